@@ -1,0 +1,103 @@
+//! What a server is told before it starts: where to listen, how its dials stand, its limits.
+//!
+//! The binary fills a `Config` from its flags, the library's `Server` from its builder calls. Nothing here is read
+//! from files or the environment.
+
+use crate::dials::Dials;
+use dyno_proto::http1::request;
+use dyno_sys::socket::Addr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+/// One second in nanoseconds.
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+
+/// How long a drain may take before what is left is cut: the ten seconds that service managers commonly grant.
+pub const DRAIN_NS_DEFAULT: u64 = 10 * SECOND_NS;
+
+/// Everything a server is told before it starts.
+#[derive(Debug)]
+pub struct Config {
+    /// Where to listen; never empty.
+    pub listen: Vec<Addr>,
+    /// How the dials stand.
+    pub dials: Dials,
+    /// What a peer may ask for at most.
+    pub limits: Limits,
+    /// Where the access log goes; `None` is standard output.
+    pub log_file: Option<PathBuf>,
+    /// How long a drain may take, in nanoseconds, before connections that are left are cut.
+    pub drain_ns: u64,
+    /// A SOCK_SEQPACKET socket on which the supervisor takes orders while it runs; see `control`.
+    pub control: Option<OwnedFd>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            listen: vec![Addr::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)))],
+            dials: Dials::default(),
+            limits: Limits::default(),
+            log_file: None,
+            drain_ns: DRAIN_NS_DEFAULT,
+            control: None,
+        }
+    }
+}
+
+/// What a peer may ask for at most, and for how long it may keep the server waiting. Times are nanoseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a request line; longer ones get 414.
+    pub line_bytes_max: usize,
+    /// Bytes of a head; longer ones get 431.
+    pub head_bytes_max: usize,
+    /// Header fields of a request; more get 431.
+    pub headers_max: usize,
+    /// Bytes of a request's body; longer ones get 413.
+    pub body_bytes_max: usize,
+    /// Connections of one worker. What its descriptor limit allows is less: then that holds.
+    pub connections_max: usize,
+    /// A head must be complete this long after its first byte (not after its last: RFC 9110 §15.5.9, 408).
+    pub head_ns: u64,
+    /// A connection without a request is closed after this long.
+    pub idle_ns: u64,
+    /// A body must make progress (1,000 bytes or its end) in each stretch of this length.
+    pub body_ns: u64,
+    /// A peer must take something (1,000 bytes or all) of what waits for it in each stretch of this length.
+    pub write_ns: u64,
+    /// How long a closed connection is read and discarded, so that its peer can still read the last answer.
+    pub linger_ns: u64,
+}
+
+impl Default for Limits {
+    /// The parser's limits, a body of 1 MiB (nginx's default), 10 s for a head and a body's progress, 20 s for a
+    /// reader's progress, 60 s of idleness.
+    fn default() -> Limits {
+        let http = request::Limits::default();
+        Limits {
+            line_bytes_max: http.line_bytes_max,
+            head_bytes_max: http.head_bytes_max,
+            headers_max: http.headers_max,
+            body_bytes_max: 1 << 20,
+            connections_max: 1_000_000,
+            head_ns: 10 * SECOND_NS,
+            idle_ns: 60 * SECOND_NS,
+            body_ns: 10 * SECOND_NS,
+            write_ns: 20 * SECOND_NS,
+            linger_ns: 2 * SECOND_NS,
+        }
+    }
+}
+
+impl Limits {
+    /// The part of the limits that the parser keeps.
+    pub(crate) fn http(&self) -> request::Limits {
+        request::Limits {
+            line_bytes_max: self.line_bytes_max,
+            head_bytes_max: self.head_bytes_max,
+            headers_max: self.headers_max,
+        }
+    }
+}

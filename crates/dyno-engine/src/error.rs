@@ -1,0 +1,64 @@
+//! Why a server could not start or go on: the errors at this crate's edge.
+
+use crate::route::RouteError;
+use dyno_sys::socket::{Addr, AddrError, SocketError};
+use std::io;
+use std::path::PathBuf;
+
+/// Why a server could not start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The configuration names no address.
+    #[error("there is no address to listen on")]
+    NoAddress,
+    /// An address could not be understood.
+    #[error("the address to listen on cannot be used")]
+    Address {
+        /// What is wrong with it.
+        source: AddrError,
+    },
+    /// An address could not be listened on; a busy port is the common reason.
+    #[error("cannot listen on {addr}")]
+    Listen {
+        /// The address.
+        addr: Addr,
+        /// What was refused.
+        source: SocketError,
+    },
+    /// A route could not be added.
+    #[error("the routes cannot be served")]
+    Route {
+        /// What is wrong with it.
+        #[from]
+        source: RouteError,
+    },
+    /// The access log could not be opened.
+    #[error("cannot open the access log {path}", path = path.as_deref().unwrap_or("standard output".as_ref()).display())]
+    Log {
+        /// The file; `None` is standard output.
+        path: Option<PathBuf>,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The kernel refused something that a server needs.
+    #[error("cannot {what}")]
+    System {
+        /// What was tried, as it follows "cannot".
+        what: String,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A worker ended before it was ready.
+    #[error("worker {worker} did not start: {how}")]
+    WorkerStart {
+        /// Its number, from 0.
+        worker: usize,
+        /// How it ended.
+        how: String,
+    },
+}
+
+/// Names what was tried when the kernel refuses.
+pub(crate) fn refused(what: impl Into<String>) -> impl FnOnce(io::Error) -> EngineError {
+    move |source| EngineError::System { what: what.into(), source }
+}

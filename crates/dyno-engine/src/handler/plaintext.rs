@@ -1,0 +1,8 @@
+//! `GET /plaintext`: the fixed text of the well-known plaintext test.
+
+use crate::reply::{Answered, Reply};
+use crate::request::Request;
+
+pub(crate) fn plaintext(_request: &Request<'_>, reply: Reply<'_>) -> Answered {
+    reply.text("Hello, World!")
+}

@@ -1,0 +1,56 @@
+//! The thread-per-core HTTP server: HTTP/1.1 on epoll, one loop per CPU that owns everything it touches.
+//!
+//! Two houses for the same worker: [`Server`] runs workers as threads of an embedding program, [`supervisor::run`]
+//! runs them as processes under a small parent, which is what `dyno serve` does. [`floor`] is the smallest loop that
+//! answers, the yardstick of both. Every choice that matters for speed is a dial ([`Dials`]) with a name and words, so
+//! that it can be turned and measured.
+//!
+//! The path of a request: socket → `listen` → `conn` → `traffic` → `exchange` (parse, route, handler) → `outbox` →
+//! socket. The library never prints, never exits and reads no arguments.
+//!
+//! ```no_run
+//! use dyno_engine::{Method, Server};
+//!
+//! Server::new()
+//!     .listen("127.0.0.1:8080")
+//!     .route(Method::Get, "/hello/{name}", |request, reply| reply.text(request.param("name").unwrap_or("nobody")))
+//!     .run()?;
+//! # Ok::<(), dyno_engine::EngineError>(())
+//! ```
+
+mod config;
+mod conn;
+mod control;
+mod dials;
+mod error;
+mod exchange;
+pub mod floor;
+pub mod handler;
+mod listen;
+mod log;
+mod outbox;
+mod reply;
+mod request;
+mod route;
+mod server;
+mod stats;
+pub mod supervisor;
+mod timer;
+mod traffic;
+mod worker;
+
+pub use config::{Config, DRAIN_NS_DEFAULT, Limits};
+pub use dials::{
+    Body, Calls, Congestion, Date, DialError, Dials, Headers, Log, Pin, Read, Replies, Reuseport,
+    SPIN_US_MAX, Send, Trigger, WORKERS_MAX, parse_spin,
+};
+pub use dyno_proto::http1::Method;
+pub use dyno_proto::json::Encode;
+pub use dyno_sys::socket::{Addr, AddrError};
+pub use error::EngineError;
+pub use reply::{Answered, Reply};
+pub use request::Request;
+pub use route::{Handler, RouteError, Router};
+pub use server::{Running, Server};
+pub use stats::Counts;
+pub use supervisor::Drained;

@@ -1,0 +1,157 @@
+//! Listeners: bound once, before any worker exists, in the order of the workers; and a worker's doors, which close
+//! while it can hold no more connections.
+//!
+//! The supervisor and the embedded server bind; workers only open and shut their doors. A full worker never spins on
+//! a listener that it cannot accept from.
+
+use crate::dials::{Congestion, Dials, Reuseport};
+use crate::error::{EngineError, refused};
+use dyno_sys::epoll::{Epoll, Interest};
+use dyno_sys::socket::{self, Addr, ListenOptions, SocketError};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Connections that may wait to be accepted; the kernel cuts it to net.core.somaxconn (4,096 by default).
+pub(crate) const BACKLOG: u32 = 65_535;
+
+/// A worker that could accept no more tries again after this long even if none of its own connections closed:
+/// another process may have freed what was short. Ten tries a second cost nothing.
+const PAUSE_NS: u64 = 100_000_000;
+
+/// The sockets of a server.
+pub(crate) struct Bound {
+    /// Where the server listens, with the ports that the kernel chose.
+    pub(crate) addrs: Vec<Addr>,
+    /// The listeners of each worker.
+    pub(crate) seats: Vec<Vec<OwnedFd>>,
+}
+
+/// Binds every address for every worker.
+pub(crate) fn bind(addrs: &[Addr], dials: &Dials) -> Result<Bound, EngineError> {
+    if addrs.is_empty() {
+        return Err(EngineError::NoAddress);
+    }
+    let workers = dials.workers.get() as usize;
+    let mut bound = Bound { addrs: Vec::new(), seats: (0..workers).map(|_| Vec::new()).collect() };
+    for addr in addrs {
+        let own = matches!(addr, Addr::Tcp(_)) && dials.reuseport != Reuseport::Off;
+        let listeners = if own { bind_each(addr, dials)? } else { bind_shared(addr, dials)? };
+        bound
+            .addrs
+            .push(socket::local_addr(&listeners[0]).map_err(refused("read where the server listens"))?);
+        for (seat, listener) in bound.seats.iter_mut().zip(listeners) {
+            seat.push(listener);
+        }
+    }
+    Ok(bound)
+}
+
+/// One socket, a descriptor of it for each worker.
+fn bind_shared(addr: &Addr, dials: &Dials) -> Result<Vec<OwnedFd>, EngineError> {
+    let first = listen(addr, dials, socket::Reuseport::Off)?;
+    let copies = (1..dials.workers.get()).map(|_| first.try_clone()).collect::<io::Result<Vec<_>>>();
+    let mut listeners = copies.map_err(refused("copy a listener for each worker"))?;
+    listeners.insert(0, first);
+    Ok(listeners)
+}
+
+/// A socket for each worker, bound in their order: steering by CPU counts sockets in the order in which they joined.
+fn bind_each(addr: &Addr, dials: &Dials) -> Result<Vec<OwnedFd>, EngineError> {
+    // With SO_REUSEPORT a second server of the same user would join the first one's group unnoticed. Without it the
+    // kernel says that the port is busy, so that is asked first.
+    let mut addr = addr.clone();
+    drop(listen(&addr, dials, socket::Reuseport::Off)?);
+    let mut listeners = Vec::new();
+    for _ in 0..dials.workers.get() {
+        listeners.push(listen(&addr, dials, socket::Reuseport::On)?);
+        addr = socket::local_addr(&listeners[0]).map_err(refused("read where the server listens"))?;
+    }
+    if dials.reuseport == Reuseport::Cpu {
+        let attached = socket::attach_reuseport_by_cpu(&listeners[0], dials.workers.get());
+        attached.map_err(refused("steer connections by CPU (SO_ATTACH_REUSEPORT_CBPF)"))?;
+    }
+    Ok(listeners)
+}
+
+fn listen(addr: &Addr, dials: &Dials, reuseport: socket::Reuseport) -> Result<OwnedFd, EngineError> {
+    let congestion = match (&dials.congestion, addr) {
+        (Congestion::Named(name), Addr::Tcp(_)) => Some(name.clone()),
+        _ => None,
+    };
+    let options = ListenOptions { backlog: BACKLOG, reuseport, congestion };
+    let refused = |source: SocketError| EngineError::Listen { addr: addr.clone(), source };
+    let listener = socket::listen(addr, &options).map_err(refused)?;
+    if matches!(addr, Addr::Tcp(_)) {
+        // Accepted sockets inherit it (tcp_create_openreq_child copies the listener), which saves a call for each.
+        socket::set_nodelay(&listener)
+            .map_err(|source| EngineError::System { what: format!("set TCP_NODELAY on {addr}"), source })?;
+    }
+    Ok(listener)
+}
+
+/// A worker's listeners, watched or not.
+pub(crate) struct Doors {
+    listeners: Vec<OwnedFd>,
+    interest: Interest,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    /// Not watched until this moment, or until a connection closes.
+    Paused {
+        until_ns: u64,
+    },
+}
+
+impl Doors {
+    /// Listeners that are not watched yet. Shared ones wake one worker at a time; without EPOLLEXCLUSIVE every
+    /// connection wakes them all (epoll_ctl(2)).
+    pub(crate) fn new(listeners: Vec<OwnedFd>, reuseport: Reuseport) -> Doors {
+        let interest = if reuseport == Reuseport::Off { Interest::READ.exclusive() } else { Interest::READ };
+        Doors { listeners, interest, state: State::Paused { until_ns: 0 } }
+    }
+
+    pub(crate) fn listener(&self, door: usize) -> Option<BorrowedFd<'_>> {
+        self.listeners.get(door).map(AsFd::as_fd)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.listeners.len()
+    }
+
+    /// Watches the listeners under the tokens that `token` gives them.
+    pub(crate) fn open(&mut self, epoll: &Epoll, token: impl Fn(usize) -> u64) -> io::Result<()> {
+        if self.state != State::Open {
+            for (door, listener) in self.listeners.iter().enumerate() {
+                epoll.add(listener, token(door), self.interest)?;
+            }
+            self.state = State::Open;
+        }
+        Ok(())
+    }
+
+    /// Stops watching the listeners; connections wait in the kernel's queue.
+    pub(crate) fn pause(&mut self, epoll: &Epoll, now_ns: u64) {
+        for listener in &self.listeners {
+            // It may not be watched, when opening failed half way: then there is nothing to undo.
+            let _ = epoll.remove(listener);
+        }
+        self.state = State::Paused { until_ns: now_ns + PAUSE_NS };
+    }
+
+    /// When to try again; `None` while open.
+    pub(crate) fn paused_until(&self) -> Option<u64> {
+        match self.state {
+            State::Open => None,
+            State::Paused { until_ns } => Some(until_ns),
+        }
+    }
+
+    /// Closes the listeners for good.
+    pub(crate) fn close(&mut self) {
+        self.listeners.clear();
+        self.state = State::Open;
+    }
+}

@@ -1,0 +1,145 @@
+//! Heads that are ready before anybody asks: the date, formatted once a second, and whole heads of plain replies.
+//!
+//! Only the outbox uses them.
+
+use dyno_proto::date;
+use dyno_proto::http1::encode;
+use dyno_sys::clock;
+
+const DATE_BYTES: usize = 29;
+const STATUS_OK: &[u8] = b"HTTP/1.1 200 OK\r\nServer: dyno\r\nDate: ";
+
+/// A body's media type; the three common ones have their heads prepared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Media<'m> {
+    Json,
+    Text,
+    Octets,
+    Other(&'m str),
+}
+
+impl<'m> Media<'m> {
+    pub(crate) fn of(name: &'m str) -> Media<'m> {
+        match name {
+            "application/json" => Media::Json,
+            "text/plain" => Media::Text,
+            "application/octet-stream" => Media::Octets,
+            other => Media::Other(other),
+        }
+    }
+
+    pub(super) fn as_str(self) -> &'m str {
+        match self {
+            Media::Json => "application/json",
+            Media::Text => "text/plain",
+            Media::Octets => "application/octet-stream",
+            Media::Other(name) => name,
+        }
+    }
+}
+
+/// Bytes of a date in the access log.
+pub(super) const LOG_DATE_BYTES: usize = 26;
+
+/// The date, and the heads that are ready.
+pub(super) struct Heads {
+    pub(super) unix_s: u64,
+    pub(super) stale_ns: u64,
+    pub(super) date: [u8; DATE_BYTES],
+    pub(super) log_date: [u8; LOG_DATE_BYTES],
+    pub(super) json: Ready,
+    text: Ready,
+    octets: Ready,
+}
+
+impl Heads {
+    pub(super) fn new() -> Heads {
+        let mut heads = Heads {
+            unix_s: 0,
+            stale_ns: 0,
+            date: [b' '; DATE_BYTES],
+            log_date: [b' '; LOG_DATE_BYTES],
+            json: Ready::new(Media::Json),
+            text: Ready::new(Media::Text),
+            octets: Ready::new(Media::Octets),
+        };
+        heads.stamp(clock::real_coarse_s());
+        heads
+    }
+
+    #[inline]
+    pub(super) fn ready(&mut self, media: Media<'_>) -> Option<&mut Ready> {
+        match media {
+            Media::Json => Some(&mut self.json),
+            Media::Text => Some(&mut self.text),
+            Media::Octets => Some(&mut self.octets),
+            Media::Other(_) => None,
+        }
+    }
+
+    pub(super) fn stamp(&mut self, unix_s: u64) {
+        self.unix_s = unix_s;
+        self.date = date::imf_fixdate(unix_s);
+        self.log_date = log_date(&self.date);
+        for ready in [&mut self.json, &mut self.text, &mut self.octets] {
+            ready.bytes[STATUS_OK.len()..STATUS_OK.len() + DATE_BYTES].copy_from_slice(&self.date);
+        }
+    }
+}
+
+/// A whole head of a plain 200, for the length that was asked for last: replies of one kind often have one length,
+/// and then the head is a single copy.
+pub(super) struct Ready {
+    pub(super) bytes: Vec<u8>,
+    /// Bytes up to the value of Content-Length.
+    start: usize,
+    pub(super) length: usize,
+}
+
+impl Ready {
+    fn new(media: Media<'_>) -> Ready {
+        let mut bytes = STATUS_OK.to_vec();
+        bytes.extend_from_slice(&[b' '; DATE_BYTES]);
+        bytes.extend_from_slice(b"\r\nContent-Type: ");
+        bytes.extend_from_slice(media.as_str().as_bytes());
+        bytes.extend_from_slice(b"\r\nContent-Length: ");
+        let start = bytes.len();
+        bytes.extend_from_slice(b"0\r\n\r\n");
+        Ready { bytes, start, length: 0 }
+    }
+
+    #[inline]
+    pub(super) fn with_length(&mut self, length: usize) -> &[u8] {
+        if length != self.length {
+            self.set_length(length);
+        }
+        &self.bytes
+    }
+
+    fn set_length(&mut self, length: usize) {
+        self.length = length;
+        self.bytes.truncate(self.start);
+        encode::decimal(&mut self.bytes, length as u64);
+        self.bytes.extend_from_slice(b"\r\n\r\n");
+    }
+}
+
+/// `Sat, 21 Nov 2026 01:37:58 GMT` as `21/Nov/2026:01:37:58 +0000`.
+fn log_date(date: &[u8; DATE_BYTES]) -> [u8; LOG_DATE_BYTES] {
+    let mut log = *b"dd/mmm/yyyy:hh:mm:ss +0000";
+    log[0..2].copy_from_slice(&date[5..7]);
+    log[3..6].copy_from_slice(&date[8..11]);
+    log[7..11].copy_from_slice(&date[12..16]);
+    log[12..20].copy_from_slice(&date[17..25]);
+    log
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_date_is_the_http_date_in_another_order() {
+        assert_eq!(&log_date(b"Sat, 21 Nov 2026 01:37:58 GMT"), b"21/Nov/2026:01:37:58 +0000");
+    }
+}

@@ -1,0 +1,372 @@
+//! Routes: from a method and a path to a handler, its parameters, or the reason why there is none.
+//!
+//! Fixed paths stand in a table by length and are compared whole; paths with parameters are left to `matchit`. Paths
+//! with percent-escapes are brought to their normal form first and parameters are decoded after the match, so that an
+//! escaped slash never separates segments.
+
+use crate::reply::{Answered, Reply};
+use crate::request::Request;
+use dyno_proto::http1::request::Method;
+use dyno_proto::percent;
+
+/// A handler: called once per request, on the worker's thread; it must not block.
+pub type Handler = dyn for<'r, 'w> Fn(&Request<'r>, Reply<'w>) -> Answered + Send + Sync;
+
+/// Lengths of fixed paths that have a bucket of their own; longer ones share the last. 64 covers common APIs.
+const BUCKETS: usize = 64;
+
+/// The methods that a route can have, in the order of an Allow header.
+const METHODS: [Method<'static>; 7] =
+    [Method::Get, Method::Head, Method::Post, Method::Put, Method::Delete, Method::Patch, Method::Options];
+
+/// What an OPTIONS for the whole server is told (RFC 9110 §9.3.7).
+const ALLOW_ALL: &str = "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS";
+
+/// Why a route could not be added.
+#[derive(Debug, thiserror::Error)]
+pub enum RouteError {
+    /// The pattern has a handler for this method already.
+    #[error("route {method} {pattern} is there twice")]
+    Twice {
+        /// The method.
+        method: String,
+        /// The pattern.
+        pattern: String,
+    },
+    /// The pattern is not a path, or collides with another one.
+    #[error("route {pattern} cannot be added: {why}")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// The reason, in words.
+        why: String,
+    },
+    /// No handler can be given for this method.
+    #[error("route {pattern} cannot be served for {method}: only {ALLOW_ALL}")]
+    Method {
+        /// The method.
+        method: String,
+        /// The pattern.
+        pattern: String,
+    },
+}
+
+/// The routes of a server.
+pub struct Router {
+    fixed: [Vec<(Box<[u8]>, usize)>; BUCKETS],
+    with_params: matchit::Router<usize>,
+    resources: Vec<Resource>,
+}
+
+struct Resource {
+    pattern: String,
+    handlers: [Option<Box<Handler>>; METHODS.len()],
+    allow: String,
+}
+
+impl Default for Router {
+    fn default() -> Router {
+        Router {
+            fixed: [const { Vec::new() }; BUCKETS],
+            with_params: matchit::Router::new(),
+            resources: Vec::new(),
+        }
+    }
+}
+
+impl Router {
+    /// A router without routes: everything is 404.
+    #[must_use]
+    pub fn new() -> Router {
+        Router::default()
+    }
+
+    /// Adds a route. `{name}` stands for one segment, `{*name}` for the rest of the path; parameters are decoded.
+    /// HEAD is answered by the GET handler and OPTIONS by itself unless they have a handler of their own.
+    ///
+    /// # Errors
+    /// [`RouteError`] when the pattern is no path, collides, or has this method already.
+    pub fn route<F>(&mut self, method: Method<'_>, pattern: &str, handler: F) -> Result<(), RouteError>
+    where
+        F: for<'r, 'w> Fn(&Request<'r>, Reply<'w>) -> Answered + Send + Sync + 'static,
+    {
+        let Some(column) = column(method) else {
+            return Err(RouteError::Method { method: name_of(method), pattern: pattern.to_owned() });
+        };
+        let at = self.resource(pattern)?;
+        let resource = &mut self.resources[at];
+        if resource.handlers[column].is_some() {
+            return Err(RouteError::Twice { method: name_of(method), pattern: pattern.to_owned() });
+        }
+        resource.handlers[column] = Some(Box::new(handler));
+        resource.allow = allow_of(resource);
+        Ok(())
+    }
+
+    /// The handler of a fixed path that was sent as it stands in the table: the common case, and the short way.
+    #[inline]
+    pub(crate) fn fixed_handler(&self, method: Method<'_>, path: &[u8]) -> Option<&Handler> {
+        let resource = &self.resources[self.fixed_at(path)?];
+        resource.handlers[column(method)?].as_deref()
+    }
+
+    /// Finds what a request is for. `scratch` holds the path's normal form and is reused between requests.
+    pub(crate) fn find<'f>(
+        &'f self,
+        method: Method<'_>,
+        path: &'f [u8],
+        scratch: &'f mut Vec<u8>,
+    ) -> Found<'f> {
+        if let Some(at) = self.fixed_at(path) {
+            return self.resources[at].found(method, Params::None);
+        }
+        self.find_slowly(method, path, scratch)
+    }
+
+    #[inline]
+    fn fixed_at(&self, path: &[u8]) -> Option<usize> {
+        let bucket = &self.fixed[path.len().min(BUCKETS - 1)];
+        bucket.iter().find(|(fixed, _)| **fixed == *path).map(|&(_, at)| at)
+    }
+
+    fn find_slowly<'f>(&'f self, method: Method<'_>, path: &'f [u8], scratch: &'f mut Vec<u8>) -> Found<'f> {
+        match method {
+            Method::Connect | Method::Other(_) => return Found::NotImplemented,
+            Method::Options if path == b"*" => return Found::Options { allow: ALLOW_ALL },
+            _ => {}
+        }
+        if !percent::has_escapes(path) {
+            return self.find_normal(method, path);
+        }
+        scratch.clear();
+        match percent::normalize(path, scratch) {
+            Ok(()) => self.find_normal(method, scratch),
+            Err(_) => Found::BadPath,
+        }
+    }
+
+    fn find_normal<'f>(&'f self, method: Method<'_>, path: &'f [u8]) -> Found<'f> {
+        if let Some(at) = self.fixed_at(path) {
+            return self.resources[at].found(method, Params::None);
+        }
+        // The parser admits visible ASCII only; anything else would be nowhere.
+        let Ok(path) = str::from_utf8(path) else { return Found::Nowhere };
+        let Ok(matched) = self.with_params.at(path) else { return Found::Nowhere };
+        match Params::of(matched.params) {
+            Some(params) => self.resources[*matched.value].found(method, params),
+            None => Found::BadPath,
+        }
+    }
+
+    fn resource(&mut self, pattern: &str) -> Result<usize, RouteError> {
+        if let Some(at) = self.resources.iter().position(|resource| resource.pattern == pattern) {
+            return Ok(at);
+        }
+        self.admit(pattern).map_err(|why| RouteError::Pattern { pattern: pattern.to_owned(), why })
+    }
+
+    fn admit(&mut self, pattern: &str) -> Result<usize, String> {
+        if !pattern.starts_with('/') {
+            return Err("a pattern starts with a slash".to_owned());
+        }
+        if let Some(odd) =
+            pattern.chars().find(|&letter| !letter.is_ascii_graphic() || "?#%".contains(letter))
+        {
+            return Err(format!("a pattern cannot contain {odd:?}"));
+        }
+        let at = self.resources.len();
+        if pattern.contains(['{', '}']) {
+            self.with_params.insert(pattern, at).map_err(|error| error.to_string())?;
+        } else {
+            let bucket = &mut self.fixed[pattern.len().min(BUCKETS - 1)];
+            bucket.push((pattern.as_bytes().into(), at));
+        }
+        let handlers = [const { None }; METHODS.len()];
+        self.resources.push(Resource { pattern: pattern.to_owned(), handlers, allow: String::new() });
+        Ok(at)
+    }
+}
+
+impl Resource {
+    fn found<'f>(&'f self, method: Method<'_>, params: Params<'f>) -> Found<'f> {
+        let handler = column(method).and_then(|column| self.handlers[column].as_deref());
+        match handler {
+            Some(handler) => Found::Handler { handler, params },
+            None => self.found_otherwise(method, params),
+        }
+    }
+
+    fn found_otherwise<'f>(&'f self, method: Method<'_>, params: Params<'f>) -> Found<'f> {
+        match (method, self.handlers[0].as_deref()) {
+            (Method::Head, Some(handler)) => Found::Handler { handler, params },
+            (Method::Options, _) => Found::Options { allow: &self.allow },
+            (Method::Connect | Method::Other(_), _) => Found::NotImplemented,
+            _ => Found::MethodMissing { allow: &self.allow },
+        }
+    }
+}
+
+/// What a request is for.
+pub(crate) enum Found<'f> {
+    /// This handler answers it.
+    Handler { handler: &'f Handler, params: Params<'f> },
+    /// The path is known, the method is not served there: 405.
+    MethodMissing { allow: &'f str },
+    /// OPTIONS, answered by the engine.
+    Options { allow: &'f str },
+    /// A method that the engine does not implement: 501.
+    NotImplemented,
+    /// An escape in the path is malformed, or a parameter is no text: 400.
+    BadPath,
+    /// 404.
+    Nowhere,
+}
+
+/// The parameters of a matched route.
+pub(crate) enum Params<'f> {
+    None,
+    Borrowed(matchit::Params<'f, 'f>),
+    /// With escapes in a value, which had to be decoded into memory of its own.
+    Decoded(Vec<(String, String)>),
+}
+
+impl<'f> Params<'f> {
+    /// `None` when a value is not text, or holds a zero, which no text needs and C strings end at.
+    fn of(matched: matchit::Params<'f, 'f>) -> Option<Params<'f>> {
+        if !matched.iter().any(|(_, value)| value.contains('%')) {
+            return Some(Params::Borrowed(matched));
+        }
+        let decoded = matched.iter().map(|(name, value)| Some((name.to_owned(), decode(value)?)));
+        decoded.collect::<Option<Vec<_>>>().map(Params::Decoded)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        match self {
+            Params::None => None,
+            Params::Borrowed(params) => params.get(name),
+            Params::Decoded(params) => {
+                params.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+            }
+        }
+    }
+}
+
+fn decode(value: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(value.len());
+    percent::decode(value.as_bytes(), &mut bytes).ok()?;
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+}
+
+#[inline]
+fn column(method: Method<'_>) -> Option<usize> {
+    match method {
+        Method::Get => Some(0),
+        Method::Head => Some(1),
+        Method::Post => Some(2),
+        Method::Put => Some(3),
+        Method::Delete => Some(4),
+        Method::Patch => Some(5),
+        Method::Options => Some(6),
+        Method::Trace | Method::Connect | Method::Other(_) => None,
+    }
+}
+
+fn name_of(method: Method<'_>) -> String {
+    String::from_utf8_lossy(method.as_bytes()).into_owned()
+}
+
+fn allow_of(resource: &Resource) -> String {
+    let has = |method: Method<'_>| column(method).is_some_and(|column| resource.handlers[column].is_some());
+    let served = |method: &Method<'_>| match method {
+        Method::Head => has(Method::Head) || has(Method::Get),
+        Method::Options => true,
+        other => has(*other),
+    };
+    METHODS.into_iter().filter(served).map(name_of).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn router(routes: &[(Method<'static>, &str)]) -> Router {
+        let mut router = Router::new();
+        for (method, pattern) in routes {
+            router.route(*method, pattern, |_, reply| reply.empty()).unwrap();
+        }
+        router
+    }
+
+    fn found(router: &Router, method: Method<'_>, path: &str) -> String {
+        match router.find(method, path.as_bytes(), &mut Vec::new()) {
+            Found::Handler { params, .. } => {
+                let value = |name| params.get(name).map_or(String::new(), |value| format!(" {name}={value}"));
+                format!("handler{}{}", value("name"), value("rest"))
+            }
+            Found::MethodMissing { allow } => format!("405 {allow}"),
+            Found::Options { allow } => format!("options {allow}"),
+            Found::NotImplemented => "501".to_owned(),
+            Found::BadPath => "400".to_owned(),
+            Found::Nowhere => "404".to_owned(),
+        }
+    }
+
+    #[test]
+    fn each_request_finds_what_it_is_for() {
+        let long = format!("/{}", "x".repeat(200));
+        let router = router(&[
+            (Method::Get, "/json"),
+            (Method::Post, "/echo"),
+            (Method::Get, "/hello/{name}"),
+            (Method::Delete, "/hello/{name}"),
+            (Method::Get, "/files/{*rest}"),
+            (Method::Get, &long),
+            (Method::Get, "/a b".replace(' ', "-").as_str()),
+        ]);
+        for (method, path, expected) in [
+            (Method::Get, "/json", "handler"),
+            (Method::Head, "/json", "handler"),
+            (Method::Get, "/%6a%73on", "handler"),
+            (Method::Get, long.as_str(), "handler"),
+            (Method::Post, "/json", "405 GET, HEAD, OPTIONS"),
+            (Method::Trace, "/json", "405 GET, HEAD, OPTIONS"),
+            (Method::Head, "/echo", "405 POST, OPTIONS"),
+            (Method::Options, "/json", "options GET, HEAD, OPTIONS"),
+            (Method::Options, "*", "options GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS"),
+            (Method::Get, "/hello/world", "handler name=world"),
+            (Method::Get, "/hello/%E4%B8%96%20x", "handler name=世 x"),
+            (Method::Get, "/hello/a%2Fb", "handler name=a/b"),
+            (Method::Get, "/hello/a%252Fb", "handler name=a%2Fb"),
+            (Method::Put, "/hello/world", "405 GET, HEAD, DELETE, OPTIONS"),
+            (Method::Get, "/hello/a/b", "404"),
+            (Method::Get, "/hello/", "404"),
+            (Method::Get, "/files/a/b", "handler rest=a/b"),
+            (Method::Get, "/hello/%00", "400"),
+            (Method::Get, "/hello/%4", "400"),
+            (Method::Get, "/hello/%zz", "400"),
+            (Method::Get, "/hello/%FF", "400"),
+            (Method::Get, "/hello%2Fworld", "404"),
+            (Method::Get, "/jsonx", "404"),
+            (Method::Get, "", "404"),
+            (Method::Get, "*", "404"),
+            (Method::Connect, "example.com:443", "501"),
+            (Method::Other(b"BREW"), "/json", "501"),
+            (Method::Other(b"BREW"), "/nowhere", "501"),
+        ] {
+            assert_eq!(found(&router, method, path), expected, "{method:?} {path}");
+        }
+    }
+
+    #[test]
+    fn a_route_that_could_never_be_reached_is_refused() {
+        let mut router = router(&[(Method::Get, "/json"), (Method::Get, "/hello/{name}")]);
+        let mut add = |method, pattern: &str| router.route(method, pattern, |_, reply| reply.empty());
+        assert!(matches!(add(Method::Get, "/json"), Err(RouteError::Twice { .. })));
+        assert!(matches!(add(Method::Get, "json"), Err(RouteError::Pattern { .. })));
+        assert!(matches!(add(Method::Get, "/a?b"), Err(RouteError::Pattern { .. })));
+        assert!(matches!(add(Method::Get, "/hello/{other}"), Err(RouteError::Pattern { .. })));
+        assert!(matches!(add(Method::Connect, "/x"), Err(RouteError::Method { .. })));
+        assert!(add(Method::Post, "/json").is_ok());
+    }
+}

@@ -1,0 +1,249 @@
+//! The server as a library: the same workers as `dyno serve`, each in a thread of the embedding program.
+//!
+//! `Server::run` blocks until the server ends; `Server::start` hands back a `Running` that can be asked and stopped.
+//! No signal is touched: the program that embeds a server decides what ends it.
+
+use crate::config::{Config, Limits};
+use crate::dials::{Dials, Log, Pin};
+use crate::error::{EngineError, refused};
+use crate::listen;
+use crate::log::{self, AccessLog};
+use crate::reply::{Answered, Reply};
+use crate::request::Request;
+use crate::route::Router;
+use crate::stats::{Counts, House, Sheet};
+use crate::supervisor::Drained;
+use crate::worker::{Left, Seat, Worker};
+use dyno_proto::http1::request::Method;
+use dyno_sys::affinity::{self, CpuSet};
+use dyno_sys::shm::Ring;
+use dyno_sys::socket::{self, Addr};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+/// A server in the making.
+///
+/// The first thing that goes wrong while it is built is kept and told by `start` or `run`.
+#[must_use = "a server serves when it is run"]
+pub struct Server {
+    config: Config,
+    router: Router,
+    error: Option<EngineError>,
+}
+
+impl Default for Server {
+    fn default() -> Server {
+        Server::new()
+    }
+}
+
+impl Server {
+    /// A server with the climbed dials, the default limits and no routes.
+    pub fn new() -> Server {
+        let config = Config { listen: Vec::new(), ..Config::default() };
+        Server { config, router: Router::new(), error: None }
+    }
+
+    /// Listens there too: `127.0.0.1:8080`, `[::1]:8080`, `unix:/run/x.sock`; port 0 lets the kernel choose.
+    pub fn listen(mut self, addr: &str) -> Server {
+        match addr.parse() {
+            Ok(addr) => self.config.listen.push(addr),
+            Err(source) => self.fail(EngineError::Address { source }),
+        }
+        self
+    }
+
+    /// Adds a route; see [`Router::route`].
+    pub fn route<F>(mut self, method: Method<'_>, pattern: &str, handler: F) -> Server
+    where
+        F: for<'r, 'w> Fn(&Request<'r>, Reply<'w>) -> Answered + Send + Sync + 'static,
+    {
+        if let Err(source) = self.router.route(method, pattern, handler) {
+            self.fail(EngineError::Route { source });
+        }
+        self
+    }
+
+    /// Takes a whole router instead of the routes added so far.
+    pub fn router(mut self, router: Router) -> Server {
+        self.router = router;
+        self
+    }
+
+    /// Sets the dials.
+    pub fn dials(mut self, dials: Dials) -> Server {
+        self.config.dials = dials;
+        self
+    }
+
+    /// Sets the limits.
+    pub fn limits(mut self, limits: Limits) -> Server {
+        self.config.limits = limits;
+        self
+    }
+
+    /// Sets the access log's file; without one the log goes to standard output.
+    pub fn log_file(mut self, path: impl Into<std::path::PathBuf>) -> Server {
+        self.config.log_file = Some(path.into());
+        self
+    }
+
+    /// Sets how long a drain may take, in nanoseconds.
+    pub fn drain_ns(mut self, drain_ns: u64) -> Server {
+        self.config.drain_ns = drain_ns;
+        self
+    }
+
+    /// Serves on this thread's behalf for as long as the program lives.
+    ///
+    /// # Errors
+    /// [`EngineError`] when the server cannot start.
+    pub fn run(self) -> Result<(), EngineError> {
+        let running = self.start()?;
+        running.wait();
+        Ok(())
+    }
+
+    /// Starts the workers; connections are accepted when this returns.
+    ///
+    /// # Errors
+    /// [`EngineError`] when the server cannot start.
+    pub fn start(self) -> Result<Running, EngineError> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        let Config { listen, dials, limits, log_file, drain_ns, .. } = self.config;
+        let bound = listen::bind(&listen, &dials)?;
+        let sheet = Sheet::new(bound.seats.len(), dials.spin).map_err(refused("make counters"))?;
+        let mut logs = Logs::open(&dials, log_file, bound.seats.len())?;
+        let router = Arc::new(self.router);
+        let mut running =
+            Running { addrs: bound.addrs, sheet, workers: Vec::new(), orders: Vec::new(), writer: None };
+        for (number, listeners) in bound.seats.into_iter().enumerate() {
+            let (orders, order) = socket::pipe().map_err(refused("open a pipe"))?;
+            let log = logs.of(number).map_err(refused("share the access log"))?;
+            let (router, house) = (Arc::clone(&router), House::Thread);
+            let seat = Seat { number, house, listeners, orders, signals: None, router, log, sheet };
+            let worker = Worker::new(seat, &dials, &limits, drain_ns).map_err(refused("start a worker"))?;
+            running.workers.push(spawn_worker(number, &dials, worker)?);
+            running.orders.push(order);
+        }
+        running.writer = logs.spawn_writer()?;
+        Ok(running)
+    }
+
+    fn fail(&mut self, error: EngineError) {
+        self.error.get_or_insert(error);
+    }
+}
+
+/// A server that serves. Dropping it drains it without waiting.
+pub struct Running {
+    addrs: Vec<Addr>,
+    sheet: Sheet,
+    workers: Vec<JoinHandle<Left>>,
+    /// Closing them tells the workers to drain.
+    orders: Vec<OwnedFd>,
+    writer: Option<(OwnedFd, JoinHandle<()>)>,
+}
+
+impl Running {
+    /// Where it listens, with the ports that the kernel chose.
+    #[must_use]
+    pub fn addrs(&self) -> &[Addr] {
+        &self.addrs
+    }
+
+    /// What all workers have counted.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.sheet.total()
+    }
+
+    /// Turns the spin dial, in microseconds; workers see it at their next turn.
+    pub fn set_spin(&self, spin_us: u32) {
+        self.sheet.set_spin(spin_us.min(crate::dials::SPIN_US_MAX));
+    }
+
+    /// Drains and waits until every worker has ended.
+    pub fn stop(mut self) -> Drained {
+        self.orders.clear();
+        self.join()
+    }
+
+    fn wait(mut self) {
+        self.join();
+    }
+
+    fn join(&mut self) -> Drained {
+        let left: Vec<_> = self.workers.drain(..).map(JoinHandle::join).collect();
+        if let Some((stop, writer)) = self.writer.take() {
+            drop(stop);
+            // A writer that panicked has nothing more to say.
+            let _ = writer.join();
+        }
+        for addr in &self.addrs {
+            if let Addr::Unix(path) = addr {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        let wholly = left.iter().all(|left| matches!(left, Ok(Left::Drained)));
+        if wholly { Drained::Wholly } else { Drained::Cut }
+    }
+}
+
+fn spawn_worker(number: usize, dials: &Dials, worker: Worker) -> Result<JoinHandle<Left>, EngineError> {
+    let cpus: Vec<usize> = affinity::allowed().iter().collect();
+    let cpu = (dials.pin == Pin::Cpu && !cpus.is_empty()).then(|| cpus[number % cpus.len()]);
+    let life = move || {
+        if let Some(cpu) = cpu {
+            // A CPU taken away meanwhile is no reason not to serve.
+            let _ = affinity::set_current(&CpuSet::single(cpu));
+        }
+        worker.run()
+    };
+    let thread = thread::Builder::new().name(format!("dyno-{number}"));
+    thread.spawn(life).map_err(refused("start a worker's thread"))
+}
+
+/// The access log of an embedded server.
+struct Logs {
+    kind: Log,
+    file: Option<OwnedFd>,
+    rings: Vec<&'static Ring>,
+}
+
+impl Logs {
+    fn open(dials: &Dials, path: Option<std::path::PathBuf>, workers: usize) -> Result<Logs, EngineError> {
+        let kind = dials.log;
+        if kind == Log::Off {
+            return Ok(Logs { kind, file: None, rings: Vec::new() });
+        }
+        let file = log::open(path.as_deref()).map_err(|source| EngineError::Log { path, source })?;
+        let count = if kind == Log::Ring { workers } else { 0 };
+        let rings = (0..count).map(|_| log::ring()).collect::<io::Result<_>>();
+        Ok(Logs { kind, file: Some(file), rings: rings.map_err(refused("make a ring for the log"))? })
+    }
+
+    fn of(&self, number: usize) -> io::Result<AccessLog> {
+        Ok(match (self.kind, &self.file) {
+            (Log::Sync, Some(file)) => AccessLog::sync(file.try_clone()?),
+            (Log::Ring, _) => AccessLog::ring(self.rings[number]),
+            _ => AccessLog::Off,
+        })
+    }
+
+    fn spawn_writer(&mut self) -> Result<Option<(OwnedFd, JoinHandle<()>)>, EngineError> {
+        let (Log::Ring, Some(file)) = (self.kind, self.file.take()) else { return Ok(None) };
+        let (stopped, stop) = socket::pipe().map_err(refused("open a pipe"))?;
+        let rings = std::mem::take(&mut self.rings);
+        let life = move || {
+            // Without an epoll instance there is no writer; the rings fill up and count what they drop.
+            let _ = log::write_rings(&rings, file, &stopped);
+        };
+        let thread = thread::Builder::new().name("dyno-log".to_owned());
+        Ok(Some((stop, thread.spawn(life).map_err(refused("start the log's writer"))?)))
+    }
+}

@@ -1,0 +1,199 @@
+//! Counters: plain numbers in a worker, published once per loop turn into a shared mapping.
+//!
+//! The worker counts where a thing happens, in its own memory; the supervisor (or the embedding program) reads the
+//! shared rows. A row outlives its worker: a replacement goes on from where the dead one stopped.
+
+use dyno_sys::shm;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
+        /// What workers count. Every figure only grows.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct Counts {
+            $($(#[$doc])* pub $name: u64),+
+        }
+
+        impl Counts {
+            /// The names of the figures, in the order of a row.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
+
+            fn each(&self, mut see: impl FnMut(usize, u64)) {
+                let mut at = 0;
+                $(see(at, self.$name); at += 1;)+
+                debug_assert_eq!(at, Counts::NAMES.len());
+            }
+
+            fn fill(mut value: impl FnMut(usize) -> u64) -> Counts {
+                let mut at = 0;
+                let mut next = || { at += 1; value(at - 1) };
+                Counts { $($name: next()),+ }
+            }
+        }
+    };
+}
+
+counts! {
+    /// Requests answered, errors included.
+    requests,
+    /// Requests whose headers were copied into a map (`headers = owned`).
+    owned_heads,
+    /// Replies put together from strings (`body = generic`).
+    generic_bodies,
+    /// Times that the Date header was formatted.
+    dates_formatted,
+    /// Empty polls (`spin`).
+    spins,
+    /// Calls of send(2) or write(2) on connections.
+    sends,
+    /// Calls of recv(2) or read(2) on connections.
+    reads,
+    /// Calls of write(2) on the access log.
+    log_writes,
+    /// Access log lines that found no room.
+    log_drops,
+    /// Connections accepted.
+    accepts,
+    /// Heap allocations of the process; zero unless the program counts them (`dyno_sys::alloc`).
+    allocations,
+    /// Connections closed, for whatever reason.
+    closes,
+    /// Requests refused by the parser, for their framing or their size.
+    rejects,
+    /// Connections that ran out of time, the idle ones included.
+    timeouts,
+    /// Handlers that panicked; each was answered with 500.
+    panics,
+    /// Times that a worker stopped accepting because it could hold no more.
+    accept_pauses,
+    /// Loop turns.
+    turns,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut outcome = Ok(());
+        self.each(|at, value| {
+            let gap = if at == 0 { "" } else { " " };
+            outcome = outcome.and_then(|()| write!(f, "{gap}{}={value}", Counts::NAMES[at]));
+        });
+        outcome
+    }
+}
+
+/// Where `requests` stands in a row: first, so that it is read before the others.
+const REQUESTS: usize = 0;
+
+/// Words of a row: the counters rounded up to whole cache lines, so that two workers never write one line.
+const ROW_WORDS: usize = Counts::NAMES.len().next_multiple_of(8);
+
+/// The shared sheet: a row per worker, and the dials that can be turned while workers run.
+#[derive(Clone, Copy)]
+pub(crate) struct Sheet {
+    words: shm::Counters,
+    rows: usize,
+}
+
+impl Sheet {
+    /// A sheet for `rows` workers, mapped for the life of the process and inherited by its children.
+    pub(crate) fn new(rows: usize, spin_us: u32) -> std::io::Result<Sheet> {
+        let words = shm::Counters::new((rows + 1) * ROW_WORDS)?;
+        let sheet = Sheet { words, rows };
+        sheet.set_spin(spin_us);
+        Ok(sheet)
+    }
+
+    /// The spin dial as it stands now, in microseconds.
+    #[inline]
+    pub(crate) fn spin(&self) -> &'static AtomicU64 {
+        self.words.get(self.rows * ROW_WORDS)
+    }
+
+    pub(crate) fn set_spin(&self, spin_us: u32) {
+        self.spin().store(u64::from(spin_us), Ordering::Relaxed);
+    }
+
+    /// The sum over all workers.
+    pub(crate) fn total(&self) -> Counts {
+        Counts::fill(|at| (0..self.rows).map(|row| self.word(row, at).load(Ordering::Acquire)).sum())
+    }
+
+    fn word(&self, row: usize, at: usize) -> &'static AtomicU64 {
+        self.words.get(row * ROW_WORDS + at)
+    }
+}
+
+/// One worker's figures and its row.
+pub(crate) struct Tally {
+    /// What this worker has counted, counting from where its row stood.
+    pub(crate) counts: Counts,
+    sheet: Sheet,
+    row: usize,
+    house: House,
+    allocations_seen: u64,
+}
+
+/// Where a worker lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum House {
+    /// In a process of its own, under a supervisor.
+    Process,
+    /// In a thread of the embedding program.
+    Thread,
+}
+
+impl Tally {
+    pub(crate) fn new(sheet: Sheet, row: usize, house: House) -> Tally {
+        let counts = Counts::fill(|at| sheet.word(row, at).load(Ordering::Relaxed));
+        Tally { counts, sheet, row, house, allocations_seen: dyno_sys::alloc::allocations() }
+    }
+
+    /// Writes the row. Plain stores: a row has one writer.
+    pub(crate) fn publish(&mut self) {
+        // Allocations are counted by process: of the workers that share one, the first tells the figure.
+        if self.house == House::Process || self.row == 0 {
+            let allocations = dyno_sys::alloc::allocations();
+            self.counts.allocations += allocations - self.allocations_seen;
+            self.allocations_seen = allocations;
+        }
+        self.counts.each(|at, value| {
+            if at != REQUESTS {
+                self.sheet.word(self.row, at).store(value, Ordering::Relaxed);
+            }
+        });
+        // Last, so that who sees a request counted sees what it took as well.
+        self.sheet.word(self.row, REQUESTS).store(self.counts.requests, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_replacement_goes_on_from_its_predecessors_row() {
+        let sheet = Sheet::new(2, 7).unwrap();
+        let mut first = Tally::new(sheet, 0, House::Process);
+        first.counts.requests = 10;
+        first.publish();
+        let mut other = Tally::new(sheet, 1, House::Process);
+        other.counts.requests = 5;
+        other.publish();
+
+        let mut second = Tally::new(sheet, 0, House::Process);
+        second.counts.requests += 1;
+        second.publish();
+        assert_eq!(sheet.total().requests, 16);
+        assert_eq!(sheet.spin().load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn the_text_names_every_figure_in_order() {
+        let counts = Counts { requests: 3, turns: 9, ..Counts::default() };
+        let text = counts.to_string();
+        assert!(text.starts_with("requests=3 owned_heads=0 ") && text.ends_with(" turns=9"), "{text}");
+        assert_eq!(text.split(' ').count(), Counts::NAMES.len());
+    }
+}

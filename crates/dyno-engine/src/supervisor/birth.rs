@@ -1,0 +1,152 @@
+//! Births: how the supervisor forks a worker or the log writer, and what the child does before it serves.
+//!
+//! A child first lets go of everything that is its parent's or its siblings', then pins itself, builds its worker, and
+//! says that it is ready. Nothing of the parent runs on in it: it ends with its work's outcome as its exit status.
+
+use super::{Life, Supervisor, Writer};
+use crate::config::SECOND_NS;
+use crate::dials::{Log, Pin};
+use crate::error::{EngineError, refused};
+use crate::log::{self, AccessLog};
+use crate::stats::House;
+use crate::worker::{Left, Seat, Worker};
+use dyno_sys::affinity::{self, CpuSet};
+use dyno_sys::child::{self, Wait};
+use dyno_sys::signal::{self, Signal, SignalFd};
+use dyno_sys::socket::{self, Io, Ready};
+use dyno_sys::{Pid, clock};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// A worker must be ready this long after its fork; it takes about a millisecond.
+const READY_NS_MAX: u64 = 10 * SECOND_NS;
+
+/// What a worker writes when it listens; anything else is the reason why it does not.
+const READY: &[u8] = b"ready";
+
+/// Exit statuses of children.
+const OK: i32 = 0;
+const FAILED: i32 = 2;
+const CUT: i32 = 3;
+
+impl Supervisor<'_> {
+    /// Forks a worker and waits until it listens; only then may the next one start.
+    pub(super) fn start_worker(&mut self, number: usize) -> Result<Pid, EngineError> {
+        let (orders, order) = socket::pipe().map_err(refused("open a pipe"))?;
+        let (ready, readiness) = socket::pipe().map_err(refused("open a pipe"))?;
+        let mut parents = Some((order, ready));
+        let born = child::fork(|| {
+            drop(parents.take());
+            self.live_as_worker(number, orders, &readiness)
+        });
+        // The parent's copies of the child's ends went with the closure: the end of file tells of the child's death.
+        let pid = born.map_err(refused("fork a worker"))?;
+        let (order, ready) = parents.expect("only the child has taken them");
+        wait_until_ready(number, pid, &ready)?;
+        self.places[number].life = Life::Running { pid, since_ns: clock::mono_ns(), orders: Some(order) };
+        Ok(pid)
+    }
+
+    /// Forks the process that writes the access log.
+    pub(super) fn start_writer(&mut self) -> Result<(), EngineError> {
+        let (stopped, stop) = socket::pipe().map_err(refused("open a pipe"))?;
+        let mut parents = Some(stop);
+        let born = child::fork(|| {
+            drop(parents.take());
+            self.live_as_writer(stopped)
+        });
+        let pid = born.map_err(refused("fork the log's writer"))?;
+        let stop = parents.expect("only the child has taken it");
+        self.writer = Some(Writer { pid, stop });
+        Ok(())
+    }
+
+    fn live_as_worker(&mut self, number: usize, orders: OwnedFd, readiness: &OwnedFd) -> i32 {
+        let worker = match self.become_worker(number, orders) {
+            Ok(worker) => worker,
+            Err(error) => {
+                let _ = socket::write(readiness, error.to_string().as_bytes());
+                return FAILED;
+            }
+        };
+        if socket::write(readiness, READY) != Io::Done(READY.len()) {
+            return FAILED;
+        }
+        match worker.run() {
+            Left::Drained => OK,
+            Left::Cut => CUT,
+            Left::Broken => FAILED,
+        }
+    }
+
+    fn become_worker(&mut self, number: usize, orders: OwnedFd) -> io::Result<Worker> {
+        child::die_with_parent()?;
+        let listeners = std::mem::take(&mut self.places[number].listeners);
+        let log = self.access_log(number)?;
+        self.leave_parent();
+        if self.config.dials.pin == Pin::Cpu && !self.cpus.is_empty() {
+            affinity::set_current(&CpuSet::single(self.cpus[number % self.cpus.len()]))?;
+        }
+        let seat = Seat {
+            number,
+            house: House::Process,
+            listeners,
+            orders,
+            // SIGINT comes to the whole terminal group: the supervisor hears it and gives the order.
+            signals: Some(SignalFd::new(&[Signal::Term, Signal::Int])?),
+            router: Arc::new((self.routes)()),
+            log,
+            sheet: self.sheet,
+        };
+        Worker::new(seat, &self.config.dials, &self.config.limits, self.config.drain_ns)
+    }
+
+    fn access_log(&self, number: usize) -> io::Result<AccessLog> {
+        Ok(match (self.config.dials.log, &self.log) {
+            (Log::Sync, Some(log)) => AccessLog::sync(log.try_clone()?),
+            (Log::Ring, _) => AccessLog::ring(self.rings[number]),
+            _ => AccessLog::Off,
+        })
+    }
+
+    fn live_as_writer(&mut self, stopped: OwnedFd) -> i32 {
+        let Some(log) = self.log.take() else { return FAILED };
+        self.leave_parent();
+        match log::write_rings(&self.rings, log, &stopped) {
+            Ok(()) => OK,
+            Err(_) => FAILED,
+        }
+    }
+
+    /// Closes, in a child, what belongs to the parent: its ears, other workers' listeners and orders, the writer's end.
+    fn leave_parent(&mut self) {
+        self.ears = None;
+        self.places.clear();
+        self.writer = None;
+        self.log = None;
+    }
+}
+
+fn wait_until_ready(number: usize, pid: Pid, ready: &OwnedFd) -> Result<(), EngineError> {
+    let failed = |how: String| EngineError::WorkerStart { worker: number, how };
+    let mut word = [0; 512];
+    let heard = match socket::wait_readable(ready, clock::mono_ns() + READY_NS_MAX) {
+        Ok(Ready::Yes) => socket::read(ready, &mut word),
+        Ok(Ready::TimedOut) | Err(_) => Io::WouldBlock,
+    };
+    match heard {
+        Io::Done(length) if word[..length] == *READY => return Ok(()),
+        Io::Done(length) => {
+            let why = String::from_utf8_lossy(&word[..length]).into_owned();
+            let _ = child::wait(pid, Wait::Block);
+            return Err(failed(why));
+        }
+        Io::WouldBlock => {
+            let _ = signal::kill(pid, Signal::Kill);
+        }
+        Io::Closed | Io::Failed(_) => {}
+    }
+    let exit = child::wait(pid, Wait::Block);
+    Err(failed(exit.ok().flatten().map_or("it is gone".to_owned(), |exit| exit.to_string())))
+}

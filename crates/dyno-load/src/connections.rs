@@ -1,0 +1,479 @@
+//! A session's connections: every system call on a socket is made here.
+//!
+//! The session waits and keeps the edges of a block; here an event becomes a receive, a check and the next send. A
+//! connection that is lost is counted by its class and opened anew while there is something to send.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+
+use dyno_sys::clock::mono_ns;
+use dyno_sys::epoll::{Epoll, Event, Interest};
+use dyno_sys::socket::{self, Addr, Io, SocketError};
+
+use crate::check::{Expect, Rules};
+use crate::client::{Client, Fate, Link, Taken, Tally};
+use crate::report::{OpenError, SessionPlan};
+use crate::session::Share;
+
+/// One buffer for all connections of a session: as much as loopback delivers at once (64 KiB per segment), twice.
+const RECEIVE_BYTES: usize = 128 * 1024;
+/// The longest batch of requests that is made, 64 MiB: it exists once per session.
+pub(crate) const BATCH_BYTES_MAX: usize = 64 << 20;
+/// Connections per pair of addresses. The kernel's search for a free port slows down eightfold when about half of its
+/// 28,232 ports are taken (measured: 26,900 connections/s below, 3,000 above).
+const CONNECTIONS_PER_PAIR_MAX: usize = 12_000;
+
+/// What is sent where nothing is in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sending {
+    /// Nothing: the end of a block, and between blocks.
+    Nothing,
+    /// One request on each connection that is made: opening.
+    One,
+    /// Batch after batch.
+    Batches,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connections {
+    clients: Vec<Client>,
+    addr: Addr,
+    sources: Option<Sources>,
+    rules: Rules,
+    batch: Vec<u8>,
+    pipeline: usize,
+    timeout_ns: u64,
+    pub(crate) sending: Sending,
+    pub(crate) tally: Tally,
+    /// Clients with requests in flight.
+    busy: usize,
+    /// Clients that are being connected.
+    connecting: usize,
+    buffer: Vec<u8>,
+    /// The first bytes received, as long as somebody wants them.
+    received: Option<Vec<u8>>,
+    received_bytes_max: usize,
+}
+
+/// Source addresses of 127.0.0.0/8 for many connections to one loopback address.
+#[derive(Debug, Clone, Copy)]
+struct Sources {
+    before: usize,
+}
+
+impl Connections {
+    pub(crate) fn new(plan: &SessionPlan, share: Share) -> Self {
+        let addr = plan.target.addr().clone();
+        Self {
+            clients: std::iter::repeat_with(Client::default).take(share.connections).collect(),
+            sources: Sources::new(&addr, share),
+            rules: Rules::new(plan.expect.clone(), plan.target.asked()),
+            batch: plan.target.request().repeat(plan.pipeline),
+            pipeline: plan.pipeline,
+            timeout_ns: plan.timeout_ns,
+            sending: Sending::Nothing,
+            tally: Tally::new(addr.clone()),
+            busy: 0,
+            connecting: 0,
+            buffer: vec![0; RECEIVE_BYTES],
+            received: None,
+            received_bytes_max: 0,
+            addr,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.clients.len()
+    }
+
+    pub(crate) fn expect(&self) -> &Expect {
+        self.rules.expect()
+    }
+
+    pub(crate) fn first_error(&self) -> Option<&OpenError> {
+        self.tally.first_error.as_ref()
+    }
+
+    pub(crate) fn awaits_answers(&self) -> bool {
+        self.busy > 0
+    }
+
+    /// Whether connections are being made or answers awaited.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy > 0 || self.connecting > 0
+    }
+
+    /// Keeps what is received from now on, up to `bytes_max`.
+    pub(crate) fn keep_received(&mut self, bytes_max: usize) {
+        self.received = Some(Vec::new());
+        self.received_bytes_max = bytes_max;
+    }
+
+    /// What was kept; empty when there was more than was to be kept.
+    pub(crate) fn take_received(&mut self) -> Vec<u8> {
+        let received = self.received.take().unwrap_or_default();
+        if received.len() > self.received_bytes_max { Vec::new() } else { received }
+    }
+
+    /// Connects these clients and sends one request on each.
+    pub(crate) fn send_one_each(&mut self, epoll: &Epoll, wave: Range<usize>, now_ns: u64) {
+        self.sending = Sending::One;
+        wave.for_each(|index| self.connect(epoll, index, now_ns));
+    }
+
+    /// Starts the load: a batch on every connection, and a connection where there is none.
+    pub(crate) fn send_everywhere(&mut self, epoll: &Epoll, now_ns: u64) {
+        self.sending = Sending::Batches;
+        for index in 0..self.clients.len() {
+            match self.clients[index].link {
+                Link::Up(_) => self.send(epoll, index, now_ns),
+                Link::Down => self.connect(epoll, index, now_ns),
+                Link::Connecting(_) => {}
+            }
+        }
+    }
+
+    /// Does what one event asks for. The time of it, where the clock was read.
+    #[inline]
+    pub(crate) fn on_event(&mut self, epoll: &Epoll, event: Event) -> Option<u64> {
+        let index = event.token() as usize;
+        if let Link::Connecting(_) = self.clients[index].link {
+            return Some(self.connected(epoll, index));
+        }
+        if self.clients[index].unsent > 0 && event.writable() {
+            self.send_rest(epoll, index);
+        }
+        let reads = event.readable() || event.hangup();
+        if reads { self.receive(epoll, index) } else { None }
+    }
+
+    /// Looks for requests that are too old, and tries again to connect what could not be connected.
+    pub(crate) fn sweep(&mut self, epoll: &Epoll, now_ns: u64) {
+        for index in 0..self.clients.len() {
+            let client = &self.clients[index];
+            let aged = now_ns.saturating_sub(client.since_ns) >= self.timeout_ns;
+            match client.link {
+                Link::Up(_) if aged && client.in_flight > 0 => {
+                    self.tally.errors.timeout += 1;
+                    self.note_timeout();
+                    self.replace(epoll, index, now_ns);
+                }
+                Link::Connecting(_) if aged => {
+                    self.tally.errors.connect += 1;
+                    self.note_timeout();
+                    self.replace(epoll, index, now_ns);
+                }
+                Link::Down if self.sending == Sending::Batches => self.connect(epoll, index, now_ns),
+                _ => {}
+            }
+        }
+    }
+
+    /// Ends the connections that still owe answers: those would be taken for the next block's.
+    pub(crate) fn give_up_unanswered(&mut self) {
+        for index in 0..self.clients.len() {
+            if self.clients[index].in_flight > 0 {
+                self.tally.errors.timeout += 1;
+                self.note_timeout();
+                self.close(index);
+            }
+        }
+    }
+
+    fn connect(&mut self, epoll: &Epoll, index: usize, now_ns: u64) {
+        let opened = match self.sources.map(|sources| sources.of(index)) {
+            Some(source) => socket::connect_from(&self.addr, source),
+            None => socket::connect(&self.addr),
+        };
+        let watched = opened.map_err(reason).and_then(|fd| {
+            epoll.add(&fd, index as u64, Interest::WRITE)?;
+            Ok(fd)
+        });
+        match watched {
+            Ok(fd) => {
+                self.clients[index].link = Link::Connecting(fd);
+                self.clients[index].since_ns = now_ns;
+                self.connecting += 1;
+            }
+            Err(source) => self.not_connected(source),
+        }
+    }
+
+    #[cold]
+    fn connected(&mut self, epoll: &Epoll, index: usize) -> u64 {
+        let now_ns = mono_ns();
+        let Link::Connecting(fd) = std::mem::take(&mut self.clients[index].link) else { return now_ns };
+        self.connecting -= 1;
+        match establish(epoll, &fd, index, &self.addr) {
+            Ok(()) => {
+                // What is connected while opening is connected for the first time.
+                self.tally.reconnects += u64::from(self.sending != Sending::One);
+                self.clients[index].link = Link::Up(fd);
+                self.send(epoll, index, now_ns);
+            }
+            Err(source) => self.not_connected(source),
+        }
+        now_ns
+    }
+
+    /// The client stays down until the next sweep: trying at once would spin on a server that is gone.
+    fn not_connected(&mut self, source: io::Error) {
+        self.tally.errors.connect += 1;
+        self.tally.note(|addr| OpenError::connect(&addr, source));
+    }
+
+    #[inline]
+    fn send(&mut self, epoll: &Epoll, index: usize, now_ns: u64) {
+        let (requests, bytes) = match self.sending {
+            Sending::Nothing => return,
+            Sending::One => (1, &self.batch[..self.batch.len() / self.pipeline]),
+            Sending::Batches => (self.pipeline, &self.batch[..]),
+        };
+        let client = &mut self.clients[index];
+        let Link::Up(fd) = &client.link else { return };
+        debug_assert!(
+            client.in_flight == 0 && client.unsent == 0,
+            "a batch is sent when the last one is answered"
+        );
+        let sent = socket::send(fd, bytes);
+        client.since_ns = now_ns;
+        client.in_flight = requests;
+        client.unsent = bytes.len();
+        self.busy += 1;
+        self.sent(epoll, index, sent);
+    }
+
+    #[inline]
+    fn sent(&mut self, epoll: &Epoll, index: usize, sent: Io) {
+        let client = &mut self.clients[index];
+        match sent {
+            Io::Done(count) if count == client.unsent => client.unsent = 0,
+            Io::Done(count) => {
+                client.unsent -= count;
+                self.watch_writes(epoll, index);
+            }
+            Io::WouldBlock | Io::Closed => self.watch_writes(epoll, index),
+            Io::Failed(errno) => self.not_sent(epoll, index, io::Error::from_raw_os_error(errno)),
+        }
+    }
+
+    #[cold]
+    fn watch_writes(&mut self, epoll: &Epoll, index: usize) {
+        self.watch(epoll, index, Interest::READ_WRITE);
+    }
+
+    fn watch(&mut self, epoll: &Epoll, index: usize, interest: Interest) {
+        let Link::Up(fd) = &self.clients[index].link else { return };
+        if let Err(error) = epoll.modify(fd, index as u64, interest) {
+            self.not_sent(epoll, index, error);
+        }
+    }
+
+    #[cold]
+    fn not_sent(&mut self, epoll: &Epoll, index: usize, source: io::Error) {
+        self.tally.errors.write += 1;
+        self.tally.note(|addr| OpenError::Broken { addr, source });
+        self.close(index);
+        self.connect_if_sending(epoll, index, mono_ns());
+    }
+
+    #[cold]
+    fn send_rest(&mut self, epoll: &Epoll, index: usize) {
+        let client = &self.clients[index];
+        let Link::Up(fd) = &client.link else { return };
+        let bytes = &self.batch[..client.in_flight * (self.batch.len() / self.pipeline)];
+        let sent = socket::send(fd, &bytes[bytes.len() - client.unsent..]);
+        self.sent(epoll, index, sent);
+        if self.clients[index].unsent == 0 {
+            self.watch(epoll, index, Interest::READ);
+        }
+    }
+
+    /// One receive, the checking of what it brought, and the next send. The time, where the clock was read.
+    #[inline]
+    fn receive(&mut self, epoll: &Epoll, index: usize) -> Option<u64> {
+        let client = &mut self.clients[index];
+        let Link::Up(fd) = &client.link else { return None };
+        let owed = client.in_flight > 0;
+        let taken = match socket::recv(fd, &mut self.buffer) {
+            Io::Done(count) => {
+                let input = &self.buffer[..count];
+                keep(&mut self.received, self.received_bytes_max, input);
+                client.take(input, &mut self.rules, &mut self.tally)
+            }
+            Io::WouldBlock => return None,
+            Io::Closed => client.take_end(&mut self.rules, &mut self.tally),
+            Io::Failed(errno) => client.take_failure(errno, &mut self.tally),
+        };
+        if taken == (Taken { right: 0, fate: Fate::Waiting }) {
+            return None;
+        }
+        let now_ns = mono_ns();
+        self.tally.replies += taken.right;
+        self.tally.latencies.record_n(now_ns.saturating_sub(client.since_ns), taken.right);
+        if taken.fate != Fate::Waiting {
+            client.in_flight = 0;
+            self.busy -= usize::from(owed);
+        }
+        match taken.fate {
+            Fate::Waiting => {}
+            Fate::Ready if self.sending == Sending::Batches => self.send(epoll, index, now_ns),
+            Fate::Ready => {}
+            Fate::Over => self.replace(epoll, index, now_ns),
+        }
+        Some(now_ns)
+    }
+
+    #[cold]
+    fn replace(&mut self, epoll: &Epoll, index: usize, now_ns: u64) {
+        self.close(index);
+        self.connect_if_sending(epoll, index, now_ns);
+    }
+
+    fn connect_if_sending(&mut self, epoll: &Epoll, index: usize, now_ns: u64) {
+        if self.sending == Sending::Batches {
+            self.connect(epoll, index, now_ns);
+        }
+    }
+
+    /// Closes a connection in whatever state it is; the kernel takes its descriptor off the event queue.
+    fn close(&mut self, index: usize) {
+        let client = &mut self.clients[index];
+        self.busy -= usize::from(client.in_flight > 0);
+        self.connecting -= usize::from(matches!(client.link, Link::Connecting(_)));
+        client.link = Link::Down;
+        client.in_flight = 0;
+        client.unsent = 0;
+        client.reader.reset();
+    }
+
+    fn note_timeout(&mut self) {
+        let (timeout_ns, connections) = (self.timeout_ns, self.clients.len());
+        self.tally.note(|addr| OpenError::TimedOut { addr, timeout_ns, answered: 0, connections });
+    }
+}
+
+impl Sources {
+    fn new(addr: &Addr, share: Share) -> Option<Self> {
+        let Addr::Tcp(SocketAddr::V4(to)) = addr else { return None };
+        let many = share.all > CONNECTIONS_PER_PAIR_MAX;
+        (to.ip().is_loopback() && many).then_some(Self { before: share.before })
+    }
+
+    /// 127.1.x.y, the next one for every 12,000 connections; all of 127.0.0.0/8 is this machine (RFC 1122 §3.2.1.3).
+    fn of(self, index: usize) -> IpAddr {
+        let source = (self.before + index) / CONNECTIONS_PER_PAIR_MAX;
+        let low = |number: usize| u8::try_from(number % 250 + 1).expect("1 to 250 is a byte");
+        IpAddr::V4(Ipv4Addr::new(127, 1, low(source / 250), low(source)))
+    }
+}
+
+/// The kernel's own word, without the layer that says where: that is said here.
+fn reason(error: SocketError) -> io::Error {
+    match error {
+        SocketError::Open { source, .. } | SocketError::Bind { source, .. } => source,
+        SocketError::Connect { source, .. } | SocketError::Option { source, .. } => source,
+        other => io::Error::other(other),
+    }
+}
+
+fn establish(epoll: &Epoll, fd: &OwnedFd, index: usize, addr: &Addr) -> io::Result<()> {
+    if let Some(errno) = socket::take_error(fd)? {
+        return Err(io::Error::from_raw_os_error(errno));
+    }
+    if let Addr::Tcp(_) = addr {
+        socket::set_nodelay(fd)?;
+    }
+    epoll.modify(fd, index as u64, Interest::READ)
+}
+
+#[inline]
+fn keep(received: &mut Option<Vec<u8>>, bytes_max: usize, input: &[u8]) {
+    // One byte beyond the limit is kept: that is how "too much" is told from "all".
+    if let Some(received) = received {
+        let room = (bytes_max + 1).saturating_sub(received.len());
+        received.extend_from_slice(&input[..input.len().min(room)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::session::Session;
+    use crate::target::Target;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+
+    fn sources(addr: &str, before: usize, all: usize) -> Option<Sources> {
+        Sources::new(&addr.parse().unwrap(), Share { connections: 1, before, all })
+    }
+
+    #[test]
+    fn only_many_connections_to_ipv4_loopback_are_spread() {
+        let many = CONNECTIONS_PER_PAIR_MAX + 1;
+        assert!(sources("127.0.0.1:80", 0, many).is_some());
+        assert!(sources("127.0.0.1:80", 0, many - 1).is_none());
+        assert!(sources("10.0.0.1:80", 0, many).is_none());
+        assert!(sources("[::1]:80", 0, many).is_none());
+        assert!(sources("unix:/run/x.sock", 0, many).is_none());
+    }
+
+    #[test]
+    fn no_source_address_carries_more_than_its_share() {
+        let all = 300 * CONNECTIONS_PER_PAIR_MAX;
+        let mut carried = std::collections::HashMap::new();
+        for session in 0..3 {
+            let spread = sources("127.0.0.1:80", session * all / 3, all).unwrap();
+            (0..all / 3).for_each(|index| *carried.entry(spread.of(index)).or_insert(0) += 1);
+        }
+        assert_eq!(carried.len(), 300);
+        assert!(
+            carried.iter().all(|(source, count)| source.is_loopback() && *count == CONNECTIONS_PER_PAIR_MAX)
+        );
+    }
+
+    #[test]
+    fn spread_connections_reach_the_server_from_their_sources() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let accept = |_| {
+                let (mut stream, peer) = listener.accept().unwrap();
+                assert!(stream.read(&mut [0; 4_096]).unwrap() > 0);
+                stream.write_all(HELLO).unwrap();
+                (stream, peer.ip().to_string())
+            };
+            (0..2).map(accept).map(|(_, ip)| ip).collect::<Vec<_>>()
+        });
+        let plan = SessionPlan {
+            target: Target::get(&url).unwrap(),
+            expect: Expect::body("hello"),
+            connections: 2,
+            pipeline: 1,
+            timeout_ns: 5_000_000_000,
+        };
+        let last = CONNECTIONS_PER_PAIR_MAX - 1;
+        Session::open_share(&plan, Share { connections: 2, before: last, all: last + 2 }).unwrap();
+        assert_eq!(server.join().unwrap(), ["127.1.1.1", "127.1.1.2"]);
+    }
+
+    #[test]
+    fn what_is_kept_is_all_or_nothing() {
+        let kept = |pieces: &[&[u8]]| {
+            let target = Target::get("http://127.0.0.1:1/").unwrap();
+            let plan =
+                SessionPlan { target, expect: Expect::any(), connections: 1, pipeline: 1, timeout_ns: 1 };
+            let mut connections = Connections::new(&plan, Share { connections: 1, before: 0, all: 1 });
+            connections.keep_received(4);
+            pieces.iter().for_each(|piece| keep(&mut connections.received, 4, piece));
+            connections.take_received()
+        };
+        assert_eq!(kept(&[b"ab", b"cd"]), b"abcd");
+        assert_eq!(kept(&[b"abcd", b"e", b"f"]), b"");
+    }
+}

@@ -1,0 +1,259 @@
+//! What a block is asked to be and what it came to. Plain values: sessions fill them, callers judge and print them.
+
+use std::io;
+
+use dyno_measure::Histogram;
+use dyno_sys::socket::Addr;
+
+use crate::check::{Expect, WrongAnswer};
+use crate::target::Target;
+
+/// What a session keeps open and sends.
+#[derive(Debug, Clone)]
+pub struct SessionPlan {
+    /// Where to, and the bytes of one request.
+    pub target: Target,
+    /// What a right answer is.
+    pub expect: Expect,
+    /// Connections kept open; at least 1. Each carries one batch of requests at a time.
+    pub connections: usize,
+    /// Requests per batch, sent by one system call; the next batch follows when all answers of this one came, as with
+    /// wrk. 1 is no pipelining; at least 1.
+    pub pipeline: usize,
+    /// The age in nanoseconds at which an unanswered request counts as timed out and its connection is replaced.
+    pub timeout_ns: u64,
+}
+
+/// The shape of one block, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockSpec {
+    /// Load without counting, first.
+    pub settle_ns: u64,
+    /// The least that is measured after it.
+    pub measure_ns: u64,
+    /// The measured part is lengthened until so many replies came …
+    pub replies_min: u64,
+    /// … but to no more than this.
+    pub ns_max: u64,
+    /// How long replies in flight at the end are awaited.
+    pub drain_ns_max: u64,
+}
+
+impl Default for BlockSpec {
+    /// The block of a climb: 5 ms settling and 25 ms measured were the most sensitive shape; the second block after a
+    /// switch carries 97-100 % of the rate after 2 ms. Lengthened until 500 replies, 1 s at most.
+    fn default() -> Self {
+        Self {
+            settle_ns: 5_000_000,
+            measure_ns: 25_000_000,
+            replies_min: 500,
+            ns_max: 1_000_000_000,
+            drain_ns_max: 1_000_000_000,
+        }
+    }
+}
+
+/// The moments at which a caller reads the server's clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edge {
+    /// Settling is over: replies count from here. The load goes on meanwhile.
+    SettleEnd,
+    /// Nothing is in flight any more.
+    End,
+}
+
+/// Errors by class: one for each answer that was wrong, one for each connection that was lost, whatever it carried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Errors {
+    /// Connections that could not be made.
+    pub connect: u64,
+    /// Connections that ended, closed or reset, while answers were owed.
+    pub read: u64,
+    /// Connections that took no request.
+    pub write: u64,
+    /// Connections whose oldest request passed the timeout, or was still unanswered when the drain was given up.
+    pub timeout: u64,
+    /// Answers with a wrong status.
+    pub status: u64,
+    /// Answers that were not HTTP/1.1, and bytes that nobody had asked for.
+    pub protocol: u64,
+    /// Answers with a wrong body.
+    pub mismatch: u64,
+}
+
+impl Errors {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.connect + self.read + self.write + self.timeout + self.wrong()
+    }
+
+    /// Answers that came and were wrong.
+    #[must_use]
+    pub fn wrong(&self) -> u64 {
+        self.status + self.protocol + self.mismatch
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.connect += other.connect;
+        self.read += other.read;
+        self.write += other.write;
+        self.timeout += other.timeout;
+        self.status += other.status;
+        self.protocol += other.protocol;
+        self.mismatch += other.mismatch;
+    }
+}
+
+/// What one block came to.
+#[derive(Debug, Clone)]
+pub struct BlockReport {
+    /// Right answers received from [`Edge::SettleEnd`] to [`Edge::End`], those drained after the last send included.
+    pub replies: u64,
+    /// [`Errors::wrong`] of `errors`.
+    pub wrong: u64,
+    /// The bytes of those replies, heads included.
+    pub bytes: u64,
+    /// Errors of the whole block: a wrong answer is one in the settling part too.
+    pub errors: Errors,
+    /// From [`Edge::SettleEnd`] to [`Edge::End`].
+    pub wall_ns: u64,
+    /// From the sending of a batch to each of its replies, in nanoseconds; connecting is not in it.
+    pub latencies: Histogram,
+    /// Events that epoll delivered in the measured part, and …
+    pub events: u64,
+    /// … the calls that it took.
+    pub waits: u64,
+    /// CPU time of the generator's threads in the measured part.
+    pub cpu_ns: u64,
+    /// How many threads that were.
+    pub threads: usize,
+    /// Threads that could not be pinned to their CPU any more.
+    pub unpinned: usize,
+    /// Connections that were opened anew in the whole block, because of an error or because the server closed them.
+    pub reconnects: u64,
+    /// The first wrong answer of the block.
+    pub first_wrong: Option<WrongAnswer>,
+    /// The first error of any class, in words.
+    pub first_error: Option<String>,
+    /// Whether every request had its answer, or its error, before the drain was given up.
+    pub drained: bool,
+    /// The whole bytes of one right answer, as received when the session was opened; empty when it was longer than
+    /// 256 KiB.
+    pub sample_answer: Vec<u8>,
+}
+
+/// Why connections could not be opened, or the first answers on them were not right.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The plan makes no sense.
+    #[error("the load cannot be run: {why}")]
+    Plan {
+        /// What is wrong with it, in words.
+        why: &'static str,
+    },
+    /// A load CPU that this process may not use.
+    #[error("CPU {cpu} cannot be used: this process may run on {allowed}")]
+    Cpu {
+        /// The CPU asked for.
+        cpu: usize,
+        /// The CPUs allowed.
+        allowed: String,
+    },
+    /// A load CPU on which no thread could be started, or kept.
+    #[error("cannot run a thread on CPU {cpu}")]
+    Thread {
+        /// The CPU asked for.
+        cpu: usize,
+        /// The kernel's word.
+        source: io::Error,
+    },
+    /// The kernel gave no event queue.
+    #[error("cannot make an event queue")]
+    Epoll {
+        /// The kernel's word.
+        source: io::Error,
+    },
+    /// Nobody listens there.
+    #[error("{addr} refuses connections")]
+    Refused {
+        /// Where to.
+        addr: Addr,
+        /// The kernel's word.
+        source: io::Error,
+    },
+    /// No connection for another reason: no route, no free descriptor or port.
+    #[error("cannot connect to {addr}")]
+    Connect {
+        /// Where to.
+        addr: Addr,
+        /// The kernel's word.
+        source: io::Error,
+    },
+    /// The connection broke.
+    #[error("the connection to {addr} broke before the answer was whole")]
+    Broken {
+        /// Where to.
+        addr: Addr,
+        /// The kernel's word.
+        source: io::Error,
+    },
+    /// The server closed the connection without, or within, an answer.
+    #[error("{addr} closed the connection before its answer was whole; it sent {got}")]
+    Closed {
+        /// Where to.
+        addr: Addr,
+        /// The first 200 bytes received, escaped.
+        got: String,
+    },
+    /// What came is not an HTTP/1.1 answer.
+    #[error("{addr} does not answer in HTTP/1.1: {why}; it sent {got}")]
+    NotHttp {
+        /// Where to.
+        addr: Addr,
+        /// What is wrong with it, in words.
+        why: String,
+        /// The first 200 bytes received, escaped.
+        got: String,
+    },
+    /// An answer came and was not the expected one.
+    #[error("wrong answer from {addr}: expected {expected}; got {got}")]
+    WrongAnswer {
+        /// Where from.
+        addr: Addr,
+        /// What would have been right.
+        expected: String,
+        /// What came, its first 200 bytes escaped.
+        got: String,
+    },
+    /// No whole answer came in time.
+    #[error("{addr} did not answer within {} ms ({answered} of {connections} connections were answered)", timeout_ns / 1_000_000)]
+    TimedOut {
+        /// Where to.
+        addr: Addr,
+        /// The plan's timeout in nanoseconds.
+        timeout_ns: u64,
+        /// Connections of this session that had been answered before.
+        answered: usize,
+        /// Connections that it was to have.
+        connections: usize,
+    },
+}
+
+impl OpenError {
+    pub(crate) fn connect(addr: &Addr, source: io::Error) -> Self {
+        let addr = addr.clone();
+        match source.kind() {
+            io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => Self::Refused { addr, source },
+            _ => Self::Connect { addr, source },
+        }
+    }
+
+    /// This error and its cause in one line.
+    pub(crate) fn in_words(&self) -> String {
+        match std::error::Error::source(self) {
+            Some(source) => format!("{self}: {source}"),
+            None => self.to_string(),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! A whole load run as one long block: what `dyno load` does between its arguments and its table.
+//!
+//! wrk's semantics: threads, connections, a duration, every connection busy all the time (closed loop: a slow answer
+//! delays the next request, so latencies are those under saturation). Unlike wrk the answers in flight at the end are
+//! awaited and counted.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::crew::{Crew, Progress, Watcher};
+use crate::limit::{Limited, Signs};
+use crate::report::{BlockReport, BlockSpec, Edge, OpenError, SessionPlan};
+
+/// How often wrk-like tools say something.
+pub const PROGRESS_EVERY_NS: u64 = 1_000_000_000;
+
+/// A run from its first connection to its last answer.
+#[derive(Debug, Clone)]
+pub struct LoadPlan {
+    /// What is sent, over how many connections in all.
+    pub session: SessionPlan,
+    /// One thread for each entry, pinned there.
+    pub cpus: Vec<usize>,
+    /// How long requests are issued, in nanoseconds.
+    pub duration_ns: u64,
+}
+
+/// What the run came to.
+#[derive(Debug, Clone)]
+pub struct LoadReport {
+    /// All counts, latencies and errors.
+    pub block: BlockReport,
+    /// Whether the figure is the server's, as far as the generator alone can tell.
+    pub limited: Limited,
+    /// How it ended.
+    pub ended: Ended,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// After its whole duration.
+    Whole,
+    /// Earlier, because it was told to.
+    Stopped,
+}
+
+impl LoadReport {
+    /// Right answers per second of wall time; 0 when no time passed.
+    #[must_use]
+    pub fn replies_per_s(&self) -> f64 {
+        per_s(self.block.replies, self.block.wall_ns)
+    }
+
+    /// Bytes of right answers per second of wall time; 0 when no time passed.
+    #[must_use]
+    pub fn bytes_per_s(&self) -> f64 {
+        per_s(self.block.bytes, self.block.wall_ns)
+    }
+}
+
+/// Opens, loads for the plan's duration, drains, and reports.
+///
+/// `at_edge` is called when the load starts and when all is drained, `progress` about once a second on the calling
+/// thread. `stop` may become true at any time: then the run drains and reports what it has within some 20 ms and the
+/// age of the oldest answer.
+///
+/// # Errors
+/// Before the load starts: see [`OpenError`]. What happens later is in the report.
+pub fn load(
+    plan: &LoadPlan,
+    stop: &AtomicBool,
+    at_edge: &mut (dyn FnMut(Edge) + Send),
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<LoadReport, OpenError> {
+    let mut crew = Crew::open(&plan.session, &plan.cpus)?;
+    let spec = BlockSpec {
+        settle_ns: 0,
+        measure_ns: plan.duration_ns,
+        replies_min: 0,
+        ns_max: plan.duration_ns,
+        drain_ns_max: plan.session.timeout_ns,
+    };
+    let watcher = Watcher { every_ns: PROGRESS_EVERY_NS, watch: progress };
+    let block = crew.watched_block(&spec, Some(stop), at_edge, Some(watcher));
+    let limited = Signs::of(&block, plan.session.connections).limited();
+    let stopped = stop.load(Ordering::Relaxed) && block.wall_ns < plan.duration_ns;
+    Ok(LoadReport { block, limited, ended: if stopped { Ended::Stopped } else { Ended::Whole } })
+}
+
+fn per_s(count: u64, wall_ns: u64) -> f64 {
+    if wall_ns == 0 { 0.0 } else { count as f64 / (wall_ns as f64 / 1e9) }
+}

@@ -1,0 +1,369 @@
+//! One thread's load: open connections, and blocks of requests run over them.
+//!
+//! A block is a loop around `epoll_wait`. Connections are registered once, level-triggered; per request there is one
+//! receive, one send and a share of a wait, no `epoll_ctl` and no read until EAGAIN. The next request is sent straight
+//! after the reply was checked, and the one clock read between them is the end of the one and the start of the other.
+//! With pipelining a batch is sent by one call and the next when all its answers came (as wrk does); the clock is then
+//! read once per receive, and each reply's latency counts from the sending of its batch.
+//!
+//! Used inline by a caller with one load CPU, and by the crew's threads. It never prints, and sleeps only in epoll.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use dyno_sys::clock::{mono_ns, thread_cpu_ns};
+use dyno_sys::epoll::{Epoll, Events, Timeout};
+
+use crate::check::Expect;
+use crate::client::Tally;
+use crate::connections::{Connections, Sending};
+use crate::report::{BlockReport, BlockSpec, Edge, OpenError, SessionPlan};
+
+/// Connections opened at once while a session opens: below the listen backlogs of servers (nginx 511; Linux' own
+/// default was 128), beyond which a SYN is dropped and sent again after a second.
+const WAVE_CONNECTIONS: usize = 64;
+/// Events taken by one wait: one per connection up to this; more would only delay the edges of a block.
+const EVENTS_MAX: usize = 1_024;
+/// 256 KiB of an answer are kept for those who want to answer the same.
+const SAMPLE_BYTES_MAX: usize = 256 * 1024;
+
+/// Open connections to one target, driven by the calling thread.
+#[derive(Debug)]
+pub struct Session {
+    epoll: Epoll,
+    events: Events,
+    connections: Connections,
+    now_ns: u64,
+    sweep_at_ns: u64,
+    sweep_every_ns: u64,
+    sample_answer: Vec<u8>,
+}
+
+/// A session's part of a larger load.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Share {
+    /// Connections of this session.
+    pub(crate) connections: usize,
+    /// Connections of the sessions before it.
+    pub(crate) before: usize,
+    /// Connections of all sessions.
+    pub(crate) all: usize,
+}
+
+/// One block: when it settles, for how long it is measured, and what the threads that run it share.
+#[derive(Debug)]
+pub(crate) struct Course<'c> {
+    spec: BlockSpec,
+    settle_end_ns: u64,
+    /// Replies of all threads, told once the nominal end has come.
+    replies: AtomicU64,
+    /// Ends the block early when it becomes true.
+    stop: Option<&'c AtomicBool>,
+}
+
+/// What a running session tells to whoever watches, some fifty times a second.
+#[derive(Debug, Default)]
+pub(crate) struct Gauge {
+    pub(crate) replies: AtomicU64,
+    pub(crate) errors: AtomicU64,
+}
+
+/// Where one session's measured part lay.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Lap {
+    pub(crate) began_ns: u64,
+    pub(crate) ended_ns: u64,
+    pub(crate) cpu_ns: u64,
+    pub(crate) drained: bool,
+    /// Replies that were added to the common count.
+    told: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Settle,
+    /// Until `end_ns`, or longer for want of replies, to `latest_ns` at most.
+    Measure {
+        end_ns: u64,
+        latest_ns: u64,
+    },
+    Drain {
+        until_ns: u64,
+    },
+}
+
+impl Phase {
+    /// When to look at the phase again at the latest; a wait may wake earlier.
+    fn due_ns(self, course: &Course<'_>, now_ns: u64) -> u64 {
+        match self {
+            Self::Settle => course.settle_end_ns,
+            Self::Measure { end_ns, .. } if now_ns < end_ns => end_ns,
+            // Past the nominal end every turn looks for itself, and the sweeps see to it that there are turns.
+            Self::Measure { latest_ns, .. } => latest_ns,
+            Self::Drain { until_ns } => until_ns,
+        }
+    }
+}
+
+impl<'c> Course<'c> {
+    pub(crate) fn new(spec: &BlockSpec, start_ns: u64, stop: Option<&'c AtomicBool>) -> Self {
+        let settle_end_ns = start_ns.saturating_add(spec.settle_ns);
+        Self { spec: *spec, settle_end_ns, replies: AtomicU64::new(0), stop }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+}
+
+impl Session {
+    /// Opens all connections, sends one request on each and checks its answer.
+    ///
+    /// # Errors
+    /// The first thing that went wrong: see [`OpenError`].
+    pub fn open(plan: &SessionPlan) -> Result<Self, OpenError> {
+        Self::open_share(plan, Share { connections: plan.connections, before: 0, all: plan.connections })
+    }
+
+    /// Runs one block. `at_edge` is called twice, at the end of settling while the load goes on, and when all is
+    /// drained.
+    pub fn block(&mut self, spec: &BlockSpec, at_edge: &mut dyn FnMut(Edge)) -> BlockReport {
+        let course = Course::new(spec, mono_ns(), None);
+        let lap = self.run(&course, &Gauge::default(), &mut || at_edge(Edge::SettleEnd));
+        at_edge(Edge::End);
+        self.report(&lap)
+    }
+
+    /// The whole bytes of one right answer, as received by [`Session::open`]; empty when longer than 256 KiB.
+    #[must_use]
+    pub fn sample_answer(&self) -> &[u8] {
+        &self.sample_answer
+    }
+
+    /// What answers are held against; [`crate::Body::Same`] is the learned body by now.
+    #[must_use]
+    pub fn expect(&self) -> &Expect {
+        self.connections.expect()
+    }
+
+    pub(crate) fn open_share(plan: &SessionPlan, share: Share) -> Result<Self, OpenError> {
+        check(plan, share)?;
+        let epoll = Epoll::new().map_err(|source| OpenError::Epoll { source })?;
+        let mut session = Self {
+            epoll,
+            events: Events::with_capacity(share.connections.min(EVENTS_MAX)),
+            connections: Connections::new(plan, share),
+            now_ns: mono_ns(),
+            sweep_at_ns: 0,
+            // An eighth of the timeout is how late it may be noticed, as long as looking stays cheap.
+            sweep_every_ns: (plan.timeout_ns / 8).clamp(1_000_000, 20_000_000),
+            sample_answer: Vec::new(),
+        };
+        session.greet(plan, share.connections)?;
+        Ok(session)
+    }
+
+    /// One request on every connection; the first alone, so that what it teaches holds for all others.
+    fn greet(&mut self, plan: &SessionPlan, connections: usize) -> Result<(), OpenError> {
+        let mut open = 0;
+        self.connections.keep_received(SAMPLE_BYTES_MAX);
+        while open < connections {
+            let next = if open == 0 { 1 } else { connections.min(open + WAVE_CONNECTIONS) };
+            self.greet_wave(open..next, plan)?;
+            if open == 0 {
+                self.sample_answer = self.connections.take_received();
+            }
+            open = next;
+        }
+        Ok(())
+    }
+
+    fn greet_wave(&mut self, wave: std::ops::Range<usize>, plan: &SessionPlan) -> Result<(), OpenError> {
+        let answered = wave.start;
+        let deadline_ns = mono_ns().saturating_add(plan.timeout_ns);
+        let silent = OpenError::TimedOut {
+            addr: plan.target.addr().clone(),
+            timeout_ns: plan.timeout_ns,
+            answered,
+            connections: self.connections.len(),
+        };
+        self.now_ns = mono_ns();
+        self.connections.send_one_each(&self.epoll, wave, self.now_ns);
+        while self.connections.first_error().is_none() && self.connections.is_busy() {
+            if self.now_ns >= deadline_ns {
+                return Err(silent);
+            }
+            self.turn(deadline_ns, &Gauge::default());
+        }
+        let tally = self.connections.tally.replace();
+        match tally.first_error {
+            Some(OpenError::TimedOut { .. }) => Err(silent),
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs a block up to its drained end; the caller calls what is due there, then asks for the report.
+    pub(crate) fn run(&mut self, course: &Course<'_>, gauge: &Gauge, at_settle_end: &mut dyn FnMut()) -> Lap {
+        let mut lap = Lap::default();
+        let mut phase = Phase::Settle;
+        self.start();
+        // Without settling the edge comes before the first request, so that every answer counts.
+        if self.now_ns >= course.settle_end_ns {
+            phase = self.settle_end(course, &mut lap, at_settle_end);
+        }
+        self.connections.send_everywhere(&self.epoll, self.now_ns);
+        while !self.is_done(phase) {
+            self.turn(phase.due_ns(course, self.now_ns), gauge);
+            phase = match phase {
+                Phase::Settle if self.now_ns >= course.settle_end_ns || course.is_stopped() => {
+                    self.settle_end(course, &mut lap, at_settle_end)
+                }
+                Phase::Measure { end_ns, latest_ns } => self.measured(course, end_ns, latest_ns, &mut lap),
+                other => other,
+            };
+        }
+        lap.ended_ns = mono_ns();
+        lap.cpu_ns = thread_cpu_ns().saturating_sub(lap.cpu_ns);
+        lap.drained = !self.connections.awaits_answers();
+        self.connections.give_up_unanswered();
+        self.tell(gauge);
+        lap
+    }
+
+    /// The block as this session alone saw it, with its counters taken out.
+    pub(crate) fn report(&mut self, lap: &Lap) -> BlockReport {
+        let Tally {
+            replies,
+            bytes,
+            latencies,
+            events,
+            waits,
+            reconnects,
+            errors,
+            first_wrong,
+            first_error,
+            ..
+        } = self.connections.tally.replace();
+        BlockReport {
+            replies,
+            wrong: errors.wrong(),
+            bytes,
+            errors,
+            wall_ns: lap.ended_ns.saturating_sub(lap.began_ns),
+            latencies,
+            events,
+            waits,
+            cpu_ns: lap.cpu_ns,
+            threads: 1,
+            unpinned: 0,
+            reconnects,
+            first_wrong,
+            first_error: first_error.map(|error| error.in_words()),
+            drained: lap.drained,
+            sample_answer: self.sample_answer.clone(),
+        }
+    }
+
+    /// Takes note of what happened to idle connections since the last block: servers close them.
+    fn start(&mut self) {
+        self.now_ns = mono_ns();
+        self.sweep_at_ns = self.now_ns.saturating_add(self.sweep_every_ns);
+        self.connections.sending = Sending::Nothing;
+        let mut left = self.connections.len().div_ceil(self.events.capacity());
+        while left > 0 && self.take_events(Timeout::Poll) == self.events.capacity() {
+            left -= 1;
+        }
+        self.now_ns = mono_ns();
+    }
+
+    fn settle_end(&mut self, course: &Course<'_>, lap: &mut Lap, at_settle_end: &mut dyn FnMut()) -> Phase {
+        at_settle_end();
+        self.connections.tally.start_measuring();
+        // The CPU clock's start stands here until the end turns it into the difference.
+        lap.cpu_ns = thread_cpu_ns();
+        lap.began_ns = mono_ns();
+        self.now_ns = lap.began_ns;
+        let end_ns = self.now_ns.saturating_add(course.spec.measure_ns);
+        Phase::Measure { end_ns, latest_ns: end_ns.max(self.now_ns.saturating_add(course.spec.ns_max)) }
+    }
+
+    /// The phase after one turn of measuring.
+    fn measured(&mut self, course: &Course<'_>, end_ns: u64, latest_ns: u64, lap: &mut Lap) -> Phase {
+        let lasts = self.now_ns < end_ns || (self.now_ns < latest_ns && self.are_few(course, lap));
+        if lasts && !course.is_stopped() {
+            return Phase::Measure { end_ns, latest_ns };
+        }
+        self.connections.sending = Sending::Nothing;
+        Phase::Drain { until_ns: self.now_ns.saturating_add(course.spec.drain_ns_max) }
+    }
+
+    /// Adds this thread's replies to the common count and tells whether it is still too low.
+    fn are_few(&self, course: &Course<'_>, lap: &mut Lap) -> bool {
+        let fresh = self.connections.tally.replies - lap.told;
+        lap.told += fresh;
+        course.replies.fetch_add(fresh, Ordering::Relaxed) + fresh < course.spec.replies_min
+    }
+
+    fn is_done(&self, phase: Phase) -> bool {
+        let Phase::Drain { until_ns } = phase else { return false };
+        !self.connections.awaits_answers() || self.now_ns >= until_ns
+    }
+
+    /// One wait and what it brought, and now and then a look at the clocks of all connections.
+    #[inline]
+    fn turn(&mut self, due_ns: u64, gauge: &Gauge) {
+        let before_ns = self.now_ns;
+        self.take_events(sleep_until(due_ns.min(self.sweep_at_ns), before_ns));
+        if self.now_ns == before_ns {
+            self.now_ns = mono_ns();
+        }
+        if self.now_ns >= self.sweep_at_ns {
+            self.sweep_at_ns = self.now_ns.saturating_add(self.sweep_every_ns);
+            self.connections.sweep(&self.epoll, self.now_ns);
+            self.tell(gauge);
+        }
+    }
+
+    #[inline]
+    fn take_events(&mut self, timeout: Timeout) -> usize {
+        let ready = self.epoll.wait(&mut self.events, timeout);
+        let ready =
+            ready.expect("epoll_wait fails only for a bad descriptor or buffer, and both are owned here");
+        self.connections.tally.waits += 1;
+        self.connections.tally.events += ready.len() as u64;
+        for event in ready {
+            if let Some(now_ns) = self.connections.on_event(&self.epoll, *event) {
+                self.now_ns = now_ns;
+            }
+        }
+        ready.len()
+    }
+
+    fn tell(&self, gauge: &Gauge) {
+        gauge.replies.store(self.connections.tally.replies, Ordering::Relaxed);
+        gauge.errors.store(self.connections.tally.errors.total(), Ordering::Relaxed);
+    }
+}
+
+fn check(plan: &SessionPlan, share: Share) -> Result<(), OpenError> {
+    let wrong = |why| Err(OpenError::Plan { why });
+    if share.connections == 0 {
+        return wrong("at least one connection per thread is needed");
+    }
+    if plan.pipeline == 0 {
+        return wrong("at least one request per batch is needed");
+    }
+    if plan.timeout_ns == 0 {
+        return wrong("a timeout of zero fails every request");
+    }
+    if plan.pipeline.saturating_mul(plan.target.request().len()) > crate::connections::BATCH_BYTES_MAX {
+        return wrong("a batch of requests is longer than 64 MiB");
+    }
+    Ok(())
+}
+
+/// Rounded up to the next millisecond: rounding down would spin through the last one.
+fn sleep_until(due_ns: u64, now_ns: u64) -> Timeout {
+    let left_ms = due_ns.saturating_sub(now_ns).div_ceil(1_000_000);
+    if left_ms == 0 { Timeout::Poll } else { Timeout::Millis(i32::try_from(left_ms).unwrap_or(i32::MAX)) }
+}

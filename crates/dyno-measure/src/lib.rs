@@ -1,0 +1,15 @@
+//! Numbers and their judgement.
+//!
+//! What a run measured ([`record`]), how it is summarised ([`hist`], [`series`]) and what may be said of it ([`judge`]).
+//! Everything here is a pure function of its arguments: no clock, socket, thread or environment; chance comes from a
+//! seeded [`Prng`]. A record holds all that its verdicts were made from, so that a stranger can judge it again.
+
+pub mod hist;
+pub mod judge;
+pub mod prng;
+pub mod record;
+pub mod series;
+pub mod units;
+
+pub use hist::Histogram;
+pub use prng::Prng;

@@ -1,0 +1,416 @@
+//! The published record of a climb: enough to draw every picture and to reach every verdict again.
+//!
+//! `dyno climb` writes it, `dyno report` draws it, `dyno judge` judges it anew. Field names are an interface: a change of
+//! meaning raises the number in `schema`. Effects are in percent of the metric, signed, B against A; intervals are 99 %.
+//! The shapes are described for readers in docs/records.md.
+
+use serde::{Deserialize, Serialize};
+
+use crate::judge::Estimate;
+use crate::series::{Block, Metric, Trial};
+
+/// Name and number of the climb record's shape.
+pub const CLIMB_SCHEMA: &str = "dyno.climb/1";
+
+/// A record that could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Not JSON, or not of this shape.
+    #[error("this is not a climb record")]
+    Shape(#[source] serde_json::Error),
+    /// A record of another shape than this program knows.
+    #[error("the record's schema is \"{found}\", this program reads \"{CLIMB_SCHEMA}\"")]
+    Schema {
+        /// What the file says.
+        found: String,
+    },
+}
+
+/// One climb.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Climb {
+    /// [`CLIMB_SCHEMA`].
+    pub schema: String,
+    /// Version of the program.
+    pub version: String,
+    /// Seed of every coin.
+    pub seed: u64,
+    /// When it began, seconds since 1970 (UTC).
+    pub started_unix_s: u64,
+    /// How long it took.
+    pub duration_s: f64,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Name of the plan.
+    pub plan: String,
+    /// Where it ran.
+    pub machine: Machine,
+    /// The plan's own load; a rung may have another.
+    pub load: Load,
+    /// Why it ended early, if it did: what follows was measured before that.
+    pub cut_short: Option<String>,
+    /// A against A.
+    pub noise: Option<Noise>,
+    /// Every rung of the plan, in the order in which they were climbed.
+    pub rungs: Vec<Rung>,
+    /// The final setting against the smallest loop that answers the same bytes.
+    pub floor: Option<Ratio>,
+    /// The final setting against the start.
+    pub total: Option<Total>,
+    /// What was not measured, and why.
+    pub not_measured: Vec<Missing>,
+    /// What changes how the figures are to be read.
+    pub warnings: Vec<String>,
+    /// Raw measurements.
+    pub series: Series,
+}
+
+impl Climb {
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// When it is not JSON, not a climb, or of another schema.
+    pub fn from_json(text: &str) -> Result<Self, RecordError> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: String,
+        }
+        let head: Head = serde_json::from_str(text).map_err(RecordError::Shape)?;
+        if head.schema != CLIMB_SCHEMA {
+            return Err(RecordError::Schema { found: head.schema });
+        }
+        serde_json::from_str(text).map_err(RecordError::Shape)
+    }
+
+    /// The trial with this id.
+    #[must_use]
+    pub fn trial(&self, id: &str) -> Option<&Trial> {
+        self.series.trials.iter().find(|trial| trial.id == id)
+    }
+}
+
+/// The machine, as far as it bears on the figures.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// CPUs online.
+    pub cpus: usize,
+    /// Processor name.
+    pub model: String,
+    /// Whether a hypervisor was seen.
+    pub virtual_machine: bool,
+    /// Kernel release.
+    pub kernel: String,
+    /// Memory in bytes.
+    pub memory_bytes: u64,
+    /// Clock source.
+    pub clocksource: String,
+    /// Default congestion control.
+    pub congestion: String,
+    /// CPUs of the servers, as a list (`0-2`).
+    pub server_cpus: String,
+    /// CPUs of the load generator.
+    pub load_cpus: String,
+    /// Time stolen by the hypervisor, in percent of all CPUs' time during the climb.
+    pub steal_percent: f64,
+    /// CPU used by other processes, in percent of all CPUs' time.
+    pub foreign_percent: f64,
+    /// Mean CPU of the generator per request, µs.
+    pub generator_us_per_request: f64,
+    /// Whether the climb ran as root.
+    pub root: bool,
+}
+
+/// A load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// Method and URL without the port, which differs per instance.
+    pub request: String,
+    /// Connections, all open at once.
+    pub connections: usize,
+    /// Requests on the wire per connection.
+    pub pipeline: usize,
+}
+
+impl std::fmt::Display for Load {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plural = if self.connections == 1 { "" } else { "s" };
+        write!(f, "{}, {} connection{plural}, closed loop", self.request, self.connections)?;
+        if self.pipeline > 1 { write!(f, ", pipelined ×{}", self.pipeline) } else { Ok(()) }
+    }
+}
+
+/// A against A: what can be seen today.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Noise {
+    /// What A differs from A by, in percent.
+    pub aa_percent: f64,
+    /// Its interval.
+    pub interval_percent: [f64; 2],
+    /// Effects from here up are visible with these many pairs.
+    pub visible_percent: f64,
+    /// Pairs measured.
+    pub pairs: usize,
+    /// Tries it took: the second one has fresh instances.
+    pub tries: u32,
+}
+
+/// What became of a rung.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RungVerdict {
+    /// Better, and confirmed on fresh data.
+    Kept,
+    /// Worse, or vetoed by a guard.
+    Reverted,
+    /// No difference seen: the setting before stays.
+    NoDifference,
+    /// Better at its step, not confirmed on fresh data: out of the final setting.
+    Unconfirmed,
+    /// The change was not in force, or its proof cannot tell the sides apart.
+    NotApplied,
+    /// Cannot be had here.
+    NotPossible,
+    /// Time, noise or a clock stood in the way.
+    NotMeasured,
+    /// The server died, hung, or answered wrong.
+    Failed,
+}
+
+impl RungVerdict {
+    /// The verdict in words, as tables print it.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Reverted => "reverted",
+            Self::NoDifference => "no difference",
+            Self::Unconfirmed => "unconfirmed",
+            Self::NotApplied => "not applied",
+            Self::NotPossible => "not possible",
+            Self::NotMeasured => "not measured",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// An effect with its interval, in percent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Effect {
+    /// B against A.
+    pub effect_percent: f64,
+    /// Both ends of the interval.
+    pub interval_percent: [f64; 2],
+    /// Pairs it rests on.
+    pub pairs: usize,
+}
+
+impl From<Estimate> for Effect {
+    fn from(e: Estimate) -> Self {
+        Self { effect_percent: e.percent(), interval_percent: e.interval_percent(), pairs: e.n }
+    }
+}
+
+/// Absolute figures of one side of a trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Requests per second.
+    pub requests_per_second: f64,
+    /// Server CPU per request, µs, with what it burnt between its blocks.
+    pub cpu_us_per_request: f64,
+    /// Median latency, µs.
+    pub p50_us: f64,
+    /// 99th percentile, µs, pooled.
+    pub p99_us: f64,
+}
+
+/// One rung and its verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rung {
+    /// Its name, e.g. `one-send`.
+    pub id: String,
+    /// What changes, e.g. `send split → joined`.
+    pub change: String,
+    /// What it is said to bring, and why.
+    pub claim: String,
+    /// Who says so.
+    pub source: String,
+    /// What it risks or gives up.
+    pub risk: String,
+    /// How it goes back.
+    pub reverts: String,
+    /// Dials that must stand somewhere for it, as `dial=value`.
+    pub needs: Vec<String>,
+    /// Rungs that were judged together with it, because it is nothing without them.
+    pub bundle: Vec<String>,
+    /// Its last attempt.
+    #[serde(flatten)]
+    pub attempt: Attempt,
+    /// What the first attempt said, where there was a second pass.
+    pub first_attempt: Option<Attempt>,
+    /// Each kept dial turned back on fresh data: the effect of having it. This is the gain to quote.
+    pub leave_one_out: Option<Effect>,
+}
+
+/// One try at a rung.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// The answer.
+    pub verdict: RungVerdict,
+    /// The answer's reason, in words.
+    pub why: String,
+    /// What was compared.
+    pub metric: Metric,
+    /// The clock of the server's CPU.
+    pub clock: String,
+    /// The load it was measured under, in words.
+    pub load: String,
+    /// The step's own figure: it decided, and reads high.
+    pub effect_percent: Option<f64>,
+    /// Its interval.
+    pub interval_percent: Option<[f64; 2]>,
+    /// Confidence of the interval.
+    pub level: f64,
+    /// Pairs measured.
+    pub pairs: usize,
+    /// Live instances per side.
+    pub instances: usize,
+    /// Spread of the effect over instances, percent (standard deviation).
+    pub instance_spread_percent: Option<f64>,
+    /// Share of side B's CPU burnt outside its own blocks.
+    pub off_block_percent: f64,
+    /// What was read to see whether the change is in force.
+    pub proof: Vec<ProofLine>,
+    /// Absolute figures of both sides, A then B.
+    pub figures: Option<[Figures; 2]>,
+    /// Memory of both sides, bytes.
+    pub rss_peak_bytes: [u64; 2],
+    /// The trial in `series` that decided.
+    pub trial: Option<String>,
+}
+
+/// One reading of a proof.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProofLine {
+    /// `a` or `b`.
+    pub side: String,
+    /// `before` or `after` measuring.
+    pub when: String,
+    /// What must be read with the change.
+    pub expected: String,
+    /// What was read.
+    pub read: String,
+    /// Whether it holds.
+    pub holds: bool,
+}
+
+/// A ratio of CPU (or of time) with its interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// The ratio.
+    pub ratio: f64,
+    /// Both ends.
+    pub interval: [f64; 2],
+}
+
+impl Ratio {
+    /// The ratio that an estimate of a log ratio stands for.
+    #[must_use]
+    pub fn of(e: &Estimate) -> Self {
+        let interval = [e.log_ratio - e.half_width, e.log_ratio + e.half_width].map(f64::exp);
+        Self { ratio: e.log_ratio.exp(), interval }
+    }
+}
+
+/// The whole way, on fresh data.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Total {
+    /// Command line of the start.
+    pub naive_argv: Vec<String>,
+    /// Command line of the end.
+    pub final_argv: Vec<String>,
+    /// Environment added at the end, as `NAME=value`.
+    pub final_env: Vec<String>,
+    /// Shell commands that apply the final setting.
+    pub apply: Vec<String>,
+    /// The final setting as `dial=value`.
+    pub final_setting: Vec<String>,
+    /// Requests per CPU-second: final over naive.
+    #[serde(flatten)]
+    pub gain: Ratio,
+    /// The same without the headline dial, where the plan names one.
+    pub without: Option<Without>,
+    /// Rounds measured.
+    pub rounds: usize,
+    /// Absolute figures of each arm.
+    pub arms: Vec<Arm>,
+}
+
+/// The total with one rung already given to the start.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Without {
+    /// The rung.
+    pub rung: String,
+    /// Requests per CPU-second: final over the start that has it.
+    #[serde(flatten)]
+    pub gain: Ratio,
+}
+
+/// One of the live servers of the total.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Arm {
+    /// `naive`, `final`, `floor`, or `naive+RUNG`.
+    pub name: String,
+    /// Absolute figures.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// Share of user time in its CPU, sampled by the kernel's tick.
+    pub user_share: Option<f64>,
+    /// Error of that share, from the number of ticks.
+    pub user_share_error: Option<f64>,
+    /// Latencies: [[ns, count], …].
+    pub latencies: crate::series::Tail,
+}
+
+/// Something that was not measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// What.
+    pub what: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Raw measurements.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Names of a block's columns.
+    pub block_columns: Vec<String>,
+    /// Every two-sided trial.
+    pub trials: Vec<Trial>,
+    /// The total's rounds: a block per arm, in the order of `total.arms`.
+    pub rounds: Vec<Vec<Block>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_another_schema_is_named_not_guessed() {
+        let error = Climb::from_json(r#"{"schema":"dyno.climb/9"}"#).expect_err("another schema");
+        assert!(error.to_string().contains("dyno.climb/9"), "{error}");
+        assert!(matches!(Climb::from_json("[]"), Err(RecordError::Shape(_))));
+    }
+
+    #[test]
+    fn a_record_survives_json() {
+        let climb = Climb {
+            schema: CLIMB_SCHEMA.into(),
+            seed: u64::MAX,
+            total: Some(Total::default()),
+            ..Climb::default()
+        };
+        let text = serde_json::to_string(&climb).expect("a record is plain data");
+        assert_eq!(Climb::from_json(&text).expect("what was written"), climb);
+    }
+}

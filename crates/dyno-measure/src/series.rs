@@ -1,0 +1,424 @@
+//! Repeated measurements: blocks of load, pairs of blocks, trials of pairs.
+//!
+//! A *block* is one short stretch of load on one live server; a *pair* holds one block per side; a *trial* is all that was
+//! measured to compare side B with side A. The judge reads trials, records keep them, nothing else is needed to judge
+//! again.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Histogram;
+
+/// Interleaved groups into which a trial's latencies are pooled; the spread between groups is the error of the tail.
+pub const TAIL_GROUPS: usize = 8;
+/// Bits of precision of a recorded latency: 64 buckets per power of two, 0.8 %, far below the 10 % that is judged.
+const TAIL_BITS: u32 = 6;
+
+/// What one block measured. Times in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "BlockRow", into = "BlockRow")]
+pub struct Block {
+    /// Right answers received in the measured part.
+    pub replies: u64,
+    /// Wrong or missing answers, of any class. One is enough to spoil a side.
+    pub wrong: u64,
+    /// From the end of settling to the last reply.
+    pub wall_ns: u64,
+    /// CPU of the server, all its threads and children, inside the measured part.
+    pub cpu_in_ns: u64,
+    /// CPU of the same server since its previous block ended: collectors, log writers, timers.
+    pub cpu_off_ns: u64,
+    /// Median latency of the block.
+    pub p50_ns: u64,
+    /// 99th percentile of the block; a trial's tail is pooled, see [`Trial::tails`].
+    pub p99_ns: u64,
+    /// CPU of the load generator's threads.
+    pub generator_ns: u64,
+    /// Replies per wake-up of the generator times 1,000: large when the generator is the limit.
+    pub events_per_wait_milli: u64,
+    /// CPU time the hypervisor kept from us, all CPUs (in ticks of the kernel: judge sums, not single values).
+    pub steal_ns: u64,
+    /// CPU time of other processes on our CPUs, in the same ticks.
+    pub foreign_ns: u64,
+}
+
+/// Column names of a block in a record, in order.
+pub const BLOCK_COLUMNS: [&str; 11] = [
+    "replies",
+    "wrong",
+    "wall_ns",
+    "cpu_in_ns",
+    "cpu_off_ns",
+    "p50_ns",
+    "p99_ns",
+    "generator_ns",
+    "events_per_wait_milli",
+    "steal_ns",
+    "foreign_ns",
+];
+
+type BlockRow = [u64; BLOCK_COLUMNS.len()];
+
+impl From<BlockRow> for Block {
+    fn from(row: BlockRow) -> Self {
+        let [
+            replies,
+            wrong,
+            wall_ns,
+            cpu_in_ns,
+            cpu_off_ns,
+            p50_ns,
+            p99_ns,
+            generator_ns,
+            epw,
+            steal_ns,
+            foreign_ns,
+        ] = row;
+        let events_per_wait_milli = epw;
+        Self {
+            replies,
+            wrong,
+            wall_ns,
+            cpu_in_ns,
+            cpu_off_ns,
+            p50_ns,
+            p99_ns,
+            generator_ns,
+            events_per_wait_milli,
+            steal_ns,
+            foreign_ns,
+        }
+    }
+}
+
+impl From<Block> for BlockRow {
+    fn from(b: Block) -> Self {
+        [
+            b.replies,
+            b.wrong,
+            b.wall_ns,
+            b.cpu_in_ns,
+            b.cpu_off_ns,
+            b.p50_ns,
+            b.p99_ns,
+            b.generator_ns,
+            b.events_per_wait_milli,
+            b.steal_ns,
+            b.foreign_ns,
+        ]
+    }
+}
+
+impl Block {
+    /// CPU of the server per reply, in nanoseconds, with what it burnt since its previous block.
+    #[must_use]
+    pub fn cpu_per_reply_ns(&self) -> f64 {
+        (self.cpu_in_ns + self.cpu_off_ns) as f64 / self.replies as f64
+    }
+
+    /// The value of `metric` in this block; not finite when there was no reply.
+    #[must_use]
+    pub fn value(&self, metric: Metric) -> f64 {
+        match metric {
+            Metric::CpuPerRequest => self.cpu_per_reply_ns(),
+            Metric::SecondsPerRequest => self.wall_ns as f64 / self.replies as f64,
+            Metric::P50 => self.p50_ns as f64,
+        }
+    }
+}
+
+/// What is compared; lower is better in all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Server CPU per request: the most sensitive on a noisy machine, and the default.
+    #[default]
+    CpuPerRequest,
+    /// Wall time per request: where cores are added, or CPU is spent to save time.
+    SecondsPerRequest,
+    /// The blocks' median latency.
+    P50,
+}
+
+impl std::fmt::Display for Metric {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::CpuPerRequest => "CPU per request",
+            Self::SecondsPerRequest => "seconds per request",
+            Self::P50 => "median latency",
+        })
+    }
+}
+
+/// One of the two things compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// The setting before.
+    A,
+    /// The setting with the change.
+    B,
+}
+
+impl Side {
+    /// 0 for A, 1 for B.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Both, A first.
+    pub const BOTH: [Self; 2] = [Self::A, Self::B];
+}
+
+/// Two adjacent blocks, one per side, in the order of a coin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pair {
+    /// Which side ran first.
+    pub first: Side,
+    /// Which of the live instances of each side ran (the same number on both).
+    pub instance: u32,
+    /// The block on side A.
+    pub a: Block,
+    /// The block on side B.
+    pub b: Block,
+}
+
+impl Pair {
+    /// ln(B / A) of the metric.
+    #[must_use]
+    pub fn log_ratio(&self, metric: Metric) -> f64 {
+        (self.b.value(metric) / self.a.value(metric)).ln()
+    }
+
+    /// The block of one side.
+    #[must_use]
+    pub fn block(&self, side: Side) -> &Block {
+        match side {
+            Side::A => &self.a,
+            Side::B => &self.b,
+        }
+    }
+}
+
+/// Latencies of one side in one tail group: bucket (ns) to count.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tail(#[serde(with = "rows")] pub BTreeMap<u64, u64>);
+
+/// JSON has no integer keys: a tail is written as `[[ns, count], …]`.
+mod rows {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(map: &BTreeMap<u64, u64>, to: S) -> Result<S::Ok, S::Error> {
+        map.iter().collect::<Vec<_>>().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<u64, u64>, D::Error> {
+        Ok(Vec::<(u64, u64)>::deserialize(from)?.into_iter().collect())
+    }
+}
+
+impl Tail {
+    /// The latencies of a histogram.
+    #[must_use]
+    pub fn of(latencies: &Histogram) -> Self {
+        let mut tail = Self::default();
+        tail.add(latencies);
+        tail
+    }
+
+    fn add(&mut self, latencies: &Histogram) {
+        for (value_ns, count) in latencies.sparse() {
+            *self.0.entry(coarse(value_ns)).or_default() += count;
+        }
+    }
+
+    /// The quantile `q` in nanoseconds, to 0.8 %; 0 when empty.
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> u64 {
+        let total: u64 = self.0.values().sum();
+        let wanted = (q * total as f64).ceil() as u64;
+        let mut seen = 0;
+        for (value_ns, count) in &self.0 {
+            seen += count;
+            if seen >= wanted {
+                return *value_ns;
+            }
+        }
+        0
+    }
+}
+
+fn coarse(value_ns: u64) -> u64 {
+    let bits = 64 - value_ns.leading_zeros();
+    let drop = bits.saturating_sub(TAIL_BITS + 1);
+    (value_ns >> drop << drop) + ((1 << drop) >> 1)
+}
+
+/// Pools several tails, e.g. all groups of a side.
+pub fn pooled<'t>(tails: impl IntoIterator<Item = &'t Tail>) -> Tail {
+    let mut all = Tail::default();
+    for tail in tails {
+        for (value_ns, count) in &tail.0 {
+            *all.0.entry(*value_ns).or_default() += count;
+        }
+    }
+    all
+}
+
+/// Everything that was measured to compare side B with side A.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Stage and rung, e.g. `step:one-send`.
+    pub id: String,
+    /// What is compared.
+    pub metric: Metric,
+    /// Every valid pair, in the order in which it was measured.
+    pub pairs: Vec<Pair>,
+    /// Pairs that were thrown away: too few replies, or a clock that could not be read.
+    pub invalid_pairs: u64,
+    /// Per tail group: latencies of A and of B.
+    pub tails: Vec<[Tail; 2]>,
+    /// The largest resident memory of any instance, per side, in bytes.
+    pub rss_peak_bytes: [u64; 2],
+}
+
+impl Trial {
+    /// An empty trial.
+    #[must_use]
+    pub fn new(id: impl Into<String>, metric: Metric) -> Self {
+        let tails = vec![<[Tail; 2]>::default(); TAIL_GROUPS];
+        Self { id: id.into(), metric, tails, ..Self::default() }
+    }
+
+    /// Adds a pair and its latencies (A's, B's).
+    pub fn add(&mut self, pair: Pair, latencies: [&Histogram; 2]) {
+        let group = self.pairs.len() % TAIL_GROUPS;
+        for side in Side::BOTH {
+            self.tails[group][side.index()].add(latencies[side.index()]);
+        }
+        self.pairs.push(pair);
+    }
+
+    /// Sums of one side over all pairs.
+    #[must_use]
+    pub fn totals(&self, side: Side) -> Totals {
+        Totals::of(self.pairs.iter().map(|pair| pair.block(side)))
+    }
+
+    /// The quantile `q` of all latencies of a side, in nanoseconds.
+    #[must_use]
+    pub fn latency_ns(&self, side: Side, q: f64) -> u64 {
+        pooled(self.tails.iter().map(|group| &group[side.index()])).quantile(q)
+    }
+}
+
+/// Sums over blocks.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Totals {
+    /// Right answers.
+    pub replies: u64,
+    /// Wrong or missing answers.
+    pub wrong: u64,
+    /// Wall time of the measured parts, ns.
+    pub wall_ns: u64,
+    /// Server CPU inside blocks, ns.
+    pub cpu_in_ns: u64,
+    /// Server CPU between the blocks of the same server, ns.
+    pub cpu_off_ns: u64,
+    /// Generator CPU, ns.
+    pub generator_ns: u64,
+    /// Time stolen by the hypervisor, ns.
+    pub steal_ns: u64,
+    /// CPU of foreign processes on our CPUs, ns.
+    pub foreign_ns: u64,
+}
+
+impl Totals {
+    /// Sums these blocks.
+    pub fn of<'b>(blocks: impl IntoIterator<Item = &'b Block>) -> Self {
+        blocks.into_iter().fold(Self::default(), |mut sum, block| {
+            sum.replies += block.replies;
+            sum.wrong += block.wrong;
+            sum.wall_ns += block.wall_ns;
+            sum.cpu_in_ns += block.cpu_in_ns;
+            sum.cpu_off_ns += block.cpu_off_ns;
+            sum.generator_ns += block.generator_ns;
+            sum.steal_ns += block.steal_ns;
+            sum.foreign_ns += block.foreign_ns;
+            sum
+        })
+    }
+
+    /// Server CPU per request in microseconds.
+    #[must_use]
+    pub fn cpu_us_per_request(&self) -> f64 {
+        (self.cpu_in_ns + self.cpu_off_ns) as f64 / 1e3 / self.replies as f64
+    }
+
+    /// Requests per second of measured wall time.
+    #[must_use]
+    pub fn requests_per_second(&self) -> f64 {
+        self.replies as f64 / (self.wall_ns as f64 / 1e9)
+    }
+
+    /// Share of the CPU that was burnt outside the server's own blocks, in percent.
+    #[must_use]
+    pub fn off_block_percent(&self) -> f64 {
+        100.0 * self.cpu_off_ns as f64 / (self.cpu_in_ns + self.cpu_off_ns).max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn block(replies: u64, cpu_in_ns: u64) -> Block {
+        Block { replies, cpu_in_ns, wall_ns: 25_000_000, ..Block::default() }
+    }
+
+    #[test]
+    fn a_trial_survives_json() {
+        let mut trial = Trial::new("step:edge", Metric::P50);
+        let mut latencies = Histogram::new();
+        latencies.record_n(123_456, 9);
+        let pair = Pair { first: Side::B, instance: 3, a: block(10, 100), b: block(20, 100) };
+        trial.add(pair, [&latencies, &Histogram::new()]);
+        let text = serde_json::to_string(&trial).unwrap();
+        assert_eq!(serde_json::from_str::<Trial>(&text).unwrap(), trial);
+    }
+
+    #[test]
+    fn off_block_cpu_counts_against_its_own_side() {
+        let quiet = block(1_000, 5_000_000);
+        let noisy = Block { cpu_off_ns: 500_000, ..quiet };
+        assert!((quiet.cpu_per_reply_ns() - 5_000.0).abs() < 1e-9);
+        assert!((noisy.cpu_per_reply_ns() - 5_500.0).abs() < 1e-9);
+        assert!((Totals::of([&quiet, &noisy]).off_block_percent() - 100.0 / 21.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_coarse_value_stands_within_one_percent() {
+        for value in [1_u64, 127, 128, 129, 5_000, 123_456, 987_654_321] {
+            let error = (coarse(value) as f64 / value as f64 - 1.0).abs();
+            assert!(error < 0.01, "{value} became {}", coarse(value));
+        }
+    }
+
+    #[test]
+    fn tails_pool_over_groups() {
+        let mut trial = Trial::new("x", Metric::P50);
+        for n in 1..=100_u64 {
+            let mut latencies = Histogram::new();
+            latencies.record(n * 1_000_000);
+            let pair = Pair { first: Side::A, instance: 0, a: block(1, 1), b: block(1, 1) };
+            trial.add(pair, [&latencies, &latencies]);
+        }
+        let p99 = trial.latency_ns(Side::A, 0.99) as f64;
+        assert!((p99 / 99e6 - 1.0).abs() < 0.01, "{p99}");
+    }
+}

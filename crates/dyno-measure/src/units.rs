@@ -1,0 +1,98 @@
+//! Units as people write and read them: `10s`, `250ms`, `5k`, percentages of a log ratio.
+//!
+//! Parsers for command lines and plans, and the few conversions that must be the same everywhere.
+
+use std::time::Duration;
+
+/// A unit that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("\"{text}\" is not {wanted}")]
+pub struct UnitError {
+    text: String,
+    wanted: &'static str,
+}
+
+/// Reads `250us`, `250ms`, `10s`, `4m`, `1h` or a bare number of seconds, as wrk does; fractions are allowed.
+///
+/// # Errors
+/// When the text has no number, another unit, or is negative.
+pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
+    let error = || UnitError { text: text.to_owned(), wanted: "a duration such as 250ms, 10s, 4m or 1h" };
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let seconds = match &text[digits.len()..] {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(error()),
+    };
+    let number: f64 = digits.parse().map_err(|_| error())?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|_| error())
+}
+
+/// Reads `64`, `5k`, `2M`: a count with wrk's suffixes (powers of a thousand).
+///
+/// # Errors
+/// When it is not a whole number with an optional `k`, `M` or `G`.
+pub fn parse_count(text: &str) -> Result<u64, UnitError> {
+    let error = || UnitError { text: text.to_owned(), wanted: "a count such as 64, 5k or 2M" };
+    let (digits, scale) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1_000_000),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 1_000_000_000),
+        _ => (text, 1),
+    };
+    digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).ok_or_else(error)
+}
+
+/// The change in percent that a log ratio stands for: `ln(1.05)` is +5.
+#[must_use]
+pub fn percent_of_log(log_ratio: f64) -> f64 {
+    100.0 * log_ratio.exp_m1()
+}
+
+/// The log ratio that a change in percent stands for.
+#[must_use]
+pub fn log_of_percent(percent: f64) -> f64 {
+    (percent / 100.0).ln_1p()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_wrk_and_people_write_them() {
+        let millis = |text| parse_duration(text).map(|d| d.as_micros());
+        assert_eq!(millis("250ms"), Ok(250_000));
+        assert_eq!(millis("10"), Ok(10_000_000));
+        assert_eq!(millis("1.5s"), Ok(1_500_000));
+        assert_eq!(millis("4m"), Ok(240_000_000));
+        assert_eq!(millis("20us"), Ok(20));
+    }
+
+    #[test]
+    fn a_duration_without_sense_is_named_in_the_error() {
+        for text in ["", "s", "-1s", "3d", "ten", "1e400s", "nan"] {
+            let error = parse_duration(text).expect_err(text);
+            assert!(error.to_string().contains(&format!("\"{text}\"")), "{error}");
+        }
+    }
+
+    #[test]
+    fn counts_take_thousands_and_refuse_overflow() {
+        assert_eq!(parse_count("64"), Ok(64));
+        assert_eq!(parse_count("5k"), Ok(5_000));
+        assert!(parse_count("-1").is_err());
+        assert!(parse_count("99999999999999999G").is_err());
+        assert!(parse_count("k").is_err());
+    }
+
+    #[test]
+    fn percent_and_log_ratio_are_inverse() {
+        for percent in [-33.0, -0.1, 0.0, 5.0, 150.0] {
+            assert!((percent_of_log(log_of_percent(percent)) - percent).abs() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The keeper itself: forked from dyno at the start, it outlives it by as long as cleaning up takes.
+//!
+//! It forks a warden for each launch, remembers which settings to put back, and waits for dyno's end. It speaks only
+//! when spoken to. It never touches a launch that has a warden: only what a killed warden left behind.
+
+use super::end::{self, KILL_NS_MAX, LOOK_NS};
+use super::wire::{Order, REQUEST_BYTES_MAX, Reply, Request};
+use super::{KNOBS_MAX, setup, warden};
+use crate::clock::mono_ns;
+use crate::signal::{self, Signal, SignalFd};
+use crate::socket::{self, rights};
+use crate::{Pid, child, knob};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// How the keeper ends: all put back, or not.
+pub(super) const CLEAN: i32 = 0;
+pub(super) const NOT_CLEAN: i32 = 3;
+/// It looks around this often when nothing happens: cheap, and finds what no signal told.
+const IDLE_NS: u64 = 1_000_000_000;
+
+struct Keeper {
+    channel: OwnedFd,
+    /// Readable when dyno is gone; none where the kernel has no pidfds. The channel alone would stay open if a process
+    /// that dyno forked held a copy of its end.
+    dyno: Option<OwnedFd>,
+    signals: SignalFd,
+    wardens: BTreeSet<Pid>,
+    knobs: Vec<Knob>,
+}
+
+struct Knob {
+    token: u64,
+    path: PathBuf,
+    old: Vec<u8>,
+}
+
+/// The keeper's whole life, in the forked process; its exit code.
+pub(super) fn live(channel: OwnedFd, dyno: Pid) -> i32 {
+    setup::keep_only(vec![channel.as_raw_fd()]);
+    signal::block_all();
+    let Ok(signals) = begin() else { return NOT_CLEAN };
+    let watched = child::pidfd_open(dyno).ok();
+    let mut keeper = Keeper { channel, dyno: watched, signals, wardens: BTreeSet::new(), knobs: Vec::new() };
+    // Only now is it certain that the descriptor means dyno and no later process of that number.
+    if child::parent() == dyno {
+        keeper.answer(0, Reply::Ready, &[]);
+        keeper.serve();
+    }
+    keeper.end()
+}
+
+fn begin() -> io::Result<SignalFd> {
+    child::set_session()?;
+    child::set_name(c"dyno-keeper")?;
+    child::become_subreaper()?;
+    SignalFd::new(&[Signal::Child])
+}
+
+impl Keeper {
+    /// Until dyno is gone.
+    fn serve(&mut self) {
+        loop {
+            self.sleep();
+            self.tend();
+            if self.dyno.as_ref().is_some_and(end::is_ready) {
+                return;
+            }
+            match rights::receive(self.channel.as_fd(), REQUEST_BYTES_MAX) {
+                Ok(packet) if packet.bytes.is_empty() => return,
+                Ok(packet) => match Request::decode(&packet.bytes) {
+                    Some((number, request)) => self.handle(number, request, packet.fds),
+                    // Only a broken dyno sends what cannot be read; it gets no answer and times out.
+                    None => continue,
+                },
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn handle(&mut self, number: u64, request: Request, fds: Vec<OwnedFd>) {
+        let refused = |errno| Reply::Refused { errno };
+        let reply = match request {
+            Request::Hold(order) => match self.hold(&order, fds) {
+                Ok(channel) => return self.answer(number, Reply::Warden, &[channel]),
+                Err(error) => refused(end::number_of(&error)),
+            },
+            Request::Restore { .. } if self.knobs.len() >= KNOBS_MAX => refused(libc::ENOSPC),
+            Request::Restore { token, path, value } => {
+                self.knobs.push(Knob { token, path: OsString::from_vec(path).into(), old: value });
+                Reply::Done
+            }
+            Request::Forget { token } => {
+                self.knobs.retain(|knob| knob.token != token);
+                Reply::Done
+            }
+        };
+        self.answer(number, reply, &[]);
+    }
+
+    /// Forks a warden; dyno's end of its channel.
+    fn hold(&mut self, order: &Order, fds: Vec<OwnedFd>) -> io::Result<OwnedFd> {
+        if fds.len() != 1 + order.targets.len() {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        let (ours, theirs) = socket::pair()?;
+        let me = child::this();
+        let pid = child::fork(move || warden::live(theirs, me, order, fds))?;
+        self.wardens.insert(pid);
+        Ok(ours)
+    }
+
+    fn answer(&self, number: u64, reply: Reply, fds: &[OwnedFd]) {
+        let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+        // Dyno waits for this one answer, so the channel is never full; one that is closed ends the keeper soon.
+        let _ = rights::send(self.channel.as_fd(), &reply.encode(number), &fds);
+    }
+
+    /// Takes ended children off the table and ends what a killed warden left: whatever became our child and is none.
+    fn tend(&mut self) {
+        let wardens = &mut self.wardens;
+        end::reap(&mut |pid, _| {
+            wardens.remove(&pid);
+        });
+        for pid in self.strangers() {
+            crate::proc::tree(pid).into_iter().rev().for_each(|pid| end::send(pid, Signal::Kill));
+        }
+    }
+
+    fn strangers(&self) -> Vec<Pid> {
+        end::children().into_iter().filter(|pid| !self.wardens.contains(pid)).collect()
+    }
+
+    fn sleep(&self) {
+        let fds =
+            [Some(self.channel.as_fd()), Some(self.signals.as_fd()), self.dyno.as_ref().map(AsFd::as_fd)];
+        let mut asked: Vec<_> = fds.iter().flatten().map(|fd| socket::poll_for(fd.as_raw_fd())).collect();
+        let ns = if self.strangers().is_empty() { IDLE_NS } else { LOOK_NS };
+        // Interrupted or not: the caller looks for itself.
+        let _ = socket::poll(&mut asked, mono_ns() + ns);
+        while self.signals.next().is_some() {}
+    }
+
+    /// Ends everything, puts every setting back in reverse order, and tells by the exit code whether that worked.
+    fn end(mut self) -> i32 {
+        let left = end::kill_descendants(&self.signals, mono_ns() + KILL_NS_MAX, &mut |_, _| {});
+        let mut clean = left == 0;
+        while let Some(knob) = self.knobs.pop() {
+            clean &= knob::put_back(&knob.path, &knob.old).is_ok();
+        }
+        if clean { CLEAN } else { NOT_CLEAN }
+    }
+}

@@ -1,0 +1,33 @@
+//! The only crate that talks to the kernel.
+//!
+//! Everything dyno asks of Linux goes through here: clocks, epoll, sockets, processes, shared memory, perf events,
+//! procfs, knobs. Each module wraps one kernel interface under the kernel's own names and is safe to call; it decides
+//! nothing, prints nothing and never exits. It knows none of the other crates.
+//!
+//! Descriptors are `OwnedFd` and always close-on-exec; sockets are always nonblocking.
+// This is the one crate where `unsafe` may stand: it exists to keep system calls behind safe wrappers. Each block
+// holds one operation and says why it is sound.
+#![allow(unsafe_code)]
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+compile_error!("dyno-sys speaks to 64-bit Linux only: its structures and system call numbers are Linux's");
+
+pub mod affinity;
+pub mod alloc;
+pub mod child;
+pub mod clock;
+pub mod epoll;
+mod errno;
+pub mod keeper;
+pub mod knob;
+pub mod perf;
+pub mod proc;
+pub mod shm;
+pub mod signal;
+pub mod socket;
+pub mod trace;
+
+/// A process, by the number the kernel gave it (`pid_t`).
+pub type Pid = libc::pid_t;
+/// A thread, by the number the kernel gave it (`gettid(2)`); the first thread's number is its process's.
+pub type Tid = libc::pid_t;

@@ -1,0 +1,20 @@
+//! What /proc and /sys tell about processes and the machine, as typed values.
+//!
+//! Read by proofs, facts and reports. Text is parsed by pure functions (`parse_*`, testable on samples); the functions
+//! beside them read the live files. A process that ends meanwhile is an error or an empty answer, never a panic.
+
+mod machine;
+mod net;
+mod process;
+
+pub use machine::{
+    CpuStat, LoadAverage, Machine, cpu_stat, load_average, machine, nofile, parse_cpu_model, parse_cpu_stat,
+    parse_load_average, parse_memory_bytes, raise_nofile_to_hard, uptime_ns,
+};
+pub use net::{InetLine, UnixLine, listeners, parse_inet, parse_unix, sockets_accepted};
+pub(crate) use process::stat;
+pub use process::{
+    Stat, all_sleeping, cpus_allowed, epoll_events, maps, parse_epoll_fdinfo, parse_maps, parse_run_ns,
+    parse_stat, parse_status_field, parse_status_kib, rss_bytes, rss_peak_bytes, run_ns, tasks, tree,
+    user_system_ticks,
+};

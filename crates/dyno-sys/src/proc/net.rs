@@ -1,0 +1,199 @@
+//! Who listens where, and which descriptors are whose connections: /proc/net tables joined with /proc/PID/fd.
+//!
+//! Tables are those of the network namespace of the process they are read through.
+
+use crate::Pid;
+use crate::socket::Addr;
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// Socket states of the tables (include/net/tcp_states.h).
+const ESTABLISHED: u8 = 0x01;
+const CLOSE_WAIT: u8 = 0x08;
+const LISTEN: u8 = 0x0A;
+/// `__SO_ACCEPTCON` in the flags of /proc/net/unix: it listens.
+const UNIX_ACCEPTS: u32 = 0x1_0000;
+
+/// One line of /proc/net/tcp or tcp6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InetLine {
+    /// This end.
+    pub local: SocketAddr,
+    /// The state, by the kernel's number (1 established, 10 listening).
+    pub state: u8,
+    /// What /proc/PID/fd names as `socket:[inode]`; 0 when no process holds it.
+    pub inode: u64,
+}
+
+/// One line of /proc/net/unix that has a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnixLine {
+    /// The socket file.
+    pub path: PathBuf,
+    /// `0x10000` is set on a listener.
+    pub flags: u32,
+    /// What /proc/PID/fd names as `socket:[inode]`.
+    pub inode: u64,
+}
+
+/// The processes that would get a connection to `addr`, as far as we may read their descriptors: listeners on exactly
+/// that address, and on any address when the port is the same.
+pub fn listeners(addr: &Addr) -> Vec<Pid> {
+    let inodes = match addr {
+        Addr::Tcp(addr) => {
+            inet_lines("/proc/net").filter(|line| hears(line, addr)).map(|line| line.inode).collect()
+        }
+        Addr::Unix(path) => {
+            let text = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+            let hears = |line: &UnixLine| line.path == *path && line.flags & UNIX_ACCEPTS != 0;
+            parse_unix(&text).into_iter().filter(hears).map(|line| line.inode).collect()
+        }
+    };
+    owners(&inodes)
+}
+
+fn hears(line: &InetLine, addr: &SocketAddr) -> bool {
+    let same_ip = line.local.ip() == addr.ip();
+    let any = |ip: IpAddr| ip.is_unspecified();
+    line.state == LISTEN
+        && line.local.port() == addr.port()
+        && (same_ip || any(line.local.ip()) || any(addr.ip()))
+}
+
+/// The descriptors of `pid` that are accepted connections on local `port`, ascending.
+pub fn sockets_accepted(pid: Pid, port: u16) -> Vec<i32> {
+    let accepted =
+        |line: &InetLine| line.local.port() == port && matches!(line.state, ESTABLISHED | CLOSE_WAIT);
+    let lines = inet_lines(&format!("/proc/{pid}/net")).filter(accepted);
+    let inodes: BTreeSet<u64> = lines.map(|line| line.inode).collect();
+    let is_ours = |fd: &i32| socket_inode(pid, *fd).is_some_and(|inode| inodes.contains(&inode));
+    super::process::numbers_in(&format!("/proc/{pid}/fd")).into_iter().filter(is_ours).collect()
+}
+
+fn inet_lines(folder: &str) -> impl Iterator<Item = InetLine> + use<> {
+    let read = |table: &str| fs::read_to_string(format!("{folder}/{table}")).unwrap_or_default();
+    let (four, six) = (read("tcp"), read("tcp6"));
+    parse_inet(&four).into_iter().chain(parse_inet(&six))
+}
+
+fn owners(inodes: &BTreeSet<u64>) -> Vec<Pid> {
+    if inodes.is_empty() {
+        return Vec::new();
+    }
+    let holds = |pid: &Pid| {
+        let fds = super::process::numbers_in(&format!("/proc/{pid}/fd"));
+        fds.into_iter().any(|fd| socket_inode(*pid, fd).is_some_and(|inode| inodes.contains(&inode)))
+    };
+    super::process::numbers_in("/proc").into_iter().filter(holds).collect()
+}
+
+fn socket_inode(pid: Pid, fd: i32) -> Option<u64> {
+    let link = fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?;
+    link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// The lines of /proc/net/tcp or tcp6; lines of another shape are passed over.
+pub fn parse_inet(text: &str) -> Vec<InetLine> {
+    text.lines().skip(1).filter_map(parse_inet_line).collect()
+}
+
+fn parse_inet_line(line: &str) -> Option<InetLine> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let (ip, port) = fields.get(1)?.split_once(':')?;
+    let local = SocketAddr::new(parse_ip(ip)?, u16::from_str_radix(port, 16).ok()?);
+    let state = u8::from_str_radix(fields.get(3)?, 16).ok()?;
+    Some(InetLine { local, state, inode: fields.get(9)?.parse().ok()? })
+}
+
+/// Addresses are printed as 32-bit words in the machine's own order.
+fn parse_ip(hex: &str) -> Option<IpAddr> {
+    let word = |at: usize| u32::from_str_radix(hex.get(at..at + 8)?, 16).ok().map(u32::to_ne_bytes);
+    match hex.len() {
+        8 => Some(IpAddr::V4(Ipv4Addr::from(word(0)?))),
+        32 => {
+            let words = [word(0)?, word(8)?, word(16)?, word(24)?];
+            let octets: [u8; 16] = words.concat().try_into().ok()?;
+            // A mapped address is the IPv4 one that it stands for.
+            Some(Ipv6Addr::from(octets).to_canonical())
+        }
+        _ => None,
+    }
+}
+
+/// The lines of /proc/net/unix that have a path; the path may hold blanks.
+pub fn parse_unix(text: &str) -> Vec<UnixLine> {
+    text.lines().skip(1).filter_map(parse_unix_line).collect()
+}
+
+fn parse_unix_line(line: &str) -> Option<UnixLine> {
+    let path = &line[line.find('/')?..];
+    let mut fields = line.split_whitespace().skip(3);
+    let flags = u32::from_str_radix(fields.next()?, 16).ok()?;
+    let inode = fields.nth(2)?.parse().ok()?;
+    Some(UnixLine { path: path.into(), flags, inode })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::child::this;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn table_lines_become_addresses() {
+        let four = "  sl  local_address rem_address st\n   \
+            0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1603 1 0 100\n";
+        let line = InetLine { local: "127.0.0.1:8080".parse().unwrap(), state: LISTEN, inode: 1603 };
+        assert_eq!(parse_inet(four), [line]);
+        let six = "  sl  header\n   0: 00000000000000000000000001000000:0050 \
+            00000000000000000000000000000000:0000 01 00000000:00000000 00:00000000 00000000  0  0 99 1\n";
+        let line = InetLine { local: "[::1]:80".parse().unwrap(), state: ESTABLISHED, inode: 99 };
+        assert_eq!(parse_inet(six), [line]);
+        assert_eq!(parse_ip("0000000000000000FFFF00000100007F"), Some("127.0.0.1".parse().unwrap()));
+        assert!(parse_inet("header\nnonsense\n 0: zz:1 x 0A\n").is_empty());
+    }
+
+    #[test]
+    fn unix_lines_without_a_path_are_passed_over() {
+        let text = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+                    0000: 00000002 00000000 00010000 0001 01 4711 /run/a b.sock\n\
+                    0000: 00000003 00000000 00000000 0001 03  1599\n";
+        let line = UnixLine { path: "/run/a b.sock".into(), flags: UNIX_ACCEPTS, inode: 4711 };
+        assert_eq!(parse_unix(text), [line]);
+    }
+
+    #[test]
+    fn this_process_is_found_listening_until_it_stops() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let ip = listener.local_addr().unwrap();
+        // Other tests start processes; between fork and exec those hold the listener too, so `contains` it is.
+        assert!(listeners(&Addr::Tcp(ip)).contains(&this()));
+        assert!(listeners(&Addr::Tcp(SocketAddr::from(([0, 0, 0, 0], ip.port())))).contains(&this()));
+        assert!(!listeners(&Addr::Tcp(SocketAddr::from(([127, 0, 0, 2], ip.port())))).contains(&this()));
+        drop(listener);
+        assert!(!listeners(&Addr::Tcp(ip)).contains(&this()));
+    }
+
+    #[test]
+    fn a_listening_socket_file_has_an_owner() {
+        let path = std::env::temp_dir().join(format!("dyno-sys-{}-owner.sock", this()));
+        let _ = fs::remove_file(&path);
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert!(listeners(&Addr::Unix(path.clone())).contains(&this()));
+        drop(listener);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn accepted_connections_are_told_from_the_listener_and_the_clients_end() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(sockets_accepted(this(), port).is_empty());
+        let _client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let (conn, _) = listener.accept().unwrap();
+        assert_eq!(sockets_accepted(this(), port), [std::os::fd::AsRawFd::as_raw_fd(&conn)]);
+    }
+}

@@ -1,0 +1,107 @@
+//! What only root can try: launching as another user, and perf events as a plain one.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Scratch, launch, next_exit};
+use dyno_sys::child::Exit;
+use dyno_sys::keeper::{Closing, Keeper, KeeperError};
+use dyno_sys::proc;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+/// `nobody`: a user without rights on every machine.
+const NOBODY: u32 = 65_534;
+
+fn main() -> ExitCode {
+    let why = "needs CAP_SETUID and CAP_SETGID: becomes another user";
+    common::run_ignored(
+        &[
+            ("a_program_runs_as_its_user", a_program_runs_as_its_user),
+            ("a_launch_as_another_user_ends_like_any_other", a_launch_as_another_user_ends_like_any_other),
+            ("a_folder_closed_to_the_user_is_refused", a_folder_closed_to_the_user_is_refused),
+            ("a_plain_user_has_a_task_clock_too", a_plain_user_has_a_task_clock_too),
+            (
+                "a_real_setting_is_put_back_when_dyno_is_killed",
+                a_real_setting_is_put_back_when_dyno_is_killed,
+            ),
+        ],
+        why,
+    )
+}
+
+fn a_program_runs_as_its_user() {
+    let (scratch, keeper) = (Scratch::new(), Keeper::start().unwrap());
+    let mut asked = scratch.program(&["cat", "/proc/self/status"]);
+    asked.user = Some((NOBODY, NOBODY));
+    let pid = launch(&keeper, &asked).unwrap();
+    assert_eq!(next_exit(&keeper), (pid, Exit::Code(0)));
+    let text = scratch.text("output");
+    let four = [NOBODY; 4].map(|id| id.to_string()).join("\t");
+    for field in ["Uid", "Gid"] {
+        assert_eq!(proc::parse_status_field(&text, field), Some(four.as_str()));
+    }
+    assert_eq!(proc::parse_status_field(&text, "Groups"), Some(NOBODY.to_string().as_str()));
+    let nothing = Some("0000000000000000");
+    assert_eq!(
+        (proc::parse_status_field(&text, "CapEff"), proc::parse_status_field(&text, "CapPrm")),
+        (nothing, nothing)
+    );
+}
+
+fn a_launch_as_another_user_ends_like_any_other() {
+    let (scratch, keeper) = (Scratch::new(), Keeper::start().unwrap());
+    let mut asked = scratch.sh("trap '' TERM; (setsid sleep 60 &); sleep 60");
+    asked.user = Some((NOBODY, NOBODY));
+    launch(&keeper, &asked).unwrap();
+    let stopped = launch(&keeper, &asked).unwrap();
+    keeper.stop(stopped, 10_000_000).unwrap();
+    assert_eq!(keeper.close().unwrap(), Closing::Clean);
+}
+
+fn a_folder_closed_to_the_user_is_refused() {
+    let (scratch, keeper) = (Scratch::new(), Keeper::start().unwrap());
+    std::fs::set_permissions(scratch.path("."), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let mut asked = scratch.sh("true");
+    asked.user = Some((NOBODY, NOBODY));
+    let refused = keeper.hold(&asked).unwrap_err();
+    assert!(matches!(refused, KeeperError::Setup { step: "enter its folder", .. }), "{refused}");
+}
+
+/// Runs the perf test as `nobody`, from a copy of its program that nobody may read.
+fn a_plain_user_has_a_task_clock_too() {
+    let scratch = Scratch::new();
+    std::fs::set_permissions(scratch.path("."), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let newest = std::fs::read_dir(folder).unwrap().flatten().filter(|entry| {
+        let name = entry.file_name().into_string().unwrap();
+        name.starts_with("perf-") && !name.contains('.')
+    });
+    let perf = newest
+        .max_by_key(|entry| entry.metadata().unwrap().modified().unwrap())
+        .expect("the perf test is built");
+    std::fs::copy(perf.path(), scratch.path("perf")).unwrap();
+    let mut command = Command::new(scratch.path("perf"));
+    command.uid(NOBODY).gid(NOBODY).env("TMPDIR", scratch.path(".")).current_dir("/");
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}");
+    assert!(output.status.success(), "{text}");
+}
+
+/// A setting that exists everywhere and that one value more or less does not matter to.
+fn a_real_setting_is_put_back_when_dyno_is_killed() {
+    let knob = "/proc/sys/kernel/hung_task_warnings";
+    let knob =
+        if std::path::Path::new(knob).exists() { knob } else { "/proc/sys/kernel/printk_ratelimit_burst" };
+    let before = dyno_sys::knob::read(knob).unwrap();
+    common::as_dyno_killed(|| {
+        let keeper = std::mem::ManuallyDrop::new(Keeper::start().unwrap());
+        let old = String::from_utf8(before.clone()).unwrap().trim().parse::<i64>().unwrap();
+        let _token = keeper.restore_on_death(knob.as_ref(), &before).unwrap();
+        dyno_sys::knob::write(knob, (old + 1).to_string().as_bytes()).unwrap();
+    });
+    common::nothing_is_left();
+    assert_eq!(dyno_sys::knob::read(knob).unwrap(), before);
+}

@@ -1,0 +1,245 @@
+//! The order of a climb: noise, rungs, second pass, leave-one-out, total.
+//!
+//! [`climb`] walks a plan through a [`Meter`] and fills a record; it touches nothing else. Each stage is a file in
+//! `climb/`. Whatever goes wrong at one rung is that rung's verdict; only an interrupt, a lost keeper or a start that
+//! cannot be measured ends the climb, and then the record holds what was measured before.
+
+mod confirm;
+mod noise;
+mod step;
+mod time;
+mod total;
+mod trial;
+
+use dyno_measure::Prng;
+use dyno_measure::judge::Estimate;
+use dyno_measure::record::{Climb, Missing, Rung as RungRecord, RungVerdict};
+use dyno_measure::series::BLOCK_COLUMNS;
+
+use crate::dial::Setting;
+use crate::meter::{ArmSpec, Meter, Trouble};
+use crate::plan::{LoadSpec, Plan};
+use time::Clockwork;
+
+/// Live instances per side: a new process is a new draw of hashes and layout, four tell a draw from a difference.
+pub const INSTANCES: usize = 4;
+/// Instances per side when memory is short.
+pub const INSTANCES_MIN: usize = 2;
+
+/// In which order the rungs are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// As the plan has them.
+    #[default]
+    Given,
+    /// The other way round.
+    Reverse,
+    /// By this seed.
+    Shuffle(u64),
+}
+
+/// How to climb.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Time for all of it, ns.
+    pub time_ns: u64,
+    /// Order of the rungs.
+    pub order: Order,
+    /// Seed of every coin.
+    pub seed: u64,
+    /// Live instances per side.
+    pub instances: usize,
+    /// Only these rungs, all when empty.
+    pub only: Vec<String>,
+}
+
+/// What happens while it climbs, for whoever shows progress.
+#[derive(Debug)]
+pub enum Event<'e> {
+    /// Pairs are being measured.
+    Pair {
+        /// Which stage, e.g. `noise`, `rung 3 of 11`.
+        stage: &'e str,
+        /// The rung, or what else is measured.
+        name: &'e str,
+        /// Pairs so far.
+        pair: usize,
+        /// Pairs at most.
+        of: usize,
+        /// The running estimate, from the last look.
+        estimate: Option<Estimate>,
+        /// Time left of the whole, ns.
+        left_ns: u64,
+    },
+    /// Noise was measured.
+    Noise(&'e dyno_measure::record::Noise),
+    /// A rung has its verdict.
+    Rung(&'e RungRecord),
+}
+
+/// Why there is no climb.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClimbError {
+    /// The start itself does not work.
+    #[error("the start cannot be measured")]
+    Start(#[source] Trouble),
+    /// A differs from A: nothing can be judged here today.
+    #[error("the same setting differs from itself ({0}), twice: nothing can be judged here now")]
+    Noise(String),
+    /// The climb was ended from outside.
+    #[error("cut short")]
+    Ended(#[source] Trouble),
+}
+
+/// Climbs, and returns the record, with the reason when it ended early: what was measured is in the record all the same.
+pub fn climb<M: Meter>(
+    plan: &Plan,
+    options: &Options,
+    meter: &mut M,
+    record: &mut Climb,
+    watch: &mut dyn FnMut(&Event<'_>),
+) -> Result<(), ClimbError> {
+    record.plan.clone_from(&plan.name);
+    record.seed = options.seed;
+    record.load = plan.load.record();
+    record.series.block_columns = BLOCK_COLUMNS.map(str::to_owned).to_vec();
+    let began_ns = meter.now_ns();
+    let clockwork = Clockwork::new(began_ns, options.time_ns);
+    let rng = Prng::new(options.seed);
+    let standing = plan.start();
+    let mut climber = Climber {
+        plan,
+        options,
+        meter,
+        record,
+        watch,
+        clockwork,
+        rng,
+        standing,
+        current: None,
+        kept: Vec::new(),
+    };
+    let outcome = climber.run();
+    climber.close_current();
+    record.duration_s = (meter.now_ns() - began_ns) as f64 / 1e9;
+    if let Err(error) = &outcome {
+        record.cut_short = Some(reason(error));
+    }
+    outcome
+}
+
+fn reason(error: &ClimbError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+/// The arms of one side, with what they are.
+pub(crate) struct SideArms<A> {
+    pub(crate) spec: ArmSpec,
+    pub(crate) arms: Vec<A>,
+}
+
+pub(crate) struct Climber<'c, M: Meter> {
+    plan: &'c Plan,
+    options: &'c Options,
+    meter: &'c mut M,
+    record: &'c mut Climb,
+    watch: &'c mut dyn FnMut(&Event<'_>),
+    clockwork: Clockwork,
+    rng: Prng,
+    /// The setting reached so far.
+    standing: Setting,
+    /// Its live instances, kept from one rung to the next.
+    current: Option<SideArms<M::Arm>>,
+    /// Kept rungs in the order of keeping: index into the record's rungs, and where the dials of it stood before.
+    kept: Vec<Kept>,
+}
+
+/// A rung that was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// Index into the record's rungs.
+    pub(crate) rung: usize,
+    /// Dials that it turned, with the values before and after.
+    pub(crate) turned: Vec<Turned>,
+}
+
+/// A dial that was turned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Turned {
+    pub(crate) dial: String,
+    pub(crate) from: String,
+    pub(crate) to: String,
+}
+
+impl<M: Meter> Climber<'_, M> {
+    fn run(&mut self) -> Result<(), ClimbError> {
+        self.noise()?;
+        self.first_pass()?;
+        self.second_pass()?;
+        self.close_current();
+        self.leave_one_out()?;
+        self.total()
+    }
+
+    /// Makes sure that the live instances of the setting reached are open for this load.
+    fn ensure_current(&mut self, load: &LoadSpec) -> Result<(), Trouble> {
+        let wanted = ArmSpec { setting: self.standing.clone(), load: load.clone() };
+        if self.current.as_ref().is_some_and(|side| side.spec == wanted) {
+            return Ok(());
+        }
+        self.close_current();
+        self.current = Some(self.open_side(wanted)?);
+        Ok(())
+    }
+
+    fn open_side(&mut self, spec: ArmSpec) -> Result<SideArms<M::Arm>, Trouble> {
+        let mut side = SideArms { spec, arms: Vec::new() };
+        for _ in 0..self.options.instances {
+            match self.meter.open(&side.spec) {
+                Ok(arm) => side.arms.push(arm),
+                Err(trouble) => {
+                    self.close_side(side);
+                    return Err(trouble);
+                }
+            }
+        }
+        Ok(side)
+    }
+
+    fn close_side(&mut self, side: SideArms<M::Arm>) {
+        for arm in side.arms {
+            self.meter.close(arm);
+        }
+    }
+
+    fn close_current(&mut self) {
+        if let Some(side) = self.current.take() {
+            self.close_side(side);
+        }
+    }
+
+    fn missing(&mut self, what: impl Into<String>, why: impl Into<String>) {
+        self.record.not_measured.push(Missing { what: what.into(), why: why.into() });
+    }
+
+    /// Rungs of the plan, in the order asked for, only those asked for.
+    fn order(&self) -> Vec<usize> {
+        let wanted =
+            |i: &usize| self.options.only.is_empty() || self.options.only.contains(&self.plan.rungs[*i].id);
+        let mut order: Vec<usize> = (0..self.plan.rungs.len()).filter(wanted).collect();
+        match self.options.order {
+            Order::Given => {}
+            Order::Reverse => order.reverse(),
+            Order::Shuffle(seed) => Prng::new(seed).shuffle(&mut order),
+        }
+        order
+    }
+
+    /// The record's rung for a kept dial, still standing.
+    fn is_confirmed(&self, kept: &Kept) -> bool {
+        self.record.rungs[kept.rung].attempt.verdict == RungVerdict::Kept
+    }
+}

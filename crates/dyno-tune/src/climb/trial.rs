@@ -1,0 +1,164 @@
+//! One trial: pairs of blocks until the judge has enough, or the time is up.
+
+use dyno_measure::judge::{self, Estimate, Next, Rule};
+use dyno_measure::series::{Metric, Pair, Side, Trial};
+
+use super::{Climber, Event, SideArms};
+use crate::dial::Setting;
+use crate::meter::{Length, Measured, Meter, Trouble};
+
+/// Replies below which a block says nothing.
+const REPLIES_MIN: u64 = 200;
+/// Share of invalid pairs above which a trial says nothing.
+const INVALID_SHARE_MAX: f64 = 0.05;
+/// Invalid pairs that are forgiven whatever their share: the first pairs of a trial.
+const INVALID_FREE: u64 = 3;
+
+/// Where the two sides of a trial live.
+pub(crate) enum Sides<'s, A> {
+    /// Each in processes of its own, all live.
+    Apart { a: &'s mut SideArms<A>, b: &'s mut SideArms<A> },
+    /// Toggled in the same processes.
+    InPlace { arms: &'s mut SideArms<A>, dial: &'s str, a: Setting, b: Setting },
+}
+
+/// What a trial is called and how long it may take.
+pub(crate) struct Bounds<'b> {
+    pub(crate) id: String,
+    pub(crate) stage: &'b str,
+    pub(crate) name: &'b str,
+    pub(crate) metric: Metric,
+    pub(crate) rule: Rule,
+    pub(crate) length: Length,
+    pub(crate) deadline_ns: u64,
+}
+
+/// How a trial ended.
+pub(crate) struct Tried {
+    pub(crate) trial: Trial,
+    pub(crate) outcome: Outcome,
+}
+
+pub(crate) enum Outcome {
+    /// The judge has enough, or the time is up and this is the last look.
+    Judged(judge::Judgement),
+    /// Work comes in bursts.
+    Bursty,
+    /// Not one look was reached, or too many pairs were invalid.
+    Unmeasured(String),
+    /// A side failed; which, and how.
+    Trouble(Side, Trouble),
+}
+
+impl<M: Meter> Climber<'_, M> {
+    /// Measures pairs until the rule has enough.
+    pub(crate) fn trial(&mut self, mut sides: Sides<'_, M::Arm>, bounds: &Bounds<'_>) -> Tried {
+        let mut trial = Trial::new(&bounds.id, bounds.metric);
+        let mut latest = None;
+        let outcome = loop {
+            if trial.pairs.len() >= bounds.rule.first {
+                match judge::next(&trial, &bounds.rule, self.options.seed) {
+                    Next::Done(judgement) => break Outcome::Judged(judgement),
+                    Next::Bursty => break Outcome::Bursty,
+                    Next::More(estimate) => latest = estimate,
+                }
+            }
+            if let Some(why) = too_many_invalid(&trial) {
+                break Outcome::Unmeasured(why);
+            }
+            if self.meter.now_ns() >= bounds.deadline_ns {
+                break self.out_of_time(&trial, bounds);
+            }
+            if let Err((side, trouble)) = self.pair(&mut sides, &mut trial, bounds) {
+                break Outcome::Trouble(side, trouble);
+            }
+            self.tell(&trial, bounds, latest);
+        };
+        trial.rss_peak_bytes = self.memory(&sides);
+        Tried { trial, outcome }
+    }
+
+    fn out_of_time(&self, trial: &Trial, bounds: &Bounds<'_>) -> Outcome {
+        match judge::cut_short(trial, &bounds.rule, self.options.seed) {
+            Some(judgement) => Outcome::Judged(judgement),
+            None => Outcome::Unmeasured(format!("time was up after {} pairs", trial.pairs.len())),
+        }
+    }
+
+    fn pair(
+        &mut self,
+        sides: &mut Sides<'_, M::Arm>,
+        trial: &mut Trial,
+        bounds: &Bounds<'_>,
+    ) -> Result<(), (Side, Trouble)> {
+        let first = if self.rng.coin() { Side::A } else { Side::B };
+        let instance = self.rng.below(self.options.instances as u64) as usize;
+        let mut measured: [Option<Measured>; 2] = [None, None];
+        for side in [first, other(first)] {
+            let block =
+                self.one_block(sides, side, instance, bounds.length).map_err(|trouble| (side, trouble))?;
+            measured[side.index()] = Some(block);
+        }
+        if let [Some(a), Some(b)] = measured {
+            if a.block.replies.min(b.block.replies) < REPLIES_MIN
+                || unreadable(&a, trial)
+                || unreadable(&b, trial)
+            {
+                trial.invalid_pairs += 1;
+            } else {
+                let pair = Pair { first, instance: instance as u32, a: a.block, b: b.block };
+                trial.add(pair, [&a.latencies, &b.latencies]);
+            }
+        }
+        Ok(())
+    }
+
+    fn one_block(
+        &mut self,
+        sides: &mut Sides<'_, M::Arm>,
+        side: Side,
+        instance: usize,
+        length: Length,
+    ) -> Result<Measured, Trouble> {
+        match sides {
+            Sides::Apart { a, b } => {
+                let arms = if side == Side::A { a } else { b };
+                self.meter.block(&mut arms.arms[instance], length)
+            }
+            Sides::InPlace { arms, dial, a, b } => {
+                let setting = if side == Side::A { a } else { b };
+                self.meter.turn(&mut arms.arms[instance], setting, dial)?;
+                self.meter.block(&mut arms.arms[instance], length)
+            }
+        }
+    }
+
+    fn tell(&mut self, trial: &Trial, bounds: &Bounds<'_>, estimate: Option<Estimate>) {
+        let left_ns = self.clockwork.left_ns(self.meter.now_ns());
+        let (pair, of) = (trial.pairs.len(), bounds.rule.last);
+        (self.watch)(&Event::Pair { stage: bounds.stage, name: bounds.name, pair, of, estimate, left_ns });
+    }
+
+    /// The largest instance of each side; a server toggled in place has no two memories to compare.
+    fn memory(&mut self, sides: &Sides<'_, M::Arm>) -> [u64; 2] {
+        let Sides::Apart { a, b } = sides else { return [0, 0] };
+        [a, b].map(|side| side.arms.iter().map(|arm| self.meter.rss_peak_bytes(arm)).max().unwrap_or(0))
+    }
+}
+
+fn other(side: Side) -> Side {
+    if side == Side::A { Side::B } else { Side::A }
+}
+
+/// A clock that stood still while hundreds of replies were served was not read.
+fn unreadable(measured: &Measured, trial: &Trial) -> bool {
+    let value = measured.block.value(trial.metric);
+    !(value.is_finite() && value > 0.0)
+}
+
+fn too_many_invalid(trial: &Trial) -> Option<String> {
+    let all = trial.pairs.len() as u64 + trial.invalid_pairs;
+    let allowed = INVALID_FREE.max((all as f64 * INVALID_SHARE_MAX) as u64);
+    (trial.invalid_pairs > allowed)
+        .then(|| format!("{} of {all} pairs had too few replies or no clock", trial.invalid_pairs))
+}

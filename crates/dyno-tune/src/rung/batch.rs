@@ -1,0 +1,18 @@
+//! All pipelined replies of a turn in one send.
+
+use super::{Rung, WRITING, calls, step};
+use crate::plan::LoadSpec;
+use crate::proof::Bound;
+
+pub(super) fn rung() -> Rung {
+    let load = LoadSpec { path: "/json".into(), pipeline: 16, ..LoadSpec::default() };
+    Rung {
+        claim: "pipelined requests are answered together: one send for all of them".into(),
+        source:
+            "libreactor, may_minihttp; nginx and Go send once per reply and cost 13 to 32 times the floor"
+                .into(),
+        risk: "the first of many replies waits for the last".into(),
+        load: Some(load),
+        ..step("batch", "replies", "batch", vec![calls(&WRITING, Bound::Drops(0.5))])
+    }
+}

@@ -1,0 +1,13 @@
+//! The Date field formatted once a second.
+
+use super::{Rung, counter, step};
+use crate::proof::Bound;
+
+pub(super) fn rung() -> Rung {
+    Rung {
+        claim: "Date changes once a second, so it is formatted once a second".into(),
+        source: "RFC 9110 6.6.1 asks for one-second resolution; libreactor, uWebSockets".into(),
+        risk: "Date may be older than the reply by one turn of the loop".into(),
+        ..step("date-cache", "date", "second", vec![counter("dates_formatted", Bound::Drops(0.9))])
+    }
+}

@@ -1,0 +1,14 @@
+//! No access log.
+
+use super::{Needs, Rung, step};
+use crate::proof::{Bound, Proof};
+
+pub(super) fn rung() -> Rung {
+    Rung {
+        needs: vec![Needs { dial: "log".into(), value: "ring".into() }],
+        claim: "no line is formatted, copied or written".into(),
+        source: "TechEmpower rules: servers answer without an access log".into(),
+        risk: "gives up the access log; errors are still reported".into(),
+        ..step("log-off", "log", "off", vec![Proof::Threads { count: Bound::Drops(1.0) }])
+    }
+}

@@ -1,0 +1,15 @@
+//! Each worker on a CPU of its own.
+
+use super::{Rung, step};
+use crate::proof::{Bound, Proof};
+
+pub(super) fn rung() -> Rung {
+    Rung {
+        claim: "a pinned worker keeps its caches, and steering has somewhere to steer to".into(),
+        source: "extreme HTTP tuning, step 5; alone it brought nothing where it was measured (0 % ± 2)"
+            .into(),
+        risk: "a foreign process on that CPU hurts more".into(),
+        server_cpus: 2,
+        ..step("pin", "pin", "cpu", vec![Proof::Cpus { pinned: Bound::Rises(2.0) }])
+    }
+}

@@ -1,0 +1,4 @@
+//! Being written.
+mod print;
+mod report;
+fn main() {}

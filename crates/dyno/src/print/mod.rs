@@ -1,0 +1,21 @@
+//! What the terminal shows: tables, one-line progress, errors in three lines.
+//!
+//! Commands call this and write the text where it belongs: data to stdout, talk to stderr. Nothing here writes, reads a
+//! clock, or asks whether there is a terminal; width and colour are arguments.
+
+mod climb;
+mod line;
+pub(crate) mod number;
+mod table;
+
+pub(crate) use climb::climb_table;
+pub(crate) use line::{Progress, error_chain};
+
+/// Whether words may be coloured. Figures never are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Color {
+    /// Text alone.
+    Plain,
+    /// ANSI colours on verdicts and warnings.
+    Ansi,
+}

@@ -2,7 +2,7 @@
 //
 // `client PORT PATH CONNECTIONS MILLISECONDS` keeps each connection busy with one GET at a time over 127.0.0.1: one recv
 // and one send per request, level-triggered epoll registered once, no parsing (the first reply's length is every
-// reply's), no clock but one per turn. It prints one line of JSON: requests, and CPU microseconds per request with the
+// reply's), one clock read per turn. It prints one line of JSON: requests, and CPU microseconds per request with the
 // connecting left out. `cargo xtask bench load` builds and runs it; nothing else uses it.
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -8,10 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"syscall"
 	"time"
@@ -52,6 +55,13 @@ func serveJSON(reply http.ResponseWriter, _ *http.Request) {
 	_, _ = reply.Write(body)
 }
 
+// Settings in force, read from the runtime, one per line: what a proof needs to see.
+func settings() string {
+	percent := debug.SetGCPercent(-1)
+	debug.SetGCPercent(percent)
+	return "GOMAXPROCS=" + strconv.Itoa(runtime.GOMAXPROCS(0)) + "\nGOGC=" + strconv.Itoa(percent) + "\n"
+}
+
 // The exit code: 0 after a graceful end, 2 when it cannot listen or serve.
 func run(addr string) int {
 	listener, err := net.Listen("tcp", addr)
@@ -60,6 +70,10 @@ func run(addr string) int {
 	}
 	routes := http.NewServeMux()
 	routes.HandleFunc("/json", serveJSON)
+	text := settings()
+	routes.HandleFunc("/settings", func(reply http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(reply, text)
+	})
 	server := &http.Server{Handler: routes, ReadHeaderTimeout: drainTime}
 
 	signals, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)

@@ -1,2 +1,70 @@
-//! Being written.
-fn main() {}
+//! The task runner: everything that is done to this repository by machine, started as `cargo xtask VERB`.
+//!
+//! People and `.ci/run` call it. A verb is a file; this one reads the first word, prints errors and exits. Tasks never
+//! change git's state and write nothing outside the target folder but what they say they write.
+
+mod bench;
+mod budget;
+mod ci;
+mod client;
+mod command;
+mod flags;
+mod generate;
+mod packages;
+mod repo;
+mod server;
+mod test;
+mod tidy;
+mod trouble;
+
+use std::process::ExitCode;
+
+use crate::flags::Flags;
+use crate::repo::Repo;
+use crate::trouble::{Outcome, Trouble};
+
+const HELP: &str = "\
+Everything that is done to this repository by machine.
+
+usage: cargo xtask VERB
+
+  test [--yes]      installs what the tests need, asking first, and runs all of them
+  ci                fmt, tidy, clippy, scripts, test, the manual, budget: what has to hold before a merge
+  tidy              the rules of the house that a compiler does not know
+  budget [--write]  instructions, system calls and allocations per request against docs/budgets.md
+  bench peers       server CPU per request beside other servers, interleaved
+  bench load        the generator's CPU per request beside other generators, interleaved
+                    both: [--cycles N] [--slice 1s] [--seed N] [--only A,B] [--server-cpu N] [--load-cpu N]
+                          [--history FILE]
+  gen [--check]     writes the manual page of the command line from its own help, or compares
+
+exit: 0 done, 1 the answer is no, 2 error";
+
+fn main() -> ExitCode {
+    match run(std::env::args().skip(1).collect()) {
+        Ok(outcome) => outcome.exit_code(),
+        Err(trouble) => {
+            eprintln!("{trouble}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(mut words: Vec<String>) -> Result<Outcome, Trouble> {
+    if words.is_empty() || words.iter().any(|word| word == "--help" || word == "-h" || word == "help") {
+        println!("{HELP}");
+        return Ok(Outcome::Done);
+    }
+    let verb = words.remove(0);
+    let repo = Repo::find()?;
+    let flags = Flags::new(words);
+    match verb.as_str() {
+        "test" => test::run(&repo, flags),
+        "ci" => ci::run(&repo, flags),
+        "tidy" => tidy::run(&repo, flags),
+        "budget" => budget::run(&repo, flags),
+        "bench" => bench::run(&repo, flags),
+        "gen" => generate::run(&repo, flags),
+        _ => Err(Trouble::new(format!("there is no task \"{verb}\"")).remedy("cargo xtask --help")),
+    }
+}

@@ -90,6 +90,8 @@ pub(crate) struct Outbox {
     calls: Calls,
     body: Body,
     date: Date,
+    /// No dial asks for another way of making replies than the shortest.
+    is_short: bool,
 }
 
 impl Outbox {
@@ -105,6 +107,7 @@ impl Outbox {
             calls: dials.calls,
             body: dials.body,
             date: dials.date,
+            is_short: dials.body == Body::Outbox && dials.date == Date::Second && dials.send == Send::Joined,
         }
     }
 
@@ -153,8 +156,39 @@ impl Outbox {
         self.cut();
     }
 
-    /// Adds a reply whose body is at hand. Returns the bytes of its body.
+    /// Whether plain replies can go the short way, by `reply_plain` and `reply_json_plain`.
     #[inline]
+    pub(crate) fn is_short(&self) -> bool {
+        self.is_short
+    }
+
+    /// Adds a plain reply - 200, kept alive, with its body and no header of its own - by the short way.
+    #[inline]
+    pub(crate) fn reply_plain(&mut self, media: Media<'_>, body: &[u8]) -> Option<u64> {
+        self.heads.ready(media)?.with_length(body.len()).copy_to(&mut self.bytes);
+        append(&mut self.bytes, body);
+        Some(body.len() as u64)
+    }
+
+    /// Adds a plain JSON reply by the short way.
+    ///
+    /// The head goes in with the length of the last such reply and is corrected if this body has another one: that is
+    /// cheaper than asking the encoder first, and what is told is always the length that was written.
+    #[inline]
+    pub(crate) fn reply_json_plain(&mut self, value: &impl Encode) -> u64 {
+        let mark = self.mark();
+        self.heads.json.copy_to(&mut self.bytes);
+        let start = self.bytes.len();
+        value.json_write(&mut self.bytes);
+        let length = self.bytes.len() - start;
+        if length != self.heads.json.length {
+            self.correct_head(mark, start, length);
+        }
+        length as u64
+    }
+
+    /// Adds a reply whose body is at hand. Returns the bytes of its body.
+    #[inline(never)]
     pub(crate) fn reply(&mut self, plan: &Plan<'_>, body: &[u8], counts: &mut Counts) -> u64 {
         self.stamp_for_reply(counts);
         if self.is_generic() {
@@ -169,32 +203,9 @@ impl Outbox {
         body.len() as u64
     }
 
-    /// Adds a reply whose body is encoded in place.
-    ///
-    /// The head goes in with the length of the last such reply and is corrected if this body has another one: that is
-    /// cheaper than asking the encoder first, and what is told is always the length that was written.
-    #[inline]
-    pub(crate) fn reply_json(&mut self, plan: &Plan<'_>, value: &impl Encode, counts: &mut Counts) -> u64 {
-        if self.is_generic() || !self.is_plain(plan) || plan.content == Content::Omitted {
-            return self.reply_json_slowly(plan, value, counts);
-        }
-        self.stamp_for_reply(counts);
-        let mark = self.mark();
-        self.bytes.extend_from_slice(&self.heads.json.bytes);
-        let start = self.bytes.len();
-        value.json_write(&mut self.bytes);
-        let length = self.bytes.len() - start;
-        if length != self.heads.json.length {
-            self.correct_head(mark, start, length);
-        }
-        let start = self.bytes.len() - length;
-        self.cut_at(start);
-        self.cut_body(length);
-        length as u64
-    }
-
+    /// Adds a reply whose body must be encoded.
     #[inline(never)]
-    fn reply_json_slowly(&mut self, plan: &Plan<'_>, value: &impl Encode, counts: &mut Counts) -> u64 {
+    pub(crate) fn reply_json(&mut self, plan: &Plan<'_>, value: &impl Encode, counts: &mut Counts) -> u64 {
         // A first version's way starts from nothing each time; otherwise the memory is used again.
         let mut body = if self.is_generic() { Vec::new() } else { std::mem::take(&mut self.scratch) };
         body.clear();
@@ -208,7 +219,7 @@ impl Outbox {
     /// The body that starts at `start` has another length than its head says.
     #[inline(never)]
     fn correct_head(&mut self, mark: Mark, start: usize, length: usize) {
-        let head = self.heads.json.with_length(length);
+        let head = self.heads.json.with_length(length).as_bytes();
         if head.len() == start - mark.bytes {
             self.bytes[mark.bytes..start].copy_from_slice(head);
         } else {
@@ -288,7 +299,7 @@ impl Outbox {
     fn head(&mut self, plan: &Plan<'_>, length: usize) {
         let is_plain = self.is_plain(plan);
         match plan.media.and_then(|media| self.heads.ready(media)) {
-            Some(ready) if is_plain => self.bytes.extend_from_slice(ready.with_length(length)),
+            Some(ready) if is_plain => ready.with_length(length).copy_to(&mut self.bytes),
             _ => self.head_in_pieces(plan, length),
         }
         self.cut();
@@ -378,6 +389,20 @@ impl Outbox {
         let option = connection_option(plan.connection);
         headers.extend(option.map(|option| ("Connection".to_string(), option.to_string())));
         headers
+    }
+}
+
+/// Appends a body: a short one by two copies of fixed length that overlap, as `copy_to` says why.
+#[inline]
+fn append(out: &mut Vec<u8>, body: &[u8]) {
+    match (body.first_chunk::<8>(), body.last_chunk::<8>()) {
+        (Some(first), Some(last)) if body.len() <= 16 => {
+            let overlap = 16 - body.len();
+            out.extend_from_slice(first);
+            out.truncate(out.len() - overlap);
+            out.extend_from_slice(last);
+        }
+        _ => out.extend_from_slice(body),
     }
 }
 

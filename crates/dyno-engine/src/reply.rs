@@ -29,6 +29,8 @@ pub struct Reply<'w> {
     content: Content,
     status: u16,
     refused: bool,
+    /// Nothing asks for another head than the one that is ready: 200, kept alive, a body, no header, no such dial.
+    is_plain: bool,
 }
 
 /// The proof that a request was answered.
@@ -46,12 +48,14 @@ impl<'w> Reply<'w> {
         connection: Connection,
         content: Content,
     ) -> Reply<'w> {
-        Reply { outbox, counts, connection, content, status: 200, refused: false }
+        let is_plain = connection == Connection::Kept && content == Content::Sent && outbox.is_short();
+        Reply { outbox, counts, connection, content, status: 200, refused: false, is_plain }
     }
 
     /// Sets the status; 200 unless told otherwise. A number outside 200..=599 turns the reply into a 500.
     pub fn status(mut self, status: u16) -> Reply<'w> {
         self.refused |= !(200..=599).contains(&status);
+        self.is_plain &= status == 200;
         self.status = status;
         self
     }
@@ -59,6 +63,7 @@ impl<'w> Reply<'w> {
     /// Adds a header. A name that is no token, a value with a control character (CR and LF above all), a header that
     /// the engine writes itself, and more than 32 KiB of headers turn the reply into a 500.
     pub fn header(mut self, name: &str, value: &str) -> Reply<'w> {
+        self.is_plain = false;
         let extra = &mut self.outbox.extra;
         if extra.len() + name.len() + value.len() > EXTRA_BYTES_MAX || !is_settable(name) || !is_value(value)
         {
@@ -74,6 +79,14 @@ impl<'w> Reply<'w> {
     /// Finishes with a JSON body, encoded straight into the send buffer.
     #[inline]
     pub fn json(self, value: &impl Encode) -> Answered {
+        if self.is_plain {
+            return Answered { status: 200, body_bytes: self.outbox.reply_json_plain(value) };
+        }
+        self.json_in_full(value)
+    }
+
+    #[inline(never)]
+    fn json_in_full(self, value: &impl Encode) -> Answered {
         if self.refused {
             return self.refuse();
         }
@@ -85,7 +98,7 @@ impl<'w> Reply<'w> {
     /// Like `json`, by serde when the dials ask for a first version's way.
     #[inline]
     pub(crate) fn json_either<T: Encode + Serialize>(self, value: &T) -> Answered {
-        if !self.outbox.is_generic() {
+        if self.is_plain || !self.outbox.is_generic() {
             return self.json(value);
         }
         match serde_json::to_string(value) {
@@ -102,7 +115,9 @@ impl<'w> Reply<'w> {
 
     /// Finishes with any body. A content type that could not stand in a header turns the reply into a 500.
     pub fn bytes(mut self, content_type: &str, body: &[u8]) -> Answered {
-        self.refused |= content_type.is_empty() || !is_value(content_type);
+        if content_type.is_empty() || !is_value(content_type) {
+            (self.refused, self.is_plain) = (true, false);
+        }
         self.finish(Media::of(content_type), body)
     }
 
@@ -113,6 +128,16 @@ impl<'w> Reply<'w> {
 
     #[inline]
     fn finish(self, media: Media<'_>, body: &[u8]) -> Answered {
+        if self.is_plain
+            && let Some(body_bytes) = self.outbox.reply_plain(media, body)
+        {
+            return Answered { status: 200, body_bytes };
+        }
+        self.finish_in_full(media, body)
+    }
+
+    #[inline(never)]
+    fn finish_in_full(self, media: Media<'_>, body: &[u8]) -> Answered {
         if self.refused {
             return self.refuse();
         }
@@ -133,7 +158,7 @@ impl<'w> Reply<'w> {
         self.outbox.extra.clear();
         self.refused = false;
         self.status = 500;
-        self.finish(Media::Text, b"the handler's reply could not be sent\n")
+        self.finish_in_full(Media::Text, b"the handler's reply could not be sent\n")
     }
 }
 

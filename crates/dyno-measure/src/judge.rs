@@ -13,6 +13,8 @@ use crate::units::log_of_percent;
 const TRIM: f64 = 0.2;
 /// Fewest values of which a spread can be told after trimming.
 pub const PAIRS_MIN: usize = 5;
+/// Fewest pairs of a last look when time is up: below it the winsorised error is itself uncertain by a quarter.
+pub const LAST_LOOK_MIN: usize = 20;
 /// Resamples of a bootstrap; its error of the standard error is then 5 %.
 const RESAMPLES: usize = 200;
 /// Neighbouring pairs resampled together: drift makes neighbours alike (autocorrelation is 0.5 at half a second).
@@ -72,6 +74,12 @@ impl Rule {
     #[must_use]
     pub const fn by_totals(self) -> Self {
         Self { basis: Basis::Totals, ..self }
+    }
+
+    /// Whether a look is planned at this many pairs.
+    #[must_use]
+    pub const fn looks_at(&self, pairs: usize) -> bool {
+        pairs >= self.first && pairs <= self.last && (pairs - self.first).is_multiple_of(self.step)
     }
 
     fn looks(&self, pairs: usize) -> impl Iterator<Item = usize> {
@@ -209,13 +217,23 @@ pub fn next(trial: &Trial, rule: &Rule, seed: u64) -> Next {
     Next::More(latest)
 }
 
-/// The answer when time ran out before the rule was done: that of the last completed look, if there was one.
+/// The answer when time ran out before the rule was done: one more look, at all the pairs there are. `None` with fewer than
+/// [`LAST_LOOK_MIN`] of them, or when work comes in bursts.
+///
+/// When time is up does not depend on what was measured, and `z` pays for all of the rule's looks, of which the later ones
+/// are then not taken: the extra look costs no false alarms.
 #[must_use]
 pub fn cut_short(trial: &Trial, rule: &Rule, seed: u64) -> Option<Judgement> {
     match next(trial, rule, seed) {
         Next::Done(judgement) => Some(judgement),
-        Next::More(Some(estimate)) => Some(judgement(trial, estimate, false)),
-        Next::More(None) | Next::Bursty => None,
+        Next::More(_) if trial.pairs.len() >= LAST_LOOK_MIN => {
+            let last = Rule { first: trial.pairs.len(), last: trial.pairs.len(), ..*rule };
+            match next(trial, &last, seed) {
+                Next::Done(judgement) => Some(judgement),
+                Next::More(_) | Next::Bursty => None,
+            }
+        }
+        Next::More(_) | Next::Bursty => None,
     }
 }
 

@@ -107,15 +107,33 @@ pub(crate) fn token_end(bytes: &[u8], at: usize) -> usize {
     at
 }
 
-/// Where, from `at` on, the first byte stands that is no letter, digit, dash or dot: the end of nearly all
-/// hosts.
+/// Where, from `at` on, the first byte stands that is no small letter, digit, dash or dot: the end of nearly
+/// all hosts.
 #[inline]
 pub(crate) fn host_end(bytes: &[u8], at: usize) -> usize {
-    find(bytes, at, |word| {
-        let digits = at_least(word, b'0') & !at_least(word, b'9' + 1);
-        let dash_or_dot = at_least(word, b'-') & !at_least(word, b'.' + 1);
-        !(letters(word) | (digits | dash_or_dot) & !word) & TOPS
-    })
+    find(bytes, at, outside_host)
+}
+
+/// The same from the start on, if it is found before the last few bytes.
+#[inline]
+pub(crate) fn host_end_in_words(bytes: &[u8]) -> Option<usize> {
+    find_in_words(bytes, outside_host)
+}
+
+#[inline]
+fn outside_host(word: u64) -> u64 {
+    // In ASCII order: the dash, the dot, the slash, the digits, others, the letters, others.
+    let between = at_least(word, b'9' + 1) & !at_least(word, b'a');
+    let outside = between | at_least(word, b'z' + 1) | word.wrapping_sub(ONES * u64::from(b'-')) | word;
+    (outside | equal(word, b'/')) & TOPS
+}
+
+/// How many digits the text starts with, up to eight; fewer bytes than eight are not looked at.
+#[inline]
+pub(crate) fn digits_in_front(bytes: &[u8]) -> Option<usize> {
+    let values = u64::from_le_bytes(*bytes.first_chunk()?) ^ (ONES * u64::from(b'0'));
+    let others = (values.wrapping_add(ONES * (0x80 - 10)) | values) & TOPS;
+    Some(first_mark(others))
 }
 
 /// Where, from `at` on, the first byte stands that a request target cannot simply pass over: blanks,
@@ -123,10 +141,20 @@ pub(crate) fn host_end(bytes: &[u8], at: usize) -> usize {
 /// between them in ASCII: leaving them out costs a comparison per word.
 #[inline]
 pub(crate) fn target_end(bytes: &[u8], at: usize) -> usize {
-    find(bytes, at, |word| {
-        let outside = below(word, b'%' + 1) | word.wrapping_add(ONES) & TOPS | word & TOPS;
-        outside | equal(word, b'?')
-    })
+    find(bytes, at, outside_target)
+}
+
+/// The same from the start on, if it is found before the last few bytes.
+#[inline]
+pub(crate) fn target_end_in_words(bytes: &[u8]) -> Option<usize> {
+    find_in_words(bytes, outside_target)
+}
+
+#[inline]
+fn outside_target(word: u64) -> u64 {
+    // Seven-bit sums and differences have their top bit where they leave the class; others bring their own.
+    let outside = word.wrapping_sub(ONES * u64::from(b'%' + 1)) | word.wrapping_add(ONES) | word;
+    (outside | equal(word, b'?')) & TOPS
 }
 
 /// Where, from `at` on, the first control stands (below 0x20, or 0x7f). A tab stops it too; bytes from
@@ -176,6 +204,20 @@ fn find(bytes: &[u8], at: usize, marks: impl Fn(u64) -> u64) -> usize {
         return bytes.len();
     }
     bytes.len() - rest.len() + first_mark(marks(last_word(bytes, rest)))
+}
+
+/// Runs `marks` over whole words only: a loop that keeps nothing for its end.
+#[inline]
+fn find_in_words(bytes: &[u8], marks: impl Fn(u64) -> u64) -> Option<usize> {
+    let mut at = 0;
+    for word in bytes.as_chunks().0 {
+        let found = marks(u64::from_le_bytes(*word));
+        if found != 0 {
+            return Some(at + first_mark(found));
+        }
+        at += 8;
+    }
+    None
 }
 
 /// In which byte of a word the lowest mark is.
@@ -277,9 +319,42 @@ mod tests {
     }
 
     #[test]
-    fn a_host_scan_stops_at_all_but_letters_digits_dashes_and_dots() {
-        let stops = |byte: u8| !byte.is_ascii_alphanumeric() && byte != b'-' && byte != b'.';
-        agree(host_end, stops, b"aZ09-./:\x00\xad\xe1");
+    fn a_host_scan_stops_at_all_but_small_letters_digits_dashes_and_dots() {
+        let stops = |byte: u8| !matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.');
+        agree(host_end, stops, b"aZz09-./:\x00\xad\xe1");
+    }
+
+    #[test]
+    fn a_scan_of_whole_words_finds_the_same_or_nothing() {
+        for (scan, in_words) in [
+            (target_end as fn(&[u8], usize) -> usize, target_end_in_words as fn(&[u8]) -> Option<usize>),
+            (host_end, host_end_in_words),
+        ] {
+            for length in 0..40 {
+                for place in 0..=length {
+                    let mut bytes = vec![b'a'; length];
+                    bytes[place..].fill(b' ');
+                    let expected = Some(scan(&bytes, 0)).filter(|&end| end < length / 8 * 8);
+                    assert_eq!(in_words(&bytes), expected, "{place} of {length}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn digits_in_front_are_counted_where_eight_bytes_stand() {
+        for byte in 0..=255u8 {
+            for place in 0..8 {
+                for neighbour in [b'0', b'9', b'/', b':', b'a', 0, 0x7f, 0x80, 0xff] {
+                    let mut bytes = [b'5'; 9];
+                    bytes[place] = byte;
+                    bytes[place + 1] = neighbour;
+                    let expected = bytes[..8].iter().take_while(|byte| byte.is_ascii_digit()).count();
+                    assert_eq!(digits_in_front(&bytes), Some(expected), "{bytes:x?}");
+                    assert_eq!(digits_in_front(&bytes[..7]), None);
+                }
+            }
+        }
     }
 
     #[test]

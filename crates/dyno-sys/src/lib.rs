@@ -26,6 +26,7 @@ pub mod shm;
 pub mod signal;
 pub mod socket;
 pub mod trace;
+pub mod tty;
 
 /// A process, by the number the kernel gave it (`pid_t`).
 pub type Pid = libc::pid_t;

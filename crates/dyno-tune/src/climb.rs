@@ -6,6 +6,7 @@
 
 mod confirm;
 mod noise;
+mod rules;
 mod step;
 mod time;
 mod total;
@@ -19,7 +20,9 @@ use dyno_measure::series::BLOCK_COLUMNS;
 use crate::dial::Setting;
 use crate::meter::{ArmSpec, Meter, Trouble};
 use crate::plan::{LoadSpec, Plan};
-use time::Clockwork;
+use crate::rung::Rung;
+pub use rules::rule_of;
+use time::{Clockwork, Pace};
 
 /// Live instances per side: a new process is a new draw of hashes and layout, four tell a draw from a difference.
 pub const INSTANCES: usize = 4;
@@ -114,9 +117,11 @@ pub fn climb<M: Meter>(
         record,
         watch,
         clockwork,
+        pace: Pace::default(),
         rng,
         standing,
         current: None,
+        spoiled: false,
         kept: Vec::new(),
     };
     let outcome = climber.run();
@@ -148,11 +153,14 @@ pub(crate) struct Climber<'c, M: Meter> {
     record: &'c mut Climb,
     watch: &'c mut dyn FnMut(&Event<'_>),
     clockwork: Clockwork,
+    pace: Pace,
     rng: Prng,
     /// The setting reached so far.
     standing: Setting,
     /// Its live instances, kept from one rung to the next.
     current: Option<SideArms<M::Arm>>,
+    /// Whether one of them may have been lost: a rung ended in trouble.
+    spoiled: bool,
     /// Kept rungs in the order of keeping: index into the record's rungs, and where the dials of it stood before.
     kept: Vec<Kept>,
 }
@@ -197,6 +205,7 @@ impl<M: Meter> Climber<'_, M> {
 
     fn open_side(&mut self, spec: ArmSpec) -> Result<SideArms<M::Arm>, Trouble> {
         let mut side = SideArms { spec, arms: Vec::new() };
+        let began_ns = self.meter.now_ns();
         for _ in 0..self.options.instances {
             match self.meter.open(&side.spec) {
                 Ok(arm) => side.arms.push(arm),
@@ -206,6 +215,7 @@ impl<M: Meter> Climber<'_, M> {
                 }
             }
         }
+        self.pace.open_ns = self.meter.now_ns() - began_ns;
         Ok(side)
     }
 
@@ -236,6 +246,11 @@ impl<M: Meter> Climber<'_, M> {
             Order::Shuffle(seed) => Prng::new(seed).shuffle(&mut order),
         }
         order
+    }
+
+    /// The plan's rung behind a rung of the record.
+    fn rung_of(&self, slot: usize) -> &Rung {
+        self.plan.rung(&self.record.rungs[slot].id).expect("the record's rungs are the plan's")
     }
 
     /// The record's rung for a kept dial, still standing.

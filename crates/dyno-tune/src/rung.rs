@@ -83,7 +83,7 @@ pub struct Surroundings {
 /// The built-in ladder of `dyno serve`, from an ordinary first version upwards.
 #[must_use]
 pub fn built_in(surroundings: &Surroundings) -> Plan {
-    let argv = ["{program}", "serve", "--naive", "--listen", "127.0.0.1:{port}", "--control-fd", "{control}"];
+    let argv = ["{program}", "serve", "--listen", "127.0.0.1:{port}", "--control-fd", "{control}"];
     let mut argv: Vec<String> =
         argv.iter().map(|word| word.replace("{program}", &surroundings.program)).collect();
     argv.extend(["--log-file".into(), "{dir}/access.log".into()]);

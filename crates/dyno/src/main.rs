@@ -1,4 +1,29 @@
-//! Being written.
+//! `dyno`: an HTTP engine and the dynamometer it is tuned on.
+//!
+//! The only place that parses arguments, prints and exits: everything else is a library or a verb in `cmd/`.
+
+mod cli;
+mod cmd;
+mod meter;
 mod print;
 mod report;
-fn main() {}
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use dyno_sys::alloc::CountingAlloc;
+
+/// Counts allocations, so that `dyno serve` can tell how many a request costs.
+#[global_allocator]
+static ALLOCATIONS: CountingAlloc = CountingAlloc;
+
+fn main() -> ExitCode {
+    let ended = match cli::Cli::try_parse() {
+        Ok(cli) => cmd::run(cli),
+        Err(error) => cmd::unparsed(&error),
+    };
+    ended.unwrap_or_else(|failure| {
+        cmd::say(&failure.lines());
+        failure.code()
+    })
+}

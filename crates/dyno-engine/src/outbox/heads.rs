@@ -9,6 +9,9 @@ use dyno_sys::clock;
 const DATE_BYTES: usize = 29;
 const STATUS_OK: &[u8] = b"HTTP/1.1 200 OK\r\nServer: dyno\r\nDate: ";
 
+/// Room for the longest head that is kept ready, 148 bytes: octets, with a length of twenty digits.
+const READY_BYTES: usize = 160;
+
 /// A body's media type; the three common ones have their heads prepared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Media<'m> {
@@ -90,7 +93,9 @@ impl Heads {
 /// A whole head of a plain 200, for the length that was asked for last: replies of one kind often have one length,
 /// and then the head is a single copy.
 pub(super) struct Ready {
-    pub(super) bytes: Vec<u8>,
+    bytes: [u8; READY_BYTES],
+    /// Bytes of the head; what stands behind them is never sent.
+    count: usize,
     /// Bytes up to the value of Content-Length.
     start: usize,
     pub(super) length: usize,
@@ -98,29 +103,51 @@ pub(super) struct Ready {
 
 impl Ready {
     fn new(media: Media<'_>) -> Ready {
-        let mut bytes = STATUS_OK.to_vec();
-        bytes.extend_from_slice(&[b' '; DATE_BYTES]);
-        bytes.extend_from_slice(b"\r\nContent-Type: ");
-        bytes.extend_from_slice(media.as_str().as_bytes());
-        bytes.extend_from_slice(b"\r\nContent-Length: ");
-        let start = bytes.len();
-        bytes.extend_from_slice(b"0\r\n\r\n");
-        Ready { bytes, start, length: 0 }
+        let mut ready = Ready { bytes: [b' '; READY_BYTES], count: 0, start: 0, length: 0 };
+        for piece in [STATUS_OK, &[b' '; DATE_BYTES], b"\r\nContent-Type: ", media.as_str().as_bytes()] {
+            ready.append(piece);
+        }
+        ready.append(b"\r\nContent-Length: ");
+        ready.start = ready.count;
+        ready.append(b"0\r\n\r\n");
+        ready
+    }
+
+    /// The head as it stands, for a body of `length` bytes.
+    #[inline]
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.count]
     }
 
     #[inline]
-    pub(super) fn with_length(&mut self, length: usize) -> &[u8] {
+    pub(super) fn with_length(&mut self, length: usize) -> &mut Ready {
         if length != self.length {
             self.set_length(length);
         }
-        &self.bytes
+        self
     }
 
+    /// Appends the head. All of the array is copied and the end of it cut off again: a copy of fixed length is a
+    /// few vector stores, one of any other length is a call that has to find out.
+    #[inline]
+    pub(super) fn copy_to(&self, out: &mut Vec<u8>) {
+        let end = out.len() + self.count;
+        out.extend_from_slice(&self.bytes);
+        out.truncate(end);
+    }
+
+    #[inline(never)]
     fn set_length(&mut self, length: usize) {
         self.length = length;
-        self.bytes.truncate(self.start);
-        encode::decimal(&mut self.bytes, length as u64);
-        self.bytes.extend_from_slice(b"\r\n\r\n");
+        self.count = self.start;
+        self.append(encode::Decimal::new(length as u64).as_bytes());
+        self.append(b"\r\n\r\n");
+    }
+
+    /// The array has room: `READY_BYTES` is more than the longest head there is.
+    fn append(&mut self, piece: &[u8]) {
+        self.bytes[self.count..self.count + piece.len()].copy_from_slice(piece);
+        self.count += piece.len();
     }
 }
 
@@ -137,6 +164,25 @@ fn log_date(date: &[u8; DATE_BYTES]) -> [u8; LOG_DATE_BYTES] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_longest_head_fits_the_array() {
+        for media in [Media::Json, Media::Text, Media::Octets] {
+            let mut ready = Ready::new(media);
+            let longest = String::from_utf8_lossy(ready.with_length(usize::MAX).as_bytes()).into_owned();
+            assert!(longest.ends_with(&format!("Content-Length: {}\r\n\r\n", usize::MAX)), "{longest}");
+            let shortest = ready.with_length(0).as_bytes();
+            assert!(shortest.ends_with(b"Content-Length: 0\r\n\r\n") && shortest.len() < longest.len());
+        }
+    }
+
+    #[test]
+    fn a_head_is_copied_without_what_stands_behind_it() {
+        let mut ready = Ready::new(Media::Json);
+        let mut out = b"before".to_vec();
+        ready.with_length(27).copy_to(&mut out);
+        assert_eq!(out, [b"before", ready.as_bytes()].concat());
+    }
 
     #[test]
     fn the_log_date_is_the_http_date_in_another_order() {

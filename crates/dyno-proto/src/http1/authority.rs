@@ -1,6 +1,6 @@
 //! Hosts and ports, as they stand in Host and in absolute targets (RFC 3986 §3.2, RFC 9110 §4.2, §7.2).
 
-use crate::scan::{hex_value, host_end, is_reg_name_byte};
+use crate::scan::{digits_in_front, hex_value, host_end, host_end_in_words, is_reg_name_byte};
 use std::net::Ipv6Addr;
 
 /// Whether an authority must name a port.
@@ -30,21 +30,18 @@ pub(crate) fn is_authority(bytes: &[u8], port: Port) -> bool {
     }
 }
 
-/// The end of an authority of the usual kind: a name or an IPv4 address, with or without a port of up to
-/// five digits that fits. `None` says nothing but that [`is_authority`] must look.
+/// Bytes of the authority of the usual kind that the text starts with: a name in small letters or an IPv4
+/// address, with or without a port of at most four digits. `None` says nothing but that [`is_authority`] must
+/// look.
 #[inline]
-pub(crate) fn usual_authority_end(bytes: &[u8], start: usize) -> Option<usize> {
-    let end = host_end(bytes, start);
-    if end == start {
-        return None;
-    }
-    match bytes.get(end..)? {
+pub(crate) fn usual_authority_bytes(text: &[u8]) -> Option<usize> {
+    let host_bytes = host_end_in_words(text).filter(|&bytes| bytes > 0)?;
+    match text.get(host_bytes..)? {
         [b':', port @ ..] => {
-            let digits = port.iter().take(5).take_while(|byte| byte.is_ascii_digit()).count();
             // Five digits may be too large a number.
-            (digits < 5 || port[..5] <= b"65535"[..]).then_some(end + 1 + digits)
+            digits_in_front(port).filter(|&digits| digits < 5).map(|digits| host_bytes + 1 + digits)
         }
-        _ => Some(end),
+        _ => Some(host_bytes),
     }
 }
 

@@ -164,29 +164,44 @@ fn hexadecimal(out: &mut Vec<u8>, value: u64) {
 /// Appends a number in decimal digits.
 #[inline]
 pub fn decimal(out: &mut Vec<u8>, value: u64) {
-    let (digits, at) = digits(value);
-    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(Decimal::new(value).as_bytes());
+}
+
+/// A number in decimal digits, without leading zeros and without memory of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Decimal {
+    /// The digits at the end.
+    digits: [u8; DIGITS_MAX],
+    at: usize,
+}
+
+impl Decimal {
+    /// The digits of `value`.
+    #[inline]
+    pub fn new(mut value: u64) -> Self {
+        let mut digits = [b'0'; DIGITS_MAX];
+        let mut at = DIGITS_MAX;
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (value % 10) as u8;
+            value /= 10;
+            if value == 0 {
+                return Self { digits, at };
+            }
+        }
+    }
+
+    /// One to twenty digits.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.digits[self.at..]
+    }
 }
 
 /// How many digits a number has.
 #[inline]
 pub fn decimal_len(value: u64) -> usize {
     value.checked_ilog10().map_or(1, |log| log as usize + 1)
-}
-
-/// The digits at the end of an array, and where they start.
-#[inline]
-fn digits(mut value: u64) -> ([u8; DIGITS_MAX], usize) {
-    let mut digits = [b'0'; DIGITS_MAX];
-    let mut at = DIGITS_MAX;
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            return (digits, at);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Called by the request reader after the request line. What a field means, `fields` tells.
 
 use super::Version;
-use super::authority::usual_authority_end;
+use super::authority::usual_authority_bytes;
 use super::fields::Fields;
 use super::head::Line;
 use super::reject::{Reject, Stop};
@@ -44,7 +44,7 @@ fn read_usual_host(window: &[u8], at: usize) -> Option<(Line, usize)> {
     if (word_at(window, at)? | SMALL) & SIX_BYTES != NAME {
         return None;
     }
-    let end = usual_authority_end(window, at + 6)?;
+    let end = at + 6 + usual_authority_bytes(window.get(at + 6..)?)?;
     starts_with(window, end, b"\r\n").then(|| (Line::new(at, at + 4, at + 6, end), end + 2))
 }
 

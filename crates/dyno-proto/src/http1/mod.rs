@@ -14,6 +14,7 @@ mod reject;
 pub mod request;
 mod request_line;
 pub mod response;
+mod usual;
 
 pub use head::{BodyLength, Head, Header, Slots, Version};
 pub use method::Method;

@@ -3,49 +3,108 @@
 //! A step's own figure decided on the same data that it reports, and reads high; turned back at the end it also says what
 //! the dial is worth beside all the others.
 
-use dyno_measure::judge::{Rule, Verdict};
-use dyno_measure::record::{Effect, RungVerdict};
+use dyno_measure::judge::{LAST_LOOK_MIN, Rule, Verdict};
+use dyno_measure::record::{Attempt, Effect, RungVerdict};
+use dyno_measure::series::Side;
+use dyno_measure::units::log_of_percent;
 
+use super::rules::{BURSTY, BURSTY_SUFFIX, CONFIRM_Z};
 use super::step::apply;
-use super::time::share_ns;
-use super::trial::{Bounds, Outcome, Sides};
+use super::trial::{Bounds, Outcome, Sides, Tried};
 use super::{ArmSpec, ClimbError, Climber, Kept, SideArms, Turned};
 use crate::dial::Setting;
 use crate::meter::{Length, Meter, Trouble};
 use crate::plan::LoadSpec;
 
-/// One look: 1.2 % false alarms on fresh data, after a step that had 1 % itself.
-const CONFIRM_Z: f64 = 2.5;
-/// Pairs of a confirmation at most: two thirds of a step's last look give nearly its width.
-const PAIRS_MAX: usize = 160;
-/// Below this a confirmation says nothing.
+/// Pairs of a confirmation at least, whatever its effect: its interval is quoted.
 const PAIRS_MIN: usize = 30;
-/// What a pair and its share of the instances' starts take.
-const PAIR_NS: u64 = 66_000_000;
-/// Starting and warming the instances of one side.
-const OPEN_NS: u64 = 800_000_000;
+/// Pairs of a confirmation at most: beyond, what instances differ by outweighs what pairs do.
+const PAIRS_MAX: usize = 480;
+/// Normal quantile of the chance that an effect as large as the step's low end is seen again: 95 %.
+const SEEN_AGAIN_Z: f64 = 1.65;
+/// A pair of long blocks lasts as long as this many pairs of short ones.
+const LONG_PAIRS: u64 = 9;
+
+/// A kept rung that waits for its confirmation.
+struct Waiting {
+    kept: Kept,
+    length: Length,
+    /// Pairs after which it should be seen again. They follow from the step's data alone: fresh data that decided when to
+    /// stop would be as biased as the step's.
+    pairs: usize,
+}
+
+impl Waiting {
+    fn new(kept: Kept, attempt: &Attempt) -> Self {
+        let bursty = attempt.trial.as_ref().is_some_and(|trial| trial.ends_with(BURSTY_SUFFIX));
+        let (length, least, most) = match bursty {
+            true => (Length::Long, BURSTY.first, BURSTY.last),
+            false => (Length::Short, PAIRS_MIN, PAIRS_MAX),
+        };
+        let pairs = pairs_to_see_again(attempt).map_or(most, |pairs| pairs.clamp(least, most));
+        Self { kept, length, pairs }
+    }
+
+    /// Its length in pairs of short blocks.
+    fn weight(&self) -> u64 {
+        self.pairs as u64 * if self.length == Length::Long { LONG_PAIRS } else { 1 }
+    }
+}
+
+/// Pairs that show the step's effect again with [`CONFIRM_Z`], the effect taken one error lower than it read, because what
+/// decided reads high. `None` when so little is left of it that no number would do.
+fn pairs_to_see_again(attempt: &Attempt) -> Option<usize> {
+    let [low, high] = attempt.interval_percent?.map(log_of_percent);
+    let error = (high - low) / 2.0 / Rule::QUICK.z;
+    let effect = f64::midpoint(low, high).abs() - error;
+    let needed = attempt.pairs as f64 * ((CONFIRM_Z + SEEN_AGAIN_Z) * error / effect).powi(2);
+    (effect > 0.0).then_some(needed.ceil() as usize)
+}
 
 impl<M: Meter> Climber<'_, M> {
+    /// Those that need the fewest pairs come first: when time is short, most are confirmed; what is left goes to the rest.
     pub(crate) fn leave_one_out(&mut self) -> Result<(), ClimbError> {
-        let kept = self.kept.clone();
-        for (k, one) in kept.iter().enumerate() {
-            let share = share_ns(self.meter.now_ns(), self.clockwork.confirm_end_ns(), kept.len() - k);
-            self.confirm(one, &kept, share, &format!("confirming {} of {}", k + 1, kept.len()))?;
+        let all = self.kept.clone();
+        let attempt = |kept: &Kept| &self.record.rungs[kept.rung].attempt;
+        let mut waiting: Vec<Waiting> =
+            all.iter().map(|kept| Waiting::new(kept.clone(), attempt(kept))).collect();
+        waiting.sort_by_key(Waiting::weight);
+        for k in 0..waiting.len() {
+            let pairs = self.allotted(&waiting[k..]);
+            self.confirm(&waiting[k], &all, pairs, &format!("confirming {} of {}", k + 1, all.len()))?;
         }
         self.close_current();
         self.standing = self.confirmed_setting();
         Ok(())
     }
 
-    fn confirm(&mut self, one: &Kept, all: &[Kept], share: u64, stage: &str) -> Result<(), ClimbError> {
-        let rung = self
-            .plan
-            .rung(&self.record.rungs[one.rung].id)
-            .expect("the record's rungs are the plan's")
-            .clone();
+    /// Pairs for the first of those that wait: its share, by weight, of what the time left will hold.
+    fn allotted(&self, waiting: &[Waiting]) -> usize {
+        let left_ns = self.clockwork.confirm_end_ns().saturating_sub(self.meter.now_ns());
+        let opening_ns = self.pace.open_ns * (waiting.len() as u64 + 1);
+        let affordable = left_ns.saturating_sub(opening_ns) / self.pace.pair_ns.max(1);
+        let weights: u64 = waiting.iter().map(Waiting::weight).sum();
+        let pairs = (affordable * waiting[0].pairs as u64 / weights) as usize;
+        match waiting[0].length {
+            Length::Short => pairs.clamp(PAIRS_MIN, PAIRS_MAX),
+            Length::Long => pairs.clamp(LAST_LOOK_MIN, BURSTY.last),
+        }
+    }
+
+    fn confirm(
+        &mut self,
+        one: &Waiting,
+        all: &[Kept],
+        pairs: usize,
+        stage: &str,
+    ) -> Result<(), ClimbError> {
+        let least_ns = self.pace.of_pairs(LAST_LOOK_MIN);
+        if self.clockwork.left_ns(self.meter.now_ns()) < least_ns {
+            return self.conclude(&one.kept, Outcome::OutOfTime("no time was left for it".into()));
+        }
+        let rung = self.rung_of(one.kept.rung).clone();
         let load = rung.load.clone().unwrap_or_else(|| self.plan.load.clone());
-        let pairs = ((share.saturating_sub(2 * OPEN_NS) / PAIR_NS) as usize).clamp(PAIRS_MIN, PAIRS_MAX);
-        let back = self.turned_back(one, all);
+        let back = self.turned_back(&one.kept, all);
         let bounds = Bounds {
             id: format!("leave-one-out:{}", rung.id),
             stage,
@@ -53,20 +112,24 @@ impl<M: Meter> Climber<'_, M> {
             metric: rung.metric,
             rule: Rule::once(pairs, CONFIRM_Z),
             length: Length::Short,
-            // Twice its share: late is better than nothing, and the total has its own time.
-            deadline_ns: self.meter.now_ns() + 2 * share.max(PAIRS_MIN as u64 * PAIR_NS),
+            // The total may get less time than planned: what a rung is worth is quoted before it.
+            deadline_ns: self.clockwork.end_ns(),
         };
-        let tried = if rung.in_place {
-            self.toggled(&load, &rung.dial, back, &bounds)
+        let long = Rule::once(pairs.clamp(LAST_LOOK_MIN, BURSTY.last), CONFIRM_Z).by_totals();
+        let only_dial = self.standing.with(&rung.dial, back.get(&rung.dial)) == back;
+        let measuring = Measuring { bounds, long, from: one.length };
+        let tried = if rung.in_place && only_dial {
+            self.toggled(&load, &rung.dial, back, measuring)
         } else {
-            self.apart_from(&load, back, &bounds)
+            self.apart_from(&load, back, measuring)
         };
-        let (trial, outcome) = match tried {
-            Ok(tried) => (Some(tried.trial), tried.outcome),
-            Err(trouble) => (None, Outcome::Trouble(dyno_measure::series::Side::B, trouble)),
-        };
-        self.record.series.trials.extend(trial);
-        self.conclude(one, outcome)
+        match tried {
+            Ok(Tried { trial, outcome }) => {
+                self.record.series.trials.push(trial);
+                self.conclude(&one.kept, outcome)
+            }
+            Err(trouble) => self.conclude(&one.kept, Outcome::Trouble(Side::B, trouble)),
+        }
     }
 
     fn conclude(&mut self, one: &Kept, outcome: Outcome) -> Result<(), ClimbError> {
@@ -76,7 +139,9 @@ impl<M: Meter> Climber<'_, M> {
                 return Err(ClimbError::Ended(trouble));
             }
             Outcome::Trouble(_, trouble) => Some(format!("could not be measured again: {trouble}")),
-            Outcome::Unmeasured(why) => Some(format!("could not be measured again: {why}")),
+            Outcome::OutOfTime(why) | Outcome::Unmeasured(why) => {
+                Some(format!("could not be measured again: {why}"))
+            }
             Outcome::Bursty => Some("could not be measured again: it works in bursts".into()),
             Outcome::Judged(judgement) => {
                 rung.leave_one_out = Some(Effect::from(judgement.estimate));
@@ -120,12 +185,12 @@ impl<M: Meter> Climber<'_, M> {
         &mut self,
         load: &LoadSpec,
         back: Setting,
-        bounds: &Bounds<'_>,
-    ) -> Result<super::trial::Tried, Trouble> {
+        measuring: Measuring<'_>,
+    ) -> Result<Tried, Trouble> {
         self.ensure_current(load)?;
         let mut without = self.open_side(ArmSpec { setting: back, load: load.clone() })?;
         let mut with = self.current.take().expect("ensure_current() has opened it");
-        let tried = self.trial(Sides::Apart { a: &mut without, b: &mut with }, bounds);
+        let tried = self.measured(Sides::Apart { a: &mut without, b: &mut with }, measuring);
         self.close_side(without);
         self.settle(with, &tried);
         Ok(tried)
@@ -136,37 +201,77 @@ impl<M: Meter> Climber<'_, M> {
         load: &LoadSpec,
         dial: &str,
         back: Setting,
-        bounds: &Bounds<'_>,
-    ) -> Result<super::trial::Tried, Trouble> {
+        measuring: Measuring<'_>,
+    ) -> Result<Tried, Trouble> {
         self.ensure_current(load)?;
         let mut arms = self.current.take().expect("ensure_current() has opened it");
         let with = self.standing.clone();
-        let tried = self.trial(Sides::InPlace { arms: &mut arms, dial, a: back, b: with.clone() }, bounds);
-        for arm in &mut arms.arms {
-            if let Err(trouble) = self.meter.turn(arm, &with, dial) {
-                self.close_side(arms);
-                return Err(trouble);
+        let sides = Sides::InPlace { arms: &mut arms, dial, a: back, b: with.clone() };
+        let mut tried = self.measured(sides, measuring);
+        if !matches!(tried.outcome, Outcome::Trouble(..)) {
+            let turned = arms.arms.iter_mut().try_for_each(|arm| self.meter.turn(arm, &with, dial));
+            if let Err(trouble) = turned {
+                tried.outcome = Outcome::Trouble(Side::B, trouble);
             }
         }
         self.settle(arms, &tried);
         Ok(tried)
     }
 
+    fn measured(&mut self, sides: Sides<'_, M::Arm>, measuring: Measuring<'_>) -> Tried {
+        let Measuring { bounds, long, from } = measuring;
+        match from {
+            Length::Short => self.trial_or_bursts(sides, bounds, long),
+            Length::Long => self.trial(sides, &bounds.in_long_blocks(long)),
+        }
+    }
+
     /// Instances that had trouble are not used again.
-    fn settle(&mut self, arms: SideArms<M::Arm>, tried: &super::trial::Tried) {
+    fn settle(&mut self, arms: SideArms<M::Arm>, tried: &Tried) {
         match tried.outcome {
             Outcome::Trouble(..) => self.close_side(arms),
             _ => self.current = Some(arms),
         }
     }
 
-    /// The start with every confirmed rung's dials turned, in the order of keeping.
-    pub(crate) fn confirmed_setting(&self) -> Setting {
-        let confirmed = self.kept.iter().filter(|kept| self.is_confirmed(kept));
-        confirmed.fold(self.plan.start(), |setting, kept| {
-            // A rung whose ground was not confirmed stands on nothing: its dial stays where it was.
-            let stands = kept.turned.iter().all(|turn| setting.get(&turn.dial) == turn.from);
-            if stands { apply(&setting, &kept.turned) } else { setting }
-        })
+    /// The start with every confirmed rung's dials turned, in the order of keeping. A rung whose ground was not confirmed
+    /// stands on nothing: it goes back with it.
+    fn confirmed_setting(&mut self) -> Setting {
+        let mut setting = self.plan.start();
+        for kept in self.kept.clone() {
+            if !self.is_confirmed(&kept) {
+                continue;
+            }
+            match self.lacks(&kept, &setting) {
+                None => setting = apply(&setting, &kept.turned),
+                Some(ground) => {
+                    let attempt = &mut self.record.rungs[kept.rung].attempt;
+                    attempt.verdict = RungVerdict::Unconfirmed;
+                    attempt.why = format!("turned back with {ground}, on which it stands");
+                }
+            }
+        }
+        setting
     }
+
+    /// What a kept rung stood on that does not stand in this setting, as `dial=value`.
+    fn lacks(&self, kept: &Kept, setting: &Setting) -> Option<String> {
+        let moved_from = kept.turned.iter().map(|turn| (&turn.dial, &turn.from));
+        let brought = |dial: &str, value: &str| {
+            kept.turned.iter().any(|turn| turn.dial == dial && turn.to == value)
+        };
+        let needed = self.rung_of(kept.rung).needs.iter().map(|need| (&need.dial, &need.value));
+        let needed = needed.filter(|(dial, value)| !brought(dial, value));
+        moved_from
+            .chain(needed)
+            .find(|(dial, value)| setting.get(dial) != value.as_str())
+            .map(|(dial, value)| format!("{dial}={value}"))
+    }
+}
+
+/// How a confirmation is measured: its bounds, and the rule for long blocks, from the start or when bursts are seen.
+struct Measuring<'m> {
+    bounds: Bounds<'m>,
+    long: Rule,
+    from: Length,
 }

@@ -2,7 +2,7 @@
 
 use dyno_measure::judge::{Judgement, Rule, Verdict};
 use dyno_measure::record::Noise;
-use dyno_measure::series::{Metric, Side};
+use dyno_measure::series::Metric;
 
 use super::trial::{Bounds, Outcome, Sides};
 use super::{ArmSpec, ClimbError, Climber, Event};
@@ -13,26 +13,40 @@ const TRIES: u32 = 2;
 
 impl<M: Meter> Climber<'_, M> {
     pub(crate) fn noise(&mut self) -> Result<(), ClimbError> {
+        let mut seen = String::new();
         for tries in 1..=TRIES {
-            let judgement = self.a_against_a(tries)?;
-            let noise = noise_of(&judgement, tries);
-            (self.watch)(&Event::Noise(&noise));
-            self.record.noise = Some(noise);
-            if judgement.verdict == Verdict::NoDifference {
-                return Ok(());
+            match self.a_against_a(tries)? {
+                Outcome::Judged(judgement) => {
+                    let noise = noise_of(&judgement, tries);
+                    (self.watch)(&Event::Noise(&noise));
+                    seen = format!("{:+.1} %", noise.aa_percent);
+                    self.record.noise = Some(noise);
+                    if judgement.verdict == Verdict::NoDifference {
+                        return Ok(());
+                    }
+                }
+                Outcome::Bursty => "it works in bursts".clone_into(&mut seen),
+                Outcome::OutOfTime(why) => {
+                    self.missing("noise", why);
+                    return Ok(());
+                }
+                Outcome::Unmeasured(why) => return Err(ClimbError::Start(Trouble::ClockLost { why })),
+                Outcome::Trouble(_, trouble) if trouble.ends_the_climb() => {
+                    return Err(ClimbError::Ended(trouble));
+                }
+                Outcome::Trouble(_, trouble) => return Err(ClimbError::Start(trouble)),
             }
             self.close_current();
         }
-        let aa = self.record.noise.as_ref().map_or(0.0, |noise| noise.aa_percent);
-        Err(ClimbError::Noise(format!("{aa:+.1} %")))
+        Err(ClimbError::Noise(seen))
     }
 
-    fn a_against_a(&mut self, tries: u32) -> Result<Judgement, ClimbError> {
+    fn a_against_a(&mut self, tries: u32) -> Result<Outcome, ClimbError> {
         let load = self.plan.load.clone();
-        self.ensure_current(&load).map_err(ClimbError::Start)?;
+        self.ensure_current(&load).map_err(at_start)?;
         let spec = ArmSpec { setting: self.standing.clone(), load };
-        let mut twin = self.open_side(spec).map_err(ClimbError::Start)?;
-        let pairs = self.clockwork.noise_pairs();
+        let mut twin = self.open_side(spec).map_err(at_start)?;
+        let pairs = self.clockwork.noise_pairs(&self.pace);
         let bounds = Bounds {
             id: if tries == 1 { "noise".into() } else { format!("noise:{tries}") },
             stage: "noise",
@@ -40,23 +54,26 @@ impl<M: Meter> Climber<'_, M> {
             metric: Metric::CpuPerRequest,
             rule: Rule::once(pairs, Rule::QUICK.z),
             length: Length::Short,
-            deadline_ns: self.clockwork.rungs_end_ns(),
+            deadline_ns: self.noise_deadline_ns(),
         };
         let mut current = self.current.take().expect("ensure_current() has opened it");
         let tried = self.trial(Sides::Apart { a: &mut current, b: &mut twin }, &bounds);
         self.current = Some(current);
         self.close_side(twin);
         self.record.series.trials.push(tried.trial);
-        match tried.outcome {
-            Outcome::Judged(judgement) => Ok(judgement),
-            Outcome::Bursty => Err(ClimbError::Noise("it works in bursts".into())),
-            Outcome::Unmeasured(why) => Err(ClimbError::Start(Trouble::ClockLost { why })),
-            Outcome::Trouble(Side::A | Side::B, trouble) if trouble.ends_the_climb() => {
-                Err(ClimbError::Ended(trouble))
-            }
-            Outcome::Trouble(_, trouble) => Err(ClimbError::Start(trouble)),
-        }
+        Ok(tried.outcome)
     }
+
+    /// Its share of the time, or one look's where that is longer, but never the time of all rungs.
+    fn noise_deadline_ns(&self) -> u64 {
+        let one_look_ns = self.meter.now_ns() + self.pace.pair_ns * Rule::QUICK.first as u64;
+        self.clockwork.noise_end_ns().max(one_look_ns).min(self.clockwork.rungs_end_ns())
+    }
+}
+
+/// Trouble with the very first servers is the start's, unless it is the user's or the keeper's.
+fn at_start(trouble: Trouble) -> ClimbError {
+    if trouble.ends_the_climb() { ClimbError::Ended(trouble) } else { ClimbError::Start(trouble) }
 }
 
 fn noise_of(judgement: &Judgement, tries: u32) -> Noise {

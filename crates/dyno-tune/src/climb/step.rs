@@ -1,12 +1,13 @@
 //! One rung: precondition, change, proof, measurement, verdict.
 
-use dyno_measure::judge::{Judgement, Rule, Verdict, instance_means};
+use dyno_measure::judge::{Judgement, LAST_LOOK_MIN, Rule, Verdict, instance_means};
 use dyno_measure::record::{Attempt, Figures, ProofLine, Rung as RungRecord, RungVerdict};
 use dyno_measure::series::{Side, Trial};
 use dyno_measure::units::percent_of_log;
 
+use super::rules::{BURSTY, BURSTY_SUFFIX};
 use super::time::share_ns;
-use super::trial::{Bounds, Outcome, Sides};
+use super::trial::{Bounds, Outcome, Sides, Tried};
 use super::{ArmSpec, ClimbError, Climber, Event, Kept, SideArms, Turned};
 use crate::dial::Setting;
 use crate::meter::{Length, Meter, Trouble};
@@ -16,8 +17,25 @@ use crate::rung::Rung;
 
 /// Time below which a second try is not begun: two looks and the instances' start.
 const SECOND_TRY_NS: u64 = 5_000_000_000;
-/// Bursty trials are judged at these looks: each pair lasts ten times as long.
-const BURSTY: Rule = Rule { first: 20, step: 20, last: 120, ..Rule::QUICK.by_totals() };
+/// A rung that is begun gets its first look: opening a side, 30 pairs, two proofs. A share below that buys nothing.
+const FIRST_LOOK_NS: u64 = 3_500_000_000;
+
+/// Which of the two tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    First,
+    Second,
+}
+
+impl Pass {
+    /// What its trials' names begin with.
+    fn stage(self) -> &'static str {
+        match self {
+            Self::First => "step",
+            Self::Second => "second",
+        }
+    }
+}
 
 /// What is turned for an attempt.
 struct Change {
@@ -30,13 +48,13 @@ impl<M: Meter> Climber<'_, M> {
     pub(crate) fn first_pass(&mut self) -> Result<(), ClimbError> {
         let order = self.order();
         for (k, index) in order.iter().enumerate() {
-            let share = share_ns(self.meter.now_ns(), self.clockwork.rungs_end_ns(), order.len() - k);
+            let share = self.rung_share_ns(order.len() - k);
             let stage = format!("rung {} of {}", k + 1, order.len());
             let rung = &self.plan.rungs[*index];
             let slot = self.record.rungs.len();
             let blank = Self::blank(self.plan, rung, &self.standing);
             self.record.rungs.push(blank);
-            self.try_rung(rung, slot, &stage, "step", share)?;
+            self.try_rung(rung, slot, &stage, Pass::First, share)?;
         }
         Ok(())
     }
@@ -44,34 +62,49 @@ impl<M: Meter> Climber<'_, M> {
     /// While one bottleneck stands, fixes of the next show nothing or even harm: what was not kept is tried once more on
     /// the setting reached, as far as time allows.
     pub(crate) fn second_pass(&mut self) -> Result<(), ClimbError> {
-        let again = |verdict| {
-            matches!(verdict, RungVerdict::NoDifference | RungVerdict::Reverted | RungVerdict::NotMeasured)
-        };
-        let slots: Vec<usize> = (0..self.record.rungs.len())
-            .filter(|slot| again(self.record.rungs[*slot].attempt.verdict) && self.changed_since(*slot))
-            .collect();
+        let first_kept = self.kept.len();
+        let slots: Vec<usize> =
+            (0..self.record.rungs.len()).filter(|slot| self.deserves_another_try(*slot)).collect();
         for (k, slot) in slots.iter().enumerate() {
-            let share = share_ns(self.meter.now_ns(), self.clockwork.rungs_end_ns(), slots.len() - k);
-            if share < SECOND_TRY_NS {
-                self.missing(format!("second try of {}", self.record.rungs[*slot].id), "no time left for it");
+            let rung = self.rung_of(*slot).clone();
+            // What was kept meanwhile may have moved its dial on; or what it needs still does not stand.
+            if self.moved_on(*slot, first_kept) || self.change(&rung).is_err() {
                 continue;
             }
-            let rung = self
-                .plan
-                .rung(&self.record.rungs[*slot].id)
-                .expect("the record's rungs are the plan's")
-                .clone();
-            let earlier = self.record.rungs[*slot].attempt.clone();
-            self.record.rungs[*slot].first_attempt = Some(earlier);
+            let share = self.rung_share_ns(slots.len() - k);
+            if share < SECOND_TRY_NS {
+                self.missing(format!("second try of {}", rung.id), "no time left for it");
+                continue;
+            }
             let stage = format!("second try {} of {}", k + 1, slots.len());
-            self.try_rung(&rung, *slot, &stage, "second", share)?;
+            self.try_rung(&rung, *slot, &stage, Pass::Second, share)?;
         }
         Ok(())
     }
 
-    /// Whether something was kept after this rung was tried.
-    fn changed_since(&self, slot: usize) -> bool {
-        self.kept.iter().any(|kept| kept.rung > slot)
+    /// Judged, and something was kept after that; or not even measured, which time or fresh instances may cure.
+    fn deserves_another_try(&self, slot: usize) -> bool {
+        match self.record.rungs[slot].attempt.verdict {
+            RungVerdict::NoDifference | RungVerdict::Reverted => {
+                self.kept.iter().any(|kept| kept.rung > slot)
+            }
+            RungVerdict::NotMeasured | RungVerdict::NotPossible => true,
+            _ => false,
+        }
+    }
+
+    /// Whether a rung kept after this one was judged has turned its dial: from there it would be another step.
+    fn moved_on(&self, slot: usize, first_kept: usize) -> bool {
+        let done = &self.record.rungs[slot];
+        let dial = &self.rung_of(slot).dial;
+        let later = self.kept.iter().enumerate().filter(|(k, kept)| kept.rung > slot || *k >= first_kept);
+        done.attempt.verdict != RungVerdict::NotPossible
+            && later.flat_map(|(_, kept)| &kept.turned).any(|turn| turn.dial == *dial)
+    }
+
+    fn rung_share_ns(&self, parts: usize) -> u64 {
+        let one_look_ns = self.pace.of_pairs(Rule::QUICK.first);
+        share_ns(self.meter.now_ns(), self.clockwork.rungs_end_ns(), parts, one_look_ns)
     }
 
     fn try_rung(
@@ -79,12 +112,16 @@ impl<M: Meter> Climber<'_, M> {
         rung: &Rung,
         slot: usize,
         stage: &str,
-        pass: &str,
+        pass: Pass,
         share: u64,
     ) -> Result<(), ClimbError> {
         let attempt = match self.change(rung) {
             Err(why) => self.without_data(rung, RungVerdict::NotPossible, why),
+            Ok(_) if share < self.pace.of_pairs(LAST_LOOK_MIN) => {
+                self.without_data(rung, RungVerdict::NotMeasured, "no time left for it".into())
+            }
             Ok(change) => {
+                self.record.rungs[slot].change = step_words(rung, &self.standing);
                 let deadline_ns = self.meter.now_ns() + share;
                 let attempt = self.measure(rung, &change, stage, pass, deadline_ns)?;
                 self.record.rungs[slot].bundle.clone_from(&change.bundle);
@@ -94,7 +131,10 @@ impl<M: Meter> Climber<'_, M> {
                 attempt
             }
         };
-        self.record.rungs[slot].attempt = attempt;
+        let earlier = std::mem::replace(&mut self.record.rungs[slot].attempt, attempt);
+        if pass == Pass::Second {
+            self.record.rungs[slot].first_attempt = Some(earlier);
+        }
         let done = self.record.rungs[slot].clone();
         (self.watch)(&Event::Rung(&done));
         Ok(())
@@ -102,26 +142,21 @@ impl<M: Meter> Climber<'_, M> {
 
     /// What must be turned for the rung, or why it cannot be.
     fn change(&self, rung: &Rung) -> Result<Change, String> {
-        if let Some(why) = &rung.impossible {
-            return Err(why.clone());
-        }
-        if self.meter.server_cpus() < rung.server_cpus {
-            let cpus = self.meter.server_cpus();
-            return Err(format!(
-                "{cpus} server CPU{}, it needs {}",
-                if cpus == 1 { "" } else { "s" },
-                rung.server_cpus
-            ));
-        }
+        self.possible(rung)?;
         let mut change = Change { turned: Vec::new(), bundle: Vec::new() };
-        for need in &rung.needs {
-            if self.standing.get(&need.dial) == need.value {
-                continue;
-            }
-            self.needed(&need.dial, &need.value, &mut change)?;
-        }
+        self.meet_needs(rung, &mut change)?;
         self.turn_to(&rung.dial, &rung.to, &mut change.turned)?;
         Ok(change)
+    }
+
+    fn meet_needs(&self, rung: &Rung, change: &mut Change) -> Result<(), String> {
+        for need in &rung.needs {
+            let turned = change.turned.iter().any(|turn| turn.dial == need.dial && turn.to == need.value);
+            if !turned && self.standing.get(&need.dial) != need.value {
+                self.needed(&need.dial, &need.value, change)?;
+            }
+        }
+        Ok(())
     }
 
     /// A needed dial that showed no difference by itself is judged with what needs it; one that harmed is not.
@@ -133,7 +168,9 @@ impl<M: Meter> Climber<'_, M> {
         match provider {
             Some(done) if done.attempt.verdict == RungVerdict::NoDifference => {
                 change.bundle.push(done.id.clone());
-                self.turn_to(dial, value, &mut change.turned)
+                self.turn_to(dial, value, &mut change.turned)?;
+                // What it needs itself may have shown no difference too.
+                self.meet_needs(self.plan.rung(&done.id).expect("found above"), change)
             }
             Some(done) => {
                 Err(format!("needs {dial}={value}, and {} was {}", done.id, done.attempt.verdict.words()))
@@ -157,16 +194,18 @@ impl<M: Meter> Climber<'_, M> {
         rung: &Rung,
         change: &Change,
         stage: &str,
-        pass: &str,
+        pass: Pass,
         deadline_ns: u64,
     ) -> Result<Attempt, ClimbError> {
         let load = rung.load.clone().unwrap_or_else(|| self.plan.load.clone());
         let turned = apply(&self.standing, &change.turned);
+        self.spoiled = false;
         if let Err(trouble) = self.ensure_current(&load) {
             return self.trouble(rung, Side::A, trouble);
         }
         let mut current = self.current.take().expect("ensure_current() has opened it");
-        let attempt = if rung.in_place {
+        // Only a live dial can be toggled: with another one in the bundle each side needs servers of its own.
+        let attempt = if rung.in_place && change.turned.len() == 1 {
             self.in_place(rung, &mut current, turned, stage, pass, deadline_ns)
         } else {
             let spec = ArmSpec { setting: turned.clone(), load };
@@ -181,7 +220,7 @@ impl<M: Meter> Climber<'_, M> {
                 }
             }
         };
-        if attempt.as_ref().is_ok_and(|attempt| attempt.verdict == RungVerdict::Failed) {
+        if std::mem::take(&mut self.spoiled) {
             // The side that stays may have lost an instance too: the next rung gets fresh ones.
             self.close_side(current);
         } else {
@@ -197,7 +236,7 @@ impl<M: Meter> Climber<'_, M> {
         a: &mut SideArms<M::Arm>,
         b: &mut SideArms<M::Arm>,
         stage: &str,
-        pass: &str,
+        pass: Pass,
         deadline_ns: u64,
     ) -> Result<Attempt, ClimbError> {
         let mut lines = Vec::new();
@@ -209,7 +248,7 @@ impl<M: Meter> Climber<'_, M> {
             Err((side, trouble)) => return self.trouble(rung, side, trouble),
         }
         let attempt = self.judge_rung(rung, Sides::Apart { a, b }, stage, pass, deadline_ns)?;
-        if attempt.verdict == RungVerdict::Failed {
+        if self.spoiled {
             return Ok(Attempt { proof: lines, ..attempt });
         }
         // Read again after measuring, on the same instances: it must have been in force all along.
@@ -226,28 +265,32 @@ impl<M: Meter> Climber<'_, M> {
         arms: &mut SideArms<M::Arm>,
         turned: Setting,
         stage: &str,
-        pass: &str,
+        pass: Pass,
         deadline_ns: u64,
     ) -> Result<Attempt, ClimbError> {
         let before = arms.spec.setting.clone();
         let mut lines = Vec::new();
-        match self.prove_toggled(rung, &mut arms.arms[0], [&before, &turned], &mut lines) {
-            Ok(None) => {}
-            Ok(Some(why)) => {
-                return Ok(Attempt { proof: lines, ..self.without_data(rung, RungVerdict::NotApplied, why) });
-            }
+        let attempt = match self.prove_toggled(rung, &mut arms.arms[0], [&before, &turned], &mut lines) {
             Err(trouble) => return self.trouble(rung, Side::B, trouble),
+            Ok(Some(why)) => self.without_data(rung, RungVerdict::NotApplied, why),
+            Ok(None) => {
+                let sides =
+                    Sides::InPlace { arms, dial: &rung.dial, a: before.clone(), b: turned.clone() };
+                self.judge_rung(rung, sides, stage, pass, deadline_ns)?
+            }
+        };
+        let attempt = Attempt { proof: lines, ..attempt };
+        if self.spoiled {
+            return Ok(attempt);
         }
-        let sides = Sides::InPlace { arms, dial: &rung.dial, a: before.clone(), b: turned.clone() };
-        let attempt = self.judge_rung(rung, sides, stage, pass, deadline_ns)?;
-        let stays = if attempt.verdict == RungVerdict::Kept { &turned } else { &before };
+        let stays = if attempt.verdict == RungVerdict::Kept { turned } else { before };
         for arm in &mut arms.arms {
-            if let Err(trouble) = self.meter.turn(arm, stays, &rung.dial) {
+            if let Err(trouble) = self.meter.turn(arm, &stays, &rung.dial) {
                 return self.trouble(rung, Side::B, trouble);
             }
         }
-        arms.spec.setting = stays.clone();
-        Ok(Attempt { proof: lines, ..attempt })
+        arms.spec.setting = stays;
+        Ok(attempt)
     }
 
     fn judge_rung(
@@ -255,11 +298,11 @@ impl<M: Meter> Climber<'_, M> {
         rung: &Rung,
         mut sides: Sides<'_, M::Arm>,
         stage: &str,
-        pass: &str,
+        pass: Pass,
         deadline_ns: u64,
     ) -> Result<Attempt, ClimbError> {
-        let id = format!("{pass}:{}", rung.id);
-        let mut bounds = Bounds {
+        let id = format!("{}:{}", pass.stage(), rung.id);
+        let bounds = Bounds {
             id,
             stage,
             name: &rung.id,
@@ -268,30 +311,32 @@ impl<M: Meter> Climber<'_, M> {
             length: Length::Short,
             deadline_ns,
         };
-        let mut tried = self.trial(sides.reborrow(), &bounds);
-        let bursty = matches!(tried.outcome, Outcome::Bursty);
-        if bursty {
-            self.record.series.trials.push(tried.trial);
-            bounds.id.push_str(":bursty");
-            bounds.rule = BURSTY;
-            bounds.length = Length::Long;
-            tried = self.trial(sides.reborrow(), &bounds);
+        let Tried { trial, outcome } = self.trial_or_bursts(sides.reborrow(), bounds, BURSTY);
+        let clock = sides.any().map_or_else(String::new, |arm| self.meter.clock(arm));
+        let attempt = self.attempt_of(rung, &trial, outcome);
+        let id = trial.id.clone();
+        self.record.series.trials.push(trial);
+        let mut attempt = attempt?;
+        if id.ends_with(BURSTY_SUFFIX) {
+            let how = if attempt.effect_percent.is_some() { "judged by totals of" } else { "and in" };
+            attempt.why = format!("works in bursts, {how} long blocks: {}", attempt.why);
         }
-        let mut attempt = match tried.outcome {
-            Outcome::Judged(judgement) => self.judged(rung, &tried.trial, &judgement),
-            Outcome::Bursty => self.without_data(rung, RungVerdict::NotMeasured, "it works in bursts".into()),
-            Outcome::Unmeasured(why) => self.without_data(rung, RungVerdict::NotMeasured, why),
-            Outcome::Trouble(side, trouble) => self.trouble(rung, side, trouble)?,
-        };
-        if bursty && attempt.verdict == RungVerdict::NotMeasured {
-            attempt.why = format!("it works in bursts, and in long blocks {}", attempt.why);
-        } else if bursty {
-            attempt.why = format!("works in bursts, judged by totals of long blocks: {}", attempt.why);
-        }
-        attempt.clock = sides.any().map_or_else(String::new, |arm| self.meter.clock(arm));
-        attempt.trial = Some(tried.trial.id.clone());
-        self.record.series.trials.push(tried.trial);
+        attempt.clock = clock;
+        attempt.trial = Some(id);
         Ok(attempt)
+    }
+
+    fn attempt_of(&mut self, rung: &Rung, trial: &Trial, outcome: Outcome) -> Result<Attempt, ClimbError> {
+        match outcome {
+            Outcome::Judged(judgement) => Ok(self.judged(rung, trial, &judgement)),
+            Outcome::Trouble(side, trouble) => self.trouble(rung, side, trouble),
+            Outcome::OutOfTime(why) | Outcome::Unmeasured(why) => {
+                Ok(self.without_data(rung, RungVerdict::NotMeasured, why))
+            }
+            Outcome::Bursty => {
+                Ok(self.without_data(rung, RungVerdict::NotMeasured, "it works in bursts".into()))
+            }
+        }
     }
 
     fn judged(&self, rung: &Rung, trial: &Trial, judgement: &Judgement) -> Attempt {
@@ -311,7 +356,8 @@ impl<M: Meter> Climber<'_, M> {
     }
 
     /// A failure on the side with the change is the rung's verdict; on the side before it nothing could be compared.
-    fn trouble(&self, rung: &Rung, side: Side, trouble: Trouble) -> Result<Attempt, ClimbError> {
+    fn trouble(&mut self, rung: &Rung, side: Side, trouble: Trouble) -> Result<Attempt, ClimbError> {
+        self.spoiled = true;
         if trouble.ends_the_climb() {
             return Err(ClimbError::Ended(trouble));
         }
@@ -371,7 +417,7 @@ impl<M: Meter> Climber<'_, M> {
         let load = rung.load.clone().unwrap_or_else(|| plan.load.clone());
         RungRecord {
             id: rung.id.clone(),
-            change: format!("{} {} → {}", rung.dial, standing.get(&rung.dial), rung.to),
+            change: step_words(rung, standing),
             claim: rung.claim.clone(),
             source: rung.source.clone(),
             risk: rung.risk.clone(),
@@ -383,6 +429,10 @@ impl<M: Meter> Climber<'_, M> {
             leave_one_out: None,
         }
     }
+}
+
+fn step_words(rung: &Rung, standing: &Setting) -> String {
+    format!("{} {} → {}", rung.dial, standing.get(&rung.dial), rung.to)
 }
 
 fn blank_attempt(rung: &Rung, load: &LoadSpec, verdict: RungVerdict, why: String) -> Attempt {

@@ -6,10 +6,33 @@ use dyno_measure::judge::Rule;
 const CONFIRM_SHARE: f64 = 0.30;
 /// Share of the confirming time that belongs to the total.
 const TOTAL_SHARE: f64 = 0.40;
-/// Share of the time before confirming that measuring the noise may take.
+/// Share of the time before confirming that measuring the noise should take.
 const NOISE_SHARE: f64 = 0.10;
-/// Two blocks of 30 ms with their edges.
-const PAIR_NS: u64 = 64_000_000;
+/// Share of the time that it may take where blocks are long: a slow server's noise is judged from fewer pairs.
+const NOISE_SHARE_MAX: f64 = 0.25;
+
+/// What things take here, as last measured; the plan of the time rests on it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// A pair of short blocks, with its edges, ns.
+    pub(crate) pair_ns: u64,
+    /// Starting and warming the instances of one side, ns.
+    pub(crate) open_ns: u64,
+}
+
+impl Default for Pace {
+    /// Two blocks of 30 ms with their edges; four starts with 100 ms of warming.
+    fn default() -> Self {
+        Self { pair_ns: 64_000_000, open_ns: 800_000_000 }
+    }
+}
+
+impl Pace {
+    /// What this many pairs with a fresh side take, ns.
+    pub(crate) fn of_pairs(&self, pairs: usize) -> u64 {
+        self.open_ns + self.pair_ns * pairs as u64
+    }
+}
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clockwork {
@@ -26,12 +49,17 @@ impl Clockwork {
         self.began_ns + (self.time_ns as f64 * share) as u64
     }
 
+    /// When the noise must be known.
+    pub(crate) fn noise_end_ns(&self) -> u64 {
+        self.after(NOISE_SHARE_MAX)
+    }
+
     /// When the last rung must be done.
     pub(crate) fn rungs_end_ns(&self) -> u64 {
         self.after(1.0 - CONFIRM_SHARE)
     }
 
-    /// When leave-one-out must be done.
+    /// When leave-one-out should be done.
     pub(crate) fn confirm_end_ns(&self) -> u64 {
         self.after(1.0 - CONFIRM_SHARE * TOTAL_SHARE)
     }
@@ -42,8 +70,8 @@ impl Clockwork {
     }
 
     /// Pairs that measure the noise: those of a rung's last look, fewer when the time is short.
-    pub(crate) fn noise_pairs(&self) -> usize {
-        let affordable = (self.time_ns as f64 * NOISE_SHARE) as u64 / PAIR_NS;
+    pub(crate) fn noise_pairs(&self, pace: &Pace) -> usize {
+        let affordable = (self.time_ns as f64 * NOISE_SHARE) as u64 / pace.pair_ns;
         (affordable as usize).clamp(Rule::QUICK.first, Rule::QUICK.last)
     }
 
@@ -52,7 +80,9 @@ impl Clockwork {
     }
 }
 
-/// An equal share of what is left for each of `parts`.
-pub(crate) fn share_ns(now_ns: u64, end_ns: u64, parts: usize) -> u64 {
-    end_ns.saturating_sub(now_ns) / parts.max(1) as u64
+/// An equal share of what is left for each of `parts`, but at least `least_ns` while there is as much: where the time is
+/// too short for all, the first ones are measured and the last ones are not.
+pub(crate) fn share_ns(now_ns: u64, end_ns: u64, parts: usize, least_ns: u64) -> u64 {
+    let left_ns = end_ns.saturating_sub(now_ns);
+    (left_ns / parts.max(1) as u64).max(least_ns).min(left_ns)
 }

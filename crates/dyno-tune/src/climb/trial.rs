@@ -1,8 +1,9 @@
 //! One trial: pairs of blocks until the judge has enough, or the time is up.
 
-use dyno_measure::judge::{self, Estimate, Next, Rule};
+use dyno_measure::judge::{self, Estimate, LAST_LOOK_MIN, Next, Rule};
 use dyno_measure::series::{Metric, Pair, Side, Trial};
 
+use super::rules::BURSTY_SUFFIX;
 use super::{Climber, Event, SideArms};
 use crate::dial::Setting;
 use crate::meter::{Length, Measured, Meter, Trouble};
@@ -33,6 +34,13 @@ pub(crate) struct Bounds<'b> {
     pub(crate) deadline_ns: u64,
 }
 
+impl Bounds<'_> {
+    /// The same in long blocks, judged by this rule.
+    pub(crate) fn in_long_blocks(self, rule: Rule) -> Self {
+        Self { id: format!("{}{BURSTY_SUFFIX}", self.id), rule, length: Length::Long, ..self }
+    }
+}
+
 /// How a trial ended.
 pub(crate) struct Tried {
     pub(crate) trial: Trial,
@@ -44,44 +52,78 @@ pub(crate) enum Outcome {
     Judged(judge::Judgement),
     /// Work comes in bursts.
     Bursty,
-    /// Not one look was reached, or too many pairs were invalid.
+    /// The time was up before anything could be said.
+    OutOfTime(String),
+    /// Too many pairs were invalid.
     Unmeasured(String),
     /// A side failed; which, and how.
     Trouble(Side, Trouble),
 }
 
 impl<M: Meter> Climber<'_, M> {
+    /// Measures pairs until the rule has enough; where work comes in bursts, once more in long blocks by `bursty`.
+    pub(crate) fn trial_or_bursts(
+        &mut self,
+        mut sides: Sides<'_, M::Arm>,
+        bounds: Bounds<'_>,
+        bursty: Rule,
+    ) -> Tried {
+        let tried = self.trial(sides.reborrow(), &bounds);
+        if !matches!(tried.outcome, Outcome::Bursty) {
+            return tried;
+        }
+        self.record.series.trials.push(tried.trial);
+        self.trial(sides, &bounds.in_long_blocks(bursty))
+    }
+
     /// Measures pairs until the rule has enough.
     pub(crate) fn trial(&mut self, mut sides: Sides<'_, M::Arm>, bounds: &Bounds<'_>) -> Tried {
         let mut trial = Trial::new(&bounds.id, bounds.metric);
+        let began_ns = self.meter.now_ns();
+        let outcome = self.pairs(&mut sides, &mut trial, bounds);
+        let measured = trial.pairs.len() as u64 + trial.invalid_pairs;
+        if bounds.length == Length::Short && measured >= LAST_LOOK_MIN as u64 {
+            self.pace.pair_ns = (self.meter.now_ns() - began_ns) / measured;
+        }
+        Tried { trial, outcome }
+    }
+
+    fn pairs(
+        &mut self,
+        sides: &mut Sides<'_, M::Arm>,
+        trial: &mut Trial,
+        bounds: &Bounds<'_>,
+    ) -> Outcome {
         let mut latest = None;
-        let outcome = loop {
-            if trial.pairs.len() >= bounds.rule.first {
-                match judge::next(&trial, &bounds.rule, self.options.seed) {
-                    Next::Done(judgement) => break Outcome::Judged(judgement),
-                    Next::Bursty => break Outcome::Bursty,
+        loop {
+            if bounds.rule.looks_at(trial.pairs.len()) {
+                // The judge's guards read memory: it must be in the trial before it is judged.
+                trial.rss_peak_bytes = self.memory(sides);
+                match judge::next(trial, &bounds.rule, self.options.seed) {
+                    Next::Done(judgement) => return Outcome::Judged(judgement),
+                    Next::Bursty => return Outcome::Bursty,
                     Next::More(estimate) => latest = estimate,
                 }
             }
-            if let Some(why) = too_many_invalid(&trial) {
-                break Outcome::Unmeasured(why);
+            if let Some(why) = too_many_invalid(trial) {
+                return Outcome::Unmeasured(why);
             }
             if self.meter.now_ns() >= bounds.deadline_ns {
-                break self.out_of_time(&trial, bounds);
+                trial.rss_peak_bytes = self.memory(sides);
+                return self.out_of_time(trial, bounds);
             }
-            if let Err((side, trouble)) = self.pair(&mut sides, &mut trial, bounds) {
-                break Outcome::Trouble(side, trouble);
+            if let Err((side, trouble)) = self.pair(sides, trial, bounds) {
+                return Outcome::Trouble(side, trouble);
             }
-            self.tell(&trial, bounds, latest);
-        };
-        trial.rss_peak_bytes = self.memory(&sides);
-        Tried { trial, outcome }
+            self.tell(trial, bounds, latest);
+        }
     }
 
     fn out_of_time(&self, trial: &Trial, bounds: &Bounds<'_>) -> Outcome {
         match judge::cut_short(trial, &bounds.rule, self.options.seed) {
             Some(judgement) => Outcome::Judged(judgement),
-            None => Outcome::Unmeasured(format!("time was up after {} pairs", trial.pairs.len())),
+            None if trial.pairs.len() >= LAST_LOOK_MIN => Outcome::Bursty,
+            None => Outcome::OutOfTime(format!("time was up after {} pairs", trial.pairs.len())),
         }
     }
 

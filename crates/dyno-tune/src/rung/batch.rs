@@ -1,12 +1,13 @@
 //! All pipelined replies of a turn in one send.
 
-use super::{Rung, WRITING, calls, step};
+use super::{Needs, Rung, WRITING, calls, step};
 use crate::plan::LoadSpec;
 use crate::proof::Bound;
 
 pub(super) fn rung() -> Rung {
     let load = LoadSpec { path: "/json".into(), pipeline: 16, ..LoadSpec::default() };
     Rung {
+        needs: vec![Needs { dial: "send".into(), value: "joined".into() }],
         claim: "pipelined requests are answered together: one send for all of them".into(),
         source:
             "libreactor, may_minihttp; nginx and Go send once per reply and cost 13 to 32 times the floor"

@@ -4,10 +4,11 @@ use super::{READING, Rung, calls, step};
 use crate::proof::Bound;
 
 pub(super) fn rung() -> Rung {
+    // Draining meets the next request instead of EAGAIN about half the time while it is traced.
     Rung {
         claim: "a short read says that the socket is empty: no second read to be told EAGAIN".into(),
         source: "libreactor; draining costs 8 % in the peers measured".into(),
         risk: "none: what comes later raises a new event".into(),
-        ..step("short-read", "read", "once", vec![calls(&READING, Bound::Drops(0.8))])
+        ..step("short-read", "read", "once", vec![calls(&READING, Bound::Drops(0.3))])
     }
 }

@@ -40,8 +40,10 @@ pub(crate) fn climb_table(climb: &Climb, width: usize, color: Color) -> String {
     push_header(&mut out, climb, width, color);
     if !climb.rungs.is_empty() {
         out.push('\n');
-        let rows: Vec<Row> =
-            start_row(climb).into_iter().chain(climb.rungs.iter().map(|rung| row(climb, rung, color))).collect();
+        let rows: Vec<Row> = start_row(climb)
+            .into_iter()
+            .chain(climb.rungs.iter().map(|rung| row(climb, rung, color)))
+            .collect();
         out.push_str(&render(&COLUMNS, "verdict", &rows, width));
     }
     out.push('\n');
@@ -53,7 +55,13 @@ pub(crate) fn climb_table(climb: &Climb, width: usize, color: Color) -> String {
 fn push_header(out: &mut String, climb: &Climb, width: usize, color: Color) {
     if let Some(why) = &climb.cut_short {
         let label = painted("cut short", 33, color);
-        push_line(out, "cut short", &label, &format!("{}: what follows was measured before that", visible(why)), width);
+        push_line(
+            out,
+            "cut short",
+            &label,
+            &format!("{}: what follows was measured before that", visible(why)),
+            width,
+        );
     }
     push_label(out, "machine", &machine(climb), width);
     let noise = match &climb.noise {
@@ -85,7 +93,10 @@ fn machine(climb: &Climb) -> String {
 
 /// Where the climb starts: what its first rung measured on the side before it, under the plan's own load.
 fn start_row(climb: &Climb) -> Option<Row> {
-    let first = climb.rungs.iter().find(|rung| rung.attempt.figures.is_some() && own_load(climb, &rung.attempt).is_none());
+    let first = climb
+        .rungs
+        .iter()
+        .find(|rung| rung.attempt.figures.is_some() && own_load(climb, &rung.attempt).is_none());
     let figures = first?.attempt.figures?[0];
     let mut cells = vec!["start".to_owned(), String::new()];
     cells.extend(figure_cells(Some(&figures)));
@@ -95,7 +106,7 @@ fn start_row(climb: &Climb) -> Option<Row> {
 
 fn row(climb: &Climb, rung: &Rung, color: Color) -> Row {
     let attempt = &rung.attempt;
-    let gain = rung.leave_one_out.map(|e| number::effect(e.effect_percent, e.interval_percent)).unwrap_or_default();
+    let gain = confirmed(rung).unwrap_or_default();
     let change = visible(&rung.change);
     let mut cells = vec![visible(&rung.id), change.clone()];
     cells.extend(figure_cells(attempt.figures.as_ref().map(|[_, after]| after)));
@@ -108,11 +119,18 @@ fn row(climb: &Climb, rung: &Rung, color: Color) -> Row {
     Row { cells, elsewhere, end_printed, end, why: why(attempt), notes: notes(climb, rung) }
 }
 
+/// The gain to quote. What was turned back and not confirmed has its figure in the reason.
+fn confirmed(rung: &Rung) -> Option<String> {
+    let kept = rung.leave_one_out.filter(|_| rung.attempt.verdict == RungVerdict::Kept);
+    kept.map(|e| number::effect(e.effect_percent, e.interval_percent))
+}
+
 /// Rate, CPU and tail of one side.
 fn figure_cells(figures: Option<&Figures>) -> [String; 3] {
     figures.map_or_else(Default::default, |f| {
         let tail = format!("{}/{}", number::count(f.p50_us), number::count(f.p99_us));
-        [number::count(f.requests_per_second), number::micros(f.cpu_us_per_request), tail]
+        // Two decimals in all rows: a column is read downwards.
+        [number::count(f.requests_per_second), number::hundredths(f.cpu_us_per_request), tail]
     })
 }
 
@@ -252,10 +270,130 @@ fn painted(word: &str, sgr: u8, color: Color) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::report::sample::sample_climb;
+    use dyno_measure::record::{Effect, Noise};
+
+    /// The sample with figures that a person chose, so that a snapshot does not move with the generator.
+    fn small() -> Climb {
+        let mut climb = sample_climb(1);
+        climb.rungs.retain(|rung| ["one-send", "edge", "workers", "log-off"].contains(&rung.id.as_str()));
+        let told =
+            [(-33.1, -32.4, 9.3), (0.1, f64::NAN, 7.2), (-3.4, -3.1, 6.9), (f64::NAN, f64::NAN, f64::NAN)];
+        for (rung, (step, gain, cpu_us)) in climb.rungs.iter_mut().zip(told) {
+            let around = |value: f64| [value - 0.8, value + 0.8];
+            rung.attempt.effect_percent = rung.attempt.effect_percent.map(|_| step);
+            rung.attempt.interval_percent = rung.attempt.interval_percent.map(|_| around(step));
+            let fresh = Effect { effect_percent: gain, interval_percent: around(gain), pairs: 120 };
+            rung.leave_one_out = rung.leave_one_out.map(|_| fresh);
+            let figures = |cpu_us| Figures {
+                requests_per_second: 8e5 / cpu_us,
+                cpu_us_per_request: cpu_us,
+                p50_us: 402.0,
+                p99_us: 1_890.0,
+            };
+            rung.attempt.figures = rung.attempt.figures.map(|_| [figures(13.9), figures(cpu_us)]);
+            if let Some(first) = &mut rung.first_attempt {
+                (first.effect_percent, first.interval_percent) = (Some(0.2), Some([-1.0, 1.4]));
+            }
+        }
+        climb.noise = Some(Noise {
+            aa_percent: 0.2,
+            interval_percent: [-0.7, 1.1],
+            visible_percent: 1.1,
+            pairs: 240,
+            tries: 1,
+        });
+        for (arm, p99_us) in
+            climb.total.as_mut().unwrap().arms.iter_mut().zip([1_900.0, 1_200.0, 800.0, 780.0])
+        {
+            arm.figures.p99_us = p99_us;
+        }
+        climb
+    }
+
     #[test]
-    fn x() {
-        for w in [60,80,100,140] { println!("{}", climb_table(&sample_climb(7), w, Color::Plain)); }
+    fn a_wide_terminal_shows_every_column() {
+        let text = climb_table(&small(), 150, Color::Plain);
+        assert_eq!(text, include_str!("wide.txt"), "{text}");
+    }
+
+    #[test]
+    fn sixty_columns_keep_rungs_steps_and_verdicts_and_lose_nothing() {
+        let text = climb_table(&small(), 60, Color::Plain);
+        assert_eq!(text, include_str!("narrow.txt"), "{text}");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let climb = sample_climb(2);
+        for width in 60..160 {
+            for line in climb_table(&climb, width, Color::Plain).lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn columns_fall_in_one_order_as_the_terminal_narrows() {
+        let heads = ["gain (confirmed)", "p50/p99 µs", "req/s", "CPU µs/req", "change"];
+        let (climb, mut shown) = (sample_climb(3), heads.len());
+        for width in (60..160).rev() {
+            let text = climb_table(&climb, width, Color::Plain);
+            let head = text.lines().find(|line| line.trim_start().starts_with("rung ")).unwrap();
+            let here: Vec<bool> = heads.iter().map(|name| head.contains(name)).collect();
+            assert!(here.is_sorted(), "{width}: {head}");
+            let count = here.iter().filter(|there| **there).count();
+            assert!(count <= shown && head.contains("verdict"), "{width}: {head}");
+            shown = count;
+        }
+        assert!(shown < 2, "sixty columns cannot hold them");
+    }
+
+    #[test]
+    fn colour_is_on_words_and_only_when_asked() {
+        let (plain, painted) =
+            [Color::Plain, Color::Ansi].map(|color| climb_table(&small(), 100, color)).into();
+        assert!(!plain.contains('\u{1b}'));
+        let mut stripped = painted.clone();
+        for sgr in [0, 2, 31, 32, 33] {
+            stripped = stripped.replace(&format!("\u{1b}[{sgr}m"), "");
+        }
+        assert_eq!(stripped, plain);
+        assert!(painted.contains("\u{1b}[32mkept\u{1b}[0m"), "{painted}");
+    }
+
+    #[test]
+    fn a_terminal_obeys_nothing_in_a_record() {
+        let mut climb = sample_climb(4);
+        for rung in &mut climb.rungs {
+            for text in [&mut rung.id, &mut rung.change, &mut rung.attempt.why, &mut rung.attempt.load] {
+                text.push_str("\u{1b}]0;owned\u{7}\u{202e}\nnext");
+            }
+        }
+        climb.warnings.push("\u{1b}[2J".into());
+        climb.cut_short = Some("\u{9b}2J".into());
+        let text = climb_table(&climb, 80, Color::Plain);
+        assert!(!text.chars().any(|c| c != '\n' && super::number::obeyed(c)), "{text:?}");
+    }
+
+    #[test]
+    fn an_empty_record_and_one_cut_short_have_their_lines() {
+        let empty = climb_table(&Climb::default(), 80, Color::Plain);
+        assert!(empty.contains("noise     not measured"), "{empty}");
+        let mut climb = sample_climb(5);
+        (climb.total, climb.floor, climb.noise) = (None, None, None);
+        climb.cut_short = Some("interrupted".into());
+        let text = climb_table(&climb, 80, Color::Plain);
+        assert!(text.starts_with("cut short interrupted: what follows"), "{text}");
+    }
+
+    #[test]
+    fn a_gain_that_may_be_none_is_called_so() {
+        let mut climb = sample_climb(6);
+        climb.total.as_mut().unwrap().gain = Ratio { ratio: 1.01, interval: [0.98, 1.04] };
+        let text = climb_table(&climb, 120, Color::Plain);
+        assert!(text.contains("(0.98 … 1.04): no difference seen"), "{text}");
     }
 }

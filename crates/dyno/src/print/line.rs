@@ -9,12 +9,8 @@ use super::number::{clock, percent, visible};
 /// Where a long run stands.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Progress<'p> {
-    /// What is counted: `rung`, `turned back`, `total`.
+    /// What is counted, and how far it is: `rung 3 of 11`, `noise`, `total`.
     pub(crate) stage: &'p str,
-    /// Which one of them runs, from 1.
-    pub(crate) k: usize,
-    /// How many there are.
-    pub(crate) n: usize,
     /// Its name.
     pub(crate) rung: &'p str,
     /// Pairs measured so far.
@@ -47,7 +43,7 @@ impl Progress<'_> {
 
     fn parts(&self) -> impl Iterator<Item = String> {
         let effect = self.effect.map(|(value, half)| format!("{} ±{half:.1}", percent(value)));
-        let head = format!("{} {} of {}", self.stage, self.k, self.n);
+        let head = self.stage.to_owned();
         let pair = format!("pair {}/{}", self.pair, self.pairs_max);
         [head, visible(self.rung), pair].into_iter().chain(effect).filter(|part| !part.is_empty())
     }
@@ -69,9 +65,7 @@ mod tests {
     use super::*;
 
     const RUNNING: Progress<'static> = Progress {
-        stage: "rung",
-        k: 3,
-        n: 11,
+        stage: "rung 3 of 11",
         rung: "recv-send",
         pair: 86,
         pairs_max: 240,

@@ -8,7 +8,7 @@ mod line;
 pub(crate) mod number;
 mod table;
 
-pub(crate) use climb::climb_table;
+pub(crate) use climb::{arms, climb_table, own_load, unclear};
 pub(crate) use line::{Progress, error_chain};
 
 /// Whether words may be coloured. Figures never are.

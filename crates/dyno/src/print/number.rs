@@ -66,6 +66,11 @@ pub(crate) fn micros(value: f64) -> String {
     }
 }
 
+/// Two decimals in any case, for columns that are read downwards.
+pub(crate) fn hundredths(value: f64) -> String {
+    if value.is_finite() { format!("{value:.2}") } else { NONE.to_owned() }
+}
+
 /// A count with commas: `118,432`.
 pub(crate) fn count(value: f64) -> String {
     if !value.is_finite() {
@@ -182,7 +187,10 @@ mod tests {
 
     #[test]
     fn times_are_read_at_a_glance() {
-        assert_eq!([duration(14.2), duration(238.0), duration(3_900.0)], ["14 s", "3 min 58 s", "1 h 05 min"]);
+        assert_eq!(
+            [duration(14.2), duration(238.0), duration(3_900.0)],
+            ["14 s", "3 min 58 s", "1 h 05 min"]
+        );
         assert_eq!(clock(Duration::from_secs(151)), "2:31");
         assert_eq!(clock(Duration::from_secs(3_900)), "1:05:00");
         assert_eq!(duration(f64::NAN), NONE);

@@ -57,10 +57,15 @@ pub(super) fn render(columns: &[Column], end_head: &str, rows: &[Row], width: us
     let end_width = rows.iter().map(|row| chars(&row.end)).chain([chars(end_head)]).max().unwrap_or(0);
     let shown = shown_columns(columns, rows, width.saturating_sub(INDENT + end_width));
     let mut out = head_line(&shown, end_head);
-    for row in rows {
+    for row in rows.iter().filter(|row| says_something(&shown, row)) {
         push_row(&mut out, &shown, row, width);
     }
     out
+}
+
+/// Whether more than a row's name is left of it.
+fn says_something(shown: &[Shown], row: &Row) -> bool {
+    !row.end.is_empty() || shown.iter().any(|s| s.column.falls.is_some() && !row.cells[s.at].is_empty())
 }
 
 /// A column that is shown: its place and its width.
@@ -131,7 +136,8 @@ fn push_row(out: &mut String, shown: &[Shown], row: &Row, width: usize) {
 /// What has no place in the row, in one paragraph under it.
 fn push_notes(out: &mut String, shown: &[Shown], row: &Row, why: &str, width: usize) {
     let has_place = |at: usize| shown.iter().any(|s| s.at == at && chars(&row.cells[at]) <= s.width);
-    let fallen = row.elsewhere.iter().enumerate().filter(|(at, _)| !has_place(*at)).map(|(_, text)| text.as_str());
+    let fallen =
+        row.elsewhere.iter().enumerate().filter(|(at, _)| !has_place(*at)).map(|(_, text)| text.as_str());
     let notes = fallen.chain([why]).chain(row.notes.iter().map(String::as_str));
     let text: Vec<&str> = notes.filter(|note| !note.is_empty()).collect();
     if !text.is_empty() {

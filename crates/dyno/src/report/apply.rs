@@ -7,6 +7,8 @@ use dyno_measure::record::Total;
 
 use crate::print::number::obeyed;
 
+/// Columns of a command on a page: what a phone of 360 pixels shows of a fixed-width font.
+pub(crate) const PAGE_COLUMNS: usize = 36;
 /// Blanks before the second line of a folded command.
 const FOLD_INDENT: usize = 2;
 
@@ -66,21 +68,36 @@ pub(crate) fn folded(command: &str, width: usize) -> Vec<String> {
         return command.lines().map(str::to_owned).collect();
     }
     let mut lines: Vec<String> = Vec::new();
-    for word in words(command) {
+    for piece in pieces(command) {
         // Two columns are kept for the backslash.
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() + 2 <= width => {
+            Some(line) if line.chars().count() + 1 + piece.chars().count() + 2 <= width => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&piece);
             }
             Some(line) => {
                 line.push_str(" \\");
-                lines.push(" ".repeat(FOLD_INDENT) + word);
+                lines.push(" ".repeat(FOLD_INDENT) + &piece);
             }
-            None => lines.push(word.to_owned()),
+            None => lines.push(piece),
         }
     }
     lines
+}
+
+/// Words of a command, a flag together with its value: `--log ring` reads better on one line.
+fn pieces(command: &str) -> Vec<String> {
+    let mut pieces: Vec<String> = Vec::new();
+    for word in words(command) {
+        match pieces.last_mut() {
+            Some(flag) if flag.starts_with("--") && !flag.contains([' ', '=']) && !word.starts_with('-') => {
+                flag.push(' ');
+                flag.push_str(word);
+            }
+            _ => pieces.push(word.to_owned()),
+        }
+    }
+    pieces
 }
 
 /// Words of a command as they are written, quotes and all.

@@ -132,7 +132,8 @@ fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
     for chunk in bytes.chunks(3) {
-        let word = chunk.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        let word =
+            chunk.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
         for place in 0..4 {
             let letter = ALPHABET[(word >> (18 - 6 * place)) as usize & 63];
             out.push(if place <= chunk.len() { char::from(letter) } else { '=' });
@@ -179,10 +180,7 @@ pub(crate) mod tests {
     #[test]
     fn text_and_attributes_are_never_markup() {
         let tag = tag("p").attr("title", "\"><script>").text("<b>&'");
-        assert_eq!(
-            tag.to_string(),
-            "<p title=\"&quot;&gt;&lt;script&gt;\">&lt;b&gt;&amp;&#39;</p>"
-        );
+        assert_eq!(tag.to_string(), "<p title=\"&quot;&gt;&lt;script&gt;\">&lt;b&gt;&amp;&#39;</p>");
     }
 
     #[test]
@@ -192,7 +190,14 @@ pub(crate) mod tests {
 
     #[test]
     fn base64_agrees_with_the_vectors_of_its_rfc() {
-        let vectors = [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("foobar", "Zm9vYmFy")];
+        let vectors = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("foobar", "Zm9vYmFy"),
+        ];
         for (plain, coded) in vectors {
             assert_eq!(base64(plain.as_bytes()), coded);
         }

@@ -1,0 +1,501 @@
+//! The command line: every verb with its flags, in one place.
+//!
+//! `main` parses with this and hands each verb its struct. Nothing here reads a file or prints; of the machine it asks
+//! only whether standard output is a terminal. A word that only the engine can judge (a dial's) stays a string here.
+
+use std::io::IsTerminal;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use dyno_measure::units::{parse_count, parse_duration};
+use dyno_sys::Pid;
+use dyno_sys::affinity::CpuSet;
+use dyno_sys::socket::Addr;
+
+use crate::print::Color;
+
+/// A sentence, examples, the usage, then what can be said, in groups of a task.
+const HELP: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
+
+const EXIT_STATUS: &str = "Exit status: 0 done, 1 the answer is no, 2 error, 3 the host could not be put back, 130 Ctrl-C.";
+
+/// `dyno` and its verb.
+#[derive(Debug, Parser)]
+#[command(
+    name = "dyno",
+    version,
+    about = "Serves HTTP, and measures what makes a server fast.",
+    before_help = "Examples:
+  dyno serve
+  dyno load http://127.0.0.1:8080/json
+  dyno climb",
+    after_help = EXIT_STATUS,
+    help_template = HELP,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    /// What to do; without it the help is shown.
+    #[command(subcommand)]
+    pub(crate) verb: Option<Verb>,
+
+    /// Colour words: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(long, global = true, value_enum, hide_possible_values = true)]
+    #[arg(value_name = "WHEN", default_value = "auto", help_heading = "Output")]
+    pub(crate) color: ColorWhen,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Serve(Box<Serve>),
+    Floor(Floor),
+    Load(Box<Load>),
+    Judge(Judge),
+    Climb(Box<Climb>),
+    Report(Report),
+}
+
+/// When words are coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorWhen {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Also into a file.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+/// Where text goes, as far as colour depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Screen {
+    /// Somebody looks at it.
+    Terminal,
+    /// A file, a pipe, a terminal that cannot do it, or a reader who does not want it.
+    Plain,
+}
+
+impl Screen {
+    fn of_stdout() -> Screen {
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+        // An empty NO_COLOR is none (no-color.org).
+        let plain = set("NO_COLOR") || dumb || !std::io::stdout().is_terminal();
+        if plain { Screen::Plain } else { Screen::Terminal }
+    }
+}
+
+impl ColorWhen {
+    /// The choice for standard output as it is.
+    pub(crate) fn on_stdout(self) -> Color {
+        self.on(Screen::of_stdout())
+    }
+
+    fn on(self, screen: Screen) -> Color {
+        match (self, screen) {
+            (ColorWhen::Always, _) | (ColorWhen::Auto, Screen::Terminal) => Color::Ansi,
+            (ColorWhen::Never, _) | (ColorWhen::Auto, Screen::Plain) => Color::Plain,
+        }
+    }
+}
+
+/// `dyno serve`.
+#[derive(Debug, Args)]
+#[command(
+    about = "Serves the demonstration routes: /json, /plaintext, /echo and /hello/NAME.",
+    before_help = "Examples:
+  dyno serve
+  dyno serve --listen 127.0.0.1:8080 --listen unix:/tmp/dyno.sock --workers 1
+  dyno serve --naive --log off
+
+Every dial is a flag. --naive turns all of them to what an ordinary first version does, where the
+climb starts; a dial that is given wins over it.",
+    after_help = "SIGTERM or Ctrl-C drains: nothing more is accepted, what was accepted is answered. A second one ends at once.",
+    help_template = HELP
+)]
+pub(crate) struct Serve {
+    /// Where to listen: 127.0.0.1:8080, [::1]:8080 or unix:/path; may be given again
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", help_heading = "Where and how many")]
+    pub(crate) listen: Vec<Addr>,
+    /// Worker processes [default: one for each CPU that may be used]
+    #[arg(long, value_name = "N", help_heading = "Where and how many")]
+    pub(crate) workers: Option<String>,
+    /// How connections are spread over workers: off, hash or cpu [default: hash with several workers, else off]
+    #[arg(long, value_name = "WORD", help_heading = "Where and how many")]
+    pub(crate) reuseport: Option<String>,
+    /// Whether a worker is bound to a CPU: none or cpu [default: cpu with several workers, else none]
+    #[arg(long, value_name = "WORD", help_heading = "Where and how many")]
+    pub(crate) pin: Option<String>,
+
+    /// Start from what an ordinary first version does
+    #[arg(long, help_heading = "Dials")]
+    pub(crate) naive: bool,
+    /// Access log: sync (a write per request), ring (a writer beside) or off [default: off]
+    #[arg(long, value_name = "WORD", help_heading = "Dials")]
+    pub(crate) log: Option<String>,
+    /// Head and body of a reply leave joined or split [default: joined]
+    #[arg(long, value_name = "WORD", help_heading = "Dials")]
+    pub(crate) send: Option<String>,
+    /// System calls that move bytes: recv-send or read-write [default: recv-send]
+    #[arg(long, value_name = "WORD", help_heading = "Dials")]
+    pub(crate) calls: Option<String>,
+    /// Read once per wake-up, or drain until nothing is there [default: once]
+    #[arg(long, value_name = "WORD", help_heading = "Dials")]
+    pub(crate) read: Option<String>,
+    /// epoll's trigger: level or edge [default: level]
+    #[arg(long, value_name = "WORD", help_heading = "Dials")]
+    pub(crate) trigger: Option<String>,
+    /// A reply is encoded into the outbox, or put together the generic way [default: outbox]
+    #[arg(long, value_name = "WORD", help_heading = "Dials")]
+    pub(crate) body: Option<String>,
+    /// A handler sees borrowed or owned headers [default: borrowed]
+    #[arg(long, value_name = "WORD", help_heading = "Dials")]
+    pub(crate) headers: Option<String>,
+    /// The Date header is formatted once a second, or for every reply [default: second]
+    #[arg(long, value_name = "WORD", help_heading = "Dials")]
+    pub(crate) date: Option<String>,
+    /// Replies to pipelined requests leave as a batch or single [default: batch]
+    #[arg(long, value_name = "WORD", help_heading = "Dials")]
+    pub(crate) replies: Option<String>,
+    /// Congestion control of accepted connections: default, or its name [default: default]
+    #[arg(long, value_name = "NAME", help_heading = "Dials")]
+    pub(crate) congestion: Option<String>,
+    /// Microseconds of polling before a worker sleeps; burns its CPU when idle [default: 0]
+    #[arg(long, value_name = "US", help_heading = "Dials")]
+    pub(crate) spin: Option<String>,
+
+    /// Where the access log goes [default: standard output]
+    #[arg(long, value_name = "FILE", help_heading = "Log and end")]
+    pub(crate) log_file: Option<PathBuf>,
+    /// How long a drain may take
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time, help_heading = "Log and end")]
+    pub(crate) drain_timeout: Duration,
+
+    /// Connections of one worker
+    #[arg(long, value_name = "N", default_value = "1M", value_parser = some, help_heading = "Limits")]
+    pub(crate) connections_max: NonZeroUsize,
+    /// A head must be complete this long after its first byte
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time, help_heading = "Limits")]
+    pub(crate) header_timeout: Duration,
+    /// A connection without a request is closed after this
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = some_time, help_heading = "Limits")]
+    pub(crate) idle_timeout: Duration,
+    /// A body must come on within this
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time, help_heading = "Limits")]
+    pub(crate) body_timeout: Duration,
+    /// A peer must take something of its reply within this
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = some_time, help_heading = "Limits")]
+    pub(crate) write_timeout: Duration,
+    /// Bytes of a request's body; longer ones get 413
+    #[arg(long, value_name = "BYTES", default_value = "1048576", value_parser = count, help_heading = "Limits")]
+    pub(crate) body_bytes_max: usize,
+    /// Bytes of a request's head; longer ones get 431
+    #[arg(long, value_name = "BYTES", default_value = "32768", value_parser = some, help_heading = "Limits")]
+    pub(crate) head_bytes_max: NonZeroUsize,
+    /// Bytes of a request line; longer ones get 414
+    #[arg(long, value_name = "BYTES", default_value = "8000", value_parser = some, help_heading = "Limits")]
+    pub(crate) line_bytes_max: NonZeroUsize,
+
+    /// An inherited SOCK_SEQPACKET socket for orders while it runs
+    #[arg(long, value_name = "N", hide = true)]
+    pub(crate) control_fd: Option<i32>,
+}
+
+/// `dyno floor`.
+#[derive(Debug, Args)]
+#[command(
+    about = "Answers every request with the same bytes, in the smallest loop that can: the yardstick.",
+    before_help = "Examples:
+  curl -si http://127.0.0.1:8080/json > answer && dyno floor --listen 127.0.0.1:8081 --answer answer
+  printf 'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok' | dyno floor --answer -
+  dyno floor --answer answer --request-bytes 41
+
+It answers whatever comes, also what is no request: never expose it.",
+    help_template = HELP
+)]
+pub(crate) struct Floor {
+    /// Where to listen: 127.0.0.1:8080, [::1]:8080 or unix:/path
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub(crate) listen: Addr,
+    /// The whole answer, head and body, sent as it is; - is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) answer: PathBuf,
+    /// Bytes of one request [default: the length of the first one]
+    #[arg(long, value_name = "N", value_parser = some)]
+    pub(crate) request_bytes: Option<NonZeroUsize>,
+}
+
+/// `dyno load`.
+#[derive(Debug, Args)]
+#[command(
+    about = "Loads a server over HTTP/1.1 and says how fast it answered, as wrk does.",
+    before_help = "Examples:
+  dyno load http://127.0.0.1:8080/json
+  dyno load -t1 -c64 -d30s --latency http://127.0.0.1:8080/plaintext
+  dyno load --expect status=200 --expect body='Hello, World!' http://127.0.0.1:8080/plaintext
+
+A closed loop: every connection sends its next request when the last one was answered, so latencies
+are those under saturation. Every answer is checked; a wrong one is an error and never throughput.",
+    help_template = HELP
+)]
+pub(crate) struct Load {
+    /// What to ask for: http://HOST[:PORT][/PATH]
+    pub(crate) url: String,
+
+    /// Connections kept open
+    #[arg(short, long, value_name = "N", default_value = "10", value_parser = some, help_heading = "How much")]
+    pub(crate) connections: NonZeroUsize,
+    /// Threads [default: 2, or one for each CPU of --pin]
+    #[arg(short, long, value_name = "N", value_parser = some, help_heading = "How much")]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// How long, as 10s, 2m or 300ms
+    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = some_time, help_heading = "How much")]
+    pub(crate) duration: Duration,
+    /// Requests sent together on each connection
+    #[arg(long, value_name = "N", default_value = "1", value_parser = some, help_heading = "How much")]
+    pub(crate) pipeline: NonZeroUsize,
+    /// CPUs to bind the threads to, as 1 or 0-2,5 [default: threads run where the scheduler puts them]
+    #[arg(long, value_name = "CPUS", help_heading = "How much")]
+    pub(crate) pin: Option<CpuSet>,
+
+    /// Method of the request
+    #[arg(short, long, value_name = "METHOD", default_value = "GET", help_heading = "The request")]
+    pub(crate) method: String,
+    /// A header field, as 'Name: value'; may be given again
+    #[arg(short = 'H', long = "header", value_name = "FIELD", help_heading = "The request")]
+    pub(crate) headers: Vec<String>,
+    /// The body: text, or @FILE
+    #[arg(long, value_name = "TEXT", help_heading = "The request")]
+    pub(crate) body: Option<String>,
+
+    /// A right answer: status=200, body=TEXT, body=@FILE or body-sha256=HEX; may be given again
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "The answer")]
+    pub(crate) expect: Vec<String>,
+    /// The age at which an unanswered request counts as timed out
+    #[arg(short = 'T', long, value_name = "TIME", default_value = "2s", value_parser = some_time, help_heading = "The answer")]
+    pub(crate) timeout: Duration,
+
+    /// Print the latency distribution
+    #[arg(short = 'L', long, help_heading = "Output")]
+    pub(crate) latency: bool,
+    /// The server's process: tells its CPU per request, with all its threads and children
+    #[arg(short, long, value_name = "PID", value_parser = process, help_heading = "Output")]
+    pub(crate) pid: Option<Pid>,
+    /// Print one JSON object instead
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+
+    /// wrk's Lua script: not yet
+    #[arg(short, long, value_name = "SCRIPT", hide = true)]
+    pub(crate) script: Option<String>,
+    /// wrk2's open loop: not yet
+    #[arg(short = 'R', long, value_name = "RATE", hide = true)]
+    pub(crate) rate: Option<String>,
+}
+
+/// `dyno judge`.
+#[derive(Debug, Args)]
+#[command(
+    about = "Says whether B is better than A, worse, or neither, with an interval; or judges a climb's record again.",
+    before_help = "Examples:
+  dyno judge before.txt after.txt
+  go test -bench . -count 20 > new.txt; dyno judge --unpaired --name BenchmarkServe old.txt new.txt
+  dyno judge climb.json
+
+A file holds numbers, one per line, or a JSON array of them, or what hyperfine --export-json or
+go test -bench wrote; - is standard input. Lower is better unless --higher is given.",
+    after_help = "Exit status: 1 when B is worse, or when a record's verdicts are not reached again; 2 for an error.",
+    help_template = HELP
+)]
+pub(crate) struct Judge {
+    /// Numbers of the side before; alone: a climb's record
+    pub(crate) a: PathBuf,
+    /// Numbers of the side with the change
+    pub(crate) b: Option<PathBuf>,
+    /// The numbers have no common order: compare the two lists as wholes
+    #[arg(long)]
+    pub(crate) unpaired: bool,
+    /// Chance of a difference where there is none
+    #[arg(long, value_name = "SHARE", default_value = "0.01", value_parser = alpha)]
+    pub(crate) alpha: f64,
+    /// Higher is better
+    #[arg(long)]
+    pub(crate) higher: bool,
+    /// Which benchmark of a file with several; given twice: A's, then B's
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Vec<String>,
+    /// Print one JSON object instead
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `dyno climb`.
+#[derive(Debug, Args)]
+#[command(
+    about = "Turns one dial after another, proves and measures each, keeps what is better, and says why.",
+    before_help = "Examples:
+  dyno climb
+  dyno climb --time 60s --rung one-send --rung log-ring
+  dyno climb --list
+
+Without a plan it climbs dyno serve from its naive start. A plan in TOML climbs any server; it runs
+commands: trust it like a Makefile.",
+    after_help = EXIT_STATUS,
+    help_template = HELP
+)]
+pub(crate) struct Climb {
+    /// The plan of another server, in TOML [default: the built-in plan for dyno serve]
+    pub(crate) plan: Option<PathBuf>,
+
+    /// Time for all of it
+    #[arg(long, value_name = "TIME", default_value = "4m", value_parser = some_time, help_heading = "What and how long")]
+    pub(crate) time: Duration,
+    /// Only this rung; may be given again
+    #[arg(long, value_name = "NAME", help_heading = "What and how long")]
+    pub(crate) rung: Vec<String>,
+    /// Order of the rungs: default, given, reverse or shuffle:SEED
+    #[arg(long, value_name = "ORDER", default_value = "default", help_heading = "What and how long")]
+    pub(crate) order: String,
+    /// Seed of every coin [default: another one each time; the record keeps it]
+    #[arg(long, value_name = "N", help_heading = "What and how long")]
+    pub(crate) seed: Option<u64>,
+    /// Show the plan's rungs and measure nothing
+    #[arg(long, help_heading = "What and how long")]
+    pub(crate) list: bool,
+
+    /// Show what would be started and which host settings written, and measure nothing
+    #[arg(short = 'n', long, help_heading = "What and how long")]
+    pub(crate) dry_run: bool,
+
+    /// CPUs of the servers, as 0-2,5 [default: those that the generator leaves]
+    #[arg(long, value_name = "CPUS", help_heading = "Where")]
+    pub(crate) server_cpus: Option<CpuSet>,
+    /// CPUs of the load generator [default: the last half of the cores]
+    #[arg(long, value_name = "CPUS", help_heading = "Where")]
+    pub(crate) load_cpus: Option<CpuSet>,
+    /// Agree that a plan turns settings of this machine; they are put back at the end
+    #[arg(long, help_heading = "Where")]
+    pub(crate) allow_host_changes: bool,
+
+    /// The record; the page lies beside it, with .html for its ending [default: climb.json]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print the record instead of the table
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+    /// The global choice.
+    #[arg(from_global)]
+    pub(crate) color: ColorWhen,
+}
+
+/// `dyno report`.
+#[derive(Debug, Args)]
+#[command(
+    about = "Draws a climb's record again: the page into a file, the table onto the terminal.",
+    before_help = "Examples:
+  dyno report climb.json
+  dyno report climb.json -o /tmp/climb.html
+  dyno report climb.json -o - > page.html",
+    help_template = HELP
+)]
+pub(crate) struct Report {
+    /// The record, as dyno climb wrote it
+    pub(crate) record: PathBuf,
+    /// Where the page goes; - is standard output [default: RECORD with .html for its ending]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// The global choice.
+    #[arg(from_global)]
+    pub(crate) color: ColorWhen,
+}
+
+const ZERO: &str = "it must be more than 0";
+const TOO_LARGE: &str = "it is more than this machine can count";
+
+fn count(text: &str) -> Result<usize, String> {
+    let count = parse_count(text).map_err(|error| error.to_string())?;
+    usize::try_from(count).map_err(|_| TOO_LARGE.to_owned())
+}
+
+fn some(text: &str) -> Result<NonZeroUsize, String> {
+    NonZeroUsize::new(count(text)?).ok_or_else(|| ZERO.to_owned())
+}
+
+fn some_time(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    match u64::try_from(time.as_nanos()) {
+        Ok(0) => Err(ZERO.to_owned()),
+        Ok(_) => Ok(time),
+        Err(_) => Err(TOO_LARGE.to_owned()),
+    }
+}
+
+fn alpha(text: &str) -> Result<f64, String> {
+    // The judge's quantiles hold up to 1 - 1e-12; nobody has data for a billionth.
+    let share = text.parse().ok().filter(|share| (1e-9..1.0).contains(share));
+    share.ok_or_else(|| "it must be more than 0 and less than 1, as 0.01".to_owned())
+}
+
+fn process(text: &str) -> Result<Pid, String> {
+    text.parse().ok().filter(|pid| *pid > 0).ok_or_else(|| "it is not a process number".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definitions_do_not_contradict_each_other() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn nothing_is_not_a_time_or_a_number_of_connections() {
+        assert_eq!(some("0").unwrap_err(), ZERO);
+        assert_eq!(some_time("0s").unwrap_err(), ZERO);
+        assert_eq!(some_time("999999999h").unwrap_err(), TOO_LARGE);
+        assert_eq!(count("0"), Ok(0));
+        assert!(some("many").unwrap_err().contains("\"many\" is not a count"));
+    }
+
+    #[test]
+    fn shares_and_processes_have_bounds() {
+        assert_eq!(alpha("0.05"), Ok(0.05));
+        assert!(["0", "1", "-1", "nan", "x"].iter().all(|text| alpha(text).is_err()));
+        assert_eq!(process("1"), Ok(1));
+        assert!(["0", "-1", "x", "99999999999"].iter().all(|text| process(text).is_err()));
+    }
+
+    #[test]
+    fn wrks_letters_stand_with_and_without_blanks() {
+        let line = ["dyno", "load", "-t4", "-c", "5k", "-d30s", "-T", "1s", "-L", "http://h/", "-HX: y"];
+        let Some(Verb::Load(load)) = Cli::try_parse_from(line).unwrap().verb else {
+            panic!("load was asked for")
+        };
+        assert_eq!((load.threads.unwrap().get(), load.connections.get()), (4, 5_000));
+        assert_eq!((load.duration.as_secs(), load.timeout.as_secs(), load.latency), (30, 1, true));
+        assert_eq!(load.headers, ["X: y"]);
+    }
+
+    #[test]
+    fn colour_is_chosen_before_or_after_the_verb() {
+        for line in [["dyno", "--color", "never", "climb"], ["dyno", "climb", "--color", "never"]] {
+            let Some(Verb::Climb(climb)) = Cli::try_parse_from(line).unwrap().verb else {
+                panic!("climb was asked for")
+            };
+            assert_eq!(climb.color, ColorWhen::Never);
+        }
+    }
+
+    #[test]
+    fn colour_needs_a_terminal_and_a_reader_who_wants_it() {
+        assert_eq!(ColorWhen::Auto.on(Screen::Plain), Color::Plain);
+        assert_eq!(ColorWhen::Auto.on(Screen::Terminal), Color::Ansi);
+        assert_eq!(ColorWhen::Always.on(Screen::Plain), Color::Ansi);
+        assert_eq!(ColorWhen::Never.on(Screen::Terminal), Color::Plain);
+    }
+}

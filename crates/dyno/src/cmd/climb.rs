@@ -1,0 +1,373 @@
+//! `dyno climb`: from a naive start to the machine's limit, every step proved.
+//!
+//! Reads the plan, prepares the ground (CPUs, keeper, scratch folder), lets `dyno_tune::climb` climb through the real
+//! meter, and writes record and report, also when it was cut short.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use dyno_measure::record::{Climb as Record, CLIMB_SCHEMA, Machine};
+use dyno_sys::affinity::{self, CpuSet};
+use dyno_sys::keeper::Keeper;
+use dyno_sys::proc;
+use dyno_tune::dial::How;
+use dyno_tune::climb::{ClimbError, Event, INSTANCES, INSTANCES_MIN, Options, Order, climb};
+use dyno_tune::meter::Trouble;
+use dyno_tune::plan::Plan;
+use dyno_tune::rung::{Surroundings, built_in};
+
+use super::scratch::Scratch;
+use super::failure::{Failure, exit};
+use crate::cli;
+use crate::meter::{Ground, HostChanges, Interrupt, World};
+use crate::print::{self, Progress};
+
+/// Below this share of memory per live server each side has two instances instead of four.
+const MEMORY_SHARE_PER_SERVER: u64 = 20;
+/// Stolen and foreign CPU from here up is worth a warning.
+const UNQUIET_PERCENT: f64 = 10.0;
+
+/// Runs the verb.
+pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
+    let (server_cpus, load_cpus, shared) = cpus(args)?;
+    let (plan, plan_dir) = plan(args, &server_cpus)?;
+    if args.list {
+        print_list(&plan);
+        return Ok(exit::DONE);
+    }
+    let order = order(&args.order)?;
+    if args.dry_run {
+        print_dry_run(&plan, &server_cpus, &load_cpus);
+        return Ok(exit::DONE);
+    }
+    for name in &args.rung {
+        plan.rung(name).map_err(|error| Failure::usage(error.to_string()).try_this("dyno climb --list"))?;
+    }
+    let names = OutputNames::new(args)?;
+    let host_changes = if args.allow_host_changes { HostChanges::Allowed } else { HostChanges::Refused };
+    // Best effort: the load says clearly when descriptors are too few.
+    let _ = proc::raise_nofile_to_hard();
+    let keeper = Keeper::start().map_err(|error| Failure::error("cannot start the keeper").because(&error))?;
+    let interrupt = Interrupt::listen().map_err(|error| Failure::error("cannot receive signals").because(&error))?;
+    if let [cpu] = load_cpus[..] {
+        let _ = affinity::set_current(&CpuSet::single(cpu));
+    }
+    let scratch = Scratch::new()?;
+    let user = scratch.caller();
+    let ground = Ground {
+        server_cpus: server_cpus.clone(),
+        load_cpus: load_cpus.clone(),
+        scratch: scratch.path().to_owned(),
+        plan_dir,
+        host_changes,
+        user,
+    };
+    let mut world = World::new(&plan, ground, keeper, interrupt);
+    let mut record = new_record(&server_cpus, &load_cpus);
+    if shared {
+        record.warnings.push("one CPU for server and load: each steals the other's time, throughput means little".into());
+    }
+    let seed = args.seed.unwrap_or_else(seed_of_the_day);
+    let time_ns = u64::try_from(args.time.as_nanos()).unwrap_or(u64::MAX);
+    let options = Options { time_ns, order, seed, instances: INSTANCES, only: args.rung.clone() };
+    let prepared = world.prepare();
+    let outcome = match prepared {
+        Err(Trouble::Interrupted) => Err(ClimbError::Ended(Trouble::Interrupted)),
+        Err(trouble) => Err(ClimbError::Start(trouble)),
+        Ok(()) => {
+            let mut screen = Screen::new();
+            let outcome = climb(&plan, &options, &mut world, &mut record, &mut |event| screen.show(event));
+            screen.clear();
+            outcome
+        }
+    };
+    finish_machine(&mut record, &world);
+    let restored = world.finish();
+    let (exit_code, failure) = ending(&outcome, &record);
+    names.write(&record, user)?;
+    show(args, &record, &names)?;
+    if let Err(trouble) = restored {
+        return Err(Failure::not_restored(trouble.to_string()));
+    }
+    match failure {
+        Some(failure) => Err(failure),
+        None => Ok(exit_code),
+    }
+}
+
+/// The exit code, and the error to print, of how the climb ended.
+fn ending(outcome: &Result<(), ClimbError>, record: &Record) -> (ExitCode, Option<Failure>) {
+    match outcome {
+        Ok(()) => (exit::DONE, None),
+        Err(ClimbError::Ended(Trouble::Interrupted)) => {
+            eprintln!("interrupted: the record holds what was measured before");
+            (ExitCode::from(exit::INTERRUPTED), None)
+        }
+        Err(error @ ClimbError::Noise(_)) => {
+            let failure = Failure::no(error.to_string());
+            (ExitCode::from(exit::NO), Some(failure.try_this("stop what else runs on these CPUs, or give it more --time")))
+        }
+        Err(error) => {
+            let steal = record.machine.steal_percent;
+            let failure = Failure::error(error.to_string()).because(error);
+            let failure = if steal > UNQUIET_PERCENT { failure.likely(format!("steal is {steal:.0} %")) } else { failure };
+            (ExitCode::from(exit::ERROR), Some(failure.try_this("start the server by hand with the plan's command, and ask it with curl")))
+        }
+    }
+}
+
+fn show(args: &cli::Climb, record: &Record, names: &OutputNames) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    let written = if args.json {
+        serde_json::to_writer(&mut out, record).map_err(std::io::Error::from).and_then(|()| writeln!(out))
+    } else {
+        let table = print::climb_table(record, super::terminal_width(), args.color.on_stdout());
+        out.write_all(table.as_bytes()).and_then(|()| {
+            writeln!(out, "\nreport    {}      record  {}", names.page.display(), names.record.display())
+        })
+    };
+    super::written(written)
+}
+
+/// The split of the CPUs: the generator on the last half of the physical cores, SMT siblings never apart.
+fn cpus(args: &cli::Climb) -> Result<(CpuSet, Vec<usize>, bool), Failure> {
+    let allowed = affinity::allowed();
+    let mut cores: Vec<Vec<usize>> = Vec::new();
+    for cpu in allowed.iter() {
+        let siblings = affinity::siblings(cpu);
+        match cores.iter_mut().find(|core| siblings.contains(core[0])) {
+            Some(core) => core.push(cpu),
+            None => cores.push(vec![cpu]),
+        }
+    }
+    let first_load = cores.len() - (cores.len() / 2).max(1);
+    let load: Vec<usize> = match &args.load_cpus {
+        Some(set) => set.iter().collect(),
+        None => cores[first_load..].concat(),
+    };
+    let server: Vec<usize> = match &args.server_cpus {
+        Some(set) => set.iter().collect(),
+        None => cores.concat().into_iter().filter(|cpu| !load.contains(cpu)).collect(),
+    };
+    // One CPU, or all of them given to the load: both share what there is.
+    let server = if server.is_empty() { load.clone() } else { server };
+    if let Some(cpu) = load.iter().chain(&server).find(|cpu| !allowed.contains(**cpu)) {
+        return Err(Failure::usage(format!("CPU {cpu} cannot be used: this process may run on {allowed}")));
+    }
+    let shared = server.iter().any(|cpu| load.contains(cpu));
+    let mut server_set = CpuSet::empty();
+    server.iter().for_each(|cpu| server_set.insert(*cpu));
+    Ok((server_set, load, shared))
+}
+
+fn plan(args: &cli::Climb, server_cpus: &CpuSet) -> Result<(Plan, PathBuf), Failure> {
+    let Some(path) = &args.plan else {
+        return Ok((built_in(&surroundings(server_cpus)?), PathBuf::from("/")));
+    };
+    let name = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::error(format!("cannot read the plan {name}")).because(&error))?;
+    let plan = Plan::from_toml(&text).map_err(|error| {
+        Failure::error(format!("{name}: {error}"))
+            .because(&error)
+            .try_this("compare it with examples/nginx.toml; docs/manual/plans.md lists every key")
+    })?;
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    Ok((plan, absolute.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned)))
+}
+
+fn surroundings(server_cpus: &CpuSet) -> Result<Surroundings, Failure> {
+    let program = std::env::current_exe().map_err(|error| Failure::error("cannot find this program").because(&error))?;
+    let allowed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
+    let root = super::is_root();
+    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let controls = if root { available } else { allowed };
+    Ok(Surroundings {
+        program: program.display().to_string(),
+        server_cpus: server_cpus.len(),
+        congestion_controls: controls.split_whitespace().map(str::to_owned).collect(),
+        allocators: allocators(),
+    })
+}
+
+/// Allocators that a distribution puts where the loader looks.
+fn allocators() -> Vec<String> {
+    let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"];
+    let files = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+    let mut paths: Vec<String> = files.map(|file| file.path().display().to_string()).collect();
+    paths.sort();
+    let wanted = |name: &str| paths.iter().find(|path| path.contains(name) && !path.contains("secure")).cloned();
+    ["/libmimalloc.so", "/libjemalloc.so", "/libtcmalloc_minimal.so"].iter().filter_map(|name| wanted(name)).collect()
+}
+
+fn order(text: &str) -> Result<Order, Failure> {
+    match text {
+        "default" | "given" => Ok(Order::Given),
+        "reverse" => Ok(Order::Reverse),
+        _ => match text.strip_prefix("shuffle:").and_then(|seed| seed.parse().ok()) {
+            Some(seed) => Ok(Order::Shuffle(seed)),
+            None => Err(Failure::usage(format!("--order cannot be \"{text}\"; it takes default, given, reverse, shuffle:SEED"))),
+        },
+    }
+}
+
+fn print_list(plan: &Plan) {
+    let width = plan.rungs.iter().map(|rung| rung.id.len()).max().unwrap_or(0);
+    for rung in &plan.rungs {
+        println!("{:width$}  {}={}  {}", rung.id, rung.dial, rung.to, rung.claim);
+    }
+}
+
+/// What would be started, and which host settings would be written.
+fn print_dry_run(plan: &Plan, server_cpus: &CpuSet, load_cpus: &[usize]) {
+    println!("server    {}", plan.launch.argv.join(" "));
+    println!("CPUs      servers on {server_cpus}, load on {load_cpus:?}");
+    println!("load      {}", plan.load.record());
+    for rung in &plan.rungs {
+        let dial = plan.dial(&rung.dial);
+        println!("rung      {}: {} {} → {}", rung.id, rung.dial, dial.values[dial.start].name, rung.to);
+        if let How::Knob { path } = &dial.how {
+            println!("          writes {path}, and puts it back");
+        }
+    }
+}
+
+/// A seed that differs from run to run; it stands in the record.
+fn seed_of_the_day() -> u64 {
+    dyno_measure::Prng::new(dyno_sys::clock::mono_ns() ^ u64::from(std::process::id()) << 32).next_u64() >> 12
+}
+
+fn new_record(server_cpus: &CpuSet, load_cpus: &[usize]) -> Record {
+    let machine = proc::machine();
+    let mut load = CpuSet::empty();
+    load_cpus.iter().for_each(|cpu| load.insert(*cpu));
+    Record {
+        schema: CLIMB_SCHEMA.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        started_unix_s: dyno_sys::clock::real_coarse_s(),
+        command: std::env::args().collect(),
+        machine: Machine {
+            cpus: machine.cpus.len(),
+            model: machine.model,
+            virtual_machine: machine.vm.is_some(),
+            kernel: machine.kernel,
+            memory_bytes: machine.memory_bytes,
+            clocksource: machine.clocksource,
+            congestion: machine.congestion,
+            server_cpus: server_cpus.to_string(),
+            load_cpus: load.to_string(),
+            root: super::is_root(),
+            ..Machine::default()
+        },
+        ..Record::default()
+    }
+}
+
+fn finish_machine(record: &mut Record, world: &World<'_>) {
+    let tally = world.tally();
+    let spent = tally.spent();
+    let percent = |ns: u64| 100.0 * ns as f64 / spent.all_ns.max(1) as f64;
+    record.machine.steal_percent = percent(spent.steal_ns);
+    record.machine.foreign_percent = percent(tally.foreign_ns(&spent));
+    record.machine.generator_us_per_request = tally.generator_ns as f64 / 1e3 / tally.replies.max(1) as f64;
+    let unquiet = record.machine.steal_percent + record.machine.foreign_percent;
+    if unquiet > UNQUIET_PERCENT {
+        let what = "steal and foreign CPU";
+        let means = "intervals are wider; the order of rungs is still sound";
+        record.warnings.push(format!("{what} {unquiet:.0} %: {means}"));
+    }
+}
+
+/// Where record and report go.
+struct OutputNames {
+    record: PathBuf,
+    page: PathBuf,
+}
+
+impl OutputNames {
+    fn new(args: &cli::Climb) -> Result<Self, Failure> {
+        let record = args.output.clone().unwrap_or_else(|| PathBuf::from("climb.json"));
+        let page = record.with_extension("html");
+        if page == record {
+            return Err(Failure::usage(format!("-o {} would be both record and report; name a .json", record.display())));
+        }
+        for path in [&record, &page] {
+            super::can_be_written(path)?;
+        }
+        Ok(Self { record, page })
+    }
+
+    fn write(&self, record: &Record, owner: Option<(u32, u32)>) -> Result<(), Failure> {
+        let json = serde_json::to_vec(record).map_err(|error| Failure::error("the record cannot be written").because(&error))?;
+        super::write_file(&self.record, &json, owner)?;
+        super::write_file(&self.page, crate::report::render(record).as_bytes(), owner)
+    }
+}
+
+/// Live progress on stderr: one line that rewrites itself on a terminal, a line per finished rung elsewhere.
+struct Screen {
+    terminal: bool,
+    width: usize,
+    shown_ns: u64,
+}
+
+impl Screen {
+    fn new() -> Self {
+        Self { terminal: std::io::stderr().is_terminal(), width: super::terminal_width(), shown_ns: 0 }
+    }
+
+    fn show(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Pair { stage, name, pair, of, estimate, left_ns } if self.terminal && self.due() => {
+                let effect = estimate.map(|e| {
+                    let [low, high] = e.interval_percent();
+                    (e.percent(), (high - low) / 2.0)
+                });
+                let left = Duration::from_nanos(*left_ns);
+                let line = Progress { stage, rung: name, pair: *pair, pairs_max: *of, effect, left }.line(self.width);
+                eprint!("\r\x1b[K{line}");
+            }
+            Event::Pair { .. } => {}
+            Event::Noise(noise) => {
+                self.clear();
+                let [low, high] = noise.interval_percent;
+                let half = (high - low) / 2.0;
+                let visible = noise.visible_percent;
+                eprintln!("noise: A against A {:+.1} % ±{half:.1}; effects from {visible:.1} % up are visible", noise.aa_percent);
+            }
+            Event::Rung(rung) => {
+                self.clear();
+                let attempt = &rung.attempt;
+                let effect = match (attempt.effect_percent, attempt.interval_percent) {
+                    (Some(effect), Some([low, high])) => format!("{effect:+.1} % ±{:.1}  ", (high - low) / 2.0),
+                    _ => String::new(),
+                };
+                eprintln!("{}: {effect}{} ({})", rung.id, attempt.verdict.words(), attempt.why);
+            }
+        }
+    }
+
+    /// Ten times a second is as fast as anyone reads, and costs the generator nothing.
+    fn due(&mut self) -> bool {
+        let now_ns = dyno_sys::clock::mono_ns();
+        let due = now_ns - self.shown_ns > 100_000_000;
+        if due {
+            self.shown_ns = now_ns;
+        }
+        due
+    }
+
+    fn clear(&self) {
+        if self.terminal {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+/// How many live servers a side may have beside the others in memory.
+#[must_use]
+pub(crate) fn instances(server_bytes: u64, memory_bytes: u64) -> usize {
+    if server_bytes > memory_bytes / MEMORY_SHARE_PER_SERVER { INSTANCES_MIN } else { INSTANCES }
+}

@@ -1,0 +1,27 @@
+//! `dyno floor`: the smallest loop that answers with given bytes, as a process of its own.
+
+use std::process::ExitCode;
+
+use dyno_engine::floor::{self, Floor};
+
+use super::failure::{Failure, exit};
+use super::{file, serve};
+use crate::cli;
+
+/// Runs the verb.
+pub(crate) fn run(args: &cli::Floor) -> Result<ExitCode, Failure> {
+    let answer = file::read(&args.answer)?;
+    if answer.is_empty() {
+        let what = format!("{} is empty: there is nothing to answer with", file::name(&args.answer));
+        return Err(Failure::error(what)
+            .likely("it must hold a whole answer, head and body")
+            .try_this("curl -si http://127.0.0.1:8080/json > answer"));
+    }
+    let request_bytes = args.request_bytes.map(std::num::NonZeroUsize::get);
+    let floor = Floor { addr: args.listen.clone(), answer, request_bytes, cpu: None };
+    // Every connection is a descriptor; where it cannot be raised the loop fits itself.
+    let _ = dyno_sys::proc::raise_nofile_to_hard();
+    floor::run(&floor, &mut |addr| super::say(&format!("listening on {}\n", serve::url(addr))))
+        .map_err(|error| serve::engine_failure(&error))?;
+    Ok(exit::DONE)
+}

@@ -1,0 +1,206 @@
+//! `dyno judge`: two lists of numbers, or a climb's record again. The judge itself is `dyno_measure::judge`.
+//!
+//! It knows nothing of what was measured. Exit code 1 is reserved for worse, and for a record whose verdicts are not
+//! reached again.
+
+mod again;
+mod numbers;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use dyno_measure::judge::{Estimate, PAIRS_MIN, Verdict, compare_paired, compare_unpaired};
+use serde::Serialize;
+
+use super::failure::{Failure, exit};
+use super::file;
+use crate::cli;
+use crate::print::number;
+use numbers::Numbers;
+
+/// Runs the verb.
+pub(crate) fn run(args: &cli::Judge) -> Result<ExitCode, Failure> {
+    match &args.b {
+        None => again::run(args),
+        Some(b) => {
+            let (a, b) = both(args, b)?;
+            let judged = judge(args, &a, &b)?;
+            super::print(&if args.json { object(&judged)? } else { sentence(&judged, &a, &b, args) })?;
+            Ok(if judged.verdict == Verdict::Worse { ExitCode::from(exit::NO) } else { exit::DONE })
+        }
+    }
+}
+
+struct Judged {
+    verdict: Verdict,
+    estimate: Estimate,
+    alpha: f64,
+}
+
+fn both(args: &cli::Judge, b: &Path) -> Result<(Numbers, Numbers), Failure> {
+    if args.a.as_os_str() == "-" && b.as_os_str() == "-" {
+        let failure = Failure::usage("both sides cannot come from standard input");
+        return Err(failure.likely("- is given twice").try_this("name a file for one of them"));
+    }
+    if args.name.len() > 2 {
+        let what = format!("--name is given {} times", args.name.len());
+        return Err(Failure::usage(what).likely("there are two sides").try_this("dyno judge --help"));
+    }
+    let name_of_a = args.name.first();
+    let name_of_b = args.name.last();
+    Ok((Numbers::read(&args.a, name_of_a)?, Numbers::read(b, name_of_b)?))
+}
+
+fn judge(args: &cli::Judge, a: &Numbers, b: &Numbers) -> Result<Judged, Failure> {
+    for side in [a, b] {
+        if side.values.len() < PAIRS_MIN {
+            return Err(too_few(side));
+        }
+    }
+    let compare = if args.unpaired { compare_unpaired } else { compare_paired };
+    let estimate = compare(&a.values, &b.values, args.alpha).ok_or_else(|| unequal(a, b))?;
+    let verdict = match (Verdict::of(&estimate), args.higher) {
+        (Verdict::Better, true) => Verdict::Worse,
+        (Verdict::Worse, true) => Verdict::Better,
+        (verdict, _) => verdict,
+    };
+    Ok(Judged { verdict, estimate, alpha: args.alpha })
+}
+
+fn too_few(side: &Numbers) -> Failure {
+    let count = side.values.len();
+    let noun = if count == 1 { "number" } else { "numbers" };
+    Failure::error(format!("{} has {count} {noun}", side.name))
+        .likely(format!("of fewer than {PAIRS_MIN} no spread can be told"))
+        .try_this("measure again, 20 times or more on each side, in turns")
+}
+
+/// Only their lengths can keep two long enough lists from being compared in pairs.
+fn unequal(a: &Numbers, b: &Numbers) -> Failure {
+    let what = format!("{} has {} numbers, {} has {}", a.name, a.values.len(), b.name, b.values.len());
+    Failure::error(what)
+        .likely("line k of one file is paired with line k of the other")
+        .try_this("--unpaired, when the numbers have no common order")
+}
+
+/// The published shape of an answer (docs/records.md).
+#[derive(Serialize)]
+struct Answer {
+    verdict: Verdict,
+    effect_percent: f64,
+    interval_percent: [f64; 2],
+    pairs: usize,
+    alpha: f64,
+}
+
+fn object(judged: &Judged) -> Result<String, Failure> {
+    let Judged { verdict, estimate, alpha } = *judged;
+    let answer = Answer {
+        verdict,
+        effect_percent: estimate.percent(),
+        interval_percent: estimate.interval_percent(),
+        pairs: estimate.n,
+        alpha,
+    };
+    let text = serde_json::to_string(&answer);
+    let text = text.map_err(|error| Failure::error("the answer cannot be written as JSON").because(&error))?;
+    Ok(text + "\n")
+}
+
+fn sentence(judged: &Judged, a: &Numbers, b: &Numbers, args: &cli::Judge) -> String {
+    let Judged { verdict, estimate, alpha } = judged;
+    let effect = number::percent(estimate.percent());
+    let ends = number::ends(estimate.interval_percent());
+    let word = match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::NoDifference => "no difference seen",
+    };
+    let level = 100.0 * (1.0 - alpha);
+    let counted = match args.unpaired {
+        true => format!("{} against {} numbers", b.values.len(), a.values.len()),
+        false => format!("{} pairs", estimate.n),
+    };
+    let direction = if args.higher { "higher is better" } else { "lower is better" };
+    let at_most = match verdict {
+        Verdict::NoDifference => format!("; at most {:.1} % either way", estimate.at_most_percent()),
+        _ => String::new(),
+    };
+    let (a, b) = (&a.name, &b.name);
+    format!("{word}: {b} is {effect} {ends} against {a}{at_most}; {counted}, {level} % interval, {direction}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::cli::{Cli, Verb};
+    use clap::Parser;
+    use dyno_measure::Prng;
+
+    fn args(words: &[&str]) -> cli::Judge {
+        let line = ["dyno", "judge", "a", "b"];
+        let Some(Verb::Judge(args)) = Cli::try_parse_from(line.iter().chain(words)).unwrap().verb else {
+            panic!("judge was asked for")
+        };
+        args
+    }
+
+    /// Numbers around 100 with 2 % of noise, times a factor.
+    fn noisy(name: &str, count: usize, factor: f64, seed: u64) -> Numbers {
+        let mut rng = Prng::new(seed);
+        let values = (0..count).map(|_| factor * (100.0 + 2.0 * rng.normal())).collect();
+        Numbers { name: name.to_owned(), values }
+    }
+
+    #[test]
+    fn five_percent_more_is_worse_unless_higher_is_better() {
+        let (a, b) = (noisy("a", 40, 1.0, 1), noisy("b", 40, 1.05, 2));
+        for (words, wanted) in [
+            (&[][..], Verdict::Worse),
+            (&["--higher"], Verdict::Better),
+            (&["--unpaired"], Verdict::Worse),
+            (&["--alpha", "1e-6"], Verdict::Worse),
+        ] {
+            assert_eq!(judge(&args(words), &a, &b).unwrap().verdict, wanted, "{words:?}");
+        }
+        assert_eq!(judge(&args(&[]), &b, &a).unwrap().verdict, Verdict::Better);
+    }
+
+    #[test]
+    fn the_same_noise_is_no_difference_and_says_how_small_it_must_be() {
+        let (a, b) = (noisy("a.txt", 40, 1.0, 3), noisy("b.txt", 40, 1.0, 4));
+        let judged = judge(&args(&[]), &a, &b).unwrap();
+        assert_eq!(judged.verdict, Verdict::NoDifference);
+        let text = sentence(&judged, &a, &b, &args(&[]));
+        assert!(text.starts_with("no difference seen: b.txt is ") && text.contains("against a.txt; at most "), "{text}");
+        assert!(text.ends_with("40 pairs, 99 % interval, lower is better\n"), "{text}");
+    }
+
+    #[test]
+    fn lengths_that_differ_need_to_be_unpaired() {
+        let (a, b) = (noisy("a", 40, 1.0, 5), noisy("b", 30, 1.0, 6));
+        let lines = judge(&args(&[]), &a, &b).err().unwrap().lines();
+        assert!(lines.starts_with("error: a has 40 numbers, b has 30\n") && lines.contains("--unpaired"), "{lines}");
+        assert!(judge(&args(&["--unpaired"]), &a, &b).is_ok());
+    }
+
+    #[test]
+    fn four_numbers_are_too_few() {
+        let (a, b) = (noisy("a", 40, 1.0, 5), noisy("b", 4, 1.0, 6));
+        let lines = judge(&args(&["--unpaired"]), &a, &b).err().unwrap().lines();
+        assert!(lines.starts_with("error: b has 4 numbers\n"), "{lines}");
+    }
+
+    #[test]
+    fn the_object_has_the_published_fields() {
+        let (a, b) = (noisy("a", 40, 1.0, 1), noisy("b", 40, 1.05, 2));
+        let text = object(&judge(&args(&[]), &a, &b).unwrap()).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&value["verdict"], &value["pairs"], &value["alpha"]), (&"worse".into(), &40.into(), &0.01.into()));
+        let effect = value["effect_percent"].as_f64().unwrap();
+        let [low, high] = [0, 1].map(|end| value["interval_percent"][end].as_f64().unwrap());
+        assert!(low < effect && effect < high && low > 0.0, "{text}");
+        assert_eq!(value.as_object().unwrap().len(), 5);
+    }
+}

@@ -1,0 +1,140 @@
+//! A climb's record judged again: every trial in it through the same judge with the same rules.
+//!
+//! A verdict that rests on measurements must follow from them; one that rests on what was seen at the time (not possible,
+//! not applied, not measured, failed) has nothing in the record to judge and is passed on.
+
+use std::process::ExitCode;
+
+use dyno_measure::judge::{self, Rule, Verdict};
+use dyno_measure::record::{Attempt, Climb, Rung, RungVerdict};
+use dyno_measure::series::Trial;
+use serde::Serialize;
+
+use crate::cli;
+use crate::cmd::failure::{Failure, exit};
+use crate::cmd::{file, report};
+use crate::print::number::visible;
+
+/// How a climb judges bursty trials (`dyno_tune::climb`): each pair lasts ten times as long.
+const BURSTY: Rule = Rule { first: 20, step: 20, last: 120, ..Rule::QUICK.by_totals() };
+
+/// How sure a climb wants to be when it turns a dial back (`dyno_tune::climb`).
+const CONFIRM_Z: f64 = 2.5;
+
+/// One verdict of the record, and what its measurements say.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Line {
+    rung: String,
+    stored: RungVerdict,
+    /// `None` when there is nothing to judge.
+    again: Option<RungVerdict>,
+}
+
+impl Line {
+    fn differs(&self) -> bool {
+        self.again.is_some_and(|again| again != self.stored)
+    }
+}
+
+/// Runs the verb on one record.
+pub(super) fn run(args: &cli::Judge) -> Result<ExitCode, Failure> {
+    only_for_two_files(args)?;
+    let climb = report::record(&args.a)?;
+    let lines = lines(&climb).map_err(|what| {
+        let failure = Failure::error(format!("{}: {what}", file::name(&args.a)));
+        failure.likely("the record is damaged, or was shortened").try_this("dyno climb -o climb.json")
+    })?;
+    let text = if args.json { serde_json::to_string(&lines).map(|text| text + "\n") } else { Ok(table(&lines)) };
+    crate::cmd::print(&text.map_err(|error| Failure::error("cannot write JSON").because(&error))?)?;
+    let differing = lines.iter().filter(|line| line.differs()).count();
+    Ok(if differing == 0 { exit::DONE } else { ExitCode::from(exit::NO) })
+}
+
+fn only_for_two_files(args: &cli::Judge) -> Result<(), Failure> {
+    let flags = [("--unpaired", args.unpaired), ("--higher", args.higher), ("--name", !args.name.is_empty())];
+    match flags.iter().find(|(_, given)| *given) {
+        Some((flag, _)) => {
+            let failure = Failure::usage(format!("{flag} compares two files, and one is given"));
+            Err(failure.likely("a record alone is judged by its own rules").try_this("dyno judge A B"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn lines(climb: &Climb) -> Result<Vec<Line>, String> {
+    let mut lines = Vec::new();
+    for rung in &climb.rungs {
+        if let Some(first) = &rung.first_attempt {
+            let again = step(climb, first)?;
+            lines.push(Line { rung: format!("{} (first try)", rung.id), stored: first.verdict, again });
+        }
+        lines.push(Line { rung: rung.id.clone(), stored: rung.attempt.verdict, again: whole(climb, rung)? });
+    }
+    Ok(lines)
+}
+
+/// The verdict of a rung's last try: its step, and where that was kept, the dial turned back.
+fn whole(climb: &Climb, rung: &Rung) -> Result<Option<RungVerdict>, String> {
+    let Some(again) = step(climb, &rung.attempt)? else { return Ok(None) };
+    if again != RungVerdict::Kept {
+        return Ok(Some(again));
+    }
+    let Some(effect) = &rung.leave_one_out else {
+        // It could not be confirmed, or the climb ended before it came to that: nothing was measured to say more.
+        return Ok(Some(if rung.attempt.verdict == RungVerdict::Unconfirmed { RungVerdict::Unconfirmed } else { again }));
+    };
+    let trial = find(climb, &format!("leave-one-out:{}", rung.id))?;
+    let judged = judge::cut_short(trial, &Rule::once(effect.pairs, CONFIRM_Z), climb.seed);
+    let confirmed = judged.is_some_and(|judged| judged.verdict == Verdict::Better);
+    Ok(Some(if confirmed { RungVerdict::Kept } else { RungVerdict::Unconfirmed }))
+}
+
+/// What a try's trial says; `None` when its verdict does not come from one.
+fn step(climb: &Climb, attempt: &Attempt) -> Result<Option<RungVerdict>, String> {
+    use RungVerdict::{Kept, NoDifference, Reverted, Unconfirmed};
+    if !matches!(attempt.verdict, Kept | Reverted | NoDifference | Unconfirmed) {
+        return Ok(None);
+    }
+    let Some(id) = &attempt.trial else { return Err(format!("a verdict \"{}\" without a trial", attempt.verdict.words())) };
+    let rule = if id.ends_with(":bursty") { BURSTY } else { Rule::QUICK };
+    let judged = judge::cut_short(find(climb, id)?, &rule, climb.seed);
+    Ok(Some(judged.map_or(RungVerdict::NotMeasured, |judged| match (judged.verdict, judged.veto) {
+        (Verdict::Better, None) => Kept,
+        (Verdict::Better, Some(_)) | (Verdict::Worse, _) => Reverted,
+        (Verdict::NoDifference, _) => NoDifference,
+    })))
+}
+
+/// A trial whose every block had an answer: without one there is no ratio, and the judge has nothing to go by.
+fn find<'c>(climb: &'c Climb, id: &str) -> Result<&'c Trial, String> {
+    let trial = climb.trial(id).ok_or_else(|| format!("the trial \"{}\" is not in it", visible(id)))?;
+    let values = trial.pairs.iter().flat_map(|pair| [pair.a.value(trial.metric), pair.b.value(trial.metric)]);
+    match values.into_iter().all(|value| value.is_finite() && value > 0.0) {
+        true => Ok(trial),
+        false => Err(format!("the trial \"{}\" has a block without a figure", visible(id))),
+    }
+}
+
+fn table(lines: &[Line]) -> String {
+    let width = |head: &str, cells: &dyn Fn(&Line) -> usize| {
+        lines.iter().map(cells).chain([head.chars().count()]).max().unwrap_or(0)
+    };
+    let names: Vec<String> = lines.iter().map(|line| visible(&line.rung)).collect();
+    let rung = names.iter().map(|name| name.chars().count()).chain(["rung".len()]).max().unwrap_or(0);
+    let stored = width("stored verdict", &|line| line.stored.words().len());
+    let mut out = format!("  {:rung$}   {:stored$}   judged again\n", "rung", "stored verdict");
+    for (line, name) in lines.iter().zip(&names) {
+        let again = line.again.map_or("nothing to judge", RungVerdict::words);
+        let mark = if line.differs() { "   differs" } else { "" };
+        out.push_str(&format!("  {name:rung$}   {:stored$}   {again}{mark}\n", line.stored.words()));
+    }
+    out + &conclusion(lines)
+}
+
+fn conclusion(lines: &[Line]) -> String {
+    let judged = lines.iter().filter(|line| line.again.is_some()).count();
+    match lines.iter().filter(|line| line.differs()).count() {
+        0 => format!("all {judged} verdicts that rest on measurements are reached again\n"),
+        differing => format!("{differing} of {judged} verdicts are not reached again\n"),
+    }
+}

@@ -1,0 +1,298 @@
+//! Lists of numbers as people have them: one per line, a JSON array, hyperfine's export, go's benchmark output.
+//!
+//! What a file is, its text tells: no flag and no ending decides. Every number must be positive, because effects are
+//! ratios; one that is not is named with its line.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::cmd::failure::Failure;
+use crate::cmd::file;
+use crate::print::number::visible;
+
+/// Numbers of one file, all finite and above zero.
+#[derive(Debug)]
+pub(super) struct Numbers {
+    /// The file, as messages call it.
+    pub(super) name: String,
+    /// In the order of the file.
+    pub(super) values: Vec<f64>,
+}
+
+impl Numbers {
+    /// Reads a file; `wanted` names one benchmark of several.
+    pub(super) fn read(path: &Path, wanted: Option<&String>) -> Result<Numbers, Failure> {
+        let name = file::name(path);
+        let text = String::from_utf8(file::read(path)?).map_err(|error| {
+            let failure = Failure::error(format!("{name} is not text")).because(&error);
+            failure.likely(FORMS).try_this("dyno judge --help")
+        })?;
+        Numbers::parse(name, &text, wanted)
+    }
+
+    fn parse(name: String, text: &str, wanted: Option<&String>) -> Result<Numbers, Failure> {
+        let text = text.trim_start_matches('\u{feff}');
+        let reader = Reader { name: &name, wanted };
+        let values = match text.trim_start().as_bytes().first() {
+            Some(b'[') => reader.array(text)?,
+            Some(b'{') => reader.hyperfine(text)?,
+            _ if text.lines().any(is_go_result) => reader.go(text)?,
+            _ => reader.lines(text)?,
+        };
+        Ok(Numbers { name, values })
+    }
+}
+
+const FORMS: &str =
+    "it must hold numbers, one per line, a JSON array of them, hyperfine's --export-json, or go test -bench output";
+
+/// What is read of one file, with the file's name for messages.
+struct Reader<'r> {
+    name: &'r str,
+    wanted: Option<&'r String>,
+}
+
+impl Reader<'_> {
+    fn lines(&self, text: &str) -> Result<Vec<f64>, Failure> {
+        self.no_name("is a list of numbers")?;
+        let content = |line: &str| line.split('#').next().unwrap_or_default().trim().to_owned();
+        let lines = text.lines().map(content).enumerate().filter(|(_, line)| !line.is_empty());
+        lines.map(|(at, line)| self.number(&line, &format!("{}:{}", self.name, at + 1))).collect()
+    }
+
+    fn array(&self, text: &str) -> Result<Vec<f64>, Failure> {
+        self.no_name("is a list of numbers")?;
+        let values: Vec<Value> = self.json(text)?;
+        if let Some(other) = values.iter().find(|value| !value.is_number()) {
+            let failure = Failure::error(format!("{} holds {}, which is no number", self.name, kind(other)));
+            return Err(failure.likely(FORMS).try_this("dyno judge --help"));
+        }
+        // An array of nothing but numbers has a comma between each two, and none elsewhere.
+        let mut line = 1;
+        let pieces = text.trim().trim_start_matches('[').trim_end_matches(']').split(',');
+        let lead = text.len() - text.trim_start().len();
+        line += text[..lead].matches('\n').count();
+        let mut numbers = Vec::with_capacity(values.len());
+        for piece in pieces.filter(|piece| !piece.trim().is_empty()) {
+            let before = piece.len() - piece.trim_start().len();
+            let at = line + piece[..before].matches('\n').count();
+            numbers.push(self.number(piece.trim(), &format!("{}:{at}", self.name))?);
+            line += piece.matches('\n').count();
+        }
+        Ok(numbers)
+    }
+
+    fn hyperfine(&self, text: &str) -> Result<Vec<f64>, Failure> {
+        let value: Value = self.json(text)?;
+        if value.get("schema").is_some() {
+            let failure = Failure::error(format!("{} is a record, not a list of numbers", self.name));
+            return Err(failure.likely("a climb's record is judged alone").try_this(format!("dyno judge {}", self.name)));
+        }
+        let Some(results) = value.get("results").and_then(Value::as_array) else {
+            let failure = Failure::error(format!("{} is JSON without \"results\"", self.name));
+            return Err(failure.likely(FORMS).try_this("hyperfine --export-json FILE COMMAND"));
+        };
+        let command = |result: &Value| result["command"].as_str().unwrap_or_default().to_owned();
+        let chosen = self.chosen(&results.iter().map(command).collect::<Vec<_>>())?;
+        let result = &results[chosen];
+        let Some(times) = result["times"].as_array() else {
+            let what = format!("{}: \"{}\" has no times", self.name, visible(&command(result)));
+            return Err(Failure::error(what).likely("hyperfine wrote it without single runs").try_this("hyperfine --export-json"));
+        };
+        let time = |(at, time): (usize, &Value)| {
+            self.number(&time.to_string(), &format!("{}: results[{chosen}].times[{at}]", self.name))
+        };
+        times.iter().enumerate().map(time).collect()
+    }
+
+    fn go(&self, text: &str) -> Result<Vec<f64>, Failure> {
+        let results: Vec<(usize, &str, &str)> = text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| is_go_result(line))
+            .filter_map(|(at, line)| go_result(line).map(|(name, value)| (at + 1, name, value)))
+            .collect();
+        let mut names: Vec<String> = Vec::new();
+        for (_, name, _) in &results {
+            if names.iter().all(|known| known != name) {
+                names.push((*name).to_owned());
+            }
+        }
+        let chosen = &names[self.chosen(&names)?];
+        let mine = results.iter().filter(|(_, name, _)| name == chosen);
+        mine.map(|(at, _, value)| self.number(value, &format!("{}:{at}", self.name))).collect()
+    }
+
+    /// The benchmark that is meant: by its name, or because it is the only one.
+    fn chosen(&self, names: &[String]) -> Result<usize, Failure> {
+        let listed = || {
+            let names: BTreeSet<String> = names.iter().map(|name| format!("\"{}\"", visible(name))).collect();
+            names.into_iter().collect::<Vec<_>>().join(", ")
+        };
+        let pick = |what: String| {
+            let first = names.first().map_or("NAME", String::as_str);
+            let failure = Failure::error(what).likely(format!("it has {}", listed()));
+            Err(failure.try_this(format!("--name '{}'", visible(first))))
+        };
+        match self.wanted {
+            None if names.len() == 1 => Ok(0),
+            None if names.is_empty() => {
+                let failure = Failure::error(format!("{} has no results", self.name));
+                Err(failure.likely("nothing was measured").try_this("hyperfine --export-json FILE COMMAND"))
+            }
+            None => pick(format!("{} has {} benchmarks, one is judged at a time", self.name, names.len())),
+            Some(wanted) => match names.iter().position(|name| name == wanted) {
+                Some(at) => Ok(at),
+                None => pick(format!("{} has no benchmark \"{}\"", self.name, visible(wanted))),
+            },
+        }
+    }
+
+    /// A list without names cannot be asked for one.
+    fn no_name(&self, what: &str) -> Result<(), Failure> {
+        let Some(wanted) = self.wanted else { return Ok(()) };
+        let failure = Failure::usage(format!("{} has no benchmark \"{}\"", self.name, visible(wanted)));
+        Err(failure.likely(format!("it {what}, without names")).try_this("dyno judge without --name"))
+    }
+
+    fn json<T: serde::de::DeserializeOwned>(&self, text: &str) -> Result<T, Failure> {
+        serde_json::from_str(text).map_err(|error| {
+            let failure = Failure::error(format!("{}:{}: {error}", self.name, error.line()));
+            failure.likely("it begins like JSON and is cut or damaged").try_this("python3 -m json.tool FILE")
+        })
+    }
+
+    fn number(&self, text: &str, place: &str) -> Result<f64, Failure> {
+        let refused = |why: &str, likely: &str| {
+            let failure = Failure::error(format!("{place}: {} {why}", visible(text)));
+            Err(failure.likely(likely).try_this("dyno judge --help"))
+        };
+        match text.parse::<f64>() {
+            Err(_) => refused("is not a number", FORMS),
+            Ok(value) if !value.is_finite() => refused("is not finite", "a measurement failed, or divided by nothing"),
+            Ok(value) if value <= 0.0 => {
+                refused("is not above zero", "effects are ratios: times, sizes and rates are above zero")
+            }
+            Ok(value) => Ok(value),
+        }
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn is_go_result(line: &str) -> bool {
+    go_result(line).is_some()
+}
+
+/// The name and the time of `BenchmarkServe-8   1000   1234 ns/op   512 B/op`.
+fn go_result(line: &str) -> Option<(&str, &str)> {
+    let mut words = line.split_whitespace();
+    let name = words.next().filter(|name| name.starts_with("Benchmark"))?;
+    let words: Vec<&str> = words.collect();
+    let unit = words.iter().position(|word| *word == "ns/op")?;
+    Some((without_cpus(name), words.get(unit.checked_sub(1)?)?))
+}
+
+/// Go adds `-8` for GOMAXPROCS 8; the same benchmark on another machine has another one.
+fn without_cpus(name: &str) -> &str {
+    match name.rsplit_once('-') {
+        Some((bare, cpus)) if !cpus.is_empty() && cpus.bytes().all(|byte| byte.is_ascii_digit()) => bare,
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn read(text: &str, wanted: Option<&str>) -> Result<Vec<f64>, String> {
+        let wanted = wanted.map(str::to_owned);
+        let numbers = Numbers::parse("x.txt".to_owned(), text, wanted.as_ref());
+        numbers.map(|numbers| numbers.values).map_err(|failure| failure.lines())
+    }
+
+    fn error(text: &str) -> String {
+        read(text, None).unwrap_err()
+    }
+
+    const GO: &str = "goos: linux\npkg: x\nBenchmarkA-8   \t1000\t 1234 ns/op\t 5 B/op\nBenchmarkB-8 10 7.5 ns/op\n\
+                      BenchmarkA-8   \t1000\t 1230.5 ns/op\nPASS\n";
+    const HYPERFINE: &str = r#"{"results":[{"command":"a","mean":1,"times":[1.5,2]},{"command":"b","times":[3]}]}"#;
+
+    #[test]
+    fn lines_may_have_comments_blanks_and_a_windows_end() {
+        assert_eq!(read("# before\n1\n\n 2.5 # slow\r\n3e-3\n", None).unwrap(), [1.0, 2.5, 0.003]);
+        assert_eq!(read("\u{feff}1\n", None).unwrap(), [1.0]);
+        assert!(read("", None).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_json_array_is_a_list() {
+        assert_eq!(read("\n[1, 2.5,\n3]\n", None).unwrap(), [1.0, 2.5, 3.0]);
+        assert!(read("[]", None).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_bad_number_is_named_with_file_and_line() {
+        for (text, place) in [
+            ("1\n2\nthree\n", "x.txt:3: three is not a number"),
+            ("1\n-2\n", "x.txt:2: -2 is not above zero"),
+            ("0\n", "x.txt:1: 0 is not above zero"),
+            ("1\ninf\n", "x.txt:2: inf is not finite"),
+            ("nan", "x.txt:1: nan is not finite"),
+            ("[1,\n2,\n-3]", "x.txt:3: -3 is not above zero"),
+            ("\n[0]", "x.txt:2: 0 is not above zero"),
+            ("BenchmarkA-8 1 0 ns/op", "x.txt:1: 0 is not above zero"),
+            (r#"{"results":[{"times":[1,0]}]}"#, "x.txt: results[0].times[1]: 0 is not above zero"),
+        ] {
+            assert!(error(text).starts_with(&format!("error: {place}")), "{}", error(text));
+        }
+    }
+
+    #[test]
+    fn json_that_is_no_list_is_refused_with_what_would_be() {
+        assert!(error("[1, \"2\"]").contains("holds a string, which is no number"));
+        assert!(error("[[1]]").contains("holds a list"));
+        assert!(error("[1,").starts_with("error: x.txt:1: "));
+        assert!(error("{\"a\":1}").contains("JSON without \"results\""));
+        assert!(error("{\"schema\":\"dyno.climb/1\"}").contains("try:    dyno judge x.txt"));
+    }
+
+    #[test]
+    fn one_benchmark_of_several_must_be_named() {
+        for (text, names) in [(GO, "\"BenchmarkA\", \"BenchmarkB\""), (HYPERFINE, "\"a\", \"b\"")] {
+            let lines = error(text);
+            assert!(lines.contains("has 2 benchmarks") && lines.contains(names), "{lines}");
+            assert!(read(text, Some("C")).unwrap_err().contains("no benchmark \"C\""));
+        }
+        assert_eq!(read(GO, Some("BenchmarkA")).unwrap(), [1234.0, 1230.5]);
+        assert_eq!(read(HYPERFINE, Some("a")).unwrap(), [1.5, 2.0]);
+        assert!(read("1\n2\n", Some("a")).is_err());
+    }
+
+    #[test]
+    fn gos_suffix_for_cpus_is_not_part_of_the_name() {
+        assert_eq!(go_result("BenchmarkX/size-10-8 5 1.0 ns/op"), Some(("BenchmarkX/size-10", "1.0")));
+        assert_eq!(go_result("BenchmarkX"), None);
+        assert_eq!(go_result("ok  x 1.2s"), None);
+        assert_eq!(go_result("BenchmarkX ns/op"), None);
+    }
+
+    #[test]
+    fn names_are_shown_and_never_obeyed() {
+        let text = "{\"results\":[{\"command\":\"\\u001b[31mred\"},{\"command\":\"b\"}]}";
+        assert!(!error(text).contains('\u{1b}'));
+    }
+}

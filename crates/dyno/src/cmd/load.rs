@@ -1,0 +1,316 @@
+//! `dyno load`: wrk's question, wrk's answer, with every reply checked and the generator's own limit told.
+//!
+//! Builds a plan from flags, lets `dyno_load` run it, and prints: wrk's text, or one JSON object. Measures nothing itself
+//! but the server's clocks at the edges, when a process was named.
+
+mod ask;
+mod json;
+mod loose;
+mod server;
+mod text;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dyno_load::limit::{Limited, Signs};
+use dyno_load::run::{Ended, LoadPlan, LoadReport, load};
+use dyno_load::{Edge, OpenError, Progress, SessionPlan};
+use dyno_sys::affinity::{self, CpuSet};
+use dyno_sys::clock::mono_ns;
+use dyno_sys::proc;
+use dyno_sys::signal::{Signal, SignalFd};
+use dyno_sys::socket;
+
+use super::failure::{Failure, exit};
+use crate::cli;
+use crate::meter::chain;
+use loose::Loose;
+use server::{ServerClock, ServerCost};
+
+/// Descriptors beside the connections: standard ones, one event queue per thread, one signal descriptor, and what reading
+/// /proc takes for a moment.
+const DESCRIPTORS_BESIDE: u64 = 32;
+
+/// How long the watcher sleeps at most; it has nothing to do but wait.
+const WATCH_NS: u64 = 3_600_000_000_000;
+
+/// Threads without a number, as with wrk.
+const THREADS_DEFAULT: usize = 2;
+
+/// Set by the first Ctrl-C: the run drains and is printed.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// What a run came to, with all that is printed about it.
+struct Outcome<'r> {
+    args: &'r cli::Load,
+    threads: usize,
+    report: &'r LoadReport,
+    signs: Signs,
+    limited: Limited,
+    server: Option<ServerCost>,
+    rates: Vec<f64>,
+}
+
+/// Runs the verb.
+pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
+    refuse_what_is_not_there_yet(args)?;
+    let threads = threads(args)?;
+    let plan = plan(args, threads)?;
+    let clock = args.pid.map(ServerClock::new).transpose()?;
+    make_room(args.connections.get() as u64 + threads as u64)?;
+    stop_on_signals()?;
+    if !args.json {
+        super::print(&text::head(args, threads))?;
+    }
+    let (report, server, rates) = measure(args, &plan, clock)?;
+    let signs = Signs {
+        server_busy: server.as_ref().and_then(|cost| cost.busiest),
+        ..Signs::of(&report.block, args.connections.get())
+    };
+    let outcome = Outcome { args, threads, report: &report, signs, limited: signs.limited(), server, rates };
+    super::print(&if args.json { json::object(&outcome)? } else { text::body(&outcome) })?;
+    ending(&report)
+}
+
+fn refuse_what_is_not_there_yet(args: &cli::Load) -> Result<(), Failure> {
+    let not_yet = |flag: &str, what: &str, instead: &str| {
+        let failure = Failure::usage(format!("{flag} is not there yet: {what}"));
+        Err(failure.likely("it is wrk's flag, and left out it would measure something else").try_this(instead))
+    };
+    match (&args.script, &args.rate) {
+        (Some(_), _) => not_yet("-s/--script", "no Lua is run", "give the request by --method, -H and --body"),
+        (_, Some(_)) => not_yet("-R/--rate", "the load is a closed loop", "dyno load without a rate"),
+        _ => Ok(()),
+    }
+}
+
+/// As many threads as asked for, else one for each CPU of `--pin`, else two.
+fn threads(args: &cli::Load) -> Result<usize, Failure> {
+    let pinned = args.pin.as_ref().map(CpuSet::len);
+    let threads = args.threads.map_or(pinned.unwrap_or(THREADS_DEFAULT), std::num::NonZeroUsize::get);
+    if let Some(cpus) = pinned.filter(|cpus| *cpus > threads) {
+        let what = format!("--pin names {cpus} CPUs for {threads} threads");
+        return Err(Failure::usage(what).likely("a thread runs on one CPU").try_this(format!("-t{cpus}")));
+    }
+    if args.connections.get() < threads {
+        let what = "number of connections must be >= threads";
+        let likely = format!("-c is {}, -t is {threads}", args.connections);
+        return Err(Failure::usage(what).likely(likely).try_this(format!("-t{threads} -c{threads}")));
+    }
+    Ok(threads)
+}
+
+fn plan(args: &cli::Load, threads: usize) -> Result<LoadPlan, Failure> {
+    let ns = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let session = SessionPlan {
+        target: ask::target(args)?,
+        expect: ask::expect(&args.expect)?,
+        connections: args.connections.get(),
+        pipeline: args.pipeline.get(),
+        timeout_ns: ns(args.timeout),
+    };
+    let cpus = args.pin.clone().unwrap_or_else(affinity::allowed);
+    // The crew binds each thread to one CPU; without --pin they are let loose again, see `loose`.
+    let cpus = cpus.iter().collect::<Vec<_>>().into_iter().cycle().take(threads).collect();
+    Ok(LoadPlan { session, cpus, duration_ns: ns(args.duration) })
+}
+
+/// Every connection is a descriptor: the soft limit is raised as far as needed, the hard one is the world's.
+fn make_room(connections: u64) -> Result<(), Failure> {
+    let needed = connections + DESCRIPTORS_BESIDE;
+    let (soft, hard) = proc::nofile();
+    if soft >= needed || (hard >= needed && proc::raise_nofile_to_hard().is_ok()) {
+        return Ok(());
+    }
+    Err(Failure::error(format!("{connections} connections and threads need {needed} open descriptors"))
+        .likely(format!("this process may have {hard} (ulimit -Hn)"))
+        .try_this(format!("-c{}, or as root: ulimit -Hn {needed}", hard.saturating_sub(DESCRIPTORS_BESIDE + 1).max(1))))
+}
+
+/// The first SIGINT or SIGTERM ends the run early, the second the process.
+fn stop_on_signals() -> Result<(), Failure> {
+    let cannot = |error| Failure::error("cannot receive signals").because(&error);
+    // Before any other thread, so that all of them leave the signals to the descriptor.
+    let signals = SignalFd::new(&[Signal::Int, Signal::Term]).map_err(cannot)?;
+    let watch = move || loop {
+        // An error of the wait comes again at once or never; the signal is looked for in either case.
+        let _ = socket::wait_readable(&signals, mono_ns() + WATCH_NS);
+        if signals.next().is_some() && STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(i32::from(exit::INTERRUPTED));
+        }
+    };
+    // It ends with the process.
+    std::thread::Builder::new().name("dyno-signals".to_owned()).spawn(watch).map_err(cannot)?;
+    Ok(())
+}
+
+type Measured = (LoadReport, Option<ServerCost>, Vec<f64>);
+
+fn measure(args: &cli::Load, plan: &LoadPlan, mut clock: Option<ServerClock>) -> Result<Measured, Failure> {
+    let loose = Loose::unless_pinned(args.pin.as_ref(), plan.cpus.len());
+    let mut at_edge = |edge| {
+        match edge {
+            Edge::SettleEnd => loose.start(),
+            Edge::End => loose.stop(),
+        }
+        if let Some(clock) = &mut clock {
+            clock.read(edge);
+        }
+    };
+    let mut rates = Rates::new(plan.cpus.len());
+    let screen = !args.json && std::io::stderr().is_terminal();
+    let mut progress = |progress: &Progress| {
+        rates.add(progress.elapsed_ns, progress.replies);
+        if screen {
+            super::say(&text::progress(progress));
+        }
+    };
+    let report = load(plan, &STOP, &mut at_edge, &mut progress);
+    if screen {
+        super::say(text::CLEAR);
+    }
+    let report = report.map_err(|error| not_opened(&error, args))?;
+    let cost = clock.and_then(|clock| clock.cost(report.block.wall_ns, report.block.replies));
+    let rates = rates.ended(report.block.wall_ns, report.block.replies);
+    Ok((report, cost, rates))
+}
+
+/// Requests per second of a thread, sampled: the mean over all threads, once per progress.
+struct Rates {
+    threads: f64,
+    last: (u64, u64),
+    samples: Vec<f64>,
+}
+
+impl Rates {
+    fn new(threads: usize) -> Rates {
+        Rates { threads: threads as f64, last: (0, 0), samples: Vec::new() }
+    }
+
+    fn add(&mut self, elapsed_ns: u64, replies: u64) {
+        let (ns, count) = (elapsed_ns.saturating_sub(self.last.0), replies.saturating_sub(self.last.1));
+        if ns > 0 {
+            self.samples.push(count as f64 / (ns as f64 / 1e9) / self.threads);
+            self.last = (elapsed_ns, replies);
+        }
+    }
+
+    /// The rest of the run is a sample of its own when it is long enough to be one.
+    fn ended(mut self, wall_ns: u64, replies: u64) -> Vec<f64> {
+        if self.samples.is_empty() || wall_ns.saturating_sub(self.last.0) >= dyno_load::run::PROGRESS_EVERY_NS / 2 {
+            self.add(wall_ns, replies);
+        }
+        self.samples
+    }
+}
+
+fn ending(report: &LoadReport) -> Result<ExitCode, Failure> {
+    if report.ended == Ended::Stopped {
+        return Ok(ExitCode::from(exit::INTERRUPTED));
+    }
+    if report.block.replies > 0 {
+        return Ok(exit::DONE);
+    }
+    let why = report.block.first_error.clone();
+    let failure = Failure::error("no request was answered rightly").try_this("curl -si URL");
+    Err(match why.or_else(|| report.block.first_wrong.as_ref().map(wrong)) {
+        Some(why) => failure.likely(why),
+        None => failure,
+    })
+}
+
+fn wrong(answer: &dyno_load::WrongAnswer) -> String {
+    format!("expected {}; got {}", answer.expected, answer.got)
+}
+
+/// Why the load never began.
+fn not_opened(error: &OpenError, args: &cli::Load) -> Failure {
+    let failure = Failure::error(chain(error));
+    let (likely, try_this) = match error {
+        OpenError::Refused { addr, .. } => {
+            ("no server listens there".to_owned(), format!("dyno serve --listen {addr}"))
+        }
+        OpenError::TimedOut { answered, connections, .. } if answered < connections && *answered > 0 => {
+            ("it serves fewer connections at a time than were opened".to_owned(), format!("-c{answered}"))
+        }
+        OpenError::TimedOut { .. } => {
+            ("it hangs, or is slower than --timeout".to_owned(), "--timeout 10s, or curl -si URL".to_owned())
+        }
+        OpenError::WrongAnswer { .. } => {
+            ("the URL or what is expected of it is not right".to_owned(), format!("curl -si {}", quoted(&args.url)))
+        }
+        OpenError::NotHttp { .. } | OpenError::Closed { .. } | OpenError::Broken { .. } => {
+            ("it speaks TLS, HTTP/2, or something else".to_owned(), format!("curl -si {}", quoted(&args.url)))
+        }
+        OpenError::Connect { .. } => (
+            "too many connections for one address and port, or no way there".to_owned(),
+            "fewer connections, or: cat /proc/sys/net/ipv4/ip_local_port_range".to_owned(),
+        ),
+        OpenError::Cpu { .. } | OpenError::Thread { .. } => {
+            ("the CPU is offline, or taken from this process".to_owned(), "taskset -cp $$".to_owned())
+        }
+        OpenError::Plan { .. } | OpenError::Epoll { .. } => return failure.try_this("dyno load --help"),
+    };
+    failure.likely(likely).try_this(try_this)
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::cli::{Cli, Verb};
+    use clap::Parser;
+
+    pub(super) fn load_args(words: &[&str]) -> Box<cli::Load> {
+        let line = ["dyno", "load", "http://127.0.0.1:1/"];
+        let Some(Verb::Load(args)) = Cli::try_parse_from(line.iter().chain(words)).unwrap().verb else {
+            panic!("load was asked for")
+        };
+        args
+    }
+
+    #[test]
+    fn threads_are_two_or_one_for_each_pinned_cpu() {
+        assert_eq!(threads(&load_args(&[])).unwrap(), 2);
+        assert_eq!(threads(&load_args(&["--pin", "0-2,5"])).unwrap(), 4);
+        assert_eq!(threads(&load_args(&["--pin", "1", "-t3"])).unwrap(), 3);
+        assert!(threads(&load_args(&["--pin", "0,1", "-t1"])).is_err());
+    }
+
+    #[test]
+    fn fewer_connections_than_threads_is_refused_in_wrks_words() {
+        let lines = threads(&load_args(&["-t4", "-c3"])).unwrap_err().lines();
+        assert!(lines.starts_with("error: number of connections must be >= threads\n"), "{lines}");
+    }
+
+    #[test]
+    fn wrks_flags_that_are_not_there_are_never_ignored() {
+        assert!(refuse_what_is_not_there_yet(&load_args(&["-s", "x.lua"])).is_err());
+        assert!(refuse_what_is_not_there_yet(&load_args(&["-R", "1000"])).is_err());
+        assert!(refuse_what_is_not_there_yet(&load_args(&[])).is_ok());
+    }
+
+    #[test]
+    fn more_connections_than_descriptors_is_an_error_with_both_numbers() {
+        let (_, hard) = proc::nofile();
+        let lines = make_room(hard).unwrap_err().lines();
+        assert!(lines.contains(&format!("this process may have {hard}")), "{lines}");
+    }
+
+    #[test]
+    fn rates_are_per_thread_and_the_last_part_of_a_second_counts_if_it_is_long() {
+        let second = 1_000_000_000;
+        let mut rates = Rates::new(2);
+        rates.add(second, 2_000);
+        rates.add(2 * second, 6_000);
+        assert_eq!(rates.ended(2 * second + second / 10, 6_100), [1_000.0, 2_000.0]);
+        assert_eq!(Rates::new(1).ended(second / 2, 100), [200.0]);
+        assert!(Rates::new(1).ended(0, 0).is_empty());
+    }
+}

@@ -1,0 +1,304 @@
+//! A run as wrk prints it, blank for blank, and a few lines more where there is more to say.
+//!
+//! Scripts that read wrk's output read this one. Columns and units follow wrk's stats printing and units.c: a unit is
+//! left for the next one from 85 % of it on, times have two decimals, and a column ends where the letters of its unit end.
+
+use std::time::Duration;
+
+use dyno_load::Progress;
+use dyno_load::limit::Limited;
+use dyno_measure::Histogram;
+
+use super::Outcome;
+use super::server::ServerCost;
+
+/// Takes a progress line off the terminal.
+pub(super) const CLEAR: &str = "\r\x1b[K";
+
+/// What stands above the figures, printed before the run.
+pub(super) fn head(args: &crate::cli::Load, threads: usize) -> String {
+    let (connections, url) = (args.connections, crate::print::number::visible(&args.url));
+    format!("Running {} test @ {url}\n  {threads} threads and {connections} connections\n", length(args.duration))
+}
+
+/// How far it is, on one line that the next one overwrites.
+pub(super) fn progress(progress: &Progress) -> String {
+    let seconds = progress.elapsed_ns / 1_000_000_000;
+    let errors = if progress.errors > 0 { format!("  {} errors", progress.errors) } else { String::new() };
+    format!("{CLEAR}{seconds} s  {} requests{errors}", progress.replies)
+}
+
+/// The figures.
+pub(super) fn body(outcome: &Outcome<'_>) -> String {
+    let (report, block) = (outcome.report, &outcome.report.block);
+    let mut out = format!("  Thread Stats{:>6}{:>11}{:>8}{:>12}\n", "Avg", "Stdev", "Max", "+/- Stdev");
+    push_latency(&mut out, &block.latencies);
+    push_rates(&mut out, &outcome.rates);
+    if outcome.args.latency {
+        push_distribution(&mut out, &block.latencies);
+    }
+    let (time, read) = (micros(block.wall_ns as f64 / 1e3), binary(block.bytes as f64));
+    out.push_str(&format!("  {} requests in {time}, {read}B read\n", block.replies));
+    push_errors(&mut out, outcome);
+    out.push_str(&format!("Requests/sec: {:>9.2}\n", report.replies_per_s()));
+    out.push_str(&format!("Transfer/sec: {:>10}B\n", binary(report.bytes_per_s())));
+    if let Some(cost) = &outcome.server {
+        push_server(&mut out, cost);
+    }
+    push_limit(&mut out, outcome);
+    out
+}
+
+fn push_latency(out: &mut String, latencies: &Histogram) {
+    let us = |ns: f64| micros(ns / 1e3);
+    let columns = [us(latencies.mean()), us(latencies.stdev()), us(latencies.max() as f64)];
+    push_stats(out, "Latency", &columns, latencies.within_stdev());
+}
+
+fn push_rates(out: &mut String, rates: &[f64]) {
+    let count = rates.len() as f64;
+    let mean = if rates.is_empty() { 0.0 } else { rates.iter().sum::<f64>() / count };
+    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    // As wrk: over n - 1, and nothing for a single sample.
+    let stdev = if rates.len() > 1 { (squares / (count - 1.0)).sqrt() } else { 0.0 };
+    let max = rates.iter().copied().fold(0.0, f64::max);
+    let within = rates.iter().filter(|rate| (*rate - mean).abs() <= stdev).count() as f64;
+    let share = if rates.is_empty() { 0.0 } else { within / count };
+    push_stats(out, "Req/Sec", &[metric(mean), metric(stdev), metric(max)], share);
+}
+
+fn push_stats(out: &mut String, name: &str, columns: &[String; 3], within: f64) {
+    let [mean, stdev, max] = columns;
+    let columns = [(mean, 8), (stdev, 10), (max, 9)].map(|(text, width)| column(text, width)).concat();
+    out.push_str(&format!("    {name:<10}{columns}{:>8.2}%\n", 100.0 * within));
+}
+
+fn push_distribution(out: &mut String, latencies: &Histogram) {
+    out.push_str("  Latency Distribution\n");
+    for percent in [50.0, 75.0, 90.0, 99.0] {
+        let value = micros(latencies.quantile(percent / 100.0) as f64 / 1e3);
+        out.push_str(&format!("{percent:>7.0}%{}\n", column(&value, 10)));
+    }
+}
+
+fn push_errors(out: &mut String, outcome: &Outcome<'_>) {
+    let (block, errors) = (&outcome.report.block, &outcome.report.block.errors);
+    let (connect, read, write, timeout) = (errors.connect, errors.read, errors.write, errors.timeout);
+    if connect + read + write + timeout > 0 {
+        let line = format!("connect {connect}, read {read}, write {write}, timeout {timeout}");
+        out.push_str(&format!("  Socket errors: {line}\n"));
+    }
+    if errors.status > 0 {
+        let wanted = outcome.args.expect.iter().find_map(|word| word.strip_prefix("status="));
+        match wanted {
+            None => out.push_str(&format!("  Non-2xx or 3xx responses: {}\n", errors.status)),
+            Some(status) => out.push_str(&format!("  Responses other than {status}: {}\n", errors.status)),
+        }
+    }
+    if errors.protocol + errors.mismatch > 0 {
+        let (protocol, body) = (errors.protocol, errors.mismatch);
+        out.push_str(&format!("  Wrong answers: not HTTP/1.1 {protocol}, wrong body {body}\n"));
+    }
+    match (&block.first_wrong, &block.first_error) {
+        (Some(first), _) => out.push_str(&format!("  First wrong answer: {}\n", super::wrong(first))),
+        (None, Some(first)) => out.push_str(&format!("  First error: {first}\n")),
+        (None, None) => {}
+    }
+    if !block.drained {
+        out.push_str("  Some requests had no answer when the wait for them was given up\n");
+    }
+}
+
+fn push_server(out: &mut String, cost: &ServerCost) {
+    if let Some(total) = cost.total_us {
+        let split = cost.user_share.map_or_else(String::new, |share| {
+            format!(" (user {:.2}, system {:.2}: sampled)", total * share, total * (1.0 - share))
+        });
+        out.push_str(&format!("Server CPU: {total:>11.2}us/request{split}\n"));
+    }
+    if let Some(warning) = &cost.warning {
+        out.push_str(&format!("warning: {warning}\n"));
+    }
+}
+
+fn push_limit(out: &mut String, outcome: &Outcome<'_>) {
+    if outcome.limited == Limited::No {
+        return;
+    }
+    let busy = 100.0 * outcome.signs.busy();
+    let events = outcome.signs.events_per_wait();
+    out.push_str(&format!(
+        "Generator limited: {} ({busy:.0}% busy, {events:.1} events per wait)\n  try: more threads (-t{}) on CPUs that the server does not use (--pin)\n",
+        outcome.limited.in_words(),
+        outcome.threads + 1
+    ));
+}
+
+/// The length of a run: whole seconds as wrk has them, anything else as it was given.
+fn length(duration: Duration) -> String {
+    match (duration.as_secs(), duration.subsec_nanos()) {
+        (seconds, 0) => scaled(seconds as f64, 60.0, "s", &["m"], 0),
+        (0, nanos) => format!("{}ms", f64::from(nanos) / 1e6),
+        _ => format!("{}s", duration.as_secs_f64()),
+    }
+}
+
+fn micros(us: f64) -> String {
+    if us >= 1e6 { scaled(us / 1e6, 60.0, "s", &["m"], 2) } else { scaled(us, 1_000.0, "us", &["ms"], 2) }
+}
+
+fn metric(count: f64) -> String {
+    scaled(count, 1_000.0, "", &["k", "M", "G", "T"], 2)
+}
+
+fn binary(bytes: f64) -> String {
+    scaled(bytes, 1_024.0, "", &["K", "M", "G", "T"], 2)
+}
+
+/// wrk never takes the last unit of its lists: they are left out here.
+fn scaled(amount: f64, scale: f64, base: &str, units: &[&str], decimals: usize) -> String {
+    let (mut amount, mut unit) = (amount, base);
+    for next in units {
+        if amount < scale * 0.85 {
+            break;
+        }
+        amount /= scale;
+        unit = next;
+    }
+    format!("{amount:.decimals$}{unit}")
+}
+
+/// Right-aligned so that digits stand under digits: two columns are kept for the unit's letters.
+fn column(text: &str, width: usize) -> String {
+    let letters = text.chars().rev().take(2).filter(char::is_ascii_alphabetic).count();
+    let pad = 2 - letters;
+    format!("{text:>0$}{1:pad$}", width - pad, "")
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::tests::load_args;
+    use super::*;
+    use crate::cli;
+    use dyno_load::limit::Signs;
+    use dyno_load::run::{Ended, LoadReport};
+    use dyno_load::{BlockReport, Errors, WrongAnswer};
+
+    /// A run that never was, with everything in it.
+    pub(in crate::cmd::load) struct Sample {
+        args: Box<cli::Load>,
+        pub(in crate::cmd::load) report: LoadReport,
+    }
+
+    impl Sample {
+        pub(in crate::cmd::load) fn new() -> Sample {
+            Sample { args: load_args(&["-t2", "-c64", "--latency"]), report: report() }
+        }
+
+        pub(in crate::cmd::load) fn outcome(&self) -> Outcome<'_> {
+            let signs = Signs::of(&self.report.block, 64);
+            let server = Some(ServerCost {
+                total_us: Some(8.0),
+                user_share: Some(0.25),
+                busiest: Some(0.5),
+                warning: None,
+            });
+            let rates = vec![56_000.0, 58_000.0, 57_000.0];
+            Outcome { args: &self.args, threads: 2, report: &self.report, signs, limited: signs.limited(), server, rates }
+        }
+    }
+
+    fn report() -> LoadReport {
+        let mut latencies = Histogram::new();
+        latencies.record_n(400_000, 80);
+        latencies.record_n(900_000, 18);
+        latencies.record_n(12_900_000, 2);
+        let block = BlockReport {
+            replies: 1_140_000,
+            wrong: 0,
+            bytes: 141_360_000,
+            errors: Errors::default(),
+            wall_ns: 10_001_000_000,
+            latencies,
+            events: 1_200_000,
+            waits: 100_000,
+            cpu_ns: 19_800_000_000,
+            threads: 2,
+            unpinned: 0,
+            reconnects: 0,
+            first_wrong: None,
+            first_error: None,
+            drained: true,
+            sample_answer: Vec::new(),
+        };
+        LoadReport { block, limited: Limited::Yes, ended: Ended::Whole }
+    }
+
+    #[test]
+    fn the_text_is_wrks_blank_for_blank() {
+        let sample = Sample::new();
+        let outcome = Outcome { server: None, limited: Limited::No, ..sample.outcome() };
+        let text = head(&sample.args, 2) + &body(&outcome);
+        assert_eq!(
+            text,
+            "Running 10s test @ http://127.0.0.1:1/\n\
+             \x20 2 threads and 64 connections\n\
+             \x20 Thread Stats   Avg      Stdev     Max   +/- Stdev\n\
+             \x20   Latency   740.00us    1.75ms  12.90ms   98.00%\n\
+             \x20   Req/Sec    57.00k     1.00k   58.00k   100.00%\n\
+             \x20 Latency Distribution\n\
+             \x20    50%  400.00us\n\
+             \x20    75%  400.00us\n\
+             \x20    90%    0.90ms\n\
+             \x20    99%   12.90ms\n\
+             \x20 1140000 requests in 10.00s, 134.81MB read\n\
+             Requests/sec: 113988.60\n\
+             Transfer/sec:     13.48MB\n"
+        );
+    }
+
+    #[test]
+    fn errors_are_told_in_wrks_lines_and_ours_below_them() {
+        let mut sample = Sample::new();
+        let block = &mut sample.report.block;
+        block.errors = Errors { read: 3, timeout: 1, status: 5, mismatch: 2, ..Errors::default() };
+        block.first_wrong = Some(WrongAnswer { expected: "a body".into(), got: "\"x\"".into() });
+        let text = body(&sample.outcome());
+        for line in [
+            "  Socket errors: connect 0, read 3, write 0, timeout 1\n",
+            "  Non-2xx or 3xx responses: 5\n",
+            "  Wrong answers: not HTTP/1.1 0, wrong body 2\n",
+            "  First wrong answer: expected a body; got \"x\"\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_generator_at_its_limit_says_so_and_what_to_do() {
+        let text = body(&Sample::new().outcome());
+        assert!(text.contains("Generator limited: the generator was the limit"), "{text}");
+        assert!(text.contains("99% busy, 12.0 events per wait") && text.contains("try: more threads (-t3)"), "{text}");
+        assert!(text.contains("Server CPU:        8.00us/request (user 2.00, system 6.00: sampled)\n"), "{text}");
+    }
+
+    #[test]
+    fn units_change_where_wrks_do() {
+        assert_eq!([849.0, 850.0, 849_999.0, 1e6].map(micros), ["849.00us", "0.85ms", "850.00ms", "1.00s"]);
+        assert_eq!([50.9e6, 51e6, 7_200e6].map(micros), ["50.90s", "0.85m", "120.00m"]);
+        assert_eq!([12.0, 870.4, 1e6].map(binary), ["12.00", "0.85K", "0.95M"]);
+        assert_eq!([10, 60, 90].map(|s| length(Duration::from_secs(s))), ["10s", "1m", "2m"]);
+        assert_eq!([300, 1_500].map(|ms| length(Duration::from_millis(ms))), ["300ms", "1.5s"]);
+    }
+
+    #[test]
+    fn a_run_without_any_answer_has_zeros_and_no_nan() {
+        let mut sample = Sample::new();
+        let block = &mut sample.report.block;
+        (block.replies, block.bytes, block.wall_ns, block.latencies) = (0, 0, 0, Histogram::new());
+        let text = body(&Outcome { rates: Vec::new(), ..sample.outcome() });
+        assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+        assert!(text.contains("    Req/Sec     0.00      0.00     0.00      0.00%\n"), "{text}");
+    }
+}

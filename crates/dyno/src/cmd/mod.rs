@@ -1,0 +1,87 @@
+//! The verbs, and what they share: data on standard output, talk on standard error, how they end.
+//!
+//! `main` calls `run` once. A verb returns its exit code, or a failure that `main` prints in three lines. Nobody here
+//! panics because somebody stopped reading.
+
+mod climb;
+mod failure;
+mod file;
+mod floor;
+mod judge;
+mod load;
+mod report;
+mod scratch;
+mod serve;
+mod usage;
+
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use crate::cli::{Cli, Verb};
+use failure::{Failure, exit};
+
+pub(crate) use file::{can_be_written, write_file};
+pub(crate) use usage::unparsed;
+
+/// What a terminal has had since the punched card, where nothing tells its width.
+const WIDTH_DEFAULT: usize = 80;
+
+/// Columns beyond which lines are hard to read; tables stop there.
+const WIDTH_MAX: usize = 160;
+
+/// Runs the verb.
+pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    match cli.verb {
+        None => {
+            print(&Cli::command().render_help().to_string())?;
+            Ok(exit::DONE)
+        }
+        Some(Verb::Serve(args)) => serve::run(&args),
+        Some(Verb::Floor(args)) => floor::run(&args),
+        Some(Verb::Load(args)) => load::run(&args),
+        Some(Verb::Judge(args)) => judge::run(&args),
+        Some(Verb::Climb(args)) => climb::run(&args),
+        Some(Verb::Report(args)) => report::run(&args),
+    }
+}
+
+/// Says something on standard error. When nobody can hear it there is nobody to tell.
+pub(crate) fn say(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Writes data to standard output, at once.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// What a write to standard output came to. A reader who has seen enough (`| head`) is no error.
+pub(crate) fn written(outcome: io::Result<()>) -> Result<(), Failure> {
+    match outcome {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(file::refused("cannot write to standard output", &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Columns for tables: what `COLUMNS` says, else the narrowest usual terminal.
+pub(crate) fn terminal_width() -> usize {
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    told.filter(|columns| *columns > 0).unwrap_or(WIDTH_DEFAULT).min(WIDTH_MAX)
+}
+
+/// The effective user of this process: the kernel gives it its folder in /proc.
+pub(crate) fn user_id() -> u32 {
+    // Without /proc hardly anything here works: nobody is the safest answer then.
+    std::fs::metadata("/proc/self").map_or(u32::MAX, |folder| folder.uid())
+}
+
+/// Whether this process may do what only root may.
+pub(crate) fn is_root() -> bool {
+    user_id() == 0
+}

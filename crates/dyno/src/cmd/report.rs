@@ -1,0 +1,56 @@
+//! `dyno report`: any record drawn again, without measuring anything.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use dyno_measure::record::Climb;
+
+use super::failure::{Failure, exit};
+use super::file;
+use crate::cli;
+use crate::print::climb_table;
+
+/// Runs the verb.
+pub(crate) fn run(args: &cli::Report) -> Result<ExitCode, Failure> {
+    let climb = record(&args.record)?;
+    let page = crate::report::render(&climb);
+    match place(args)? {
+        None => super::print(&page)?,
+        Some(path) => {
+            super::write_file(&path, page.as_bytes(), None)?;
+            super::print(&climb_table(&climb, super::terminal_width(), args.color.on_stdout()))?;
+            super::say(&format!("report    {}\n", path.display()));
+        }
+    }
+    Ok(exit::DONE)
+}
+
+/// Reads a climb's record; `-` is standard input.
+pub(crate) fn record(path: &Path) -> Result<Climb, Failure> {
+    let name = file::name(path);
+    let bytes = file::read(path)?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        Failure::error(format!("{name} is not text")).because(&error).likely("it is no record of a climb")
+    })?;
+    Climb::from_json(&text).map_err(|error| {
+        Failure::error(format!("{name}: {error}"))
+            .because(&error)
+            .likely("it is damaged, or was written by something else than dyno climb")
+            .try_this("dyno climb -o climb.json")
+    })
+}
+
+/// Where the page goes; `None` is standard output.
+fn place(args: &cli::Report) -> Result<Option<PathBuf>, Failure> {
+    let path = match &args.output {
+        Some(path) if path.as_os_str() == "-" => return Ok(None),
+        Some(path) => path.clone(),
+        None if args.record.as_os_str() == "-" => return Ok(None),
+        None => args.record.with_extension("html"),
+    };
+    if path == args.record {
+        let what = format!("the page would be written over its record {}", path.display());
+        return Err(Failure::usage(what).try_this("dyno report RECORD -o PAGE.html"));
+    }
+    Ok(Some(path))
+}

@@ -1,0 +1,323 @@
+//! `dyno serve`: the engine's supervisor with its configuration from flags.
+//!
+//! Standard output is the access log's; everything that happens is told on standard error. It forks, so nothing here
+//! starts a thread.
+
+use std::error::Error;
+use std::io;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use dyno_engine::supervisor::{self, Event, ExitReport};
+use dyno_engine::{Addr, Config, DialError, Dials, Drained, EngineError, Limits, handler};
+use dyno_sys::socket::SocketError;
+use dyno_sys::{child, proc};
+
+use super::failure::{Failure, exit};
+use crate::cli;
+use crate::meter::chain;
+
+/// Ports below this one belong to root (ip_unprivileged_port_start, ip-sysctl).
+const PRIVILEGED_PORTS: u16 = 1_024;
+
+/// Runs the verb.
+pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
+    // First of all, before anything else could be opened under its number.
+    let control = match args.control_fd {
+        Some(number) => Some(child::take_inherited(number).map_err(|error| {
+            let what = format!("cannot take orders on descriptor {number}");
+            Failure::error(what).because(&error).try_this("dyno serve, without --control-fd")
+        })?),
+        None => None,
+    };
+    let config = Config { control, ..config(args).map_err(|error| unknown_word(&error))? };
+    let drain = args.drain_timeout;
+    let routes = || handler::demo().expect("the routes are fixed, and a test of the engine adds them all");
+    let report = supervisor::run(config, &routes, &mut |event| super::say(&told(&event, drain)));
+    super::say(&end(&report.map_err(|error| engine_failure(&error))?));
+    Ok(exit::DONE)
+}
+
+/// The engine's configuration for these flags.
+///
+/// # Errors
+/// When a dial does not know its word.
+pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
+    let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let limits = Limits {
+        line_bytes_max: args.line_bytes_max.get(),
+        head_bytes_max: args.head_bytes_max.get(),
+        body_bytes_max: args.body_bytes_max,
+        connections_max: args.connections_max.get(),
+        head_ns: ns(args.header_timeout),
+        idle_ns: ns(args.idle_timeout),
+        body_ns: ns(args.body_timeout),
+        write_ns: ns(args.write_timeout),
+        ..Limits::default()
+    };
+    Ok(Config {
+        listen: args.listen.clone(),
+        dials: dials(args)?,
+        limits,
+        log_file: args.log_file.clone(),
+        drain_ns: ns(args.drain_timeout),
+        control: None,
+    })
+}
+
+/// The start, which depends on the number of workers, and over it every dial that was given.
+fn dials(args: &cli::Serve) -> Result<Dials, DialError> {
+    let mut naive = Dials::naive();
+    if let Some(word) = &args.workers {
+        naive.set("workers", word)?;
+    }
+    let mut dials = match (args.naive, &args.workers) {
+        (true, _) => naive,
+        (false, Some(_)) => Dials::for_workers(naive.workers),
+        (false, None) => Dials::default(),
+    };
+    let given = [
+        ("log", &args.log),
+        ("send", &args.send),
+        ("calls", &args.calls),
+        ("read", &args.read),
+        ("trigger", &args.trigger),
+        ("body", &args.body),
+        ("headers", &args.headers),
+        ("date", &args.date),
+        ("replies", &args.replies),
+        ("congestion", &args.congestion),
+        ("spin", &args.spin),
+        ("reuseport", &args.reuseport),
+        ("pin", &args.pin),
+    ];
+    for (name, word) in given.iter().filter_map(|(name, word)| Some((name, word.as_ref()?))) {
+        dials.set(name, word)?;
+    }
+    Ok(dials)
+}
+
+fn unknown_word(error: &DialError) -> Failure {
+    match error {
+        DialError::UnknownWord { dial, word, choices } => {
+            let what = format!("dial {dial} cannot stand at \"{word}\"");
+            Failure::usage(what).likely(format!("it takes {choices}")).try_this("dyno serve --help")
+        }
+        DialError::UnknownDial { .. } => Failure::usage(error.to_string()).try_this("dyno serve --help"),
+    }
+}
+
+fn told(event: &Event, drain: Duration) -> String {
+    match event {
+        Event::Listening { addrs, pids } => {
+            let lines: String = addrs.iter().map(|addr| format!("listening on {}\n", url(addr))).collect();
+            let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
+            let noun = if pids.len() == 1 { "worker" } else { "workers" };
+            format!("{lines}{noun} {}\n", pids.join(" "))
+        }
+        Event::WorkerDied { pid, exit, replaced_in_ns: 0 } => {
+            format!("warning: worker {pid} died ({exit}); it is replaced at once\n")
+        }
+        Event::WorkerDied { pid, exit, replaced_in_ns } => {
+            let pause_ms = replaced_in_ns / 1_000_000;
+            format!("warning: worker {pid} died ({exit}); it is replaced in {pause_ms} ms\n")
+        }
+        Event::WorkerReplaced { old, new } => format!("worker {new} replaces {old}\n"),
+        Event::WorkerNotReplaced { why } => {
+            format!("warning: a worker could not be replaced: {}; it is tried again\n", chain(why))
+        }
+        Event::LogWriterDied { exit } => {
+            format!("warning: the access log's writer died ({exit}); it is replaced at once\n")
+        }
+        Event::Draining => {
+            let seconds = drain.as_secs_f64();
+            format!("draining for at most {seconds} s; a second signal ends at once\n")
+        }
+    }
+}
+
+pub(crate) fn url(addr: &Addr) -> String {
+    match addr {
+        Addr::Tcp(addr) => format!("http://{addr}"),
+        Addr::Unix(_) => addr.to_string(),
+    }
+}
+
+fn end(report: &ExitReport) -> String {
+    let requests = report.counts.requests;
+    let noun = if requests == 1 { "request" } else { "requests" };
+    match report.drained {
+        Drained::Wholly => format!("drained after {requests} {noun}\n"),
+        Drained::Cut => {
+            format!("warning: the drain was cut short: open connections were closed, after {requests} {noun}\n")
+        }
+    }
+}
+
+/// An engine's error with its likely cause; `dyno floor` has the same ones.
+pub(crate) fn engine_failure(error: &EngineError) -> Failure {
+    let failure = Failure::error(error.to_string());
+    match error {
+        EngineError::Listen { addr, source } => not_listening(failure.because(error), addr, source),
+        EngineError::Log { path, source } => {
+            let failure = super::file::refused(&error.to_string(), source);
+            match path {
+                Some(_) => failure,
+                None => failure.try_this("dyno serve --log-file access.log"),
+            }
+        }
+        EngineError::System { source, .. } if source.raw_os_error().is_some_and(is_short_of_memory) => {
+            failure.because(error).likely("memory or processes are limited here").try_this("ulimit -a")
+        }
+        EngineError::System { .. } | EngineError::WorkerStart { .. } => {
+            failure.because(error).try_this("dyno serve --workers 1 --pin none --reuseport off")
+        }
+        EngineError::NoAddress | EngineError::Address { .. } | EngineError::Route { .. } => {
+            failure.because(error).try_this("dyno serve --help")
+        }
+    }
+}
+
+/// ENOMEM and EAGAIN: what fork(2) and mmap(2) answer where a limit was reached.
+fn is_short_of_memory(number: i32) -> bool {
+    matches!(io::Error::from_raw_os_error(number).kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock)
+}
+
+fn not_listening(failure: Failure, addr: &Addr, source: &SocketError) -> Failure {
+    let cause = source.source().and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+    match (source, cause) {
+        (SocketError::InUse { .. }, _) => busy(failure, addr),
+        (SocketError::Option { .. }, Some(io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)) => failure
+            .likely("the kernel has no congestion control of that name, or only root may choose it")
+            .try_this("cat /proc/sys/net/ipv4/tcp_allowed_congestion_control"),
+        (_, Some(io::ErrorKind::PermissionDenied)) if is_privileged(addr) => failure
+            .likely("ports below 1024 need root or CAP_NET_BIND_SERVICE")
+            .try_this("dyno serve --listen 127.0.0.1:8080"),
+        (_, Some(io::ErrorKind::PermissionDenied)) => {
+            failure.likely("this user may not make a file there").try_this("name a socket file in /tmp")
+        }
+        (_, Some(io::ErrorKind::NotFound)) => {
+            failure.likely("the folder of the socket file does not exist").try_this("name a socket file in /tmp")
+        }
+        (_, Some(io::ErrorKind::AddrNotAvailable)) => {
+            failure.likely("this machine has no such address").try_this("ip -brief address")
+        }
+        _ => failure.try_this("dyno serve --listen 127.0.0.1:0"),
+    }
+}
+
+fn busy(failure: Failure, addr: &Addr) -> Failure {
+    let pids: Vec<String> = proc::listeners(addr).iter().map(ToString::to_string).collect();
+    let likely = match &pids[..] {
+        [] => "another program listens there".to_owned(),
+        [pid] => format!("process {pid} listens there"),
+        _ => format!("processes {} listen there", pids.join(", ")),
+    };
+    let try_this = match pids.first() {
+        Some(pid) => format!("ps -p {pid}, or another address: --listen {}", elsewhere(addr)),
+        None => format!("another address: --listen {}", elsewhere(addr)),
+    };
+    failure.likely(likely).try_this(try_this)
+}
+
+/// The same place with a port that the kernel chooses.
+fn elsewhere(addr: &Addr) -> String {
+    match addr {
+        Addr::Tcp(addr) => std::net::SocketAddr::new(addr.ip(), 0).to_string(),
+        Addr::Unix(path) => format!("unix:{}.2", path.display()),
+    }
+}
+
+fn is_privileged(addr: &Addr) -> bool {
+    matches!(addr, Addr::Tcp(addr) if addr.port() < PRIVILEGED_PORTS)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::cli::{Cli, Verb};
+    use clap::Parser;
+    use dyno_tune::plan::Plan;
+    use dyno_tune::rung::{Surroundings, built_in};
+
+    fn serve(words: &[&str]) -> Box<cli::Serve> {
+        let cli = Cli::try_parse_from(["dyno", "serve"].iter().chain(words)).unwrap();
+        let Some(Verb::Serve(args)) = cli.verb else { panic!("serve was asked for") };
+        args
+    }
+
+    fn dials_of(words: &[&str]) -> Dials {
+        config(&serve(words)).unwrap().dials
+    }
+
+    #[test]
+    fn without_flags_everything_is_as_the_engine_has_it() {
+        let (ours, theirs) = (config(&serve(&[])).unwrap(), Config::default());
+        assert_eq!((ours.listen, ours.dials, ours.limits), (theirs.listen, theirs.dials, theirs.limits));
+        assert_eq!((ours.log_file, ours.drain_ns), (theirs.log_file, theirs.drain_ns));
+    }
+
+    #[test]
+    fn a_dial_that_is_given_wins_over_naive_in_any_order() {
+        let wanted = Dials { log: dyno_engine::Log::Ring, ..Dials::naive() };
+        assert_eq!(dials_of(&["--naive", "--log", "ring"]), wanted);
+        assert_eq!(dials_of(&["--log", "ring", "--naive"]), wanted);
+    }
+
+    #[test]
+    fn several_workers_get_their_own_defaults_unless_told_otherwise() {
+        assert_eq!(dials_of(&["--workers", "3"]), Dials::for_workers(3.try_into().unwrap()));
+        let told = dials_of(&["--workers", "3", "--reuseport", "cpu", "--pin", "none"]);
+        assert_eq!((told.reuseport, told.pin), (dyno_engine::Reuseport::Cpu, dyno_engine::Pin::None));
+        assert_eq!(dials_of(&["--naive", "--workers", "3"]).reuseport, dyno_engine::Reuseport::Off);
+    }
+
+    #[test]
+    fn every_dial_has_a_flag_of_its_name() {
+        for name in Dials::NAMES {
+            let word = Dials::default().get(name).unwrap();
+            let flag = format!("--{name}");
+            assert_eq!(dials_of(&["--naive", &flag, &word]).get(name), Some(word));
+        }
+    }
+
+    #[test]
+    fn a_word_that_a_dial_does_not_know_is_answered_with_its_choices() {
+        let lines = unknown_word(&config(&serve(&["--log", "loud"])).unwrap_err()).lines();
+        assert!(lines.starts_with("error: dial log cannot stand at \"loud\"\n  likely: it takes sync, ring or off\n"));
+    }
+
+    /// The climb turns dials by the words of these flags; it must not invent any.
+    #[test]
+    fn every_value_of_the_built_in_plan_is_a_flag_that_the_engine_takes() {
+        let surroundings = Surroundings {
+            program: "dyno".into(),
+            server_cpus: 4,
+            congestion_controls: vec!["reno".into(), "cubic".into()],
+            allocators: vec!["/usr/lib/libmimalloc.so.2".into()],
+        };
+        let plan: Plan = built_in(&surroundings);
+        let words: Vec<&str> =
+            plan.dials.iter().flat_map(|dial| &dial.values).flat_map(|value| &value.words).map(String::as_str).collect();
+        assert!(words.len() > 20, "the plan turns dials by words");
+        for dial in &plan.dials {
+            for value in &dial.values {
+                let words: Vec<&str> = value.words.iter().map(String::as_str).collect();
+                config(&serve(&words)).unwrap_or_else(|error| panic!("{words:?}: {error}"));
+            }
+        }
+    }
+
+    #[test]
+    fn events_are_told_in_a_line_each() {
+        let addrs = vec!["127.0.0.1:8080".parse().unwrap(), "unix:/tmp/x".parse().unwrap()];
+        let listening = told(&Event::Listening { addrs, pids: vec![7, 8] }, Duration::ZERO);
+        assert_eq!(listening, "listening on http://127.0.0.1:8080\nlistening on unix:/tmp/x\nworkers 7 8\n");
+        let died = Event::WorkerDied { pid: 7, exit: child::Exit::Signal(9), replaced_in_ns: 20_000_000 };
+        assert_eq!(
+            told(&died, Duration::ZERO),
+            "warning: worker 7 died (killed by SIGKILL); it is replaced in 20 ms\n"
+        );
+    }
+}

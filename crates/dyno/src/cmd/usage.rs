@@ -1,0 +1,116 @@
+//! What is not a verb's business on the command line: help, version, and mistakes told in three lines.
+//!
+//! clap finds the mistake; this only cuts its words into what, likely and try, so that every error of the product has
+//! one shape.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+
+use super::failure::{Failure, exit};
+use crate::cli::Cli;
+
+/// Prints help or version; a mistake is a failure.
+pub(crate) fn unparsed(error: &clap::Error) -> Result<ExitCode, Failure> {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            super::print(&error.render().to_string())?;
+            Ok(exit::DONE)
+        }
+        _ => Err(mistake(error, std::env::args().skip(1))),
+    }
+}
+
+fn mistake(error: &clap::Error, words: impl Iterator<Item = String>) -> Failure {
+    let text = error.render().to_string();
+    let paragraphs: Vec<&str> = text.split("\n\n").collect();
+    let what = one_line(paragraphs.first().copied().unwrap_or_default());
+    let what = what.strip_prefix("error: ").unwrap_or(&what);
+    let (what, likely) = match (error.source(), what.split_once(" [possible values: ")) {
+        (Some(source), _) => {
+            let reason = source.to_string();
+            (what.strip_suffix(&format!(": {reason}")).unwrap_or(what), Some(reason))
+        }
+        (None, Some((what, values))) => (what, Some(format!("it takes {}", values.trim_end_matches(']')))),
+        (None, None) => (what, tip(&paragraphs).or_else(|| usage(&paragraphs))),
+    };
+    let failure = Failure::usage(what).try_this(help_of(words));
+    match likely {
+        Some(likely) => failure.likely(likely),
+        None => failure,
+    }
+}
+
+fn one_line(paragraph: &str) -> String {
+    paragraph.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn tip(paragraphs: &[&str]) -> Option<String> {
+    let tip = paragraphs.iter().find_map(|paragraph| paragraph.trim_start().strip_prefix("tip: "))?;
+    Some(one_line(tip))
+}
+
+fn usage(paragraphs: &[&str]) -> Option<String> {
+    let usage = paragraphs.iter().find_map(|paragraph| paragraph.strip_prefix("Usage: "))?;
+    Some(format!("it is used as {}", one_line(usage)))
+}
+
+/// The help of the verb that was meant.
+fn help_of(words: impl Iterator<Item = String>) -> String {
+    let command = Cli::command();
+    let mut words = words.filter(|word| command.find_subcommand(word).is_some());
+    words.next().map_or_else(|| "dyno --help".to_owned(), |verb| format!("dyno {verb} --help"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use clap::Parser;
+
+    fn lines(words: &[&str]) -> Vec<String> {
+        let error = Cli::try_parse_from(["dyno"].iter().chain(words)).unwrap_err();
+        let failure = mistake(&error, words.iter().map(|word| (*word).to_owned()));
+        failure.lines().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_mistake_has_three_lines_whatever_it_is() {
+        for words in [
+            &["serv"][..],
+            &["serve", "--lsten", "127.0.0.1:1"],
+            &["serve", "--listen", ":8080"],
+            &["serve", "--color", "blue"],
+            &["load"],
+            &["load", "-c", "0", "http://h/"],
+            &["load", "http://h/", "-d"],
+            &["judge", "a", "b", "c"],
+        ] {
+            let lines = lines(words);
+            assert_eq!(lines.len(), 3, "{words:?}: {lines:#?}");
+            let starts = ["error: ", "  likely: ", "  try:    dyno "];
+            assert!(lines.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{lines:#?}");
+        }
+    }
+
+    #[test]
+    fn the_reason_stands_apart_from_what_was_wrong() {
+        let lines = lines(&["serve", "--listen", ":8080"]);
+        assert_eq!(lines[0], "error: invalid value ':8080' for '--listen <ADDRESS>'");
+        assert!(lines[1].contains("names no host; write 127.0.0.1:8080"), "{}", lines[1]);
+        assert_eq!(lines[2], "  try:    dyno serve --help");
+    }
+
+    #[test]
+    fn a_word_that_is_nearly_right_is_told_the_right_one() {
+        assert_eq!(lines(&["serv"])[1], "  likely: a similar subcommand exists: 'serve'");
+        assert!(lines(&["serve", "--lsten", "x"])[1].contains("'--listen'"));
+    }
+
+    #[test]
+    fn choices_are_named() {
+        assert_eq!(lines(&["serve", "--color", "blue"])[1], "  likely: it takes auto, always, never");
+    }
+}

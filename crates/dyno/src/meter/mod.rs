@@ -1,0 +1,192 @@
+//! The climb's meter over real processes: starts servers under the keeper, loads them, reads their clocks.
+//!
+//! `dyno climb` lends it to `dyno_tune::climb`. It knows both halves of the product: servers are foreign processes to it,
+//! ours too, and the load comes from `dyno_load`. Everything that it starts ends with it, however it ends.
+
+mod arm;
+mod block;
+mod clock;
+mod describe;
+mod host;
+mod knobs;
+mod launch;
+mod prove;
+
+use std::cell::Cell;
+use std::path::PathBuf;
+
+use dyno_sys::affinity::CpuSet;
+use dyno_sys::clock::mono_ns;
+use dyno_sys::keeper::Keeper;
+use dyno_sys::proc;
+use dyno_sys::signal::{Signal, SignalFd};
+use dyno_tune::dial::Setting;
+use dyno_tune::meter::{ArmSpec, Described, Length, Measured, Meter, Trouble};
+use dyno_tune::plan::{LoadSpec, Plan};
+use dyno_tune::proof::{Proof, Reading};
+
+pub(crate) use arm::Arm;
+pub(crate) use host::Tally;
+pub(crate) use launch::chain;
+
+/// How long a server may take to end before it is killed.
+const STOP_GRACE_NS: u64 = 300_000_000;
+
+/// Where servers and load run, and what the climb may do.
+#[derive(Debug, Clone)]
+pub(crate) struct Ground {
+    /// CPUs of the servers.
+    pub(crate) server_cpus: CpuSet,
+    /// CPUs of the load.
+    pub(crate) load_cpus: Vec<usize>,
+    /// A folder of this climb's own.
+    pub(crate) scratch: PathBuf,
+    /// The folder of the plan: `{plan}` in its texts.
+    pub(crate) plan_dir: PathBuf,
+    /// Whether host settings may be written.
+    pub(crate) host_changes: HostChanges,
+    /// The user that servers run as, when the climb runs under sudo.
+    pub(crate) user: Option<(u32, u32)>,
+}
+
+/// Whether rungs that write host settings may do so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HostChanges {
+    /// They are "not possible" without the flag.
+    Refused,
+    /// `--allow-host-changes` was given.
+    Allowed,
+}
+
+/// The user's wish to stop: looked at between blocks, so that no thread is needed for it.
+#[derive(Debug)]
+pub(crate) struct Interrupt {
+    signals: SignalFd,
+    seen: Cell<bool>,
+}
+
+impl Interrupt {
+    /// Takes SIGINT, SIGTERM and SIGHUP of this process from now on.
+    pub(crate) fn listen() -> std::io::Result<Self> {
+        let signals = SignalFd::new(&[Signal::Int, Signal::Term, Signal::Hup])?;
+        Ok(Self { signals, seen: Cell::new(false) })
+    }
+
+    /// Whether one of them has come.
+    pub(crate) fn seen(&self) -> bool {
+        if self.signals.next().is_some() {
+            self.seen.set(true);
+        }
+        self.seen.get()
+    }
+}
+
+/// Real servers under real load.
+pub(crate) struct World<'w> {
+    plan: &'w Plan,
+    ground: Ground,
+    keeper: Keeper,
+    interrupt: Interrupt,
+    knobs: knobs::Knobs,
+    tally: Tally,
+    exits: Vec<(dyno_sys::Pid, String)>,
+    started: u64,
+}
+
+impl<'w> World<'w> {
+    /// A world for this plan. The keeper was started while the process had one thread.
+    pub(crate) fn new(plan: &'w Plan, ground: Ground, keeper: Keeper, interrupt: Interrupt) -> Self {
+        let knobs = knobs::Knobs::new(&ground);
+        Self { plan, ground, keeper, interrupt, knobs, tally: Tally::new(), exits: Vec::new(), started: 0 }
+    }
+
+    /// Sums over everything measured: steal, foreign CPU, the generator.
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Puts host settings back and ends everything that is left.
+    pub(crate) fn finish(mut self) -> Result<(), Trouble> {
+        let restored = self.knobs.put_all_back(&self.keeper);
+        let closed = self.keeper.close();
+        restored?;
+        match closed {
+            Ok(dyno_sys::keeper::Closing::Clean) => Ok(()),
+            Ok(dyno_sys::keeper::Closing::NotClean) => Err(Trouble::Lost("a process of this climb would not end".into())),
+            Err(error) => Err(Trouble::Lost(error.to_string())),
+        }
+    }
+
+    fn check_interrupt(&self) -> Result<(), Trouble> {
+        if self.interrupt.seen() { Err(Trouble::Interrupted) } else { Ok(()) }
+    }
+
+    /// How the process ended, if it has.
+    fn exit_of(&mut self, pid: dyno_sys::Pid) -> Option<String> {
+        self.exits.extend(self.keeper.exits().into_iter().map(|(pid, exit)| (pid, exit.to_string())));
+        self.exits.iter().find(|(exited, _)| *exited == pid).map(|(_, how)| how.clone())
+    }
+}
+
+impl Meter for World<'_> {
+    type Arm = Arm;
+
+    fn open(&mut self, spec: &ArmSpec) -> Result<Arm, Trouble> {
+        self.check_interrupt()?;
+        self.knobs.ensure(&self.keeper, self.plan, &spec.setting)?;
+        self.open_server(spec)
+    }
+
+    fn open_floor(&mut self, like: &Arm, load: &LoadSpec) -> Result<Arm, Trouble> {
+        self.check_interrupt()?;
+        self.open_floor_of(like, load)
+    }
+
+    fn turn(&mut self, arm: &mut Arm, setting: &Setting, dial: &str) -> Result<(), Trouble> {
+        self.check_interrupt()?;
+        arm.spec.setting = setting.clone();
+        self.knobs.ensure(&self.keeper, self.plan, setting)?;
+        arm.turn_live(self.plan, setting, dial)
+    }
+
+    fn prove(&mut self, arm: &mut Arm, proof: &Proof) -> Result<Reading, Trouble> {
+        self.check_interrupt()?;
+        self.prove_on(arm, proof)
+    }
+
+    fn block(&mut self, arm: &mut Arm, length: Length) -> Result<Measured, Trouble> {
+        self.check_interrupt()?;
+        self.knobs.ensure(&self.keeper, self.plan, &arm.spec.setting)?;
+        self.block_on(arm, length)
+    }
+
+    fn rss_peak_bytes(&mut self, arm: &Arm) -> u64 {
+        proc::tree(arm.pid).into_iter().filter_map(|pid| proc::rss_peak_bytes(pid).ok()).sum()
+    }
+
+    fn user_system_ticks(&mut self, arm: &Arm) -> Option<(u64, u64)> {
+        let ticks = proc::tree(arm.pid).into_iter().filter_map(|pid| proc::user_system_ticks(pid).ok());
+        ticks.reduce(|(user, system), (more_user, more_system)| (user + more_user, system + more_system))
+    }
+
+    fn clock(&self, arm: &Arm) -> String {
+        arm.clock.name().into()
+    }
+
+    fn close(&mut self, arm: Arm) {
+        self.tally.close(&arm);
+        self.stop(arm);
+    }
+
+    fn now_ns(&self) -> u64 {
+        mono_ns()
+    }
+
+    fn server_cpus(&self) -> usize {
+        self.ground.server_cpus.len()
+    }
+
+    fn describe(&self, setting: &Setting) -> Described {
+        describe::described(self.plan, setting)
+    }
+}

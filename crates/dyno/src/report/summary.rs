@@ -1,0 +1,214 @@
+//! The first screen: what was gained, what it is worth against the floor, what it cannot say, and how to have it.
+
+use dyno_measure::judge::{self, PAIRS_MIN};
+use dyno_measure::record::{Arm, Climb, Ratio, RungVerdict, Total};
+use dyno_measure::series::Metric;
+
+use super::chart::{Bar, bars};
+use super::html::{Tag, tag};
+use super::{View, apply, fact, facts, figure, paragraph, tied};
+use crate::print::{arms, number, unclear};
+
+/// Two-sided normal quantile of a 99 % interval.
+const Z_99: f64 = 2.576;
+
+/// The window's title.
+pub(super) fn title(climb: &Climb) -> String {
+    match &climb.total {
+        Some(total) => format!("{} requests per CPU-second · dyno climb", number::times(total.gain.ratio)),
+        None => "dyno climb".to_owned(),
+    }
+}
+
+/// Everything above the contents.
+pub(super) fn head(view: &View<'_>) -> Tag {
+    let climb = view.climb;
+    let result = tag("div").class("result").push(gain(climb));
+    let result = match &climb.total {
+        Some(total) => result.push(way(view, total)),
+        None => result,
+    };
+    tag("header")
+        .push(kicker(climb))
+        .push_all(cut_short(climb))
+        .push(result)
+        .push(tag("div").class("aside").push(limits(climb)).push(commands(climb)))
+}
+
+fn kicker(climb: &Climb) -> Tag {
+    let date = dyno_proto::date::imf_fixdate(climb.started_unix_s);
+    let date = String::from_utf8_lossy(&date).into_owned();
+    let took = number::duration(climb.duration_s);
+    tag("p").class("kicker").text(format!("dyno climb · plan {} · {date} · {took}", climb.plan))
+}
+
+fn cut_short(climb: &Climb) -> Option<Tag> {
+    let why = climb.cut_short.as_ref()?;
+    let lead = tag("strong").text("Cut short");
+    Some(
+        tag("p")
+            .class("alert")
+            .push(lead)
+            .text(format!(": {why}. Everything below was measured before that.")),
+    )
+}
+
+/// The large number, its interval, and the three figures that put it into proportion.
+fn gain(climb: &Climb) -> Tag {
+    let column = tag("div").class("gain");
+    let Some(total) = &climb.total else {
+        return column.push(no_total(climb)).push(proportions(climb));
+    };
+    let [low, high] = total.gain.interval;
+    let rounds = format!("99 % interval {low:.2} … {high:.2}");
+    column
+        .push(headline(&total.gain))
+        .push(tag("p").class("interval").text(tied(&rounds)))
+        .push(paragraph(format!(
+            "Final setting against the start, on fresh data: {} rounds, all arms live at once, in random order.",
+            number::count(total.rounds as f64)
+        )))
+        .push(proportions(climb))
+}
+
+fn headline(gain: &Ratio) -> Tag {
+    let big = tag("span").class("big").text(number::times(gain.ratio));
+    let unit = match unclear(gain) {
+        true => "requests per CPU-second: no difference seen",
+        false => "requests per CPU-second",
+    };
+    tag("h1").push(big).text(" ").push(tag("span").class("unit").text(unit))
+}
+
+fn no_total(climb: &Climb) -> Tag {
+    let kept = climb.rungs.iter().filter(|rung| rung.attempt.verdict == RungVerdict::Kept).count();
+    let text = format!(
+        "{kept} of {} rungs kept. What they bring together was not measured, and steps neither add nor multiply up to it.",
+        climb.rungs.len()
+    );
+    tag("div").push(tag("h1").push(tag("span").class("unit").text("No total"))).push(paragraph(text))
+}
+
+fn proportions(climb: &Climb) -> Tag {
+    let without = climb.total.as_ref().and_then(|total| total.without.as_ref());
+    facts([
+        (
+            "Floor",
+            match &climb.floor {
+                Some(floor) => tag("dd")
+                    .push(figure(number::times_with_interval(floor)))
+                    .text(" of the CPU of the smallest loop that answers these bytes"),
+                None => fact("not measured"),
+            },
+        ),
+        (
+            "Headline",
+            match without {
+                Some(without) => tag("dd")
+                    .push(figure(number::times_with_interval(&without.gain)))
+                    .text(format!(" without {}: the start has it already", without.rung)),
+                None => tag("dd"),
+            },
+        ),
+        (
+            "p99",
+            match arms(climb) {
+                Some((from, to)) => tag("dd")
+                    .push(figure(format!(
+                        "{} → {}",
+                        number::latency(from.figures.p99_us),
+                        number::latency(to.figures.p99_us)
+                    )))
+                    .text(" under saturation; not an SLO"),
+                None => tag("dd"),
+            },
+        ),
+    ])
+}
+
+/// CPU per request of every arm, split where the kernel's tick saw enough.
+fn way(view: &View<'_>, total: &Total) -> Tag {
+    let rows: Vec<Bar> = total.arms.iter().enumerate().map(|(at, arm)| row(view, at, arm)).collect();
+    let list = |row: &Bar| format!("{} {}", row.name, row.figure);
+    let sentence =
+        format!("Server CPU per request: {}.", rows.iter().map(list).collect::<Vec<_>>().join(", "));
+    let split = total.arms.iter().any(|arm| arm.user_share.is_some());
+    let caption = match split {
+        true => {
+            "Server CPU per request, µs. Dark: the program's own (user) time; pale: the kernel's. Line: 99 % interval."
+        }
+        false => "Server CPU per request, µs. Line: 99 % interval.",
+    };
+    tag("figure").class("way").push(bars(&rows, &sentence)).push(tag("figcaption").text(caption))
+}
+
+fn row(view: &View<'_>, at: usize, arm: &Arm) -> Bar {
+    let cpu = arm.figures.cpu_us_per_request;
+    Bar {
+        name: arm.name.clone(),
+        figure: format!("{}\u{a0}µs", number::micros(cpu)),
+        value: cpu,
+        full: arm.user_share,
+        interval: half_width(view, at).map(|half| [cpu * (-half).exp(), cpu * half.exp()]),
+    }
+}
+
+/// Half width of an arm's CPU per request over its rounds, as a log ratio.
+fn half_width(view: &View<'_>, at: usize) -> Option<f64> {
+    let blocks = view.climb.series.rounds.iter().filter_map(|round| round.get(at));
+    let logs: Vec<f64> =
+        blocks.map(|block| block.value(Metric::CpuPerRequest).ln()).filter(|log| log.is_finite()).collect();
+    (logs.len() >= PAIRS_MIN).then(|| judge::trimmed_mean(&logs, Z_99).half_width)
+}
+
+/// What the number above does not mean.
+fn limits(climb: &Climb) -> Tag {
+    let item =
+        |lead: &str, rest: String| tag("li").push(tag("strong").text(lead)).text(format!(" {}", tied(&rest)));
+    let m = &climb.machine;
+    let mut list = tag("ul")
+        .push(item("Loopback.", "Server and client share this machine; about 40 % of the server's CPU is the client's TCP input, absent behind a network card.".into()))
+        .push(item("Closed loop.", format!("{}: latency is what saturation makes of it, not what a user at a given rate would see.", climb.load)))
+        .push(item("One machine.", format!(
+            "{} CPUs, {}{}, Linux {}; {:.1} % of its time stolen by the hypervisor, {:.1} % used by others.",
+            m.cpus, m.model, if m.virtual_machine { " (virtual)" } else { "" }, m.kernel, m.steal_percent, m.foreign_percent
+        )));
+    if let Some(noise) = &climb.noise {
+        list = list.push(item(
+            "Noise.",
+            format!("Effects below {:.1} % were not visible that day.", noise.visible_percent),
+        ));
+    }
+    let prices = prices(climb);
+    if !prices.is_empty() {
+        list = list.push(
+            tag("li")
+                .push(tag("strong").text("Its price."))
+                .text(" What the fast setting gives up:")
+                .push(tag("ul").push_all(prices)),
+        );
+    }
+    list = list.push_all(climb.warnings.iter().map(|warning| {
+        tag("li").class("warning").push(tag("strong").text("Warning.")).text(format!(" {warning}"))
+    }));
+    tag("div").class("limits").push(tag("h2").text("What it cannot say")).push(list)
+}
+
+/// What each kept rung risks, where it risks anything: `none: why` is how a rung says that it does not.
+fn prices(climb: &Climb) -> Vec<Tag> {
+    let kept = climb.rungs.iter().filter(|rung| rung.attempt.verdict == RungVerdict::Kept);
+    let priced = kept.filter(|rung| !rung.risk.is_empty() && !rung.risk.starts_with("none"));
+    priced.map(|rung| tag("li").push(tag("b").text(&rung.id)).text(format!(": {}", rung.risk))).collect()
+}
+
+/// The command, as it can be pasted.
+fn commands(climb: &Climb) -> Tag {
+    let column = tag("div").class("apply").push(tag("h2").text("Apply it"));
+    let commands = climb.total.as_ref().map(apply::commands).unwrap_or_default();
+    if commands.is_empty() {
+        return column.push(paragraph("Without a total there is no final setting to apply."));
+    }
+    let text: Vec<String> =
+        commands.iter().map(|command| apply::folded(command, apply::PAGE_COLUMNS).join("\n")).collect();
+    column.push(tag("pre").attr("data-copy", "command").push(tag("code").text(text.join("\n"))))
+}

@@ -1,0 +1,174 @@
+//! `dyno load` against `dyno serve`, end to end.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Ended, Folder, Server, dyno, run, wait_for};
+use dyno_sys::affinity;
+use dyno_sys::proc;
+use dyno_sys::signal::{self, Signal};
+use std::net::TcpListener;
+use std::process::{Child, Stdio};
+
+/// Long enough for thousands of answers, short enough for a test.
+const SHORT: [&str; 3] = ["-d300ms", "-t1", "-c4"];
+
+fn load(words: &[&str], url: &str) -> Ended {
+    run(["load"].iter().chain(words).chain(&[url]))
+}
+
+/// A load that runs until it is interrupted.
+fn endless(words: &[&str], url: &str) -> Child {
+    let words = ["load", "-d1h"].into_iter().chain(words.iter().copied()).chain([url]);
+    dyno(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn interrupted(child: Child) -> Ended {
+    signal::kill(child.id().cast_signed(), Signal::Int).unwrap();
+    Ended::of(child)
+}
+
+/// The generator's threads that run a block now: their sets of CPUs.
+fn threads_of(child: &Child) -> Vec<affinity::CpuSet> {
+    let pid = child.id().cast_signed();
+    let named = |tid: &i32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm"));
+        name.is_ok_and(|name| name.trim() == "dyno-load")
+    };
+    proc::tasks(pid).iter().filter(|tid| named(tid)).filter_map(|tid| affinity::of(*tid).ok()).collect()
+}
+
+#[test]
+fn the_text_has_wrks_shape() {
+    let server = Server::serve(&[]);
+    let url = server.url("/json");
+    let ended = load(&["-d300ms", "-t2", "-c4", "--latency"], &url);
+    let lines: Vec<&str> = ended.done().lines().collect();
+    let starts = [
+        &format!("Running 300ms test @ {url}"),
+        "  2 threads and 4 connections",
+        "  Thread Stats   Avg      Stdev     Max   +/- Stdev",
+        "    Latency  ",
+        "    Req/Sec  ",
+        "  Latency Distribution",
+        "     50%  ",
+        "     75%  ",
+        "     90%  ",
+        "     99%  ",
+        "  ",
+        "Requests/sec: ",
+        "Transfer/sec: ",
+    ];
+    assert!(lines.len() >= starts.len(), "{}", ended.out);
+    assert!(lines.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{}", ended.out);
+    assert!(lines[10].contains(" requests in ") && lines[10].ends_with("B read"), "{}", ended.out);
+    assert!(!ended.out.contains("errors") && !ended.out.contains("Non-2xx"), "{}", ended.out);
+    assert_eq!(ended.err, "");
+}
+
+#[test]
+fn the_object_tells_the_server_s_cpu_with_its_children() {
+    let server = Server::serve(&[]);
+    let pid = server.pid().to_string();
+    let ended = load(&[&SHORT[..], &["--json", "-p", &pid]].concat(), &server.url("/json"));
+    let value: serde_json::Value = serde_json::from_str(ended.done()).unwrap();
+    let requests = value["requests"].as_u64().unwrap();
+    assert!(requests > 0 && value["bytes_read"].as_u64().unwrap() > requests, "{value:#}");
+    assert!(value["errors"].as_object().unwrap().values().all(|count| count == 0), "{value:#}");
+    assert!(value["duration_s"].as_f64().unwrap() >= 0.3, "{value:#}");
+    let latency = |name: &str| value["latency_us"][name].as_f64().unwrap();
+    assert!(latency("min") <= latency("p50") && latency("p50") <= latency("p99"), "{value:#}");
+    assert!(latency("p99_99") <= latency("max"), "{value:#}");
+    assert!(value["generator"]["limited"].is_boolean(), "{value:#}");
+    let server_us = value["server"]["cpu_us_per_request"]["total"].as_f64().unwrap();
+    assert!(server_us > 0.0, "the workers are children, and they worked: {value:#}");
+}
+
+#[test]
+fn pipelines_bodies_and_expectations_are_as_told() {
+    let server = Server::serve(&[]);
+    let folder = Folder::new("load-body");
+    let file = folder.file("hello", "Hello, World!");
+    let expect = format!("body=@{file}");
+    let words = ["--pipeline", "16", "--expect", "status=200", "--expect", &expect];
+    load(&[&SHORT[..], &words].concat(), &server.url("/plaintext")).done();
+    let body = format!("@{file}");
+    let words = ["-mPOST", "-HContent-Type: text/x", "--body", &body, "--expect", &expect];
+    load(&[&SHORT[..], &words].concat(), &server.url("/echo")).done();
+    // SHA-256 of "Hello, World!".
+    let digest = "body-sha256=dffd6021bb2bd5b0af676290809ec3a53191dd81c7f70a4b28688a362182986f";
+    load(&[&SHORT[..], &["--expect", digest]].concat(), &server.url("/plaintext")).done();
+}
+
+#[test]
+fn a_wrong_answer_is_an_error_and_says_what_came() {
+    let server = Server::serve(&[]);
+    let ended = load(&[&SHORT[..], &["--expect", "body=nope", "--json"]].concat(), &server.url("/plaintext"));
+    let lines = ended.failed();
+    assert!(lines[0].contains("nope") && lines[0].contains("Hello, World!"), "{lines:?}");
+    let ended = load(&[&SHORT[..], &["--json"]].concat(), &server.url("/nowhere"));
+    assert!(ended.failed()[0].contains("404"), "{}", ended.err);
+    load(&[&SHORT[..], &["--expect", "status=404"]].concat(), &server.url("/nowhere")).done();
+}
+
+#[test]
+fn where_nobody_listens_is_said() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let ended = load(&["--json"], &format!("http://{free}/"));
+    let lines = ended.failed();
+    assert!(lines[0].contains("refuses connections") && lines[1].contains("no server listens"), "{lines:?}");
+}
+
+#[test]
+fn a_server_that_never_answers_is_told_as_such() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", silent.local_addr().unwrap());
+    let ended = load(&["--json", "--timeout", "50ms"], &url);
+    assert!(ended.failed()[0].contains("did not answer within 50 ms"), "{}", ended.err);
+}
+
+#[test]
+fn more_connections_than_descriptors_is_an_error_before_anything_is_opened() {
+    let too_many = (proc::nofile().1 + 1).to_string();
+    let ended = load(&["--json", "-t1", "-c", &too_many], "http://127.0.0.1:1/");
+    assert!(ended.failed()[1].contains("ulimit -Hn"), "{}", ended.err);
+}
+
+#[test]
+fn an_interrupt_prints_what_was_measured() {
+    let server = Server::serve(&[]);
+    let child = endless(&["-t1", "-c2"], &server.url("/json"));
+    wait_for("the load", || !threads_of(&child).is_empty());
+    let ended = interrupted(child);
+    assert_eq!(ended.code, Some(130), "{}", ended.err);
+    assert!(ended.out.contains("Requests/sec: "), "{}", ended.out);
+}
+
+#[test]
+fn threads_are_left_where_the_scheduler_puts_them_unless_they_are_pinned() {
+    let server = Server::serve(&[]);
+    let allowed = affinity::allowed();
+    let child = endless(&["-t2", "-c2", "--json"], &server.url("/json"));
+    wait_for("two free threads", || {
+        let threads = threads_of(&child);
+        threads.len() == 2 && threads.iter().all(|cpus| *cpus == allowed)
+    });
+    assert_eq!(interrupted(child).code, Some(130));
+    let last = allowed.iter().last().unwrap();
+    let child = endless(&["--pin", &last.to_string(), "--json"], &server.url("/json"));
+    wait_for("a pinned thread", || threads_of(&child) == [affinity::CpuSet::single(last)]);
+    assert_eq!(interrupted(child).code, Some(130));
+}
+
+#[test]
+fn a_server_that_dies_meanwhile_is_told_by_what_was_lost() {
+    let server = Server::serve(&[]);
+    let child = endless(&["-t1", "-c2", "--json"], &server.url("/json"));
+    wait_for("the load", || !threads_of(&child).is_empty());
+    drop(server);
+    let ended = interrupted(child);
+    let value: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    let lost: u64 = ["connect", "read", "write"].iter().map(|class| value["errors"][class].as_u64().unwrap()).sum();
+    assert_eq!(ended.code, Some(130));
+    assert!(lost > 0, "{value:#}");
+}

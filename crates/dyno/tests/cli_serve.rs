@@ -1,0 +1,159 @@
+//! `dyno serve` and `dyno floor` from outside: they listen, answer, say why they cannot, and end in order.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Folder, Server, ask, dyno, run, wait_for};
+use dyno_sys::proc;
+use dyno_sys::signal::Signal;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+
+const REQUEST: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+fn answer_of(mut stream: impl Read + Write) -> String {
+    stream.write_all(REQUEST).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn is_hello(answer: &str) -> bool {
+    answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nHello, World!")
+}
+
+#[test]
+fn it_says_where_it_listens_answers_and_drains_when_told() {
+    for signal in [Signal::Term, Signal::Int] {
+        let mut server = Server::serve(&[]);
+        let workers = server.hear("worker");
+        let worker: i32 = workers["worker ".len()..].parse().unwrap();
+        assert!(proc::tree(server.pid()).contains(&worker), "{workers}");
+        let answer = answer_of(TcpStream::connect(server.addr()).unwrap());
+        assert!(is_hello(&answer), "{answer}");
+        server.signal(signal);
+        server.hear("draining");
+        assert_eq!(server.hear("drained"), "drained after 1 request");
+        assert!(server.end().success());
+    }
+}
+
+#[test]
+fn an_idle_connection_does_not_keep_it_from_ending() {
+    let mut server = Server::serve(&[]);
+    let mut idle = TcpStream::connect(server.addr()).unwrap();
+    idle.write_all(b"GET /json HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    idle.read_exact(&mut [0; 15]).unwrap();
+    server.signal(Signal::Term);
+    server.hear("drained");
+    assert!(server.end().success());
+}
+
+#[test]
+fn the_naive_start_and_every_log_answer_the_same_bytes() {
+    for words in [
+        &["--naive"][..],
+        &["--naive", "--log", "off", "--trigger", "edge"],
+        &["--log", "ring"],
+        &["--log", "sync", "--send", "split", "--calls", "read-write", "--spin", "50"],
+    ] {
+        let server = Server::serve(words);
+        let answer = answer_of(TcpStream::connect(server.addr()).unwrap());
+        assert!(is_hello(&answer), "{words:?}: {answer}");
+    }
+}
+
+#[test]
+fn the_access_log_goes_where_it_is_told() {
+    let folder = Folder::new("log");
+    let log = folder.file("access.log", "");
+    let server = Server::serve(&["--log", "sync", "--log-file", &log]);
+    answer_of(TcpStream::connect(server.addr()).unwrap());
+    wait_for("a line in the log", || std::fs::read_to_string(&log).unwrap().contains("GET /plaintext HTTP/1.1"));
+}
+
+#[test]
+fn a_socket_file_is_listened_on_and_taken_away() {
+    let folder = Folder::new("unix");
+    let path = folder.path("x.sock");
+    let listen = format!("unix:{}", path.display());
+    let mut server = Server::start(&mut dyno(["serve", "--workers", "1", "--listen", &listen]));
+    assert_eq!(server.place, listen);
+    assert!(is_hello(&answer_of(UnixStream::connect(&path).unwrap())));
+    server.signal(Signal::Term);
+    assert!(server.end().success());
+    assert!(!path.exists());
+}
+
+#[test]
+fn limits_are_those_of_the_flags() {
+    let server = Server::serve(&["--line-bytes-max", "32", "--body-bytes-max", "4"]);
+    let long = format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "x".repeat(40));
+    assert_eq!(ask(server.addr(), long.as_bytes(), 12), b"HTTP/1.1 414");
+    let large = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello";
+    assert_eq!(ask(server.addr(), large, 12), b"HTTP/1.1 413");
+}
+
+#[test]
+fn a_busy_port_is_told_with_the_process_that_has_it() {
+    let server = Server::serve(&[]);
+    for verb in [&["serve"][..], &["serve", "--workers", "2"]] {
+        let ended = run(verb.iter().chain(&["--listen", &server.place]));
+        let lines = ended.failed();
+        assert!(lines[0].contains(&format!("cannot listen on {}", server.place)), "{lines:?}");
+        assert!(lines[0].ends_with("is in use"), "{lines:?}");
+        assert!(lines[1].contains(&server.pid().to_string()), "{lines:?}");
+    }
+}
+
+#[test]
+fn a_port_that_is_no_dynos_is_busy_too() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = listener.local_addr().unwrap().to_string();
+    let ended = run(["serve", "--listen", &place]);
+    assert!(ended.failed()[1].contains(&format!("process {} listens there", std::process::id())), "{}", ended.err);
+}
+
+#[test]
+fn an_address_of_another_machine_and_a_missing_folder_are_told_apart() {
+    // 192.0.2.0/24 is for documentation (RFC 5737): no machine has it.
+    let ended = run(["serve", "--listen", "192.0.2.1:8080"]);
+    assert!(ended.failed()[1].contains("no such address"), "{}", ended.err);
+    let ended = run(["serve", "--listen", "unix:/nowhere/x.sock"]);
+    assert!(ended.failed()[1].contains("folder of the socket file"), "{}", ended.err);
+    let ended = run(["serve", "--log", "sync", "--log-file", "/nowhere/log", "--listen", "127.0.0.1:0"]);
+    assert!(ended.failed()[0].contains("cannot open the access log /nowhere/log"), "{}", ended.err);
+    let ended = run(["serve", "--congestion", "nosuchalgorithm", "--listen", "127.0.0.1:0"]);
+    assert!(ended.failed()[1].contains("no congestion control of that name"), "{}", ended.err);
+}
+
+#[test]
+fn the_floor_answers_every_request_with_the_same_bytes() {
+    let folder = Folder::new("floor");
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let file = folder.file("answer", answer);
+    let words = ["floor", "--listen", "127.0.0.1:0", "--answer", &file];
+    let mut server = Server::start(&mut dyno(words));
+    assert_eq!(ask(server.addr(), REQUEST, answer.len()), answer.as_bytes());
+    let twice = [REQUEST, REQUEST].concat();
+    assert_eq!(ask(server.addr(), &twice, 2 * answer.len()), answer.repeat(2).as_bytes());
+    server.signal(Signal::Term);
+    assert!(server.end().success());
+}
+
+#[test]
+fn the_floor_counts_requests_by_the_bytes_it_is_told() {
+    let folder = Folder::new("floor-bytes");
+    let file = folder.file("answer", "ok");
+    let words = ["floor", "--listen", "127.0.0.1:0", "--answer", &file, "--request-bytes", "4"];
+    let server = Server::start(&mut dyno(words));
+    assert_eq!(ask(server.addr(), b"0123456789ab", 6), b"okokok");
+}
+
+#[test]
+fn a_floor_without_an_answer_is_an_error() {
+    let folder = Folder::new("floor-empty");
+    let file = folder.file("answer", "");
+    assert!(run(["floor", "--answer", &file]).failed()[0].ends_with("is empty: there is nothing to answer with"));
+}

@@ -1,0 +1,267 @@
+//! `dyno climb` from the outside: real servers, short times, and every way to be stopped.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use dyno_measure::record::{Climb, RungVerdict};
+
+const DYNO: &str = env!("CARGO_BIN_EXE_dyno");
+
+/// A folder of one test, removed when it passed.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("dyno-test-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).expect("a folder for the test");
+        Self(path)
+    }
+
+    fn file(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).expect("a file of the test");
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A climb in a folder of its own, with scratch space in it, so that what it leaves can be told from others'.
+fn climb(folder: &Folder, arguments: &[&str]) -> Command {
+    let mut command = Command::new(DYNO);
+    command.arg("climb").args(arguments).current_dir(&folder.0).env("TMPDIR", &folder.0);
+    command
+}
+
+fn run(folder: &Folder, arguments: &[&str]) -> Output {
+    climb(folder, arguments).output().expect("dyno runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn record(folder: &Folder) -> Climb {
+    let json = fs::read_to_string(folder.0.join("climb.json")).expect("the record was written");
+    Climb::from_json(&json).expect("a whole record")
+}
+
+/// Waits for a condition, with a deadline.
+fn wait_for(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < limit, "not within {limit:?}: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Processes whose command line, folder or environment names this folder.
+fn left_over(folder: &Folder) -> Vec<String> {
+    let needle = folder.0.display().to_string();
+    let of_process = |entry: fs::DirEntry| {
+        let read = |name: &str| fs::read(entry.path().join(name)).unwrap_or_default();
+        let cwd = fs::read_link(entry.path().join("cwd")).map(|path| path.display().to_string()).unwrap_or_default();
+        let whole = format!("{} {} {cwd}", text(&read("cmdline")), text(&read("environ")));
+        whole.contains(&needle).then(|| text(&read("cmdline")).replace('\0', " "))
+    };
+    let own = std::process::id().to_string();
+    let processes = fs::read_dir("/proc").expect("/proc").flatten();
+    processes.filter(|entry| entry.file_name().to_string_lossy() != own).filter_map(of_process).collect()
+}
+
+/// A plan for our own server with one dial, whose words are given.
+fn plan(dial: &str, proof: &str) -> String {
+    format!(
+        r#"
+name = "a test"
+[launch]
+argv = ["{DYNO}", "serve", "--listen", "127.0.0.1:{{port}}", "--workers", "1"]
+[load]
+path = "/json"
+{dial}
+[[rung]]
+id = "change"
+set = "choice=b"
+claim = "a test"
+proof = [{proof}]
+"#
+    )
+}
+
+const IDLE: &str = r#"[dial.choice]
+how = "arg"
+start = "a"
+values = [{ name = "a", words = ["--idle-timeout", "60s"] }, { name = "b", words = ["--idle-timeout", "61s"] }]"#;
+const IDLE_PROOF: &str = r#"{ kind = "command", argv = ["cat", "/proc/{pid}/cmdline"], expect = "61s" }"#;
+
+#[test]
+fn a_short_climb_keeps_the_single_send_and_its_record_can_be_judged_and_drawn_again() {
+    let folder = Folder::new("short");
+    let output = run(&folder, &["--time", "20s", "--rung", "one-send", "--seed", "7"]);
+    let talk = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{talk}");
+    let record = record(&folder);
+    let rung = &record.rungs[0];
+    assert_eq!((rung.id.as_str(), rung.attempt.verdict), ("one-send", RungVerdict::Kept), "{talk}");
+    assert!(rung.leave_one_out.is_some_and(|gain| gain.effect_percent < -10.0), "{:?}", rung.leave_one_out);
+    let proofs = &rung.attempt.proof;
+    assert!(proofs.iter().all(|line| line.holds == (line.side == "b")), "{proofs:?}");
+    let total = record.total.expect("there was time for a total");
+    assert!(total.gain.ratio > 1.1, "{:?}", total.gain);
+    assert!(record.floor.is_some_and(|floor| floor.ratio > 0.9), "{:?}", record.floor);
+    assert!(text(&output.stdout).contains("one-send"), "{}", text(&output.stdout));
+    let page = fs::read_to_string(folder.0.join("climb.html")).expect("the report");
+    assert!(page.contains("Content-Security-Policy"));
+    for verb in ["judge", "report"] {
+        let again = Command::new(DYNO).args([verb, "climb.json"]).current_dir(&folder.0).output().expect("dyno runs");
+        assert_eq!(again.status.code(), Some(0), "{verb}: {}", text(&again.stderr));
+    }
+    assert_eq!(left_over(&folder), Vec::<String>::new());
+}
+
+#[test]
+fn a_rung_that_changes_nothing_is_not_kept() {
+    let folder = Folder::new("null");
+    folder.file("plan.toml", &plan(IDLE, IDLE_PROOF));
+    let output = run(&folder, &["plan.toml", "--time", "20s", "--seed", "3"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let verdict = record(&folder).rungs[0].attempt.verdict;
+    assert_ne!(verdict, RungVerdict::Kept);
+    assert_ne!(verdict, RungVerdict::NotApplied);
+}
+
+#[test]
+fn a_proof_that_holds_on_both_sides_is_not_applied() {
+    let folder = Folder::new("both");
+    let proof = r#"{ kind = "command", argv = ["cat", "/proc/{pid}/cmdline"], expect = "--idle-timeout" }"#;
+    folder.file("plan.toml", &plan(IDLE, proof));
+    let output = run(&folder, &["plan.toml", "--time", "12s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let attempt = &record(&folder).rungs[0].attempt;
+    assert_eq!(attempt.verdict, RungVerdict::NotApplied);
+    assert!(attempt.why.contains("cannot tell the sides apart"), "{}", attempt.why);
+}
+
+#[test]
+fn a_side_that_dies_is_a_failed_rung_with_its_last_words() {
+    let folder = Folder::new("dies");
+    let dial = IDLE.replace("61s", "never");
+    folder.file("plan.toml", &plan(&dial, IDLE_PROOF));
+    let output = run(&folder, &["plan.toml", "--time", "12s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let attempt = &record(&folder).rungs[0].attempt;
+    assert_eq!(attempt.verdict, RungVerdict::Failed);
+    assert!(attempt.why.contains("exit status 2") && attempt.why.contains("never"), "{}", attempt.why);
+}
+
+#[test]
+fn a_side_that_answers_another_body_is_a_failed_rung() {
+    let folder = Folder::new("wrong");
+    let dial = r#"[dial.choice]
+how = "template"
+start = "a"
+values = [{ name = "a", text = "Hello" }, { name = "b", text = "Hullo" }]"#;
+    let own = format!(r#"argv = ["{DYNO}", "serve", "--listen", "127.0.0.1:{{port}}", "--workers", "1"]"#);
+    let nginx = r#"argv = ["nginx", "-p", "{dir}", "-c", "{dir}/n.conf", "-e", "stderr"]
+[launch.files]
+"n.conf" = "daemon off; pid {dir}/pid; events {} http { access_log off; server { listen 127.0.0.1:{port}; location / { return 200 '{choice}'; } } }""#;
+    let whole = plan(dial, r#"{ kind = "maps", contains = "libc" }"#)
+        .replace("path = \"/json\"", "path = \"/index.html\"\nexpect_body = \"Hello\"")
+        .replace(&own, nginx);
+    folder.file("plan.toml", &whole);
+    let output = run(&folder, &["plan.toml", "--time", "12s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let attempt = &record(&folder).rungs[0].attempt;
+    assert_eq!(attempt.verdict, RungVerdict::Failed, "{}", attempt.why);
+    assert!(attempt.why.contains("Hullo"), "{}", attempt.why);
+}
+
+#[test]
+fn a_start_that_cannot_run_is_an_error_that_says_so() {
+    let folder = Folder::new("start");
+    folder.file("plan.toml", &plan(IDLE, IDLE_PROOF).replace(DYNO, "/no/such/server"));
+    let output = run(&folder, &["plan.toml", "--time", "5s"]);
+    assert_eq!(output.status.code(), Some(2));
+    let talk = text(&output.stderr);
+    assert!(talk.contains("/no/such/server") && talk.contains("error:") && talk.contains("try:"), "{talk}");
+}
+
+#[test]
+fn bad_input_is_named_before_anything_is_started() {
+    let folder = Folder::new("input");
+    folder.file("typo.toml", &plan(IDLE, IDLE_PROOF).replace("claim =", "clame ="));
+    for (arguments, wanted) in [
+        (&["--rung", "warp"][..], "no rung \"warp\""),
+        (&["--order", "sideways"], "--order cannot be \"sideways\""),
+        (&["typo.toml"], "clame"),
+        (&["missing.toml"], "missing.toml"),
+        (&["-o", "no/such/folder/climb.json"], "no/such/folder/climb.json"),
+        (&["--time", "soon"], "soon"),
+        (&["--server-cpus", "1000"], "1000"),
+    ] {
+        let output = run(&folder, arguments);
+        let talk = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {talk}");
+        assert!(talk.contains(wanted), "{arguments:?}: {talk}");
+    }
+}
+
+fn begun(folder: &Folder, arguments: &[&str]) -> Child {
+    let mut command = climb(folder, arguments);
+    command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("dyno runs")
+}
+
+fn has_servers(folder: &Folder) -> bool {
+    left_over(folder).iter().any(|process| process.contains(" serve "))
+}
+
+fn interrupt(child: &Child) {
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "kill -INT");
+}
+
+#[test]
+fn an_interrupt_writes_what_was_measured_and_exits_130() {
+    let folder = Folder::new("interrupt");
+    let mut child = begun(&folder, &["--time", "60s", "--rung", "one-send"]);
+    wait_for("servers", Duration::from_secs(20), || has_servers(&folder));
+    interrupt(&child);
+    let mut talk = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut talk).expect("its talk");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{talk}");
+    assert!(record(&folder).cut_short.is_some_and(|why| why.contains("interrupted")));
+    assert!(fs::read_to_string(folder.0.join("climb.html")).expect("the report").contains("interrupted"));
+    assert_eq!(left_over(&folder), Vec::<String>::new());
+}
+
+/// kill -9 at moments spread over the first seconds: start, noise, proofs, measuring.
+fn killed_at_many_moments(name: &str, arguments: &[&str]) {
+    for moment in 0..8_u32 {
+        let folder = Folder::new(&format!("{name}-{moment}"));
+        let mut child = begun(&folder, arguments);
+        let began = Instant::now();
+        let due = Duration::from_millis(u64::from(moment) * 271);
+        wait_for("the moment", Duration::from_secs(5), || began.elapsed() >= due);
+        child.kill().expect("kill -9");
+        child.wait().expect("it ends");
+        let limit = Duration::from_secs(2);
+        wait_for(&format!("nothing left after {due:?}"), limit, || left_over(&folder).is_empty());
+    }
+}
+
+#[test]
+fn a_killed_climb_leaves_no_process_behind() {
+    killed_at_many_moments("killed", &["--time", "60s", "--rung", "one-send"]);
+}
+
+#[test]
+fn a_killed_climb_of_nginx_leaves_no_process_behind() {
+    let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/nginx.toml");
+    killed_at_many_moments("killed-nginx", &[&plan.display().to_string(), "--time", "60s"]);
+}

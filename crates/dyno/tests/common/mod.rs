@@ -1,0 +1,220 @@
+//! What the tests of the binary share: starting it, hearing it, and ending it, all with deadlines.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use dyno_sys::Pid;
+use dyno_sys::signal::{self, Signal};
+
+/// Nothing here takes longer unless it is broken.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+
+/// The binary, deaf to what the caller's environment says about terminals.
+pub(crate) fn dyno<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
+    command.args(words).env_remove("NO_COLOR").env_remove("COLUMNS").stdin(Stdio::null());
+    command
+}
+
+/// Runs it to its end.
+pub(crate) fn run<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Ended {
+    Ended::of(dyno(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+}
+
+/// Runs it to its end with something on its standard input.
+pub(crate) fn run_with_input<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>, input: &str) -> Ended {
+    let mut command = dyno(words);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    drop(stdin);
+    Ended::of(child)
+}
+
+/// A run that is over.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ended {
+    /// Waits for a child whose output is piped.
+    pub(crate) fn of(child: Child) -> Ended {
+        let pid = child.id().cast_signed();
+        let (sender, receiver) = channel();
+        let waiter = std::thread::spawn(move || sender.send(child.wait_with_output()));
+        let Ok(output) = receiver.recv_timeout(DEADLINE) else {
+            // Only this thread's child has this number: it was not waited for.
+            signal::kill(pid, Signal::Kill).unwrap();
+            panic!("the process did not end");
+        };
+        waiter.join().unwrap().unwrap();
+        Ended::from(output.unwrap())
+    }
+
+    /// Asserts that it failed with an error in three lines, and nothing on standard output; returns the lines.
+    #[track_caller]
+    pub(crate) fn failed(&self) -> Vec<&str> {
+        assert_eq!((self.code, self.out.as_str()), (Some(2), ""), "{}", self.err);
+        let lines: Vec<&str> = self.err.lines().collect();
+        let starts = ["error: ", "  likely: ", "  try:    "];
+        assert!(lines.len() == 3 && lines.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{}", self.err);
+        lines
+    }
+
+    /// Asserts that it did what it was asked, without a word of complaint; returns what it printed.
+    #[track_caller]
+    pub(crate) fn done(&self) -> &str {
+        assert_eq!(self.code, Some(0), "{}", self.err);
+        &self.out
+    }
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Ended {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+/// A running `dyno serve` or `dyno floor`; killed when dropped.
+pub(crate) struct Server {
+    child: Child,
+    lines: Receiver<String>,
+    heard: Vec<String>,
+    /// Where it listens, as it said.
+    pub(crate) place: String,
+}
+
+impl Server {
+    /// `dyno serve` with one worker on a port that the kernel chooses.
+    pub(crate) fn serve(words: &[&str]) -> Server {
+        let one = ["serve", "--listen", "127.0.0.1:0", "--workers", "1"];
+        Server::start(&mut dyno(one.iter().chain(words)))
+    }
+
+    /// Any of the two, up to the line that says where it listens.
+    pub(crate) fn start(command: &mut Command) -> Server {
+        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let mut server = Server { child, lines, heard: Vec::new(), place: String::new() };
+        let line = server.hear("listening on ");
+        server.place = line["listening on ".len()..].trim_start_matches("http://").to_owned();
+        server
+    }
+
+    /// The next line on standard error that begins like this.
+    #[track_caller]
+    pub(crate) fn hear(&mut self, start: &str) -> String {
+        loop {
+            match self.lines.recv_timeout(DEADLINE) {
+                Ok(line) => {
+                    self.heard.push(line.clone());
+                    if line.starts_with(start) {
+                        return line;
+                    }
+                }
+                Err(_) => panic!("it never said \"{start}\", but {:#?}", self.heard),
+            }
+        }
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        self.child.id().cast_signed()
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.place.parse().unwrap()
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.place)
+    }
+
+    pub(crate) fn signal(&self, what: Signal) {
+        signal::kill(self.pid(), what).unwrap();
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn end(&mut self) -> ExitStatus {
+        let mut status = None;
+        wait_for("the end of the server", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has ended already where a test waited for it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for a condition; `what` says what did not come true.
+#[track_caller]
+pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < DEADLINE, "{what} did not come");
+        std::thread::yield_now();
+    }
+}
+
+/// Sends bytes and returns as many bytes as wanted of what comes back.
+pub(crate) fn ask(addr: SocketAddr, request: &[u8], wanted: usize) -> Vec<u8> {
+    let mut stream = TcpStream::connect(addr).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    stream.write_all(request).unwrap();
+    let mut answer = vec![0; wanted];
+    stream.read_exact(&mut answer).unwrap();
+    answer
+}
+
+/// A folder that goes with the test.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("dyno-cli-{}-{name}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        Folder(path)
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file into it; its path as a word.
+    pub(crate) fn file(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, text).unwrap();
+        word(&path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A path for a command line.
+pub(crate) fn word(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}

@@ -1,0 +1,145 @@
+//! The servers of a bench: built, started on the server's CPU, their answers checked before anything is measured.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Options;
+use crate::client::fetch;
+use crate::command::{cargo, command, find_program, run as run_command};
+use crate::repo::Repo;
+use crate::server::{Server, free_addr};
+use crate::trouble::{Outcome, Trouble};
+
+/// A server that is measured.
+pub(crate) struct Arm {
+    pub(crate) name: String,
+    pub(crate) server: Server,
+}
+
+/// Starts servers for one bench.
+pub(crate) struct Stable<'b> {
+    repo: &'b Repo,
+    options: &'b Options,
+    folder: PathBuf,
+}
+
+impl<'b> Stable<'b> {
+    pub(crate) fn new(repo: &'b Repo, options: &'b Options) -> Result<Stable<'b>, Trouble> {
+        Ok(Stable { repo, options, folder: repo.scratch("bench")? })
+    }
+
+    /// Starts one on the server's CPU; `words` are its command for an address.
+    pub(crate) fn start(
+        &self,
+        name: &str,
+        words: impl FnOnce(SocketAddr) -> Vec<String>,
+    ) -> Result<Arm, Trouble> {
+        let addr = free_addr()?;
+        let mut program = command(["taskset", "-c", &self.options.server_cpu.to_string()]);
+        program.args(words(addr));
+        let said = self.folder.join(format!("{name}.log"));
+        Ok(Arm { name: name.to_owned(), server: Server::start(program, addr, &said)? })
+    }
+
+    /// `dyno serve` with these flags.
+    pub(crate) fn dyno(&self, dyno: &Path, name: &str, flags: &[&str]) -> Result<Arm, Trouble> {
+        let words = |addr: SocketAddr| {
+            let serve = [&dyno.to_string_lossy(), "serve", "--workers", "1", "--listen", &addr.to_string()];
+            serve.iter().chain(flags).map(|word| (*word).to_owned()).collect()
+        };
+        self.start(name, words)
+    }
+
+    /// `dyno floor`, giving back what `model` answers on `path`, byte for byte.
+    pub(crate) fn floor(&self, dyno: &Path, model: &Arm, path: &str) -> Result<Arm, Trouble> {
+        let name = format!("floor{}", path.replace('/', "-"));
+        let answer = self.folder.join(format!("{name}.answer"));
+        let bytes = fetch(model.server.addr(), path)?;
+        std::fs::write(&answer, bytes).map_err(Trouble::cannot(format!("write {}", answer.display())))?;
+        self.start(&name, |addr| {
+            let file = answer.to_string_lossy();
+            let words = [&dyno.to_string_lossy(), "floor", "--listen", &addr.to_string(), "--answer", &file];
+            words.map(str::to_owned).to_vec()
+        })
+    }
+
+    /// The servers of other people that are wanted and can be had here; the others are named with the reason.
+    pub(crate) fn peers(&self) -> Result<Vec<Arm>, Trouble> {
+        let mut arms = self.rust_peers()?;
+        for (name, program) in [("go", "go"), ("nginx", "nginx")] {
+            if !self.options.wants(name) {
+                continue;
+            }
+            match find_program(program) {
+                Some(_) if name == "go" => arms.push(self.go()?),
+                Some(nginx) => arms.push(self.nginx(&nginx)?),
+                None => eprintln!("not measured: {name}: {program} is not installed (cargo xtask test)"),
+            }
+        }
+        Ok(arms)
+    }
+
+    fn rust_peers(&self) -> Result<Vec<Arm>, Trouble> {
+        let wanted: Vec<&str> =
+            ["hyper", "actix", "may"].into_iter().filter(|name| self.options.wants(name)).collect();
+        if wanted.is_empty() {
+            return Ok(vec![]);
+        }
+        let target = self.repo.target().join("peers");
+        let manifest = self.repo.path("bench/peers/Cargo.toml");
+        let mut build = cargo(["build", "--release", "--locked", "--manifest-path"]);
+        built(build.arg(manifest).arg("--target-dir").arg(&target))?;
+        let program = |name: &str| target.join(format!("release/peer-{name}")).to_string_lossy().into_owned();
+        wanted.iter().map(|name| self.start(name, |addr| vec![program(name), addr.to_string()])).collect()
+    }
+
+    fn go(&self) -> Result<Arm, Trouble> {
+        let program = self.folder.join("peer-go");
+        let mut build = command(["go", "build", "-o"]);
+        built(build.arg(&program).arg(".").current_dir(self.repo.path("bench/peers/go")))?;
+        self.start("go", |addr| vec![program.to_string_lossy().into_owned(), addr.to_string()])
+    }
+
+    fn nginx(&self, nginx: &Path) -> Result<Arm, Trouble> {
+        let prefix = self.folder.join("nginx");
+        let template = self.repo.read("bench/peers/nginx.conf")?;
+        std::fs::create_dir_all(&prefix).map_err(Trouble::cannot(format!("make {}", prefix.display())))?;
+        let file = prefix.join("nginx.conf");
+        let arm = |addr: SocketAddr| -> Result<Vec<String>, Trouble> {
+            let text = template.replace("@PORT@", &addr.port().to_string());
+            std::fs::write(&file, text).map_err(Trouble::cannot(format!("write {}", file.display())))?;
+            let words =
+                [&nginx.to_string_lossy(), "-p", &prefix.to_string_lossy(), "-c", &file.to_string_lossy()];
+            Ok(words.map(str::to_owned).to_vec())
+        };
+        let mut refused = None;
+        let started = self.start("nginx", |addr| {
+            arm(addr).unwrap_or_else(|trouble| {
+                refused = Some(trouble);
+                vec!["true".to_owned()]
+            })
+        });
+        refused.map_or(started, Err)
+    }
+}
+
+fn built(build: &mut Command) -> Result<(), Trouble> {
+    match run_command(build)? {
+        Outcome::Done => Ok(()),
+        Outcome::No => Err(Trouble::new("a server to compare with does not build")),
+    }
+}
+
+/// Only equal work is compared: the same status and body from everybody. Lengths differ by heads, and are told.
+pub(crate) fn check(arms: &[&Arm], path: &str, body: &str) -> Result<(), Trouble> {
+    for arm in arms {
+        let answer = fetch(arm.server.addr(), path)?;
+        if !answer.starts_with(b"HTTP/1.1 200 ") || !answer.ends_with(format!("\r\n\r\n{body}").as_bytes()) {
+            let got = String::from_utf8_lossy(&answer).into_owned();
+            return Err(Trouble::new(format!("{} answers {path} with {got:?}", arm.name)));
+        }
+        eprintln!("{:<18} {path}: {} bytes", arm.name, answer.len());
+    }
+    Ok(())
+}

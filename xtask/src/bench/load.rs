@@ -1,0 +1,141 @@
+//! `cargo xtask bench load`: the CPU per request of `dyno load` itself, beside wrk and the least client there can be.
+//!
+//! All drive the same floor server, one at a time on the load CPU. CPU includes the start and the connecting of each.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::arms::{Arm, Stable};
+use super::series::{Slice, interleaved};
+use super::slice::{Load, dyno_load, measured, number, record};
+use super::{Options, history, table};
+use crate::command::{command, find_program, run as run_command};
+use crate::repo::Repo;
+use crate::trouble::{Outcome, Trouble};
+
+const LOADS: [Load; 2] = [
+    Load { name: "64 connections", path: "/json", connections: 64, pipeline: 1 },
+    Load { name: "256 connections", path: "/json", connections: 256, pipeline: 1 },
+];
+
+/// How a generator tells its requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tells {
+    /// In a JSON record, under this key.
+    Json(&'static str),
+    /// As wrk does: `12345 requests in 1.00s`.
+    Words,
+}
+
+struct Generator {
+    name: &'static str,
+    tells: Tells,
+}
+
+/// Runs the bench.
+pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Outcome, Trouble> {
+    let dyno = repo.release_dyno()?;
+    let minimal = minimal(repo)?;
+    let stable = Stable::new(repo, options)?;
+    let model = stable.dyno(&dyno, "dyno", &[])?;
+    let floor = stable.floor(&dyno, &model, "/json")?;
+    model.server.stop()?;
+    let generators = generators(options);
+    let mut results = Vec::new();
+    for load in &LOADS {
+        let names: Vec<String> = generators.iter().map(|generator| generator.name.to_owned()).collect();
+        let all = interleaved(&names, options.cycles, options.seed, &mut |at| {
+            let generator = &generators[at];
+            let run = match generator.name {
+                "minimal" => minimal_run(&minimal, options, &floor, load),
+                "wrk" => wrk_run(options, &floor, load),
+                _ => dyno_load(&dyno, options, &floor.server, load),
+            };
+            slice(generator, &run, options)
+        })?;
+        println!(
+            "\n{}, {} cycles of {:?}, 95 % intervals; the generator's own CPU",
+            load.name, options.cycles, options.slice
+        );
+        table::lines(&all, &["minimal", "wrk"]).iter().for_each(|line| println!("{line}"));
+        results.push((load.name.to_owned(), all));
+    }
+    history::append(repo, options, "load", &results)?;
+    Ok(Outcome::Done)
+}
+
+fn generators(options: &Options) -> Vec<Generator> {
+    let all = [
+        Generator { name: "dyno", tells: Tells::Json("replies") },
+        Generator { name: "minimal", tells: Tells::Json("requests") },
+        Generator { name: "wrk", tells: Tells::Words },
+    ];
+    let wanted = all.into_iter().filter(|generator| options.wants(generator.name));
+    wanted.filter(|generator| generator.name != "wrk" || wrk_is_there()).collect()
+}
+
+fn wrk_is_there() -> bool {
+    let there = find_program("wrk").is_some();
+    if !there {
+        eprintln!("not measured: wrk is not installed (cargo xtask test)");
+    }
+    there
+}
+
+fn minimal(repo: &Repo) -> Result<PathBuf, Trouble> {
+    let program = repo.scratch("bench")?.join("minimal");
+    let mut build = command(["cc", "-O2", "-Wall", "-Wextra", "-o"]);
+    match run_command(build.arg(&program).arg(repo.path("bench/minimal/client.c")))? {
+        Outcome::Done => Ok(program),
+        Outcome::No => Err(Trouble::new("the minimal client does not build")),
+    }
+}
+
+fn minimal_run(program: &Path, options: &Options, floor: &Arm, load: &Load) -> Command {
+    let mut run = command([program.to_string_lossy()]);
+    let numbers = [load.connections.to_string(), options.slice.as_millis().to_string()];
+    run.arg(floor.server.addr().port().to_string()).arg(load.path).args(numbers);
+    run
+}
+
+/// wrk takes whole seconds only.
+fn wrk_run(options: &Options, floor: &Arm, load: &Load) -> Command {
+    let seconds = format!("{}s", options.slice.as_secs_f64().ceil());
+    let mut run = command(["wrk", "-t", "1", "-c", &load.connections.to_string(), "-d", &seconds]);
+    run.arg(format!("http://{}{}", floor.server.addr(), load.path));
+    run
+}
+
+fn slice(generator: &Generator, run: &Command, options: &Options) -> Result<Slice, Trouble> {
+    let measured = measured(run, options.load_cpu)?;
+    let requests = requests(generator.tells, &measured.printed, run)?;
+    let per_s = requests / options.slice.as_secs_f64();
+    Ok(Slice { cpu_us: measured.cpu_us / requests, per_s })
+}
+
+fn requests(tells: Tells, printed: &str, run: &Command) -> Result<f64, Trouble> {
+    match tells {
+        Tells::Json(key) => number(&record(printed, run)?, &[key], run),
+        Tells::Words => {
+            let count = printed.lines().find_map(|line| line.trim().split_once(" requests in "));
+            let count = count.and_then(|(count, _)| count.parse::<f64>().ok()).filter(|count| *count > 0.0);
+            count.ok_or_else(|| Trouble::new("wrk does not say how many requests it made"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn requests_are_read_as_each_generator_tells_them() {
+        let run = command(["x"]);
+        let wrk = "Running 1s test\n  113342 requests in 1.10s, 16.21MB read\nRequests/sec: 103038\n";
+        assert_eq!(requests(Tells::Words, wrk, &run).unwrap(), 113_342.0);
+        assert_eq!(requests(Tells::Json("requests"), "{\"requests\":5}", &run).unwrap(), 5.0);
+        assert!(requests(Tells::Words, "Running 1s test\n", &run).is_err());
+        assert!(requests(Tells::Json("replies"), "{\"requests\":5}", &run).is_err());
+    }
+}

@@ -1,0 +1,127 @@
+//! One slice: a short run of a generator, and the CPU per request that it or its server used.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::Options;
+use super::series::Slice;
+use crate::command::{command, output, shown};
+use crate::server::Server;
+use crate::trouble::Trouble;
+
+/// What is asked of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Load {
+    pub(crate) name: &'static str,
+    pub(crate) path: &'static str,
+    pub(crate) connections: usize,
+    pub(crate) pipeline: usize,
+}
+
+/// `dyno load` on the load CPU.
+pub(crate) fn dyno_load(dyno: &Path, options: &Options, server: &Server, load: &Load) -> Command {
+    let milliseconds = options.slice.as_millis();
+    let mut generator = command([dyno.to_string_lossy()]);
+    generator.arg("load").arg(format!("http://{}{}", server.addr(), load.path)).args([
+        "-t".to_owned(),
+        "1".to_owned(),
+        "-c".to_owned(),
+        load.connections.to_string(),
+        "-d".to_owned(),
+        format!("{milliseconds}ms"),
+        "--pipeline".to_owned(),
+        load.pipeline.to_string(),
+        "--pin".to_owned(),
+        options.load_cpu.to_string(),
+        "--json".to_owned(),
+    ]);
+    generator
+}
+
+/// The server's CPU per request, as `dyno load` reads it.
+pub(crate) fn of_server(mut generator: Command, pid: u32) -> Result<Slice, Trouble> {
+    generator.args(["--pid", &pid.to_string()]);
+    let record = record(&output(&mut generator)?, &generator)?;
+    let cpu_us = number(&record, &["server", "cpu_us_per_request", "total"], &generator)?;
+    let per_s = number(&record, &["replies_per_s"], &generator)?;
+    Ok(Slice { cpu_us, per_s })
+}
+
+/// A generator's run, measured from outside: its CPU by its parent, its requests by what it says.
+pub(crate) struct Measured {
+    /// User and system time, start and connecting included, in microseconds.
+    pub(crate) cpu_us: f64,
+    /// What it printed.
+    pub(crate) printed: String,
+}
+
+/// Runs a generator; bash tells the CPU of its child to the millisecond, for which there is no call in std.
+pub(crate) fn measured(generator: &Command, cpu: usize) -> Result<Measured, Trouble> {
+    let script = "TIMEFORMAT='%3U %3S'; time \"$@\" 2>/dev/null";
+    let mut timed = command(["bash", "-c", script, "bash", "taskset", "-c", &cpu.to_string()]);
+    timed.arg(generator.get_program()).args(generator.get_args());
+    let run = timed.output().map_err(Trouble::cannot(format!("run {}", shown(&timed))))?;
+    let said = String::from_utf8_lossy(&run.stderr);
+    if !run.status.success() {
+        return Err(Trouble::new(format!("{} ended with {}", shown(generator), run.status)));
+    }
+    let cpu_us = seconds(&said).ok_or_else(|| Trouble::new(format!("bash told no times: {said}")))? * 1e6;
+    Ok(Measured { cpu_us, printed: String::from_utf8_lossy(&run.stdout).into_owned() })
+}
+
+/// The sum of user and system time on the last line.
+fn seconds(said: &str) -> Option<f64> {
+    let (user, system) = said.trim().lines().last()?.split_once(' ')?;
+    Some(user.parse::<f64>().ok()? + system.parse::<f64>().ok()?)
+}
+
+/// A number below these keys of what a generator printed as JSON.
+pub(crate) fn number(record: &Value, keys: &[&str], from: &Command) -> Result<f64, Trouble> {
+    let found = keys.iter().fold(record, |value, key| &value[key]);
+    let missing = || {
+        Trouble::new(format!("{} says no {}", shown(from), keys.join(".")))
+            .likely("no request was answered, or its record has another shape now")
+    };
+    found.as_f64().filter(|value| *value > 0.0).ok_or_else(missing)
+}
+
+/// What a generator printed as JSON.
+pub(crate) fn record(printed: &str, from: &Command) -> Result<Value, Trouble> {
+    serde_json::from_str(printed).map_err(Trouble::cannot(format!("read what {} printed", shown(from))))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_times_of_bash_are_added() {
+        assert_eq!(seconds("0.250 0.500\n"), Some(0.75));
+        assert_eq!(seconds("words\n0.001 0.002"), Some(0.001 + 0.002));
+        assert_eq!(seconds("no times"), None);
+    }
+
+    #[test]
+    fn a_program_that_works_is_seen_to_have_used_cpu() {
+        let work = command(["bash", "-c", "for ((i = 0; i < 100000; i++)); do :; done; echo done"]);
+        let measured = measured(&work, 0).unwrap();
+        assert!(measured.cpu_us >= 1_000.0, "{}", measured.cpu_us);
+        assert_eq!(measured.printed, "done\n");
+    }
+
+    #[test]
+    fn a_program_that_fails_is_trouble() {
+        assert!(measured(&command(["false"]), 0).is_err());
+    }
+
+    #[test]
+    fn a_number_that_is_missing_or_zero_is_trouble() {
+        let record = record("{\"a\":{\"b\":2.5},\"c\":0}", &command(["x"])).unwrap();
+        assert_eq!(number(&record, &["a", "b"], &command(["x"])).unwrap(), 2.5);
+        assert!(number(&record, &["a", "c"], &command(["x"])).is_err());
+        assert!(number(&record, &["c"], &command(["x"])).is_err());
+    }
+}

@@ -1,0 +1,91 @@
+//! `cargo xtask budget`: what a request costs in things that can be counted, against docs/budgets.md.
+//!
+//! A stopwatch on a shared machine cannot see one percent; counts can, and they are the same tomorrow. `dyno serve`
+//! runs under callgrind, answers N requests and then, started anew, 2N; the difference over N is the request's own cost.
+//! `ci` and people call it; with `--write` it puts what it measured into the table.
+
+mod callgrind;
+mod table;
+
+use std::path::Path;
+
+use crate::budget::callgrind::Counts;
+use crate::client::Traffic;
+use crate::flags::{Flags, Given};
+use crate::repo::Repo;
+use crate::trouble::{Outcome, Trouble};
+
+const PAGE: &str = "docs/budgets.md";
+
+/// Requests of the shorter run: enough that what starting costs, which varies, is below one percent of the difference.
+/// What goes by the clock (timers, the date) remains: instructions repeat to 1 or 2 %, the other counts to the hundredth.
+const REQUESTS: u64 = 10_000;
+
+/// What is asked, and under which names its counts stand in the table.
+const LOADS: [(&str, Traffic); 2] = [
+    ("json", Traffic { path: "/json", pipeline: 1 }),
+    ("plaintext-x16", Traffic { path: "/plaintext", pipeline: 16 }),
+];
+
+/// One thing measured.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Measured {
+    /// As in the table.
+    pub(crate) name: String,
+    /// Per request.
+    pub(crate) value: f64,
+}
+
+/// Runs the verb.
+pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
+    let write = flags.switch("--write");
+    flags.finish()?;
+    let page = repo.read(PAGE)?;
+    let rows = table::rows(&page)?;
+    let measured = measure(&repo.release_dyno()?, &repo.scratch("budget")?)?;
+    if write == Given::Yes {
+        let updated = table::written(&page, &measured);
+        std::fs::write(repo.path(PAGE), updated).map_err(Trouble::cannot(format!("write {PAGE}")))?;
+    }
+    let verdicts = table::verdicts(&rows, &measured);
+    verdicts.iter().for_each(|verdict| println!("{verdict}"));
+    Ok(Outcome::done_if(|| verdicts.iter().all(table::Verdict::holds)))
+}
+
+fn measure(dyno: &Path, folder: &Path) -> Result<Vec<Measured>, Trouble> {
+    let mut all = Vec::new();
+    for (name, traffic) in &LOADS {
+        eprintln!("budget: {name}, {REQUESTS} and {} requests under callgrind", 2 * REQUESTS);
+        let once = callgrind::serve(dyno, folder, traffic, REQUESTS)?;
+        let twice = callgrind::serve(dyno, folder, traffic, 2 * REQUESTS)?;
+        all.extend(per_request(name, &once, &twice));
+    }
+    Ok(all)
+}
+
+fn per_request(load: &str, once: &Counts, twice: &Counts) -> [Measured; 3] {
+    let per = |once: u64, twice: u64| (twice as f64 - once as f64) / REQUESTS as f64;
+    [
+        ("instructions", per(once.instructions, twice.instructions)),
+        ("system-calls", per(once.system_calls, twice.system_calls)),
+        ("allocations", per(once.allocations, twice.allocations)),
+    ]
+    .map(|(count, value)| Measured { name: format!("{load}-{count}"), value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_runs_share_is_no_cost_of_a_request() {
+        let once = Counts { instructions: 1_000_000, system_calls: 300, allocations: 7_000 };
+        let twice = Counts {
+            instructions: 1_000_000 + 250 * REQUESTS,
+            system_calls: 300 + 3 * REQUESTS,
+            allocations: 7_000,
+        };
+        let values = per_request("json", &once, &twice).map(|measured| measured.value);
+        assert_eq!(values, [250.0, 3.0, 0.0]);
+    }
+}

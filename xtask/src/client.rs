@@ -1,0 +1,134 @@
+//! The client of a counted run: one connection, one batch of requests at a time, each answer read to its end.
+//!
+//! One batch in flight makes the server's turns, and so its counts, the same in every run. The budget drives with it,
+//! the bench checks answers with it before it measures.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use crate::trouble::Trouble;
+
+/// Under callgrind a reply takes a millisecond; a server that takes this long hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Room for a batch of answers.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Traffic {
+    pub(crate) path: &'static str,
+    /// Requests per batch.
+    pub(crate) pipeline: u64,
+}
+
+/// Sends `requests` (a multiple of the pipeline) and reads as many answers.
+pub(crate) fn drive(stream: &mut TcpStream, traffic: &Traffic, requests: u64) -> Result<(), Trouble> {
+    let cannot = |what: &'static str| Trouble::cannot::<std::io::Error>(what);
+    stream.set_nodelay(true).map_err(cannot("set TCP_NODELAY"))?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(cannot("set a timeout"))?;
+    let request = request(traffic.path, stream.peer_addr().map_err(cannot("tell the peer"))?);
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let answer_bytes = first_answer(stream, request.as_bytes(), &mut buffer)?;
+    let batch = request.repeat(traffic.pipeline as usize);
+    let wanted = answer_bytes * traffic.pipeline as usize;
+    for _ in 0..requests / traffic.pipeline {
+        stream.write_all(batch.as_bytes()).map_err(cannot("send a request"))?;
+        let answers =
+            buffer.get_mut(..wanted).ok_or_else(|| Trouble::new("a batch of answers is too long"))?;
+        stream.read_exact(answers).map_err(cannot("read an answer"))?;
+        check(answers, answer_bytes)?;
+    }
+    Ok(())
+}
+
+fn request(path: &str, host: SocketAddr) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")
+}
+
+/// Reads one answer whole and says how long it is: every later one is as long.
+fn first_answer(stream: &mut TcpStream, request: &[u8], buffer: &mut [u8]) -> Result<usize, Trouble> {
+    stream.write_all(request).map_err(Trouble::cannot("send a request"))?;
+    let mut have = 0;
+    loop {
+        let got = stream.read(&mut buffer[have..]).map_err(Trouble::cannot("read an answer"))?;
+        have += got;
+        match answer_bytes(&buffer[..have]) {
+            Some(whole) if whole <= have => return Ok(whole),
+            _ if got == 0 => return Err(Trouble::new("the server closed the connection")),
+            _ => {}
+        }
+    }
+}
+
+/// Head and body together, once the head is there.
+fn answer_bytes(bytes: &[u8]) -> Option<usize> {
+    let head = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
+    let text = std::str::from_utf8(&bytes[..head]).ok()?.to_ascii_lowercase();
+    let length = text.lines().find_map(|line| line.strip_prefix("content-length:"))?;
+    Some(head + length.trim().parse::<usize>().ok()?)
+}
+
+fn check(answers: &[u8], answer_bytes: usize) -> Result<(), Trouble> {
+    match answers.chunks(answer_bytes).all(|answer| answer.starts_with(b"HTTP/1.1 200 ")) {
+        true => Ok(()),
+        false => Err(Trouble::new("an answer is not a 200 of the first one's length")),
+    }
+}
+
+/// Asks once on a connection of its own: the whole answer, as the floor repeats it and the bench checks it.
+pub(crate) fn fetch(addr: SocketAddr, path: &str) -> Result<Vec<u8>, Trouble> {
+    let mut stream = TcpStream::connect(addr).map_err(Trouble::cannot(format!("connect to {addr}")))?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(Trouble::cannot("set a timeout"))?;
+    let mut buffer = vec![0; BUFFER_BYTES];
+    let whole = first_answer(&mut stream, request(path, addr).as_bytes(), &mut buffer)?;
+    buffer.truncate(whole);
+    Ok(buffer)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::net::TcpListener;
+
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+    /// Answers each request head of one connection with `answer`, until its client is gone.
+    fn server(answer: &'static [u8]) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addr = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut seen = Vec::new();
+            let mut byte = [0];
+            while matches!(stream.read(&mut byte), Ok(1)) {
+                seen.push(byte[0]);
+                if seen.ends_with(b"\r\n\r\n") && stream.write_all(answer).is_err() {
+                    return;
+                }
+            }
+        });
+        addr
+    }
+
+    #[test]
+    fn every_batch_is_read_to_its_end() {
+        let mut stream = TcpStream::connect(server(ANSWER)).unwrap();
+        drive(&mut stream, &Traffic { path: "/x", pipeline: 4 }, 12).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        assert!(stream.read(&mut [0; 8]).is_err(), "nothing is left over");
+    }
+
+    #[test]
+    fn a_wrong_answer_is_trouble() {
+        let mut stream = TcpStream::connect(server(b"HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n")).unwrap();
+        assert!(drive(&mut stream, &Traffic { path: "/x", pipeline: 1 }, 2).is_err());
+    }
+
+    #[test]
+    fn fetching_gives_the_whole_answer() {
+        assert_eq!(fetch(server(ANSWER), "/x").unwrap(), ANSWER);
+    }
+}

@@ -1,0 +1,90 @@
+//! Running other programs: shown before they run, their exit turned into an outcome.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::trouble::{Outcome, Trouble};
+
+/// A command from its words.
+pub(crate) fn command<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> Command {
+    let mut words = words.into_iter();
+    let mut command = Command::new(words.next().as_ref().expect("a command has a first word").as_ref());
+    command.args(words.map(|word| word.as_ref().to_owned()));
+    command
+}
+
+/// `cargo`, the one that runs us.
+pub(crate) fn cargo<'a>(words: impl IntoIterator<Item = &'a str>) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(words);
+    command
+}
+
+/// Runs with our own output; a failure is the answer no.
+pub(crate) fn run(command: &mut Command) -> Result<Outcome, Trouble> {
+    eprintln!("$ {}", shown(command));
+    let status = command.status().map_err(Trouble::cannot(format!("run {}", shown(command))))?;
+    Ok(Outcome::done_if(|| status.success()))
+}
+
+/// What it printed; a failure is trouble, told with what it said.
+pub(crate) fn output(command: &mut Command) -> Result<String, Trouble> {
+    let run = command.stdin(Stdio::null()).output();
+    let output = run.map_err(Trouble::cannot(format!("run {}", shown(command))))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let what = format!("{} ended with {}", shown(command), output.status);
+        return Err(Trouble::new(what).likely(said.trim()));
+    }
+    String::from_utf8(output.stdout).map_err(Trouble::cannot(format!("read {}", shown(command))))
+}
+
+/// Its words, as one would type them.
+pub(crate) fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let text = words.map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ");
+    // Cargo is started by its path; what one types is its name.
+    match text.split_once(' ') {
+        Some((program, rest)) if program.ends_with("/cargo") => format!("cargo {rest}"),
+        _ => text,
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+%@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// Where a program stands on the PATH, or in the folders of a system's own programs.
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Debian keeps nginx in /usr/sbin, which is not on a plain user's PATH.
+    let system = ["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(system).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_as_one_would_type_it() {
+        assert_eq!(shown(&command(["sh", "-c", "echo it's"])), "sh -c 'echo it'\\''s'");
+        assert_eq!(shown(&command(["/usr/local/bin/cargo", "fmt"])), "cargo fmt");
+    }
+
+    #[test]
+    fn a_program_of_every_system_is_found_and_an_invented_one_is_not() {
+        assert!(find_program("sh").is_some());
+        assert_eq!(find_program("no-such-program-here"), None);
+    }
+
+    #[test]
+    fn a_failure_is_told_with_what_the_program_said() {
+        let told = output(&mut command(["sh", "-c", "echo broken >&2; exit 3"])).map_err(|e| e.to_string());
+        assert!(told.as_ref().is_err_and(|text| text.contains("broken")), "{told:?}");
+    }
+}

@@ -1,0 +1,195 @@
+//! The programs and libraries that the tests need beside Rust, and how they come onto a Debian machine.
+//!
+//! `cargo xtask test` calls this. It looks first, asks on a terminal, installs by itself with `--yes` or CI=true, and
+//! starts no service.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use crate::command::{command, find_program, run};
+use crate::flags::Given;
+use crate::repo::is_ci;
+use crate::trouble::{Outcome, Trouble};
+
+/// One thing that is needed.
+pub(crate) struct Package {
+    /// Debian's name.
+    pub(crate) name: &'static str,
+    /// How to see that it is there, from whatever source.
+    pub(crate) seen: Seen,
+    /// What needs it.
+    pub(crate) reason: &'static str,
+}
+
+/// How to see that something is there.
+pub(crate) enum Seen {
+    /// A program of this name.
+    Program(&'static str),
+    /// A shared library with this file name.
+    Library(&'static str),
+}
+
+/// Everything that is needed.
+pub(crate) const PACKAGES: [Package; 9] = [
+    Package {
+        name: "nginx",
+        seen: Seen::Program("nginx"),
+        reason: "a server that is not ours, for the climb and the bench; it stays stopped",
+    },
+    Package { name: "wrk", seen: Seen::Program("wrk"), reason: "the generator that ours is compared with" },
+    Package {
+        name: "chromium",
+        seen: Seen::Program("chromium"),
+        reason: "opens report pages as a reader does",
+    },
+    Package { name: "valgrind", seen: Seen::Program("valgrind"), reason: "counts what the budgets limit" },
+    Package {
+        name: "shellcheck",
+        seen: Seen::Program("shellcheck"),
+        reason: "reads the commands that reports give",
+    },
+    Package {
+        name: "libmimalloc2.0",
+        seen: Seen::Library("libmimalloc.so.2"),
+        reason: "an allocator that the climb turns to",
+    },
+    Package {
+        name: "libjemalloc2",
+        seen: Seen::Library("libjemalloc.so.2"),
+        reason: "an allocator that the climb turns to",
+    },
+    Package { name: "golang-go", seen: Seen::Program("go"), reason: "builds the Go server that is climbed" },
+    Package { name: "gcc", seen: Seen::Program("cc"), reason: "links, and builds the minimal client" },
+];
+
+/// Installs what is missing.
+///
+/// # Errors
+/// When something is missing and may not or cannot be installed.
+pub(crate) fn provide(yes: Given) -> Result<(), Trouble> {
+    let missing: Vec<&Package> = PACKAGES.iter().filter(|package| !is_there(&package.seen)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    eprintln!("missing:");
+    missing.iter().for_each(|package| eprintln!("  {:<15} {}", package.name, package.reason));
+    let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
+    if find_program("apt-get").is_none() {
+        let what = format!("the tests need what Debian calls {}", names.join(", "));
+        return Err(Trouble::new(what).likely("this is no Debian, and nothing else is known to this task"));
+    }
+    let by_hand = format!("sudo apt-get install --no-install-recommends {}", names.join(" "));
+    if !is_root() {
+        let what = format!("the tests need {}, and only root may install", names.join(", "));
+        return Err(Trouble::new(what).remedy(by_hand));
+    }
+    if yes == Given::No && !is_ci() && !agreed()? {
+        return Err(Trouble::new(format!("the tests need {}", names.join(", "))).remedy(by_hand));
+    }
+    install(&names)
+}
+
+fn is_there(seen: &Seen) -> bool {
+    match seen {
+        Seen::Program(name) => find_program(name).is_some(),
+        Seen::Library(name) => library_folders().iter().any(|folder| folder.join(name).exists()),
+    }
+}
+
+/// Where a linker looks, Debian's folder per architecture included.
+fn library_folders() -> Vec<PathBuf> {
+    let plain = ["/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib"].map(PathBuf::from);
+    let of_architecture = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let linux =
+        of_architecture.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("-linux-"));
+    plain.into_iter().chain(linux).collect()
+}
+
+fn is_root() -> bool {
+    crate::test::Rights::ours().is_root()
+}
+
+/// Asks on a terminal; elsewhere nobody can answer, which is a no.
+fn agreed() -> Result<bool, Trouble> {
+    if !std::io::stdin().is_terminal() {
+        return Ok(false);
+    }
+    eprint!("install them now with apt-get? [y/N] ");
+    std::io::stderr().flush().map_err(Trouble::cannot("ask"))?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer).map_err(Trouble::cannot("read the answer"))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn install(names: &[&str]) -> Result<(), Trouble> {
+    let _no_services = NoServices::declare()?;
+    apt(&["update", "-q"])?;
+    apt(&[&["install", "-q", "-y", "--no-install-recommends"], names].concat())?;
+    let still = PACKAGES.iter().find(|package| names.contains(&package.name) && !is_there(&package.seen));
+    still.map_or(Ok(()), |package| Err(Trouble::new(format!("{} is installed, yet not found", package.name))))
+}
+
+/// How long apt-get waits for another one to finish: an unattended upgrade takes minutes.
+const LOCK_S_MAX: u32 = 300;
+
+fn apt(words: &[&str]) -> Result<(), Trouble> {
+    let mut apt = command(["apt-get", "-o", &format!("DPkg::Lock::Timeout={LOCK_S_MAX}")]);
+    apt.args(words).env("DEBIAN_FRONTEND", "noninteractive");
+    match run(&mut apt)? {
+        Outcome::Done => Ok(()),
+        Outcome::No => Err(Trouble::new(format!("apt-get {} failed", words[0]))),
+    }
+}
+
+/// While it lives, no package may start its service (Debian's invoke-rc.d asks this file: 101 means "forbidden").
+struct NoServices(Option<&'static Path>);
+
+impl NoServices {
+    fn declare() -> Result<NoServices, Trouble> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let path = Path::new("/usr/sbin/policy-rc.d");
+        let created = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(path);
+        match created {
+            Ok(mut file) => {
+                let written = file.write_all(b"#!/bin/sh\nexit 101\n");
+                written.map_err(Trouble::cannot(format!("write {}", path.display())))?;
+                Ok(NoServices(Some(path)))
+            }
+            // The machine has a policy of its own, as containers do: it stays.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(NoServices(None)),
+            Err(error) => Err(Trouble::new(format!("cannot write {}: {error}", path.display()))),
+        }
+    }
+}
+
+impl Drop for NoServices {
+    fn drop(&mut self) {
+        if let Some(path) = self.0
+            && let Err(error) = std::fs::remove_file(path)
+        {
+            eprintln!("warning: {} stays behind: {error}", path.display());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_package_has_its_own_name_and_a_reason() {
+        let mut names: Vec<&str> = PACKAGES.iter().map(|package| package.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), PACKAGES.len());
+        assert!(PACKAGES.iter().all(|package| !package.reason.is_empty()));
+    }
+
+    #[test]
+    fn what_is_there_is_seen_and_what_is_not_is_missed() {
+        assert!(is_there(&Seen::Program("sh")));
+        assert!(!is_there(&Seen::Program("no-such-program-here")));
+        assert!(!is_there(&Seen::Library("libnosuchlibrary.so.9")));
+        assert!(is_there(&Seen::Library("libc.so.6")), "the C library is in one of {:?}", library_folders());
+    }
+}

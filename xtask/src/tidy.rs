@@ -1,0 +1,84 @@
+//! `cargo xtask tidy`: the rules of the house that a compiler does not know, as in "What must never happen".
+//!
+//! Which crate may know which (`crates`), what may stand in a file (`rules`), on code with comments, strings and tests
+//! told apart (`source`). People and `ci` run it; it reads and prints, and changes nothing.
+
+mod crates;
+mod rules;
+mod source;
+
+use std::fmt;
+
+use crate::flags::Flags;
+use crate::repo::Repo;
+use crate::trouble::{Outcome, Trouble};
+
+/// Where unsafe code outside `dyno-sys` is listed, with reasons.
+const UNSAFE_LIST: &str = "docs/unsafe.md";
+
+/// One rule broken in one place.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    /// From the root.
+    pub(crate) path: String,
+    /// From 1.
+    pub(crate) line: usize,
+    /// What stands there, and why it may not.
+    pub(crate) text: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.path, self.line, self.text)
+    }
+}
+
+/// Runs the verb.
+pub(crate) fn run(repo: &Repo, flags: Flags) -> Result<Outcome, Trouble> {
+    flags.finish()?;
+    let mut findings = crates::findings(repo.metadata());
+    let listed = unsafe_list(repo);
+    let files = repo.files(&[".rs"])?;
+    for path in &files {
+        findings.extend(rules::findings(path, &repo.read(path)?, &listed));
+    }
+    findings.extend(stale_listings(repo, &listed));
+    findings.sort();
+    findings.iter().for_each(|finding| println!("{finding}"));
+    eprintln!("tidy: {} files, {} findings", files.len(), findings.len());
+    Ok(Outcome::done_if(|| findings.is_empty()))
+}
+
+/// The files that [`UNSAFE_LIST`] names in backticks; none when there is no list.
+fn unsafe_list(repo: &Repo) -> Vec<String> {
+    let text = repo.read(UNSAFE_LIST).unwrap_or_default();
+    listed_files(&text).map(str::to_owned).collect()
+}
+
+fn listed_files(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".rs"))
+}
+
+/// A list is believed while it is true: a file on it exists and has unsafe code.
+fn stale_listings(repo: &Repo, listed: &[String]) -> Vec<Finding> {
+    let has_unsafe = |path: &String| repo.read(path).is_ok_and(|text| rules::has_unsafe(&text));
+    let stale = listed.iter().filter(|path| !has_unsafe(path));
+    stale
+        .map(|path| Finding {
+            path: UNSAFE_LIST.to_owned(),
+            line: 1,
+            text: format!("{path} is listed but has no unsafe code: take it off the list"),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_unsafe_files_is_what_stands_in_backticks() {
+        let text = "# Unsafe\n- `crates/dyno-proto/src/scan.rs`: SIMD; see `unsafe` in the book\n";
+        assert_eq!(listed_files(text).collect::<Vec<_>>(), ["crates/dyno-proto/src/scan.rs"]);
+    }
+}

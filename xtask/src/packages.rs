@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::command::{command, find_program, run};
 use crate::flags::Given;
 use crate::repo::is_ci;
+use crate::test::Rights;
 use crate::trouble::{Outcome, Trouble};
 
 /// One thing that is needed.
@@ -74,19 +75,31 @@ pub(crate) fn provide(yes: Given) -> Result<(), Trouble> {
     eprintln!("missing:");
     missing.iter().for_each(|package| eprintln!("  {:<15} {}", package.name, package.reason));
     let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
-    if find_program("apt-get").is_none() {
-        let what = format!("the tests need what Debian calls {}", names.join(", "));
-        return Err(Trouble::new(what).likely("this is no Debian, and nothing else is known to this task"));
-    }
-    let by_hand = format!("sudo apt-get install --no-install-recommends {}", names.join(" "));
-    if !is_root() {
-        let what = format!("the tests need {}, and only root may install", names.join(", "));
-        return Err(Trouble::new(what).remedy(by_hand));
+    if let Some(trouble) = refusal(&names, find_program("apt-get").as_deref(), &Rights::ours()) {
+        return Err(trouble);
     }
     if yes == Given::No && !is_ci() && !agreed()? {
-        return Err(Trouble::new(format!("the tests need {}", names.join(", "))).remedy(by_hand));
+        return Err(needs(&names).remedy("cargo xtask test --yes"));
     }
     install(&names)
+}
+
+/// Why nothing can be installed here, with what to do by hand.
+fn refusal(names: &[&str], apt: Option<&Path>, rights: &Rights) -> Option<Trouble> {
+    match (apt, rights.is_root()) {
+        (None, _) => {
+            Some(needs(names).likely("this is no Debian, whose names these are: install them by hand"))
+        }
+        (Some(_), false) => {
+            let by_hand = format!("sudo apt-get install --no-install-recommends {}", names.join(" "));
+            Some(needs(names).likely("only root may install").remedy(by_hand))
+        }
+        (Some(_), true) => None,
+    }
+}
+
+fn needs(names: &[&str]) -> Trouble {
+    Trouble::new(format!("the tests need what is missing here: {}", names.join(", ")))
 }
 
 fn is_there(seen: &Seen) -> bool {
@@ -103,10 +116,6 @@ fn library_folders() -> Vec<PathBuf> {
     let linux =
         of_architecture.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains("-linux-"));
     plain.into_iter().chain(linux).collect()
-}
-
-fn is_root() -> bool {
-    crate::test::Rights::ours().is_root()
 }
 
 /// Asks on a terminal; elsewhere nobody can answer, which is a no.
@@ -183,6 +192,18 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), PACKAGES.len());
         assert!(PACKAGES.iter().all(|package| !package.reason.is_empty()));
+    }
+
+    #[test]
+    fn who_may_not_install_is_told_the_command() {
+        let (user, root) = (Rights::of_status("Uid:\t1000\t1000\n"), Rights::of_status("Uid:\t0\t0\n"));
+        let told =
+            |apt: Option<&Path>, rights| refusal(&["wrk", "nginx"], apt, rights).map(|t| t.to_string());
+        let apt = Some(Path::new("/usr/bin/apt-get"));
+        assert_eq!(told(apt, &root), None);
+        let text = told(apt, &user).unwrap_or_default();
+        assert!(text.contains("wrk, nginx") && text.contains("sudo apt-get install"), "{text}");
+        assert!(told(None, &root).is_some_and(|text| text.contains("no Debian")));
     }
 
     #[test]

@@ -111,7 +111,7 @@ impl Rights {
         Rights::of_status(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
     }
 
-    fn of_status(text: &str) -> Rights {
+    pub(crate) fn of_status(text: &str) -> Rights {
         let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         // The second number is the effective one (proc_pid_status(5)).
         let user = field("Uid:").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok());

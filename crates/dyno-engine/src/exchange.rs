@@ -64,6 +64,8 @@ pub(crate) struct Exchange {
     body_bytes_max: usize,
     headers: Headers,
     replies: Replies,
+    /// Nothing is done for a request but to call its handler: no log, no copied headers.
+    is_short: bool,
     /// The decoded path of the request at hand.
     path: Vec<u8>,
     /// The decoded body of a chunked request that came whole.
@@ -78,6 +80,7 @@ impl Exchange {
         log: AccessLog,
         tally: Tally,
     ) -> Exchange {
+        let is_short = log.is_off() && dials.headers == Headers::Borrowed;
         Exchange {
             outbox: Outbox::new(dials),
             tally,
@@ -88,6 +91,7 @@ impl Exchange {
             body_bytes_max: limits.body_bytes_max,
             headers: dials.headers,
             replies: dials.replies,
+            is_short,
             path: Vec::new(),
             chunked: Vec::new(),
         }
@@ -137,16 +141,32 @@ impl Exchange {
 
     #[inline]
     fn step(&mut self, conn: &mut Conn, slots: &mut Slots, input: &[u8]) -> Step {
-        match request::parse(input, &self.http_limits, slots) {
+        // By reference: a head is a dozen words, and it is good where it is.
+        match &request::parse(input, &self.http_limits, slots) {
             Ok(Parsed::Whole { head, used }) if head.body == BodyLength::None => {
-                Step { used, next: self.answer(conn, &head, &[]) }
+                Step { used: *used, next: self.answer_shortly(conn, head) }
             }
             Ok(Parsed::Whole { head, used }) => {
-                self.step_with_body(conn, &head, &input[..used], &input[used..])
+                self.step_with_body(conn, head, &input[..*used], &input[*used..])
             }
             Ok(Parsed::NeedMore) => Step { used: 0, next: Next::MoreInput },
             Err(reject) => self.reject(conn, reject.status(), input.len()),
         }
+    }
+
+    /// The short way of a request without a body: a fixed path's own handler, and nothing around it.
+    #[inline]
+    fn answer_shortly(&mut self, conn: &mut Conn, head: &Head<'_>) -> Next {
+        if self.is_short
+            && let Some(handler) = self.router.fixed_handler(head.method, head.path())
+        {
+            let (connection, content) = (self.connection_after(head), content_for(head));
+            self.tally.counts.requests += 1;
+            let request = Request::new(head, &[], &Params::None, Headers::Borrowed);
+            call(handler, &request, &mut self.outbox, &mut self.tally.counts, connection, content);
+            return next_after(connection);
+        }
+        self.answer(conn, head, &[])
     }
 
     /// A head that announces a body: answered at once when the body is all there, collected otherwise.
@@ -235,35 +255,30 @@ impl Exchange {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn answer(&mut self, conn: &mut Conn, head: &Head<'_>, body: &[u8]) -> Next {
-        let connection = match (head.keep_alive, self.keep, head.version) {
-            (false, _, _) | (_, Afterwards::Close, _) => Connection::Closed,
-            (_, _, Version::Http10) => Connection::KeptAloud,
-            _ => Connection::Kept,
-        };
+        let connection = self.connection_after(head);
         self.answer_as(conn, head, body, connection);
-        if connection == Connection::Closed { Next::Close } else { Next::Request }
+        next_after(connection)
     }
 
     #[inline]
+    fn connection_after(&self, head: &Head<'_>) -> Connection {
+        match (head.keep_alive, self.keep, head.version) {
+            (false, _, _) | (_, Afterwards::Close, _) => Connection::Closed,
+            (_, _, Version::Http10) => Connection::KeptAloud,
+            _ => Connection::Kept,
+        }
+    }
+
     fn answer_as(&mut self, conn: &mut Conn, head: &Head<'_>, body: &[u8], connection: Connection) {
-        let content = if head.method == Method::Head { Content::Omitted } else { Content::Sent };
         self.tally.counts.requests += 1;
-        let answered = match self.router.fixed_handler(head.method, head.path()) {
-            Some(handler) => {
-                let request = Request::new(head, body, &Params::None, self.headers);
-                call(handler, &request, &mut self.outbox, &mut self.tally.counts, connection, content)
-            }
-            None => self.answer_found(head, body, connection, content),
-        };
+        let answered = self.answer_found(head, body, connection, content_for(head));
         if !self.log.is_off() {
             self.log_request(conn, Some(head), &answered);
         }
     }
 
-    /// The way of everything but a fixed path's own handler.
-    #[inline(never)]
     fn answer_found(
         &mut self,
         head: &Head<'_>,
@@ -342,8 +357,18 @@ impl Exchange {
     }
 }
 
-/// Calls a handler; one that panics costs its request a 500 and nothing else.
 #[inline]
+fn content_for(head: &Head<'_>) -> Content {
+    if head.method == Method::Head { Content::Omitted } else { Content::Sent }
+}
+
+#[inline]
+fn next_after(connection: Connection) -> Next {
+    if connection == Connection::Closed { Next::Close } else { Next::Request }
+}
+
+/// Calls a handler; one that panics costs its request a 500 and nothing else.
+#[inline(always)] // Catching a panic costs nothing when there is no call around it.
 fn call(
     handler: &Handler,
     request: &Request<'_>,

@@ -500,14 +500,44 @@ mod tests {
             let mut expected = String::new();
             for (foretold, length) in [(0, 0), (9, 9), (9, 8), (9, 98), (100, 3), (0, 997), (12, 12)] {
                 let value = Liar(foretold, "x".repeat(length));
-                assert_eq!(outbox.reply_json(&PLAN, &value, &mut counts), length as u64);
-                let head = std::str::from_utf8(&outbox.heads.json.bytes).unwrap();
+                let body_bytes = match outbox.is_short() {
+                    true => outbox.reply_json_plain(&value),
+                    false => outbox.reply_json(&PLAN, &value, &mut counts),
+                };
+                assert_eq!(body_bytes, length as u64);
+                let head = std::str::from_utf8(outbox.heads.json.as_bytes()).unwrap();
                 assert!(head.ends_with(&format!("Content-Length: {length}\r\n\r\n")), "{head}");
                 expected += &[head, &value.1].concat();
                 assert_eq!(text(&outbox), expected);
                 assert!(send == Send::Joined || outbox.cuts.last() == Some(&expected.len()));
             }
         }
+    }
+
+    #[test]
+    fn the_short_way_makes_the_same_bytes_for_bodies_of_every_length() {
+        let (mut short, mut counts) = outbox(|_| ());
+        let (mut full, _) = outbox(|_| ());
+        // One clock for both: the date may not turn between them.
+        full.heads.stamp(short.heads.unix_s);
+        for length in (0..40).chain([100, 1_000, 100_000]) {
+            let body: Vec<u8> = (0..length).map(|at| b' ' + (at % 90) as u8).collect();
+            for media in [Media::Json, Media::Text, Media::Octets] {
+                assert_eq!(short.reply_plain(media, &body), Some(length as u64));
+                full.reply(&Plan { media: Some(media), ..PLAN }, &body, &mut counts);
+            }
+        }
+        assert_eq!(short.bytes, full.bytes);
+        assert_eq!(short.reply_plain(Media::Other("a/b"), b"x"), None);
+        assert_eq!(short.bytes, full.bytes, "nothing was added");
+    }
+
+    #[test]
+    fn every_dial_that_makes_replies_otherwise_turns_the_short_way_off() {
+        assert!(outbox(|_| ()).0.is_short());
+        assert!(!outbox(|dials| dials.send = Send::Split).0.is_short());
+        assert!(!outbox(|dials| dials.body = Body::Generic).0.is_short());
+        assert!(!outbox(|dials| dials.date = Date::Reply).0.is_short());
     }
 
     #[test]

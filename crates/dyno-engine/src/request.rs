@@ -10,8 +10,11 @@ pub struct Request<'r> {
     head: &'r Head<'r>,
     body: &'r [u8],
     params: &'r Params<'r>,
-    owned: Option<HashMap<String, String>>,
+    owned: Option<Owned>,
 }
+
+/// Copied headers, in a box: a request without them stays small.
+struct Owned(Box<HashMap<String, String>>);
 
 impl<'r> Request<'r> {
     /// Puts the request together; with `headers = owned` every header is copied first, as first versions do.
@@ -24,7 +27,7 @@ impl<'r> Request<'r> {
     ) -> Request<'r> {
         let owned = match headers {
             Headers::Borrowed => None,
-            Headers::Owned => Some(owned_headers(head)),
+            Headers::Owned => Some(Owned(Box::new(owned_headers(head)))),
         };
         Request { head, body, params, owned }
     }
@@ -64,7 +67,7 @@ impl<'r> Request<'r> {
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         match &self.owned {
-            Some(owned) => owned.get(&name.to_ascii_lowercase()).map(String::as_str),
+            Some(Owned(owned)) => owned.get(&name.to_ascii_lowercase()).map(String::as_str),
             None => borrowed_header(self.head, name),
         }
     }

@@ -273,16 +273,11 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
 
 #[inline]
 fn column(method: Method<'_>) -> Option<usize> {
-    match method {
-        Method::Get => Some(0),
-        Method::Head => Some(1),
-        Method::Post => Some(2),
-        Method::Put => Some(3),
-        Method::Delete => Some(4),
-        Method::Patch => Some(5),
-        Method::Options => Some(6),
-        Method::Trace | Method::Connect | Method::Other(_) => None,
-    }
+    if method == Method::Get { Some(0) } else { other_column(method) }
+}
+
+fn other_column(method: Method<'_>) -> Option<usize> {
+    METHODS.iter().position(|&known| known == method)
 }
 
 fn name_of(method: Method<'_>) -> String {

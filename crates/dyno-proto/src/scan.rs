@@ -171,7 +171,18 @@ pub(crate) fn json_plain_end(bytes: &[u8], at: usize) -> usize {
     let at = pass_blocks(bytes, at, |byte| {
         u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\')
     });
-    find(bytes, at, |word| below(word, 0x20) | equal(word, b'"') | equal(word, b'\\'))
+    find(bytes, at, outside_json)
+}
+
+/// Whether a JSON string can hold all eight bytes as they are.
+#[inline]
+pub(crate) fn is_plain_word(bytes: [u8; 8]) -> bool {
+    outside_json(u64::from_le_bytes(bytes)) == 0
+}
+
+#[inline]
+fn outside_json(word: u64) -> u64 {
+    below(word, 0x20) | equal(word, b'"') | equal(word, b'\\')
 }
 
 /// Passes over whole blocks in which no byte stops the scan. The question has no branch and no place in its

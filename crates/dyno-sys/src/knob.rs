@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 /// sysfs and sysctl files give at most a page (fs/sysfs/file.c, kernel/sysctl.c).
 pub const KNOB_BYTES_MAX: usize = 4_096;
 
+/// For `custom_flags` of whoever writes beside settings, a journal say: a link is not followed (open(2)).
+pub const NO_FOLLOW: i32 = libc::O_NOFOLLOW;
+
 /// What a setting was before it was written, and what it reads now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Old {

@@ -26,8 +26,6 @@ use time::{Clockwork, Pace};
 
 /// Live instances per side: a new process is a new draw of hashes and layout, four tell a draw from a difference.
 pub const INSTANCES: usize = 4;
-/// Instances per side when memory is short.
-pub const INSTANCES_MIN: usize = 2;
 
 /// In which order the rungs are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

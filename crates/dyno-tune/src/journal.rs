@@ -64,7 +64,7 @@ impl Journal {
     pub fn open(path: &Path) -> Result<(Self, Vec<Entry>), JournalError> {
         let error = |operation| move |source| JournalError { operation, path: path.to_owned(), source };
         let mut options = OpenOptions::new();
-        options.read(true).append(true).create(true).mode(0o600).custom_flags(no_follow());
+        options.read(true).append(true).create(true).mode(0o600).custom_flags(dyno_sys::knob::NO_FOLLOW);
         let file = options.open(path).map_err(error("open"))?;
         let entries = read(&file).map_err(error("read"))?;
         let next = entries.len() as u64 + 1;
@@ -96,11 +96,6 @@ impl Journal {
         let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
         written.map_err(|source| JournalError { operation: "write", path: self.path.clone(), source })
     }
-}
-
-fn no_follow() -> i32 {
-    // O_NOFOLLOW of every Linux this crate is built for; dyno-sys keeps libc to itself.
-    0o400_000
 }
 
 fn read(file: &File) -> io::Result<Vec<Entry>> {

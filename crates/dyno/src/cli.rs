@@ -19,7 +19,8 @@ use crate::print::Color;
 /// A sentence, examples, the usage, then what can be said, in groups of a task.
 const HELP: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 
-const EXIT_STATUS: &str = "Exit status: 0 done, 1 the answer is no, 2 error, 3 the host could not be put back, 130 Ctrl-C.";
+const EXIT_STATUS: &str =
+    "Exit status: 0 done, 1 the answer is no, 2 error, 3 the host could not be put back, 130 Ctrl-C.";
 
 /// `dyno` and its verb.
 #[derive(Debug, Parser)]
@@ -117,7 +118,12 @@ climb starts; a dial that is given wins over it.",
 )]
 pub(crate) struct Serve {
     /// Where to listen: 127.0.0.1:8080, [::1]:8080 or unix:/path; may be given again
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", help_heading = "Where and how many")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8080",
+        help_heading = "Where and how many"
+    )]
     pub(crate) listen: Vec<Addr>,
     /// Worker processes [default: one for each CPU that may be used]
     #[arg(long, value_name = "N", help_heading = "Where and how many")]
@@ -298,14 +304,15 @@ pub(crate) struct Load {
 /// `dyno judge`.
 #[derive(Debug, Args)]
 #[command(
-    about = "Says whether B is better than A, worse, or neither, with an interval; or judges a climb's record again.",
+    about = "Says whether B is better than A, worse, or neither, with an interval.",
     before_help = "Examples:
   dyno judge before.txt after.txt
   go test -bench . -count 20 > new.txt; dyno judge --unpaired --name BenchmarkServe old.txt new.txt
   dyno judge climb.json
 
 A file holds numbers, one per line, or a JSON array of them, or what hyperfine --export-json or
-go test -bench wrote; - is standard input. Lower is better unless --higher is given.",
+go test -bench wrote; - is standard input. Lower is better unless --higher is given. A climb's record
+alone is judged again: every verdict in it must follow from its measurements.",
     after_help = "Exit status: 1 when B is worse, or when a record's verdicts are not reached again; 2 for an error.",
     help_template = HELP
 )]
@@ -375,6 +382,9 @@ pub(crate) struct Climb {
     /// CPUs of the load generator [default: the last half of the cores]
     #[arg(long, value_name = "CPUS", help_heading = "Where")]
     pub(crate) load_cpus: Option<CpuSet>,
+    /// Live servers per side, 2 to 8: fewer where memory is short, more where processes differ much
+    #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u8).range(2..=8), help_heading = "Where")]
+    pub(crate) instances: u8,
     /// Agree that a plan turns settings of this machine; they are put back at the end
     #[arg(long, help_heading = "Where")]
     pub(crate) allow_host_changes: bool,

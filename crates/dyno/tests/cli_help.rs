@@ -21,7 +21,10 @@ fn help_of_every_verb_begins_with_a_sentence_and_three_examples() {
         let examples = help.lines().skip_while(|line| *line != "Examples:").skip(1);
         let examples: Vec<&str> = examples.take_while(|line| !line.is_empty()).collect();
         assert_eq!(examples.len(), 3, "{words:?}: {examples:#?}");
-        assert!(examples.iter().all(|line| line.starts_with("  ") && line.contains("dyno ")), "{examples:#?}");
+        assert!(
+            examples.iter().all(|line| line.starts_with("  ") && line.contains("dyno ")),
+            "{examples:#?}"
+        );
         assert!(help.contains("\nUsage: dyno"), "{help}");
         assert!(ended.err.is_empty(), "{}", ended.err);
     }
@@ -103,5 +106,8 @@ fn a_full_disk_behind_standard_output_is_an_error() {
     let child = dyno(["--help"]).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
     let ended = Ended::of(child);
     let lines = ended.failed();
-    assert!(lines[0].starts_with("error: cannot write to standard output") && lines[1].contains("full"), "{lines:?}");
+    assert!(
+        lines[0].starts_with("error: cannot write to standard output") && lines[1].contains("full"),
+        "{lines:?}"
+    );
 }

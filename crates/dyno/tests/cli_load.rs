@@ -7,7 +7,7 @@ use common::{Ended, Folder, Server, dyno, run, wait_for};
 use dyno_sys::affinity;
 use dyno_sys::proc;
 use dyno_sys::signal::{self, Signal};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 
 /// Long enough for thousands of answers, short enough for a test.
@@ -134,11 +134,22 @@ fn more_connections_than_descriptors_is_an_error_before_anything_is_opened() {
     assert!(ended.failed()[1].contains("ulimit -Hn"), "{}", ended.err);
 }
 
+/// A server whose log tells when a load has begun: opening asks once on each connection.
+fn logging(folder: &Folder) -> (Server, String) {
+    let log = folder.file("access.log", "");
+    (Server::serve(&["--log", "sync", "--log-file", &log]), log)
+}
+
+fn wait_for_load(log: &str) {
+    wait_for("the load", || std::fs::read_to_string(log).unwrap().lines().count() > 20);
+}
+
 #[test]
 fn an_interrupt_prints_what_was_measured() {
-    let server = Server::serve(&[]);
+    let folder = Folder::new("load-interrupt");
+    let (server, log) = logging(&folder);
     let child = endless(&["-t1", "-c2"], &server.url("/json"));
-    wait_for("the load", || !threads_of(&child).is_empty());
+    wait_for_load(&log);
     let ended = interrupted(child);
     assert_eq!(ended.code, Some(130), "{}", ended.err);
     assert!(ended.out.contains("Requests/sec: "), "{}", ended.out);
@@ -162,13 +173,18 @@ fn threads_are_left_where_the_scheduler_puts_them_unless_they_are_pinned() {
 
 #[test]
 fn a_server_that_dies_meanwhile_is_told_by_what_was_lost() {
-    let server = Server::serve(&[]);
+    let folder = Folder::new("load-dead");
+    let (server, log) = logging(&folder);
+    let addr = server.addr();
     let child = endless(&["-t1", "-c2", "--json"], &server.url("/json"));
-    wait_for("the load", || !threads_of(&child).is_empty());
+    wait_for_load(&log);
+    // The worker dies with its supervisor.
     drop(server);
+    wait_for("the end of the worker", || TcpStream::connect(addr).is_err());
     let ended = interrupted(child);
     let value: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
-    let lost: u64 = ["connect", "read", "write"].iter().map(|class| value["errors"][class].as_u64().unwrap()).sum();
+    let lost: u64 =
+        ["connect", "read", "write"].iter().map(|class| value["errors"][class].as_u64().unwrap()).sum();
     assert_eq!(ended.code, Some(130));
     assert!(lost > 0, "{value:#}");
 }

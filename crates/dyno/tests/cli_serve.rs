@@ -70,7 +70,9 @@ fn the_access_log_goes_where_it_is_told() {
     let log = folder.file("access.log", "");
     let server = Server::serve(&["--log", "sync", "--log-file", &log]);
     answer_of(TcpStream::connect(server.addr()).unwrap());
-    wait_for("a line in the log", || std::fs::read_to_string(&log).unwrap().contains("GET /plaintext HTTP/1.1"));
+    wait_for("a line in the log", || {
+        std::fs::read_to_string(&log).unwrap().contains("GET /plaintext HTTP/1.1")
+    });
 }
 
 #[test]
@@ -112,7 +114,11 @@ fn a_port_that_is_no_dynos_is_busy_too() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = listener.local_addr().unwrap().to_string();
     let ended = run(["serve", "--listen", &place]);
-    assert!(ended.failed()[1].contains(&format!("process {} listens there", std::process::id())), "{}", ended.err);
+    assert!(
+        ended.failed()[1].contains(&format!("process {} listens there", std::process::id())),
+        "{}",
+        ended.err
+    );
 }
 
 #[test]
@@ -155,5 +161,7 @@ fn the_floor_counts_requests_by_the_bytes_it_is_told() {
 fn a_floor_without_an_answer_is_an_error() {
     let folder = Folder::new("floor-empty");
     let file = folder.file("answer", "");
-    assert!(run(["floor", "--answer", &file]).failed()[0].ends_with("is empty: there is nothing to answer with"));
+    assert!(
+        run(["floor", "--answer", &file]).failed()[0].ends_with("is empty: there is nothing to answer with")
+    );
 }

@@ -66,7 +66,9 @@ fn left_over(folder: &Folder) -> Vec<String> {
     let needle = folder.0.display().to_string();
     let of_process = |entry: fs::DirEntry| {
         let read = |name: &str| fs::read(entry.path().join(name)).unwrap_or_default();
-        let cwd = fs::read_link(entry.path().join("cwd")).map(|path| path.display().to_string()).unwrap_or_default();
+        let cwd = fs::read_link(entry.path().join("cwd"))
+            .map(|path| path.display().to_string())
+            .unwrap_or_default();
         let whole = format!("{} {} {cwd}", text(&read("cmdline")), text(&read("environ")));
         whole.contains(&needle).then(|| text(&read("cmdline")).replace('\0', " "))
     };
@@ -119,7 +121,8 @@ fn a_short_climb_keeps_the_single_send_and_its_record_can_be_judged_and_drawn_ag
     let page = fs::read_to_string(folder.0.join("climb.html")).expect("the report");
     assert!(page.contains("Content-Security-Policy"));
     for verb in ["judge", "report"] {
-        let again = Command::new(DYNO).args([verb, "climb.json"]).current_dir(&folder.0).output().expect("dyno runs");
+        let again =
+            Command::new(DYNO).args([verb, "climb.json"]).current_dir(&folder.0).output().expect("dyno runs");
         assert_eq!(again.status.code(), Some(0), "{verb}: {}", text(&again.stderr));
     }
     assert_eq!(left_over(&folder), Vec::<String>::new());

@@ -51,6 +51,15 @@ impl<'b> Stable<'b> {
         self.start(name, words)
     }
 
+    /// The start of a climb, with its access log in a file, as there.
+    pub(crate) fn naive(&self, dyno: &Path) -> Result<Arm, Trouble> {
+        self.dyno(dyno, "naive", &["--naive", "--log-file", &self.access_log().to_string_lossy()])
+    }
+
+    fn access_log(&self) -> PathBuf {
+        self.folder.join("naive-access.log")
+    }
+
     /// `dyno floor`, giving back what `model` answers on `path`, byte for byte.
     pub(crate) fn floor(&self, dyno: &Path, model: &Arm, path: &str) -> Result<Arm, Trouble> {
         let name = format!("floor{}", path.replace('/', "-"));
@@ -121,6 +130,13 @@ impl<'b> Stable<'b> {
             })
         });
         refused.map_or(started, Err)
+    }
+}
+
+impl Drop for Stable<'_> {
+    fn drop(&mut self) {
+        // A hundred bytes for each of millions of requests; it may not be there.
+        let _ = std::fs::remove_file(self.access_log());
     }
 }
 

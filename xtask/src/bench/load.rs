@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::arms::{Arm, Stable};
 use super::series::{Slice, interleaved};
-use super::slice::{Load, dyno_load, measured, number, record};
+use super::slice::{Load, dyno_load, measured, number, record, without_errors};
 use super::{Options, history, table};
 use crate::command::{command, find_program, run as run_command};
 use crate::repo::Repo;
@@ -21,8 +21,8 @@ const LOADS: [Load; 2] = [
 /// How a generator tells its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tells {
-    /// In a JSON record, under this key.
-    Json(&'static str),
+    /// In a JSON record, as `requests`.
+    Json,
     /// As wrk does: `12345 requests in 1.00s`.
     Words,
 }
@@ -34,6 +34,9 @@ struct Generator {
 
 /// Runs the bench.
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Outcome, Trouble> {
+    if options.slice.subsec_nanos() != 0 {
+        return Err(Trouble::new("a slice of this bench is whole seconds").likely("wrk takes no others"));
+    }
     let dyno = repo.release_dyno()?;
     let minimal = minimal(repo)?;
     let stable = Stable::new(repo, options)?;
@@ -66,8 +69,8 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Outcome, Trouble> {
 
 fn generators(options: &Options) -> Vec<Generator> {
     let all = [
-        Generator { name: "dyno", tells: Tells::Json("replies") },
-        Generator { name: "minimal", tells: Tells::Json("requests") },
+        Generator { name: "dyno", tells: Tells::Json },
+        Generator { name: "minimal", tells: Tells::Json },
         Generator { name: "wrk", tells: Tells::Words },
     ];
     let wanted = all.into_iter().filter(|generator| options.wants(generator.name));
@@ -98,9 +101,8 @@ fn minimal_run(program: &Path, options: &Options, floor: &Arm, load: &Load) -> C
     run
 }
 
-/// wrk takes whole seconds only.
 fn wrk_run(options: &Options, floor: &Arm, load: &Load) -> Command {
-    let seconds = format!("{}s", options.slice.as_secs_f64().ceil());
+    let seconds = format!("{}s", options.slice.as_secs());
     let mut run = command(["wrk", "-t", "1", "-c", &load.connections.to_string(), "-d", &seconds]);
     run.arg(format!("http://{}{}", floor.server.addr(), load.path));
     run
@@ -115,7 +117,11 @@ fn slice(generator: &Generator, run: &Command, options: &Options) -> Result<Slic
 
 fn requests(tells: Tells, printed: &str, run: &Command) -> Result<f64, Trouble> {
     match tells {
-        Tells::Json(key) => number(&record(printed, run)?, &[key], run),
+        Tells::Json => {
+            let record = record(printed, run)?;
+            without_errors(&record, run)?;
+            number(&record, &["requests"], run)
+        }
         Tells::Words => {
             let count = printed.lines().find_map(|line| line.trim().split_once(" requests in "));
             let count = count.and_then(|(count, _)| count.parse::<f64>().ok()).filter(|count| *count > 0.0);
@@ -134,8 +140,8 @@ mod tests {
         let run = command(["x"]);
         let wrk = "Running 1s test\n  113342 requests in 1.10s, 16.21MB read\nRequests/sec: 103038\n";
         assert_eq!(requests(Tells::Words, wrk, &run).unwrap(), 113_342.0);
-        assert_eq!(requests(Tells::Json("requests"), "{\"requests\":5}", &run).unwrap(), 5.0);
+        assert_eq!(requests(Tells::Json, "{\"requests\":5}", &run).unwrap(), 5.0);
         assert!(requests(Tells::Words, "Running 1s test\n", &run).is_err());
-        assert!(requests(Tells::Json("replies"), "{\"requests\":5}", &run).is_err());
+        assert!(requests(Tells::Json, "{\"replies\":5}", &run).is_err());
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Outcome, Trouble> {
         arms.push(stable.dyno(&dyno, "dyno-again", &[])?);
     }
     if options.wants("naive") {
-        arms.push(stable.dyno(&dyno, "naive", &["--naive"])?);
+        arms.push(stable.naive(&dyno)?);
     }
     arms.extend(stable.peers()?);
     let mut results = Vec::new();

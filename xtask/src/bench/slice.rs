@@ -44,8 +44,9 @@ pub(crate) fn dyno_load(dyno: &Path, options: &Options, server: &Server, load: &
 pub(crate) fn of_server(mut generator: Command, pid: u32) -> Result<Slice, Trouble> {
     generator.args(["--pid", &pid.to_string()]);
     let record = record(&output(&mut generator)?, &generator)?;
+    without_errors(&record, &generator)?;
     let cpu_us = number(&record, &["server", "cpu_us_per_request", "total"], &generator)?;
-    let per_s = number(&record, &["replies_per_s"], &generator)?;
+    let per_s = number(&record, &["requests_per_second"], &generator)?;
     Ok(Slice { cpu_us, per_s })
 }
 
@@ -87,6 +88,19 @@ pub(crate) fn number(record: &Value, keys: &[&str], from: &Command) -> Result<f6
     found.as_f64().filter(|value| *value > 0.0).ok_or_else(missing)
 }
 
+/// A server that answers wrongly, or a generator that stumbles, is not compared with one that does its work.
+pub(crate) fn without_errors(record: &Value, from: &Command) -> Result<(), Trouble> {
+    let errors = record["errors"].as_object().into_iter().flatten();
+    let met: Vec<String> = errors
+        .filter(|(_, count)| count.as_u64() != Some(0))
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    match met.is_empty() {
+        true => Ok(()),
+        false => Err(Trouble::new(format!("{} met errors: {}", shown(from), met.join(", ")))),
+    }
+}
+
 /// What a generator printed as JSON.
 pub(crate) fn record(printed: &str, from: &Command) -> Result<Value, Trouble> {
     serde_json::from_str(printed).map_err(Trouble::cannot(format!("read what {} printed", shown(from))))
@@ -104,17 +118,32 @@ mod tests {
         assert_eq!(seconds("no times"), None);
     }
 
+    /// A CPU that this process may use; a container need not have the first one.
+    fn allowed_cpu() -> usize {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+        list.trim().split([',', '-']).next().unwrap().parse().unwrap()
+    }
+
     #[test]
     fn a_program_that_works_is_seen_to_have_used_cpu() {
         let work = command(["bash", "-c", "for ((i = 0; i < 100000; i++)); do :; done; echo done"]);
-        let measured = measured(&work, 0).unwrap();
+        let measured = measured(&work, allowed_cpu()).unwrap();
         assert!(measured.cpu_us >= 1_000.0, "{}", measured.cpu_us);
         assert_eq!(measured.printed, "done\n");
     }
 
     #[test]
     fn a_program_that_fails_is_trouble() {
-        assert!(measured(&command(["false"]), 0).is_err());
+        assert!(measured(&command(["false"]), allowed_cpu()).is_err());
+    }
+
+    #[test]
+    fn a_slice_with_errors_is_trouble() {
+        let told = |text| without_errors(&record(text, &command(["x"])).unwrap(), &command(["x"]));
+        assert!(told("{\"errors\":{\"read\":0,\"status\":0}}").is_ok());
+        let trouble = told("{\"errors\":{\"read\":0,\"status\":7}}").unwrap_err();
+        assert!(trouble.to_string().contains("status 7"), "{trouble}");
     }
 
     #[test]

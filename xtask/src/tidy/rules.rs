@@ -98,7 +98,7 @@ fn world(source: &Source<'_>) -> Found {
         let modules = first_names(&source.code[at + "std::".len()..]);
         modules.into_iter().filter(|name| WORLD.contains(name)).map(move |name| (at, name))
     });
-    let why = "proto reads no socket, clock or environment: the same bytes give the same events";
+    let why = "proto reads no socket, clock or environment: the same bytes give the same events (core has addresses and durations)";
     named.map(|(at, name)| (source.line(at), format!("std::{name}: {why}"))).collect()
 }
 

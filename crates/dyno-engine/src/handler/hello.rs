@@ -3,6 +3,7 @@
 use crate::reply::{Answered, Reply};
 use crate::request::Request;
 
+#[inline]
 pub(crate) fn hello(request: &Request<'_>, reply: Reply<'_>) -> Answered {
     let name = request.param("name").unwrap_or_default();
     reply.text(&["Hello, ", name, "!"].concat())

@@ -11,6 +11,7 @@ struct Message<'m> {
 
 dyno_proto::json_object!(Message<'_> { "message": message });
 
+#[inline]
 pub(crate) fn json(_request: &Request<'_>, reply: Reply<'_>) -> Answered {
     reply.json_either(&Message { message: "Hello, World!" })
 }

@@ -3,6 +3,7 @@
 use crate::reply::{Answered, Reply};
 use crate::request::Request;
 
+#[inline]
 pub(crate) fn plaintext(_request: &Request<'_>, reply: Reply<'_>) -> Answered {
     reply.text("Hello, World!")
 }

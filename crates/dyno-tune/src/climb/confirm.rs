@@ -16,12 +16,14 @@ use crate::dial::Setting;
 use crate::meter::{Length, Meter, Trouble};
 use crate::plan::LoadSpec;
 
-/// Pairs of a confirmation at least, whatever its effect: its interval is quoted.
+/// Pairs of a confirmation at least, however short the time: one look of a step.
 const PAIRS_MIN: usize = 30;
+/// Pairs that a confirmation asks for at least, however large its effect: its interval is quoted.
+const PAIRS_WANTED_MIN: usize = 60;
 /// Pairs of a confirmation at most: beyond, what instances differ by outweighs what pairs do.
 const PAIRS_MAX: usize = 480;
-/// Normal quantile of the chance that an effect as large as the step's low end is seen again: 95 %.
-const SEEN_AGAIN_Z: f64 = 1.65;
+/// Normal quantile of the chance that an effect as large as the step's low end is seen again: 99 %.
+const SEEN_AGAIN_Z: f64 = 2.33;
 /// A pair of long blocks lasts as long as this many pairs of short ones.
 const LONG_PAIRS: u64 = 9;
 
@@ -37,9 +39,10 @@ struct Waiting {
 impl Waiting {
     fn new(kept: Kept, attempt: &Attempt) -> Self {
         let bursty = attempt.trial.as_ref().is_some_and(|trial| trial.ends_with(BURSTY_SUFFIX));
-        let (length, least, most) = match bursty {
-            true => (Length::Long, BURSTY.first, BURSTY.last),
-            false => (Length::Short, PAIRS_MIN, PAIRS_MAX),
+        let (length, least, most) = if bursty {
+            (Length::Long, BURSTY.first, BURSTY.last)
+        } else {
+            (Length::Short, PAIRS_WANTED_MIN, PAIRS_MAX)
         };
         let pairs = pairs_to_see_again(attempt).map_or(most, |pairs| pairs.clamp(least, most));
         Self { kept, length, pairs }
@@ -78,16 +81,19 @@ impl<M: Meter> Climber<'_, M> {
         Ok(())
     }
 
-    /// Pairs for the first of those that wait: its share, by weight, of what the time left will hold.
+    /// Pairs for the first of those that wait: what it wants where an equal share of the time left holds as much, so that a
+    /// small effect behind it, which can never have enough, takes nothing away; its share by weight where that is more.
     fn allotted(&self, waiting: &[Waiting]) -> usize {
+        let first = &waiting[0];
         let left_ns = self.clockwork.confirm_end_ns().saturating_sub(self.meter.now_ns());
         let opening_ns = self.pace.open_ns * (waiting.len() as u64 + 1);
         let affordable = left_ns.saturating_sub(opening_ns) / self.pace.pair_ns.max(1);
-        let weights: u64 = waiting.iter().map(Waiting::weight).sum();
-        let pairs = (affordable * waiting[0].pairs as u64 / weights) as usize;
-        match waiting[0].length {
-            Length::Short => pairs.clamp(PAIRS_MIN, PAIRS_MAX),
-            Length::Long => pairs.clamp(LAST_LOOK_MIN, BURSTY.last),
+        let equal = affordable / waiting.len() as u64;
+        let by_weight = affordable * first.weight() / waiting.iter().map(Waiting::weight).sum::<u64>();
+        let short_pairs = first.weight().min(equal).max(by_weight);
+        match first.length {
+            Length::Short => (short_pairs as usize).clamp(PAIRS_MIN, PAIRS_MAX),
+            Length::Long => ((short_pairs / LONG_PAIRS) as usize).clamp(BURSTY.first, BURSTY.last),
         }
     }
 
@@ -115,7 +121,7 @@ impl<M: Meter> Climber<'_, M> {
             // The total may get less time than planned: what a rung is worth is quoted before it.
             deadline_ns: self.clockwork.end_ns(),
         };
-        let long = Rule::once(pairs.clamp(LAST_LOOK_MIN, BURSTY.last), CONFIRM_Z).by_totals();
+        let long = Rule::once(pairs.clamp(BURSTY.first, BURSTY.last), CONFIRM_Z).by_totals();
         let only_dial = self.standing.with(&rung.dial, back.get(&rung.dial)) == back;
         let measuring = Measuring { bounds, long, from: one.length };
         let tried = if rung.in_place && only_dial {
@@ -245,9 +251,11 @@ impl<M: Meter> Climber<'_, M> {
             match self.lacks(&kept, &setting) {
                 None => setting = apply(&setting, &kept.turned),
                 Some(ground) => {
-                    let attempt = &mut self.record.rungs[kept.rung].attempt;
-                    attempt.verdict = RungVerdict::Unconfirmed;
-                    attempt.why = format!("turned back with {ground}, on which it stands");
+                    let rung = &mut self.record.rungs[kept.rung];
+                    rung.attempt.verdict = RungVerdict::Unconfirmed;
+                    rung.attempt.why = format!("turned back with {ground}, on which it stands");
+                    // It was measured on ground that is gone: there is no gain to quote.
+                    rung.leave_one_out = None;
                 }
             }
         }

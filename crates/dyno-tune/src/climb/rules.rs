@@ -3,7 +3,7 @@
 //! Stages name their trials `noise`, `step:ID`, `second:ID` and `leave-one-out:ID`; trials of long blocks end in
 //! [`BURSTY_SUFFIX`]. [`rule_of`] finds the rule again, so that a record needs no copy of it.
 
-use dyno_measure::judge::{Basis, LAST_LOOK_MIN, Rule};
+use dyno_measure::judge::{LAST_LOOK_MIN, Rule};
 use dyno_measure::series::Trial;
 
 /// Bursty trials are judged at these looks: each pair lasts ten times as long.

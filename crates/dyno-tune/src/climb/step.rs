@@ -17,8 +17,6 @@ use crate::rung::Rung;
 
 /// Time below which a second try is not begun: two looks and the instances' start.
 const SECOND_TRY_NS: u64 = 5_000_000_000;
-/// A rung that is begun gets its first look: opening a side, 30 pairs, two proofs. A share below that buys nothing.
-const FIRST_LOOK_NS: u64 = 3_500_000_000;
 
 /// Which of the two tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +46,8 @@ impl<M: Meter> Climber<'_, M> {
     pub(crate) fn first_pass(&mut self) -> Result<(), ClimbError> {
         let order = self.order();
         for (k, index) in order.iter().enumerate() {
-            let share = self.rung_share_ns(order.len() - k);
+            let possible = order[k..].iter().filter(|i| self.possible(&self.plan.rungs[**i]).is_ok()).count();
+            let share = self.rung_share_ns(possible);
             let stage = format!("rung {} of {}", k + 1, order.len());
             let rung = &self.plan.rungs[*index];
             let slot = self.record.rungs.len();
@@ -147,6 +146,19 @@ impl<M: Meter> Climber<'_, M> {
         self.meet_needs(rung, &mut change)?;
         self.turn_to(&rung.dial, &rung.to, &mut change.turned)?;
         Ok(change)
+    }
+
+    /// Whether it can be had here at all.
+    fn possible(&self, rung: &Rung) -> Result<(), String> {
+        if let Some(why) = &rung.impossible {
+            return Err(why.clone());
+        }
+        let cpus = self.meter.server_cpus();
+        if cpus < rung.server_cpus {
+            let plural = if cpus == 1 { "" } else { "s" };
+            return Err(format!("{cpus} server CPU{plural}, it needs {}", rung.server_cpus));
+        }
+        Ok(())
     }
 
     fn meet_needs(&self, rung: &Rung, change: &mut Change) -> Result<(), String> {

@@ -31,6 +31,8 @@ pub(crate) enum Weather {
     Worst,
     /// The real A/A series of 800 blocks, from a place drawn by the seed.
     Recorded,
+    /// Only what neighbouring blocks share.
+    DriftOnly,
 }
 
 /// Standard deviations (log) of drift and of single blocks; share and size of wild blocks.
@@ -45,6 +47,7 @@ impl Weather {
     fn shape(self) -> Shape {
         let (drift, block, wild_share, wild) = match self {
             Self::None | Self::Recorded => (0.0, 0.0, 0.0, 0.0),
+            Self::DriftOnly => (0.06, 0.0, 0.0, 0.0),
             Self::Quiet => (0.06, 0.024, 0.05, 0.40),
             Self::Contended => (0.09, 0.037, 0.06, 0.60),
             Self::Worst => (0.12, 0.052, 0.10, 0.90),
@@ -75,7 +78,9 @@ impl Noise {
         match self.weather {
             Weather::None => 0.0,
             Weather::Recorded => self.recorded(now_ns),
-            Weather::Quiet | Weather::Contended | Weather::Worst => self.made(now_ns, rng),
+            Weather::Quiet | Weather::Contended | Weather::Worst | Weather::DriftOnly => {
+                self.made(now_ns, rng)
+            }
         }
     }
 

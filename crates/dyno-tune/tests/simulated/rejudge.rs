@@ -1,5 +1,51 @@
 //! The record holds all that its verdicts were made from: judged again, every trial says the same.
 
-use dyno_measure::record::Climb;
+use dyno_measure::judge::{Judgement, Verdict, cut_short};
+use dyno_measure::record::{Attempt, Climb, Rung, RungVerdict};
+use dyno_measure::series::Trial;
+use dyno_tune::climb::rule_of;
 
-pub(crate) fn says_the_same(_record: &Climb) {}
+pub(crate) fn says_the_same(record: &Climb) {
+    if let Some(noise) = &record.noise {
+        let id = if noise.tries == 1 { "noise".to_owned() } else { format!("noise:{}", noise.tries) };
+        let again = again(record, record.trial(&id).expect("the noise's trial")).expect("enough pairs");
+        assert_eq!(again.estimate.interval_percent(), noise.interval_percent);
+    }
+    for rung in &record.rungs {
+        rung.first_attempt.iter().for_each(|attempt| step_says_the_same(record, rung, attempt));
+        step_says_the_same(record, rung, &rung.attempt);
+        confirmation_says_the_same(record, rung);
+    }
+}
+
+fn again(record: &Climb, trial: &Trial) -> Option<Judgement> {
+    cut_short(trial, &rule_of(trial), record.seed)
+}
+
+fn step_says_the_same(record: &Climb, rung: &Rung, attempt: &Attempt) {
+    let (Some(id), Some(interval)) = (&attempt.trial, attempt.interval_percent) else { return };
+    let again = again(record, record.trial(id).expect("its trial")).expect("it was judged");
+    assert_eq!(again.estimate.interval_percent(), interval, "seed {}: {}", record.seed, rung.id);
+    let verdict = match (again.verdict, again.veto) {
+        (Verdict::Better, None) => RungVerdict::Kept,
+        (Verdict::Better, Some(_)) | (Verdict::Worse, _) => RungVerdict::Reverted,
+        (Verdict::NoDifference, _) => RungVerdict::NoDifference,
+    };
+    let stored = match attempt.verdict {
+        RungVerdict::Unconfirmed => RungVerdict::Kept,
+        // The proof failed after measuring: its trial decided nothing.
+        RungVerdict::NotApplied => return,
+        other => other,
+    };
+    assert_eq!(verdict, stored, "seed {}: {}: {}", record.seed, rung.id, attempt.why);
+}
+
+fn confirmation_says_the_same(record: &Climb, rung: &Rung) {
+    let Some(stored) = &rung.leave_one_out else { return };
+    let id = format!("leave-one-out:{}", rung.id);
+    let trial = record.trial(&format!("{id}:bursty")).or_else(|| record.trial(&id)).expect("its trial");
+    let again = again(record, trial).expect("it was judged");
+    assert_eq!(again.estimate.interval_percent(), stored.interval_percent, "seed {}", record.seed);
+    let confirmed = again.verdict == Verdict::Better;
+    assert_eq!(confirmed, rung.attempt.verdict == RungVerdict::Kept, "seed {}: {}", record.seed, rung.id);
+}

@@ -8,24 +8,22 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use dyno_measure::record::{Climb as Record, CLIMB_SCHEMA, Machine};
+use dyno_measure::record::{CLIMB_SCHEMA, Climb as Record, Machine};
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::keeper::Keeper;
 use dyno_sys::proc;
+use dyno_tune::climb::{ClimbError, Event, Options, Order, climb};
 use dyno_tune::dial::How;
-use dyno_tune::climb::{ClimbError, Event, INSTANCES, INSTANCES_MIN, Options, Order, climb};
 use dyno_tune::meter::Trouble;
 use dyno_tune::plan::Plan;
 use dyno_tune::rung::{Surroundings, built_in};
 
-use super::scratch::Scratch;
 use super::failure::{Failure, exit};
+use super::scratch::Scratch;
 use crate::cli;
 use crate::meter::{Ground, HostChanges, Interrupt, World};
 use crate::print::{self, Progress};
 
-/// Below this share of memory per live server each side has two instances instead of four.
-const MEMORY_SHARE_PER_SERVER: u64 = 20;
 /// Stolen and foreign CPU from here up is worth a warning.
 const UNQUIET_PERCENT: f64 = 10.0;
 
@@ -49,8 +47,10 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
     let host_changes = if args.allow_host_changes { HostChanges::Allowed } else { HostChanges::Refused };
     // Best effort: the load says clearly when descriptors are too few.
     let _ = proc::raise_nofile_to_hard();
-    let keeper = Keeper::start().map_err(|error| Failure::error("cannot start the keeper").because(&error))?;
-    let interrupt = Interrupt::listen().map_err(|error| Failure::error("cannot receive signals").because(&error))?;
+    let keeper =
+        Keeper::start().map_err(|error| Failure::error("cannot start the keeper").because(&error))?;
+    let interrupt =
+        Interrupt::listen().map_err(|error| Failure::error("cannot receive signals").because(&error))?;
     if let [cpu] = load_cpus[..] {
         let _ = affinity::set_current(&CpuSet::single(cpu));
     }
@@ -67,11 +67,14 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
     let mut world = World::new(&plan, ground, keeper, interrupt);
     let mut record = new_record(&server_cpus, &load_cpus);
     if shared {
-        record.warnings.push("one CPU for server and load: each steals the other's time, throughput means little".into());
+        record.warnings.push(
+            "one CPU for server and load: each steals the other's time, throughput means little".into(),
+        );
     }
     let seed = args.seed.unwrap_or_else(seed_of_the_day);
     let time_ns = u64::try_from(args.time.as_nanos()).unwrap_or(u64::MAX);
-    let options = Options { time_ns, order, seed, instances: INSTANCES, only: args.rung.clone() };
+    let options =
+        Options { time_ns, order, seed, instances: usize::from(args.instances), only: args.rung.clone() };
     let prepared = world.prepare();
     let outcome = match prepared {
         Err(Trouble::Interrupted) => Err(ClimbError::Ended(Trouble::Interrupted)),
@@ -107,13 +110,26 @@ fn ending(outcome: &Result<(), ClimbError>, record: &Record) -> (ExitCode, Optio
         }
         Err(error @ ClimbError::Noise(_)) => {
             let failure = Failure::no(error.to_string());
-            (ExitCode::from(exit::NO), Some(failure.try_this("stop what else runs on these CPUs, or give it more --time")))
+            (
+                ExitCode::from(exit::NO),
+                Some(failure.try_this("stop what else runs on these CPUs, or give it more --time")),
+            )
         }
         Err(error) => {
             let steal = record.machine.steal_percent;
             let failure = Failure::error(error.to_string()).because(error);
-            let failure = if steal > UNQUIET_PERCENT { failure.likely(format!("steal is {steal:.0} %")) } else { failure };
-            (ExitCode::from(exit::ERROR), Some(failure.try_this("start the server by hand with the plan's command, and ask it with curl")))
+            let failure = if steal > UNQUIET_PERCENT {
+                failure.likely(format!("steal is {steal:.0} %"))
+            } else {
+                failure
+            };
+            (
+                ExitCode::from(exit::ERROR),
+                Some(
+                    failure
+                        .try_this("start the server by hand with the plan's command, and ask it with curl"),
+                ),
+            )
         }
     }
 }
@@ -179,10 +195,13 @@ fn plan(args: &cli::Climb, server_cpus: &CpuSet) -> Result<(Plan, PathBuf), Fail
 }
 
 fn surroundings(server_cpus: &CpuSet) -> Result<Surroundings, Failure> {
-    let program = std::env::current_exe().map_err(|error| Failure::error("cannot find this program").because(&error))?;
-    let allowed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::error("cannot find this program").because(&error))?;
+    let allowed =
+        std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
     let root = super::is_root();
-    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let available =
+        std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     let controls = if root { available } else { allowed };
     Ok(Surroundings {
         program: program.display().to_string(),
@@ -194,12 +213,22 @@ fn surroundings(server_cpus: &CpuSet) -> Result<Surroundings, Failure> {
 
 /// Allocators that a distribution puts where the loader looks.
 fn allocators() -> Vec<String> {
-    let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"];
+    let folders = [
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib64",
+        "/usr/lib",
+        "/usr/local/lib",
+    ];
     let files = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
     let mut paths: Vec<String> = files.map(|file| file.path().display().to_string()).collect();
     paths.sort();
-    let wanted = |name: &str| paths.iter().find(|path| path.contains(name) && !path.contains("secure")).cloned();
-    ["/libmimalloc.so", "/libjemalloc.so", "/libtcmalloc_minimal.so"].iter().filter_map(|name| wanted(name)).collect()
+    let wanted =
+        |name: &str| paths.iter().find(|path| path.contains(name) && !path.contains("secure")).cloned();
+    ["/libmimalloc.so", "/libjemalloc.so", "/libtcmalloc_minimal.so"]
+        .iter()
+        .filter_map(|name| wanted(name))
+        .collect()
 }
 
 fn order(text: &str) -> Result<Order, Failure> {
@@ -208,7 +237,9 @@ fn order(text: &str) -> Result<Order, Failure> {
         "reverse" => Ok(Order::Reverse),
         _ => match text.strip_prefix("shuffle:").and_then(|seed| seed.parse().ok()) {
             Some(seed) => Ok(Order::Shuffle(seed)),
-            None => Err(Failure::usage(format!("--order cannot be \"{text}\"; it takes default, given, reverse, shuffle:SEED"))),
+            None => Err(Failure::usage(format!(
+                "--order cannot be \"{text}\"; it takes default, given, reverse, shuffle:SEED"
+            ))),
         },
     }
 }
@@ -291,7 +322,10 @@ impl OutputNames {
         let record = args.output.clone().unwrap_or_else(|| PathBuf::from("climb.json"));
         let page = record.with_extension("html");
         if page == record {
-            return Err(Failure::usage(format!("-o {} would be both record and report; name a .json", record.display())));
+            return Err(Failure::usage(format!(
+                "-o {} would be both record and report; name a .json",
+                record.display()
+            )));
         }
         for path in [&record, &page] {
             super::can_be_written(path)?;
@@ -300,7 +334,8 @@ impl OutputNames {
     }
 
     fn write(&self, record: &Record, owner: Option<(u32, u32)>) -> Result<(), Failure> {
-        let json = serde_json::to_vec(record).map_err(|error| Failure::error("the record cannot be written").because(&error))?;
+        let json = serde_json::to_vec(record)
+            .map_err(|error| Failure::error("the record cannot be written").because(&error))?;
         super::write_file(&self.record, &json, owner)?;
         super::write_file(&self.page, crate::report::render(record).as_bytes(), owner)
     }
@@ -326,7 +361,8 @@ impl Screen {
                     (e.percent(), (high - low) / 2.0)
                 });
                 let left = Duration::from_nanos(*left_ns);
-                let line = Progress { stage, rung: name, pair: *pair, pairs_max: *of, effect, left }.line(self.width);
+                let line = Progress { stage, rung: name, pair: *pair, pairs_max: *of, effect, left }
+                    .line(self.width);
                 eprint!("\r\x1b[K{line}");
             }
             Event::Pair { .. } => {}
@@ -335,13 +371,18 @@ impl Screen {
                 let [low, high] = noise.interval_percent;
                 let half = (high - low) / 2.0;
                 let visible = noise.visible_percent;
-                eprintln!("noise: A against A {:+.1} % ±{half:.1}; effects from {visible:.1} % up are visible", noise.aa_percent);
+                eprintln!(
+                    "noise: A against A {:+.1} % ±{half:.1}; effects from {visible:.1} % up are visible",
+                    noise.aa_percent
+                );
             }
             Event::Rung(rung) => {
                 self.clear();
                 let attempt = &rung.attempt;
                 let effect = match (attempt.effect_percent, attempt.interval_percent) {
-                    (Some(effect), Some([low, high])) => format!("{effect:+.1} % ±{:.1}  ", (high - low) / 2.0),
+                    (Some(effect), Some([low, high])) => {
+                        format!("{effect:+.1} % ±{:.1}  ", (high - low) / 2.0)
+                    }
                     _ => String::new(),
                 };
                 eprintln!("{}: {effect}{} ({})", rung.id, attempt.verdict.words(), attempt.why);
@@ -364,10 +405,4 @@ impl Screen {
             eprint!("\r\x1b[K");
         }
     }
-}
-
-/// How many live servers a side may have beside the others in memory.
-#[must_use]
-pub(crate) fn instances(server_bytes: u64, memory_bytes: u64) -> usize {
-    if server_bytes > memory_bytes / MEMORY_SHARE_PER_SERVER { INSTANCES_MIN } else { INSTANCES }
 }

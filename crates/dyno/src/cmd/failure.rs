@@ -58,7 +58,11 @@ impl Failure {
         if !self.what.ends_with(&whole) {
             let text = error.to_string();
             // When `what` ends with the error itself only its sources are news.
-            let news = if self.what.ends_with(&text) { whole[text.len()..].to_owned() } else { format!(": {whole}") };
+            let news = if self.what.ends_with(&text) {
+                whole[text.len()..].to_owned()
+            } else {
+                format!(": {whole}")
+            };
             self.what.push_str(&news);
         }
         self

@@ -13,7 +13,6 @@ use dyno_measure::judge::{Estimate, PAIRS_MIN, Verdict, compare_paired, compare_
 use serde::Serialize;
 
 use super::failure::{Failure, exit};
-use super::file;
 use crate::cli;
 use crate::print::number;
 use numbers::Numbers;
@@ -103,14 +102,15 @@ fn object(judged: &Judged) -> Result<String, Failure> {
         alpha,
     };
     let text = serde_json::to_string(&answer);
-    let text = text.map_err(|error| Failure::error("the answer cannot be written as JSON").because(&error))?;
+    let text =
+        text.map_err(|error| Failure::error("the answer cannot be written as JSON").because(&error))?;
     Ok(text + "\n")
 }
 
 fn sentence(judged: &Judged, a: &Numbers, b: &Numbers, args: &cli::Judge) -> String {
     let Judged { verdict, estimate, alpha } = judged;
     let effect = number::percent(estimate.percent());
-    let ends = number::ends(estimate.interval_percent());
+    let [low, high] = estimate.interval_percent().map(number::percent);
     let word = match verdict {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
@@ -127,7 +127,9 @@ fn sentence(judged: &Judged, a: &Numbers, b: &Numbers, args: &cli::Judge) -> Str
         _ => String::new(),
     };
     let (a, b) = (&a.name, &b.name);
-    format!("{word}: {b} is {effect} {ends} against {a}{at_most}; {counted}, {level} % interval, {direction}\n")
+    format!(
+        "{word}: {b} is {effect} ({low} to {high}) against {a}{at_most}; {counted}, {level} % interval, {direction}\n"
+    )
 }
 
 #[cfg(test)]
@@ -173,7 +175,10 @@ mod tests {
         let judged = judge(&args(&[]), &a, &b).unwrap();
         assert_eq!(judged.verdict, Verdict::NoDifference);
         let text = sentence(&judged, &a, &b, &args(&[]));
-        assert!(text.starts_with("no difference seen: b.txt is ") && text.contains("against a.txt; at most "), "{text}");
+        assert!(
+            text.starts_with("no difference seen: b.txt is ") && text.contains("against a.txt; at most "),
+            "{text}"
+        );
         assert!(text.ends_with("40 pairs, 99 % interval, lower is better\n"), "{text}");
     }
 
@@ -181,7 +186,10 @@ mod tests {
     fn lengths_that_differ_need_to_be_unpaired() {
         let (a, b) = (noisy("a", 40, 1.0, 5), noisy("b", 30, 1.0, 6));
         let lines = judge(&args(&[]), &a, &b).err().unwrap().lines();
-        assert!(lines.starts_with("error: a has 40 numbers, b has 30\n") && lines.contains("--unpaired"), "{lines}");
+        assert!(
+            lines.starts_with("error: a has 40 numbers, b has 30\n") && lines.contains("--unpaired"),
+            "{lines}"
+        );
         assert!(judge(&args(&["--unpaired"]), &a, &b).is_ok());
     }
 
@@ -197,7 +205,10 @@ mod tests {
         let (a, b) = (noisy("a", 40, 1.0, 1), noisy("b", 40, 1.05, 2));
         let text = object(&judge(&args(&[]), &a, &b).unwrap()).unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!((&value["verdict"], &value["pairs"], &value["alpha"]), (&"worse".into(), &40.into(), &0.01.into()));
+        assert_eq!(
+            (&value["verdict"], &value["pairs"], &value["alpha"]),
+            (&"worse".into(), &40.into(), &0.01.into())
+        );
         let effect = value["effect_percent"].as_f64().unwrap();
         let [low, high] = [0, 1].map(|end| value["interval_percent"][end].as_f64().unwrap());
         assert!(low < effect && effect < high && low > 0.0, "{text}");

@@ -76,10 +76,14 @@ pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
 fn refuse_what_is_not_there_yet(args: &cli::Load) -> Result<(), Failure> {
     let not_yet = |flag: &str, what: &str, instead: &str| {
         let failure = Failure::usage(format!("{flag} is not there yet: {what}"));
-        Err(failure.likely("it is wrk's flag, and left out it would measure something else").try_this(instead))
+        Err(failure
+            .likely("it is wrk's flag, and left out it would measure something else")
+            .try_this(instead))
     };
     match (&args.script, &args.rate) {
-        (Some(_), _) => not_yet("-s/--script", "no Lua is run", "give the request by --method, -H and --body"),
+        (Some(_), _) => {
+            not_yet("-s/--script", "no Lua is run", "give the request by --method, -H and --body")
+        }
         (_, Some(_)) => not_yet("-R/--rate", "the load is a closed loop", "dyno load without a rate"),
         _ => Ok(()),
     }
@@ -125,7 +129,10 @@ fn make_room(connections: u64) -> Result<(), Failure> {
     }
     Err(Failure::error(format!("{connections} connections and threads need {needed} open descriptors"))
         .likely(format!("this process may have {hard} (ulimit -Hn)"))
-        .try_this(format!("-c{}, or as root: ulimit -Hn {needed}", hard.saturating_sub(DESCRIPTORS_BESIDE + 1).max(1))))
+        .try_this(format!(
+            "-c{}, or as root: ulimit -Hn {needed}",
+            hard.saturating_sub(DESCRIPTORS_BESIDE + 1).max(1)
+        )))
 }
 
 /// The first SIGINT or SIGTERM ends the run early, the second the process.
@@ -198,7 +205,9 @@ impl Rates {
 
     /// The rest of the run is a sample of its own when it is long enough to be one.
     fn ended(mut self, wall_ns: u64, replies: u64) -> Vec<f64> {
-        if self.samples.is_empty() || wall_ns.saturating_sub(self.last.0) >= dyno_load::run::PROGRESS_EVERY_NS / 2 {
+        if self.samples.is_empty()
+            || wall_ns.saturating_sub(self.last.0) >= dyno_load::run::PROGRESS_EVERY_NS / 2
+        {
             self.add(wall_ns, replies);
         }
         self.samples
@@ -237,9 +246,10 @@ fn not_opened(error: &OpenError, args: &cli::Load) -> Failure {
         OpenError::TimedOut { .. } => {
             ("it hangs, or is slower than --timeout".to_owned(), "--timeout 10s, or curl -si URL".to_owned())
         }
-        OpenError::WrongAnswer { .. } => {
-            ("the URL or what is expected of it is not right".to_owned(), format!("curl -si {}", quoted(&args.url)))
-        }
+        OpenError::WrongAnswer { .. } => (
+            "the URL or what is expected of it is not right".to_owned(),
+            format!("curl -si {}", quoted(&args.url)),
+        ),
         OpenError::NotHttp { .. } | OpenError::Closed { .. } | OpenError::Broken { .. } => {
             ("it speaks TLS, HTTP/2, or something else".to_owned(), format!("curl -si {}", quoted(&args.url)))
         }

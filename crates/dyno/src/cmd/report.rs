@@ -50,7 +50,8 @@ fn place(args: &cli::Report) -> Result<Option<PathBuf>, Failure> {
     };
     if path == args.record {
         let what = format!("the page would be written over its record {}", path.display());
-        return Err(Failure::usage(what).try_this("dyno report RECORD -o PAGE.html"));
+        let failure = Failure::usage(what).likely("the record ends in .html, or -o names it");
+        return Err(failure.try_this("dyno report RECORD -o PAGE.html"));
     }
     Ok(Some(path))
 }

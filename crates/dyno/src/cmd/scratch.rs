@@ -24,11 +24,14 @@ impl Scratch {
         let unpredictable = dyno_sys::clock::mono_ns() as u32;
         let path = parent.join(format!("{PREFIX}{}-{unpredictable:08x}", std::process::id()));
         let made = DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| Failure::error(format!("cannot make the folder {}", path.display())).because(&error))?;
+        made.map_err(|error| {
+            Failure::error(format!("cannot make the folder {}", path.display())).because(&error)
+        })?;
         let caller = caller();
         if let Some((uid, gid)) = caller {
-            std::os::unix::fs::chown(&path, Some(uid), Some(gid))
-                .map_err(|error| Failure::error(format!("cannot give {} to its user", path.display())).because(&error))?;
+            std::os::unix::fs::chown(&path, Some(uid), Some(gid)).map_err(|error| {
+                Failure::error(format!("cannot give {} to its user", path.display())).because(&error)
+            })?;
         }
         Ok(Self { path, caller })
     }
@@ -62,9 +65,13 @@ fn clear_dead(parent: &Path) {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()).and_then(|pid| pid.parse::<u32>().ok());
+        let pid = name
+            .strip_prefix(PREFIX)
+            .and_then(|rest| rest.split('-').next())
+            .and_then(|pid| pid.parse::<u32>().ok());
         let Some(pid) = pid else { continue };
-        let ours = fs::symlink_metadata(entry.path()).is_ok_and(|m| m.is_dir() && m.uid() == super::user_id());
+        let ours =
+            fs::symlink_metadata(entry.path()).is_ok_and(|m| m.is_dir() && m.uid() == super::user_id());
         if ours && !Path::new(&format!("/proc/{pid}")).exists() {
             warn_of_open_settings(&entry.path().join("journal.jsonl"));
             let _ = fs::remove_dir_all(entry.path());

@@ -149,7 +149,9 @@ fn end(report: &ExitReport) -> String {
     match report.drained {
         Drained::Wholly => format!("drained after {requests} {noun}\n"),
         Drained::Cut => {
-            format!("warning: the drain was cut short: open connections were closed, after {requests} {noun}\n")
+            format!(
+                "warning: the drain was cut short: open connections were closed, after {requests} {noun}\n"
+            )
         }
     }
 }
@@ -180,25 +182,30 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
 
 /// ENOMEM and EAGAIN: what fork(2) and mmap(2) answer where a limit was reached.
 fn is_short_of_memory(number: i32) -> bool {
-    matches!(io::Error::from_raw_os_error(number).kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock)
+    matches!(
+        io::Error::from_raw_os_error(number).kind(),
+        io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock
+    )
 }
 
 fn not_listening(failure: Failure, addr: &Addr, source: &SocketError) -> Failure {
     let cause = source.source().and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
     match (source, cause) {
         (SocketError::InUse { .. }, _) => busy(failure, addr),
-        (SocketError::Option { .. }, Some(io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)) => failure
-            .likely("the kernel has no congestion control of that name, or only root may choose it")
-            .try_this("cat /proc/sys/net/ipv4/tcp_allowed_congestion_control"),
+        (SocketError::Option { .. }, Some(io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)) => {
+            failure
+                .likely("the kernel has no congestion control of that name, or only root may choose it")
+                .try_this("cat /proc/sys/net/ipv4/tcp_allowed_congestion_control")
+        }
         (_, Some(io::ErrorKind::PermissionDenied)) if is_privileged(addr) => failure
             .likely("ports below 1024 need root or CAP_NET_BIND_SERVICE")
             .try_this("dyno serve --listen 127.0.0.1:8080"),
         (_, Some(io::ErrorKind::PermissionDenied)) => {
             failure.likely("this user may not make a file there").try_this("name a socket file in /tmp")
         }
-        (_, Some(io::ErrorKind::NotFound)) => {
-            failure.likely("the folder of the socket file does not exist").try_this("name a socket file in /tmp")
-        }
+        (_, Some(io::ErrorKind::NotFound)) => failure
+            .likely("the folder of the socket file does not exist")
+            .try_this("name a socket file in /tmp"),
         (_, Some(io::ErrorKind::AddrNotAvailable)) => {
             failure.likely("this machine has no such address").try_this("ip -brief address")
         }
@@ -285,7 +292,11 @@ mod tests {
     #[test]
     fn a_word_that_a_dial_does_not_know_is_answered_with_its_choices() {
         let lines = unknown_word(&config(&serve(&["--log", "loud"])).unwrap_err()).lines();
-        assert!(lines.starts_with("error: dial log cannot stand at \"loud\"\n  likely: it takes sync, ring or off\n"));
+        assert!(
+            lines.starts_with(
+                "error: dial log cannot stand at \"loud\"\n  likely: it takes sync, ring or off\n"
+            )
+        );
     }
 
     /// The climb turns dials by the words of these flags; it must not invent any.
@@ -298,8 +309,13 @@ mod tests {
             allocators: vec!["/usr/lib/libmimalloc.so.2".into()],
         };
         let plan: Plan = built_in(&surroundings);
-        let words: Vec<&str> =
-            plan.dials.iter().flat_map(|dial| &dial.values).flat_map(|value| &value.words).map(String::as_str).collect();
+        let words: Vec<&str> = plan
+            .dials
+            .iter()
+            .flat_map(|dial| &dial.values)
+            .flat_map(|value| &value.words)
+            .map(String::as_str)
+            .collect();
         assert!(words.len() > 20, "the plan turns dials by words");
         for dial in &plan.dials {
             for value in &dial.values {

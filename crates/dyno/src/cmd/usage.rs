@@ -36,11 +36,9 @@ fn mistake(error: &clap::Error, words: impl Iterator<Item = String>) -> Failure 
         (None, Some((what, values))) => (what, Some(format!("it takes {}", values.trim_end_matches(']')))),
         (None, None) => (what, tip(&paragraphs).or_else(|| usage(&paragraphs))),
     };
-    let failure = Failure::usage(what).try_this(help_of(words));
-    match likely {
-        Some(likely) => failure.likely(likely),
-        None => failure,
-    }
+    // All that is left without any of these is a flag at the end of the line, or before another one.
+    let likely = likely.unwrap_or_else(|| "its value is missing: the line ends there, or another flag follows".to_owned());
+    Failure::usage(what).likely(likely).try_this(help_of(words))
 }
 
 fn one_line(paragraph: &str) -> String {

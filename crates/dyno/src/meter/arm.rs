@@ -6,9 +6,9 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use dyno_load::{BlockReport, BlockSpec, Crew, Edge, OpenError, Session, SessionPlan};
+use dyno_sys::Pid;
 use dyno_sys::clock::mono_ns;
 use dyno_sys::socket::{self, Addr, Io, Ready};
-use dyno_sys::Pid;
 use dyno_tune::dial::{How, Setting};
 use dyno_tune::meter::{ArmSpec, Trouble};
 use dyno_tune::plan::Plan;
@@ -88,19 +88,28 @@ impl Arm {
         let message = &plan.value(setting, dial).text;
         match self.ask(message)?.as_str() {
             "ok" => Ok(()),
-            refused => Err(Trouble::WrongAnswer { expected: format!("ok to \"{message}\""), got: refused.to_owned() }),
+            refused => Err(Trouble::WrongAnswer {
+                expected: format!("ok to \"{message}\""),
+                got: refused.to_owned(),
+            }),
         }
     }
 
     /// One question on the control socket.
     pub(crate) fn ask(&self, question: &str) -> Result<String, Trouble> {
-        let wrong = |got: &str| Trouble::WrongAnswer { expected: format!("an answer to \"{question}\""), got: got.into() };
-        let control = self.control.as_ref().ok_or_else(|| wrong("the plan gives this server no control socket"))?;
+        let wrong = |got: &str| Trouble::WrongAnswer {
+            expected: format!("an answer to \"{question}\""),
+            got: got.into(),
+        };
+        let control =
+            self.control.as_ref().ok_or_else(|| wrong("the plan gives this server no control socket"))?;
         if !matches!(socket::send(control, question.as_bytes()), Io::Done(_)) {
             return Err(wrong("the control socket is closed"));
         }
         match socket::wait_readable(control, mono_ns() + CONTROL_NS_MAX) {
-            Ok(Ready::TimedOut) | Err(_) => return Err(Trouble::Hung { waited_ms: CONTROL_NS_MAX / 1_000_000 }),
+            Ok(Ready::TimedOut) | Err(_) => {
+                return Err(Trouble::Hung { waited_ms: CONTROL_NS_MAX / 1_000_000 });
+            }
             Ok(_) => {}
         }
         let mut answer = [0; CONTROL_BYTES_MAX];

@@ -55,7 +55,9 @@ fn asleep_ns(root: Pid) -> io::Result<u64> {
     let deadline = mono_ns() + ASLEEP_NS_MAX;
     while !proc::tree(root).into_iter().all(proc::all_sleeping) {
         if mono_ns() > deadline {
-            return Err(io::Error::other("the server does not fall asleep, and no task-clock event can be opened"));
+            return Err(io::Error::other(
+                "the server does not fall asleep, and no task-clock event can be opened",
+            ));
         }
         sleep_ns(LOOK_NS);
     }

@@ -20,7 +20,8 @@ pub(super) fn described(plan: &Plan, setting: &Setting) -> Described {
     let filling = Filling::new(plan, setting, fixed);
     let argv = without_control(filling.argv());
     let env: Vec<String> = filling.env().iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let mut apply: Vec<String> = filling.files().iter().map(|(name, text)| write_command(name, text)).collect();
+    let mut apply: Vec<String> =
+        filling.files().iter().map(|(name, text)| write_command(name, text)).collect();
     let words = env.iter().map(|pair| assignment(pair)).chain(argv.iter().map(|word| quoted(word)));
     apply.push(words.collect::<Vec<_>>().join(" "));
     Described { argv, env, apply }
@@ -52,7 +53,11 @@ fn assignment(pair: &str) -> String {
 /// A word for a POSIX shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]

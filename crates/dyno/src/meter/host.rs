@@ -68,7 +68,8 @@ impl Tally {
         self.servers_ns += server_ns;
         let spent = self.spent();
         let foreign = self.foreign_ns(&spent);
-        let news = [spent.steal_ns.saturating_sub(self.steal_told_ns), foreign.saturating_sub(self.foreign_told_ns)];
+        let news =
+            [spent.steal_ns.saturating_sub(self.steal_told_ns), foreign.saturating_sub(self.foreign_told_ns)];
         self.steal_told_ns = self.steal_told_ns.max(spent.steal_ns);
         self.foreign_told_ns = self.foreign_told_ns.max(foreign);
         news

@@ -68,7 +68,8 @@ impl Knobs {
         let raw = knob::read(path).map_err(|error| trouble(&error))?;
         let old = String::from_utf8_lossy(&raw).trim().to_owned();
         let number = self.journal()?.change(path, &old, wanted).map_err(|error| trouble(&error))?;
-        let token = keeper.restore_on_death(Path::new(path), old.as_bytes()).map_err(|error| trouble(&error))?;
+        let token =
+            keeper.restore_on_death(Path::new(path), old.as_bytes()).map_err(|error| trouble(&error))?;
         match knob::write(path, wanted.as_bytes()) {
             Ok(written) => {
                 let touched = Touched { old: written.value, now: wanted.to_owned(), token, number };
@@ -98,7 +99,8 @@ impl Knobs {
             match knob::put_back(&path, &touched.old) {
                 Ok(()) => {
                     let _ = keeper.forget(touched.token);
-                    let written = self.journal().and_then(|j| j.restored(touched.number).map_err(|e| trouble(&e)));
+                    let written =
+                        self.journal().and_then(|j| j.restored(touched.number).map_err(|e| trouble(&e)));
                     outcome = outcome.and(written);
                 }
                 Err(error) => outcome = outcome.and(Err(trouble(&error))),

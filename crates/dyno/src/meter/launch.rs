@@ -54,7 +54,8 @@ impl<'f> Filling<'f> {
     pub(crate) fn argv(&self) -> Vec<String> {
         let launch = self.plan.launch.argv.iter().map(|word| self.fill(word));
         let dials = self.plan.dials.iter().filter(|dial| matches!(dial.how, How::Arg | How::Live));
-        let words = dials.flat_map(|dial| self.plan.value(self.setting, dial).words.iter().map(|word| self.fill(word)));
+        let words = dials
+            .flat_map(|dial| self.plan.value(self.setting, dial).words.iter().map(|word| self.fill(word)));
         launch.chain(words).collect()
     }
 
@@ -62,7 +63,9 @@ impl<'f> Filling<'f> {
     pub(crate) fn env(&self) -> Vec<(String, String)> {
         let launch = self.plan.launch.env.iter().map(|(name, value)| (name.clone(), self.fill(value)));
         let dials = self.plan.dials.iter().filter_map(|dial| match &dial.how {
-            How::Env { variable } => Some((variable.clone(), self.fill(&self.plan.value(self.setting, dial).text))),
+            How::Env { variable } => {
+                Some((variable.clone(), self.fill(&self.plan.value(self.setting, dial).text)))
+            }
             _ => None,
         });
         launch.chain(dials).filter(|(_, value)| !value.is_empty()).collect()
@@ -106,15 +109,20 @@ impl World<'_> {
     pub(super) fn open_floor_of(&mut self, like: &Arm, load: &LoadSpec) -> Result<Arm, Trouble> {
         let answer = like.driver.sample_answer().to_vec();
         if answer.is_empty() {
-            return Err(launch_error("dyno floor", "the answer is longer than the floor can repeat (256 KiB)"));
+            return Err(launch_error(
+                "dyno floor",
+                "the answer is longer than the floor can repeat (256 KiB)",
+            ));
         }
         let (port, dir) = (free_port()?, self.fresh_folder()?);
         self.write_file(&dir.join("answer"), &answer)?;
-        let program = std::env::current_exe().map_err(|error| launch_error("dyno floor", &error.to_string()))?;
+        let program =
+            std::env::current_exe().map_err(|error| launch_error("dyno floor", &error.to_string()))?;
         let request_bytes = target(load, port)?.request().len().to_string();
         let (listen, file) = (format!("127.0.0.1:{port}"), dir.join("answer").display().to_string());
         let program = program.display().to_string();
-        let argv = [&program, "floor", "--listen", &listen, "--answer", &file, "--request-bytes", &request_bytes];
+        let argv =
+            [&program, "floor", "--listen", &listen, "--answer", &file, "--request-bytes", &request_bytes];
         let started = self.start(&argv.map(str::to_owned), &[], &dir, false)?;
         let spec = ArmSpec { setting: like.spec.setting.clone(), load: load.clone() };
         let arm = self.ready(started, spec, port, dir, &expect(load))?;
@@ -126,8 +134,10 @@ impl World<'_> {
         let Some(argv) = self.plan.launch.prepare.clone() else { return Ok(()) };
         let scratch = self.ground.scratch.display().to_string();
         let plan_dir = self.ground.plan_dir.display().to_string();
-        let argv: Vec<String> =
-            argv.iter().map(|word| word.replace("{scratch}", &scratch).replace("{plan}", &plan_dir)).collect();
+        let argv: Vec<String> = argv
+            .iter()
+            .map(|word| word.replace("{scratch}", &scratch).replace("{plan}", &plan_dir))
+            .collect();
         let cwd = self.ground.plan_dir.clone();
         let output = self.run_to_end(&argv, &cwd, PREPARE_NS_MAX)?;
         match output {
@@ -137,7 +147,12 @@ impl World<'_> {
     }
 
     /// Runs a command under the keeper until it ends; how it ended, and the end of what it printed.
-    pub(super) fn run_to_end(&mut self, argv: &[String], cwd: &Path, ns_max: u64) -> Result<(String, String), Trouble> {
+    pub(super) fn run_to_end(
+        &mut self,
+        argv: &[String],
+        cwd: &Path,
+        ns_max: u64,
+    ) -> Result<(String, String), Trouble> {
         let started = self.start(argv, &[], cwd, false)?;
         let deadline = mono_ns() + ns_max;
         loop {
@@ -153,13 +168,20 @@ impl World<'_> {
         }
     }
 
-    fn start(&mut self, argv: &[String], env: &[(String, String)], cwd: &Path, control: bool) -> Result<Started, Trouble> {
+    fn start(
+        &mut self,
+        argv: &[String],
+        env: &[(String, String)],
+        cwd: &Path,
+        control: bool,
+    ) -> Result<Started, Trouble> {
         let failed = |error: KeeperError| launch_trouble(&argv[0], &error);
         let output = self.output_file()?;
         let copy = output.try_clone().map_err(|error| launch_error(&argv[0], &error.to_string()))?;
         let (ours, inherit) = match control {
             true => {
-                let (ours, theirs) = socket::pair().map_err(|error| launch_error(&argv[0], &error.to_string()))?;
+                let (ours, theirs) =
+                    socket::pair().map_err(|error| launch_error(&argv[0], &error.to_string()))?;
                 (Some(ours), vec![(theirs, CONTROL_FD)])
             }
             false => (None, Vec::new()),
@@ -217,7 +239,12 @@ impl World<'_> {
         }
     }
 
-    fn connect(&mut self, started: &Started, session: &SessionPlan, deadline: u64) -> Result<Driver, Trouble> {
+    fn connect(
+        &mut self,
+        started: &Started,
+        session: &SessionPlan,
+        deadline: u64,
+    ) -> Result<Driver, Trouble> {
         loop {
             self.check_interrupt()?;
             if let Some(status) = self.exit_of(started.pid) {
@@ -225,9 +252,14 @@ impl World<'_> {
             }
             match Driver::open(session, &self.ground.load_cpus) {
                 Ok(driver) => return Ok(driver),
-                Err(OpenError::WrongAnswer { expected, got, .. }) => return Err(Trouble::WrongAnswer { expected, got }),
+                Err(OpenError::WrongAnswer { expected, got, .. }) => {
+                    return Err(Trouble::WrongAnswer { expected, got });
+                }
                 Err(OpenError::NotHttp { why, got, .. }) => {
-                    return Err(Trouble::WrongAnswer { expected: format!("an HTTP/1.1 answer ({why})"), got });
+                    return Err(Trouble::WrongAnswer {
+                        expected: format!("an HTTP/1.1 answer ({why})"),
+                        got,
+                    });
                 }
                 Err(OpenError::Refused { .. } | OpenError::Broken { .. } | OpenError::Closed { .. })
                     if mono_ns() < deadline => {}
@@ -236,7 +268,9 @@ impl World<'_> {
                     let waited_ms = self.plan.launch.ready_ms;
                     return Err(Trouble::NotListening { address: addr.to_string(), waited_ms, stderr_tail });
                 }
-                Err(OpenError::TimedOut { .. }) => return Err(Trouble::Hung { waited_ms: TIMEOUT_NS / 1_000_000 }),
+                Err(OpenError::TimedOut { .. }) => {
+                    return Err(Trouble::Hung { waited_ms: TIMEOUT_NS / 1_000_000 });
+                }
                 Err(error) => return Err(launch_error("the load", &chain(&error))),
             }
             sleep_ns(RETRY_NS);
@@ -276,7 +310,8 @@ impl World<'_> {
     }
 
     fn write_file(&self, path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
-        fs::write(path, bytes).map_err(|error| launch_error(&path.display().to_string(), &error.to_string()))?;
+        fs::write(path, bytes)
+            .map_err(|error| launch_error(&path.display().to_string(), &error.to_string()))?;
         self.give_to_user(path)
     }
 
@@ -334,7 +369,9 @@ fn launch_error(command: &str, why: &str) -> Trouble {
 
 fn launch_trouble(command: &str, error: &KeeperError) -> Trouble {
     match error {
-        KeeperError::Gone => Trouble::Lost("the keeper process is gone: nothing can be started any more".into()),
+        KeeperError::Gone => {
+            Trouble::Lost("the keeper process is gone: nothing can be started any more".into())
+        }
         other => launch_error(command, &chain(other)),
     }
 }

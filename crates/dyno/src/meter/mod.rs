@@ -112,7 +112,9 @@ impl<'w> World<'w> {
         restored?;
         match closed {
             Ok(dyno_sys::keeper::Closing::Clean) => Ok(()),
-            Ok(dyno_sys::keeper::Closing::NotClean) => Err(Trouble::Lost("a process of this climb would not end".into())),
+            Ok(dyno_sys::keeper::Closing::NotClean) => {
+                Err(Trouble::Lost("a process of this climb would not end".into()))
+            }
             Err(error) => Err(Trouble::Lost(error.to_string())),
         }
     }

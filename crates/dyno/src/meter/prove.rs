@@ -42,7 +42,12 @@ impl World<'_> {
     }
 
     /// System calls while the server answers: every thread of it is traced, and runs on when this is over or dies.
-    fn syscalls(&mut self, arm: &mut Arm, pids: &[dyno_sys::Pid], names: &[String]) -> Result<Reading, Trouble> {
+    fn syscalls(
+        &mut self,
+        arm: &mut Arm,
+        pids: &[dyno_sys::Pid],
+        names: &[String],
+    ) -> Result<Reading, Trouble> {
         let tids: Vec<_> = pids.iter().flat_map(|pid| proc::tasks(*pid)).collect();
         let mut report = None;
         let counted = count_syscalls(&tids, &mut || report = Some(arm.driver.block(&WATCHED, &mut |_| {})));
@@ -54,8 +59,11 @@ impl World<'_> {
             Ok(counts) => counts,
             Err(error) => return Ok(Reading::CannotTell(super::launch::chain(&error))),
         };
-        let wanted = counts.iter().filter(|(name, _)| names.iter().any(|wanted| wanted.as_str() == name.as_ref()));
-        Ok(Reading::Number(wanted.map(|(_, count)| *count as f64).sum::<f64>() / report.replies.max(1) as f64))
+        let wanted =
+            counts.iter().filter(|(name, _)| names.iter().any(|wanted| wanted.as_str() == name.as_ref()));
+        Ok(Reading::Number(
+            wanted.map(|(_, count)| *count as f64).sum::<f64>() / report.replies.max(1) as f64,
+        ))
     }
 
     fn counter(&mut self, arm: &mut Arm, name: &str) -> Result<Reading, Trouble> {
@@ -93,7 +101,13 @@ fn counter_of(line: &str, name: &str) -> Option<u64> {
 fn answer(arm: &Arm, path: &str, contains: &str) -> Reading {
     let load = LoadSpec { path: path.to_owned(), connections: 1, ..LoadSpec::default() };
     let open = |target| {
-        let plan = SessionPlan { target, expect: Expect::any(), connections: 1, pipeline: 1, timeout_ns: 2_000_000_000 };
+        let plan = SessionPlan {
+            target,
+            expect: Expect::any(),
+            connections: 1,
+            pipeline: 1,
+            timeout_ns: 2_000_000_000,
+        };
         Session::open(&plan).map_err(|error| super::launch::chain(&error))
     };
     match target(&load, arm.port).map_err(|trouble| trouble.to_string()).and_then(open) {

@@ -21,16 +21,6 @@ pub(crate) fn effect(value: f64, interval: [f64; 2]) -> String {
     if half.is_finite() { format!("{} ±{half:.1}", percent(value)) } else { percent(value) }
 }
 
-/// `(−33.9 … −32.2)`: both ends as they are.
-pub(crate) fn ends(interval: [f64; 2]) -> String {
-    let [low, high] = interval;
-    if low.is_finite() && high.is_finite() {
-        format!("({} … {})", signed(low), signed(high))
-    } else {
-        String::new()
-    }
-}
-
 /// One decimal and a sign; what rounds to nothing has none.
 fn signed(value: f64) -> String {
     let size = format!("{:.1}", value.abs());
@@ -167,7 +157,6 @@ mod tests {
         assert_eq!(effect(-33.14, [-33.9, -32.3]), "−33.1 % ±0.8");
         assert_eq!(effect(0.1, [-0.7, 0.9]), "+0.1 % ±0.8");
         assert_eq!(effect(f64::NAN, [f64::NAN, 1.0]), NONE);
-        assert_eq!(ends([-33.9, 32.26]), "(−33.9 … +32.3)");
     }
 
     #[test]

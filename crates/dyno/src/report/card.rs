@@ -8,7 +8,7 @@ use dyno_measure::units::percent_of_log;
 use super::chart::{Ink, Mark, Scale, axis, strip};
 use super::html::{Tag, tag};
 use super::ladder::verdict_word;
-use super::table::{Edge, number as cell, table, words};
+use super::table::{Edge, number as cell, plain_table, table, words};
 use super::{Section, View, effect_words, fact, facts, figure, series, tied};
 use crate::print::{number, own_load};
 
@@ -39,7 +39,7 @@ fn verdicts(rung: &Rung) -> Vec<Tag> {
     let line = |lead: &str, attempt: &Attempt| {
         let effect = effect_words(attempt.effect_percent, attempt.interval_percent);
         let said = if effect.is_empty() { String::new() } else { format!(", {effect}") };
-        let why = if attempt.why.is_empty() { String::new() } else { format!(": {}", attempt.why) };
+        let why = if attempt.why.is_empty() { String::new() } else { tied(&format!(": {}", attempt.why)) };
         tag("p")
             .class("why")
             .push(tag("b").text(lead))
@@ -59,7 +59,7 @@ fn told(view: &View<'_>, rung: &Rung) -> Tag {
     facts([
         ("Source", fact(&rung.source)),
         ("Risk", fact(&rung.risk)),
-        ("Goes back by", fact(&rung.reverts)),
+        ("Reverts by", fact(&rung.reverts)),
         ("Needs", fact(rung.needs.join(", "))),
         ("Judged with", fact(rung.bundle.join(", "))),
         ("Judged by", fact(metric)),
@@ -147,32 +147,21 @@ fn drawn(scale: &Scale, row: &Row<'_>) -> Tag {
         .push(figure(&row.words))
 }
 
-/// Absolute figures of both sides.
-fn sides(attempt: &Attempt, figures: &[Figures; 2]) -> Tag {
-    let heads = [
-        ("side", Edge::Left),
-        ("req/s", Edge::Right),
-        ("CPU µs/req", Edge::Right),
-        ("p50 µs", Edge::Right),
-        ("p99 µs", Edge::Right),
-        ("memory", Edge::Right),
-    ];
-    let row = |name: &str, f: &Figures, bytes: u64| {
-        let figures =
-            [f.requests_per_second, f.p50_us, f.p99_us].map(|value| cell(number::count(value), value));
-        let [rate, p50, p99] = figures;
-        let cpu = cell(number::micros(f.cpu_us_per_request), f.cpu_us_per_request);
-        let memory =
-            cell(if bytes == 0 { number::NONE.to_owned() } else { number::bytes(bytes) }, bytes as f64);
-        (tag("span").text(name), vec![rate, cpu, p50, p99, memory])
+/// Absolute figures of both sides, one beside the other.
+fn sides(attempt: &Attempt, [before, with]: &[Figures; 2]) -> Tag {
+    let row = |name: &str, values: [f64; 2], written: fn(f64) -> String| {
+        (tag("span").text(name), values.map(|value| cell(written(value), value)).into())
     };
-    let [before, after] = attempt.rss_peak_bytes;
-    table(
-        "Both sides in the same minutes",
-        &heads,
-        vec![row("before", &figures[0], before), row("with it", &figures[1], after)],
-    )
-    .class("small")
+    let memory = |bytes: f64| if bytes > 0.0 { number::bytes(bytes as u64) } else { number::NONE.to_owned() };
+    let rows = vec![
+        row("requests/s", [before.requests_per_second, with.requests_per_second], number::count),
+        row("CPU, µs/request", [before.cpu_us_per_request, with.cpu_us_per_request], number::hundredths),
+        row("p50, µs", [before.p50_us, with.p50_us], number::count),
+        row("p99, µs", [before.p99_us, with.p99_us], number::count),
+        row("memory", attempt.rss_peak_bytes.map(|bytes| bytes as f64), memory),
+    ];
+    let heads = [("both sides, in turns", Edge::Left), ("before", Edge::Right), ("with it", Edge::Right)];
+    plain_table(&heads, rows).class("small sides-of-it")
 }
 
 /// Every reading of the proof behind a sentence that says what they come to.

@@ -5,7 +5,7 @@ use dyno_measure::series::Metric;
 
 use super::chart::{Ink, Mark, Scale, axis, strip};
 use super::html::{Tag, tag};
-use super::{Section, View, effect_words, figure, paragraph};
+use super::{Section, View, effect_words, figure, paragraph, tied};
 use crate::print::{number, own_load};
 
 /// A loss is drawn whole up to this multiple of the largest gain; beyond it an arrow says that it goes on.
@@ -93,7 +93,7 @@ fn verdict(rung: &Rung) -> Tag {
     // A kept rung's reason is its bar; every other verdict owes one here.
     match attempt.verdict {
         RungVerdict::Kept => cell,
-        _ => cell.push(tag("span").class("why").text(in_short(&attempt.why))),
+        _ => cell.push(tag("span").class("why").text(tied(&in_short(&attempt.why)))),
     }
 }
 

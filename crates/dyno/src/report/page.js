@@ -53,7 +53,7 @@ const copyButton = (text, source) => {
   return made;
 };
 
-for (const table of document.querySelectorAll("table")) {
+for (const table of document.querySelectorAll("table[data-sort]")) {
   sortable(table);
   table.caption.append(copyButton(() => lines(table), table.tBodies[0]));
 }

@@ -34,21 +34,37 @@ pub(super) enum Edge {
     Right,
 }
 
-/// A table; each row begins with its name. A column's unit stands in its head.
-pub(super) fn table(caption: &str, heads: &[(&'static str, Edge)], rows: Vec<(Tag, Vec<Cell>)>) -> Tag {
-    let head = |(text, edge): &(&'static str, Edge)| {
+/// A row: its name and a cell for every other column.
+pub(super) type Row = (Tag, Vec<Cell>);
+
+/// A table that can be sorted; each row begins with its name. A column's unit stands in its head.
+pub(super) fn table(caption: &str, heads: &[(&'static str, Edge)], rows: Vec<Row>) -> Tag {
+    let body = rows.into_iter().map(|(name, cells)| {
+        let cells = cells.into_iter().zip(&heads[1..]).map(|(cell, (label, _))| labelled(cell, label));
+        named(name).push_all(cells)
+    });
+    let table = tag("table").attr("data-sort", "").push(tag("caption").text(caption));
+    table.push(head(heads)).push(tag("tbody").push_all(body))
+}
+
+/// A table so narrow that it stays one everywhere, and whose rows have their order.
+pub(super) fn plain_table(heads: &[(&'static str, Edge)], rows: Vec<Row>) -> Tag {
+    let body = rows
+        .into_iter()
+        .map(|(name, cells)| named(name).push_all(cells.into_iter().map(|cell| cell.content)));
+    tag("table").push(head(heads)).push(tag("tbody").push_all(body))
+}
+
+fn head(heads: &[(&'static str, Edge)]) -> Tag {
+    let cell = |(text, edge): &(&'static str, Edge)| {
         let class = if *edge == Edge::Right { "figure" } else { "words" };
         tag("th").attr("scope", "col").class(class).text(text)
     };
-    let body = rows.into_iter().map(|(name, cells)| {
-        let name = tag("th").attr("scope", "row").push(name);
-        let cells = cells.into_iter().zip(&heads[1..]).map(|(cell, (label, _))| labelled(cell, label));
-        tag("tr").push(name).push_all(cells)
-    });
-    tag("table")
-        .push(tag("caption").text(caption))
-        .push(tag("thead").push(tag("tr").push_all(heads.iter().map(head))))
-        .push(tag("tbody").push_all(body))
+    tag("thead").push(tag("tr").push_all(heads.iter().map(cell)))
+}
+
+fn named(name: Tag) -> Tag {
+    tag("tr").push(tag("th").attr("scope", "row").push(name))
 }
 
 /// On a phone a cell stands below its row's name with its column's head before it.

@@ -64,7 +64,7 @@ fn every_rung_has_its_row_its_card_and_its_reason() {
         assert!(page.contains(&format!("id=\"rung-{n}\"")), "card of {}", rung.id);
         assert!(page.contains(rung.attempt.verdict.words()), "verdict of {}", rung.id);
     }
-    for reason in ["one server CPU", "p99 grew by 22 %", "First try:", "fails without it"] {
+    for reason in ["one server CPU", "p99 grew by 22\u{a0}%", "First try:", "fails without it"] {
         assert!(page.contains(reason), "{reason}");
     }
 }
@@ -112,7 +112,7 @@ fn poison(value: &mut serde_json::Value, key: &str, kept: &[&str]) {
         serde_json::Value::String(text) if !kept.contains(&key) => *text = HOSTILE.to_owned(),
         serde_json::Value::Array(items) => items.iter_mut().for_each(|item| poison(item, key, kept)),
         serde_json::Value::Object(fields) => {
-            fields.iter_mut().for_each(|(key, item)| poison(item, key, kept))
+            fields.iter_mut().for_each(|(key, item)| poison(item, key, kept));
         }
         _ => {}
     }
@@ -151,23 +151,22 @@ fn a_climb_cut_short_says_so_before_all_else() {
     assert!(at("Cut short") < at("3 of 3 rungs kept"));
 }
 
+fn each(climb: &mut Climb, spoil: fn(&mut Rung)) {
+    climb.rungs.iter_mut().for_each(spoil);
+}
+
 #[test]
 fn every_part_may_be_missing_or_no_number() {
     let whole = sample_climb(10);
     let broken: [fn(&mut Climb); 6] = [
         |climb| climb.series = Series::default(),
-        |climb| {
-            climb.rungs.iter_mut().for_each(|rung| (rung.attempt.trial, rung.leave_one_out) = (None, None))
-        },
-        |climb| climb.rungs.iter_mut().for_each(|rung| rung.attempt.effect_percent = Some(f64::NAN)),
-        |climb| climb.rungs.iter_mut().for_each(|rung| rung.attempt.effect_percent = Some(1e300)),
+        |climb| each(climb, |rung| (rung.attempt.trial, rung.leave_one_out) = (None, None)),
+        |climb| each(climb, |rung| rung.attempt.effect_percent = Some(f64::NAN)),
+        |climb| each(climb, |rung| rung.attempt.effect_percent = Some(1e300)),
         |climb| climb.total = Some(Total::default()),
         |climb| {
-            climb
-                .series
-                .trials
-                .iter_mut()
-                .for_each(|trial| trial.pairs.iter_mut().for_each(|pair| pair.a.replies = 0))
+            let pairs = climb.series.trials.iter_mut().flat_map(|trial| &mut trial.pairs);
+            pairs.for_each(|pair| pair.a.replies = 0);
         },
     ];
     for (k, spoil) in broken.iter().enumerate() {
@@ -187,16 +186,11 @@ fn an_interval_that_holds_one_is_no_difference() {
     assert!(render(&climb).contains("no difference seen"));
 }
 
+/// For eyes: `cargo test -p dyno a_page_to_look_at -- --ignored --nocapture` names the file.
 #[test]
+#[ignore = "writes a page to look at"]
 fn a_page_to_look_at() {
-    let climb = sample_climb(7);
-    std::fs::write("/tmp/page.html", render(&climb)).expect("x");
-    std::fs::write("/tmp/climb.json", serde_json::to_string(&climb).expect("x")).expect("x");
-    let mut climb = sample_climb(9);
-    (climb.total, climb.floor, climb.noise) = (None, None, None);
-    climb.cut_short = Some("interrupted after 61 s".into());
-    climb.rungs.truncate(3);
-    std::fs::write("/tmp/cut.html", render(&climb)).expect("x");
-    std::fs::write("/tmp/empty.html", render(&Climb::default())).expect("x");
-    std::fs::write("/tmp/hostile.html", render(&hostile())).expect("x");
+    let path = std::env::temp_dir().join("dyno-sample-climb.html");
+    std::fs::write(&path, render(&sample_climb(7))).expect("the folder for temporary files can be written");
+    println!("{}", path.display());
 }

@@ -67,7 +67,11 @@ impl Ended {
         assert_eq!((self.code, self.out.as_str()), (Some(2), ""), "{}", self.err);
         let lines: Vec<&str> = self.err.lines().collect();
         let starts = ["error: ", "  likely: ", "  try:    "];
-        assert!(lines.len() == 3 && lines.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{}", self.err);
+        assert!(
+            lines.len() == 3 && lines.iter().zip(starts).all(|(line, start)| line.starts_with(start)),
+            "{}",
+            self.err
+        );
         lines
     }
 
@@ -107,7 +111,9 @@ impl Server {
         let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = channel();
-        std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        std::thread::spawn(move || {
+            stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
         let mut server = Server { child, lines, heard: Vec::new(), place: String::new() };
         let line = server.hear("listening on ");
         server.place = line["listening on ".len()..].trim_start_matches("http://").to_owned();

@@ -5,21 +5,16 @@
 
 use std::process::ExitCode;
 
-use dyno_measure::judge::{self, Rule, Verdict};
+use dyno_measure::judge::{self, Verdict};
 use dyno_measure::record::{Attempt, Climb, Rung, RungVerdict};
 use dyno_measure::series::Trial;
+use dyno_tune::climb::rule_of;
 use serde::Serialize;
 
 use crate::cli;
 use crate::cmd::failure::{Failure, exit};
 use crate::cmd::{file, report};
 use crate::print::number::visible;
-
-/// How a climb judges bursty trials (`dyno_tune::climb`): each pair lasts ten times as long.
-const BURSTY: Rule = Rule { first: 20, step: 20, last: 120, ..Rule::QUICK.by_totals() };
-
-/// How sure a climb wants to be when it turns a dial back (`dyno_tune::climb`).
-const CONFIRM_Z: f64 = 2.5;
 
 /// One verdict of the record, and what its measurements say.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -44,7 +39,8 @@ pub(super) fn run(args: &cli::Judge) -> Result<ExitCode, Failure> {
         let failure = Failure::error(format!("{}: {what}", file::name(&args.a)));
         failure.likely("the record is damaged, or was shortened").try_this("dyno climb -o climb.json")
     })?;
-    let text = if args.json { serde_json::to_string(&lines).map(|text| text + "\n") } else { Ok(table(&lines)) };
+    let text =
+        if args.json { serde_json::to_string(&lines).map(|text| text + "\n") } else { Ok(table(&lines)) };
     crate::cmd::print(&text.map_err(|error| Failure::error("cannot write JSON").because(&error))?)?;
     let differing = lines.iter().filter(|line| line.differs()).count();
     Ok(if differing == 0 { exit::DONE } else { ExitCode::from(exit::NO) })
@@ -79,12 +75,16 @@ fn whole(climb: &Climb, rung: &Rung) -> Result<Option<RungVerdict>, String> {
     if again != RungVerdict::Kept {
         return Ok(Some(again));
     }
-    let Some(effect) = &rung.leave_one_out else {
+    if rung.leave_one_out.is_none() {
         // It could not be confirmed, or the climb ended before it came to that: nothing was measured to say more.
-        return Ok(Some(if rung.attempt.verdict == RungVerdict::Unconfirmed { RungVerdict::Unconfirmed } else { again }));
-    };
-    let trial = find(climb, &format!("leave-one-out:{}", rung.id))?;
-    let judged = judge::cut_short(trial, &Rule::once(effect.pairs, CONFIRM_Z), climb.seed);
+        let unconfirmed = rung.attempt.verdict == RungVerdict::Unconfirmed;
+        return Ok(Some(if unconfirmed { RungVerdict::Unconfirmed } else { again }));
+    }
+    let id = format!("leave-one-out:{}", rung.id);
+    // Where work comes in bursts it was measured again in long blocks, and that decided.
+    let bursty = format!("{id}:bursty");
+    let trial = find(climb, if climb.trial(&bursty).is_some() { &bursty } else { &id })?;
+    let judged = judge::cut_short(trial, &rule_of(trial), climb.seed);
     let confirmed = judged.is_some_and(|judged| judged.verdict == Verdict::Better);
     Ok(Some(if confirmed { RungVerdict::Kept } else { RungVerdict::Unconfirmed }))
 }
@@ -95,9 +95,11 @@ fn step(climb: &Climb, attempt: &Attempt) -> Result<Option<RungVerdict>, String>
     if !matches!(attempt.verdict, Kept | Reverted | NoDifference | Unconfirmed) {
         return Ok(None);
     }
-    let Some(id) = &attempt.trial else { return Err(format!("a verdict \"{}\" without a trial", attempt.verdict.words())) };
-    let rule = if id.ends_with(":bursty") { BURSTY } else { Rule::QUICK };
-    let judged = judge::cut_short(find(climb, id)?, &rule, climb.seed);
+    let Some(id) = &attempt.trial else {
+        return Err(format!("a verdict \"{}\" without a trial", attempt.verdict.words()));
+    };
+    let trial = find(climb, id)?;
+    let judged = judge::cut_short(trial, &rule_of(trial), climb.seed);
     Ok(Some(judged.map_or(RungVerdict::NotMeasured, |judged| match (judged.verdict, judged.veto) {
         (Verdict::Better, None) => Kept,
         (Verdict::Better, Some(_)) | (Verdict::Worse, _) => Reverted,

@@ -45,8 +45,7 @@ impl Numbers {
     }
 }
 
-const FORMS: &str =
-    "it must hold numbers, one per line, a JSON array of them, hyperfine's --export-json, or go test -bench output";
+const FORMS: &str = "it must hold numbers, one per line, a JSON array of them, hyperfine's --export-json, or go test -bench output";
 
 /// What is read of one file, with the file's name for messages.
 struct Reader<'r> {
@@ -88,7 +87,9 @@ impl Reader<'_> {
         let value: Value = self.json(text)?;
         if value.get("schema").is_some() {
             let failure = Failure::error(format!("{} is a record, not a list of numbers", self.name));
-            return Err(failure.likely("a climb's record is judged alone").try_this(format!("dyno judge {}", self.name)));
+            return Err(failure
+                .likely("a climb's record is judged alone")
+                .try_this(format!("dyno judge {}", self.name)));
         }
         let Some(results) = value.get("results").and_then(Value::as_array) else {
             let failure = Failure::error(format!("{} is JSON without \"results\"", self.name));
@@ -99,7 +100,9 @@ impl Reader<'_> {
         let result = &results[chosen];
         let Some(times) = result["times"].as_array() else {
             let what = format!("{}: \"{}\" has no times", self.name, visible(&command(result)));
-            return Err(Failure::error(what).likely("hyperfine wrote it without single runs").try_this("hyperfine --export-json"));
+            return Err(Failure::error(what)
+                .likely("hyperfine wrote it without single runs")
+                .try_this("hyperfine --export-json"));
         };
         let time = |(at, time): (usize, &Value)| {
             self.number(&time.to_string(), &format!("{}: results[{chosen}].times[{at}]", self.name))
@@ -171,7 +174,9 @@ impl Reader<'_> {
         };
         match text.parse::<f64>() {
             Err(_) => refused("is not a number", FORMS),
-            Ok(value) if !value.is_finite() => refused("is not finite", "a measurement failed, or divided by nothing"),
+            Ok(value) if !value.is_finite() => {
+                refused("is not finite", "a measurement failed, or divided by nothing")
+            }
             Ok(value) if value <= 0.0 => {
                 refused("is not above zero", "effects are ratios: times, sizes and rates are above zero")
             }
@@ -229,7 +234,8 @@ mod tests {
 
     const GO: &str = "goos: linux\npkg: x\nBenchmarkA-8   \t1000\t 1234 ns/op\t 5 B/op\nBenchmarkB-8 10 7.5 ns/op\n\
                       BenchmarkA-8   \t1000\t 1230.5 ns/op\nPASS\n";
-    const HYPERFINE: &str = r#"{"results":[{"command":"a","mean":1,"times":[1.5,2]},{"command":"b","times":[3]}]}"#;
+    const HYPERFINE: &str =
+        r#"{"results":[{"command":"a","mean":1,"times":[1.5,2]},{"command":"b","times":[3]}]}"#;
 
     #[test]
     fn lines_may_have_comments_blanks_and_a_windows_end() {

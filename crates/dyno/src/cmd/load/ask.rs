@@ -28,7 +28,9 @@ pub(super) fn target(args: &cli::Load) -> Result<Target, Failure> {
 fn header(field: &str) -> Result<(&str, &str), Failure> {
     let Some((name, value)) = field.split_once(':') else {
         let failure = Failure::usage(format!("-H \"{field}\" has no colon"));
-        return Err(failure.likely("a header field is 'Name: value'").try_this("-H 'Accept: application/json'"));
+        return Err(failure
+            .likely("a header field is 'Name: value'")
+            .try_this("-H 'Accept: application/json'"));
     };
     Ok((name, value.trim_matches([' ', '\t'])))
 }
@@ -47,9 +49,9 @@ fn unusable(error: &TargetError) -> Failure {
         TargetError::NotYetHttps { .. } => {
             failure.likely("TLS is not there yet").try_this("the server's plain http port, if it has one")
         }
-        TargetError::Unresolved { host, .. } => {
-            failure.likely("the name is misspelt, or no resolver answers").try_this(format!("getent hosts {host}"))
-        }
+        TargetError::Unresolved { host, .. } => failure
+            .likely("the name is misspelt, or no resolver answers")
+            .try_this(format!("getent hosts {host}")),
         TargetError::NoScheme { .. } | TargetError::BadUrl { .. } => {
             failure.try_this("dyno load http://127.0.0.1:8080/json")
         }
@@ -99,7 +101,8 @@ fn wanted(word: &str) -> Result<Wanted, Failure> {
 }
 
 fn digest(hex: &str) -> Option<[u8; 32]> {
-    let nibbles: Vec<u8> = hex.chars().map(|c| c.to_digit(16).map(|nibble| nibble as u8)).collect::<Option<_>>()?;
+    let nibbles: Vec<u8> =
+        hex.chars().map(|c| c.to_digit(16).map(|nibble| nibble as u8)).collect::<Option<_>>()?;
     let bytes: Vec<u8> = nibbles.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
     // Two digits each: an odd one out would be lost by the chunks.
     if nibbles.len() == 64 { bytes.try_into().ok() } else { None }
@@ -129,12 +132,18 @@ mod tests {
             panic!("a digest is expected")
         };
         assert_eq!((bytes[0], bytes[31]), (0xba, 0xad));
-        assert!(["", "ab", &hex[1..], &format!("{hex}0"), &hex.replace('b', "g")].iter().all(|bad| digest(bad).is_none()));
+        assert!(
+            ["", "ab", &hex[1..], &format!("{hex}0"), &hex.replace('b', "g")]
+                .iter()
+                .all(|bad| digest(bad).is_none())
+        );
     }
 
     #[test]
     fn an_expectation_that_makes_no_sense_is_told_what_there_is() {
-        for words in [&["status=ok"][..], &["status=100"], &["length=3"], &["200"], &["status=200", "status=201"]] {
+        for words in
+            [&["status=ok"][..], &["status=100"], &["length=3"], &["200"], &["status=200", "status=201"]]
+        {
             let lines = expected(words).unwrap_err().lines();
             assert_eq!(lines.lines().count(), 3, "{lines}");
         }

@@ -72,7 +72,8 @@ struct Cpu {
 /// The object with a line's end.
 pub(super) fn object(outcome: &Outcome<'_>) -> Result<String, Failure> {
     let text = serde_json::to_string(&run(outcome));
-    let text = text.map_err(|error| Failure::error("the result cannot be written as JSON").because(&error))?;
+    let text =
+        text.map_err(|error| Failure::error("the result cannot be written as JSON").because(&error))?;
     Ok(text + "\n")
 }
 

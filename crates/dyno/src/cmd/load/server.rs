@@ -44,14 +44,17 @@ impl ServerClock {
     pub(super) fn new(pid: Pid) -> Result<ServerClock, Failure> {
         if proc::tree(pid).is_empty() {
             let failure = Failure::error(format!("there is no process {pid}"));
-            return Err(failure.likely("the server has ended, or was started anew").try_this("pgrep -a NAME"));
+            return Err(failure
+                .likely("the server has ended, or was started anew")
+                .try_this("pgrep -a NAME"));
         }
         Ok(ServerClock { pid, before: Readings::new(), after: Readings::new() })
     }
 
     /// Reads all clocks of the tree as it is now.
     pub(super) fn read(&mut self, edge: Edge) {
-        let readings = proc::tree(self.pid).into_iter().filter_map(|pid| Some((pid, reading(pid)?))).collect();
+        let readings =
+            proc::tree(self.pid).into_iter().filter_map(|pid| Some((pid, reading(pid)?))).collect();
         match edge {
             Edge::SettleEnd => self.before = readings,
             Edge::End => self.after = readings,
@@ -100,7 +103,8 @@ fn ended(before: &Readings, after: &Readings) -> Option<String> {
     };
     let gone = of(before).difference(&of(after)).count();
     let noun = if gone == 1 { "thread" } else { "threads" };
-    (gone > 0).then(|| format!("{gone} {noun} of the server ended meanwhile: what they burnt is not in its CPU"))
+    (gone > 0)
+        .then(|| format!("{gone} {noun} of the server ended meanwhile: what they burnt is not in its CPU"))
 }
 
 #[cfg(test)]
@@ -114,8 +118,10 @@ mod tests {
 
     #[test]
     fn children_are_in_it_and_what_was_burnt_before_is_not() {
-        let before = Readings::from([(1, process(5_000, (1, 1), &[1])), (2, process(9_000_000, (9, 9), &[2]))]);
-        let after = Readings::from([(1, process(5_000, (1, 1), &[1])), (2, process(10_000_000, (10, 12), &[2]))]);
+        let before =
+            Readings::from([(1, process(5_000, (1, 1), &[1])), (2, process(9_000_000, (9, 9), &[2]))]);
+        let after =
+            Readings::from([(1, process(5_000, (1, 1), &[1])), (2, process(10_000_000, (10, 12), &[2]))]);
         let cost = cost(&before, &after, 2_000_000, 100);
         assert_eq!((cost.total_us, cost.user_share, cost.busiest), (Some(10.0), Some(0.25), Some(0.5)));
         assert_eq!(cost.warning, None);

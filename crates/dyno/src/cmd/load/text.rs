@@ -18,7 +18,10 @@ pub(super) const CLEAR: &str = "\r\x1b[K";
 /// What stands above the figures, printed before the run.
 pub(super) fn head(args: &crate::cli::Load, threads: usize) -> String {
     let (connections, url) = (args.connections, crate::print::number::visible(&args.url));
-    format!("Running {} test @ {url}\n  {threads} threads and {connections} connections\n", length(args.duration))
+    format!(
+        "Running {} test @ {url}\n  {threads} threads and {connections} connections\n",
+        length(args.duration)
+    )
 }
 
 /// How far it is, on one line that the next one overwrites.
@@ -205,7 +208,15 @@ pub(super) mod tests {
                 warning: None,
             });
             let rates = vec![56_000.0, 58_000.0, 57_000.0];
-            Outcome { args: &self.args, threads: 2, report: &self.report, signs, limited: signs.limited(), server, rates }
+            Outcome {
+                args: &self.args,
+                threads: 2,
+                report: &self.report,
+                signs,
+                limited: signs.limited(),
+                server,
+                rates,
+            }
         }
     }
 
@@ -279,8 +290,14 @@ pub(super) mod tests {
     fn a_generator_at_its_limit_says_so_and_what_to_do() {
         let text = body(&Sample::new().outcome());
         assert!(text.contains("Generator limited: the generator was the limit"), "{text}");
-        assert!(text.contains("99% busy, 12.0 events per wait") && text.contains("try: more threads (-t3)"), "{text}");
-        assert!(text.contains("Server CPU:        8.00us/request (user 2.00, system 6.00: sampled)\n"), "{text}");
+        assert!(
+            text.contains("99% busy, 12.0 events per wait") && text.contains("try: more threads (-t3)"),
+            "{text}"
+        );
+        assert!(
+            text.contains("Server CPU:        8.00us/request (user 2.00, system 6.00: sampled)\n"),
+            "{text}"
+        );
     }
 
     #[test]

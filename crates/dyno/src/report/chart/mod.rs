@@ -64,10 +64,10 @@ impl Scale {
     }
 }
 
-/// The smallest of 1, 2 and 5 times a power of ten that is not below `least`.
+/// The smallest of 1, 2, 3 and 5 times a power of ten that is not below `least`.
 fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.max(1e-9).log10().floor());
-    let steps = [1.0, 2.0, 5.0, 10.0].map(|k| k * power);
+    let steps = [1.0, 2.0, 3.0, 5.0, 10.0].map(|k| k * power);
     steps.into_iter().find(|step| *step >= least * (1.0 - 1e-9)).unwrap_or(10.0 * power)
 }
 

@@ -1,0 +1,53 @@
+//! The record: the same for the same seed, whole after JSON, unbiased in what it quotes.
+
+use dyno_measure::record::{CLIMB_SCHEMA, Climb};
+use dyno_measure::series::BLOCK_COLUMNS;
+
+use crate::ladder::{Edit, ladder, options, whole};
+use crate::noise::Weather;
+use crate::rejudge;
+use crate::world::{Does, World};
+
+fn record(seed: u64) -> Climb {
+    let plan = ladder(&["gain=on", "spin=on", "null=on"]).in_place("spin=on");
+    let world = World::new(Weather::Contended, seed)
+        .with("gain=on", Does::Cpu(-8.0))
+        .with("spin=on", Does::Cpu(-8.0));
+    whole(&plan, &options(seed, 60), world).record
+}
+
+#[test]
+fn the_same_seed_gives_the_same_record_and_another_seed_another() {
+    assert_eq!(record(1), record(1));
+    assert_ne!(record(1).series, record(2).series);
+}
+
+#[test]
+fn a_record_read_back_from_json_says_the_same() {
+    let written = Climb { schema: CLIMB_SCHEMA.into(), ..record(3) };
+    let read = Climb::from_json(&serde_json::to_string(&written).unwrap()).unwrap();
+    assert_eq!(read, written);
+    rejudge::says_the_same(&read);
+}
+
+#[test]
+fn a_record_carries_what_it_was_made_from() {
+    let record = record(4);
+    assert_eq!((record.plan.as_str(), record.seed), ("simulated", 4));
+    assert_eq!(record.series.block_columns, BLOCK_COLUMNS);
+    let mut ids: Vec<&str> = record.series.trials.iter().map(|trial| trial.id.as_str()).collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all, "no two trials of one name");
+    for rung in &record.rungs {
+        let id = rung.attempt.trial.as_ref().expect("every rung was measured");
+        let trial = record.trial(id).expect("its trial");
+        assert_eq!(trial.pairs.len(), rung.attempt.pairs);
+        assert!(trial.pairs.iter().all(|pair| (pair.instance as usize) < rung.attempt.instances));
+        assert_eq!(rung.attempt.clock, "simulated");
+    }
+    let total = record.total.as_ref().unwrap();
+    assert_eq!(record.series.rounds.len(), total.rounds);
+    assert!(record.series.rounds.iter().all(|round| round.len() == total.arms.len()));
+}

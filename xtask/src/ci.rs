@@ -42,7 +42,14 @@ pub(crate) fn run(repo: &Repo, flags: Flags) -> Result<Outcome, Trouble> {
 }
 
 fn format(repo: &Repo) -> Result<Outcome, Trouble> {
-    run_command(cargo(["fmt", "--all", "--check"]).current_dir(repo.root()))
+    let peers = ["--manifest-path", "bench/peers/Cargo.toml"];
+    for place in [&[][..], &peers] {
+        let words = [&["fmt", "--all", "--check"], place].concat();
+        if run_command(cargo(words).current_dir(repo.root()))? == Outcome::No {
+            return Ok(Outcome::No);
+        }
+    }
+    Ok(Outcome::Done)
 }
 
 fn clippy(repo: &Repo) -> Result<Outcome, Trouble> {

@@ -141,10 +141,32 @@ impl Exchange {
 
     #[inline]
     fn step(&mut self, conn: &mut Conn, slots: &mut Slots, input: &[u8]) -> Step {
-        // By reference: a head is a dozen words, and it is good where it is.
+        if self.is_short
+            && let Some((head, used)) = request::parse_usual(input, &self.http_limits, slots)
+        {
+            return Step { used, next: self.answer_usual(conn, &head) };
+        }
+        self.step_carefully(conn, slots, input)
+    }
+
+    /// The short way of a usual request, which has no body: a fixed path's own handler, and nothing around it.
+    #[inline]
+    fn answer_usual(&mut self, conn: &mut Conn, head: &Head<'_>) -> Next {
+        let Some(handler) = self.router.fixed_handler(head.method, head.path()) else {
+            return self.answer(conn, head, &[]);
+        };
+        let connection = self.connection_after(head);
+        self.tally.counts.requests += 1;
+        let request = Request::new(head, &[], &Params::None, Headers::Borrowed);
+        call(handler, &request, &mut self.outbox, &mut self.tally.counts, connection, content_for(head));
+        next_after(connection)
+    }
+
+    #[inline(never)]
+    fn step_carefully(&mut self, conn: &mut Conn, slots: &mut Slots, input: &[u8]) -> Step {
         match &request::parse(input, &self.http_limits, slots) {
             Ok(Parsed::Whole { head, used }) if head.body == BodyLength::None => {
-                Step { used: *used, next: self.answer_shortly(conn, head) }
+                Step { used: *used, next: self.answer(conn, head, &[]) }
             }
             Ok(Parsed::Whole { head, used }) => {
                 self.step_with_body(conn, head, &input[..*used], &input[*used..])
@@ -152,21 +174,6 @@ impl Exchange {
             Ok(Parsed::NeedMore) => Step { used: 0, next: Next::MoreInput },
             Err(reject) => self.reject(conn, reject.status(), input.len()),
         }
-    }
-
-    /// The short way of a request without a body: a fixed path's own handler, and nothing around it.
-    #[inline]
-    fn answer_shortly(&mut self, conn: &mut Conn, head: &Head<'_>) -> Next {
-        if self.is_short
-            && let Some(handler) = self.router.fixed_handler(head.method, head.path())
-        {
-            let (connection, content) = (self.connection_after(head), content_for(head));
-            self.tally.counts.requests += 1;
-            let request = Request::new(head, &[], &Params::None, Headers::Borrowed);
-            call(handler, &request, &mut self.outbox, &mut self.tally.counts, connection, content);
-            return next_after(connection);
-        }
-        self.answer(conn, head, &[])
     }
 
     /// A head that announces a body: answered at once when the body is all there, collected otherwise.
@@ -255,7 +262,7 @@ impl Exchange {
         }
     }
 
-    #[inline(never)]
+    #[inline(never)] // Kept out of the short way.
     fn answer(&mut self, conn: &mut Conn, head: &Head<'_>, body: &[u8]) -> Next {
         let connection = self.connection_after(head);
         self.answer_as(conn, head, body, connection);

@@ -16,8 +16,8 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-/// Bytes of a worker's ring: 1 MiB holds 10,000 lines, what a busy worker makes in two rounds of the writer.
-const RING_BYTES: usize = 1 << 20;
+/// Bytes of a worker's ring: 512 KiB holds 5,000 lines, some 40 ms of a busy worker, eight rounds of the writer.
+const RING_BYTES: usize = 1 << 19;
 
 /// How soon the writer looks again while there is traffic, in milliseconds.
 const BUSY_MS: i32 = 5;

@@ -266,7 +266,9 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     }
     match one.len() {
         4..8 => one.first_chunk::<4>() == other.first_chunk() && one.last_chunk::<4>() == other.last_chunk(),
-        8..=16 => one.first_chunk::<8>() == other.first_chunk() && one.last_chunk::<8>() == other.last_chunk(),
+        8..=16 => {
+            one.first_chunk::<8>() == other.first_chunk() && one.last_chunk::<8>() == other.last_chunk()
+        }
         _ => one == other,
     }
 }

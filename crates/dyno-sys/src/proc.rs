@@ -15,6 +15,6 @@ pub use net::{InetLine, UnixLine, listeners, parse_inet, parse_unix, sockets_acc
 pub(crate) use process::stat;
 pub use process::{
     Stat, all_sleeping, cpus_allowed, epoll_events, maps, parse_epoll_fdinfo, parse_maps, parse_run_ns,
-    parse_stat, parse_status_field, parse_status_kib, rss_bytes, rss_peak_bytes, run_ns, tasks, tree,
-    user_system_ticks,
+    parse_stat, parse_status_field, parse_status_kib, pss_bytes, rss_bytes, rss_peak_bytes, run_ns, tasks,
+    tree, user_system_ticks,
 };

@@ -148,8 +148,8 @@ pub trait Meter {
     /// Death, silence or a wrong answer.
     fn block(&mut self, arm: &mut Self::Arm, length: Length) -> Result<Measured, Trouble>;
 
-    /// Peak resident memory of the server's processes, bytes; 0 when unknown.
-    fn rss_peak_bytes(&mut self, arm: &Self::Arm) -> u64;
+    /// Resident memory of the server, all its processes, shared pages counted once, bytes; 0 when unknown.
+    fn memory_bytes(&mut self, arm: &Self::Arm) -> u64;
 
     /// User and system time of the server so far, in ticks; `None` when unknown.
     fn user_system_ticks(&mut self, arm: &Self::Arm) -> Option<(u64, u64)>;

@@ -1,7 +1,7 @@
 //! Hosts and ports, as they stand in Host and in absolute targets (RFC 3986 §3.2, RFC 9110 §4.2, §7.2).
 
 use crate::scan::{digits_in_front, hex_value, host_end, host_end_in_words, is_reg_name_byte};
-use std::net::Ipv6Addr;
+use core::net::Ipv6Addr;
 
 /// Whether an authority must name a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -34,18 +34,18 @@ pub struct Header<'b> {
 }
 
 /// Where the field lines of one head are noted: made once per worker, so that no request allocates. It also
-/// remembers the last usual Host, which saves work and never changes an outcome.
+/// remembers the Host that was seen last, which saves work and never changes an outcome.
 #[derive(Debug, Clone)]
 pub struct Slots {
     pub(crate) lines: Box<[Line]>,
-    pub(crate) host: Remembered,
+    pub(crate) ending: Remembered,
 }
 
 impl Slots {
     /// Room for `limits.headers_max` field lines, 16 bytes each.
     pub fn new(limits: &Limits) -> Self {
         let lines = vec![Line::default(); limits.headers_max].into_boxed_slice();
-        Self { lines, host: Remembered::nothing() }
+        Self { lines, ending: Remembered::nothing() }
     }
 }
 

@@ -1,19 +1,18 @@
-//! Reads request heads (RFC 9112 §2 to §6): the engine calls [`parse`] with what a connection has sent.
+//! Reads request heads (RFC 9112 §2 to §6): the engine calls [`parse_usual`] and [`parse`] with what a
+//! connection has sent.
 //!
 //! One pass from left to right. Each decision rests only on the bytes before it and on the limits, and a
 //! refusal comes at the first byte that makes the request wrong. Both together make the outcome the same
 //! however the bytes were cut: the caller calls again, from the start, with more of the same bytes.
 //! Nothing is copied, and nothing that changes an outcome is kept between calls.
 //!
-//! Most requests begin alike, and many have no field but Host: those take a short way (`usual`), which gives the
-//! same answers as the careful one or none.
+//! Most requests begin alike, and many have no field but Host: for those there is a short way, [`parse_usual`].
 
 use super::field_line::read_fields;
 use super::fields::Fields;
 use super::reject::Stop;
-use super::head::Line;
 use super::request_line::read_line;
-use super::usual::{Usual, read_usual};
+use super::usual::read_usual;
 
 use std::slice::from_ref;
 
@@ -67,25 +66,33 @@ pub enum Parsed<'b> {
 ///
 /// # Errors
 /// A [`Reject`] as soon as the bytes cannot become a request that everybody understands in the same way.
-#[inline(always)] // Most requests take the short way, and then the head is made where the caller keeps it.
 pub fn parse<'b>(buf: &'b [u8], limits: &Limits, slots: &'b mut Slots) -> Result<Parsed<'b>, Reject> {
-    let window = &buf[..buf.len().min(limits.head_bytes_max).min(HEAD_BYTES_CEILING)];
-    if let Some(usual) = read_usual(window, limits.line_bytes_max, &mut slots.host)
-        && starts_with(window, usual.end, b"\r\n")
-        && limits.headers_max > 0
-        && !slots.lines.is_empty()
-    {
-        let slot = &mut slots.lines[0];
-        *slot = usual.line;
-        return Ok(Parsed::Whole { head: usual_head(window, &usual, from_ref(slot)), used: usual.end + 2 });
+    let window = window(buf, limits);
+    match read_head(window, limits, slots) {
+        Ok((head, used)) => Ok(Parsed::Whole { head, used }),
+        Err(Stop::Reject(reject)) => Err(reject),
+        Err(Stop::NeedMore) if window.len() == limits.head_bytes_max.min(HEAD_BYTES_CEILING) => {
+            Err(Reject::HeadLong)
+        }
+        Err(Stop::NeedMore) => Ok(Parsed::NeedMore),
     }
-    parse_carefully(window, limits, slots)
 }
 
-/// The head of a request without any field but Host.
-#[inline]
-fn usual_head<'b>(window: &'b [u8], usual: &Usual<'b>, lines: &'b [Line]) -> Head<'b> {
-    Head {
+/// The short way for the request that simple clients send: a GET of a plain path with no field but Host. A server
+/// asks here first, and [`parse`] when there is no answer.
+///
+/// An answer, the head and its bytes, is the one that `parse` would give; `None` says nothing about the bytes. What
+/// `slots` remembers of the request before makes it quicker and changes no answer.
+#[inline(always)] // So that the head is made where the caller keeps it, and known to be a plain one.
+pub fn parse_usual<'b>(buf: &'b [u8], limits: &Limits, slots: &'b mut Slots) -> Option<(Head<'b>, usize)> {
+    let window = window(buf, limits);
+    let usual = read_usual(window, limits.line_bytes_max, &mut slots.ending)?;
+    let slot = slots.lines.first_mut()?;
+    if !starts_with(window, usual.end, b"\r\n") || limits.headers_max == 0 {
+        return None;
+    }
+    *slot = usual.line;
+    let head = Head {
         method: Method::Get,
         target: usual.target,
         version: Version::Http11,
@@ -95,24 +102,15 @@ fn usual_head<'b>(window: &'b [u8], usual: &Usual<'b>, lines: &'b [Line]) -> Hea
         path_bytes: usual.path_bytes,
         host: Some(usual.host),
         buf: window,
-        lines,
-    }
+        lines: from_ref(slot),
+    };
+    Some((head, usual.end + 2))
 }
 
-#[inline(never)]
-fn parse_carefully<'b>(
-    window: &'b [u8],
-    limits: &Limits,
-    slots: &'b mut Slots,
-) -> Result<Parsed<'b>, Reject> {
-    match read_head(window, limits, slots) {
-        Ok((head, used)) => Ok(Parsed::Whole { head, used }),
-        Err(Stop::Reject(reject)) => Err(reject),
-        Err(Stop::NeedMore) if window.len() == limits.head_bytes_max.min(HEAD_BYTES_CEILING) => {
-            Err(Reject::HeadLong)
-        }
-        Err(Stop::NeedMore) => Ok(Parsed::NeedMore),
-    }
+/// The part of the input that a head may fill.
+#[inline]
+fn window<'b>(buf: &'b [u8], limits: &Limits) -> &'b [u8] {
+    &buf[..buf.len().min(limits.head_bytes_max).min(HEAD_BYTES_CEILING)]
 }
 
 /// Offsets of field lines are 32 bits wide.

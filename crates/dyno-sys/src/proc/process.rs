@@ -129,6 +129,12 @@ pub fn rss_peak_bytes(pid: Pid) -> io::Result<u64> {
     parsed(pid, "status", |text| parse_status_kib(text, "VmHWM"))
 }
 
+/// Resident memory now, in bytes, pages shared with others counted by share (`Pss`): sums over a server's processes mean
+/// something. Needs the right to trace the process.
+pub fn pss_bytes(pid: Pid) -> io::Result<u64> {
+    parsed(pid, "smaps_rollup", |text| parse_status_kib(text, "Pss"))
+}
+
 /// Resident memory now, in bytes (`VmRSS`).
 pub fn rss_bytes(pid: Pid) -> io::Result<u64> {
     parsed(pid, "status", |text| parse_status_kib(text, "VmRSS"))

@@ -184,7 +184,7 @@ impl<M: Meter> Climber<'_, M> {
     /// The largest instance of each side; a server toggled in place has no two memories to compare.
     fn memory(&mut self, sides: &Sides<'_, M::Arm>) -> [u64; 2] {
         let Sides::Apart { a, b } = sides else { return [0, 0] };
-        [a, b].map(|side| side.arms.iter().map(|arm| self.meter.rss_peak_bytes(arm)).max().unwrap_or(0))
+        [a, b].map(|side| side.arms.iter().map(|arm| self.meter.memory_bytes(arm)).max().unwrap_or(0))
     }
 }
 

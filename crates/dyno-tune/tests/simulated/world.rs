@@ -383,7 +383,7 @@ impl Meter for World {
         Ok(Measured { block, latencies })
     }
 
-    fn rss_peak_bytes(&mut self, arm: &Arm) -> u64 {
+    fn memory_bytes(&mut self, arm: &Arm) -> u64 {
         arm.rss.exp() as u64
     }
 

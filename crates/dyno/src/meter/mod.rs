@@ -162,8 +162,10 @@ impl Meter for World<'_> {
         self.block_on(arm, length)
     }
 
-    fn rss_peak_bytes(&mut self, arm: &Arm) -> u64 {
-        proc::tree(arm.pid).into_iter().filter_map(|pid| proc::rss_peak_bytes(pid).ok()).sum()
+    fn memory_bytes(&mut self, arm: &Arm) -> u64 {
+        // Pages that its processes share count once; where that may not be read, their peaks are summed.
+        let of = |pid| proc::pss_bytes(pid).or_else(|_| proc::rss_peak_bytes(pid)).ok();
+        proc::tree(arm.pid).into_iter().filter_map(of).sum()
     }
 
     fn user_system_ticks(&mut self, arm: &Arm) -> Option<(u64, u64)> {

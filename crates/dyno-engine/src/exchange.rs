@@ -63,7 +63,8 @@ pub(crate) struct Exchange {
     http_limits: request::Limits,
     body_bytes_max: usize,
     headers: Headers,
-    replies: Replies,
+    /// Bytes in the outbox at which it is flushed before the next request.
+    flush_bytes: usize,
     /// Nothing is done for a request but to call its handler: no log, no copied headers.
     is_short: bool,
     /// The decoded path of the request at hand.
@@ -90,7 +91,10 @@ impl Exchange {
             http_limits: limits.http(),
             body_bytes_max: limits.body_bytes_max,
             headers: dials.headers,
-            replies: dials.replies,
+            flush_bytes: match dials.replies {
+                Replies::Single => 1,
+                Replies::Batch => OUTBOX_BYTES_FLUSH,
+            },
             is_short,
             path: Vec::new(),
             chunked: Vec::new(),
@@ -103,7 +107,7 @@ impl Exchange {
     }
 
     /// Answers every request that is whole in `input`, which continues what the connection holds of a body.
-    #[inline]
+    #[inline(never)] // One copy of the short way, in which everything else is inlined.
     pub(crate) fn digest(&mut self, conn: &mut Conn, slots: &mut Slots, input: &[u8]) -> Digest {
         debug_assert!(
             self.outbox.len() == 0 && !conn.has_backlog(),
@@ -119,8 +123,7 @@ impl Exchange {
             let step = self.step(conn, slots, &input[used..]);
             used += step.used;
             next = step.next;
-            let full = self.replies == Replies::Single || self.outbox.len() >= OUTBOX_BYTES_FLUSH;
-            if full && self.flush(conn, next) != Flushed::All {
+            if self.outbox.len() >= self.flush_bytes && self.flush_early(conn, next) != Flushed::All {
                 return self.stopped(conn, used);
             }
         }
@@ -133,13 +136,13 @@ impl Exchange {
     /// Answers on the worker's behalf that the connection's time is up, and flushes: 408.
     pub(crate) fn out_of_time(&mut self, conn: &mut Conn) -> End {
         self.refuse(conn, 408);
-        match self.flush(conn, Next::Close) {
+        match self.flush_early(conn, Next::Close) {
             Flushed::All => End::Close,
             _ => self.stopped(conn, 0).end,
         }
     }
 
-    #[inline]
+    #[inline(always)] // Called in one place.
     fn step(&mut self, conn: &mut Conn, slots: &mut Slots, input: &[u8]) -> Step {
         if self.is_short
             && let Some((head, used)) = request::parse_usual(input, &self.http_limits, slots)
@@ -150,7 +153,7 @@ impl Exchange {
     }
 
     /// The short way of a usual request, which has no body: a fixed path's own handler, and nothing around it.
-    #[inline]
+    #[inline(always)] // Called in one place.
     fn answer_usual(&mut self, conn: &mut Conn, head: &Head<'_>) -> Next {
         let Some(handler) = self.router.fixed_handler(head.method, head.path()) else {
             return self.answer(conn, head, &[]);
@@ -339,19 +342,30 @@ impl Exchange {
         self.log.entry(&entry, &mut self.tally.counts);
     }
 
-    #[inline]
+    /// In the middle of a turn, or on the worker's behalf.
+    #[inline(never)]
+    fn flush_early(&mut self, conn: &mut Conn, next: Next) -> Flushed {
+        self.flush(conn, next)
+    }
+
+    #[inline(always)] // Once in each turn of a connection, and once above.
     fn flush(&mut self, conn: &mut Conn, next: Next) -> Flushed {
         if self.outbox.len() == 0 {
             return Flushed::All;
         }
         let flushed = self.outbox.flush(conn.socket(), &mut self.tally.counts);
         if flushed == Flushed::Blocked {
-            let rest = conn.rest_mut();
-            rest.backlog = self.outbox.take_rest();
-            (rest.sent, rest.progress) = (0, 0);
-            conn.afterwards = if next == Next::Close { Afterwards::Close } else { Afterwards::Serve };
+            self.keep_backlog(conn, next);
         }
         flushed
+    }
+
+    #[cold]
+    fn keep_backlog(&mut self, conn: &mut Conn, next: Next) {
+        let rest = conn.rest_mut();
+        rest.backlog = self.outbox.take_rest();
+        (rest.sent, rest.progress) = (0, 0);
+        conn.afterwards = if next == Next::Close { Afterwards::Close } else { Afterwards::Serve };
     }
 
     #[cold]

@@ -228,7 +228,7 @@ impl Outbox {
     }
 
     /// Sends what is in the outbox, which is not empty, one call per piece. A short send means that the socket is full.
-    #[inline]
+    #[inline(always)] // Into the exchange's own, which is called once in each turn of a connection.
     pub(crate) fn flush(&mut self, socket: BorrowedFd<'_>, counts: &mut Counts) -> Flushed {
         let flushed = match self.cuts.is_empty() {
             true => self.flush_to(self.bytes.len(), socket, counts),
@@ -272,13 +272,19 @@ impl Outbox {
         rest
     }
 
+    #[inline]
     fn clear(&mut self) {
         self.bytes.clear();
         self.cuts.clear();
         self.sent = 0;
         if self.bytes.capacity() > OUTBOX_BYTES_KEEP {
-            self.bytes.shrink_to(OUTBOX_BYTES_FLUSH);
+            self.give_back();
         }
+    }
+
+    #[cold]
+    fn give_back(&mut self) {
+        self.bytes.shrink_to(OUTBOX_BYTES_FLUSH);
     }
 
     /// Whether the head is one of those that are ready.

@@ -214,9 +214,9 @@ pub(crate) struct Serve {
 #[command(
     about = "Answers every request with the same bytes, in the smallest loop that can: the yardstick.",
     before_help = "Examples:
-  curl -si http://127.0.0.1:8080/json > answer && dyno floor --listen 127.0.0.1:8081 --answer answer
   printf 'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok' | dyno floor --answer -
-  dyno floor --answer answer --request-bytes 41
+  printf 'HTTP/1.1 204 No Content\\r\\n\\r\\n' > answer; dyno floor --answer answer
+  curl -si http://127.0.0.1:8080/json > answer; dyno floor --listen 127.0.0.1:8081 --answer answer
 
 It answers whatever comes, also what is no request: never expose it.",
     help_template = HELP
@@ -306,13 +306,13 @@ pub(crate) struct Load {
 #[command(
     about = "Says whether B is better than A, worse, or neither, with an interval.",
     before_help = "Examples:
-  dyno judge before.txt after.txt
-  go test -bench . -count 20 > new.txt; dyno judge --unpaired --name BenchmarkServe old.txt new.txt
+  seq 101 120 > before; seq 96 115 > after; dyno judge before after
+  go test -bench . -count 20 > new; dyno judge --unpaired --name BenchmarkServe old new
   dyno judge climb.json
 
 A file holds numbers, one per line, or a JSON array of them, or what hyperfine --export-json or
-go test -bench wrote; - is standard input. Lower is better unless --higher is given. A climb's record
-alone is judged again: every verdict in it must follow from its measurements.",
+go test -bench wrote; - is standard input. Lower is better unless --higher is given. A climb's
+record alone is judged again: every verdict in it must follow from its measurements.",
     after_help = "Exit status: 1 when B is worse, or when a record's verdicts are not reached again; 2 for an error.",
     help_template = HELP
 )]
@@ -341,7 +341,7 @@ pub(crate) struct Judge {
 /// `dyno climb`.
 #[derive(Debug, Args)]
 #[command(
-    about = "Turns one dial after another, proves and measures each, keeps what is better, and says why.",
+    about = "Turns one dial after another, measures each, keeps what is better, and says why.",
     before_help = "Examples:
   dyno climb
   dyno climb --time 60s --rung one-send --rung log-ring
@@ -461,6 +461,22 @@ mod tests {
     #[test]
     fn the_definitions_do_not_contradict_each_other() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_example_of_the_help_is_a_line_that_parses() {
+        let command = Cli::command();
+        let helps = std::iter::once(&command).chain(command.get_subcommands());
+        let texts = helps.filter_map(|help| help.get_before_help()).map(ToString::to_string);
+        let lines: Vec<String> =
+            texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+        let examples = lines.iter().filter(|line| line.starts_with("  "));
+        let dynos: Vec<&str> = examples.map(|line| &line[line.rfind("dyno ").unwrap()..]).collect();
+        assert_eq!(dynos.len(), 3 * 7, "{dynos:#?}");
+        for line in dynos {
+            let line = line.split(" > ").next().unwrap().replace("'Hello, World!'", "Hello");
+            Cli::try_parse_from(line.split_whitespace()).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
     }
 
     #[test]

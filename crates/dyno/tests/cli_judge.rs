@@ -88,7 +88,11 @@ fn what_cannot_be_compared_is_told_with_its_place() {
         ("zero", lines(&numbers(1.0, 1)) + "0\n", ":21: 0 is not above zero"),
         ("word", "1\n2\nx\n".to_owned(), ":3: x is not a number"),
         ("empty", String::new(), "has 0 numbers"),
-        ("two.json", "{\"results\":[{\"command\":\"p\"},{\"command\":\"q\"}]}".to_owned(), "has 2 benchmarks"),
+        (
+            "two.json",
+            "{\"results\":[{\"command\":\"p\"},{\"command\":\"q\"}]}".to_owned(),
+            "has 2 benchmarks",
+        ),
         ("go", "BenchmarkP 1 1 ns/op\nBenchmarkQ 1 1 ns/op\n".to_owned(), "has 2 benchmarks"),
     ] {
         let file = folder.file(name, text);
@@ -110,7 +114,8 @@ fn a_record_reaches_its_verdicts_again() {
     let ended = again(&folder, &record::climb(7));
     let text = ended.done();
     let row = |rung: &str| {
-        let line = text.lines().find(|line| line.trim_start().starts_with(rung)).unwrap_or_else(|| panic!("{text}"));
+        let line =
+            text.lines().find(|line| line.trim_start().starts_with(rung)).unwrap_or_else(|| panic!("{text}"));
         line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(row("one-send"), "kept kept");
@@ -126,7 +131,11 @@ fn a_record_that_says_otherwise_than_its_measurements_is_found_out() {
     climb.rungs[1].attempt.verdict = RungVerdict::Kept;
     let ended = again(&folder, &climb);
     assert_eq!(ended.code, Some(1), "{}", ended.err);
-    assert!(ended.out.contains("differs\n") && ended.out.contains("1 of 2 verdicts are not reached again"), "{}", ended.out);
+    assert!(
+        ended.out.contains("differs\n") && ended.out.contains("1 of 2 verdicts are not reached again"),
+        "{}",
+        ended.out
+    );
 }
 
 #[test]

@@ -7,5 +7,6 @@ mod oracle;
 mod request_field_table;
 mod request_limits;
 mod request_line_table;
+mod request_usual;
 mod response_table;
 mod support;

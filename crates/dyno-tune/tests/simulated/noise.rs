@@ -50,7 +50,7 @@ impl Weather {
             Self::DriftOnly => (0.06, 0.0, 0.0, 0.0),
             Self::Quiet => (0.06, 0.024, 0.05, 0.40),
             Self::Contended => (0.09, 0.037, 0.06, 0.60),
-            Self::Worst => (0.12, 0.052, 0.10, 0.90),
+            Self::Worst => (0.12, 0.052, 0.085, 0.90),
         };
         Shape { drift, block, wild_share, wild }
     }

@@ -11,29 +11,48 @@ use crate::noise::{Noise, Weather};
 use crate::world::{Does, World};
 
 /// Long enough for 240 pairs on each of four rungs and for their confirmation.
-const TIME_S: u64 = 120;
+const TIME_S: u64 = 160;
 
-/// A trial of 240 pairs without a climb around it: instances, order and noise as in the world.
-fn trial(weather: Weather, seed: u64, effect_percent: f64) -> Trial {
+/// What is true of side B in a trial.
+#[derive(Debug, Clone, Copy, Default)]
+struct Truth {
+    percent: f64,
+    /// Share of blocks that cost twice as much.
+    bursts: f64,
+    /// Log-normal spread of processes.
+    instances: f64,
+}
+
+impl Truth {
+    fn of(percent: f64) -> Self {
+        Self { percent, instances: 0.003, ..Self::default() }
+    }
+}
+
+/// A trial of 240 pairs without a climb around it: thousands of them take a second.
+fn trial(weather: Weather, seed: u64, truth: Truth) -> Trial {
     let mut rng = Prng::new(seed);
     let mut noise = Noise::new(weather, &mut rng);
-    let instances: [f64; 4] = std::array::from_fn(|_| 0.003 * (rng.normal() - rng.normal()));
+    let draws: [f64; 4] = std::array::from_fn(|_| truth.instances * (rng.normal() - rng.normal()));
     let mut trial = Trial::new("step:x", Metric::CpuPerRequest);
     for n in 0..240_u64 {
         let instance = rng.below(4);
-        let mut block = |place: u64, log: f64, rng: &mut Prng| {
-            let cost_ns = 6_000.0 * (log + noise.of_block((2 * n + place) * 31_000_000, rng)).exp();
-            Block { replies: 4_000, cpu_in_ns: (4_000.0 * cost_ns) as u64, ..Block::default() }
-        };
-        let changed = log_of_percent(effect_percent) + instances[instance as usize];
         let first = if rng.coin() { Side::A } else { Side::B };
-        let (a, b) = if first == Side::A {
-            let a = block(0, 0.0, &mut rng);
-            (a, block(1, changed - 0.015, &mut rng))
-        } else {
-            let b = block(0, changed, &mut rng);
-            (block(1, -0.015, &mut rng), b)
-        };
+        let blocks = Side::BOTH.map(|side| {
+            let place = u64::from(side != first);
+            let burst = if side == Side::B && rng.unit() < truth.bursts { 2.0 } else { 1.0 };
+            let changed = match side {
+                Side::A => 0.0,
+                Side::B => log_of_percent(truth.percent) + draws[instance as usize],
+            };
+            (place, burst, changed - 0.015 * place as f64)
+        });
+        // The machine's mood follows time, whichever side runs first.
+        let moods = [0, 1].map(|place| noise.of_block((2 * n + place) * 31_000_000, &mut rng));
+        let [a, b] = blocks.map(|(place, burst, log)| {
+            let cost_ns = 6_000.0 * burst * (log + moods[place as usize]).exp();
+            Block { replies: 4_000, cpu_in_ns: (4_000.0 * cost_ns) as u64, ..Block::default() }
+        });
         trial.pairs.push(Pair { first, instance: instance as u32, a, b });
     }
     trial
@@ -43,7 +62,7 @@ fn trial(weather: Weather, seed: u64, effect_percent: f64) -> Trial {
 fn the_simulated_noise_is_as_measured() {
     for (weather, spread) in [(Weather::Quiet, 5.3), (Weather::Contended, 8.0), (Weather::Worst, 12.0)] {
         let all = over_seeds(60, |seed| {
-            let pairs = trial(weather, seed, 0.0).pairs;
+            let pairs = trial(weather, seed, Truth::default()).pairs;
             let ratios: Vec<f64> = pairs.iter().map(|pair| pair.log_ratio(Metric::CpuPerRequest)).collect();
             (100.0 * trimmed_mean(&ratios, 3.06).error * 240_f64.sqrt(), outliers(&ratios))
         });
@@ -86,20 +105,37 @@ fn drift_is_shared_by_neighbours_and_gone_after_seconds() {
 
 #[test]
 fn thousands_of_equal_sides_are_rarely_called_different_or_bursty() {
-    for (weather, seeds) in [(Weather::Quiet, 3_000), (Weather::Contended, 2_000), (Weather::Worst, 2_000)] {
-        let all = over_seeds(seeds, |seed| next(&trial(weather, seed, 0.0), &Rule::QUICK, seed));
-        let called = share(&all, |next| matches!(next, Next::Done(j) if j.verdict != Verdict::NoDifference));
-        let bursty = share(&all, |next| matches!(next, Next::Bursty));
-        println!("{weather:?}, {seeds} seeds: called different {called:.4}, bursty {bursty:.4}");
-        assert!(called <= 0.02, "{weather:?}: {called}");
-        assert!(bursty <= 0.02, "{weather:?}: {bursty}");
+    for (weather, seeds) in [(Weather::Quiet, 3_000), (Weather::Contended, 1_500), (Weather::Worst, 1_500)] {
+        // Without draws of processes the judge keeps its 1 %; with them a null rung still is not called better in 2 %.
+        for (instances, called_max) in [(0.0, 0.015), (0.003, 0.03)] {
+            let truth = Truth { instances, ..Truth::default() };
+            let all = over_seeds(seeds, |seed| next(&trial(weather, seed, truth), &Rule::QUICK, seed));
+            let verdict = |wanted| share(&all, |n| matches!(n, Next::Done(j) if j.verdict == wanted));
+            let (better, worse) = (verdict(Verdict::Better), verdict(Verdict::Worse));
+            let bursty = share(&all, |next| matches!(next, Next::Bursty));
+            println!("{weather:?}, {instances}: better {better:.4}, worse {worse:.4}, bursty {bursty:.4}");
+            assert!(better + worse <= called_max, "{weather:?}, {instances}: {better} + {worse}");
+            assert!(better <= 0.02 && bursty <= 0.02, "{weather:?}, {instances}: {better}, {bursty}");
+        }
+    }
+}
+
+#[test]
+fn bursts_are_seen_in_most_trials() {
+    for (weather, least) in [(Weather::Quiet, 0.9), (Weather::Contended, 0.8)] {
+        let truth = Truth { bursts: 0.1, ..Truth::of(0.0) };
+        let all = over_seeds(500, |seed| next(&trial(weather, seed, truth), &Rule::QUICK, seed));
+        let seen = share(&all, |next| matches!(next, Next::Bursty));
+        let missed = share(&all, |n| matches!(n, Next::Done(j) if j.verdict == Verdict::NoDifference));
+        println!("{weather:?}: bursty {seen:.3}, missed {missed:.3}");
+        assert!(seen >= least, "{weather:?}: {seen}");
     }
 }
 
 #[test]
 fn intervals_cover_the_truth() {
     for (weather, percent) in [(Weather::Quiet, -2.0), (Weather::Contended, -5.0), (Weather::Worst, 3.0)] {
-        let covered = over_seeds(1_000, |seed| match next(&trial(weather, seed, percent), &Rule::QUICK, seed) {
+        let covered = over_seeds(1_000, |seed| match next(&trial(weather, seed, Truth::of(percent)), &Rule::QUICK, seed) {
             Next::Done(judgement) => {
                 let [low, high] = judgement.estimate.interval_percent();
                 low <= percent && percent <= high
@@ -136,7 +172,7 @@ fn rates(name: &str, climbs: &[Climbed]) -> [f64; 3] {
 
 #[test]
 fn on_a_quiet_machine_two_percent_is_found_and_quoted_without_bias() {
-    let climbs = climbs(Weather::Quiet, 100);
+    let climbs = climbs(Weather::Quiet, 80);
     let [null, small, large] = rates("quiet", &climbs);
     assert!(null <= 0.02 && small >= 0.90 && large >= 0.99, "{null} {small} {large}");
     let effect = |id: &str, read: fn(&dyno_measure::record::Rung) -> Option<f64>| {
@@ -155,14 +191,14 @@ fn on_a_quiet_machine_two_percent_is_found_and_quoted_without_bias() {
 
 #[test]
 fn on_a_contended_machine_two_percent_is_mostly_found_and_five_always() {
-    let climbs = climbs(Weather::Contended, 100);
+    let climbs = climbs(Weather::Contended, 80);
     let [null, small, large] = rates("contended", &climbs);
     assert!(null <= 0.02 && small >= 0.70 && large >= 0.99, "{null} {small} {large}");
 }
 
 #[test]
 fn in_the_worst_half_minute_the_record_says_that_two_percent_is_not_visible() {
-    let climbs = climbs(Weather::Worst, 40);
+    let climbs = climbs(Weather::Worst, 24);
     let [null, _, large] = rates("worst", &climbs);
     let visible = |climbed: &Climbed| climbed.record.noise.as_ref().unwrap().visible_percent;
     println!("visible: {:.1} % on average", mean(climbs.iter().map(visible)));

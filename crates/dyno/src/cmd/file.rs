@@ -122,7 +122,8 @@ impl<'p> Draft<'p> {
     fn new(path: &'p Path) -> Result<Draft<'p>, Failure> {
         let mut name = std::ffi::OsString::from(".");
         name.push(path.file_name().unwrap_or_default());
-        name.push(format!(".{}", std::process::id()));
+        // What a killed run left behind has another name.
+        name.push(format!(".{}-{}", std::process::id(), dyno_sys::clock::mono_ns()));
         let beside = path.with_file_name(name);
         // `create_new` is O_EXCL: it follows no link and takes over no file.
         let opened = OpenOptions::new().write(true).create_new(true).open(&beside);

@@ -260,7 +260,12 @@ fn not_opened(error: &OpenError, args: &cli::Load) -> Failure {
         OpenError::Cpu { .. } | OpenError::Thread { .. } => {
             ("the CPU is offline, or taken from this process".to_owned(), "taskset -cp $$".to_owned())
         }
-        OpenError::Plan { .. } | OpenError::Epoll { .. } => return failure.try_this("dyno load --help"),
+        OpenError::Plan { .. } => {
+            ("the flags contradict each other".to_owned(), "dyno load --help".to_owned())
+        }
+        OpenError::Epoll { .. } => {
+            ("descriptors or kernel memory are short".to_owned(), "ulimit -a".to_owned())
+        }
     };
     failure.likely(likely).try_this(try_this)
 }

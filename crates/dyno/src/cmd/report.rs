@@ -30,7 +30,10 @@ pub(crate) fn record(path: &Path) -> Result<Climb, Failure> {
     let name = file::name(path);
     let bytes = file::read(path)?;
     let text = String::from_utf8(bytes).map_err(|error| {
-        Failure::error(format!("{name} is not text")).because(&error).likely("it is no record of a climb")
+        Failure::error(format!("{name} is not text"))
+            .because(&error)
+            .likely("it is no record of a climb")
+            .try_this("dyno climb -o climb.json")
     })?;
     Climb::from_json(&text).map_err(|error| {
         Failure::error(format!("{name}: {error}"))

@@ -26,7 +26,8 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
     let control = match args.control_fd {
         Some(number) => Some(child::take_inherited(number).map_err(|error| {
             let what = format!("cannot take orders on descriptor {number}");
-            Failure::error(what).because(&error).try_this("dyno serve, without --control-fd")
+            let likely = "whoever started it left nothing open under that number";
+            Failure::error(what).because(&error).likely(likely).try_this("dyno serve, without --control-fd")
         })?),
         None => None,
     };
@@ -199,7 +200,7 @@ fn not_listening(failure: Failure, addr: &Addr, source: &SocketError) -> Failure
         }
         (_, Some(io::ErrorKind::PermissionDenied)) if is_privileged(addr) => failure
             .likely("ports below 1024 need root or CAP_NET_BIND_SERVICE")
-            .try_this("dyno serve --listen 127.0.0.1:8080"),
+            .try_this("--listen 127.0.0.1:8080"),
         (_, Some(io::ErrorKind::PermissionDenied)) => {
             failure.likely("this user may not make a file there").try_this("name a socket file in /tmp")
         }
@@ -209,7 +210,7 @@ fn not_listening(failure: Failure, addr: &Addr, source: &SocketError) -> Failure
         (_, Some(io::ErrorKind::AddrNotAvailable)) => {
             failure.likely("this machine has no such address").try_this("ip -brief address")
         }
-        _ => failure.try_this("dyno serve --listen 127.0.0.1:0"),
+        _ => failure.try_this("another address: --listen 127.0.0.1:0"),
     }
 }
 

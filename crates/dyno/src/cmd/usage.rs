@@ -19,7 +19,10 @@ pub(crate) fn unparsed(error: &clap::Error) -> Result<ExitCode, Failure> {
             super::print(&error.render().to_string())?;
             Ok(exit::DONE)
         }
-        _ => Err(mistake(error, std::env::args().skip(1))),
+        _ => {
+            let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+            Err(mistake(error, words))
+        }
     }
 }
 
@@ -36,9 +39,16 @@ fn mistake(error: &clap::Error, words: impl Iterator<Item = String>) -> Failure 
         (None, Some((what, values))) => (what, Some(format!("it takes {}", values.trim_end_matches(']')))),
         (None, None) => (what, tip(&paragraphs).or_else(|| usage(&paragraphs))),
     };
-    // All that is left without any of these is a flag at the end of the line, or before another one.
-    let likely = likely.unwrap_or_else(|| "its value is missing: the line ends there, or another flag follows".to_owned());
-    Failure::usage(what).likely(likely).try_this(help_of(words))
+    Failure::usage(what).likely(likely.unwrap_or_else(|| otherwise(error.kind()))).try_this(help_of(words))
+}
+
+/// What is likely where clap gives neither reason nor tip nor usage.
+fn otherwise(kind: ErrorKind) -> String {
+    let likely = match kind {
+        ErrorKind::InvalidUtf8 => "it holds bytes that are not UTF-8",
+        _ => "its value is missing: the line ends there, or another flag follows",
+    };
+    likely.to_owned()
 }
 
 fn one_line(paragraph: &str) -> String {

@@ -43,7 +43,6 @@ fn trial(id: &str, pairs: usize, factor: f64, seed: u64) -> Trial {
     trial
 }
 
-
 fn rung(id: &str, verdict: RungVerdict, trial: Option<&str>, leave_one_out: Option<Effect>) -> Rung {
     let attempt = Attempt {
         verdict,

@@ -118,13 +118,11 @@ fn find<'c>(climb: &'c Climb, id: &str) -> Result<&'c Trial, String> {
 }
 
 fn table(lines: &[Line]) -> String {
-    let width = |head: &str, cells: &dyn Fn(&Line) -> usize| {
-        lines.iter().map(cells).chain([head.chars().count()]).max().unwrap_or(0)
-    };
     let names: Vec<String> = lines.iter().map(|line| visible(&line.rung)).collect();
     let rung = names.iter().map(|name| name.chars().count()).chain(["rung".len()]).max().unwrap_or(0);
-    let stored = width("stored verdict", &|line| line.stored.words().len());
-    let mut out = format!("  {:rung$}   {:stored$}   judged again\n", "rung", "stored verdict");
+    // The head of its column is longer than every verdict.
+    let stored = "stored verdict".len();
+    let mut out = format!("  {:rung$}   stored verdict   judged again\n", "rung");
     for (line, name) in lines.iter().zip(&names) {
         let again = line.again.map_or("nothing to judge", RungVerdict::words);
         let mark = if line.differs() { "   differs" } else { "" };
@@ -135,8 +133,11 @@ fn table(lines: &[Line]) -> String {
 
 fn conclusion(lines: &[Line]) -> String {
     let judged = lines.iter().filter(|line| line.again.is_some()).count();
-    match lines.iter().filter(|line| line.differs()).count() {
-        0 => format!("all {judged} verdicts that rest on measurements are reached again\n"),
-        differing => format!("{differing} of {judged} verdicts are not reached again\n"),
+    let differing = lines.iter().filter(|line| line.differs()).count();
+    match (judged, differing) {
+        (0, _) => "no verdict in it rests on measurements\n".to_owned(),
+        (1, 0) => "the one verdict that rests on measurements is reached again\n".to_owned(),
+        (_, 0) => format!("all {judged} verdicts that rest on measurements are reached again\n"),
+        _ => format!("{differing} of {judged} verdicts are not reached again\n"),
     }
 }

@@ -52,10 +52,12 @@ fn unusable(error: &TargetError) -> Failure {
         TargetError::Unresolved { host, .. } => failure
             .likely("the name is misspelt, or no resolver answers")
             .try_this(format!("getent hosts {host}")),
-        TargetError::NoScheme { .. } | TargetError::BadUrl { .. } => {
-            failure.try_this("dyno load http://127.0.0.1:8080/json")
-        }
-        TargetError::BadMethod { .. } | TargetError::BadHeader { .. } => failure.try_this("dyno load --help"),
+        TargetError::NoScheme { .. } | TargetError::BadUrl { .. } => failure
+            .likely("a URL is http://HOST[:PORT][/PATH][?QUERY]")
+            .try_this("dyno load http://127.0.0.1:8080/json"),
+        TargetError::BadMethod { .. } | TargetError::BadHeader { .. } => failure
+            .likely("a request with it would not be one request of HTTP/1.1")
+            .try_this("dyno load --help"),
     }
 }
 

@@ -33,6 +33,8 @@ impl Loose {
         let Some(allowed) = self.allowed.clone() else { return };
         let (threads, over) = (self.threads, Arc::clone(&self.over));
         let watch = move || {
+            // It is a child of a bound thread and must not take itself for one of those it looks for.
+            let _ = affinity::set_current(&allowed);
             let mut loose = BTreeSet::new();
             while loose.len() < threads && !over.load(Ordering::Relaxed) {
                 let_loose(&allowed, &mut loose);

@@ -34,7 +34,7 @@ pub(super) struct ServerCost {
     pub(super) total_us: Option<f64>,
     /// Share of it in user code, sampled; `None` when no tick hit the server.
     pub(super) user_share: Option<f64>,
-    /// Share of the wall that its busiest process ran, of those with one thread.
+    /// Share of the wall that its busiest thread ran; `None` where several threads share the busiest process's clock.
     pub(super) busiest: Option<f64>,
     /// What makes the figures less than the truth.
     pub(super) warning: Option<String>,
@@ -74,7 +74,7 @@ fn reading(pid: Pid) -> Option<Reading> {
 
 fn cost(before: &Readings, after: &Readings, wall_ns: u64, replies: u64) -> ServerCost {
     let (mut total_ns, mut user, mut system) = (0, 0, 0);
-    let mut busiest: Option<f64> = None;
+    let mut most: (u64, Option<f64>) = (0, None);
     let nothing = Reading::default();
     for (pid, now) in after {
         // A process that was born meanwhile began at nothing.
@@ -83,15 +83,15 @@ fn cost(before: &Readings, after: &Readings, wall_ns: u64, replies: u64) -> Serv
         total_ns += ran_ns;
         user += now.ticks.0.saturating_sub(then.ticks.0);
         system += now.ticks.1.saturating_sub(then.ticks.1);
-        if now.tasks.len() == 1 && wall_ns > 0 {
-            let share = ran_ns as f64 / wall_ns as f64;
-            busiest = Some(busiest.map_or(share, |most| most.max(share)));
+        if ran_ns > most.0 {
+            let alone = now.tasks.len() == 1 && wall_ns > 0;
+            most = (ran_ns, alone.then(|| ran_ns as f64 / wall_ns as f64));
         }
     }
     ServerCost {
         total_us: (replies > 0).then(|| total_ns as f64 / 1e3 / replies as f64),
         user_share: (user + system > 0).then(|| user as f64 / (user + system) as f64),
-        busiest,
+        busiest: most.1,
         warning: ended(before, after),
     }
 }
@@ -138,8 +138,12 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_the_busiest_where_threads_share_a_clock() {
-        let after = Readings::from([(1, process(4_000, (0, 0), &[1, 2]))]);
-        assert_eq!(cost(&Readings::new(), &after, 1_000, 0).busiest, None);
+        let after = Readings::from([(1, process(10, (0, 0), &[1])), (2, process(4_000, (0, 0), &[2, 3]))]);
+        assert_eq!(
+            cost(&Readings::new(), &after, 1_000, 0).busiest,
+            None,
+            "the first one is only its parent"
+        );
     }
 
     #[test]

@@ -98,8 +98,16 @@ impl<'w> Reply<'w> {
     /// Like `json`, by serde when the dials ask for a first version's way.
     #[inline]
     pub(crate) fn json_either<T: Encode + Serialize>(self, value: &T) -> Answered {
-        if self.is_plain || !self.outbox.is_generic() {
-            return self.json(value);
+        if self.is_plain {
+            return Answered { status: 200, body_bytes: self.outbox.reply_json_plain(value) };
+        }
+        self.json_either_in_full(value)
+    }
+
+    #[inline(never)]
+    fn json_either_in_full<T: Encode + Serialize>(self, value: &T) -> Answered {
+        if !self.outbox.is_generic() {
+            return self.json_in_full(value);
         }
         match serde_json::to_string(value) {
             Ok(text) => self.finish(Media::Json, text.as_bytes()),

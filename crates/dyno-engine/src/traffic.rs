@@ -1,7 +1,7 @@
 //! A connection's turn: read, let the exchange answer, keep what is left, set the limit that runs now.
 //!
-//! The whole requests of a connection that is neither blocked nor behind take the short way through `pump` and
-//! `settle`: a read, the answers, a send, a tick stored. Everything else is told below.
+//! The whole requests of a connection that is neither blocked nor behind take the short way through `pump`:
+//! a read, the answers, a send, a tick stored. Everything else is told below.
 
 use crate::conn::{Afterwards, Conn, PROGRESS_BYTES_MIN, Phase};
 use crate::dials::{Calls, Read, Trigger};
@@ -57,16 +57,18 @@ impl Worker {
     #[inline]
     fn pump_until(&mut self, index: u32, read: Read) {
         for _ in 0..ROUNDS_MAX {
-            let held = self.take_held(index);
+            let conn = self.conns.get(index);
+            let held = put_in_front(conn, &mut self.buffer);
             // What is held is part of a head, which the parser keeps below its limit; the buffer has room beyond that.
             let room = held + RECEIVE_BYTES;
-            let conn = self.conns.get(index);
             self.exchange.tally.counts.reads += 1;
             match receive(self.calls, conn.socket(), &mut self.buffer[held..room]) {
                 Io::Done(count) => {
                     let filled = held + count;
                     let digest = self.exchange.digest(conn, &mut self.slots, &self.buffer[..filled]);
-                    if self.settle(index, filled, digest) == Turn::Over {
+                    if is_settled(conn, filled, digest) {
+                        conn.link.due = self.now + Wrapping(self.spans.idle);
+                    } else if self.settle_rest(index, filled, digest) == Turn::Over {
                         return;
                     }
                     // A short read emptied the socket; what comes later is told anew, by level and by edge.
@@ -82,32 +84,6 @@ impl Worker {
             // The edge is used up though there is more: arming anew makes the kernel look again (epoll_ctl(2)).
             self.watch_for(index, self.interest_read());
         }
-    }
-
-    /// Puts what the connection holds in front of the receive buffer; says how much it is.
-    #[inline]
-    fn take_held(&mut self, index: u32) -> usize {
-        match &self.conns.get(index).rest {
-            None => 0,
-            Some(rest) => {
-                let held = rest.input.len();
-                self.buffer[..held].copy_from_slice(&rest.input);
-                held
-            }
-        }
-    }
-
-    #[inline]
-    fn settle(&mut self, index: u32, filled: usize, digest: Digest) -> Turn {
-        let conn = self.conns.get(index);
-        if conn.phase == Phase::Idle
-            && conn.rest.is_none()
-            && digest == (Digest { used: filled, end: End::More })
-        {
-            conn.link.due = self.now + Wrapping(self.spans.idle);
-            return Turn::GoesOn;
-        }
-        self.settle_rest(index, filled, digest)
     }
 
     #[inline(never)]
@@ -197,8 +173,8 @@ impl Worker {
         if self.conns.get(index).afterwards == Afterwards::Close {
             return self.linger(index);
         }
-        let held = self.take_held(index);
         let conn = self.conns.get(index);
+        let held = put_in_front(conn, &mut self.buffer);
         let digest = self.exchange.digest(conn, &mut self.slots, &self.buffer[..held]);
         if digest.end == End::More {
             conn.phase = Phase::Idle;
@@ -268,6 +244,21 @@ impl Worker {
             self.close(index);
         }
     }
+}
+
+/// Puts what the connection holds in front of the receive buffer; says how much it is.
+#[inline]
+fn put_in_front(conn: &Conn, buffer: &mut [u8]) -> usize {
+    let Some(rest) = &conn.rest else { return 0 };
+    let held = rest.input.len();
+    buffer[..held].copy_from_slice(&rest.input);
+    held
+}
+
+/// Whether a turn left nothing behind, and the next request is awaited as the last one was.
+#[inline]
+fn is_settled(conn: &Conn, filled: usize, digest: Digest) -> bool {
+    conn.phase == Phase::Idle && conn.rest.is_none() && digest == (Digest { used: filled, end: End::More })
 }
 
 /// Keeps what was not used, in a buffer of just that size.

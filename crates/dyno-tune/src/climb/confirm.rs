@@ -99,13 +99,7 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
-    fn confirm(
-        &mut self,
-        one: &Waiting,
-        all: &[Kept],
-        pairs: usize,
-        stage: &str,
-    ) -> Result<(), ClimbError> {
+    fn confirm(&mut self, one: &Waiting, all: &[Kept], pairs: usize, stage: &str) -> Result<(), ClimbError> {
         let least_ns = self.pace.of_pairs(LAST_LOOK_MIN);
         if self.clockwork.left_ns(self.meter.now_ns()) < least_ns {
             return self.conclude(&one.kept, Outcome::OutOfTime("no time was left for it".into()));
@@ -154,9 +148,12 @@ impl<M: Meter> Climber<'_, M> {
             Outcome::Judged(judgement) => {
                 rung.leave_one_out = Some(Effect::from(judgement.estimate));
                 let [low, high] = judgement.estimate.interval_percent();
-                let seen =
-                    format!("turned back on fresh data it made {low:+.1} to {high:+.1} %: not confirmed");
-                (judgement.verdict != Verdict::Better).then_some(seen)
+                let seen = format!("turned back on fresh data it made {low:+.1} to {high:+.1} %");
+                match (judgement.verdict, judgement.veto) {
+                    (Verdict::Better, None) => None,
+                    (Verdict::Better, Some(veto)) => Some(format!("{seen}, but {veto}")),
+                    _ => Some(format!("{seen}: not confirmed")),
+                }
             }
         };
         if let Some(why) = unconfirmed {
@@ -267,9 +264,8 @@ impl<M: Meter> Climber<'_, M> {
     /// What a kept rung stood on that does not stand in this setting, as `dial=value`.
     fn lacks(&self, kept: &Kept, setting: &Setting) -> Option<String> {
         let moved_from = kept.turned.iter().map(|turn| (&turn.dial, &turn.from));
-        let brought = |dial: &str, value: &str| {
-            kept.turned.iter().any(|turn| turn.dial == dial && turn.to == value)
-        };
+        let brought =
+            |dial: &str, value: &str| kept.turned.iter().any(|turn| turn.dial == dial && turn.to == value);
         let needed = self.rung_of(kept.rung).needs.iter().map(|need| (&need.dial, &need.value));
         let needed = needed.filter(|(dial, value)| !brought(dial, value));
         moved_from

@@ -286,8 +286,7 @@ impl<M: Meter> Climber<'_, M> {
             Err(trouble) => return self.trouble(rung, Side::B, trouble),
             Ok(Some(why)) => self.without_data(rung, RungVerdict::NotApplied, why),
             Ok(None) => {
-                let sides =
-                    Sides::InPlace { arms, dial: &rung.dial, a: before.clone(), b: turned.clone() };
+                let sides = Sides::InPlace { arms, dial: &rung.dial, a: before.clone(), b: turned.clone() };
                 self.judge_rung(rung, sides, stage, pass, deadline_ns)?
             }
         };

@@ -88,12 +88,7 @@ impl<M: Meter> Climber<'_, M> {
         Tried { trial, outcome }
     }
 
-    fn pairs(
-        &mut self,
-        sides: &mut Sides<'_, M::Arm>,
-        trial: &mut Trial,
-        bounds: &Bounds<'_>,
-    ) -> Outcome {
+    fn pairs(&mut self, sides: &mut Sides<'_, M::Arm>, trial: &mut Trial, bounds: &Bounds<'_>) -> Outcome {
         let mut latest = None;
         loop {
             if bounds.rule.looks_at(trial.pairs.len()) {

@@ -122,7 +122,7 @@ fn thousands_of_equal_sides_are_rarely_called_different_or_bursty() {
 
 #[test]
 fn bursts_are_seen_in_most_trials() {
-    for (weather, least) in [(Weather::Quiet, 0.9), (Weather::Contended, 0.8)] {
+    for (weather, least) in [(Weather::Quiet, 0.93), (Weather::Contended, 0.82)] {
         let truth = Truth { bursts: 0.1, ..Truth::of(0.0) };
         let all = over_seeds(500, |seed| next(&trial(weather, seed, truth), &Rule::QUICK, seed));
         let seen = share(&all, |next| matches!(next, Next::Bursty));
@@ -135,12 +135,14 @@ fn bursts_are_seen_in_most_trials() {
 #[test]
 fn intervals_cover_the_truth() {
     for (weather, percent) in [(Weather::Quiet, -2.0), (Weather::Contended, -5.0), (Weather::Worst, 3.0)] {
-        let covered = over_seeds(1_000, |seed| match next(&trial(weather, seed, Truth::of(percent)), &Rule::QUICK, seed) {
-            Next::Done(judgement) => {
-                let [low, high] = judgement.estimate.interval_percent();
-                low <= percent && percent <= high
+        let covered = over_seeds(1_000, |seed| {
+            match next(&trial(weather, seed, Truth::of(percent)), &Rule::QUICK, seed) {
+                Next::Done(judgement) => {
+                    let [low, high] = judgement.estimate.interval_percent();
+                    low <= percent && percent <= high
+                }
+                _ => true,
             }
-            _ => true,
         });
         let covered = share(&covered, |covered| *covered);
         println!("{weather:?}, {percent} %: {covered:.3} covered");
@@ -167,6 +169,9 @@ fn rates(name: &str, climbs: &[Climbed]) -> [f64; 3] {
         "{name}, {} climbs: a null rung kept {null:.3}, 2 % kept {small:.3}, 5 % kept {large:.3}",
         climbs.len()
     );
+    for climbed in climbs.iter().filter(|climbed| !climbed.kept("large=on")) {
+        println!("  seed {}: 5 % not kept: {}", climbed.record.seed, climbed.why("large=on"));
+    }
     [null, small, large]
 }
 

@@ -90,15 +90,16 @@ fn a_death_on_the_side_without_the_change_costs_one_try_and_fresh_instances() {
     }
 }
 
+/// Each server of a step serves some 15 blocks; turned back for its confirmation, one serves many more, and dies of it.
 #[test]
 fn a_rung_that_cannot_be_measured_again_is_unconfirmed() {
     let plan = ladder(&["gain=on", "lucky=on"]);
-    // 8 sides of 4 servers are started before anything is confirmed; the lucky one dies when it has served for long.
-    let world = quiet(5)
-        .with("gain=on", Does::Cpu(-20.0))
-        .with("lucky=on", Does::Cpu(-6.0))
-        .failing("gain=on lucky=off", At::Block(45), died());
-    let climbed = whole(&plan, &options(5, 240), world);
+    let world = quiet(6).with("gain=on", Does::Cpu(-20.0)).with("lucky=on", Does::Cpu(-6.0)).failing(
+        "gain=on lucky=off",
+        At::Block(45),
+        died(),
+    );
+    let climbed = whole(&plan, &options(6, 240), world);
     assert_eq!(climbed.verdict("lucky=on"), V::Unconfirmed, "{}", climbed.why("lucky=on"));
     assert!(climbed.why("lucky=on").starts_with("could not be measured again: the server died"));
     assert_eq!(climbed.turned(), ["gain=on"]);
@@ -249,10 +250,8 @@ fn too_little_time_is_said_and_kept_to() {
 #[test]
 fn a_slow_server_is_judged_from_fewer_pairs_in_the_same_time() {
     let plan = ladder(&["gain=on", "harm=on"]);
-    let world = quiet(10)
-        .slow(1_000_000_000)
-        .with("gain=on", Does::Cpu(-30.0))
-        .with("harm=on", Does::Cpu(30.0));
+    let world =
+        quiet(10).slow(1_000_000_000).with("gain=on", Does::Cpu(-30.0)).with("harm=on", Does::Cpu(30.0));
     let climbed = whole(&plan, &options(10, 600), world);
     assert!(climbed.record.duration_s < 610.0, "{}", climbed.record.duration_s);
     assert!(climbed.kept("gain=on"), "{}", climbed.why("gain=on"));

@@ -5,7 +5,7 @@ use dyno_measure::record::RungVerdict as V;
 use dyno_measure::series::Metric;
 use dyno_tune::climb::{Options, Order};
 
-use crate::ladder::{Edit, ladder, options, over_seeds, share, whole};
+use crate::ladder::{Climbed, Edit, ladder, mean, options, over_seeds, share, whole};
 use crate::noise::Weather;
 use crate::world::{Does, Evidence, World};
 
@@ -42,15 +42,21 @@ fn the_total_is_the_whole_way_and_the_floor_lies_under_it() {
     assert!(within(floor.interval, 6_000.0 * 0.8 * 0.9 / 3_500.0), "{floor:?}");
 }
 
+/// At the step where the tail is clear by then, otherwise when it is turned back: then there are more pairs.
 #[test]
-fn a_cheaper_side_with_a_longer_tail_goes_back() {
+fn a_cheaper_side_with_a_longer_tail_is_refused() {
     let plan = ladder(&["batch=on"]);
-    let vetoed = over_seeds(12, |seed| {
-        let world = quiet(seed).with("batch=on", Does::Cpu(-8.0)).with("batch=on", Does::Tail(60.0));
+    let verdicts = over_seeds(30, |seed| {
+        let world = quiet(seed).with("batch=on", Does::Cpu(-8.0)).with("batch=on", Does::Tail(50.0));
         let climbed = whole(&plan, &options(seed, MINUTES), world);
-        climbed.verdict("batch=on") == V::Reverted && climbed.why("batch=on").contains("p99 grew by")
+        let vetoed = climbed.why("batch=on").contains("but p99 grew by");
+        assert_eq!(climbed.kept("batch=on"), !vetoed, "seed {seed}: {}", climbed.why("batch=on"));
+        climbed.verdict("batch=on")
     });
-    assert!(share(&vetoed, |vetoed| *vetoed) >= 0.9, "{vetoed:?}");
+    let at_step = share(&verdicts, |verdict| *verdict == V::Reverted);
+    let later = share(&verdicts, |verdict| *verdict == V::Unconfirmed);
+    println!("p99 + 50 %: refused at the step {at_step:.2}, turned back {later:.2}");
+    assert!(at_step >= 0.3 && at_step + later >= 0.95, "{at_step} {later}");
 }
 
 #[test]
@@ -75,24 +81,26 @@ fn bursts_are_judged_by_totals_and_not_by_the_trimmed_mean() {
         let world = quiet(seed).with("calm=off", Does::Bursts(0.1)).with("collector=on", Does::Bursts(0.1));
         whole(&plan, &options(seed, 8 * MINUTES), world)
     });
-    let found = share(&climbs, |climbed| {
-        climbed.kept("calm=on")
-            && climbed.verdict("collector=on") == V::Reverted
-            && climbed.why("collector=on").contains("bursts, judged by totals of long blocks")
-    });
+    let by_totals = |climbed: &&Climbed| {
+        climbed.kept("calm=on") && climbed.why("calm=on").contains("judged by totals of long blocks")
+    };
+    let calmed: Vec<&Climbed> = climbs.iter().filter(by_totals).collect();
+    let found = calmed.len() as f64 / climbs.len() as f64;
+    let refused = share(&calmed, |climbed| climbed.verdict("collector=on") == V::Reverted);
     let sight = |id: &str| {
         let trials = climbs.iter().filter_map(move |climbed| climbed.record.trial(id));
-        crate::ladder::mean(trials.map(|trial| {
+        mean(trials.map(|trial| {
             let ratios: Vec<f64> = trial.pairs.iter().map(|pair| pair.log_ratio(trial.metric)).collect();
             100.0 * trimmed_mean(&ratios, 3.06).log_ratio
         }))
     };
-    let read = crate::ladder::mean(
-        climbs.iter().filter_map(|climbed| Some(climbed.rung("calm=on").leave_one_out?.effect_percent)),
-    );
+    let read =
+        mean(climbs.iter().filter_map(|climbed| Some(climbed.rung("calm=on").leave_one_out?.effect_percent)));
     let trimmed = sight("step:calm=on");
-    println!("found {found:.2}; trimmed mean {trimmed:.1} %, totals {read:.1} %, true -9.1 %");
-    assert!(found >= 0.9, "{found}");
+    println!(
+        "found {found:.2}, refused {refused:.2}; trimmed mean {trimmed:.1} %, totals {read:.1} %, true -9.1 %"
+    );
+    assert!(found >= 0.9 && refused >= 0.9, "{found} {refused}");
     assert!(trimmed.abs() < 3.0, "the trimmed mean sees {trimmed} %");
     assert!((-11.0..-7.5).contains(&read), "totals read {read} %");
 }
@@ -196,7 +204,10 @@ fn an_unconfirmed_rung_goes_back_with_all_that_stands_on_it() {
     assert_eq!(climbed.verdict("top=on"), V::Unconfirmed);
     assert_eq!(climbed.why("top=on"), "turned back with base=on, on which it stands");
     assert_eq!(climbed.rung("top=on").leave_one_out, None);
-    assert!(climbed.record.trial("leave-one-out:top=on").is_some(), "it was measured, and stays in the series");
+    assert!(
+        climbed.record.trial("leave-one-out:top=on").is_some(),
+        "it was measured, and stays in the series"
+    );
     assert_eq!(climbed.turned(), ["late=on"]);
 }
 

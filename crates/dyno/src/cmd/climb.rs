@@ -16,7 +16,7 @@ use dyno_tune::climb::{ClimbError, Event, Options, Order, climb};
 use dyno_tune::dial::How;
 use dyno_tune::meter::Trouble;
 use dyno_tune::plan::Plan;
-use dyno_tune::rung::{Surroundings, built_in};
+use dyno_tune::rung::{Rung, Surroundings, built_in};
 
 use super::failure::{Failure, exit};
 use super::scratch::Scratch;
@@ -32,12 +32,12 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
     let (server_cpus, load_cpus, shared) = cpus(args)?;
     let (plan, plan_dir) = plan(args, &server_cpus)?;
     if args.list {
-        print_list(&plan);
+        super::print(&list(&plan))?;
         return Ok(exit::DONE);
     }
     let order = order(&args.order)?;
     if args.dry_run {
-        print_dry_run(&plan, &server_cpus, &load_cpus);
+        super::print(&dry_run(&plan, &server_cpus, &load_cpus))?;
         return Ok(exit::DONE);
     }
     for name in &args.rung {
@@ -105,7 +105,7 @@ fn ending(outcome: &Result<(), ClimbError>, record: &Record) -> (ExitCode, Optio
     match outcome {
         Ok(()) => (exit::DONE, None),
         Err(ClimbError::Ended(Trouble::Interrupted)) => {
-            eprintln!("interrupted: the record holds what was measured before");
+            super::say("interrupted: the record holds what was measured before\n");
             (ExitCode::from(exit::INTERRUPTED), None)
         }
         Err(error @ ClimbError::Noise(_)) => {
@@ -244,25 +244,30 @@ fn order(text: &str) -> Result<Order, Failure> {
     }
 }
 
-fn print_list(plan: &Plan) {
+fn list(plan: &Plan) -> String {
     let width = plan.rungs.iter().map(|rung| rung.id.len()).max().unwrap_or(0);
-    for rung in &plan.rungs {
-        println!("{:width$}  {}={}  {}", rung.id, rung.dial, rung.to, rung.claim);
-    }
+    let line = |rung: &Rung| format!("{:width$}  {}={}  {}\n", rung.id, rung.dial, rung.to, rung.claim);
+    plan.rungs.iter().map(line).collect()
 }
 
 /// What would be started, and which host settings would be written.
-fn print_dry_run(plan: &Plan, server_cpus: &CpuSet, load_cpus: &[usize]) {
-    println!("server    {}", plan.launch.argv.join(" "));
-    println!("CPUs      servers on {server_cpus}, load on {load_cpus:?}");
-    println!("load      {}", plan.load.record());
+fn dry_run(plan: &Plan, server_cpus: &CpuSet, load_cpus: &[usize]) -> String {
+    let server = plan.launch.argv.join(" ");
+    let load = plan.load.record();
+    let mut text = format!(
+        "server    {server}\nCPUs      servers on {server_cpus}, load on {load_cpus:?}\nload      {load}\n"
+    );
     for rung in &plan.rungs {
         let dial = plan.dial(&rung.dial);
-        println!("rung      {}: {} {} → {}", rung.id, rung.dial, dial.values[dial.start].name, rung.to);
+        text.push_str(&format!(
+            "rung      {}: {} {} → {}\n",
+            rung.id, rung.dial, dial.values[dial.start].name, rung.to
+        ));
         if let How::Knob { path } = &dial.how {
-            println!("          writes {path}, and puts it back");
+            text.push_str(&format!("          writes {path}, and puts it back\n"));
         }
     }
+    text
 }
 
 /// A seed that differs from run to run; it stands in the record.
@@ -363,7 +368,7 @@ impl Screen {
                 let left = Duration::from_nanos(*left_ns);
                 let line = Progress { stage, rung: name, pair: *pair, pairs_max: *of, effect, left }
                     .line(self.width);
-                eprint!("\r\x1b[K{line}");
+                super::say(&format!("\r\x1b[K{line}"));
             }
             Event::Pair { .. } => {}
             Event::Noise(noise) => {
@@ -371,10 +376,11 @@ impl Screen {
                 let [low, high] = noise.interval_percent;
                 let half = (high - low) / 2.0;
                 let visible = noise.visible_percent;
-                eprintln!(
-                    "noise: A against A {:+.1} % ±{half:.1}; effects from {visible:.1} % up are visible",
-                    noise.aa_percent
+                let aa = noise.aa_percent;
+                let text = format!(
+                    "noise: A against A {aa:+.1} % ±{half:.1}; effects from {visible:.1} % up are visible\n"
                 );
+                super::say(&text);
             }
             Event::Rung(rung) => {
                 self.clear();
@@ -385,7 +391,7 @@ impl Screen {
                     }
                     _ => String::new(),
                 };
-                eprintln!("{}: {effect}{} ({})", rung.id, attempt.verdict.words(), attempt.why);
+                super::say(&format!("{}: {effect}{} ({})\n", rung.id, attempt.verdict.words(), attempt.why));
             }
         }
     }
@@ -402,7 +408,7 @@ impl Screen {
 
     fn clear(&self) {
         if self.terminal {
-            eprint!("\r\x1b[K");
+            super::say("\r\x1b[K");
         }
     }
 }

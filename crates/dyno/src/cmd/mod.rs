@@ -69,10 +69,11 @@ pub(crate) fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Columns for tables: what `COLUMNS` says, else the narrowest usual terminal.
+/// Columns for tables: what `COLUMNS` says, else the terminal itself, else the narrowest usual one.
 pub(crate) fn terminal_width() -> usize {
     let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    told.filter(|columns| *columns > 0).unwrap_or(WIDTH_DEFAULT).min(WIDTH_MAX)
+    let asked = || dyno_sys::tty::columns(io::stdout()).or_else(|| dyno_sys::tty::columns(io::stderr()));
+    told.filter(|columns| *columns > 0).or_else(asked).unwrap_or(WIDTH_DEFAULT).min(WIDTH_MAX)
 }
 
 /// The effective user of this process: the kernel gives it its folder in /proc.

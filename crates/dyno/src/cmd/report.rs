@@ -17,7 +17,7 @@ pub(crate) fn run(args: &cli::Report) -> Result<ExitCode, Failure> {
     match place(args)? {
         None => super::print(&page)?,
         Some(path) => {
-            super::write_file(&path, page.as_bytes(), None)?;
+            super::write_file(&path, page.as_bytes(), super::scratch::caller())?;
             super::print(&climb_table(&climb, super::terminal_width(), args.color.on_stdout()))?;
             super::say(&format!("report    {}\n", path.display()));
         }

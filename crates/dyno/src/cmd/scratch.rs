@@ -52,7 +52,8 @@ impl Drop for Scratch {
     }
 }
 
-fn caller() -> Option<(u32, u32)> {
+/// Who called sudo, when this is root by sudo.
+pub(crate) fn caller() -> Option<(u32, u32)> {
     let id = |name| std::env::var(name).ok()?.parse::<u32>().ok();
     match (super::is_root(), id("SUDO_UID"), id("SUDO_GID")) {
         (true, Some(uid), Some(gid)) if uid != 0 => Some((uid, gid)),
@@ -88,7 +89,8 @@ fn warn_of_open_settings(journal: &Path) {
         let Entry::Change { knob, old, .. } = entry else { continue };
         let now = fs::read_to_string(&knob).unwrap_or_default();
         if now.trim() != old {
-            eprintln!("warning: a climb that was killed left {knob} at {}; it was {old}", now.trim());
+            let now = now.trim();
+            super::say(&format!("warning: a climb that was killed left {knob} at {now}; it was {old}\n"));
         }
     }
 }

@@ -271,6 +271,13 @@ impl Plan {
         if self.rungs.len().max(self.dials.len()) > ENTRIES_MAX {
             return Err(sense("plan", format!("more than {ENTRIES_MAX} dials or rungs")));
         }
+        let plain = |name: &&String| name.is_empty() || name.contains('/') || *name == "." || *name == "..";
+        if let Some(name) = self.launch.files.keys().find(plain) {
+            return Err(sense(
+                "launch.files",
+                format!("\"{name}\" is no plain file name; files go into {{dir}}"),
+            ));
+        }
         check_load("load", &self.load)?;
         self.rungs.iter().try_for_each(|rung| self.check_rung(rung))?;
         match &self.headline {

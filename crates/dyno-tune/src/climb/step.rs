@@ -373,6 +373,7 @@ impl<M: Meter> Climber<'_, M> {
             return Err(ClimbError::Ended(trouble));
         }
         let verdict = match (&trouble, side) {
+            (Trouble::Knob(_), Side::B) => RungVerdict::NotPossible,
             (Trouble::ClockLost { .. }, _) | (_, Side::A) => RungVerdict::NotMeasured,
             _ => RungVerdict::Failed,
         };

@@ -6,7 +6,7 @@ use crate::proof::Bound;
 pub(super) fn rung() -> Rung {
     Rung {
         claim: "head and body in one send: a segment, a softirq and a wake-up less per reply".into(),
-        source: "docs/ladder.md: a second send costs 66 % more CPU on loopback, measured".into(),
+        source: "docs/ladder.md: a second send makes a reply 1.7 times as dear on loopback, measured".into(),
         risk: "none: the bytes are the same".into(),
         ..step("one-send", "send", "joined", vec![calls(&WRITING, Bound::Drops(0.8))])
     }

@@ -1,7 +1,7 @@
 //! A folder of a climb's own, and what an earlier climb that was killed left behind.
 
 use std::fs::{self, DirBuilder};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use dyno_tune::journal::{Entry, Journal};
@@ -27,10 +27,13 @@ impl Scratch {
         made.map_err(|error| {
             Failure::error(format!("cannot make the folder {}", path.display())).because(&error)
         })?;
+        // Under sudo the folder stays root's: its names cannot be moved or linked by the user whom servers run as, and the
+        // journal in it is safe. The user's servers may pass through to the folders that are given to them.
         let caller = caller();
-        if let Some((uid, gid)) = caller {
-            std::os::unix::fs::chown(&path, Some(uid), Some(gid)).map_err(|error| {
-                Failure::error(format!("cannot give {} to its user", path.display())).because(&error)
+        if caller.is_some() {
+            let open = fs::set_permissions(&path, fs::Permissions::from_mode(0o711));
+            open.map_err(|error| {
+                Failure::error(format!("cannot open {} to its user", path.display())).because(&error)
             })?;
         }
         Ok(Self { path, caller })

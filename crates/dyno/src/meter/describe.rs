@@ -1,6 +1,6 @@
 //! A setting as commands that anyone can run.
 
-use dyno_tune::dial::Setting;
+use dyno_tune::dial::{Dial, How, Setting};
 use dyno_tune::meter::Described;
 use dyno_tune::plan::Plan;
 
@@ -22,6 +22,7 @@ pub(super) fn described(plan: &Plan, setting: &Setting) -> Described {
     let env: Vec<String> = filling.env().iter().map(|(name, value)| format!("{name}={value}")).collect();
     let mut apply: Vec<String> =
         filling.files().iter().map(|(name, text)| write_command(name, text)).collect();
+    apply.extend(knob_commands(plan, setting));
     let words = env.iter().map(|pair| assignment(pair)).chain(argv.iter().map(|word| quoted(word)));
     apply.push(words.collect::<Vec<_>>().join(" "));
     Described { argv, env, apply }
@@ -38,6 +39,16 @@ fn without_control(argv: Vec<String>) -> Vec<String> {
         }
     }
     kept
+}
+
+/// Host settings that the setting wants other than they were found.
+fn knob_commands(plan: &Plan, setting: &Setting) -> Vec<String> {
+    let command = |dial: &Dial| {
+        let How::Knob { path } = &dial.how else { return None };
+        let wanted = &plan.value(setting, dial).text;
+        (!wanted.is_empty()).then(|| format!("echo {} | sudo tee {}", quoted(wanted), quoted(path)))
+    };
+    plan.dials.iter().filter_map(command).collect()
 }
 
 fn write_command(name: &str, text: &str) -> String {

@@ -1,6 +1,7 @@
 //! Starting a server: fill in the plan's texts, hold it before exec, open its clock, wait for its first right answer.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -88,19 +89,19 @@ struct Started {
 impl World<'_> {
     pub(super) fn open_server(&mut self, spec: &ArmSpec) -> Result<Arm, Trouble> {
         let port = free_port()?;
-        let dir = self.fresh_folder()?;
+        let dir = self.next_folder();
         let fixed = vec![
             ("port", port.to_string()),
             ("dir", dir.display().to_string()),
             ("plan", self.ground.plan_dir.display().to_string()),
-            ("scratch", self.ground.scratch.display().to_string()),
+            ("scratch", self.build_folder().display().to_string()),
             ("control", CONTROL_FD.to_string()),
         ];
         let plan = self.plan;
         let filling = Filling::new(plan, &spec.setting, fixed);
-        for (name, text) in filling.files() {
-            self.write_file(&dir.join(name), text.as_bytes())?;
-        }
+        let files: Vec<_> =
+            filling.files().into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
+        self.folder_with(&dir, &files)?;
         let started = self.start(&filling.argv(), &filling.env(), &dir, plan.launch.control)?;
         let arm = self.ready(started, spec.clone(), port, dir, &expect(&spec.load))?;
         self.warm_up(arm, plan.launch.warm_up_ms)
@@ -114,8 +115,8 @@ impl World<'_> {
                 "the answer is longer than the floor can repeat (256 KiB)",
             ));
         }
-        let (port, dir) = (free_port()?, self.fresh_folder()?);
-        self.write_file(&dir.join("answer"), &answer)?;
+        let (port, dir) = (free_port()?, self.next_folder());
+        self.folder_with(&dir, &[("answer".to_owned(), answer)])?;
         let program =
             std::env::current_exe().map_err(|error| launch_error("dyno floor", &error.to_string()))?;
         let request_bytes = target(load, port)?.request().len().to_string();
@@ -132,7 +133,9 @@ impl World<'_> {
     /// Runs the plan's preparation (a build) to its end.
     pub(crate) fn prepare(&mut self) -> Result<(), Trouble> {
         let Some(argv) = self.plan.launch.prepare.clone() else { return Ok(()) };
-        let scratch = self.ground.scratch.display().to_string();
+        let build = self.build_folder();
+        self.folder_with(&build, &[])?;
+        let scratch = build.display().to_string();
         let plan_dir = self.ground.plan_dir.display().to_string();
         let argv: Vec<String> = argv
             .iter()
@@ -301,25 +304,38 @@ impl World<'_> {
         let _ = fs::remove_dir_all(&arm.dir);
     }
 
-    fn fresh_folder(&mut self) -> Result<std::path::PathBuf, Trouble> {
+    /// A folder of one server with its files. It is given to the server's user last, when nothing more is written in it:
+    /// root never works in a folder where somebody else can put a link.
+    fn folder_with(&self, dir: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Trouble> {
+        let failed = |path: &Path, error: std::io::Error| {
+            launch_error(&path.display().to_string(), &error.to_string())
+        };
+        fs::create_dir(dir).map_err(|error| failed(dir, error))?;
+        for (name, bytes) in files {
+            let path = dir.join(name);
+            let write = || {
+                let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+                file.write_all(bytes)?;
+                self.ground
+                    .user
+                    .map_or(Ok(()), |(uid, gid)| std::os::unix::fs::fchown(&file, Some(uid), Some(gid)))
+            };
+            write().map_err(|error| failed(&path, error))?;
+        }
+        if let Some((uid, gid)) = self.ground.user {
+            std::os::unix::fs::lchown(dir, Some(uid), Some(gid)).map_err(|error| failed(dir, error))?;
+        }
+        Ok(())
+    }
+
+    /// Where the plan's preparation puts what it builds: `{scratch}` in its texts.
+    fn build_folder(&self) -> std::path::PathBuf {
+        self.ground.scratch.join("build")
+    }
+
+    fn next_folder(&mut self) -> std::path::PathBuf {
         self.started += 1;
-        let dir = self.ground.scratch.join(format!("server-{}", self.started));
-        fs::create_dir(&dir).map_err(|error| launch_error(&dir.display().to_string(), &error.to_string()))?;
-        self.give_to_user(&dir)?;
-        Ok(dir)
-    }
-
-    fn write_file(&self, path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
-        fs::write(path, bytes)
-            .map_err(|error| launch_error(&path.display().to_string(), &error.to_string()))?;
-        self.give_to_user(path)
-    }
-
-    /// Servers under sudo run as the calling user: their files must be that user's.
-    fn give_to_user(&self, path: &Path) -> Result<(), Trouble> {
-        let Some((uid, gid)) = self.ground.user else { return Ok(()) };
-        std::os::unix::fs::chown(path, Some(uid), Some(gid))
-            .map_err(|error| launch_error(&path.display().to_string(), &error.to_string()))
+        self.ground.scratch.join(format!("server-{}", self.started))
     }
 
     fn output_file(&mut self) -> Result<File, Trouble> {

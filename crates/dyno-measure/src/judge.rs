@@ -6,7 +6,7 @@
 //! these constants: docs/adr/0003-the-judge.md.
 
 use crate::Prng;
-use crate::series::{Metric, Pair, Side, TAIL_GROUPS, Trial};
+use crate::series::{Metric, Pair, TAIL_GROUPS, Trial};
 use crate::units::log_of_percent;
 
 /// Share of the ratios cut off at each end.
@@ -495,7 +495,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::Histogram;
-    use crate::series::Block;
+    use crate::series::{Block, Side};
 
     fn block(cpu_per_reply: f64) -> Block {
         let replies = 4_000;

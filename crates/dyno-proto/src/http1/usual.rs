@@ -1,7 +1,7 @@
 //! Reads at once how nearly every request begins: a GET of a plain path, the present version, and Host.
 //!
-//! The request reader asks here first. An answer is one that the careful readers would give too; no answer says
-//! nothing at all, and they look from the start. Nothing is refused here.
+//! Only `parse_usual` of the request reader calls it. An answer is one that the careful readers would give too; no
+//! answer says nothing at all, and they look from the start. Nothing is refused here.
 
 use super::authority::usual_authority_bytes;
 use super::head::Line;

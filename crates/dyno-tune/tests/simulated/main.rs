@@ -5,7 +5,6 @@
 //! and `rejudge` (what is left behind), `real` (block series of a real machine).
 #![allow(clippy::unwrap_used)]
 
-mod explore;
 mod ladder;
 mod noise;
 mod rates;

@@ -177,7 +177,7 @@ fn rates(name: &str, climbs: &[Climbed]) -> [f64; 3] {
 
 #[test]
 fn on_a_quiet_machine_two_percent_is_found_and_quoted_without_bias() {
-    let climbs = climbs(Weather::Quiet, 80);
+    let climbs = climbs(Weather::Quiet, 64);
     let [null, small, large] = rates("quiet", &climbs);
     assert!(null <= 0.02 && small >= 0.90 && large >= 0.99, "{null} {small} {large}");
     let effect = |id: &str, read: fn(&dyno_measure::record::Rung) -> Option<f64>| {
@@ -196,14 +196,14 @@ fn on_a_quiet_machine_two_percent_is_found_and_quoted_without_bias() {
 
 #[test]
 fn on_a_contended_machine_two_percent_is_mostly_found_and_five_always() {
-    let climbs = climbs(Weather::Contended, 80);
+    let climbs = climbs(Weather::Contended, 64);
     let [null, small, large] = rates("contended", &climbs);
     assert!(null <= 0.02 && small >= 0.70 && large >= 0.99, "{null} {small} {large}");
 }
 
 #[test]
 fn in_the_worst_half_minute_the_record_says_that_two_percent_is_not_visible() {
-    let climbs = climbs(Weather::Worst, 24);
+    let climbs = climbs(Weather::Worst, 20);
     let [null, _, large] = rates("worst", &climbs);
     let visible = |climbed: &Climbed| climbed.record.noise.as_ref().unwrap().visible_percent;
     println!("visible: {:.1} % on average", mean(climbs.iter().map(visible)));
@@ -213,7 +213,7 @@ fn in_the_worst_half_minute_the_record_says_that_two_percent_is_not_visible() {
 
 #[test]
 fn on_recorded_noise_of_a_real_machine_the_same_holds() {
-    let climbs = climbs(Weather::Recorded, 40);
+    let climbs = climbs(Weather::Recorded, 30);
     let [null, small, large] = rates("recorded", &climbs);
     assert!(null <= 0.025 && small >= 0.90 && large >= 0.99, "{null} {small} {large}");
     let blamed = |climbed: &Climbed| climbed.verdict("null=on") == RungVerdict::Reverted;

@@ -580,6 +580,27 @@ mod tests {
     }
 
     #[test]
+    fn when_time_is_up_all_pairs_are_looked_at_once_more() {
+        let all = trial(&mut Prng::new(8), 200, -0.1, 0.5, 0.0);
+        let cut = |pairs: usize, rule: &Rule| {
+            let stretch = Trial { pairs: all.pairs[..pairs].to_vec(), ..Trial::new("cut", all.metric) };
+            cut_short(&stretch, rule, 1).map(|judgement| judgement.estimate.n)
+        };
+        assert_eq!(cut(LAST_LOOK_MIN - 1, &Rule::QUICK), None);
+        assert_eq!(cut(LAST_LOOK_MIN, &Rule::QUICK), Some(LAST_LOOK_MIN));
+        assert_eq!(cut(47, &Rule::QUICK), Some(47), "between two looks");
+        assert_eq!(cut(100, &Rule::once(160, 2.5)), Some(100), "before the only look");
+        assert_eq!(cut(190, &Rule::once(160, 2.5)), Some(160), "after it");
+    }
+
+    #[test]
+    fn looks_are_planned_at_first_and_then_every_step() {
+        let planned = |rule: Rule| (0..=300).filter(|pairs| rule.looks_at(*pairs)).collect::<Vec<_>>();
+        assert_eq!(planned(Rule::QUICK), [30, 60, 90, 120, 150, 180, 210, 240]);
+        assert_eq!(planned(Rule::once(77, 2.5)), [77]);
+    }
+
+    #[test]
     fn a_longer_tail_vetoes_a_cheaper_side() {
         let mut rng = Prng::new(4);
         let mut slow = Trial::new("t", Metric::CpuPerRequest);

@@ -12,7 +12,7 @@ use crate::dial::Setting;
 use crate::meter::{Length, Meter, Trouble};
 
 /// Rounds at most; more would narrow the interval below what instances differ by.
-const ROUNDS_MAX: usize = 300;
+const ROUNDS_MAX: usize = 600;
 /// Two-sided 99 %, one look.
 const TOTAL_Z: f64 = 2.576;
 

@@ -105,6 +105,25 @@ fn bursts_are_judged_by_totals_and_not_by_the_trimmed_mean() {
     assert!((-11.0..-7.5).contains(&read), "totals read {read} %");
 }
 
+/// The step saw no bursts: they came with a later rung. The confirmation sees them, and is measured in long blocks.
+#[test]
+fn bursts_that_came_later_are_confirmed_by_totals() {
+    let plan = ladder(&["gain=on", "late=on"]);
+    let confirmed = over_seeds(6, |seed| {
+        let world = quiet(seed)
+            .with("gain=on", Does::Cpu(-30.0))
+            .with("late=on", Does::Cpu(-30.0))
+            .with("gain=on late=on", Does::Bursts(0.1));
+        let climbed = whole(&plan, &options(seed, 8 * MINUTES), world);
+        assert!(climbed.kept("gain=on"), "seed {seed}: {}", climbed.why("gain=on"));
+        let trial = climbed.record.trial("leave-one-out:gain=on:bursty");
+        trial.map(|_| climbed.rung("gain=on").leave_one_out.unwrap().effect_percent)
+    });
+    let read: Vec<f64> = confirmed.into_iter().flatten().collect();
+    assert!(read.len() >= 4, "seen as bursts in {} of 6", read.len());
+    assert!((-27.0..-19.0).contains(&mean(read.clone())), "{read:?}: -23 % in truth");
+}
+
 #[test]
 fn a_needed_rung_without_effect_is_judged_with_what_needs_it() {
     let plan = ladder(&["base=on", "top=on"]).needing("top=on", "base=on");

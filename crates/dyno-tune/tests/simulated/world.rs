@@ -113,6 +113,8 @@ pub(crate) struct Arm {
     bursts: f64,
     blocks: u64,
     proofs: u64,
+    /// What it died of: it never serves again.
+    dead: Option<Trouble>,
 }
 
 /// The world.
@@ -236,6 +238,18 @@ impl World {
         }
     }
 
+    /// A call to a live server: what fails once goes on failing when it was a death.
+    fn call_to(&mut self, arm: &mut Arm, setting: &Setting, at: At) -> Result<(), Trouble> {
+        if let Some(trouble) = &arm.dead {
+            return Err(trouble.clone());
+        }
+        let called = self.call().and_then(|()| self.fault(setting, at));
+        if let Err(trouble @ (Trouble::Died { .. } | Trouble::Hung { .. })) = &called {
+            arm.dead = Some(trouble.clone());
+        }
+        called
+    }
+
     fn fault(&mut self, setting: &Setting, at: At) -> Result<(), Trouble> {
         let strikes = |fault: &&mut Fault| fault.at == at && fault.times > 0 && stands(setting, &fault.when);
         let Some(fault) = self.faults.iter_mut().find(strikes) else { return Ok(()) };
@@ -253,8 +267,18 @@ impl World {
         self.live.insert(id, setting.clone());
         self.peak = self.peak.max(self.live.len());
         let instance = base_ns.ln() + INSTANCE_SIGMA * self.rng.normal();
-        let mut arm =
-            Arm { id, setting, instance, cost: 0.0, tail: 0.0, rss: 0.0, bursts: 0.0, blocks: 0, proofs: 0 };
+        let mut arm = Arm {
+            id,
+            setting,
+            instance,
+            cost: 0.0,
+            tail: 0.0,
+            rss: 0.0,
+            bursts: 0.0,
+            blocks: 0,
+            proofs: 0,
+            dead: None,
+        };
         self.resolve(&mut arm);
         arm
     }
@@ -328,20 +352,19 @@ impl Meter for World {
     }
 
     fn turn(&mut self, arm: &mut Arm, setting: &Setting, dial: &str) -> Result<(), Trouble> {
-        self.call()?;
         self.now_ns += TURN_NS;
         let turned = arm.setting.with(dial, setting.get(dial));
-        self.fault(&turned, At::Turn)?;
+        self.call_to(arm, &turned, At::Turn)?;
         arm.setting = turned;
         self.resolve(arm);
         Ok(())
     }
 
     fn prove(&mut self, arm: &mut Arm, proof: &Proof) -> Result<Reading, Trouble> {
-        self.call()?;
         self.now_ns += PROVE_NS;
         self.run = 0;
-        self.fault(&arm.setting, At::Prove)?;
+        let setting = arm.setting.clone();
+        self.call_to(arm, &setting, At::Prove)?;
         arm.proofs += 1;
         let Proof::Answer { contains, .. } = proof else { panic!("the simulated servers answer only") };
         let truth = stands(&arm.setting, &assignments(contains));
@@ -356,10 +379,10 @@ impl Meter for World {
     }
 
     fn block(&mut self, arm: &mut Arm, length: Length) -> Result<Measured, Trouble> {
-        self.call()?;
         assert!(self.live.contains_key(&arm.id), "a closed server is to serve");
         arm.blocks += 1;
-        self.fault(&arm.setting, At::Block(arm.blocks))?;
+        let (setting, block) = (arm.setting.clone(), At::Block(arm.blocks));
+        self.call_to(arm, &setting, block)?;
         let (slices, block_ns) = match length {
             Length::Short => (1, self.block_ns),
             Length::Long => (10, 260_000_000.max(self.block_ns)),

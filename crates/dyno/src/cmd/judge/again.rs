@@ -85,7 +85,7 @@ fn whole(climb: &Climb, rung: &Rung) -> Result<Option<RungVerdict>, String> {
     let bursty = format!("{id}:bursty");
     let trial = find(climb, if climb.trial(&bursty).is_some() { &bursty } else { &id })?;
     let judged = judge::cut_short(trial, &rule_of(trial), climb.seed);
-    let confirmed = judged.is_some_and(|judged| judged.verdict == Verdict::Better);
+    let confirmed = judged.is_some_and(|judged| judged.verdict == Verdict::Better && judged.veto.is_none());
     Ok(Some(if confirmed { RungVerdict::Kept } else { RungVerdict::Unconfirmed }))
 }
 

@@ -1,7 +1,7 @@
 //! A folder of a climb's own, and what an earlier climb that was killed left behind.
 
 use std::fs::{self, DirBuilder};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use dyno_tune::journal::{Entry, Journal};
@@ -17,25 +17,19 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes the folder, for this user alone; folders of climbs that are dead are cleared away first.
+    /// Makes the folder; folders of climbs that are dead are cleared away first.
     pub(crate) fn new() -> Result<Self, Failure> {
         let parent = std::env::temp_dir();
         clear_dead(&parent);
         let unpredictable = dyno_sys::clock::mono_ns() as u32;
         let path = parent.join(format!("{PREFIX}{}-{unpredictable:08x}", std::process::id()));
-        let made = DirBuilder::new().mode(0o700).create(&path);
+        // Servers may pass through to their folders whatever user they turn into (nginx's workers under root); they cannot
+        // list it, and under sudo it stays root's: nobody else can move or link a name in it, and the journal is safe.
+        let made = DirBuilder::new().mode(0o711).create(&path);
         made.map_err(|error| {
             Failure::error(format!("cannot make the folder {}", path.display())).because(&error)
         })?;
-        // Under sudo the folder stays root's: its names cannot be moved or linked by the user whom servers run as, and the
-        // journal in it is safe. The user's servers may pass through to the folders that are given to them.
         let caller = caller();
-        if caller.is_some() {
-            let open = fs::set_permissions(&path, fs::Permissions::from_mode(0o711));
-            open.map_err(|error| {
-                Failure::error(format!("cannot open {} to its user", path.display())).because(&error)
-            })?;
-        }
         Ok(Self { path, caller })
     }
 

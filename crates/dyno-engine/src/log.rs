@@ -16,8 +16,8 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-/// Bytes of a worker's ring: 512 KiB holds 5,000 lines, some 40 ms of a busy worker, eight rounds of the writer.
-const RING_BYTES: usize = 1 << 19;
+/// Bytes of a worker's ring: 256 KiB holds 2,500 lines, some 20 ms of a busy worker, four rounds of the writer.
+const RING_BYTES: usize = 1 << 18;
 
 /// How soon the writer looks again while there is traffic, in milliseconds.
 const BUSY_MS: i32 = 5;

@@ -38,8 +38,9 @@ pub(crate) fn usual_authority_bytes(text: &[u8]) -> Option<usize> {
     let host_bytes = host_end_in_words(text).filter(|&bytes| bytes > 0)?;
     match text.get(host_bytes..)? {
         [b':', port @ ..] => {
-            // Five digits may be too large a number.
-            digits_in_front(port).filter(|&digits| digits < 5).map(|digits| host_bytes + 1 + digits)
+            // Digits of one number stand in the order of their values when there are as many of them.
+            let is_port = |&digits: &usize| digits < 5 || (digits == 5 && port[..5] <= b"65535"[..]);
+            digits_in_front(port).filter(is_port).map(|digits| host_bytes + 1 + digits)
         }
         _ => Some(host_bytes),
     }

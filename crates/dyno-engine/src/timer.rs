@@ -70,13 +70,15 @@ pub(crate) struct Wheel {
     heads: Box<[u32; SLOTS]>,
     /// A bit per slot that is not empty, so that the next wake-up is found in sixteen words.
     occupied: [u64; SLOTS / 64],
+    /// When the next slot that is not empty must be examined: asked every turn, so it is kept.
+    nearest: Option<Tick>,
     /// Everything up to this tick has been examined.
     examined: Tick,
 }
 
 impl Wheel {
     pub(crate) fn new(now: Tick) -> Wheel {
-        Wheel { heads: Box::new([NONE; SLOTS]), occupied: [0; SLOTS / 64], examined: now }
+        Wheel { heads: Box::new([NONE; SLOTS]), occupied: [0; SLOTS / 64], nearest: None, examined: now }
     }
 
     /// Puts the entry where it will be examined at its `due`, or a turn from now if that is earlier.
@@ -91,7 +93,10 @@ impl Wheel {
         link.previous = NONE;
         link.next = head;
         link.slot = u16::try_from(slot).expect("SLOTS is 1024");
-        self.occupied[slot / 64] |= 1 << (slot % 64);
+        if self.occupied[slot / 64] & (1 << (slot % 64)) == 0 {
+            self.occupied[slot / 64] |= 1 << (slot % 64);
+            self.nearest = self.first_occupied();
+        }
     }
 
     /// Takes the entry out; nothing happens when it is in no slot.
@@ -111,6 +116,7 @@ impl Wheel {
         }
         if self.heads[slot] == NONE {
             self.occupied[slot / 64] &= !(1 << (slot % 64));
+            self.nearest = self.first_occupied();
         }
     }
 
@@ -132,11 +138,9 @@ impl Wheel {
     }
 
     /// How many ticks after `now` the next slot must be examined; `None` when nothing is armed.
+    #[inline]
     pub(crate) fn next_in(&self, now: Tick) -> Option<u32> {
-        let lag = (now - self.examined).0;
-        let start = (self.examined.0 as usize + 1) % SLOTS;
-        let distance = self.occupied_after(start)?;
-        Some((distance + 1).saturating_sub(lag))
+        self.nearest.map(|nearest| if reached(nearest, now) { 0 } else { (nearest - now).0 })
     }
 
     fn slot_for(&self, due: Tick) -> usize {
@@ -166,8 +170,9 @@ impl Wheel {
         }
     }
 
-    /// Slots from `start` to the next occupied one, going round once.
-    fn occupied_after(&self, start: usize) -> Option<u32> {
+    /// The tick of the first slot after the examined ones that is not empty, going round once.
+    fn first_occupied(&self) -> Option<Tick> {
+        let start = (self.examined.0 as usize + 1) % SLOTS;
         let words = self.occupied.len();
         for step in 0..=words {
             let word = (start / 64 + step) % words;
@@ -177,7 +182,8 @@ impl Wheel {
             }
             if bits != 0 {
                 let slot = word * 64 + bits.trailing_zeros() as usize;
-                return u32::try_from((slot + SLOTS - start) % SLOTS).ok();
+                let distance = u32::try_from((slot + SLOTS - start) % SLOTS).expect("SLOTS is 1024");
+                return Some(self.examined + Wrapping(distance + 1));
             }
         }
         None

@@ -30,7 +30,8 @@ pub struct CountingAlloc;
 
 /// Allocations and reallocations of this process so far, over all threads; 0 unless [`CountingAlloc`] is installed.
 pub fn allocations() -> u64 {
-    COUNTS.iter().map(|shard| shard.0.load(Relaxed)).fold(0, u64::wrapping_add)
+    let given_out = NEXT.load(Relaxed).min(SHARDS);
+    COUNTS[..given_out].iter().map(|shard| shard.0.load(Relaxed)).fold(0, u64::wrapping_add)
 }
 
 #[inline]

@@ -31,7 +31,7 @@ pub(crate) fn is_authority(bytes: &[u8], port: Port) -> bool {
 }
 
 /// Bytes of the authority of the usual kind that the text starts with: a name in small letters or an IPv4
-/// address, with or without a port of at most four digits. `None` says nothing but that [`is_authority`] must
+/// address, with or without a port of at most five digits. `None` says nothing but that [`is_authority`] must
 /// look.
 #[inline]
 pub(crate) fn usual_authority_bytes(text: &[u8]) -> Option<usize> {

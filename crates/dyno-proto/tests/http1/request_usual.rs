@@ -28,7 +28,7 @@ fn what_simple_clients_send_takes_the_short_way() {
         "/?",
         &format!("/{}?{}", "p".repeat(99), "q".repeat(99)),
     ] {
-        for host in ["a", "example.com", "127.0.0.1:8080", "a-b.c:1", "a:", &"h".repeat(200)] {
+        for host in ["a", "example.com", "127.0.0.1:8080", "a-b.c:1", "a:65535", "a:", &"h".repeat(200)] {
             let bytes = request(target, host);
             let head = accepted(&bytes);
             assert_eq!((head.target.as_slice(), head.host), (target.as_bytes(), Some(host.into())));

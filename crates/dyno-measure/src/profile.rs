@@ -1,0 +1,391 @@
+//! The published record of a profile: which code ran, or waited, and for how long.
+//!
+//! `dyno profile` and `dyno offcpu` write it, pictures and exports are drawn from it, diagnosis reads it. One shape for
+//! both: a weight is time in nanoseconds, on the CPU or off it. The shapes are described for readers in docs/records.md.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::Machine;
+
+/// Name and number of the profile record's shape.
+pub const PROFILE_SCHEMA: &str = "dyno.profile/1";
+
+/// A record that could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// Not JSON, or not of this shape.
+    #[error("this is not a profile record")]
+    Shape(#[source] serde_json::Error),
+    /// A record of another shape than this program knows.
+    #[error("the record's schema is \"{found}\", this program reads \"{PROFILE_SCHEMA}\"")]
+    Schema {
+        /// What the file says.
+        found: String,
+    },
+    /// A number that points outside its table.
+    #[error("{table}[{row}] points at {points_at}, and there are {rows}")]
+    Dangling {
+        /// The table that holds the pointer.
+        table: &'static str,
+        /// Its row.
+        row: usize,
+        /// Where it points.
+        points_at: u32,
+        /// Rows of the table it points into.
+        rows: usize,
+    },
+}
+
+/// One profile.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// [`PROFILE_SCHEMA`].
+    pub schema: String,
+    /// Version of the program.
+    pub version: String,
+    /// When it began, seconds since 1970 (UTC).
+    pub started_unix_s: u64,
+    /// How long the target was watched.
+    pub duration_s: f64,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Where it ran.
+    pub machine: Machine,
+    /// What the weights are.
+    pub kind: Kind,
+    /// What was watched.
+    pub target: Target,
+    /// How it was watched.
+    pub sampling: Sampling,
+    /// What watching cost.
+    pub overhead: Overhead,
+    /// Requests that the target answered meanwhile, where they were counted: what weights may be divided by.
+    pub requests: Option<Requests>,
+    /// Why it ended early, if it did.
+    pub cut_short: Option<String>,
+    /// What changes how the figures are to be read.
+    pub warnings: Vec<String>,
+    /// Threads that were seen.
+    pub threads: Vec<Thread>,
+    /// Files that frames lie in.
+    pub modules: Vec<Module>,
+    /// Every function (and line of it) that was seen; stacks point here.
+    pub frames: Vec<Frame>,
+    /// Every stack that was seen, once per thread, cause and waker.
+    pub stacks: Vec<Stack>,
+    /// Stacks of those who ended a wait; `Stack::waker` points here. Empty on the CPU.
+    pub wakers: Vec<Waker>,
+    /// What each thread did when, where that was recorded: spans in time order per thread.
+    pub timeline: Vec<Span>,
+    /// System calls of the target by name, where they were counted.
+    pub system_calls: BTreeMap<String, SystemCall>,
+}
+
+/// What the weights of a profile are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Time on a CPU.
+    #[default]
+    OnCpu,
+    /// Time not on a CPU: waiting, or runnable without one.
+    OffCpu,
+}
+
+/// What was watched.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// The process, or none for the whole machine.
+    pub pid: Option<u32>,
+    /// Its name (`comm`), or `machine`.
+    pub name: String,
+    /// Its command line.
+    pub argv: Vec<String>,
+    /// `thread`, `process` (with the children it starts) or `machine`.
+    pub scope: String,
+}
+
+/// How it was watched.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// `cpu-clock`, `cycles`, `sched_switch` …
+    pub event: String,
+    /// Samples per second and CPU that were asked for; none where every event counts.
+    pub frequency_hz: Option<f64>,
+    /// How stacks were read: `dwarf`, `fp`, or both by module.
+    pub call_graph: String,
+    /// Samples, or switches, in this record.
+    pub samples: u64,
+    /// Samples that the kernel could not deliver.
+    pub lost: u64,
+    /// Stacks that end before main or the thread's start.
+    pub truncated: u64,
+}
+
+/// What watching cost.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overhead {
+    /// CPU that the profiler itself used while it watched, in percent of one CPU.
+    pub profiler_percent: f64,
+    /// Time inside the kernel's sampling hook, in percent of one CPU, where it can be told.
+    pub hook_percent: Option<f64>,
+}
+
+/// Requests answered while the target was watched.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Requests {
+    /// How many.
+    pub count: u64,
+    /// Who counted: `load` (our own generator) or the count given on the command line.
+    pub source: String,
+}
+
+/// A thread.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Thread {
+    /// Its process.
+    pub pid: u32,
+    /// Its number.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+}
+
+/// A file whose code was seen.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Module {
+    /// Its path as the target sees it; `[kernel]`, `[vdso]`, `[jit]` for what is no file.
+    pub path: String,
+    /// Its build-id in hex.
+    pub build_id: Option<String>,
+    /// How its frames were unwound: `dwarf`, `fp`, or empty.
+    pub unwound_by: String,
+    /// Whether it has symbols.
+    pub symbols: bool,
+}
+
+/// On which side of the kernel's door a frame lies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The program and its libraries.
+    #[default]
+    User,
+    /// The kernel.
+    Kernel,
+    /// No code: a mark such as `[stack ends here]`.
+    Mark,
+}
+
+/// A function, or one line of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Frame {
+    /// The function's name, demangled; `0x…` where there is no symbol.
+    pub name: String,
+    /// Where it lies, as an index into `modules`.
+    pub module: Option<u32>,
+    /// User or kernel.
+    pub origin: Origin,
+    /// Source file, where it is known.
+    pub file: Option<String>,
+    /// Source line.
+    pub line: Option<u32>,
+    /// Whether the compiler folded it into its caller.
+    pub inlined: bool,
+    /// Address within the module's file; for kernels and JITs the address itself.
+    pub address: u64,
+}
+
+/// A stack and the time spent in it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stack {
+    /// Indices into `frames`, from the root to the leaf.
+    pub frames: Vec<u32>,
+    /// Index into `threads`.
+    pub thread: u32,
+    /// Samples, or waits.
+    pub samples: u64,
+    /// Time in it.
+    pub weight_ns: u64,
+    /// What it waited for; none on the CPU.
+    pub wait: Option<Wait>,
+    /// Who ended the wait, as an index into `wakers`.
+    pub waker: Option<u32>,
+}
+
+/// What a wait was for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitClass {
+    /// Runnable, but no CPU was free.
+    RunQueue,
+    /// A lock, a condition, a join: a futex, or a lock of the kernel.
+    Lock,
+    /// A disk or a file system.
+    Disk,
+    /// A socket, a pipe, epoll: something that another process or host sends.
+    Network,
+    /// A time that it asked for.
+    Sleep,
+    /// A page that had to be made or read.
+    PageFault,
+    /// None of these.
+    #[default]
+    Other,
+}
+
+/// What a wait was for, and which one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Wait {
+    /// The kind.
+    pub class: WaitClass,
+    /// The system call it waited in, if any.
+    pub system_call: Option<String>,
+    /// Which lock (its address), file (its path) or peer, where it can be told.
+    pub object: Option<String>,
+}
+
+/// Who ended a wait.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Waker {
+    /// Its process and thread; zero for an interrupt.
+    pub pid: u32,
+    /// Its thread.
+    pub tid: u32,
+    /// Its name; `[interrupt]` for an interrupt.
+    pub name: String,
+    /// Indices into `frames`, from the root to the leaf.
+    pub frames: Vec<u32>,
+}
+
+/// What a thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadState {
+    /// On a CPU.
+    Running,
+    /// Runnable, without a CPU.
+    Runnable,
+    /// Waiting.
+    Waiting,
+}
+
+/// A stretch of one thread's time in one state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Span {
+    /// Index into `threads`.
+    pub thread: u32,
+    /// Since the profile began.
+    pub from_ns: u64,
+    /// Since the profile began.
+    pub to_ns: u64,
+    /// What the thread did.
+    pub state: ThreadState,
+    /// What it waited for.
+    pub class: Option<WaitClass>,
+}
+
+/// One system call, over all threads of the target.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SystemCall {
+    /// How often it returned.
+    pub count: u64,
+    /// How often with an error.
+    pub errors: u64,
+    /// Time from entry to exit, waiting included.
+    pub total_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// How often by length: entry `i` counts those of less than 2^i ns that no smaller entry counts.
+    pub log2_ns: Vec<u64>,
+}
+
+impl Profile {
+    /// Reads a record and checks that every index points at something.
+    ///
+    /// # Errors
+    /// When it is not JSON, not a profile, of another schema, or an index points outside its table.
+    pub fn from_json(text: &str) -> Result<Profile, ProfileError> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: String,
+        }
+        let head: Head = serde_json::from_str(text).map_err(ProfileError::Shape)?;
+        if head.schema != PROFILE_SCHEMA {
+            return Err(ProfileError::Schema { found: head.schema });
+        }
+        let profile: Profile = serde_json::from_str(text).map_err(ProfileError::Shape)?;
+        profile.check()?;
+        Ok(profile)
+    }
+
+    /// All the time in it.
+    pub fn total_ns(&self) -> u64 {
+        self.stacks.iter().map(|stack| stack.weight_ns).sum()
+    }
+
+    /// Whether every index points at something.
+    fn check(&self) -> Result<(), ProfileError> {
+        let inside = |table: &'static str, row: usize, points_at: u32, rows: usize| {
+            if (points_at as usize) < rows {
+                return Ok(());
+            }
+            Err(ProfileError::Dangling { table, row, points_at, rows })
+        };
+        for (row, frame) in self.frames.iter().enumerate() {
+            frame.module.map_or(Ok(()), |module| inside("frames", row, module, self.modules.len()))?;
+        }
+        for (row, stack) in self.stacks.iter().enumerate() {
+            inside("stacks", row, stack.thread, self.threads.len())?;
+            stack.waker.map_or(Ok(()), |waker| inside("stacks", row, waker, self.wakers.len()))?;
+            stack.frames.iter().try_for_each(|&at| inside("stacks", row, at, self.frames.len()))?;
+        }
+        for (row, waker) in self.wakers.iter().enumerate() {
+            waker.frames.iter().try_for_each(|&at| inside("wakers", row, at, self.frames.len()))?;
+        }
+        for (row, span) in self.timeline.iter().enumerate() {
+            inside("timeline", row, span.thread, self.threads.len())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn small() -> Profile {
+        Profile {
+            schema: PROFILE_SCHEMA.to_owned(),
+            threads: vec![Thread { pid: 1, tid: 1, name: "main".to_owned() }],
+            frames: vec![Frame { name: "main".to_owned(), ..Frame::default() }],
+            stacks: vec![Stack { frames: vec![0], samples: 2, weight_ns: 20, ..Stack::default() }],
+            ..Profile::default()
+        }
+    }
+
+    #[test]
+    fn a_profile_survives_being_written_and_read() {
+        let text = serde_json::to_string(&small()).unwrap();
+        assert_eq!(Profile::from_json(&text).unwrap(), small());
+        assert_eq!(small().total_ns(), 20);
+    }
+
+    #[test]
+    fn a_profile_that_points_nowhere_is_refused_with_the_place() {
+        let mut torn = small();
+        torn.stacks[0].frames.push(7);
+        let error = Profile::from_json(&serde_json::to_string(&torn).unwrap()).unwrap_err();
+        assert_eq!(error.to_string(), "stacks[0] points at 7, and there are 1");
+    }
+
+    #[test]
+    fn another_schema_is_named() {
+        let error = Profile::from_json(r#"{"schema":"dyno.climb/1"}"#).unwrap_err();
+        assert!(error.to_string().contains("dyno.climb/1"), "{error}");
+        assert!(Profile::from_json("[]").is_err());
+    }
+}

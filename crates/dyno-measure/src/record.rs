@@ -82,6 +82,13 @@ impl Climb {
         serde_json::from_str(text).map_err(RecordError::Shape)
     }
 
+    /// Whether a rung belongs to a load of its own: judged by another measure than CPU per request, under another load
+    /// than the plan's. Kept or not, the final setting goes without it.
+    #[must_use]
+    pub fn own_load_only(&self, attempt: &Attempt) -> bool {
+        attempt.metric != Metric::CpuPerRequest && attempt.load != self.load.to_string()
+    }
+
     /// The trial with this id.
     #[must_use]
     pub fn trial(&self, id: &str) -> Option<&Trial> {

@@ -225,7 +225,7 @@ impl<M: Meter> Climber<'_, M> {
                 Err(trouble) => self.trouble(rung, Side::B, trouble),
                 Ok(mut other) => {
                     let attempt = self.apart(rung, &mut current, &mut other, stage, pass, deadline_ns);
-                    let keep = attempt.as_ref().is_ok_and(|attempt| attempt.verdict == RungVerdict::Kept);
+                    let keep = attempt.as_ref().is_ok_and(|attempt| stays(rung, attempt));
                     let loser = if keep { std::mem::replace(&mut current, other) } else { other };
                     self.close_side(loser);
                     attempt
@@ -294,13 +294,13 @@ impl<M: Meter> Climber<'_, M> {
         if self.spoiled {
             return Ok(attempt);
         }
-        let stays = if attempt.verdict == RungVerdict::Kept { turned } else { before };
+        let setting = if stays(rung, &attempt) { turned } else { before };
         for arm in &mut arms.arms {
-            if let Err(trouble) = self.meter.turn(arm, &stays, &rung.dial) {
+            if let Err(trouble) = self.meter.turn(arm, &setting, &rung.dial) {
                 return self.trouble(rung, Side::B, trouble);
             }
         }
-        arms.spec.setting = stays;
+        arms.spec.setting = setting;
         Ok(attempt)
     }
 
@@ -497,6 +497,11 @@ fn words(judgement: &Judgement) -> (RungVerdict, String) {
             (RungVerdict::NoDifference, format!("none seen; at most {at_most:.1} %"))
         }
     }
+}
+
+/// Whether the climb goes on from the setting with the rung: it was kept, and not for a load of its own only.
+fn stays(rung: &Rung, attempt: &Attempt) -> bool {
+    attempt.verdict == RungVerdict::Kept && !rung.own_load_only()
 }
 
 /// Writes down what was read on both sides; the reason when the proof does not single out the change.

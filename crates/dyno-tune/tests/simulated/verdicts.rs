@@ -268,8 +268,24 @@ fn a_live_dial_is_toggled_in_place() {
     let plan = plan.edit("spin=on", |rung| rung.metric = Metric::SecondsPerRequest);
     let climbed = whole(&plan, &options(14, MINUTES), quiet(14).with("spin=on", Does::Cpu(-5.0)));
     assert!(climbed.kept("spin=on"), "{}", climbed.why("spin=on"));
+    let lines = &climbed.rung("spin=on").attempt.proof;
+    let holds: Vec<(&str, bool)> = lines.iter().map(|line| (line.when.as_str(), line.holds)).collect();
+    assert_eq!(holds, [("before", false), ("before", true), ("after", false), ("after", true)]);
     // Two sides for the noise, one after it in each setting, three for the total.
     assert!(climbed.world.opened() <= 4 * 4 + 3, "{} servers were started", climbed.world.opened());
+}
+
+#[test]
+fn where_memory_is_short_two_instances_live_per_side() {
+    let plan = ladder(&["gain=on"]);
+    let world = || quiet(17).with("gain=on", Does::Cpu(-6.0));
+    let enough = whole(&plan, &options(17, MINUTES), world());
+    assert!(enough.record.warnings.is_empty(), "{:?}", enough.record.warnings);
+    let short = whole(&plan, &options(17, MINUTES), world().with_memory_left(1 << 20));
+    assert_eq!(short.world.peak(), 4);
+    assert_eq!(short.rung("gain=on").attempt.instances, 2);
+    assert!(short.record.warnings[0].starts_with("memory is short: 2 live servers"));
+    assert!(short.kept("gain=on"));
 }
 
 #[test]

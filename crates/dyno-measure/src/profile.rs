@@ -55,6 +55,9 @@ pub struct Profile {
     pub machine: Machine,
     /// What the weights are.
     pub kind: Kind,
+    /// What the weights count. Records are written in nanoseconds; only texts of others count samples.
+    #[serde(default)]
+    pub unit: Unit,
     /// What was watched.
     pub target: Target,
     /// How it was watched.
@@ -92,6 +95,17 @@ pub enum Kind {
     OnCpu,
     /// Time not on a CPU: waiting, or runnable without one.
     OffCpu,
+}
+
+/// What a weight counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Time.
+    #[default]
+    Nanoseconds,
+    /// Samples of which nobody said how much time they stand for: `weight_ns` is then a number of samples.
+    Samples,
 }
 
 /// What was watched.

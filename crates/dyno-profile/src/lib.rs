@@ -1,10 +1,12 @@
-//! Samples to stacks, stacks to names, names to the record of a profile.
+//! Profiles: taken from processes that run, laid out as pictures and tables, compared, read and written in the formats of
+//! others.
 //!
 //! ```text
-//! perf ring → sample → unwind (maps, image) → fold → symbol → dyno_measure::profile::Profile
+//! perf ring → record → unwind (maps, image) → fold → symbol → dyno_measure::profile::Profile → tree, top, layout, export
 //! ```
 //! `dyno profile`, `dyno diagnose` and a climb that profiles call it. It watches processes that it did not build and does
-//! not stop; nothing of it stays behind when its descriptors are closed. It never prints.
+//! not stop; nothing of it stays behind when its descriptors are closed. It never prints; what draws, exports and compares
+//! asks the kernel nothing.
 
 mod elf;
 mod error;
@@ -17,6 +19,14 @@ mod record;
 mod session;
 mod symbol;
 mod unwind;
+
+pub mod diff;
+pub mod export;
+pub mod import;
+pub mod layout;
+pub mod name;
+pub mod top;
+pub mod tree;
 
 pub use error::{Error, paranoid};
 pub use fold::CUT;

@@ -6,10 +6,12 @@
 mod climb;
 mod line;
 pub(crate) mod number;
+mod profile;
 mod table;
 
 pub(crate) use climb::{arms, climb_table, own_load, unclear};
 pub(crate) use line::{Progress, error_chain};
+pub(crate) use profile::profile;
 
 /// Whether words may be coloured. Figures never are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

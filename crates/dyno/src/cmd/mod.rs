@@ -6,6 +6,7 @@
 mod climb;
 mod failure;
 mod file;
+mod flame;
 mod floor;
 mod judge;
 mod load;
@@ -45,6 +46,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Judge(args)) => judge::run(&args),
         Some(Verb::Climb(args)) => climb::run(&args),
         Some(Verb::Report(args)) => report::run(&args),
+        Some(Verb::Flame(args)) => flame::run(&args),
     }
 }
 

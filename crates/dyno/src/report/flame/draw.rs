@@ -15,6 +15,10 @@ const IN_PAGE: Limits = Limits { share_min: 0.0015, cells_max: 1_500 };
 /// The narrowest box with a name, as a share: 30 pixels hold three letters.
 const NAMED_MIN: f64 = 0.03;
 
+/// What parts a box from its neighbour on the right, in shares of a page and in pixels of a file: about half a pixel.
+const PAGE_GAP: f64 = 0.000_5;
+const FILE_GAP: f64 = 0.6;
+
 /// A file of its own: half a pixel; viewers open six thousand boxes at once.
 const IN_FILE: Limits = Limits { share_min: 0.0005, cells_max: 6_000 };
 /// Width of the file in pixels.
@@ -35,6 +39,11 @@ fn top(cell: &Cell, levels: u32, orientation: Orientation) -> u32 {
         Orientation::Flame => (levels - 1 - cell.depth) * ROW,
         Orientation::Icicle => cell.depth * ROW,
     }
+}
+
+/// A box's width without its gap; what is hardly wider than that has none.
+fn gapped(width: f64, gap: f64) -> f64 {
+    if width > 5.0 * gap { width - gap } else { width }
 }
 
 /// What was too narrow for a picture, in a sentence; empty when nothing was.
@@ -59,7 +68,8 @@ pub(super) fn in_page(view: &View) -> Tag {
 
 fn page_box(view: &View, cell: &Cell, laid: &Layout) -> Tag {
     let y = top(cell, laid.levels, view.orientation);
-    let (x, width) = (format!("{:.3}%", 100.0 * cell.from), format!("{:.3}%", 100.0 * cell.width));
+    let (x, width) =
+        (format!("{:.3}%", 100.0 * cell.from), format!("{:.3}%", 100.0 * gapped(cell.width, PAGE_GAP)));
     let rect = tag("rect")
         .attr("x", &x)
         .attr("y", y)
@@ -110,7 +120,7 @@ fn file_box(view: &View, cell: &Cell, laid: &Layout) -> Tag {
     let rect = tag("rect")
         .attr("x", format!("{x:.2}"))
         .attr("y", y)
-        .attr("width", format!("{width:.2}"))
+        .attr("width", format!("{:.2}", gapped(width, FILE_GAP)))
         .attr("height", ROW - 1)
         .attr("class", view.class(cell.what));
     let group = tag("g").push(tag("title").text(view.sentence(cell))).push(rect);

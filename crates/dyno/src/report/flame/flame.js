@@ -3,6 +3,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const ROW = 18;
 const NARROWEST = 0.7;
+const GAP = 0.6;
 const make = (name, attributes, parent) => {
   const made = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -122,7 +123,7 @@ const flame = (root, data) => {
       const dim = state.hits && !state.hits[data.name[at]];
       const g = make("g", { id: `box-${at}`, role: "treeitem", "aria-level": data.depth[at] + 1, "aria-label": `${nameOf(at)}: ${words(at)}` }, all);
       g.setAttribute("class", `${past ? "past" : ""}${dim ? " dim" : ""}${at === state.chosen ? " chosen" : ""}`);
-      make("rect", { x: x.toFixed(2), y, width: Math.max(wide, 0.5).toFixed(2), height: ROW - 1, class: data.classes[data.class[at]] }, g);
+      make("rect", { x: x.toFixed(2), y, width: (wide > 3 ? wide - GAP : wide).toFixed(2), height: ROW - 1, class: data.classes[data.class[at]] }, g);
       const text = fit(at, wide);
       if (text) make("text", { x: (x + 3).toFixed(2), y: y + 12.5 }, g).textContent = text;
     }
@@ -145,8 +146,7 @@ const flame = (root, data) => {
     return names;
   };
   const tellPath = () => {
-    const steps = state.zoom === 0 ? [] : path(state.zoom);
-    crumbs.replaceChildren(...steps.map((at) => {
+    crumbs.replaceChildren(...path(state.zoom).map((at) => {
       const step = button(data.names[data.name[at]][1], () => show({ zoom: at, chosen: at }));
       step.title = nameOf(at);
       return step;

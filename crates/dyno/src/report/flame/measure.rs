@@ -18,6 +18,9 @@ pub(super) struct Measure {
 
 const NS_PER_US: f64 = 1e3;
 const NS_PER_MS: f64 = 1e6;
+const NS_PER_S: f64 = 1e9;
+/// From twenty seconds on milliseconds have too many digits to be read.
+const SECONDS_FROM_NS: u64 = 20_000_000_000;
 
 impl Measure {
     /// The measure of one profile: per request where requests are known.
@@ -26,6 +29,9 @@ impl Measure {
         match (profile.unit, diff::requests(profile)) {
             (Unit::Nanoseconds, Some(count)) => {
                 measure(NS_PER_US * count as f64, "µs/request", &format!("µs {what} per request"))
+            }
+            (Unit::Nanoseconds, None) if profile.total_ns() >= SECONDS_FROM_NS => {
+                measure(NS_PER_S, "s", &format!("s {what}"))
             }
             (Unit::Nanoseconds, None) => measure(NS_PER_MS, "ms", &format!("ms {what}")),
             (Unit::Samples, Some(count)) => measure(count as f64, "samples/request", "samples per request"),

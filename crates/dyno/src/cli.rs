@@ -4,6 +4,7 @@
 //! only whether standard output is a terminal. A word that only the engine can judge (a dial's) stays a string here.
 
 mod profile;
+mod flame;
 
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
@@ -19,6 +20,7 @@ use dyno_sys::socket::Addr;
 use crate::print::Color;
 
 pub(crate) use profile::{Format as ProfileFormat, Profile};
+pub(crate) use flame::{Counts, Flame, Format};
 
 /// A sentence, examples, the usage, then what can be said, in groups of a task.
 const HELP: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
@@ -61,6 +63,7 @@ pub(crate) enum Verb {
     Climb(Box<Climb>),
     Report(Report),
     Profile(Box<Profile>),
+    Flame(Flame),
 }
 
 /// When words are coloured.
@@ -477,7 +480,8 @@ mod tests {
             texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
         let examples = lines.iter().filter(|line| line.starts_with("  "));
         let dynos: Vec<&str> = examples.map(|line| &line[line.rfind("dyno ").unwrap()..]).collect();
-        assert_eq!(dynos.len(), 3 * 8, "{dynos:#?}");
+        let helps = 1 + command.get_subcommands().count();
+        assert_eq!(dynos.len(), 3 * helps, "{dynos:#?}");
         for line in dynos {
             let line = line.split(" > ").next().unwrap().replace("'Hello, World!'", "Hello");
             Cli::try_parse_from(line.split_whitespace()).unwrap_or_else(|error| panic!("{line}: {error}"));

@@ -6,6 +6,7 @@
 mod climb;
 mod failure;
 mod file;
+mod flame;
 mod floor;
 mod judge;
 mod load;
@@ -47,6 +48,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Climb(args)) => climb::run(&args),
         Some(Verb::Report(args)) => report::run(&args),
         Some(Verb::Profile(args)) => profile::run(&args),
+        Some(Verb::Flame(args)) => flame::run(&args),
     }
 }
 

@@ -12,6 +12,7 @@ mod load;
 mod report;
 mod scratch;
 mod serve;
+pub(crate) mod specimen;
 mod usage;
 
 use std::io::{self, Write};
@@ -45,6 +46,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Judge(args)) => judge::run(&args),
         Some(Verb::Climb(args)) => climb::run(&args),
         Some(Verb::Report(args)) => report::run(&args),
+        Some(Verb::Specimen(args)) => specimen::run(&args),
     }
 }
 

@@ -126,9 +126,8 @@ pub(crate) fn started_json(pid: Pid, url: Option<&str>) -> String {
 
 /// What one side did.
 pub(crate) fn figures(figures: &Figures, specimen: &Specimen) -> String {
-    let unit = &specimen.unit;
-    let mut out =
-        format!("{unit}  {} in {:.1} s", count(figures.units as f64), figures.elapsed_ns as f64 / 1e9);
+    let (units, seconds) = (count(figures.units as f64), figures.elapsed_ns as f64 / 1e9);
+    let mut out = format!("units     {units} {} in {seconds:.1} s", specimen.unit);
     out.push_str(&format!(", {} per second", rate(figures.per_s())));
     out.push_str(&format!(", {} of CPU each\n", cpu(figures.cpu_per_unit_ns())));
     if !figures.notes.is_empty() {

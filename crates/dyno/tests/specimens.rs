@@ -139,7 +139,8 @@ fn no_name_that_tells_is_left_in_a_neutral_program() {
         }
         let folder = Folder::new(&format!("neutral-{language}"));
         let mut command = specimen(name, &["--defect", "--neutral", "--for", "0.05"]);
-        assert!(command.env("XDG_CACHE_HOME", folder.path("")).status().unwrap().success(), "{name}");
+        let output = command.env("XDG_CACHE_HOME", folder.path("")).output().unwrap();
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
         let program = program_in(&folder.path("dyno/specimens"));
         let telling = truths[name].iter().filter(|word| word.len() >= TELLING_LETTERS);
         for word in telling.chain([&name.to_owned()]) {

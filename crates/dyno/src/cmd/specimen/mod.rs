@@ -20,6 +20,8 @@ use dyno_sys::proc;
 use super::failure::{Failure, exit};
 use crate::cli::specimen::{Explain, List, Run, Specimen as Args, What};
 use crate::print::specimen as text;
+#[cfg(test)]
+pub(crate) use catalogue::all;
 pub(crate) use catalogue::{Place, Specimen};
 use hands::{Halt, Hands};
 use measure::{END_NS_MAX, Measuring};
@@ -122,7 +124,7 @@ fn compare(args: &Run) -> Result<ExitCode, Halt> {
     let terminal = std::io::stderr().is_terminal();
     let shown = |text: &str| {
         if terminal {
-            super::say(&format!("\r\x1b[K{text}"))
+            super::say(&format!("\r\x1b[K{text}"));
         }
     };
     let mut told = |round: usize| shown(&format!("round {round} of {}", args.rounds));

@@ -5,6 +5,7 @@
 
 mod profile;
 mod flame;
+pub(crate) mod specimen;
 
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
@@ -64,6 +65,7 @@ pub(crate) enum Verb {
     Report(Report),
     Profile(Box<Profile>),
     Flame(Flame),
+    Specimen(specimen::Specimen),
 }
 
 /// When words are coloured.

@@ -14,6 +14,7 @@ mod profile;
 mod report;
 mod scratch;
 mod serve;
+pub(crate) mod specimen;
 mod usage;
 
 use std::io::{self, Write};
@@ -49,6 +50,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Report(args)) => report::run(&args),
         Some(Verb::Profile(args)) => profile::run(&args),
         Some(Verb::Flame(args)) => flame::run(&args),
+        Some(Verb::Specimen(args)) => specimen::run(&args),
     }
 }
 

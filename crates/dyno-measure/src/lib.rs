@@ -7,11 +7,13 @@
 pub mod finding;
 pub mod hist;
 pub mod judge;
+pub mod observation;
 pub mod prng;
 pub mod profile;
 pub mod record;
 pub mod series;
 pub mod units;
+pub mod usl;
 
 pub use hist::Histogram;
 pub use prng::Prng;

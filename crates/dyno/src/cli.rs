@@ -3,6 +3,8 @@
 //! `main` parses with this and hands each verb its struct. Nothing here reads a file or prints; of the machine it asks
 //! only whether standard output is a terminal. A word that only the engine can judge (a dial's) stays a string here.
 
+mod diagnose;
+
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -15,6 +17,8 @@ use dyno_sys::affinity::CpuSet;
 use dyno_sys::socket::Addr;
 
 use crate::print::Color;
+
+pub(crate) use diagnose::{Diagnose, FailOn};
 
 /// A sentence, examples, the usage, then what can be said, in groups of a task.
 const HELP: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
@@ -56,6 +60,7 @@ pub(crate) enum Verb {
     Judge(Judge),
     Climb(Box<Climb>),
     Report(Report),
+    Diagnose(Box<Diagnose>),
 }
 
 /// When words are coloured.
@@ -472,7 +477,7 @@ mod tests {
             texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
         let examples = lines.iter().filter(|line| line.starts_with("  "));
         let dynos: Vec<&str> = examples.map(|line| &line[line.rfind("dyno ").unwrap()..]).collect();
-        assert_eq!(dynos.len(), 3 * 7, "{dynos:#?}");
+        assert_eq!(dynos.len(), 3 * 8, "{dynos:#?}");
         for line in dynos {
             let line = line.split(" > ").next().unwrap().replace("'Hello, World!'", "Hello");
             Cli::try_parse_from(line.split_whitespace()).unwrap_or_else(|error| panic!("{line}: {error}"));

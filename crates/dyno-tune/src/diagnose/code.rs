@@ -63,8 +63,9 @@ impl Loop {
         Some(Loop { instructions: way, accesses, written })
     }
 
-    /// Where it begins and how it can be told from others.
-    pub(super) fn start(&self) -> u64 {
+    /// Where it begins.
+    #[cfg(test)]
+    fn start(&self) -> u64 {
         self.instructions.iter().map(Instruction::ip).min().unwrap_or(0)
     }
 
@@ -432,4 +433,93 @@ fn order(register: Register) -> Option<usize> {
     use Register::{R8, R9, R10, R11, R12, R13, R14, R15, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP};
     let order = [RAX, RBX, RCX, RDX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15];
     order.iter().position(|one| *one == register)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// What a C compiler made of small functions (x86-64, -O2), and an instruction within their loops.
+    const COLUMNS: (&str, u64) = ("4863c631d2488d0487488db00090d0034863084805803e00004801ca4839f075ef4889d0c3", 0x10);
+    const ROWS: (&str, u64) = ("488d8f803e000031c00f1f80000000004863174883c7044801d04839cf75f1c3", 0x13);
+    const WAIT: (&str, u64) = ("488b074839f074f8c3", 0x3);
+    const LOCK: (&str, u64) = ("ba01000000eb0b660f1f840000000000f39089d0870785c075f6c3", 0x14);
+    const FIND: (&str, u64) = ("eb17660f1f44000048397710741a488b07480f4e47084889c74885ff75ea31c0c3", 0x16);
+    const COUNT: (&str, u64) = ("bae80300000f1f00488b074883c00148890783ea0175f1c3", 0xf);
+    const ADD: (&str, u64) = ("b8e80300000f1f00f04883070183e80175f6c3", 0xd);
+    const COPY: (&str, u64) = ("4885d2741c31c0660f1f840000000000488b0cc648890cc74883c0014839c275efc3", 0x14);
+    const WALK: (&str, u64) = (
+        "49b8cdcccccccccccccc4889f0be00100000660f1f4400004889c248c1e20d4831c24889d048c1e8074831d04889c148c1e1114831c1\
+         4889c849f7e048c1ea1b488d04924889ca48c1e0194829c2488b04d783e0014801c84883c80183ee0175b7c3",
+        0x52,
+    );
+
+    fn around((code, offset): (&str, u64)) -> Loop {
+        let spot = HotSpot { address: 0x40_0000 + offset, code_at: 0x40_0000, code: code.to_owned(), ..HotSpot::default() };
+        Loop::around(&spot).unwrap()
+    }
+
+    fn seen(tid: u32, rdi: u64) -> Registers {
+        let mut values = [0; 16];
+        values[5] = rdi;
+        Registers { tid, values }
+    }
+
+    #[test]
+    fn a_loop_that_looks_at_one_place_only_waits() {
+        assert!(around(WAIT).only_waits() && !around(WAIT).pauses());
+        assert!(around(LOCK).only_waits() && around(LOCK).pauses() && around(LOCK).is_atomic());
+    }
+
+    #[test]
+    fn loops_that_work_do_not_only_wait() {
+        for (name, code) in
+            [("columns", COLUMNS), ("rows", ROWS), ("find", FIND), ("count", COUNT), ("add", ADD), ("copy", COPY), ("walk", WALK)]
+        {
+            assert!(!around(code).only_waits(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_reads_is_told() {
+        assert_eq!(around(COLUMNS).walk(), Walk::Stride(16_000));
+        assert_eq!(around(ROWS).walk(), Walk::Stride(4));
+        assert_eq!(around(COPY).walk(), Walk::Stride(8));
+        assert_eq!(around(FIND).walk(), Walk::Chase);
+        assert_eq!(around(WALK).walk(), Walk::Scattered);
+        assert_eq!(around(WAIT).walk(), Walk::Still);
+    }
+
+    #[test]
+    fn only_a_copy_is_a_copy() {
+        assert!(around(COPY).only_copies());
+        assert!(!around(ROWS).only_copies() && !around(COUNT).only_copies() && !around(FIND).only_copies());
+        // rep movsb; ret
+        assert!(around(("f3a4c3", 0)).only_copies());
+    }
+
+    #[test]
+    fn addresses_come_from_registers() {
+        let stores = around(COUNT).stores(&[seen(1, 0x1000), seen(2, 0x1008)]);
+        assert_eq!(stores, BTreeSet::from([(1, 0x1000), (2, 0x1008)]));
+        let mut one = seen(1, 0x1_0000);
+        one.values[3] = 5;
+        assert_eq!(around(WALK).reads(&[one]), [0x1_0000 + 5 * 8]);
+    }
+
+    #[test]
+    fn code_that_leads_nowhere_or_is_none_gives_no_loop() {
+        for code in ["c3", "", "zz", "0f0b", "90"] {
+            let spot = HotSpot { address: 0x40_0000, code_at: 0x40_0000, code: code.to_owned(), ..HotSpot::default() };
+            assert!(Loop::around(&spot).is_none(), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_loop_is_found_from_any_of_its_instructions() {
+        for offset in [0x10, 0x13, 0x19, 0x1c, 0x1f] {
+            assert_eq!(around((COLUMNS.0, offset)).start(), 0x40_0010, "{offset:#x}");
+        }
+    }
 }

@@ -4,6 +4,7 @@
 //! panics because somebody stopped reading.
 
 mod climb;
+mod diagnose;
 mod failure;
 mod file;
 mod floor;
@@ -45,6 +46,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Judge(args)) => judge::run(&args),
         Some(Verb::Climb(args)) => climb::run(&args),
         Some(Verb::Report(args)) => report::run(&args),
+        Some(Verb::Diagnose(args)) => diagnose::run(&args),
     }
 }
 

@@ -4,11 +4,13 @@
 //! clock, or asks whether there is a terminal; width and colour are arguments.
 
 mod climb;
+mod diagnose;
 mod line;
 pub(crate) mod number;
 mod table;
 
 pub(crate) use climb::{arms, climb_table, own_load, unclear};
+pub(crate) use diagnose::diagnosis_card;
 pub(crate) use line::{Progress, error_chain};
 
 /// Whether words may be coloured. Figures never are.

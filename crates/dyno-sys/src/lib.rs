@@ -14,6 +14,7 @@ compile_error!("dyno-sys speaks to 64-bit Linux only: its structures and system 
 
 pub mod affinity;
 pub mod alloc;
+pub mod bpf;
 pub mod child;
 pub mod clock;
 pub mod epoll;

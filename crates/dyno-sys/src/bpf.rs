@@ -1,0 +1,349 @@
+//! BPF objects: loaded from bytes, attached, their maps read. What each object says to its reader stands in a module of
+//! its own beside this one, with the layouts that both sides share.
+//!
+//! Called by the profilers through those modules. Everything hangs on descriptors of this process and nothing is ever
+//! pinned: however it ends, `kill -9` included, the kernel takes the programs out.
+
+pub mod offcpu;
+
+use crate::errno::checked;
+use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, RingBuf, StackTraceMap};
+use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
+use aya::programs::{BtfTracePoint, PerfEvent, ProgramError, RawTracePoint};
+use aya::{Btf, Ebpf, Pod};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+/// Why a BPF object is not at work.
+#[derive(Debug, thiserror::Error)]
+pub enum BpfError {
+    /// The kernel does not tell its types.
+    #[error("cannot read the kernel's types at /sys/kernel/btf/vmlinux")]
+    Types(#[source] aya::BtfError),
+    /// The object was refused as a whole: its maps could not be made, or it does not fit this kernel.
+    #[error("cannot load the BPF object")]
+    Load(#[source] Box<aya::EbpfError>),
+    /// The object has no such program or map.
+    #[error("the BPF object has no {what} called {name}")]
+    Missing {
+        /// `program` or `map`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// The verifier or the kernel refused one program.
+    #[error("cannot attach {program} to {to}")]
+    Attach {
+        /// The program.
+        program: String,
+        /// Where to.
+        to: String,
+        /// The kernel's word, with what the verifier said.
+        source: Box<ProgramError>,
+    },
+    /// A map could not be read or written.
+    #[error("cannot use the BPF map {map}")]
+    Map {
+        /// Its name.
+        map: &'static str,
+        /// The kernel's word.
+        source: aya::maps::MapError,
+    },
+    /// A map could not be mapped into this process.
+    #[error("cannot map the BPF map {map} into memory")]
+    Mapping {
+        /// Its name.
+        map: &'static str,
+        /// The kernel's word.
+        source: io::Error,
+    },
+    /// Something that stands beside the programs, such as a list of CPUs.
+    #[error("cannot read {what}")]
+    Read {
+        /// What.
+        what: &'static str,
+        /// The kernel's word.
+        source: io::Error,
+    },
+}
+
+impl BpfError {
+    /// Whether rights are what is missing.
+    pub fn is_permission(&self) -> bool {
+        let mut layer: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = layer {
+            let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+            // The loader prints the kernel's word where it does not hand it on as a source.
+            if kind == Some(io::ErrorKind::PermissionDenied) || error.to_string().contains("os error 1)") {
+                return true;
+            }
+            layer = error.source();
+        }
+        false
+    }
+}
+
+/// A loaded object, its programs and the links that hold them in place.
+#[derive(Debug)]
+pub struct Object {
+    loaded: Ebpf,
+    types: Btf,
+}
+
+/// Where the programs of an object are put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hook<'n> {
+    /// A tracepoint whose arguments the kernel's types describe (Linux 5.5).
+    Typed(&'n str),
+    /// The same tracepoint with raw arguments (Linux 4.17).
+    Raw(&'n str),
+    /// A sample of each CPU's clock, every so many nanoseconds of it.
+    CpuClock {
+        /// The period.
+        period_ns: u64,
+    },
+}
+
+impl Object {
+    /// Makes the object's maps and moves its programs to this kernel's layouts. `bytes` may have been patched by the
+    /// caller; they need no alignment. Needs CAP_BPF and CAP_PERFMON, or root.
+    pub fn load(bytes: &[u8]) -> Result<Object, BpfError> {
+        let types = Btf::from_sys_fs().map_err(BpfError::Types)?;
+        // The ELF reader wants its tables where their words are aligned.
+        let mut words = vec![0_u64; bytes.len().div_ceil(8)];
+        for (word, piece) in words.iter_mut().zip(bytes.chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..piece.len()].copy_from_slice(piece);
+            *word = u64::from_ne_bytes(whole);
+        }
+        let start = words.as_ptr().cast::<u8>();
+        // SAFETY: `words` is at least as long as `bytes`, initialised, and lives through the call.
+        let aligned = unsafe { std::slice::from_raw_parts(start, bytes.len()) };
+        let loaded = Ebpf::load(aligned).map_err(|error| BpfError::Load(Box::new(error)))?;
+        Ok(Object { loaded, types })
+    }
+
+    /// Puts one program where it belongs. It runs from now on, until the object is dropped.
+    pub fn attach(&mut self, program: &str, hook: Hook<'_>) -> Result<(), BpfError> {
+        let refused = |to: String| {
+            let program = program.to_owned();
+            move |source: ProgramError| BpfError::Attach { program, to, source: Box::new(source) }
+        };
+        let missing = || BpfError::Missing { what: "program", name: program.to_owned() };
+        let found = self.loaded.program_mut(program).ok_or_else(missing)?;
+        match hook {
+            Hook::Typed(name) => {
+                let typed = <&mut BtfTracePoint>::try_from(found);
+                typed.and_then(|it| attach_typed(it, name, &self.types)).map_err(refused(name.to_owned()))
+            }
+            Hook::Raw(name) => {
+                let raw = <&mut RawTracePoint>::try_from(found);
+                raw.and_then(|it| attach_raw(it, name)).map_err(refused(name.to_owned()))
+            }
+            Hook::CpuClock { period_ns } => {
+                let sampled = <&mut PerfEvent>::try_from(found);
+                sampled
+                    .and_then(|it| attach_clock(it, period_ns))
+                    .map_err(refused("every CPU's clock".to_owned()))
+            }
+        }
+    }
+
+    /// Whether this kernel has a tracepoint by that name.
+    pub fn has_tracepoint(&self, name: &str) -> bool {
+        // Types are matched by name and kind; a tracepoint's is a typedef of its own.
+        let bytes = self.types.to_bytes();
+        let wanted = format!("\0btf_trace_{name}\0");
+        bytes.windows(wanted.len()).any(|window| window == wanted.as_bytes())
+    }
+
+    fn map(&self, name: &'static str) -> Result<&Map, BpfError> {
+        self.loaded.map(name).ok_or_else(|| missing_map(name))
+    }
+
+    fn map_mut(&mut self, name: &'static str) -> Result<&mut Map, BpfError> {
+        self.loaded.map_mut(name).ok_or_else(|| missing_map(name))
+    }
+
+    pub(crate) fn hash<K: Pod, V: Pod>(
+        &self,
+        map: &'static str,
+    ) -> Result<HashMap<&MapData, K, V>, BpfError> {
+        HashMap::try_from(self.map(map)?).map_err(|source| BpfError::Map { map, source })
+    }
+
+    pub(crate) fn hash_mut<K: Pod, V: Pod>(
+        &mut self,
+        map: &'static str,
+    ) -> Result<HashMap<&mut MapData, K, V>, BpfError> {
+        HashMap::try_from(self.map_mut(map)?).map_err(|source| BpfError::Map { map, source })
+    }
+
+    pub(crate) fn array_mut<V: Pod>(
+        &mut self,
+        map: &'static str,
+    ) -> Result<Array<&mut MapData, V>, BpfError> {
+        Array::try_from(self.map_mut(map)?).map_err(|source| BpfError::Map { map, source })
+    }
+
+    pub(crate) fn per_cpu<V: Pod>(&self, map: &'static str) -> Result<PerCpuArray<&MapData, V>, BpfError> {
+        PerCpuArray::try_from(self.map(map)?).map_err(|source| BpfError::Map { map, source })
+    }
+
+    pub(crate) fn stacks(&self, map: &'static str) -> Result<StackTraceMap<&MapData>, BpfError> {
+        StackTraceMap::try_from(self.map(map)?).map_err(|source| BpfError::Map { map, source })
+    }
+
+    /// Takes a ring out of the object; it can be read once only.
+    pub fn ring(&mut self, map: &'static str) -> Result<Ring, BpfError> {
+        let taken = self.loaded.take_map(map).ok_or_else(|| missing_map(map))?;
+        RingBuf::try_from(taken).map(Ring).map_err(|source| BpfError::Map { map, source })
+    }
+
+    /// Maps an array made with `BPF_F_MMAPABLE` into this process, as words that the programs see at once.
+    pub fn words(&self, map: &'static str, count: usize) -> Result<Words, BpfError> {
+        let Map::Array(data) = self.map(map)? else { return Err(missing_map(map)) };
+        Words::new(data.fd().as_fd(), count).map_err(|source| BpfError::Mapping { map, source })
+    }
+}
+
+fn missing_map(name: &str) -> BpfError {
+    BpfError::Missing { what: "map", name: name.to_owned() }
+}
+
+fn attach_typed(program: &mut BtfTracePoint, name: &str, types: &Btf) -> Result<(), ProgramError> {
+    program.load(name, types)?;
+    program.attach().map(|_held_by_the_object| ())
+}
+
+fn attach_raw(program: &mut RawTracePoint, name: &str) -> Result<(), ProgramError> {
+    program.load()?;
+    program.attach(name).map(|_held_by_the_object| ())
+}
+
+fn attach_clock(program: &mut PerfEvent, period_ns: u64) -> Result<(), ProgramError> {
+    program.load()?;
+    let clock = PerfEventConfig::Software(SoftwareEvent::CpuClock);
+    for cpu in crate::affinity::online().iter() {
+        let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
+        let scope = PerfEventScope::AllProcessesOneCpu { cpu };
+        program.attach(clock, scope, SamplePolicy::Period(period_ns), false)?;
+    }
+    Ok(())
+}
+
+/// A ring that programs put records into. Its descriptor is readable when one came.
+pub struct Ring(RingBuf<MapData>);
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Ring({})", self.0.as_raw_fd())
+    }
+}
+
+impl Ring {
+    /// Hands every record that is there to `each`; how many there were.
+    pub fn drain(&mut self, each: &mut dyn FnMut(&[u8])) -> usize {
+        let mut count = 0;
+        while let Some(record) = self.0.next() {
+            each(&record);
+            count += 1;
+        }
+        count
+    }
+}
+
+impl AsFd for Ring {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Words shared with running programs. Dropped, they are unmapped; the map itself belongs to the object.
+#[derive(Debug)]
+pub struct Words {
+    start: NonNull<AtomicU64>,
+    count: usize,
+}
+
+// SAFETY: the words are atomics in a shared mapping that nobody else unmaps; any thread may use them.
+unsafe impl Send for Words {}
+// SAFETY: the same.
+unsafe impl Sync for Words {}
+
+impl Words {
+    fn new(map: BorrowedFd<'_>, count: usize) -> io::Result<Words> {
+        let (access, bytes) = (libc::PROT_READ | libc::PROT_WRITE, count * size_of::<u64>());
+        // SAFETY: a mapping at an address of the kernel's choice touches nothing that exists.
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED, map.as_raw_fd(), 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast::<AtomicU64>());
+        Ok(Words { start: start.ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))?, count })
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping holds `count` aligned words, lives as long as `self`, and is only used as atomics.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) }
+    }
+}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        // SAFETY: start and length are those that mmap gave; no reference outlives `self`.
+        let unmapped = unsafe { libc::munmap(self.start.as_ptr().cast(), self.count * size_of::<u64>()) };
+        debug_assert!(checked(unmapped).is_ok(), "a mapping of ours can be unmapped");
+    }
+}
+
+/// The numbers of all BPF programs and links of the machine: what is the same before and after was left as it was.
+/// Needs CAP_SYS_ADMIN.
+pub fn ids() -> io::Result<(Vec<u32>, Vec<u32>)> {
+    Ok((every_id(PROG_GET_NEXT_ID)?, every_id(LINK_GET_NEXT_ID)?))
+}
+
+/// Commands of bpf(2), from uapi/linux/bpf.h.
+const PROG_GET_NEXT_ID: libc::c_int = 11;
+const LINK_GET_NEXT_ID: libc::c_int = 31;
+
+fn every_id(command: libc::c_int) -> io::Result<Vec<u32>> {
+    let mut found = Vec::new();
+    loop {
+        // `start_id`, `next_id` and `open_flags` of `union bpf_attr`.
+        let mut asked = [found.last().copied().unwrap_or(0), 0_u32, 0];
+        let (place, bytes) = (asked.as_mut_ptr(), size_of_val(&asked));
+        // SAFETY: `asked` is writable for its whole length through the call.
+        let answer = unsafe { libc::syscall(libc::SYS_bpf, command, place, bytes) };
+        match crate::errno::checked_long(answer) {
+            Ok(_) => found.push(asked[1]),
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(found),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_no_object_are_refused() {
+        if std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
+            assert!(matches!(Object::load(b"no ELF file").unwrap_err(), BpfError::Load(_)));
+        }
+    }
+
+    #[test]
+    fn missing_rights_are_known_through_all_layers() {
+        let source = io::Error::from_raw_os_error(libc::EPERM);
+        assert!(BpfError::Mapping { map: "ring", source }.is_permission());
+        let source = io::Error::from_raw_os_error(libc::ENOMEM);
+        assert!(!BpfError::Mapping { map: "ring", source }.is_permission());
+    }
+}

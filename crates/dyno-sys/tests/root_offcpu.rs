@@ -1,0 +1,97 @@
+//! The off-CPU probe in the kernel: it loads, sees a process wait, and leaves nothing behind.
+#![cfg(target_arch = "x86_64")]
+#![allow(clippy::unwrap_used)]
+
+use dyno_sys::bpf;
+use dyno_sys::bpf::offcpu::{Event, Part, Probe, Says, Settings, Spans};
+use dyno_sys::clock::{mono_ns, sleep_ns};
+use dyno_sys::signal::{Signal, kill};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+
+/// `read` on x86-64; elsewhere this file is not built.
+const READ: u32 = 0;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Programs are counted on the whole machine: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// A process that reads from a pipe nobody writes to.
+fn reader() -> Child {
+    Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
+}
+
+fn probe(pid: i32) -> Probe {
+    let mut probe = Probe::load(Settings { min_ns: 0, spans: Spans::Told }).unwrap();
+    probe.name_objects(&[(READ, Says::Descriptor)]).unwrap();
+    probe.watch(pid).unwrap();
+    probe.set_code(pid, &[(0x5000_0000_0000, 0x7fff_ffff_ffff)]).unwrap();
+    probe.start().unwrap();
+    probe
+}
+
+/// Names of the programs that belong to probes, by their numbers.
+fn ids() -> (usize, usize) {
+    let (programs, links) = bpf::ids().unwrap();
+    (programs.len(), links.len())
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_reader_of_an_empty_pipe_waits_and_its_stack_is_copied() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut child = reader();
+    let pid = child.id().cast_signed();
+    let mut probe = probe(pid);
+    let mut pipe = child.stdin.take().unwrap();
+    for _ in 0..10 {
+        std::io::Write::write_all(&mut pipe, b"x").unwrap();
+        sleep_ns(2_000_000);
+    }
+    let (mut stacks, mut spans) = (Vec::new(), 0);
+    probe.drain(&mut |event| match event {
+        Event::Shape(shape) => stacks.push((shape.id, shape.pid, shape.ip, shape.stack.len())),
+        Event::Span(span) => spans += usize::from(span.to_ns > span.from_ns),
+        _ => {}
+    });
+    probe.stop();
+    let waits = probe.waits().unwrap();
+    let of_read = |wait: &&bpf::offcpu::Wait| wait.part == Part::Wait && wait.system_call == Some(READ);
+    let read = waits.iter().filter(of_read).max_by_key(|wait| wait.ns).unwrap();
+    // One more than the descriptor, so that 0 stays none.
+    assert_eq!((read.pid, read.object), (pid, Some(1)), "{read:?}");
+    assert!((10_000_000..SECOND).contains(&read.ns), "{read:?}");
+    assert!(
+        stacks.iter().any(|(id, of, ip, bytes)| {
+            Some(*id) == read.shape && *of == pid && *ip != 0 && *bytes > 1_000
+        })
+    );
+    assert!(spans > 10, "{spans} spans");
+    let wakers = probe.wakers().unwrap();
+    let waker = wakers.iter().find(|waker| Some(waker.id) == read.waker).unwrap();
+    assert_eq!(waker.pid, std::process::id().cast_signed(), "{waker:?}");
+    assert!(probe.kernel_stack(read.kernel_stack.unwrap()).unwrap().len() > 4);
+    assert!(probe.calls().unwrap().iter().any(|call| call.number == READ && call.count > 5));
+    kill(pid, Signal::Kill).unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_dropped_probe_is_gone_from_the_kernel() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let before = ids();
+    let mut child = reader();
+    let probe = probe(child.id().cast_signed());
+    assert!(ids().0 >= before.0 + 8, "eight programs were loaded");
+    drop(probe);
+    let deadline = mono_ns() + 5 * SECOND;
+    // The kernel frees programs a grace period later.
+    while ids() != before {
+        assert!(mono_ns() < deadline, "left behind: {:?}, before {before:?}", ids());
+        std::thread::yield_now();
+    }
+    kill(child.id().cast_signed(), Signal::Kill).unwrap();
+    child.wait().unwrap();
+}

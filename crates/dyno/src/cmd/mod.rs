@@ -13,6 +13,7 @@ mod load;
 mod report;
 mod scratch;
 mod serve;
+pub(crate) mod specimen;
 mod usage;
 
 use std::io::{self, Write};
@@ -47,6 +48,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Climb(args)) => climb::run(&args),
         Some(Verb::Report(args)) => report::run(&args),
         Some(Verb::Diagnose(args)) => diagnose::run(&args),
+        Some(Verb::Specimen(args)) => specimen::run(&args),
     }
 }
 

@@ -441,7 +441,8 @@ mod tests {
     use super::*;
 
     /// What a C compiler made of small functions (x86-64, -O2), and an instruction within their loops.
-    const COLUMNS: (&str, u64) = ("4863c631d2488d0487488db00090d0034863084805803e00004801ca4839f075ef4889d0c3", 0x10);
+    const COLUMNS: (&str, u64) =
+        ("4863c631d2488d0487488db00090d0034863084805803e00004801ca4839f075ef4889d0c3", 0x10);
     const ROWS: (&str, u64) = ("488d8f803e000031c00f1f80000000004863174883c7044801d04839cf75f1c3", 0x13);
     const WAIT: (&str, u64) = ("488b074839f074f8c3", 0x3);
     const LOCK: (&str, u64) = ("ba01000000eb0b660f1f840000000000f39089d0870785c075f6c3", 0x14);
@@ -456,7 +457,12 @@ mod tests {
     );
 
     fn around((code, offset): (&str, u64)) -> Loop {
-        let spot = HotSpot { address: 0x40_0000 + offset, code_at: 0x40_0000, code: code.to_owned(), ..HotSpot::default() };
+        let spot = HotSpot {
+            address: 0x40_0000 + offset,
+            code_at: 0x40_0000,
+            code: code.to_owned(),
+            ..HotSpot::default()
+        };
         Loop::around(&spot).unwrap()
     }
 
@@ -474,9 +480,15 @@ mod tests {
 
     #[test]
     fn loops_that_work_do_not_only_wait() {
-        for (name, code) in
-            [("columns", COLUMNS), ("rows", ROWS), ("find", FIND), ("count", COUNT), ("add", ADD), ("copy", COPY), ("walk", WALK)]
-        {
+        for (name, code) in [
+            ("columns", COLUMNS),
+            ("rows", ROWS),
+            ("find", FIND),
+            ("count", COUNT),
+            ("add", ADD),
+            ("copy", COPY),
+            ("walk", WALK),
+        ] {
             assert!(!around(code).only_waits(), "{name}");
         }
     }
@@ -511,7 +523,12 @@ mod tests {
     #[test]
     fn code_that_leads_nowhere_or_is_none_gives_no_loop() {
         for code in ["c3", "", "zz", "0f0b", "90"] {
-            let spot = HotSpot { address: 0x40_0000, code_at: 0x40_0000, code: code.to_owned(), ..HotSpot::default() };
+            let spot = HotSpot {
+                address: 0x40_0000,
+                code_at: 0x40_0000,
+                code: code.to_owned(),
+                ..HotSpot::default()
+            };
             assert!(Loop::around(&spot).is_none(), "{code}");
         }
     }

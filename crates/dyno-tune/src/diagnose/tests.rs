@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use dyno_measure::finding::{Class, Confidence};
 use dyno_measure::observation::{
-    Host, HotSpot, Limit, Load, Memory, Observation, Packets, ProcessCost, Quota, Registers, SoftIrq, Tap, ThreadCost, Transfers,
+    Host, HotSpot, Limit, Load, Memory, Observation, Packets, ProcessCost, Quota, Registers, SoftIrq, Tap,
+    ThreadCost, Transfers,
 };
 use dyno_measure::profile::{
     Frame, Kind, Module, Origin, Profile, Stack, SystemCall, Thread, Wait, WaitClass, Waker,
@@ -15,7 +16,8 @@ use super::{Diagnosed, diagnose};
 
 const S: u64 = 1_000_000_000;
 /// Machine code of small loops, as in the tests of `code`.
-const COLUMNS: (&str, u64) = ("4863c631d2488d0487488db00090d0034863084805803e00004801ca4839f075ef4889d0c3", 0x10);
+const COLUMNS: (&str, u64) =
+    ("4863c631d2488d0487488db00090d0034863084805803e00004801ca4839f075ef4889d0c3", 0x10);
 const ROWS: (&str, u64) = ("488d8f803e000031c00f1f80000000004863174883c7044801d04839cf75f1c3", 0x13);
 const WAIT: (&str, u64) = ("488b074839f074f8c3", 0x3);
 const FIND: (&str, u64) = ("eb17660f1f44000048397710741a488b07480f4e47084889c74885ff75ea31c0c3", 0x16);
@@ -35,21 +37,39 @@ impl Scene {
     /// Threads that ran for so many seconds each.
     fn new(run_s: &[f64]) -> Scene {
         let ns = |s: f64| (s * 1e9) as u64;
-        let thread = |(at, s): (usize, &f64)| ThreadCost { tid: at as u32 + 1, name: "t".into(), run_ns: ns(*s), ..ThreadCost::default() };
+        let thread = |(at, s): (usize, &f64)| ThreadCost {
+            tid: at as u32 + 1,
+            name: "t".into(),
+            run_ns: ns(*s),
+            ..ThreadCost::default()
+        };
         let cpu_ns = ns(run_s.iter().sum());
         let profile = |kind| Profile {
             kind,
             duration_s: 10.0,
             threads: (1..=run_s.len() as u32).map(|tid| Thread { pid: 1, tid, name: "t".into() }).collect(),
-            modules: vec![Module { path: "/usr/bin/x".into(), ..Module::default() }, Module { path: "/lib/libc.so.6".into(), ..Module::default() }],
+            modules: vec![
+                Module { path: "/usr/bin/x".into(), ..Module::default() },
+                Module { path: "/lib/libc.so.6".into(), ..Module::default() },
+            ],
             ..Profile::default()
         };
         let seen = Observation {
             duration_s: 10.0,
-            host: Host { cpus: 2, all_ns: 20 * S, idle_ns: (20 * S).saturating_sub(cpu_ns), ..Host::default() },
+            host: Host {
+                cpus: 2,
+                all_ns: 20 * S,
+                idle_ns: (20 * S).saturating_sub(cpu_ns),
+                ..Host::default()
+            },
             threads: run_s.iter().enumerate().map(thread).collect(),
             process: ProcessCost { cpu_ns, ..ProcessCost::default() },
-            memory: Some(Memory { rss_bytes: 8 << 20, anonymous_bytes: 4 << 20, huge_pages: "madvise".into(), ..Memory::default() }),
+            memory: Some(Memory {
+                rss_bytes: 8 << 20,
+                anonymous_bytes: 4 << 20,
+                huge_pages: "madvise".into(),
+                ..Memory::default()
+            }),
             packets: Some(Packets::default()),
             on_cpu: Some(profile(Kind::OnCpu)),
             off_cpu: Some(profile(Kind::OffCpu)),
@@ -62,7 +82,12 @@ impl Scene {
     fn on(mut self, folded: &str, weight: u64) -> Scene {
         let profile = self.seen.on_cpu.as_mut().unwrap();
         let frames = frames(profile, folded);
-        profile.stacks.push(Stack { frames, samples: weight, weight_ns: weight * S / 100, ..Stack::default() });
+        profile.stacks.push(Stack {
+            frames,
+            samples: weight,
+            weight_ns: weight * S / 100,
+            ..Stack::default()
+        });
         self
     }
 
@@ -71,7 +96,14 @@ impl Scene {
         let profile = self.seen.off_cpu.as_mut().unwrap();
         let frames = frames(profile, folded);
         let wait = Some(Wait { class, system_call: Some("call".into()), object: None });
-        profile.stacks.push(Stack { frames, thread: tid - 1, samples: 100, weight_ns: (seconds * 1e9) as u64, wait, waker: None });
+        profile.stacks.push(Stack {
+            frames,
+            thread: tid - 1,
+            samples: 100,
+            weight_ns: (seconds * 1e9) as u64,
+            wait,
+            waker: None,
+        });
         self
     }
 
@@ -89,7 +121,15 @@ impl Scene {
 
     fn hot(mut self, code: (&str, u64), share: f64, seen: Vec<Registers>) -> Scene {
         let at = 0x40_0000 + 0x1000 * self.seen.hot.len() as u64;
-        let spot = HotSpot { address: at + code.1, function: "work".into(), share, code_at: at, code: code.0.into(), seen, ..HotSpot::default() };
+        let spot = HotSpot {
+            address: at + code.1,
+            function: "work".into(),
+            share,
+            code_at: at,
+            code: code.0.into(),
+            seen,
+            ..HotSpot::default()
+        };
         self.seen.hot.push(spot);
         self
     }
@@ -120,7 +160,9 @@ impl Scene {
 fn frames(profile: &mut Profile, folded: &str) -> Vec<u32> {
     let mut frame = |name: &str| {
         let kernel = name.strip_suffix("_[k]");
-        let library = super::names::is(name, super::names::ALLOCATOR) || name.starts_with("pthread") || name.starts_with("mem");
+        let library = super::names::is(name, super::names::ALLOCATOR)
+            || name.starts_with("pthread")
+            || name.starts_with("mem");
         let frame = Frame {
             name: kernel.unwrap_or(name).into(),
             origin: if kernel.is_some() { Origin::Kernel } else { Origin::User },
@@ -143,7 +185,15 @@ fn registers(tid: u32, rdi: u64, rdx: u64) -> Registers {
 }
 
 fn busy_load() -> Load {
-    Load { connections: 64, replies: 100_000, replies_per_s: 10_000.0, p50_ns: 2_000_000, p99_ns: 9_000_000, busy: 0.4, ..Load::default() }
+    Load {
+        connections: 64,
+        replies: 100_000,
+        replies_per_s: 10_000.0,
+        p50_ns: 2_000_000,
+        p99_ns: 9_000_000,
+        busy: 0.4,
+        ..Load::default()
+    }
 }
 
 /// Eight threads, one of which always writes while the others wait for its lock.
@@ -163,7 +213,10 @@ fn a_lock_whose_holder_waits_for_the_disk_is_synchronous_io_and_no_lock() {
     assert_eq!(synchronous_log().classes(), [Class::SyncIo]);
     let finding = synchronous_log().diagnosed().findings.remove(0);
     assert_eq!(finding.confidence, Confidence::High);
-    assert!(finding.evidence.iter().any(|fact| fact.text.contains("the lock is not the cause")), "{finding:#?}");
+    assert!(
+        finding.evidence.iter().any(|fact| fact.text.contains("the lock is not the cause")),
+        "{finding:#?}"
+    );
     assert!(finding.ruled_out.iter().any(|out| out.class == Class::LockContention));
 }
 
@@ -201,7 +254,10 @@ fn global_lock(stack: &str, unlock: &str) -> Scene {
 
 #[test]
 fn threads_that_run_one_at_a_time_contend_for_a_lock() {
-    let named = global_lock("run;std::sys::sync::mutex::futex::Mutex::lock_contended;syscall;futex_wait_[k]", "run;syscall;futex_wake_[k]");
+    let named = global_lock(
+        "run;std::sys::sync::mutex::futex::Mutex::lock_contended;syscall;futex_wait_[k]",
+        "run;syscall;futex_wake_[k]",
+    );
     assert_eq!(named.first(), Some(Class::LockContention));
     // Without a name: several threads wait at one place and wake each other.
     let unnamed = global_lock("run;0x1234;futex_wait_[k]", "run;0x1250;futex_wake_[k]");
@@ -212,13 +268,21 @@ fn threads_that_run_one_at_a_time_contend_for_a_lock() {
 fn workers_that_wait_for_work_contend_for_nothing() {
     let mut scene = Scene::new(&[2.0, 1.0, 1.0, 1.0]).on("run;work", 100);
     for tid in 2..=4 {
-        scene = scene.off(tid, WaitClass::Lock, "run;pthread_cond_wait;futex_wait_[k]", 9.0).woken("0x7f00", 1, "main;pthread_cond_signal;futex_wake_[k]");
+        scene = scene.off(tid, WaitClass::Lock, "run;pthread_cond_wait;futex_wait_[k]", 9.0).woken(
+            "0x7f00",
+            1,
+            "main;pthread_cond_signal;futex_wake_[k]",
+        );
     }
     assert_eq!(scene.classes(), []);
     // Without names: work comes from a thread that never waits there.
     let mut scene = Scene::new(&[2.0, 1.0, 1.0, 1.0]).on("run;work", 100);
     for tid in 2..=4 {
-        scene = scene.off(tid, WaitClass::Lock, "run;0x99;futex_wait_[k]", 9.0).woken("0x7f00", 1, "main;0x11;futex_wake_[k]");
+        scene = scene.off(tid, WaitClass::Lock, "run;0x99;futex_wait_[k]", 9.0).woken(
+            "0x7f00",
+            1,
+            "main;0x11;futex_wake_[k]",
+        );
     }
     assert_eq!(scene.classes(), []);
 }
@@ -227,16 +291,27 @@ fn workers_that_wait_for_work_contend_for_nothing() {
 fn a_full_cpu_with_a_rare_lock_is_not_the_locks_fault() {
     let mut scene = Scene::new(&[2.5; 8]).on("run;work", 97).on("run;pthread_mutex_lock;futex_wait_[k]", 3);
     for tid in 1..=8 {
-        scene = scene.off(tid, WaitClass::Lock, "run;pthread_mutex_lock;futex_wait_[k]", 3.0).woken("0x7f", tid % 8 + 1, "run;pthread_mutex_unlock");
+        scene = scene.off(tid, WaitClass::Lock, "run;pthread_mutex_lock;futex_wait_[k]", 3.0).woken(
+            "0x7f",
+            tid % 8 + 1,
+            "run;pthread_mutex_unlock",
+        );
     }
     assert_eq!(scene.classes(), []);
 }
 
 #[test]
 fn a_lock_that_is_taken_all_the_time_costs_cpu() {
-    let mut scene = Scene::new(&[2.5; 8]).on("run;work", 60).on("run;pthread_mutex_lock", 20).on("run;pthread_mutex_unlock;do_futex_[k];futex_wake_[k]", 20);
+    let mut scene = Scene::new(&[2.5; 8])
+        .on("run;work", 60)
+        .on("run;pthread_mutex_lock", 20)
+        .on("run;pthread_mutex_unlock;do_futex_[k];futex_wake_[k]", 20);
     for tid in 1..=8 {
-        scene = scene.off(tid, WaitClass::Lock, "run;pthread_mutex_lock;futex_wait_[k]", 2.0).woken("0x7f", tid % 8 + 1, "run;pthread_mutex_unlock");
+        scene = scene.off(tid, WaitClass::Lock, "run;pthread_mutex_lock;futex_wait_[k]", 2.0).woken(
+            "0x7f",
+            tid % 8 + 1,
+            "run;pthread_mutex_unlock",
+        );
     }
     assert_eq!(scene.classes(), [Class::LockContention]);
 }
@@ -245,7 +320,9 @@ fn a_lock_that_is_taken_all_the_time_costs_cpu() {
 fn waits_inside_malloc_are_the_allocators() {
     let mut scene = Scene::new(&[1.5; 8]).on("run;malloc", 60).on("run;work", 40);
     for tid in 1..=8 {
-        scene = scene.off(tid, WaitClass::Lock, "run;malloc;__lll_lock_wait_private;futex_wait_[k]", 8.0).woken("0x7f", tid % 8 + 1, "run;malloc;futex_wake_[k]");
+        scene = scene
+            .off(tid, WaitClass::Lock, "run;malloc;__lll_lock_wait_private;futex_wait_[k]", 8.0)
+            .woken("0x7f", tid % 8 + 1, "run;malloc;futex_wake_[k]");
     }
     assert_eq!(scene.first(), Some(Class::AllocatorContention));
     assert!(!scene.classes().contains(&Class::LockContention));
@@ -255,7 +332,10 @@ fn waits_inside_malloc_are_the_allocators() {
 fn a_loop_that_only_looks_is_spinning_before_it_is_a_hot_spot() {
     let scene = Scene::new(&[5.0; 4]).on("run;work", 100).hot(WAIT, 0.6, vec![registers(1, 0x1000, 0)]);
     assert_eq!(scene.classes(), [Class::Spinning]);
-    assert_eq!(scene.diagnosed().notes.iter().map(|note| note.class).collect::<Vec<_>>(), [Class::UserHotSpot]);
+    assert_eq!(
+        scene.diagnosed().notes.iter().map(|note| note.class).collect::<Vec<_>>(),
+        [Class::UserHotSpot]
+    );
     let yields = Scene::new(&[5.0; 4]).on("run;work", 50).on("run;sched_yield;__x64_sys_sched_yield_[k]", 50);
     assert_eq!(yields.first(), Some(Class::Spinning));
 }
@@ -271,7 +351,9 @@ fn a_walk_from_node_to_node_is_a_hot_spot_and_one_hot_function_alone_is_a_note()
 
 #[test]
 fn kinds_of_work_are_told_by_their_deepest_cause() {
-    let shares = |heavy: &str, weight: u64| Scene::new(&[10.0]).on("main;work", 100 - weight).on(heavy, weight).first();
+    let shares = |heavy: &str, weight: u64| {
+        Scene::new(&[10.0]).on("main;work", 100 - weight).on(heavy, weight).first()
+    };
     for (stack, class) in [
         ("main;work;malloc;_int_malloc", Class::AllocationChurn),
         ("main;work;operator new(unsigned long);malloc", Class::AllocationChurn),
@@ -286,7 +368,10 @@ fn kinds_of_work_are_told_by_their_deepest_cause() {
         assert_eq!(shares(stack, 40), Some(class), "{stack}");
         assert_eq!(shares(stack, 8), None, "{stack}");
     }
-    assert_eq!(shares("main.write;runtime.morestack;runtime.newstack;runtime.copystack", 15), Some(Class::AllocationChurn));
+    assert_eq!(
+        shares("main.write;runtime.morestack;runtime.newstack;runtime.copystack", 15),
+        Some(Class::AllocationChurn)
+    );
 }
 
 #[test]
@@ -305,10 +390,14 @@ fn many_calls_for_few_bytes_are_told_from_many_bytes() {
 fn calls_per_request_count_where_requests_are_counted() {
     let calls = |per_request: u64| {
         let call = SystemCall { count: 100_000 * per_request, ..SystemCall::default() };
-        Scene::new(&[9.0]).on("main;work", 40).on("main;do_syscall_64_[k];tcp_sendmsg_[k]", 60).load(busy_load()).with(|seen| {
-            seen.host.own_ns = 9 * S;
-            seen.off_cpu.as_mut().unwrap().system_calls = BTreeMap::from([("write".to_owned(), call)]);
-        })
+        Scene::new(&[9.0])
+            .on("main;work", 40)
+            .on("main;do_syscall_64_[k];tcp_sendmsg_[k]", 60)
+            .load(busy_load())
+            .with(|seen| {
+                seen.host.own_ns = 9 * S;
+                seen.off_cpu.as_mut().unwrap().system_calls = BTreeMap::from([("write".to_owned(), call)]);
+            })
     };
     assert_eq!(calls(6).first(), Some(Class::SyscallHeavy));
     assert_eq!(calls(3).classes(), []);
@@ -316,10 +405,17 @@ fn calls_per_request_count_where_requests_are_counted() {
 
 #[test]
 fn a_large_table_in_small_pages_is_beyond_the_tlb_and_huge_pages_cure_it() {
-    let scattered = (0..32_u64).map(|at| registers(1, 0x7000_0000, at.wrapping_mul(0x9e37_79b9) % (160 << 20))).collect::<Vec<_>>();
+    let scattered = (0..32_u64)
+        .map(|at| registers(1, 0x7000_0000, at.wrapping_mul(0x9e37_79b9) % (160 << 20)))
+        .collect::<Vec<_>>();
     let table = |huge: u64| {
         Scene::new(&[10.0]).on("main;work", 100).hot(WALK, 0.7, scattered.clone()).with(|seen| {
-            seen.memory = Some(Memory { rss_bytes: 1280 << 20, anonymous_bytes: 1280 << 20, huge_bytes: huge, huge_pages: "madvise".into() });
+            seen.memory = Some(Memory {
+                rss_bytes: 1280 << 20,
+                anonymous_bytes: 1280 << 20,
+                huge_bytes: huge,
+                huge_pages: "madvise".into(),
+            });
         })
     };
     assert_eq!(table(0).classes(), [Class::TlbReach]);
@@ -336,7 +432,8 @@ fn columns_miss_the_cache_and_rows_do_not() {
 #[test]
 fn stores_of_two_threads_into_one_line_are_false_sharing() {
     let stores = |distance: u64| {
-        let seen = (0..8).flat_map(|_| [registers(1, 0x1000, 0), registers(2, 0x1000 + distance, 0)]).collect();
+        let seen =
+            (0..8).flat_map(|_| [registers(1, 0x1000, 0), registers(2, 0x1000 + distance, 0)]).collect();
         Scene::new(&[10.0, 10.0]).on("run;work", 100).hot(COUNT, 0.5, seen).classes()
     };
     assert_eq!(stores(8), [Class::FalseSharingSuspected]);
@@ -346,24 +443,43 @@ fn stores_of_two_threads_into_one_line_are_false_sharing() {
 #[test]
 fn the_network_path_is_a_note_unless_part_of_it_can_be_avoided() {
     let server = |extra: &str, weight: u64| {
-        Scene::new(&[9.0]).on("main;send;tcp_sendmsg_[k];ip_output_[k]", 80 - weight).on("main;work", 20).on(extra, weight).load(busy_load()).with(|seen| seen.host.own_ns = 9 * S)
+        Scene::new(&[9.0])
+            .on("main;send;tcp_sendmsg_[k];ip_output_[k]", 80 - weight)
+            .on("main;work", 20)
+            .on(extra, weight)
+            .load(busy_load())
+            .with(|seen| seen.host.own_ns = 9 * S)
     };
     let plain = server("main;send;tcp_sendmsg_[k]", 10);
     assert_eq!(plain.classes(), []);
     assert!(plain.diagnosed().notes.iter().any(|note| note.class == Class::KernelNetwork));
-    assert_eq!(server("main;send;tcp_sendmsg_[k];nf_hook_slow_[k];nft_do_chain_[k]", 30).classes(), [Class::KernelNetwork]);
-    assert_eq!(server("main;accept;__x64_sys_accept4_[k];inet_csk_accept_[k]", 30).classes(), [Class::KernelNetwork]);
+    assert_eq!(
+        server("main;send;tcp_sendmsg_[k];nf_hook_slow_[k];nft_do_chain_[k]", 30).classes(),
+        [Class::KernelNetwork]
+    );
+    assert_eq!(
+        server("main;accept;__x64_sys_accept4_[k];inet_csk_accept_[k]", 30).classes(),
+        [Class::KernelNetwork]
+    );
 }
 
 #[test]
 fn filters_and_taps_are_told_by_their_functions() {
-    let filtered = Scene::new(&[10.0]).on("main;work", 90).on("main;read;syscall_trace_enter_[k];__seccomp_filter_[k]", 10);
+    let filtered = Scene::new(&[10.0])
+        .on("main;work", 90)
+        .on("main;read;syscall_trace_enter_[k];__seccomp_filter_[k]", 10);
     assert_eq!(filtered.classes(), [Class::FilteredSyscalls]);
     let tap = |taps: usize| {
-        Scene::new(&[10.0]).on("main;work", 95).on("main;send;tcp_sendmsg_[k];dev_queue_xmit_nit_[k];packet_rcv_[k]", if taps > 0 { 5 } else { 0 }).with(|seen| {
-            let taps = vec![Tap { protocol: 3, device: 0, owner: Some((9, "tcpdump".into())) }; taps];
-            seen.packets = Some(Packets { taps, device_packets: 1_000, ..Packets::default() });
-        })
+        Scene::new(&[10.0])
+            .on("main;work", 95)
+            .on(
+                "main;send;tcp_sendmsg_[k];dev_queue_xmit_nit_[k];packet_rcv_[k]",
+                if taps > 0 { 5 } else { 0 },
+            )
+            .with(|seen| {
+                let taps = vec![Tap { protocol: 3, device: 0, owner: Some((9, "tcpdump".into())) }; taps];
+                seen.packets = Some(Packets { taps, device_packets: 1_000, ..Packets::default() });
+            })
     };
     assert_eq!(tap(1).classes(), [Class::PacketTap]);
     assert_eq!(tap(0).classes(), []);
@@ -374,7 +490,8 @@ fn filters_and_taps_are_told_by_their_functions() {
 fn packets_on_other_cpus_are_a_finding_only_where_they_come_over_a_device() {
     let received = |device: u64, loopback: u64, handed: u64| {
         Scene::new(&[10.0]).on("main;work", 100).with(|seen| {
-            seen.packets = Some(Packets { device_packets: device, loopback_packets: loopback, ..Packets::default() });
+            seen.packets =
+                Some(Packets { device_packets: device, loopback_packets: loopback, ..Packets::default() });
             seen.host.softirq = vec![
                 SoftIrq { cpu: 0, net_rx: 10, targets: true, handed_over: handed, ..SoftIrq::default() },
                 SoftIrq { cpu: 1, net_rx: 990, targets: false, ..SoftIrq::default() },
@@ -391,14 +508,20 @@ fn one_full_thread_leads_only_when_somebody_waits_for_it() {
     let alone = Scene::new(&[9.9]).on("main;work", 100);
     assert_eq!(alone.classes(), []);
     assert!(alone.diagnosed().notes.iter().any(|note| note.class == Class::SingleThreadLimit));
-    let refused = Scene::new(&[9.9]).on("main;work", 100).with(|seen| seen.packets.as_mut().unwrap().listen_overflows = 12);
+    let refused = Scene::new(&[9.9])
+        .on("main;work", 100)
+        .with(|seen| seen.packets.as_mut().unwrap().listen_overflows = 12);
     assert_eq!(refused.classes(), [Class::SingleThreadLimit]);
     // 64 connections at 100 µs of CPU each: the last one waits 6.4 ms.
     let in_line = Scene::new(&[9.9]).on("main;work", 100).load(Load { p50_ns: 6_000_000, ..busy_load() });
     assert_eq!(in_line.classes(), [Class::SingleThreadLimit]);
     let mut waiting = Scene::new(&[9.9, 0.1, 0.1]).on("main;work", 100);
     for tid in [2, 3] {
-        waiting = waiting.off(tid, WaitClass::Lock, "run;pthread_cond_wait;futex_wait_[k]", 9.5).woken("0x7f", 1, "main;pthread_cond_signal");
+        waiting = waiting.off(tid, WaitClass::Lock, "run;pthread_cond_wait;futex_wait_[k]", 9.5).woken(
+            "0x7f",
+            1,
+            "main;pthread_cond_signal",
+        );
     }
     assert_eq!(waiting.classes(), [Class::SingleThreadLimit]);
     let two = Scene::new(&[9.9, 9.9]).on("main;work", 100).load(busy_load());
@@ -413,7 +536,10 @@ fn a_pool_of_sleepers_leaves_the_cpus_free() {
     }
     assert_eq!(pool.classes(), [Class::PoolLimit]);
     let goroutines = |cpu: f64| {
-        Scene::new(&[cpu, cpu]).on("main.worker;time.Sleep;runtime.gopark", 40).on("main.worker;runtime.chanrecv;runtime.gopark", 30).on("runtime.schedule", 30)
+        Scene::new(&[cpu, cpu])
+            .on("main.worker;time.Sleep;runtime.gopark", 40)
+            .on("main.worker;runtime.chanrecv;runtime.gopark", 30)
+            .on("runtime.schedule", 30)
     };
     assert_eq!(goroutines(2.0).classes(), [Class::PoolLimit]);
     assert_eq!(goroutines(9.5).classes(), []);
@@ -422,12 +548,18 @@ fn a_pool_of_sleepers_leaves_the_cpus_free() {
 #[test]
 fn outside_limits_come_before_everything() {
     let generator = |limited| {
-        Scene::new(&[9.0]).on("main;work;malloc", 60).on("main;work", 40).load(Load { limited, busy: 0.99, ..busy_load() }).with(|seen| seen.host.own_ns = 10 * S)
+        Scene::new(&[9.0])
+            .on("main;work;malloc", 60)
+            .on("main;work", 40)
+            .load(Load { limited, busy: 0.99, ..busy_load() })
+            .with(|seen| seen.host.own_ns = 10 * S)
     };
     assert_eq!(generator(Limit::Yes).classes(), [Class::GeneratorLimited, Class::AllocationChurn]);
     assert_eq!(generator(Limit::No).classes(), [Class::AllocationChurn]);
     let quota = |throttled| {
-        synchronous_log().with(|seen| seen.quota = Some(Quota { cpus: Some(0.5), periods: 100, throttled, throttled_ns: S }))
+        synchronous_log().with(|seen| {
+            seen.quota = Some(Quota { cpus: Some(0.5), periods: 100, throttled, throttled_ns: S })
+        })
     };
     assert_eq!(quota(60).classes(), [Class::Throttled, Class::SyncIo]);
     assert_eq!(quota(1).classes(), [Class::SyncIo]);
@@ -463,7 +595,8 @@ fn what_was_not_seen_is_not_taken_for_nothing() {
     let said = blind.diagnosed();
     assert!(said.findings.is_empty());
     let unseen: Vec<&str> = said.not_looked_at.iter().map(|one| one.what.as_str()).collect();
-    for class in ["sync_io", "lock_contention", "formatting", "tlb_reach", "packet_tap", "generator_limited"] {
+    for class in ["sync_io", "lock_contention", "formatting", "tlb_reach", "packet_tap", "generator_limited"]
+    {
         assert!(unseen.contains(&class), "{class}: {unseen:?}");
     }
 }
@@ -477,7 +610,10 @@ fn every_class_has_one_rule() {
 
 #[test]
 fn a_busy_healthy_program_gives_nothing_and_says_what_was_ruled_out() {
-    let scene = Scene::new(&[9.0, 9.0]).on("run;work", 60).on("run;work;malloc", 10).on("run;send;tcp_sendmsg_[k]", 30);
+    let scene = Scene::new(&[9.0, 9.0])
+        .on("run;work", 60)
+        .on("run;work;malloc", 10)
+        .on("run;send;tcp_sendmsg_[k]", 30);
     let said = scene.diagnosed();
     assert!(said.findings.is_empty(), "{:#?}", said.findings);
     assert!(said.ruled_out.len() > 12);

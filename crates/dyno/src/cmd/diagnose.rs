@@ -112,7 +112,9 @@ fn watch(args: &cli::Diagnose, record: &mut Diagnosis) -> Result<Observation, Fa
         }
     }
     if !super::is_root() {
-        record.warnings.push("not root: the kernel's side and the waits of others' processes are not seen".into());
+        record
+            .warnings
+            .push("not root: the kernel's side and the waits of others' processes are not seen".into());
     }
     Ok(seen)
 }
@@ -192,8 +194,9 @@ fn again(path: &Path) -> Result<Observation, Failure> {
 
 fn write(path: &Path, seen: &Observation) -> Result<(), Failure> {
     let text = serde_json::to_string(seen);
-    let text = text.map_err(|error| Failure::error("what was seen cannot be written as JSON").because(&error))?;
-    file::write_file(path, &text)
+    let text =
+        text.map_err(|error| Failure::error("what was seen cannot be written as JSON").because(&error))?;
+    file::write_file(path, text.as_bytes(), super::scratch::caller()?)
 }
 
 fn judge(record: &mut Diagnosis, seen: &Observation) {
@@ -214,7 +217,10 @@ fn card(seen: &Observation) -> Card {
     let process = &seen.process;
     Card {
         requests_per_second: seen.load.as_ref().map(|load| load.replies_per_s),
-        latency_us: seen.load.as_ref().map(|load| Tail { p50: load.p50_ns as f64 / 1e3, p99: load.p99_ns as f64 / 1e3 }),
+        latency_us: seen
+            .load
+            .as_ref()
+            .map(|load| Tail { p50: load.p50_ns as f64 / 1e3, p99: load.p99_ns as f64 / 1e3 }),
         cpus_used: seen.cpus_used(),
         cpus: seen.host.cpus,
         per: if requests.is_some() { "request".into() } else { "second".into() },
@@ -241,7 +247,8 @@ fn system_calls(seen: &Observation) -> Option<f64> {
 
 fn json(record: &Diagnosis) -> Result<String, Failure> {
     let text = serde_json::to_string(record);
-    let text = text.map_err(|error| Failure::error("the result cannot be written as JSON").because(&error))?;
+    let text =
+        text.map_err(|error| Failure::error("the result cannot be written as JSON").because(&error))?;
     Ok(text + "\n")
 }
 
@@ -289,9 +296,14 @@ mod tests {
 
     #[test]
     fn figures_are_per_request_under_load_and_per_second_without() {
-        let mut seen = Observation { duration_s: 2.0, process: ProcessCost { cpu_ns: 2_000_000, ..ProcessCost::default() }, ..Observation::default() };
+        let mut seen = Observation {
+            duration_s: 2.0,
+            process: ProcessCost { cpu_ns: 2_000_000, ..ProcessCost::default() },
+            ..Observation::default()
+        };
         assert_eq!((card(&seen).resources.cpu_us, card(&seen).per.as_str()), (1_000.0, "second"));
-        seen.load = Some(Load { replies: 2_000, replies_per_s: 1_000.0, wire_bytes: 4_000, ..Load::default() });
+        seen.load =
+            Some(Load { replies: 2_000, replies_per_s: 1_000.0, wire_bytes: 4_000, ..Load::default() });
         assert_eq!((card(&seen).resources.cpu_us, card(&seen).resources.wire_bytes), (1.0, Some(2.0)));
     }
 }

@@ -37,7 +37,10 @@ impl Page {
         if let Some(why) = &record.cut_short {
             self.label("cut short", why);
         }
-        let pid = record.target.pid.map_or_else(|| "a record".to_owned(), |pid| format!("{} ({pid})", record.target.name));
+        let pid = record
+            .target
+            .pid
+            .map_or_else(|| "a record".to_owned(), |pid| format!("{} ({pid})", record.target.name));
         let card = &record.card;
         let used = format!("{:.2} of {} CPUs busy", card.cpus_used, card.cpus);
         self.label("target", &format!("{pid} · {used} · watched for {:.1} s", record.duration_s));
@@ -45,7 +48,12 @@ impl Page {
 
     fn card(&mut self, card: &Card) {
         if let (Some(rate), Some(tail)) = (card.requests_per_second, card.latency_us) {
-            let text = format!("{} requests/s · latency p50 {}, p99 {}", count(rate), latency(tail.p50), latency(tail.p99));
+            let text = format!(
+                "{} requests/s · latency p50 {}, p99 {}",
+                count(rate),
+                latency(tail.p50),
+                latency(tail.p99)
+            );
             self.label("throughput", &text);
         }
         let resources = &card.resources;
@@ -157,12 +165,21 @@ fn in_words_next(next: &Next) -> String {
 fn in_words(usl: &Usl) -> String {
     let percent = |estimate: &Estimate, digits: usize| {
         let [low, high] = estimate.interval;
-        format!("{:.digits$} % ({:.digits$} … {:.digits$})", estimate.value * 100.0, low * 100.0, high * 100.0)
+        format!(
+            "{:.digits$} % ({:.digits$} … {:.digits$})",
+            estimate.value * 100.0,
+            low * 100.0,
+            high * 100.0
+        )
     };
     let knee = match (&usl.knee, &usl.ceiling) {
         (Some(knee), Some(ceiling)) => {
             let [low, high] = knee.interval;
-            format!("knee at {:.0} connections ({low:.0} … {high:.0}), {} requests/s there", knee.value, count(ceiling.value))
+            format!(
+                "knee at {:.0} connections ({low:.0} … {high:.0}), {} requests/s there",
+                knee.value,
+                count(ceiling.value)
+            )
         }
         (None, Some(ceiling)) => format!("no knee; never more than {} requests/s", count(ceiling.value)),
         (_, None) => "no knee and no ceiling in sight".to_owned(),
@@ -189,8 +206,17 @@ mod tests {
     use dyno_measure::profile::Target;
 
     fn small() -> Diagnosis {
-        let evidence = Evidence { text: "80 % of it waits for the disk itself".into(), value: Some(0.8), unit: "share".into() };
-        let next = Next { text: "gather records".into(), rung: Some("log-ring".into()), code: None, specimen: Some("sync-log".into()) };
+        let evidence = Evidence {
+            text: "80 % of it waits for the disk itself".into(),
+            value: Some(0.8),
+            unit: "share".into(),
+        };
+        let next = Next {
+            text: "gather records".into(),
+            rung: Some("log-ring".into()),
+            code: None,
+            specimen: Some("sync-log".into()),
+        };
         Diagnosis {
             duration_s: 10.0,
             target: Target { pid: Some(42), name: "program".into(), ..Target::default() },
@@ -200,7 +226,14 @@ mod tests {
                 cpus_used: 0.25,
                 cpus: 2,
                 per: "request".into(),
-                resources: Resources { cpu_us: 81.0, system_calls: Some(4.1), switches: 1.0, faults: 0.0, wire_bytes: None, connections: None },
+                resources: Resources {
+                    cpu_us: 81.0,
+                    system_calls: Some(4.1),
+                    switches: 1.0,
+                    faults: 0.0,
+                    wire_bytes: None,
+                    connections: None,
+                },
                 scalability: None,
             },
             findings: vec![Finding {
@@ -209,7 +242,10 @@ mod tests {
                 weight: 0.9,
                 summary: "90 % of the working threads' time goes into waiting for fdatasync".into(),
                 evidence: vec![evidence],
-                ruled_out: vec![RuledOut { class: Class::LockContention, by: "0.1 % waits for locks".into() }],
+                ruled_out: vec![RuledOut {
+                    class: Class::LockContention,
+                    by: "0.1 % waits for locks".into(),
+                }],
                 next: vec![next],
             }],
             not_looked_at: vec![NotLookedAt { what: "tlb_reach".into(), why: "it needs the code".into() }],

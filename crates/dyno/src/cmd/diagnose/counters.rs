@@ -41,7 +41,16 @@ impl Counters {
         let (net, net_cpus, quota) = (proc::net_count(pid), proc::net_cpus(), proc::cpu_quota(pid));
         let processes = proc::tree(pid).into_iter().map(|pid| (pid, Process::read(pid))).collect();
         let own_ns = clock::process_cpu_ns(child::this()).unwrap_or(0);
-        Counters { cpus: proc::cpu_stat(), at_ns: clock::mono_ns(), own_ns, processes, everybody, net, net_cpus, quota }
+        Counters {
+            cpus: proc::cpu_stat(),
+            at_ns: clock::mono_ns(),
+            own_ns,
+            processes,
+            everybody,
+            net,
+            net_cpus,
+            quota,
+        }
     }
 
     /// Whether the target was there.
@@ -65,7 +74,11 @@ impl Counters {
         seen.memory = memory(pid, &mut seen.not_looked_at);
         seen.packets = self.packets(after, pid, &mut seen.not_looked_at);
         if seen.quota.is_none() {
-            not_looked(&mut seen.not_looked_at, "the cgroup's quota", "the kernel counts no periods for its group");
+            not_looked(
+                &mut seen.not_looked_at,
+                "the cgroup's quota",
+                "the kernel counts no periods for its group",
+            );
         }
         seen
     }
@@ -74,7 +87,8 @@ impl Counters {
         let mut threads = Vec::new();
         for (pid, process) in &after.processes {
             let before = self.processes.get(pid);
-            let was = |tid: &Pid| before.and_then(|before| before.tasks.get(tid)).cloned().unwrap_or_default();
+            let was =
+                |tid: &Pid| before.and_then(|before| before.tasks.get(tid)).cloned().unwrap_or_default();
             threads.extend(process.tasks.iter().map(|(tid, now)| thread(&was(tid), now)));
         }
         threads
@@ -130,7 +144,8 @@ impl Counters {
             *used.entry(name.clone()).or_default() += ticks.saturating_sub(before);
         }
         // A tick is 10 ms to programs on every Linux of today.
-        let mut used: Vec<(String, u64)> = used.into_iter().map(|(name, ticks)| (name, ticks * 10_000_000)).collect();
+        let mut used: Vec<(String, u64)> =
+            used.into_iter().map(|(name, ticks)| (name, ticks * 10_000_000)).collect();
         used.retain(|(_, ns)| *ns > 0);
         used.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
         used.truncate(NEIGHBOURS_MAX);
@@ -139,11 +154,13 @@ impl Counters {
 
     fn softirq(&self, after: &Counters, cpus: &CpuSet) -> Vec<SoftIrq> {
         let ns = |cpu: usize| {
-            let of = |stats: &[CpuStat]| stats.iter().find(|stat| stat.cpu == cpu).map_or(0, |stat| stat.softirq);
+            let of =
+                |stats: &[CpuStat]| stats.iter().find(|stat| stat.cpu == cpu).map_or(0, |stat| stat.softirq);
             of(&after.cpus).saturating_sub(of(&self.cpus))
         };
         let row = |now: &NetCpu| {
-            let before = self.net_cpus.iter().find(|before| before.cpu == now.cpu).copied().unwrap_or_default();
+            let before =
+                self.net_cpus.iter().find(|before| before.cpu == now.cpu).copied().unwrap_or_default();
             SoftIrq {
                 cpu: now.cpu as u32,
                 ns: ns(now.cpu),
@@ -237,7 +254,12 @@ fn memory(pid: Pid, missing: &mut Vec<NotLookedAt>) -> Option<Memory> {
     };
     let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     let chosen = mode.split(['[', ']']).nth(1).unwrap_or_default().to_owned();
-    Some(Memory { rss_bytes: used.rss, anonymous_bytes: used.anonymous, huge_bytes: used.huge, huge_pages: chosen })
+    Some(Memory {
+        rss_bytes: used.rss,
+        anonymous_bytes: used.anonymous,
+        huge_bytes: used.huge,
+        huge_pages: chosen,
+    })
 }
 
 /// Every CPU on which some thread of the target may run; all that are online where that cannot be read.

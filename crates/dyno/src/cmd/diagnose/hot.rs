@@ -99,7 +99,8 @@ impl Hot {
         let mut calls = HashMap::new();
         for sample in &self.samples {
             tallies.entry(sample.ip).or_default().add(sample);
-            let caller = if maps.is_library(sample.ip) { maps.caller(sample, memory, &mut calls) } else { None };
+            let caller =
+                if maps.is_library(sample.ip) { maps.caller(sample, memory, &mut calls) } else { None };
             if let Some(caller) = caller {
                 tallies.entry(caller).or_default().samples += 1;
             }
@@ -158,8 +159,14 @@ impl Maps {
     }
 
     /// The first word on the stack that is a return address into the program itself.
-    fn caller(&self, sample: &HotSample, memory: &proc::Memory, calls: &mut HashMap<u64, bool>) -> Option<u64> {
-        let mut follows = |address: u64| *calls.entry(address).or_insert_with(|| follows_a_call(memory, address));
+    fn caller(
+        &self,
+        sample: &HotSample,
+        memory: &proc::Memory,
+        calls: &mut HashMap<u64, bool>,
+    ) -> Option<u64> {
+        let mut follows =
+            |address: u64| *calls.entry(address).or_insert_with(|| follows_a_call(memory, address));
         sample.stack.iter().copied().find(|word| self.is_program(*word) && follows(*word))
     }
 }
@@ -186,7 +193,12 @@ mod tests {
     fn each_thread_keeps_some_of_its_registers() {
         let mut tally = Tally::default();
         for at in 0..500 {
-            tally.add(&HotSample { tid: 1 + i32::from(at % 100 == 0), ip: 1, registers: [0; 16], stack: Vec::new() });
+            tally.add(&HotSample {
+                tid: 1 + i32::from(at % 100 == 0),
+                ip: 1,
+                registers: [0; 16],
+                stack: Vec::new(),
+            });
         }
         let kept = tally.registers();
         assert_eq!(kept.iter().filter(|seen| seen.tid == 2).count(), 5);

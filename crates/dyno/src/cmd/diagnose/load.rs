@@ -67,7 +67,8 @@ impl Asked {
         let pinned = self.pinned;
         let life = move || drive(&plan, &own_stop, &own_seen, &tell, pinned);
         let thread = std::thread::Builder::new().name("dyno-load".to_owned()).spawn(life);
-        let thread = thread.map_err(|error| Failure::error("cannot start the load's thread").because(&error))?;
+        let thread =
+            thread.map_err(|error| Failure::error("cannot start the load's thread").because(&error))?;
         let running = Running { thread, stop, seen, started };
         running.wait(self)
     }
@@ -78,7 +79,9 @@ fn parsed(words: &str) -> Result<Box<cli::Load>, Failure> {
     let line = ["dyno", "load"].into_iter().chain(words);
     match Cli::try_parse_from(line).map(|cli| cli.verb) {
         Ok(Some(Verb::Load(args))) => Ok(args),
-        Ok(_) => Err(Failure::usage("--load names no load").try_this("--load 'http://127.0.0.1:8080/ -c 64'")),
+        Ok(_) => {
+            Err(Failure::usage("--load names no load").try_this("--load 'http://127.0.0.1:8080/ -c 64'"))
+        }
         Err(error) => {
             let text = error.render().to_string();
             let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
@@ -141,7 +144,12 @@ impl Running {
     }
 
     /// Stops it and says what it saw; `rate` is the one of the window that was watched.
-    pub(super) fn finish(self, asked: &Asked, rate: Option<f64>, seen: &Observation) -> Result<Load, Failure> {
+    pub(super) fn finish(
+        self,
+        asked: &Asked,
+        rate: Option<f64>,
+        seen: &Observation,
+    ) -> Result<Load, Failure> {
         let report = self.end().map_err(|error| match error {
             Some(error) => verb::not_opened(&error, &asked.args),
             None => Failure::error("the load's thread died"),

@@ -52,7 +52,8 @@ fn on_cpu(pid: Pid, time: Duration, frequency_hz: u64, stop: &AtomicBool) -> OnC
 
 /// Share of the time outside the kernel.
 fn user_share(profile: &Profile) -> f64 {
-    let in_kernel = |at: Option<&u32>| at.is_some_and(|at| profile.frames[*at as usize].origin == Origin::Kernel);
+    let in_kernel =
+        |at: Option<&u32>| at.is_some_and(|at| profile.frames[*at as usize].origin == Origin::Kernel);
     let kernel = profile.stacks.iter().filter(|stack| in_kernel(stack.frames.last()));
     1.0 - kernel.map(|stack| stack.weight_ns).sum::<u64>() as f64 / profile.total_ns().max(1) as f64
 }
@@ -63,9 +64,13 @@ fn spots(hot: &Hot, pid: Pid, user_share: f64) -> std::io::Result<Vec<HotSpot>> 
     let mut name = |address: u64| {
         let functions = symbols.symbolize(&mut spaces, pid, address);
         // The outermost is the one that a linker knows; the innermost has the line.
-        let function = functions.iter().find(|function| !function.inlined).map(|function| function.name.clone());
+        let function =
+            functions.iter().find(|function| !function.inlined).map(|function| function.name.clone());
         let line = functions.iter().find_map(|function| Some((function.file.clone()?, function.line?)));
-        (function.unwrap_or_else(|| format!("{address:#x}")), line.map(|(file, line)| format!("{file}:{line}")))
+        (
+            function.unwrap_or_else(|| format!("{address:#x}")),
+            line.map(|(file, line)| format!("{file}:{line}")),
+        )
     };
     hot.spots(pid, user_share, &mut name)
 }

@@ -48,7 +48,10 @@ fn level(asked: &Asked, connections: usize) -> Result<Vec<Point>, String> {
     let mut crew = Crew::open(&session, &cpus).map_err(|error| crate::meter::chain(&error))?;
     let block = |crew: &mut Crew| {
         let report = crew.block(&SPEC, &mut |_| {});
-        Point { n: connections as f64, throughput: report.replies as f64 / (report.wall_ns.max(1) as f64 / 1e9) }
+        Point {
+            n: connections as f64,
+            throughput: report.replies as f64 / (report.wall_ns.max(1) as f64 / 1e9),
+        }
     };
     Ok((0..REPEATS).map(|_| block(&mut crew)).collect())
 }

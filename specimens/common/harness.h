@@ -122,6 +122,8 @@ static inline long long run_threads(int count, long long (*work)(int index)) {
     static struct run_thread threads[RUN_THREADS_MAX];
     long long units = 0;
     sigset_t before;
+    if (count > RUN_THREADS_MAX)
+        count = RUN_THREADS_MAX;
     run_block_signals(&before);
     run_start();
     for (int i = 0; i < count; i++) {

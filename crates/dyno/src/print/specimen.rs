@@ -126,9 +126,8 @@ pub(crate) fn started_json(pid: Pid, url: Option<&str>) -> String {
 
 /// What one side did.
 pub(crate) fn figures(figures: &Figures, specimen: &Specimen) -> String {
-    let unit = &specimen.unit;
-    let mut out =
-        format!("{unit}  {} in {:.1} s", count(figures.units as f64), figures.elapsed_ns as f64 / 1e9);
+    let (units, seconds) = (count(figures.units as f64), figures.elapsed_ns as f64 / 1e9);
+    let mut out = format!("units     {units} {} in {seconds:.1} s", specimen.unit);
     out.push_str(&format!(", {} per second", rate(figures.per_s())));
     out.push_str(&format!(", {} of CPU each\n", cpu(figures.cpu_per_unit_ns())));
     if !figures.notes.is_empty() {
@@ -252,4 +251,57 @@ fn hanging(head: &str, text: &str, width: usize) -> String {
         out.push('\n');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(name: &str) -> Specimen {
+        let mut all = crate::cmd::specimen::all().into_iter();
+        all.find(|specimen| specimen.name == name).expect("it is on the shelf")
+    }
+
+    #[test]
+    fn the_list_is_a_table_where_there_is_room_and_a_title_under_its_name_elsewhere() {
+        let all = [one("sync-log"), one("tree-index")];
+        assert_eq!(
+            list(&all, 100),
+            "sync-log    C    sync_io        a server that puts each log line on the disk before it answers\n\
+             tree-index  C++  user_hot_spot  a balanced tree where a hash table belongs\n"
+        );
+        assert_eq!(
+            list(&all[1..], 50),
+            "tree-index  C++  user_hot_spot\n    a balanced tree where a hash table belongs\n"
+        );
+    }
+
+    #[test]
+    fn the_truth_of_a_specimen_is_a_page_with_the_places_in_its_source() {
+        assert_eq!(
+            explain(&one("message-copies"), 80),
+            "message-copies: a message that is copied for each of eight stages (Rust)\n\
+             \n\
+             planted   A message of 256 KiB goes through eight stages; each gets a copy and\n\
+             \x20         reads the first 4 KiB.\n\
+             where     specimens/message-copies/main.rs:27, in pass_copies:\n\
+             \x20         rest[0].copy_from_slice(from);\n\
+             why slow  2 MiB are read and written for each message so that 32 KiB can be\n\
+             \x20         looked at.\n\
+             repair    Stages get a reference to the same bytes: none of them writes.\n\
+             where     specimens/message-copies/main.rs:35, in pass_references:\n\
+             \x20         (0..=STAGES).fold(0, |sum, _stage| sum ^\n\
+             \x20         look_at_head(black_box(message)))\n\
+             expected  2 to 60 times as many messages per second\n\
+             class     copying: what a diagnosis must name first\n\
+             measure   dyno specimen run message-copies\n\
+             source    dyno specimen explain message-copies --source\n"
+        );
+    }
+
+    #[test]
+    fn rates_and_costs_have_as_many_digits_as_they_mean() {
+        assert_eq!([rate(41.26), rate(1_234_567.8), rate(f64::NAN)], ["41.3", "1,234,568", NONE]);
+        assert_eq!([cpu(0.83), cpu(402.2), cpu(35_100.0)], ["0.8 ns", "402 ns", "35.1 µs"]);
+    }
 }

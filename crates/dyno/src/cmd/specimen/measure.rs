@@ -17,7 +17,7 @@ use super::workshop::Program;
 /// Preparations take seconds at most: the largest table has 1.25 GiB.
 const READY_NS_MAX: u64 = 60_000_000_000;
 /// Beyond its time: what a run's last unit takes, and Java's end.
-const END_NS_MAX: u64 = 20_000_000_000;
+pub(super) const END_NS_MAX: u64 = 20_000_000_000;
 /// An answer that takes longer is an error: the slowest specimen answers within a second.
 const ANSWER_NS_MAX: u64 = 10_000_000_000;
 /// The first answers of a new server: connections, first touches of memory.

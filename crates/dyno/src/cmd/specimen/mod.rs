@@ -20,12 +20,14 @@ use dyno_sys::proc;
 use super::failure::{Failure, exit};
 use crate::cli::specimen::{Explain, List, Run, Specimen as Args, What};
 use crate::print::specimen as text;
+#[cfg(test)]
+pub(crate) use catalogue::all;
 pub(crate) use catalogue::{Place, Specimen};
 use hands::{Halt, Hands};
-use measure::Measuring;
+use measure::{END_NS_MAX, Measuring};
 use neutral::Naming;
 pub(crate) use record::{Figures, Record, Side};
-use workshop::{Program, Workshop};
+use workshop::{Bench, Program, Workshop};
 
 /// Measured time of a side, all rounds together.
 const SIDE_NS: u64 = 3_000_000_000;
@@ -36,14 +38,19 @@ const RUN_NS_MIN: u64 = 20_000_000;
 
 /// Runs the verb.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    match &args.what {
-        What::List(args) => list(args),
-        What::Explain(args) => explain(args),
+    let outcome = match &args.what {
+        What::List(args) => return list(args),
+        What::Explain(args) => return explain(args),
         What::Run(args) => match (args.defect, args.repaired) {
             (true, _) => alone(args, Side::Defect),
             (_, true) => alone(args, Side::Repaired),
             _ => compare(args),
         },
+    };
+    match outcome {
+        Ok(code) => Ok(code),
+        Err(Halt::Interrupted) => Ok(interrupted("nothing was measured yet")),
+        Err(Halt::Failed(failure)) => Err(failure),
     }
 }
 
@@ -82,110 +89,93 @@ fn nearest(name: &str) -> String {
     alike.map_or("its name is another one".to_owned(), |specimen| format!("{} is meant", specimen.name))
 }
 
+/// A specimen that is built, and all that it takes to run it.
+struct Ready {
+    specimen: Specimen,
+    program: Program,
+    // Before the hands: what still runs holds nothing but open files in it.
+    bench: Bench,
+    hands: Hands,
+}
+
+impl Ready {
+    fn new(args: &Run) -> Result<Ready, Halt> {
+        let specimen = named(&args.name)?;
+        let mut hands = Hands::new()?;
+        let workshop = Workshop::open()?;
+        let naming = if args.neutral { Naming::Neutral } else { Naming::Own };
+        let program = workshop.build(&specimen, naming, &mut hands)?;
+        Ok(Ready { specimen, program, bench: workshop.bench()?, hands })
+    }
+
+    fn measuring(&mut self) -> Measuring<'_> {
+        let Ready { specimen, program, bench, hands } = self;
+        Measuring { specimen, program, hands, folder: bench.path() }
+    }
+}
+
 /// Both sides, interleaved.
-fn compare(args: &Run) -> Result<ExitCode, Failure> {
-    let specimen = named(&args.name)?;
-    let mut hands = Hands::new()?;
-    let workshop = Workshop::open()?;
-    let program = match built(&workshop, &specimen, args, &mut hands) {
-        Err(Halt::Interrupted) => return Ok(interrupted("nothing was measured yet")),
-        built => built.map_err(failure_of)?,
-    };
-    let bench = workshop.bench()?;
+fn compare(args: &Run) -> Result<ExitCode, Halt> {
+    let mut ready = Ready::new(args)?;
     let side_ns = args.time.map_or(SIDE_NS, nanoseconds);
     let run_ns = (side_ns / u64::from(args.rounds)).max(RUN_NS_MIN);
     let seed = args.seed.unwrap_or_else(super::climb::seed_of_the_day);
-    let mut record = Record::new(&specimen, machine(), seed, run_ns);
-    let mut measuring =
-        Measuring { specimen: &specimen, program: &program, hands: &mut hands, folder: bench.path() };
-    let progress = std::io::stderr().is_terminal();
-    let mut told = |round: usize| {
-        if progress {
-            super::say(&format!("\r\x1b[Kround {round} of {}", args.rounds));
+    let mut record = Record::new(&ready.specimen, machine(), seed, run_ns);
+    let terminal = std::io::stderr().is_terminal();
+    let shown = |text: &str| {
+        if terminal {
+            super::say(&format!("\r\x1b[K{text}"));
         }
     };
-    let outcome = measuring.rounds(&mut record, args.rounds, &mut told);
-    if progress {
-        super::say("\r\x1b[K");
+    let mut told = |round: usize| shown(&format!("round {round} of {}", args.rounds));
+    let outcome = ready.measuring().rounds(&mut record, args.rounds, &mut told);
+    shown("");
+    match outcome {
+        Ok(()) => judged(args, &ready.specimen, record),
+        Err(Halt::Interrupted) if !record.rounds.is_empty() => {
+            record.cut_short = Some("interrupted".to_owned());
+            judged(args, &ready.specimen, record)?;
+            Ok(interrupted("what was measured before is above"))
+        }
+        Err(halt) => Err(halt),
     }
-    ended(args, &specimen, record, outcome)
 }
 
-/// Judges, prints, and says how the verb ends.
-fn ended(
-    args: &Run,
-    specimen: &Specimen,
-    mut record: Record,
-    outcome: Result<(), Halt>,
-) -> Result<ExitCode, Failure> {
-    let interrupted_too = match outcome {
-        Err(Halt::Failed(failure)) => return Err(failure),
-        Err(Halt::Interrupted) => {
-            record.cut_short = Some("interrupted".to_owned());
-            true
-        }
-        Ok(()) => false,
-    };
+/// Judges, prints, and says what the answer is.
+fn judged(args: &Run, specimen: &Specimen, mut record: Record) -> Result<ExitCode, Halt> {
     record.judge();
     let page = match args.json {
         true => json(&record)?,
         false => text::comparison(specimen, &record, super::terminal_width()),
     };
     super::print(&page)?;
-    match record.is_shown() {
-        _ if interrupted_too => Ok(interrupted("what was measured before is above")),
-        Some(true) => Ok(exit::DONE),
-        _ => Ok(ExitCode::from(exit::NO)),
-    }
+    Ok(if record.is_shown() == Some(true) { exit::DONE } else { ExitCode::from(exit::NO) })
 }
 
 /// One side, for a profiler: its process number, then its figures.
-fn alone(args: &Run, side: Side) -> Result<ExitCode, Failure> {
-    let specimen = named(&args.name)?;
-    let mut hands = Hands::new()?;
-    let workshop = Workshop::open()?;
-    let program = match built(&workshop, &specimen, args, &mut hands) {
-        Err(Halt::Interrupted) => return Ok(interrupted("nothing ran yet")),
-        built => built.map_err(failure_of)?,
-    };
-    let bench = workshop.bench()?;
-    let mut measuring =
-        Measuring { specimen: &specimen, program: &program, hands: &mut hands, folder: bench.path() };
+fn alone(args: &Run, side: Side) -> Result<ExitCode, Halt> {
+    let mut ready = Ready::new(args)?;
     let ns = args.time.map_or(ALONE_NS, nanoseconds);
+    let mut measuring = ready.measuring();
     let running = measuring.start(side.word(), Some(ns))?;
-    let ready = match measuring.ready(&running) {
-        Err(Halt::Interrupted) => return Ok(interrupted("it was not ready yet")),
-        ready => ready.map_err(failure_of)?,
-    };
-    let url = ready.strip_prefix("ready ");
+    let line = measuring.ready(&running)?;
+    let url = line.strip_prefix("ready ");
     super::print(&match args.json {
         true => text::started_json(running.pid, url),
-        false => text::started(running.pid, url, &specimen),
+        false => text::started(running.pid, url, &ready.specimen),
     })?;
-    let (printed, code) = match hands.end_of(&running, ns.saturating_mul(2)) {
+    let (printed, code) = match ready.hands.end_of(&running, ns.saturating_add(END_NS_MAX)) {
         Ok((_, printed)) => (printed, exit::DONE),
-        Err(Halt::Interrupted) => (hands.stop(&running)?, ExitCode::from(exit::INTERRUPTED)),
-        Err(Halt::Failed(failure)) => return Err(failure),
+        Err(Halt::Interrupted) => (ready.hands.stop(&running)?, ExitCode::from(exit::INTERRUPTED)),
+        Err(halt) => return Err(halt),
     };
-    let figures =
-        Figures::from_output(&printed).ok_or_else(|| running.trouble("ended without its figures"))?;
+    let figures = Figures::from_output(&printed);
+    let figures = figures.ok_or_else(|| running.trouble("ended without its figures"))?;
     super::print(&match args.json {
         true => json(&figures)?,
-        false => text::figures(&figures, &specimen),
+        false => text::figures(&figures, &ready.specimen),
     })?;
     Ok(code)
-}
-
-fn built(workshop: &Workshop, specimen: &Specimen, args: &Run, hands: &mut Hands) -> Result<Program, Halt> {
-    let naming = if args.neutral { Naming::Neutral } else { Naming::Own };
-    workshop.build(specimen, naming, hands)
-}
-
-fn failure_of(halt: Halt) -> Failure {
-    match halt {
-        Halt::Failed(failure) => failure,
-        Halt::Interrupted => Failure::error("interrupted"),
-    }
 }
 
 fn interrupted(what: &str) -> ExitCode {

@@ -5,6 +5,7 @@
 
 mod diagnose;
 pub(crate) mod specimen;
+mod profile;
 
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
@@ -20,6 +21,7 @@ use dyno_sys::socket::Addr;
 use crate::print::Color;
 
 pub(crate) use diagnose::{Diagnose, FailOn};
+pub(crate) use profile::{Format as ProfileFormat, Profile};
 
 /// A sentence, examples, the usage, then what can be said, in groups of a task.
 const HELP: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
@@ -63,6 +65,7 @@ pub(crate) enum Verb {
     Report(Report),
     Diagnose(Box<Diagnose>),
     Specimen(specimen::Specimen),
+    Profile(Box<Profile>),
 }
 
 /// When words are coloured.

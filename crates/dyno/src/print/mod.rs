@@ -8,11 +8,13 @@ mod diagnose;
 mod line;
 pub(crate) mod number;
 pub(crate) mod specimen;
+mod profile;
 mod table;
 
 pub(crate) use climb::{arms, climb_table, own_load, unclear};
 pub(crate) use diagnose::diagnosis_card;
 pub(crate) use line::{Progress, error_chain};
+pub(crate) use profile::profile;
 
 /// Whether words may be coloured. Figures never are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! panics because somebody stopped reading.
 
 mod climb;
+mod diagnose;
 mod failure;
 mod file;
 mod flame;
@@ -51,6 +52,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Profile(args)) => profile::run(&args),
         Some(Verb::Flame(args)) => flame::run(&args),
         Some(Verb::Specimen(args)) => specimen::run(&args),
+        Some(Verb::Diagnose(args)) => diagnose::run(&args),
     }
 }
 

@@ -24,6 +24,7 @@ pub mod diff;
 pub mod export;
 pub mod import;
 pub mod layout;
+pub mod moved;
 pub mod name;
 pub mod top;
 pub mod tree;

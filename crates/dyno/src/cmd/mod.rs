@@ -4,8 +4,10 @@
 //! panics because somebody stopped reading.
 
 mod climb;
+mod diagnose;
 mod failure;
 mod file;
+mod flame;
 mod floor;
 mod judge;
 mod load;
@@ -13,6 +15,7 @@ mod profile;
 mod report;
 mod scratch;
 mod serve;
+pub(crate) mod specimen;
 mod usage;
 
 use std::io::{self, Write};
@@ -47,6 +50,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Climb(args)) => climb::run(&args),
         Some(Verb::Report(args)) => report::run(&args),
         Some(Verb::Profile(args)) => profile::run(&args),
+        Some(Verb::Flame(args)) => flame::run(&args),
+        Some(Verb::Specimen(args)) => specimen::run(&args),
+        Some(Verb::Diagnose(args)) => diagnose::run(&args),
     }
 }
 

@@ -8,6 +8,7 @@ mod card;
 mod chart;
 mod conditions;
 mod figures;
+pub(crate) mod flame;
 mod html;
 mod ladder;
 mod latency;

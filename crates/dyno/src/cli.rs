@@ -4,8 +4,8 @@
 //! only whether standard output is a terminal. A word that only the engine can judge (a dial's) stays a string here.
 
 mod diagnose;
-pub(crate) mod specimen;
 mod profile;
+pub(crate) mod specimen;
 
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;

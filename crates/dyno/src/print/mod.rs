@@ -7,8 +7,8 @@ mod climb;
 mod diagnose;
 mod line;
 pub(crate) mod number;
-pub(crate) mod specimen;
 mod profile;
+pub(crate) mod specimen;
 mod table;
 
 pub(crate) use climb::{arms, climb_table, own_load, unclear};

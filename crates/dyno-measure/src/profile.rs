@@ -3,7 +3,7 @@
 //! `dyno profile` and `dyno offcpu` write it, pictures and exports are drawn from it, diagnosis reads it. One shape for
 //! both: a weight is time in nanoseconds, on the CPU or off it. The shapes are described for readers in docs/records.md.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +55,9 @@ pub struct Profile {
     pub machine: Machine,
     /// What the weights are.
     pub kind: Kind,
+    /// What the weights count. Records are written in nanoseconds; only texts of others count samples.
+    #[serde(default)]
+    pub unit: Unit,
     /// What was watched.
     pub target: Target,
     /// How it was watched.
@@ -95,6 +98,17 @@ pub enum Kind {
     OnCpu,
     /// Time not on a CPU: waiting, or runnable without one.
     OffCpu,
+}
+
+/// What a weight counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Time.
+    #[default]
+    Nanoseconds,
+    /// Samples of which nobody said how much time they stand for: `weight_ns` is then a number of samples.
+    Samples,
 }
 
 /// What was watched.
@@ -318,6 +332,13 @@ pub struct SystemCall {
     pub log2_ns: Vec<u64>,
 }
 
+impl Stack {
+    /// All but its time: two stacks of one identity are one.
+    fn identity(&self) -> impl Ord + '_ {
+        (&self.frames, self.thread, &self.wait, self.waker)
+    }
+}
+
 impl Profile {
     /// Reads a record and checks that every index points at something.
     ///
@@ -335,6 +356,53 @@ impl Profile {
         let profile: Profile = serde_json::from_str(text).map_err(ProfileError::Shape)?;
         profile.check()?;
         Ok(profile)
+    }
+
+    /// The same profile without its dust: frames that hold less than `share` of all the time are folded into their
+    /// callers, and what no stack points at is left out. No time is lost.
+    #[must_use]
+    pub fn pruned(&self, share: f64) -> Profile {
+        let least_ns = (self.total_ns() as f64 * share) as u64;
+        let mut subtree_ns: HashMap<&[u32], u64> = HashMap::new();
+        for stack in &self.stacks {
+            for depth in 0..=stack.frames.len() {
+                *subtree_ns.entry(&stack.frames[..depth]).or_default() += stack.weight_ns;
+            }
+        }
+        let kept = |stack: &Stack| {
+            let heavy = |depth: &usize| subtree_ns[&stack.frames[..*depth]] >= least_ns;
+            (0..=stack.frames.len()).rev().find(heavy).unwrap_or(0)
+        };
+        let mut stacks: Vec<Stack> = self.stacks.clone();
+        stacks.iter_mut().for_each(|stack| stack.frames.truncate(kept(stack)));
+        stacks.sort_by(|a, b| a.identity().cmp(&b.identity()));
+        stacks.dedup_by(|same, first| {
+            let equal = same.identity() == first.identity();
+            if equal {
+                first.samples += same.samples;
+                first.weight_ns += same.weight_ns;
+            }
+            equal
+        });
+        Profile { stacks, ..self.clone() }.compacted()
+    }
+
+    /// Without frames and modules that nothing points at.
+    fn compacted(mut self) -> Profile {
+        let mut frames = Renumbered::new(self.frames.len());
+        for at in self.stacks.iter_mut().flat_map(|stack| &mut stack.frames) {
+            *at = frames.of(*at);
+        }
+        for at in self.wakers.iter_mut().flat_map(|waker| &mut waker.frames) {
+            *at = frames.of(*at);
+        }
+        self.frames = frames.rows(&self.frames);
+        let mut modules = Renumbered::new(self.modules.len());
+        for at in self.frames.iter_mut().filter_map(|frame| frame.module.as_mut()) {
+            *at = modules.of(*at);
+        }
+        self.modules = modules.rows(&self.modules);
+        self
     }
 
     /// All the time in it.
@@ -371,6 +439,29 @@ impl Profile {
     }
 }
 
+/// New numbers for the rows of a table, in the order in which they are asked for.
+struct Renumbered {
+    new: Vec<Option<u32>>,
+    old: Vec<u32>,
+}
+
+impl Renumbered {
+    fn new(rows: usize) -> Renumbered {
+        Renumbered { new: vec![None; rows], old: Vec::new() }
+    }
+
+    fn of(&mut self, row: u32) -> u32 {
+        *self.new[row as usize].get_or_insert_with(|| {
+            self.old.push(row);
+            self.old.len() as u32 - 1
+        })
+    }
+
+    fn rows<T: Clone>(&self, table: &[T]) -> Vec<T> {
+        self.old.iter().map(|&row| table[row as usize].clone()).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -399,6 +490,32 @@ mod tests {
         torn.stacks[0].frames.push(7);
         let error = Profile::from_json(&serde_json::to_string(&torn).unwrap()).unwrap_err();
         assert_eq!(error.to_string(), "stacks[0] points at 7, and there are 1");
+    }
+
+    #[test]
+    fn dust_is_folded_into_its_callers_and_no_time_is_lost() {
+        let frame = |name: &str| Frame { name: name.to_owned(), module: Some(1), ..Frame::default() };
+        let stack = |frames: &[u32], weight_ns| Stack {
+            frames: frames.to_vec(),
+            samples: 1,
+            weight_ns,
+            ..Stack::default()
+        };
+        let whole = Profile {
+            frames: ["main", "hot", "dust", "warm"].map(frame).to_vec(),
+            modules: vec![Module::default(), Module { path: "/bin/it".to_owned(), ..Module::default() }],
+            stacks: vec![stack(&[0, 1], 900), stack(&[0, 2], 1), stack(&[0, 3, 2], 2), stack(&[0, 3], 97)],
+            ..small()
+        };
+        let pruned = whole.pruned(0.01);
+        assert_eq!(pruned.total_ns(), whole.total_ns());
+        let names: Vec<&str> = pruned.frames.iter().map(|frame| frame.name.as_str()).collect();
+        assert_eq!(names, ["main", "hot", "warm"]);
+        assert_eq!((pruned.modules.len(), pruned.frames[0].module), (1, Some(0)));
+        let of = |frames: &[u32]| pruned.stacks.iter().find(|stack| stack.frames == frames).unwrap();
+        assert_eq!((of(&[0]).weight_ns, of(&[0, 1]).weight_ns, of(&[0, 2]).weight_ns), (1, 900, 99));
+        assert_eq!(of(&[0, 2]).samples, 2);
+        pruned.check().unwrap();
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! The published record of a climb: enough to draw every picture and to reach every verdict again.
 //!
 //! `dyno climb` writes it, `dyno report` draws it, `dyno judge` judges it anew. Field names are an interface: a change of
-//! meaning raises the number in `schema`. Effects are in percent of the metric, signed, B against A; intervals are 99 %.
-//! The shapes are described for readers in docs/records.md.
+//! meaning raises the number in `schema`. Effects are in percent of the metric, signed, B against A; the shapes,
+//! and how sure each interval is, are described in docs/records.md.
 
 use serde::{Deserialize, Serialize};
 
 use crate::judge::Estimate;
-use crate::series::{Block, Metric, Trial};
+use crate::profile::Profile;
+use crate::series::{Block, Metric, Side, Trial};
 
 /// Name and number of the climb record's shape.
 pub const CLIMB_SCHEMA: &str = "dyno.climb/1";
@@ -63,6 +64,20 @@ pub struct Climb {
     pub warnings: Vec<String>,
     /// Raw measurements.
     pub series: Series,
+    /// Where the CPU time of both sides went, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<SideProfile>,
+}
+
+/// Where the CPU time of one side of a rung went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SideProfile {
+    /// The rung.
+    pub rung: String,
+    /// The side.
+    pub side: Side,
+    /// What was seen, without its dust.
+    pub profile: Profile,
 }
 
 impl Climb {
@@ -80,6 +95,13 @@ impl Climb {
             return Err(RecordError::Schema { found: head.schema });
         }
         serde_json::from_str(text).map_err(RecordError::Shape)
+    }
+
+    /// Whether a rung belongs to a load of its own: judged by another measure than CPU per request, under another load
+    /// than the plan's. Kept or not, the final setting goes without it.
+    #[must_use]
+    pub fn own_load_only(&self, attempt: &Attempt) -> bool {
+        attempt.metric != Metric::CpuPerRequest && attempt.load != self.load.to_string()
     }
 
     /// The trial with this id.

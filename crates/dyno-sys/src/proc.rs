@@ -8,8 +8,8 @@ mod net;
 mod process;
 
 pub use machine::{
-    CpuStat, LoadAverage, Machine, cpu_stat, load_average, machine, nofile, parse_cpu_model, parse_cpu_stat,
-    parse_load_average, parse_memory_bytes, raise_nofile_to_hard, uptime_ns,
+    CpuStat, LoadAverage, Machine, cpu_stat, load_average, machine, memory_left_bytes, nofile,
+    parse_cpu_model, parse_cpu_stat, parse_load_average, parse_memory_bytes, raise_nofile_to_hard, uptime_ns,
 };
 pub use net::{InetLine, UnixLine, listeners, parse_inet, parse_unix, sockets_accepted};
 pub(crate) use process::stat;

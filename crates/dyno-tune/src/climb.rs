@@ -5,6 +5,7 @@
 //! cannot be measured ends the climb, and then the record holds what was measured before.
 
 mod confirm;
+mod look;
 mod noise;
 mod rules;
 mod step;
@@ -27,6 +28,9 @@ use time::{Clockwork, Pace};
 /// Live instances per side: a new process is a new draw of hashes and layout, four tell a draw from a difference.
 pub const INSTANCES: usize = 4;
 
+/// Live instances per side at least: one alone cannot show what a draw makes.
+const INSTANCES_MIN: usize = 2;
+
 /// In which order the rungs are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
@@ -48,10 +52,22 @@ pub struct Options {
     pub order: Order,
     /// Seed of every coin.
     pub seed: u64,
-    /// Live instances per side.
+    /// Live instances per side; two where memory is short.
     pub instances: usize,
     /// Only these rungs, all when empty.
     pub only: Vec<String>,
+    /// Whether both sides of every measured rung are profiled as well.
+    pub profiles: Profiles,
+}
+
+/// Whether a climb takes profiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Profiles {
+    /// Figures only.
+    #[default]
+    None,
+    /// A second of each side of every rung that was measured.
+    Sides,
 }
 
 /// What happens while it climbs, for whoever shows progress.
@@ -121,6 +137,8 @@ pub fn climb<M: Meter>(
         current: None,
         spoiled: false,
         kept: Vec::new(),
+        instances: options.instances,
+        fitted: false,
     };
     let outcome = climber.run();
     climber.close_current();
@@ -161,6 +179,10 @@ pub(crate) struct Climber<'c, M: Meter> {
     spoiled: bool,
     /// Kept rungs in the order of keeping: index into the record's rungs, and where the dials of it stood before.
     kept: Vec<Kept>,
+    /// Live servers per side.
+    instances: usize,
+    /// Whether they were seen to fit into the memory.
+    fitted: bool,
 }
 
 /// A rung that was kept.
@@ -204,7 +226,7 @@ impl<M: Meter> Climber<'_, M> {
     fn open_side(&mut self, spec: ArmSpec) -> Result<SideArms<M::Arm>, Trouble> {
         let mut side = SideArms { spec, arms: Vec::new() };
         let began_ns = self.meter.now_ns();
-        for _ in 0..self.options.instances {
+        while side.arms.len() < self.instances {
             match self.meter.open(&side.spec) {
                 Ok(arm) => side.arms.push(arm),
                 Err(trouble) => {
@@ -212,9 +234,30 @@ impl<M: Meter> Climber<'_, M> {
                     return Err(trouble);
                 }
             }
+            self.fit_memory(&side.arms[0]);
         }
         self.pace.open_ns = self.meter.now_ns() - began_ns;
         Ok(side)
+    }
+
+    /// Cuts the instances to the fewest when as many as were asked for would fill more than half of the memory that is
+    /// left beside the first of them: the climb needs the rest for its load, and servers grow.
+    fn fit_memory(&mut self, first: &M::Arm) {
+        if std::mem::replace(&mut self.fitted, true) {
+            return;
+        }
+        let others = (2 * self.instances - 1) as u64;
+        let (one, left) = (self.meter.memory_bytes(first), self.meter.memory_left_bytes());
+        if self.instances > INSTANCES_MIN && one.saturating_mul(others) > left / 2 {
+            let mib = |bytes: u64| bytes >> 20;
+            self.record.warnings.push(format!(
+                "memory is short: {INSTANCES_MIN} live servers per side instead of {} (one takes {} MiB, {} MiB are left)",
+                self.instances,
+                mib(one),
+                mib(left)
+            ));
+            self.instances = INSTANCES_MIN;
+        }
     }
 
     fn close_side(&mut self, side: SideArms<M::Arm>) {

@@ -4,6 +4,7 @@
 //! world with known effects and noise as measured. What goes wrong out there is a value, never a panic.
 
 use dyno_measure::Histogram;
+use dyno_measure::profile::Profile;
 use dyno_measure::series::Block;
 
 use crate::dial::Setting;
@@ -150,6 +151,19 @@ pub trait Meter {
 
     /// Resident memory of the server, all its processes, shared pages counted once, bytes; 0 when unknown.
     fn memory_bytes(&mut self, arm: &Self::Arm) -> u64;
+
+    /// Runs load on the server for about this long and says where its CPU time went. It costs the server time: nothing is
+    /// measured meanwhile.
+    ///
+    /// # Errors
+    /// In words, when it cannot be profiled here.
+    fn profile(&mut self, arm: &mut Self::Arm, for_ns: u64) -> Result<Profile, String> {
+        let _ = (arm, for_ns);
+        Err("this meter takes no profiles".into())
+    }
+
+    /// Memory that could be taken without swapping, bytes.
+    fn memory_left_bytes(&mut self) -> u64;
 
     /// User and system time of the server so far, in ticks; `None` when unknown.
     fn user_system_ticks(&mut self, arm: &Self::Arm) -> Option<(u64, u64)>;

@@ -58,6 +58,15 @@ pub struct Rung {
     pub in_place: bool,
 }
 
+impl Rung {
+    /// Whether it is kept for a load of its own only: one that is judged by another measure than CPU per request may pay
+    /// in CPU, so the setting on which other rungs are measured goes on without it. (A server that spins burns all the CPU
+    /// that the generator leaves it, and CPU per request then measures the generator.)
+    pub fn own_load_only(&self) -> bool {
+        self.metric != Metric::CpuPerRequest && self.load.is_some()
+    }
+}
+
 /// Another dial's place that a rung depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Needs {

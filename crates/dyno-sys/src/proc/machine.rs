@@ -84,6 +84,11 @@ pub fn parse_memory_bytes(meminfo: &str) -> Option<u64> {
     super::parse_status_kib(meminfo, "MemTotal")
 }
 
+/// Memory that could be taken without swapping (`MemAvailable`), in bytes.
+pub fn memory_left_bytes() -> Option<u64> {
+    super::parse_status_kib(&text("/proc/meminfo"), "MemAvailable")
+}
+
 /// The CPU flag says that there is one; firmware or the device tree may say which.
 fn hypervisor(cpuinfo: &str) -> Option<String> {
     let mut names = [text("/sys/class/dmi/id/sys_vendor"), text("/sys/hypervisor/type")].into_iter();
@@ -222,6 +227,7 @@ mod tests {
         let machine = machine();
         assert!(!machine.cpus.is_empty() && !machine.model.is_empty() && !machine.kernel.is_empty());
         assert!(machine.memory_bytes > 1 << 20);
+        assert!(memory_left_bytes().is_some_and(|left| left <= machine.memory_bytes));
         assert_eq!(cpu_stat().len(), machine.cpus.len());
         assert!(uptime_ns() > 0 && load_average().is_some());
     }

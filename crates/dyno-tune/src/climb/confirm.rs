@@ -106,7 +106,9 @@ impl<M: Meter> Climber<'_, M> {
         }
         let rung = self.rung_of(one.kept.rung).clone();
         let load = rung.load.clone().unwrap_or_else(|| self.plan.load.clone());
-        let back = self.turned_back(&one.kept, all);
+        // The setting reached holds every kept dial, but those that are kept for a load of their own.
+        let with = apply(&self.standing, &one.kept.turned);
+        let back = self.turned_back(&with, &one.kept, all);
         let bounds = Bounds {
             id: format!("leave-one-out:{}", rung.id),
             stage,
@@ -118,12 +120,12 @@ impl<M: Meter> Climber<'_, M> {
             deadline_ns: self.clockwork.end_ns(),
         };
         let long = Rule::once(pairs.clamp(BURSTY.first, BURSTY.last), CONFIRM_Z).by_totals();
-        let only_dial = self.standing.with(&rung.dial, back.get(&rung.dial)) == back;
+        let only_dial = with.with(&rung.dial, back.get(&rung.dial)) == back;
         let measuring = Measuring { bounds, long, from: one.length };
         let tried = if rung.in_place && only_dial {
-            self.toggled(&load, &rung.dial, back, measuring)
+            self.toggled(&load, &rung.dial, [back, with], measuring)
         } else {
-            self.apart_from(&load, back, measuring)
+            self.apart_from(&load, [back, with], measuring)
         };
         match tried {
             Ok(Tried { trial, outcome }) => {
@@ -163,8 +165,8 @@ impl<M: Meter> Climber<'_, M> {
         Ok(())
     }
 
-    /// The end reached, with this rung's dials where the climb found them, and those of every rung that needs it.
-    fn turned_back(&self, one: &Kept, all: &[Kept]) -> Setting {
+    /// A setting with this rung's dials where the climb found them, and those of every rung that needs it.
+    fn turned_back(&self, with: &Setting, one: &Kept, all: &[Kept]) -> Setting {
         let later = all.iter().filter(|other| other.rung != one.rung && self.depends(other, one));
         let reversed = |turned: &Turned| Turned {
             dial: turned.dial.clone(),
@@ -174,7 +176,7 @@ impl<M: Meter> Climber<'_, M> {
         let mut dependent: Vec<Turned> = later.flat_map(|other| &other.turned).map(reversed).collect();
         dependent.reverse();
         let own: Vec<Turned> = one.turned.iter().rev().map(reversed).collect();
-        apply(&apply(&self.standing, &dependent), &own)
+        apply(&apply(with, &dependent), &own)
     }
 
     /// Whether `other` cannot stand without `one`: by a declared need, or because it moved the same dial on.
@@ -186,18 +188,26 @@ impl<M: Meter> Climber<'_, M> {
         moved_on || rung.needs.iter().any(|need| provides(&need.dial, &need.value))
     }
 
+    /// Measures two settings, of which one stands, on servers of their own.
     fn apart_from(
         &mut self,
         load: &LoadSpec,
-        back: Setting,
+        [a, b]: [Setting; 2],
         measuring: Measuring<'_>,
     ) -> Result<Tried, Trouble> {
         self.ensure_current(load)?;
-        let mut without = self.open_side(ArmSpec { setting: back, load: load.clone() })?;
-        let mut with = self.current.take().expect("ensure_current() has opened it");
-        let tried = self.measured(Sides::Apart { a: &mut without, b: &mut with }, measuring);
-        self.close_side(without);
-        self.settle(with, &tried);
+        let stands_first = a == self.standing;
+        let other = if stands_first { b } else { a };
+        let mut other = self.open_side(ArmSpec { setting: other, load: load.clone() })?;
+        let mut standing = self.current.take().expect("ensure_current() has opened it");
+        let sides = if stands_first {
+            Sides::Apart { a: &mut standing, b: &mut other }
+        } else {
+            Sides::Apart { a: &mut other, b: &mut standing }
+        };
+        let tried = self.measured(sides, measuring);
+        self.close_side(other);
+        self.settle(standing, &tried);
         Ok(tried)
     }
 
@@ -205,16 +215,16 @@ impl<M: Meter> Climber<'_, M> {
         &mut self,
         load: &LoadSpec,
         dial: &str,
-        back: Setting,
+        [a, b]: [Setting; 2],
         measuring: Measuring<'_>,
     ) -> Result<Tried, Trouble> {
         self.ensure_current(load)?;
         let mut arms = self.current.take().expect("ensure_current() has opened it");
-        let with = self.standing.clone();
-        let sides = Sides::InPlace { arms: &mut arms, dial, a: back, b: with.clone() };
+        let stays = self.standing.clone();
+        let sides = Sides::InPlace { arms: &mut arms, dial, a, b };
         let mut tried = self.measured(sides, measuring);
         if !matches!(tried.outcome, Outcome::Trouble(..)) {
-            let turned = arms.arms.iter_mut().try_for_each(|arm| self.meter.turn(arm, &with, dial));
+            let turned = arms.arms.iter_mut().try_for_each(|arm| self.meter.turn(arm, &stays, dial));
             if let Err(trouble) = turned {
                 tried.outcome = Outcome::Trouble(Side::B, trouble);
             }
@@ -239,8 +249,8 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
-    /// The start with every confirmed rung's dials turned, in the order of keeping. A rung whose ground was not confirmed
-    /// stands on nothing: it goes back with it.
+    /// The start with every confirmed rung's dials turned, in the order of keeping, but those kept for a load of their own.
+    /// A rung whose ground was not confirmed stands on nothing: it goes back with it.
     fn confirmed_setting(&mut self) -> Setting {
         let mut setting = self.plan.start();
         for kept in self.kept.clone() {
@@ -248,6 +258,7 @@ impl<M: Meter> Climber<'_, M> {
                 continue;
             }
             match self.lacks(&kept, &setting) {
+                None if self.rung_of(kept.rung).own_load_only() => {}
                 None => setting = apply(&setting, &kept.turned),
                 Some(ground) => {
                     let rung = &mut self.record.rungs[kept.rung];

@@ -225,7 +225,7 @@ impl<M: Meter> Climber<'_, M> {
                 Err(trouble) => self.trouble(rung, Side::B, trouble),
                 Ok(mut other) => {
                     let attempt = self.apart(rung, &mut current, &mut other, stage, pass, deadline_ns);
-                    let keep = attempt.as_ref().is_ok_and(|attempt| attempt.verdict == RungVerdict::Kept);
+                    let keep = attempt.as_ref().is_ok_and(|attempt| stays(rung, attempt));
                     let loser = if keep { std::mem::replace(&mut current, other) } else { other };
                     self.close_side(loser);
                     attempt
@@ -263,6 +263,10 @@ impl<M: Meter> Climber<'_, M> {
         if self.spoiled {
             return Ok(Attempt { proof: lines, ..attempt });
         }
+        if self.wants_look(&attempt) {
+            self.look(rung, Side::A, &mut a.arms[0]);
+            self.look(rung, Side::B, &mut b.arms[0]);
+        }
         // Read again after measuring, on the same instances: it must have been in force all along.
         match self.prove_both(rung, a, b, "after", &mut lines) {
             Ok(None) => Ok(Attempt { proof: lines, ..attempt }),
@@ -282,25 +286,44 @@ impl<M: Meter> Climber<'_, M> {
     ) -> Result<Attempt, ClimbError> {
         let before = arms.spec.setting.clone();
         let mut lines = Vec::new();
-        let attempt = match self.prove_toggled(rung, &mut arms.arms[0], [&before, &turned], &mut lines) {
-            Err(trouble) => return self.trouble(rung, Side::B, trouble),
-            Ok(Some(why)) => self.without_data(rung, RungVerdict::NotApplied, why),
-            Ok(None) => {
-                let sides = Sides::InPlace { arms, dial: &rung.dial, a: before.clone(), b: turned.clone() };
-                self.judge_rung(rung, sides, stage, pass, deadline_ns)?
-            }
-        };
-        let attempt = Attempt { proof: lines, ..attempt };
+        let attempt =
+            match self.prove_toggled(rung, &mut arms.arms[0], [&before, &turned], "before", &mut lines) {
+                Err(trouble) => return self.trouble(rung, Side::B, trouble),
+                Ok(Some(why)) => self.without_data(rung, RungVerdict::NotApplied, why),
+                Ok(None) => {
+                    let sides =
+                        Sides::InPlace { arms, dial: &rung.dial, a: before.clone(), b: turned.clone() };
+                    self.judge_rung(rung, sides, stage, pass, deadline_ns)?
+                }
+            };
         if self.spoiled {
-            return Ok(attempt);
+            return Ok(Attempt { proof: lines, ..attempt });
         }
-        let stays = if attempt.verdict == RungVerdict::Kept { turned } else { before };
+        if self.wants_look(&attempt) {
+            for (side, setting) in [(Side::A, &before), (Side::B, &turned)] {
+                if let Err(trouble) = self.meter.turn(&mut arms.arms[0], setting, &rung.dial) {
+                    return self.trouble(rung, side, trouble);
+                }
+                self.look(rung, side, &mut arms.arms[0]);
+            }
+        }
+        let mut attempt = attempt;
+        if attempt.verdict != RungVerdict::NotApplied {
+            // Read again after measuring: it must still do what it did.
+            match self.prove_toggled(rung, &mut arms.arms[0], [&before, &turned], "after", &mut lines) {
+                Err(trouble) => return self.trouble(rung, Side::B, trouble),
+                Ok(Some(why)) => attempt = Attempt { verdict: RungVerdict::NotApplied, why, ..attempt },
+                Ok(None) => {}
+            }
+        }
+        let attempt = Attempt { proof: lines, ..attempt };
+        let setting = if stays(rung, &attempt) { turned } else { before };
         for arm in &mut arms.arms {
-            if let Err(trouble) = self.meter.turn(arm, &stays, &rung.dial) {
+            if let Err(trouble) = self.meter.turn(arm, &setting, &rung.dial) {
                 return self.trouble(rung, Side::B, trouble);
             }
         }
-        arms.spec.setting = stays;
+        arms.spec.setting = setting;
         Ok(attempt)
     }
 
@@ -405,6 +428,7 @@ impl<M: Meter> Climber<'_, M> {
         rung: &Rung,
         arm: &mut M::Arm,
         settings: [&Setting; 2],
+        when: &str,
         lines: &mut Vec<ProofLine>,
     ) -> Result<Option<String>, Trouble> {
         for proof in &rung.proofs {
@@ -413,7 +437,7 @@ impl<M: Meter> Climber<'_, M> {
                 self.meter.turn(arm, setting, &rung.dial)?;
                 readings.push(self.meter.prove(arm, proof)?);
             }
-            if let Some(why) = hold(proof, [&readings[0], &readings[1]], "before", lines) {
+            if let Some(why) = hold(proof, [&readings[0], &readings[1]], when, lines) {
                 return Ok(Some(why));
             }
         }
@@ -422,7 +446,7 @@ impl<M: Meter> Climber<'_, M> {
 
     fn without_data(&self, rung: &Rung, verdict: RungVerdict, why: String) -> Attempt {
         let load: LoadSpec = rung.load.clone().unwrap_or_else(|| self.plan.load.clone());
-        Attempt { instances: self.options.instances, ..blank_attempt(rung, &load, verdict, why) }
+        Attempt { instances: self.instances, ..blank_attempt(rung, &load, verdict, why) }
     }
 
     fn blank(plan: &crate::plan::Plan, rung: &Rung, standing: &Setting) -> RungRecord {
@@ -497,6 +521,11 @@ fn words(judgement: &Judgement) -> (RungVerdict, String) {
             (RungVerdict::NoDifference, format!("none seen; at most {at_most:.1} %"))
         }
     }
+}
+
+/// Whether the climb goes on from the setting with the rung: it was kept, and not for a load of its own only.
+fn stays(rung: &Rung, attempt: &Attempt) -> bool {
+    attempt.verdict == RungVerdict::Kept && !rung.own_load_only()
 }
 
 /// Writes down what was read on both sides; the reason when the proof does not single out the change.

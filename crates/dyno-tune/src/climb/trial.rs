@@ -129,7 +129,7 @@ impl<M: Meter> Climber<'_, M> {
         bounds: &Bounds<'_>,
     ) -> Result<(), (Side, Trouble)> {
         let first = if self.rng.coin() { Side::A } else { Side::B };
-        let instance = self.rng.below(self.options.instances as u64) as usize;
+        let instance = self.rng.below(self.instances as u64) as usize;
         let mut measured: [Option<Measured>; 2] = [None, None];
         for side in [first, other(first)] {
             let block =

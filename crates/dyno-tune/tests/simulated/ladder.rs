@@ -5,7 +5,7 @@
 
 use dyno_measure::record::{Climb, Rung as RungRecord, RungVerdict};
 use dyno_measure::series::Metric;
-use dyno_tune::climb::{ClimbError, Event, INSTANCES, Options, Order, climb};
+use dyno_tune::climb::{ClimbError, Event, INSTANCES, Options, Order, Profiles, climb};
 use dyno_tune::dial::{Dial, How, Value};
 use dyno_tune::plan::{Launch, LoadSpec, Plan};
 use dyno_tune::proof::Proof;
@@ -99,7 +99,14 @@ pub(crate) struct Climbed {
 }
 
 pub(crate) fn options(seed: u64, time_s: u64) -> Options {
-    Options { time_ns: seconds(time_s), order: Order::Given, seed, instances: INSTANCES, only: Vec::new() }
+    Options {
+        time_ns: seconds(time_s),
+        order: Order::Given,
+        seed,
+        instances: INSTANCES,
+        only: Vec::new(),
+        profiles: Profiles::None,
+    }
 }
 
 /// Climbs, and checks what must hold after every climb.

@@ -1,12 +1,14 @@
 //! The record: the same for the same seed, whole after JSON, unbiased in what it quotes.
 
 use dyno_measure::record::{CLIMB_SCHEMA, Climb};
-use dyno_measure::series::BLOCK_COLUMNS;
+use dyno_measure::series::{BLOCK_COLUMNS, Side};
+use dyno_tune::climb::{Options, Profiles};
+use dyno_tune::meter::Trouble;
 
 use crate::ladder::{Edit, ladder, options, whole};
 use crate::noise::Weather;
 use crate::rejudge;
-use crate::world::{Does, World};
+use crate::world::{At, Does, World};
 
 fn record(seed: u64) -> Climb {
     let plan = ladder(&["gain=on", "spin=on", "null=on"]).in_place("spin=on");
@@ -54,4 +56,20 @@ fn a_record_carries_what_it_was_made_from() {
     let total = record.total.as_ref().unwrap();
     assert_eq!(record.series.rounds.len(), total.rounds);
     assert!(record.series.rounds.iter().all(|round| round.len() == total.arms.len()));
+}
+
+#[test]
+fn both_sides_of_every_rung_that_was_measured_are_profiled_when_asked_for() {
+    let plan = ladder(&["gain=on", "live=on", "lost=on"]).in_place("live=on");
+    let died = Trouble::Died { status: "1".into(), stderr_tail: String::new() };
+    let world =
+        World::new(Weather::Quiet, 31).with("gain=on", Does::Cpu(-10.0)).failing("lost=on", At::Open, died);
+    let asked = Options { profiles: Profiles::Sides, ..options(31, 240) };
+    let climbed = whole(&plan, &asked, world);
+    let taken: Vec<(&str, Side)> =
+        climbed.record.profiles.iter().map(|one| (one.rung.as_str(), one.side)).collect();
+    let of = |rung| [(rung, Side::A), (rung, Side::B)];
+    assert_eq!(taken, [of("gain=on"), of("live=on")].concat());
+    let weight = |at: usize| climbed.record.profiles[at].profile.total_ns();
+    assert!(weight(1) < weight(0), "the sides were mixed up");
 }

@@ -4,6 +4,7 @@ use dyno_measure::judge::trimmed_mean;
 use dyno_measure::record::RungVerdict as V;
 use dyno_measure::series::Metric;
 use dyno_tune::climb::{Options, Order};
+use dyno_tune::plan::LoadSpec;
 
 use crate::ladder::{Climbed, Edit, ladder, mean, options, over_seeds, share, whole};
 use crate::noise::Weather;
@@ -267,8 +268,43 @@ fn a_live_dial_is_toggled_in_place() {
     let plan = plan.edit("spin=on", |rung| rung.metric = Metric::SecondsPerRequest);
     let climbed = whole(&plan, &options(14, MINUTES), quiet(14).with("spin=on", Does::Cpu(-5.0)));
     assert!(climbed.kept("spin=on"), "{}", climbed.why("spin=on"));
+    let lines = &climbed.rung("spin=on").attempt.proof;
+    let holds: Vec<(&str, bool)> = lines.iter().map(|line| (line.when.as_str(), line.holds)).collect();
+    assert_eq!(holds, [("before", false), ("before", true), ("after", false), ("after", true)]);
     // Two sides for the noise, one after it in each setting, three for the total.
     assert!(climbed.world.opened() <= 4 * 4 + 3, "{} servers were started", climbed.world.opened());
+}
+
+#[test]
+fn where_memory_is_short_two_instances_live_per_side() {
+    let plan = ladder(&["gain=on"]);
+    let world = || quiet(17).with("gain=on", Does::Cpu(-6.0));
+    let enough = whole(&plan, &options(17, MINUTES), world());
+    assert!(enough.record.warnings.is_empty(), "{:?}", enough.record.warnings);
+    let short = whole(&plan, &options(17, MINUTES), world().with_memory_left(1 << 20));
+    assert_eq!(short.world.peak(), 4);
+    assert_eq!(short.rung("gain=on").attempt.instances, 2);
+    assert!(short.record.warnings[0].starts_with("memory is short: 2 live servers"));
+    assert!(short.kept("gain=on"));
+}
+
+#[test]
+fn what_wins_by_another_measure_under_a_load_of_its_own_is_kept_for_that_load_only() {
+    for toggled in [true, false] {
+        let plan = ladder(&["spin=on", "gain=on"]);
+        let plan = if toggled { plan.in_place("spin=on") } else { plan };
+        let plan = plan.edit("spin=on", |rung| {
+            rung.metric = Metric::SecondsPerRequest;
+            rung.load = Some(LoadSpec { connections: 1, ..LoadSpec::default() });
+        });
+        let world = quiet(16).with("spin=on", Does::Cpu(-20.0)).with("gain=on", Does::Cpu(-6.0));
+        let climbed = whole(&plan, &options(16, MINUTES), world);
+        assert!(climbed.kept("spin=on"), "{}", climbed.why("spin=on"));
+        assert!(climbed.rung("spin=on").leave_one_out.is_some_and(|gain| gain.effect_percent < -15.0));
+        assert!(climbed.kept("gain=on"), "{}", climbed.why("gain=on"));
+        assert_eq!(climbed.turned(), ["gain=on"], "the final setting goes without it");
+        assert!(climbed.record.own_load_only(&climbed.rung("spin=on").attempt));
+    }
 }
 
 #[test]

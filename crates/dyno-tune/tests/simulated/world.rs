@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use dyno_measure::judge::normal_quantile;
+use dyno_measure::profile::{Frame, Profile, Stack, Thread};
 use dyno_measure::series::Block;
 use dyno_measure::units::log_of_percent;
 use dyno_measure::{Histogram, Prng};
@@ -127,6 +128,7 @@ pub(crate) struct World {
     trip: Option<Trip>,
     block_ns: u64,
     server_cpus: usize,
+    memory_left_bytes: u64,
     now_ns: u64,
     live: BTreeMap<u64, Setting>,
     opened: u64,
@@ -163,6 +165,7 @@ impl World {
             trip: None,
             block_ns: 31_000_000,
             server_cpus: 1,
+            memory_left_bytes: u64::MAX,
             now_ns: 0,
             live: BTreeMap::new(),
             opened: 0,
@@ -198,6 +201,11 @@ impl World {
 
     pub(crate) fn tripping(mut self, trip: Trip) -> Self {
         self.trip = Some(trip);
+        self
+    }
+
+    pub(crate) fn with_memory_left(mut self, bytes: u64) -> Self {
+        self.memory_left_bytes = bytes;
         self
     }
 
@@ -408,6 +416,18 @@ impl Meter for World {
 
     fn memory_bytes(&mut self, arm: &Arm) -> u64 {
         arm.rss.exp() as u64
+    }
+
+    fn profile(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Profile, String> {
+        self.now_ns += for_ns;
+        let frames = vec![Frame { name: "serve".into(), ..Frame::default() }];
+        let weight_ns = (arm.cost * 1e3) as u64;
+        let stacks = vec![Stack { frames: vec![0], samples: 1, weight_ns, ..Stack::default() }];
+        Ok(Profile { frames, stacks, threads: vec![Thread::default()], ..Profile::default() })
+    }
+
+    fn memory_left_bytes(&mut self) -> u64 {
+        self.memory_left_bytes
     }
 
     fn user_system_ticks(&mut self, arm: &Arm) -> Option<(u64, u64)> {

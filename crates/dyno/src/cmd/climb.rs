@@ -12,7 +12,7 @@ use dyno_measure::record::{CLIMB_SCHEMA, Climb as Record, Machine};
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::keeper::Keeper;
 use dyno_sys::proc;
-use dyno_tune::climb::{ClimbError, Event, Options, Order, climb};
+use dyno_tune::climb::{ClimbError, Event, Options, Order, Profiles, climb};
 use dyno_tune::dial::How;
 use dyno_tune::meter::Trouble;
 use dyno_tune::plan::Plan;
@@ -31,6 +31,9 @@ const UNQUIET_PERCENT: f64 = 10.0;
 pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
     let (server_cpus, load_cpus, shared) = cpus(args)?;
     let (plan, plan_dir) = plan(args, &server_cpus)?;
+    for name in &args.rung {
+        plan.rung(name).map_err(|error| Failure::usage(error.to_string()).try_this("dyno climb --list"))?;
+    }
     if args.list {
         super::print(&list(&plan))?;
         return Ok(exit::DONE);
@@ -39,9 +42,6 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
     if args.dry_run {
         super::print(&dry_run(&plan, &server_cpus, &load_cpus))?;
         return Ok(exit::DONE);
-    }
-    for name in &args.rung {
-        plan.rung(name).map_err(|error| Failure::usage(error.to_string()).try_this("dyno climb --list"))?;
     }
     let names = OutputNames::new(args)?;
     let host_changes = if args.allow_host_changes { HostChanges::Allowed } else { HostChanges::Refused };
@@ -73,8 +73,14 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
     }
     let seed = args.seed.unwrap_or_else(seed_of_the_day);
     let time_ns = u64::try_from(args.time.as_nanos()).unwrap_or(u64::MAX);
-    let options =
-        Options { time_ns, order, seed, instances: usize::from(args.instances), only: args.rung.clone() };
+    let options = Options {
+        time_ns,
+        order,
+        seed,
+        instances: usize::from(args.instances),
+        only: args.rung.clone(),
+        profiles: Profiles::None,
+    };
     let prepared = world.prepare();
     let outcome = match prepared {
         Err(Trouble::Interrupted) => Err(ClimbError::Ended(Trouble::Interrupted)),

@@ -168,6 +168,11 @@ impl Meter for World<'_> {
         proc::tree(arm.pid).into_iter().filter_map(of).sum()
     }
 
+    fn memory_left_bytes(&mut self) -> u64 {
+        // What cannot be told must not cut anything.
+        proc::memory_left_bytes().unwrap_or(u64::MAX)
+    }
+
     fn user_system_ticks(&mut self, arm: &Arm) -> Option<(u64, u64)> {
         let ticks = proc::tree(arm.pid).into_iter().filter_map(|pid| proc::user_system_ticks(pid).ok());
         ticks.reduce(|(user, system), (more_user, more_system)| (user + more_user, system + more_system))

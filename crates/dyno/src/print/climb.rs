@@ -158,7 +158,9 @@ fn why(attempt: &Attempt) -> String {
 fn notes(climb: &Climb, rung: &Rung) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(load) = own_load(climb, &rung.attempt) {
-        notes.push(format!("under {load}"));
+        let only = climb.own_load_only(&rung.attempt) && rung.attempt.verdict == RungVerdict::Kept;
+        let kept = if only { ", and kept for that load only: the final setting goes without it" } else { "" };
+        notes.push(format!("under {load}{kept}"));
     }
     if !rung.bundle.is_empty() {
         notes.push(format!("judged together with {}", visible(&rung.bundle.join(", "))));

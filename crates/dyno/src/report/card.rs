@@ -63,10 +63,18 @@ fn told(view: &View<'_>, rung: &Rung) -> Tag {
         ("Needs", fact(rung.needs.join(", "))),
         ("Judged with", fact(rung.bundle.join(", "))),
         ("Judged by", fact(metric)),
-        ("Load", fact(own_load(view.climb, attempt).unwrap_or_default())),
+        ("Load", fact(load(view, attempt))),
         ("Clock", fact(&attempt.clock)),
         ("Data", fact(tied(&data(attempt)))),
     ])
+}
+
+/// A load of its own, and whether the final setting goes without the rung because of it.
+fn load(view: &View<'_>, attempt: &Attempt) -> String {
+    let Some(load) = own_load(view.climb, attempt) else { return String::new() };
+    let only = attempt.verdict == RungVerdict::Kept && view.climb.own_load_only(attempt);
+    let kept = if only { "; kept for this load only: the final setting goes without it" } else { "" };
+    format!("{load}{kept}")
 }
 
 /// Pairs, instances, and what happened between blocks.

@@ -1,0 +1,100 @@
+//! speedscope's own JSON (its file-format-schema): shared frames, and a sampled profile per thread.
+
+use dyno_measure::profile::{Frame, Profile, Stack, Unit};
+use serde_json::{Value, json};
+
+use super::{by_thread, title, wait_mark};
+use crate::name;
+
+/// The file.
+pub fn bytes(profile: &Profile) -> Vec<u8> {
+    let mut frames: Vec<Value> = profile.frames.iter().map(|frame| frame_json(profile, frame)).collect();
+    let profiles: Vec<Value> = by_thread(profile)
+        .into_iter()
+        .map(|(thread, stacks)| thread_json(profile, thread, &stacks, &mut frames))
+        .collect();
+    let file = json!({
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "version": "0.0.1",
+        "name": title(profile),
+        "exporter": format!("dyno {}", profile.version),
+        "activeProfileIndex": 0,
+        "shared": { "frames": frames },
+        "profiles": profiles,
+    });
+    file.to_string().into_bytes()
+}
+
+fn frame_json(profile: &Profile, frame: &Frame) -> Value {
+    let mut value = json!({ "name": name::of_frame(profile, frame) });
+    let module = frame.module.and_then(|at| profile.modules.get(at as usize)).map(|module| &module.path);
+    if let Some(file) = frame.file.as_ref().or(module) {
+        value["file"] = json!(file);
+    }
+    if let (Some(line), true) = (frame.line, frame.file.is_some()) {
+        value["line"] = json!(line);
+    }
+    value
+}
+
+fn thread_json(profile: &Profile, thread: u32, stacks: &[&Stack], frames: &mut Vec<Value>) -> Value {
+    let of = &profile.threads[thread as usize];
+    let weights: Vec<u64> = stacks.iter().map(|stack| stack.weight_ns).collect();
+    let samples: Vec<Vec<usize>> = stacks.iter().map(|stack| sample(stack, frames)).collect();
+    json!({
+        "type": "sampled",
+        "name": format!("{} ({})", of.name, of.tid),
+        "unit": match profile.unit { Unit::Nanoseconds => "nanoseconds", Unit::Samples => "none" },
+        "startValue": 0,
+        "endValue": weights.iter().sum::<u64>(),
+        "samples": samples,
+        "weights": weights,
+    })
+}
+
+/// Indices into the shared frames, from the root; a wait is a frame of its own.
+fn sample(stack: &Stack, frames: &mut Vec<Value>) -> Vec<usize> {
+    let mut sample: Vec<usize> = stack.frames.iter().map(|&frame| frame as usize).collect();
+    if let Some(mark) = wait_mark(stack) {
+        let named = |frame: &Value| frame["name"] == mark.as_str();
+        // Marks are few and stand last: the search is short.
+        let known = frames.iter().rposition(named).unwrap_or_else(|| {
+            frames.push(json!({ "name": mark }));
+            frames.len() - 1
+        });
+        sample.push(known);
+    }
+    sample
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::tree::tests::{small, waiting};
+
+    fn read(profile: &Profile) -> Value {
+        serde_json::from_slice(&bytes(profile)).unwrap()
+    }
+
+    #[test]
+    fn every_sample_has_its_weight_and_points_at_frames() {
+        let file = read(&small());
+        let thread = &file["profiles"][0];
+        assert_eq!(thread["samples"].as_array().unwrap().len(), thread["weights"].as_array().unwrap().len());
+        assert_eq!((&thread["unit"], &thread["endValue"]), (&json!("nanoseconds"), &json!(1_000)));
+        let name = |at: &Value| file["shared"]["frames"][at.as_u64().unwrap() as usize]["name"].clone();
+        let names: Vec<Value> = thread["samples"][1].as_array().unwrap().iter().map(name).collect();
+        assert_eq!(names, ["main", "work", "sys_read"]);
+    }
+
+    #[test]
+    fn a_wait_is_one_frame_however_often_it_is_met() {
+        let mut profile = waiting();
+        let again = profile.stacks[0].clone();
+        profile.stacks.push(again);
+        let frames = read(&profile)["shared"]["frames"].as_array().unwrap().clone();
+        assert_eq!(frames.iter().filter(|frame| frame["name"] == "[waits: lock]").count(), 1);
+        assert_eq!(read(&profile)["profiles"][0]["samples"][0].as_array().unwrap().len(), 3);
+    }
+}

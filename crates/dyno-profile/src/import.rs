@@ -1,0 +1,116 @@
+//! Profiles from the files of others, and our own: what kind of file it is, is seen from its bytes.
+//!
+//! A reader says what it could not read in the profile's warnings, and refuses what it would have to guess. Files come
+//! from strangers: every length is checked before it is used.
+
+pub mod folded;
+mod gather;
+pub mod perf_data;
+pub mod perf_script;
+
+use dyno_measure::profile::{Profile, ProfileError};
+
+/// Why a file was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// Our own record, but a broken one.
+    #[error(transparent)]
+    Record(#[from] ProfileError),
+    /// Neither text nor a format that is known.
+    #[error("it is neither text nor perf.data")]
+    NotText,
+    /// Text of no known kind.
+    #[error("line {line} is neither of folded stacks nor of perf script: \"{text}\"")]
+    UnknownText {
+        /// From 1.
+        line: usize,
+        /// Its beginning.
+        text: String,
+    },
+    /// No stack in it.
+    #[error("it has no stack")]
+    Empty,
+    /// A line that does not fit the lines before it.
+    #[error("line {line}: {what}")]
+    Line {
+        /// From 1.
+        line: usize,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A perf.data that ends too early or contradicts itself.
+    #[error("perf.data is damaged: {what} at byte {at}")]
+    Damaged {
+        /// What is wrong.
+        what: &'static str,
+        /// Where.
+        at: u64,
+    },
+    /// A perf.data of a kind that is not read here.
+    #[error("{what}")]
+    Unsupported {
+        /// What it is.
+        what: &'static str,
+        /// What to do instead.
+        instead: &'static str,
+    },
+}
+
+/// Reads any profile.
+///
+/// # Errors
+/// When it is none, or a damaged one.
+pub fn read(bytes: &[u8]) -> Result<Profile, ImportError> {
+    if perf_data::is_one(bytes) {
+        return perf_data::read(bytes);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| ImportError::NotText)?;
+    let start = text.trim_start_matches('\u{feff}').trim_start();
+    match () {
+        () if start.is_empty() => Err(ImportError::Empty),
+        () if start.starts_with(['{', '[']) && !folded::is_one(text) => Ok(Profile::from_json(start)?),
+        () if perf_script::is_one(text) => perf_script::read(text),
+        () if folded::is_one(text) => folded::read(text),
+        () => Err(unknown(text)),
+    }
+}
+
+/// The first line that is of neither kind, as far as it is fit to be shown.
+fn unknown(text: &str) -> ImportError {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let (at, line) = lines.into_iter().find(|(_, line)| !folded::is_line(line)).unwrap_or((0, ""));
+    ImportError::UnknownText { line: at + 1, text: line.trim().chars().take(60).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::export;
+    use crate::tree::tests::small;
+    use dyno_measure::profile::PROFILE_SCHEMA;
+
+    #[test]
+    fn the_kind_of_a_file_is_seen_from_its_bytes() {
+        let mut ours = small();
+        ours.schema = PROFILE_SCHEMA.to_owned();
+        assert_eq!(read(&serde_json::to_vec(&ours).unwrap()).unwrap(), ours);
+        assert_eq!(read(&export::folded::bytes(&ours)).unwrap().total_ns(), 1_000);
+        assert_eq!(read(b"a;b 7\n").unwrap().total_ns(), 7);
+        assert_eq!(read(b"[unknown];b 7\n").unwrap().total_ns(), 7);
+    }
+
+    #[test]
+    fn what_is_no_profile_is_refused_with_the_place() {
+        let text = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
+        assert_eq!(text(b""), "it has no stack");
+        assert_eq!(text(b"\n\n"), "it has no stack");
+        assert_eq!(text(b"\xff\xfe\x00"), "it is neither text nor perf.data");
+        assert_eq!(
+            text(b"\nDear all,\n"),
+            "line 2 is neither of folded stacks nor of perf script: \"Dear all,\""
+        );
+        assert!(text(br#"{"schema":"dyno.climb/1"}"#).contains("dyno.climb/1"));
+        assert!(text(b"{").contains("not a profile record"));
+    }
+}

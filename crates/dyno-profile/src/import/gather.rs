@@ -1,0 +1,92 @@
+//! A profile in the making: names become frames, equal stacks become one.
+
+use std::collections::HashMap;
+
+use dyno_measure::profile::{Frame, Module, PROFILE_SCHEMA, Profile, Stack, Thread, Wait};
+
+/// What readers fill.
+pub(super) struct Gather {
+    pub(super) profile: Profile,
+    modules: HashMap<String, u32>,
+    frames: HashMap<Frame, u32>,
+    threads: HashMap<(u32, u32), u32>,
+    stacks: HashMap<(u32, Vec<u32>, Option<Wait>), usize>,
+}
+
+impl Gather {
+    pub(super) fn new() -> Gather {
+        let profile = Profile {
+            schema: PROFILE_SCHEMA.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..Profile::default()
+        };
+        let (modules, frames) = (HashMap::new(), HashMap::new());
+        Gather { profile, modules, frames, threads: HashMap::new(), stacks: HashMap::new() }
+    }
+
+    pub(super) fn module(&mut self, path: &str) -> u32 {
+        if let Some(&at) = self.modules.get(path) {
+            return at;
+        }
+        let at = self.profile.modules.len() as u32;
+        self.profile.modules.push(Module { path: path.to_owned(), ..Module::default() });
+        self.modules.insert(path.to_owned(), at);
+        at
+    }
+
+    pub(super) fn frame(&mut self, frame: Frame) -> u32 {
+        if let Some(&at) = self.frames.get(&frame) {
+            return at;
+        }
+        let at = self.profile.frames.len() as u32;
+        self.profile.frames.push(frame.clone());
+        self.frames.insert(frame, at);
+        at
+    }
+
+    /// A thread by its numbers; the last name it had is its name.
+    pub(super) fn thread(&mut self, pid: u32, tid: u32, name: &str) -> u32 {
+        let threads = &mut self.profile.threads;
+        let at = *self.threads.entry((pid, tid)).or_insert_with(|| {
+            threads.push(Thread { pid, tid, name: String::new() });
+            threads.len() as u32 - 1
+        });
+        if !name.is_empty() {
+            name.clone_into(&mut self.profile.threads[at as usize].name);
+        }
+        at
+    }
+
+    /// Adds to a stack; its frames stand from the root.
+    pub(super) fn add(
+        &mut self,
+        thread: u32,
+        frames: Vec<u32>,
+        wait: Option<Wait>,
+        samples: u64,
+        weight: u64,
+    ) {
+        let stacks = &mut self.profile.stacks;
+        let at = *self.stacks.entry((thread, frames.clone(), wait.clone())).or_insert_with(|| {
+            stacks.push(Stack { frames, thread, wait, ..Stack::default() });
+            stacks.len() - 1
+        });
+        stacks[at].samples = stacks[at].samples.saturating_add(samples);
+        stacks[at].weight_ns = stacks[at].weight_ns.saturating_add(weight);
+        self.profile.sampling.samples = self.profile.sampling.samples.saturating_add(samples);
+    }
+
+    /// Names the profile by its only process, where it has only one.
+    pub(super) fn name_target(&mut self) {
+        let threads = &self.profile.threads;
+        let Some(first) = threads.first() else { return };
+        let target = &mut self.profile.target;
+        if threads.iter().all(|thread| thread.pid == first.pid) && first.pid != 0 {
+            let main = threads.iter().find(|thread| thread.tid == thread.pid).unwrap_or(first);
+            (target.pid, target.name, target.scope) =
+                (Some(first.pid), main.name.clone(), "process".to_owned());
+        } else if threads.iter().all(|thread| thread.name == first.name) {
+            target.name = first.name.clone();
+        }
+    }
+}

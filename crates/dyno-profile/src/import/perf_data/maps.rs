@@ -1,0 +1,59 @@
+//! Which file lay where in which process: kept as the records tell it.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// A file in an address space.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Map<'f> {
+    pub(super) start: u64,
+    pub(super) bytes: u64,
+    pub(super) offset: u64,
+    pub(super) path: &'f str,
+}
+
+#[derive(Debug, Clone)]
+struct Mapped {
+    start: u64,
+    end: u64,
+    offset: u64,
+    path: Rc<str>,
+}
+
+/// The address spaces of all processes.
+#[derive(Debug, Default)]
+pub(super) struct Spaces {
+    maps: HashMap<u32, Rc<Vec<Mapped>>>,
+}
+
+impl Spaces {
+    pub(super) fn map(&mut self, pid: u32, map: &Map<'_>) {
+        let end = map.start.saturating_add(map.bytes);
+        let mapped = Mapped { start: map.start, end, offset: map.offset, path: Rc::from(map.path) };
+        let maps = Rc::make_mut(self.maps.entry(pid).or_default());
+        // What lies wholly under the new one can never be found again.
+        maps.retain(|old| old.start < map.start || old.end > end);
+        maps.push(mapped);
+    }
+
+    /// A child begins with its parent's files; a thread shares them.
+    pub(super) fn fork(&mut self, pid: u32, parent: u32) {
+        if pid != parent
+            && let Some(maps) = self.maps.get(&parent).cloned()
+        {
+            self.maps.entry(pid).or_insert(maps);
+        }
+    }
+
+    /// A new program takes the place of the old.
+    pub(super) fn clear(&mut self, pid: u32) {
+        self.maps.remove(&pid);
+    }
+
+    /// The file at an address, and the bytes from its beginning; the newest wins.
+    pub(super) fn find(&self, pid: u32, address: u64) -> Option<(String, u64)> {
+        let maps = self.maps.get(&pid)?;
+        let map = maps.iter().rev().find(|map| (map.start..map.end).contains(&address))?;
+        Some((map.path.to_string(), (address - map.start).wrapping_add(map.offset)))
+    }
+}

@@ -1,0 +1,249 @@
+//! The stream of records: each has a kind, flags and a length.
+
+use super::cursor::Cursor;
+use super::damaged;
+use super::head::{Event, Head, hex};
+use super::maps::Map;
+use crate::import::ImportError;
+
+/// Fields of a sample, in the order in which they stand in it (PERF_SAMPLE_*).
+mod holds {
+    pub(super) const IP: u64 = 1;
+    pub(super) const TID: u64 = 1 << 1;
+    pub(super) const TIME: u64 = 1 << 2;
+    pub(super) const ADDR: u64 = 1 << 3;
+    pub(super) const READ: u64 = 1 << 4;
+    pub(super) const CALLCHAIN: u64 = 1 << 5;
+    pub(super) const ID: u64 = 1 << 6;
+    pub(super) const CPU: u64 = 1 << 7;
+    pub(super) const PERIOD: u64 = 1 << 8;
+    pub(super) const STREAM_ID: u64 = 1 << 9;
+    pub(super) const STACK_USER: u64 = 1 << 13;
+    pub(super) const IDENTIFIER: u64 = 1 << 16;
+}
+
+/// Callers of one sample: above the kernel's own limit a number is damage.
+const CALLERS_MAX: u64 = 65_536;
+/// The number that says "kernel frames follow" in a chain.
+const CONTEXT_KERNEL: u64 = -128_i64 as u64;
+/// All numbers from here up are such words, not addresses.
+const CONTEXT_MIN: u64 = -4_095_i64 as u64;
+
+/// A record that matters, and when it was written.
+#[derive(Debug)]
+pub(super) struct Entry<'f> {
+    pub(super) time: u64,
+    pub(super) what: What<'f>,
+}
+
+/// What a record says.
+#[derive(Debug)]
+pub(super) enum What<'f> {
+    /// A file was mapped.
+    Map { pid: u32, map: Map<'f>, build_id: Option<String> },
+    /// A thread has a name.
+    Comm { pid: u32, tid: u32, name: &'f str, exec: bool },
+    /// A thread was made.
+    Fork { pid: u32, parent: u32, tid: u32, parent_tid: u32 },
+    /// Records that the kernel could not keep.
+    Lost(u64),
+    /// A stack was seen.
+    Sample(Sample),
+}
+
+/// A stack.
+#[derive(Debug, Default)]
+pub(super) struct Sample {
+    pub(super) ip: u64,
+    pub(super) in_kernel: bool,
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    pub(super) period: Option<u64>,
+    /// Addresses from the leaf, and whether they are the kernel's.
+    pub(super) chain: Vec<(u64, bool)>,
+    pub(super) has_user_stack: bool,
+    time: u64,
+}
+
+/// All records that matter, in the file's order.
+pub(super) fn entries<'f>(file: &'f [u8], head: &mut Head) -> Result<Vec<Entry<'f>>, ImportError> {
+    let (from, bytes) = head.data;
+    let end = Cursor::of(file, file.len() as u64, 0).expect("a file ends where it ends");
+    // A recording that was killed has no length in its head: the file's end is the records' end then.
+    let bytes = if bytes == 0 { (file.len() as u64).saturating_sub(from) } else { bytes };
+    let mut rest =
+        Cursor::of(file, from, bytes).ok_or_else(|| damaged("it ends before its records do", &end))?;
+    let mut found = Vec::new();
+    let mut last_time = 0;
+    while rest.left() > 0 {
+        let start = rest;
+        let entry = next(&mut rest, head, last_time)?;
+        if rest.place() == start.place() {
+            return Err(damaged("a record without length", &start));
+        }
+        last_time = entry.as_ref().map_or(last_time, |entry| entry.time);
+        found.extend(entry);
+    }
+    Ok(found)
+}
+
+fn next<'f>(
+    rest: &mut Cursor<'f>,
+    head: &mut Head,
+    last_time: u64,
+) -> Result<Option<Entry<'f>>, ImportError> {
+    let start = *rest;
+    let torn = || damaged("a record is torn", &start);
+    let mut fixed = || Some((rest.u32()?, rest.u16()?, rest.u16()?));
+    let (kind, misc, size) = fixed().ok_or_else(torn)?;
+    let body = usize::from(size).checked_sub(8).and_then(|bytes| rest.part(bytes)).ok_or_else(torn)?;
+    match kind {
+        // What follows these is not within their length.
+        66 => skip_behind(rest, body, Behind::Tracing).ok_or_else(torn)?,
+        71 => skip_behind(rest, body, Behind::Aux).ok_or_else(torn)?,
+        64 => head.add_record(body).ok_or_else(torn)?,
+        81 | 83 => {
+            let what = "its records are compressed (perf record -z), which is not read here";
+            return Err(ImportError::Unsupported { what, instead: "perf script -i FILE | dyno flame -" });
+        }
+        _ => return what(kind, misc, body, head, last_time).ok_or_else(torn),
+    }
+    Ok(None)
+}
+
+enum Behind {
+    Tracing,
+    Aux,
+}
+
+fn skip_behind(rest: &mut Cursor<'_>, mut body: Cursor<'_>, behind: Behind) -> Option<()> {
+    let bytes = match behind {
+        Behind::Tracing => u64::from(body.u32()?).next_multiple_of(8),
+        Behind::Aux => body.u64()?,
+    };
+    rest.skip(bytes)
+}
+
+/// Some(None): a record that does not matter here. None: a torn one.
+fn what<'f>(
+    kind: u32,
+    misc: u16,
+    body: Cursor<'f>,
+    head: &Head,
+    last_time: u64,
+) -> Option<Option<Entry<'f>>> {
+    const COMM_EXEC: u16 = 1 << 13;
+    let mut c = body;
+    let what = match kind {
+        1 => map(&mut c, None)?,
+        10 => map(&mut c, Some(misc))?,
+        2 => {
+            c.skip(8)?;
+            What::Lost(c.u64()?)
+        }
+        13 => What::Lost(c.u64()?),
+        3 => What::Comm { pid: c.u32()?, tid: c.u32()?, name: c.text(), exec: misc & COMM_EXEC != 0 },
+        7 => {
+            let (pid, parent) = (c.u32()?, c.u32()?);
+            What::Fork { pid, parent, tid: c.u32()?, parent_tid: c.u32()? }
+        }
+        9 => {
+            let sample = sample(body, misc, head)?;
+            return Some(Some(Entry { time: sample.time, what: What::Sample(sample) }));
+        }
+        _ => return Some(None),
+    };
+    let time = head.events.first().and_then(|event| time_of(*event, body)).unwrap_or(last_time);
+    Some(Some(Entry { time, what }))
+}
+
+/// A mapped file; `misc` is given for the second form of the record, which may hold a build-id.
+fn map<'f>(c: &mut Cursor<'f>, misc: Option<u16>) -> Option<What<'f>> {
+    const HAS_BUILD_ID: u16 = 1 << 14;
+    let pid = c.u32()?;
+    c.skip(4)?;
+    let (start, bytes, offset) = (c.u64()?, c.u64()?, c.u64()?);
+    let mut build_id = None;
+    if let Some(misc) = misc {
+        let id = c.take(24)?;
+        c.skip(8)?;
+        let length = usize::from(id[0]).min(20);
+        build_id = (misc & HAS_BUILD_ID != 0).then(|| hex(&id[4..4 + length]));
+    }
+    Some(What::Map { pid, map: Map { start, bytes, offset, path: c.text() }, build_id })
+}
+
+/// The time at the end of a record that is no sample.
+fn time_of(event: Event, body: Cursor<'_>) -> Option<u64> {
+    let has = |bit| event.sample_type & bit != 0;
+    if !event.marks_all() || !has(holds::TIME) {
+        return None;
+    }
+    let behind = [holds::ID, holds::STREAM_ID, holds::CPU, holds::IDENTIFIER];
+    let bytes = 8 * (1 + behind.into_iter().filter(|bit| has(*bit)).count());
+    let mut cursor = body;
+    cursor.take(body.left().checked_sub(bytes)?)?;
+    cursor.u64()
+}
+
+fn sample(body: Cursor<'_>, misc: u16, head: &Head) -> Option<Sample> {
+    const CPU_MODE: u16 = 7;
+    const KERNEL: u16 = 1;
+    let event = head.event_of(identifier(body, head))?;
+    let has = |bit| event.sample_type & bit != 0;
+    let mut c = body;
+    let mut sample = Sample { in_kernel: misc & CPU_MODE == KERNEL, ..Sample::default() };
+    sample.has_user_stack = has(holds::STACK_USER);
+    c.skip(if has(holds::IDENTIFIER) { 8 } else { 0 })?;
+    if has(holds::IP) {
+        sample.ip = c.u64()?;
+    }
+    if has(holds::TID) {
+        (sample.pid, sample.tid) = (c.u32()?, c.u32()?);
+    }
+    if has(holds::TIME) {
+        sample.time = c.u64()?;
+    }
+    let between = [holds::ADDR, holds::ID, holds::STREAM_ID, holds::CPU];
+    c.skip(8 * between.into_iter().filter(|bit| has(*bit)).count() as u64)?;
+    if has(holds::PERIOD) {
+        sample.period = Some(c.u64()?);
+    }
+    if has(holds::READ) {
+        skip_read(&mut c, event.read_format)?;
+    }
+    if has(holds::CALLCHAIN) {
+        sample.chain = chain(&mut c)?;
+    }
+    Some(sample)
+}
+
+/// Which event a sample is of, where the file says it at a fixed place.
+fn identifier(mut body: Cursor<'_>, head: &Head) -> Option<u64> {
+    let first = head.events.first()?;
+    (first.sample_type & holds::IDENTIFIER != 0).then(|| body.u64()).flatten()
+}
+
+/// Counters that stand in a sample (PERF_FORMAT_*).
+fn skip_read(c: &mut Cursor<'_>, format: u64) -> Option<()> {
+    let has = |bit: u64| u64::from(format & bit != 0);
+    let (times, per_value) = (has(1) + has(2), 1 + has(4) + has(16));
+    if format & 8 == 0 {
+        return c.skip(8 * (times + per_value));
+    }
+    let count = c.u64()?.min(CALLERS_MAX);
+    c.skip(8 * (times + count * per_value))
+}
+
+fn chain(c: &mut Cursor<'_>) -> Option<Vec<(u64, bool)>> {
+    let count = c.u64().filter(|count| *count <= CALLERS_MAX)?;
+    let (mut found, mut in_kernel) = (Vec::new(), false);
+    for _ in 0..count {
+        match c.u64()? {
+            CONTEXT_KERNEL => in_kernel = true,
+            word if word >= CONTEXT_MIN => in_kernel = false,
+            address => found.push((address, in_kernel)),
+        }
+    }
+    Some(found)
+}

@@ -1,0 +1,289 @@
+//! The text of `perf script`: a line per sample, its frames from the leaf on lines of their own, an empty line.
+//!
+//! A sample of a clock weighs its period, which is time; of any other event only the samples are counted, for nobody says
+//! how long they stand for. How long was watched is the time between the first sample and the last.
+
+use dyno_measure::profile::{Frame, Origin, Profile, Unit};
+
+use super::ImportError;
+use super::gather::Gather;
+
+/// A sample's first line.
+#[derive(Debug, PartialEq)]
+struct Head<'t> {
+    name: &'t str,
+    pid: u32,
+    tid: u32,
+    time_s: f64,
+    period: Option<u64>,
+    event: &'t str,
+}
+
+/// Whether a text is one: its first line that is no comment heads a sample.
+pub(super) fn is_one(text: &str) -> bool {
+    text.lines().find(|line| !is_blank(line)).is_some_and(|line| head(line).is_some())
+}
+
+fn is_blank(line: &str) -> bool {
+    line.trim().is_empty() || line.starts_with('#')
+}
+
+/// Reads the text.
+///
+/// # Errors
+/// When a line is neither a sample's first nor a frame, or there is no stack.
+pub fn read(text: &str) -> Result<Profile, ImportError> {
+    let mut reading = Reading::new();
+    for (at, line) in text.lines().enumerate() {
+        reading.line(line).map_err(|what| ImportError::Line { line: at + 1, what })?;
+    }
+    reading.end_sample();
+    reading.finish()
+}
+
+/// What the periods of all samples are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weighing {
+    /// Nothing was read yet.
+    Open,
+    /// Nanoseconds.
+    Time,
+    /// Something else.
+    Count,
+}
+
+struct Reading {
+    gather: Gather,
+    /// The sample whose frames are being read: thread, weight, frames from the leaf.
+    open: Option<(u32, u64, Vec<u32>)>,
+    weighing: Weighing,
+    times: [f64; 2],
+}
+
+impl Reading {
+    fn new() -> Reading {
+        let times = [f64::INFINITY, f64::NEG_INFINITY];
+        Reading { gather: Gather::new(), open: None, weighing: Weighing::Open, times }
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), &'static str> {
+        if line.starts_with('#') {
+            return Ok(());
+        }
+        if line.trim().is_empty() {
+            self.end_sample();
+            return Ok(());
+        }
+        if let Some(frame) = frame_line(line) {
+            return self.frame(&frame);
+        }
+        let head = head(line).ok_or("it is neither a sample's first line nor a frame")?;
+        self.end_sample();
+        self.begin_sample(&head);
+        Ok(())
+    }
+
+    fn begin_sample(&mut self, head: &Head<'_>) {
+        let clock = matches!(clean_event(head.event), "cpu-clock" | "task-clock");
+        let (weighing, weight) = match head.period.filter(|_| clock) {
+            Some(period) => (Weighing::Time, period),
+            None => (Weighing::Count, 1),
+        };
+        // Two events that weigh differently cannot be one sum: then samples are what is counted.
+        self.weighing = if matches!(self.weighing, Weighing::Open) || self.weighing == weighing {
+            weighing
+        } else {
+            Weighing::Count
+        };
+        self.times = [self.times[0].min(head.time_s), self.times[1].max(head.time_s)];
+        clean_event(head.event).clone_into(&mut self.gather.profile.sampling.event);
+        let thread = self.gather.thread(head.pid, head.tid, head.name);
+        self.open = Some((thread, weight, Vec::new()));
+    }
+
+    fn frame(&mut self, frame: &FrameLine<'_>) -> Result<(), &'static str> {
+        let open = self.open.as_mut().ok_or("a frame without a sample")?;
+        let inlined = frame.module == "inlined";
+        let module = (!frame.module.is_empty() && !inlined).then(|| self.gather.module(frame.module));
+        let origin = if is_kernel(frame) { Origin::Kernel } else { Origin::User };
+        let name =
+            if frame.name == "[unknown]" { format!("0x{:x}", frame.address) } else { frame.name.to_owned() };
+        // An address per sample would make a frame per sample: functions are what is told apart here.
+        let address = if frame.name == "[unknown]" { frame.address } else { 0 };
+        open.2.push(self.gather.frame(Frame { name, module, origin, inlined, address, ..Frame::default() }));
+        Ok(())
+    }
+
+    fn end_sample(&mut self) {
+        if let Some((thread, weight, mut frames)) = self.open.take() {
+            frames.reverse();
+            self.gather.add(thread, frames, None, 1, weight);
+        }
+    }
+
+    fn finish(mut self) -> Result<Profile, ImportError> {
+        if self.gather.profile.stacks.is_empty() {
+            return Err(ImportError::Empty);
+        }
+        self.gather.name_target();
+        let profile = &mut self.gather.profile;
+        profile.duration_s = (self.times[1] - self.times[0]).max(0.0);
+        if self.weighing == Weighing::Count {
+            profile.unit = Unit::Samples;
+            profile.stacks.iter_mut().for_each(|stack| stack.weight_ns = stack.samples);
+        }
+        Ok(self.gather.profile)
+    }
+}
+
+/// `cpu-clock` of `cpu-clock:uhH`.
+fn clean_event(event: &str) -> &str {
+    event.split([':', '/']).find(|part| !part.is_empty()).unwrap_or(event)
+}
+
+/// `name pid/tid [cpu] seconds: period event:`, where pid, cpu and period may be missing and a name may hold blanks.
+fn head(line: &str) -> Option<Head<'_>> {
+    let (before, time_s, after) = parted_time(line)?;
+    let before = before.trim_end();
+    let before = match before.rsplit_once(char::is_whitespace) {
+        Some((rest, cpu)) if cpu.starts_with('[') && cpu.ends_with(']') => rest.trim_end(),
+        _ => before,
+    };
+    let (name, ids) = before.rsplit_once(char::is_whitespace)?;
+    let (pid, tid) = ids.split_once('/').unwrap_or((ids, ids));
+    let (pid, tid) = (pid.parse().ok()?, tid.parse().ok()?);
+    let mut words = after.split_whitespace();
+    let first = words.next()?;
+    let (period, event) = match first.parse() {
+        Ok(period) => (Some(period), words.next()?),
+        Err(_) => (None, first),
+    };
+    let event = event.strip_suffix(':')?;
+    Some(Head { name: name.trim(), pid, tid, time_s, period, event })
+}
+
+/// The line around its time, `13362.661185:`.
+fn parted_time(line: &str) -> Option<(&str, f64, &str)> {
+    let is_time = |word: &str| {
+        let (seconds, fraction) = word.strip_suffix(':')?.split_once('.')?;
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        (digits(seconds) && digits(fraction)).then(|| word[..word.len() - 1].parse().ok()).flatten()
+    };
+    let start = |word: &str| word.as_ptr() as usize - line.as_ptr() as usize;
+    let (word, time) = line.split_whitespace().find_map(|word| Some((word, is_time(word)?)))?;
+    Some((&line[..start(word)], time, &line[start(word) + word.len()..]))
+}
+
+/// A frame's line: `    1145 hot+0xc (/usr/bin/w)`.
+struct FrameLine<'t> {
+    address: u64,
+    name: &'t str,
+    module: &'t str,
+}
+
+fn frame_line(line: &str) -> Option<FrameLine<'_>> {
+    if !line.starts_with([' ', '\t']) {
+        return None;
+    }
+    let (address, rest) = line.trim().split_once(char::is_whitespace)?;
+    let address = u64::from_str_radix(address, 16).ok()?;
+    let rest = rest.trim();
+    // The file stands in the last pair of parentheses; names may hold others.
+    let (name, module) = match rest.rfind(" (") {
+        Some(at) if rest.ends_with(')') => (&rest[..at], &rest[at + 2..rest.len() - 1]),
+        _ if rest.starts_with('(') && rest.ends_with(')') => ("[unknown]", &rest[1..rest.len() - 1]),
+        _ => (rest, ""),
+    };
+    Some(FrameLine { address, name: without_offset(name), module })
+}
+
+/// `hot` of `hot+0xc`.
+fn without_offset(name: &str) -> &str {
+    let is_hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match name.rsplit_once("+0x") {
+        Some((function, offset)) if is_hex(offset) => function,
+        _ => name,
+    }
+}
+
+fn is_kernel(frame: &FrameLine<'_>) -> bool {
+    // Modules of the kernel stand in brackets or end in .ko; its half of the address space has the highest bit set.
+    let bracketed = frame.module.starts_with("[kernel") || frame.module.starts_with("[guest.kernel");
+    let high = frame.address >> 63 == 1 && !frame.module.starts_with("[vsyscall");
+    bracketed || high || frame.module.contains(".ko") || frame.module.ends_with("/vmlinux")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const TEXT: &str = "# a comment
+w 24868 13362.661185:    2004008 cpu-clock:
+\t            1145 hot+0xc (/srv/w)
+\t           2724a __libc_start_call_main+0x7a (/usr/lib/libc.so.6)
+
+http worker 24868/24870 [001] 13362.663184:    2000000 cpu-clock:uhH:
+\tffffffff81a0b2c4 do_syscall_64+0x64 ([kernel.kallsyms])
+\t            1148 std::vec<a (int)>::push(int)+0xf (/srv/w)
+\t              22 [unknown] (/srv/w)
+
+w 24868 13363.161185:    2004008 cpu-clock:
+\t            1149 hot+0x10 (/srv/w)
+\t           2724a __libc_start_call_main+0x7a (/usr/lib/libc.so.6)
+";
+
+    fn names(profile: &Profile, stack: usize) -> Vec<(&str, Origin)> {
+        let frames = profile.stacks[stack].frames.iter().map(|&frame| &profile.frames[frame as usize]);
+        frames.map(|frame| (frame.name.as_str(), frame.origin)).collect()
+    }
+
+    #[test]
+    fn samples_of_one_stack_are_one_with_all_their_time() {
+        let profile = read(TEXT).unwrap();
+        assert_eq!(profile.stacks.len(), 2);
+        assert_eq!((profile.stacks[0].samples, profile.stacks[0].weight_ns), (2, 4_008_016));
+        assert_eq!(names(&profile, 0), [("__libc_start_call_main", Origin::User), ("hot", Origin::User)]);
+        assert_eq!((profile.unit, profile.sampling.event.as_str()), (Unit::Nanoseconds, "cpu-clock"));
+        assert!((profile.duration_s - 0.5).abs() < 1e-6, "{}", profile.duration_s);
+    }
+
+    #[test]
+    fn names_with_blanks_parentheses_and_none_at_all_are_read() {
+        let profile = read(TEXT).unwrap();
+        let wanted = [
+            ("0x22", Origin::User),
+            ("std::vec<a (int)>::push(int)", Origin::User),
+            ("do_syscall_64", Origin::Kernel),
+        ];
+        assert_eq!(names(&profile, 1), wanted);
+        let thread = &profile.threads[profile.stacks[1].thread as usize];
+        assert_eq!((thread.pid, thread.tid, thread.name.as_str()), (24_868, 24_870, "http worker"));
+        assert_eq!((profile.target.pid, profile.target.name.as_str()), (Some(24_868), "w"));
+    }
+
+    #[test]
+    fn cycles_are_no_time_and_samples_are_counted() {
+        let profile = read(&TEXT.replace("cpu-clock", "cycles")).unwrap();
+        assert_eq!((profile.unit, profile.total_ns()), (Unit::Samples, 3));
+    }
+
+    #[test]
+    fn a_text_cut_anywhere_is_read_as_far_as_it_goes_or_refused_by_line() {
+        let whole = read(TEXT).unwrap().total_ns();
+        for cut in (0..TEXT.len()).filter(|cut| TEXT.is_char_boundary(*cut)) {
+            match read(&TEXT[..cut]) {
+                Ok(profile) => assert!(profile.total_ns() <= whole, "cut at {cut}"),
+                Err(ImportError::Line { .. } | ImportError::Empty) => {}
+                Err(other) => panic!("cut at {cut}: {other}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_of_something_else_is_refused_by_number() {
+        let error = read(&TEXT.replace("# a comment", "Dear all,")).unwrap_err();
+        assert_eq!(error.to_string(), "line 1: it is neither a sample's first line nor a frame");
+        assert!(!is_one("a;b 7\n") && is_one(TEXT));
+    }
+}

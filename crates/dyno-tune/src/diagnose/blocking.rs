@@ -129,7 +129,10 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
 fn turns(facts: &Facts<'_>, free: bool) -> Option<Draft> {
     let turns = facts.off.as_ref()?.turns().filter(|_| free)?;
     let (one, other) = turns.threads;
-    let summary = format!("threads {one} and {other} run in turns: {:.0} times a second one sleeps until the other wakes it", turns.per_s);
+    let summary = format!(
+        "threads {one} and {other} run in turns: {:.0} times a second one sleeps until the other wakes it",
+        turns.per_s
+    );
     let spare = facts.spare().unwrap_or(0.0);
     let draft = Draft::new(Class::LockContention, turns.share, summary)
         .sure(Confidence::High)

@@ -290,7 +290,11 @@ fn workers_that_wait_for_work_contend_for_nothing() {
 #[test]
 fn two_threads_that_run_in_turns_contend_and_a_barrier_of_four_does_not() {
     let wait = |scene: Scene, tid: u32, by: u32, seconds: f64, lock: &str| {
-        let mut scene = scene.off(tid, WaitClass::Lock, "0x77;0x99;futex_wait_[k]", seconds).woken(lock, by, "0x77;0x11;futex_wake_[k]");
+        let mut scene = scene.off(tid, WaitClass::Lock, "0x77;0x99;futex_wait_[k]", seconds).woken(
+            lock,
+            by,
+            "0x77;0x11;futex_wake_[k]",
+        );
         scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap().samples = 200_000;
         scene
     };
@@ -299,7 +303,11 @@ fn two_threads_that_run_in_turns_contend_and_a_barrier_of_four_does_not() {
     let mut four = Scene::new(&[4.0; 4]).on("run;work", 100);
     for tid in 1..=4 {
         for by in (1..=4).filter(|by| *by != tid) {
-            four = four.off(tid, WaitClass::Lock, "run;pthread_barrier_wait;futex_wait_[k]", 1.8).woken("0xa", by, "run;pthread_barrier_wait;futex_wake_[k]");
+            four = four.off(tid, WaitClass::Lock, "run;pthread_barrier_wait;futex_wait_[k]", 1.8).woken(
+                "0xa",
+                by,
+                "run;pthread_barrier_wait;futex_wake_[k]",
+            );
             four.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap().samples = 200_000;
         }
     }

@@ -252,7 +252,9 @@ impl<'o> OffCpu<'o> {
 
     fn turns_of(&self, one: u32, other: u32) -> Option<Turns> {
         let (there, back) = (self.handed.get(&(one, other))?, self.handed.get(&(other, one))?);
-        let all = |tid: u32| self.handed.iter().filter(|(pair, _)| pair.0 == tid).map(|(_, handed)| handed.ns).sum::<u64>();
+        let all = |tid: u32| {
+            self.handed.iter().filter(|(pair, _)| pair.0 == tid).map(|(_, handed)| handed.ns).sum::<u64>()
+        };
         let alone = |handed: &Handed, tid: u32| handed.ns as f64 >= PEER_SHARE_MIN * all(tid) as f64;
         let share = there.ns.min(back.ns) as f64 / self.window_ns.max(1.0);
         let per_s = (there.waits + back.waits) as f64 / (self.window_ns / 1e9).max(1e-9);

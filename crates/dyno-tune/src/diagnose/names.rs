@@ -257,6 +257,10 @@ pub(super) const AWAIT: &[&str] = &[
     "sem_timedwait*",
     "__new_sem_wait*",
     "sigwait*",
+    "runtime.notewakeup*",
+    "runtime.startm*",
+    "runtime.wakep*",
+    "runtime.findRunnable*",
 ];
 
 /// Threads of Go's run-time that have no goroutine to run.

@@ -7,6 +7,7 @@ mod climb;
 mod diagnose;
 mod failure;
 mod file;
+mod flame;
 mod floor;
 mod judge;
 mod load;
@@ -48,9 +49,10 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Judge(args)) => judge::run(&args),
         Some(Verb::Climb(args)) => climb::run(&args),
         Some(Verb::Report(args)) => report::run(&args),
-        Some(Verb::Diagnose(args)) => diagnose::run(&args),
-        Some(Verb::Specimen(args)) => specimen::run(&args),
         Some(Verb::Profile(args)) => profile::run(&args),
+        Some(Verb::Flame(args)) => flame::run(&args),
+        Some(Verb::Specimen(args)) => specimen::run(&args),
+        Some(Verb::Diagnose(args)) => diagnose::run(&args),
     }
 }
 

@@ -3,7 +3,10 @@
 //! `main` parses with this and hands each verb its struct. Nothing here reads a file or prints; of the machine it asks
 //! only whether standard output is a terminal. A word that only the engine can judge (a dial's) stays a string here.
 
+mod diagnose;
 mod flame;
+mod profile;
+pub(crate) mod specimen;
 
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
@@ -18,7 +21,9 @@ use dyno_sys::socket::Addr;
 
 use crate::print::Color;
 
+pub(crate) use diagnose::{Diagnose, FailOn};
 pub(crate) use flame::{Counts, Flame, Format};
+pub(crate) use profile::{Format as ProfileFormat, Profile};
 
 /// A sentence, examples, the usage, then what can be said, in groups of a task.
 const HELP: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
@@ -60,7 +65,10 @@ pub(crate) enum Verb {
     Judge(Judge),
     Climb(Box<Climb>),
     Report(Report),
+    Profile(Box<Profile>),
     Flame(Flame),
+    Specimen(specimen::Specimen),
+    Diagnose(Box<Diagnose>),
 }
 
 /// When words are coloured.

@@ -277,7 +277,7 @@ fn dry_run(plan: &Plan, server_cpus: &CpuSet, load_cpus: &[usize]) -> String {
 }
 
 /// A seed that differs from run to run; it stands in the record.
-fn seed_of_the_day() -> u64 {
+pub(super) fn seed_of_the_day() -> u64 {
     dyno_measure::Prng::new(dyno_sys::clock::mono_ns() ^ u64::from(std::process::id()) << 32).next_u64() >> 12
 }
 

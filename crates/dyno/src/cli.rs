@@ -23,7 +23,7 @@ use crate::print::Color;
 
 pub(crate) use diagnose::{Diagnose, FailOn};
 pub(crate) use flame::{Counts, Flame, Format};
-pub(crate) use profile::{Format as ProfileFormat, Profile};
+pub(crate) use profile::Profile;
 
 /// A sentence, examples, the usage, then what can be said, in groups of a task.
 const HELP: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
@@ -402,6 +402,9 @@ pub(crate) struct Climb {
     #[arg(long, help_heading = "Where")]
     pub(crate) allow_host_changes: bool,
 
+    /// Profile both sides of every measured rung too, a second each: flame graphs in the page
+    #[arg(long, help_heading = "Output")]
+    pub(crate) profile: bool,
     /// The record; the page lies beside it, with .html for its ending [default: climb.json]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,

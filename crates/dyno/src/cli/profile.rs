@@ -9,7 +9,7 @@ use dyno_profile::{CallGraph, Event, Options};
 use dyno_sys::Pid;
 use dyno_sys::perf::STACK_BYTES_MAX;
 
-use super::{HELP, count, process, some_time};
+use super::{Format, HELP, count, process, some_time};
 
 /// `dyno profile`.
 #[derive(Debug, Args)]
@@ -72,19 +72,12 @@ pub(crate) struct Profile {
     #[arg(long, value_name = "N", value_parser = count, help_heading = "How")]
     pub(crate) requests: Option<usize>,
 
-    /// Where the profile goes; - is standard output [default: profile.json]
+    /// Where the profile goes; - is standard output [default: profile.json and profile.html]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
-    /// What is written: json, folded, pprof, firefox or speedscope
-    #[arg(
-        long,
-        value_name = "FORMAT",
-        default_value = "json",
-        value_enum,
-        hide_possible_values = true,
-        help_heading = "Output"
-    )]
-    pub(crate) format: Format,
+    /// What is written: html, svg, folded, pprof, firefox, speedscope or json [default: by the file's ending]
+    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, help_heading = "Output")]
+    pub(crate) format: Option<Format>,
 }
 
 /// What makes a sample.
@@ -94,21 +87,6 @@ pub(crate) enum EventWord {
     CpuClock,
     /// The processor's counter.
     Cycles,
-}
-
-/// What is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// The record.
-    Json,
-    /// A line per stack.
-    Folded,
-    /// For `go tool pprof`.
-    Pprof,
-    /// For profiler.firefox.com.
-    Firefox,
-    /// For speedscope.
-    Speedscope,
 }
 
 /// `--call-graph`.
@@ -131,19 +109,6 @@ impl Profile {
             stack_bytes: self.call_graph.bytes,
             duration: self.time,
             requests: self.requests.map(|count| count as u64),
-        }
-    }
-}
-
-impl Format {
-    /// What its files are called.
-    pub(crate) fn file(self) -> &'static str {
-        match self {
-            Format::Json => "profile.json",
-            Format::Folded => "profile.folded",
-            Format::Pprof => "profile.pb.gz",
-            Format::Firefox => "profile.firefox.json",
-            Format::Speedscope => "profile.speedscope.json",
         }
     }
 }

@@ -79,7 +79,7 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
         seed,
         instances: usize::from(args.instances),
         only: args.rung.clone(),
-        profiles: Profiles::None,
+        profiles: if args.profile { Profiles::Sides } else { Profiles::None },
     };
     let prepared = world.prepare();
     let outcome = match prepared {

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dyno_measure::profile::Profile;
-use dyno_profile::{Error, Recorder, Target, export};
+use dyno_profile::{Error, Recorder, Target};
 use dyno_sys::Pid;
 use dyno_sys::child::Exit;
 use dyno_sys::clock::mono_ns;
@@ -20,9 +20,10 @@ use dyno_sys::signal::{Signal, SignalFd};
 use dyno_sys::socket;
 
 use super::failure::{Failure, exit};
-use crate::cli::{self, ProfileFormat};
+use crate::cli::{self, Format};
 use crate::meter::chain;
 use crate::print;
+use crate::report::flame;
 
 /// How long the watcher of signals sleeps at most; it has nothing to do but wait.
 const WATCH_NS: u64 = 3_600_000_000_000;
@@ -32,39 +33,39 @@ static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Profile) -> Result<ExitCode, Failure> {
-    let place = args.output.clone().unwrap_or_else(|| PathBuf::from(args.format.file()));
-    let to_stdout = place.as_os_str() == "-";
+    let places = places(args);
+    let to_stdout = places.iter().any(|(place, _)| place.as_os_str() == "-");
     if !to_stdout {
-        super::can_be_written(&place)?;
+        places.iter().try_for_each(|(place, _)| super::can_be_written(place))?;
     }
     let mut profile = if args.command.is_empty() { attach(args)? } else { launch(args)? };
     profile.command = std::env::args().collect();
     profile.machine.root = super::is_root();
-    let bytes = bytes(&profile, args.format)?;
-    if to_stdout {
-        super::print_bytes(&bytes)?;
-    } else {
-        super::write_file(&place, &bytes, None)?;
+    for (place, format) in &places {
+        let bytes = flame::write(&profile, *format, flame::Look::default());
+        if to_stdout {
+            super::print_bytes(&bytes)?;
+        } else {
+            super::write_file(place, &bytes, None)?;
+        }
+    }
+    if !to_stdout {
         let table = print::profile(&profile, super::terminal_width());
-        super::print(&format!("{table}\nprofile   {}\n", place.display()))?;
+        let names: Vec<String> = places.iter().map(|(place, _)| place.display().to_string()).collect();
+        super::print(&format!("{table}\nprofile   {}\n", names.join("      ")))?;
     }
     let interrupted = STOP.load(Ordering::Relaxed);
     Ok(if interrupted { ExitCode::from(exit::INTERRUPTED) } else { exit::DONE })
 }
 
-/// The one place where a format becomes bytes.
-fn bytes(profile: &Profile, format: ProfileFormat) -> Result<Vec<u8>, Failure> {
-    Ok(match format {
-        ProfileFormat::Json => {
-            let failed =
-                |error: serde_json::Error| Failure::error("cannot write the profile as JSON").because(&error);
-            serde_json::to_vec(profile).map_err(failed)?
-        }
-        ProfileFormat::Folded => export::folded::bytes(profile),
-        ProfileFormat::Pprof => export::pprof::bytes(profile),
-        ProfileFormat::Firefox => export::firefox::bytes(profile),
-        ProfileFormat::Speedscope => export::speedscope::bytes(profile),
-    })
+/// The files to write, and how: the record and its page where nothing is said.
+fn places(args: &cli::Profile) -> Vec<(PathBuf, Format)> {
+    let named = |path: &PathBuf| args.format.or_else(|| Format::of_name(path.to_str()?));
+    match (&args.output, args.format) {
+        (Some(path), _) => vec![(path.clone(), named(path).unwrap_or(Format::Json))],
+        (None, Some(format)) => vec![(PathBuf::from(format!("profile.{}", format.ending())), format)],
+        (None, None) => vec![("profile.json".into(), Format::Json), ("profile.html".into(), Format::Html)],
+    }
 }
 
 /// Watches what runs already.

@@ -80,15 +80,19 @@ pub(crate) fn write_diff(
     })
 }
 
-/// The picture of a profile for another page: as wide as its place, without a script. That page's style needs [`STYLE`].
-#[allow(dead_code, reason = "for pages that are not a profile's own")]
+/// The picture of a profile for another page: as wide as its place, without a script. That page's style needs `flame.css`.
 pub(crate) fn picture(profile: &Profile, look: Look) -> Tag {
     draw::in_page(&view(profile, look))
 }
 
-/// The colours and shapes of pictures.
-#[allow(dead_code, reason = "for pages that are not a profile's own")]
-pub(crate) const STYLE: &str = include_str!("flame.css");
+/// What changed between two profiles, for another page.
+///
+/// # Errors
+/// When nothing makes the two comparable.
+pub(crate) fn picture_of_change(before: &Profile, after: &Profile, look: Look) -> Result<Tag, DiffError> {
+    let diff = diff(before, after, look.threads)?;
+    Ok(draw::in_page(&diff_view(before, after, diff, look)))
+}
 
 fn view(profile: &Profile, look: Look) -> View {
     View {

@@ -306,7 +306,7 @@ fn watched_with_a_huge(section: &str) -> Option<(Profile, String)> {
     let half = |bytes: &[u8], at: usize| usize::from(u16::from_le_bytes(*bytes[at..].first_chunk().unwrap()));
     let header = |bytes: &[u8], number: usize| word(bytes, 40) + number * half(bytes, 58);
     let names = word(&bytes, header(&bytes, half(&bytes, 62)) + 24);
-    let name = |bytes: &[u8], at: usize| names + (word(bytes, at) & 0xffff_ffff) as usize;
+    let name = |bytes: &[u8], at: usize| names + (word(bytes, at) & 0xffff_ffff);
     let wanted = [section.as_bytes(), b"\0"].concat();
     let mut all = (0..half(&bytes, 60)).map(|number| header(&bytes, number));
     let at = all.find(|at| bytes[name(&bytes, *at)..].starts_with(&wanted)).unwrap();

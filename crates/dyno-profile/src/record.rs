@@ -378,11 +378,11 @@ impl Watched {
 
     /// The name of a thread, looked up once; later ones come as records.
     fn name(&mut self, tid: Tid) {
-        // One that ended already has its process's name.
-        if let Entry::Vacant(place) = self.names.entry(tid)
-            && let Ok(name) = proc::name(tid)
-        {
-            place.insert(name);
+        if let Entry::Vacant(unnamed) = self.names.entry(tid) {
+            // One that ended already has its process's name.
+            if let Ok(name) = proc::name(tid) {
+                unnamed.insert(name);
+            }
         }
     }
 

@@ -82,6 +82,9 @@ pub struct Profile {
     pub wakers: Vec<Waker>,
     /// What each thread did when, where that was recorded: spans in time order per thread.
     pub timeline: Vec<Span>,
+    /// Where the whole time of each thread went, where that was counted.
+    #[serde(default)]
+    pub thread_times: Vec<ThreadTime>,
     /// System calls of the target by name, where they were counted.
     pub system_calls: BTreeMap<String, SystemCall>,
 }
@@ -301,6 +304,19 @@ pub struct Span {
     pub class: Option<WaitClass>,
 }
 
+/// Where the whole time of a thread went while it was watched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadTime {
+    /// Index into `threads`.
+    pub thread: u32,
+    /// On a CPU.
+    pub running_ns: u64,
+    /// Runnable, without a CPU.
+    pub runnable_ns: u64,
+    /// Waiting.
+    pub waiting_ns: u64,
+}
+
 /// One system call, over all threads of the target.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SystemCall {
@@ -415,6 +431,9 @@ impl Profile {
         }
         for (row, span) in self.timeline.iter().enumerate() {
             inside("timeline", row, span.thread, self.threads.len())?;
+        }
+        for (row, times) in self.thread_times.iter().enumerate() {
+            inside("thread_times", row, times.thread, self.threads.len())?;
         }
         Ok(())
     }

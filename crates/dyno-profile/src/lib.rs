@@ -3,10 +3,11 @@
 //!
 //! ```text
 //! perf ring → record → unwind (maps, image) → fold → symbol → dyno_measure::profile::Profile → tree, top, layout, export
+//! BPF probe → offcpu (watch, classify, fold) ────────────────↗                                 → locks, spin
 //! ```
-//! `dyno profile`, `dyno diagnose` and a climb that profiles call it. It watches processes that it did not build and does
-//! not stop; nothing of it stays behind when its descriptors are closed. It never prints; what draws, exports and compares
-//! asks the kernel nothing.
+//! `dyno profile`, `dyno offcpu`, `dyno diagnose` and a climb that profiles call it. It watches processes that it did not
+//! build and does not stop; nothing of it stays behind when its descriptors are closed. It never prints; what draws,
+//! exports and compares asks the kernel nothing.
 
 mod elf;
 mod error;
@@ -24,8 +25,11 @@ pub mod diff;
 pub mod export;
 pub mod import;
 pub mod layout;
+pub mod locks;
 pub mod moved;
 pub mod name;
+pub mod offcpu;
+pub mod spin;
 pub mod top;
 pub mod tree;
 

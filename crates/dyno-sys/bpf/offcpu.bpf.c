@@ -302,6 +302,19 @@ INLINE void span(struct control *all, struct thread *thread, u32 tid, u32 state,
     ring_submit(record, QUIETLY);
 }
 
+/* While the thread still has it: descriptors are closed and their numbers used again. */
+INLINE void tell_object(struct wait_key *key) {
+    struct object_record *record = ring_reserve(&ring, sizeof(*record), 0);
+    if (!record)
+        return;
+    record->kind = OBJECT;
+    record->tgid = key->tgid;
+    record->system_call = (u32)key->system_call;
+    record->unused = 0;
+    record->object = key->object;
+    ring_submit(record, 0);
+}
+
 INLINE void add(struct control *all, struct thread *thread, u32 tid, u32 part, u64 ns) {
     if (ns < all->min_ns)
         return;
@@ -325,6 +338,8 @@ INLINE void add(struct control *all, struct thread *thread, u32 tid, u32 part, u
     struct wait_sum fresh = { ns, 1, ns, thread->fault };
     if (update(&waits, &key, &fresh, NEW_ONLY))
         count(&all->lost_waits);
+    else if (key.object)
+        tell_object(&key);
 }
 
 INLINE int is_blocked(struct task_struct *task) {

@@ -95,7 +95,7 @@ struct code {
     u64 to[RANGES];
 };
 
-enum { SHAPE = 1, SPAN = 2, EXIT = 3, EXEC = 4, FORK = 5 };
+enum { SHAPE = 1, SPAN = 2, EXIT = 3, EXEC = 4, FORK = 5, OBJECT = 6 };
 
 struct shape_record {
     u32 kind;
@@ -130,6 +130,15 @@ struct life_record {       /* EXIT, EXEC, FORK */
     struct thread thread;
 };
 
+struct object_record {     /* a wait for something that none waited for in that place */
+    u32 kind;
+    u32 tgid;
+    u32 system_call;
+    u32 unused;
+    u64 object;
+};
+
+_Static_assert(sizeof(struct object_record) == 24, "object_record");
 _Static_assert(sizeof(struct control) == 72, "control");
 _Static_assert(sizeof(struct thread) == 96, "thread");
 _Static_assert(sizeof(struct wait_key) == 48, "wait_key");

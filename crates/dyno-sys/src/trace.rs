@@ -7,6 +7,8 @@
 
 mod names;
 
+pub use names::{name as call_name, number as call_number};
+
 use crate::Tid;
 use crate::clock::{mono_ns, sleep_ns};
 use crate::errno::{checked, checked_long};

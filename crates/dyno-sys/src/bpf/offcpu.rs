@@ -198,6 +198,15 @@ pub enum Event<'r> {
         /// The process.
         pid: Pid,
     },
+    /// Something was waited for in a place where nobody waited for it before.
+    Object {
+        /// The process.
+        pid: Pid,
+        /// The system call.
+        system_call: u32,
+        /// What its first argument said, as in [`Wait::object`].
+        object: u64,
+    },
     /// A process was born; it is watched from now on.
     Fork {
         /// The process.
@@ -700,6 +709,7 @@ fn event(record: &[u8]) -> Option<Event<'_>> {
     match fields.u32()? {
         1 => shape(fields).map(Event::Shape),
         2 => span(fields).map(Event::Span),
+        6 => object(fields),
         kind => life(kind, fields),
     }
 }
@@ -724,6 +734,11 @@ fn span(mut fields: Fields<'_>) -> Option<Span> {
     let (from_ns, to_ns) = (fields.u64()?, fields.u64()?);
     let (kernel_stack, system_call) = (some_stack(fields.i32()?), some_call(fields.i32()?));
     Some(Span { tid, pid, state, from_ns, to_ns, kernel_stack, system_call })
+}
+
+fn object(mut fields: Fields<'_>) -> Option<Event<'static>> {
+    let (pid, system_call, _unused) = (fields.i32()?, fields.u32()?, fields.u32()?);
+    Some(Event::Object { pid, system_call, object: fields.u64()? })
 }
 
 fn life(kind: u32, mut fields: Fields<'_>) -> Option<Event<'static>> {

@@ -1,11 +1,17 @@
-//! System call numbers to names, for the machine that this is built for. Used by the tracer only.
+//! System call numbers to names and back, for the machine that this is built for. Used by the tracer and the profilers.
 
 use std::borrow::Cow;
 
 /// The call's name, or `syscall_NNN`.
-pub(super) fn name(number: u64) -> Cow<'static, str> {
+pub fn name(number: u64) -> Cow<'static, str> {
     let known = TABLE.iter().find(|row| row.0.cast_unsigned() == number);
     known.map_or_else(|| Cow::Owned(format!("syscall_{number}")), |row| Cow::Borrowed(row.1))
+}
+
+/// The number of a call by its name; none where this build or this machine knows no such call.
+pub fn number(name: &str) -> Option<u32> {
+    let known = TABLE.iter().find(|row| row.1 == name)?;
+    u32::try_from(known.0).ok()
 }
 
 macro_rules! rows {

@@ -1,0 +1,158 @@
+//! What waits were for: descriptors by the file behind them, addresses by their process, faults by their mapping.
+//!
+//! The watch asks as soon as a wait for something new was seen, because descriptors are closed and their numbers used
+//! again.
+
+use std::collections::{BTreeMap, HashMap};
+
+use dyno_sys::Pid;
+use dyno_sys::bpf::offcpu::Says;
+use dyno_sys::trace::call_number;
+
+/// Calls whose first argument is the address they wait at.
+const BY_ADDRESS: [&str; 1] = ["futex"];
+
+/// Calls whose first argument is the descriptor they wait for.
+const BY_DESCRIPTOR: [&str; 38] = [
+    "read",
+    "write",
+    "readv",
+    "writev",
+    "pread64",
+    "pwrite64",
+    "preadv",
+    "pwritev",
+    "preadv2",
+    "pwritev2",
+    "fsync",
+    "fdatasync",
+    "sync_file_range",
+    "fallocate",
+    "ftruncate",
+    "getdents64",
+    "flock",
+    "ioctl",
+    "recvfrom",
+    "recvmsg",
+    "recvmmsg",
+    "sendto",
+    "sendmsg",
+    "sendmmsg",
+    "accept",
+    "accept4",
+    "connect",
+    "shutdown",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "splice",
+    "tee",
+    "vmsplice",
+    "copy_file_range",
+    "io_uring_enter",
+    "close",
+    "lseek",
+];
+
+/// What the probe is told of system calls on this machine.
+pub(super) fn named_calls() -> Vec<(u32, Says)> {
+    let of = |names: &'static [&'static str], says| {
+        names.iter().filter_map(move |name| Some((call_number(name)?, says)))
+    };
+    of(&BY_ADDRESS, Says::Address).chain(of(&BY_DESCRIPTOR, Says::Descriptor)).collect()
+}
+
+/// Names of what was waited for.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    says: HashMap<u32, Says>,
+    files: BTreeMap<(Pid, u64), String>,
+}
+
+impl Objects {
+    pub(super) fn new() -> Objects {
+        Objects { says: named_calls().into_iter().collect(), files: BTreeMap::new() }
+    }
+
+    /// Something is waited for: the file behind a descriptor is looked up now.
+    pub(super) fn seen(&mut self, pid: Pid, system_call: u32, object: u64) {
+        if self.says.get(&system_call) != Some(&Says::Descriptor) {
+            return;
+        }
+        // The probe tells one more than the descriptor.
+        let Some(descriptor) = object.checked_sub(1) else { return };
+        let Ok(file) = std::fs::read_link(format!("/proc/{pid}/fd/{descriptor}")) else { return };
+        let file = file.to_string_lossy().into_owned();
+        let known = self.files.entry((pid, object)).or_insert_with(|| file.clone());
+        if *known != file && !known.ends_with(OTHERS) {
+            known.push_str(OTHERS);
+        }
+    }
+
+    /// What a wait in this call was for.
+    pub(super) fn name(&self, pid: Pid, system_call: u32, object: u64) -> Option<String> {
+        match self.says.get(&system_call)? {
+            Says::Address => Some(format!("{object:#x} (pid {pid})")),
+            Says::Descriptor => {
+                let unread = || object.checked_sub(1).map(|descriptor| format!("descriptor {descriptor}"));
+                self.files.get(&(pid, object)).cloned().or_else(unread)
+            }
+        }
+    }
+}
+
+/// Said of a descriptor that was several files, one after the other.
+const OTHERS: &str = " and others";
+
+/// Every mapping of a process: where its page faults lie.
+#[derive(Debug, Default)]
+pub(super) struct Mappings(Vec<(u64, u64, String)>);
+
+impl Mappings {
+    pub(super) fn of(pid: Pid) -> Mappings {
+        let text = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+        Mappings(String::from_utf8_lossy(&text).lines().filter_map(mapping).collect())
+    }
+
+    pub(super) fn name(&self, address: u64) -> Option<String> {
+        let inside = |row: &&(u64, u64, String)| (row.0..row.1).contains(&address);
+        self.0.iter().find(inside).map(|row| row.2.clone())
+    }
+}
+
+fn mapping(line: &str) -> Option<(u64, u64, String)> {
+    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
+    let hex = |word: &str| u64::from_str_radix(word, 16).ok();
+    let name = line.find(['/', '[']).map_or("anonymous memory", |at| &line[at..]);
+    Some((hex(start)?, hex(end)?, name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_descriptor_is_told_by_the_file_behind_it_and_a_lock_by_its_address() {
+        let (Some(read), Some(futex)) = (call_number("read"), call_number("futex")) else { return };
+        let file = std::fs::File::open("/proc/self/status");
+        let descriptor =
+            file.as_ref().map_or(0, |file| std::os::fd::AsRawFd::as_raw_fd(file).cast_unsigned());
+        let me = dyno_sys::child::this();
+        let mut objects = Objects::new();
+        let object = u64::from(descriptor) + 1;
+        objects.seen(me, read, object);
+        assert!(objects.name(me, read, object).is_some_and(|name| name.ends_with("/status")));
+        assert_eq!(objects.name(me, read, 1_000_000).as_deref(), Some("descriptor 999999"));
+        assert_eq!(objects.name(7, futex, 0x10).as_deref(), Some("0x10 (pid 7)"));
+        assert_eq!(objects.name(7, u32::MAX, 0x10), None);
+    }
+
+    #[test]
+    fn a_fault_lies_in_a_mapping() {
+        let rows = ["1000-2000 rw-p 0 00:00 0 [heap]", "3000-4000 rw-p 0 00:00 0"];
+        let mappings = Mappings(rows.iter().filter_map(|line| mapping(line)).collect());
+        assert_eq!(mappings.name(0x1800).as_deref(), Some("[heap]"));
+        assert_eq!(mappings.name(0x3000).as_deref(), Some("anonymous memory"));
+        assert_eq!(mappings.name(0x2000), None);
+    }
+}

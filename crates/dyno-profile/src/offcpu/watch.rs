@@ -1,0 +1,570 @@
+//! The time of watching: attaches the probe, takes in threads that wait already, listens to the ring, and collects what
+//! was added up at the end.
+//!
+//! `record` calls it. Stacks are unwound as they come, while their code is still mapped; names are looked up at the end,
+//! so that as little as possible happens while the target runs.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dyno_measure::profile::Module;
+use dyno_sys::bpf::offcpu::{
+    Call, Counts, Event, Open, Part, Probe, STACK_BYTES, Settings, Shape, Span, Spans, State, Thread, Wait,
+    Waker,
+};
+use dyno_sys::clock::{mono_ns, real_coarse_s, thread_cpu_ns};
+use dyno_sys::{Pid, Tid, child, proc, socket};
+
+use super::code::{Code, UserFrame};
+use super::objects::{Mappings, Objects, named_calls};
+use super::{Error, Options, SPANS_MAX, Timeline, refused};
+use crate::unwind::Ended;
+
+/// Between looks at the ring and at whether to stop: spans do not wake anybody, and the ring holds some hundred thousand.
+const LOOK_NS: u64 = 50_000_000;
+
+/// Numbers of stacks that were read before the start; shapes from the kernel are hashes, and odd.
+const SEEDED: u64 = 0x5eed_0000_0000_0000;
+
+/// The target as it was at the start.
+pub(super) struct About {
+    pub(super) pid: Pid,
+    pub(super) name: String,
+    pub(super) argv: Vec<String>,
+    pub(super) started_unix_s: u64,
+}
+
+impl About {
+    /// Refuses what cannot be watched.
+    pub(super) fn of(pid: Pid) -> Result<About, Error> {
+        if pid == child::this() {
+            return Err(Error::Itself { pid });
+        }
+        match state(pid, pid) {
+            None => Err(Error::Gone { pid }),
+            Some('Z' | 'X') => Err(Error::Zombie { pid }),
+            Some(_) => {
+                Ok(About { pid, name: name(pid, pid), argv: argv(pid), started_unix_s: real_coarse_s() })
+            }
+        }
+    }
+
+    /// A held child runs its own program by now.
+    pub(super) fn look_again(&mut self) {
+        let (name, argv) = (name(self.pid, self.pid), argv(self.pid));
+        if !argv.is_empty() {
+            (self.name, self.argv) = (name, argv);
+        }
+    }
+}
+
+/// Everything that was seen, with names.
+pub(super) struct Seen {
+    pub(super) start_ns: u64,
+    pub(super) end_ns: u64,
+    pub(super) cpu_ns: u64,
+    pub(super) cut_short: Option<String>,
+    pub(super) has_kernel_names: bool,
+    /// Files by path, and what could not be read of them.
+    pub(super) modules: HashMap<String, Module>,
+    pub(super) notes: Vec<String>,
+    pub(super) threads: Vec<(Thread, String)>,
+    pub(super) waits: Vec<Wait>,
+    pub(super) wakers: Vec<Waker>,
+    /// Functions of kernel stacks, the leaf first.
+    pub(super) kernel: HashMap<i32, Vec<(u64, String)>>,
+    /// Kernel functions of threads that waited before the start, by the shape they were given.
+    pub(super) seeded: HashMap<u64, Vec<String>>,
+    /// User frames by shape, the leaf first.
+    pub(super) user: HashMap<u64, Vec<UserFrame>>,
+    /// Shapes whose stacks end before their root.
+    pub(super) short: BTreeSet<u64>,
+    pub(super) spans: Vec<Span>,
+    pub(super) spans_cut: bool,
+    pub(super) calls: Vec<Call>,
+    pub(super) counts: Counts,
+    pub(super) objects: Objects,
+    pub(super) faults: HashMap<Pid, Mappings>,
+}
+
+/// A stack that came through the ring.
+enum UserStack {
+    Raw { pid: Pid, addresses: Vec<u64> },
+    Named(Vec<UserFrame>),
+}
+
+/// Whether the target is a child that waits to be let go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    /// It is: what it does before its exec is not its program's.
+    Yes,
+    /// It runs.
+    No,
+}
+
+/// The probe at work, and what came of it so far.
+pub(super) struct Watch {
+    probe: Probe,
+    held: Held,
+    start_ns: u64,
+    cpu_ns: u64,
+    code: Code,
+    stacks: HashMap<u64, UserStack>,
+    short: BTreeSet<u64>,
+    seeded: HashMap<u64, Vec<String>>,
+    spans: Vec<Span>,
+    spans_cut: bool,
+    ended: Vec<(Thread, String)>,
+    processes: BTreeSet<Pid>,
+    objects: Objects,
+}
+
+impl Watch {
+    /// Puts the probe in place; from here on everything is counted.
+    pub(super) fn begin(pid: Pid, held: Held, options: &Options) -> Result<Watch, Error> {
+        let min_ns = u64::try_from(options.min.as_nanos()).unwrap_or(u64::MAX);
+        let spans = if options.timeline == Timeline::Recorded { Spans::Told } else { Spans::Summed };
+        let probe = Probe::load(Settings { min_ns, spans }).map_err(refused)?;
+        let mut watch = Watch::new(probe, held);
+        watch.take_in(pid)?;
+        watch.start_ns = watch.probe.start().map_err(refused)?;
+        watch.seed()?;
+        watch.cpu_ns = thread_cpu_ns();
+        Ok(watch)
+    }
+
+    fn new(probe: Probe, held: Held) -> Watch {
+        Watch {
+            probe,
+            held,
+            start_ns: 0,
+            cpu_ns: 0,
+            code: Code::default(),
+            stacks: HashMap::new(),
+            short: BTreeSet::new(),
+            seeded: HashMap::new(),
+            spans: Vec::new(),
+            spans_cut: false,
+            ended: Vec::new(),
+            processes: BTreeSet::new(),
+            objects: Objects::new(),
+        }
+    }
+
+    /// The target and its descendants, before the probe begins.
+    fn take_in(&mut self, pid: Pid) -> Result<(), Error> {
+        self.probe.name_objects(&named_calls()).map_err(refused)?;
+        let tree = proc::tree(pid);
+        if tree.is_empty() {
+            return Err(Error::Gone { pid });
+        }
+        for member in tree.into_iter().filter(|member| *member != child::this()) {
+            self.read_code(member);
+            self.probe.watch(member).map_err(refused)?;
+            self.processes.insert(member);
+        }
+        Ok(())
+    }
+
+    fn read_code(&mut self, pid: Pid) {
+        let ranges = self.code.read(pid);
+        if !ranges.is_empty() {
+            // Without ranges stacks are told apart by their leaf only: less, but not nothing.
+            let _ = self.probe.set_code(pid, &ranges);
+        }
+    }
+
+    /// Threads that wait already will not be seen to begin: what /proc knows of them stands in for it.
+    fn seed(&mut self) -> Result<(), Error> {
+        let threads =
+            self.processes.iter().flat_map(|&pid| proc::tasks(pid).into_iter().map(move |tid| (pid, tid)));
+        for (pid, tid) in threads.collect::<Vec<_>>() {
+            if !matches!(state(pid, tid), Some('S' | 'D')) {
+                continue;
+            }
+            let place = Place::of(pid, tid);
+            let shape = SEEDED | u64::from(tid.cast_unsigned());
+            let call = place.as_ref().and_then(|place| place.system_call);
+            self.probe.seed(tid, pid, shape, call).map_err(refused)?;
+            self.seeded.insert(shape, kernel_functions(pid, tid));
+            if let Some(place) = place {
+                self.add_seeded(pid, shape, &place);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_seeded(&mut self, pid: Pid, shape: u64, place: &Place) {
+        let memory = stack_memory(pid, place.sp);
+        let (ip, sp) = (place.ip, place.sp);
+        self.add_stack(&Shape {
+            id: shape,
+            pid,
+            ip,
+            sp,
+            bp: 0,
+            by_frame_pointers: Vec::new(),
+            stack: &memory,
+        });
+    }
+
+    /// Until the time is up (none), or why it ended before.
+    pub(super) fn listen(
+        &mut self,
+        pid: Pid,
+        duration: Option<Duration>,
+        stop: &AtomicBool,
+    ) -> Result<Option<String>, Error> {
+        let for_ns = duration.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let end_ns = for_ns.map_or(u64::MAX, |time| self.start_ns.saturating_add(time));
+        loop {
+            let now = mono_ns();
+            if now >= end_ns {
+                return Ok(None);
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Ok(Some("stopped by the user".to_owned()));
+            }
+            if self.all_ended(pid) {
+                // Without a time to watch for, this is the end that was asked for.
+                return Ok(for_ns.map(|_| "the target ended".to_owned()));
+            }
+            let look = end_ns.min(now.saturating_add(LOOK_NS));
+            socket::wait_readable(&self.probe, look).map_err(Error::Wait)?;
+            self.take();
+        }
+    }
+
+    fn all_ended(&mut self, pid: Pid) -> bool {
+        let lives = |pid: Pid| !matches!(state(pid, pid), None | Some('Z' | 'X'));
+        if lives(pid) {
+            return false;
+        }
+        self.processes.retain(|member| lives(*member));
+        self.processes.is_empty()
+    }
+
+    /// Takes in what lies in the ring.
+    fn take(&mut self) {
+        // The probe is borrowed while it tells: what needs it again waits until it is through.
+        let mut moved = Vec::new();
+        let mut taken = Taken { code: &mut self.code, stacks: &mut self.stacks, short: &mut self.short };
+        let (spans, ended, objects) = (&mut self.spans, &mut self.ended, &mut self.objects);
+        let mut cut = false;
+        self.probe.drain(&mut |event| match event {
+            Event::Shape(shape) => taken.add(&shape),
+            Event::Span(_) if spans.len() >= SPANS_MAX => cut = true,
+            Event::Span(span) => spans.push(span),
+            Event::Exit { thread, name } => ended.push((thread, name)),
+            Event::Object { pid, system_call, object } => objects.seen(pid, system_call, object),
+            Event::Exec { pid } => moved.push((pid, None)),
+            Event::Fork { pid, parent } => moved.push((pid, Some(parent))),
+        });
+        if cut && !self.spans_cut {
+            self.spans_cut = true;
+            self.probe.stop_spans();
+        }
+        for (pid, parent) in moved {
+            self.move_in(pid, parent);
+        }
+        for pid in self.code.take_stale() {
+            self.read_code(pid);
+        }
+    }
+
+    /// A process was born, or runs another program now.
+    fn move_in(&mut self, pid: Pid, parent: Option<Pid>) {
+        match parent {
+            Some(parent) => self.code.inherit(pid, parent),
+            None => self.name_stacks_of(pid),
+        }
+        self.processes.insert(pid);
+        self.read_code(pid);
+    }
+
+    /// Gives a process's stacks their names while its old code is still known.
+    fn name_stacks_of(&mut self, pid: Pid) {
+        for stack in self.stacks.values_mut() {
+            if let UserStack::Raw { pid: of, addresses } = stack
+                && *of == pid
+            {
+                *stack = UserStack::Named(frames(&mut self.code, pid, addresses));
+            }
+        }
+    }
+
+    fn add_stack(&mut self, shape: &Shape<'_>) {
+        Taken { code: &mut self.code, stacks: &mut self.stacks, short: &mut self.short }.add(shape);
+    }
+
+    /// Takes the probe out again; everything that was seen, with names.
+    pub(super) fn end(mut self, cut_short: Option<String>) -> Result<Seen, Error> {
+        let end_ns = self.probe.stop();
+        self.take();
+        let cpu_ns = thread_cpu_ns() - self.cpu_ns;
+        let mut waits = self.probe.waits().map_err(refused)?;
+        let threads = self.threads(end_ns, &mut waits)?;
+        let wakers = self.probe.wakers().map_err(refused)?;
+        let kernel = self.kernel_stacks(&waits, &wakers)?;
+        let (calls, counts) = (self.probe.calls().map_err(refused)?, self.probe.counts());
+        let Watch { probe, mut code, stacks, seeded, short, spans, spans_cut, objects, start_ns, .. } = self;
+        // From here on only names are looked up: the probe goes first, so that the target is alone again.
+        drop(probe);
+        let user = named(&mut code, stacks);
+        let kernel = kernel.into_iter().map(|(id, stack)| (id, functions(&mut code, stack))).collect();
+        let has_kernel_names = code.kernel_has_names();
+        let faults = mappings_of_faults(&waits);
+        let (modules, notes) = code.finish();
+        Ok(Seen {
+            start_ns,
+            end_ns,
+            cpu_ns,
+            cut_short,
+            has_kernel_names,
+            modules,
+            notes,
+            threads,
+            waits,
+            wakers,
+            kernel,
+            seeded,
+            user,
+            short,
+            spans,
+            spans_cut,
+            calls,
+            counts,
+            objects,
+            faults,
+        })
+    }
+
+    /// All threads with their names; waits that go on get their rows.
+    fn threads(&mut self, end_ns: u64, waits: &mut Vec<Wait>) -> Result<Vec<(Thread, String)>, Error> {
+        let mut threads = std::mem::take(&mut self.ended);
+        for thread in self.probe.threads().map_err(refused)? {
+            let name = name(thread.pid, thread.tid);
+            threads.push((closed(thread, end_ns, waits), name));
+        }
+        threads.extend(always_running(&self.processes, &threads, (self.start_ns, end_ns)));
+        if self.held == Held::Yes {
+            forget_holding(&self.seeded, &mut threads, waits);
+        }
+        Ok(threads)
+    }
+
+    /// Every kernel stack that a row names.
+    fn kernel_stacks(&self, waits: &[Wait], wakers: &[Waker]) -> Result<Vec<(i32, Vec<u64>)>, Error> {
+        let mut ids: BTreeSet<i32> = waits.iter().filter_map(|wait| wait.kernel_stack).collect();
+        ids.extend(wakers.iter().filter_map(|waker| waker.kernel_stack));
+        ids.extend(self.spans.iter().filter_map(|span| span.kernel_stack));
+        let read = |id| Ok((id, self.probe.kernel_stack(id).map_err(refused)?));
+        ids.into_iter().map(read).collect()
+    }
+}
+
+fn functions(code: &mut Code, addresses: Vec<u64>) -> Vec<(u64, String)> {
+    addresses.into_iter().map(|address| (address, code.kernel(address))).collect()
+}
+
+fn named(code: &mut Code, stacks: HashMap<u64, UserStack>) -> HashMap<u64, Vec<UserFrame>> {
+    let frames = |(shape, stack)| match stack {
+        UserStack::Raw { pid, addresses } => (shape, frames(code, pid, &addresses)),
+        UserStack::Named(frames) => (shape, frames),
+    };
+    stacks.into_iter().map(frames).collect()
+}
+
+fn mappings_of_faults(waits: &[Wait]) -> HashMap<Pid, Mappings> {
+    let faulted: BTreeSet<Pid> =
+        waits.iter().filter(|wait| wait.fault.is_some()).map(|wait| wait.pid).collect();
+    faulted.into_iter().map(|pid| (pid, Mappings::of(pid))).collect()
+}
+
+/// The time for which a child was held is nobody's wait.
+fn forget_holding(
+    seeded: &HashMap<u64, Vec<String>>,
+    threads: &mut [(Thread, String)],
+    waits: &mut Vec<Wait>,
+) {
+    let of_holding = |wait: &mut Wait| wait.shape.is_some_and(|shape| seeded.contains_key(&shape));
+    let held: Vec<Wait> = waits.extract_if(.., of_holding).collect();
+    for (thread, _) in threads {
+        let of_it = held.iter().filter(|wait| wait.tid == thread.tid && wait.part == Part::Wait);
+        let ns: u64 = of_it.map(|wait| wait.ns).sum();
+        thread.waiting_ns = thread.waiting_ns.saturating_sub(ns);
+    }
+}
+
+/// Where stacks from the ring go.
+struct Taken<'w> {
+    code: &'w mut Code,
+    stacks: &'w mut HashMap<u64, UserStack>,
+    short: &'w mut BTreeSet<u64>,
+}
+
+impl Taken<'_> {
+    fn add(&mut self, shape: &Shape<'_>) {
+        let walked = self.code.unwind(shape);
+        if walked.ended == Ended::Cut {
+            self.short.insert(shape.id);
+        }
+        self.stacks.insert(shape.id, UserStack::Raw { pid: shape.pid, addresses: walked.addresses });
+    }
+}
+
+fn frames(code: &mut Code, pid: Pid, addresses: &[u64]) -> Vec<UserFrame> {
+    addresses.iter().flat_map(|&address| code.frames(pid, address)).collect()
+}
+
+/// A thread with the stretch that it was in the middle of; a wait among them gets its row.
+fn closed(mut thread: Thread, end_ns: u64, waits: &mut Vec<Wait>) -> Thread {
+    let Some(Open { state, since_ns, wait }) = thread.open.take() else { return thread };
+    let ns = end_ns.saturating_sub(since_ns);
+    match state {
+        State::Running => thread.running_ns += ns,
+        State::Runnable => thread.runnable_ns += ns,
+        State::Blocked => thread.waiting_ns += ns,
+    }
+    if state != State::Running && ns > 0 {
+        waits.push(Wait { ns, max_ns: ns, ..wait });
+    }
+    thread
+}
+
+/// Threads that the scheduler had no word about: they had a CPU all the time.
+fn always_running(
+    processes: &BTreeSet<Pid>,
+    known: &[(Thread, String)],
+    (start_ns, end_ns): (u64, u64),
+) -> Vec<(Thread, String)> {
+    let known: BTreeSet<Tid> = known.iter().map(|(thread, _)| thread.tid).collect();
+    let every = processes.iter().flat_map(|&pid| proc::tasks(pid).into_iter().map(move |tid| (pid, tid)));
+    let unknown = every.filter(|(pid, tid)| !known.contains(tid) && state(*pid, *tid) == Some('R'));
+    let running_ns = end_ns - start_ns;
+    unknown
+        .map(|(pid, tid)| {
+            (Thread { tid, pid, running_ns, runnable_ns: 0, waiting_ns: 0, open: None }, name(pid, tid))
+        })
+        .collect()
+}
+
+/// Where a thread waits, as /proc/PID/task/TID/syscall tells it.
+struct Place {
+    system_call: Option<u32>,
+    ip: u64,
+    sp: u64,
+}
+
+impl Place {
+    fn of(pid: Pid, tid: Tid) -> Option<Place> {
+        Place::parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?)
+    }
+
+    /// A number, six arguments, the stack pointer and the instruction pointer; -1 and no arguments outside a call.
+    fn parse(text: &str) -> Option<Place> {
+        let mut words = text.split_whitespace();
+        let number: i64 = words.next()?.parse().ok()?;
+        let mut last = words.rev().map(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
+        let (ip, sp) = (last.next()??, last.next()??);
+        Some(Place { system_call: u32::try_from(number).ok(), ip, sp })
+    }
+}
+
+/// Memory from a stack pointer up, as much as is there.
+fn stack_memory(pid: Pid, sp: u64) -> Vec<u8> {
+    let mut memory = Vec::new();
+    if let Ok(mut file) = fs::File::open(format!("/proc/{pid}/mem"))
+        && file.seek(SeekFrom::Start(sp)).is_ok()
+    {
+        // Beyond the stack's end the kernel answers with an error; what came before it stays.
+        let _ = file.take(STACK_BYTES as u64).read_to_end(&mut memory);
+    }
+    memory
+}
+
+/// The kernel's functions that a waiting thread stands in, the leaf first.
+fn kernel_functions(pid: Pid, tid: Tid) -> Vec<String> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stack")).unwrap_or_default();
+    text.lines().filter_map(stack_line).collect()
+}
+
+/// `[<0>] function+0x12/0x34`.
+fn stack_line(line: &str) -> Option<String> {
+    let function = line.split_once("] ")?.1.split('+').next()?;
+    Some(function.to_owned())
+}
+
+fn state(pid: Pid, tid: Tid) -> Option<char> {
+    let text = fs::read(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    proc::parse_stat(&String::from_utf8_lossy(&text)).map(|stat| stat.state)
+}
+
+fn name(pid: Pid, tid: Tid) -> String {
+    let text = fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
+    String::from_utf8_lossy(&text).trim_end().to_owned()
+}
+
+fn argv(pid: Pid) -> Vec<String> {
+    let text = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = text.split(|byte| *byte == 0).filter(|word| !word.is_empty());
+    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// Threads by number, each once: one that ended and one that lives may share it.
+pub(super) fn by_number(threads: &[(Thread, String)]) -> BTreeMap<(Pid, Tid), usize> {
+    threads.iter().enumerate().map(|(at, (thread, _))| ((thread.pid, thread.tid), at)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_waiting_threads_place_is_read_and_a_running_one_has_none() {
+        let place = Place::parse("230 0x0 0x0 0x7f 0x7e 0x0 0x0 0x7ffe0249e928 0x7fdb72fe5503\n").unwrap();
+        assert_eq!((place.system_call, place.sp, place.ip), (Some(230), 0x7ffe_0249_e928, 0x7fdb_72fe_5503));
+        let outside = Place::parse("-1 0x7ffe0249e928 0x7fdb72fe5503\n").unwrap();
+        assert_eq!((outside.system_call, outside.ip), (None, 0x7fdb_72fe_5503));
+        assert!(Place::parse("running\n").is_none());
+    }
+
+    #[test]
+    fn a_kernel_stack_is_read_without_its_offsets() {
+        assert_eq!(stack_line("[<0>] hrtimer_nanosleep+0x74/0xf0").as_deref(), Some("hrtimer_nanosleep"));
+        assert_eq!(stack_line(""), None);
+    }
+
+    #[test]
+    fn a_wait_that_outlasts_the_recording_counts_up_to_its_end() {
+        let wait = Wait {
+            tid: 1,
+            pid: 1,
+            part: Part::Wait,
+            shape: None,
+            kernel_stack: None,
+            system_call: None,
+            object: None,
+            waker: None,
+            fault: None,
+            ns: 0,
+            count: 1,
+            max_ns: 0,
+        };
+        let open = Some(Open { state: State::Blocked, since_ns: 70, wait });
+        let thread = Thread { tid: 1, pid: 1, running_ns: 5, runnable_ns: 0, waiting_ns: 10, open };
+        let mut waits = Vec::new();
+        let thread = closed(thread, 100, &mut waits);
+        assert_eq!((thread.waiting_ns, waits[0].ns, waits[0].count), (40, 30, 1));
+    }
+
+    #[test]
+    fn this_process_is_not_watched_nor_one_that_is_not_there() {
+        assert!(matches!(About::of(child::this()), Err(Error::Itself { .. })));
+        assert!(matches!(About::of(Pid::MAX - 1), Err(Error::Gone { .. })));
+    }
+}

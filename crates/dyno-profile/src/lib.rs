@@ -1,8 +1,25 @@
-//! Profiles: where the time of a program goes, on and off the CPU; how that is laid out as pictures and tables, compared,
-//! and read and written in the formats of others.
+//! Profiles: taken from processes that run, laid out as pictures and tables, compared, read and written in the formats of
+//! others.
 //!
-//! The binary and diagnosis call this. It prints nothing, draws nothing and judges nothing; only the recorders ask the
-//! kernel.
+//! ```text
+//! perf ring → record → unwind (maps, image) → fold → symbol → dyno_measure::profile::Profile → tree, top, layout, export
+//! BPF probe → offcpu (watch, classify, fold) ────────────────↗                                 → locks, spin
+//! ```
+//! `dyno profile`, `dyno offcpu`, `dyno diagnose` and a climb that profiles call it. It watches processes that it did not
+//! build and does not stop; nothing of it stays behind when its descriptors are closed. It never prints; what draws,
+//! exports and compares asks the kernel nothing.
+
+mod elf;
+mod error;
+mod fold;
+mod image;
+mod jit;
+mod kernel;
+mod maps;
+mod record;
+mod session;
+mod symbol;
+mod unwind;
 
 pub mod diff;
 pub mod export;
@@ -14,3 +31,11 @@ pub mod offcpu;
 pub mod spin;
 pub mod top;
 pub mod tree;
+
+pub use error::{Error, paranoid};
+pub use fold::CUT;
+pub use image::{Image, ImageId, Images, Kind, UnwoundBy};
+pub use maps::{AddressSpaces, Place};
+pub use record::{CallGraph, Event, Options, Recorder, Target, record};
+pub use symbol::{DEBUG_BYTES_MAX, Function, Symbols};
+pub use unwind::{Ended, FRAMES_MAX, Unwinder, Walked, by_chain};

@@ -7,7 +7,6 @@
 mod classify;
 mod code;
 mod fold;
-mod kallsyms;
 mod objects;
 mod watch;
 
@@ -20,7 +19,8 @@ use dyno_sys::Pid;
 use dyno_sys::bpf::BpfError;
 
 pub use classify::class;
-pub use code::{AddressKind, Addresses, Reached, Unwound, UserCode, UserFrame};
+
+use crate::Target;
 
 /// Spans kept of a timeline: at 24 bytes in memory and some 90 in the record these are 20 MB, more than a picture shows.
 pub const SPANS_MAX: usize = 200_000;
@@ -49,6 +49,9 @@ pub enum Error {
         /// The number.
         pid: Pid,
     },
+    /// A thread alone, or everybody: neither is watched this way.
+    #[error("only a process can be watched off the CPU, with all its threads and children")]
+    NoProcess,
     /// The kernel does not let us.
     #[error("cannot watch the scheduler")]
     Refused {
@@ -95,52 +98,50 @@ impl Default for Options {
     }
 }
 
-/// What is watched: a process with its threads and descendants, those that it starts meanwhile included.
-#[derive(Default)]
-pub struct Target<'t> {
-    /// The process.
-    pub pid: Pid,
-    /// Called once when everything that happens is seen: lets a held child go.
-    pub started: Option<&'t mut dyn FnMut()>,
+/// The probe is in place and counts; nothing was told yet.
+pub struct Recorder {
+    about: watch::About,
+    options: Options,
+    watch: watch::Watch,
 }
 
-impl Target<'_> {
-    /// A process that runs already.
-    pub fn process(pid: Pid) -> Target<'static> {
-        Target { pid, started: None }
+impl Recorder {
+    /// Puts the probe in place. A held child may be let go after this: all that it does will be seen.
+    ///
+    /// Needs CAP_BPF and CAP_PERFMON (or root) and a kernel with its types (Linux 5.17 with BTF).
+    ///
+    /// # Errors
+    /// When the target is not there or is no process, or the kernel refuses.
+    pub fn open(target: &Target, options: &Options) -> Result<Recorder, Error> {
+        let (pid, held) = match *target {
+            Target::Process(pid) => (pid, watch::Held::No),
+            Target::Held(pid) => (pid, watch::Held::Yes),
+            Target::Thread(_) | Target::Machine => return Err(Error::NoProcess),
+        };
+        let about = watch::About::of(pid)?;
+        let watch = watch::Watch::begin(pid, held, options)?;
+        Ok(Recorder { about, options: options.clone(), watch })
+    }
+
+    /// Watches until the time is up, the target has ended, or `stop` is set (seen within a twentieth of a second); then
+    /// tells what was seen.
+    ///
+    /// # Errors
+    /// When the kernel does not let us read what it added up.
+    pub fn record(mut self, stop: &AtomicBool) -> Result<Profile, Error> {
+        let cut_short = self.watch.listen(self.about.pid, self.options.duration, stop)?;
+        self.about.look_again();
+        let seen = self.watch.end(cut_short)?;
+        Ok(fold::profile(self.about, &self.options, seen))
     }
 }
 
-impl<'t> Target<'t> {
-    /// A process that waits to be let go.
-    pub fn held(pid: Pid, started: &'t mut dyn FnMut()) -> Target<'t> {
-        Target { pid, started: Some(started) }
-    }
-}
-
-/// Watches until the time is up, the target has ended, or `stop` is set; then tells what was seen.
-///
-/// Needs CAP_BPF and CAP_PERFMON (or root) and a kernel with its types (Linux 5.17 with BTF).
+/// Opens and records in one: for targets that run already.
 ///
 /// # Errors
-/// When the target is not there, or the kernel refuses.
-pub fn record(target: Target<'_>, options: &Options, stop: &AtomicBool) -> Result<Profile, Error> {
-    record_with(target, options, &mut Addresses::new(), stop)
-}
-
-/// The same, with a reader of user code of the caller's choice.
-///
-/// # Errors
-/// As [`record`].
-pub fn record_with(
-    target: Target<'_>,
-    options: &Options,
-    code: &mut dyn UserCode,
-    stop: &AtomicBool,
-) -> Result<Profile, Error> {
-    let about = watch::About::of(target.pid)?;
-    let seen = watch::watch(target, options, code, stop)?;
-    Ok(fold::profile(about, options, seen))
+/// As [`Recorder::open`] and [`Recorder::record`].
+pub fn record(target: &Target, options: &Options, stop: &AtomicBool) -> Result<Profile, Error> {
+    Recorder::open(target, options)?.record(stop)
 }
 
 fn refused(source: BpfError) -> Error {

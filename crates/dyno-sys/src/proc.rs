@@ -4,6 +4,7 @@
 //! beside them read the live files. A process that ends meanwhile is an error or an empty answer, never a panic.
 
 mod machine;
+mod maps;
 mod net;
 mod process;
 
@@ -11,10 +12,10 @@ pub use machine::{
     CpuStat, LoadAverage, Machine, cpu_stat, load_average, machine, memory_left_bytes, nofile,
     parse_cpu_model, parse_cpu_stat, parse_load_average, parse_memory_bytes, raise_nofile_to_hard, uptime_ns,
 };
+pub use maps::{Mapping, command_line, innermost_pid, mappings, name, parse_mappings};
 pub use net::{InetLine, UnixLine, listeners, parse_inet, parse_unix, sockets_accepted};
-pub(crate) use process::stat;
 pub use process::{
     Stat, all_sleeping, cpus_allowed, epoll_events, maps, parse_epoll_fdinfo, parse_maps, parse_run_ns,
-    parse_stat, parse_status_field, parse_status_kib, pss_bytes, rss_bytes, rss_peak_bytes, run_ns, tasks,
-    tree, user_system_ticks,
+    parse_stat, parse_status_field, parse_status_kib, pss_bytes, rss_bytes, rss_peak_bytes, run_ns, stat,
+    tasks, tree, user_system_ticks,
 };

@@ -54,6 +54,7 @@ pub(super) fn profile(about: About, options: &Options, seen: Seen) -> Profile {
         timeline,
         thread_times,
         system_calls: system_calls(&seen.calls),
+        ..Profile::default()
     }
 }
 
@@ -85,17 +86,12 @@ struct Modules {
 }
 
 impl Modules {
-    fn at(&mut self, path: &str, method: &str) -> u32 {
-        if let Some(&known) = self.index.get(path) {
-            return known;
+    fn at(&mut self, path: &str, known: Option<&Module>) -> u32 {
+        if let Some(&row) = self.index.get(path) {
+            return row;
         }
-        let unwound_by = if path == KERNEL { "" } else { method };
-        self.rows.push(Module {
-            path: path.to_owned(),
-            unwound_by: unwound_by.to_owned(),
-            symbols: path == KERNEL,
-            ..Module::default()
-        });
+        let unread = || Module { path: path.to_owned(), ..Module::default() };
+        self.rows.push(known.cloned().unwrap_or_else(unread));
         let at = self.rows.len() as u32 - 1;
         self.index.insert(path.to_owned(), at);
         at
@@ -132,7 +128,7 @@ impl<'s> Fold<'s> {
         Sampling {
             event: "sched_switch".to_owned(),
             frequency_hz: None,
-            call_graph: self.seen.method.to_owned(),
+            call_graph: "dwarf, fp".to_owned(),
             samples: counts.switches,
             lost: counts.lost_waits + counts.lost_stacks,
             truncated: self.truncated,
@@ -147,7 +143,9 @@ impl<'s> Fold<'s> {
     }
 
     fn kernel_frames(&mut self, functions: &[(u64, String)]) -> Vec<u32> {
-        let module = (!functions.is_empty()).then(|| self.modules.at(KERNEL, ""));
+        let named = self.seen.has_kernel_names;
+        let kernel = Module { path: KERNEL.to_owned(), symbols: named, ..Module::default() };
+        let module = (!functions.is_empty()).then(|| self.modules.at(KERNEL, Some(&kernel)));
         let frame = |(address, name): &(u64, String)| Frame {
             name: name.clone(),
             module,
@@ -176,11 +174,8 @@ impl<'s> Fold<'s> {
     }
 
     fn user_frame(&mut self, frame: &UserFrame) -> u32 {
-        let method = self.seen.method;
-        let module = frame.module.as_deref().map(|path| self.modules.at(path, method));
-        if let Some(row) = module.map(|at| &mut self.modules.rows[at as usize]) {
-            row.symbols |= !frame.name.starts_with("0x");
-        }
+        let seen = self.seen;
+        let module = frame.module.as_deref().map(|path| self.modules.at(path, seen.modules.get(path)));
         self.frames.at(Frame {
             name: frame.name.clone(),
             module,
@@ -356,7 +351,7 @@ fn target(about: About) -> Target {
 
 fn warnings(seen: &Seen) -> Vec<String> {
     let Counts { lost_waits, lost_stacks, lost_spans, .. } = seen.counts;
-    let mut warnings = Vec::new();
+    let mut warnings = seen.notes.clone();
     if !seen.has_kernel_names {
         let why = "the kernel hides its addresses (kernel.kptr_restrict): kernel functions have no names, and waits are \
                    told by their system calls alone";

@@ -8,17 +8,20 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use dyno_measure::profile::Module;
 use dyno_sys::bpf::offcpu::{
-    Call, Counts, Event, Open, Probe, STACK_BYTES, Settings, Shape, Span, Spans, State, Thread, Wait, Waker,
+    Call, Counts, Event, Open, Part, Probe, STACK_BYTES, Settings, Shape, Span, Spans, State, Thread, Wait,
+    Waker,
 };
 use dyno_sys::clock::{mono_ns, real_coarse_s, thread_cpu_ns};
 use dyno_sys::{Pid, Tid, child, proc, socket};
 
-use super::code::{AddressKind, Reached, UserCode, UserFrame};
-use super::kallsyms::{Kallsyms, unnamed};
+use super::code::{Code, UserFrame};
 use super::objects::{Mappings, Objects, named_calls};
-use super::{Error, Options, SPANS_MAX, Target, Timeline, refused};
+use super::{Error, Options, SPANS_MAX, Timeline, refused};
+use crate::unwind::Ended;
 
 /// Between looks at the ring and at whether to stop: spans do not wake anybody, and the ring holds some hundred thousand.
 const LOOK_NS: u64 = 50_000_000;
@@ -48,6 +51,14 @@ impl About {
             }
         }
     }
+
+    /// A held child runs its own program by now.
+    pub(super) fn look_again(&mut self) {
+        let (name, argv) = (name(self.pid, self.pid), argv(self.pid));
+        if !argv.is_empty() {
+            (self.name, self.argv) = (name, argv);
+        }
+    }
 }
 
 /// Everything that was seen, with names.
@@ -56,8 +67,10 @@ pub(super) struct Seen {
     pub(super) end_ns: u64,
     pub(super) cpu_ns: u64,
     pub(super) cut_short: Option<String>,
-    pub(super) method: &'static str,
     pub(super) has_kernel_names: bool,
+    /// Files by path, and what could not be read of them.
+    pub(super) modules: HashMap<String, Module>,
+    pub(super) notes: Vec<String>,
     pub(super) threads: Vec<(Thread, String)>,
     pub(super) waits: Vec<Wait>,
     pub(super) wakers: Vec<Waker>,
@@ -83,9 +96,22 @@ enum UserStack {
     Named(Vec<UserFrame>),
 }
 
-struct Watch<'c> {
+/// Whether the target is a child that waits to be let go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    /// It is: what it does before its exec is not its program's.
+    Yes,
+    /// It runs.
+    No,
+}
+
+/// The probe at work, and what came of it so far.
+pub(super) struct Watch {
     probe: Probe,
-    code: &'c mut dyn UserCode,
+    held: Held,
+    start_ns: u64,
+    cpu_ns: u64,
+    code: Code,
     stacks: HashMap<u64, UserStack>,
     short: BTreeSet<u64>,
     seeded: HashMap<u64, Vec<String>>,
@@ -96,36 +122,27 @@ struct Watch<'c> {
     objects: Objects,
 }
 
-/// Watches, and tells everything that was seen.
-pub(super) fn watch(
-    target: Target<'_>,
-    options: &Options,
-    code: &mut dyn UserCode,
-    stop: &AtomicBool,
-) -> Result<Seen, Error> {
-    let min_ns = u64::try_from(options.min.as_nanos()).unwrap_or(u64::MAX);
-    let spans = if options.timeline == Timeline::Recorded { Spans::Told } else { Spans::Summed };
-    let probe = Probe::load(Settings { min_ns, spans }).map_err(refused)?;
-    let mut watch = Watch::new(probe, code);
-    watch.take_in(target.pid)?;
-    let cpu_ns = thread_cpu_ns();
-    let start_ns = watch.probe.start().map_err(refused)?;
-    watch.seed()?;
-    if let Some(started) = target.started {
-        started();
+impl Watch {
+    /// Puts the probe in place; from here on everything is counted.
+    pub(super) fn begin(pid: Pid, held: Held, options: &Options) -> Result<Watch, Error> {
+        let min_ns = u64::try_from(options.min.as_nanos()).unwrap_or(u64::MAX);
+        let spans = if options.timeline == Timeline::Recorded { Spans::Told } else { Spans::Summed };
+        let probe = Probe::load(Settings { min_ns, spans }).map_err(refused)?;
+        let mut watch = Watch::new(probe, held);
+        watch.take_in(pid)?;
+        watch.start_ns = watch.probe.start().map_err(refused)?;
+        watch.seed()?;
+        watch.cpu_ns = thread_cpu_ns();
+        Ok(watch)
     }
-    let cut_short = watch.listen(target.pid, start_ns, options, stop)?;
-    let end_ns = watch.probe.stop();
-    watch.take();
-    let cpu_ns = thread_cpu_ns() - cpu_ns;
-    watch.seen((start_ns, end_ns), cpu_ns, cut_short)
-}
 
-impl<'c> Watch<'c> {
-    fn new(probe: Probe, code: &'c mut dyn UserCode) -> Watch<'c> {
+    fn new(probe: Probe, held: Held) -> Watch {
         Watch {
             probe,
-            code,
+            held,
+            start_ns: 0,
+            cpu_ns: 0,
+            code: Code::default(),
             stacks: HashMap::new(),
             short: BTreeSet::new(),
             seeded: HashMap::new(),
@@ -195,15 +212,14 @@ impl<'c> Watch<'c> {
     }
 
     /// Until the time is up (none), or why it ended before.
-    fn listen(
+    pub(super) fn listen(
         &mut self,
         pid: Pid,
-        start_ns: u64,
-        options: &Options,
+        duration: Option<Duration>,
         stop: &AtomicBool,
     ) -> Result<Option<String>, Error> {
-        let for_ns = options.duration.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        let end_ns = for_ns.map_or(u64::MAX, |time| start_ns.saturating_add(time));
+        let for_ns = duration.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let end_ns = for_ns.map_or(u64::MAX, |time| self.start_ns.saturating_add(time));
         loop {
             let now = mono_ns();
             if now >= end_ns {
@@ -235,7 +251,7 @@ impl<'c> Watch<'c> {
     fn take(&mut self) {
         // The probe is borrowed while it tells: what needs it again waits until it is through.
         let mut moved = Vec::new();
-        let mut taken = Taken { code: &mut *self.code, stacks: &mut self.stacks, short: &mut self.short };
+        let mut taken = Taken { code: &mut self.code, stacks: &mut self.stacks, short: &mut self.short };
         let (spans, ended, objects) = (&mut self.spans, &mut self.ended, &mut self.objects);
         let mut cut = false;
         self.probe.drain(&mut |event| match event {
@@ -253,6 +269,9 @@ impl<'c> Watch<'c> {
         }
         for (pid, parent) in moved {
             self.move_in(pid, parent);
+        }
+        for pid in self.code.take_stale() {
+            self.read_code(pid);
         }
     }
 
@@ -272,95 +291,133 @@ impl<'c> Watch<'c> {
             if let UserStack::Raw { pid: of, addresses } = stack
                 && *of == pid
             {
-                *stack = UserStack::Named(frames(self.code, pid, addresses));
+                *stack = UserStack::Named(frames(&mut self.code, pid, addresses));
             }
         }
     }
 
     fn add_stack(&mut self, shape: &Shape<'_>) {
-        Taken { code: self.code, stacks: &mut self.stacks, short: &mut self.short }.add(shape);
+        Taken { code: &mut self.code, stacks: &mut self.stacks, short: &mut self.short }.add(shape);
     }
 
-    /// Everything, with names.
-    fn seen(self, time: (u64, u64), cpu_ns: u64, cut_short: Option<String>) -> Result<Seen, Error> {
-        let (start_ns, end_ns) = time;
-        let probe = self.probe;
-        let mut waits = probe.waits().map_err(refused)?;
-        let living = probe.threads().map_err(refused)?;
-        let mut threads = self.ended;
-        for thread in living {
-            let name = name(thread.pid, thread.tid);
-            threads.push((closed(thread, end_ns, &mut waits), name));
-        }
-        threads.extend(always_running(&self.processes, &threads, time));
-        let wakers = probe.wakers().map_err(refused)?;
-        let names = Kallsyms::read();
-        let mut ids: BTreeSet<i32> = waits.iter().filter_map(|wait| wait.kernel_stack).collect();
-        ids.extend(wakers.iter().filter_map(|waker| waker.kernel_stack));
-        ids.extend(self.spans.iter().filter_map(|span| span.kernel_stack));
-        let mut kernel = HashMap::new();
-        for id in ids {
-            let addresses = probe.kernel_stack(id).map_err(refused)?;
-            let function =
-                |address| (address, names.name(address).map_or_else(|| unnamed(address), str::to_owned));
-            kernel.insert(id, addresses.into_iter().map(function).collect());
-        }
-        let faulted: BTreeSet<Pid> =
-            waits.iter().filter(|wait| wait.fault.is_some()).map(|wait| wait.pid).collect();
-        let (calls, counts) = (probe.calls().map_err(refused)?, probe.counts());
+    /// Takes the probe out again; everything that was seen, with names.
+    pub(super) fn end(mut self, cut_short: Option<String>) -> Result<Seen, Error> {
+        let end_ns = self.probe.stop();
+        self.take();
+        let cpu_ns = thread_cpu_ns() - self.cpu_ns;
+        let mut waits = self.probe.waits().map_err(refused)?;
+        let threads = self.threads(end_ns, &mut waits)?;
+        let wakers = self.probe.wakers().map_err(refused)?;
+        let kernel = self.kernel_stacks(&waits, &wakers)?;
+        let (calls, counts) = (self.probe.calls().map_err(refused)?, self.probe.counts());
+        let Watch { probe, mut code, stacks, seeded, short, spans, spans_cut, objects, start_ns, .. } = self;
         // From here on only names are looked up: the probe goes first, so that the target is alone again.
         drop(probe);
-        let code = self.code;
-        let named = |(shape, stack)| match stack {
-            UserStack::Raw { pid, addresses } => (shape, frames(code, pid, &addresses)),
-            UserStack::Named(frames) => (shape, frames),
-        };
-        let user = self.stacks.into_iter().map(named).collect();
+        let user = named(&mut code, stacks);
+        let kernel = kernel.into_iter().map(|(id, stack)| (id, functions(&mut code, stack))).collect();
+        let has_kernel_names = code.kernel_has_names();
+        let faults = mappings_of_faults(&waits);
+        let (modules, notes) = code.finish();
         Ok(Seen {
             start_ns,
             end_ns,
             cpu_ns,
             cut_short,
-            method: code.method(),
-            has_kernel_names: !names.is_empty(),
+            has_kernel_names,
+            modules,
+            notes,
             threads,
             waits,
             wakers,
             kernel,
-            seeded: self.seeded,
+            seeded,
             user,
-            short: self.short,
-            spans: self.spans,
-            spans_cut: self.spans_cut,
+            short,
+            spans,
+            spans_cut,
             calls,
             counts,
-            objects: self.objects,
-            faults: faulted.into_iter().map(|pid| (pid, Mappings::of(pid))).collect(),
+            objects,
+            faults,
         })
+    }
+
+    /// All threads with their names; waits that go on get their rows.
+    fn threads(&mut self, end_ns: u64, waits: &mut Vec<Wait>) -> Result<Vec<(Thread, String)>, Error> {
+        let mut threads = std::mem::take(&mut self.ended);
+        for thread in self.probe.threads().map_err(refused)? {
+            let name = name(thread.pid, thread.tid);
+            threads.push((closed(thread, end_ns, waits), name));
+        }
+        threads.extend(always_running(&self.processes, &threads, (self.start_ns, end_ns)));
+        if self.held == Held::Yes {
+            forget_holding(&self.seeded, &mut threads, waits);
+        }
+        Ok(threads)
+    }
+
+    /// Every kernel stack that a row names.
+    fn kernel_stacks(&self, waits: &[Wait], wakers: &[Waker]) -> Result<Vec<(i32, Vec<u64>)>, Error> {
+        let mut ids: BTreeSet<i32> = waits.iter().filter_map(|wait| wait.kernel_stack).collect();
+        ids.extend(wakers.iter().filter_map(|waker| waker.kernel_stack));
+        ids.extend(self.spans.iter().filter_map(|span| span.kernel_stack));
+        let read = |id| Ok((id, self.probe.kernel_stack(id).map_err(refused)?));
+        ids.into_iter().map(read).collect()
+    }
+}
+
+fn functions(code: &mut Code, addresses: Vec<u64>) -> Vec<(u64, String)> {
+    addresses.into_iter().map(|address| (address, code.kernel(address))).collect()
+}
+
+fn named(code: &mut Code, stacks: HashMap<u64, UserStack>) -> HashMap<u64, Vec<UserFrame>> {
+    let frames = |(shape, stack)| match stack {
+        UserStack::Raw { pid, addresses } => (shape, frames(code, pid, &addresses)),
+        UserStack::Named(frames) => (shape, frames),
+    };
+    stacks.into_iter().map(frames).collect()
+}
+
+fn mappings_of_faults(waits: &[Wait]) -> HashMap<Pid, Mappings> {
+    let faulted: BTreeSet<Pid> =
+        waits.iter().filter(|wait| wait.fault.is_some()).map(|wait| wait.pid).collect();
+    faulted.into_iter().map(|pid| (pid, Mappings::of(pid))).collect()
+}
+
+/// The time for which a child was held is nobody's wait.
+fn forget_holding(
+    seeded: &HashMap<u64, Vec<String>>,
+    threads: &mut [(Thread, String)],
+    waits: &mut Vec<Wait>,
+) {
+    let of_holding = |wait: &mut Wait| wait.shape.is_some_and(|shape| seeded.contains_key(&shape));
+    let held: Vec<Wait> = waits.extract_if(.., of_holding).collect();
+    for (thread, _) in threads {
+        let of_it = held.iter().filter(|wait| wait.tid == thread.tid && wait.part == Part::Wait);
+        let ns: u64 = of_it.map(|wait| wait.ns).sum();
+        thread.waiting_ns = thread.waiting_ns.saturating_sub(ns);
     }
 }
 
 /// Where stacks from the ring go.
 struct Taken<'w> {
-    code: &'w mut dyn UserCode,
+    code: &'w mut Code,
     stacks: &'w mut HashMap<u64, UserStack>,
     short: &'w mut BTreeSet<u64>,
 }
 
 impl Taken<'_> {
     fn add(&mut self, shape: &Shape<'_>) {
-        let unwound = self.code.unwind(shape);
-        if unwound.reached == Reached::Short {
+        let walked = self.code.unwind(shape);
+        if walked.ended == Ended::Cut {
             self.short.insert(shape.id);
         }
-        self.stacks.insert(shape.id, UserStack::Raw { pid: shape.pid, addresses: unwound.addresses });
+        self.stacks.insert(shape.id, UserStack::Raw { pid: shape.pid, addresses: walked.addresses });
     }
 }
 
-fn frames(code: &mut dyn UserCode, pid: Pid, addresses: &[u64]) -> Vec<UserFrame> {
-    let kind = |at| if at == 0 { AddressKind::Leaf } else { AddressKind::Return };
-    let each = addresses.iter().enumerate();
-    each.flat_map(|(at, &address)| code.frames(pid, address, kind(at))).collect()
+fn frames(code: &mut Code, pid: Pid, addresses: &[u64]) -> Vec<UserFrame> {
+    addresses.iter().flat_map(|&address| code.frames(pid, address)).collect()
 }
 
 /// A thread with the stretch that it was in the middle of; a wait among them gets its row.
@@ -466,7 +523,6 @@ pub(super) fn by_number(threads: &[(Thread, String)]) -> BTreeMap<(Pid, Tid), us
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use dyno_sys::bpf::offcpu::Part;
 
     #[test]
     fn a_waiting_threads_place_is_read_and_a_running_one_has_none() {

@@ -208,24 +208,24 @@ impl Iterator for Words<'_> {
     }
 }
 
-/// The records in `bytes`, as a ring gave them; those of unknown types are passed over.
-pub fn records(bytes: &[u8], layout: Layout) -> impl Iterator<Item = Record<'_>> {
-    Raw(bytes).filter_map(move |(kind, misc, body)| parse(kind, misc, body, layout))
+/// The records in `bytes`, as a ring gave them, each whole with its header; a torn end is passed over.
+pub fn records(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let size = usize::from(Cursor(rest.get(HEADER_BYTES - 2..)?).u16()?);
+        // A size below the header's own would never end.
+        let (record, behind) = rest.split_at_checked(size).filter(|_| size >= HEADER_BYTES)?;
+        rest = behind;
+        Some(record)
+    })
 }
 
-/// Whole records: type, `misc` and body.
-struct Raw<'r>(&'r [u8]);
-
-impl<'r> Iterator for Raw<'r> {
-    type Item = (u32, u16, &'r [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut header = Cursor(self.0);
-        let (kind, misc, size) = (header.u32()?, header.u16()?, header.u16()?);
-        // A size below the header's own would never end.
-        let body = self.0.get(HEADER_BYTES..usize::from(size))?;
-        self.0 = &self.0[usize::from(size)..];
-        Some((kind, misc, body))
+impl<'r> Record<'r> {
+    /// Reads one whole record; `None` for one of an unknown type, or shorter than its fields.
+    pub fn parse(record: &'r [u8], layout: Layout) -> Option<Record<'r>> {
+        let mut header = Cursor(record);
+        let (kind, misc, _size) = (header.u32()?, header.u16()?, header.u16()?);
+        parse(kind, misc, header.0, layout)
     }
 }
 
@@ -398,6 +398,10 @@ mod tests {
         u64::from(high) << 32 | u64::from(low)
     }
 
+    fn parsed(bytes: &[u8], layout: Layout) -> Vec<Record<'_>> {
+        records(bytes).filter_map(|record| Record::parse(record, layout)).collect()
+    }
+
     fn sample_bytes() -> Vec<u8> {
         let chain = [CONTEXT_KERNEL, 0xffff_ffff_8100_0000, CONTEXT_USER, 0x40_1000, 0x40_2000];
         let mut words = vec![77, 0xffff_ffff_8100_0000, pair(10, 11), 5_000, pair(1, 0), 1_001_001];
@@ -416,7 +420,7 @@ mod tests {
     #[test]
     fn a_sample_comes_with_both_chains_registers_and_stack() {
         let bytes = sample_bytes();
-        let Record::Sample(sample) = records(&bytes, layout(16)).next().unwrap() else { panic!("a sample") };
+        let [Record::Sample(sample)] = parsed(&bytes, layout(16))[..] else { panic!("a sample") };
         assert_eq!((sample.id, sample.pid, sample.tid, sample.time_ns), (77, 10, 11, 5_000));
         assert_eq!((sample.cpu, sample.period, sample.mode), (1, 1_001_001, Mode::Kernel));
         assert_eq!(sample.kernel_chain().collect::<Vec<_>>(), [0xffff_ffff_8100_0000]);
@@ -429,14 +433,10 @@ mod tests {
     fn records_cut_anywhere_are_passed_over() {
         let bytes = sample_bytes();
         for cut in 0..bytes.len() {
-            assert_eq!(records(&bytes[..cut], layout(16)).count(), 0, "cut at {cut}");
+            assert_eq!(parsed(&bytes[..cut], layout(16)).len(), 0, "cut at {cut}");
         }
-        assert_eq!(
-            records(&record(SAMPLE, 0, &[1, 2]), layout(16)).count(),
-            0,
-            "a sample without its fields"
-        );
-        assert_eq!(records(&[9, 0, 0, 0, 0, 0, 0, 0, 1], layout(0)).count(), 0, "a size of nothing");
+        assert_eq!(parsed(&record(SAMPLE, 0, &[1, 2]), layout(16)).len(), 0, "a sample without its fields");
+        assert_eq!(parsed(&[9, 0, 0, 0, 0, 0, 0, 0, 1], layout(0)).len(), 0, "a size of nothing");
     }
 
     #[test]
@@ -452,7 +452,7 @@ mod tests {
             record(250, 0, &trailer),
         ]
         .concat();
-        let found: Vec<Record<'_>> = records(&all, layout(0)).collect();
+        let found = parsed(&all, layout(0));
         assert!(found.len() == 4 && found.iter().all(|record| record.time_ns() == 123), "{found:?}");
         let Record::Mmap(mmap) = found[0] else { panic!("{found:?}") };
         assert_eq!((mmap.pid, mmap.start, mmap.length, mmap.offset), (7, 0x1000, 0x2000, 0x3000));

@@ -77,7 +77,8 @@ pub(super) fn numbers_in(folder: &str) -> Vec<i32> {
     numbers
 }
 
-pub(crate) fn stat(pid: Pid) -> io::Result<Stat> {
+/// What /proc/PID/stat tells now. `ENOENT` when the process is gone.
+pub fn stat(pid: Pid) -> io::Result<Stat> {
     parsed(pid, "stat", parse_stat)
 }
 

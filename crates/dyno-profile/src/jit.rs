@@ -1,0 +1,76 @@
+//! Names of code that a program made while it ran, as it wrote them down itself: `/tmp/perf-PID.map`, one line per
+//! function (`START SIZE name`, hexadecimal).
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+use dyno_sys::{Pid, proc};
+
+/// A map beyond this would take longer to read than the profile took; the largest Java servers write some 30 MB.
+const MAP_BYTES_MAX: u64 = 512 << 20;
+
+/// Functions by address.
+#[derive(Debug, Default)]
+pub(crate) struct JitSymbols {
+    functions: Vec<(u64, u64, String)>,
+}
+
+impl JitSymbols {
+    /// Reads the map of a process, also of one in a container; empty when it wrote none.
+    ///
+    /// Like perf, a map is believed only if the process's own user or root wrote it: /tmp is everybody's.
+    pub(crate) fn read(pid: Pid) -> JitSymbols {
+        let inner = proc::innermost_pid(pid).unwrap_or(pid);
+        let places = [format!("/proc/{pid}/root/tmp/perf-{inner}.map"), format!("/tmp/perf-{pid}.map")];
+        let owner = fs::metadata(format!("/proc/{pid}")).map(|folder| folder.uid()).ok();
+        let believed = |path: &&String| {
+            fs::metadata(path).is_ok_and(|map| {
+                map.is_file()
+                    && map.len() <= MAP_BYTES_MAX
+                    && (map.uid() == 0 || owner.is_none_or(|owner| owner == map.uid()))
+            })
+        };
+        let raw = places.iter().find(believed).and_then(|path| fs::read(path).ok()).unwrap_or_default();
+        JitSymbols::parse(&String::from_utf8_lossy(&raw))
+    }
+
+    fn parse(text: &str) -> JitSymbols {
+        let mut functions: Vec<_> = text.lines().filter_map(function).collect();
+        // A function that was compiled again stands further down; the sort is stable, so the later one is found.
+        functions.sort_by_key(|function| function.0);
+        JitSymbols { functions }
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
+
+    /// The function at an address.
+    pub(crate) fn find(&self, address: u64) -> Option<&str> {
+        let after = self.functions.partition_point(|function| function.0 <= address);
+        let (start, size, name) = self.functions.get(after.checked_sub(1)?)?;
+        (address - start < *size).then_some(name)
+    }
+}
+
+fn function(line: &str) -> Option<(u64, u64, String)> {
+    let mut words = line.splitn(3, ' ');
+    let mut number = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
+    let (start, size) = (number()?, number()?);
+    Some((start, size, words.next()?.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_has_its_size_and_its_latest_name() {
+        let map = JitSymbols::parse("7f10 20 old\n7f10 20 LazyCompile:~f a.js:1\n0x8000 10 g\nnonsense\n");
+        assert_eq!(map.find(0x7f10), Some("LazyCompile:~f a.js:1"));
+        assert_eq!(map.find(0x7f2f), Some("LazyCompile:~f a.js:1"));
+        assert_eq!([map.find(0x7f30), map.find(0x8010), map.find(1)], [None; 3]);
+        assert_eq!(map.find(0x8000), Some("g"));
+    }
+}

@@ -1,0 +1,532 @@
+//! Records a profile: drains rings, keeps address spaces true, unwinds each sample, and writes down what came of it.
+//!
+//! The binary calls [`record`], or [`Recorder`] where a program is to be started between opening and sampling. Ends when
+//! the time is over, the target is gone, or somebody says so; whatever was sampled until then is in the profile.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dyno_measure::profile::{self, Kind, Overhead, PROFILE_SCHEMA, Profile, Requests};
+use dyno_measure::record::Machine;
+use dyno_sys::clock::{mono_ns, process_cpu_ns, real_coarse_s};
+use dyno_sys::perf::{Kernel, Record, STACK_BYTES_MAX, Sample, records};
+use dyno_sys::{Pid, Tid, child, proc};
+
+use crate::error::Error;
+use crate::fold::{Folder, Taken};
+use crate::maps::AddressSpaces;
+use crate::session::{Session, process_of};
+use crate::symbol::Symbols;
+use crate::unwind::{Unwinder, Walked, by_chain};
+
+/// The rings are looked at this often even when none is a quarter full: an end is noticed as late as that.
+const ROUND_NS: u64 = 50_000_000;
+
+/// A record is in its ring this long after its time at the latest: the kernel writes it right away, but a virtual CPU may
+/// be taken away in between.
+const SLACK_NS: u64 = 2_000_000;
+
+/// Processes are asked this often whether they still live, for records of their ends that were lost.
+const ALIVE_EVERY_NS: u64 = 1_000_000_000;
+
+const NS_PER_S: f64 = 1e9;
+
+/// Who is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// A process with all its threads, its living descendants, and what they start.
+    Process(Pid),
+    /// One thread.
+    Thread(Tid),
+    /// Everybody.
+    Machine,
+    /// A child that was held before it execs; sampling begins with its program.
+    Held(Pid),
+}
+
+/// What makes a sample.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Event {
+    /// The kernel's timer: time on a CPU.
+    #[default]
+    CpuClock,
+    /// The processor's cycle counter, where there is one.
+    Cycles,
+}
+
+/// How stacks are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CallGraph {
+    /// Module by module: by unwind tables where there are any, by frame pointers elsewhere.
+    #[default]
+    Auto,
+    /// By unwind tables from a copied stack.
+    Dwarf,
+    /// By frame pointers, in the kernel.
+    FramePointers,
+}
+
+/// How it is watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// What makes a sample.
+    pub event: Event,
+    /// Samples per second of CPU time.
+    pub frequency_hz: u64,
+    /// How stacks are read.
+    pub call_graph: CallGraph,
+    /// Bytes copied of each stack, where it is copied; at most [`STACK_BYTES_MAX`].
+    pub stack_bytes: u32,
+    /// How long; until the target ends or somebody stops it when `None`.
+    pub duration: Option<Duration>,
+    /// Requests that the target answers meanwhile, where somebody counts them.
+    pub requests: Option<u64>,
+}
+
+impl Options {
+    /// Not a round number, so that sampling does not keep step with what a program does every millisecond.
+    pub const FREQUENCY_HZ: u64 = 999;
+    /// Twice what perf copies: one in a hundred of a server's stacks is deeper than 8 KiB.
+    pub const STACK_BYTES: u32 = 16 << 10;
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            event: Event::default(),
+            frequency_hz: Options::FREQUENCY_HZ,
+            call_graph: CallGraph::default(),
+            stack_bytes: Options::STACK_BYTES,
+            duration: None,
+            requests: None,
+        }
+    }
+}
+
+/// Watches a target until the time is over, it ends, or `stop` is set (seen within a twentieth of a second).
+///
+/// # Errors
+/// When nothing can be sampled; see [`Error`]. Once sampling has begun there is a profile, however short.
+pub fn record(target: &Target, options: &Options, stop: &AtomicBool) -> Result<Profile, Error> {
+    Recorder::open(target, options)?.record(stop)
+}
+
+/// Everything is open; nothing is sampled yet.
+pub struct Recorder {
+    target: Target,
+    options: Options,
+    session: Session,
+    watched: Watched,
+    queue: Vec<Queued>,
+    hung_up: HashSet<usize>,
+    next_look_ns: u64,
+}
+
+/// What is known of the target while it is watched.
+struct Watched {
+    spaces: AddressSpaces,
+    unwinder: Unwinder,
+    folder: Folder,
+    names: HashMap<Tid, String>,
+    argv: HashMap<Pid, Vec<String>>,
+    /// Threads by process that have not ended.
+    alive: HashMap<Pid, HashSet<Tid>>,
+    /// Events of the clock in all samples, and samples.
+    period: (u64, u64),
+    lost: u64,
+    throttled: u64,
+    /// Room for the chains of one sample.
+    kernel: Vec<u64>,
+    user: Vec<u64>,
+}
+
+/// A record that waits for older ones of other rings.
+struct Queued {
+    time_ns: u64,
+    bytes: Rc<Vec<u8>>,
+    range: Range<usize>,
+}
+
+/// Why it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Time,
+    Stopped,
+    TargetGone,
+}
+
+impl Recorder {
+    /// Opens the events on a target.
+    ///
+    /// # Errors
+    /// When the target is not there or may not be watched, or the machine cannot.
+    pub fn open(target: &Target, options: &Options) -> Result<Recorder, Error> {
+        may_be_watched(target)?;
+        let options =
+            Options { stack_bytes: options.stack_bytes.min(STACK_BYTES_MAX) & !7, ..options.clone() };
+        let session = Session::open(target, &options)?;
+        Ok(Recorder {
+            target: *target,
+            options,
+            session,
+            watched: Watched::new(),
+            queue: Vec::new(),
+            hung_up: HashSet::new(),
+            next_look_ns: mono_ns() + ALIVE_EVERY_NS,
+        })
+    }
+
+    /// Samples until the end, and names what was seen.
+    ///
+    /// # Errors
+    /// When sampling cannot begin, or the kernel does not let us wait for it.
+    pub fn record(mut self, stop: &AtomicBool) -> Result<Profile, Error> {
+        let mut profile = self.head();
+        let (begun_ns, cpu_ns) = (mono_ns(), own_cpu_ns());
+        self.session.enable()?;
+        // After the events: what is mapped from here on comes as a record.
+        self.watched.meet(self.session.threads());
+        let end = self.watch(begun_ns, stop)?;
+        self.session.disable();
+        let wall_ns = mono_ns() - begun_ns;
+        self.collect(u64::MAX);
+        profile.duration_s = wall_ns as f64 / NS_PER_S;
+        let percent = |ns: u64| 100.0 * ns as f64 / wall_ns.max(1) as f64;
+        profile.overhead = Overhead { profiler_percent: percent(own_cpu_ns() - cpu_ns), hook_percent: None };
+        profile.cut_short = self.cut_short(end, profile.duration_s);
+        self.finish(&mut profile);
+        Ok(profile)
+    }
+
+    fn watch(&mut self, begun_ns: u64, stop: &AtomicBool) -> Result<End, Error> {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let end_ns = self.options.duration.map_or(u64::MAX, |time| begun_ns.saturating_add(ns(time)));
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(End::Stopped);
+            }
+            if mono_ns() >= end_ns {
+                return Ok(End::Time);
+            }
+            if self.is_gone() {
+                return Ok(End::TargetGone);
+            }
+            let now_ns = mono_ns();
+            self.session.wait(&mut self.hung_up, end_ns.min(now_ns + ROUND_NS))?;
+            self.collect(mono_ns().saturating_sub(SLACK_NS));
+        }
+    }
+
+    /// Whether nobody is left to be watched.
+    fn is_gone(&mut self) -> bool {
+        if self.target == Target::Machine {
+            return false;
+        }
+        if mono_ns() >= self.next_look_ns {
+            self.next_look_ns = mono_ns() + ALIVE_EVERY_NS;
+            self.watched.alive.retain(|pid, _| is_alive(*pid));
+        }
+        self.watched.alive.is_empty()
+    }
+
+    /// Empties the rings, and takes in what is older than `until_ns`: younger records of one ring may have older
+    /// neighbours in another, which are not there yet.
+    fn collect(&mut self, until_ns: u64) {
+        let mut bytes = Vec::new();
+        self.session.drain(&mut bytes);
+        self.enqueue(Rc::new(bytes));
+        self.queue.sort_by_key(|queued| queued.time_ns);
+        let ready = self.queue.partition_point(|queued| queued.time_ns <= until_ns);
+        let layout = self.session.layout();
+        for queued in self.queue.drain(..ready) {
+            if let Some(record) = Record::parse(&queued.bytes[queued.range], layout) {
+                self.watched.take(&mut self.session, &record);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, bytes: Rc<Vec<u8>>) {
+        let (layout, mut from) = (self.session.layout(), 0);
+        for raw in records(&bytes) {
+            let range = from..from + raw.len();
+            from = range.end;
+            if let Some(record) = Record::parse(raw, layout) {
+                self.queue.push(Queued { time_ns: record.time_ns(), bytes: Rc::clone(&bytes), range });
+            }
+        }
+    }
+
+    /// What is known before it begins.
+    fn head(&self) -> Profile {
+        let pid = match self.target {
+            Target::Process(pid) | Target::Held(pid) => Some(pid),
+            Target::Thread(tid) => Some(process_of(tid).unwrap_or(tid)),
+            Target::Machine => None,
+        };
+        let scope = match self.target {
+            Target::Process(_) | Target::Held(_) => "process",
+            Target::Thread(_) => "thread",
+            Target::Machine => "machine",
+        };
+        let requests =
+            self.options.requests.map(|count| Requests { count, source: "command line".to_owned() });
+        Profile {
+            schema: PROFILE_SCHEMA.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_unix_s: real_coarse_s(),
+            machine: machine(),
+            kind: Kind::OnCpu,
+            target: profile::Target {
+                pid: pid.map(i32::cast_unsigned),
+                name: String::new(),
+                argv: Vec::new(),
+                scope: scope.to_owned(),
+            },
+            requests,
+            ..Profile::default()
+        }
+    }
+
+    fn cut_short(&self, end: End, duration_s: f64) -> Option<String> {
+        match end {
+            End::Stopped => Some("interrupted".to_owned()),
+            End::TargetGone if self.options.duration.is_some() => {
+                Some(format!("the target ended after {duration_s:.1} s"))
+            }
+            End::TargetGone | End::Time => None,
+        }
+    }
+
+    /// Names, and everything that is only known at the end.
+    fn finish(self, profile: &mut Profile) {
+        let Recorder { options, session, watched, .. } = self;
+        let Watched { spaces, folder, names, argv, period, lost, throttled, .. } = watched;
+        let mut symbols = Symbols::new();
+        let name =
+            |pid: Pid, tid: Tid| names.get(&tid).or_else(|| names.get(&pid)).cloned().unwrap_or_default();
+        let folded = folder.finish(&spaces, &mut symbols, name, weight_ns(&options, period));
+        if let Some(pid) = profile.target.pid.map(u32::cast_signed) {
+            profile.target.name = names.get(&pid).cloned().unwrap_or_default();
+            profile.target.argv = argv.get(&pid).cloned().unwrap_or_default();
+        } else {
+            profile.target.name = "machine".to_owned();
+        }
+        let with_kernel = session.sampling().kernel == Kernel::With;
+        let event = match options.event {
+            Event::CpuClock => "cpu-clock",
+            Event::Cycles => "cycles",
+        };
+        profile.sampling = profile::Sampling {
+            event: if with_kernel { event.to_owned() } else { format!("{event}:u") },
+            frequency_hz: Some(options.frequency_hz as f64),
+            call_graph: call_graph(&options).to_owned(),
+            samples: folded.samples,
+            lost: lost.max(session.lost()),
+            truncated: folded.truncated,
+        };
+        profile.threads = folded.threads;
+        profile.modules = folded.modules;
+        profile.frames = folded.frames;
+        profile.stacks = folded.stacks;
+        profile.warnings = warnings(profile, with_kernel, throttled, &mut symbols);
+    }
+}
+
+impl Watched {
+    fn new() -> Watched {
+        Watched {
+            spaces: AddressSpaces::new(),
+            unwinder: Unwinder::new(),
+            folder: Folder::default(),
+            names: HashMap::new(),
+            argv: HashMap::new(),
+            alive: HashMap::new(),
+            period: (0, 0),
+            lost: 0,
+            throttled: 0,
+            kernel: Vec::new(),
+            user: Vec::new(),
+        }
+    }
+
+    /// Reads what is known of threads that live already.
+    fn meet(&mut self, threads: &[(Pid, Tid)]) {
+        for (pid, tid) in threads {
+            self.alive.entry(*pid).or_default().insert(*tid);
+            self.spaces.read(*pid);
+            self.name(*tid);
+            self.learn_argv(*pid);
+        }
+    }
+
+    /// The name of a thread, looked up once; later ones come as records.
+    fn name(&mut self, tid: Tid) {
+        if !self.names.contains_key(&tid) {
+            // One that ended already has its process's name.
+            if let Ok(name) = proc::name(tid) {
+                self.names.insert(tid, name);
+            }
+        }
+    }
+
+    fn learn_argv(&mut self, pid: Pid) {
+        if let Some(argv) = proc::command_line(pid).ok().filter(|argv| !argv.is_empty()) {
+            self.argv.insert(pid, argv);
+        }
+    }
+
+    fn take(&mut self, session: &mut Session, record: &Record<'_>) {
+        match record {
+            Record::Sample(sample) if session.counts(sample) => self.sample(sample),
+            Record::Sample(_) => {}
+            Record::Mmap(mmap) => self.spaces.mmap(mmap),
+            Record::Comm(comm) => {
+                self.names.insert(comm.tid, String::from_utf8_lossy(comm.name).into_owned());
+                if comm.exec {
+                    self.spaces.exec(comm.pid);
+                    self.learn_argv(comm.pid);
+                }
+            }
+            Record::Fork(task) => {
+                self.spaces.fork(task.pid, task.parent);
+                self.alive.entry(task.pid).or_default().insert(task.tid);
+                self.names.remove(&task.tid);
+                self.name(task.tid);
+            }
+            Record::Exit(task) => {
+                session.ended(task.tid);
+                self.ended(task.pid, task.tid);
+            }
+            Record::Lost(lost) => self.lost += lost.count,
+            Record::Throttle { .. } => self.throttled += 1,
+        }
+    }
+
+    fn ended(&mut self, pid: Pid, tid: Tid) {
+        let Some(threads) = self.alive.get_mut(&pid) else { return };
+        threads.remove(&tid);
+        if threads.is_empty() {
+            self.alive.remove(&pid);
+            self.spaces.exit(pid);
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>) {
+        self.period.0 += sample.period;
+        self.period.1 += 1;
+        self.name(sample.tid);
+        self.kernel.clear();
+        self.kernel.extend(sample.kernel_chain());
+        self.user.clear();
+        self.user.extend(sample.user_chain());
+        let user = self.walk(sample);
+        let (pid, tid) = (sample.pid, sample.tid);
+        let taken = Taken { pid, tid, weight: sample.period, kernel: &self.kernel, user: user.as_ref() };
+        self.folder.add(&mut self.spaces, &taken);
+    }
+
+    /// The user's side of a sample; none in a thread of the kernel.
+    fn walk(&mut self, sample: &Sample<'_>) -> Option<Walked> {
+        match &sample.regs {
+            Some(regs) => {
+                Some(self.unwinder.unwind(&mut self.spaces, sample.pid, regs, sample.stack, &self.user))
+            }
+            None if self.user.is_empty() => None,
+            None => Some(by_chain(&self.user)),
+        }
+    }
+}
+
+/// Refuses what cannot be watched before the kernel does, in better words.
+fn may_be_watched(target: &Target) -> Result<(), Error> {
+    let (Target::Process(pid) | Target::Thread(pid)) = *target else { return Ok(()) };
+    if process_of(pid) == Some(child::this()) {
+        return Err(Error::Own { pid });
+    }
+    match proc::stat(pid) {
+        Err(_) => Err(Error::NoProcess { pid }),
+        // A leader that has ended is a zombie too, but its threads may live.
+        Ok(stat) if matches!(stat.state, 'Z' | 'X') && proc::tasks(pid).len() <= 1 => {
+            Err(Error::Zombie { pid })
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+fn is_alive(pid: Pid) -> bool {
+    proc::stat(pid).is_ok_and(|stat| !matches!(stat.state, 'Z' | 'X')) || proc::tasks(pid).len() > 1
+}
+
+fn own_cpu_ns() -> u64 {
+    process_cpu_ns(child::this()).unwrap_or(0)
+}
+
+/// What one event of the clock is worth. The CPU clock counts nanoseconds; cycles are made time by the frequency that was
+/// asked for.
+fn weight_ns(options: &Options, (events, samples): (u64, u64)) -> f64 {
+    match options.event {
+        Event::CpuClock => 1.0,
+        Event::Cycles => samples as f64 * NS_PER_S / options.frequency_hz as f64 / events.max(1) as f64,
+    }
+}
+
+fn call_graph(options: &Options) -> &'static str {
+    match options.call_graph {
+        CallGraph::Auto => "auto",
+        CallGraph::Dwarf => "dwarf",
+        CallGraph::FramePointers => "fp",
+    }
+}
+
+fn machine() -> Machine {
+    let machine = proc::machine();
+    Machine {
+        cpus: machine.cpus.len(),
+        model: machine.model,
+        virtual_machine: machine.vm.is_some(),
+        kernel: machine.kernel,
+        memory_bytes: machine.memory_bytes,
+        clocksource: machine.clocksource,
+        congestion: machine.congestion,
+        ..Machine::default()
+    }
+}
+
+/// What changes how the figures are to be read.
+fn warnings(profile: &Profile, with_kernel: bool, throttled: u64, symbols: &mut Symbols) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let sampling = &profile.sampling;
+    if !with_kernel {
+        warnings.push("time in the kernel is not in it: sampling that needs CAP_PERFMON, or kernel.perf_event_paranoid 1".to_owned());
+    } else if !symbols.kernel_has_names() {
+        warnings.push("the kernel's functions have no names: /proc/kallsyms hides addresses from this user (kernel.kptr_restrict)".to_owned());
+    }
+    let share = |part: u64| 100.0 * part as f64 / (sampling.samples + sampling.lost).max(1) as f64;
+    if sampling.lost > 0 {
+        warnings.push(format!(
+            "{} samples ({:.1} %) were lost: the rings were full",
+            sampling.lost,
+            share(sampling.lost)
+        ));
+    }
+    if share(sampling.truncated) >= TRUNCATED_PERCENT {
+        warnings.push(format!(
+            "{:.1} % of the stacks end before their thread's start",
+            share(sampling.truncated)
+        ));
+    }
+    if throttled > 0 {
+        warnings.push(format!("the kernel paused sampling {throttled} times: it took too much of a CPU (kernel.perf_cpu_time_max_percent)"));
+    }
+    if sampling.samples == 0 {
+        warnings.push("no samples: the target did not run".to_owned());
+    }
+    warnings.extend(symbols.notes().iter().cloned());
+    warnings
+}
+
+/// Fewer truncated stacks change no picture.
+const TRUNCATED_PERCENT: f64 = 2.0;

@@ -1,0 +1,214 @@
+//! From addresses to functions, source lines and the functions that were folded into them.
+//!
+//! A file's symbols are read when its first name is asked for: its symbol table, and its lines (DWARF), from a separate
+//! debug file where the distribution keeps one. What is larger than a limit is left out, and a note says so.
+
+mod lines;
+mod table;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use dyno_sys::Pid;
+
+use crate::elf::{Elf, Source};
+use crate::image::{Image, ImageId, Images, Kind};
+use crate::jit::JitSymbols;
+use crate::kernel::KernelSymbols;
+use crate::maps::{AddressSpaces, Place};
+
+pub use lines::DEBUG_BYTES_MAX;
+use lines::Lines;
+use table::Table;
+
+/// Where distributions keep the symbols that they strip.
+const DEBUG_ROOT: &str = "/usr/lib/debug";
+
+/// A function, perhaps with the line of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Function {
+    /// Its name, demangled; `0x…` where there is none: the address at which it begins, or else the address itself.
+    pub name: String,
+    /// Source file.
+    pub file: Option<String>,
+    /// Source line.
+    pub line: Option<u32>,
+    /// Whether the compiler folded it into the next.
+    pub inlined: bool,
+}
+
+/// Names of addresses, of all files that were seen and of the kernel.
+#[derive(Default)]
+pub struct Symbols {
+    files: HashMap<ImageId, FileSymbols>,
+    jits: HashMap<Pid, JitSymbols>,
+    kernel: Option<KernelSymbols>,
+    notes: Vec<String>,
+}
+
+/// What one file tells.
+#[derive(Default)]
+struct FileSymbols {
+    table: Table,
+    lines: Option<Lines>,
+}
+
+impl Symbols {
+    /// No names yet: each is read when it is first asked for.
+    pub fn new() -> Symbols {
+        Symbols::default()
+    }
+
+    /// The functions at an address of a process, innermost first; one where nothing was folded into it.
+    pub fn symbolize(&mut self, spaces: &mut AddressSpaces, pid: Pid, address: u64) -> Vec<Function> {
+        match spaces.locate(pid, address) {
+            Some(place) => self.functions(spaces.images(), place),
+            None => vec![unnamed(address)],
+        }
+    }
+
+    /// The functions at a place in a file, innermost first.
+    pub fn functions(&mut self, images: &Images, place: Place) -> Vec<Function> {
+        let image = images.get(place.image);
+        if let Kind::Jit(pid) = image.kind() {
+            let map = self.jits.entry(*pid).or_insert_with(|| JitSymbols::read(*pid));
+            return vec![map.find(place.address).map_or_else(|| unnamed(place.address), named)];
+        }
+        let Symbols { files, notes, .. } = self;
+        files.entry(place.image).or_insert_with(|| FileSymbols::read(image, notes)).functions(place.address)
+    }
+
+    /// Whether a file has names of functions.
+    pub fn has_names(&mut self, images: &Images, image: ImageId) -> bool {
+        if let Kind::Jit(pid) = images.get(image).kind() {
+            return self.jits.get(pid).is_some_and(|map| !map.is_empty());
+        }
+        let Symbols { files, notes, .. } = self;
+        let file = files.entry(image).or_insert_with(|| FileSymbols::read(images.get(image), notes));
+        file.table.has_names() || file.lines.is_some()
+    }
+
+    /// The kernel's function at an address, and its module (`[kernel]` …).
+    pub fn kernel(&mut self, address: u64) -> (Function, String) {
+        let kernel = self.kernel.get_or_insert_with(KernelSymbols::read);
+        match kernel.find(address) {
+            Some((name, module)) => (named(name), module),
+            None => (unnamed(address), "[kernel]".to_owned()),
+        }
+    }
+
+    /// Whether the kernel shows its names.
+    pub fn kernel_has_names(&mut self) -> bool {
+        !self.kernel.get_or_insert_with(KernelSymbols::read).is_empty()
+    }
+
+    /// What could not be read, as sentences.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+}
+
+impl FileSymbols {
+    fn read(image: &Image, notes: &mut Vec<String>) -> FileSymbols {
+        let Some(elf) = image.elf() else {
+            if *image.kind() == Kind::File {
+                notes.push(format!(
+                    "{} could not be read any more: its functions have no names",
+                    image.path()
+                ));
+            }
+            return FileSymbols::default();
+        };
+        let complete = elf.header(".symtab").is_some() && elf.header(".debug_info").is_some();
+        let beside = if complete { None } else { debug_file(elf, Path::new(image.path())) };
+        let table = Table::read(elf, beside.as_ref(), image.path(), notes);
+        let holder = beside.as_ref().filter(|beside| beside.header(".debug_info").is_some()).unwrap_or(elf);
+        FileSymbols { table, lines: Lines::read(holder, image.path(), notes) }
+    }
+
+    fn functions(&self, address: u64) -> Vec<Function> {
+        let name = || self.table.find(address).map(|name| lines::demangled(&name));
+        let mut found = self.lines.as_ref().map(|lines| lines.find(address)).unwrap_or_default();
+        match found.last_mut() {
+            None => found.push(name().map_or_else(|| unnamed(address), |name| named(&name))),
+            // A line without a function: assembly, or code of a unit that tells lines only.
+            Some(outermost) if outermost.name.is_empty() => {
+                outermost.name = name().unwrap_or_else(|| unnamed(address).name);
+            }
+            Some(_) => {}
+        }
+        found
+    }
+}
+
+/// The file with the symbols that were taken out of `elf`: by its build-id, or by the name that it gives.
+fn debug_file(elf: &Elf, path: &Path) -> Option<Elf> {
+    by_build_id(elf).into_iter().chain(by_link(elf, path)).find_map(|path| {
+        let found = Elf::open(Source::File(File::open(path).ok()?))?;
+        // Another build's symbols would be wrong without a word.
+        (found.build_id() == elf.build_id()).then_some(found)
+    })
+}
+
+fn by_build_id(elf: &Elf) -> Option<PathBuf> {
+    let id: String = elf.build_id()?.iter().map(|byte| format!("{byte:02x}")).collect();
+    let (folder, rest) = id.split_at_checked(2)?;
+    Some(format!("{DEBUG_ROOT}/.build-id/{folder}/{rest}.debug").into())
+}
+
+fn by_link(elf: &Elf, path: &Path) -> Vec<PathBuf> {
+    let section = elf.section(".gnu_debuglink");
+    let name =
+        section.map(|section| String::from_utf8_lossy(crate::elf::text_at(&section.bytes, 0)).into_owned());
+    let (Some(name), Some(folder)) = (name, path.parent()) else { return Vec::new() };
+    let under_root = Path::new(DEBUG_ROOT).join(folder.strip_prefix("/").unwrap_or(folder));
+    vec![folder.join(".debug").join(&name), under_root.join(&name)]
+}
+
+fn named(name: &str) -> Function {
+    Function { name: name.to_owned(), ..Function::default() }
+}
+
+fn unnamed(address: u64) -> Function {
+    named(&format!("{address:#x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_sys::child;
+
+    #[test]
+    fn this_function_knows_its_name_file_and_line() {
+        let (mut symbols, mut spaces) = (Symbols::new(), AddressSpaces::new());
+        let here = this_function_knows_its_name_file_and_line as *const () as usize as u64;
+        let found = symbols.symbolize(&mut spaces, child::this(), here + 1);
+        let outermost = found.last().unwrap();
+        assert!(outermost.name.ends_with("this_function_knows_its_name_file_and_line"), "{found:?}");
+        assert!(
+            outermost.file.as_ref().unwrap().ends_with("symbol.rs") && outermost.line.is_some(),
+            "{found:?}"
+        );
+        assert!(!outermost.inlined && symbols.notes().is_empty());
+    }
+
+    #[test]
+    fn a_library_without_lines_still_has_its_exported_names() {
+        let (mut symbols, mut spaces) = (Symbols::new(), AddressSpaces::new());
+        let here = dyno_sys::proc::mappings(child::this()).unwrap();
+        let vdso = here.iter().find(|mapping| mapping.path == "[vdso]").unwrap();
+        let names = (vdso.start..vdso.end).step_by(16).flat_map(|address| {
+            symbols.symbolize(&mut spaces, child::this(), address).into_iter().map(|function| function.name)
+        });
+        assert!(names.collect::<Vec<_>>().iter().any(|name| name.contains("clock_gettime")));
+    }
+
+    #[test]
+    fn nowhere_is_its_address() {
+        let found = Symbols::new().symbolize(&mut AddressSpaces::new(), child::this(), 0x10);
+        assert_eq!(found, [unnamed(0x10)]);
+        assert_eq!(found[0].name, "0x10");
+    }
+}

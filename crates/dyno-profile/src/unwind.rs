@@ -1,0 +1,191 @@
+//! From registers and a copied piece of stack to the calls that led here.
+//!
+//! By the compiler's tables where a file has them, by frame pointers elsewhere, module by module. The kernel's own walk
+//! over frame pointers, where a sample has one, continues what the copied bytes cannot: it reads the whole stack, and
+//! with Go also across a switch of stacks.
+
+use dyno_sys::Pid;
+use dyno_sys::perf::UserRegs;
+use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, UnwindRegsNative, Unwinder as _};
+
+use crate::image::UnwoundBy;
+use crate::maps::{AddressSpaces, Rules};
+
+/// The deepest stack: deeper ones are recursions, which look alike; the kernel's own limit is 127.
+pub const FRAMES_MAX: usize = 1_024;
+
+/// Why a stack has no further frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ended {
+    /// There are none: the start of the thread, as far as its tables or frame pointers tell.
+    AtRoot,
+    /// The bytes ended, or no rule was found.
+    Cut,
+}
+
+/// A stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Walked {
+    /// Addresses from the leaf to the root. The leaf's is the instruction that ran; a caller's lies within the call (one
+    /// below the address that is returned to), so that it belongs to the right line.
+    pub addresses: Vec<u64>,
+    /// Why it ended there.
+    pub ended: Ended,
+}
+
+/// Walks stacks; rules once found are remembered over all processes.
+#[derive(Default)]
+pub struct Unwinder {
+    cache: CacheNative<MayAllocateDuringUnwind>,
+}
+
+impl Unwinder {
+    /// An unwinder that remembers nothing yet.
+    pub fn new() -> Unwinder {
+        Unwinder::default()
+    }
+
+    /// The stack of a thread with these registers, whose stack from the stack pointer upwards is `stack`. `chain` is
+    /// what the kernel found by frame pointers, leaf first, or empty.
+    pub fn unwind(
+        &mut self,
+        spaces: &mut AddressSpaces,
+        pid: Pid,
+        regs: &UserRegs,
+        stack: &[u8],
+        chain: &[u64],
+    ) -> Walked {
+        if by_frame_pointers(spaces, pid, regs.ip) && chain.len() > 1 {
+            return self.mended(spaces, pid, regs, stack, chain);
+        }
+        let Some(rules) = spaces.rules(pid) else { return by_chain(chain) };
+        let mut walk = Walk { frames: Vec::new(), ended: Ended::Cut };
+        walk.over(rules, &mut self.cache, regs, stack, FRAMES_MAX);
+        if walk.ended == Ended::Cut {
+            walk.continue_by(spaces, pid, chain);
+        }
+        walk.walked()
+    }
+
+    /// The kernel's chain with the caller of the leaf put in where the leaf keeps no frame of its own: the chain then
+    /// has only that caller's caller.
+    fn mended(
+        &mut self,
+        spaces: &mut AddressSpaces,
+        pid: Pid,
+        regs: &UserRegs,
+        stack: &[u8],
+        chain: &[u64],
+    ) -> Walked {
+        let mut walked = by_chain(chain);
+        let Some(rules) = spaces.rules(pid) else { return walked };
+        let mut walk = Walk { frames: Vec::new(), ended: Ended::Cut };
+        walk.over(rules, &mut self.cache, regs, stack, 2);
+        let caller = walk.frames.get(1).map(|frame| frame.address_for_lookup());
+        let missing = caller.filter(|caller| walked.addresses.get(1) != Some(caller));
+        if let Some(caller) = missing.filter(|caller| spaces.locate(pid, *caller).is_some()) {
+            walked.addresses.insert(1, caller);
+        }
+        walked
+    }
+}
+
+/// A stack by the kernel's chain alone.
+pub fn by_chain(chain: &[u64]) -> Walked {
+    let lookup = |(at, address): (usize, &u64)| if at == 0 { *address } else { address.saturating_sub(1) };
+    // Where the last frame pointer is zero nobody can tell a root from a register that was used otherwise.
+    Walked { addresses: chain.iter().enumerate().map(lookup).collect(), ended: Ended::Cut }
+}
+
+struct Walk {
+    frames: Vec<FrameAddress>,
+    ended: Ended,
+}
+
+impl Walk {
+    fn over(
+        &mut self,
+        rules: &Rules,
+        cache: &mut CacheNative<MayAllocateDuringUnwind>,
+        regs: &UserRegs,
+        stack: &[u8],
+        frames_max: usize,
+    ) {
+        let mut read = |address: u64| {
+            let at = usize::try_from(address.wrapping_sub(regs.sp)).map_err(|_| ())?;
+            stack
+                .get(at..)
+                .and_then(|rest| rest.first_chunk())
+                .map(|word| u64::from_ne_bytes(*word))
+                .ok_or(())
+        };
+        let mut frames = rules.iter_frames(regs.ip, native(regs), cache, &mut read);
+        while self.frames.len() < frames_max {
+            match frames.next() {
+                Ok(Some(frame)) => self.frames.push(frame),
+                Ok(None) => {
+                    self.ended = Ended::AtRoot;
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+    }
+
+    /// Where the bytes ended in code with frame pointers, the kernel's chain knows the rest.
+    fn continue_by(&mut self, spaces: &mut AddressSpaces, pid: Pid, chain: &[u64]) {
+        let Some(last) = self.frames.last().map(|frame| frame.address()) else { return };
+        if !by_frame_pointers(spaces, pid, last) {
+            return;
+        }
+        let rest = chain.iter().position(|address| *address == last).map_or(&[][..], |at| &chain[at + 1..]);
+        self.frames.extend(rest.iter().filter_map(|address| FrameAddress::from_return_address(*address)));
+        self.frames.truncate(FRAMES_MAX);
+    }
+
+    fn walked(self) -> Walked {
+        let addresses = self.frames.iter().map(|frame| frame.address_for_lookup()).collect();
+        Walked { addresses, ended: self.ended }
+    }
+}
+
+fn by_frame_pointers(spaces: &mut AddressSpaces, pid: Pid, address: u64) -> bool {
+    let place = spaces.locate(pid, address);
+    place.is_some_and(|place| spaces.images().get(place.image).unwound_by() == UnwoundBy::FramePointers)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn native(regs: &UserRegs) -> UnwindRegsNative {
+    UnwindRegsNative::new(regs.ip, regs.sp, regs.fp)
+}
+
+#[cfg(target_arch = "aarch64")]
+fn native(regs: &UserRegs) -> UnwindRegsNative {
+    UnwindRegsNative::new(regs.lr, regs.sp, regs.fp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chains_callers_point_into_their_calls() {
+        let walked = by_chain(&[0x1000, 0x2005, 0x3009]);
+        assert_eq!(walked.addresses, [0x1000, 0x2004, 0x3008]);
+    }
+
+    #[test]
+    fn a_stack_of_code_without_tables_is_walked_by_frame_pointers_to_its_end() {
+        let mut spaces = AddressSpaces::new();
+        spaces.exec(7);
+        let stack: Vec<u8> = [1, 2, 0x50_0030, 0xa_0000, 3, 4, 0, 0xb_0000]
+            .iter()
+            .flat_map(|word: &u64| word.to_ne_bytes())
+            .collect();
+        let regs = UserRegs { ip: 0x9_0000, sp: 0x50_0000, fp: 0x50_0010, lr: 0 };
+        let walked = Unwinder::new().unwind(&mut spaces, 7, &regs, &stack, &[]);
+        assert_eq!(walked.addresses[..2], [0x9_0000, 0x9_ffff], "{walked:?}");
+        let short = Unwinder::new().unwind(&mut spaces, 7, &regs, &stack[..8], &[]);
+        assert_eq!((short.addresses.len(), short.ended), (1, Ended::Cut));
+    }
+}

@@ -1,0 +1,107 @@
+//! What lies where in a process's address space (/proc/PID/maps), and what it calls itself.
+
+use crate::{Pid, Tid};
+use std::fs;
+use std::io;
+
+/// One line of /proc/PID/maps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// The address after the last.
+    pub end: u64,
+    /// Whether code in it may run.
+    pub executable: bool,
+    /// Where in the file it begins.
+    pub offset: u64,
+    /// The file's inode; 0 for what is no file.
+    pub inode: u64,
+    /// The file as the process sees it, ` (deleted)` at its end when it is gone; `[vdso]` and such; or nothing.
+    pub path: String,
+}
+
+/// The address space of `pid` as it is now. Needs the right to trace the process (`EACCES`).
+pub fn mappings(pid: Pid) -> io::Result<Vec<Mapping>> {
+    let raw = fs::read(format!("/proc/{pid}/maps"))?;
+    Ok(parse_mappings(&String::from_utf8_lossy(&raw)))
+}
+
+/// The lines of /proc/PID/maps; what has another shape is passed over.
+pub fn parse_mappings(text: &str) -> Vec<Mapping> {
+    text.lines().filter_map(mapping).collect()
+}
+
+fn mapping(line: &str) -> Option<Mapping> {
+    let mut columns = line.splitn(6, ' ');
+    let mut next = || columns.next();
+    let (range, rights, offset, _device, inode) = (next()?, next()?, next()?, next()?, next()?);
+    let (start, end) = range.split_once('-')?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    Some(Mapping {
+        start: number(start)?,
+        end: number(end)?,
+        executable: rights.contains('x'),
+        offset: number(offset)?,
+        inode: inode.parse().ok()?,
+        // The kernel pads with blanks before a name and writes a line's end within it as \012.
+        path: next().unwrap_or_default().trim_start().replace("\\012", "\n"),
+    })
+}
+
+/// The name of thread `tid` (`comm`), at most 15 bytes.
+pub fn name(tid: Tid) -> io::Result<String> {
+    let raw = fs::read(format!("/proc/{tid}/comm"))?;
+    Ok(String::from_utf8_lossy(&raw).trim_end_matches('\n').to_owned())
+}
+
+/// The command line of `pid`; empty for kernel threads and zombies.
+pub fn command_line(pid: Pid) -> io::Result<Vec<String>> {
+    let raw = fs::read(format!("/proc/{pid}/cmdline"))?;
+    let text = String::from_utf8_lossy(&raw).into_owned();
+    Ok(text.split_terminator('\0').map(str::to_owned).collect())
+}
+
+/// The number of `pid` within its own PID namespace: how a program in a container knows itself.
+pub fn innermost_pid(pid: Pid) -> io::Result<Pid> {
+    let raw = fs::read(format!("/proc/{pid}/status"))?;
+    let text = String::from_utf8_lossy(&raw).into_owned();
+    let last = super::parse_status_field(&text, "NSpid").and_then(|field| field.split_whitespace().last());
+    Ok(last.and_then(|number| number.parse().ok()).unwrap_or(pid))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::child::this;
+
+    #[test]
+    fn lines_of_maps_become_values_whatever_their_names() {
+        let text = "55d0-55d1 r-xp 00001000 08:01 12                    /usr/bin/a b (deleted)\n\
+                    7f00-7f01 rw-p 00000000 00:00 0 \n7ffe-7fff r-xp 00000000 00:00 0    [vdso]\nnonsense\n";
+        let found = parse_mappings(text);
+        assert_eq!(found.len(), 3);
+        let first = Mapping {
+            start: 0x55d0,
+            end: 0x55d1,
+            executable: true,
+            offset: 0x1000,
+            inode: 12,
+            path: "/usr/bin/a b (deleted)".to_owned(),
+        };
+        assert_eq!(found[0], first);
+        assert_eq!((found[1].executable, found[1].path.as_str()), (false, ""));
+        assert_eq!((found[2].executable, found[2].path.as_str()), (true, "[vdso]"));
+    }
+
+    #[test]
+    fn this_process_has_code_a_name_and_arguments() {
+        let here = this_process_has_code_a_name_and_arguments as *const () as usize as u64;
+        let holds = |mapping: &Mapping| mapping.executable && (mapping.start..mapping.end).contains(&here);
+        assert!(mappings(this()).unwrap().iter().any(holds));
+        assert!(!name(this()).unwrap().is_empty() && !command_line(this()).unwrap().is_empty());
+        assert!(innermost_pid(this()).unwrap() > 0);
+        assert!(mappings(i32::MAX - 1).is_err() && name(i32::MAX - 1).is_err());
+    }
+}

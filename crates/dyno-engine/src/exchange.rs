@@ -147,22 +147,32 @@ impl Exchange {
         if self.is_short
             && let Some((head, used)) = request::parse_usual(input, &self.http_limits, slots)
         {
-            return Step { used, next: self.answer_usual(conn, &head) };
+            return self.answer_usual(conn, &head, &input[..used], &input[used..]);
         }
         self.step_carefully(conn, slots, input)
     }
 
-    /// The short way of a usual request, which has no body: a fixed path's own handler, and nothing around it.
+    /// The short way of a usual request, which has no body: a fixed path's own handler, and nothing around it. Requests
+    /// behind it that repeat it byte for byte, as pipelining clients send them, mean the same and are not read again; the
+    /// handler is called for each.
     #[inline(always)] // Called in one place.
-    fn answer_usual(&mut self, conn: &mut Conn, head: &Head<'_>) -> Next {
+    fn answer_usual(&mut self, conn: &mut Conn, head: &Head<'_>, request: &[u8], behind: &[u8]) -> Step {
         let Some(handler) = self.router.fixed_handler(head.method, head.path()) else {
-            return self.answer(conn, head, &[]);
+            return Step { used: request.len(), next: self.answer(conn, head, &[]) };
         };
         let connection = self.connection_after(head);
-        self.tally.counts.requests += 1;
-        let request = Request::new(head, &[], &Params::None, Headers::Borrowed);
-        call(handler, &request, &mut self.outbox, &mut self.tally.counts, connection, content_for(head));
-        next_after(connection)
+        let (content, next) = (content_for(head), next_after(connection));
+        let asked = Request::new(head, &[], &Params::None, Headers::Borrowed);
+        let mut used = request.len();
+        loop {
+            self.tally.counts.requests += 1;
+            call(handler, &asked, &mut self.outbox, &mut self.tally.counts, connection, content);
+            let rest = &behind[used - request.len()..];
+            if next == Next::Close || self.outbox.len() >= self.flush_bytes || !rest.starts_with(request) {
+                return Step { used, next };
+            }
+            used += request.len();
+        }
     }
 
     #[inline(never)]

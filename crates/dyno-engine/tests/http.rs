@@ -92,6 +92,38 @@ fn pipelined_requests_cut_anywhere_get_the_same_replies() {
 }
 
 #[test]
+fn requests_that_repeat_one_another_are_each_handled_up_to_the_first_that_differs() {
+    let calls = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&calls);
+    let mut router = Router::new();
+    let count = move |_: &dyno_engine::Request<'_>, reply: dyno_engine::Reply<'_>| {
+        reply.text(&counted.fetch_add(1, Ordering::Relaxed).to_string())
+    };
+    router.route(Method::Get, "/n", count).unwrap();
+    router.route(Method::Get, "/m", |_, reply| reply.text("m")).unwrap();
+    let running = server(one_worker(), patient()).router(router).start().unwrap();
+    let (n, m) = ("GET /n HTTP/1.1\r\nHost: a\r\n\r\n", "GET /m HTTP/1.1\r\nHost: a\r\n\r\n");
+    let last = "GET /n HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let input = [n, n, n, m, m, n, n, last, n, n].concat();
+    for cut in [0, 1, n.len(), 2 * n.len() + 5, 3 * n.len() + 1, 7 * n.len(), input.len() - 1] {
+        let first = calls.load(Ordering::Relaxed);
+        let mut client = Client::connect(addr(&running));
+        let reads = running.counts().reads;
+        client.send(&input[..cut]);
+        if cut > 0 {
+            wait_for("the first piece to be read", || running.counts().reads > reads);
+        }
+        // What follows the last request may meet a closed connection.
+        let _ = client.stream.write_all(&input.as_bytes()[cut..]);
+        let replies: Vec<String> = std::iter::repeat_with(|| client.reply().text()).take(8).collect();
+        let expected: Vec<String> = ["0", "1", "2", "m", "m", "3", "4", "5"]
+            .map(|text| text.parse::<u64>().map_or(text.to_owned(), |n| (first + n).to_string()))
+            .to_vec();
+        assert_eq!(replies, expected, "cut at {cut}");
+    }
+}
+
+#[test]
 fn a_request_that_comes_byte_by_byte_is_answered() {
     let running = serve(one_worker(), patient());
     let mut client = Client::connect(addr(&running));

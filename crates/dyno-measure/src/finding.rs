@@ -122,3 +122,87 @@ pub struct Finding {
     /// What to try.
     pub next: Vec<Next>,
 }
+
+impl Class {
+    /// Every class there is, in the order of this file.
+    pub const ALL: [Class; 22] = [
+        Class::SyncIo,
+        Class::LockContention,
+        Class::AllocatorContention,
+        Class::UserHotSpot,
+        Class::AllocationChurn,
+        Class::Copying,
+        Class::Formatting,
+        Class::SyscallHeavy,
+        Class::PageFaults,
+        Class::TlbReach,
+        Class::CacheMissesSuspected,
+        Class::FalseSharingSuspected,
+        Class::KernelNetwork,
+        Class::WrongCore,
+        Class::Spinning,
+        Class::PacketTap,
+        Class::FilteredSyscalls,
+        Class::SingleThreadLimit,
+        Class::PoolLimit,
+        Class::GeneratorLimited,
+        Class::NoisyNeighbor,
+        Class::Throttled,
+    ];
+
+    /// Its name in records and on the command line: `sync_io`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::SyncIo => "sync_io",
+            Class::LockContention => "lock_contention",
+            Class::AllocatorContention => "allocator_contention",
+            Class::UserHotSpot => "user_hot_spot",
+            Class::AllocationChurn => "allocation_churn",
+            Class::Copying => "copying",
+            Class::Formatting => "formatting",
+            Class::SyscallHeavy => "syscall_heavy",
+            Class::PageFaults => "page_faults",
+            Class::TlbReach => "tlb_reach",
+            Class::CacheMissesSuspected => "cache_misses_suspected",
+            Class::FalseSharingSuspected => "false_sharing_suspected",
+            Class::KernelNetwork => "kernel_network",
+            Class::WrongCore => "wrong_core",
+            Class::Spinning => "spinning",
+            Class::PacketTap => "packet_tap",
+            Class::FilteredSyscalls => "filtered_syscalls",
+            Class::SingleThreadLimit => "single_thread_limit",
+            Class::PoolLimit => "pool_limit",
+            Class::GeneratorLimited => "generator_limited",
+            Class::NoisyNeighbor => "noisy_neighbor",
+            Class::Throttled => "throttled",
+        }
+    }
+
+    /// The class of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Class> {
+        Class::ALL.into_iter().find(|class| class.name() == name)
+    }
+}
+
+impl std::fmt::Display for Class {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_class_has_one_name_for_records_and_people() {
+        for class in Class::ALL {
+            assert_eq!(serde_json::to_string(&class).unwrap(), format!("\"{class}\""));
+            assert_eq!(Class::named(class.name()), Some(class));
+        }
+        assert_eq!(Class::named("slow"), None);
+    }
+}

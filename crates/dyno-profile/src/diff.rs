@@ -103,7 +103,7 @@ pub fn diff(before: &Profile, after: &Profile, threads: Threads) -> Result<Diff,
     Ok(Diff { tree, basis })
 }
 
-fn comparable(before: (Kind, Unit), after: (Kind, Unit)) -> Result<(), DiffError> {
+pub(crate) fn comparable(before: (Kind, Unit), after: (Kind, Unit)) -> Result<(), DiffError> {
     match () {
         () if before.0 != after.0 => Err(DiffError::Kinds),
         () if before.1 != after.1 => Err(DiffError::Units),

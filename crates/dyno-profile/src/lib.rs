@@ -26,6 +26,7 @@ pub mod export;
 pub mod import;
 pub mod layout;
 pub mod locks;
+pub mod moved;
 pub mod name;
 pub mod offcpu;
 pub mod spin;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use dyno_measure::profile::{self, Kind, Overhead, PROFILE_SCHEMA, Profile, Requests};
 use dyno_measure::record::Machine;
 use dyno_sys::clock::{mono_ns, process_cpu_ns, real_coarse_s};
-use dyno_sys::perf::{Kernel, Record, STACK_BYTES_MAX, Sample, records};
+use dyno_sys::perf::{Inherit, Kernel, Record, STACK_BYTES_MAX, Sample, records};
 use dyno_sys::{Pid, Tid, child, proc};
 
 use crate::error::Error;
@@ -118,6 +118,7 @@ pub fn record(target: &Target, options: &Options, stop: &AtomicBool) -> Result<P
 pub struct Recorder {
     target: Target,
     options: Options,
+    asked_hz: u64,
     session: Session,
     watched: Watched,
     queue: Vec<Queued>,
@@ -165,11 +166,16 @@ impl Recorder {
     /// When the target is not there or may not be watched, or the machine cannot.
     pub fn open(target: &Target, options: &Options) -> Result<Recorder, Error> {
         may_be_watched(target)?;
-        let options =
-            Options { stack_bytes: options.stack_bytes.min(STACK_BYTES_MAX) & !7, ..options.clone() };
+        let asked_hz = options.frequency_hz;
+        let options = Options {
+            stack_bytes: options.stack_bytes.min(STACK_BYTES_MAX) & !7,
+            frequency_hz: asked_hz.clamp(1, frequency_max()),
+            ..options.clone()
+        };
         let session = Session::open(target, &options)?;
         Ok(Recorder {
             target: *target,
+            asked_hz,
             options,
             session,
             watched: Watched::new(),
@@ -302,7 +308,7 @@ impl Recorder {
 
     /// Names, and everything that is only known at the end.
     fn finish(self, profile: &mut Profile) {
-        let Recorder { options, session, watched, .. } = self;
+        let Recorder { options, asked_hz, session, watched, .. } = self;
         let Watched { spaces, folder, names, argv, period, lost, throttled, .. } = watched;
         let mut symbols = Symbols::new();
         let name =
@@ -332,6 +338,13 @@ impl Recorder {
         profile.frames = folded.frames;
         profile.stacks = folded.stacks;
         profile.warnings = warnings(profile, with_kernel, throttled, &mut symbols);
+        if options.frequency_hz < asked_hz {
+            let told = format!(
+                "sampled at {} Hz instead of {asked_hz}: kernel.perf_event_max_sample_rate",
+                options.frequency_hz
+            );
+            profile.warnings.push(told);
+        }
     }
 }
 
@@ -392,7 +405,10 @@ impl Watched {
             }
             Record::Fork(task) => {
                 self.spaces.fork(task.pid, task.parent);
-                self.alive.entry(task.pid).or_default().insert(task.tid);
+                // Where children are not followed their ends are not told either.
+                if session.sampling().inherit == Inherit::Children {
+                    self.alive.entry(task.pid).or_default().insert(task.tid);
+                }
                 self.names.remove(&task.tid);
                 self.name(task.tid);
             }
@@ -458,6 +474,12 @@ fn may_be_watched(target: &Target) -> Result<(), Error> {
 
 fn is_alive(pid: Pid) -> bool {
     proc::stat(pid).is_ok_and(|stat| !matches!(stat.state, 'Z' | 'X')) || proc::tasks(pid).len() > 1
+}
+
+/// The most samples per second that the kernel takes; it lowers this itself when sampling costs too much.
+fn frequency_max() -> u64 {
+    let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").unwrap_or_default();
+    text.trim().parse().unwrap_or(u64::MAX).max(1)
 }
 
 fn own_cpu_ns() -> u64 {

@@ -24,6 +24,9 @@ const RING_BYTES: usize = 4 << 20;
 const RING_BYTES_PLAIN: usize = 512 << 10;
 const RING_BYTES_MIN: usize = 64 << 10;
 
+/// The reader is woken when a ring is a quarter full: it then has three quarters of the time until it overflows.
+const WAKEUPS_PER_RING: u32 = 4;
+
 /// Bytes that are enough to find the caller of a leaf that keeps no frame.
 const LEAF_BYTES: u32 = 1 << 10;
 
@@ -43,8 +46,22 @@ pub(crate) struct Session {
 impl Session {
     /// Opens everything; nothing is sampled yet.
     pub(crate) fn open(target: &Target, options: &Options) -> Result<Session, Error> {
+        let mut session = Session::open_with(target, sampling(target, options))?;
+        let ring_bytes = session.map_rings()?;
+        if u32::try_from(ring_bytes)
+            .is_ok_and(|bytes| bytes / WAKEUPS_PER_RING < session.sampling.wakeup_bytes)
+        {
+            // A ring that is smaller than asked for must wake us earlier, or it is full before.
+            let wakeup_bytes = ring_bytes as u32 / WAKEUPS_PER_RING;
+            session = Session::open_with(target, Sampling { wakeup_bytes, ..session.sampling })?;
+            session.map_rings()?;
+        }
+        Ok(session)
+    }
+
+    fn open_with(target: &Target, sampling: Sampling) -> Result<Session, Error> {
         let mut session = Session {
-            sampling: sampling(target, options),
+            sampling,
             events: Vec::new(),
             rings: Vec::new(),
             owners: Vec::new(),
@@ -60,7 +77,6 @@ impl Session {
             }
             opened => opened?,
         }
-        session.map_rings()?;
         Ok(session)
     }
 
@@ -105,7 +121,11 @@ impl Session {
                 break;
             }
             for (pid, tid) in new {
-                self.open_on_all_cpus(pid, tid)?;
+                match self.open_on_all_cpus(pid, tid) {
+                    // A child that became another user's is not ours to watch; the rest of the family is.
+                    Err(Error::Refused { .. }) if !pids.contains(&pid) => drop(self.direct.insert(tid)),
+                    opened => opened?,
+                }
             }
         }
         if self.events.is_empty() { Err(Error::NoProcess { pid: pids[0] }) } else { Ok(()) }
@@ -148,7 +168,8 @@ impl Session {
     }
 
     /// One ring per CPU, the events of each CPU sharing it; events stand thread by thread, each in the order of CPUs.
-    fn map_rings(&mut self) -> Result<(), Error> {
+    /// The bytes of the smallest.
+    fn map_rings(&mut self) -> Result<usize, Error> {
         let per_thread = if matches!(self.sampling.inherit, Inherit::Children) {
             affinity::online().len()
         } else {
@@ -167,7 +188,7 @@ impl Session {
                 self.events[at].share_ring_of(owner).map_err(|source| Error::Perf { operation, source })?;
             }
         }
-        Ok(())
+        Ok(bytes)
     }
 
     /// Begins to sample; a held program begins by itself, when it execs.
@@ -255,7 +276,7 @@ fn sampling(target: &Target, options: &Options) -> Sampling {
             Target::Thread(_) | Target::Machine => Inherit::Nobody,
         },
         start: if matches!(target, Target::Held(_)) { Start::AtExec } else { Start::Later },
-        wakeup_bytes: u32::try_from(ring / 4).expect("a ring is a few MiB"),
+        wakeup_bytes: u32::try_from(ring).expect("a ring is a few MiB") / WAKEUPS_PER_RING,
     }
 }
 

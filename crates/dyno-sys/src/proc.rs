@@ -3,11 +3,17 @@
 //! Read by proofs, facts and reports. Text is parsed by pure functions (`parse_*`, testable on samples); the functions
 //! beside them read the live files. A process that ends meanwhile is an error or an empty answer, never a panic.
 
+mod cost;
 mod machine;
 mod maps;
 mod net;
 mod process;
+mod traffic;
 
+pub use cost::{
+    Faults, IoCount, Memory, MemoryUse, TaskCost, faults, io_count, memory_use, open_files, parse_faults,
+    parse_io, parse_memory_use, parse_task_status, state, task_costs,
+};
 pub use machine::{
     CpuStat, LoadAverage, Machine, cpu_stat, load_average, machine, memory_left_bytes, nofile,
     parse_cpu_model, parse_cpu_stat, parse_load_average, parse_memory_bytes, raise_nofile_to_hard, uptime_ns,
@@ -18,4 +24,8 @@ pub use process::{
     Stat, all_sleeping, cpus_allowed, epoll_events, maps, parse_epoll_fdinfo, parse_maps, parse_run_ns,
     parse_stat, parse_status_field, parse_status_kib, pss_bytes, rss_bytes, rss_peak_bytes, run_ns, stat,
     tasks, tree, user_system_ticks,
+};
+pub use traffic::{
+    CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, all_ticks, cpu_quota, net_count, net_cpus,
+    packet_taps, parse_cpu_max, parse_cpu_stat_file, parse_dev, parse_net_cpus, parse_packet,
 };

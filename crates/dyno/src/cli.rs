@@ -3,6 +3,12 @@
 //! `main` parses with this and hands each verb its struct. Nothing here reads a file or prints; of the machine it asks
 //! only whether standard output is a terminal. A word that only the engine can judge (a dial's) stays a string here.
 
+mod diagnose;
+mod flame;
+mod offcpu;
+mod profile;
+pub(crate) mod specimen;
+
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -15,6 +21,11 @@ use dyno_sys::affinity::CpuSet;
 use dyno_sys::socket::Addr;
 
 use crate::print::Color;
+
+pub(crate) use diagnose::{Diagnose, FailOn};
+pub(crate) use flame::{Counts, Flame, Format};
+pub(crate) use offcpu::OffCpu;
+pub(crate) use profile::Profile;
 
 /// A sentence, examples, the usage, then what can be said, in groups of a task.
 const HELP: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
@@ -56,6 +67,12 @@ pub(crate) enum Verb {
     Judge(Judge),
     Climb(Box<Climb>),
     Report(Report),
+    Profile(Box<Profile>),
+    #[command(name = "offcpu")]
+    OffCpu(Box<OffCpu>),
+    Flame(Flame),
+    Specimen(specimen::Specimen),
+    Diagnose(Box<Diagnose>),
 }
 
 /// When words are coloured.
@@ -389,6 +406,9 @@ pub(crate) struct Climb {
     #[arg(long, help_heading = "Where")]
     pub(crate) allow_host_changes: bool,
 
+    /// Profile both sides of every measured rung too, a second each: flame graphs in the page
+    #[arg(long, help_heading = "Output")]
+    pub(crate) profile: bool,
     /// The record; the page lies beside it, with .html for its ending [default: climb.json]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
@@ -472,7 +492,8 @@ mod tests {
             texts.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
         let examples = lines.iter().filter(|line| line.starts_with("  "));
         let dynos: Vec<&str> = examples.map(|line| &line[line.rfind("dyno ").unwrap()..]).collect();
-        assert_eq!(dynos.len(), 3 * 7, "{dynos:#?}");
+        let helps = 1 + command.get_subcommands().count();
+        assert_eq!(dynos.len(), 3 * helps, "{dynos:#?}");
         for line in dynos {
             let line = line.split(" > ").next().unwrap().replace("'Hello, World!'", "Hello");
             Cli::try_parse_from(line.split_whitespace()).unwrap_or_else(|error| panic!("{line}: {error}"));

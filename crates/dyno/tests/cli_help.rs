@@ -7,7 +7,7 @@ use common::{Ended, dyno, run};
 use std::fs::OpenOptions;
 use std::process::Stdio;
 
-const VERBS: [&str; 6] = ["serve", "floor", "load", "judge", "climb", "report"];
+const VERBS: [&str; 7] = ["serve", "floor", "load", "judge", "climb", "report", "specimen"];
 
 #[test]
 fn help_of_every_verb_begins_with_a_sentence_and_three_examples() {

@@ -115,8 +115,9 @@ impl<N: FnMut(Place<'_>) -> Option<String>> Reading<N> {
             }
             What::Fork { pid, parent, tid, parent_tid } => {
                 self.spaces.fork(*pid, *parent);
-                let name = self.names.get(parent_tid).cloned();
-                name.into_iter().for_each(|name| drop(self.names.entry(*tid).or_insert(name)));
+                if let Some(name) = self.names.get(parent_tid).cloned() {
+                    self.names.entry(*tid).or_insert(name);
+                }
             }
             What::Lost(lost) => self.gather.profile.sampling.lost += lost,
             What::Sample(sample) => self.sample(sample),

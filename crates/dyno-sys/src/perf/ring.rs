@@ -27,7 +27,7 @@ unsafe impl Send for Ring {}
 impl Ring {
     /// Maps a ring of `bytes`, rounded up to a power of two of pages. `EPERM` when the user may not lock so much memory
     /// (kernel.perf_event_mlock_kb per CPU, then RLIMIT_MEMLOCK).
-    pub fn map(event: &SamplingEvent, bytes: usize) -> io::Result<Ring> {
+    pub fn map(event: &impl AsFd, bytes: usize) -> io::Result<Ring> {
         let page_bytes = page_bytes();
         let data_bytes = bytes.div_ceil(page_bytes).next_power_of_two() * page_bytes;
         let (null, rights) = (std::ptr::null_mut(), libc::PROT_READ | libc::PROT_WRITE);

@@ -78,7 +78,7 @@ fn inet_lines(folder: &str) -> impl Iterator<Item = InetLine> + use<> {
     parse_inet(&four).into_iter().chain(parse_inet(&six))
 }
 
-fn owners(inodes: &BTreeSet<u64>) -> Vec<Pid> {
+pub(super) fn owners(inodes: &BTreeSet<u64>) -> Vec<Pid> {
     if inodes.is_empty() {
         return Vec::new();
     }

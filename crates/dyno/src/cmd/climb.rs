@@ -79,7 +79,7 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
         seed,
         instances: usize::from(args.instances),
         only: args.rung.clone(),
-        profiles: Profiles::None,
+        profiles: if args.profile { Profiles::Sides } else { Profiles::None },
     };
     let prepared = world.prepare();
     let outcome = match prepared {
@@ -277,7 +277,7 @@ fn dry_run(plan: &Plan, server_cpus: &CpuSet, load_cpus: &[usize]) -> String {
 }
 
 /// A seed that differs from run to run; it stands in the record.
-fn seed_of_the_day() -> u64 {
+pub(super) fn seed_of_the_day() -> u64 {
     dyno_measure::Prng::new(dyno_sys::clock::mono_ns() ^ u64::from(std::process::id()) << 32).next_u64() >> 12
 }
 

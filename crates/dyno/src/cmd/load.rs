@@ -25,7 +25,7 @@ use dyno_sys::socket;
 use super::failure::{Failure, exit};
 use crate::cli;
 use crate::meter::chain;
-use loose::Loose;
+pub(super) use loose::Loose;
 use server::{ServerClock, ServerCost};
 
 /// Descriptors beside the connections: standard ones, one event queue per thread, one signal descriptor, and what reading
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
     ending(&report)
 }
 
-fn refuse_what_is_not_there_yet(args: &cli::Load) -> Result<(), Failure> {
+pub(super) fn refuse_what_is_not_there_yet(args: &cli::Load) -> Result<(), Failure> {
     let not_yet = |flag: &str, what: &str, instead: &str| {
         let failure = Failure::usage(format!("{flag} is not there yet: {what}"));
         Err(failure
@@ -90,7 +90,7 @@ fn refuse_what_is_not_there_yet(args: &cli::Load) -> Result<(), Failure> {
 }
 
 /// As many threads as asked for, else one for each CPU of `--pin`, else two.
-fn threads(args: &cli::Load) -> Result<usize, Failure> {
+pub(super) fn threads(args: &cli::Load) -> Result<usize, Failure> {
     let pinned = args.pin.as_ref().map(CpuSet::len);
     let threads = args.threads.map_or(pinned.unwrap_or(THREADS_DEFAULT), std::num::NonZeroUsize::get);
     if let Some(cpus) = pinned.filter(|cpus| *cpus > threads) {
@@ -105,7 +105,7 @@ fn threads(args: &cli::Load) -> Result<usize, Failure> {
     Ok(threads)
 }
 
-fn plan(args: &cli::Load, threads: usize) -> Result<LoadPlan, Failure> {
+pub(super) fn plan(args: &cli::Load, threads: usize) -> Result<LoadPlan, Failure> {
     let ns = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let session = SessionPlan {
         target: ask::target(args)?,
@@ -121,7 +121,7 @@ fn plan(args: &cli::Load, threads: usize) -> Result<LoadPlan, Failure> {
 }
 
 /// Every connection is a descriptor: the soft limit is raised as far as needed, the hard one is the world's.
-fn make_room(connections: u64) -> Result<(), Failure> {
+pub(super) fn make_room(connections: u64) -> Result<(), Failure> {
     let needed = connections + DESCRIPTORS_BESIDE;
     let (soft, hard) = proc::nofile();
     if soft >= needed || (hard >= needed && proc::raise_nofile_to_hard().is_ok()) {
@@ -234,7 +234,7 @@ fn wrong(answer: &dyno_load::WrongAnswer) -> String {
 }
 
 /// Why the load never began.
-fn not_opened(error: &OpenError, args: &cli::Load) -> Failure {
+pub(super) fn not_opened(error: &OpenError, args: &cli::Load) -> Failure {
     let failure = Failure::error(chain(error));
     let (likely, try_this) = match error {
         OpenError::Refused { addr, .. } => {

@@ -4,14 +4,19 @@
 //! panics because somebody stopped reading.
 
 mod climb;
+mod diagnose;
 mod failure;
 mod file;
+mod flame;
 mod floor;
 mod judge;
 mod load;
+mod offcpu;
+mod profile;
 mod report;
 mod scratch;
 mod serve;
+pub(crate) mod specimen;
 mod usage;
 
 use std::io::{self, Write};
@@ -45,6 +50,11 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Judge(args)) => judge::run(&args),
         Some(Verb::Climb(args)) => climb::run(&args),
         Some(Verb::Report(args)) => report::run(&args),
+        Some(Verb::Profile(args)) => profile::run(&args),
+        Some(Verb::OffCpu(args)) => offcpu::run(&args),
+        Some(Verb::Flame(args)) => flame::run(&args),
+        Some(Verb::Specimen(args)) => specimen::run(&args),
+        Some(Verb::Diagnose(args)) => diagnose::run(&args),
     }
 }
 
@@ -55,8 +65,13 @@ pub(crate) fn say(text: &str) {
 
 /// Writes data to standard output, at once.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_bytes(text.as_bytes())
+}
+
+/// The same for data that is no text.
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    written(out.write_all(bytes).and_then(|()| out.flush()))
 }
 
 /// What a write to standard output came to. A reader who has seen enough (`| head`) is no error.

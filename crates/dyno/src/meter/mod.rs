@@ -10,11 +10,13 @@ mod describe;
 mod host;
 mod knobs;
 mod launch;
+mod profile;
 mod prove;
 
 use std::cell::Cell;
 use std::path::PathBuf;
 
+use dyno_measure::profile::Profile;
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::clock::mono_ns;
 use dyno_sys::keeper::Keeper;
@@ -166,6 +168,10 @@ impl Meter for World<'_> {
         // Pages that its processes share count once; where that may not be read, their peaks are summed.
         let of = |pid| proc::pss_bytes(pid).or_else(|_| proc::rss_peak_bytes(pid)).ok();
         proc::tree(arm.pid).into_iter().filter_map(of).sum()
+    }
+
+    fn profile(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Profile, String> {
+        self.profile_of(arm, for_ns)
     }
 
     fn memory_left_bytes(&mut self) -> u64 {

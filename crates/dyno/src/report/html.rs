@@ -65,6 +65,18 @@ impl Tag {
         self
     }
 
+    /// Appends data for the page's script. No name in it can end the element or begin another one: angles are
+    /// written as escapes of JSON, which mean the same to its reader.
+    pub(crate) fn json(mut self, json: &str) -> Self {
+        self.content.push_str(&json.replace('<', "\\u003c").replace('>', "\\u003e"));
+        self
+    }
+
+    /// Appends a style of this program's own, for a picture that stands alone.
+    pub(crate) fn style(self, style: &'static str) -> Self {
+        self.push(tag("style").verbatim(style))
+    }
+
     /// Whether nothing was put into it.
     pub(crate) fn is_empty(&self) -> bool {
         self.content.is_empty()
@@ -186,6 +198,12 @@ pub(crate) mod tests {
     #[test]
     fn control_characters_are_shown_not_sent() {
         assert_eq!(tag("p").text("a\0\u{202e}b").to_string(), "<p>a\\u{0}\\u{202e}b</p>");
+    }
+
+    #[test]
+    fn data_cannot_end_its_element() {
+        let tag = tag("script").json(r#"["</script><script>alert(1)"]"#);
+        assert_eq!(tag.to_string(), r#"<script>["\u003c/script\u003e\u003cscript\u003ealert(1)"]</script>"#);
     }
 
     #[test]

@@ -8,9 +8,11 @@ mod card;
 mod chart;
 mod conditions;
 mod figures;
+pub(crate) mod flame;
 mod html;
 mod ladder;
 mod latency;
+mod look;
 #[cfg(test)]
 pub(crate) mod sample;
 mod series;
@@ -28,6 +30,7 @@ use html::{Tag, tag};
 const POINTS_MAX: usize = 12_000;
 
 const STYLE: &str = include_str!("style.css");
+const STYLE_WITH_FLAMES: &str = concat!(include_str!("style.css"), include_str!("flame/flame.css"));
 const SCRIPT: &str = include_str!("page.js");
 
 /// The whole page.
@@ -48,7 +51,9 @@ pub(crate) fn render(climb: &Climb) -> String {
         .push(contents(&sections))
         .push_all(sections.into_iter().map(Section::tag));
     let body = tag("body").push(main).push(foot(climb));
-    html::document(&summary::title(climb), body, STYLE, SCRIPT)
+    // The colours of flame graphs only where there are some.
+    let style = if climb.profiles.is_empty() { STYLE } else { STYLE_WITH_FLAMES };
+    html::document(&summary::title(climb), body, style, SCRIPT)
 }
 
 /// A climb and what every section needs to know to draw it.

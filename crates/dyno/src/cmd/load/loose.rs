@@ -16,20 +16,20 @@ use dyno_sys::{Tid, child, proc};
 const LOOK: Duration = Duration::from_micros(200);
 
 /// Lets loose the threads of one block; does nothing when they shall be bound, or when there is one CPU for all.
-pub(super) struct Loose {
+pub(in crate::cmd) struct Loose {
     allowed: Option<CpuSet>,
     threads: usize,
     over: Arc<AtomicBool>,
 }
 
 impl Loose {
-    pub(super) fn unless_pinned(pin: Option<&CpuSet>, threads: usize) -> Loose {
+    pub(in crate::cmd) fn unless_pinned(pin: Option<&CpuSet>, threads: usize) -> Loose {
         let allowed = Some(affinity::allowed()).filter(|allowed| pin.is_none() && allowed.len() > 1);
         Loose { allowed, threads, over: Arc::default() }
     }
 
     /// Called on the block's first thread when it begins.
-    pub(super) fn start(&self) {
+    pub(in crate::cmd) fn start(&self) {
         let Some(allowed) = self.allowed.clone() else { return };
         let (threads, over) = (self.threads, Arc::clone(&self.over));
         let watch = move || {
@@ -46,7 +46,7 @@ impl Loose {
     }
 
     /// Called when the block is over: nobody is left to be let loose.
-    pub(super) fn stop(&self) {
+    pub(in crate::cmd) fn stop(&self) {
         self.over.store(true, Ordering::Relaxed);
     }
 }

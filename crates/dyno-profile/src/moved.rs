@@ -1,0 +1,110 @@
+//! Which functions changed their own time between two profiles, and by how much.
+//!
+//! The short answer to "what did this change do?": a list, where a picture of both would be too much.
+
+use std::collections::HashMap;
+
+use dyno_measure::profile::{Origin, Profile};
+
+use crate::diff::{Basis, DiffError};
+use crate::top::{Function, functions};
+
+/// A function and what it cost itself on both sides, in the profiles' unit per request or per second.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moved {
+    /// Its name.
+    pub name: String,
+    /// User or kernel.
+    pub origin: Origin,
+    /// Before.
+    pub before: f64,
+    /// After.
+    pub after: f64,
+    /// Standard error of the difference, from the number of samples on both sides.
+    pub error: f64,
+}
+
+impl Moved {
+    /// What came on top; negative where it became cheaper.
+    pub fn change(&self) -> f64 {
+        self.after - self.before
+    }
+
+    /// Whether sampling alone makes such a difference in less than one of three hundred functions.
+    pub fn is_clear(&self) -> bool {
+        self.change().abs() > CLEAR_SIGMAS * self.error
+    }
+}
+
+/// A hundred functions are looked at: at two sigmas five of them would seem to move.
+const CLEAR_SIGMAS: f64 = 3.0;
+
+/// All functions of both, the greatest change first, and what their times were divided by.
+///
+/// # Errors
+/// When the two cannot be compared, as for [`crate::diff::diff`].
+pub fn moved(before: &Profile, after: &Profile) -> Result<(Basis, Vec<Moved>), DiffError> {
+    crate::diff::comparable((before.kind, before.unit), (after.kind, after.unit))?;
+    let basis = Basis::of(before, after)?;
+    let scales = basis.scales();
+    let mut all: HashMap<(String, Origin), [Option<Function>; 2]> = HashMap::new();
+    for (side, profile) in [before, after].into_iter().enumerate() {
+        for function in functions(profile) {
+            let key = (function.name.clone(), function.origin);
+            all.entry(key).or_default()[side] = Some(function);
+        }
+    }
+    let mut found: Vec<Moved> = all
+        .into_iter()
+        .map(|((name, origin), sides)| {
+            let own = |side: usize| sides[side].as_ref().map_or(0.0, |it| it.own as f64) * scales[side];
+            let error = [0, 1].map(|side| own(side) / samples(&sides[side]).sqrt()).into_iter();
+            let error = error.fold(0.0, f64::hypot);
+            Moved { name, origin, before: own(0), after: own(1), error }
+        })
+        .collect();
+    found.sort_by(|a, b| b.change().abs().total_cmp(&a.change().abs()).then_with(|| a.name.cmp(&b.name)));
+    Ok((basis, found))
+}
+
+/// Samples of a function's own, at least one: a count of nought has an error too.
+fn samples(function: &Option<Function>) -> f64 {
+    function.as_ref().map_or(1, |it| it.own_samples.max(1)) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::tree::tests::{small, stack};
+    use dyno_measure::profile::Requests;
+
+    fn answered(count: u64, stacks: Vec<dyno_measure::profile::Stack>) -> Profile {
+        let requests = Some(Requests { count, source: "load".to_owned() });
+        Profile { requests, stacks, ..small() }
+    }
+
+    #[test]
+    fn the_function_that_changed_most_stands_first_per_request() {
+        let (before, after) = (
+            answered(10, vec![stack(&[0, 1], 100), stack(&[0], 50)]),
+            answered(20, vec![stack(&[0, 1], 100), stack(&[0], 100)]),
+        );
+        let (basis, found) = moved(&before, &after).unwrap();
+        assert_eq!(basis, Basis::Requests([10, 20]));
+        assert_eq!((found[0].before, found[0].after, found[0].change()), (10.0, 5.0, -5.0));
+        assert_eq!(found[1].change(), 0.0);
+        assert!(!found[1].is_clear(), "nothing moved there");
+    }
+
+    #[test]
+    fn a_difference_that_sampling_makes_is_not_clear() {
+        let many = |samples| {
+            let mut one = stack(&[0, 1], 1_000 * samples);
+            one.samples = samples;
+            answered(1, vec![one])
+        };
+        assert!(!moved(&many(100), &many(110)).unwrap().1[0].is_clear());
+        assert!(moved(&many(100), &many(200)).unwrap().1[0].is_clear());
+    }
+}

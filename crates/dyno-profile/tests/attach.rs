@@ -1,0 +1,189 @@
+//! Watching one's own processes: what they do meanwhile, and what cannot be watched. Also without root, where the kernel
+//! lets a user watch his own processes (kernel.perf_event_paranoid 2).
+#![allow(clippy::unwrap_used)]
+
+use std::collections::HashSet;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use dyno_measure::profile::Profile;
+use dyno_profile::{Error, Options, Target, record};
+use dyno_sys::{child, proc};
+
+/// A shell that does nothing but count.
+const BUSY: &str = "while :; do :; done";
+
+/// Nothing here takes longer unless it is broken.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn shell(script: &str) -> Running {
+    Running(Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn().unwrap())
+}
+
+impl Running {
+    fn pid(&self) -> i32 {
+        self.0.id().cast_signed()
+    }
+}
+
+fn options(time: Duration) -> Options {
+    Options { duration: Some(time), ..Options::default() }
+}
+
+/// `None` where the kernel or a sandbox has no perf events for this user: then there is nothing to test.
+fn watched(target: Target, time: Duration) -> Option<Profile> {
+    match record(&target, &options(time), &AtomicBool::new(false)) {
+        Err(error @ (Error::Refused { .. } | Error::Perf { .. })) => {
+            println!("not tried: {error}");
+            None
+        }
+        profile => Some(profile.unwrap()),
+    }
+}
+
+fn until(what: &str, done: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
+        std::thread::yield_now();
+    }
+}
+
+/// Half a second of a busy thread at 999 Hz, less what a loaded machine takes away.
+const SAMPLES_MIN: u64 = 100;
+
+#[test]
+fn a_busy_process_is_seen_busy_and_the_watcher_says_what_it_cost() {
+    let busy = shell(BUSY);
+    let Some(profile) = watched(Target::Process(busy.pid()), Duration::from_millis(700)) else { return };
+    assert!(profile.sampling.samples >= SAMPLES_MIN, "{:?}", profile.sampling);
+    assert_eq!(profile.target.pid, Some(busy.pid().cast_unsigned()));
+    assert!(!profile.target.name.is_empty() && profile.target.argv[0] == "sh");
+    assert!((0.5..5.0).contains(&profile.duration_s) && profile.cut_short.is_none());
+    assert!(profile.overhead.profiler_percent > 0.0);
+    // A thread cannot have run longer than it was watched; a fifth more is the clock's and the loop's last round.
+    assert!(profile.total_ns() as f64 <= 1.2e9 * profile.duration_s, "{} ns", profile.total_ns());
+}
+
+#[test]
+fn an_idle_process_has_no_samples_and_is_told_so() {
+    let idle = Running(Command::new("sleep").arg("60").spawn().unwrap());
+    until("it sleeps", || proc::all_sleeping(idle.pid()));
+    let Some(profile) = watched(Target::Process(idle.pid()), Duration::from_millis(200)) else { return };
+    assert_eq!((profile.sampling.samples, profile.stacks.len()), (0, 0));
+    assert!(profile.warnings.iter().any(|warning| warning.contains("no samples")), "{:?}", profile.warnings);
+}
+
+#[test]
+fn a_target_that_ends_ends_the_profile_and_what_was_sampled_is_in_it() {
+    let short = shell("timeout 0.5 sh -c 'while :; do :; done'");
+    let begun = Instant::now();
+    let Some(profile) = watched(Target::Process(short.pid()), Duration::from_secs(60)) else { return };
+    assert!(begun.elapsed() < DEADLINE, "it ended half a second after it began");
+    assert!(profile.cut_short.as_ref().unwrap().contains("ended"), "{:?}", profile.cut_short);
+    assert!(profile.sampling.samples > 0);
+}
+
+#[test]
+fn children_that_are_forked_meanwhile_are_watched_too() {
+    let parent = shell(&format!("sleep 0.2; ({BUSY}) & ({BUSY}) & wait"));
+    let Some(profile) = watched(Target::Process(parent.pid()), Duration::from_millis(1_200)) else { return };
+    let busy: HashSet<u32> =
+        profile.stacks.iter().map(|stack| profile.threads[stack.thread as usize].pid).collect();
+    proc::tree(parent.pid()).into_iter().skip(1).for_each(|child| {
+        dyno_sys::signal::kill(child, dyno_sys::signal::Signal::Kill).unwrap();
+    });
+    assert!(busy.len() >= 3, "the shell and both of its children ran: {:?}", profile.threads);
+    assert!(profile.sampling.samples >= SAMPLES_MIN, "{:?}", profile.sampling);
+}
+
+#[test]
+fn a_program_that_execs_is_seen_under_its_new_name_with_its_new_code() {
+    let before = shell("sleep 0.2; exec yes > /dev/null");
+    let Some(profile) = watched(Target::Process(before.pid()), Duration::from_millis(1_200)) else { return };
+    assert_eq!((profile.target.name.as_str(), profile.target.argv[0].as_str()), ("yes", "yes"));
+    let home = |stack: &dyno_measure::profile::Stack| {
+        stack
+            .frames
+            .iter()
+            .filter_map(|at| profile.frames[*at as usize].module)
+            .any(|at| profile.modules[at as usize].path.ends_with("/yes"))
+    };
+    let in_yes: u64 = profile.stacks.iter().filter(|stack| home(stack)).map(|stack| stack.samples).sum();
+    assert!(in_yes * 10 >= profile.sampling.samples * 8, "{in_yes} of {:?}", profile.sampling);
+}
+
+#[test]
+fn one_thread_is_watched_alone() {
+    let stop = AtomicBool::new(false);
+    let spin = || while !stop.load(Ordering::Relaxed) {};
+    std::thread::scope(|scope| {
+        scope.spawn(spin);
+        let busy = shell(&format!("({BUSY}) & {BUSY}"));
+        let profile = watched(Target::Thread(busy.pid()), Duration::from_millis(700));
+        stop.store(true, Ordering::Relaxed);
+        proc::tree(busy.pid()).into_iter().skip(1).for_each(|child| {
+            dyno_sys::signal::kill(child, dyno_sys::signal::Signal::Kill).unwrap();
+        });
+        let Some(profile) = profile else { return };
+        let tids: Vec<u32> = profile.threads.iter().map(|thread| thread.tid).collect();
+        assert_eq!(tids, [busy.pid().cast_unsigned()]);
+        assert_eq!(profile.target.scope, "thread");
+    });
+}
+
+#[test]
+fn a_stop_ends_it_at_once_with_what_there_is() {
+    let busy = shell(BUSY);
+    let stop = AtomicBool::new(false);
+    let begun = Instant::now();
+    let profile = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            until("it runs", || proc::run_ns(busy.pid()).is_ok_and(|ns| ns > 500_000_000));
+            stop.store(true, Ordering::Relaxed);
+        });
+        record(&Target::Process(busy.pid()), &options(Duration::from_secs(60)), &stop)
+    });
+    let Ok(profile) = profile else { return };
+    assert!(begun.elapsed() < DEADLINE);
+    assert_eq!(profile.cut_short.as_deref(), Some("interrupted"));
+    assert!(profile.sampling.samples > 0);
+}
+
+#[test]
+fn what_is_not_there_is_a_zombie_or_is_ourselves_is_refused_by_name() {
+    let refused =
+        |pid| record(&Target::Process(pid), &options(DEADLINE), &AtomicBool::new(false)).unwrap_err();
+    assert!(matches!(refused(i32::MAX - 1), Error::NoProcess { .. }));
+    assert!(matches!(refused(child::this()), Error::Own { .. }));
+    let ended = Running(Command::new("true").spawn().unwrap());
+    until("it ends", || proc::stat(ended.pid()).is_ok_and(|stat| stat.state == 'Z'));
+    assert!(matches!(refused(ended.pid()), Error::Zombie { .. }));
+}
+
+#[test]
+fn nothing_is_left_open_when_it_is_over() {
+    let open = || {
+        std::fs::read_dir("/proc/self/fd")
+            .unwrap()
+            .flatten()
+            .filter(|fd| {
+                std::fs::read_link(fd.path()).is_ok_and(|link| link.to_string_lossy().contains("perf_event"))
+            })
+            .count()
+    };
+    let busy = shell(BUSY);
+    drop(watched(Target::Process(busy.pid()), Duration::from_millis(50)));
+    // Other tests of this process may hold events of their own for a while.
+    until("events are closed", || open() == 0);
+}

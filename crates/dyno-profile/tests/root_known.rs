@@ -1,0 +1,324 @@
+//! Programs whose shares are known by their construction, built here, watched, and compared with the profile.
+//!
+//! Shares are compared within two points or four standard errors of so many samples, whichever is more: a short run has
+//! few. The long ones (99 Hz for 30 s) are in the manual's table.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use dyno_measure::profile::{Frame, Origin, Profile, Stack};
+use dyno_profile::{CallGraph, Options, Target, record};
+
+/// Samples per second here; a prime near 2,000, so that three seconds tell a share within four points at worst.
+const FREQUENCY_HZ: u64 = 1_999;
+const TIME: Duration = Duration::from_secs(3);
+
+/// Points that a share may be off by, beside the error of counting.
+const POINTS_MAX: f64 = 2.0;
+
+/// Stacks that must reach main or a thread's start.
+const WHOLE_MIN: f64 = 0.98;
+
+/// A program that is ended with the test.
+struct Running(Child, PathBuf);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+        let _ = fs::remove_dir_all(&self.1);
+    }
+}
+
+impl Running {
+    fn pid(&self) -> i32 {
+        self.0.id().cast_signed()
+    }
+}
+
+fn folder() -> PathBuf {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("dyno-known-{}-{number}", std::process::id()));
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// Builds a source of `known/` and starts it; `None` when the compiler is not there.
+fn started(compiler: &str, flags: &[&str], source: &str) -> Option<Running> {
+    let place = folder();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/known").join(source);
+    let mut build = Command::new(compiler);
+    build.args(flags).arg("-o").arg(place.join("program")).arg(from);
+    // Go wants a place for what it keeps, and a home is not everywhere.
+    build.env("GOCACHE", place.join("cache")).env("GOFLAGS", "-mod=mod");
+    let Ok(status) = build.status() else {
+        println!("no {compiler} here: {source} is not tried");
+        return None;
+    };
+    assert!(status.success(), "{compiler} does not build {source}");
+    let program = Command::new(place.join("program")).stdin(Stdio::null()).spawn().unwrap();
+    Some(Running(program, place))
+}
+
+fn watched(running: &Running, call_graph: CallGraph) -> Profile {
+    let options =
+        Options { frequency_hz: FREQUENCY_HZ, duration: Some(TIME), call_graph, ..Options::default() };
+    let profile = record(&Target::Process(running.pid()), &options, &AtomicBool::new(false)).unwrap();
+    assert!(profile.sampling.samples > 1_000, "{:?} {:?}", profile.sampling, profile.warnings);
+    assert_eq!(profile.cut_short, None);
+    profile
+}
+
+fn frames<'p>(profile: &'p Profile, stack: &Stack) -> impl DoubleEndedIterator<Item = &'p Frame> {
+    stack.frames.clone().into_iter().map(|at| &profile.frames[at as usize])
+}
+
+/// The share of time, in percent, of stacks that `is` says yes to.
+fn share(profile: &Profile, is: impl Fn(&[&Frame]) -> bool) -> f64 {
+    let yes = |stack: &&Stack| is(&frames(profile, stack).collect::<Vec<_>>());
+    let ns: u64 = profile.stacks.iter().filter(yes).map(|stack| stack.weight_ns).sum();
+    100.0 * ns as f64 / profile.total_ns() as f64
+}
+
+/// The share of stacks with a function anywhere in them.
+fn share_of(profile: &Profile, name: &str) -> f64 {
+    share(profile, |frames| frames.iter().any(|frame| frame.name == name))
+}
+
+fn assert_share(profile: &Profile, what: &str, found: f64, expected: f64) {
+    let part = expected / 100.0;
+    let error = 100.0 * (part * (1.0 - part) / profile.sampling.samples as f64).sqrt();
+    let points_max = POINTS_MAX.max(4.0 * error);
+    println!("{what}: {found:.2} %, by construction {expected} % (±{points_max:.1})");
+    assert!(
+        (found - expected).abs() <= points_max,
+        "{what}: {found:.2} % of {expected} %: {:#?}",
+        top(profile)
+    );
+}
+
+/// Stacks that reach one of `roots`.
+fn assert_whole(profile: &Profile, roots: &[&str]) {
+    let reaches = |frames: &[&Frame]| frames.iter().any(|frame| roots.contains(&frame.name.as_str()));
+    let whole = share(profile, reaches) / 100.0;
+    println!(
+        "whole stacks: {:.2} %, {} of {} marked as cut",
+        100.0 * whole,
+        profile.sampling.truncated,
+        profile.sampling.samples
+    );
+    assert!(whole >= WHOLE_MIN, "only {whole} of the stacks are whole: {:#?}", top(profile));
+    assert!((profile.sampling.truncated as f64) <= 0.02 * profile.sampling.samples as f64);
+}
+
+/// The heaviest stacks, for the message of a failure.
+fn top(profile: &Profile) -> Vec<(u64, Vec<&str>)> {
+    let names = |stack: &Stack| frames(profile, stack).map(|frame| frame.name.as_str()).collect();
+    profile.stacks.iter().take(8).map(|stack| (stack.samples, names(stack))).collect()
+}
+
+fn assert_parts(profile: &Profile, names: [&str; 3], roots: &[&str]) {
+    for (name, expected) in names.into_iter().zip([60.0, 30.0, 10.0]) {
+        assert_share(profile, name, share_of(profile, name), expected);
+    }
+    assert_whole(profile, roots);
+}
+
+const PARTS: [&str; 3] = ["work_sixty", "work_thirty", "work_ten"];
+
+#[test]
+#[ignore = "these need CAP_PERFMON: they sample the kernel too"]
+fn three_functions_have_their_shares_with_lines_and_callers() {
+    let Some(running) = started("cc", &["-O2", "-g", "-fomit-frame-pointer"], "parts.c") else { return };
+    let profile = watched(&running, CallGraph::Auto);
+    assert_parts(&profile, PARTS, &["main"]);
+    let called = share(&profile, |frames| {
+        frames.windows(2).any(|pair| pair[0].name == "turn" && pair[1].name == "work_sixty")
+    });
+    assert_share(&profile, "work_sixty called by turn", called, 60.0);
+    let lined = profile.frames.iter().find(|frame| frame.name == "turn").unwrap();
+    assert!(lined.file.as_ref().unwrap().ends_with("parts.c") && lined.line.is_some(), "{lined:?}");
+    let program = profile.modules.iter().find(|module| module.path.ends_with("/program")).unwrap();
+    assert!(program.symbols && program.unwound_by == "dwarf", "{program:?}");
+}
+
+#[test]
+#[ignore = "these need CAP_PERFMON: they sample the kernel too"]
+fn a_program_with_frame_pointers_can_be_walked_by_them() {
+    let flags = ["-O2", "-g", "-fno-omit-frame-pointer"];
+    let Some(running) = started("cc", &flags, "parts.c") else { return };
+    assert_parts(&watched(&running, CallGraph::FramePointers), PARTS, &["main"]);
+}
+
+#[test]
+#[ignore = "these need CAP_PERFMON: they sample the kernel too"]
+fn a_static_program_has_its_shares_too() {
+    let Some(running) = started("cc", &["-O2", "-static", "-fomit-frame-pointer"], "parts.c") else { return };
+    assert_parts(&watched(&running, CallGraph::Auto), PARTS, &["main"]);
+}
+
+#[test]
+#[ignore = "these need CAP_PERFMON: they sample the kernel too"]
+fn a_stripped_program_has_three_nameless_functions_with_their_shares() {
+    let flags = ["-O2", "-s", "-fomit-frame-pointer"];
+    let Some(running) = started("cc", &flags, "parts.c") else { return };
+    let profile = watched(&running, CallGraph::Auto);
+    let mut leaves: Vec<f64> = Vec::new();
+    let names: HashSet<&str> = profile.frames.iter().map(|frame| frame.name.as_str()).collect();
+    for name in names.into_iter().filter(|name| name.starts_with("0x")) {
+        leaves.push(share(&profile, |frames| {
+            frames.iter().rfind(|frame| frame.origin == Origin::User).is_some_and(|frame| frame.name == name)
+        }));
+    }
+    leaves.sort_by(|a, b| b.total_cmp(a));
+    for (found, expected) in leaves.iter().zip([60.0, 30.0, 10.0]) {
+        assert_share(&profile, "a nameless function", *found, expected);
+    }
+    let program = profile.modules.iter().find(|module| module.path.ends_with("/program")).unwrap();
+    assert!(program.unwound_by == "dwarf", "{program:?}");
+    // libc keeps its exported names: a stack is whole when it comes from what calls main.
+    assert_whole(
+        &profile,
+        &["__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main", "_start"],
+    );
+}
+
+#[test]
+#[ignore = "these need CAP_PERFMON: they sample the kernel too"]
+fn kernel_and_user_are_told_apart() {
+    let Some(running) = started("cc", &["-O2", "-g"], "halves.c") else { return };
+    let profile = watched(&running, CallGraph::Auto);
+    let kernel = share(&profile, |frames| frames.last().is_some_and(|frame| frame.origin == Origin::Kernel));
+    assert_share(&profile, "in the kernel", kernel, 50.0);
+    assert_share(&profile, "below in_the_kernel", share_of(&profile, "in_the_kernel"), 50.0);
+    assert_whole(&profile, &["main"]);
+}
+
+#[test]
+#[ignore = "these need CAP_PERFMON: they sample the kernel too"]
+fn folded_and_recursive_functions_keep_their_places() {
+    let Some(running) = started("cc", &["-O2", "-g"], "shapes.c") else { return };
+    let profile = watched(&running, CallGraph::Auto);
+    let folded = share(&profile, |frames| {
+        frames.windows(2).any(|pair| pair[0].name == "around" && pair[1].name == "folded" && pair[1].inlined)
+    });
+    assert_share(&profile, "folded into around", folded, 70.0);
+    let deep = share(&profile, |frames| frames.iter().filter(|frame| frame.name == "deep").count() >= 40);
+    assert_share(&profile, "forty times deep", deep, 30.0);
+    assert_whole(&profile, &["main"]);
+}
+
+#[test]
+#[ignore = "these need CAP_PERFMON: they sample the kernel too"]
+fn go_is_walked_by_frame_pointers_with_the_callers_of_its_leaves() {
+    let Some(running) = started("go", &["build"], "parts.go") else { return };
+    let profile = watched(&running, CallGraph::Auto);
+    assert_parts(
+        &profile,
+        ["main.workSixty", "main.workThirty", "main.workTen"],
+        &["runtime.goexit.abi0", "runtime.mcall", "runtime.mstart.abi0", "runtime.goexit"],
+    );
+    let called = share(&profile, |frames| {
+        frames.windows(2).any(|pair| pair[0].name == "main.turn" && pair[1].name == "main.workSixty")
+    });
+    assert_share(&profile, "main.workSixty called by main.turn", called, 60.0);
+    assert!(profile.modules.iter().any(|module| module.unwound_by == "fp"), "{:?}", profile.modules);
+}
+
+#[test]
+#[ignore = "these need CAP_PERFMON: they sample the kernel too"]
+fn cpp_is_walked_through_exceptions_and_has_its_own_names() {
+    let Some(running) = started("c++", &["-O2", "-g"], "throws.cpp") else { return };
+    let profile = watched(&running, CallGraph::Auto);
+    let sixty = "unsigned long shop::spin<1442695040888963407ul>(unsigned long)";
+    let forty = "unsigned long shop::spin<3037000493ul>(unsigned long)";
+    let (sixty, forty) = (share_of(&profile, sixty), share_of(&profile, forty));
+    assert!(sixty + forty > 80.0, "{:#?}", top(&profile));
+    assert_share(&profile, "of both, sixty", 100.0 * sixty / (sixty + forty), 60.0);
+    assert_whole(&profile, &["main"]);
+}
+
+#[test]
+#[ignore = "these need CAP_PERFMON: they sample the kernel too"]
+fn threads_of_rust_have_names_and_equal_shares() {
+    let Some(running) = started("rustc", &["--edition", "2024", "-O", "-g"], "threads.rs") else { return };
+    let profile = watched(&running, CallGraph::Auto);
+    for name in ["north", "east", "south", "west"] {
+        let at = profile.threads.iter().position(|thread| thread.name == name).unwrap() as u32;
+        let own = profile.stacks.iter().filter(|stack| stack.thread == at);
+        let inside = |stack: &&Stack| {
+            frames(&profile, stack).any(|frame| {
+                frame.name == format!("threads::{name}") || frame.name == format!("program::{name}")
+            })
+        };
+        assert!(
+            own.clone().filter(inside).count() * 10 >= own.count() * 9,
+            "{name} runs {name}: {:#?}",
+            top(&profile)
+        );
+    }
+    assert_whole(&profile, &["start_thread", "clone3", "__clone3", "clone"]);
+}
+
+#[test]
+#[ignore = "these need CAP_PERFMON: they sample the kernel too"]
+fn a_program_that_was_deleted_is_read_all_the_same() {
+    let Some(running) = started("cc", &["-O2", "-g", "-fomit-frame-pointer"], "parts.c") else { return };
+    fs::remove_file(running.1.join("program")).unwrap();
+    // Another one at the same place must not lend it its names.
+    fs::copy("/bin/true", running.1.join("program")).unwrap();
+    assert_parts(&watched(&running, CallGraph::Auto), PARTS, &["main"]);
+}
+
+#[test]
+#[ignore = "these need CAP_PERFMON: they sample the kernel too"]
+fn ten_gigabytes_of_debug_information_are_left_out_and_told() {
+    let Some((profile, path)) = watched_with_a_huge(".debug_info") else { return };
+    assert_parts(&profile, PARTS, &["main"]);
+    let told = profile
+        .warnings
+        .iter()
+        .any(|text| text.contains(&path) && text.contains("10.0 GB of debug information"));
+    assert!(told, "{:?}", profile.warnings);
+    assert!(profile.frames.iter().filter(|frame| frame.name == "turn").all(|frame| frame.line.is_none()));
+}
+
+#[test]
+#[ignore = "these need CAP_PERFMON: they sample the kernel too"]
+fn ten_gigabytes_of_symbols_are_left_out_and_told() {
+    let Some((profile, path)) = watched_with_a_huge(".symtab") else { return };
+    let told =
+        profile.warnings.iter().any(|text| text.contains(&path) && text.contains("10.0 GB of symbols"));
+    assert!(told, "{:?}", profile.warnings);
+    assert!(profile.sampling.truncated * 50 <= profile.sampling.samples, "{:?}", profile.sampling);
+}
+
+/// A program with a section that claims ten gigabytes, and a (sparse) file that has them.
+fn watched_with_a_huge(section: &str) -> Option<(Profile, String)> {
+    let mut running = started("cc", &["-O2", "-g", "-fomit-frame-pointer"], "parts.c")?;
+    let path = running.1.join("huge");
+    let mut bytes = fs::read(running.1.join("program")).unwrap();
+    let word = |bytes: &[u8], at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().unwrap()) as usize;
+    let half = |bytes: &[u8], at: usize| usize::from(u16::from_le_bytes(*bytes[at..].first_chunk().unwrap()));
+    let header = |bytes: &[u8], number: usize| word(bytes, 40) + number * half(bytes, 58);
+    let names = word(&bytes, header(&bytes, half(&bytes, 62)) + 24);
+    let name = |bytes: &[u8], at: usize| names + (word(bytes, at) & 0xffff_ffff) as usize;
+    let wanted = [section.as_bytes(), b"\0"].concat();
+    let mut all = (0..half(&bytes, 60)).map(|number| header(&bytes, number));
+    let at = all.find(|at| bytes[name(&bytes, *at)..].starts_with(&wanted)).unwrap();
+    bytes[at + 32..at + 40].copy_from_slice(&10_000_000_008_u64.to_le_bytes());
+    fs::write(&path, bytes).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_len(20_000_000_000).unwrap();
+    fs::set_permissions(&path, fs::metadata(running.1.join("program")).unwrap().permissions()).unwrap();
+    let mut ended = std::mem::replace(&mut running.0, Command::new(&path).spawn().unwrap());
+    ended.kill().unwrap();
+    ended.wait().unwrap();
+    Some((watched(&running, CallGraph::Auto), path.to_str().unwrap().to_owned()))
+}

@@ -1,0 +1,286 @@
+//! What happens to packets beside sockets: taps, listeners' queues, devices, soft interrupts. And the quota of a cgroup.
+//!
+//! Tables are those of the network namespace of the process they are read through. Counters since boot: callers take
+//! differences.
+
+use super::net::owners;
+use super::process::numbers_in;
+use crate::Pid;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+/// One line of /proc/net/packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketLine {
+    /// The protocol it asked for; 3 is every packet.
+    pub protocol: u32,
+    /// The device's index; 0 is all.
+    pub device: u32,
+    /// What /proc/PID/fd names as `socket:[inode]`.
+    pub inode: u64,
+}
+
+/// A socket that sees packets, and whose it is as far as descriptors may be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketTap {
+    /// The socket.
+    pub line: PacketLine,
+    /// Its owner and the owner's name.
+    pub owner: Option<(Pid, String)>,
+}
+
+/// Counters of a network namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetCount {
+    /// Connections that found a listener's queue full.
+    pub listen_overflows: u64,
+    /// Connections dropped at a listener.
+    pub listen_drops: u64,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Packets received over `lo`.
+    pub loopback_packets: u64,
+    /// Packets received over other devices.
+    pub device_packets: u64,
+    /// Bytes received and sent over all devices.
+    pub bytes: u64,
+}
+
+/// Receive work of one CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NetCpu {
+    /// Which CPU.
+    pub cpu: usize,
+    /// Receive soft interrupts.
+    pub net_rx: u64,
+    /// Packets that another CPU handed over (RPS).
+    pub handed_over: u64,
+}
+
+/// The CPU quota of a cgroup since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CpuQuota {
+    /// CPUs it may use, where a quota is set.
+    pub cpus: Option<f64>,
+    /// Periods.
+    pub periods: u64,
+    /// Periods in which it was held.
+    pub throttled: u64,
+    /// How long its threads were held.
+    pub throttled_ns: u64,
+}
+
+/// The sockets that see packets in the namespace of `pid`.
+pub fn packet_taps(pid: Pid) -> std::io::Result<Vec<PacketTap>> {
+    let lines = parse_packet(&fs::read_to_string(format!("/proc/{pid}/net/packet"))?);
+    let owner =
+        |line: &PacketLine| owners(&BTreeSet::from([line.inode])).first().map(|pid| (*pid, name_of(*pid)));
+    Ok(lines.into_iter().map(|line| PacketTap { owner: owner(&line), line }).collect())
+}
+
+fn name_of(pid: Pid) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
+}
+
+/// The lines of /proc/net/packet.
+pub fn parse_packet(text: &str) -> Vec<PacketLine> {
+    let line = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let protocol = u32::from_str_radix(fields.get(3)?, 16).ok()?;
+        Some(PacketLine {
+            protocol,
+            device: fields.get(4)?.parse().ok()?,
+            inode: fields.get(8)?.parse().ok()?,
+        })
+    };
+    text.lines().skip(1).filter_map(line).collect()
+}
+
+/// The counters of the namespace of `pid`.
+pub fn net_count(pid: Pid) -> NetCount {
+    let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/net/{file}")).unwrap_or_default();
+    let (netstat, snmp) = (read("netstat"), read("snmp"));
+    let mut count = parse_dev(&read("dev"));
+    count.listen_overflows = named(&netstat, "TcpExt", "ListenOverflows");
+    count.listen_drops = named(&netstat, "TcpExt", "ListenDrops");
+    count.retransmits = named(&snmp, "Tcp", "RetransSegs");
+    count
+}
+
+/// A value of /proc/net/netstat or snmp: a line of names, then a line of values, both beginning with the group.
+fn named(text: &str, group: &str, name: &str) -> u64 {
+    let mut rows = text.lines().filter_map(|line| line.strip_prefix(group)?.strip_prefix(':'));
+    let (names, values) = (rows.next().unwrap_or_default(), rows.next().unwrap_or_default());
+    let at = names.split_whitespace().position(|word| word == name);
+    let value = at.and_then(|at| values.split_whitespace().nth(at));
+    value.and_then(|value| value.parse().ok()).unwrap_or(0)
+}
+
+/// Packets and bytes in /proc/net/dev.
+pub fn parse_dev(text: &str) -> NetCount {
+    let mut count = NetCount::default();
+    for (name, values) in text.lines().filter_map(|line| line.split_once(':')) {
+        let fields: Vec<u64> = values.split_whitespace().map(|word| word.parse().unwrap_or(0)).collect();
+        let field = |at: usize| fields.get(at).copied().unwrap_or(0);
+        count.bytes += field(0) + field(8);
+        let packets =
+            if name.trim() == "lo" { &mut count.loopback_packets } else { &mut count.device_packets };
+        *packets += field(1);
+    }
+    count
+}
+
+/// Receive work by CPU.
+pub fn net_cpus() -> Vec<NetCpu> {
+    let softirqs = fs::read_to_string("/proc/softirqs").unwrap_or_default();
+    let softnet = fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default();
+    parse_net_cpus(&softirqs, &softnet)
+}
+
+/// The row `NET_RX` of /proc/softirqs joined with column 10 of /proc/net/softnet_stat.
+pub fn parse_net_cpus(softirqs: &str, softnet: &str) -> Vec<NetCpu> {
+    let handed = parse_softnet(softnet);
+    let heads = softirqs.lines().next().unwrap_or_default().split_whitespace();
+    let cpus = heads.filter_map(|head| head.strip_prefix("CPU")?.parse::<usize>().ok());
+    let row = softirqs.lines().find_map(|line| line.trim_start().strip_prefix("NET_RX:"));
+    let counts = row.unwrap_or_default().split_whitespace().map(|word| word.parse().unwrap_or(0));
+    let cpu = |(cpu, net_rx)| NetCpu { cpu, net_rx, handed_over: handed.get(&cpu).copied().unwrap_or(0) };
+    cpus.zip(counts).map(cpu).collect()
+}
+
+/// Packets handed over, by CPU: column 13 is the CPU's number where the kernel tells it (5.10), else the row's.
+fn parse_softnet(text: &str) -> BTreeMap<usize, u64> {
+    let row = |(row, line): (usize, &str)| {
+        let fields: Vec<u64> =
+            line.split_whitespace().map(|word| u64::from_str_radix(word, 16).unwrap_or(0)).collect();
+        Some((fields.get(12).map_or(row, |cpu| *cpu as usize), *fields.get(9)?))
+    };
+    text.lines().enumerate().filter_map(row).collect()
+}
+
+/// The quota of the cgroup of `pid`, v2 or v1; `None` where nothing counts it (no controller, or the root group).
+pub fn cpu_quota(pid: Pid) -> Option<CpuQuota> {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    groups.lines().filter_map(quota_folder).find_map(|folder| quota_in(&folder))
+}
+
+/// The folder of a line of /proc/PID/cgroup, where the usual mounts have it.
+fn quota_folder(line: &str) -> Option<String> {
+    let mut parts = line.splitn(3, ':');
+    let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+    let path = path.trim_end_matches('/');
+    match controllers {
+        "" => Some(format!("/sys/fs/cgroup{path}")),
+        names if names.split(',').any(|name| name == "cpu") => Some(format!("/sys/fs/cgroup/cpu{path}")),
+        _ => None,
+    }
+}
+
+fn quota_in(folder: &str) -> Option<CpuQuota> {
+    let read = |file: &str| fs::read_to_string(format!("{folder}/{file}")).unwrap_or_default();
+    let mut quota = parse_cpu_stat_file(&read("cpu.stat"))?;
+    quota.cpus = parse_cpu_max(&read("cpu.max")).or_else(|| {
+        parse_cpu_max(&format!("{} {}", read("cpu.cfs_quota_us").trim(), read("cpu.cfs_period_us").trim()))
+    });
+    Some(quota)
+}
+
+/// Periods and throttling in a cgroup's cpu.stat; `None` without them. v2 counts microseconds, v1 nanoseconds.
+pub fn parse_cpu_stat_file(text: &str) -> Option<CpuQuota> {
+    let number = |name: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+        value.trim().parse::<u64>().ok()
+    };
+    let throttled_ns = number("throttled_usec").map(|us| us * 1_000).or_else(|| number("throttled_time"));
+    Some(CpuQuota {
+        cpus: None,
+        periods: number("nr_periods")?,
+        throttled: number("nr_throttled")?,
+        throttled_ns: throttled_ns.unwrap_or(0),
+    })
+}
+
+/// `200000 100000` is two CPUs; `max` and `-1` are no quota.
+pub fn parse_cpu_max(text: &str) -> Option<f64> {
+    let mut words = text.split_whitespace();
+    let quota: f64 = words.next()?.parse().ok()?;
+    let period: f64 = words.next()?.parse().ok()?;
+    (quota > 0.0 && period > 0.0).then_some(quota / period)
+}
+
+/// CPU ticks of every process of the machine, by number, with its name: who else used the CPUs.
+pub fn all_ticks() -> BTreeMap<Pid, (String, u64)> {
+    let of = |pid: Pid| {
+        let raw = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let text = String::from_utf8_lossy(&raw).into_owned();
+        let stat = super::parse_stat(&text)?;
+        let name = text.split_once('(')?.1.rsplit_once(')')?.0.to_owned();
+        Some((pid, (name, stat.user_ticks + stat.system_ticks)))
+    };
+    numbers_in("/proc").into_iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::child::this;
+
+    #[test]
+    fn taps_are_read_with_protocol_and_device() {
+        let text = "sk               RefCnt Type Proto  Iface R Rmem   User   Inode\n\
+                    0000000000000000 3      3    0003   2     1 0      0      31415\n";
+        assert_eq!(parse_packet(text), [PacketLine { protocol: 3, device: 2, inode: 31_415 }]);
+        assert!(parse_packet("sk\nnonsense\n").is_empty());
+    }
+
+    #[test]
+    fn named_counters_are_found_in_their_group() {
+        let text =
+            "TcpExt: A ListenOverflows ListenDrops\nTcpExt: 1 22 333\nIpExt: ListenOverflows\nIpExt: 9\n";
+        assert_eq!(
+            (named(text, "TcpExt", "ListenOverflows"), named(text, "TcpExt", "ListenDrops")),
+            (22, 333)
+        );
+        assert_eq!(named(text, "TcpExt", "Nothing"), 0);
+    }
+
+    #[test]
+    fn loopback_is_told_from_devices() {
+        let text = "Inter-|   Receive\n face |bytes\n    lo: 100 5 0 0 0 0 0 0 100 5 0 0 0 0 0 0\n  eth0: 7 1 0 0 0 0 0 0 8 2 0 0 0 0 0 0\n";
+        let count = parse_dev(text);
+        assert_eq!((count.loopback_packets, count.device_packets, count.bytes), (5, 1, 215));
+    }
+
+    #[test]
+    fn receive_work_is_joined_by_cpu() {
+        let softirqs = "          CPU0       CPU2\n NET_TX: 1 2\n NET_RX: 30 40\n";
+        let softnet = "0 0 0 0 0 0 0 0 0 0000000a 0 0 00000000\n0 0 0 0 0 0 0 0 0 0000000b 0 0 00000002\n";
+        let expected =
+            [NetCpu { cpu: 0, net_rx: 30, handed_over: 10 }, NetCpu { cpu: 2, net_rx: 40, handed_over: 11 }];
+        assert_eq!(parse_net_cpus(softirqs, softnet), expected);
+    }
+
+    #[test]
+    fn both_versions_of_a_quota_are_read() {
+        let two =
+            parse_cpu_stat_file("usage_usec 5\nnr_periods 10\nnr_throttled 4\nthrottled_usec 7\n").unwrap();
+        assert_eq!((two.periods, two.throttled, two.throttled_ns), (10, 4, 7_000));
+        let one = parse_cpu_stat_file("nr_periods 1\nnr_throttled 0\nthrottled_time 9\n").unwrap();
+        assert_eq!((one.periods, one.throttled_ns), (1, 9));
+        assert_eq!(parse_cpu_stat_file("usage_usec 5\n"), None);
+        assert_eq!(
+            (parse_cpu_max("50000 100000"), parse_cpu_max("max 100000"), parse_cpu_max("-1 100000")),
+            (Some(0.5), None, None)
+        );
+        assert_eq!(quota_folder("3:cpu,cpuacct:/a").unwrap(), "/sys/fs/cgroup/cpu/a");
+        assert_eq!(quota_folder("0::/").unwrap(), "/sys/fs/cgroup");
+    }
+
+    #[test]
+    fn this_machine_tells_its_traffic_and_this_process_its_ticks() {
+        assert!(!net_cpus().is_empty());
+        assert!(all_ticks().contains_key(&this()));
+        let _ = (net_count(this()), cpu_quota(this()), packet_taps(this()));
+    }
+}

@@ -1,0 +1,511 @@
+//! Functions by what they do: the C library's, allocators', the kernel's, Go's, Rust's and Java's run-time functions.
+//!
+//! Never the names of a program under test: a rule that knew them would find what it was told. Used by `facts`.
+
+/// Whether `name` is in `table`. An entry ends with `*` for a beginning, and begins with `*` too for a part of a name.
+pub(super) fn is(name: &str, table: &[&str]) -> bool {
+    let name = bare(name);
+    table.iter().any(|entry| match (entry.strip_prefix('*'), entry.strip_suffix('*')) {
+        (Some(_), Some(_)) => name.contains(entry.trim_matches('*')),
+        (None, Some(beginning)) => name.starts_with(beginning),
+        _ => name == *entry,
+    })
+}
+
+/// A name without what linkers and compilers hang on it: `free@GLIBC_2.2.5`, `unlink_chunk.constprop.0`.
+pub(super) fn bare(name: &str) -> &str {
+    let name = name.split('@').next().unwrap_or(name);
+    let marks = [".isra", ".constprop", ".part", ".cold", ".llvm", ".lto_priv"];
+    let cut = marks.iter().filter_map(|mark| name.find(mark)).min();
+    cut.map_or(name, |at| &name[..at])
+}
+
+/// Memory is taken and given back, and collectors that find out what may be given back.
+pub(super) const ALLOCATOR: &[&str] = &[
+    "malloc",
+    "calloc",
+    "realloc",
+    "free",
+    "cfree",
+    "memalign",
+    "posix_memalign",
+    "aligned_alloc",
+    "reallocarray",
+    "__libc_malloc*",
+    "__libc_free*",
+    "__libc_calloc*",
+    "__libc_realloc*",
+    "__GI___libc_malloc*",
+    "__GI___libc_free*",
+    "_int_malloc",
+    "_int_free*",
+    "_int_realloc",
+    "malloc_consolidate",
+    "sysmalloc*",
+    "systrim*",
+    "tcache_*",
+    "unlink_chunk",
+    "arena_get*",
+    "checked_request2size",
+    "operator new*",
+    "operator delete*",
+    "je_*",
+    "mi_*",
+    "_mi_*",
+    "tc_malloc*",
+    "tc_free*",
+    "*tcmalloc::*",
+    "__rust_alloc*",
+    "__rust_dealloc*",
+    "__rust_realloc*",
+    "__rdl_alloc*",
+    "__rdl_dealloc*",
+    "__rdl_realloc*",
+    "alloc::alloc::*",
+    "runtime.mallocgc*",
+    "runtime.newobject",
+    "runtime.makeslice*",
+    "runtime.growslice*",
+    "runtime.gcBgMarkWorker*",
+    "runtime.gcDrain*",
+    "runtime.bgsweep",
+    "runtime.sweepone",
+    "runtime.gcAssist*",
+    "runtime.(*mheap)*",
+    "runtime.(*mcache)*",
+    "runtime.(*mcentral)*",
+    "runtime.scanobject",
+    "runtime.greyobject",
+];
+
+/// Numbers become text.
+pub(super) const FORMAT: &[&str] = &[
+    "printf",
+    "fprintf",
+    "sprintf",
+    "snprintf",
+    "dprintf",
+    "vprintf",
+    "vfprintf",
+    "vsnprintf",
+    "vsprintf",
+    "asprintf",
+    "vasprintf",
+    "__snprintf*",
+    "__sprintf*",
+    "__fprintf*",
+    "__vfprintf_internal",
+    "__vsnprintf*",
+    "__vsprintf*",
+    "__printf*",
+    "___printf*",
+    "___snprintf*",
+    "___vsnprintf*",
+    "_itoa*",
+    "_IO_vfprintf*",
+    "_IO_vsnprintf*",
+    "std::ostream::*",
+    "std::basic_ostream<*",
+    "std::num_put<*",
+    "std::__ostream_insert*",
+    "*basic_ostringstream<*",
+    "*basic_stringstream<*",
+    "*basic_stringbuf<*",
+    "*ostringstream::*",
+    "*stringbuf::*",
+    "std::operator<<*",
+    "std::locale::*",
+    "std::ios_base::*",
+    "std::basic_ios<*",
+    "std::ios::*",
+    "*::to_string*",
+    "std::__ostream_*",
+    "std::vformat*",
+    "std::format*",
+    "std::__format::*",
+    "fmt::v*",
+    "core::fmt::*",
+    "alloc::fmt::format*",
+    "*as core::fmt::*",
+    "*core::fmt::num::*",
+    "fmt.Sprint*",
+    "fmt.Fprint*",
+    "fmt.Append*",
+    "fmt.(*pp)*",
+    "fmt.(*fmt)*",
+    "strconv.Format*",
+    "strconv.Append*",
+    "strconv.format*",
+    "java.util.Formatter*",
+    "strftime*",
+    "__strftime*",
+];
+
+/// Bytes are moved as they are.
+pub(super) const COPY: &[&str] = &[
+    "memcpy",
+    "memmove",
+    "mempcpy",
+    "bcopy",
+    "__memcpy*",
+    "__memmove*",
+    "__mempcpy*",
+    "__wmemcpy*",
+    "strcpy",
+    "strncpy",
+    "stpcpy",
+    "__strcpy*",
+    "__strncpy*",
+    "__stpcpy*",
+    "runtime.memmove",
+    "runtime.copystack",
+    "runtime.slicecopy",
+];
+
+/// A goroutine's stack is made larger: the old one is copied.
+pub(super) const STACK_GROWTH: &[&str] = &[
+    "runtime.newstack",
+    "runtime.copystack",
+    "runtime.morestack*",
+    "runtime.adjustframe*",
+    "runtime.stackalloc*",
+];
+
+/// A lock is taken.
+pub(super) const ACQUIRE: &[&str] = &[
+    "pthread_mutex_lock",
+    "pthread_mutex_timedlock",
+    "pthread_mutex_clocklock",
+    "__pthread_mutex_lock*",
+    "___pthread_mutex_lock*",
+    "__GI___pthread_mutex_lock*",
+    "__lll_lock_wait*",
+    "__GI___lll_lock_wait*",
+    "__lll_lock*",
+    "pthread_rwlock_rdlock*",
+    "pthread_rwlock_wrlock*",
+    "__pthread_rwlock_*",
+    "___pthread_rwlock_*",
+    "pthread_spin_lock",
+    "*Mutex::lock_contended*",
+    "*RwLock::read_contended*",
+    "*RwLock::write_contended*",
+    "parking_lot::raw_mutex::*",
+    "parking_lot::raw_rwlock::*",
+    "runtime.lock2",
+    "runtime.lockWithRank",
+    "sync.(*Mutex).lockSlow",
+    "internal/sync.(*Mutex).lockSlow",
+    "sync.(*RWMutex)*",
+    "sync.runtime_SemacquireMutex",
+    "sync.runtime_SemacquireRWMutex*",
+    "internal/sync.runtime_SemacquireMutex",
+    "ObjectMonitor::enter*",
+    "ObjectMonitor::EnterI*",
+    "ObjectSynchronizer::enter*",
+    "SharedRuntime::complete_monitor_locking*",
+];
+
+/// A lock is given back.
+pub(super) const RELEASE: &[&str] = &[
+    "pthread_mutex_unlock",
+    "__pthread_mutex_unlock*",
+    "___pthread_mutex_unlock*",
+    "__GI___pthread_mutex_unlock*",
+    "__lll_lock_wake*",
+    "__GI___lll_lock_wake*",
+    "__lll_unlock*",
+    "pthread_rwlock_unlock",
+    "__pthread_rwlock_unlock",
+    "*Mutex::unlock*",
+    "*Mutex::wake*",
+    "*MutexGuard*drop*",
+    "*RwLock::wake*",
+    "*drop_in_place*MutexGuard*",
+    "runtime.unlock2",
+    "runtime.unlockWithRank",
+    "runtime.futexwakeup",
+    "ObjectMonitor::exit*",
+];
+
+/// A thread waits until there is something to do: no lock.
+pub(super) const AWAIT: &[&str] = &[
+    "pthread_cond_*",
+    "__pthread_cond_*",
+    "___pthread_cond_*",
+    "pthread_barrier_wait",
+    "__pthread_barrier_wait*",
+    "___pthread_barrier_wait*",
+    "pthread_join*",
+    "__pthread_clockjoin*",
+    "__pthread_timedjoin*",
+    "*Condvar::wait*",
+    "*condvar*wait*",
+    "std::thread::park*",
+    "*Parker::park*",
+    "*thread::parking*",
+    "std::condition_variable*",
+    "runtime.notesleep*",
+    "runtime.notetsleep*",
+    "runtime.stopm*",
+    "runtime.mPark*",
+    "ObjectMonitor::wait*",
+    "ObjectMonitor::Wait*",
+    "Unsafe_Park",
+    "*Monitor::wait*",
+    "sem_wait*",
+    "sem_timedwait*",
+    "__new_sem_wait*",
+    "sigwait*",
+];
+
+/// Words between a program and the kernel that are nobody's place in the code.
+pub(super) const WRAPPERS: &[&str] = &[
+    "syscall",
+    "__syscall*",
+    "write",
+    "__write*",
+    "__GI___write*",
+    "pwrite*",
+    "__libc_pwrite*",
+    "writev",
+    "__writev*",
+    "fsync",
+    "__fsync*",
+    "fdatasync",
+    "__fdatasync*",
+    "read",
+    "__read*",
+    "pread*",
+    "__libc_pread*",
+    "__libc_write*",
+    "__libc_read*",
+    "futex_*",
+    "__futex*",
+    "__GI___futex*",
+    "*futex::futex_wake*",
+    "*futex::futex_wait*",
+    "internal/runtime/syscall.*",
+    "syscall.*",
+    "runtime.futex*",
+];
+
+/// Timers of Go wake sleepers.
+pub(super) const TIMED: &[&str] = &[
+    "time.Sleep",
+    "runtime.timeSleep*",
+    "runtime.resetForSleep*",
+    "runtime.goroutineReady*",
+    "runtime.(*timers)*",
+    "runtime.(*timer)*",
+];
+
+/// Goroutines hand work to each other.
+pub(super) const HANDED: &[&str] = &[
+    "runtime.chansend*",
+    "runtime.chanrecv*",
+    "runtime.selectgo*",
+    "runtime.send",
+    "runtime.recv",
+    "runtime.semacquire*",
+];
+
+/// The kernel gives a page.
+pub(super) const PAGE_FAULT: &[&str] = &[
+    "asm_exc_page_fault",
+    "exc_page_fault",
+    "do_user_addr_fault",
+    "handle_mm_fault",
+    "__handle_mm_fault",
+    "do_page_fault",
+    "do_mem_abort",
+    "el0_da",
+];
+
+/// The kernel takes pages away, as many as were given.
+pub(super) const UNMAP: &[&str] = &[
+    "__x64_sys_munmap",
+    "__vm_munmap",
+    "do_vmi_munmap",
+    "unmap_region",
+    "exit_mmap",
+    "__x64_sys_madvise",
+    "do_madvise",
+];
+
+/// Somebody looks at every system call first.
+pub(super) const FILTER: &[&str] = &[
+    "__seccomp_filter",
+    "seccomp_run_filters",
+    "__secure_computing",
+    "__audit_syscall*",
+    "audit_filter*",
+    "audit_reset_context*",
+    "syscall_trace_enter*",
+    "syscall_exit_work*",
+    "audit_log*",
+];
+
+/// Somebody gets a copy of every packet.
+pub(super) const TAP: &[&str] = &[
+    "packet_rcv*",
+    "tpacket_rcv*",
+    "dev_queue_xmit_nit",
+    "packet_sendmsg",
+    "run_filter",
+    "packet_direct_xmit",
+];
+
+/// Rules look at every packet.
+pub(super) const FIREWALL: &[&str] = &[
+    "nft_do_chain*",
+    "ipt_do_table",
+    "ip6t_do_table",
+    "nf_hook_slow*",
+    "nf_conntrack_in",
+    "nf_nat_*",
+    "nf_confirm",
+];
+
+/// A kernel lock is waited for by burning CPU.
+pub(super) const KERNEL_SPIN: &[&str] = &[
+    "queued_spin_lock_slowpath",
+    "native_queued_spin_lock_slowpath",
+    "__pv_queued_spin_lock_slowpath",
+    "osq_lock",
+    "rwsem_spin_on_owner",
+    "mutex_spin_on_owner",
+    "queued_read_lock_slowpath",
+    "queued_write_lock_slowpath",
+];
+
+/// The kernel's part of a user lock.
+pub(super) const FUTEX: &[&str] =
+    &["__x64_sys_futex*", "__arm64_sys_futex*", "do_futex", "futex_wait*", "futex_wake*", "__futex_wait*"];
+
+/// A thread gives its turn away, to look again.
+pub(super) const YIELD: &[&str] = &["__x64_sys_sched_yield", "__arm64_sys_sched_yield", "do_sched_yield"];
+
+/// Connections are made and ended.
+pub(super) const CONNECT: &[&str] = &[
+    "__x64_sys_accept*",
+    "__sys_accept4*",
+    "inet_csk_accept",
+    "__x64_sys_connect",
+    "tcp_v4_connect",
+    "tcp_conn_request",
+    "tcp_v4_conn_request",
+    "tcp_v4_syn_recv_sock",
+    "tcp_close",
+    "inet_release",
+    "tcp_fin",
+    "tcp_check_req",
+];
+
+/// Sockets, packets and waiting for them.
+pub(super) const NETWORK: &[&str] = &[
+    "tcp_*",
+    "__tcp_*",
+    "sock_*",
+    "__sock_*",
+    "inet_*",
+    "inet6_*",
+    "unix_stream_*",
+    "__x64_sys_sendto",
+    "__sys_sendto",
+    "__x64_sys_recvfrom",
+    "__sys_recvfrom",
+    "__x64_sys_sendmsg",
+    "__x64_sys_recvmsg",
+    "net_rx_action",
+    "__netif_receive_skb*",
+    "netif_receive_skb*",
+    "__napi_poll",
+    "process_backlog",
+    "ip_*",
+    "__ip_*",
+    "ip6_*",
+    "skb_*",
+    "__dev_queue_xmit",
+    "dev_hard_start_xmit",
+    "__x64_sys_epoll*",
+    "do_epoll_wait",
+    "ep_*",
+    "__ep_*",
+    "do_epoll_ctl",
+    "__x64_sys_poll",
+    "do_sys_poll",
+    "__x64_sys_ppoll",
+    "veth_*",
+    "loopback_xmit",
+];
+
+/// Files.
+pub(super) const FILES: &[&str] = &[
+    "ext4_*",
+    "xfs_*",
+    "btrfs_*",
+    "generic_perform_write",
+    "generic_file_*",
+    "iomap_*",
+    "vfs_write",
+    "vfs_read",
+    "vfs_fsync*",
+    "vfs_writev",
+    "ksys_write",
+    "ksys_read",
+    "ksys_pwrite64",
+    "ksys_pread64",
+    "do_fsync",
+    "filemap_*",
+    "shmem_*",
+    "overlay_*",
+    "ovl_*",
+    "jbd2_*",
+];
+
+/// The kernel's door.
+pub(super) const SYSTEM_CALL: &[&str] = &[
+    "entry_SYSCALL_64*",
+    "do_syscall_64",
+    "x64_sys_call",
+    "__x64_sys_*",
+    "el0_svc*",
+    "invoke_syscall",
+    "syscall_enter_from_user_mode*",
+    "syscall_exit_to_user_mode*",
+    "syscall_return_via_sysret",
+];
+
+/// Libraries that every program has: not its own code.
+pub(super) const LIBRARIES: &[&str] = &[
+    "*/libc.so*",
+    "*/libc-2*",
+    "*/ld-linux*",
+    "*/libstdc++*",
+    "*/libpthread*",
+    "*/libm.so*",
+    "*/libgcc_s*",
+    "*/ld-musl*",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_with_what_linkers_hang_on_them() {
+        for name in ["malloc", "cfree@GLIBC_2.2.5", "_int_free.isra.0", "operator new(unsigned long)"] {
+            assert!(is(name, ALLOCATOR), "{name}");
+        }
+        assert!(is("std::sys::sync::mutex::futex::Mutex::lock_contended", ACQUIRE));
+        assert!(is("<u64 as core::fmt::Display>::fmt", FORMAT) && is("fmt.(*pp).doPrintf", FORMAT));
+        assert!(is("/usr/lib/x86_64-linux-gnu/libc.so.6", LIBRARIES));
+    }
+
+    #[test]
+    fn a_name_that_only_sounds_alike_is_not_taken() {
+        assert!(!is("free_orders", ALLOCATOR) && !is("my_malloc", ALLOCATOR) && !is("printform", FORMAT));
+        assert!(!is("lock_the_book", ACQUIRE) && !is("tcp", NETWORK));
+    }
+}

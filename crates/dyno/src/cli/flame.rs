@@ -1,0 +1,173 @@
+//! The command line of `dyno flame`, and the formats in which a profile can be written.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use dyno_measure::units::parse_count;
+
+use super::HELP;
+
+/// How a profile is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A page with the picture and tables, one file.
+    Html,
+    /// The picture alone.
+    Svg,
+    /// A line per stack, for scripts.
+    Folded,
+    /// For `go tool pprof`.
+    Pprof,
+    /// For the Firefox profiler.
+    Firefox,
+    /// For speedscope.
+    Speedscope,
+    /// Our own record.
+    Json,
+}
+
+impl Format {
+    /// The ending of its files.
+    pub(crate) fn ending(self) -> &'static str {
+        match self {
+            Format::Html => "html",
+            Format::Svg => "svg",
+            Format::Folded => "folded",
+            Format::Pprof => "pb.gz",
+            Format::Firefox => "firefox.json",
+            Format::Speedscope => "speedscope.json",
+            Format::Json => "json",
+        }
+    }
+
+    /// The format that a file's name ends in.
+    pub(crate) fn of_name(name: &str) -> Option<Format> {
+        // Longer endings first: all three kinds of JSON end in .json.
+        let all = [
+            Format::Firefox,
+            Format::Speedscope,
+            Format::Pprof,
+            Format::Html,
+            Format::Svg,
+            Format::Folded,
+            Format::Json,
+        ];
+        all.into_iter().find(|format| name.ends_with(&format!(".{}", format.ending())))
+    }
+}
+
+/// What the numbers of folded stacks count.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Counts {
+    /// Samples.
+    Samples,
+    /// Time: each one stands for so many nanoseconds.
+    Time(f64),
+}
+
+/// `dyno flame`.
+#[derive(Debug, Args)]
+#[command(
+    about = "Draws a profile, compares two, or turns one into the format of another tool.",
+    before_help = "Examples:
+  dyno flame profile.json
+  dyno flame --diff before.json after.json -o change.html
+  dyno flame perf.data --format pprof
+
+Reads the records of dyno profile and dyno offcpu, folded stacks, the text of perf script, and perf.data.
+A comparison is per request where both profiles know how many were answered (or --requests says it),
+else per second watched.",
+    help_template = HELP
+)]
+pub(crate) struct Flame {
+    /// What to draw; - is standard input
+    #[arg(value_name = "FILE", required_unless_present = "diff", conflicts_with = "diff")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Draw what changed between two profiles: red grew, blue shrank
+    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"])]
+    pub(crate) diff: Option<Vec<PathBuf>>,
+
+    /// Requests answered meanwhile, to divide by; for --diff two numbers, as 10000,12000
+    #[arg(long, value_name = "N", value_parser = requests, help_heading = "What it counts")]
+    pub(crate) requests: Option<[u64; 2]>,
+    /// What the numbers of folded stacks count: samples, ns, us, ms, or samples at a rate, as 99Hz
+    #[arg(long, value_name = "WORD", default_value = "samples", value_parser = counts)]
+    #[arg(hide_default_value = true, help_heading = "What it counts")]
+    pub(crate) counts: Counts,
+
+    /// Root at the top
+    #[arg(long, help_heading = "Picture")]
+    pub(crate) icicle: bool,
+    /// A tower for each thread's name
+    #[arg(long, help_heading = "Picture")]
+    pub(crate) per_thread: bool,
+
+    /// html, svg, folded, pprof, firefox, speedscope or json [default: what FILE ends in, else html]
+    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true, help_heading = "Output")]
+    pub(crate) format: Option<Format>,
+    /// Where it goes; - is standard output [default: the input's name with the format's ending]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// One number for all, or one for before and one for after.
+fn requests(text: &str) -> Result<[u64; 2], String> {
+    let one = |text: &str| match parse_count(text.trim()).map_err(|error| error.to_string())? {
+        0 => Err(super::ZERO.to_owned()),
+        count => Ok(count),
+    };
+    match text.split_once(',') {
+        Some((before, after)) => Ok([one(before)?, one(after)?]),
+        None => one(text).map(|count| [count; 2]),
+    }
+}
+
+fn counts(text: &str) -> Result<Counts, String> {
+    const NS_PER_S: f64 = 1e9;
+    match text {
+        "samples" => Ok(Counts::Samples),
+        "ns" => Ok(Counts::Time(1.0)),
+        "us" => Ok(Counts::Time(1e3)),
+        "ms" => Ok(Counts::Time(1e6)),
+        rate => {
+            let hertz = rate.strip_suffix("Hz").or_else(|| rate.strip_suffix("hz"));
+            let hertz = hertz.and_then(|hertz| hertz.trim().parse::<f64>().ok());
+            let hertz = hertz.filter(|hertz| (1e-3..1e9).contains(hertz));
+            let wrong = "it is none of samples, ns, us, ms and a rate, as 99Hz";
+            hertz.map(|hertz| Counts::Time(NS_PER_S / hertz)).ok_or_else(|| wrong.to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_is_known_by_the_end_of_a_name() {
+        for (name, format) in [
+            ("a.svg", Some(Format::Svg)),
+            ("a.speedscope.json", Some(Format::Speedscope)),
+            ("a.json", Some(Format::Json)),
+            ("a.pb.gz", Some(Format::Pprof)),
+            ("svg", None),
+            ("a.txt", None),
+        ] {
+            assert_eq!(Format::of_name(name), format, "{name}");
+        }
+    }
+
+    #[test]
+    fn folded_numbers_are_samples_or_time() {
+        assert_eq!(counts("samples"), Ok(Counts::Samples));
+        assert_eq!(counts("us"), Ok(Counts::Time(1e3)));
+        assert_eq!(counts("100Hz"), Ok(Counts::Time(1e7)));
+        assert!(["0Hz", "Hz", "-1Hz", "fast"].iter().all(|word| counts(word).is_err()));
+    }
+
+    #[test]
+    fn requests_are_one_number_or_two() {
+        assert_eq!((requests("5k"), requests("1,2")), (Ok([5_000; 2]), Ok([1, 2])));
+        assert!(["0", "1,0", "x", ","].iter().all(|text| requests(text).is_err()));
+    }
+}

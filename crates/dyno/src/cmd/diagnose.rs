@@ -1,0 +1,309 @@
+//! `dyno diagnose`: watch a process, then say what holds it back.
+//!
+//! Three windows one after another, so that no way of watching disturbs another's figures: counters alone, then where CPU
+//! time goes, then what threads wait for. The rules are `dyno_tune::diagnose`'s; nothing here judges.
+
+mod counters;
+mod hot;
+mod load;
+mod profiles;
+mod sweep;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dyno_measure::diagnosis::{Card, Diagnosis, Resources, Tail};
+use dyno_measure::finding::{Confidence, DIAGNOSIS_SCHEMA, Finding};
+use dyno_measure::observation::Observation;
+use dyno_measure::profile::Target;
+use dyno_measure::record::Machine;
+use dyno_sys::clock::mono_ns;
+use dyno_sys::signal::{Signal, SignalFd};
+use dyno_sys::{Pid, child, proc, socket};
+use dyno_tune::diagnose::diagnose;
+
+use super::failure::{Failure, exit};
+use super::file;
+use crate::cli::{self, FailOn};
+use crate::print::diagnosis_card;
+use counters::{Counters, not_looked};
+use load::Asked;
+
+/// Shares of the time: counters alone, on the CPU; the rest is for waits.
+const QUIET_SHARE: f64 = 0.25;
+const ON_CPU_SHARE: f64 = 0.45;
+/// Between two looks at the clock and the stop flag.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long the signals' watcher sleeps at most; it has nothing to do but wait.
+const WATCH_NS: u64 = 3_600_000_000_000;
+
+/// Set by the first Ctrl-C: what was seen so far is judged.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Runs the verb.
+pub(crate) fn run(args: &cli::Diagnose) -> Result<ExitCode, Failure> {
+    let mut record = record();
+    let seen = match &args.from {
+        Some(path) => again(path)?,
+        None => watch(args, &mut record)?,
+    };
+    if let Some(path) = &args.output {
+        write(path, &seen)?;
+    }
+    judge(&mut record, &seen);
+    super::print(&if args.json {
+        json(&record)?
+    } else {
+        diagnosis_card(&record, super::terminal_width(), args.color.on_stdout())
+    })?;
+    Ok(ending(&record, args.fail_on))
+}
+
+fn record() -> Diagnosis {
+    let machine = proc::machine();
+    Diagnosis {
+        schema: DIAGNOSIS_SCHEMA.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        started_unix_s: dyno_sys::clock::real_coarse_s(),
+        command: std::env::args().collect(),
+        machine: Machine {
+            cpus: machine.cpus.len(),
+            model: machine.model,
+            virtual_machine: machine.vm.is_some(),
+            kernel: machine.kernel,
+            memory_bytes: machine.memory_bytes,
+            clocksource: machine.clocksource,
+            congestion: machine.congestion,
+            root: super::is_root(),
+            ..Machine::default()
+        },
+        ..Diagnosis::default()
+    }
+}
+
+/// Watches as long as asked, and fills the parts of the record that only this moment knows.
+fn watch(args: &cli::Diagnose, record: &mut Diagnosis) -> Result<Observation, Failure> {
+    let pid = args.target.or(args.pid).ok_or_else(|| Failure::usage("no process is named"))?;
+    can_be_watched(pid)?;
+    stop_on_signals()?;
+    record.target = target(pid);
+    let asked = args.load.as_ref().map(|words| Asked::parse(words, &counters::cpus_of(pid))).transpose()?;
+    let running = asked.as_ref().map(Asked::start).transpose()?;
+    let before = Counters::read(pid);
+    let start_ns = mono_ns();
+    rest(args.duration.mul_f64(QUIET_SHARE));
+    let after = Counters::read(pid);
+    let mut seen = before.until(&after, pid);
+    let rate = running.as_ref().and_then(|running| running.rate(start_ns, mono_ns()));
+    if !after.is_empty() && !STOP.load(Ordering::Relaxed) {
+        profiles::add(&mut seen, pid, args, &STOP);
+    }
+    if let (Some(running), Some(asked)) = (running, &asked) {
+        seen.load = Some(running.finish(asked, rate, &seen)?);
+    }
+    record.duration_s = (mono_ns() - start_ns) as f64 / 1e9;
+    tell_endings(record, &after, pid, args);
+    if let Some(asked) = asked.filter(|_| args.sweep) {
+        match sweep::sweep(&asked, &STOP) {
+            Ok(usl) => record.card.scalability = Some(usl),
+            Err(why) => not_looked(&mut seen.not_looked_at, "scalability", &why),
+        }
+    }
+    if !super::is_root() {
+        record
+            .warnings
+            .push("not root: the kernel's side and the waits of others' processes are not seen".into());
+    }
+    Ok(seen)
+}
+
+/// A process that can be watched: there, alive, and somebody else.
+fn can_be_watched(pid: Pid) -> Result<(), Failure> {
+    if pid == child::this() {
+        return Err(Failure::usage(format!("process {pid} is this dyno itself"))
+            .likely("what it would see is its own watching")
+            .try_this("dyno diagnose PID of a server"));
+    }
+    match proc::state(pid) {
+        Err(_) => Err(Failure::error(format!("there is no process {pid}"))
+            .likely("it has ended, or was started anew")
+            .try_this("pgrep -a NAME")),
+        Ok('Z') => Err(Failure::error(format!("process {pid} has ended: it is a zombie"))
+            .likely("its parent has not waited for it yet")
+            .try_this(format!("ps -o ppid= -p {pid}"))),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn target(pid: Pid) -> Target {
+    Target {
+        pid: Some(pid.cast_unsigned()),
+        name: proc::name(pid).unwrap_or_default(),
+        argv: proc::command_line(pid).unwrap_or_default(),
+        scope: "process".into(),
+    }
+}
+
+fn tell_endings(record: &mut Diagnosis, after: &Counters, pid: Pid, args: &cli::Diagnose) {
+    let gone = after.is_empty() || proc::tree(pid).is_empty();
+    if gone {
+        record.cut_short = Some(format!("process {pid} ended while it was watched"));
+    } else if STOP.load(Ordering::Relaxed) {
+        let asked = args.duration.as_secs_f64();
+        record.cut_short = Some(format!("Ctrl-C after {:.1} of {asked:.0} s", record.duration_s));
+    }
+}
+
+/// Sleeps as long as asked, or until told to stop.
+fn rest(time: Duration) {
+    let end_ns = mono_ns() + u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);
+    while mono_ns() < end_ns && !STOP.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK.min(time));
+    }
+}
+
+/// The first SIGINT or SIGTERM ends the watching, the second the process.
+fn stop_on_signals() -> Result<(), Failure> {
+    let cannot = |error| Failure::error("cannot receive signals").because(&error);
+    // Before any other thread, so that all of them leave the signals to the descriptor.
+    let signals = SignalFd::new(&[Signal::Int, Signal::Term]).map_err(cannot)?;
+    let watch = move || loop {
+        // An error of the wait comes again at once or never; the signal is looked for in either case.
+        let _ = socket::wait_readable(&signals, mono_ns() + WATCH_NS);
+        if signals.next().is_some() && STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(i32::from(exit::INTERRUPTED));
+        }
+    };
+    // It ends with the process.
+    std::thread::Builder::new().name("dyno-signals".to_owned()).spawn(watch).map_err(cannot)?;
+    Ok(())
+}
+
+/// An observation that `-o` wrote.
+fn again(path: &Path) -> Result<Observation, Failure> {
+    let text = String::from_utf8_lossy(&file::read(path)?).into_owned();
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::error(format!("{} is no observation", path.display()))
+            .because(&error)
+            .likely("it was not written by dyno diagnose -o")
+            .try_this("dyno diagnose PID -o FILE")
+    })
+}
+
+fn write(path: &Path, seen: &Observation) -> Result<(), Failure> {
+    let text = serde_json::to_string(seen);
+    let text =
+        text.map_err(|error| Failure::error("what was seen cannot be written as JSON").because(&error))?;
+    file::write_file(path, text.as_bytes(), super::scratch::caller())
+}
+
+fn judge(record: &mut Diagnosis, seen: &Observation) {
+    let said = diagnose(seen);
+    let card = card(seen);
+    record.card = Card { scalability: record.card.scalability.take(), ..card };
+    record.findings = said.findings;
+    record.notes = said.notes;
+    record.ruled_out = said.ruled_out;
+    record.not_looked_at = said.not_looked_at;
+    record.duration_s = if record.duration_s > 0.0 { record.duration_s } else { seen.duration_s };
+}
+
+/// The four metrics, but for scalability.
+fn card(seen: &Observation) -> Card {
+    let requests = seen.requests();
+    let count = requests.unwrap_or(seen.duration_s.max(1e-9));
+    let process = &seen.process;
+    Card {
+        requests_per_second: seen.load.as_ref().map(|load| load.replies_per_s),
+        latency_us: seen
+            .load
+            .as_ref()
+            .map(|load| Tail { p50: load.p50_ns as f64 / 1e3, p99: load.p99_ns as f64 / 1e3 }),
+        cpus_used: seen.cpus_used(),
+        cpus: seen.host.cpus,
+        per: if requests.is_some() { "request".into() } else { "second".into() },
+        resources: Resources {
+            cpu_us: process.cpu_ns as f64 / 1e3 / count,
+            system_calls: system_calls(seen),
+            switches: (process.voluntary + process.involuntary) as f64 / count,
+            faults: (process.minor_faults + process.major_faults) as f64 / count,
+            wire_bytes: seen.load.as_ref().map(|load| load.wire_bytes as f64 / load.replies.max(1) as f64),
+            connections: seen.load.as_ref().map(|load| load.reconnects as f64 / load.replies.max(1) as f64),
+        },
+        scalability: None,
+    }
+}
+
+/// System calls per request or second; they are counted while waits are watched, at the rate of then.
+fn system_calls(seen: &Observation) -> Option<f64> {
+    let profile = seen.off_cpu.as_ref().filter(|profile| !profile.system_calls.is_empty())?;
+    let calls: u64 = profile.system_calls.values().map(|call| call.count).sum();
+    let per_s = calls as f64 / profile.duration_s.max(1e-9);
+    let rate = seen.load.as_ref().map(|load| load.replies_per_s).filter(|rate| *rate > 0.0);
+    Some(per_s / rate.unwrap_or(1.0))
+}
+
+fn json(record: &Diagnosis) -> Result<String, Failure> {
+    let text = serde_json::to_string(record);
+    let text =
+        text.map_err(|error| Failure::error("the result cannot be written as JSON").because(&error))?;
+    Ok(text + "\n")
+}
+
+fn ending(record: &Diagnosis, fail_on: FailOn) -> ExitCode {
+    if STOP.load(Ordering::Relaxed) {
+        return ExitCode::from(exit::INTERRUPTED);
+    }
+    let least = match fail_on {
+        FailOn::Low => Confidence::Low,
+        FailOn::Medium => Confidence::Medium,
+        FailOn::High => Confidence::High,
+        FailOn::Never => return exit::DONE,
+    };
+    let counts = |finding: &Finding| finding.confidence >= least;
+    if record.findings.iter().any(counts) { ExitCode::from(exit::NO) } else { exit::DONE }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_measure::observation::{Load, ProcessCost};
+
+    #[test]
+    fn who_cannot_be_watched_is_told_in_three_lines() {
+        for pid in [child::this(), i32::MAX - 1] {
+            let lines = can_be_watched(pid).unwrap_err().lines();
+            assert_eq!(lines.lines().count(), 3, "{lines}");
+        }
+        assert!(can_be_watched(1).is_ok());
+    }
+
+    #[test]
+    fn a_zombie_is_told_from_a_process() {
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        let pid = ended.id().cast_signed();
+        let until_ns = mono_ns() + 10_000_000_000;
+        while proc::state(pid).unwrap() != 'Z' {
+            assert!(mono_ns() < until_ns, "it never ended");
+            std::thread::yield_now();
+        }
+        assert!(can_be_watched(pid).unwrap_err().lines().contains("zombie"));
+        ended.wait().unwrap();
+    }
+
+    #[test]
+    fn figures_are_per_request_under_load_and_per_second_without() {
+        let mut seen = Observation {
+            duration_s: 2.0,
+            process: ProcessCost { cpu_ns: 2_000_000, ..ProcessCost::default() },
+            ..Observation::default()
+        };
+        assert_eq!((card(&seen).resources.cpu_us, card(&seen).per.as_str()), (1_000.0, "second"));
+        seen.load =
+            Some(Load { replies: 2_000, replies_per_s: 1_000.0, wire_bytes: 4_000, ..Load::default() });
+        assert_eq!((card(&seen).resources.cpu_us, card(&seen).resources.wire_bytes), (1.0, Some(2.0)));
+    }
+}

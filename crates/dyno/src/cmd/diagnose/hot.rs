@@ -1,0 +1,216 @@
+//! The hottest instructions of a target: sampled with their registers, and the bytes of code around them.
+//!
+//! A hot instruction in a library stands for itself and for the call that led there: a program's loop that spends its time
+//! in memcmp is found by the return address on the stack.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dyno_measure::observation::{HotSpot, Registers};
+use dyno_sys::clock::mono_ns;
+use dyno_sys::perf::{HotSample, HotSampler};
+use dyno_sys::proc::{self, Mapping};
+use dyno_sys::{Pid, Tid};
+
+/// Samples per second of a running thread, beside the profile's own.
+const FREQUENCY_HZ: u64 = 499;
+/// Each thread needs a ring of its own: more threads than this are sampled by their first ones.
+const THREADS_MAX: usize = 128;
+/// Between two looks at the rings, which hold some 200 samples.
+const LOOK: Duration = Duration::from_millis(50);
+/// Instructions that are kept, and the samples' registers for each.
+const SPOTS_MAX: usize = 96;
+const REGISTERS_MAX: usize = 48;
+/// Bytes before and behind a hot instruction: loops that reach further are no tight loops.
+const BEFORE: u64 = 640;
+const BEHIND: u64 = 640;
+/// The longest call instruction that leaves a return address.
+const CALL_BYTES_MAX: u64 = 7;
+
+/// Samples of all threads.
+pub(super) struct Hot {
+    samples: Vec<HotSample>,
+}
+
+/// What a sample is counted for.
+#[derive(Debug, Default)]
+struct Tally {
+    samples: usize,
+    by_thread: BTreeMap<Tid, Vec<Registers>>,
+}
+
+impl Hot {
+    /// Samples the threads of `pid` and of its children until `end_ns`, or until told to stop.
+    pub(super) fn watch(pid: Pid, end_ns: u64, stop: &AtomicBool) -> std::io::Result<Hot> {
+        let mut samplers = Vec::new();
+        let mut refused = None;
+        for tid in proc::tree(pid).into_iter().flat_map(proc::tasks).take(THREADS_MAX) {
+            match HotSampler::open(tid, FREQUENCY_HZ) {
+                Ok(sampler) => samplers.push(sampler),
+                Err(error) => refused = Some(error),
+            }
+        }
+        if let Some(error) = refused.filter(|_| samplers.is_empty()) {
+            return Err(error);
+        }
+        let mut samples = Vec::new();
+        while mono_ns() < end_ns && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(LOOK);
+            samplers.iter_mut().for_each(|sampler| sampler.drain(&mut samples));
+        }
+        Ok(Hot { samples })
+    }
+
+    /// The hottest instructions. `user_share` is the share of the target's CPU time outside the kernel, which was not
+    /// sampled here; `name` tells function and place of an address.
+    pub(super) fn spots(
+        &self,
+        pid: Pid,
+        user_share: f64,
+        name: &mut dyn FnMut(u64) -> (String, Option<String>),
+    ) -> std::io::Result<Vec<HotSpot>> {
+        let memory = proc::Memory::open(pid)?;
+        let maps = Maps::read(pid)?;
+        let tallies = self.tallies(&maps, &memory);
+        let all = self.samples.len().max(1) as f64;
+        let mut hottest: Vec<(u64, Tally)> = tallies.into_iter().collect();
+        hottest.sort_by_key(|(address, tally)| (std::cmp::Reverse(tally.samples), *address));
+        hottest.truncate(SPOTS_MAX);
+        let spot = |(address, tally): (u64, Tally)| {
+            let (function, place) = name(address);
+            let code_at = address.saturating_sub(BEFORE).max(maps.start_of(address));
+            let length = (address + BEHIND).min(maps.end_of(address)).saturating_sub(code_at);
+            HotSpot {
+                address,
+                function,
+                place,
+                share: tally.samples as f64 / all * user_share,
+                code_at,
+                code: hex(&memory.read(code_at, length as usize)),
+                seen: tally.registers(),
+            }
+        };
+        Ok(hottest.into_iter().map(spot).collect())
+    }
+
+    fn tallies(&self, maps: &Maps, memory: &proc::Memory) -> HashMap<u64, Tally> {
+        let mut tallies = HashMap::<u64, Tally>::new();
+        let mut calls = HashMap::new();
+        for sample in &self.samples {
+            tallies.entry(sample.ip).or_default().add(sample);
+            let caller =
+                if maps.is_library(sample.ip) { maps.caller(sample, memory, &mut calls) } else { None };
+            if let Some(caller) = caller {
+                tallies.entry(caller).or_default().samples += 1;
+            }
+        }
+        tallies
+    }
+}
+
+impl Tally {
+    fn add(&mut self, sample: &HotSample) {
+        self.samples += 1;
+        let seen = self.by_thread.entry(sample.tid).or_default();
+        if seen.len() < REGISTERS_MAX {
+            seen.push(Registers { tid: sample.tid.cast_unsigned(), values: sample.registers });
+        }
+    }
+
+    /// Some of each thread, so that what one thread does never hides another.
+    fn registers(self) -> Vec<Registers> {
+        let each = REGISTERS_MAX / self.by_thread.len().max(1);
+        self.by_thread.into_values().flat_map(|seen| seen.into_iter().take(each.max(2))).collect()
+    }
+}
+
+/// The code that is mapped into the target.
+struct Maps {
+    code: Vec<Mapping>,
+    program: Option<String>,
+}
+
+impl Maps {
+    fn read(pid: Pid) -> std::io::Result<Maps> {
+        let code = proc::mappings(pid)?.into_iter().filter(|mapping| mapping.executable).collect();
+        let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+        Ok(Maps { code, program: program.map(|path| path.to_string_lossy().into_owned()) })
+    }
+
+    fn of(&self, address: u64) -> Option<&Mapping> {
+        self.code.iter().find(|mapping| mapping.start <= address && address < mapping.end)
+    }
+
+    fn start_of(&self, address: u64) -> u64 {
+        self.of(address).map_or(address, |mapping| mapping.start)
+    }
+
+    fn end_of(&self, address: u64) -> u64 {
+        self.of(address).map_or(address, |mapping| mapping.end)
+    }
+
+    fn is_program(&self, address: u64) -> bool {
+        self.of(address).is_some_and(|mapping| Some(&mapping.path) == self.program.as_ref())
+    }
+
+    fn is_library(&self, address: u64) -> bool {
+        self.of(address).is_some_and(|mapping| Some(&mapping.path) != self.program.as_ref())
+    }
+
+    /// The first word on the stack that is a return address into the program itself.
+    fn caller(
+        &self,
+        sample: &HotSample,
+        memory: &proc::Memory,
+        calls: &mut HashMap<u64, bool>,
+    ) -> Option<u64> {
+        let mut follows =
+            |address: u64| *calls.entry(address).or_insert_with(|| follows_a_call(memory, address));
+        sample.stack.iter().copied().find(|word| self.is_program(*word) && follows(*word))
+    }
+}
+
+/// Whether a call ends right before this address: `e8 rel32`, or `ff /2` in one of its lengths.
+fn follows_a_call(memory: &proc::Memory, address: u64) -> bool {
+    let before = memory.read(address.saturating_sub(CALL_BYTES_MAX), CALL_BYTES_MAX as usize);
+    let from_end = |bytes: usize| before.len().checked_sub(bytes).map(|at| &before[at..]);
+    let relative = from_end(5).is_some_and(|code| code[0] == 0xe8);
+    let is_ff2 = |code: &[u8]| code[0] == 0xff && code[1] >> 3 & 7 == 2;
+    relative || [2, 3, 4, 6, 7].into_iter().any(|bytes| from_end(bytes).is_some_and(is_ff2))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn each_thread_keeps_some_of_its_registers() {
+        let mut tally = Tally::default();
+        for at in 0..500 {
+            tally.add(&HotSample {
+                tid: 1 + i32::from(at % 100 == 0),
+                ip: 1,
+                registers: [0; 16],
+                stack: Vec::new(),
+            });
+        }
+        let kept = tally.registers();
+        assert_eq!(kept.iter().filter(|seen| seen.tid == 2).count(), 5);
+        assert_eq!(kept.iter().filter(|seen| seen.tid == 1).count(), REGISTERS_MAX / 2);
+    }
+
+    #[test]
+    fn a_return_address_stands_behind_a_call() {
+        let memory = proc::Memory::open(dyno_sys::child::this()).unwrap();
+        let code: Vec<u8> = [0x90, 0x90, 0xe8, 1, 2, 3, 4, 0x90, 0x90, 0x90, 0xff, 0xd0, 0x90].to_vec();
+        let at = code.as_ptr().addr() as u64;
+        assert!(follows_a_call(&memory, at + 7) && follows_a_call(&memory, at + 12));
+        assert!(!follows_a_call(&memory, at + 9));
+    }
+}

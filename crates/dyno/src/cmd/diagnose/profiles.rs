@@ -1,0 +1,80 @@
+//! The windows of a diagnosis in which profiles are taken: on the CPU, with the hottest instructions, then off it.
+//!
+//! What cannot be taken, for want of a right or of the kernel's help, is said and left out.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dyno_measure::observation::{HotSpot, Observation};
+use dyno_measure::profile::{Origin, Profile};
+use dyno_profile::{AddressSpaces, Options, Symbols, Target, record};
+use dyno_sys::Pid;
+use dyno_sys::clock::mono_ns;
+
+use super::counters::not_looked;
+use super::hot::Hot;
+use super::{ON_CPU_SHARE, QUIET_SHARE};
+use crate::cli;
+use crate::meter::chain;
+
+/// Takes both profiles and the hot instructions into the observation.
+pub(super) fn add(seen: &mut Observation, pid: Pid, args: &cli::Diagnose, stop: &AtomicBool) {
+    let time = args.duration.mul_f64(ON_CPU_SHARE);
+    let (on_cpu, hot) = on_cpu(pid, time, u64::from(args.frequency), stop);
+    let user_share = on_cpu.as_ref().map_or(1.0, user_share);
+    match on_cpu {
+        Ok(profile) => seen.on_cpu = Some(profile),
+        Err(why) => not_looked(&mut seen.not_looked_at, "where CPU time goes", &why),
+    }
+    match hot.and_then(|hot| spots(&hot, pid, user_share)) {
+        Ok(spots) => seen.hot = spots,
+        Err(error) => not_looked(&mut seen.not_looked_at, "the code at hot instructions", &error.to_string()),
+    }
+    if !stop.load(Ordering::Relaxed) {
+        let time = args.duration.mul_f64(1.0 - QUIET_SHARE - ON_CPU_SHARE);
+        off_cpu(seen, pid, time, stop);
+    }
+}
+
+type OnCpu = (Result<Profile, String>, std::io::Result<Hot>);
+
+/// Both at the same time: each samples a few hundred times a second.
+fn on_cpu(pid: Pid, time: Duration, frequency_hz: u64, stop: &AtomicBool) -> OnCpu {
+    let options = Options { frequency_hz, duration: Some(time), ..Options::default() };
+    let end_ns = mono_ns() + u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);
+    std::thread::scope(|scope| {
+        let hot = scope.spawn(|| Hot::watch(pid, end_ns, stop));
+        let profile = record(&Target::Process(pid), &options, stop).map_err(|error| chain(&error));
+        let died = || Err(std::io::Error::other("the sampling thread died"));
+        (profile, hot.join().unwrap_or_else(|_| died()))
+    })
+}
+
+/// Share of the time outside the kernel.
+fn user_share(profile: &Profile) -> f64 {
+    let in_kernel =
+        |at: Option<&u32>| at.is_some_and(|at| profile.frames[*at as usize].origin == Origin::Kernel);
+    let kernel = profile.stacks.iter().filter(|stack| in_kernel(stack.frames.last()));
+    1.0 - kernel.map(|stack| stack.weight_ns).sum::<u64>() as f64 / profile.total_ns().max(1) as f64
+}
+
+fn spots(hot: &Hot, pid: Pid, user_share: f64) -> std::io::Result<Vec<HotSpot>> {
+    let (mut spaces, mut symbols) = (AddressSpaces::new(), Symbols::new());
+    spaces.read(pid);
+    let mut name = |address: u64| {
+        let functions = symbols.symbolize(&mut spaces, pid, address);
+        // The outermost is the one that a linker knows; the innermost has the line.
+        let function =
+            functions.iter().find(|function| !function.inlined).map(|function| function.name.clone());
+        let line = functions.iter().find_map(|function| Some((function.file.clone()?, function.line?)));
+        (
+            function.unwrap_or_else(|| format!("{address:#x}")),
+            line.map(|(file, line)| format!("{file}:{line}")),
+        )
+    };
+    hot.spots(pid, user_share, &mut name)
+}
+
+fn off_cpu(seen: &mut Observation, _pid: Pid, _time: Duration, _stop: &AtomicBool) {
+    not_looked(&mut seen.not_looked_at, "what threads wait for", "this build has no probe for it");
+}

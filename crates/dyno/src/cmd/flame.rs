@@ -1,0 +1,141 @@
+//! `dyno flame`: a profile drawn, compared, or written in another format; nothing is measured.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use dyno_measure::profile::{Profile, Requests, Unit};
+use dyno_profile::import::{self, ImportError};
+use dyno_profile::tree::Threads;
+
+use super::failure::{Failure, exit};
+use super::file;
+use crate::cli::{Counts, Flame, Format};
+use crate::report::flame::{Look, Orientation, write, write_diff};
+
+/// Runs the verb.
+pub(crate) fn run(args: &Flame) -> Result<ExitCode, Failure> {
+    match args.diff.as_deref() {
+        Some([before, after]) => compare(args, before, after)?,
+        _ => draw(args)?,
+    }
+    Ok(exit::DONE)
+}
+
+fn draw(args: &Flame) -> Result<(), Failure> {
+    if let (Some(path), true) = (&args.output, args.files.len() > 1) {
+        let what = format!("{} files cannot all become {}", args.files.len(), path.display());
+        return Err(Failure::usage(what).likely("-o names one file").try_this("dyno flame FILE… without -o"));
+    }
+    for path in &args.files {
+        let format = format(args);
+        let place = place(args, path, format.ending(), &[path])?;
+        let profile = profile(args, path, 0)?;
+        put(place, &write(&profile, format, look(args)))?;
+    }
+    Ok(())
+}
+
+fn compare(args: &Flame, before: &Path, after: &Path) -> Result<(), Failure> {
+    let format = format(args);
+    if !matches!(format, Format::Html | Format::Svg | Format::Folded) {
+        let what = format!("a comparison cannot be written as {}", format.ending());
+        let failure = Failure::usage(what).likely("that format has no place for two weights of a stack");
+        return Err(failure.try_this("dyno flame --diff BEFORE AFTER --format html, svg or folded"));
+    }
+    let place = place(args, after, &format!("diff.{}", format.ending()), &[before, after])?;
+    let sides = (profile(args, before, 0)?, profile(args, after, 1)?);
+    let bytes = write_diff(&sides.0, &sides.1, format, look(args)).map_err(|error| {
+        let what = format!("cannot compare {} with {}", file::name(before), file::name(after));
+        let try_this = "dyno flame --diff BEFORE AFTER --requests 10000,12000";
+        Failure::error(what).because(&error).likely("they are not of one kind").try_this(try_this)
+    })?;
+    put(place, &bytes)
+}
+
+fn look(args: &Flame) -> Look {
+    Look {
+        orientation: if args.icicle { Orientation::Icicle } else { Orientation::Flame },
+        threads: if args.per_thread { Threads::Apart } else { Threads::Merged },
+    }
+}
+
+fn format(args: &Flame) -> Format {
+    let named = || args.output.as_ref().and_then(|path| Format::of_name(path.to_str()?));
+    args.format.or_else(named).unwrap_or(Format::Html)
+}
+
+/// Reads a profile, with what the command line knows better.
+fn profile(args: &Flame, path: &Path, side: usize) -> Result<Profile, Failure> {
+    let name = file::name(path);
+    let bytes = file::read(path)?;
+    let mut profile = import::read(&bytes).map_err(|error| unread(&name, &error))?;
+    if let (Unit::Samples, Counts::Time(ns)) = (profile.unit, args.counts) {
+        profile = import::folded::as_time(profile, ns);
+    }
+    if let Some(counts) = args.requests {
+        profile.requests = Some(Requests { count: counts[side], source: "the command line".to_owned() });
+    }
+    if profile.target.name.is_empty() {
+        profile.target.name = path.file_name().map_or(name, |name| name.to_string_lossy().into_owned());
+    }
+    Ok(profile)
+}
+
+fn unread(name: &str, error: &ImportError) -> Failure {
+    let failure = Failure::error(format!("cannot read {name} as a profile: {error}")).because(error);
+    match error {
+        ImportError::Unsupported { instead, .. } => {
+            failure.likely("perf itself reads such a file").try_this(*instead)
+        }
+        ImportError::Damaged { .. } => failure
+            .likely("the recording was cut off, or the file was copied in part")
+            .try_this("perf record -g -o perf.data -- COMMAND"),
+        ImportError::Empty => {
+            failure.likely("nothing ran while it was recorded").try_this("dyno profile PID --for 10s")
+        }
+        _ => failure
+            .likely("it is damaged, or was written by something else than a profiler")
+            .try_this("perf script -i perf.data | dyno flame - -o flame.html"),
+    }
+}
+
+/// Where the output goes; `None` is standard output.
+fn place(args: &Flame, input: &Path, ending: &str, inputs: &[&Path]) -> Result<Option<PathBuf>, Failure> {
+    let path = match &args.output {
+        Some(path) if path.as_os_str() == "-" => return Ok(None),
+        Some(path) => path.clone(),
+        None if input.as_os_str() == "-" => return Ok(None),
+        None => beside(input, ending),
+    };
+    if inputs.contains(&path.as_path()) {
+        let what = format!("the output would be written over its input {}", path.display());
+        let failure = Failure::usage(what).likely("the input has that ending already, or -o names it");
+        return Err(failure.try_this("dyno flame FILE -o OTHER"));
+    }
+    file::can_be_written(&path)?;
+    Ok(Some(path))
+}
+
+/// The input's name with another ending.
+fn beside(input: &Path, ending: &str) -> PathBuf {
+    let mut name = input.file_stem().map_or_else(|| OsString::from("profile"), OsString::from);
+    name.push(".");
+    name.push(ending);
+    input.with_file_name(name)
+}
+
+fn put(place: Option<PathBuf>, bytes: &[u8]) -> Result<(), Failure> {
+    use std::io::Write;
+    match place {
+        None => {
+            let mut out = std::io::stdout().lock();
+            super::written(out.write_all(bytes).and_then(|()| out.flush()))
+        }
+        Some(path) => {
+            super::write_file(&path, bytes, super::scratch::caller())?;
+            super::say(&format!("written   {}\n", path.display()));
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Measuring a specimen: short runs of both sides in random order, a new process for each.
+//!
+//! A program that works by itself counts its own work. A server is loaded by our generator, whose count of right answers is
+//! the work; its CPU is its own figure in both cases.
+
+use std::path::Path;
+
+use dyno_load::{BlockReport, BlockSpec, Expect, Session, SessionPlan, Target};
+use dyno_measure::Prng;
+
+use super::super::failure::Failure;
+use super::catalogue::{Load, Specimen};
+use super::hands::{Halt, Hands, Running};
+use super::record::{Figures, Record, Round, Side};
+use super::workshop::Program;
+
+/// Preparations take seconds at most: the largest table has 1.25 GiB.
+const READY_NS_MAX: u64 = 60_000_000_000;
+/// Beyond its time: what a run's last unit takes, and Java's end.
+pub(super) const END_NS_MAX: u64 = 20_000_000_000;
+/// An answer that takes longer is an error: the slowest specimen answers within a second.
+const ANSWER_NS_MAX: u64 = 10_000_000_000;
+/// The first answers of a new server: connections, first touches of memory.
+const SETTLE_NS: u64 = 20_000_000;
+
+/// What is measured, with what, where.
+pub(crate) struct Measuring<'m> {
+    pub(crate) specimen: &'m Specimen,
+    pub(crate) program: &'m Program,
+    pub(crate) hands: &'m mut Hands,
+    pub(crate) folder: &'m Path,
+}
+
+impl Measuring<'_> {
+    /// Adds rounds to the record until there are as many, or somebody wants to stop; `told` hears of each.
+    pub(crate) fn rounds(
+        &mut self,
+        record: &mut Record,
+        rounds: u32,
+        told: &mut dyn FnMut(usize),
+    ) -> Result<(), Halt> {
+        let mut coin = Prng::new(record.seed);
+        for _ in 0..rounds {
+            let first = if coin.coin() { Side::Defect } else { Side::Repaired };
+            record.rounds.push(self.round(first, record.run_ns)?);
+            told(record.rounds.len());
+        }
+        record.also = match &self.specimen.also {
+            Some(also) => Some(self.one_by_itself(&also.word, record.run_ns)?),
+            None => None,
+        };
+        Ok(())
+    }
+
+    fn round(&mut self, first: Side, ns: u64) -> Result<Round, Halt> {
+        let mut of = |side: Side| self.one(side, ns);
+        let (defect, repaired) = match first {
+            Side::Defect => {
+                let defect = of(Side::Defect)?;
+                (defect, of(Side::Repaired)?)
+            }
+            Side::Repaired => {
+                let repaired = of(Side::Repaired)?;
+                (of(Side::Defect)?, repaired)
+            }
+        };
+        Ok(Round { first, defect, repaired })
+    }
+
+    /// One run of one side.
+    fn one(&mut self, side: Side, ns: u64) -> Result<Figures, Halt> {
+        match &self.specimen.load {
+            None => self.one_by_itself(side.word(), ns),
+            Some(load) => self.one_loaded(side, load, ns),
+        }
+    }
+
+    fn one_by_itself(&mut self, word: &str, ns: u64) -> Result<Figures, Halt> {
+        let running = self.start(word, Some(ns))?;
+        let (how, text) = self.hands.end_of(&running, READY_NS_MAX + ns + END_NS_MAX)?;
+        match Figures::from_output(&text) {
+            Some(figures) if how == "exit status 0" && figures.units > 0 => Ok(figures),
+            Some(_) if how == "exit status 0" => Err(no_unit(&running, ns).into()),
+            _ => Err(running.trouble(&format!("ended without its figures ({how})")).into()),
+        }
+    }
+
+    fn one_loaded(&mut self, side: Side, load: &Load, ns: u64) -> Result<Figures, Halt> {
+        let running = self.start(side.word(), None)?;
+        let url = self.place_of(&running)?;
+        let report = self.load(&running, &url, load, ns)?;
+        let text = self.hands.stop(&running)?;
+        let own = Figures::from_output(&text).ok_or_else(|| running.trouble("ended without its figures"))?;
+        // Its CPU covers the few answers before and after the block too: per unit it is the same.
+        let per_unit = own.cpu_ns as f64 / own.units.max(1) as f64;
+        let cpu_ns = (per_unit * report.replies as f64) as u64;
+        Ok(Figures { units: report.replies, elapsed_ns: report.wall_ns, cpu_ns, notes: own.notes })
+    }
+
+    fn load(&mut self, running: &Running, url: &str, load: &Load, ns: u64) -> Result<BlockReport, Halt> {
+        let failed = |error: &dyn std::error::Error| running.trouble("was not answered").because(error);
+        let target = Target::get(url).map_err(|error| failed(&error))?;
+        let plan = SessionPlan {
+            target,
+            expect: Expect::same_body(),
+            connections: load.connections,
+            pipeline: 1,
+            timeout_ns: ANSWER_NS_MAX,
+        };
+        let mut session = Session::open(&plan).map_err(|error| failed(&error))?;
+        let spec = BlockSpec {
+            settle_ns: SETTLE_NS,
+            measure_ns: ns,
+            replies_min: 1,
+            ns_max: ns.max(ANSWER_NS_MAX),
+            drain_ns_max: ANSWER_NS_MAX,
+        };
+        let report = session.block(&spec, &mut |_edge| {});
+        match (&report.first_error, report.errors.total()) {
+            _ if self.hands.interrupted() => Err(Halt::Interrupted),
+            (_, 0) if report.drained && report.replies > 0 => Ok(report),
+            (Some(why), _) => Err(running.trouble(&format!("answered wrongly: {why}")).into()),
+            _ => Err(running.trouble("did not answer every request rightly").into()),
+        }
+    }
+
+    /// Starts a side; without a time it runs until it is stopped.
+    pub(crate) fn start(&mut self, word: &str, ns: Option<u64>) -> Result<Running, Failure> {
+        let time = ns.map(|ns| vec!["--for".to_owned(), format!("{:.3}", ns as f64 / 1e9)]);
+        let words = std::iter::once(word.to_owned()).chain(time.into_iter().flatten());
+        let argv: Vec<String> = self.program.argv.iter().cloned().chain(words).collect();
+        self.hands.start(&argv, &[], self.folder)
+    }
+
+    /// Waits until preparations are over.
+    pub(crate) fn ready(&mut self, running: &Running) -> Result<String, Halt> {
+        self.hands.hear(running, "ready", READY_NS_MAX)
+    }
+
+    /// Where a server listens.
+    pub(crate) fn place_of(&mut self, running: &Running) -> Result<String, Halt> {
+        let line = self.ready(running)?;
+        let place = line.strip_prefix("ready ").map(str::to_owned);
+        place.ok_or_else(|| running.trouble("is to be a server and told no address").into())
+    }
+}
+
+fn no_unit(running: &Running, ns: u64) -> Failure {
+    let what = format!("did not end one unit of work in {:.1} s", ns as f64 / 1e9);
+    running.trouble(&what).try_this("give it more time: --for 10s")
+}

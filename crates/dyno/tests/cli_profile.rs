@@ -1,0 +1,118 @@
+//! `dyno profile`, end to end.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Ended, Folder, dyno, run};
+use dyno_measure::profile::Profile;
+use dyno_sys::proc;
+use dyno_sys::signal::{self, Signal};
+use std::process::{Child, Command, Stdio};
+
+/// A shell that does nothing but count.
+const BUSY: [&str; 3] = ["sh", "-c", "while :; do :; done"];
+
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn busy() -> Running {
+    Running(Command::new(BUSY[0]).args(&BUSY[1..]).spawn().unwrap())
+}
+
+/// Whether this user may watch his own processes here; where not there is nothing to test.
+fn may_watch() -> bool {
+    let busy = busy();
+    let ended = run(["profile", "--for", "50ms", "-o", "/dev/null", &busy.0.id().to_string()]);
+    if ended.code != Some(0) {
+        println!("not tried: {}", ended.err);
+    }
+    ended.code == Some(0)
+}
+
+fn read(folder: &Folder, name: &str) -> Profile {
+    Profile::from_json(&std::fs::read_to_string(folder.path(name)).unwrap()).unwrap()
+}
+
+#[test]
+fn a_process_is_watched_and_its_record_written() {
+    if !may_watch() {
+        return;
+    }
+    let (folder, busy) = (Folder::new("profile-record"), busy());
+    let (place, pid) = (folder.path("p.json"), busy.0.id().to_string());
+    let ended =
+        run(["profile", "--for", "500ms", "--requests", "100", "-o", place.to_str().unwrap(), "-p", &pid]);
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert!(ended.out.contains("µs per request") && ended.out.contains("own cost"), "{}", ended.out);
+    let profile = read(&folder, "p.json");
+    assert!(profile.sampling.samples > 50 && profile.requests.unwrap().count == 100);
+    assert_eq!(profile.command[1], "profile");
+}
+
+#[test]
+fn a_command_is_watched_from_its_start_and_ends_with_the_profile() {
+    if !may_watch() {
+        return;
+    }
+    let folder = Folder::new("profile-command");
+    let place = folder.path("p.folded");
+    let words = ["profile", "--for", "400ms", "--format", "folded", "-o", place.to_str().unwrap(), "--"];
+    let ended = run(words.into_iter().chain(BUSY));
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert!(ended.out.contains("watched   sh ("), "{}", ended.out);
+    let pid = ended.out.split(['(', ')']).nth(1).unwrap().parse().unwrap();
+    assert!(proc::stat(pid).is_err(), "the command ended with the profile");
+    assert!(std::fs::read_to_string(place).unwrap().lines().count() > 0);
+}
+
+#[test]
+fn ctrl_c_writes_what_there_is() {
+    if !may_watch() {
+        return;
+    }
+    let (folder, busy) = (Folder::new("profile-ctrl-c"), busy());
+    let (place, pid) = (folder.path("p.json"), busy.0.id().to_string());
+    let child = dyno(["profile", "-o", place.to_str().unwrap(), &pid])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let watching = child.id().cast_signed();
+    // Its second thread hears signals; it is there when everything is set up.
+    common::wait_for("it watches", || proc::tasks(watching).len() > 1);
+    let target = pid.parse().unwrap();
+    let before = proc::run_ns(target).unwrap();
+    common::wait_for("the target runs", || proc::run_ns(target).unwrap() > before + 300_000_000);
+    signal::kill(watching, Signal::Int).unwrap();
+    let ended = Ended::of(child);
+    assert_eq!(ended.code, Some(130), "{}", ended.err);
+    assert_eq!(read(&folder, "p.json").cut_short.as_deref(), Some("interrupted"));
+}
+
+#[test]
+fn mistakes_have_three_lines() {
+    let folder = Folder::new("profile-mistakes");
+    let place = folder.path("p.json");
+    let place = place.to_str().unwrap();
+    let nobody = (i32::MAX - 1).to_string();
+    let lines = |words: &[&str]| run(["profile", "-o", place].iter().chain(words)).failed().join("\n");
+    assert!(lines(&["-p", &nobody]).contains("does not exist"));
+    assert!(lines(&["--", "no-such-program-here"]).contains("command -v no-such-program-here"));
+    assert!(lines(&["-F", "0", "-p", "1"]).contains("from 1 to"));
+    assert!(lines(&[]).contains("error: "));
+    let own = Command::new("sh")
+        .args(["-c", "exec \"$0\" profile -o /dev/null $$", env!("CARGO_BIN_EXE_dyno")])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert!(Ended::of(own).failed()[0].contains("this profiler itself"));
+    assert!(!std::path::Path::new(place).exists(), "nothing is written when nothing was recorded");
+}

@@ -107,6 +107,9 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
     let holds_up = waited >= WAIT_SHARE_MIN && free;
     let costs = spent >= LOCK_CPU_MIN && (waited >= 0.01 || facts.off.is_none() || peers);
     if !holds_up && !costs {
+        if let Some(draft) = turns(facts, free) {
+            return Outcome::Found(draft);
+        }
         let disk = if behind_disk >= WAIT_SHARE_MIN {
             "; the rest waits for holders that wait for a disk"
         } else {
@@ -120,6 +123,25 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
         return Outcome::Against(text);
     }
     Outcome::Found(lock_draft(facts, Class::LockContention, LockKind::Mutex, waited, spent))
+}
+
+/// Two threads hand one thing to each other: each sleeps until the other wakes it.
+fn turns(facts: &Facts<'_>, free: bool) -> Option<Draft> {
+    let turns = facts.off.as_ref()?.turns().filter(|_| free)?;
+    let (one, other) = turns.threads;
+    let summary = format!(
+        "threads {one} and {other} run in turns: {:.0} times a second one sleeps until the other wakes it",
+        turns.per_s
+    );
+    let spare = facts.spare().unwrap_or(0.0);
+    let draft = Draft::new(Class::LockContention, turns.share, summary)
+        .sure(Confidence::High)
+        .fact(format!("each waits for the other for {} of the time or more, and for nobody else", percent(turns.share)), turns.share, "share")
+        .fact(format!("{:.0} sleeps and wake-ups a second", turns.per_s), turns.per_s, "per second")
+        .fact(format!("{} of its CPUs' time is free meanwhile", percent(spare)), spare, "share")
+        .next("let one thread do both parts (a call, a coroutine), or hand over many things at a time through a queue")
+        .specimen("wait-notify");
+    Some(draft)
 }
 
 /// Threads wait for each other inside the allocator.

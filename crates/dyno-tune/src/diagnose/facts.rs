@@ -29,6 +29,8 @@ pub(super) enum Cost {
     UserLock,
     /// The kernel's part of user locks.
     Futex,
+    /// The same for conditions, barriers and idle threads.
+    Waking,
     Yield,
     KernelSpin,
     PageFault,
@@ -244,6 +246,7 @@ fn kernel_cost(kernel: impl Fn(&[&str]) -> bool, user: impl Fn(&[&str]) -> bool)
         () if kernel(names::FIREWALL) => Cost::Firewall,
         () if kernel(names::PAGE_FAULT) || kernel(names::UNMAP) => Cost::PageFault,
         () if kernel(names::FUTEX) && user(names::ALLOCATOR) => Cost::AllocatorLock,
+        () if kernel(names::FUTEX) && user(names::AWAIT) => Cost::Waking,
         () if kernel(names::FUTEX) => Cost::Futex,
         () if kernel(names::KERNEL_SPIN) => Cost::KernelSpin,
         () if kernel(names::YIELD) => Cost::Yield,

@@ -257,7 +257,15 @@ pub(super) const AWAIT: &[&str] = &[
     "sem_timedwait*",
     "__new_sem_wait*",
     "sigwait*",
+    "runtime.notewakeup*",
+    "runtime.startm*",
+    "runtime.wakep*",
+    "runtime.findRunnable*",
 ];
+
+/// Threads of Go's run-time that have no goroutine to run.
+pub(super) const IDLE_RUN_TIME: &[&str] =
+    &["runtime.stopm*", "runtime.mPark*", "runtime.notesleep*", "runtime.notetsleep*"];
 
 /// Words between a program and the kernel that are nobody's place in the code.
 pub(super) const WRAPPERS: &[&str] = &[

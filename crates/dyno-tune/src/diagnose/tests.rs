@@ -288,6 +288,33 @@ fn workers_that_wait_for_work_contend_for_nothing() {
 }
 
 #[test]
+fn two_threads_that_run_in_turns_contend_and_a_barrier_of_four_does_not() {
+    let wait = |scene: Scene, tid: u32, by: u32, seconds: f64, lock: &str| {
+        let mut scene = scene.off(tid, WaitClass::Lock, "0x77;0x99;futex_wait_[k]", seconds).woken(
+            lock,
+            by,
+            "0x77;0x11;futex_wake_[k]",
+        );
+        scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap().samples = 200_000;
+        scene
+    };
+    let pair = wait(wait(Scene::new(&[4.0, 4.0]).on("0x77", 100), 1, 2, 5.0, "0xa"), 2, 1, 5.0, "0xb");
+    assert_eq!(pair.classes(), [Class::LockContention]);
+    let mut four = Scene::new(&[4.0; 4]).on("run;work", 100);
+    for tid in 1..=4 {
+        for by in (1..=4).filter(|by| *by != tid) {
+            four = four.off(tid, WaitClass::Lock, "run;pthread_barrier_wait;futex_wait_[k]", 1.8).woken(
+                "0xa",
+                by,
+                "run;pthread_barrier_wait;futex_wake_[k]",
+            );
+            four.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap().samples = 200_000;
+        }
+    }
+    assert_eq!(four.classes(), []);
+}
+
+#[test]
 fn a_full_cpu_with_a_rare_lock_is_not_the_locks_fault() {
     let mut scene = Scene::new(&[2.5; 8]).on("run;work", 97).on("run;pthread_mutex_lock;futex_wait_[k]", 3);
     for tid in 1..=8 {
@@ -558,7 +585,7 @@ fn outside_limits_come_before_everything() {
     assert_eq!(generator(Limit::No).classes(), [Class::AllocationChurn]);
     let quota = |throttled| {
         synchronous_log().with(|seen| {
-            seen.quota = Some(Quota { cpus: Some(0.5), periods: 100, throttled, throttled_ns: S })
+            seen.quota = Some(Quota { cpus: Some(0.5), periods: 100, throttled, throttled_ns: S });
         })
     };
     assert_eq!(quota(60).classes(), [Class::Throttled, Class::SyncIo]);

@@ -74,7 +74,35 @@ pub(super) struct OffCpu<'o> {
     pub(super) locks: BTreeMap<String, Lock>,
     /// By system call and file.
     pub(super) disks: BTreeMap<String, DiskWait>,
+    /// Waits at futexes by who waited and who ended them; a run-time's idle threads are not in it.
+    handed: BTreeMap<(u32, u32), Handed>,
 }
+
+/// What one thread waited for another.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Handed {
+    pub(super) ns: u64,
+    pub(super) waits: u64,
+}
+
+/// Two threads that run in turns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Turns {
+    pub(super) threads: (u32, u32),
+    /// The less of both threads' waits for the other, as a share of the window.
+    pub(super) share: f64,
+    /// Waits of both per second.
+    pub(super) per_s: f64,
+}
+
+/// Both threads wait for each other at least this share of the time.
+const TURN_SHARE_MIN: f64 = 0.2;
+/// Of a thread's waits at futexes, those that the other ended: it waits for nobody else.
+const PEER_SHARE_MIN: f64 = 0.8;
+/// Fewer turns a second cost nothing: a sleep and a wake-up are some 10 µs.
+const TURNS_PER_S_MIN: f64 = 1_000.0;
+/// Both together run no longer than one CPU could: never at the same time.
+const TOGETHER_MAX: f64 = 1.15;
 
 impl<'o> OffCpu<'o> {
     pub(super) fn new(profile: &'o Profile, seen: &Observation) -> OffCpu<'o> {
@@ -85,6 +113,7 @@ impl<'o> OffCpu<'o> {
             threads: BTreeMap::new(),
             locks: BTreeMap::new(),
             disks: BTreeMap::new(),
+            handed: BTreeMap::new(),
         };
         off.take_run_times(seen);
         for stack in &profile.stacks {
@@ -151,6 +180,12 @@ impl<'o> OffCpu<'o> {
         lock.place = lock.place.take().or(place);
         if let Some(waker) = stack.waker.and_then(|at| self.profile.wakers.get(at as usize)) {
             lock.wakers.insert(waker.tid);
+            let waiter = self.profile.threads[stack.thread as usize].tid;
+            if !frames.iter().any(|frame| names::is(&frame.name, names::IDLE_RUN_TIME)) {
+                let handed = self.handed.entry((waiter, waker.tid)).or_default();
+                handed.ns += stack.weight_ns;
+                handed.waits += stack.samples;
+            }
             let frames: Vec<&Frame> =
                 waker.frames.iter().rev().map(|at| &self.profile.frames[*at as usize]).collect();
             lock.functions.extend(own_functions(self.profile, &frames));
@@ -206,6 +241,28 @@ impl<'o> OffCpu<'o> {
             .or_else(|| own_place(self.profile, frames))
             .unwrap_or_else(|| "an unnamed lock".to_owned());
         self.locks.get(&format!("{named} {:?}", lock_kind(frames)))
+    }
+
+    /// Two threads that run in turns: each waits for the other alone, often, and never do both run.
+    pub(super) fn turns(&self) -> Option<Turns> {
+        let pairs = self.handed.keys().filter(|(waiter, waker)| waiter < waker && *waiter > 0);
+        let turns = pairs.filter_map(|(one, other)| self.turns_of(*one, *other));
+        turns.max_by(|a, b| a.share.total_cmp(&b.share))
+    }
+
+    fn turns_of(&self, one: u32, other: u32) -> Option<Turns> {
+        let (there, back) = (self.handed.get(&(one, other))?, self.handed.get(&(other, one))?);
+        let all = |tid: u32| {
+            self.handed.iter().filter(|(pair, _)| pair.0 == tid).map(|(_, handed)| handed.ns).sum::<u64>()
+        };
+        let alone = |handed: &Handed, tid: u32| handed.ns as f64 >= PEER_SHARE_MIN * all(tid) as f64;
+        let share = there.ns.min(back.ns) as f64 / self.window_ns.max(1.0);
+        let per_s = (there.waits + back.waits) as f64 / (self.window_ns / 1e9).max(1e-9);
+        let run = |tid: u32| self.threads.get(&tid).map_or(0, |time| time.run);
+        let together = (run(one) + run(other)) as f64 / self.window_ns.max(1.0);
+        let turns = alone(there, one) && alone(back, other) && together <= TOGETHER_MAX;
+        let often = share >= TURN_SHARE_MIN && per_s >= TURNS_PER_S_MIN;
+        (turns && often).then_some(Turns { threads: (one, other), share, per_s })
     }
 
     /// Sum over all threads.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dyno_measure::observation::{HotSpot, Observation};
 use dyno_measure::profile::{Origin, Profile};
-use dyno_profile::{AddressSpaces, Options, Symbols, Target, record};
+use dyno_profile::{AddressSpaces, Options, Symbols, Target, offcpu, record};
 use dyno_sys::Pid;
 use dyno_sys::clock::mono_ns;
 
@@ -75,6 +75,10 @@ fn spots(hot: &Hot, pid: Pid, user_share: f64) -> std::io::Result<Vec<HotSpot>> 
     hot.spots(pid, user_share, &mut name)
 }
 
-fn off_cpu(seen: &mut Observation, _pid: Pid, _time: Duration, _stop: &AtomicBool) {
-    not_looked(&mut seen.not_looked_at, "what threads wait for", "this build has no probe for it");
+fn off_cpu(seen: &mut Observation, pid: Pid, time: Duration, stop: &AtomicBool) {
+    let options = offcpu::Options { duration: Some(time), ..offcpu::Options::default() };
+    match offcpu::record(&Target::Process(pid), &options, stop) {
+        Ok(profile) => seen.off_cpu = Some(profile),
+        Err(error) => not_looked(&mut seen.not_looked_at, "what threads wait for", &chain(&error)),
+    }
 }

@@ -16,8 +16,12 @@ static inline __attribute__((always_inline)) uint64_t folded(uint64_t rounds) {
 ALONE uint64_t around(uint64_t rounds) { return folded(7 * rounds) + 1; }
 
 ALONE uint64_t deep(uint64_t rounds, int left) {
-    if (left > 0)
-        return deep(rounds, left - 1) + 1;
+    if (left > 0) {
+        /* What is touched after the call keeps the compiler from making a loop of it. */
+        uint64_t below = deep(rounds, left - 1);
+        __asm__ volatile("" : "+r"(below));
+        return below + 1;
+    }
     uint64_t state = 3037000493u;
     for (uint64_t i = 0; i < 3 * rounds; i++) {
         state = state * 6364136223846793005u + 3;

@@ -55,7 +55,6 @@ pub(super) fn profile(about: About, options: &Options, seen: Seen) -> Profile {
         timeline,
         thread_times,
         system_calls: system_calls(&seen.calls),
-        ..Profile::default()
     }
 }
 

@@ -36,7 +36,8 @@ usage: cargo xtask VERB
   bench load        the generator's CPU per request beside other generators, interleaved
                     both: [--cycles N] [--slice 1s] [--seed N] [--only A,B] [--server-cpu N] [--load-cpu N]
                           [--history FILE]
-  gen [--check]     writes the manual page of the command line from its own help, or compares
+  gen [--check]     writes the manual page of the command line from its own help, or compares (the BPF objects too)
+  gen bpf           builds the BPF objects that are committed beside their sources; needs clang and llvm-strip
 
 exit: 0 done, 1 the answer is no, 2 error";
 

@@ -50,12 +50,18 @@ pub(super) fn profile(about: About, options: &Options, seen: Seen) -> Profile {
         threads,
         modules: fold.modules.rows,
         frames: fold.frames.rows,
-        stacks: fold.stacks.into_values().collect(),
+        stacks: heaviest_first(fold.stacks),
         wakers: fold.wakers.rows,
         timeline,
         thread_times,
         system_calls: system_calls(&seen.calls),
     }
+}
+
+fn heaviest_first(stacks: BTreeMap<StackKey, Stack>) -> Vec<Stack> {
+    let mut stacks: Vec<Stack> = stacks.into_values().collect();
+    stacks.sort_by_key(|stack| std::cmp::Reverse(stack.weight_ns));
+    stacks
 }
 
 /// Rows of a table, each once, by what they are.
@@ -128,7 +134,7 @@ impl<'s> Fold<'s> {
         Sampling {
             event: "sched_switch".to_owned(),
             frequency_hz: None,
-            call_graph: "dwarf, fp".to_owned(),
+            call_graph: "auto".to_owned(),
             samples: counts.switches,
             lost: counts.lost_waits + counts.lost_stacks,
             truncated: self.truncated,

@@ -120,12 +120,12 @@ fn listed(head: String, rows: Vec<String>) -> Vec<String> {
     if rows.is_empty() { rows } else { std::iter::once(head).chain(rows).collect() }
 }
 
-/// Time, waits, and who ended them for how long.
-type Sum = (u64, u64, BTreeMap<u32, u64>);
+/// A stack with what it waited for, and its time, waits, and wakers with their time.
+type Place<'p> = ((&'p [u32], WaitClass), (u64, u64, BTreeMap<u32, u64>));
 
 /// The dearest stacks, threads and wakers taken together.
 fn stacks(profile: &Profile) -> Vec<String> {
-    let mut sums = BTreeMap::<(&[u32], WaitClass), Sum>::new();
+    let mut sums = BTreeMap::<(&[u32], WaitClass), (u64, u64, BTreeMap<u32, u64>)>::new();
     for stack in &profile.stacks {
         let sum = sums.entry((&stack.frames, class_of(stack))).or_default();
         sum.0 += stack.weight_ns;
@@ -135,7 +135,7 @@ fn stacks(profile: &Profile) -> Vec<String> {
     let mut rows: Vec<_> = sums.into_iter().collect();
     rows.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.0));
     let all = profile.total_ns();
-    let row = |((frames, class), (ns, waits, wakers)): ((&[u32], WaitClass), Sum)| {
+    let row = |((frames, class), (ns, waits, wakers)): Place<'_>| {
         let woken = wakers.iter().max_by_key(|(_, ns)| **ns).map(|(&waker, _)| woken(profile, waker));
         let (share, waits) = (share(ns, all), count(waits as f64));
         let place = place(profile, frames);

@@ -1,0 +1,226 @@
+//! Waits with known answers: programs that sleep, wait at a mutex, read a pipe, flush a file, and share one CPU.
+#![allow(clippy::unwrap_used)]
+
+use dyno_measure::profile::{Profile, Stack, WaitClass};
+use dyno_profile::Target;
+use dyno_profile::locks::locks;
+use dyno_profile::offcpu::{Error, Options, Timeline, record};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+const SECOND: f64 = 1e9;
+
+/// Keeps running until it is killed: the holder keeps a mutex for 5 of 6 ms, the waiter asks for it every now and then.
+const PROGRAM: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static int pipes[2];
+static void nap(long us) { struct timespec t = { 0, us * 1000 }; nanosleep(&t, 0); }
+__attribute__((noinline)) void hold(void) { pthread_mutex_lock(&mutex); nap(5000); pthread_mutex_unlock(&mutex); nap(1000); }
+__attribute__((noinline)) void ask(void) { pthread_mutex_lock(&mutex); pthread_mutex_unlock(&mutex); nap(200); }
+__attribute__((noinline)) void take(void) { char c; if (read(pipes[0], &c, 1) != 1) _exit(1); }
+static void *holder(void *x) { pthread_setname_np(pthread_self(), "holder"); for (;;) hold(); return x; }
+static void *waiter(void *x) { pthread_setname_np(pthread_self(), "waiter"); for (;;) ask(); return x; }
+static void *taker(void *x) { pthread_setname_np(pthread_self(), "taker"); for (;;) take(); return x; }
+static void *giver(void *x) { pthread_setname_np(pthread_self(), "giver"); for (;;) { nap(3000); if (write(pipes[1], "x", 1) != 1) _exit(1); } return x; }
+static void *spinner(void *x) { pthread_setname_np(pthread_self(), "spinner"); for (;;) __asm__ volatile(""); return x; }
+static void start(void *(*life)(void *)) { pthread_t t; pthread_create(&t, 0, life, 0); }
+int main(int count, char **words) {
+    if (pipe(pipes)) return 1;
+    if (!strcmp(words[1], "mutex")) { start(holder); start(waiter); }
+    if (!strcmp(words[1], "pipe")) { start(taker); start(giver); }
+    if (!strcmp(words[1], "spin")) {
+        cpu_set_t one; CPU_ZERO(&one); CPU_SET(0, &one); sched_setaffinity(0, sizeof one, &one);
+        start(spinner); start(spinner);
+    }
+    if (!strcmp(words[1], "flush")) {
+        int file = open(words[2], O_CREAT | O_WRONLY | O_TRUNC, 0600); char page[4096] = { 0 };
+        for (int at = 0;; at++) { if (pwrite(file, page, sizeof page, at % 64 * 4096L) < 0 || fsync(file)) return 1; }
+    }
+    if (!strcmp(words[1], "nap")) for (;;) nap(5000);
+    pause();
+    return count;
+}
+"#;
+
+/// A running program of the kind that is named; it ends with the test.
+struct Running {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Running {
+    fn start(kind: &str) -> Running {
+        let folder = std::env::temp_dir().join(format!("dyno-offcpu-{}-{kind}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (source, program) = (folder.join("waits.c"), folder.join("waits"));
+        std::fs::write(&source, PROGRAM).unwrap();
+        // Without frame pointers: the stacks must come from the unwind tables.
+        let flags = ["-O2", "-g", "-fomit-frame-pointer", "-pthread", "-o"];
+        let built = Command::new("cc").args(flags).arg(&program).arg(&source).status().unwrap();
+        assert!(built.success());
+        let mut command = Command::new(&program);
+        command.arg(kind).arg(folder.join("file")).stdin(Stdio::null());
+        Running { child: command.spawn().unwrap(), folder }
+    }
+
+    /// What it waits for in a second and a half.
+    fn watch(&self) -> Profile {
+        let options = Options {
+            duration: Some(Duration::from_millis(1_500)),
+            timeline: Timeline::Recorded,
+            ..Options::default()
+        };
+        let target = Target::Process(self.child.id().cast_signed());
+        record(&target, &options, &AtomicBool::new(false)).unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Rows of one thread, by its name, and class.
+fn rows<'p>(profile: &'p Profile, name: &str, class: WaitClass) -> Vec<&'p Stack> {
+    let of_thread = |stack: &&Stack| profile.threads[stack.thread as usize].name == name;
+    let of_class = |stack: &&Stack| stack.wait.as_ref().is_some_and(|wait| wait.class == class);
+    profile.stacks.iter().filter(of_thread).filter(of_class).collect()
+}
+
+/// The share of the watched time that a thread spent so.
+fn share(profile: &Profile, name: &str, class: WaitClass) -> f64 {
+    let ns: u64 = rows(profile, name, class).iter().map(|stack| stack.weight_ns).sum();
+    ns as f64 / (profile.duration_s * SECOND)
+}
+
+fn names(profile: &Profile, frames: &[u32]) -> Vec<String> {
+    frames.iter().map(|&at| profile.frames[at as usize].name.clone()).collect()
+}
+
+/// Whether all of a profile hangs together, as its reader checks.
+fn is_whole(profile: &Profile) {
+    // Three threads of the same time: what a thread did adds up to the time that it was watched, but for its own start.
+    for times in &profile.thread_times {
+        let all = (times.running_ns + times.runnable_ns + times.waiting_ns) as f64;
+        let watched = profile.duration_s * SECOND;
+        assert!((all / watched - 1.0).abs() < 0.05, "{times:?} of {watched}");
+    }
+    assert!(!profile.timeline.is_empty());
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
+fn a_sleeper_sleeps() {
+    let profile = Running::start("nap").watch();
+    is_whole(&profile);
+    let slept = share(&profile, "waits", WaitClass::Sleep);
+    assert!(slept > 0.9, "slept {slept}");
+    let naps: u64 = rows(&profile, "waits", WaitClass::Sleep).iter().map(|stack| stack.samples).sum();
+    // 5 ms and the timer's slack; a busy machine makes fewer, never more.
+    assert!((100..=301).contains(&naps), "{naps} naps of 5 ms in 1.5 s");
+    let stack = rows(&profile, "waits", WaitClass::Sleep)[0];
+    let frames = names(&profile, &stack.frames);
+    assert!(frames.iter().any(|name| name == "main"), "{frames:?}");
+    assert_eq!(profile.wakers[stack.waker.unwrap() as usize].name, "[interrupt]");
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
+fn a_waiter_at_a_mutex_waits_for_its_holder() {
+    let profile = Running::start("mutex").watch();
+    is_whole(&profile);
+    let waited = share(&profile, "waiter", WaitClass::Lock);
+    assert!((0.5..0.95).contains(&waited), "the holder keeps it 5 of 6 ms: waited {waited}");
+    let lock = &locks(&profile)[0];
+    let (waker, _) = lock.released_by[0];
+    let waker = &profile.wakers[waker as usize];
+    assert_eq!(waker.name, "holder");
+    let frames = names(&profile, &waker.frames);
+    assert!(frames.iter().any(|name| name == "hold"), "{frames:?}");
+    let frames = names(&profile, &profile.stacks[lock.stacks[0] as usize].frames);
+    assert!(frames.iter().any(|name| name == "ask"), "{frames:?}");
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
+fn a_reader_of_a_pipe_is_woken_by_its_writer() {
+    let profile = Running::start("pipe").watch();
+    let waited = share(&profile, "taker", WaitClass::Network);
+    assert!(waited > 0.85, "waited {waited}");
+    let stack = rows(&profile, "taker", WaitClass::Network)[0];
+    assert_eq!(profile.wakers[stack.waker.unwrap() as usize].name, "giver");
+    let wait = stack.wait.as_ref().unwrap();
+    assert_eq!(wait.system_call.as_deref(), Some("read"));
+    assert!(wait.object.as_deref().unwrap_or_default().starts_with("pipe:"), "{wait:?}");
+    assert!(profile.system_calls["read"].count > 100, "{:?}", profile.system_calls);
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
+fn a_flusher_waits_for_the_disk_and_the_file_is_named() {
+    let profile = Running::start("flush").watch();
+    let disk = rows(&profile, "waits", WaitClass::Disk);
+    let waited = share(&profile, "waits", WaitClass::Disk);
+    assert!(waited > 0.2, "waited {waited}");
+    let named = disk.iter().filter_map(|stack| stack.wait.as_ref()?.object.as_deref());
+    assert!(named.clone().any(|file| file.ends_with("/file")), "{:?}", named.collect::<Vec<_>>());
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
+fn two_spinners_on_one_cpu_wait_for_it_half_the_time() {
+    let profile = Running::start("spin").watch();
+    let times: Vec<f64> = (profile.thread_times.iter())
+        .filter(|times| profile.threads[times.thread as usize].name == "spinner")
+        .map(|times| times.runnable_ns as f64 / (profile.duration_s * SECOND))
+        .collect();
+    assert_eq!(times.len(), 2);
+    // Others may take the CPU from both, so that there is no upper bound but nearly all.
+    assert!(times.iter().all(|share| (0.4..0.97).contains(share)), "{times:?}");
+    assert!(share(&profile, "spinner", WaitClass::RunQueue) > 0.8);
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
+fn what_cannot_be_watched_is_named() {
+    let stop = AtomicBool::new(false);
+    let refused = |target| record(&target, &Options::default(), &stop).unwrap_err();
+    let me = std::process::id().cast_signed();
+    assert!(matches!(refused(Target::Process(me)), Error::Itself { .. }));
+    assert!(matches!(refused(Target::Process(i32::MAX - 1)), Error::Gone { .. }));
+    assert!(matches!(refused(Target::Machine), Error::NoProcess));
+    let mut ended = Command::new("true").spawn().unwrap();
+    let pid = ended.id().cast_signed();
+    let zombie = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") Z ");
+    while !zombie() {
+        std::thread::yield_now();
+    }
+    assert!(matches!(refused(Target::Process(pid)), Error::Zombie { .. }));
+    ended.wait().unwrap();
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
+fn a_target_that_ends_is_told_with_what_it_did() {
+    let mut child = Command::new("sleep").arg("0.5").spawn().unwrap();
+    let options = Options { duration: Some(Duration::from_secs(20)), ..Options::default() };
+    let target = Target::Process(child.id().cast_signed());
+    // Nobody waits for it yet, so that its end leaves a zombie: that is an end too.
+    let profile = record(&target, &options, &AtomicBool::new(false)).unwrap();
+    child.wait().unwrap();
+    assert_eq!(profile.cut_short.as_deref(), Some("the target ended"));
+    assert!(profile.duration_s < 10.0, "{}", profile.duration_s);
+    assert!(profile.total_ns() > 0);
+}

@@ -495,9 +495,23 @@ mod tests {
         let helps = 1 + command.get_subcommands().count();
         assert_eq!(dynos.len(), 3 * helps, "{dynos:#?}");
         for line in dynos {
-            let line = line.split(" > ").next().unwrap().replace("'Hello, World!'", "Hello");
-            Cli::try_parse_from(line.split_whitespace()).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let line = line.split(" > ").next().unwrap();
+            Cli::try_parse_from(words(line)).unwrap_or_else(|error| panic!("{line}: {error}"));
         }
+    }
+
+    /// The words of a line as a shell sees them, as far as single quotes go.
+    fn words(line: &str) -> Vec<String> {
+        let (mut words, mut quoted) = (vec![String::new()], false);
+        for c in line.chars() {
+            match c {
+                '\'' => quoted = !quoted,
+                ' ' if !quoted => words.push(String::new()),
+                c => words.last_mut().unwrap().push(c),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
     }
 
     #[test]

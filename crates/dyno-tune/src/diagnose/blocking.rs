@@ -97,7 +97,7 @@ fn bytes_per_wait(facts: &Facts<'_>, off: &OffCpu<'_>) -> Option<f64> {
 /// Threads wait for each other at a lock.
 pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
     let waited = facts.off.as_ref().map(|off| off.share(|time| time.contended));
-    let spent = facts.cpu_share(&[Cost::UserLock, Cost::Futex]).map(|share| share + spins_in_locks(facts));
+    let spent = facts.cpu_share(&[Cost::UserLock, Cost::Futex]);
     let behind_disk = facts.off.as_ref().map_or(0.0, |off| off.share(|time| time.behind_disk));
     let (Some(waited), spent) = (waited.or(spent.map(|_| 0.0)), spent.unwrap_or(0.0)) else {
         return Outcome::Unseen(NO_WAITS);
@@ -209,22 +209,6 @@ fn lock_in_words(name: &str, lock: &Lock) -> String {
         lock.waiters.len(),
         lock.wakers.len()
     )
-}
-
-/// Loops that wait inside the C library's own locks are the lock's, not the program's.
-fn spins_in_locks(facts: &Facts<'_>) -> f64 {
-    let on = facts.on.as_ref();
-    // Those under a lock's name are in the costs already; a library without symbols hides the name.
-    let hidden = |frames: &[&dyno_measure::profile::Frame]| {
-        let leaf = frames.first();
-        leaf.is_some_and(|leaf| leaf.name.starts_with("0x"))
-            && frames.get(1).is_some_and(|caller| names::is(&caller.name, names::ACQUIRE))
-    };
-    on.map_or(0.0, |on| {
-        on.share_where(|frames| {
-            hidden(frames) && !frames.iter().any(|frame| names::is(&frame.name, names::ACQUIRE))
-        })
-    })
 }
 
 /// A pool of workers is full of sleepers.

@@ -63,6 +63,8 @@ pub(super) enum LockKind {
 pub(super) struct DiskWait {
     pub(super) ns: u64,
     pub(super) waits: u64,
+    /// The system call it happened in.
+    pub(super) call: Option<String>,
     pub(super) place: Option<String>,
 }
 
@@ -76,6 +78,8 @@ pub(super) struct OffCpu<'o> {
     pub(super) disks: BTreeMap<String, DiskWait>,
     /// Waits at futexes by who waited and who ended them; a run-time's idle threads are not in it.
     handed: BTreeMap<(u32, u32), Handed>,
+    /// Others' share of the CPU time that was used.
+    crowd: f64,
 }
 
 /// What one thread waited for another.
@@ -114,6 +118,7 @@ impl<'o> OffCpu<'o> {
             locks: BTreeMap::new(),
             disks: BTreeMap::new(),
             handed: BTreeMap::new(),
+            crowd: crowd(seen),
         };
         off.take_run_times(seen);
         for stack in &profile.stacks {
@@ -142,7 +147,8 @@ impl<'o> OffCpu<'o> {
         let (tid, ns) = (self.tid(stack), stack.weight_ns);
         let time = self.threads.entry(tid).or_default();
         match wait_class(stack, &frames) {
-            WaitClass::RunQueue => time.run_queue += ns,
+            // What others' processes made it wait says nothing of the target.
+            WaitClass::RunQueue => time.run_queue += (ns as f64 * (1.0 - self.crowd)) as u64,
             WaitClass::Disk => {
                 time.disk += ns;
                 self.take_disk(stack, &frames);
@@ -157,11 +163,13 @@ impl<'o> OffCpu<'o> {
 
     fn take_disk(&mut self, stack: &Stack, frames: &[&Frame]) {
         let wait = stack.wait.clone().unwrap_or_default();
+        let named = wait.system_call.clone();
         let call = wait.system_call.unwrap_or_else(|| "the disk".to_owned());
         let key = wait.object.map_or(call.clone(), |file| format!("{call} of {file}"));
         let entry = self.disks.entry(key).or_default();
         entry.ns += stack.weight_ns;
         entry.waits += stack.samples;
+        entry.call = named;
         entry.place = entry.place.take().or_else(|| own_place(self.profile, frames));
     }
 
@@ -307,6 +315,12 @@ impl ThreadTime {
             + self.disk
             + self.fault
     }
+}
+
+/// Others' share of the CPU time that the target and they used.
+fn crowd(seen: &Observation) -> f64 {
+    let used = seen.host.foreign_ns + seen.process.cpu_ns;
+    if used == 0 { 0.0 } else { seen.host.foreign_ns as f64 / used as f64 }
 }
 
 /// The profile's class, but for kernel locks of files: who waits for the inode of a file waits for its disk.

@@ -102,11 +102,10 @@ impl<T> Default for Table<T> {
 impl<T: Clone + Eq + Hash> Table<T> {
     fn number(&mut self, value: T) -> u32 {
         let next = self.rows.len() as u32;
-        let number = *self.known.entry(value).or_insert_with_key(|value| {
+        *self.known.entry(value).or_insert_with_key(|value| {
             self.rows.push(value.clone());
             next
-        });
-        number
+        })
     }
 }
 

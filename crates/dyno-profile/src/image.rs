@@ -89,11 +89,6 @@ impl Images {
         id
     }
 
-    /// Memory that a process filled with code itself.
-    pub(crate) fn jit(&mut self, pid: Pid) -> ImageId {
-        self.of(Kind::Jit(pid), 0, "[jit]".to_owned())
-    }
-
     fn of(&mut self, kind: Kind, inode: u64, path: String) -> ImageId {
         let next = ImageId(self.images.len() as u32);
         let id = *self.known.entry((kind.clone(), inode, path.clone())).or_insert(next);

@@ -3,6 +3,7 @@
 //! The binary calls [`record`], or [`Recorder`] where a program is to be started between opening and sampling. Ends when
 //! the time is over, the target is gone, or somebody says so; whatever was sampled until then is in the profile.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
@@ -377,10 +378,10 @@ impl Watched {
 
     /// The name of a thread, looked up once; later ones come as records.
     fn name(&mut self, tid: Tid) {
-        if !self.names.contains_key(&tid) {
+        if let Entry::Vacant(unnamed) = self.names.entry(tid) {
             // One that ended already has its process's name.
             if let Ok(name) = proc::name(tid) {
-                self.names.insert(tid, name);
+                unnamed.insert(name);
             }
         }
     }

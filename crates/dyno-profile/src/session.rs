@@ -123,7 +123,9 @@ impl Session {
             for (pid, tid) in new {
                 match self.open_on_all_cpus(pid, tid) {
                     // A child that became another user's is not ours to watch; the rest of the family is.
-                    Err(Error::Refused { .. }) if !pids.contains(&pid) => drop(self.direct.insert(tid)),
+                    Err(Error::Refused { .. }) if !pids.contains(&pid) => {
+                        self.direct.insert(tid);
+                    }
                     opened => opened?,
                 }
             }
@@ -206,7 +208,9 @@ impl Session {
 
     /// Stops sampling. An event whose thread is gone has stopped already.
     pub(crate) fn disable(&self) {
-        self.events.iter().for_each(|event| drop(event.disable()));
+        for event in &self.events {
+            let _ = event.disable();
+        }
     }
 
     /// Sleeps until a ring asks to be read, or until `deadline_ns`.
@@ -222,7 +226,9 @@ impl Session {
 
     /// Takes everything out of the rings.
     pub(crate) fn drain(&mut self, out: &mut Vec<u8>) {
-        self.rings.iter_mut().for_each(|ring| drop(ring.drain(out)));
+        for ring in &mut self.rings {
+            ring.drain(out);
+        }
     }
 
     /// Whether a sample is not a second one of the same moment.

@@ -135,10 +135,40 @@ impl Tree {
         &self.labels[self.nodes[node as usize].label as usize]
     }
 
+    /// All time of each label, by its index; what stands on itself counts once.
+    pub fn label_totals(&self) -> Vec<Both> {
+        let mut totals = vec![Both::default(); self.labels.len()];
+        let mut open = vec![0_u32; self.labels.len()];
+        // Each node is met twice: on the way up its label opens, on the way down it closes.
+        let mut way = vec![(0_u32, Way::Up)];
+        while let Some((at, direction)) = way.pop() {
+            let node = &self.nodes[at as usize];
+            let label = node.label as usize;
+            if direction == Way::Down {
+                open[label] -= 1;
+                continue;
+            }
+            if open[label] == 0 {
+                totals[label] += node.total;
+            }
+            open[label] += 1;
+            way.push((at, Way::Down));
+            way.extend(node.children.iter().map(|&child| (child, Way::Up)));
+        }
+        totals
+    }
+
     /// Everything in it.
     pub fn total(&self) -> Both {
         self.nodes[0].total
     }
+}
+
+/// A step of a walk over all nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
 }
 
 /// A tree and what finds places in it while it grows.
@@ -410,6 +440,18 @@ pub(crate) mod tests {
         let tree = Tree::of(&profile, Threads::Merged);
         assert_eq!(tree.nodes.len(), DEPTH_MAX + 2);
         assert_eq!(tree.label(DEPTH_MAX as u32 + 1).name, "[deeper frames]");
+    }
+
+    #[test]
+    fn a_label_that_stands_on_itself_is_counted_once() {
+        let mut profile = small();
+        profile.stacks = vec![stack(&[0, 1, 0, 1], 10), stack(&[0, 1], 20), stack(&[1], 40)];
+        let tree = Tree::of(&profile, Threads::Merged);
+        let total = |name: &str| {
+            let at = tree.labels.iter().position(|label| label.name == name);
+            at.map(|at| tree.label_totals()[at].after)
+        };
+        assert_eq!((total("main"), total("work"), total("all")), (Some(30.0), Some(70.0), Some(70.0)));
     }
 
     #[test]

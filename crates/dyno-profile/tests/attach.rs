@@ -126,7 +126,11 @@ fn a_program_that_execs_is_seen_under_its_new_name_with_its_new_code() {
 #[test]
 fn one_thread_is_watched_alone() {
     let stop = AtomicBool::new(false);
-    let spin = || while !stop.load(Ordering::Relaxed) {};
+    let spin = || {
+        while !stop.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    };
     std::thread::scope(|scope| {
         scope.spawn(spin);
         let busy = shell(&format!("({BUSY}) & {BUSY}"));

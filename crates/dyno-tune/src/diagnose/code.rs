@@ -165,11 +165,13 @@ impl Loop {
                 let (target, source) = (instruction.op0_register().full_register(), moved(instruction));
                 match source {
                     Some(Moved::Memory(base)) if target == register && from.contains(&base) => return true,
-                    Some(Moved::Memory(base)) if from.contains(&base) && !grown.contains(&target) => {
-                        // A load at a place that came from it: what was loaded came from it too, by way of memory.
-                        if self.flows(target, register) {
-                            return true;
-                        }
+                    // A load at a place that came from it: what was loaded came from it too, by way of memory.
+                    Some(Moved::Memory(base))
+                        if from.contains(&base)
+                            && !grown.contains(&target)
+                            && self.flows(target, register) =>
+                    {
+                        return true;
                     }
                     Some(Moved::Register(source)) if from.contains(&source) => {
                         grown.insert(target);
@@ -228,7 +230,7 @@ impl Loop {
         let writes =
             self.accesses.iter().any(|access| access.writes && !access.reads && !self.is_still(access));
         let string = self.instructions.iter().any(|one| one.is_string_instruction() && one.has_rep_prefix());
-        string || reads && writes && self.instructions.iter().all(|one| is_move_or_step(one))
+        string || reads && writes && self.instructions.iter().all(is_move_or_step)
     }
 }
 

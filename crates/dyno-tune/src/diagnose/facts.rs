@@ -90,7 +90,12 @@ impl<'o> Facts<'o> {
         (host.all_ns > 0).then(|| (1.0 - used as f64 / host.all_ns as f64).max(0.0))
     }
 
-    /// The same in CPUs.
+    /// Others' share of the CPU time that the target and they used.
+    pub(super) fn crowd(&self) -> f64 {
+        crowd(self.seen)
+    }
+
+    /// What it could use, in CPUs.
     pub(super) fn spare_cpus(&self) -> Option<f64> {
         self.spare().map(|spare| spare * f64::from(self.seen.host.cpus))
     }
@@ -209,6 +214,12 @@ impl<'o> OnCpu<'o> {
         seen.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
         seen.into_iter().map(|(name, _)| name.to_owned()).collect()
     }
+}
+
+/// Others' share of the CPU time that the target and they used: so much of its waiting for a CPU is their doing.
+pub(super) fn crowd(seen: &Observation) -> f64 {
+    let used = seen.host.foreign_ns + seen.process.cpu_ns;
+    if used == 0 { 0.0 } else { seen.host.foreign_ns as f64 / used as f64 }
 }
 
 /// A stack's frames from the leaf to the root.

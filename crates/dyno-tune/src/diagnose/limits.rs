@@ -59,8 +59,10 @@ fn busiest<'f>(facts: &Facts<'f>) -> Option<(&'f ThreadCost, f64)> {
     Some((busiest, run_share(facts, busiest)))
 }
 
+/// Share of the window that a thread ran, or would have run had others not been there.
 fn run_share(facts: &Facts<'_>, thread: &ThreadCost) -> f64 {
-    thread.run_ns as f64 / 1e9 / facts.seen.duration_s.max(1e-9)
+    let kept_off = thread.wait_ns as f64 * facts.crowd();
+    (thread.run_ns as f64 + kept_off) / 1e9 / facts.seen.duration_s.max(1e-9)
 }
 
 /// Who waits for a thread: connections that were refused, requests in line, other threads that it wakes.

@@ -585,7 +585,7 @@ fn outside_limits_come_before_everything() {
     assert_eq!(generator(Limit::No).classes(), [Class::AllocationChurn]);
     let quota = |throttled| {
         synchronous_log().with(|seen| {
-            seen.quota = Some(Quota { cpus: Some(0.5), periods: 100, throttled, throttled_ns: S })
+            seen.quota = Some(Quota { cpus: Some(0.5), periods: 100, throttled, throttled_ns: S });
         })
     };
     assert_eq!(quota(60).classes(), [Class::Throttled, Class::SyncIo]);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dyno_measure::observation::Observation;
 use dyno_measure::profile::{Frame, Origin, Profile, Stack, WaitClass};
 
-use super::facts::{is_own, leaf_first, own_place};
+use super::facts::{crowd, is_own, leaf_first, own_place};
 use super::names;
 
 /// One thread's time, in nanoseconds of the off-CPU profile's window.
@@ -315,12 +315,6 @@ impl ThreadTime {
             + self.disk
             + self.fault
     }
-}
-
-/// Others' share of the CPU time that the target and they used.
-fn crowd(seen: &Observation) -> f64 {
-    let used = seen.host.foreign_ns + seen.process.cpu_ns;
-    if used == 0 { 0.0 } else { seen.host.foreign_ns as f64 / used as f64 }
 }
 
 /// The profile's class, but for kernel locks of files: who waits for the inode of a file waits for its disk.

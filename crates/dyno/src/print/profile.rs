@@ -12,6 +12,9 @@ const FUNCTIONS_MAX: usize = 20;
 /// A template instance may fill a page; what is longer has a line of its own.
 const NAME_MAX: usize = 56;
 
+/// Columns of the labels before a paragraph, with the blanks behind them.
+const LABEL: usize = 10;
+
 const COLUMNS: [Column; 6] = [
     Column { head: "function", align: Align::Left, falls: None, cell_max: NAME_MAX },
     Column { head: "self %", align: Align::Right, falls: Some(1), cell_max: 12 },
@@ -23,11 +26,11 @@ const COLUMNS: [Column; 6] = [
 
 /// Everything, in at most `width` columns.
 pub(crate) fn profile(profile: &Profile, width: usize) -> String {
-    let mut out = table::wrapped(&watched(profile), width, 0);
-    out.push_str(&table::wrapped(&cpu(profile), width, 0));
-    out.push_str(&table::wrapped(&cost(profile), width, 0));
+    let mut out = labelled("watched", &watched(profile), width);
+    out.push_str(&labelled("cpu", &cpu(profile), width));
+    out.push_str(&labelled("own cost", &cost(profile), width));
     for warning in &profile.warnings {
-        out.push_str(&table::wrapped(&format!("warning: {}", visible(warning)), width, 0));
+        out.push_str(&labelled("warning", &visible(warning), width));
     }
     let rows: Vec<Row> =
         top::functions(profile).iter().take(FUNCTIONS_MAX).map(|function| row(profile, function)).collect();
@@ -38,6 +41,12 @@ pub(crate) fn profile(profile: &Profile, width: usize) -> String {
     out
 }
 
+/// A paragraph whose first line begins with what it is about.
+fn labelled(label: &str, text: &str, width: usize) -> String {
+    let lines = table::wrapped(text, width, LABEL);
+    format!("{label:<LABEL$}{}", &lines[LABEL..])
+}
+
 fn watched(profile: &Profile) -> String {
     let (target, sampling) = (&profile.target, &profile.sampling);
     let pid = target.pid.map(|pid| format!(" ({pid})")).unwrap_or_default();
@@ -45,7 +54,7 @@ fn watched(profile: &Profile) -> String {
     let cut =
         profile.cut_short.as_ref().map(|why| format!(" · cut short: {}", visible(why))).unwrap_or_default();
     format!(
-        "watched   {}{pid}, {} · {:.1} s · {}{frequency} · {} samples, {} lost{cut}",
+        "{}{pid}, {} · {:.1} s · {}{frequency} · {} samples, {} lost{cut}",
         visible(&target.name),
         scope(&target.scope),
         profile.duration_s,
@@ -75,7 +84,7 @@ fn cpu(profile: &Profile) -> String {
         format!(" · {} µs per request (user {}, kernel {})", micros(us), part(total - kernel), part(kernel))
     });
     format!(
-        "cpu       {of_one_cpu:.1} % of one CPU: user {:.1} %, kernel {:.1} %{}",
+        "{of_one_cpu:.1} % of one CPU: user {:.1} %, kernel {:.1} %{}",
         share(total - kernel),
         share(kernel),
         per_request.unwrap_or_default()
@@ -92,7 +101,7 @@ fn cost(profile: &Profile) -> String {
     let whole = profile.sampling.samples.saturating_sub(profile.sampling.truncated);
     let share = 100.0 * whole as f64 / profile.sampling.samples.max(1) as f64;
     format!(
-        "own cost  {:.1} % of one CPU in this profiler · {share:.1} % of the stacks are whole",
+        "{:.1} % of one CPU in this profiler · {share:.1} % of the stacks are whole",
         profile.overhead.profiler_percent
     )
 }

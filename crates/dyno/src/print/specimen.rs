@@ -1,5 +1,6 @@
 //! What `dyno specimen` shows: the list, the truth of one, a comparison, the figures of one side.
 
+use dyno_measure::record::Ratio;
 use dyno_sys::Pid;
 use serde_json::{Value, json};
 
@@ -181,7 +182,7 @@ fn verdict(record: &Record) -> String {
     let mut text =
         format!("{} units per second, repaired over defect (99 % interval)", times_with_interval(rate));
     if let Some(cpu) = &record.cpu_per_unit {
-        text.push_str(&format!(" · {} CPU per unit", times_with_interval(cpu)));
+        text.push_str(&format!(" · CPU per unit {}", share_with_interval(cpu)));
     }
     let [low, high] = record.expected;
     match record.is_shown() {
@@ -231,6 +232,19 @@ fn cpu(ns: f64) -> String {
         v if v < 999.5 => format!("{v:.0} ns"),
         v => latency(v / 1e3),
     }
+}
+
+/// What is left of a cost: in percent, with two digits also where little is left.
+fn share_with_interval(ratio: &Ratio) -> String {
+    let percent = |ratio: f64| match 100.0 * ratio {
+        v if !v.is_finite() => NONE.to_owned(),
+        v if v < 0.1 => format!("{v:.3}"),
+        v if v < 1.0 => format!("{v:.2}"),
+        v if v < 10.0 => format!("{v:.1}"),
+        v => format!("{v:.0}"),
+    };
+    let [low, high] = ratio.interval.map(percent);
+    format!("{} % ({low} … {high})", percent(ratio.ratio))
 }
 
 /// A label and its paragraph beside it.
@@ -302,6 +316,9 @@ mod tests {
     #[test]
     fn rates_and_costs_have_as_many_digits_as_they_mean() {
         assert_eq!([rate(41.26), rate(1_234_567.8), rate(f64::NAN)], ["41.3", "1,234,568", NONE]);
+        let ratio = |ratio: f64| share_with_interval(&Ratio { ratio, interval: [0.9 * ratio, 1.1 * ratio] });
+        assert_eq!(ratio(0.19), "19 % (17 … 21)");
+        assert_eq!(ratio(0.002), "0.20 % (0.18 … 0.22)");
         assert_eq!([cpu(0.83), cpu(402.2), cpu(35_100.0)], ["0.8 ns", "402 ns", "35.1 µs"]);
     }
 }

@@ -32,11 +32,14 @@ pub(super) struct Asked {
     pinned: bool,
 }
 
+/// When it was looked at, and the replies until then.
+type Seen = Vec<(u64, u64)>;
+
 /// A load that is running.
 pub(super) struct Running {
     thread: JoinHandle<Result<LoadReport, OpenError>>,
     stop: Arc<AtomicBool>,
-    seen: Arc<Mutex<Vec<(u64, u64)>>>,
+    seen: Arc<Mutex<Seen>>,
     started: Receiver<()>,
 }
 
@@ -61,9 +64,10 @@ impl Asked {
 
     /// Starts it and waits until its first answers came.
     pub(super) fn start(&self) -> Result<Running, Failure> {
-        let (plan, stop, seen) = (self.plan.clone(), Arc::new(AtomicBool::new(false)), Arc::default());
+        let (plan, stop) = (self.plan.clone(), Arc::new(AtomicBool::new(false)));
+        let seen: Arc<Mutex<Seen>> = Arc::default();
         let (tell, started) = channel();
-        let (own_stop, own_seen): (_, Arc<Mutex<Vec<(u64, u64)>>>) = (Arc::clone(&stop), Arc::clone(&seen));
+        let (own_stop, own_seen) = (Arc::clone(&stop), Arc::clone(&seen));
         let pinned = self.pinned;
         let life = move || drive(&plan, &own_stop, &own_seen, &tell, pinned);
         let thread = std::thread::Builder::new().name("dyno-load".to_owned()).spawn(life);
@@ -95,7 +99,7 @@ fn parsed(words: &str) -> Result<Box<cli::Load>, Failure> {
 fn drive(
     plan: &LoadPlan,
     stop: &AtomicBool,
-    seen: &Mutex<Vec<(u64, u64)>>,
+    seen: &Mutex<Seen>,
     tell: &Sender<()>,
     pinned: bool,
 ) -> Result<LoadReport, OpenError> {
@@ -203,8 +207,8 @@ mod tests {
         let asked = Asked::parse("http://127.0.0.1:1/json -c 8", &affinity::allowed()).ok();
         let asked = asked.expect("a plain load is understood");
         assert_eq!((asked.plan.session.connections, asked.plan.cpus.len(), asked.pinned), (8, 1, false));
-        let whole = Asked::parse("dyno load http://127.0.0.1:1/ -c 2 -t 2", &affinity::allowed());
-        assert_eq!(whole.ok().expect("the verb itself may stand there").plan.cpus.len(), 2);
+        let whole = Asked::parse("dyno load http://127.0.0.1:1/ -c 2 -t 2", &affinity::allowed()).ok();
+        assert_eq!(whole.expect("the verb itself may stand there").plan.cpus.len(), 2);
     }
 
     #[test]

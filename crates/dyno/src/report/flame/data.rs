@@ -4,10 +4,12 @@ use std::collections::HashMap;
 
 use dyno_profile::layout::{Cell, Layout, Limits, What, layout};
 use dyno_profile::name;
+use dyno_profile::tree::{Both, Label, Role};
 use serde_json::json;
 
 use super::Orientation;
 use super::view::View;
+use crate::print::number;
 use crate::report::html::{Tag, tag};
 
 /// Zooming shows what is a twentieth of a pixel at first; twenty thousand boxes are half a megabyte.
@@ -37,6 +39,7 @@ fn numbers(view: &View, laid: &Layout) -> String {
         What::Node(node) => Some(&view.tree.nodes[node as usize]),
         What::Narrow { .. } => None,
     };
+    let totals = totals(view, laid, scale, &mut names);
     let shorts: Vec<&str> = names.all.iter().map(|full| name::short(full)).collect();
     let data = json!({
         "unit": view.measure.said,
@@ -45,6 +48,7 @@ fn numbers(view: &View, laid: &Layout) -> String {
         "icicle": view.orientation == Orientation::Icicle,
         "names": names.all.iter().zip(shorts).map(|(full, short)| [full.as_str(), short]).collect::<Vec<_>>(),
         "classes": classes.all,
+        "totals": totals,
         "depth": laid.cells.iter().map(|cell| cell.depth).collect::<Vec<_>>(),
         "name": name,
         "class": class,
@@ -54,6 +58,27 @@ fn numbers(view: &View, laid: &Layout) -> String {
         "after": if view.basis.is_some() { weight(&|cell| node(cell).map_or(0.0, |node| node.total.after)) } else { Vec::new() },
     });
     data.to_string()
+}
+
+/// What functions took in all, where boxes were folded away: a search then knows what is not drawn. Name, before, after.
+fn totals(view: &View, laid: &Layout, scale: f64, names: &mut Table) -> Vec<[u64; 3]> {
+    /// Functions below this share, and beyond so many, are not worth their bytes.
+    const SHARE_MIN: f64 = 0.000_5;
+    const FUNCTIONS_MAX: usize = 1_000;
+    if laid.folded == 0 {
+        return Vec::new();
+    }
+    let is_function = |label: &Label| matches!(label.role, Role::Frame(_));
+    let all = view.tree.label_totals();
+    let mut kept: Vec<(&Label, Both)> = view.tree.labels.iter().zip(all).collect();
+    kept.retain(|(label, total)| is_function(label) && total.larger() >= SHARE_MIN * laid.whole);
+    kept.sort_by(|a, b| b.1.larger().total_cmp(&a.1.larger()));
+    kept.truncate(FUNCTIONS_MAX);
+    let sent = |weight: f64| (weight * scale).round() as u64;
+    let row = |(label, total): (&Label, Both)| {
+        [names.at(number::visible(&label.name)) as u64, sent(total.before), sent(total.after)]
+    };
+    kept.into_iter().map(row).collect()
 }
 
 /// Words that occur often, each once.

@@ -206,8 +206,14 @@ const flame = (root, data) => {
       many += 1;
       at = end[at] - 1;
     }
+    // What was folded away is known by function: of several that match, the largest is the least there can be.
+    const known = data.totals.filter(([name]) => state.hits[name]);
+    const [, was, is] = known.reduce((most, row) => (Math.max(row[1], row[2]) > Math.max(most[1], most[2]) ? row : most), [0, 0, 0]);
+    const folded = Math.max(was, is) > (data.diff ? Math.max(before, after) : width) * 1.001;
+    if (folded) [width, before, after] = [is, was, is];
     const what = data.diff ? `${figure(before)} → ${figure(after)} ${data.unit}` : `${share(width, data.width[0])} · ${figure(width)} ${data.unit}`;
-    found.textContent = many === 0 ? "nothing matches" : `${what} in ${many} ${many === 1 ? "tower" : "towers"}`;
+    const place = many === 0 ? "in boxes too narrow to be drawn" : folded ? "mostly in boxes too narrow to be drawn" : `in ${many} ${many === 1 ? "tower" : "towers"}`;
+    found.textContent = many === 0 && !folded ? "nothing matches" : `${folded && known.length > 1 ? "at least " : ""}${what} ${place}`;
   };
 
   const beside = (step) => {
@@ -240,7 +246,7 @@ const flame = (root, data) => {
     event.preventDefault();
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key !== "/" || event.target.matches("input, textarea")) return;
+    if (event.key !== "/" || event.target === search) return;
     event.preventDefault();
     search.focus();
   });

@@ -202,6 +202,7 @@ fn a_profile_of_a_hundred_thousand_stacks_is_a_page_that_opens() {
     let page = page(&large);
     assert!(page.len() < 3_000_000, "{} bytes", page.len());
     assert!(page.contains("are folded away"), "what was left out is said");
+    assert!(!page.contains("\"totals\":[]"), "a search knows what was left out");
     let boxes = tags(&page).iter().filter(|(name, _)| name == "rect").count();
     assert!(boxes < 3_200, "{boxes} boxes without a script");
 }

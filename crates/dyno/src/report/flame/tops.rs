@@ -22,17 +22,26 @@ pub(super) fn functions_table(profile: &Profile, measure: &Measure) -> Tag {
     let whole = profile.total_ns() as f64;
     let heads = [
         ("function", Edge::Left),
-        (measure.unit, Edge::Right),
-        ("itself", Edge::Right),
+        (own_head(measure), Edge::Right),
+        ("share", Edge::Right),
         ("with callees", Edge::Right),
         ("of it user", Edge::Right),
         ("of it kernel", Edge::Right),
         ("where", Edge::Left),
     ];
     let rows = found.iter().take(ROWS_MAX).map(|function| function_row(function, measure, whole)).collect();
-    // One caption says what the first figure is: the function's own.
     let table = table("Functions by time of their own", &heads, rows);
     with_rest(table, found.len(), "functions")
+}
+
+/// The head over a function's own time: a head holds its unit.
+fn own_head(measure: &Measure) -> &'static str {
+    match measure.unit {
+        "µs/request" => "itself, µs/request",
+        "ms" => "itself, ms",
+        "s" => "itself, s",
+        _ => "itself, samples",
+    }
 }
 
 fn function_row(function: &Function, measure: &Measure, whole: f64) -> Row {

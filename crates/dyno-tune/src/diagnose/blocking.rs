@@ -252,8 +252,8 @@ fn sleeps(time: &ThreadTime, window_ns: f64) -> bool {
 
 /// Share of CPU time with a timer of Go in the stack from which sleeping is what the program does.
 const TIMED_MIN: f64 = 0.15;
-/// The same for handing work from goroutine to goroutine.
-const HANDED_MIN: f64 = 0.15;
+/// The same for handing work from goroutine to goroutine: with a goroutine for each task none is handed over.
+const HANDED_MIN: f64 = 0.05;
 
 /// Goroutines sleep without a thread: what little CPU is used shows timers and work handed over, and CPUs stay free.
 fn goroutine_pool(facts: &Facts<'_>, spare: f64) -> Option<Draft> {

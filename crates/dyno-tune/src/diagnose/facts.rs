@@ -82,12 +82,14 @@ impl<'o> Facts<'o> {
         self.on.as_ref().map(|on| on.share(costs))
     }
 
-    /// Share of the target's CPUs that neither it nor this program used: what it could use if nothing held it back. What
-    /// others took counts as free here: it is told as `noisy_neighbor`.
+    /// Share of the target's CPUs that neither it nor this program wanted: what it could use if nothing held it back. What
+    /// others took counts as free here, but for what they took while its threads could run: that is `noisy_neighbor`'s.
     pub(super) fn spare(&self) -> Option<f64> {
         let host = &self.seen.host;
-        let used = self.seen.process.cpu_ns + host.own_ns;
-        (host.all_ns > 0).then(|| (1.0 - used as f64 / host.all_ns as f64).max(0.0))
+        let waited: u64 = self.seen.threads.iter().map(|thread| thread.wait_ns).sum();
+        let kept_off = (waited as f64 * self.crowd()).min(host.foreign_ns as f64);
+        let wanted = (self.seen.process.cpu_ns + host.own_ns) as f64 + kept_off;
+        (host.all_ns > 0).then(|| (1.0 - wanted / host.all_ns as f64).max(0.0))
     }
 
     /// Others' share of the CPU time that the target and they used.

@@ -99,8 +99,8 @@ pub(super) struct Turns {
     pub(super) per_s: f64,
 }
 
-/// Both threads wait for each other at least this share of the time.
-const TURN_SHARE_MIN: f64 = 0.2;
+/// Both threads wait for each other at least this share of the time; on a full machine they wait for a CPU as well.
+const TURN_SHARE_MIN: f64 = 0.1;
 /// Of a thread's waits at futexes, those that the other ended: it waits for nobody else.
 const PEER_SHARE_MIN: f64 = 0.8;
 /// Fewer turns a second cost nothing: a sleep and a wake-up are some 10 µs.

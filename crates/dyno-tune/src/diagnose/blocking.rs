@@ -55,7 +55,8 @@ pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
 fn io_draft(facts: &Facts<'_>, off: &OffCpu<'_>, share: f64, direct: f64) -> Draft {
     let mut disks: Vec<_> = off.disks.iter().collect();
     disks.sort_by_key(|(_, wait)| std::cmp::Reverse(wait.ns));
-    let top = disks.first();
+    // A file that was closed before it could be looked up has no name: one with a name says more.
+    let top = disks.iter().find(|(what, _)| what.contains(" of ")).or(disks.first());
     let what = top.map_or("the disk".to_owned(), |(what, _)| (*what).clone());
     let draft = Draft::new(
         Class::SyncIo,

@@ -104,7 +104,9 @@ impl<'o> Facts<'o> {
 
     /// Share of all samples that lie in loops of which `holds` is true; each loop's instructions are summed.
     pub(super) fn loop_share(&self, holds: impl Fn(&Hot<'_>) -> bool) -> f64 {
-        self.loops.iter().filter(|hot| holds(hot)).map(|hot| hot.spot.share).sum()
+        let shares = self.loops.iter().filter(|hot| holds(hot)).map(|hot| hot.spot.share);
+        // A sum of nothing is minus zero, which would be printed so.
+        shares.sum::<f64>() + 0.0
     }
 
     /// The hottest instruction in loops of which `holds` is true.

@@ -75,6 +75,19 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ImportError> {
     }
 }
 
+/// Reads any profile; functions that a perf.data does not name get their names from this machine, where its files are
+/// still the ones that were recorded.
+///
+/// # Errors
+/// When it is none, or a damaged one.
+pub fn read_here(bytes: &[u8]) -> Result<Profile, ImportError> {
+    if !perf_data::is_one(bytes) {
+        return read(bytes);
+    }
+    let mut names = perf_data::OnDisk::default();
+    perf_data::read_named(bytes, |place| names.name(place))
+}
+
 /// The first line that is of neither kind, as far as it is fit to be shown.
 fn unknown(text: &str) -> ImportError {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());

@@ -103,7 +103,7 @@ fn children_that_are_forked_meanwhile_are_watched_too() {
     proc::tree(parent.pid()).into_iter().skip(1).for_each(|child| {
         dyno_sys::signal::kill(child, dyno_sys::signal::Signal::Kill).unwrap();
     });
-    assert!(busy.len() >= 3, "the shell and both of its children ran: {:?}", profile.threads);
+    assert!(busy.len() >= 2, "both children ran: {:?}", profile.threads);
     assert!(profile.sampling.samples >= SAMPLES_MIN, "{:?}", profile.sampling);
 }
 

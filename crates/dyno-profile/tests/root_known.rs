@@ -8,15 +8,22 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use dyno_measure::profile::{Frame, Origin, Profile, Stack};
 use dyno_profile::{CallGraph, Options, Target, record};
+use dyno_sys::{clock, proc};
 
-/// Samples per second here; a prime near 2,000, so that three seconds tell a share within four points at worst.
+/// Samples per second of CPU here; a prime near 2,000, so that two seconds of CPU tell a share within four points.
 const FREQUENCY_HZ: u64 = 1_999;
-const TIME: Duration = Duration::from_secs(3);
+const CPU_NS: u64 = 2_000_000_000;
+
+/// How often the target's CPU time is looked at.
+const LOOK_NS: u64 = 20_000_000;
+
+/// Nothing here takes longer unless it is broken.
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Points that a share may be off by, beside the error of counting.
 const POINTS_MAX: f64 = 2.0;
@@ -42,7 +49,7 @@ impl Running {
 }
 
 fn folder() -> PathBuf {
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::atomic::AtomicU32;
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("dyno-known-{}-{number}", std::process::id()));
@@ -67,12 +74,24 @@ fn started(compiler: &str, flags: &[&str], source: &str) -> Option<Running> {
     Some(Running(program, place))
 }
 
+/// Watches a program until it has burnt enough CPU, however much of it a loaded machine gives.
 fn watched(running: &Running, call_graph: CallGraph) -> Profile {
     let options =
-        Options { frequency_hz: FREQUENCY_HZ, duration: Some(TIME), call_graph, ..Options::default() };
-    let profile = record(&Target::Process(running.pid()), &options, &AtomicBool::new(false)).unwrap();
+        Options { frequency_hz: FREQUENCY_HZ, duration: Some(DEADLINE), call_graph, ..Options::default() };
+    let stop = AtomicBool::new(false);
+    let burnt = || proc::run_ns(running.pid()).unwrap();
+    let enough_ns = burnt() + CPU_NS;
+    let profile = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let begun = Instant::now();
+            while burnt() < enough_ns && begun.elapsed() < DEADLINE {
+                clock::sleep_ns(LOOK_NS);
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        record(&Target::Process(running.pid()), &options, &stop).unwrap()
+    });
     assert!(profile.sampling.samples > 1_000, "{:?} {:?}", profile.sampling, profile.warnings);
-    assert_eq!(profile.cut_short, None);
     profile
 }
 

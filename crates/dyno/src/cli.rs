@@ -5,6 +5,7 @@
 
 mod diagnose;
 mod flame;
+mod offcpu;
 mod profile;
 pub(crate) mod specimen;
 
@@ -23,6 +24,7 @@ use crate::print::Color;
 
 pub(crate) use diagnose::{Diagnose, FailOn};
 pub(crate) use flame::{Counts, Flame, Format};
+pub(crate) use offcpu::OffCpu;
 pub(crate) use profile::Profile;
 
 /// A sentence, examples, the usage, then what can be said, in groups of a task.
@@ -66,6 +68,8 @@ pub(crate) enum Verb {
     Climb(Box<Climb>),
     Report(Report),
     Profile(Box<Profile>),
+    #[command(name = "offcpu")]
+    OffCpu(Box<OffCpu>),
     Flame(Flame),
     Specimen(specimen::Specimen),
     Diagnose(Box<Diagnose>),

@@ -8,6 +8,7 @@
 mod cursor;
 mod head;
 mod maps;
+mod names;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -28,10 +29,15 @@ const MAGIC: &[u8; 8] = b"PERFILE2";
 /// And of a big-endian one.
 const MAGIC_SWAPPED: &[u8; 8] = b"2ELIFREP";
 
+/// What perf calls the kernel; a mapping of it has the name of a symbol behind.
+const KERNEL: &str = "[kernel.kallsyms]";
+
 /// Whether these bytes begin such a file.
 pub(super) fn is_one(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) || bytes.starts_with(MAGIC_SWAPPED)
 }
+
+pub use names::OnDisk;
 
 /// A place in a file's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +46,14 @@ pub struct Place<'f> {
     pub module: &'f str,
     /// Its build-id in hex, where it was recorded.
     pub build_id: Option<&'f str>,
+    /// Its inode, where it was recorded, else zero.
+    pub inode: u64,
     /// Bytes from its beginning.
     pub offset: u64,
+    /// The mapping it was found in: where in the file that begins, and its bytes.
+    pub map: (u64, u64),
+    /// Of the kernel: where it lay, as the name of a symbol and its address.
+    pub anchor: Option<(&'f str, u64)>,
 }
 
 /// Reads a file without asking anybody for names.
@@ -68,7 +80,7 @@ pub fn read_named(
     let mut entries = record::entries(bytes, &mut head)?;
     // Each CPU wrote for itself: only the times tell what was first.
     entries.sort_by_key(|entry| entry.time);
-    let mut reading = Reading::new(name);
+    let mut reading = Reading::new(&head, name);
     entries.iter().for_each(|entry| reading.entry(entry));
     reading.finish(&head, &entries)
 }
@@ -80,19 +92,22 @@ struct Reading<N> {
     names: BTreeMap<u32, String>,
     frames: BTreeMap<(Option<u32>, u64, bool), u32>,
     build_ids: BTreeMap<String, String>,
+    /// A symbol of the kernel and its address, by which it is known where the kernel lay.
+    anchor: Option<(String, u64)>,
     copied_stacks: u64,
     without_chain: u64,
     name: N,
 }
 
 impl<N: FnMut(Place<'_>) -> Option<String>> Reading<N> {
-    fn new(name: N) -> Reading<N> {
+    fn new(head: &Head, name: N) -> Reading<N> {
         Reading {
             gather: Gather::new(),
             spaces: Spaces::default(),
             names: BTreeMap::new(),
             frames: BTreeMap::new(),
-            build_ids: BTreeMap::new(),
+            build_ids: head.build_ids.clone(),
+            anchor: None,
             copied_stacks: 0,
             without_chain: 0,
             name,
@@ -104,6 +119,9 @@ impl<N: FnMut(Place<'_>) -> Option<String>> Reading<N> {
             What::Map { pid, map, build_id } => {
                 if let Some(id) = build_id {
                     self.build_ids.insert(map.path.to_owned(), id.clone());
+                }
+                if let Some(symbol) = map.path.strip_prefix(KERNEL) {
+                    self.anchor = Some((symbol.to_owned(), map.offset));
                 }
                 self.spaces.map(*pid, map);
             }
@@ -139,20 +157,24 @@ impl<N: FnMut(Place<'_>) -> Option<String>> Reading<N> {
 
     fn frame(&mut self, pid: u32, address: u64, in_kernel: bool) -> u32 {
         let found = if in_kernel { None } else { self.spaces.find(pid, address) };
-        let (path, offset) = match found {
-            Some((path, offset)) => (Some(path), offset),
-            None if in_kernel => (Some("[kernel.kallsyms]".to_owned()), address),
-            None => (None, address),
+        let (path, offset) = match &found {
+            Some((map, offset)) => (Some(map.path.to_string()), *offset),
+            None => (in_kernel.then(|| KERNEL.to_owned()), address),
         };
         let module = path.as_deref().map(|path| self.gather.module(path));
         if let Some(&known) = self.frames.get(&(module, offset, in_kernel)) {
             return known;
         }
         let build_id = path.as_ref().and_then(|path| self.build_ids.get(path)).map(String::as_str);
-        let place = path.as_deref().map(|module| Place { module, build_id, offset });
+        let (map, inode) =
+            found.as_ref().map_or(((0, 0), 0), |(map, _)| ((map.offset, map.bytes()), map.inode));
+        let anchor = self.anchor.as_ref().filter(|_| in_kernel).map(|(name, at)| (name.as_str(), *at));
+        let place = path.as_deref().map(|module| Place { module, build_id, inode, offset, map, anchor });
         let name = place.and_then(&mut self.name).unwrap_or_else(|| format!("0x{offset:x}"));
         let origin = if in_kernel { Origin::Kernel } else { Origin::User };
-        let frame = self.gather.frame(Frame { name, module, origin, address: offset, ..Frame::default() });
+        // An address per sample would make a box per sample: a function that has a name is one frame.
+        let address = if name.starts_with("0x") { offset } else { 0 };
+        let frame = self.gather.frame(Frame { name, module, origin, address, ..Frame::default() });
         self.frames.insert((module, offset, in_kernel), frame);
         frame
     }
@@ -165,9 +187,10 @@ impl<N: FnMut(Place<'_>) -> Option<String>> Reading<N> {
         self.warn();
         let mut profile = self.gather.profile;
         for module in &mut profile.modules {
-            let known = self.build_ids.get(&module.path).or_else(|| head.build_ids.get(&module.path));
-            module.build_id = known.cloned();
-            module.symbols = profile.frames.iter().any(|frame| !frame.name.starts_with("0x"));
+            module.build_id = self.build_ids.get(&module.path).cloned();
+        }
+        for frame in profile.frames.iter().filter(|frame| !frame.name.starts_with("0x")) {
+            frame.module.into_iter().for_each(|module| profile.modules[module as usize].symbols = true);
         }
         told(&mut profile, head, entries);
         Ok(profile)

@@ -55,6 +55,7 @@ pub(super) fn profile(about: About, options: &Options, seen: Seen) -> Profile {
         timeline,
         thread_times,
         system_calls: system_calls(&seen.calls),
+        ..Profile::default()
     }
 }
 

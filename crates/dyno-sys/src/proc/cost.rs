@@ -257,7 +257,7 @@ mod tests {
                 && memory_use(me).unwrap().rss > 0
                 && io_count(me).unwrap().read_calls > 0
         );
-        assert_eq!(state(me).unwrap().is_ascii_uppercase(), true);
+        assert!(state(me).unwrap().is_ascii_uppercase());
         let here = b"a text to be found again".to_vec();
         let read = Memory::open(me).unwrap().read(here.as_ptr().addr() as u64, here.len());
         assert_eq!(read, here);

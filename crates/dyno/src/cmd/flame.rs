@@ -69,7 +69,7 @@ fn format(args: &Flame) -> Format {
 fn profile(args: &Flame, path: &Path, side: usize) -> Result<Profile, Failure> {
     let name = file::name(path);
     let bytes = file::read(path)?;
-    let mut profile = import::read(&bytes).map_err(|error| unread(&name, &error))?;
+    let mut profile = import::read_here(&bytes).map_err(|error| unread(&name, &error))?;
     if let (Unit::Samples, Counts::Time(ns)) = (profile.unit, args.counts) {
         profile = import::folded::as_time(profile, ns);
     }

@@ -11,6 +11,7 @@ mod flame;
 mod floor;
 mod judge;
 mod load;
+mod offcpu;
 mod profile;
 mod report;
 mod scratch;
@@ -50,6 +51,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Climb(args)) => climb::run(&args),
         Some(Verb::Report(args)) => report::run(&args),
         Some(Verb::Profile(args)) => profile::run(&args),
+        Some(Verb::OffCpu(args)) => offcpu::run(&args),
         Some(Verb::Flame(args)) => flame::run(&args),
         Some(Verb::Specimen(args)) => specimen::run(&args),
         Some(Verb::Diagnose(args)) => diagnose::run(&args),

@@ -3,12 +3,14 @@
 //!
 //! The library samples; here a command is started and ended, Ctrl-C is heard, and errors get their likely cause.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use dyno_measure::profile::Profile;
 use dyno_profile::{Error, Recorder, Target};
@@ -29,7 +31,7 @@ use crate::report::flame;
 const WATCH_NS: u64 = 3_600_000_000_000;
 
 /// Set by the first Ctrl-C: sampling ends and the profile is written.
-static STOP: AtomicBool = AtomicBool::new(false);
+pub(super) static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Profile) -> Result<ExitCode, Failure> {
@@ -77,7 +79,7 @@ fn attach(args: &cli::Profile) -> Result<Profile, Failure> {
     };
     stop_on_signals()?;
     let recorder = Recorder::open(&target, &args.options()).map_err(|error| failure(&error))?;
-    say_how_it_ends(args);
+    say_how_it_ends(args.time);
     recorder.record(&STOP).map_err(|error| failure(&error))
 }
 
@@ -86,8 +88,8 @@ fn launch(args: &cli::Profile) -> Result<Profile, Failure> {
     // Before any other thread: it forks.
     let keeper = Keeper::start().map_err(|error| Failure::error("cannot start a command").because(&error))?;
     stop_on_signals()?;
-    let not_started = |error: KeeperError| not_started(&error, args);
-    let held = keeper.hold(&order(args)?).map_err(not_started)?;
+    let not_started = |error: KeeperError| not_started(&error, &args.command);
+    let held = keeper.hold(&order(&args.command)?).map_err(not_started)?;
     let target = Target::Held(held.pid());
     let recorder = Recorder::open(&target, &args.options()).map_err(|error| failure(&error))?;
     keeper.release(held).map_err(not_started)?;
@@ -100,11 +102,11 @@ fn launch(args: &cli::Profile) -> Result<Profile, Failure> {
     Ok(profile)
 }
 
-fn order(args: &cli::Profile) -> Result<Launch, Failure> {
+pub(super) fn order(command: &[OsString]) -> Result<Launch, Failure> {
     let output = std::io::stderr().as_fd().try_clone_to_owned();
     let output = output.map_err(|error| Failure::error("cannot hand on standard error").because(&error))?;
     Ok(Launch {
-        argv: args.command.clone(),
+        argv: command.to_vec(),
         env: Vec::new(),
         cwd: None,
         cpus: None,
@@ -114,21 +116,21 @@ fn order(args: &cli::Profile) -> Result<Launch, Failure> {
     })
 }
 
-fn not_started(error: &KeeperError, args: &cli::Profile) -> Failure {
-    let program = args.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+pub(super) fn not_started(error: &KeeperError, command: &[OsString]) -> Failure {
+    let program = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     Failure::error(chain(error))
         .likely("there is no such program in PATH, or it may not be run")
         .try_this(format!("command -v {program}"))
 }
 
-fn say_how_it_ends(args: &cli::Profile) {
-    if args.time.is_none() && std::io::stderr().is_terminal() {
+pub(super) fn say_how_it_ends(time: Option<Duration>) {
+    if time.is_none() && std::io::stderr().is_terminal() {
         super::say("watching; Ctrl-C ends it and writes the profile\n");
     }
 }
 
 /// The first SIGINT or SIGTERM ends the sampling, the second the process.
-fn stop_on_signals() -> Result<(), Failure> {
+pub(super) fn stop_on_signals() -> Result<(), Failure> {
     let cannot = |error| Failure::error("cannot receive signals").because(&error);
     // Before any other thread, so that all of them leave the signals to the descriptor.
     let signals = SignalFd::new(&[Signal::Int, Signal::Term]).map_err(cannot)?;

@@ -7,6 +7,7 @@ mod climb;
 mod diagnose;
 mod line;
 pub(crate) mod number;
+mod offcpu;
 mod profile;
 pub(crate) mod specimen;
 mod table;
@@ -14,6 +15,7 @@ mod table;
 pub(crate) use climb::{arms, climb_table, own_load, unclear};
 pub(crate) use diagnose::diagnosis_card;
 pub(crate) use line::{Progress, error_chain};
+pub(crate) use offcpu::offcpu;
 pub(crate) use profile::profile;
 
 /// Whether words may be coloured. Figures never are.

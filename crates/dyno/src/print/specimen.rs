@@ -98,7 +98,9 @@ pub(crate) fn comparison(specimen: &Specimen, record: &Record, width: usize) -> 
     let mut out = labelled("specimen", &subject(specimen), width);
     out.push_str(&labelled("machine", &circumstances(record), width));
     out.push('\n');
-    out.push_str(&render(&COLUMNS, "", &rows(record), width));
+    // The column at the end is empty, and so is what stands before it.
+    let table = render(&COLUMNS, "", &rows(record), width);
+    out.extend(table.lines().flat_map(|line| [line.trim_end(), "\n"]));
     out.push('\n');
     out.push_str(&labelled("ratio", &verdict(record), width));
     if let (Some(also), Some(figures)) = (&specimen.also, &record.also) {

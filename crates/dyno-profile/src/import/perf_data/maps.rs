@@ -9,15 +9,26 @@ pub(super) struct Map<'f> {
     pub(super) start: u64,
     pub(super) bytes: u64,
     pub(super) offset: u64,
+    /// Zero where it was not recorded.
+    pub(super) inode: u64,
     pub(super) path: &'f str,
 }
 
+/// A file that was found at an address.
 #[derive(Debug, Clone)]
-struct Mapped {
+pub(super) struct Mapped {
     start: u64,
     end: u64,
-    offset: u64,
-    path: Rc<str>,
+    /// Where in the file the mapping begins.
+    pub(super) offset: u64,
+    pub(super) inode: u64,
+    pub(super) path: Rc<str>,
+}
+
+impl Mapped {
+    pub(super) fn bytes(&self) -> u64 {
+        self.end - self.start
+    }
 }
 
 /// The address spaces of all processes.
@@ -29,7 +40,8 @@ pub(super) struct Spaces {
 impl Spaces {
     pub(super) fn map(&mut self, pid: u32, map: &Map<'_>) {
         let end = map.start.saturating_add(map.bytes);
-        let mapped = Mapped { start: map.start, end, offset: map.offset, path: Rc::from(map.path) };
+        let (start, offset, inode) = (map.start, map.offset, map.inode);
+        let mapped = Mapped { start, end, offset, inode, path: Rc::from(map.path) };
         let maps = Rc::make_mut(self.maps.entry(pid).or_default());
         // What lies wholly under the new one can never be found again.
         maps.retain(|old| old.start < map.start || old.end > end);
@@ -50,10 +62,10 @@ impl Spaces {
         self.maps.remove(&pid);
     }
 
-    /// The file at an address, and the bytes from its beginning; the newest wins.
-    pub(super) fn find(&self, pid: u32, address: u64) -> Option<(String, u64)> {
+    /// The mapping at an address, and the bytes from its file's beginning; the newest wins.
+    pub(super) fn find(&self, pid: u32, address: u64) -> Option<(Mapped, u64)> {
         let maps = self.maps.get(&pid)?;
         let map = maps.iter().rev().find(|map| (map.start..map.end).contains(&address))?;
-        Some((map.path.to_string(), (address - map.start).wrapping_add(map.offset)))
+        Some((map.clone(), (address - map.start).wrapping_add(map.offset)))
     }
 }

@@ -163,14 +163,19 @@ fn map<'f>(c: &mut Cursor<'f>, misc: Option<u16>) -> Option<What<'f>> {
     let pid = c.u32()?;
     c.skip(4)?;
     let (start, bytes, offset) = (c.u64()?, c.u64()?, c.u64()?);
-    let mut build_id = None;
+    let (mut build_id, mut inode) = (None, 0);
     if let Some(misc) = misc {
-        let id = c.take(24)?;
+        let mut id = c.part(24)?;
         c.skip(8)?;
-        let length = usize::from(id[0]).min(20);
-        build_id = (misc & HAS_BUILD_ID != 0).then(|| hex(&id[4..4 + length]));
+        if misc & HAS_BUILD_ID == 0 {
+            id.skip(8)?;
+            inode = id.u64()?;
+        } else {
+            let length = usize::from(id.u32()?.to_le_bytes()[0]).min(20);
+            build_id = Some(hex(id.take(length)?));
+        }
     }
-    Some(What::Map { pid, map: Map { start, bytes, offset, path: c.text() }, build_id })
+    Some(What::Map { pid, map: Map { start, bytes, offset, inode, path: c.text() }, build_id })
 }
 
 /// The time at the end of a record that is no sample.

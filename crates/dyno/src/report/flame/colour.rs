@@ -12,11 +12,12 @@ const CHANGES: [f64; 5] = [0.001, 0.004, 0.016, 0.064, 0.256];
 /// The class of a box on a picture of one profile.
 pub(super) fn of_box(kind: Kind, label: &Label, node: &Node) -> String {
     match (label.role, node.wait) {
+        (Role::All | Role::Thread, _) => "mark".to_owned(),
         (Role::Wait(class), _) => format!("W{}", class as usize),
         (Role::Waker, _) => "waker".to_owned(),
         (Role::WakerFrame(_), _) => "woke".to_owned(),
         (_, Some(class)) if kind == Kind::OffCpu => format!("w{}", class as usize),
-        (Role::All | Role::Thread | Role::Frame(Origin::Mark), _) => "mark".to_owned(),
+        (Role::Frame(Origin::Mark), _) => "mark".to_owned(),
         (Role::Frame(Origin::User), _) => format!("u{}", hue(&label.name)),
         (Role::Frame(Origin::Kernel), _) => format!("k{}", hue(&label.name)),
     }

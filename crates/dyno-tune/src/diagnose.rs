@@ -74,8 +74,6 @@ const fn rule(class: Class, depth: u8, look: fn(&Facts<'_>) -> Outcome) -> Rule 
     Rule { class, depth, look }
 }
 
-/// Others that use this much of the CPUs make every other figure theirs.
-const NEIGHBOUR_LEADS: f64 = 0.4;
 /// Less CPU than this, in CPUs, and nothing to wait for: nothing ran.
 const IDLE_CPUS: f64 = 0.005;
 /// At most so many other readings stand under a finding.
@@ -121,13 +119,9 @@ fn unseen(class: Class, what: &str) -> NotLookedAt {
     NotLookedAt { what: class.name().to_owned(), why: format!("it needs {what}") }
 }
 
-/// Deepest first, then by weight; a neighbour that takes much of the CPUs comes before all, else last.
+/// Deepest first, then by weight. A neighbour stands last: the other rules rest on shares of the target's own time, which
+/// hold however little of it there is.
 fn in_order(mut found: Vec<(u8, Finding)>) -> Vec<Finding> {
-    for (depth, finding) in &mut found {
-        if finding.class == Class::NoisyNeighbor && finding.weight >= NEIGHBOUR_LEADS {
-            *depth = 0;
-        }
-    }
     found.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.weight.total_cmp(&a.1.weight)));
     found.into_iter().map(|(_, finding)| finding).collect()
 }

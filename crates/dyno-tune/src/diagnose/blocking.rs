@@ -1,5 +1,7 @@
 //! Rules for CPUs that stand idle while there is work: disks, locks, the allocator's locks, pools of sleepers.
 
+use std::collections::BTreeSet;
+
 use dyno_measure::finding::{Class, Confidence};
 
 use super::draft::{Draft, Outcome, percent};
@@ -13,7 +15,7 @@ const WAIT_SHARE_MIN: f64 = 0.20;
 const SPARE_MIN: f64 = 0.10;
 /// CPU time spent on taking locks from which they cost, even when the CPUs are full.
 const LOCK_CPU_MIN: f64 = 0.15;
-/// A wait that puts this much on the disk is shared by many records already: two pages of 4 KiB.
+/// A call that puts this much on the disk is shared by many records already: two pages of 4 KiB.
 const GATHERED_BYTES: f64 = 8_192.0;
 /// CPU time that must be idle before a pool can be what holds the target back.
 const POOL_SPARE_MIN: f64 = 0.25;
@@ -35,16 +37,16 @@ pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
         return Outcome::Against(format!("{} of the working threads' time waits for a disk", percent(share)));
     }
     let draft = io_draft(facts, off, share, direct);
-    match bytes_per_wait(facts, off) {
+    match bytes_per_call(facts, off) {
         Some(bytes) if bytes >= GATHERED_BYTES => Outcome::Noted(draft.fact(
-            format!("each wait puts {bytes:.0} bytes on the disk: they are gathered already, the disk itself is what is left"),
+            format!("each call puts {bytes:.0} bytes on the disk: they are gathered already, the disk itself is what is left"),
             bytes,
-            "bytes per wait",
+            "bytes per call",
         )),
         Some(bytes) => Outcome::Found(draft.fact(
-            format!("each wait puts {bytes:.0} bytes on the disk: many could share one"),
+            format!("each call puts {bytes:.0} bytes on the disk: many could share one"),
             bytes,
-            "bytes per wait",
+            "bytes per call",
         )),
         None => Outcome::Found(draft),
     }
@@ -53,7 +55,8 @@ pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
 fn io_draft(facts: &Facts<'_>, off: &OffCpu<'_>, share: f64, direct: f64) -> Draft {
     let mut disks: Vec<_> = off.disks.iter().collect();
     disks.sort_by_key(|(_, wait)| std::cmp::Reverse(wait.ns));
-    let top = disks.first();
+    // A file that was closed before it could be looked up has no name: one with a name says more.
+    let top = disks.iter().find(|(what, _)| what.contains(" of ")).or(disks.first());
     let what = top.map_or("the disk".to_owned(), |(what, _)| (*what).clone());
     let draft = Draft::new(
         Class::SyncIo,
@@ -86,18 +89,23 @@ fn io_draft(facts: &Facts<'_>, off: &OffCpu<'_>, share: f64, direct: f64) -> Dra
         .specimen("sync-log")
 }
 
-/// Bytes that each wait put on the disk, where writes are what is waited for.
-fn bytes_per_wait(facts: &Facts<'_>, off: &OffCpu<'_>) -> Option<f64> {
+/// Bytes that each call which waited put on the disk, where writes are what is waited for: one call may wait several
+/// times. Where calls were not counted, each wait stands for one.
+fn bytes_per_call(facts: &Facts<'_>, off: &OffCpu<'_>) -> Option<f64> {
+    let waited: BTreeSet<&String> = off.disks.values().filter_map(|wait| wait.call.as_ref()).collect();
+    let counted: u64 =
+        waited.iter().filter_map(|call| off.profile.system_calls.get(*call)).map(|call| call.count).sum();
     let waits: u64 = off.disks.values().map(|wait| wait.waits).sum();
+    let calls = if counted > 0 { counted } else { waits };
     let scale = off.window_ns / 1e9 / facts.seen.duration_s.max(1e-9);
     let bytes = facts.seen.process.disk_write_bytes? as f64 * scale;
-    (waits > 0 && bytes > 0.0).then(|| bytes / waits as f64)
+    (calls > 0 && bytes > 0.0).then(|| bytes / calls as f64)
 }
 
 /// Threads wait for each other at a lock.
 pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
     let waited = facts.off.as_ref().map(|off| off.share(|time| time.contended));
-    let spent = facts.cpu_share(&[Cost::UserLock, Cost::Futex]).map(|share| share + spins_in_locks(facts));
+    let spent = facts.cpu_share(&[Cost::UserLock, Cost::Futex]);
     let behind_disk = facts.off.as_ref().map_or(0.0, |off| off.share(|time| time.behind_disk));
     let (Some(waited), spent) = (waited.or(spent.map(|_| 0.0)), spent.unwrap_or(0.0)) else {
         return Outcome::Unseen(NO_WAITS);
@@ -211,22 +219,6 @@ fn lock_in_words(name: &str, lock: &Lock) -> String {
     )
 }
 
-/// Loops that wait inside the C library's own locks are the lock's, not the program's.
-fn spins_in_locks(facts: &Facts<'_>) -> f64 {
-    let on = facts.on.as_ref();
-    // Those under a lock's name are in the costs already; a library without symbols hides the name.
-    let hidden = |frames: &[&dyno_measure::profile::Frame]| {
-        let leaf = frames.first();
-        leaf.is_some_and(|leaf| leaf.name.starts_with("0x"))
-            && frames.get(1).is_some_and(|caller| names::is(&caller.name, names::ACQUIRE))
-    };
-    on.map_or(0.0, |on| {
-        on.share_where(|frames| {
-            hidden(frames) && !frames.iter().any(|frame| names::is(&frame.name, names::ACQUIRE))
-        })
-    })
-}
-
 /// A pool of workers is full of sleepers.
 pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
     let Some(spare) = facts.spare() else { return Outcome::Unseen("how busy the CPUs were") };
@@ -261,8 +253,8 @@ fn sleeps(time: &ThreadTime, window_ns: f64) -> bool {
 
 /// Share of CPU time with a timer of Go in the stack from which sleeping is what the program does.
 const TIMED_MIN: f64 = 0.15;
-/// The same for handing work from goroutine to goroutine.
-const HANDED_MIN: f64 = 0.15;
+/// The same for handing work from goroutine to goroutine: with a goroutine for each task none is handed over.
+const HANDED_MIN: f64 = 0.05;
 
 /// Goroutines sleep without a thread: what little CPU is used shows timers and work handed over, and CPUs stay free.
 fn goroutine_pool(facts: &Facts<'_>, spare: f64) -> Option<Draft> {

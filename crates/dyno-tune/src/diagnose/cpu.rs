@@ -13,6 +13,10 @@ const HOT_SHARE_MIN: f64 = 0.50;
 /// Goroutine stacks that grow again and again: each growth copies all there is, so a tenth is much.
 const GROWTH_SHARE_MIN: f64 = 0.10;
 
+/// A program that does nothing but take memory and give it back measures its allocator: there is no work that less of it
+/// would speed up.
+const NOTHING_ELSE: f64 = 0.85;
+
 const NO_PROFILE: &str = "where CPU time went";
 
 /// One place takes the CPU, and its code shows how the time is lost.
@@ -60,27 +64,26 @@ pub(super) fn allocation_churn(facts: &Facts<'_>) -> Outcome {
         return Outcome::Against(format!("{} of the CPU takes memory and gives it back", percent(churn)));
     }
     let by = on.places(&[Cost::Allocation]);
-    Outcome::Found(
-        Draft::new(
-            Class::AllocationChurn,
-            churn,
-            format!("{} of the CPU takes memory and gives it back", percent(churn)),
-        )
-        .sure(sureness(churn))
-        .fact(
-            format!(
-                "in {}",
-                on.seen_of(super::names::ALLOCATOR).into_iter().take(4).collect::<Vec<_>>().join(", ")
-            ),
-            churn,
-            "share",
-        )
-        .sign_if(places(&by))
-        .next("keep buffers and reuse them, reserve what is needed at once, borrow instead of owning")
-        .rung("borrowed-headers")
-        .at(by.first().map(|place| place.0.clone()))
-        .specimen("allocation-churn"),
+    let draft = Draft::new(
+        Class::AllocationChurn,
+        churn,
+        format!("{} of the CPU takes memory and gives it back", percent(churn)),
     )
+    .sure(sureness(churn))
+    .fact(
+        format!(
+            "in {}",
+            on.seen_of(super::names::ALLOCATOR).into_iter().take(4).collect::<Vec<_>>().join(", ")
+        ),
+        churn,
+        "share",
+    )
+    .sign_if(places(&by))
+    .next("keep buffers and reuse them, reserve what is needed at once, borrow instead of owning")
+    .rung("borrowed-headers")
+    .at(by.first().map(|place| place.0.clone()))
+    .specimen("allocation-churn");
+    if churn >= NOTHING_ELSE { Outcome::Noted(draft) } else { Outcome::Found(draft) }
 }
 
 fn growth_draft(facts: &Facts<'_>, share: f64) -> Draft {

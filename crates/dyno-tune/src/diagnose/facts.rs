@@ -82,22 +82,31 @@ impl<'o> Facts<'o> {
         self.on.as_ref().map(|on| on.share(costs))
     }
 
-    /// Share of the target's CPUs that neither it nor this program used: what it could use if nothing held it back. What
-    /// others took counts as free here: it is told as `noisy_neighbor`.
+    /// Share of the target's CPUs that neither it nor this program wanted: what it could use if nothing held it back. What
+    /// others took counts as free here, but for what they took while its threads could run: that is `noisy_neighbor`'s.
     pub(super) fn spare(&self) -> Option<f64> {
         let host = &self.seen.host;
-        let used = self.seen.process.cpu_ns + host.own_ns;
-        (host.all_ns > 0).then(|| (1.0 - used as f64 / host.all_ns as f64).max(0.0))
+        let waited: u64 = self.seen.threads.iter().map(|thread| thread.wait_ns).sum();
+        let kept_off = (waited as f64 * self.crowd()).min(host.foreign_ns as f64);
+        let wanted = (self.seen.process.cpu_ns + host.own_ns) as f64 + kept_off;
+        (host.all_ns > 0).then(|| (1.0 - wanted / host.all_ns as f64).max(0.0))
     }
 
-    /// The same in CPUs.
+    /// Others' share of the CPU time that the target and they used.
+    pub(super) fn crowd(&self) -> f64 {
+        crowd(self.seen)
+    }
+
+    /// What it could use, in CPUs.
     pub(super) fn spare_cpus(&self) -> Option<f64> {
         self.spare().map(|spare| spare * f64::from(self.seen.host.cpus))
     }
 
     /// Share of all samples that lie in loops of which `holds` is true; each loop's instructions are summed.
     pub(super) fn loop_share(&self, holds: impl Fn(&Hot<'_>) -> bool) -> f64 {
-        self.loops.iter().filter(|hot| holds(hot)).map(|hot| hot.spot.share).sum()
+        let shares = self.loops.iter().filter(|hot| holds(hot)).map(|hot| hot.spot.share);
+        // A sum of nothing is minus zero, which would be printed so.
+        shares.sum::<f64>() + 0.0
     }
 
     /// The hottest instruction in loops of which `holds` is true.
@@ -209,6 +218,12 @@ impl<'o> OnCpu<'o> {
         seen.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
         seen.into_iter().map(|(name, _)| name.to_owned()).collect()
     }
+}
+
+/// Others' share of the CPU time that the target and they used: so much of its waiting for a CPU is their doing.
+pub(super) fn crowd(seen: &Observation) -> f64 {
+    let used = seen.host.foreign_ns + seen.process.cpu_ns;
+    if used == 0 { 0.0 } else { seen.host.foreign_ns as f64 / used as f64 }
 }
 
 /// A stack's frames from the leaf to the root.

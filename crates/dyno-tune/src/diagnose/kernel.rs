@@ -109,7 +109,7 @@ impl Calls {
         let seen = facts.seen;
         let counted = seen.off_cpu.as_ref().filter(|profile| !profile.system_calls.is_empty());
         let seconds = counted.map_or(1.0, |profile| profile.duration_s.max(1e-9));
-        let rate = seen.load.as_ref().map(|load| load.replies_per_s).filter(|rate| *rate > 0.0);
+        let rate = request_rate(seen, seconds);
         let divisor = seconds * rate.unwrap_or(1.0);
         let calls = counted.map(|profile| &profile.system_calls);
         let mut top: Vec<(String, f64)> = calls
@@ -132,6 +132,14 @@ impl Calls {
         };
         format!("{calls}, {} of the CPU in the kernel", percent(kernel))
     }
+}
+
+/// Requests per second while calls were counted, else while counters ran.
+fn request_rate(seen: &Observation, seconds: f64) -> Option<f64> {
+    let then = seen.off_cpu.as_ref().and_then(|profile| profile.requests.as_ref());
+    let then = then.map(|requests| requests.count as f64 / seconds);
+    let whole = seen.load.as_ref().map(|load| load.replies_per_s);
+    then.or(whole).filter(|rate| *rate > 0.0)
 }
 
 fn smallest(seen: &Observation) -> Option<Small> {

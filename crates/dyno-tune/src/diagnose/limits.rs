@@ -19,6 +19,10 @@ const WAIT_FOR_IT_MIN: f64 = 0.3;
 const OTHERS_WAIT_MIN: f64 = 0.2;
 /// Others' CPU and the hypervisor's: from a tenth on, figures are theirs too.
 const FOREIGN_MIN: f64 = 0.10;
+/// Others that only took what was left over delayed nobody: from a twentieth of the threads' time on it is felt.
+const DELAY_MIN: f64 = 0.05;
+/// A thread that runs less is no competitor for a CPU.
+const BUSY_MIN: f64 = 0.1;
 /// Time that the hypervisor takes: 2 % make a run void elsewhere; 5 % are a finding.
 const STEAL_MIN: f64 = 0.05;
 /// Share of periods in which a quota held the target.
@@ -55,8 +59,10 @@ fn busiest<'f>(facts: &Facts<'f>) -> Option<(&'f ThreadCost, f64)> {
     Some((busiest, run_share(facts, busiest)))
 }
 
+/// Share of the window that a thread ran, or would have run had others not been there.
 fn run_share(facts: &Facts<'_>, thread: &ThreadCost) -> f64 {
-    thread.run_ns as f64 / 1e9 / facts.seen.duration_s.max(1e-9)
+    let kept_off = thread.wait_ns as f64 * facts.crowd();
+    (thread.run_ns as f64 + kept_off) / 1e9 / facts.seen.duration_s.max(1e-9)
 }
 
 /// Who waits for a thread: connections that were refused, requests in line, other threads that it wakes.
@@ -144,9 +150,17 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
     }
     let share = |ns: u64| ns as f64 / host.all_ns as f64;
     let (foreign, steal) = (share(host.foreign_ns), share(host.steal_ns));
-    let text =
-        format!("others used {} of its CPUs' time, the hypervisor {}", percent(foreign), percent(steal));
-    if foreign < FOREIGN_MIN && steal < STEAL_MIN {
+    let delay = delay(facts);
+    let felt = delay.is_none_or(|delay| delay >= DELAY_MIN);
+    let waited = delay.map_or_else(String::new, |delay| {
+        format!("; its threads waited {} of their time for a CPU", percent(delay))
+    });
+    let text = format!(
+        "others used {} of its CPUs' time, the hypervisor {}{waited}",
+        percent(foreign),
+        percent(steal)
+    );
+    if (foreign < FOREIGN_MIN || !felt) && steal < STEAL_MIN {
         return Outcome::Against(text);
     }
     let who: Vec<String> =
@@ -159,6 +173,17 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
             .sign_if((!who.is_empty()).then(|| who.join(", ")))
             .next("stop them, or keep them off the server's CPUs (cpuset); on a shared host, another host"),
     )
+}
+
+/// Share of the threads' time in which they could run and got no CPU; `None` where the target alone has more busy threads
+/// than CPUs: then they wait for each other.
+fn delay(facts: &Facts<'_>) -> Option<f64> {
+    let threads = &facts.seen.threads;
+    let busy = threads.iter().filter(|thread| run_share(facts, thread) >= BUSY_MIN).count();
+    let run: u64 = threads.iter().map(|thread| thread.run_ns).sum();
+    let wait: u64 = threads.iter().map(|thread| thread.wait_ns).sum();
+    let alone = busy <= facts.seen.host.cpus as usize && run + wait > 0;
+    alone.then(|| wait as f64 / (run + wait) as f64)
 }
 
 /// The cgroup's CPU quota holds the server back.

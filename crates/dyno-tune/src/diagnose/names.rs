@@ -139,6 +139,8 @@ pub(super) const FORMAT: &[&str] = &[
     "java.util.Formatter*",
     "strftime*",
     "__strftime*",
+    "encoding/json.*",
+    "encoding/xml.*",
 ];
 
 /// Bytes are moved as they are.

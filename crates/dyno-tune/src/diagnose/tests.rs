@@ -593,16 +593,19 @@ fn outside_limits_come_before_everything() {
 }
 
 #[test]
-fn a_neighbour_is_told_last_until_the_cpus_are_mostly_his() {
+fn a_neighbour_is_told_last_and_only_when_he_is_felt() {
     let foreign = |seconds: u64| {
         Scene::new(&[8.0]).on("main;work;malloc", 60).on("main;work", 40).with(|seen| {
             seen.host.foreign_ns = seconds * S;
+            seen.threads[0].wait_ns = 2 * S;
             seen.host.neighbours = vec![("cc1plus".into(), seconds * S)];
         })
     };
     assert_eq!(foreign(3).classes(), [Class::AllocationChurn, Class::NoisyNeighbor]);
-    assert_eq!(foreign(10).classes(), [Class::NoisyNeighbor, Class::AllocationChurn]);
+    assert_eq!(foreign(10).classes(), [Class::AllocationChurn, Class::NoisyNeighbor]);
     assert_eq!(foreign(1).classes(), [Class::AllocationChurn]);
+    let left_over = Scene::new(&[8.0]).on("main;work", 100).with(|seen| seen.host.foreign_ns = 10 * S);
+    assert_eq!(left_over.classes(), [], "nobody waited for a CPU");
     let stolen = Scene::new(&[8.0]).on("main;work", 100).with(|seen| seen.host.steal_ns = 2 * S);
     assert_eq!(stolen.classes(), [Class::NoisyNeighbor]);
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dyno_measure::observation::Observation;
 use dyno_measure::profile::{Frame, Origin, Profile, Stack, WaitClass};
 
-use super::facts::{is_own, leaf_first, own_place};
+use super::facts::{crowd, is_own, leaf_first, own_place};
 use super::names;
 
 /// One thread's time, in nanoseconds of the off-CPU profile's window.
@@ -63,6 +63,8 @@ pub(super) enum LockKind {
 pub(super) struct DiskWait {
     pub(super) ns: u64,
     pub(super) waits: u64,
+    /// The system call it happened in.
+    pub(super) call: Option<String>,
     pub(super) place: Option<String>,
 }
 
@@ -76,6 +78,8 @@ pub(super) struct OffCpu<'o> {
     pub(super) disks: BTreeMap<String, DiskWait>,
     /// Waits at futexes by who waited and who ended them; a run-time's idle threads are not in it.
     handed: BTreeMap<(u32, u32), Handed>,
+    /// Others' share of the CPU time that was used.
+    crowd: f64,
 }
 
 /// What one thread waited for another.
@@ -95,8 +99,8 @@ pub(super) struct Turns {
     pub(super) per_s: f64,
 }
 
-/// Both threads wait for each other at least this share of the time.
-const TURN_SHARE_MIN: f64 = 0.2;
+/// Both threads wait for each other at least this share of the time; on a full machine they wait for a CPU as well.
+const TURN_SHARE_MIN: f64 = 0.1;
 /// Of a thread's waits at futexes, those that the other ended: it waits for nobody else.
 const PEER_SHARE_MIN: f64 = 0.8;
 /// Fewer turns a second cost nothing: a sleep and a wake-up are some 10 µs.
@@ -114,6 +118,7 @@ impl<'o> OffCpu<'o> {
             locks: BTreeMap::new(),
             disks: BTreeMap::new(),
             handed: BTreeMap::new(),
+            crowd: crowd(seen),
         };
         off.take_run_times(seen);
         for stack in &profile.stacks {
@@ -142,7 +147,8 @@ impl<'o> OffCpu<'o> {
         let (tid, ns) = (self.tid(stack), stack.weight_ns);
         let time = self.threads.entry(tid).or_default();
         match wait_class(stack, &frames) {
-            WaitClass::RunQueue => time.run_queue += ns,
+            // What others' processes made it wait says nothing of the target.
+            WaitClass::RunQueue => time.run_queue += (ns as f64 * (1.0 - self.crowd)) as u64,
             WaitClass::Disk => {
                 time.disk += ns;
                 self.take_disk(stack, &frames);
@@ -157,11 +163,13 @@ impl<'o> OffCpu<'o> {
 
     fn take_disk(&mut self, stack: &Stack, frames: &[&Frame]) {
         let wait = stack.wait.clone().unwrap_or_default();
+        let named = wait.system_call.clone();
         let call = wait.system_call.unwrap_or_else(|| "the disk".to_owned());
         let key = wait.object.map_or(call.clone(), |file| format!("{call} of {file}"));
         let entry = self.disks.entry(key).or_default();
         entry.ns += stack.weight_ns;
         entry.waits += stack.samples;
+        entry.call = named;
         entry.place = entry.place.take().or_else(|| own_place(self.profile, frames));
     }
 

@@ -98,12 +98,12 @@ fn watch(args: &cli::Diagnose, record: &mut Diagnosis) -> Result<Observation, Fa
     let mut seen = before.until(&after, pid);
     let rate = running.as_ref().and_then(|running| running.rate(start_ns, mono_ns()));
     if !after.is_empty() && !STOP.load(Ordering::Relaxed) {
-        profiles::add(&mut seen, pid, args, &STOP);
+        profiles::add(&mut seen, pid, args, running.as_ref(), &STOP);
     }
     if let (Some(running), Some(asked)) = (running, &asked) {
         seen.load = Some(running.finish(asked, rate, &seen)?);
     }
-    record.duration_s = (mono_ns() - start_ns) as f64 / 1e9;
+    record.duration_s = watched(&seen);
     tell_endings(record, &after, pid, args);
     if let Some(asked) = asked.filter(|_| args.sweep) {
         match sweep::sweep(&asked, &STOP) {
@@ -117,6 +117,12 @@ fn watch(args: &cli::Diagnose, record: &mut Diagnosis) -> Result<Observation, Fa
             .push("not root: the kernel's side and the waits of others' processes are not seen".into());
     }
     Ok(seen)
+}
+
+/// The three windows; putting names to addresses takes its own time between them.
+fn watched(seen: &Observation) -> f64 {
+    let profiles = [&seen.on_cpu, &seen.off_cpu].into_iter().flatten();
+    seen.duration_s + profiles.map(|profile| profile.duration_s).sum::<f64>()
 }
 
 /// A process that can be watched: there, alive, and somebody else.
@@ -207,7 +213,7 @@ fn judge(record: &mut Diagnosis, seen: &Observation) {
     record.notes = said.notes;
     record.ruled_out = said.ruled_out;
     record.not_looked_at = said.not_looked_at;
-    record.duration_s = if record.duration_s > 0.0 { record.duration_s } else { seen.duration_s };
+    record.duration_s = watched(seen);
 }
 
 /// The four metrics, but for scalability.
@@ -236,12 +242,13 @@ fn card(seen: &Observation) -> Card {
     }
 }
 
-/// System calls per request or second; they are counted while waits are watched, at the rate of then.
+/// System calls per request or second; they are counted while waits are watched, and so are the requests of then.
 fn system_calls(seen: &Observation) -> Option<f64> {
     let profile = seen.off_cpu.as_ref().filter(|profile| !profile.system_calls.is_empty())?;
     let calls: u64 = profile.system_calls.values().map(|call| call.count).sum();
     let per_s = calls as f64 / profile.duration_s.max(1e-9);
-    let rate = seen.load.as_ref().map(|load| load.replies_per_s).filter(|rate| *rate > 0.0);
+    let then = profile.requests.as_ref().map(|requests| requests.count as f64 / profile.duration_s.max(1e-9));
+    let rate = then.or(seen.load.as_ref().map(|load| load.replies_per_s)).filter(|rate| *rate > 0.0);
     Some(per_s / rate.unwrap_or(1.0))
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use dyno_load::limit::{Limited, Signs};
-use dyno_load::run::{LoadPlan, LoadReport};
+use dyno_load::run::{LoadPlan, LoadReport, PROGRESS_EVERY_NS};
 use dyno_load::{Edge, OpenError, Progress};
 use dyno_measure::observation::{Limit, Load, Observation};
 use dyno_sys::affinity::{self, CpuSet};
@@ -136,6 +136,8 @@ impl Running {
     /// Answers per second between two moments, as far as it was told about once a second.
     pub(super) fn rate(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        // The last word before the window belongs to it: a short one holds only one more.
+        let from_ns = from_ns.saturating_sub(PROGRESS_EVERY_NS);
         let inside: Vec<&(u64, u64)> = seen.iter().filter(|(at, _)| *at >= from_ns && *at <= to_ns).collect();
         let (first, last) = (inside.first()?, inside.last()?);
         let seconds = (last.0 - first.0) as f64 / 1e9;

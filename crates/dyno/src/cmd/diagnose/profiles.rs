@@ -6,24 +6,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_measure::observation::{HotSpot, Observation};
-use dyno_measure::profile::{Origin, Profile};
+use dyno_measure::profile::{Origin, Profile, Requests};
 use dyno_profile::{AddressSpaces, Options, Symbols, Target, offcpu, record};
 use dyno_sys::Pid;
 use dyno_sys::clock::mono_ns;
 
 use super::counters::not_looked;
 use super::hot::Hot;
+use super::load::Running;
 use super::{ON_CPU_SHARE, QUIET_SHARE};
 use crate::cli;
 use crate::meter::chain;
 
 /// Takes both profiles and the hot instructions into the observation.
-pub(super) fn add(seen: &mut Observation, pid: Pid, args: &cli::Diagnose, stop: &AtomicBool) {
+pub(super) fn add(
+    seen: &mut Observation,
+    pid: Pid,
+    args: &cli::Diagnose,
+    load: Option<&Running>,
+    stop: &AtomicBool,
+) {
     let time = args.duration.mul_f64(ON_CPU_SHARE);
+    let start_ns = mono_ns();
     let (on_cpu, hot) = on_cpu(pid, time, u64::from(args.frequency), stop);
     let user_share = on_cpu.as_ref().map_or(1.0, user_share);
     match on_cpu {
-        Ok(profile) => seen.on_cpu = Some(profile),
+        Ok(profile) => seen.on_cpu = Some(counted(profile, load, start_ns)),
         Err(why) => not_looked(&mut seen.not_looked_at, "where CPU time goes", &why),
     }
     match hot.and_then(|hot| spots(&hot, pid, user_share)) {
@@ -32,8 +40,19 @@ pub(super) fn add(seen: &mut Observation, pid: Pid, args: &cli::Diagnose, stop: 
     }
     if !stop.load(Ordering::Relaxed) {
         let time = args.duration.mul_f64(1.0 - QUIET_SHARE - ON_CPU_SHARE);
+        let start_ns = mono_ns();
         off_cpu(seen, pid, time, stop);
+        seen.off_cpu = seen.off_cpu.take().map(|profile| counted(profile, load, start_ns));
     }
+}
+
+/// Writes down how many requests were answered while a profile was taken, as far as the load tells.
+fn counted(mut profile: Profile, load: Option<&Running>, start_ns: u64) -> Profile {
+    let end_ns = start_ns + (profile.duration_s * 1e9) as u64;
+    let rate = load.and_then(|load| load.rate(start_ns, end_ns));
+    let count = rate.map(|rate| (rate * profile.duration_s) as u64);
+    profile.requests = count.map(|count| Requests { count, source: "load".into() });
+    profile
 }
 
 type OnCpu = (Result<Profile, String>, std::io::Result<Hot>);

@@ -33,6 +33,7 @@ pub(super) fn profile(about: About, options: &Options, seen: Seen) -> Profile {
     let timeline = fold.timeline();
     let (threads, thread_times) = threads(&seen);
     Profile {
+        unit: dyno_measure::profile::Unit::default(),
         schema: PROFILE_SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_s: about.started_unix_s,

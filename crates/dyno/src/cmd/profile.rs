@@ -38,7 +38,7 @@ pub(crate) fn run(args: &cli::Profile) -> Result<ExitCode, Failure> {
         super::can_be_written(&place)?;
     }
     let mut profile = if args.command.is_empty() { attach(args)? } else { launch(args)? };
-    profile.command = std::env::args().collect();
+    profile.command = super::command_line();
     profile.machine.root = super::is_root();
     let bytes = bytes(&profile, args.format)?;
     if to_stdout {

@@ -262,7 +262,10 @@ fn a_dry_run_shows_every_command_file_and_word_of_the_chosen_rungs() {
 fn a_word_that_is_no_text_is_no_reason_to_panic() {
     use std::os::unix::ffi::OsStrExt;
     let folder = Folder::new("no-text");
-    folder.file("plan.toml", &plan(IDLE, IDLE_PROOF).replace("\"--workers\", \"1\"", "\"--workers\", \"none\""));
+    folder.file(
+        "plan.toml",
+        &plan(IDLE, IDLE_PROOF).replace("\"--workers\", \"1\"", "\"--workers\", \"none\""),
+    );
     let mut command = climb(&folder, &["plan.toml", "--time", "5s", "-o"]);
     let output = command.arg(std::ffi::OsStr::from_bytes(b"bad\xff.json")).output().expect("dyno runs");
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));

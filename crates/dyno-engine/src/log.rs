@@ -15,6 +15,7 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of a worker's ring: 256 KiB holds 2,500 lines, some 20 ms of a busy worker, four rounds of the writer.
 const RING_BYTES: usize = 1 << 18;
@@ -28,8 +29,25 @@ const IDLE_MS: i32 = 100;
 /// Where a worker's lines go.
 pub(crate) enum AccessLog {
     Off,
-    Sync { file: OwnedFd, line: Vec<u8> },
-    Ring { ring: &'static Ring, line: Vec<u8> },
+    /// `end` is how the last line that was begun ended.
+    Sync {
+        file: OwnedFd,
+        line: Vec<u8>,
+        end: End,
+    },
+    Ring {
+        ring: &'static Ring,
+        line: Vec<u8>,
+    },
+}
+
+/// How the text ends that was written last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// With its newline, or nothing was written yet.
+    Whole,
+    /// Within a line: the disk was full, say. The next line must not be glued to it.
+    Torn,
 }
 
 /// What a line tells.
@@ -44,7 +62,7 @@ pub(crate) struct Entry<'e> {
 
 impl AccessLog {
     pub(crate) fn sync(file: OwnedFd) -> AccessLog {
-        AccessLog::Sync { file, line: Vec::new() }
+        AccessLog::Sync { file, line: Vec::new(), end: End::Whole }
     }
 
     pub(crate) fn ring(ring: &'static Ring) -> AccessLog {
@@ -59,12 +77,17 @@ impl AccessLog {
     pub(crate) fn entry(&mut self, entry: &Entry<'_>, counts: &mut Counts) {
         match self {
             AccessLog::Off => {}
-            AccessLog::Sync { file, line } => {
+            AccessLog::Sync { file, line, end } => {
                 format_line(line, entry);
-                counts.log_writes += 1;
-                if !matches!(socket::write(file.as_fd(), line), Io::Done(written) if written == line.len()) {
-                    counts.log_drops += 1;
+                if *end == End::Torn {
+                    line.insert(0, b'\n');
                 }
+                let write = |rest: &[u8]| {
+                    counts.log_writes += 1;
+                    socket::write(file.as_fd(), rest)
+                };
+                let written = write_whole(line, end, write);
+                counts.log_drops += u64::from(written < line.len());
             }
             AccessLog::Ring { ring, line } => {
                 format_line(line, entry);
@@ -74,6 +97,22 @@ impl AccessLog {
             }
         }
     }
+}
+
+/// Writes until all is written or no more can be; how many bytes were, and how what was written ends. A disk that fills
+/// up takes part of a write and refuses the next (write(2)).
+fn write_whole(bytes: &[u8], end: &mut End, mut write: impl FnMut(&[u8]) -> Io) -> usize {
+    let mut written = 0;
+    while written < bytes.len() {
+        match write(&bytes[written..]) {
+            Io::Done(some) if some > 0 => written += some,
+            _ => break,
+        }
+    }
+    if let Some(last) = bytes[..written].last() {
+        *end = if *last == b'\n' { End::Whole } else { End::Torn };
+    }
+    written
 }
 
 /// A ring for one worker, mapped for the life of the process.
@@ -89,12 +128,18 @@ pub(crate) fn open(path: Option<&Path>) -> io::Result<OwnedFd> {
     }
 }
 
-/// Empties the rings into the log until `stop` is at its end of file; whatever was pushed before that is written.
-pub(crate) fn write_rings(rings: &[&'static Ring], log: OwnedFd, stop: &OwnedFd) -> io::Result<()> {
+/// Empties the rings into the log until `stop` is at its end of file; whatever was pushed before that is written. Lines
+/// that the log does not take are counted in `lost`.
+pub(crate) fn write_rings(
+    rings: &[&'static Ring],
+    log: OwnedFd,
+    stop: &OwnedFd,
+    lost: &AtomicU64,
+) -> io::Result<()> {
     let epoll = Epoll::new()?;
     epoll.add(stop.as_fd(), 0, Interest::READ)?;
     let (mut events, mut lines, mut log) = (Events::with_capacity(1), Vec::new(), File::from(log));
-    let mut pause_ms = BUSY_MS;
+    let (mut pause_ms, mut end) = (BUSY_MS, End::Whole);
     loop {
         let stopping = !epoll.wait(&mut events, Timeout::Millis(pause_ms))?.is_empty();
         lines.clear();
@@ -102,10 +147,29 @@ pub(crate) fn write_rings(rings: &[&'static Ring], log: OwnedFd, stop: &OwnedFd)
             ring.drain(&mut lines);
         }
         pause_ms = if lines.is_empty() { (pause_ms * 2).min(IDLE_MS) } else { BUSY_MS };
+        if end == End::Torn && !lines.is_empty() {
+            lines.insert(0, b'\n');
+        }
         // A log that cannot be written (a full disk) loses these lines and must not stop the writer: there may be room later.
-        let _ = log.write_all(&lines);
+        let written = write_whole(&lines, &mut end, |rest| file_write(&mut log, rest));
+        let left = &lines[written..];
+        // A newline alone was to end what was torn, and is no line.
+        let ends = left.iter().filter(|byte| **byte == b'\n').count();
+        let alone = usize::from(left.first() == Some(&b'\n') && written == 0);
+        lost.fetch_add((ends - alone) as u64, Ordering::Relaxed);
         if stopping {
             return Ok(());
+        }
+    }
+}
+
+/// A log may be a pipe or a terminal that blocks: this process has nothing else to do.
+fn file_write(log: &mut File, bytes: &[u8]) -> Io {
+    loop {
+        match log.write(bytes) {
+            Ok(written) => return Io::Done(written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Io::Failed(error.raw_os_error().unwrap_or(0)),
         }
     }
 }
@@ -210,9 +274,47 @@ mod tests {
             assert_eq!(ring.push(format!("line {number}\n").as_bytes()), Pushed::Whole);
         }
         drop(running);
-        write_rings(&[ring], OwnedFd::from(log), &OwnedFd::from(stop)).unwrap();
+        write_rings(&[ring], OwnedFd::from(log), &OwnedFd::from(stop), &AtomicU64::new(0)).unwrap();
         let mut text = String::new();
         io::Read::read_to_string(&mut reader, &mut text).unwrap();
         assert_eq!(text, "line 0\nline 1\nline 2\n");
+    }
+
+    #[test]
+    fn lines_that_a_full_disk_does_not_take_are_counted() {
+        let ring: &'static Ring = Box::leak(Box::new(Ring::new(4_096).unwrap()));
+        let (stop, running) = io::pipe().unwrap();
+        for number in 0..3 {
+            assert_eq!(ring.push(format!("line {number}\n").as_bytes()), Pushed::Whole);
+        }
+        drop(running);
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let lost = AtomicU64::new(0);
+        write_rings(&[ring], OwnedFd::from(full), &OwnedFd::from(stop), &lost).unwrap();
+        assert_eq!(lost.into_inner(), 3);
+        let mut log = AccessLog::sync(open(Some(Path::new("/dev/full"))).unwrap());
+        let mut counts = Counts::default();
+        let entry = Entry { peer: None, date: b"", request: None, status: 200, body_bytes: 0 };
+        log.entry(&entry, &mut counts);
+        assert_eq!((counts.log_writes, counts.log_drops), (1, 1));
+    }
+
+    #[test]
+    fn a_short_write_is_gone_on_with_and_a_torn_line_is_known() {
+        let (mut end, mut out) = (End::Whole, Vec::new());
+        let three = |rest: &[u8], out: &mut Vec<u8>| {
+            let some = rest.len().min(3);
+            out.extend_from_slice(&rest[..some]);
+            Io::Done(some)
+        };
+        assert_eq!(write_whole(b"a line\n", &mut end, |rest| three(rest, &mut out)), 7);
+        assert!(out == b"a line\n" && end == End::Whole);
+        let mut room = 2;
+        let filling = |rest: &[u8]| {
+            room -= 1;
+            if room == 0 { Io::WouldBlock } else { Io::Done(rest.len().min(3)) }
+        };
+        assert_eq!(write_whole(b"a line\n", &mut end, filling), 3);
+        assert!(end == End::Torn);
     }
 }

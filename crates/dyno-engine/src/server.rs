@@ -21,6 +21,7 @@ use dyno_sys::socket::{self, Addr};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::thread::{self, JoinHandle};
 
 /// A server in the making.
@@ -130,7 +131,7 @@ impl Server {
             running.workers.push(spawn_worker(number, &dials, worker)?);
             running.orders.push(order);
         }
-        running.writer = logs.spawn_writer()?;
+        running.writer = logs.spawn_writer(running.sheet.lost())?;
         Ok(running)
     }
 
@@ -235,13 +236,16 @@ impl Logs {
         })
     }
 
-    fn spawn_writer(&mut self) -> Result<Option<(OwnedFd, JoinHandle<()>)>, EngineError> {
+    fn spawn_writer(
+        &mut self,
+        lost: &'static AtomicU64,
+    ) -> Result<Option<(OwnedFd, JoinHandle<()>)>, EngineError> {
         let (Log::Ring, Some(file)) = (self.kind, self.file.take()) else { return Ok(None) };
         let (stopped, stop) = socket::pipe().map_err(refused("open a pipe"))?;
         let rings = std::mem::take(&mut self.rings);
         let life = move || {
             // Without an epoll instance there is no writer; the rings fill up and count what they drop.
-            let _ = log::write_rings(&rings, file, &stopped);
+            let _ = log::write_rings(&rings, file, &stopped, lost);
         };
         let thread = thread::Builder::new().name("dyno-log".to_owned());
         Ok(Some((stop, thread.spawn(life).map_err(refused("start the log's writer"))?)))

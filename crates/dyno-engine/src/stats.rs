@@ -51,7 +51,7 @@ counts! {
     reads,
     /// Calls of write(2) on the access log.
     log_writes,
-    /// Access log lines that found no room.
+    /// Access log lines that found no room in the ring, or that the log did not take whole.
     log_drops,
     /// Connections accepted.
     accepts,
@@ -114,9 +114,17 @@ impl Sheet {
         self.spin().store(u64::from(spin_us), Ordering::Relaxed);
     }
 
-    /// The sum over all workers.
+    /// Access log lines that the rings' writer could not write; it has no row of its own.
+    pub(crate) fn lost(&self) -> &'static AtomicU64 {
+        self.words.get(self.rows * ROW_WORDS + 1)
+    }
+
+    /// The sum over all workers, and the log lines that the writer lost.
     pub(crate) fn total(&self) -> Counts {
-        Counts::fill(|at| (0..self.rows).map(|row| self.word(row, at).load(Ordering::Acquire)).sum())
+        let mut counts =
+            Counts::fill(|at| (0..self.rows).map(|row| self.word(row, at).load(Ordering::Acquire)).sum());
+        counts.log_drops += self.lost().load(Ordering::Relaxed);
+        counts
     }
 
     fn word(&self, row: usize, at: usize) -> &'static AtomicU64 {

@@ -37,6 +37,9 @@ const LATE_NS: u64 = 50_000_000;
 /// How often a writer that should end is looked at.
 const LOOK_NS: u64 = 1_000_000;
 
+/// How often it is looked whether log lines get lost, until they are: soon enough for whoever watches a disk fill up.
+const LOST_LOOK_NS: u64 = SECOND_NS;
+
 const SIGNALS: u64 = 0;
 const CONTROL: u64 = 1;
 
@@ -75,6 +78,11 @@ pub enum Event {
     LogWriterDied {
         /// How.
         exit: Exit,
+    },
+    /// The access log does not take every line; told once.
+    LogLinesLost {
+        /// How many were lost when this was seen.
+        lines: u64,
     },
     /// No more connections are accepted; what was accepted is answered.
     Draining,
@@ -174,6 +182,8 @@ struct Supervisor<'r> {
     deaths: u64,
     stopping: Stopping,
     drained: Drained,
+    /// Whether lost log lines were told of.
+    lost_told: bool,
 }
 
 impl<'r> Supervisor<'r> {
@@ -198,6 +208,7 @@ impl<'r> Supervisor<'r> {
             deaths: 0,
             stopping: Stopping::No,
             drained: Drained::Wholly,
+            lost_told: false,
         })
     }
 
@@ -227,6 +238,7 @@ impl<'r> Supervisor<'r> {
             self.listen_once(&mut events, on_event);
             self.reap(on_event);
             self.replace_due(on_event);
+            self.tell_lost(on_event);
             match self.stopping {
                 Stopping::No => continue,
                 Stopping::Draining { end_ns } if clock::mono_ns() < end_ns => {}
@@ -267,12 +279,21 @@ impl<'r> Supervisor<'r> {
             Stopping::Draining { end_ns } => Some(end_ns),
             _ => None,
         };
-        match replacements.chain(end).min() {
+        let look = (self.log.is_some() && !self.lost_told).then(|| clock::mono_ns() + LOST_LOOK_NS);
+        match replacements.chain(end).chain(look).min() {
             None => Timeout::Forever,
             Some(due_ns) => {
                 let wait_ms = due_ns.saturating_sub(clock::mono_ns()).div_ceil(1_000_000);
                 Timeout::Millis(i32::try_from(wait_ms).unwrap_or(i32::MAX))
             }
+        }
+    }
+
+    fn tell_lost(&mut self, on_event: &mut dyn FnMut(Event)) {
+        let lines = self.sheet.total().log_drops;
+        if lines > 0 && !self.lost_told {
+            self.lost_told = true;
+            on_event(Event::LogLinesLost { lines });
         }
     }
 

@@ -420,6 +420,7 @@ fn tell(event: Event) {
         Event::WorkerReplaced { old, new } => println!("replaced {old} {new}"),
         Event::WorkerNotReplaced { why } => println!("not replaced: {why}"),
         Event::LogWriterDied { .. } => println!("writer died"),
+        Event::LogLinesLost { .. } => println!("log lines lost"),
         Event::Draining => println!("draining"),
     }
 }

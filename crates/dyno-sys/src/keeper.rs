@@ -30,7 +30,7 @@ use crate::socket::{self, Ready, rights};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -40,6 +40,8 @@ use wire::{Command, Event, NOTE_BYTES_MAX, REQUEST_BYTES_MAX, Reply, Request};
 pub const INHERIT_MAX: usize = rights::RIGHTS_MAX - 1;
 /// Settings remembered at once; the ladder has about a hundred rungs.
 pub const KNOBS_MAX: usize = 1_024;
+/// Folders remembered at once; a climb has one.
+pub const FOLDERS_MAX: usize = 16;
 /// Forking and setting up takes a millisecond; five seconds is a machine in trouble.
 const HOLD_NS_MAX: u64 = 5_000_000_000;
 /// Exec reads the program's first pages, perhaps from a slow disk.
@@ -101,10 +103,17 @@ pub enum Closing {
 impl Keeper {
     /// Forks the keeper. Only while this process has one thread; refused otherwise.
     pub fn start() -> Result<Keeper, KeeperError> {
+        Keeper::start_with(&[])
+    }
+
+    /// The same; the keeper keeps `locks` open until its own end. A lock on the open file (flock(2)) that they hold lasts
+    /// until everything has ended and every setting is back, also when dyno is killed before.
+    pub fn start_with(locks: &[BorrowedFd<'_>]) -> Result<Keeper, KeeperError> {
+        let locks: Vec<RawFd> = locks.iter().map(AsRawFd::as_raw_fd).collect();
         let start = |source| KeeperError::Start { source };
         let (ours, theirs) = socket::pair().map_err(start)?;
         let dyno = child::this();
-        let pid = child::fork(|| process::live(theirs, dyno)).map_err(start)?;
+        let pid = child::fork(|| process::live(theirs, dyno, &locks)).map_err(start)?;
         let state = State {
             channel: Some(ours),
             number: 0,
@@ -206,6 +215,18 @@ impl Keeper {
     /// The setting was put back, or is to stay: the keeper leaves it alone from now on.
     pub fn forget(&self, token: Token) -> Result<(), KeeperError> {
         self.state().ask("forget a setting", &Request::Forget { token: token.0 }, &[])?;
+        Ok(())
+    }
+
+    /// The keeper will remove the folder at `path` (absolute) with all that is in it when everything has ended, if every
+    /// setting that it remembered is back then. Returns when the keeper knows.
+    pub fn remove_at_end(&self, path: &Path) -> Result<(), KeeperError> {
+        if !path.is_absolute() {
+            let why = format!("{} is no absolute path of a folder", path.display());
+            return Err(KeeperError::Invalid { why });
+        }
+        let folder = path.as_os_str().as_bytes().to_vec();
+        self.state().ask("remember a folder", &Request::Remove { folder }, &[])?;
         Ok(())
     }
 

@@ -88,35 +88,51 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, KnobError> {
 }
 
 /// Writes `value` and reads it back. Numbers are compared as numbers and blanks do not matter (`1\t2` is `1 2`); in a
-/// choice the bracketed word counts. When it reads otherwise, the old value is written again before the error.
+/// choice the bracketed word counts. Whatever goes wrong after the write, the old value is written again before the
+/// error: the kernel may refuse a value and have taken its beginning (kernel/sysctl.c stores a list word by word).
 pub fn write(path: impl AsRef<Path>, value: &[u8]) -> Result<Old, KnobError> {
     let path = path.as_ref();
     let old = settable(&read(path)?);
-    if let Err(source) = put(path, value) {
-        return Err(KnobError::Refused { knob: path.to_owned(), wrote: text(value), source });
-    }
-    let now = read(path)?;
-    if same(&settable(&now), value) {
-        return Ok(Old { path: path.to_owned(), value: old, now });
-    }
+    let failure = match put(path, value).map(|()| read(path)) {
+        Ok(Ok(now)) if same(&settable(&now), value) => {
+            return Ok(Old { path: path.to_owned(), value: old, now });
+        }
+        Ok(Ok(now)) => KnobError::ReadBackDiffers {
+            knob: path.to_owned(),
+            wrote: text(value),
+            read: text(&settable(&now)),
+        },
+        Ok(Err(unreadable)) => unreadable,
+        Err(source) => KnobError::Refused { knob: path.to_owned(), wrote: text(value), source },
+    };
     put_back(path, &old)?;
-    Err(KnobError::ReadBackDiffers { knob: path.to_owned(), wrote: text(value), read: text(&settable(&now)) })
+    Err(failure)
 }
 
-/// Writes an old value again and sees that it holds.
+/// Writes an old value again and sees that it holds. It may be given as it was read: of a choice the word in brackets is
+/// written. A write that is refused is no failure where the setting reads as it should.
 pub fn put_back(path: impl AsRef<Path>, old: &[u8]) -> Result<(), KnobError> {
     let path = path.as_ref();
-    let failed = |source| KnobError::NotRestored { knob: path.to_owned(), old: text(old), source };
-    put(path, old).map_err(failed)?;
+    let old = settable(old);
+    let failed = |source| KnobError::NotRestored { knob: path.to_owned(), old: text(&old), source };
+    let written = put(path, &old);
     let now = read(path).map_err(|error| failed(io::Error::other(error)))?;
-    if same(&settable(&now), &settable(old)) {
+    if same(&settable(&now), &old) {
         return Ok(());
     }
+    written.map_err(failed)?;
     Err(failed(io::Error::other(format!("it reads {:?}", text(&settable(&now))))))
 }
 
-/// One write call: the kernel takes a setting whole or not at all. O_TRUNC matters to ordinary files only.
+/// Whether the setting reads `value`, given as it was read or as it is written.
+pub fn holds(path: impl AsRef<Path>, value: &[u8]) -> Result<bool, KnobError> {
+    Ok(same(&settable(&read(path)?), &settable(value)))
+}
+
+/// One write call: two would be two settings to the kernel. O_TRUNC matters to ordinary files only.
 fn put(path: &Path, value: &[u8]) -> io::Result<()> {
+    // Nothing at all would not reach the kernel; a newline alone empties a setting.
+    let value = if value.is_empty() { b"\n" } else { value };
     let mut options = OpenOptions::new();
     let mut file: File = options.write(true).truncate(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
     match file.write(value)? {
@@ -126,7 +142,7 @@ fn put(path: &Path, value: &[u8]) -> io::Result<()> {
 }
 
 /// What has to be written to get this reading: the bracketed word of a choice, else all of it without the last newline.
-fn settable(raw: &[u8]) -> Vec<u8> {
+pub fn settable(raw: &[u8]) -> Vec<u8> {
     let text = raw.trim_ascii();
     let chosen = |word: &&[u8]| word.len() > 2 && word.starts_with(b"[") && word.ends_with(b"]");
     let mut words = text.split(u8::is_ascii_whitespace).filter(chosen);
@@ -200,6 +216,22 @@ mod tests {
         assert_eq!(settable(b"bbr\n"), b"bbr");
         assert_eq!(settable(b"[] x\n"), b"[] x");
         assert_eq!(settable(b"[a] [b]"), b"[a] [b]");
+    }
+
+    #[test]
+    fn an_old_value_may_be_given_as_it_was_read() {
+        let knob = Fake::holding("choice", "advise");
+        put_back(&knob.0, b"always advise [never]\n").unwrap();
+        assert_eq!(read(&knob.0).unwrap(), b"never");
+        assert!(holds(&knob.0, b"always advise [never]\n").unwrap() && !holds(&knob.0, b"advise").unwrap());
+    }
+
+    #[test]
+    fn an_empty_setting_is_emptied_again() {
+        let knob = Fake::holding("empty", "\n");
+        let old = write(&knob.0, b"8080").unwrap();
+        put_back(&knob.0, &old.value).unwrap();
+        assert_eq!(read(&knob.0).unwrap(), b"\n");
     }
 
     #[test]

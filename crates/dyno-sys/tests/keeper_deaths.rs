@@ -37,6 +37,9 @@ fn main() -> ExitCode {
             a_child_of_dynos_that_holds_the_channel_does_not_matter,
         ),
         ("settings_are_put_back_in_reverse_order", settings_are_put_back_in_reverse_order),
+        ("a_folder_goes_when_dyno_is_killed", a_folder_goes_when_dyno_is_killed),
+        ("a_folder_stays_when_a_setting_is_not_back", a_folder_stays_when_a_setting_is_not_back),
+        ("a_lock_lasts_until_the_keeper_has_ended", a_lock_lasts_until_the_keeper_has_ended),
         (
             "a_killed_keeper_takes_everything_along_and_is_told",
             a_killed_keeper_takes_everything_along_and_is_told,
@@ -228,6 +231,52 @@ fn settings_are_put_back_in_reverse_order() {
     });
     nothing_is_left();
     assert_eq!(scratch.text("knob"), "1");
+}
+
+/// Dyno is killed after it told the keeper of a setting at `knob` and of a folder; the folder.
+fn killed_with_a_folder(scratch: &Scratch, knob: &str) -> std::path::PathBuf {
+    let folder = scratch.path("folder");
+    fs::create_dir_all(folder.join("server-1")).unwrap();
+    as_dyno_killed(|| {
+        let keeper = std::mem::ManuallyDrop::new(Keeper::start().unwrap());
+        keeper.remove_at_end(&folder).unwrap();
+        let _token = keeper.restore_on_death(&scratch.path(knob), b"old").unwrap();
+    });
+    nothing_is_left();
+    folder
+}
+
+fn a_folder_goes_when_dyno_is_killed() {
+    let scratch = Scratch::new();
+    fs::write(scratch.path("knob"), "new").unwrap();
+    assert!(!killed_with_a_folder(&scratch, "knob").exists());
+    assert_eq!(scratch.text("knob"), "old");
+}
+
+fn a_folder_stays_when_a_setting_is_not_back() {
+    let scratch = Scratch::new();
+    assert!(killed_with_a_folder(&scratch, "missing").exists());
+}
+
+fn a_lock_lasts_until_the_keeper_has_ended() {
+    let scratch = Scratch::new();
+    let open = || fs::File::create(scratch.path("lock")).unwrap();
+    let (told, other) = (scratch.path("told"), open());
+    let dyno = child::fork(|| {
+        let lock = open();
+        lock.try_lock().unwrap();
+        let keeper = Keeper::start_with(&[std::os::fd::AsFd::as_fd(&lock)]).unwrap();
+        drop(lock);
+        fs::write(&told, "").unwrap();
+        clock::sleep_ns(60 * SECOND_NS);
+        drop(keeper);
+        0
+    });
+    until("the keeper lives", || told.exists());
+    assert!(other.try_lock().is_err(), "dyno has closed it, the keeper has not");
+    kill(dyno.unwrap(), Signal::Kill).unwrap();
+    nothing_is_left();
+    other.try_lock().unwrap();
 }
 
 fn a_killed_keeper_takes_everything_along_and_is_told() {

@@ -26,6 +26,11 @@ fn main() -> ExitCode {
                 "a_real_setting_is_put_back_when_dyno_is_killed",
                 a_real_setting_is_put_back_when_dyno_is_killed,
             ),
+            ("a_choice_is_put_back_when_dyno_is_killed", a_choice_is_put_back_when_dyno_is_killed),
+            (
+                "a_refused_value_leaves_nothing_of_itself_behind",
+                a_refused_value_leaves_nothing_of_itself_behind,
+            ),
         ],
         why,
     )
@@ -104,4 +109,36 @@ fn a_real_setting_is_put_back_when_dyno_is_killed() {
     });
     common::nothing_is_left();
     assert_eq!(dyno_sys::knob::read(knob).unwrap(), before);
+}
+
+/// A choice reads as all its words, and the kernel takes one of them.
+fn a_choice_is_put_back_when_dyno_is_killed() {
+    let knob = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+    let Ok(before) = dyno_sys::knob::read(knob) else {
+        println!("not tested: there is no {knob}");
+        return;
+    };
+    let other: &[u8] = if dyno_sys::knob::holds(knob, b"advise").unwrap() { b"never" } else { b"advise" };
+    common::as_dyno_killed(|| {
+        let keeper = std::mem::ManuallyDrop::new(Keeper::start().unwrap());
+        let _token = keeper.restore_on_death(knob.as_ref(), &before).unwrap();
+        dyno_sys::knob::write(knob, other).unwrap();
+    });
+    common::nothing_is_left();
+    let after = dyno_sys::knob::read(knob).unwrap();
+    dyno_sys::knob::put_back(knob, &before).unwrap();
+    assert_eq!(after, before);
+}
+
+/// Of these the kernel takes the first word and then refuses the rest.
+fn a_refused_value_leaves_nothing_of_itself_behind() {
+    let knobs: [(&str, &[u8]); 2] =
+        [("/proc/sys/net/ipv4/tcp_fin_timeout", b"5 7"), ("/proc/sys/net/ipv4/tcp_rmem", b"4097 x")];
+    for (knob, value) in knobs {
+        let before = dyno_sys::knob::read(knob).unwrap();
+        let refused = dyno_sys::knob::write(knob, value).unwrap_err();
+        let after = dyno_sys::knob::read(knob).unwrap();
+        dyno_sys::knob::put_back(knob, &before).unwrap();
+        assert_eq!(after, before, "{refused}");
+    }
 }

@@ -130,7 +130,7 @@ impl ColorWhen {
 
 Every dial is a flag. --naive turns all of them to what an ordinary first version does, where the
 climb starts; a dial that is given wins over it.",
-    after_help = "SIGTERM or Ctrl-C drains: nothing more is accepted, what was accepted is answered. A second one ends at once.",
+    after_help = "SIGTERM or Ctrl-C drains: nothing more is accepted, what was accepted is answered. A second one ends at once; the exit code is 0 either way.",
     help_template = HELP
 )]
 pub(crate) struct Serve {

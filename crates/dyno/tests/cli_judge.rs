@@ -150,3 +150,33 @@ fn a_record_without_its_measurements_cannot_be_judged() {
     assert!(run(["judge", &cut]).failed()[0].contains("not a climb record"));
     assert!(run(["judge", &cut, "--higher"]).failed()[0].contains("--higher compares two files"));
 }
+
+#[test]
+fn one_file_of_numbers_alone_is_told_that_another_is_missing() {
+    let folder = Folder::new("judge-alone");
+    let path = folder.file("a.txt", "1\n2\n3\n4\n5\n6\n7\n8\n");
+    let ended = run(["judge", &path]);
+    assert!(ended.failed()[1].contains("a second file is missing"), "{}", ended.err);
+}
+
+#[test]
+fn a_record_of_another_version_is_not_called_damaged() {
+    let folder = Folder::new("judge-version");
+    let path = folder.file("climb.json", r#"{"schema":"dyno.climb/2"}"#);
+    for verb in ["judge", "report"] {
+        let ended = run([verb, &path]);
+        assert!(ended.failed()[1].contains("another version of dyno wrote it"), "{}", ended.err);
+    }
+}
+
+#[test]
+fn a_rung_with_an_endless_name_is_judged_and_not_panicked_at() {
+    let folder = Folder::new("judge-long");
+    let mut climb = record::climb(1);
+    climb.rungs[2].id = "x".repeat(100_000);
+    let path = folder.file("climb.json", serde_json::to_string(&climb).unwrap());
+    for words in [&["judge", &path][..], &["report", &path]] {
+        let ended = run(words);
+        assert!(ended.code.is_some_and(|code| code < 3), "{}", ended.err);
+    }
+}

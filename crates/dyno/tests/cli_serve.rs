@@ -165,3 +165,24 @@ fn a_floor_without_an_answer_is_an_error() {
         run(["floor", "--answer", &file]).failed()[0].ends_with("is empty: there is nothing to answer with")
     );
 }
+
+#[test]
+fn a_regular_file_in_the_place_of_a_socket_is_said_to_be_none() {
+    let folder = Folder::new("no-socket");
+    let path = folder.file("plain", "text");
+    let ended = run(["serve", "--listen", &format!("unix:{path}")]);
+    assert!(ended.failed()[1].contains("it is no socket"), "{}", ended.err);
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "text");
+}
+
+#[test]
+fn log_lines_that_get_lost_are_told_of_at_once_and_counted_at_the_end() {
+    for log in ["sync", "ring"] {
+        let mut server = Server::serve(&["--log", log, "--log-file", "/dev/full"]);
+        ask(server.addr(), b"GET /json HTTP/1.1\r\nHost: x\r\n\r\n", 15);
+        server.hear("warning: the access log does not take every line");
+        server.signal(Signal::Term);
+        assert_eq!(server.hear("warning: 1 line"), "warning: 1 line of the access log was lost");
+        assert_eq!(server.end().code(), Some(0));
+    }
+}

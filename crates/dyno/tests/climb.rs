@@ -215,6 +215,77 @@ fn bad_input_is_named_before_anything_is_started() {
     }
 }
 
+/// A plan that does everything a plan can do, and one rung more.
+fn busy_plan() -> String {
+    let launch = r#"prepare = ["make", "-C", "{plan}"]
+env = { TUNED = "yes\u001b[2J" }
+files = { "server.conf" = "workers 1\n  deep on" }
+[load]"#;
+    plan(IDLE, IDLE_PROOF).replacen("[load]", launch, 1)
+        + r#"
+[[rung]]
+id = "other"
+set = "choice=b"
+claim = "another"
+proof = [{ kind = "maps", contains = "x" }]
+"#
+}
+
+#[test]
+fn a_dry_run_shows_every_command_file_and_word_of_the_chosen_rungs() {
+    let folder = Folder::new("dry");
+    folder.file("plan.toml", &busy_plan());
+    let output = run(
+        &folder,
+        &["plan.toml", "--dry-run", "--rung", "change", "--server-cpus", "0", "--load-cpus", "0"],
+    );
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    for wanted in [
+        "make -C {plan}",
+        "TUNED=",
+        "{dir}/server.conf",
+        "|   deep on",
+        "cat /proc/{pid}/cmdline",
+        r#""--idle-timeout", "61s""#,
+        r#""--idle-timeout", "60s""#,
+        "shared",
+    ] {
+        assert!(shown.contains(wanted), "{wanted} is missing: {shown}");
+    }
+    assert!(!shown.contains("other:") && !shown.contains('\u{1b}'), "{shown}");
+    let list = text(&run(&folder, &["plan.toml", "--list", "--rung", "other"]).stdout);
+    assert!(list.contains("another") && !list.contains("change"), "{list}");
+}
+
+#[test]
+fn a_word_that_is_no_text_is_no_reason_to_panic() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = Folder::new("no-text");
+    folder.file(
+        "plan.toml",
+        &plan(IDLE, IDLE_PROOF).replace("\"--workers\", \"1\"", "\"--workers\", \"none\""),
+    );
+    let mut command = climb(&folder, &["plan.toml", "--time", "5s", "-o"]);
+    let output = command.arg(std::ffi::OsStr::from_bytes(b"bad\xff.json")).output().expect("dyno runs");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(!text(&output.stderr).contains("panicked"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_full_disk_takes_neither_the_table_nor_the_exit_code_of_an_interrupt() {
+    let folder = Folder::new("full");
+    let mut command = climb(&folder, &["--time", "60s", "--rung", "one-send", "-o", "/dev/full"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("dyno runs");
+    wait_for("servers", Duration::from_secs(20), || has_servers(&folder));
+    interrupt(&child);
+    let output = child.wait_with_output().expect("it ends");
+    let (shown, talk) = (text(&output.stdout), text(&output.stderr));
+    assert!(shown.contains("machine"), "the table is there: {shown}");
+    assert!(talk.contains("the disk is full") && talk.contains("no record was written"), "{talk}");
+    assert_eq!(output.status.code(), Some(130), "{talk}");
+}
+
 fn begun(folder: &Folder, arguments: &[&str]) -> Child {
     let mut command = climb(folder, arguments);
     command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("dyno runs")

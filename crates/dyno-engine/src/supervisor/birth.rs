@@ -113,7 +113,7 @@ impl Supervisor<'_> {
     fn live_as_writer(&mut self, stopped: OwnedFd) -> i32 {
         let Some(log) = self.log.take() else { return FAILED };
         self.leave_parent();
-        match log::write_rings(&self.rings, log, &stopped) {
+        match log::write_rings(&self.rings, log, &stopped, self.sheet.lost()) {
             Ok(()) => OK,
             Err(_) => FAILED,
         }

@@ -1,11 +1,11 @@
 //! The keeper itself: forked from dyno at the start, it outlives it by as long as cleaning up takes.
 //!
-//! It forks a warden for each launch, remembers which settings to put back, and waits for dyno's end. It speaks only
-//! when spoken to. It never touches a launch that has a warden: only what a killed warden left behind.
+//! It forks a warden for each launch, remembers which settings to put back and which folders to remove, and waits for
+//! dyno's end. It speaks only when spoken to. It never touches a launch that has a warden: only what a killed warden left behind.
 
 use super::end::{self, KILL_NS_MAX, LOOK_NS};
 use super::wire::{Order, REQUEST_BYTES_MAX, Reply, Request};
-use super::{KNOBS_MAX, setup, warden};
+use super::{FOLDERS_MAX, KNOBS_MAX, setup, warden};
 use crate::clock::mono_ns;
 use crate::signal::{self, Signal, SignalFd};
 use crate::socket::{self, rights};
@@ -13,7 +13,7 @@ use crate::{Pid, child, knob};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
@@ -31,6 +31,7 @@ struct Keeper {
     signals: SignalFd,
     wardens: BTreeSet<Pid>,
     knobs: Vec<Knob>,
+    folders: Vec<PathBuf>,
 }
 
 struct Knob {
@@ -39,13 +40,14 @@ struct Knob {
     old: Vec<u8>,
 }
 
-/// The keeper's whole life, in the forked process; its exit code.
-pub(super) fn live(channel: OwnedFd, dyno: Pid) -> i32 {
-    setup::keep_only(vec![channel.as_raw_fd()]);
+/// The keeper's whole life, in the forked process; its exit code. `locks` stay open until its end.
+pub(super) fn live(channel: OwnedFd, dyno: Pid, locks: &[RawFd]) -> i32 {
+    setup::keep_only(locks.iter().copied().chain([channel.as_raw_fd()]).collect());
     signal::block_all();
     let Ok(signals) = begin() else { return NOT_CLEAN };
     let watched = child::pidfd_open(dyno).ok();
-    let mut keeper = Keeper { channel, dyno: watched, signals, wardens: BTreeSet::new(), knobs: Vec::new() };
+    let (wardens, knobs, folders) = (BTreeSet::new(), Vec::new(), Vec::new());
+    let mut keeper = Keeper { channel, dyno: watched, signals, wardens, knobs, folders };
     // Only now is it certain that the descriptor means dyno and no later process of that number.
     if child::parent() == dyno {
         keeper.answer(0, Reply::Ready, &[]);
@@ -100,6 +102,11 @@ impl Keeper {
                 self.knobs.retain(|knob| knob.token != token);
                 Reply::Done
             }
+            Request::Remove { .. } if self.folders.len() >= FOLDERS_MAX => refused(libc::ENOSPC),
+            Request::Remove { folder } => {
+                self.folders.push(OsString::from_vec(folder).into());
+                Reply::Done
+            }
         };
         self.answer(number, reply, &[]);
     }
@@ -147,12 +154,17 @@ impl Keeper {
         while self.signals.next().is_some() {}
     }
 
-    /// Ends everything, puts every setting back in reverse order, and tells by the exit code whether that worked.
+    /// Ends everything, puts every setting back in reverse order, and tells by the exit code whether that worked. Folders
+    /// stay where it did not: a journal in them is then the only word of what a setting was.
     fn end(mut self) -> i32 {
         let left = end::kill_descendants(&self.signals, mono_ns() + KILL_NS_MAX, &mut |_, _| {});
         let mut clean = left == 0;
         while let Some(knob) = self.knobs.pop() {
             clean &= knob::put_back(&knob.path, &knob.old).is_ok();
+        }
+        if clean {
+            // Dyno may have removed them itself. Links in them are removed and not followed.
+            self.folders.iter().for_each(|folder| drop(std::fs::remove_dir_all(folder)));
         }
         if clean { CLEAN } else { NOT_CLEAN }
     }

@@ -22,6 +22,8 @@ pub(super) enum Request {
     Restore { token: u64, path: Vec<u8>, value: Vec<u8> },
     /// It was put back.
     Forget { token: u64 },
+    /// Remember a folder to remove.
+    Remove { folder: Vec<u8> },
 }
 
 /// The keeper to dyno. A [`Reply::Warden`] carries the warden's channel.
@@ -76,6 +78,7 @@ impl Request {
             Request::Hold(order) => order.write(out.number(0)),
             Request::Restore { token, path, value } => out.number(1).number(*token).bytes(path).bytes(value),
             Request::Forget { token } => out.number(2).number(*token),
+            Request::Remove { folder } => out.number(3).bytes(folder),
         };
         out.0
     }
@@ -87,6 +90,7 @@ impl Request {
             0 => Request::Hold(Box::new(Order::read(&mut packet)?)),
             1 => Request::Restore { token: packet.number()?, path: packet.bytes()?, value: packet.bytes()? },
             2 => Request::Forget { token: packet.number()? },
+            3 => Request::Remove { folder: packet.bytes()? },
             _ => return None,
         };
         Some((number, request))
@@ -301,13 +305,14 @@ mod tests {
         Order { argv: vec![b"x".to_vec()], env: vec![], cwd: None, cpus: None, user: None, targets: vec![] }
     }
 
-    fn requests() -> [Request; 4] {
+    fn requests() -> [Request; 5] {
         let restore = Request::Restore { token: 7, path: b"/proc/x".to_vec(), value: b"1".to_vec() };
         [
             Request::Hold(Box::new(order())),
             Request::Hold(Box::new(bare())),
             restore,
             Request::Forget { token: u64::MAX },
+            Request::Remove { folder: b"/tmp/x".to_vec() },
         ]
     }
 

@@ -3,7 +3,10 @@
 //! Reads the plan, prepares the ground (CPUs, keeper, scratch folder), lets `dyno_tune::climb` climb through the real
 //! meter, and writes record and report, also when it was cut short.
 
+mod dry_run;
+
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,15 +16,16 @@ use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::keeper::Keeper;
 use dyno_sys::proc;
 use dyno_tune::climb::{ClimbError, Event, Options, Order, Profiles, climb};
-use dyno_tune::dial::How;
 use dyno_tune::meter::Trouble;
 use dyno_tune::plan::Plan;
 use dyno_tune::rung::{Rung, Surroundings, built_in};
 
+use super::alone;
 use super::failure::{Failure, exit};
 use super::scratch::Scratch;
 use crate::cli;
 use crate::meter::{Ground, HostChanges, Interrupt, World};
+use crate::print::number::{self, NAME_COLUMNS_MAX, visible};
 use crate::print::{self, Progress};
 
 /// Stolen and foreign CPU from here up is worth a warning.
@@ -35,26 +39,31 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
         plan.rung(name).map_err(|error| Failure::usage(error.to_string()).try_this("dyno climb --list"))?;
     }
     if args.list {
-        super::print(&list(&plan))?;
+        super::print(&list(&plan, &args.rung))?;
         return Ok(exit::DONE);
     }
     let order = order(&args.order)?;
     if args.dry_run {
-        super::print(&dry_run(&plan, &server_cpus, &load_cpus))?;
+        super::print(&dry_run::text(&plan, &args.rung, &server_cpus, &load_cpus))?;
         return Ok(exit::DONE);
     }
     let names = OutputNames::new(args)?;
     let host_changes = if args.allow_host_changes { HostChanges::Allowed } else { HostChanges::Refused };
+    let lock = if args.allow_host_changes { Some(alone::lock()?) } else { None };
     // Best effort: the load says clearly when descriptors are too few.
     let _ = proc::raise_nofile_to_hard();
-    let keeper =
-        Keeper::start().map_err(|error| Failure::error("cannot start the keeper").because(&error))?;
+    let locks: Vec<_> = lock.iter().map(AsFd::as_fd).collect();
+    let keeper = Keeper::start_with(&locks)
+        .map_err(|error| Failure::error("cannot start the keeper").because(&error))?;
     let interrupt =
         Interrupt::listen().map_err(|error| Failure::error("cannot receive signals").because(&error))?;
     if let [cpu] = load_cpus[..] {
         let _ = affinity::set_current(&CpuSet::single(cpu));
     }
-    let scratch = Scratch::new()?;
+    let mut scratch = Scratch::new(host_changes)?;
+    keeper
+        .remove_at_end(scratch.path())
+        .map_err(|error| Failure::error("cannot start the keeper").because(&error))?;
     let user = scratch.caller();
     let ground = Ground {
         server_cpus: server_cpus.clone(),
@@ -93,63 +102,96 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
         }
     };
     finish_machine(&mut record, &world);
-    let restored = world.finish();
-    let (exit_code, failure) = ending(&outcome, &record);
-    names.write(&record, user)?;
-    show(args, &record, &names)?;
-    if let Err(trouble) = restored {
-        return Err(Failure::not_restored(trouble.to_string()));
+    let mut told = Told::default();
+    // The host first: whatever else goes wrong, this must be heard.
+    if let Err(trouble) = world.finish() {
+        scratch.keep();
+        told.failure(&Failure::not_restored(trouble.to_string()));
     }
-    match failure {
-        Some(failure) => Err(failure),
-        None => Ok(exit_code),
+    drop(lock);
+    told.all(args, &record, &names, user, &outcome);
+    Ok(ExitCode::from(told.code))
+}
+
+/// What went wrong at the end of a climb, each told at once; the exit code is the weightiest.
+#[derive(Default)]
+struct Told {
+    code: u8,
+}
+
+impl Told {
+    fn failure(&mut self, failure: &Failure) {
+        super::say(&failure.lines());
+        self.weigh(failure.number());
+    }
+
+    /// A host that is not as it was outweighs all; an interrupt outweighs what it led to.
+    fn weigh(&mut self, code: u8) {
+        let weight = |code| match code {
+            exit::NOT_RESTORED => 3,
+            exit::INTERRUPTED => 2,
+            0 => 0,
+            _ => 1,
+        };
+        if weight(code) > weight(self.code) {
+            self.code = code;
+        }
+    }
+
+    /// The table before the record: a full disk must not take away what was measured.
+    fn all(
+        &mut self,
+        args: &cli::Climb,
+        record: &Record,
+        names: &OutputNames,
+        user: Option<(u32, u32)>,
+        outcome: &Result<(), ClimbError>,
+    ) {
+        let shown = show(args, record);
+        let written = names.write(record, user);
+        let kept = written.is_ok();
+        if kept && !args.json && shown.is_ok() {
+            self.outcome(super::print(&names.line()));
+        }
+        self.outcome(shown);
+        self.outcome(written);
+        if matches!(outcome, Err(ClimbError::Ended(Trouble::Interrupted))) {
+            let what =
+                if kept { "the record holds what was measured before" } else { "no record was written" };
+            super::say(&format!("interrupted: {what}\n"));
+            self.weigh(exit::INTERRUPTED);
+        } else if let Err(error) = outcome {
+            self.failure(&ended_badly(error, record));
+        }
+    }
+
+    fn outcome(&mut self, outcome: Result<(), Failure>) {
+        if let Err(failure) = outcome {
+            self.failure(&failure);
+        }
     }
 }
 
-/// The exit code, and the error to print, of how the climb ended.
-fn ending(outcome: &Result<(), ClimbError>, record: &Record) -> (ExitCode, Option<Failure>) {
-    match outcome {
-        Ok(()) => (exit::DONE, None),
-        Err(ClimbError::Ended(Trouble::Interrupted)) => {
-            super::say("interrupted: the record holds what was measured before\n");
-            (ExitCode::from(exit::INTERRUPTED), None)
-        }
-        Err(error @ ClimbError::Noise(_)) => {
-            let failure = Failure::no(error.to_string());
-            (
-                ExitCode::from(exit::NO),
-                Some(failure.try_this("stop what else runs on these CPUs, or give it more --time")),
-            )
-        }
-        Err(error) => {
-            let steal = record.machine.steal_percent;
-            let failure = Failure::error(error.to_string()).because(error);
-            let failure = if steal > UNQUIET_PERCENT {
-                failure.likely(format!("steal is {steal:.0} %"))
-            } else {
-                failure
-            };
-            (
-                ExitCode::from(exit::ERROR),
-                Some(
-                    failure
-                        .try_this("start the server by hand with the plan's command, and ask it with curl"),
-                ),
-            )
-        }
+/// The error to print for a climb that ended before its time, and not by the user's wish.
+fn ended_badly(error: &ClimbError, record: &Record) -> Failure {
+    if matches!(error, ClimbError::Noise(_)) {
+        let failure = Failure::no(error.to_string());
+        return failure.try_this("stop what else runs on these CPUs, or give it more --time");
     }
+    let steal = record.machine.steal_percent;
+    let failure = Failure::error(error.to_string()).because(error);
+    let failure =
+        if steal > UNQUIET_PERCENT { failure.likely(format!("steal is {steal:.0} %")) } else { failure };
+    failure.try_this("start the server by hand with the plan's command, and ask it with curl")
 }
 
-fn show(args: &cli::Climb, record: &Record, names: &OutputNames) -> Result<(), Failure> {
+fn show(args: &cli::Climb, record: &Record) -> Result<(), Failure> {
+    if !args.json {
+        return super::print(&print::climb_table(record, super::terminal_width(), args.color.on_stdout()));
+    }
     let mut out = std::io::stdout().lock();
-    let written = if args.json {
-        serde_json::to_writer(&mut out, record).map_err(std::io::Error::from).and_then(|()| writeln!(out))
-    } else {
-        let table = print::climb_table(record, super::terminal_width(), args.color.on_stdout());
-        out.write_all(table.as_bytes()).and_then(|()| {
-            writeln!(out, "\nreport    {}      record  {}", names.page.display(), names.record.display())
-        })
-    };
+    let written =
+        serde_json::to_writer(&mut out, record).map_err(std::io::Error::from).and_then(|()| writeln!(out));
     super::written(written)
 }
 
@@ -164,10 +206,9 @@ fn cpus(args: &cli::Climb) -> Result<(CpuSet, Vec<usize>, bool), Failure> {
             None => cores.push(vec![cpu]),
         }
     }
-    let first_load = cores.len() - (cores.len() / 2).max(1);
     let load: Vec<usize> = match &args.load_cpus {
         Some(set) => set.iter().collect(),
-        None => cores[first_load..].concat(),
+        None => load_by_default(&cores, args.server_cpus.as_ref()),
     };
     let server: Vec<usize> = match &args.server_cpus {
         Some(set) => set.iter().collect(),
@@ -182,6 +223,22 @@ fn cpus(args: &cli::Climb) -> Result<(CpuSet, Vec<usize>, bool), Failure> {
     let mut server_set = CpuSet::empty();
     server.iter().for_each(|cpu| server_set.insert(*cpu));
     Ok((server_set, load, shared))
+}
+
+/// As many cores as half of all, the last ones that the servers were not given. Where servers have them all it is the
+/// CPUs beside theirs, and else the last half, which both share.
+fn load_by_default(cores: &[Vec<usize>], server: Option<&CpuSet>) -> Vec<usize> {
+    let is_free = |cpu: &usize| server.is_none_or(|set| !set.contains(*cpu));
+    let count = (cores.len() / 2).max(1);
+    let last = |cores: Vec<&Vec<usize>>| -> Vec<usize> {
+        cores.iter().skip(cores.len().saturating_sub(count)).flat_map(|core| core.iter().copied()).collect()
+    };
+    let free = last(cores.iter().filter(|core| core.iter().all(is_free)).collect());
+    if !free.is_empty() {
+        return free;
+    }
+    let beside: Vec<usize> = cores.iter().flatten().copied().filter(is_free).collect();
+    if beside.is_empty() { last(cores.iter().collect()) } else { beside }
 }
 
 fn plan(args: &cli::Climb, server_cpus: &CpuSet) -> Result<(Plan, PathBuf), Failure> {
@@ -250,30 +307,19 @@ fn order(text: &str) -> Result<Order, Failure> {
     }
 }
 
-fn list(plan: &Plan) -> String {
-    let width = plan.rungs.iter().map(|rung| rung.id.len()).max().unwrap_or(0);
-    let line = |rung: &Rung| format!("{:width$}  {}={}  {}\n", rung.id, rung.dial, rung.to, rung.claim);
-    plan.rungs.iter().map(line).collect()
+/// The rungs that `--rung` chose, or all.
+fn chosen<'p>(plan: &'p Plan, only: &[String]) -> Vec<&'p Rung> {
+    plan.rungs.iter().filter(|rung| only.is_empty() || only.contains(&rung.id)).collect()
 }
 
-/// What would be started, and which host settings would be written.
-fn dry_run(plan: &Plan, server_cpus: &CpuSet, load_cpus: &[usize]) -> String {
-    let server = plan.launch.argv.join(" ");
-    let load = plan.load.record();
-    let mut text = format!(
-        "server    {server}\nCPUs      servers on {server_cpus}, load on {load_cpus:?}\nload      {load}\n"
-    );
-    for rung in &plan.rungs {
-        let dial = plan.dial(&rung.dial);
-        text.push_str(&format!(
-            "rung      {}: {} {} → {}\n",
-            rung.id, rung.dial, dial.values[dial.start].name, rung.to
-        ));
-        if let How::Knob { path } = &dial.how {
-            text.push_str(&format!("          writes {path}, and puts it back\n"));
-        }
-    }
-    text
+fn list(plan: &Plan, only: &[String]) -> String {
+    let rungs = chosen(plan, only);
+    let width = rungs.iter().map(|rung| rung.id.chars().count()).max().unwrap_or(0).min(NAME_COLUMNS_MAX);
+    let line = |rung: &&Rung| {
+        let [id, dial, to, claim] = [&rung.id, &rung.dial, &rung.to, &rung.claim].map(|text| visible(text));
+        format!("{id:width$}  {dial}={to}  {claim}\n")
+    };
+    rungs.iter().map(line).collect()
 }
 
 /// A seed that differs from run to run; it stands in the record.
@@ -289,7 +335,7 @@ fn new_record(server_cpus: &CpuSet, load_cpus: &[usize]) -> Record {
         schema: CLIMB_SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
         started_unix_s: dyno_sys::clock::real_coarse_s(),
-        command: std::env::args().collect(),
+        command: super::command_line(),
         machine: Machine {
             cpus: machine.cpus.len(),
             model: machine.model,
@@ -325,20 +371,23 @@ fn finish_machine(record: &mut Record, world: &World<'_>) {
 /// Where record and report go.
 struct OutputNames {
     record: PathBuf,
-    page: PathBuf,
+    /// `None` where the record goes to a device or a pipe.
+    page: Option<PathBuf>,
 }
 
 impl OutputNames {
     fn new(args: &cli::Climb) -> Result<Self, Failure> {
         let record = args.output.clone().unwrap_or_else(|| PathBuf::from("climb.json"));
-        let page = record.with_extension("html");
-        if page == record {
+        // Beside a device or a pipe there is no place for a page.
+        let is_file = std::fs::metadata(&record).map_or(true, |file| file.is_file() || file.is_dir());
+        let page = is_file.then(|| record.with_extension("html"));
+        if page.as_ref() == Some(&record) {
             return Err(Failure::usage(format!(
                 "-o {} would be both record and report; name a .json",
                 record.display()
             )));
         }
-        for path in [&record, &page] {
+        for path in std::iter::once(&record).chain(&page) {
             super::can_be_written(path)?;
         }
         Ok(Self { record, page })
@@ -348,7 +397,14 @@ impl OutputNames {
         let json = serde_json::to_vec(record)
             .map_err(|error| Failure::error("the record cannot be written").because(&error))?;
         super::write_file(&self.record, &json, owner)?;
-        super::write_file(&self.page, crate::report::render(record).as_bytes(), owner)
+        let Some(page) = &self.page else { return Ok(()) };
+        super::write_file(page, crate::report::render(record).as_bytes(), owner)
+    }
+
+    /// Where they lie, for the end of the table.
+    fn line(&self) -> String {
+        let page = self.page.as_ref().map(|page| format!("report    {}      ", page.display()));
+        format!("\n{}record  {}\n", page.unwrap_or_default(), self.record.display())
     }
 }
 
@@ -379,25 +435,20 @@ impl Screen {
             Event::Pair { .. } => {}
             Event::Noise(noise) => {
                 self.clear();
-                let [low, high] = noise.interval_percent;
-                let half = (high - low) / 2.0;
-                let visible = noise.visible_percent;
-                let aa = noise.aa_percent;
-                let text = format!(
-                    "noise: A against A {aa:+.1} % ±{half:.1}; effects from {visible:.1} % up are visible\n"
-                );
-                super::say(&text);
+                let aa = number::effect(noise.aa_percent, noise.interval_percent);
+                let least = noise.visible_percent;
+                super::say(&format!("noise: A against A {aa}; effects from {least:.1} % up are visible\n"));
             }
             Event::Rung(rung) => {
                 self.clear();
                 let attempt = &rung.attempt;
                 let effect = match (attempt.effect_percent, attempt.interval_percent) {
-                    (Some(effect), Some([low, high])) => {
-                        format!("{effect:+.1} % ±{:.1}  ", (high - low) / 2.0)
-                    }
+                    (Some(effect), Some(interval)) => format!("{}  ", number::effect(effect, interval)),
                     _ => String::new(),
                 };
-                super::say(&format!("{}: {effect}{} ({})\n", rung.id, attempt.verdict.words(), attempt.why));
+                // Both may hold what a plan or a server said: nothing in it is for the terminal to obey.
+                let (id, why) = (visible(&rung.id), visible(&attempt.why));
+                super::say(&format!("{id}: {effect}{} ({why})\n", attempt.verdict.words()));
             }
         }
     }
@@ -415,6 +466,34 @@ impl Screen {
     fn clear(&self) {
         if self.terminal {
             super::say("\r\x1b[K");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_load_goes_where_the_servers_are_not() {
+        let two = [vec![0], vec![1]];
+        let on = |cpus: &str| Some(cpus.parse::<CpuSet>().unwrap());
+        assert_eq!(load_by_default(&two, None), [1]);
+        assert_eq!(load_by_default(&two, on("0").as_ref()), [1]);
+        assert_eq!(load_by_default(&two, on("1").as_ref()), [0]);
+        assert_eq!(load_by_default(&two, on("0-1").as_ref()), [1], "both share it");
+        let siblings = [vec![0, 4], vec![1, 5], vec![2, 6], vec![3, 7]];
+        assert_eq!(load_by_default(&siblings, on("3").as_ref()), [1, 5, 2, 6]);
+        assert_eq!(load_by_default(&siblings, on("0-3").as_ref()), [4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn a_host_that_is_not_back_outweighs_whatever_else_went_wrong() {
+        let mut told = Told::default();
+        for (code, wanted) in [(1, 1), (2, 1), (exit::INTERRUPTED, 130), (2, 130), (3, 3), (130, 3), (2, 3)] {
+            told.weigh(code);
+            assert_eq!(told.code, wanted, "after {code}");
         }
     }
 }

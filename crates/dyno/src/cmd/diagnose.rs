@@ -67,7 +67,7 @@ fn record() -> Diagnosis {
         schema: DIAGNOSIS_SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
         started_unix_s: dyno_sys::clock::real_coarse_s(),
-        command: std::env::args().collect(),
+        command: super::command_line(),
         machine: Machine {
             cpus: machine.cpus.len(),
             model: machine.model,

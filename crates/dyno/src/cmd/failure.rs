@@ -89,4 +89,9 @@ impl Failure {
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
+
+    /// The same as a number, to be weighed against others.
+    pub(crate) fn number(&self) -> u8 {
+        self.code
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::fchown;
+use std::os::unix::fs::{PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
@@ -139,7 +139,9 @@ impl<'p> Draft<'p> {
     fn try_fill(&mut self, bytes: &[u8], owner: Option<(u32, u32)>) -> io::Result<()> {
         self.file.write_all(bytes)?;
         if let Ok(old) = fs::symlink_metadata(self.path) {
-            self.file.set_permissions(Metadata::permissions(&old))?;
+            // Who may read and write it stays; a set-user-id bit was the old contents'.
+            let mode = Metadata::permissions(&old).mode() & 0o777;
+            self.file.set_permissions(fs::Permissions::from_mode(mode))?;
         }
         if let Some((user, group)) = owner {
             fchown(&self.file, Some(user), Some(group))?;
@@ -161,7 +163,7 @@ impl Drop for Draft<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     /// A folder that goes with the test.
     struct Folder(PathBuf);
@@ -193,10 +195,10 @@ mod tests {
         let folder = Folder::new("replaced");
         let path = folder.0.join("x.html");
         fs::write(&path, "a longer old text").unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o4640)).unwrap();
         write_file(&path, b"new", None).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o640);
         assert_eq!(folder.names(), ["x.html"]);
     }
 

@@ -3,6 +3,7 @@
 //! `main` calls `run` once. A verb returns its exit code, or a failure that `main` prints in three lines. Nobody here
 //! panics because somebody stopped reading.
 
+mod alone;
 mod climb;
 mod diagnose;
 mod failure;
@@ -56,6 +57,11 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Specimen(args)) => specimen::run(&args),
         Some(Verb::Diagnose(args)) => diagnose::run(&args),
     }
+}
+
+/// This process's command line, for records; what is no text in it is replaced by U+FFFD.
+pub(crate) fn command_line() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 /// Says something on standard error. When nobody can hear it there is nobody to tell.

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &cli::Profile) -> Result<ExitCode, Failure> {
         places.iter().try_for_each(|(place, _)| super::can_be_written(place))?;
     }
     let mut profile = if args.command.is_empty() { attach(args)? } else { launch(args)? };
-    profile.command = std::env::args().collect();
+    profile.command = super::command_line();
     profile.machine.root = super::is_root();
     for (place, format) in &places {
         let bytes = flame::write(&profile, *format, flame::Look::default());

@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use dyno_measure::record::Climb;
+use dyno_measure::record::{CLIMB_SCHEMA, Climb, RecordError};
 
 use super::failure::{Failure, exit};
 use super::file;
 use crate::cli;
 use crate::print::climb_table;
+
+/// What the schema of every climb's record begins with, before its version.
+const FAMILY: &str = "dyno.climb/";
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Report) -> Result<ExitCode, Failure> {
@@ -36,10 +39,15 @@ pub(crate) fn record(path: &Path) -> Result<Climb, Failure> {
             .try_this("dyno climb -o climb.json")
     })?;
     Climb::from_json(&text).map_err(|error| {
-        Failure::error(format!("{name}: {error}"))
-            .because(&error)
-            .likely("it is damaged, or was written by something else than dyno climb")
-            .try_this("dyno climb -o climb.json")
+        let failure = Failure::error(format!("{name}: {error}")).because(&error);
+        match &error {
+            RecordError::Schema { found } if found.starts_with(FAMILY) => failure
+                .likely(format!("another version of dyno wrote it; this one knows {CLIMB_SCHEMA}"))
+                .try_this("the dyno that wrote it, or a newer one"),
+            _ => failure
+                .likely("it is damaged, or was written by something else than dyno climb")
+                .try_this("dyno climb -o climb.json"),
+        }
     })
 }
 

@@ -4,23 +4,31 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use dyno_sys::knob;
 use dyno_tune::journal::{Entry, Journal};
 
 use super::failure::Failure;
+use crate::meter::HostChanges;
+use crate::print::number::visible;
 
 const PREFIX: &str = "dyno-climb-";
 
-/// The folder, removed at the end.
+/// The folder, removed at the end unless it is to be kept.
 pub(crate) struct Scratch {
     path: PathBuf,
     caller: Option<(u32, u32)>,
+    kept: bool,
 }
 
 impl Scratch {
-    /// Makes the folder; folders of climbs that are dead are cleared away first.
-    pub(crate) fn new() -> Result<Self, Failure> {
+    /// Makes the folder; folders of climbs that are dead are cleared away first, and settings that they left are put back
+    /// where that is allowed. Refused while one is not back: it would be this climb's start, and its old value is known
+    /// to that folder's journal alone.
+    pub(crate) fn new(host_changes: HostChanges) -> Result<Self, Failure> {
+        // The keeper wants it absolute, whatever TMPDIR says.
         let parent = std::env::temp_dir();
-        clear_dead(&parent);
+        let parent = std::path::absolute(&parent).unwrap_or(parent);
+        clear_dead(&parent, host_changes)?;
         let unpredictable = dyno_sys::clock::mono_ns() as u32;
         let path = parent.join(format!("{PREFIX}{}-{unpredictable:08x}", std::process::id()));
         // Servers may pass through to their folders whatever user they turn into (nginx's workers under root); they cannot
@@ -30,11 +38,16 @@ impl Scratch {
             Failure::error(format!("cannot make the folder {}", path.display())).because(&error)
         })?;
         let caller = caller();
-        Ok(Self { path, caller })
+        Ok(Self { path, caller, kept: false })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Leaves the folder where it is: its journal holds what a setting was that is not back.
+    pub(crate) fn keep(&mut self) {
+        self.kept = true;
     }
 
     /// The user who called sudo: servers run as that user, files belong to that user.
@@ -45,7 +58,9 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
+        if !self.kept {
+            let _ = fs::remove_dir_all(&self.path);
+        }
     }
 }
 
@@ -58,36 +73,108 @@ pub(crate) fn caller() -> Option<(u32, u32)> {
     }
 }
 
-/// Removes folders of climbs whose process is gone; says so when one of them had left a setting open in its journal.
-fn clear_dead(parent: &Path) {
+/// Removes folders of climbs whose process is gone, each after the settings that its journal says were left open.
+fn clear_dead(parent: &Path, host_changes: HostChanges) -> Result<(), Failure> {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-    for entry in entries {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let pid = name
-            .strip_prefix(PREFIX)
-            .and_then(|rest| rest.split('-').next())
-            .and_then(|pid| pid.parse::<u32>().ok());
-        let Some(pid) = pid else { continue };
-        let ours =
-            fs::symlink_metadata(entry.path()).is_ok_and(|m| m.is_dir() && m.uid() == super::user_id());
-        if ours && !Path::new(&format!("/proc/{pid}")).exists() {
-            warn_of_open_settings(&entry.path().join("journal.jsonl"));
-            let _ = fs::remove_dir_all(entry.path());
+    for entry in entries.filter(is_dead) {
+        settle(&entry.path().join("journal.jsonl"), host_changes)?;
+        let _ = fs::remove_dir_all(entry.path());
+    }
+    Ok(())
+}
+
+/// A climb's folder of this user, where nobody else may put a journal, without its process.
+fn is_dead(entry: &fs::DirEntry) -> bool {
+    let name = entry.file_name().to_string_lossy().into_owned();
+    let pid = name
+        .strip_prefix(PREFIX)
+        .and_then(|rest| rest.split('-').next())
+        .and_then(|pid| pid.parse::<u32>().ok());
+    let is_ours = |folder: fs::Metadata| {
+        folder.is_dir() && folder.uid() == super::user_id() && folder.mode() & 0o022 == 0
+    };
+    let ours = fs::symlink_metadata(entry.path()).is_ok_and(is_ours);
+    ours && pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+}
+
+/// Sees that every setting of a dead climb is back, and puts it back where that is allowed.
+fn settle(journal: &Path, host_changes: HostChanges) -> Result<(), Failure> {
+    if !journal.exists() {
+        return Ok(());
+    }
+    let what = "cannot read what a climb that was killed left open";
+    let (_, open) = Journal::open(journal).map_err(|error| Failure::error(what).because(&error))?;
+    // Backwards, so that of two changes of one setting the first one's old value is written last.
+    for entry in open.into_iter().rev() {
+        let Entry::Change { knob: path, old, .. } = entry else { continue };
+        if !knob::holds(&path, old.as_bytes()).unwrap_or(false) {
+            put_back(&path, &old, journal, host_changes)?;
         }
+    }
+    Ok(())
+}
+
+fn put_back(path: &str, old: &str, journal: &Path, host_changes: HostChanges) -> Result<(), Failure> {
+    let now = knob::read(path).map(|raw| knob::settable(&raw)).unwrap_or_default();
+    let (knob, was) = (visible(path), visible(old));
+    let left = format!(
+        "a climb that was killed left {knob} at {}; it was {was}",
+        visible(&String::from_utf8_lossy(&now))
+    );
+    let try_this = format!(
+        "echo '{was}' > {knob}, or remove {} if it is to stay",
+        visible(&journal.display().to_string())
+    );
+    if host_changes == HostChanges::Refused {
+        let failure = Failure::error(left).likely("the old value is known to that climb's journal alone");
+        return Err(failure.try_this(format!("--allow-host-changes puts it back; or {try_this}")));
+    }
+    match knob::put_back(path, old.as_bytes()) {
+        Ok(()) => {
+            super::say(&format!("warning: {left}, and is so again\n"));
+            Ok(())
+        }
+        Err(error) => Err(Failure::not_restored(left).because(&error).try_this(try_this)),
     }
 }
 
-fn warn_of_open_settings(journal: &Path) {
-    if !journal.exists() {
-        return;
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// What a killed climb left: its folder, with a journal that says what `knob` was.
+    fn left_behind(name: &str) -> (PathBuf, PathBuf, PathBuf) {
+        let parent = std::env::temp_dir().join(format!("dyno-dead-{}-{name}", std::process::id()));
+        // No process has this number: pid_max is at most 2^22 (kernel/pid.c).
+        let dead = parent.join(format!("{PREFIX}4194305-0"));
+        fs::create_dir_all(&dead).unwrap();
+        let knob = parent.join("knob");
+        fs::write(&knob, "advise").unwrap();
+        let (mut journal, _) = Journal::open(&dead.join("journal.jsonl")).unwrap();
+        journal.change(&knob.display().to_string(), "never", "advise").unwrap();
+        (parent, dead, knob)
     }
-    let Ok((_, open)) = Journal::open(journal) else { return };
-    for entry in open {
-        let Entry::Change { knob, old, .. } = entry else { continue };
-        let now = fs::read_to_string(&knob).unwrap_or_default();
-        if now.trim() != old {
-            let now = now.trim();
-            super::say(&format!("warning: a climb that was killed left {knob} at {now}; it was {old}\n"));
-        }
+
+    #[test]
+    fn what_a_killed_climb_left_is_put_back_where_that_is_allowed() {
+        let (parent, dead, knob) = left_behind("allowed");
+        clear_dead(&parent, HostChanges::Allowed).unwrap();
+        assert_eq!(fs::read_to_string(&knob).unwrap(), "never");
+        assert!(!dead.exists());
+        fs::remove_dir_all(parent).unwrap();
+    }
+
+    #[test]
+    fn a_setting_that_is_not_back_stops_the_climb_and_its_journal_stays() {
+        let (parent, dead, knob) = left_behind("refused");
+        let lines = clear_dead(&parent, HostChanges::Refused).unwrap_err().lines();
+        assert!(lines.contains("it was never") && lines.contains("--allow-host-changes"), "{lines}");
+        assert!(dead.join("journal.jsonl").exists());
+        // As soon as it reads as it did, nothing stands in the way.
+        fs::write(&knob, "never").unwrap();
+        clear_dead(&parent, HostChanges::Refused).unwrap();
+        assert!(!dead.exists());
+        fs::remove_dir_all(parent).unwrap();
     }
 }

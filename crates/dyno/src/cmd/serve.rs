@@ -5,6 +5,7 @@
 
 use std::error::Error;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -130,6 +131,10 @@ fn told(event: &Event, drain: Duration) -> String {
         Event::LogWriterDied { exit } => {
             format!("warning: the access log's writer died ({exit}); it is replaced at once\n")
         }
+        Event::LogLinesLost { .. } => {
+            "warning: the access log does not take every line (a full disk?); how many are lost is said at the end\n"
+                .to_owned()
+        }
         Event::Draining => {
             let seconds = drain.as_secs_f64();
             format!("draining for at most {seconds} s; a second signal ends at once\n")
@@ -145,6 +150,15 @@ pub(crate) fn url(addr: &Addr) -> String {
 }
 
 fn end(report: &ExitReport) -> String {
+    let lost = match report.counts.log_drops {
+        0 => String::new(),
+        1 => "warning: 1 line of the access log was lost\n".to_owned(),
+        lines => format!("warning: {lines} lines of the access log were lost\n"),
+    };
+    lost + &drained(report)
+}
+
+fn drained(report: &ExitReport) -> String {
     let requests = report.counts.requests;
     let noun = if requests == 1 { "request" } else { "requests" };
     match report.drained {
@@ -215,6 +229,13 @@ fn not_listening(failure: Failure, addr: &Addr, source: &SocketError) -> Failure
 }
 
 fn busy(failure: Failure, addr: &Addr) -> Failure {
+    if let Addr::Unix(path) = addr
+        && std::fs::symlink_metadata(path).is_ok_and(|file| !file.file_type().is_socket())
+    {
+        return failure
+            .likely("a file of that name is there, and it is no socket: it is left alone")
+            .try_this(format!("another name: --listen {}", elsewhere(addr)));
+    }
     let pids: Vec<String> = proc::listeners(addr).iter().map(ToString::to_string).collect();
     let likely = match &pids[..] {
         [] => "another program listens there".to_owned(),

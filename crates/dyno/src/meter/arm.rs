@@ -6,9 +6,9 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use dyno_load::{BlockReport, BlockSpec, Crew, Edge, OpenError, Session, SessionPlan};
-use dyno_sys::Pid;
 use dyno_sys::clock::mono_ns;
 use dyno_sys::socket::{self, Addr, Io, Ready};
+use dyno_sys::{Pid, proc};
 use dyno_tune::dial::{How, Setting};
 use dyno_tune::meter::{ArmSpec, Trouble};
 use dyno_tune::plan::Plan;
@@ -26,8 +26,10 @@ const CONTROL_BYTES_MAX: usize = 4_096;
 #[derive(Debug)]
 pub(crate) struct Arm {
     pub(crate) spec: ArmSpec,
-    /// The launched process; its descendants belong to it.
+    /// The launched process.
     pub(crate) pid: Pid,
+    /// Its parent under the keeper: whatever the launch started and left stays below it.
+    pub(crate) warden: Pid,
     pub(crate) addr: Addr,
     pub(crate) port: u16,
     pub(crate) dir: PathBuf,
@@ -74,6 +76,11 @@ impl Driver {
 }
 
 impl Arm {
+    /// All processes of the server, also those that left their parent (a daemon forks twice).
+    pub(crate) fn processes(&self) -> Vec<Pid> {
+        processes(self.warden)
+    }
+
     /// The end of what the server printed.
     pub(crate) fn last_words(&self) -> String {
         tail(&self.output)
@@ -118,6 +125,11 @@ impl Arm {
             _ => Err(wrong("the control socket is closed")),
         }
     }
+}
+
+/// Everything below a warden, without the warden.
+pub(crate) fn processes(warden: Pid) -> Vec<Pid> {
+    proc::tree(warden).into_iter().filter(|pid| *pid != warden).collect()
 }
 
 /// The last lines of a file that somebody else writes.

@@ -1,13 +1,14 @@
 //! Host settings of a climb: journalled, written, read back, put back.
 //!
 //! A setting stands where the arm that is being measured wants it. Before the first write of each setting its old value
-//! is in the journal on disk and with the keeper, which puts it back if this process dies.
+//! is in the journal on disk and with the keeper, which puts it back if this process dies. Both are let go only when the
+//! setting has been seen to read as it did.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use dyno_sys::keeper::{Keeper, Token};
-use dyno_sys::knob;
+use dyno_sys::knob::{self, KnobError};
 use dyno_tune::dial::{How, Setting};
 use dyno_tune::journal::Journal;
 use dyno_tune::meter::Trouble;
@@ -16,8 +17,10 @@ use dyno_tune::plan::Plan;
 use super::{Ground, HostChanges};
 
 struct Touched {
+    /// What to write to put it back.
     old: Vec<u8>,
-    now: String,
+    /// The text of the dial that it stands at; `None` when nobody knows, after a write that could not be undone.
+    now: Option<String>,
     token: Token,
     number: u64,
 }
@@ -48,13 +51,7 @@ impl Knobs {
 
     fn stand(&mut self, keeper: &Keeper, path: &str, wanted: &str) -> Result<(), Trouble> {
         match self.touched.get_mut(path) {
-            Some(touched) if touched.now == wanted => Ok(()),
-            Some(touched) => {
-                let value = if wanted.is_empty() { touched.old.clone() } else { wanted.as_bytes().to_vec() };
-                knob::write(path, &value).map_err(|error| trouble(&error))?;
-                wanted.clone_into(&mut touched.now);
-                Ok(())
-            }
+            Some(touched) => touched.stand(path, wanted),
             None if wanted.is_empty() => Ok(()),
             None => self.touch(keeper, path, wanted),
         }
@@ -65,23 +62,47 @@ impl Knobs {
             let why = format!("{path} would be changed, which needs --allow-host-changes");
             return Err(Trouble::Knob(why));
         }
-        let raw = knob::read(path).map_err(|error| trouble(&error))?;
-        let old = String::from_utf8_lossy(&raw).trim().to_owned();
-        let number = self.journal()?.change(path, &old, wanted).map_err(|error| trouble(&error))?;
-        let token =
-            keeper.restore_on_death(Path::new(path), old.as_bytes()).map_err(|error| trouble(&error))?;
-        match knob::write(path, wanted.as_bytes()) {
-            Ok(written) => {
-                let touched = Touched { old: written.value, now: wanted.to_owned(), token, number };
+        // Of a choice the word in brackets: that is what the kernel takes when it is put back.
+        let old = knob::settable(&knob::read(path).map_err(|error| trouble(&error))?);
+        let told = String::from_utf8_lossy(&old).into_owned();
+        let number = self.journal()?.change(path, &told, wanted).map_err(|error| trouble(&error))?;
+        let token = match keeper.restore_on_death(Path::new(path), &old) {
+            Ok(token) => token,
+            Err(error) => {
+                // Nothing was written yet.
+                self.close_line(number)?;
+                return Err(trouble(&error));
+            }
+        };
+        let written = knob::write(path, wanted.as_bytes());
+        let now = written.is_ok().then(|| wanted.to_owned());
+        let touched = Touched { old, now, token, number };
+        match written {
+            Ok(_) => {
                 self.touched.insert(path.to_owned(), touched);
                 Ok(())
             }
+            // It is not as it was: keeper and journal go on knowing what it was, and the end tries again.
+            Err(error @ KnobError::NotRestored { .. }) => {
+                self.touched.insert(path.to_owned(), touched);
+                Err(trouble(&error))
+            }
             Err(error) => {
-                let _ = keeper.forget(token);
-                self.journal()?.restored(number).map_err(|error| trouble(&error))?;
+                self.let_go(keeper, touched)?;
                 Err(trouble(&error))
             }
         }
+    }
+
+    /// Keeper and journal learn that a setting is back.
+    fn let_go(&mut self, keeper: &Keeper, touched: Touched) -> Result<(), Trouble> {
+        // A keeper that is gone keeps nothing; its end is told elsewhere.
+        let _ = keeper.forget(touched.token);
+        self.close_line(touched.number)
+    }
+
+    fn close_line(&mut self, number: u64) -> Result<(), Trouble> {
+        self.journal()?.restored(number).map_err(|error| trouble(&error))
     }
 
     fn journal(&mut self) -> Result<&mut Journal, Trouble> {
@@ -96,17 +117,32 @@ impl Knobs {
     pub(super) fn put_all_back(&mut self, keeper: &Keeper) -> Result<(), Trouble> {
         let mut outcome = Ok(());
         for (path, touched) in std::mem::take(&mut self.touched).into_iter().rev() {
-            match knob::put_back(&path, &touched.old) {
-                Ok(()) => {
-                    let _ = keeper.forget(touched.token);
-                    let written =
-                        self.journal().and_then(|j| j.restored(touched.number).map_err(|e| trouble(&e)));
-                    outcome = outcome.and(written);
-                }
-                Err(error) => outcome = outcome.and(Err(trouble(&error))),
-            }
+            let back = knob::put_back(&path, &touched.old).map_err(|error| trouble(&error));
+            outcome = outcome.and(back.and_then(|()| self.let_go(keeper, touched)));
         }
         outcome
+    }
+}
+
+impl Touched {
+    fn stand(&mut self, path: &str, wanted: &str) -> Result<(), Trouble> {
+        if self.now.as_deref() == Some(wanted) {
+            return Ok(());
+        }
+        let value = if wanted.is_empty() { self.old.clone() } else { wanted.as_bytes().to_vec() };
+        match knob::write(path, &value) {
+            Ok(_) => {
+                self.now = Some(wanted.to_owned());
+                Ok(())
+            }
+            Err(error) => {
+                // Refused and undone: it stands where it stood.
+                if matches!(error, KnobError::NotRestored { .. }) {
+                    self.now = None;
+                }
+                Err(trouble(&error))
+            }
+        }
     }
 }
 

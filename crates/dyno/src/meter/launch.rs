@@ -81,6 +81,7 @@ impl<'f> Filling<'f> {
 /// A process under the keeper, with its clock.
 struct Started {
     pid: Pid,
+    warden: Pid,
     clock: Clock,
     control: Option<OwnedFd>,
     output: File,
@@ -200,8 +201,12 @@ impl World<'_> {
         };
         let held = self.keeper.hold(&launch).map_err(failed)?;
         let clock = Clock::open(held.pid());
+        let warden = proc::stat(held.pid())
+            .map_err(|error| launch_error(&argv[0], &format!("it is not there: {error}")))?
+            .parent;
+        self.exits.begin(&self.keeper, held.pid());
         let pid = self.keeper.release(held).map_err(failed)?;
-        Ok(Started { pid, clock, control: ours, output })
+        Ok(Started { pid, warden, clock, control: ours, output })
     }
 
     /// Waits until the server answers rightly on all connections.
@@ -230,10 +235,22 @@ impl World<'_> {
                 return Err(trouble);
             }
         };
-        let Started { pid, clock, control, output } = started;
-        let arm =
-            Arm { spec, pid, addr, port, dir, clock, driver, control, output, last_end_ns: None, seen_ns: 0 };
-        match proof::listeners(&proc::tree(pid), &arm.addr) {
+        let Started { pid, warden, clock, control, output } = started;
+        let arm = Arm {
+            spec,
+            pid,
+            warden,
+            addr,
+            port,
+            dir,
+            clock,
+            driver,
+            control,
+            output,
+            last_end_ns: None,
+            seen_ns: 0,
+        };
+        match proof::listeners(&arm.processes(), &arm.addr) {
             Reading::CannotTell(why) => {
                 self.stop(arm);
                 Err(launch_error("the server", &why))

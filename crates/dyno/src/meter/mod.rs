@@ -14,6 +14,7 @@ mod profile;
 mod prove;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use dyno_measure::profile::Profile;
@@ -91,7 +92,7 @@ pub(crate) struct World<'w> {
     interrupt: Interrupt,
     knobs: knobs::Knobs,
     tally: Tally,
-    exits: Vec<(dyno_sys::Pid, String)>,
+    exits: Exits,
     started: u64,
 }
 
@@ -99,7 +100,16 @@ impl<'w> World<'w> {
     /// A world for this plan. The keeper was started while the process had one thread.
     pub(crate) fn new(plan: &'w Plan, ground: Ground, keeper: Keeper, interrupt: Interrupt) -> Self {
         let knobs = knobs::Knobs::new(&ground);
-        Self { plan, ground, keeper, interrupt, knobs, tally: Tally::new(), exits: Vec::new(), started: 0 }
+        Self {
+            plan,
+            ground,
+            keeper,
+            interrupt,
+            knobs,
+            tally: Tally::new(),
+            exits: Exits::default(),
+            started: 0,
+        }
     }
 
     /// Sums over everything measured: steal, foreign CPU, the generator.
@@ -127,8 +137,25 @@ impl<'w> World<'w> {
 
     /// How the process ended, if it has.
     fn exit_of(&mut self, pid: dyno_sys::Pid) -> Option<String> {
-        self.exits.extend(self.keeper.exits().into_iter().map(|(pid, exit)| (pid, exit.to_string())));
-        self.exits.iter().find(|(exited, _)| *exited == pid).map(|(_, how)| how.clone())
+        self.exits.add(&self.keeper);
+        self.exits.0.get(&pid).cloned()
+    }
+}
+
+/// How processes of this climb ended, by their numbers.
+#[derive(Debug, Default)]
+struct Exits(BTreeMap<dyno_sys::Pid, String>);
+
+impl Exits {
+    fn add(&mut self, keeper: &Keeper) {
+        self.0.extend(keeper.exits().into_iter().map(|(pid, exit)| (pid, exit.to_string())));
+    }
+
+    /// A process of this number is about to start: whoever had it before is forgotten, heard of or not. The kernel gives
+    /// numbers again.
+    fn begin(&mut self, keeper: &Keeper, pid: dyno_sys::Pid) {
+        self.add(keeper);
+        self.0.remove(&pid);
     }
 }
 
@@ -167,7 +194,7 @@ impl Meter for World<'_> {
     fn memory_bytes(&mut self, arm: &Arm) -> u64 {
         // Pages that its processes share count once; where that may not be read, their peaks are summed.
         let of = |pid| proc::pss_bytes(pid).or_else(|_| proc::rss_peak_bytes(pid)).ok();
-        proc::tree(arm.pid).into_iter().filter_map(of).sum()
+        arm.processes().into_iter().filter_map(of).sum()
     }
 
     fn profile(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Profile, String> {
@@ -180,7 +207,7 @@ impl Meter for World<'_> {
     }
 
     fn user_system_ticks(&mut self, arm: &Arm) -> Option<(u64, u64)> {
-        let ticks = proc::tree(arm.pid).into_iter().filter_map(|pid| proc::user_system_ticks(pid).ok());
+        let ticks = arm.processes().into_iter().filter_map(|pid| proc::user_system_ticks(pid).ok());
         ticks.reduce(|(user, system), (more_user, more_system)| (user + more_user, system + more_system))
     }
 

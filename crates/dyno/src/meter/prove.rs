@@ -25,7 +25,7 @@ const WATCHED: BlockSpec = BlockSpec {
 
 impl World<'_> {
     pub(super) fn prove_on(&mut self, arm: &mut Arm, proof: &Proof) -> Result<Reading, Trouble> {
-        let pids = proc::tree(arm.pid);
+        let pids = arm.processes();
         match proof {
             Proof::Threads { .. } => Ok(proof::threads(&pids)),
             Proof::Cpus { .. } => Ok(proof::pinned(&pids)),

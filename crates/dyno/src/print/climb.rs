@@ -54,6 +54,7 @@ pub(crate) fn climb_table(climb: &Climb, width: usize, color: Color) -> String {
 
 fn push_header(out: &mut String, climb: &Climb, width: usize, color: Color) {
     if let Some(why) = &climb.cut_short {
+        let why = why.strip_prefix("cut short: ").unwrap_or(why);
         let label = painted("cut short", 33, color);
         push_line(
             out,
@@ -389,6 +390,8 @@ mod tests {
         climb.cut_short = Some("interrupted".into());
         let text = climb_table(&climb, 80, Color::Plain);
         assert!(text.starts_with("cut short interrupted: what follows"), "{text}");
+        climb.cut_short = Some("cut short: interrupted".into());
+        assert_eq!(climb_table(&climb, 80, Color::Plain), text);
     }
 
     #[test]

@@ -10,6 +10,10 @@ use dyno_measure::record::Ratio;
 /// What stands where there is no figure.
 pub(crate) const NONE: &str = "–";
 
+/// Columns that a table gives to names at most. Records and plans come from strangers, and a width beyond 65,535 is a
+/// panic of the formatting machinery.
+pub(crate) const NAME_COLUMNS_MAX: usize = 100;
+
 /// `−33.1 %`, `+0.1 %`, `0.0 %`.
 pub(crate) fn percent(value: f64) -> String {
     if value.is_finite() { format!("{} %", signed(value)) } else { NONE.to_owned() }

@@ -11,10 +11,11 @@ use dyno_measure::series::Trial;
 use dyno_tune::climb::rule_of;
 use serde::Serialize;
 
+use super::numbers::Numbers;
 use crate::cli;
 use crate::cmd::failure::{Failure, exit};
 use crate::cmd::{file, report};
-use crate::print::number::visible;
+use crate::print::number::{NAME_COLUMNS_MAX, visible};
 
 /// One verdict of the record, and what its measurements say.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -34,7 +35,7 @@ impl Line {
 /// Runs the verb on one record.
 pub(super) fn run(args: &cli::Judge) -> Result<ExitCode, Failure> {
     only_for_two_files(args)?;
-    let climb = report::record(&args.a)?;
+    let climb = report::record(&args.a).map_err(|failure| alone(args).unwrap_or(failure))?;
     let lines = lines(&climb).map_err(|what| {
         let failure = Failure::error(format!("{}: {what}", file::name(&args.a)));
         failure.likely("the record is damaged, or was shortened").try_this("dyno climb -o climb.json")
@@ -55,6 +56,18 @@ fn only_for_two_files(args: &cli::Judge) -> Result<(), Failure> {
         }
         None => Ok(()),
     }
+}
+
+/// Numbers without others to compare them with: the second file was forgotten.
+fn alone(args: &cli::Judge) -> Option<Failure> {
+    // Standard input cannot be read a second time.
+    let is_numbers = args.a.as_os_str() != "-" && Numbers::read(&args.a, None).is_ok();
+    is_numbers.then(|| {
+        let name = visible(&file::name(&args.a));
+        Failure::usage(format!("{name} holds numbers, and there is nothing to compare them with"))
+            .likely("a second file is missing")
+            .try_this(format!("dyno judge {name} B"))
+    })
 }
 
 fn lines(climb: &Climb) -> Result<Vec<Line>, String> {
@@ -120,6 +133,7 @@ fn find<'c>(climb: &'c Climb, id: &str) -> Result<&'c Trial, String> {
 fn table(lines: &[Line]) -> String {
     let names: Vec<String> = lines.iter().map(|line| visible(&line.rung)).collect();
     let rung = names.iter().map(|name| name.chars().count()).chain(["rung".len()]).max().unwrap_or(0);
+    let rung = rung.min(NAME_COLUMNS_MAX);
     // The head of its column is longer than every verdict.
     let stored = "stored verdict".len();
     let mut out = format!("  {:rung$}   stored verdict   judged again\n", "rung");

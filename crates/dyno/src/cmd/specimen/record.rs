@@ -124,7 +124,7 @@ impl Record {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
             started_unix_s: dyno_sys::clock::real_coarse_s(),
-            command: std::env::args().collect(),
+            command: crate::cmd::command_line(),
             machine,
             name: specimen.name.clone(),
             language: specimen.language,

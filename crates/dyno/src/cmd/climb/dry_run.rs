@@ -1,0 +1,94 @@
+//! `dyno climb --dry-run`: everything that a plan would run, write and turn, and nothing run.
+//!
+//! A plan runs commands as the user: whoever got it from elsewhere reads here what they are, each text as it stands.
+
+use dyno_sys::affinity::CpuSet;
+use dyno_tune::dial::{Dial, How, Value};
+use dyno_tune::plan::Plan;
+use dyno_tune::proof::Proof;
+use dyno_tune::rung::Rung;
+
+use super::chosen;
+use crate::print::number::visible;
+
+/// What would be started, which files and host settings would be written, which commands would be run.
+pub(super) fn text(plan: &Plan, only: &[String], server_cpus: &CpuSet, load_cpus: &[usize]) -> String {
+    let mut lines = Lines(String::new());
+    lines.launch(plan);
+    let shared = load_cpus.iter().any(|cpu| server_cpus.contains(*cpu));
+    let shared = if shared { ", shared: each steals the other's time" } else { "" };
+    lines.line("CPUs", &format!("servers on {server_cpus}, load on {load_cpus:?}{shared}"));
+    lines.line("load", &plan.load.record().to_string());
+    let rungs = chosen(plan, only);
+    for dial in plan.dials.iter().filter(|dial| starts_with_text(dial)) {
+        let start = &dial.values[dial.start];
+        lines.line("start", &format!("{}={}: {}", dial.name, start.name, reaches(dial, start)));
+    }
+    rungs.iter().for_each(|rung| lines.rung(plan, rung));
+    lines.0
+}
+
+/// Whether the start hands the server something that the command line above does not show.
+fn starts_with_text(dial: &Dial) -> bool {
+    let start = &dial.values[dial.start];
+    !start.words.is_empty() || !start.text.is_empty() && !matches!(dial.how, How::Live)
+}
+
+/// How a value reaches the server.
+fn reaches(dial: &Dial, value: &Value) -> String {
+    match &dial.how {
+        How::Arg => format!("words {:?}", value.words),
+        How::Live => format!("words {:?}, or the message {:?}", value.words, value.text),
+        How::Env { variable } => format!("variable {variable}={:?}", value.text),
+        How::Template => format!("{{{}}} is {:?}", dial.name, value.text),
+        How::Knob { path } if value.text.is_empty() => format!("{path} as it was found"),
+        How::Knob { path } => format!("writes {:?} to {path}, and puts it back", value.text),
+    }
+}
+
+struct Lines(String);
+
+impl Lines {
+    /// One line under a label of ten columns.
+    fn line(&mut self, label: &str, text: &str) {
+        self.0.push_str(&format!("{label:<10}{}\n", visible(text)));
+    }
+
+    fn launch(&mut self, plan: &Plan) {
+        let launch = &plan.launch;
+        if let Some(argv) = &launch.prepare {
+            self.line("prepare", &argv.join(" "));
+        }
+        self.line("server", &launch.argv.join(" "));
+        for (name, value) in &launch.env {
+            self.line("", &format!("with {name}={value:?}"));
+        }
+        for (name, text) in &launch.files {
+            self.line("file", &format!("{{dir}}/{name}"));
+            text.lines().for_each(|line| self.0.push_str(&format!("          | {}\n", shown(line))));
+        }
+    }
+
+    fn rung(&mut self, plan: &Plan, rung: &Rung) {
+        let dial = plan.dial(&rung.dial);
+        let start = &dial.values[dial.start].name;
+        self.line("rung", &format!("{}: {} {start} → {}", rung.id, rung.dial, rung.to));
+        if let Some(value) = dial.position(&rung.to).map(|at| &dial.values[at]) {
+            self.line("", &reaches(dial, value));
+        }
+        if let Some(load) = &rung.load {
+            self.line("", &format!("load {}", load.record()));
+        }
+        for proof in &rung.proofs {
+            if let Proof::Command { argv, .. } = proof {
+                self.line("", &format!("proof runs {}", argv.join(" ")));
+            }
+        }
+    }
+}
+
+/// A line of a file with its indent, which `visible` alone would take away.
+fn shown(line: &str) -> String {
+    let indent: String = line.chars().take_while(|c| *c == ' ').collect();
+    indent + &visible(line)
+}

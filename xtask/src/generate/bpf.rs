@@ -72,7 +72,7 @@ fn sections(object: &[u8]) -> Option<Vec<(String, &[u8])>> {
     // Places of the ELF header and of section headers in 64-bit files (elf(5)).
     let (table, size, count, names) =
         (u64_at(object, 40)?, u16_at(object, 58)?, u16_at(object, 60)?, u16_at(object, 62)?);
-    let header = |at: u64| Some(at.checked_mul(size)?.checked_add(table)?);
+    let header = |at: u64| at.checked_mul(size)?.checked_add(table);
     let names_at = u64_at(object, header(names)? + 24)?;
     let mut found = Vec::new();
     for at in 0..count {

@@ -48,7 +48,10 @@ fn compare(args: &Flame, before: &Path, after: &Path) -> Result<(), Failure> {
     let bytes = write_diff(&sides.0, &sides.1, format, look(args)).map_err(|error| {
         let what = format!("cannot compare {} with {}", file::name(before), file::name(after));
         let try_this = "dyno flame --diff BEFORE AFTER --requests 10000,12000";
-        Failure::error(what).because(&error).likely("they are not of one kind").try_this(try_this)
+        Failure::error(what)
+            .because(&error)
+            .likely("they are of two kinds, or are texts that tell no time")
+            .try_this(try_this)
     })?;
     put(place, &bytes)
 }

@@ -81,12 +81,13 @@ mod tests {
 
     #[test]
     fn burning_moves_the_cpu_clocks_of_thread_and_process() {
-        let (thread, process) = (thread_cpu_ns(), process_cpu_ns(std::process::id().cast_signed()).unwrap());
+        let process_ns = || process_cpu_ns(std::process::id().cast_signed()).unwrap();
+        let (thread, process) = (thread_cpu_ns(), process_ns());
         let until = mono_ns() + 5_000_000_000;
-        while thread_cpu_ns() < thread + 1_000_000 {
+        // The clock of a process that runs lags by up to a tick.
+        while thread_cpu_ns() < thread + 1_000_000 || process_ns() < process + 1_000_000 {
             assert!(mono_ns() < until, "no CPU time was counted in 5 s");
         }
-        assert!(process_cpu_ns(std::process::id().cast_signed()).unwrap() >= process + 1_000_000);
     }
 
     #[test]

@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(
             text,
             "target       program (42) · 0.25 of 2 CPUs busy · watched for 10.0 s\n\
-             throughput   1,234 requests/s · latency p50 1.9 ms, p99 8.1 ms\n\
+             throughput   1,234 requests/s · latency p50 1.90 ms, p99 8.10 ms\n\
              per request  CPU 81.0 µs · 4.10 system calls · 1.00 switches · 0.00 page\n\
              \x20            faults\n\
              \n\

@@ -178,7 +178,7 @@ mod tests {
         let text = profile(&two_functions(), 120);
         assert!(text.contains("10.0 % of one CPU: user 60.0 %, kernel 40.0 %"), "{text}");
         assert!(text.contains("100 µs per request (user 60.0, kernel 40.0)"), "{text}");
-        let serve = text.lines().find(|line| line.contains("serve")).unwrap_or_default();
+        let serve = text.lines().find(|line| line.trim_start().starts_with("serve")).unwrap_or_default();
         let figures: Vec<&str> = serve.split_whitespace().skip(1).collect();
         assert_eq!(figures, ["60.0", "100.0", "40.0", "60.0", "100"], "{text}");
     }

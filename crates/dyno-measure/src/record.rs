@@ -52,7 +52,7 @@ pub struct Climb {
     pub cut_short: Option<String>,
     /// A against A.
     pub noise: Option<Noise>,
-    /// Every rung of the plan, in the order in which they were climbed.
+    /// Every rung that was asked for, in the order in which they were climbed, those that were not reached last.
     pub rungs: Vec<Rung>,
     /// The final setting against the smallest loop that answers the same bytes.
     pub floor: Option<Ratio>,
@@ -252,6 +252,9 @@ pub struct Rung {
     pub id: String,
     /// What changes, e.g. `send split → joined`.
     pub change: String,
+    /// Where it leaves its dial, as `dial=value`; empty in older records.
+    #[serde(default)]
+    pub sets: String,
     /// What it is said to bring, and why.
     pub claim: String,
     /// Who says so.

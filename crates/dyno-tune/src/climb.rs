@@ -142,6 +142,10 @@ pub fn climb<M: Meter>(
     };
     let outcome = climber.run();
     climber.close_current();
+    if outcome.is_err() {
+        climber.end_early();
+        climber.list_unreached();
+    }
     record.duration_s = (meter.now_ns() - began_ns) as f64 / 1e9;
     if let Err(error) = &outcome {
         record.cut_short = Some(reason(error));

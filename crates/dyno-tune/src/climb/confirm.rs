@@ -136,6 +136,17 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
+    /// What the end of the climb leaves behind: kept is only what was seen again.
+    pub(crate) fn end_early(&mut self) {
+        for kept in self.kept.clone() {
+            let rung = &mut self.record.rungs[kept.rung];
+            if rung.attempt.verdict == RungVerdict::Kept && rung.leave_one_out.is_none() {
+                rung.attempt.verdict = RungVerdict::Unconfirmed;
+                rung.attempt.why = "better in its step; the climb ended before it was seen again".into();
+            }
+        }
+    }
+
     fn conclude(&mut self, one: &Kept, outcome: Outcome) -> Result<(), ClimbError> {
         let rung = &mut self.record.rungs[one.rung];
         let unconfirmed = match outcome {

@@ -58,6 +58,16 @@ impl<M: Meter> Climber<'_, M> {
         Ok(())
     }
 
+    /// Writes down the rungs that a climb never came to.
+    pub(crate) fn list_unreached(&mut self) {
+        for index in self.order() {
+            let rung = &self.plan.rungs[index];
+            if self.record.rungs.iter().all(|done| done.id != rung.id) {
+                self.record.rungs.push(Self::blank(self.plan, rung, &self.standing));
+            }
+        }
+    }
+
     /// While one bottleneck stands, fixes of the next show nothing or even harm: what was not kept is tried once more on
     /// the setting reached, as far as time allows.
     pub(crate) fn second_pass(&mut self) -> Result<(), ClimbError> {
@@ -459,6 +469,7 @@ impl<M: Meter> Climber<'_, M> {
             risk: rung.risk.clone(),
             reverts: plan.dial(&rung.dial).how.reverts(),
             needs: rung.needs.iter().map(|need| format!("{}={}", need.dial, need.value)).collect(),
+            sets: format!("{}={}", rung.dial, rung.to),
             bundle: Vec::new(),
             attempt: blank_attempt(rung, &load, RungVerdict::NotMeasured, "the climb ended before it".into()),
             first_attempt: None,

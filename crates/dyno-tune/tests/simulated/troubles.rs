@@ -125,7 +125,7 @@ fn a_setting_that_differs_from_itself_twice_is_not_judged() {
     let Err(ClimbError::Noise(seen)) = &climbed.outcome else { panic!("{:?}", climbed.outcome) };
     assert!(seen.starts_with('+') && seen.ends_with('%'), "{seen}");
     assert_eq!(climbed.record.noise.as_ref().unwrap().tries, 2);
-    assert!(climbed.record.rungs.is_empty());
+    assert_eq!(climbed.verdict("gain=on"), V::NotMeasured);
     assert!(climbed.record.trial("noise").is_some() && climbed.record.trial("noise:2").is_some());
 }
 
@@ -172,11 +172,28 @@ fn an_interrupt_at_any_call_leaves_a_record_and_no_server() {
         let climbed = climbed(&plan, &short(), world().tripping(Trip::From(call, Trouble::Interrupted)));
         assert_eq!(climbed.outcome, Err(ClimbError::Ended(Trouble::Interrupted)), "call {call}");
         assert_eq!(climbed.record.cut_short.as_deref(), Some("cut short: interrupted"), "call {call}");
+        assert_eq!(climbed.record.rungs.len(), plan.rungs.len(), "call {call}: every rung is listed");
+        for rung in &climbed.record.rungs {
+            let seen_again = rung.leave_one_out.is_some();
+            assert!(rung.attempt.verdict != V::Kept || seen_again, "call {call}: {} is kept", rung.id);
+        }
         let done = climbed.record.rungs.iter().filter(|rung| rung.attempt.verdict != V::NotMeasured);
         for (rung, whole) in done.zip(&all.record.rungs) {
             assert_eq!(rung.id, whole.id, "call {call}: what was judged before is in the record");
         }
     }
+}
+
+#[test]
+fn a_step_that_the_end_left_unseen_is_unconfirmed_and_says_so() {
+    let (plan, world) = winding();
+    let all = whole(&plan, &short(), world());
+    let noise = 4 + 2 * all.record.trial("noise").unwrap().pairs.len() as u64;
+    let step = 2 + 4 + 2 * all.record.trial("step:gain=on").unwrap().pairs.len() as u64;
+    let cut = climbed(&plan, &short(), world().tripping(Trip::From(noise + step + 6, Trouble::Interrupted)));
+    assert_eq!(cut.verdict("gain=on"), V::Unconfirmed);
+    assert_eq!(cut.why("gain=on"), "better in its step; the climb ended before it was seen again");
+    assert_eq!(cut.record.total, None);
 }
 
 #[test]

@@ -83,7 +83,10 @@ fn row(view: &View<'_>, scale: &Scale, at: usize, rung: &Rung) -> Tag {
 /// A metric or a load of the rung's own: its figure is of another kind than its neighbours'.
 fn otherwise(view: &View<'_>, rung: &Rung) -> Option<Tag> {
     let metric = (rung.attempt.metric != Metric::CpuPerRequest).then(|| rung.attempt.metric.to_string());
-    let parts: Vec<String> = metric.into_iter().chain(own_load(view.climb, &rung.attempt)).collect();
+    let only = rung.attempt.verdict == RungVerdict::Kept && view.climb.own_load_only(&rung.attempt);
+    let kept = only.then(|| "kept for this load only: the final setting goes without it".to_owned());
+    let own = own_load(view.climb, &rung.attempt);
+    let parts: Vec<String> = metric.into_iter().chain(own).chain(kept).collect();
     (!parts.is_empty()).then(|| tag("span").class("change own").text(parts.join(" · ")))
 }
 

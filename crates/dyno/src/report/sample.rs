@@ -228,6 +228,7 @@ fn rung(told: &Told, cpu_us: &mut f64, series: &mut Series, rng: &mut Prng) -> R
         .into(),
         reverts: "restart without the flag".into(),
         needs: if id == "log-off" { vec!["log=ring".into()] } else { Vec::new() },
+        sets: String::new(),
         bundle: if id == "read-once" { vec!["recv-send".into()] } else { Vec::new() },
         attempt,
         first_attempt: first,

@@ -1,7 +1,7 @@
 //! The first screen: what was gained, what it is worth against the floor, what it cannot say, and how to have it.
 
 use dyno_measure::judge::{self, PAIRS_MIN};
-use dyno_measure::record::{Arm, Climb, Ratio, RungVerdict, Total};
+use dyno_measure::record::{Arm, Climb, Ratio, Rung, RungVerdict, Total};
 use dyno_measure::series::Metric;
 
 use super::chart::{Bar, bars};
@@ -194,11 +194,19 @@ fn limits(climb: &Climb) -> Tag {
     tag("div").class("limits").push(tag("h2").text("What it cannot say")).push(list)
 }
 
-/// What each kept rung risks, where it risks anything: `none: why` is how a rung says that it does not.
+/// What each rung risks that stands in the final setting, where it risks anything: `none: why` is how a rung says that it
+/// does not. A dial that moved on, or that was kept for a load of its own, costs nothing there.
 fn prices(climb: &Climb) -> Vec<Tag> {
-    let kept = climb.rungs.iter().filter(|rung| rung.attempt.verdict == RungVerdict::Kept);
-    let priced = kept.filter(|rung| !rung.risk.is_empty() && !rung.risk.starts_with("none"));
+    let standing = climb.rungs.iter().filter(|rung| stands(climb, rung));
+    let priced = standing.filter(|rung| !rung.risk.is_empty() && !rung.risk.starts_with("none"));
     priced.map(|rung| tag("li").push(tag("b").text(&rung.id)).text(format!(": {}", rung.risk))).collect()
+}
+
+/// Kept, and its dial stands where it left it. Older records do not say where that is.
+fn stands(climb: &Climb, rung: &Rung) -> bool {
+    let setting = climb.total.as_ref().map(|total| total.final_setting.as_slice()).unwrap_or_default();
+    let there = rung.sets.is_empty() || setting.is_empty() || setting.contains(&rung.sets);
+    rung.attempt.verdict == RungVerdict::Kept && there && !climb.own_load_only(&rung.attempt)
 }
 
 /// The command, as it can be pasted.

@@ -70,6 +70,7 @@ fn rung(id: &str, verdict: RungVerdict, trial: Option<&str>, leave_one_out: Opti
         risk: String::new(),
         reverts: String::new(),
         needs: Vec::new(),
+        sets: String::new(),
         bundle: Vec::new(),
         attempt,
         first_attempt: None,

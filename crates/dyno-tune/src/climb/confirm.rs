@@ -101,7 +101,7 @@ impl<M: Meter> Climber<'_, M> {
 
     fn confirm(&mut self, one: &Waiting, all: &[Kept], pairs: usize, stage: &str) -> Result<(), ClimbError> {
         let least_ns = self.pace.of_pairs(LAST_LOOK_MIN);
-        if self.clockwork.left_ns(self.meter.now_ns()) < least_ns {
+        if self.clockwork.total_begins_ns().saturating_sub(self.meter.now_ns()) < least_ns {
             return self.conclude(&one.kept, Outcome::OutOfTime("no time was left for it".into()));
         }
         let rung = self.rung_of(one.kept.rung).clone();
@@ -116,8 +116,8 @@ impl<M: Meter> Climber<'_, M> {
             metric: rung.metric,
             rule: Rule::once(pairs, CONFIRM_Z),
             length: Length::Short,
-            // The total may get less time than planned: what a rung is worth is quoted before it.
-            deadline_ns: self.clockwork.end_ns(),
+            // The total may get some less time than planned, for what a rung is worth is quoted before it; not none.
+            deadline_ns: self.clockwork.total_begins_ns(),
         };
         let long = Rule::once(pairs.clamp(BURSTY.first, BURSTY.last), CONFIRM_Z).by_totals();
         let only_dial = with.with(&rung.dial, back.get(&rung.dial)) == back;

@@ -6,6 +6,8 @@ use dyno_measure::judge::Rule;
 const CONFIRM_SHARE: f64 = 0.30;
 /// Share of the confirming time that belongs to the total.
 const TOTAL_SHARE: f64 = 0.40;
+/// Share of the total's time that no confirmation may take, however slow the machine has become meanwhile.
+const TOTAL_RESERVED: f64 = 0.75;
 /// Share of the time before confirming that measuring the noise should take.
 const NOISE_SHARE: f64 = 0.10;
 /// Share of the time that it may take where blocks are long: a slow server's noise is judged from fewer pairs.
@@ -52,6 +54,11 @@ impl Clockwork {
     /// When the noise must be known.
     pub(crate) fn noise_end_ns(&self) -> u64 {
         self.after(NOISE_SHARE_MAX)
+    }
+
+    /// When the total must begin at the latest.
+    pub(crate) fn total_begins_ns(&self) -> u64 {
+        self.after(1.0 - CONFIRM_SHARE * TOTAL_SHARE * TOTAL_RESERVED)
     }
 
     /// When the last rung must be done.

@@ -7,6 +7,7 @@ use common::{Ended, Folder, dyno, wait_for};
 use dyno_sys::knob;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 const CHOICE: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 
@@ -53,9 +54,13 @@ fn turned(folder: &Folder, value: &str) -> Child {
     child
 }
 
+/// Only one climb at a time may change the host.
+static ALONE: Mutex<()> = Mutex::new(());
+
 #[test]
 #[ignore = "needs root: CAP_SYS_ADMIN, writes to /sys"]
 fn a_choice_that_a_killed_climb_turned_is_back_and_its_folder_is_gone() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     if !Path::new(CHOICE).exists() {
         println!("not tested: there is no {CHOICE}");
         return;
@@ -85,6 +90,7 @@ fn a_choice_that_a_killed_climb_turned_is_back_and_its_folder_is_gone() {
 #[test]
 #[ignore = "needs root: CAP_SYS_ADMIN, a network namespace of its own"]
 fn a_value_that_is_refused_halfway_leaves_the_setting_as_it_was() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Folder::new("root-refused");
     let knob = "/proc/sys/net/ipv4/tcp_fin_timeout";
     folder.file("plan.toml", plan(knob, "5 7"));

@@ -163,16 +163,17 @@ impl Exchange {
         let connection = self.connection_after(head);
         let (content, next) = (content_for(head), next_after(connection));
         let asked = Request::new(head, &[], &Params::None, Headers::Borrowed);
+        let (outbox, counts) = (&mut self.outbox, &mut self.tally.counts);
+        let answer = |outbox: &mut Outbox, counts: &mut Counts| {
+            counts.requests += 1;
+            call(handler, &asked, outbox, counts, connection, content);
+        };
+        answer(outbox, counts);
         let mut used = request.len();
-        loop {
-            self.tally.counts.requests += 1;
-            call(handler, &asked, &mut self.outbox, &mut self.tally.counts, connection, content);
-            let rest = &behind[used - request.len()..];
-            if next == Next::Close || self.outbox.len() >= self.flush_bytes || !rest.starts_with(request) {
-                return Step { used, next };
-            }
-            used += request.len();
+        if !behind.is_empty() && next == Next::Request {
+            used += answer_repeats(request, behind, self.flush_bytes, outbox, counts, answer);
         }
+        Step { used, next }
     }
 
     #[inline(never)]
@@ -396,6 +397,24 @@ fn content_for(head: &Head<'_>) -> Content {
 #[inline]
 fn next_after(connection: Connection) -> Next {
     if connection == Connection::Closed { Next::Close } else { Next::Request }
+}
+
+/// Answers what repeats `request` at the start of `behind`, as far as the outbox takes it; gives how many bytes that was.
+#[inline(never)] // One request at a time is the common case, and stays small.
+fn answer_repeats(
+    request: &[u8],
+    behind: &[u8],
+    flush_bytes: usize,
+    outbox: &mut Outbox,
+    counts: &mut Counts,
+    answer: impl Fn(&mut Outbox, &mut Counts),
+) -> usize {
+    let mut used = 0;
+    while outbox.len() < flush_bytes && behind[used..].starts_with(request) {
+        answer(outbox, counts);
+        used += request.len();
+    }
+    used
 }
 
 /// Calls a handler; one that panics costs its request a 500 and nothing else.

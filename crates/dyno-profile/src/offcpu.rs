@@ -88,13 +88,11 @@ pub struct Options {
     pub min: Duration,
     /// Whether the timeline is recorded.
     pub timeline: Timeline,
-    /// The command line, for the record.
-    pub command: Vec<String>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { duration: None, min: MIN_DEFAULT, timeline: Timeline::None, command: Vec::new() }
+        Options { duration: None, min: MIN_DEFAULT, timeline: Timeline::None }
     }
 }
 
@@ -132,7 +130,7 @@ impl Recorder {
         let cut_short = self.watch.listen(self.about.pid, self.options.duration, stop)?;
         self.about.look_again();
         let seen = self.watch.end(cut_short)?;
-        Ok(fold::profile(self.about, &self.options, seen))
+        Ok(fold::profile(self.about, seen))
     }
 }
 

@@ -10,8 +10,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dyno_measure::profile::{self, Kind, Overhead, PROFILE_SCHEMA, Profile, Requests};
-use dyno_measure::record::Machine;
+use dyno_measure::profile::{self, Kind, Overhead, PROFILE_SCHEMA, Profile};
 use dyno_sys::clock::{mono_ns, process_cpu_ns, real_coarse_s};
 use dyno_sys::perf::{Inherit, Kernel, Record, STACK_BYTES_MAX, Sample, records};
 use dyno_sys::{Pid, Tid, child, proc};
@@ -83,8 +82,6 @@ pub struct Options {
     pub stack_bytes: u32,
     /// How long; until the target ends or somebody stops it when `None`.
     pub duration: Option<Duration>,
-    /// Requests that the target answers meanwhile, where somebody counts them.
-    pub requests: Option<u64>,
 }
 
 impl Options {
@@ -102,7 +99,6 @@ impl Default for Options {
             call_graph: CallGraph::default(),
             stack_bytes: Options::STACK_BYTES,
             duration: None,
-            requests: None,
         }
     }
 }
@@ -278,13 +274,10 @@ impl Recorder {
             Target::Thread(_) => "thread",
             Target::Machine => "machine",
         };
-        let requests =
-            self.options.requests.map(|count| Requests { count, source: "command line".to_owned() });
         Profile {
             schema: PROFILE_SCHEMA.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_unix_s: real_coarse_s(),
-            machine: machine(),
             kind: Kind::OnCpu,
             target: profile::Target {
                 pid: pid.map(i32::cast_unsigned),
@@ -292,7 +285,7 @@ impl Recorder {
                 argv: Vec::new(),
                 scope: scope.to_owned(),
             },
-            requests,
+            // Machine, command and requests are the caller's to know.
             ..Profile::default()
         }
     }
@@ -501,20 +494,6 @@ fn call_graph(options: &Options) -> &'static str {
         CallGraph::Auto => "auto",
         CallGraph::Dwarf => "dwarf",
         CallGraph::FramePointers => "fp",
-    }
-}
-
-fn machine() -> Machine {
-    let machine = proc::machine();
-    Machine {
-        cpus: machine.cpus.len(),
-        model: machine.model,
-        virtual_machine: machine.vm.is_some(),
-        kernel: machine.kernel,
-        memory_bytes: machine.memory_bytes,
-        clocksource: machine.clocksource,
-        congestion: machine.congestion,
-        ..Machine::default()
     }
 }
 

@@ -157,10 +157,7 @@ pub trait Meter {
     ///
     /// # Errors
     /// In words, when it cannot be profiled here.
-    fn profile(&mut self, arm: &mut Self::Arm, for_ns: u64) -> Result<Profile, String> {
-        let _ = (arm, for_ns);
-        Err("this meter takes no profiles".into())
-    }
+    fn profile(&mut self, arm: &mut Self::Arm, for_ns: u64) -> Result<Profile, String>;
 
     /// Memory that could be taken without swapping, bytes.
     fn memory_left_bytes(&mut self) -> u64;

@@ -8,12 +8,10 @@ use dyno_measure::profile::{
     Frame, Kind, Module, Origin, Overhead, PROFILE_SCHEMA, Profile, Sampling, Span as TimeSpan, Stack,
     SystemCall, Target, Thread, ThreadState, ThreadTime, Wait as Cause, WaitClass, Waker as Releaser,
 };
-use dyno_measure::record::Machine;
 use dyno_sys::Pid;
 use dyno_sys::bpf::offcpu::{Call, Counts, Part, Span, State, Wait, Waker};
 use dyno_sys::trace::call_name;
 
-use super::Options;
 use super::classify::{class, is_interrupt, is_scheduler};
 use super::code::UserFrame;
 use super::watch::{About, Seen, by_number};
@@ -25,7 +23,7 @@ const INTERRUPT: &str = "[interrupt]";
 const KERNEL: &str = "[kernel]";
 
 /// The record of what was seen.
-pub(super) fn profile(about: About, options: &Options, seen: Seen) -> Profile {
+pub(super) fn profile(about: About, seen: Seen) -> Profile {
     let duration_ns = seen.end_ns.saturating_sub(seen.start_ns);
     let mut fold = Fold::new(&seen);
     fold.add_wakers();
@@ -33,18 +31,14 @@ pub(super) fn profile(about: About, options: &Options, seen: Seen) -> Profile {
     let timeline = fold.timeline();
     let (threads, thread_times) = threads(&seen);
     Profile {
-        unit: dyno_measure::profile::Unit::default(),
         schema: PROFILE_SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_unix_s: about.started_unix_s,
         duration_s: duration_ns as f64 / 1e9,
-        command: options.command.clone(),
-        machine: machine(),
         kind: Kind::OffCpu,
         target: target(about),
         sampling: fold.sampling(),
         overhead: Overhead { profiler_percent: percent(seen.cpu_ns, duration_ns), hook_percent: None },
-        requests: None,
         cut_short: seen.cut_short.clone(),
         warnings: warnings(&seen),
         threads,
@@ -55,6 +49,8 @@ pub(super) fn profile(about: About, options: &Options, seen: Seen) -> Profile {
         timeline,
         thread_times,
         system_calls: system_calls(&seen.calls),
+        // Machine, command and requests are the caller's to know.
+        ..Profile::default()
     }
 }
 
@@ -376,20 +372,6 @@ fn warnings(seen: &Seen) -> Vec<String> {
         warnings.push(format!("the timeline was cut after {kept} spans: what came later is not in it"));
     }
     warnings
-}
-
-fn machine() -> Machine {
-    let machine = dyno_sys::proc::machine();
-    Machine {
-        cpus: machine.cpus.len(),
-        model: machine.model,
-        virtual_machine: machine.vm.is_some(),
-        kernel: machine.kernel,
-        memory_bytes: machine.memory_bytes,
-        clocksource: machine.clocksource,
-        congestion: machine.congestion,
-        ..Machine::default()
-    }
 }
 
 fn percent(part: u64, whole: u64) -> f64 {

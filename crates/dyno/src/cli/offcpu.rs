@@ -67,7 +67,6 @@ impl OffCpu {
             duration: self.time,
             min: self.min,
             timeline: if self.timeline { Timeline::Recorded } else { Timeline::None },
-            command: std::env::args().collect(),
         }
     }
 }

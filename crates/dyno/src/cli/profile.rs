@@ -108,7 +108,6 @@ impl Profile {
             call_graph: self.call_graph.how,
             stack_bytes: self.call_graph.bytes,
             duration: self.time,
-            requests: self.requests.map(|count| count as u64),
         }
     }
 }

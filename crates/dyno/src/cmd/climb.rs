@@ -328,7 +328,6 @@ pub(super) fn seed_of_the_day() -> u64 {
 }
 
 fn new_record(server_cpus: &CpuSet, load_cpus: &[usize]) -> Record {
-    let machine = proc::machine();
     let mut load = CpuSet::empty();
     load_cpus.iter().for_each(|cpu| load.insert(*cpu));
     Record {
@@ -337,17 +336,9 @@ fn new_record(server_cpus: &CpuSet, load_cpus: &[usize]) -> Record {
         started_unix_s: dyno_sys::clock::real_coarse_s(),
         command: super::command_line(),
         machine: Machine {
-            cpus: machine.cpus.len(),
-            model: machine.model,
-            virtual_machine: machine.vm.is_some(),
-            kernel: machine.kernel,
-            memory_bytes: machine.memory_bytes,
-            clocksource: machine.clocksource,
-            congestion: machine.congestion,
             server_cpus: server_cpus.to_string(),
             load_cpus: load.to_string(),
-            root: super::is_root(),
-            ..Machine::default()
+            ..super::machine()
         },
         ..Record::default()
     }

@@ -11,21 +11,18 @@ mod sweep;
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_measure::diagnosis::{Card, Diagnosis, Resources, Tail};
 use dyno_measure::finding::{Confidence, DIAGNOSIS_SCHEMA, Finding};
 use dyno_measure::observation::Observation;
 use dyno_measure::profile::Target;
-use dyno_measure::record::Machine;
 use dyno_sys::clock::mono_ns;
-use dyno_sys::signal::{Signal, SignalFd};
-use dyno_sys::{Pid, child, proc, socket};
+use dyno_sys::{Pid, child, proc};
 use dyno_tune::diagnose::diagnose;
 
 use super::failure::{Failure, exit};
-use super::file;
+use super::{file, stop};
 use crate::cli::{self, FailOn};
 use crate::print::diagnosis_card;
 use counters::{Counters, not_looked};
@@ -36,11 +33,6 @@ const QUIET_SHARE: f64 = 0.25;
 const ON_CPU_SHARE: f64 = 0.45;
 /// Between two looks at the clock and the stop flag.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long the signals' watcher sleeps at most; it has nothing to do but wait.
-const WATCH_NS: u64 = 3_600_000_000_000;
-
-/// Set by the first Ctrl-C: what was seen so far is judged.
-static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Diagnose) -> Result<ExitCode, Failure> {
@@ -62,23 +54,12 @@ pub(crate) fn run(args: &cli::Diagnose) -> Result<ExitCode, Failure> {
 }
 
 fn record() -> Diagnosis {
-    let machine = proc::machine();
     Diagnosis {
         schema: DIAGNOSIS_SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
         started_unix_s: dyno_sys::clock::real_coarse_s(),
         command: super::command_line(),
-        machine: Machine {
-            cpus: machine.cpus.len(),
-            model: machine.model,
-            virtual_machine: machine.vm.is_some(),
-            kernel: machine.kernel,
-            memory_bytes: machine.memory_bytes,
-            clocksource: machine.clocksource,
-            congestion: machine.congestion,
-            root: super::is_root(),
-            ..Machine::default()
-        },
+        machine: super::machine(),
         ..Diagnosis::default()
     }
 }
@@ -87,7 +68,7 @@ fn record() -> Diagnosis {
 fn watch(args: &cli::Diagnose, record: &mut Diagnosis) -> Result<Observation, Failure> {
     let pid = args.target.or(args.pid).ok_or_else(|| Failure::usage("no process is named"))?;
     can_be_watched(pid)?;
-    stop_on_signals()?;
+    stop::listen()?;
     record.target = target(pid);
     let asked = args.load.as_ref().map(|words| Asked::parse(words, &counters::cpus_of(pid))).transpose()?;
     let running = asked.as_ref().map(Asked::start).transpose()?;
@@ -97,8 +78,8 @@ fn watch(args: &cli::Diagnose, record: &mut Diagnosis) -> Result<Observation, Fa
     let after = Counters::read(pid);
     let mut seen = before.until(&after, pid);
     let rate = running.as_ref().and_then(|running| running.rate(start_ns, mono_ns()));
-    if !after.is_empty() && !STOP.load(Ordering::Relaxed) {
-        profiles::add(&mut seen, pid, args, running.as_ref(), &STOP);
+    if !after.is_empty() && !stop::asked() {
+        profiles::add(&mut seen, pid, args, running.as_ref(), &stop::STOP);
     }
     if let (Some(running), Some(asked)) = (running, &asked) {
         seen.load = Some(running.finish(asked, rate, &seen)?);
@@ -106,7 +87,7 @@ fn watch(args: &cli::Diagnose, record: &mut Diagnosis) -> Result<Observation, Fa
     record.duration_s = watched(&seen);
     tell_endings(record, &after, pid, args);
     if let Some(asked) = asked.filter(|_| args.sweep) {
-        match sweep::sweep(&asked, &STOP) {
+        match sweep::sweep(&asked, &stop::STOP) {
             Ok(usl) => record.card.scalability = Some(usl),
             Err(why) => not_looked(&mut seen.not_looked_at, "scalability", &why),
         }
@@ -156,7 +137,7 @@ fn tell_endings(record: &mut Diagnosis, after: &Counters, pid: Pid, args: &cli::
     let gone = after.is_empty() || proc::tree(pid).is_empty();
     if gone {
         record.cut_short = Some(format!("process {pid} ended while it was watched"));
-    } else if STOP.load(Ordering::Relaxed) {
+    } else if stop::asked() {
         let asked = args.duration.as_secs_f64();
         record.cut_short = Some(format!("Ctrl-C after {:.1} of {asked:.0} s", record.duration_s));
     }
@@ -165,26 +146,9 @@ fn tell_endings(record: &mut Diagnosis, after: &Counters, pid: Pid, args: &cli::
 /// Sleeps as long as asked, or until told to stop.
 fn rest(time: Duration) {
     let end_ns = mono_ns() + u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);
-    while mono_ns() < end_ns && !STOP.load(Ordering::Relaxed) {
+    while mono_ns() < end_ns && !stop::asked() {
         std::thread::sleep(LOOK.min(time));
     }
-}
-
-/// The first SIGINT or SIGTERM ends the watching, the second the process.
-fn stop_on_signals() -> Result<(), Failure> {
-    let cannot = |error| Failure::error("cannot receive signals").because(&error);
-    // Before any other thread, so that all of them leave the signals to the descriptor.
-    let signals = SignalFd::new(&[Signal::Int, Signal::Term]).map_err(cannot)?;
-    let watch = move || loop {
-        // An error of the wait comes again at once or never; the signal is looked for in either case.
-        let _ = socket::wait_readable(&signals, mono_ns() + WATCH_NS);
-        if signals.next().is_some() && STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(exit::INTERRUPTED));
-        }
-    };
-    // It ends with the process.
-    std::thread::Builder::new().name("dyno-signals".to_owned()).spawn(watch).map_err(cannot)?;
-    Ok(())
 }
 
 /// An observation that `-o` wrote.
@@ -260,7 +224,7 @@ fn json(record: &Diagnosis) -> Result<String, Failure> {
 }
 
 fn ending(record: &Diagnosis, fail_on: FailOn) -> ExitCode {
-    if STOP.load(Ordering::Relaxed) {
+    if stop::asked() {
         return ExitCode::from(exit::INTERRUPTED);
     }
     let least = match fail_on {

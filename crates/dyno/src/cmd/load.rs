@@ -11,18 +11,15 @@ mod text;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use dyno_load::limit::{Limited, Signs};
 use dyno_load::run::{Ended, LoadPlan, LoadReport, load};
 use dyno_load::{Edge, OpenError, Progress, SessionPlan};
 use dyno_sys::affinity::{self, CpuSet};
-use dyno_sys::clock::mono_ns;
 use dyno_sys::proc;
-use dyno_sys::signal::{Signal, SignalFd};
-use dyno_sys::socket;
 
 use super::failure::{Failure, exit};
+use super::stop;
 use crate::cli;
 use crate::meter::chain;
 pub(super) use loose::Loose;
@@ -32,14 +29,8 @@ use server::{ServerClock, ServerCost};
 /// /proc takes for a moment.
 const DESCRIPTORS_BESIDE: u64 = 32;
 
-/// How long the watcher sleeps at most; it has nothing to do but wait.
-const WATCH_NS: u64 = 3_600_000_000_000;
-
 /// Threads without a number, as with wrk.
 const THREADS_DEFAULT: usize = 2;
-
-/// Set by the first Ctrl-C: the run drains and is printed.
-static STOP: AtomicBool = AtomicBool::new(false);
 
 /// What a run came to, with all that is printed about it.
 struct Outcome<'r> {
@@ -59,7 +50,7 @@ pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
     let plan = plan(args, threads)?;
     let clock = args.pid.map(ServerClock::new).transpose()?;
     make_room(args.connections.get() as u64 + threads as u64)?;
-    stop_on_signals()?;
+    stop::listen()?;
     if !args.json {
         super::print(&text::head(args, threads))?;
     }
@@ -135,23 +126,6 @@ pub(super) fn make_room(connections: u64) -> Result<(), Failure> {
         )))
 }
 
-/// The first SIGINT or SIGTERM ends the run early, the second the process.
-fn stop_on_signals() -> Result<(), Failure> {
-    let cannot = |error| Failure::error("cannot receive signals").because(&error);
-    // Before any other thread, so that all of them leave the signals to the descriptor.
-    let signals = SignalFd::new(&[Signal::Int, Signal::Term]).map_err(cannot)?;
-    let watch = move || loop {
-        // An error of the wait comes again at once or never; the signal is looked for in either case.
-        let _ = socket::wait_readable(&signals, mono_ns() + WATCH_NS);
-        if signals.next().is_some() && STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(exit::INTERRUPTED));
-        }
-    };
-    // It ends with the process.
-    std::thread::Builder::new().name("dyno-signals".to_owned()).spawn(watch).map_err(cannot)?;
-    Ok(())
-}
-
 type Measured = (LoadReport, Option<ServerCost>, Vec<f64>);
 
 fn measure(args: &cli::Load, plan: &LoadPlan, mut clock: Option<ServerClock>) -> Result<Measured, Failure> {
@@ -173,7 +147,7 @@ fn measure(args: &cli::Load, plan: &LoadPlan, mut clock: Option<ServerClock>) ->
             super::say(&text::progress(progress));
         }
     };
-    let report = load(plan, &STOP, &mut at_edge, &mut progress);
+    let report = load(plan, &stop::STOP, &mut at_edge, &mut progress);
     if screen {
         super::say(text::CLEAR);
     }

@@ -1,89 +1,34 @@
 //! `dyno offcpu`: watches what a process, or a command, waits for, writes the profile, and prints a summary.
 //!
-//! The library watches; here a command is started and ended, Ctrl-C is heard, and errors get their likely cause. Starting
-//! and signals are those of `dyno profile`.
+//! The library watches; starting a command and writing are `recording`'s; here errors get their likely cause.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
 
-use dyno_measure::profile::{Profile, Requests};
 use dyno_profile::Target;
 use dyno_profile::offcpu::{Error, Recorder};
-use dyno_sys::child::Exit;
-use dyno_sys::keeper::{Keeper, KeeperError};
 
-use super::failure::{Failure, exit};
-use super::profile::{STOP, not_started, order, say_how_it_ends, stop_on_signals};
-use crate::cli::{self, Format};
+use super::failure::Failure;
+use super::recording::{Files, of_command, say_how_it_ends};
+use super::stop;
+use crate::cli;
 use crate::meter::chain;
 use crate::print;
-use crate::report::flame;
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::OffCpu) -> Result<ExitCode, Failure> {
-    let places = places(args);
-    let to_stdout = places.iter().any(|(place, _)| place.as_os_str() == "-");
-    if !to_stdout {
-        places.iter().try_for_each(|(place, _)| super::can_be_written(place))?;
-    }
-    let mut profile = if args.command.is_empty() { attach(args)? } else { launch(args)? };
-    profile.machine.root = super::is_root();
-    let counted = |count| Requests { count: count as u64, source: "command line".to_owned() };
-    profile.requests = args.requests.map(counted);
-    for (place, format) in &places {
-        let bytes = flame::write(&profile, *format, flame::Look::default());
-        if to_stdout {
-            super::print_bytes(&bytes)?;
-        } else {
-            super::write_file(place, &bytes, None)?;
-        }
-    }
-    if !to_stdout {
-        let text = print::offcpu(&profile, super::terminal_width());
-        let names: Vec<String> = places.iter().map(|(place, _)| place.display().to_string()).collect();
-        super::print(&format!("{text}\nprofile   {}\n", names.join("      ")))?;
-    }
-    let interrupted = STOP.load(Ordering::Relaxed);
-    Ok(if interrupted { ExitCode::from(exit::INTERRUPTED) } else { exit::DONE })
-}
-
-/// The files to write, and how: the record and its page where nothing is said.
-fn places(args: &cli::OffCpu) -> Vec<(PathBuf, Format)> {
-    let named = |path: &PathBuf| args.format.or_else(|| Format::of_name(path.to_str()?));
-    match (&args.output, args.format) {
-        (Some(path), _) => vec![(path.clone(), named(path).unwrap_or(Format::Json))],
-        (None, Some(format)) => vec![(PathBuf::from(format!("offcpu.{}", format.ending())), format)],
-        (None, None) => vec![("offcpu.json".into(), Format::Json), ("offcpu.html".into(), Format::Html)],
-    }
-}
-
-/// Watches what runs already.
-fn attach(args: &cli::OffCpu) -> Result<Profile, Failure> {
-    let pid = args.pid.or(args.pid_alone).expect("the parser asks for a process or a command");
-    stop_on_signals()?;
-    let recorder = Recorder::open(&Target::Process(pid), &args.options()).map_err(|error| failure(&error))?;
-    say_how_it_ends(args.time);
-    recorder.record(&STOP).map_err(|error| failure(&error))
-}
-
-/// Starts a command, held until the probe is in place; it ends with the profile, in whatever way that ends.
-fn launch(args: &cli::OffCpu) -> Result<Profile, Failure> {
-    // Before any other thread: it forks.
-    let keeper = Keeper::start().map_err(|error| Failure::error("cannot start a command").because(&error))?;
-    stop_on_signals()?;
-    let not_started = |error: KeeperError| not_started(&error, &args.command);
-    let held = keeper.hold(&order(&args.command)?).map_err(not_started)?;
-    let target = Target::Held(held.pid());
-    let recorder = Recorder::open(&target, &args.options()).map_err(|error| failure(&error))?;
-    keeper.release(held).map_err(not_started)?;
-    let profile = recorder.record(&STOP).map_err(|error| failure(&error))?;
-    for (_, exit) in keeper.exits() {
-        if exit != Exit::Code(0) {
-            super::say(&format!("the command ended with {exit}\n"));
-        }
-    }
-    Ok(profile)
+    let files = Files::of("offcpu", args.output.as_ref(), args.format)?;
+    let open = |target| Recorder::open(&target, &args.options()).map_err(|error| failure(&error));
+    let record = |recorder: Recorder| recorder.record(&stop::STOP).map_err(|error| failure(&error));
+    let profile = if args.command.is_empty() {
+        let pid = args.pid.or(args.pid_alone).expect("the parser asks for a process or a command");
+        stop::listen()?;
+        let recorder = open(Target::Process(pid))?;
+        say_how_it_ends(args.time);
+        record(recorder)?
+    } else {
+        of_command(&args.command, |pid| open(Target::Held(pid)), record)?
+    };
+    files.write(profile, args.requests, print::offcpu)
 }
 
 /// Why nothing was recorded, in three lines.

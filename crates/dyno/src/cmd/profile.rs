@@ -1,149 +1,44 @@
 //! `dyno profile`: watches a process, a thread, the machine or a command, writes the profile, and prints where the time
 //! went.
 //!
-//! The library samples; here a command is started and ended, Ctrl-C is heard, and errors get their likely cause.
+//! The library samples; starting a command and writing are `recording`'s; here errors get their likely cause.
 
-use std::ffi::OsString;
-use std::io::IsTerminal;
-use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use dyno_measure::profile::Profile;
 use dyno_profile::{Error, Recorder, Target};
 use dyno_sys::Pid;
-use dyno_sys::child::Exit;
-use dyno_sys::clock::mono_ns;
-use dyno_sys::keeper::{Keeper, KeeperError, Launch};
-use dyno_sys::signal::{Signal, SignalFd};
-use dyno_sys::socket;
 
-use super::failure::{Failure, exit};
-use crate::cli::{self, Format};
+use super::failure::Failure;
+use super::recording::{Files, of_command, say_how_it_ends};
+use super::stop;
+use crate::cli;
 use crate::meter::chain;
 use crate::print;
-use crate::report::flame;
-
-/// How long the watcher of signals sleeps at most; it has nothing to do but wait.
-const WATCH_NS: u64 = 3_600_000_000_000;
-
-/// Set by the first Ctrl-C: sampling ends and the profile is written.
-pub(super) static STOP: AtomicBool = AtomicBool::new(false);
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Profile) -> Result<ExitCode, Failure> {
-    let places = places(args);
-    let to_stdout = places.iter().any(|(place, _)| place.as_os_str() == "-");
-    if !to_stdout {
-        places.iter().try_for_each(|(place, _)| super::can_be_written(place))?;
-    }
-    let mut profile = if args.command.is_empty() { attach(args)? } else { launch(args)? };
-    profile.command = super::command_line();
-    profile.machine.root = super::is_root();
-    for (place, format) in &places {
-        let bytes = flame::write(&profile, *format, flame::Look::default());
-        if to_stdout {
-            super::print_bytes(&bytes)?;
-        } else {
-            super::write_file(place, &bytes, None)?;
-        }
-    }
-    if !to_stdout {
-        let table = print::profile(&profile, super::terminal_width());
-        let names: Vec<String> = places.iter().map(|(place, _)| place.display().to_string()).collect();
-        super::print(&format!("{table}\nprofile   {}\n", names.join("      ")))?;
-    }
-    let interrupted = STOP.load(Ordering::Relaxed);
-    Ok(if interrupted { ExitCode::from(exit::INTERRUPTED) } else { exit::DONE })
+    let files = Files::of("profile", args.output.as_ref(), args.format)?;
+    let open = |target| Recorder::open(&target, &args.options()).map_err(|error| failure(&error));
+    let record = |recorder: Recorder| recorder.record(&stop::STOP).map_err(|error| failure(&error));
+    let profile = if args.command.is_empty() {
+        stop::listen()?;
+        let recorder = open(target(args))?;
+        say_how_it_ends(args.time);
+        record(recorder)?
+    } else {
+        of_command(&args.command, |pid| open(Target::Held(pid)), record)?
+    };
+    files.write(profile, args.requests, print::profile)
 }
 
-/// The files to write, and how: the record and its page where nothing is said.
-fn places(args: &cli::Profile) -> Vec<(PathBuf, Format)> {
-    let named = |path: &PathBuf| args.format.or_else(|| Format::of_name(path.to_str()?));
-    match (&args.output, args.format) {
-        (Some(path), _) => vec![(path.clone(), named(path).unwrap_or(Format::Json))],
-        (None, Some(format)) => vec![(PathBuf::from(format!("profile.{}", format.ending())), format)],
-        (None, None) => vec![("profile.json".into(), Format::Json), ("profile.html".into(), Format::Html)],
-    }
-}
-
-/// Watches what runs already.
-fn attach(args: &cli::Profile) -> Result<Profile, Failure> {
-    let target = match (args.pid.or(args.pid_alone), args.tid) {
+/// What runs already.
+fn target(args: &cli::Profile) -> Target {
+    match (args.pid.or(args.pid_alone), args.tid) {
         (Some(pid), _) => Target::Process(pid),
         (None, Some(tid)) => Target::Thread(tid),
         (None, None) => Target::Machine,
-    };
-    stop_on_signals()?;
-    let recorder = Recorder::open(&target, &args.options()).map_err(|error| failure(&error))?;
-    say_how_it_ends(args.time);
-    recorder.record(&STOP).map_err(|error| failure(&error))
-}
-
-/// Starts a command, held until everything is open; it ends with the profile, in whatever way that ends.
-fn launch(args: &cli::Profile) -> Result<Profile, Failure> {
-    // Before any other thread: it forks.
-    let keeper = Keeper::start().map_err(|error| Failure::error("cannot start a command").because(&error))?;
-    stop_on_signals()?;
-    let not_started = |error: KeeperError| not_started(&error, &args.command);
-    let held = keeper.hold(&order(&args.command)?).map_err(not_started)?;
-    let target = Target::Held(held.pid());
-    let recorder = Recorder::open(&target, &args.options()).map_err(|error| failure(&error))?;
-    keeper.release(held).map_err(not_started)?;
-    let profile = recorder.record(&STOP).map_err(|error| failure(&error))?;
-    for (_, exit) in keeper.exits() {
-        if exit != Exit::Code(0) {
-            super::say(&format!("the command ended with {exit}\n"));
-        }
     }
-    Ok(profile)
-}
-
-pub(super) fn order(command: &[OsString]) -> Result<Launch, Failure> {
-    let output = std::io::stderr().as_fd().try_clone_to_owned();
-    let output = output.map_err(|error| Failure::error("cannot hand on standard error").because(&error))?;
-    Ok(Launch {
-        argv: command.to_vec(),
-        env: Vec::new(),
-        cwd: None,
-        cpus: None,
-        output,
-        inherit: Vec::new(),
-        user: None,
-    })
-}
-
-pub(super) fn not_started(error: &KeeperError, command: &[OsString]) -> Failure {
-    let program = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-    Failure::error(chain(error))
-        .likely("there is no such program in PATH, or it may not be run")
-        .try_this(format!("command -v {program}"))
-}
-
-pub(super) fn say_how_it_ends(time: Option<Duration>) {
-    if time.is_none() && std::io::stderr().is_terminal() {
-        super::say("watching; Ctrl-C ends it and writes the profile\n");
-    }
-}
-
-/// The first SIGINT or SIGTERM ends the sampling, the second the process.
-pub(super) fn stop_on_signals() -> Result<(), Failure> {
-    let cannot = |error| Failure::error("cannot receive signals").because(&error);
-    // Before any other thread, so that all of them leave the signals to the descriptor.
-    let signals = SignalFd::new(&[Signal::Int, Signal::Term]).map_err(cannot)?;
-    let watch = move || loop {
-        // An error of the wait comes again at once or never; the signal is looked for in either case.
-        let _ = socket::wait_readable(&signals, mono_ns() + WATCH_NS);
-        if signals.next().is_some() && STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(i32::from(exit::INTERRUPTED));
-        }
-    };
-    // It ends with the process.
-    std::thread::Builder::new().name("dyno-signals".to_owned()).spawn(watch).map_err(cannot)?;
-    Ok(())
 }
 
 /// Why nothing was recorded, in three lines.

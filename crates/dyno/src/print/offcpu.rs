@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use dyno_measure::profile::{Origin, Profile, Stack, SystemCall, WaitClass};
 use dyno_profile::locks::locks;
+use dyno_profile::name;
 
 use super::number::{count, latency, visible};
 use super::table;
@@ -82,18 +83,6 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn class_name(class: WaitClass) -> &'static str {
-    match class {
-        WaitClass::RunQueue => "run queue",
-        WaitClass::Lock => "lock",
-        WaitClass::Disk => "disk",
-        WaitClass::Network => "network",
-        WaitClass::Sleep => "sleep",
-        WaitClass::PageFault => "page fault",
-        WaitClass::Other => "other",
-    }
-}
-
 fn class_of(stack: &Stack) -> WaitClass {
     stack.wait.as_ref().map(|wait| wait.class).unwrap_or_default()
 }
@@ -110,7 +99,7 @@ fn waits(profile: &Profile) -> Vec<String> {
     let head = format!("{:<12}{:>10}{:>9}{:>12}{:>12}", "off CPU by", "s", "share", "waits", "mean");
     let row = |(class, (ns, waits)): (WaitClass, (u64, u64))| {
         let mean = latency(ns as f64 / 1e3 / waits.max(1) as f64);
-        let (name, share, waits) = (class_name(class), share(ns, all), count(waits as f64));
+        let (name, share, waits) = (name::of_wait(class), share(ns, all), count(waits as f64));
         format!("{name:<12}{:>10.3}{share:>9}{waits:>12}{mean:>12}", seconds(ns))
     };
     listed(head, rows.into_iter().map(row).collect())
@@ -141,7 +130,7 @@ fn stacks(profile: &Profile) -> Vec<String> {
         let place = place(profile, frames);
         format!(
             "{share:>7}  {:<10}  {waits} waits in {place}{}",
-            class_name(class),
+            name::of_wait(class),
             woken.unwrap_or_default()
         )
     };

@@ -14,9 +14,6 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use dyno_measure::record::Machine;
-use dyno_sys::proc;
-
 use super::failure::{Failure, exit};
 use crate::cli::specimen::{Explain, List, Run, Specimen as Args, What};
 use crate::print::specimen as text;
@@ -120,7 +117,7 @@ fn compare(args: &Run) -> Result<ExitCode, Halt> {
     let side_ns = args.time.map_or(SIDE_NS, nanoseconds);
     let run_ns = (side_ns / u64::from(args.rounds)).max(RUN_NS_MIN);
     let seed = args.seed.unwrap_or_else(super::climb::seed_of_the_day);
-    let mut record = Record::new(&ready.specimen, machine(), seed, run_ns);
+    let mut record = Record::new(&ready.specimen, super::machine(), seed, run_ns);
     let terminal = std::io::stderr().is_terminal();
     let shown = |text: &str| {
         if terminal {
@@ -191,17 +188,4 @@ fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn machine() -> Machine {
-    let machine = proc::machine();
-    Machine {
-        cpus: machine.cpus.len(),
-        model: machine.model,
-        virtual_machine: machine.vm.is_some(),
-        kernel: machine.kernel,
-        memory_bytes: machine.memory_bytes,
-        root: super::is_root(),
-        ..Machine::default()
-    }
 }

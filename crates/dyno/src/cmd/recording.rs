@@ -1,0 +1,121 @@
+//! What `dyno profile` and `dyno offcpu` share: a command that is started to be watched, and the files of a profile.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use dyno_measure::profile::{Profile, Requests};
+use dyno_sys::Pid;
+use dyno_sys::child::Exit;
+use dyno_sys::keeper::{Keeper, KeeperError, Launch};
+
+use super::failure::Failure;
+use super::stop;
+use crate::cli::Format;
+use crate::meter::chain;
+use crate::report::flame;
+
+/// The files that a profile goes to, and how each is written.
+pub(super) struct Files(Vec<(PathBuf, Format)>);
+
+impl Files {
+    /// The file that was named, or the verb's own: the record and its page where nothing is said. Whether they can be
+    /// written is known before anything is watched.
+    pub(super) fn of(verb: &str, output: Option<&PathBuf>, format: Option<Format>) -> Result<Files, Failure> {
+        let named = |path: &PathBuf| format.or_else(|| Format::of_name(path.to_str()?));
+        let own = |format: Format| (PathBuf::from(format!("{verb}.{}", format.ending())), format);
+        let files = Files(match (output, format) {
+            (Some(path), _) => vec![(path.clone(), named(path).unwrap_or(Format::Json))],
+            (None, Some(format)) => vec![own(format)],
+            (None, None) => vec![own(Format::Json), own(Format::Html)],
+        });
+        if !files.is_stdout() {
+            files.0.iter().try_for_each(|(path, _)| super::can_be_written(path))?;
+        }
+        Ok(files)
+    }
+
+    fn is_stdout(&self) -> bool {
+        self.0.iter().any(|(path, _)| path.as_os_str() == "-")
+    }
+
+    /// Writes the profile with what only the verb knows, and prints its table unless the profile itself goes there.
+    pub(super) fn write(
+        &self,
+        mut profile: Profile,
+        requests: Option<usize>,
+        table: fn(&Profile, usize) -> String,
+    ) -> Result<ExitCode, Failure> {
+        profile.command = super::command_line();
+        profile.machine = super::machine();
+        let counted = |count| Requests { count: count as u64, source: "the command line".to_owned() };
+        profile.requests = requests.map(counted);
+        for (path, format) in &self.0 {
+            let bytes = flame::write(&profile, *format, flame::Look::default());
+            if self.is_stdout() {
+                super::print_bytes(&bytes)?;
+            } else {
+                super::write_file(path, &bytes, None)?;
+            }
+        }
+        if !self.is_stdout() {
+            let table = table(&profile, super::terminal_width());
+            let names: Vec<String> = self.0.iter().map(|(path, _)| path.display().to_string()).collect();
+            super::print(&format!("{table}\nprofile   {}\n", names.join("      ")))?;
+        }
+        Ok(stop::exit_code())
+    }
+}
+
+/// Starts a command, held until `open` has everything in place; it ends with the profile, in whatever way that ends.
+pub(super) fn of_command<R>(
+    command: &[OsString],
+    open: impl FnOnce(Pid) -> Result<R, Failure>,
+    record: impl FnOnce(R) -> Result<Profile, Failure>,
+) -> Result<Profile, Failure> {
+    // Before any other thread: it forks.
+    let keeper = Keeper::start().map_err(|error| Failure::error("cannot start a command").because(&error))?;
+    stop::listen()?;
+    let not_started = |error: KeeperError| not_started(&error, command);
+    let held = keeper.hold(&order(command)?).map_err(not_started)?;
+    let recorder = open(held.pid())?;
+    keeper.release(held).map_err(not_started)?;
+    let profile = record(recorder)?;
+    for (_, exit) in keeper.exits() {
+        if exit != Exit::Code(0) {
+            super::say(&format!("the command ended with {exit}\n"));
+        }
+    }
+    Ok(profile)
+}
+
+fn order(command: &[OsString]) -> Result<Launch, Failure> {
+    let output = std::io::stderr().as_fd().try_clone_to_owned();
+    let output = output.map_err(|error| Failure::error("cannot hand on standard error").because(&error))?;
+    Ok(Launch {
+        argv: command.to_vec(),
+        env: Vec::new(),
+        cwd: None,
+        cpus: None,
+        output,
+        inherit: Vec::new(),
+        user: None,
+    })
+}
+
+fn not_started(error: &KeeperError, command: &[OsString]) -> Failure {
+    let program = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    Failure::error(chain(error))
+        .likely("there is no such program in PATH, or it may not be run")
+        .try_this(format!("command -v {program}"))
+}
+
+/// Says how to end what has no end of its own, where somebody looks.
+pub(super) fn say_how_it_ends(time: Option<Duration>) {
+    if time.is_none() && std::io::stderr().is_terminal() {
+        super::say("watching; Ctrl-C ends it and writes the profile\n");
+    }
+}

@@ -1,8 +1,8 @@
 /* What every C and C++ specimen shares: which side runs, for how long, and the line of figures at its end.
  *
- *     program defect|repaired [--for SECONDS]
+ *     program defect|repaired [--for SECONDS] [--less PART=PERCENT]...
  *
- * It prints "ready" when its preparations are over, works until the time is up or SIGTERM or SIGINT comes, and prints
+ * --less really shortens a part of the work, where a specimen has parts. It prints "ready" when its preparations are over, works until the time is up or SIGTERM or SIGINT comes, and prints
  *     {"units":N,"elapsed_ns":N,"cpu_ns":N,"notes":{}}
  * Nothing here is slow or clever: the specimen is in the other file. */
 #ifndef HARNESS_H
@@ -20,7 +20,14 @@
 /* More threads than a specimen needs on any machine it is run on. */
 #define RUN_THREADS_MAX 256
 
+/* More parts than a specimen has. */
+#define RUN_PARTS_MAX 8
+/* What a microsecond holds of them, about: the multiplication's latency and the addition's, at some 2.8 GHz. */
+#define RUN_STEPS_PER_US 500
+
 static int run_repaired;
+static const char *run_shortened[RUN_PARTS_MAX];
+static int run_shortened_count;
 static double run_seconds;
 static volatile sig_atomic_t run_over;
 static long long run_start_ns, run_start_cpu_ns;
@@ -43,15 +50,24 @@ static inline void run_stop(int signal) {
     run_over = 1;
 }
 
+static inline void run_usage(void) {
+    fprintf(stderr, "usage: program defect|repaired [--for SECONDS] [--less PART=PERCENT]...\n");
+    exit(2);
+}
+
 /* Reads the command line and takes the signals that end a run. */
 static inline void run_begin(int count, char **words) {
-    if (count < 2 || (strcmp(words[1], "defect") && strcmp(words[1], "repaired"))) {
-        fprintf(stderr, "usage: program defect|repaired [--for SECONDS]\n");
-        exit(2);
-    }
+    if (count < 2 || count % 2 || (strcmp(words[1], "defect") && strcmp(words[1], "repaired")))
+        run_usage();
     run_repaired = words[1][0] == 'r';
-    if (count > 3 && !strcmp(words[2], "--for"))
-        run_seconds = atof(words[3]);
+    for (int at = 2; at < count; at += 2) {
+        if (!strcmp(words[at], "--for"))
+            run_seconds = atof(words[at + 1]);
+        else if (!strcmp(words[at], "--less") && run_shortened_count < RUN_PARTS_MAX)
+            run_shortened[run_shortened_count++] = words[at + 1];
+        else
+            run_usage();
+    }
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = run_stop;
@@ -60,6 +76,30 @@ static inline void run_begin(int count, char **words) {
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGALRM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+}
+
+/* What --less leaves of a part's steps. */
+static inline long run_less(const char *part, long steps) {
+    for (int at = 0; at < run_shortened_count; at++) {
+        size_t length = strlen(part);
+        if (!strncmp(run_shortened[at], part, length) && run_shortened[at][length] == '=')
+            steps = (long)((double)steps * (1.0 - atof(run_shortened[at] + length + 1) / 100.0) + 0.5);
+    }
+    return steps;
+}
+
+/* Arithmetic that takes as long as it has steps: each needs the one before. */
+static inline __attribute__((always_inline)) void run_steps(long steps) {
+    unsigned long long value = (unsigned long long)steps;
+    for (long i = 0; i < steps; i++) {
+        value = value * 6364136223846793005ULL + 1442695040888963407ULL;
+        __asm__ volatile("" : "+r"(value));
+    }
+}
+
+/* A unit is done: where a causal profile counts. A probe on a nop is the cheapest. */
+static __attribute__((noinline)) void progress(void) {
+    __asm__ volatile("nop" : : : "memory");
 }
 
 /* Preparations are over: from here on units, time and CPU count. */

@@ -6,6 +6,10 @@
 
 #define KINDS 64
 #define GATHERED 256
+/* What an event costs before it is counted, some 60 nanoseconds. */
+#define EVENT_STEPS 24
+/* A causal profile counts hundreds of events as one: a probe on each would be dearer than the event. */
+#define PROGRESS_EVENTS 1024
 
 struct count {
     unsigned long long events[KINDS];
@@ -13,8 +17,9 @@ struct count {
 
 static pthread_mutex_t table_lock;
 static struct count table;
+static long event_steps;
 
-static void count_event(unsigned long long event) {
+static __attribute__((noinline)) void count_event(unsigned long long event) {
     pthread_mutex_lock(&table_lock);
     table.events[event % KINDS]++;
     pthread_mutex_unlock(&table_lock);
@@ -27,10 +32,9 @@ static void count_gathered(const struct count *own) {
     pthread_mutex_unlock(&table_lock);
 }
 
-/* What an event costs before it is counted, some 60 nanoseconds. */
-static unsigned long long next_event(unsigned long long *chance) {
+static __attribute__((noinline)) unsigned long long next_event(unsigned long long *chance) {
     unsigned long long event = 0;
-    for (int i = 0; i < 24; i++)
+    for (long i = 0; i < event_steps; i++)
         event += run_random(chance);
     return event;
 }
@@ -39,7 +43,8 @@ static long long events_one_by_one(unsigned long long *chance) {
     long long done = 0;
     while (!run_over) {
         count_event(next_event(chance));
-        done++;
+        if (++done % PROGRESS_EVENTS == 0)
+            progress();
     }
     return done;
 }
@@ -65,6 +70,7 @@ static long long events(int index) {
 int main(int count, char **words) {
     pthread_mutexattr_t adaptive;
     run_begin(count, words);
+    event_steps = run_less("next_event", EVENT_STEPS);
     pthread_mutexattr_init(&adaptive);
     /* It spins a while before it sleeps: the usual advice for short sections. */
     pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);

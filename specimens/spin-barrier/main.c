@@ -9,20 +9,22 @@
 /* Work of a phase, some 20 microseconds. */
 #define PHASE_STEPS 10000
 
+static long phase_steps;
+
 static atomic_int arrived;
 static atomic_long phase;
 static atomic_int leaving;
 static pthread_barrier_t barrier;
 static int parties;
 
-static void work_of_phase(unsigned long long *state) {
-    for (int i = 0; i < PHASE_STEPS; i++)
+static __attribute__((noinline)) void work_of_phase(unsigned long long *state) {
+    for (long i = 0; i < phase_steps; i++)
         run_random(state);
     run_keep(state);
 }
 
 /* Whether all go on; when one leaves, all leave after the same phase. */
-static int wait_spinning(void) {
+static __attribute__((noinline)) int wait_spinning(void) {
     long now = atomic_load(&phase);
     if (run_over)
         atomic_store(&leaving, 1);
@@ -50,6 +52,8 @@ static long long phases(int index) {
     long long done = 0;
     do {
         work_of_phase(&state);
+        if (index == 0)
+            progress();
         done++;
     } while (run_repaired ? wait_sleeping() : wait_spinning());
     /* The unit is a phase of all threads. */
@@ -58,6 +62,7 @@ static long long phases(int index) {
 
 int main(int count, char **words) {
     run_begin(count, words);
+    phase_steps = run_less("work_of_phase", PHASE_STEPS);
     parties = run_two_per_cpu();
     pthread_barrier_init(&barrier, NULL, (unsigned)parties);
     return run_end(run_threads(parties, phases));

@@ -30,23 +30,23 @@ func encode(level int, f *frame) uint64 {
 }
 
 //go:noinline
-func writeFrame(f *frame, done chan<- *frame) {
+func writeFrame(f *frame, written chan<- *frame) {
 	f.sum += encode(levels, f)
-	done <- f
+	written <- f
 }
 
 //go:noinline
-func writeFrames(frames <-chan *frame, done chan<- *frame) {
+func writeFrames(frames <-chan *frame, written chan<- *frame) {
 	for f := range frames {
-		writeFrame(f, done)
+		writeFrame(f, written)
 	}
 }
 
 func main() {
 	repaired := begin()
-	frames, done := make(chan *frame), make(chan *frame)
+	frames, written := make(chan *frame), make(chan *frame)
 	if repaired {
-		go writeFrames(frames, done)
+		go writeFrames(frames, written)
 	}
 	f, units := &frame{}, int64(0)
 	run := start()
@@ -55,9 +55,10 @@ func main() {
 		if repaired {
 			frames <- f
 		} else {
-			go writeFrame(f, done)
+			go writeFrame(f, written)
 		}
-		f = <-done
+		f = <-written
+		progress()
 		units++
 	}
 	run.end(units)

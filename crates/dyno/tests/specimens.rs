@@ -24,7 +24,8 @@ const TELLING_LETTERS: usize = 7;
 struct Listed {
     name: String,
     language: String,
-    class: Class,
+    class: Option<Class>,
+    fetches: Option<String>,
     connections: Option<usize>,
 }
 

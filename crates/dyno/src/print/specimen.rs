@@ -51,6 +51,8 @@ pub(crate) fn list_json(all: &[Specimen]) -> Value {
             "title": specimen.title,
             "unit": specimen.unit,
             "connections": specimen.load.as_ref().map(|load| load.connections),
+            "fetches": specimen.fetches,
+            "causal": specimen.causal.is_some(),
         })
     };
     all.iter().map(entry).collect()
@@ -70,13 +72,19 @@ pub(crate) fn explain(specimen: &Specimen, width: usize) -> String {
     say("repair", &truth.repair);
     say("where", &place(specimen, &truth.repaired));
     say("expected", &expected);
-    say("class", &format!("{}: what a diagnosis must name first", specimen.class_name()));
+    if specimen.class.is_some() {
+        say("class", &format!("{}: what a diagnosis must name first", specimen.class_name()));
+    }
     if let Some(story) = &truth.story {
         say("the story", &story.told);
         story.but.iter().for_each(|but| say("but", but));
     }
     specimen.also.iter().for_each(|also| say("also", &also.what));
+    specimen.fetches.iter().for_each(|what| say("fetches", what));
     say("measure", &format!("dyno specimen run {}", specimen.name));
+    if specimen.causal.is_some() {
+        say("predict", &format!("dyno specimen run {} --causal", specimen.name));
+    }
     say("source", &format!("dyno specimen explain {} --source", specimen.name));
     out
 }

@@ -35,16 +35,19 @@ macro_rules! source {
 }
 
 macro_rules! shelf {
-    ($($name:literal: $main:literal $(+ $common:literal)+;)+) => {
+    ($($name:literal: $main:literal $(& $own:literal)* $(+ $common:literal)+;)+) => {
         &[$(Shelved {
             name: $name,
             truth: include_str!(concat!("../../../../../specimens/", $name, "/specimen.toml")),
-            sources: &[source!($name, $main) $(, source!("common", $common))+],
+            sources: &[
+                source!($name, $main) $(, source!($name, $own))* $(, source!("common", $common))+
+            ],
         }),+]
     };
 }
 
-/// In the order in which they are listed: waiting first, then what burns the CPU.
+/// In the order in which they are listed: waiting first, then what burns the CPU, then what is there for causal profiles:
+/// programs whose parts can really be shortened.
 const SHELF: &[Shelved] = shelf! {
     "sync-log": "main.c" + "harness.h" + "http.h";
     "o-sync-writes": "main.c" + "harness.h";
@@ -65,6 +68,20 @@ const SHELF: &[Shelved] = shelf! {
     "buffer-per-request": "main.c" + "harness.h";
     "page-walk": "main.c" + "harness.h";
     "column-order": "main.c" + "harness.h";
+    "three-parts": "main.c" + "harness.h";
+    "joined-threads": "main.c" + "harness.h";
+    "slow-stage": "main.c" + "harness.h" + "queue.h";
+    "producer-consumer": "main.c" + "harness.h" + "queue.h";
+    "thread-split": "main.c" + "harness.h" + "queue.h";
+    "hash-chains": "main.c" + "harness.h";
+    "long-section": "main.c" + "harness.h";
+    "eager-poller": "main.c" + "harness.h";
+    "compute-critical": "main.c" + "harness.h" + "same-code.h";
+    "io-critical": "main.c" + "harness.h" + "same-code.h";
+    "closed-loop": "main.c" + "harness.h" + "http.h";
+    "busy-stranger": "main.c" + "harness.h";
+    "go-pipeline": "main.go" + "harness.go";
+    "http2-writer": "main.go" & "build.go" & "go.mod" & "go.sum" + "harness.go";
 };
 
 /// A specimen and its truth.
@@ -77,12 +94,14 @@ pub(crate) struct Specimen {
     pub(crate) title: String,
     /// What it is written in.
     pub(crate) language: Language,
-    /// What a diagnosis of the defect must name first.
-    pub(crate) class: Class,
+    /// What a diagnosis of the defect must name first; none where that is not what it is for.
+    pub(crate) class: Option<Class>,
     /// What is counted, in the plural.
     pub(crate) unit: String,
     /// The command that builds it, run in the folder that holds its files.
     pub(crate) build: Vec<String>,
+    /// What its build gets from elsewhere where it is not in a cache yet; none for nearly all.
+    pub(crate) fetches: Option<String>,
     /// The command that runs it, before the side's name; `{dir}` is the folder that it was built in.
     pub(crate) run: Vec<String>,
     /// Names that would tell what it is: replaced in a neutral build.
@@ -95,6 +114,8 @@ pub(crate) struct Specimen {
     pub(crate) also: Option<Also>,
     /// What is planted.
     pub(crate) truth: Truth,
+    /// What a causal profile is asked, and what is tried beside it.
+    pub(crate) causal: Option<Causal>,
     /// Its files.
     #[serde(skip)]
     pub(crate) sources: Vec<Source>,
@@ -130,6 +151,57 @@ pub(crate) struct Load {
 pub(crate) struct Expected {
     /// Units per second of the repaired side over those of the defect: the least and the most that is no surprise.
     pub(crate) ratio: [f64; 2],
+}
+
+/// What a causal profile of the defect is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Causal {
+    /// The function that is called once for each unit.
+    pub(crate) progress: String,
+    /// Who else takes part.
+    #[serde(default)]
+    pub(crate) participants: Participants,
+    /// The repair changes nothing that is counted.
+    #[serde(default)]
+    pub(crate) null: bool,
+    /// The parts whose worth is predicted.
+    #[serde(rename = "site")]
+    pub(crate) sites: Vec<Site>,
+}
+
+/// Processes that take part beside the program itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Participants {
+    /// None, or the load that is known.
+    #[default]
+    None,
+    /// Its children, such as a client that it starts for itself.
+    Children,
+}
+
+/// A part whose worth is predicted, and how it is shortened for real.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Site {
+    /// As `dyno causal --site` takes it.
+    pub(crate) name: String,
+    /// As the program's `--less` takes it; the same where it is not said.
+    pub(crate) part: Option<String>,
+    /// Where nothing can be shortened by shares: the other side is the real change.
+    pub(crate) side: Option<super::record::Side>,
+    /// Whether what it calls belongs to it.
+    #[serde(default)]
+    pub(crate) inclusive: bool,
+}
+
+impl Site {
+    /// As the program's `--less` takes it; none where only a whole side is the real change.
+    pub(crate) fn part(&self) -> Option<&str> {
+        let own = self.part.as_deref().unwrap_or(&self.name);
+        self.side.is_none().then_some(own)
+    }
 }
 
 /// Another way to run it.
@@ -221,7 +293,7 @@ impl Specimen {
         format!("specimens/{}/{file}", source.map_or("", |source| source.folder))
     }
 
-    /// The class's name as findings write it.
+    /// The class's name as findings write it; nothing where it is not for diagnosis.
     pub(crate) fn class_name(&self) -> String {
         let json = serde_json::to_value(self.class).unwrap_or_default();
         json.as_str().unwrap_or_default().to_owned()
@@ -264,7 +336,8 @@ mod tests {
             assert_eq!(specimen.name, shelved.name);
             assert!(specimen.title.len() <= 70, "{}: the title is no line", specimen.name);
             let [low, high] = specimen.expect.ratio;
-            assert!(low > 1.0 && high > low, "{}: {low} … {high}", specimen.name);
+            let least = if specimen.causal.is_some_and(|causal| causal.null) { 0.5 } else { 1.0 };
+            assert!(low >= least && high > low, "{}: {low} … {high}", specimen.name);
         }
     }
 
@@ -290,7 +363,7 @@ mod tests {
 
     #[test]
     fn the_causes_that_a_program_can_have_are_all_shown() {
-        let shown: BTreeSet<Class> = all().iter().map(|specimen| specimen.class).collect();
+        let shown: BTreeSet<Class> = all().iter().filter_map(|specimen| specimen.class).collect();
         // The others are of the host and of the load, and stand in no program.
         for class in [
             Class::SyncIo,
@@ -310,6 +383,19 @@ mod tests {
             Class::PoolLimit,
         ] {
             assert!(shown.contains(&class), "{class:?}");
+        }
+    }
+
+    #[test]
+    fn every_part_that_is_predicted_can_be_shortened_in_its_source() {
+        for specimen in all() {
+            let Some(causal) = &specimen.causal else { continue };
+            let holds = |text: &str| specimen.sources.iter().any(|source| source.text.contains(text));
+            for part in causal.sites.iter().filter_map(Site::part) {
+                let less = [format!("run_less(\"{part}\""), format!("less(\"{part}\"")];
+                assert!(less.iter().any(|call| holds(call)), "{}: {part}", specimen.name);
+            }
+            assert!(holds("progress()") && !causal.sites.is_empty(), "{}", specimen.name);
         }
     }
 

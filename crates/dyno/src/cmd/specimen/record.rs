@@ -66,8 +66,8 @@ pub(crate) struct Record {
     pub(crate) name: String,
     /// What it is written in.
     pub(crate) language: Language,
-    /// What diagnosis must name first.
-    pub(crate) class: dyno_measure::finding::Class,
+    /// What diagnosis must name first; none where that is not what it is for.
+    pub(crate) class: Option<dyno_measure::finding::Class>,
     /// What was counted.
     pub(crate) unit: String,
     /// Connections of the load; none without a server.

@@ -20,9 +20,10 @@ use super::neutral::{self, Naming};
 const BUILD_NS_MAX: u64 = 600_000_000_000;
 /// Written last: a folder without it holds an unfinished build.
 const BUILT: &str = ".built";
-/// Nothing is fetched, whatever the user's settings say: the specimens need the compiler alone.
-const ENV: [(&str, &str); 4] =
-    [("GOTOOLCHAIN", "local"), ("GOWORK", "off"), ("GOPROXY", "off"), ("CGO_ENABLED", "0")];
+/// Whatever the user's settings say, a compiler is not fetched.
+const ENV: [(&str, &str); 3] = [("GOTOOLCHAIN", "local"), ("GOWORK", "off"), ("CGO_ENABLED", "0")];
+/// And nothing else is either, but for a specimen that says so.
+const ENV_ALONE: [(&str, &str); 4] = [ENV[0], ENV[1], ENV[2], ("GOPROXY", "off")];
 
 /// The folder below the cache.
 pub(crate) struct Workshop {
@@ -166,7 +167,8 @@ fn lay_out(folder: &Path, files: &[(String, String)]) -> io::Result<()> {
 }
 
 fn compile(specimen: &Specimen, folder: &Path, hands: &mut Hands) -> Result<(), Halt> {
-    let compiler = hands.start(&specimen.build, &ENV, folder)?;
+    let env: &[_] = if specimen.fetches.is_some() { &ENV } else { &ENV_ALONE };
+    let compiler = hands.start(&specimen.build, env, folder)?;
     match hands.end_of(&compiler, BUILD_NS_MAX)? {
         (how, _) if how == "exit status 0" => Ok(()),
         (how, _) => Err(compiler.trouble(&format!("failed ({how})")).into()),

@@ -1,0 +1,57 @@
+/* One thread computes, another writes to the disk; a unit is done when both have done their part. The code is the same
+ * whichever of them takes longer, and a profile of the CPU shows the same function at its head. */
+#ifndef SAME_CODE_H
+#define SAME_CODE_H
+
+#include "harness.h"
+#include <fcntl.h>
+#include <stdatomic.h>
+
+#define PAGE 4096
+
+static long compute_steps, pages;
+static pthread_barrier_t joined;
+static atomic_long last_round;
+static int file;
+
+static __attribute__((noinline)) void compute(void) {
+    run_steps(compute_steps);
+}
+
+static __attribute__((noinline)) void write_pages(void) {
+    static const char page[PAGE] = {1};
+    for (long at = 0; at < pages; at++)
+        if (pwrite(file, page, PAGE, at * PAGE) != PAGE)
+            run_fail("pwrite");
+}
+
+static long long rounds(int index) {
+    long round = 0;
+    do {
+        round++;
+        if (index == 0)
+            compute();
+        else
+            write_pages();
+        /* Both leave after the same round: the first says which one before it waits. */
+        if (index == 0 && run_over)
+            atomic_store(&last_round, round);
+        pthread_barrier_wait(&joined);
+        if (index == 0)
+            progress();
+    } while (atomic_load(&last_round) != round);
+    return index == 0 ? round : 0;
+}
+
+/* Each write is on the disk when it returns. The file has no name: it goes with the process. */
+static int same_code(void) {
+    file = open("same-code.data", O_RDWR | O_CREAT | O_TRUNC | O_DSYNC, 0600);
+    if (file < 0)
+        run_fail("open");
+    unlink("same-code.data");
+    write_pages();
+    pthread_barrier_init(&joined, NULL, 2);
+    return run_end(run_threads(2, rounds));
+}
+
+#endif

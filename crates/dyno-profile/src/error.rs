@@ -62,6 +62,14 @@ pub enum Error {
         /// What it answered.
         source: io::Error,
     },
+    /// The target ended while it was experimented with.
+    #[error("process {pid} ended after {after_s:.1} s")]
+    Ended {
+        /// Its number.
+        pid: Pid,
+        /// How long it was watched.
+        after_s: f64,
+    },
     /// Anything else.
     #[error("cannot {operation}")]
     Perf {

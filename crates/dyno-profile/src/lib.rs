@@ -21,6 +21,7 @@ mod session;
 mod symbol;
 mod unwind;
 
+pub mod causal;
 pub mod diff;
 pub mod export;
 pub mod import;

@@ -312,6 +312,7 @@ impl Connections {
         }
         let now_ns = mono_ns();
         self.tally.replies += taken.right;
+        (0..taken.right).for_each(|_| dyno_sys::mark::reply());
         self.tally.latencies.record_n(now_ns.saturating_sub(client.since_ns), taken.right);
         if taken.fate != Fate::Waiting {
             client.in_flight = 0;

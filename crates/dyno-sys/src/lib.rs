@@ -21,6 +21,7 @@ pub mod epoll;
 mod errno;
 pub mod keeper;
 pub mod knob;
+pub mod mark;
 pub mod perf;
 pub mod proc;
 pub mod shm;

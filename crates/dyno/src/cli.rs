@@ -3,6 +3,7 @@
 //! `main` parses with this and hands each verb its struct. Nothing here reads a file or prints; of the machine it asks
 //! only whether standard output is a terminal. A word that only the engine can judge (a dial's) stays a string here.
 
+mod causal;
 mod diagnose;
 mod flame;
 mod offcpu;
@@ -22,6 +23,7 @@ use dyno_sys::socket::Addr;
 
 use crate::print::Color;
 
+pub(crate) use causal::Causal;
 pub(crate) use diagnose::{Diagnose, FailOn};
 pub(crate) use flame::{Counts, Flame, Format};
 pub(crate) use offcpu::OffCpu;
@@ -73,6 +75,7 @@ pub(crate) enum Verb {
     Flame(Flame),
     Specimen(specimen::Specimen),
     Diagnose(Box<Diagnose>),
+    Causal(Box<Causal>),
 }
 
 /// When words are coloured.
@@ -423,15 +426,15 @@ pub(crate) struct Climb {
 /// `dyno report`.
 #[derive(Debug, Args)]
 #[command(
-    about = "Draws a climb's record again: the page into a file, the table onto the terminal.",
+    about = "Draws a record of climb or causal again: the page into a file, the table onto the terminal.",
     before_help = "Examples:
   dyno report climb.json
-  dyno report climb.json -o /tmp/climb.html
+  dyno report causal.json -o /tmp/causal.html
   dyno report climb.json -o - > page.html",
     help_template = HELP
 )]
 pub(crate) struct Report {
-    /// The record, as dyno climb wrote it
+    /// The record, as dyno climb or dyno causal wrote it
     pub(crate) record: PathBuf,
     /// Where the page goes; - is standard output [default: RECORD with .html for its ending]
     #[arg(short, long, value_name = "FILE")]

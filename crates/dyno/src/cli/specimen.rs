@@ -20,7 +20,7 @@ const ROUNDS_MIN: i64 = dyno_measure::judge::PAIRS_MIN as i64;
 
 Their sources are in this program; they are built with your compilers in ~/.cache/dyno/specimens.
 To look at one with a profiler: dyno specimen run NAME --defect prints its process number and waits.",
-    after_help = "Exit status: 1 when the repair was not faster, with an interval that excludes it; 2 for an error, also when a compiler is missing.",
+    after_help = "Exit status: 1 when the repair was not faster, with an interval that excludes it, or when a prediction missed; 2 for an error, also when a compiler is missing.",
     help_template = HELP
 )]
 pub(crate) struct Specimen {
@@ -67,7 +67,8 @@ pub(crate) struct Run {
     /// Its name, from the list
     pub(crate) name: String,
 
-    /// Measured time of each side, all rounds together; of the one side, its whole run [default: 3s; 60s]
+    /// Measured time of each side, all rounds together; of the one side, its whole run; of the causal profile, and as
+    /// long again of the real changes [default: 3s; 60s; 60s]
     #[arg(long = "for", value_name = "TIME", value_parser = some_time, help_heading = "How long")]
     pub(crate) time: Option<Duration>,
     /// Rounds: in each, both sides run once, in random order
@@ -76,6 +77,10 @@ pub(crate) struct Run {
     /// Seed of the order [default: another one each time; it is printed]
     #[arg(long, value_name = "N", help_heading = "How long")]
     pub(crate) seed: Option<u64>,
+
+    /// Predict by a causal profile what its parts are worth, then shorten them for real, and print both
+    #[arg(long, conflicts_with_all = ["defect", "repaired", "neutral"], help_heading = "What")]
+    pub(crate) causal: bool,
 
     /// Run the defect alone, print its process number, and wait
     #[arg(long, conflicts_with_all = ["repaired", "rounds", "seed"], help_heading = "One side, for a profiler")]

@@ -4,6 +4,7 @@
 //! panics because somebody stopped reading.
 
 mod alone;
+mod causal;
 mod climb;
 mod diagnose;
 mod failure;
@@ -60,6 +61,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Flame(args)) => flame::run(&args),
         Some(Verb::Specimen(args)) => specimen::run(&args),
         Some(Verb::Diagnose(args)) => diagnose::run(&args),
+        Some(Verb::Causal(args)) => causal::run(&args),
     }
 }
 

@@ -45,7 +45,9 @@ fn target(args: &cli::Profile) -> Target {
 fn failure(error: &Error) -> Failure {
     let failure = Failure::error(chain(error));
     match error {
-        Error::NoProcess { .. } => failure.likely("it has ended, or it is another number").try_this("ps -e"),
+        Error::NoProcess { .. } | Error::Ended { .. } => {
+            failure.likely("it has ended, or it is another number").try_this("ps -e")
+        }
         Error::Zombie { pid } => failure
             .likely("its parent has not waited for it; nothing runs in it any more")
             .try_this(format!("ps -o pid,ppid,stat,comm -p {pid}")),

@@ -3,42 +3,81 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use dyno_measure::causal::{CAUSAL_SCHEMA, Causal, CausalError};
 use dyno_measure::record::{CLIMB_SCHEMA, Climb, RecordError};
 
 use super::failure::{Failure, exit};
 use super::file;
 use crate::cli;
-use crate::print::climb_table;
+use crate::print::{causal, climb_table};
 
 /// What the schema of every climb's record begins with, before its version.
 const FAMILY: &str = "dyno.climb/";
+/// The same of a causal profile's.
+const CAUSAL_FAMILY: &str = "dyno.causal/";
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Report) -> Result<ExitCode, Failure> {
-    let climb = record(&args.record)?;
-    let page = crate::report::render(&climb);
+    let (width, color) = (super::terminal_width(), args.color.on_stdout());
+    let text = text(&args.record)?;
+    let (page, table) = if is_causal(&text) {
+        let record = causal_record(&args.record, &text)?;
+        (crate::report::causal::render(&record), causal::causal(&record, width, color))
+    } else {
+        let climb = climb_record(&args.record, &text)?;
+        (crate::report::render(&climb), climb_table(&climb, width, color))
+    };
     match place(args)? {
         None => super::print(&page)?,
         Some(path) => {
             super::write_file(&path, page.as_bytes(), super::scratch::caller())?;
-            super::print(&climb_table(&climb, super::terminal_width(), args.color.on_stdout()))?;
+            super::print(&table)?;
             super::say(&format!("report    {}\n", path.display()));
         }
     }
     Ok(exit::DONE)
 }
 
+/// Whether a text says of itself that it is a causal profile, whatever its version.
+fn is_causal(text: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        schema: String,
+    }
+    serde_json::from_str::<Head>(text).is_ok_and(|head| head.schema.starts_with(CAUSAL_FAMILY))
+}
+
+fn causal_record(path: &Path, text: &str) -> Result<Causal, Failure> {
+    Causal::from_json(text).map_err(|error| {
+        let failure = Failure::error(format!("{}: {error}", file::name(path))).because(&error);
+        match &error {
+            CausalError::Schema { .. } => failure
+                .likely(format!("another version of dyno wrote it; this one knows {CAUSAL_SCHEMA}"))
+                .try_this("the dyno that wrote it, or a newer one"),
+            CausalError::Shape(_) => {
+                failure.likely("it is damaged").try_this("dyno causal PID -o causal.json")
+            }
+        }
+    })
+}
+
 /// Reads a climb's record; `-` is standard input.
 pub(crate) fn record(path: &Path) -> Result<Climb, Failure> {
-    let name = file::name(path);
-    let bytes = file::read(path)?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        Failure::error(format!("{name} is not text"))
+    climb_record(path, &text(path)?)
+}
+
+fn text(path: &Path) -> Result<String, Failure> {
+    String::from_utf8(file::read(path)?).map_err(|error| {
+        Failure::error(format!("{} is not text", file::name(path)))
             .because(&error)
             .likely("it is no record of a climb")
             .try_this("dyno climb -o climb.json")
-    })?;
-    Climb::from_json(&text).map_err(|error| {
+    })
+}
+
+fn climb_record(path: &Path, text: &str) -> Result<Climb, Failure> {
+    let name = file::name(path);
+    Climb::from_json(text).map_err(|error| {
         let failure = Failure::error(format!("{name}: {error}")).because(&error);
         match &error {
             RecordError::Schema { found } if found.starts_with(FAMILY) => failure

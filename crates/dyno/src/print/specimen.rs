@@ -4,9 +4,9 @@ use dyno_measure::record::Ratio;
 use dyno_sys::Pid;
 use serde_json::{Value, json};
 
-use super::number::{NONE, bytes, count, latency, times, times_with_interval};
+use super::number::{NONE, bytes, count, effect, latency, times, times_with_interval};
 use super::table::{Align, Column, Row, chars, lines, render, wrapped};
-use crate::cmd::specimen::{Figures, Record, Side, Specimen};
+use crate::cmd::specimen::{Figures, Record, Row as TruthRow, Side, Specimen, Truth};
 
 /// Blanks between the columns of the list.
 const GAP: usize = 2;
@@ -147,6 +147,87 @@ pub(crate) fn figures(figures: &Figures, specimen: &Specimen) -> String {
     out
 }
 
+/// What was predicted beside what it really brought.
+pub(crate) fn truth(truth: &Truth, width: usize) -> String {
+    let width = width.min(TRUTH_WIDTH_MAX);
+    let mut out = labelled("specimen", &format!("{} · unit: {}", truth.name, truth.unit), width);
+    let real = format!(
+        "{} rounds of {:.0} ms for each of {} variants, order by seed {}",
+        truth.rounds_us.len(),
+        truth.run_ns as f64 / 1e6,
+        truth.variants.len(),
+        truth.seed
+    );
+    out.push_str(&labelled("for real", &real, width));
+    truth.cut_short.iter().for_each(|why| out.push_str(&labelled("cut short", why, width)));
+    out.push('\n');
+    let table =
+        render(&TRUTH_COLUMNS, "verdict", &truth.rows.iter().map(truth_row).collect::<Vec<_>>(), width);
+    out.extend(table.lines().flat_map(|line| [line.trim_end(), "\n"]));
+    out.push('\n');
+    for site in &truth.predicted.sites {
+        out.push_str(&labelled("why", &format!("{}: {}", site.name, site.reason), width));
+    }
+    out.push_str(&labelled("in short", &truth_summary(&truth.rows), width));
+    out
+}
+
+/// Six columns have more room than a text.
+const TRUTH_WIDTH_MAX: usize = 120;
+
+const TRUTH_COLUMNS: [Column; 6] = [
+    Column { head: "site", align: Align::Left, falls: None, cell_max: 40 },
+    Column { head: "shorter by", align: Align::Right, falls: Some(1), cell_max: 20 },
+    Column { head: "predicted saving", align: Align::Right, falls: Some(2), cell_max: 24 },
+    Column { head: "actual saving", align: Align::Right, falls: Some(3), cell_max: 24 },
+    Column { head: "off by", align: Align::Right, falls: Some(4), cell_max: 10 },
+    Column { head: "inside", align: Align::Left, falls: Some(5), cell_max: 10 },
+];
+
+fn truth_row(row: &TruthRow) -> Row {
+    let saving = |value: Option<f64>, interval: Option<[f64; 2]>| match (value, interval) {
+        (Some(value), Some(interval)) => effect(value, interval),
+        _ => NONE.to_owned(),
+    };
+    let level = row.speedup_percent.map_or("the repair".to_owned(), |level| format!("{level} %"));
+    let predicted = saving(row.predicted_percent, row.predicted_interval);
+    let actual = saving(row.actual_percent, row.actual_interval);
+    let off = row.error_points.map_or(NONE.to_owned(), |points| format!("{points:+.1}").replace('-', "−"));
+    let inside = match row.inside {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "",
+    };
+    let word = row.verdict.map_or("not tried", dyno_measure::causal::Verdict::words);
+    Row {
+        elsewhere: vec![
+            String::new(),
+            format!("shorter by {level}"),
+            format!("predicted {predicted}"),
+            format!("actual {actual}"),
+            format!("off by {off}"),
+            if inside.is_empty() { String::new() } else { format!("inside: {inside}") },
+        ],
+        cells: vec![row.site.clone(), level, predicted, actual, off, inside.to_owned()],
+        end: word.to_owned(),
+        end_printed: word.to_owned(),
+        ..Row::default()
+    }
+}
+
+fn truth_summary(rows: &[TruthRow]) -> String {
+    let helps = rows.iter().filter(|row| row.verdict == Some(dyno_measure::causal::Verdict::Helps));
+    let known: Vec<bool> = helps.filter_map(|row| row.inside).collect();
+    let inside = known.iter().filter(|inside| **inside).count();
+    let mut errors: Vec<f64> = rows.iter().filter_map(|row| row.error_points).map(f64::abs).collect();
+    errors.sort_unstable_by(f64::total_cmp);
+    let median = errors.get(errors.len() / 2).map_or(NONE.to_owned(), |error| format!("{error:.1} points"));
+    format!(
+        "of {} predictions that say a part helps, the truth lies inside {inside} · median error of all rows {median}",
+        known.len()
+    )
+}
+
 const COLUMNS: [Column; 3] = [
     Column { head: "side", align: Align::Left, falls: None, cell_max: 10 },
     Column { head: "units/s", align: Align::Right, falls: Some(1), cell_max: 20 },
@@ -284,6 +365,18 @@ mod tests {
     fn one(name: &str) -> Specimen {
         let mut all = crate::cmd::specimen::all().into_iter();
         all.find(|specimen| specimen.name == name).expect("it is on the shelf")
+    }
+
+    #[test]
+    fn what_was_predicted_stands_beside_what_it_brought() {
+        let text = truth(&crate::cmd::specimen::truth_of_tests(), 120);
+        let line = text.lines().find(|line| line.contains("50 %")).unwrap_or_default();
+        for owed in ["part_of_sixty", "+30.0 % ±1.0", "+28.0 % ±", "+2.0", "no", "helps"] {
+            assert!(line.contains(owed), "{owed}: {text}");
+        }
+        assert!(text.contains("the truth lies inside 1"), "{text}");
+        let narrow = truth(&crate::cmd::specimen::truth_of_tests(), 60);
+        assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 pub(crate) mod apply;
 mod card;
+pub(crate) mod causal;
 mod chart;
 mod conditions;
 mod figures;

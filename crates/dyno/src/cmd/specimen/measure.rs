@@ -46,7 +46,7 @@ impl Measuring<'_> {
             told(record.rounds.len());
         }
         record.also = match &self.specimen.also {
-            Some(also) => Some(self.one_by_itself(&also.word, record.run_ns)?),
+            Some(also) => Some(self.one_by_itself(std::slice::from_ref(&also.word), record.run_ns)?),
             None => None,
         };
         Ok(())
@@ -69,14 +69,19 @@ impl Measuring<'_> {
 
     /// One run of one side.
     fn one(&mut self, side: Side, ns: u64) -> Result<Figures, Halt> {
+        self.one_variant(&[side.word().to_owned()], ns)
+    }
+
+    /// One run of a side, parts of it shortened.
+    pub(crate) fn one_variant(&mut self, words: &[String], ns: u64) -> Result<Figures, Halt> {
         match &self.specimen.load {
-            None => self.one_by_itself(side.word(), ns),
-            Some(load) => self.one_loaded(side, load, ns),
+            None => self.one_by_itself(words, ns),
+            Some(load) => self.one_loaded(words, load, ns),
         }
     }
 
-    fn one_by_itself(&mut self, word: &str, ns: u64) -> Result<Figures, Halt> {
-        let running = self.start(word, Some(ns))?;
+    fn one_by_itself(&mut self, words: &[String], ns: u64) -> Result<Figures, Halt> {
+        let running = self.start(words, Some(ns))?;
         let (how, text) = self.hands.end_of(&running, READY_NS_MAX + ns + END_NS_MAX)?;
         match Figures::from_output(&text) {
             Some(figures) if how == "exit status 0" && figures.units > 0 => Ok(figures),
@@ -85,8 +90,8 @@ impl Measuring<'_> {
         }
     }
 
-    fn one_loaded(&mut self, side: Side, load: &Load, ns: u64) -> Result<Figures, Halt> {
-        let running = self.start(side.word(), None)?;
+    fn one_loaded(&mut self, words: &[String], load: &Load, ns: u64) -> Result<Figures, Halt> {
+        let running = self.start(words, None)?;
         let url = self.place_of(&running)?;
         let report = self.load(&running, &url, load, ns)?;
         let text = self.hands.stop(&running)?;
@@ -124,10 +129,10 @@ impl Measuring<'_> {
         }
     }
 
-    /// Starts a side; without a time it runs until it is stopped.
-    pub(crate) fn start(&mut self, word: &str, ns: Option<u64>) -> Result<Running, Failure> {
+    /// Starts a side, with what shortens parts of it; without a time it runs until it is stopped.
+    pub(crate) fn start(&mut self, words: &[String], ns: Option<u64>) -> Result<Running, Failure> {
         let time = ns.map(|ns| vec!["--for".to_owned(), format!("{:.3}", ns as f64 / 1e9)]);
-        let words = std::iter::once(word.to_owned()).chain(time.into_iter().flatten());
+        let words = words.iter().cloned().chain(time.into_iter().flatten());
         let argv: Vec<String> = self.program.argv.iter().cloned().chain(words).collect();
         self.hands.start(&argv, &[], self.folder)
     }

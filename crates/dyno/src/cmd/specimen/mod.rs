@@ -4,10 +4,12 @@
 //! them, `workshop` builds them, `measure` compares the sides. Nothing is measured that is not printed or in the record.
 
 mod catalogue;
+mod causal;
 mod hands;
 mod measure;
 mod neutral;
 mod record;
+mod truth;
 mod workshop;
 
 use std::io::IsTerminal;
@@ -24,6 +26,9 @@ use hands::{Halt, Hands};
 use measure::{END_NS_MAX, Measuring};
 use neutral::Naming;
 pub(crate) use record::{Figures, Record, Side};
+#[cfg(test)]
+pub(crate) use truth::tests::truth as truth_of_tests;
+pub(crate) use truth::{Row, Truth};
 use workshop::{Bench, Program, Workshop};
 
 /// Measured time of a side, all rounds together.
@@ -41,6 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         What::Run(args) => match (args.defect, args.repaired) {
             (true, _) => alone(args, Side::Defect),
             (_, true) => alone(args, Side::Repaired),
+            _ if args.causal => predict(args),
             _ => compare(args),
         },
     };
@@ -149,12 +155,27 @@ fn judged(args: &Run, specimen: &Specimen, mut record: Record) -> Result<ExitCod
     Ok(if record.is_shown() == Some(true) { exit::DONE } else { ExitCode::from(exit::NO) })
 }
 
+/// What a causal profile predicts of the defect's parts, beside what shortening them brings.
+fn predict(args: &Run) -> Result<ExitCode, Halt> {
+    let mut ready = Ready::new(args)?;
+    let truth = causal::compare(args, &mut ready)?;
+    super::print(&match args.json {
+        true => json(&truth)?,
+        false => text::truth(&truth, super::terminal_width()),
+    })?;
+    Ok(match truth.cut_short {
+        Some(_) => interrupted("what was measured before is above"),
+        None if truth.rows.iter().any(|row| row.inside == Some(false)) => ExitCode::from(exit::NO),
+        None => exit::DONE,
+    })
+}
+
 /// One side, for a profiler: its process number, then its figures.
 fn alone(args: &Run, side: Side) -> Result<ExitCode, Halt> {
     let mut ready = Ready::new(args)?;
     let ns = args.time.map_or(ALONE_NS, nanoseconds);
     let mut measuring = ready.measuring();
-    let running = measuring.start(side.word(), Some(ns))?;
+    let running = measuring.start(&[side.word().to_owned()], Some(ns))?;
     let line = measuring.ready(&running)?;
     let url = line.strip_prefix("ready ");
     super::print(&match args.json {

@@ -4,10 +4,12 @@
 //! drawing serves a phone and a screen. Colours come from the style sheet by class. Nothing here knows what a rung is.
 
 mod curve;
+mod effect;
 mod points;
 mod strip;
 
 pub(crate) use curve::{Curve, Stroke, curves};
+pub(crate) use effect::{Effect, Estimate, Trust, effect};
 pub(crate) use points::{Points, points};
 pub(crate) use strip::{Bar, Ink, Mark, axis, bars, strip};
 

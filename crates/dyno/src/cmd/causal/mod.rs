@@ -1,0 +1,128 @@
+//! `dyno causal`: experiments on a process or a command, then the record, its page, and the table.
+//!
+//! The library experiments; here are the target, the load beside it, what is shown meanwhile, and the files.
+
+mod experiment;
+mod load;
+mod target;
+mod watch;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use dyno_measure::causal::Causal;
+
+use super::failure::Failure;
+use super::{climb, file, stop};
+use crate::cli;
+use crate::print;
+use crate::report::causal as page;
+
+pub(crate) use experiment::{Asked, Point, experiment};
+pub(crate) use load::words_for_child;
+pub(crate) use watch::{Told, Watch};
+
+/// Runs the verb.
+pub(crate) fn run(args: &cli::Causal) -> Result<ExitCode, Failure> {
+    let files = Files::of(args)?;
+    let target = target::open(args)?;
+    let mut watch = Watch::new();
+    let measured = experiment(&asked(args, &target), &mut |told| watch.tell(told), &stop::STOP);
+    watch.clear();
+    let mut record = measured.map_err(|failure| target.explained(failure))?;
+    record.command = super::command_line();
+    record.machine = super::machine();
+    files.write(&record)?;
+    super::print(&match args.json {
+        true => json(&record)? + "\n",
+        false => shown(args, &files, &record),
+    })?;
+    Ok(stop::exit_code())
+}
+
+fn asked(args: &cli::Causal, target: &target::Opened) -> Asked {
+    Asked {
+        pid: target.pid,
+        point: target.point(args),
+        participants: args.participant.iter().copied().chain(target.load_pid()).collect(),
+        sites: args.site.clone(),
+        inclusive: args.inclusive,
+        levels: args.levels.0.clone(),
+        budget: args.time,
+        seed: args.seed.unwrap_or_else(climb::seed_of_the_day),
+    }
+}
+
+fn shown(args: &cli::Causal, files: &Files, record: &Causal) -> String {
+    let table = print::causal::causal(record, super::terminal_width(), args.color.on_stdout());
+    format!("{table}\nrecord      {}\n", files.names().join("      "))
+}
+
+fn json(record: &Causal) -> Result<String, Failure> {
+    let text = serde_json::to_string(record);
+    text.map_err(|error| Failure::error("the record cannot be written as JSON").because(&error))
+}
+
+/// Where the record, its page and Coz's form of it go.
+struct Files {
+    record: Option<(PathBuf, PathBuf)>,
+    coz: Option<PathBuf>,
+}
+
+impl Files {
+    /// Whether they can be written is known before anything is tried.
+    fn of(args: &cli::Causal) -> Result<Files, Failure> {
+        let named = args.output.clone().or_else(|| (!args.json).then(|| PathBuf::from("causal.json")));
+        let files = Files { record: named.map(beside).transpose()?, coz: args.coz.clone() };
+        files.paths().try_for_each(super::can_be_written)?;
+        Ok(files)
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        let record = self.record.iter().flat_map(|(record, page)| [record.as_path(), page.as_path()]);
+        record.chain(self.coz.as_deref())
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.paths().map(|path| path.display().to_string()).collect()
+    }
+
+    fn write(&self, record: &Causal) -> Result<(), Failure> {
+        let owner = super::scratch::caller();
+        if let Some((path, html)) = &self.record {
+            file::write_file(path, json(record)?.as_bytes(), owner)?;
+            file::write_file(html, page::render(record).as_bytes(), owner)?;
+        }
+        match &self.coz {
+            Some(path) => file::write_file(path, page::coz::text(record).as_bytes(), owner),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The record and the page beside it.
+fn beside(record: PathBuf) -> Result<(PathBuf, PathBuf), Failure> {
+    let page = record.with_extension("html");
+    if page == record {
+        return Err(Failure::usage(format!(
+            "the page would be written over its record {}",
+            record.display()
+        ))
+        .likely("-o names the record; its page gets the same name with .html")
+        .try_this("dyno causal PID -o causal.json"));
+    }
+    Ok((record, page))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_page_lies_beside_its_record_and_never_over_it() {
+        let (record, page) = beside(PathBuf::from("a/b.json")).unwrap();
+        assert_eq!((record.to_str(), page.to_str()), (Some("a/b.json"), Some("a/b.html")));
+        assert_eq!(beside(PathBuf::from("b.html")).unwrap_err().lines().lines().count(), 3);
+    }
+}

@@ -1,0 +1,149 @@
+//! What is experimented with: a process, or a command that is started for it; and the load beside it.
+
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use dyno_sys::Pid;
+use dyno_sys::clock::{mono_ns, sleep_ns};
+use dyno_sys::keeper::{Keeper, KeeperError, Launch};
+use dyno_sys::{child, mark, proc};
+
+use super::experiment::Point;
+use super::load::{self, Load};
+use crate::cli;
+use crate::cmd::failure::Failure;
+use crate::cmd::stop;
+use crate::meter::chain;
+
+/// A program that takes longer from fork to exec was not found.
+const EXEC_NS_MAX: u64 = 5_000_000_000;
+/// A command maps its libraries and comes to its work.
+const COMMAND_SETTLE: Duration = Duration::from_millis(300);
+
+/// A target and what was started for it; both end with this value.
+pub(super) struct Opened {
+    /// The process.
+    pub(super) pid: Pid,
+    load: Option<Load>,
+    keeper: Keeper,
+}
+
+/// Opens the target; the load runs then.
+pub(super) fn open(args: &cli::Causal) -> Result<Opened, Failure> {
+    // Before any other thread: it forks.
+    let keeper =
+        Keeper::start().map_err(|error| Failure::error("cannot start the keeper").because(&error))?;
+    stop::listen()?;
+    let pid = match args.pid.or(args.pid_alone) {
+        Some(pid) => alive(pid)?,
+        None => started(&keeper, args)?,
+    };
+    let load = args.load.as_ref().map(|words| Load::start(&keeper, words)).transpose()?;
+    Ok(Opened { pid, load, keeper })
+}
+
+/// A process that can be experimented with: there, alive, and somebody else.
+fn alive(pid: Pid) -> Result<Pid, Failure> {
+    if pid == child::this() {
+        return Err(Failure::usage(format!("process {pid} is this dyno itself"))
+            .likely("a shell's $$ became dyno, by exec")
+            .try_this("dyno causal -- COMMAND"));
+    }
+    match proc::state(pid) {
+        Err(_) => Err(Failure::error(format!("there is no process {pid}"))
+            .likely("it has ended, or it is another number")
+            .try_this("ps -e")),
+        Ok('Z') => Err(Failure::error(format!("process {pid} has ended: it is a zombie"))
+            .likely("its parent has not waited for it; nothing runs in it any more")
+            .try_this(format!("ps -o pid,ppid,stat,comm -p {pid}"))),
+        Ok(_) => Ok(pid),
+    }
+}
+
+/// Starts the command and waits until it is itself.
+fn started(keeper: &Keeper, args: &cli::Causal) -> Result<Pid, Failure> {
+    let program = args.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let not_started = |error: KeeperError| {
+        Failure::error(chain(&error))
+            .likely("there is no such program in PATH, or it may not be run")
+            .try_this(format!("command -v {program}"))
+    };
+    let output = std::io::stderr().as_fd().try_clone_to_owned();
+    let output = output.map_err(|error| Failure::error("cannot hand on standard error").because(&error))?;
+    let launch = Launch {
+        argv: args.command.clone(),
+        env: Vec::new(),
+        cwd: None,
+        cpus: None,
+        output,
+        inherit: Vec::new(),
+        user: None,
+    };
+    let pid = keeper.hold(&launch).and_then(|held| keeper.release(held)).map_err(not_started)?;
+    become_itself(pid, &program)?;
+    Ok(pid)
+}
+
+/// Until exec a child has this program's code, and nothing in it could be found.
+fn become_itself(pid: Pid, program: &str) -> Result<(), Failure> {
+    let file = |pid: Pid| std::fs::read_link(format!("/proc/{pid}/exe"));
+    let own = file(child::this()).unwrap_or_default();
+    let until = mono_ns() + EXEC_NS_MAX;
+    while file(pid).is_ok_and(|exe: PathBuf| exe == own) && mono_ns() < until {
+        sleep_ns(1_000_000);
+    }
+    sleep_ns(u64::try_from(COMMAND_SETTLE.as_nanos()).unwrap_or(0));
+    match proc::state(pid) {
+        Ok(state) if state != 'Z' => Ok(()),
+        _ => Err(Failure::error(format!("{program} ended before it could be watched"))
+            .likely("it has too little to do: an experiment takes seconds")
+            .try_this("a command that works for a minute, or a process number")),
+    }
+}
+
+impl Opened {
+    /// The process of the load, which takes part.
+    pub(super) fn load_pid(&self) -> Option<Pid> {
+        self.load.as_ref().map(|load| load.pid)
+    }
+
+    /// What is counted.
+    pub(super) fn point(&self, args: &cli::Causal) -> Point {
+        match (&args.progress, self.load_pid()) {
+            (Some(named), _) => Point::Named(named.clone()),
+            (None, Some(load)) => Point::Replies(load),
+            (None, None) => Point::None,
+        }
+    }
+
+    /// A failure that is the load's is told as such.
+    pub(super) fn explained(&self, failure: Failure) -> Failure {
+        let gone = self.load.as_ref().filter(|load| proc::tree(load.pid).is_empty());
+        gone.map_or(failure, |load| load.trouble("ended before the experiments did"))
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Some(load) = &self.load {
+            load::stop(&self.keeper, load);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn who_cannot_be_experimented_with_is_told_in_three_lines() {
+        assert_eq!(mark::reply_place().unwrap().0, PathBuf::from("/proc/self/exe"));
+        for pid in [child::this(), i32::MAX - 1] {
+            let lines = alive(pid).unwrap_err().lines();
+            assert_eq!(lines.lines().count(), 3, "{lines}");
+        }
+        assert_eq!(alive(1), Ok(1));
+    }
+}

@@ -1,0 +1,77 @@
+//! What is shown while experiments run: a line that rewrites itself on a terminal, plain lines elsewhere.
+
+use std::io::IsTerminal;
+
+use dyno_sys::clock::mono_ns;
+
+use crate::cmd::{say, terminal_width};
+use crate::print::causal::Standing;
+
+/// Off a terminal a line comes this often: a log is not to be filled.
+const PLAIN_EVERY_NS: u64 = 5_000_000_000;
+
+/// What experiments say while they run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Told<'t> {
+    /// What is done now, in a sentence.
+    Stage(&'t str),
+    /// Where the rounds stand.
+    Standing(Standing<'t>),
+}
+
+/// Where standing is shown.
+pub(crate) struct Watch {
+    place: Place,
+    next_ns: u64,
+}
+
+/// What standard error is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Terminal,
+    Plain,
+}
+
+impl Watch {
+    /// On standard error, whatever it is.
+    pub(crate) fn new() -> Watch {
+        let place = if std::io::stderr().is_terminal() { Place::Terminal } else { Place::Plain };
+        Watch { place, next_ns: 0 }
+    }
+
+    /// Shows what is told.
+    pub(crate) fn tell(&mut self, told: Told<'_>) {
+        match told {
+            Told::Stage(text) => self.stage(text),
+            Told::Standing(standing) => self.standing(&standing),
+        }
+    }
+
+    /// Says in a sentence what is done now.
+    pub(crate) fn stage(&self, text: &str) {
+        match self.place {
+            Place::Terminal => say(&format!("\r\x1b[K{text}")),
+            Place::Plain => say(&format!("{text}\n")),
+        }
+    }
+
+    /// Shows where the experiments stand.
+    fn standing(&mut self, standing: &Standing<'_>) {
+        let line = standing.line(terminal_width());
+        match self.place {
+            Place::Terminal => say(&format!("\r\x1b[K{line}")),
+            Place::Plain if mono_ns() >= self.next_ns => {
+                self.next_ns = mono_ns() + PLAIN_EVERY_NS;
+                say(&format!("{line}\n"));
+            }
+            Place::Plain => {}
+        }
+    }
+
+    /// Takes the line away.
+    pub(crate) fn clear(&self) {
+        if self.place == Place::Terminal {
+            say("\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! What `dyno specimen run NAME --causal` found: what was predicted of each part, beside what shortening it really brought
+//! (docs/records.md: `dyno.truth/1`).
+
+use dyno_measure::causal::{Causal, Verdict};
+use dyno_measure::judge::compare_paired;
+use dyno_measure::record::Machine;
+use serde::Serialize;
+
+use super::catalogue::{Site, Specimen};
+use super::record::{Figures, Side};
+
+/// Name and number of the shape.
+const SCHEMA: &str = "dyno.truth/1";
+/// Chance that an interval misses: that of a causal profile's intervals.
+const ALPHA: f64 = 0.05;
+
+/// A way to run the program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Variant {
+    /// The side.
+    pub(crate) side: Side,
+    /// The part that was shortened, and by how many percent; none for a whole side.
+    pub(crate) less: Option<(String, u32)>,
+}
+
+/// Predicted beside actual, for one part and one level.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Row {
+    /// The site as it was named to the profile.
+    pub(crate) site: String,
+    /// How much shorter the part was made; none where the real change is the repair.
+    pub(crate) speedup_percent: Option<u32>,
+    /// The profile's answer on the site.
+    pub(crate) verdict: Option<Verdict>,
+    /// Predicted time saved per unit, percent; of the greatest level where the real change is the repair.
+    pub(crate) predicted_percent: Option<f64>,
+    /// Its 95 % interval.
+    pub(crate) predicted_interval: Option<[f64; 2]>,
+    /// Time really saved per unit, percent.
+    pub(crate) actual_percent: Option<f64>,
+    /// Its 95 % interval.
+    pub(crate) actual_interval: Option<[f64; 2]>,
+    /// Predicted less actual, in points.
+    pub(crate) error_points: Option<f64>,
+    /// Whether what really was saved lies in the predicted interval.
+    pub(crate) inside: Option<bool>,
+}
+
+/// Everything.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Truth {
+    /// [`SCHEMA`].
+    pub(crate) schema: &'static str,
+    /// Version of the program.
+    pub(crate) version: &'static str,
+    /// When it began, seconds since 1970 (UTC).
+    pub(crate) started_unix_s: u64,
+    /// The command line.
+    pub(crate) command: Vec<String>,
+    /// Where it ran.
+    pub(crate) machine: Machine,
+    /// The specimen.
+    pub(crate) name: String,
+    /// What was counted.
+    pub(crate) unit: String,
+    /// Seed of every coin.
+    pub(crate) seed: u64,
+    /// Length of one real run.
+    pub(crate) run_ns: u64,
+    /// Why it ended early.
+    pub(crate) cut_short: Option<String>,
+    /// The ways in which it was run, the first one unchanged.
+    pub(crate) variants: Vec<Variant>,
+    /// Time per unit of each round and variant, µs.
+    pub(crate) rounds_us: Vec<Vec<f64>>,
+    /// Predicted beside actual.
+    pub(crate) rows: Vec<Row>,
+    /// The causal profile.
+    pub(crate) predicted: Causal,
+}
+
+/// The ways to run a specimen: unchanged, then each part at each level, then each side that is a change of its own.
+pub(crate) fn variants(sites: &[Site], levels: &[u32]) -> Vec<Variant> {
+    let mut all = vec![Variant { side: Side::Defect, less: None }];
+    for site in sites {
+        match (site.part(), site.side) {
+            (Some(part), _) => all.extend(
+                levels
+                    .iter()
+                    .map(|level| Variant { side: Side::Defect, less: Some((part.to_owned(), *level)) }),
+            ),
+            (None, Some(side)) => all.push(Variant { side, less: None }),
+            (None, None) => {}
+        }
+    }
+    all.dedup();
+    all
+}
+
+impl Variant {
+    /// The words after the program's own.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let less =
+            self.less.iter().flat_map(|(part, level)| ["--less".to_owned(), format!("{part}={level}")]);
+        std::iter::once(self.side.word().to_owned()).chain(less).collect()
+    }
+}
+
+impl Truth {
+    /// A truth without rounds.
+    pub(crate) fn new(specimen: &Specimen, predicted: Causal, variants: Vec<Variant>, run_ns: u64) -> Truth {
+        Truth {
+            schema: SCHEMA,
+            version: env!("CARGO_PKG_VERSION"),
+            started_unix_s: predicted.started_unix_s,
+            command: crate::cmd::command_line(),
+            machine: predicted.machine.clone(),
+            name: specimen.name.clone(),
+            unit: specimen.unit.clone(),
+            seed: predicted.seed,
+            run_ns,
+            cut_short: None,
+            variants,
+            rounds_us: Vec::new(),
+            rows: Vec::new(),
+            predicted,
+        }
+    }
+
+    /// Adds a round: what each variant did.
+    pub(crate) fn add(&mut self, round: &[Figures]) {
+        self.rounds_us.push(round.iter().map(|run| 1e6 / run.per_s()).collect());
+    }
+
+    /// Puts what was predicted beside what the rounds say.
+    pub(crate) fn judge(&mut self, sites: &[Site]) {
+        self.rows = (1..self.variants.len())
+            .flat_map(|at| sites.iter().filter(move |_| at > 0).map(move |site| (at, site)))
+            .filter(|(at, site)| belongs(&self.variants[*at], site))
+            .map(|(at, site)| self.row(at, site))
+            .collect();
+    }
+
+    fn row(&self, at: usize, site: &Site) -> Row {
+        let level = self.variants[at].less.as_ref().map(|(_, level)| *level);
+        let answer = self.predicted.sites.iter().find(|one| one.name == site.name);
+        let answer = answer.or_else(|| self.only_one(site));
+        let point = answer.and_then(|one| match level {
+            Some(level) => one.points.iter().find(|point| point.speedup_percent == level),
+            None => one.greatest(),
+        });
+        let actual = self.saved(at);
+        let error = point.zip(actual).map(|(point, (actual, _))| point.effect_percent - actual);
+        let inside = point.zip(actual).filter(|_| level.is_some()).map(|(point, (actual, _))| {
+            let [low, high] = point.interval_percent;
+            (low..=high).contains(&actual)
+        });
+        Row {
+            site: site.name.clone(),
+            speedup_percent: level,
+            verdict: answer.map(|one| one.verdict),
+            predicted_percent: point.map(|point| point.effect_percent),
+            predicted_interval: point.map(|point| point.interval_percent),
+            actual_percent: actual.map(|(value, _)| value),
+            actual_interval: actual.map(|(_, interval)| interval),
+            error_points: error.filter(|_| level.is_some()),
+            inside,
+        }
+    }
+
+    /// A profile may call a site by a longer name than it was asked for.
+    fn only_one(&self, site: &Site) -> Option<&dyno_measure::causal::Site> {
+        let mut alike = self.predicted.sites.iter().filter(|one| one.name.contains(&site.name));
+        alike.next().filter(|_| alike.next().is_none())
+    }
+
+    /// Time saved per unit by a variant, percent, with its interval; none with too few rounds.
+    fn saved(&self, at: usize) -> Option<(f64, [f64; 2])> {
+        let of = |at: usize| self.rounds_us.iter().map(|round| round[at]).collect::<Vec<_>>();
+        let (base, changed) = (of(0), of(at));
+        let sound = base.iter().chain(&changed).all(|us| us.is_finite() && *us > 0.0);
+        let estimate = sound.then(|| compare_paired(&base, &changed, ALPHA))??;
+        let ratio = dyno_measure::record::Ratio::of(&estimate);
+        let saved = |ratio: f64| 100.0 * (1.0 - ratio);
+        Some((saved(ratio.ratio), [saved(ratio.interval[1]), saved(ratio.interval[0])]))
+    }
+}
+
+fn belongs(variant: &Variant, site: &Site) -> bool {
+    match &variant.less {
+        Some((part, _)) => site.part() == Some(part.as_str()),
+        None => site.side == Some(variant.side),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::catalogue::{all, find};
+    use super::*;
+    use dyno_measure::causal::{Point, Site as Predicted};
+
+    fn figures(us: f64) -> Figures {
+        Figures { units: 1_000, elapsed_ns: (us * 1e6) as u64, cpu_ns: 1, ..Figures::default() }
+    }
+
+    /// Predicted 30 % at 50 %, and really 28.
+    pub(crate) fn truth() -> Truth {
+        let specimen = find("three-parts").unwrap();
+        let sites = &specimen.causal.as_ref().unwrap().sites[..1];
+        let point = |level: u32, effect: f64| Point {
+            speedup_percent: level,
+            effect_percent: effect,
+            interval_percent: [effect - 1.0, effect + 1.0],
+            rounds: 20,
+            ..Point::default()
+        };
+        let site = Predicted {
+            name: "part_of_sixty".into(),
+            verdict: Verdict::Helps,
+            points: vec![point(10, 6.0), point(50, 30.0)],
+            ..Predicted::default()
+        };
+        let predicted = Causal { sites: vec![site], seed: 7, ..Causal::default() };
+        let mut truth = Truth::new(&specimen, predicted, variants(sites, &[10, 50]), 500_000_000);
+        for k in 0..8 {
+            let drift = 1.0 + f64::from(k) / 100.0;
+            truth.add(&[100.0, 94.3, 72.0].map(|us| figures(us * drift)));
+        }
+        truth.judge(sites);
+        truth
+    }
+
+    #[test]
+    fn each_part_is_run_at_each_level_beside_the_program_as_it_is() {
+        let truth = truth();
+        let words: Vec<String> = truth.variants.iter().map(|variant| variant.words().join(" ")).collect();
+        assert_eq!(words, ["defect", "defect --less part_of_sixty=10", "defect --less part_of_sixty=50"]);
+    }
+
+    #[test]
+    fn what_really_was_saved_is_inside_the_interval_or_it_is_not() {
+        let rows = truth().rows;
+        assert_eq!(rows.len(), 2);
+        assert!((rows[0].actual_percent.unwrap() - 5.7).abs() < 0.01, "{rows:?}");
+        assert_eq!((rows[0].inside, rows[1].inside), (Some(true), Some(false)));
+        assert!((rows[1].error_points.unwrap() - 2.0).abs() < 0.01, "{rows:?}");
+        assert!(rows[1].actual_interval.unwrap()[0] > 27.5, "paired: drift does not count: {rows:?}");
+    }
+
+    #[test]
+    fn a_whole_side_is_a_row_without_a_level_and_is_not_called_inside() {
+        let site = Site { name: "f".into(), part: None, side: Some(Side::Repaired), inclusive: false };
+        let specimen = find("http2-writer").unwrap();
+        let both = variants(&[site.clone(), Site { name: "g".into(), ..site.clone() }], &[10]);
+        assert_eq!(both.len(), 2, "one side is run once: {both:?}");
+        let mut truth = Truth::new(&specimen, Causal::default(), both, 1);
+        (0..6).for_each(|_| truth.add(&[figures(100.0), figures(80.0)]));
+        truth.judge(&[site]);
+        assert_eq!((truth.rows[0].speedup_percent, truth.rows[0].inside), (None, None));
+        assert!((truth.rows[0].actual_percent.unwrap() - 20.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn few_rounds_and_no_units_are_no_answer() {
+        let mut few = truth();
+        few.rounds_us.truncate(3);
+        few.judge(&find("three-parts").unwrap().causal.unwrap().sites[..1]);
+        assert_eq!((few.rows[0].actual_percent, few.rows[0].inside), (None, None));
+    }
+
+    #[test]
+    fn every_specimen_with_parts_has_a_row_for_each() {
+        for causal in all().into_iter().filter_map(|specimen| specimen.causal) {
+            let variants = variants(&causal.sites, &[10, 25, 50]);
+            for site in &causal.sites {
+                assert!(variants.iter().any(|variant| belongs(variant, site)), "{}", site.name);
+            }
+        }
+    }
+}

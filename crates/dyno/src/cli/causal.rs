@@ -37,6 +37,9 @@ pub(crate) struct Causal {
     /// A command, started now and ended with the experiments; what it prints goes to standard error
     #[arg(last = true, value_name = "CMD", help_heading = "What")]
     pub(crate) command: Vec<OsString>,
+    /// Its children too, those that it has and those that it will have: a server's workers
+    #[arg(long, help_heading = "What")]
+    pub(crate) children: bool,
     /// Another process that takes part, such as a client on this machine; may be given again
     #[arg(long, value_name = "PID", value_parser = process, help_heading = "What")]
     pub(crate) participant: Vec<Pid>,

@@ -162,7 +162,7 @@ pub struct Site {
 }
 
 /// Where a site lies.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Source {
     /// What it is.
     pub kind: SourceKind,
@@ -220,6 +220,10 @@ pub struct Point {
     pub dropped: usize,
     /// Share of the window's time that was inserted as delay, 0 to 100.
     pub inserted_percent: f64,
+    /// Whether threads hand on to each other after less than five of this level's pauses: the figure is then biased, and
+    /// no verdict rests on it.
+    #[serde(default)]
+    pub biased: bool,
 }
 
 /// All levels of a site together: a straight line through the origin.

@@ -10,8 +10,10 @@ mod estimate;
 pub mod rig;
 mod run;
 mod schedule;
+pub mod site;
 mod student;
 mod verdict;
 
 pub use rig::{Deed, Entry, Moment, Pause, Place, Reach, Rig, Site, WaitKind, Window};
 pub use run::{Asked, News, Tried, run};
+pub use site::{Choice, Probe, Resolver, SiteError};

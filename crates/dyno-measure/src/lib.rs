@@ -4,6 +4,7 @@
 //! Everything here is a pure function of its arguments: no clock, socket, thread or environment; chance comes from a
 //! seeded [`Prng`]. A record holds all that its verdicts were made from, so that a stranger can judge it again.
 
+pub mod causal;
 pub mod diagnosis;
 pub mod finding;
 pub mod hist;

@@ -1,5 +1,17 @@
 //! What would it bring if this were faster: virtual speed-ups of code and of waits, tried on a running program.
+//!
+//! ```text
+//! profile → site (which code) → run: schedule → Rig (one window) → estimate → verdict → dyno_measure::causal::Causal
+//! ```
+//! The virtual speed-up is that of Coz (Curtsinger and Berger, 2015): whenever a sample lies in the site, everybody else
+//! pauses, and what was inserted is taken out of the time. `dyno causal` calls [`run`] over a live process.
 
+mod estimate;
 pub mod rig;
+mod run;
+mod schedule;
+mod student;
+mod verdict;
 
 pub use rig::{Deed, Entry, Moment, Pause, Place, Reach, Rig, Site, WaitKind, Window};
+pub use run::{Asked, News, Tried, run};

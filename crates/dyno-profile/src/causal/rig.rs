@@ -101,9 +101,10 @@ pub struct Window {
     pub hits: u64,
     /// Pauses that were made.
     pub paid_ns: u64,
-    /// Pauses that were still due at the end, summed over the live threads.
+    /// Pauses that were still due at the end, summed over the threads that ran in the window. What a thread that sleeps
+    /// would be credited with on waking is not due.
     pub owed_ns: u64,
-    /// Threads of the target seen in the window.
+    /// Threads of the target, and of those who take part, that ran in the window.
     pub threads: u64,
     /// Pauses cut off at their longest.
     pub capped: u64,
@@ -113,6 +114,9 @@ pub struct Window {
     pub inner_wakes: u64,
     /// Wake-ups from outside: time, disks, other processes.
     pub outer_wakes: u64,
+    /// Those of the outer wake-ups that ended a wait for a socket or a pipe: something that a client, or another process
+    /// that takes no part, sent. Zero where that is not counted.
+    pub remote_wakes: u64,
     /// Switches onto a core right after another thread of the target.
     pub runnable_waits: u64,
     /// Time that the hypervisor took.

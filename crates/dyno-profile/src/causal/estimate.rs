@@ -1,0 +1,479 @@
+//! From windows to effects: effective time per visit, the ratio to the nulls of the same round, and intervals over
+//! rounds. Pure: the same windows give the same figures.
+//!
+//! **Effective time** is what passed less what was inserted. Each thread lives in a time of its own that lags behind by
+//! what it has paid or was credited with; all of them agree once nobody owes anything. What the thread that makes the
+//! progress still owes at the last visit was taken out of its time and not yet put in: that much must be added again,
+//! less what it owed at the first visit. Who that thread is is not known. Assumed is therefore that the debt is spread
+//! evenly over the threads that ran; that a few pauses each are the ordinary lag between two samples, which stands at
+//! the first visit as it stands at the last, and cancels; and that what exceeds it grew steadily since delays began, as
+//! it does for a thread that no sample ever meets. Where that correction is large the verdict says so instead.
+//!
+//! **The interval** is Student's over the rounds' log ratios. Each round draws its order anew, so that drift, however
+//! slow or correlated, is independent noise of mean zero in the ratio to the nulls of the same round; a bootstrap of five
+//! rounds would cover 85 % where it says 95.
+
+use dyno_measure::causal::{Deed, Metric, Nulls, Point, Slope};
+
+use super::rig::Window;
+use super::student;
+
+/// Pauses that a thread owes between two of its samples: the ordinary lag.
+const LAG_PAUSES: f64 = 3.0;
+/// A ratio this many robust deviations from the median is no measurement of the same thing.
+const OUTLIER_SIGMAS: f64 = 4.0;
+/// Fewer values tell no robust deviation: of five normal ones the wildest lies beyond four in one case of ten.
+const OUTLIER_VALUES_MIN: usize = 8;
+/// A median absolute deviation as a standard deviation (normal distribution).
+const MAD_SIGMA: f64 = 1.4826;
+/// Two-sided chance outside of an interval.
+const OUTSIDE: f64 = 0.05;
+/// Fewest values with a spread.
+const VALUES_MIN: usize = 3;
+/// Fewest visits of a window that tell a period.
+const VISITS_MIN: u64 = 2;
+
+/// Time per unit of progress with the inserted delay taken out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Effective {
+    /// Between visits.
+    pub(super) period_ns: f64,
+    /// From begin to end, where progress is a pair.
+    pub(super) latency_ns: Option<f64>,
+    /// Inserted between the first and the last visit.
+    pub(super) inserted_ns: f64,
+}
+
+impl Effective {
+    /// `None` with too few visits, or when more was inserted than passed.
+    pub(super) fn of(window: &Window) -> Option<Effective> {
+        if window.visits < VISITS_MIN {
+            return None;
+        }
+        let elapsed_ns = window.last.at_ns.checked_sub(window.first.at_ns)? as f64;
+        let inserted_ns = window.last.inserted_ns.checked_sub(window.first.inserted_ns)? as f64;
+        let effective_ns = elapsed_ns - inserted_ns + still_owed_ns(window, inserted_ns);
+        let period_ns = effective_ns / (window.visits - 1) as f64;
+        let latency_ns = window.in_flight.map(|in_flight| in_flight * period_ns);
+        (period_ns > 0.0).then_some(Effective { period_ns, latency_ns, inserted_ns })
+    }
+
+    /// What an effect is an effect on.
+    fn value(&self, metric: Metric) -> Option<f64> {
+        match metric {
+            Metric::Throughput => Some(self.period_ns),
+            Metric::Latency => self.latency_ns.filter(|latency| *latency > 0.0),
+        }
+    }
+}
+
+/// The part of the delay inserted between the visits that the thread of the visits has not paid; see the head of this
+/// file for what is assumed.
+fn still_owed_ns(window: &Window, inserted_ns: f64) -> f64 {
+    if window.threads == 0 || window.last.inserted_ns == 0 {
+        return 0.0;
+    }
+    let each_ns = window.owed_ns as f64 / window.threads as f64;
+    let beyond_lag_ns = (each_ns - LAG_PAUSES * window.delay_ns as f64).max(0.0);
+    let between = inserted_ns / window.last.inserted_ns as f64;
+    (beyond_lag_ns * between).min(inserted_ns)
+}
+
+/// Why a window does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dropped {
+    /// Too few visits.
+    Visits,
+    /// Others used the CPUs.
+    Foreign,
+    /// Far from its like.
+    Outlier,
+}
+
+impl Dropped {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Dropped::Visits => "too few visits",
+            Dropped::Foreign => "other processes used the CPUs",
+            Dropped::Outlier => "far from its like",
+        }
+    }
+}
+
+/// A window of a site, and what was made of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Measured {
+    /// Its round.
+    pub(super) round: u32,
+    /// What was done.
+    pub(super) deed: Deed,
+    /// The counts.
+    pub(super) window: Window,
+    /// The time per unit of progress.
+    pub(super) effective: Option<Effective>,
+    /// Why it does not count.
+    pub(super) dropped: Option<Dropped>,
+}
+
+impl Measured {
+    pub(super) fn new(round: u32, deed: Deed, window: Window, foreign_percent_max: f64) -> Measured {
+        let effective = Effective::of(&window);
+        let dropped = if effective.is_none() {
+            Some(Dropped::Visits)
+        } else if foreign_percent(&window) > foreign_percent_max {
+            Some(Dropped::Foreign)
+        } else {
+            None
+        };
+        Measured { round, deed, window, effective, dropped }
+    }
+
+    fn ln(&self, metric: Metric) -> Option<f64> {
+        let counts = self.dropped.is_none();
+        self.effective.filter(|_| counts).and_then(|effective| effective.value(metric)).map(f64::ln)
+    }
+}
+
+/// Other processes' share of all ticks.
+pub(super) fn foreign_percent(window: &Window) -> f64 {
+    let ticks = window.samples + window.foreign + window.idle;
+    100.0 * window.foreign as f64 / ticks.max(1) as f64
+}
+
+/// A mean with its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Mean {
+    pub(super) mean: f64,
+    pub(super) half_width: f64,
+    pub(super) sd: f64,
+    pub(super) n: usize,
+    /// How often chance alone gives as much.
+    pub(super) p: f64,
+}
+
+impl Mean {
+    /// `None` with too few values.
+    pub(super) fn of(values: &[f64]) -> Option<Mean> {
+        if values.len() < VALUES_MIN {
+            return None;
+        }
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let sd = (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+        let error = sd / n.sqrt();
+        let half_width = student::quantile(OUTSIDE, n - 1.0) * error;
+        // Equal values tell no spread: nothing is certain of them.
+        let p = if error > 0.0 { student::chance(mean / error, n - 1.0) } else { 1.0 };
+        Some(Mean { mean, half_width, sd, n: values.len(), p })
+    }
+
+    fn interval(&self) -> [f64; 2] {
+        [self.mean - self.half_width, self.mean + self.half_width]
+    }
+}
+
+/// What the windows of one site say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Estimates {
+    /// The effect of each level, with the chance that it is none.
+    pub(super) points: Vec<(Point, f64)>,
+    /// All levels together, with the chance that there is none.
+    pub(super) slope: Option<Slope>,
+    /// The nulls among themselves.
+    pub(super) nulls: Nulls,
+    /// What really slowing down cost, percent, its interval, and rounds.
+    pub(super) cost: Option<(f64, [f64; 2], usize)>,
+}
+
+/// Marks what does not count, then estimates everything. `levels` are those that the slope rests on.
+pub(super) fn estimate(measured: &mut [Measured], metric: Metric, asked: &[u32], sound: &[u32]) -> Estimates {
+    set_aside(measured, metric);
+    let points = asked.iter().filter_map(|level| point(measured, metric, *level)).collect();
+    Estimates {
+        points,
+        slope: slope(measured, metric, sound),
+        nulls: nulls(measured, metric),
+        cost: cost(measured, metric),
+    }
+}
+
+/// The ratio of a level's window to the nulls of its round, as a logarithm, with the window's index.
+fn ratios(measured: &[Measured], metric: Metric, is: impl Fn(Deed) -> bool) -> Vec<(usize, f64)> {
+    let of_deed = measured.iter().enumerate().filter(|(_, one)| is(one.deed));
+    of_deed
+        .filter_map(|(at, one)| Some((at, one.ln(metric)? - null_ln(measured, metric, one.round)?)))
+        .collect()
+}
+
+/// The mean of a round's nulls.
+fn null_ln(measured: &[Measured], metric: Metric, round: u32) -> Option<f64> {
+    let of_round = measured.iter().filter(|one| one.round == round && one.deed == Deed::Nothing);
+    let lns: Vec<f64> = of_round.filter_map(|one| one.ln(metric)).collect();
+    (!lns.is_empty()).then(|| lns.iter().sum::<f64>() / lns.len() as f64)
+}
+
+/// Drops what is far from its like: of two nulls that differ the one that is farther from the other rounds' like, then
+/// windows of levels. Decided anew each time, since later rounds tell more of the spread.
+fn set_aside(measured: &mut [Measured], metric: Metric) {
+    for one in measured.iter_mut().filter(|one| one.dropped == Some(Dropped::Outlier)) {
+        one.dropped = None;
+    }
+    let pairs = null_pairs(measured, metric);
+    let apart: Vec<f64> =
+        pairs.iter().map(|[a, b]| ln_of(measured, *b, metric) - ln_of(measured, *a, metric)).collect();
+    for (at, _) in beyond(&apart) {
+        let [a, b] = pairs[at];
+        let later_is_off = off_its_round(measured, metric, b) > off_its_round(measured, metric, a);
+        measured[if later_is_off { b } else { a }].dropped = Some(Dropped::Outlier);
+    }
+    let mut deeds: Vec<Deed> =
+        measured.iter().map(|one| one.deed).filter(|deed| *deed != Deed::Nothing).collect();
+    deeds.dedup();
+    while let Some(deed) = deeds.pop() {
+        deeds.retain(|other| *other != deed);
+        let of_level = ratios(measured, metric, |other| other == deed);
+        let values: Vec<f64> = of_level.iter().map(|(_, value)| *value).collect();
+        for (at, _) in beyond(&values) {
+            measured[of_level[at].0].dropped = Some(Dropped::Outlier);
+        }
+    }
+}
+
+fn ln_of(measured: &[Measured], at: usize, metric: Metric) -> f64 {
+    measured[at].ln(metric).unwrap_or(f64::NAN)
+}
+
+/// How far a window is from the mean of its whole round: levels shift that mean alike for both nulls.
+fn off_its_round(measured: &[Measured], metric: Metric, at: usize) -> f64 {
+    let of_round = measured.iter().filter(|one| one.round == measured[at].round);
+    let mut lns: Vec<f64> = of_round.filter_map(|one| one.ln(metric)).collect();
+    (ln_of(measured, at, metric) - median(&mut lns)).abs()
+}
+
+/// Indices of the two nulls of each round that has both, in the order in which they were run.
+fn null_pairs(measured: &[Measured], metric: Metric) -> Vec<[usize; 2]> {
+    let mut pairs: Vec<[usize; 2]> = Vec::new();
+    let mut open: Option<usize> = None;
+    for (at, one) in measured.iter().enumerate() {
+        if one.deed != Deed::Nothing || one.ln(metric).is_none() {
+            continue;
+        }
+        match open.take() {
+            Some(first) if measured[first].round == one.round => pairs.push([first, at]),
+            _ => open = Some(at),
+        }
+    }
+    pairs
+}
+
+/// Values beyond so many robust deviations of their median, with their indices.
+fn beyond(values: &[f64]) -> Vec<(usize, f64)> {
+    if values.len() < OUTLIER_VALUES_MIN {
+        return Vec::new();
+    }
+    let centre = median(&mut values.to_vec());
+    let mut off: Vec<f64> = values.iter().map(|value| (value - centre).abs()).collect();
+    let limit = OUTLIER_SIGMAS * MAD_SIGMA * median(&mut off);
+    let is_beyond = |(_, value): &(usize, f64)| limit > 0.0 && (value - centre).abs() > limit;
+    values.iter().copied().enumerate().filter(is_beyond).collect()
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let n = values.len();
+    match n {
+        0 => f64::NAN,
+        _ if n % 2 == 1 => values[n / 2],
+        _ => f64::midpoint(values[n / 2 - 1], values[n / 2]),
+    }
+}
+
+/// Time saved, in percent, of a log ratio.
+fn saved_percent(ln: f64) -> f64 {
+    -100.0 * ln.exp_m1()
+}
+
+fn point(measured: &[Measured], metric: Metric, level: u32) -> Option<(Point, f64)> {
+    let is_level = |deed| deed == Deed::SpeedUp(level);
+    let found = ratios(measured, metric, is_level);
+    let mean = Mean::of(&found.iter().map(|(_, value)| *value).collect::<Vec<_>>())?;
+    let [low, high] = mean.interval();
+    let of_level = || measured.iter().filter(|one| is_level(one.deed));
+    let inserted_ns: f64 =
+        of_level().filter_map(|one| one.effective).map(|effective| effective.inserted_ns).sum();
+    let length_ns: f64 = of_level().map(|one| one.window.length_ns as f64).sum();
+    let point = Point {
+        speedup_percent: level,
+        effect_percent: saved_percent(mean.mean),
+        interval_percent: [saved_percent(high), saved_percent(low)],
+        rounds: mean.n,
+        dropped: of_level().filter(|one| one.dropped.is_some()).count(),
+        inserted_percent: 100.0 * inserted_ns / length_ns.max(1.0),
+        ..Point::default()
+    };
+    Some((point, mean.p))
+}
+
+/// A straight line through the origin in each round, and the mean of the rounds' slopes: a round's levels share its
+/// nulls, so rounds are what is independent.
+fn slope(measured: &[Measured], metric: Metric, levels: &[u32]) -> Option<Slope> {
+    let mut of_round = std::collections::BTreeMap::<u32, (f64, f64)>::new();
+    for level in levels {
+        let weight = f64::from(*level);
+        for (at, ratio) in ratios(measured, metric, |deed| deed == Deed::SpeedUp(*level)) {
+            let (sum, weights) = of_round.entry(measured[at].round).or_default();
+            *sum += weight * saved_percent(ratio);
+            *weights += weight * weight;
+        }
+    }
+    let slopes: Vec<f64> = of_round.values().map(|(sum, weights)| sum / weights).collect();
+    let mean = Mean::of(&slopes)?;
+    Some(Slope { per_percent: mean.mean, interval: mean.interval(), p: mean.p, p_adjusted: mean.p })
+}
+
+fn nulls(measured: &[Measured], metric: Metric) -> Nulls {
+    let all: Vec<f64> =
+        measured.iter().filter(|one| one.deed == Deed::Nothing).filter_map(|one| one.ln(metric)).collect();
+    if all.is_empty() {
+        return Nulls::default();
+    }
+    let pairs = null_pairs(measured, metric);
+    let apart: Vec<f64> = pairs
+        .iter()
+        .map(|[a, b]| 100.0 * (ln_of(measured, *b, metric) - ln_of(measured, *a, metric)))
+        .collect();
+    let mean_us = (all.iter().sum::<f64>() / all.len() as f64).exp() / 1e3;
+    let Some(mean) = Mean::of(&apart) else {
+        return Nulls { mean_us, rounds: pairs.len(), ..Nulls::default() };
+    };
+    Nulls {
+        mean_us,
+        // The difference of two has twice the variance of one.
+        sd_percent: mean.sd / std::f64::consts::SQRT_2,
+        rounds: pairs.len(),
+        difference_percent: mean.mean,
+        interval_percent: mean.interval(),
+    }
+}
+
+fn cost(measured: &[Measured], metric: Metric) -> Option<(f64, [f64; 2], usize)> {
+    let found = ratios(measured, metric, |deed| matches!(deed, Deed::SlowDown(_)));
+    let mean = Mean::of(&found.iter().map(|(_, value)| *value).collect::<Vec<_>>())?;
+    Some((-saved_percent(mean.mean), mean.interval().map(|ln| -saved_percent(ln)), mean.n))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::causal::Moment;
+    use dyno_measure::Prng;
+
+    fn window(period_ns: f64, inserted_ns: u64) -> Window {
+        let visits = 101;
+        let at_ns = (period_ns * 100.0) as u64 + inserted_ns;
+        Window {
+            length_ns: at_ns,
+            delay_ns: 500_000,
+            visits,
+            last: Moment { at_ns, inserted_ns },
+            threads: 1,
+            samples: 100,
+            ..Window::default()
+        }
+    }
+
+    #[test]
+    fn inserted_delay_is_no_time_and_what_is_still_owed_is() {
+        let plain = window(1_000_000.0, 20_000_000);
+        let found = Effective::of(&plain).unwrap();
+        assert!((found.period_ns - 1e6).abs() < 1.0 && (found.inserted_ns - 2e7).abs() < 1.0);
+        let lag = Window { owed_ns: 1_500_000, ..plain.clone() };
+        assert_eq!(Effective::of(&lag), Some(found), "three pauses are the ordinary lag");
+        let owing = Window { owed_ns: 11_500_000, ..plain.clone() };
+        assert!((Effective::of(&owing).unwrap().period_ns - 1.1e6).abs() < 1.0);
+        let two = Window { threads: 2, ..owing };
+        assert!(Effective::of(&two).unwrap().period_ns < 1.1e6, "two threads owe half each");
+        assert_eq!(Effective::of(&Window { visits: 1, ..plain }), None);
+    }
+
+    /// Rounds of a site whose effect is `effects`, under noise that a generator makes, one window after the other.
+    fn rounds(
+        effects: &[(u32, f64)],
+        n: u32,
+        rng: &mut Prng,
+        noise: &mut dyn FnMut(&mut Prng) -> f64,
+    ) -> Vec<Measured> {
+        let mut all = Vec::new();
+        for round in 0..n {
+            let mut deeds = vec![(Deed::Nothing, 0.0); 2];
+            deeds.extend(effects.iter().map(|(level, effect)| (Deed::SpeedUp(*level), *effect)));
+            rng.shuffle(&mut deeds);
+            for (deed, effect) in deeds {
+                let period_ns = 1e6 * (1.0 - effect / 100.0) * noise(rng).exp();
+                all.push(Measured::new(round, deed, window(period_ns, 0), 5.0));
+            }
+        }
+        all
+    }
+
+    /// Drift of a machine with neighbours: autocorrelation 0.9 between windows, wild ones now and then.
+    fn drifting(sd: f64) -> impl FnMut(&mut Prng) -> f64 {
+        let mut slow = 0.0;
+        move |rng| {
+            slow = 0.9 * slow + 0.436 * 2.0 * sd * rng.normal();
+            let wild = if rng.below(25) == 0 { 5.0 } else { 1.0 };
+            slow + sd * wild * rng.normal()
+        }
+    }
+
+    /// How often the interval of 50 % holds the truth, in so many experiments.
+    fn coverage(n: u32, seed: u64, experiments: u32) -> f64 {
+        let mut rng = Prng::new(seed);
+        let mut held = 0;
+        for _ in 0..experiments {
+            let mut noise = drifting(0.02);
+            let mut all = rounds(&[(10, 4.0), (25, 9.0), (50, 18.0)], n, &mut rng, &mut noise);
+            let found = estimate(&mut all, Metric::Throughput, &[10, 25, 50], &[10, 25, 50]);
+            let [low, high] = found.points[2].0.interval_percent;
+            held += u32::from(low <= 18.0 && 18.0 <= high);
+        }
+        100.0 * f64::from(held) / f64::from(experiments)
+    }
+
+    #[test]
+    fn intervals_hold_the_truth_as_often_as_they_say_from_five_rounds_on() {
+        for (n, seed) in [(5, 1), (8, 2), (12, 3), (30, 4)] {
+            let covered = coverage(n, seed, 2_000);
+            println!("{n} rounds, seed {seed}: 95 % intervals hold the truth in {covered:.1} %");
+            assert!(covered >= 93.0, "{n} rounds: {covered} %");
+        }
+    }
+
+    #[test]
+    fn a_wild_window_is_set_aside_and_its_like_is_not() {
+        let mut rng = Prng::new(9);
+        let mut quiet = |rng: &mut Prng| 0.01 * rng.normal();
+        let mut all = rounds(&[(50, 20.0)], 20, &mut rng, &mut quiet);
+        let wild = [0, 1].map(|kind| {
+            let is =
+                |one: &&mut Measured| (one.deed == Deed::Nothing) == (kind == 0) && one.round == 7 + kind;
+            let one = all.iter_mut().find(is).unwrap();
+            *one = Measured::new(one.round, one.deed, window(2e6, 0), 5.0);
+            (one.round, one.deed)
+        });
+        let found = estimate(&mut all, Metric::Throughput, &[50], &[50]);
+        let dropped: Vec<_> =
+            all.iter().filter(|one| one.dropped.is_some()).map(|one| (one.round, one.deed)).collect();
+        assert_eq!(dropped, wild);
+        assert!((found.points[0].0.effect_percent - 20.0).abs() < 1.0, "{found:?}");
+        assert!((found.slope.unwrap().per_percent - 0.4).abs() < 0.02);
+        assert!(found.nulls.sd_percent < 2.0);
+    }
+
+    #[test]
+    fn windows_with_others_on_the_cpus_do_not_count() {
+        let busy = Window { foreign: 10, ..window(1e6, 0) };
+        assert_eq!(Measured::new(0, Deed::Nothing, busy, 5.0).dropped, Some(Dropped::Foreign));
+    }
+}

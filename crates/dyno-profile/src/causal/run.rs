@@ -1,0 +1,663 @@
+//! A causal profile from beginning to end: calibrate, run rounds over all sites until they are told or time is up, judge.
+//!
+//! `dyno causal` calls [`run`] over a live process, the tests over simulated ones. It knows neither: time and chance come
+//! in as arguments, windows from the [`Rig`]. Sites are interleaved round by round, so that drift meets all of them alike
+//! and an early end leaves every one with something; each has nulls of its own in every round.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dyno_measure::Prng;
+use dyno_measure::causal::{
+    self as record, CAUSAL_SCHEMA, Causal, Credibility, Deed, Metric, Overhead, Point, SlowDown, Source,
+    Verdict,
+};
+
+use super::estimate::{Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent};
+use super::rig::{self, Pause, Rig, Site, Window};
+use super::schedule::{self, Length, ROUNDS_MIN, VISITS_MIN};
+use super::verdict::{self, Case};
+use crate::error::Error;
+
+/// Windows with more of other processes than this, percent of all ticks, are set aside.
+const FOREIGN_PERCENT_MAX: f64 = 5.0;
+/// Gains above this, in points, are held against a real slow-down.
+const CLAIM_POINTS: f64 = 2.0;
+/// Calls per second from which on the probe itself would slow the site down by more than a hundredth.
+const CALLS_MAX: f64 = 20_000.0;
+/// Shortest added time that is longer than the probe's own.
+const ADDED_NS_MIN: f64 = 2_000.0;
+/// How long calls are counted.
+const CALLS_COUNTED: Duration = Duration::from_millis(500);
+/// Share of the budget that goes into what watching costs.
+const OVERHEAD_SHARE: f64 = 0.08;
+/// Pairs of windows for it that are enough whatever they say.
+const OVERHEAD_PAIRS_MAX: usize = 24;
+/// Pairs before the target is let go because watching costs it too much.
+const OVERHEAD_PAIRS_MIN: usize = 5;
+/// Cost of watching, percent, at which it is let go.
+const OVERHEAD_PERCENT_MAX: f64 = 25.0;
+/// Requests that found the target asleep, of all visits, from which on its clients are the limit.
+const ASLEEP_PER_VISIT: f64 = 0.3;
+
+const NS_PER_S: f64 = 1e9;
+
+/// What is asked of a run.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Virtual speed-ups, percent of the sampling period.
+    pub levels_percent: Vec<u32>,
+    /// The whole budget, over all sites.
+    pub budget: Duration,
+    /// Seed of every coin.
+    pub seed: u64,
+    /// What effects are effects on.
+    pub metric: Metric,
+    /// The progress point's name.
+    pub progress: String,
+    /// CPUs that the target may use.
+    pub cpus: usize,
+}
+
+impl Asked {
+    /// A tenth, a quarter, half: beyond half the method extrapolates.
+    pub const LEVELS_PERCENT: [u32; 3] = [10, 25, 50];
+}
+
+/// A site with what is known of it beside its code.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tried {
+    /// What the rig looks for.
+    pub site: Site,
+    /// Where it lies, for readers.
+    pub source: Source,
+    /// Its share of the target's samples, percent.
+    pub share_percent: Option<f64>,
+    /// Whether its code is a loop that waits.
+    pub is_spinning: bool,
+}
+
+/// What is told while it runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct News<'a> {
+    /// The site whose round ended.
+    pub site: &'a str,
+    /// How many rounds it has.
+    pub round: u32,
+    /// Its greatest level so far.
+    pub running: Option<Point>,
+    /// Sites that are done, of all.
+    pub done: (usize, usize),
+    /// What is left of the budget.
+    pub left: Duration,
+}
+
+/// Tries every site, in the order of the rig's, and says what came of it. Only what belongs to the experiment is filled
+/// in: version, command, machine and target are the caller's to know.
+///
+/// # Errors
+/// When not even the first window can be run. Once there is one, an end of the target or of patience ends the run, and
+/// the record says why.
+pub fn run(
+    asked: &Asked,
+    rig: &mut dyn Rig,
+    sites: &[Tried],
+    clock: &dyn Fn() -> u64,
+    watch: &mut dyn FnMut(&News<'_>),
+    stop: &AtomicBool,
+) -> Result<Causal, Error> {
+    let begun_ns = clock();
+    let mut experiment = Experiment {
+        asked,
+        rig,
+        clock,
+        stop,
+        rng: Prng::new(asked.seed),
+        deadline_ns: begun_ns.saturating_add(u64::try_from(asked.budget.as_nanos()).unwrap_or(u64::MAX)),
+        length: Length::first(),
+        sites: sites.iter().map(Studied::new).collect(),
+        nulls: Vec::new(),
+        overhead: Vec::new(),
+        overhead_ns: 0,
+        too_few_visits: false,
+    };
+    let end = experiment.go(watch)?;
+    let mut record = experiment.record();
+    record.duration_s = (clock() - begun_ns) as f64 / NS_PER_S;
+    record.cut_short = end;
+    Ok(record)
+}
+
+/// Why a run ends before its budget does, in words; none when it does not.
+type End = Option<String>;
+
+struct Experiment<'a> {
+    asked: &'a Asked,
+    rig: &'a mut dyn Rig,
+    clock: &'a dyn Fn() -> u64,
+    stop: &'a AtomicBool,
+    rng: Prng,
+    deadline_ns: u64,
+    length: Length,
+    sites: Vec<Studied<'a>>,
+    /// Windows of no site, without delay.
+    nulls: Vec<Window>,
+    /// What attached windows take over detached ones, as log ratios.
+    overhead: Vec<f64>,
+    overhead_ns: u64,
+    too_few_visits: bool,
+}
+
+/// A site and everything that was measured of it.
+struct Studied<'a> {
+    tried: &'a Tried,
+    measured: Vec<Measured>,
+    estimates: Estimates,
+    rounds: u32,
+    spent_ns: u64,
+    is_done: bool,
+    cost: Cost,
+}
+
+/// The slow-down that a claim is held against.
+#[derive(Debug, Clone, PartialEq)]
+enum Cost {
+    /// There is no claim yet.
+    NotWanted,
+    /// A claim, and no way to bear it out.
+    Impossible(String),
+    /// Each call is made longer.
+    Asked { added_ns: u64, calls_per_second: f64, slowdown_percent: f64 },
+}
+
+impl<'a> Studied<'a> {
+    fn new(tried: &'a Tried) -> Studied<'a> {
+        Studied {
+            tried,
+            measured: Vec::new(),
+            estimates: Estimates::default(),
+            rounds: 0,
+            spent_ns: 0,
+            is_done: false,
+            cost: Cost::NotWanted,
+        }
+    }
+
+    fn added_ns(&self) -> Option<u64> {
+        match self.cost {
+            Cost::Asked { added_ns, .. } => Some(added_ns),
+            Cost::NotWanted | Cost::Impossible(_) => None,
+        }
+    }
+
+    /// The greatest level's figure, when it promises enough to be held against a slow-down.
+    fn claim(&self) -> Option<&Point> {
+        let (greatest, _) = self.estimates.points.iter().max_by_key(|(point, _)| point.speedup_percent)?;
+        let promises = greatest.effect_percent > CLAIM_POINTS && greatest.interval_percent[0] > 0.0;
+        (greatest.rounds >= ROUNDS_MIN && promises).then_some(greatest)
+    }
+
+    fn windows(&self) -> impl Iterator<Item = &Window> {
+        self.measured.iter().map(|one| &one.window)
+    }
+}
+
+impl Experiment<'_> {
+    fn go(&mut self, watch: &mut dyn FnMut(&News<'_>)) -> Result<End, Error> {
+        self.calibrate()?;
+        if self.too_few_visits {
+            return Ok(None);
+        }
+        match self.rounds(watch) {
+            Err(Error::Ended { after_s, .. }) => Ok(Some(format!("the target ended after {after_s:.1} s"))),
+            Err(error) if self.nulls.is_empty() => Err(error),
+            Err(error) => Ok(Some(error.to_string())),
+            Ok(end) => Ok(end),
+        }
+    }
+
+    /// How long windows must be for this progress.
+    fn calibrate(&mut self) -> Result<(), Error> {
+        loop {
+            let window = self.rig.window(&rig::Deed::Nothing, self.length.0)?;
+            let visits = window.visits;
+            self.nulls.push(window);
+            match self.length.lengthened(visits) {
+                Some(longer) if !self.is_over(longer.0) => self.length = longer,
+                _ => {
+                    self.too_few_visits = visits < VISITS_MIN;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Rounds over all sites that are not done, in an order of chance, until all are or time is up.
+    fn rounds(&mut self, watch: &mut dyn FnMut(&News<'_>)) -> Result<End, Error> {
+        loop {
+            let mut open: Vec<usize> = (0..self.sites.len()).filter(|at| !self.sites[*at].is_done).collect();
+            if open.is_empty() {
+                return Ok(None);
+            }
+            self.rng.shuffle(&mut open);
+            for at in open {
+                if self.stop.load(Ordering::Relaxed) {
+                    return Ok(Some("interrupted".to_owned()));
+                }
+                if self.is_over(self.round_time(at)) {
+                    return Ok(None);
+                }
+                self.round(at)?;
+                self.tell(at, watch);
+            }
+            if let Some(end) = self.overhead()? {
+                return Ok(Some(end));
+            }
+        }
+    }
+
+    /// What one round of a site takes: its windows, each with settling and cooling off.
+    fn round_time(&self, at: usize) -> Duration {
+        let windows = 2 + self.asked.levels_percent.len() + usize::from(self.sites[at].added_ns().is_some());
+        self.length.0 * windows as u32
+    }
+
+    fn is_over(&self, next: Duration) -> bool {
+        let next_ns = u64::try_from(next.as_nanos()).unwrap_or(u64::MAX);
+        (self.clock)().saturating_add(next_ns) > self.deadline_ns
+    }
+
+    fn round(&mut self, at: usize) -> Result<(), Error> {
+        let begun_ns = (self.clock)();
+        let number = self.sites[at].rounds;
+        let deeds = schedule::round(&self.asked.levels_percent, self.sites[at].added_ns(), &mut self.rng);
+        for deed in deeds {
+            let window = self.rig.window(&of_site(deed, at), self.length.0)?;
+            let measured = Measured::new(number, deed, window, FOREIGN_PERCENT_MAX);
+            self.sites[at].measured.push(measured);
+        }
+        self.sites[at].rounds += 1;
+        self.sites[at].spent_ns += (self.clock)() - begun_ns;
+        self.look(at)
+    }
+
+    /// What is known of a site after one more round, and whether that is enough.
+    fn look(&mut self, at: usize) -> Result<(), Error> {
+        let (metric, levels) = (self.asked.metric, &self.asked.levels_percent);
+        let sound = self.sound(at);
+        let site = &mut self.sites[at];
+        site.estimates = estimate(&mut site.measured, metric, levels, &sound);
+        if site.cost == Cost::NotWanted && site.claim().is_some() {
+            let begun_ns = (self.clock)();
+            let cost = self.cost_of(at)?;
+            self.sites[at].cost = cost;
+            self.sites[at].spent_ns += (self.clock)() - begun_ns;
+        }
+        let site = &mut self.sites[at];
+        // Where no level is sound more rounds cannot make one so.
+        let hopeless = sound.is_empty() && site.rounds as usize >= ROUNDS_MIN;
+        let asked = site.added_ns().is_some();
+        site.is_done = hopeless
+            || schedule::is_done(&site.estimates, if sound.is_empty() { levels } else { &sound }, asked);
+        Ok(())
+    }
+
+    fn sound(&self, at: usize) -> Vec<u32> {
+        let seen = self.credibility(self.sites[at].windows());
+        let per_second = per_second(self.sites[at].windows());
+        verdict::sound_levels(&self.asked.levels_percent, seen.period_us, &seen, per_second)
+    }
+
+    /// How each call of a site is to be made longer by half, if that can be done.
+    fn cost_of(&mut self, at: usize) -> Result<Cost, Error> {
+        let site = self.sites[at].tried;
+        let impossible = |why: &str| Ok(Cost::Impossible(why.to_owned()));
+        let has_entry = matches!(&site.site.place, rig::Place::Code { entries, .. } if !entries.is_empty());
+        if !has_entry {
+            return impossible("it has no entry of its own where calls could be made longer");
+        }
+        let Some(calls_per_second) = self.rig.entries_per_second(at, CALLS_COUNTED)? else {
+            return impossible("its calls cannot be counted");
+        };
+        if calls_per_second > CALLS_MAX {
+            return impossible(&format!("{calls_per_second:.0} calls per second are too many for a probe"));
+        }
+        let share = self.share(at);
+        let cpu = cpu_per_second(self.sites[at].windows());
+        let longest = f64::from(self.asked.levels_percent.iter().copied().max().unwrap_or(50)) / 100.0;
+        if calls_per_second < 1.0 || share <= 0.0 {
+            return impossible("it is called less than once a second");
+        }
+        let call_ns = share * cpu * NS_PER_S / calls_per_second;
+        let added_ns = (longest * call_ns).max(ADDED_NS_MIN);
+        let slowdown_percent = 100.0 * added_ns / call_ns;
+        Ok(Cost::Asked { added_ns: added_ns as u64, calls_per_second, slowdown_percent })
+    }
+
+    /// A site's share of the target's samples, as its own windows saw it.
+    fn share(&self, at: usize) -> f64 {
+        let with_site = self.sites[at].measured.iter().filter(|one| matches!(one.deed, Deed::SpeedUp(_)));
+        let (hits, samples) = with_site
+            .fold((0, 0), |(hits, samples), one| (hits + one.window.hits, samples + one.window.samples));
+        hits as f64 / samples.max(1) as f64
+    }
+
+    /// One detached and one attached window beside each other, as far as their share of the budget goes.
+    fn overhead(&mut self) -> Result<End, Error> {
+        let spent = (self.clock)() + self.asked.budget.as_nanos() as u64 - self.deadline_ns;
+        let share = self.overhead_ns as f64 / spent.max(1) as f64;
+        if share > OVERHEAD_SHARE
+            || self.overhead.len() >= OVERHEAD_PAIRS_MAX
+            || self.is_over(self.length.0 * 2)
+        {
+            return Ok(None);
+        }
+        let begun_ns = (self.clock)();
+        let detached_first = self.rng.coin();
+        let mut windows = [None, None];
+        for at in if detached_first { [0, 1] } else { [1, 0] } {
+            let window = if at == 0 {
+                self.rig.detached(self.length.0)?
+            } else {
+                self.rig.window(&rig::Deed::Nothing, self.length.0)?
+            };
+            windows[at] = Effective::of(&window).filter(|_| foreign_percent(&window) <= FOREIGN_PERCENT_MAX);
+            if at == 1 {
+                self.nulls.push(window);
+            }
+        }
+        if let [Some(detached), Some(attached)] = windows {
+            self.overhead.push((attached.period_ns / detached.period_ns).ln());
+        }
+        self.overhead_ns += (self.clock)() - begun_ns;
+        Ok(self.too_dear())
+    }
+
+    /// Watching must not hurt: a target that loses a quarter of its speed to it is let go.
+    fn too_dear(&self) -> End {
+        let mean = Mean::of(&self.overhead).filter(|mean| mean.n >= OVERHEAD_PAIRS_MIN)?;
+        let least_percent = 100.0 * (mean.mean - mean.half_width).exp_m1();
+        (least_percent > OVERHEAD_PERCENT_MAX).then(|| {
+            format!(
+                "watching alone costs the target {:.0} % of its speed: it was let go",
+                100.0 * mean.mean.exp_m1()
+            )
+        })
+    }
+
+    fn tell(&self, at: usize, watch: &mut dyn FnMut(&News<'_>)) {
+        let site = &self.sites[at];
+        let running =
+            site.estimates.points.iter().map(|(point, _)| *point).max_by_key(|point| point.speedup_percent);
+        let done = self.sites.iter().filter(|site| site.is_done).count();
+        watch(&News {
+            site: &site.tried.site.name,
+            round: site.rounds,
+            running,
+            done: (done, self.sites.len()),
+            left: Duration::from_nanos(self.deadline_ns.saturating_sub((self.clock)())),
+        });
+    }
+
+    fn record(&mut self) -> Causal {
+        let mut slopes: Vec<&mut record::Slope> =
+            self.sites.iter_mut().filter_map(|site| site.estimates.slope.as_mut()).collect();
+        verdict::adjust(&mut slopes);
+        let mut sites: Vec<record::Site> = (0..self.sites.len()).map(|at| self.site(at)).collect();
+        sites.sort_by(|a, b| by_weight(b).total_cmp(&by_weight(a)));
+        let delayed = |one: &&Measured| matches!(one.deed, Deed::SpeedUp(_));
+        let all = || self.sites.iter().flat_map(|site| &site.measured);
+        let inserted_ns: f64 = all()
+            .filter(delayed)
+            .filter_map(|one| one.effective)
+            .map(|effective| effective.inserted_ns)
+            .sum();
+        let length_ns: f64 = all().filter(delayed).map(|one| one.window.length_ns as f64).sum();
+        let nulls =
+            || self.nulls.iter().chain(all().filter(|one| one.deed == Deed::Nothing).map(|one| &one.window));
+        let mut credibility = self.credibility(all().map(|one| &one.window).chain(&self.nulls));
+        credibility.dropped_windows = all().filter(|one| one.dropped.is_some()).count();
+        credibility.null_sd_percent =
+            mean_of(self.sites.iter().map(|site| site.estimates.nulls.sd_percent).filter(|sd| *sd > 0.0));
+        Causal {
+            schema: CAUSAL_SCHEMA.to_owned(),
+            seed: self.asked.seed,
+            options: record::Options {
+                levels_percent: self.asked.levels_percent.clone(),
+                budget_s: self.asked.budget.as_secs_f64(),
+                ..record::Options::default()
+            },
+            progress: record::Progress {
+                name: self.asked.progress.clone(),
+                metric: self.asked.metric,
+                per_second: per_second(nulls()),
+                latency_us: latency_us(nulls()),
+            },
+            credibility,
+            overhead: Overhead {
+                inserted_percent: 100.0 * inserted_ns / length_ns.max(1.0),
+                ..overhead(&self.overhead)
+            },
+            warnings: self.warnings(),
+            sites,
+            ..Causal::default()
+        }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.overhead.is_empty() && !self.too_few_visits {
+            warnings.push("there was no time to measure what watching costs".to_owned());
+        }
+        if let Some(greatest) = self.asked.levels_percent.iter().max().filter(|greatest| **greatest > 50) {
+            warnings.push(format!("{greatest} % is beyond half: where a part nearly vanishes other costs go with it, and the figure is an extrapolation"));
+        }
+        warnings
+    }
+
+    fn site(&self, at: usize) -> record::Site {
+        let site = &self.sites[at];
+        let sound = self.sound(at);
+        let mut credibility = self.credibility(site.windows());
+        credibility.dropped_windows = site.measured.iter().filter(|one| one.dropped.is_some()).count();
+        credibility.null_sd_percent = site.estimates.nulls.sd_percent;
+        let slow_down = self.slow_down(at);
+        let (verdict, reason) = self.verdict(at, &sound, &credibility, slow_down.as_ref());
+        let points = site
+            .estimates
+            .points
+            .iter()
+            .map(|(point, _)| Point { biased: !sound.contains(&point.speedup_percent), ..*point });
+        record::Site {
+            name: site.tried.site.name.clone(),
+            source: site.tried.source.clone(),
+            share_percent: site.tried.share_percent,
+            verdict,
+            reason,
+            points: points.collect(),
+            slope: site.estimates.slope,
+            nulls: site.estimates.nulls,
+            no_slow_down: match &site.cost {
+                Cost::Impossible(why) => Some(why.clone()),
+                Cost::Asked { .. } if slow_down.is_none() => Some("there was no time for it".to_owned()),
+                Cost::Asked { .. } | Cost::NotWanted => None,
+            },
+            slow_down,
+            spent_s: site.spent_ns as f64 / NS_PER_S,
+            credibility,
+            windows: site.measured.iter().map(recorded).collect(),
+        }
+    }
+
+    fn verdict(
+        &self,
+        at: usize,
+        sound: &[u32],
+        credibility: &Credibility,
+        slow: Option<&SlowDown>,
+    ) -> (Verdict, String) {
+        if self.too_few_visits {
+            let seconds = self.length.0.as_secs_f64();
+            return (
+                Verdict::NotMeasurable,
+                format!(
+                    "too few visits: the progress point was met less than {VISITS_MIN} times in {seconds:.0} s"
+                ),
+            );
+        }
+        let site = &self.sites[at];
+        let lost = |why| {
+            let lost = site.measured.iter().filter(|one| one.dropped == Some(why)).count();
+            lost as f64 / site.measured.len().max(1) as f64
+        };
+        let spinning =
+            self.sites.iter().enumerate().filter(|(other, site)| *other != at && site.tried.is_spinning);
+        let least = self.asked.levels_percent.iter().copied().min().unwrap_or(0);
+        let switches = rate(site.windows(), |window| window.runnable_waits);
+        verdict::verdict(&Case {
+            estimates: &site.estimates,
+            credibility,
+            sound,
+            least_pause_us: credibility.period_us * f64::from(least) / 100.0,
+            slow_down: slow,
+            lost_to_others: lost(Dropped::Foreign),
+            lost_to_few_visits: lost(Dropped::Visits),
+            spinning_elsewhere_percent: spinning.filter_map(|(_, site)| site.tried.share_percent).sum(),
+            is_spinning: site.tried.is_spinning,
+            crowded: verdict::is_crowded(switches, credibility.target_cpu_percent, self.asked.cpus),
+        })
+    }
+
+    fn slow_down(&self, at: usize) -> Option<SlowDown> {
+        let site = &self.sites[at];
+        let Cost::Asked { added_ns, calls_per_second, slowdown_percent } = site.cost else { return None };
+        let (cost_percent, interval_percent, rounds) = site.estimates.cost?;
+        let contradicts =
+            site.claim().is_some_and(|claim| verdict::contradicts(claim, interval_percent, slowdown_percent));
+        Some(SlowDown {
+            added_ns,
+            calls_per_second,
+            slowdown_percent,
+            cost_percent,
+            interval_percent,
+            rounds,
+            contradicts,
+        })
+    }
+
+    /// What was seen over some windows.
+    fn credibility<'w>(&self, windows: impl Iterator<Item = &'w Window>) -> Credibility {
+        let windows: Vec<&Window> = windows.collect();
+        let all = || windows.iter().copied();
+        let sum = |of: fn(&Window) -> u64| all().map(of).sum::<u64>() as f64;
+        let length_ns = sum(|window| window.length_ns).max(1.0);
+        let delayed = || all().filter(|window| window.threads > 0 && window.last.inserted_ns > 0);
+        let owed: f64 = delayed().map(|window| window.owed_ns as f64 / window.threads as f64).sum();
+        let inserted: f64 = delayed().map(|window| window.last.inserted_ns as f64).sum();
+        let cpu_ns = sum(|window| window.target_cpu_ns);
+        let inner = sum(|window| window.inner_wakes);
+        let visits = sum(|window| window.visits);
+        let ticks = sum(|window| window.samples + window.foreign + window.idle);
+        Credibility {
+            windows: windows.len(),
+            foreign_percent: 100.0 * sum(|window| window.foreign) / ticks.max(1.0),
+            steal_percent: 100.0 * sum(|window| window.steal_ns)
+                / (length_ns * self.asked.cpus.max(1) as f64),
+            capped: all().map(|window| window.capped).sum(),
+            missed: all().map(|window| window.missed).sum(),
+            unpaid_percent: if inserted > 0.0 { 100.0 * owed / inserted } else { 0.0 },
+            inner_wakes: inner * NS_PER_S / length_ns,
+            outer_wakes: sum(|window| window.outer_wakes) * NS_PER_S / length_ns,
+            run_between_wakes_us: (inner > 0.0).then_some(cpu_ns / inner / 1e3),
+            target_cpu_percent: 100.0 * cpu_ns / length_ns,
+            threads: sum(|window| window.threads) / windows.len().max(1) as f64,
+            load_bound: load_bound(sum(|window| window.remote_wakes), visits),
+            pause: match self.rig.pause() {
+                Pause::TaskWork => "task_work".to_owned(),
+                Pause::SpinInSample => "spin_in_sample".to_owned(),
+            },
+            period_us: self.rig.period_ns() as f64 / 1e3,
+            ..Credibility::default()
+        }
+    }
+}
+
+/// A server that its clients find asleep at every third request is not what limits them; one that nobody wakes from
+/// outside is. Between the two it cannot be told.
+fn load_bound(remote_wakes: f64, visits: f64) -> Option<bool> {
+    match remote_wakes / visits.max(1.0) {
+        per_visit if per_visit >= ASLEEP_PER_VISIT => Some(false),
+        per_visit if per_visit > 0.0 => Some(true),
+        _ => None,
+    }
+}
+
+/// Claims first, the greatest effect first; then what has none, then what could not be told.
+fn by_weight(site: &record::Site) -> f64 {
+    let effect = site.greatest().map_or(0.0, |point| point.effect_percent.abs());
+    match site.verdict {
+        Verdict::Helps | Verdict::Hurts => 2_000.0 + effect,
+        Verdict::NoEffect => 1_000.0 + effect,
+        Verdict::NotMeasurable => effect.min(999.0),
+    }
+}
+
+fn of_site(deed: Deed, site: usize) -> rig::Deed {
+    match deed {
+        Deed::Nothing => rig::Deed::Nothing,
+        Deed::SpeedUp(percent) => rig::Deed::SpeedUp { site, percent },
+        Deed::SlowDown(ns) => rig::Deed::SlowDown { site, ns },
+    }
+}
+
+fn recorded(one: &Measured) -> record::Window {
+    let window = &one.window;
+    record::Window {
+        round: one.round,
+        deed: one.deed,
+        length_ms: window.length_ns as f64 / 1e6,
+        visits: window.visits,
+        period_us: one.effective.map(|effective| effective.period_ns / 1e3),
+        latency_us: one.effective.and_then(|effective| effective.latency_ns).map(|latency| latency / 1e3),
+        inserted_ms: one.effective.map_or(0.0, |effective| effective.inserted_ns / 1e6),
+        hits: window.hits,
+        samples: window.samples,
+        foreign_percent: foreign_percent(window),
+        dropped: one.dropped.map(|why| why.words().to_owned()),
+    }
+}
+
+fn overhead(ratios: &[f64]) -> Overhead {
+    let percent = |ln: f64| 100.0 * ln.exp_m1();
+    let Some(mean) = Mean::of(ratios) else { return Overhead::default() };
+    Overhead {
+        attached_percent: percent(mean.mean),
+        interval_percent: Some([mean.mean - mean.half_width, mean.mean + mean.half_width].map(percent)),
+        rounds: mean.n,
+        ..Overhead::default()
+    }
+}
+
+fn per_second<'w>(windows: impl Iterator<Item = &'w Window>) -> f64 {
+    rate(windows, |window| window.visits)
+}
+
+fn rate<'w>(windows: impl Iterator<Item = &'w Window>, of: fn(&Window) -> u64) -> f64 {
+    let (count, ns) = windows.fold((0, 0), |(count, ns), window| (count + of(window), ns + window.length_ns));
+    count as f64 * NS_PER_S / ns.max(1) as f64
+}
+
+/// CPU seconds of the target per second.
+fn cpu_per_second<'w>(windows: impl Iterator<Item = &'w Window>) -> f64 {
+    rate(windows, |window| window.target_cpu_ns) / NS_PER_S
+}
+
+fn latency_us<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<f64> {
+    let latencies: Vec<f64> = windows.filter_map(|window| Effective::of(window)?.latency_ns).collect();
+    (!latencies.is_empty()).then(|| mean_of(latencies.into_iter()) / 1e3)
+}
+
+fn mean_of(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, n) = values.fold((0.0, 0), |(sum, n), value| (sum + value, n + 1));
+    sum / f64::from(n.max(1))
+}

@@ -1,0 +1,425 @@
+//! What may be said of a site, and why. Pure: figures in, one of four answers and a sentence out.
+//!
+//! A verdict is never read from a figure whose bias is known: what stands in the way is asked first, in the order in
+//! which it would mislead most.
+
+use dyno_measure::causal::{Credibility, Point, Slope, SlowDown, Verdict};
+
+use super::estimate::Estimates;
+use super::schedule::{NARROW_POINTS, ROUNDS_MIN};
+
+/// Chance of any false claim over all sites of a run. Half of what is promised, because a run is judged on data that
+/// also said when to stop.
+const CHANCE_MAX: f64 = 0.02;
+/// Effects below this are nobody's business: pauses are inexact by some tenths of a percent.
+const WORTH_POINTS: f64 = 0.5;
+/// Runs shorter than so many pauses between hand-offs are biased: the pause comes as one lump, where the real saving
+/// would be spread over them.
+const PAUSES_PER_HAND_OFF: f64 = 5.0;
+/// Hand-offs at less than this per visit are not what progress is made of: a server that is woken once for many requests.
+const HAND_OFFS_PER_VISIT: f64 = 0.1;
+/// Share of the windows that may be lost to others before nothing is said.
+const LOST_SHARE_MAX: f64 = 0.5;
+/// Pauses due at windows' ends, of all that was inserted, from which on the correction for them is guesswork.
+const UNPAID_PERCENT_MAX: f64 = 10.0;
+/// Share of samples in loops that wait from which on others may be held up by pauses of those who spin.
+const SPINNING_PERCENT_MAX: f64 = 10.0;
+/// Switches from one thread of the target to another on a core, per second, that tell of more runnable threads than cores.
+const CROWDED_PER_SECOND: f64 = 50.0;
+/// Share of all cores that the target then uses.
+const CROWDED_CPU_SHARE: f64 = 0.9;
+
+/// Everything that a verdict is read from.
+pub(super) struct Case<'a> {
+    pub(super) estimates: &'a Estimates,
+    pub(super) credibility: &'a Credibility,
+    /// Levels whose figures are sound.
+    pub(super) sound: &'a [u32],
+    /// Pause of the smallest level, µs.
+    pub(super) least_pause_us: f64,
+    pub(super) slow_down: Option<&'a SlowDown>,
+    /// Windows lost to other processes, and to too few visits; shares of all.
+    pub(super) lost_to_others: f64,
+    pub(super) lost_to_few_visits: f64,
+    /// Share of the target's samples in loops that wait, percent, this site's own not counted.
+    pub(super) spinning_elsewhere_percent: f64,
+    pub(super) is_spinning: bool,
+    pub(super) crowded: bool,
+}
+
+/// The levels whose pause is short against the runs between hand-offs.
+pub(super) fn sound_levels(
+    levels: &[u32],
+    period_us: f64,
+    credibility: &Credibility,
+    per_second: f64,
+) -> Vec<u32> {
+    let run_us = credibility.run_between_wakes_us;
+    let matters = credibility.inner_wakes >= HAND_OFFS_PER_VISIT * per_second;
+    let pause_us = |level: u32| period_us * f64::from(level) / 100.0;
+    let is_sound =
+        |level: &u32| !matters || run_us.is_none_or(|run| run >= PAUSES_PER_HAND_OFF * pause_us(*level));
+    levels.iter().copied().filter(is_sound).collect()
+}
+
+/// Whether more threads want to run than there are cores.
+pub(super) fn is_crowded(switches_per_second: f64, cpu_percent: f64, cpus: usize) -> bool {
+    switches_per_second >= CROWDED_PER_SECOND && cpu_percent >= 100.0 * CROWDED_CPU_SHARE * cpus as f64
+}
+
+/// Multiplies chances by how many sites were tried, the smallest by all of them, the next by one less (Holm, 1979).
+pub(super) fn adjust(slopes: &mut [&mut Slope]) {
+    slopes.sort_by(|a, b| a.p.total_cmp(&b.p));
+    let (n, mut least) = (slopes.len(), 0.0_f64);
+    for (at, slope) in slopes.iter_mut().enumerate() {
+        least = least.max((slope.p * (n - at) as f64).min(1.0));
+        slope.p_adjusted = least;
+    }
+}
+
+/// The answer and its reason.
+pub(super) fn verdict(case: &Case<'_>) -> (Verdict, String) {
+    if let Some(obstacle) = obstacle(case) {
+        return (Verdict::NotMeasurable, obstacle);
+    }
+    let (Some(slope), Some(greatest)) = (case.estimates.slope, greatest(case)) else {
+        return (Verdict::NotMeasurable, "too few windows could be used".to_owned());
+    };
+    let is_real = slope.p_adjusted < CHANCE_MAX && greatest.effect_percent.abs() >= WORTH_POINTS;
+    // Two signs in one: a curve that rises and falls has no slope to speak of.
+    match slope.per_percent * f64::from(greatest.speedup_percent) {
+        total if is_real && total >= WORTH_POINTS => helps(case, greatest),
+        total if is_real && total <= -WORTH_POINTS => hurts(case, greatest),
+        _ => neither(case, slope, greatest),
+    }
+}
+
+fn greatest<'a>(case: &'a Case<'_>) -> Option<&'a Point> {
+    let sound = case.estimates.points.iter().map(|(point, _)| point);
+    sound
+        .filter(|point| case.sound.contains(&point.speedup_percent))
+        .max_by_key(|point| point.speedup_percent)
+}
+
+/// What makes every figure of a site worthless, if anything does.
+fn obstacle(case: &Case<'_>) -> Option<String> {
+    let credibility = case.credibility;
+    let rounds = case.estimates.points.iter().map(|(point, _)| point.rounds).min().unwrap_or(0);
+    if case.lost_to_few_visits > LOST_SHARE_MAX {
+        return Some(format!(
+            "too few visits of the progress point: {:.0} % of the windows had none or one",
+            100.0 * case.lost_to_few_visits
+        ));
+    }
+    if case.lost_to_others > LOST_SHARE_MAX {
+        let foreign = credibility.foreign_percent;
+        return Some(format!(
+            "other processes used {foreign:.1} % of the CPUs: {:.0} % of the windows were lost to them",
+            100.0 * case.lost_to_others
+        ));
+    }
+    if rounds < ROUNDS_MIN {
+        return Some(format!(
+            "only {rounds} rounds could be used, and a verdict needs {ROUNDS_MIN}: give it more time"
+        ));
+    }
+    if case.crowded && credibility.pause == "spin_in_sample" {
+        return Some(
+            "more threads want to run than there are cores, and this kernel's pauses hold a whole core"
+                .to_owned(),
+        );
+    }
+    if credibility.load_bound == Some(false) {
+        return Some(
+            "not load-bound: the target waits for its clients at most requests, so they are the limit"
+                .to_owned(),
+        );
+    }
+    if credibility.unpaid_percent > UNPAID_PERCENT_MAX {
+        return Some(format!(
+            "threads still owed {:.0} % of the pauses when windows ended: they are seldom on a core when a sample falls",
+            credibility.unpaid_percent
+        ));
+    }
+    if case.sound.is_empty() {
+        let run_us = credibility.run_between_wakes_us.unwrap_or(0.0);
+        return Some(format!(
+            "threads hand on to each other every {run_us:.0} µs, less than five of the shortest pauses ({:.0} µs): the method is biased there",
+            case.least_pause_us
+        ));
+    }
+    None
+}
+
+fn helps(case: &Case<'_>, point: &Point) -> (Verdict, String) {
+    let said = effect_in_words(point, "saves");
+    if let Some(slow) = case.slow_down.filter(|slow| slow.contradicts) {
+        let [low, high] = slow.interval_percent;
+        return (
+            Verdict::NotMeasurable,
+            format!(
+                "the virtual speed-up {said}, but really slowing it down by {:.0} % costs only {:.1} % ({low:.1} to {high:.1}): one of them is wrong",
+                slow.slowdown_percent, slow.cost_percent
+            ),
+        );
+    }
+    if case.spinning_elsewhere_percent > SPINNING_PERCENT_MAX && case.slow_down.is_none() {
+        return (
+            Verdict::NotMeasurable,
+            format!(
+                "the virtual speed-up {said}, but {:.0} % of the samples lie in loops that wait: whoever spins pays late, and nothing else bears the figure out",
+                case.spinning_elsewhere_percent
+            ),
+        );
+    }
+    (Verdict::Helps, format!("{}{}{}", said, turns(case), beside(case)))
+}
+
+fn hurts(case: &Case<'_>, point: &Point) -> (Verdict, String) {
+    let said = effect_in_words(
+        &Point { effect_percent: -point.effect_percent, interval_percent: flipped(point), ..*point },
+        "costs",
+    );
+    let why = if case.is_spinning {
+        "it is a loop that waits: while it runs, others are held up"
+    } else {
+        "those who get there sooner are in each other's way"
+    };
+    (Verdict::Hurts, format!("{said}: {why}"))
+}
+
+fn flipped(point: &Point) -> [f64; 2] {
+    let [low, high] = point.interval_percent;
+    [-high, -low]
+}
+
+fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String) {
+    let sound =
+        || case.estimates.points.iter().filter(|(point, _)| case.sound.contains(&point.speedup_percent));
+    let levels = case.sound.len() as f64;
+    let odd =
+        sound().find(|(point, p)| p * levels < CHANCE_MAX && point.effect_percent.abs() >= WORTH_POINTS);
+    let half = |point: &Point| (point.interval_percent[1] - point.interval_percent[0]) / 2.0;
+    let widest = sound().map(|(point, _)| half(point)).fold(0.0, f64::max);
+    let [low, high] = greatest.interval_percent;
+    if let Some((point, _)) = odd.filter(|_| slope.p_adjusted >= CHANCE_MAX) {
+        return (
+            Verdict::NotMeasurable,
+            format!(
+                "levels disagree: {}, and the line through all of them holds zero",
+                effect_in_words(point, "saves")
+            ),
+        );
+    }
+    if widest < NARROW_POINTS
+        && (slope.p_adjusted >= CHANCE_MAX || greatest.effect_percent.abs() < WORTH_POINTS)
+    {
+        return (
+            Verdict::NoEffect,
+            format!(
+                "{} % faster changes less than can be told: {low:+.1} to {high:+.1} % of the time per visit",
+                greatest.speedup_percent
+            ),
+        );
+    }
+    let noise = case.credibility.null_sd_percent;
+    (
+        Verdict::NotMeasurable,
+        format!(
+            "after {} rounds the interval is still {low:+.1} to {high:+.1} % (a window without delay deviates by {noise:.1} %): give it more time or a quieter machine",
+            greatest.rounds
+        ),
+    )
+}
+
+/// `50 % faster saves 8.1 % (7.2 to 9.0) of the time per visit`.
+fn effect_in_words(point: &Point, verb: &str) -> String {
+    let [low, high] = point.interval_percent;
+    format!(
+        "{} % faster {verb} {:.1} % ({low:.1} to {high:.1}) of the time per visit",
+        point.speedup_percent, point.effect_percent
+    )
+}
+
+/// Said of a curve whose greatest level brings less than a smaller one.
+fn turns(case: &Case<'_>) -> String {
+    let sound = || {
+        case.estimates
+            .points
+            .iter()
+            .map(|(point, _)| point)
+            .filter(|point| case.sound.contains(&point.speedup_percent))
+    };
+    let best = sound().max_by(|a, b| a.effect_percent.total_cmp(&b.effect_percent));
+    let last = sound().max_by_key(|point| point.speedup_percent);
+    match (best, last) {
+        (Some(best), Some(last)) if best.interval_percent[0] > last.interval_percent[1] => {
+            format!("; the gain is greatest at {} %", best.speedup_percent)
+        }
+        _ => String::new(),
+    }
+}
+
+/// What the slow-down adds to a claim that it does not contradict.
+fn beside(case: &Case<'_>) -> String {
+    let Some(slow) = case.slow_down else { return String::new() };
+    let [low, high] = slow.interval_percent;
+    format!(
+        "; really slowing it down by {:.0} % costs {:.1} % ({low:.1} to {high:.1})",
+        slow.slowdown_percent, slow.cost_percent
+    )
+}
+
+/// Whether a promised gain exceeds what slowing the same code down allows.
+///
+/// The time of a program as a function of how long one part of it takes bends upwards only: where something else becomes
+/// the bottleneck, making the part faster brings less, and making it slower still costs all. A slow-down is therefore an
+/// upper bound, and only a gain beyond it is a contradiction; a cost beyond the gain is none.
+pub(super) fn contradicts(point: &Point, cost: [f64; 2], slowdown_percent: f64) -> bool {
+    let [_, cost_high] = cost;
+    let scale = f64::from(point.speedup_percent) / slowdown_percent.max(1.0);
+    point.interval_percent[0] > 0.0 && point.interval_percent[0] > cost_high * scale
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn estimates(effect: f64, half: f64, p: f64) -> Estimates {
+        let points = [10, 25, 50].map(|level| {
+            let part = effect * f64::from(level) / 50.0;
+            let point = Point {
+                speedup_percent: level,
+                effect_percent: part,
+                interval_percent: [part - half, part + half],
+                rounds: 20,
+                ..Point::default()
+            };
+            (point, p)
+        });
+        let per_percent = effect / 50.0;
+        let slope = Slope {
+            per_percent,
+            interval: [per_percent - half / 50.0, per_percent + half / 50.0],
+            p,
+            p_adjusted: p,
+        };
+        Estimates { points: points.to_vec(), slope: Some(slope), ..Estimates::default() }
+    }
+
+    fn judged(estimates: &Estimates, change: impl FnOnce(&mut Case<'_>)) -> (Verdict, String) {
+        let credibility = Credibility::default();
+        let mut case = Case {
+            estimates,
+            credibility: &credibility,
+            sound: &[10, 25, 50],
+            least_pause_us: 100.0,
+            slow_down: None,
+            lost_to_others: 0.0,
+            lost_to_few_visits: 0.0,
+            spinning_elsewhere_percent: 0.0,
+            is_spinning: false,
+            crowded: false,
+        };
+        change(&mut case);
+        verdict(&case)
+    }
+
+    #[test]
+    fn the_four_answers_and_their_reasons() {
+        let (helps, why) = judged(&estimates(18.0, 0.8, 1e-9), |_| ());
+        assert_eq!(helps, Verdict::Helps);
+        assert_eq!(why, "50 % faster saves 18.0 % (17.2 to 18.8) of the time per visit");
+        let (hurts, why) = judged(&estimates(-6.0, 0.8, 1e-9), |_| ());
+        assert_eq!(hurts, Verdict::Hurts);
+        assert!(why.starts_with("50 % faster costs 6.0 % (5.2 to 6.8)"), "{why}");
+        assert_eq!(judged(&estimates(0.2, 0.8, 0.6), |_| ()).0, Verdict::NoEffect);
+        assert_eq!(
+            judged(&estimates(0.3, 0.1, 1e-6), |_| ()).0,
+            Verdict::NoEffect,
+            "real, and nobody's business"
+        );
+        let (wide, why) = judged(&estimates(1.2, 2.8, 0.3), |_| ());
+        assert_eq!(wide, Verdict::NotMeasurable);
+        assert!(why.contains("-1.6 to +4.0 %"), "{why}");
+    }
+
+    #[test]
+    fn what_stands_in_the_way_is_said_before_any_figure() {
+        let good = estimates(18.0, 0.8, 1e-9);
+        let (verdict, why) = judged(&good, |case| case.sound = &[]);
+        assert!(verdict == Verdict::NotMeasurable && why.contains("hand on"), "{why}");
+        let owing = Credibility { unpaid_percent: 40.0, ..Credibility::default() };
+        let unbound = Credibility { load_bound: Some(false), ..Credibility::default() };
+        let spin = Credibility { pause: "spin_in_sample".to_owned(), ..Credibility::default() };
+        for (credibility, words) in [(&owing, "owed 40 %"), (&unbound, "load-bound"), (&spin, "cores")] {
+            let mut case = Case { credibility, ..case_of(&good) };
+            case.crowded = true;
+            let (answer, why) = verdict_of(&case);
+            assert!(answer == Verdict::NotMeasurable && why.contains(words), "{why}");
+        }
+        assert!(judged(&good, |case| case.lost_to_others = 0.6).1.contains("other processes"));
+        assert!(judged(&good, |case| case.lost_to_few_visits = 0.6).1.contains("visits"));
+    }
+
+    fn case_of(estimates: &Estimates) -> Case<'_> {
+        static PLAIN: std::sync::LazyLock<Credibility> = std::sync::LazyLock::new(Credibility::default);
+        Case {
+            estimates,
+            credibility: &PLAIN,
+            sound: &[10, 25, 50],
+            least_pause_us: 100.0,
+            slow_down: None,
+            lost_to_others: 0.0,
+            lost_to_few_visits: 0.0,
+            spinning_elsewhere_percent: 0.0,
+            is_spinning: false,
+            crowded: false,
+        }
+    }
+
+    fn verdict_of(case: &Case<'_>) -> (Verdict, String) {
+        verdict(case)
+    }
+
+    #[test]
+    fn a_gain_beyond_what_slowing_costs_is_no_gain_and_a_cost_beyond_the_gain_is_a_shift() {
+        let good = estimates(15.0, 2.0, 1e-9);
+        let point = good.points[2].0;
+        assert!(contradicts(&point, [2.0, 8.0], 50.0));
+        assert!(!contradicts(&point, [25.0, 35.0], 50.0), "another bottleneck takes over");
+        assert!(!contradicts(&point, [5.0, 8.0], 25.0), "half the change may cost half");
+        let slow = SlowDown {
+            contradicts: true,
+            slowdown_percent: 50.0,
+            cost_percent: 5.0,
+            interval_percent: [2.0, 8.0],
+            ..SlowDown::default()
+        };
+        let (answer, why) = judged(&good, |case| case.slow_down = Some(&slow));
+        assert_eq!(answer, Verdict::NotMeasurable);
+        assert!(why.contains("saves 15.0 %") && why.contains("costs only 5.0 % (2.0 to 8.0)"), "{why}");
+    }
+
+    #[test]
+    fn who_looks_at_more_sites_needs_more_proof() {
+        let mut slopes = [0.03, 0.001, 0.02].map(|p| Slope { p, ..Slope::default() });
+        let mut all: Vec<&mut Slope> = slopes.iter_mut().collect();
+        adjust(&mut all);
+        let adjusted: Vec<f64> = slopes.iter().map(|slope| slope.p_adjusted).collect();
+        assert_eq!(adjusted, [0.04, 0.003, 0.04]);
+    }
+
+    #[test]
+    fn short_hand_offs_leave_only_short_pauses_unless_they_are_rare() {
+        let of = |run: f64, wakes: f64| Credibility {
+            run_between_wakes_us: Some(run),
+            inner_wakes: wakes,
+            ..Credibility::default()
+        };
+        assert_eq!(sound_levels(&[10, 25, 50], 1_000.0, &of(700.0, 1_000.0), 500.0), [10]);
+        assert_eq!(sound_levels(&[10, 25, 50], 1_000.0, &of(60.0, 1_000.0), 500.0), [0_u32; 0]);
+        assert_eq!(sound_levels(&[10, 25, 50], 1_000.0, &of(60.0, 1_000.0), 50_000.0).len(), 3);
+    }
+}

@@ -143,6 +143,11 @@ INLINE void insert(struct control *all, struct thread *thread, u64 delay_ns) {
     }
 }
 
+/* Marks of an earlier time of watching say nothing: nobody saw the thread leave. */
+INLINE int is_on_core(struct control *all, struct thread *thread) {
+    return thread->on_core == (u32)all->watch;
+}
+
 struct spin {
     struct control *all;
     u64 until_ns;
@@ -154,10 +159,13 @@ static long is_over(u32 round, struct spin *spin) {
     return now >= spin->until_ns || now > spin->all->deadline_ns || !spin->all->active;
 }
 
-/* A million looks at the clock are some 30 ms: longer than any pause that is asked for, and an end in any case. */
-INLINE u64 spin(struct control *all, u64 from_ns, u64 ns) {
+/* A million looks at the clock are some 30 ms and eight million, the most that the kernel allows, some 250: longer than
+ * what is asked for, and an end in any case. */
+enum { LOOKS_PAUSED = 1 << 20, LOOKS_SLOWED = 1 << 23 };
+
+INLINE u64 spin(struct control *all, u64 from_ns, u64 ns, u32 looks) {
     struct spin spin = { all, from_ns + ns };
-    loop(1 << 20, is_over, &spin, 0);
+    loop(looks, is_over, &spin, 0);
     return now_ns() - from_ns;
 }
 
@@ -181,7 +189,7 @@ INLINE void pay(struct control *all, struct thread *thread, u64 since_ns) {
     if (since_ns && since_ns < now && now - since_ns < LAG_NS_MAX)
         from = since_ns;
     thread->paused = 1;
-    u64 spent = spin(all, from, debt);
+    u64 spent = spin(all, from, debt, LOOKS_PAUSED);
     thread->paused = 0;
     u64 reached = thread->position_ns + spent;
     greatest = all->inserted_ns;
@@ -215,6 +223,28 @@ static __attribute__((noinline)) u32 is_within(u64 ip) {
     return piece < RANGES && ip < site->to[piece];
 }
 
+/* Of `struct bpf_perf_event_data`: the user-visible registers of x86-64 begin it, a fixed layout (uapi/asm/ptrace.h). */
+enum { IP_AT = 16 * 8, SP_AT = 19 * 8 };
+
+/* Where a sample found its thread in user mode, or where that thread had entered the kernel. */
+struct place {
+    u64 ip;
+    u64 sp;
+    u32 user_mode;
+};
+
+INLINE void place_of(void *context, struct task_struct *task, struct place *place) {
+    /* Volatile: the verifier wants the context read at fixed places, not through a pointer that might be another. */
+    place->ip = *(volatile u64 *)(context + IP_AT);
+    place->sp = *(volatile u64 *)(context + SP_AT);
+    place->user_mode = !(place->ip >> 63 & 1);
+    if (place->user_mode)
+        return;
+    struct pt_regs *regs = user_registers(task);
+    place->ip = regs->ip;
+    place->sp = regs->sp;
+}
+
 struct walk {
     struct addresses *stack;
     u64 frames;
@@ -229,28 +259,21 @@ static long look_at_frame(u32 at, struct walk *walk) {
     return walk->hit;
 }
 
-INLINE u32 is_on_stack(void *context) {
+INLINE u32 is_on_stack(void *context, struct place *place) {
     u32 zero = 0;
+    u64 top = 0;
     struct addresses *stack = lookup(&stacks, &zero);
     if (!stack)
         return 0;
+    /* A leaf without a frame of its own hides its caller from the walk; where it returns to lies on top. */
+    if (!read_user(&top, sizeof(top), (void *)place->sp) && is_within(top - 1))
+        return 1;
     long bytes = stack_addresses(context, stack, sizeof(*stack), USER_STACK);
     if (bytes <= 0)
         return 0;
     struct walk walk = { stack, (u64)bytes / 8, 0 };
     loop(FRAMES, look_at_frame, &walk, 0);
     return walk.hit;
-}
-
-/* Of `struct bpf_perf_event_data`: the user-visible registers of x86-64 begin it, a fixed layout (uapi/asm/ptrace.h). */
-enum { IP_AT = 16 * 8 };
-
-INLINE u64 sampled_ip(void *context) {
-    return *(u64 *)(context + IP_AT);
-}
-
-INLINE int is_kernel(u64 ip) {
-    return ip >> 63 & 1;
 }
 
 /* The thread that a sample hit, if it is to be looked at any further; counted in any case. */
@@ -276,7 +299,7 @@ INLINE struct thread *sampled(struct control *all, struct task_struct *task, u64
         thread = born(all, tid, role, all->inserted_ns);
     if (!thread)
         return 0;
-    thread->on_core = 1;
+    thread->on_core = (u32)all->watch;
     if (thread->paused) {
         count(&all->pausing);
         return 0;
@@ -287,9 +310,9 @@ INLINE struct thread *sampled(struct control *all, struct task_struct *task, u64
 }
 
 /* Moves positions on when the sample is a hit; whether its thread has to pause. */
-INLINE int is_behind(void *context, struct control *all, struct thread *thread, u64 ip) {
+INLINE int is_behind(void *context, struct control *all, struct thread *thread, struct place *place) {
     if (thread->role & TARGET && !all->wait_kinds) {
-        if (all->reach ? is_on_stack(context) : is_within(ip)) {
+        if (all->reach ? is_on_stack(context, place) : is_within(place->ip)) {
             count(&all->hits);
             if (all->delay_ns)
                 insert(all, thread, all->delay_ns);
@@ -335,13 +358,17 @@ int sample_later(void *context) {
     if (!all)
         return 0;
     struct task_struct *task = current_task();
-    u64 now = now_ns(), ip = sampled_ip(context);
+    u64 now = now_ns();
     struct thread *thread = sampled(all, task, now);
-    if (!thread || !is_behind(context, all, thread, ip) || thread->scheduled)
+    if (!thread)
+        return 0;
+    struct place place;
+    place_of(context, task, &place);
+    if (!is_behind(context, all, thread, &place) || thread->scheduled)
         return 0;
     thread->scheduled = 1;
     thread->sampled_ns = now;
-    thread->user_mode = !is_kernel(ip);
+    thread->user_mode = place.user_mode;
     if (schedule_pause(task, thread)) {
         thread->scheduled = 0;
         count(&all->missed);
@@ -355,9 +382,14 @@ int sample_now(void *context) {
     struct control *all = active();
     if (!all)
         return 0;
+    struct task_struct *task = current_task();
     u64 now = now_ns();
-    struct thread *thread = sampled(all, current_task(), now);
-    if (!thread || !is_behind(context, all, thread, sampled_ip(context)))
+    struct thread *thread = sampled(all, task, now);
+    if (!thread)
+        return 0;
+    struct place place;
+    place_of(context, task, &place);
+    if (!is_behind(context, all, thread, &place))
         return 0;
     thread->sampled_ns = now;
     pay(all, thread, now);
@@ -398,7 +430,6 @@ INLINE int in_interrupt(struct control *all, struct task_struct *task) {
 INLINE void shorten(struct control *all, struct thread *thread, u64 now, u64 credited) {
     u64 from = thread->off_ns > all->start_ns ? thread->off_ns : all->start_ns;
     u64 lasted = now > from ? now - from : 0;
-    thread->waits = 0;
     if (lasted <= credited)
         return;
     count(&all->hits);
@@ -414,7 +445,7 @@ int on_waking(u64 *context) {
     struct task_struct *task = (void *)context[0], *by = current_task();
     struct thread *thread = known(all, task->pid);
     /* One that has not left its core yet has waited for nothing. */
-    if (!thread || thread->on_core)
+    if (!thread || is_on_core(all, thread))
         return 0;
     struct thread *waker = in_interrupt(all, by) ? 0 : known(all, by->pid);
     u64 now = now_ns(), credited = 0;
@@ -423,9 +454,12 @@ int on_waking(u64 *context) {
         count(&all->inner_wakes);
     } else {
         count(&all->outer_wakes);
+        if (thread->waits & FOR_NETWORK)
+            count(&all->remote_wakes);
     }
-    if (thread->waits)
+    if (thread->waits & all->wait_kinds)
         shorten(all, thread, now, credited);
+    thread->waits = 0;
     thread->inserted_off_ns = all->inserted_ns;
     thread->off_ns = now;
     return 0;
@@ -499,7 +533,8 @@ enum { QUEUED_NS_MIN = 100000 };
 
 SEC("tp_btf/sched_switch")
 int on_switch(u64 *context) {
-    struct control *all = active();
+    /* Seen between experiments too, so that each begins with knowing who sleeps, since when and for what. */
+    struct control *all = control();
     if (!all)
         return 0;
     int preempted = (int)context[0] & 1;
@@ -513,12 +548,12 @@ int on_switch(u64 *context) {
         leaves->off_ns = now;
         leaves->on_core = 0;
         leaves->waits = 0;
-        if (all->wait_kinds && leaves->role & TARGET && !preempted && is_blocked(previous))
-            leaves->waits = (waits_for(all, previous) & all->wait_kinds) != 0;
+        if (leaves->role & TARGET && !preempted && is_blocked(previous))
+            leaves->waits = waits_for(all, previous);
     }
     if (enters) {
-        enters->on_core = 1;
-        if (leaves) {
+        enters->on_core = (u32)all->watch;
+        if (leaves && all->active) {
             /* It waited for this core behind the other one: it takes over where that one stands. */
             if (now - enters->off_ns >= QUEUED_NS_MIN)
                 count(&all->runnable_waits);
@@ -646,7 +681,7 @@ int on_slow(void *context) {
     struct control *all = of_target();
     if (!all || !all->active || !all->spin_ns)
         return 0;
-    spin(all, now_ns(), all->spin_ns);
+    spin(all, now_ns(), all->spin_ns, LOOKS_SLOWED);
     count(&all->hits);
     return 0;
 }

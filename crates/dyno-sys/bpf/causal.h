@@ -32,6 +32,8 @@ struct control {
     u64 wait_device;
     u64 start_ns;          /* of the experiment: what lies before it is no part of a wait */
     u64 spin_ns;           /* at each entry, where a site is slowed down */
+    u64 watch;             /* number of this time of watching: one more whenever switches are seen again */
+    u64 room[7];
 
     u64 inserted_ns;       /* the greatest position of a thread */
     u64 apart[7];
@@ -50,6 +52,7 @@ struct control {
     u64 missed;
     u64 inner_wakes;
     u64 outer_wakes;
+    u64 remote_wakes;      /* those of them that ended a wait for a socket or a pipe */
     u64 runnable_waits;
     u64 expired;           /* the deadline was met */
     u64 replaced;          /* the target runs another program */
@@ -73,9 +76,9 @@ struct thread {
     u32 user_mode;         /* whether that sample came in user mode */
     u32 scheduled;         /* a pause is on its way */
     u32 paused;            /* it is in one */
-    u32 on_core;
+    u32 on_core;           /* the `watch` that saw it there; 0: it left */
     u32 role;
-    u32 waits;             /* it left its core for a wait of the kind that is made shorter */
+    u32 waits;             /* what it left its core for, kinds as below; 0: for nothing */
 };
 
 enum { TARGET = 1, PARTICIPANT = 2, FOLLOWED = 4 };
@@ -102,7 +105,7 @@ struct ranges {
     u64 to[RANGES];
 };
 
-_Static_assert(sizeof(struct control) == 352, "control");
+_Static_assert(sizeof(struct control) == 424, "control");
 _Static_assert(sizeof(struct thread) == 72, "thread");
 _Static_assert(sizeof(struct point) == 56, "point");
 _Static_assert(sizeof(struct ranges) == 8 + 16 * RANGES, "ranges");

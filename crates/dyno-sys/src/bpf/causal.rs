@@ -25,6 +25,9 @@ pub const SYSTEM_CALLS: usize = 512;
 const TASK_WORK_NS_MAX: u64 = 20_000_000;
 const SPIN_NS_MAX: u64 = 1_000_000;
 
+/// The longest that a call is made longer: the kernel ends a program's loop some time after.
+pub const SLOWER_NS_MAX: u64 = 100_000_000;
+
 /// The call of the kernel's function that schedules a pause: `call` of a kernel function with a mark for its number.
 const MARKED_CALL: [u8; 8] = [0x85, 0x20, 0, 0, 0xef, 0xbe, 0xad, 0x7e];
 /// That function's names, the one with the argument that the call gives first.
@@ -48,12 +51,14 @@ mod word {
     pub(super) const WAIT_DEVICE: usize = 13;
     pub(super) const START_NS: usize = 14;
     pub(super) const SPIN_NS: usize = 15;
-    pub(super) const INSERTED_NS: usize = 16;
+    pub(super) const WATCH: usize = 16;
+    /// A line of its own.
+    pub(super) const INSERTED_NS: usize = 24;
     /// The first of the counters; seven words lie between.
-    pub(super) const COUNTERS: usize = 24;
-    pub(super) const IN_FLIGHT: usize = 42;
-    pub(super) const IN_FLIGHT_MIN: usize = 43;
-    pub(super) const COUNT: usize = 44;
+    pub(super) const COUNTERS: usize = 32;
+    pub(super) const IN_FLIGHT: usize = 51;
+    pub(super) const IN_FLIGHT_MIN: usize = 52;
+    pub(super) const COUNT: usize = 53;
 }
 
 #[repr(C)]
@@ -96,7 +101,7 @@ struct RawRanges {
 const _: () = assert!(size_of::<RawThread>() == 72, "struct thread of causal.h");
 const _: () = assert!(size_of::<RawPoint>() == 56, "struct point of causal.h");
 const _: () = assert!(size_of::<RawRanges>() == 8 + 16 * RANGES_MAX, "struct ranges of causal.h");
-const _: () = assert!(word::COUNT * 8 == 352, "struct control of causal.h");
+const _: () = assert!(word::COUNT * 8 == 424, "struct control of causal.h");
 
 // SAFETY: numbers only, no padding (the sizes are asserted above): every pattern of bytes is a value.
 unsafe impl Pod for RawThread {}
@@ -155,7 +160,7 @@ pub enum Tried<'s> {
     },
     /// Each call of what [`Probe::probe`] put [`Mark::Slow`] on lasts longer.
     Slower {
-        /// By so much.
+        /// By so much, at most [`SLOWER_NS_MAX`].
         ns: u64,
     },
 }
@@ -301,6 +306,8 @@ counts! {
     inner_wakes
     /// Wake-ups by time, disks and strangers.
     outer_wakes
+    /// Those of them that ended a wait for a socket or a pipe.
+    remote_wakes
     /// Switches onto a core after a sibling that had it for a while.
     runnable_waits
     /// How often the deadline was met.
@@ -431,6 +438,7 @@ impl Probe {
 
     /// Samples, wake-ups and switches are looked at from now on, while an experiment runs.
     pub fn attach(&mut self, period_ns: u64) -> Result<(), BpfError> {
+        self.set(word::WATCH, self.get(word::WATCH) + 1);
         let hooks = [("on_waking", "sched_waking"), ("on_switch", "sched_switch")];
         for (program, tracepoint) in hooks {
             let held = self.object.hold(program, Hook::Typed(tracepoint))?;
@@ -444,6 +452,7 @@ impl Probe {
 
     /// Only some of what [`Probe::attach`] does, to tell apart what each costs.
     pub fn attach_part(&mut self, part: Part) -> Result<(), BpfError> {
+        self.set(word::WATCH, self.get(word::WATCH) + 1);
         let (program, hook) = match part {
             Part::Wakes => ("on_waking", Hook::Typed("sched_waking")),
             Part::Switches => ("on_switch", Hook::Typed("sched_switch")),
@@ -527,7 +536,7 @@ impl Probe {
             Tried::Waits { kind, percent: share } => {
                 (kinds, percent) = (self.kind_bits(*kind), u64::from(*share));
             }
-            Tried::Slower { ns } => spin_ns = *ns,
+            Tried::Slower { ns } => spin_ns = (*ns).min(SLOWER_NS_MAX),
         }
         self.set_ranges(ranges)?;
         for (at, value) in [
@@ -624,7 +633,7 @@ impl Probe {
             if thread.epoch == epoch && thread.role & 1 != 0 {
                 owed.threads += 1;
                 // Who sleeps will be credited by its waker, or pay when it runs.
-                let runs = u64::from(thread.on_core);
+                let runs = u64::from(u64::from(thread.on_core) == self.get(word::WATCH));
                 owed.ns += runs * inserted.saturating_sub(thread.position_ns);
             }
         }
@@ -795,7 +804,7 @@ mod tests {
             number += 1;
             number
         });
-        assert_eq!((before.samples, before.lost), (1, 18));
+        assert_eq!((before.samples, before.lost), (1, 19));
         let after = Counts { hits: before.hits + 7, ..before };
         assert_eq!(after.since(&before), Counts { hits: 7, ..Counts::default() });
     }

@@ -7,7 +7,7 @@ use common::{Ended, dyno, run};
 use std::fs::OpenOptions;
 use std::process::Stdio;
 
-const VERBS: [&str; 7] = ["serve", "floor", "load", "judge", "climb", "report", "specimen"];
+const VERBS: [&str; 8] = ["serve", "floor", "load", "judge", "climb", "report", "specimen", "causal"];
 
 #[test]
 fn help_of_every_verb_begins_with_a_sentence_and_three_examples() {

@@ -26,6 +26,20 @@ fn the_page_lies_beside_its_record_and_the_table_is_printed() {
 }
 
 #[test]
+fn a_causal_record_is_drawn_as_one_by_what_it_says_of_itself() {
+    use dyno_measure::causal::{CAUSAL_SCHEMA, Causal, Site};
+    let folder = Folder::new("report-causal");
+    let site = Site { name: "render_page".to_owned(), ..Site::default() };
+    let record = Causal { schema: CAUSAL_SCHEMA.to_owned(), sites: vec![site], ..Causal::default() };
+    let file = folder.file("any-name.json", serde_json::to_vec(&record).unwrap());
+    assert!(run(["report", &file]).done().contains("render_page"));
+    let page = std::fs::read_to_string(folder.path("any-name.html")).unwrap();
+    assert!(page.contains("Causal profile") && page.contains("render_page"), "{page}");
+    let newer = folder.file("newer.json", r#"{"schema":"dyno.causal/99"}"#);
+    assert!(run(["report", &newer]).failed()[1].contains("another version of dyno"));
+}
+
+#[test]
 fn the_page_goes_where_it_is_told() {
     let folder = Folder::new("report-told");
     let file = recorded(&folder);

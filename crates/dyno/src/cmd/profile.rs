@@ -42,7 +42,7 @@ fn target(args: &cli::Profile) -> Target {
 }
 
 /// Why nothing was recorded, in three lines.
-fn failure(error: &Error) -> Failure {
+pub(crate) fn failure(error: &Error) -> Failure {
     let failure = Failure::error(chain(error));
     match error {
         Error::NoProcess { .. } | Error::Ended { .. } => {
@@ -64,7 +64,12 @@ fn failure(error: &Error) -> Failure {
         Error::Ring { .. } => failure
             .likely("this user may not lock more memory (kernel.perf_event_mlock_kb, ulimit -l)")
             .try_this("sudo sysctl kernel.perf_event_mlock_kb=4096"),
-        Error::Perf { .. } => failure
+        Error::Perf { .. }
+        | Error::Replaced { .. }
+        | Error::ProbeRefused { .. }
+        | Error::ProbeUnable { .. }
+        | Error::NoProgress { .. }
+        | Error::NoFile { .. } => failure
             .likely("a kernel without perf events, or a sandbox that forbids them (seccomp, a container)")
             .try_this("ls /proc/sys/kernel/perf_event_paranoid"),
     }

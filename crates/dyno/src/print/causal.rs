@@ -29,6 +29,8 @@ pub(crate) struct Standing<'s> {
     pub(crate) round: usize,
     /// Its greatest level's effect and half width so far, in percent.
     pub(crate) effect: Option<(f64, f64)>,
+    /// Sites that are done, of all.
+    pub(crate) done: (usize, usize),
     /// Time left of the whole budget.
     pub(crate) left: Duration,
 }
@@ -38,7 +40,9 @@ impl Standing<'_> {
     pub(crate) fn line(&self, width: usize) -> String {
         let left = format!("({} left)", clock(self.left));
         let estimate = self.effect.map(|(value, half)| format!("saves {} ±{half:.1}", percent(value)));
-        let parts = [visible(self.site), format!("round {}", self.round)].into_iter().chain(estimate);
+        let done = (self.done.1 > 1).then(|| format!("{} of {} done", self.done.0, self.done.1));
+        let head = [visible(self.site), format!("round {}", self.round)];
+        let parts = head.into_iter().chain(estimate).chain(done);
         let mut line = String::new();
         for part in parts {
             if line.chars().count() + part.chars().count() + 2 + left.chars().count() > width {
@@ -233,7 +237,7 @@ mod tests {
 
     #[test]
     fn progress_is_one_line_that_says_where_how_far_and_how_long() {
-        assert_eq!(STANDING.line(80), "render::page  round 7  saves +8.1 % ±0.9  (0:31 left)");
+        assert_eq!(STANDING.line(80), "render::page  round 7  saves +8.1 % ±0.9  2 of 8 done  (0:31 left)");
         for width in 0..80 {
             assert!(STANDING.line(width).chars().count() <= width);
         }

@@ -3,16 +3,32 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use dyno_measure::causal::Causal;
-use dyno_sys::Pid;
+use dyno_measure::causal::{Causal, Metric};
+use dyno_measure::profile::{Profile, Target as Named};
+use dyno_measure::record::Missing;
+use dyno_profile::causal::{self, Choice, Live, Progress, Reach, Resolver, Subject, Tried};
+use dyno_profile::{Options, Recorder, Target};
+use dyno_sys::clock::mono_ns;
+use dyno_sys::{Pid, affinity, mark, proc};
 
-use super::Told;
+use super::failure::{no_site, not_profiled, not_run, unknown};
+use super::{Told, progress};
 use crate::cmd::failure::Failure;
+use crate::print::causal::Standing;
+
+/// What a profile takes that chooses sites: two percent of ten seconds are two hundred samples.
+const CHOOSING: Duration = Duration::from_secs(10);
+/// What it takes where sites are named and only their shares are wanted.
+const WEIGHING: Duration = Duration::from_secs(3);
+/// A profile takes no more than this part of the budget.
+const PROFILE_PART: u32 = 4;
 
 /// What is asked for.
 pub(crate) struct Asked {
     /// The target.
     pub(crate) pid: Pid,
+    /// Whether its children are tried with it.
+    pub(crate) children: causal::Children,
     /// What is counted.
     pub(crate) point: Point,
     /// Other processes that take part.
@@ -20,7 +36,7 @@ pub(crate) struct Asked {
     /// What is tried; empty: what a profile says.
     pub(crate) sites: Vec<String>,
     /// Whether what a function calls belongs to it.
-    pub(crate) inclusive: bool,
+    pub(crate) reach: Reach,
     /// Virtual speed-ups in percent.
     pub(crate) levels: Vec<u32>,
     /// Time for all of it.
@@ -30,6 +46,7 @@ pub(crate) struct Asked {
 }
 
 /// What is counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Point {
     /// As `--progress` names it.
     Named(String),
@@ -45,7 +62,121 @@ pub(crate) fn experiment(
     told: &mut dyn FnMut(Told<'_>),
     stop: &AtomicBool,
 ) -> Result<Causal, Failure> {
-    told(Told::Stage("looking"));
-    let _ = (asked, stop);
-    Err(Failure::error("not yet"))
+    let begun_ns = mono_ns();
+    let started_unix_s = dyno_sys::clock::real_coarse_s();
+    told(Told::Stage("reading its symbols"));
+    let resolver = Resolver::open(asked.pid).map_err(|error| no_site(&error))?;
+    let progress = progress::resolved(asked, &resolver, told, stop)?;
+    let named =
+        asked.sites.iter().map(|name| resolver.named(name, asked.reach).map_err(|error| no_site(&error)));
+    let named = named.collect::<Result<Vec<Tried>, Failure>>()?;
+    told(Told::Stage("profiling it, to know its sites"));
+    let profile = profile(asked, stop)?;
+    let (sites, missing) = sites(asked, &resolver, named, &profile);
+    if sites.is_empty() {
+        return Err(unknown(asked, &profile));
+    }
+    told(Told::Stage("attaching"));
+    let spent = Duration::from_nanos(mono_ns() - begun_ns);
+    let mut record = run(asked, &progress, &sites, asked.budget.saturating_sub(spent), told, stop)?;
+    record.started_unix_s = started_unix_s;
+    record.duration_s = (mono_ns() - begun_ns) as f64 / 1e9;
+    record.options.budget_s = asked.budget.as_secs_f64();
+    record.not_measured.extend(missing);
+    Ok(record)
+}
+
+fn profile(asked: &Asked, stop: &AtomicBool) -> Result<Profile, Failure> {
+    let wanted = if asked.sites.is_empty() { CHOOSING } else { WEIGHING };
+    let options = Options { duration: Some(wanted.min(asked.budget / PROFILE_PART)), ..Options::default() };
+    let recorder =
+        Recorder::open(&Target::Process(asked.pid), &options).map_err(|error| not_profiled(&error))?;
+    recorder.record(stop).map_err(|error| not_profiled(&error))
+}
+
+/// Named ones with their shares, or the ones with most samples.
+fn sites(
+    asked: &Asked,
+    resolver: &Resolver,
+    mut named: Vec<Tried>,
+    profile: &Profile,
+) -> (Vec<Tried>, Vec<Missing>) {
+    if asked.sites.is_empty() {
+        return resolver.chosen(profile, &Choice::new(asked.reach));
+    }
+    named.iter_mut().for_each(|tried| resolver.weigh(tried, profile));
+    (named, Vec::new())
+}
+
+fn run(
+    asked: &Asked,
+    progress: &Progress,
+    sites: &[Tried],
+    budget: Duration,
+    told: &mut dyn FnMut(Told<'_>),
+    stop: &AtomicBool,
+) -> Result<Causal, Failure> {
+    let subject = Subject {
+        children: asked.children,
+        participants: asked.participants.clone(),
+        seed: asked.seed,
+        ..Subject::new(asked.pid)
+    };
+    let places: Vec<causal::Site> = sites.iter().map(|tried| tried.site.clone()).collect();
+    let mut live = Live::open(&subject, progress, &places, stop).map_err(|error| not_run(&error))?;
+    let wanted = causal::Asked {
+        levels_percent: asked.levels.clone(),
+        budget,
+        seed: asked.seed,
+        metric: if matches!(progress, Progress::Between { .. }) {
+            Metric::Latency
+        } else {
+            Metric::Throughput
+        },
+        progress: progress::name(&asked.point),
+        cpus: affinity::of(asked.pid).map_or(1, |cpus| cpus.len()),
+    };
+    let mut watch = |news: &causal::News<'_>| {
+        let effect = news.running.map(|point| (point.effect_percent, half_width(point.interval_percent)));
+        let standing = Standing {
+            site: news.site,
+            round: news.round as usize,
+            effect,
+            done: news.done,
+            left: news.left,
+        };
+        told(Told::Standing(standing));
+    };
+    let record = causal::run(&wanted, &mut live, sites, &mono_ns, &mut watch, stop);
+    let mut record = record.map_err(|error| not_run(&error))?;
+    record.version = env!("CARGO_PKG_VERSION").to_owned();
+    record.target = target(asked.pid);
+    record.options.sites.clone_from(&asked.sites);
+    record.options.inclusive = asked.reach == Reach::Inclusive;
+    record.options.participants = asked.participants.iter().map(|pid| pid.cast_unsigned()).collect();
+    Ok(record)
+}
+
+fn half_width([low, high]: [f64; 2]) -> f64 {
+    (high - low).abs() / 2.0
+}
+
+fn target(pid: Pid) -> Named {
+    Named {
+        pid: Some(pid.cast_unsigned()),
+        name: proc::name(pid).unwrap_or_default(),
+        argv: proc::command_line(pid).unwrap_or_default(),
+        scope: "process".into(),
+    }
+}
+
+/// Where the answers of our own load are counted: the probe is put into its process alone.
+pub(super) fn replies(load: Pid) -> Result<Progress, Failure> {
+    let (image, offset) = mark::reply_place().map_err(|error| {
+        Failure::error("cannot find where this program counts answers")
+            .because(&error)
+            .likely("/proc is not mounted here")
+            .try_this("--progress syscall:write")
+    })?;
+    Ok(Progress::At { entries: vec![causal::Entry { image, offset }], whom: vec![load] })
 }

@@ -3,7 +3,9 @@
 //! The library experiments; here are the target, the load beside it, what is shown meanwhile, and the files.
 
 mod experiment;
+mod failure;
 mod load;
+mod progress;
 mod target;
 mod watch;
 
@@ -11,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use dyno_measure::causal::Causal;
+use dyno_profile::causal::{Children, Reach};
 
 use super::failure::Failure;
 use super::{climb, file, stop};
@@ -44,9 +47,10 @@ fn asked(args: &cli::Causal, target: &target::Opened) -> Asked {
     Asked {
         pid: target.pid,
         point: target.point(args),
+        children: if args.children { Children::Followed } else { Children::Strangers },
         participants: args.participant.iter().copied().chain(target.load_pid()).collect(),
         sites: args.site.clone(),
-        inclusive: args.inclusive,
+        reach: if args.inclusive { Reach::Inclusive } else { Reach::Own },
         levels: args.levels.0.clone(),
         budget: args.time,
         seed: args.seed.unwrap_or_else(climb::seed_of_the_day),

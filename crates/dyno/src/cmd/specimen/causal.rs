@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_measure::Prng;
+use dyno_profile::causal::{Children, Reach};
 use dyno_sys::{Pid, proc};
 
 use super::super::causal::{Asked, Point, Told, Watch, experiment, words_for_child};
@@ -67,10 +68,11 @@ fn predicted(
     std::thread::sleep(SETTLE);
     let asked = Asked {
         pid: running.pid,
+        children: Children::Strangers,
         point: point(causal, load.as_ref()),
         participants: participants(causal, running.pid, load.as_ref()),
         sites: causal.sites.iter().map(|site| site.name.clone()).collect(),
-        inclusive: causal.sites.iter().any(|site| site.inclusive),
+        reach: if causal.sites.iter().any(|site| site.inclusive) { Reach::Inclusive } else { Reach::Own },
         levels: LEVELS.to_vec(),
         budget,
         seed,

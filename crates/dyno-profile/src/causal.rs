@@ -12,6 +12,7 @@ mod point;
 pub mod rig;
 mod run;
 mod schedule;
+pub mod site;
 mod student;
 mod verdict;
 
@@ -19,3 +20,4 @@ pub use live::{Children, Live, Subject};
 pub use point::{Candidate, Named, Progress, Returns, candidates, rates};
 pub use rig::{Deed, Entry, Moment, Pause, Place, Reach, Rig, Site, WaitKind, Window};
 pub use run::{Asked, News, Tried, run};
+pub use site::{Choice, Probe, Resolver, SiteError};

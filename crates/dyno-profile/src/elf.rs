@@ -121,6 +121,23 @@ impl Elf {
         Some(start.wrapping_sub(address))
     }
 
+    /// Where in the file the byte at an address stands.
+    pub(crate) fn file_offset(&self, address: u64) -> Option<u64> {
+        let size = |segment: &Segment| segment.file.end - segment.file.start;
+        let holds = |segment: &&Segment| {
+            address.checked_sub(segment.address).is_some_and(|behind| behind < size(segment))
+                && segment.executable
+        };
+        let segment = self.segments.iter().find(holds)?;
+        Some(segment.file.start + (address - segment.address))
+    }
+
+    /// Bytes of code at an address.
+    pub(crate) fn bytes_at(&self, address: u64, length: u64) -> Option<Vec<u8>> {
+        let offset = self.file_offset(address)?;
+        self.source.read_at(offset..offset.checked_add(length)?)
+    }
+
     /// Whether Go's linker made it: such code keeps frame pointers.
     pub(crate) fn is_go(&self) -> bool {
         self.header(".gopclntab").is_some() || self.header(".note.go.buildid").is_some()

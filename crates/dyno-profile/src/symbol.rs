@@ -20,7 +20,8 @@ use crate::maps::{AddressSpaces, Place};
 
 pub use lines::DEBUG_BYTES_MAX;
 use lines::Lines;
-use table::Table;
+pub(crate) use lines::{Reader, demangled, dwarf};
+pub(crate) use table::Table;
 
 /// Where distributions keep the symbols that they strip.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
@@ -128,7 +129,7 @@ impl FileSymbols {
     }
 
     fn functions(&self, address: u64) -> Vec<Function> {
-        let name = || self.table.find(address).map(|name| lines::demangled(&name));
+        let name = || self.table.find(address).map(|name| demangled(&name));
         let mut found = self.lines.as_ref().map(|lines| lines.find(address)).unwrap_or_default();
         match found.last_mut() {
             None => found.push(name().map_or_else(|| unnamed(address), |name| named(&name))),
@@ -143,7 +144,7 @@ impl FileSymbols {
 }
 
 /// The file with the symbols that were taken out of `elf`: by its build-id, or by the name that it gives.
-fn debug_file(elf: &Elf, path: &Path) -> Option<Elf> {
+pub(crate) fn debug_file(elf: &Elf, path: &Path) -> Option<Elf> {
     by_build_id(elf).into_iter().chain(by_link(elf, path)).find_map(|path| {
         let found = Elf::open(Source::File(File::open(path).ok()?))?;
         // Another build's symbols would be wrong without a word.

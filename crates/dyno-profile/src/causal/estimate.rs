@@ -1,13 +1,12 @@
 //! From windows to effects: effective time per visit, the ratio to the nulls of the same round, and intervals over
 //! rounds. Pure: the same windows give the same figures.
 //!
-//! **Effective time** is what passed less what was inserted. Each thread lives in a time of its own that lags behind by
-//! what it has paid or was credited with; all of them agree once nobody owes anything. What the thread that makes the
-//! progress still owes at the last visit was taken out of its time and not yet put in: that much must be added again,
-//! less what it owed at the first visit. Who that thread is is not known. Assumed is therefore that the debt is spread
-//! evenly over the threads that ran; that a few pauses each are the ordinary lag between two samples, which stands at
-//! the first visit as it stands at the last, and cancels; and that what exceeds it grew steadily since delays began, as
-//! it does for a thread that no sample ever meets. Where that correction is large the verdict says so instead.
+//! **Effective time** is what passed less what was inserted. Each thread lives in a time of its own, which stands still
+//! while it pauses, runs ahead when it is sampled in the site, and is set forward by credit. A visit happens in the time of
+//! the thread that makes it: what passed between two visits is the wall's time less that thread's own shift between them.
+//! What another thread still owes when the window ends is then no error of these two moments; nor need the two visits be
+//! of one thread, since all times were equal when the window's delays began. What is assumed is that debts are small
+//! against the window, for who owes much was hardly delayed at all: the verdict looks at that.
 //!
 //! **The interval** is Student's over the rounds' log ratios. Each round draws its order anew, so that drift, however
 //! slow or correlated, is independent noise of mean zero in the ratio to the nulls of the same round; a bootstrap of five
@@ -18,8 +17,6 @@ use dyno_measure::causal::{Deed, Metric, Nulls, Point, Slope};
 use super::rig::Window;
 use super::student;
 
-/// Pauses that a thread owes between two of its samples: the ordinary lag.
-const LAG_PAUSES: f64 = 3.0;
 /// A ratio this many robust deviations from the median is no measurement of the same thing.
 const OUTLIER_SIGMAS: f64 = 4.0;
 /// Fewer values tell no robust deviation: of five normal ones the wildest lies beyond four in one case of ten.
@@ -51,8 +48,9 @@ impl Effective {
             return None;
         }
         let elapsed_ns = window.last.at_ns.checked_sub(window.first.at_ns)? as f64;
-        let inserted_ns = window.last.inserted_ns.checked_sub(window.first.inserted_ns)? as f64;
-        let effective_ns = elapsed_ns - inserted_ns + still_owed_ns(window, inserted_ns);
+        // A visitor that was far behind may come after one that was ahead.
+        let inserted_ns = window.last.inserted_ns as f64 - window.first.inserted_ns as f64;
+        let effective_ns = elapsed_ns - inserted_ns;
         let period_ns = effective_ns / (window.visits - 1) as f64;
         let latency_ns = window.in_flight.map(|in_flight| in_flight * period_ns);
         (period_ns > 0.0).then_some(Effective { period_ns, latency_ns, inserted_ns })
@@ -65,18 +63,6 @@ impl Effective {
             Metric::Latency => self.latency_ns.filter(|latency| *latency > 0.0),
         }
     }
-}
-
-/// The part of the delay inserted between the visits that the thread of the visits has not paid; see the head of this
-/// file for what is assumed.
-fn still_owed_ns(window: &Window, inserted_ns: f64) -> f64 {
-    if window.threads == 0 || window.last.inserted_ns == 0 {
-        return 0.0;
-    }
-    let each_ns = window.owed_ns as f64 / window.threads as f64;
-    let beyond_lag_ns = (each_ns - LAG_PAUSES * window.delay_ns as f64).max(0.0);
-    let between = inserted_ns / window.last.inserted_ns as f64;
-    (beyond_lag_ns * between).min(inserted_ns)
 }
 
 /// Why a window does not count.
@@ -384,17 +370,13 @@ mod tests {
     }
 
     #[test]
-    fn inserted_delay_is_no_time_and_what_is_still_owed_is() {
+    fn inserted_delay_is_no_time() {
         let plain = window(1_000_000.0, 20_000_000);
         let found = Effective::of(&plain).unwrap();
         assert!((found.period_ns - 1e6).abs() < 1.0 && (found.inserted_ns - 2e7).abs() < 1.0);
-        let lag = Window { owed_ns: 1_500_000, ..plain.clone() };
-        assert_eq!(Effective::of(&lag), Some(found), "three pauses are the ordinary lag");
-        let owing = Window { owed_ns: 11_500_000, ..plain.clone() };
-        assert!((Effective::of(&owing).unwrap().period_ns - 1.1e6).abs() < 1.0);
-        let two = Window { threads: 2, ..owing };
-        assert!(Effective::of(&two).unwrap().period_ns < 1.1e6, "two threads owe half each");
-        assert_eq!(Effective::of(&Window { visits: 1, ..plain }), None);
+        assert_eq!(Effective::of(&Window { visits: 1, ..plain.clone() }), None);
+        let more = Moment { inserted_ns: 300_000_000, ..plain.last };
+        assert_eq!(Effective::of(&Window { last: more, ..plain }), None, "more inserted than passed");
     }
 
     /// Rounds of a site whose effect is `effects`, under noise that a generator makes, one window after the other.

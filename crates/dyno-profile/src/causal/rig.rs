@@ -72,7 +72,8 @@ pub enum WaitKind {
 pub struct Moment {
     /// When, by the monotonic clock.
     pub at_ns: u64,
-    /// Delay that had been inserted by then.
+    /// Delay that the visiting thread had paid, was credited with, or had caused by then: how far its own time is shifted
+    /// against the wall's.
     pub inserted_ns: u64,
 }
 

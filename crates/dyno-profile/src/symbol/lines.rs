@@ -12,7 +12,8 @@ use crate::elf::{Absent, Elf};
 /// 500 MB of it; reading a gigabyte takes about as many seconds as this has sections.
 pub const DEBUG_BYTES_MAX: u64 = 1 << 30;
 
-type Reader = EndianArcSlice<LittleEndian>;
+/// Bytes of a section, shared.
+pub(crate) type Reader = EndianArcSlice<LittleEndian>;
 
 /// Functions and lines by address.
 pub(super) struct Lines(addr2line::Context<Reader>);
@@ -20,19 +21,7 @@ pub(super) struct Lines(addr2line::Context<Reader>);
 impl Lines {
     /// Reads what the file has; `None` when it has none or too much.
     pub(super) fn read(elf: &Elf, path: &str, notes: &mut Vec<String>) -> Option<Lines> {
-        elf.header(".debug_info")?;
-        let mut left = DEBUG_BYTES_MAX;
-        let section = |id: SectionId| bytes(elf, id, &mut left);
-        match gimli::Dwarf::load(section) {
-            Ok(dwarf) => addr2line::Context::from_dwarf(dwarf).ok().map(Lines),
-            Err(size) => {
-                let gigabytes = size as f64 / 1e9;
-                notes.push(format!(
-                    "{path} has {gigabytes:.1} GB of debug information; its names come from its symbol table alone, without lines"
-                ));
-                None
-            }
-        }
+        addr2line::Context::from_dwarf(dwarf(elf, path, notes)?).ok().map(Lines)
     }
 
     /// The functions at an address, innermost first; an empty name where only the line is known.
@@ -53,6 +42,23 @@ impl Lines {
             outermost.inlined = false;
         }
         found
+    }
+}
+
+/// A file's debug information; `None` when it has none or too much.
+pub(crate) fn dwarf(elf: &Elf, path: &str, notes: &mut Vec<String>) -> Option<gimli::Dwarf<Reader>> {
+    elf.header(".debug_info")?;
+    let mut left = DEBUG_BYTES_MAX;
+    let section = |id: SectionId| bytes(elf, id, &mut left);
+    match gimli::Dwarf::load(section) {
+        Ok(dwarf) => Some(dwarf),
+        Err(size) => {
+            let gigabytes = size as f64 / 1e9;
+            notes.push(format!(
+                "{path} has {gigabytes:.1} GB of debug information; its names come from its symbol table alone, without lines"
+            ));
+            None
+        }
     }
 }
 
@@ -79,7 +85,7 @@ fn bytes(elf: &Elf, id: SectionId, left: &mut u64) -> Result<Reader, u64> {
 }
 
 /// A name as its language writes it; what is no mangled name stays.
-pub(super) fn demangled(name: &str) -> String {
+pub(crate) fn demangled(name: &str) -> String {
     // `name@@GLIBC_2.2.5` in some tables: which version of a library made it is no part of a function's name.
     let plain = name.split_once("@@").map_or(name, |(plain, _)| plain);
     addr2line::demangle_auto(Cow::Borrowed(plain), None).into_owned()

@@ -16,7 +16,7 @@ const INDIRECT: u8 = 10;
 
 /// Functions by address.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(crate) struct Table {
     symbols: Vec<Symbol>,
     names: Option<Bytes>,
     /// Starts of functions without names.
@@ -35,7 +35,7 @@ struct Symbol {
 
 impl Table {
     /// Reads the best table there is.
-    pub(super) fn read(elf: &Elf, beside: Option<&Elf>, path: &str, notes: &mut Vec<String>) -> Table {
+    pub(crate) fn read(elf: &Elf, beside: Option<&Elf>, path: &str, notes: &mut Vec<String>) -> Table {
         let holders = beside.into_iter().chain([elf]);
         let all = holders.map(|holder| (holder, ".symtab")).chain([(elf, ".dynsym")]);
         let mut table = Table::default();
@@ -60,6 +60,26 @@ impl Table {
     /// Whether it has any name.
     pub(super) fn has_names(&self) -> bool {
         !self.symbols.is_empty()
+    }
+
+    /// Every function: its address, the address behind it, and its name, mangled; `0x…` where only the unwind tables
+    /// know it.
+    pub(crate) fn functions(&self) -> Vec<(u64, u64, String)> {
+        let named = self.symbols.iter().map(|symbol| symbol.address);
+        let mut begins: Vec<u64> = named.chain(self.starts.iter().copied()).collect();
+        begins.sort_unstable();
+        begins.dedup();
+        let next = |address: u64| begins.get(begins.partition_point(|begin| *begin <= address)).copied();
+        let mut found = Vec::new();
+        for symbol in self.symbols.iter().filter(|symbol| symbol.function) {
+            let end = if symbol.size > 0 { Some(symbol.address + symbol.size) } else { next(symbol.address) };
+            let name =
+                self.names.as_ref().map(|names| text_at(names, symbol.name as usize)).unwrap_or_default();
+            found.extend(end.map(|end| (symbol.address, end, String::from_utf8_lossy(name).into_owned())));
+        }
+        let nameless = self.starts.iter().filter(|start| self.symbol(**start).is_none());
+        found.extend(nameless.filter_map(|start| Some((*start, next(*start)?, format!("{start:#x}")))));
+        found
     }
 
     /// The name of the function at an address, mangled; `0x…`, its first address, when only that is known.

@@ -1,0 +1,234 @@
+//! Sites from a profile: the functions with most samples, then lines, and for every site its share and hottest lines.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use dyno_measure::causal::HotLine;
+use dyno_measure::profile::{Frame, Origin, Profile, Stack};
+use dyno_measure::record::Missing;
+
+use super::{Mapped, Resolver, entry, is_name};
+use crate::causal::rig::{Place, Reach};
+use crate::causal::run::Tried;
+
+/// Lines that are shown of a site.
+const HOT_LINES_MAX: usize = 5;
+/// Functions with less than this are not taken apart into lines.
+const LINES_OF_PERCENT: f64 = 20.0;
+/// A line with more of its function than this says nothing that the function does not.
+const LINE_SHARE_MAX: f64 = 0.8;
+/// A function that holds nearly all samples, callers counted, is `main` or a loop around everything: it is the program.
+const WHOLE_PERCENT: f64 = 98.0;
+
+/// What is chosen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Choice {
+    /// How much of a stack counts.
+    pub reach: Reach,
+    /// Smallest share of the samples, percent: below it no effect would be seen.
+    pub share_percent_min: f64,
+    /// How many, at most.
+    pub sites_max: usize,
+}
+
+impl Choice {
+    /// Two percent, eight sites.
+    #[must_use]
+    pub fn new(reach: Reach) -> Choice {
+        Choice { reach, share_percent_min: 2.0, sites_max: 8 }
+    }
+}
+
+/// A candidate: a name in a file of code.
+type Name<'p> = (u32, &'p str);
+
+impl Resolver {
+    /// The functions with most samples, then lines of theirs; and what was left out, with the reason. With
+    /// [`Reach::Inclusive`] callers count for what they call, and come first.
+    #[must_use]
+    pub fn chosen(&self, profile: &Profile, choice: &Choice) -> (Vec<Tried>, Vec<Missing>) {
+        let (mut sites, mut missing): (Vec<Tried>, Vec<Missing>) = Default::default();
+        for ((module, name), share) in functions(profile, choice.reach) {
+            if share < choice.share_percent_min {
+                break;
+            }
+            let left_out = |why: &str| Missing { what: name.to_owned(), why: why.to_owned() };
+            if sites.len() == choice.sites_max {
+                missing.push(left_out("others have more samples; name it to have it tried"));
+                continue;
+            }
+            if choice.reach == Reach::Inclusive && share > WHOLE_PERCENT {
+                missing.push(left_out("nearly all samples lie in it: it is the program"));
+                continue;
+            }
+            match self.in_profile(profile, module, name, choice.reach) {
+                // One that is all within another is the same experiment.
+                Some(site) if sites.iter().any(|other| same_code(other, &site)) => {
+                    missing.push(left_out("another site is the same code"));
+                }
+                Some(site) => sites.push(site),
+                None => missing.push(left_out("its code was not found in the running process")),
+            }
+        }
+        let lines = self.lines(profile, &sites, choice);
+        sites.extend(lines);
+        sites.iter_mut().for_each(|site| self.weigh(site, profile));
+        (sites, missing)
+    }
+
+    /// Fills in what a profile knows of a site: its share, its hottest lines, whether it waits in a loop.
+    pub fn weigh(&self, tried: &mut Tried, profile: &Profile) {
+        let Place::Code { ranges, .. } = &tried.site.place else { return };
+        let all = samples(profile);
+        let is_in =
+            |frame: &Frame| self.address(profile, frame).is_some_and(|address| holds(ranges, address));
+        let (mut hits, mut lines, mut at_addresses) = (0, HashMap::<(&str, u32), u64>::new(), Vec::new());
+        for stack in &profile.stacks {
+            let Some(frame) = reached(profile, stack, tried.site.reach).find(|frame| is_in(frame)) else {
+                continue;
+            };
+            hits += stack.samples;
+            if let (Some(file), Some(line)) = (&frame.file, frame.line) {
+                *lines.entry((file, line)).or_default() += stack.samples;
+            }
+            at_addresses.extend(self.address(profile, frame).map(|address| (address, stack.samples)));
+        }
+        let percent = |samples: u64| 100.0 * samples as f64 / all.max(1) as f64;
+        let mut lines: Vec<HotLine> = lines
+            .into_iter()
+            .map(|((file, line), samples)| HotLine {
+                file: file.to_owned(),
+                line,
+                share_percent: percent(samples),
+            })
+            .collect();
+        lines.sort_by(|a, b| b.share_percent.total_cmp(&a.share_percent).then_with(|| a.line.cmp(&b.line)));
+        lines.truncate(HOT_LINES_MAX);
+        tried.share_percent = Some(percent(hits));
+        tried.source.hot_lines = lines;
+        tried.is_spinning = tried.site.reach == Reach::Own && self.mostly_waits(ranges, &at_addresses);
+    }
+
+    /// Whether more than half of the samples lie in loops that only wait.
+    fn mostly_waits(&self, ranges: &[Range<u64>], samples: &[(u64, u64)]) -> bool {
+        let loops: Vec<Range<u64>> = ranges.iter().flat_map(|range| self.waiting_loops(range)).collect();
+        let all: u64 = samples.iter().map(|(_, count)| count).sum();
+        let waiting: u64 =
+            samples.iter().filter(|(address, _)| holds(&loops, *address)).map(|(_, count)| count).sum();
+        2 * waiting > all
+    }
+
+    fn waiting_loops(&self, range: &Range<u64>) -> Vec<Range<u64>> {
+        let bytes = |image: &Mapped| {
+            let length = (range.end - range.start).min(entry::CODE_BYTES_MAX);
+            image.elf.bytes_at(range.start.checked_sub(image.bias)?, length)
+        };
+        // Ranges lie in the file whose code is there.
+        self.images
+            .iter()
+            .find_map(bytes)
+            .map_or_else(Vec::new, |code| entry::waiting_loops(&code, range.start))
+    }
+
+    /// The running address of a frame.
+    fn address(&self, profile: &Profile, frame: &Frame) -> Option<u64> {
+        Some(frame.address.wrapping_add(self.image_of(profile, frame.module?)?.bias))
+    }
+
+    fn image_of(&self, profile: &Profile, module: u32) -> Option<&Mapped> {
+        let path = &profile.modules.get(module as usize)?.path;
+        self.images.iter().find(|image| image.path == *path)
+    }
+
+    /// A function as a profile names it: by its name, or by an address within it where only the unwind tables know it.
+    fn in_profile(&self, profile: &Profile, module: u32, name: &str, reach: Reach) -> Option<Tried> {
+        let image = self.image_of(profile, module)?;
+        let of_name = image.debug().functions.iter().filter(|function| is_name(function, name));
+        let found: Vec<_> = of_name.collect();
+        if !found.is_empty() {
+            return Some(image.of_functions(&found, reach));
+        }
+        let is_it = |frame: &&Frame| frame.module == Some(module) && frame.name == name;
+        let address = profile.frames.iter().find(is_it)?.address;
+        let holding = image.debug().functions.iter().filter(|function| holds(&function.ranges, address));
+        let mut site = image.of_functions(&[holding.min_by_key(|function| size(&function.ranges))?], reach);
+        site.site.name = name.to_owned();
+        Some(site)
+    }
+
+    /// Lines of the heaviest functions, where there is room.
+    fn lines(&self, profile: &Profile, sites: &[Tried], choice: &Choice) -> Vec<Tried> {
+        let all = samples(profile).max(1) as f64;
+        let mut of_line: HashMap<(&str, u32, &str), u64> = HashMap::new();
+        let mut of_function: HashMap<&str, u64> = HashMap::new();
+        for stack in &profile.stacks {
+            let Some(frame) = reached(profile, stack, Reach::Own).next() else { continue };
+            *of_function.entry(&frame.name).or_default() += stack.samples;
+            if let (Some(file), Some(line)) = (&frame.file, frame.line) {
+                *of_line.entry((file, line, &frame.name)).or_default() += stack.samples;
+            }
+        }
+        let percent = |samples: u64| 100.0 * samples as f64 / all;
+        let worth = |(line, samples): &(&(&str, u32, &str), &u64)| {
+            let function = of_function[line.2];
+            percent(**samples) >= choice.share_percent_min
+                && percent(function) >= LINES_OF_PERCENT
+                && (**samples as f64) < LINE_SHARE_MAX * function as f64
+        };
+        let mut found: Vec<_> = of_line.iter().filter(worth).collect();
+        found.sort_by(|a, b| b.1.cmp(a.1).then_with(|| a.0.cmp(b.0)));
+        let room = choice.sites_max.saturating_sub(sites.len());
+        found
+            .into_iter()
+            .filter_map(|((file, line, _), _)| self.line(file, *line, Reach::Own).ok())
+            .take(room)
+            .collect()
+    }
+}
+
+/// Functions by their share of the samples, percent, the greatest first.
+fn functions(profile: &Profile, reach: Reach) -> Vec<(Name<'_>, f64)> {
+    let mut found: HashMap<Name<'_>, u64> = HashMap::new();
+    for stack in &profile.stacks {
+        let mut counted = HashSet::new();
+        for frame in reached(profile, stack, reach) {
+            let Some(module) = frame.module.filter(|_| counted.insert((frame.module, &frame.name))) else {
+                continue;
+            };
+            *found.entry((module, &frame.name)).or_default() += stack.samples;
+        }
+    }
+    let all = samples(profile).max(1) as f64;
+    let mut found: Vec<(Name<'_>, f64)> =
+        found.into_iter().map(|(name, samples)| (name, 100.0 * samples as f64 / all)).collect();
+    found.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    found
+}
+
+/// The user frames of a stack that count: the innermost code with what was folded into it, or all of them; the innermost
+/// first.
+fn reached<'p>(profile: &'p Profile, stack: &'p Stack, reach: Reach) -> impl Iterator<Item = &'p Frame> {
+    let user = stack.frames.iter().rev().filter_map(|at| profile.frames.get(*at as usize));
+    let mut beyond = false;
+    user.filter(|frame| frame.origin == Origin::User).take_while(move |frame| {
+        let counts = reach == Reach::Inclusive || !beyond;
+        beyond |= !frame.inlined;
+        counts
+    })
+}
+
+fn samples(profile: &Profile) -> u64 {
+    profile.stacks.iter().map(|stack| stack.samples).sum()
+}
+
+fn holds(ranges: &[Range<u64>], address: u64) -> bool {
+    ranges.iter().any(|range| range.contains(&address))
+}
+
+fn size(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).sum()
+}
+
+fn same_code(a: &Tried, b: &Tried) -> bool {
+    matches!((&a.site.place, &b.site.place), (Place::Code { ranges: a, .. }, Place::Code { ranges: b, .. }) if a == b)
+}

@@ -1,0 +1,162 @@
+//! Where in a function a probe costs least: the kernel emulates pushes, no-operations and jumps, and single-steps the
+//! rest, which is twenty times dearer.
+//!
+//! The place must be passed exactly once per call: within the straight beginning of the function, and nowhere that one
+//! of its own jumps leads back to. x86-64 only; elsewhere the first instruction is as good as any.
+
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register,
+};
+
+/// Bytes of a function that are looked at for jumps back to its beginning: longer ones are cut off.
+pub(super) const CODE_BYTES_MAX: u64 = 64 << 10;
+/// Instructions of a loop that only waits: an atomic, a compare, a pause and a jump, with some room.
+const WAITING_MAX: usize = 14;
+
+/// A place within a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Bytes behind the function's first.
+    pub(super) offset: u64,
+    /// Whether the kernel emulates its instruction.
+    pub(super) emulated: bool,
+}
+
+/// The cheapest place that each call passes once.
+pub(super) fn cheapest(code: &[u8]) -> Place {
+    if !cfg!(target_arch = "x86_64") {
+        return Place { offset: 0, emulated: false };
+    }
+    let all = decoded(code, 0);
+    let targets: Vec<u64> = all.iter().filter_map(|instruction| jump(instruction)).collect();
+    for instruction in &all {
+        let at = instruction.ip();
+        // Jumps to what lies further on do not pass it twice.
+        let once = !all.iter().any(|other| other.ip() >= at && jump(other).is_some_and(|to| to <= at));
+        if !once {
+            break;
+        }
+        if is_emulated(instruction) {
+            return Place { offset: at, emulated: true };
+        }
+        if instruction.flow_control() != FlowControl::Next || targets.contains(&instruction.next_ip()) {
+            break;
+        }
+    }
+    Place { offset: 0, emulated: false }
+}
+
+/// `push` of a register, a no-operation, or a near jump: what `arch/x86/kernel/uprobes.c` emulates.
+fn is_emulated(instruction: &Instruction) -> bool {
+    match instruction.mnemonic() {
+        Mnemonic::Push => instruction.op0_kind() == OpKind::Register && instruction.code() == Code::Push_r64,
+        Mnemonic::Nop => true,
+        _ => instruction.is_jmp_short_or_near() || instruction.is_jcc_short_or_near(),
+    }
+}
+
+fn jump(instruction: &Instruction) -> Option<u64> {
+    let direct = instruction.is_jmp_short_or_near() || instruction.is_jcc_short_or_near();
+    direct.then(|| instruction.near_branch_target())
+}
+
+fn decoded(code: &[u8], at: u64) -> Vec<Instruction> {
+    Decoder::with_ip(64, code, at, DecoderOptions::NONE).iter().take_while(|one| !one.is_invalid()).collect()
+}
+
+/// The loops of a stretch of code that only wait: short, without a call, that store nothing but by an atomic and look at
+/// memory that does not move.
+pub(super) fn waiting_loops(code: &[u8], at: u64) -> Vec<std::ops::Range<u64>> {
+    if !cfg!(target_arch = "x86_64") {
+        return Vec::new();
+    }
+    let all = decoded(code, at);
+    let mut found = Vec::new();
+    for (last, instruction) in all.iter().enumerate() {
+        let Some(target) = jump(instruction).filter(|to| *to <= instruction.ip()) else { continue };
+        let Some(first) = all[..=last].iter().position(|one| one.ip() == target) else { continue };
+        if last - first < WAITING_MAX && only_waits(&all[first..=last]) {
+            found.push(target..instruction.next_ip());
+        }
+    }
+    found
+}
+
+fn only_waits(body: &[Instruction]) -> bool {
+    if body.iter().any(|one| one.mnemonic() == Mnemonic::Pause) {
+        return true;
+    }
+    let mut factory = InstructionInfoFactory::new();
+    let (mut reads, mut written, mut addressed) = (false, Vec::new(), Vec::new());
+    for one in body {
+        if !matches!(
+            one.flow_control(),
+            FlowControl::Next | FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
+        ) {
+            return false;
+        }
+        let info = factory.info(one);
+        for memory in info.used_memory() {
+            let own = matches!(memory.base(), Register::RSP | Register::RBP);
+            let stores =
+                !matches!(memory.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess);
+            if stores && !one.has_lock_prefix() && one.mnemonic() != Mnemonic::Xchg {
+                return false;
+            }
+            reads |= !own;
+            addressed.extend([memory.base().full_register(), memory.index().full_register()]);
+        }
+        let writes = info.used_registers().iter().filter(|used| {
+            !matches!(used.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess)
+        });
+        written.extend(writes.map(|used| used.register().full_register()));
+    }
+    // What is walked over is not waited for, and what is counted ends by itself.
+    let counts = body.iter().any(|one| {
+        matches!(
+            one.mnemonic(),
+            Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Add | Mnemonic::Sub | Mnemonic::Lea
+        )
+    });
+    reads
+        && !counts
+        && !addressed.iter().any(|register| *register != Register::None && written.contains(register))
+}
+
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_push_or_no_operation_is_cheapest() {
+        // endbr64; push %rbp
+        assert_eq!(cheapest(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0xc3]), Place { offset: 4, emulated: true });
+        // lea 1(%rdi),%eax; ret
+        assert_eq!(cheapest(&[0x8d, 0x47, 0x01, 0xc3]), Place { offset: 0, emulated: false });
+        // nopl 0(%rax,%rax); ret
+        assert_eq!(cheapest(&[0x0f, 0x1f, 0x44, 0, 0, 0xc3]), Place { offset: 0, emulated: true });
+    }
+
+    #[test]
+    fn what_a_loop_passes_again_and_again_is_no_entry() {
+        // 0: xor %eax,%eax; 2: nop; 3: dec %edi; 5: jne 2; 7: ret
+        let looped = [0x31, 0xc0, 0x90, 0xff, 0xcf, 0x75, 0xfb, 0xc3];
+        assert_eq!(cheapest(&looped), Place { offset: 0, emulated: false });
+        // A jump back to the very first instruction: nothing is passed once, the first is as bad as any.
+        assert_eq!(cheapest(&[0x55, 0x75, 0xfd, 0xc3]).emulated, false);
+    }
+
+    #[test]
+    fn a_loop_that_looks_at_one_place_waits_and_one_that_walks_or_counts_does_not() {
+        // 0: mov (%rdi),%eax; 2: test %eax,%eax; 4: je 0
+        assert_eq!(waiting_loops(&[0x8b, 0x07, 0x85, 0xc0, 0x74, 0xfa, 0xc3], 0x10), [0x10..0x16]);
+        // mov (%rdi),%rdi; test %rdi,%rdi; jne 0
+        assert!(waiting_loops(&[0x48, 0x8b, 0x3f, 0x48, 0x85, 0xff, 0x75, 0xf8], 0).is_empty());
+        // mov (%rdi),%eax; dec %esi; jne 0
+        assert!(waiting_loops(&[0x8b, 0x07, 0xff, 0xce, 0x75, 0xfa], 0).is_empty());
+        // pause; jmp 0
+        assert_eq!(waiting_loops(&[0xf3, 0x90, 0xeb, 0xfc], 0), [0..4]);
+    }
+}

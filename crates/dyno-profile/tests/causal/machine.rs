@@ -1,0 +1,462 @@
+//! A machine with a core for each thread, whose programs are lists of steps: how long everything takes is known, so the
+//! truth of every speed-up is.
+//!
+//! Delays and credit follow the rules of the live mechanism, event by event: a sample in the site moves its thread ahead,
+//! others pause at their own next sample until they have caught up, who is woken by another is credited with what was
+//! inserted while it slept. Noise is drift that all share, jitter of each step, and wild stretches.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+use dyno_measure::Prng;
+use dyno_profile::Error;
+use dyno_profile::causal::{Deed, Moment, Pause, Rig, Window};
+
+/// Time between samples.
+pub const PERIOD_NS: u64 = 1_000_000;
+/// Drift changes this often.
+const DRIFT_NS: u64 = 20_000_000;
+const SETTLE_NS: u64 = 8_000_000;
+const COOL_NS: u64 = 8_000_000;
+
+/// What a thread does; the list is begun again at its end.
+#[derive(Debug, Clone, Copy)]
+pub enum Step {
+    /// Computes in a site for so long.
+    Run(usize, u64),
+    Lock(usize),
+    Unlock(usize),
+    /// Puts an item into a queue, waiting for room.
+    Push(usize),
+    Pop(usize),
+    /// Waits until all threads of the program are there.
+    Meet,
+    Sleep(u64),
+    Visit,
+}
+
+/// Threads and what they share.
+#[derive(Debug, Clone)]
+pub struct Program {
+    pub threads: Vec<Vec<Step>>,
+    /// Room of each queue.
+    pub queues: Vec<usize>,
+}
+
+/// How much a machine misbehaves.
+#[derive(Debug, Clone, Copy)]
+pub struct Noise {
+    /// Of every step, as a share.
+    pub jitter: f64,
+    /// Deviation of the drift that all share.
+    pub drift: f64,
+    /// Share of other processes in the ticks.
+    pub foreign: f64,
+    /// What being attached costs.
+    pub attached: f64,
+}
+
+pub const QUIET: Noise = Noise { jitter: 0.1, drift: 0.0, foreign: 0.0, attached: 0.0 };
+/// As measured beside neighbours: windows of a quarter of a second deviate by 2 to 4 %, neighbours are alike.
+pub const NOISY: Noise = Noise { jitter: 0.1, drift: 0.03, foreign: 0.0, attached: 0.02 };
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum State {
+    Running,
+    Paused { until: u64, debt: u64 },
+    Blocked,
+    Sleeping { until: u64 },
+}
+
+#[derive(Debug, Clone)]
+struct Thread {
+    at: usize,
+    /// Of the step that runs.
+    left: u64,
+    state: State,
+    /// Since when the state is what it is, for those that run.
+    since: u64,
+    next_tick: u64,
+    /// Delay position, and the greatest one when it left the core, and when.
+    l: u64,
+    g_off: u64,
+    t_off: u64,
+}
+
+/// The machine, seen as a rig.
+pub struct Machine {
+    program: Program,
+    threads: Vec<Thread>,
+    holders: Vec<Option<usize>>,
+    lock_queues: Vec<VecDeque<usize>>,
+    items: Vec<usize>,
+    poppers: Vec<VecDeque<usize>>,
+    pushers: Vec<VecDeque<usize>>,
+    meeting: Vec<usize>,
+    /// How much of each site's time is left, for the truth.
+    shortened: Option<(usize, f64)>,
+    noise: Noise,
+    rng: Prng,
+    now: Rc<Cell<u64>>,
+    drift: f64,
+    next_drift: u64,
+    deed: Deed,
+    active: bool,
+    g: u64,
+    seen: Window,
+    counting: bool,
+}
+
+impl Machine {
+    pub fn new(program: &Program, noise: Noise, seed: u64) -> Machine {
+        let mut rng = Prng::new(seed);
+        let threads = (0..program.threads.len()).map(|_| Thread {
+            at: 0,
+            left: 0,
+            state: State::Running,
+            since: 0,
+            next_tick: rng.below(PERIOD_NS),
+            l: 0,
+            g_off: 0,
+            t_off: 0,
+        });
+        let threads: Vec<Thread> = threads.collect();
+        let locks = 4;
+        let mut machine = Machine {
+            holders: vec![None; locks],
+            lock_queues: vec![VecDeque::new(); locks],
+            items: vec![0; program.queues.len()],
+            poppers: vec![VecDeque::new(); program.queues.len()],
+            pushers: vec![VecDeque::new(); program.queues.len()],
+            meeting: Vec::new(),
+            program: program.clone(),
+            threads,
+            shortened: None,
+            noise,
+            rng,
+            now: Rc::default(),
+            drift: 0.0,
+            next_drift: 0,
+            deed: Deed::Nothing,
+            active: false,
+            g: 0,
+            seen: Window::default(),
+            counting: false,
+        };
+        for thread in 0..machine.threads.len() {
+            machine.begin(thread);
+        }
+        machine
+    }
+
+    /// The machine's clock.
+    pub fn clock(&self) -> impl Fn() -> u64 + use<> {
+        let now = Rc::clone(&self.now);
+        move || now.get()
+    }
+
+    /// Time saved per visit, in percent, when a site really is shorter by so many percent.
+    pub fn truth(program: &Program, site: usize, percent: u32) -> f64 {
+        let period = |shortened| {
+            let mut machine = Machine { shortened, ..Machine::new(program, QUIET, 1) };
+            let window = machine.count(Duration::from_secs(40));
+            (window.last.at_ns - window.first.at_ns) as f64 / (window.visits - 1) as f64
+        };
+        100.0 * (1.0 - period(Some((site, 1.0 - f64::from(percent) / 100.0))) / period(None))
+    }
+
+    fn count(&mut self, length: Duration) -> Window {
+        let from = self.now.get();
+        self.seen = Window::default();
+        self.counting = true;
+        self.advance(from + length.as_nanos() as u64);
+        self.counting = false;
+        Window { length_ns: self.now.get() - from, ..std::mem::take(&mut self.seen) }
+    }
+
+    /// Goes on until `end`, event by event.
+    fn advance(&mut self, end: u64) {
+        while let Some((time, thread)) = self.next().filter(|(time, _)| *time <= end) {
+            self.now.set(time);
+            if time >= self.next_drift {
+                self.next_drift = time + DRIFT_NS;
+                // Half a second until half of it is forgotten.
+                self.drift = 0.97 * self.drift + 0.243 * self.noise.drift * self.rng.normal();
+            }
+            self.event(thread);
+        }
+        self.now.set(end);
+        for thread in 0..self.threads.len() {
+            self.book(thread);
+        }
+    }
+
+    fn next(&self) -> Option<(u64, usize)> {
+        let when = |thread: &Thread| match thread.state {
+            State::Running => (thread.since + thread.left).min(thread.next_tick),
+            State::Paused { until, .. } | State::Sleeping { until } => until,
+            State::Blocked => u64::MAX,
+        };
+        let next = self.threads.iter().enumerate().map(|(at, thread)| (when(thread), at)).min()?;
+        (next.0 < u64::MAX).then_some(next)
+    }
+
+    /// Takes what a thread has run since off what it has left.
+    fn book(&mut self, at: usize) {
+        let now = self.now.get();
+        let thread = &mut self.threads[at];
+        if matches!(thread.state, State::Running | State::Paused { .. }) {
+            let ran = now - thread.since;
+            if self.counting {
+                self.seen.target_cpu_ns += ran;
+            }
+            if thread.state == State::Running {
+                thread.left = thread.left.saturating_sub(ran);
+            }
+            thread.since = now;
+        }
+    }
+
+    fn event(&mut self, at: usize) {
+        let now = self.now.get();
+        self.book(at);
+        match self.threads[at].state {
+            State::Paused { debt, .. } => {
+                self.threads[at].l += debt;
+                self.threads[at].state = State::Running;
+                self.skip_ticks(at);
+            }
+            State::Sleeping { .. } => {
+                if self.counting {
+                    self.seen.outer_wakes += 1;
+                }
+                self.run_on(at);
+                self.step(at);
+            }
+            State::Running if now >= self.threads[at].next_tick => self.tick(at),
+            State::Running => {
+                self.threads[at].at += 1;
+                self.step(at);
+            }
+            State::Blocked => {}
+        }
+    }
+
+    fn skip_ticks(&mut self, at: usize) {
+        let now = self.now.get();
+        let thread = &mut self.threads[at];
+        while thread.next_tick <= now {
+            thread.next_tick += PERIOD_NS;
+        }
+    }
+
+    fn run_on(&mut self, at: usize) {
+        self.threads[at].state = State::Running;
+        self.threads[at].since = self.now.get();
+        self.skip_ticks(at);
+    }
+
+    /// A sample.
+    fn tick(&mut self, at: usize) {
+        self.threads[at].next_tick += PERIOD_NS;
+        if !self.active {
+            return;
+        }
+        if self.counting {
+            self.seen.samples += 1;
+            self.seen.foreign += u64::from(self.rng.unit() < self.noise.foreign);
+        }
+        if let Deed::SpeedUp { site, percent } = self.deed {
+            let here = self.site_of(at);
+            if here == Some(site) {
+                self.threads[at].l += u64::from(percent) * PERIOD_NS / 100;
+                self.g = self.g.max(self.threads[at].l);
+                if self.counting {
+                    self.seen.hits += 1;
+                }
+            }
+        }
+        let debt = self.g - self.threads[at].l;
+        if debt > 0 {
+            let until = self.now.get() + debt;
+            self.threads[at].state = State::Paused { until, debt };
+            if self.counting {
+                self.seen.paid_ns += debt;
+            }
+        }
+    }
+
+    fn site_of(&self, at: usize) -> Option<usize> {
+        let steps = &self.program.threads[at];
+        match steps[self.threads[at].at % steps.len()] {
+            Step::Run(site, _) => Some(site),
+            _ => None,
+        }
+    }
+
+    fn begin(&mut self, at: usize) {
+        self.step(at);
+    }
+
+    /// Does steps that take no time until one does, or the thread waits.
+    fn step(&mut self, at: usize) {
+        loop {
+            let steps = &self.program.threads[at];
+            let step = steps[self.threads[at].at % steps.len()];
+            match step {
+                Step::Run(site, ns) => {
+                    self.threads[at].left = self.duration(site, ns);
+                    self.threads[at].since = self.now.get();
+                    return;
+                }
+                Step::Visit => self.visit(at),
+                Step::Lock(lock) if self.holders[lock].is_none() => self.holders[lock] = Some(at),
+                Step::Lock(lock) => {
+                    self.lock_queues[lock].push_back(at);
+                    return self.block(at);
+                }
+                Step::Unlock(lock) => {
+                    // Handed over: whoever waits longest has it next.
+                    self.holders[lock] = self.lock_queues[lock].pop_front();
+                    if let Some(next) = self.holders[lock] {
+                        self.wake(at, next);
+                    }
+                }
+                Step::Push(queue) if self.items[queue] < self.program.queues[queue] => {
+                    self.items[queue] += 1;
+                    if let Some(popper) = self.poppers[queue].pop_front() {
+                        self.items[queue] -= 1;
+                        self.wake(at, popper);
+                    }
+                }
+                Step::Push(queue) => {
+                    self.pushers[queue].push_back(at);
+                    return self.block(at);
+                }
+                Step::Pop(queue) if self.items[queue] > 0 => {
+                    if let Some(pusher) = self.pushers[queue].pop_front() {
+                        self.wake(at, pusher);
+                    } else {
+                        self.items[queue] -= 1;
+                    }
+                }
+                Step::Pop(queue) => {
+                    self.poppers[queue].push_back(at);
+                    return self.block(at);
+                }
+                Step::Meet if self.meeting.len() + 1 == self.threads.len() => {
+                    for other in std::mem::take(&mut self.meeting) {
+                        self.wake(at, other);
+                    }
+                }
+                Step::Meet => {
+                    self.meeting.push(at);
+                    return self.block(at);
+                }
+                Step::Sleep(ns) => {
+                    let until = self.now.get() + ns;
+                    self.block(at);
+                    self.threads[at].state = State::Sleeping { until };
+                    self.threads[at].at += 1;
+                    return;
+                }
+            }
+            self.threads[at].at += 1;
+        }
+    }
+
+    fn duration(&mut self, site: usize, ns: u64) -> u64 {
+        let left = self.shortened.map_or(1.0, |(short, left)| if short == site { left } else { 1.0 });
+        let jitter = (1.0 + self.noise.jitter * self.rng.normal()).max(0.2);
+        let attached = if self.active { 1.0 + self.noise.attached } else { 1.0 };
+        let added = match self.deed {
+            Deed::SlowDown { site: slowed, ns } if slowed == site => ns,
+            _ => 0,
+        };
+        ((ns as f64 * left * jitter * attached * self.drift.exp()) as u64).max(1) + added
+    }
+
+    fn block(&mut self, at: usize) {
+        let (now, g) = (self.now.get(), self.g);
+        let thread = &mut self.threads[at];
+        thread.state = State::Blocked;
+        (thread.t_off, thread.g_off) = (now, g);
+    }
+
+    /// Wakes a thread with credit for what was inserted while it slept. Its waiting step is done.
+    fn wake(&mut self, waker: usize, at: usize) {
+        let now = self.now.get();
+        let (l_waker, g) = (self.threads[waker].l, self.g);
+        let thread = &mut self.threads[at];
+        let inserted = g.saturating_sub(thread.g_off);
+        let old = thread.g_off.saturating_sub(thread.l).min(now - thread.t_off);
+        thread.l += l_waker.saturating_sub(thread.l).min(inserted + old);
+        thread.at += 1;
+        if self.counting {
+            self.seen.inner_wakes += 1;
+        }
+        self.run_on(at);
+        self.step(at);
+    }
+
+    fn visit(&mut self, at: usize) {
+        if !self.counting {
+            return;
+        }
+        let moment = Moment { at_ns: self.now.get(), inserted_ns: self.threads[at].l };
+        if self.seen.visits == 0 {
+            self.seen.first = moment;
+        }
+        self.seen.last = moment;
+        self.seen.visits += 1;
+    }
+}
+
+impl Rig for Machine {
+    fn window(&mut self, deed: &Deed, length: Duration) -> Result<Window, Error> {
+        self.deed = *deed;
+        self.active = true;
+        self.g = 0;
+        self.threads.iter_mut().for_each(|thread| (thread.l, thread.g_off) = (0, 0));
+        let jitter = self.rng.below(3_000_000);
+        self.advance(self.now.get() + SETTLE_NS + jitter);
+        let window = self.count(length);
+        let owed = self.threads.iter().filter(|thread| !matches!(thread.state, State::Blocked));
+        let owed_ns = owed.map(|thread| self.g.saturating_sub(thread.l)).sum();
+        let delay_ns = match deed {
+            Deed::SpeedUp { percent, .. } => u64::from(*percent) * PERIOD_NS / 100,
+            _ => 0,
+        };
+        let threads = self.threads.len() as u64;
+        self.active = false;
+        self.deed = Deed::Nothing;
+        self.advance(self.now.get() + COOL_NS);
+        Ok(Window { owed_ns, delay_ns, threads, ..window })
+    }
+
+    fn detached(&mut self, length: Duration) -> Result<Window, Error> {
+        Ok(self.count(length))
+    }
+
+    fn period_ns(&self) -> u64 {
+        PERIOD_NS
+    }
+
+    fn pause(&self) -> Pause {
+        Pause::TaskWork
+    }
+
+    fn entries_per_second(&mut self, site: usize, length: Duration) -> Result<Option<f64>, Error> {
+        let of_site = |step: &&Step| matches!(step, Step::Run(of, _) if *of == site);
+        let per_turn: usize =
+            self.program.threads.iter().map(|steps| steps.iter().filter(of_site).count()).sum();
+        let visits = |step: &&Step| matches!(step, Step::Visit);
+        let per_turn_visits: usize =
+            self.program.threads.iter().map(|steps| steps.iter().filter(visits).count()).sum();
+        let window = self.count(length);
+        let turns = window.visits as f64 / per_turn_visits as f64;
+        Ok(Some(turns * per_turn as f64 * 1e9 / window.length_ns as f64))
+    }
+}

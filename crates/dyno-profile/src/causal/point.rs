@@ -152,10 +152,10 @@ impl Named {
     ///
     /// # Errors
     /// Those of `find`.
-    pub fn resolved(
+    pub fn resolved<E>(
         &self,
-        find: &mut dyn FnMut(&str) -> Result<Vec<Entry>, Error>,
-    ) -> Result<Progress, Error> {
+        find: &mut dyn FnMut(&str) -> Result<Vec<Entry>, E>,
+    ) -> Result<Progress, E> {
         Ok(match self {
             Named::Code(place) => Progress::At { entries: find(place)?, whom: Vec::new() },
             Named::Between { begin, end } => Progress::Between { begin: find(begin)?, end: find(end)? },
@@ -308,7 +308,7 @@ mod tests {
         let mut asked = Vec::new();
         let mut find = |place: &str| {
             asked.push(place.to_owned());
-            Ok(vec![entry(asked.len() as u64)])
+            Ok::<_, Error>(vec![entry(asked.len() as u64)])
         };
         let named: Named = "begin:a,end:b".parse().unwrap();
         let found = named.resolved(&mut find).unwrap();

@@ -13,7 +13,9 @@ fn mistakes_have_three_lines_and_write_nothing() {
     let nobody = (i32::MAX - 1).to_string();
     let lines = |words: &[&str]| run(["causal", "-o", place].iter().chain(words)).failed().join("\n");
     assert!(lines(&[&nobody, "--progress", "f"]).contains("there is no process"));
-    assert!(lines(&["--progress", "f", "--", "no-such-program-here"]).contains("command -v no-such-program-here"));
+    assert!(
+        lines(&["--progress", "f", "--", "no-such-program-here"]).contains("command -v no-such-program-here")
+    );
     assert!(lines(&["1", "--levels", "0"]).contains("from 1 to 100"));
     assert!(lines(&["1", "--load", "-c 8"]).contains("--load names no server"));
     assert!(lines(&["--progress", "f", "--", "true"]).contains("ended before it could be watched"));

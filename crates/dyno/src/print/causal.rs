@@ -232,8 +232,13 @@ mod tests {
     use super::*;
     use crate::report::causal::sample::sample;
 
-    const STANDING: Standing<'static> =
-        Standing { site: "render::page", round: 7, effect: Some((8.1, 0.9)), left: Duration::from_secs(31) };
+    const STANDING: Standing<'static> = Standing {
+        site: "render::page",
+        round: 7,
+        effect: Some((8.1, 0.9)),
+        done: (2, 8),
+        left: Duration::from_secs(31),
+    };
 
     #[test]
     fn progress_is_one_line_that_says_where_how_far_and_how_long() {

@@ -49,6 +49,7 @@ fn failure(error: &Error) -> Failure {
         Error::Unable { .. } => failure
             .likely("the kernel is older than 5.17, or was built without BTF (CONFIG_DEBUG_INFO_BTF)")
             .try_this("ls -l /sys/kernel/btf/vmlinux; uname -r"),
+        Error::Perf(error) => super::profile::failure(error),
         Error::Wait(_) => failure.likely("descriptors or kernel memory are short").try_this("ulimit -a"),
     }
 }

@@ -259,6 +259,7 @@ impl Recorder {
     /// Empties the rings, and takes in what is older than `until_ns`: younger records of one ring may have older
     /// neighbours in another, which are not there yet.
     fn collect(&mut self, until_ns: u64) {
+        self.watched.unwinder.forget_memory();
         let mut bytes = Vec::new();
         self.session.drain(&mut bytes);
         self.enqueue(Rc::new(bytes));
@@ -415,6 +416,7 @@ impl Watched {
                 self.names.insert(comm.tid, String::from_utf8_lossy(comm.name).into_owned());
                 if comm.exec {
                     self.spaces.exec(comm.pid);
+                    self.unwinder.forget_process(comm.pid);
                     self.learn_argv(comm.pid);
                 }
             }
@@ -451,6 +453,7 @@ impl Watched {
         if threads.is_empty() {
             self.alive.remove(&pid);
             self.spaces.exit(pid);
+            self.unwinder.forget_process(pid);
         }
     }
 

@@ -98,13 +98,13 @@ mod tests {
 
     #[test]
     fn a_site_is_done_when_every_level_is_narrow_and_the_gate_was_asked() {
-        let point = |half| Point {
+        let point = |half: f64| Point {
             speedup_percent: 50,
             interval_percent: [-half, half],
             rounds: 9,
             ..Point::default()
         };
-        let of = |half| Estimates { points: vec![(point(half), 0.5)], ..Estimates::default() };
+        let of = |half: f64| Estimates { points: vec![(point(half), 0.5)], ..Estimates::default() };
         assert!(is_done(&of(0.9), &[50], false) && !is_done(&of(1.1), &[50], false));
         assert!(!is_done(&of(0.9), &[25, 50], false) && !is_done(&of(0.9), &[50], true));
         let asked = Estimates { cost: Some((3.0, [2.0, 4.0], 8)), ..of(0.9) };

@@ -308,62 +308,7 @@ mod tests {
         Estimates { points: points.to_vec(), slope: Some(slope), ..Estimates::default() }
     }
 
-    fn judged(estimates: &Estimates, change: impl FnOnce(&mut Case<'_>)) -> (Verdict, String) {
-        let credibility = Credibility::default();
-        let mut case = Case {
-            estimates,
-            credibility: &credibility,
-            sound: &[10, 25, 50],
-            least_pause_us: 100.0,
-            slow_down: None,
-            lost_to_others: 0.0,
-            lost_to_few_visits: 0.0,
-            spinning_elsewhere_percent: 0.0,
-            is_spinning: false,
-            crowded: false,
-        };
-        change(&mut case);
-        verdict(&case)
-    }
-
-    #[test]
-    fn the_four_answers_and_their_reasons() {
-        let (helps, why) = judged(&estimates(18.0, 0.8, 1e-9), |_| ());
-        assert_eq!(helps, Verdict::Helps);
-        assert_eq!(why, "50 % faster saves 18.0 % (17.2 to 18.8) of the time per visit");
-        let (hurts, why) = judged(&estimates(-6.0, 0.8, 1e-9), |_| ());
-        assert_eq!(hurts, Verdict::Hurts);
-        assert!(why.starts_with("50 % faster costs 6.0 % (5.2 to 6.8)"), "{why}");
-        assert_eq!(judged(&estimates(0.2, 0.8, 0.6), |_| ()).0, Verdict::NoEffect);
-        assert_eq!(
-            judged(&estimates(0.3, 0.1, 1e-6), |_| ()).0,
-            Verdict::NoEffect,
-            "real, and nobody's business"
-        );
-        let (wide, why) = judged(&estimates(1.2, 2.8, 0.3), |_| ());
-        assert_eq!(wide, Verdict::NotMeasurable);
-        assert!(why.contains("-1.6 to +4.0 %"), "{why}");
-    }
-
-    #[test]
-    fn what_stands_in_the_way_is_said_before_any_figure() {
-        let good = estimates(18.0, 0.8, 1e-9);
-        let (verdict, why) = judged(&good, |case| case.sound = &[]);
-        assert!(verdict == Verdict::NotMeasurable && why.contains("hand on"), "{why}");
-        let owing = Credibility { unpaid_percent: 40.0, ..Credibility::default() };
-        let unbound = Credibility { load_bound: Some(false), ..Credibility::default() };
-        let spin = Credibility { pause: "spin_in_sample".to_owned(), ..Credibility::default() };
-        for (credibility, words) in [(&owing, "owed 40 %"), (&unbound, "load-bound"), (&spin, "cores")] {
-            let mut case = Case { credibility, ..case_of(&good) };
-            case.crowded = true;
-            let (answer, why) = verdict_of(&case);
-            assert!(answer == Verdict::NotMeasurable && why.contains(words), "{why}");
-        }
-        assert!(judged(&good, |case| case.lost_to_others = 0.6).1.contains("other processes"));
-        assert!(judged(&good, |case| case.lost_to_few_visits = 0.6).1.contains("visits"));
-    }
-
-    fn case_of(estimates: &Estimates) -> Case<'_> {
+    fn case(estimates: &Estimates) -> Case<'_> {
         static PLAIN: std::sync::LazyLock<Credibility> = std::sync::LazyLock::new(Credibility::default);
         Case {
             estimates,
@@ -379,8 +324,43 @@ mod tests {
         }
     }
 
-    fn verdict_of(case: &Case<'_>) -> (Verdict, String) {
-        verdict(case)
+    fn judged(estimates: &Estimates) -> (Verdict, String) {
+        verdict(&case(estimates))
+    }
+
+    #[test]
+    fn the_four_answers_and_their_reasons() {
+        let (helps, why) = judged(&estimates(18.0, 0.8, 1e-9));
+        assert_eq!(helps, Verdict::Helps);
+        assert_eq!(why, "50 % faster saves 18.0 % (17.2 to 18.8) of the time per visit");
+        let (hurts, why) = judged(&estimates(-6.0, 0.8, 1e-9));
+        assert_eq!(hurts, Verdict::Hurts);
+        assert!(why.starts_with("50 % faster costs 6.0 % (5.2 to 6.8)"), "{why}");
+        assert_eq!(judged(&estimates(0.2, 0.8, 0.6)).0, Verdict::NoEffect);
+        assert_eq!(judged(&estimates(0.3, 0.1, 1e-6)).0, Verdict::NoEffect, "real, and nobody's business");
+        let (wide, why) = judged(&estimates(1.2, 2.8, 0.3));
+        assert_eq!(wide, Verdict::NotMeasurable);
+        assert!(why.contains("-1.6 to +4.0 %"), "{why}");
+    }
+
+    #[test]
+    fn what_stands_in_the_way_is_said_before_any_figure() {
+        let good = estimates(18.0, 0.8, 1e-9);
+        let owing = Credibility { unpaid_percent: 40.0, ..Credibility::default() };
+        let unbound = Credibility { load_bound: Some(false), ..Credibility::default() };
+        let spin = Credibility { pause: "spin_in_sample".to_owned(), ..Credibility::default() };
+        for (case, words) in [
+            (Case { credibility: &owing, ..case(&good) }, "owed 40 %"),
+            (Case { credibility: &unbound, ..case(&good) }, "load-bound"),
+            (Case { credibility: &spin, crowded: true, ..case(&good) }, "cores"),
+            (Case { sound: &[], ..case(&good) }, "hand on"),
+            (Case { lost_to_others: 0.6, ..case(&good) }, "other processes"),
+            (Case { lost_to_few_visits: 0.6, ..case(&good) }, "visits"),
+            (Case { spinning_elsewhere_percent: 30.0, ..case(&good) }, "loops that wait"),
+        ] {
+            let (answer, why) = verdict(&case);
+            assert!(answer == Verdict::NotMeasurable && why.contains(words), "{why}");
+        }
     }
 
     #[test]
@@ -397,7 +377,7 @@ mod tests {
             interval_percent: [2.0, 8.0],
             ..SlowDown::default()
         };
-        let (answer, why) = judged(&good, |case| case.slow_down = Some(&slow));
+        let (answer, why) = verdict(&Case { slow_down: Some(&slow), ..case(&good) });
         assert_eq!(answer, Verdict::NotMeasurable);
         assert!(why.contains("saves 15.0 %") && why.contains("costs only 5.0 % (2.0 to 8.0)"), "{why}");
     }

@@ -163,13 +163,12 @@ impl Debug {
             self.files.iter().map(String::as_str).filter(|path| is_meant(path)).collect();
         meant.sort_unstable();
         meant.dedup();
-        let of_file = |path: &str| self.rows.iter().filter(move |row| self.files[row.file as usize] == path);
         let with_line: Vec<&str> =
-            meant.iter().copied().filter(|path| of_file(path).any(|row| row.line == line)).collect();
+            meant.iter().copied().filter(|path| self.rows_of(path).any(|row| row.line == line)).collect();
         match (meant.as_slice(), with_line.as_slice()) {
             ([], _) => Err(NoLine::File),
             (_, [path]) => {
-                let rows: Vec<&Row> = of_file(path).filter(|row| row.line == line).collect();
+                let rows: Vec<&Row> = self.rows_of(path).filter(|row| row.line == line).collect();
                 let stops = rows.iter().filter(|row| row.is_statement);
                 let start = stops.chain(&rows).map(|row| row.range.start).min().unwrap_or(0);
                 let mut ranges = rows.iter().map(|row| row.range.clone()).collect();
@@ -177,17 +176,15 @@ impl Debug {
                 Ok(Line { file: (*path).to_owned(), ranges, start })
             }
             (_, []) => {
-                let all = meant.iter().flat_map(|path| of_file(path)).map(|row| row.line);
+                let all = meant.iter().flat_map(|path| self.rows_of(path)).map(|row| row.line);
                 Err(NoLine::Line(nearest(all, line)))
             }
             (_, several) => Err(NoLine::Ambiguous(several.iter().map(|path| (*path).to_owned()).collect())),
         }
     }
 
-    /// The source line at an address.
-    pub(super) fn line_at(&self, address: u64) -> Option<(&str, u32)> {
-        let row = self.rows.iter().find(|row| row.range.contains(&address))?;
-        Some((&self.files[row.file as usize], row.line))
+    fn rows_of<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Row> {
+        self.rows.iter().filter(move |row| self.files[row.file as usize] == path)
     }
 }
 

@@ -56,7 +56,7 @@ fn timed() -> Program {
 fn tried(sites: usize) -> Vec<Tried> {
     let site = |at: usize| {
         let entries = vec![Entry { image: "/program".into(), offset: at as u64 }];
-        let place = Place::Code { ranges: vec![0..1], entries };
+        let place = Place::Code { ranges: std::iter::once(0..1).collect(), entries };
         Tried {
             site: Site { name: format!("f{at}"), place, reach: Reach::Own },
             source: Source::default(),

@@ -15,7 +15,7 @@ use dyno_profile::Error;
 use dyno_profile::causal::{Deed, Moment, Pause, Rig, Window};
 
 /// Time between samples.
-pub const PERIOD_NS: u64 = 1_000_000;
+pub(crate) const PERIOD_NS: u64 = 1_000_000;
 /// Drift changes this often.
 const DRIFT_NS: u64 = 20_000_000;
 const SETTLE_NS: u64 = 8_000_000;
@@ -23,7 +23,7 @@ const COOL_NS: u64 = 8_000_000;
 
 /// What a thread does; the list is begun again at its end.
 #[derive(Debug, Clone, Copy)]
-pub enum Step {
+pub(crate) enum Step {
     /// Computes in a site for so long.
     Run(usize, u64),
     Lock(usize),
@@ -39,28 +39,28 @@ pub enum Step {
 
 /// Threads and what they share.
 #[derive(Debug, Clone)]
-pub struct Program {
-    pub threads: Vec<Vec<Step>>,
+pub(crate) struct Program {
+    pub(crate) threads: Vec<Vec<Step>>,
     /// Room of each queue.
-    pub queues: Vec<usize>,
+    pub(crate) queues: Vec<usize>,
 }
 
 /// How much a machine misbehaves.
 #[derive(Debug, Clone, Copy)]
-pub struct Noise {
+pub(crate) struct Noise {
     /// Of every step, as a share.
-    pub jitter: f64,
+    pub(crate) jitter: f64,
     /// Deviation of the drift that all share.
-    pub drift: f64,
+    pub(crate) drift: f64,
     /// Share of other processes in the ticks.
-    pub foreign: f64,
+    pub(crate) foreign: f64,
     /// What being attached costs.
-    pub attached: f64,
+    pub(crate) attached: f64,
 }
 
-pub const QUIET: Noise = Noise { jitter: 0.1, drift: 0.0, foreign: 0.0, attached: 0.0 };
+pub(crate) const QUIET: Noise = Noise { jitter: 0.1, drift: 0.0, foreign: 0.0, attached: 0.0 };
 /// As measured beside neighbours: windows of a quarter of a second deviate by 2 to 4 %, neighbours are alike.
-pub const NOISY: Noise = Noise { jitter: 0.1, drift: 0.03, foreign: 0.0, attached: 0.02 };
+pub(crate) const NOISY: Noise = Noise { jitter: 0.1, drift: 0.03, foreign: 0.0, attached: 0.02 };
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
@@ -86,7 +86,7 @@ struct Thread {
 }
 
 /// The machine, seen as a rig.
-pub struct Machine {
+pub(crate) struct Machine {
     program: Program,
     threads: Vec<Thread>,
     holders: Vec<Option<usize>>,
@@ -110,7 +110,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    pub fn new(program: &Program, noise: Noise, seed: u64) -> Machine {
+    pub(crate) fn new(program: &Program, noise: Noise, seed: u64) -> Machine {
         let mut rng = Prng::new(seed);
         let threads = (0..program.threads.len()).map(|_| Thread {
             at: 0,
@@ -152,13 +152,13 @@ impl Machine {
     }
 
     /// The machine's clock.
-    pub fn clock(&self) -> impl Fn() -> u64 + use<> {
+    pub(crate) fn clock(&self) -> impl Fn() -> u64 + use<> {
         let now = Rc::clone(&self.now);
         move || now.get()
     }
 
     /// Time saved per visit, in percent, when a site really is shorter by so many percent.
-    pub fn truth(program: &Program, site: usize, percent: u32) -> f64 {
+    pub(crate) fn truth(program: &Program, site: usize, percent: u32) -> f64 {
         let period = |shortened| {
             let mut machine = Machine { shortened, ..Machine::new(program, QUIET, 1) };
             let window = machine.count(Duration::from_secs(40));

@@ -102,10 +102,10 @@ impl Debug {
             }
         }
         let mut reading = Reading { dwarf, units: &units, known: HashMap::new(), functions: Vec::new() };
-        for at in 0..units.len() {
+        for (at, unit) in units.iter().enumerate() {
             // What of a unit cannot be read is left out; the others tell theirs.
             let _ = reading.unit(at);
-            let _ = self.read_lines(dwarf, &units[at]);
+            let _ = self.read_lines(dwarf, unit);
         }
         self.functions = reading.functions;
         self.has_lines = !self.rows.is_empty();

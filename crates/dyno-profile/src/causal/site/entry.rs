@@ -29,7 +29,7 @@ pub(super) fn cheapest(code: &[u8]) -> Place {
         return Place { offset: 0, emulated: false };
     }
     let all = decoded(code, 0);
-    let targets: Vec<u64> = all.iter().filter_map(|instruction| jump(instruction)).collect();
+    let targets: Vec<u64> = all.iter().filter_map(jump).collect();
     for instruction in &all {
         let at = instruction.ip();
         // Jumps to what lies further on do not pass it twice.
@@ -145,18 +145,18 @@ mod tests {
         let looped = [0x31, 0xc0, 0x90, 0xff, 0xcf, 0x75, 0xfb, 0xc3];
         assert_eq!(cheapest(&looped), Place { offset: 0, emulated: false });
         // A jump back to the very first instruction: nothing is passed once, the first is as bad as any.
-        assert_eq!(cheapest(&[0x55, 0x75, 0xfd, 0xc3]).emulated, false);
+        assert!(!cheapest(&[0x55, 0x75, 0xfd, 0xc3]).emulated);
     }
 
     #[test]
     fn a_loop_that_looks_at_one_place_waits_and_one_that_walks_or_counts_does_not() {
         // 0: mov (%rdi),%eax; 2: test %eax,%eax; 4: je 0
-        assert_eq!(waiting_loops(&[0x8b, 0x07, 0x85, 0xc0, 0x74, 0xfa, 0xc3], 0x10), [0x10..0x16]);
+        assert_eq!(waiting_loops(&[0x8b, 0x07, 0x85, 0xc0, 0x74, 0xfa, 0xc3], 0x10), vec![0x10_u64..0x16]);
         // mov (%rdi),%rdi; test %rdi,%rdi; jne 0
         assert!(waiting_loops(&[0x48, 0x8b, 0x3f, 0x48, 0x85, 0xff, 0x75, 0xf8], 0).is_empty());
         // mov (%rdi),%eax; dec %esi; jne 0
         assert!(waiting_loops(&[0x8b, 0x07, 0xff, 0xce, 0x75, 0xfa], 0).is_empty());
         // pause; jmp 0
-        assert_eq!(waiting_loops(&[0xf3, 0x90, 0xeb, 0xfc], 0), [0..4]);
+        assert_eq!(waiting_loops(&[0xf3, 0x90, 0xeb, 0xfc], 0), vec![0_u64..4]);
     }
 }

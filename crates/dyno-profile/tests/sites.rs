@@ -1,0 +1,199 @@
+//! Code that is known, found by name in running programs that are built here.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use dyno_measure::profile::{Frame, Module, Profile, Stack};
+use dyno_profile::causal::{Choice, Place, Reach, Resolver, SiteError, Tried, WaitKind};
+
+struct Running(Child, PathBuf);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+        let _ = fs::remove_dir_all(&self.1);
+    }
+}
+
+impl Running {
+    fn sites(&self) -> Resolver {
+        Resolver::open(self.0.id().cast_signed()).unwrap()
+    }
+
+    fn program(&self) -> PathBuf {
+        self.1.join("program")
+    }
+}
+
+/// Builds `folded.c` and starts it; `None` when there is no compiler.
+fn started(flags: &[&str]) -> Option<Running> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let place = std::env::temp_dir().join(format!("dyno-sites-{}-{number}", std::process::id()));
+    fs::create_dir_all(&place).unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/known/folded.c");
+    let mut build = Command::new("gcc");
+    build.args(["-O2", "-fno-unroll-loops"]).args(flags).arg("-o").arg(place.join("program")).arg(source);
+    let Ok(status) = build.status() else {
+        println!("no gcc here");
+        return None;
+    };
+    assert!(status.success(), "gcc does not build it");
+    let program = Command::new(place.join("program")).stdin(Stdio::null()).spawn().unwrap();
+    Some(Running(program, place))
+}
+
+fn ranges(tried: &Tried) -> &[Range<u64>] {
+    match &tried.site.place {
+        Place::Code { ranges, .. } => ranges,
+        Place::Wait(_) => panic!("a wait has no code"),
+    }
+}
+
+fn hold(tried: &Tried, inner: &Range<u64>) -> bool {
+    ranges(tried).iter().any(|range| range.start <= inner.start && inner.end <= range.end)
+}
+
+#[test]
+fn a_function_is_its_own_code_and_every_copy_in_its_callers() {
+    for flags in [&["-g", "-pie", "-fPIE"][..], &["-g", "-no-pie", "-fno-pie"], &["-gdwarf-4", "-gz"]] {
+        let Some(running) = started(flags) else { return };
+        let sites = running.sites();
+        let [first, second, folded] =
+            ["first", "second", "folded"].map(|name| sites.named(name, Reach::Own).unwrap());
+        assert!(!ranges(&folded).is_empty());
+        for copy in ranges(&folded) {
+            assert!(hold(&first, copy) || hold(&second, copy), "{flags:?}: {copy:x?} in neither");
+        }
+        assert!(ranges(&folded).iter().any(|copy| hold(&first, copy)));
+        assert!(ranges(&folded).iter().any(|copy| hold(&second, copy)));
+        let maps = dyno_sys::proc::mappings(running.0.id().cast_signed()).unwrap();
+        let code = maps.iter().find(|map| map.executable && map.path.ends_with("/program")).unwrap();
+        let whole = code.start..code.end;
+        assert!(ranges(&first).iter().all(|range| whole.contains(&range.start) && range.end <= whole.end));
+        assert!(
+            first.source.file.as_ref().unwrap().ends_with("folded.c") && first.source.line == Some(14),
+            "{:?}",
+            first.source
+        );
+    }
+}
+
+#[test]
+fn a_probe_stands_on_an_instruction_that_the_kernel_emulates() {
+    let Some(running) = started(&["-g"]) else { return };
+    let probe = running.sites().probe("progress").unwrap();
+    assert!(probe.emulated);
+    let mut code = [0; 16];
+    fs::File::open(&probe.entry.image).unwrap().read_exact_at(&mut code, probe.entry.offset).unwrap();
+    assert_eq!(code[0], 0x90, "the nop of progress: {code:x?}");
+    let same = fs::read(running.program()).unwrap();
+    assert_eq!(same[probe.entry.offset as usize..][..16], code, "the very file that runs");
+    let beyond = running.sites().probe("progress+1").unwrap();
+    assert!(beyond.entry.offset > 0 && !beyond.emulated && beyond.name == "progress+0x1");
+    assert!(matches!(running.sites().probe("folded"), Err(SiteError::Folded { .. })));
+}
+
+#[test]
+fn a_line_is_its_code_wherever_it_was_folded() {
+    let Some(running) = started(&["-g"]) else { return };
+    let sites = running.sites();
+    let line = sites.named("folded.c:10", Reach::Own).unwrap();
+    let folded = sites.named("folded", Reach::Own).unwrap();
+    assert_eq!(line.site.name, "folded.c:10");
+    assert!(
+        ranges(&line).len() >= 2 && ranges(&line).iter().all(|range| hold(&folded, range)),
+        "{:x?}",
+        ranges(&line)
+    );
+    assert!(sites.probe("known/folded.c:10").is_ok());
+    match sites.named("folded.c:2", Reach::Own) {
+        Err(SiteError::NoLine { nearest, .. }) => assert!(!nearest.is_empty()),
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(sites.named("nowhere.c:10", Reach::Own), Err(SiteError::NoFile { .. })));
+}
+
+#[test]
+fn what_is_not_there_is_said_with_what_comes_near() {
+    let Some(running) = started(&["-g"]) else { return };
+    let error = running.sites().named("secnod", Reach::Own).unwrap_err();
+    assert!(error.to_string().contains("near it: second"), "{error}");
+    let Some(stripped) = started(&["-s"]) else { return };
+    let error = stripped.sites().named("folded.c:10", Reach::Own).unwrap_err();
+    assert!(matches!(error, SiteError::NoDebug { .. }), "{error}");
+    let error = stripped.sites().named("second", Reach::Own).unwrap_err();
+    assert!(error.to_string().contains("second"), "{error}");
+    assert!(Resolver::open(i32::MAX).is_err());
+}
+
+#[test]
+fn without_debug_information_the_symbol_table_will_do() {
+    let Some(running) = started(&[]) else { return };
+    let sites = running.sites();
+    let first = sites.named("first", Reach::Inclusive).unwrap();
+    assert_eq!((ranges(&first).len(), first.source.file.is_none()), (1, true));
+    assert!(sites.probe("progress").unwrap().emulated);
+    assert!(sites.named("malloc", Reach::Own).is_ok(), "names of libraries");
+}
+
+#[test]
+fn a_kind_of_wait_is_a_site_without_code() {
+    let Some(running) = started(&[]) else { return };
+    let of = |text: &str| running.sites().named(text, Reach::Own).unwrap().site.place;
+    assert_eq!(of("wait:disk"), Place::Wait(WaitKind::Disk));
+    assert_eq!(of("wait:/var/log/x"), Place::Wait(WaitKind::File("/var/log/x".to_owned())));
+}
+
+/// A profile with these shares, at the first addresses of the functions.
+fn profile(running: &Running, shares: &[(&str, u64)]) -> Profile {
+    let maps = dyno_sys::proc::mappings(running.0.id().cast_signed()).unwrap();
+    let mine = |map: &&dyno_sys::proc::Mapping| map.path.ends_with("/program");
+    let base = maps.iter().filter(mine).map(|map| map.start).min().unwrap();
+    let sites = running.sites();
+    let frames = shares.iter().map(|(name, _)| {
+        let site = sites.named(name, Reach::Own).unwrap();
+        Frame {
+            name: (*name).to_owned(),
+            module: Some(0),
+            file: site.source.file.clone(),
+            line: site.source.line,
+            address: ranges(&site)[0].start - base,
+            ..Frame::default()
+        }
+    });
+    let path = running.program().canonicalize().unwrap().to_str().unwrap().to_owned();
+    let stack = |(at, (_, samples)): (usize, &(&str, u64))| Stack {
+        frames: vec![at as u32],
+        samples: *samples,
+        ..Stack::default()
+    };
+    Profile {
+        frames: frames.collect(),
+        modules: vec![Module { path, ..Module::default() }],
+        stacks: shares.iter().enumerate().map(stack).collect(),
+        ..Profile::default()
+    }
+}
+
+#[test]
+fn functions_are_chosen_by_their_samples_and_small_ones_are_not() {
+    let Some(running) = started(&["-g", "-pie", "-fPIE"]) else { return };
+    let profile = profile(&running, &[("second", 300), ("first", 600), ("waits", 90), ("progress", 10)]);
+    let (chosen, missing) = running.sites().chosen(&profile, &Choice::new(Reach::Own));
+    let told: Vec<(&str, f64, bool)> = chosen
+        .iter()
+        .map(|one| (one.site.name.as_str(), one.share_percent.unwrap().round(), one.is_spinning))
+        .collect();
+    assert_eq!(told, [("first", 60.0, false), ("second", 30.0, false), ("waits", 9.0, true)], "{missing:?}");
+    assert_eq!(chosen[0].source.hot_lines.len(), 1);
+    let few = Choice { sites_max: 1, ..Choice::new(Reach::Own) };
+    let (one, missing) = running.sites().chosen(&profile, &few);
+    assert_eq!((one.len(), missing[0].what.as_str()), (1, "second"));
+}

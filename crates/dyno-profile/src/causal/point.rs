@@ -152,10 +152,7 @@ impl Named {
     ///
     /// # Errors
     /// Those of `find`.
-    pub fn resolved<E>(
-        &self,
-        find: &mut dyn FnMut(&str) -> Result<Vec<Entry>, E>,
-    ) -> Result<Progress, E> {
+    pub fn resolved<E>(&self, find: &mut dyn FnMut(&str) -> Result<Vec<Entry>, E>) -> Result<Progress, E> {
         Ok(match self {
             Named::Code(place) => Progress::At { entries: find(place)?, whom: Vec::new() },
             Named::Between { begin, end } => Progress::Between { begin: find(begin)?, end: find(end)? },

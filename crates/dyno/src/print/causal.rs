@@ -179,7 +179,8 @@ fn progress(record: &Causal) -> String {
 fn row(site: &Site, color: Color) -> Row {
     let share = site.share_percent.map_or(NONE.to_owned(), |share| format!("{share:.1}"));
     let slope = site.slope.map_or(NONE.to_owned(), |slope| {
-        format!("{:.2} ±{:.2}", slope.per_percent, (slope.interval[1] - slope.interval[0]).abs() / 2.0)
+        let half = (slope.interval[1] - slope.interval[0]).abs() / 2.0;
+        format!("{:.2} ±{half:.2}", slope.per_percent).replace('-', "−")
     });
     let greatest = site.greatest().map_or(NONE.to_owned(), |point| {
         format!("{} at {} %", effect(point.effect_percent, point.interval_percent), point.speedup_percent)
@@ -193,9 +194,9 @@ fn row(site: &Site, color: Color) -> Row {
     Row {
         cells: vec![visible(&site.name), share, slope, greatest],
         elsewhere,
-        end: site.verdict.words().to_owned(),
+        end: word(site.verdict).to_owned(),
         end_printed: painted(site.verdict, color),
-        why: String::new(),
+        why: if site.verdict == Verdict::Hurts { "contention".to_owned() } else { String::new() },
         notes: notes(site),
     }
 }
@@ -214,16 +215,21 @@ fn notes(site: &Site) -> Vec<String> {
     [visible(&site.reason)].into_iter().chain(lower.map(level)).collect()
 }
 
+/// The verdict, short enough for a narrow terminal.
+fn word(verdict: Verdict) -> &'static str {
+    if verdict == Verdict::Hurts { "hurts" } else { verdict.words() }
+}
+
 fn painted(verdict: Verdict, color: Color) -> String {
     let sgr = match verdict {
         Verdict::Helps => 32,
         Verdict::Hurts => 31,
         Verdict::NotMeasurable => 33,
-        Verdict::NoEffect => return verdict.words().to_owned(),
+        Verdict::NoEffect => return word(verdict).to_owned(),
     };
     match color {
-        Color::Plain => verdict.words().to_owned(),
-        Color::Ansi => format!("\u{1b}[{sgr}m{}\u{1b}[0m", verdict.words()),
+        Color::Plain => word(verdict).to_owned(),
+        Color::Ansi => format!("\u{1b}[{sgr}m{}\u{1b}[0m", word(verdict)),
     }
 }
 
@@ -257,7 +263,7 @@ mod tests {
             assert!(line.contains(owed), "{owed}: {text}");
         }
         for owed in [
-            "hurts when sped up: contention",
+            "hurts: contention",
             "less than five pauses",
             "10 % faster saves +4.1 % ±0.9",
             "attached without delays: +1.8 % ±1.4",

@@ -39,7 +39,8 @@ fn cells(site: &Site) -> Vec<Cell> {
         }),
         site.slope.map_or_else(nothing, |slope| {
             let [low, high] = slope.interval;
-            cell(format!("{:.2} ({low:.2} … {high:.2})", slope.per_percent), slope.per_percent)
+            let text = format!("{:.2} ({low:.2} … {high:.2})", slope.per_percent);
+            cell(text.replace('-', "−"), slope.per_percent)
         }),
         greatest.map_or_else(nothing, |point| cell(point.rounds, point.rounds as f64)),
         words(site.verdict.words()),

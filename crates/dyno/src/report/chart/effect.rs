@@ -154,12 +154,12 @@ fn drawn(frame: &Frame, one: &Estimate) -> Vec<Tag> {
     let [low, high] = one.interval.map(|end| frame.down(end));
     let caps = [low, high].map(|end| line([at - CAP, at + CAP], [end; 2], "whisker"));
     let down = frame.down(one.value);
+    let dot = match one.trust {
+        Trust::Sound => "estimate-dot",
+        Trust::Biased => "estimate-dot hollow-dot",
+    };
     let mark = if frame.up.holds(one.value) {
-        tag("circle")
-            .attr("cx", share(at))
-            .attr("cy", format!("{down:.1}"))
-            .attr("r", 4)
-            .class("estimate-dot")
+        tag("circle").attr("cx", share(at)).attr("cy", format!("{down:.1}")).attr("r", 4).class(dot)
     } else {
         let arrow = if down > HEIGHT / 2.0 { "▾" } else { "▴" };
         label(at, down.clamp(12.0, HEIGHT - AXIS - 2.0), "beyond", arrow)

@@ -1,10 +1,11 @@
 //! What `dyno specimen` shows: the list, the truth of one, a comparison, the figures of one side.
 
+use dyno_measure::causal::Verdict;
 use dyno_measure::record::Ratio;
 use dyno_sys::Pid;
 use serde_json::{Value, json};
 
-use super::number::{NONE, bytes, count, effect, latency, times, times_with_interval};
+use super::number::{NONE, bytes, count, effect, latency, percent, times, times_with_interval};
 use super::table::{Align, Column, Row, chars, lines, render, wrapped};
 use crate::cmd::specimen::{Figures, Record, Row as TruthRow, Side, Specimen, Truth};
 
@@ -192,13 +193,14 @@ fn truth_row(row: &TruthRow) -> Row {
     let level = row.speedup_percent.map_or("the repair".to_owned(), |level| format!("{level} %"));
     let predicted = saving(row.predicted_percent, row.predicted_interval);
     let actual = saving(row.actual_percent, row.actual_interval);
-    let off = row.error_points.map_or(NONE.to_owned(), |points| format!("{points:+.1}").replace('-', "−"));
-    let inside = match row.inside {
-        Some(true) => "yes",
-        Some(false) => "no",
-        None => "",
+    let off = row.error_points.map_or(NONE.to_owned(), |points| percent(points).replace(" %", ""));
+    let inside = match (row.inside, row.agrees) {
+        (Some(true), _) => "yes",
+        (Some(false), Some(true)) => "nearly",
+        (Some(false), _) => "no",
+        (None, _) => "",
     };
-    let word = row.verdict.map_or("not tried", dyno_measure::causal::Verdict::words);
+    let word = row.verdict.map_or("not tried", Verdict::words);
     Row {
         elsewhere: vec![
             String::new(),
@@ -216,14 +218,16 @@ fn truth_row(row: &TruthRow) -> Row {
 }
 
 fn truth_summary(rows: &[TruthRow]) -> String {
-    let helps = rows.iter().filter(|row| row.verdict == Some(dyno_measure::causal::Verdict::Helps));
+    let helps = rows.iter().filter(|row| row.verdict == Some(Verdict::Helps));
     let known: Vec<bool> = helps.filter_map(|row| row.inside).collect();
     let inside = known.iter().filter(|inside| **inside).count();
+    let agree =
+        rows.iter().filter(|row| row.verdict == Some(Verdict::Helps) && row.agrees == Some(true)).count();
     let mut errors: Vec<f64> = rows.iter().filter_map(|row| row.error_points).map(f64::abs).collect();
     errors.sort_unstable_by(f64::total_cmp);
     let median = errors.get(errors.len() / 2).map_or(NONE.to_owned(), |error| format!("{error:.1} points"));
     format!(
-        "of {} predictions that say a part helps, the truth lies inside {inside} · median error of all rows {median}",
+        "of {} predictions that say a part helps, the truth lies inside {inside}, and {agree} agree with it within both errors · median error of all rows {median}",
         known.len()
     )
 }

@@ -33,7 +33,7 @@ pub(crate) fn words_for_child(words: &str) -> Result<Vec<String>, Failure> {
         .map_err(|error| Failure::error("cannot find this program's own file").because(&error))?;
     let asked: Vec<&str> =
         words.split_whitespace().skip_while(|word| matches!(*word, "dyno" | "load")).collect();
-    if asked.iter().all(|word| word.starts_with('-')) {
+    if !asked.iter().any(|word| word.contains("://")) {
         return Err(Failure::usage("--load names no server")
             .likely("it takes what stands after 'dyno load'")
             .try_this("--load 'http://127.0.0.1:8080/ -c 64'"));
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_load_without_a_server_is_refused_in_three_lines() {
-        for words in ["", "-c8", "dyno load"] {
+        for words in ["", "-c8", "-c 8", "dyno load"] {
             assert_eq!(words_for_child(words).unwrap_err().lines().lines().count(), 3, "{words}");
         }
     }

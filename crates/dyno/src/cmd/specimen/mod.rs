@@ -16,6 +16,8 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use dyno_measure::causal::Verdict;
+
 use super::failure::{Failure, exit};
 use crate::cli::specimen::{Explain, List, Run, Specimen as Args, What};
 use crate::print::specimen as text;
@@ -165,9 +167,15 @@ fn predict(args: &Run) -> Result<ExitCode, Halt> {
     })?;
     Ok(match truth.cut_short {
         Some(_) => interrupted("what was measured before is above"),
-        None if truth.rows.iter().any(|row| row.inside == Some(false)) => ExitCode::from(exit::NO),
+        None if truth.rows.iter().any(missed) => ExitCode::from(exit::NO),
         None => exit::DONE,
     })
+}
+
+/// Whether a prediction that was made is wrong by more than both intervals allow.
+fn missed(row: &Row) -> bool {
+    let claimed = row.verdict.is_some_and(|verdict| verdict != Verdict::NotMeasurable);
+    claimed && row.agrees == Some(false)
 }
 
 /// One side, for a profiler: its process number, then its figures.

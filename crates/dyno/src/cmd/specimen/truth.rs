@@ -44,6 +44,8 @@ pub(crate) struct Row {
     pub(crate) error_points: Option<f64>,
     /// Whether what really was saved lies in the predicted interval.
     pub(crate) inside: Option<bool>,
+    /// Whether the two differ by no more than both their intervals allow: what really was saved is known no better.
+    pub(crate) agrees: Option<bool>,
 }
 
 /// Everything.
@@ -151,9 +153,14 @@ impl Truth {
         });
         let actual = self.saved(at);
         let error = point.zip(actual).map(|(point, (actual, _))| point.effect_percent - actual);
-        let inside = point.zip(actual).filter(|_| level.is_some()).map(|(point, (actual, _))| {
+        let both = point.zip(actual).filter(|_| level.is_some());
+        let inside = both.map(|(point, (actual, _))| {
             let [low, high] = point.interval_percent;
             (low..=high).contains(&actual)
+        });
+        let agrees = both.map(|(point, (actual, interval))| {
+            let both = half_width(point.interval_percent).hypot(half_width(interval));
+            (point.effect_percent - actual).abs() <= both
         });
         Row {
             site: site.name.clone(),
@@ -165,6 +172,7 @@ impl Truth {
             actual_interval: actual.map(|(_, interval)| interval),
             error_points: error.filter(|_| level.is_some()),
             inside,
+            agrees,
         }
     }
 
@@ -184,6 +192,10 @@ impl Truth {
         let saved = |ratio: f64| 100.0 * (1.0 - ratio);
         Some((saved(ratio.ratio), [saved(ratio.interval[1]), saved(ratio.interval[0])]))
     }
+}
+
+fn half_width([low, high]: [f64; 2]) -> f64 {
+    (high - low).abs() / 2.0
 }
 
 fn belongs(variant: &Variant, site: &Site) -> bool {
@@ -244,6 +256,7 @@ pub(crate) mod tests {
         assert_eq!(rows.len(), 2);
         assert!((rows[0].actual_percent.unwrap() - 5.7).abs() < 0.01, "{rows:?}");
         assert_eq!((rows[0].inside, rows[1].inside), (Some(true), Some(false)));
+        assert_eq!((rows[0].agrees, rows[1].agrees), (Some(true), Some(false)));
         assert!((rows[1].error_points.unwrap() - 2.0).abs() < 0.01, "{rows:?}");
         assert!(rows[1].actual_interval.unwrap()[0] > 27.5, "paired: drift does not count: {rows:?}");
     }

@@ -140,7 +140,7 @@ fn site(&(name, share, slope, verdict, reason): &Told, chance: &mut Prng) -> Sit
             difference_percent: 0.1,
             interval_percent: [-0.7, 0.9],
         },
-        slow_down: (verdict == Verdict::Helps).then(|| SlowDown {
+        slow_down: (verdict == Verdict::Helps).then_some(SlowDown {
             added_ns: 20_000,
             calls_per_second: 12_345.0,
             slowdown_percent: 50.0,

@@ -141,8 +141,8 @@ fn every_part_may_be_missing_or_no_number() {
         |record| each(record, |site| site.points[0].interval_percent = [f64::NEG_INFINITY, f64::INFINITY]),
         |record| {
             each(record, |site| {
-                site.nulls = Nulls { rounds: 3, interval_percent: [f64::NAN; 2], ..Nulls::default() }
-            })
+                site.nulls = Nulls { rounds: 3, interval_percent: [f64::NAN; 2], ..Nulls::default() };
+            });
         },
         |record| each(record, |site| site.windows.iter_mut().for_each(|window| window.period_us = Some(0.0))),
     ];

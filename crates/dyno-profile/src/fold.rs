@@ -5,11 +5,12 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use dyno_measure::profile::{Frame, Module, Origin, Stack, Thread};
+use dyno_measure::profile::{Frame, Module, Origin, Stack, Thread, Wait, WaitClass};
 use dyno_sys::{Pid, Tid};
 
 use crate::image::{ImageId, Images, UnwoundBy};
 use crate::maps::{AddressSpaces, Place};
+use crate::offcpu::{class, is_scheduler};
 use crate::symbol::{Function, Symbols};
 use crate::unwind::{Ended, Walked};
 
@@ -37,6 +38,9 @@ const ROOTS: [&str; 13] = [
 const ROOT_BEGINNINGS: [&str; 5] =
     ["runtime.goexit.", "runtime.rt0_go", "runtime.mstart", "runtime.morestack", "_rt0_"];
 
+/// How the kernel's functions of system calls begin.
+const CALLS: [&str; 2] = ["__x64_sys_", "__arm64_sys_"];
+
 /// One frame before it has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Raw {
@@ -47,12 +51,29 @@ enum Raw {
 
 /// Equal keys are one stack.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Key {
+pub(crate) struct Key {
     thread: u32,
     /// Leaf first; indices into the table of raw frames.
     kernel: Vec<u32>,
     user: Vec<u32>,
     ended: Ended,
+    off: Option<Off>,
+}
+
+impl Key {
+    /// The same stack, of a thread that is not on a CPU.
+    pub(crate) fn off(self, off: Off) -> Key {
+        Key { off: Some(off), ..self }
+    }
+}
+
+/// Why a thread is off the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Off {
+    /// It could run.
+    Runnable,
+    /// It waits.
+    Waiting,
 }
 
 /// One sample's stack.
@@ -60,7 +81,6 @@ struct Key {
 pub(crate) struct Taken<'s> {
     pub(crate) pid: Pid,
     pub(crate) tid: Tid,
-    pub(crate) weight: u64,
     /// Leaf first, return addresses but for the first.
     pub(crate) kernel: &'s [u64],
     /// `None` for a thread of the kernel.
@@ -110,9 +130,21 @@ impl<T: Clone + Eq + Hash> Table<T> {
 }
 
 impl Folder {
+    /// A thread's row, from now on.
+    pub(crate) fn thread(&mut self, pid: Pid, tid: Tid) -> u32 {
+        self.threads.number((pid, tid))
+    }
+
     /// Adds a sample.
-    pub(crate) fn add(&mut self, spaces: &mut AddressSpaces, taken: &Taken<'_>) {
-        let thread = self.threads.number((taken.pid, taken.tid));
+    pub(crate) fn count(&mut self, key: Key, weight: u64) {
+        let (samples, sum) = self.stacks.entry(key).or_default();
+        *samples += 1;
+        *sum += weight;
+    }
+
+    /// What a sample's stack is counted under.
+    pub(crate) fn key(&mut self, spaces: &mut AddressSpaces, taken: &Taken<'_>) -> Key {
+        let thread = self.thread(taken.pid, taken.tid);
         let lookup =
             |(at, address): (usize, &u64)| if at == 0 { *address } else { address.saturating_sub(1) };
         let kernel = taken.kernel.iter().enumerate().map(lookup).map(Raw::Kernel);
@@ -123,9 +155,7 @@ impl Folder {
             user.push(self.raw.number(raw));
         }
         let ended = taken.user.map_or(Ended::AtRoot, |walked| walked.ended);
-        let (samples, weight) = self.stacks.entry(Key { thread, kernel, user, ended }).or_default();
-        *samples += 1;
-        *weight += taken.weight;
+        Key { thread, kernel, user, ended, off: None }
     }
 
     /// Names everything. `weight_ns` is what one unit of weight is worth.
@@ -151,7 +181,8 @@ impl Folder {
             let of = |numbers: &[u32]| -> Vec<u32> {
                 numbers.iter().rev().flat_map(|number| named[*number as usize].iter().copied()).collect()
             };
-            let frames = root.into_iter().chain(of(&key.user)).chain(of(&key.kernel)).collect();
+            let kernel = naming.kernel_side(key, &named);
+            let frames = root.into_iter().chain(of(&key.user)).chain(of(kernel)).collect();
             let weight_ns = (*weight as f64 * weight_ns).round() as u64;
             folded.samples += samples;
             folded.truncated += if cut { *samples } else { 0 };
@@ -160,6 +191,7 @@ impl Folder {
                 thread: key.thread,
                 samples: *samples,
                 weight_ns,
+                wait: key.off.map(|off| naming.cause(off, kernel, &named)),
                 ..Stack::default()
             });
         }
@@ -232,6 +264,29 @@ impl<'n> Naming<'n> {
         key.ended == Ended::Cut && !name.is_some_and(is_root)
     }
 
+    /// The kernel's part of a stack, leaf first; off the CPU without the functions that leave it.
+    fn kernel_side<'k>(&self, key: &'k Key, named: &[Vec<u32>]) -> &'k [u32] {
+        let leaves = |raw: &&u32| self.names(**raw, named).all(is_scheduler);
+        let inner = if key.off.is_some() { key.kernel.iter().take_while(leaves).count() } else { 0 };
+        &key.kernel[inner..]
+    }
+
+    fn names(&self, raw: u32, named: &[Vec<u32>]) -> impl Iterator<Item = &str> {
+        let frames: Vec<u32> = named[raw as usize].clone();
+        frames.into_iter().map(|frame| self.frames.rows[frame as usize].name.as_str())
+    }
+
+    /// What a thread waits for, as far as the kernel's functions tell.
+    fn cause(&self, off: Off, kernel: &[u32], named: &[Vec<u32>]) -> Wait {
+        let names: Vec<&str> = kernel.iter().flat_map(|raw| self.names(*raw, named)).collect();
+        let call = names.iter().find_map(|name| CALLS.iter().find_map(|begin| name.strip_prefix(begin)));
+        let class = match off {
+            Off::Runnable => WaitClass::RunQueue,
+            Off::Waiting => class(call, &names, None),
+        };
+        Wait { class, system_call: call.map(str::to_owned), object: None }
+    }
+
     fn mark(&mut self) -> u32 {
         self.frames.number(Frame { name: CUT.to_owned(), origin: Origin::Mark, ..Frame::default() })
     }
@@ -273,7 +328,8 @@ mod tests {
         let (mut folder, mut spaces) = (Folder::default(), AddressSpaces::new());
         spaces.exec(7);
         for (kernel, user) in stacks {
-            folder.add(&mut spaces, &Taken { pid: 7, tid: 8, weight: 2, kernel, user: *user });
+            let key = folder.key(&mut spaces, &Taken { pid: 7, tid: 8, kernel, user: *user });
+            folder.count(key, 2);
         }
         folder.finish(&spaces, &mut Symbols::new(), |_, tid| format!("thread {tid}"), 1.5)
     }

@@ -11,6 +11,7 @@
 
 mod elf;
 mod error;
+mod far;
 mod fold;
 mod image;
 mod jit;

@@ -18,6 +18,7 @@ use dyno_sys::{Pid, Tid, child, proc};
 use crate::error::Error;
 use crate::fold::{Folder, Taken};
 use crate::maps::AddressSpaces;
+use crate::offcpu::Away;
 use crate::session::{Session, process_of};
 use crate::symbol::Symbols;
 use crate::unwind::{Unwinder, Walked, by_chain};
@@ -55,6 +56,19 @@ pub enum Event {
     CpuClock,
     /// The processor's cycle counter, where there is one.
     Cycles,
+    /// Every switch of the scheduler: what comes of it is time off the CPU.
+    Switches,
+}
+
+impl Event {
+    /// As perf calls it.
+    fn name(self) -> &'static str {
+        match self {
+            Event::CpuClock => "cpu-clock",
+            Event::Cycles => "cycles",
+            Event::Switches => "context-switches",
+        }
+    }
 }
 
 /// How stacks are read.
@@ -82,6 +96,8 @@ pub struct Options {
     pub stack_bytes: u32,
     /// How long; until the target ends or somebody stops it when `None`.
     pub duration: Option<Duration>,
+    /// Shorter times off the CPU are not kept by stack; of no meaning for other events.
+    pub min: Duration,
 }
 
 impl Options {
@@ -99,6 +115,7 @@ impl Default for Options {
             call_graph: CallGraph::default(),
             stack_bytes: Options::STACK_BYTES,
             duration: None,
+            min: Duration::ZERO,
         }
     }
 }
@@ -128,6 +145,8 @@ struct Watched {
     spaces: AddressSpaces,
     unwinder: Unwinder,
     folder: Folder,
+    /// Who is off the CPU since when; only where switches are sampled.
+    away: Option<Away>,
     names: HashMap<Tid, String>,
     argv: HashMap<Pid, Vec<String>>,
     /// Threads by process that have not ended.
@@ -170,12 +189,13 @@ impl Recorder {
             ..options.clone()
         };
         let session = Session::open(target, &options)?;
+        let away = (options.event == Event::Switches).then(|| Away::new(options.min));
         Ok(Recorder {
             target: *target,
             asked_hz,
             options,
             session,
-            watched: Watched::new(),
+            watched: Watched::new(away),
             queue: Vec::new(),
             hung_up: HashSet::new(),
             next_look_ns: mono_ns() + ALIVE_EVERY_NS,
@@ -191,11 +211,12 @@ impl Recorder {
         let (begun_ns, cpu_ns) = (mono_ns(), own_cpu_ns());
         self.session.enable()?;
         // After the events: what is mapped from here on comes as a record.
-        self.watched.meet(self.session.threads());
+        self.watched.meet(self.session.threads(), begun_ns);
         let end = self.watch(begun_ns, stop)?;
         self.session.disable();
         let wall_ns = mono_ns() - begun_ns;
         self.collect(u64::MAX);
+        self.watched.end(begun_ns + wall_ns);
         profile.duration_s = wall_ns as f64 / NS_PER_S;
         let percent = |ns: u64| 100.0 * ns as f64 / wall_ns.max(1) as f64;
         profile.overhead = Overhead { profiler_percent: percent(own_cpu_ns() - cpu_ns), hook_percent: None };
@@ -238,6 +259,7 @@ impl Recorder {
     /// Empties the rings, and takes in what is older than `until_ns`: younger records of one ring may have older
     /// neighbours in another, which are not there yet.
     fn collect(&mut self, until_ns: u64) {
+        self.watched.unwinder.forget_memory();
         let mut bytes = Vec::new();
         self.session.drain(&mut bytes);
         self.enqueue(Rc::new(bytes));
@@ -278,7 +300,7 @@ impl Recorder {
             schema: PROFILE_SCHEMA.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started_unix_s: real_coarse_s(),
-            kind: Kind::OnCpu,
+            kind: if self.options.event == Event::Switches { Kind::OffCpu } else { Kind::OnCpu },
             target: profile::Target {
                 pid: pid.map(i32::cast_unsigned),
                 name: String::new(),
@@ -303,7 +325,8 @@ impl Recorder {
     /// Names, and everything that is only known at the end.
     fn finish(self, profile: &mut Profile) {
         let Recorder { options, asked_hz, session, watched, .. } = self;
-        let Watched { spaces, folder, names, argv, period, lost, throttled, .. } = watched;
+        let Watched { spaces, mut folder, away, names, argv, period, lost, throttled, .. } = watched;
+        profile.thread_times = away.map_or_else(Vec::new, |away| away.times(&mut folder));
         let mut symbols = Symbols::new();
         let name =
             |pid: Pid, tid: Tid| names.get(&tid).or_else(|| names.get(&pid)).cloned().unwrap_or_default();
@@ -315,13 +338,10 @@ impl Recorder {
             profile.target.name = "machine".to_owned();
         }
         let with_kernel = session.sampling().kernel == Kernel::With;
-        let event = match options.event {
-            Event::CpuClock => "cpu-clock",
-            Event::Cycles => "cycles",
-        };
+        let event = options.event.name();
         profile.sampling = profile::Sampling {
             event: if with_kernel { event.to_owned() } else { format!("{event}:u") },
-            frequency_hz: Some(options.frequency_hz as f64),
+            frequency_hz: (options.event != Event::Switches).then_some(options.frequency_hz as f64),
             call_graph: call_graph(&options).to_owned(),
             samples: folded.samples,
             lost: lost.max(session.lost()),
@@ -343,11 +363,12 @@ impl Recorder {
 }
 
 impl Watched {
-    fn new() -> Watched {
+    fn new(away: Option<Away>) -> Watched {
         Watched {
             spaces: AddressSpaces::new(),
             unwinder: Unwinder::new(),
             folder: Folder::default(),
+            away,
             names: HashMap::new(),
             argv: HashMap::new(),
             alive: HashMap::new(),
@@ -360,8 +381,9 @@ impl Watched {
     }
 
     /// Reads what is known of threads that live already.
-    fn meet(&mut self, threads: &[(Pid, Tid)]) {
+    fn meet(&mut self, threads: &[(Pid, Tid)], now_ns: u64) {
         for (pid, tid) in threads {
+            self.begins(*pid, *tid, now_ns);
             self.alive.entry(*pid).or_default().insert(*tid);
             self.spaces.read(*pid);
             self.name(*tid);
@@ -394,6 +416,7 @@ impl Watched {
                 self.names.insert(comm.tid, String::from_utf8_lossy(comm.name).into_owned());
                 if comm.exec {
                     self.spaces.exec(comm.pid);
+                    self.unwinder.forget_process(comm.pid);
                     self.learn_argv(comm.pid);
                 }
             }
@@ -405,8 +428,17 @@ impl Watched {
                 }
                 self.names.remove(&task.tid);
                 self.name(task.tid);
+                self.begins(task.pid, task.tid, task.time_ns);
+            }
+            Record::Switch(switch) => {
+                if let Some(away) = &mut self.away {
+                    away.switched(switch, &mut self.folder);
+                }
             }
             Record::Exit(task) => {
+                if let Some(away) = &mut self.away {
+                    away.ended(task, &mut self.folder);
+                }
                 session.ended(task.tid);
                 self.ended(task.pid, task.tid);
             }
@@ -421,6 +453,20 @@ impl Watched {
         if threads.is_empty() {
             self.alive.remove(&pid);
             self.spaces.exit(pid);
+            self.unwinder.forget_process(pid);
+        }
+    }
+
+    fn begins(&mut self, pid: Pid, tid: Tid, now_ns: u64) {
+        if let Some(away) = &mut self.away {
+            away.begins(pid, tid, now_ns);
+        }
+    }
+
+    /// Nothing more comes.
+    fn end(&mut self, now_ns: u64) {
+        if let Some(away) = &mut self.away {
+            away.end(now_ns, &mut self.folder);
         }
     }
 
@@ -434,8 +480,12 @@ impl Watched {
         self.user.extend(sample.user_chain());
         let user = self.walk(sample);
         let (pid, tid) = (sample.pid, sample.tid);
-        let taken = Taken { pid, tid, weight: sample.period, kernel: &self.kernel, user: user.as_ref() };
-        self.folder.add(&mut self.spaces, &taken);
+        let taken = Taken { pid, tid, kernel: &self.kernel, user: user.as_ref() };
+        let key = self.folder.key(&mut self.spaces, &taken);
+        match &mut self.away {
+            Some(away) => away.leaves(sample.tid, key),
+            None => self.folder.count(key, sample.period),
+        }
     }
 
     /// The user's side of a sample; none in a thread of the kernel.
@@ -484,7 +534,8 @@ fn own_cpu_ns() -> u64 {
 /// asked for.
 fn weight_ns(options: &Options, (events, samples): (u64, u64)) -> f64 {
     match options.event {
-        Event::CpuClock => 1.0,
+        // The CPU clock counts nanoseconds, and so do we where threads are off the CPU.
+        Event::CpuClock | Event::Switches => 1.0,
         Event::Cycles => samples as f64 * NS_PER_S / options.frequency_hz as f64 / events.max(1) as f64,
     }
 }

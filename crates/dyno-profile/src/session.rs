@@ -70,7 +70,8 @@ impl Session {
             threads: Vec::new(),
         };
         match session.open_all(target) {
-            Err(Error::Refused { .. }) => {
+            // Switches happen in the kernel: outside of it there are none.
+            Err(Error::Refused { .. }) if session.sampling.clock != Clock::Switches => {
                 // Without the right to see the kernel one may still watch one's own processes outside of it.
                 session.sampling.kernel = Kernel::Without;
                 session.open_all(target)?;
@@ -154,7 +155,11 @@ impl Session {
     }
 
     fn refused(&self, source: io::Error, what: String) -> Error {
-        let event = if self.sampling.clock == Clock::Cycles { "cycles" } else { "cpu-clock" };
+        let event = match self.sampling.clock {
+            Clock::CpuClock => "cpu-clock",
+            Clock::Cycles => "cycles",
+            Clock::Switches => "context-switches",
+        };
         match source.raw_os_error() {
             Some(libc_errno::EACCES | libc_errno::EPERM) => {
                 Error::Refused { what, paranoid: paranoid(), source }
@@ -273,6 +278,7 @@ fn sampling(target: &Target, options: &Options) -> Sampling {
         clock: match options.event {
             Event::CpuClock => Clock::CpuClock,
             Event::Cycles => Clock::Cycles,
+            Event::Switches => Clock::Switches,
         },
         frequency_hz: options.frequency_hz,
         kernel: Kernel::With,

@@ -1,6 +1,7 @@
 //! From registers and a copied piece of stack to the calls that led here.
 //!
-//! By the compiler's tables where a file has them, by frame pointers elsewhere, module by module. The kernel's own walk
+//! By the compiler's tables where a file has them, by frame pointers elsewhere, module by module. Where the copied piece
+//! ends the process's memory goes on (`far`). The kernel's own walk
 //! over frame pointers, where a sample has one, continues what the copied bytes cannot: it reads the whole stack, and
 //! with Go also across a switch of stacks.
 
@@ -8,6 +9,7 @@ use dyno_sys::Pid;
 use dyno_sys::perf::UserRegs;
 use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, UnwindRegsNative, Unwinder as _};
 
+use crate::far::Far;
 use crate::image::UnwoundBy;
 use crate::maps::{AddressSpaces, Rules};
 
@@ -37,12 +39,23 @@ pub struct Walked {
 #[derive(Default)]
 pub struct Unwinder {
     cache: CacheNative<MayAllocateDuringUnwind>,
+    far: Far,
 }
 
 impl Unwinder {
     /// An unwinder that remembers nothing yet.
     pub fn new() -> Unwinder {
         Unwinder::default()
+    }
+
+    /// Memory of processes that was read is old by now.
+    pub fn forget_memory(&mut self) {
+        self.far.forget();
+    }
+
+    /// A process ended, or runs another program.
+    pub fn forget_process(&mut self, pid: Pid) {
+        self.far.forget_process(pid);
     }
 
     /// The stack of a thread with these registers, whose stack from the stack pointer upwards is `stack`. `chain` is
@@ -60,7 +73,8 @@ impl Unwinder {
         }
         let Some(rules) = spaces.rules(pid) else { return by_chain(chain) };
         let mut walk = Walk { frames: Vec::new(), ended: Ended::Cut };
-        walk.over(rules, &mut self.cache, regs, stack, FRAMES_MAX);
+        let mut far = |address| self.far.word(pid, regs.sp, address);
+        walk.over(rules, &mut self.cache, regs, stack, (FRAMES_MAX, &mut far));
         if walk.ended == Ended::Cut {
             walk.continue_by(spaces, pid, chain);
         }
@@ -80,7 +94,7 @@ impl Unwinder {
         let mut walked = by_chain(chain);
         let Some(rules) = spaces.rules(pid) else { return walked };
         let mut walk = Walk { frames: Vec::new(), ended: Ended::Cut };
-        walk.over(rules, &mut self.cache, regs, stack, 2);
+        walk.over(rules, &mut self.cache, regs, stack, (2, &mut |_| None));
         let caller = walk.frames.get(1).map(|frame| frame.address_for_lookup());
         let missing = caller.filter(|caller| walked.addresses.get(1) != Some(caller));
         if let Some(caller) = missing.filter(|caller| spaces.locate(pid, *caller).is_some()) {
@@ -109,15 +123,12 @@ impl Walk {
         cache: &mut CacheNative<MayAllocateDuringUnwind>,
         regs: &UserRegs,
         stack: &[u8],
-        frames_max: usize,
+        (frames_max, far): (usize, &mut dyn FnMut(u64) -> Option<u64>),
     ) {
         let mut read = |address: u64| {
             let at = usize::try_from(address.wrapping_sub(regs.sp)).map_err(|_| ())?;
-            stack
-                .get(at..)
-                .and_then(|rest| rest.first_chunk())
-                .map(|word| u64::from_ne_bytes(*word))
-                .ok_or(())
+            let copied = stack.get(at..).and_then(|rest| rest.first_chunk());
+            copied.map(|word| u64::from_ne_bytes(*word)).or_else(|| far(address)).ok_or(())
         };
         let mut frames = rules.iter_frames(regs.ip, native(regs), cache, &mut read);
         while self.frames.len() < frames_max {

@@ -4,7 +4,7 @@
 use dyno_measure::profile::{Profile, Stack, WaitClass};
 use dyno_profile::Target;
 use dyno_profile::locks::locks;
-use dyno_profile::offcpu::{Error, Options, Timeline, record};
+use dyno_profile::offcpu::{By, Error, Options, Timeline, record};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -74,11 +74,11 @@ impl Running {
 
     /// What it waits for in a second and a half.
     fn watch(&self) -> Profile {
-        let options = Options {
-            duration: Some(Duration::from_millis(1_500)),
-            timeline: Timeline::Recorded,
-            ..Options::default()
-        };
+        self.watch_as(Options { timeline: Timeline::Recorded, ..Options::default() })
+    }
+
+    fn watch_as(&self, options: Options) -> Profile {
+        let options = Options { duration: Some(Duration::from_millis(1_500)), ..options };
         let target = Target::Process(self.child.id().cast_signed());
         record(&target, &options, &AtomicBool::new(false)).unwrap()
     }
@@ -190,6 +190,37 @@ fn two_spinners_on_one_cpu_wait_for_it_half_the_time() {
     // Others may take the CPU from both, so that there is no upper bound but nearly all.
     assert!(times.iter().all(|share| (0.4..0.97).contains(share)), "{times:?}");
     assert!(share(&profile, "spinner", WaitClass::RunQueue) > 0.8);
+}
+
+#[test]
+#[ignore = "needs CAP_PERFMON: it sees switches in the kernel"]
+fn without_bpf_waits_and_the_run_queue_are_told_all_the_same() {
+    let by_perf = || Options { by: By::Perf, ..Options::default() };
+    let profile = Running::start("mutex").watch_as(by_perf());
+    let waited = share(&profile, "waiter", WaitClass::Lock);
+    assert!((0.5..0.97).contains(&waited), "the holder keeps it 5 of 6 ms: waited {waited}");
+    let at_lock = rows(&profile, "waiter", WaitClass::Lock)[0];
+    let frames = names(&profile, &at_lock.frames);
+    assert!(frames.iter().any(|name| name == "ask"), "{frames:?}");
+    assert_eq!(at_lock.wait.as_ref().unwrap().system_call.as_deref(), Some("futex"));
+    assert!(
+        profile.wakers.is_empty() && profile.warnings[0].contains("perf's records"),
+        "{:?}",
+        profile.warnings
+    );
+    let profile = Running::start("spin").watch_as(by_perf());
+    let queued = share(&profile, "spinner", WaitClass::RunQueue);
+    assert!(queued > 0.7, "two on one CPU wait for it one after the other: {queued}");
+    let sums = |of: fn(&dyno_measure::profile::ThreadTime) -> u64| {
+        profile
+            .thread_times
+            .iter()
+            .filter(|times| profile.threads[times.thread as usize].name == "spinner")
+            .map(of)
+            .sum::<u64>()
+    };
+    let all = sums(|times| times.running_ns + times.runnable_ns + times.waiting_ns) as f64;
+    assert!((all / (2.0 * profile.duration_s * SECOND) - 1.0).abs() < 0.05, "{:?}", profile.thread_times);
 }
 
 #[test]

@@ -13,6 +13,8 @@ mod sampling;
 
 pub use clock::TaskClock;
 pub use hot::{HotSample, HotSampler};
-pub use record::{Comm, Layout, Lost, Mmap, Mode, Record, Sample, Task, UserRegs, Words, records};
+pub use record::{
+    Comm, Layout, Lost, Mmap, Mode, Record, Sample, Switch, Task, UserRegs, Way, Words, records,
+};
 pub use ring::{Ring, wait};
 pub use sampling::{Clock, Inherit, Kernel, STACK_BYTES_MAX, Sampling, SamplingEvent, Stacks, Start, Whom};

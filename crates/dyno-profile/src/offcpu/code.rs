@@ -69,6 +69,8 @@ impl Code {
         if self.spaces.locate(shape.pid, shape.ip).is_none() && !self.stale.contains(&shape.pid) {
             self.stale.push(shape.pid);
         }
+        // A shape comes once: what memory was when another one came tells nothing.
+        self.unwinder.forget_memory();
         let mut walked = self.unwinder.unwind(&mut self.spaces, shape.pid, &regs, shape.stack, chain);
         if walked.addresses.is_empty() {
             walked.addresses.push(shape.ip);

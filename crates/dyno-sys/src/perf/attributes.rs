@@ -27,6 +27,7 @@ pub(super) const EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
 pub(super) const MMAP2: u64 = 1 << 23;
 pub(super) const COMM_EXEC: u64 = 1 << 24;
 pub(super) const USE_CLOCKID: u64 = 1 << 25;
+pub(super) const CONTEXT_SWITCH: u64 = 1 << 26;
 
 /// `PERF_FLAG_FD_CLOEXEC`.
 const FD_CLOEXEC: libc::c_ulong = 1 << 3;

@@ -15,10 +15,13 @@ const FORK: u32 = 7;
 const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
+const SWITCH: u32 = 14;
 
 /// Bits of the header's `misc`.
 const CPU_MODE: u16 = 7;
 const MISC_COMM_EXEC: u16 = 1 << 13;
+const MISC_SWITCH_OUT: u16 = 1 << 13;
+const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 
 /// `type`, `misc` and `size`.
 const HEADER_BYTES: usize = 8;
@@ -59,6 +62,8 @@ pub enum Record<'r> {
     Fork(Task),
     /// A thread ended.
     Exit(Task),
+    /// A thread left a CPU or is back on one; only where switches are sampled.
+    Switch(Switch),
     /// Records found no room.
     Lost(Lost),
     /// The kernel paused sampling: it took too much of the CPU.
@@ -154,6 +159,30 @@ pub struct Task {
     pub time_ns: u64,
 }
 
+/// A thread that left a CPU or came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// Its process.
+    pub pid: Pid,
+    /// Its number.
+    pub tid: Tid,
+    /// When.
+    pub time_ns: u64,
+    /// Which of the two.
+    pub way: Way,
+}
+
+/// Which way a thread was switched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It runs again.
+    In,
+    /// It waits for something.
+    Waits,
+    /// It could go on, but another one got the CPU.
+    Preempted,
+}
+
 /// Records that found no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
@@ -171,6 +200,7 @@ impl Record<'_> {
             Record::Mmap(mmap) => mmap.time_ns,
             Record::Comm(comm) => comm.time_ns,
             Record::Fork(task) | Record::Exit(task) => task.time_ns,
+            Record::Switch(switch) => switch.time_ns,
             Record::Lost(lost) => lost.time_ns,
             Record::Throttle { time_ns } => *time_ns,
         }
@@ -246,6 +276,10 @@ fn parse(kind: u32, misc: u16, body: &[u8], layout: Layout) -> Option<Record<'_>
             let (_id, count) = (cursor.u64()?, cursor.u64()?);
             Some(Record::Lost(Lost { count, time_ns: time_ns? }))
         }
+        SWITCH => {
+            let (pid, tid) = (cursor.pid()?, cursor.pid()?);
+            Some(Record::Switch(Switch { pid, tid, time_ns: time_ns?, way: way(misc) }))
+        }
         LOST_SAMPLES => Some(Record::Lost(Lost { count: cursor.u64()?, time_ns: time_ns? })),
         THROTTLE => Some(Record::Throttle { time_ns: cursor.u64()? }),
         _ => None,
@@ -258,6 +292,14 @@ fn trailing_time(body: &[u8], layout: Layout) -> Option<u64> {
     let words = behind.iter().filter(|bit| layout.sample_type & **bit != 0).count();
     let from_end = (words + 1) * size_of::<u64>();
     Cursor(body.get(body.len().checked_sub(from_end)?..)?).u64()
+}
+
+fn way(misc: u16) -> Way {
+    match (misc & MISC_SWITCH_OUT != 0, misc & MISC_SWITCH_OUT_PREEMPT != 0) {
+        (false, _) => Way::In,
+        (true, false) => Way::Waits,
+        (true, true) => Way::Preempted,
+    }
 }
 
 fn task(mut cursor: Cursor<'_>) -> Option<Task> {

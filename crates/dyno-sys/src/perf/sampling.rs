@@ -11,8 +11,9 @@ use crate::{Pid, Tid};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// `PERF_COUNT_SW_CPU_CLOCK` and `PERF_COUNT_HW_CPU_CYCLES`.
+/// `PERF_COUNT_SW_CPU_CLOCK`, `PERF_COUNT_SW_CONTEXT_SWITCHES` and `PERF_COUNT_HW_CPU_CYCLES`.
 const CPU_CLOCK: u64 = 0;
+const CONTEXT_SWITCHES: u64 = 3;
 const CPU_CYCLES: u64 = 0;
 
 /// Bits of `sample_type` that are asked for.
@@ -52,6 +53,8 @@ pub enum Clock {
     CpuClock,
     /// The processor's cycle counter. Absent in most virtual machines (`ENOENT`, `EOPNOTSUPP`).
     Cycles,
+    /// Leaving a CPU: a sample each time, and a record when the thread leaves and when it is back. With the kernel only.
+    Switches,
 }
 
 /// Whether the kernel's own time and stacks are sampled.
@@ -95,7 +98,7 @@ pub struct Stacks {
 pub struct Sampling {
     /// What makes a sample.
     pub clock: Clock,
-    /// Samples per second on a busy CPU.
+    /// Samples per second on a busy CPU; of no meaning for switches.
     pub frequency_hz: u64,
     /// The kernel's side.
     pub kernel: Kernel,
@@ -141,9 +144,12 @@ impl Sampling {
 
     fn flags(&self, whom: Whom) -> u64 {
         let tracking = bits::MMAP | bits::MMAP2 | bits::COMM | bits::COMM_EXEC | bits::TASK;
-        let mut flags = tracking | bits::DISABLED | bits::FREQ | bits::SAMPLE_ID_ALL | bits::WATERMARK;
+        let mut flags = tracking | bits::DISABLED | bits::SAMPLE_ID_ALL | bits::WATERMARK;
         flags |= bits::USE_CLOCKID | bits::EXCLUDE_HV;
         let mut set = |when: bool, bit: u64| flags |= if when { bit } else { 0 };
+        let switches = self.clock == Clock::Switches;
+        set(switches, bits::CONTEXT_SWITCH);
+        set(!switches, bits::FREQ);
         set(self.inherit == Inherit::Children, bits::INHERIT);
         set(self.start == Start::AtExec, bits::ENABLE_ON_EXEC);
         set(self.kernel == Kernel::Without, bits::EXCLUDE_KERNEL | bits::EXCLUDE_CALLCHAIN_KERNEL);
@@ -156,12 +162,14 @@ impl Sampling {
         let (kind, config) = match self.clock {
             Clock::CpuClock => (bits::TYPE_SOFTWARE, CPU_CLOCK),
             Clock::Cycles => (bits::TYPE_HARDWARE, CPU_CYCLES),
+            Clock::Switches => (bits::TYPE_SOFTWARE, CONTEXT_SWITCHES),
         };
+        let every = if self.clock == Clock::Switches { 1 } else { self.frequency_hz };
         let copied = self.stacks.copy_bytes > 0;
         Attributes {
             kind,
             config,
-            sample_period_or_freq: self.frequency_hz,
+            sample_period_or_freq: every,
             sample_type: self.sample_type(),
             read_format: FORMAT_LOST,
             flags: self.flags(whom),

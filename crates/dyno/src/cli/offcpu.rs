@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use dyno_measure::units::parse_duration;
-use dyno_profile::offcpu::{Options, Timeline};
+use dyno_profile::offcpu::{By, Options, Timeline};
 use dyno_sys::Pid;
 
 use super::{Format, HELP, count, process, some_time};
@@ -22,7 +22,8 @@ use super::{Format, HELP, count, process, some_time};
 
 Every switch of the scheduler is seen, none is sampled. A process is watched with its threads, its
 children, and what they start. Without --for it ends with the target, or with Ctrl-C.",
-    after_help = "It needs root, or CAP_BPF and CAP_PERFMON, and Linux 5.17 with BTF. Exit status: 130 after Ctrl-C, with
+    after_help = "It needs root, or CAP_BPF and CAP_PERFMON, and Linux 5.17 with BTF; where BPF is refused, perf's records of
+switches stand in, and tell less. Exit status: 130 after Ctrl-C, with
 the profile written.",
     help_template = HELP,
     group = ArgGroup::new("waiting").required(true).args(["pid_alone", "pid", "command"])
@@ -48,6 +49,9 @@ pub(crate) struct OffCpu {
     /// Keep what each thread did when, for the picture of it
     #[arg(long, help_heading = "How")]
     pub(crate) timeline: bool,
+    /// Not by BPF: tells less, and needs no root for your own processes where kernel.perf_event_paranoid is 1
+    #[arg(long, conflicts_with = "timeline", help_heading = "How")]
+    pub(crate) no_bpf: bool,
     /// Requests that it answers meanwhile: figures are then told per request
     #[arg(long, value_name = "N", value_parser = count, help_heading = "How")]
     pub(crate) requests: Option<usize>,
@@ -67,6 +71,7 @@ impl OffCpu {
             duration: self.time,
             min: self.min,
             timeline: if self.timeline { Timeline::Recorded } else { Timeline::None },
+            by: if self.no_bpf { By::Perf } else { By::Any },
         }
     }
 }

@@ -108,6 +108,7 @@ impl Profile {
             call_graph: self.call_graph.how,
             stack_bytes: self.call_graph.bytes,
             duration: self.time,
+            ..Options::default()
         }
     }
 }

@@ -49,6 +49,7 @@ fn failure(error: &Error) -> Failure {
         Error::Unable { .. } => failure
             .likely("the kernel is older than 5.17, or was built without BTF (CONFIG_DEBUG_INFO_BTF)")
             .try_this("ls -l /sys/kernel/btf/vmlinux; uname -r"),
+        Error::Perf(error) => super::profile::failure(error),
         Error::Wait(_) => failure.likely("descriptors or kernel memory are short").try_this("ulimit -a"),
     }
 }
@@ -66,7 +67,9 @@ fn refused() -> Failure {
             "root without CAP_BPF, CAP_PERFMON or CAP_SYS_ADMIN: a container or a sandbox keeps them";
         return failure.likely(likely).try_this("grep CapEff /proc/self/status");
     }
-    failure.likely("it needs root, or CAP_BPF and CAP_PERFMON").try_this("sudo dyno offcpu …")
+    failure
+        .likely("it needs root, or CAP_BPF and CAP_PERFMON; or, for your own, kernel.perf_event_paranoid 1")
+        .try_this("sudo dyno offcpu …")
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ fn target(args: &cli::Profile) -> Target {
 }
 
 /// Why nothing was recorded, in three lines.
-fn failure(error: &Error) -> Failure {
+pub(super) fn failure(error: &Error) -> Failure {
     let failure = Failure::error(chain(error));
     match error {
         Error::NoProcess { .. } => failure.likely("it has ended, or it is another number").try_this("ps -e"),

@@ -7,6 +7,8 @@
 //! pauses, and what was inserted is taken out of the time. `dyno causal` calls [`run`] over a live process.
 
 mod estimate;
+mod live;
+mod point;
 pub mod rig;
 mod run;
 mod schedule;
@@ -14,6 +16,8 @@ pub mod site;
 mod student;
 mod verdict;
 
+pub use live::{Children, Live, Subject};
+pub use point::{Candidate, Named, Progress, Returns, candidates, rates};
 pub use rig::{Deed, Entry, Moment, Pause, Place, Reach, Rig, Site, WaitKind, Window};
 pub use run::{Asked, News, Tried, run};
 pub use site::{Choice, Probe, Resolver, SiteError};

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use dyno_sys::Pid;
+use dyno_sys::bpf::BpfError;
 
 /// A profile that was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +70,44 @@ pub enum Error {
         pid: Pid,
         /// How long it was watched.
         after_s: f64,
+    },
+    /// The target began another program: its code is not where it was.
+    #[error("process {pid} began another program after {after_s:.1} s")]
+    Replaced {
+        /// Its number.
+        pid: Pid,
+        /// How long it was watched.
+        after_s: f64,
+    },
+    /// The kernel does not let this user put the causal probe in place: it needs root, or CAP_BPF and CAP_PERFMON.
+    #[error("the kernel refuses the causal probe")]
+    ProbeRefused {
+        /// What it said.
+        source: BpfError,
+    },
+    /// The kernel does not tell its types (BTF), or is older than what is asked of it (Linux 5.17).
+    #[error("this kernel cannot take the causal probe")]
+    ProbeUnable {
+        /// What it said.
+        source: BpfError,
+    },
+    /// What was to be counted as progress cannot be.
+    #[error("cannot count {asked} as progress: {reason}")]
+    NoProgress {
+        /// What was asked.
+        asked: String,
+        /// Why.
+        reason: String,
+    },
+    /// A file whose waits were to be made shorter is not there for the target.
+    #[error("process {pid} cannot see the file {path}")]
+    NoFile {
+        /// The target.
+        pid: Pid,
+        /// The path.
+        path: String,
+        /// What the kernel answered.
+        source: io::Error,
     },
     /// Anything else.
     #[error("cannot {operation}")]

@@ -47,6 +47,38 @@ static struct pt_regs *(*user_registers)(struct task_struct *task) = (void *)175
 static long (*loop)(u32 rounds, void *callback, void *with, u64 flags) = (void *)181; /* Linux 5.17 */
 
 struct mm_struct;
+struct rq;
+
+struct cfs_rq {
+    struct rq *rq;                         /* with CONFIG_FAIR_GROUP_SCHED */
+} MOVED;
+
+struct sched_entity {
+    struct cfs_rq *cfs_rq;
+} MOVED;
+
+struct super_block {
+    u32 s_dev;
+} MOVED;
+
+struct inode {
+    unsigned short i_mode;
+    struct super_block *i_sb;
+    unsigned long i_ino;
+} MOVED;
+
+struct file {
+    struct inode *f_inode;
+} MOVED;
+
+struct fdtable {
+    unsigned int max_fds;
+    struct file **fd;
+} MOVED;
+
+struct files_struct {
+    struct fdtable *fdt;
+} MOVED;
 
 struct task_struct {
     unsigned int __state;                  /* `state` before Linux 5.14 */
@@ -54,7 +86,9 @@ struct task_struct {
     int exit_state;
     int pid;
     int tgid;
+    struct sched_entity se;
     struct mm_struct *mm;
+    struct files_struct *files;
     char comm[16];
 } MOVED;
 
@@ -65,7 +99,9 @@ struct task_struct___before_5_14 {
 /* x86-64's names; the others' come in a flavour of their own. */
 struct pt_regs {
     unsigned long bp;
+    unsigned long ax;
     unsigned long di;
+    unsigned long orig_ax;
     unsigned long ip;
     unsigned long sp;
 } MOVED;

@@ -4,15 +4,25 @@
 //! Called by the profilers through those modules. Everything hangs on descriptors of this process and nothing is ever
 //! pinned: however it ends, `kill -9` included, the kernel takes the programs out.
 
+pub mod causal;
 pub mod offcpu;
+pub mod types;
 
+use crate::Pid;
 use crate::errno::checked;
 use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray, RingBuf, StackTraceMap};
-use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
-use aya::programs::{BtfTracePoint, PerfEvent, ProgramError, RawTracePoint};
+use aya::programs::perf_event::{
+    PerfEventConfig, PerfEventLink, PerfEventScope, SamplePolicy, SoftwareEvent,
+};
+use aya::programs::raw_trace_point::RawTracePointLink;
+use aya::programs::tp_btf::BtfTracePointLink;
+use aya::programs::uprobe::{UProbeLink, UProbeScope};
+use aya::programs::{BtfTracePoint, PerfEvent, Program, ProgramError, RawTracePoint, UProbe};
 use aya::{Btf, Ebpf, Pod};
 use std::io;
+use std::num::NonZeroU32;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
@@ -50,6 +60,14 @@ pub enum BpfError {
         map: &'static str,
         /// The kernel's word.
         source: aya::maps::MapError,
+    },
+    /// A site lies in more pieces of code than can be compared with.
+    #[error("the code lies in {count} pieces, more than {most}")]
+    Pieces {
+        /// How many.
+        count: usize,
+        /// How many there may be.
+        most: usize,
     },
     /// A map could not be mapped into this process.
     #[error("cannot map the BPF map {map} into memory")]
@@ -90,6 +108,7 @@ impl BpfError {
 pub struct Object {
     loaded: Ebpf,
     types: Btf,
+    kept: Vec<Attached>,
 }
 
 /// Where the programs of an object are put.
@@ -104,6 +123,30 @@ pub enum Hook<'n> {
         /// The period.
         period_ns: u64,
     },
+    /// An instruction in a file, wherever it is mapped.
+    Instruction {
+        /// The file.
+        image: &'n Path,
+        /// The instruction's offset in it.
+        offset: u64,
+        /// The process that is watched; none: everybody who runs the file.
+        pid: Option<Pid>,
+    },
+}
+
+/// A program in its place. Dropped, it is taken out again.
+#[derive(Debug)]
+pub struct Attached {
+    _links: Vec<Link>,
+}
+
+/// Held to be dropped.
+#[derive(Debug)]
+enum Link {
+    Typed(#[expect(dead_code, reason = "its drop detaches")] BtfTracePointLink),
+    Raw(#[expect(dead_code, reason = "its drop detaches")] RawTracePointLink),
+    Clock(#[expect(dead_code, reason = "its drop detaches")] PerfEventLink),
+    Instruction(#[expect(dead_code, reason = "its drop detaches")] UProbeLink),
 }
 
 impl Object {
@@ -122,33 +165,32 @@ impl Object {
         // SAFETY: `words` is at least as long as `bytes`, initialised, and lives through the call.
         let aligned = unsafe { std::slice::from_raw_parts(start, bytes.len()) };
         let loaded = Ebpf::load(aligned).map_err(|error| BpfError::Load(Box::new(error)))?;
-        Ok(Object { loaded, types })
+        Ok(Object { loaded, types, kept: Vec::new() })
     }
 
     /// Puts one program where it belongs. It runs from now on, until the object is dropped.
     pub fn attach(&mut self, program: &str, hook: Hook<'_>) -> Result<(), BpfError> {
-        let refused = |to: String| {
-            let program = program.to_owned();
-            move |source: ProgramError| BpfError::Attach { program, to, source: Box::new(source) }
+        let held = self.hold(program, hook)?;
+        self.kept.push(held);
+        Ok(())
+    }
+
+    /// Puts one program where it belongs for as long as the answer lives. It is verified at the first time only.
+    pub fn hold(&mut self, program: &str, hook: Hook<'_>) -> Result<Attached, BpfError> {
+        let to = match hook {
+            Hook::Typed(name) | Hook::Raw(name) => name.to_owned(),
+            Hook::CpuClock { .. } => "every CPU's clock".to_owned(),
+            Hook::Instruction { image, offset, .. } => format!("{}+{offset:#x}", image.display()),
         };
         let missing = || BpfError::Missing { what: "program", name: program.to_owned() };
         let found = self.loaded.program_mut(program).ok_or_else(missing)?;
-        match hook {
-            Hook::Typed(name) => {
-                let typed = <&mut BtfTracePoint>::try_from(found);
-                typed.and_then(|it| attach_typed(it, name, &self.types)).map_err(refused(name.to_owned()))
-            }
-            Hook::Raw(name) => {
-                let raw = <&mut RawTracePoint>::try_from(found);
-                raw.and_then(|it| attach_raw(it, name)).map_err(refused(name.to_owned()))
-            }
-            Hook::CpuClock { period_ns } => {
-                let sampled = <&mut PerfEvent>::try_from(found);
-                sampled
-                    .and_then(|it| attach_clock(it, period_ns))
-                    .map_err(refused("every CPU's clock".to_owned()))
-            }
-        }
+        let links = held(found, hook, &self.types);
+        let links = links.map_err(|source| BpfError::Attach {
+            program: program.to_owned(),
+            to,
+            source: Box::new(source),
+        })?;
+        Ok(Attached { _links: links })
     }
 
     /// Whether this kernel has a tracepoint by that name.
@@ -213,25 +255,60 @@ fn missing_map(name: &str) -> BpfError {
     BpfError::Missing { what: "map", name: name.to_owned() }
 }
 
-fn attach_typed(program: &mut BtfTracePoint, name: &str, types: &Btf) -> Result<(), ProgramError> {
-    program.load(name, types)?;
-    program.attach().map(|_held_by_the_object| ())
+const CLOCK: PerfEventConfig = PerfEventConfig::Software(SoftwareEvent::CpuClock);
+
+fn every_cpu() -> Vec<PerfEventScope> {
+    let cpus = crate::affinity::online();
+    let scope = |cpu| PerfEventScope::AllProcessesOneCpu { cpu: u32::try_from(cpu).unwrap_or(u32::MAX) };
+    cpus.iter().map(scope).collect()
 }
 
-fn attach_raw(program: &mut RawTracePoint, name: &str) -> Result<(), ProgramError> {
-    program.load()?;
-    program.attach(name).map(|_held_by_the_object| ())
+fn scope(pid: Option<Pid>) -> UProbeScope {
+    let number = pid.and_then(|pid| NonZeroU32::new(pid.cast_unsigned()));
+    number.map_or(UProbeScope::AllProcesses, UProbeScope::OneProcess)
 }
 
-fn attach_clock(program: &mut PerfEvent, period_ns: u64) -> Result<(), ProgramError> {
-    program.load()?;
-    let clock = PerfEventConfig::Software(SoftwareEvent::CpuClock);
-    for cpu in crate::affinity::online().iter() {
-        let cpu = u32::try_from(cpu).unwrap_or(u32::MAX);
-        let scope = PerfEventScope::AllProcessesOneCpu { cpu };
-        program.attach(clock, scope, SamplePolicy::Period(period_ns), false)?;
+/// Attaches a program that may have been loaded before.
+fn held(program: &mut Program, hook: Hook<'_>, types: &Btf) -> Result<Vec<Link>, ProgramError> {
+    let is_loaded = program.fd().is_ok();
+    match hook {
+        Hook::Typed(name) => {
+            let program = <&mut BtfTracePoint>::try_from(program)?;
+            if !is_loaded {
+                program.load(name, types)?;
+            }
+            let link = program.attach()?;
+            Ok(vec![Link::Typed(program.take_link(link)?)])
+        }
+        Hook::CpuClock { period_ns } => {
+            let program = <&mut PerfEvent>::try_from(program)?;
+            if !is_loaded {
+                program.load()?;
+            }
+            let mut links = Vec::new();
+            for scope in every_cpu() {
+                let link = program.attach(CLOCK, scope, SamplePolicy::Period(period_ns), false)?;
+                links.push(Link::Clock(program.take_link(link)?));
+            }
+            Ok(links)
+        }
+        Hook::Instruction { image, offset, pid } => {
+            let program = <&mut UProbe>::try_from(program)?;
+            if !is_loaded {
+                program.load()?;
+            }
+            let link = program.attach(offset, image, scope(pid))?;
+            Ok(vec![Link::Instruction(program.take_link(link)?)])
+        }
+        Hook::Raw(name) => {
+            let program = <&mut RawTracePoint>::try_from(program)?;
+            if !is_loaded {
+                program.load()?;
+            }
+            let link = program.attach(name)?;
+            Ok(vec![Link::Raw(program.take_link(link)?)])
+        }
     }
-    Ok(())
 }
 
 /// A ring that programs put records into. Its descriptor is readable when one came.

@@ -1,0 +1,315 @@
+//! What counts as progress: said by the user, or looked for among what the target does.
+//!
+//! `dyno causal` reads it with [`Named`], has its places resolved, and hands the [`Progress`] to the live rig. Where the
+//! user said nothing, [`candidates`] and [`rates`] show what could be counted, and how often it comes.
+
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dyno_sys::bpf::causal::{Children, Counted, Mark, Probe, Role};
+use dyno_sys::clock::{mono_ns, sleep_ns};
+use dyno_sys::{Pid, proc, trace};
+
+use super::live::refused;
+use super::rig::Entry;
+use crate::error::Error;
+
+/// Progress in the user's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named {
+    /// Each time that a place in the code is passed: `SYMBOL`, `SYMBOL+OFFSET`, `FILE:LINE`.
+    Code(String),
+    /// From a place to another: `begin:PLACE,end:PLACE`. Ends count, and latency is told.
+    Between {
+        /// Where a unit of work begins.
+        begin: String,
+        /// Where it ends.
+        end: String,
+    },
+    /// A tracepoint of the kernel, passed by the target: `tracepoint:NAME`.
+    Tracepoint(String),
+    /// Returns of a system call: `syscall:NAME`.
+    SystemCall {
+        /// Its name.
+        name: String,
+        /// Its number here.
+        number: u32,
+        /// Which returns.
+        returns: Returns,
+    },
+}
+
+/// Which returns of a system call count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Returns {
+    /// Those that moved something: greater than zero.
+    Data,
+    /// All that were no errors.
+    Success,
+}
+
+/// Progress as the rig counts it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// Passing a place in the code of the target, or of `whom`.
+    At {
+        /// The places.
+        entries: Vec<Entry>,
+        /// In whose address spaces; the target's where none is given.
+        whom: Vec<Pid>,
+    },
+    /// From a place to another.
+    Between {
+        /// Where a unit of work begins.
+        begin: Vec<Entry>,
+        /// Where it ends.
+        end: Vec<Entry>,
+    },
+    /// A tracepoint of the kernel.
+    Tracepoint(String),
+    /// Returns of a system call.
+    SystemCall {
+        /// Its number.
+        number: u32,
+        /// Which returns.
+        returns: Returns,
+    },
+}
+
+/// Calls that move data, so that an answer of nothing is no progress.
+const MOVES_DATA: [&str; 19] = [
+    "read",
+    "write",
+    "readv",
+    "writev",
+    "pread64",
+    "pwrite64",
+    "preadv",
+    "pwritev",
+    "preadv2",
+    "pwritev2",
+    "sendto",
+    "sendmsg",
+    "sendmmsg",
+    "sendfile",
+    "recvfrom",
+    "recvmsg",
+    "recvmmsg",
+    "splice",
+    "copy_file_range",
+];
+
+/// Those of them that send: what a server does once for each answer, or a pipeline for each piece.
+const SENDS: [&str; 10] = [
+    "write", "writev", "pwrite64", "pwritev", "pwritev2", "sendto", "sendmsg", "sendmmsg", "sendfile",
+    "splice",
+];
+
+impl FromStr for Named {
+    type Err = Error;
+
+    fn from_str(asked: &str) -> Result<Named, Error> {
+        let wrong = |reason: &str| Error::NoProgress { asked: asked.to_owned(), reason: reason.to_owned() };
+        if asked.is_empty() {
+            return Err(wrong("it is empty"));
+        }
+        if let Some(name) = asked.strip_prefix("syscall:") {
+            return system_call(name).ok_or_else(|| wrong("this machine has no such system call"));
+        }
+        if let Some(name) = asked.strip_prefix("tracepoint:") {
+            return tracepoint(name).map_err(wrong);
+        }
+        if let Some(rest) = asked.strip_prefix("begin:") {
+            let pair = rest.split_once(",end:").filter(|(begin, end)| !begin.is_empty() && !end.is_empty());
+            let (begin, end) = pair.ok_or_else(|| wrong("a pair is written begin:PLACE,end:PLACE"))?;
+            return Ok(Named::Between { begin: begin.to_owned(), end: end.to_owned() });
+        }
+        Ok(Named::Code(asked.to_owned()))
+    }
+}
+
+fn system_call(name: &str) -> Option<Named> {
+    let number = trace::call_number(name)?;
+    let returns = if MOVES_DATA.contains(&name) { Returns::Data } else { Returns::Success };
+    Some(Named::SystemCall { name: name.to_owned(), number, returns })
+}
+
+/// Tracepoints are known by their names alone; a group before it, as other tools want it, is passed over.
+fn tracepoint(asked: &str) -> Result<Named, &'static str> {
+    let (group, name) = asked.rsplit_once(':').map_or((None, asked), |(group, name)| (Some(group), name));
+    if group == Some("syscalls") || name.starts_with("sys_enter_") || name.starts_with("sys_exit_") {
+        return Err("a single system call is counted with syscall:NAME");
+    }
+    if name.is_empty() {
+        return Err("a tracepoint is written tracepoint:NAME");
+    }
+    Ok(Named::Tracepoint(name.to_owned()))
+}
+
+impl Named {
+    /// With its places found by `find`.
+    ///
+    /// # Errors
+    /// Those of `find`.
+    pub fn resolved<E>(&self, find: &mut dyn FnMut(&str) -> Result<Vec<Entry>, E>) -> Result<Progress, E> {
+        Ok(match self {
+            Named::Code(place) => Progress::At { entries: find(place)?, whom: Vec::new() },
+            Named::Between { begin, end } => Progress::Between { begin: find(begin)?, end: find(end)? },
+            Named::Tracepoint(name) => Progress::Tracepoint(name.clone()),
+            Named::SystemCall { number, returns, .. } => {
+                Progress::SystemCall { number: *number, returns: *returns }
+            }
+        })
+    }
+}
+
+/// Something that could be counted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// As the user would say it.
+    pub progress: String,
+    /// How often it comes.
+    pub per_second: f64,
+}
+
+/// Fewer than this a second, and a window of four seconds has not enough of them.
+const RARE_PER_SECOND: f64 = 5.0;
+
+/// Looks for `length` which system calls of the target send data, the most frequent first.
+///
+/// # Errors
+/// When the kernel does not take the probe.
+pub fn candidates(pid: Pid, length: Duration, stop: &AtomicBool) -> Result<Vec<Candidate>, Error> {
+    let mut probe = watching(pid)?;
+    let counting = probe.count_all_returns().map_err(refused)?;
+    let begun_ns = mono_ns();
+    wait(length, stop);
+    drop(counting);
+    let seconds = (mono_ns() - begun_ns) as f64 / 1e9;
+    let returns = probe.returns().map_err(refused)?;
+    let candidate = |(number, count): (u32, u64)| {
+        let name = trace::call_name(u64::from(number));
+        let per_second = count as f64 / seconds;
+        let counts = SENDS.contains(&name.as_ref()) && per_second >= RARE_PER_SECOND;
+        counts.then(|| Candidate { progress: format!("syscall:{name}"), per_second })
+    };
+    let mut found: Vec<Candidate> = returns.into_iter().filter_map(candidate).collect();
+    found.sort_by(|left, right| right.per_second.total_cmp(&left.per_second));
+    Ok(found)
+}
+
+/// How often functions are entered, each watched alone for `each`: those that come too seldom are left out.
+///
+/// # Errors
+/// When the kernel does not take the probe.
+pub fn rates(
+    pid: Pid,
+    functions: &[(String, Vec<Entry>)],
+    each: Duration,
+    stop: &AtomicBool,
+) -> Result<Vec<Candidate>, Error> {
+    let mut probe = watching(pid)?;
+    let mut found = Vec::new();
+    for (number, (name, entries)) in (1..).zip(functions) {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let per_second = entered_per_second(&mut probe, entries, &[pid], number, each)?;
+        if per_second >= RARE_PER_SECOND {
+            found.push(Candidate { progress: name.clone(), per_second });
+        }
+    }
+    found.sort_by(|left, right| right.per_second.total_cmp(&left.per_second));
+    Ok(found)
+}
+
+fn watching(pid: Pid) -> Result<Probe, Error> {
+    let mut probe = Probe::load(None).map_err(refused)?;
+    let tasks = proc::tasks(pid);
+    probe.take_in(pid, Role::Target, Children::Strangers, &tasks).map_err(refused)?;
+    Ok(probe)
+}
+
+/// Entries into code in a window of its own.
+pub(super) fn entered_per_second(
+    probe: &mut Probe,
+    entries: &[Entry],
+    whom: &[Pid],
+    number: u64,
+    length: Duration,
+) -> Result<f64, Error> {
+    let mut held = Vec::new();
+    for entry in entries {
+        for pid in whom {
+            let probed = probe.probe(Mark::Entry, &entry.image, entry.offset, Some(*pid));
+            held.push(probed.map_err(refused)?);
+        }
+    }
+    let begun_ns = mono_ns();
+    probe.open_window(number);
+    sleep_ns(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+    probe.close_window();
+    let seconds = (mono_ns() - begun_ns) as f64 / 1e9;
+    let entered = probe.visits(Counted::Entries, number).map_err(refused)?;
+    Ok(entered.count as f64 / seconds)
+}
+
+/// Between looks at whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+fn wait(length: Duration, stop: &AtomicBool) {
+    let until_ns = mono_ns().saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+    while mono_ns() < until_ns && !stop.load(Ordering::Relaxed) {
+        let left = Duration::from_nanos(until_ns.saturating_sub(mono_ns()));
+        std::thread::sleep(left.min(LOOK));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn progress_is_read_in_each_of_its_forms() {
+        let read = |text: &str| text.parse::<Named>().unwrap();
+        assert_eq!(read("serve"), Named::Code("serve".to_owned()));
+        assert_eq!(read("main.c:12"), Named::Code("main.c:12".to_owned()));
+        assert_eq!(read("ns::serve+0x10"), Named::Code("ns::serve+0x10".to_owned()));
+        assert_eq!(
+            read("begin:a::b,end:c.c:7"),
+            Named::Between { begin: "a::b".to_owned(), end: "c.c:7".to_owned() }
+        );
+        assert_eq!(read("tracepoint:sched:sched_switch"), Named::Tracepoint("sched_switch".to_owned()));
+        let Named::SystemCall { returns, .. } = read("syscall:write") else { panic!("a system call") };
+        assert_eq!(returns, Returns::Data);
+        let Named::SystemCall { returns, .. } = read("syscall:accept4") else { panic!("a system call") };
+        assert_eq!(returns, Returns::Success);
+    }
+
+    #[test]
+    fn progress_that_cannot_be_counted_says_what_can() {
+        let reason = |text: &str| text.parse::<Named>().unwrap_err().to_string();
+        assert!(reason("syscall:wriet").contains("no such system call"));
+        assert!(reason("tracepoint:syscalls:sys_exit_write").contains("syscall:NAME"));
+        assert!(reason("begin:a").contains("begin:PLACE,end:PLACE"));
+        assert!(reason("begin:a,end:").contains("begin:PLACE,end:PLACE"));
+        assert!(reason("tracepoint:").contains("tracepoint:NAME"));
+        assert!(reason("").contains("empty"));
+    }
+
+    #[test]
+    fn places_are_resolved_where_they_stand() {
+        let entry = |offset| Entry { image: "/x".into(), offset };
+        let mut asked = Vec::new();
+        let mut find = |place: &str| {
+            asked.push(place.to_owned());
+            Ok::<_, Error>(vec![entry(asked.len() as u64)])
+        };
+        let named: Named = "begin:a,end:b".parse().unwrap();
+        let found = named.resolved(&mut find).unwrap();
+        assert_eq!(found, Progress::Between { begin: vec![entry(1)], end: vec![entry(2)] });
+        assert_eq!(asked, ["a", "b"]);
+    }
+}

@@ -1,0 +1,379 @@
+//! The causal probe in the kernel: both ways of pausing load, others pause for what one thread runs, whoever waits is
+//! credited or pays, and nobody pauses any more when the probe or its reader is gone.
+//!
+//! What is compared is counted or paid time, never a rate: the machine may be busy.
+#![cfg(target_arch = "x86_64")]
+#![allow(clippy::unwrap_used)]
+
+use dyno_sys::bpf;
+use dyno_sys::bpf::causal::{
+    Children, Counted, Counts, Mark, Pausing, Probe, Reach, Role, Tried, Visits, Waits, WaitsFor,
+};
+use dyno_sys::clock::{mono_ns, sleep_ns};
+use dyno_sys::{Pid, proc};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+
+const MS: u64 = 1_000_000;
+const PERIOD_NS: u64 = MS;
+/// Half of the period for each hit: half of the code's time is gone.
+const HALF_NS: u64 = PERIOD_NS / 2;
+
+/// The probe looks at the whole machine: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Each function that is tried lies in a section of its own, whose borders the program tells.
+const PROGRAM: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#define OWN(name) __attribute__((section("own_" #name), noinline)) void name
+#define BORDERS(name) extern char __start_own_##name[], __stop_own_##name[]; printf(#name " %p %p\n", (void *)__start_own_##name, (void *)__stop_own_##name)
+static void burn(long n) __attribute__((always_inline));
+static inline void burn(long n) { for (long i = 0; i < n; i++) __asm__ volatile("" ::: "memory"); }
+OWN(f60)(long n) { burn(6 * n); }
+OWN(f30)(long n) { burn(3 * n); }
+OWN(f10)(long n) { burn(n); }
+OWN(progress)(void) { __asm__ volatile(".byte 0x0f,0x1f,0x44,0,0"); }
+OWN(caller)(long n) { f60(n); __asm__ volatile(""); }
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static void nap(long us) { struct timespec t = { 0, us * 1000 }; nanosleep(&t, 0); }
+static void *in_f60(void *x) { for (;;) f60(1000); return x; }
+static void *in_f30(void *x) { for (;;) { f30(10000); progress(); } return x; }
+static void *periodic(void *x) { for (;;) { nap(2000); f30(100000); progress(); } return x; }
+static int ping[2], pong[2];
+static void *ponger(void *x) { char c; for (;;) { if (read(ping[0], &c, 1) != 1) break; f30(20000); if (write(pong[1], &c, 1) != 1) break; } return x; }
+static void *pinger(void *x) { char c = 'x'; for (;;) { f60(10000); if (write(ping[1], &c, 1) != 1) break; if (read(pong[0], &c, 1) != 1) break; progress(); } return x; }
+static void start(void *(*life)(void *)) { pthread_t t; pthread_create(&t, 0, life, 0); }
+int main(int count, char **words) {
+    BORDERS(f60); BORDERS(f30); BORDERS(f10); BORDERS(progress); BORDERS(caller);
+    printf("\n"); fflush(stdout);
+    if (!strcmp(words[1], "three")) for (;;) { f60(10000); f30(10000); f10(10000); progress(); }
+    if (!strcmp(words[1], "calls")) for (;;) { caller(10000); f30(20000); progress(); }
+    if (!strcmp(words[1], "two")) { start(in_f60); start(in_f30); }
+    if (!strcmp(words[1], "periodic")) { start(in_f60); start(periodic); }
+    if (!strcmp(words[1], "pingpong")) { if (pipe(ping) || pipe(pong)) return 1; start(ponger); start(pinger); }
+    if (!strcmp(words[1], "napper")) for (;;) { nap(2000); f30(10000); progress(); }
+    if (!strcmp(words[1], "births")) for (int i = 0;; i++) { pthread_t t; pthread_create(&t, 0, (void *(*)(void *))f10, (void *)1000); pthread_join(t, 0); progress(); }
+    pause();
+    return count;
+}
+"#;
+
+/// A running program of the kind that is named; it ends with the test.
+struct Running {
+    child: Child,
+    pid: Pid,
+    folder: PathBuf,
+    places: BTreeMap<String, Range<u64>>,
+}
+
+impl Running {
+    fn start(kind: &str) -> Running {
+        let folder = std::env::temp_dir().join(format!("dyno-causal-{}-{kind}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (source, program) = (folder.join("causal.c"), folder.join("causal"));
+        std::fs::write(&source, PROGRAM).unwrap();
+        let flags = ["-O2", "-fno-omit-frame-pointer", "-fcf-protection=none", "-pthread", "-o"];
+        let built = Command::new("cc").args(flags).arg(&program).arg(&source).status().unwrap();
+        assert!(built.success());
+        let mut child = Command::new(&program).arg(kind).stdout(Stdio::piped()).spawn().unwrap();
+        let places = places(&mut child);
+        Running { pid: child.id().cast_signed(), child, folder, places }
+    }
+
+    fn place(&self, name: &str) -> Range<u64> {
+        self.places[name].clone()
+    }
+
+    /// Where in its file the progress point lies.
+    fn progress_offset(&self) -> u64 {
+        let at = self.place("progress").start;
+        let mappings = proc::mappings(self.pid).unwrap();
+        let holds = |mapping: &&proc::Mapping| (mapping.start..mapping.end).contains(&at);
+        let mapping = mappings.iter().find(holds).unwrap();
+        at - mapping.start + mapping.offset
+    }
+
+    fn image(&self) -> PathBuf {
+        self.folder.join("causal")
+    }
+
+    fn tried(&self, pausing: Pausing) -> Probe {
+        let mut probe = Probe::load(Some(pausing)).unwrap();
+        let tasks = proc::tasks(self.pid);
+        probe.take_in(self.pid, Role::Target, Children::Strangers, &tasks).unwrap();
+        probe.attach(PERIOD_NS).unwrap();
+        probe
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn places(child: &mut Child) -> BTreeMap<String, Range<u64>> {
+    let mut found = BTreeMap::new();
+    for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [name, from, to] = words[..] else { break };
+        let address = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
+        found.insert(name.to_owned(), address(from)..address(to));
+    }
+    found
+}
+
+/// One experiment's counts, long enough for `samples` of the target.
+struct Tally {
+    counts: Counts,
+    inserted_ns: u64,
+    visits: Visits,
+}
+
+fn experiment(probe: &mut Probe, tried: &Tried<'_>, samples: u64) -> Tally {
+    let deadline_ns = mono_ns() + 20_000 * MS;
+    static WINDOW: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    let number = WINDOW.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let before = probe.counts();
+    probe.begin(tried, deadline_ns).unwrap();
+    probe.open_window(number);
+    while probe.counts().since(&before).samples < samples {
+        assert!(mono_ns() < deadline_ns, "too few samples: {:?}", probe.counts().since(&before));
+        sleep_ns(5 * MS);
+    }
+    probe.close_window();
+    let inserted_ns = probe.inserted_ns();
+    probe.end();
+    let visits = probe.visits(Counted::Visits, number).unwrap();
+    Tally { counts: probe.counts().since(&before), inserted_ns, visits }
+}
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    part as f64 / whole as f64
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn samples_hit_each_function_as_often_as_it_runs() {
+    let _alone = alone();
+    let running = Running::start("three");
+    let mut probe = running.tried(Pausing::TaskWork);
+    for (name, truth) in [("f60", 0.6), ("f30", 0.3), ("f10", 0.1)] {
+        let ranges = [running.place(name)];
+        let tried = Tried::Code { ranges: &ranges, reach: Reach::Own, delay_ns: 0 };
+        let tally = experiment(&mut probe, &tried, 600);
+        let found = share(tally.counts.hits, tally.counts.samples);
+        // Four standard errors of 600 samples at most.
+        assert!((found - truth).abs() < 0.09, "{name}: {found} of {:?}", tally.counts);
+        assert_eq!((tally.inserted_ns, tally.counts.pauses), (0, 0));
+    }
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_caller_is_hit_only_where_the_whole_stack_counts() {
+    let _alone = alone();
+    let running = Running::start("calls");
+    let mut probe = running.tried(Pausing::TaskWork);
+    let ranges = [running.place("caller")];
+    let of = |reach| Tried::Code { ranges: &ranges, reach, delay_ns: 0 };
+    let own = experiment(&mut probe, &of(Reach::Own), 400).counts;
+    let inclusive = experiment(&mut probe, &of(Reach::Inclusive), 400).counts;
+    assert!(share(own.hits, own.samples) < 0.05, "{own:?}");
+    let found = share(inclusive.hits, inclusive.samples);
+    assert!((found - 0.5).abs() < 0.12, "{inclusive:?}");
+}
+
+/// Both ways of pausing.
+const WAYS: [Pausing; 2] = [Pausing::TaskWork, Pausing::SpinInSample];
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_running_sibling_pays_what_the_hits_insert() {
+    let _alone = alone();
+    let running = Running::start("two");
+    for way in WAYS {
+        let mut probe = running.tried(way);
+        let ranges = [running.place("f60")];
+        let tried = Tried::Code { ranges: &ranges, reach: Reach::Own, delay_ns: HALF_NS };
+        let tally = experiment(&mut probe, &tried, 800);
+        let counts = tally.counts;
+        assert!(counts.hits > 200, "{way:?} {counts:?}");
+        // One thread hits: each hit inserts once, unless the other's credit has gone beyond it.
+        let expected = counts.hits * HALF_NS;
+        assert!((0.9..=1.01).contains(&share(tally.inserted_ns, expected)), "{way:?} {counts:?}");
+        // The sibling pays all but what it owes at the end, and what it waited for a core behind the other one.
+        let paid = share(counts.paid_ns, tally.inserted_ns);
+        assert!((0.5..1.5).contains(&paid), "{way:?}: paid {paid} {counts:?}");
+        // A pause lasts what was asked, or longer when somebody else took the core meanwhile.
+        assert!(counts.paid_ns >= counts.asked_ns * 99 / 100, "{way:?} {counts:?}");
+        assert_eq!((counts.missed, counts.lost), (0, 0), "{way:?} {counts:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_single_thread_has_nobody_to_pay_and_its_time_shrinks_by_its_hits() {
+    let _alone = alone();
+    let running = Running::start("three");
+    let mut probe = running.tried(Pausing::TaskWork);
+    let _point =
+        probe.probe(Mark::Visit, &running.image(), running.progress_offset(), Some(running.pid)).unwrap();
+    let ranges = [running.place("f60")];
+    let tried = Tried::Code { ranges: &ranges, reach: Reach::Own, delay_ns: HALF_NS };
+    let tally = experiment(&mut probe, &tried, 1_000);
+    assert_eq!((tally.counts.pauses, tally.counts.paid_ns), (0, 0));
+    assert!(tally.visits.count > 100, "{:?}", tally.visits);
+    // Of the time that it ran: a busy machine takes some of the elapsed time away.
+    let ran_ns = tally.counts.samples * PERIOD_NS;
+    let saved = share(tally.visits.last.position_ns - tally.visits.first.position_ns, ran_ns);
+    assert!((saved - 0.3).abs() < 0.05, "60 % of it twice as fast saves 30 %: {saved} {:?}", tally.counts);
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_thread_that_time_wakes_pays_and_gains_nothing() {
+    let _alone = alone();
+    let running = Running::start("periodic");
+    let mut probe = running.tried(Pausing::TaskWork);
+    let _point =
+        probe.probe(Mark::Visit, &running.image(), running.progress_offset(), Some(running.pid)).unwrap();
+    let ranges = [running.place("f60")];
+    let tried = Tried::Code { ranges: &ranges, reach: Reach::Own, delay_ns: HALF_NS };
+    let tally = experiment(&mut probe, &tried, 1_500);
+    assert!(tally.counts.outer_wakes > 20, "{:?}", tally.counts);
+    // Wake-ups by its sibling are those of the scheduler's own work, if any.
+    assert!(tally.counts.inner_wakes * 5 < tally.counts.outer_wakes, "{:?}", tally.counts);
+    // It was not given what was inserted while it slept: nearly all of it was really paid.
+    let paid = share(tally.counts.paid_ns, tally.inserted_ns);
+    assert!(paid > 0.5, "paid {paid} {:?}", tally.counts);
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_thread_that_its_sibling_wakes_is_credited() {
+    let _alone = alone();
+    let running = Running::start("pingpong");
+    let mut probe = running.tried(Pausing::TaskWork);
+    let ranges = [running.place("f60")];
+    let tried = Tried::Code { ranges: &ranges, reach: Reach::Own, delay_ns: HALF_NS };
+    let tally = experiment(&mut probe, &tried, 1_000);
+    assert!(tally.counts.inner_wakes > 100 * (tally.counts.outer_wakes + 1), "{:?}", tally.counts);
+    // Whoever waits for the other's f60 would have waited less: it owes nothing.
+    let paid = share(tally.counts.paid_ns, tally.inserted_ns);
+    assert!(paid < 0.4, "paid {paid} {:?}", tally.counts);
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn waits_of_the_chosen_kind_are_made_shorter_and_others_are_not() {
+    let _alone = alone();
+    let running = Running::start("pingpong");
+    let mut probe = running.tried(Pausing::TaskWork);
+    probe.name_waits(&[(0, WaitsFor::Descriptor), (1, WaitsFor::Descriptor)]).unwrap();
+    let of = |kind| Tried::Waits { kind, percent: 50 };
+    let network = experiment(&mut probe, &of(Waits::Network), 500);
+    assert!(network.counts.hits > 100 && network.inserted_ns > 0, "{:?}", network.counts);
+    for kind in [Waits::Disk, Waits::Lock, Waits::File { inode: 1, device: 1 }] {
+        let other = experiment(&mut probe, &of(kind), 200);
+        assert_eq!((other.counts.hits, other.inserted_ns), (0, 0), "{kind:?} {:?}", other.counts);
+    }
+    drop(probe);
+    // One that sleeps alone: half of each of its naps is gone.
+    let napper = Running::start("napper");
+    let mut probe = napper.tried(Pausing::TaskWork);
+    let begun = mono_ns();
+    let naps = experiment(&mut probe, &of(Waits::Any), 20);
+    let elapsed = mono_ns() - begun;
+    let saved = share(naps.inserted_ns, elapsed);
+    assert!((0.3..=0.51).contains(&saved), "{saved} {:?}", naps.counts);
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn beyond_the_deadline_nobody_pauses() {
+    let _alone = alone();
+    let running = Running::start("two");
+    let mut probe = running.tried(Pausing::TaskWork);
+    let ranges = [running.place("f60")];
+    let tried = Tried::Code { ranges: &ranges, reach: Reach::Own, delay_ns: PERIOD_NS };
+    // As if the reader hung: it never ends what it began.
+    probe.begin(&tried, mono_ns() + 100 * MS).unwrap();
+    let patience = mono_ns() + 10_000 * MS;
+    while probe.is_active() {
+        assert!(mono_ns() < patience, "the deadline is not met: {:?}", probe.counts());
+        sleep_ns(MS);
+    }
+    assert!(probe.counts().expired > 0);
+    // Pauses that had begun have ended: none is counted any more.
+    sleep_ns(50 * MS);
+    let then = probe.counts();
+    sleep_ns(200 * MS);
+    assert_eq!((probe.counts().pauses, probe.counts().samples), (then.pauses, then.samples));
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn threads_that_are_born_and_end_leave_no_rows() {
+    let _alone = alone();
+    let running = Running::start("births");
+    let mut probe = running.tried(Pausing::TaskWork);
+    let _point =
+        probe.probe(Mark::Visit, &running.image(), running.progress_offset(), Some(running.pid)).unwrap();
+    let tally = experiment(&mut probe, &Tried::Nothing, 200);
+    assert!(tally.visits.count > 100, "{:?}", tally.visits);
+    assert_eq!(tally.counts.lost, 0);
+    // Joined threads are gone from the table; a handful may be on their way.
+    assert!(probe.owed().unwrap().threads < 10, "{:?}", probe.owed());
+}
+
+/// Programs and links of the whole machine that are not among `before`.
+fn new_since(before: &(Vec<u32>, Vec<u32>)) -> (usize, usize) {
+    let (programs, links) = bpf::ids().unwrap();
+    let count = |now: &[u32], before: &[u32]| now.iter().filter(|id| !before.contains(id)).count();
+    (count(&programs, &before.0), count(&links, &before.1))
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_dropped_probe_is_gone_and_its_target_runs() {
+    let _alone = alone();
+    let before = bpf::ids().unwrap();
+    let running = Running::start("two");
+    let mut probe = running.tried(Pausing::TaskWork);
+    let point =
+        probe.probe(Mark::Visit, &running.image(), running.progress_offset(), Some(running.pid)).unwrap();
+    let ranges = [running.place("f60")];
+    let tried = Tried::Code { ranges: &ranges, reach: Reach::Own, delay_ns: PERIOD_NS };
+    probe.begin(&tried, mono_ns() + 60_000 * MS).unwrap();
+    assert!(new_since(&before).0 >= 7, "seven programs were loaded");
+    drop((probe, point));
+    let deadline = mono_ns() + 10_000 * MS;
+    while new_since(&before) != (0, 0) {
+        assert!(mono_ns() < deadline, "left behind: {:?}", new_since(&before));
+        std::thread::yield_now();
+    }
+    let ran = || proc::run_ns(running.pid).unwrap();
+    let (then, patience) = (ran(), mono_ns() + 10_000 * MS);
+    while ran() < then + 50 * MS {
+        assert!(mono_ns() < patience, "the target does not run");
+        sleep_ns(MS);
+    }
+}

@@ -83,19 +83,22 @@ fn units<'r>(rounds: &'r [Vec<Block>], starts: &[u32]) -> Vec<&'r [Vec<Block>]> 
     (0..count).map(|k| &rounds[k * rounds.len() / count..(k + 1) * rounds.len() / count]).collect()
 }
 
-/// Each arm's level in one start: how far its blocks lay from the middle of their round (trimmed mean), above where the
-/// middles lay. Rounds cancel what the machine does to all arms at once, trimming what it does to one.
+/// Each arm's level in one start: the trimmed mean of its blocks, without the mood of their rounds. A round's mood is the
+/// median, over arms, of how far its blocks lie from where their arms lie: it takes away what the machine does to all arms
+/// at once, and trimming what it does to one. (A median of the blocks themselves would follow the arm in the middle, whose
+/// wild blocks would then bend the others' ratios.)
 fn typical(rounds: &[Vec<Block>]) -> Vec<f64> {
     let logs: Vec<Vec<f64>> = rounds
         .iter()
         .map(|round| round.iter().map(|block| block.cpu_per_reply_ns().ln()).collect())
         .collect();
-    let middles: Vec<f64> = logs.iter().map(|round| median(round)).collect();
-    let middle = trimmed(&middles);
-    let beside = |arm: usize| -> Vec<f64> {
-        logs.iter().zip(&middles).map(|(round, middle)| round[arm] - middle).collect()
-    };
-    (0..rounds[0].len()).map(|arm| middle + trimmed(&beside(arm))).collect()
+    let arms = 0..rounds[0].len();
+    let of_arm = |arm: usize| -> Vec<f64> { logs.iter().map(|round| round[arm]).collect() };
+    let centres: Vec<f64> = arms.clone().map(|arm| trimmed(&of_arm(arm))).collect();
+    let beside = |round: &Vec<f64>| round.iter().zip(&centres).map(|(log, centre)| log - centre).collect();
+    let moods: Vec<f64> = logs.iter().map(|round| median(beside(round))).collect();
+    let level = |arm: usize| of_arm(arm).iter().zip(&moods).map(|(log, mood)| log - mood).collect::<Vec<_>>();
+    arms.map(|arm| trimmed(&level(arm))).collect()
 }
 
 /// Each arm's ΣCPU / Σreplies in one start.
@@ -104,11 +107,10 @@ fn of_totals(rounds: &[Vec<Block>]) -> Vec<f64> {
     (0..rounds[0].len()).map(|arm| (1e3 * total(arm)).ln()).collect()
 }
 
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let n = sorted.len();
-    f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2])
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let n = values.len();
+    f64::midpoint(values[(n - 1) / 2], values[n / 2])
 }
 
 /// What a total says, in the record's terms.
@@ -292,6 +294,30 @@ mod tests {
             "a tenth of the blocks costs twice as much"
         );
         assert!((ratio(&calm, true) - 0.5_f64.ln()).abs() < 1e-9);
+    }
+
+    /// Blocks that are dearer by chance, never cheaper, in all arms alike, however far apart these lie.
+    #[test]
+    fn wild_blocks_of_one_arm_do_not_bend_the_ratio_of_others() {
+        let mut rng = Prng::new(8);
+        let (mut sum, mut held) = (0.0, 0);
+        for _ in 0..400 {
+            let mut round = |_| {
+                let mood = 0.05 * rng.normal();
+                let mut cost = |base: f64| {
+                    let wild = if rng.unit() < 0.1 { 0.9 * rng.normal().abs() } else { 0.0 };
+                    block(base * (mood + 0.04 * rng.normal() + wild).exp())
+                };
+                vec![cost(6_000.0), cost(4_200.0), cost(3_500.0)]
+            };
+            let rounds: Vec<Vec<Block>> = (0..120).map(&mut round).collect();
+            let starts: Vec<u32> = (0..120).map(|round| round / 10).collect();
+            let estimate = Levels::of(&rounds, &starts, false).unwrap().ratio(0, 1).unwrap();
+            sum += estimate.log_ratio / 400.0;
+            held += usize::from((estimate.log_ratio - 0.7_f64.ln()).abs() <= estimate.half_width);
+        }
+        println!("{held} of 400 hold it; on average {:+.4} beside the truth", sum - 0.7_f64.ln());
+        assert!((sum - 0.7_f64.ln()).abs() < 0.001 && held >= 390, "{sum}, {held}");
     }
 
     #[test]

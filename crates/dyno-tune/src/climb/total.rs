@@ -10,6 +10,7 @@ use dyno_measure::rounds::{Levels, Ratios, STARTS_MIN, TOTAL_Z};
 use dyno_measure::series::{Block, Tail, Totals};
 use dyno_measure::student::student;
 
+use super::confirm::LONG_PAIRS;
 use super::rules::BURSTY_SUFFIX;
 use super::{ArmSpec, ClimbError, Climber, Event};
 use crate::dial::Setting;
@@ -62,11 +63,12 @@ impl<M: Meter> Climber<'_, M> {
             self.missing("total", "no time left for it");
             return Ok(());
         }
+        let length = if self.in_bursts() { Length::Long } else { Length::Short };
         let mut live = self.planned();
         let mut starts = Vec::new();
-        let outcome = self.starts(&mut live, &mut starts);
+        let outcome = self.starts(&mut live, length, &mut starts);
         self.close_arms(&mut live);
-        let finished = self.finish(&live, starts);
+        let finished = self.finish(&live, starts, length == Length::Long);
         match outcome {
             Err(trouble) if trouble.ends_the_climb() => Err(ClimbError::Ended(trouble)),
             Err(trouble) => {
@@ -114,22 +116,33 @@ impl<M: Meter> Climber<'_, M> {
     }
 
     /// Starts all arms, measures rounds, closes them, again and again. `starts` gets the number of the start of every round.
-    fn starts(&mut self, live: &mut Vec<Live<M::Arm>>, starts: &mut Vec<u32>) -> Result<(), Trouble> {
+    fn starts(
+        &mut self,
+        live: &mut Vec<Live<M::Arm>>,
+        length: Length,
+        starts: &mut Vec<u32>,
+    ) -> Result<(), Trouble> {
         let began_ns = self.meter.now_ns();
         let (mut start, mut wanted, mut opening_ns) = (0, 1, 0);
         while start < wanted && opening_ns < self.left_ns() {
             self.open_arms(live)?;
             if start == 0 {
                 opening_ns = self.meter.now_ns() - began_ns;
-                wanted = self.affordable_starts(opening_ns, live.len());
+                wanted = self.affordable_starts(opening_ns, self.round_ns(live.len(), length));
             }
             let share = (start + 1) as f64 / wanted as f64;
             let until_ns = began_ns + ((self.clockwork.end_ns() - began_ns) as f64 * share) as u64;
-            self.rounds(live, start, until_ns, starts)?;
+            self.rounds(live, length, until_ns, (start as u32, &mut *starts))?;
             self.close_arms(live);
             start += 1;
         }
         Ok(())
+    }
+
+    /// What a round takes, ns: a block per arm.
+    fn round_ns(&self, arms: usize, length: Length) -> u64 {
+        let short_ns = (self.pace.pair_ns * arms as u64 / 2).max(1);
+        if length == Length::Long { LONG_PAIRS * short_ns } else { short_ns }
     }
 
     fn left_ns(&self) -> u64 {
@@ -138,9 +151,8 @@ impl<M: Meter> Climber<'_, M> {
 
     /// As many starts as make the interval narrowest: more of them are a better known spread, and leave less time for rounds.
     /// One, where there is no time for as many as tell a spread. The first is open already.
-    fn affordable_starts(&self, opening_ns: u64, arms: usize) -> usize {
+    fn affordable_starts(&self, opening_ns: u64, round_ns: u64) -> usize {
         let left_ns = self.left_ns();
-        let round_ns = (self.pace.pair_ns * arms as u64 / 2).max(1);
         let width = |starts: usize| {
             let rounds = left_ns.saturating_sub(opening_ns * (starts as u64 - 1)) / round_ns;
             let enough = rounds >= starts as u64;
@@ -197,9 +209,9 @@ impl<M: Meter> Climber<'_, M> {
     fn rounds(
         &mut self,
         live: &mut [Live<M::Arm>],
-        start: usize,
+        length: Length,
         until_ns: u64,
-        starts: &mut Vec<u32>,
+        (start, starts): (u32, &mut Vec<u32>),
     ) -> Result<(), Trouble> {
         let mut order: Vec<usize> = (0..live.len()).collect();
         for round in 0..START_ROUNDS_MAX {
@@ -207,24 +219,23 @@ impl<M: Meter> Climber<'_, M> {
                 break;
             }
             self.rng.shuffle(&mut order);
-            if self.round(live, &order)? {
-                starts.push(start as u32);
+            if self.round(live, length, &order)? {
+                starts.push(start);
             }
             let left_ns = self.left_ns();
-            let round_ns = self.pace.pair_ns * live.len() as u64 / 2;
             let (pair, name) = (starts.len(), "naive, final, floor");
-            let of = pair + (left_ns / round_ns.max(1)) as usize;
+            let of = pair + (left_ns / self.round_ns(live.len(), length)) as usize;
             (self.watch)(&Event::Pair { stage: "total", name, pair, of, estimate: None, left_ns });
         }
         Ok(())
     }
 
     /// A block on every arm; thrown away, and false, where one had no reply or no clock.
-    fn round(&mut self, live: &mut [Live<M::Arm>], order: &[usize]) -> Result<bool, Trouble> {
+    fn round(&mut self, live: &mut [Live<M::Arm>], length: Length, order: &[usize]) -> Result<bool, Trouble> {
         let mut measured = vec![None; live.len()];
         for at in order {
             let arm = live[*at].arm.as_mut().expect("open_arms() has opened it");
-            measured[*at] = Some(self.meter.block(arm, Length::Short)?);
+            measured[*at] = Some(self.meter.block(arm, length)?);
         }
         let dead = |block: &Block| block.replies == 0 || block.cpu_in_ns + block.cpu_off_ns == 0;
         if measured.iter().flatten().any(|measured| dead(&measured.block)) {
@@ -238,10 +249,9 @@ impl<M: Meter> Climber<'_, M> {
     }
 
     /// Fills the record with what was measured; false when that is too little.
-    fn finish(&mut self, live: &[Live<M::Arm>], starts: Vec<u32>) -> bool {
+    fn finish(&mut self, live: &[Live<M::Arm>], starts: Vec<u32>, by_totals: bool) -> bool {
         let rounds = starts.len();
         let blocks = (0..rounds).map(|round| live.iter().map(|one| one.blocks[round]).collect()).collect();
-        let by_totals = self.in_bursts();
         let names: Vec<&str> = live.iter().map(|one| one.name.as_str()).collect();
         let series = &mut self.record.series;
         (series.rounds, series.round_starts) = (blocks, starts);
@@ -275,7 +285,7 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
-    /// Whether a kept rung was judged by totals: what a trimmed mean hides there, it would hide of the whole way.
+    /// Whether a kept rung was judged by totals of long blocks: what a trimmed mean hides there, it would hide of the whole way.
     fn in_bursts(&self) -> bool {
         let mut kept = self.record.rungs.iter().filter(|rung| rung.attempt.verdict == RungVerdict::Kept);
         kept.any(|rung| {

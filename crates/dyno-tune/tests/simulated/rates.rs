@@ -275,7 +275,8 @@ fn the_total_agrees_with_its_figures_and_holds_the_truth() {
     }
 }
 
-/// A start that collects in a tenth of its blocks costs 10 % more in truth: a trimmed mean would not see it go.
+/// A start that collects in a tenth of its time; a trimmed mean would not see that go. Ten stretches of a long block cost 1.1
+/// on average; over blocks of one length the dear ones answer less, and 1.092 is what CPU over replies comes to.
 #[test]
 fn where_a_kept_rung_works_in_bursts_the_total_counts_them() {
     let plan = ladder(&["calm=on"]);
@@ -288,5 +289,5 @@ fn where_a_kept_rung_works_in_bursts_the_total_counts_them() {
     assert!(totals.len() >= 20, "{} of 30 kept by totals", totals.len());
     let gains: Vec<Ratio> = totals.iter().map(|total| total.gain).collect();
     let read = mean(gains.iter().map(|gain| gain.ratio));
-    assert!((read - 1.1).abs() < 0.02 && held("bursts", &gains, 1.1) >= 0.95, "{read}");
+    assert!((read - 1.092).abs() < 0.01 && held("bursts", &gains, 1.092) >= 0.95, "{read}");
 }

@@ -407,7 +407,7 @@ mod tests {
         let one = Ratio { ratio: 1.01, interval: [0.98, 1.04] };
         let total = climb.total.as_mut().unwrap();
         (total.gain, total.without.as_mut().unwrap().gain, climb.floor) = (one, one, Some(one));
-        let text = climb_table(&climb, 140, Color::Plain);
+        let text = climb_table(&climb, 140, Color::Plain).split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(text.matches("no difference seen").count(), 3, "{text}");
         assert!(text.contains("(0.98 … 1.04): no difference seen · without one-send"), "{text}");
     }

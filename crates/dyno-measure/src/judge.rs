@@ -7,7 +7,7 @@
 
 use crate::Prng;
 use crate::series::{Metric, Pair, TAIL_GROUPS, Trial};
-use crate::student::student;
+use crate::student::{expanded, student};
 use crate::units::log_of_percent;
 
 /// Share of the ratios cut off at each end.
@@ -273,7 +273,7 @@ fn estimate(metric: Metric, pairs: &[Pair], rule: &Rule, seed: u64) -> Estimate 
 pub fn trimmed_mean(ratios: &[f64], z: f64) -> Estimate {
     assert!(ratios.len() >= PAIRS_MIN, "{} values: too few to trim", ratios.len());
     let (mean, error, freedom) = yuen(ratios);
-    Estimate { log_ratio: mean, error, half_width: student(z, freedom) * error, n: ratios.len() }
+    Estimate { log_ratio: mean, error, half_width: expanded(z, freedom) * error, n: ratios.len() }
 }
 
 /// The trimmed mean alone, of three values or more.
@@ -335,7 +335,7 @@ pub fn ratio_of_totals(metric: Metric, pairs: &[Pair], z: f64, seed: u64) -> Est
     let stretches: Vec<[f64; 4]> = pairs.chunks(RESAMPLE_BLOCK).map(|chunk| sums(metric, chunk)).collect();
     let resampled: Vec<f64> = (0..RESAMPLES).map(|_| log_of_sums(resample(&stretches, &mut rng))).collect();
     let error = deviation(&resampled);
-    let half_width = student(z, (stretches.len() - 1).max(1) as f64) * error;
+    let half_width = expanded(z, (stretches.len() - 1).max(1) as f64) * error;
     Estimate {
         log_ratio: log_of_sums(stretches.iter().fold([0.0; 4], add)),
         error,
@@ -429,7 +429,7 @@ pub fn tail_growth(trial: &Trial) -> Option<Estimate> {
         return None;
     }
     let error = deviation(&groups) / (groups.len() as f64).sqrt();
-    let half_width = student(GUARD_Z, (groups.len() - 1) as f64) * error;
+    let half_width = expanded(GUARD_Z, (groups.len() - 1) as f64) * error;
     Some(Estimate { log_ratio: mean(&groups), error, half_width, n: trial.pairs.len() })
 }
 

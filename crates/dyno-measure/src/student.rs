@@ -47,8 +47,9 @@ fn simpson(f: impl Fn(f64) -> f64, end: f64) -> f64 {
     (f(0.0) + inner + f(end)) * width / 3.0
 }
 
-/// Cornish and Fisher; Abramowitz and Stegun 26.7.5, two terms.
-fn expanded(z: f64, freedom: f64) -> f64 {
+/// Cornish and Fisher; Abramowitz and Stegun 26.7.5, two terms. Trials are judged by it: their error rates were measured with
+/// it, with eleven degrees of freedom or more, and a record must reach the same verdicts again.
+pub(crate) fn expanded(z: f64, freedom: f64) -> f64 {
     let (z3, z5) = (z.powi(3), z.powi(5));
     z + (z3 + z) / (4.0 * freedom) + (5.0 * z5 + 16.0 * z3 + 3.0 * z) / (96.0 * freedom * freedom)
 }

@@ -176,9 +176,12 @@ impl Truth {
         }
     }
 
-    /// A profile may call a site by a longer name than it was asked for.
+    /// A profile may call a site by a longer name than it was asked for, or by one without its file.
     fn only_one(&self, site: &Site) -> Option<&dyno_measure::causal::Site> {
-        let mut alike = self.predicted.sites.iter().filter(|one| one.name.contains(&site.name));
+        let mut alike =
+            self.predicted.sites.iter().filter(|one| {
+                one.name.contains(&site.name) || site.name.ends_with(&format!(":{}", one.name))
+            });
         alike.next().filter(|_| alike.next().is_none())
     }
 

@@ -547,8 +547,13 @@ impl Experiment<'_> {
         let site = &self.sites[at];
         let Cost::Asked { added_ns, calls_per_second, slowdown_percent } = site.cost else { return None };
         let (cost_percent, interval_percent, rounds) = site.estimates.cost?;
-        let contradicts =
-            site.claim().is_some_and(|claim| verdict::contradicts(claim, interval_percent, slowdown_percent));
+        let gap = |level| {
+            let scale = verdict::as_much(level, slowdown_percent);
+            gap(&site.measured, self.asked.metric, level, scale)
+        };
+        let contradicts = site.claim().is_some_and(|claim| {
+            verdict::contradicts(claim, interval_percent, slowdown_percent, gap(claim.speedup_percent))
+        });
         Some(SlowDown {
             added_ns,
             calls_per_second,

@@ -23,6 +23,8 @@ const HAND_OFF_POINTS: f64 = 30.0;
 const HAND_OFFS_PER_VISIT: f64 = 0.1;
 /// Chance of a difference between gain and cost by which a claim is dropped: nearly every claim is held against one.
 const GAP_CHANCE_MAX: f64 = 0.001;
+/// Points by which they must differ at least: less changes no decision.
+const GAP_POINTS: f64 = 1.0;
 /// Share of the windows that may be lost to others before nothing is said.
 const LOST_SHARE_MAX: f64 = 0.5;
 /// Pauses due at windows' ends, of all that was inserted, from which on the correction for them is guesswork.
@@ -296,7 +298,7 @@ pub(super) fn contradicts(point: &Point, cost: [f64; 2], slowdown_percent: f64, 
     let [_, cost_high] = cost;
     let apart = point.interval_percent[0] > 0.0
         && point.interval_percent[0] > cost_high * as_much(point.speedup_percent, slowdown_percent);
-    apart && gap.is_some_and(|gap| gap.mean > 0.0 && gap.p < GAP_CHANCE_MAX)
+    apart && gap.is_some_and(|gap| gap.mean - gap.half_width > GAP_POINTS && gap.p < GAP_CHANCE_MAX)
 }
 
 /// What a slow-down's cost is multiplied with, to be that of as much as a level.

@@ -179,6 +179,12 @@ fn notes(site: &Site) -> Vec<String> {
             nulls.rounds
         ));
     }
+    let own = site.points.iter().map(|point| point.allowance_points).fold(0.0, f64::max);
+    if own > 0.0 {
+        notes.push(format!(
+            "Of the intervals up to ±{own:.1} points are the method's own: threads hand work to each other after few pauses."
+        ));
+    }
     if let Some(slow) = &site.slow_down {
         notes.push(format!(
             "Really slowed down: each of {} calls per second made {} longer ({:.0} %) costs {} per visit over {} rounds{}.",

@@ -111,7 +111,7 @@ fn site(&(name, share, slope, verdict, reason): &Told, chance: &mut Prng) -> Sit
             dropped: 1,
             inserted_percent: share * f64::from(level) / 100.0,
             biased: verdict == Verdict::NotMeasurable && level > 10,
-            ..Point::default()
+            allowance_points: if verdict == Verdict::NotMeasurable { 3.4 } else { 0.0 },
         }
     };
     Site {

@@ -17,7 +17,7 @@ fn mistakes_have_three_lines_and_write_nothing() {
         lines(&["--progress", "f", "--", "no-such-program-here"]).contains("command -v no-such-program-here")
     );
     assert!(lines(&["1", "--levels", "0"]).contains("from 1 to 100"));
-    assert!(lines(&["1", "--load", "-c 8"]).contains("--load names no server"));
+    assert!(lines(&["1", "--load=-c 8"]).contains("--load names no server"));
     assert!(lines(&["--progress", "f", "--", "true"]).contains("ended before it could be watched"));
     assert!(lines(&[]).contains("error: "));
     assert!(!std::path::Path::new(place).exists(), "nothing is written when nothing was tried");

@@ -34,6 +34,7 @@ const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 #define OWN(name) __attribute__((section("own_" #name), noinline)) void name
@@ -49,6 +50,10 @@ static void nap(long us) { struct timespec t = { 0, us * 1000 }; nanosleep(&t, 0
 static void unit(void) { begin(); f60(10000); f30(10000); f10(10000); progress(); }
 static void *in_f60(void *x) { for (;;) f60(1000); return x; }
 static void *in_f30(void *x) { for (;;) { f30(10000); progress(); } return x; }
+static long wait_us, work_n; static pthread_barrier_t both;
+static void wait_for_time(void) { static int fd = -1; if (fd < 0) fd = timerfd_create(CLOCK_MONOTONIC, 0); struct itimerspec t = { { 0, 0 }, { 0, wait_us * 1000 } }; long n; timerfd_settime(fd, 0, &t, 0); if (read(fd, &n, 8) != 8) _exit(1); }
+static void *waits(void *x) { for (;;) { wait_for_time(); pthread_barrier_wait(&both); progress(); } return x; }
+static void *works(void *x) { for (;;) { f30(work_n); pthread_barrier_wait(&both); } return x; }
 static void *sleeper(void *x) { for (;;) nap(10000); return x; }
 static void start(void *(*life)(void *)) { pthread_t t; pthread_attr_t a; pthread_attr_init(&a); pthread_attr_setstacksize(&a, 65536); pthread_create(&t, &a, life, 0); }
 int main(int count, char **words) {
@@ -65,6 +70,9 @@ int main(int count, char **words) {
     if (!strcmp(words[1], "becomes")) { nap(700000); execlp("sleep", "sleep", "20", (char *)0); }
     if (!strcmp(words[1], "family")) { if (!fork()) for (;;) unit(); }
     if (!strcmp(words[1], "crowd")) { for (int i = 0; i < 1000; i++) start(sleeper); for (;;) unit(); }
+    if (!strcmp(words[1], "waits_long")) { wait_us = 6000; work_n = 300000; }
+    if (!strcmp(words[1], "works_long")) { wait_us = 2000; work_n = 4000000; }
+    if (wait_us) { pthread_barrier_init(&both, 0, 2); start(waits); start(works); }
     pause();
     return count;
 }
@@ -270,6 +278,25 @@ fn a_file_that_is_waited_for_can_be_made_faster_and_another_cannot() {
         assert!(hits[0] > 0, "{hits:?}");
     }
     assert_eq!((hits[2], hits[3]), (0, 0), "{hits:?}");
+}
+
+/// Two threads meet after each unit: one waits for time, the other computes. Whoever comes last decides.
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_shorter_wait_brings_something_only_where_somebody_waits_for_it() {
+    let _alone = alone();
+    let place = Place::Wait(WaitKind::Network);
+    let sites = [Site { name: "wait:network".to_owned(), place, reach: Reach::Own }];
+    let half = Deed::SpeedUp { site: 0, percent: 50 };
+    let found = |kind, is_right: &dyn Fn(f64) -> bool| {
+        let running = Running::start(kind);
+        let mut live = running.live(&sites);
+        // Waves of other load pass; what is wrong stays.
+        let tries: Vec<f64> = (0..4).map(|_| saved(&mut live, half, 7)).collect();
+        assert!(tries.iter().copied().any(is_right), "{kind}: {tries:?}");
+    };
+    found("waits_long", &|saved| (0.38..0.52).contains(&saved));
+    found("works_long", &|saved| saved.abs() < 0.06);
 }
 
 /// Windows until the target is gone.

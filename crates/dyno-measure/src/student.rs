@@ -22,22 +22,43 @@ pub fn student(z: f64, freedom: f64) -> f64 {
     if freedom > FREEDOM_MANY { expanded(z, freedom) } else { exact(z, freedom) }
 }
 
+/// How often chance alone gives a value this far from zero, on either side.
+///
+/// # Panics
+/// Where `freedom` is below one.
+#[must_use]
+pub fn chance(t: f64, freedom: f64) -> f64 {
+    assert!(freedom >= 1.0, "no t with {freedom} degrees of freedom");
+    if t.is_nan() {
+        return 1.0;
+    }
+    let left = FRAC_PI_2 - (t.abs() / freedom.sqrt()).atan();
+    above(left, freedom) / above(FRAC_PI_2, freedom)
+}
+
 /// With t = √freedom · tan θ the density of θ is cos^(freedom - 1), over its own integral: no gamma function is needed. The
 /// angle left above the quantile is sought by its logarithm, in which the tail is nearly straight.
 fn exact(z: f64, freedom: f64) -> f64 {
-    let density = |left: f64| left.sin().powf(freedom - 1.0);
-    let above = |left: f64| simpson(density, left);
-    let wanted = 2.0 * normal_below(-z) * above(FRAC_PI_2);
+    let wanted = 2.0 * normal_below(-z) * above(FRAC_PI_2, freedom);
     let mut left: f64 = FRAC_PI_2 / 2.0;
     for _ in 0..NEWTON_MAX {
-        let tail = above(left);
-        let step = (wanted / tail).ln() * tail / (density(left) * left);
+        let tail = above(left, freedom);
+        let step = (wanted / tail).ln() * tail / (density(left, freedom) * left);
         left = (left * step.clamp(-2.0, 2.0).exp()).min(FRAC_PI_2);
         if step.abs() < 1e-12 {
             break;
         }
     }
     freedom.sqrt() / left.tan()
+}
+
+fn density(left: f64, freedom: f64) -> f64 {
+    left.sin().powf(freedom - 1.0)
+}
+
+/// What lies beyond, as a part of an integral that is not one.
+fn above(left: f64, freedom: f64) -> f64 {
+    simpson(|left| density(left, freedom), left)
 }
 
 /// Integral from 0 to `end`.
@@ -77,6 +98,8 @@ mod tests {
         ] {
             let got = student(normal_quantile(1.0 - above), freedom);
             assert!((got / t - 1.0).abs() < 1e-5, "{above} above, {freedom} degrees: {got}, {t} in tables");
+            let back = chance(t, freedom);
+            assert!((back / (2.0 * above) - 1.0).abs() < 1e-4, "{t} at {freedom} degrees: {back}");
         }
     }
 

@@ -169,7 +169,7 @@ enum Cost {
     /// A claim, and no way to bear it out.
     Impossible(String),
     /// Each call is made longer.
-    Asked { added_ns: u64, calls_per_second: f64, slowdown_percent: f64 },
+    Asked { added_ns: u64, calls_per_second: f64 },
 }
 
 impl<'a> Studied<'a> {
@@ -342,16 +342,18 @@ impl Experiment<'_> {
         if calls_per_second > CALLS_MAX {
             return impossible(&format!("{calls_per_second:.0} calls per second are too many for a probe"));
         }
-        let share = self.share(at);
-        let cpu = cpu_per_second(self.sites[at].windows());
-        let longest = f64::from(self.asked.levels_percent.iter().copied().max().unwrap_or(50)) / 100.0;
-        if calls_per_second < 1.0 || share <= 0.0 {
+        if calls_per_second < 1.0 || self.share(at) <= 0.0 {
             return impossible("it is called less than once a second");
         }
-        let call_ns = share * cpu * NS_PER_S / calls_per_second;
-        let added_ns = (longest * call_ns).max(ADDED_NS_MIN);
-        let slowdown_percent = 100.0 * added_ns / call_ns;
-        Ok(Cost::Asked { added_ns: added_ns as u64, calls_per_second, slowdown_percent })
+        let greatest = self.asked.levels_percent.iter().copied().max().unwrap_or(50);
+        let longer = f64::from(greatest) / 100.0;
+        let added_ns = (longer * self.call_ns(at, calls_per_second)).max(ADDED_NS_MIN);
+        Ok(Cost::Asked { added_ns: added_ns as u64, calls_per_second })
+    }
+
+    /// How long one call takes, from its share: the more rounds, the truer.
+    fn call_ns(&self, at: usize, calls_per_second: f64) -> f64 {
+        self.share(at) * cpu_per_second(self.sites[at].windows()) * NS_PER_S / calls_per_second
     }
 
     /// A site's share of the target's samples, as its own windows saw it.
@@ -545,7 +547,8 @@ impl Experiment<'_> {
 
     fn slow_down(&self, at: usize) -> Option<SlowDown> {
         let site = &self.sites[at];
-        let Cost::Asked { added_ns, calls_per_second, slowdown_percent } = site.cost else { return None };
+        let Cost::Asked { added_ns, calls_per_second } = site.cost else { return None };
+        let slowdown_percent = 100.0 * added_ns as f64 / self.call_ns(at, calls_per_second);
         let (cost_percent, interval_percent, rounds) = site.estimates.cost?;
         let gap = |level| {
             let scale = verdict::as_much(level, slowdown_percent);

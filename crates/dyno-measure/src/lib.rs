@@ -13,7 +13,9 @@ pub mod observation;
 pub mod prng;
 pub mod profile;
 pub mod record;
+pub mod rounds;
 pub mod series;
+pub mod student;
 pub mod units;
 pub mod usl;
 

@@ -58,6 +58,9 @@ pub struct Climb {
     pub floor: Option<Ratio>,
     /// The final setting against the start.
     pub total: Option<Total>,
+    /// The final setting where there is no total; a total tells it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reached: Option<Reached>,
     /// What was not measured, and why.
     pub not_measured: Vec<Missing>,
     /// What changes how the figures are to be read.
@@ -102,6 +105,12 @@ impl Climb {
     #[must_use]
     pub fn own_load_only(&self, attempt: &Attempt) -> bool {
         attempt.metric != Metric::CpuPerRequest && attempt.load != self.load.to_string()
+    }
+
+    /// The final setting and how to come to it, when the climb came to one.
+    #[must_use]
+    pub fn reached(&self) -> Option<&Reached> {
+        self.total.as_ref().map(|total| &total.reached).or(self.reached.as_ref())
     }
 
     /// The trial with this id.
@@ -346,9 +355,9 @@ impl Ratio {
     }
 }
 
-/// The whole way, on fresh data.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Total {
+/// A final setting, as commands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reached {
     /// Command line of the start.
     pub naive_argv: Vec<String>,
     /// Command line of the end.
@@ -359,6 +368,14 @@ pub struct Total {
     pub apply: Vec<String>,
     /// The final setting as `dial=value`.
     pub final_setting: Vec<String>,
+}
+
+/// The whole way, on fresh data.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Total {
+    /// From where to where.
+    #[serde(flatten)]
+    pub reached: Reached,
     /// Requests per CPU-second: final over naive.
     #[serde(flatten)]
     pub gain: Ratio,
@@ -366,6 +383,12 @@ pub struct Total {
     pub without: Option<Without>,
     /// Rounds measured.
     pub rounds: usize,
+    /// Starts of all arms over which they were spread; 0 in older records, whose arms had one server each.
+    #[serde(default)]
+    pub starts: usize,
+    /// Whether levels are totals (ΣCPU / Σreplies) instead of trimmed means: a kept rung works in bursts.
+    #[serde(default)]
+    pub by_totals: bool,
     /// Absolute figures of each arm.
     pub arms: Vec<Arm>,
 }
@@ -414,6 +437,9 @@ pub struct Series {
     pub trials: Vec<Trial>,
     /// The total's rounds: a block per arm, in the order of `total.arms`.
     pub rounds: Vec<Vec<Block>>,
+    /// To which start of its arms each of them belongs. Empty in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub round_starts: Vec<u32>,
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Which functions changed their own time between two profiles, and by how much.
+//! Which functions changed their time between two profiles, and by how much.
 //!
 //! The short answer to "what did this change do?": a list, where a picture of both would be too much.
 
@@ -9,7 +9,16 @@ use dyno_measure::profile::{Origin, Profile};
 use crate::diff::{Basis, DiffError};
 use crate::top::{Function, functions};
 
-/// A function and what it cost itself on both sides, in the profiles' unit per request or per second.
+/// Which time of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Time {
+    /// Its own.
+    Own,
+    /// With what it called.
+    Total,
+}
+
+/// A function and what it cost on both sides, in the profiles' unit per request or per second.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moved {
     /// Its name.
@@ -43,10 +52,12 @@ const CLEAR_SIGMAS: f64 = 3.0;
 ///
 /// # Errors
 /// When the two cannot be compared, as for [`crate::diff::diff`].
-pub fn moved(before: &Profile, after: &Profile) -> Result<(Basis, Vec<Moved>), DiffError> {
+pub fn moved(before: &Profile, after: &Profile, time: Time) -> Result<(Basis, Vec<Moved>), DiffError> {
     crate::diff::comparable((before.kind, before.unit), (after.kind, after.unit))?;
     let basis = Basis::of(before, after)?;
     let scales = basis.scales();
+    let worth =
+        [before, after].map(|profile| profile.total_ns() as f64 / profile.sampling.samples.max(1) as f64);
     let mut all: HashMap<(String, Origin), [Option<Function>; 2]> = HashMap::new();
     for (side, profile) in [before, after].into_iter().enumerate() {
         for function in functions(profile) {
@@ -57,19 +68,29 @@ pub fn moved(before: &Profile, after: &Profile) -> Result<(Basis, Vec<Moved>), D
     let mut found: Vec<Moved> = all
         .into_iter()
         .map(|((name, origin), sides)| {
-            let own = |side: usize| sides[side].as_ref().map_or(0.0, |it| it.own as f64) * scales[side];
-            let error = [0, 1].map(|side| own(side) / samples(&sides[side]).sqrt()).into_iter();
-            let error = error.fold(0.0, f64::hypot);
-            Moved { name, origin, before: own(0), after: own(1), error }
+            let raw = |side: usize| sides[side].as_ref().map_or(0.0, |it| time.of(it));
+            let samples = |side: usize| match time {
+                Time::Own => sides[side].as_ref().map_or(0.0, |it| it.own_samples as f64),
+                Time::Total => raw(side) / worth[side].max(f64::MIN_POSITIVE),
+            };
+            // At least one sample: a count of nought has an error too.
+            let error = |side: usize| raw(side) * scales[side] / samples(side).max(1.0).sqrt();
+            let (before, after) = (raw(0) * scales[0], raw(1) * scales[1]);
+            Moved { name, origin, before, after, error: error(0).hypot(error(1)) }
         })
         .collect();
     found.sort_by(|a, b| b.change().abs().total_cmp(&a.change().abs()).then_with(|| a.name.cmp(&b.name)));
     Ok((basis, found))
 }
 
-/// Samples of a function's own, at least one: a count of nought has an error too.
-fn samples(function: &Option<Function>) -> f64 {
-    function.as_ref().map_or(1, |it| it.own_samples.max(1)) as f64
+impl Time {
+    fn of(self, function: &Function) -> f64 {
+        let time = match self {
+            Time::Own => function.own,
+            Time::Total => function.total,
+        };
+        time as f64
+    }
 }
 
 #[cfg(test)]
@@ -90,7 +111,7 @@ mod tests {
             answered(10, vec![stack(&[0, 1], 100), stack(&[0], 50)]),
             answered(20, vec![stack(&[0, 1], 100), stack(&[0], 100)]),
         );
-        let (basis, found) = moved(&before, &after).unwrap();
+        let (basis, found) = moved(&before, &after, Time::Own).unwrap();
         assert_eq!(basis, Basis::Requests([10, 20]));
         assert_eq!((found[0].before, found[0].after, found[0].change()), (10.0, 5.0, -5.0));
         assert_eq!(found[1].change(), 0.0);
@@ -104,7 +125,7 @@ mod tests {
             one.samples = samples;
             answered(1, vec![one])
         };
-        assert!(!moved(&many(100), &many(110)).unwrap().1[0].is_clear());
-        assert!(moved(&many(100), &many(200)).unwrap().1[0].is_clear());
+        assert!(!moved(&many(100), &many(110), Time::Own).unwrap().1[0].is_clear());
+        assert!(moved(&many(100), &many(200), Time::Own).unwrap().1[0].is_clear());
     }
 }

@@ -27,7 +27,7 @@ const PAIRS_MAX: usize = 480;
 /// Normal quantile of the chance that an effect as large as the step's low end is seen again: 99 %.
 const SEEN_AGAIN_Z: f64 = 2.33;
 /// A pair of long blocks lasts as long as this many pairs of short ones.
-const LONG_PAIRS: u64 = 9;
+pub(crate) const LONG_PAIRS: u64 = 9;
 
 /// A kept rung that waits for its confirmation.
 struct Waiting {

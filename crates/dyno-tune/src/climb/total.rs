@@ -1,43 +1,74 @@
 //! The total: start, end and floor as live servers in random order, on fresh data.
 //!
-//! Products and sums of steps appear nowhere: the whole way is measured as one.
+//! Products and sums of steps appear nowhere: the whole way is measured as one. A new process is a new draw of hashes and
+//! layout, and rounds that follow each other are alike: so all arms are started anew several times, and the interval comes
+//! from what these starts differ by (`dyno_measure::rounds`).
 
 use dyno_measure::Histogram;
-use dyno_measure::judge::{PAIRS_MIN, trimmed_mean};
-use dyno_measure::record::{Arm as ArmRecord, Figures, Ratio, Total, Without};
+use dyno_measure::record::{Arm as ArmRecord, Figures, Reached, RungVerdict, Total, Without};
+use dyno_measure::rounds::{Levels, Ratios, STARTS_MIN, TOTAL_Z};
 use dyno_measure::series::{Block, Tail, Totals};
+use dyno_measure::student::student;
 
+use super::confirm::LONG_PAIRS;
+use super::rules::BURSTY_SUFFIX;
 use super::{ArmSpec, ClimbError, Climber, Event};
 use crate::dial::Setting;
 use crate::meter::{Length, Meter, Trouble};
 
-/// Rounds at most; more would narrow the interval below what instances differ by.
-const ROUNDS_MAX: usize = 600;
-/// Two-sided 99 %, one look.
-const TOTAL_Z: f64 = 2.576;
+/// Starts at most: there Student's t is within 10 % of its limit.
+const STARTS_MAX: usize = 24;
+/// Rounds of a start at most; more would not narrow what starts differ by.
+const START_ROUNDS_MAX: usize = 50;
 
-/// A live server of the total with what it has shown so far.
+/// One arm of the total: its live server, with what all its servers have shown so far.
 struct Live<A> {
     name: String,
+    /// None for the floor.
     setting: Option<Setting>,
-    arm: A,
-    ticks: Option<(u64, u64)>,
+    arm: Option<A>,
+    /// User and system ticks of the live server when it began, and those of all before it.
+    ticks_began: Option<(u64, u64)>,
+    ticks: (u64, u64),
     latencies: Histogram,
     blocks: Vec<Block>,
 }
 
+impl<A> Live<A> {
+    fn new(name: impl Into<String>, setting: Option<Setting>) -> Self {
+        Self {
+            name: name.into(),
+            setting,
+            arm: None,
+            ticks_began: None,
+            ticks: (0, 0),
+            latencies: Histogram::new(),
+            blocks: Vec::new(),
+        }
+    }
+}
+
 impl<M: Meter> Climber<'_, M> {
+    /// Measures the whole way, or says why not; then the record says all the same how to come to its end.
     pub(crate) fn total(&mut self) -> Result<(), ClimbError> {
+        let outcome = self.measured_total();
+        if self.record.total.is_none() {
+            self.record.reached = Some(self.reached());
+        }
+        outcome
+    }
+
+    fn measured_total(&mut self) -> Result<(), ClimbError> {
         if self.meter.now_ns() >= self.clockwork.end_ns() {
             self.missing("total", "no time left for it");
             return Ok(());
         }
-        let mut live = Vec::new();
-        let outcome = self.open_total(&mut live).and_then(|()| self.rounds(&mut live));
-        let finished = self.finish(&mut live);
-        for one in live {
-            self.meter.close(one.arm);
-        }
+        let length = if self.in_bursts() { Length::Long } else { Length::Short };
+        let mut live = self.planned();
+        let mut starts = Vec::new();
+        let outcome = self.starts(&mut live, length, &mut starts);
+        self.close_arms(&mut live);
+        let finished = self.finish(&live, starts, length == Length::Long);
         match outcome {
             Err(trouble) if trouble.ends_the_climb() => Err(ClimbError::Ended(trouble)),
             Err(trouble) => {
@@ -53,25 +84,28 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
-    fn open_total(&mut self, live: &mut Vec<Live<M::Arm>>) -> Result<(), Trouble> {
+    /// The setting that stands, as commands.
+    fn reached(&self) -> Reached {
+        let (start, end) = (self.meter.describe(&self.plan.start()), self.meter.describe(&self.standing));
+        Reached {
+            naive_argv: start.argv,
+            final_argv: end.argv,
+            final_env: end.env,
+            apply: end.apply,
+            final_setting: self.standing.words(),
+        }
+    }
+
+    /// The arms, the floor last.
+    fn planned(&self) -> Vec<Live<M::Arm>> {
         let start = self.plan.start();
-        self.open_live(live, "naive".into(), start.clone())?;
-        self.open_live(live, "final".into(), self.standing.clone())?;
+        let mut live =
+            vec![Live::new("naive", Some(start.clone())), Live::new("final", Some(self.standing.clone()))];
         if let Some((rung, setting)) = self.headline(&start) {
-            self.open_live(live, format!("naive+{rung}"), setting)?;
+            live.push(Live::new(format!("naive+{rung}"), Some(setting)));
         }
-        let load = self.plan.load.clone();
-        match self.meter.open_floor(&live[1].arm, &load) {
-            Ok(arm) => {
-                live.push(Live { name: "floor".into(), setting: None, ..self.starting(arm) });
-                Ok(())
-            }
-            Err(trouble) if trouble.ends_the_climb() => Err(trouble),
-            Err(trouble) => {
-                self.missing("floor", trouble.to_string());
-                Ok(())
-            }
-        }
+        live.push(Live::new("floor", None));
+        live
     }
 
     /// The start with the headline rung given to it, when that rung was kept.
@@ -81,116 +115,196 @@ impl<M: Meter> Climber<'_, M> {
         kept.then(|| (rung.id.clone(), start.with(&rung.dial, &rung.to)))
     }
 
-    fn open_live(
+    /// Starts all arms, measures rounds, closes them, again and again. `starts` gets the number of the start of every round.
+    fn starts(
         &mut self,
         live: &mut Vec<Live<M::Arm>>,
-        name: String,
-        setting: Setting,
+        length: Length,
+        starts: &mut Vec<u32>,
     ) -> Result<(), Trouble> {
-        let spec = ArmSpec { setting: setting.clone(), load: self.plan.load.clone() };
-        let arm = self.meter.open(&spec)?;
-        live.push(Live { name, setting: Some(setting), ..self.starting(arm) });
+        let began_ns = self.meter.now_ns();
+        let (mut start, mut wanted, mut opening_ns) = (0, 1, 0);
+        while start < wanted && opening_ns < self.left_ns() {
+            self.open_arms(live)?;
+            if start == 0 {
+                opening_ns = self.meter.now_ns() - began_ns;
+                wanted = self.affordable_starts(opening_ns, self.round_ns(live.len(), length));
+            }
+            let share = (start + 1) as f64 / wanted as f64;
+            let until_ns = began_ns + ((self.clockwork.end_ns() - began_ns) as f64 * share) as u64;
+            self.rounds(live, length, until_ns, (start as u32, &mut *starts))?;
+            self.close_arms(live);
+            start += 1;
+        }
         Ok(())
     }
 
-    fn starting(&mut self, arm: M::Arm) -> Live<M::Arm> {
-        let ticks = self.meter.user_system_ticks(&arm);
-        Live {
-            name: String::new(),
-            setting: None,
-            arm,
-            ticks,
-            latencies: Histogram::new(),
-            blocks: Vec::new(),
+    /// What a round takes, ns: a block per arm.
+    fn round_ns(&self, arms: usize, length: Length) -> u64 {
+        let short_ns = (self.pace.pair_ns * arms as u64 / 2).max(1);
+        if length == Length::Long { LONG_PAIRS * short_ns } else { short_ns }
+    }
+
+    fn left_ns(&self) -> u64 {
+        self.clockwork.left_ns(self.meter.now_ns())
+    }
+
+    /// As many starts as make the interval narrowest: more of them are a better known spread, and leave less time for rounds.
+    /// One, where there is no time for as many as tell a spread. The first is open already.
+    fn affordable_starts(&self, opening_ns: u64, round_ns: u64) -> usize {
+        let left_ns = self.left_ns();
+        let width = |starts: usize| {
+            let rounds = left_ns.saturating_sub(opening_ns * (starts as u64 - 1)) / round_ns;
+            let enough = rounds >= starts as u64;
+            enough.then(|| (starts, student(TOTAL_Z, (starts - 1) as f64) / (rounds as f64).sqrt()))
+        };
+        let widths = (STARTS_MIN..=STARTS_MAX).filter_map(width);
+        widths.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(1, |(starts, _)| starts)
+    }
+
+    /// Opens a server of every arm in random order, the floor last: it answers what the final setting does.
+    fn open_arms(&mut self, live: &mut Vec<Live<M::Arm>>) -> Result<(), Trouble> {
+        let load = self.plan.load.clone();
+        let mut order: Vec<usize> = (0..live.len()).filter(|at| live[*at].setting.is_some()).collect();
+        self.rng.shuffle(&mut order);
+        for at in order {
+            let setting = live[at].setting.clone().expect("those without one are left out");
+            let arm = self.meter.open(&ArmSpec { setting, load: load.clone() })?;
+            self.began(&mut live[at], arm);
+        }
+        let Some(floor) = live.iter().position(|one| one.setting.is_none()) else { return Ok(()) };
+        let end = live.iter().find(|one| one.name == "final").and_then(|one| one.arm.as_ref());
+        match self.meter.open_floor(end.expect("planned() has a final arm, and it is open"), &load) {
+            Ok(arm) => self.began(&mut live[floor], arm),
+            Err(trouble) if trouble.ends_the_climb() || !live[floor].blocks.is_empty() => {
+                return Err(trouble);
+            }
+            Err(trouble) => {
+                self.missing("floor", trouble.to_string());
+                live.remove(floor);
+            }
+        }
+        Ok(())
+    }
+
+    fn began(&mut self, one: &mut Live<M::Arm>, arm: M::Arm) {
+        one.ticks_began = self.meter.user_system_ticks(&arm);
+        one.arm = Some(arm);
+    }
+
+    fn close_arms(&mut self, live: &mut [Live<M::Arm>]) {
+        for one in live {
+            let Some(arm) = one.arm.take() else { continue };
+            if let (Some((user_0, system_0)), Some((user_1, system_1))) =
+                (one.ticks_began, self.meter.user_system_ticks(&arm))
+            {
+                one.ticks.0 += user_1.saturating_sub(user_0);
+                one.ticks.1 += system_1.saturating_sub(system_0);
+            }
+            self.meter.close(arm);
         }
     }
 
-    fn rounds(&mut self, live: &mut [Live<M::Arm>]) -> Result<(), Trouble> {
+    /// Measures rounds until then, at least one.
+    fn rounds(
+        &mut self,
+        live: &mut [Live<M::Arm>],
+        length: Length,
+        until_ns: u64,
+        (start, starts): (u32, &mut Vec<u32>),
+    ) -> Result<(), Trouble> {
         let mut order: Vec<usize> = (0..live.len()).collect();
-        for round in 0..ROUNDS_MAX {
-            if self.meter.now_ns() >= self.clockwork.end_ns() {
+        for round in 0..START_ROUNDS_MAX {
+            if round > 0 && self.meter.now_ns() >= until_ns {
                 break;
             }
             self.rng.shuffle(&mut order);
-            let mut blocks = vec![None; live.len()];
-            for index in &order {
-                blocks[*index] = Some(self.meter.block(&mut live[*index].arm, Length::Short)?);
+            if self.round(live, length, &order)? {
+                starts.push(start);
             }
-            if blocks.iter().flatten().any(|measured| measured.block.replies == 0) {
-                continue;
-            }
-            for (one, measured) in live.iter_mut().zip(blocks.into_iter().flatten()) {
-                one.latencies.merge(&measured.latencies);
-                one.blocks.push(measured.block);
-            }
-            let left_ns = self.clockwork.left_ns(self.meter.now_ns());
-            let name = "naive, final, floor";
-            let estimate = None;
-            (self.watch)(&Event::Pair {
-                stage: "total",
-                name,
-                pair: round + 1,
-                of: ROUNDS_MAX,
-                estimate,
-                left_ns,
-            });
+            let left_ns = self.left_ns();
+            let (pair, name) = (starts.len(), "naive, final, floor");
+            let of = pair + (left_ns / self.round_ns(live.len(), length)) as usize;
+            (self.watch)(&Event::Pair { stage: "total", name, pair, of, estimate: None, left_ns });
         }
         Ok(())
     }
 
-    /// Fills the record with what was measured; false when that is too little.
-    fn finish(&mut self, live: &mut [Live<M::Arm>]) -> bool {
-        let rounds = live.iter().map(|one| one.blocks.len()).min().unwrap_or(0);
-        let find = |name: &str| live.iter().position(|one| one.name == name);
-        let (Some(naive), Some(last)) = (find("naive"), find("final")) else { return false };
-        if rounds < PAIRS_MIN {
-            return false;
+    /// A block on every arm; thrown away, and false, where one had no reply or no clock.
+    fn round(&mut self, live: &mut [Live<M::Arm>], length: Length, order: &[usize]) -> Result<bool, Trouble> {
+        let mut measured = vec![None; live.len()];
+        for at in order {
+            let arm = live[*at].arm.as_mut().expect("open_arms() has opened it");
+            measured[*at] = Some(self.meter.block(arm, length)?);
         }
-        let headline = live.iter().position(|one| one.name.starts_with("naive+"));
-        let without = headline.map(|index| Without {
-            rung: live[index].name.trim_start_matches("naive+").to_owned(),
-            gain: ratio(&live[last].blocks, &live[index].blocks),
-        });
-        self.record.floor = find("floor").map(|floor| ratio(&live[floor].blocks, &live[last].blocks));
-        let gain = ratio(&live[last].blocks, &live[naive].blocks);
-        let describe =
-            |one: &Live<M::Arm>| one.setting.as_ref().map(|s| self.meter.describe(s)).unwrap_or_default();
-        let (start, end) = (describe(&live[naive]), describe(&live[last]));
-        let final_setting = live[last].setting.as_ref().map(Setting::words).unwrap_or_default();
-        let arms = live.iter().map(|one| arm_record(one, self.meter.user_system_ticks(&one.arm))).collect();
-        self.record.series.rounds =
-            (0..rounds).map(|r| live.iter().map(|one| one.blocks[r]).collect()).collect();
+        let dead = |block: &Block| block.replies == 0 || block.cpu_in_ns + block.cpu_off_ns == 0;
+        if measured.iter().flatten().any(|measured| dead(&measured.block)) {
+            return Ok(false);
+        }
+        for (one, measured) in live.iter_mut().zip(measured.into_iter().flatten()) {
+            one.latencies.merge(&measured.latencies);
+            one.blocks.push(measured.block);
+        }
+        Ok(true)
+    }
+
+    /// Fills the record with what was measured; false when that is too little.
+    fn finish(&mut self, live: &[Live<M::Arm>], starts: Vec<u32>, by_totals: bool) -> bool {
+        let rounds = starts.len();
+        let blocks = (0..rounds).map(|round| live.iter().map(|one| one.blocks[round]).collect()).collect();
+        let names: Vec<&str> = live.iter().map(|one| one.name.as_str()).collect();
+        let series = &mut self.record.series;
+        (series.rounds, series.round_starts) = (blocks, starts);
+        let levels = Levels::of(&series.rounds, &series.round_starts, by_totals);
+        let ratios = levels.as_ref().and_then(|levels| Ratios::of(levels, &names));
+        let (Some(levels), Some(ratios)) = (levels, ratios) else { return false };
+        let starts = series.round_starts.chunk_by(|one, next| one == next).count();
+        self.warn_of_few_starts(starts);
+        self.record.floor = ratios.floor;
+        let headline = live.iter().find_map(|one| one.name.strip_prefix("naive+"));
+        let without = headline.zip(ratios.without);
+        let arms = live.iter().enumerate().map(|(at, one)| arm_record(one, &levels, at)).collect();
         self.record.total = Some(Total {
-            naive_argv: start.argv,
-            final_argv: end.argv,
-            final_env: end.env,
-            apply: end.apply,
-            final_setting,
-            gain,
-            without,
+            reached: self.reached(),
+            gain: ratios.gain,
+            without: without.map(|(rung, gain)| Without { rung: rung.to_owned(), gain }),
             rounds,
+            starts,
+            by_totals,
             arms,
         });
         true
     }
+
+    fn warn_of_few_starts(&mut self, starts: usize) {
+        if starts < STARTS_MIN {
+            let times = if starts == 1 { "once" } else { "twice" };
+            self.record.warnings.push(format!(
+                "there was time to start the total's servers {times} only: what processes differ by is not in its interval"
+            ));
+        }
+    }
+
+    /// Whether a kept rung was judged by totals of long blocks: what a trimmed mean hides there, it would hide of the whole way.
+    fn in_bursts(&self) -> bool {
+        let mut kept = self.record.rungs.iter().filter(|rung| rung.attempt.verdict == RungVerdict::Kept);
+        kept.any(|rung| {
+            let again = format!("leave-one-out:{}{BURSTY_SUFFIX}", rung.id);
+            let step = rung.attempt.trial.as_ref().is_some_and(|trial| trial.ends_with(BURSTY_SUFFIX));
+            step || self.record.trial(&again).is_some()
+        })
+    }
 }
 
-/// CPU per request of `over` against `under`, round by round.
-fn ratio(under: &[Block], over: &[Block]) -> Ratio {
-    let logs: Vec<f64> =
-        under.iter().zip(over).map(|(u, o)| (o.cpu_per_reply_ns() / u.cpu_per_reply_ns()).ln()).collect();
-    Ratio::of(&trimmed_mean(&logs, TOTAL_Z))
-}
-
-fn arm_record<A>(one: &Live<A>, ticks_now: Option<(u64, u64)>) -> ArmRecord {
+fn arm_record<A>(one: &Live<A>, levels: &Levels, at: usize) -> ArmRecord {
     let totals = Totals::of(&one.blocks);
     let micros = |q: f64| one.latencies.quantile(q) as f64 / 1e3;
-    let share = user_share(one.ticks, ticks_now);
+    let share = user_share(one.ticks);
     ArmRecord {
         name: one.name.clone(),
         figures: Figures {
             requests_per_second: totals.requests_per_second(),
-            cpu_us_per_request: totals.cpu_us_per_request(),
+            cpu_us_per_request: levels.level(at).map_or(f64::NAN, |level| level.log_ratio.exp() / 1e3),
             p50_us: micros(0.50),
             p99_us: micros(0.99),
         },
@@ -201,10 +315,8 @@ fn arm_record<A>(one: &Live<A>, ticks_now: Option<(u64, u64)>) -> ArmRecord {
 }
 
 /// Share of user ticks and its binomial error: the kernel samples the split once a tick.
-fn user_share(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Option<(f64, f64)> {
-    let ((user_0, system_0), (user_1, system_1)) = (before?, after?);
-    let (user, system) = (user_1.saturating_sub(user_0) as f64, system_1.saturating_sub(system_0) as f64);
-    let all = user + system;
-    let share = user / all;
+fn user_share((user, system): (u64, u64)) -> Option<(f64, f64)> {
+    let all = (user + system) as f64;
+    let share = user as f64 / all;
     (all > 0.0).then(|| (share, (share * (1.0 - share) / all).sqrt()))
 }

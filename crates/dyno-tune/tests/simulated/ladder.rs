@@ -150,8 +150,8 @@ impl Climbed {
 
     /// The final setting's dials that left the start.
     pub(crate) fn turned(&self) -> Vec<&str> {
-        let total = self.record.total.as_ref().expect("a total");
-        total.final_setting.iter().map(String::as_str).filter(|word| !word.ends_with("=off")).collect()
+        let reached = self.record.reached().expect("a final setting");
+        reached.final_setting.iter().map(String::as_str).filter(|word| !word.ends_with("=off")).collect()
     }
 
     pub(crate) fn missing(&self, what: &str) -> bool {

@@ -107,7 +107,7 @@ impl Noise {
 }
 
 /// An Ornstein-Uhlenbeck step over `passed` lifetimes, unit variance.
-fn moved(state: f64, passed: f64, rng: &mut Prng) -> f64 {
+pub(crate) fn moved(state: f64, passed: f64, rng: &mut Prng) -> f64 {
     let kept = (-passed).exp();
     kept * state + (1.0 - kept * kept).sqrt() * rng.normal()
 }

@@ -56,6 +56,8 @@ fn a_record_carries_what_it_was_made_from() {
     let total = record.total.as_ref().unwrap();
     assert_eq!(record.series.rounds.len(), total.rounds);
     assert!(record.series.rounds.iter().all(|round| round.len() == total.arms.len()));
+    let starts = &record.series.round_starts;
+    assert_eq!((starts.len(), starts.last()), (total.rounds, Some(&(total.starts as u32 - 1))));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use dyno_measure::judge::{Judgement, Verdict, cut_short};
 use dyno_measure::record::{Attempt, Climb, Rung, RungVerdict};
+use dyno_measure::rounds::Ratios;
 use dyno_measure::series::Trial;
 use dyno_tune::climb::rule_of;
 
@@ -11,6 +12,7 @@ pub(crate) fn says_the_same(record: &Climb) {
         let again = again(record, record.trial(&id).expect("the noise's trial")).expect("enough pairs");
         assert_same(again.estimate.interval_percent(), noise.interval_percent, "noise");
     }
+    assert_ne!(Ratios::follow(record), Some(false), "seed {}: {:?}", record.seed, record.total);
     for rung in &record.rungs {
         rung.first_attempt.iter().for_each(|attempt| step_says_the_same(record, rung, attempt));
         step_says_the_same(record, rung, &rung.attempt);

@@ -193,7 +193,44 @@ fn a_step_that_the_end_left_unseen_is_unconfirmed_and_says_so() {
     let cut = climbed(&plan, &short(), world().tripping(Trip::From(noise + step + 6, Trouble::Interrupted)));
     assert_eq!(cut.verdict("gain=on"), V::Unconfirmed);
     assert_eq!(cut.why("gain=on"), "better in its step; the climb ended before it was seen again");
-    assert_eq!(cut.record.total, None);
+    assert_eq!((cut.record.total, cut.record.reached), (None, None));
+}
+
+#[test]
+fn without_a_total_the_setting_reached_is_told_all_the_same() {
+    let plan = ladder(&["gain=on"]);
+    let world = || quiet(3).with("gain=on", Does::Cpu(-20.0));
+    let all = whole(&plan, &options(3, 60), world());
+    let total = all.record.total.as_ref().unwrap();
+    assert_eq!(all.record.reached, None, "a total tells it itself");
+    // A block on each of three arms in every round, and the opening of the arms in every start.
+    let before = all.world.calls() - 3 * (total.rounds + total.starts) as u64;
+    let climbed = whole(&plan, &options(3, 60), world().tripping(Trip::Once(before + 1, died())));
+    assert!(climbed.record.total.is_none() && climbed.missing("total"));
+    assert_eq!(climbed.record.reached.as_ref(), Some(&total.reached));
+    assert_eq!(climbed.turned(), ["gain=on"]);
+}
+
+#[test]
+fn a_server_that_dies_late_in_the_total_leaves_what_was_measured_before() {
+    let plan = ladder(&["gain=on"]);
+    let world = || quiet(3).with("gain=on", Does::Cpu(-20.0));
+    let all = whole(&plan, &options(3, 60), world());
+    let late = all.world.calls() - 10;
+    let climbed = whole(&plan, &options(3, 60), world().tripping(Trip::Once(late, died())));
+    let (total, whole) = (climbed.record.total.as_ref().unwrap(), all.record.total.as_ref().unwrap());
+    assert!(total.rounds < whole.rounds && total.starts >= whole.starts - 1, "{} rounds", total.rounds);
+    assert!(climbed.missing("total"), "what is missing of it is said");
+}
+
+#[test]
+fn a_server_that_starts_slowly_has_a_total_of_one_start_with_a_warning() {
+    let plan = ladder(&["gain=on"]);
+    let world = quiet(5).with("gain=on", Does::Cpu(-20.0)).opening(3_000_000_000);
+    let record = whole(&plan, &options(5, 120), world).record;
+    let total = record.total.as_ref().unwrap();
+    assert_eq!(total.starts, 1);
+    assert!(record.warnings.iter().any(|warning| warning.contains("the total's servers once only")));
 }
 
 #[test]

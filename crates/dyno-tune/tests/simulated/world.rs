@@ -17,7 +17,7 @@ use dyno_tune::meter::{ArmSpec, Described, Length, Measured, Meter, Trouble};
 use dyno_tune::plan::LoadSpec;
 use dyno_tune::proof::{Proof, Reading};
 
-use crate::noise::{Noise, Weather};
+use crate::noise::{Noise, Weather, moved};
 
 const BASE_NS: f64 = 6_000.0;
 /// The smallest loop that answers the same bytes.
@@ -57,6 +57,10 @@ pub(crate) enum Does {
     Bursts(f64),
     /// CPU per request of every new process more than of the one before, percent: nothing is the same twice.
     Wear(f64),
+    /// Spread of processes, percent, beside the usual one.
+    Spread(f64),
+    /// Slow wandering of every process by itself, over some three seconds, percent.
+    Wander(f64),
     /// CPU per request of the first four servers more than of all later ones, percent.
     ColdStart(f64),
 }
@@ -112,6 +116,11 @@ pub(crate) struct Arm {
     tail: f64,
     rss: f64,
     bursts: f64,
+    wander: f64,
+    /// Where its own wandering stands, and since when.
+    wandered: (f64, u64),
+    /// Its draw as a process.
+    draw: f64,
     blocks: u64,
     proofs: u64,
     /// What it died of: it never serves again.
@@ -127,6 +136,7 @@ pub(crate) struct World {
     evidence: BTreeMap<String, Evidence>,
     trip: Option<Trip>,
     block_ns: u64,
+    open_ns: u64,
     server_cpus: usize,
     memory_left_bytes: u64,
     now_ns: u64,
@@ -164,6 +174,7 @@ impl World {
             evidence: BTreeMap::new(),
             trip: None,
             block_ns: 31_000_000,
+            open_ns: OPEN_NS,
             server_cpus: 1,
             memory_left_bytes: u64::MAX,
             now_ns: 0,
@@ -212,6 +223,12 @@ impl World {
     /// A server so slow that a short block must be lengthened to this.
     pub(crate) fn slow(mut self, block_ns: u64) -> Self {
         self.block_ns = block_ns;
+        self
+    }
+
+    /// Servers that take this long to start.
+    pub(crate) fn opening(mut self, open_ns: u64) -> Self {
+        self.open_ns = open_ns;
         self
     }
 
@@ -283,10 +300,16 @@ impl World {
             tail: 0.0,
             rss: 0.0,
             bursts: 0.0,
+            wander: 0.0,
+            wandered: (0.0, 0),
+            draw: 0.0,
             blocks: 0,
             proofs: 0,
             dead: None,
         };
+        if self.effects.iter().any(|(_, does)| matches!(does, Does::Spread(_) | Does::Wander(_))) {
+            (arm.draw, arm.wandered) = (self.rng.normal(), (self.rng.normal(), self.now_ns));
+        }
         self.resolve(&mut arm);
         arm
     }
@@ -300,6 +323,8 @@ impl World {
                 Does::Tail(percent) => arm.tail += log_of_percent(*percent),
                 Does::Memory(percent) => arm.rss += log_of_percent(*percent),
                 Does::Bursts(share) => arm.bursts = *share,
+                Does::Spread(percent) => arm.cost += arm.draw * log_of_percent(*percent),
+                Does::Wander(percent) => arm.wander = log_of_percent(*percent),
                 Does::ColdStart(percent) if arm.id <= 4 => arm.cost += log_of_percent(*percent),
                 Does::ColdStart(_) => {}
                 Does::Wear(percent) => arm.cost += arm.id as f64 * log_of_percent(*percent),
@@ -347,14 +372,14 @@ impl Meter for World {
 
     fn open(&mut self, spec: &ArmSpec) -> Result<Arm, Trouble> {
         self.call()?;
-        self.now_ns += OPEN_NS;
+        self.now_ns += self.open_ns;
         self.fault(&spec.setting, At::Open)?;
         Ok(self.start(spec.setting.clone(), BASE_NS))
     }
 
     fn open_floor(&mut self, like: &Arm, _load: &LoadSpec) -> Result<Arm, Trouble> {
         self.call()?;
-        self.now_ns += OPEN_NS;
+        self.now_ns += self.open_ns;
         assert!(self.live.contains_key(&like.id), "the floor is to answer what a dead server answers");
         Ok(self.start(Setting::default(), FLOOR_NS))
     }
@@ -395,7 +420,11 @@ impl Meter for World {
             Length::Short => (1, self.block_ns),
             Length::Long => (10, 260_000_000.max(self.block_ns)),
         };
-        let cost_ns = self.cost_of_block(arm, slices).exp();
+        if arm.wander > 0.0 {
+            let passed = (self.now_ns - arm.wandered.1) as f64 / 3e9;
+            arm.wandered = (moved(arm.wandered.0, passed, &mut self.rng), self.now_ns);
+        }
+        let cost_ns = (self.cost_of_block(arm, slices) + arm.wander * arm.wandered.0).exp();
         self.run += 1;
         self.last_arm = Some(arm.id);
         self.now_ns += block_ns;

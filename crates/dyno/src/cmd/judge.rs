@@ -24,6 +24,9 @@ pub(crate) fn run(args: &cli::Judge) -> Result<ExitCode, Failure> {
         Some(b) => {
             let (a, b) = both(args, b)?;
             let judged = judge(args, &a, &b)?;
+            if let Some(warning) = warning(&a, &b) {
+                super::say(&format!("warning: {warning}\n"));
+            }
             super::print(&if args.json { object(&judged)? } else { sentence(&judged, &a, &b, args) })?;
             Ok(if judged.verdict == Verdict::Worse { ExitCode::from(exit::NO) } else { exit::DONE })
         }
@@ -66,6 +69,20 @@ fn judge(args: &cli::Judge, a: &Numbers, b: &Numbers) -> Result<Judged, Failure>
     Ok(Judged { verdict, estimate, alpha: args.alpha })
 }
 
+/// Below this an interval leans on the noise being well-behaved, and is wide.
+const VALUES_ENOUGH: usize = 20;
+
+fn warning(a: &Numbers, b: &Numbers) -> Option<String> {
+    let least = a.values.len().min(b.values.len());
+    (least < VALUES_ENOUGH).then(|| {
+        format!("{least} numbers on a side are few: {VALUES_ENOUGH} or more tell smaller differences")
+    })
+}
+
+/// Why nothing can be told of numbers that are all alike after trimming.
+const NO_SPREAD: &str = "after trimming all values are alike, and without a spread no difference can be told from noise; \
+     give more numbers, or finer ones";
+
 fn too_few(side: &Numbers) -> Failure {
     let count = side.values.len();
     let noun = if count == 1 { "number" } else { "numbers" };
@@ -87,9 +104,12 @@ fn unequal(a: &Numbers, b: &Numbers) -> Failure {
 struct Answer {
     verdict: Verdict,
     effect_percent: f64,
-    interval_percent: [f64; 2],
+    /// None without a spread.
+    interval_percent: Option<[f64; 2]>,
     pairs: usize,
     alpha: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'static str>,
 }
 
 fn object(judged: &Judged) -> Result<String, Failure> {
@@ -97,9 +117,10 @@ fn object(judged: &Judged) -> Result<String, Failure> {
     let answer = Answer {
         verdict,
         effect_percent: estimate.percent(),
-        interval_percent: estimate.interval_percent(),
+        interval_percent: estimate.has_spread().then(|| estimate.interval_percent()),
         pairs: estimate.n,
         alpha,
+        why: (!estimate.has_spread()).then_some(NO_SPREAD),
     };
     let text = serde_json::to_string(&answer);
     let text =
@@ -110,6 +131,10 @@ fn object(judged: &Judged) -> Result<String, Failure> {
 fn sentence(judged: &Judged, a: &Numbers, b: &Numbers, args: &cli::Judge) -> String {
     let Judged { verdict, estimate, alpha } = judged;
     let effect = number::percent(estimate.percent());
+    if !estimate.has_spread() {
+        let (a, b) = (&a.name, &b.name);
+        return format!("no difference seen: {b} is {effect} against {a}, but {NO_SPREAD}\n");
+    }
     let [low, high] = estimate.interval_percent().map(number::percent);
     let word = match verdict {
         Verdict::Better => "better",
@@ -191,6 +216,25 @@ mod tests {
             "{lines}"
         );
         assert!(judge(&args(&["--unpaired"]), &a, &b).is_ok());
+    }
+
+    #[test]
+    fn numbers_without_a_spread_are_not_infinitely_sure() {
+        let list = |name: &str, values: &[f64]| Numbers { name: name.to_owned(), values: values.to_vec() };
+        let (a, b) = (list("a", &[100.0; 5]), list("b", &[99.0, 99.0, 99.0, 99.0, 120.0]));
+        let judged = judge(&args(&[]), &a, &b).unwrap();
+        assert_eq!(judged.verdict, Verdict::NoDifference);
+        let text = sentence(&judged, &a, &b, &args(&[]));
+        assert!(text.starts_with("no difference seen: b is −1.0 % against a, but after trimming"), "{text}");
+        let value: serde_json::Value = serde_json::from_str(&object(&judged).unwrap()).unwrap();
+        assert!(value["interval_percent"].is_null() && value["why"].is_string(), "{value}");
+    }
+
+    #[test]
+    fn fewer_than_twenty_numbers_are_warned_of() {
+        let of = |count: usize| noisy("x", count, 1.0, 1);
+        assert!(warning(&of(19), &of(40)).is_some_and(|text| text.starts_with("19 numbers")));
+        assert_eq!(warning(&of(20), &of(20)), None);
     }
 
     #[test]

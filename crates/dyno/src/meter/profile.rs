@@ -30,9 +30,20 @@ impl World<'_> {
             let reports: std::thread::Result<Vec<BlockReport>> = load.join();
             (reports, profile)
         });
+        self.belongs_to_no_block(arm);
         let profile = profile.map_err(|error| said(&error))?;
         let reports = reports.map_err(|_| "the load failed".to_owned())?;
         Ok(Profile { requests: requests(&reports, &profile), ..profile })
+    }
+
+    /// What the arm burnt since its last block is its own, and no block's.
+    fn belongs_to_no_block(&mut self, arm: &mut Arm) {
+        if let (Some(last), Ok(now)) = (arm.last_end_ns, arm.clock.read_ns()) {
+            let burnt_ns = now.saturating_sub(last);
+            arm.seen_ns += burnt_ns;
+            arm.last_end_ns = Some(now);
+            let _ = self.tally.news(burnt_ns);
+        }
     }
 }
 

@@ -187,13 +187,14 @@ fn push_results(out: &mut String, climb: &Climb, width: usize) {
         let mut text = way.unwrap_or_default() + &gain_in_words(&total.gain);
         if let Some(without) = &total.without {
             let gain = number::times_with_interval(&without.gain);
-            text.push_str(&format!(" · without {} {gain}", visible(&without.rung)));
+            text.push_str(&format!(" · without {} {gain}{}", visible(&without.rung), seen(&without.gain)));
         }
         push_label(out, "total", &text, width);
     }
     if let Some(floor) = &climb.floor {
         let ratio = number::times_with_interval(floor);
-        push_label(out, "floor", &format!("{ratio} of the smallest loop that answers these bytes"), width);
+        let text = format!("{ratio} of the smallest loop that answers these bytes{}", seen(floor));
+        push_label(out, "floor", &text, width);
     }
     if let Some((from, to)) = arms(climb) {
         let p99 = |arm: &Arm| number::latency(arm.figures.p99_us);
@@ -210,9 +211,13 @@ pub(crate) fn arms(climb: &Climb) -> Option<(&Arm, &Arm)> {
 }
 
 fn gain_in_words(gain: &Ratio) -> String {
-    let seen = if unclear(gain) { ": no difference seen" } else { "" };
     let [low, high] = gain.interval;
-    format!("{} requests per CPU-second ({low:.2} … {high:.2}){seen}", number::times(gain.ratio))
+    format!("{} requests per CPU-second ({low:.2} … {high:.2}){}", number::times(gain.ratio), seen(gain))
+}
+
+/// What is said behind a ratio whose interval holds 1.
+pub(crate) fn seen(ratio: &Ratio) -> &'static str {
+    if unclear(ratio) { ": no difference seen" } else { "" }
 }
 
 /// Whether an interval holds 1, or is none at all.
@@ -224,7 +229,7 @@ pub(crate) fn unclear(ratio: &Ratio) -> bool {
 /// Commands are folded between arguments, so that what is copied still runs.
 fn push_apply(out: &mut String, climb: &Climb, width: usize) {
     let room = width.saturating_sub(LABEL_WIDTH);
-    let commands = climb.total.as_ref().map(apply::commands).unwrap_or_default();
+    let commands = apply::commands(climb);
     for (k, line) in commands.iter().flat_map(|command| apply::folded(command, room)).enumerate() {
         let label = if k == 0 { "apply" } else { "" };
         out.push_str(&format!("{label:<LABEL_WIDTH$}{line}\n"));
@@ -395,10 +400,22 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_that_may_be_none_is_called_so() {
+    fn ratios_that_may_be_one_are_called_so() {
         let mut climb = sample_climb(6);
-        climb.total.as_mut().unwrap().gain = Ratio { ratio: 1.01, interval: [0.98, 1.04] };
-        let text = climb_table(&climb, 120, Color::Plain);
-        assert!(text.contains("(0.98 … 1.04): no difference seen"), "{text}");
+        let text = climb_table(&climb, 140, Color::Plain);
+        assert!(!text.contains("no difference seen"), "{text}");
+        let one = Ratio { ratio: 1.01, interval: [0.98, 1.04] };
+        let total = climb.total.as_mut().unwrap();
+        (total.gain, total.without.as_mut().unwrap().gain, climb.floor) = (one, one, Some(one));
+        let text = climb_table(&climb, 140, Color::Plain).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(text.matches("no difference seen").count(), 3, "{text}");
+        assert!(text.contains("(0.98 … 1.04): no difference seen · without one-send"), "{text}");
+    }
+
+    #[test]
+    fn a_climb_without_a_total_still_says_how_to_apply_it() {
+        let mut climb = sample_climb(7);
+        climb.reached = climb.total.take().map(|total| total.reached);
+        assert!(climb_table(&climb, 100, Color::Plain).contains("\napply     dyno serve"));
     }
 }

@@ -12,7 +12,7 @@ mod profile;
 pub(crate) mod specimen;
 mod table;
 
-pub(crate) use climb::{arms, climb_table, own_load, unclear};
+pub(crate) use climb::{arms, climb_table, own_load, seen, unclear};
 pub(crate) use diagnose::diagnosis_card;
 pub(crate) use line::{Progress, error_chain};
 pub(crate) use offcpu::offcpu;

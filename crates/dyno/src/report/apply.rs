@@ -3,7 +3,7 @@
 //! Pages and tables call this. Nothing is run here. What the record says is quoted where it is not a command yet, folded
 //! between arguments where it is long, and never holds a character that a terminal would obey.
 
-use dyno_measure::record::Total;
+use dyno_measure::record::Climb;
 
 use crate::print::number::obeyed;
 
@@ -12,12 +12,14 @@ pub(crate) const PAGE_COLUMNS: usize = 36;
 /// Blanks before the second line of a folded command.
 const FOLD_INDENT: usize = 2;
 
-/// The commands of the final setting: those of the record, or its command line where it has none.
-pub(crate) fn commands(total: &Total) -> Vec<String> {
-    if !total.apply.is_empty() {
-        return total.apply.iter().map(|command| shown(command)).collect();
+/// The commands of the final setting: those of the record, or its command line where it has none. None where the climb came
+/// to no setting.
+pub(crate) fn commands(climb: &Climb) -> Vec<String> {
+    let Some(reached) = climb.reached() else { return Vec::new() };
+    if !reached.apply.is_empty() {
+        return reached.apply.iter().map(|command| shown(command)).collect();
     }
-    let line = command_line(&total.final_env, &total.final_argv);
+    let line = command_line(&reached.final_env, &reached.final_argv);
     if line.is_empty() { Vec::new() } else { vec![line] }
 }
 
@@ -123,6 +125,12 @@ fn words(command: &str) -> impl Iterator<Item = &str> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use dyno_measure::record::{Reached, Total};
+
+    /// A climb without a total that came to this setting.
+    fn ending(reached: &Reached) -> Climb {
+        Climb { reached: Some(reached.clone()), ..Climb::default() }
+    }
 
     /// What a real shell makes of a command line: its arguments, one per line.
     fn read_by_sh(line: &str) -> Vec<String> {
@@ -162,17 +170,19 @@ mod tests {
 
     #[test]
     fn the_records_own_commands_come_first_and_the_final_line_otherwise() {
-        let mut total = Total { final_argv: vec!["dyno".into(), "serve".into()], ..Total::default() };
-        total.final_env = vec!["MODE=very fast".into()];
-        assert_eq!(commands(&total), ["MODE='very fast' dyno serve"]);
-        total.apply = vec!["sudo sysctl net.core.busy_poll=50".into()];
-        assert_eq!(commands(&total), ["sudo sysctl net.core.busy_poll=50"]);
-        assert!(commands(&Total::default()).is_empty());
+        let mut reached = Reached { final_argv: vec!["dyno".into(), "serve".into()], ..Reached::default() };
+        reached.final_env = vec!["MODE=very fast".into()];
+        assert_eq!(commands(&ending(&reached)), ["MODE='very fast' dyno serve"]);
+        reached.apply = vec!["sudo sysctl net.core.busy_poll=50".into()];
+        assert_eq!(commands(&ending(&reached)), ["sudo sysctl net.core.busy_poll=50"]);
+        let total = Total { reached, ..Total::default() };
+        assert_eq!(commands(&Climb { total: Some(total), ..Climb::default() }).len(), 1);
+        assert!(commands(&ending(&Reached::default())).is_empty() && commands(&Climb::default()).is_empty());
     }
 
     #[test]
     fn a_terminal_obeys_nothing_in_a_command() {
-        let total = Total { apply: vec!["echo \u{1b}]0;x\u{7}\u{202e}".into()], ..Total::default() };
-        assert_eq!(commands(&total), ["echo \\u{1b}]0;x\\u{7}\\u{202e}"]);
+        let reached = Reached { apply: vec!["echo \u{1b}]0;x\u{7}\u{202e}".into()], ..Reached::default() };
+        assert_eq!(commands(&ending(&reached)), ["echo \\u{1b}]0;x\\u{7}\\u{202e}"]);
     }
 }

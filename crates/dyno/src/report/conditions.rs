@@ -109,10 +109,10 @@ fn commands(view: &View<'_>) -> Tag {
         |text: String| if text.is_empty() { tag("dd") } else { tag("dd").push(tag("code").text(text)) };
     let line = |env: &[String], argv: &[String]| code(apply::command_line(env, argv));
     let mut list = vec![("This climb", line(&[], &climb.command))];
-    if let Some(total) = &climb.total {
-        list.push(("Start", line(&[], &total.naive_argv)));
-        list.push(("End", line(&total.final_env, &total.final_argv)));
-        list.push(("Setting", code(total.final_setting.join(" "))));
+    if let Some(reached) = climb.reached() {
+        list.push(("Start", line(&[], &reached.naive_argv)));
+        list.push(("End", line(&reached.final_env, &reached.final_argv)));
+        list.push(("Setting", code(reached.final_setting.join(" "))));
     }
     facts(list)
 }

@@ -4,7 +4,7 @@ use dyno_measure::profile::Profile;
 use dyno_measure::record::{Climb, Rung, RungVerdict};
 use dyno_measure::series::Side;
 use dyno_profile::diff::Basis;
-use dyno_profile::moved::{Moved, moved};
+use dyno_profile::moved::{Moved, Time, moved};
 use dyno_profile::name;
 
 use super::flame::{self, Look};
@@ -13,6 +13,9 @@ use super::{View, tied};
 
 /// Functions that are named: more is what the picture is for.
 const NAMED_MAX: usize = 4;
+
+/// The part of the greatest change from which a function is said to hold it.
+const ABOUT_AS_MUCH: f64 = 0.7;
 
 /// The part of a rung's card, where both sides were profiled.
 pub(super) fn section(view: &View<'_>, rung: &Rung) -> Option<Tag> {
@@ -44,9 +47,9 @@ fn change(before: &Profile, after: &Profile) -> Tag {
     }
 }
 
-/// Which functions' own time moved, or that none did as far as samples can tell.
+/// Which functions' own time moved; else the innermost one that moved with what it calls; else that none did.
 fn words(before: &Profile, after: &Profile) -> String {
-    let Ok((basis, found)) = moved(before, after) else {
+    let Ok((basis, found)) = moved(before, after, Time::Own) else {
         return tied("Profile: the two sides cannot be compared");
     };
     let (scale, unit) = match basis {
@@ -54,6 +57,13 @@ fn words(before: &Profile, after: &Profile) -> String {
         Basis::Seconds(_) => (1e-6, "ms per second"),
     };
     let clear: Vec<&Moved> = found.iter().filter(|one| one.is_clear()).take(NAMED_MAX).collect();
+    if clear.is_empty()
+        && let Some(one) = innermost(before, after)
+    {
+        let (was, is) = (one.before * scale, one.after * scale);
+        let name = name::short(&one.name);
+        return tied(&format!("Profile: {name} with what it calls {was:.2} → {is:.2} {unit}"));
+    }
     if clear.is_empty() {
         let most = found.first().map_or(0.0, |one| one.change().abs() * scale);
         return tied(&format!(
@@ -66,4 +76,13 @@ fn words(before: &Profile, after: &Profile) -> String {
     };
     let list: Vec<String> = clear.iter().map(told).collect();
     tied(&format!("Profile, own time in {unit}: {}", list.join(", ")))
+}
+
+/// Callers move with what they call: of those that moved about as much as any, the one with the least time tells where.
+fn innermost(before: &Profile, after: &Profile) -> Option<Moved> {
+    let (_, found) = moved(before, after, Time::Total).ok()?;
+    let most = found.first()?.change().abs();
+    let with_it = |one: &Moved| one.is_clear() && one.change().abs() >= ABOUT_AS_MUCH * most;
+    let least = |a: &Moved, b: &Moved| a.before.max(a.after).total_cmp(&b.before.max(b.after));
+    found.into_iter().filter(with_it).min_by(least)
 }

@@ -379,21 +379,26 @@ fn effect_of(trial: &Trial) -> Effect {
 fn total(series: &mut Series, rng: &mut Prng) -> Total {
     const ARMS: [(&str, f64, f64); 4] =
         [("naive", 15.4, 0.41), ("naive+one-send", 10.3, 0.43), ("final", 6.71, 0.09), ("floor", 6.51, 0.03)];
-    for _ in 0..120 {
+    for round in 0..120 {
+        series.round_starts.push(round / 10);
         let drift = 0.05 * rng.normal();
         let noisy = |cpu_us: f64, rng: &mut Prng| block(cpu_us * (drift + NOISE * rng.normal()).exp(), rng).0;
         series.rounds.push(ARMS.iter().map(|(_, cpu_us, _)| noisy(*cpu_us, rng)).collect());
     }
     let arms = ARMS.map(|(name, cpu_us, user)| arm(name, cpu_us, user, rng));
     Total {
+        reached: Reached {
         naive_argv: argv("--naive"),
         final_argv: argv("--dial send=joined --dial body=outbox --dial log=off --dial calls=recv-send --dial replies=batch"),
         final_env: Vec::new(),
         apply: vec!["dyno serve --listen 127.0.0.1:8080 --workers 1 --log off --send joined --calls recv-send --read once --body outbox --headers borrowed --date second --replies batch".into()],
         final_setting: ["send=joined", "body=outbox", "log=off", "headers=borrowed", "date=second", "calls=recv-send", "read=once", "replies=batch"].map(str::to_owned).to_vec(),
+        },
         gain: Ratio { ratio: 2.296, interval: [2.21, 2.384] },
         without: Some(Without { rung: "one-send".into(), gain: Ratio { ratio: 1.535, interval: [1.47, 1.602] } }),
         rounds: 120,
+        starts: 12,
+        by_totals: false,
         arms: arms.to_vec(),
     }
 }

@@ -19,12 +19,14 @@ pub(super) fn trial(view: &View<'_>, trial: &Trial, read: Option<(f64, [f64; 2])
     details(view, &title, &logs, read, &lost)
 }
 
-/// CPU per request of one arm against another in every round of the total.
+/// CPU per request of one arm against another in every round of the total, with what was read from its starts.
 pub(super) fn rounds(view: &View<'_>, title: &str, from: usize, to: usize) -> Option<Tag> {
     let cpu = |round: &[Block], at: usize| round.get(at).map(|block| block.value(Metric::CpuPerRequest));
     let of_round = |round: &Vec<Block>| Some((cpu(round, to)? / cpu(round, from)?).ln());
     let logs: Vec<f64> = view.climb.series.rounds.iter().filter_map(of_round).collect();
-    (!logs.is_empty()).then(|| details(view, title, &logs, None, ""))
+    let levels = view.climb.total.as_ref().and_then(|total| total.levels(&view.climb.series));
+    let read = levels.and_then(|levels| levels.ratio(from, to)).map(|e| (e.percent(), e.interval_percent()));
+    (!logs.is_empty()).then(|| details(view, title, &logs, read, ""))
 }
 
 fn details(view: &View<'_>, title: &str, logs: &[f64], read: Option<(f64, [f64; 2])>, lost: &str) -> Tag {

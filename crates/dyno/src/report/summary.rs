@@ -1,16 +1,11 @@
 //! The first screen: what was gained, what it is worth against the floor, what it cannot say, and how to have it.
 
-use dyno_measure::judge::{self, PAIRS_MIN};
 use dyno_measure::record::{Arm, Climb, Ratio, Rung, RungVerdict, Total};
-use dyno_measure::series::Metric;
 
 use super::chart::{Bar, bars};
 use super::html::{Tag, tag};
 use super::{View, apply, fact, facts, figure, paragraph, tied};
-use crate::print::{arms, number, unclear};
-
-/// Two-sided normal quantile of a 99 % interval.
-const Z_99: f64 = 2.576;
+use crate::print::{arms, number, seen, unclear};
 
 /// The window's title.
 pub(super) fn title(climb: &Climb) -> String {
@@ -64,11 +59,19 @@ fn gain(climb: &Climb) -> Tag {
     column
         .push(headline(&total.gain))
         .push(tag("p").class("interval").text(tied(&rounds)))
-        .push(paragraph(format!(
-            "Final setting against the start, on fresh data: {} rounds, all arms live at once, in random order.",
-            number::count(total.rounds as f64)
-        )))
+        .push(paragraph(measured(total)))
         .push(proportions(climb))
+}
+
+fn measured(total: &Total) -> String {
+    let rounds = number::count(total.rounds as f64);
+    let starts = match total.starts {
+        0 | 1 => String::new(),
+        n => format!(" in {n} starts"),
+    };
+    format!(
+        "Final setting against the start, on fresh data: {rounds} rounds{starts}, all arms live at once, in random order."
+    )
 }
 
 fn headline(gain: &Ratio) -> Tag {
@@ -97,7 +100,8 @@ fn proportions(climb: &Climb) -> Tag {
             match &climb.floor {
                 Some(floor) => tag("dd")
                     .push(figure(number::times_with_interval(floor)))
-                    .text(" of the CPU of the smallest loop that answers these bytes"),
+                    .text(" of the CPU of the smallest loop that answers these bytes")
+                    .text(seen(floor)),
                 None => fact("not measured"),
             },
         ),
@@ -106,7 +110,8 @@ fn proportions(climb: &Climb) -> Tag {
             match without {
                 Some(without) => tag("dd")
                     .push(figure(number::times_with_interval(&without.gain)))
-                    .text(format!(" without {}: the start has it already", without.rung)),
+                    .text(format!(" without {}: the start has it already", without.rung))
+                    .text(seen(&without.gain)),
                 None => tag("dd"),
             },
         ),
@@ -128,7 +133,9 @@ fn proportions(climb: &Climb) -> Tag {
 
 /// CPU per request of every arm, split where the kernel's tick saw enough.
 fn way(view: &View<'_>, total: &Total) -> Tag {
-    let rows: Vec<Bar> = total.arms.iter().enumerate().map(|(at, arm)| row(view, at, arm)).collect();
+    let levels = total.levels(&view.climb.series);
+    let half_width = |at: usize| Some(levels.as_ref()?.level(at)?.half_width);
+    let rows: Vec<Bar> = total.arms.iter().enumerate().map(|(at, arm)| row(arm, half_width(at))).collect();
     let list = |row: &Bar| format!("{} {}", row.name, row.figure);
     let sentence =
         format!("Server CPU per request: {}.", rows.iter().map(list).collect::<Vec<_>>().join(", "));
@@ -142,23 +149,16 @@ fn way(view: &View<'_>, total: &Total) -> Tag {
     tag("figure").class("way").push(bars(&rows, &sentence)).push(tag("figcaption").text(caption))
 }
 
-fn row(view: &View<'_>, at: usize, arm: &Arm) -> Bar {
+/// An arm with its CPU per request, and the half width of its interval as a log ratio.
+fn row(arm: &Arm, half_width: Option<f64>) -> Bar {
     let cpu = arm.figures.cpu_us_per_request;
     Bar {
         name: arm.name.clone(),
         figure: format!("{}\u{a0}µs", number::micros(cpu)),
         value: cpu,
         full: arm.user_share,
-        interval: half_width(view, at).map(|half| [cpu * (-half).exp(), cpu * half.exp()]),
+        interval: half_width.map(|half| [cpu * (-half).exp(), cpu * half.exp()]),
     }
-}
-
-/// Half width of an arm's CPU per request over its rounds, as a log ratio.
-fn half_width(view: &View<'_>, at: usize) -> Option<f64> {
-    let blocks = view.climb.series.rounds.iter().filter_map(|round| round.get(at));
-    let logs: Vec<f64> =
-        blocks.map(|block| block.value(Metric::CpuPerRequest).ln()).filter(|log| log.is_finite()).collect();
-    (logs.len() >= PAIRS_MIN).then(|| judge::trimmed_mean(&logs, Z_99).half_width)
 }
 
 /// What the number above does not mean.
@@ -204,7 +204,7 @@ fn prices(climb: &Climb) -> Vec<Tag> {
 
 /// Kept, and its dial stands where it left it. Older records do not say where that is.
 fn stands(climb: &Climb, rung: &Rung) -> bool {
-    let setting = climb.total.as_ref().map(|total| total.final_setting.as_slice()).unwrap_or_default();
+    let setting = climb.reached().map(|reached| reached.final_setting.as_slice()).unwrap_or_default();
     let there = rung.sets.is_empty() || setting.is_empty() || setting.contains(&rung.sets);
     rung.attempt.verdict == RungVerdict::Kept && there && !climb.own_load_only(&rung.attempt)
 }
@@ -212,9 +212,9 @@ fn stands(climb: &Climb, rung: &Rung) -> bool {
 /// The command, as it can be pasted.
 fn commands(climb: &Climb) -> Tag {
     let column = tag("div").class("apply").push(tag("h2").text("Apply it"));
-    let commands = climb.total.as_ref().map(apply::commands).unwrap_or_default();
+    let commands = apply::commands(climb);
     if commands.is_empty() {
-        return column.push(paragraph("Without a total there is no final setting to apply."));
+        return column.push(paragraph("The climb came to no setting to apply."));
     }
     let text: Vec<String> =
         commands.iter().map(|command| apply::folded(command, apply::PAGE_COLUMNS).join("\n")).collect();

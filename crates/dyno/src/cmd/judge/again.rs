@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use dyno_measure::judge::{self, Verdict};
 use dyno_measure::record::{Attempt, Climb, Rung, RungVerdict};
+use dyno_measure::rounds::Ratios;
 use dyno_measure::series::Trial;
 use dyno_tune::climb::rule_of;
 use serde::Serialize;
@@ -40,11 +41,14 @@ pub(super) fn run(args: &cli::Judge) -> Result<ExitCode, Failure> {
         let failure = Failure::error(format!("{}: {what}", file::name(&args.a)));
         failure.likely("the record is damaged, or was shortened").try_this("dyno climb -o climb.json")
     })?;
-    let text =
-        if args.json { serde_json::to_string(&lines).map(|text| text + "\n") } else { Ok(table(&lines)) };
+    let follows = Ratios::follow(&climb);
+    let text = match args.json {
+        true => serde_json::to_string(&lines).map(|text| text + "\n"),
+        false => Ok(table(&lines) + total_in_words(follows)),
+    };
     crate::cmd::print(&text.map_err(|error| Failure::error("cannot write JSON").because(&error))?)?;
     let differing = lines.iter().filter(|line| line.differs()).count();
-    Ok(if differing == 0 { exit::DONE } else { ExitCode::from(exit::NO) })
+    Ok(if differing == 0 && follows != Some(false) { exit::DONE } else { ExitCode::from(exit::NO) })
 }
 
 fn only_for_two_files(args: &cli::Judge) -> Result<(), Failure> {
@@ -143,6 +147,15 @@ fn table(lines: &[Line]) -> String {
         out.push_str(&format!("  {name:rung$}   {:stored$}   {again}{mark}\n", line.stored.words()));
     }
     out + &conclusion(lines)
+}
+
+/// Whether total and floor follow from their rounds; nothing where there are none to say it of.
+fn total_in_words(follows: Option<bool>) -> &'static str {
+    match follows {
+        None => "",
+        Some(true) => "total and floor follow from their rounds\n",
+        Some(false) => "total or floor do not follow from their rounds\n",
+    }
 }
 
 fn conclusion(lines: &[Line]) -> String {

@@ -1,0 +1,343 @@
+//! The total's rounds: one block on a live server of every arm, in random order, in several starts of all of them.
+//!
+//! A start is what is drawn anew: processes with their hashes and layout, and the machine's mood. Rounds of one start
+//! resemble each other (an autocorrelation of 0.53 was seen), so that the interval comes from what starts differ by, and
+//! nothing is supposed of the rounds within. One estimator serves the ratios and the absolute figures beside them: each arm
+//! has a level, and a ratio is that of two levels.
+
+use crate::judge::{Estimate, deviation, mean, trimmed};
+use crate::record::{Climb, Ratio, Total};
+use crate::series::{Block, Totals};
+use crate::student::student;
+
+/// Fewest starts whose spread is believed: of two, an interval would be sixty times as wide as their spread.
+pub const STARTS_MIN: usize = 3;
+/// Two-sided 99 %, one look.
+pub const TOTAL_Z: f64 = 2.576;
+/// Fewest rounds of which anything is said.
+const ROUNDS_MIN: usize = 5;
+/// Where there are fewer starts than [`STARTS_MIN`]: rounds of a stretch that stands for one, and stretches at most.
+const STRETCH: usize = 5;
+const STRETCHES_MAX: usize = 10;
+
+/// The levels of all arms, ln of CPU per request in ns, in every start.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Levels {
+    of_starts: Vec<Vec<f64>>,
+    rounds: usize,
+}
+
+impl Levels {
+    /// Reads them from rounds with a block per arm. `starts` says to which start each round belongs; where it names fewer
+    /// than [`STARTS_MIN`], stretches of rounds stand for starts. `by_totals` is for servers that work in bursts. `None`
+    /// with too few rounds, or where one lacks an arm, a reply or a clock.
+    #[must_use]
+    pub fn of(rounds: &[Vec<Block>], starts: &[u32], by_totals: bool) -> Option<Self> {
+        let arms = rounds.first()?.len();
+        let sound = |block: &Block| block.replies > 0 && block.cpu_in_ns + block.cpu_off_ns > 0;
+        if rounds.len() < ROUNDS_MIN || rounds.iter().any(|r| r.len() != arms || !r.iter().all(sound)) {
+            return None;
+        }
+        let level = if by_totals { of_totals } else { typical };
+        let of_starts = units(rounds, starts).into_iter().map(level).collect();
+        Some(Self { of_starts, rounds: rounds.len() })
+    }
+
+    /// ln of CPU per request of arm `over` over that of arm `under`, with its 99 % interval.
+    #[must_use]
+    pub fn ratio(&self, under: usize, over: usize) -> Option<Estimate> {
+        self.estimate(|start| Some(start.get(over)? - start.get(under)?))
+    }
+
+    /// ln of an arm's CPU per request in ns. Its interval holds the machine's mood as well: ratios are surer than levels.
+    #[must_use]
+    pub fn level(&self, arm: usize) -> Option<Estimate> {
+        self.estimate(|start| start.get(arm).copied())
+    }
+
+    fn estimate(&self, read: impl Fn(&[f64]) -> Option<f64>) -> Option<Estimate> {
+        let values: Vec<f64> = self.of_starts.iter().map(|start| read(start)).collect::<Option<_>>()?;
+        let error = deviation(&values) / (values.len() as f64).sqrt();
+        let half_width = student(TOTAL_Z, (values.len() - 1) as f64) * error;
+        Some(Estimate { log_ratio: mean(&values), error, half_width, n: self.rounds })
+    }
+}
+
+/// Rounds of each start, or stretches of rounds.
+fn units<'r>(rounds: &'r [Vec<Block>], starts: &[u32]) -> Vec<&'r [Vec<Block>]> {
+    if starts.len() == rounds.len() {
+        let mut rest = rounds;
+        let lengths = starts.chunk_by(|one, next| one == next).map(<[u32]>::len);
+        let of_starts: Vec<_> = lengths
+            .map(|length| {
+                let (start, later) = rest.split_at(length);
+                rest = later;
+                start
+            })
+            .collect();
+        if of_starts.len() >= STARTS_MIN {
+            return of_starts;
+        }
+    }
+    let count = (rounds.len() / STRETCH).clamp(STARTS_MIN, STRETCHES_MAX);
+    (0..count).map(|k| &rounds[k * rounds.len() / count..(k + 1) * rounds.len() / count]).collect()
+}
+
+/// Each arm's level in one start: the trimmed mean of its blocks, without the mood of their rounds. A round's mood is the
+/// median, over arms, of how far its blocks lie from where their arms lie: it takes away what the machine does to all arms
+/// at once, and trimming what it does to one. (A median of the blocks themselves would follow the arm in the middle, whose
+/// wild blocks would then bend the others' ratios.)
+fn typical(rounds: &[Vec<Block>]) -> Vec<f64> {
+    let logs: Vec<Vec<f64>> = rounds
+        .iter()
+        .map(|round| round.iter().map(|block| block.cpu_per_reply_ns().ln()).collect())
+        .collect();
+    let arms = 0..rounds[0].len();
+    let of_arm = |arm: usize| -> Vec<f64> { logs.iter().map(|round| round[arm]).collect() };
+    let centres: Vec<f64> = arms.clone().map(|arm| trimmed(&of_arm(arm))).collect();
+    let beside = |round: &Vec<f64>| round.iter().zip(&centres).map(|(log, centre)| log - centre).collect();
+    let moods: Vec<f64> = logs.iter().map(|round| median(beside(round))).collect();
+    let level = |arm: usize| of_arm(arm).iter().zip(&moods).map(|(log, mood)| log - mood).collect::<Vec<_>>();
+    arms.map(|arm| trimmed(&level(arm))).collect()
+}
+
+/// Each arm's ΣCPU / Σreplies in one start.
+fn of_totals(rounds: &[Vec<Block>]) -> Vec<f64> {
+    let total = |arm: usize| Totals::of(rounds.iter().map(|round| &round[arm])).cpu_us_per_request();
+    (0..rounds[0].len()).map(|arm| (1e3 * total(arm)).ln()).collect()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let n = values.len();
+    f64::midpoint(values[(n - 1) / 2], values[n / 2])
+}
+
+/// What a total says, in the record's terms.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratios {
+    /// Requests per CPU-second, final over naive.
+    pub gain: Ratio,
+    /// The same over the start that has the headline rung.
+    pub without: Option<Ratio>,
+    /// CPU per request, final over floor.
+    pub floor: Option<Ratio>,
+}
+
+impl Ratios {
+    /// Reads them from the levels of arms of these names; `None` without `naive` and `final`.
+    #[must_use]
+    pub fn of(levels: &Levels, names: &[&str]) -> Option<Self> {
+        let place = |wanted: &dyn Fn(&str) -> bool| names.iter().position(|name| wanted(name));
+        let last = place(&|name| name == "final")?;
+        let against = |under: usize, over: usize| levels.ratio(under, over).map(|e| Ratio::of(&e));
+        Some(Self {
+            gain: against(last, place(&|name| name == "naive")?)?,
+            without: place(&|name| name.starts_with("naive+")).and_then(|at| against(last, at)),
+            floor: place(&|name| name == "floor").and_then(|at| against(at, last)),
+        })
+    }
+
+    /// Whether a record's total and floor follow from its rounds. `None` where it has no total, or one of an older program,
+    /// which read it in another way.
+    #[must_use]
+    pub fn follow(climb: &Climb) -> Option<bool> {
+        let total = climb.total.as_ref().filter(|total| total.starts > 0)?;
+        let names: Vec<&str> = total.arms.iter().map(|arm| arm.name.as_str()).collect();
+        let again = total.levels(&climb.series).and_then(|levels| Self::of(&levels, &names));
+        let stored =
+            Self { gain: total.gain, without: total.without.as_ref().map(|w| w.gain), floor: climb.floor };
+        Some(again.is_some_and(|again| again.near(&stored)))
+    }
+
+    /// The same, but for the last bit that decimal text may cost a number.
+    fn near(&self, other: &Self) -> bool {
+        let ends = |r: &Self| {
+            [Some(r.gain), r.without, r.floor].map(|r| r.map(|r| [r.ratio, r.interval[0], r.interval[1]]))
+        };
+        let near = |a: [f64; 3], b: [f64; 3]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-9 * b.abs());
+        ends(self).into_iter().zip(ends(other)).all(|pair| match pair {
+            (Some(a), Some(b)) => near(a, b),
+            (a, b) => a == b,
+        })
+    }
+}
+
+impl Total {
+    /// The levels of its arms, from a record's rounds.
+    #[must_use]
+    pub fn levels(&self, series: &crate::record::Series) -> Option<Levels> {
+        Levels::of(&series.rounds, &series.round_starts, self.by_totals)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Prng;
+    use crate::units::log_of_percent;
+
+    fn block(cost_ns: f64) -> Block {
+        Block { replies: 4_000, cpu_in_ns: (4_000.0 * cost_ns) as u64, ..Block::default() }
+    }
+
+    /// What is true of simulated rounds of two arms: effect, spread of processes, their own wandering (all log), and how alike
+    /// neighbouring rounds are.
+    #[derive(Clone, Copy)]
+    struct Truth {
+        effect: f64,
+        processes: f64,
+        rounds: f64,
+        alike: f64,
+    }
+
+    impl Truth {
+        fn rounds(self, rng: &mut Prng, starts: u32, each: usize) -> (Vec<Vec<Block>>, Vec<u32>) {
+            let (mut rounds, mut numbers) = (Vec::new(), Vec::new());
+            for start in 0..starts {
+                let draw = [0, 1].map(|_| self.processes * rng.normal());
+                let mut apart = rng.normal();
+                for _ in 0..each {
+                    apart = self.alike * apart + (1.0 - self.alike * self.alike).sqrt() * rng.normal();
+                    let mood = 0.1 * rng.normal();
+                    let own = [0.0, self.effect + self.rounds * apart];
+                    let cost = |arm: usize| 6_000.0 * (mood + draw[arm] + own[arm]).exp();
+                    rounds.push(vec![block(cost(0)), block(cost(1))]);
+                    numbers.push(start);
+                }
+            }
+            (rounds, numbers)
+        }
+
+        /// Share of totals whose interval holds the truth, and their mean half width.
+        fn held(self, starts: u32, each: usize, by_totals: bool) -> (f64, f64) {
+            const RUNS: usize = 4_000;
+            let mut rng = Prng::new(11);
+            let (mut held, mut width) = (0, 0.0);
+            for _ in 0..RUNS {
+                let (rounds, numbers) = self.rounds(&mut rng, starts, each);
+                let estimate = Levels::of(&rounds, &numbers, by_totals).unwrap().ratio(0, 1).unwrap();
+                held += usize::from((estimate.log_ratio - self.effect).abs() <= estimate.half_width);
+                width += estimate.half_width / RUNS as f64;
+            }
+            (held as f64 / RUNS as f64, width)
+        }
+    }
+
+    #[test]
+    fn the_interval_holds_the_truth_whatever_starts_and_rounds_do() {
+        for (starts, each) in [(3, 5), (5, 4), (12, 12)] {
+            for (effect, processes, rounds, alike) in [
+                (0.0, 0.0, 0.08, 0.0),
+                (0.0, 0.01, 0.08, 0.53),
+                (-0.03, 0.003, 0.08, 0.9),
+                (0.7, 0.03, 0.02, 0.53),
+            ] {
+                let truth = Truth { effect, processes, rounds, alike };
+                for by_totals in [false, true] {
+                    let (held, width) = truth.held(starts, each, by_totals);
+                    println!(
+                        "{starts} starts of {each}, {effect}, {processes}, {alike}, {by_totals}: {held} ±{width:.4}"
+                    );
+                    // Nominal 0.99, less three binomial errors of 4,000.
+                    assert!(
+                        held >= 0.985,
+                        "{starts} starts of {each}, {effect}, {processes}, {alike}: {held}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rounds_that_are_alike_taken_as_independent_would_not_hold_it() {
+        let truth = Truth { effect: 0.0, processes: 0.005, rounds: 0.05, alike: 0.53 };
+        let mut rng = Prng::new(3);
+        let missed = (0..1_000).filter(|_| {
+            let (rounds, _) = truth.rounds(&mut rng, 1, 120);
+            let logs: Vec<f64> =
+                rounds.iter().map(|r| (r[1].cpu_per_reply_ns() / r[0].cpu_per_reply_ns()).ln()).collect();
+            let naive = crate::judge::trimmed_mean(&logs, TOTAL_Z);
+            naive.log_ratio.abs() > naive.half_width
+        });
+        let missed = missed.count();
+        println!("{missed} of 1,000 leave the truth out");
+        assert!(missed > 60, "{missed} of 1,000: then no starts would be needed");
+    }
+
+    #[test]
+    fn a_ratio_is_that_of_the_levels_beside_it() {
+        let truth = Truth { effect: 0.4, processes: 0.01, rounds: 0.2, alike: 0.5 };
+        let (rounds, numbers) = truth.rounds(&mut Prng::new(1), 6, 10);
+        for by_totals in [false, true] {
+            let levels = Levels::of(&rounds, &numbers, by_totals).unwrap();
+            let [a, b] = [0, 1].map(|arm| levels.level(arm).unwrap());
+            let ratio = levels.ratio(0, 1).unwrap();
+            assert!((ratio.log_ratio - (b.log_ratio - a.log_ratio)).abs() < 1e-12);
+            assert!(ratio.half_width < b.half_width, "the machine's mood cancels");
+        }
+    }
+
+    #[test]
+    fn one_wild_block_in_a_start_moves_nothing_and_bursts_move_totals() {
+        let calm = vec![vec![block(6_000.0), block(3_000.0), block(4_000.0)]; 50];
+        let numbers: Vec<u32> = (0..50).map(|round| round / 10).collect();
+        let mut wild = calm.clone();
+        (0..5).for_each(|start| wild[10 * start][1] = block(6_000.0));
+        let ratio = |rounds: &[Vec<Block>], by_totals| {
+            Levels::of(rounds, &numbers, by_totals).unwrap().ratio(0, 1).unwrap().log_ratio
+        };
+        assert!((ratio(&wild, false) - 0.5_f64.ln()).abs() < 1e-9);
+        assert!(
+            (ratio(&wild, true) - 0.55_f64.ln()).abs() < 1e-9,
+            "a tenth of the blocks costs twice as much"
+        );
+        assert!((ratio(&calm, true) - 0.5_f64.ln()).abs() < 1e-9);
+    }
+
+    /// Blocks that are dearer by chance, never cheaper, in all arms alike, however far apart these lie.
+    #[test]
+    fn wild_blocks_of_one_arm_do_not_bend_the_ratio_of_others() {
+        let mut rng = Prng::new(8);
+        let (mut sum, mut held) = (0.0, 0);
+        for _ in 0..400 {
+            let mut round = |_| {
+                let mood = 0.05 * rng.normal();
+                let mut cost = |base: f64| {
+                    let wild = if rng.unit() < 0.1 { 0.9 * rng.normal().abs() } else { 0.0 };
+                    block(base * (mood + 0.04 * rng.normal() + wild).exp())
+                };
+                vec![cost(6_000.0), cost(4_200.0), cost(3_500.0)]
+            };
+            let rounds: Vec<Vec<Block>> = (0..120).map(&mut round).collect();
+            let starts: Vec<u32> = (0..120).map(|round| round / 10).collect();
+            let estimate = Levels::of(&rounds, &starts, false).unwrap().ratio(0, 1).unwrap();
+            sum += estimate.log_ratio / 400.0;
+            held += usize::from((estimate.log_ratio - 0.7_f64.ln()).abs() <= estimate.half_width);
+        }
+        println!("{held} of 400 hold it; on average {:+.4} beside the truth", sum - 0.7_f64.ln());
+        assert!((sum - 0.7_f64.ln()).abs() < 0.001 && held >= 390, "{sum}, {held}");
+    }
+
+    #[test]
+    fn few_or_broken_rounds_say_nothing_and_a_single_start_is_cut_into_stretches() {
+        let truth = Truth { effect: log_of_percent(5.0), processes: 0.0, rounds: 0.01, alike: 0.0 };
+        let (rounds, one) = truth.rounds(&mut Prng::new(2), 1, 40);
+        for starts in [&one[..], &[]] {
+            let levels = Levels::of(&rounds, starts, false).unwrap();
+            assert_eq!(levels.of_starts.len(), 8);
+            assert!(levels.ratio(0, 1).unwrap().half_width < 0.02 && levels.ratio(0, 2).is_none());
+        }
+        assert!(Levels::of(&rounds[..ROUNDS_MIN], &one[..ROUNDS_MIN], false).is_some());
+        assert!(
+            Levels::of(&rounds[..ROUNDS_MIN - 1], &one, false).is_none()
+                && Levels::of(&[], &[], false).is_none()
+        );
+        let mut broken = rounds.clone();
+        broken[3][1].replies = 0;
+        assert!(Levels::of(&broken, &one, false).is_none());
+        broken[3].pop();
+        assert!(Levels::of(&broken, &one, false).is_none());
+    }
+}

@@ -220,8 +220,11 @@ pub struct Point {
     pub dropped: usize,
     /// Share of the window's time that was inserted as delay, 0 to 100.
     pub inserted_percent: f64,
-    /// Whether threads hand on to each other after less than five of this level's pauses: the figure is then biased, and
-    /// no verdict rests on it.
+    /// Part of each side of the interval that is the method's own: where threads hand on to each other after few pauses
+    /// they come as lumps, and simulated machines show by how much that misleads at most. In points.
+    #[serde(default)]
+    pub allowance_points: f64,
+    /// Whether threads hand on to each other after less than ten of this level's pauses: no verdict rests on it.
     #[serde(default)]
     pub biased: bool,
 }
@@ -336,7 +339,8 @@ pub struct Credibility {
     pub inner_wakes: f64,
     /// Wake-ups from outside, per second.
     pub outer_wakes: f64,
-    /// CPU time of the target between two of its inner wake-ups.
+    /// How long each thread that runs does so between two wake-ups of the target by itself: what is left between two
+    /// hand-offs.
     pub run_between_wakes_us: Option<f64>,
     /// Deviation of a window without delay.
     pub null_sd_percent: f64,

@@ -46,7 +46,17 @@ fn started(flags: &[&str]) -> Option<Running> {
     };
     assert!(status.success(), "gcc does not build it");
     let program = Command::new(place.join("program")).stdin(Stdio::null()).spawn().unwrap();
-    Some(Running(program, place))
+    let running = Running(program, place);
+    // Until it has begun, it is still a copy of this process.
+    let wanted = running.program().canonicalize().unwrap();
+    let begun = std::time::Instant::now();
+    while fs::read_link(format!("/proc/{}/exe", running.0.id())).ok().as_ref() != Some(&wanted)
+        || Resolver::open(running.0.id().cast_signed()).is_err()
+    {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "it does not begin");
+        dyno_sys::clock::sleep_ns(1_000_000);
+    }
+    Some(running)
 }
 
 fn ranges(tried: &Tried) -> &[Range<u64>] {
@@ -151,6 +161,14 @@ fn a_kind_of_wait_is_a_site_without_code() {
     assert_eq!(of("wait:/var/log/x"), Place::Wait(WaitKind::File("/var/log/x".to_owned())));
 }
 
+/// Where in a stretch of code a `pause` stands.
+fn pause(running: &Running, range: &Range<u64>) -> Option<u64> {
+    let memory = fs::File::open(format!("/proc/{}/mem", running.0.id())).ok()?;
+    let mut code = vec![0; (range.end - range.start) as usize];
+    memory.read_exact_at(&mut code, range.start).ok()?;
+    code.windows(2).position(|two| two == [0xf3, 0x90]).map(|at| range.start + at as u64)
+}
+
 /// A profile with these shares, at the first addresses of the functions.
 fn profile(running: &Running, shares: &[(&str, u64)]) -> Profile {
     let maps = dyno_sys::proc::mappings(running.0.id().cast_signed()).unwrap();
@@ -164,7 +182,8 @@ fn profile(running: &Running, shares: &[(&str, u64)]) -> Profile {
             module: Some(0),
             file: site.source.file.clone(),
             line: site.source.line,
-            address: ranges(&site)[0].start - base,
+            // Within the loop, where there is one that waits.
+            address: pause(running, &ranges(&site)[0]).unwrap_or(ranges(&site)[0].start) - base,
             ..Frame::default()
         }
     });

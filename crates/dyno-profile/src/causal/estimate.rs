@@ -321,6 +321,17 @@ fn slope(measured: &[Measured], metric: Metric, levels: &[u32]) -> Option<Slope>
     Some(Slope { per_percent: mean.mean, interval: mean.interval(), p: mean.p, p_adjusted: mean.p })
 }
 
+/// What a level promises beyond what a slow-down costs, `scale` times, in points, round by round.
+pub(super) fn gap(measured: &[Measured], metric: Metric, level: u32, scale: f64) -> Option<Mean> {
+    let gains = ratios(measured, metric, |deed| deed == Deed::SpeedUp(level));
+    let costs = ratios(measured, metric, |deed| matches!(deed, Deed::SlowDown(_)));
+    let cost =
+        |round| costs.iter().find(|(at, _)| measured[*at].round == round).map(|(_, ln)| -saved_percent(*ln));
+    let gaps =
+        gains.iter().filter_map(|(at, ln)| Some(saved_percent(*ln) - scale * cost(measured[*at].round)?));
+    Mean::of(&gaps.collect::<Vec<_>>())
+}
+
 fn nulls(measured: &[Measured], metric: Metric) -> Nulls {
     let all: Vec<f64> =
         measured.iter().filter(|one| one.deed == Deed::Nothing).filter_map(|one| one.ln(metric)).collect();

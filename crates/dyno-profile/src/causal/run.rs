@@ -13,7 +13,7 @@ use dyno_measure::causal::{
     Verdict,
 };
 
-use super::estimate::{Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent};
+use super::estimate::{Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent, gap};
 use super::rig::{self, Pause, Rig, Site, Window};
 use super::schedule::{self, Length, ROUNDS_MIN, VISITS_MIN};
 use super::verdict::{self, Case};
@@ -153,6 +153,8 @@ struct Studied<'a> {
     tried: &'a Tried,
     measured: Vec<Measured>,
     estimates: Estimates,
+    /// Levels that a verdict may rest on, as far as is known.
+    sound: Vec<u32>,
     rounds: u32,
     spent_ns: u64,
     is_done: bool,
@@ -167,7 +169,7 @@ enum Cost {
     /// A claim, and no way to bear it out.
     Impossible(String),
     /// Each call is made longer.
-    Asked { added_ns: u64, calls_per_second: f64, slowdown_percent: f64 },
+    Asked { added_ns: u64, calls_per_second: f64 },
 }
 
 impl<'a> Studied<'a> {
@@ -176,6 +178,7 @@ impl<'a> Studied<'a> {
             tried,
             measured: Vec::new(),
             estimates: Estimates::default(),
+            sound: Vec::new(),
             rounds: 0,
             spent_ns: 0,
             is_done: false,
@@ -192,7 +195,9 @@ impl<'a> Studied<'a> {
 
     /// The greatest level's figure, when it promises enough to be held against a slow-down.
     fn claim(&self) -> Option<&Point> {
-        let (greatest, _) = self.estimates.points.iter().max_by_key(|(point, _)| point.speedup_percent)?;
+        let points = self.estimates.points.iter().map(|(point, _)| point);
+        let sound = points.filter(|point| self.sound.contains(&point.speedup_percent));
+        let greatest = sound.max_by_key(|point| point.speedup_percent)?;
         let promises = greatest.effect_percent > CLAIM_POINTS && greatest.interval_percent[0] > 0.0;
         (greatest.rounds >= ROUNDS_MIN && promises).then_some(greatest)
     }
@@ -273,6 +278,10 @@ impl Experiment<'_> {
         let deeds = schedule::round(&self.asked.levels_percent, self.sites[at].added_ns(), &mut self.rng);
         for deed in deeds {
             let window = self.rig.window(&of_site(deed, at), self.length.0)?;
+            if self.stop.load(Ordering::Relaxed) {
+                // It was cut short, and so is its round.
+                break;
+            }
             let measured = Measured::new(number, deed, window, FOREIGN_PERCENT_MAX);
             self.sites[at].measured.push(measured);
         }
@@ -287,6 +296,7 @@ impl Experiment<'_> {
         let sound = self.sound(at);
         let site = &mut self.sites[at];
         site.estimates = estimate(&mut site.measured, metric, levels, &sound);
+        site.sound.clone_from(&sound);
         if site.cost == Cost::NotWanted && site.claim().is_some() {
             let begun_ns = (self.clock)();
             let cost = self.cost_of(at)?;
@@ -302,10 +312,20 @@ impl Experiment<'_> {
         Ok(())
     }
 
+    /// Levels that a verdict may rest on.
     fn sound(&self, at: usize) -> Vec<u32> {
         let seen = self.credibility(self.sites[at].windows());
         let per_second = per_second(self.sites[at].windows());
-        verdict::sound_levels(&self.asked.levels_percent, seen.period_us, &seen, per_second)
+        let is_sound = |level: &u32| verdict::allowance(*level, &seen, per_second).is_some();
+        self.asked.levels_percent.iter().copied().filter(is_sound).collect()
+    }
+
+    /// Figures with what the method itself may be off by.
+    fn points(&self, at: usize) -> Vec<(Point, f64)> {
+        let seen = self.credibility(self.sites[at].windows());
+        let per_second = per_second(self.sites[at].windows());
+        let of = self.sites[at].estimates.points.iter();
+        of.map(|(point, p)| (verdict::allowed(point, &seen, per_second), *p)).collect()
     }
 
     /// How each call of a site is to be made longer by half, if that can be done.
@@ -322,16 +342,18 @@ impl Experiment<'_> {
         if calls_per_second > CALLS_MAX {
             return impossible(&format!("{calls_per_second:.0} calls per second are too many for a probe"));
         }
-        let share = self.share(at);
-        let cpu = cpu_per_second(self.sites[at].windows());
-        let longest = f64::from(self.asked.levels_percent.iter().copied().max().unwrap_or(50)) / 100.0;
-        if calls_per_second < 1.0 || share <= 0.0 {
+        if calls_per_second < 1.0 || self.share(at) <= 0.0 {
             return impossible("it is called less than once a second");
         }
-        let call_ns = share * cpu * NS_PER_S / calls_per_second;
-        let added_ns = (longest * call_ns).max(ADDED_NS_MIN);
-        let slowdown_percent = 100.0 * added_ns / call_ns;
-        Ok(Cost::Asked { added_ns: added_ns as u64, calls_per_second, slowdown_percent })
+        let greatest = self.asked.levels_percent.iter().copied().max().unwrap_or(50);
+        let longer = f64::from(greatest) / 100.0;
+        let added_ns = (longer * self.call_ns(at, calls_per_second)).max(ADDED_NS_MIN);
+        Ok(Cost::Asked { added_ns: added_ns as u64, calls_per_second })
+    }
+
+    /// How long one call takes, from its share: the more rounds, the truer.
+    fn call_ns(&self, at: usize, calls_per_second: f64) -> f64 {
+        self.share(at) * cpu_per_second(self.sites[at].windows()) * NS_PER_S / calls_per_second
     }
 
     /// A site's share of the target's samples, as its own windows saw it.
@@ -457,24 +479,19 @@ impl Experiment<'_> {
 
     fn site(&self, at: usize) -> record::Site {
         let site = &self.sites[at];
-        let sound = self.sound(at);
+        let points = self.points(at);
         let mut credibility = self.credibility(site.windows());
         credibility.dropped_windows = site.measured.iter().filter(|one| one.dropped.is_some()).count();
         credibility.null_sd_percent = site.estimates.nulls.sd_percent;
         let slow_down = self.slow_down(at);
-        let (verdict, reason) = self.verdict(at, &sound, &credibility, slow_down.as_ref());
-        let points = site
-            .estimates
-            .points
-            .iter()
-            .map(|(point, _)| Point { biased: !sound.contains(&point.speedup_percent), ..*point });
+        let (verdict, reason) = self.verdict(at, &points, &credibility, slow_down.as_ref());
         record::Site {
             name: site.tried.site.name.clone(),
             source: site.tried.source.clone(),
             share_percent: site.tried.share_percent,
             verdict,
             reason,
-            points: points.collect(),
+            points: points.into_iter().map(|(point, _)| point).collect(),
             slope: site.estimates.slope,
             nulls: site.estimates.nulls,
             no_slow_down: match &site.cost {
@@ -492,7 +509,7 @@ impl Experiment<'_> {
     fn verdict(
         &self,
         at: usize,
-        sound: &[u32],
+        points: &[(Point, f64)],
         credibility: &Credibility,
         slow: Option<&SlowDown>,
     ) -> (Verdict, String) {
@@ -516,8 +533,8 @@ impl Experiment<'_> {
         let switches = rate(site.windows(), |window| window.runnable_waits);
         verdict::verdict(&Case {
             estimates: &site.estimates,
+            points,
             credibility,
-            sound,
             least_pause_us: credibility.period_us * f64::from(least) / 100.0,
             slow_down: slow,
             lost_to_others: lost(Dropped::Foreign),
@@ -530,10 +547,16 @@ impl Experiment<'_> {
 
     fn slow_down(&self, at: usize) -> Option<SlowDown> {
         let site = &self.sites[at];
-        let Cost::Asked { added_ns, calls_per_second, slowdown_percent } = site.cost else { return None };
+        let Cost::Asked { added_ns, calls_per_second } = site.cost else { return None };
+        let slowdown_percent = 100.0 * added_ns as f64 / self.call_ns(at, calls_per_second);
         let (cost_percent, interval_percent, rounds) = site.estimates.cost?;
-        let contradicts =
-            site.claim().is_some_and(|claim| verdict::contradicts(claim, interval_percent, slowdown_percent));
+        let gap = |level| {
+            let scale = verdict::as_much(level, slowdown_percent);
+            gap(&site.measured, self.asked.metric, level, scale)
+        };
+        let contradicts = site.claim().is_some_and(|claim| {
+            verdict::contradicts(claim, interval_percent, slowdown_percent, gap(claim.speedup_percent))
+        });
         Some(SlowDown {
             added_ns,
             calls_per_second,
@@ -557,6 +580,8 @@ impl Experiment<'_> {
         let cpu_ns = sum(|window| window.target_cpu_ns);
         let inner = sum(|window| window.inner_wakes);
         let visits = sum(|window| window.visits);
+        // Threads that run beside each other share the wake-ups.
+        let running = (cpu_ns / length_ns).max(1.0);
         let ticks = sum(|window| window.samples + window.foreign + window.idle);
         Credibility {
             windows: windows.len(),
@@ -568,7 +593,7 @@ impl Experiment<'_> {
             unpaid_percent: if inserted > 0.0 { 100.0 * owed / inserted } else { 0.0 },
             inner_wakes: inner * NS_PER_S / length_ns,
             outer_wakes: sum(|window| window.outer_wakes) * NS_PER_S / length_ns,
-            run_between_wakes_us: (inner > 0.0).then_some(cpu_ns / inner / 1e3),
+            run_between_wakes_us: (inner > 0.0).then_some(cpu_ns / inner / running / 1e3),
             target_cpu_percent: 100.0 * cpu_ns / length_ns,
             threads: sum(|window| window.threads) / windows.len().max(1) as f64,
             load_bound: load_bound(sum(|window| window.remote_wakes), visits),

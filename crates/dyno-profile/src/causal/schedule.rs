@@ -7,7 +7,12 @@ use dyno_measure::causal::Deed;
 
 use super::estimate::Estimates;
 
-/// A window: long against the millisecond between samples, short against the drift of a machine with neighbours.
+/// A window where progress is frequent. A machine with neighbours changes its speed within seconds: the same time in
+/// windows of a tenth of a second gives intervals half as wide as in windows of a quarter.
+const WINDOW_SHORT: Duration = Duration::from_millis(100);
+/// Visits that are frequent enough for it.
+const VISITS_FREQUENT: u64 = 100;
+/// A window: long against the millisecond between samples, and against queues that fill and empty.
 const WINDOW: Duration = Duration::from_millis(250);
 /// Rarer progress than five visits in this time is not measured.
 const WINDOW_MAX: Duration = Duration::from_secs(4);
@@ -42,13 +47,17 @@ pub(super) struct Length(pub(super) Duration);
 
 impl Length {
     pub(super) fn first() -> Length {
-        Length(WINDOW)
+        Length(WINDOW_SHORT)
     }
 
     /// A longer one, when so many visits are too few for it and it may be longer.
     pub(super) fn lengthened(self, visits: u64) -> Option<Length> {
-        let longer = Length((self.0 * 2).min(WINDOW_MAX));
-        (visits < VISITS_WANTED && longer != self).then_some(longer)
+        let (wanted, longer) = if self.0 < WINDOW {
+            (VISITS_FREQUENT, WINDOW)
+        } else {
+            (VISITS_WANTED, (self.0 * 2).min(WINDOW_MAX))
+        };
+        (visits < wanted && longer != self.0).then_some(Length(longer))
     }
 }
 
@@ -89,7 +98,9 @@ mod tests {
     #[test]
     fn windows_are_doubled_until_there_are_enough_visits_or_four_seconds() {
         let mut length = Length::first();
-        assert_eq!(length.lengthened(20), None);
+        assert_eq!(length.lengthened(100), None);
+        assert_eq!(length.lengthened(99), Some(Length(WINDOW)));
+        assert_eq!(Length(WINDOW).lengthened(20), None);
         while let Some(longer) = length.lengthened(3) {
             length = longer;
         }

@@ -193,7 +193,8 @@ impl Resolver {
         let name = format!("{file}:{line}");
         match nearest {
             Some(lines) => Err(SiteError::NoLine { name, nearest: lines }),
-            None if !self.images.iter().any(|image| image.debug().has_lines) => {
+            // Libraries may have lines of their own; the program's are meant.
+            None if !self.images[0].debug().has_lines => {
                 Err(SiteError::NoDebug { name, path: self.images[0].path.clone() })
             }
             None => Err(SiteError::NoFile { name }),

@@ -18,6 +18,8 @@ const INDIRECT: u8 = 10;
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     symbols: Vec<Symbol>,
+    /// Other names of the same addresses.
+    aliases: Vec<Symbol>,
     names: Option<Bytes>,
     /// Starts of functions without names.
     starts: Vec<u64>,
@@ -41,8 +43,8 @@ impl Table {
         let mut table = Table::default();
         for (holder, section) in all {
             match names(holder, section) {
-                Ok((symbols, names)) if !symbols.is_empty() => {
-                    table = Table { symbols, names: Some(names), starts: Vec::new() };
+                Ok((symbols, aliases, names)) if !symbols.is_empty() => {
+                    table = Table { symbols, aliases, names: Some(names), starts: Vec::new() };
                     break;
                 }
                 Err(Absent::TooLarge(bytes)) => {
@@ -71,7 +73,7 @@ impl Table {
         begins.dedup();
         let next = |address: u64| begins.get(begins.partition_point(|begin| *begin <= address)).copied();
         let mut found = Vec::new();
-        for symbol in self.symbols.iter().filter(|symbol| symbol.function) {
+        for symbol in self.symbols.iter().chain(&self.aliases).filter(|symbol| symbol.function) {
             let end = if symbol.size > 0 { Some(symbol.address + symbol.size) } else { next(symbol.address) };
             let name =
                 self.names.as_ref().map(|names| text_at(names, symbol.name as usize)).unwrap_or_default();
@@ -101,21 +103,24 @@ impl Table {
     }
 }
 
-fn names(elf: &Elf, section: &str) -> Result<(Vec<Symbol>, Bytes), Absent> {
+/// One symbol for each address, the other names of those addresses, and the names.
+fn names(elf: &Elf, section: &str) -> Result<(Vec<Symbol>, Vec<Symbol>, Bytes), Absent> {
     let header = elf.header(section).ok_or(Absent::None)?;
     let names = elf.contents(elf.linked(header).ok_or(Absent::None)?, TABLE_BYTES_MAX)?;
     let raw = elf.contents(header, TABLE_BYTES_MAX)?;
     let mut symbols: Vec<Symbol> =
         raw.chunks_exact(SYMBOL_BYTES).filter_map(|raw| symbol(raw, &names)).collect();
     symbols.sort_by_key(|symbol| (symbol.address, symbol.function, symbol.size));
+    let mut aliases = Vec::new();
     symbols.dedup_by(|later, kept| {
         let same = later.address == kept.address;
         if same {
+            aliases.push(*kept);
             *kept = *later;
         }
         same
     });
-    Ok((symbols, names))
+    Ok((symbols, aliases, names))
 }
 
 fn symbol(raw: &[u8], names: &[u8]) -> Option<Symbol> {
@@ -150,7 +155,7 @@ mod tests {
     use super::*;
 
     fn table(symbols: Vec<Symbol>, starts: Vec<u64>) -> Table {
-        Table { symbols, names: Some(Bytes::from(&b"\0first\0second\0"[..])), starts }
+        Table { symbols, aliases: Vec::new(), names: Some(Bytes::from(&b"\0first\0second\0"[..])), starts }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Names in, addresses out: the other way round than `symbol`, which names samples. Read once per file when the first
 //! name is looked for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use gimli::{AttributeValue, DebugInfoOffset, DebuggingInformationEntry, UnitOffset, constants as dw};
@@ -135,22 +135,28 @@ impl Debug {
         Ok(())
     }
 
-    /// Functions that only the symbol table knows.
+    /// Functions, and other names of functions, that only the symbol table knows.
     fn add_symbols(&mut self, table: &Table) {
-        let mut starts: Vec<u64> =
-            self.functions.iter().flat_map(|function| function.starts.clone()).collect();
-        starts.sort_unstable();
-        for (address, end, name) in table.functions() {
-            if starts.binary_search(&address).is_err() && end > address {
-                let clone_of = demangled(&name);
-                self.functions.push(Function {
-                    name: clone_of,
-                    linkage: name,
-                    ranges: std::iter::once(address..end).collect(),
-                    starts: vec![address],
-                    ..Function::default()
-                });
+        let starts = |function: &Function| {
+            let names = [function.name.clone(), function.linkage.clone()];
+            function
+                .starts
+                .iter()
+                .flat_map(move |start| names.clone().map(|name| (*start, name)))
+                .collect::<Vec<_>>()
+        };
+        let known: HashSet<(u64, String)> = self.functions.iter().flat_map(starts).collect();
+        for (address, end, linkage) in table.functions() {
+            if end <= address || known.contains(&(address, linkage.clone())) {
+                continue;
             }
+            self.functions.push(Function {
+                name: demangled(&linkage),
+                linkage,
+                ranges: std::iter::once(address..end).collect(),
+                starts: vec![address],
+                ..Function::default()
+            });
         }
     }
 

@@ -449,12 +449,12 @@ int on_waking(u64 *context) {
         return 0;
     struct thread *waker = in_interrupt(all, by) ? 0 : known(all, by->pid);
     u64 now = now_ns(), credited = 0;
-    if (waker) {
+    if (waker)
         credited = credit(all, thread, waker->position_ns, now);
-        count(&all->inner_wakes);
-    } else {
-        count(&all->outer_wakes);
-        if (thread->waits & FOR_NETWORK)
+    /* Counted is what happens to the target; what it does to participants is theirs. */
+    if (thread->role & TARGET) {
+        count(waker ? &all->inner_wakes : &all->outer_wakes);
+        if (!waker && thread->waits & FOR_NETWORK)
             count(&all->remote_wakes);
     }
     if (thread->waits & all->wait_kinds)
@@ -555,7 +555,7 @@ int on_switch(u64 *context) {
         enters->on_core = (u32)all->watch;
         if (leaves && all->active) {
             /* It waited for this core behind the other one: it takes over where that one stands. */
-            if (now - enters->off_ns >= QUEUED_NS_MIN)
+            if (enters->role & TARGET && now - enters->off_ns >= QUEUED_NS_MIN)
                 count(&all->runnable_waits);
             credit(all, enters, leaves->position_ns, now);
         }

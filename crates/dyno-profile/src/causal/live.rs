@@ -30,10 +30,13 @@ const SETTLE_NS: u64 = 5 * MS;
 const SETTLE_CHANCE_NS: u64 = 3 * MS;
 /// After it, so that pauses are over before the next one.
 const COOL_NS: u64 = 8 * MS;
-/// How much later than its end an experiment ends by itself.
-const GRACE_NS: u64 = 100 * MS;
-/// Between looks at whether to stop.
-const LOOK_NS: u64 = 50 * MS;
+/// The kernel ends an experiment by itself this long after the last word from here: should this process hang, or take
+/// its time to die, the target runs on.
+const PATIENCE_NS: u64 = 60 * MS;
+/// Between words to it, and looks at whether to stop.
+const LOOK_NS: u64 = 15 * MS;
+/// How often a window is begun again that the kernel ended because this process was kept from its CPU for so long.
+const TRIES: u32 = 4;
 
 /// Whether processes that the target gives birth to belong to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -231,6 +234,7 @@ impl<'s> Live<'s> {
     /// Sleeps until then, or until there is nothing to wait for any more.
     fn wait_until(&self, until_ns: u64) -> Result<(), Error> {
         while mono_ns() < until_ns && !self.stop.load(Ordering::Relaxed) {
+            self.probe.live_until(mono_ns() + PATIENCE_NS);
             let look_ns = until_ns.min(mono_ns() + LOOK_NS);
             let slept = socket::wait_readable(&self.ended, look_ns);
             slept.map_err(|source| Error::Perf { operation: "wait for the target", source })?;
@@ -243,19 +247,25 @@ impl<'s> Live<'s> {
         self.chance.below(SETTLE_CHANCE_NS)
     }
 
-    /// One experiment with one window in it.
+    /// One experiment with one window in it; begun again when the kernel lost its patience with this process.
     fn experiment(&mut self, tried: &Tried<'_>, length: Duration) -> Result<Window, Error> {
         self.check_target()?;
         let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-        let settle_ns = SETTLE_NS + self.chance_ns();
-        let deadline_ns = mono_ns().saturating_add(settle_ns + GRACE_NS).saturating_add(length_ns);
-        let start_ns = self.probe.begin(tried, deadline_ns).map_err(refused)?;
-        let window = self.count_window(start_ns, start_ns + settle_ns, length_ns);
-        // Whatever came in between: nobody pauses any more.
-        self.probe.end();
-        let window = window?;
-        self.wait_until(mono_ns() + COOL_NS)?;
-        Ok(window)
+        let mut tries = 1;
+        loop {
+            let expired = self.probe.counts().expired;
+            let settle_ns = SETTLE_NS + self.chance_ns();
+            let start_ns = self.probe.begin(tried, mono_ns() + PATIENCE_NS).map_err(refused)?;
+            let window = self.count_window(start_ns, start_ns + settle_ns, length_ns);
+            // Whatever came in between: nobody pauses any more.
+            self.probe.end();
+            let window = window?;
+            self.wait_until(mono_ns() + COOL_NS)?;
+            if self.probe.counts().expired == expired || tries == TRIES {
+                return Ok(window);
+            }
+            tries += 1;
+        }
     }
 
     fn count_window(&mut self, start_ns: u64, open_ns: u64, length_ns: u64) -> Result<Window, Error> {

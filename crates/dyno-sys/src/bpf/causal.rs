@@ -302,9 +302,9 @@ counts! {
     capped
     /// Pauses that could not be scheduled.
     missed
-    /// Wake-ups by threads that take part.
+    /// Wake-ups of the target by threads that take part.
     inner_wakes
-    /// Wake-ups by time, disks and strangers.
+    /// Wake-ups of the target by time, disks and strangers.
     outer_wakes
     /// Those of them that ended a wait for a socket or a pipe.
     remote_wakes
@@ -591,6 +591,11 @@ impl Probe {
     pub fn end(&self) {
         self.close_window();
         self.control.all()[word::ACTIVE].store(0, Release);
+    }
+
+    /// Moves the deadline of the experiment that runs.
+    pub fn live_until(&self, deadline_ns: u64) {
+        self.set(word::DEADLINE_NS, deadline_ns);
     }
 
     /// Whether an experiment runs: not after its deadline, nor after the target began another program.

@@ -13,7 +13,6 @@ pub mod rig;
 mod run;
 mod schedule;
 pub mod site;
-mod student;
 mod verdict;
 
 pub use live::{Children, Live, Subject};

@@ -224,6 +224,24 @@ fn the_budget_is_the_whole_budget_and_the_same_seed_the_same_record() {
     assert_ne!(record, of_seed(6));
 }
 
+#[test]
+fn who_is_interrupted_at_once_is_told_so_and_nothing_else() {
+    let mut machine = Machine::new(&single(), QUIET, 1);
+    let clock = machine.clock();
+    let asked = Asked {
+        levels_percent: vec![50],
+        budget: Duration::from_secs(10),
+        seed: 1,
+        metric: Metric::Throughput,
+        progress: "visit".to_owned(),
+        cpus: 1,
+    };
+    let record = run(&asked, &mut machine, &tried(1), &clock, &mut |_| (), &AtomicBool::new(true)).unwrap();
+    assert_eq!(record.cut_short.as_deref(), Some("interrupted"));
+    assert_eq!(record.sites[0].verdict, Verdict::NotMeasurable);
+    assert!(record.sites[0].points.is_empty() && record.sites[0].reason.contains("0 rounds"));
+}
+
 /// A crowd at a spin lock: whoever is in the site keeps the others from getting on, the more the faster it is.
 struct Crowded {
     now: std::rc::Rc<std::cell::Cell<u64>>,

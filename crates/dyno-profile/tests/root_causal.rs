@@ -1,7 +1,7 @@
 //! Experiments on live programs: a speed-up of known worth, a target that ends or becomes another program, one that gives
 //! birth, and a profiler that is killed in the middle.
 #![cfg(target_arch = "x86_64")]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 use dyno_profile::Error;
 use dyno_profile::causal::{

@@ -6,7 +6,7 @@
 //! Windows with and without each piece alternate, and pairs are compared: a busy machine widens the spread and moves
 //! nothing. The target counts its work in a file that is mapped here too, so that nothing but the probe is in its way.
 #![cfg(target_arch = "x86_64")]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
 use dyno_sys::bpf::causal::{Children, Part, Pausing, Probe, Reach, Role, Tried};
 use dyno_sys::clock::{mono_ns, sleep_ns};

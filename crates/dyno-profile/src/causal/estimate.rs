@@ -13,9 +13,9 @@
 //! rounds would cover 85 % where it says 95.
 
 use dyno_measure::causal::{Deed, Metric, Nulls, Point, Slope};
+use dyno_measure::student::{chance, student};
 
 use super::rig::Window;
-use super::student;
 
 /// A ratio this many robust deviations from the median is no measurement of the same thing.
 const OUTLIER_SIGMAS: f64 = 4.0;
@@ -26,8 +26,8 @@ const OUTLIER_VALUES_MIN: usize = 10;
 const OUTLIER_SLACK: f64 = 8.0;
 /// A median absolute deviation as a standard deviation (normal distribution).
 const MAD_SIGMA: f64 = 1.4826;
-/// Two-sided chance outside of an interval.
-const OUTSIDE: f64 = 0.05;
+/// Normal quantile of 95 % intervals.
+const Z: f64 = 1.959_964;
 /// Fewest values with a spread.
 const VALUES_MIN: usize = 3;
 /// Fewest visits of a window that tell a period.
@@ -150,9 +150,9 @@ impl Mean {
         let mean = values.iter().sum::<f64>() / n;
         let sd = (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
         let error = sd / n.sqrt();
-        let half_width = student::quantile(OUTSIDE, n - 1.0) * error;
+        let half_width = student(Z, n - 1.0) * error;
         // Equal values tell no spread: nothing is certain of them.
-        let p = if error > 0.0 { student::chance(mean / error, n - 1.0) } else { 1.0 };
+        let p = if error > 0.0 { chance(mean / error, n - 1.0) } else { 1.0 };
         Some(Mean { mean, half_width, sd, n: values.len(), p })
     }
 

@@ -210,12 +210,16 @@ impl<'a> Studied<'a> {
 impl Experiment<'_> {
     fn go(&mut self, watch: &mut dyn FnMut(&News<'_>)) -> Result<End, Error> {
         self.calibrate()?;
+        if self.stop.load(Ordering::Relaxed) {
+            // Windows were cut short: that they had few visits means nothing.
+            self.too_few_visits = false;
+            return Ok(Some("interrupted".to_owned()));
+        }
         if self.too_few_visits {
             return Ok(None);
         }
         match self.rounds(watch) {
             Err(Error::Ended { after_s, .. }) => Ok(Some(format!("the target ended after {after_s:.1} s"))),
-            Err(error) if self.nulls.is_empty() => Err(error),
             Err(error) => Ok(Some(error.to_string())),
             Ok(end) => Ok(end),
         }

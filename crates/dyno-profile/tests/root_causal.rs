@@ -372,7 +372,8 @@ fn a_profiler_to_be_killed() {
     let words: Vec<&str> = victim.split_whitespace().collect();
     let number = |at: usize| words[at].parse::<u64>().unwrap();
     let entry = Entry { image: PathBuf::from(words[1]), offset: number(2) };
-    let place = Place::Code { ranges: vec![number(3)..number(4)], entries: Vec::new() };
+    let ranges = std::iter::once(number(3)..number(4)).collect();
+    let place = Place::Code { ranges, entries: Vec::new() };
     let site = Site { name: "f60".to_owned(), place, reach: Reach::Own };
     let progress = Progress::At { entries: vec![entry], whom: Vec::new() };
     let pid = i32::try_from(number(0)).unwrap();

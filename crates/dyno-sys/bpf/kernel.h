@@ -86,10 +86,10 @@ struct task_struct {
     int exit_state;
     int pid;
     int tgid;
-    struct sched_entity se;
     struct mm_struct *mm;
-    struct files_struct *files;
     char comm[16];
+    struct sched_entity se;
+    struct files_struct *files;
 } MOVED;
 
 struct task_struct___before_5_14 {
@@ -99,11 +99,11 @@ struct task_struct___before_5_14 {
 /* x86-64's names; the others' come in a flavour of their own. */
 struct pt_regs {
     unsigned long bp;
-    unsigned long ax;
     unsigned long di;
-    unsigned long orig_ax;
     unsigned long ip;
     unsigned long sp;
+    unsigned long ax;
+    unsigned long orig_ax;
 } MOVED;
 
 struct pt_regs___arm64 {

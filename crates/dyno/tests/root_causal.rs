@@ -80,6 +80,10 @@ fn ctrl_c_writes_what_was_measured() {
 fn what_could_be_counted_is_told_where_nothing_is_named() {
     let folder = Folder::new("causal-candidates");
     let ended = Ended::of(started(&folder, &["--for", "10s"]));
-    assert!(ended.failed()[0].contains("nothing is named that counts as progress"), "{}", ended.err);
+    // What it does comes first, line by line; the failure is the last three.
+    assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{}", ended.err);
+    let lines: Vec<&str> = ended.err.lines().rev().take(3).collect();
+    assert!(lines[2].starts_with("error: nothing is named that counts as progress"), "{}", ended.err);
+    assert!(lines[0].starts_with("  try:    "), "{}", ended.err);
     assert!(!folder.path("c.json").exists());
 }

@@ -1,7 +1,7 @@
 //! What the causal probe costs a target while nobody is paused: all of it, and piece by piece. Prints a table.
 //!
 //! ```sh
-//! cargo test --release -p dyno-profile --test root_causal_cost -- --ignored --nocapture
+//! cargo test --release -p dyno-profile --test cost_of_causal -- --ignored --nocapture
 //! ```
 //! Windows with and without each piece alternate, and pairs are compared: a busy machine widens the spread and moves
 //! nothing. The target counts its work in a file that is mapped here too, so that nothing but the probe is in its way.
@@ -135,7 +135,7 @@ fn cost(running: &Running, probe: &mut Probe, attach: &dyn Fn(&mut Probe)) -> (f
 }
 
 #[test]
-#[ignore = "needs root: CAP_BPF, CAP_PERFMON; takes two minutes"]
+#[ignore = "a measurement of two minutes, made by hand; needs root"]
 fn the_probe_without_pauses_costs_little() {
     for kind in ["compute", "pingpong"] {
         let running = Running::start(kind);

@@ -290,7 +290,9 @@ INLINE struct thread *sampled(struct control *all, struct task_struct *task, u64
     }
     u32 role = role_of(task->tgid);
     if (!role) {
-        count(&all->foreign);
+        /* What the kernel's own threads do somebody asked for, mostly the target: its packets, its files. */
+        if (!(task->flags & OF_KERNEL))
+            count(&all->foreign);
         return 0;
     }
     struct thread *thread = known(all, tid);

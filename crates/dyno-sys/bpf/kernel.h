@@ -30,7 +30,7 @@ enum { MAPPED = 1 << 10 };                 /* BPF_F_MMAPABLE */
 enum { USER_STACK = 1 << 8 };              /* BPF_F_USER_STACK */
 enum { QUIETLY = 1 };                      /* BPF_RB_NO_WAKEUP */
 enum { FIELD_EXISTS = 2 };                 /* BPF_CORE_FIELD_EXISTS */
-enum { EXITING = 0x4 };                    /* PF_EXITING of linux/sched.h */
+enum { EXITING = 0x4, OF_KERNEL = 0x200000 }; /* PF_EXITING and PF_KTHREAD of linux/sched.h */
 
 static void *(*lookup)(const void *map, const void *key) = (void *)1;
 static long (*update)(const void *map, const void *key, const void *value, u64 flags) = (void *)2;

@@ -94,7 +94,7 @@ pub struct Window {
     pub in_flight: Option<f64>,
     /// Samples of the target.
     pub samples: u64,
-    /// Samples of processes that take no part.
+    /// Samples of processes that take no part, the kernel's own threads aside.
     pub foreign: u64,
     /// Ticks of idle CPUs.
     pub idle: u64,

@@ -282,7 +282,7 @@ counts! {
     samples
     /// Samples of participants.
     beside
-    /// Samples of strangers.
+    /// Samples of strangers; the kernel's own threads are none.
     foreign
     /// Samples of idle CPUs.
     idle

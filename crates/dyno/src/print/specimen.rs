@@ -195,6 +195,7 @@ fn truth_row(row: &TruthRow) -> Row {
     let actual = saving(row.actual_percent, row.actual_interval);
     let off = row.error_points.map_or(NONE.to_owned(), |points| percent(points).replace(" %", ""));
     let inside = match (row.inside, row.agrees) {
+        _ if row.biased => "set aside",
         (Some(true), _) => "yes",
         (Some(false), Some(true)) => "nearly",
         (Some(false), _) => "no",
@@ -218,17 +219,20 @@ fn truth_row(row: &TruthRow) -> Row {
 }
 
 fn truth_summary(rows: &[TruthRow]) -> String {
-    let helps = rows.iter().filter(|row| row.verdict == Some(Verdict::Helps));
-    let known: Vec<bool> = helps.filter_map(|row| row.inside).collect();
-    let inside = known.iter().filter(|inside| **inside).count();
-    let agree =
-        rows.iter().filter(|row| row.verdict == Some(Verdict::Helps) && row.agrees == Some(true)).count();
-    let mut errors: Vec<f64> = rows.iter().filter_map(|row| row.error_points).map(f64::abs).collect();
+    let claims: Vec<&TruthRow> =
+        rows.iter().filter(|row| row.verdict == Some(Verdict::Helps) && !row.biased).collect();
+    let known = claims.iter().filter(|row| row.inside.is_some()).count();
+    let inside = claims.iter().filter(|row| row.inside == Some(true)).count();
+    let agree = claims.iter().filter(|row| row.agrees == Some(true)).count();
+    let mut errors: Vec<f64> =
+        rows.iter().filter(|row| !row.biased).filter_map(|row| row.error_points).map(f64::abs).collect();
     errors.sort_unstable_by(f64::total_cmp);
     let median = errors.get(errors.len() / 2).map_or(NONE.to_owned(), |error| format!("{error:.1} points"));
+    let aside = rows.iter().filter(|row| row.biased).count();
+    let aside =
+        if aside > 0 { format!(" · {aside} set aside by the profile itself") } else { String::new() };
     format!(
-        "of {} predictions that say a part helps, the truth lies inside {inside}, and {agree} agree with it within both errors · median error of all rows {median}",
-        known.len()
+        "of {known} predictions that say a part helps, the truth lies inside {inside}, and {agree} agree with it within both errors · median error of all rows {median}{aside}"
     )
 }
 

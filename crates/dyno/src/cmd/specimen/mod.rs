@@ -175,7 +175,7 @@ fn predict(args: &Run) -> Result<ExitCode, Halt> {
 /// Whether a prediction that was made is wrong by more than both intervals allow.
 fn missed(row: &Row) -> bool {
     let claimed = row.verdict.is_some_and(|verdict| verdict != Verdict::NotMeasurable);
-    claimed && row.agrees == Some(false)
+    claimed && !row.biased && row.agrees == Some(false)
 }
 
 /// One side, for a profiler: its process number, then its figures.

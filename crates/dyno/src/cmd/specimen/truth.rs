@@ -46,6 +46,8 @@ pub(crate) struct Row {
     pub(crate) inside: Option<bool>,
     /// Whether the two differ by no more than both their intervals allow: what really was saved is known no better.
     pub(crate) agrees: Option<bool>,
+    /// Whether the profile itself says that this level misleads, so that no verdict rests on it.
+    pub(crate) biased: bool,
 }
 
 /// Everything.
@@ -173,6 +175,7 @@ impl Truth {
             error_points: error.filter(|_| level.is_some()),
             inside,
             agrees,
+            biased: point.is_some_and(|point| point.biased),
         }
     }
 
@@ -262,6 +265,16 @@ pub(crate) mod tests {
         assert_eq!((rows[0].agrees, rows[1].agrees), (Some(true), Some(false)));
         assert!((rows[1].error_points.unwrap() - 2.0).abs() < 0.01, "{rows:?}");
         assert!(rows[1].actual_interval.unwrap()[0] > 27.5, "paired: drift does not count: {rows:?}");
+    }
+
+    #[test]
+    fn a_level_that_the_profile_calls_misleading_is_marked() {
+        let mut truth = truth();
+        truth.predicted.sites[0].points[1].biased = true;
+        truth.judge(&find("three-parts").unwrap().causal.unwrap().sites[..1]);
+        assert_eq!(truth.rows.iter().map(|row| row.biased).collect::<Vec<_>>(), [false, true]);
+        let text = crate::print::specimen::truth(&truth, 120);
+        assert!(text.contains("set aside") && text.contains("of 1 predictions"), "{text}");
     }
 
     #[test]

@@ -157,6 +157,67 @@ fn where_nothing_is_named_the_caller_that_does_a_unit_is_found_and_counted() {
     }
 }
 
+/// A unit is two hundred digests: those come too often to be counted.
+const GO_UNITS: &str = r#"
+package main
+
+import "crypto/sha256"
+
+var sink byte
+
+//go:noinline
+func digest(b []byte) byte { h := sha256.Sum256(b); return h[0] }
+
+//go:noinline
+func handleOne(b []byte) {
+	for i := 0; i < 200; i++ {
+		b[i] = digest(b)
+	}
+	sink = b[0]
+}
+
+func main() {
+	b := make([]byte, 2048)
+	for {
+		handleOne(b)
+	}
+}
+"#;
+
+#[test]
+#[ignore = "needs root (CAP_BPF, CAP_PERFMON) and go"]
+fn a_unit_of_a_stock_go_program_is_found() {
+    let folder = Folder::new("causal-go");
+    let (source, program) = (folder.file("main.go", GO_UNITS), folder.path("units"));
+    let built = Command::new("go").args(["build", "-o"]).arg(&program).arg(source).status().unwrap();
+    assert!(built.success());
+    let mut units = Command::new(&program).spawn().unwrap();
+    let pid = units.id().to_string();
+    let ended = run(["causal", "--for", "16s", "--levels", "50", "--json", &pid]);
+    units.kill().unwrap();
+    units.wait().unwrap();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let record = Causal::from_json(&ended.out).unwrap();
+    assert_eq!(record.progress.name, "main.handleOne", "{:?}", record.progress);
+    assert!((20.0..20_000.0).contains(&record.progress.per_second), "{:?}", record.progress);
+}
+
+#[test]
+#[ignore = "needs root (CAP_BPF, CAP_PERFMON)"]
+fn what_a_server_sends_is_found_and_its_functions_are_told() {
+    let server = common::Server::serve(&["--naive", "--log-file", "/dev/null"]);
+    let worker = *proc::tree(server.pid()).last().unwrap();
+    let url = format!("http://{}/json", server.place);
+    let mut load = dyno(["load", "-t1", "-c8", "-d60s", &url]).stdout(Stdio::null()).spawn().unwrap();
+    let ended = run(["causal", "--for", "12s", "--levels", "50", "--json", &worker.to_string()]);
+    load.kill().unwrap();
+    load.wait().unwrap();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let progress = Causal::from_json(&ended.out).unwrap().progress;
+    assert!(progress.name.starts_with("syscall:"), "{progress:?}");
+    assert!(progress.chosen.is_some_and(|why| why.contains("what it sends most often")));
+}
+
 #[test]
 #[ignore = "needs root (CAP_BPF, CAP_PERFMON) and cc"]
 fn a_process_that_does_nothing_offers_nothing_in_three_lines() {

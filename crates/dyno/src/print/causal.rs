@@ -183,7 +183,7 @@ fn progress(record: &Causal) -> String {
 }
 
 /// What could be counted instead, as it would be asked for.
-fn others(record: &Causal) -> Option<String> {
+pub(crate) fn others(record: &Causal) -> Option<String> {
     let told = |one: &Candidate| {
         let share = one.share_percent.map(|share| format!(", on {share:.0} % of its stacks"));
         let rate = count(one.per_second);

@@ -75,13 +75,15 @@ fn foretold(causal: &Causal, before: &Profile, after: &Profile) -> Result<Foreto
     let curves: Vec<Curve<'_>> = causal.sites.iter().filter_map(Curve::of).collect();
     let average = average(&curves).ok_or_else(|| no_curve(causal))?;
     let total_us: f64 = before.of.values().map(|time| time.us).sum();
+    let basis = Basis { curves: &curves, average, total_us };
     let mut changed = changed(&before, &after);
     changed
         .sort_by(|a, b| b.change_us().abs().total_cmp(&a.change_us().abs()).then_with(|| a.key.cmp(b.key)));
     if changed.is_empty() {
         return Err("no function's CPU per request changed by more than samples can tell".to_owned());
     }
-    let worths: Vec<Worthy> = changed.iter().map(|one| one.worth(&curves, average, total_us)).collect();
+    let set_off = SetOff::of(&changed);
+    let worths: Vec<Worthy> = changed.iter().map(|one| one.worth(&basis, set_off)).collect();
     let sum = sum(&worths, average);
     let is_changed = |curve: &&Curve<'_>| changed.iter().any(|one| curve.is_of(one.key));
     Ok(Foretold {
@@ -190,38 +192,82 @@ impl Changed<'_> {
         self.change_us().abs() > CLEAR_SIGMAS * self.error_us()
     }
 
+    /// Whether it was not there before.
+    fn is_new(&self) -> bool {
+        self.before.us <= 0.0
+    }
+
     /// How much faster it became, percent of itself; none where it was not there.
     fn faster(&self) -> Option<Figure> {
-        let ratio = (self.before.us > 0.0).then(|| self.after.us / self.before.us)?;
+        let ratio = (!self.is_new()).then(|| self.after.us / self.before.us)?;
         let error =
             (self.after.error_us / self.before.us).hypot(ratio * self.before.error_us / self.before.us);
         Some(Figure { value: 100.0 * (1.0 - ratio), half: 100.0 * Z * error })
     }
 
-    /// What its change is worth: by its own curve, or by the average of all.
-    fn worth(&self, curves: &[Curve<'_>], average: Figure, total_us: f64) -> Worthy {
-        let curve = curves.iter().find(|curve| curve.is_of(self.key));
+    /// What its change is worth, less what is set off: by its own curve, or by the average of all.
+    fn worth(&self, basis: &Basis<'_>, set_off: SetOff) -> Worthy {
+        let left = set_off.left(self);
+        let curve = basis.curves.iter().find(|curve| curve.is_of(self.key));
         if let Some((curve, faster)) = curve.zip(self.faster()) {
-            return curve.worth(faster);
+            return curve.worth(Figure { value: left * faster.value, ..faster });
         }
-        let slower_percent = 100.0 * self.change_us() / total_us;
-        let sampled = average.value * 100.0 * Z * self.error_us() / total_us;
+        let (average, percent) = (basis.average, 100.0 / basis.total_us);
+        let slower_percent = left * percent * self.change_us();
+        let sampled = average.value * percent * Z * self.error_us();
         let figure = Figure {
             value: average.value * slower_percent,
             half: sampled.hypot(average.half * slower_percent),
         };
-        Worthy { figure, by: Worth::Average, slower_percent, sampled }
+        let by = if self.is_new() && left <= 0.0 { Worth::SetOff } else { Worth::Average };
+        Worthy { figure, by, slower_percent, sampled }
     }
 
     fn told(&self, worth: &Worthy) -> ChangedFunction {
+        let is_own = worth.by != Worth::SetOff;
         ChangedFunction {
             name: self.key.1.clone(),
             before_us: self.before.us,
             after_us: self.after.us,
             faster_percent: self.faster().map(|faster| faster.value),
-            predicted_percent: Some(worth.figure.value),
-            interval_percent: Some(worth.figure.interval()),
+            predicted_percent: is_own.then_some(worth.figure.value),
+            interval_percent: is_own.then(|| worth.figure.interval()),
             by: worth.by,
+        }
+    }
+}
+
+/// What worths are read from.
+struct Basis<'c> {
+    curves: &'c [Curve<'c>],
+    /// What a percent of all the time is worth on average.
+    average: Figure,
+    /// All the time of a request before.
+    total_us: f64,
+}
+
+/// New code does what other code did before: its time is set off against that of all that became faster, each by the same
+/// part. Two curves' errors would else stand for a difference that may be small.
+#[derive(Debug, Clone, Copy)]
+struct SetOff {
+    new_us: f64,
+    saved_us: f64,
+}
+
+impl SetOff {
+    fn of(changed: &[Changed<'_>]) -> SetOff {
+        let change =
+            |new: bool| changed.iter().filter(move |one| one.is_new() == new).map(Changed::change_us);
+        SetOff { new_us: change(true).sum(), saved_us: change(false).map(|us| (-us).max(0.0)).sum() }
+    }
+
+    /// The part of a function's change that is left.
+    fn left(self, one: &Changed<'_>) -> f64 {
+        let rest = |own: f64, other: f64| (1.0 - other / own).max(0.0);
+        match one.is_new() {
+            true => rest(self.new_us, self.saved_us),
+            false if one.change_us() < 0.0 => rest(self.saved_us, self.new_us),
+            false => 1.0,
         }
     }
 }
@@ -240,7 +286,8 @@ struct Worthy {
 fn sum(worths: &[Worthy], average: Figure) -> Figure {
     let value = worths.iter().map(|one| one.figure.value).sum();
     let averaged: f64 = worths.iter().map(|one| one.slower_percent).sum();
-    let own = |one: &Worthy| if one.by == Worth::Average { one.sampled } else { one.figure.half };
+    let by_curve = |one: &Worthy| matches!(one.by, Worth::Curve | Worth::BeyondCurve);
+    let own = |one: &Worthy| if by_curve(one) { one.figure.half } else { one.sampled };
     let squares: f64 = worths.iter().map(|one| own(one).powi(2)).sum();
     Figure { value, half: squares.sqrt().hypot(average.half * averaged) }
 }
@@ -253,7 +300,7 @@ struct Curve<'s> {
 }
 
 impl<'s> Curve<'s> {
-    /// None where the site's figures do not hold. That they are wide is no reason: the width is part of them.
+    /// None where the site's figures do not hold, or are so wide that they cannot tell nothing from everything.
     fn of(site: &'s Site) -> Option<Curve<'s>> {
         let contradicted = site.slow_down.is_some_and(|slow| slow.contradicts);
         let unpaid = site.credibility.unpaid_percent > UNPAID_PERCENT_MAX;
@@ -267,7 +314,13 @@ impl<'s> Curve<'s> {
         let sound = |point: &&Point| !point.biased && point.rounds >= ROUNDS_MIN;
         let mut points: Vec<(f64, Figure)> = site.points.iter().filter(sound).map(level).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        (!points.is_empty()).then_some(Curve { site, points })
+        let curve = (!points.is_empty()).then_some(Curve { site, points })?;
+        (curve.greatest().1.half < curve.taken()).then_some(curve)
+    }
+
+    /// The part of all the time, percent, that the greatest level takes away: what it saves where everything waits for it.
+    fn taken(&self) -> f64 {
+        self.site.share_percent.unwrap_or(0.0) * self.greatest().0 / 100.0
     }
 
     fn is_of(&self, (module, name): &Key) -> bool {
@@ -308,16 +361,18 @@ fn level(point: &Point) -> (f64, Figure) {
     (f64::from(point.speedup_percent), Figure { value: point.effect_percent, half: (high - low).abs() / 2.0 })
 }
 
-/// What a percent of all the time is worth, over all curves: one where everything waits for everything.
+/// What a percent of all the time is worth, over all curves, the surer ones counting for more: one where everything waits
+/// for everything.
 fn average(curves: &[Curve<'_>]) -> Option<Figure> {
-    let (mut saved, mut squares, mut taken) = (0.0, 0.0, 0.0);
-    for curve in curves {
-        let (level, figure) = curve.greatest();
-        saved += figure.value;
-        squares += figure.half.powi(2);
-        taken += curve.site.share_percent.unwrap_or(0.0) * level / 100.0;
-    }
-    (taken > 0.0).then(|| Figure { value: saved / taken, half: squares.sqrt() / taken })
+    let worth = |curve: &Curve<'_>| {
+        let (figure, taken) = (curve.greatest().1, curve.taken());
+        // No interval is without a width; this only keeps the division whole.
+        Figure { value: figure.value / taken, half: (figure.half / taken).max(1e-6) }
+    };
+    let weighted = curves.iter().map(worth).map(|worth| (worth.value, worth.half.powi(-2)));
+    let (sum, weights) =
+        weighted.fold((0.0, 0.0), |(sum, weights), (value, weight)| (sum + value * weight, weights + weight));
+    (weights > 0.0).then(|| Figure { value: sum / weights, half: weights.powf(-0.5) })
 }
 
 #[cfg(test)]
@@ -416,8 +471,27 @@ mod tests {
         let found = foretell(&causal, &before, &after);
         assert!((found.predicted_percent.unwrap() + 5.0).abs() < 0.5, "{found:?}");
         let by: Vec<Worth> = found.functions.iter().map(|one| one.by).collect();
-        assert_eq!(by, [Worth::BeyondCurve, Worth::Average]);
-        assert_eq!(found.functions[1].faster_percent, None);
+        assert_eq!(by, [Worth::Curve, Worth::SetOff]);
+        let new = &found.functions[1];
+        assert_eq!((new.faster_percent, new.predicted_percent), (None, None));
+        let dearer = foretell(&causal, &before, &profile(&[("recv", 7.0), ("rest", 5.0)]));
+        assert!((dearer.predicted_percent.unwrap() - 20.0).abs() < 0.5, "{dearer:?}");
+    }
+
+    #[test]
+    fn a_curve_that_cannot_tell_nothing_from_everything_is_none() {
+        let wide = |half: f64| {
+            let mut site = site("free", 4.0, &[(50, -3.0)]);
+            site.points[0].interval_percent = [-3.0 - half, -3.0 + half];
+            site
+        };
+        assert!(Curve::of(&wide(2.1)).is_none() && Curve::of(&wide(1.9)).is_some());
+        let sure = site("send", 60.0, &[(50, 30.0)]);
+        let curves: Vec<Curve<'_>> = [&sure].into_iter().filter_map(Curve::of).collect();
+        assert!((average(&curves).unwrap().value - 1.0).abs() < 1e-9);
+        let odd = wide(1.9);
+        let both: Vec<Curve<'_>> = [&sure, &odd].into_iter().filter_map(Curve::of).collect();
+        assert!((average(&both).unwrap().value - 1.0).abs() < 0.01, "the sure one counts");
     }
 
     #[test]

@@ -391,9 +391,11 @@ pub enum Worth {
     Curve,
     /// Its own curve, beyond the levels that were tried.
     BeyondCurve,
-    /// What time is worth on average over all curves of the setting: it had none, being new, small, or not measurable.
+    /// What time is worth on average over all curves of the setting: it had none, being small, or not measurable.
     #[default]
     Average,
+    /// None of its own: it is new, and its time was set off against that of what became faster.
+    SetOff,
 }
 
 /// One reading of a proof.

@@ -254,7 +254,7 @@ fn functions_are_offered_with_their_rate() {
         share_percent: 50.0,
     };
     let functions = ["progress", "f60"].map(passed);
-    let found = rates(&[running.pid], &functions, LENGTH, &STOP).unwrap();
+    let found = rates(&[running.pid], &functions, (LENGTH, 10 * LENGTH), &STOP).unwrap();
     assert_eq!(found.len(), 2);
     // Both are entered once for each unit.
     let (one, other) = (found[0].per_second, found[1].per_second);

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use dyno_sys::bpf::Attached;
 use dyno_sys::bpf::causal::{Children, Counted, Mark, Probe, Role};
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::{Pid, proc, trace};
@@ -210,36 +211,48 @@ const STEPPED_PER_SECOND_MAX: f64 = 1_500.0;
 /// A first look at a function: one that is entered a million times a second is let go after this.
 const GLIMPSE: Duration = Duration::from_millis(10);
 
-/// How often functions are entered, each watched alone for `each`: those that come too seldom, or more often than a
-/// probe may be met, are left out. The order is kept.
+/// How often functions are entered, each watched alone for `each`, all of them no longer than `longest`: those that come
+/// too seldom, or more often than a probe may be met, are left out. The order is kept.
 ///
 /// # Errors
 /// When the kernel does not take the probe.
 pub fn rates(
     whom: &[Pid],
     functions: &[Passed],
-    each: Duration,
+    (each, longest): (Duration, Duration),
     stop: &AtomicBool,
 ) -> Result<Vec<Candidate>, Error> {
     let mut probe = watching(whom)?;
+    let until_ns = mono_ns().saturating_add(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
     let mut found = Vec::new();
     for (number, function) in (1..).step_by(2).zip(functions) {
-        if stop.load(Ordering::Relaxed) {
+        if stop.load(Ordering::Relaxed) || mono_ns() >= until_ns {
             break;
         }
-        let entries = std::slice::from_ref(&function.entry);
-        let most = if function.emulated { *OFFERED_PER_SECOND.end() } else { STEPPED_PER_SECOND_MAX };
-        // Of few entries in so short a time chance decides: twice as many as may be are let through.
-        if entered_per_second(&mut probe, entries, whom, number, GLIMPSE)? > 2.0 * most {
-            continue;
-        }
-        let per_second = entered_per_second(&mut probe, entries, whom, number + 1, each)?;
-        if (*OFFERED_PER_SECOND.start()..=most).contains(&per_second) {
+        if let Some(per_second) = offered(&mut probe, function, whom, number, each)? {
             let share_percent = Some(function.share_percent);
             found.push(Candidate { progress: function.name.clone(), per_second, share_percent });
         }
     }
     Ok(found)
+}
+
+/// How often it is entered, when that can be counted: one that comes too often is known, and let go, after a glimpse.
+fn offered(
+    probe: &mut Probe,
+    function: &Passed,
+    whom: &[Pid],
+    number: u64,
+    each: Duration,
+) -> Result<Option<f64>, Error> {
+    let most = if function.emulated { *OFFERED_PER_SECOND.end() } else { STEPPED_PER_SECOND_MAX };
+    let _held = held(probe, std::slice::from_ref(&function.entry), whom)?;
+    // Of few entries in so short a time chance decides: twice as many as may be are let through.
+    if entered(probe, number, GLIMPSE)? > 2.0 * most {
+        return Ok(None);
+    }
+    let per_second = entered(probe, number + 1, each)?;
+    Ok((*OFFERED_PER_SECOND.start()..=most).contains(&per_second).then_some(per_second))
 }
 
 /// Rates that differ by less than this part of them may be of the same thing: both were counted at different times.
@@ -274,6 +287,12 @@ pub(super) fn entered_per_second(
     number: u64,
     length: Duration,
 ) -> Result<f64, Error> {
+    let _held = held(probe, entries, whom)?;
+    entered(probe, number, length)
+}
+
+/// Probes on entries, for as long as the answer lives.
+fn held(probe: &mut Probe, entries: &[Entry], whom: &[Pid]) -> Result<Vec<Attached>, Error> {
     let mut held = Vec::new();
     for entry in entries {
         for pid in whom {
@@ -281,6 +300,11 @@ pub(super) fn entered_per_second(
             held.push(probed.map_err(refused)?);
         }
     }
+    Ok(held)
+}
+
+/// Entries per second into what is probed, in window `number`.
+fn entered(probe: &Probe, number: u64, length: Duration) -> Result<f64, Error> {
     let begun_ns = mono_ns();
     probe.open_window(number);
     sleep_ns(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));

@@ -19,7 +19,9 @@ use crate::cmd::causal::{Asked, Point, experiment};
 use crate::cmd::climb::seed_of_the_day;
 
 /// Functions that are tried: each takes its part of the time, and what is foretold rests on the heaviest.
-const SITES_MAX: usize = 4;
+const SITES_MAX: usize = 3;
+/// A lighter function's curve could not tell nothing from everything in the time there is.
+const SHARE_PERCENT_MIN: f64 = 5.0;
 /// A change is seldom more than half of a function; where it is all of it the line goes on.
 const LEVELS_PERCENT: [u32; 2] = [25, 50];
 /// The load runs until it is stopped; this bounds it when nobody does.
@@ -46,7 +48,7 @@ impl World<'_> {
             point: Point::Replies(load),
             participants: vec![load],
             sites: Vec::new(),
-            choice: Choice::whole(SITES_MAX),
+            choice: Choice { share_percent_min: SHARE_PERCENT_MIN, ..Choice::whole(SITES_MAX) },
             reach: Reach::Own,
             levels: LEVELS_PERCENT.to_vec(),
             budget: Duration::from_nanos(for_ns),

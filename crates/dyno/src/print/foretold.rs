@@ -47,6 +47,7 @@ pub(crate) fn worth(one: &ChangedFunction) -> String {
         Worth::Curve => value,
         Worth::BeyondCurve => format!("{value} (beyond its curve)"),
         Worth::Average => format!("{value} (by the average)"),
+        Worth::SetOff => "(new: set off)".to_owned(),
     }
 }
 

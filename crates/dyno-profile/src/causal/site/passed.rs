@@ -6,7 +6,7 @@ use dyno_measure::profile::{Profile, Stack};
 use dyno_sys::Pid;
 
 use super::choose::functions;
-use super::{Probe, Resolver};
+use super::{FITS, Mapped, Probe, Resolver, is_name, only_one};
 use crate::causal::rig::{Entry, Reach};
 
 /// A function on the stacks of a profile, and where its entries can be counted.
@@ -30,10 +30,9 @@ impl Resolver {
         let own = of_processes(profile, whom);
         let all = functions(&own, Reach::Inclusive);
         let found = all.into_iter().filter_map(|((module, name), share_percent)| {
-            let probe = self.probe(name).ok()?;
-            // The name may lead to another file's function.
-            let is_it = self.image_of(&own, module)?.open_as == probe.entry.image;
-            is_it.then(|| Passed::new(probe, share_percent))
+            // An address for a name says nothing to anybody.
+            let probe = self.entry_of(&own, module, name).filter(|_| !name.starts_with("0x"))?;
+            Some(Passed::new(probe, share_percent))
         });
         found.take(at_most).collect()
     }
@@ -41,11 +40,28 @@ impl Resolver {
     /// A function that is named, with its share of those stacks.
     #[must_use]
     pub fn passed_named(&self, name: &str, profile: &Profile, whom: &[Pid]) -> Option<Passed> {
-        let probe = self.probe(name).ok()?;
+        // To say what comes near a name that is not there would take its time.
+        let is_known = |image: &Mapped| {
+            image.debug().functions.iter().any(|function| FITS.iter().any(|fits| fits(function, name)))
+        };
+        let probe = self.images.iter().any(is_known).then(|| self.probe(name).ok())??;
         let own = of_processes(profile, whom);
         let all = functions(&own, Reach::Inclusive);
         let share = all.iter().find(|((_, found), _)| **found == probe.name).map_or(0.0, |(_, share)| *share);
         Some(Passed::new(probe, share))
+    }
+
+    /// Where a function of a profile is entered; none where its name would lead elsewhere.
+    fn entry_of(&self, profile: &Profile, module: u32, name: &str) -> Option<Probe> {
+        let has_it = |image: &&Mapped| image.debug().functions.iter().any(|function| is_name(function, name));
+        let image = self.images.iter().find(has_it)?;
+        if image.path != self.image_of(profile, module)?.path {
+            return None;
+        }
+        let all = image.debug().functions.iter().filter(|function| is_name(function, name));
+        let found = only_one(name, all.collect()).ok()?;
+        let start = found.iter().flat_map(|function| &function.starts).min().copied()?;
+        image.cheapest_probe(name.to_owned(), start, found).ok()
     }
 }
 

@@ -23,8 +23,6 @@ const WATCHED: Duration = Duration::from_secs(2);
 const LOOK_HZ: u64 = 499;
 /// How long each function's entries are counted.
 const WATCHED_EACH: Duration = Duration::from_millis(150);
-/// What counting one takes in all: the glimpse before, and putting the probe in place and away.
-const TAKEN_EACH: Duration = Duration::from_millis(200);
 /// Functions that are counted: the rest is on few stacks, and each takes its time.
 const FUNCTIONS_MAX: usize = 24;
 /// Counting takes no more than this part of the budget.
@@ -96,8 +94,9 @@ fn could_be(asked: &Asked, resolver: &Resolver, stop: &AtomicBool) -> Result<Vec
         Children::Strangers => vec![asked.pid],
     };
     let (calls, profile) = watched(asked.pid, &whom, stop)?;
-    let functions = functions(asked.budget, resolver, &profile, &whom);
-    let functions = rates(&whom, &functions, WATCHED_EACH, stop).map_err(|error| not_run(&error))?;
+    let functions = functions(resolver, &profile, &whom);
+    let times = (WATCHED_EACH, asked.budget / COUNTING_PART);
+    let functions = rates(&whom, &functions, times, stop).map_err(|error| not_run(&error))?;
     Ok(ranked(calls, functions))
 }
 
@@ -113,13 +112,14 @@ fn watched(pid: Pid, whom: &[Pid], stop: &AtomicBool) -> Result<(Vec<Candidate>,
     })
 }
 
-/// Functions to count: those on most stacks, as many as there is time for, and those with a telling name.
-fn functions(budget: Duration, resolver: &Resolver, profile: &Profile, whom: &[Pid]) -> Vec<Passed> {
-    let affordable = (budget / COUNTING_PART).as_millis() / TAKEN_EACH.as_millis();
-    let mut found = resolver.passed(profile, whom, FUNCTIONS_MAX.min(affordable as usize));
-    for name in TELLING {
-        let telling = resolver.passed_named(name, profile, whom);
-        found.extend(telling.filter(|telling| found.iter().all(|one| one.entry != telling.entry)));
+/// Functions to count, while there is time: those with a telling name, then those on most stacks.
+fn functions(resolver: &Resolver, profile: &Profile, whom: &[Pid]) -> Vec<Passed> {
+    let mut found: Vec<Passed> = Vec::new();
+    let telling = TELLING.iter().filter_map(|name| resolver.passed_named(name, profile, whom));
+    for one in telling.chain(resolver.passed(profile, whom, FUNCTIONS_MAX)) {
+        if found.iter().all(|known| known.entry != one.entry) {
+            found.push(one);
+        }
     }
     found
 }

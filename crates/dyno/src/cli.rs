@@ -472,7 +472,7 @@ fn some_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Five sites' rounds do not fit into less; servers close connections that are idle for longer.
+/// Less leaves no room for the rounds that a curve rests on; for more there is `dyno causal`.
 fn causal_time(text: &str) -> Result<Duration, String> {
     let time = some_time(text)?;
     let fits = (Duration::from_secs(8)..=Duration::from_secs(120)).contains(&time);

@@ -17,11 +17,11 @@ pub(super) fn section(view: &View<'_>, foretold: Option<&Foretold>) -> Option<Ta
         foretold
             .why_not
             .iter()
-            .map(|why| paragraph(&tied(&format!("Not predicted: {}.", number::visible(why))))),
+            .map(|why| paragraph(tied(&format!("Not predicted: {}.", number::visible(why))))),
     );
     Some(
         part.push_all(functions(foretold))
-            .push_all(remarks(view, foretold).map(|said| paragraph(&tied(&said)))),
+            .push_all(remarks(view, foretold).map(|said| paragraph(tied(&said)))),
     )
 }
 

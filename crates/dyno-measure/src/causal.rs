@@ -88,6 +88,24 @@ pub struct Progress {
     pub per_second: f64,
     /// Mean time from begin to end, where progress is a pair.
     pub latency_us: Option<f64>,
+    /// Why this is counted, where nobody named anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
+    /// What else could have been counted, the likeliest first; empty where progress was named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<Candidate>,
+}
+
+/// Something that could be counted as progress.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// As `--progress` takes it.
+    pub name: String,
+    /// How often it came.
+    pub per_second: f64,
+    /// Samples that had it on their stacks, 0 to 100; none for system calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_percent: Option<f64>,
 }
 
 /// What effects are effects on.

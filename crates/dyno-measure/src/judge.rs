@@ -38,6 +38,8 @@ const GUARD_PERCENT: f64 = 10.0;
 const GUARD_Z: f64 = 3.06;
 /// Memory growth below this is noise of the allocator whatever its share.
 const GUARD_MEMORY_BYTES: u64 = 1_000_000;
+/// Normal quantile of a 95 % interval, for figures that decide nothing.
+const Z_ASIDE: f64 = 1.959_964;
 
 /// When to look, how sure to be, and what is worth having.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -248,6 +250,13 @@ pub fn cut_short(trial: &Trial, rule: &Rule, seed: u64) -> Option<Judgement> {
         }
         Next::More(_) | Next::Bursty => None,
     }
+}
+
+/// What a trial says of another metric than its own, with a plain 95 % interval; `None` with too few pairs.
+#[must_use]
+pub fn aside(trial: &Trial, metric: Metric, basis: Basis, seed: u64) -> Option<Estimate> {
+    let rule = Rule { basis, ..Rule::once(trial.pairs.len(), Z_ASIDE) };
+    (trial.pairs.len() >= LAST_LOOK_MIN).then(|| estimate(metric, &trial.pairs, &rule, seed))
 }
 
 fn judgement(trial: &Trial, estimate: Estimate, settled: bool) -> Judgement {

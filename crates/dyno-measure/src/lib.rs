@@ -7,6 +7,7 @@
 pub mod causal;
 pub mod diagnosis;
 pub mod finding;
+pub mod foretell;
 pub mod hist;
 pub mod judge;
 pub mod observation;

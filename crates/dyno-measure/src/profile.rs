@@ -387,6 +387,45 @@ impl Profile {
         Profile { stacks, ..self.clone() }.compacted()
     }
 
+    /// Both as one, as if it had been watched for as long as both together. For time on the CPU: wakers, timelines and counts
+    /// of system calls are the first's.
+    #[must_use]
+    pub fn joined(&self, other: &Profile) -> Profile {
+        let mut both = self.clone();
+        both.duration_s += other.duration_s;
+        both.sampling.samples += other.sampling.samples;
+        both.sampling.lost += other.sampling.lost;
+        both.sampling.truncated += other.sampling.truncated;
+        both.requests = match (&self.requests, &other.requests) {
+            (Some(one), Some(more)) => Some(Requests { count: one.count + more.count, ..one.clone() }),
+            _ => None,
+        };
+        let threads = both.threads.len() as u32;
+        both.threads.extend(other.threads.iter().cloned());
+        let modules: Vec<u32> =
+            other.modules.iter().map(|module| placed(&mut both.modules, module)).collect();
+        let moved = |frame: &Frame| Frame {
+            module: frame.module.and_then(|at| modules.get(at as usize).copied()),
+            ..frame.clone()
+        };
+        let mut known: HashMap<Frame, u32> = both.frames.iter().cloned().zip(0..).collect();
+        let mut frames = Vec::new();
+        for frame in other.frames.iter().map(moved) {
+            let at = *known.entry(frame.clone()).or_insert_with(|| {
+                both.frames.push(frame);
+                both.frames.len() as u32 - 1
+            });
+            frames.push(at);
+        }
+        both.stacks.extend(other.stacks.iter().map(|stack| Stack {
+            frames: stack.frames.iter().map(|at| frames[*at as usize]).collect(),
+            thread: threads + stack.thread,
+            waker: None,
+            ..stack.clone()
+        }));
+        both
+    }
+
     /// Without frames and modules that nothing points at.
     fn compacted(mut self) -> Profile {
         let mut frames = Renumbered::new(self.frames.len());
@@ -437,6 +476,15 @@ impl Profile {
         }
         Ok(())
     }
+}
+
+/// Where a module stands in a table, at its end if it was not there.
+fn placed(table: &mut Vec<Module>, module: &Module) -> u32 {
+    let at = table.iter().position(|known| known == module).unwrap_or_else(|| {
+        table.push(module.clone());
+        table.len() - 1
+    });
+    at as u32
 }
 
 /// New numbers for the rows of a table, in the order in which they are asked for.
@@ -516,6 +564,32 @@ mod tests {
         assert_eq!((of(&[0]).weight_ns, of(&[0, 1]).weight_ns, of(&[0, 2]).weight_ns), (1, 900, 99));
         assert_eq!(of(&[0, 2]).samples, 2);
         pruned.check().unwrap();
+    }
+
+    #[test]
+    fn two_profiles_are_one_that_lasted_as_long_as_both() {
+        let module = |path: &str| Module { path: path.to_owned(), ..Module::default() };
+        let of = |modules: &[&str], names: &[&str], count| Profile {
+            modules: modules.iter().map(|path| module(path)).collect(),
+            frames: names
+                .iter()
+                .map(|name| Frame { name: (*name).to_owned(), module: Some(0), ..Frame::default() })
+                .collect(),
+            stacks: vec![Stack { frames: vec![0, 1], samples: 2, weight_ns: 20, ..Stack::default() }],
+            requests: Some(Requests { count, source: "load".to_owned() }),
+            duration_s: 1.0,
+            ..small()
+        };
+        let (one, other) =
+            (of(&["/bin/a"], &["main", "f"], 10), of(&["/bin/a", "/lib/c"], &["main", "g"], 30));
+        let both = one.joined(&other);
+        both.check().unwrap();
+        assert_eq!((both.total_ns(), both.duration_s, both.requests.as_ref().unwrap().count), (40, 2.0, 40));
+        let names: Vec<&str> = both.frames.iter().map(|frame| frame.name.as_str()).collect();
+        assert_eq!(names, ["main", "f", "g"]);
+        assert_eq!((&both.stacks[1].frames[..], both.stacks[1].thread), (&[0, 2][..], 1));
+        assert_eq!(both.pruned(0.0).total_ns(), 40);
+        assert!(one.joined(&Profile { requests: None, ..other }).requests.is_none());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::causal::Causal;
 use crate::judge::Estimate;
 use crate::profile::Profile;
 use crate::series::{Block, Metric, Side, Trial};
@@ -70,6 +71,20 @@ pub struct Climb {
     /// Where the CPU time of both sides went, where that was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<SideProfile>,
+    /// What the experiments say of the settings that rungs began from, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causal: Vec<SettingCausal>,
+}
+
+/// A causal profile of one setting under one load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SettingCausal {
+    /// The setting as `dial=value`.
+    pub setting: Vec<String>,
+    /// The load, in words.
+    pub load: String,
+    /// What the experiments say.
+    pub profile: Causal,
 }
 
 /// Where the CPU time of one side of a rung went.
@@ -320,6 +335,67 @@ pub struct Attempt {
     pub rss_peak_bytes: [u64; 2],
     /// The trial in `series` that decided.
     pub trial: Option<String>,
+    /// What the experiments on the setting before foretold, beside what was measured, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub causal: Option<Foretold>,
+}
+
+/// What a causal profile of the setting before foretells of a rung, and what was measured. All effects are changes of the
+/// time per request in percent: negative is faster.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Foretold {
+    /// Index into the record's `causal`; none where there is none of the setting before.
+    pub profile: Option<usize>,
+    /// What is foretold.
+    pub predicted_percent: Option<f64>,
+    /// Its 95 % interval: of the curves, and of the samples that tell how much faster functions became.
+    pub interval_percent: Option<[f64; 2]>,
+    /// Why nothing is foretold, where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_not: Option<String>,
+    /// What was measured, under the same load.
+    pub measured_percent: Option<f64>,
+    /// Its interval, of the attempt's level.
+    pub measured_interval_percent: Option<[f64; 2]>,
+    /// Functions whose time changed beyond noise, the greatest change first.
+    pub functions: Vec<ChangedFunction>,
+    /// Functions with a curve that did not change beyond noise.
+    #[serde(default)]
+    pub unchanged: Vec<String>,
+}
+
+/// A function that a rung made faster or slower, and what that is worth.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChangedFunction {
+    /// Its name; `[kernel]` for what belongs to no function of the server.
+    pub name: String,
+    /// CPU per request before, µs, the kernel's work for it included.
+    pub before_us: f64,
+    /// CPU per request with the rung, µs.
+    pub after_us: f64,
+    /// How much faster it became, percent of itself; negative where it became slower, none where it was not there before.
+    pub faster_percent: Option<f64>,
+    /// What that is worth: change of the time per request, percent.
+    pub predicted_percent: Option<f64>,
+    /// Its 95 % interval.
+    pub interval_percent: Option<[f64; 2]>,
+    /// Where the worth comes from.
+    pub by: Worth,
+}
+
+/// Where the worth of a changed function comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Worth {
+    /// Its own curve.
+    Curve,
+    /// Its own curve, beyond the levels that were tried.
+    BeyondCurve,
+    /// What time is worth on average over all curves of the setting: it had none, being small, or not measurable.
+    #[default]
+    Average,
+    /// None of its own: it is new, and its time was set off against that of what became faster.
+    SetOff,
 }
 
 /// One reading of a proof.

@@ -5,7 +5,7 @@
 
 use dyno_profile::Error;
 use dyno_profile::causal::{
-    Children, Deed, Entry, Live, Named, Place, Progress, Reach, Rig, Site, Subject, WaitKind, Window,
+    Children, Deed, Entry, Live, Named, Passed, Place, Progress, Reach, Rig, Site, Subject, WaitKind, Window,
     candidates, rates,
 };
 use dyno_sys::clock::{mono_ns, sleep_ns};
@@ -227,7 +227,7 @@ fn a_pair_tells_how_much_is_on_its_way() {
 fn returns_of_a_system_call_are_progress_and_are_found() {
     let _alone = alone();
     let running = Running::start("writer");
-    let found = candidates(running.pid, Duration::from_millis(300), &STOP).unwrap();
+    let found = candidates(&[running.pid], Duration::from_millis(300), &STOP).unwrap();
     assert_eq!(found[0].progress, "syscall:write", "{found:?}");
     let named: Named = found[0].progress.parse().unwrap();
     let progress = named.resolved(&mut |_place| Err(())).unwrap();
@@ -247,15 +247,18 @@ fn returns_of_a_system_call_are_progress_and_are_found() {
 fn functions_are_offered_with_their_rate() {
     let _alone = alone();
     let running = Running::start("three");
-    let functions = [
-        ("progress".to_owned(), vec![running.entry("progress")]),
-        ("main".to_owned(), vec![Entry { offset: running.entry("f60").offset, ..running.entry("f60") }]),
-    ];
-    let found = rates(running.pid, &functions, LENGTH, &STOP).unwrap();
+    let passed = |name: &str| Passed {
+        name: name.to_owned(),
+        entry: running.entry(name),
+        emulated: true,
+        share_percent: 50.0,
+    };
+    let functions = ["progress", "f60"].map(passed);
+    let found = rates(&[running.pid], &functions, (LENGTH, 10 * LENGTH), &STOP).unwrap();
     assert_eq!(found.len(), 2);
     // Both are entered once for each unit.
-    let (more, less) = (found[0].per_second, found[1].per_second);
-    assert!(less > 100.0 && more < 5.0 * less, "{found:?}");
+    let (one, other) = (found[0].per_second, found[1].per_second);
+    assert!(one > 100.0 && other < 5.0 * one && one < 5.0 * other, "{found:?}");
 }
 
 #[test]

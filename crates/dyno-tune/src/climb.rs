@@ -5,6 +5,7 @@
 //! cannot be measured ends the climb, and then the record holds what was measured before.
 
 mod confirm;
+mod foretold;
 mod look;
 mod noise;
 mod rules;
@@ -22,6 +23,7 @@ use crate::dial::Setting;
 use crate::meter::{ArmSpec, Meter, Trouble};
 use crate::plan::{LoadSpec, Plan};
 use crate::rung::Rung;
+use foretold::Experiments;
 pub use rules::rule_of;
 use time::{Clockwork, Pace};
 
@@ -58,6 +60,9 @@ pub struct Options {
     pub only: Vec<String>,
     /// Whether both sides of every measured rung are profiled as well.
     pub profiles: Profiles,
+    /// Time for experiments on each setting that a rung begins from, ns, beside `time_ns`; none where nothing is to be
+    /// foretold. Both sides are then profiled as well, longer than otherwise, and that is beside `time_ns` too.
+    pub causal_ns: Option<u64>,
 }
 
 /// Whether a climb takes profiles.
@@ -87,6 +92,13 @@ pub enum Event<'e> {
         estimate: Option<Estimate>,
         /// Time left of the whole, ns.
         left_ns: u64,
+    },
+    /// Experiments on the setting before a rung begin.
+    Experiments {
+        /// The rung.
+        rung: &'e str,
+        /// How long they take, ns.
+        for_ns: u64,
     },
     /// Noise was measured.
     Noise(&'e dyno_measure::record::Noise),
@@ -135,6 +147,7 @@ pub fn climb<M: Meter>(
         rng,
         standing,
         current: None,
+        experiments: None,
         spoiled: false,
         kept: Vec::new(),
         instances: options.instances,
@@ -181,6 +194,8 @@ pub(crate) struct Climber<'c, M: Meter> {
     current: Option<SideArms<M::Arm>>,
     /// Whether one of them may have been lost: a rung ended in trouble.
     spoiled: bool,
+    /// What the last experiments were on, and what came of them.
+    experiments: Option<Experiments>,
     /// Kept rungs in the order of keeping: index into the record's rungs, and where the dials of it stood before.
     kept: Vec<Kept>,
     /// Live servers per side.

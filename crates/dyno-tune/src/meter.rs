@@ -4,6 +4,7 @@
 //! world with known effects and noise as measured. What goes wrong out there is a value, never a panic.
 
 use dyno_measure::Histogram;
+use dyno_measure::causal::Causal;
 use dyno_measure::profile::Profile;
 use dyno_measure::series::Block;
 
@@ -158,6 +159,13 @@ pub trait Meter {
     /// # Errors
     /// In words, when it cannot be profiled here.
     fn profile(&mut self, arm: &mut Self::Arm, for_ns: u64) -> Result<Profile, String>;
+
+    /// Experiments on the server under its load for this long: what it would bring if functions of it were faster. Nothing
+    /// else is measured meanwhile, and the server is not used again.
+    ///
+    /// # Errors
+    /// In words, when it cannot be experimented with.
+    fn causal(&mut self, arm: &mut Self::Arm, for_ns: u64) -> Result<Causal, String>;
 
     /// Memory that could be taken without swapping, bytes.
     fn memory_left_bytes(&mut self) -> u64;

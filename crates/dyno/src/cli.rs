@@ -412,6 +412,13 @@ pub(crate) struct Climb {
     /// Profile both sides of every measured rung too, a second each: flame graphs in the page
     #[arg(long, help_heading = "Output")]
     pub(crate) profile: bool,
+    /// Say what each rung should bring by experiments on the setting before it, as dyno causal makes them; implies
+    /// --profile, needs root (or CAP_BPF and CAP_PERFMON), and takes its time beside --time
+    #[arg(long, help_heading = "Output")]
+    pub(crate) causal: bool,
+    /// Time for the experiments on each setting
+    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = causal_time, help_heading = "Output")]
+    pub(crate) causal_for: Duration,
     /// The record; the page lies beside it, with .html for its ending [default: climb.json]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
@@ -463,6 +470,13 @@ fn some_time(text: &str) -> Result<Duration, String> {
         Ok(_) => Ok(time),
         Err(_) => Err(TOO_LARGE.to_owned()),
     }
+}
+
+/// Less leaves no room for the rounds that a curve rests on; for more there is `dyno causal`.
+fn causal_time(text: &str) -> Result<Duration, String> {
+    let time = some_time(text)?;
+    let fits = (Duration::from_secs(8)..=Duration::from_secs(120)).contains(&time);
+    if fits { Ok(time) } else { Err("it takes 8s to 2m".to_owned()) }
 }
 
 fn alpha(text: &str) -> Result<f64, String> {

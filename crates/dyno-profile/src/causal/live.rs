@@ -79,6 +79,14 @@ impl Subject {
     }
 }
 
+/// Whether this process may experiment here at all: what is loaded is gone again.
+///
+/// # Errors
+/// When the kernel refuses, or cannot do it.
+pub fn is_possible() -> Result<(), Error> {
+    Probe::load(None).map(drop).map_err(refused)
+}
+
 /// A live process under experiment.
 #[derive(Debug)]
 pub struct Live<'s> {

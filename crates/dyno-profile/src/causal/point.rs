@@ -7,12 +7,14 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use dyno_sys::bpf::Attached;
 use dyno_sys::bpf::causal::{Children, Counted, Mark, Probe, Role};
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::{Pid, proc, trace};
 
 use super::live::refused;
 use super::rig::Entry;
+use super::site::Passed;
 use crate::error::Error;
 
 /// Progress in the user's words.
@@ -171,17 +173,19 @@ pub struct Candidate {
     pub progress: String,
     /// How often it comes.
     pub per_second: f64,
+    /// Samples that have it on their stacks, in percent; none for system calls.
+    pub share_percent: Option<f64>,
 }
 
 /// Fewer than this a second, and a window of four seconds has not enough of them.
 const RARE_PER_SECOND: f64 = 5.0;
 
-/// Looks for `length` which system calls of the target send data, the most frequent first.
+/// Looks for `length` which system calls of these processes send data, the most frequent first.
 ///
 /// # Errors
 /// When the kernel does not take the probe.
-pub fn candidates(pid: Pid, length: Duration, stop: &AtomicBool) -> Result<Vec<Candidate>, Error> {
-    let mut probe = watching(pid)?;
+pub fn candidates(whom: &[Pid], length: Duration, stop: &AtomicBool) -> Result<Vec<Candidate>, Error> {
+    let mut probe = watching(whom)?;
     let counting = probe.count_all_returns().map_err(refused)?;
     let begun_ns = mono_ns();
     wait(length, stop);
@@ -192,42 +196,86 @@ pub fn candidates(pid: Pid, length: Duration, stop: &AtomicBool) -> Result<Vec<C
         let name = trace::call_name(u64::from(number));
         let per_second = count as f64 / seconds;
         let counts = SENDS.contains(&name.as_ref()) && per_second >= RARE_PER_SECOND;
-        counts.then(|| Candidate { progress: format!("syscall:{name}"), per_second })
+        counts.then(|| Candidate { progress: format!("syscall:{name}"), per_second, share_percent: None })
     };
     let mut found: Vec<Candidate> = returns.into_iter().filter_map(candidate).collect();
     found.sort_by(|left, right| right.per_second.total_cmp(&left.per_second));
     Ok(found)
 }
 
-/// How often functions are entered, each watched alone for `each`: those that come too seldom are left out.
+/// Rates at which a function is offered: below, a second of windows has too few units; above, a probe that costs a
+/// microsecond takes more than two percent.
+const OFFERED_PER_SECOND: std::ops::RangeInclusive<f64> = 20.0..=20_000.0;
+/// The same two percent where the instruction under the probe is single-stepped, some 15 µs each.
+const STEPPED_PER_SECOND_MAX: f64 = 1_500.0;
+/// A first look at a function: one that is entered a million times a second is let go after this.
+const GLIMPSE: Duration = Duration::from_millis(10);
+
+/// How often functions are entered, each watched alone for `each`, all of them no longer than `longest`: those that come
+/// too seldom, or more often than a probe may be met, are left out. The order is kept.
 ///
 /// # Errors
 /// When the kernel does not take the probe.
 pub fn rates(
-    pid: Pid,
-    functions: &[(String, Vec<Entry>)],
-    each: Duration,
+    whom: &[Pid],
+    functions: &[Passed],
+    (each, longest): (Duration, Duration),
     stop: &AtomicBool,
 ) -> Result<Vec<Candidate>, Error> {
-    let mut probe = watching(pid)?;
+    let mut probe = watching(whom)?;
+    let until_ns = mono_ns().saturating_add(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
     let mut found = Vec::new();
-    for (number, (name, entries)) in (1..).zip(functions) {
-        if stop.load(Ordering::Relaxed) {
+    for (number, function) in (1..).step_by(2).zip(functions) {
+        if stop.load(Ordering::Relaxed) || mono_ns() >= until_ns {
             break;
         }
-        let per_second = entered_per_second(&mut probe, entries, &[pid], number, each)?;
-        if per_second >= RARE_PER_SECOND {
-            found.push(Candidate { progress: name.clone(), per_second });
+        if let Some(per_second) = offered(&mut probe, function, whom, number, each)? {
+            let share_percent = Some(function.share_percent);
+            found.push(Candidate { progress: function.name.clone(), per_second, share_percent });
         }
     }
-    found.sort_by(|left, right| right.per_second.total_cmp(&left.per_second));
     Ok(found)
 }
 
-fn watching(pid: Pid) -> Result<Probe, Error> {
+/// How often it is entered, when that can be counted: one that comes too often is known, and let go, after a glimpse.
+fn offered(
+    probe: &mut Probe,
+    function: &Passed,
+    whom: &[Pid],
+    number: u64,
+    each: Duration,
+) -> Result<Option<f64>, Error> {
+    let most = if function.emulated { *OFFERED_PER_SECOND.end() } else { STEPPED_PER_SECOND_MAX };
+    let _held = held(probe, std::slice::from_ref(&function.entry), whom)?;
+    // Of few entries in so short a time chance decides: twice as many as may be are let through.
+    if entered(probe, number, GLIMPSE)? > 2.0 * most {
+        return Ok(None);
+    }
+    let per_second = entered(probe, number + 1, each)?;
+    Ok((*OFFERED_PER_SECOND.start()..=most).contains(&per_second).then_some(per_second))
+}
+
+/// Rates that differ by less than this part of them may be of the same thing: both were counted at different times.
+const SAME_RATE: f64 = 0.2;
+
+/// The likeliest first: system calls that send, then functions that are passed as often as one of them, then functions by
+/// their share of the stacks.
+#[must_use]
+pub fn ranked(calls: Vec<Candidate>, mut functions: Vec<Candidate>) -> Vec<Candidate> {
+    let fits = |one: &Candidate| {
+        calls.iter().any(|call| (one.per_second - call.per_second).abs() <= SAME_RATE * call.per_second)
+    };
+    let share = |one: &Candidate| one.share_percent.unwrap_or(0.0);
+    functions.sort_by(|a, b| fits(b).cmp(&fits(a)).then(share(b).total_cmp(&share(a))));
+    calls.into_iter().chain(functions).collect()
+}
+
+fn watching(whom: &[Pid]) -> Result<Probe, Error> {
     let mut probe = Probe::load(None).map_err(refused)?;
-    let tasks = proc::tasks(pid);
-    probe.take_in(pid, Role::Target, Children::Strangers, &tasks).map_err(refused)?;
+    for pid in whom {
+        let tasks = proc::tasks(*pid);
+        probe.take_in(*pid, Role::Target, Children::Strangers, &tasks).map_err(refused)?;
+    }
     Ok(probe)
 }
 
@@ -239,6 +287,12 @@ pub(super) fn entered_per_second(
     number: u64,
     length: Duration,
 ) -> Result<f64, Error> {
+    let _held = held(probe, entries, whom)?;
+    entered(probe, number, length)
+}
+
+/// Probes on entries, for as long as the answer lives.
+fn held(probe: &mut Probe, entries: &[Entry], whom: &[Pid]) -> Result<Vec<Attached>, Error> {
     let mut held = Vec::new();
     for entry in entries {
         for pid in whom {
@@ -246,6 +300,11 @@ pub(super) fn entered_per_second(
             held.push(probed.map_err(refused)?);
         }
     }
+    Ok(held)
+}
+
+/// Entries per second into what is probed, in window `number`.
+fn entered(probe: &Probe, number: u64, length: Duration) -> Result<f64, Error> {
     let begun_ns = mono_ns();
     probe.open_window(number);
     sleep_ns(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
@@ -297,6 +356,27 @@ mod tests {
         assert!(reason("begin:a,end:").contains("begin:PLACE,end:PLACE"));
         assert!(reason("tracepoint:").contains("tracepoint:NAME"));
         assert!(reason("").contains("empty"));
+    }
+
+    fn candidate(progress: &str, per_second: f64, share_percent: Option<f64>) -> Candidate {
+        Candidate { progress: progress.to_owned(), per_second, share_percent }
+    }
+
+    #[test]
+    fn what_is_sent_comes_first_then_what_is_passed_as_often_then_what_is_on_most_stacks() {
+        let calls = vec![candidate("syscall:sendto", 1_000.0, None), candidate("syscall:write", 30.0, None)];
+        let functions = vec![
+            candidate("rare", 200.0, Some(20.0)),
+            candidate("turn", 200.0, Some(90.0)),
+            candidate("answer", 1_150.0, Some(40.0)),
+            candidate("log", 27.0, Some(1.0)),
+        ];
+        let order = |calls, functions| -> Vec<String> {
+            ranked(calls, functions).into_iter().map(|one| one.progress).collect()
+        };
+        let all = ["syscall:sendto", "syscall:write", "answer", "log", "turn", "rare"];
+        assert_eq!(order(calls, functions.clone()), all);
+        assert_eq!(order(Vec::new(), functions), ["turn", "answer", "rare", "log"]);
     }
 
     #[test]

@@ -458,6 +458,7 @@ impl Experiment<'_> {
                 metric: self.asked.metric,
                 per_second: per_second(nulls()),
                 latency_us: latency_us(nulls()),
+                ..record::Progress::default()
             },
             credibility,
             overhead: Overhead {

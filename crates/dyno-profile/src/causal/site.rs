@@ -9,6 +9,7 @@ mod choose;
 mod debug;
 mod entry;
 mod error;
+mod passed;
 
 use std::fs::{self, File};
 use std::ops::Range;
@@ -23,9 +24,10 @@ use super::rig::{Entry, Place, Reach, Site, WaitKind};
 use super::run::Tried;
 use crate::elf::{self, Elf};
 use crate::symbol::debug_file;
-pub use choose::Choice;
+pub use choose::{Choice, Parts};
 use debug::{Debug, Function, NoLine};
 pub use error::SiteError;
+pub use passed::Passed;
 
 /// Stretches of code that the live mechanism compares each sample with.
 const RANGES_MAX: usize = 256;

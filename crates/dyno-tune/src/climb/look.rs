@@ -1,13 +1,14 @@
 //! A look at both sides of a rung: where their CPU time goes, for whoever wants to see why a rung helps or does not.
 
+use dyno_measure::profile::Profile;
 use dyno_measure::record::{Attempt, SideProfile};
 use dyno_measure::series::Side;
 
-use super::{Climber, Profiles};
+use super::{Climber, Profiles, SideArms};
 use crate::meter::Meter;
 use crate::rung::Rung;
 
-/// How long each side is watched: some hundred samples of a busy server.
+/// How long each server is watched: some hundred samples of a busy one.
 const LOOK_NS: u64 = 1_000_000_000;
 /// Frames with less than this share of the time are folded into their callers: nobody would see them.
 const DUST: f64 = 0.002;
@@ -15,19 +16,51 @@ const DUST: f64 = 0.002;
 impl<M: Meter> Climber<'_, M> {
     /// Whether this rung's sides are worth a look: profiles were asked for, and there are figures to explain.
     pub(super) fn wants_look(&self, attempt: &Attempt) -> bool {
-        self.options.profiles == Profiles::Sides && attempt.effect_percent.is_some()
+        let asked = self.options.profiles == Profiles::Sides || self.options.causal_ns.is_some();
+        asked && attempt.effect_percent.is_some()
+    }
+
+    /// Looks at one server of each side; where changes are to be foretold at all of them, in turns, so that drift meets both
+    /// sides alike. That longer look is no part of the climb's own time.
+    pub(super) fn look_at_both(&mut self, rung: &Rung, a: &mut SideArms<M::Arm>, b: &mut SideArms<M::Arm>) {
+        let looks = if self.options.causal_ns.is_some() { a.arms.len().min(b.arms.len()) } else { 1 };
+        let began_ns = self.meter.now_ns();
+        let mut seen: [Option<Profile>; 2] = [None, None];
+        for at in 0..looks {
+            let order = if at % 2 == 0 { Side::BOTH } else { [Side::B, Side::A] };
+            for side in order {
+                let arms = if side == Side::A { &mut a.arms } else { &mut b.arms };
+                let Some(profile) = self.seen(rung, &mut arms[at]) else { return };
+                let earlier = seen[side.index()].take();
+                seen[side.index()] =
+                    Some(earlier.map_or_else(|| profile.clone(), |earlier| earlier.joined(&profile)));
+            }
+        }
+        for (side, profile) in Side::BOTH.into_iter().zip(seen) {
+            profile.iter().for_each(|profile| self.keep_look(rung, side, profile));
+        }
+        if self.options.causal_ns.is_some() {
+            self.clockwork.postpone(self.meter.now_ns() - began_ns);
+        }
+    }
+
+    /// Looks at one server that stands as one side.
+    pub(super) fn look(&mut self, rung: &Rung, side: Side, arm: &mut M::Arm) {
+        if let Some(profile) = self.seen(rung, arm) {
+            self.keep_look(rung, side, &profile);
+        }
     }
 
     /// Profiles one server, which serves meanwhile. Where it cannot be done that is said, and costs nothing else.
-    pub(super) fn look(&mut self, rung: &Rung, side: Side, arm: &mut M::Arm) {
-        match self.meter.profile(arm, LOOK_NS) {
-            Ok(profile) => {
-                let taken = SideProfile { rung: rung.id.clone(), side, profile: profile.pruned(DUST) };
-                // A second try has other sides than the first.
-                self.record.profiles.retain(|earlier| earlier.rung != rung.id || earlier.side != side);
-                self.record.profiles.push(taken);
-            }
-            Err(why) => self.missing(format!("profile of {}", rung.id), why),
-        }
+    fn seen(&mut self, rung: &Rung, arm: &mut M::Arm) -> Option<Profile> {
+        let profile = self.meter.profile(arm, LOOK_NS);
+        profile.map_err(|why| self.missing(format!("profile of {}", rung.id), why)).ok()
+    }
+
+    fn keep_look(&mut self, rung: &Rung, side: Side, profile: &Profile) {
+        let taken = SideProfile { rung: rung.id.clone(), side, profile: profile.pruned(DUST) };
+        // A second try has other sides than the first.
+        self.record.profiles.retain(|earlier| earlier.rung != rung.id || earlier.side != side);
+        self.record.profiles.push(taken);
     }
 }

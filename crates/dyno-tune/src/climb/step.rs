@@ -131,6 +131,7 @@ impl<M: Meter> Climber<'_, M> {
             }
             Ok(change) => {
                 self.record.rungs[slot].change = step_words(rung, &self.standing);
+                self.experiment(rung)?;
                 let deadline_ns = self.meter.now_ns() + share;
                 let attempt = self.measure(rung, &change, stage, pass, deadline_ns)?;
                 self.record.rungs[slot].bundle.clone_from(&change.bundle);
@@ -273,10 +274,12 @@ impl<M: Meter> Climber<'_, M> {
         if self.spoiled {
             return Ok(Attempt { proof: lines, ..attempt });
         }
-        if self.wants_look(&attempt) {
-            self.look(rung, Side::A, &mut a.arms[0]);
-            self.look(rung, Side::B, &mut b.arms[0]);
-        }
+        let attempt = if self.wants_look(&attempt) {
+            self.look_at_both(rung, a, b);
+            Attempt { causal: self.foretold(rung, &attempt), ..attempt }
+        } else {
+            attempt
+        };
         // Read again after measuring, on the same instances: it must have been in force all along.
         match self.prove_both(rung, a, b, "after", &mut lines) {
             Ok(None) => Ok(Attempt { proof: lines, ..attempt }),
@@ -317,7 +320,7 @@ impl<M: Meter> Climber<'_, M> {
                 self.look(rung, side, &mut arms.arms[0]);
             }
         }
-        let mut attempt = attempt;
+        let mut attempt = Attempt { causal: self.foretold(rung, &attempt), ..attempt };
         if attempt.verdict != RungVerdict::NotApplied {
             // Read again after measuring: it must still do what it did.
             match self.prove_toggled(rung, &mut arms.arms[0], [&before, &turned], "after", &mut lines) {
@@ -500,6 +503,7 @@ fn blank_attempt(rung: &Rung, load: &LoadSpec, verdict: RungVerdict, why: String
         figures: None,
         rss_peak_bytes: [0, 0],
         trial: None,
+        causal: None,
     }
 }
 

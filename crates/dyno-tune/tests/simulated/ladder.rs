@@ -106,6 +106,7 @@ pub(crate) fn options(seed: u64, time_s: u64) -> Options {
         instances: INSTANCES,
         only: Vec::new(),
         profiles: Profiles::None,
+        causal_ns: None,
     }
 }
 

@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use dyno_measure::causal::{Causal, Point, Site};
 use dyno_measure::judge::normal_quantile;
-use dyno_measure::profile::{Frame, Profile, Stack, Thread};
+use dyno_measure::profile::{Frame, Profile, Requests, Stack, Thread};
 use dyno_measure::series::Block;
 use dyno_measure::units::log_of_percent;
 use dyno_measure::{Histogram, Prng};
@@ -22,6 +23,10 @@ use crate::noise::{Noise, Weather, moved};
 const BASE_NS: f64 = 6_000.0;
 /// The smallest loop that answers the same bytes.
 const FLOOR_NS: f64 = 3_500.0;
+/// What of a request no dial changes.
+const REST_NS: f64 = 2_000.0;
+/// Between samples of a profile.
+const PROFILE_PERIOD_NS: f64 = 1e6;
 const BASE_RSS: f64 = 20e6;
 const CONNECTIONS: f64 = 64.0;
 /// Log-normal spread of latencies within a block.
@@ -139,6 +144,9 @@ pub(crate) struct World {
     open_ns: u64,
     server_cpus: usize,
     memory_left_bytes: u64,
+    /// What time saved in a function is worth by its experiments, or why there are none.
+    worth: Result<f64, String>,
+    experiments: u64,
     now_ns: u64,
     live: BTreeMap<u64, Setting>,
     opened: u64,
@@ -177,6 +185,8 @@ impl World {
             open_ns: OPEN_NS,
             server_cpus: 1,
             memory_left_bytes: u64::MAX,
+            worth: Ok(1.0),
+            experiments: 0,
             now_ns: 0,
             live: BTreeMap::new(),
             opened: 0,
@@ -218,6 +228,17 @@ impl World {
     pub(crate) fn with_memory_left(mut self, bytes: u64) -> Self {
         self.memory_left_bytes = bytes;
         self
+    }
+
+    /// Experiments say that time saved is worth so much of itself; or they cannot be made.
+    pub(crate) fn foretelling(mut self, worth: Result<f64, &str>) -> Self {
+        self.worth = worth.map_err(str::to_owned);
+        self
+    }
+
+    /// How often experiments were made.
+    pub(crate) fn experiments(&self) -> u64 {
+        self.experiments
     }
 
     /// A server so slow that a short block must be lengthened to this.
@@ -447,12 +468,47 @@ impl Meter for World {
         arm.rss.exp() as u64
     }
 
+    /// A part that no dial touches, and the part that they all do.
     fn profile(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Profile, String> {
         self.now_ns += for_ns;
-        let frames = vec![Frame { name: "serve".into(), ..Frame::default() }];
-        let weight_ns = (arm.cost * 1e3) as u64;
-        let stacks = vec![Stack { frames: vec![0], samples: 1, weight_ns, ..Stack::default() }];
-        Ok(Profile { frames, stacks, threads: vec![Thread::default()], ..Profile::default() })
+        let names = ["rest", "serve"];
+        let frames = names.map(|name| Frame { name: name.into(), ..Frame::default() }).to_vec();
+        let cost_ns = arm.cost.exp();
+        let count = (for_ns as f64 / cost_ns) as u64;
+        let stack = |(at, ns): (u32, f64)| {
+            let expected = ns * count as f64 / PROFILE_PERIOD_NS;
+            let samples = (expected + expected.sqrt() * self.rng.normal()).max(0.0) as u64;
+            let weight_ns = samples * PROFILE_PERIOD_NS as u64;
+            Stack { frames: vec![at], samples, weight_ns, ..Stack::default() }
+        };
+        let stacks = [(0, REST_NS), (1, cost_ns - REST_NS)].map(stack).to_vec();
+        let requests = Some(Requests { count, source: "load".into() });
+        Ok(Profile { frames, stacks, requests, threads: vec![Thread::default()], ..Profile::default() })
+    }
+
+    fn causal(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Causal, String> {
+        self.now_ns += for_ns;
+        self.experiments += 1;
+        let worth = self.worth.clone()?;
+        let cost_ns = arm.cost.exp();
+        let site = |(name, ns): (&str, f64)| {
+            let share = ns / cost_ns;
+            let point = |speedup_percent: u32| {
+                let effect = worth * share * f64::from(speedup_percent) + 0.25 * self.rng.normal();
+                let interval_percent = [effect - 0.5, effect + 0.5];
+                Point {
+                    speedup_percent,
+                    effect_percent: effect,
+                    interval_percent,
+                    rounds: 9,
+                    ..Point::default()
+                }
+            };
+            let points = [25, 50].map(point).to_vec();
+            Site { name: name.into(), share_percent: Some(100.0 * share), points, ..Site::default() }
+        };
+        let sites = [("rest", REST_NS), ("serve", cost_ns - REST_NS)].map(site).to_vec();
+        Ok(Causal { sites, ..Causal::default() })
     }
 
     fn memory_left_bytes(&mut self) -> u64 {

@@ -20,7 +20,7 @@ use super::{ColorWhen, HELP, process, some_time};
 
 It needs no rebuild, no agent and no change of the program. While a site runs all other threads are
 paused for a while, so that the site is faster than they are; what that does to the progress point
-is what making it faster would bring. Without --progress or --load it names what could be counted.",
+is what making it faster would bring. Without --progress or --load it finds what to count.",
     after_help = "It needs root, or CAP_BPF and CAP_PERFMON, and Linux 5.17 with BTF. Exit status: 130 after Ctrl-C, with what
 was measured written.",
     help_template = HELP,

@@ -3,6 +3,7 @@
 //! Reads the plan, prepares the ground (CPUs, keeper, scratch folder), lets `dyno_tune::climb` climb through the real
 //! meter, and writes record and report, also when it was cut short.
 
+mod causal;
 mod dry_run;
 
 use std::io::{IsTerminal, Write};
@@ -48,6 +49,10 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
         return Ok(exit::DONE);
     }
     let names = OutputNames::new(args)?;
+    if args.causal {
+        causal::check()?;
+        super::say(&causal::cost(args, &chosen(&plan, &args.rung)));
+    }
     let host_changes = if args.allow_host_changes { HostChanges::Allowed } else { HostChanges::Refused };
     let lock = if args.allow_host_changes { Some(alone::lock()?) } else { None };
     // Best effort: the load says clearly when descriptors are too few.
@@ -88,7 +93,8 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
         seed,
         instances: usize::from(args.instances),
         only: args.rung.clone(),
-        profiles: if args.profile { Profiles::Sides } else { Profiles::None },
+        profiles: if args.profile || args.causal { Profiles::Sides } else { Profiles::None },
+        causal_ns: args.causal.then(|| u64::try_from(args.causal_for.as_nanos()).unwrap_or(u64::MAX)),
     };
     let prepared = world.prepare();
     let outcome = match prepared {
@@ -323,7 +329,7 @@ fn list(plan: &Plan, only: &[String]) -> String {
 }
 
 /// A seed that differs from run to run; it stands in the record.
-pub(super) fn seed_of_the_day() -> u64 {
+pub(crate) fn seed_of_the_day() -> u64 {
     dyno_measure::Prng::new(dyno_sys::clock::mono_ns() ^ u64::from(std::process::id()) << 32).next_u64() >> 12
 }
 
@@ -424,6 +430,11 @@ impl Screen {
                 super::say(&format!("\r\x1b[K{line}"));
             }
             Event::Pair { .. } => {}
+            Event::Experiments { rung, for_ns } => {
+                self.clear();
+                let time = number::duration(Duration::from_nanos(*for_ns).as_secs_f64());
+                super::say(&format!("experiments on the setting before {}: {time}\n", visible(rung)));
+            }
             Event::Noise(noise) => {
                 self.clear();
                 let aa = number::effect(noise.aa_percent, noise.interval_percent);

@@ -85,6 +85,12 @@ impl Failure {
         crate::print::error_chain(&self.what, self.likely.as_deref(), self.try_this.as_deref())
     }
 
+    /// What happened and likely why, in one line.
+    pub(crate) fn in_one_line(&self) -> String {
+        let likely = self.likely.as_ref().map(|likely| format!(" ({likely})"));
+        format!("{}{}", self.what, likely.unwrap_or_default())
+    }
+
     /// Its exit code.
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.code)

@@ -4,8 +4,8 @@
 //! panics because somebody stopped reading.
 
 mod alone;
-mod causal;
-mod climb;
+pub(crate) mod causal;
+pub(crate) mod climb;
 mod diagnose;
 mod failure;
 mod file;

@@ -8,7 +8,7 @@ use super::Arm;
 #[derive(Debug)]
 pub(crate) struct Tally {
     at_start: Vec<CpuStat>,
-    /// CPU of servers that were closed, ns.
+    /// CPU of servers that were closed, and of what ran beside them, ns.
     closed_ns: u64,
     /// CPU of the servers in the blocks seen so far, ns.
     servers_ns: u64,
@@ -73,6 +73,11 @@ impl Tally {
         self.steal_told_ns = self.steal_told_ns.max(spent.steal_ns);
         self.foreign_told_ns = self.foreign_told_ns.max(foreign);
         news
+    }
+
+    /// CPU of a process of ours that is neither server nor this one.
+    pub(crate) fn beside(&mut self, cpu_ns: u64) {
+        self.closed_ns += cpu_ns;
     }
 
     /// What a server burnt outside the blocks that were seen: its start, its warm-up, its proofs.

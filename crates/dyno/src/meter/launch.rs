@@ -355,7 +355,7 @@ impl World<'_> {
         self.ground.scratch.join(format!("server-{}", self.started))
     }
 
-    fn output_file(&mut self) -> Result<File, Trouble> {
+    pub(super) fn output_file(&mut self) -> Result<File, Trouble> {
         self.started += 1;
         let path = self.ground.scratch.join(format!("output-{}", self.started));
         let mut options = OpenOptions::new();

@@ -5,6 +5,7 @@
 
 mod arm;
 mod block;
+mod causal;
 mod clock;
 mod describe;
 mod host;
@@ -17,6 +18,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use dyno_measure::causal::Causal;
 use dyno_measure::profile::Profile;
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::clock::mono_ns;
@@ -199,6 +201,10 @@ impl Meter for World<'_> {
 
     fn profile(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Profile, String> {
         self.profile_of(arm, for_ns)
+    }
+
+    fn causal(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Causal, String> {
+        self.causal_of(arm, for_ns)
     }
 
     fn memory_left_bytes(&mut self) -> u64 {

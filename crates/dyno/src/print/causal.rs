@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dyno_measure::causal::{Causal, Credibility, Point, Site, Verdict};
+use dyno_measure::causal::{Candidate, Causal, Credibility, Point, Site, Verdict};
 
 use super::Color;
 use super::number::{NONE, clock, count, effect, latency, percent, visible};
@@ -62,6 +62,12 @@ pub(crate) fn causal(record: &Causal, width: usize, color: Color) -> String {
     let mut say = |label: &str, text: &str| out.push_str(&labelled(label, text, width));
     say("target", &target(record));
     say("progress", &progress(record));
+    record
+        .progress
+        .chosen
+        .iter()
+        .for_each(|why| say("taken", &format!("nothing was named; {}", visible(why))));
+    others(record).iter().for_each(|text| say("or", text));
     record.cut_short.iter().for_each(|why| say("cut short", &visible(why)));
     record.warnings.iter().for_each(|warning| say("warning", &visible(warning)));
     let rows: Vec<Row> = record.sites.iter().map(|site| row(site, color)).collect();
@@ -174,6 +180,17 @@ fn progress(record: &Causal) -> String {
         rate => count(rate),
     };
     format!("{} · {rate} per second{}", visible(&progress.name), latency.unwrap_or_default())
+}
+
+/// What could be counted instead, as it would be asked for.
+pub(crate) fn others(record: &Causal) -> Option<String> {
+    let told = |one: &Candidate| {
+        let share = one.share_percent.map(|share| format!(", on {share:.0} % of its stacks"));
+        let rate = count(one.per_second);
+        format!("{} ({rate} per second{})", visible(&one.name), share.unwrap_or_default())
+    };
+    let all: Vec<String> = record.progress.candidates.iter().map(told).collect();
+    (!all.is_empty()).then(|| format!("--progress {}", all.join(", ")))
 }
 
 fn row(site: &Site, color: Color) -> Row {

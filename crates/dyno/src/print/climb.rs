@@ -5,9 +5,9 @@
 
 use dyno_measure::record::{Arm, Attempt, Climb, Figures, Ratio, Rung, RungVerdict};
 
-use super::Color;
 use super::number::{self, visible};
 use super::table::{Align, Column, Row, lines, render};
+use super::{Color, foretold};
 use crate::report::apply;
 
 /// Columns of the labels of header and footer.
@@ -169,6 +169,7 @@ fn notes(climb: &Climb, rung: &Rung) -> Vec<String> {
     if let Some(first) = &rung.first_attempt {
         notes.push(format!("first try: {} {}", first.verdict.words(), step(first)).trim_end().to_owned());
     }
+    notes.extend(rung.attempt.causal.as_ref().map(foretold::line));
     notes
 }
 
@@ -281,7 +282,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::report::sample::sample_climb;
-    use dyno_measure::record::{Effect, Noise};
+    use dyno_measure::record::{Effect, Foretold, Noise};
 
     /// The sample with figures that a person chose, so that a snapshot does not move with the generator.
     fn small() -> Climb {
@@ -410,6 +411,23 @@ mod tests {
         let text = climb_table(&climb, 140, Color::Plain).split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(text.matches("no difference seen").count(), 3, "{text}");
         assert!(text.contains("(0.98 … 1.04): no difference seen · without one-send"), "{text}");
+    }
+
+    #[test]
+    fn what_was_foretold_stands_under_its_rung() {
+        let mut climb = sample_climb(8);
+        climb.rungs[0].attempt.causal = Some(Foretold {
+            predicted_percent: Some(-30.0),
+            interval_percent: Some([-33.0, -27.0]),
+            measured_percent: Some(-31.0),
+            measured_interval_percent: Some([-32.0, -30.0]),
+            ..Foretold::default()
+        });
+        let text = climb_table(&climb, 100, Color::Plain);
+        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} in {text}"));
+        let (first, second) = (at(&climb.rungs[0].id), at(&climb.rungs[1].id));
+        let line = at("time per request: predicted −30.0 % ±3.0, measured −31.0 % ±1.0");
+        assert!(first < line && line < second, "{text}");
     }
 
     #[test]

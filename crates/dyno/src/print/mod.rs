@@ -6,6 +6,7 @@
 pub(crate) mod causal;
 mod climb;
 mod diagnose;
+pub(crate) mod foretold;
 mod line;
 pub(crate) mod number;
 mod offcpu;

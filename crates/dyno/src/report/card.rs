@@ -9,7 +9,7 @@ use super::chart::{Ink, Mark, Scale, axis, strip};
 use super::html::{Tag, tag};
 use super::ladder::verdict_word;
 use super::table::{Edge, number as cell, plain_table, table, words};
-use super::{Section, View, effect_words, fact, facts, figure, look, series, tied};
+use super::{Section, View, effect_words, fact, facts, figure, foretold, look, series, tied};
 use crate::print::{number, own_load};
 
 pub(super) fn section(view: &View<'_>) -> Option<Section> {
@@ -32,7 +32,7 @@ fn card(view: &View<'_>, at: usize, rung: &Rung) -> Tag {
     let card = tag("article").class("card").attr("id", format!("rung-{}", at + 1)).push(title);
     let measured = measured(view, rung);
     let card = if measured.is_empty() { card.push(text) } else { card.push(text).push(measured) };
-    card.push_all(look::section(view, rung))
+    card.push_all(foretold::section(view, rung.attempt.causal.as_ref())).push_all(look::section(view, rung))
 }
 
 /// Why it stands where it stands, the last try first.

@@ -10,6 +10,7 @@ mod chart;
 mod conditions;
 mod figures;
 pub(crate) mod flame;
+mod foretold;
 mod html;
 mod ladder;
 mod latency;

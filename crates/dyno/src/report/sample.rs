@@ -272,6 +272,7 @@ fn attempt(
         figures: Some(Side::BOTH.map(|side| figures(&trial, side))),
         rss_peak_bytes: [4_510_000, 4_630_000],
         trial: Some(trial_id),
+        causal: None,
     };
     series.trials.push(trial);
     attempt
@@ -295,6 +296,7 @@ fn unmeasured(verdict: RungVerdict, why: &str) -> Attempt {
         figures: None,
         rss_peak_bytes: [0, 0],
         trial: None,
+        causal: None,
     }
 }
 

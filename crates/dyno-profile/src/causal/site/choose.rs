@@ -4,9 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use dyno_measure::causal::HotLine;
+use dyno_measure::foretell::shares;
 use dyno_measure::profile::{Frame, Origin, Profile, Stack};
 use dyno_measure::record::Missing;
 
+use super::debug::Function;
 use super::{Mapped, Resolver, entry, is_name};
 use crate::causal::rig::{Place, Reach};
 use crate::causal::run::Tried;
@@ -29,18 +31,35 @@ pub struct Choice {
     pub share_percent_min: f64,
     /// How many, at most.
     pub sites_max: usize,
+    /// What counts as a site.
+    pub parts: Parts,
+}
+
+/// What counts as a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parts {
+    /// Functions with every copy of them, and lines of the heaviest ones: they may overlap.
+    Any,
+    /// Functions as they are called, with what was folded into them: each sample lies in one.
+    Whole,
 }
 
 impl Choice {
     /// Two percent, eight sites.
     #[must_use]
     pub fn new(reach: Reach) -> Choice {
-        Choice { reach, share_percent_min: 2.0, sites_max: 8 }
+        Choice { reach, share_percent_min: 2.0, sites_max: 8, parts: Parts::Any }
+    }
+
+    /// Whole functions, so that what each is worth can be summed.
+    #[must_use]
+    pub fn whole(sites_max: usize) -> Choice {
+        Choice { sites_max, parts: Parts::Whole, ..Choice::new(Reach::Own) }
     }
 }
 
 /// A candidate: a name in a file of code.
-type Name<'p> = (u32, &'p str);
+pub(super) type Name<'p> = (u32, &'p str);
 
 impl Resolver {
     /// The functions with most samples, then lines of theirs; and what was left out, with the reason. With
@@ -48,7 +67,11 @@ impl Resolver {
     #[must_use]
     pub fn chosen(&self, profile: &Profile, choice: &Choice) -> (Vec<Tried>, Vec<Missing>) {
         let (mut sites, mut missing): (Vec<Tried>, Vec<Missing>) = Default::default();
-        for ((module, name), share) in functions(profile, choice.reach) {
+        let found = match choice.parts {
+            Parts::Any => functions(profile, choice.reach),
+            Parts::Whole => whole_functions(profile),
+        };
+        for ((module, name), share) in found {
             if share < choice.share_percent_min {
                 break;
             }
@@ -61,7 +84,11 @@ impl Resolver {
                 missing.push(left_out("nearly all samples lie in it: it is the program"));
                 continue;
             }
-            match self.in_profile(profile, module, name, choice.reach) {
+            let site = match choice.parts {
+                Parts::Any => self.in_profile(profile, module, name, choice.reach),
+                Parts::Whole => self.whole(profile, module, name),
+            };
+            match site {
                 // One that is all within another is the same experiment.
                 Some(site) if sites.iter().any(|other| same_code(other, &site)) => {
                     missing.push(left_out("another site is the same code"));
@@ -70,8 +97,9 @@ impl Resolver {
                 None => missing.push(left_out("its code was not found in the running process")),
             }
         }
-        let lines = self.lines(profile, &sites, choice);
-        sites.extend(lines);
+        if choice.parts == Parts::Any {
+            sites.extend(self.lines(profile, &sites, choice));
+        }
         sites.iter_mut().for_each(|site| self.weigh(site, profile));
         (sites, missing)
     }
@@ -135,7 +163,7 @@ impl Resolver {
         Some(frame.address.wrapping_add(self.image_of(profile, frame.module?)?.bias))
     }
 
-    fn image_of(&self, profile: &Profile, module: u32) -> Option<&Mapped> {
+    pub(super) fn image_of(&self, profile: &Profile, module: u32) -> Option<&Mapped> {
         let path = &profile.modules.get(module as usize)?.path;
         self.images.iter().find(|image| image.path == *path)
     }
@@ -152,6 +180,19 @@ impl Resolver {
         let address = profile.frames.iter().find(is_it)?.address;
         let holding = image.debug().functions.iter().filter(|function| holds(&function.ranges, address));
         let mut site = image.of_functions(&[holding.min_by_key(|function| size(&function.ranges))?], reach);
+        site.site.name = name.to_owned();
+        Some(site)
+    }
+
+    /// The one stretch of code that is entered at a function's beginning, whatever the compiler folded into it.
+    fn whole(&self, profile: &Profile, module: u32, name: &str) -> Option<Tried> {
+        let image = self.image_of(profile, module)?;
+        let is_it = |frame: &&Frame| frame.module == Some(module) && frame.name == name && !frame.inlined;
+        let address = profile.frames.iter().find(is_it)?.address;
+        let holding = |function: &&Function| entered_around(function, address).is_some();
+        let function = image.debug().functions.iter().find(holding)?;
+        let ranges = vec![entered_around(function, address)?];
+        let mut site = image.of_functions(&[&Function { ranges, ..function.clone() }], Reach::Own);
         site.site.name = name.to_owned();
         Some(site)
     }
@@ -187,7 +228,7 @@ impl Resolver {
 }
 
 /// Functions by their share of the samples, percent, the greatest first.
-fn functions(profile: &Profile, reach: Reach) -> Vec<(Name<'_>, f64)> {
+pub(super) fn functions(profile: &Profile, reach: Reach) -> Vec<(Name<'_>, f64)> {
     let mut found: HashMap<Name<'_>, u64> = HashMap::new();
     for stack in &profile.stacks {
         let mut counted = HashSet::new();
@@ -203,6 +244,19 @@ fn functions(profile: &Profile, reach: Reach) -> Vec<(Name<'_>, f64)> {
         found.into_iter().map(|(name, samples)| (name, 100.0 * samples as f64 / all)).collect();
     found.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     found
+}
+
+/// The stretch of a function that holds this address and begins where the function is called.
+fn entered_around(function: &Function, address: u64) -> Option<Range<u64>> {
+    let is_called = |range: &&Range<u64>| function.starts.iter().any(|start| range.contains(start));
+    function.ranges.iter().filter(is_called).find(|range| range.contains(&address)).cloned()
+}
+
+/// Functions by their share of the samples as [`shares`] divides them; kernel threads have none.
+fn whole_functions(profile: &Profile) -> Vec<(Name<'_>, f64)> {
+    let all = samples(profile).max(1) as f64;
+    let user = shares(profile).into_iter().filter_map(|share| Some(((share.module?, share.name), share)));
+    user.map(|(name, share)| (name, 100.0 * share.samples as f64 / all)).collect()
 }
 
 /// The user frames of a stack that count: the innermost code with what was folded into it, or all of them; the innermost

@@ -11,8 +11,9 @@ use dyno_profile::{Options, Recorder, Target};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, affinity, mark, proc};
 
+use super::Told;
 use super::failure::{no_site, not_profiled, not_run, unknown};
-use super::{Told, progress};
+use super::progress::{self, Found};
 use crate::cmd::failure::Failure;
 use crate::print::causal::Standing;
 
@@ -35,6 +36,8 @@ pub(crate) struct Asked {
     pub(crate) participants: Vec<Pid>,
     /// What is tried; empty: what a profile says.
     pub(crate) sites: Vec<String>,
+    /// What a profile may say.
+    pub(crate) choice: Choice,
     /// Whether what a function calls belongs to it.
     pub(crate) reach: Reach,
     /// Virtual speed-ups in percent.
@@ -52,7 +55,7 @@ pub(crate) enum Point {
     Named(String),
     /// The right answers of a load of ours.
     Replies(Pid),
-    /// Nothing yet: what could be is to be told.
+    /// Nothing was named: the likeliest is taken.
     None,
 }
 
@@ -66,7 +69,7 @@ pub(crate) fn experiment(
     let started_unix_s = dyno_sys::clock::real_coarse_s();
     told(Told::Stage("reading its symbols"));
     let resolver = Resolver::open(asked.pid).map_err(|error| no_site(&error))?;
-    let progress = progress::resolved(asked, &resolver, told, stop)?;
+    let found = progress::resolved(asked, &resolver, told, stop)?;
     let named =
         asked.sites.iter().map(|name| resolver.named(name, asked.reach).map_err(|error| no_site(&error)));
     let named = named.collect::<Result<Vec<Tried>, Failure>>()?;
@@ -78,7 +81,7 @@ pub(crate) fn experiment(
     }
     told(Told::Stage("attaching"));
     let spent = Duration::from_nanos(mono_ns() - begun_ns);
-    let mut record = run(asked, &progress, &sites, asked.budget.saturating_sub(spent), told, stop)?;
+    let mut record = run(asked, &found, &sites, asked.budget.saturating_sub(spent), told, stop)?;
     record.started_unix_s = started_unix_s;
     record.duration_s = (mono_ns() - begun_ns) as f64 / 1e9;
     record.options.budget_s = asked.budget.as_secs_f64();
@@ -102,7 +105,7 @@ fn sites(
     profile: &Profile,
 ) -> (Vec<Tried>, Vec<Missing>) {
     if asked.sites.is_empty() {
-        return resolver.chosen(profile, &Choice::new(asked.reach));
+        return resolver.chosen(profile, &asked.choice);
     }
     named.iter_mut().for_each(|tried| resolver.weigh(tried, profile));
     (named, Vec::new())
@@ -110,7 +113,7 @@ fn sites(
 
 fn run(
     asked: &Asked,
-    progress: &Progress,
+    found: &Found,
     sites: &[Tried],
     budget: Duration,
     told: &mut dyn FnMut(Told<'_>),
@@ -123,17 +126,17 @@ fn run(
         ..Subject::new(asked.pid)
     };
     let places: Vec<causal::Site> = sites.iter().map(|tried| tried.site.clone()).collect();
-    let mut live = Live::open(&subject, progress, &places, stop).map_err(|error| not_run(&error))?;
+    let mut live = Live::open(&subject, &found.progress, &places, stop).map_err(|error| not_run(&error))?;
     let wanted = causal::Asked {
         levels_percent: asked.levels.clone(),
         budget,
         seed: asked.seed,
-        metric: if matches!(progress, Progress::Between { .. }) {
+        metric: if matches!(found.progress, Progress::Between { .. }) {
             Metric::Latency
         } else {
             Metric::Throughput
         },
-        progress: progress::name(&asked.point),
+        progress: found.name.clone(),
         cpus: affinity::of(asked.pid).map_or(1, |cpus| cpus.len()),
     };
     let mut watch = |news: &causal::News<'_>| {
@@ -151,6 +154,8 @@ fn run(
     let mut record = record.map_err(|error| not_run(&error))?;
     record.version = env!("CARGO_PKG_VERSION").to_owned();
     record.target = target(asked.pid);
+    record.progress.chosen.clone_from(&found.chosen);
+    record.progress.candidates = found.candidates();
     record.options.sites.clone_from(&asked.sites);
     record.options.inclusive = asked.reach == Reach::Inclusive;
     record.options.participants = asked.participants.iter().map(|pid| pid.cast_unsigned()).collect();

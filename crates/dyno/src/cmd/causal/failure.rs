@@ -62,7 +62,7 @@ pub(super) fn not_profiled(error: &Error) -> Failure {
 }
 
 /// The experiments could not begin, or not one window of them could be run.
-pub(super) fn not_run(error: &Error) -> Failure {
+pub(crate) fn not_run(error: &Error) -> Failure {
     let failure = Failure::error(chain(error));
     match error {
         Error::ProbeRefused { .. } => refused(),
@@ -89,7 +89,7 @@ fn refused() -> Failure {
             .likely(likely)
             .try_this("grep CapEff /proc/self/status; cat /sys/kernel/security/lockdown");
     }
-    failure.likely("it needs root, or CAP_BPF and CAP_PERFMON").try_this("sudo dyno causal …")
+    failure.likely("it needs root, or CAP_BPF and CAP_PERFMON").try_this("the same command under sudo")
 }
 
 /// A profile in which no function has enough samples.

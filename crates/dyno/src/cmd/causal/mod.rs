@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use dyno_measure::causal::Causal;
-use dyno_profile::causal::{Children, Reach};
+use dyno_profile::causal::{Children, Choice, Reach};
 
 use super::failure::Failure;
 use super::{climb, file, stop};
@@ -22,6 +22,7 @@ use crate::print;
 use crate::report::causal as page;
 
 pub(crate) use experiment::{Asked, Point, experiment};
+pub(crate) use failure::not_run;
 pub(crate) use load::words_for_child;
 pub(crate) use watch::{Told, Watch};
 
@@ -44,13 +45,15 @@ pub(crate) fn run(args: &cli::Causal) -> Result<ExitCode, Failure> {
 }
 
 fn asked(args: &cli::Causal, target: &target::Opened) -> Asked {
+    let reach = if args.inclusive { Reach::Inclusive } else { Reach::Own };
     Asked {
         pid: target.pid,
         point: target.point(args),
         children: if args.children { Children::Followed } else { Children::Strangers },
         participants: args.participant.iter().copied().chain(target.load_pid()).collect(),
         sites: args.site.clone(),
-        reach: if args.inclusive { Reach::Inclusive } else { Reach::Own },
+        choice: Choice::new(reach),
+        reach,
         levels: args.levels.0.clone(),
         budget: args.time,
         seed: args.seed.unwrap_or_else(climb::seed_of_the_day),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_measure::Prng;
-use dyno_profile::causal::{Children, Reach};
+use dyno_profile::causal::{Children, Choice, Reach};
 use dyno_sys::{Pid, proc};
 
 use super::super::causal::{Asked, Point, Told, Watch, experiment, words_for_child};
@@ -66,13 +66,15 @@ fn predicted(
     let line = measuring.ready(&running)?;
     let load = connections.map(|connections| load(&mut measuring, &line, connections)).transpose()?;
     std::thread::sleep(SETTLE);
+    let reach = if causal.sites.iter().any(|site| site.inclusive) { Reach::Inclusive } else { Reach::Own };
     let asked = Asked {
         pid: running.pid,
         children: Children::Strangers,
         point: point(causal, load.as_ref()),
         participants: participants(causal, running.pid, load.as_ref()),
         sites: causal.sites.iter().map(|site| site.name.clone()).collect(),
-        reach: if causal.sites.iter().any(|site| site.inclusive) { Reach::Inclusive } else { Reach::Own },
+        choice: Choice::new(reach),
+        reach,
         levels: LEVELS.to_vec(),
         budget,
         seed,

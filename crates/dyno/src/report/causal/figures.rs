@@ -1,6 +1,6 @@
 //! The figures as tables, how far they may be believed, and how all of it was measured.
 
-use dyno_measure::causal::{Causal, Site};
+use dyno_measure::causal::{Causal, Progress, Site};
 use dyno_measure::record::Missing;
 
 use super::point_words;
@@ -100,6 +100,11 @@ pub(super) fn not_measured(record: &Causal) -> Option<Section> {
     (!list.is_empty()).then(|| Section::new("unknown", "What was not tried", tag("div").push(list)))
 }
 
+/// Why this is counted, where nobody named anything.
+fn chosen(progress: &Progress) -> String {
+    progress.chosen.as_ref().map_or_else(String::new, |why| format!("nothing was named; {why}"))
+}
+
 /// The target, the command, the machine.
 pub(super) fn measured(record: &Causal) -> Section {
     let text = |text: &str| if text.is_empty() { tag("dd") } else { fact(number::visible(text)) };
@@ -121,6 +126,8 @@ pub(super) fn measured(record: &Causal) -> Section {
         ("target", code(&record.target.argv)),
         ("command", code(&record.command)),
         ("progress", text(&format!("{}, {} per second", progress.name, number::count(progress.per_second)))),
+        ("counted because", text(&chosen(progress))),
+        ("could be counted", text(&crate::print::causal::others(record).unwrap_or_default())),
         ("levels", text(&tied(&levels.join(", ")))),
         ("budget", text(&number::duration(options.budget_s))),
         ("taking part", text(&participants.join(", "))),

@@ -1,0 +1,82 @@
+//! Functions that a program passes again and again, from the stacks of a profile: what could be counted as progress.
+//!
+//! The function that handles one request is usually a caller: it is on the stacks and seldom at their end.
+
+use dyno_measure::profile::{Profile, Stack};
+use dyno_sys::Pid;
+
+use super::choose::functions;
+use super::{FITS, Mapped, Probe, Resolver, is_name, only_one};
+use crate::causal::rig::{Entry, Reach};
+
+/// A function on the stacks of a profile, and where its entries can be counted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Passed {
+    /// Its name, by which it is found again.
+    pub name: String,
+    /// Where its entries are counted.
+    pub entry: Entry,
+    /// Whether the kernel emulates the instruction there: else it is single-stepped, some 15 µs instead of one.
+    pub emulated: bool,
+    /// Samples that have it on their stacks, in percent.
+    pub share_percent: f64,
+}
+
+impl Resolver {
+    /// Functions on the stacks of these processes, callers included, those on most of them first. What has no beginning
+    /// of its own, or a name that others have too, is left out.
+    #[must_use]
+    pub fn passed(&self, profile: &Profile, whom: &[Pid], at_most: usize) -> Vec<Passed> {
+        let own = of_processes(profile, whom);
+        let all = functions(&own, Reach::Inclusive);
+        let found = all.into_iter().filter_map(|((module, name), share_percent)| {
+            // An address for a name says nothing to anybody.
+            let probe = self.entry_of(&own, module, name).filter(|_| !name.starts_with("0x"))?;
+            Some(Passed::new(probe, share_percent))
+        });
+        found.take(at_most).collect()
+    }
+
+    /// A function that is named, with its share of those stacks.
+    #[must_use]
+    pub fn passed_named(&self, name: &str, profile: &Profile, whom: &[Pid]) -> Option<Passed> {
+        // To say what comes near a name that is not there would take its time.
+        let is_known = |image: &Mapped| {
+            image.debug().functions.iter().any(|function| FITS.iter().any(|fits| fits(function, name)))
+        };
+        let probe = self.images.iter().any(is_known).then(|| self.probe(name).ok())??;
+        let own = of_processes(profile, whom);
+        let all = functions(&own, Reach::Inclusive);
+        let share = all.iter().find(|((_, found), _)| **found == probe.name).map_or(0.0, |(_, share)| *share);
+        Some(Passed::new(probe, share))
+    }
+
+    /// Where a function of a profile is entered; none where its name would lead elsewhere.
+    fn entry_of(&self, profile: &Profile, module: u32, name: &str) -> Option<Probe> {
+        let has_it = |image: &&Mapped| image.debug().functions.iter().any(|function| is_name(function, name));
+        let image = self.images.iter().find(has_it)?;
+        if image.path != self.image_of(profile, module)?.path {
+            return None;
+        }
+        let all = image.debug().functions.iter().filter(|function| is_name(function, name));
+        let found = only_one(name, all.collect()).ok()?;
+        let start = found.iter().flat_map(|function| &function.starts).min().copied()?;
+        image.cheapest_probe(name.to_owned(), start, found).ok()
+    }
+}
+
+impl Passed {
+    fn new(probe: Probe, share_percent: f64) -> Passed {
+        Passed { name: probe.name, entry: probe.entry, emulated: probe.emulated, share_percent }
+    }
+}
+
+/// Only what these processes' threads did.
+fn of_processes(profile: &Profile, whom: &[Pid]) -> Profile {
+    let is_theirs = |stack: &&Stack| {
+        let thread = profile.threads.get(stack.thread as usize);
+        thread.is_some_and(|thread| whom.iter().any(|pid| pid.cast_unsigned() == thread.pid))
+    };
+    let stacks = profile.stacks.iter().filter(is_theirs).cloned().collect();
+    Profile { stacks, ..profile.clone() }
+}

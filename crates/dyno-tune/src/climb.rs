@@ -5,6 +5,7 @@
 //! cannot be measured ends the climb, and then the record holds what was measured before.
 
 mod confirm;
+mod in_turn;
 mod look;
 mod noise;
 mod rules;
@@ -22,7 +23,7 @@ use crate::dial::Setting;
 use crate::meter::{ArmSpec, Meter, Trouble};
 use crate::plan::{LoadSpec, Plan};
 use crate::rung::Rung;
-pub use rules::rule_of;
+pub use rules::{confirmation, noise_trial, rule_of};
 use time::{Clockwork, Pace};
 
 /// Live instances per side: a new process is a new draw of hashes and layout, four tell a draw from a difference.
@@ -139,6 +140,7 @@ pub fn climb<M: Meter>(
         kept: Vec::new(),
         instances: options.instances,
         fitted: false,
+        burning: Vec::new(),
     };
     let outcome = climber.run();
     climber.close_current();
@@ -187,6 +189,8 @@ pub(crate) struct Climber<'c, M: Meter> {
     instances: usize,
     /// Whether they were seen to fit into the memory.
     fitted: bool,
+    /// Settings whose servers burn CPU outside their own blocks: measured one after another.
+    burning: Vec<Setting>,
 }
 
 /// A rung that was kept.

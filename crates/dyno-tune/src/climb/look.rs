@@ -3,7 +3,8 @@
 use dyno_measure::record::{Attempt, SideProfile};
 use dyno_measure::series::Side;
 
-use super::{Climber, Profiles};
+use super::in_turn::Turns;
+use super::{ClimbError, Climber, Profiles};
 use crate::meter::Meter;
 use crate::rung::Rung;
 
@@ -16,6 +17,21 @@ impl<M: Meter> Climber<'_, M> {
     /// Whether this rung's sides are worth a look: profiles were asked for, and there are figures to explain.
     pub(super) fn wants_look(&self, attempt: &Attempt) -> bool {
         self.options.profiles == Profiles::Sides && attempt.effect_percent.is_some()
+    }
+
+    /// A look at an instance of each side, one after the other.
+    pub(super) fn look_in_turn(&mut self, rung: &Rung, turns: &Turns) -> Result<(), ClimbError> {
+        for side in Side::BOTH {
+            match self.meter.open(&turns.specs[side.index()]) {
+                Ok(mut arm) => {
+                    self.look(rung, side, &mut arm);
+                    self.meter.close(arm);
+                }
+                Err(trouble) if trouble.ends_the_climb() => return Err(ClimbError::Ended(trouble)),
+                Err(trouble) => self.missing(format!("profile of {}", rung.id), trouble.to_string()),
+            }
+        }
+        Ok(())
     }
 
     /// Profiles one server, which serves meanwhile. Where it cannot be done that is said, and costs nothing else.

@@ -5,16 +5,19 @@
 //! from what these starts differ by (`dyno_measure::rounds`).
 
 use dyno_measure::Histogram;
+use dyno_measure::judge::LAST_LOOK_MIN;
 use dyno_measure::record::{Arm as ArmRecord, Figures, Reached, RungVerdict, Total, Without};
 use dyno_measure::rounds::{Levels, Ratios, STARTS_MIN, TOTAL_Z};
 use dyno_measure::series::{Block, Tail, Totals};
 use dyno_measure::student::student;
 
 use super::confirm::LONG_PAIRS;
+use super::in_turn::{VISIT_BLOCKS_MIN, too_much};
 use super::rules::BURSTY_SUFFIX;
 use super::{ArmSpec, ClimbError, Climber, Event};
 use crate::dial::Setting;
-use crate::meter::{Length, Meter, Trouble};
+use crate::meter::{Length, Measured, Meter, Trouble};
+use crate::plan::LoadSpec;
 
 /// Starts at most: there Student's t is within 10 % of its limit.
 const STARTS_MAX: usize = 24;
@@ -48,6 +51,19 @@ impl<A> Live<A> {
     }
 }
 
+impl<A> Live<A> {
+    fn add(&mut self, measured: Measured) {
+        self.latencies.merge(&measured.latencies);
+        self.blocks.push(measured.block);
+    }
+
+    /// Nothing was measured of it.
+    fn forget(&mut self) {
+        (self.latencies, self.ticks) = (Histogram::new(), (0, 0));
+        self.blocks.clear();
+    }
+}
+
 impl<M: Meter> Climber<'_, M> {
     /// Measures the whole way, or says why not; then the record says all the same how to come to its end.
     pub(crate) fn total(&mut self) -> Result<(), ClimbError> {
@@ -66,9 +82,9 @@ impl<M: Meter> Climber<'_, M> {
         let length = if self.in_bursts() { Length::Long } else { Length::Short };
         let mut live = self.planned();
         let mut starts = Vec::new();
-        let outcome = self.starts(&mut live, length, &mut starts);
+        let outcome = self.beside_or_in_turn(&mut live, length, &mut starts);
         self.close_arms(&mut live);
-        let finished = self.finish(&live, starts, length == Length::Long);
+        let finished = self.finish(&live, starts, length);
         match outcome {
             Err(trouble) if trouble.ends_the_climb() => Err(ClimbError::Ended(trouble)),
             Err(trouble) => {
@@ -115,6 +131,127 @@ impl<M: Meter> Climber<'_, M> {
         kept.then(|| (rung.id.clone(), start.with(&rung.dial, &rung.to)))
     }
 
+    /// All arms live at the same time, unless one of them burns CPU outside its blocks.
+    fn beside_or_in_turn(
+        &mut self,
+        live: &mut Vec<Live<M::Arm>>,
+        length: Length,
+        starts: &mut Vec<u32>,
+    ) -> Result<(), Trouble> {
+        if !self.any_burns(live) {
+            self.starts(live, length, starts)?;
+            if !self.any_burns(live) {
+                return Ok(());
+            }
+            // The start in which that was seen compares nothing.
+            starts.clear();
+            live.iter_mut().for_each(Live::forget);
+        }
+        self.starts_in_turn(live, starts)
+    }
+
+    fn any_burns(&self, live: &[Live<M::Arm>]) -> bool {
+        live.iter().filter_map(|one| one.setting.as_ref()).any(|setting| self.burns(&[setting]))
+    }
+
+    /// Starts every arm by itself, measures it and closes it, one after the other, again and again.
+    fn starts_in_turn(&mut self, live: &mut Vec<Live<M::Arm>>, starts: &mut Vec<u32>) -> Result<(), Trouble> {
+        let mut longest_ns = 0;
+        for start in 0..STARTS_MAX as u32 {
+            let began_ns = self.meter.now_ns();
+            if start > 0 && longest_ns > self.left_ns() {
+                break;
+            }
+            let mut blocks = vec![Vec::new(); live.len()];
+            self.start_in_turn(live, &mut blocks)?;
+            // The floor, which is the last, may have been left out.
+            blocks.truncate(live.len());
+            self.add_rounds(live, blocks, (start, &mut *starts));
+            longest_ns = longest_ns.max(self.meter.now_ns() - began_ns);
+            let (left_ns, pair) = (self.left_ns(), starts.len());
+            let of = pair + VISIT_BLOCKS_MIN * (left_ns / longest_ns.max(1)) as usize;
+            let name = "naive, final, floor";
+            (self.watch)(&Event::Pair { stage: "total", name, pair, of, estimate: None, left_ns });
+        }
+        Ok(())
+    }
+
+    /// A start: arms in random order, the floor right after the end, whose answer it learns.
+    fn start_in_turn(
+        &mut self,
+        live: &mut Vec<Live<M::Arm>>,
+        blocks: &mut [Vec<Measured>],
+    ) -> Result<(), Trouble> {
+        let load = self.plan.load.clone();
+        let mut order: Vec<usize> = (0..live.len()).filter(|at| live[*at].setting.is_some()).collect();
+        self.rng.shuffle(&mut order);
+        for at in order {
+            let setting = live[at].setting.clone().expect("those without one are left out");
+            let arm = self.meter.open(&ArmSpec { setting, load: load.clone() })?;
+            self.began(&mut live[at], arm);
+            self.blocks_of(&mut live[at], &mut blocks[at])?;
+            let floor = live.iter().position(|one| one.setting.is_none());
+            let floor = floor.filter(|_| live[at].name == "final");
+            let opened = floor.map(|_| self.floor_beside(live, at, &load)).transpose()?.flatten();
+            self.close_arm(&mut live[at]);
+            if let (Some(floor), Some(arm)) = (floor, opened) {
+                self.began(&mut live[floor], arm);
+                self.blocks_of(&mut live[floor], &mut blocks[floor])?;
+                self.close_arm(&mut live[floor]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the floor while the server that it repeats is alive. Where it cannot be had at the first try it is left out.
+    fn floor_beside(
+        &mut self,
+        live: &mut Vec<Live<M::Arm>>,
+        end: usize,
+        load: &LoadSpec,
+    ) -> Result<Option<M::Arm>, Trouble> {
+        let like = live[end].arm.as_ref().expect("its blocks were just measured");
+        match self.meter.open_floor(like, load) {
+            Ok(arm) => Ok(Some(arm)),
+            Err(trouble) => self.no_floor(live, trouble).map(|()| None),
+        }
+    }
+
+    /// Goes on without a floor, unless there are rounds with one or the climb must end.
+    fn no_floor(&mut self, live: &mut Vec<Live<M::Arm>>, trouble: Trouble) -> Result<(), Trouble> {
+        let floor = live.iter().position(|one| one.setting.is_none());
+        let Some(floor) = floor.filter(|at| !trouble.ends_the_climb() && live[*at].blocks.is_empty()) else {
+            return Err(trouble);
+        };
+        self.missing("floor", trouble.to_string());
+        live.remove(floor);
+        Ok(())
+    }
+
+    fn blocks_of(&mut self, one: &mut Live<M::Arm>, blocks: &mut Vec<Measured>) -> Result<(), Trouble> {
+        let arm = one.arm.as_mut().expect("it was just opened");
+        for _ in 0..VISIT_BLOCKS_MIN {
+            blocks.push(self.meter.block(arm, Length::Long)?);
+        }
+        Ok(())
+    }
+
+    /// The blocks of a start as rounds; none of them where one had no reply or no clock.
+    fn add_rounds(
+        &mut self,
+        live: &mut [Live<M::Arm>],
+        blocks: Vec<Vec<Measured>>,
+        (start, starts): (u32, &mut Vec<u32>),
+    ) {
+        if blocks.iter().flatten().any(|measured| dead(&measured.block)) {
+            return;
+        }
+        for (one, blocks) in live.iter_mut().zip(blocks) {
+            blocks.into_iter().for_each(|measured| one.add(measured));
+        }
+        starts.extend([start; VISIT_BLOCKS_MIN]);
+    }
+
     /// Starts all arms, measures rounds, closes them, again and again. `starts` gets the number of the start of every round.
     fn starts(
         &mut self,
@@ -135,8 +272,22 @@ impl<M: Meter> Climber<'_, M> {
             self.rounds(live, length, until_ns, (start as u32, &mut *starts))?;
             self.close_arms(live);
             start += 1;
+            if start == 1 && self.mark_burning_arms(live) {
+                break;
+            }
         }
         Ok(())
+    }
+
+    /// Whether an arm's first server burnt too much CPU outside its blocks; then its setting is marked.
+    fn mark_burning_arms(&mut self, live: &[Live<M::Arm>]) -> bool {
+        let shares = live.iter().filter(|one| one.blocks.len() >= LAST_LOOK_MIN).filter_map(|one| {
+            let percent = Totals::of(&one.blocks).off_block_percent();
+            one.setting.as_ref().filter(|_| too_much(percent)).map(|setting| (setting, percent))
+        });
+        let burning: Vec<_> = shares.collect();
+        burning.iter().for_each(|(setting, percent)| self.mark_burning(setting, *percent));
+        !burning.is_empty()
     }
 
     /// What a round takes, ns: a block per arm.
@@ -173,16 +324,9 @@ impl<M: Meter> Climber<'_, M> {
             self.began(&mut live[at], arm);
         }
         let Some(floor) = live.iter().position(|one| one.setting.is_none()) else { return Ok(()) };
-        let end = live.iter().find(|one| one.name == "final").and_then(|one| one.arm.as_ref());
-        match self.meter.open_floor(end.expect("planned() has a final arm, and it is open"), &load) {
-            Ok(arm) => self.began(&mut live[floor], arm),
-            Err(trouble) if trouble.ends_the_climb() || !live[floor].blocks.is_empty() => {
-                return Err(trouble);
-            }
-            Err(trouble) => {
-                self.missing("floor", trouble.to_string());
-                live.remove(floor);
-            }
+        let end = live.iter().position(|one| one.name == "final").expect("planned() has a final arm");
+        if let Some(arm) = self.floor_beside(live, end, &load)? {
+            self.began(&mut live[floor], arm);
         }
         Ok(())
     }
@@ -193,16 +337,18 @@ impl<M: Meter> Climber<'_, M> {
     }
 
     fn close_arms(&mut self, live: &mut [Live<M::Arm>]) {
-        for one in live {
-            let Some(arm) = one.arm.take() else { continue };
-            if let (Some((user_0, system_0)), Some((user_1, system_1))) =
-                (one.ticks_began, self.meter.user_system_ticks(&arm))
-            {
-                one.ticks.0 += user_1.saturating_sub(user_0);
-                one.ticks.1 += system_1.saturating_sub(system_0);
-            }
-            self.meter.close(arm);
+        live.iter_mut().for_each(|one| self.close_arm(one));
+    }
+
+    fn close_arm(&mut self, one: &mut Live<M::Arm>) {
+        let Some(arm) = one.arm.take() else { return };
+        if let (Some((user_0, system_0)), Some((user_1, system_1))) =
+            (one.ticks_began, self.meter.user_system_ticks(&arm))
+        {
+            one.ticks.0 += user_1.saturating_sub(user_0);
+            one.ticks.1 += system_1.saturating_sub(system_0);
         }
+        self.meter.close(arm);
     }
 
     /// Measures rounds until then, at least one.
@@ -237,19 +383,19 @@ impl<M: Meter> Climber<'_, M> {
             let arm = live[*at].arm.as_mut().expect("open_arms() has opened it");
             measured[*at] = Some(self.meter.block(arm, length)?);
         }
-        let dead = |block: &Block| block.replies == 0 || block.cpu_in_ns + block.cpu_off_ns == 0;
         if measured.iter().flatten().any(|measured| dead(&measured.block)) {
             return Ok(false);
         }
         for (one, measured) in live.iter_mut().zip(measured.into_iter().flatten()) {
-            one.latencies.merge(&measured.latencies);
-            one.blocks.push(measured.block);
+            one.add(measured);
         }
         Ok(true)
     }
 
     /// Fills the record with what was measured; false when that is too little.
-    fn finish(&mut self, live: &[Live<M::Arm>], starts: Vec<u32>, by_totals: bool) -> bool {
+    fn finish(&mut self, live: &[Live<M::Arm>], starts: Vec<u32>, length: Length) -> bool {
+        let in_turn = self.any_burns(live);
+        let by_totals = length == Length::Long || in_turn;
         let rounds = starts.len();
         let blocks = (0..rounds).map(|round| live.iter().map(|one| one.blocks[round]).collect()).collect();
         let names: Vec<&str> = live.iter().map(|one| one.name.as_str()).collect();
@@ -270,6 +416,7 @@ impl<M: Meter> Climber<'_, M> {
             without: without.map(|(rung, gain)| Without { rung: rung.to_owned(), gain }),
             rounds,
             starts,
+            in_turn,
             by_totals,
             arms,
         });
@@ -294,6 +441,11 @@ impl<M: Meter> Climber<'_, M> {
             step || self.record.trial(&again).is_some()
         })
     }
+}
+
+/// A block of which nothing can be read.
+fn dead(block: &Block) -> bool {
+    block.replies == 0 || block.cpu_in_ns + block.cpu_off_ns == 0
 }
 
 fn arm_record<A>(one: &Live<A>, levels: &Levels, at: usize) -> ArmRecord {

@@ -72,6 +72,20 @@ impl Chance {
     }
 }
 
+/// Overwrites numbers where they stand, up to three times: of a binary file whose places move nothing is left.
+fn overwritten(chance: &mut Chance, mut bytes: Vec<u8>, pieces: &[&[u8]]) -> Vec<u8> {
+    for _ in 0..=chance.below(3) {
+        let piece = chance.one_of(pieces);
+        let at = chance.below(bytes.len() / piece.len()) * piece.len();
+        match chance.below(3) {
+            0 => bytes[at] ^= 1 << chance.below(8),
+            1 => bytes[at] = chance.below(256) as u8,
+            _ => bytes[at..at + piece.len()].copy_from_slice(piece),
+        }
+    }
+    bytes
+}
+
 /// Cuts, doubles, overwrites and inserts, up to six times.
 fn mutated(chance: &mut Chance, mut bytes: Vec<u8>, pieces: &[&[u8]]) -> Vec<u8> {
     for _ in 0..=chance.below(6) {
@@ -101,13 +115,15 @@ fn used(profile: &Profile, file_bytes: usize) {
     let _ = (export::firefox::bytes(profile), export::speedscope::bytes(profile));
 }
 
+type Mutate = fn(&mut Chance, Vec<u8>, &[&[u8]]) -> Vec<u8>;
+
 /// Reads and uses mutations of these; how many were read, so that a test that only refuses is seen.
-fn survive(seed: u64, seeds: &[Vec<u8>], pieces: &[&[u8]]) -> usize {
+fn survive(seed: u64, seeds: &[Vec<u8>], pieces: &[&[u8]], mutate: Mutate) -> usize {
     let mut chance = Chance::new(seed);
     let mut read = 0;
     for _ in 0..ROUNDS {
         let start = seeds[chance.below(seeds.len())].clone();
-        let bytes = mutated(&mut chance, start, pieces);
+        let bytes = mutate(&mut chance, start, pieces);
         if let Ok(profile) = import::read(&bytes) {
             used(&profile, bytes.len());
             read += 1;
@@ -128,20 +144,20 @@ fn pieces() -> Vec<&'static [u8]> {
 
 #[test]
 fn mutated_folded_stacks_are_read_or_refused() {
-    let read = survive(0xf01d, &texts(FOLDED), &pieces());
+    let read = survive(0xf01d, &texts(FOLDED), &pieces(), mutated);
     assert!(read > ROUNDS / 10, "only {read} were read");
 }
 
 #[test]
 fn mutated_scripts_are_read_or_refused() {
-    let read = survive(0x5c21, &texts(SCRIPT), &pieces());
+    let read = survive(0x5c21, &texts(SCRIPT), &pieces(), mutated);
     assert!(read > ROUNDS / 10, "only {read} were read");
 }
 
 #[test]
 fn a_mutated_record_of_ours_is_read_or_refused() {
     let profile = import::read(FOLDED[0].as_bytes()).unwrap();
-    survive(0x0125, &[serde_json::to_vec(&profile).unwrap()], &pieces());
+    survive(0x0125, &[serde_json::to_vec(&profile).unwrap()], &pieces(), mutated);
 }
 
 #[test]
@@ -149,8 +165,11 @@ fn mutated_perf_data_is_read_or_refused() {
     let numbers = [0, 1, 7, 8, 16, 64, 0xffff, 1 << 31, 1 << 32, 1 << 63, u64::MAX].map(u64::to_le_bytes);
     let kinds = [1, 2, 3, 7, 9, 10, 13, 64, 66, 71].map(u32::to_le_bytes);
     let pieces: Vec<&[u8]> = numbers.iter().map(|n| &n[..]).chain(kinds.iter().map(|n| &n[..])).collect();
-    let read = survive(0xda7a, &[perf_data(), piped(&perf_data())], &pieces);
-    assert!(read > ROUNDS / 20, "only {read} were read");
+    let files = [perf_data(), piped(&perf_data())];
+    files.iter().for_each(|file| assert!(import::read(file).is_ok()));
+    survive(0xda7a, &files, &pieces, mutated);
+    let read = survive(0xda7b, &files, &pieces, overwritten);
+    assert!(read > ROUNDS / 10, "only {read} were read");
 }
 
 /// Lost records, whose sums go beyond any number.

@@ -138,7 +138,7 @@ start = "a"
 values = [{ name = "a", words = ["--naive"] }, { name = "b", words = ["--idle-timeout", "61s"] }]"#;
     let folder = Folder::new("burning");
     let burning = r#""sh", "-c", "(while :; do sleep 0.02; done) & exec \"$@\"", "sh", "#;
-    let plan = plan(CHOICE, IDLE_PROOF).replace("argv = [", &format!("argv = [{burning}"));
+    let plan = plan(CHOICE, IDLE_PROOF).replacen("argv = [", &format!("argv = [{burning}"), 1);
     folder.file("plan.toml", &plan);
     let output = run(&folder, &["plan.toml", "--time", "60s", "--seed", "5"]);
     let talk = text(&output.stderr);

@@ -53,6 +53,7 @@ fn workers_and_the_logs_writer_are_nobody_and_the_supervisor_stays_root() {
         for pid in children {
             is_only(pid, NOBODY, NOBODY);
             assert_eq!(status(pid, "Groups"), NOBODY);
+            assert_eq!(status(pid, "NoNewPrivs"), "1");
         }
         assert_eq!(status(server.pid(), "Uid"), "0 0 0 0");
         // The file belongs to root, in a folder of root: it was opened before.

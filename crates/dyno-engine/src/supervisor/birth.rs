@@ -83,6 +83,8 @@ impl Supervisor<'_> {
 
     fn become_worker(&mut self, number: usize, orders: OwnedFd) -> io::Result<Worker> {
         self.give_up_rights()?;
+        // After the change of user, which clears it.
+        child::die_with_parent()?;
         let listeners = std::mem::take(&mut self.places[number].listeners);
         let log = self.access_log(number)?;
         self.leave_parent();
@@ -103,7 +105,7 @@ impl Supervisor<'_> {
         Worker::new(seat, &self.config.dials, &self.config.limits, self.config.drain_ns)
     }
 
-    /// Becomes the user that serves, and makes sure that it ends with its parent.
+    /// Becomes the user that serves; nothing that it ever starts gains rights again.
     fn give_up_rights(&self) -> io::Result<()> {
         if let Some(user) = &self.config.user {
             let denied = |error: io::Error| {
@@ -112,9 +114,7 @@ impl Supervisor<'_> {
             };
             become_identity(user).map_err(denied)?;
         }
-        child::no_new_privs()?;
-        // After the change of user, which clears it.
-        child::die_with_parent()
+        child::no_new_privs()
     }
 
     fn access_log(&self, number: usize) -> io::Result<AccessLog> {
@@ -128,8 +128,7 @@ impl Supervisor<'_> {
     fn live_as_writer(&mut self, stopped: OwnedFd) -> i32 {
         let Some(log) = self.log.take() else { return FAILED };
         self.leave_parent();
-        // It outlives its parent: it still has lines to write.
-        if self.config.user.as_ref().is_some_and(|user| become_identity(user).is_err()) {
+        if self.give_up_rights().is_err() {
             return FAILED;
         }
         match log::write_rings(&self.rings, log, &stopped, self.sheet.lost()) {

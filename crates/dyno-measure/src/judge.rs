@@ -16,6 +16,8 @@ const TRIM: f64 = 0.2;
 pub const PAIRS_MIN: usize = 5;
 /// Fewest pairs of a last look when time is up: below it the winsorised error is itself uncertain by a quarter.
 pub const LAST_LOOK_MIN: usize = 20;
+/// The same of pairs of whole instances, whose interval is widened for how few they are.
+pub const INSTANCES_LOOK_MIN: usize = 12;
 /// Resamples of a bootstrap; its error of the standard error is then 5 %.
 const RESAMPLES: usize = 200;
 /// Neighbouring pairs resampled together: drift makes neighbours alike (autocorrelation is 0.5 at half a second).
@@ -65,6 +67,9 @@ pub enum Basis {
     Pairs,
     /// The ratio of totals: for servers that work in bursts.
     Totals,
+    /// The trimmed mean of log ratios of whole instances, each pair being new ones, measured one after another. There are
+    /// few of them; bursts are inside.
+    Instances,
 }
 
 impl Rule {
@@ -82,6 +87,20 @@ impl Rule {
     #[must_use]
     pub const fn by_totals(self) -> Self {
         Self { basis: Basis::Totals, ..self }
+    }
+
+    /// Each pair being new instances, measured one after another.
+    #[must_use]
+    pub const fn by_instances(self) -> Self {
+        Self { basis: Basis::Instances, ..self }
+    }
+
+    /// Pairs of a last look when time is up, at least.
+    const fn last_look_min(&self) -> usize {
+        match self.basis {
+            Basis::Pairs | Basis::Totals => LAST_LOOK_MIN,
+            Basis::Instances => INSTANCES_LOOK_MIN,
+        }
     }
 
     /// Whether a look is planned at this many pairs.
@@ -233,7 +252,7 @@ pub fn next(trial: &Trial, rule: &Rule, seed: u64) -> Next {
 }
 
 /// The answer when time ran out before the rule was done: one more look, at all the pairs there are. `None` with fewer than
-/// [`LAST_LOOK_MIN`] of them, or when work comes in bursts.
+/// [`LAST_LOOK_MIN`] of them ([`INSTANCES_LOOK_MIN`] of instances one after another), or when work comes in bursts.
 ///
 /// When time is up does not depend on what was measured, and `z` pays for all of the rule's looks, of which the later ones
 /// are then not taken: the extra look costs no false alarms.
@@ -241,7 +260,7 @@ pub fn next(trial: &Trial, rule: &Rule, seed: u64) -> Next {
 pub fn cut_short(trial: &Trial, rule: &Rule, seed: u64) -> Option<Judgement> {
     match next(trial, rule, seed) {
         Next::Done(judgement) => Some(judgement),
-        Next::More(_) if trial.pairs.len() >= LAST_LOOK_MIN => {
+        Next::More(_) if trial.pairs.len() >= rule.last_look_min() => {
             let last = Rule { first: trial.pairs.len(), last: trial.pairs.len(), ..*rule };
             match next(trial, &last, seed) {
                 Next::Done(judgement) => Some(judgement),
@@ -270,6 +289,11 @@ fn estimate(metric: Metric, pairs: &[Pair], rule: &Rule, seed: u64) -> Estimate 
             let ratios: Vec<f64> = pairs.iter().map(|pair| pair.log_ratio(metric)).collect();
             let over_pairs = trimmed_mean(&ratios, rule.z);
             widened(over_pairs, error_over_instances(metric, pairs))
+        }
+        Basis::Instances => {
+            let ratios: Vec<f64> = pairs.iter().map(|pair| pair.log_ratio(metric)).collect();
+            let (log_ratio, error, freedom) = calibrated(&ratios);
+            Estimate { log_ratio, error, half_width: student(rule.z, freedom) * error, n: pairs.len() }
         }
     }
 }

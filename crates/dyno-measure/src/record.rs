@@ -462,7 +462,11 @@ pub struct Total {
     /// Starts of all arms over which they were spread; 0 in older records, whose arms had one server each.
     #[serde(default)]
     pub starts: usize,
-    /// Whether levels are totals (ΣCPU / Σreplies) instead of trimmed means: a kept rung works in bursts.
+    /// Whether its servers were measured one after another: one of them burns CPU outside its own blocks.
+    #[serde(default)]
+    pub in_turn: bool,
+    /// Whether levels are totals (ΣCPU / Σreplies) instead of trimmed means: a kept rung works in bursts, or servers were measured one
+    /// after another.
     #[serde(default)]
     pub by_totals: bool,
     /// Absolute figures of each arm.

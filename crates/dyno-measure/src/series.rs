@@ -117,6 +117,26 @@ impl Block {
         (self.cpu_in_ns + self.cpu_off_ns) as f64 / self.replies as f64
     }
 
+    /// Blocks of one server as one: sums, quantiles of all their latencies, and the mean wake-up weighted by replies.
+    #[must_use]
+    pub fn sum(blocks: &[Self], latencies: &Histogram) -> Self {
+        let of = |read: fn(&Self) -> u64| blocks.iter().map(read).sum::<u64>();
+        let replies = of(|block| block.replies);
+        Self {
+            replies,
+            wrong: of(|block| block.wrong),
+            wall_ns: of(|block| block.wall_ns),
+            cpu_in_ns: of(|block| block.cpu_in_ns),
+            cpu_off_ns: of(|block| block.cpu_off_ns),
+            p50_ns: latencies.quantile(0.50),
+            p99_ns: latencies.quantile(0.99),
+            generator_ns: of(|block| block.generator_ns),
+            events_per_wait_milli: of(|block| block.events_per_wait_milli * block.replies) / replies.max(1),
+            steal_ns: of(|block| block.steal_ns),
+            foreign_ns: of(|block| block.foreign_ns),
+        }
+    }
+
     /// The value of `metric` in this block; not finite when there was no reply.
     #[must_use]
     pub fn value(&self, metric: Metric) -> f64 {
@@ -399,6 +419,19 @@ mod tests {
         assert!((quiet.cpu_per_reply_ns() - 5_000.0).abs() < 1e-9);
         assert!((noisy.cpu_per_reply_ns() - 5_500.0).abs() < 1e-9);
         assert!((Totals::of([&quiet, &noisy]).off_block_percent() - 100.0 / 21.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn blocks_of_one_server_add_up() {
+        let (one, two) = (block(1_000, 5_000_000), Block { cpu_off_ns: 9, ..block(3_000, 6_000_000) });
+        let (one, two) =
+            (Block { events_per_wait_milli: 1_000, ..one }, Block { events_per_wait_milli: 5_000, ..two });
+        let mut latencies = Histogram::new();
+        latencies.record_n(70_000, 4_000);
+        let sum = Block::sum(&[one, two], &latencies);
+        assert_eq!((sum.replies, sum.cpu_in_ns, sum.cpu_off_ns), (4_000, 11_000_000, 9));
+        assert_eq!((sum.wall_ns, sum.events_per_wait_milli), (50_000_000, 4_000));
+        assert_eq!(sum.p50_ns, latencies.quantile(0.5));
     }
 
     #[test]

@@ -6,12 +6,14 @@
 
 mod confirm;
 mod foretold;
+mod in_turn;
 mod look;
 mod noise;
 mod rules;
 mod step;
 mod time;
 mod total;
+mod total_in_turn;
 mod trial;
 
 use dyno_measure::Prng;
@@ -24,7 +26,7 @@ use crate::meter::{ArmSpec, Meter, Trouble};
 use crate::plan::{LoadSpec, Plan};
 use crate::rung::Rung;
 use foretold::Experiments;
-pub use rules::rule_of;
+pub use rules::{confirmation, noise_trial, rule_of};
 use time::{Clockwork, Pace};
 
 /// Live instances per side: a new process is a new draw of hashes and layout, four tell a draw from a difference.
@@ -152,6 +154,7 @@ pub fn climb<M: Meter>(
         kept: Vec::new(),
         instances: options.instances,
         fitted: false,
+        burning: Vec::new(),
     };
     let outcome = climber.run();
     climber.close_current();
@@ -202,6 +205,8 @@ pub(crate) struct Climber<'c, M: Meter> {
     instances: usize,
     /// Whether they were seen to fit into the memory.
     fitted: bool,
+    /// Settings whose servers burn CPU outside their own blocks: measured one after another.
+    burning: Vec<Setting>,
 }
 
 /// A rung that was kept.

@@ -8,8 +8,10 @@ use dyno_measure::record::{Attempt, Effect, RungVerdict};
 use dyno_measure::series::Side;
 use dyno_measure::units::log_of_percent;
 
-use super::rules::{BURSTY, BURSTY_SUFFIX, CONFIRM_Z};
+use super::in_turn::Turns;
+use super::rules::{BURSTY, BURSTY_SUFFIX, CONFIRM_Z, IN_TURN, IN_TURN_SUFFIX};
 use super::step::apply;
+use super::time::Pace;
 use super::trial::{Bounds, Outcome, Sides, Tried};
 use super::{ArmSpec, ClimbError, Climber, Kept, SideArms, Turned};
 use crate::dial::Setting;
@@ -29,10 +31,47 @@ const SEEN_AGAIN_Z: f64 = 2.33;
 /// A pair of long blocks lasts as long as this many pairs of short ones.
 pub(crate) const LONG_PAIRS: u64 = 9;
 
+/// How a confirmation is measured, from the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Short,
+    Long,
+    InTurn,
+}
+
+impl Way {
+    /// As the step was.
+    fn of(attempt: &Attempt) -> Self {
+        match &attempt.trial {
+            Some(trial) if trial.ends_with(IN_TURN_SUFFIX) => Self::InTurn,
+            Some(trial) if trial.ends_with(BURSTY_SUFFIX) => Self::Long,
+            _ => Self::Short,
+        }
+    }
+
+    /// Fewest and most pairs.
+    fn bounds(self) -> (usize, usize) {
+        match self {
+            Self::Short => (PAIRS_WANTED_MIN, PAIRS_MAX),
+            Self::Long => (BURSTY.first, BURSTY.last),
+            Self::InTurn => (IN_TURN.first + IN_TURN.step, IN_TURN.last),
+        }
+    }
+
+    /// A pair of it lasts as long as this many pairs of short blocks.
+    fn short_pairs(self, pace: &Pace) -> u64 {
+        match self {
+            Self::Short => 1,
+            Self::Long => LONG_PAIRS,
+            Self::InTurn => (pace.turn_ns / pace.pair_ns.max(1)).max(1),
+        }
+    }
+}
+
 /// A kept rung that waits for its confirmation.
 struct Waiting {
     kept: Kept,
-    length: Length,
+    way: Way,
     /// Pairs after which it should be seen again. They follow from the step's data alone: fresh data that decided when to
     /// stop would be as biased as the step's.
     pairs: usize,
@@ -40,19 +79,15 @@ struct Waiting {
 
 impl Waiting {
     fn new(kept: Kept, attempt: &Attempt) -> Self {
-        let bursty = attempt.trial.as_ref().is_some_and(|trial| trial.ends_with(BURSTY_SUFFIX));
-        let (length, least, most) = if bursty {
-            (Length::Long, BURSTY.first, BURSTY.last)
-        } else {
-            (Length::Short, PAIRS_WANTED_MIN, PAIRS_MAX)
-        };
+        let way = Way::of(attempt);
+        let (least, most) = way.bounds();
         let pairs = pairs_to_see_again(attempt).map_or(most, |pairs| pairs.clamp(least, most));
-        Self { kept, length, pairs }
+        Self { kept, way, pairs }
     }
 
     /// Its length in pairs of short blocks.
-    fn weight(&self) -> u64 {
-        self.pairs as u64 * if self.length == Length::Long { LONG_PAIRS } else { 1 }
+    fn weight(&self, pace: &Pace) -> u64 {
+        self.pairs as u64 * self.way.short_pairs(pace)
     }
 }
 
@@ -73,7 +108,8 @@ impl<M: Meter> Climber<'_, M> {
         let attempt = |kept: &Kept| &self.record.rungs[kept.rung].attempt;
         let mut waiting: Vec<Waiting> =
             all.iter().map(|kept| Waiting::new(kept.clone(), attempt(kept))).collect();
-        waiting.sort_by_key(Waiting::weight);
+        let pace = self.pace;
+        waiting.sort_by_key(|one| one.weight(&pace));
         for k in 0..waiting.len() {
             let pairs = self.allotted(&waiting[k..]);
             self.confirm(&waiting[k], &all, pairs, &format!("confirming {} of {}", k + 1, all.len()))?;
@@ -91,16 +127,21 @@ impl<M: Meter> Climber<'_, M> {
         let opening_ns = self.pace.open_ns * (waiting.len() as u64 + 1);
         let affordable = left_ns.saturating_sub(opening_ns) / self.pace.pair_ns.max(1);
         let equal = affordable / waiting.len() as u64;
-        let by_weight = affordable * first.weight() / waiting.iter().map(Waiting::weight).sum::<u64>();
-        let short_pairs = first.weight().min(equal).max(by_weight);
-        match first.length {
-            Length::Short => (short_pairs as usize).clamp(PAIRS_MIN, PAIRS_MAX),
-            Length::Long => ((short_pairs / LONG_PAIRS) as usize).clamp(BURSTY.first, BURSTY.last),
+        let weight = first.weight(&self.pace);
+        let by_weight = affordable * weight / waiting.iter().map(|one| one.weight(&self.pace)).sum::<u64>();
+        let pairs = (weight.min(equal).max(by_weight) / first.way.short_pairs(&self.pace)) as usize;
+        match first.way {
+            Way::Short => pairs.clamp(PAIRS_MIN, PAIRS_MAX),
+            Way::Long => pairs.clamp(BURSTY.first, BURSTY.last),
+            Way::InTurn => pairs.clamp(IN_TURN.first, IN_TURN.last),
         }
     }
 
     fn confirm(&mut self, one: &Waiting, all: &[Kept], pairs: usize, stage: &str) -> Result<(), ClimbError> {
-        let least_ns = self.pace.of_pairs(LAST_LOOK_MIN);
+        let least_ns = match one.way {
+            Way::InTurn => self.pace.turn_ns * IN_TURN.first as u64,
+            Way::Short | Way::Long => self.pace.of_pairs(LAST_LOOK_MIN),
+        };
         if self.clockwork.total_begins_ns().saturating_sub(self.meter.now_ns()) < least_ns {
             return self.conclude(&one.kept, Outcome::OutOfTime("no time was left for it".into()));
         }
@@ -121,12 +162,10 @@ impl<M: Meter> Climber<'_, M> {
         };
         let long = Rule::once(pairs.clamp(BURSTY.first, BURSTY.last), CONFIRM_Z).by_totals();
         let only_dial = with.with(&rung.dial, back.get(&rung.dial)) == back;
-        let measuring = Measuring { bounds, long, from: one.length };
-        let tried = if rung.in_place && only_dial {
-            self.toggled(&load, &rung.dial, [back, with], measuring)
-        } else {
-            self.apart_from(&load, [back, with], measuring)
-        };
+        let from = if one.way == Way::Long { Length::Long } else { Length::Short };
+        let measuring = Measuring { bounds, long, from };
+        let toggles = (rung.in_place && only_dial).then_some(rung.dial.as_str());
+        let tried = self.compared(&load, toggles, [back, with], measuring);
         match tried {
             Ok(Tried { trial, outcome }) => {
                 self.record.series.trials.push(trial);
@@ -134,6 +173,46 @@ impl<M: Meter> Climber<'_, M> {
             }
             Err(trouble) => self.conclude(&one.kept, Outcome::Trouble(Side::B, trouble)),
         }
+    }
+
+    /// Side by side where that can be, one instance after another where one of them burns CPU outside its blocks.
+    fn compared(
+        &mut self,
+        load: &LoadSpec,
+        toggles: Option<&str>,
+        settings: [Setting; 2],
+        measuring: Measuring<'_>,
+    ) -> Result<Tried, Trouble> {
+        let turns = self.turns_of(load, toggles, &settings);
+        let in_turn = measuring.bounds.again();
+        if !self.burns(&settings.each_ref()) {
+            let tried = match toggles {
+                Some(dial) => self.toggled(load, dial, settings, measuring),
+                None => self.apart_from(load, settings, measuring),
+            }?;
+            if !matches!(tried.outcome, Outcome::OffBlock) {
+                return Ok(tried);
+            }
+            self.record.series.trials.push(tried.trial);
+        }
+        Ok(self.confirm_in_turn(turns, in_turn))
+    }
+
+    fn turns_of(&self, load: &LoadSpec, toggles: Option<&str>, settings: &[Setting; 2]) -> Turns {
+        let specs =
+            settings.each_ref().map(|setting| ArmSpec { setting: setting.clone(), load: load.clone() });
+        Turns { toggles: toggles.map(str::to_owned), ..Turns::new(specs) }
+    }
+
+    fn confirm_in_turn(&mut self, mut turns: Turns, bounds: Bounds<'_>) -> Tried {
+        self.close_current();
+        let pairs = bounds.rule.last;
+        // What was allotted to short pairs holds fewer of these.
+        let left_ns = self.clockwork.confirm_end_ns().saturating_sub(self.meter.now_ns());
+        let affordable = (left_ns / self.pace.turn_ns.max(1)) as usize;
+        let pairs = pairs.min(affordable).clamp(IN_TURN.first, IN_TURN.last);
+        let bounds = bounds.in_turn(Rule::once(pairs, CONFIRM_Z).by_instances());
+        self.trial(Sides::InTurn(&mut turns), &bounds)
     }
 
     /// What the end of the climb leaves behind: kept is only what was seen again.
@@ -158,6 +237,9 @@ impl<M: Meter> Climber<'_, M> {
                 Some(format!("could not be measured again: {why}"))
             }
             Outcome::Bursty => Some("could not be measured again: it works in bursts".into()),
+            Outcome::OffBlock | Outcome::NotApplied(_) => {
+                unreachable!("compared() measures in turn then, and nothing is proved again")
+            }
             Outcome::Judged(judgement) => {
                 rung.leave_one_out = Some(Effect::from(judgement.estimate));
                 let [low, high] = judgement.estimate.interval_percent();

@@ -4,7 +4,8 @@ use dyno_measure::profile::Profile;
 use dyno_measure::record::{Attempt, SideProfile};
 use dyno_measure::series::Side;
 
-use super::{Climber, Profiles, SideArms};
+use super::in_turn::Turns;
+use super::{ClimbError, Climber, Profiles, SideArms};
 use crate::meter::Meter;
 use crate::rung::Rung;
 
@@ -49,6 +50,21 @@ impl<M: Meter> Climber<'_, M> {
         if let Some(profile) = self.seen(rung, arm) {
             self.keep_look(rung, side, &profile);
         }
+    }
+
+    /// A look at an instance of each side, one after the other.
+    pub(super) fn look_in_turn(&mut self, rung: &Rung, turns: &Turns) -> Result<(), ClimbError> {
+        for side in Side::BOTH {
+            match self.meter.open(&turns.specs[side.index()]) {
+                Ok(mut arm) => {
+                    self.look(rung, side, &mut arm);
+                    self.meter.close(arm);
+                }
+                Err(trouble) if trouble.ends_the_climb() => return Err(ClimbError::Ended(trouble)),
+                Err(trouble) => self.missing(format!("profile of {}", rung.id), trouble.to_string()),
+            }
+        }
+        Ok(())
     }
 
     /// Profiles one server, which serves meanwhile. Where it cannot be done that is said, and costs nothing else.

@@ -5,7 +5,8 @@ use dyno_measure::record::{Attempt, Figures, ProofLine, Rung as RungRecord, Rung
 use dyno_measure::series::{Side, Trial};
 use dyno_measure::units::percent_of_log;
 
-use super::rules::{BURSTY, BURSTY_SUFFIX};
+use super::in_turn::Turns;
+use super::rules::{BURSTY, BURSTY_SUFFIX, IN_TURN, IN_TURN_SUFFIX};
 use super::time::share_ns;
 use super::trial::{Bounds, Outcome, Sides, Tried};
 use super::{ArmSpec, ClimbError, Climber, Event, Kept, SideArms, Turned};
@@ -81,7 +82,7 @@ impl<M: Meter> Climber<'_, M> {
                 continue;
             }
             let share = self.rung_share_ns(slots.len() - k);
-            if share < SECOND_TRY_NS {
+            if share < SECOND_TRY_NS.max(self.least_ns(LAST_LOOK_MIN)) {
                 self.missing(format!("second try of {}", rung.id), "no time left for it");
                 continue;
             }
@@ -112,8 +113,16 @@ impl<M: Meter> Climber<'_, M> {
     }
 
     fn rung_share_ns(&self, parts: usize) -> u64 {
-        let one_look_ns = self.pace.of_pairs(Rule::QUICK.first);
+        let one_look_ns = self.least_ns(Rule::QUICK.first);
         share_ns(self.meter.now_ns(), self.clockwork.rungs_end_ns(), parts, one_look_ns)
+    }
+
+    /// What this many pairs take on the setting reached, or the fewest that are judged where instances follow each other.
+    fn least_ns(&self, pairs: usize) -> u64 {
+        match self.burns(&[&self.standing]) {
+            true => self.pace.turn_ns * IN_TURN.first as u64,
+            false => self.pace.of_pairs(pairs),
+        }
     }
 
     fn try_rung(
@@ -126,7 +135,7 @@ impl<M: Meter> Climber<'_, M> {
     ) -> Result<(), ClimbError> {
         let attempt = match self.change(rung) {
             Err(why) => self.without_data(rung, RungVerdict::NotPossible, why),
-            Ok(_) if share < self.pace.of_pairs(LAST_LOOK_MIN) => {
+            Ok(_) if share < self.least_ns(LAST_LOOK_MIN) => {
                 self.without_data(rung, RungVerdict::NotMeasured, "no time left for it".into())
             }
             Ok(change) => {
@@ -222,6 +231,27 @@ impl<M: Meter> Climber<'_, M> {
     ) -> Result<Attempt, ClimbError> {
         let load = rung.load.clone().unwrap_or_else(|| self.plan.load.clone());
         let turned = apply(&self.standing, &change.turned);
+        let both =
+            [self.standing.clone(), turned.clone()].map(|setting| ArmSpec { setting, load: load.clone() });
+        if !self.burns(&[&self.standing, &turned]) {
+            let attempt =
+                self.side_by_side(rung, change, (turned.clone(), load), stage, pass, deadline_ns)?;
+            if !self.burns(&[&self.standing, &turned]) {
+                return Ok(attempt);
+            }
+        }
+        self.in_turn(rung, change, both, stage, pass, deadline_ns)
+    }
+
+    fn side_by_side(
+        &mut self,
+        rung: &Rung,
+        change: &Change,
+        (turned, load): (Setting, LoadSpec),
+        stage: &str,
+        pass: Pass,
+        deadline_ns: u64,
+    ) -> Result<Attempt, ClimbError> {
         self.spoiled = false;
         if let Err(trouble) = self.ensure_current(&load) {
             return self.trouble(rung, Side::A, trouble);
@@ -251,6 +281,34 @@ impl<M: Meter> Climber<'_, M> {
             self.current = Some(current);
         }
         attempt
+    }
+
+    /// One instance after another: no two servers are alive at the same time.
+    fn in_turn(
+        &mut self,
+        rung: &Rung,
+        change: &Change,
+        specs: [ArmSpec; 2],
+        stage: &str,
+        pass: Pass,
+        deadline_ns: u64,
+    ) -> Result<Attempt, ClimbError> {
+        self.close_current();
+        let turned = specs[1].setting.clone();
+        let mut turns = Turns::new(specs);
+        turns.proofs.clone_from(&rung.proofs);
+        turns.toggles = (rung.in_place && change.turned.len() == 1).then(|| rung.dial.clone());
+        self.spoiled = false;
+        let attempt = self.judge_rung(rung, Sides::InTurn(&mut turns), stage, pass, deadline_ns)?;
+        self.spoiled = false;
+        let proof = turns.lines();
+        if self.wants_look(&attempt) {
+            self.look_in_turn(rung, &turns)?;
+        }
+        if stays(rung, &attempt) {
+            self.standing = turned;
+        }
+        Ok(Attempt { proof, instances: attempt.pairs, ..attempt })
     }
 
     fn apart(
@@ -358,8 +416,18 @@ impl<M: Meter> Climber<'_, M> {
             length: Length::Short,
             deadline_ns,
         };
-        let Tried { trial, outcome } = self.trial_or_bursts(sides.reborrow(), bounds, BURSTY);
-        let clock = sides.any().map_or_else(String::new, |arm| self.meter.clock(arm));
+        let Tried { trial, outcome } = match &sides {
+            Sides::InTurn(_) => self.trial(sides.reborrow(), &bounds.in_turn(IN_TURN)),
+            Sides::Apart { .. } | Sides::InPlace { .. } => {
+                self.trial_or_bursts(sides.reborrow(), bounds, BURSTY)
+            }
+        };
+        let clock = match &sides {
+            Sides::Apart { b: side, .. } | Sides::InPlace { arms: side, .. } => {
+                self.meter.clock(&side.arms[0])
+            }
+            Sides::InTurn(turns) => turns.clock.clone(),
+        };
         let attempt = self.attempt_of(rung, &trial, outcome);
         let id = trial.id.clone();
         self.record.series.trials.push(trial);
@@ -367,6 +435,9 @@ impl<M: Meter> Climber<'_, M> {
         if id.ends_with(BURSTY_SUFFIX) {
             let how = if attempt.effect_percent.is_some() { "judged by totals of" } else { "and in" };
             attempt.why = format!("works in bursts, {how} long blocks: {}", attempt.why);
+        }
+        if id.ends_with(IN_TURN_SUFFIX) {
+            attempt.why = format!("one instance after another: {}", attempt.why);
         }
         attempt.clock = clock;
         attempt.trial = Some(id);
@@ -379,6 +450,11 @@ impl<M: Meter> Climber<'_, M> {
             Outcome::Trouble(side, trouble) => self.trouble(rung, side, trouble),
             Outcome::OutOfTime(why) | Outcome::Unmeasured(why) => {
                 Ok(self.without_data(rung, RungVerdict::NotMeasured, why))
+            }
+            Outcome::NotApplied(why) => Ok(self.without_data(rung, RungVerdict::NotApplied, why)),
+            Outcome::OffBlock => {
+                let why = "too much of its CPU was burnt outside its own blocks";
+                Ok(self.without_data(rung, RungVerdict::NotMeasured, why.into()))
             }
             Outcome::Bursty => {
                 Ok(self.without_data(rung, RungVerdict::NotMeasured, "it works in bursts".into()))
@@ -544,7 +620,7 @@ fn stays(rung: &Rung, attempt: &Attempt) -> bool {
 }
 
 /// Writes down what was read on both sides; the reason when the proof does not single out the change.
-fn hold(
+pub(crate) fn hold(
     proof: &crate::proof::Proof,
     readings: [&Reading; 2],
     when: &str,
@@ -573,20 +649,4 @@ fn hold(
 fn spread(means: &[f64]) -> f64 {
     let centre = means.iter().sum::<f64>() / means.len() as f64;
     (means.iter().map(|m| (m - centre).powi(2)).sum::<f64>() / (means.len() as f64 - 1.0)).sqrt()
-}
-
-impl<A> Sides<'_, A> {
-    pub(crate) fn reborrow(&mut self) -> Sides<'_, A> {
-        match self {
-            Self::Apart { a, b } => Sides::Apart { a, b },
-            Self::InPlace { arms, dial, a, b } => Sides::InPlace { arms, dial, a: a.clone(), b: b.clone() },
-        }
-    }
-
-    pub(crate) fn any(&self) -> Option<&A> {
-        match self {
-            Self::Apart { b, .. } => b.arms.first(),
-            Self::InPlace { arms, .. } => arms.arms.first(),
-        }
-    }
 }

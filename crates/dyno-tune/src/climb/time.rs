@@ -2,6 +2,8 @@
 
 use dyno_measure::judge::Rule;
 
+use super::rules::IN_TURN;
+
 /// Share of the time that is kept for leave-one-out and the total: they are the figures that are quoted.
 const CONFIRM_SHARE: f64 = 0.30;
 /// Share of the confirming time that belongs to the total.
@@ -20,12 +22,15 @@ pub(crate) struct Pace {
     pub(crate) pair_ns: u64,
     /// Starting and warming the instances of one side, ns.
     pub(crate) open_ns: u64,
+    /// A pair of instances, one after the other: opening, long blocks, closing, ns.
+    pub(crate) turn_ns: u64,
 }
 
 impl Default for Pace {
-    /// Two blocks of 30 ms with their edges; four starts with 100 ms of warming.
+    /// Two blocks of 30 ms with their edges; four starts with 100 ms of warming; twice a start
+    /// with two long blocks.
     fn default() -> Self {
-        Self { pair_ns: 64_000_000, open_ns: 800_000_000 }
+        Self { pair_ns: 64_000_000, open_ns: 800_000_000, turn_ns: 1_500_000_000 }
     }
 }
 
@@ -85,6 +90,12 @@ impl Clockwork {
     pub(crate) fn noise_pairs(&self, pace: &Pace) -> usize {
         let affordable = (self.time_ns as f64 * NOISE_SHARE) as u64 / pace.pair_ns;
         (affordable as usize).clamp(Rule::QUICK.first, Rule::QUICK.last)
+    }
+
+    /// The same where instances are measured one after another.
+    pub(crate) fn noise_turns(&self, pace: &Pace) -> usize {
+        let affordable = (self.time_ns as f64 * NOISE_SHARE) as u64 / pace.turn_ns;
+        (affordable as usize).clamp(IN_TURN.first, IN_TURN.last)
     }
 
     pub(crate) fn left_ns(&self, now_ns: u64) -> u64 {

@@ -5,28 +5,31 @@
 //! from what these starts differ by (`dyno_measure::rounds`).
 
 use dyno_measure::Histogram;
+use dyno_measure::judge::LAST_LOOK_MIN;
 use dyno_measure::record::{Arm as ArmRecord, Figures, Reached, RungVerdict, Total, Without};
 use dyno_measure::rounds::{Levels, Ratios, STARTS_MIN, TOTAL_Z};
 use dyno_measure::series::{Block, Tail, Totals};
 use dyno_measure::student::student;
 
 use super::confirm::LONG_PAIRS;
+use super::in_turn::too_much;
 use super::rules::BURSTY_SUFFIX;
 use super::{ArmSpec, ClimbError, Climber, Event};
 use crate::dial::Setting;
-use crate::meter::{Length, Meter, Trouble};
+use crate::meter::{Length, Measured, Meter, Trouble};
+use crate::plan::LoadSpec;
 
 /// Starts at most: there Student's t is within 10 % of its limit.
-const STARTS_MAX: usize = 24;
+pub(super) const STARTS_MAX: usize = 24;
 /// Rounds of a start at most; more would not narrow what starts differ by.
 const START_ROUNDS_MAX: usize = 50;
 
 /// One arm of the total: its live server, with what all its servers have shown so far.
-struct Live<A> {
-    name: String,
+pub(super) struct Live<A> {
+    pub(super) name: String,
     /// None for the floor.
-    setting: Option<Setting>,
-    arm: Option<A>,
+    pub(super) setting: Option<Setting>,
+    pub(super) arm: Option<A>,
     /// User and system ticks of the live server when it began, and those of all before it.
     ticks_began: Option<(u64, u64)>,
     ticks: (u64, u64),
@@ -48,6 +51,19 @@ impl<A> Live<A> {
     }
 }
 
+impl<A> Live<A> {
+    pub(super) fn add(&mut self, measured: Measured) {
+        self.latencies.merge(&measured.latencies);
+        self.blocks.push(measured.block);
+    }
+
+    /// Nothing was measured of it.
+    fn forget(&mut self) {
+        (self.latencies, self.ticks) = (Histogram::new(), (0, 0));
+        self.blocks.clear();
+    }
+}
+
 impl<M: Meter> Climber<'_, M> {
     /// Measures the whole way, or says why not; then the record says all the same how to come to its end.
     pub(crate) fn total(&mut self) -> Result<(), ClimbError> {
@@ -66,9 +82,9 @@ impl<M: Meter> Climber<'_, M> {
         let length = if self.in_bursts() { Length::Long } else { Length::Short };
         let mut live = self.planned();
         let mut starts = Vec::new();
-        let outcome = self.starts(&mut live, length, &mut starts);
+        let outcome = self.beside_or_in_turn(&mut live, length, &mut starts);
         self.close_arms(&mut live);
-        let finished = self.finish(&live, starts, length == Length::Long);
+        let finished = self.finish(&live, starts, length);
         match outcome {
             Err(trouble) if trouble.ends_the_climb() => Err(ClimbError::Ended(trouble)),
             Err(trouble) => {
@@ -115,6 +131,54 @@ impl<M: Meter> Climber<'_, M> {
         kept.then(|| (rung.id.clone(), start.with(&rung.dial, &rung.to)))
     }
 
+    /// All arms live at the same time, unless one of them burns CPU outside its blocks.
+    fn beside_or_in_turn(
+        &mut self,
+        live: &mut Vec<Live<M::Arm>>,
+        length: Length,
+        starts: &mut Vec<u32>,
+    ) -> Result<(), Trouble> {
+        if !self.any_burns(live) {
+            self.starts(live, length, starts)?;
+            if !self.any_burns(live) {
+                return Ok(());
+            }
+            // The start in which that was seen compares nothing.
+            starts.clear();
+            live.iter_mut().for_each(Live::forget);
+        }
+        self.starts_in_turn(live, starts)
+    }
+
+    fn any_burns(&self, live: &[Live<M::Arm>]) -> bool {
+        live.iter().filter_map(|one| one.setting.as_ref()).any(|setting| self.burns(&[setting]))
+    }
+
+    /// Opens the floor while the server that it repeats is alive. Where it cannot be had at the first try it is left out.
+    pub(super) fn floor_beside(
+        &mut self,
+        live: &mut Vec<Live<M::Arm>>,
+        end: usize,
+        load: &LoadSpec,
+    ) -> Result<Option<M::Arm>, Trouble> {
+        let like = live[end].arm.as_ref().expect("its blocks were just measured");
+        match self.meter.open_floor(like, load) {
+            Ok(arm) => Ok(Some(arm)),
+            Err(trouble) => self.no_floor(live, trouble).map(|()| None),
+        }
+    }
+
+    /// Goes on without a floor, unless there are rounds with one or the climb must end.
+    fn no_floor(&mut self, live: &mut Vec<Live<M::Arm>>, trouble: Trouble) -> Result<(), Trouble> {
+        let floor = live.iter().position(|one| one.setting.is_none());
+        let Some(floor) = floor.filter(|at| !trouble.ends_the_climb() && live[*at].blocks.is_empty()) else {
+            return Err(trouble);
+        };
+        self.missing("floor", trouble.to_string());
+        live.remove(floor);
+        Ok(())
+    }
+
     /// Starts all arms, measures rounds, closes them, again and again. `starts` gets the number of the start of every round.
     fn starts(
         &mut self,
@@ -135,8 +199,22 @@ impl<M: Meter> Climber<'_, M> {
             self.rounds(live, length, until_ns, (start as u32, &mut *starts))?;
             self.close_arms(live);
             start += 1;
+            if start == 1 && self.mark_burning_arms(live) {
+                break;
+            }
         }
         Ok(())
+    }
+
+    /// Whether an arm's first server burnt too much CPU outside its blocks; then its setting is marked.
+    fn mark_burning_arms(&mut self, live: &[Live<M::Arm>]) -> bool {
+        let shares = live.iter().filter(|one| one.blocks.len() >= LAST_LOOK_MIN).filter_map(|one| {
+            let percent = Totals::of(&one.blocks).off_block_percent();
+            one.setting.as_ref().filter(|_| too_much(percent)).map(|setting| (setting, percent))
+        });
+        let burning: Vec<_> = shares.collect();
+        burning.iter().for_each(|(setting, percent)| self.mark_burning(setting, *percent));
+        !burning.is_empty()
     }
 
     /// What a round takes, ns: a block per arm.
@@ -145,7 +223,7 @@ impl<M: Meter> Climber<'_, M> {
         if length == Length::Long { LONG_PAIRS * short_ns } else { short_ns }
     }
 
-    fn left_ns(&self) -> u64 {
+    pub(super) fn left_ns(&self) -> u64 {
         self.clockwork.left_ns(self.meter.now_ns())
     }
 
@@ -173,36 +251,31 @@ impl<M: Meter> Climber<'_, M> {
             self.began(&mut live[at], arm);
         }
         let Some(floor) = live.iter().position(|one| one.setting.is_none()) else { return Ok(()) };
-        let end = live.iter().find(|one| one.name == "final").and_then(|one| one.arm.as_ref());
-        match self.meter.open_floor(end.expect("planned() has a final arm, and it is open"), &load) {
-            Ok(arm) => self.began(&mut live[floor], arm),
-            Err(trouble) if trouble.ends_the_climb() || !live[floor].blocks.is_empty() => {
-                return Err(trouble);
-            }
-            Err(trouble) => {
-                self.missing("floor", trouble.to_string());
-                live.remove(floor);
-            }
+        let end = live.iter().position(|one| one.name == "final").expect("planned() has a final arm");
+        if let Some(arm) = self.floor_beside(live, end, &load)? {
+            self.began(&mut live[floor], arm);
         }
         Ok(())
     }
 
-    fn began(&mut self, one: &mut Live<M::Arm>, arm: M::Arm) {
+    pub(super) fn began(&mut self, one: &mut Live<M::Arm>, arm: M::Arm) {
         one.ticks_began = self.meter.user_system_ticks(&arm);
         one.arm = Some(arm);
     }
 
     fn close_arms(&mut self, live: &mut [Live<M::Arm>]) {
-        for one in live {
-            let Some(arm) = one.arm.take() else { continue };
-            if let (Some((user_0, system_0)), Some((user_1, system_1))) =
-                (one.ticks_began, self.meter.user_system_ticks(&arm))
-            {
-                one.ticks.0 += user_1.saturating_sub(user_0);
-                one.ticks.1 += system_1.saturating_sub(system_0);
-            }
-            self.meter.close(arm);
+        live.iter_mut().for_each(|one| self.close_arm(one));
+    }
+
+    pub(super) fn close_arm(&mut self, one: &mut Live<M::Arm>) {
+        let Some(arm) = one.arm.take() else { return };
+        if let (Some((user_0, system_0)), Some((user_1, system_1))) =
+            (one.ticks_began, self.meter.user_system_ticks(&arm))
+        {
+            one.ticks.0 += user_1.saturating_sub(user_0);
+            one.ticks.1 += system_1.saturating_sub(system_0);
         }
+        self.meter.close(arm);
     }
 
     /// Measures rounds until then, at least one.
@@ -237,19 +310,19 @@ impl<M: Meter> Climber<'_, M> {
             let arm = live[*at].arm.as_mut().expect("open_arms() has opened it");
             measured[*at] = Some(self.meter.block(arm, length)?);
         }
-        let dead = |block: &Block| block.replies == 0 || block.cpu_in_ns + block.cpu_off_ns == 0;
         if measured.iter().flatten().any(|measured| dead(&measured.block)) {
             return Ok(false);
         }
         for (one, measured) in live.iter_mut().zip(measured.into_iter().flatten()) {
-            one.latencies.merge(&measured.latencies);
-            one.blocks.push(measured.block);
+            one.add(measured);
         }
         Ok(true)
     }
 
     /// Fills the record with what was measured; false when that is too little.
-    fn finish(&mut self, live: &[Live<M::Arm>], starts: Vec<u32>, by_totals: bool) -> bool {
+    fn finish(&mut self, live: &[Live<M::Arm>], starts: Vec<u32>, length: Length) -> bool {
+        let in_turn = self.any_burns(live);
+        let by_totals = length == Length::Long || in_turn;
         let rounds = starts.len();
         let blocks = (0..rounds).map(|round| live.iter().map(|one| one.blocks[round]).collect()).collect();
         let names: Vec<&str> = live.iter().map(|one| one.name.as_str()).collect();
@@ -270,6 +343,7 @@ impl<M: Meter> Climber<'_, M> {
             without: without.map(|(rung, gain)| Without { rung: rung.to_owned(), gain }),
             rounds,
             starts,
+            in_turn,
             by_totals,
             arms,
         });
@@ -294,6 +368,11 @@ impl<M: Meter> Climber<'_, M> {
             step || self.record.trial(&again).is_some()
         })
     }
+}
+
+/// A block of which nothing can be read.
+pub(super) fn dead(block: &Block) -> bool {
+    block.replies == 0 || block.cpu_in_ns + block.cpu_off_ns == 0
 }
 
 fn arm_record<A>(one: &Live<A>, levels: &Levels, at: usize) -> ArmRecord {

@@ -1,9 +1,10 @@
 //! One trial: pairs of blocks until the judge has enough, or the time is up.
 
-use dyno_measure::judge::{self, Estimate, LAST_LOOK_MIN, Next, Rule};
+use dyno_measure::judge::{self, Basis, Estimate, LAST_LOOK_MIN, Next, Rule};
 use dyno_measure::series::{Metric, Pair, Side, Trial};
 
-use super::rules::BURSTY_SUFFIX;
+use super::in_turn::{Turns, off_block_look, off_block_percent};
+use super::rules::{BURSTY_SUFFIX, IN_TURN_SUFFIX};
 use super::{Climber, Event, SideArms};
 use crate::dial::Setting;
 use crate::meter::{Length, Measured, Meter, Trouble};
@@ -21,6 +22,8 @@ pub(crate) enum Sides<'s, A> {
     Apart { a: &'s mut SideArms<A>, b: &'s mut SideArms<A> },
     /// Toggled in the same processes.
     InPlace { arms: &'s mut SideArms<A>, dial: &'s str, a: Setting, b: Setting },
+    /// Never two servers at the same time.
+    InTurn(&'s mut Turns),
 }
 
 /// What a trial is called and how long it may take.
@@ -35,9 +38,19 @@ pub(crate) struct Bounds<'b> {
 }
 
 impl Bounds<'_> {
+    /// The same once more, for another way of measuring.
+    pub(crate) fn again(&self) -> Self {
+        Self { id: self.id.clone(), ..*self }
+    }
+
     /// The same in long blocks, judged by this rule.
     pub(crate) fn in_long_blocks(self, rule: Rule) -> Self {
         Self { id: format!("{}{BURSTY_SUFFIX}", self.id), rule, length: Length::Long, ..self }
+    }
+
+    /// The same with instances one after another, judged by this rule.
+    pub(crate) fn in_turn(self, rule: Rule) -> Self {
+        Self { id: format!("{}{IN_TURN_SUFFIX}", self.id), rule, length: Length::Long, ..self }
     }
 }
 
@@ -52,12 +65,35 @@ pub(crate) enum Outcome {
     Judged(judge::Judgement),
     /// Work comes in bursts.
     Bursty,
+    /// Too much CPU was burnt outside the blocks: instances must be measured one after another.
+    OffBlock,
+    /// A proof did not hold in one of the pairs.
+    NotApplied(String),
     /// The time was up before anything could be said.
     OutOfTime(String),
     /// Too many pairs were invalid.
     Unmeasured(String),
     /// A side failed; which, and how.
     Trouble(Side, Trouble),
+}
+
+impl<A> Sides<'_, A> {
+    pub(crate) fn reborrow(&mut self) -> Sides<'_, A> {
+        match self {
+            Self::Apart { a, b } => Sides::Apart { a, b },
+            Self::InPlace { arms, dial, a, b } => Sides::InPlace { arms, dial, a: a.clone(), b: b.clone() },
+            Self::InTurn(turns) => Sides::InTurn(turns),
+        }
+    }
+
+    /// Where the dials of A and B stand.
+    pub(crate) fn settings(&self) -> [&Setting; 2] {
+        match self {
+            Self::Apart { a, b } => [&a.spec.setting, &b.spec.setting],
+            Self::InPlace { a, b, .. } => [a, b],
+            Self::InTurn(turns) => turns.specs.each_ref().map(|spec| &spec.setting),
+        }
+    }
 }
 
 impl<M: Meter> Climber<'_, M> {
@@ -82,6 +118,9 @@ impl<M: Meter> Climber<'_, M> {
         let began_ns = self.meter.now_ns();
         let outcome = self.pairs(&mut sides, &mut trial, bounds);
         let measured = trial.pairs.len() as u64 + trial.invalid_pairs;
+        if matches!(sides, Sides::InTurn(_)) && measured > 0 {
+            self.pace.turn_ns = (self.meter.now_ns() - began_ns) / measured;
+        }
         if bounds.length == Length::Short && measured >= LAST_LOOK_MIN as u64 {
             self.pace.pair_ns = (self.meter.now_ns() - began_ns) / measured;
         }
@@ -91,6 +130,9 @@ impl<M: Meter> Climber<'_, M> {
     fn pairs(&mut self, sides: &mut Sides<'_, M::Arm>, trial: &mut Trial, bounds: &Bounds<'_>) -> Outcome {
         let mut latest = None;
         loop {
+            if let Some(outcome) = self.not_comparable(sides, off_block_look(trial)) {
+                return outcome;
+            }
             if bounds.rule.looks_at(trial.pairs.len()) {
                 // The judge's guards read memory: it must be in the trial before it is judged.
                 trial.rss_peak_bytes = self.memory(sides);
@@ -105,7 +147,9 @@ impl<M: Meter> Climber<'_, M> {
             }
             if self.meter.now_ns() >= bounds.deadline_ns {
                 trial.rss_peak_bytes = self.memory(sides);
-                return self.out_of_time(trial, bounds);
+                let enough = trial.pairs.len() >= LAST_LOOK_MIN;
+                let late = self.not_comparable(sides, enough.then(|| off_block_percent(trial)));
+                return late.unwrap_or_else(|| self.out_of_time(trial, bounds));
             }
             if let Err((side, trouble)) = self.pair(sides, trial, bounds) {
                 return Outcome::Trouble(side, trouble);
@@ -114,10 +158,20 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
+    /// Why the pairs so far compare nothing: work outside the blocks, or a proof that does not hold.
+    fn not_comparable(&mut self, sides: &Sides<'_, M::Arm>, shares: Option<[f64; 2]>) -> Option<Outcome> {
+        if let Sides::InTurn(turns) = sides {
+            return turns.not_applied.clone().map(Outcome::NotApplied);
+        }
+        shares.is_some_and(|shares| self.mark_sides(sides, shares)).then_some(Outcome::OffBlock)
+    }
+
     fn out_of_time(&self, trial: &Trial, bounds: &Bounds<'_>) -> Outcome {
         match judge::cut_short(trial, &bounds.rule, self.options.seed) {
             Some(judgement) => Outcome::Judged(judgement),
-            None if trial.pairs.len() >= LAST_LOOK_MIN => Outcome::Bursty,
+            None if trial.pairs.len() >= LAST_LOOK_MIN && bounds.rule.basis == Basis::Pairs => {
+                Outcome::Bursty
+            }
             None => Outcome::OutOfTime(format!("time was up after {} pairs", trial.pairs.len())),
         }
     }
@@ -128,6 +182,9 @@ impl<M: Meter> Climber<'_, M> {
         trial: &mut Trial,
         bounds: &Bounds<'_>,
     ) -> Result<(), (Side, Trouble)> {
+        if let Sides::InTurn(turns) = sides {
+            return self.pair_in_turn(turns, trial, REPLIES_MIN);
+        }
         let first = if self.rng.coin() { Side::A } else { Side::B };
         let instance = self.rng.below(self.instances as u64) as usize;
         let mut measured: [Option<Measured>; 2] = [None, None];
@@ -167,6 +224,7 @@ impl<M: Meter> Climber<'_, M> {
                 self.meter.turn(&mut arms.arms[instance], setting, dial)?;
                 self.meter.block(&mut arms.arms[instance], length)
             }
+            Sides::InTurn(_) => unreachable!("pair() sends those to pair_in_turn()"),
         }
     }
 
@@ -178,17 +236,21 @@ impl<M: Meter> Climber<'_, M> {
 
     /// The largest instance of each side; a server toggled in place has no two memories to compare.
     fn memory(&mut self, sides: &Sides<'_, M::Arm>) -> [u64; 2] {
-        let Sides::Apart { a, b } = sides else { return [0, 0] };
+        let (a, b) = match sides {
+            Sides::Apart { a, b } => (a, b),
+            Sides::InPlace { .. } => return [0, 0],
+            Sides::InTurn(turns) => return turns.rss_peak_bytes,
+        };
         [a, b].map(|side| side.arms.iter().map(|arm| self.meter.memory_bytes(arm)).max().unwrap_or(0))
     }
 }
 
-fn other(side: Side) -> Side {
+pub(crate) fn other(side: Side) -> Side {
     if side == Side::A { Side::B } else { Side::A }
 }
 
 /// A clock that stood still while hundreds of replies were served was not read.
-fn unreadable(measured: &Measured, trial: &Trial) -> bool {
+pub(crate) fn unreadable(measured: &Measured, trial: &Trial) -> bool {
     let value = measured.block.value(trial.metric);
     !(value.is_finite() && value > 0.0)
 }

@@ -4,12 +4,12 @@ use dyno_measure::judge::{Judgement, Verdict, cut_short};
 use dyno_measure::record::{Attempt, Climb, Rung, RungVerdict};
 use dyno_measure::rounds::Ratios;
 use dyno_measure::series::Trial;
-use dyno_tune::climb::rule_of;
+use dyno_tune::climb::{confirmation, noise_trial, rule_of};
 
 pub(crate) fn says_the_same(record: &Climb) {
     if let Some(noise) = &record.noise {
-        let id = if noise.tries == 1 { "noise".to_owned() } else { format!("noise:{}", noise.tries) };
-        let again = again(record, record.trial(&id).expect("the noise's trial")).expect("enough pairs");
+        let trial = noise_trial(record, noise).expect("the noise's trial");
+        let again = again(record, trial).expect("enough pairs");
         assert_same(again.estimate.interval_percent(), noise.interval_percent, "noise");
     }
     assert_ne!(Ratios::follow(record), Some(false), "seed {}: {:?}", record.seed, record.total);
@@ -45,7 +45,7 @@ fn step_says_the_same(record: &Climb, rung: &Rung, attempt: &Attempt) {
 fn confirmation_says_the_same(record: &Climb, rung: &Rung) {
     let Some(stored) = &rung.leave_one_out else { return };
     let id = format!("leave-one-out:{}", rung.id);
-    let trial = record.trial(&format!("{id}:bursty")).or_else(|| record.trial(&id)).expect("its trial");
+    let trial = confirmation(record, &rung.id).expect("its trial");
     let again = again(record, trial).expect("it was judged");
     assert_same(again.estimate.interval_percent(), stored.interval_percent, &id);
     let confirmed = again.verdict == Verdict::Better && again.veto.is_none();

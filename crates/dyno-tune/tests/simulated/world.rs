@@ -66,6 +66,8 @@ pub(crate) enum Does {
     Spread(f64),
     /// Slow wandering of every process by itself, over some three seconds, percent.
     Wander(f64),
+    /// Share of a CPU burnt all the time, load or not, percent.
+    Background(f64),
     /// CPU per request of the first four servers more than of all later ones, percent.
     ColdStart(f64),
 }
@@ -122,6 +124,9 @@ pub(crate) struct Arm {
     rss: f64,
     bursts: f64,
     wander: f64,
+    background: f64,
+    /// When its last block ended.
+    last_end_ns: Option<u64>,
     /// Where its own wandering stands, and since when.
     wandered: (f64, u64),
     /// Its draw as a process.
@@ -149,6 +154,10 @@ pub(crate) struct World {
     experiments: u64,
     now_ns: u64,
     live: BTreeMap<u64, Setting>,
+    /// What each live server burns all the time, as a share of a CPU.
+    burning: BTreeMap<u64, f64>,
+    /// Most servers alive during a block of one that burns.
+    crowd: usize,
     opened: u64,
     peak: usize,
     calls: u64,
@@ -189,6 +198,8 @@ impl World {
             experiments: 0,
             now_ns: 0,
             live: BTreeMap::new(),
+            burning: BTreeMap::new(),
+            crowd: 0,
             opened: 0,
             peak: 0,
             calls: 0,
@@ -261,6 +272,11 @@ impl World {
         self.peak
     }
 
+    /// Most servers that were alive while one that burns had its block.
+    pub(crate) fn crowd(&self) -> usize {
+        self.crowd
+    }
+
     pub(crate) fn opened(&self) -> u64 {
         self.opened
     }
@@ -322,6 +338,8 @@ impl World {
             rss: 0.0,
             bursts: 0.0,
             wander: 0.0,
+            background: 0.0,
+            last_end_ns: None,
             wandered: (0.0, 0),
             draw: 0.0,
             blocks: 0,
@@ -336,7 +354,8 @@ impl World {
     }
 
     /// What the arm's setting means for it.
-    fn resolve(&self, arm: &mut Arm) {
+    fn resolve(&mut self, arm: &mut Arm) {
+        arm.background = 0.0;
         (arm.cost, arm.tail, arm.rss, arm.bursts) = (arm.instance, 0.0, BASE_RSS.ln(), 0.0);
         for (_, does) in self.effects.iter().filter(|(when, _)| stands(&arm.setting, when)) {
             match does {
@@ -345,12 +364,14 @@ impl World {
                 Does::Memory(percent) => arm.rss += log_of_percent(*percent),
                 Does::Bursts(share) => arm.bursts = *share,
                 Does::Spread(percent) => arm.cost += arm.draw * log_of_percent(*percent),
+                Does::Background(percent) => arm.background += percent / 100.0,
                 Does::Wander(percent) => arm.wander = log_of_percent(*percent),
                 Does::ColdStart(percent) if arm.id <= 4 => arm.cost += log_of_percent(*percent),
                 Does::ColdStart(_) => {}
                 Does::Wear(percent) => arm.cost += arm.id as f64 * log_of_percent(*percent),
             }
         }
+        self.burning.insert(arm.id, arm.background);
     }
 
     /// The cost of a block, log: what the server needs, what the machine adds, and the order of blocks.
@@ -451,12 +472,21 @@ impl Meter for World {
         self.now_ns += block_ns;
         *self.served.entry(arm.setting.clone()).or_default() += 1;
         let wall_ns = 25_000_000 * u64::from(slices);
-        let replies = (wall_ns as f64 / cost_ns) as u64;
+        // What burns all the time takes it from whoever is served, and is charged to its own clock.
+        let taken: f64 = self.burning.values().sum();
+        let replies = (wall_ns as f64 * (1.0 - taken) / cost_ns) as u64;
+        let began_ns = self.now_ns - block_ns;
+        let idle_ns = arm.last_end_ns.map_or(0, |end| began_ns - end);
+        arm.last_end_ns = Some(self.now_ns);
+        if arm.background > 0.0 {
+            self.crowd = self.crowd.max(self.live.len());
+        }
         let latencies = self.latencies(arm, replies, CONNECTIONS * cost_ns);
         let block = Block {
             replies,
             wall_ns,
-            cpu_in_ns: (replies as f64 * cost_ns) as u64,
+            cpu_in_ns: (replies as f64 * cost_ns + arm.background * wall_ns as f64) as u64,
+            cpu_off_ns: (arm.background * idle_ns as f64) as u64,
             p50_ns: (CONNECTIONS * cost_ns) as u64,
             p99_ns: (CONNECTIONS * cost_ns * (LATENCY_SIGMA * P99_Z).exp()) as u64,
             ..Block::default()
@@ -525,6 +555,7 @@ impl Meter for World {
 
     fn close(&mut self, arm: Arm) {
         self.now_ns += CLOSE_NS;
+        self.burning.remove(&arm.id);
         assert!(self.live.remove(&arm.id).is_some(), "server {} is closed twice", arm.id);
     }
 

@@ -400,6 +400,7 @@ fn total(series: &mut Series, rng: &mut Prng) -> Total {
         without: Some(Without { rung: "one-send".into(), gain: Ratio { ratio: 1.535, interval: [1.47, 1.602] } }),
         rounds: 120,
         starts: 12,
+        in_turn: false,
         by_totals: false,
         arms: arms.to_vec(),
     }

@@ -9,7 +9,7 @@ use dyno_measure::judge::{self, Verdict};
 use dyno_measure::record::{Attempt, Climb, Rung, RungVerdict};
 use dyno_measure::rounds::Ratios;
 use dyno_measure::series::Trial;
-use dyno_tune::climb::rule_of;
+use dyno_tune::climb::{confirmation, rule_of};
 use serde::Serialize;
 
 use super::numbers::Numbers;
@@ -97,10 +97,9 @@ fn whole(climb: &Climb, rung: &Rung) -> Result<Option<RungVerdict>, String> {
         let unconfirmed = rung.attempt.verdict == RungVerdict::Unconfirmed;
         return Ok(Some(if unconfirmed { RungVerdict::Unconfirmed } else { again }));
     }
-    let id = format!("leave-one-out:{}", rung.id);
-    // Where work comes in bursts it was measured again in long blocks, and that decided.
-    let bursty = format!("{id}:bursty");
-    let trial = find(climb, if climb.trial(&bursty).is_some() { &bursty } else { &id })?;
+    let id =
+        confirmation(climb, &rung.id).map_or_else(|| format!("leave-one-out:{}", rung.id), |t| t.id.clone());
+    let trial = find(climb, &id)?;
     let judged = judge::cut_short(trial, &rule_of(trial), climb.seed);
     let confirmed = judged.is_some_and(|judged| judged.verdict == Verdict::Better && judged.veto.is_none());
     Ok(Some(if confirmed { RungVerdict::Kept } else { RungVerdict::Unconfirmed }))

@@ -323,6 +323,10 @@ enum { SURE = 3 };                         /* a stale address lies in one place 
 enum { LOOK_AGAIN = 64 };                  /* uses, until a stack is unwound again */
 enum { INNER = 4 };                        /* frames of the tracepoint itself, at most, which lie below its arguments */
 
+INLINE int is_sure(struct layout *layout) {
+    return *(volatile u32 *)&layout->sure >= SURE;
+}
+
 /* Whether the addresses lie where they lay. */
 NOINLINE u32 is_there(struct kernel_words *here, struct layout *layout, void *context) {
     u32 words = layout->words;
@@ -405,9 +409,10 @@ INLINE void learn(void *context, struct kernel_words *here, struct layout *known
     } else if (fresh->frames && same_slots(known, fresh)) {
         known->sure++;
     } else {
-        u32 uses = known->uses;
+        fresh->uses = known->uses;
+        /* First of all, for those on other CPUs who compare with it just now. */
+        *(volatile u32 *)&known->sure = 0;
         *known = *fresh;
-        known->uses = uses;
     }
 }
 
@@ -417,8 +422,11 @@ INLINE s32 kernel_stack(void *context, struct control *all, u64 key) {
     struct kernel_words *here = lookup(&kernel_scratch, &zero);
     struct layout *known = lookup(&layouts, &key);
     u32 uses = known ? ++known->uses : 0;
-    if (here && known && known->sure >= SURE && uses % LOOK_AGAIN && is_there(here, known, context))
-        return known->id;
+    if (here && known && uses % LOOK_AGAIN && is_sure(known)) {
+        s32 id = known->id;
+        if (is_there(here, known, context) && is_sure(known))
+            return id;
+    }
     s32 id = (s32)stack_id(context, &kernel_stacks, 0);
     if (id < 0) {
         count(&all->lost_stacks);

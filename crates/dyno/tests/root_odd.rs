@@ -6,6 +6,7 @@ mod common;
 
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use common::{Ended, Folder, dyno, run};
 use dyno_sys::bpf;
@@ -35,7 +36,8 @@ impl Drop for Sleeper {
 
 /// `dyno` with these words, run by another program; a copy that everybody may run, with lines wide enough to be searched.
 fn under(words: &[&str], dyno_words: &[&str]) -> Ended {
-    let folder = Folder::new("odd-copy");
+    static COPIES: AtomicU32 = AtomicU32::new(0);
+    let folder = Folder::new(&format!("odd-copy-{}", COPIES.fetch_add(1, Ordering::Relaxed)));
     let copy = folder.path("dyno");
     std::fs::copy(env!("CARGO_BIN_EXE_dyno"), &copy).unwrap();
     let mut command = Command::new(words[0]);

@@ -72,10 +72,12 @@ const SMALLER_SHEET_ROWS: u32 = 72;
 
 /// A sheet cannot be scrolled: what is too tall for one is printed smaller.
 fn on_paper(levels: u32) -> &'static str {
-    match levels {
-        0..=SHEET_ROWS => "flame-boxes",
-        ..=SMALLER_SHEET_ROWS => "flame-boxes tall",
-        _ => "flame-boxes taller",
+    if levels <= SHEET_ROWS {
+        "flame-boxes"
+    } else if levels <= SMALLER_SHEET_ROWS {
+        "flame-boxes tall"
+    } else {
+        "flame-boxes taller"
     }
 }
 

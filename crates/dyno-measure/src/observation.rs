@@ -54,7 +54,8 @@ pub struct Host {
     pub idle_ns: u64,
     /// Of it, the hypervisor ran others.
     pub steal_ns: u64,
-    /// Of it, processes ran that are neither the target nor this program.
+    /// Of it, processes ran that are neither the target nor this program; threads of the kernel, where they can be told,
+    /// are not among them.
     pub foreign_ns: u64,
     /// Of it, this program ran: the generator, and the watching.
     pub own_ns: u64,

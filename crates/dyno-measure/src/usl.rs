@@ -123,11 +123,15 @@ fn levels(points: &[Point]) -> Vec<(f64, Vec<f64>)> {
 }
 
 /// `n / X = a + b (n − 1) + c n (n − 1)` is linear in a = 1/λ, b = σ/λ, c = κ/λ. Weighted by X / n, so that relative
-/// errors count alike at every level. σ and κ are not negative: the best of the four ways to hold them at zero is taken.
+/// errors count alike at every level. σ and κ are not negative, and σ is at most 1, where a second connection brings
+/// nothing: the best of the ways to hold them at these ends is taken.
 fn least_squares(points: &[Point]) -> Option<Curve> {
     let ways: [&[usize]; 4] = [&[0, 1, 2], &[0, 1], &[0, 2], &[0]];
-    let fits = ways.iter().filter_map(|way| solve(points, way));
-    let allowed = fits.filter(|abc| abc[0] > 0.0 && abc[1] >= 0.0 && abc[2] >= 0.0 && abc[1] <= abc[0] * 1.5);
+    let free = ways.iter().filter_map(|way| solve(points, way, row));
+    // With σ = 1 the law is n / X = a n + c n (n − 1).
+    let serial = ways[2..].iter().filter_map(|way| solve(points, way, serial_row));
+    let fits = free.chain(serial.map(|[a, _, c]| [a, a, c]));
+    let allowed = fits.filter(|abc| abc[0] > 0.0 && abc[1] >= 0.0 && abc[2] >= 0.0 && abc[1] <= abc[0]);
     let best = allowed.min_by(|x, y| residual(points, x).total_cmp(&residual(points, y)))?;
     let [a, b, c] = best;
     Some(Curve { one: 1.0 / a, contention: b / a, coherency: c / a })
@@ -136,6 +140,11 @@ fn least_squares(points: &[Point]) -> Option<Curve> {
 fn row(point: &Point) -> [f64; 3] {
     let weight = point.throughput / point.n;
     [weight, weight * (point.n - 1.0), weight * point.n * (point.n - 1.0)]
+}
+
+fn serial_row(point: &Point) -> [f64; 3] {
+    let [one, more, pairs] = row(point);
+    [one + more, 0.0, pairs]
 }
 
 fn residual(points: &[Point], abc: &[f64; 3]) -> f64 {
@@ -147,7 +156,7 @@ fn residual(points: &[Point], abc: &[f64; 3]) -> f64 {
 }
 
 /// Least squares over the columns in `way`, the others held at zero: normal equations, eliminated with pivots.
-fn solve(points: &[Point], way: &[usize]) -> Option<[f64; 3]> {
+fn solve(points: &[Point], way: &[usize], row: fn(&Point) -> [f64; 3]) -> Option<[f64; 3]> {
     let size = way.len();
     let mut matrix = vec![vec![0.0; size + 1]; size];
     for point in points {
@@ -282,6 +291,17 @@ mod tests {
         let truth = Curve { one: 700.0, contention: 0.5, coherency: 0.0 };
         let usl = fit(&made(truth, 0.01, 3, &mut Prng::new(5)), &mut Prng::new(6)).unwrap();
         assert!((usl.ceiling.unwrap().value - 1_400.0).abs() < 60.0, "{usl:?}");
+    }
+
+    #[test]
+    fn a_server_that_one_connection_fills_is_wholly_serial_and_never_more() {
+        // Each level a little slower than the one before: without its bound σ would be beyond 1.
+        let points: Vec<Point> =
+            LOADS.iter().map(|n| Point { n: *n, throughput: 5_000.0 * (1.0 - 0.02 * n.log2()) }).collect();
+        let usl = fit(&points, &mut Prng::new(7)).unwrap();
+        assert!((0.99..=1.0).contains(&usl.contention.value), "{usl:?}");
+        assert!(usl.contention.interval[1] <= 1.0 && usl.one.value > 4_500.0, "{usl:?}");
+        assert!(usl.ceiling.unwrap().value < 5_100.0);
     }
 
     #[test]

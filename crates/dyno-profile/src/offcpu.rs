@@ -33,6 +33,9 @@ pub const SPANS_MAX: usize = 200_000;
 /// Shorter waits are summed per thread and not kept by stack: one is about what a switch costs by itself.
 pub const MIN_DEFAULT: Duration = Duration::from_micros(1);
 
+/// What a record names as its event when BPF watched; perf's records have another name.
+pub const SWITCHES_BY_BPF: &str = "sched_switch";
+
 /// Why there is no profile.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

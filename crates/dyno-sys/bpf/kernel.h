@@ -16,6 +16,7 @@ typedef unsigned long long u64;
 
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static __attribute__((always_inline)) inline
+#define NOINLINE static __attribute__((noinline))
 #define MOVED __attribute__((preserve_access_index))
 /* The shape of a map, as loaders read it from its BTF. */
 #define MAP_KIND(kind) int(*type)[kind]
@@ -24,7 +25,7 @@ typedef unsigned long long u64;
 #define MAP_KEY(kind) typeof(kind) *key
 #define MAP_VALUE(kind) typeof(kind) *value
 
-enum { HASH = 1, ARRAY = 2, PERCPU_ARRAY = 6, STACK_TRACE = 7, RING = 27 };
+enum { HASH = 1, ARRAY = 2, PERCPU_ARRAY = 6, STACK_TRACE = 7, LEAST_USED_LEAVE = 9, RING = 27 };
 enum { ANY = 0, NEW_ONLY = 1 };
 enum { MAPPED = 1 << 10 };                 /* BPF_F_MMAPABLE */
 enum { USER_STACK = 1 << 8 };              /* BPF_F_USER_STACK */

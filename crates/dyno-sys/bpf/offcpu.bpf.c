@@ -77,6 +77,42 @@ struct {
     MAP_VALUE(struct addresses);
 } kernel_stacks SEC(".maps");
 
+/*
+ * Where the return addresses of a kernel stack lie. To unwind one takes ten times as long as to see that the same
+ * addresses lie in the same places again: then it is the same stack, for each address says how far away the next one is.
+ */
+struct layout {
+    s32 id;                                /* of the stack, in kernel_stacks */
+    u32 frames;
+    u32 sure;                              /* how often it was unwound and found alike: stale words lie elsewhere each time */
+    u32 uses;
+    u32 words;                             /* up to the last address */
+    u32 unused;
+    u32 slot[KERNEL_FRAMES];
+    u64 address[KERNEL_FRAMES];
+};
+
+/* By who is looked at, and in what system call: guesses, which are checked. */
+struct {
+    MAP_KIND(LEAST_USED_LEAVE);
+    MAP_ROWS(8192);
+    MAP_KEY(u64);
+    MAP_VALUE(struct layout);
+} layouts SEC(".maps");
+
+struct kernel_words {
+    u64 word[KERNEL_WORDS];
+    u64 ip[KERNEL_FRAMES];
+    struct layout fresh;
+};
+
+struct {
+    MAP_KIND(PERCPU_ARRAY);
+    MAP_ROWS(1);
+    MAP_KEY(u32);
+    MAP_VALUE(struct kernel_words);
+} kernel_scratch SEC(".maps");
+
 struct {
     MAP_KIND(PERCPU_ARRAY);
     MAP_ROWS(SYSTEM_CALLS);
@@ -94,6 +130,8 @@ struct {
 
 struct words {
     u64 word[HASH_WORDS];
+    u64 kept[HASH_WORDS];                  /* those that may be return addresses */
+    u64 count;
 };
 
 struct {
@@ -118,9 +156,15 @@ INLINE struct control *active(void) {
     return all && all->active ? all : 0;
 }
 
-INLINE u32 watched(u32 tgid) {
-    u32 *mark = lookup(&processes, &tgid);
-    return mark ? *mark : 0;
+/* Strangers cost next to nothing: nearly all are told by their number's bit alone. */
+INLINE u64 *mark_of(struct control *all, u32 tgid) {
+    return &all->mark[(tgid >> 6) & (MARKS - 1)];
+}
+
+INLINE int is_watched(struct control *all, u32 tgid) {
+    if (!(*mark_of(all, tgid) >> (tgid & 63) & 1))
+        return 0;
+    return lookup(&processes, &tgid) != 0;
 }
 
 INLINE void count(u64 *counter) {
@@ -160,14 +204,10 @@ struct reading {
     u64 hash;
 };
 
-/* One word of a stack: mixed into the hash when it lies in code. Ranges are in order, so that most words end early. */
+/* One word of a stack: mixed into the hash when it lies in code. Ranges are in order; absent ones begin beyond all. */
 static long mix_word(u32 at, struct reading *reading) {
     struct code *code = reading->code;
-    if (at >= HASH_WORDS)
-        return 1;
-    u64 word = reading->words->word[at];
-    if (word < code->low || word >= code->high)
-        return 0;
+    u64 word = reading->words->kept[at & (HASH_WORDS - 1)];
     for (u32 range = 0; range < RANGES; range++) {
         if (word < code->from[range])
             break;
@@ -179,14 +219,30 @@ static long mix_word(u32 at, struct reading *reading) {
     return 0;
 }
 
-/* How many words from the stack pointer up could be read: near the base of a stack fewer are there. */
-INLINE u32 read_words(struct words *words, u64 sp) {
-    if (!read_user(words, sizeof(*words), (void *)sp))
-        return HASH_WORDS;
-    if (!read_user(words, sizeof(*words) / 2, (void *)sp))
-        return HASH_WORDS / 2;
-    if (!read_user(words, sizeof(*words) / 8, (void *)sp))
-        return HASH_WORDS / 8;
+/* Most words are none of the program's code nor near it: two comparisons tell. */
+INLINE int may_be_code(struct code *code, u64 word) {
+    return word - code->low[0] < code->bytes[0] || word - code->low[1] < code->bytes[1];
+}
+
+/* Near the base of a stack fewer words are there; those that could not be read become zero, which is no code. */
+INLINE void read_words(struct words *words, u64 sp) {
+    u32 bytes = sizeof(words->word);
+    if (read_user(words->word, bytes, (void *)sp) && read_user(words->word, bytes / 2, (void *)sp))
+        read_user(words->word, bytes / 8, (void *)sp);
+}
+
+enum { AT_ONCE = 16 };                     /* words: a call for each would cost as much as looking at it */
+
+/* Keeps those words of one go that may be return addresses. */
+static long keep_likely(u32 go, struct reading *reading) {
+    struct words *words = reading->words;
+    for (u32 at = 0; at < AT_ONCE; at++) {
+        u64 word = words->word[(go * AT_ONCE + at) & (HASH_WORDS - 1)];
+        if (may_be_code(reading->code, word)) {
+            words->kept[words->count & (HASH_WORDS - 1)] = word;
+            words->count++;
+        }
+    }
     return 0;
 }
 
@@ -195,15 +251,18 @@ INLINE u32 read_words(struct words *words, u64 sp) {
  * left user mode, the words near the stack pointer that may be return addresses, and how deep the stack is within its
  * page (two depths of a recursion differ in nothing else). Stale words make more shapes than there are, never fewer.
  */
-INLINE u64 shape_of(struct place *place, u32 tgid) {
+NOINLINE u64 shape_of(struct place *place, u32 tgid) {
     u32 zero = 0;
     struct words *words = lookup(&scratch, &zero);
     struct code *code = lookup(&codes, &tgid);
     u64 hash = mixed(mixed(tgid, place->ip), place->sp & 0xfff);
     if (!words || !code)
         return hash | 1;
+    read_words(words, place->sp);
     struct reading reading = { words, code, hash };
-    loop(read_words(words, place->sp), mix_word, &reading, 0);
+    words->count = 0;
+    loop(HASH_WORDS / AT_ONCE, keep_likely, &reading, 0);
+    loop((u32)words->count, mix_word, &reading, 0);
     return reading.hash | 1;
 }
 
@@ -260,12 +319,123 @@ INLINE u64 user_shape(void *context, struct control *all, struct task_struct *ta
     return shape;
 }
 
-INLINE s32 kernel_stack(void *context, struct control *all) {
-    long id = stack_id(context, &kernel_stacks, 0);
-    if (id >= 0)
-        return (s32)id;
-    count(&all->lost_stacks);
-    return NO_STACK;
+enum { SURE = 3 };                         /* a stale address lies in one place three times in 32 * 32 * 32 */
+enum { LOOK_AGAIN = 64 };                  /* uses, until a stack is unwound again */
+enum { INNER = 4 };                        /* frames of the tracepoint itself, at most, which lie below its arguments */
+
+INLINE int is_sure(struct layout *layout) {
+    return *(volatile u32 *)&layout->sure >= SURE;
+}
+
+/* Whether the addresses lie where they lay. */
+NOINLINE u32 is_there(struct kernel_words *here, struct layout *layout, void *context) {
+    u32 words = layout->words;
+    if (!words || words > KERNEL_WORDS || read_kernel(here->word, words * 8, context))
+        return 0;
+    for (u32 at = 0; at < KERNEL_FRAMES; at++) {
+        if (at >= layout->frames)
+            break;
+        if (here->word[layout->slot[at] & (KERNEL_WORDS - 1)] != layout->address[at])
+            return 0;
+    }
+    return 1;
+}
+
+struct search {
+    struct kernel_words *here;
+    u32 start, next, end;
+};
+
+static long look_at_word(u32 at, struct search *search) {
+    struct kernel_words *here = search->here;
+    u32 row = search->next - search->start;
+    if (search->next >= search->end || at >= KERNEL_WORDS)
+        return 1;
+    u64 word = here->word[at];
+    if (word == here->ip[search->next & (KERNEL_FRAMES - 1)]) {
+        here->fresh.slot[row & (KERNEL_FRAMES - 1)] = at;
+        here->fresh.address[row & (KERNEL_FRAMES - 1)] = word;
+        here->fresh.frames = row + 1;
+        here->fresh.words = at + 1;
+        search->next++;
+    }
+    return 0;
+}
+
+/* Looks for all return addresses from `start` on, one after the other; whether all are there. */
+NOINLINE u32 find_slots(struct kernel_words *here, u32 start, u32 end) {
+    struct search search = { here, start, start, end };
+    loop(KERNEL_WORDS, look_at_word, &search, 0);
+    return search.next == end;
+}
+
+/*
+ * Where the addresses lie in a stack that was just unwound. The outermost is left out: before it the kernel leaves a gap
+ * whose size it draws at each system call, and what called the last but one is one thing only.
+ */
+INLINE u32 find_layout(void *context, struct kernel_words *here) {
+    u64 most = sizeof(here->word);
+    u64 bytes = (u64)user_registers(current_task()) - (u64)context;
+    /* On the stack of an interrupt the user's registers are elsewhere. */
+    u32 there = (u32)(bytes < most ? bytes : most) & ~7U;
+    long got = stack_addresses(context, here->ip, sizeof(here->ip), 0);
+    if (got < 0 || got == sizeof(here->ip) || there > most || read_kernel(here->word, there, context))
+        return 0;
+    u32 end = (u32)got / 8 - 1;
+    for (u32 start = 0; start < INNER; start++)
+        if (start < end && find_slots(here, start, end))
+            return 1;
+    return 0;
+}
+
+NOINLINE u32 same_slots(struct layout *one, struct layout *other) {
+    if (one->id != other->id || one->frames != other->frames)
+        return 0;
+    for (u32 at = 0; at < KERNEL_FRAMES; at++)
+        if (at < one->frames && one->slot[at] != other->slot[at])
+            return 0;
+    return 1;
+}
+
+INLINE void learn(void *context, struct kernel_words *here, struct layout *known, u64 key, s32 id) {
+    struct layout *fresh = &here->fresh;
+    if (!find_layout(context, here))
+        fresh->frames = fresh->words = 0;
+    fresh->id = id;
+    fresh->uses = 1;
+    fresh->sure = 0;
+    if (!known) {
+        update(&layouts, &key, fresh, ANY);
+    } else if (fresh->frames && same_slots(known, fresh)) {
+        known->sure++;
+    } else {
+        fresh->uses = known->uses;
+        /* First of all, for those on other CPUs who compare with it just now. */
+        *(volatile u32 *)&known->sure = 0;
+        *known = *fresh;
+    }
+}
+
+/* The stack's number. `key`: what is likely to have the same stack again. */
+INLINE s32 kernel_stack(void *context, struct control *all, u64 key) {
+    u32 zero = 0;
+    struct kernel_words *here = lookup(&kernel_scratch, &zero);
+    struct layout *known = lookup(&layouts, &key);
+    u32 uses = known ? ++known->uses : 0;
+    if (here && known && uses % LOOK_AGAIN && is_sure(known)) {
+        s32 id = known->id;
+        if (is_there(here, known, context) && is_sure(known))
+            return id;
+    }
+    s32 id = (s32)stack_id(context, &kernel_stacks, 0);
+    if (id < 0) {
+        count(&all->lost_stacks);
+        return NO_STACK;
+    }
+    /* Where it was in vain thirty times it is tried now and then only. */
+    if (here && (uses < 32 || uses % LOOK_AGAIN < 2 + SURE))
+        learn(context, here, known, key, id);
+    return id;
 }
 
 INLINE struct thread *thread_of(u32 tid, u32 tgid, u32 state, u64 since_ns) {
@@ -349,6 +519,23 @@ INLINE int is_blocked(struct task_struct *task) {
     return old->state != 0;
 }
 
+/* What the first argument of the system call says that the thread waits for; 0 where it says nothing. */
+INLINE u64 object_of(struct task_struct *task, s32 system_call) {
+    u32 row = (u32)system_call < SYSTEM_CALLS ? (u32)system_call : SYSTEM_CALLS - 1;
+    u32 *says = lookup(&named, &row);
+    if (system_call < 0 || !says || !*says)
+        return 0;
+    struct pt_regs *regs = user_registers(task);
+    struct pt_regs___arm64 *arm = (void *)regs;
+    u64 object = 0;
+    if (HAS(regs->di))
+        object = regs->di;
+    else if (HAS(arm->pc))
+        object = arm->regs[0];
+    /* A descriptor is an int: what stands above it is noise. One more, so that 0 stays none. */
+    return *says == 2 ? (object & 0xffffffff) + 1 : object;
+}
+
 INLINE void leave(void *context, struct control *all, struct task_struct *task, int preempted, u64 now) {
     u32 tid = task->pid, tgid = task->tgid;
     if (task->flags & EXITING)
@@ -361,8 +548,9 @@ INLINE void leave(void *context, struct control *all, struct task_struct *task, 
         thread->running_ns += now - thread->since_ns;
         span(all, thread, tid, RUNNING, thread->since_ns, now);
     }
-    thread->kernel_stack = kernel_stack(context, all);
     thread->shape = user_shape(context, all, task, tgid);
+    thread->kernel_stack = kernel_stack(context, all, mixed(mixed(2, thread->shape), thread->system_call));
+    thread->object = object_of(task, thread->system_call);
     thread->waker = 0;
     thread->since_ns = now;
     /* A preempted thread may have said that it is about to wait; it has not begun to. */
@@ -402,7 +590,7 @@ int on_switch(u64 *context) {
     struct control *all = active();
     if (!all)
         return 0;
-    u32 leaves = watched(previous->tgid), enters = watched(next->tgid);
+    int leaves = is_watched(all, previous->tgid), enters = is_watched(all, next->tgid);
     if (!leaves && !enters)
         return 0;
     u64 now = now_ns();
@@ -418,9 +606,9 @@ INLINE u64 waker_of(void *context, struct control *all) {
     struct waker waker = {};
     waker.tid = task->pid;
     waker.tgid = task->tgid;
-    waker.kernel_stack = kernel_stack(context, all);
-    if (watched(waker.tgid) && !(task->flags & EXITING))
+    if (is_watched(all, waker.tgid) && !(task->flags & EXITING))
         waker.shape = user_shape(context, all, task, waker.tgid);
+    waker.kernel_stack = kernel_stack(context, all, mixed(mixed(4, waker.tid), waker.shape));
     u64 id = mixed(mixed(mixed(1, waker.tid), waker.kernel_stack), waker.shape) | 1;
     if (lookup(&wakers, &id))
         return id;
@@ -437,7 +625,7 @@ SEC("tp_btf/sched_waking")
 int on_waking(u64 *context) {
     struct task_struct *task = (void *)context[0];
     struct control *all = active();
-    if (!all || !watched(task->tgid))
+    if (!all || !is_watched(all, task->tgid))
         return 0;
     u32 tid = task->pid;
     struct thread *thread = thread_of(tid, task->tgid, BLOCKED, all->start_ns);
@@ -472,12 +660,13 @@ int on_fork(u64 *context) {
     struct task_struct *parent = (void *)context[0], *child = (void *)context[1];
     struct control *all = active();
     u32 from = parent->tgid, to = child->tgid, one = 1;
-    if (!all || !watched(from))
+    if (!all || !is_watched(all, from))
         return 0;
     thread_of(child->pid, to, RUNNABLE, now_ns());
     if (from == to)
         return 0;
     update(&processes, &to, &one, ANY);
+    __sync_fetch_and_or(mark_of(all, to), 1ULL << (to & 63));
     struct code *code = lookup(&codes, &from);
     if (code)
         update(&codes, &to, code, ANY);
@@ -489,7 +678,7 @@ SEC("tp_btf/sched_process_exec")
 int on_exec(u64 *context) {
     struct task_struct *task = (void *)context[0];
     struct control *all = active();
-    if (all && watched(task->tgid))
+    if (all && is_watched(all, task->tgid))
         tell_life(all, EXEC, task, 0, 0);
     return 0;
 }
@@ -499,7 +688,7 @@ int on_exit(u64 *context) {
     struct task_struct *task = (void *)context[0];
     struct control *all = active();
     u32 tid = task->pid, tgid = task->tgid;
-    if (!all || !watched(tgid))
+    if (!all || !is_watched(all, tgid))
         return 0;
     struct thread *thread = thread_of(tid, tgid, RUNNING, all->start_ns);
     if (!thread)
@@ -518,48 +707,33 @@ SEC("tp_btf/sys_enter")
 int on_call(u64 *context) {
     struct task_struct *task = current_task();
     struct control *all = active();
-    if (!all || !watched(task->tgid))
+    if (!all || !is_watched(all, task->tgid))
         return 0;
     struct thread *thread = thread_of(task->pid, task->tgid, RUNNING, all->start_ns);
     if (!thread)
         return 0;
-    struct pt_regs *regs = (void *)context[0];
-    s32 number = (s32)context[1];
-    u32 row = (u32)number < SYSTEM_CALLS ? (u32)number : SYSTEM_CALLS - 1;
-    u32 *says = lookup(&named, &row);
-    u64 object = 0;
-    if (says && *says) {
-        struct pt_regs___arm64 *arm = (void *)regs;
-        if (HAS(regs->di))
-            object = regs->di;
-        else if (HAS(arm->pc))
-            object = arm->regs[0];
-        /* A descriptor is an int: what stands above it is noise. One more, so that 0 stays none. */
-        if (*says == 2)
-            object = (object & 0xffffffff) + 1;
-    }
-    thread->object = object;
-    thread->system_call = number;
+    thread->system_call = (s32)context[1];
     thread->entered_ns = now_ns();
     return 0;
 }
 
+/* The number of bits that it takes to write `ns`. */
 INLINE u32 log2_row(u64 ns) {
     u32 row = 0;
-    for (u32 step = 0; step < LOG2_ROWS - 1; step++) {
-        if (!ns)
-            break;
-        ns >>= 1;
-        row++;
+    for (u32 half = 32; half; half >>= 1) {
+        if (ns >> half) {
+            ns >>= half;
+            row += half;
+        }
     }
-    return row;
+    return ns ? row + 1 : 0;
 }
 
 SEC("tp_btf/sys_exit")
 int on_return(u64 *context) {
     struct task_struct *task = current_task();
     struct control *all = active();
-    if (!all || !watched(task->tgid))
+    if (!all || !is_watched(all, task->tgid))
         return 0;
     u32 tid = task->pid;
     struct thread *thread = lookup(&threads, &tid);
@@ -570,7 +744,6 @@ int on_return(u64 *context) {
     u32 number = (u32)thread->system_call;
     u32 row = number < SYSTEM_CALLS ? number : SYSTEM_CALLS - 1;
     thread->system_call = -1;
-    thread->object = 0;
     struct call_sum *sum = lookup(&calls, &row);
     if (!sum)
         return 0;
@@ -580,8 +753,7 @@ int on_return(u64 *context) {
     if (ns > sum->max_ns)
         sum->max_ns = ns;
     u32 slot = log2_row(ns);
-    if (slot < LOG2_ROWS)
-        sum->log2_ns[slot]++;
+    sum->log2_ns[slot < LOG2_ROWS ? slot : LOG2_ROWS - 1]++;
     return 0;
 }
 
@@ -589,7 +761,7 @@ SEC("tp_btf/page_fault_user")
 int on_fault(u64 *context) {
     struct task_struct *task = current_task();
     struct control *all = active();
-    if (!all || !watched(task->tgid))
+    if (!all || !is_watched(all, task->tgid))
         return 0;
     u32 tid = task->pid;
     count(&all->faults);

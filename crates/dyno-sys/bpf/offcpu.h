@@ -11,10 +11,14 @@
 #define SYSTEM_CALLS 512   /* numbers of system calls that are counted apart; the last row takes all above it */
 #define LOG2_ROWS 40       /* 2^39 ns are nine minutes */
 #define RANGES 24          /* executable ranges of a process; user space joins neighbours until they fit */
+#define SPANS 2            /* stretches of addresses that hold all ranges: a program's own, and its libraries' */
+#define MARKS 1024         /* words with a bit for each process number, the rest of it by 65,536 */
 #define STACK_BYTES 16384  /* user stack copied once per shape: what other profilers take, and 98 % of stacks fit */
 #define CHUNK_BYTES 1024   /* copied at a go; a go that touches an absent page copies nothing */
 #define FRAME_POINTERS 64  /* frames of the walk by frame pointers, kept beside the copy */
 #define HASH_WORDS 128     /* words of a user stack that tell one shape from another */
+#define KERNEL_WORDS 256   /* words of a kernel stack that are looked through; deeper ones are unwound each time */
+#define KERNEL_FRAMES 32   /* return addresses of a kernel stack that are looked for in it, as a power of two */
 #define NO_STACK (-1)
 
 /* What user space tells, and counts that it reads; mapped into it. */
@@ -28,6 +32,7 @@ struct control {
     u64 lost_spans;
     u64 lost_stacks;
     u64 faults;
+    u64 mark[MARKS];       /* a bit that is not set: nobody by such a number is watched */
 };
 
 enum { RUNNING = 1, RUNNABLE = 2, BLOCKED = 3, WOKEN = 4 };
@@ -88,9 +93,8 @@ struct call_sum {
 };
 
 struct code {
-    u64 low;
-    u64 high;
-    u64 ranges;
+    u64 low[SPANS];        /* where a stretch begins, */
+    u64 bytes[SPANS];      /* and its length */
     u64 from[RANGES];
     u64 to[RANGES];
 };
@@ -139,13 +143,13 @@ struct object_record {     /* a wait for something that none waited for in that 
 };
 
 _Static_assert(sizeof(struct object_record) == 24, "object_record");
-_Static_assert(sizeof(struct control) == 72, "control");
+_Static_assert(sizeof(struct control) == 72 + 8 * MARKS, "control");
 _Static_assert(sizeof(struct thread) == 96, "thread");
 _Static_assert(sizeof(struct wait_key) == 48, "wait_key");
 _Static_assert(sizeof(struct wait_sum) == 32, "wait_sum");
 _Static_assert(sizeof(struct waker) == 40, "waker");
 _Static_assert(sizeof(struct call_sum) == 352, "call_sum");
-_Static_assert(sizeof(struct code) == 408, "code");
+_Static_assert(sizeof(struct code) == 416, "code");
 _Static_assert(sizeof(struct shape_record) == 48 + 8 * FRAME_POINTERS + STACK_BYTES, "shape_record");
 _Static_assert(sizeof(struct span_record) == 40, "span_record");
 _Static_assert(sizeof(struct life_record) == 128, "life_record");

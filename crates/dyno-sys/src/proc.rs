@@ -26,6 +26,6 @@ pub use process::{
     tasks, tree, user_system_ticks,
 };
 pub use traffic::{
-    CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, all_ticks, cpu_quota, net_count, net_cpus,
+    CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, Ticks, all_ticks, cpu_quota, net_count, net_cpus,
     packet_taps, parse_cpu_max, parse_cpu_stat_file, parse_dev, parse_net_cpus, parse_packet,
 };

@@ -68,6 +68,24 @@ fn an_idle_process_gives_nothing_and_says_that_nothing_ran() {
 }
 
 #[test]
+fn a_target_that_ends_meanwhile_is_told() {
+    // Nobody waits for it yet: a zombie is an end too.
+    let mut short = std::process::Command::new("sleep").arg("0.4").spawn().unwrap();
+    let said = run(["diagnose", &short.id().to_string(), "--for", "2s"]);
+    short.wait().unwrap();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("ended while it was watched"), "{}", said.out);
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_told_before_anything_is_watched() {
+    let idle = Sleeper::start();
+    let said = run(["diagnose", &idle.pid(), "--for", "1h", "-o", "/nowhere/seen.json"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert_eq!(said.err.lines().count(), 3, "{}", said.err);
+}
+
+#[test]
 fn a_load_that_nobody_answers_is_an_error() {
     let idle = Sleeper::start();
     // Port 9 is discard's: nobody listens there on a machine of today.

@@ -96,6 +96,29 @@ fn ctrl_c_writes_what_there_is() {
 }
 
 #[test]
+fn a_second_ctrl_c_says_that_it_is_ending_and_loses_nothing() {
+    if !may_watch() {
+        return;
+    }
+    let (folder, busy) = (Folder::new("profile-ctrl-c-twice"), busy());
+    let (place, pid) = (folder.path("p.json"), busy.0.id().to_string());
+    let words = ["profile", "-o", place.to_str().unwrap(), &pid];
+    let child = dyno(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let watching = child.id().cast_signed();
+    common::wait_for("it watches", || proc::tasks(watching).len() > 1);
+    let target = pid.parse().unwrap();
+    let before = proc::run_ns(target).unwrap();
+    common::wait_for("the target runs", || proc::run_ns(target).unwrap() > before + 300_000_000);
+    signal::kill(watching, Signal::Int).unwrap();
+    // Of two that are there at once the kernel keeps one: the second is another signal that means the same.
+    signal::kill(watching, Signal::Term).unwrap();
+    let ended = Ended::of(child);
+    assert_eq!(ended.code, Some(130), "{}", ended.err);
+    assert!(ended.err.contains("once more gives it up"), "{}", ended.err);
+    assert_eq!(read(&folder, "p.json").cut_short.as_deref(), Some("interrupted"));
+}
+
+#[test]
 fn mistakes_have_three_lines() {
     let folder = Folder::new("profile-mistakes");
     let place = folder.path("p.json");

@@ -48,7 +48,9 @@ impl Code {
     /// what was known stays.
     pub(super) fn read(&mut self, pid: Pid) -> Vec<(u64, u64)> {
         let mappings = proc::mappings(pid).unwrap_or_default();
-        let code = mappings.iter().filter(|mapping| mapping.executable);
+        // Nothing is called from the kernel's own page, which lies beyond the stack: with it the stack would lie between
+        // ranges, and each of its words be looked at.
+        let code = mappings.iter().filter(|mapping| mapping.executable && mapping.path != "[vdso]");
         let ranges: Vec<(u64, u64)> = code.map(|mapping| (mapping.start, mapping.end)).collect();
         if !ranges.is_empty() {
             self.spaces.exit(pid);

@@ -128,7 +128,7 @@ impl<'s> Fold<'s> {
     fn sampling(&self) -> Sampling {
         let counts = self.seen.counts;
         Sampling {
-            event: "sched_switch".to_owned(),
+            event: super::SWITCHES_BY_BPF.to_owned(),
             frequency_hz: None,
             call_graph: "auto".to_owned(),
             samples: counts.switches,

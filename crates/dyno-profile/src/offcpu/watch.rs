@@ -190,7 +190,8 @@ impl Watch {
             let call = place.as_ref().and_then(|place| place.system_call);
             self.probe.seed(tid, pid, shape, call).map_err(refused)?;
             self.seeded.insert(shape, kernel_functions(pid, tid));
-            if let Some(place) = place {
+            // A thread of the kernel has no place in user mode.
+            if let Some(place) = place.filter(|place| place.ip != 0) {
                 self.add_seeded(pid, shape, &place);
             }
         }

@@ -24,6 +24,10 @@ pub const RANGES_MAX: usize = 24;
 pub const STACK_BYTES: usize = 16_384;
 /// Frames that are walked by frame pointers at most.
 const FRAME_POINTERS: usize = 64;
+/// Stretches of addresses that hold all ranges: a program's own, and its libraries'.
+const STRETCHES: usize = 2;
+/// Words with a bit for each process number: most strangers are told by it alone.
+const MARK_WORDS: usize = 1_024;
 
 /// States of a thread in the kernel's table.
 const RUNNING: u32 = 1;
@@ -42,7 +46,9 @@ mod word {
     pub(super) const LOST_SPANS: usize = 6;
     pub(super) const LOST_STACKS: usize = 7;
     pub(super) const FAULTS: usize = 8;
-    pub(super) const COUNT: usize = 9;
+    /// A bit for each process number, the rest of it by 65,536.
+    pub(super) const MARKS: usize = 9;
+    pub(super) const COUNT: usize = MARKS + super::MARK_WORDS;
 }
 
 #[repr(C)]
@@ -111,9 +117,8 @@ struct RawCall {
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct RawCode {
-    low: u64,
-    high: u64,
-    ranges: u64,
+    low: [u64; STRETCHES],
+    bytes: [u64; STRETCHES],
     from: [u64; RANGES_MAX],
     to: [u64; RANGES_MAX],
 }
@@ -123,8 +128,8 @@ const _: () = assert!(size_of::<RawWait>() == 48, "struct wait_key of offcpu.h")
 const _: () = assert!(size_of::<RawSum>() == 32, "struct wait_sum of offcpu.h");
 const _: () = assert!(size_of::<RawWaker>() == 40, "struct waker of offcpu.h");
 const _: () = assert!(size_of::<RawCall>() == 352, "struct call_sum of offcpu.h");
-const _: () = assert!(size_of::<RawCode>() == 408, "struct code of offcpu.h");
-const _: () = assert!(word::COUNT * 8 == 72, "struct control of offcpu.h");
+const _: () = assert!(size_of::<RawCode>() == 416, "struct code of offcpu.h");
+const _: () = assert!(word::COUNT * 8 == 72 + 8 * MARK_WORDS, "struct control of offcpu.h");
 
 // SAFETY: numbers only, no padding (the sizes are asserted above): every pattern of bytes is a value.
 unsafe impl Pod for RawThread {}
@@ -414,7 +419,10 @@ impl Probe {
     pub fn watch(&mut self, pid: Pid) -> Result<(), BpfError> {
         let mut processes = self.object.hash_mut::<u32, u32>("processes")?;
         let inserted = processes.insert(pid.cast_unsigned(), 1, 0);
-        inserted.map_err(|source| BpfError::Map { map: "processes", source })
+        inserted.map_err(|source| BpfError::Map { map: "processes", source })?;
+        let (word, bit) = mark(pid);
+        self.control.all()[word::MARKS + word].fetch_or(bit, Relaxed);
+        Ok(())
     }
 
     /// Tells where a process has its code; neighbours are joined until they are few enough.
@@ -565,19 +573,31 @@ fn packed(ranges: &[(u64, u64)]) -> RawCode {
         sorted[closest].1 = sorted[closest].1.max(sorted[closest + 1].1);
         sorted.remove(closest + 1);
     }
-    let mut code = RawCode {
-        low: sorted.first().map_or(0, |range| range.0),
-        high: sorted.last().map_or(0, |range| range.1),
-        ranges: sorted.len() as u64,
-        // Ranges that are not there begin beyond every address: the search ends at them.
-        from: [u64::MAX; RANGES_MAX],
-        to: [0; RANGES_MAX],
-    };
+    let (low, bytes) = stretches(&sorted);
+    // Ranges that are not there begin beyond every address: the search ends at them.
+    let mut code = RawCode { low, bytes, from: [u64::MAX; RANGES_MAX], to: [0; RANGES_MAX] };
     for (at, (from, to)) in sorted.into_iter().enumerate() {
         code.from[at] = from;
         code.to[at] = to;
     }
     code
+}
+
+/// Where the ranges begin and how far they reach, in two stretches with the widest gap between them: what lies there, the
+/// heap and all stacks of a program that is loaded high, is then told from code by two comparisons.
+fn stretches(sorted: &[(u64, u64)]) -> ([u64; STRETCHES], [u64; STRETCHES]) {
+    let gap = |at: &usize| sorted[*at].0.saturating_sub(sorted[at - 1].1);
+    let widest = (1..sorted.len()).max_by_key(gap).unwrap_or(sorted.len());
+    let (own, libraries) = sorted.split_at(widest);
+    let low = |part: &[(u64, u64)]| part.first().map_or(0, |range| range.0);
+    let bytes = |part: &[(u64, u64)]| part.last().map_or(0, |range| range.1) - low(part);
+    ([low(own), low(libraries)], [bytes(own), bytes(libraries)])
+}
+
+/// The word of a process's bit, and the bit in it.
+fn mark(pid: Pid) -> (usize, u64) {
+    let number = pid.cast_unsigned();
+    (number as usize / 64 % MARK_WORDS, 1 << (number % 64))
 }
 
 fn thread(tid: Tid, raw: &RawThread) -> Thread {
@@ -770,13 +790,28 @@ mod tests {
     fn ranges_are_joined_where_they_lie_closest() {
         let many: Vec<(u64, u64)> = (0..30).map(|at| (at * 100 + at * at, at * 100 + at * at + 10)).collect();
         let code = packed(&many);
-        assert_eq!((code.ranges, code.low, code.high), (RANGES_MAX as u64, 0, 29 * 100 + 29 * 29 + 10));
+        let (first, last) = (many[0].0, many[29].1);
+        // The widest gap is the last one: behind it lies one range alone.
+        assert_eq!(code.low, [first, many[29].0]);
+        assert_eq!(code.bytes, [many[28].1 - first, last - many[29].0]);
         // Gaps grow with the number, so that the first ranges are the ones that became one.
         assert_eq!((code.from[0], code.to[0]), (0, 6 * 100 + 36 + 10));
         assert!(
             many.iter()
                 .all(|(from, to)| { (0..RANGES_MAX).any(|at| code.from[at] <= *from && *to <= code.to[at]) })
         );
+    }
+
+    #[test]
+    fn no_range_and_one_range_have_their_stretches() {
+        assert_eq!(stretches(&[]), ([0, 0], [0, 0]));
+        assert_eq!(stretches(&[(16, 48)]), ([16, 0], [32, 0]));
+    }
+
+    #[test]
+    fn process_numbers_have_a_bit_each() {
+        assert_eq!((mark(0), mark(63), mark(64)), ((0, 1), (0, 1 << 63), (1, 1)));
+        assert_eq!((mark(65_535), mark(65_536)), ((1_023, 1 << 63), (0, 1)));
     }
 
     #[test]

@@ -208,14 +208,30 @@ pub fn parse_cpu_max(text: &str) -> Option<f64> {
     (quota > 0.0 && period > 0.0).then_some(quota / period)
 }
 
-/// CPU ticks of every process of the machine, by number, with its name: who else used the CPUs.
-pub fn all_ticks() -> BTreeMap<Pid, (String, u64)> {
+/// What a process used of the CPUs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ticks {
+    /// Its name.
+    pub name: String,
+    /// Clock ticks, in user mode and in the kernel.
+    pub ticks: u64,
+    /// A thread of the kernel: what it does it does for others, the target perhaps among them.
+    pub is_kernel: bool,
+}
+
+/// The parent of the kernel's threads, where they are seen at all.
+const KERNEL_PARENT: Pid = 2;
+
+/// CPU ticks of every process of the machine, by number: who else used the CPUs.
+pub fn all_ticks() -> BTreeMap<Pid, Ticks> {
+    let has_kernel = fs::read(format!("/proc/{KERNEL_PARENT}/comm")).is_ok_and(|name| name == b"kthreadd\n");
     let of = |pid: Pid| {
         let raw = fs::read(format!("/proc/{pid}/stat")).ok()?;
         let text = String::from_utf8_lossy(&raw).into_owned();
         let stat = super::parse_stat(&text)?;
         let name = text.split_once('(')?.1.rsplit_once(')')?.0.to_owned();
-        Some((pid, (name, stat.user_ticks + stat.system_ticks)))
+        let is_kernel = has_kernel && (pid == KERNEL_PARENT || stat.parent == KERNEL_PARENT);
+        Some((pid, Ticks { name, ticks: stat.user_ticks + stat.system_ticks, is_kernel }))
     };
     numbers_in("/proc").into_iter().filter_map(of).collect()
 }
@@ -280,7 +296,11 @@ mod tests {
     #[test]
     fn this_machine_tells_its_traffic_and_this_process_its_ticks() {
         assert!(!net_cpus().is_empty());
-        assert!(all_ticks().contains_key(&this()));
+        let everybody = all_ticks();
+        assert!(!everybody[&this()].is_kernel);
+        let kernel = |ticks: &Ticks| ticks.is_kernel && !ticks.name.is_empty();
+        let has_threads = fs::read("/proc/2/comm").is_ok_and(|name| name == b"kthreadd\n");
+        assert_eq!(everybody.values().any(kernel), has_threads);
         let _ = (net_count(this()), cpu_quota(this()), packet_taps(this()));
     }
 }

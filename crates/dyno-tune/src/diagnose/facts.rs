@@ -187,7 +187,8 @@ impl<'o> OnCpu<'o> {
 
     /// The user function that is the leaf most often, with its share.
     pub(super) fn top_function(&self) -> Option<(String, f64)> {
-        let mut sums = BTreeMap::<String, u64>::new();
+        // By name: a function of many lines is one function. The line that is told is that of its heaviest stack.
+        let mut sums = BTreeMap::<&str, (u64, u64, &Frame)>::new();
         for stack in &self.profile.stacks {
             let leaf = stack.frames.iter().rev().map(|at| &self.profile.frames[*at as usize]);
             // What was folded into its caller is its caller's.
@@ -197,11 +198,15 @@ impl<'o> OnCpu<'o> {
                 .last()
                 .is_some_and(|at| self.profile.frames[*at as usize].origin == Origin::User);
             if let Some(frame) = leaf.filter(|_| in_user) {
-                *sums.entry(place(frame)).or_default() += stack.weight_ns;
+                let sum = sums.entry(&frame.name).or_insert((0, 0, frame));
+                sum.0 += stack.weight_ns;
+                if stack.weight_ns > sum.1 {
+                    (sum.1, sum.2) = (stack.weight_ns, frame);
+                }
             }
         }
-        let top = sums.into_iter().max_by_key(|(_, ns)| *ns)?;
-        Some((top.0, top.1 as f64 / self.total_ns as f64))
+        let (ns, _, frame) = sums.into_values().max_by_key(|sum| sum.0)?;
+        Some((place(frame), ns as f64 / self.total_ns as f64))
     }
 
     /// Names of the frames of this table that were seen, the most frequent first.

@@ -40,11 +40,12 @@ pub(super) fn syscall_heavy(facts: &Facts<'_>) -> Outcome {
         return Outcome::Unseen("the share of CPU time in the kernel");
     };
     let calls = Calls::of(facts);
-    let small = calls
-        .smallest
-        .as_ref()
-        .filter(|small| small.bytes_per_call < BYTES_PER_CALL_MIN && small.per_cpu_s >= CALLS_PER_CPU_S_MIN);
-    let many = calls.per_request.filter(|calls| *calls > CALLS_PER_REQUEST_MAX);
+    // Small requests with small answers make small calls: where requests are counted, the calls for each tell.
+    let few = calls.per_request.is_some_and(|calls| calls <= CALLS_PER_REQUEST_MAX);
+    let small = calls.smallest.as_ref().filter(|small| {
+        !few && small.bytes_per_call < BYTES_PER_CALL_MIN && small.per_cpu_s >= CALLS_PER_CPU_S_MIN
+    });
+    let many = calls.per_request.filter(|_| !few);
     if kernel < KERNEL_SHARE_MIN || small.is_none() && many.is_none() {
         return Outcome::Against(calls.against(kernel));
     }

@@ -428,6 +428,51 @@ fn calls_per_request_count_where_requests_are_counted() {
     };
     assert_eq!(calls(6).first(), Some(Class::SyscallHeavy));
     assert_eq!(calls(3).classes(), []);
+    // Requests of fifty bytes make reads of fifty bytes: that is no fault while there are few of them.
+    let small = |per_request| {
+        calls(per_request)
+            .with(|seen| seen.process.reads = Some(Transfers { calls: 2_000_000, bytes: 50_000_000 }))
+    };
+    assert_eq!(small(3).classes(), []);
+    assert_eq!(small(6).first(), Some(Class::SyscallHeavy));
+}
+
+#[test]
+fn what_little_cpu_is_spent_on_is_a_note_while_requests_wait_for_something_else() {
+    let served = |run_s: f64| {
+        let call = SystemCall { count: 2_500_000, ..SystemCall::default() };
+        Scene::new(&[run_s]).on("main;do_syscall_64_[k];tcp_sendmsg_[k]", 100).load(busy_load()).with(
+            |seen| {
+                seen.off_cpu.as_mut().unwrap().system_calls = BTreeMap::from([("write".to_owned(), call)]);
+            },
+        )
+    };
+    assert!(served(9.5).classes().contains(&Class::SyscallHeavy));
+    let idle = served(0.8).diagnosed();
+    assert!(idle.findings.is_empty(), "{:?}", idle.findings);
+    assert!(idle.notes.iter().any(|note| note.class == Class::SyscallHeavy), "{:?}", idle.notes);
+}
+
+#[test]
+fn a_function_of_many_lines_is_one_function() {
+    let lines = Scene::new(&[10.0]).on("main;digest", 60).on("main;other", 40).with(|seen| {
+        let profile = seen.on_cpu.as_mut().unwrap();
+        let digest = profile.frames.iter().position(|frame| frame.name == "digest").unwrap() as u32;
+        let whole = profile.stacks.iter().position(|stack| stack.frames.last() == Some(&digest)).unwrap();
+        let whole = profile.stacks.remove(whole);
+        for line in 1..=10 {
+            let frame = Frame { line: Some(line), ..profile.frames[digest as usize].clone() };
+            profile.frames.push(frame);
+            let mut frames = whole.frames.clone();
+            *frames.last_mut().unwrap() = profile.frames.len() as u32 - 1;
+            profile.stacks.push(Stack { frames, weight_ns: whole.weight_ns / 10, ..whole.clone() });
+        }
+    });
+    let notes = lines.diagnosed().notes;
+    assert!(
+        notes.iter().any(|note| note.summary.contains("digest") && note.summary.contains("60 %")),
+        "{notes:?}"
+    );
 }
 
 #[test]

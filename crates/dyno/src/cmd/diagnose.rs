@@ -68,6 +68,7 @@ fn record() -> Diagnosis {
 fn watch(args: &cli::Diagnose, record: &mut Diagnosis) -> Result<Observation, Failure> {
     let pid = args.target.or(args.pid).ok_or_else(|| Failure::usage("no process is named"))?;
     can_be_watched(pid)?;
+    args.output.as_deref().map_or(Ok(()), file::can_be_written)?;
     stop::listen()?;
     record.target = target(pid);
     let asked = args.load.as_ref().map(|words| Asked::parse(words, &counters::cpus_of(pid))).transpose()?;
@@ -134,13 +135,18 @@ fn target(pid: Pid) -> Target {
 }
 
 fn tell_endings(record: &mut Diagnosis, after: &Counters, pid: Pid, args: &cli::Diagnose) {
-    let gone = after.is_empty() || proc::tree(pid).is_empty();
-    if gone {
+    if after.is_empty() || has_ended(pid) {
         record.cut_short = Some(format!("process {pid} ended while it was watched"));
     } else if stop::asked() {
         let asked = args.duration.as_secs_f64();
         record.cut_short = Some(format!("Ctrl-C after {:.1} of {asked:.0} s", record.duration_s));
     }
+}
+
+/// It is gone, or a zombie, and so are its descendants.
+fn has_ended(pid: Pid) -> bool {
+    let ended = |pid: &Pid| !matches!(proc::state(*pid), Ok(state) if !matches!(state, 'Z' | 'X'));
+    proc::tree(pid).iter().all(ended)
 }
 
 /// Sleeps as long as asked, or until told to stop.
@@ -262,6 +268,7 @@ mod tests {
             std::thread::yield_now();
         }
         assert!(can_be_watched(pid).unwrap_err().lines().contains("zombie"));
+        assert!(has_ended(pid) && !has_ended(child::this()));
         ended.wait().unwrap();
     }
 

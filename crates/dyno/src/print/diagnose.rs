@@ -71,9 +71,7 @@ impl Page {
 
     fn findings(&mut self, record: &Diagnosis) {
         if record.findings.is_empty() {
-            let looked = 22_usize.saturating_sub(classes_unseen(record));
-            let text = format!("nothing found by {looked} of 22 rules");
-            self.text(0, &text);
+            self.text(0, &nothing_found(record));
         }
         for (at, finding) in record.findings.iter().enumerate() {
             self.finding(at + 1, finding);
@@ -142,6 +140,14 @@ impl Page {
     }
 }
 
+/// How much was looked at; where nothing ran no rule had anything to look at.
+fn nothing_found(record: &Diagnosis) -> String {
+    if record.ruled_out.is_empty() && record.notes.is_empty() {
+        return "no rule had anything to look at".to_owned();
+    }
+    format!("nothing found by {} of 22 rules", 22_usize.saturating_sub(classes_unseen(record)))
+}
+
 /// Rules that say by their class's name that they did not look.
 fn classes_unseen(record: &Diagnosis) -> usize {
     let is_class = |what: &str| dyno_measure::finding::Class::named(what).is_some();
@@ -184,12 +190,27 @@ fn in_words(usl: &Usl) -> String {
         (None, Some(ceiling)) => format!("no knee; never more than {} requests/s", count(ceiling.value)),
         (_, None) => "no knee and no ceiling in sight".to_owned(),
     };
+    let [low, high] = usl.one.interval;
     format!(
-        "{} requests/s alone · contention {} · coherency {} · {knee}",
+        "one connection {} requests/s ({} … {}) · contention {} · coherency {} · {knee}{}",
         count(usl.one.value),
+        count(low),
+        count(high),
         percent(&usl.contention, 1),
         percent(&usl.coherency, 3),
+        misfit(usl),
     )
+}
+
+/// Points that lie farther from the curve than this, on average, do not follow the law.
+const MISFIT_MAX: f64 = 0.10;
+
+/// A word where the law does not describe this server: its figures are then no more than a picture of it.
+fn misfit(usl: &Usl) -> String {
+    if usl.misfit <= MISFIT_MAX {
+        return String::new();
+    }
+    format!(" · the points lie {:.0} % off the curve: it does not describe this server", usl.misfit * 100.0)
 }
 
 /// Small figures with decimals, large ones without.
@@ -276,8 +297,11 @@ mod tests {
 
     #[test]
     fn nothing_found_says_how_much_was_looked_at() {
-        let healthy = Diagnosis { findings: Vec::new(), ..small() };
+        let ruled_out = vec![RuledOut { class: Class::Spinning, by: "no loop only looks".into() }];
+        let healthy = Diagnosis { findings: Vec::new(), ruled_out, ..small() };
         assert!(diagnosis_card(&healthy, 80, Color::Plain).contains("nothing found by 21 of 22 rules"));
+        let idle = Diagnosis { findings: Vec::new(), ..small() };
+        assert!(diagnosis_card(&idle, 80, Color::Plain).contains("no rule had anything to look at"));
     }
 
     #[test]

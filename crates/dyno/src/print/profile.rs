@@ -98,12 +98,13 @@ fn kernel_ns(profile: &Profile) -> u64 {
 }
 
 fn cost(profile: &Profile) -> String {
+    let own = format!("{:.1} % of one CPU in this profiler", profile.overhead.profiler_percent);
+    if profile.sampling.samples == 0 {
+        return own;
+    }
     let whole = profile.sampling.samples.saturating_sub(profile.sampling.truncated);
     let share = 100.0 * whole as f64 / profile.sampling.samples.max(1) as f64;
-    format!(
-        "{:.1} % of one CPU in this profiler · {share:.1} % of the stacks are whole",
-        profile.overhead.profiler_percent
-    )
+    format!("{own} · {share:.1} % of the stacks are whole")
 }
 
 /// CPU microseconds per request, where requests were counted.

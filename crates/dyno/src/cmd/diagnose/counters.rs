@@ -1,6 +1,6 @@
 //! What /proc counts of a process and its machine, read at two moments: the difference is a window of an observation.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use dyno_measure::observation::{
     Host, Memory, NotLookedAt, Observation, Packets, ProcessCost, Quota, SoftIrq, Tap, ThreadCost, Transfers,
@@ -8,6 +8,9 @@ use dyno_measure::observation::{
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::proc::{self, CpuQuota, CpuStat, Faults, IoCount, NetCount, NetCpu, TaskCost};
 use dyno_sys::{Pid, child, clock};
+
+/// A tick is 10 ms to programs on every Linux of today.
+const TICK_NS: u64 = 10_000_000;
 
 /// Foreign processes that are named.
 const NEIGHBOURS_MAX: usize = 5;
@@ -18,7 +21,7 @@ pub(super) struct Counters {
     cpus: Vec<CpuStat>,
     own_ns: u64,
     processes: BTreeMap<Pid, Process>,
-    everybody: BTreeMap<Pid, (String, u64)>,
+    everybody: BTreeMap<Pid, proc::Ticks>,
     net: NetCount,
     net_cpus: Vec<NetCpu>,
     quota: Option<CpuQuota>,
@@ -129,7 +132,9 @@ impl Counters {
         }
         host.all_ns = host.idle_ns + host.steal_ns + busy_ns;
         host.own_ns = after.own_ns.saturating_sub(self.own_ns);
-        host.foreign_ns = busy_ns.saturating_sub(target_ns + host.own_ns);
+        // The kernel's threads write the target's files and send its packets: they are nobody's neighbour.
+        let kernel_ns = self.used(after, |ticks| ticks.is_kernel).map(|(_, ns)| ns).sum::<u64>();
+        host.foreign_ns = busy_ns.saturating_sub(target_ns + host.own_ns + kernel_ns);
         host.neighbours = self.neighbours(after);
         host.softirq = self.softirq(after, cpus);
         host
@@ -137,19 +142,28 @@ impl Counters {
 
     /// Who else used the CPUs, as far as ticks tell.
     fn neighbours(&self, after: &Counters) -> Vec<(String, u64)> {
-        let ours: BTreeSet<Pid> = after.processes.keys().copied().chain([child::this()]).collect();
         let mut used = BTreeMap::<String, u64>::new();
-        for (pid, (name, ticks)) in after.everybody.iter().filter(|(pid, _)| !ours.contains(pid)) {
-            let before = self.everybody.get(pid).map_or(0, |before| before.1);
-            *used.entry(name.clone()).or_default() += ticks.saturating_sub(before);
+        for (name, ns) in self.used(after, |ticks| !ticks.is_kernel) {
+            *used.entry(name.to_owned()).or_default() += ns;
         }
-        // A tick is 10 ms to programs on every Linux of today.
-        let mut used: Vec<(String, u64)> =
-            used.into_iter().map(|(name, ticks)| (name, ticks * 10_000_000)).collect();
-        used.retain(|(_, ns)| *ns > 0);
+        let mut used: Vec<(String, u64)> = used.into_iter().filter(|(_, ns)| *ns > 0).collect();
         used.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
         used.truncate(NEIGHBOURS_MAX);
         used
+    }
+
+    /// Names and CPU time of processes that are neither the target nor this one.
+    fn used<'a>(
+        &self,
+        after: &'a Counters,
+        wanted: fn(&proc::Ticks) -> bool,
+    ) -> impl Iterator<Item = (&'a str, u64)> {
+        let is_other = |pid: &Pid| *pid != child::this() && !after.processes.contains_key(pid);
+        let others = after.everybody.iter().filter(move |(pid, now)| is_other(pid) && wanted(now));
+        others.map(|(pid, now)| {
+            let before = self.everybody.get(pid).map_or(0, |before| before.ticks);
+            (now.name.as_str(), now.ticks.saturating_sub(before) * TICK_NS)
+        })
     }
 
     fn softirq(&self, after: &Counters, cpus: &CpuSet) -> Vec<SoftIrq> {

@@ -18,6 +18,9 @@ use super::{ON_CPU_SHARE, QUIET_SHARE};
 use crate::cli;
 use crate::meter::chain;
 
+/// Why perf's records of switches stood in.
+const NO_BPF: &str = "BPF is not to be had here; dyno offcpu says why";
+
 /// Takes both profiles and the hot instructions into the observation.
 pub(super) fn add(
     seen: &mut Observation,
@@ -96,8 +99,22 @@ fn spots(hot: &Hot, pid: Pid, user_share: f64) -> std::io::Result<Vec<HotSpot>> 
 
 fn off_cpu(seen: &mut Observation, pid: Pid, time: Duration, stop: &AtomicBool) {
     let options = offcpu::Options { duration: Some(time), ..offcpu::Options::default() };
+    let missing = &mut seen.not_looked_at;
     match offcpu::record(&Target::Process(pid), &options, stop) {
-        Ok(profile) => seen.off_cpu = Some(profile),
-        Err(error) => not_looked(&mut seen.not_looked_at, "what threads wait for", &chain(&error)),
+        Ok(profile) => {
+            if profile.sampling.event != offcpu::SWITCHES_BY_BPF {
+                not_looked(missing, "who ends waits, locks and files waited for, system calls", NO_BPF);
+            }
+            seen.off_cpu = Some(profile);
+        }
+        // The loader's and the verifier's words help nobody who lacks a right.
+        Err(offcpu::Error::Refused { .. }) => {
+            not_looked(
+                missing,
+                "what threads wait for",
+                "the kernel refuses BPF: it needs root, or CAP_BPF and CAP_PERFMON",
+            );
+        }
+        Err(error) => not_looked(missing, "what threads wait for", &chain(&error)),
     }
 }

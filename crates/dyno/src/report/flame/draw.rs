@@ -58,12 +58,27 @@ pub(super) fn folded_words(laid: &Layout) -> String {
 pub(super) fn in_page(view: &View) -> Tag {
     let laid = layout(&view.tree, IN_PAGE);
     let svg = tag("svg")
-        .class("flame-boxes")
+        .class(on_paper(laid.levels))
         .attr("width", "100%")
         .attr("height", (laid.levels * ROW).max(ROW))
         .attr("role", "img")
         .attr("aria-label", view.summary());
     svg.push_all(laid.cells.iter().map(|cell| page_box(view, cell, &laid)))
+}
+
+/// Rows that a sheet holds below a heading at full size, and at two thirds: 250 mm of A4 or letter are 945 pixels.
+const SHEET_ROWS: u32 = 47;
+const SMALLER_SHEET_ROWS: u32 = 72;
+
+/// A sheet cannot be scrolled: what is too tall for one is printed smaller.
+fn on_paper(levels: u32) -> &'static str {
+    if levels <= SHEET_ROWS {
+        "flame-boxes"
+    } else if levels <= SMALLER_SHEET_ROWS {
+        "flame-boxes tall"
+    } else {
+        "flame-boxes taller"
+    }
 }
 
 fn page_box(view: &View, cell: &Cell, laid: &Layout) -> Tag {
@@ -148,6 +163,16 @@ fn fitted(name: &str, width: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_too_tall_for_a_sheet_is_printed_smaller() {
+        let css = include_str!("page.css");
+        assert_eq!(on_paper(SHEET_ROWS), "flame-boxes");
+        for levels in [SHEET_ROWS + 1, SMALLER_SHEET_ROWS + 1] {
+            let (_, size) = on_paper(levels).split_once(' ').unwrap_or_default();
+            assert!(css.contains(&format!(".{size} {{ zoom:")), "{size}");
+        }
+    }
 
     #[test]
     fn a_name_is_cut_to_its_box() {

@@ -279,7 +279,13 @@ const flame = (root, data) => {
   probe.textContent = "m".repeat(100);
   letter = probe.getComputedTextLength() / 100 || letter;
   show({ zoom: 0, chosen: 0 });
-  new ResizeObserver(draw).observe(boxes);
+  // A wider picture has more rows: whoever looked at the root still does.
+  let atRoot = true;
+  boxes.addEventListener("scroll", () => (atRoot = state.icicle ? boxes.scrollTop < ROW : boxes.scrollTop + boxes.clientHeight > boxes.scrollHeight - ROW));
+  new ResizeObserver(() => {
+    draw();
+    if (atRoot) toRoot();
+  }).observe(boxes);
 
   for (const name of document.querySelectorAll("#functions .function")) {
     const text = name.textContent;

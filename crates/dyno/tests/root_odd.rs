@@ -1,0 +1,111 @@
+//! What is watched under odd conditions: by somebody without rights, on a kernel without its types, and by a profiler that
+//! is killed.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use common::{Ended, Folder, dyno, run};
+use dyno_sys::bpf;
+use dyno_sys::signal::{Signal, kill};
+
+/// Programs of BPF are counted on the whole machine: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn start() -> Sleeper {
+        Sleeper(Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap())
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `dyno` with these words, run by another program; a copy that everybody may run, with lines wide enough to be searched.
+fn under(words: &[&str], dyno_words: &[&str]) -> Ended {
+    static COPIES: AtomicU32 = AtomicU32::new(0);
+    let folder = Folder::new(&format!("odd-copy-{}", COPIES.fetch_add(1, Ordering::Relaxed)));
+    let copy = folder.path("dyno");
+    std::fs::copy(env!("CARGO_BIN_EXE_dyno"), &copy).unwrap();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).arg(&copy).args(dyno_words).env("COLUMNS", "160");
+    Ended::of(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+}
+
+const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+
+#[test]
+#[ignore = "needs root: CAP_SETUID"]
+fn anothers_process_is_refused_to_nobody_in_three_lines() {
+    let sleeper = Sleeper::start();
+    for verb in ["profile", "offcpu"] {
+        let said = under(&NOBODY, &[verb, "--for", "1s", "-o", "/dev/null", &sleeper.pid()]);
+        let lines = said.failed();
+        assert!(lines[2].contains("sudo dyno"), "{lines:?}");
+    }
+    let said = under(&NOBODY, &["diagnose", "--for", "400ms", &sleeper.pid()]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("it needs root, or CAP_BPF and CAP_PERFMON"), "{}", said.out);
+    assert!(said.out.contains("no rule had anything to look at"), "{}", said.out);
+}
+
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN, for a mount namespace"]
+fn without_the_kernels_types_perf_stands_in_and_says_so() {
+    let (folder, sleeper) = (Folder::new("odd-types"), Sleeper::start());
+    let place = folder.path("off.json");
+    // The types are hidden in a mount namespace of its own; nothing of this machine changes.
+    let hidden = ["unshare", "-m", "sh", "-c", "mount -t tmpfs none /sys/kernel/btf && exec \"$0\" \"$@\""];
+    let said = under(&hidden, &["offcpu", "--for", "300ms", "-o", place.to_str().unwrap(), &sleeper.pid()]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("BPF is not to be had here"), "{}", said.out);
+    let said = under(&hidden, &["diagnose", "--for", "400ms", &sleeper.pid()]);
+    assert!(said.out.contains("BPF is not to be had here"), "{}", said.out);
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_watcher_that_is_killed_leaves_nothing_in_the_kernel() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (folder, sleeper) = (Folder::new("odd-killed"), Sleeper::start());
+    let place = folder.path("off.json");
+    let before = bpf::ids().unwrap();
+    let words = ["offcpu", "--for", "1h", "-o", place.to_str().unwrap(), &sleeper.pid()];
+    let mut watcher = dyno(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let new = || {
+        let (programs, links) = bpf::ids().unwrap();
+        let count = |now: &[u32], before: &[u32]| now.iter().filter(|id| !before.contains(id)).count();
+        (count(&programs, &before.0), count(&links, &before.1))
+    };
+    common::wait_for("its programs are in place", || new().1 >= 7);
+    kill(watcher.id().cast_signed(), Signal::Kill).unwrap();
+    watcher.wait().unwrap();
+    // The kernel frees programs a grace period later.
+    common::wait_for("the kernel is as before", || new() == (0, 0));
+    assert!(!place.exists());
+    let state = std::fs::read_to_string(format!("/proc/{}/stat", sleeper.pid())).unwrap();
+    assert!(state.contains(") S "), "the target sleeps on: {state}");
+}
+
+#[test]
+#[ignore = "needs root: CAP_PERFMON"]
+fn a_thread_of_the_kernel_has_no_place_in_user_mode() {
+    let folder = Folder::new("odd-kernel");
+    let place = folder.path("off.json");
+    let said = run(["offcpu", "--for", "300ms", "-o", place.to_str().unwrap(), "2"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(!said.out.contains("0x0"), "{}", said.out);
+}

@@ -23,7 +23,12 @@ impl<M: Meter> Climber<'_, M> {
     /// Looks at one server of each side; where changes are to be foretold at all of them, in turns, so that drift meets both
     /// sides alike. That longer look is no part of the climb's own time. Returns the CPU time per request of each look, before
     /// and after.
-    pub(super) fn look_at_both(&mut self, rung: &Rung, a: &mut SideArms<M::Arm>, b: &mut SideArms<M::Arm>) {
+    pub(super) fn look_at_both(
+        &mut self,
+        rung: &Rung,
+        a: &mut SideArms<M::Arm>,
+        b: &mut SideArms<M::Arm>,
+    ) -> Vec<[f64; 2]> {
         let looks = if self.options.causal_ns.is_some() { a.arms.len().min(b.arms.len()) } else { 1 };
         let began_ns = self.meter.now_ns();
         let mut seen: [Option<Profile>; 2] = [None, None];

@@ -33,12 +33,16 @@ impl<M: Meter> Climber<'_, M> {
         let began_ns = self.meter.now_ns();
         let mut seen: [Option<Profile>; 2] = [None, None];
         let mut costs = vec![[f64::NAN; 2]; looks];
-        for at in 0..looks {
+        for (at, cost) in costs.iter_mut().enumerate() {
             let order = if at % 2 == 0 { Side::BOTH } else { [Side::B, Side::A] };
             for side in order {
                 let arms = if side == Side::A { &mut a.arms } else { &mut b.arms };
-                let Some(profile) = self.seen(rung, &mut arms[at]) else { return Vec::new() };
-                costs[at][side.index()] = per_request(&profile);
+                let Some(profile) = self.seen(rung, &mut arms[at]) else {
+                    // Those of an earlier try say nothing of this one.
+                    self.record.profiles.retain(|earlier| earlier.rung != rung.id);
+                    return Vec::new();
+                };
+                cost[side.index()] = per_request(&profile);
                 let earlier = seen[side.index()].take();
                 seen[side.index()] =
                     Some(earlier.map_or_else(|| profile.clone(), |earlier| earlier.joined(&profile)));

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use crate::causal::{Causal, Point, Site};
 use crate::profile::{Origin, Profile, Stack};
 use crate::record::{ChangedFunction, Foretold, Worth};
+use crate::student::student;
 
 /// Standard errors beyond which a function is said to have changed: some thirty are looked at, one of them may be chance,
 /// and chance changes are small.
@@ -22,6 +23,8 @@ const ROUNDS_MIN: usize = 5;
 const UNPAID_PERCENT_MAX: f64 = 10.0;
 /// What belongs to no function of the program.
 const KERNEL: &str = "[kernel]";
+/// What did not change clearly, together: much of it may have changed a little.
+const OTHERS: &str = "[all others]";
 
 /// What of a profile belongs to one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,30 +64,39 @@ fn owner<'p>(profile: &'p Profile, stack: &Stack) -> (Option<u32>, &'p str) {
 }
 
 /// What the change between two profiles should bring by the curves of the setting before. Effects are changes of the time
-/// per request; what was measured is the caller's to fill in.
+/// per request; what was measured is the caller's to fill in. `looks` are the CPU times per request of the stretches that the
+/// profiles were joined from, before and after beside each other: how much they differ among themselves is in the interval.
 #[must_use]
-pub fn foretell(causal: &Causal, before: &Profile, after: &Profile) -> Foretold {
-    match foretold(causal, before, after) {
+pub fn foretell(causal: &Causal, before: &Profile, after: &Profile, looks: &[[f64; 2]]) -> Foretold {
+    match foretold(causal, before, after, drift(looks)) {
         Ok(foretold) => foretold,
         Err(why) => Foretold { why_not: Some(why), ..Foretold::default() },
     }
 }
 
-fn foretold(causal: &Causal, before: &Profile, after: &Profile) -> Result<Foretold, String> {
+fn foretold(causal: &Causal, before: &Profile, after: &Profile, drift: f64) -> Result<Foretold, String> {
     let (before, after) = (times(before)?, times(after)?);
     let curves: Vec<Curve<'_>> = causal.sites.iter().filter_map(Curve::of).collect();
     let average = average(&curves).ok_or_else(|| no_curve(causal))?;
     let total_us: f64 = before.of.values().map(|time| time.us).sum();
     let basis = Basis { curves: &curves, average, total_us };
-    let mut changed = changed(&before, &after);
+    let (mut changed, others) = changed(&before, &after);
     changed
         .sort_by(|a, b| b.change_us().abs().total_cmp(&a.change_us().abs()).then_with(|| a.key.cmp(b.key)));
     if changed.is_empty() {
         return Err("no function's CPU per request changed by more than samples can tell".to_owned());
     }
     let set_off = SetOff::of(&changed);
-    let worths: Vec<Worthy> = changed.iter().map(|one| one.worth(&basis, set_off)).collect();
-    let sum = sum(&worths, average);
+    let mut worths: Vec<Worthy> = changed.iter().map(|one| one.worth(&basis, set_off)).collect();
+    let all_others = (String::new(), OTHERS.to_owned());
+    let others = others.map(|(before, after)| Changed { key: &all_others, before, after });
+    changed.extend(others);
+    worths.extend(
+        changed.last().filter(|_| changed.len() > worths.len()).map(|one| one.worth(&basis, SetOff::NONE)),
+    );
+    let after_us: f64 = after.of.values().map(|time| time.us).sum();
+    let drifted = average.value * 100.0 * after_us / total_us * drift;
+    let sum = sum(&worths, average, drifted);
     let is_changed = |curve: &&Curve<'_>| changed.iter().any(|one| curve.is_of(one.key));
     Ok(Foretold {
         predicted_percent: Some(sum.value),
@@ -168,14 +180,22 @@ struct Changed<'k> {
     after: Time,
 }
 
-fn changed<'k>(before: &'k Times, after: &'k Times) -> Vec<Changed<'k>> {
+/// Those that changed clearly; and all others together, before and after.
+fn changed<'k>(before: &'k Times, after: &'k Times) -> (Vec<Changed<'k>>, Option<(Time, Time)>) {
     let new = after.of.keys().filter(|key| !before.of.contains_key(*key));
     let of = |key: &'k Key| Changed {
         key,
         before: before.of.get(key).copied().unwrap_or(before.unseen),
         after: after.of.get(key).copied().unwrap_or(after.unseen),
     };
-    before.of.keys().chain(new).map(of).filter(Changed::is_clear).collect()
+    let (clear, others): (Vec<_>, Vec<_>) =
+        before.of.keys().chain(new).map(of).partition(|one: &Changed<'_>| one.is_clear());
+    let joined = |time: fn(&Changed<'_>) -> Time| Time {
+        us: others.iter().map(|one| time(one).us).sum(),
+        error_us: others.iter().map(|one| time(one).error_us.powi(2)).sum::<f64>().sqrt(),
+    };
+    let together = (joined(|one| one.before), joined(|one| one.after));
+    (clear, (!others.is_empty()).then_some(together))
 }
 
 impl Changed<'_> {
@@ -255,6 +275,8 @@ struct SetOff {
 }
 
 impl SetOff {
+    const NONE: SetOff = SetOff { new_us: 0.0, saved_us: f64::INFINITY };
+
     fn of(changed: &[Changed<'_>]) -> SetOff {
         let change =
             |new: bool| changed.iter().filter(move |one| one.is_new() == new).map(Changed::change_us);
@@ -282,14 +304,28 @@ struct Worthy {
     sampled: f64,
 }
 
-/// Those that are worth the average err together, by what the average errs; everything else errs by itself.
-fn sum(worths: &[Worthy], average: Figure) -> Figure {
+/// How far the mean ratio of stretches may be from the truth: the half width of its 95 % interval, as a logarithm. Machines
+/// drift, and processes differ, by more than samples alone would tell.
+fn drift(looks: &[[f64; 2]]) -> f64 {
+    let ratios: Vec<f64> = looks.iter().map(|[before, after]| (after / before).ln()).collect();
+    let n = ratios.len() as f64;
+    if ratios.len() < 2 || ratios.iter().any(|ratio| !ratio.is_finite()) {
+        return 0.0;
+    }
+    let mean = ratios.iter().sum::<f64>() / n;
+    let variance = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    student(Z, n - 1.0) * (variance / n).sqrt()
+}
+
+/// Those that are worth the average err together, by what the average errs, and all by what the machine drifted; everything
+/// else errs by itself.
+fn sum(worths: &[Worthy], average: Figure, drifted: f64) -> Figure {
     let value = worths.iter().map(|one| one.figure.value).sum();
     let averaged: f64 = worths.iter().map(|one| one.slower_percent).sum();
     let by_curve = |one: &Worthy| matches!(one.by, Worth::Curve | Worth::BeyondCurve);
     let own = |one: &Worthy| if by_curve(one) { one.figure.half } else { one.sampled };
     let squares: f64 = worths.iter().map(|one| own(one).powi(2)).sum();
-    Figure { value, half: squares.sqrt().hypot(average.half * averaged) }
+    Figure { value, half: squares.sqrt().hypot(average.half * averaged).hypot(drifted) }
 }
 
 /// The sound points of a site.
@@ -444,11 +480,12 @@ mod tests {
             (profile(&[("send", 6.0), ("encode", 4.0)]), profile(&[("send", 3.0), ("encode", 4.0)]));
         let causal =
             causal(vec![site("send", 60.0, &[(25, 10.0), (50, 18.0)]), site("encode", 40.0, &[(50, 20.0)])]);
-        let found = foretell(&causal, &before, &after);
+        let found = foretell(&causal, &before, &after, &[]);
         assert!((found.predicted_percent.unwrap() + 18.0).abs() < 0.2, "{found:?}");
         let [low, high] = found.interval_percent.unwrap();
-        assert!(low < -18.6 && high > -17.4 && low > -22.0, "samples have an error too: {found:?}");
-        assert_eq!((found.functions.len(), found.unchanged), (1, vec!["encode".to_owned()]));
+        assert!(low < -18.6 && high > -17.4 && low > -24.0, "samples have an error too: {found:?}");
+        assert_eq!((found.functions.len(), &found.unchanged[..]), (2, &["encode".to_owned()][..]));
+        assert_eq!(found.functions[1].name, OTHERS);
         assert_eq!(found.functions[0].by, Worth::Curve);
     }
 
@@ -468,13 +505,13 @@ mod tests {
         let (before, after) =
             (profile(&[("read", 5.0), ("rest", 5.0)]), profile(&[("recv", 4.5), ("rest", 5.0)]));
         let causal = causal(vec![site("read", 50.0, &[(50, 25.0)]), site("rest", 50.0, &[(50, 25.0)])]);
-        let found = foretell(&causal, &before, &after);
+        let found = foretell(&causal, &before, &after, &[]);
         assert!((found.predicted_percent.unwrap() + 5.0).abs() < 0.5, "{found:?}");
         let by: Vec<Worth> = found.functions.iter().map(|one| one.by).collect();
-        assert_eq!(by, [Worth::Curve, Worth::SetOff]);
+        assert_eq!(by, [Worth::Curve, Worth::SetOff, Worth::Average]);
         let new = &found.functions[1];
         assert_eq!((new.faster_percent, new.predicted_percent), (None, None));
-        let dearer = foretell(&causal, &before, &profile(&[("recv", 7.0), ("rest", 5.0)]));
+        let dearer = foretell(&causal, &before, &profile(&[("recv", 7.0), ("rest", 5.0)]), &[]);
         assert!((dearer.predicted_percent.unwrap() - 20.0).abs() < 0.5, "{dearer:?}");
     }
 
@@ -499,7 +536,7 @@ mod tests {
         let (before, after) =
             (profile(&[("beside", 6.0), ("path", 4.0)]), profile(&[("beside", 1.0), ("path", 4.0)]));
         let causal = causal(vec![site("beside", 60.0, &[(50, 0.0)]), site("path", 40.0, &[(50, 50.0)])]);
-        let found = foretell(&causal, &before, &after);
+        let found = foretell(&causal, &before, &after, &[]);
         assert!(found.predicted_percent.unwrap().abs() < 0.1, "{found:?}");
     }
 
@@ -507,7 +544,7 @@ mod tests {
     fn nothing_is_foretold_without_a_curve_a_change_or_requests() {
         let (before, after) = (profile(&[("send", 6.0)]), profile(&[("send", 3.0)]));
         let why = |causal: &Causal, before: &Profile, after: &Profile| {
-            let found = foretell(causal, before, after);
+            let found = foretell(causal, before, after, &[]);
             assert_eq!((found.predicted_percent, found.interval_percent), (None, None));
             found.why_not.unwrap()
         };
@@ -529,7 +566,20 @@ mod tests {
         let (before, after) =
             (profile(&[("send", 6.0), ("odd", 0.05)]), profile(&[("send", 3.0), ("odd", 0.04)]));
         let causal = causal(vec![site("send", 60.0, &[(50, 18.0)])]);
-        let found = foretell(&causal, &before, &after);
-        assert_eq!(found.functions.len(), 1, "{found:?}");
+        let found = foretell(&causal, &before, &after, &[]);
+        let names: Vec<&str> = found.functions.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["send", OTHERS], "{found:?}");
+    }
+
+    #[test]
+    fn stretches_that_differ_widen_the_interval() {
+        let (before, after) = (profile(&[("send", 6.0)]), profile(&[("send", 3.0)]));
+        let causal = causal(vec![site("send", 60.0, &[(50, 30.0)])]);
+        let half = |looks: &[[f64; 2]]| {
+            let [low, high] = foretell(&causal, &before, &after, looks).interval_percent.unwrap();
+            (high - low) / 2.0
+        };
+        let (alike, apart) = (half(&[[6.0, 3.0], [6.1, 3.05]]), half(&[[6.0, 3.0], [6.0, 2.7], [6.0, 3.3]]));
+        assert!((alike - half(&[])).abs() < 0.1 && apart > alike + 5.0, "{alike} {apart}");
     }
 }

@@ -357,7 +357,7 @@ pub struct Foretold {
     pub measured_percent: Option<f64>,
     /// Its interval, of the attempt's level.
     pub measured_interval_percent: Option<[f64; 2]>,
-    /// Functions whose time changed beyond noise, the greatest change first.
+    /// Functions whose time changed beyond noise, the greatest change first; then all others together.
     pub functions: Vec<ChangedFunction>,
     /// Functions with a curve that did not change beyond noise.
     #[serde(default)]
@@ -367,7 +367,7 @@ pub struct Foretold {
 /// A function that a rung made faster or slower, and what that is worth.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChangedFunction {
-    /// Its name; `[kernel]` for what belongs to no function of the server.
+    /// Its name; `[kernel]` for what belongs to no function of the server, `[all others]` for what did not change clearly.
     pub name: String,
     /// CPU per request before, µs, the kernel's work for it included.
     pub before_us: f64,

@@ -5,7 +5,6 @@
 
 use dyno_measure::foretell::foretell;
 use dyno_measure::judge::{self, Basis};
-use dyno_measure::profile::Profile;
 use dyno_measure::record::{Attempt, Foretold, SettingCausal};
 use dyno_measure::series::{Metric, Side};
 
@@ -57,14 +56,17 @@ impl<M: Meter> Climber<'_, M> {
     }
 
     /// What was foretold of an attempt and what was measured, once both sides were profiled.
-    pub(super) fn foretold(&self, rung: &Rung, attempt: &Attempt) -> Option<Foretold> {
+    pub(super) fn foretold(&self, rung: &Rung, attempt: &Attempt, looks: &[[f64; 2]]) -> Option<Foretold> {
         let experiments = self.experiments.as_ref().filter(|_| self.wants_look(attempt))?;
         let side = |side| {
             let taken = self.record.profiles.iter().find(|one| one.rung == rung.id && one.side == side);
             taken.map(|taken| &taken.profile)
         };
         let foretold = match (&experiments.found, side(Side::A), side(Side::B)) {
-            (Ok(at), Some(before), Some(after)) => self.read(*at, before, after),
+            (Ok(at), Some(before), Some(after)) => {
+                let causal = &self.record.causal[*at].profile;
+                Foretold { profile: Some(*at), ..foretell(causal, before, after, looks) }
+            }
             (Err(why), _, _) => not_foretold(why),
             (Ok(_), _, _) => not_foretold("its sides could not be profiled"),
         };
@@ -78,10 +80,6 @@ impl<M: Meter> Climber<'_, M> {
             measured_interval_percent: measured.map(|estimate| estimate.interval_percent()),
             ..foretold
         })
-    }
-
-    fn read(&self, at: usize, before: &Profile, after: &Profile) -> Foretold {
-        Foretold { profile: Some(at), ..foretell(&self.record.causal[at].profile, before, after) }
     }
 }
 

@@ -22,16 +22,28 @@ impl<M: Meter> Climber<'_, M> {
     }
 
     /// Looks at one server of each side; where changes are to be foretold at all of them, in turns, so that drift meets both
-    /// sides alike. That longer look is no part of the climb's own time.
-    pub(super) fn look_at_both(&mut self, rung: &Rung, a: &mut SideArms<M::Arm>, b: &mut SideArms<M::Arm>) {
+    /// sides alike. That longer look is no part of the climb's own time. Returns the CPU time per request of each look, before
+    /// and after.
+    pub(super) fn look_at_both(
+        &mut self,
+        rung: &Rung,
+        a: &mut SideArms<M::Arm>,
+        b: &mut SideArms<M::Arm>,
+    ) -> Vec<[f64; 2]> {
         let looks = if self.options.causal_ns.is_some() { a.arms.len().min(b.arms.len()) } else { 1 };
         let began_ns = self.meter.now_ns();
         let mut seen: [Option<Profile>; 2] = [None, None];
-        for at in 0..looks {
+        let mut costs = vec![[f64::NAN; 2]; looks];
+        for (at, cost) in costs.iter_mut().enumerate() {
             let order = if at % 2 == 0 { Side::BOTH } else { [Side::B, Side::A] };
             for side in order {
                 let arms = if side == Side::A { &mut a.arms } else { &mut b.arms };
-                let Some(profile) = self.seen(rung, &mut arms[at]) else { return };
+                let Some(profile) = self.seen(rung, &mut arms[at]) else {
+                    // Those of an earlier try say nothing of this one.
+                    self.record.profiles.retain(|earlier| earlier.rung != rung.id);
+                    return Vec::new();
+                };
+                cost[side.index()] = per_request(&profile);
                 let earlier = seen[side.index()].take();
                 seen[side.index()] =
                     Some(earlier.map_or_else(|| profile.clone(), |earlier| earlier.joined(&profile)));
@@ -43,6 +55,7 @@ impl<M: Meter> Climber<'_, M> {
         if self.options.causal_ns.is_some() {
             self.clockwork.postpone(self.meter.now_ns() - began_ns);
         }
+        costs
     }
 
     /// Looks at one server that stands as one side.
@@ -79,4 +92,9 @@ impl<M: Meter> Climber<'_, M> {
         self.record.profiles.retain(|earlier| earlier.rung != rung.id || earlier.side != side);
         self.record.profiles.push(taken);
     }
+}
+
+fn per_request(profile: &Profile) -> f64 {
+    let requests = profile.requests.as_ref().map_or(0, |requests| requests.count);
+    profile.total_ns() as f64 / requests as f64
 }

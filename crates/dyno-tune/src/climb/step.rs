@@ -333,8 +333,8 @@ impl<M: Meter> Climber<'_, M> {
             return Ok(Attempt { proof: lines, ..attempt });
         }
         let attempt = if self.wants_look(&attempt) {
-            self.look_at_both(rung, a, b);
-            Attempt { causal: self.foretold(rung, &attempt), ..attempt }
+            let looks = self.look_at_both(rung, a, b);
+            Attempt { causal: self.foretold(rung, &attempt, &looks), ..attempt }
         } else {
             attempt
         };
@@ -378,7 +378,7 @@ impl<M: Meter> Climber<'_, M> {
                 self.look(rung, side, &mut arms.arms[0]);
             }
         }
-        let mut attempt = Attempt { causal: self.foretold(rung, &attempt), ..attempt };
+        let mut attempt = Attempt { causal: self.foretold(rung, &attempt, &[]), ..attempt };
         if attempt.verdict != RungVerdict::NotApplied {
             // Read again after measuring: it must still do what it did.
             match self.prove_toggled(rung, &mut arms.arms[0], [&before, &turned], "after", &mut lines) {

@@ -6,6 +6,7 @@
 use crate::dials::Dials;
 use dyno_proto::http1::request;
 use dyno_sys::socket::Addr;
+use dyno_sys::user::Identity;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -27,6 +28,9 @@ pub struct Config {
     pub limits: Limits,
     /// Where the access log goes; `None` is standard output.
     pub log_file: Option<PathBuf>,
+    /// Who the workers and the log's writer become once they are forked; `None`: they stay who the supervisor is. Only root
+    /// may become somebody else. Sockets and the log are opened before.
+    pub user: Option<Identity>,
     /// How long a drain may take, in nanoseconds, before connections that are left are cut.
     pub drain_ns: u64,
     /// A SOCK_SEQPACKET socket on which the supervisor takes orders while it runs; see `control`.
@@ -40,6 +44,7 @@ impl Default for Config {
             dials: Dials::default(),
             limits: Limits::default(),
             log_file: None,
+            user: None,
             drain_ns: DRAIN_NS_DEFAULT,
             control: None,
         }

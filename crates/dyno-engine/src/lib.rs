@@ -47,6 +47,7 @@ pub use dials::{
 pub use dyno_proto::http1::Method;
 pub use dyno_proto::json::Encode;
 pub use dyno_sys::socket::{Addr, AddrError};
+pub use dyno_sys::user::Identity;
 pub use error::EngineError;
 pub use reply::{Answered, Reply};
 pub use request::Request;

@@ -29,6 +29,7 @@ pub mod signal;
 pub mod socket;
 pub mod trace;
 pub mod tty;
+pub mod user;
 
 /// A process, by the number the kernel gave it (`pid_t`).
 pub type Pid = libc::pid_t;

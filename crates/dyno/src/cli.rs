@@ -155,6 +155,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "WORD", help_heading = "Where and how many")]
     pub(crate) pin: Option<String>,
 
+    /// Who workers run as, as NAME or NAME:GROUP, when started as root [default: nobody]
+    #[arg(long, value_name = "USER", help_heading = "Where and how many")]
+    pub(crate) user: Option<String>,
+
     /// Start from what an ordinary first version does
     #[arg(long, help_heading = "Dials")]
     pub(crate) naive: bool,
@@ -261,6 +265,7 @@ pub(crate) struct Floor {
   dyno load http://127.0.0.1:8080/json
   dyno load -t1 -c64 -d30s --latency http://127.0.0.1:8080/plaintext
   dyno load --expect status=200 --expect body='Hello, World!' http://127.0.0.1:8080/plaintext
+  dyno load --unix-socket /run/dyno.sock http://localhost/json
 
 A closed loop: every connection sends its next request when the last one was answered, so latencies
 are those under saturation. Every answer is checked; a wrong one is an error and never throughput.",
@@ -286,6 +291,9 @@ pub(crate) struct Load {
     #[arg(long, value_name = "CPUS", help_heading = "How much")]
     pub(crate) pin: Option<CpuSet>,
 
+    /// Connect to this socket file instead of the URL's host, whose name is still sent; as curl has it
+    #[arg(long, value_name = "PATH", help_heading = "The request")]
+    pub(crate) unix_socket: Option<PathBuf>,
     /// Method of the request
     #[arg(short, long, value_name = "METHOD", default_value = "GET", help_heading = "The request")]
     pub(crate) method: String,

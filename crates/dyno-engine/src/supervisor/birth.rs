@@ -1,6 +1,6 @@
 //! Births: how the supervisor forks a worker or the log writer, and what the child does before it serves.
 //!
-//! A child first lets go of everything that is its parent's or its siblings', then pins itself, builds its worker, and
+//! A child first becomes the user that serves, lets go of everything that is its parent's or its siblings', pins itself, builds its worker, and
 //! says that it is ready. Nothing of the parent runs on in it: it ends with its work's outcome as its exit status.
 
 use super::{Life, Supervisor, Writer};
@@ -14,6 +14,7 @@ use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::child::{self, Wait};
 use dyno_sys::signal::{self, Signal, SignalFd};
 use dyno_sys::socket::{self, Io, Ready};
+use dyno_sys::user::become_identity;
 use dyno_sys::{Pid, clock};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -81,6 +82,8 @@ impl Supervisor<'_> {
     }
 
     fn become_worker(&mut self, number: usize, orders: OwnedFd) -> io::Result<Worker> {
+        self.give_up_rights()?;
+        // After the change of user, which clears it.
         child::die_with_parent()?;
         let listeners = std::mem::take(&mut self.places[number].listeners);
         let log = self.access_log(number)?;
@@ -102,6 +105,18 @@ impl Supervisor<'_> {
         Worker::new(seat, &self.config.dials, &self.config.limits, self.config.drain_ns)
     }
 
+    /// Becomes the user that serves; nothing that it ever starts gains rights again.
+    fn give_up_rights(&self) -> io::Result<()> {
+        if let Some(user) = &self.config.user {
+            let denied = |error: io::Error| {
+                let kind = error.kind();
+                io::Error::new(kind, format!("cannot become user {}, group {}: {error}", user.uid, user.gid))
+            };
+            become_identity(user).map_err(denied)?;
+        }
+        child::no_new_privs()
+    }
+
     fn access_log(&self, number: usize) -> io::Result<AccessLog> {
         Ok(match (self.config.dials.log, &self.log) {
             (Log::Sync, Some(log)) => AccessLog::sync(log.try_clone()?),
@@ -113,6 +128,9 @@ impl Supervisor<'_> {
     fn live_as_writer(&mut self, stopped: OwnedFd) -> i32 {
         let Some(log) = self.log.take() else { return FAILED };
         self.leave_parent();
+        if self.give_up_rights().is_err() {
+            return FAILED;
+        }
         match log::write_rings(&self.rings, log, &stopped, self.sheet.lost()) {
             Ok(()) => OK,
             Err(_) => FAILED,

@@ -5,7 +5,7 @@
 
 use super::wire::Order;
 use crate::errno::{self, checked};
-use crate::{affinity, child, signal, socket};
+use crate::{affinity, child, signal, socket, user};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -190,18 +190,10 @@ fn close_range(first: u32, last: u32) {
 }
 
 fn become_user(uid: u32, gid: u32) -> std::io::Result<()> {
-    // SAFETY: geteuid and getegid take nothing and cannot fail.
-    let now = (unsafe { libc::geteuid() }, unsafe { libc::getegid() });
-    if now == (uid, gid) {
+    if user::current() == (uid, gid) {
         return Ok(());
     }
-    // SAFETY: one gid is read from a live variable.
-    checked(unsafe { libc::setgroups(1, &raw const gid) })?;
-    // SAFETY: setresgid takes integers.
-    checked(unsafe { libc::setresgid(gid, gid, gid) })?;
-    // SAFETY: setresuid takes integers.
-    checked(unsafe { libc::setresuid(uid, uid, uid) })?;
-    Ok(())
+    user::become_identity(&user::Identity::of_numbers(uid, gid))
 }
 
 fn tell(notes: &OwnedFd, step: Step, errno: i32) -> i32 {

@@ -24,7 +24,6 @@ mod stop;
 mod usage;
 
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
@@ -103,10 +102,9 @@ pub(crate) fn terminal_width() -> usize {
     told.filter(|columns| *columns > 0).or_else(asked).unwrap_or(WIDTH_DEFAULT).min(WIDTH_MAX)
 }
 
-/// The effective user of this process: the kernel gives it its folder in /proc.
+/// The effective user of this process.
 pub(crate) fn user_id() -> u32 {
-    // Without /proc hardly anything here works: nobody is the safest answer then.
-    std::fs::metadata("/proc/self").map_or(u32::MAX, |folder| folder.uid())
+    dyno_sys::user::current().0
 }
 
 /// Whether this process may do what only root may.

@@ -1,7 +1,9 @@
 //! `dyno serve`: the engine's supervisor with its configuration from flags.
 //!
-//! Standard output is the access log's; everything that happens is told on standard error. It forks, so nothing here
+//! Started as root its workers become somebody else, see [`user`]. Standard output is the access log's; everything that happens is told on standard error. It forks, so nothing here
 //! starts a thread.
+
+mod user;
 
 use std::error::Error;
 use std::io;
@@ -32,10 +34,18 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         })?),
         None => None,
     };
-    let config = Config { control, ..config(args).map_err(|error| unknown_word(&error))? };
+    let user = user::of_workers(args.user.as_deref())?;
+    let config = config(args).map_err(|error| unknown_word(&error))?;
+    let who = user.as_ref().map_or_else(String::new, |user| format!("as user {}\n", user.name));
+    let config = Config { control, user: user.map(|user| user.identity), ..config };
     let drain = args.drain_timeout;
     let routes = || handler::demo().expect("the routes are fixed, and a test of the engine adds them all");
-    let report = supervisor::run(config, &routes, &mut |event| super::say(&told(&event, drain)));
+    let report = supervisor::run(config, &routes, &mut |event| {
+        super::say(&told(&event, drain));
+        if matches!(event, Event::Listening { .. }) {
+            super::say(&who);
+        }
+    });
     super::say(&end(&report.map_err(|error| engine_failure(&error))?));
     Ok(exit::DONE)
 }
@@ -64,6 +74,7 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         log_file: args.log_file.clone(),
         drain_ns: ns(args.drain_timeout),
         control: None,
+        user: None,
     })
 }
 
@@ -186,6 +197,10 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
         EngineError::System { source, .. } if source.raw_os_error().is_some_and(is_short_of_memory) => {
             failure.because(error).likely("memory or processes are limited here").try_this("ulimit -a")
         }
+        EngineError::WorkerStart { how, .. } if how.contains("cannot become user") => failure
+            .because(error)
+            .likely("this root may not become other users, as in some containers")
+            .try_this("dyno serve --user root, if what it serves may have all of root's rights"),
         EngineError::System { .. } | EngineError::WorkerStart { .. } => {
             failure.because(error).try_this("dyno serve --workers 1 --pin none --reuseport off")
         }

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 
-use dyno_sys::clock::mono_ns;
+use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::epoll::{Epoll, Event, Interest};
 use dyno_sys::socket::{self, Addr, Io, SocketError};
 
@@ -21,6 +21,9 @@ use crate::session::Share;
 const RECEIVE_BYTES: usize = 128 * 1024;
 /// The longest batch of requests that is made, 64 MiB: it exists once per session.
 pub(crate) const BATCH_BYTES_MAX: usize = 64 << 20;
+/// A socket file's full queue is tried again this often, with this pause: a tenth of a second for a server to accept.
+const FULL_QUEUE_TRIES: u32 = 100;
+const FULL_QUEUE_NS: u64 = 1_000_000;
 /// Connections per pair of addresses. The kernel's search for a free port slows down eightfold when about half of its
 /// 28,232 ports are taken (measured: 26,900 connections/s below, 3,000 above).
 const CONNECTIONS_PER_PAIR_MAX: usize = 12_000;
@@ -184,10 +187,10 @@ impl Connections {
 
     fn connect(&mut self, epoll: &Epoll, index: usize, now_ns: u64) {
         let opened = match self.sources.map(|sources| sources.of(index)) {
-            Some(source) => socket::connect_from(&self.addr, source),
-            None => socket::connect(&self.addr),
+            Some(source) => socket::connect_from(&self.addr, source).map_err(reason),
+            None => self.connect_patiently(),
         };
-        let watched = opened.map_err(reason).and_then(|fd| {
+        let watched = opened.and_then(|fd| {
             epoll.add(&fd, index as u64, Interest::WRITE)?;
             Ok(fd)
         });
@@ -199,6 +202,18 @@ impl Connections {
             }
             Err(source) => self.not_connected(source),
         }
+    }
+
+    /// A socket file's queue that is full refuses at once and tells nobody when it has room (`unix(7)`, EAGAIN): it is tried
+    /// again for a while. A TCP connection in progress is no refusal.
+    fn connect_patiently(&self) -> io::Result<OwnedFd> {
+        for _ in 0..FULL_QUEUE_TRIES {
+            match socket::connect(&self.addr).map_err(reason) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep_ns(FULL_QUEUE_NS),
+                other => return other,
+            }
+        }
+        socket::connect(&self.addr).map_err(reason)
     }
 
     #[cold]

@@ -5,8 +5,10 @@ mod common;
 
 use common::{Ended, Folder, Server, dyno, run, wait_for};
 use dyno_sys::affinity;
+use dyno_sys::clock;
 use dyno_sys::proc;
 use dyno_sys::signal::{self, Signal};
+use dyno_sys::socket::{self, Addr, ListenOptions};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 
@@ -98,6 +100,80 @@ fn pipelines_bodies_and_expectations_are_as_told() {
     // SHA-256 of "Hello, World!".
     let digest = "body-sha256=dffd6021bb2bd5b0af676290809ec3a53191dd81c7f70a4b28688a362182986f";
     load(&[&SHORT[..], &["--expect", digest]].concat(), &server.url("/plaintext")).done();
+}
+
+#[test]
+fn a_socket_file_is_loaded_under_the_name_of_the_url_as_curl_does() {
+    let folder = Folder::new("load-unix");
+    let path = folder.path("dyno.sock").display().to_string();
+    let listen = format!("unix:{path}");
+    let _server = Server::start(&mut dyno(["serve", "--listen", &listen, "--workers", "1"]));
+    let over = ["-d300ms", "-t2", "-c64", "--unix-socket", &path, "--expect", "status=200"];
+    let ended = load(&over, "http://localhost/json");
+    let head = format!("Running 300ms test @ http://localhost/json over {path}\n");
+    assert!(ended.done().starts_with(&head) && !ended.out.contains("errors"), "{}", ended.out);
+    let pipelined = [&over[..], &["--pipeline", "8", "--json"]].concat();
+    let value: serde_json::Value =
+        serde_json::from_str(load(&pipelined, "http://x.invalid/json").done()).unwrap();
+    assert!(value["requests"].as_u64().unwrap() > 100, "the URL's name is not looked up: {value:#}");
+    assert!(value["errors"].as_object().unwrap().values().all(|count| count == 0), "{value:#}");
+}
+
+#[test]
+fn a_socket_file_without_a_server_is_said_to_be_one() {
+    let folder = Folder::new("load-no-unix");
+    let none = folder.path("none.sock").display().to_string();
+    let over = |path: &str| load(&["--json", "--unix-socket", path], "http://localhost/");
+    let lines = over(&none).failed().join("\n");
+    assert!(lines.contains(&format!("unix:{none}")) && lines.contains("no server listens"), "{lines}");
+    let file = folder.file("file", "text");
+    assert!(over(&file).failed()[0].contains(&format!("unix:{file}")));
+}
+
+/// A queue of one, and a server that takes its time: nobody is turned away.
+#[test]
+fn a_socket_file_with_a_short_queue_is_waited_for() {
+    let folder = Folder::new("load-queue");
+    let path = folder.path("short.sock");
+    let options = ListenOptions { backlog: 1, ..ListenOptions::default() };
+    let listener = socket::listen(&Addr::Unix(path.clone()), &options).unwrap();
+    let listener = std::os::unix::net::UnixListener::from(listener);
+    listener.set_nonblocking(false).unwrap();
+    let accepted = std::thread::spawn(move || {
+        for _ in 0..16 {
+            let stream = listener.accept().unwrap().0;
+            std::thread::spawn(move || answer_all(stream));
+            // The next one has to wait.
+            clock::sleep_ns(2_000_000);
+        }
+    });
+    let path = path.display().to_string();
+    let ended = load(&["-d200ms", "-t1", "-c16", "--json", "--unix-socket", &path], "http://localhost/");
+    let value: serde_json::Value = serde_json::from_str(ended.done()).unwrap();
+    assert_eq!(value["errors"]["connect"], 0, "{value:#}");
+    accepted.join().unwrap();
+}
+
+/// Answers every request of a connection until it ends.
+fn answer_all(mut stream: std::os::unix::net::UnixStream) {
+    use std::io::{Read, Write};
+    let mut request = [0; 4_096];
+    while matches!(stream.read(&mut request), Ok(length) if length > 0) {
+        if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn ipv6_is_loaded_by_its_address_in_brackets() {
+    if TcpListener::bind("[::1]:0").is_err() {
+        println!("not tested: this machine has no ::1");
+        return;
+    }
+    let server = Server::start(&mut dyno(["serve", "--listen", "[::1]:0", "--workers", "1"]));
+    assert!(server.place.starts_with("[::1]:"), "{}", server.place);
+    load(&[&SHORT[..], &["--expect", "status=200"]].concat(), &server.url("/json")).done();
 }
 
 #[test]

@@ -17,6 +17,7 @@ use dyno_load::run::{Ended, LoadPlan, LoadReport, load};
 use dyno_load::{Edge, OpenError, Progress, SessionPlan};
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::proc;
+use dyno_sys::socket::Addr;
 
 use super::failure::{Failure, exit};
 use super::stop;
@@ -220,13 +221,13 @@ pub(super) fn not_opened(error: &OpenError, args: &cli::Load) -> Failure {
         OpenError::TimedOut { .. } => {
             ("it hangs, or is slower than --timeout".to_owned(), "--timeout 10s, or curl -si URL".to_owned())
         }
-        OpenError::WrongAnswer { .. } => (
-            "the URL or what is expected of it is not right".to_owned(),
-            format!("curl -si {}", quoted(&args.url)),
-        ),
-        OpenError::NotHttp { .. } | OpenError::Closed { .. } | OpenError::Broken { .. } => {
-            ("it speaks TLS, HTTP/2, or something else".to_owned(), format!("curl -si {}", quoted(&args.url)))
+        OpenError::WrongAnswer { .. } => {
+            ("the URL or what is expected of it is not right".to_owned(), curl(args))
         }
+        OpenError::NotHttp { .. } | OpenError::Closed { .. } | OpenError::Broken { .. } => {
+            ("it speaks TLS, HTTP/2, or something else".to_owned(), curl(args))
+        }
+        OpenError::Connect { addr: Addr::Unix(path), source } => not_connected(path, source),
         OpenError::Connect { .. } => (
             "too many connections for one address and port, or no way there".to_owned(),
             "fewer connections, or: cat /proc/sys/net/ipv4/ip_local_port_range".to_owned(),
@@ -242,6 +243,25 @@ pub(super) fn not_opened(error: &OpenError, args: &cli::Load) -> Failure {
         }
     };
     failure.likely(likely).try_this(try_this)
+}
+
+/// Why a socket file could not be connected to, though something is there.
+fn not_connected(path: &std::path::Path, source: &std::io::Error) -> (String, String) {
+    let likely = match source.kind() {
+        std::io::ErrorKind::PermissionDenied => "this user may not write to the socket file",
+        std::io::ErrorKind::WouldBlock => "its server does not accept as fast, and its queue is short",
+        _ => "it is no socket that a server listens on",
+    };
+    (likely.to_owned(), format!("ls -l {}", quoted(&path.display().to_string())))
+}
+
+/// The same request by hand.
+fn curl(args: &cli::Load) -> String {
+    let over = args
+        .unix_socket
+        .as_ref()
+        .map_or_else(String::new, |path| format!("--unix-socket {} ", quoted(&path.display().to_string())));
+    format!("curl -si {over}{}", quoted(&args.url))
 }
 
 /// A word for a shell.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use dyno_load::{Body, Expect, Target, TargetError};
+use dyno_sys::socket::{Addr, AddrError};
 
 use crate::cli;
 use crate::cmd::failure::Failure;
@@ -22,7 +23,21 @@ pub(super) fn target(args: &cli::Load) -> Result<Target, Failure> {
     if let Some(body) = &args.body {
         builder = builder.body(text_or_file(body)?);
     }
+    if let Some(path) = &args.unix_socket {
+        builder = builder.over(socket_file(path)?);
+    }
     builder.build().map_err(|error| unusable(&error))
+}
+
+/// Where `--unix-socket` leads; whether somebody listens there is seen when it is connected.
+fn socket_file(path: &Path) -> Result<Addr, Failure> {
+    let addr = format!("unix:{}", path.display()).parse();
+    addr.map_err(|error: AddrError| {
+        let failure = Failure::usage("--unix-socket cannot be used").because(&error);
+        failure
+            .likely("a socket file's path is short")
+            .try_this("dyno load --unix-socket /run/dyno.sock http://localhost/")
+    })
 }
 
 fn header(field: &str) -> Result<(&str, &str), Failure> {
@@ -161,6 +176,11 @@ mod tests {
 
     #[test]
     fn a_header_without_a_colon_and_a_missing_file_are_named() {
+        let target_of = |path: &str| target(&load_args(&["--unix-socket", path]));
+        let over = target_of("/run/x.sock").unwrap();
+        assert_eq!((over.addr().to_string().as_str(), over.host()), ("unix:/run/x.sock", "127.0.0.1:1"));
+        assert!(target_of(&"x".repeat(108)).unwrap_err().lines().contains("--unix-socket cannot be used"));
+        assert!(target_of("").is_err());
         assert!(target(&load_args(&["-H", "nonsense"])).unwrap_err().lines().contains("has no colon"));
         let lines = target(&load_args(&["--body", "@/nowhere/x"])).unwrap_err().lines();
         assert!(lines.contains("cannot read /nowhere/x"), "{lines}");

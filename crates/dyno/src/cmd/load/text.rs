@@ -18,8 +18,11 @@ pub(super) const CLEAR: &str = "\r\x1b[K";
 /// What stands above the figures, printed before the run.
 pub(super) fn head(args: &crate::cli::Load, threads: usize) -> String {
     let (connections, url) = (args.connections, crate::print::number::visible(&args.url));
+    let over = args.unix_socket.as_ref().map_or_else(String::new, |path| {
+        format!(" over {}", crate::print::number::visible(&path.display().to_string()))
+    });
     format!(
-        "Running {} test @ {url}\n  {threads} threads and {connections} connections\n",
+        "Running {} test @ {url}{over}\n  {threads} threads and {connections} connections\n",
         length(args.duration)
     )
 }

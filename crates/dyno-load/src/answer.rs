@@ -66,14 +66,21 @@ pub(crate) enum Broken {
     Unasked,
 }
 
-/// The state between two inputs.
+/// The state between two inputs. What an answer that is recognised whole does not need stands elsewhere: of each connection
+/// only a cache line is looked at then.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
+    /// Bytes of the current answer taken so far.
+    bytes: u64,
+    slow: Box<Slow>,
+}
+
+/// What parsing needs.
+#[derive(Debug, Default)]
+struct Slow {
     stage: Stage,
     /// A head that was cut, until the rest of it comes.
     head: Vec<u8>,
-    /// Bytes of the current answer taken so far.
-    bytes: u64,
     seen: Seen,
 }
 
@@ -128,7 +135,7 @@ impl Reader {
     fn parse(&mut self, input: &[u8], rules: &mut Rules) -> Result<Progress, Broken> {
         let began_here = self.bytes == 0;
         let mut used = 0;
-        if let Stage::Head = self.stage {
+        if let Stage::Head = self.slow.stage {
             match self.take_head(input, rules)? {
                 Some(head) => used = head,
                 None => return Ok(Progress::NeedMore),
@@ -148,7 +155,7 @@ impl Reader {
 
     /// What the server's closing of the connection means here.
     pub(crate) fn at_end(&mut self, rules: &mut Rules) -> AtEnd {
-        match &self.stage {
+        match &self.slow.stage {
             Stage::Body(Streaming { framing: Framing::UntilClose, .. }) => {
                 AtEnd::Whole(self.finish(0, rules))
             }
@@ -159,8 +166,8 @@ impl Reader {
 
     /// Forgets an answer that will not be finished; keeps the memory.
     pub(crate) fn reset(&mut self) {
-        self.stage = Stage::Head;
-        self.head.clear();
+        self.slow.stage = Stage::Head;
+        self.slow.head.clear();
         self.bytes = 0;
     }
 
@@ -168,9 +175,12 @@ impl Reader {
     pub(crate) fn wrong_answer(&self, verdict: Verdict, rules: &Rules) -> WrongAnswer {
         let got = match verdict {
             Verdict::WrongBody(_) => {
-                let more =
-                    if self.seen.body_bytes > self.seen.body.len() as u64 { ", which begins" } else { "" };
-                format!("{} bytes{more}: {}", self.seen.body_bytes, shown(&self.seen.body))
+                let more = if self.slow.seen.body_bytes > self.slow.seen.body.len() as u64 {
+                    ", which begins"
+                } else {
+                    ""
+                };
+                format!("{} bytes{more}: {}", self.slow.seen.body_bytes, shown(&self.slow.seen.body))
             }
             Verdict::WrongStatus | Verdict::Right => self.got(),
         };
@@ -179,41 +189,41 @@ impl Reader {
 
     /// The beginning of the answer that was begun last, escaped.
     pub(crate) fn got(&self) -> String {
-        let mut start = self.seen.head.clone();
-        start.extend_from_slice(&self.seen.body);
+        let mut start = self.slow.seen.head.clone();
+        start.extend_from_slice(&self.slow.seen.body);
         start.truncate(SHOWN_BYTES_MAX);
         shown(&start)
     }
 
     /// The length of the head's part in `input`, once it is whole.
     fn take_head(&mut self, input: &[u8], rules: &Rules) -> Result<Option<usize>, Broken> {
-        let before = self.head.len();
+        let before = self.slow.head.len();
         if before > 0 {
-            self.head.extend_from_slice(input);
+            self.slow.head.extend_from_slice(input);
         }
-        let whole = if before > 0 { &self.head[..] } else { input };
-        self.seen.restart(whole);
+        let whole = if before > 0 { &self.slow.head[..] } else { input };
+        self.slow.seen.restart(whole);
         let Some((body, used)) = parse_head(whole, rules)? else {
             if before == 0 {
-                self.head.extend_from_slice(input);
+                self.slow.head.extend_from_slice(input);
             }
             self.bytes += input.len() as u64;
             return Ok(None);
         };
-        self.seen.head.truncate(used);
-        self.head.clear();
+        self.slow.seen.head.truncate(used);
+        self.slow.head.clear();
         self.bytes += (used - before) as u64;
-        self.stage = Stage::Body(body);
+        self.slow.stage = Stage::Body(body);
         Ok(Some(used - before))
     }
 
     /// How many bytes of `input` belong to the body, and whether it ends with them.
     fn take_body(&mut self, input: &[u8], rules: &Rules) -> Result<(usize, End), Broken> {
-        let Stage::Body(Streaming { framing, check, .. }) = &mut self.stage else {
+        let Stage::Body(Streaming { framing, check, .. }) = &mut self.slow.stage else {
             return Ok((0, End::NotYet));
         };
         let mut data = |piece: &[u8]| {
-            self.seen.push(piece);
+            self.slow.seen.push(piece);
             check.push(piece, rules);
         };
         let (used, end) = match framing {
@@ -235,7 +245,7 @@ impl Reader {
 
     fn finish(&mut self, used: usize, rules: &mut Rules) -> Answer {
         let bytes = self.bytes;
-        let Stage::Body(body) = std::mem::take(&mut self.stage) else {
+        let Stage::Body(body) = std::mem::take(&mut self.slow.stage) else {
             unreachable!("only a body is finished")
         };
         self.reset();

@@ -36,6 +36,12 @@ pub enum ProfileError {
         /// Rows of the table it points into.
         rows: usize,
     },
+    /// Weights or samples that no sum of 64 bits holds.
+    #[error("the {what} of all stacks together do not fit into 64 bits")]
+    TooMuch {
+        /// Which.
+        what: &'static str,
+    },
 }
 
 /// One profile.
@@ -343,7 +349,8 @@ impl Profile {
     /// Reads a record and checks that every index points at something.
     ///
     /// # Errors
-    /// When it is not JSON, not a profile, of another schema, or an index points outside its table.
+    /// When it is not JSON, not a profile, of another schema, an index points outside its table, or its weights cannot be
+    /// added up.
     pub fn from_json(text: &str) -> Result<Profile, ProfileError> {
         #[derive(Deserialize)]
         struct Head {
@@ -407,11 +414,17 @@ impl Profile {
 
     /// All the time in it.
     pub fn total_ns(&self) -> u64 {
-        self.stacks.iter().map(|stack| stack.weight_ns).sum()
+        self.stacks.iter().fold(0, |sum, stack| sum.saturating_add(stack.weight_ns))
     }
 
-    /// Whether every index points at something.
+    /// Whether every index points at something, and everything can be added up.
     fn check(&self) -> Result<(), ProfileError> {
+        let fits = |what, of: fn(&Stack) -> u64| {
+            let sum = self.stacks.iter().try_fold(0_u64, |sum, stack| sum.checked_add(of(stack)));
+            sum.map(drop).ok_or(ProfileError::TooMuch { what })
+        };
+        fits("weights", |stack| stack.weight_ns)?;
+        fits("samples", |stack| stack.samples)?;
         let inside = |table: &'static str, row: usize, points_at: u32, rows: usize| {
             if (points_at as usize) < rows {
                 return Ok(());

@@ -156,6 +156,11 @@ impl Client {
         ended
     }
 
+    /// What was read and not asked for yet.
+    pub(crate) fn taken(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
+    }
+
     pub(crate) fn has_bytes(&self) -> bool {
         !self.held.is_empty()
     }

@@ -59,8 +59,12 @@ pub fn read(text: &str) -> Result<Profile, ImportError> {
 
 /// Takes the numbers for time, each one standing for `ns`.
 pub fn as_time(mut profile: Profile, ns: f64) -> Profile {
+    // All of them together must fit into 64 bits.
+    let mut left = u64::MAX;
     for stack in &mut profile.stacks {
-        stack.weight_ns = (stack.weight_ns as f64 * ns).round() as u64;
+        let time = (stack.weight_ns as f64 * ns).round() as u64;
+        stack.weight_ns = time.min(left);
+        left -= stack.weight_ns;
     }
     profile.unit = Unit::Nanoseconds;
     profile

@@ -11,6 +11,8 @@ pub(super) struct Gather {
     frames: HashMap<Frame, u32>,
     threads: HashMap<(u32, u32), u32>,
     stacks: HashMap<(u32, Vec<u32>, Option<Wait>), usize>,
+    /// All weights so far.
+    weight: u64,
 }
 
 impl Gather {
@@ -21,7 +23,7 @@ impl Gather {
             ..Profile::default()
         };
         let (modules, frames) = (HashMap::new(), HashMap::new());
-        Gather { profile, modules, frames, threads: HashMap::new(), stacks: HashMap::new() }
+        Gather { profile, modules, frames, threads: HashMap::new(), stacks: HashMap::new(), weight: 0 }
     }
 
     pub(super) fn module(&mut self, path: &str) -> u32 {
@@ -57,7 +59,8 @@ impl Gather {
         at
     }
 
-    /// Adds to a stack; its frames stand from the root.
+    /// Adds to a stack; its frames stand from the root. Numbers are cut where all together would not fit into 64 bits any
+    /// more, so that whoever reads the profile may add them up.
     pub(super) fn add(
         &mut self,
         thread: u32,
@@ -71,9 +74,12 @@ impl Gather {
             stacks.push(Stack { frames, thread, wait, ..Stack::default() });
             stacks.len() - 1
         });
-        stacks[at].samples = stacks[at].samples.saturating_add(samples);
-        stacks[at].weight_ns = stacks[at].weight_ns.saturating_add(weight);
-        self.profile.sampling.samples = self.profile.sampling.samples.saturating_add(samples);
+        let all = &mut self.profile.sampling.samples;
+        let (samples, weight) = (samples.min(u64::MAX - *all), weight.min(u64::MAX - self.weight));
+        *all += samples;
+        self.weight += weight;
+        stacks[at].samples += samples;
+        stacks[at].weight_ns += weight;
     }
 
     /// Names the profile by its only process, where it has only one.

@@ -137,7 +137,10 @@ impl<N: FnMut(Place<'_>) -> Option<String>> Reading<N> {
                     self.names.entry(*tid).or_insert(name);
                 }
             }
-            What::Lost(lost) => self.gather.profile.sampling.lost += lost,
+            What::Lost(lost) => {
+                let lost_so_far = &mut self.gather.profile.sampling.lost;
+                *lost_so_far = lost_so_far.saturating_add(*lost);
+            }
             What::Sample(sample) => self.sample(sample),
         }
     }
@@ -201,6 +204,11 @@ impl<N: FnMut(Place<'_>) -> Option<String>> Reading<N> {
         if self.copied_stacks > 0 {
             warnings.push(
                 "the file holds copied user stacks, which were not walked: perf script walks them".to_owned(),
+            );
+        }
+        if self.spaces.incomplete() {
+            warnings.push(
+                "processes that forked had more maps than are kept: some places have no file".to_owned(),
             );
         }
         if self.without_chain > 0 {

@@ -115,13 +115,17 @@ fn sections(cursor: &mut Cursor<'_>) -> Option<Sections> {
 
 fn events(file: &[u8], sections: &Sections, head: &mut Head) -> Option<()> {
     let count = sections.events.1.checked_div(sections.event_bytes)?;
+    // No two events have an id in common: all their ids together fit into the file.
+    let mut ids_left = file.len() as u64;
     for at in 0..count.min(EVENTS_MAX) {
         let from = sections.events.0.checked_add(at * sections.event_bytes)?;
         let mut cursor = Cursor::of(file, from, sections.event_bytes)?;
         let (event, _) = Event::read(&mut cursor)?;
         // The event's ids stand behind it, whatever its own size is.
         let mut behind = Cursor::of(file, from.checked_add(sections.event_bytes.checked_sub(16)?)?, 16)?;
-        let ids = Cursor::of(file, behind.u64()?, behind.u64()?)?;
+        let (ids_at, ids_bytes) = (behind.u64()?, behind.u64()?);
+        ids_left = ids_left.checked_sub(ids_bytes)?;
+        let ids = Cursor::of(file, ids_at, ids_bytes)?;
         head.add(event, ids);
     }
     Some(())

@@ -31,10 +31,18 @@ impl Mapped {
     }
 }
 
+/// Maps that are copied for children at most: a thousand children of a thousand maps each, some 50 MB. A file of a megabyte
+/// could ask for gigabytes.
+const COPIED_MAX: usize = 1_000_000;
+
 /// The address spaces of all processes.
 #[derive(Debug, Default)]
 pub(super) struct Spaces {
     maps: HashMap<u32, Rc<Vec<Mapped>>>,
+    /// Maps that were copied because a child went on by itself.
+    copied: usize,
+    /// Whether some were not, because there were too many.
+    incomplete: bool,
 }
 
 impl Spaces {
@@ -42,10 +50,27 @@ impl Spaces {
         let end = map.start.saturating_add(map.bytes);
         let (start, offset, inode) = (map.start, map.offset, map.inode);
         let mapped = Mapped { start, end, offset, inode, path: Rc::from(map.path) };
-        let maps = Rc::make_mut(self.maps.entry(pid).or_default());
+        let maps = self.own(pid);
         // What lies wholly under the new one can never be found again.
         maps.retain(|old| old.start < map.start || old.end > end);
         maps.push(mapped);
+    }
+
+    /// The maps of a process that nobody shares.
+    fn own(&mut self, pid: u32) -> &mut Vec<Mapped> {
+        let maps = self.maps.entry(pid).or_default();
+        if Rc::strong_count(maps) > 1 {
+            self.copied += maps.len();
+            if self.copied > COPIED_MAX {
+                (*maps, self.incomplete) = (Rc::default(), true);
+            }
+        }
+        Rc::make_mut(maps)
+    }
+
+    /// Whether maps are missing.
+    pub(super) fn incomplete(&self) -> bool {
+        self.incomplete
     }
 
     /// A child begins with its parent's files; a thread shares them.

@@ -12,6 +12,7 @@ mod rules;
 mod step;
 mod time;
 mod total;
+mod total_in_turn;
 mod trial;
 
 use dyno_measure::Prng;

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use dyno_measure::record::{Climb, RungVerdict};
+use dyno_measure::series::Side;
 
 const DYNO: &str = env!("CARGO_BIN_EXE_dyno");
 
@@ -125,6 +126,32 @@ fn a_short_climb_keeps_the_single_send_and_its_record_can_be_judged_and_drawn_ag
             Command::new(DYNO).args([verb, "climb.json"]).current_dir(&folder.0).output().expect("dyno runs");
         assert_eq!(again.status.code(), Some(0), "{verb}: {}", text(&again.stderr));
     }
+    assert_eq!(left_over(&folder), Vec::<String>::new());
+}
+
+/// Beside its work this one burns 3 to 5 % of a CPU, by what the launch leaves running.
+#[test]
+fn a_server_that_burns_in_the_background_is_measured_one_instance_after_another() {
+    const CHOICE: &str = r#"[dial.choice]
+how = "arg"
+start = "a"
+values = [{ name = "a", words = ["--naive"] }, { name = "b", words = ["--idle-timeout", "61s"] }]"#;
+    let folder = Folder::new("burning");
+    let burning = r#""sh", "-c", "(while :; do sleep 0.02; done) & exec \"$@\"", "sh", "#;
+    let plan = plan(CHOICE, IDLE_PROOF).replacen("argv = [", &format!("argv = [{burning}"), 1);
+    folder.file("plan.toml", &plan);
+    let output = run(&folder, &["plan.toml", "--time", "100s", "--seed", "5"]);
+    let talk = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{talk}");
+    let record = record(&folder);
+    let off = |id: &str| record.trial(id).map(|trial| trial.totals(Side::A).off_block_percent());
+    assert!(off("noise").is_some_and(|percent| percent > 5.0), "{:?}: {talk}", off("noise"));
+    assert!(off("noise:in-turn").is_some_and(|percent| percent < 5.0), "{:?}: {talk}", off("noise:in-turn"));
+    let rung = &record.rungs[0].attempt;
+    assert_eq!(rung.trial.as_deref(), Some("step:change:in-turn"), "{talk}");
+    assert!(rung.effect_percent.is_some_and(|percent| percent < -10.0), "{rung:?}");
+    assert!(rung.proof.iter().all(|line| line.holds == (line.side == "b")), "{:?}", rung.proof);
+    assert!(record.total.as_ref().is_some_and(|total| total.in_turn && total.gain.ratio > 1.0), "{talk}");
     assert_eq!(left_over(&folder), Vec::<String>::new());
 }
 

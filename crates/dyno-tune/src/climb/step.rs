@@ -82,7 +82,7 @@ impl<M: Meter> Climber<'_, M> {
                 continue;
             }
             let share = self.rung_share_ns(slots.len() - k);
-            if share < SECOND_TRY_NS {
+            if share < SECOND_TRY_NS.max(self.least_ns(LAST_LOOK_MIN)) {
                 self.missing(format!("second try of {}", rung.id), "no time left for it");
                 continue;
             }

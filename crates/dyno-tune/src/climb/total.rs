@@ -12,7 +12,7 @@ use dyno_measure::series::{Block, Tail, Totals};
 use dyno_measure::student::student;
 
 use super::confirm::LONG_PAIRS;
-use super::in_turn::{VISIT_BLOCKS_MIN, too_much};
+use super::in_turn::too_much;
 use super::rules::BURSTY_SUFFIX;
 use super::{ArmSpec, ClimbError, Climber, Event};
 use crate::dial::Setting;
@@ -20,16 +20,16 @@ use crate::meter::{Length, Measured, Meter, Trouble};
 use crate::plan::LoadSpec;
 
 /// Starts at most: there Student's t is within 10 % of its limit.
-const STARTS_MAX: usize = 24;
+pub(super) const STARTS_MAX: usize = 24;
 /// Rounds of a start at most; more would not narrow what starts differ by.
 const START_ROUNDS_MAX: usize = 50;
 
 /// One arm of the total: its live server, with what all its servers have shown so far.
-struct Live<A> {
-    name: String,
+pub(super) struct Live<A> {
+    pub(super) name: String,
     /// None for the floor.
-    setting: Option<Setting>,
-    arm: Option<A>,
+    pub(super) setting: Option<Setting>,
+    pub(super) arm: Option<A>,
     /// User and system ticks of the live server when it began, and those of all before it.
     ticks_began: Option<(u64, u64)>,
     ticks: (u64, u64),
@@ -52,7 +52,7 @@ impl<A> Live<A> {
 }
 
 impl<A> Live<A> {
-    fn add(&mut self, measured: Measured) {
+    pub(super) fn add(&mut self, measured: Measured) {
         self.latencies.merge(&measured.latencies);
         self.blocks.push(measured.block);
     }
@@ -154,57 +154,8 @@ impl<M: Meter> Climber<'_, M> {
         live.iter().filter_map(|one| one.setting.as_ref()).any(|setting| self.burns(&[setting]))
     }
 
-    /// Starts every arm by itself, measures it and closes it, one after the other, again and again.
-    fn starts_in_turn(&mut self, live: &mut Vec<Live<M::Arm>>, starts: &mut Vec<u32>) -> Result<(), Trouble> {
-        let mut longest_ns = 0;
-        for start in 0..STARTS_MAX as u32 {
-            let began_ns = self.meter.now_ns();
-            if start > 0 && longest_ns > self.left_ns() {
-                break;
-            }
-            let mut blocks = vec![Vec::new(); live.len()];
-            self.start_in_turn(live, &mut blocks)?;
-            // The floor, which is the last, may have been left out.
-            blocks.truncate(live.len());
-            self.add_rounds(live, blocks, (start, &mut *starts));
-            longest_ns = longest_ns.max(self.meter.now_ns() - began_ns);
-            let (left_ns, pair) = (self.left_ns(), starts.len());
-            let of = pair + VISIT_BLOCKS_MIN * (left_ns / longest_ns.max(1)) as usize;
-            let name = "naive, final, floor";
-            (self.watch)(&Event::Pair { stage: "total", name, pair, of, estimate: None, left_ns });
-        }
-        Ok(())
-    }
-
-    /// A start: arms in random order, the floor right after the end, whose answer it learns.
-    fn start_in_turn(
-        &mut self,
-        live: &mut Vec<Live<M::Arm>>,
-        blocks: &mut [Vec<Measured>],
-    ) -> Result<(), Trouble> {
-        let load = self.plan.load.clone();
-        let mut order: Vec<usize> = (0..live.len()).filter(|at| live[*at].setting.is_some()).collect();
-        self.rng.shuffle(&mut order);
-        for at in order {
-            let setting = live[at].setting.clone().expect("those without one are left out");
-            let arm = self.meter.open(&ArmSpec { setting, load: load.clone() })?;
-            self.began(&mut live[at], arm);
-            self.blocks_of(&mut live[at], &mut blocks[at])?;
-            let floor = live.iter().position(|one| one.setting.is_none());
-            let floor = floor.filter(|_| live[at].name == "final");
-            let opened = floor.map(|_| self.floor_beside(live, at, &load)).transpose()?.flatten();
-            self.close_arm(&mut live[at]);
-            if let (Some(floor), Some(arm)) = (floor, opened) {
-                self.began(&mut live[floor], arm);
-                self.blocks_of(&mut live[floor], &mut blocks[floor])?;
-                self.close_arm(&mut live[floor]);
-            }
-        }
-        Ok(())
-    }
-
     /// Opens the floor while the server that it repeats is alive. Where it cannot be had at the first try it is left out.
-    fn floor_beside(
+    pub(super) fn floor_beside(
         &mut self,
         live: &mut Vec<Live<M::Arm>>,
         end: usize,
@@ -226,30 +177,6 @@ impl<M: Meter> Climber<'_, M> {
         self.missing("floor", trouble.to_string());
         live.remove(floor);
         Ok(())
-    }
-
-    fn blocks_of(&mut self, one: &mut Live<M::Arm>, blocks: &mut Vec<Measured>) -> Result<(), Trouble> {
-        let arm = one.arm.as_mut().expect("it was just opened");
-        for _ in 0..VISIT_BLOCKS_MIN {
-            blocks.push(self.meter.block(arm, Length::Long)?);
-        }
-        Ok(())
-    }
-
-    /// The blocks of a start as rounds; none of them where one had no reply or no clock.
-    fn add_rounds(
-        &mut self,
-        live: &mut [Live<M::Arm>],
-        blocks: Vec<Vec<Measured>>,
-        (start, starts): (u32, &mut Vec<u32>),
-    ) {
-        if blocks.iter().flatten().any(|measured| dead(&measured.block)) {
-            return;
-        }
-        for (one, blocks) in live.iter_mut().zip(blocks) {
-            blocks.into_iter().for_each(|measured| one.add(measured));
-        }
-        starts.extend([start; VISIT_BLOCKS_MIN]);
     }
 
     /// Starts all arms, measures rounds, closes them, again and again. `starts` gets the number of the start of every round.
@@ -296,7 +223,7 @@ impl<M: Meter> Climber<'_, M> {
         if length == Length::Long { LONG_PAIRS * short_ns } else { short_ns }
     }
 
-    fn left_ns(&self) -> u64 {
+    pub(super) fn left_ns(&self) -> u64 {
         self.clockwork.left_ns(self.meter.now_ns())
     }
 
@@ -331,7 +258,7 @@ impl<M: Meter> Climber<'_, M> {
         Ok(())
     }
 
-    fn began(&mut self, one: &mut Live<M::Arm>, arm: M::Arm) {
+    pub(super) fn began(&mut self, one: &mut Live<M::Arm>, arm: M::Arm) {
         one.ticks_began = self.meter.user_system_ticks(&arm);
         one.arm = Some(arm);
     }
@@ -340,7 +267,7 @@ impl<M: Meter> Climber<'_, M> {
         live.iter_mut().for_each(|one| self.close_arm(one));
     }
 
-    fn close_arm(&mut self, one: &mut Live<M::Arm>) {
+    pub(super) fn close_arm(&mut self, one: &mut Live<M::Arm>) {
         let Some(arm) = one.arm.take() else { return };
         if let (Some((user_0, system_0)), Some((user_1, system_1))) =
             (one.ticks_began, self.meter.user_system_ticks(&arm))
@@ -444,7 +371,7 @@ impl<M: Meter> Climber<'_, M> {
 }
 
 /// A block of which nothing can be read.
-fn dead(block: &Block) -> bool {
+pub(super) fn dead(block: &Block) -> bool {
     block.replies == 0 || block.cpu_in_ns + block.cpu_off_ns == 0
 }
 

@@ -111,6 +111,9 @@ pub struct Window {
     pub capped: u64,
     /// Pauses that could not be scheduled.
     pub missed: u64,
+    /// Whether the kernel ended the experiment before its window was over, because nobody had spoken to it for too long:
+    /// from then on nobody paused and nothing was sampled.
+    pub expired: bool,
     /// Wake-ups of threads of the target by each other.
     pub inner_wakes: u64,
     /// Wake-ups from outside: time, disks, other processes.

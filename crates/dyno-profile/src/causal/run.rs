@@ -387,7 +387,8 @@ impl Experiment<'_> {
             } else {
                 self.rig.window(&rig::Deed::Nothing, self.length.0)?
             };
-            windows[at] = Effective::of(&window).filter(|_| foreign_percent(&window) <= FOREIGN_PERCENT_MAX);
+            let counts = !window.expired && foreign_percent(&window) <= FOREIGN_PERCENT_MAX;
+            windows[at] = Effective::of(&window).filter(|_| counts);
             if at == 1 {
                 self.nulls.push(window);
             }
@@ -543,6 +544,7 @@ impl Experiment<'_> {
             slow_down: slow,
             lost_to_others: lost(Dropped::Foreign),
             lost_to_few_visits: lost(Dropped::Visits),
+            lost_to_patience: lost(Dropped::Expired),
             spinning_elsewhere_percent: spinning.filter_map(|(_, site)| site.tried.share_percent).sum(),
             is_spinning: site.tried.is_spinning,
             crowded: verdict::is_crowded(switches, credibility.target_cpu_percent, self.asked.cpus),

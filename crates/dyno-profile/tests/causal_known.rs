@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use dyno_measure::causal::{Causal, Metric, Site as Told, Source, Verdict};
 use dyno_profile::Error;
-use dyno_profile::causal::{Asked, Deed, Entry, Moment, Pause, Place, Reach, Rig, Site, Tried, Window, run};
+use dyno_profile::causal::{
+    Asked, Deed, Entry, Hooks, Moment, Pause, Place, Reach, Rig, Site, Tried, Window, run,
+};
 
 use machine::Step::{Lock, Meet, Pop, Push, Run, Sleep, Unlock, Visit};
 use machine::{Machine, NOISY, Noise, Program, QUIET, Step};
@@ -338,6 +340,11 @@ impl Rig for Impatient {
     fn entries_per_second(&mut self, site: usize, length: Duration) -> Result<Option<f64>, Error> {
         self.machine.entries_per_second(site, length)
     }
+
+    fn hooks(&mut self, _length: Duration) -> Result<Option<Hooks>, Error> {
+        let ran = vec![("samples", 4 * MS, 2_000), ("switches", 0, 0)];
+        Ok(Some(Hooks { machine_ns: 2_000 * MS, length_ns: 1_000 * MS, ran }))
+    }
 }
 
 #[test]
@@ -362,6 +369,9 @@ fn windows_that_the_kernel_ended_are_counted_and_change_no_answer() {
     let ended = site.windows.iter().filter(told).count();
     assert!(ended > 5 && rig.ended.abs_diff(ended) <= 12, "{ended} of {}", rig.ended);
     assert!(record.credibility.dropped_windows >= ended, "{:?}", record.credibility);
+    let parts = record.overhead.parts.as_slice();
+    let [samples] = parts else { panic!("what never ran is not told: {parts:?}") };
+    assert!((samples.percent - 0.2).abs() < 1e-9 && (samples.per_second - 2_000.0).abs() < 1e-6);
     let [low, high] = site.points[0].interval_percent;
     assert!(low - 1.0 <= 30.0 && 30.0 <= high + 1.0, "half of sixty percent: {low} to {high}");
 }

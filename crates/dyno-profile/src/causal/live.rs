@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use dyno_measure::Prng;
 use dyno_sys::bpf::causal::{self as bpf, Mark, Pausing, Probe, Role, SLOWER_NS_MAX, Tried};
-use dyno_sys::bpf::{Attached, BpfError};
+use dyno_sys::bpf::{Attached, BpfError, runs};
 use dyno_sys::clock::mono_ns;
-use dyno_sys::{Pid, child, proc, socket};
+use dyno_sys::{Pid, affinity, child, proc, socket};
 
 use super::point::{Progress, Returns, entered_per_second};
-use super::rig::{Deed, Entry, Pause, Place, Reach, Rig, Site, Window};
+use super::rig::{Deed, Entry, Hooks, Pause, Place, Reach, Rig, Site, Window};
 use crate::error::Error;
 use waits::{named_waits, waits};
 use window::{Counting, Sums};
@@ -294,6 +294,18 @@ impl<'s> Live<'s> {
         self.window
     }
 
+    /// What the programs take from now on.
+    fn watch_hooks(&self, length_ns: u64) -> Result<Hooks, Error> {
+        let (begun_ns, before) = (mono_ns(), self.probe.ran().map_err(refused)?);
+        self.wait_until(begun_ns.saturating_add(length_ns))?;
+        let (length_ns, after) = (mono_ns() - begun_ns, self.probe.ran().map_err(refused)?);
+        let ran = after.iter().zip(&before).map(|((hook, after), (_, before))| {
+            let ran = after.since(*before);
+            (*hook, ran.ns, ran.count)
+        });
+        Ok(Hooks { machine_ns: length_ns * affinity::online().len() as u64, length_ns, ran: ran.collect() })
+    }
+
     fn slowed(&mut self, site: usize, ns: u64, length: Duration) -> Result<Window, Error> {
         let entries = self.entries(site);
         let mut held = Vec::new();
@@ -347,6 +359,17 @@ impl Rig for Live<'_> {
         self.probe.detach();
         self.is_attached = false;
         self.experiment(&Tried::Nothing, length)
+    }
+
+    fn hooks(&mut self, length: Duration) -> Result<Option<Hooks>, Error> {
+        self.attach()?;
+        let Some(_counting) = runs::Counting::begin() else { return Ok(None) };
+        self.probe.begin(&Tried::Nothing, mono_ns() + PATIENCE_NS).map_err(refused)?;
+        let number = self.next_window();
+        self.probe.open_window(number);
+        let hooks = self.watch_hooks(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        self.probe.end();
+        hooks.map(Some)
     }
 
     fn period_ns(&self) -> u64 {

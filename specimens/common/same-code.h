@@ -3,15 +3,12 @@
 #ifndef SAME_CODE_H
 #define SAME_CODE_H
 
-#include "harness.h"
+#include "rounds.h"
 #include <fcntl.h>
-#include <stdatomic.h>
 
 #define PAGE 4096
 
 static long compute_steps, pages;
-static pthread_barrier_t joined;
-static atomic_long last_round;
 static int file;
 
 static __attribute__((noinline)) void compute(void) {
@@ -25,24 +22,6 @@ static __attribute__((noinline)) void write_pages(void) {
             run_fail("pwrite");
 }
 
-static long long rounds(int index) {
-    long round = 0;
-    do {
-        round++;
-        if (index == 0)
-            compute();
-        else
-            write_pages();
-        /* Both leave after the same round: the first says which one before it waits. */
-        if (index == 0 && run_over)
-            atomic_store(&last_round, round);
-        pthread_barrier_wait(&joined);
-        if (index == 0)
-            progress();
-    } while (atomic_load(&last_round) != round);
-    return index == 0 ? round : 0;
-}
-
 /* Each write is on the disk when it returns. The file has no name: it goes with the process. */
 static int same_code(void) {
     file = open("same-code.data", O_RDWR | O_CREAT | O_TRUNC | O_DSYNC, 0600);
@@ -50,8 +29,7 @@ static int same_code(void) {
         run_fail("open");
     unlink("same-code.data");
     write_pages();
-    pthread_barrier_init(&joined, NULL, 2);
-    return run_end(run_threads(2, rounds));
+    return run_rounds(compute, write_pages);
 }
 
 #endif

@@ -383,19 +383,23 @@ pub struct Overhead {
     pub interval_percent: Option<[f64; 2]>,
     /// Pairs of windows it rests on.
     pub rounds: usize,
-    /// What it is made of, as far as that was measured.
+    /// What its programs in the kernel took, where the kernel tells.
     pub parts: Vec<OverheadPart>,
     /// Share of the time that was inserted as delay, over all windows with delays: by design.
     pub inserted_percent: f64,
 }
 
-/// One part of the overhead.
+/// What one of the programs in the kernel took, with everything attached and nobody delayed: from its first instruction
+/// to its last. The way there is not in it (the interrupt of a sample, the trap of a probe), nor are pauses.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OverheadPart {
-    /// What: `samples`, `switches`, `progress`.
+    /// What it looks at: `samples`, `switches`, `wake-ups`, `progress`, `births and ends`.
     pub name: String,
-    /// Its share of the target's time.
+    /// Its share of the time of all CPUs of the machine, 0 to 100.
     pub percent: f64,
+    /// How often it ran, on all CPUs together.
+    #[serde(default)]
+    pub per_second: f64,
 }
 
 impl Causal {

@@ -152,7 +152,8 @@ pub struct Sampling {
 pub struct Overhead {
     /// CPU that the profiler itself used while it watched, in percent of one CPU.
     pub profiler_percent: f64,
-    /// Time inside the kernel's sampling hook, in percent of one CPU, where it can be told.
+    /// Time inside the programs that the profiler has in the kernel, in percent of one CPU; none where there are none, or
+    /// the kernel does not tell. The way to them is not in it.
     pub hook_percent: Option<f64>,
 }
 

@@ -9,6 +9,7 @@
 //! build and does not stop; nothing of it stays behind when its descriptors are closed. It never prints; what draws,
 //! exports and compares asks the kernel nothing.
 
+mod calls;
 mod elf;
 mod error;
 mod far;

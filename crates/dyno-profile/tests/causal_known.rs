@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use dyno_measure::causal::{Causal, Metric, Site as Told, Source, Verdict};
 use dyno_profile::Error;
-use dyno_profile::causal::{Asked, Deed, Entry, Moment, Pause, Place, Reach, Rig, Site, Tried, Window, run};
+use dyno_profile::causal::{
+    Asked, Deed, Entry, Hooks, Moment, Pause, Place, Reach, Rig, Site, Tried, Window, run,
+};
 
 use machine::Step::{Lock, Meet, Pop, Push, Run, Sleep, Unlock, Visit};
 use machine::{Machine, NOISY, Noise, Program, QUIET, Step};
@@ -303,4 +305,73 @@ fn what_makes_things_worse_is_contention() {
         run(&asked, &mut crowd, &tried(1), &|| now.get(), &mut |_| (), &AtomicBool::new(false)).unwrap();
     assert_eq!(record.sites[0].verdict, Verdict::Hurts, "{}", record.sites[0].reason);
     assert!(record.sites[0].slope.unwrap().per_percent < -0.15);
+}
+
+/// A machine whose kernel ends every fourth window before its time: its delays are missing from most of it.
+struct Impatient {
+    machine: Machine,
+    windows: u64,
+    ended: usize,
+}
+
+impl Rig for Impatient {
+    fn window(&mut self, deed: &Deed, length: Duration) -> Result<Window, Error> {
+        self.windows += 1;
+        if !self.windows.is_multiple_of(4) {
+            return self.machine.window(deed, length);
+        }
+        self.ended += 1;
+        let window = self.machine.window(&Deed::Nothing, length)?;
+        Ok(Window { expired: true, ..window })
+    }
+
+    fn detached(&mut self, length: Duration) -> Result<Window, Error> {
+        self.machine.detached(length)
+    }
+
+    fn period_ns(&self) -> u64 {
+        self.machine.period_ns()
+    }
+
+    fn pause(&self) -> Pause {
+        self.machine.pause()
+    }
+
+    fn entries_per_second(&mut self, site: usize, length: Duration) -> Result<Option<f64>, Error> {
+        self.machine.entries_per_second(site, length)
+    }
+
+    fn hooks(&mut self, _length: Duration) -> Result<Option<Hooks>, Error> {
+        let ran = vec![("samples", 4 * MS, 2_000), ("switches", 0, 0)];
+        Ok(Some(Hooks { machine_ns: 2_000 * MS, length_ns: 1_000 * MS, ran }))
+    }
+}
+
+#[test]
+fn windows_that_the_kernel_ended_are_counted_and_change_no_answer() {
+    let machine = Machine::new(&single(), QUIET, 1);
+    let clock = machine.clock();
+    let mut rig = Impatient { machine, windows: 0, ended: 0 };
+    let asked = Asked {
+        levels_percent: vec![50],
+        budget: Duration::from_secs(60),
+        seed: 1,
+        metric: Metric::Throughput,
+        progress: "visit".to_owned(),
+        cpus: 1,
+    };
+    let stop = AtomicBool::new(false);
+    let record = run(&asked, &mut rig, &tried(1), &clock, &mut |_| (), &stop).unwrap();
+    let site = &record.sites[0];
+    let told = |window: &&dyno_measure::causal::Window| {
+        window.dropped.as_deref().is_some_and(|why| why.contains("kept from the CPUs"))
+    };
+    let ended = site.windows.iter().filter(told).count();
+    assert!(ended > 5 && rig.ended.abs_diff(ended) <= 12, "{ended} of {}", rig.ended);
+    assert!(record.credibility.dropped_windows >= ended, "{:?}", record.credibility);
+    let parts = record.overhead.parts.as_slice();
+    let [samples] = parts else { panic!("what never ran is not told: {parts:?}") };
+    assert!((samples.percent - 0.2).abs() < 1e-9 && (samples.per_second - 2_000.0).abs() < 1e-6);
+    let [low, high] = site.points[0].interval_percent;
+    assert!(low - 1.0 <= 30.0 && 30.0 <= high + 1.0, "half of sixty percent: {low} to {high}");
 }

@@ -8,70 +8,31 @@
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
+mod common;
+
+use common::{Running, wait_for};
 use dyno_sys::bpf::causal::{Children, Part, Pausing, Probe, Reach, Role, Tried};
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::proc;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 
 const MS: u64 = 1_000_000;
 const PERIOD_NS: u64 = MS;
 const WINDOW_NS: u64 = 150 * MS;
 const PAIRS: usize = 40;
 
-const PROGRAM: &str = r#"
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <pthread.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-static struct { volatile long done; char apart[56]; } *threads;
-static inline __attribute__((always_inline)) void burn(long n) { for (long i = 0; i < n; i++) __asm__ volatile("" ::: "memory"); }
-__attribute__((noinline)) void work(long n) { burn(n); }
-static void *compute(void *own) { volatile long *done = own; for (;;) { work(3000); ++*done; } return own; }
-static int ping[2], pong[2];
-static void *ponger(void *x) { char c; while (read(ping[0], &c, 1) == 1 && write(pong[1], &c, 1) == 1); return x; }
-static void *pinger(void *own) { volatile long *done = own; char c = 'x'; for (;;) { work(30000); if (write(ping[1], &c, 1) != 1 || read(pong[0], &c, 1) != 1) return own; ++*done; } }
-static void start(void *(*life)(void *), void *with) { pthread_t t; pthread_create(&t, 0, life, with); }
-int main(int count, char **words) {
-    int file = open(words[2], O_RDWR | O_CREAT, 0600);
-    if (file < 0 || ftruncate(file, 4096)) return 1;
-    threads = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (!strcmp(words[1], "compute")) { start(compute, (void *)&threads[0].done); start(compute, (void *)&threads[1].done); }
-    if (!strcmp(words[1], "pingpong")) { if (pipe(ping) || pipe(pong)) return 1; start(ponger, 0); start(pinger, (void *)&threads[0].done); }
-    pause();
-    return count;
-}
-"#;
+/// A program of `known/counted.c`.
+struct Counted(Running);
 
-struct Running {
-    child: Child,
-    folder: PathBuf,
-}
-
-impl Running {
-    fn start(kind: &str) -> Running {
-        let folder = std::env::temp_dir().join(format!("dyno-cost-{}-{kind}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let (source, program) = (folder.join("cost.c"), folder.join("cost"));
-        std::fs::write(&source, PROGRAM).unwrap();
-        let flags = ["-O2", "-pthread", "-o"];
-        let built = Command::new("cc").args(flags).arg(&program).arg(&source).status().unwrap();
-        assert!(built.success());
-        let mut command = Command::new(&program);
-        command.arg(kind).arg(folder.join("done")).stdout(Stdio::null());
-        let running = Running { child: command.spawn().unwrap(), folder };
-        let patience = mono_ns() + 10_000 * MS;
-        while running.done() < 100 {
-            assert!(mono_ns() < patience, "it does nothing");
-            sleep_ns(MS);
-        }
-        running
+impl Counted {
+    fn start(kind: &str) -> Counted {
+        let flags = ["-O2", "-pthread"];
+        let counted = Counted(Running::start("cc", &flags, "counted.c", &[kind, "done"]).unwrap());
+        wait_for("it does something", || counted.done() >= 100);
+        counted
     }
 
     fn done(&self) -> u64 {
-        let raw = std::fs::read(self.folder.join("done")).unwrap_or_default();
+        let raw = std::fs::read(self.0.folder.join("done")).unwrap_or_default();
         let row = |at: usize| Some(u64::from_ne_bytes(raw.get(at..at + 8)?.try_into().ok()?));
         row(0).unwrap_or(0) + row(64).unwrap_or(0)
     }
@@ -86,22 +47,14 @@ impl Running {
 
     fn probe(&self) -> Probe {
         let mut probe = Probe::load(Some(Pausing::TaskWork)).unwrap();
-        let pid = self.child.id().cast_signed();
+        let pid = self.0.pid();
         probe.take_in(pid, Role::Target, Children::Strangers, &proc::tasks(pid)).unwrap();
         probe
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
 /// What a piece costs, in percent of the rate without it: the mean over pairs and its 95 % interval's half.
-fn cost(running: &Running, probe: &mut Probe, attach: &dyn Fn(&mut Probe)) -> (f64, f64) {
+fn cost(running: &Counted, probe: &mut Probe, attach: &dyn Fn(&mut Probe)) -> (f64, f64) {
     // Code that is nowhere: every sample is looked at, none hits.
     let nowhere = 1..2;
     let ranges = std::slice::from_ref(&nowhere);
@@ -138,7 +91,7 @@ fn cost(running: &Running, probe: &mut Probe, attach: &dyn Fn(&mut Probe)) -> (f
 #[ignore = "a measurement of two minutes, made by hand; needs root"]
 fn the_probe_without_pauses_costs_little() {
     for kind in ["compute", "pingpong"] {
-        let running = Running::start(kind);
+        let running = Counted::start(kind);
         let mut probe = running.probe();
         println!("{kind}: {:.0} units/s", running.rate());
         let parts = [

@@ -3,6 +3,9 @@
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
+mod common;
+
+use common::Running;
 use dyno_profile::Error;
 use dyno_profile::causal::{
     Children, Deed, Entry, Live, Named, Passed, Place, Progress, Reach, Rig, Site, Subject, WaitKind, Window,
@@ -25,88 +28,32 @@ static STOP: AtomicBool = AtomicBool::new(false);
 /// The probe looks at the whole machine: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Each function that is tried lies in a section of its own, whose borders the program tells. What it has done stands in
-/// the file that it is given, for whoever maps it.
-const PROGRAM: &str = r#"
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/timerfd.h>
-#include <time.h>
-#include <unistd.h>
-#define OWN(name) __attribute__((section("own_" #name), noinline)) void name
-#define BORDERS(name) extern char __start_own_##name[], __stop_own_##name[]; printf(#name " %p %p\n", (void *)__start_own_##name, (void *)__stop_own_##name)
-static volatile long *done;
-static inline __attribute__((always_inline)) void burn(long n) { for (long i = 0; i < n; i++) __asm__ volatile("" ::: "memory"); }
-OWN(f60)(long n) { __asm__ volatile(".byte 0x0f,0x1f,0x44,0,0"); burn(6 * n); }
-OWN(f30)(long n) { burn(3 * n); }
-OWN(f10)(long n) { burn(n); }
-OWN(begin)(void) { __asm__ volatile(".byte 0x0f,0x1f,0x44,0,0"); }
-OWN(progress)(void) { __asm__ volatile(".byte 0x0f,0x1f,0x44,0,0"); (*done)++; }
-static void nap(long us) { struct timespec t = { 0, us * 1000 }; nanosleep(&t, 0); }
-static void unit(void) { begin(); f60(10000); f30(10000); f10(10000); progress(); }
-static void *in_f60(void *x) { for (;;) f60(1000); return x; }
-static void *in_f30(void *x) { for (;;) { f30(10000); progress(); } return x; }
-static long wait_us, work_n; static pthread_barrier_t both;
-static void wait_for_time(void) { static int fd = -1; if (fd < 0) fd = timerfd_create(CLOCK_MONOTONIC, 0); struct itimerspec t = { { 0, 0 }, { 0, wait_us * 1000 } }; long n; timerfd_settime(fd, 0, &t, 0); if (read(fd, &n, 8) != 8) _exit(1); }
-static void *waits(void *x) { for (;;) { wait_for_time(); pthread_barrier_wait(&both); progress(); } return x; }
-static void *works(void *x) { for (;;) { f30(work_n); pthread_barrier_wait(&both); } return x; }
-static void *sleeper(void *x) { for (;;) nap(10000); return x; }
-static void start(void *(*life)(void *)) { pthread_t t; pthread_attr_t a; pthread_attr_init(&a); pthread_attr_setstacksize(&a, 65536); pthread_create(&t, &a, life, 0); }
-int main(int count, char **words) {
-    int file = open(words[2], O_RDWR | O_CREAT, 0600);
-    if (file < 0 || ftruncate(file, 4096)) return 1;
-    done = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    BORDERS(f60); BORDERS(f30); BORDERS(f10); BORDERS(begin); BORDERS(progress);
-    printf("\n"); fflush(stdout);
-    if (!strcmp(words[1], "three")) for (;;) unit();
-    if (!strcmp(words[1], "two")) { start(in_f60); start(in_f30); }
-    if (!strcmp(words[1], "writer")) { int null = open("/dev/null", O_WRONLY); for (;;) { f30(30000); if (write(null, "x", 1) != 1) return 1; } }
-    if (!strcmp(words[1], "syncer")) for (int i = 0;; i++) { f10(100000); if (pwrite(file, "x", 1, 2048 + i % 64) != 1 || fsync(file)) return 1; progress(); }
-    if (!strcmp(words[1], "ends")) { nap(700000); return 0; }
-    if (!strcmp(words[1], "becomes")) { nap(700000); execlp("sleep", "sleep", "20", (char *)0); }
-    if (!strcmp(words[1], "family")) { if (!fork()) for (;;) unit(); }
-    if (!strcmp(words[1], "crowd")) { for (int i = 0; i < 1000; i++) start(sleeper); for (;;) unit(); }
-    if (!strcmp(words[1], "waits_long")) { wait_us = 6000; work_n = 300000; }
-    if (!strcmp(words[1], "works_long")) { wait_us = 2000; work_n = 4000000; }
-    if (wait_us) { pthread_barrier_init(&both, 0, 2); start(waits); start(works); }
-    pause();
-    return count;
-}
-"#;
-
-/// A running program of the kind that is named; it ends with the test, its children with it.
-struct Running {
-    child: Child,
+/// A program of a kind that `known/live.c` names, and where its functions lie.
+struct Target {
+    running: Running,
     pid: Pid,
-    folder: PathBuf,
     places: BTreeMap<String, Range<u64>>,
 }
 
-impl Running {
-    fn start(kind: &str) -> Running {
-        let folder = std::env::temp_dir().join(format!("dyno-live-{}-{kind}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let (source, program) = (folder.join("live.c"), folder.join("live"));
-        std::fs::write(&source, PROGRAM).unwrap();
-        let flags = ["-O2", "-fno-omit-frame-pointer", "-fcf-protection=none", "-pthread", "-o"];
-        let built = Command::new("cc").args(flags).arg(&program).arg(&source).status().unwrap();
-        assert!(built.success());
-        let mut command = Command::new(&program);
-        command.arg(kind).arg(folder.join("done")).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let places = places(&mut child);
-        Running { pid: child.id().cast_signed(), child, folder, places }
+impl Target {
+    fn start(kind: &str) -> Target {
+        // A loop whose jump crosses 32 bytes runs at another speed on many a CPU: then shares are not what was written.
+        let aligned = "-falign-loops=32";
+        let flags = ["-O2", aligned, "-fno-omit-frame-pointer", "-fcf-protection=none", "-pthread"];
+        let mut running = Running::start("cc", &flags, "live.c", &[kind, "done"]).unwrap();
+        let places = places(&mut running.child);
+        Target { pid: running.pid(), running, places }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.running.folder.join(name)
     }
 
     fn entry(&self, name: &str) -> Entry {
         let at = self.places[name].start;
         let mappings = proc::mappings(self.pid).unwrap();
         let mapping = mappings.iter().find(|mapping| (mapping.start..mapping.end).contains(&at)).unwrap();
-        Entry { image: self.folder.join("live"), offset: at - mapping.start + mapping.offset }
+        Entry { image: self.file("program"), offset: at - mapping.start + mapping.offset }
     }
 
     fn site(&self, name: &str) -> Site {
@@ -124,18 +71,8 @@ impl Running {
 
     /// What it has done until now.
     fn done(&self) -> u64 {
-        let raw = std::fs::read(self.folder.join("done")).unwrap();
+        let raw = std::fs::read(self.file("done")).unwrap();
         u64::from_ne_bytes(raw[..8].try_into().unwrap())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        for pid in proc::tree(self.pid).into_iter().rev() {
-            let _ = dyno_sys::signal::kill(pid, dyno_sys::signal::Signal::Kill);
-        }
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -185,7 +122,7 @@ fn saved(live: &mut Live<'_>, deed: Deed, rounds: usize, period: fn(&Window) -> 
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_function_of_sixty_percent_that_takes_half_the_time_saves_thirty() {
     let _alone = alone();
-    let running = Running::start("three");
+    let running = Target::start("three");
     let mut live = running.live(&[running.site("f60"), running.site("f10")]);
     for (site, truth) in [(0, 0.30), (1, 0.05)] {
         let found = saved(&mut live, Deed::SpeedUp { site, percent: 50 }, 15, own_period_ns);
@@ -197,7 +134,7 @@ fn a_function_of_sixty_percent_that_takes_half_the_time_saves_thirty() {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_call_that_is_made_longer_takes_that_much_longer() {
     let _alone = alone();
-    let running = Running::start("three");
+    let running = Target::start("three");
     let mut live = running.live(&[running.site("f60")]);
     let calls = live.entries_per_second(0, LENGTH).unwrap().unwrap();
     assert!(calls > 100.0, "{calls} calls a second");
@@ -212,7 +149,7 @@ fn a_call_that_is_made_longer_takes_that_much_longer() {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_pair_tells_how_much_is_on_its_way() {
     let _alone = alone();
-    let running = Running::start("three");
+    let running = Target::start("three");
     let progress =
         Progress::Between { begin: vec![running.entry("begin")], end: vec![running.entry("progress")] };
     let mut live = Live::open(&Subject::new(running.pid), &progress, &[], &STOP).unwrap();
@@ -226,7 +163,7 @@ fn a_pair_tells_how_much_is_on_its_way() {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn returns_of_a_system_call_are_progress_and_are_found() {
     let _alone = alone();
-    let running = Running::start("writer");
+    let running = Target::start("writer");
     let found = candidates(&[running.pid], Duration::from_millis(300), &STOP).unwrap();
     assert_eq!(found[0].progress, "syscall:write", "{found:?}");
     let named: Named = found[0].progress.parse().unwrap();
@@ -246,7 +183,7 @@ fn returns_of_a_system_call_are_progress_and_are_found() {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn functions_are_offered_with_their_rate() {
     let _alone = alone();
-    let running = Running::start("three");
+    let running = Target::start("three");
     let passed = |name: &str| Passed {
         name: name.to_owned(),
         entry: running.entry(name),
@@ -265,10 +202,10 @@ fn functions_are_offered_with_their_rate() {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_file_that_is_waited_for_can_be_made_faster_and_another_cannot() {
     let _alone = alone();
-    let running = Running::start("syncer");
+    let running = Target::start("syncer");
     let wait = |kind| Site { name: "wait".to_owned(), place: Place::Wait(kind), reach: Reach::Own };
-    let file = running.folder.join("done").to_string_lossy().into_owned();
-    let other = running.folder.join("live.c").to_string_lossy().into_owned();
+    let file = running.file("done").to_string_lossy().into_owned();
+    let other = running.file("program").to_string_lossy().into_owned();
     let sites = [WaitKind::File(file), WaitKind::Disk, WaitKind::File(other), WaitKind::Lock].map(wait);
     let mut live = running.live(&sites);
     let hits =
@@ -290,7 +227,7 @@ fn a_shorter_wait_brings_something_only_where_somebody_waits_for_it() {
     let sites = [Site { name: "wait:network".to_owned(), place, reach: Reach::Own }];
     let half = Deed::SpeedUp { site: 0, percent: 50 };
     let found = |kind, is_right: &dyn Fn(f64) -> bool| {
-        let running = Running::start(kind);
+        let running = Target::start(kind);
         let mut live = running.live(&sites);
         // Waves of other load pass; what is wrong stays.
         let tries: Vec<f64> = (0..4).map(|_| saved(&mut live, half, 7, period_ns)).collect();
@@ -298,6 +235,46 @@ fn a_shorter_wait_brings_something_only_where_somebody_waits_for_it() {
     };
     found("waits_long", &|saved| (0.38..0.52).contains(&saved));
     found("works_long", &|saved| saved.abs() < 0.06);
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn what_the_programs_take_is_told_by_what_they_look_at() {
+    let _alone = alone();
+    let running = Target::start("three");
+    let mut live = running.live(&[running.site("f60")]);
+    let hooks = live.hooks(LENGTH).unwrap().unwrap();
+    let ran = |hook| hooks.ran.iter().find(|(name, ..)| *name == hook).map(|(_, ns, count)| (*ns, *count));
+    for hook in ["samples", "switches", "progress"] {
+        let (ns, count) = ran(hook).unwrap();
+        assert!(count > 20 && ns > count && ns < hooks.machine_ns / 2, "{hook}: {hooks:?}");
+    }
+    // A sample of each CPU per millisecond; a hypervisor that takes CPUs away takes their samples.
+    let due = hooks.machine_ns / MS;
+    let (_, samples) = ran("samples").unwrap();
+    assert!(samples > due / 4 && samples < due + due / 10, "{samples} of {due}: {hooks:?}");
+}
+
+/// Stops this very process again and again for longer than the kernel waits for it, and always lets it go on.
+fn stopper() -> Child {
+    let stop = "for i in $(seq 20); do sleep 0.05; kill -STOP $0; sleep 0.1; kill -CONT $0; done";
+    let me = std::process::id().to_string();
+    Command::new("sh").args(["-c", stop, &me]).spawn().unwrap()
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_window_that_the_kernel_ended_is_told() {
+    let _alone = alone();
+    let running = Target::start("three");
+    let mut live = running.live(&[running.site("f60")]);
+    let half = Deed::SpeedUp { site: 0, percent: 50 };
+    let mut stopper = stopper();
+    let kept = live.window(&half, LENGTH).unwrap();
+    stopper.wait().unwrap();
+    assert!(kept.expired, "{kept:?}");
+    // An ordinary one need not be the first: others may keep this process from its CPU too.
+    assert!((0..5).any(|_| !live.window(&half, LENGTH).unwrap().expired));
 }
 
 /// Windows until the target is gone.
@@ -315,10 +292,10 @@ fn until_gone(live: &mut Live<'_>) -> Error {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_target_that_ends_or_becomes_another_program_is_told() {
     let _alone = alone();
-    let ends = Running::start("ends");
+    let ends = Target::start("ends");
     let error = until_gone(&mut ends.live(&[ends.site("f60")]));
     assert!(matches!(error, Error::Ended { pid, .. } if pid == ends.pid), "{error}");
-    let becomes = Running::start("becomes");
+    let becomes = Target::start("becomes");
     let error = until_gone(&mut becomes.live(&[becomes.site("f60")]));
     assert!(matches!(error, Error::Replaced { pid, .. } if pid == becomes.pid), "{error}");
 }
@@ -327,7 +304,7 @@ fn a_target_that_ends_or_becomes_another_program_is_told() {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_child_belongs_to_the_target_only_when_children_are_followed() {
     let _alone = alone();
-    let family = Running::start("family");
+    let family = Target::start("family");
     let window = |children| {
         let subject = Subject { children, ..Subject::new(family.pid) };
         let mut live = Live::open(&subject, &family.progress(), &[family.site("f60")], &STOP).unwrap();
@@ -343,7 +320,7 @@ fn a_child_belongs_to_the_target_only_when_children_are_followed() {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_thousand_threads_are_no_trouble() {
     let _alone = alone();
-    let crowd = Running::start("crowd");
+    let crowd = Target::start("crowd");
     let mut live = crowd.live(&[crowd.site("f60")]);
     let patience = mono_ns() + 20_000 * MS;
     while proc::tasks(crowd.pid).len() < 1_000 {
@@ -383,7 +360,7 @@ fn a_profiler_to_be_killed() {
     while live.window(&Deed::SpeedUp { site: 0, percent: 100 }, LENGTH).is_ok() {}
 }
 
-fn profiler_of(running: &Running) -> Child {
+fn profiler_of(running: &Target) -> Child {
     let (entry, range) = (running.entry("progress"), &running.places["f60"]);
     let victim =
         format!("{} {} {} {} {}", running.pid, entry.image.display(), entry.offset, range.start, range.end);
@@ -396,7 +373,7 @@ fn profiler_of(running: &Running) -> Child {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_killed_profiler_leaves_its_target_running() {
     let _alone = alone();
-    let running = Running::start("two");
+    let running = Target::start("two");
     let before = bpf::ids().unwrap();
     let mut chance = dyno_measure::Prng::new(7);
     for _ in 0..8 {

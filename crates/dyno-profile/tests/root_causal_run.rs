@@ -2,71 +2,28 @@
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used)]
 
-use std::fs;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+mod common;
+
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use common::{Running, wait_for};
 use dyno_measure::causal::{Causal, Metric, Verdict};
 use dyno_profile::causal::{Asked, Live, Progress, Reach, Resolver, Subject, run};
 use dyno_sys::clock::mono_ns;
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// 60, 30 and 10 % of one thread, counted work; and a thread beside it that changes nothing where a word is given.
-const PROGRAM: &str = r#"
-#include <pthread.h>
-#include <unistd.h>
-#define F __attribute__((noinline))
-static inline __attribute__((always_inline)) void burn(long n) { for (long i = 0; i < n; i++) __asm__ volatile("" ::: "memory"); }
-F void f60(long n) { burn(6 * n); }
-F void f30(long n) { burn(3 * n); }
-F void f10(long n) { burn(n); }
-F void apart(long n) { burn(n); }
-F void progress(void) { __asm__ volatile("nop"); }
-static void *beside(void *x) { for (;;) apart(100000); return x; }
-int main(int count, char **words) {
-    (void)words;
-    pthread_t t;
-    if (count > 1) pthread_create(&t, 0, beside, 0);
-    while (getppid() != 1) { f60(50000); f30(50000); f10(50000); progress(); }
-}
-"#;
-
-struct Running(Child, PathBuf);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-        let _ = fs::remove_dir_all(&self.1);
-    }
-}
-
-fn started(name: &str, words: &[&str]) -> Running {
-    let place = std::env::temp_dir().join(format!("dyno-causal-{}-{name}", std::process::id()));
-    fs::create_dir_all(&place).unwrap();
-    fs::write(place.join("program.c"), PROGRAM).unwrap();
-    let mut build = Command::new("gcc");
-    build.args(["-O2", "-g", "-pthread", "-o"]).arg(place.join("program")).arg(place.join("program.c"));
-    assert!(build.status().unwrap().success());
-    let program = Command::new(place.join("program")).args(words).stdin(Stdio::null()).spawn().unwrap();
-    let running = Running(program, place);
-    // Until it has begun, it is still a copy of this process.
-    let wanted = running.1.join("program").canonicalize().unwrap();
-    let begun = std::time::Instant::now();
-    while fs::read_link(format!("/proc/{}/exe", running.0.id())).ok().as_ref() != Some(&wanted)
-        || Resolver::open(running.0.id().cast_signed()).is_err()
-    {
-        assert!(begun.elapsed() < Duration::from_secs(20), "it does not begin");
-        dyno_sys::clock::sleep_ns(1_000_000);
-    }
+fn started(words: &[&str]) -> Running {
+    // Loops of one length must run at one speed: a jump that crosses 32 bytes is slower on many a CPU.
+    let flags = ["-O2", "-falign-loops=32", "-g", "-pthread"];
+    let running = Running::start("gcc", &flags, "beside.c", words).unwrap();
+    wait_for("it can be looked into", || Resolver::open(running.pid()).is_ok());
     running
 }
 
 fn profiled(running: &Running, names: &[&str], seconds: u64) -> Causal {
-    let pid = running.0.id().cast_signed();
+    let pid = running.pid();
     let resolver = Resolver::open(pid).unwrap();
     let sites: Vec<_> = names.iter().map(|name| resolver.named(name, Reach::Own).unwrap()).collect();
     let probe = resolver.probe("progress").unwrap();
@@ -129,7 +86,7 @@ fn assert_near(record: &Causal, name: &str, percent: u32, truth: f64) {
 #[test]
 #[ignore = "needs CAP_BPF and CAP_PERFMON, and half a minute"]
 fn parts_of_one_thread_are_worth_their_share() {
-    let running = started("parts", &[]);
+    let running = started(&[]);
     let record = profiled(&running, &["f60", "f30", "f10"], 30);
     for (name, share) in [("f60", 60.0), ("f30", 30.0), ("f10", 10.0)] {
         for percent in [10, 25, 50] {
@@ -141,7 +98,7 @@ fn parts_of_one_thread_are_worth_their_share() {
 #[test]
 #[ignore = "needs CAP_BPF and CAP_PERFMON, and a quarter of a minute"]
 fn a_thread_beside_the_progress_has_no_effect() {
-    let running = started("beside", &["beside"]);
+    let running = started(&["beside"]);
     let record = profiled(&running, &["apart", "f60"], 20);
     let apart = record.sites.iter().find(|site| site.name == "apart").unwrap();
     assert!(!matches!(apart.verdict, Verdict::Helps | Verdict::Hurts), "{}", apart.reason);

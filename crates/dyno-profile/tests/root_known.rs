@@ -4,13 +4,15 @@
 //! few. `DYNO_KNOWN=99x30` watches each at 99 Hz for 30 s of CPU instead, and prints what it finds with `--nocapture`.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::collections::HashSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use common::Running;
 use dyno_measure::profile::{Frame, Origin, Profile, Stack};
 use dyno_profile::{CallGraph, Options, Target, record};
 use dyno_sys::{clock, proc};
@@ -33,49 +35,6 @@ const POINTS_MAX: f64 = 2.0;
 
 /// Stacks that must reach main or a thread's start.
 const WHOLE_MIN: f64 = 0.98;
-
-/// A program that is ended with the test.
-struct Running(Child, PathBuf);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-        let _ = fs::remove_dir_all(&self.1);
-    }
-}
-
-impl Running {
-    fn pid(&self) -> i32 {
-        self.0.id().cast_signed()
-    }
-}
-
-fn folder() -> PathBuf {
-    use std::sync::atomic::AtomicU32;
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("dyno-known-{}-{number}", std::process::id()));
-    fs::create_dir_all(&path).unwrap();
-    path
-}
-
-/// Builds a source of `known/` and starts it; `None` when the compiler is not there.
-fn started(compiler: &str, flags: &[&str], source: &str) -> Option<Running> {
-    let place = folder();
-    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/known").join(source);
-    let mut build = Command::new(compiler);
-    build.args(flags).arg("-o").arg(place.join("program")).arg(from);
-    // Go wants a place for what it keeps, and a home is not everywhere.
-    build.env("GOCACHE", place.join("cache")).env("GOFLAGS", "-mod=mod");
-    let Ok(status) = build.status() else {
-        println!("no {compiler} here: {source} is not tried");
-        return None;
-    };
-    assert!(status.success(), "{compiler} does not build {source}");
-    let program = Command::new(place.join("program")).stdin(Stdio::null()).spawn().unwrap();
-    Some(Running(program, place))
-}
 
 /// Watches a program until it has burnt enough CPU, however much of it a loaded machine gives.
 fn watched(running: &Running, call_graph: CallGraph) -> Profile {
@@ -163,7 +122,9 @@ const PARTS: [&str; 3] = ["work_sixty", "work_thirty", "work_ten"];
 #[test]
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
 fn three_functions_have_their_shares_with_lines_and_callers() {
-    let Some(running) = started("cc", &["-O2", "-g", "-fomit-frame-pointer"], "parts.c") else { return };
+    let Some(running) = Running::start("cc", &["-O2", "-g", "-fomit-frame-pointer"], "parts.c", &[]) else {
+        return;
+    };
     let profile = watched(&running, CallGraph::Auto);
     assert_parts(&profile, PARTS, &["main"]);
     let called = share(&profile, |frames| {
@@ -180,14 +141,17 @@ fn three_functions_have_their_shares_with_lines_and_callers() {
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
 fn a_program_with_frame_pointers_can_be_walked_by_them() {
     let flags = ["-O2", "-g", "-fno-omit-frame-pointer"];
-    let Some(running) = started("cc", &flags, "parts.c") else { return };
+    let Some(running) = Running::start("cc", &flags, "parts.c", &[]) else { return };
     assert_parts(&watched(&running, CallGraph::FramePointers), PARTS, &["main"]);
 }
 
 #[test]
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
 fn a_static_program_has_its_shares_too() {
-    let Some(running) = started("cc", &["-O2", "-static", "-fomit-frame-pointer"], "parts.c") else { return };
+    let Some(running) = Running::start("cc", &["-O2", "-static", "-fomit-frame-pointer"], "parts.c", &[])
+    else {
+        return;
+    };
     assert_parts(&watched(&running, CallGraph::Auto), PARTS, &["main"]);
 }
 
@@ -195,7 +159,7 @@ fn a_static_program_has_its_shares_too() {
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
 fn a_stripped_program_has_three_nameless_functions_with_their_shares() {
     let flags = ["-O2", "-s", "-fomit-frame-pointer"];
-    let Some(running) = started("cc", &flags, "parts.c") else { return };
+    let Some(running) = Running::start("cc", &flags, "parts.c", &[]) else { return };
     let profile = watched(&running, CallGraph::Auto);
     let mut leaves: Vec<f64> = Vec::new();
     let names: HashSet<&str> = profile.frames.iter().map(|frame| frame.name.as_str()).collect();
@@ -220,7 +184,7 @@ fn a_stripped_program_has_three_nameless_functions_with_their_shares() {
 #[test]
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
 fn kernel_and_user_are_told_apart() {
-    let Some(running) = started("cc", &["-O2", "-g"], "halves.c") else { return };
+    let Some(running) = Running::start("cc", &["-O2", "-g"], "halves.c", &[]) else { return };
     let profile = watched(&running, CallGraph::Auto);
     let kernel = share(&profile, |frames| frames.last().is_some_and(|frame| frame.origin == Origin::Kernel));
     assert_share(&profile, "in the kernel", kernel, 50.0);
@@ -231,7 +195,7 @@ fn kernel_and_user_are_told_apart() {
 #[test]
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
 fn folded_and_recursive_functions_keep_their_places() {
-    let Some(running) = started("cc", &["-O2", "-g"], "shapes.c") else { return };
+    let Some(running) = Running::start("cc", &["-O2", "-g"], "shapes.c", &[]) else { return };
     let profile = watched(&running, CallGraph::Auto);
     let folded = share(&profile, |frames| {
         frames.windows(2).any(|pair| pair[0].name == "around" && pair[1].name == "folded" && pair[1].inlined)
@@ -245,7 +209,7 @@ fn folded_and_recursive_functions_keep_their_places() {
 #[test]
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
 fn go_is_walked_by_frame_pointers_with_the_callers_of_its_leaves() {
-    let Some(running) = started("go", &["build"], "parts.go") else { return };
+    let Some(running) = Running::start("go", &["build"], "parts.go", &[]) else { return };
     let profile = watched(&running, CallGraph::Auto);
     assert_parts(
         &profile,
@@ -262,7 +226,7 @@ fn go_is_walked_by_frame_pointers_with_the_callers_of_its_leaves() {
 #[test]
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
 fn cpp_is_walked_through_exceptions_and_has_its_own_names() {
-    let Some(running) = started("c++", &["-O2", "-g"], "throws.cpp") else { return };
+    let Some(running) = Running::start("c++", &["-O2", "-g"], "throws.cpp", &[]) else { return };
     let profile = watched(&running, CallGraph::Auto);
     let sixty = "unsigned long shop::spin<(unsigned long)1442695040888963407>(unsigned long)";
     let forty = "unsigned long shop::spin<(unsigned long)3037000493>(unsigned long)";
@@ -275,7 +239,9 @@ fn cpp_is_walked_through_exceptions_and_has_its_own_names() {
 #[test]
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
 fn threads_of_rust_have_names_and_equal_shares() {
-    let Some(running) = started("rustc", &["--edition", "2024", "-O", "-g"], "threads.rs") else { return };
+    let Some(running) = Running::start("rustc", &["--edition", "2024", "-O", "-g"], "threads.rs", &[]) else {
+        return;
+    };
     let profile = watched(&running, CallGraph::Auto);
     for name in ["north", "east", "south", "west"] {
         let at = profile.threads.iter().position(|thread| thread.name == name).unwrap() as u32;
@@ -293,10 +259,12 @@ fn threads_of_rust_have_names_and_equal_shares() {
 #[test]
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
 fn a_program_that_was_deleted_is_read_all_the_same() {
-    let Some(running) = started("cc", &["-O2", "-g", "-fomit-frame-pointer"], "parts.c") else { return };
-    fs::remove_file(running.1.join("program")).unwrap();
+    let Some(running) = Running::start("cc", &["-O2", "-g", "-fomit-frame-pointer"], "parts.c", &[]) else {
+        return;
+    };
+    fs::remove_file(running.folder.join("program")).unwrap();
     // Another one at the same place must not lend it its names.
-    fs::copy("/bin/true", running.1.join("program")).unwrap();
+    fs::copy("/bin/true", running.folder.join("program")).unwrap();
     assert_parts(&watched(&running, CallGraph::Auto), PARTS, &["main"]);
 }
 
@@ -325,9 +293,9 @@ fn ten_gigabytes_of_symbols_are_left_out_and_told() {
 
 /// A program with a section that claims ten gigabytes, and a (sparse) file that has them.
 fn watched_with_a_huge(section: &str) -> Option<(Profile, String)> {
-    let mut running = started("cc", &["-O2", "-g", "-fomit-frame-pointer"], "parts.c")?;
-    let path = running.1.join("huge");
-    let mut bytes = fs::read(running.1.join("program")).unwrap();
+    let mut running = Running::start("cc", &["-O2", "-g", "-fomit-frame-pointer"], "parts.c", &[])?;
+    let path = running.folder.join("huge");
+    let mut bytes = fs::read(running.folder.join("program")).unwrap();
     let word = |bytes: &[u8], at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().unwrap()) as usize;
     let half = |bytes: &[u8], at: usize| usize::from(u16::from_le_bytes(*bytes[at..].first_chunk().unwrap()));
     let header = |bytes: &[u8], number: usize| word(bytes, 40) + number * half(bytes, 58);
@@ -339,8 +307,8 @@ fn watched_with_a_huge(section: &str) -> Option<(Profile, String)> {
     bytes[at + 32..at + 40].copy_from_slice(&10_000_000_008_u64.to_le_bytes());
     fs::write(&path, bytes).unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_len(20_000_000_000).unwrap();
-    fs::set_permissions(&path, fs::metadata(running.1.join("program")).unwrap().permissions()).unwrap();
-    let mut ended = std::mem::replace(&mut running.0, Command::new(&path).spawn().unwrap());
+    fs::set_permissions(&path, fs::metadata(running.folder.join("program")).unwrap().permissions()).unwrap();
+    let mut ended = std::mem::replace(&mut running.child, Command::new(&path).spawn().unwrap());
     ended.kill().unwrap();
     ended.wait().unwrap();
     Some((watched(&running, CallGraph::Auto), path.to_str().unwrap().to_owned()))

@@ -1,88 +1,27 @@
 //! Waits with known answers: programs that sleep, wait at a mutex, read a pipe, flush a file, and share one CPU.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
+use common::Running;
 use dyno_measure::profile::{Profile, Stack, WaitClass};
 use dyno_profile::Target;
 use dyno_profile::locks::locks;
 use dyno_profile::offcpu::{By, Error, Options, Timeline, record};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const SECOND: f64 = 1e9;
 
-/// Keeps running until it is killed: the holder keeps a mutex for 5 of 6 ms, the waiter asks for it every now and then.
-const PROGRAM: &str = r#"
-#define _GNU_SOURCE
-#include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <time.h>
-#include <unistd.h>
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static int pipes[2];
-static void nap(long us) { struct timespec t = { 0, us * 1000 }; nanosleep(&t, 0); }
-__attribute__((noinline)) void hold(void) { pthread_mutex_lock(&mutex); nap(5000); pthread_mutex_unlock(&mutex); nap(1000); }
-__attribute__((noinline)) void ask(void) { pthread_mutex_lock(&mutex); pthread_mutex_unlock(&mutex); nap(200); }
-__attribute__((noinline)) void take(void) { char c; if (read(pipes[0], &c, 1) != 1) _exit(1); }
-static void *holder(void *x) { pthread_setname_np(pthread_self(), "holder"); for (;;) hold(); return x; }
-static void *waiter(void *x) { pthread_setname_np(pthread_self(), "waiter"); for (;;) ask(); return x; }
-static void *taker(void *x) { pthread_setname_np(pthread_self(), "taker"); for (;;) take(); return x; }
-static void *giver(void *x) { pthread_setname_np(pthread_self(), "giver"); for (;;) { nap(3000); if (write(pipes[1], "x", 1) != 1) _exit(1); } return x; }
-static int event;
-static void *chooser(void *x) {
-    char value[8];
-    pthread_setname_np(pthread_self(), "chooser");
-    for (unsigned n = 0;; n++) if (read(n & 1 ? pipes[0] : event, value, sizeof value) < 1) _exit(1);
-    return x;
-}
-static void *feeder(void *x) {
-    for (;;) { nap(100); if (eventfd_write(event, 1)) _exit(1); nap(100); if (write(pipes[1], "x", 1) != 1) _exit(1); }
-    return x;
-}
-static void *spinner(void *x) { pthread_setname_np(pthread_self(), "spinner"); for (;;) __asm__ volatile(""); return x; }
-static void start(void *(*life)(void *)) { pthread_t t; pthread_create(&t, 0, life, 0); }
-int main(int count, char **words) {
-    if (pipe(pipes)) return 1;
-    if (!strcmp(words[1], "mutex")) { start(holder); start(waiter); }
-    if (!strcmp(words[1], "choice")) { event = eventfd(0, 0); start(chooser); start(feeder); }
-    if (!strcmp(words[1], "pipe")) { start(taker); start(giver); }
-    if (!strcmp(words[1], "spin")) {
-        cpu_set_t one; CPU_ZERO(&one); CPU_SET(0, &one); sched_setaffinity(0, sizeof one, &one);
-        start(spinner); start(spinner);
-    }
-    if (!strcmp(words[1], "flush")) {
-        int file = open(words[2], O_CREAT | O_WRONLY | O_TRUNC, 0600); char page[4096] = { 0 };
-        for (int at = 0;; at++) { if (pwrite(file, page, sizeof page, at % 64 * 4096L) < 0 || fsync(file)) return 1; }
-    }
-    if (!strcmp(words[1], "nap")) for (;;) nap(5000);
-    pause();
-    return count;
-}
-"#;
+/// A program of a kind that `known/waits.c` names.
+struct Waiting(Running);
 
-/// A running program of the kind that is named; it ends with the test.
-struct Running {
-    child: Child,
-    folder: PathBuf,
-}
-
-impl Running {
-    fn start(kind: &str) -> Running {
-        let folder = std::env::temp_dir().join(format!("dyno-offcpu-{}-{kind}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let (source, program) = (folder.join("waits.c"), folder.join("waits"));
-        std::fs::write(&source, PROGRAM).unwrap();
+impl Waiting {
+    fn start(kind: &str) -> Waiting {
         // Without frame pointers: the stacks must come from the unwind tables.
-        let flags = ["-O2", "-g", "-fomit-frame-pointer", "-pthread", "-o"];
-        let built = Command::new("cc").args(flags).arg(&program).arg(&source).status().unwrap();
-        assert!(built.success());
-        let mut command = Command::new(&program);
-        command.arg(kind).arg(folder.join("file")).stdin(Stdio::null());
-        Running { child: command.spawn().unwrap(), folder }
+        let flags = ["-O2", "-g", "-fomit-frame-pointer", "-pthread"];
+        Waiting(Running::start("cc", &flags, "waits.c", &[kind, "file"]).unwrap())
     }
 
     /// What it waits for in a second and a half.
@@ -92,16 +31,8 @@ impl Running {
 
     fn watch_as(&self, options: Options) -> Profile {
         let options = Options { duration: Some(Duration::from_millis(1_500)), ..options };
-        let target = Target::Process(self.child.id().cast_signed());
+        let target = Target::Process(self.0.pid());
         record(&target, &options, &AtomicBool::new(false)).unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -136,14 +67,14 @@ fn is_whole(profile: &Profile) {
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
 fn a_sleeper_sleeps() {
-    let profile = Running::start("nap").watch();
+    let profile = Waiting::start("nap").watch();
     is_whole(&profile);
-    let slept = share(&profile, "waits", WaitClass::Sleep);
+    let slept = share(&profile, "program", WaitClass::Sleep);
     assert!(slept > 0.9, "slept {slept}");
-    let naps: u64 = rows(&profile, "waits", WaitClass::Sleep).iter().map(|stack| stack.samples).sum();
+    let naps: u64 = rows(&profile, "program", WaitClass::Sleep).iter().map(|stack| stack.samples).sum();
     // 5 ms and the timer's slack; a busy machine makes fewer, never more.
     assert!((100..=301).contains(&naps), "{naps} naps of 5 ms in 1.5 s");
-    let stack = rows(&profile, "waits", WaitClass::Sleep)[0];
+    let stack = rows(&profile, "program", WaitClass::Sleep)[0];
     let frames = names(&profile, &stack.frames);
     assert!(frames.iter().any(|name| name == "main"), "{frames:?}");
     assert_eq!(profile.wakers[stack.waker.unwrap() as usize].name, "[interrupt]");
@@ -152,8 +83,10 @@ fn a_sleeper_sleeps() {
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
 fn a_waiter_at_a_mutex_waits_for_its_holder() {
-    let profile = Running::start("mutex").watch();
+    let profile = Waiting::start("mutex").watch();
     is_whole(&profile);
+    let hooks = profile.overhead.hook_percent.unwrap();
+    assert!(hooks > 0.0 && hooks < 50.0, "{hooks} % of one CPU");
     let waited = share(&profile, "waiter", WaitClass::Lock);
     assert!((0.5..0.95).contains(&waited), "the holder keeps it 5 of 6 ms: waited {waited}");
     let lock = &locks(&profile)[0];
@@ -169,7 +102,7 @@ fn a_waiter_at_a_mutex_waits_for_its_holder() {
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
 fn a_reader_of_a_pipe_is_woken_by_its_writer() {
-    let profile = Running::start("pipe").watch();
+    let profile = Waiting::start("pipe").watch();
     let waited = share(&profile, "taker", WaitClass::Network);
     assert!(waited > 0.85, "waited {waited}");
     let stack = rows(&profile, "taker", WaitClass::Network)[0];
@@ -184,7 +117,7 @@ fn a_reader_of_a_pipe_is_woken_by_its_writer() {
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
 fn two_ways_into_the_kernel_from_one_place_are_told_apart_each_time() {
-    let profile = Running::start("choice").watch();
+    let profile = Waiting::start("choice").watch();
     let mut seen = [0, 0];
     for stack in &profile.stacks {
         let wait = stack.wait.as_ref().unwrap();
@@ -205,10 +138,14 @@ fn two_ways_into_the_kernel_from_one_place_are_told_apart_each_time() {
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
 fn a_flusher_waits_for_the_disk_and_the_file_is_named() {
-    let profile = Running::start("flush").watch();
-    let disk = rows(&profile, "waits", WaitClass::Disk);
-    let waited = share(&profile, "waits", WaitClass::Disk);
-    assert!(waited > 0.2, "waited {waited}");
+    let profile = Waiting::start("flush").watch();
+    let disk = rows(&profile, "program", WaitClass::Disk);
+    // Of its waits for anything but a CPU: others may want that too.
+    let ns =
+        |class: WaitClass| -> u64 { rows(&profile, "program", class).iter().map(|row| row.weight_ns).sum() };
+    let others: u64 =
+        [WaitClass::Lock, WaitClass::Network, WaitClass::Sleep, WaitClass::Other].map(ns).iter().sum();
+    assert!(ns(WaitClass::Disk) > 4 * others, "{} of disk, {others} of others", ns(WaitClass::Disk));
     let named = disk.iter().filter_map(|stack| stack.wait.as_ref()?.object.as_deref());
     assert!(named.clone().any(|file| file.ends_with("/file")), "{:?}", named.collect::<Vec<_>>());
 }
@@ -216,7 +153,7 @@ fn a_flusher_waits_for_the_disk_and_the_file_is_named() {
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
 fn two_spinners_on_one_cpu_wait_for_it_half_the_time() {
-    let profile = Running::start("spin").watch();
+    let profile = Waiting::start("spin").watch();
     let times: Vec<f64> = (profile.thread_times.iter())
         .filter(|times| profile.threads[times.thread as usize].name == "spinner")
         .map(|times| times.runnable_ns as f64 / (profile.duration_s * SECOND))
@@ -231,7 +168,7 @@ fn two_spinners_on_one_cpu_wait_for_it_half_the_time() {
 #[ignore = "needs CAP_PERFMON: it sees switches in the kernel"]
 fn without_bpf_waits_and_the_run_queue_are_told_all_the_same() {
     let by_perf = || Options { by: By::Perf, ..Options::default() };
-    let profile = Running::start("mutex").watch_as(by_perf());
+    let profile = Waiting::start("mutex").watch_as(by_perf());
     let waited = share(&profile, "waiter", WaitClass::Lock);
     assert!((0.5..0.97).contains(&waited), "the holder keeps it 5 of 6 ms: waited {waited}");
     let at_lock = rows(&profile, "waiter", WaitClass::Lock)[0];
@@ -243,7 +180,7 @@ fn without_bpf_waits_and_the_run_queue_are_told_all_the_same() {
         "{:?}",
         profile.warnings
     );
-    let profile = Running::start("spin").watch_as(by_perf());
+    let profile = Waiting::start("spin").watch_as(by_perf());
     let queued = share(&profile, "spinner", WaitClass::RunQueue);
     assert!(queued > 0.7, "two on one CPU wait for it one after the other: {queued}");
     let sums = |of: fn(&dyno_measure::profile::ThreadTime) -> u64| {

@@ -1,62 +1,36 @@
 //! Code that is known, found by name in running programs that are built here.
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::fs;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::PathBuf;
 
+use common::{Running, wait_for};
 use dyno_measure::profile::{Frame, Module, Profile, Stack};
 use dyno_profile::causal::{Choice, Place, Reach, Resolver, SiteError, Tried, WaitKind};
 
-struct Running(Child, PathBuf);
+/// A program of `known/folded.c`.
+struct Known(Running);
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-        let _ = fs::remove_dir_all(&self.1);
-    }
-}
-
-impl Running {
+impl Known {
     fn sites(&self) -> Resolver {
-        Resolver::open(self.0.id().cast_signed()).unwrap()
+        Resolver::open(self.0.pid()).unwrap()
     }
 
     fn program(&self) -> PathBuf {
-        self.1.join("program")
+        self.0.folder.join("program")
     }
 }
 
 /// Builds `folded.c` and starts it; `None` when there is no compiler.
-fn started(flags: &[&str]) -> Option<Running> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let place = std::env::temp_dir().join(format!("dyno-sites-{}-{number}", std::process::id()));
-    fs::create_dir_all(&place).unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/known/folded.c");
-    let mut build = Command::new("gcc");
-    build.args(["-O2", "-fno-unroll-loops"]).args(flags).arg("-o").arg(place.join("program")).arg(source);
-    let Ok(status) = build.status() else {
-        println!("no gcc here");
-        return None;
-    };
-    assert!(status.success(), "gcc does not build it");
-    let program = Command::new(place.join("program")).stdin(Stdio::null()).spawn().unwrap();
-    let running = Running(program, place);
-    // Until it has begun, it is still a copy of this process.
-    let wanted = running.program().canonicalize().unwrap();
-    let begun = std::time::Instant::now();
-    while fs::read_link(format!("/proc/{}/exe", running.0.id())).ok().as_ref() != Some(&wanted)
-        || Resolver::open(running.0.id().cast_signed()).is_err()
-    {
-        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "it does not begin");
-        dyno_sys::clock::sleep_ns(1_000_000);
-    }
-    Some(running)
+fn started(flags: &[&str]) -> Option<Known> {
+    let flags = [&["-O2", "-fno-unroll-loops"], flags].concat();
+    let running = Running::start("gcc", &flags, "folded.c", &[])?;
+    wait_for("it can be looked into", || Resolver::open(running.pid()).is_ok());
+    Some(Known(running))
 }
 
 fn ranges(tried: &Tried) -> &[Range<u64>] {
@@ -83,7 +57,7 @@ fn a_function_is_its_own_code_and_every_copy_in_its_callers() {
         }
         assert!(ranges(&folded).iter().any(|copy| hold(&first, copy)));
         assert!(ranges(&folded).iter().any(|copy| hold(&second, copy)));
-        let maps = dyno_sys::proc::mappings(running.0.id().cast_signed()).unwrap();
+        let maps = dyno_sys::proc::mappings(running.0.pid()).unwrap();
         let code = maps.iter().find(|map| map.executable && map.path.ends_with("/program")).unwrap();
         let whole = code.start..code.end;
         assert!(ranges(&first).iter().all(|range| whole.contains(&range.start) && range.end <= whole.end));
@@ -162,16 +136,16 @@ fn a_kind_of_wait_is_a_site_without_code() {
 }
 
 /// Where in a stretch of code a `pause` stands.
-fn pause(running: &Running, range: &Range<u64>) -> Option<u64> {
-    let memory = fs::File::open(format!("/proc/{}/mem", running.0.id())).ok()?;
+fn pause(running: &Known, range: &Range<u64>) -> Option<u64> {
+    let memory = fs::File::open(format!("/proc/{}/mem", running.0.pid())).ok()?;
     let mut code = vec![0; (range.end - range.start) as usize];
     memory.read_exact_at(&mut code, range.start).ok()?;
     code.windows(2).position(|two| two == [0xf3, 0x90]).map(|at| range.start + at as u64)
 }
 
 /// A profile with these shares, at the first addresses of the functions.
-fn profile(running: &Running, shares: &[(&str, u64)]) -> Profile {
-    let maps = dyno_sys::proc::mappings(running.0.id().cast_signed()).unwrap();
+fn profile(running: &Known, shares: &[(&str, u64)]) -> Profile {
+    let maps = dyno_sys::proc::mappings(running.0.pid()).unwrap();
     let mine = |map: &&dyno_sys::proc::Mapping| map.path.ends_with("/program");
     let base = maps.iter().filter(mine).map(|map| map.start).min().unwrap();
     let sites = running.sites();

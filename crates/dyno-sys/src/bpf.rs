@@ -6,6 +6,7 @@
 
 pub mod causal;
 pub mod offcpu;
+pub mod runs;
 pub mod types;
 
 use crate::Pid;
@@ -51,6 +52,14 @@ pub enum BpfError {
         /// Where to.
         to: String,
         /// The kernel's word, with what the verifier said.
+        source: Box<ProgramError>,
+    },
+    /// The kernel does not tell how a program fares.
+    #[error("cannot ask the kernel about the BPF program {program}")]
+    Info {
+        /// The program.
+        program: String,
+        /// The kernel's word.
         source: Box<ProgramError>,
     },
     /// A map could not be read or written.

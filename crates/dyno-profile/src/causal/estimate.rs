@@ -75,6 +75,8 @@ pub(super) enum Dropped {
     Visits,
     /// Others used the CPUs.
     Foreign,
+    /// The kernel ended it before its time.
+    Expired,
     /// Far from its like.
     Outlier,
 }
@@ -84,6 +86,7 @@ impl Dropped {
         match self {
             Dropped::Visits => "too few visits",
             Dropped::Foreign => "other processes used the CPUs",
+            Dropped::Expired => "cut short: dyno itself was kept from the CPUs",
             Dropped::Outlier => "far from its like",
         }
     }
@@ -107,7 +110,9 @@ pub(super) struct Measured {
 impl Measured {
     pub(super) fn new(round: u32, deed: Deed, window: Window, foreign_percent_max: f64) -> Measured {
         let effective = Effective::of(&window);
-        let dropped = if effective.is_none() {
+        let dropped = if window.expired {
+            Some(Dropped::Expired)
+        } else if effective.is_none() {
             Some(Dropped::Visits)
         } else if foreign_percent(&window) > foreign_percent_max {
             Some(Dropped::Foreign)
@@ -466,6 +471,21 @@ mod tests {
         assert!((found.points[0].0.effect_percent - 20.0).abs() < 1.0, "{found:?}");
         assert!((found.slope.unwrap().per_percent - 0.4).abs() < 0.02);
         assert!(found.nulls.sd_percent < 2.0);
+    }
+
+    #[test]
+    fn a_window_that_the_kernel_ended_counts_for_nothing_and_neither_does_its_like() {
+        let mut rng = Prng::new(5);
+        let mut quiet = |rng: &mut Prng| 0.01 * rng.normal();
+        let mut all = rounds(&[(50, 20.0)], 8, &mut rng, &mut quiet);
+        let is = |one: &&mut Measured| one.round == 3 && one.deed == Deed::SpeedUp(50);
+        let one = all.iter_mut().find(is).unwrap();
+        // Nobody paused in most of it: it seems to have no effect at all.
+        *one = Measured::new(3, one.deed, Window { expired: true, ..window(1e6, 0) }, 5.0);
+        assert_eq!(one.dropped, Some(Dropped::Expired));
+        let point = estimate(&mut all, Metric::Throughput, &[50], &[50]).points[0].0;
+        assert_eq!((point.rounds, point.dropped), (7, 1));
+        assert!((point.effect_percent - 20.0).abs() < 1.5, "{point:?}");
     }
 
     #[test]

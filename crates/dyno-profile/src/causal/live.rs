@@ -1,25 +1,27 @@
-//! The rig over a live process: the probe in the kernel, one window at a time.
+//! The rig over a live process: the probe in the kernel, one window at a time; a window's arithmetic is in `window`, what
+//! the probe is told of waits in `waits`.
 //!
 //! `dyno causal` opens it and hands it to the run. It interprets nothing; what it attaches hangs on descriptors of this
 //! process and is gone with them, and a deadline in the kernel lets everybody run on should this process hang.
 
+mod waits;
+mod window;
+
 use std::os::fd::OwnedFd;
-use std::os::linux::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_measure::Prng;
-use dyno_sys::bpf::causal::{
-    self as bpf, Counted, Counts, Mark, Pausing, Probe, Role, SLOWER_NS_MAX, Tried, Visits, Waits, WaitsFor,
-};
-use dyno_sys::bpf::{Attached, BpfError};
-use dyno_sys::clock::{mono_ns, process_cpu_ns};
-use dyno_sys::trace::call_number;
-use dyno_sys::{Pid, child, proc, socket};
+use dyno_sys::bpf::causal::{self as bpf, Mark, Pausing, Probe, Role, SLOWER_NS_MAX, Tried};
+use dyno_sys::bpf::{Attached, BpfError, runs};
+use dyno_sys::clock::mono_ns;
+use dyno_sys::{Pid, affinity, child, proc, socket};
 
 use super::point::{Progress, Returns, entered_per_second};
-use super::rig::{Deed, Entry, Moment, Pause, Place, Reach, Rig, Site, WaitKind, Window};
+use super::rig::{Deed, Entry, Hooks, Pause, Place, Reach, Rig, Site, Window};
 use crate::error::Error;
+use waits::{named_waits, waits};
+use window::{Counting, Sums};
 
 const MS: u64 = 1_000_000;
 
@@ -176,7 +178,6 @@ impl<'s> Live<'s> {
 
     fn count(&mut self, progress: &Progress) -> Result<(), Error> {
         match progress {
-            Progress::At { entries, whom } if whom.is_empty() => self.mark(Mark::Visit, entries, &[]),
             Progress::At { entries, whom } => self.mark(Mark::Visit, entries, whom),
             Progress::Between { begin, end } => {
                 self.mark(Mark::End, end, &[])?;
@@ -213,11 +214,10 @@ impl<'s> Live<'s> {
         Ok(())
     }
 
-    /// Threads that the target has, as far as the probe saw them in its last window, and what they owe.
+    /// Samples, wake-ups and switches are looked at from here on, if they were not before.
     fn attach(&mut self) -> Result<(), Error> {
         if !self.is_attached {
-            let period_ns = self.period_ns();
-            self.probe.attach(period_ns).map_err(refused)?;
+            self.probe.attach(self.period_ns()).map_err(refused)?;
             self.is_attached = true;
         }
         Ok(())
@@ -255,86 +255,63 @@ impl<'s> Live<'s> {
         self.chance.below(SETTLE_CHANCE_NS)
     }
 
-    /// One experiment with one window in it; begun again when the kernel lost its patience with this process.
+    /// One experiment with one window in it; begun again when the kernel lost its patience with this process, which is
+    /// told of the last try.
     fn experiment(&mut self, tried: &Tried<'_>, length: Duration) -> Result<Window, Error> {
+        let mut window = self.try_once(tried, length)?;
+        for _ in 1..TRIES {
+            if !window.expired {
+                break;
+            }
+            window = self.try_once(tried, length)?;
+        }
+        Ok(window)
+    }
+
+    fn try_once(&mut self, tried: &Tried<'_>, length: Duration) -> Result<Window, Error> {
         self.check_target()?;
         let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-        let mut tries = 1;
-        loop {
-            let expired = self.probe.counts().expired;
-            let settle_ns = SETTLE_NS + self.chance_ns();
-            let start_ns = self.probe.begin(tried, mono_ns() + PATIENCE_NS).map_err(refused)?;
-            let window = self.count_window(start_ns, start_ns + settle_ns, length_ns);
-            // Whatever came in between: nobody pauses any more.
-            self.probe.end();
-            let window = window?;
-            self.wait_until(mono_ns() + COOL_NS)?;
-            if self.probe.counts().expired == expired || tries == TRIES {
-                return Ok(window);
-            }
-            tries += 1;
-        }
+        let expired = self.probe.counts().expired;
+        let settle_ns = SETTLE_NS + self.chance_ns();
+        let start_ns = self.probe.begin(tried, mono_ns() + PATIENCE_NS).map_err(refused)?;
+        let window = self.count_window(start_ns, start_ns + settle_ns, length_ns);
+        // Whatever came in between: nobody pauses any more.
+        self.probe.end();
+        let window = window?;
+        self.wait_until(mono_ns() + COOL_NS)?;
+        Ok(Window { expired: self.probe.counts().expired > expired, ..window })
     }
 
     fn count_window(&mut self, start_ns: u64, open_ns: u64, length_ns: u64) -> Result<Window, Error> {
         self.wait_until(open_ns)?;
-        self.window += 1;
-        let before = Sums::read(self);
-        self.probe.open_window(self.window);
+        let counting = Counting { number: self.next_window(), start_ns, is_pair: self.is_pair };
+        let before = self.sums();
+        self.probe.open_window(counting.number);
         self.wait_until(before.at_ns.saturating_add(length_ns))?;
         self.probe.close_window();
-        let after = Sums::read(self);
-        self.window_of(&before, &after, start_ns)
+        let after = self.sums();
+        counting.window(&self.probe, &before, &after).map_err(refused)
     }
 
-    fn window_of(&self, before: &Sums, after: &Sums, start_ns: u64) -> Result<Window, Error> {
-        let visits = self.probe.visits(Counted::Visits, self.window).map_err(refused)?;
-        let owed = self.probe.owed().map_err(refused)?;
-        let counts = after.counts.since(&before.counts);
-        let moment = |visit: bpf::Visit| Moment { at_ns: visit.at_ns, inserted_ns: visit.position_ns };
-        Ok(Window {
-            length_ns: after.at_ns - before.at_ns,
-            delay_ns: 0,
-            visits: visits.count,
-            first: moment(visits.first),
-            last: moment(visits.last),
-            in_flight: self.in_flight(before, after, start_ns, &visits)?,
-            samples: counts.samples,
-            foreign: counts.foreign,
-            idle: counts.idle,
-            hits: counts.hits,
-            paid_ns: counts.paid_ns,
-            owed_ns: owed.ns,
-            threads: owed.threads,
-            capped: counts.capped,
-            missed: counts.missed,
-            inner_wakes: counts.inner_wakes,
-            outer_wakes: counts.outer_wakes,
-            remote_wakes: counts.remote_wakes,
-            runnable_waits: counts.runnable_waits,
-            steal_ns: after.steal_ns.saturating_sub(before.steal_ns),
-            target_cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
-        })
+    fn sums(&self) -> Sums {
+        Sums::read(&self.probe, &self.target())
     }
 
-    /// What was on its way at the start, and each beginning and end for the rest of the window.
-    fn in_flight(
-        &self,
-        before: &Sums,
-        after: &Sums,
-        start_ns: u64,
-        ends: &Visits,
-    ) -> Result<Option<f64>, Error> {
-        if !self.is_pair {
-            return Ok(None);
-        }
-        let begins = self.probe.visits(Counted::Begins, self.window).map_err(refused)?;
-        let length = (after.at_ns - before.at_ns) as f64;
-        let rest = |visits: &Visits| {
-            visits.count as f64 * (after.at_ns - start_ns) as f64 - visits.since_start_ns as f64
-        };
-        let all = before.in_flight as f64 * length + rest(&begins) - rest(ends);
-        Ok(Some((all / length).max(0.0)))
+    fn next_window(&mut self) -> u64 {
+        self.window += 1;
+        self.window
+    }
+
+    /// What the programs take from now on.
+    fn watch_hooks(&self, length_ns: u64) -> Result<Hooks, Error> {
+        let (begun_ns, before) = (mono_ns(), self.probe.ran().map_err(refused)?);
+        self.wait_until(begun_ns.saturating_add(length_ns))?;
+        let (length_ns, after) = (mono_ns() - begun_ns, self.probe.ran().map_err(refused)?);
+        let ran = after.iter().zip(&before).map(|((hook, after), (_, before))| {
+            let ran = after.since(*before);
+            (*hook, ran.ns, ran.count)
+        });
+        Ok(Hooks { machine_ns: length_ns * affinity::online().len() as u64, length_ns, ran: ran.collect() })
     }
 
     fn slowed(&mut self, site: usize, ns: u64, length: Duration) -> Result<Window, Error> {
@@ -392,6 +369,17 @@ impl Rig for Live<'_> {
         self.experiment(&Tried::Nothing, length)
     }
 
+    fn hooks(&mut self, length: Duration) -> Result<Option<Hooks>, Error> {
+        self.attach()?;
+        let Some(_counting) = runs::Counting::begin() else { return Ok(None) };
+        self.probe.begin(&Tried::Nothing, mono_ns() + PATIENCE_NS).map_err(refused)?;
+        let number = self.next_window();
+        self.probe.open_window(number);
+        let hooks = self.watch_hooks(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        self.probe.end();
+        hooks.map(Some)
+    }
+
     fn period_ns(&self) -> u64 {
         u64::try_from(self.subject.period.as_nanos()).unwrap_or(u64::MAX)
     }
@@ -409,28 +397,8 @@ impl Rig for Live<'_> {
         if entries.is_empty() {
             return Ok(None);
         }
-        self.window += 1;
-        let whom = self.target();
-        entered_per_second(&mut self.probe, &entries, &whom, self.window, length).map(Some)
-    }
-}
-
-/// What is told by differences.
-struct Sums {
-    at_ns: u64,
-    counts: Counts,
-    cpu_ns: u64,
-    steal_ns: u64,
-    in_flight: i64,
-}
-
-impl Sums {
-    fn read(live: &Live<'_>) -> Sums {
-        // Processes that ended since count nothing.
-        let cpu_ns = live.target().into_iter().filter_map(|pid| process_cpu_ns(pid).ok()).sum();
-        let steal_ns = proc::cpu_stat().iter().map(|cpu| cpu.steal).sum();
-        let (counts, in_flight) = (live.probe.counts(), live.probe.in_flight());
-        Sums { at_ns: mono_ns(), counts, cpu_ns, steal_ns, in_flight }
+        let (number, whom) = (self.next_window(), self.target());
+        entered_per_second(&mut self.probe, &entries, &whom, number, length).map(Some)
     }
 }
 
@@ -459,110 +427,13 @@ fn no_tracepoint(name: &str, error: BpfError) -> Error {
     }
 }
 
-fn waits(pid: Pid, kind: &WaitKind) -> Result<Waits, Error> {
-    Ok(match kind {
-        WaitKind::Any => Waits::Any,
-        WaitKind::Lock => Waits::Lock,
-        WaitKind::Disk => Waits::Disk,
-        WaitKind::Network => Waits::Network,
-        WaitKind::File(path) => {
-            // As the target sees it: it may live in another root.
-            let seen = std::fs::metadata(format!("/proc/{pid}/root{path}"));
-            let file = seen.map_err(|source| Error::NoFile { pid, path: path.clone(), source })?;
-            Waits::File { inode: file.st_ino(), device: file.st_dev() }
-        }
-    })
-}
-
-/// What system calls wait for. The others wait for something else, unless all waits are meant.
-const LOCKS: [&str; 3] = ["futex", "futex_waitv", "flock"];
-const DISKS: [&str; 10] = [
-    "msync",
-    "sync",
-    "io_getevents",
-    "open",
-    "openat",
-    "openat2",
-    "newfstatat",
-    "statx",
-    "unlinkat",
-    "renameat2",
-];
-const FILES: [&str; 9] = [
-    "fsync",
-    "fdatasync",
-    "sync_file_range",
-    "syncfs",
-    "fallocate",
-    "ftruncate",
-    "getdents64",
-    "copy_file_range",
-    "fadvise64",
-];
-const PEERS: [&str; 19] = [
-    "accept",
-    "accept4",
-    "connect",
-    "recvfrom",
-    "recvmsg",
-    "recvmmsg",
-    "sendto",
-    "sendmsg",
-    "sendmmsg",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "shutdown",
-    "tee",
-    "vmsplice",
-];
-const EITHER: [&str; 12] = [
-    "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2",
-    "sendfile", "splice",
-];
-
-fn named_waits() -> Vec<(u32, WaitsFor)> {
-    let of = |names: &'static [&'static str], waits| {
-        names.iter().filter_map(move |name| Some((call_number(name)?, waits)))
-    };
-    of(&LOCKS, WaitsFor::Lock)
-        .chain(of(&DISKS, WaitsFor::Disk))
-        .chain(of(&FILES, WaitsFor::DiskDescriptor))
-        .chain(of(&PEERS, WaitsFor::Network))
-        .chain(of(&EITHER, WaitsFor::Descriptor))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn each_call_waits_for_one_thing() {
-        let mut numbers: Vec<u32> = named_waits().into_iter().map(|(number, _)| number).collect();
-        let all = numbers.len();
-        numbers.sort_unstable();
-        numbers.dedup();
-        assert_eq!(numbers.len(), all);
-        assert!(all > 40, "{all} of them are known here");
-    }
 
     #[test]
     fn this_process_and_one_that_is_not_there_are_refused() {
         assert!(matches!(check(child::this()), Err(Error::Own { .. })));
         assert!(matches!(check(Pid::MAX - 1), Err(Error::NoProcess { .. })));
-    }
-
-    #[test]
-    fn a_file_is_known_by_its_number_and_one_that_is_not_there_is_named() {
-        let pid = child::this();
-        assert!(matches!(waits(pid, &WaitKind::File("/proc/self/exe".to_owned())), Ok(Waits::File { .. })));
-        let error = waits(pid, &WaitKind::File("/no/such".to_owned())).unwrap_err();
-        assert!(error.to_string().contains("/no/such"));
     }
 }

@@ -15,6 +15,7 @@ use dyno_sys::{Pid, proc, trace};
 use super::live::refused;
 use super::rig::Entry;
 use super::site::Passed;
+use crate::calls::{self, Moves};
 use crate::error::Error;
 
 /// Progress in the user's words.
@@ -79,35 +80,6 @@ pub enum Progress {
     },
 }
 
-/// Calls that move data, so that an answer of nothing is no progress.
-const MOVES_DATA: [&str; 19] = [
-    "read",
-    "write",
-    "readv",
-    "writev",
-    "pread64",
-    "pwrite64",
-    "preadv",
-    "pwritev",
-    "preadv2",
-    "pwritev2",
-    "sendto",
-    "sendmsg",
-    "sendmmsg",
-    "sendfile",
-    "recvfrom",
-    "recvmsg",
-    "recvmmsg",
-    "splice",
-    "copy_file_range",
-];
-
-/// Those of them that send: what a server does once for each answer, or a pipeline for each piece.
-const SENDS: [&str; 10] = [
-    "write", "writev", "pwrite64", "pwritev", "pwritev2", "sendto", "sendmsg", "sendmmsg", "sendfile",
-    "splice",
-];
-
 impl FromStr for Named {
     type Err = Error;
 
@@ -133,7 +105,9 @@ impl FromStr for Named {
 
 fn system_call(name: &str) -> Option<Named> {
     let number = trace::call_number(name)?;
-    let returns = if MOVES_DATA.contains(&name) { Returns::Data } else { Returns::Success };
+    // An answer of nothing from a call that moves data is no progress.
+    let moves_data = calls::named(name).is_some_and(|call| call.moves != Moves::Nothing);
+    let returns = if moves_data { Returns::Data } else { Returns::Success };
     Some(Named::SystemCall { name: name.to_owned(), number, returns })
 }
 
@@ -180,6 +154,11 @@ pub struct Candidate {
 /// Fewer than this a second, and a window of four seconds has not enough of them.
 const RARE_PER_SECOND: f64 = 5.0;
 
+/// What a server does once for each answer, or a pipeline for each piece.
+fn sends(name: &str) -> bool {
+    calls::named(name).is_some_and(|call| call.moves == Moves::Out)
+}
+
 /// Looks for `length` which system calls of these processes send data, the most frequent first.
 ///
 /// # Errors
@@ -195,7 +174,7 @@ pub fn candidates(whom: &[Pid], length: Duration, stop: &AtomicBool) -> Result<V
     let candidate = |(number, count): (u32, u64)| {
         let name = trace::call_name(u64::from(number));
         let per_second = count as f64 / seconds;
-        let counts = SENDS.contains(&name.as_ref()) && per_second >= RARE_PER_SECOND;
+        let counts = sends(&name) && per_second >= RARE_PER_SECOND;
         counts.then(|| Candidate { progress: format!("syscall:{name}"), per_second, share_percent: None })
     };
     let mut found: Vec<Candidate> = returns.into_iter().filter_map(candidate).collect();
@@ -345,6 +324,16 @@ mod tests {
         assert_eq!(returns, Returns::Data);
         let Named::SystemCall { returns, .. } = read("syscall:accept4") else { panic!("a system call") };
         assert_eq!(returns, Returns::Success);
+    }
+
+    #[test]
+    fn what_sends_is_offered_as_progress_and_what_takes_in_is_not() {
+        for name in ["write", "writev", "pwrite64", "sendto", "sendmsg", "sendfile", "splice"] {
+            assert!(sends(name), "{name}");
+        }
+        for name in ["read", "recvfrom", "fsync", "epoll_wait", "futex", "wait4"] {
+            assert!(!sends(name), "{name}");
+        }
     }
 
     #[test]

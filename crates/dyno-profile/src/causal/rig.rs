@@ -111,6 +111,9 @@ pub struct Window {
     pub capped: u64,
     /// Pauses that could not be scheduled.
     pub missed: u64,
+    /// Whether the kernel ended the experiment before its window was over, because nobody had spoken to it for too long:
+    /// from then on nobody paused and nothing was sampled.
+    pub expired: bool,
     /// Wake-ups of threads of the target by each other.
     pub inner_wakes: u64,
     /// Wake-ups from outside: time, disks, other processes.
@@ -147,6 +150,17 @@ pub enum Deed {
     },
 }
 
+/// What the rig's programs in the kernel took for a while, with everything attached and nobody delayed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// Time of all CPUs of the machine meanwhile.
+    pub machine_ns: u64,
+    /// How long it was by the clock.
+    pub length_ns: u64,
+    /// What each looks at, how long it ran on all CPUs together, and how often.
+    pub ran: Vec<(&'static str, u64, u64)>,
+}
+
 /// How threads are paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pause {
@@ -170,6 +184,14 @@ pub trait Rig {
     /// # Errors
     /// As [`Rig::window`].
     fn detached(&mut self, length: Duration) -> Result<Window, Error>;
+
+    /// What its programs in the kernel take, watched for `length`; `None` where nobody tells.
+    ///
+    /// # Errors
+    /// As [`Rig::window`].
+    fn hooks(&mut self, _length: Duration) -> Result<Option<Hooks>, Error> {
+        Ok(None)
+    }
 
     /// Time between samples of one CPU.
     fn period_ns(&self) -> u64;

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use dyno_measure::Prng;
 use dyno_measure::causal::{
-    self as record, CAUSAL_SCHEMA, Causal, Credibility, Deed, Metric, Overhead, Point, SlowDown, Source,
-    Verdict,
+    self as record, CAUSAL_SCHEMA, Causal, Credibility, Deed, Metric, Overhead, OverheadPart, Point,
+    SlowDown, Source, Verdict,
 };
 
 use super::estimate::{Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent, gap};
-use super::rig::{self, Pause, Rig, Site, Window};
+use super::rig::{self, Hooks, Pause, Rig, Site, Window};
 use super::schedule::{self, Length, ROUNDS_MIN, VISITS_MIN};
 use super::verdict::{self, Case};
 use crate::error::Error;
@@ -118,6 +118,7 @@ pub fn run(
         sites: sites.iter().map(Studied::new).collect(),
         nulls: Vec::new(),
         overhead: Vec::new(),
+        hooks: None,
         overhead_ns: 0,
         too_few_visits: false,
     };
@@ -144,6 +145,8 @@ struct Experiment<'a> {
     nulls: Vec<Window>,
     /// What attached windows take over detached ones, as log ratios.
     overhead: Vec<f64>,
+    /// What the rig's programs in the kernel took; none until that was looked at.
+    hooks: Option<Hooks>,
     overhead_ns: u64,
     too_few_visits: bool,
 }
@@ -374,7 +377,7 @@ impl Experiment<'_> {
         let share = self.overhead_ns as f64 / spent.max(1) as f64;
         if share > OVERHEAD_SHARE
             || self.overhead.len() >= OVERHEAD_PAIRS_MAX
-            || self.is_over(self.length.0 * 2)
+            || self.is_over(self.length.0 * (2 + u32::from(self.hooks.is_none())))
         {
             return Ok(None);
         }
@@ -387,13 +390,18 @@ impl Experiment<'_> {
             } else {
                 self.rig.window(&rig::Deed::Nothing, self.length.0)?
             };
-            windows[at] = Effective::of(&window).filter(|_| foreign_percent(&window) <= FOREIGN_PERCENT_MAX);
+            let counts = !window.expired && foreign_percent(&window) <= FOREIGN_PERCENT_MAX;
+            windows[at] = Effective::of(&window).filter(|_| counts);
             if at == 1 {
                 self.nulls.push(window);
             }
         }
         if let [Some(detached), Some(attached)] = windows {
             self.overhead.push((attached.period_ns / detached.period_ns).ln());
+        }
+        if self.hooks.is_none() {
+            // Apart from the pairs: counting the programs' time takes a little time itself.
+            self.hooks = Some(self.rig.hooks(self.length.0)?.unwrap_or_default());
         }
         self.overhead_ns += (self.clock)() - begun_ns;
         Ok(self.too_dear())
@@ -463,6 +471,7 @@ impl Experiment<'_> {
             credibility,
             overhead: Overhead {
                 inserted_percent: 100.0 * inserted_ns / length_ns.max(1.0),
+                parts: self.hooks.as_ref().map(parts).unwrap_or_default(),
                 ..overhead(&self.overhead)
             },
             warnings: self.warnings(),
@@ -544,6 +553,7 @@ impl Experiment<'_> {
             slow_down: slow,
             lost_to_others: lost(Dropped::Foreign),
             lost_to_few_visits: lost(Dropped::Visits),
+            lost_to_patience: lost(Dropped::Expired),
             spinning_elsewhere_percent: spinning.filter_map(|(_, site)| site.tried.share_percent).sum(),
             is_spinning: site.tried.is_spinning,
             crowded: verdict::is_crowded(switches, credibility.target_cpu_percent, self.asked.cpus),
@@ -666,6 +676,16 @@ fn overhead(ratios: &[f64]) -> Overhead {
         rounds: mean.n,
         ..Overhead::default()
     }
+}
+
+/// What each program took; those that never ran are left out.
+fn parts(hooks: &Hooks) -> Vec<OverheadPart> {
+    let part = |(name, ns, count): &(&str, u64, u64)| OverheadPart {
+        name: (*name).to_owned(),
+        percent: 100.0 * *ns as f64 / hooks.machine_ns.max(1) as f64,
+        per_second: *count as f64 * NS_PER_S / hooks.length_ns.max(1) as f64,
+    };
+    hooks.ran.iter().filter(|(_, _, count)| *count > 0).map(part).collect()
 }
 
 fn per_second<'w>(windows: impl Iterator<Item = &'w Window>) -> f64 {

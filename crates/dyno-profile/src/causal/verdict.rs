@@ -45,9 +45,10 @@ pub(super) struct Case<'a> {
     /// Pause of the smallest level, µs.
     pub(super) least_pause_us: f64,
     pub(super) slow_down: Option<&'a SlowDown>,
-    /// Windows lost to other processes, and to too few visits; shares of all.
+    /// Windows lost to other processes, to too few visits, and to the kernel's patience; shares of all.
     pub(super) lost_to_others: f64,
     pub(super) lost_to_few_visits: f64,
+    pub(super) lost_to_patience: f64,
     /// Share of the target's samples in loops that wait, percent, this site's own not counted.
     pub(super) spinning_elsewhere_percent: f64,
     pub(super) is_spinning: bool,
@@ -136,6 +137,12 @@ fn obstacle(case: &Case<'_>) -> Option<String> {
         return Some(format!(
             "other processes used {foreign:.1} % of the CPUs: {:.0} % of the windows were lost to them",
             100.0 * case.lost_to_others
+        ));
+    }
+    if case.lost_to_patience > LOST_SHARE_MAX {
+        return Some(format!(
+            "dyno itself was kept from the CPUs: {:.0} % of the windows were cut short by it",
+            100.0 * case.lost_to_patience
         ));
     }
     if rounds < ROUNDS_MIN {
@@ -343,6 +350,7 @@ mod tests {
             slow_down: None,
             lost_to_others: 0.0,
             lost_to_few_visits: 0.0,
+            lost_to_patience: 0.0,
             spinning_elsewhere_percent: 0.0,
             is_spinning: false,
             crowded: false,
@@ -387,6 +395,7 @@ mod tests {
             (Case { points: &biased, ..case(&good) }, "hand on"),
             (Case { lost_to_others: 0.6, ..case(&good) }, "other processes"),
             (Case { lost_to_few_visits: 0.6, ..case(&good) }, "visits"),
+            (Case { lost_to_patience: 0.6, ..case(&good) }, "dyno itself"),
             (Case { spinning_elsewhere_percent: 30.0, ..case(&good) }, "loops that wait"),
         ] {
             let (answer, why) = verdict(&case);

@@ -1,10 +1,11 @@
 //! What a wait was for, told from the kernel's functions that it waited in and the system call around them.
 //!
 //! Called by the fold. A pure function over tables: functions first, because they say what really happened (a read may
-//! wait for a disk, a peer or a lock), then the call, then what the call was about.
+//! wait for a disk, a peer or a lock), then the call (`calls`), then what the call was about.
 
 use dyno_measure::profile::WaitClass;
 
+use crate::calls::{self, WaitsFor};
 use crate::spin::base;
 
 /// Where the kernel waits for a lock of its own: mutexes, semaphores, real-time mutexes.
@@ -139,47 +140,6 @@ const NETWORK: [&str; 37] = [
     "tun_do_read",
 ];
 
-/// Calls that say it all, where no function did.
-const LOCK_CALLS: [&str; 2] = ["futex", "futex_waitv"];
-const SLEEP_CALLS: [&str; 2] = ["nanosleep", "clock_nanosleep"];
-const DISK_CALLS: [&str; 13] = [
-    "fsync",
-    "fdatasync",
-    "sync_file_range",
-    "msync",
-    "pread64",
-    "pwrite64",
-    "preadv",
-    "pwritev",
-    "preadv2",
-    "pwritev2",
-    "getdents64",
-    "io_getevents",
-    "fallocate",
-];
-const NETWORK_CALLS: [&str; 20] = [
-    "accept",
-    "accept4",
-    "connect",
-    "recvfrom",
-    "recvmsg",
-    "recvmmsg",
-    "sendto",
-    "sendmsg",
-    "sendmmsg",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "splice",
-    "tee",
-    "vmsplice",
-    "shutdown",
-];
-
 /// The class of a wait. `kernel` holds the functions from the leaf to the root, `object` what the call's descriptor is.
 pub fn class(call: Option<&str>, kernel: &[&str], object: Option<&str>) -> WaitClass {
     by_functions(kernel).or_else(|| by_call(call?)).or_else(|| by_object(object?)).unwrap_or_default()
@@ -199,14 +159,15 @@ fn by_functions(kernel: &[&str]) -> Option<WaitClass> {
     tables.into_iter().find(|(table, _)| is_in(table)).map(|(_, class)| class)
 }
 
+/// What the call's name says, where no function did.
 fn by_call(call: &str) -> Option<WaitClass> {
-    let tables: [(&[&str], WaitClass); 4] = [
-        (&LOCK_CALLS, WaitClass::Lock),
-        (&SLEEP_CALLS, WaitClass::Sleep),
-        (&DISK_CALLS, WaitClass::Disk),
-        (&NETWORK_CALLS, WaitClass::Network),
-    ];
-    tables.into_iter().find(|(table, _)| table.contains(&call)).map(|(_, class)| class)
+    match calls::named(call)?.waits_for {
+        WaitsFor::Lock => Some(WaitClass::Lock),
+        WaitsFor::Sleep => Some(WaitClass::Sleep),
+        WaitsFor::Disk => Some(WaitClass::Disk),
+        WaitsFor::Peer => Some(WaitClass::Network),
+        WaitsFor::Either | WaitsFor::Unsaid => None,
+    }
 }
 
 fn by_object(object: &str) -> Option<WaitClass> {
@@ -268,6 +229,8 @@ mod tests {
         assert_eq!(class(Some("epoll_wait"), &[], None), WaitClass::Network);
         assert_eq!(class(Some("read"), &[], Some("/var/log/x")), WaitClass::Disk);
         assert_eq!(class(Some("read"), &[], Some("socket:[123]")), WaitClass::Network);
+        assert_eq!(class(Some("splice"), &[], Some("pipe:[7]")), WaitClass::Network);
+        assert_eq!(class(Some("splice"), &[], Some("/srv/file")), WaitClass::Disk);
         assert_eq!(class(Some("wait4"), &[], None), WaitClass::Other);
         assert_eq!(class(None, &[], None), WaitClass::Other);
     }

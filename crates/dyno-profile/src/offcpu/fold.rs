@@ -38,7 +38,10 @@ pub(super) fn profile(about: About, seen: Seen) -> Profile {
         kind: Kind::OffCpu,
         target: target(about),
         sampling: fold.sampling(),
-        overhead: Overhead { profiler_percent: percent(seen.cpu_ns, duration_ns), hook_percent: None },
+        overhead: Overhead {
+            profiler_percent: percent(seen.cpu_ns, duration_ns),
+            hook_percent: seen.hook_ns.map(|ns| percent(ns, duration_ns)),
+        },
         cut_short: seen.cut_short.clone(),
         warnings: warnings(&seen),
         threads,

@@ -7,59 +7,16 @@ use std::collections::{BTreeMap, HashMap};
 
 use dyno_sys::Pid;
 use dyno_sys::bpf::offcpu::Says;
-use dyno_sys::trace::call_number;
 
-/// Calls whose first argument is the address they wait at.
-const BY_ADDRESS: [&str; 1] = ["futex"];
-
-/// Calls whose first argument is the descriptor they wait for.
-const BY_DESCRIPTOR: [&str; 38] = [
-    "read",
-    "write",
-    "readv",
-    "writev",
-    "pread64",
-    "pwrite64",
-    "preadv",
-    "pwritev",
-    "preadv2",
-    "pwritev2",
-    "fsync",
-    "fdatasync",
-    "sync_file_range",
-    "fallocate",
-    "ftruncate",
-    "getdents64",
-    "flock",
-    "ioctl",
-    "recvfrom",
-    "recvmsg",
-    "recvmmsg",
-    "sendto",
-    "sendmsg",
-    "sendmmsg",
-    "accept",
-    "accept4",
-    "connect",
-    "shutdown",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "splice",
-    "tee",
-    "vmsplice",
-    "copy_file_range",
-    "io_uring_enter",
-    "close",
-    "lseek",
-];
+use crate::calls::{self, First};
 
 /// What the probe is told of system calls on this machine.
 pub(super) fn named_calls() -> Vec<(u32, Says)> {
-    let of = |names: &'static [&'static str], says| {
-        names.iter().filter_map(move |name| Some((call_number(name)?, says)))
-    };
-    of(&BY_ADDRESS, Says::Address).chain(of(&BY_DESCRIPTOR, Says::Descriptor)).collect()
+    calls::numbered(|call| match call.first {
+        First::Address => Some(Says::Address),
+        First::Descriptor => Some(Says::Descriptor),
+        First::Other => None,
+    })
 }
 
 /// Names of what was waited for.
@@ -130,6 +87,7 @@ fn mapping(line: &str) -> Option<(u64, u64, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_sys::trace::call_number;
 
     #[test]
     fn a_descriptor_is_told_by_the_file_behind_it_and_a_lock_by_its_address() {
@@ -145,6 +103,22 @@ mod tests {
         assert_eq!(objects.name(me, read, 1_000_000).as_deref(), Some("descriptor 999999"));
         assert_eq!(objects.name(7, futex, 0x10).as_deref(), Some("0x10 (pid 7)"));
         assert_eq!(objects.name(7, u32::MAX, 0x10), None);
+    }
+
+    #[test]
+    fn only_an_argument_that_is_waited_for_is_named() {
+        let says = |name| {
+            let asked = call_number(name);
+            named_calls().into_iter().find(|(number, _)| Some(*number) == asked).map(|(_, says)| says)
+        };
+        assert_eq!(says("futex"), Some(Says::Address));
+        for name in ["read", "sendfile", "fsync", "epoll_pwait", "ioctl", "close"] {
+            assert_eq!(says(name), Some(Says::Descriptor), "{name}");
+        }
+        // A folder to begin in, a list, a time: none of them is waited for.
+        for name in ["openat", "statx", "ppoll", "clock_nanosleep"] {
+            assert_eq!(says(name), None, "{name}");
+        }
     }
 
     #[test]

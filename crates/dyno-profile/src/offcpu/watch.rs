@@ -15,6 +15,7 @@ use dyno_sys::bpf::offcpu::{
     Call, Counts, Event, Open, Part, Probe, STACK_BYTES, Settings, Shape, Span, Spans, State, Thread, Wait,
     Waker,
 };
+use dyno_sys::bpf::runs;
 use dyno_sys::clock::{mono_ns, real_coarse_s, thread_cpu_ns};
 use dyno_sys::{Pid, Tid, child, proc, socket};
 
@@ -66,6 +67,8 @@ pub(super) struct Seen {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
     pub(super) cpu_ns: u64,
+    /// Time in the probe's programs; none where the kernel does not tell.
+    pub(super) hook_ns: Option<u64>,
     pub(super) cut_short: Option<String>,
     pub(super) has_kernel_names: bool,
     /// Files by path, and what could not be read of them.
@@ -108,6 +111,8 @@ pub(super) enum Held {
 /// The probe at work, and what came of it so far.
 pub(super) struct Watch {
     probe: Probe,
+    /// While it lives the kernel counts how long programs run.
+    counting: Option<runs::Counting>,
     held: Held,
     start_ns: u64,
     cpu_ns: u64,
@@ -130,6 +135,7 @@ impl Watch {
         let probe = Probe::load(Settings { min_ns, spans }).map_err(refused)?;
         let mut watch = Watch::new(probe, held);
         watch.take_in(pid)?;
+        watch.counting = runs::Counting::begin();
         watch.start_ns = watch.probe.start().map_err(refused)?;
         watch.seed()?;
         watch.cpu_ns = thread_cpu_ns();
@@ -139,6 +145,7 @@ impl Watch {
     fn new(probe: Probe, held: Held) -> Watch {
         Watch {
             probe,
+            counting: None,
             held,
             start_ns: 0,
             cpu_ns: 0,
@@ -304,6 +311,7 @@ impl Watch {
     /// Takes the probe out again; everything that was seen, with names.
     pub(super) fn end(mut self, cut_short: Option<String>) -> Result<Seen, Error> {
         let end_ns = self.probe.stop();
+        let hook_ns = self.hook_ns()?;
         self.take();
         let cpu_ns = thread_cpu_ns() - self.cpu_ns;
         let mut waits = self.probe.waits().map_err(refused)?;
@@ -323,6 +331,7 @@ impl Watch {
             start_ns,
             end_ns,
             cpu_ns,
+            hook_ns,
             cut_short,
             has_kernel_names,
             modules,
@@ -341,6 +350,11 @@ impl Watch {
             objects,
             faults,
         })
+    }
+
+    fn hook_ns(&mut self) -> Result<Option<u64>, Error> {
+        let counted = self.counting.take().map(|_counting| self.probe.ran());
+        Ok(counted.transpose().map_err(refused)?.map(|ran| ran.ns))
     }
 
     /// All threads with their names; waits that go on get their rows.

@@ -3,6 +3,7 @@
 //! Called by the causal profiler's rig. It keeps no time and judges nothing: an experiment is begun, a window opened and
 //! closed, each by a call. The layouts below are those of bpf/causal.h, tied by assertions on both sides.
 
+use super::runs::Ran;
 use super::types::Types;
 use super::{Attached, BpfError, Hook, Object, Words};
 use crate::clock::mono_ns;
@@ -342,6 +343,15 @@ pub struct Probe {
 const LIFE: [(&str, &str); 3] =
     [("on_fork", "sched_process_fork"), ("on_exec", "sched_process_exec"), ("on_exit", "sched_process_exit")];
 
+/// The probe's programs by what they look at.
+const HOOKS: [(&str, &[&str]); 5] = [
+    ("samples", &["sample_later", "sample_now"]),
+    ("switches", &["on_switch"]),
+    ("wake-ups", &["on_waking"]),
+    ("progress", &["on_visit", "on_begin", "on_end", "on_return", "on_trace"]),
+    ("births and ends", &["on_fork", "on_exec", "on_exit"]),
+];
+
 impl Probe {
     /// Loads the probe, with the way of pausing that is asked for or the best that the kernel takes. Births and ends are
     /// seen from here on; nothing else is. Needs CAP_BPF and CAP_PERFMON, or root, and Linux 5.17 with its types.
@@ -626,6 +636,14 @@ impl Probe {
         let rows =
             points.get(&(which as u32), 0).map_err(|source| BpfError::Map { map: "points", source })?;
         Ok(merged(rows.iter().filter(|row| row.window == number && row.count > 0)))
+    }
+
+    /// How long its programs ran while [`super::runs::Counting`] lived, by what they look at. What a sample schedules runs
+    /// outside of programs and is not in it.
+    pub fn ran(&self) -> Result<Vec<(&'static str, Ran)>, BpfError> {
+        let of =
+            |(hook, programs): (_, &[&str])| Ok((hook, self.object.ran(|name| programs.contains(&name))?));
+        HOOKS.into_iter().map(of).collect()
     }
 
     /// What threads of the target owe.

@@ -3,6 +3,7 @@
 //! Called by the off-CPU profiler. It classifies nothing and knows no symbols: addresses and numbers come out as the
 //! kernel saw them. The layouts below are those of bpf/offcpu.h, tied by assertions on both sides.
 
+use super::runs::Ran;
 use super::{BpfError, Hook, Object, Ring, Words};
 use crate::clock::mono_ns;
 use crate::{Pid, Tid};
@@ -509,6 +510,11 @@ impl Probe {
             lost_stacks: word(word::LOST_STACKS),
             faults: word(word::FAULTS),
         }
+    }
+
+    /// How long its programs ran, all together, while [`super::runs::Counting`] lived.
+    pub fn ran(&self) -> Result<Ran, BpfError> {
+        self.object.ran(|_any| true)
     }
 
     /// Threads that live, or lived last when it was stopped.

@@ -1,4 +1,5 @@
 //! What `dyno profile` and `dyno offcpu` share: a command that is started to be watched, and the files of a profile.
+//! `dyno causal` starts its command the same way.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -92,7 +93,8 @@ pub(super) fn of_command<R>(
     Ok(profile)
 }
 
-fn order(command: &[OsString]) -> Result<Launch, Failure> {
+/// A command that is to be watched: what it prints goes to standard error.
+pub(super) fn order(command: &[OsString]) -> Result<Launch, Failure> {
     let output = std::io::stderr().as_fd().try_clone_to_owned();
     let output = output.map_err(|error| Failure::error("cannot hand on standard error").because(&error))?;
     Ok(Launch {
@@ -106,11 +108,15 @@ fn order(command: &[OsString]) -> Result<Launch, Failure> {
     })
 }
 
-fn not_started(error: &KeeperError, command: &[OsString]) -> Failure {
-    let program = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+pub(super) fn not_started(error: &KeeperError, command: &[OsString]) -> Failure {
     Failure::error(chain(error))
         .likely("there is no such program in PATH, or it may not be run")
-        .try_this(format!("command -v {program}"))
+        .try_this(format!("command -v {}", program(command)))
+}
+
+/// The command's first word, for messages.
+pub(super) fn program(command: &[OsString]) -> String {
+    command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Says how to end what has no end of its own, where somebody looks.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dyno_measure::causal::{Candidate, Causal, Credibility, Point, Site, Verdict};
+use dyno_measure::causal::{Candidate, Causal, Credibility, OverheadPart, Point, Site, Verdict};
 
 use super::Color;
 use super::number::{NONE, clock, count, effect, latency, percent, visible};
@@ -89,19 +89,20 @@ pub(crate) fn causal(record: &Causal, width: usize, color: Color) -> String {
 /// What watching and delaying cost, by name.
 pub(crate) fn costs(record: &Causal) -> Vec<(&'static str, String)> {
     let cost = &record.overhead;
-    let parts: Vec<String> =
-        cost.parts.iter().map(|part| format!("{} {:.1} %", visible(&part.name), part.percent)).collect();
-    let parts = if parts.is_empty() { String::new() } else { format!(" (of it {})", parts.join(", ")) };
     let attached = cost.interval_percent.map(|interval| {
-        format!(
-            "attached without delays: {} of a visit's time{parts}",
-            effect(cost.attached_percent, interval)
-        )
+        format!("attached without delays: {} of a visit's time", effect(cost.attached_percent, interval))
     });
     let delayed = (cost.inserted_percent > 0.0)
         .then(|| format!("with delays: {:.1} % of the time was inserted, by design", cost.inserted_percent));
-    let words: Vec<String> = attached.into_iter().chain(delayed).collect();
+    let words: Vec<String> = attached.into_iter().chain(hooks(&cost.parts)).chain(delayed).collect();
     if words.is_empty() { Vec::new() } else { vec![("cost", words.join(" · "))] }
+}
+
+/// What the programs in the kernel took, in words.
+fn hooks(parts: &[OverheadPart]) -> Option<String> {
+    let part = |part: &OverheadPart| format!("{} {:.2} %", visible(&part.name), part.percent);
+    let parts: Vec<String> = parts.iter().map(part).collect();
+    (!parts.is_empty()).then(|| format!("its programs in the kernel, of all CPUs: {}", parts.join(", ")))
 }
 
 /// The figures that say how far the rest may be believed, by name.
@@ -284,6 +285,7 @@ mod tests {
             "less than five pauses",
             "10 % faster saves +4.1 % ±0.9",
             "attached without delays: +1.8 % ±1.4",
+            "of all CPUs: samples 0.24 %",
             "11.8 % of the time was inserted",
             "the target is the limit",
             "parse_head: below 2 % of the samples",

@@ -72,7 +72,12 @@ fn states(profile: &Profile) -> String {
 }
 
 fn cost(profile: &Profile) -> String {
-    format!("cost      dyno used {:.1} % of one CPU to watch", profile.overhead.profiler_percent)
+    let cost = &profile.overhead;
+    let hooks = cost
+        .hook_percent
+        .map(|percent| format!(", its programs in the kernel {percent:.1} %"))
+        .unwrap_or_default();
+    format!("cost      dyno used {:.1} % of one CPU to watch{hooks}", cost.profiler_percent)
 }
 
 fn share(part: u64, whole: u64) -> String {

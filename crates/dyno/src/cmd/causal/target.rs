@@ -1,20 +1,19 @@
 //! What is experimented with: a process, or a command that is started for it; and the load beside it.
 
-use std::os::fd::AsFd;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use dyno_sys::Pid;
 use dyno_sys::clock::{mono_ns, sleep_ns};
-use dyno_sys::keeper::{Keeper, KeeperError, Launch};
+use dyno_sys::keeper::Keeper;
 use dyno_sys::{child, proc};
 
 use super::experiment::Point;
 use super::load::{self, Load};
 use crate::cli;
 use crate::cmd::failure::Failure;
-use crate::cmd::stop;
-use crate::meter::chain;
+use crate::cmd::{recording, stop};
 
 /// A program that takes longer from fork to exec was not found.
 const EXEC_NS_MAX: u64 = 5_000_000_000;
@@ -37,7 +36,7 @@ pub(super) fn open(args: &cli::Causal) -> Result<Opened, Failure> {
     stop::listen()?;
     let pid = match args.pid.or(args.pid_alone) {
         Some(pid) => alive(pid)?,
-        None => started(&keeper, args)?,
+        None => started(&keeper, &args.command)?,
     };
     let load = args.load.as_ref().map(|words| Load::start(&keeper, words)).transpose()?;
     Ok(Opened { pid, load, keeper })
@@ -62,31 +61,16 @@ fn alive(pid: Pid) -> Result<Pid, Failure> {
 }
 
 /// Starts the command and waits until it is itself.
-fn started(keeper: &Keeper, args: &cli::Causal) -> Result<Pid, Failure> {
-    let program = args.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-    let not_started = |error: KeeperError| {
-        Failure::error(chain(&error))
-            .likely("there is no such program in PATH, or it may not be run")
-            .try_this(format!("command -v {program}"))
-    };
-    let output = std::io::stderr().as_fd().try_clone_to_owned();
-    let output = output.map_err(|error| Failure::error("cannot hand on standard error").because(&error))?;
-    let launch = Launch {
-        argv: args.command.clone(),
-        env: Vec::new(),
-        cwd: None,
-        cpus: None,
-        output,
-        inherit: Vec::new(),
-        user: None,
-    };
-    let pid = keeper.hold(&launch).and_then(|held| keeper.release(held)).map_err(not_started)?;
-    become_itself(pid, &program)?;
+fn started(keeper: &Keeper, command: &[OsString]) -> Result<Pid, Failure> {
+    let held = keeper.hold(&recording::order(command)?);
+    let pid = held.and_then(|held| keeper.release(held));
+    let pid = pid.map_err(|error| recording::not_started(&error, command))?;
+    become_itself(pid, command)?;
     Ok(pid)
 }
 
 /// Until exec a child has this program's code, and nothing in it could be found.
-fn become_itself(pid: Pid, program: &str) -> Result<(), Failure> {
+fn become_itself(pid: Pid, command: &[OsString]) -> Result<(), Failure> {
     let file = |pid: Pid| std::fs::read_link(format!("/proc/{pid}/exe"));
     let own = file(child::this()).unwrap_or_default();
     let until = mono_ns() + EXEC_NS_MAX;
@@ -96,7 +80,7 @@ fn become_itself(pid: Pid, program: &str) -> Result<(), Failure> {
     sleep_ns(u64::try_from(COMMAND_SETTLE.as_nanos()).unwrap_or(0));
     match proc::state(pid) {
         Ok(state) if state != 'Z' => Ok(()),
-        _ => Err(Failure::error(format!("{program} ended before it could be watched"))
+        _ => Err(Failure::error(format!("{} ended before it could be watched", recording::program(command)))
             .likely("it has too little to do: an experiment takes seconds")
             .try_this("a command that works for a minute, or a process number")),
     }

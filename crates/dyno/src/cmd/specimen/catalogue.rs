@@ -69,15 +69,15 @@ const SHELF: &[Shelved] = shelf! {
     "page-walk": "main.c" + "harness.h";
     "column-order": "main.c" + "harness.h";
     "three-parts": "main.c" + "harness.h";
-    "joined-threads": "main.c" + "harness.h";
+    "joined-threads": "main.c" + "harness.h" + "rounds.h";
     "slow-stage": "main.c" + "harness.h" + "queue.h";
     "producer-consumer": "main.c" + "harness.h" + "queue.h";
     "thread-split": "main.c" + "harness.h" + "queue.h";
     "hash-chains": "main.c" + "harness.h";
     "long-section": "main.c" + "harness.h";
     "eager-poller": "main.c" + "harness.h";
-    "compute-critical": "main.c" + "harness.h" + "same-code.h";
-    "io-critical": "main.c" + "harness.h" + "same-code.h";
+    "compute-critical": "main.c" + "harness.h" + "rounds.h" + "same-code.h";
+    "io-critical": "main.c" + "harness.h" + "rounds.h" + "same-code.h";
     "closed-loop": "main.c" + "harness.h" + "http.h";
     "busy-stranger": "main.c" + "harness.h";
     "go-pipeline": "main.go" + "harness.go";

@@ -70,7 +70,7 @@ pub(crate) fn sample(seed: u64) -> Causal {
             attached_percent: 1.8,
             interval_percent: Some([0.4, 3.2]),
             rounds: 10,
-            parts: vec![OverheadPart { name: "samples".into(), percent: 1.1 }],
+            parts: vec![OverheadPart { name: "samples".into(), percent: 0.24, per_second: 2_000.0 }],
             inserted_percent: 11.8,
         },
         cut_short: None,

@@ -1,0 +1,111 @@
+//! The arithmetic of one window: what the probe and /proc count, read before and after, as the rig's raw counts.
+//!
+//! The rig calls it around each window. It attaches nothing and waits for nothing.
+
+use dyno_sys::bpf::BpfError;
+use dyno_sys::bpf::causal::{Counted, Counts, Probe, Visit, Visits};
+use dyno_sys::clock::{mono_ns, process_cpu_ns};
+use dyno_sys::{Pid, proc};
+
+use crate::causal::{Moment, Window};
+
+/// What is told by differences.
+pub(super) struct Sums {
+    pub(super) at_ns: u64,
+    counts: Counts,
+    cpu_ns: u64,
+    steal_ns: u64,
+    in_flight: i64,
+}
+
+impl Sums {
+    pub(super) fn read(probe: &Probe, target: &[Pid]) -> Sums {
+        // Processes that ended since count nothing.
+        let cpu_ns = target.iter().filter_map(|pid| process_cpu_ns(*pid).ok()).sum();
+        let steal_ns = proc::cpu_stat().iter().map(|cpu| cpu.steal).sum();
+        let (counts, in_flight) = (probe.counts(), probe.in_flight());
+        Sums { at_ns: mono_ns(), counts, cpu_ns, steal_ns, in_flight }
+    }
+}
+
+/// Which window is counted.
+pub(super) struct Counting {
+    /// The number that its visits bear.
+    pub(super) number: u64,
+    /// When its experiment began.
+    pub(super) start_ns: u64,
+    /// Whether progress is a pair.
+    pub(super) is_pair: bool,
+}
+
+impl Counting {
+    /// What was counted; what was done, and whether it could be done to the end, is the caller's to know.
+    pub(super) fn window(&self, probe: &Probe, before: &Sums, after: &Sums) -> Result<Window, BpfError> {
+        let visits = probe.visits(Counted::Visits, self.number)?;
+        let owed = probe.owed()?;
+        let counts = after.counts.since(&before.counts);
+        Ok(Window {
+            length_ns: after.at_ns - before.at_ns,
+            visits: visits.count,
+            first: moment(visits.first),
+            last: moment(visits.last),
+            in_flight: self.in_flight(probe, before, after, &visits)?,
+            samples: counts.samples,
+            foreign: counts.foreign,
+            idle: counts.idle,
+            hits: counts.hits,
+            paid_ns: counts.paid_ns,
+            owed_ns: owed.ns,
+            threads: owed.threads,
+            capped: counts.capped,
+            missed: counts.missed,
+            inner_wakes: counts.inner_wakes,
+            outer_wakes: counts.outer_wakes,
+            remote_wakes: counts.remote_wakes,
+            runnable_waits: counts.runnable_waits,
+            steal_ns: after.steal_ns.saturating_sub(before.steal_ns),
+            target_cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
+            ..Window::default()
+        })
+    }
+
+    /// What was on its way at the start, and each beginning and end for the rest of the window.
+    fn in_flight(
+        &self,
+        probe: &Probe,
+        before: &Sums,
+        after: &Sums,
+        ends: &Visits,
+    ) -> Result<Option<f64>, BpfError> {
+        if !self.is_pair {
+            return Ok(None);
+        }
+        let begins = probe.visits(Counted::Begins, self.number)?;
+        let length_ns = (after.at_ns - before.at_ns) as f64;
+        let until_end_ns = (after.at_ns - self.start_ns) as f64;
+        let rest = |visits: &Visits| rest_ns(visits, until_end_ns);
+        let all = before.in_flight as f64 * length_ns + rest(&begins) - rest(ends);
+        Ok(Some((all / length_ns).max(0.0)))
+    }
+}
+
+/// From each visit to the window's end, summed.
+fn rest_ns(visits: &Visits, until_end_ns: f64) -> f64 {
+    visits.count as f64 * until_end_ns - visits.since_start_ns as f64
+}
+
+fn moment(visit: Visit) -> Moment {
+    Moment { at_ns: visit.at_ns, inserted_ns: visit.position_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_visit_counts_for_the_rest_of_its_window() {
+        // At 2 and at 5 of 10 after the start: 8 and 5 are left.
+        let visits = Visits { count: 2, since_start_ns: 7, ..Visits::default() };
+        assert!((rest_ns(&visits, 10.0) - 13.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,136 @@
+/* Waits with known answers: `program KIND FILE` waits as KIND says until it is killed. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ALONE __attribute__((noinline))
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static int pipes[2];
+static int event;
+
+static void nap(long us) {
+    struct timespec time = {0, us * 1000};
+    nanosleep(&time, 0);
+}
+
+/* Keeps the mutex for 5 of 6 ms. */
+ALONE void hold(void) {
+    pthread_mutex_lock(&mutex);
+    nap(5000);
+    pthread_mutex_unlock(&mutex);
+    nap(1000);
+}
+
+/* Asks for it every now and then. */
+ALONE void ask(void) {
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+    nap(200);
+}
+
+ALONE void take(void) {
+    char c;
+    if (read(pipes[0], &c, 1) != 1)
+        _exit(1);
+}
+
+static void give(void) {
+    nap(3000);
+    if (write(pipes[1], "x", 1) != 1)
+        _exit(1);
+}
+
+/* One place that waits for two things in turn. */
+static void choose(void) {
+    static unsigned turn;
+    char value[8];
+    if (read(turn++ & 1 ? pipes[0] : event, value, sizeof value) < 1)
+        _exit(1);
+}
+
+static void feed(void) {
+    nap(100);
+    if (eventfd_write(event, 1))
+        _exit(1);
+    nap(100);
+    if (write(pipes[1], "x", 1) != 1)
+        _exit(1);
+}
+
+static void spin(void) {
+    __asm__ volatile("");
+}
+
+/* A thread with its name that does one thing for ever. */
+#define LIFE(name, does)                                                                                               \
+    static void *name(void *unused) {                                                                                  \
+        pthread_setname_np(pthread_self(), #name);                                                                     \
+        for (;;)                                                                                                       \
+            does();                                                                                                    \
+        return unused;                                                                                                 \
+    }
+
+LIFE(holder, hold)
+LIFE(chooser, choose)
+LIFE(feeder, feed)
+LIFE(waiter, ask)
+LIFE(taker, take)
+LIFE(giver, give)
+LIFE(spinner, spin)
+
+static void start(void *(*life)(void *)) {
+    pthread_t thread;
+    pthread_create(&thread, 0, life, 0);
+}
+
+static void stay_on_one_cpu(void) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+static int flush_on(const char *name) {
+    int file = open(name, O_CREAT | O_WRONLY | O_TRUNC, 0600);
+    char page[4096] = {0};
+    for (int at = 0;; at++)
+        if (pwrite(file, page, sizeof page, at % 64 * 4096L) < 0 || fsync(file))
+            return 1;
+}
+
+int main(int count, char **words) {
+    const char *kind = words[1];
+    if (pipe(pipes))
+        return 1;
+    if (!strcmp(kind, "mutex")) {
+        start(holder);
+        start(waiter);
+    }
+    if (!strcmp(kind, "choice")) {
+        event = eventfd(0, 0);
+        start(chooser);
+        start(feeder);
+    }
+    if (!strcmp(kind, "pipe")) {
+        start(taker);
+        start(giver);
+    }
+    if (!strcmp(kind, "spin")) {
+        stay_on_one_cpu();
+        start(spinner);
+        start(spinner);
+    }
+    if (!strcmp(kind, "flush"))
+        return flush_on(words[2]);
+    if (!strcmp(kind, "nap"))
+        for (;;)
+            nap(5000);
+    pause();
+    return count;
+}

@@ -48,8 +48,13 @@ fn what_one_thread_does_is_worth_what_it_takes_and_files_lie_beside_each_other()
     let record = record(&folder);
     let sixty = record.sites.iter().find(|site| site.name == "sixty").unwrap();
     assert_ne!(sixty.verdict, Verdict::Hurts, "{}", ended.out);
-    let slope = sixty.slope.unwrap();
-    assert!(slope.interval[1] > 0.4 && slope.per_percent > 0.3, "{}", ended.out);
+    // Beside much other work every window is set aside, and that is said.
+    match sixty.slope {
+        Some(slope) => {
+            assert!(slope.interval[1] > 0.4 && slope.per_percent > 0.3, "{}", ended.out);
+        }
+        None => assert_eq!(sixty.verdict, Verdict::NotMeasurable, "{}", ended.out),
+    }
     let share = sixty.share_percent.unwrap();
     assert!((50.0..70.0).contains(&share), "{share}");
     assert!(ended.out.contains("sixty") && ended.err.contains("round"), "{}\n{}", ended.out, ended.err);

@@ -518,7 +518,7 @@ mod tests {
         let examples = lines.iter().filter(|line| line.starts_with("  "));
         let dynos: Vec<&str> = examples.map(|line| &line[line.rfind("dyno ").unwrap()..]).collect();
         let helps = 1 + command.get_subcommands().count();
-        assert_eq!(dynos.len(), 3 * helps, "{dynos:#?}");
+        assert!(dynos.len() >= 3 * helps, "{dynos:#?}");
         for line in dynos {
             let line = line.split(" > ").next().unwrap();
             Cli::try_parse_from(words(line)).unwrap_or_else(|error| panic!("{line}: {error}"));

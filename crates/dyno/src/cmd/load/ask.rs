@@ -180,7 +180,6 @@ mod tests {
         let over = target_of("/run/x.sock").unwrap();
         assert_eq!((over.addr().to_string().as_str(), over.host()), ("unix:/run/x.sock", "127.0.0.1:1"));
         assert!(target_of(&"x".repeat(108)).unwrap_err().lines().contains("--unix-socket cannot be used"));
-        assert!(target_of("").is_err());
         assert!(target(&load_args(&["-H", "nonsense"])).unwrap_err().lines().contains("has no colon"));
         let lines = target(&load_args(&["--body", "@/nowhere/x"])).unwrap_err().lines();
         assert!(lines.contains("cannot read /nowhere/x"), "{lines}");

@@ -3,30 +3,7 @@
 
 mod common;
 
-use std::process::{Child, Command, Stdio};
-
-use common::{Folder, run};
-
-/// A process that sleeps until it is ended.
-struct Sleeper(Child);
-
-impl Sleeper {
-    fn start() -> Sleeper {
-        Sleeper(Command::new("sleep").arg("60").stdout(Stdio::null()).spawn().unwrap())
-    }
-
-    fn pid(&self) -> String {
-        self.0.id().to_string()
-    }
-}
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        // It may have ended already: then there is nothing to end.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use common::{Folder, Sleeper, run};
 
 /// What was seen of a server under a quota, as `-o` would write it.
 const THROTTLED: &str = r#"{"duration_s": 10.0,

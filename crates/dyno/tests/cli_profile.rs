@@ -7,6 +7,7 @@ use common::{Ended, Folder, dyno, run};
 use dyno_measure::profile::Profile;
 use dyno_sys::proc;
 use dyno_sys::signal::{self, Signal};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// A shell that does nothing but count.
@@ -71,6 +72,18 @@ fn a_command_is_watched_from_its_start_and_ends_with_the_profile() {
     assert!(std::fs::read_to_string(place).unwrap().lines().count() > 0);
 }
 
+/// A profile of that process that has seen some of it.
+fn watching(place: &Path, pid: &str) -> Child {
+    let words = ["profile", "-o", place.to_str().unwrap(), pid];
+    let child = dyno(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Its second thread hears signals; it is there when everything is set up.
+    common::wait_for("it watches", || proc::tasks(child.id().cast_signed()).len() > 1);
+    let target = pid.parse().unwrap();
+    let before = proc::run_ns(target).unwrap();
+    common::wait_for("the target runs", || proc::run_ns(target).unwrap() > before + 300_000_000);
+    child
+}
+
 #[test]
 fn ctrl_c_writes_what_there_is() {
     if !may_watch() {
@@ -78,18 +91,8 @@ fn ctrl_c_writes_what_there_is() {
     }
     let (folder, busy) = (Folder::new("profile-ctrl-c"), busy());
     let (place, pid) = (folder.path("p.json"), busy.0.id().to_string());
-    let child = dyno(["profile", "-o", place.to_str().unwrap(), &pid])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let watching = child.id().cast_signed();
-    // Its second thread hears signals; it is there when everything is set up.
-    common::wait_for("it watches", || proc::tasks(watching).len() > 1);
-    let target = pid.parse().unwrap();
-    let before = proc::run_ns(target).unwrap();
-    common::wait_for("the target runs", || proc::run_ns(target).unwrap() > before + 300_000_000);
-    signal::kill(watching, Signal::Int).unwrap();
+    let child = watching(&place, &pid);
+    signal::kill(child.id().cast_signed(), Signal::Int).unwrap();
     let ended = Ended::of(child);
     assert_eq!(ended.code, Some(130), "{}", ended.err);
     assert_eq!(read(&folder, "p.json").cut_short.as_deref(), Some("interrupted"));
@@ -102,16 +105,10 @@ fn a_second_ctrl_c_says_that_it_is_ending_and_loses_nothing() {
     }
     let (folder, busy) = (Folder::new("profile-ctrl-c-twice"), busy());
     let (place, pid) = (folder.path("p.json"), busy.0.id().to_string());
-    let words = ["profile", "-o", place.to_str().unwrap(), &pid];
-    let child = dyno(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let watching = child.id().cast_signed();
-    common::wait_for("it watches", || proc::tasks(watching).len() > 1);
-    let target = pid.parse().unwrap();
-    let before = proc::run_ns(target).unwrap();
-    common::wait_for("the target runs", || proc::run_ns(target).unwrap() > before + 300_000_000);
-    signal::kill(watching, Signal::Int).unwrap();
+    let child = watching(&place, &pid);
+    signal::kill(child.id().cast_signed(), Signal::Int).unwrap();
     // Of two that are there at once the kernel keeps one: the second is another signal that means the same.
-    signal::kill(watching, Signal::Term).unwrap();
+    signal::kill(child.id().cast_signed(), Signal::Term).unwrap();
     let ended = Ended::of(child);
     assert_eq!(ended.code, Some(130), "{}", ended.err);
     assert!(ended.err.contains("once more gives it up"), "{}", ended.err);

@@ -4,35 +4,16 @@
 
 mod common;
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use common::{Ended, Folder, dyno, run};
+use common::{Ended, Folder, Sleeper, dyno, run};
 use dyno_sys::bpf;
 use dyno_sys::signal::{Signal, kill};
 
 /// Programs of BPF are counted on the whole machine: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
-
-struct Sleeper(Child);
-
-impl Sleeper {
-    fn start() -> Sleeper {
-        Sleeper(Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap())
-    }
-
-    fn pid(&self) -> String {
-        self.0.id().to_string()
-    }
-}
-
-impl Drop for Sleeper {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// `dyno` with these words, run by another program; a copy that everybody may run, with lines wide enough to be searched.
 fn under(words: &[&str], dyno_words: &[&str]) -> Ended {

@@ -243,18 +243,28 @@ impl<M: Meter> Climber<'_, M> {
     /// Opens a server of every arm in random order, the floor last: it answers what the final setting does.
     fn open_arms(&mut self, live: &mut Vec<Live<M::Arm>>) -> Result<(), Trouble> {
         let load = self.plan.load.clone();
-        let mut order: Vec<usize> = (0..live.len()).filter(|at| live[*at].setting.is_some()).collect();
-        self.rng.shuffle(&mut order);
-        for at in order {
-            let setting = live[at].setting.clone().expect("those without one are left out");
-            let arm = self.meter.open(&ArmSpec { setting, load: load.clone() })?;
-            self.began(&mut live[at], arm);
+        for at in self.order_of(live) {
+            self.open_arm(&mut live[at])?;
         }
         let Some(floor) = live.iter().position(|one| one.setting.is_none()) else { return Ok(()) };
         let end = live.iter().position(|one| one.name == "final").expect("planned() has a final arm");
         if let Some(arm) = self.floor_beside(live, end, &load)? {
             self.began(&mut live[floor], arm);
         }
+        Ok(())
+    }
+
+    /// Those with a setting of their own, in random order.
+    pub(super) fn order_of(&mut self, live: &[Live<M::Arm>]) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..live.len()).filter(|at| live[*at].setting.is_some()).collect();
+        self.rng.shuffle(&mut order);
+        order
+    }
+
+    pub(super) fn open_arm(&mut self, one: &mut Live<M::Arm>) -> Result<(), Trouble> {
+        let setting = one.setting.clone().expect("the floor is opened beside the end");
+        let arm = self.meter.open(&ArmSpec { setting, load: self.plan.load.clone() })?;
+        self.began(one, arm);
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 
 use super::in_turn::VISIT_BLOCKS_MIN;
 use super::total::{Live, STARTS_MAX, dead};
-use super::{ArmSpec, Climber, Event};
+use super::{Climber, Event};
 use crate::meter::{Length, Measured, Meter, Trouble};
 
 impl<M: Meter> Climber<'_, M> {
@@ -42,12 +42,8 @@ impl<M: Meter> Climber<'_, M> {
         blocks: &mut [Vec<Measured>],
     ) -> Result<(), Trouble> {
         let load = self.plan.load.clone();
-        let mut order: Vec<usize> = (0..live.len()).filter(|at| live[*at].setting.is_some()).collect();
-        self.rng.shuffle(&mut order);
-        for at in order {
-            let setting = live[at].setting.clone().expect("those without one are left out");
-            let arm = self.meter.open(&ArmSpec { setting, load: load.clone() })?;
-            self.began(&mut live[at], arm);
+        for at in self.order_of(live) {
+            self.open_arm(&mut live[at])?;
             self.blocks_of(&mut live[at], &mut blocks[at])?;
             let floor = live.iter().position(|one| one.setting.is_none());
             let floor = floor.filter(|_| live[at].name == "final");

@@ -38,6 +38,28 @@ pub(crate) fn run_with_input<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>
     Ended::of(child)
 }
 
+/// A process that sleeps until it is ended.
+pub(crate) struct Sleeper(pub(crate) Child);
+
+impl Sleeper {
+    pub(crate) fn start() -> Sleeper {
+        let mut command = Command::new("sleep");
+        Sleeper(command.arg("600").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    pub(crate) fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        // It may have ended already: then there is nothing to end.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A run that is over.
 #[derive(Debug)]
 pub(crate) struct Ended {

@@ -4,12 +4,24 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use dyno_measure::record::{Climb, RungVerdict};
 use dyno_measure::series::Side;
 
 const DYNO: &str = env!("CARGO_BIN_EXE_dyno");
+
+/// Whoever judges what was measured has the machine to itself; the others share it.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn among_others() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A folder of one test, removed when it passed.
 struct Folder(PathBuf);
@@ -105,6 +117,7 @@ const IDLE_PROOF: &str = r#"{ kind = "command", argv = ["cat", "/proc/{pid}/cmdl
 
 #[test]
 fn a_short_climb_keeps_the_single_send_and_its_record_can_be_judged_and_drawn_again() {
+    let _machine = alone();
     let folder = Folder::new("short");
     let output = run(&folder, &["--time", "20s", "--rung", "one-send", "--seed", "7"]);
     let talk = text(&output.stderr);
@@ -132,6 +145,7 @@ fn a_short_climb_keeps_the_single_send_and_its_record_can_be_judged_and_drawn_ag
 /// Beside its work this one burns 3 to 5 % of a CPU, by what the launch leaves running.
 #[test]
 fn a_server_that_burns_in_the_background_is_measured_one_instance_after_another() {
+    let _machine = alone();
     const CHOICE: &str = r#"[dial.choice]
 how = "arg"
 start = "a"
@@ -157,6 +171,7 @@ values = [{ name = "a", words = ["--naive"] }, { name = "b", words = ["--idle-ti
 
 #[test]
 fn a_rung_that_changes_nothing_is_not_kept() {
+    let _machine = alone();
     let folder = Folder::new("null");
     folder.file("plan.toml", &plan(IDLE, IDLE_PROOF));
     let output = run(&folder, &["plan.toml", "--time", "20s", "--seed", "3"]);
@@ -168,6 +183,7 @@ fn a_rung_that_changes_nothing_is_not_kept() {
 
 #[test]
 fn a_proof_that_holds_on_both_sides_is_not_applied() {
+    let _machine = among_others();
     let folder = Folder::new("both");
     let proof = r#"{ kind = "command", argv = ["cat", "/proc/{pid}/cmdline"], expect = "--idle-timeout" }"#;
     folder.file("plan.toml", &plan(IDLE, proof));
@@ -180,6 +196,7 @@ fn a_proof_that_holds_on_both_sides_is_not_applied() {
 
 #[test]
 fn a_side_that_dies_is_a_failed_rung_with_its_last_words() {
+    let _machine = among_others();
     let folder = Folder::new("dies");
     let dial = IDLE.replace("61s", "never");
     folder.file("plan.toml", &plan(&dial, IDLE_PROOF));
@@ -192,6 +209,7 @@ fn a_side_that_dies_is_a_failed_rung_with_its_last_words() {
 
 #[test]
 fn a_side_that_answers_another_body_is_a_failed_rung() {
+    let _machine = among_others();
     let folder = Folder::new("wrong");
     let dial = r#"[dial.choice]
 how = "template"
@@ -214,6 +232,7 @@ values = [{ name = "a", text = "Hello" }, { name = "b", text = "Hullo" }]"#;
 
 #[test]
 fn a_start_that_cannot_run_is_an_error_that_says_so() {
+    let _machine = among_others();
     let folder = Folder::new("start");
     folder.file("plan.toml", &plan(IDLE, IDLE_PROOF).replace(DYNO, "/no/such/server"));
     let output = run(&folder, &["plan.toml", "--time", "5s"]);
@@ -224,6 +243,7 @@ fn a_start_that_cannot_run_is_an_error_that_says_so() {
 
 #[test]
 fn bad_input_is_named_before_anything_is_started() {
+    let _machine = among_others();
     let folder = Folder::new("input");
     folder.file("typo.toml", &plan(IDLE, IDLE_PROOF).replace("claim =", "clame ="));
     for (arguments, wanted) in [
@@ -260,6 +280,7 @@ proof = [{ kind = "maps", contains = "x" }]
 
 #[test]
 fn a_dry_run_shows_every_command_file_and_word_of_the_chosen_rungs() {
+    let _machine = among_others();
     let folder = Folder::new("dry");
     folder.file("plan.toml", &busy_plan());
     let output = run(
@@ -287,6 +308,7 @@ fn a_dry_run_shows_every_command_file_and_word_of_the_chosen_rungs() {
 
 #[test]
 fn a_word_that_is_no_text_is_no_reason_to_panic() {
+    let _machine = among_others();
     use std::os::unix::ffi::OsStrExt;
     let folder = Folder::new("no-text");
     folder.file(
@@ -301,6 +323,7 @@ fn a_word_that_is_no_text_is_no_reason_to_panic() {
 
 #[test]
 fn a_full_disk_takes_neither_the_table_nor_the_exit_code_of_an_interrupt() {
+    let _machine = among_others();
     let folder = Folder::new("full");
     let mut command = climb(&folder, &["--time", "60s", "--rung", "one-send", "-o", "/dev/full"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("dyno runs");
@@ -329,6 +352,7 @@ fn interrupt(child: &Child) {
 
 #[test]
 fn an_interrupt_writes_what_was_measured_and_exits_130() {
+    let _machine = among_others();
     let folder = Folder::new("interrupt");
     let mut child = begun(&folder, &["--time", "60s", "--rung", "one-send"]);
     wait_for("servers", Duration::from_secs(20), || has_servers(&folder));
@@ -361,11 +385,13 @@ fn killed_at_many_moments(name: &str, arguments: &[&str], server: &str) {
 
 #[test]
 fn a_killed_climb_leaves_no_process_behind() {
+    let _machine = among_others();
     killed_at_many_moments("killed", &["--time", "60s", "--rung", "one-send"], " serve ");
 }
 
 #[test]
 fn a_killed_climb_of_nginx_leaves_no_process_behind() {
+    let _machine = among_others();
     let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/nginx.toml");
     killed_at_many_moments("killed-nginx", &[&plan.display().to_string(), "--time", "60s"], "nginx");
 }

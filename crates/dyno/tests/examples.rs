@@ -2,10 +2,15 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use dyno_measure::record::{Climb, RungVerdict};
 
+/// Whoever judges what was measured has the machine to itself.
+static ALONE: Mutex<()> = Mutex::new(());
+
 fn climbed(plan: &str, time: &str) -> Climb {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = std::env::temp_dir().join(format!("dyno-example-{plan}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir(&folder).expect("a folder for the test");

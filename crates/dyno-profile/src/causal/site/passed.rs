@@ -9,6 +9,9 @@ use super::choose::functions;
 use super::{FITS, Mapped, Probe, Resolver, is_name, only_one};
 use crate::causal::rig::{Entry, Reach};
 
+/// How names begin that are of no unit of work: an address in the place of a name, and Go's scheduler, collector and timers.
+const SAYS_NOTHING: [&str; 3] = ["0x", "runtime.", "internal/runtime/"];
+
 /// A function on the stacks of a profile, and where its entries can be counted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Passed {
@@ -24,14 +27,16 @@ pub struct Passed {
 
 impl Resolver {
     /// Functions on the stacks of these processes, callers included, those on most of them first. What has no beginning
-    /// of its own, or a name that others have too, is left out.
+    /// of its own, a name that others have too, or one that says nothing of the work, is left out.
     #[must_use]
     pub fn passed(&self, profile: &Profile, whom: &[Pid], at_most: usize) -> Vec<Passed> {
         let own = of_processes(profile, whom);
         let all = functions(&own, Reach::Inclusive);
         let found = all.into_iter().filter_map(|((module, name), share_percent)| {
-            // An address for a name says nothing to anybody.
-            let probe = self.entry_of(&own, module, name).filter(|_| !name.starts_with("0x"))?;
+            if SAYS_NOTHING.iter().any(|start| name.starts_with(start)) {
+                return None;
+            }
+            let probe = self.entry_of(&own, module, name)?;
             Some(Passed::new(probe, share_percent))
         });
         found.take(at_most).collect()

@@ -33,6 +33,8 @@ const _: () = assert!(size_of::<Client>() == 64, "a connection is one cache line
 pub(crate) enum Link {
     #[default]
     Down,
+    /// Refused by a socket file whose queue was full.
+    Queueing,
     Connecting(OwnedFd),
     Up(OwnedFd),
 }

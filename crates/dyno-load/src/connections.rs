@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 
-use dyno_sys::clock::{mono_ns, sleep_ns};
+use dyno_sys::clock::mono_ns;
 use dyno_sys::epoll::{Epoll, Event, Interest};
 use dyno_sys::socket::{self, Addr, Io, SocketError};
 
@@ -21,9 +21,8 @@ use crate::session::Share;
 const RECEIVE_BYTES: usize = 128 * 1024;
 /// The longest batch of requests that is made, 64 MiB: it exists once per session.
 pub(crate) const BATCH_BYTES_MAX: usize = 64 << 20;
-/// A socket file's full queue is tried again this often, with this pause: a tenth of a second for a server to accept.
-const FULL_QUEUE_TRIES: u32 = 100;
-const FULL_QUEUE_NS: u64 = 1_000_000;
+/// Why nobody is connected where a socket file's queue of new connections stays full.
+const FULL_QUEUE: &str = "its queue of new connections stays full";
 /// Connections per pair of addresses. The kernel's search for a free port slows down eightfold when about half of its
 /// 28,232 ports are taken (measured: 26,900 connections/s below, 3,000 above).
 const CONNECTIONS_PER_PAIR_MAX: usize = 12_000;
@@ -54,6 +53,9 @@ pub(crate) struct Connections {
     busy: usize,
     /// Clients that are being connected.
     connecting: usize,
+    /// Clients that wait for room in a socket file's queue, and the one whose turn it is.
+    queueing: usize,
+    turn: usize,
     buffer: Vec<u8>,
     /// The first bytes received, as long as somebody wants them.
     received: Option<Vec<u8>>,
@@ -80,6 +82,8 @@ impl Connections {
             tally: Tally::new(addr.clone()),
             busy: 0,
             connecting: 0,
+            queueing: 0,
+            turn: 0,
             buffer: vec![0; RECEIVE_BYTES],
             received: None,
             received_bytes_max: 0,
@@ -105,7 +109,12 @@ impl Connections {
 
     /// Whether connections are being made or answers awaited.
     pub(crate) fn is_busy(&self) -> bool {
-        self.busy > 0 || self.connecting > 0
+        self.busy > 0 || self.connecting > 0 || self.queueing > 0
+    }
+
+    /// Whether clients wait for room in a socket file's queue: nobody tells when there is some.
+    pub(crate) fn is_queueing(&self) -> bool {
+        self.queueing > 0
     }
 
     /// Keeps what is received from now on, up to `bytes_max`.
@@ -133,7 +142,7 @@ impl Connections {
             match self.clients[index].link {
                 Link::Up(_) => self.send(epoll, index, now_ns),
                 Link::Down => self.connect(epoll, index, now_ns),
-                Link::Connecting(_) => {}
+                Link::Queueing | Link::Connecting(_) => {}
             }
         }
     }
@@ -168,10 +177,17 @@ impl Connections {
                     self.note_timeout();
                     self.replace(epoll, index, now_ns);
                 }
+                Link::Queueing if aged || self.sending == Sending::Nothing => {
+                    self.close(index);
+                    if aged {
+                        self.not_connected(io::Error::new(io::ErrorKind::WouldBlock, FULL_QUEUE));
+                    }
+                }
                 Link::Down if self.sending == Sending::Batches => self.connect(epoll, index, now_ns),
                 _ => {}
             }
         }
+        self.try_queue(epoll);
     }
 
     /// Ends the connections that still owe answers: those would be taken for the next block's.
@@ -186,34 +202,51 @@ impl Connections {
     }
 
     fn connect(&mut self, epoll: &Epoll, index: usize, now_ns: u64) {
+        self.clients[index].since_ns = now_ns;
+        if self.queueing > 0 { self.queue(index) } else { self.try_connect(epoll, index) }
+    }
+
+    /// A socket file's queue that is full refuses at once and tells nobody when it has room (`unix(7)`, EAGAIN): the client
+    /// queues here, as long as a request may take. A TCP connection in progress is no refusal.
+    fn try_connect(&mut self, epoll: &Epoll, index: usize) {
         let opened = match self.sources.map(|sources| sources.of(index)) {
-            Some(source) => socket::connect_from(&self.addr, source).map_err(reason),
-            None => self.connect_patiently(),
+            Some(source) => socket::connect_from(&self.addr, source),
+            None => socket::connect(&self.addr),
         };
-        let watched = opened.and_then(|fd| {
+        let watched = opened.map_err(reason).and_then(|fd| {
             epoll.add(&fd, index as u64, Interest::WRITE)?;
             Ok(fd)
         });
         match watched {
             Ok(fd) => {
                 self.clients[index].link = Link::Connecting(fd);
-                self.clients[index].since_ns = now_ns;
                 self.connecting += 1;
             }
+            Err(source) if source.kind() == io::ErrorKind::WouldBlock => self.queue(index),
             Err(source) => self.not_connected(source),
         }
     }
 
-    /// A socket file's queue that is full refuses at once and tells nobody when it has room (`unix(7)`, EAGAIN): it is tried
-    /// again for a while. A TCP connection in progress is no refusal.
-    fn connect_patiently(&self) -> io::Result<OwnedFd> {
-        for _ in 0..FULL_QUEUE_TRIES {
-            match socket::connect(&self.addr).map_err(reason) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => sleep_ns(FULL_QUEUE_NS),
-                other => return other,
+    fn queue(&mut self, index: usize) {
+        self.clients[index].link = Link::Queueing;
+        self.queueing += 1;
+    }
+
+    /// Connects those who wait for room, each in turn, until one is refused again.
+    fn try_queue(&mut self, epoll: &Epoll) {
+        for _ in 0..self.clients.len() {
+            if self.queueing == 0 {
+                return;
             }
+            if let Link::Queueing = self.clients[self.turn].link {
+                self.close(self.turn);
+                self.try_connect(epoll, self.turn);
+                if let Link::Queueing = self.clients[self.turn].link {
+                    return;
+                }
+            }
+            self.turn = (self.turn + 1) % self.clients.len();
         }
-        socket::connect(&self.addr).map_err(reason)
     }
 
     #[cold]
@@ -359,6 +392,7 @@ impl Connections {
         let client = &mut self.clients[index];
         self.busy -= usize::from(client.in_flight > 0);
         self.connecting -= usize::from(matches!(client.link, Link::Connecting(_)));
+        self.queueing -= usize::from(matches!(client.link, Link::Queueing));
         client.link = Link::Down;
         client.in_flight = 0;
         client.unsent = 0;

@@ -23,6 +23,8 @@ use crate::report::{BlockReport, BlockSpec, Edge, OpenError, SessionPlan};
 const WAVE_CONNECTIONS: usize = 64;
 /// Events taken by one wait: one per connection up to this; more would only delay the edges of a block.
 const EVENTS_MAX: usize = 1_024;
+/// How often room in a socket file's full queue is looked for.
+const QUEUE_NS: u64 = 1_000_000;
 /// 256 KiB of an answer are kept for those who want to answer the same.
 const SAMPLE_BYTES_MAX: usize = 256 * 1024;
 
@@ -318,8 +320,9 @@ impl Session {
             self.now_ns = mono_ns();
         }
         if self.now_ns >= self.sweep_at_ns {
-            self.sweep_at_ns = self.now_ns.saturating_add(self.sweep_every_ns);
             self.connections.sweep(&self.epoll, self.now_ns);
+            let every_ns = if self.connections.is_queueing() { QUEUE_NS } else { self.sweep_every_ns };
+            self.sweep_at_ns = self.now_ns.saturating_add(every_ns);
             self.tell(gauge);
         }
     }

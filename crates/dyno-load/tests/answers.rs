@@ -238,6 +238,48 @@ fn a_unix_socket_is_loaded_like_any_other() {
     assert_eq!(report.errors, Errors::default());
 }
 
+/// Four are accepted, greeted, and ended after their second answer; then nobody is accepted any more.
+#[test]
+fn a_socket_file_whose_queue_stays_full_delays_no_block_and_is_told() {
+    use dyno_sys::socket::{Addr, ListenOptions, listen};
+    use std::io::{Read, Write};
+    let path = std::env::temp_dir().join(format!("dyno-load-full-{}.sock", std::process::id()));
+    let options = ListenOptions { backlog: 1, ..ListenOptions::default() };
+    let listener =
+        std::os::unix::net::UnixListener::from(listen(&Addr::Unix(path.clone()), &options).unwrap());
+    listener.set_nonblocking(false).unwrap();
+    let accepting = std::thread::spawn({
+        let listener = listener.try_clone().unwrap();
+        move || {
+            for _ in 0..4 {
+                let (mut stream, _) = listener.accept().unwrap();
+                std::thread::spawn(move || {
+                    let mut buffer = [0; 4_096];
+                    for _ in 0..2 {
+                        if stream.read(&mut buffer).is_ok_and(|count| count > 0) {
+                            stream.write_all(HELLO).unwrap();
+                        }
+                    }
+                });
+            }
+        }
+    });
+    let target = Target::builder("http://localhost/").over(Addr::Unix(path.clone())).build().unwrap();
+    let plan = SessionPlan {
+        target,
+        expect: Expect::body("hello"),
+        connections: 4,
+        pipeline: 1,
+        timeout_ns: 40_000_000,
+    };
+    let spec = dyno_load::BlockSpec { replies_min: 0, measure_ns: 300_000_000, ..short() };
+    let report = within_deadline(move || Session::open(&plan).unwrap().block(&spec, &mut |_| {}));
+    accepting.join().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(report.errors.connect > 0, "{report:?}");
+    assert!(report.first_error.is_some(), "{report:?}");
+}
+
 #[test]
 fn both_edges_are_called_in_order_and_settling_is_not_counted() {
     let server = Server::answering(HELLO);

@@ -355,7 +355,7 @@ pub struct Foretold {
     pub why_not: Option<String>,
     /// What was measured, under the same load.
     pub measured_percent: Option<f64>,
-    /// Its interval, of the attempt's level.
+    /// Its 95 % interval.
     pub measured_interval_percent: Option<[f64; 2]>,
     /// Functions whose time changed beyond noise, the greatest change first; then all others together.
     pub functions: Vec<ChangedFunction>,

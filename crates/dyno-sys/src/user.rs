@@ -109,12 +109,18 @@ pub fn current() -> (u32, u32) {
     (uid, unsafe { libc::getegid() })
 }
 
+/// The number that is no user and no group: the kernel takes it for "leave it as it is" (`setresuid(2)`).
+pub const UNCHANGED: u32 = u32::MAX;
+
 /// Becomes somebody else for good: real, effective and saved numbers. Of a process that was root no capability is left
 /// (`capabilities(7)`). Only while it has one thread, whose numbers these are to the kernel.
 ///
 /// # Errors
-/// `EPERM` without root's rights; `EINVAL` where a number means nobody in this user namespace.
+/// `EPERM` without root's rights; `EINVAL` where a number means nobody in this user namespace, or is [`UNCHANGED`].
 pub fn become_identity(who: &Identity) -> io::Result<()> {
+    if who.uid == UNCHANGED || who.gid == UNCHANGED || who.groups.contains(&UNCHANGED) {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
     // The groups first: after the user has changed nothing else may.
     // SAFETY: as many numbers are read from live memory as it has.
     checked(unsafe { libc::setgroups(who.groups.len(), who.groups.as_ptr()) })?;
@@ -137,6 +143,19 @@ mod tests {
         for name in ["no-such-user-here", "", "a:b", "zero\0byte"] {
             assert_eq!(find(name).unwrap(), None, "{name:?}");
             assert_eq!(find_group(name).unwrap(), None, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn nobody_stays_root_by_the_number_that_changes_nothing() {
+        let known = Identity { uid: 1, gid: 1, groups: vec![1] };
+        for who in [
+            Identity { uid: UNCHANGED, ..known.clone() },
+            Identity { gid: UNCHANGED, ..known.clone() },
+            Identity { groups: vec![1, UNCHANGED], ..known },
+        ] {
+            let error = become_identity(&who).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{who:?}");
         }
     }
 

@@ -208,7 +208,12 @@ pub fn rates(
         if stop.load(Ordering::Relaxed) || mono_ns() >= until_ns {
             break;
         }
-        if let Some(per_second) = offered(&mut probe, function, whom, number, each)? {
+        let offered = match offered(&mut probe, function, whom, number, each) {
+            // Of many functions one that the kernel cannot probe is no loss.
+            Err(Error::ProbeUnable { .. }) => None,
+            other => other?,
+        };
+        if let Some(per_second) = offered {
             let share_percent = Some(function.share_percent);
             found.push(Candidate { progress: function.name.clone(), per_second, share_percent });
         }
@@ -270,13 +275,21 @@ pub(super) fn entered_per_second(
     entered(probe, number, length)
 }
 
+fn has_ended(pid: Pid) -> bool {
+    proc::stat(pid).map_or(true, |stat| matches!(stat.state, 'Z' | 'X'))
+}
+
 /// Probes on entries, for as long as the answer lives.
 fn held(probe: &mut Probe, entries: &[Entry], whom: &[Pid]) -> Result<Vec<Attached>, Error> {
     let mut held = Vec::new();
     for entry in entries {
         for pid in whom {
-            let probed = probe.probe(Mark::Entry, &entry.image, entry.offset, Some(*pid));
-            held.push(probed.map_err(refused)?);
+            match probe.probe(Mark::Entry, &entry.image, entry.offset, Some(*pid)) {
+                Ok(attached) => held.push(attached),
+                // It ended since it was listed, or before, and nobody waited for it.
+                Err(_) if has_ended(*pid) => {}
+                Err(error) => return Err(refused(error)),
+            }
         }
     }
     Ok(held)

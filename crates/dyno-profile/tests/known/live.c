@@ -57,9 +57,9 @@ static void nap(long us) {
 
 static void unit(void) {
     begin();
-    f60(10000);
-    f30(10000);
-    f10(10000);
+    f60(30000);
+    f30(30000);
+    f10(30000);
     progress();
 }
 

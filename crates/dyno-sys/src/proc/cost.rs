@@ -219,7 +219,8 @@ mod tests {
 
     #[test]
     fn faults_are_counted_from_the_names_last_bracket() {
-        let stat = "4242 (a) (b c) S 17 4242 4242 0 -1 4194304 101 5 7 0 7 11 0 0 20 0 3 0 998877 1 2 3";
+        let stat = "4242 (a) (b c) S 17 4242 4242 0 -1 4194304 101 5 7 0 7 11 0 0 20 0 3 0 998877 1 2 3 \
+                    4 5 6 7 8 9 10 11 12 13 14 15 17 5 0 0 0";
         assert_eq!(parse_faults(stat), Some(Faults { minor: 101, major: 7 }));
         assert_eq!(parse_faults("4242 (a"), None);
     }

@@ -21,6 +21,8 @@ pub struct Stat {
     pub system_ticks: u64,
     /// When it started, in clock ticks since boot: tells a process from a later one of the same number.
     pub start_ticks: u64,
+    /// The CPU that it, or its first thread, was last on.
+    pub cpu: usize,
 }
 
 /// Process `pid` and all its descendants, ended ones that nobody waited for included; `pid` first. Empty when it is gone.
@@ -96,6 +98,7 @@ pub fn parse_stat(text: &str) -> Option<Stat> {
         user_ticks: field(14)?.parse().ok()?,
         system_ticks: field(15)?.parse().ok()?,
         start_ticks: field(22)?.parse().ok()?,
+        cpu: field(39)?.parse().ok()?,
     })
 }
 
@@ -225,12 +228,20 @@ mod tests {
     use super::*;
     use crate::child::this;
 
-    const STAT: &str = "4242 (a) (b c) S 17 4242 4242 0 -1 4194304 1 0 0 0 7 11 0 0 20 0 3 0 998877 1 2 3";
+    const STAT: &str = "4242 (a) (b c) S 17 4242 4242 0 -1 4194304 1 0 0 0 7 11 0 0 20 0 3 0 998877 1 2 3 4 5 6 7 8 9 \
+                        10 11 12 13 14 15 17 5 0 0 0";
 
     #[test]
     fn a_name_with_blanks_and_brackets_moves_no_field() {
-        let expected =
-            Stat { pid: 4242, state: 'S', parent: 17, user_ticks: 7, system_ticks: 11, start_ticks: 998_877 };
+        let expected = Stat {
+            pid: 4242,
+            state: 'S',
+            parent: 17,
+            user_ticks: 7,
+            system_ticks: 11,
+            start_ticks: 998_877,
+            cpu: 5,
+        };
         assert_eq!(parse_stat(STAT), Some(expected));
     }
 

@@ -217,6 +217,8 @@ pub struct Ticks {
     pub ticks: u64,
     /// A thread of the kernel: what it does it does for others, the target perhaps among them.
     pub is_kernel: bool,
+    /// The CPU that it was last on: a thread of the kernel that belongs to one is on no other.
+    pub cpu: usize,
 }
 
 /// The parent of the kernel's threads, where they are seen at all.
@@ -231,7 +233,7 @@ pub fn all_ticks() -> BTreeMap<Pid, Ticks> {
         let stat = super::parse_stat(&text)?;
         let name = text.split_once('(')?.1.rsplit_once(')')?.0.to_owned();
         let is_kernel = has_kernel && (pid == KERNEL_PARENT || stat.parent == KERNEL_PARENT);
-        Some((pid, Ticks { name, ticks: stat.user_ticks + stat.system_ticks, is_kernel }))
+        Some((pid, Ticks { name, ticks: stat.user_ticks + stat.system_ticks, is_kernel, cpu: stat.cpu }))
     };
     numbers_in("/proc").into_iter().filter_map(of).collect()
 }

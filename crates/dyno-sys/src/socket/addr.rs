@@ -61,9 +61,7 @@ impl FromStr for Addr {
 
     fn from_str(text: &str) -> Result<Addr, AddrError> {
         if let Some(path) = text.strip_prefix("unix:") {
-            let path = Path::new(path);
-            raw_unix(path).ok_or_else(|| AddrError::BadPath { text: text.to_owned() })?;
-            return Ok(Addr::Unix(path.to_owned()));
+            return Addr::of_file(Path::new(path));
         }
         text.parse().map(Addr::Tcp).map_err(|_| refusal(text.to_owned()))
     }
@@ -132,6 +130,15 @@ impl Raw {
 }
 
 impl Addr {
+    /// A socket file.
+    ///
+    /// # Errors
+    /// When the kernel could not take such a path.
+    pub fn of_file(path: &Path) -> Result<Addr, AddrError> {
+        raw_unix(path).ok_or_else(|| AddrError::BadPath { text: format!("unix:{}", path.display()) })?;
+        Ok(Addr::Unix(path.to_owned()))
+    }
+
     pub(crate) fn family(&self) -> libc::c_int {
         match self {
             Addr::Tcp(SocketAddr::V4(_)) => libc::AF_INET,
@@ -258,6 +265,13 @@ mod tests {
             assert_eq!(text.parse::<Addr>(), Err(AddrError::BadPath { text: text.clone() }));
         }
         assert!(format!("unix:{}", "x".repeat(107)).parse::<Addr>().is_ok());
+    }
+
+    #[test]
+    fn a_path_that_is_no_text_stays_as_it_is() {
+        use std::os::unix::ffi::OsStrExt;
+        let path = Path::new(std::ffi::OsStr::from_bytes(b"/run/\xff.sock"));
+        assert_eq!(Addr::of_file(path), Ok(Addr::Unix(path.to_owned())));
     }
 
     #[test]

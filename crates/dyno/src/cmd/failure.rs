@@ -47,6 +47,11 @@ impl Failure {
         Self::with(exit::ERROR, what).try_this("dyno --help")
     }
 
+    /// Ctrl-C, before there was anything to write.
+    pub(crate) fn interrupted() -> Self {
+        Self::with(exit::INTERRUPTED, "interrupted: nothing was measured yet")
+    }
+
     /// The host is not as it was.
     pub(crate) fn not_restored(what: impl Into<String>) -> Self {
         Self::with(exit::NOT_RESTORED, what)

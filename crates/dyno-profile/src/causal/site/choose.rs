@@ -184,15 +184,27 @@ impl Resolver {
         Some(site)
     }
 
-    /// The one stretch of code that is entered at a function's beginning, whatever the compiler folded into it.
+    /// The code that is entered at a function's beginning, whatever the compiler folded into it; of all functions that
+    /// have this name, since a profile does not tell them apart.
     fn whole(&self, profile: &Profile, module: u32, name: &str) -> Option<Tried> {
         let image = self.image_of(profile, module)?;
         let is_it = |frame: &&Frame| frame.module == Some(module) && frame.name == name && !frame.inlined;
-        let address = profile.frames.iter().find(is_it)?.address;
-        let holding = |function: &&Function| entered_around(function, address).is_some();
-        let function = image.debug().functions.iter().find(holding)?;
-        let ranges = vec![entered_around(function, address)?];
-        let mut site = image.of_functions(&[&Function { ranges, ..function.clone() }], Reach::Own);
+        let mut found: Vec<Function> = Vec::new();
+        for address in profile.frames.iter().filter(is_it).map(|frame| frame.address) {
+            if found.iter().any(|function| holds(&function.ranges, address)) {
+                continue;
+            }
+            let around = |function: &Function| {
+                entered_around(function, address).map(|range| (function.clone(), range))
+            };
+            if let Some((function, range)) = image.debug().functions.iter().find_map(around) {
+                found.push(Function { ranges: vec![range], ..function });
+            }
+        }
+        if found.is_empty() {
+            return None;
+        }
+        let mut site = image.of_functions(&found.iter().collect::<Vec<_>>(), Reach::Own);
         site.site.name = name.to_owned();
         Some(site)
     }

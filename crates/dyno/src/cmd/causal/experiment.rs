@@ -1,6 +1,6 @@
 //! The experiments on a process that runs: from what is asked for to the record. The verb and specimens call it.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_measure::causal::{Causal, Metric};
@@ -76,6 +76,9 @@ pub(crate) fn experiment(
     told(Told::Stage("profiling it, to know its sites"));
     let profile = profile(asked, stop)?;
     let (sites, missing) = sites(asked, &resolver, named, &profile);
+    if sites.is_empty() && stop.load(Ordering::Relaxed) {
+        return Err(Failure::interrupted());
+    }
     if sites.is_empty() {
         return Err(unknown(asked, &profile));
     }

@@ -1,6 +1,6 @@
 //! What is counted: found in the target; and where nothing is said, the likeliest of what could be.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_measure::causal as record;
@@ -73,7 +73,11 @@ pub(super) fn resolved(
         Point::Named(name) => Ok(Found::named(named(name, resolver)?, name)),
         Point::None => {
             told(Told::Stage("nothing is named that counts as progress: looking for what could"));
-            let found = taken(asked, resolver, &could_be(asked, resolver, stop)?)?;
+            let could_be = could_be(asked, resolver, stop)?;
+            if stop.load(Ordering::Relaxed) {
+                return Err(Failure::interrupted());
+            }
+            let found = taken(asked, resolver, &could_be)?;
             let why = found.chosen.as_deref().unwrap_or_default();
             told(Told::Stage(&format!("progress: {}, {why}", found.name)));
             Ok(found)

@@ -133,7 +133,8 @@ impl Counters {
         host.all_ns = host.idle_ns + host.steal_ns + busy_ns;
         host.own_ns = after.own_ns.saturating_sub(self.own_ns);
         // The kernel's threads write the target's files and send its packets: they are nobody's neighbour.
-        let kernel_ns = self.used(after, |ticks| ticks.is_kernel).map(|(_, ns)| ns).sum::<u64>();
+        let is_theirs = |ticks: &proc::Ticks| ticks.is_kernel && cpus.contains(ticks.cpu);
+        let kernel_ns = self.used(after, is_theirs).map(|(_, ns)| ns).sum::<u64>();
         host.foreign_ns = busy_ns.saturating_sub(target_ns + host.own_ns + kernel_ns);
         host.neighbours = self.neighbours(after);
         host.softirq = self.softirq(after, cpus);
@@ -156,7 +157,7 @@ impl Counters {
     fn used<'a>(
         &self,
         after: &'a Counters,
-        wanted: fn(&proc::Ticks) -> bool,
+        wanted: impl Fn(&proc::Ticks) -> bool,
     ) -> impl Iterator<Item = (&'a str, u64)> {
         let is_other = |pid: &Pid| *pid != child::this() && !after.processes.contains_key(pid);
         let others = after.everybody.iter().filter(move |(pid, now)| is_other(pid) && wanted(now));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use dyno_load::{Body, Expect, Target, TargetError};
-use dyno_sys::socket::{Addr, AddrError};
+use dyno_sys::socket::Addr;
 
 use crate::cli;
 use crate::cmd::failure::Failure;
@@ -31,8 +31,7 @@ pub(super) fn target(args: &cli::Load) -> Result<Target, Failure> {
 
 /// Where `--unix-socket` leads; whether somebody listens there is seen when it is connected.
 fn socket_file(path: &Path) -> Result<Addr, Failure> {
-    let addr = format!("unix:{}", path.display()).parse();
-    addr.map_err(|error: AddrError| {
+    Addr::of_file(path).map_err(|error| {
         let failure = Failure::usage("--unix-socket cannot be used").because(&error);
         failure
             .likely("a socket file's path is short")

@@ -9,7 +9,6 @@ use dyno_engine::Identity;
 use dyno_sys::user;
 
 use crate::cmd::failure::Failure;
-use crate::cmd::user_id;
 
 /// Who serves when root did not say: every host has it, and nothing belongs to it.
 const DEFAULT: &str = "nobody";
@@ -29,21 +28,22 @@ pub(super) struct Chosen {
 /// # Errors
 /// When the user or the group is not known, or another one is asked for by somebody who is not root.
 pub(super) fn of_workers(word: Option<&str>) -> Result<Option<Chosen>, Failure> {
-    match (word, user_id()) {
-        (None, 0) => default().map(Some),
+    match (word, user::current()) {
+        (None, (0, _)) => default().map(Some),
         (None, _) => Ok(None),
         (Some(word), me) => chosen(word).and_then(|user| allowed(user, me)),
     }
 }
 
-/// Root may become anybody, and stay root; others may name themselves.
-fn allowed(user: Chosen, me: u32) -> Result<Option<Chosen>, Failure> {
-    match (me, user.identity.uid) {
+/// Root may become anybody, and stay root; others may name themselves, with the group that they have.
+fn allowed(user: Chosen, (uid, gid): (u32, u32)) -> Result<Option<Chosen>, Failure> {
+    let has_group = user.identity.gid == gid || !user.name.contains(':');
+    match (uid, user.identity.uid) {
         (0, 0) if user.identity.gid == 0 => Ok(None),
         (0, _) => Ok(Some(user)),
-        (me, wanted) if me == wanted => Ok(None),
+        (me, wanted) if me == wanted && has_group => Ok(None),
         _ => Err(Failure::usage(format!("cannot serve as {}", user.name))
-            .likely("only root may become another user")
+            .likely("only root may become another user or group")
             .try_this("dyno serve, without --user")),
     }
 }
@@ -68,14 +68,14 @@ fn chosen(word: &str) -> Result<Chosen, Failure> {
 
 fn user_numbers(name: &str, group: Option<&str>) -> Result<(u32, u32), Failure> {
     let found = user::find(name).map_err(|error| unreadable(&error))?;
-    match (found, name.parse::<u32>(), group) {
+    match (found, number(name), group) {
         (Some(ids), ..) => Ok(ids),
         // A number that no account has needs its group said: there is nowhere to look it up.
-        (None, Ok(uid), Some(_)) => Ok((uid, 0)),
-        (None, Ok(uid), None) => Err(Failure::usage(format!("user {uid} has no group that is known"))
+        (None, Some(uid), Some(_)) => Ok((uid, 0)),
+        (None, Some(uid), None) => Err(Failure::usage(format!("user {uid} has no group that is known"))
             .likely("a user by number needs its group")
             .try_this(format!("dyno serve --user {uid}:{uid}"))),
-        (None, Err(_), _) => Err(Failure::usage(format!("there is no user \"{name}\""))
+        (None, None, _) => Err(Failure::usage(format!("there is no user \"{name}\""))
             .likely("a typing mistake, or the user was not made yet")
             .try_this("getent passwd")),
     }
@@ -83,11 +83,15 @@ fn user_numbers(name: &str, group: Option<&str>) -> Result<(u32, u32), Failure> 
 
 fn group_number(group: &str) -> Result<u32, Failure> {
     let found = user::find_group(group).map_err(|error| unreadable(&error))?;
-    found.or_else(|| group.parse().ok()).ok_or_else(|| {
+    found.or_else(|| number(group)).ok_or_else(|| {
         Failure::usage(format!("there is no group \"{group}\""))
             .likely("a typing mistake, or the group was not made yet")
             .try_this("getent group")
     })
+}
+
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|number| *number != user::UNCHANGED)
 }
 
 fn unreadable(error: &io::Error) -> Failure {
@@ -120,6 +124,8 @@ mod tests {
             ("12345", "user 12345 has no group that is known"),
             ("", "there is no user \"\""),
             ("4294967296:1", "there is no user \"4294967296\""),
+            ("4294967295:1", "there is no user \"4294967295\""),
+            ("1:4294967295", "there is no group \"4294967295\""),
         ] {
             let lines = chosen(word).unwrap_err().lines();
             assert!(lines.starts_with(&format!("error: {says}\n")), "{word}: {lines}");
@@ -129,10 +135,13 @@ mod tests {
     #[test]
     fn root_may_become_anybody_and_others_only_stay_who_they_are() {
         let of = |uid| Chosen { name: "x".into(), identity: Identity::of_numbers(uid, uid) };
-        assert_eq!(allowed(of(7), 0).unwrap(), Some(of(7)));
-        assert_eq!(allowed(of(0), 0).unwrap(), None);
-        assert_eq!(allowed(of(7), 7).unwrap(), None);
-        assert!(allowed(of(8), 7).is_err() && allowed(of(0), 7).is_err());
+        assert_eq!(allowed(of(7), (0, 0)).unwrap(), Some(of(7)));
+        assert_eq!(allowed(of(0), (0, 0)).unwrap(), None);
+        assert_eq!(allowed(of(7), (7, 9)).unwrap(), None);
+        assert!(allowed(of(8), (7, 7)).is_err() && allowed(of(0), (7, 7)).is_err());
+        let with_group = Chosen { name: "x:y".into(), ..of(7) };
+        assert_eq!(allowed(with_group.clone(), (7, 7)).unwrap(), None);
+        assert!(allowed(with_group, (7, 9)).is_err(), "the group is another");
     }
 
     #[test]

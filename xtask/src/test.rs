@@ -58,9 +58,7 @@ fn run_root_tests(repo: &Repo, tests: &[RootTest]) -> Result<Outcome, Trouble> {
     let packages: BTreeSet<&str> = tests.iter().map(|test| test.package.as_str()).collect();
     let packages = packages.into_iter().flat_map(|package| ["--package", package]);
     let files = tests.iter().flat_map(|test| ["--test", test.file()]);
-    // They measure and count on the whole machine: one at a time.
-    let alone = ["--", "--ignored", "--test-threads", "1"];
-    let words = ["test"].into_iter().chain(packages).chain(files).chain(alone);
+    let words = ["test"].into_iter().chain(packages).chain(files).chain(["--", "--ignored"]);
     run_command(cargo(words).current_dir(repo.root()))
 }
 

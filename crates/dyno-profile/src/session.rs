@@ -20,15 +20,16 @@ const ROUNDS_MAX: usize = 8;
 /// Bytes of a ring: a quarter of a second of copied stacks at 999 Hz and 16 KiB each. Smaller ones are tried when the
 /// user may not lock that much.
 const RING_BYTES: usize = 4 << 20;
-/// Without copied stacks a sample is some hundred bytes.
-const RING_BYTES_PLAIN: usize = 512 << 10;
+/// The same for the nearest part of stacks; without copied stacks a sample is some hundred bytes.
+const RING_BYTES_PLAIN: usize = 1 << 20;
 const RING_BYTES_MIN: usize = 64 << 10;
 
 /// The reader is woken when a ring is a quarter full: it then has three quarters of the time until it overflows.
 const WAKEUPS_PER_RING: u32 = 4;
 
-/// Bytes that are enough to find the caller of a leaf that keeps no frame.
-const LEAF_BYTES: u32 = 1 << 10;
+/// Bytes that are enough to find the caller of a leaf that keeps no frame, and to walk out of code that uses the frame
+/// pointer for something else (Go's assembly).
+const LEAF_BYTES: u32 = 4 << 10;
 
 /// Open events and their rings.
 pub(crate) struct Session {

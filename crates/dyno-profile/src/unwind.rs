@@ -82,7 +82,8 @@ impl Unwinder {
     }
 
     /// The kernel's chain with the caller of the leaf put in where the leaf keeps no frame of its own: the chain then
-    /// has only that caller's caller.
+    /// has only that caller's caller. Where the leaf uses the frame pointer for something else the chain leads nowhere:
+    /// then by tables as far as the copied bytes reach.
     fn mended(
         &mut self,
         spaces: &mut AddressSpaces,
@@ -92,8 +93,14 @@ impl Unwinder {
         chain: &[u64],
     ) -> Walked {
         let mut walked = by_chain(chain);
+        let leads_nowhere = chain.get(1).is_some_and(|caller| spaces.locate(pid, *caller).is_none());
         let Some(rules) = spaces.rules(pid) else { return walked };
         let mut walk = Walk { frames: Vec::new(), ended: Ended::Cut };
+        if leads_nowhere {
+            let mut far = |address| self.far.word(pid, regs.sp, address);
+            walk.over(rules, &mut self.cache, regs, stack, (FRAMES_MAX, &mut far));
+            return if walk.frames.len() > 1 { walk.walked() } else { walked };
+        }
         walk.over(rules, &mut self.cache, regs, stack, (2, &mut |_| None));
         let caller = walk.frames.get(1).map(|frame| frame.address_for_lookup());
         let missing = caller.filter(|caller| walked.addresses.get(1) != Some(caller));

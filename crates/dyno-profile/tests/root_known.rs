@@ -223,6 +223,19 @@ fn go_is_walked_by_frame_pointers_with_the_callers_of_its_leaves() {
     assert!(profile.modules.iter().any(|module| module.unwound_by == "fp"), "{:?}", profile.modules);
 }
 
+/// Go's own SHA-256 for processors with AVX2 keeps data in the frame pointer's register.
+#[test]
+#[ignore = "these need CAP_PERFMON: they sample the kernel too"]
+fn assembly_of_go_has_its_callers_whatever_it_keeps_in_the_frame_pointer() {
+    let Some(running) = Running::start("go", &["build"], "assembly.go", &[]) else { return };
+    let profile = watched(&running, CallGraph::Auto);
+    assert_share(&profile, "main.digest", share_of(&profile, "main.digest"), 100.0);
+    assert_whole(
+        &profile,
+        &["runtime.goexit.abi0", "runtime.mcall", "runtime.mstart.abi0", "runtime.goexit"],
+    );
+}
+
 #[test]
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
 fn cpp_is_walked_through_exceptions_and_has_its_own_names() {

@@ -9,6 +9,7 @@ use dyno_sys::proc;
 use dyno_sys::signal::{self, Signal};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// One thread: twelve parts of twenty here, six there, two more, and a call for each unit.
 const PARTS: &str = r#"
@@ -19,6 +20,12 @@ static __attribute__((noinline)) void ten(void) { for (long i = 0; i < 100000; i
 static __attribute__((noinline)) void done(void) { __asm__ volatile("nop"); }
 int main(void) { for (;;) { sixty(); thirty(); ten(); done(); } }
 "#;
+
+/// Experiments judge what they measure: one at a time has the machine.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn program(folder: &Folder) -> PathBuf {
     let source = folder.file("parts.c", PARTS);
@@ -41,6 +48,7 @@ fn record(folder: &Folder) -> Causal {
 #[test]
 #[ignore = "needs root (CAP_BPF, CAP_PERFMON) and cc"]
 fn what_one_thread_does_is_worth_what_it_takes_and_files_lie_beside_each_other() {
+    let _alone = alone();
     let folder = Folder::new("causal-parts");
     let words = ["--progress", "done", "--site", "sixty", "--site", "ten", "--for", "20s", "--coz", "c.coz"];
     let ended = Ended::of(started(&folder, &words));
@@ -59,13 +67,15 @@ fn what_one_thread_does_is_worth_what_it_takes_and_files_lie_beside_each_other()
     assert!((50.0..70.0).contains(&share), "{share}");
     assert!(ended.out.contains("sixty") && ended.err.contains("round"), "{}\n{}", ended.out, ended.err);
     assert!(std::fs::read_to_string(folder.path("c.html")).unwrap().contains("sixty"));
-    assert!(std::fs::read_to_string(folder.path("c.coz")).unwrap().contains("selected="));
+    let coz = std::fs::read_to_string(folder.path("c.coz")).unwrap();
+    assert!(coz.starts_with("startup") && coz.contains("selected=") == sixty.slope.is_some(), "{coz}");
     assert!(proc::stat(record.target.pid.unwrap().cast_signed()).is_err(), "the command ended");
 }
 
 #[test]
 #[ignore = "needs root (CAP_BPF, CAP_PERFMON) and cc"]
 fn ctrl_c_writes_what_was_measured() {
+    let _alone = alone();
     let folder = Folder::new("causal-ctrl-c");
     let child = started(&folder, &["--progress", "done", "--site", "sixty", "--for", "60s"]);
     let pid = child.id().cast_signed();
@@ -143,6 +153,7 @@ impl Drop for Worker {
 #[test]
 #[ignore = "needs root (CAP_BPF, CAP_PERFMON) and cc"]
 fn where_nothing_is_named_the_caller_that_does_a_unit_is_found_and_counted() {
+    let _alone = alone();
     let folder = Folder::new("causal-found");
     let worker = Worker::start(&folder);
     let pid = worker.child.id().to_string();
@@ -192,6 +203,7 @@ func main() {
 #[test]
 #[ignore = "needs root (CAP_BPF, CAP_PERFMON) and go"]
 fn a_unit_of_a_stock_go_program_is_found() {
+    let _alone = alone();
     let folder = Folder::new("causal-go");
     let (source, program) = (folder.file("main.go", GO_UNITS), folder.path("units"));
     let built = Command::new("go").args(["build", "-o"]).arg(&program).arg(source).status().unwrap();
@@ -210,6 +222,7 @@ fn a_unit_of_a_stock_go_program_is_found() {
 #[test]
 #[ignore = "needs root (CAP_BPF, CAP_PERFMON)"]
 fn what_a_server_sends_is_found_and_its_functions_are_told() {
+    let _alone = alone();
     let server = common::Server::serve(&["--naive", "--log-file", "/dev/null"]);
     let worker = *proc::tree(server.pid()).last().unwrap();
     let url = format!("http://{}/json", server.place);
@@ -226,6 +239,7 @@ fn what_a_server_sends_is_found_and_its_functions_are_told() {
 #[test]
 #[ignore = "needs root (CAP_BPF, CAP_PERFMON) and cc"]
 fn a_process_that_does_nothing_offers_nothing_in_three_lines() {
+    let _alone = alone();
     let mut idle = Command::new("sleep").arg("60").spawn().unwrap();
     let pid = idle.id().to_string();
     let ended = run(["causal", "--for", "10s", &pid]);

@@ -308,7 +308,8 @@ impl<M: Meter> Climber<'_, M> {
         if stays(rung, &attempt) {
             self.standing = turned;
         }
-        Ok(Attempt { proof, instances: attempt.pairs, ..attempt })
+        let causal = self.not_foretold_in_turn(&attempt);
+        Ok(Attempt { proof, instances: attempt.pairs, causal, ..attempt })
     }
 
     fn apart(
@@ -333,8 +334,10 @@ impl<M: Meter> Climber<'_, M> {
             return Ok(Attempt { proof: lines, ..attempt });
         }
         let attempt = if self.wants_look(&attempt) {
-            let looks = self.look_at_both(rung, a, b);
-            Attempt { causal: self.foretold(rung, &attempt, &looks), ..attempt }
+            match self.look_at_both(rung, Sides::Apart { a, b }) {
+                Ok(looks) => Attempt { causal: self.foretold(&attempt, &looks), ..attempt },
+                Err((side, trouble)) => return self.trouble(rung, side, trouble),
+            }
         } else {
             attempt
         };
@@ -357,7 +360,7 @@ impl<M: Meter> Climber<'_, M> {
     ) -> Result<Attempt, ClimbError> {
         let before = arms.spec.setting.clone();
         let mut lines = Vec::new();
-        let attempt =
+        let mut attempt =
             match self.prove_toggled(rung, &mut arms.arms[0], [&before, &turned], "before", &mut lines) {
                 Err(trouble) => return self.trouble(rung, Side::B, trouble),
                 Ok(Some(why)) => self.without_data(rung, RungVerdict::NotApplied, why),
@@ -371,14 +374,12 @@ impl<M: Meter> Climber<'_, M> {
             return Ok(Attempt { proof: lines, ..attempt });
         }
         if self.wants_look(&attempt) {
-            for (side, setting) in [(Side::A, &before), (Side::B, &turned)] {
-                if let Err(trouble) = self.meter.turn(&mut arms.arms[0], setting, &rung.dial) {
-                    return self.trouble(rung, side, trouble);
-                }
-                self.look(rung, side, &mut arms.arms[0]);
+            let sides = Sides::InPlace { arms, dial: &rung.dial, a: before.clone(), b: turned.clone() };
+            match self.look_at_both(rung, sides) {
+                Ok(looks) => attempt.causal = self.foretold(&attempt, &looks),
+                Err((side, trouble)) => return self.trouble(rung, side, trouble),
             }
         }
-        let mut attempt = Attempt { causal: self.foretold(rung, &attempt, &[]), ..attempt };
         if attempt.verdict != RungVerdict::NotApplied {
             // Read again after measuring: it must still do what it did.
             match self.prove_toggled(rung, &mut arms.arms[0], [&before, &turned], "after", &mut lines) {

@@ -86,6 +86,15 @@ impl<A> Sides<'_, A> {
         }
     }
 
+    /// Live servers of each side.
+    pub(crate) fn instances(&self) -> usize {
+        match self {
+            Self::Apart { a, b } => a.arms.len().min(b.arms.len()),
+            Self::InPlace { arms, .. } => arms.arms.len(),
+            Self::InTurn(_) => 1,
+        }
+    }
+
     /// Where the dials of A and B stand.
     pub(crate) fn settings(&self) -> [&Setting; 2] {
         match self {

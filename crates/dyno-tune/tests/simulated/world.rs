@@ -498,20 +498,26 @@ impl Meter for World {
         arm.rss.exp() as u64
     }
 
-    /// A part that no dial touches, and the part that they all do.
+    /// A part that no dial touches, and the part that they all do, which is called from so many places that each call of it is
+    /// dust.
     fn profile(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Profile, String> {
         self.now_ns += for_ns;
-        let names = ["rest", "serve"];
-        let frames = names.map(|name| Frame { name: name.into(), ..Frame::default() }).to_vec();
         let cost_ns = arm.cost.exp();
         let count = (for_ns as f64 / cost_ns) as u64;
-        let stack = |(at, ns): (u32, f64)| {
+        let samples = |rng: &mut Prng, ns: f64| {
             let expected = ns * count as f64 / PROFILE_PERIOD_NS;
-            let samples = (expected + expected.sqrt() * self.rng.normal()).max(0.0) as u64;
-            let weight_ns = samples * PROFILE_PERIOD_NS as u64;
-            Stack { frames: vec![at], samples, weight_ns, ..Stack::default() }
+            (expected + expected.sqrt() * rng.normal()).max(0.0) as u64
         };
-        let stacks = [(0, REST_NS), (1, cost_ns - REST_NS)].map(stack).to_vec();
+        let stack = |frames: Vec<u32>, samples: u64| {
+            let weight_ns = samples * PROFILE_PERIOD_NS as u64;
+            Stack { frames, samples, weight_ns, ..Stack::default() }
+        };
+        let (rest, serve) = (samples(&mut self.rng, REST_NS), samples(&mut self.rng, cost_ns - REST_NS));
+        let callers = (0..serve).map(|at| format!("caller {at}"));
+        let names = ["rest".to_owned(), "serve".to_owned()].into_iter().chain(callers);
+        let frames = names.map(|name| Frame { name, ..Frame::default() }).collect();
+        let calls = (0..serve as u32).map(|at| stack(vec![2 + at, 1], 1));
+        let stacks = std::iter::once(stack(vec![0], rest)).chain(calls).collect();
         let requests = Some(Requests { count, source: "load".into() });
         Ok(Profile { frames, stacks, requests, threads: vec![Thread::default()], ..Profile::default() })
     }

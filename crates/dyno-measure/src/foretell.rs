@@ -66,6 +66,7 @@ fn owner<'p>(profile: &'p Profile, stack: &Stack) -> (Option<u32>, &'p str) {
 /// What the change between two profiles should bring by the curves of the setting before. Effects are changes of the time
 /// per request; what was measured is the caller's to fill in. `looks` are the CPU times per request of the stretches that the
 /// profiles were joined from, before and after beside each other: how much they differ among themselves is in the interval.
+/// Where fewer than two of them tell it, `drift_percent` is none, and the interval lacks it.
 #[must_use]
 pub fn foretell(causal: &Causal, before: &Profile, after: &Profile, looks: &[[f64; 2]]) -> Foretold {
     match foretold(causal, before, after, drift(looks)) {
@@ -74,7 +75,12 @@ pub fn foretell(causal: &Causal, before: &Profile, after: &Profile, looks: &[[f6
     }
 }
 
-fn foretold(causal: &Causal, before: &Profile, after: &Profile, drift: f64) -> Result<Foretold, String> {
+fn foretold(
+    causal: &Causal,
+    before: &Profile,
+    after: &Profile,
+    drift: Option<f64>,
+) -> Result<Foretold, String> {
     let (before, after) = (times(before)?, times(after)?);
     let curves: Vec<Curve<'_>> = causal.sites.iter().filter_map(Curve::of).collect();
     let average = average(&curves).ok_or_else(|| no_curve(causal))?;
@@ -95,12 +101,13 @@ fn foretold(causal: &Causal, before: &Profile, after: &Profile, drift: f64) -> R
         changed.last().filter(|_| changed.len() > worths.len()).map(|one| one.worth(&basis, SetOff::NONE)),
     );
     let after_us: f64 = after.of.values().map(|time| time.us).sum();
-    let drifted = average.value * 100.0 * after_us / total_us * drift;
-    let sum = sum(&worths, average, drifted);
+    let drifted = drift.map(|drift| average.value.abs() * 100.0 * after_us / total_us * drift);
+    let sum = sum(&worths, average, drifted.unwrap_or(0.0));
     let is_changed = |curve: &&Curve<'_>| changed.iter().any(|one| curve.is_of(one.key));
     Ok(Foretold {
         predicted_percent: Some(sum.value),
         interval_percent: Some(sum.interval()),
+        drift_percent: drifted,
         unchanged: curves.iter().filter(|one| !is_changed(one)).map(|one| one.site.name.clone()).collect(),
         functions: changed.iter().zip(&worths).map(|(one, worth)| one.told(worth)).collect(),
         ..Foretold::default()
@@ -305,16 +312,14 @@ struct Worthy {
 }
 
 /// How far the mean ratio of stretches may be from the truth: the half width of its 95 % interval, as a logarithm. Machines
-/// drift, and processes differ, by more than samples alone would tell.
-fn drift(looks: &[[f64; 2]]) -> f64 {
-    let ratios: Vec<f64> = looks.iter().map(|[before, after]| (after / before).ln()).collect();
+/// drift, and processes differ, by more than samples alone would tell. None where fewer than two stretches tell it.
+fn drift(looks: &[[f64; 2]]) -> Option<f64> {
+    let ratios = looks.iter().map(|[before, after]| (after / before).ln());
+    let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite()).collect();
     let n = ratios.len() as f64;
-    if ratios.len() < 2 || ratios.iter().any(|ratio| !ratio.is_finite()) {
-        return 0.0;
-    }
     let mean = ratios.iter().sum::<f64>() / n;
     let variance = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    student(Z, n - 1.0) * (variance / n).sqrt()
+    (ratios.len() > 1).then(|| student(Z, n - 1.0) * (variance / n).sqrt())
 }
 
 /// Those that are worth the average err together, by what the average errs, and all by what the machine drifted; everything
@@ -581,5 +586,16 @@ mod tests {
         };
         let (alike, apart) = (half(&[[6.0, 3.0], [6.1, 3.05]]), half(&[[6.0, 3.0], [6.0, 2.7], [6.0, 3.3]]));
         assert!((alike - half(&[])).abs() < 0.1 && apart > alike + 5.0, "{alike} {apart}");
+    }
+
+    #[test]
+    fn an_interval_without_drift_says_so() {
+        let (before, after) = (profile(&[("send", 6.0)]), profile(&[("send", 3.0)]));
+        let causal = causal(vec![site("send", 60.0, &[(50, 30.0)])]);
+        let drift = |looks: &[[f64; 2]]| foretell(&causal, &before, &after, looks).drift_percent;
+        let unread = [f64::INFINITY, 3.0];
+        assert_eq!([drift(&[]), drift(&[[6.0, 3.0]]), drift(&[[6.0, 3.0], unread])], [None; 3]);
+        let (two, and_unread) = (drift(&[[6.0, 3.0], [6.0, 2.7]]), drift(&[[6.0, 3.0], unread, [6.0, 2.7]]));
+        assert!(two.is_some_and(|drift| drift > 1.0) && two == and_unread, "{two:?} {and_unread:?}");
     }
 }

@@ -275,7 +275,7 @@ pub fn cut_short(trial: &Trial, rule: &Rule, seed: u64) -> Option<Judgement> {
 #[must_use]
 pub fn aside(trial: &Trial, metric: Metric, basis: Basis, seed: u64) -> Option<Estimate> {
     let rule = Rule { basis, ..Rule::once(trial.pairs.len(), Z_ASIDE) };
-    (trial.pairs.len() >= LAST_LOOK_MIN).then(|| estimate(metric, &trial.pairs, &rule, seed))
+    (trial.pairs.len() >= rule.last_look_min()).then(|| estimate(metric, &trial.pairs, &rule, seed))
 }
 
 fn judgement(trial: &Trial, estimate: Estimate, settled: bool) -> Judgement {

@@ -366,13 +366,15 @@ impl Profile {
         Ok(profile)
     }
 
-    /// The same profile without its dust: frames that hold less than `share` of all the time are folded into their
-    /// callers, and what no stack points at is left out. No time is lost.
+    /// The same profile without its dust: functions that hold less than `share` of all the time, where they were called, are
+    /// folded into their callers, and what no stack points at is left out. No time is lost. Places in one function are one
+    /// frame, without a line: each by itself would be dust.
     #[must_use]
     pub fn pruned(&self, share: f64) -> Profile {
         let least_ns = (self.total_ns() as f64 * share) as u64;
+        let mut stacks = self.stacks_of_functions();
         let mut subtree_ns: HashMap<&[u32], u64> = HashMap::new();
-        for stack in &self.stacks {
+        for stack in &stacks {
             for depth in 0..=stack.frames.len() {
                 *subtree_ns.entry(&stack.frames[..depth]).or_default() += stack.weight_ns;
             }
@@ -381,8 +383,8 @@ impl Profile {
             let heavy = |depth: &usize| subtree_ns[&stack.frames[..*depth]] >= least_ns;
             (0..=stack.frames.len()).rev().find(heavy).unwrap_or(0)
         };
-        let mut stacks: Vec<Stack> = self.stacks.clone();
-        stacks.iter_mut().for_each(|stack| stack.frames.truncate(kept(stack)));
+        let kept: Vec<usize> = stacks.iter().map(kept).collect();
+        stacks.iter_mut().zip(kept).for_each(|(stack, kept)| stack.frames.truncate(kept));
         stacks.sort_by(|a, b| a.identity().cmp(&b.identity()));
         stacks.dedup_by(|same, first| {
             let equal = same.identity() == first.identity();
@@ -392,7 +394,22 @@ impl Profile {
             }
             equal
         });
-        Profile { stacks, ..self.clone() }.compacted()
+        let frames = self.frames.iter().map(|frame| Frame { line: None, ..frame.clone() }).collect();
+        Profile { stacks, frames, ..self.clone() }.compacted()
+    }
+
+    /// Every stack with the first frame of each of its functions.
+    fn stacks_of_functions(&self) -> Vec<Stack> {
+        let mut first: HashMap<_, u32> = HashMap::new();
+        let function = |frame: &'_ Frame| (frame.module, frame.origin, frame.inlined);
+        let same: Vec<u32> = self
+            .frames
+            .iter()
+            .zip(0..)
+            .map(|(frame, at)| *first.entry((function(frame), frame.name.as_str())).or_insert(at))
+            .collect();
+        let of = |stack: &Stack| stack.frames.iter().map(|at| same[*at as usize]).collect();
+        self.stacks.iter().map(|stack| Stack { frames: of(stack), ..stack.clone() }).collect()
     }
 
     /// Both as one, as if it had been watched for as long as both together. For time on the CPU: wakers, timelines and counts
@@ -578,6 +595,31 @@ mod tests {
         assert_eq!((of(&[0]).weight_ns, of(&[0, 1]).weight_ns, of(&[0, 2]).weight_ns), (1, 900, 99));
         assert_eq!(of(&[0, 2]).samples, 2);
         pruned.check().unwrap();
+    }
+
+    #[test]
+    fn a_function_of_many_places_is_no_dust() {
+        let at = |name: &str, line: u32| Frame {
+            name: name.to_owned(),
+            line: Some(line),
+            address: u64::from(line),
+            ..Frame::default()
+        };
+        let places = 1..=200;
+        let whole = Profile {
+            frames: std::iter::once(at("main", 0))
+                .chain(places.clone().map(|line| at("hot", line)))
+                .collect(),
+            stacks: places
+                .map(|line| Stack { frames: vec![0, line], samples: 1, weight_ns: 10, ..Stack::default() })
+                .collect(),
+            ..small()
+        };
+        let pruned = whole.pruned(0.01);
+        pruned.check().unwrap();
+        assert_eq!((pruned.stacks.len(), &pruned.stacks[0].frames[..]), (1, &[0, 1][..]));
+        assert_eq!((pruned.stacks[0].samples, pruned.total_ns()), (200, 2_000));
+        assert_eq!((pruned.frames[1].name.as_str(), pruned.frames[1].line), ("hot", None));
     }
 
     #[test]

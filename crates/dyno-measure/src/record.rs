@@ -348,8 +348,12 @@ pub struct Foretold {
     pub profile: Option<usize>,
     /// What is foretold.
     pub predicted_percent: Option<f64>,
-    /// Its 95 % interval: of the curves, and of the samples that tell how much faster functions became.
+    /// Its 95 % interval: of the curves, of the samples that tell how much faster functions became, and of the drift.
     pub interval_percent: Option<[f64; 2]>,
+    /// What the stretches of profiling differ by among themselves: that part of the interval's half width. None where fewer
+    /// than two of them told it: the interval lacks it, and is too narrow.
+    #[serde(default)]
+    pub drift_percent: Option<f64>,
     /// Why nothing is foretold, where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_not: Option<String>,

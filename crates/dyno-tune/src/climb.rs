@@ -260,7 +260,7 @@ impl<M: Meter> Climber<'_, M> {
             }
             self.fit_memory(&side.arms[0]);
         }
-        self.pace.open_ns = self.meter.now_ns() - began_ns;
+        self.pace.opened(self.meter.now_ns() - began_ns, side.arms.len());
         Ok(side)
     }
 

@@ -8,7 +8,7 @@ use dyno_measure::record::{Attempt, Effect, RungVerdict};
 use dyno_measure::series::Side;
 use dyno_measure::units::log_of_percent;
 
-use super::in_turn::Turns;
+use super::in_turn::{Turns, off_block_words};
 use super::rules::{BURSTY, BURSTY_SUFFIX, CONFIRM_Z, IN_TURN, IN_TURN_SUFFIX};
 use super::step::apply;
 use super::time::Pace;
@@ -40,7 +40,7 @@ enum Way {
 }
 
 impl Way {
-    /// As the step was.
+    /// As the step was; a setting that was seen to burn since then is measured in turn whatever the step was.
     fn of(attempt: &Attempt) -> Self {
         match &attempt.trial {
             Some(trial) if trial.ends_with(IN_TURN_SUFFIX) => Self::InTurn,
@@ -71,23 +71,24 @@ impl Way {
 /// A kept rung that waits for its confirmation.
 struct Waiting {
     kept: Kept,
+    /// What is compared: its dials turned back, and the setting reached.
+    settings: [Setting; 2],
     way: Way,
-    /// Pairs after which it should be seen again. They follow from the step's data alone: fresh data that decided when to
-    /// stop would be as biased as the step's.
-    pairs: usize,
+    /// Pairs after which it should be seen again; none where no number would do. They follow from the step's data alone:
+    /// fresh data that decided when to stop would be as biased as the step's.
+    wanted: Option<usize>,
 }
 
 impl Waiting {
-    fn new(kept: Kept, attempt: &Attempt) -> Self {
-        let way = Way::of(attempt);
-        let (least, most) = way.bounds();
-        let pairs = pairs_to_see_again(attempt).map_or(most, |pairs| pairs.clamp(least, most));
-        Self { kept, way, pairs }
+    /// Pairs that it asks for.
+    fn pairs(&self) -> usize {
+        let (least, most) = self.way.bounds();
+        self.wanted.map_or(most, |pairs| pairs.clamp(least, most))
     }
 
     /// Its length in pairs of short blocks.
     fn weight(&self, pace: &Pace) -> u64 {
-        self.pairs as u64 * self.way.short_pairs(pace)
+        self.pairs() as u64 * self.way.short_pairs(pace)
     }
 }
 
@@ -105,18 +106,34 @@ impl<M: Meter> Climber<'_, M> {
     /// Those that need the fewest pairs come first: when time is short, most are confirmed; what is left goes to the rest.
     pub(crate) fn leave_one_out(&mut self) -> Result<(), ClimbError> {
         let all = self.kept.clone();
-        let attempt = |kept: &Kept| &self.record.rungs[kept.rung].attempt;
-        let mut waiting: Vec<Waiting> =
-            all.iter().map(|kept| Waiting::new(kept.clone(), attempt(kept))).collect();
-        let pace = self.pace;
-        waiting.sort_by_key(|one| one.weight(&pace));
-        for k in 0..waiting.len() {
-            let pairs = self.allotted(&waiting[k..]);
-            self.confirm(&waiting[k], &all, pairs, &format!("confirming {} of {}", k + 1, all.len()))?;
+        let mut waiting: Vec<Waiting> = all.iter().map(|kept| self.waits(kept, &all)).collect();
+        while !waiting.is_empty() {
+            // A rung that was kept after it, or a confirmation, may have shown that its servers burn.
+            let burning = waiting.iter_mut().filter(|one| self.burns(&one.settings.each_ref()));
+            burning.for_each(|one| one.way = Way::InTurn);
+            let pace = self.pace;
+            waiting.sort_by_key(|one| one.weight(&pace));
+            let pairs = self.allotted(&waiting);
+            let one = waiting.remove(0);
+            let stage = format!("confirming {} of {}", all.len() - waiting.len(), all.len());
+            self.confirm(one, pairs, &stage)?;
         }
         self.close_current();
         self.standing = self.confirmed_setting();
         Ok(())
+    }
+
+    fn waits(&self, kept: &Kept, all: &[Kept]) -> Waiting {
+        // The setting reached holds every kept dial, but those that are kept for a load of their own.
+        let with = apply(&self.standing, &kept.turned);
+        let back = self.turned_back(&with, kept, all);
+        let attempt = &self.record.rungs[kept.rung].attempt;
+        Waiting {
+            kept: kept.clone(),
+            settings: [back, with],
+            way: Way::of(attempt),
+            wanted: pairs_to_see_again(attempt),
+        }
     }
 
     /// Pairs for the first of those that wait: what it wants where an equal share of the time left holds as much, so that a
@@ -137,19 +154,17 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
-    fn confirm(&mut self, one: &Waiting, all: &[Kept], pairs: usize, stage: &str) -> Result<(), ClimbError> {
-        let least_ns = match one.way {
-            Way::InTurn => self.pace.turn_ns * IN_TURN.first as u64,
+    fn confirm(&mut self, one: Waiting, pairs: usize, stage: &str) -> Result<(), ClimbError> {
+        let Waiting { kept, settings: [back, with], way, .. } = one;
+        let least_ns = match way {
+            Way::InTurn => self.pace.of_turns(),
             Way::Short | Way::Long => self.pace.of_pairs(LAST_LOOK_MIN),
         };
-        if self.clockwork.total_begins_ns().saturating_sub(self.meter.now_ns()) < least_ns {
-            return self.conclude(&one.kept, Outcome::OutOfTime("no time was left for it".into()));
+        if self.confirming_left_ns() < least_ns {
+            return self.conclude(&kept, Outcome::OutOfTime("no time was left for it".into()));
         }
-        let rung = self.rung_of(one.kept.rung).clone();
+        let rung = self.rung_of(kept.rung).clone();
         let load = rung.load.clone().unwrap_or_else(|| self.plan.load.clone());
-        // The setting reached holds every kept dial, but those that are kept for a load of their own.
-        let with = apply(&self.standing, &one.kept.turned);
-        let back = self.turned_back(&with, &one.kept, all);
         let bounds = Bounds {
             id: format!("leave-one-out:{}", rung.id),
             stage,
@@ -162,17 +177,21 @@ impl<M: Meter> Climber<'_, M> {
         };
         let long = Rule::once(pairs.clamp(BURSTY.first, BURSTY.last), CONFIRM_Z).by_totals();
         let only_dial = with.with(&rung.dial, back.get(&rung.dial)) == back;
-        let from = if one.way == Way::Long { Length::Long } else { Length::Short };
-        let measuring = Measuring { bounds, long, from };
+        let measuring = Measuring { bounds, long, way, pairs };
         let toggles = (rung.in_place && only_dial).then_some(rung.dial.as_str());
         let tried = self.compared(&load, toggles, [back, with], measuring);
         match tried {
             Ok(Tried { trial, outcome }) => {
                 self.record.series.trials.push(trial);
-                self.conclude(&one.kept, outcome)
+                self.conclude(&kept, outcome)
             }
-            Err(trouble) => self.conclude(&one.kept, Outcome::Trouble(Side::B, trouble)),
+            Err(trouble) => self.conclude(&kept, Outcome::Trouble(Side::B, trouble)),
         }
+    }
+
+    /// Time until the total must begin.
+    fn confirming_left_ns(&self) -> u64 {
+        self.clockwork.total_begins_ns().saturating_sub(self.meter.now_ns())
     }
 
     /// Side by side where that can be, one instance after another where one of them burns CPU outside its blocks.
@@ -184,18 +203,25 @@ impl<M: Meter> Climber<'_, M> {
         measuring: Measuring<'_>,
     ) -> Result<Tried, Trouble> {
         let turns = self.turns_of(load, toggles, &settings);
-        let in_turn = measuring.bounds.again();
-        if !self.burns(&settings.each_ref()) {
+        let (in_turn, way, mut pairs) = (measuring.bounds.again(), measuring.way, measuring.pairs);
+        if way != Way::InTurn {
+            let began_ns = self.meter.now_ns();
+            let allotted_ns = pairs as u64 * way.short_pairs(&self.pace) * self.pace.pair_ns;
             let tried = match toggles {
                 Some(dial) => self.toggled(load, dial, settings, measuring),
                 None => self.apart_from(load, settings, measuring),
             }?;
-            if !matches!(tried.outcome, Outcome::OffBlock) {
-                return Ok(tried);
+            let Outcome::OffBlock(percent) = tried.outcome else { return Ok(tried) };
+            if self.confirming_left_ns() < self.pace.of_turns() {
+                let why = format!("{}, and no time was left for one after another", off_block_words(percent));
+                return Ok(Tried { outcome: Outcome::OutOfTime(why), ..tried });
             }
             self.record.series.trials.push(tried.trial);
+            // What was allotted to its pairs side by side holds fewer of these.
+            let left_ns = (began_ns + allotted_ns).saturating_sub(self.meter.now_ns());
+            pairs = (left_ns / self.pace.turn_ns.max(1)) as usize;
         }
-        Ok(self.confirm_in_turn(turns, in_turn))
+        Ok(self.confirm_in_turn(turns, in_turn, pairs))
     }
 
     fn turns_of(&self, load: &LoadSpec, toggles: Option<&str>, settings: &[Setting; 2]) -> Turns {
@@ -204,13 +230,9 @@ impl<M: Meter> Climber<'_, M> {
         Turns { toggles: toggles.map(str::to_owned), ..Turns::new(specs) }
     }
 
-    fn confirm_in_turn(&mut self, mut turns: Turns, bounds: Bounds<'_>) -> Tried {
+    fn confirm_in_turn(&mut self, mut turns: Turns, bounds: Bounds<'_>, pairs: usize) -> Tried {
         self.close_current();
-        let pairs = bounds.rule.last;
-        // What was allotted to short pairs holds fewer of these.
-        let left_ns = self.clockwork.confirm_end_ns().saturating_sub(self.meter.now_ns());
-        let affordable = (left_ns / self.pace.turn_ns.max(1)) as usize;
-        let pairs = pairs.min(affordable).clamp(IN_TURN.first, IN_TURN.last);
+        let pairs = pairs.clamp(IN_TURN.first, IN_TURN.last);
         let bounds = bounds.in_turn(Rule::once(pairs, CONFIRM_Z).by_instances());
         self.trial(Sides::InTurn(&mut turns), &bounds)
     }
@@ -237,7 +259,7 @@ impl<M: Meter> Climber<'_, M> {
                 Some(format!("could not be measured again: {why}"))
             }
             Outcome::Bursty => Some("could not be measured again: it works in bursts".into()),
-            Outcome::OffBlock | Outcome::NotApplied(_) => {
+            Outcome::OffBlock(_) | Outcome::NotApplied(_) => {
                 unreachable!("compared() measures in turn then, and nothing is proved again")
             }
             Outcome::Judged(judgement) => {
@@ -327,10 +349,11 @@ impl<M: Meter> Climber<'_, M> {
     }
 
     fn measured(&mut self, sides: Sides<'_, M::Arm>, measuring: Measuring<'_>) -> Tried {
-        let Measuring { bounds, long, from } = measuring;
-        match from {
-            Length::Short => self.trial_or_bursts(sides, bounds, long),
-            Length::Long => self.trial(sides, &bounds.in_long_blocks(long)),
+        let Measuring { bounds, long, way, .. } = measuring;
+        match way {
+            Way::Short => self.trial_or_bursts(sides, bounds, long),
+            Way::Long => self.trial(sides, &bounds.in_long_blocks(long)),
+            Way::InTurn => unreachable!("compared() sends those to confirm_in_turn()"),
         }
     }
 
@@ -379,9 +402,11 @@ impl<M: Meter> Climber<'_, M> {
     }
 }
 
-/// How a confirmation is measured: its bounds, and the rule for long blocks, from the start or when bursts are seen.
+/// How a confirmation is measured: its bounds, the rule for long blocks, from the start or when bursts are seen, and what was
+/// allotted: so many pairs of this way.
 struct Measuring<'m> {
     bounds: Bounds<'m>,
     long: Rule,
-    from: Length,
+    way: Way,
+    pairs: usize,
 }

@@ -6,9 +6,10 @@
 use dyno_measure::foretell::foretell;
 use dyno_measure::judge::{self, Basis};
 use dyno_measure::record::{Attempt, Foretold, SettingCausal};
-use dyno_measure::series::{Metric, Side};
+use dyno_measure::series::Metric;
 
-use super::rules::BURSTY_SUFFIX;
+use super::look::Looks;
+use super::rules::{BURSTY_SUFFIX, IN_TURN_SUFFIX};
 use super::{ArmSpec, ClimbError, Climber, Event};
 use crate::meter::{Meter, Trouble};
 use crate::rung::Rung;
@@ -56,30 +57,40 @@ impl<M: Meter> Climber<'_, M> {
     }
 
     /// What was foretold of an attempt and what was measured, once both sides were profiled.
-    pub(super) fn foretold(&self, rung: &Rung, attempt: &Attempt, looks: &[[f64; 2]]) -> Option<Foretold> {
-        let experiments = self.experiments.as_ref().filter(|_| self.wants_look(attempt))?;
-        let side = |side| {
-            let taken = self.record.profiles.iter().find(|one| one.rung == rung.id && one.side == side);
-            taken.map(|taken| &taken.profile)
-        };
-        let foretold = match (&experiments.found, side(Side::A), side(Side::B)) {
-            (Ok(at), Some(before), Some(after)) => {
+    pub(super) fn foretold(&self, attempt: &Attempt, looks: &Looks) -> Option<Foretold> {
+        let experiments = self.experiments.as_ref()?;
+        let foretold = match (&experiments.found, &looks.profiles) {
+            (Ok(at), [Some(before), Some(after)]) => {
                 let causal = &self.record.causal[*at].profile;
-                Foretold { profile: Some(*at), ..foretell(causal, before, after, looks) }
+                Foretold { profile: Some(*at), ..foretell(causal, before, after, &looks.costs) }
             }
-            (Err(why), _, _) => not_foretold(why),
-            (Ok(_), _, _) => not_foretold("its sides could not be profiled"),
+            (Err(why), _) => not_foretold(why),
+            (Ok(_), _) => not_foretold("its sides could not be profiled"),
         };
+        Some(self.with_measured(attempt, foretold))
+    }
+
+    /// Where changes were to be foretold and this one was not: its sides were never alive together.
+    pub(super) fn not_foretold_in_turn(&self, attempt: &Attempt) -> Option<Foretold> {
+        let why = "its servers were measured one after another";
+        let asked = self.options.causal_ns.is_some() && attempt.effect_percent.is_some();
+        asked.then(|| self.with_measured(attempt, not_foretold(why)))
+    }
+
+    fn with_measured(&self, attempt: &Attempt, foretold: Foretold) -> Foretold {
         let measured = attempt.trial.as_ref().and_then(|id| self.record.trial(id)).and_then(|trial| {
-            let bursty = trial.id.ends_with(BURSTY_SUFFIX);
-            let basis = if bursty { Basis::Totals } else { Basis::Pairs };
+            let basis = match &trial.id {
+                id if id.ends_with(BURSTY_SUFFIX) => Basis::Totals,
+                id if id.ends_with(IN_TURN_SUFFIX) => Basis::Instances,
+                _ => Basis::Pairs,
+            };
             judge::aside(trial, Metric::SecondsPerRequest, basis, self.options.seed)
         });
-        Some(Foretold {
+        Foretold {
             measured_percent: measured.map(|estimate| estimate.percent()),
             measured_interval_percent: measured.map(|estimate| estimate.interval_percent()),
             ..foretold
-        })
+        }
     }
 }
 

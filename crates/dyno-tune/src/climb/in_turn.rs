@@ -7,10 +7,12 @@
 //! pair is a visit of each side in the order of a coin. The machine's drift does not cancel over a second as it does over a
 //! twentieth of one, so that only larger effects are visible this way; intervals say which.
 
+use std::cmp::Reverse;
+
 use dyno_measure::Histogram;
-use dyno_measure::judge::LAST_LOOK_MIN;
+use dyno_measure::judge::{Basis, LAST_LOOK_MIN};
 use dyno_measure::record::ProofLine;
-use dyno_measure::series::{Block, Pair, Side, Trial};
+use dyno_measure::series::{Block, Pair, Side, Totals, Trial};
 
 use super::step::hold;
 use super::trial::{Sides, other, unreadable};
@@ -24,6 +26,11 @@ use crate::proof::{Proof, Reading};
 const OFF_BLOCK_PERCENT_MAX: f64 = 5.0;
 /// Pairs between two looks at that share: a few blocks may hold one collection and nothing else.
 const OFF_BLOCK_LOOK: usize = LAST_LOOK_MIN;
+/// One pair in so many, those with the most CPU outside blocks, is left out of a side's share where pairs are judged by their
+/// trimmed mean: on a busy machine a block is cut short now and then, and what is left of its work is burnt after it. The mean
+/// sets aside twice as many; and where they make the sides differ the rung is measured in long blocks, of which none is left
+/// out. What burns once a second is in every fourth pair.
+const CHANCE_PAIRS: usize = 10;
 /// Long blocks of a visit at least: what the first leaves behind is charged to the second.
 pub(crate) const VISIT_BLOCKS_MIN: usize = 2;
 /// Long blocks of a visit at most, however slowly its server starts.
@@ -76,15 +83,25 @@ struct Visit {
     after: Vec<Reading>,
 }
 
-/// Shares of CPU outside the sides' own blocks, in percent, at the moments when they are looked at; `None` in between.
-pub(crate) fn off_block_look(trial: &Trial) -> Option<[f64; 2]> {
+/// Whether the CPU outside the sides' own blocks is looked at now.
+pub(crate) fn is_off_block_look(trial: &Trial) -> bool {
     let pairs = trial.pairs.len();
-    (pairs > 0 && pairs.is_multiple_of(OFF_BLOCK_LOOK)).then(|| off_block_percent(trial))
+    pairs > 0 && pairs.is_multiple_of(OFF_BLOCK_LOOK)
 }
 
-/// Share of each side's CPU outside its own blocks, in percent.
-pub(crate) fn off_block_percent(trial: &Trial) -> [f64; 2] {
-    Side::BOTH.map(|side| trial.totals(side).off_block_percent())
+/// Share of each side's CPU outside its own blocks, in percent; of pairs without those that may be chance.
+pub(crate) fn off_block_percent(trial: &Trial, basis: Basis) -> [f64; 2] {
+    let left_out = if basis == Basis::Pairs { trial.pairs.len() / CHANCE_PAIRS } else { 0 };
+    Side::BOTH.map(|side| {
+        let mut blocks: Vec<&Block> = trial.pairs.iter().map(|pair| pair.block(side)).collect();
+        blocks.sort_by_key(|block| Reverse(block.cpu_off_ns));
+        Totals::of(blocks.into_iter().skip(left_out)).off_block_percent()
+    })
+}
+
+/// What is said of such a share.
+pub(crate) fn off_block_words(percent: f64) -> String {
+    format!("{percent:.0} % of a server's CPU was burnt outside its own blocks")
 }
 
 /// Whether a share of this size is too much for measuring side by side.
@@ -102,8 +119,8 @@ impl<M: Meter> Climber<'_, M> {
     pub(crate) fn mark_burning(&mut self, setting: &Setting, percent: f64) {
         if self.burning.is_empty() {
             self.record.warnings.push(format!(
-                "{percent:.0} % of a server's CPU was burnt outside its own blocks: where that is so, servers are measured one \
-                 after another, and only larger effects are visible"
+                "{}: where that is so, servers are measured one after another, and only larger effects are visible",
+                off_block_words(percent)
             ));
         }
         if !self.burning.contains(setting) {
@@ -111,13 +128,13 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
-    /// What both settings of a trial burnt outside their blocks, when it is too much: then they are marked.
-    pub(crate) fn mark_sides(&mut self, sides: &Sides<'_, M::Arm>, shares: [f64; 2]) -> bool {
+    /// What the settings of a trial burnt outside their blocks, the greater, when it is too much: then they are marked.
+    pub(crate) fn mark_sides(&mut self, sides: &Sides<'_, M::Arm>, shares: [f64; 2]) -> Option<f64> {
         let settings = sides.settings().map(Clone::clone);
         for (setting, percent) in settings.iter().zip(shares).filter(|(_, percent)| too_much(*percent)) {
             self.mark_burning(setting, percent);
         }
-        shares.into_iter().any(too_much)
+        Some(shares[0].max(shares[1])).filter(|percent| too_much(*percent))
     }
 
     /// A visit of each side, one after the other.
@@ -240,4 +257,33 @@ fn held(
 ) -> Option<String> {
     let readings = a.iter().zip(b);
     proofs.iter().zip(readings).find_map(|(proof, (a, b))| hold(proof, [a, b], when, lines))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Twenty pairs, A's with these CPU times outside its blocks, ms, beside 25 within each.
+    fn share(off_ms: &[u64], basis: Basis) -> bool {
+        let block = |ms: u64| Block {
+            cpu_in_ns: 25_000_000,
+            cpu_off_ns: ms * 1_000_000,
+            replies: 1,
+            ..Block::default()
+        };
+        let off = off_ms.iter().copied().chain(std::iter::repeat(0));
+        let pairs = off.take(20).map(|ms| Pair { first: Side::A, instance: 0, a: block(ms), b: block(0) });
+        let trial = Trial { pairs: pairs.collect(), ..Trial::default() };
+        let [a, b] = off_block_percent(&trial, basis);
+        assert!(!too_much(b));
+        too_much(a)
+    }
+
+    #[test]
+    fn two_pairs_that_were_cut_short_are_no_server_that_burns() {
+        assert!(!share(&[90, 60], Basis::Pairs));
+        assert!(share(&[90, 60], Basis::Totals), "totals set nothing aside");
+        assert!(share(&[20; 5], Basis::Pairs), "a timer of 20 ms once a second is in every fourth pair");
+        assert!(share(&[2; 20], Basis::Pairs), "a poller is in all of them");
+    }
 }

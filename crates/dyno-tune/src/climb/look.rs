@@ -5,14 +5,36 @@ use dyno_measure::record::{Attempt, SideProfile};
 use dyno_measure::series::Side;
 
 use super::in_turn::Turns;
-use super::{ClimbError, Climber, Profiles, SideArms};
-use crate::meter::Meter;
+use super::trial::Sides;
+use super::{ClimbError, Climber, Profiles};
+use crate::meter::{Meter, Trouble};
 use crate::rung::Rung;
 
 /// How long each server is watched: some hundred samples of a busy one.
 const LOOK_NS: u64 = 1_000_000_000;
+/// Looks at each side at least where changes are to be foretold: from one nobody knows how much they differ.
+const LOOKS_MIN: usize = 2;
 /// Frames with less than this share of the time are folded into their callers: nobody would see them.
 const DUST: f64 = 0.002;
+
+/// What was seen of both sides.
+#[derive(Default)]
+pub(super) struct Looks {
+    /// Of all looks at a side, whole: what is dust in a stack may be a function that changed.
+    pub(super) profiles: [Option<Profile>; 2],
+    /// CPU time per request of each look, before and after.
+    pub(super) costs: Vec<[f64; 2]>,
+}
+
+impl Looks {
+    fn add(&mut self, side: Side, profile: Profile) {
+        let joined = match self.profiles[side.index()].take() {
+            Some(earlier) => earlier.joined(&profile),
+            None => profile,
+        };
+        self.profiles[side.index()] = Some(joined);
+    }
+}
 
 impl<M: Meter> Climber<'_, M> {
     /// Whether this rung's sides are worth a look: profiles were asked for, and there are figures to explain.
@@ -22,44 +44,60 @@ impl<M: Meter> Climber<'_, M> {
     }
 
     /// Looks at one server of each side; where changes are to be foretold at all of them, in turns, so that drift meets both
-    /// sides alike. That longer look is no part of the climb's own time. Returns the CPU time per request of each look, before
-    /// and after.
+    /// sides alike. That longer look is no part of the climb's own time.
     pub(super) fn look_at_both(
         &mut self,
         rung: &Rung,
-        a: &mut SideArms<M::Arm>,
-        b: &mut SideArms<M::Arm>,
-    ) -> Vec<[f64; 2]> {
-        let looks = if self.options.causal_ns.is_some() { a.arms.len().min(b.arms.len()) } else { 1 };
+        mut sides: Sides<'_, M::Arm>,
+    ) -> Result<Looks, (Side, Trouble)> {
+        let foretells = self.options.causal_ns.is_some();
+        let instances = sides.instances();
         let began_ns = self.meter.now_ns();
-        let mut seen: [Option<Profile>; 2] = [None, None];
-        let mut costs = vec![[f64::NAN; 2]; looks];
-        for (at, cost) in costs.iter_mut().enumerate() {
+        let mut looks = Looks::default();
+        for at in 0..if foretells { instances.max(LOOKS_MIN) } else { 1 } {
             let order = if at % 2 == 0 { Side::BOTH } else { [Side::B, Side::A] };
+            let mut cost = [f64::NAN; 2];
             for side in order {
-                let arms = if side == Side::A { &mut a.arms } else { &mut b.arms };
-                let Some(profile) = self.seen(rung, &mut arms[at]) else {
+                let arm = self.arm_of(&mut sides, side, at % instances).map_err(|trouble| (side, trouble))?;
+                let Some(profile) = self.seen(rung, arm) else {
                     // Those of an earlier try say nothing of this one.
                     self.record.profiles.retain(|earlier| earlier.rung != rung.id);
-                    return Vec::new();
+                    return Ok(Looks::default());
                 };
                 cost[side.index()] = per_request(&profile);
-                let earlier = seen[side.index()].take();
-                seen[side.index()] =
-                    Some(earlier.map_or_else(|| profile.clone(), |earlier| earlier.joined(&profile)));
+                looks.add(side, profile);
             }
+            looks.costs.push(cost);
         }
-        for (side, profile) in Side::BOTH.into_iter().zip(seen) {
+        for (side, profile) in Side::BOTH.into_iter().zip(&looks.profiles) {
             profile.iter().for_each(|profile| self.keep_look(rung, side, profile));
         }
-        if self.options.causal_ns.is_some() {
+        if foretells {
             self.clockwork.postpone(self.meter.now_ns() - began_ns);
         }
-        costs
+        Ok(looks)
+    }
+
+    /// An instance that stands as this side.
+    fn arm_of<'s>(
+        &mut self,
+        sides: &'s mut Sides<'_, M::Arm>,
+        side: Side,
+        at: usize,
+    ) -> Result<&'s mut M::Arm, Trouble> {
+        match sides {
+            Sides::Apart { a, b } => Ok(&mut if side == Side::A { a } else { b }.arms[at]),
+            Sides::InPlace { arms, dial, a, b } => {
+                let arm = &mut arms.arms[at];
+                self.meter.turn(arm, if side == Side::A { a } else { b }, dial)?;
+                Ok(arm)
+            }
+            Sides::InTurn(_) => unreachable!("look_in_turn() opens its own"),
+        }
     }
 
     /// Looks at one server that stands as one side.
-    pub(super) fn look(&mut self, rung: &Rung, side: Side, arm: &mut M::Arm) {
+    fn look(&mut self, rung: &Rung, side: Side, arm: &mut M::Arm) {
         if let Some(profile) = self.seen(rung, arm) {
             self.keep_look(rung, side, &profile);
         }

@@ -32,7 +32,7 @@ impl<M: Meter> Climber<'_, M> {
                     self.missing("noise", why);
                     return Ok(());
                 }
-                Outcome::OffBlock | Outcome::NotApplied(_) => {
+                Outcome::OffBlock(_) | Outcome::NotApplied(_) => {
                     unreachable!(
                         "what burns outside its blocks is measured in turn at once, and nothing is proved here"
                     )
@@ -51,9 +51,8 @@ impl<M: Meter> Climber<'_, M> {
     fn a_against_a(&mut self, tries: u32) -> Result<Outcome, ClimbError> {
         let beside = match self.burns(&[&self.standing]) {
             true => None,
-            false => {
-                Some(self.noise_side_by_side(tries)?).filter(|outcome| !matches!(outcome, Outcome::OffBlock))
-            }
+            false => Some(self.noise_side_by_side(tries)?)
+                .filter(|outcome| !matches!(outcome, Outcome::OffBlock(_))),
         };
         Ok(match beside {
             Some(outcome) => outcome,

@@ -5,9 +5,9 @@ use dyno_measure::record::{Attempt, Figures, ProofLine, Rung as RungRecord, Rung
 use dyno_measure::series::{Side, Trial};
 use dyno_measure::units::percent_of_log;
 
-use super::in_turn::Turns;
+use super::in_turn::{Turns, off_block_words};
 use super::rules::{BURSTY, BURSTY_SUFFIX, IN_TURN, IN_TURN_SUFFIX};
-use super::time::share_ns;
+use super::time::{Clockwork, share_ns};
 use super::trial::{Bounds, Outcome, Sides, Tried};
 use super::{ArmSpec, ClimbError, Climber, Event, Kept, SideArms, Turned};
 use crate::dial::Setting;
@@ -48,9 +48,9 @@ impl<M: Meter> Climber<'_, M> {
         let order = self.order();
         for (k, index) in order.iter().enumerate() {
             let possible = order[k..].iter().filter(|i| self.possible(&self.plan.rungs[**i]).is_ok()).count();
-            let share = self.rung_share_ns(possible);
             let stage = format!("rung {} of {}", k + 1, order.len());
             let rung = &self.plan.rungs[*index];
+            let share = self.rung_share_ns(rung, possible);
             let slot = self.record.rungs.len();
             let blank = Self::blank(self.plan, rung, &self.standing);
             self.record.rungs.push(blank);
@@ -81,8 +81,8 @@ impl<M: Meter> Climber<'_, M> {
             if self.moved_on(*slot, first_kept) || self.change(&rung).is_err() {
                 continue;
             }
-            let share = self.rung_share_ns(slots.len() - k);
-            if share < SECOND_TRY_NS.max(self.least_ns(LAST_LOOK_MIN)) {
+            let share = self.rung_share_ns(&rung, slots.len() - k);
+            if share < SECOND_TRY_NS.max(self.least_ns(&rung, LAST_LOOK_MIN)) {
                 self.missing(format!("second try of {}", rung.id), "no time left for it");
                 continue;
             }
@@ -112,17 +112,29 @@ impl<M: Meter> Climber<'_, M> {
             && later.flat_map(|(_, kept)| &kept.turned).any(|turn| turn.dial == *dial)
     }
 
-    fn rung_share_ns(&self, parts: usize) -> u64 {
-        let one_look_ns = self.least_ns(Rule::QUICK.first);
+    fn rung_share_ns(&self, rung: &Rung, parts: usize) -> u64 {
+        let one_look_ns = self.least_ns(rung, Rule::QUICK.first);
         share_ns(self.meter.now_ns(), self.clockwork.rungs_end_ns(), parts, one_look_ns)
     }
 
-    /// What this many pairs take on the setting reached, or the fewest that are judged where instances follow each other.
-    fn least_ns(&self, pairs: usize) -> u64 {
-        match self.burns(&[&self.standing]) {
-            true => self.pace.turn_ns * IN_TURN.first as u64,
-            false => self.pace.of_pairs(pairs),
-        }
+    /// What this many pairs of a rung take, or the fewest that are judged where instances follow each other.
+    fn least_ns(&self, rung: &Rung, pairs: usize) -> u64 {
+        if self.is_known_to_burn(rung) { self.pace.of_turns() } else { self.pace.of_pairs(pairs) }
+    }
+
+    /// Whether one of a rung's sides was seen to burn CPU outside its own blocks.
+    fn is_known_to_burn(&self, rung: &Rung) -> bool {
+        let turned = self.change(rung).map(|change| apply(&self.standing, &change.turned));
+        self.burns(&[&self.standing]) || turned.is_ok_and(|turned| self.burns(&[&turned]))
+    }
+
+    /// How long the whole climb must take for rungs to be measured one instance after another, in words.
+    fn time_in_turn(&self) -> String {
+        let one_ns = self.pace.of_pairs(LAST_LOOK_MIN) + self.pace.of_turns();
+        let possible = self.order().iter().filter(|at| self.possible(&self.plan.rungs[**at]).is_ok()).count();
+        let needed_ns = Clockwork::needed_ns(possible, one_ns, self.pace.of_turns());
+        let seconds = needed_ns.div_ceil(1_000_000_000).next_multiple_of(10);
+        format!("one instance after another takes --time {seconds}s or so")
     }
 
     fn try_rung(
@@ -135,12 +147,17 @@ impl<M: Meter> Climber<'_, M> {
     ) -> Result<(), ClimbError> {
         let attempt = match self.change(rung) {
             Err(why) => self.without_data(rung, RungVerdict::NotPossible, why),
-            Ok(_) if share < self.least_ns(LAST_LOOK_MIN) => {
-                self.without_data(rung, RungVerdict::NotMeasured, "no time left for it".into())
+            Ok(_) if share < self.least_ns(rung, LAST_LOOK_MIN) => {
+                let how = if self.is_known_to_burn(rung) { self.time_in_turn() } else { String::new() };
+                let why = ["no time left for it", &how].join(if how.is_empty() { "" } else { ": " });
+                self.without_data(rung, RungVerdict::NotMeasured, why)
             }
             Ok(change) => {
                 self.record.rungs[slot].change = step_words(rung, &self.standing);
-                self.experiment(rung)?;
+                // What is measured in turn is not foretold: its sides are never profiled side by side.
+                if !self.is_known_to_burn(rung) {
+                    self.experiment(rung)?;
+                }
                 let deadline_ns = self.meter.now_ns() + share;
                 let attempt = self.measure(rung, &change, stage, pass, deadline_ns)?;
                 self.record.rungs[slot].bundle.clone_from(&change.bundle);
@@ -233,14 +250,25 @@ impl<M: Meter> Climber<'_, M> {
         let turned = apply(&self.standing, &change.turned);
         let both =
             [self.standing.clone(), turned.clone()].map(|setting| ArmSpec { setting, load: load.clone() });
+        let mut beside = None;
         if !self.burns(&[&self.standing, &turned]) {
             let attempt =
                 self.side_by_side(rung, change, (turned.clone(), load), stage, pass, deadline_ns)?;
             if !self.burns(&[&self.standing, &turned]) {
                 return Ok(attempt);
             }
+            beside = Some(attempt);
         }
-        self.in_turn(rung, change, both, stage, pass, deadline_ns)
+        // What is left of a share for short pairs may hold too few of these to judge by.
+        let least_ns = self.meter.now_ns() + self.pace.of_turns();
+        let deadline_ns = deadline_ns.max(least_ns).min(self.clockwork.rungs_end_ns());
+        match beside {
+            Some(attempt) if deadline_ns < least_ns => {
+                let why = format!("{}, and there was no time: {}", attempt.why, self.time_in_turn());
+                Ok(Attempt { why, ..attempt })
+            }
+            _ => self.in_turn(rung, change, both, stage, pass, deadline_ns),
+        }
     }
 
     fn side_by_side(
@@ -308,7 +336,8 @@ impl<M: Meter> Climber<'_, M> {
         if stays(rung, &attempt) {
             self.standing = turned;
         }
-        Ok(Attempt { proof, instances: attempt.pairs, ..attempt })
+        let causal = self.not_foretold_in_turn(&attempt);
+        Ok(Attempt { proof, instances: attempt.pairs, causal, ..attempt })
     }
 
     fn apart(
@@ -333,8 +362,10 @@ impl<M: Meter> Climber<'_, M> {
             return Ok(Attempt { proof: lines, ..attempt });
         }
         let attempt = if self.wants_look(&attempt) {
-            let looks = self.look_at_both(rung, a, b);
-            Attempt { causal: self.foretold(rung, &attempt, &looks), ..attempt }
+            match self.look_at_both(rung, Sides::Apart { a, b }) {
+                Ok(looks) => Attempt { causal: self.foretold(&attempt, &looks), ..attempt },
+                Err((side, trouble)) => return self.trouble(rung, side, trouble),
+            }
         } else {
             attempt
         };
@@ -357,7 +388,7 @@ impl<M: Meter> Climber<'_, M> {
     ) -> Result<Attempt, ClimbError> {
         let before = arms.spec.setting.clone();
         let mut lines = Vec::new();
-        let attempt =
+        let mut attempt =
             match self.prove_toggled(rung, &mut arms.arms[0], [&before, &turned], "before", &mut lines) {
                 Err(trouble) => return self.trouble(rung, Side::B, trouble),
                 Ok(Some(why)) => self.without_data(rung, RungVerdict::NotApplied, why),
@@ -371,14 +402,12 @@ impl<M: Meter> Climber<'_, M> {
             return Ok(Attempt { proof: lines, ..attempt });
         }
         if self.wants_look(&attempt) {
-            for (side, setting) in [(Side::A, &before), (Side::B, &turned)] {
-                if let Err(trouble) = self.meter.turn(&mut arms.arms[0], setting, &rung.dial) {
-                    return self.trouble(rung, side, trouble);
-                }
-                self.look(rung, side, &mut arms.arms[0]);
+            let sides = Sides::InPlace { arms, dial: &rung.dial, a: before.clone(), b: turned.clone() };
+            match self.look_at_both(rung, sides) {
+                Ok(looks) => attempt.causal = self.foretold(&attempt, &looks),
+                Err((side, trouble)) => return self.trouble(rung, side, trouble),
             }
         }
-        let mut attempt = Attempt { causal: self.foretold(rung, &attempt, &[]), ..attempt };
         if attempt.verdict != RungVerdict::NotApplied {
             // Read again after measuring: it must still do what it did.
             match self.prove_toggled(rung, &mut arms.arms[0], [&before, &turned], "after", &mut lines) {
@@ -452,9 +481,10 @@ impl<M: Meter> Climber<'_, M> {
                 Ok(self.without_data(rung, RungVerdict::NotMeasured, why))
             }
             Outcome::NotApplied(why) => Ok(self.without_data(rung, RungVerdict::NotApplied, why)),
-            Outcome::OffBlock => {
-                let why = "too much of its CPU was burnt outside its own blocks";
-                Ok(self.without_data(rung, RungVerdict::NotMeasured, why.into()))
+            Outcome::OffBlock(percent) => {
+                let off_block_percent = trial.totals(Side::B).off_block_percent();
+                let attempt = self.without_data(rung, RungVerdict::NotMeasured, off_block_words(percent));
+                Ok(Attempt { off_block_percent, ..attempt })
             }
             Outcome::Bursty => {
                 Ok(self.without_data(rung, RungVerdict::NotMeasured, "it works in bursts".into()))

@@ -15,6 +15,9 @@ const NOISE_SHARE: f64 = 0.10;
 /// Share of the time that it may take where blocks are long: a slow server's noise is judged from fewer pairs.
 const NOISE_SHARE_MAX: f64 = 0.25;
 
+/// What a pair of instances takes, one after the other, until that is known.
+const TURN_NS_GUESSED: u64 = 1_500_000_000;
+
 /// What things take here, as last measured; the plan of the time rests on it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
@@ -24,13 +27,15 @@ pub(crate) struct Pace {
     pub(crate) open_ns: u64,
     /// A pair of instances, one after the other: opening, long blocks, closing, ns.
     pub(crate) turn_ns: u64,
+    /// Whether such a pair was measured.
+    turned: bool,
 }
 
 impl Default for Pace {
     /// Two blocks of 30 ms with their edges; four starts with 100 ms of warming; twice a start
     /// with two long blocks.
     fn default() -> Self {
-        Self { pair_ns: 64_000_000, open_ns: 800_000_000, turn_ns: 1_500_000_000 }
+        Self { pair_ns: 64_000_000, open_ns: 800_000_000, turn_ns: TURN_NS_GUESSED, turned: false }
     }
 }
 
@@ -38,6 +43,25 @@ impl Pace {
     /// What this many pairs with a fresh side take, ns.
     pub(crate) fn of_pairs(&self, pairs: usize) -> u64 {
         self.open_ns + self.pair_ns * pairs as u64
+    }
+
+    /// What the fewest pairs take that are judged where instances are measured one after another, ns.
+    pub(crate) fn of_turns(&self) -> u64 {
+        self.turn_ns * IN_TURN.first as u64
+    }
+
+    /// A side's instances were opened. Until a pair of them was measured one after the other, what that takes follows: a
+    /// visit lasts as long as the start at least.
+    pub(crate) fn opened(&mut self, took_ns: u64, instances: usize) {
+        self.open_ns = took_ns;
+        if !self.turned {
+            self.turn_ns = TURN_NS_GUESSED.max(4 * took_ns / instances.max(1) as u64);
+        }
+    }
+
+    /// So many pairs of instances were measured one after the other.
+    pub(crate) fn turned(&mut self, took_ns: u64, pairs: u64) {
+        (self.turn_ns, self.turned) = (took_ns / pairs, true);
     }
 }
 
@@ -96,6 +120,14 @@ impl Clockwork {
     pub(crate) fn noise_turns(&self, pace: &Pace) -> usize {
         let affordable = (self.time_ns as f64 * NOISE_SHARE) as u64 / pace.turn_ns;
         (affordable as usize).clamp(IN_TURN.first, IN_TURN.last)
+    }
+
+    /// The whole time, in which each of so many rungs has this long for itself beside the noise, and the first of those that
+    /// are kept is confirmed in `confirm_ns`.
+    pub(crate) fn needed_ns(rungs: usize, rung_ns: u64, confirm_ns: u64) -> u64 {
+        let rungs_ns = (rungs as u64 * rung_ns) as f64 / (1.0 - CONFIRM_SHARE - NOISE_SHARE);
+        let confirmed_ns = confirm_ns as f64 / (CONFIRM_SHARE * (1.0 - TOTAL_SHARE * TOTAL_RESERVED));
+        rungs_ns.max(confirmed_ns) as u64
     }
 
     pub(crate) fn left_ns(&self, now_ns: u64) -> u64 {

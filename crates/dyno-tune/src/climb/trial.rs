@@ -3,7 +3,7 @@
 use dyno_measure::judge::{self, Basis, Estimate, LAST_LOOK_MIN, Next, Rule};
 use dyno_measure::series::{Metric, Pair, Side, Trial};
 
-use super::in_turn::{Turns, off_block_look, off_block_percent};
+use super::in_turn::{Turns, is_off_block_look, off_block_percent};
 use super::rules::{BURSTY_SUFFIX, IN_TURN_SUFFIX};
 use super::{Climber, Event, SideArms};
 use crate::dial::Setting;
@@ -65,8 +65,9 @@ pub(crate) enum Outcome {
     Judged(judge::Judgement),
     /// Work comes in bursts.
     Bursty,
-    /// Too much CPU was burnt outside the blocks: instances must be measured one after another.
-    OffBlock,
+    /// Too much CPU was burnt outside the blocks, this share of a side's, percent: instances must be measured one after
+    /// another.
+    OffBlock(f64),
     /// A proof did not hold in one of the pairs.
     NotApplied(String),
     /// The time was up before anything could be said.
@@ -83,6 +84,15 @@ impl<A> Sides<'_, A> {
             Self::Apart { a, b } => Sides::Apart { a, b },
             Self::InPlace { arms, dial, a, b } => Sides::InPlace { arms, dial, a: a.clone(), b: b.clone() },
             Self::InTurn(turns) => Sides::InTurn(turns),
+        }
+    }
+
+    /// Live servers of each side.
+    pub(crate) fn instances(&self) -> usize {
+        match self {
+            Self::Apart { a, b } => a.arms.len().min(b.arms.len()),
+            Self::InPlace { arms, .. } => arms.arms.len(),
+            Self::InTurn(_) => 1,
         }
     }
 
@@ -119,7 +129,7 @@ impl<M: Meter> Climber<'_, M> {
         let outcome = self.pairs(&mut sides, &mut trial, bounds);
         let measured = trial.pairs.len() as u64 + trial.invalid_pairs;
         if matches!(sides, Sides::InTurn(_)) && measured > 0 {
-            self.pace.turn_ns = (self.meter.now_ns() - began_ns) / measured;
+            self.pace.turned(self.meter.now_ns() - began_ns, measured);
         }
         if bounds.length == Length::Short && measured >= LAST_LOOK_MIN as u64 {
             self.pace.pair_ns = (self.meter.now_ns() - began_ns) / measured;
@@ -130,7 +140,8 @@ impl<M: Meter> Climber<'_, M> {
     fn pairs(&mut self, sides: &mut Sides<'_, M::Arm>, trial: &mut Trial, bounds: &Bounds<'_>) -> Outcome {
         let mut latest = None;
         loop {
-            if let Some(outcome) = self.not_comparable(sides, off_block_look(trial)) {
+            let looks = is_off_block_look(trial).then(|| off_block_percent(trial, bounds.rule.basis));
+            if let Some(outcome) = self.not_comparable(sides, looks) {
                 return outcome;
             }
             if bounds.rule.looks_at(trial.pairs.len()) {
@@ -148,7 +159,8 @@ impl<M: Meter> Climber<'_, M> {
             if self.meter.now_ns() >= bounds.deadline_ns {
                 trial.rss_peak_bytes = self.memory(sides);
                 let enough = trial.pairs.len() >= LAST_LOOK_MIN;
-                let late = self.not_comparable(sides, enough.then(|| off_block_percent(trial)));
+                let late =
+                    self.not_comparable(sides, enough.then(|| off_block_percent(trial, bounds.rule.basis)));
                 return late.unwrap_or_else(|| self.out_of_time(trial, bounds));
             }
             if let Err((side, trouble)) = self.pair(sides, trial, bounds) {
@@ -163,7 +175,7 @@ impl<M: Meter> Climber<'_, M> {
         if let Sides::InTurn(turns) = sides {
             return turns.not_applied.clone().map(Outcome::NotApplied);
         }
-        shares.is_some_and(|shares| self.mark_sides(sides, shares)).then_some(Outcome::OffBlock)
+        self.mark_sides(sides, shares?).map(Outcome::OffBlock)
     }
 
     fn out_of_time(&self, trial: &Trial, bounds: &Bounds<'_>) -> Outcome {

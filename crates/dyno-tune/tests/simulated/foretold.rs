@@ -102,4 +102,6 @@ fn a_rung_that_is_toggled_in_place_is_foretold_too() {
     let foretold = climbed.record.rungs[0].attempt.causal.as_ref().unwrap();
     let (value, [low, high]) = predicted(foretold);
     assert!(low < -25.0 && high > -25.0 && value < -10.0, "{foretold:?}");
+    assert!(foretold.drift_percent.is_some(), "looked at more than once: {foretold:?}");
+    assert_eq!(climbed.record.profiles.len(), 2);
 }

@@ -44,6 +44,11 @@ const SAME_ARM_DEARER: f64 = 0.035;
 /// A block in which work comes in a burst costs twice as much.
 const BURST: f64 = 2.0;
 
+/// What is burnt at once.
+const PULSE_NS: u64 = 100_000_000;
+/// What is left over of a block that was cut short.
+const CUT_NS: u64 = 60_000_000;
+
 const OPEN_NS: u64 = 150_000_000;
 const CLOSE_NS: u64 = 10_000_000;
 const PROVE_NS: u64 = 5_000_000;
@@ -68,6 +73,10 @@ pub(crate) enum Does {
     Wander(f64),
     /// Share of a CPU burnt all the time, load or not, percent.
     Background(f64),
+    /// Share of blocks after which 60 ms of CPU are burnt that were left over, percent.
+    Cut(f64),
+    /// 100 ms burnt at once, every so many seconds, load or not.
+    Pulse(f64),
     /// CPU per request of the first four servers more than of all later ones, percent.
     ColdStart(f64),
 }
@@ -125,6 +134,8 @@ pub(crate) struct Arm {
     bursts: f64,
     wander: f64,
     background: f64,
+    cut: f64,
+    pulse_ns: f64,
     /// When its last block ended.
     last_end_ns: Option<u64>,
     /// Where its own wandering stands, and since when.
@@ -339,6 +350,8 @@ impl World {
             bursts: 0.0,
             wander: 0.0,
             background: 0.0,
+            cut: 0.0,
+            pulse_ns: f64::INFINITY,
             last_end_ns: None,
             wandered: (0.0, 0),
             draw: 0.0,
@@ -355,7 +368,7 @@ impl World {
 
     /// What the arm's setting means for it.
     fn resolve(&mut self, arm: &mut Arm) {
-        arm.background = 0.0;
+        (arm.background, arm.pulse_ns) = (0.0, f64::INFINITY);
         (arm.cost, arm.tail, arm.rss, arm.bursts) = (arm.instance, 0.0, BASE_RSS.ln(), 0.0);
         for (_, does) in self.effects.iter().filter(|(when, _)| stands(&arm.setting, when)) {
             match does {
@@ -365,6 +378,8 @@ impl World {
                 Does::Bursts(share) => arm.bursts = *share,
                 Does::Spread(percent) => arm.cost += arm.draw * log_of_percent(*percent),
                 Does::Background(percent) => arm.background += percent / 100.0,
+                Does::Cut(percent) => arm.cut = percent / 100.0,
+                Does::Pulse(seconds) => arm.pulse_ns = seconds * 1e9,
                 Does::Wander(percent) => arm.wander = log_of_percent(*percent),
                 Does::ColdStart(percent) if arm.id <= 4 => arm.cost += log_of_percent(*percent),
                 Does::ColdStart(_) => {}
@@ -477,16 +492,22 @@ impl Meter for World {
         let replies = (wall_ns as f64 * (1.0 - taken) / cost_ns) as u64;
         let began_ns = self.now_ns - block_ns;
         let idle_ns = arm.last_end_ns.map_or(0, |end| began_ns - end);
+        let pulses = |from_ns: u64, to_ns: u64| {
+            let until = |at_ns: u64| (at_ns as f64 / arm.pulse_ns + arm.id as f64 / 8.0) as u64;
+            PULSE_NS * (until(to_ns) - until(from_ns))
+        };
+        let pulsed_ns = [pulses(began_ns - idle_ns, began_ns), pulses(began_ns, self.now_ns)];
         arm.last_end_ns = Some(self.now_ns);
         if arm.background > 0.0 {
             self.crowd = self.crowd.max(self.live.len());
         }
+        let left_over_ns = if arm.cut > 0.0 && self.rng.unit() < arm.cut { CUT_NS } else { 0 };
         let latencies = self.latencies(arm, replies, CONNECTIONS * cost_ns);
         let block = Block {
             replies,
             wall_ns,
-            cpu_in_ns: (replies as f64 * cost_ns + arm.background * wall_ns as f64) as u64,
-            cpu_off_ns: (arm.background * idle_ns as f64) as u64,
+            cpu_in_ns: (replies as f64 * cost_ns + arm.background * wall_ns as f64) as u64 + pulsed_ns[1],
+            cpu_off_ns: (arm.background * idle_ns as f64) as u64 + left_over_ns + pulsed_ns[0],
             p50_ns: (CONNECTIONS * cost_ns) as u64,
             p99_ns: (CONNECTIONS * cost_ns * (LATENCY_SIGMA * P99_Z).exp()) as u64,
             ..Block::default()
@@ -498,20 +519,26 @@ impl Meter for World {
         arm.rss.exp() as u64
     }
 
-    /// A part that no dial touches, and the part that they all do.
+    /// A part that no dial touches, and the part that they all do, which is called from so many places that each call of it is
+    /// dust.
     fn profile(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Profile, String> {
         self.now_ns += for_ns;
-        let names = ["rest", "serve"];
-        let frames = names.map(|name| Frame { name: name.into(), ..Frame::default() }).to_vec();
         let cost_ns = arm.cost.exp();
         let count = (for_ns as f64 / cost_ns) as u64;
-        let stack = |(at, ns): (u32, f64)| {
+        let samples = |rng: &mut Prng, ns: f64| {
             let expected = ns * count as f64 / PROFILE_PERIOD_NS;
-            let samples = (expected + expected.sqrt() * self.rng.normal()).max(0.0) as u64;
-            let weight_ns = samples * PROFILE_PERIOD_NS as u64;
-            Stack { frames: vec![at], samples, weight_ns, ..Stack::default() }
+            (expected + expected.sqrt() * rng.normal()).max(0.0) as u64
         };
-        let stacks = [(0, REST_NS), (1, cost_ns - REST_NS)].map(stack).to_vec();
+        let stack = |frames: Vec<u32>, samples: u64| {
+            let weight_ns = samples * PROFILE_PERIOD_NS as u64;
+            Stack { frames, samples, weight_ns, ..Stack::default() }
+        };
+        let (rest, serve) = (samples(&mut self.rng, REST_NS), samples(&mut self.rng, cost_ns - REST_NS));
+        let callers = (0..serve).map(|at| format!("caller {at}"));
+        let names = ["rest".to_owned(), "serve".to_owned()].into_iter().chain(callers);
+        let frames = names.map(|name| Frame { name, ..Frame::default() }).collect();
+        let calls = (0..serve as u32).map(|at| stack(vec![2 + at, 1], 1));
+        let stacks = std::iter::once(stack(vec![0], rest)).chain(calls).collect();
         let requests = Some(Requests { count, source: "load".into() });
         Ok(Profile { frames, stacks, requests, threads: vec![Thread::default()], ..Profile::default() })
     }

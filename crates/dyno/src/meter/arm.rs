@@ -55,8 +55,7 @@ impl Driver {
     pub(crate) fn open(plan: &SessionPlan, cpus: &[usize]) -> Result<Self, OpenError> {
         match cpus {
             [_] => Session::open(plan).map(|session| Self::Alone(Box::new(session))),
-            // A thread without a connection has nothing to do.
-            _ => Crew::open(plan, &cpus[..cpus.len().min(plan.connections)]).map(Self::Crew),
+            _ => Crew::open(plan, busy(cpus, plan.connections)).map(Self::Crew),
         }
     }
 
@@ -127,6 +126,11 @@ impl Arm {
     }
 }
 
+/// The load CPUs that have something to do: a thread without a connection has not.
+pub(crate) fn busy(cpus: &[usize], connections: usize) -> &[usize] {
+    &cpus[..cpus.len().min(connections)]
+}
+
 /// Everything below a warden, without the warden.
 pub(crate) fn processes(warden: Pid) -> Vec<Pid> {
     proc::tree(warden).into_iter().filter(|pid| *pid != warden).collect()
@@ -143,4 +147,15 @@ pub(crate) fn tail(file: &File) -> String {
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
     };
     read().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_cpus_load_than_there_are_connections() {
+        assert_eq!(busy(&[2, 3, 6, 7], 1), [2]);
+        assert_eq!(busy(&[2, 3], 64), [2, 3]);
+    }
 }

@@ -14,6 +14,7 @@ use dyno_sys::clock::{mono_ns, process_cpu_ns, sleep_ns};
 use dyno_sys::keeper::Launch;
 use dyno_tune::plan::LoadSpec;
 
+use super::arm::busy;
 use super::{Arm, STOP_GRACE_NS, World};
 use crate::cmd::causal::{Asked, Point, experiment};
 use crate::cmd::climb::seed_of_the_day;
@@ -71,7 +72,7 @@ impl World<'_> {
     fn start_load(&mut self, load: &LoadSpec, port: u16) -> Result<Pid, String> {
         let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
         let mut cpus = CpuSet::empty();
-        self.ground.load_cpus.iter().for_each(|cpu| cpus.insert(*cpu));
+        busy(&self.ground.load_cpus, load.connections).iter().for_each(|cpu| cpus.insert(*cpu));
         let mut argv = vec![own.display().to_string()];
         argv.extend(words(load, port, &cpus)?);
         let launch = Launch {
@@ -100,14 +101,14 @@ impl World<'_> {
     }
 }
 
-/// A plan's load as words of `dyno load`.
+/// A plan's load as words of `dyno load`. A flag and its value are one word: a body may begin with a hyphen.
 fn words(load: &LoadSpec, port: u16, cpus: &CpuSet) -> Result<Vec<String>, String> {
     let texts = [Some(&load.body), load.expect_body.as_ref()];
     if texts.into_iter().flatten().any(|text| text.starts_with('@')) {
         return Err("a body that begins with @ would be taken for a file's name".to_owned());
     }
     let mut words = vec!["load".to_owned()];
-    let mut say = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
+    let mut say = |flag: &str, value: String| words.push(format!("{flag}={value}"));
     say("--duration", LOAD_LONGEST.to_owned());
     say("--pin", cpus.to_string());
     say("--connections", load.connections.to_string());
@@ -142,6 +143,21 @@ mod tests {
         assert_eq!((parsed.connections.get(), parsed.pin), (load.connections, Some(CpuSet::single(1))));
         assert_eq!(parsed.headers, ["X-Name: some words"]);
         assert_eq!(parsed.expect, ["status=200", "body=it = that"]);
+    }
+
+    #[test]
+    fn a_plans_texts_may_begin_with_a_hyphen() {
+        let mut load = LoadSpec { body: "-x=1".into(), method: "-M".into(), ..LoadSpec::default() };
+        load.headers.insert("-Name".into(), "-1".into());
+        load.expect_body = Some("--ok".into());
+        let words = words(&load, 1, &CpuSet::single(0)).unwrap();
+        let cli = Cli::try_parse_from(std::iter::once("dyno".to_owned()).chain(words)).unwrap();
+        let Some(Verb::Load(parsed)) = cli.verb else { panic!("it is a load") };
+        assert_eq!((parsed.body.as_deref(), parsed.method.as_str()), (Some("-x=1"), "-M"));
+        assert_eq!(
+            (&parsed.headers[..], &parsed.expect[1..]),
+            (&["-Name: -1".to_owned()][..], &["body=--ok".to_owned()][..])
+        );
     }
 
     #[test]

@@ -419,6 +419,7 @@ mod tests {
         climb.rungs[0].attempt.causal = Some(Foretold {
             predicted_percent: Some(-30.0),
             interval_percent: Some([-33.0, -27.0]),
+            drift_percent: Some(1.0),
             measured_percent: Some(-31.0),
             measured_interval_percent: Some([-32.0, -30.0]),
             ..Foretold::default()

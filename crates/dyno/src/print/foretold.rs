@@ -17,7 +17,8 @@ pub(crate) fn line(foretold: &Foretold) -> String {
     let predicted = foretold.predicted_percent.zip(foretold.interval_percent);
     match predicted {
         Some((value, interval)) => {
-            format!("time per request: predicted {}, {measured}{}", effect(value, interval), of(foretold))
+            let (value, lack) = (effect(value, interval), lack(foretold).unwrap_or_default());
+            format!("time per request: predicted {value}{lack}, {measured}{}", of(foretold))
         }
         None => {
             let why =
@@ -25,6 +26,12 @@ pub(crate) fn line(foretold: &Foretold) -> String {
             format!("time per request: {measured}, not predicted{why}")
         }
     }
+}
+
+/// What a prediction's interval lacks.
+pub(crate) fn lack(foretold: &Foretold) -> Option<&'static str> {
+    let lacks = foretold.predicted_percent.is_some() && foretold.drift_percent.is_none();
+    lacks.then_some(" (drift unknown: the true interval is wider)")
 }
 
 /// The functions that a prediction rests on.
@@ -77,6 +84,7 @@ mod tests {
         let foretold = Foretold {
             predicted_percent: Some(-18.2),
             interval_percent: Some([-20.2, -16.2]),
+            drift_percent: Some(0.4),
             measured_percent: Some(-17.0),
             measured_interval_percent: Some([-17.5, -16.5]),
             functions,
@@ -85,6 +93,8 @@ mod tests {
         let wanted = "time per request: predicted −18.2 % ±2.0, measured −17.0 % ±0.5; of send −15.0 %, \
             write −6.0 % (beyond its curve), new +3.0 % (by the average) and 1 more";
         assert_eq!(line(&foretold), wanted);
+        let lacking = line(&Foretold { drift_percent: None, ..foretold });
+        assert!(lacking.contains("±2.0 (drift unknown: the true interval is wider), measured"), "{lacking}");
     }
 
     #[test]

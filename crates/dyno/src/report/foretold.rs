@@ -19,8 +19,12 @@ pub(super) fn section(view: &View<'_>, foretold: Option<&Foretold>) -> Option<Ta
             .iter()
             .map(|why| paragraph(tied(&format!("Not predicted: {}.", number::visible(why))))),
     );
+    let lack = text::lack(foretold).map(|_| {
+        paragraph("Fewer than two looks at both sides told the CPU per request: how much such looks differ is not in the interval of what was predicted, which is too narrow.")
+    });
     Some(
-        part.push_all(functions(foretold))
+        part.push_all(lack)
+            .push_all(functions(foretold))
             .push_all(remarks(view, foretold).map(|said| paragraph(tied(&said)))),
     )
 }

@@ -18,13 +18,13 @@ pub(super) fn check() -> Result<(), Failure> {
     is_possible().map_err(|error| not_run(&error))
 }
 
-/// What it adds to the time at most, in a line: each rung begins from a setting of its own at most.
+/// What it adds to the time, in a line, where each rung begins from a setting of its own; their servers' starts are not in it.
 pub(super) fn cost(args: &cli::Climb, rungs: &[&Rung]) -> String {
     let tried = rungs.iter().filter(|rung| rung.impossible.is_none()).count() as u32;
     let looks = LOOK * 2 * u32::from(args.instances);
     let longest = number::duration(((args.causal_for + looks) * tried).as_secs_f64());
     let each = number::duration(args.causal_for.as_secs_f64());
     format!(
-        "experiments: {each} for each setting that rungs begin from, beside --time; {longest} in all at most, and as much again where rungs are tried twice\n"
+        "experiments: {each} for each setting that rungs begin from, beside --time; about {longest} in all where each rung is kept, and as much again where rungs are tried twice\n"
     )
 }

@@ -15,8 +15,11 @@ static char gathered[RECORD_BYTES * GATHERED];
 
 static void make_record(char *record, long long number) {
     memset(record, ' ', RECORD_BYTES - 1);
-    int used = snprintf(record, RECORD_BYTES, "record %lld", number);
-    record[used] = ' ';
+    memcpy(record, "record ", 7);
+    char *end = record + 27;
+    do
+        *--end = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
     record[RECORD_BYTES - 1] = '\n';
 }
 

@@ -54,11 +54,15 @@ pub struct Host {
     pub idle_ns: u64,
     /// Of it, the hypervisor ran others.
     pub steal_ns: u64,
-    /// Of it, processes ran that are neither the target nor this program; threads of the kernel, where they can be told,
+    /// Of it, processes ran that are neither the target, nor its peers, nor this program; threads of the kernel, where they can be told,
     /// are not among them.
     pub foreign_ns: u64,
     /// Of it, this program ran: the generator, and the watching.
     pub own_ns: u64,
+    /// Of it, processes of this machine ran that hold the other ends of its TCP connections: they ask it, or it asks them.
+    pub peers_ns: u64,
+    /// The peers that used most: name and nanoseconds.
+    pub peers: Vec<(String, u64)>,
     /// The processes that used most of the foreign time: name and nanoseconds.
     pub neighbours: Vec<(String, u64)>,
     /// Soft interrupts' time and where packets were worked on, by CPU.
@@ -183,6 +187,8 @@ pub struct Packets {
     pub wire_bytes: u64,
     /// Segments sent again.
     pub retransmits: u64,
+    /// Its connections with received bytes that it had not read, when watching began or when it ended: the fewer.
+    pub unread: u64,
 }
 
 /// A socket that sees packets (`packet(7)`).

@@ -19,7 +19,7 @@ pub use machine::{
     parse_cpu_model, parse_cpu_stat, parse_load_average, parse_memory_bytes, raise_nofile_to_hard, uptime_ns,
 };
 pub use maps::{Mapping, command_line, innermost_pid, mappings, name, parse_mappings};
-pub use net::{InetLine, UnixLine, listeners, parse_inet, parse_unix, sockets_accepted};
+pub use net::{Connections, InetLine, UnixLine, listeners, parse_inet, parse_unix, sockets_accepted};
 pub use process::{
     Stat, all_sleeping, cpus_allowed, epoll_events, maps, parse_epoll_fdinfo, parse_maps, parse_run_ns,
     parse_stat, parse_status_field, parse_status_kib, pss_bytes, rss_bytes, rss_peak_bytes, run_ns, stat,

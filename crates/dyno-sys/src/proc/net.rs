@@ -21,6 +21,10 @@ const UNIX_ACCEPTS: u32 = 0x1_0000;
 pub struct InetLine {
     /// This end.
     pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// Bytes received that nobody has read; on a listener connections that nobody has accepted.
+    pub unread: u64,
     /// The state, by the kernel's number (1 established, 10 listening).
     pub state: u8,
     /// What /proc/PID/fd names as `socket:[inode]`; 0 when no process holds it.
@@ -72,6 +76,42 @@ pub fn sockets_accepted(pid: Pid, port: u16) -> Vec<i32> {
     super::process::numbers_in(&format!("/proc/{pid}/fd")).into_iter().filter(is_ours).collect()
 }
 
+/// The TCP connections of some processes of one network namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// Those with received bytes that nobody has read.
+    pub unread: usize,
+    far_ends: BTreeSet<u64>,
+}
+
+impl Connections {
+    /// Those that these processes hold now.
+    pub fn of(pids: &[Pid]) -> Connections {
+        let Some(first) = pids.first() else { return Connections::default() };
+        let own: BTreeSet<u64> = pids.iter().flat_map(|pid| socket_inodes(*pid)).collect();
+        let is_connection = |line: &InetLine| matches!(line.state, ESTABLISHED | CLOSE_WAIT);
+        let all: Vec<InetLine> = inet_lines(&format!("/proc/{first}/net")).filter(is_connection).collect();
+        let (held, others): (Vec<InetLine>, Vec<InetLine>) =
+            all.into_iter().partition(|line| own.contains(&line.inode));
+        let far: BTreeSet<_> = held.iter().map(|line| (line.remote, line.local)).collect();
+        let far_ends = others.iter().filter(|line| far.contains(&(line.local, line.remote)));
+        Connections {
+            unread: held.iter().filter(|line| line.unread > 0).count(),
+            far_ends: far_ends.map(|line| line.inode).filter(|inode| *inode != 0).collect(),
+        }
+    }
+
+    /// Other processes of this machine that hold the far ends, as far as we may read their descriptors.
+    pub fn peers(&self) -> Vec<Pid> {
+        owners(&self.far_ends)
+    }
+}
+
+fn socket_inodes(pid: Pid) -> impl Iterator<Item = u64> {
+    let fds = super::process::numbers_in(&format!("/proc/{pid}/fd"));
+    fds.into_iter().filter_map(move |fd| socket_inode(pid, fd))
+}
+
 fn inet_lines(folder: &str) -> impl Iterator<Item = InetLine> + use<> {
     let read = |table: &str| fs::read_to_string(format!("{folder}/{table}")).unwrap_or_default();
     let (four, six) = (read("tcp"), read("tcp6"));
@@ -101,10 +141,14 @@ pub fn parse_inet(text: &str) -> Vec<InetLine> {
 
 fn parse_inet_line(line: &str) -> Option<InetLine> {
     let fields: Vec<&str> = line.split_whitespace().collect();
-    let (ip, port) = fields.get(1)?.split_once(':')?;
-    let local = SocketAddr::new(parse_ip(ip)?, u16::from_str_radix(port, 16).ok()?);
+    let address = |at: usize| {
+        let (ip, port) = fields.get(at)?.split_once(':')?;
+        Some(SocketAddr::new(parse_ip(ip)?, u16::from_str_radix(port, 16).ok()?))
+    };
+    let (local, remote) = (address(1)?, address(2)?);
     let state = u8::from_str_radix(fields.get(3)?, 16).ok()?;
-    Some(InetLine { local, state, inode: fields.get(9)?.parse().ok()? })
+    let unread = u64::from_str_radix(fields.get(4)?.split_once(':')?.1, 16).ok()?;
+    Some(InetLine { local, remote, unread, state, inode: fields.get(9)?.parse().ok()? })
 }
 
 /// Addresses are printed as 32-bit words in the machine's own order.
@@ -146,11 +190,23 @@ mod tests {
     fn table_lines_become_addresses() {
         let four = "  sl  local_address rem_address st\n   \
             0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1603 1 0 100\n";
-        let line = InetLine { local: "127.0.0.1:8080".parse().unwrap(), state: LISTEN, inode: 1603 };
+        let line = InetLine {
+            local: "127.0.0.1:8080".parse().unwrap(),
+            remote: "0.0.0.0:0".parse().unwrap(),
+            unread: 0,
+            state: LISTEN,
+            inode: 1603,
+        };
         assert_eq!(parse_inet(four), [line]);
         let six = "  sl  header\n   0: 00000000000000000000000001000000:0050 \
-            00000000000000000000000000000000:0000 01 00000000:00000000 00:00000000 00000000  0  0 99 1\n";
-        let line = InetLine { local: "[::1]:80".parse().unwrap(), state: ESTABLISHED, inode: 99 };
+            00000000000000000000000001000000:C350 01 00000000:0000001F 00:00000000 00000000  0  0 99 1\n";
+        let line = InetLine {
+            local: "[::1]:80".parse().unwrap(),
+            remote: "[::1]:50000".parse().unwrap(),
+            unread: 31,
+            state: ESTABLISHED,
+            inode: 99,
+        };
         assert_eq!(parse_inet(six), [line]);
         assert_eq!(parse_ip("0000000000000000FFFF00000100007F"), Some("127.0.0.1".parse().unwrap()));
         assert!(parse_inet("header\nnonsense\n 0: zz:1 x 0A\n").is_empty());
@@ -175,6 +231,26 @@ mod tests {
         assert!(!listeners(&Addr::Tcp(SocketAddr::from(([127, 0, 0, 2], ip.port())))).contains(&this()));
         drop(listener);
         assert!(!listeners(&Addr::Tcp(ip)).contains(&this()));
+    }
+
+    #[test]
+    fn what_was_received_and_not_read_is_counted_and_both_ends_of_one_process_are_no_peers() {
+        use std::io::{Read, Write};
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut conn, _) = listener.accept().unwrap();
+        let port = conn.local_addr().unwrap().port();
+        client.write_all(b"x").unwrap();
+        // Other tests of this process have connections too: only this one is looked at.
+        let unread = || {
+            let lines = inet_lines("/proc/self/net");
+            lines.filter(|line| line.local.port() == port && line.unread > 0).count()
+        };
+        assert_eq!(unread(), 1);
+        assert!(Connections::of(&[this()]).unread >= 1);
+        conn.read_exact(&mut [0]).unwrap();
+        assert_eq!(unread(), 0);
+        assert!(!Connections::of(&[this()]).peers().contains(&this()));
     }
 
     #[test]

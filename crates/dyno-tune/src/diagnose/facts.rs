@@ -82,13 +82,13 @@ impl<'o> Facts<'o> {
         self.on.as_ref().map(|on| on.share(costs))
     }
 
-    /// Share of the target's CPUs that neither it nor this program wanted: what it could use if nothing held it back. What
+    /// Share of the target's CPUs that neither it, nor its peers, nor this program wanted: what it could use if nothing held it back. What
     /// others took counts as free here, but for what they took while its threads could run: that is `noisy_neighbor`'s.
     pub(super) fn spare(&self) -> Option<f64> {
         let host = &self.seen.host;
         let waited: u64 = self.seen.threads.iter().map(|thread| thread.wait_ns).sum();
         let kept_off = (waited as f64 * self.crowd()).min(host.foreign_ns as f64);
-        let wanted = (self.seen.process.cpu_ns + host.own_ns) as f64 + kept_off;
+        let wanted = (self.seen.process.cpu_ns + host.own_ns + host.peers_ns) as f64 + kept_off;
         (host.all_ns > 0).then(|| (1.0 - wanted / host.all_ns as f64).max(0.0))
     }
 
@@ -227,8 +227,9 @@ impl<'o> OnCpu<'o> {
 
 /// Others' share of the CPU time that the target and they used: so much of its waiting for a CPU is their doing.
 pub(super) fn crowd(seen: &Observation) -> f64 {
-    let used = seen.host.foreign_ns + seen.process.cpu_ns;
-    if used == 0 { 0.0 } else { seen.host.foreign_ns as f64 / used as f64 }
+    let others = seen.host.foreign_ns + seen.host.peers_ns;
+    let used = others + seen.process.cpu_ns;
+    if used == 0 { 0.0 } else { others as f64 / used as f64 }
 }
 
 /// A stack's frames from the leaf to the root.

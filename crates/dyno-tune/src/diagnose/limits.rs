@@ -76,7 +76,7 @@ fn who_waits(facts: &Facts<'_>, busiest: &ThreadCost) -> Option<String> {
     if let Some(load) = seen.load.as_ref().filter(|load| load.lost > 0) {
         return Some(format!("{} connections of the load were refused, reset or timed out", load.lost));
     }
-    requests_in_line(facts).or_else(|| threads_wait(facts, busiest))
+    requests_in_line(facts).or_else(|| unread(facts)).or_else(|| threads_wait(facts, busiest))
 }
 
 /// Latency is many times what a request costs: the others stand in line before the thread.
@@ -92,6 +92,13 @@ fn requests_in_line(facts: &Facts<'_>) -> Option<String> {
             in_line - 1.0
         )
     })
+}
+
+/// What was asked lies in its sockets.
+fn unread(facts: &Facts<'_>) -> Option<String> {
+    let unread = facts.seen.packets.as_ref()?.unread;
+    (unread as f64 >= IN_LINE_MIN)
+        .then(|| format!("{unread} connections and more held bytes that it had not read"))
 }
 
 /// Other threads wait for locks or pipes, and this thread is who wakes them.
@@ -160,17 +167,26 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
         percent(foreign),
         percent(steal)
     );
+    let named = |used: &[(String, u64)]| {
+        let all: Vec<String> =
+            used.iter().take(3).map(|(name, ns)| format!("{name} {}", percent(share(*ns)))).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    };
     if (foreign < FOREIGN_MIN || !felt) && steal < STEAL_MIN {
-        return Outcome::Against(text);
+        let peers = share(host.peers_ns);
+        if peers < FOREIGN_MIN {
+            return Outcome::Against(text);
+        }
+        let text = format!("its own peers on this machine used {} of its CPUs' time", percent(peers));
+        let draft = Draft::new(Class::NoisyNeighbor, peers, text).sign_if(named(&host.peers));
+        return Outcome::Noted(draft.next("peers on CPUs of their own, or on another machine"));
     }
-    let who: Vec<String> =
-        host.neighbours.iter().take(3).map(|(name, ns)| format!("{name} {}", percent(share(*ns)))).collect();
     Outcome::Found(
         Draft::new(Class::NoisyNeighbor, foreign + steal, text)
             .sure(Confidence::High)
             .fact("CPU time of others", foreign, "share")
             .fact("time that the hypervisor kept", steal, "share")
-            .sign_if((!who.is_empty()).then(|| who.join(", ")))
+            .sign_if(named(&host.neighbours))
             .next("stop them, or keep them off the server's CPUs (cpuset); on a shared host, another host"),
     )
 }

@@ -656,6 +656,32 @@ fn a_neighbour_is_told_last_and_only_when_he_is_felt() {
 }
 
 #[test]
+fn who_asks_from_the_same_machine_is_no_neighbour() {
+    let asked = |seconds: u64| {
+        Scene::new(&[8.0]).on("main;work", 100).with(|seen| {
+            seen.host.peers_ns = seconds * S;
+            seen.threads[0].wait_ns = 2 * S;
+            seen.host.peers = vec![("wrk".into(), seconds * S)];
+        })
+    };
+    let noted = |scene: Scene| scene.diagnosed().notes.iter().any(|note| note.class == Class::NoisyNeighbor);
+    assert_eq!(asked(9).classes(), []);
+    assert!(noted(asked(9)), "it is told all the same");
+    assert!(!noted(asked(1)));
+}
+
+#[test]
+fn a_thread_at_its_limit_leads_where_requests_lie_unread() {
+    let full = |unread: u64| {
+        Scene::new(&[9.8])
+            .on("main;work", 100)
+            .with(|seen| seen.packets = Some(Packets { unread, ..Packets::default() }))
+    };
+    assert_eq!(full(40).classes(), [Class::SingleThreadLimit]);
+    assert_eq!(full(1).classes(), []);
+}
+
+#[test]
 fn nothing_that_ran_gives_no_finding_and_says_so() {
     let idle = Scene::new(&[0.001; 4]).off(1, WaitClass::Network, "main;epoll_wait", 10.0);
     assert_eq!(idle.classes(), []);

@@ -25,6 +25,7 @@ pub(super) struct Counters {
     net: NetCount,
     net_cpus: Vec<NetCpu>,
     quota: Option<CpuQuota>,
+    connections: proc::Connections,
 }
 
 /// Counters of one process of the target's tree.
@@ -42,7 +43,9 @@ impl Counters {
     pub(super) fn read(pid: Pid) -> Counters {
         let everybody = proc::all_ticks();
         let (net, net_cpus, quota) = (proc::net_count(pid), proc::net_cpus(), proc::cpu_quota(pid));
-        let processes = proc::tree(pid).into_iter().map(|pid| (pid, Process::read(pid))).collect();
+        let tree = proc::tree(pid);
+        let connections = proc::Connections::of(&tree);
+        let processes = tree.into_iter().map(|pid| (pid, Process::read(pid))).collect();
         let own_ns = clock::process_cpu_ns(child::this()).unwrap_or(0);
         Counters {
             cpus: proc::cpu_stat(),
@@ -53,6 +56,7 @@ impl Counters {
             net,
             net_cpus,
             quota,
+            connections,
         }
     }
 
@@ -133,18 +137,22 @@ impl Counters {
         host.all_ns = host.idle_ns + host.steal_ns + busy_ns;
         host.own_ns = after.own_ns.saturating_sub(self.own_ns);
         // The kernel's threads write the target's files and send its packets: they are nobody's neighbour.
-        let is_theirs = |ticks: &proc::Ticks| ticks.is_kernel && cpus.contains(ticks.cpu);
-        let kernel_ns = self.used(after, is_theirs).map(|(_, ns)| ns).sum::<u64>();
-        host.foreign_ns = busy_ns.saturating_sub(target_ns + host.own_ns + kernel_ns);
-        host.neighbours = self.neighbours(after);
+        let kernel = |_: Pid, ticks: &proc::Ticks| ticks.is_kernel && cpus.contains(ticks.cpu);
+        let kernel_ns = self.used(after, kernel).map(|(_, ns)| ns).sum::<u64>();
+        let peers = after.connections.peers();
+        let asks = |pid: Pid, ticks: &proc::Ticks| peers.contains(&pid) && cpus.contains(ticks.cpu);
+        host.peers_ns = self.used(after, asks).map(|(_, ns)| ns).sum();
+        host.peers = self.named(after, asks);
+        host.foreign_ns = busy_ns.saturating_sub(target_ns + host.own_ns + kernel_ns + host.peers_ns);
+        host.neighbours = self.named(after, |pid, ticks| !ticks.is_kernel && !peers.contains(&pid));
         host.softirq = self.softirq(after, cpus);
         host
     }
 
-    /// Who else used the CPUs, as far as ticks tell.
-    fn neighbours(&self, after: &Counters) -> Vec<(String, u64)> {
+    /// Who of these used the CPUs most, as far as ticks tell.
+    fn named(&self, after: &Counters, wanted: impl Fn(Pid, &proc::Ticks) -> bool) -> Vec<(String, u64)> {
         let mut used = BTreeMap::<String, u64>::new();
-        for (name, ns) in self.used(after, |ticks| !ticks.is_kernel) {
+        for (name, ns) in self.used(after, wanted) {
             *used.entry(name.to_owned()).or_default() += ns;
         }
         let mut used: Vec<(String, u64)> = used.into_iter().filter(|(_, ns)| *ns > 0).collect();
@@ -157,10 +165,10 @@ impl Counters {
     fn used<'a>(
         &self,
         after: &'a Counters,
-        wanted: impl Fn(&proc::Ticks) -> bool,
+        wanted: impl Fn(Pid, &proc::Ticks) -> bool,
     ) -> impl Iterator<Item = (&'a str, u64)> {
         let is_other = |pid: &Pid| *pid != child::this() && !after.processes.contains_key(pid);
-        let others = after.everybody.iter().filter(move |(pid, now)| is_other(pid) && wanted(now));
+        let others = after.everybody.iter().filter(move |(pid, now)| is_other(pid) && wanted(**pid, now));
         others.map(|(pid, now)| {
             let before = self.everybody.get(pid).map_or(0, |before| before.ticks);
             (now.name.as_str(), now.ticks.saturating_sub(before) * TICK_NS)
@@ -210,6 +218,7 @@ impl Counters {
             device_packets: since(|net| net.device_packets),
             wire_bytes: since(|net| net.bytes),
             retransmits: since(|net| net.retransmits),
+            unread: self.connections.unread.min(after.connections.unread) as u64,
         })
     }
 }

@@ -7,6 +7,6 @@
 int main(int count, char **words) {
     run_begin(count, words);
     compute_steps = run_less("compute", 1500 * RUN_STEPS_PER_US);
-    pages = run_less("write_pages", run_repaired ? 10 : 20);
+    pages = run_less("write_pages", run_repaired ? 80 : 160);
     return same_code();
 }

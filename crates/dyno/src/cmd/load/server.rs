@@ -146,17 +146,21 @@ mod tests {
         );
     }
 
+    /// A process of one thread that does nothing but run: tests of this one end their threads as they like.
     #[test]
-    fn this_process_has_a_clock_and_a_gone_one_is_named() {
-        let mut clock = ServerClock::new(dyno_sys::child::this()).unwrap();
+    fn a_process_has_a_clock_and_a_gone_one_is_named() {
+        let mut busy = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let pid = busy.id().cast_signed();
+        let mut clock = ServerClock::new(pid).unwrap();
         clock.read(Edge::SettleEnd);
         let until_ns = dyno_sys::clock::mono_ns() + 10_000_000_000;
-        let start_ns = dyno_sys::clock::thread_cpu_ns();
-        // A thread that runs without a break is brought up to date by the tick only: 20 ms are at least one.
-        while dyno_sys::clock::thread_cpu_ns() < start_ns + 20_000_000 {
+        let start_ns = proc::run_ns(pid).unwrap();
+        while proc::run_ns(pid).unwrap() < start_ns + 20_000_000 {
             assert!(dyno_sys::clock::mono_ns() < until_ns, "no CPU time was counted in 10 s");
         }
         clock.read(Edge::End);
+        busy.kill().unwrap();
+        busy.wait().unwrap();
         assert!(clock.cost(1_000_000_000, 1).unwrap().total_us.unwrap() > 0.0);
         let lines = ServerClock::new(i32::MAX - 1).err().unwrap().lines();
         assert!(lines.contains("there is no process"), "{lines}");

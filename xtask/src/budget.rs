@@ -58,6 +58,11 @@ fn measure(dyno: &Path, folder: &Path) -> Result<Vec<Measured>, Trouble> {
         eprintln!("budget: {name}, {REQUESTS} and {} requests under callgrind", 2 * REQUESTS);
         let once = callgrind::serve(dyno, folder, traffic, REQUESTS)?;
         let twice = callgrind::serve(dyno, folder, traffic, 2 * REQUESTS)?;
+        // A worker's profile that is not there would leave every budget kept.
+        if twice.instructions < once.instructions + REQUESTS {
+            return Err(Trouble::new(format!("a request of {name} would cost less than one instruction"))
+                .likely("the worker's profile is missing; see target/xtask/budget/said"));
+        }
         all.extend(per_request(name, &once, &twice));
     }
     Ok(all)

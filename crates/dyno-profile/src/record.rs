@@ -251,7 +251,7 @@ impl Recorder {
         }
         if mono_ns() >= self.next_look_ns {
             self.next_look_ns = mono_ns() + ALIVE_EVERY_NS;
-            self.watched.alive.retain(|pid, _| is_alive(*pid));
+            self.watched.alive.retain(|pid, _| !proc::has_ended(*pid));
         }
         self.watched.alive.is_empty()
     }
@@ -508,16 +508,9 @@ fn may_be_watched(target: &Target) -> Result<(), Error> {
     }
     match proc::stat(pid) {
         Err(_) => Err(Error::NoProcess { pid }),
-        // A leader that has ended is a zombie too, but its threads may live.
-        Ok(stat) if matches!(stat.state, 'Z' | 'X') && proc::tasks(pid).len() <= 1 => {
-            Err(Error::Zombie { pid })
-        }
+        Ok(_) if proc::has_ended(pid) => Err(Error::Zombie { pid }),
         Ok(_) => Ok(()),
     }
-}
-
-fn is_alive(pid: Pid) -> bool {
-    proc::stat(pid).is_ok_and(|stat| !matches!(stat.state, 'Z' | 'X')) || proc::tasks(pid).len() > 1
 }
 
 /// The most samples per second that the kernel takes; it lowers this itself when sampling costs too much.

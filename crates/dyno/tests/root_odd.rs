@@ -90,3 +90,31 @@ fn a_thread_of_the_kernel_has_no_place_in_user_mode() {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(!said.out.contains("0x0"), "{}", said.out);
 }
+
+/// Its first thread is a zombie for as long as the other lives.
+const LEADERLESS: &str = r#"
+#include <pthread.h>
+#include <unistd.h>
+static volatile unsigned long sum;
+static void *work(void *unused) { for (;;) { for (int i = 0; i < 2000000; i++) sum += i; usleep(500); } return unused; }
+int main(void) { pthread_t thread; pthread_create(&thread, 0, work, 0); pthread_exit(0); }
+"#;
+
+#[test]
+#[ignore = "needs root (CAP_BPF, CAP_PERFMON) and cc"]
+fn a_process_whose_first_thread_has_ended_is_watched_by_its_others() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let folder = Folder::new("odd-leaderless");
+    let (source, program) = (folder.file("leaderless.c", LEADERLESS), folder.path("leaderless"));
+    let built = Command::new("cc").args(["-pthread", "-o"]).arg(&program).arg(source).status().unwrap();
+    assert!(built.success());
+    let mut running = Command::new(&program).spawn().unwrap();
+    let pid = running.id().cast_signed();
+    common::wait_for("its first thread ends", || dyno_sys::proc::state(pid).is_ok_and(|state| state == 'Z'));
+    let ended = ["offcpu", "diagnose"].map(|verb| run([verb, "--for", "400ms", &pid.to_string()]));
+    running.kill().unwrap();
+    running.wait().unwrap();
+    for ended in ended {
+        assert!(ended.code == Some(0) && ended.out.contains("leaderless"), "{ended:?}");
+    }
+}

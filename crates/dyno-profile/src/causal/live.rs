@@ -413,7 +413,7 @@ fn check(pid: Pid) -> Result<(), Error> {
     }
     match proc::stat(pid) {
         Err(_gone) => Err(Error::NoProcess { pid }),
-        Ok(stat) if matches!(stat.state, 'Z' | 'X') => Err(Error::Zombie { pid }),
+        Ok(_) if proc::has_ended(pid) => Err(Error::Zombie { pid }),
         Ok(_) => Ok(()),
     }
 }

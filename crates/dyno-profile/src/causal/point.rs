@@ -275,10 +275,6 @@ pub(super) fn entered_per_second(
     entered(probe, number, length)
 }
 
-fn has_ended(pid: Pid) -> bool {
-    proc::stat(pid).map_or(true, |stat| matches!(stat.state, 'Z' | 'X'))
-}
-
 /// Probes on entries, for as long as the answer lives.
 fn held(probe: &mut Probe, entries: &[Entry], whom: &[Pid]) -> Result<Vec<Attached>, Error> {
     let mut held = Vec::new();
@@ -287,7 +283,7 @@ fn held(probe: &mut Probe, entries: &[Entry], whom: &[Pid]) -> Result<Vec<Attach
             match probe.probe(Mark::Entry, &entry.image, entry.offset, Some(*pid)) {
                 Ok(attached) => held.push(attached),
                 // It ended since it was listed, or before, and nobody waited for it.
-                Err(_) if has_ended(*pid) => {}
+                Err(_) if proc::has_ended(*pid) => {}
                 Err(error) => return Err(refused(error)),
             }
         }

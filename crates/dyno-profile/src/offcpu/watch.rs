@@ -46,7 +46,7 @@ impl About {
         }
         match state(pid, pid) {
             None => Err(Error::Gone { pid }),
-            Some('Z' | 'X') => Err(Error::Zombie { pid }),
+            Some(_) if proc::has_ended(pid) => Err(Error::Zombie { pid }),
             Some(_) => {
                 Ok(About { pid, name: name(pid, pid), argv: argv(pid), started_unix_s: real_coarse_s() })
             }
@@ -247,11 +247,10 @@ impl Watch {
     }
 
     fn all_ended(&mut self, pid: Pid) -> bool {
-        let lives = |pid: Pid| !matches!(state(pid, pid), None | Some('Z' | 'X'));
-        if lives(pid) {
+        if !proc::has_ended(pid) {
             return false;
         }
-        self.processes.retain(|member| lives(*member));
+        self.processes.retain(|member| !proc::has_ended(*member));
         self.processes.is_empty()
     }
 

@@ -99,6 +99,13 @@ pub fn state(pid: Pid) -> io::Result<char> {
     super::process::stat(pid).map(|stat| stat.state)
 }
 
+/// Whether nothing of a process runs any more: it is gone, or ended and nobody waited for it. A leader that has ended is a
+/// zombie too, but its other threads may live.
+pub fn has_ended(pid: Pid) -> bool {
+    let is_over = |state| matches!(state, 'Z' | 'X') && super::tasks(pid).len() <= 1;
+    state(pid).map_or(true, is_over)
+}
+
 /// Page faults since the start.
 pub fn faults(pid: Pid) -> io::Result<Faults> {
     let text = String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat"))?).into_owned();

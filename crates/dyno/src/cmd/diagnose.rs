@@ -118,9 +118,11 @@ fn can_be_watched(pid: Pid) -> Result<(), Failure> {
         Err(_) => Err(Failure::error(format!("there is no process {pid}"))
             .likely("it has ended, or was started anew")
             .try_this("pgrep -a NAME")),
-        Ok('Z') => Err(Failure::error(format!("process {pid} has ended: it is a zombie"))
-            .likely("its parent has not waited for it yet")
-            .try_this(format!("ps -o ppid= -p {pid}"))),
+        Ok(_) if proc::has_ended(pid) => {
+            Err(Failure::error(format!("process {pid} has ended: it is a zombie"))
+                .likely("its parent has not waited for it yet")
+                .try_this(format!("ps -o ppid= -p {pid}")))
+        }
         Ok(_) => Ok(()),
     }
 }
@@ -145,8 +147,7 @@ fn tell_endings(record: &mut Diagnosis, after: &Counters, pid: Pid, args: &cli::
 
 /// It is gone, or a zombie, and so are its descendants.
 fn has_ended(pid: Pid) -> bool {
-    let ended = |pid: &Pid| !matches!(proc::state(*pid), Ok(state) if !matches!(state, 'Z' | 'X'));
-    proc::tree(pid).iter().all(ended)
+    proc::tree(pid).into_iter().all(proc::has_ended)
 }
 
 /// Sleeps as long as asked, or until told to stop.

@@ -53,9 +53,11 @@ fn alive(pid: Pid) -> Result<Pid, Failure> {
         Err(_) => Err(Failure::error(format!("there is no process {pid}"))
             .likely("it has ended, or it is another number")
             .try_this("ps -e")),
-        Ok('Z') => Err(Failure::error(format!("process {pid} has ended: it is a zombie"))
-            .likely("its parent has not waited for it; nothing runs in it any more")
-            .try_this(format!("ps -o pid,ppid,stat,comm -p {pid}"))),
+        Ok(_) if proc::has_ended(pid) => {
+            Err(Failure::error(format!("process {pid} has ended: it is a zombie"))
+                .likely("its parent has not waited for it; nothing runs in it any more")
+                .try_this(format!("ps -o pid,ppid,stat,comm -p {pid}")))
+        }
         Ok(_) => Ok(pid),
     }
 }
@@ -78,11 +80,13 @@ fn become_itself(pid: Pid, command: &[OsString]) -> Result<(), Failure> {
         sleep_ns(1_000_000);
     }
     sleep_ns(u64::try_from(COMMAND_SETTLE.as_nanos()).unwrap_or(0));
-    match proc::state(pid) {
-        Ok(state) if state != 'Z' => Ok(()),
-        _ => Err(Failure::error(format!("{} ended before it could be watched", recording::program(command)))
-            .likely("it has too little to do: an experiment takes seconds")
-            .try_this("a command that works for a minute, or a process number")),
+    match proc::has_ended(pid) {
+        false => Ok(()),
+        true => {
+            Err(Failure::error(format!("{} ended before it could be watched", recording::program(command)))
+                .likely("it has too little to do: an experiment takes seconds")
+                .try_this("a command that works for a minute, or a process number"))
+        }
     }
 }
 

@@ -111,7 +111,11 @@ fn a_process_whose_first_thread_has_ended_is_watched_by_its_others() {
     let mut running = Command::new(&program).spawn().unwrap();
     let pid = running.id().cast_signed();
     common::wait_for("its first thread ends", || dyno_sys::proc::state(pid).is_ok_and(|state| state == 'Z'));
-    let ended = ["offcpu", "diagnose"].map(|verb| run([verb, "--for", "400ms", &pid.to_string()]));
+    let (place, pid) = (folder.path("off.json"), pid.to_string());
+    let ended = [
+        run(["offcpu", "--for", "400ms", "-o", place.to_str().unwrap(), &pid]),
+        run(["diagnose", "--for", "400ms", &pid]),
+    ];
     running.kill().unwrap();
     running.wait().unwrap();
     for ended in ended {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use dyno_sys::Pid;
+use dyno_sys::{Pid, proc};
 
 /// Nearer words change with every call: only the copy tells them.
 const NEAREST: u64 = 8 << 10;
@@ -53,7 +53,7 @@ impl Far {
     fn page(&mut self, pid: Pid, start: u64) -> Option<&[u8]> {
         let memory = &mut self.memory;
         let read = || {
-            let open = || File::open(format!("/proc/{pid}/mem")).ok();
+            let open = || File::open(format!("{}/mem", proc::folder(pid))).ok();
             let file = memory.entry(pid).or_insert_with(open).as_ref()?;
             let mut page = vec![0; PAGE as usize];
             file.read_exact_at(&mut page, start).ok()?;

@@ -149,11 +149,12 @@ impl Image {
         let Place { pid, start, end } = place;
         let same =
             |path: &String| fs::metadata(path).is_ok_and(|file| file.ino() == self.inode && file.is_file());
-        let exe = format!("/proc/{pid}/exe");
+        let folder = proc::folder(pid);
+        let exe = format!("{folder}/exe");
         let is_exe = fs::read_link(&exe)
             .is_ok_and(|path| path.to_str().map(|path| path.trim_end_matches(DELETED)) == Some(&self.path));
-        let seen = [format!("/proc/{pid}/root{}", self.path), self.path.clone()];
-        let link = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
+        let seen = [format!("{folder}/root{}", self.path), self.path.clone()];
+        let link = format!("{folder}/map_files/{start:x}-{end:x}");
         let by_path = seen.into_iter().find(same).and_then(|path| File::open(path).ok());
         by_path.or_else(|| File::open(link).ok()).or_else(|| is_exe.then(|| File::open(exe).ok())?)
     }

@@ -21,7 +21,8 @@ impl JitSymbols {
     /// Like perf, a map is believed only if the process's own user or root wrote it: /tmp is everybody's.
     pub(crate) fn read(pid: Pid) -> JitSymbols {
         let inner = proc::innermost_pid(pid).unwrap_or(pid);
-        let places = [format!("/proc/{pid}/root/tmp/perf-{inner}.map"), format!("/tmp/perf-{pid}.map")];
+        let places =
+            [format!("{}/root/tmp/perf-{inner}.map", proc::folder(pid)), format!("/tmp/perf-{pid}.map")];
         let owner = fs::metadata(format!("/proc/{pid}")).map(|folder| folder.uid()).ok();
         let believed = |path: &&String| {
             fs::metadata(path).is_ok_and(|map| {

@@ -297,7 +297,7 @@ fn sampling(target: &Target, options: &Options) -> Sampling {
 fn needs_no_tables(target: &Target) -> bool {
     let Target::Process(pid) = *target else { return false };
     let go = |pid: Pid| {
-        let exe = std::fs::File::open(format!("/proc/{pid}/exe")).ok();
+        let exe = std::fs::File::open(format!("{}/exe", proc::folder(pid))).ok();
         let elf = exe.and_then(|file| crate::elf::Elf::open(crate::elf::Source::File(file)));
         elf.is_some_and(|elf| elf.is_go() && !elf.is_dynamic())
     };

@@ -273,7 +273,8 @@ fn every_cpu() -> Vec<PerfEventScope> {
 }
 
 fn scope(pid: Option<Pid>) -> UProbeScope {
-    let number = pid.and_then(|pid| NonZeroU32::new(pid.cast_unsigned()));
+    // The address space is looked up through a thread that has one; whoever runs in it meets the probe.
+    let number = pid.and_then(|pid| NonZeroU32::new(crate::proc::standing_for(pid).cast_unsigned()));
     number.map_or(UProbeScope::AllProcesses, UProbeScope::OneProcess)
 }
 

@@ -11,8 +11,8 @@ mod process;
 mod traffic;
 
 pub use cost::{
-    Faults, IoCount, Memory, MemoryUse, TaskCost, faults, has_ended, io_count, memory_use, open_files,
-    parse_faults, parse_io, parse_memory_use, parse_task_status, state, task_costs,
+    Faults, IoCount, Memory, MemoryUse, TaskCost, faults, folder, has_ended, io_count, memory_use,
+    open_files, parse_faults, parse_io, parse_memory_use, parse_task_status, standing_for, state, task_costs,
 };
 pub use machine::{
     CpuStat, LoadAverage, Machine, cpu_stat, load_average, machine, memory_left_bytes, nofile,

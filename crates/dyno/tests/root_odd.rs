@@ -95,8 +95,10 @@ fn a_thread_of_the_kernel_has_no_place_in_user_mode() {
 const LEADERLESS: &str = r#"
 #include <pthread.h>
 #include <unistd.h>
-static volatile unsigned long sum;
-static void *work(void *unused) { for (;;) { for (int i = 0; i < 2000000; i++) sum += i; usleep(500); } return unused; }
+static volatile unsigned long sum, done;
+__attribute__((noinline)) static void part(void) { for (int i = 0; i < 2000000; i++) sum += i; }
+__attribute__((noinline)) static void finish(void) { done++; }
+static void *work(void *unused) { for (;;) { part(); finish(); usleep(500); } return unused; }
 int main(void) { pthread_t thread; pthread_create(&thread, 0, work, 0); pthread_exit(0); }
 "#;
 
@@ -106,19 +108,27 @@ fn a_process_whose_first_thread_has_ended_is_watched_by_its_others() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let folder = Folder::new("odd-leaderless");
     let (source, program) = (folder.file("leaderless.c", LEADERLESS), folder.path("leaderless"));
-    let built = Command::new("cc").args(["-pthread", "-o"]).arg(&program).arg(source).status().unwrap();
+    let built = Command::new("cc").args(["-g", "-pthread", "-o"]).arg(&program).arg(source).status().unwrap();
     assert!(built.success());
     let mut running = Command::new(&program).spawn().unwrap();
     let pid = running.id().cast_signed();
     common::wait_for("its first thread ends", || dyno_sys::proc::state(pid).is_ok_and(|state| state == 'Z'));
-    let (place, pid) = (folder.path("off.json"), pid.to_string());
+    let (place, pid) = (folder.path("record.json"), pid.to_string());
+    let written = ["-o", place.to_str().unwrap(), pid.as_str()];
     let ended = [
-        run(["offcpu", "--for", "400ms", "-o", place.to_str().unwrap(), &pid]),
+        run([["offcpu", "--for", "400ms"].as_slice(), &written].concat()),
         run(["diagnose", "--for", "400ms", &pid]),
+        run([["profile", "--for", "400ms"].as_slice(), &written].concat()),
+        run([["causal", "--progress", "finish", "--site", "part", "--for", "1s"].as_slice(), &written]
+            .concat()),
     ];
     running.kill().unwrap();
     running.wait().unwrap();
-    for ended in ended {
-        assert!(ended.code == Some(0) && ended.out.contains("leaderless"), "{ended:?}");
+    for ended in &ended {
+        // A diagnosis may find what others on this machine do.
+        assert!(matches!(ended.code, Some(0 | 1)) && ended.out.contains("leaderless"), "{ended:?}");
+    }
+    for named in &ended[2..] {
+        assert!(named.out.contains("part"), "{named:?}");
     }
 }

@@ -73,7 +73,7 @@ impl Resolver {
     /// When the process is gone or may not be read, or runs no file.
     pub fn open(pid: Pid) -> Result<Resolver, SiteError> {
         let mappings = proc::mappings(pid).map_err(|source| SiteError::Unreadable { pid, source })?;
-        let exe = fs::read_link(format!("/proc/{pid}/exe")).ok();
+        let exe = fs::read_link(format!("{}/exe", proc::folder(pid))).ok();
         let mut images: Vec<Mapped> = Vec::new();
         for mapping in mappings.iter().filter(|mapping| mapping.executable && mapping.path.starts_with('/')) {
             if images.iter().any(|image| image.path == mapping.path.trim_end_matches(DELETED)) {
@@ -209,8 +209,9 @@ impl Mapped {
         let path = mapping.path.trim_end_matches(DELETED).to_owned();
         let same =
             |candidate: &PathBuf| fs::metadata(candidate).is_ok_and(|file| file.ino() == mapping.inode);
-        let seen = PathBuf::from(format!("/proc/{pid}/root{path}"));
-        let link = PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end));
+        let folder = proc::folder(pid);
+        let seen = PathBuf::from(format!("{folder}/root{path}"));
+        let link = PathBuf::from(format!("{folder}/map_files/{:x}-{:x}", mapping.start, mapping.end));
         let open_as = if same(&seen) { seen } else { link };
         let elf = Rc::new(Elf::open(elf::Source::File(File::open(&open_as).ok()?))?);
         let bias = elf.bias(mapping.start, mapping.offset)?;

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use dyno_sys::Pid;
 use dyno_sys::bpf::offcpu::Says;
+use dyno_sys::{Pid, proc};
 
 use crate::calls::{self, First};
 
@@ -38,7 +38,7 @@ impl Objects {
         }
         // The probe tells one more than the descriptor.
         let Some(descriptor) = object.checked_sub(1) else { return };
-        let Ok(file) = std::fs::read_link(format!("/proc/{pid}/fd/{descriptor}")) else { return };
+        let Ok(file) = std::fs::read_link(format!("{}/fd/{descriptor}", proc::folder(pid))) else { return };
         let file = file.to_string_lossy().into_owned();
         let known = self.files.entry((pid, object)).or_insert_with(|| file.clone());
         if *known != file && !known.ends_with(OTHERS) {
@@ -67,7 +67,7 @@ pub(super) struct Mappings(Vec<(u64, u64, String)>);
 
 impl Mappings {
     pub(super) fn of(pid: Pid) -> Mappings {
-        let text = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+        let text = std::fs::read(format!("{}/maps", proc::folder(pid))).unwrap_or_default();
         Mappings(String::from_utf8_lossy(&text).lines().filter_map(mapping).collect())
     }
 

@@ -491,7 +491,7 @@ impl Place {
 /// Memory from a stack pointer up, as much as is there.
 fn stack_memory(pid: Pid, sp: u64) -> Vec<u8> {
     let mut memory = Vec::new();
-    if let Ok(mut file) = fs::File::open(format!("/proc/{pid}/mem"))
+    if let Ok(mut file) = fs::File::open(format!("{}/mem", proc::folder(pid)))
         && file.seek(SeekFrom::Start(sp)).is_ok()
     {
         // Beyond the stack's end the kernel answers with an error; what came before it stays.
@@ -523,7 +523,7 @@ fn name(pid: Pid, tid: Tid) -> String {
 }
 
 fn argv(pid: Pid) -> Vec<String> {
-    let text = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let text = fs::read(format!("{}/cmdline", proc::folder(pid))).unwrap_or_default();
     let words = text.split(|byte| *byte == 0).filter(|word| !word.is_empty());
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }

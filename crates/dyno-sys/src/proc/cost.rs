@@ -106,6 +106,18 @@ pub fn has_ended(pid: Pid) -> bool {
     state(pid).map_or(true, is_over)
 }
 
+/// The thread that stands for a process: its first one, or where that has ended, and took its maps, files and links with
+/// it, one that lives on.
+pub fn standing_for(pid: Pid) -> Tid {
+    let lives = |tid: &Tid| state(*tid).is_ok_and(|state| !matches!(state, 'Z' | 'X'));
+    if lives(&pid) { pid } else { super::tasks(pid).into_iter().find(lives).unwrap_or(pid) }
+}
+
+/// The folder of /proc in which the maps, files and links of a process are found ([`standing_for`]).
+pub fn folder(pid: Pid) -> String {
+    format!("/proc/{}", standing_for(pid))
+}
+
 /// Page faults since the start.
 pub fn faults(pid: Pid) -> io::Result<Faults> {
     let text = String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat"))?).into_owned();
@@ -139,7 +151,7 @@ pub fn parse_io(text: &str) -> IoCount {
 
 /// Memory by kind. Needs the right to trace the process.
 pub fn memory_use(pid: Pid) -> io::Result<MemoryUse> {
-    fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).map(|text| parse_memory_use(&text))
+    fs::read_to_string(format!("{}/smaps_rollup", folder(pid))).map(|text| parse_memory_use(&text))
 }
 
 /// The fields of /proc/PID/smaps_rollup.
@@ -155,14 +167,15 @@ pub fn parse_memory_use(text: &str) -> MemoryUse {
 /// Regular files that the process has open, by path, with those of their flags that make calls wait: `O_SYNC`, `O_DSYNC`,
 /// `O_DIRECT`; empty flags for plain ones.
 pub fn open_files(pid: Pid) -> BTreeMap<String, String> {
+    let folder = folder(pid);
     let file = |fd: i32| {
-        let path = fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?;
+        let path = fs::read_link(format!("{folder}/fd/{fd}")).ok()?;
         let path =
             path.to_str().filter(|path| path.starts_with('/') && !path.starts_with("/dev/"))?.to_owned();
-        let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).ok()?;
+        let info = fs::read_to_string(format!("{folder}/fdinfo/{fd}")).ok()?;
         Some((path, sync_flags(&info)))
     };
-    numbers_in(&format!("/proc/{pid}/fd")).into_iter().filter_map(file).collect()
+    numbers_in(&format!("{folder}/fd")).into_iter().filter_map(file).collect()
 }
 
 /// The flags that make calls wait, in words.
@@ -191,7 +204,7 @@ pub struct Memory {
 impl Memory {
     /// Opens /proc/PID/mem.
     pub fn open(pid: Pid) -> io::Result<Memory> {
-        fs::File::open(format!("/proc/{pid}/mem")).map(|file| Memory { file })
+        fs::File::open(format!("{}/mem", folder(pid))).map(|file| Memory { file })
     }
 
     /// As many bytes from `address` on as are mapped there, up to `length`.

@@ -1,5 +1,6 @@
 //! What lies where in a process's address space (/proc/PID/maps), and what it calls itself.
 
+use super::folder;
 use crate::{Pid, Tid};
 use std::fs;
 use std::io;
@@ -23,7 +24,7 @@ pub struct Mapping {
 
 /// The address space of `pid` as it is now. Needs the right to trace the process (`EACCES`).
 pub fn mappings(pid: Pid) -> io::Result<Vec<Mapping>> {
-    let raw = fs::read(format!("/proc/{pid}/maps"))?;
+    let raw = fs::read(format!("{}/maps", folder(pid)))?;
     Ok(parse_mappings(&String::from_utf8_lossy(&raw)))
 }
 
@@ -57,7 +58,7 @@ pub fn name(tid: Tid) -> io::Result<String> {
 
 /// The command line of `pid`; empty for kernel threads and zombies.
 pub fn command_line(pid: Pid) -> io::Result<Vec<String>> {
-    let raw = fs::read(format!("/proc/{pid}/cmdline"))?;
+    let raw = fs::read(format!("{}/cmdline", folder(pid)))?;
     let text = String::from_utf8_lossy(&raw).into_owned();
     Ok(text.split_terminator('\0').map(str::to_owned).collect())
 }

@@ -2,6 +2,7 @@
 //!
 //! Tables are those of the network namespace of the process they are read through.
 
+use super::cost::folder;
 use crate::Pid;
 use crate::socket::Addr;
 use std::collections::BTreeSet;
@@ -70,10 +71,11 @@ fn hears(line: &InetLine, addr: &SocketAddr) -> bool {
 pub fn sockets_accepted(pid: Pid, port: u16) -> Vec<i32> {
     let accepted =
         |line: &InetLine| line.local.port() == port && matches!(line.state, ESTABLISHED | CLOSE_WAIT);
-    let lines = inet_lines(&format!("/proc/{pid}/net")).filter(accepted);
+    let folder = folder(pid);
+    let lines = inet_lines(&format!("{folder}/net")).filter(accepted);
     let inodes: BTreeSet<u64> = lines.map(|line| line.inode).collect();
-    let is_ours = |fd: &i32| socket_inode(pid, *fd).is_some_and(|inode| inodes.contains(&inode));
-    super::process::numbers_in(&format!("/proc/{pid}/fd")).into_iter().filter(is_ours).collect()
+    let is_ours = |fd: &i32| socket_inode(&folder, *fd).is_some_and(|inode| inodes.contains(&inode));
+    super::process::numbers_in(&format!("{folder}/fd")).into_iter().filter(is_ours).collect()
 }
 
 /// The TCP connections of some processes of one network namespace.
@@ -90,7 +92,8 @@ impl Connections {
         let Some(first) = pids.first() else { return Connections::default() };
         let own: BTreeSet<u64> = pids.iter().flat_map(|pid| socket_inodes(*pid)).collect();
         let is_connection = |line: &InetLine| matches!(line.state, ESTABLISHED | CLOSE_WAIT);
-        let all: Vec<InetLine> = inet_lines(&format!("/proc/{first}/net")).filter(is_connection).collect();
+        let all: Vec<InetLine> =
+            inet_lines(&format!("{}/net", folder(*first))).filter(is_connection).collect();
         let (held, others): (Vec<InetLine>, Vec<InetLine>) =
             all.into_iter().partition(|line| own.contains(&line.inode));
         let far: BTreeSet<_> = held.iter().map(|line| (line.remote, line.local)).collect();
@@ -108,8 +111,9 @@ impl Connections {
 }
 
 fn socket_inodes(pid: Pid) -> impl Iterator<Item = u64> {
-    let fds = super::process::numbers_in(&format!("/proc/{pid}/fd"));
-    fds.into_iter().filter_map(move |fd| socket_inode(pid, fd))
+    let folder = folder(pid);
+    let fds = super::process::numbers_in(&format!("{folder}/fd"));
+    fds.into_iter().filter_map(move |fd| socket_inode(&folder, fd))
 }
 
 fn inet_lines(folder: &str) -> impl Iterator<Item = InetLine> + use<> {
@@ -123,14 +127,15 @@ pub(super) fn owners(inodes: &BTreeSet<u64>) -> Vec<Pid> {
         return Vec::new();
     }
     let holds = |pid: &Pid| {
-        let fds = super::process::numbers_in(&format!("/proc/{pid}/fd"));
-        fds.into_iter().any(|fd| socket_inode(*pid, fd).is_some_and(|inode| inodes.contains(&inode)))
+        let folder = format!("/proc/{pid}");
+        let fds = super::process::numbers_in(&format!("{folder}/fd"));
+        fds.into_iter().any(|fd| socket_inode(&folder, fd).is_some_and(|inode| inodes.contains(&inode)))
     };
     super::process::numbers_in("/proc").into_iter().filter(holds).collect()
 }
 
-fn socket_inode(pid: Pid, fd: i32) -> Option<u64> {
-    let link = fs::read_link(format!("/proc/{pid}/fd/{fd}")).ok()?;
+fn socket_inode(folder: &str, fd: i32) -> Option<u64> {
+    let link = fs::read_link(format!("{folder}/fd/{fd}")).ok()?;
     link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 

@@ -3,6 +3,7 @@
 //! Tables are those of the network namespace of the process they are read through. Counters since boot: callers take
 //! differences.
 
+use super::cost::folder;
 use super::net::owners;
 use super::process::numbers_in;
 use crate::Pid;
@@ -72,7 +73,7 @@ pub struct CpuQuota {
 
 /// The sockets that see packets in the namespace of `pid`.
 pub fn packet_taps(pid: Pid) -> std::io::Result<Vec<PacketTap>> {
-    let lines = parse_packet(&fs::read_to_string(format!("/proc/{pid}/net/packet"))?);
+    let lines = parse_packet(&fs::read_to_string(format!("{}/net/packet", folder(pid)))?);
     let owner =
         |line: &PacketLine| owners(&BTreeSet::from([line.inode])).first().map(|pid| (*pid, name_of(*pid)));
     Ok(lines.into_iter().map(|line| PacketTap { owner: owner(&line), line }).collect())
@@ -98,7 +99,8 @@ pub fn parse_packet(text: &str) -> Vec<PacketLine> {
 
 /// The counters of the namespace of `pid`.
 pub fn net_count(pid: Pid) -> NetCount {
-    let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/net/{file}")).unwrap_or_default();
+    let folder = folder(pid);
+    let read = |file: &str| fs::read_to_string(format!("{folder}/net/{file}")).unwrap_or_default();
     let (netstat, snmp) = (read("netstat"), read("snmp"));
     let mut count = parse_dev(&read("dev"));
     count.listen_overflows = named(&netstat, "TcpExt", "ListenOverflows");

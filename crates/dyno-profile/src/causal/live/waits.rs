@@ -32,7 +32,7 @@ pub(super) fn waits(pid: Pid, kind: &WaitKind) -> Result<Waits, Error> {
         WaitKind::Network => Waits::Network,
         WaitKind::File(path) => {
             // As the target sees it: it may live in another root.
-            let seen = std::fs::metadata(format!("/proc/{pid}/root{path}"));
+            let seen = std::fs::metadata(format!("{}/root{path}", dyno_sys::proc::folder(pid)));
             let file = seen.map_err(|source| Error::NoFile { pid, path: path.clone(), source })?;
             Waits::File { inode: file.st_ino(), device: file.st_dev() }
         }

@@ -134,7 +134,7 @@ struct Maps {
 impl Maps {
     fn read(pid: Pid) -> std::io::Result<Maps> {
         let code = proc::mappings(pid)?.into_iter().filter(|mapping| mapping.executable).collect();
-        let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+        let program = std::fs::read_link(format!("{}/exe", proc::folder(pid))).ok();
         Ok(Maps { code, program: program.map(|path| path.to_string_lossy().into_owned()) })
     }
 

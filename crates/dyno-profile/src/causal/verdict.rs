@@ -31,6 +31,8 @@ const LOST_SHARE_MAX: f64 = 0.5;
 const UNPAID_PERCENT_MAX: f64 = 10.0;
 /// Share of samples in loops that wait from which on others may be held up by pauses of those who spin.
 const SPINNING_PERCENT_MAX: f64 = 10.0;
+/// What the hypervisor kept of the CPUs, percent, from which on it is named as a cause of noise.
+const STEAL_PERCENT_TOLD: f64 = 2.0;
 /// Switches from one thread of the target to another on a core, per second, that tell of more runnable threads than cores.
 const CROWDED_PER_SECOND: f64 = 50.0;
 /// Share of all cores that the target then uses.
@@ -252,10 +254,16 @@ fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String)
         );
     }
     let noise = case.credibility.null_sd_percent;
+    let steal = case.credibility.steal_percent;
+    let stolen = if steal >= STEAL_PERCENT_TOLD {
+        format!(", and the hypervisor kept {steal:.0} % of the CPUs")
+    } else {
+        String::new()
+    };
     (
         Verdict::NotMeasurable,
         format!(
-            "after {} rounds the interval is still {low:+.1} to {high:+.1} % (a window without delay deviates by {noise:.1} %): give it more time or a quieter machine",
+            "after {} rounds the interval is still {low:+.1} to {high:+.1} % (a window without delay deviates by {noise:.1} %{stolen}): give it more time or a quieter machine",
             greatest.rounds
         ),
     )
@@ -374,6 +382,10 @@ mod tests {
         let (wide, why) = judged(&estimates(1.2, 2.8, 0.3));
         assert_eq!(wide, Verdict::NotMeasurable);
         assert!(why.contains("-1.6 to +4.0 %"), "{why}");
+        let stolen = Credibility { steal_percent: 12.0, ..Credibility::default() };
+        let noisy = estimates(1.2, 2.8, 0.3);
+        let (_, why) = verdict(&Case { credibility: &stolen, ..case(&noisy) });
+        assert!(why.contains("the hypervisor kept 12 % of the CPUs"), "{why}");
     }
 
     #[test]

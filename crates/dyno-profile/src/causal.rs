@@ -19,4 +19,4 @@ pub use live::{Children, Live, Subject, is_possible};
 pub use point::{Candidate, Named, Progress, Returns, candidates, ranked, rates};
 pub use rig::{Deed, Entry, Hooks, Moment, Pause, Place, Reach, Rig, Site, WaitKind, Window};
 pub use run::{Asked, News, Tried, run};
-pub use site::{Choice, Parts, Passed, Probe, Resolver, SiteError};
+pub use site::{Choice, Parts, Passed, Probe, Resolver, SiteError, of_processes};

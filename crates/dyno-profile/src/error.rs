@@ -91,6 +91,22 @@ pub enum Error {
         /// What it said.
         source: BpfError,
     },
+    /// Uprobes cannot be set on every instruction.
+    #[error("the kernel takes no probe at {place}")]
+    NoProbe {
+        /// File and offset.
+        place: String,
+        /// What it said.
+        source: BpfError,
+    },
+    /// A client on this machine, or a sibling, that takes part.
+    #[error("process {pid}, which takes part, ended after {after_s:.1} s")]
+    ParticipantEnded {
+        /// Its number.
+        pid: Pid,
+        /// How long it was watched.
+        after_s: f64,
+    },
     /// What was to be counted as progress cannot be.
     #[error("cannot count {asked} as progress: {reason}")]
     NoProgress {

@@ -186,7 +186,7 @@ fn functions_are_offered_with_their_rate() {
     let running = Target::start("three");
     let passed = |name: &str| Passed {
         name: name.to_owned(),
-        entry: running.entry(name),
+        entries: vec![running.entry(name)],
         emulated: true,
         share_percent: 50.0,
     };
@@ -230,8 +230,11 @@ fn a_shorter_wait_brings_something_only_where_somebody_waits_for_it() {
         let running = Target::start(kind);
         let mut live = running.live(&sites);
         // Waves of other load pass; what is wrong stays.
-        let tries: Vec<f64> = (0..4).map(|_| saved(&mut live, half, 7, period_ns)).collect();
-        assert!(tries.iter().copied().any(is_right), "{kind}: {tries:?}");
+        let mut tries = Vec::new();
+        while !tries.last().copied().is_some_and(is_right) {
+            assert!(tries.len() < 12, "{kind}: {tries:?}");
+            tries.push(saved(&mut live, half, 7, period_ns));
+        }
     };
     found("waits_long", &|saved| (0.38..0.52).contains(&saved));
     found("works_long", &|saved| saved.abs() < 0.06);
@@ -314,6 +317,19 @@ fn a_child_belongs_to_the_target_only_when_children_are_followed() {
     assert_eq!((alone.hits, alone.visits), (0, 0), "{alone:?}");
     let followed = window(Children::Followed);
     assert!(followed.hits > 10 && followed.visits > 10, "{followed:?}");
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn children_that_begin_other_programs_end_no_experiment() {
+    let _alone = alone();
+    let spawns = Target::start("spawns");
+    let subject = Subject { children: Children::Followed, ..Subject::new(spawns.pid) };
+    let mut live = Live::open(&subject, &spawns.progress(), &[spawns.site("f60")], &STOP).unwrap();
+    for _ in 0..3 {
+        let window = live.window(&Deed::SpeedUp { site: 0, percent: 50 }, LENGTH).unwrap();
+        assert!(window.hits > 10 && window.visits > 10, "{window:?}");
+    }
 }
 
 #[test]

@@ -291,7 +291,7 @@ INLINE struct thread *sampled(struct control *all, struct task_struct *task, u64
     u32 role = role_of(task->tgid);
     if (!role) {
         /* What the kernel's own threads do somebody asked for, mostly the target: its packets, its files. */
-        if (!(task->flags & OF_KERNEL))
+        if (!(task->flags & (OF_KERNEL | EXITING)))
             count(&all->foreign);
         return 0;
     }
@@ -574,8 +574,8 @@ int on_fork(u64 *context) {
     u32 role = role_of(from);
     if (!all || !role || (from != to && !(role & FOLLOWED)))
         return 0;
-    if (from != to)
-        update(&processes, &to, &role, ANY);
+    if (from != to && update(&processes, &to, &role, ANY))
+        count(&all->lost);
     struct thread *elder = known(all, parent->pid);
     born(all, child->pid, role, elder ? elder->position_ns : all->inserted_ns);
     return 0;
@@ -585,19 +585,32 @@ SEC("tp_btf/sched_process_exec")
 int on_exec(u64 *context) {
     struct control *all = control();
     struct task_struct *task = (void *)context[0];
-    if (all && role_of(task->tgid) & TARGET) {
+    u32 tgid = task->tgid, tid = task->pid, role = role_of(tgid);
+    if (!all || !(role & TARGET))
+        return 0;
+    if (tgid == (u32)all->subject) {
         /* Its code lies elsewhere now. */
         count(&all->replaced);
         all->active = 0;
+        return 0;
     }
+    /* A child that began a program of its own still works for the target, but its code is not the code that is tried. */
+    role = PARTICIPANT | (role & FOLLOWED);
+    update(&processes, &tgid, &role, ANY);
+    struct thread *thread = lookup(&threads, &tid);
+    if (thread)
+        thread->role = role;
     return 0;
 }
 
 SEC("tp_btf/sched_process_exit")
 int on_exit(u64 *context) {
     struct task_struct *task = (void *)context[0];
-    u32 tid = task->pid;
+    u32 tid = task->pid, tgid = task->tgid;
     delete(&threads, &tid);
+    /* Numbers are given again: a later process of this one has no role. */
+    if (role_of(tgid) && task->signal->live.counter == 0)
+        delete(&processes, &tgid);
     return 0;
 }
 
@@ -629,6 +642,7 @@ INLINE void visit(struct control *all, u32 which) {
     point->last_at_ns = position;
 }
 
+/* A probe in code is where user space put it: in the target, or in who counts for it. */
 INLINE struct control *of_target(void) {
     return role_of(current_task()->tgid) ? control() : 0;
 }
@@ -692,8 +706,8 @@ int on_slow(void *context) {
 SEC("tp_btf/progress")
 int on_trace(u64 *context) {
     (void)context;
-    struct control *all = of_target();
-    if (all)
+    struct control *all = control();
+    if (all && role_of(current_task()->tgid) & TARGET)
         visit(all, VISITS);
     return 0;
 }
@@ -705,7 +719,9 @@ int on_return(u64 *context) {
         return 0;
     struct pt_regs *regs = (void *)context[0];
     s64 answer = (s64)context[1];
-    if (regs->orig_ax != all->system_call || answer < all->returns_min || !role_of(current_task()->tgid))
+    if (regs->orig_ax != all->system_call || answer < all->returns_min)
+        return 0;
+    if (!(role_of(current_task()->tgid) & TARGET))
         return 0;
     visit(all, VISITS);
     return 0;

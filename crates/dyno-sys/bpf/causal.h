@@ -8,8 +8,8 @@
 
 #include "kernel.h"
 
-#define RANGES 256         /* pieces of a site's code: a function inlined in more places is refused by user space */
-#define RANGE_STEPS 9      /* halvings that find one of 256 */
+#define RANGES 4096        /* pieces of a site's code: of a function inlined in more places user space drops the rest */
+#define RANGE_STEPS 13     /* halvings that find one of 4096 */
 #define FRAMES 64          /* of a user stack, where callers count too */
 #define SYSTEM_CALLS 512   /* rows by number; the last takes all above it */
 
@@ -33,7 +33,8 @@ struct control {
     u64 start_ns;          /* of the experiment: what lies before it is no part of a wait */
     u64 spin_ns;           /* at each entry, where a site is slowed down */
     u64 watch;             /* number of this time of watching: one more whenever switches are seen again */
-    u64 room[7];
+    u64 subject;           /* the process that the experiment is about: begins it another program, all is over */
+    u64 room[6];
 
     u64 inserted_ns;       /* the greatest position of a thread */
     u64 apart[7];
@@ -56,7 +57,7 @@ struct control {
     u64 runnable_waits;
     u64 expired;           /* the deadline was met */
     u64 replaced;          /* the target runs another program */
-    u64 lost;              /* threads beyond the table */
+    u64 lost;              /* threads and processes beyond the tables */
     s64 in_flight;         /* begun and not ended, since the probes are in place */
     s64 in_flight_min;
 };

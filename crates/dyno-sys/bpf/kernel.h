@@ -81,6 +81,14 @@ struct files_struct {
     struct fdtable *fdt;
 } MOVED;
 
+typedef struct {
+    int counter;
+} atomic_t;
+
+struct signal_struct {
+    atomic_t live;                         /* threads that have not ended */
+} MOVED;
+
 struct task_struct {
     unsigned int __state;                  /* `state` before Linux 5.14 */
     unsigned int flags;
@@ -91,6 +99,7 @@ struct task_struct {
     char comm[16];
     struct sched_entity se;
     struct files_struct *files;
+    struct signal_struct *signal;
 } MOVED;
 
 struct task_struct___before_5_14 {

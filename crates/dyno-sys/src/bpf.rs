@@ -86,6 +86,9 @@ pub enum BpfError {
         /// The kernel's word.
         source: io::Error,
     },
+    /// Processes have other numbers here than in the kernel.
+    #[error("this is a PID namespace of its own: its processes have other numbers in the kernel")]
+    Namespace,
     /// Something that stands beside the programs, such as a list of CPUs.
     #[error("cannot read {what}")]
     Read {
@@ -94,6 +97,14 @@ pub enum BpfError {
         /// The kernel's word.
         source: io::Error,
     },
+}
+
+/// Number of the first PID namespace (PROC_PID_INIT_INO of linux/proc_ns.h).
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+/// Programs in the kernel know processes by the numbers of the first namespace.
+fn has_the_kernels_numbers() -> bool {
+    std::fs::read_link("/proc/self/ns/pid").map_or(true, |link| link.as_os_str() == FIRST_PID_NAMESPACE)
 }
 
 impl BpfError {
@@ -162,6 +173,9 @@ impl Object {
     /// Makes the object's maps and moves its programs to this kernel's layouts. `bytes` may have been patched by the
     /// caller; they need no alignment. Needs CAP_BPF and CAP_PERFMON, or root.
     pub fn load(bytes: &[u8]) -> Result<Object, BpfError> {
+        if !has_the_kernels_numbers() {
+            return Err(BpfError::Namespace);
+        }
         let types = Btf::from_sys_fs().map_err(BpfError::Types)?;
         // The ELF reader wants its tables where their words are aligned.
         let mut words = vec![0_u64; bytes.len().div_ceil(8)];

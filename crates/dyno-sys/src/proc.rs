@@ -18,7 +18,9 @@ pub use machine::{
     CpuStat, LoadAverage, Machine, cpu_stat, load_average, machine, memory_left_bytes, nofile,
     parse_cpu_model, parse_cpu_stat, parse_load_average, parse_memory_bytes, raise_nofile_to_hard, uptime_ns,
 };
-pub use maps::{Mapping, command_line, innermost_pid, mappings, name, parse_mappings};
+pub use maps::{
+    FileId, Mapping, command_line, file_id, innermost_pid, mappings, name, parse_mappings, parse_mount_device,
+};
 pub use net::{Connections, InetLine, UnixLine, listeners, parse_inet, parse_unix, sockets_accepted};
 pub use process::{
     Stat, all_sleeping, cpus_allowed, epoll_events, maps, parse_epoll_fdinfo, parse_maps, parse_run_ns,

@@ -10,9 +10,10 @@ use dyno_sys::bpf::causal::{
     Children, Counted, Counts, Mark, Pausing, Probe, Reach, Role, Tried, Visits, Waits, WaitsFor,
 };
 use dyno_sys::clock::{mono_ns, sleep_ns};
+use dyno_sys::proc::FileId;
 use dyno_sys::{Pid, proc};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -291,7 +292,7 @@ fn waits_of_the_chosen_kind_are_made_shorter_and_others_are_not() {
     let of = |kind| Tried::Waits { kind, percent: 50 };
     let network = experiment(&mut probe, &of(Waits::Network), 500);
     assert!(network.counts.hits > 100 && network.inserted_ns > 0, "{:?}", network.counts);
-    for kind in [Waits::Disk, Waits::Lock, Waits::File { inode: 1, device: 1 }] {
+    for kind in [Waits::Disk, Waits::Lock, Waits::File(FileId { inode: 1, device: (0, 1) })] {
         let other = experiment(&mut probe, &of(kind), 200);
         assert_eq!((other.counts.hits, other.inserted_ns), (0, 0), "{kind:?} {:?}", other.counts);
     }
@@ -342,6 +343,29 @@ fn threads_that_are_born_and_end_leave_no_rows() {
     assert_eq!(tally.counts.lost, 0);
     // Joined threads are gone from the table; a handful may be on their way.
     assert!(probe.owed().unwrap().threads < 10, "{:?}", probe.owed());
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn children_have_a_role_for_as_long_as_they_live_and_one_that_becomes_another_program_ends_nothing() {
+    let _alone = alone();
+    let script = "read go; for i in 1 2 3 4 5 6 7 8; do (:); /bin/true; done; echo done; read end";
+    let mut shell =
+        Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let pid = shell.id().cast_signed();
+    let mut probe = Probe::load(None).unwrap();
+    probe.set_subject(pid);
+    probe.take_in(pid, Role::Target, Children::Followed, &proc::tasks(pid)).unwrap();
+    let mut words = shell.stdin.take().unwrap();
+    words.write_all(b"go\n").unwrap();
+    let mut said = String::new();
+    BufReader::new(shell.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!((said.as_str(), probe.counts().replaced), ("done\n", 0));
+    // Its children were waited for: their ends were seen.
+    assert_eq!(probe.processes().unwrap(), [pid]);
+    drop(words);
+    shell.wait().unwrap();
+    assert_eq!(probe.processes().unwrap(), [], "nor has anybody who is given its number");
 }
 
 /// Programs and links of the whole machine that are not among `before`.

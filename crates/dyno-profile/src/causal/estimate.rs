@@ -130,8 +130,12 @@ impl Measured {
 
 /// Other processes' share of all ticks.
 pub(super) fn foreign_percent(window: &Window) -> f64 {
-    let ticks = window.samples + window.foreign + window.idle;
-    100.0 * window.foreign as f64 / ticks.max(1) as f64
+    100.0 * window.foreign as f64 / ticks(window).max(1) as f64
+}
+
+/// Ticks of all CPUs, the kernel's own threads aside.
+pub(super) fn ticks(window: &Window) -> u64 {
+    window.samples + window.beside + window.foreign + window.idle
 }
 
 /// A mean with its interval.

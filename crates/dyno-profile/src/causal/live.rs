@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_measure::Prng;
-use dyno_sys::bpf::causal::{self as bpf, Mark, Pausing, Probe, Role, SLOWER_NS_MAX, Tried};
+use dyno_sys::bpf::causal::{self as bpf, Mark, Pausing, Probe, Role, SLOWER_NS_MAX, Tried, Waits};
 use dyno_sys::bpf::{Attached, BpfError, runs};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, affinity, child, proc, socket};
@@ -95,8 +95,14 @@ pub struct Live<'s> {
     subject: Subject,
     sites: Vec<Site>,
     stop: &'s AtomicBool,
+    /// What the sites that are waits wait for, by site.
+    waits: Vec<Option<Waits>>,
     probe: Probe,
     ended: OwnedFd,
+    /// Descriptors that tell of the participants' ends.
+    others_ended: Vec<(Pid, OwnedFd)>,
+    /// Descendants that run another program: they take part, and their code is not the code that is tried.
+    others: Vec<Pid>,
     chance: Prng,
     /// Held for their whole life.
     progress: Vec<Attached>,
@@ -125,13 +131,21 @@ impl<'s> Live<'s> {
             Pause::TaskWork => Pausing::TaskWork,
             Pause::SpinInSample => Pausing::SpinInSample,
         });
+        let waits = sites.iter().map(|site| match &site.place {
+            Place::Wait(kind) => waits(pid, kind).map(Some),
+            Place::Code { .. } => Ok(None),
+        });
+        let waits = waits.collect::<Result<_, _>>()?;
         let probe = Probe::load(wanted).map_err(refused)?;
         let mut live = Live {
             subject: subject.clone(),
             sites: sites.to_vec(),
             stop,
+            waits,
             probe,
             ended,
+            others_ended: Vec::new(),
+            others: Vec::new(),
             chance: Prng::new(subject.seed),
             progress: Vec::new(),
             is_pair: matches!(progress, Progress::Between { .. }),
@@ -148,15 +162,22 @@ impl<'s> Live<'s> {
     fn take_in(&mut self) -> Result<(), Error> {
         let followed = self.subject.children == Children::Followed;
         let children = if followed { bpf::Children::Followed } else { bpf::Children::Strangers };
+        self.probe.set_subject(self.subject.pid);
         for pid in self.target() {
-            let tasks = proc::tasks(pid);
-            self.probe.take_in(pid, Role::Target, children, &tasks).map_err(refused)?;
+            let alike = is_alike(pid, self.subject.pid);
+            let role = if alike { Role::Target } else { Role::Participant };
+            self.probe.take_in(pid, role, children, &proc::tasks(pid)).map_err(refused)?;
+            if !alike {
+                self.others.push(pid);
+            }
         }
         for pid in self.subject.participants.clone() {
             let tasks = proc::tasks(pid);
             if tasks.is_empty() {
                 return Err(Error::NoProcess { pid });
             }
+            let ended = child::pidfd_open(pid).map_err(|_gone| Error::NoProcess { pid })?;
+            self.others_ended.push((pid, ended));
             let strangers = bpf::Children::Strangers;
             self.probe.take_in(pid, Role::Participant, strangers, &tasks).map_err(refused)?;
         }
@@ -166,7 +187,10 @@ impl<'s> Live<'s> {
     /// The target's processes that live now.
     fn target(&self) -> Vec<Pid> {
         match self.subject.children {
-            Children::Followed => proc::tree(self.subject.pid),
+            Children::Followed => {
+                let all = proc::tree(self.subject.pid).into_iter();
+                all.filter(|pid| !self.others.contains(pid)).collect()
+            }
             Children::Strangers => vec![self.subject.pid],
         }
     }
@@ -204,7 +228,8 @@ impl<'s> Live<'s> {
         for entry in entries {
             for pid in &whose {
                 let held = self.probe.probe(mark, &entry.image, entry.offset, *pid);
-                self.progress.push(held.map_err(refused)?);
+                let held = held.map_err(|error| no_probe(entry, error));
+                self.progress.push(held.or_else(|error| self.check_target().and(Err(error)))?);
             }
         }
         if entries.is_empty() {
@@ -230,8 +255,12 @@ impl<'s> Live<'s> {
     /// Whether there is still something to experiment with.
     fn check_target(&self) -> Result<(), Error> {
         let pid = self.subject.pid;
-        if socket::wait_readable(&self.ended, 0).is_ok_and(|ready| ready == socket::Ready::Yes) {
+        let is_over = |ended| socket::wait_readable(ended, 0).is_ok_and(|ready| ready == socket::Ready::Yes);
+        if is_over(&self.ended) {
             return Err(Error::Ended { pid, after_s: self.after_s() });
+        }
+        if let Some((pid, _)) = self.others_ended.iter().find(|(_, ended)| is_over(ended)) {
+            return Err(Error::ParticipantEnded { pid: *pid, after_s: self.after_s() });
         }
         if self.probe.counts().replaced > 0 {
             return Err(Error::Replaced { pid, after_s: self.after_s() });
@@ -319,7 +348,8 @@ impl<'s> Live<'s> {
         let mut held = Vec::new();
         for entry in &entries {
             let probed = self.probe.probe(Mark::Slow, &entry.image, entry.offset, self.whose());
-            held.push(probed.map_err(refused)?);
+            let probed = probed.map_err(|error| no_probe(entry, error));
+            held.push(probed.or_else(|error| self.check_target().and(Err(error)))?);
         }
         let mut window = self.experiment(&Tried::Slower { ns }, length)?;
         window.delay_ns = ns.min(SLOWER_NS_MAX);
@@ -345,8 +375,8 @@ impl<'s> Live<'s> {
                 let window = self.experiment(&Tried::Code { ranges, reach, delay_ns }, length)?;
                 Ok(Window { delay_ns, ..window })
             }
-            Place::Wait(kind) => {
-                let kind = waits(self.subject.pid, kind)?;
+            Place::Wait(_) => {
+                let kind = self.waits[site].expect("a wait's kind was read when the rig was opened");
                 self.experiment(&Tried::Waits { kind, percent }, length)
             }
         }
@@ -403,7 +433,10 @@ impl Rig for Live<'_> {
             return Ok(None);
         }
         let (number, whom) = (self.next_window(), self.target());
-        entered_per_second(&mut self.probe, &entries, &whom, number, length).map(Some)
+        match entered_per_second(&mut self.probe, &entries, &whom, number, length) {
+            Err(Error::NoProbe { .. }) => Ok(None),
+            counted => counted.map(Some),
+        }
     }
 }
 
@@ -415,6 +448,26 @@ fn check(pid: Pid) -> Result<(), Error> {
         Err(_gone) => Err(Error::NoProcess { pid }),
         Ok(_) if proc::has_ended(pid) => Err(Error::Zombie { pid }),
         Ok(_) => Ok(()),
+    }
+}
+
+/// Whether a process runs the same code at the same addresses as another: born of it by fork, not begun by exec.
+fn is_alike(pid: Pid, other: Pid) -> bool {
+    let code = |pid| {
+        let mappings = proc::mappings(pid).ok()?;
+        let is_code = |mapping: &&proc::Mapping| mapping.executable && mapping.path.starts_with('/');
+        mappings.iter().find(is_code).map(|mapping| (mapping.start, mapping.inode))
+    };
+    pid == other || code(pid) == code(other)
+}
+
+/// A probe on an instruction that the kernel did not take.
+pub(super) fn no_probe(entry: &Entry, source: BpfError) -> Error {
+    match source {
+        BpfError::Attach { .. } if !source.is_permission() => {
+            Error::NoProbe { place: format!("{}+{:#x}", entry.image.display(), entry.offset), source }
+        }
+        other => refused(other),
     }
 }
 
@@ -440,5 +493,15 @@ mod tests {
     fn this_process_and_one_that_is_not_there_are_refused() {
         assert!(matches!(check(child::this()), Err(Error::Own { .. })));
         assert!(matches!(check(Pid::MAX - 1), Err(Error::NoProcess { .. })));
+    }
+
+    #[test]
+    fn a_child_that_began_a_program_of_its_own_is_not_alike() {
+        let mut child = std::process::Command::new("sleep").arg("9").spawn().expect("sleep runs");
+        let pid = child.id().cast_signed();
+        assert!(is_alike(child::this(), child::this()));
+        assert!(!is_alike(pid, child::this()));
+        child.kill().expect("it lives");
+        child.wait().expect("it ended");
     }
 }

@@ -12,7 +12,7 @@ use dyno_sys::bpf::causal::{Children, Counted, Mark, Probe, Role};
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::{Pid, proc, trace};
 
-use super::live::refused;
+use super::live::{no_probe, refused};
 use super::rig::Entry;
 use super::site::Passed;
 use crate::calls::{self, Moves};
@@ -210,7 +210,7 @@ pub fn rates(
         }
         let offered = match offered(&mut probe, function, whom, number, each) {
             // Of many functions one that the kernel cannot probe is no loss.
-            Err(Error::ProbeUnable { .. }) => None,
+            Err(Error::NoProbe { .. }) => None,
             other => other?,
         };
         if let Some(per_second) = offered {
@@ -230,7 +230,7 @@ fn offered(
     each: Duration,
 ) -> Result<Option<f64>, Error> {
     let most = if function.emulated { *OFFERED_PER_SECOND.end() } else { STEPPED_PER_SECOND_MAX };
-    let _held = held(probe, std::slice::from_ref(&function.entry), whom)?;
+    let _held = held(probe, &function.entries, whom)?;
     // Of few entries in so short a time chance decides: twice as many as may be are let through.
     if entered(probe, number, GLIMPSE)? > 2.0 * most {
         return Ok(None);
@@ -284,7 +284,7 @@ fn held(probe: &mut Probe, entries: &[Entry], whom: &[Pid]) -> Result<Vec<Attach
                 Ok(attached) => held.push(attached),
                 // It ended since it was listed, or before, and nobody waited for it.
                 Err(_) if proc::has_ended(*pid) => {}
-                Err(error) => return Err(refused(error)),
+                Err(error) => return Err(no_probe(entry, error)),
             }
         }
     }

@@ -94,6 +94,8 @@ pub struct Window {
     pub in_flight: Option<f64>,
     /// Samples of the target.
     pub samples: u64,
+    /// Samples of participants, and of threads that pause.
+    pub beside: u64,
     /// Samples of processes that take no part, the kernel's own threads aside.
     pub foreign: u64,
     /// Ticks of idle CPUs.
@@ -123,8 +125,10 @@ pub struct Window {
     pub remote_wakes: u64,
     /// Switches onto a core right after another thread of the target.
     pub runnable_waits: u64,
-    /// Time that the hypervisor took.
+    /// Time that the hypervisor took, of a CPU in the mean.
     pub steal_ns: u64,
+    /// Threads and processes that took no part because the tables were full.
+    pub lost: u64,
     /// CPU time of the target.
     pub target_cpu_ns: u64,
 }

@@ -13,7 +13,7 @@ use dyno_measure::causal::{
     SlowDown, Source, Verdict,
 };
 
-use super::estimate::{Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent, gap};
+use super::estimate::{Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent, gap, ticks};
 use super::rig::{self, Hooks, Pause, Rig, Site, Window};
 use super::schedule::{self, Length, ROUNDS_MIN, VISITS_MIN};
 use super::verdict::{self, Case};
@@ -27,6 +27,10 @@ const CLAIM_POINTS: f64 = 2.0;
 const CALLS_MAX: f64 = 20_000.0;
 /// Shortest added time that is longer than the probe's own.
 const ADDED_NS_MIN: f64 = 2_000.0;
+/// Longest added time: the rig makes no call longer by more.
+const ADDED_NS_MAX: f64 = 100e6;
+/// Calls of a window, of which some are on their way at its ends: of fewer chance decides.
+const CALLS_PER_WINDOW_MIN: f64 = 5.0;
 /// How long calls are counted.
 const CALLS_COUNTED: Duration = Duration::from_millis(500);
 /// Share of the budget that goes into what watching costs.
@@ -349,12 +353,21 @@ impl Experiment<'_> {
         if calls_per_second > CALLS_MAX {
             return impossible(&format!("{calls_per_second:.0} calls per second are too many for a probe"));
         }
-        if calls_per_second < 1.0 || self.share(at) <= 0.0 {
-            return impossible("it is called less than once a second");
+        let calls_per_window = calls_per_second * self.length.0.as_secs_f64();
+        if calls_per_window < CALLS_PER_WINDOW_MIN || self.share(at) <= 0.0 {
+            return impossible(&format!(
+                "{calls_per_window:.1} calls in a window are too few to be slowed down"
+            ));
         }
         let greatest = self.asked.levels_percent.iter().copied().max().unwrap_or(50);
         let longer = f64::from(greatest) / 100.0;
         let added_ns = (longer * self.call_ns(at, calls_per_second)).max(ADDED_NS_MIN);
+        if added_ns > ADDED_NS_MAX {
+            return impossible(&format!(
+                "a call takes {:.0} ms, too long to be made longer by half",
+                added_ns / longer / 1e6
+            ));
+        }
         Ok(Cost::Asked { added_ns: added_ns as u64, calls_per_second })
     }
 
@@ -485,6 +498,12 @@ impl Experiment<'_> {
         if self.overhead.is_empty() && !self.too_few_visits {
             warnings.push("there was no time to measure what watching costs".to_owned());
         }
+        let lost: u64 = self.sites.iter().flat_map(Studied::windows).map(|window| window.lost).sum();
+        if lost > 0 {
+            warnings.push(format!(
+                "{lost} threads or processes were more than the tables hold: they took no part"
+            ));
+        }
         if let Some(greatest) = self.asked.levels_percent.iter().max().filter(|greatest| **greatest > 50) {
             warnings.push(format!("{greatest} % is beyond half: where a part nearly vanishes other costs go with it, and the figure is an extrapolation"));
         }
@@ -556,6 +575,7 @@ impl Experiment<'_> {
             lost_to_patience: lost(Dropped::Expired),
             spinning_elsewhere_percent: spinning.filter_map(|(_, site)| site.tried.share_percent).sum(),
             is_spinning: site.tried.is_spinning,
+            never_met: self.share(at) <= 0.0 && site.measured.iter().all(|one| one.window.hits == 0),
             crowded: verdict::is_crowded(switches, credibility.target_cpu_percent, self.asked.cpus),
         })
     }
@@ -597,12 +617,10 @@ impl Experiment<'_> {
         let visits = sum(|window| window.visits);
         // Threads that run beside each other share the wake-ups.
         let running = (cpu_ns / length_ns).max(1.0);
-        let ticks = sum(|window| window.samples + window.foreign + window.idle);
         Credibility {
             windows: windows.len(),
-            foreign_percent: 100.0 * sum(|window| window.foreign) / ticks.max(1.0),
-            steal_percent: 100.0 * sum(|window| window.steal_ns)
-                / (length_ns * self.asked.cpus.max(1) as f64),
+            foreign_percent: 100.0 * sum(|window| window.foreign) / sum(ticks).max(1.0),
+            steal_percent: 100.0 * sum(|window| window.steal_ns) / length_ns,
             capped: all().map(|window| window.capped).sum(),
             missed: all().map(|window| window.missed).sum(),
             unpaid_percent: if inserted > 0.0 { 100.0 * owed / inserted } else { 0.0 },

@@ -27,10 +27,10 @@ use crate::symbol::debug_file;
 pub use choose::{Choice, Parts};
 use debug::{Debug, Function, NoLine};
 pub use error::SiteError;
-pub use passed::Passed;
+pub use passed::{Passed, of_processes};
 
 /// Stretches of code that the live mechanism compares each sample with.
-const RANGES_MAX: usize = 256;
+const RANGES_MAX: usize = 4096;
 
 /// How the kernel marks the path of a file that was deleted.
 const DELETED: &str = " (deleted)";
@@ -40,8 +40,10 @@ const DELETED: &str = " (deleted)";
 pub struct Probe {
     /// What was asked for, as it was found.
     pub name: String,
-    /// The place.
+    /// The place; of a function with several copies that of the first one.
     pub entry: Entry,
+    /// The same place in the other copies.
+    pub copies: Vec<Entry>,
     /// Whether the kernel emulates the instruction there: else it is single-stepped, some 15 µs instead of one.
     pub emulated: bool,
 }
@@ -98,7 +100,7 @@ impl Resolver {
     /// When nothing, or more than one thing, has that name; the error says what comes near.
     pub fn named(&self, text: &str, reach: Reach) -> Result<Tried, SiteError> {
         if let Some(kind) = text.strip_prefix("wait:") {
-            return Ok(wait(text, kind));
+            return wait(text, kind);
         }
         match parted(text) {
             Asked::Line(file, line) => self.line(file, line, reach),
@@ -120,13 +122,14 @@ impl Resolver {
             }
             Asked::Symbol { file, symbol, offset } => {
                 let (image, functions) = self.find(file, symbol)?;
-                let start = functions.iter().flat_map(|function| &function.starts).min().copied();
-                let start = start.ok_or_else(|| SiteError::Folded { name: functions[0].name.clone() })?;
                 let name = functions[0].name.clone();
                 if offset > 0 {
+                    // An offset means an instruction of one copy: another's may lie elsewhere.
+                    let start = functions.iter().flat_map(|function| &function.starts).min().copied();
+                    let start = start.ok_or_else(|| SiteError::Folded { name: name.clone() })?;
                     return self.images[image].probe_at(format!("{name}+{offset:#x}"), start + offset);
                 }
-                self.images[image].cheapest_probe(name, start, functions)
+                self.images[image].probe_all(name, functions)
             }
         }
     }
@@ -204,6 +207,14 @@ impl Resolver {
     }
 }
 
+impl Probe {
+    /// All its places.
+    #[must_use]
+    pub fn entries(self) -> Vec<Entry> {
+        std::iter::once(self.entry).chain(self.copies).collect()
+    }
+}
+
 impl Mapped {
     fn open(pid: Pid, mapping: &proc::Mapping) -> Option<Mapped> {
         let path = mapping.path.trim_end_matches(DELETED).to_owned();
@@ -269,6 +280,19 @@ impl Mapped {
         Tried { site, source, share_percent: None, is_spinning: false }
     }
 
+    /// The place in each copy of a function that each call passes once and that costs least.
+    fn probe_all(&self, name: String, functions: Vec<&Function>) -> Result<Probe, SiteError> {
+        let mut starts: Vec<u64> = functions.iter().flat_map(|function| &function.starts).copied().collect();
+        starts.sort_unstable();
+        starts.dedup();
+        let probes = starts.iter().map(|start| self.cheapest_probe(name.clone(), *start, functions.clone()));
+        let mut probes = probes.collect::<Result<Vec<_>, _>>()?.into_iter();
+        let first = probes.next().ok_or(SiteError::Folded { name })?;
+        let rest: Vec<Probe> = probes.collect();
+        let emulated = first.emulated && rest.iter().all(|probe| probe.emulated);
+        Ok(Probe { copies: rest.into_iter().map(|probe| probe.entry).collect(), emulated, ..first })
+    }
+
     /// The place in the function at `start` that each call passes once and that costs least.
     fn cheapest_probe(
         &self,
@@ -289,7 +313,7 @@ impl Mapped {
         let offset =
             self.elf.file_offset(address).ok_or_else(|| SiteError::NotInFile { name: name.clone() })?;
         let entry = Entry { image: self.open_as.clone(), offset };
-        Ok(Probe { name, entry, emulated: false })
+        Ok(Probe { name, entry, copies: Vec::new(), emulated: false })
     }
 }
 
@@ -319,20 +343,21 @@ fn number(text: &str) -> Option<u64> {
     text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok())
 }
 
-fn wait(text: &str, kind: &str) -> Tried {
+fn wait(text: &str, kind: &str) -> Result<Tried, SiteError> {
     let kind = match kind {
         "disk" => WaitKind::Disk,
         "lock" => WaitKind::Lock,
         "network" => WaitKind::Network,
         "any" => WaitKind::Any,
-        path => WaitKind::File(path.to_owned()),
+        path if path.starts_with('/') => WaitKind::File(path.to_owned()),
+        _ => return Err(SiteError::NoWait { name: text.to_owned() }),
     };
-    Tried {
+    Ok(Tried {
         site: Site { name: text.to_owned(), place: Place::Wait(kind), reach: Reach::Own },
         source: Source { kind: SourceKind::Wait, ..Source::default() },
         share_percent: None,
         is_spinning: false,
-    }
+    })
 }
 
 fn is_name(function: &Function, wanted: &str) -> bool {

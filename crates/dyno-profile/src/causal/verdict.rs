@@ -54,6 +54,8 @@ pub(super) struct Case<'a> {
     /// Share of the target's samples in loops that wait, percent, this site's own not counted.
     pub(super) spinning_elsewhere_percent: f64,
     pub(super) is_spinning: bool,
+    /// No sample lay in the site, no wait of its kind ended, in any window.
+    pub(super) never_met: bool,
     pub(super) crowded: bool,
 }
 
@@ -108,14 +110,16 @@ pub(super) fn verdict(case: &Case<'_>) -> (Verdict, String) {
     let (Some(slope), Some(greatest)) = (case.estimates.slope, greatest(case)) else {
         return (Verdict::NotMeasurable, "too few windows could be used".to_owned());
     };
-    // The method's own error is no chance: what it may explain is nothing.
-    let beyond_error = greatest.effect_percent.abs() > greatest.allowance_points;
-    let is_real =
-        slope.p_adjusted < CHANCE_MAX && beyond_error && greatest.effect_percent.abs() >= WORTH_POINTS;
-    // Two signs in one: a curve that rises and falls has no slope to speak of.
-    match slope.per_percent * f64::from(greatest.speedup_percent) {
-        total if is_real && total >= WORTH_POINTS => helps(case, greatest),
-        total if is_real && total <= -WORTH_POINTS => hurts(case, greatest),
+    let level = f64::from(greatest.speedup_percent);
+    let [low, high] = slope.interval.map(|per_percent| per_percent * level);
+    // The method's own error is no chance: what it and chance together may explain is nothing.
+    let is_beyond = low > greatest.allowance_points || high < -greatest.allowance_points;
+    let is_real = slope.p_adjusted < CHANCE_MAX && is_beyond && greatest.effect_percent.abs() >= WORTH_POINTS;
+    // The line and the figure that is told must say the same: a curve that rises and falls has no slope to speak of.
+    let agree = slope.per_percent.is_sign_positive() == greatest.effect_percent.is_sign_positive();
+    match slope.per_percent * level {
+        total if is_real && agree && total >= WORTH_POINTS => helps(case, greatest),
+        total if is_real && agree && total <= -WORTH_POINTS => hurts(case, greatest),
         _ => neither(case, slope, greatest),
     }
 }
@@ -150,6 +154,12 @@ fn obstacle(case: &Case<'_>) -> Option<String> {
     if rounds < ROUNDS_MIN {
         return Some(format!(
             "only {rounds} rounds could be used, and a verdict needs {ROUNDS_MIN}: give it more time"
+        ));
+    }
+    if case.never_met {
+        return Some(format!(
+            "it was not met once in {} windows: it runs in another process, or not while it was watched",
+            credibility.windows
         ));
     }
     if case.crowded && credibility.pause == "spin_in_sample" {
@@ -361,6 +371,7 @@ mod tests {
             lost_to_patience: 0.0,
             spinning_elsewhere_percent: 0.0,
             is_spinning: false,
+            never_met: false,
             crowded: false,
         }
     }
@@ -405,6 +416,7 @@ mod tests {
             (Case { credibility: &unbound, ..case(&good) }, "load-bound"),
             (Case { credibility: &spin, crowded: true, ..case(&good) }, "cores"),
             (Case { points: &biased, ..case(&good) }, "hand on"),
+            (Case { never_met: true, ..case(&good) }, "not met once"),
             (Case { lost_to_others: 0.6, ..case(&good) }, "other processes"),
             (Case { lost_to_few_visits: 0.6, ..case(&good) }, "visits"),
             (Case { lost_to_patience: 0.6, ..case(&good) }, "dyno itself"),

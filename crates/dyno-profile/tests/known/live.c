@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -175,6 +176,16 @@ int main(int count, char **words) {
     }
     if (!strcmp(kind, "family") && !fork())
         units();
+    if (!strcmp(kind, "spawns"))
+        for (int i = 0;; i++) {
+            if (i % 20 == 0 && !fork()) {
+                execlp("true", "true", (char *)0);
+                _exit(127);
+            }
+            unit();
+            while (waitpid(-1, 0, WNOHANG) > 0)
+                ;
+        }
     if (!strcmp(kind, "crowd")) {
         for (int i = 0; i < 1000; i++)
             start(sleeper);

@@ -7,6 +7,7 @@ use super::runs::Ran;
 use super::types::Types;
 use super::{Attached, BpfError, Hook, Object, Words};
 use crate::clock::mono_ns;
+use crate::proc::FileId;
 use crate::{Pid, Tid};
 use aya::Pod;
 use std::ops::Range;
@@ -17,7 +18,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 static OBJECT: &[u8] = include_bytes!("../../bpf/causal.bpf.o");
 
 /// Pieces of code that a site may have.
-pub const RANGES_MAX: usize = 256;
+pub const RANGES_MAX: usize = 4096;
 /// System calls told apart; the last row takes the numbers above.
 pub const SYSTEM_CALLS: usize = 512;
 
@@ -53,6 +54,7 @@ mod word {
     pub(super) const START_NS: usize = 14;
     pub(super) const SPIN_NS: usize = 15;
     pub(super) const WATCH: usize = 16;
+    pub(super) const SUBJECT: usize = 17;
     /// A line of its own.
     pub(super) const INSERTED_NS: usize = 24;
     /// The first of the counters; seven words lie between.
@@ -187,12 +189,7 @@ pub enum Waits {
     /// For sockets and pipes, and for several descriptors.
     Network,
     /// For one file.
-    File {
-        /// Its number within its file system.
-        inode: u64,
-        /// Its device, as stat(2) tells it.
-        device: u64,
-    },
+    File(FileId),
 }
 
 /// What a system call waits for.
@@ -315,7 +312,7 @@ counts! {
     expired
     /// How often the target began another program.
     replaced
-    /// Threads that the table had no room for.
+    /// Threads and processes that the tables had no room for.
     lost
 }
 
@@ -421,6 +418,12 @@ impl Probe {
             let _ = threads.insert(tid.cast_unsigned(), fresh, NEW_ONLY);
         }
         Ok(())
+    }
+
+    /// The process that the experiments are about: when it begins another program they are over, see [`Counts::replaced`].
+    /// A child that does so takes part from then on without its code.
+    pub fn set_subject(&self, pid: Pid) {
+        self.set(word::SUBJECT, u64::from(pid.cast_unsigned()));
     }
 
     /// Processes that take part, with those that were born since.
@@ -573,9 +576,9 @@ impl Probe {
             Waits::Lock => 2,
             Waits::Disk => 4,
             Waits::Network => 8,
-            Waits::File { inode, device } => {
-                self.set(word::WAIT_INODE, inode);
-                self.set(word::WAIT_DEVICE, kernel_device(device));
+            Waits::File(file) => {
+                self.set(word::WAIT_INODE, file.inode);
+                self.set(word::WAIT_DEVICE, kernel_device(file.device));
                 16
             }
         }
@@ -730,9 +733,9 @@ fn preempt_count_at(types: &Types) -> Result<u64, BpfError> {
     both.map(|(count, queue)| count.wrapping_sub(queue)).ok_or_else(missing)
 }
 
-/// The kernel's own form of a device number (20 bits of minor) from that of stat(2).
-fn kernel_device(device: u64) -> u64 {
-    u64::from(libc::major(device)) << 20 | u64::from(libc::minor(device))
+/// The kernel's own form of a device number: 20 bits of minor.
+fn kernel_device((major, minor): (u32, u32)) -> u64 {
+    u64::from(major) << 20 | u64::from(minor)
 }
 
 /// Ranges in order, those that touch as one.
@@ -787,7 +790,7 @@ mod tests {
     #[test]
     fn code_in_too_many_pieces_is_refused() {
         let many: Vec<Range<u64>> = (0..RANGES_MAX as u64 + 1).map(|at| at * 10..at * 10 + 5).collect();
-        assert!(matches!(packed(&many), Err(BpfError::Pieces { count: 257, most: 256 })));
+        assert!(matches!(packed(&many), Err(BpfError::Pieces { count: 4097, most: 4096 })));
         assert_eq!(packed(&many[1..]).unwrap().count, 256);
     }
 
@@ -817,7 +820,7 @@ mod tests {
 
     #[test]
     fn a_device_is_told_in_the_kernels_form() {
-        assert_eq!(kernel_device(libc::makedev(254, 3)), 254 << 20 | 3);
+        assert_eq!(kernel_device((254, 3)), 254 << 20 | 3);
     }
 
     #[test]

@@ -4,6 +4,8 @@ use super::folder;
 use crate::{Pid, Tid};
 use std::fs;
 use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
 /// One line of /proc/PID/maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +50,37 @@ fn mapping(line: &str) -> Option<Mapping> {
         // The kernel pads with blanks before a name and writes a line's end within it as \012.
         path: next().unwrap_or_default().trim_start().replace("\\012", "\n"),
     })
+}
+
+/// A file as the kernel itself knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileId {
+    /// Its number within its file system.
+    pub inode: u64,
+    /// Major and minor number of the file system's device. stat(2) tells another one on btrfs.
+    pub device: (u32, u32),
+}
+
+/// The file at an absolute path as `pid` sees it.
+pub fn file_id(pid: Pid, path: &str) -> io::Result<FileId> {
+    let folder = folder(pid);
+    let opened =
+        fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(format!("{folder}/root{path}"))?;
+    let odd = || io::Error::new(io::ErrorKind::InvalidData, "the mount of this file is not known");
+    let about = fs::read_to_string(format!("/proc/self/fdinfo/{}", opened.as_raw_fd()))?;
+    let mount = super::parse_status_field(&about, "mnt_id").ok_or_else(odd)?;
+    let mounts = fs::read(format!("{folder}/mountinfo"))?;
+    let device = parse_mount_device(&String::from_utf8_lossy(&mounts), mount).ok_or_else(odd)?;
+    Ok(FileId { inode: opened.metadata()?.ino(), device })
+}
+
+/// Major and minor number of the device of a mount, from /proc/PID/mountinfo.
+pub fn parse_mount_device(text: &str, mount: &str) -> Option<(u32, u32)> {
+    let mut lines = text.lines().map(|line| line.split(' '));
+    let mut fields = lines.find_map(|mut fields| (fields.next() == Some(mount)).then_some(fields))?;
+    // Its parent's number stands between.
+    let (major, minor) = fields.nth(1)?.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// The name of thread `tid` (`comm`), at most 15 bytes.

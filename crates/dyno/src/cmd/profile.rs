@@ -69,6 +69,8 @@ pub(crate) fn failure(error: &Error) -> Failure {
         | Error::ProbeRefused { .. }
         | Error::ProbeUnable { .. }
         | Error::NoProgress { .. }
+        | Error::NoProbe { .. }
+        | Error::ParticipantEnded { .. }
         | Error::NoFile { .. } => failure
             .likely("a kernel without perf events, or a sandbox that forbids them (seccomp, a container)")
             .try_this("ls /proc/sys/kernel/perf_event_paranoid"),

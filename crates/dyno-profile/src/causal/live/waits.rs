@@ -1,11 +1,9 @@
 //! Which waits are meant, as the probe is told: system calls by what they wait for, files by their numbers.
 //!
-//! The rig calls it when it opens and before each experiment with waits.
+//! The rig calls it when it opens.
 
-use std::os::linux::fs::MetadataExt;
-
-use dyno_sys::Pid;
 use dyno_sys::bpf::causal::{Waits, WaitsFor};
+use dyno_sys::{Pid, proc};
 
 use crate::calls::{self, First};
 use crate::causal::WaitKind;
@@ -32,9 +30,8 @@ pub(super) fn waits(pid: Pid, kind: &WaitKind) -> Result<Waits, Error> {
         WaitKind::Network => Waits::Network,
         WaitKind::File(path) => {
             // As the target sees it: it may live in another root.
-            let seen = std::fs::metadata(format!("{}/root{path}", dyno_sys::proc::folder(pid)));
-            let file = seen.map_err(|source| Error::NoFile { pid, path: path.clone(), source })?;
-            Waits::File { inode: file.st_ino(), device: file.st_dev() }
+            let file = proc::file_id(pid, path);
+            Waits::File(file.map_err(|source| Error::NoFile { pid, path: path.clone(), source })?)
         }
     })
 }
@@ -71,7 +68,7 @@ mod tests {
     #[test]
     fn a_file_is_known_by_its_number_and_one_that_is_not_there_is_named() {
         let pid = child::this();
-        assert!(matches!(waits(pid, &WaitKind::File("/proc/self/exe".to_owned())), Ok(Waits::File { .. })));
+        assert!(matches!(waits(pid, &WaitKind::File("/proc/self/exe".to_owned())), Ok(Waits::File(_))));
         let error = waits(pid, &WaitKind::File("/no/such".to_owned())).unwrap_err();
         assert!(error.to_string().contains("/no/such"));
     }

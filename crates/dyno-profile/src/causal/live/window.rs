@@ -22,7 +22,8 @@ impl Sums {
     pub(super) fn read(probe: &Probe, target: &[Pid]) -> Sums {
         // Processes that ended since count nothing.
         let cpu_ns = target.iter().filter_map(|pid| process_cpu_ns(*pid).ok()).sum();
-        let steal_ns = proc::cpu_stat().iter().map(|cpu| cpu.steal).sum();
+        let cpus = proc::cpu_stat();
+        let steal_ns = cpus.iter().map(|cpu| cpu.steal).sum::<u64>() / cpus.len().max(1) as u64;
         let (counts, in_flight) = (probe.counts(), probe.in_flight());
         Sums { at_ns: mono_ns(), counts, cpu_ns, steal_ns, in_flight }
     }
@@ -51,6 +52,7 @@ impl Counting {
             last: moment(visits.last),
             in_flight: self.in_flight(probe, before, after, &visits)?,
             samples: counts.samples,
+            beside: counts.beside + counts.pausing,
             foreign: counts.foreign,
             idle: counts.idle,
             hits: counts.hits,
@@ -63,6 +65,7 @@ impl Counting {
             outer_wakes: counts.outer_wakes,
             remote_wakes: counts.remote_wakes,
             runnable_waits: counts.runnable_waits,
+            lost: counts.lost,
             steal_ns: after.steal_ns.saturating_sub(before.steal_ns),
             target_cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
             ..Window::default()

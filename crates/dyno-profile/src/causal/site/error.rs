@@ -82,6 +82,12 @@ pub enum SiteError {
         /// What was asked for.
         name: String,
     },
+    /// A wait of no known kind, and no file.
+    #[error("\"{name}\" is no kind of wait: disk, lock, network, any, or the absolute path of a file")]
+    NoWait {
+        /// What was asked for.
+        name: String,
+    },
     /// The place lies outside of what the file holds.
     #[error("\"{name}\" lies outside of its file")]
     NotInFile {

@@ -17,8 +17,8 @@ const SAYS_NOTHING: [&str; 3] = ["0x", "runtime.", "internal/runtime/"];
 pub struct Passed {
     /// Its name, by which it is found again.
     pub name: String,
-    /// Where its entries are counted.
-    pub entry: Entry,
+    /// Where its entries are counted, in every copy of it.
+    pub entries: Vec<Entry>,
     /// Whether the kernel emulates the instruction there: else it is single-stepped, some 15 µs instead of one.
     pub emulated: bool,
     /// Samples that have it on their stacks, in percent.
@@ -65,19 +65,20 @@ impl Resolver {
         }
         let all = image.debug().functions.iter().filter(|function| is_name(function, name));
         let found = only_one(name, all.collect()).ok()?;
-        let start = found.iter().flat_map(|function| &function.starts).min().copied()?;
-        image.cheapest_probe(name.to_owned(), start, found).ok()
+        image.probe_all(name.to_owned(), found).ok()
     }
 }
 
 impl Passed {
     fn new(probe: Probe, share_percent: f64) -> Passed {
-        Passed { name: probe.name, entry: probe.entry, emulated: probe.emulated, share_percent }
+        let (name, emulated) = (probe.name.clone(), probe.emulated);
+        Passed { name, entries: probe.entries(), emulated, share_percent }
     }
 }
 
 /// Only what these processes' threads did.
-fn of_processes(profile: &Profile, whom: &[Pid]) -> Profile {
+#[must_use]
+pub fn of_processes(profile: &Profile, whom: &[Pid]) -> Profile {
     let is_theirs = |stack: &&Stack| {
         let thread = profile.threads.get(stack.thread as usize);
         thread.is_some_and(|thread| whom.iter().any(|pid| pid.cast_unsigned() == thread.pid))

@@ -6,7 +6,9 @@ use std::time::Duration;
 use dyno_measure::causal::{Causal, Metric};
 use dyno_measure::profile::{Profile, Target as Named};
 use dyno_measure::record::Missing;
-use dyno_profile::causal::{self, Choice, Live, Progress, Reach, Resolver, Subject, Tried};
+use dyno_profile::causal::{
+    self, Children, Choice, Live, Progress, Reach, Resolver, Subject, Tried, of_processes,
+};
 use dyno_profile::{Options, Recorder, Target};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, affinity, mark, proc};
@@ -97,7 +99,12 @@ fn profile(asked: &Asked, stop: &AtomicBool) -> Result<Profile, Failure> {
     let options = Options { duration: Some(wanted.min(asked.budget / PROFILE_PART)), ..Options::default() };
     let recorder =
         Recorder::open(&Target::Process(asked.pid), &options).map_err(|error| not_profiled(&error))?;
-    recorder.record(stop).map_err(|error| not_profiled(&error))
+    let profile = recorder.record(stop).map_err(|error| not_profiled(&error))?;
+    Ok(match asked.children {
+        Children::Followed => profile,
+        // What its children did is not tried.
+        Children::Strangers => of_processes(&profile, &[asked.pid]),
+    })
 }
 
 /// Named ones with their shares, or the ones with most samples.

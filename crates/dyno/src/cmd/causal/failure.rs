@@ -2,7 +2,9 @@
 
 use dyno_measure::profile::Profile;
 use dyno_profile::Error;
-use dyno_profile::causal::SiteError;
+use dyno_profile::causal::{Children, SiteError};
+use dyno_sys::bpf::BpfError;
+use dyno_sys::proc;
 
 use super::experiment::Asked;
 use crate::cmd::failure::Failure;
@@ -37,6 +39,9 @@ pub(super) fn no_site(error: &SiteError) -> Failure {
         SiteError::NoDebug { .. } => {
             failure.likely("it was built without -g").try_this("a function's name instead of FILE:LINE")
         }
+        SiteError::NoWait { .. } => failure
+            .likely("a word of another spelling, or a path without its beginning")
+            .try_this("--site wait:disk, or --site wait:/var/lib/data"),
         SiteError::Offset { .. } => {
             failure.likely("an offset is for --progress").try_this("the function, or FILE:LINE")
         }
@@ -66,6 +71,15 @@ pub(crate) fn not_run(error: &Error) -> Failure {
     let failure = Failure::error(chain(error));
     match error {
         Error::ProbeRefused { .. } => refused(),
+        Error::ProbeUnable { source: BpfError::Namespace } => failure
+            .likely("it is a container")
+            .try_this("the same command on the host, or docker run --pid=host"),
+        Error::NoProbe { .. } => failure
+            .likely("the instruction there is one that uprobes refuse, as those with a LOCK prefix")
+            .try_this("the function itself, or a line beside it"),
+        Error::ParticipantEnded { .. } => {
+            failure.likely("a client that had no more to ask").try_this("one that asks for as long as --for")
+        }
         Error::ProbeUnable { .. } => failure
             .likely("the kernel is older than 5.17, or was built without BTF (CONFIG_DEBUG_INFO_BTF)")
             .try_this("ls -l /sys/kernel/btf/vmlinux; uname -r"),
@@ -95,7 +109,16 @@ fn refused() -> Failure {
 /// A profile in which no function has enough samples.
 pub(super) fn unknown(asked: &Asked, profile: &Profile) -> Failure {
     let seen = profile.sampling.samples;
-    Failure::error(format!("no function of process {} has 2 % of its samples ({seen} in all)", asked.pid))
+    let failure = Failure::error(format!(
+        "no function of process {} has 2 % of its samples ({seen} in all)",
+        asked.pid
+    ));
+    if asked.children == Children::Strangers && proc::tree(asked.pid).len() > 1 {
+        return failure
+            .likely("its children do the work, and it only waits for them")
+            .try_this(format!("dyno causal {} --children", asked.pid));
+    }
+    failure
         .likely("it hardly ran: it waits, or nobody asks it anything")
         .try_this("a load on it, or --site FUNCTION, or --site wait:any")
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dyno_measure::causal as record;
 use dyno_measure::profile::Profile;
 use dyno_profile::causal::{
-    Candidate, Children, Named, Passed, Progress, Resolver, candidates, ranked, rates,
+    Candidate, Children, Named, Passed, Probe, Progress, Resolver, candidates, ranked, rates,
 };
 use dyno_profile::{Options, Recorder, Target};
 use dyno_sys::{Pid, proc};
@@ -86,8 +86,7 @@ pub(super) fn resolved(
 }
 
 fn named(text: &str, resolver: &Resolver) -> Result<Progress, Failure> {
-    let mut find =
-        |place: &str| resolver.probe(place).map(|probe| vec![probe.entry]).map_err(|error| no_site(&error));
+    let mut find = |place: &str| resolver.probe(place).map(Probe::entries).map_err(|error| no_site(&error));
     text.parse::<Named>().map_err(|error| not_counted(&error))?.resolved(&mut find)
 }
 
@@ -121,7 +120,7 @@ fn functions(resolver: &Resolver, profile: &Profile, whom: &[Pid]) -> Vec<Passed
     let mut found: Vec<Passed> = Vec::new();
     let telling = TELLING.iter().filter_map(|name| resolver.passed_named(name, profile, whom));
     for one in telling.chain(resolver.passed(profile, whom, FUNCTIONS_MAX)) {
-        if found.iter().all(|known| known.entry != one.entry) {
+        if found.iter().all(|known| known.entries != one.entries) {
             found.push(one);
         }
     }

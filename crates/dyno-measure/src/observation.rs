@@ -10,10 +10,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::profile::Profile;
 
+/// Name and number of the shape.
+pub const OBSERVATION_SCHEMA: &str = "dyno.seen/1";
+
 /// What was seen.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Observation {
+    /// [`OBSERVATION_SCHEMA`], in a file.
+    pub schema: String,
     /// How long the counters ran.
     pub duration_s: f64,
     /// The target's CPUs and others'.

@@ -474,8 +474,11 @@ impl Profile {
         self.stacks.iter().fold(0, |sum, stack| sum.saturating_add(stack.weight_ns))
     }
 
-    /// Whether every index points at something, and everything can be added up.
-    fn check(&self) -> Result<(), ProfileError> {
+    /// Whether every number that points into a table points at a row of it, and sums fit.
+    ///
+    /// # Errors
+    /// What points where, or does not fit.
+    pub fn check(&self) -> Result<(), ProfileError> {
         let fits = |what, of: fn(&Stack) -> u64| {
             let sum = self.stacks.iter().try_fold(0_u64, |sum, stack| sum.checked_add(of(stack)));
             sum.map(drop).ok_or(ProfileError::TooMuch { what })

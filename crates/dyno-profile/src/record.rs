@@ -440,7 +440,12 @@ impl Watched {
                     away.ended(task, &mut self.folder);
                 }
                 session.ended(task.tid);
-                self.ended(task.pid, task.tid);
+                if session.sampling().inherit == Inherit::Children {
+                    self.ended(task.pid, task.tid);
+                } else if task.pid == task.tid && proc::has_ended(task.pid) {
+                    // Of the whole machine nobody's threads are counted, and processes come and go without end.
+                    self.forget(task.pid);
+                }
             }
             Record::Lost(lost) => self.lost += lost.count,
             Record::Throttle { .. } => self.throttled += 1,
@@ -452,9 +457,13 @@ impl Watched {
         threads.remove(&tid);
         if threads.is_empty() {
             self.alive.remove(&pid);
-            self.spaces.exit(pid);
-            self.unwinder.forget_process(pid);
+            self.forget(pid);
         }
+    }
+
+    fn forget(&mut self, pid: Pid) {
+        self.spaces.exit(pid);
+        self.unwinder.forget_process(pid);
     }
 
     fn begins(&mut self, pid: Pid, tid: Tid, now_ns: u64) {

@@ -137,6 +137,7 @@ impl Session {
 
     fn open_on_all_cpus(&mut self, pid: Pid, tid: Tid) -> Result<(), Error> {
         self.direct.insert(tid);
+        let before = self.events.len();
         for cpu in affinity::online().iter() {
             match SamplingEvent::open(&self.sampling, Whom::ThreadOn(tid, cpu)) {
                 Ok(event) => {
@@ -144,8 +145,12 @@ impl Session {
                     self.events.push(event);
                 }
                 // It ended since it was listed.
-                Err(error) if is(&error, libc_errno::ESRCH) => return Ok(()),
+                Err(error) if is(&error, libc_errno::ESRCH) => {
+                    self.forget_events(before);
+                    return Ok(());
+                }
                 Err(source) => {
+                    self.forget_events(before);
                     self.direct.remove(&tid);
                     return Err(self.refused(source, format!("process {pid}")));
                 }
@@ -153,6 +158,13 @@ impl Session {
         }
         self.threads.push((pid, tid));
         Ok(())
+    }
+
+    /// Events stand in the order of CPUs: those of a thread that is not on all of them would shift all others.
+    fn forget_events(&mut self, from: usize) {
+        for event in self.events.drain(from..) {
+            self.opened_on.remove(&event.id());
+        }
     }
 
     fn refused(&self, source: io::Error, what: String) -> Error {

@@ -665,7 +665,8 @@ int on_fork(u64 *context) {
     thread_of(child->pid, to, RUNNABLE, now_ns());
     if (from == to)
         return 0;
-    update(&processes, &to, &one, ANY);
+    if (update(&processes, &to, &one, ANY))
+        count(&all->lost_processes);
     __sync_fetch_and_or(mark_of(all, to), 1ULL << (to & 63));
     struct code *code = lookup(&codes, &from);
     if (code)
@@ -700,6 +701,11 @@ int on_exit(u64 *context) {
     }
     tell_life(all, EXIT, task, 0, thread);
     delete(&threads, &tid);
+    /* Numbers are given again: a later process of this one is a stranger, and the tables have room for others. */
+    if (task->signal->live.counter == 0) {
+        delete(&processes, &tgid);
+        delete(&codes, &tgid);
+    }
     return 0;
 }
 

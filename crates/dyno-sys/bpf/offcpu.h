@@ -31,6 +31,7 @@ struct control {
     u64 lost_waits;        /* maps or the ring were full */
     u64 lost_spans;
     u64 lost_stacks;
+    u64 lost_processes;    /* born, and more than the table holds */
     u64 faults;
     u64 mark[MARKS];       /* a bit that is not set: nobody by such a number is watched */
 };
@@ -143,7 +144,7 @@ struct object_record {     /* a wait for something that none waited for in that 
 };
 
 _Static_assert(sizeof(struct object_record) == 24, "object_record");
-_Static_assert(sizeof(struct control) == 72 + 8 * MARKS, "control");
+_Static_assert(sizeof(struct control) == 80 + 8 * MARKS, "control");
 _Static_assert(sizeof(struct thread) == 96, "thread");
 _Static_assert(sizeof(struct wait_key) == 48, "wait_key");
 _Static_assert(sizeof(struct wait_sum) == 32, "wait_sum");

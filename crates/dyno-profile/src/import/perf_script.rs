@@ -17,6 +17,8 @@ struct Head<'t> {
     time_s: f64,
     period: Option<u64>,
     event: &'t str,
+    /// What stands behind it on its line.
+    rest: &'t str,
 }
 
 /// Whether a text is one: its first line that is no comment heads a sample.
@@ -58,12 +60,13 @@ struct Reading {
     open: Option<(u32, u64, Vec<u32>)>,
     weighing: Weighing,
     times: [f64; 2],
+    bare_samples: u64,
 }
 
 impl Reading {
     fn new() -> Reading {
         let times = [f64::INFINITY, f64::NEG_INFINITY];
-        Reading { gather: Gather::new(), open: None, weighing: Weighing::Open, times }
+        Reading { gather: Gather::new(), open: None, weighing: Weighing::Open, times, bare_samples: 0 }
     }
 
     fn line(&mut self, line: &str) -> Result<(), &'static str> {
@@ -80,7 +83,14 @@ impl Reading {
         let head = head(line).ok_or("it is neither a sample's first line nor a frame")?;
         self.end_sample();
         self.begin_sample(&head);
-        Ok(())
+        // Without call chains the one frame stands on the same line.
+        match frame_line(head.rest) {
+            Some(frame) => {
+                self.bare_samples += 1;
+                self.frame(&frame)
+            }
+            None => Ok(()),
+        }
     }
 
     fn begin_sample(&mut self, head: &Head<'_>) {
@@ -127,6 +137,10 @@ impl Reading {
         }
         self.gather.name_target();
         let profile = &mut self.gather.profile;
+        if self.bare_samples > 0 {
+            let text = format!("{} samples have no call chain: perf record -g records it", self.bare_samples);
+            profile.warnings.push(text);
+        }
         profile.duration_s = (self.times[1] - self.times[0]).max(0.0);
         if self.weighing == Weighing::Count {
             profile.unit = Unit::Samples;
@@ -158,8 +172,9 @@ fn head(line: &str) -> Option<Head<'_>> {
         Ok(period) => (Some(period), words.next()?),
         Err(_) => (None, first),
     };
-    let event = event.strip_suffix(':')?;
-    Some(Head { name: name.trim(), pid, tid, time_s, period, event })
+    let end = event.as_ptr() as usize - after.as_ptr() as usize + event.len();
+    let (event, rest) = (event.strip_suffix(':')?, &after[end..]);
+    Some(Head { rest, name: name.trim(), pid, tid, time_s, period, event })
 }
 
 /// The line around its time, `13362.661185:`.
@@ -232,6 +247,16 @@ w 24868 13363.161185:    2004008 cpu-clock:
 \t            1149 hot+0x10 (/srv/w)
 \t           2724a __libc_start_call_main+0x7a (/usr/lib/libc.so.6)
 ";
+
+    #[test]
+    fn a_sample_without_a_call_chain_has_the_frame_on_its_own_line() {
+        let text = "w 11/12 [000] 13362.661185:     250000 cpu-clock:u:      55d1145 hot+0xc (/srv/w)\n\
+                    w 11/12 [000] 13362.661435:     250000 cpu-clock:u:  ffffffff81 do_syscall_64+0x5 ([kernel.kallsyms])\n";
+        let profile = read(text).unwrap();
+        let names: Vec<&str> = profile.frames.iter().map(|frame| frame.name.as_str()).collect();
+        assert_eq!((names, profile.stacks.len()), (vec!["hot", "do_syscall_64"], 2));
+        assert!(profile.warnings[0].contains("2 samples have no call chain"), "{:?}", profile.warnings);
+    }
 
     fn names(profile: &Profile, stack: usize) -> Vec<(&str, Origin)> {
         let frames = profile.stacks[stack].frames.iter().map(|&frame| &profile.frames[frame as usize]);

@@ -355,7 +355,7 @@ fn target(about: About) -> Target {
 }
 
 fn warnings(seen: &Seen) -> Vec<String> {
-    let Counts { lost_waits, lost_stacks, lost_spans, .. } = seen.counts;
+    let Counts { lost_waits, lost_stacks, lost_spans, lost_processes, .. } = seen.counts;
     let mut warnings = seen.notes.clone();
     if !seen.has_kernel_names {
         let why = "the kernel hides its addresses (kernel.kptr_restrict): kernel functions have no names, and waits are \
@@ -369,6 +369,11 @@ fn warnings(seen: &Seen) -> Vec<String> {
     }
     if lost_stacks > 0 {
         warnings.push(format!("{lost_stacks} stacks could not be kept: some waits have none"));
+    }
+    if lost_processes > 0 {
+        warnings.push(format!(
+            "{lost_processes} processes were more than the table holds: they were not watched"
+        ));
     }
     if seen.spans_cut || lost_spans > 0 {
         let kept = seen.spans.len();

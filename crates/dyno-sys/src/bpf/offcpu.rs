@@ -46,9 +46,10 @@ mod word {
     pub(super) const LOST_WAITS: usize = 5;
     pub(super) const LOST_SPANS: usize = 6;
     pub(super) const LOST_STACKS: usize = 7;
-    pub(super) const FAULTS: usize = 8;
+    pub(super) const LOST_PROCESSES: usize = 8;
+    pub(super) const FAULTS: usize = 9;
     /// A bit for each process number, the rest of it by 65,536.
-    pub(super) const MARKS: usize = 9;
+    pub(super) const MARKS: usize = 10;
     pub(super) const COUNT: usize = MARKS + super::MARK_WORDS;
 }
 
@@ -130,7 +131,7 @@ const _: () = assert!(size_of::<RawSum>() == 32, "struct wait_sum of offcpu.h");
 const _: () = assert!(size_of::<RawWaker>() == 40, "struct waker of offcpu.h");
 const _: () = assert!(size_of::<RawCall>() == 352, "struct call_sum of offcpu.h");
 const _: () = assert!(size_of::<RawCode>() == 416, "struct code of offcpu.h");
-const _: () = assert!(word::COUNT * 8 == 72 + 8 * MARK_WORDS, "struct control of offcpu.h");
+const _: () = assert!(word::COUNT * 8 == 80 + 8 * MARK_WORDS, "struct control of offcpu.h");
 
 // SAFETY: numbers only, no padding (the sizes are asserted above): every pattern of bytes is a value.
 unsafe impl Pod for RawThread {}
@@ -362,6 +363,8 @@ pub struct Counts {
     pub lost_spans: u64,
     /// Stacks that could not be kept.
     pub lost_stacks: u64,
+    /// Processes that were born and found no room in the table.
+    pub lost_processes: u64,
     /// Page faults in user mode.
     pub faults: u64,
 }
@@ -508,6 +511,7 @@ impl Probe {
             lost_waits: word(word::LOST_WAITS),
             lost_spans: word(word::LOST_SPANS),
             lost_stacks: word(word::LOST_STACKS),
+            lost_processes: word(word::LOST_PROCESSES),
             faults: word(word::FAULTS),
         }
     }

@@ -83,6 +83,8 @@ pub fn sockets_accepted(pid: Pid, port: u16) -> Vec<i32> {
 pub struct Connections {
     /// Those with received bytes that nobody has read.
     pub unread: usize,
+    /// Whether these processes listen for TCP connections.
+    pub listens: bool,
     far_ends: BTreeSet<u64>,
 }
 
@@ -92,14 +94,16 @@ impl Connections {
         let Some(first) = pids.first() else { return Connections::default() };
         let own: BTreeSet<u64> = pids.iter().flat_map(|pid| socket_inodes(*pid)).collect();
         let is_connection = |line: &InetLine| matches!(line.state, ESTABLISHED | CLOSE_WAIT);
-        let all: Vec<InetLine> =
-            inet_lines(&format!("{}/net", folder(*first))).filter(is_connection).collect();
+        let table: Vec<InetLine> = inet_lines(&format!("{}/net", folder(*first))).collect();
+        let listens = table.iter().any(|line| line.state == LISTEN && own.contains(&line.inode));
+        let all: Vec<InetLine> = table.into_iter().filter(is_connection).collect();
         let (held, others): (Vec<InetLine>, Vec<InetLine>) =
             all.into_iter().partition(|line| own.contains(&line.inode));
         let far: BTreeSet<_> = held.iter().map(|line| (line.remote, line.local)).collect();
         let far_ends = others.iter().filter(|line| far.contains(&(line.local, line.remote)));
         Connections {
             unread: held.iter().filter(|line| line.unread > 0).count(),
+            listens,
             far_ends: far_ends.map(|line| line.inode).filter(|inode| *inode != 0).collect(),
         }
     }

@@ -19,6 +19,8 @@ pub struct Stat {
     pub user_ticks: u64,
     /// Kernel time in clock ticks, ended threads included.
     pub system_ticks: u64,
+    /// User and kernel time of children that ended and were waited for, and of theirs, in clock ticks.
+    pub children_ticks: (u64, u64),
     /// When it started, in clock ticks since boot: tells a process from a later one of the same number.
     pub start_ticks: u64,
     /// The CPU that it, or its first thread, was last on.
@@ -97,6 +99,7 @@ pub fn parse_stat(text: &str) -> Option<Stat> {
         parent: field(4)?.parse().ok()?,
         user_ticks: field(14)?.parse().ok()?,
         system_ticks: field(15)?.parse().ok()?,
+        children_ticks: (field(16)?.parse().ok()?, field(17)?.parse().ok()?),
         start_ticks: field(22)?.parse().ok()?,
         cpu: field(39)?.parse().ok()?,
     })
@@ -228,7 +231,7 @@ mod tests {
     use super::*;
     use crate::child::this;
 
-    const STAT: &str = "4242 (a) (b c) S 17 4242 4242 0 -1 4194304 1 0 0 0 7 11 0 0 20 0 3 0 998877 1 2 3 4 5 6 7 8 9 \
+    const STAT: &str = "4242 (a) (b c) S 17 4242 4242 0 -1 4194304 1 0 0 0 7 11 13 19 20 0 3 0 998877 1 2 3 4 5 6 7 8 9 \
                         10 11 12 13 14 15 17 5 0 0 0";
 
     #[test]
@@ -239,6 +242,7 @@ mod tests {
             parent: 17,
             user_ticks: 7,
             system_ticks: 11,
+            children_ticks: (13, 19),
             start_ticks: 998_877,
             cpu: 5,
         };

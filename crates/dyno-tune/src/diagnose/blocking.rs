@@ -17,6 +17,8 @@ const SPARE_MIN: f64 = 0.10;
 const LOCK_CPU_MIN: f64 = 0.15;
 /// A call that puts this much on the disk is shared by many records already: two pages of 4 KiB.
 const GATHERED_BYTES: f64 = 8_192.0;
+/// Reads of this size wait for the disk and not for each other: the kernel reads ahead by as much.
+const READ_AT_ONCE_BYTES: f64 = 131_072.0;
 /// CPU time that must be idle before a pool can be what holds the target back.
 const POOL_SPARE_MIN: f64 = 0.25;
 /// Share of their life that a pool's threads sleep: they take no part in the work otherwise.
@@ -37,6 +39,9 @@ pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
         return Outcome::Against(format!("{} of the working threads' time waits for a disk", percent(share)));
     }
     let draft = io_draft(facts, off, share, direct);
+    if only_reads(off) {
+        return reading(facts, draft);
+    }
     match bytes_per_call(facts, off) {
         Some(bytes) if bytes >= GATHERED_BYTES => Outcome::Noted(draft.fact(
             format!("each call puts {bytes:.0} bytes on the disk: they are gathered already, the disk itself is what is left"),
@@ -49,6 +54,28 @@ pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
             "bytes per call",
         )),
         None => Outcome::Found(draft),
+    }
+}
+
+/// Whether all that waits for a disk reads.
+fn only_reads(off: &OffCpu<'_>) -> bool {
+    let calls: Vec<&str> = off.disks.values().filter_map(|wait| wait.call.as_deref()).collect();
+    let reads = |call: &&str| call.starts_with("read") || call.starts_with("pread");
+    !calls.is_empty() && calls.iter().all(reads)
+}
+
+/// Threads wait for what they read; in large pieces they wait for the disk itself.
+fn reading(facts: &Facts<'_>, draft: Draft) -> Outcome {
+    let reads = facts.seen.process.reads.filter(|reads| reads.calls > 0);
+    let bytes = reads.map_or(0.0, |reads| reads.bytes as f64 / reads.calls as f64);
+    let text = format!("each call that reads brings {bytes:.0} bytes");
+    let draft = draft.fact(text, bytes, "bytes per call").instead(
+        "keep in memory what is read again, read ahead (posix_fadvise, readahead), or read on threads beside",
+    );
+    if bytes >= READ_AT_ONCE_BYTES {
+        Outcome::Noted(draft)
+    } else {
+        Outcome::Found(draft.sure(Confidence::Medium))
     }
 }
 
@@ -92,9 +119,12 @@ fn io_draft(facts: &Facts<'_>, off: &OffCpu<'_>, share: f64, direct: f64) -> Dra
 /// Bytes that each call which waited put on the disk, where writes are what is waited for: one call may wait several
 /// times. Where calls were not counted, each wait stands for one.
 fn bytes_per_call(facts: &Facts<'_>, off: &OffCpu<'_>) -> Option<f64> {
+    // `write` and its like serve sockets and pipes too: how many of them were for the disk is not counted.
+    let is_for_disks = |call: &&String| call.starts_with('p') || call.contains("sync");
     let waited: BTreeSet<&String> = off.disks.values().filter_map(|wait| wait.call.as_ref()).collect();
-    let counted: u64 =
-        waited.iter().filter_map(|call| off.profile.system_calls.get(*call)).map(|call| call.count).sum();
+    let all_counted = waited.iter().all(is_for_disks);
+    let counts = waited.iter().filter_map(|call| off.profile.system_calls.get(*call)).map(|call| call.count);
+    let counted: u64 = if all_counted { counts.sum() } else { 0 };
     let waits: u64 = off.disks.values().map(|wait| wait.waits).sum();
     let calls = if counted > 0 { counted } else { waits };
     let scale = off.window_ns / 1e9 / facts.seen.duration_s.max(1e-9);

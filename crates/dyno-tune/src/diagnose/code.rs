@@ -32,6 +32,7 @@ struct Access {
     index: Register,
     scale: u32,
     displacement: u64,
+    bytes: u64,
     reads: bool,
     writes: bool,
     /// On the stack or in the thread's own storage: nobody else's business.
@@ -141,6 +142,31 @@ impl Loop {
         }
     }
 
+    /// By how many bytes it goes on each time round, where that leaves out whole lines of memory between what it reads.
+    pub(super) fn skips(&self, line_bytes: u64) -> Option<u64> {
+        let Walk::Stride(_) = self.walk() else { return None };
+        let moving = || self.accesses.iter().filter(|access| access.reads && !access.own);
+        let stride = |access: &Access| match self.walk_of(access) {
+            Walk::Stride(bytes) => Some(bytes),
+            _ => None,
+        };
+        let skipped = |access: &Access| {
+            let stride = stride(access)?;
+            let beside = moving().filter(|other| {
+                (other.base, other.index, other.scale) == (access.base, access.index, access.scale)
+            });
+            let lines: BTreeSet<i64> = beside
+                .flat_map(|other| {
+                    let (at, line) = (other.displacement.cast_signed(), line_bytes.cast_signed());
+                    let last = at.wrapping_add(other.bytes.max(1).cast_signed() - 1);
+                    at.div_euclid(line)..=last.div_euclid(line)
+                })
+                .collect();
+            (stride > line_bytes * lines.len() as u64).then_some(stride)
+        };
+        moving().filter_map(skipped).max()
+    }
+
     fn is_still(&self, access: &Access) -> bool {
         [access.base, access.index].iter().all(|register| !self.written.contains(register))
     }
@@ -155,53 +181,49 @@ impl Loop {
         step.filter(|by| *by != 0)
     }
 
-    /// Whether the register's next value is read from memory at its last one, by moves alone.
+    /// Whether the register's next value is read from memory at its last one, by moves alone: what its value was made of
+    /// is followed backwards, round the loop, until it comes from itself.
     fn leads_to_itself(&self, register: Register) -> bool {
-        let mut from = BTreeSet::from([register]);
-        // Each turn adds a register or ends: there are sixteen.
-        loop {
-            let mut grown = from.clone();
-            for instruction in &self.instructions {
-                let (target, source) = (instruction.op0_register().full_register(), moved(instruction));
-                match source {
-                    Some(Moved::Memory(base)) if target == register && from.contains(&base) => return true,
-                    // A load at a place that came from it: what was loaded came from it too, by way of memory.
-                    Some(Moved::Memory(base))
-                        if from.contains(&base)
-                            && !grown.contains(&target)
-                            && self.flows(target, register) =>
-                    {
-                        return true;
-                    }
-                    Some(Moved::Register(source)) if from.contains(&source) => {
-                        grown.insert(target);
-                    }
-                    _ => {}
-                }
-            }
-            if grown.len() == from.len() {
-                return false;
-            }
-            from = grown;
-        }
+        let uses = |instruction: &Instruction| instruction.memory_base().full_register() == register;
+        let using = (0..self.instructions.len()).filter(|at| uses(&self.instructions[*at]));
+        using.into_iter().any(|at| {
+            let Some(first) = self.writer_before(at, register) else { return false };
+            self.comes_from(first, first, false, &mut BTreeSet::new())
+        })
     }
 
-    /// Whether a value goes from one register to another by moves between registers.
-    fn flows(&self, source: Register, target: Register) -> bool {
-        let mut reached = BTreeSet::from([source]);
-        loop {
-            let before = reached.len();
-            for instruction in &self.instructions {
-                if let Some(Moved::Register(from)) = moved(instruction)
-                    && reached.contains(&from)
-                {
-                    reached.insert(instruction.op0_register().full_register());
-                }
-            }
-            if reached.contains(&target) || reached.len() == before {
-                return reached.contains(&target);
-            }
+    /// Whether what an instruction writes was made of what `origin` wrote a turn before, with a load on the way.
+    fn comes_from(
+        &self,
+        at: usize,
+        origin: usize,
+        loaded_before: bool,
+        seen: &mut BTreeSet<(usize, bool)>,
+    ) -> bool {
+        if !seen.insert((at, loaded_before)) {
+            return false;
         }
+        let (source, loaded) = match moved(&self.instructions[at]) {
+            Some(Moved::Register(source)) => (source, loaded_before),
+            Some(Moved::Memory(base)) => (base, true),
+            None => return false,
+        };
+        // A conditional move may leave what was there.
+        let kept = is_conditional_move(&self.instructions[at])
+            .then(|| self.instructions[at].op0_register().full_register());
+        let follows = |source: Register, loaded: bool, seen: &mut BTreeSet<(usize, bool)>| {
+            let Some(before) = self.writer_before(at, source) else { return false };
+            before == origin && loaded || self.comes_from(before, origin, loaded, seen)
+        };
+        follows(source, loaded, seen) || kept.is_some_and(|kept| follows(kept, loaded_before, seen))
+    }
+
+    /// The last instruction before this one, round the loop, that writes a register; itself if it is the only one.
+    fn writer_before(&self, at: usize, register: Register) -> Option<usize> {
+        let count = self.instructions.len();
+        (1..=count)
+            .map(|back| (at + count - back) % count)
+            .find(|before| writes(&self.instructions[*before], register))
     }
 
     /// Addresses that it stores to, by thread: only those that stay where they are while it goes round.
@@ -234,6 +256,10 @@ impl Loop {
     }
 }
 
+fn is_conditional_move(instruction: &Instruction) -> bool {
+    format!("{:?}", instruction.mnemonic()).starts_with("Cmov")
+}
+
 /// Where a moved value came from.
 enum Moved {
     Register(Register),
@@ -242,8 +268,7 @@ enum Moved {
 
 /// What a plain or conditional move, or an addition of a constant, takes into its target.
 fn moved(instruction: &Instruction) -> Option<Moved> {
-    let is_move = instruction.mnemonic() == Mnemonic::Mov
-        || format!("{:?}", instruction.mnemonic()).starts_with("Cmov");
+    let is_move = instruction.mnemonic() == Mnemonic::Mov || is_conditional_move(instruction);
     let plain = is_move && instruction.op0_kind() == OpKind::Register;
     match (plain, instruction.op1_kind()) {
         (true, OpKind::Register) => Some(Moved::Register(instruction.op1_register().full_register())),
@@ -343,6 +368,7 @@ fn accesses(info: &mut InstructionInfoFactory, instruction: &Instruction) -> Vec
         index: used.index().full_register(),
         scale: used.scale(),
         displacement: used.displacement(),
+        bytes: used.memory_size().size() as u64,
         reads: matches!(
             used.access(),
             OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite
@@ -503,6 +529,27 @@ mod tests {
         assert_eq!(around(FIND).walk(), Walk::Chase);
         assert_eq!(around(WALK).walk(), Walk::Scattered);
         assert_eq!(around(WAIT).walk(), Walk::Still);
+    }
+
+    #[test]
+    fn a_register_that_is_used_twice_is_no_walk_from_node_to_node() {
+        // for (i…) sum += objects[i]->child->value: one register for both pointers.
+        let fields =
+            ("4885f67e23488d0cf731c00f1f440000488b174883c708488b5210480342104839f975ecc30f1f0031c0c3", 0x17);
+        assert_eq!(around(fields).walk(), Walk::Scattered);
+    }
+
+    #[test]
+    fn a_loop_that_reads_all_of_several_lines_skips_none() {
+        // Four vectors of 32 bytes each time round, as in strlen and memcmp.
+        let vectors = (
+            "4839f7744bc5f1efc9c5fd6fd1c5fd6fc1c5fd6fd90f1f00c5e5d41fc5fdd447204883ef80c5edd457c0c5f5d44fe04839fe75e4\
+             c5fdd4c3c5f5d4cac5fdd4c1c4e1f97ec0c5f877c30f1f800000000031c0c3",
+            0x18,
+        );
+        assert_eq!((around(vectors).walk(), around(vectors).skips(64)), (Walk::Stride(128), None));
+        assert_eq!(around(COLUMNS).skips(64), Some(16_000));
+        assert_eq!(around(ROWS).skips(64), None);
     }
 
     #[test]

@@ -65,6 +65,13 @@ impl Draft {
         self
     }
 
+    /// What to do, in place of all that was advised before.
+    pub(super) fn instead(mut self, text: impl Into<String>) -> Draft {
+        let code = self.finding.next.first_mut().and_then(|next| next.code.take());
+        self.finding.next.clear();
+        self.next(text).at(code)
+    }
+
     /// The rung that does it.
     pub(super) fn rung(mut self, rung: &str) -> Draft {
         if let Some(next) = self.finding.next.last_mut() {

@@ -61,7 +61,9 @@ pub(super) struct Hot<'o> {
 /// The on-CPU profile by kind of work.
 pub(super) struct OnCpu<'o> {
     profile: &'o Profile,
-    total_ns: u64,
+    /// All CPU time, the kernel's included where that could not be sampled.
+    total_ns: f64,
+    is_user_only: bool,
     costs: BTreeMap<Cost, u64>,
     places: BTreeMap<Cost, BTreeMap<String, u64>>,
 }
@@ -69,17 +71,26 @@ pub(super) struct OnCpu<'o> {
 impl<'o> Facts<'o> {
     pub(super) fn new(seen: &'o Observation) -> Facts<'o> {
         let hot = seen.hot.iter().filter_map(|spot| Some(Hot { spot, code: Loop::around(spot)? }));
+        let enough = |profile: &&Profile| profile.total_ns() > 0 && samples(profile) >= SAMPLES_MIN;
         Facts {
             seen,
-            on: seen.on_cpu.as_ref().filter(|profile| profile.total_ns() > 0).map(OnCpu::new),
+            on: seen.on_cpu.as_ref().filter(enough).map(|profile| OnCpu::new(profile, seen)),
             off: seen.off_cpu.as_ref().map(|profile| OffCpu::new(profile, seen)),
             loops: hot.collect(),
         }
     }
 
-    /// Share of CPU time spent on these kinds of work; `None` without a profile.
+    /// Share of CPU time spent on these kinds of work; `None` without a profile, and for the kernel's work where only
+    /// user code could be sampled.
     pub(super) fn cpu_share(&self, costs: &[Cost]) -> Option<f64> {
-        self.on.as_ref().map(|on| on.share(costs))
+        let on = self.on.as_ref()?;
+        let is_seen = !on.is_user_only || costs.iter().any(|cost| !cost.is_the_kernels());
+        is_seen.then(|| on.share(costs))
+    }
+
+    /// The profile, where the kernel's side could be sampled.
+    pub(super) fn on_both_sides(&self) -> Option<&OnCpu<'o>> {
+        self.on.as_ref().filter(|on| !on.is_user_only)
     }
 
     /// Share of the target's CPUs that neither it, nor its peers, nor this program wanted: what it could use if nothing held it back. What
@@ -105,8 +116,8 @@ impl<'o> Facts<'o> {
     /// Share of all samples that lie in loops of which `holds` is true; each loop's instructions are summed.
     pub(super) fn loop_share(&self, holds: impl Fn(&Hot<'_>) -> bool) -> f64 {
         let shares = self.loops.iter().filter(|hot| holds(hot)).map(|hot| hot.spot.share);
-        // A sum of nothing is minus zero, which would be printed so.
-        shares.sum::<f64>() + 0.0
+        // A sum of nothing is minus zero, which would be printed so. A library's sample stands for its caller too.
+        (shares.sum::<f64>() + 0.0).min(1.0)
     }
 
     /// The hottest instruction in loops of which `holds` is true.
@@ -135,9 +146,16 @@ impl Hot<'_> {
 }
 
 impl<'o> OnCpu<'o> {
-    fn new(profile: &'o Profile) -> OnCpu<'o> {
-        let mut on =
-            OnCpu { profile, total_ns: profile.total_ns(), costs: BTreeMap::new(), places: BTreeMap::new() };
+    fn new(profile: &'o Profile, seen: &Observation) -> OnCpu<'o> {
+        let is_user_only = is_user_only(profile);
+        let kernel = seen.process.kernel_share.filter(|share| is_user_only && *share < 1.0).unwrap_or(0.0);
+        let mut on = OnCpu {
+            profile,
+            total_ns: profile.total_ns() as f64 / (1.0 - kernel),
+            is_user_only,
+            costs: BTreeMap::new(),
+            places: BTreeMap::new(),
+        };
         for stack in &profile.stacks {
             let frames = leaf_first(profile, stack);
             let cost = cost(&frames);
@@ -152,7 +170,7 @@ impl<'o> OnCpu<'o> {
     /// Share of the time spent on these kinds of work.
     pub(super) fn share(&self, costs: &[Cost]) -> f64 {
         let sum: u64 = costs.iter().filter_map(|cost| self.costs.get(cost)).sum();
-        sum as f64 / self.total_ns as f64
+        sum as f64 / self.total_ns
     }
 
     /// Share of the time with a frame of this table in the stack.
@@ -163,7 +181,7 @@ impl<'o> OnCpu<'o> {
     /// Share of the time in stacks of which `holds` is true; frames come leaf first.
     pub(super) fn share_where(&self, holds: impl Fn(&[&Frame]) -> bool) -> f64 {
         let stacks = self.profile.stacks.iter().filter(|stack| holds(&leaf_first(self.profile, stack)));
-        stacks.map(|stack| stack.weight_ns).sum::<u64>() as f64 / self.total_ns as f64
+        stacks.map(|stack| stack.weight_ns).sum::<u64>() as f64 / self.total_ns
     }
 
     /// Share of the time in the kernel.
@@ -177,10 +195,8 @@ impl<'o> OnCpu<'o> {
         for (place, ns) in costs.iter().filter_map(|cost| self.places.get(cost)).flatten() {
             *sums.entry(place).or_default() += ns;
         }
-        let mut places: Vec<(String, f64)> = sums
-            .into_iter()
-            .map(|(place, ns)| (place.to_owned(), ns as f64 / self.total_ns as f64))
-            .collect();
+        let mut places: Vec<(String, f64)> =
+            sums.into_iter().map(|(place, ns)| (place.to_owned(), ns as f64 / self.total_ns)).collect();
         places.sort_by(|a, b| b.1.total_cmp(&a.1));
         places
     }
@@ -206,7 +222,7 @@ impl<'o> OnCpu<'o> {
             }
         }
         let (ns, _, frame) = sums.into_values().max_by_key(|sum| sum.0)?;
-        Some((place(frame), ns as f64 / self.total_ns as f64))
+        Some((place(frame), ns as f64 / self.total_ns))
     }
 
     /// Names of the frames of this table that were seen, the most frequent first.
@@ -222,6 +238,34 @@ impl<'o> OnCpu<'o> {
         let mut seen: Vec<(&str, u64)> = sums.into_iter().collect();
         seen.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
         seen.into_iter().map(|(name, _)| name.to_owned()).collect()
+    }
+}
+
+/// Samples below which a share is an accident: of a hundred, five may be two or nine.
+const SAMPLES_MIN: u64 = 100;
+
+fn samples(profile: &Profile) -> u64 {
+    profile.stacks.iter().map(|stack| stack.samples).sum()
+}
+
+/// An ordinary user may be refused the kernel's side: then its time makes no samples (`cpu-clock:u`).
+pub(super) fn is_user_only(profile: &Profile) -> bool {
+    profile.sampling.event.ends_with(":u")
+}
+
+impl Cost {
+    /// Whether it is the kernel that does it.
+    fn is_the_kernels(self) -> bool {
+        !matches!(
+            self,
+            Cost::Own
+                | Cost::Allocation
+                | Cost::AllocatorLock
+                | Cost::Format
+                | Cost::Copy
+                | Cost::StackGrowth
+                | Cost::UserLock
+        )
     }
 }
 
@@ -273,7 +317,7 @@ fn kernel_cost(kernel: impl Fn(&[&str]) -> bool, user: impl Fn(&[&str]) -> bool)
         () if kernel(names::YIELD) => Cost::Yield,
         () if kernel(names::CONNECT) => Cost::Connect,
         () if kernel(names::NETWORK) => Cost::Network,
-        () if kernel(names::FILES) => Cost::Files,
+        () if kernel(names::FILES) || kernel(names::DESCRIPTORS) => Cost::Files,
         () if user(names::ALLOCATOR) => Cost::Allocation,
         () if kernel(names::SYSTEM_CALL) => Cost::SystemCall,
         () => Cost::Interrupt,

@@ -4,7 +4,7 @@ use dyno_measure::finding::{Class, Confidence};
 use dyno_measure::observation::{Observation, Packets, Tap, Transfers};
 
 use super::draft::{Draft, Outcome, percent};
-use super::facts::{Cost, Facts};
+use super::facts::{Cost, Facts, OnCpu};
 use super::names;
 
 /// A server that reads, writes and waits for events makes three calls for a request; a fifth may be a log's or a timer's.
@@ -27,6 +27,8 @@ const NETWORK_SHARE_NOTED: f64 = 0.50;
 const HANDED_OVER_MIN: f64 = 0.5;
 /// Share of packets over real devices below which this is loopback, where the sender's CPU does the receiver's work.
 const DEVICE_SHARE_MIN: f64 = 0.5;
+/// Share of the CPU in the network path below which where packets are worked on makes no difference.
+const TRAFFIC_SHARE_MIN: f64 = 0.05;
 /// Share of receive work on the target's CPUs below which it is done elsewhere.
 const LOCAL_SHARE_MIN: f64 = 0.2;
 /// `ETH_P_ALL`: every packet.
@@ -85,7 +87,7 @@ pub(super) fn syscall_heavy(facts: &Facts<'_>) -> Outcome {
 
 /// The kernel's share of the CPU time: from the profile, else from the tick.
 fn kernel_share(facts: &Facts<'_>) -> Option<f64> {
-    facts.on.as_ref().map(|on| on.kernel_share()).or(facts.seen.process.kernel_share)
+    facts.on_both_sides().map(OnCpu::kernel_share).or(facts.seen.process.kernel_share)
 }
 
 /// System calls as far as they were counted.
@@ -188,7 +190,7 @@ pub(super) fn packet_tap(facts: &Facts<'_>) -> Outcome {
     let share = facts.cpu_share(&[Cost::Tap]).unwrap_or(0.0);
     let traffic = packets.loopback_packets + packets.device_packets;
     // Two taps cost as much as the threshold where no profile can show it.
-    let costs = share >= TAP_SHARE_MIN || facts.on.is_none() && taps.len() >= 2;
+    let costs = share >= TAP_SHARE_MIN || facts.on_both_sides().is_none() && taps.len() >= 2;
     if taps.is_empty() && share < TAP_SHARE_MIN || !costs || traffic == 0 {
         return Outcome::Against(format!(
             "{} sockets see every packet, {} of the CPU serves them",
@@ -215,10 +217,16 @@ pub(super) fn wrong_core(facts: &Facts<'_>) -> Outcome {
     let Some(packets) = &facts.seen.packets else {
         return Outcome::Unseen("where packets are worked on (/proc/net)");
     };
+    let network = facts.cpu_share(&[Cost::Network, Cost::Connect, Cost::Firewall, Cost::Tap]);
+    if network.is_some_and(|share| share < TRAFFIC_SHARE_MIN) {
+        let share = percent(network.unwrap_or(0.0));
+        return Outcome::Against(format!("{share} of the CPU is the network's: it hardly sends"));
+    }
     let softirq = &facts.seen.host.softirq;
     let handed: u64 = softirq.iter().map(|cpu| cpu.handed_over).sum();
     let all = packets.device_packets + packets.loopback_packets;
-    let handed_share = if all > 0 { handed as f64 / all as f64 } else { 0.0 };
+    // Handed over are packets of the whole machine, counted here are those of a namespace.
+    let handed_share = if all > 0 { (handed as f64 / all as f64).min(1.0) } else { 0.0 };
     if handed_share >= HANDED_OVER_MIN {
         let draft = Draft::new(
             Class::WrongCore,
@@ -257,7 +265,7 @@ fn elsewhere(facts: &Facts<'_>) -> Outcome {
 
 /// The kernel's network path is what is left; a fault only where a part of it could be avoided.
 pub(super) fn kernel_network(facts: &Facts<'_>) -> Outcome {
-    let Some(on) = &facts.on else { return Outcome::Unseen(NO_PROFILE) };
+    let Some(on) = facts.on_both_sides() else { return Outcome::Unseen(NO_PROFILE) };
     let firewall = on.share(&[Cost::Firewall]);
     let connects = on.share(&[Cost::Connect]);
     let path = on.share(&[Cost::Network, Cost::Firewall, Cost::Connect, Cost::Tap]);

@@ -41,6 +41,9 @@ pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
     if share < FAULT_SHARE_MIN && waited < FAULT_SHARE_MIN {
         return Outcome::Against(format!("{rate:.0} page faults {unit}, {} of the CPU", percent(share)));
     }
+    if share < FAULT_SHARE_MIN {
+        return Outcome::Found(waits_for_pages(facts, waited, (rate, unit)));
+    }
     let by = facts.on.as_ref().map(|on| on.places(&[Cost::PageFault])).unwrap_or_default();
     Outcome::Found(
         Draft::new(Class::PageFaults, share.max(waited), format!("{} of the CPU makes pages and takes them away", percent(share)))
@@ -51,6 +54,28 @@ pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
             .at(by.first().map(|place| place.0.clone()))
             .specimen("buffer-per-request"),
     )
+}
+
+/// Threads wait while pages come: from a disk, or for the lock of the address space.
+fn waits_for_pages(facts: &Facts<'_>, waited: f64, (rate, unit): (f64, &'static str)) -> Draft {
+    let process = &facts.seen.process;
+    let from_disk = process.major_faults > 0;
+    let (from, next) = if from_disk {
+        (
+            " from a disk",
+            "touch ahead (madvise WILLNEED, MAP_POPULATE), keep what is used in memory, or read with pread on threads beside",
+        )
+    } else {
+        ("", "fewer mmap and munmap while others work: they hold the lock of the whole address space")
+    };
+    Draft::new(
+        Class::PageFaults,
+        waited,
+        format!("{} of the working threads' time waits for pages{from}", percent(waited)),
+    )
+    .sure(Confidence::Medium)
+    .fact(format!("{rate:.1} page faults {unit}, {} of them from a disk", process.major_faults), rate, unit)
+    .next(next)
 }
 
 /// Memory is touched over more pages than the TLB reaches.
@@ -111,7 +136,7 @@ pub(super) fn cache_misses(facts: &Facts<'_>) -> Outcome {
     if facts.loops.is_empty() {
         return Outcome::Unseen(NO_CODE);
     }
-    let strides = |hot: &Hot<'_>| matches!(hot.code.walk(), Walk::Stride(bytes) if bytes > LINE_BYTES);
+    let strides = |hot: &Hot<'_>| hot.code.skips(LINE_BYTES).is_some();
     let share = facts.loop_share(strides);
     let Some(hottest) = facts.hottest(strides).filter(|_| share >= LOOP_SHARE_MIN) else {
         return Outcome::Against(format!(
@@ -119,7 +144,7 @@ pub(super) fn cache_misses(facts: &Facts<'_>) -> Outcome {
             percent(share)
         ));
     };
-    let Walk::Stride(bytes) = hottest.code.walk() else { return Outcome::Unseen(NO_CODE) };
+    let Some(bytes) = hottest.code.skips(LINE_BYTES) else { return Outcome::Unseen(NO_CODE) };
     Outcome::Found(
         Draft::new(Class::CacheMissesSuspected, share, format!("{} of the CPU steps through memory by {bytes} bytes", percent(share)))
             .fact(format!("the hot loop reads a number and goes on by {bytes} bytes: of each cache line of {LINE_BYTES} it uses one"), bytes as f64, "bytes")

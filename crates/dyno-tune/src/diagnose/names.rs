@@ -50,8 +50,20 @@ pub(super) const ALLOCATOR: &[&str] = &[
     "operator new*",
     "operator delete*",
     "je_*",
-    "mi_*",
-    "_mi_*",
+    "mi_malloc*",
+    "mi_calloc*",
+    "mi_zalloc*",
+    "mi_realloc*",
+    "mi_free*",
+    "mi_new*",
+    "mi_heap_*",
+    "_mi_malloc*",
+    "_mi_free*",
+    "_mi_heap_*",
+    "_mi_page_*",
+    "_mi_segment*",
+    "_mi_arena*",
+    "_mi_os_*",
     "tc_malloc*",
     "tc_free*",
     "*tcmalloc::*",
@@ -221,9 +233,10 @@ pub(super) const RELEASE: &[&str] = &[
     "__pthread_rwlock_unlock",
     "*Mutex::unlock*",
     "*Mutex::wake*",
-    "*MutexGuard*drop*",
+    "<std::sync::*",
     "*RwLock::wake*",
-    "*drop_in_place*MutexGuard*",
+    "core::ptr::drop_in_place<std::sync::poison::mutex::MutexGuard*",
+    "core::ptr::drop_in_place<std::sync::mutex::MutexGuard*",
     "runtime.unlock2",
     "runtime.unlockWithRank",
     "runtime.futexwakeup",
@@ -242,7 +255,6 @@ pub(super) const AWAIT: &[&str] = &[
     "__pthread_clockjoin*",
     "__pthread_timedjoin*",
     "*Condvar::wait*",
-    "*condvar*wait*",
     "std::thread::park*",
     "*Parker::park*",
     "*thread::parking*",
@@ -450,7 +462,11 @@ pub(super) const NETWORK: &[&str] = &[
     "loopback_xmit",
 ];
 
-/// Files.
+/// Where system calls on descriptors enter: of files, and of pipes, terminals and sockets too.
+pub(super) const DESCRIPTORS: &[&str] =
+    &["vfs_write", "vfs_read", "vfs_writev", "ksys_write", "ksys_read", "ksys_pwrite64", "ksys_pread64"];
+
+/// File systems and the page cache.
 pub(super) const FILES: &[&str] = &[
     "ext4_*",
     "xfs_*",
@@ -458,14 +474,7 @@ pub(super) const FILES: &[&str] = &[
     "generic_perform_write",
     "generic_file_*",
     "iomap_*",
-    "vfs_write",
-    "vfs_read",
     "vfs_fsync*",
-    "vfs_writev",
-    "ksys_write",
-    "ksys_read",
-    "ksys_pwrite64",
-    "ksys_pread64",
     "do_fsync",
     "filemap_*",
     "shmem_*",

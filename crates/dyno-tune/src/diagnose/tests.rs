@@ -561,7 +561,8 @@ fn filters_and_taps_are_told_by_their_functions() {
 #[test]
 fn packets_on_other_cpus_are_a_finding_only_where_they_come_over_a_device() {
     let received = |device: u64, loopback: u64, handed: u64| {
-        Scene::new(&[10.0]).on("main;work", 100).with(|seen| {
+        let working = Scene::new(&[10.0]).on("main;work", 80);
+        working.on("main;send;tcp_sendmsg_[k]", 20).with(|seen| {
             seen.packets =
                 Some(Packets { device_packets: device, loopback_packets: loopback, ..Packets::default() });
             seen.host.softirq = vec![
@@ -573,6 +574,78 @@ fn packets_on_other_cpus_are_a_finding_only_where_they_come_over_a_device() {
     assert_eq!(received(1_000, 0, 0).classes(), [Class::WrongCore]);
     assert_eq!(received(0, 1_000, 0).classes(), []);
     assert_eq!(received(100, 900, 800).classes(), [Class::WrongCore]);
+    let mut idle = received(1_000, 0, 0);
+    idle.seen.on_cpu.as_mut().unwrap().stacks.truncate(1);
+    idle = idle.on("main;work", 20);
+    assert_eq!(idle.classes(), [], "who hardly sends loses nothing");
+}
+
+#[test]
+fn few_samples_are_no_share() {
+    let filtered = |samples: u64| {
+        Scene::new(&[0.1])
+            .on("main;work", samples * 19 / 20)
+            .on("main;read;do_syscall_64_[k];__seccomp_filter_[k]", samples / 20)
+    };
+    assert_eq!(filtered(40).classes(), []);
+    assert_eq!(filtered(400).classes(), [Class::FilteredSyscalls]);
+}
+
+#[test]
+fn where_the_kernel_could_not_be_sampled_shares_are_of_all_cpu_time_and_its_costs_are_not_seen() {
+    let unprivileged = |kernel: f64| {
+        Scene::new(&[10.0]).on("main;work;malloc", 30).on("main;work", 70).with(|seen| {
+            seen.on_cpu.as_mut().unwrap().sampling.event = "cpu-clock:u".into();
+            seen.process.kernel_share = Some(kernel);
+        })
+    };
+    assert_eq!(unprivileged(0.8).classes(), [], "30 % of a fifth");
+    assert_eq!(unprivileged(0.05).classes(), [Class::AllocationChurn]);
+    let said = unprivileged(0.8).diagnosed();
+    let is_unseen = |class| !said.ruled_out.iter().any(|out| out.class == class);
+    assert!(is_unseen(Class::PageFaults) && is_unseen(Class::FilteredSyscalls), "{:?}", said.ruled_out);
+    assert!(!is_unseen(Class::Copying));
+}
+
+#[test]
+fn what_waits_for_reads_is_told_to_keep_and_read_ahead() {
+    let reader = |bytes_per_call: u64| {
+        let mut scene = Scene::new(&[1.0]).on("main;read;filemap_read_[k]", 100).off(
+            1,
+            WaitClass::Disk,
+            "main;read;filemap_read_[k];folio_wait_bit_[k]",
+            8.0,
+        );
+        let stack = scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap();
+        stack.wait.as_mut().unwrap().system_call = Some("read".into());
+        scene
+            .with(|seen| seen.process.reads = Some(Transfers { calls: 1_000, bytes: 1_000 * bytes_per_call }))
+    };
+    let small = reader(4_096).diagnosed();
+    assert_eq!((small.findings[0].class, small.findings[0].next.len()), (Class::SyncIo, 1));
+    assert!(small.findings[0].next[0].text.contains("read ahead"));
+    assert_eq!(reader(1 << 20).classes(), [], "the disk itself is what is left");
+}
+
+#[test]
+fn a_lock_inside_a_pipe_is_no_disk() {
+    let mut piped = Scene::new(&[1.0, 1.0]).on("main;work", 200);
+    for tid in [1, 2] {
+        let stack = "main;write;ksys_write_[k];vfs_write_[k];pipe_write_[k];__mutex_lock_[k]";
+        piped = piped.off(tid, WaitClass::Lock, stack, 8.0);
+    }
+    assert!(!piped.classes().contains(&Class::SyncIo), "{:?}", piped.classes());
+}
+
+#[test]
+fn who_waits_for_pages_from_a_disk_is_told_so() {
+    let cold = Scene::new(&[1.0])
+        .on("main;look_up", 100)
+        .off(1, WaitClass::PageFault, "main;look_up;exc_page_fault_[k];filemap_fault_[k]", 8.0)
+        .with(|seen| seen.process.major_faults = 9_000);
+    let finding = cold.diagnosed().findings.remove(0);
+    assert_eq!(finding.class, Class::PageFaults);
+    assert!(finding.summary.contains("waits for pages from a disk"), "{}", finding.summary);
 }
 
 #[test]

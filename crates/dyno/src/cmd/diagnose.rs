@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use dyno_measure::diagnosis::{Card, Diagnosis, Resources, Tail};
 use dyno_measure::finding::{Confidence, DIAGNOSIS_SCHEMA, Finding};
-use dyno_measure::observation::Observation;
+use dyno_measure::observation::{OBSERVATION_SCHEMA, Observation};
 use dyno_measure::profile::Target;
 use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, child, proc};
@@ -161,16 +161,24 @@ fn rest(time: Duration) {
 /// An observation that `-o` wrote.
 fn again(path: &Path) -> Result<Observation, Failure> {
     let text = String::from_utf8_lossy(&file::read(path)?).into_owned();
-    serde_json::from_str(&text).map_err(|error| {
+    let failure = || {
         Failure::error(format!("{} is no observation", path.display()))
-            .because(&error)
             .likely("it was not written by dyno diagnose -o")
             .try_this("dyno diagnose PID -o FILE")
-    })
+    };
+    let seen: Observation = serde_json::from_str(&text).map_err(|error| failure().because(&error))?;
+    if seen.schema != OBSERVATION_SCHEMA {
+        return Err(failure());
+    }
+    for profile in [&seen.on_cpu, &seen.off_cpu].into_iter().flatten() {
+        profile.check().map_err(|error| failure().because(&error))?;
+    }
+    Ok(seen)
 }
 
 fn write(path: &Path, seen: &Observation) -> Result<(), Failure> {
-    let text = serde_json::to_string(seen);
+    let seen = Observation { schema: OBSERVATION_SCHEMA.to_owned(), ..seen.clone() };
+    let text = serde_json::to_string(&seen);
     let text =
         text.map_err(|error| Failure::error("what was seen cannot be written as JSON").because(&error))?;
     file::write_file(path, text.as_bytes(), super::scratch::caller())

@@ -34,6 +34,8 @@ struct Process {
     tasks: BTreeMap<Pid, TaskCost>,
     cpu_ns: u64,
     ticks: (u64, u64),
+    /// Of children that ended and were waited for.
+    children_ticks: (u64, u64),
     faults: Faults,
     io: Option<IoCount>,
 }
@@ -117,12 +119,31 @@ impl Counters {
                 cost.seccomp_filters = cost.seccomp_filters.max(task.seccomp_filters);
             }
         }
+        let (ended_user, ended_system) = self.ended_ticks(after);
+        cost.cpu_ns += (ended_user + ended_system) * TICK_NS;
+        (user, system) = (user + ended_user, system + ended_system);
         for thread in self.threads(after) {
             cost.voluntary += thread.voluntary;
             cost.involuntary += thread.involuntary;
         }
         cost.kernel_share = (user + system > 0).then(|| system as f64 / (user + system) as f64);
         cost
+    }
+
+    /// User and kernel time of children that ended between the two, in ticks: what their parents were told, without what
+    /// had been seen of them before.
+    fn ended_ticks(&self, after: &Counters) -> (u64, u64) {
+        let (mut user, mut system) = (0, 0);
+        for (pid, now) in &after.processes {
+            let before = self.processes.get(pid).map_or((0, 0), |before| before.children_ticks);
+            user += now.children_ticks.0.saturating_sub(before.0);
+            system += now.children_ticks.1.saturating_sub(before.1);
+        }
+        for (_, gone) in self.processes.iter().filter(|(pid, _)| !after.processes.contains_key(pid)) {
+            user = user.saturating_sub(gone.ticks.0 + gone.children_ticks.0);
+            system = system.saturating_sub(gone.ticks.1 + gone.children_ticks.1);
+        }
+        (user, system)
     }
 
     fn host(&self, after: &Counters, cpus: &CpuSet, target_ns: u64) -> Host {
@@ -204,6 +225,7 @@ impl Counters {
             }
         };
         let since = |of: fn(&NetCount) -> u64| of(&after.net).saturating_sub(of(&self.net));
+        let listens = after.connections.listens;
         let owner = |owner: (Pid, String)| (owner.0.cast_unsigned(), owner.1);
         let tap = |tap: proc::PacketTap| Tap {
             protocol: tap.line.protocol,
@@ -212,8 +234,9 @@ impl Counters {
         };
         Some(Packets {
             taps: taps.into_iter().map(tap).collect(),
-            listen_overflows: since(|net| net.listen_overflows),
-            listen_drops: since(|net| net.listen_drops),
+            // Of the whole namespace: nothing of the target's where it listens for nobody.
+            listen_overflows: if listens { since(|net| net.listen_overflows) } else { 0 },
+            listen_drops: if listens { since(|net| net.listen_drops) } else { 0 },
             loopback_packets: since(|net| net.loopback_packets),
             device_packets: since(|net| net.device_packets),
             wire_bytes: since(|net| net.bytes),
@@ -229,6 +252,7 @@ impl Process {
             tasks: proc::task_costs(pid).into_iter().map(|task| (task.tid, task)).collect(),
             cpu_ns: clock::process_cpu_ns(pid).or_else(|_| proc::run_ns(pid)).unwrap_or(0),
             ticks: proc::user_system_ticks(pid).unwrap_or_default(),
+            children_ticks: proc::stat(pid).map(|stat| stat.children_ticks).unwrap_or_default(),
             faults: proc::faults(pid).unwrap_or_default(),
             io: proc::io_count(pid).ok(),
         }
@@ -318,6 +342,17 @@ mod tests {
         let seen = before.until(&Counters::read(me), me);
         assert!(seen.process.cpu_ns >= 30_000_000 && !seen.threads.is_empty() && seen.duration_s > 0.0);
         assert!(seen.host.cpus > 0 && seen.memory.is_some());
+    }
+
+    #[test]
+    fn what_ended_children_used_is_the_targets() {
+        let me = child::this();
+        let before = Counters::read(me);
+        let burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+        let ended = std::process::Command::new("sh").args(["-c", burn]).status();
+        assert!(ended.is_ok_and(|status| status.success()));
+        let (user, system) = before.ended_ticks(&Counters::read(me));
+        assert!(user + system >= 2, "{user} {system}");
     }
 
     #[test]

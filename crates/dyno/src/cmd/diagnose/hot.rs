@@ -3,7 +3,7 @@
 //! A hot instruction in a library stands for itself and for the call that led there: a program's loop that spends its time
 //! in memcmp is found by the return address on the stack.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -15,8 +15,10 @@ use dyno_sys::{Pid, Tid};
 
 /// Samples per second of a running thread, beside the profile's own.
 const FREQUENCY_HZ: u64 = 499;
-/// Each thread needs a ring of its own: more threads than this are sampled by their first ones.
+/// Each thread needs a ring of its own: of more threads than this those are sampled that used most CPU time.
 const THREADS_MAX: usize = 128;
+/// Samples below which shares are accidents.
+const SAMPLES_MIN: usize = 100;
 /// Between two looks at the rings, which hold some 200 samples.
 const LOOK: Duration = Duration::from_millis(50);
 /// Instructions that are kept, and the samples' registers for each.
@@ -31,6 +33,8 @@ const CALL_BYTES_MAX: u64 = 7;
 /// Samples of all threads.
 pub(super) struct Hot {
     samples: Vec<HotSample>,
+    /// The share of the target's running time that was that of the threads that were sampled.
+    sampled_share: f64,
 }
 
 /// What a sample is counted for.
@@ -45,9 +49,16 @@ impl Hot {
     pub(super) fn watch(pid: Pid, end_ns: u64, stop: &AtomicBool) -> std::io::Result<Hot> {
         let mut samplers = Vec::new();
         let mut refused = None;
-        for tid in proc::tree(pid).into_iter().flat_map(proc::tasks).take(THREADS_MAX) {
+        let before = run_times(pid);
+        let mut busiest: Vec<(Tid, u64)> = before.iter().map(|(tid, ns)| (*tid, *ns)).collect();
+        busiest.sort_by_key(|(tid, ns)| (std::cmp::Reverse(*ns), *tid));
+        let mut sampled = BTreeSet::new();
+        for (tid, _) in busiest.into_iter().take(THREADS_MAX) {
             match HotSampler::open(tid, FREQUENCY_HZ) {
-                Ok(sampler) => samplers.push(sampler),
+                Ok(sampler) => {
+                    samplers.push(sampler);
+                    sampled.insert(tid);
+                }
                 Err(error) => refused = Some(error),
             }
         }
@@ -59,7 +70,14 @@ impl Hot {
             std::thread::sleep(LOOK);
             samplers.iter_mut().for_each(|sampler| sampler.drain(&mut samples));
         }
-        Ok(Hot { samples })
+        let (mut all, mut theirs) = (0, 0);
+        for (tid, ns) in run_times(pid) {
+            let ran = ns.saturating_sub(before.get(&tid).copied().unwrap_or(0));
+            all += ran;
+            theirs += if sampled.contains(&tid) { ran } else { 0 };
+        }
+        let sampled_share = if all > 0 { theirs as f64 / all as f64 } else { 1.0 };
+        Ok(Hot { samples, sampled_share })
     }
 
     /// The hottest instructions. `user_share` is the share of the target's CPU time outside the kernel, which was not
@@ -70,6 +88,9 @@ impl Hot {
         user_share: f64,
         name: &mut dyn FnMut(u64) -> (String, Option<String>),
     ) -> std::io::Result<Vec<HotSpot>> {
+        if self.samples.len() < SAMPLES_MIN {
+            return Ok(Vec::new());
+        }
         let memory = proc::Memory::open(pid)?;
         let maps = Maps::read(pid)?;
         let tallies = self.tallies(&maps, &memory);
@@ -85,7 +106,7 @@ impl Hot {
                 address,
                 function,
                 place,
-                share: tally.samples as f64 / all * user_share,
+                share: tally.samples as f64 / all * user_share * self.sampled_share,
                 code_at,
                 code: hex(&memory.read(code_at, length as usize)),
                 seen: tally.registers(),
@@ -107,6 +128,12 @@ impl Hot {
         }
         tallies
     }
+}
+
+/// How long each thread of the target has run.
+fn run_times(pid: Pid) -> BTreeMap<Tid, u64> {
+    let tasks = proc::tree(pid).into_iter().flat_map(proc::task_costs);
+    tasks.map(|task| (task.tid, task.run_ns)).collect()
 }
 
 impl Tally {

@@ -6,7 +6,7 @@ mod common;
 use common::{Folder, Sleeper, run};
 
 /// What was seen of a server under a quota, as `-o` would write it.
-const THROTTLED: &str = r#"{"duration_s": 10.0,
+const THROTTLED: &str = r#"{"schema": "dyno.seen/1", "duration_s": 10.0,
     "host": {"cpus": 2, "all_ns": 20000000000, "idle_ns": 15000000000},
     "process": {"cpu_ns": 5000000000},
     "threads": [{"tid": 7, "name": "w", "run_ns": 5000000000}],
@@ -89,8 +89,13 @@ fn what_was_seen_is_judged_again_and_the_exit_status_follows() {
 #[test]
 fn what_is_no_observation_is_refused() {
     let folder = Folder::new("diagnose-odd");
-    let odd = folder.file("odd.json", "[1, 2]");
-    let said = run(["diagnose", "--from", &odd]);
-    assert_eq!(said.code, Some(2));
-    assert!(said.err.contains("is no observation"), "{}", said.err);
+    // A list; what another verb wrote; a profile in it that points nowhere.
+    let torn =
+        r#"{"schema": "dyno.seen/1", "on_cpu": {"stacks": [{"frames": [7], "samples": 1, "weight_ns": 1}]}}"#;
+    for odd in ["[1, 2]", r#"{"schema": "dyno.profile/1"}"#, torn] {
+        let odd = folder.file("odd.json", odd);
+        let said = run(["diagnose", "--from", &odd]);
+        assert_eq!(said.code, Some(2));
+        assert!(said.err.contains("is no observation"), "{}", said.err);
+    }
 }

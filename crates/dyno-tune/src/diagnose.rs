@@ -118,10 +118,7 @@ fn nothing_ran(facts: &Facts<'_>) -> bool {
 
 /// Depths of the rules about what the CPU is spent on.
 const OF_CPU_USE: std::ops::RangeInclusive<u8> = 4..=6;
-/// CPUs that are free for so much of the time, with no thread busy for half of it, are not what a request waits for,
-const FREE_MIN: f64 = 0.75;
-const BUSIEST_MAX: f64 = 0.50;
-/// if it takes so many times the CPU time that it needs: up to two in a row and a round trip are usual.
+/// Where CPUs are no scarce thing, a request waits for something else if it takes so many times the CPU time that it needs: up to two in a row and a round trip are usual.
 const WAITS_FOR_CPU: f64 = 4.0;
 
 /// What little CPU is used is spent so or so, but requests wait for something else.
@@ -129,10 +126,9 @@ fn is_beside_the_point(rule: &Rule, facts: &Facts<'_>) -> bool {
     let seen = facts.seen;
     let Some(load) = seen.load.as_ref().filter(|load| load.replies > 0) else { return false };
     let cpu_ns = seen.process.cpu_ns as f64 / load.replies as f64;
-    let busiest = seen.threads.iter().map(|thread| thread.run_ns).max().unwrap_or(0);
-    let idle = facts.spare().is_some_and(|spare| spare >= FREE_MIN)
-        && (busiest as f64) < BUSIEST_MAX * seen.duration_s * 1e9;
-    OF_CPU_USE.contains(&rule.depth) && idle && load.p50_ns as f64 >= WAITS_FOR_CPU * cpu_ns
+    OF_CPU_USE.contains(&rule.depth)
+        && facts.has_cpu_to_spare()
+        && load.p50_ns as f64 >= WAITS_FOR_CPU * cpu_ns
 }
 
 fn unseen(class: Class, what: &str) -> NotLookedAt {

@@ -143,7 +143,10 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
     let free = facts.spare().is_none_or(|spare| spare >= SPARE_MIN);
     let peers = facts.off.as_ref().is_none_or(|off| !off.locks_of(LockKind::Mutex).is_empty());
     let holds_up = waited >= WAIT_SHARE_MIN && free;
-    let costs = spent >= LOCK_CPU_MIN && (waited >= 0.01 || facts.off.is_none() || peers);
+    // What little CPU time is used may go into locks: where there is plenty it is no loss.
+    let costs = spent >= LOCK_CPU_MIN
+        && !facts.has_cpu_to_spare()
+        && (waited >= 0.01 || facts.off.is_none() || peers);
     if !holds_up && !costs {
         if let Some(draft) = turns(facts, free) {
             return Outcome::Found(draft);

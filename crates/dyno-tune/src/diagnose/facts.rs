@@ -108,6 +108,13 @@ impl<'o> Facts<'o> {
         crowd(self.seen)
     }
 
+    /// Whether its CPUs are no scarce thing: free for most of the time, and no thread is busy for half of it.
+    pub(super) fn has_cpu_to_spare(&self) -> bool {
+        let busiest = self.seen.threads.iter().map(|thread| thread.run_ns).max().unwrap_or(0);
+        self.spare().is_some_and(|spare| spare >= FREE_MIN)
+            && (busiest as f64) < BUSIEST_MAX * self.seen.duration_s * 1e9
+    }
+
     /// What it could use, in CPUs.
     pub(super) fn spare_cpus(&self) -> Option<f64> {
         self.spare().map(|spare| spare * f64::from(self.seen.host.cpus))
@@ -241,6 +248,9 @@ impl<'o> OnCpu<'o> {
     }
 }
 
+/// CPUs that are free for so much of the time, with no thread busy for so much of it, hold nobody up.
+const FREE_MIN: f64 = 0.75;
+const BUSIEST_MAX: f64 = 0.50;
 /// Samples below which a share is an accident: of a hundred, five may be two or nine.
 const SAMPLES_MIN: u64 = 100;
 

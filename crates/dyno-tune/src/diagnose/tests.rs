@@ -581,6 +581,20 @@ fn packets_on_other_cpus_are_a_finding_only_where_they_come_over_a_device() {
 }
 
 #[test]
+fn locks_that_take_a_part_of_little_cpu_time_are_no_finding() {
+    let locking = |run_s: f64| {
+        Scene::new(&[run_s, run_s]).on("main;work", 160).on("main;runtime.lock2", 40).off(
+            1,
+            WaitClass::Lock,
+            "main;pthread_mutex_lock;futex_wait_[k]",
+            0.2,
+        )
+    };
+    assert_eq!(locking(0.4).classes(), [], "nine tenths of the CPUs are free");
+    assert_eq!(locking(9.0).classes(), [Class::LockContention]);
+}
+
+#[test]
 fn few_samples_are_no_share() {
     let filtered = |samples: u64| {
         Scene::new(&[0.1])

@@ -118,17 +118,27 @@ enum Stop {
 impl Tracer {
     fn seize(tids: &[Tid]) -> Result<Tracer, TraceError> {
         let mut tracer = Tracer { targets: BTreeMap::new(), calls: BTreeMap::new() };
+        if let Err(refused) = tracer.seize_all(tids) {
+            // Here, and not by this thread's end: whoever joins it goes on before the kernel lets go of what it leaves.
+            tracer.let_go();
+            return Err(refused);
+        }
+        // What they did until all were ready is not part of the answer.
+        tracer.calls.clear();
+        Ok(tracer)
+    }
+
+    fn seize_all(&mut self, tids: &[Tid]) -> Result<(), TraceError> {
         for &tid in tids {
             let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACEEXIT;
-            // An error leaves the loop and ends this thread; the kernel then lets go of those seized before.
             ptrace(libc::PTRACE_SEIZE, tid, 0, options as usize)
                 .map_err(|source| TraceError::Attach { tid, source })?;
-            tracer.targets.insert(tid, Target::Fresh);
+            self.targets.insert(tid, Target::Fresh);
         }
-        tracer.interrupt();
+        self.interrupt();
         let deadline_ns = mono_ns() + STOP_NS_MAX;
-        while let Some(tid) = tracer.first_fresh() {
-            if tracer.step(resume_traced) {
+        while let Some(tid) = self.first_fresh() {
+            if self.step(resume_traced) {
                 continue;
             }
             if mono_ns() > deadline_ns {
@@ -136,9 +146,7 @@ impl Tracer {
             }
             std::thread::yield_now();
         }
-        // What they did until all were ready is not part of the answer.
-        tracer.calls.clear();
-        Ok(tracer)
+        Ok(())
     }
 
     fn first_fresh(&self) -> Option<Tid> {

@@ -17,7 +17,7 @@ pub const OBSERVATION_SCHEMA: &str = "dyno.seen/1";
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Observation {
-    /// [`OBSERVATION_SCHEMA`], in a file.
+    /// [`OBSERVATION_SCHEMA`].
     pub schema: String,
     /// How long the counters ran.
     pub duration_s: f64,

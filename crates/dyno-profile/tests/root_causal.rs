@@ -118,6 +118,15 @@ fn saved(live: &mut Live<'_>, deed: Deed, rounds: usize, period: fn(&Window) -> 
     all[rounds / 2]
 }
 
+/// One of so many tries must be right: waves of other load pass, what is wrong stays.
+fn found_in(most: usize, what: &str, is_right: &dyn Fn(f64) -> bool, mut one: impl FnMut() -> f64) {
+    let mut tries = Vec::new();
+    while !tries.last().copied().is_some_and(is_right) {
+        assert!(tries.len() < most, "{what}: {tries:?}");
+        tries.push(one());
+    }
+}
+
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_function_of_sixty_percent_that_takes_half_the_time_saves_thirty() {
@@ -125,12 +134,13 @@ fn a_function_of_sixty_percent_that_takes_half_the_time_saves_thirty() {
     let running = Target::start("three");
     let mut live = running.live(&[running.site("f60"), running.site("f10")]);
     for (site, truth) in [(0, 0.30), (1, 0.05)] {
-        // Waves of other load pass; what is wrong stays.
-        let mut tries = Vec::new();
-        while !tries.last().is_some_and(|found: &f64| (found - truth).abs() < 0.05) {
-            assert!(tries.len() < 6, "half of site {site} saves {truth}: {tries:?}");
-            tries.push(saved(&mut live, Deed::SpeedUp { site, percent: 50 }, 15, own_period_ns));
-        }
+        let half = || saved(&mut live, Deed::SpeedUp { site, percent: 50 }, 15, own_period_ns);
+        found_in(
+            6,
+            &format!("half of site {site} saves {truth}"),
+            &|found| (found - truth).abs() < 0.05,
+            half,
+        );
     }
 }
 
@@ -233,12 +243,7 @@ fn a_shorter_wait_brings_something_only_where_somebody_waits_for_it() {
     let found = |kind, is_right: &dyn Fn(f64) -> bool| {
         let running = Target::start(kind);
         let mut live = running.live(&sites);
-        // Waves of other load pass; what is wrong stays.
-        let mut tries = Vec::new();
-        while !tries.last().copied().is_some_and(is_right) {
-            assert!(tries.len() < 12, "{kind}: {tries:?}");
-            tries.push(saved(&mut live, half, 7, period_ns));
-        }
+        found_in(12, kind, is_right, || saved(&mut live, half, 7, period_ns));
     };
     found("waits_long", &|saved| (0.38..0.52).contains(&saved));
     found("works_long", &|saved| saved.abs() < 0.06);

@@ -28,7 +28,7 @@ fn profiled(running: &Running, names: &[&str], seconds: u64) -> Causal {
     let sites: Vec<_> = names.iter().map(|name| resolver.named(name, Reach::Own).unwrap()).collect();
     let probe = resolver.probe("progress").unwrap();
     assert!(probe.emulated);
-    let progress = Progress::At { entries: vec![probe.entry], whom: Vec::new() };
+    let progress = Progress::At { entries: probe.entries, whom: Vec::new() };
     let of_rig: Vec<_> = sites.iter().map(|tried| tried.site.clone()).collect();
     let mut live = Live::open(&Subject::new(pid), &progress, &of_rig, &STOP).unwrap();
     let asked = Asked {

@@ -75,12 +75,15 @@ fn a_probe_stands_on_an_instruction_that_the_kernel_emulates() {
     let probe = running.sites().probe("progress").unwrap();
     assert!(probe.emulated);
     let mut code = [0; 16];
-    fs::File::open(&probe.entry.image).unwrap().read_exact_at(&mut code, probe.entry.offset).unwrap();
+    fs::File::open(&probe.entries[0].image)
+        .unwrap()
+        .read_exact_at(&mut code, probe.entries[0].offset)
+        .unwrap();
     assert_eq!(code[0], 0x90, "the nop of progress: {code:x?}");
     let same = fs::read(running.program()).unwrap();
-    assert_eq!(same[probe.entry.offset as usize..][..16], code, "the very file that runs");
+    assert_eq!(same[probe.entries[0].offset as usize..][..16], code, "the very file that runs");
     let beyond = running.sites().probe("progress+1").unwrap();
-    assert!(beyond.entry.offset > 0 && !beyond.emulated && beyond.name == "progress+0x1");
+    assert!(beyond.entries[0].offset > 0 && !beyond.emulated && beyond.name == "progress+0x1");
     assert!(matches!(running.sites().probe("folded"), Err(SiteError::Folded { .. })));
 }
 

@@ -11,8 +11,8 @@ mod process;
 mod traffic;
 
 pub use cost::{
-    Faults, IoCount, Memory, MemoryUse, TaskCost, faults, folder, has_ended, io_count, memory_use,
-    open_files, parse_faults, parse_io, parse_memory_use, parse_task_status, standing_for, state, task_costs,
+    Faults, IoCount, Memory, MemoryUse, TaskCost, faults, io_count, memory_use, open_files, parse_faults,
+    parse_io, parse_memory_use, parse_task_status, task_costs,
 };
 pub use machine::{
     CpuStat, LoadAverage, Machine, cpu_stat, load_average, machine, memory_left_bytes, nofile,
@@ -23,9 +23,9 @@ pub use maps::{
 };
 pub use net::{Connections, InetLine, UnixLine, listeners, parse_inet, parse_unix, sockets_accepted};
 pub use process::{
-    Stat, all_sleeping, cpus_allowed, epoll_events, maps, parse_epoll_fdinfo, parse_maps, parse_run_ns,
-    parse_stat, parse_status_field, parse_status_kib, pss_bytes, rss_bytes, rss_peak_bytes, run_ns, stat,
-    tasks, tree, user_system_ticks,
+    Stat, all_sleeping, cpus_allowed, epoll_events, folder, has_ended, maps, parse_epoll_fdinfo, parse_maps,
+    parse_run_ns, parse_stat, parse_status_field, parse_status_kib, pss_bytes, rss_bytes, rss_peak_bytes,
+    run_ns, standing_for, stat, state, tasks, tree, user_system_ticks,
 };
 pub use traffic::{
     CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, Ticks, all_ticks, cpu_quota, net_count, net_cpus,

@@ -118,7 +118,8 @@ fn nothing_ran(facts: &Facts<'_>) -> bool {
 
 /// Depths of the rules about what the CPU is spent on.
 const OF_CPU_USE: std::ops::RangeInclusive<u8> = 4..=6;
-/// Where CPUs are no scarce thing, a request waits for something else if it takes so many times the CPU time that it needs: up to two in a row and a round trip are usual.
+/// Where CPUs are no scarce thing, a request waits for something else if it takes so many times the CPU time that it
+/// needs: up to two in a row and a round trip are usual.
 const WAITS_FOR_CPU: f64 = 4.0;
 
 /// What little CPU is used is spent so or so, but requests wait for something else.

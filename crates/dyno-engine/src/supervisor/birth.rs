@@ -1,7 +1,8 @@
 //! Births: how the supervisor forks a worker or the log writer, and what the child does before it serves.
 //!
 //! A child first becomes the user that serves, lets go of everything that is its parent's or its siblings', pins itself,
-//! builds its worker, and says that it is ready. Nothing of the parent runs on in it: it ends with its work's outcome as its exit status.
+//! builds its worker, and says that it is ready. Nothing of the parent runs on in it: it ends with its work's outcome as
+//! its exit status.
 
 use super::{Life, Supervisor, Writer};
 use crate::config::SECOND_NS;

@@ -100,9 +100,9 @@ pub struct Live<'s> {
     probe: Probe,
     ended: OwnedFd,
     /// Descriptors that tell of the participants' ends.
-    others_ended: Vec<(Pid, OwnedFd)>,
+    participants_ended: Vec<(Pid, OwnedFd)>,
     /// Descendants that run another program: they take part, and their code is not the code that is tried.
-    others: Vec<Pid>,
+    strange_children: Vec<Pid>,
     chance: Prng,
     /// Held for their whole life.
     progress: Vec<Attached>,
@@ -144,8 +144,8 @@ impl<'s> Live<'s> {
             waits,
             probe,
             ended,
-            others_ended: Vec::new(),
-            others: Vec::new(),
+            participants_ended: Vec::new(),
+            strange_children: Vec::new(),
             chance: Prng::new(subject.seed),
             progress: Vec::new(),
             is_pair: matches!(progress, Progress::Between { .. }),
@@ -163,12 +163,13 @@ impl<'s> Live<'s> {
         let followed = self.subject.children == Children::Followed;
         let children = if followed { bpf::Children::Followed } else { bpf::Children::Strangers };
         self.probe.set_subject(self.subject.pid);
+        let code = first_code(self.subject.pid);
         for pid in self.target() {
-            let alike = is_alike(pid, self.subject.pid);
+            let alike = first_code(pid) == code;
             let role = if alike { Role::Target } else { Role::Participant };
             self.probe.take_in(pid, role, children, &proc::tasks(pid)).map_err(refused)?;
             if !alike {
-                self.others.push(pid);
+                self.strange_children.push(pid);
             }
         }
         for pid in self.subject.participants.clone() {
@@ -177,7 +178,7 @@ impl<'s> Live<'s> {
                 return Err(Error::NoProcess { pid });
             }
             let ended = child::pidfd_open(pid).map_err(|_gone| Error::NoProcess { pid })?;
-            self.others_ended.push((pid, ended));
+            self.participants_ended.push((pid, ended));
             let strangers = bpf::Children::Strangers;
             self.probe.take_in(pid, Role::Participant, strangers, &tasks).map_err(refused)?;
         }
@@ -189,7 +190,7 @@ impl<'s> Live<'s> {
         match self.subject.children {
             Children::Followed => {
                 let all = proc::tree(self.subject.pid).into_iter();
-                all.filter(|pid| !self.others.contains(pid)).collect()
+                all.filter(|pid| !self.strange_children.contains(pid)).collect()
             }
             Children::Strangers => vec![self.subject.pid],
         }
@@ -227,9 +228,8 @@ impl<'s> Live<'s> {
             if whom.is_empty() { vec![self.whose()] } else { whom.iter().copied().map(Some).collect() };
         for entry in entries {
             for pid in &whose {
-                let held = self.probe.probe(mark, &entry.image, entry.offset, *pid);
-                let held = held.map_err(|error| no_probe(entry, error));
-                self.progress.push(held.or_else(|error| self.check_target().and(Err(error)))?);
+                let held = self.hold(mark, entry, *pid)?;
+                self.progress.push(held);
             }
         }
         if entries.is_empty() {
@@ -237,6 +237,12 @@ impl<'s> Live<'s> {
             return Err(Error::NoProgress { asked: "it".to_owned(), reason });
         }
         Ok(())
+    }
+
+    /// A probe on an instruction; that it is refused may be the target's end.
+    fn hold(&mut self, mark: Mark, entry: &Entry, pid: Option<Pid>) -> Result<Attached, Error> {
+        let held = self.probe.probe(mark, &entry.image, entry.offset, pid);
+        held.map_err(|error| no_probe(entry, error)).or_else(|error| self.check_target().and(Err(error)))
     }
 
     /// Samples, wake-ups and switches are looked at from here on, if they were not before.
@@ -259,7 +265,7 @@ impl<'s> Live<'s> {
         if is_over(&self.ended) {
             return Err(Error::Ended { pid, after_s: self.after_s() });
         }
-        if let Some((pid, _)) = self.others_ended.iter().find(|(_, ended)| is_over(ended)) {
+        if let Some((pid, _)) = self.participants_ended.iter().find(|(_, ended)| is_over(ended)) {
             return Err(Error::ParticipantEnded { pid: *pid, after_s: self.after_s() });
         }
         if self.probe.counts().replaced > 0 {
@@ -347,9 +353,7 @@ impl<'s> Live<'s> {
         let entries = self.entries(site);
         let mut held = Vec::new();
         for entry in &entries {
-            let probed = self.probe.probe(Mark::Slow, &entry.image, entry.offset, self.whose());
-            let probed = probed.map_err(|error| no_probe(entry, error));
-            held.push(probed.or_else(|error| self.check_target().and(Err(error)))?);
+            held.push(self.hold(Mark::Slow, entry, self.whose())?);
         }
         let mut window = self.experiment(&Tried::Slower { ns }, length)?;
         window.delay_ns = ns.min(SLOWER_NS_MAX);
@@ -451,14 +455,12 @@ fn check(pid: Pid) -> Result<(), Error> {
     }
 }
 
-/// Whether a process runs the same code at the same addresses as another: born of it by fork, not begun by exec.
-fn is_alike(pid: Pid, other: Pid) -> bool {
-    let code = |pid| {
-        let mappings = proc::mappings(pid).ok()?;
-        let is_code = |mapping: &&proc::Mapping| mapping.executable && mapping.path.starts_with('/');
-        mappings.iter().find(is_code).map(|mapping| (mapping.start, mapping.inode))
-    };
-    pid == other || code(pid) == code(other)
+/// Where a process's first code lies, and of which file it is: the same in all that were born by fork, another one after
+/// an exec.
+fn first_code(pid: Pid) -> Option<(u64, u64)> {
+    let mappings = proc::mappings(pid).ok()?;
+    let is_code = |mapping: &&proc::Mapping| mapping.executable && mapping.path.starts_with('/');
+    mappings.iter().find(is_code).map(|mapping| (mapping.start, mapping.inode))
 }
 
 /// A probe on an instruction that the kernel did not take.
@@ -496,11 +498,12 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_began_a_program_of_its_own_is_not_alike() {
+    fn a_child_that_began_a_program_of_its_own_has_other_code() {
         let mut child = std::process::Command::new("sleep").arg("9").spawn().expect("sleep runs");
         let pid = child.id().cast_signed();
-        assert!(is_alike(child::this(), child::this()));
-        assert!(!is_alike(pid, child::this()));
+        let own = first_code(child::this());
+        assert!(own.is_some() && own == first_code(child::this()));
+        assert_ne!(own, first_code(pid));
         child.kill().expect("it lives");
         child.wait().expect("it ended");
     }

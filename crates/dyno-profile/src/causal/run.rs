@@ -12,6 +12,7 @@ use dyno_measure::causal::{
     self as record, CAUSAL_SCHEMA, Causal, Credibility, Deed, Metric, Overhead, OverheadPart, Point,
     SlowDown, Source, Verdict,
 };
+use dyno_sys::bpf::causal::SLOWER_NS_MAX;
 
 use super::estimate::{Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent, gap, ticks};
 use super::rig::{self, Hooks, Pause, Rig, Site, Window};
@@ -27,8 +28,6 @@ const CLAIM_POINTS: f64 = 2.0;
 const CALLS_MAX: f64 = 20_000.0;
 /// Shortest added time that is longer than the probe's own.
 const ADDED_NS_MIN: f64 = 2_000.0;
-/// Longest added time: the rig makes no call longer by more.
-const ADDED_NS_MAX: f64 = 100e6;
 /// Calls of a window, of which some are on their way at its ends: of fewer chance decides.
 const CALLS_PER_WINDOW_MIN: f64 = 5.0;
 /// How long calls are counted.
@@ -315,8 +314,9 @@ impl Experiment<'_> {
             self.sites[at].spent_ns += (self.clock)() - begun_ns;
         }
         let site = &mut self.sites[at];
-        // Where no level is sound more rounds cannot make one so.
-        let hopeless = sound.is_empty() && site.rounds as usize >= ROUNDS_MIN;
+        // Where no level is sound more rounds cannot make one so; fewer that could be used would be the reason told.
+        let used = site.estimates.points.iter().map(|(point, _)| point.rounds).min().unwrap_or(0);
+        let hopeless = sound.is_empty() && used >= ROUNDS_MIN;
         let asked = site.added_ns().is_some();
         site.is_done = hopeless
             || schedule::is_done(&site.estimates, if sound.is_empty() { levels } else { &sound }, asked);
@@ -362,7 +362,7 @@ impl Experiment<'_> {
         let greatest = self.asked.levels_percent.iter().copied().max().unwrap_or(50);
         let longer = f64::from(greatest) / 100.0;
         let added_ns = (longer * self.call_ns(at, calls_per_second)).max(ADDED_NS_MIN);
-        if added_ns > ADDED_NS_MAX {
+        if added_ns > SLOWER_NS_MAX as f64 {
             return impossible(&format!(
                 "a call takes {:.0} ms, too long to be made longer by half",
                 added_ns / longer / 1e6
@@ -565,6 +565,7 @@ impl Experiment<'_> {
         let least = self.asked.levels_percent.iter().copied().min().unwrap_or(0);
         let switches = rate(site.windows(), |window| window.runnable_waits);
         verdict::verdict(&Case {
+            metric: self.asked.metric,
             estimates: &site.estimates,
             points,
             credibility,
@@ -575,7 +576,7 @@ impl Experiment<'_> {
             lost_to_patience: lost(Dropped::Expired),
             spinning_elsewhere_percent: spinning.filter_map(|(_, site)| site.tried.share_percent).sum(),
             is_spinning: site.tried.is_spinning,
-            never_met: self.share(at) <= 0.0 && site.measured.iter().all(|one| one.window.hits == 0),
+            never_met: site.windows().all(|window| window.hits == 0),
             crowded: verdict::is_crowded(switches, credibility.target_cpu_percent, self.asked.cpus),
         })
     }

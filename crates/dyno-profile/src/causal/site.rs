@@ -11,6 +11,7 @@ mod entry;
 mod error;
 mod passed;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use dyno_measure::causal::{Source, SourceKind};
+use dyno_sys::bpf::causal::RANGES_MAX;
 use dyno_sys::{Pid, proc};
 
 use super::rig::{Entry, Place, Reach, Site, WaitKind};
@@ -29,9 +31,6 @@ use debug::{Debug, Function, NoLine};
 pub use error::SiteError;
 pub use passed::{Passed, of_processes};
 
-/// Stretches of code that the live mechanism compares each sample with.
-const RANGES_MAX: usize = 4096;
-
 /// How the kernel marks the path of a file that was deleted.
 const DELETED: &str = " (deleted)";
 
@@ -40,11 +39,9 @@ const DELETED: &str = " (deleted)";
 pub struct Probe {
     /// What was asked for, as it was found.
     pub name: String,
-    /// The place; of a function with several copies that of the first one.
-    pub entry: Entry,
-    /// The same place in the other copies.
-    pub copies: Vec<Entry>,
-    /// Whether the kernel emulates the instruction there: else it is single-stepped, some 15 µs instead of one.
+    /// The place; of a function with several copies the place in each.
+    pub entries: Vec<Entry>,
+    /// Whether the kernel emulates the instructions there: else it is single-stepped, some 15 µs instead of one.
     pub emulated: bool,
 }
 
@@ -129,7 +126,7 @@ impl Resolver {
                     let start = start.ok_or_else(|| SiteError::Folded { name: name.clone() })?;
                     return self.images[image].probe_at(format!("{name}+{offset:#x}"), start + offset);
                 }
-                self.images[image].probe_all(name, functions)
+                self.images[image].probe(name, &functions)
             }
         }
     }
@@ -207,14 +204,6 @@ impl Resolver {
     }
 }
 
-impl Probe {
-    /// All its places.
-    #[must_use]
-    pub fn entries(self) -> Vec<Entry> {
-        std::iter::once(self.entry).chain(self.copies).collect()
-    }
-}
-
 impl Mapped {
     fn open(pid: Pid, mapping: &proc::Mapping) -> Option<Mapped> {
         let path = mapping.path.trim_end_matches(DELETED).to_owned();
@@ -241,12 +230,8 @@ impl Mapped {
         let mut ranges: Vec<Range<u64>> =
             functions.iter().flat_map(|function| function.ranges.clone()).collect();
         debug::merge(&mut ranges);
-        let starts = functions.iter().flat_map(|function| &function.starts);
-        let probes =
-            starts.filter_map(|start| self.cheapest_probe(String::new(), *start, functions.to_vec()).ok());
-        let mut entries: Vec<Entry> = probes.map(|probe| probe.entry).collect();
-        // The first copy is where the symbol is; entries of equal places are one.
-        entries.dedup();
+        let entries =
+            self.cheapest("", functions).into_iter().filter_map(|found| Some(found.ok()?.0)).collect();
         let source = Source {
             kind: SourceKind::Function,
             inclusive: reach == Reach::Inclusive,
@@ -280,40 +265,39 @@ impl Mapped {
         Tried { site, source, share_percent: None, is_spinning: false }
     }
 
-    /// The place in each copy of a function that each call passes once and that costs least.
-    fn probe_all(&self, name: String, functions: Vec<&Function>) -> Result<Probe, SiteError> {
-        let mut starts: Vec<u64> = functions.iter().flat_map(|function| &function.starts).copied().collect();
-        starts.sort_unstable();
-        starts.dedup();
-        let probes = starts.iter().map(|start| self.cheapest_probe(name.clone(), *start, functions.clone()));
-        let mut probes = probes.collect::<Result<Vec<_>, _>>()?.into_iter();
-        let first = probes.next().ok_or(SiteError::Folded { name })?;
-        let rest: Vec<Probe> = probes.collect();
-        let emulated = first.emulated && rest.iter().all(|probe| probe.emulated);
-        Ok(Probe { copies: rest.into_iter().map(|probe| probe.entry).collect(), emulated, ..first })
+    /// A probe in each copy of a function.
+    fn probe(&self, name: String, functions: &[&Function]) -> Result<Probe, SiteError> {
+        let found = self.cheapest(&name, functions).into_iter().collect::<Result<Vec<_>, _>>()?;
+        if found.is_empty() {
+            return Err(SiteError::Folded { name });
+        }
+        let emulated = found.iter().all(|(_, emulated)| *emulated);
+        Ok(Probe { name, entries: found.into_iter().map(|(entry, _)| entry).collect(), emulated })
     }
 
-    /// The place in the function at `start` that each call passes once and that costs least.
-    fn cheapest_probe(
-        &self,
-        name: String,
-        start: u64,
-        functions: Vec<&Function>,
-    ) -> Result<Probe, SiteError> {
-        let all = functions.iter().flat_map(|function| &function.ranges);
-        let end = all.clone().find(|range| range.contains(&start)).map_or(start + 1, |range| range.end);
-        let code = self.elf.bytes_at(start, (end - start).min(entry::CODE_BYTES_MAX)).unwrap_or_default();
-        let place = entry::cheapest(&code);
-        let probe = self.probe_at(name, start + place.offset)?;
-        Ok(Probe { emulated: place.emulated, ..probe })
+    /// In each copy of a function the place that each call passes once and that costs least, and whether the kernel
+    /// emulates the instruction there.
+    fn cheapest(&self, name: &str, functions: &[&Function]) -> Vec<Result<(Entry, bool), SiteError>> {
+        let starts: BTreeSet<u64> = functions.iter().flat_map(|function| &function.starts).copied().collect();
+        let at = |start: u64| {
+            let mut all = functions.iter().flat_map(|function| &function.ranges);
+            let end = all.find(|range| range.contains(&start)).map_or(start + 1, |range| range.end);
+            let code = self.elf.bytes_at(start, (end - start).min(entry::CODE_BYTES_MAX)).unwrap_or_default();
+            let place = entry::cheapest(&code);
+            Ok((self.entry(name, start + place.offset)?, place.emulated))
+        };
+        starts.into_iter().map(at).collect()
     }
 
     /// A probe exactly there.
     fn probe_at(&self, name: String, address: u64) -> Result<Probe, SiteError> {
-        let offset =
-            self.elf.file_offset(address).ok_or_else(|| SiteError::NotInFile { name: name.clone() })?;
-        let entry = Entry { image: self.open_as.clone(), offset };
-        Ok(Probe { name, entry, copies: Vec::new(), emulated: false })
+        Ok(Probe { entries: vec![self.entry(&name, address)?], name, emulated: false })
+    }
+
+    fn entry(&self, name: &str, address: u64) -> Result<Entry, SiteError> {
+        let outside = || SiteError::NotInFile { name: name.to_owned() };
+        let offset = self.elf.file_offset(address).ok_or_else(outside)?;
+        Ok(Entry { image: self.open_as.clone(), offset })
     }
 }
 

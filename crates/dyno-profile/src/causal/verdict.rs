@@ -3,7 +3,7 @@
 //! A verdict is never read from a figure whose bias is known: what stands in the way is asked first, in the order in
 //! which it would mislead most.
 
-use dyno_measure::causal::{Credibility, Point, Slope, SlowDown, Verdict};
+use dyno_measure::causal::{Credibility, Metric, Point, Slope, SlowDown, Verdict};
 
 use super::estimate::{Estimates, Mean};
 use super::schedule::{NARROW_POINTS, ROUNDS_MIN};
@@ -44,6 +44,7 @@ const CROWDED_CPU_SHARE: f64 = 0.9;
 
 /// Everything that a verdict is read from.
 pub(super) struct Case<'a> {
+    pub(super) metric: Metric,
     pub(super) estimates: &'a Estimates,
     /// The estimates' figures with what the method itself may be off by, and the chance that there is no effect.
     pub(super) points: &'a [(Point, f64)],
@@ -198,7 +199,7 @@ fn obstacle(case: &Case<'_>) -> Option<String> {
 }
 
 fn helps(case: &Case<'_>, point: &Point) -> (Verdict, String) {
-    let said = effect_in_words(point, "saves");
+    let said = effect_in_words(case, point, "saves");
     if let Some(slow) = case.slow_down.filter(|slow| slow.contradicts) {
         let [low, high] = slow.interval_percent;
         return (
@@ -223,6 +224,7 @@ fn helps(case: &Case<'_>, point: &Point) -> (Verdict, String) {
 
 fn hurts(case: &Case<'_>, point: &Point) -> (Verdict, String) {
     let said = effect_in_words(
+        case,
         &Point { effect_percent: -point.effect_percent, interval_percent: flipped(point), ..*point },
         "costs",
     );
@@ -255,7 +257,7 @@ fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String)
             Verdict::NotMeasurable,
             format!(
                 "levels disagree: {}, and the line through all of them holds zero",
-                effect_in_words(point, "saves")
+                effect_in_words(case, point, "saves")
             ),
         );
     }
@@ -265,8 +267,9 @@ fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String)
         return (
             Verdict::NoEffect,
             format!(
-                "{} % faster changes less than can be told: {low:+.1} to {high:+.1} % of the time per visit",
-                greatest.speedup_percent
+                "{} % faster changes less than can be told: {low:+.1} to {high:+.1} % of {}",
+                greatest.speedup_percent,
+                time_of(case.metric)
             ),
         );
     }
@@ -287,12 +290,22 @@ fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String)
 }
 
 /// `50 % faster saves 8.1 % (7.2 to 9.0) of the time per visit`.
-fn effect_in_words(point: &Point, verb: &str) -> String {
+fn effect_in_words(case: &Case<'_>, point: &Point, verb: &str) -> String {
     let [low, high] = point.interval_percent;
     format!(
-        "{} % faster {verb} {:.1} % ({low:.1} to {high:.1}) of the time per visit",
-        point.speedup_percent, point.effect_percent
+        "{} % faster {verb} {:.1} % ({low:.1} to {high:.1}) of {}",
+        point.speedup_percent,
+        point.effect_percent,
+        time_of(case.metric)
     )
+}
+
+/// What an effect is a share of.
+fn time_of(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Throughput => "the time per visit",
+        Metric::Latency => "the time from begin to end",
+    }
 }
 
 /// Said of a curve whose greatest level brings less than a smaller one.
@@ -368,6 +381,7 @@ mod tests {
     fn case(estimates: &Estimates) -> Case<'_> {
         static PLAIN: std::sync::LazyLock<Credibility> = std::sync::LazyLock::new(Credibility::default);
         Case {
+            metric: Metric::Throughput,
             estimates,
             points: &estimates.points,
             credibility: &PLAIN,

@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use dyno_sys::Pid;
 use dyno_sys::bpf::offcpu::Says;
-use dyno_sys::{Pid, proc};
+use dyno_sys::proc::{self, Mapping};
 
 use crate::calls::{self, First};
 
@@ -63,25 +64,18 @@ const OTHERS: &str = " and others";
 
 /// Every mapping of a process: where its page faults lie.
 #[derive(Debug, Default)]
-pub(super) struct Mappings(Vec<(u64, u64, String)>);
+pub(super) struct Mappings(Vec<Mapping>);
 
 impl Mappings {
     pub(super) fn of(pid: Pid) -> Mappings {
-        let text = std::fs::read(format!("{}/maps", proc::folder(pid))).unwrap_or_default();
-        Mappings(String::from_utf8_lossy(&text).lines().filter_map(mapping).collect())
+        Mappings(proc::mappings(pid).unwrap_or_default())
     }
 
     pub(super) fn name(&self, address: u64) -> Option<String> {
-        let inside = |row: &&(u64, u64, String)| (row.0..row.1).contains(&address);
-        self.0.iter().find(inside).map(|row| row.2.clone())
+        let inside = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&address);
+        let path = &self.0.iter().find(inside)?.path;
+        Some(if path.is_empty() { "anonymous memory".to_owned() } else { path.clone() })
     }
-}
-
-fn mapping(line: &str) -> Option<(u64, u64, String)> {
-    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
-    let hex = |word: &str| u64::from_str_radix(word, 16).ok();
-    let name = line.find(['/', '[']).map_or("anonymous memory", |at| &line[at..]);
-    Some((hex(start)?, hex(end)?, name.to_owned()))
 }
 
 #[cfg(test)]
@@ -124,7 +118,7 @@ mod tests {
     #[test]
     fn a_fault_lies_in_a_mapping() {
         let rows = ["1000-2000 rw-p 0 00:00 0 [heap]", "3000-4000 rw-p 0 00:00 0"];
-        let mappings = Mappings(rows.iter().filter_map(|line| mapping(line)).collect());
+        let mappings = Mappings(proc::parse_mappings(&rows.join("\n")));
         assert_eq!(mappings.name(0x1800).as_deref(), Some("[heap]"));
         assert_eq!(mappings.name(0x3000).as_deref(), Some("anonymous memory"));
         assert_eq!(mappings.name(0x2000), None);

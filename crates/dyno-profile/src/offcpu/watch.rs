@@ -47,15 +47,18 @@ impl About {
         match state(pid, pid) {
             None => Err(Error::Gone { pid }),
             Some(_) if proc::has_ended(pid) => Err(Error::Zombie { pid }),
-            Some(_) => {
-                Ok(About { pid, name: name(pid, pid), argv: argv(pid), started_unix_s: real_coarse_s() })
-            }
+            Some(_) => Ok(About {
+                pid,
+                name: name(pid, pid),
+                argv: proc::command_line(pid).unwrap_or_default(),
+                started_unix_s: real_coarse_s(),
+            }),
         }
     }
 
     /// A held child runs its own program by now.
     pub(super) fn look_again(&mut self) {
-        let (name, argv) = (name(self.pid, self.pid), argv(self.pid));
+        let (name, argv) = (name(self.pid, self.pid), proc::command_line(self.pid).unwrap_or_default());
         if !argv.is_empty() {
             (self.name, self.argv) = (name, argv);
         }
@@ -520,12 +523,6 @@ fn state(pid: Pid, tid: Tid) -> Option<char> {
 fn name(pid: Pid, tid: Tid) -> String {
     let text = fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
     String::from_utf8_lossy(&text).trim_end().to_owned()
-}
-
-fn argv(pid: Pid) -> Vec<String> {
-    let text = fs::read(format!("{}/cmdline", proc::folder(pid))).unwrap_or_default();
-    let words = text.split(|byte| *byte == 0).filter(|word| !word.is_empty());
-    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
 /// Threads by number, each once: one that ended and one that lives may share it.

@@ -1,7 +1,7 @@
 //! What a process and each of its threads used: CPU, switches, faults, bytes, memory, filters. Counters since their start:
 //! callers take differences.
 
-use super::process::{numbers_in, parse_stat, parse_status_field, parse_status_kib};
+use super::process::{folder, numbers_in, parse_stat, parse_status_field, parse_status_kib};
 use crate::{Pid, Tid};
 use std::collections::BTreeMap;
 use std::fs;
@@ -92,30 +92,6 @@ pub fn parse_task_status(text: &str) -> TaskCost {
         seccomp_filters: number("Seccomp_filters") as u32,
         ..TaskCost::default()
     }
-}
-
-/// The state letter of a process, `Z` for one that ended and was not waited for.
-pub fn state(pid: Pid) -> io::Result<char> {
-    super::process::stat(pid).map(|stat| stat.state)
-}
-
-/// Whether nothing of a process runs any more: it is gone, or ended and nobody waited for it. A leader that has ended is a
-/// zombie too, but its other threads may live.
-pub fn has_ended(pid: Pid) -> bool {
-    let is_over = |state| matches!(state, 'Z' | 'X') && super::tasks(pid).len() <= 1;
-    state(pid).map_or(true, is_over)
-}
-
-/// The thread that stands for a process: its first one, or where that has ended, and took its maps, files and links with
-/// it, one that lives on.
-pub fn standing_for(pid: Pid) -> Tid {
-    let lives = |tid: &Tid| state(*tid).is_ok_and(|state| !matches!(state, 'Z' | 'X'));
-    if lives(&pid) { pid } else { super::tasks(pid).into_iter().find(lives).unwrap_or(pid) }
-}
-
-/// The folder of /proc in which the maps, files and links of a process are found ([`standing_for`]).
-pub fn folder(pid: Pid) -> String {
-    format!("/proc/{}", standing_for(pid))
 }
 
 /// Page faults since the start.
@@ -278,7 +254,6 @@ mod tests {
                 && memory_use(me).unwrap().rss > 0
                 && io_count(me).unwrap().read_calls > 0
         );
-        assert!(state(me).unwrap().is_ascii_uppercase());
         let here = b"a text to be found again".to_vec();
         let read = Memory::open(me).unwrap().read(here.as_ptr().addr() as u64, here.len());
         assert_eq!(read, here);

@@ -130,6 +130,19 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_known_by_its_number_and_the_device_of_its_mount() {
+        let text =
+            "28 1 254:0 / / rw - ext4 /dev/vda rw\n31 28 0:42 /sub /data rw shared:7 - btrfs /dev/vdb rw\n";
+        assert_eq!(parse_mount_device(text, "31"), Some((0, 42)));
+        assert_eq!(parse_mount_device(text, "28"), Some((254, 0)));
+        assert_eq!((parse_mount_device(text, "1"), parse_mount_device("31 28\n", "31")), (None, None));
+        let program = std::env::current_exe().unwrap();
+        let found = file_id(this(), program.to_str().unwrap()).unwrap();
+        assert_eq!(found.inode, fs::metadata(&program).unwrap().ino());
+        assert!(file_id(this(), "/no/such").is_err());
+    }
+
+    #[test]
     fn this_process_has_code_a_name_and_arguments() {
         let here = this_process_has_code_a_name_and_arguments as *const () as usize as u64;
         let holds = |mapping: &Mapping| mapping.executable && (mapping.start..mapping.end).contains(&here);

@@ -2,7 +2,7 @@
 //!
 //! Tables are those of the network namespace of the process they are read through.
 
-use super::cost::folder;
+use super::process::folder;
 use crate::Pid;
 use crate::socket::Addr;
 use std::collections::BTreeSet;

@@ -105,6 +105,30 @@ pub fn parse_stat(text: &str) -> Option<Stat> {
     })
 }
 
+/// The state letter of a process, `Z` for one that ended and was not waited for.
+pub fn state(pid: Pid) -> io::Result<char> {
+    stat(pid).map(|stat| stat.state)
+}
+
+/// Whether nothing of a process runs any more: it is gone, or ended and nobody waited for it. A leader that has ended is a
+/// zombie too, but its other threads may live.
+pub fn has_ended(pid: Pid) -> bool {
+    let is_over = |state| matches!(state, 'Z' | 'X') && tasks(pid).len() <= 1;
+    state(pid).map_or(true, is_over)
+}
+
+/// The thread that stands for a process: its first one, or where that has ended, and took its maps, files and links with
+/// it, one that lives on.
+pub fn standing_for(pid: Pid) -> Tid {
+    let lives = |tid: &Tid| state(*tid).is_ok_and(|state| !matches!(state, 'Z' | 'X'));
+    if lives(&pid) { pid } else { tasks(pid).into_iter().find(lives).unwrap_or(pid) }
+}
+
+/// The folder of /proc in which the maps, files and links of a process are found ([`standing_for`]).
+pub fn folder(pid: Pid) -> String {
+    format!("/proc/{}", standing_for(pid))
+}
+
 /// Nanoseconds that the living threads of `pid` ran (schedstat, exact to the last switch or tick). Threads that ended
 /// are not in it: [`crate::clock::process_cpu_ns`] has them.
 pub fn run_ns(pid: Pid) -> io::Result<u64> {
@@ -292,7 +316,7 @@ mod tests {
         assert_eq!(cpus_allowed(me).unwrap(), crate::affinity::of(me).unwrap());
         assert!(maps(me).unwrap().iter().any(|name| name.contains("dyno_sys")));
         assert!(tasks(me).contains(&me) && !all_sleeping(me), "this very thread runs");
-        assert!(user_system_ticks(me).is_ok());
+        assert!(user_system_ticks(me).is_ok() && state(me).unwrap().is_ascii_uppercase());
     }
 
     #[test]

@@ -3,9 +3,8 @@
 //! Tables are those of the network namespace of the process they are read through. Counters since boot: callers take
 //! differences.
 
-use super::cost::folder;
 use super::net::owners;
-use super::process::numbers_in;
+use super::process::{folder, numbers_in};
 use crate::Pid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

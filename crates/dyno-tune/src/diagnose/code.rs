@@ -22,7 +22,8 @@ const WAITING_MAX: usize = 14;
 pub(super) struct Loop {
     pub(super) instructions: Vec<Instruction>,
     accesses: Vec<Access>,
-    written: BTreeSet<Register>,
+    /// The registers that each instruction writes.
+    written: Vec<Vec<Register>>,
 }
 
 /// One place in memory that the loop reads or writes each time round.
@@ -60,7 +61,7 @@ impl Loop {
         let way = way_back(&all, spot.address)?;
         let mut info = InstructionInfoFactory::new();
         let accesses = way.iter().flat_map(|instruction| accesses(&mut info, instruction)).collect();
-        let written = way.iter().flat_map(|instruction| written(&mut info, instruction)).collect();
+        let written = way.iter().map(|instruction| written(&mut info, instruction)).collect();
         Some(Loop { instructions: way, accesses, written })
     }
 
@@ -100,7 +101,7 @@ impl Loop {
     }
 
     fn counts(&self) -> bool {
-        self.written.iter().any(|register| self.step(*register).is_some())
+        self.written.iter().flatten().any(|register| self.step(*register).is_some())
     }
 
     /// How the reads follow each other; the most telling of all reads, those of the stack left out.
@@ -128,7 +129,7 @@ impl Loop {
             return Walk::Chase;
         }
         let step = |register: Register| {
-            if register == Register::None || !self.written.contains(&register) {
+            if register == Register::None || !self.is_written(register) {
                 Some(0)
             } else {
                 self.step(register)
@@ -167,14 +168,20 @@ impl Loop {
         moving().filter_map(skipped).max()
     }
 
+    fn is_written(&self, register: Register) -> bool {
+        self.written.iter().any(|written| written.contains(&register))
+    }
+
     fn is_still(&self, access: &Access) -> bool {
-        [access.base, access.index].iter().all(|register| !self.written.contains(register))
+        [access.base, access.index].iter().all(|register| !self.is_written(*register))
     }
 
     /// By how much a register grows each time round, when nothing else writes it.
     fn step(&self, register: Register) -> Option<i64> {
         let mut step = None;
-        for instruction in self.instructions.iter().filter(|one| writes(one, register)) {
+        for (instruction, _) in
+            self.instructions.iter().zip(&self.written).filter(|(_, written)| written.contains(&register))
+        {
             let by = constant_step(instruction, register)?;
             step = Some(step.unwrap_or(0) + by);
         }
@@ -185,8 +192,8 @@ impl Loop {
     /// is followed backwards, round the loop, until it comes from itself.
     fn leads_to_itself(&self, register: Register) -> bool {
         let uses = |instruction: &Instruction| instruction.memory_base().full_register() == register;
-        let using = (0..self.instructions.len()).filter(|at| uses(&self.instructions[*at]));
-        using.into_iter().any(|at| {
+        let mut using = (0..self.instructions.len()).filter(|at| uses(&self.instructions[*at]));
+        using.any(|at| {
             let Some(first) = self.writer_before(at, register) else { return false };
             self.comes_from(first, first, false, &mut BTreeSet::new())
         })
@@ -223,7 +230,7 @@ impl Loop {
         let count = self.instructions.len();
         (1..=count)
             .map(|back| (at + count - back) % count)
-            .find(|before| writes(&self.instructions[*before], register))
+            .find(|before| self.written[*before].contains(&register))
     }
 
     /// Addresses that it stores to, by thread: only those that stay where they are while it goes round.
@@ -392,10 +399,6 @@ fn written(info: &mut InstructionInfoFactory, instruction: &Instruction) -> Vec<
     let used = info.info(instruction).used_registers();
     let general = used.iter().filter(|one| writes(one.access()) && one.register().is_gpr());
     general.map(|one| one.register().full_register()).collect()
-}
-
-fn writes(instruction: &Instruction, register: Register) -> bool {
-    written(&mut InstructionInfoFactory::new(), instruction).contains(&register)
 }
 
 /// `add r, 16`, `sub r, 8`, `inc r`, `dec r`, `lea r, [r+16]`.

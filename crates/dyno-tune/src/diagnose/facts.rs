@@ -63,6 +63,8 @@ pub(super) struct OnCpu<'o> {
     profile: &'o Profile,
     /// All CPU time, the kernel's included where that could not be sampled.
     total_ns: f64,
+    /// The share of it that could be sampled.
+    seen_share: f64,
     is_user_only: bool,
     costs: BTreeMap<Cost, u64>,
     places: BTreeMap<Cost, BTreeMap<String, u64>>,
@@ -93,8 +95,9 @@ impl<'o> Facts<'o> {
         self.on.as_ref().filter(|on| !on.is_user_only)
     }
 
-    /// Share of the target's CPUs that neither it, nor its peers, nor this program wanted: what it could use if nothing held it back. What
-    /// others took counts as free here, but for what they took while its threads could run: that is `noisy_neighbor`'s.
+    /// Share of the target's CPUs that neither it, nor its peers, nor this program wanted: what it could use if nothing
+    /// held it back. What others took counts as free here, but for what they took while its threads could run: that is
+    /// `noisy_neighbor`'s.
     pub(super) fn spare(&self) -> Option<f64> {
         let host = &self.seen.host;
         let waited: u64 = self.seen.threads.iter().map(|thread| thread.wait_ns).sum();
@@ -124,7 +127,7 @@ impl<'o> Facts<'o> {
     pub(super) fn loop_share(&self, holds: impl Fn(&Hot<'_>) -> bool) -> f64 {
         let shares = self.loops.iter().filter(|hot| holds(hot)).map(|hot| hot.spot.share);
         // A sum of nothing is minus zero, which would be printed so. A library's sample stands for its caller too.
-        (shares.sum::<f64>() + 0.0).min(1.0)
+        (shares.sum::<f64>() + 0.0).min(1.0) * self.on.as_ref().map_or(1.0, |on| on.seen_share)
     }
 
     /// The hottest instruction in loops of which `holds` is true.
@@ -156,9 +159,11 @@ impl<'o> OnCpu<'o> {
     fn new(profile: &'o Profile, seen: &Observation) -> OnCpu<'o> {
         let is_user_only = is_user_only(profile);
         let kernel = seen.process.kernel_share.filter(|share| is_user_only && *share < 1.0).unwrap_or(0.0);
+        let seen_share = 1.0 - kernel;
         let mut on = OnCpu {
             profile,
-            total_ns: profile.total_ns() as f64 / (1.0 - kernel),
+            total_ns: profile.total_ns() as f64 / seen_share,
+            seen_share,
             is_user_only,
             costs: BTreeMap::new(),
             places: BTreeMap::new(),
@@ -259,7 +264,7 @@ fn samples(profile: &Profile) -> u64 {
 }
 
 /// An ordinary user may be refused the kernel's side: then its time makes no samples (`cpu-clock:u`).
-pub(super) fn is_user_only(profile: &Profile) -> bool {
+fn is_user_only(profile: &Profile) -> bool {
     profile.sampling.event.ends_with(":u")
 }
 

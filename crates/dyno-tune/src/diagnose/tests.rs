@@ -616,6 +616,15 @@ fn where_the_kernel_could_not_be_sampled_shares_are_of_all_cpu_time_and_its_cost
     let is_unseen = |class| !said.ruled_out.iter().any(|out| out.class == class);
     assert!(is_unseen(Class::PageFaults) && is_unseen(Class::FilteredSyscalls), "{:?}", said.ruled_out);
     assert!(!is_unseen(Class::Copying));
+    // Loops are seen in user code only: half of a tenth is no half.
+    let walks = |kernel| {
+        let scene = Scene::new(&[10.0]).on("main;work", 100).hot(FIND, 0.9, vec![]);
+        scene.with(|seen| {
+            seen.on_cpu.as_mut().unwrap().sampling.event = "cpu-clock:u".into();
+            seen.process.kernel_share = Some(kernel);
+        })
+    };
+    assert_eq!((walks(0.0).classes(), walks(0.8).classes()), (vec![Class::UserHotSpot], vec![]));
 }
 
 #[test]

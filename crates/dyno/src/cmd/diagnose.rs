@@ -177,8 +177,7 @@ fn again(path: &Path) -> Result<Observation, Failure> {
 }
 
 fn write(path: &Path, seen: &Observation) -> Result<(), Failure> {
-    let seen = Observation { schema: OBSERVATION_SCHEMA.to_owned(), ..seen.clone() };
-    let text = serde_json::to_string(&seen);
+    let text = serde_json::to_string(seen);
     let text =
         text.map_err(|error| Failure::error("what was seen cannot be written as JSON").because(&error))?;
     file::write_file(path, text.as_bytes(), super::scratch::caller())

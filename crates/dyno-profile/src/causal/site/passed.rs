@@ -65,14 +65,13 @@ impl Resolver {
         }
         let all = image.debug().functions.iter().filter(|function| is_name(function, name));
         let found = only_one(name, all.collect()).ok()?;
-        image.probe_all(name.to_owned(), found).ok()
+        image.probe(name.to_owned(), &found).ok()
     }
 }
 
 impl Passed {
     fn new(probe: Probe, share_percent: f64) -> Passed {
-        let (name, emulated) = (probe.name.clone(), probe.emulated);
-        Passed { name, entries: probe.entries(), emulated, share_percent }
+        Passed { name: probe.name, entries: probe.entries, emulated: probe.emulated, share_percent }
     }
 }
 

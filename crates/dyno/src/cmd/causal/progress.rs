@@ -6,7 +6,7 @@ use std::time::Duration;
 use dyno_measure::causal as record;
 use dyno_measure::profile::Profile;
 use dyno_profile::causal::{
-    Candidate, Children, Named, Passed, Probe, Progress, Resolver, candidates, ranked, rates,
+    Candidate, Children, Named, Passed, Progress, Resolver, candidates, ranked, rates,
 };
 use dyno_profile::{Options, Recorder, Target};
 use dyno_sys::{Pid, proc};
@@ -86,7 +86,8 @@ pub(super) fn resolved(
 }
 
 fn named(text: &str, resolver: &Resolver) -> Result<Progress, Failure> {
-    let mut find = |place: &str| resolver.probe(place).map(Probe::entries).map_err(|error| no_site(&error));
+    let mut find =
+        |place: &str| resolver.probe(place).map(|probe| probe.entries).map_err(|error| no_site(&error));
     text.parse::<Named>().map_err(|error| not_counted(&error))?.resolved(&mut find)
 }
 

@@ -80,14 +80,15 @@ fn become_itself(pid: Pid, command: &[OsString]) -> Result<(), Failure> {
         sleep_ns(1_000_000);
     }
     sleep_ns(u64::try_from(COMMAND_SETTLE.as_nanos()).unwrap_or(0));
-    match proc::has_ended(pid) {
-        false => Ok(()),
-        true => {
-            Err(Failure::error(format!("{} ended before it could be watched", recording::program(command)))
-                .likely("it has too little to do: an experiment takes seconds")
-                .try_this("a command that works for a minute, or a process number"))
-        }
+    if proc::has_ended(pid) {
+        return Err(Failure::error(format!(
+            "{} ended before it could be watched",
+            recording::program(command)
+        ))
+        .likely("it has too little to do: an experiment takes seconds")
+        .try_this("a command that works for a minute, or a process number"));
     }
+    Ok(())
 }
 
 impl Opened {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use dyno_measure::observation::{
-    Host, Memory, NotLookedAt, Observation, Packets, ProcessCost, Quota, SoftIrq, Tap, ThreadCost, Transfers,
+    Host, Memory, NotLookedAt, OBSERVATION_SCHEMA, Observation, Packets, ProcessCost, Quota, SoftIrq, Tap,
+    ThreadCost, Transfers,
 };
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::proc::{self, CpuQuota, CpuStat, Faults, IoCount, NetCount, NetCpu, TaskCost};
@@ -72,6 +73,7 @@ impl Counters {
         let cpus = allowed_cpus(after);
         let process = self.process_cost(after);
         let mut seen = Observation {
+            schema: OBSERVATION_SCHEMA.to_owned(),
             duration_s: (after.at_ns - self.at_ns) as f64 / 1e9,
             host: self.host(after, &cpus, process.cpu_ns),
             threads: self.threads(after),

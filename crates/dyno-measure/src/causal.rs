@@ -421,6 +421,17 @@ impl Causal {
     }
 }
 
+impl Window {
+    /// What effects are effects on, of this window: microseconds.
+    #[must_use]
+    pub fn value_us(&self, metric: Metric) -> Option<f64> {
+        match metric {
+            Metric::Throughput => self.period_us,
+            Metric::Latency => self.latency_us,
+        }
+    }
+}
+
 impl Site {
     /// The effect of the greatest level.
     #[must_use]

@@ -398,6 +398,24 @@ impl Profile {
         Profile { stacks, frames, ..self.clone() }.compacted()
     }
 
+    /// Two profiles without the dust of both together ([`Profile::pruned`]): what is folded on one side is folded on the
+    /// other, so that they can be compared. For time on the CPU, as [`Profile::joined`].
+    #[must_use]
+    pub fn pruned_together(before: &Profile, after: &Profile, share: f64) -> [Profile; 2] {
+        // What has this share of one side has half of it of both.
+        let both = before.joined(after).pruned(share / 2.0);
+        let of = |profile: &Profile, threads: std::ops::Range<u32>| {
+            let own = both.stacks.iter().filter(|stack| threads.contains(&stack.thread));
+            let stacks =
+                own.map(|stack| Stack { thread: stack.thread - threads.start, waker: None, ..stack.clone() });
+            let (stacks, wakers) = (stacks.collect(), Vec::new());
+            let (frames, modules) = (both.frames.clone(), both.modules.clone());
+            Profile { stacks, wakers, frames, modules, ..profile.clone() }.compacted()
+        };
+        let threads = before.threads.len() as u32;
+        [of(before, 0..threads), of(after, threads..u32::MAX)]
+    }
+
     /// Every stack with the first frame of each of its functions.
     fn stacks_of_functions(&self) -> Vec<Stack> {
         let mut first: HashMap<_, u32> = HashMap::new();
@@ -421,6 +439,8 @@ impl Profile {
         both.sampling.samples += other.sampling.samples;
         both.sampling.lost += other.sampling.lost;
         both.sampling.truncated += other.sampling.truncated;
+        let news = other.warnings.iter().filter(|warning| !self.warnings.contains(warning));
+        both.warnings.extend(news.cloned());
         both.requests = match (&self.requests, &other.requests) {
             (Some(one), Some(more)) => Some(Requests { count: one.count + more.count, ..one.clone() }),
             _ => None,
@@ -648,7 +668,42 @@ mod tests {
         assert_eq!(names, ["main", "f", "g"]);
         assert_eq!((&both.stacks[1].frames[..], both.stacks[1].thread), (&[0, 2][..], 1));
         assert_eq!(both.pruned(0.0).total_ns(), 40);
-        assert!(one.joined(&Profile { requests: None, ..other }).requests.is_none());
+        assert!(one.joined(&Profile { requests: None, ..other.clone() }).requests.is_none());
+        let warned = |words: &[&str], of: &Profile| Profile {
+            warnings: words.iter().map(|word| (*word).to_owned()).collect(),
+            ..of.clone()
+        };
+        let both = warned(&["a", "b"], &one).joined(&warned(&["b", "c"], &other));
+        assert_eq!(both.warnings, ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn what_is_dust_on_one_side_only_is_folded_on_neither() {
+        let of = |weight_ns: u64| {
+            let stack = |frames: &[u32], weight_ns: u64| Stack {
+                frames: frames.to_vec(),
+                samples: weight_ns,
+                weight_ns,
+                ..Stack::default()
+            };
+            let named = |name: &str| Frame { name: name.to_owned(), ..Frame::default() };
+            Profile {
+                frames: ["main", "f", "g"].map(named).into(),
+                stacks: vec![stack(&[0], 1_000), stack(&[0, 1], weight_ns), stack(&[0, 2], 1)],
+                ..small()
+            }
+        };
+        let [before, after] = Profile::pruned_together(&of(1), &of(40), 0.02);
+        let seen = |profile: &Profile| {
+            profile.check().unwrap();
+            let name = |at: &u32| profile.frames[*at as usize].name.clone();
+            let leaf =
+                |stack: &Stack| (stack.frames.last().map(name).unwrap(), stack.weight_ns, stack.thread);
+            profile.stacks.iter().map(leaf).collect::<Vec<_>>()
+        };
+        let row = |name: &str, weight_ns| (name.to_owned(), weight_ns, 0);
+        assert_eq!(seen(&before), [row("main", 1_001), row("f", 1)]);
+        assert_eq!(seen(&after), [row("main", 1_001), row("f", 40)]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::causal::Causal;
 use crate::judge::Estimate;
-use crate::profile::Profile;
+use crate::profile::{Profile, ProfileError};
 use crate::series::{Block, Metric, Side, Trial};
 
 /// Name and number of the climb record's shape.
@@ -25,6 +25,14 @@ pub enum RecordError {
     Schema {
         /// What the file says.
         found: String,
+    },
+    /// A profile in it does not fit together.
+    #[error("the profile of \"{rung}\" does not fit together")]
+    Profile {
+        /// Whose sides it shows.
+        rung: String,
+        /// What does not fit.
+        source: ProfileError,
     },
 }
 
@@ -102,7 +110,7 @@ impl Climb {
     /// Reads a record.
     ///
     /// # Errors
-    /// When it is not JSON, not a climb, or of another schema.
+    /// When it is not JSON, not a climb, of another schema, or a profile in it does not fit together.
     pub fn from_json(text: &str) -> Result<Self, RecordError> {
         #[derive(Deserialize)]
         struct Head {
@@ -112,7 +120,11 @@ impl Climb {
         if head.schema != CLIMB_SCHEMA {
             return Err(RecordError::Schema { found: head.schema });
         }
-        serde_json::from_str(text).map_err(RecordError::Shape)
+        let climb: Climb = serde_json::from_str(text).map_err(RecordError::Shape)?;
+        for SideProfile { rung, profile, .. } in &climb.profiles {
+            profile.check().map_err(|source| RecordError::Profile { rung: rung.clone(), source })?;
+        }
+        Ok(climb)
     }
 
     /// Whether a rung belongs to a load of its own: judged by another measure than CPU per request, under another load

@@ -58,23 +58,29 @@ pub fn moved(before: &Profile, after: &Profile, time: Time) -> Result<(Basis, Ve
     let scales = basis.scales();
     let worth =
         [before, after].map(|profile| profile.total_ns() as f64 / profile.sampling.samples.max(1) as f64);
-    let mut all: HashMap<(String, Origin), [Option<Function>; 2]> = HashMap::new();
+    let mut all: HashMap<(String, Origin), [Function; 2]> = HashMap::new();
     for (side, profile) in [before, after].into_iter().enumerate() {
         for function in functions(profile) {
-            let key = (function.name.clone(), function.origin);
-            all.entry(key).or_default()[side] = Some(function);
+            // One name may lie in several files: a template's copies.
+            let sides = all.entry((function.name, function.origin)).or_default();
+            sides[side].own += function.own;
+            sides[side].total += function.total;
+            sides[side].own_samples += function.own_samples;
         }
     }
     let mut found: Vec<Moved> = all
         .into_iter()
         .map(|((name, origin), sides)| {
-            let raw = |side: usize| sides[side].as_ref().map_or(0.0, |it| time.of(it));
+            let raw = |side: usize| time.of(&sides[side]);
             let samples = |side: usize| match time {
-                Time::Own => sides[side].as_ref().map_or(0.0, |it| it.own_samples as f64),
+                Time::Own => sides[side].own_samples as f64,
                 Time::Total => raw(side) / worth[side].max(f64::MIN_POSITIVE),
             };
-            // At least one sample: a count of nought has an error too.
-            let error = |side: usize| raw(side) * scales[side] / samples(side).max(1.0).sqrt();
+            // A count of nought has an error too: that of one sample.
+            let error = |side: usize| match samples(side) {
+                few if few < 1.0 => worth[side] * scales[side],
+                many => raw(side) * scales[side] / many.sqrt(),
+            };
             let (before, after) = (raw(0) * scales[0], raw(1) * scales[1]);
             Moved { name, origin, before, after, error: error(0).hypot(error(1)) }
         })
@@ -98,7 +104,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::tree::tests::{small, stack};
-    use dyno_measure::profile::Requests;
+    use dyno_measure::profile::{Module, Requests};
 
     fn answered(count: u64, stacks: Vec<dyno_measure::profile::Stack>) -> Profile {
         let requests = Some(Requests { count, source: "load".to_owned() });
@@ -116,6 +122,32 @@ mod tests {
         assert_eq!((found[0].before, found[0].after, found[0].change()), (10.0, 5.0, -5.0));
         assert_eq!(found[1].change(), 0.0);
         assert!(!found[1].is_clear(), "nothing moved there");
+    }
+
+    #[test]
+    fn what_is_on_one_side_only_is_clear_from_ten_samples_on() {
+        let with = |samples: u64| {
+            let (mut own, mut more) = (stack(&[0], 1_000), stack(&[0, 1], samples));
+            (own.samples, more.samples) = (1_000, samples);
+            let mut profile = answered(1, if samples > 0 { vec![own, more] } else { vec![own] });
+            profile.sampling.samples = 1_000 + samples;
+            profile
+        };
+        let is_clear = |samples| moved(&with(0), &with(samples), Time::Own).unwrap().1[0].is_clear();
+        assert!(!is_clear(9), "3 sigmas of 9 and of 1 are 9.5");
+        assert!(is_clear(11));
+    }
+
+    #[test]
+    fn copies_of_a_function_in_several_files_are_added() {
+        let mut before = answered(1, vec![stack(&[0], 800), stack(&[1], 50)]);
+        before.modules =
+            ["one", "two"].map(|path| Module { path: path.to_owned(), ..Module::default() }).into();
+        for (frame, module) in before.frames.iter_mut().zip([0, 1]) {
+            (frame.name, frame.module) = ("append".to_owned(), Some(module));
+        }
+        let (_, found) = moved(&before, &before, Time::Own).unwrap();
+        assert_eq!((found.len(), found[0].before, found[0].after), (1, 850.0, 850.0));
     }
 
     #[test]

@@ -160,12 +160,12 @@ pub trait Meter {
     /// In words, when it cannot be profiled here.
     fn profile(&mut self, arm: &mut Self::Arm, for_ns: u64) -> Result<Profile, String>;
 
-    /// Experiments on the server under its load for this long: what it would bring if functions of it were faster. Nothing
-    /// else is measured meanwhile, and the server is not used again.
+    /// Experiments on the server under its load for this long, in an order that the seed decides: what it would bring if
+    /// functions of it were faster. Nothing else is measured meanwhile, and the server is not used again.
     ///
     /// # Errors
     /// In words, when it cannot be experimented with.
-    fn causal(&mut self, arm: &mut Self::Arm, for_ns: u64) -> Result<Causal, String>;
+    fn causal(&mut self, arm: &mut Self::Arm, for_ns: u64, seed: u64) -> Result<Causal, String>;
 
     /// Memory that could be taken without swapping, bytes.
     fn memory_left_bytes(&mut self) -> u64;

@@ -25,7 +25,7 @@ use crate::print::Color;
 
 pub(crate) use causal::Causal;
 pub(crate) use diagnose::{Diagnose, FailOn};
-pub(crate) use flame::{Counts, Flame, Format};
+pub(crate) use flame::{Answered, Counts, Flame, Format};
 pub(crate) use offcpu::OffCpu;
 pub(crate) use profile::Profile;
 

@@ -71,6 +71,19 @@ fn a_comparison_needs_something_to_divide_by() {
 }
 
 #[test]
+fn several_files_never_become_one_and_none_is_written_over() {
+    let folder = Folder::new("flame-several");
+    let (one, two) = (folder.file("cpu.folded", BEFORE), folder.file("cpu.txt", AFTER));
+    assert!(run(["flame", &one, &two]).failed()[0].contains("two of the files would become"));
+    assert!(!folder.path("cpu.html").exists(), "refused before anything is written");
+    let refused = run(["flame", "--format", "folded", &two, &one]);
+    assert!(refused.failed()[0].contains("written over its input"), "{}", refused.err);
+    assert_eq!(std::fs::read_to_string(&one).unwrap(), BEFORE);
+    let refused = run(["flame", &one, "--requests", "10,20"]);
+    assert!(refused.failed()[0].contains("two numbers"), "{}", refused.err);
+}
+
+#[test]
 fn what_is_no_profile_is_refused_by_name() {
     let folder = Folder::new("flame-none");
     for (name, bytes, says) in [

@@ -209,7 +209,7 @@ fn thread_json(profile: &Profile, thread: u32, stacks: &[&Stack]) -> Value {
     let of = &profile.threads[thread as usize];
     let mut tables = Tables::default();
     let rows: Vec<Option<usize>> = stacks.iter().map(|stack| tables.record(profile, stack)).collect();
-    let whole_ms = stacks.iter().map(|stack| stack.weight_ns).sum::<u64>() as f64 / NS_PER_MS;
+    let whole_ms = stacks.iter().map(|stack| stack.weight_ns).sum::<u64>() as f64 / per_ms(profile.unit);
     json!({
         "name": of.name,
         "isMainThread": of.pid == of.tid,
@@ -244,23 +244,32 @@ fn thread_json(profile: &Profile, thread: u32, stacks: &[&Stack]) -> Value {
     })
 }
 
+/// Of a stack's weight, so much is a millisecond on the axis; a sample of unknown length is one.
+fn per_ms(unit: Unit) -> f64 {
+    match unit {
+        Unit::Nanoseconds => NS_PER_MS,
+        Unit::Samples => 1.0,
+    }
+}
+
 /// Each stack begins where the one before it ends.
 fn samples(profile: &Profile, stacks: &[&Stack], rows: &[Option<usize>]) -> Value {
-    let (per_ms, kind) = match profile.unit {
-        Unit::Nanoseconds => (NS_PER_MS, "tracing-ms"),
-        Unit::Samples => (1.0, "samples"),
+    let kind = match profile.unit {
+        Unit::Nanoseconds => "tracing-ms",
+        Unit::Samples => "samples",
     };
+    let per_ms = per_ms(profile.unit);
     let weights: Vec<f64> = stacks.iter().map(|stack| stack.weight_ns as f64 / per_ms).collect();
     let deltas: Vec<f64> = std::iter::once(0.0).chain(weights.iter().copied()).take(weights.len()).collect();
-    // Off the CPU none is used.
-    let used = |weight: &f64| if profile.kind == Kind::OnCpu { (weight * 1e3).round() } else { 0.0 };
+    // CPU time since the sample before: all of that time, and off the CPU none of it.
+    let used = |delta: &f64| if profile.kind == Kind::OnCpu { (delta * 1e3).round() } else { 0.0 };
     json!({
         "length": rows.len(),
         "stack": rows,
         "timeDeltas": deltas,
         "weight": weights,
         "weightType": kind,
-        "threadCPUDelta": column(&weights, used),
+        "threadCPUDelta": column(&deltas, used),
     })
 }
 

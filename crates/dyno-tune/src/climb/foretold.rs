@@ -32,8 +32,13 @@ impl<M: Meter> Climber<'_, M> {
         }
         (self.watch)(&Event::Experiments { rung: &rung.id, for_ns });
         let began_ns = self.meter.now_ns();
+        let was_open = self.current.is_some();
         self.close_current();
         let found = self.experiment_on(&spec, for_ns)?;
+        if was_open {
+            // Whoever needs them next meets the trouble again, and says so.
+            let _ = self.ensure_current(&spec.load);
+        }
         self.clockwork.postpone(self.meter.now_ns() - began_ns);
         if let Err(why) = &found {
             self.missing(format!("what {} should bring", rung.id), why.clone());
@@ -47,7 +52,7 @@ impl<M: Meter> Climber<'_, M> {
             Ok(arm) => arm,
             Err(trouble) => return unopened(trouble),
         };
-        let profile = self.meter.causal(&mut arm, for_ns);
+        let profile = self.meter.causal(&mut arm, for_ns, self.options.seed);
         self.meter.close(arm);
         Ok(profile.map(|profile| {
             let (setting, load) = (spec.setting.words(), spec.load.record().to_string());

@@ -14,7 +14,7 @@ use crate::rung::Rung;
 const LOOK_NS: u64 = 1_000_000_000;
 /// Looks at each side at least where changes are to be foretold: from one nobody knows how much they differ.
 const LOOKS_MIN: usize = 2;
-/// Frames with less than this share of the time are folded into their callers: nobody would see them.
+/// Call paths with less than this share of the time are folded into their callers: nobody would see them.
 const DUST: f64 = 0.002;
 
 /// What was seen of both sides.
@@ -60,8 +60,6 @@ impl<M: Meter> Climber<'_, M> {
             for side in order {
                 let arm = self.arm_of(&mut sides, side, at % instances).map_err(|trouble| (side, trouble))?;
                 let Some(profile) = self.seen(rung, arm) else {
-                    // Those of an earlier try say nothing of this one.
-                    self.record.profiles.retain(|earlier| earlier.rung != rung.id);
                     return Ok(Looks::default());
                 };
                 cost[side.index()] = per_request(&profile);
@@ -69,9 +67,7 @@ impl<M: Meter> Climber<'_, M> {
             }
             looks.costs.push(cost);
         }
-        for (side, profile) in Side::BOTH.into_iter().zip(&looks.profiles) {
-            profile.iter().for_each(|profile| self.keep_look(rung, side, profile));
-        }
+        self.keep_looks(rung, &looks);
         if foretells {
             self.clockwork.postpone(self.meter.now_ns() - began_ns);
         }
@@ -96,39 +92,58 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
-    /// Looks at one server that stands as one side.
-    fn look(&mut self, rung: &Rung, side: Side, arm: &mut M::Arm) {
-        if let Some(profile) = self.seen(rung, arm) {
-            self.keep_look(rung, side, &profile);
-        }
-    }
-
     /// A look at an instance of each side, one after the other.
     pub(super) fn look_in_turn(&mut self, rung: &Rung, turns: &Turns) -> Result<(), ClimbError> {
+        let mut looks = Looks::default();
         for side in Side::BOTH {
             match self.meter.open(&turns.specs[side.index()]) {
                 Ok(mut arm) => {
-                    self.look(rung, side, &mut arm);
+                    looks.profiles[side.index()] = self.seen(rung, &mut arm);
                     self.meter.close(arm);
                 }
                 Err(trouble) if trouble.ends_the_climb() => return Err(ClimbError::Ended(trouble)),
                 Err(trouble) => self.missing(format!("profile of {}", rung.id), trouble.to_string()),
             }
         }
+        self.keep_looks(rung, &looks);
         Ok(())
     }
 
     /// Profiles one server, which serves meanwhile. Where it cannot be done that is said, and costs nothing else.
     fn seen(&mut self, rung: &Rung, arm: &mut M::Arm) -> Option<Profile> {
-        let profile = self.meter.profile(arm, LOOK_NS);
-        profile.map_err(|why| self.missing(format!("profile of {}", rung.id), why)).ok()
+        match self.meter.profile(arm, LOOK_NS) {
+            Ok(profile) => {
+                self.warn_of(&profile);
+                Some(profile)
+            }
+            Err(why) => {
+                self.missing(format!("profile of {}", rung.id), why);
+                None
+            }
+        }
     }
 
-    fn keep_look(&mut self, rung: &Rung, side: Side, profile: &Profile) {
-        let taken = SideProfile { rung: rung.id.clone(), side, profile: profile.pruned(DUST) };
-        // A second try has other sides than the first.
-        self.record.profiles.retain(|earlier| earlier.rung != rung.id || earlier.side != side);
-        self.record.profiles.push(taken);
+    /// What all profiles lack is said once.
+    fn warn_of(&mut self, profile: &Profile) {
+        let said = profile.warnings.iter().map(|warning| format!("profiles: {warning}"));
+        let news: Vec<String> = said.filter(|warning| !self.record.warnings.contains(warning)).collect();
+        self.record.warnings.extend(news);
+    }
+
+    /// Both or none: one by itself tells nothing of a rung.
+    fn keep_looks(&mut self, rung: &Rung, looks: &Looks) {
+        self.forget_looks(rung);
+        if let [Some(before), Some(after)] = &looks.profiles {
+            let both = Profile::pruned_together(before, after, DUST);
+            let taken = Side::BOTH.into_iter().zip(both);
+            let taken = taken.map(|(side, profile)| SideProfile { rung: rung.id.clone(), side, profile });
+            self.record.profiles.extend(taken);
+        }
+    }
+
+    /// Those of an earlier try say nothing of the next one.
+    pub(super) fn forget_looks(&mut self, rung: &Rung) {
+        self.record.profiles.retain(|earlier| earlier.rung != rung.id);
     }
 }
 

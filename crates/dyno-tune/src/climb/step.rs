@@ -246,6 +246,7 @@ impl<M: Meter> Climber<'_, M> {
         pass: Pass,
         deadline_ns: u64,
     ) -> Result<Attempt, ClimbError> {
+        self.forget_looks(rung);
         let load = rung.load.clone().unwrap_or_else(|| self.plan.load.clone());
         let turned = apply(&self.standing, &change.turned);
         let both =

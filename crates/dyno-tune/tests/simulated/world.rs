@@ -543,7 +543,7 @@ impl Meter for World {
         Ok(Profile { frames, stacks, requests, threads: vec![Thread::default()], ..Profile::default() })
     }
 
-    fn causal(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Causal, String> {
+    fn causal(&mut self, arm: &mut Arm, for_ns: u64, _seed: u64) -> Result<Causal, String> {
         self.now_ns += for_ns;
         self.experiments += 1;
         let worth = self.worth.clone()?;

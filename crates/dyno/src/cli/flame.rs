@@ -65,6 +65,15 @@ pub(crate) enum Counts {
     Time(f64),
 }
 
+/// How many requests were answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answered {
+    /// As many for each profile.
+    Once(u64),
+    /// Before and after.
+    Twice([u64; 2]),
+}
+
 /// `dyno flame`.
 #[derive(Debug, Args)]
 #[command(
@@ -89,7 +98,7 @@ pub(crate) struct Flame {
 
     /// Requests answered meanwhile, to divide by; for --diff two numbers, as 10000,12000
     #[arg(long, value_name = "N", value_parser = requests, help_heading = "What it counts")]
-    pub(crate) requests: Option<[u64; 2]>,
+    pub(crate) requests: Option<Answered>,
     /// What the numbers of folded stacks count: samples, ns, us, ms, or samples at a rate, as 99Hz
     #[arg(long, value_name = "WORD", default_value = "samples", value_parser = counts)]
     #[arg(hide_default_value = true, help_heading = "What it counts")]
@@ -111,14 +120,14 @@ pub(crate) struct Flame {
 }
 
 /// One number for all, or one for before and one for after.
-fn requests(text: &str) -> Result<[u64; 2], String> {
+fn requests(text: &str) -> Result<Answered, String> {
     let one = |text: &str| match parse_count(text.trim()).map_err(|error| error.to_string())? {
         0 => Err(super::ZERO.to_owned()),
         count => Ok(count),
     };
     match text.split_once(',') {
-        Some((before, after)) => Ok([one(before)?, one(after)?]),
-        None => one(text).map(|count| [count; 2]),
+        Some((before, after)) => Ok(Answered::Twice([one(before)?, one(after)?])),
+        None => one(text).map(Answered::Once),
     }
 }
 
@@ -167,7 +176,8 @@ mod tests {
 
     #[test]
     fn requests_are_one_number_or_two() {
-        assert_eq!((requests("5k"), requests("1,2")), (Ok([5_000; 2]), Ok([1, 2])));
+        assert_eq!(requests("5k"), Ok(Answered::Once(5_000)));
+        assert_eq!(requests("1,2"), Ok(Answered::Twice([1, 2])));
         assert!(["0", "1,0", "x", ","].iter().all(|text| requests(text).is_err()));
     }
 }

@@ -85,6 +85,11 @@ impl Failure {
         self
     }
 
+    /// What happened, in a line.
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
     /// Its three lines.
     pub(crate) fn lines(&self) -> String {
         crate::print::error_chain(&self.what, self.likely.as_deref(), self.try_this.as_deref())

@@ -10,7 +10,7 @@ use dyno_profile::tree::Threads;
 
 use super::failure::{Failure, exit};
 use super::file;
-use crate::cli::{Counts, Flame, Format};
+use crate::cli::{Answered, Counts, Flame, Format};
 use crate::report::flame::{Look, Orientation, write, write_diff};
 
 /// Runs the verb.
@@ -27,9 +27,25 @@ fn draw(args: &Flame) -> Result<(), Failure> {
         let what = format!("{} files cannot all become {}", args.files.len(), path.display());
         return Err(Failure::usage(what).likely("-o names one file").try_this("dyno flame FILE… without -o"));
     }
+    if let Some(Answered::Twice(_)) = args.requests {
+        let failure = Failure::usage("--requests holds two numbers, and nothing is compared");
+        let failure = failure.likely("--diff is missing, or one number was meant");
+        return Err(failure.try_this("dyno flame FILE --requests 12000"));
+    }
+    let format = format(args);
+    // Before anything is written: two inputs may have one name but for their endings.
+    let mut places = Vec::new();
     for path in &args.files {
-        let format = format(args);
-        let place = place(args, path, format.ending(), &[path])?;
+        let place = place(args, path, format.ending(), &args.files)?;
+        if let Some(twice) = place.as_ref().filter(|_| places.contains(&place)) {
+            let what = format!("two of the files would become {}", twice.display());
+            return Err(Failure::usage(what)
+                .likely("their names differ in their endings only")
+                .try_this("dyno flame FILE -o OTHER, a file at a time"));
+        }
+        places.push(place);
+    }
+    for (path, place) in args.files.iter().zip(places) {
         let profile = profile(args, path, 0)?;
         put(place, &write(&profile, format, look(args)))?;
     }
@@ -43,7 +59,8 @@ fn compare(args: &Flame, before: &Path, after: &Path) -> Result<(), Failure> {
         let failure = Failure::usage(what).likely("that format has no place for two weights of a stack");
         return Err(failure.try_this("dyno flame --diff BEFORE AFTER --format html, svg or folded"));
     }
-    let place = place(args, after, &format!("diff.{}", format.ending()), &[before, after])?;
+    let inputs = [before.to_owned(), after.to_owned()];
+    let place = place(args, after, &format!("diff.{}", format.ending()), &inputs)?;
     let sides = (profile(args, before, 0)?, profile(args, after, 1)?);
     let bytes = write_diff(&sides.0, &sides.1, format, look(args)).map_err(|error| {
         let what = format!("cannot compare {} with {}", file::name(before), file::name(after));
@@ -76,8 +93,12 @@ fn profile(args: &Flame, path: &Path, side: usize) -> Result<Profile, Failure> {
     if let (Unit::Samples, Counts::Time(ns)) = (profile.unit, args.counts) {
         profile = import::folded::as_time(profile, ns);
     }
-    if let Some(counts) = args.requests {
-        profile.requests = Some(Requests { count: counts[side], source: "the command line".to_owned() });
+    if let Some(answered) = args.requests {
+        let count = match answered {
+            Answered::Once(count) => count,
+            Answered::Twice(counts) => counts[side],
+        };
+        profile.requests = Some(Requests { count, source: "the command line".to_owned() });
     }
     if profile.target.name.is_empty() {
         profile.target.name = path.file_name().map_or(name, |name| name.to_string_lossy().into_owned());
@@ -104,14 +125,14 @@ fn unread(name: &str, error: &ImportError) -> Failure {
 }
 
 /// Where the output goes; `None` is standard output.
-fn place(args: &Flame, input: &Path, ending: &str, inputs: &[&Path]) -> Result<Option<PathBuf>, Failure> {
+fn place(args: &Flame, input: &Path, ending: &str, inputs: &[PathBuf]) -> Result<Option<PathBuf>, Failure> {
     let path = match &args.output {
         Some(path) if path.as_os_str() == "-" => return Ok(None),
         Some(path) => path.clone(),
         None if input.as_os_str() == "-" => return Ok(None),
         None => beside(input, ending),
     };
-    if inputs.contains(&path.as_path()) {
+    if inputs.contains(&path) {
         let what = format!("the output would be written over its input {}", path.display());
         let failure = Failure::usage(what).likely("the input has that ending already, or -o names it");
         return Err(failure.try_this("dyno flame FILE -o OTHER"));

@@ -17,7 +17,6 @@ use dyno_tune::plan::LoadSpec;
 use super::arm::busy;
 use super::{Arm, STOP_GRACE_NS, World};
 use crate::cmd::causal::{Asked, Point, experiment};
-use crate::cmd::climb::seed_of_the_day;
 
 /// Functions that are tried: each takes its part of the time, and what is foretold rests on the heaviest.
 const SITES_MAX: usize = 3;
@@ -33,16 +32,16 @@ const SETTLE_NS: u64 = 500_000_000;
 const LOOK_NS: u64 = 10_000_000;
 
 impl World<'_> {
-    pub(super) fn causal_of(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Causal, String> {
+    pub(super) fn causal_of(&mut self, arm: &mut Arm, for_ns: u64, seed: u64) -> Result<Causal, String> {
         let load = self.start_load(&arm.spec.load, arm.port)?;
-        let found = self.settled(load).and_then(|()| self.experimented(arm, load, for_ns));
+        let found = self.settled(load).and_then(|()| self.experimented(arm, load, for_ns, seed));
         self.tally.beside(process_cpu_ns(load).unwrap_or(0));
         // What would not end is ended with the keeper.
         let _ = self.keeper.stop(load, STOP_GRACE_NS);
         found
     }
 
-    fn experimented(&self, arm: &Arm, load: Pid, for_ns: u64) -> Result<Causal, String> {
+    fn experimented(&self, arm: &Arm, load: Pid, for_ns: u64, seed: u64) -> Result<Causal, String> {
         let asked = Asked {
             pid: arm.pid,
             children: Children::Followed,
@@ -53,7 +52,7 @@ impl World<'_> {
             reach: Reach::Own,
             levels: LEVELS_PERCENT.to_vec(),
             budget: Duration::from_nanos(for_ns),
-            seed: seed_of_the_day(),
+            seed,
         };
         let (stop, interrupted) = (AtomicBool::new(false), Cell::new(false));
         let mut told = |_: crate::cmd::causal::Told<'_>| {

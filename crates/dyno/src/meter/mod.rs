@@ -184,6 +184,7 @@ impl Meter for World<'_> {
 
     fn prove(&mut self, arm: &mut Arm, proof: &Proof) -> Result<Reading, Trouble> {
         self.check_interrupt()?;
+        self.knobs.ensure(&self.keeper, self.plan, &arm.spec.setting)?;
         self.prove_on(arm, proof)
     }
 
@@ -200,11 +201,13 @@ impl Meter for World<'_> {
     }
 
     fn profile(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Profile, String> {
+        let host = self.knobs.ensure(&self.keeper, self.plan, &arm.spec.setting);
+        host.map_err(|trouble| trouble.to_string())?;
         self.profile_of(arm, for_ns)
     }
 
-    fn causal(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Causal, String> {
-        self.causal_of(arm, for_ns)
+    fn causal(&mut self, arm: &mut Arm, for_ns: u64, seed: u64) -> Result<Causal, String> {
+        self.causal_of(arm, for_ns, seed)
     }
 
     fn memory_left_bytes(&mut self) -> u64 {

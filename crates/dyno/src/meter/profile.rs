@@ -6,6 +6,7 @@ use std::time::Duration;
 use dyno_load::{BlockReport, BlockSpec};
 use dyno_measure::profile::{Profile, Requests};
 use dyno_profile::{Options, Recorder, Target};
+use dyno_sys::clock::mono_ns;
 
 use super::{Arm, World};
 
@@ -19,21 +20,23 @@ impl World<'_> {
         let options = Options { duration: Some(Duration::from_nanos(2 * for_ns)), ..Options::default() };
         let recorder = Recorder::open(&Target::Process(arm.pid), &options).map_err(|error| said(&error))?;
         let (stop, driver) = (AtomicBool::new(false), &mut arm.driver);
-        let (reports, profile) = std::thread::scope(|scope| {
+        let (load, profile) = std::thread::scope(|scope| {
             let load = scope.spawn(|| {
+                let began_ns = mono_ns();
                 let spec = BlockSpec { measure_ns: for_ns / BLOCKS, ..BlockSpec::default() };
                 let reports = (0..BLOCKS).map(|_| driver.block(&spec, &mut |_| ())).collect();
                 stop.store(true, Ordering::Relaxed);
-                reports
+                Load { reports, ran_ns: mono_ns() - began_ns }
             });
             let profile = recorder.record(&stop);
-            let reports: std::thread::Result<Vec<BlockReport>> = load.join();
-            (reports, profile)
+            (load.join(), profile)
         });
         self.belongs_to_no_block(arm);
         let profile = profile.map_err(|error| said(&error))?;
-        let reports = reports.map_err(|_| "the load failed".to_owned())?;
-        Ok(Profile { requests: requests(&reports, &profile), ..profile })
+        let load = load.map_err(|_| "the load failed".to_owned())?;
+        // It ends when the load does: nothing was cut short, unless somebody wants to stop.
+        let cut_short = profile.cut_short.filter(|_| self.interrupt.seen());
+        Ok(Profile { requests: load.requests(), cut_short, ..profile })
     }
 
     /// What the arm burnt since its last block is its own, and no block's.
@@ -47,12 +50,21 @@ impl World<'_> {
     }
 }
 
-/// Requests answered while samples were taken: the rate of the blocks, over the time that was watched.
-fn requests(reports: &[BlockReport], profile: &Profile) -> Option<Requests> {
-    let replies: u64 = reports.iter().map(|report| report.replies).sum();
-    let wall_ns: u64 = reports.iter().map(|report| report.wall_ns).sum();
-    let count = (replies as f64 / (wall_ns as f64 / 1e9) * profile.duration_s) as u64;
-    (wall_ns > 0 && count > 0).then(|| Requests { count, source: "load".to_owned() })
+/// What the load did while samples were taken.
+struct Load {
+    reports: Vec<BlockReport>,
+    /// All of it, what no block measures included. The server is idle for the rest of the profile.
+    ran_ns: u64,
+}
+
+impl Load {
+    /// Requests answered: the rate of the blocks, over the time that the load ran.
+    fn requests(&self) -> Option<Requests> {
+        let replies: u64 = self.reports.iter().map(|report| report.replies).sum();
+        let wall_ns: u64 = self.reports.iter().map(|report| report.wall_ns).sum();
+        let count = (replies as f64 * self.ran_ns as f64 / wall_ns as f64) as u64;
+        (wall_ns > 0 && count > 0).then(|| Requests { count, source: "load".to_owned() })
+    }
 }
 
 /// An error and what caused it, in one line.

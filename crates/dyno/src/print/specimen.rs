@@ -285,6 +285,10 @@ fn verdict(record: &Record) -> String {
     }
     let [low, high] = record.expected;
     match record.is_shown() {
+        Some(true) if record.changes_nothing => {
+            text.push_str(" · as expected: nothing that is counted changes");
+        }
+        Some(false) if record.changes_nothing => text.push_str(" · not expected: nothing was to change"),
         Some(true) if (low..=high).contains(&rate.ratio) => text.push_str(" · as expected"),
         Some(true) => text.push_str(&format!(" · expected {} to {}", times(low), times(high))),
         _ => text.push_str(" · no gain seen here: the defect does not show on this machine"),

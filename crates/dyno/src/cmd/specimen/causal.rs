@@ -23,8 +23,8 @@ const LEVELS: [u32; 3] = [10, 25, 50];
 /// A program comes to its steady state.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// Both halves; with Ctrl-C as much of the second as there is.
-pub(super) fn compare(args: &Run, ready: &mut Ready) -> Result<Truth, Halt> {
+/// Both halves, as much of the second as there is, and what ended that early.
+pub(super) fn compare(args: &Run, ready: &mut Ready) -> Result<(Truth, Result<(), Halt>), Halt> {
     let causal = ready.specimen.causal.clone().ok_or_else(|| no_parts(&ready.specimen.name))?;
     let mut watch = Watch::new();
     let budget = args.time.unwrap_or(EXPERIMENTS);
@@ -38,12 +38,13 @@ pub(super) fn compare(args: &Run, ready: &mut Ready) -> Result<Truth, Halt> {
     let mut truth = Truth::new(&ready.specimen, predicted, variants, run_ns);
     let ended = rounds(ready, &mut truth, args.rounds, &watch);
     watch.clear();
-    match ended {
-        Err(Halt::Interrupted) => truth.cut_short = Some("interrupted".to_owned()),
-        other => other?,
-    }
+    truth.cut_short = match &ended {
+        Ok(()) => None,
+        Err(Halt::Interrupted) => Some("interrupted".to_owned()),
+        Err(Halt::Failed(failure)) => Some(failure.what().to_owned()),
+    };
     truth.judge(&causal.sites);
-    Ok(truth)
+    Ok((truth, ended))
 }
 
 fn no_parts(name: &str) -> Failure {

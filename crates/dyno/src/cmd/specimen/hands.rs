@@ -80,8 +80,12 @@ impl Hands {
             inherit: Vec::new(),
             user: None,
         };
-        let released = self.keeper.hold(&launch).and_then(|held| self.keeper.release(held));
-        let pid = released.map_err(|error: KeeperError| cannot_start(&name).because(&error))?;
+        let failed = |error: KeeperError| cannot_start(&name).because(&error);
+        let held = self.keeper.hold(&launch).map_err(failed)?;
+        // The kernel gives numbers again: how an earlier program of this one ended is not how this one does.
+        self.hear_exits();
+        self.exits.retain(|(exited, _)| *exited != held.pid());
+        let pid = self.keeper.release(held).map_err(failed)?;
         Ok(Running { pid, name, output })
     }
 
@@ -137,8 +141,12 @@ impl Hands {
         Ok(())
     }
 
-    fn exit_of(&mut self, pid: Pid) -> Option<String> {
+    fn hear_exits(&mut self) {
         self.exits.extend(self.keeper.exits().into_iter().map(|(pid, exit)| (pid, exit.to_string())));
+    }
+
+    fn exit_of(&mut self, pid: Pid) -> Option<String> {
+        self.hear_exits();
         let at = self.exits.iter().position(|(exited, _)| *exited == pid)?;
         Some(self.exits.swap_remove(at).1)
     }

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use dyno_load::{BlockReport, BlockSpec, Expect, Session, SessionPlan, Target};
+use dyno_load::{BlockSpec, Expect, Session, SessionPlan, Target};
 use dyno_measure::Prng;
 
 use super::super::failure::Failure;
@@ -22,6 +22,8 @@ pub(super) const END_NS_MAX: u64 = 20_000_000_000;
 const ANSWER_NS_MAX: u64 = 10_000_000_000;
 /// The first answers of a new server: connections, first touches of memory.
 const SETTLE_NS: u64 = 20_000_000;
+/// A load goes on for so long without a look whether the user wants to stop.
+const PIECE_NS: u64 = 1_000_000_000;
 
 /// What is measured, with what, where.
 pub(crate) struct Measuring<'m> {
@@ -93,16 +95,17 @@ impl Measuring<'_> {
     fn one_loaded(&mut self, words: &[String], load: &Load, ns: u64) -> Result<Figures, Halt> {
         let running = self.start(words, None)?;
         let url = self.place_of(&running)?;
-        let report = self.load(&running, &url, load, ns)?;
+        let (replies, wall_ns) = self.load(&running, &url, load, ns)?;
         let text = self.hands.stop(&running)?;
         let own = Figures::from_output(&text).ok_or_else(|| running.trouble("ended without its figures"))?;
         // Its CPU covers the few answers before and after the block too: per unit it is the same.
         let per_unit = own.cpu_ns as f64 / own.units.max(1) as f64;
-        let cpu_ns = (per_unit * report.replies as f64) as u64;
-        Ok(Figures { units: report.replies, elapsed_ns: report.wall_ns, cpu_ns, notes: own.notes })
+        let cpu_ns = (per_unit * replies as f64) as u64;
+        Ok(Figures { units: replies, elapsed_ns: wall_ns, cpu_ns, notes: own.notes })
     }
 
-    fn load(&mut self, running: &Running, url: &str, load: &Load, ns: u64) -> Result<BlockReport, Halt> {
+    /// Right answers and the time that they took. In pieces: signals are heard between them.
+    fn load(&mut self, running: &Running, url: &str, load: &Load, ns: u64) -> Result<(u64, u64), Halt> {
         let failed = |error: &dyn std::error::Error| running.trouble("was not answered").because(error);
         let target = Target::get(url).map_err(|error| failed(&error))?;
         let plan = SessionPlan {
@@ -113,20 +116,28 @@ impl Measuring<'_> {
             timeout_ns: ANSWER_NS_MAX,
         };
         let mut session = Session::open(&plan).map_err(|error| failed(&error))?;
+        let pieces = ns.div_ceil(PIECE_NS).max(1);
         let spec = BlockSpec {
             settle_ns: SETTLE_NS,
-            measure_ns: ns,
+            measure_ns: ns / pieces,
             replies_min: 1,
             ns_max: ns.max(ANSWER_NS_MAX),
             drain_ns_max: ANSWER_NS_MAX,
         };
-        let report = session.block(&spec, &mut |_edge| {});
-        match (&report.first_error, report.errors.total()) {
-            _ if self.hands.interrupted() => Err(Halt::Interrupted),
-            (_, 0) if report.drained && report.replies > 0 => Ok(report),
-            (Some(why), _) => Err(running.trouble(&format!("answered wrongly: {why}")).into()),
-            _ => Err(running.trouble("did not answer every request rightly").into()),
+        let (mut replies, mut wall_ns) = (0, 0);
+        for _ in 0..pieces {
+            let report = session.block(&spec, &mut |_edge| {});
+            match (&report.first_error, report.errors.total()) {
+                _ if self.hands.interrupted() => return Err(Halt::Interrupted),
+                (_, 0) if report.drained && report.replies > 0 => {
+                    replies += report.replies;
+                    wall_ns += report.wall_ns;
+                }
+                (Some(why), _) => return Err(running.trouble(&format!("answered wrongly: {why}")).into()),
+                _ => return Err(running.trouble("did not answer every request rightly").into()),
+            }
         }
+        Ok((replies, wall_ns))
     }
 
     /// Starts a side, with what shortens parts of it; without a time it runs until it is stopped.

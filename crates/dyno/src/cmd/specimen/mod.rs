@@ -110,7 +110,8 @@ impl Ready {
         let workshop = Workshop::open()?;
         let naming = if args.neutral { Naming::Neutral } else { Naming::Own };
         let program = workshop.build(&specimen, naming, &mut hands)?;
-        Ok(Ready { specimen, program, bench: workshop.bench()?, hands })
+        let bench = workshop.bench(&hands)?;
+        Ok(Ready { specimen, program, bench, hands })
     }
 
     fn measuring(&mut self) -> Measuring<'_> {
@@ -142,6 +143,11 @@ fn compare(args: &Run) -> Result<ExitCode, Halt> {
             judged(args, &ready.specimen, record)?;
             Ok(interrupted("what was measured before is above"))
         }
+        Err(Halt::Failed(failure)) if !record.rounds.is_empty() => {
+            record.cut_short = Some(failure.what().to_owned());
+            judged(args, &ready.specimen, record)?;
+            Err(failure.into())
+        }
         Err(halt) => Err(halt),
     }
 }
@@ -160,16 +166,17 @@ fn judged(args: &Run, specimen: &Specimen, mut record: Record) -> Result<ExitCod
 /// What a causal profile predicts of the defect's parts, beside what shortening them brings.
 fn predict(args: &Run) -> Result<ExitCode, Halt> {
     let mut ready = Ready::new(args)?;
-    let truth = causal::compare(args, &mut ready)?;
+    let (truth, ended) = causal::compare(args, &mut ready)?;
     super::print(&match args.json {
         true => json(&truth)?,
         false => text::truth(&truth, super::terminal_width()),
     })?;
-    Ok(match truth.cut_short {
-        Some(_) => interrupted("what was measured before is above"),
-        None if truth.rows.iter().any(missed) => ExitCode::from(exit::NO),
-        None => exit::DONE,
-    })
+    match ended {
+        Err(Halt::Interrupted) => Ok(interrupted("what was measured before is above")),
+        Err(failed) => Err(failed),
+        Ok(()) if truth.rows.iter().any(missed) => Ok(ExitCode::from(exit::NO)),
+        Ok(()) => Ok(exit::DONE),
+    }
 }
 
 /// Whether a prediction that was made is wrong by more than both intervals allow.

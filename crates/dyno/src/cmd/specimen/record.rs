@@ -88,6 +88,9 @@ pub(crate) struct Record {
     pub(crate) expected: [f64; 2],
     /// What the third way showed.
     pub(crate) also: Option<Figures>,
+    /// The truth is that the repair changes nothing that is counted.
+    #[serde(skip)]
+    pub(crate) changes_nothing: bool,
 }
 
 impl Side {
@@ -139,6 +142,7 @@ impl Record {
             cpu_per_unit: None,
             expected: specimen.expect.ratio,
             also: None,
+            changes_nothing: specimen.causal.as_ref().is_some_and(|causal| causal.null),
         }
     }
 
@@ -148,9 +152,14 @@ impl Record {
         self.cpu_per_unit = self.ratio(Figures::cpu_per_unit_ns);
     }
 
-    /// Whether the repair was faster, by an interval that holds nothing else; none with too few rounds.
+    /// Whether the truth was seen: the repair faster, by an interval that holds nothing else, or where it is to change
+    /// nothing no clear change; none with too few rounds.
     pub(crate) fn is_shown(&self) -> Option<bool> {
-        self.rate.as_ref().map(|rate| rate.interval[0] > 1.0)
+        let [low, high] = self.expected;
+        self.rate.as_ref().map(|rate| match self.changes_nothing {
+            true => rate.interval[0] <= 1.0 && 1.0 <= rate.interval[1] || (low..=high).contains(&rate.ratio),
+            false => rate.interval[0] > 1.0,
+        })
     }
 
     /// The middle of a figure over the rounds of a side.
@@ -217,6 +226,15 @@ mod tests {
         assert_eq!(equal.is_shown(), Some(false));
         assert_eq!(record(&[(100, 200); 4]).is_shown(), None);
         assert_eq!(record(&[(100, 0); 6]).is_shown(), None, "no unit is no rate");
+    }
+
+    #[test]
+    fn a_repair_that_is_to_change_nothing_is_shown_by_no_change() {
+        let nothing = |rounds| Record { changes_nothing: true, expected: [0.8, 1.4], ..record(rounds) };
+        let equal = nothing(&[(100, 101), (101, 99), (99, 100), (100, 99), (98, 100), (100, 98)]);
+        assert_eq!(equal.is_shown(), Some(true));
+        let twice = nothing(&[(100, 200), (101, 199), (99, 201), (100, 203), (98, 200), (100, 198)]);
+        assert_eq!(twice.is_shown(), Some(false));
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl Truth {
         });
         let agrees = both.map(|(point, (actual, interval))| {
             let both = half_width(point.interval_percent).hypot(half_width(interval));
-            (point.effect_percent - actual).abs() <= both
+            inside == Some(true) || (point.effect_percent - actual).abs() <= both
         });
         Row {
             site: site.name.clone(),

@@ -3,11 +3,12 @@
 //! What is there was built by this user from the same bytes, so it is built once. Compilers are the machine's own; one
 //! that is missing makes a specimen impossible here, and that is said.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use dyno_sys::clock::{mono_ns, sleep_ns};
 use sha2::{Digest, Sha256};
 
 use super::super::failure::Failure;
@@ -18,6 +19,8 @@ use super::neutral::{self, Naming};
 
 /// A build takes seconds; the first one of Go builds its library too, on a slow machine for minutes.
 const BUILD_NS_MAX: u64 = 600_000_000_000;
+/// Between two looks at another's build.
+const LOOK_NS: u64 = 50_000_000;
 /// Written last: a folder without it holds an unfinished build.
 const BUILT: &str = ".built";
 /// Whatever the user's settings say, a compiler is not fetched.
@@ -39,16 +42,17 @@ pub(crate) struct Program {
 /// A folder that a specimen works in; it goes with this value.
 pub(crate) struct Bench {
     path: PathBuf,
+    /// The folder itself, locked: whoever can lock it knows that nobody works in it.
+    _held: File,
 }
 
 impl Workshop {
-    /// Opens it; what runs that were killed left behind is cleared away.
+    /// Opens it.
     pub(crate) fn open() -> Result<Workshop, Failure> {
         let root = root()?;
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&root);
         made.map_err(|error| refused(&format!("cannot make the folder {}", root.display()), &error))?;
         check_owner(&root)?;
-        clear_dead(&root);
         Ok(Workshop { root })
     }
 
@@ -61,7 +65,7 @@ impl Workshop {
     ) -> Result<Program, Halt> {
         let files = neutral::files(specimen, naming);
         let folder = self.root.join(folder_name(specimen, naming, &files));
-        let _lock = lock(&folder)?;
+        let _lock = lock(&folder, hands)?;
         if !folder.join(BUILT).exists() {
             has_tools(specimen)?;
             lay_out(&folder, &files).map_err(|error| refused(&cannot_build(specimen), &error))?;
@@ -73,12 +77,19 @@ impl Workshop {
         Ok(Program { argv: specimen.run.iter().map(|word| word.replace("{dir}", &dir)).collect() })
     }
 
-    /// A folder to work in, on the disk of the cache: /tmp may be memory, and a write to it no write.
-    pub(crate) fn bench(&self) -> Result<Bench, Failure> {
-        let path = self.root.join(format!("{RUN}{}", std::process::id()));
-        fs::create_dir(&path)
-            .map_err(|error| refused(&format!("cannot make the folder {}", path.display()), &error))?;
-        Ok(Bench { path })
+    /// A folder to work in, on the disk of the cache: /tmp may be memory, and a write to it no write. What runs that were
+    /// killed left behind is cleared away.
+    pub(crate) fn bench(&self, hands: &Hands) -> Result<Bench, Halt> {
+        // Nobody clears away what is made and not yet held.
+        let _alone = lock(&self.root.join("runs"), hands)?;
+        clear_dead(&self.root);
+        // In containers that share a cache the processes' numbers are the same.
+        let path = self.root.join(format!("{RUN}{}-{}", std::process::id(), mono_ns()));
+        let held = fs::create_dir(&path).and_then(|()| File::open(&path));
+        let held = held.and_then(|folder| folder.lock().map(|()| folder));
+        let held =
+            held.map_err(|error| refused(&format!("cannot make the folder {}", path.display()), &error))?;
+        Ok(Bench { path, _held: held })
     }
 }
 
@@ -94,7 +105,7 @@ impl Drop for Bench {
     }
 }
 
-/// What folders of runs are called, before the number of the process.
+/// What folders of runs are called, before the number of the process and the time.
 const RUN: &str = "run-";
 
 /// As the XDG base directory specification says.
@@ -123,9 +134,8 @@ fn check_owner(root: &Path) -> Result<(), Failure> {
 
 fn clear_dead(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let pid = name.strip_prefix(RUN).and_then(|pid| pid.parse::<u32>().ok());
-        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+        let is_free = || File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok());
+        if entry.file_name().to_string_lossy().starts_with(RUN) && is_free() {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -151,11 +161,20 @@ fn folder_name(specimen: &Specimen, naming: Naming, files: &[(String, String)]) 
     }
 }
 
-/// Held while a folder is looked at and filled: two runs at once build once.
-fn lock(folder: &Path) -> Result<File, Failure> {
+/// Held while a folder is looked at and filled: two runs at once build once. Another's build may take minutes, and the
+/// user may not want to wait for it.
+fn lock(folder: &Path, hands: &Hands) -> Result<File, Halt> {
     let path = folder.with_extension("lock");
-    let locked = File::create(&path).and_then(|file| file.lock().map(|()| file));
-    locked.map_err(|error| refused(&format!("cannot lock {}", path.display()), &error))
+    let cannot = |error: &io::Error| refused(&format!("cannot lock {}", path.display()), error);
+    let file = File::create(&path).map_err(|error| cannot(&error))?;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(cannot(&error).into()),
+            Err(TryLockError::WouldBlock) if hands.interrupted() => return Err(Halt::Interrupted),
+            Err(TryLockError::WouldBlock) => sleep_ns(LOOK_NS),
+        }
+    }
 }
 
 fn lay_out(folder: &Path, files: &[(String, String)]) -> io::Result<()> {

@@ -1,7 +1,9 @@
 //! A causal profile as Coz writes its own, for the viewers that read those.
 //!
 //! One line for each window: what was selected, by how much it was sped up, how long the window was without the inserted
-//! delay, and how often the progress point was passed. Fields are `name=value`, apart by tabs.
+//! delay, and how often the progress point was passed. Fields are `name=value`, apart by tabs. Where the effect is on
+//! latency the file holds the rate of ends all the same: Coz's latency points are counts of what is on its way, which no
+//! window keeps.
 
 use std::fmt::Write;
 

@@ -1,6 +1,6 @@
 //! Small multiples: a curve for each site over the same axes.
 
-use dyno_measure::causal::{Causal, Deed, HotLine, Site, SourceKind, Verdict, Window};
+use dyno_measure::causal::{Causal, Deed, HotLine, Metric, Site, SourceKind, Verdict, Window};
 
 use super::{point_words, sentence, verdict_word};
 use crate::print::number;
@@ -25,12 +25,20 @@ pub(super) fn section(record: &Causal) -> Option<Section> {
     let up = scale(record);
     let most = record.sites.iter().flat_map(|site| &site.points).map(|point| point.speedup_percent).max();
     let windows: usize = record.sites.iter().map(|site| site.windows.len()).sum();
-    let view = Axes { up, most: f64::from(most.unwrap_or(0)), stride: windows.div_ceil(WINDOWS_MAX).max(1) };
-    let read_me = "Across: how much faster the site was made, virtually. Upwards: time saved per visit; below zero the program became slower. \
+    let view = Axes {
+        up,
+        most: f64::from(most.unwrap_or(0)),
+        stride: windows.div_ceil(WINDOWS_MAX).max(1),
+        metric: record.progress.metric,
+    };
+    let read_me = format!(
+        "Across: how much faster the site was made, virtually. Upwards: time saved {}; below zero the program became slower. \
         Dot and whisker: the effect and its 95 % interval; hollow where it is known to be biased. Blue line and wedge: all levels together. Grey band: what the site's own runs without any speed-up differ by. \
-        Thin line: what its share of the samples would suggest. Small dots: single windows.";
+        Thin line: what its share of the samples would suggest. Small dots: single windows.",
+        per(view.metric)
+    );
     let cards = record.sites.iter().enumerate().map(|(at, site)| card(&view, at, site));
-    let content = tag("div").push(paragraph(tied(read_me))).push(tag("div").class("causes").push_all(cards));
+    let content = tag("div").push(paragraph(tied(&read_me))).push(tag("div").class("causes").push_all(cards));
     Some(Section::new("curves", "What each would bring", content))
 }
 
@@ -39,6 +47,15 @@ struct Axes {
     up: Scale,
     most: f64,
     stride: usize,
+    metric: Metric,
+}
+
+/// What a time is the time of.
+fn per(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Throughput => "per visit",
+        Metric::Latency => "from begin to end",
+    }
 }
 
 /// A scale that holds every answer whole, and of what could not be told as much as is usual.
@@ -62,7 +79,7 @@ fn card(view: &Axes, at: usize, site: &Site) -> Tag {
         .push(tag("figure").push(curve(view, site)))
         .push(why)
         .push_all(place(site))
-        .push_all(figures(site))
+        .push_all(figures(site, view.metric))
 }
 
 fn curve(view: &Axes, site: &Site) -> Tag {
@@ -74,7 +91,7 @@ fn curve(view: &Axes, site: &Site) -> Tag {
     };
     let estimates: Vec<Estimate> = site.points.iter().map(estimate).collect();
     let nulls = (site.nulls.rounds > 0).then_some(site.nulls.interval_percent);
-    let cloud = cloud(site, view.stride);
+    let cloud = cloud(site, view);
     let sentence = sentence(site);
     effect(&Effect {
         across_max: view.most,
@@ -89,24 +106,24 @@ fn curve(view: &Axes, site: &Site) -> Tag {
 }
 
 /// Every window with a speed-up against the windows without one of its round, in percent saved.
-fn cloud(site: &Site, stride: usize) -> Vec<(f64, f64)> {
+fn cloud(site: &Site, view: &Axes) -> Vec<(f64, f64)> {
     let saved = |window: &Window| {
         let Deed::SpeedUp(percent) = window.deed else { return None };
-        let base = base(site, window.round)?;
-        let period = window.period_us.filter(|_| window.dropped.is_none())?;
-        Some((f64::from(percent), 100.0 * (1.0 - period / base)))
+        let base = base(site, window.round, view.metric)?;
+        let value = window.value_us(view.metric).filter(|_| window.dropped.is_none())?;
+        Some((f64::from(percent), 100.0 * (1.0 - value / base)))
     };
-    site.windows.iter().filter_map(saved).step_by(stride).collect()
+    site.windows.iter().filter_map(saved).step_by(view.stride).collect()
 }
 
-/// Mean period of a round's windows without a speed-up.
-fn base(site: &Site, round: u32) -> Option<f64> {
+/// What a round's windows without a speed-up came to, on average.
+fn base(site: &Site, round: u32, metric: Metric) -> Option<f64> {
     let nulls = site
         .windows
         .iter()
         .filter(|window| window.round == round && window.deed == Deed::Nothing && window.dropped.is_none());
-    let periods: Vec<f64> = nulls.filter_map(|window| window.period_us).collect();
-    let mean = periods.iter().sum::<f64>() / periods.len() as f64;
+    let values: Vec<f64> = nulls.filter_map(|window| window.value_us(metric)).collect();
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
     (mean > 0.0).then_some(mean)
 }
 
@@ -143,13 +160,17 @@ fn lines(hot: &[HotLine], kind: SourceKind) -> Option<Tag> {
 }
 
 /// The figures of the curve, one click away.
-fn figures(site: &Site) -> Option<Tag> {
+fn figures(site: &Site, metric: Metric) -> Option<Tag> {
     if site.points.is_empty() {
         return None;
     }
+    let saved = match metric {
+        Metric::Throughput => "saved per visit",
+        Metric::Latency => "saved from begin to end",
+    };
     let heads = [
         ("faster by", Edge::Left),
-        ("saved per visit", Edge::Right),
+        (saved, Edge::Right),
         ("rounds", Edge::Right),
         ("set aside", Edge::Right),
         ("inserted", Edge::Right),
@@ -166,17 +187,20 @@ fn figures(site: &Site) -> Option<Tag> {
     let rows = site.points.iter().map(row).collect();
     let table = tag("div").class("small").push(plain_table(&heads, rows));
     let details = tag("details").push(tag("summary").text("Figures")).push(table);
-    Some(details.push_all(notes(site).into_iter().map(|note| tag("p").class("why").text(tied(&note)))))
+    Some(
+        details.push_all(notes(site, metric).into_iter().map(|note| tag("p").class("why").text(tied(&note)))),
+    )
 }
 
 /// Its nulls, and the slow-down that a claim was held against.
-fn notes(site: &Site) -> Vec<String> {
+fn notes(site: &Site, metric: Metric) -> Vec<String> {
     let nulls = &site.nulls;
     let mut notes = Vec::new();
     if nulls.rounds > 0 {
         notes.push(format!(
-            "Without a speed-up: {} per visit; a window differs by {:.1} % (one standard deviation, {} rounds).",
+            "Without a speed-up: {} {}; a window differs by {:.1} % (one standard deviation, {} rounds).",
             number::latency(nulls.mean_us),
+            per(metric),
             nulls.sd_percent,
             nulls.rounds
         ));
@@ -189,11 +213,12 @@ fn notes(site: &Site) -> Vec<String> {
     }
     if let Some(slow) = &site.slow_down {
         notes.push(format!(
-            "Really slowed down: each of {} calls per second made {} longer ({:.0} %) costs {} per visit over {} rounds{}.",
+            "Really slowed down: each of {} calls per second made {} longer ({:.0} %) costs {} {} over {} rounds{}.",
             number::count(slow.calls_per_second),
             number::latency(slow.added_ns as f64 / 1e3),
             slow.slowdown_percent,
             number::effect(slow.cost_percent, slow.interval_percent),
+            per(metric),
             slow.rounds,
             if slow.contradicts { ": less than the speed-up promises" } else { "" }
         ));

@@ -56,7 +56,8 @@ const flame = (root, data) => {
   const share = (part, whole) => `${((100 * part) / whole).toFixed(part / whole < 0.00095 ? 2 : 1)} %`;
   const nameOf = (at) => data.names[data.name[at]][0];
   const words = (at) => {
-    if (data.diff) {
+    // Boxes that stand for many narrow ones have a width only.
+    if (data.diff && (data.before[at] > 0 || data.after[at] > 0)) {
       const [before, after] = [data.before[at], data.after[at]];
       const part = before > 0 ? `, ${signed(100 * data.divisor * (after - before) / before)} %` : "";
       return `${figure(before)} → ${figure(after)} ${data.unit} (${signed(after - before)}${part})`;

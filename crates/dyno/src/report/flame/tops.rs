@@ -40,6 +40,7 @@ fn own_head(measure: &Measure) -> &'static str {
         "µs/request" => "itself, µs/request",
         "ms" => "itself, ms",
         "s" => "itself, s",
+        "samples/request" => "itself, samples/request",
         _ => "itself, samples",
     }
 }

@@ -243,7 +243,8 @@ pub struct Point {
     /// misleads at most. In points.
     #[serde(default)]
     pub allowance_points: f64,
-    /// Whether threads hand on to each other after less than ten of this level's pauses: no verdict rests on it.
+    /// Whether threads hand on to each other after less than ten of this level's pauses: a verdict rests on it only where
+    /// it is a loss beyond all that it may be off by.
     #[serde(default)]
     pub biased: bool,
 }

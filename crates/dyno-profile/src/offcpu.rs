@@ -199,8 +199,13 @@ fn by_perf(target: &Target, options: &Options) -> Result<Box<samples::Recorder>,
 
 /// What is missing from a profile that perf's records made.
 fn less(why: Option<&Error>) -> String {
-    let why =
-        why.map_or_else(|| "as asked".to_owned(), |error| format!("BPF is not to be had here ({error})"));
+    let why = match why {
+        None => "as asked".to_owned(),
+        Some(Error::Refused { .. }) => {
+            "BPF is refused here: it needs root, or CAP_BPF and CAP_PERFMON".to_owned()
+        }
+        Some(error) => format!("BPF is not to be had here ({error})"),
+    };
     format!(
         "by perf's records of switches, {why}: without who ended a wait, what it was about, system calls and the timeline; \
          the time from a wake-up until the thread runs counts as waiting"

@@ -138,6 +138,8 @@ pub struct Recorder {
     queue: Vec<Queued>,
     hung_up: HashSet<usize>,
     next_look_ns: u64,
+    /// The thread that is to be watched has ended; its process may live.
+    is_thread_gone: bool,
 }
 
 /// What is known of the target while it is watched.
@@ -199,6 +201,7 @@ impl Recorder {
             queue: Vec::new(),
             hung_up: HashSet::new(),
             next_look_ns: mono_ns() + ALIVE_EVERY_NS,
+            is_thread_gone: false,
         })
     }
 
@@ -252,8 +255,11 @@ impl Recorder {
         if mono_ns() >= self.next_look_ns {
             self.next_look_ns = mono_ns() + ALIVE_EVERY_NS;
             self.watched.alive.retain(|pid, _| !proc::has_ended(*pid));
+            if let Target::Thread(tid) = self.target {
+                self.is_thread_gone = proc::state(tid).map_or(true, |state| matches!(state, 'Z' | 'X'));
+            }
         }
-        self.watched.alive.is_empty()
+        self.is_thread_gone || self.watched.alive.is_empty()
     }
 
     /// Empties the rings, and takes in what is older than `until_ns`: younger records of one ring may have older

@@ -423,7 +423,7 @@ pub(crate) struct Climb {
     /// --profile, needs root (or CAP_BPF and CAP_PERFMON), and takes its time beside --time
     #[arg(long, help_heading = "Output")]
     pub(crate) causal: bool,
-    /// Time for the experiments on each setting
+    /// Time for the experiments on each setting, 8s to 2m
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = causal_time, help_heading = "Output")]
     pub(crate) causal_for: Duration,
     /// The record; the page lies beside it, with .html for its ending [default: climb.json]

@@ -327,7 +327,7 @@ impl Experiment<'_> {
     fn sound(&self, at: usize) -> Vec<u32> {
         let seen = self.credibility(self.sites[at].windows());
         let per_second = per_second(self.sites[at].windows());
-        let is_sound = |level: &u32| verdict::allowance(*level, &seen, per_second).is_some();
+        let is_sound = |level: &u32| verdict::is_sound(*level, &seen, per_second);
         self.asked.levels_percent.iter().copied().filter(is_sound).collect()
     }
 
@@ -572,12 +572,14 @@ impl Experiment<'_> {
             least_pause_us: credibility.period_us * f64::from(least) / 100.0,
             slow_down: slow,
             lost_to_others: lost(Dropped::Foreign),
+            lost_to_hypervisor: lost(Dropped::Stolen),
             lost_to_few_visits: lost(Dropped::Visits),
             lost_to_patience: lost(Dropped::Expired),
             spinning_elsewhere_percent: spinning.filter_map(|(_, site)| site.tried.share_percent).sum(),
             is_spinning: site.tried.is_spinning,
             never_met: site.windows().all(|window| window.hits == 0),
             crowded: verdict::is_crowded(switches, credibility.target_cpu_percent, self.asked.cpus),
+            sites: self.sites.len(),
         })
     }
 

@@ -16,7 +16,7 @@ use std::time::Duration;
 use dyno_measure::diagnosis::{Card, Diagnosis, Resources, Tail};
 use dyno_measure::finding::{Confidence, DIAGNOSIS_SCHEMA, Finding};
 use dyno_measure::observation::{OBSERVATION_SCHEMA, Observation};
-use dyno_measure::profile::Target;
+use dyno_measure::profile::{Profile, Target};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, child, proc};
 use dyno_tune::diagnose::diagnose;
@@ -93,10 +93,9 @@ fn watch(args: &cli::Diagnose, record: &mut Diagnosis) -> Result<Observation, Fa
             Err(why) => not_looked(&mut seen.not_looked_at, "scalability", &why),
         }
     }
-    if !super::is_root() {
-        record
-            .warnings
-            .push("not root: the kernel's side and the waits of others' processes are not seen".into());
+    let is_user_only = |profile: &Profile| profile.sampling.event.ends_with(":u");
+    if seen.on_cpu.as_ref().is_some_and(is_user_only) {
+        record.warnings.push("time in the kernel is not seen: that needs root or CAP_PERFMON".into());
     }
     Ok(seen)
 }

@@ -23,7 +23,10 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     };
     read.map_err(|error| refused(&what, &error))?;
     if bytes.len() as u64 > BYTES_MAX {
-        return Err(Failure::error(format!("{what}: it has more than {} MiB", BYTES_MAX >> 20)));
+        let failure = Failure::error(format!("{what}: it has more than {} MiB", BYTES_MAX >> 20));
+        return Err(failure
+            .likely("files are read whole; a recording with copied stacks grows by megabytes a second")
+            .try_this("a shorter recording, a lower rate, --call-graph fp, or folded stacks"));
     }
     Ok(bytes)
 }

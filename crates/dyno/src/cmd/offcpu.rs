@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use dyno_profile::Target;
 use dyno_profile::offcpu::{Error, Recorder};
+use dyno_sys::bpf::BpfError;
 
 use super::failure::Failure;
 use super::recording::{Files, of_command, say_how_it_ends};
@@ -46,12 +47,27 @@ fn failure(error: &Error) -> Failure {
             failure.likely("the target is a thread, or the machine").try_this("dyno offcpu PID")
         }
         Error::Refused { .. } => refused(),
+        Error::Unable { source: BpfError::Namespace, .. } => failure
+            .likely("it is a container")
+            .try_this("the same command on the host, or docker run --pid=host"),
         Error::Unable { .. } => failure
             .likely("the kernel is older than 5.17, or was built without BTF (CONFIG_DEBUG_INFO_BTF)")
             .try_this("ls -l /sys/kernel/btf/vmlinux; uname -r"),
-        Error::Perf(error) => super::profile::failure(error),
+        Error::Perf(error) => by_perf(error),
         Error::Wait(_) => failure.likely("descriptors or kernel memory are short").try_this("ulimit -a"),
     }
+}
+
+/// Records of switches are the kernel's side: they need more than samples of user code.
+fn by_perf(error: &dyno_profile::Error) -> Failure {
+    let dyno_profile::Error::Refused { paranoid, .. } = error else { return super::profile::failure(error) };
+    let level = paranoid.unwrap_or(-1);
+    if level < 2 || super::is_root() {
+        return super::profile::failure(error);
+    }
+    Failure::error(chain(error))
+        .likely(format!("kernel.perf_event_paranoid is {level} here; records of switches need 1, or root"))
+        .try_this("sudo dyno offcpu …")
 }
 
 /// The chain of causes ends in the verifier's words, which help nobody who lacks a right.

@@ -79,7 +79,8 @@ pub(crate) fn failure(error: &Error) -> Failure {
 
 fn refused(failure: Failure, what: &str, paranoid: Option<i32>) -> Failure {
     let level = paranoid.unwrap_or(-1);
-    let pid = what.strip_prefix("process ").and_then(|pid| pid.parse::<Pid>().ok());
+    let number = what.strip_prefix("process ").or_else(|| what.strip_prefix("thread "));
+    let pid = number.and_then(|pid| pid.parse::<Pid>().ok());
     let foreign = pid.and_then(owner_of).is_some_and(|owner| owner != super::user_id());
     if foreign {
         return failure.likely("it belongs to another user").try_this("sudo dyno profile …, or as its user");

@@ -83,6 +83,9 @@ fn climb_record(path: &Path, text: &str) -> Result<Climb, Failure> {
             RecordError::Schema { found } if found.starts_with(FAMILY) => failure
                 .likely(format!("another version of dyno wrote it; this one knows {CLIMB_SCHEMA}"))
                 .try_this("the dyno that wrote it, or a newer one"),
+            RecordError::Schema { found } if found.starts_with("dyno.profile/") => {
+                failure.likely("it is a profile").try_this(format!("dyno flame {name}"))
+            }
             _ => failure
                 .likely("it is damaged, or was written by something else than dyno climb")
                 .try_this("dyno climb -o climb.json"),

@@ -256,7 +256,7 @@ impl Recorder {
             self.next_look_ns = mono_ns() + ALIVE_EVERY_NS;
             self.watched.alive.retain(|pid, _| !proc::has_ended(*pid));
             if let Target::Thread(tid) = self.target {
-                self.is_thread_gone = proc::state(tid).map_or(true, |state| matches!(state, 'Z' | 'X'));
+                self.is_thread_gone = proc::has_thread_ended(tid);
             }
         }
         self.is_thread_gone || self.watched.alive.is_empty()

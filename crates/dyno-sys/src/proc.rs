@@ -23,9 +23,9 @@ pub use maps::{
 };
 pub use net::{Connections, InetLine, UnixLine, listeners, parse_inet, parse_unix, sockets_accepted};
 pub use process::{
-    Stat, all_sleeping, cpus_allowed, epoll_events, folder, has_ended, maps, parse_epoll_fdinfo, parse_maps,
-    parse_run_ns, parse_stat, parse_status_field, parse_status_kib, pss_bytes, rss_bytes, rss_peak_bytes,
-    run_ns, standing_for, stat, state, tasks, tree, user_system_ticks,
+    Stat, all_sleeping, cpus_allowed, epoll_events, folder, has_ended, has_thread_ended, maps,
+    parse_epoll_fdinfo, parse_maps, parse_run_ns, parse_stat, parse_status_field, parse_status_kib,
+    pss_bytes, rss_bytes, rss_peak_bytes, run_ns, standing_for, stat, state, tasks, tree, user_system_ticks,
 };
 pub use traffic::{
     CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, Ticks, all_ticks, cpu_quota, net_count, net_cpus,

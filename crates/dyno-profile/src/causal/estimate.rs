@@ -118,23 +118,26 @@ pub(super) struct Measured {
 impl Measured {
     pub(super) fn new(round: u32, deed: Deed, window: Window, foreign_percent_max: f64) -> Measured {
         let effective = Effective::of(&window);
-        let dropped = if window.expired {
-            Some(Dropped::Expired)
-        } else if effective.is_none() {
-            Some(Dropped::Visits)
-        } else if foreign_percent(&window) > foreign_percent_max {
-            Some(Dropped::Foreign)
-        } else if stolen_percent(&window) > STOLEN_PERCENT_MAX {
-            Some(Dropped::Stolen)
-        } else {
-            None
-        };
+        let dropped = spoilt(&window, foreign_percent_max).or(effective.is_none().then_some(Dropped::Visits));
         Measured { round, deed, window, effective, dropped }
     }
 
     fn ln(&self, metric: Metric) -> Option<f64> {
         let counts = self.dropped.is_none();
         self.effective.filter(|_| counts).and_then(|effective| effective.value(metric)).map(f64::ln)
+    }
+}
+
+/// What makes a window worthless, however much was counted in it.
+pub(super) fn spoilt(window: &Window, foreign_percent_max: f64) -> Option<Dropped> {
+    if window.expired {
+        Some(Dropped::Expired)
+    } else if foreign_percent(window) > foreign_percent_max {
+        Some(Dropped::Foreign)
+    } else if stolen_percent(window) > STOLEN_PERCENT_MAX {
+        Some(Dropped::Stolen)
+    } else {
+        None
     }
 }
 

@@ -14,7 +14,9 @@ use dyno_measure::causal::{
 };
 use dyno_sys::bpf::causal::SLOWER_NS_MAX;
 
-use super::estimate::{Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent, gap, ticks};
+use super::estimate::{
+    Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent, gap, spoilt, ticks,
+};
 use super::rig::{self, Hooks, Pause, Rig, Site, Window};
 use super::schedule::{self, Length, ROUNDS_MIN, VISITS_MIN};
 use super::verdict::{self, Case};
@@ -403,7 +405,7 @@ impl Experiment<'_> {
             } else {
                 self.rig.window(&rig::Deed::Nothing, self.length.0)?
             };
-            let counts = !window.expired && foreign_percent(&window) <= FOREIGN_PERCENT_MAX;
+            let counts = spoilt(&window, FOREIGN_PERCENT_MAX).is_none();
             windows[at] = Effective::of(&window).filter(|_| counts);
             if at == 1 {
                 self.nulls.push(window);

@@ -113,14 +113,18 @@ pub fn state(pid: Pid) -> io::Result<char> {
 /// Whether nothing of a process runs any more: it is gone, or ended and nobody waited for it. A leader that has ended is a
 /// zombie too, but its other threads may live.
 pub fn has_ended(pid: Pid) -> bool {
-    let is_over = |state| matches!(state, 'Z' | 'X') && tasks(pid).len() <= 1;
-    state(pid).map_or(true, is_over)
+    has_thread_ended(pid) && tasks(pid).len() <= 1
+}
+
+/// Whether a thread runs no more; others of its process may.
+pub fn has_thread_ended(tid: Tid) -> bool {
+    state(tid).map_or(true, |state| matches!(state, 'Z' | 'X'))
 }
 
 /// The thread that stands for a process: its first one, or where that has ended, and took its maps, files and links with
 /// it, one that lives on.
 pub fn standing_for(pid: Pid) -> Tid {
-    let lives = |tid: &Tid| state(*tid).is_ok_and(|state| !matches!(state, 'Z' | 'X'));
+    let lives = |tid: &Tid| !has_thread_ended(*tid);
     if lives(&pid) { pid } else { tasks(pid).into_iter().find(lives).unwrap_or(pid) }
 }
 

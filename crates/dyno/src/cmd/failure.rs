@@ -79,6 +79,11 @@ impl Failure {
         self
     }
 
+    /// Adds that processes have other numbers here than the kernel's programs see.
+    pub(crate) fn in_a_container(self) -> Self {
+        self.likely("it is a container").try_this("the same command on the host, or docker run --pid=host")
+    }
+
     /// Adds what to try.
     pub(crate) fn try_this(mut self, command: impl Into<String>) -> Self {
         self.try_this = Some(command.into());

@@ -47,9 +47,7 @@ fn failure(error: &Error) -> Failure {
             failure.likely("the target is a thread, or the machine").try_this("dyno offcpu PID")
         }
         Error::Refused { .. } => refused(),
-        Error::Unable { source: BpfError::Namespace, .. } => failure
-            .likely("it is a container")
-            .try_this("the same command on the host, or docker run --pid=host"),
+        Error::Unable { source: BpfError::Namespace, .. } => failure.in_a_container(),
         Error::Unable { .. } => failure
             .likely("the kernel is older than 5.17, or was built without BTF (CONFIG_DEBUG_INFO_BTF)")
             .try_this("ls -l /sys/kernel/btf/vmlinux; uname -r"),

@@ -71,9 +71,7 @@ pub(crate) fn not_run(error: &Error) -> Failure {
     let failure = Failure::error(chain(error));
     match error {
         Error::ProbeRefused { .. } => refused(),
-        Error::ProbeUnable { source: BpfError::Namespace } => failure
-            .likely("it is a container")
-            .try_this("the same command on the host, or docker run --pid=host"),
+        Error::ProbeUnable { source: BpfError::Namespace } => failure.in_a_container(),
         Error::NoProbe { .. } => failure
             .likely("the instruction there is one that uprobes refuse, as those with a LOCK prefix")
             .try_this("the function itself, or a line beside it"),

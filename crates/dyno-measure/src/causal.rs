@@ -238,8 +238,7 @@ pub struct Point {
     pub dropped: usize,
     /// Share of the window's time that was inserted as delay, 0 to 100.
     pub inserted_percent: f64,
-    /// Part of each side of the interval that is the method's own (above it is more where much was inserted: a sample's
-    /// interrupt weighs more beside long pauses): pauses are exact to some tenths of a point; and where
+    /// Part of each side of the interval that is the method's own: pauses are exact to some tenths of a point; and where
     /// threads hand on to each other after few pauses they come as lumps, and simulated machines show by how much that
     /// misleads at most. In points.
     #[serde(default)]

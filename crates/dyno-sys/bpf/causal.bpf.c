@@ -173,6 +173,18 @@ INLINE u64 spin(struct control *all, u64 from_ns, u64 ns, u32 looks) {
  * scheduled out in between. */
 enum { LAG_NS_MAX = 200000 };
 
+/* By how much a pause is made shorter for what the interrupts of samples take. Pauses begin with samples, so that the
+ * interrupts for all but their whole periods lie outside of them: the less time is left beside pauses, the more they weigh
+ * in it, and that share of theirs is no work that was done. On the other hand a pause that is counted from a sample in user
+ * mode has swallowed the end of its own interrupt: a quarter of it, as measured, with what returning from a pause takes. */
+INLINE s64 interrupted(struct control *all, u64 pause_ns, int since_sample) {
+    u64 period_ns = all->period_ns, interrupt_ns = all->interrupt_ns;
+    if (!period_ns)
+        return 0;
+    s64 outside = (s64)(interrupt_ns * (pause_ns % period_ns) / period_ns);
+    return since_sample ? outside - (s64)(interrupt_ns / 4) : outside;
+}
+
 INLINE void pay(struct control *all, struct thread *thread, u64 since_ns) {
     if (!all->active)
         return;
@@ -188,10 +200,12 @@ INLINE void pay(struct control *all, struct thread *thread, u64 since_ns) {
     add(&all->lag_ns, now - thread->sampled_ns);
     if (since_ns && since_ns < now && now - since_ns < LAG_NS_MAX)
         from = since_ns;
+    s64 worked_less_ns = interrupted(all, debt, from == since_ns);
     thread->paused = 1;
-    u64 spent = spin(all, from, debt, LOOKS_PAUSED);
+    u64 spent = spin(all, from, debt - worked_less_ns, LOOKS_PAUSED);
     thread->paused = 0;
-    u64 reached = thread->position_ns + spent;
+    s64 gained = (s64)spent + worked_less_ns;
+    u64 reached = thread->position_ns + (gained > 0 ? gained : 0);
     greatest = all->inserted_ns;
     /* What it paused too long is lost: never ahead of all others by waiting. */
     if (reached > greatest)
@@ -394,7 +408,7 @@ int sample_now(void *context) {
     if (!is_behind(context, all, thread, &place))
         return 0;
     thread->sampled_ns = now;
-    pay(all, thread, now);
+    pay(all, thread, 0);
     return 0;
 }
 
@@ -530,6 +544,19 @@ INLINE int is_blocked(struct task_struct *task) {
     return old->state != 0;
 }
 
+/* The thread waited for its core behind a stranger, which cannot preempt a pause on most kernels and so takes all of its
+ * time from what is left beside pauses: their share of it is taken as paid. */
+INLINE void share(struct control *all, struct thread *thread, u64 now) {
+    u64 from = thread->off_ns > all->start_ns ? thread->off_ns : all->start_ns;
+    u64 inserted = all->inserted_ns, position = thread->position_ns;
+    /* In microseconds: the product of two times in nanoseconds may be too great. */
+    u64 length_us = (now - all->start_ns) / 1000;
+    if (thread->paused || now <= from || inserted <= position || !length_us)
+        return;
+    u64 given = (now - from) * (inserted / 1000) / length_us;
+    thread->position_ns += given < inserted - position ? given : inserted - position;
+}
+
 /* Shorter queueing behind a sibling is the price of any hand-over on one core. */
 enum { QUEUED_NS_MIN = 100000 };
 
@@ -560,6 +587,8 @@ int on_switch(u64 *context) {
             if (enters->role & TARGET && now - enters->off_ns >= QUEUED_NS_MIN)
                 count(&all->runnable_waits);
             credit(all, enters, leaves->position_ns, now);
+        } else if (all->active && previous->pid && !(previous->flags & OF_KERNEL)) {
+            share(all, enters, now);
         }
     }
     return 0;

@@ -1,5 +1,5 @@
 //! Perf events: a clock that counts a process's CPU time, and sampling: what runs, some hundred times a second, with its
-//! stack.
+//! stack, and what a sample's interrupt takes.
 //!
 //! The lab opens them; the target pays for its own interrupts. Everything is held by descriptors: when they are closed,
 //! also by `kill -9`, nothing is left. What a record means is told here; what it says of a program is the profiler's.
@@ -7,12 +7,14 @@
 mod attributes;
 mod clock;
 mod hot;
+mod interrupt;
 mod record;
 mod ring;
 mod sampling;
 
 pub use clock::TaskClock;
 pub use hot::{HotSample, HotSampler};
+pub use interrupt::interrupt_ns;
 pub use record::{
     Comm, Layout, Lost, Mmap, Mode, Record, Sample, Switch, Task, UserRegs, Way, Words, records,
 };

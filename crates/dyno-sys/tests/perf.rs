@@ -7,8 +7,9 @@ use common::{Scratch, next_exit};
 use dyno_sys::child::{Exit, Wait, fork, wait};
 use dyno_sys::clock::thread_cpu_ns;
 use dyno_sys::keeper::Keeper;
-use dyno_sys::perf::TaskClock;
+use dyno_sys::perf::{TaskClock, interrupt_ns};
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// CPU time that each of three burners burns, by its own clock.
 const BURN_NS: u64 = 30_000_000;
@@ -21,6 +22,10 @@ fn main() -> ExitCode {
         ("threads_and_grandchildren_are_counted", threads_and_grandchildren_are_counted),
         ("a_held_child_burns_nothing", a_held_child_burns_nothing),
         ("a_process_that_is_gone_has_no_clock", a_process_that_is_gone_has_no_clock),
+        (
+            "an_interrupt_takes_less_than_the_time_between_two",
+            an_interrupt_takes_less_than_the_time_between_two,
+        ),
     ])
 }
 
@@ -73,4 +78,17 @@ fn a_held_child_burns_nothing() {
 fn a_process_that_is_gone_has_no_clock() {
     let errno = TaskClock::open(i32::MAX - 1).unwrap_err().raw_os_error();
     assert!(matches!(errno, Some(libc::ESRCH | libc::EACCES | libc::EPERM | libc::ENOSYS)), "{errno:?}");
+}
+
+fn an_interrupt_takes_less_than_the_time_between_two() {
+    match interrupt_ns(Duration::from_secs(1)) {
+        Ok(found) => {
+            let ns = found.expect("a second holds ten samples of whoever looks at the clock");
+            assert!((300..200_000).contains(&ns), "{ns} ns");
+        }
+        Err(error) => {
+            let refused = [libc::EACCES, libc::EPERM, libc::ENOSYS];
+            assert!(refused.contains(&error.raw_os_error().unwrap()), "{error}");
+        }
+    }
 }

@@ -225,8 +225,34 @@ fn a_running_sibling_pays_what_the_hits_insert() {
         assert!((0.5..1.5).contains(&paid), "{way:?}: paid {paid} {counts:?}");
         // A pause lasts what was asked, or longer when somebody else took the core meanwhile.
         assert!(counts.paid_ns >= counts.asked_ns * 99 / 100, "{way:?} {counts:?}");
-        assert_eq!((counts.missed, counts.lost), (0, 0), "{way:?} {counts:?}");
+        assert_eq!(counts.lost, 0, "{way:?} {counts:?}");
+        // A pause that ends right where the next sample falls is still being put away by the kernel: the next sample pays.
+        assert!(share(counts.missed, counts.pauses) < 0.05, "{way:?} {counts:?}");
     }
+}
+
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn pauses_leave_out_their_share_of_what_interrupts_take() {
+    let _alone = alone();
+    let running = Running::start("two");
+    let mut probe = running.tried(Pausing::TaskWork);
+    let ranges = [running.place("f60")];
+    let tried = Tried::Code { ranges: &ranges, reach: Reach::Own, delay_ns: PERIOD_NS * 9 / 10 };
+    let mut shorter_ns = |interrupt_ns| {
+        probe.set_interrupt(interrupt_ns);
+        let mut tries = [0_i64; 5].map(|_| {
+            let counts = experiment(&mut probe, &tried, 400).counts;
+            (counts.asked_ns.cast_signed() - counts.paid_ns.cast_signed())
+                / counts.pauses.max(1).cast_signed()
+        });
+        // Whoever took the core meanwhile made some pauses longer, the end of the experiment cut one.
+        tries.sort_unstable();
+        tries[2]
+    };
+    // Nine tenths of each interrupt lie where there should be none; a quarter is part of the pause.
+    let taken_ns = shorter_ns(40_000) - shorter_ns(0);
+    assert!((10_000..=40_000).contains(&taken_ns), "{taken_ns} ns a pause");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use dyno_measure::Prng;
 use dyno_sys::bpf::causal::{self as bpf, Mark, Pausing, Probe, Role, SLOWER_NS_MAX, Tried, Waits};
 use dyno_sys::bpf::{Attached, BpfError, runs};
 use dyno_sys::clock::mono_ns;
-use dyno_sys::{Pid, affinity, child, proc, socket};
+use dyno_sys::{Pid, affinity, child, perf, proc, socket};
 
 use super::point::{Progress, Returns, entered_per_second};
 use super::rig::{Deed, Entry, Hooks, Pause, Place, Reach, Rig, Site, Window};
@@ -25,8 +25,10 @@ use window::{Counting, Sums};
 
 const MS: u64 = 1_000_000;
 
-/// Between samples of one CPU. Shorter ones cost more than they tell: an interrupt of a virtual machine takes some 25 µs.
-const PERIOD: Duration = Duration::from_millis(1);
+/// Between samples of one CPU. Shorter ones cost more than they tell: an interrupt of a virtual machine takes up to 25 µs.
+/// And no multiple of a tick, the kernel's or the hypervisor's: pauses begin with samples, and in step with them all ticks
+/// of a run would fall into pauses, or none.
+const PERIOD: Duration = Duration::from_micros(1_030);
 /// After the start of an experiment, until its window opens: some periods, by chance, so that no rhythm is met.
 const SETTLE_NS: u64 = 5 * MS;
 const SETTLE_CHANCE_NS: u64 = 3 * MS;
@@ -37,6 +39,8 @@ const COOL_NS: u64 = 8 * MS;
 const PATIENCE_NS: u64 = 60 * MS;
 /// Between words to it, and looks at whether to stop.
 const LOOK_NS: u64 = 15 * MS;
+/// How long this thread is looked at to know what the interrupt of a sample takes: some sixty of them.
+const CALIBRATION: Duration = Duration::from_millis(60);
 /// How often a window is begun again that the kernel ended because this process was kept from its CPU for so long.
 const TRIES: u32 = 4;
 
@@ -154,6 +158,8 @@ impl<'s> Live<'s> {
             begun_ns: mono_ns(),
         };
         live.probe.name_waits(&named_waits()).map_err(refused)?;
+        // Where it cannot be told, pauses are taken as they are.
+        live.probe.set_interrupt(perf::interrupt_ns(CALIBRATION).ok().flatten().unwrap_or(0));
         live.take_in()?;
         live.count(progress)?;
         Ok(live)

@@ -17,10 +17,6 @@ const WORTH_POINTS: f64 = 0.5;
 /// sample's interrupt falls into somebody's code. One thread in three parts, shortened for real, was off by 0.1 to 0.6
 /// where chance explained 0.2.
 const EXACT_POINTS: f64 = 0.4;
-/// What a window with pauses for half of its time may seem to lose, in points: the interrupt of a sample begins before the
-/// pause that it leads to and never falls into one, so that it weighs the more the less time is left beside the pauses. A
-/// thread beside the one that is made faster by 50 %, on a CPU of its own, seemed 0.5 to 2.4 points slower.
-const INTERRUPT_POINTS: f64 = 2.5;
 /// Runs shorter than so many pauses between hand-offs are biased: the pause comes as one lump, where the real saving
 /// would be spread over them.
 const PAUSES_PER_HAND_OFF: f64 = 10.0;
@@ -86,12 +82,6 @@ fn allowance(level: u32, credibility: &Credibility, per_second: f64) -> f64 {
     (EXACT_POINTS + HAND_OFF_POINTS * pause_of_run(level, credibility, per_second)).min(POINTS_MAX)
 }
 
-/// By how many points a figure may be too low for the interrupts of its samples.
-fn late_points(point: &Point) -> f64 {
-    let inserted = (point.inserted_percent / 100.0).clamp(0.0, 0.9);
-    INTERRUPT_POINTS * inserted / (1.0 - inserted)
-}
-
 /// Whether a level's figure may be told: hand-offs do not mislead it by more than some points.
 pub(super) fn is_sound(level: u32, credibility: &Credibility, per_second: f64) -> bool {
     pause_of_run(level, credibility, per_second) * PAUSES_PER_HAND_OFF <= 1.0
@@ -102,7 +92,7 @@ pub(super) fn allowed(point: &Point, credibility: &Credibility, per_second: f64)
     let allowance_points = allowance(point.speedup_percent, credibility, per_second);
     let [low, high] = point.interval_percent;
     Point {
-        interval_percent: [low - allowance_points, high + allowance_points + late_points(point)],
+        interval_percent: [low - allowance_points, high + allowance_points],
         allowance_points,
         biased: !is_sound(point.speedup_percent, credibility, per_second),
         ..*point
@@ -142,8 +132,7 @@ pub(super) fn verdict(case: &Case<'_>) -> (Verdict, String) {
     let level = f64::from(greatest.speedup_percent);
     let [low, high] = slope.interval.map(|per_percent| per_percent * level);
     // The method's own error is no chance: what it and chance together may explain is nothing.
-    let is_beyond =
-        low > greatest.allowance_points || high < -greatest.allowance_points - late_points(greatest);
+    let is_beyond = low > greatest.allowance_points || high < -greatest.allowance_points;
     let is_real = slope.p_adjusted < CHANCE_MAX && is_beyond && greatest.effect_percent.abs() >= WORTH_POINTS;
     // The line and the figure that is told must say the same: a curve that rises and falls has no slope to speak of.
     let agree = slope.per_percent.is_sign_positive() == greatest.effect_percent.is_sign_positive();
@@ -288,8 +277,7 @@ fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String)
         sound().find(|(point, p)| p * levels < CHANCE_MAX && point.effect_percent.abs() >= WORTH_POINTS);
     // The method's own error does not shrink with time: it is told, and does not keep a site open.
     let half = |point: &Point| {
-        let [low, high] = point.interval_percent;
-        (high - low - late_points(point)) / 2.0 - point.allowance_points
+        (point.interval_percent[1] - point.interval_percent[0]) / 2.0 - point.allowance_points
     };
     let widest = sound().map(|(point, _)| half(point)).fold(0.0, f64::max);
     let [low, high] = greatest.interval_percent;
@@ -573,22 +561,6 @@ mod tests {
             Verdict::NotMeasurable,
             "a gain is told by sound levels"
         );
-    }
-
-    #[test]
-    fn what_interrupts_take_beside_long_pauses_is_no_contention() {
-        let with = |effect: f64| {
-            let mut some = estimates(effect, 0.6, 1e-9);
-            for (point, _) in &mut some.points {
-                point.inserted_percent = f64::from(point.speedup_percent);
-                *point = allowed(point, &Credibility::default(), 1_000.0);
-            }
-            some
-        };
-        assert_ne!(judged(&with(-2.4)).0, Verdict::Hurts);
-        assert_eq!(judged(&with(-6.0)).0, Verdict::Hurts);
-        let point = with(-2.4).points[2].0;
-        assert_eq!(point.interval_percent.map(|end| (end * 10.0).round() / 10.0), [-3.4, 1.1]);
     }
 
     #[test]

@@ -27,6 +27,9 @@ pub const SYSTEM_CALLS: usize = 512;
 const TASK_WORK_NS_MAX: u64 = 20_000_000;
 const SPIN_NS_MAX: u64 = 1_000_000;
 
+/// Whoever measures more for the interrupt of a sample has measured something else.
+pub const INTERRUPT_NS_MAX: u64 = 50_000;
+
 /// The longest that a call is made longer: the kernel ends a program's loop some time after.
 pub const SLOWER_NS_MAX: u64 = 100_000_000;
 
@@ -55,6 +58,8 @@ mod word {
     pub(super) const SPIN_NS: usize = 15;
     pub(super) const WATCH: usize = 16;
     pub(super) const SUBJECT: usize = 17;
+    pub(super) const PERIOD_NS: usize = 18;
+    pub(super) const INTERRUPT_NS: usize = 19;
     /// A line of its own.
     pub(super) const INSERTED_NS: usize = 24;
     /// The first of the counters; seven words lie between.
@@ -449,8 +454,15 @@ impl Probe {
         Ok(())
     }
 
+    /// What the interrupt of a sample takes from the thread that it hits ([`crate::perf::interrupt_ns`]): pauses are made to
+    /// leave each thread its share of that. At most [`INTERRUPT_NS_MAX`].
+    pub fn set_interrupt(&self, ns: u64) {
+        self.set(word::INTERRUPT_NS, ns.min(INTERRUPT_NS_MAX));
+    }
+
     /// Samples, wake-ups and switches are looked at from now on, while an experiment runs.
     pub fn attach(&mut self, period_ns: u64) -> Result<(), BpfError> {
+        self.set(word::PERIOD_NS, period_ns);
         self.set(word::WATCH, self.get(word::WATCH) + 1);
         let hooks = [("on_waking", "sched_waking"), ("on_switch", "sched_switch")];
         for (program, tracepoint) in hooks {

@@ -28,7 +28,7 @@ const MS: u64 = 1_000_000;
 /// Between samples of one CPU. Shorter ones cost more than they tell: an interrupt of a virtual machine takes up to 25 µs.
 /// And no multiple of a tick, the kernel's or the hypervisor's: pauses begin with samples, and in step with them all ticks
 /// of a run would fall into pauses, or none.
-const PERIOD: Duration = Duration::from_micros(1_030);
+const PERIOD: Duration = Duration::from_micros(970);
 /// After the start of an experiment, until its window opens: some periods, by chance, so that no rhythm is met.
 const SETTLE_NS: u64 = 5 * MS;
 const SETTLE_CHANCE_NS: u64 = 3 * MS;

@@ -367,6 +367,9 @@ INLINE long schedule_pause(struct task_struct *task, struct thread *thread) {
     return answer;
 }
 
+/* -EBUSY */
+enum { BUSY = -16 };
+
 /* Samples whose pauses are taken on the way back to user mode (Linux 6.18). */
 SEC("perf_event/later")
 int sample_later(void *context) {
@@ -385,9 +388,13 @@ int sample_later(void *context) {
     thread->scheduled = 1;
     thread->sampled_ns = now;
     thread->user_mode = place.user_mode;
-    if (schedule_pause(task, thread)) {
+    /* The kernel's function returns an int: what stands above it in the register says nothing. */
+    int refused = (int)schedule_pause(task, thread);
+    if (refused) {
         thread->scheduled = 0;
-        count(&all->missed);
+        /* The pause before is over, and the kernel is still putting it away: nothing is lost, the next sample pays. */
+        if (refused != BUSY)
+            count(&all->missed);
     }
     return 0;
 }

@@ -240,7 +240,8 @@ pub struct Point {
     pub inserted_percent: f64,
     /// Part of each side of the interval that is the method's own: pauses are exact to some tenths of a point; and where
     /// threads hand on to each other after few pauses they come as lumps, and simulated machines show by how much that
-    /// misleads at most. In points.
+    /// misleads at most; and what one window was seen to leave behind for the next, where there was no time to let it
+    /// settle. In points.
     #[serde(default)]
     pub allowance_points: f64,
     /// Whether threads hand on to each other after less than ten of this level's pauses: a verdict rests on it only where

@@ -8,6 +8,7 @@
 
 mod estimate;
 mod live;
+mod memory;
 mod point;
 pub mod rig;
 mod run;
@@ -17,6 +18,6 @@ mod verdict;
 
 pub use live::{Children, Live, Subject, is_possible};
 pub use point::{Candidate, Named, Progress, Returns, candidates, ranked, rates};
-pub use rig::{Deed, Entry, Hooks, Moment, Pause, Place, Reach, Rig, Site, WaitKind, Window};
+pub use rig::{Deed, Entry, Hooks, Moment, Pause, Place, Reach, Rig, Site, Span, WaitKind, Window};
 pub use run::{Asked, News, Tried, run};
 pub use site::{Choice, Parts, Passed, Probe, Resolver, SiteError, of_processes};

@@ -8,8 +8,8 @@ mod common;
 use common::Running;
 use dyno_profile::Error;
 use dyno_profile::causal::{
-    Children, Deed, Entry, Live, Named, Passed, Place, Progress, Reach, Rig, Site, Subject, WaitKind, Window,
-    candidates, rates,
+    Children, Deed, Entry, Live, Named, Passed, Place, Progress, Reach, Rig, Site, Span, Subject, WaitKind,
+    Window, candidates, rates,
 };
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::{Pid, bpf, proc};
@@ -92,6 +92,7 @@ fn alone() -> std::sync::MutexGuard<'static, ()> {
 }
 
 const LENGTH: Duration = Duration::from_millis(200);
+const SPAN: Span = Span { settle: Duration::from_millis(5), length: LENGTH };
 
 /// Time of a unit of progress without what was inserted.
 fn period_ns(window: &Window) -> f64 {
@@ -110,8 +111,8 @@ fn own_period_ns(window: &Window) -> f64 {
 fn saved(live: &mut Live<'_>, deed: Deed, rounds: usize, period: fn(&Window) -> f64) -> f64 {
     let mut all: Vec<f64> = (0..rounds)
         .map(|_| {
-            let null = period(&live.window(&Deed::Nothing, LENGTH).unwrap());
-            1.0 - period(&live.window(&deed, LENGTH).unwrap()) / null
+            let null = period(&live.window(&Deed::Nothing, SPAN).unwrap());
+            1.0 - period(&live.window(&deed, SPAN).unwrap()) / null
         })
         .collect();
     all.sort_by(f64::total_cmp);
@@ -152,7 +153,7 @@ fn a_call_that_is_made_longer_takes_that_much_longer() {
     let mut live = running.live(&[running.site("f60")]);
     let calls = live.entries_per_second(0, LENGTH).unwrap().unwrap();
     assert!(calls > 100.0, "{calls} calls a second");
-    let window = live.window(&Deed::SlowDown { site: 0, ns: 2_000_000 }, LENGTH).unwrap();
+    let window = live.window(&Deed::SlowDown { site: 0, ns: 2_000_000 }, SPAN).unwrap();
     assert!(window.hits >= 2 && window.hits.abs_diff(window.visits) <= 2, "{window:?}");
     assert_eq!((window.delay_ns, window.paid_ns), (2_000_000, 0));
     // Two milliseconds each at the very least; the machine may be busy beside.
@@ -167,7 +168,7 @@ fn a_pair_tells_how_much_is_on_its_way() {
     let progress =
         Progress::Between { begin: vec![running.entry("begin")], end: vec![running.entry("progress")] };
     let mut live = Live::open(&Subject::new(running.pid), &progress, &[], &STOP).unwrap();
-    let window = live.window(&Deed::Nothing, LENGTH).unwrap();
+    let window = live.window(&Deed::Nothing, SPAN).unwrap();
     let in_flight = window.in_flight.unwrap();
     // One thread: nearly always one unit is begun.
     assert!((0.8..=1.1).contains(&in_flight), "{window:?}");
@@ -184,7 +185,7 @@ fn returns_of_a_system_call_are_progress_and_are_found() {
     let progress = named.resolved(&mut |_place| Err(())).unwrap();
     let site = running.site("f30");
     let mut live = Live::open(&Subject::new(running.pid), &progress, &[site], &STOP).unwrap();
-    let window = live.window(&Deed::SpeedUp { site: 0, percent: 50 }, LENGTH).unwrap();
+    let window = live.window(&Deed::SpeedUp { site: 0, percent: 50 }, SPAN).unwrap();
     assert!(window.visits > 10 && window.hits > 10, "{window:?}");
     assert_eq!(window.in_flight, None);
     let tracepoint: Named = "tracepoint:no_such_thing".parse().unwrap();
@@ -223,7 +224,7 @@ fn a_file_that_is_waited_for_can_be_made_faster_and_another_cannot() {
     let sites = [WaitKind::File(file), WaitKind::Disk, WaitKind::File(other), WaitKind::Lock].map(wait);
     let mut live = running.live(&sites);
     let hits =
-        |live: &mut Live<'_>, site| live.window(&Deed::SpeedUp { site, percent: 50 }, LENGTH).unwrap().hits;
+        |live: &mut Live<'_>, site| live.window(&Deed::SpeedUp { site, percent: 50 }, SPAN).unwrap().hits;
     let hits: Vec<u64> = (0..4).map(|site| hits(&mut live, site)).collect();
     // A file system in memory has nothing to wait for.
     if hits[1] > 0 {
@@ -282,11 +283,11 @@ fn a_window_that_the_kernel_ended_is_told() {
     let mut live = running.live(&[running.site("f60")]);
     let half = Deed::SpeedUp { site: 0, percent: 50 };
     let mut stopper = stopper();
-    let kept = live.window(&half, LENGTH).unwrap();
+    let kept = live.window(&half, SPAN).unwrap();
     stopper.wait().unwrap();
     assert!(kept.expired, "{kept:?}");
     // An ordinary one need not be the first: others may keep this process from its CPU too.
-    assert!((0..5).any(|_| !live.window(&half, LENGTH).unwrap().expired));
+    assert!((0..5).any(|_| !live.window(&half, SPAN).unwrap().expired));
 }
 
 /// Windows until the target is gone.
@@ -294,7 +295,7 @@ fn until_gone(live: &mut Live<'_>) -> Error {
     let patience = mono_ns() + 20_000 * MS;
     loop {
         assert!(mono_ns() < patience, "the end of the target was not seen");
-        if let Err(error) = live.window(&Deed::SpeedUp { site: 0, percent: 50 }, LENGTH) {
+        if let Err(error) = live.window(&Deed::SpeedUp { site: 0, percent: 50 }, SPAN) {
             return error;
         }
     }
@@ -320,7 +321,7 @@ fn a_child_belongs_to_the_target_only_when_children_are_followed() {
     let window = |children| {
         let subject = Subject { children, ..Subject::new(family.pid) };
         let mut live = Live::open(&subject, &family.progress(), &[family.site("f60")], &STOP).unwrap();
-        live.window(&Deed::SpeedUp { site: 0, percent: 50 }, LENGTH).unwrap()
+        live.window(&Deed::SpeedUp { site: 0, percent: 50 }, SPAN).unwrap()
     };
     let alone = window(Children::Strangers);
     assert_eq!((alone.hits, alone.visits), (0, 0), "{alone:?}");
@@ -336,7 +337,7 @@ fn children_that_begin_other_programs_end_no_experiment() {
     let subject = Subject { children: Children::Followed, ..Subject::new(spawns.pid) };
     let mut live = Live::open(&subject, &spawns.progress(), &[spawns.site("f60")], &STOP).unwrap();
     for _ in 0..3 {
-        let window = live.window(&Deed::SpeedUp { site: 0, percent: 50 }, LENGTH).unwrap();
+        let window = live.window(&Deed::SpeedUp { site: 0, percent: 50 }, SPAN).unwrap();
         assert!(window.hits > 10 && window.visits > 10, "{window:?}");
     }
 }
@@ -350,9 +351,10 @@ fn a_thousand_threads_are_no_trouble() {
     let patience = mono_ns() + 20_000 * MS;
     while proc::tasks(crowd.pid).len() < 1_000 {
         assert!(mono_ns() < patience, "threads are not born");
-        live.window(&Deed::SpeedUp { site: 0, percent: 50 }, LENGTH).unwrap();
+        live.window(&Deed::SpeedUp { site: 0, percent: 50 }, SPAN).unwrap();
     }
-    let window = live.window(&Deed::SpeedUp { site: 0, percent: 50 }, 4 * LENGTH).unwrap();
+    let window =
+        live.window(&Deed::SpeedUp { site: 0, percent: 50 }, Span { length: 4 * LENGTH, ..SPAN }).unwrap();
     assert!(window.threads > 500 && window.visits > 0, "{window:?}");
     assert_eq!(window.missed, 0, "{window:?}");
 }
@@ -382,7 +384,7 @@ fn a_profiler_to_be_killed() {
     let pid = i32::try_from(number(0)).unwrap();
     let mut live = Live::open(&Subject::new(pid), &progress, &[site], &STOP).unwrap();
     // All of the period: its sibling hardly comes to do anything.
-    while live.window(&Deed::SpeedUp { site: 0, percent: 100 }, LENGTH).is_ok() {}
+    while live.window(&Deed::SpeedUp { site: 0, percent: 100 }, SPAN).is_ok() {}
 }
 
 fn profiler_of(running: &Target) -> Child {

@@ -25,7 +25,7 @@ const OUTLIER_VALUES_MIN: usize = 10;
 /// it the intervals of eight to twelve rounds hold the truth in 92 to 94 %.
 const OUTLIER_SLACK: f64 = 8.0;
 /// A median absolute deviation as a standard deviation (normal distribution).
-const MAD_SIGMA: f64 = 1.4826;
+pub(super) const MAD_SIGMA: f64 = 1.4826;
 /// Normal quantile of 95 % intervals.
 const Z: f64 = 1.959_964;
 /// Fewest values with a spread.
@@ -60,7 +60,7 @@ impl Effective {
     }
 
     /// What an effect is an effect on.
-    fn value(&self, metric: Metric) -> Option<f64> {
+    pub(super) fn value(&self, metric: Metric) -> Option<f64> {
         match metric {
             Metric::Throughput => Some(self.period_ns),
             Metric::Latency => self.latency_ns.filter(|latency| *latency > 0.0),
@@ -86,6 +86,8 @@ pub(super) enum Dropped {
     Expired,
     /// Far from its like.
     Outlier,
+    /// What was done before it still showed.
+    Unsettled,
 }
 
 impl Dropped {
@@ -96,6 +98,7 @@ impl Dropped {
             Dropped::Stolen => "the hypervisor kept the CPUs",
             Dropped::Expired => "cut short: dyno itself was kept from the CPUs",
             Dropped::Outlier => "far from its like",
+            Dropped::Unsettled => "what was done before it still showed",
         }
     }
 }
@@ -295,7 +298,7 @@ fn beyond(values: &[f64]) -> Vec<(usize, f64)> {
     values.iter().copied().enumerate().filter(is_beyond).collect()
 }
 
-fn median(values: &mut [f64]) -> f64 {
+pub(super) fn median(values: &mut [f64]) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let n = values.len();
     match n {

@@ -18,7 +18,7 @@ use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, affinity, child, perf, proc, socket};
 
 use super::point::{Progress, Returns, entered_per_second};
-use super::rig::{Deed, Entry, Hooks, Pause, Place, Reach, Rig, Site, Window};
+use super::rig::{Deed, Entry, Hooks, Pause, Place, Reach, Rig, Site, Span, Window};
 use crate::error::Error;
 use waits::{named_waits, waits};
 use window::{Counting, Sums};
@@ -29,8 +29,11 @@ const MS: u64 = 1_000_000;
 /// And no multiple of a tick, the kernel's or the hypervisor's: pauses begin with samples, and in step with them all ticks
 /// of a run would fall into pauses, or none.
 const PERIOD: Duration = Duration::from_micros(970);
-/// After the start of an experiment, until its window opens: some periods, by chance, so that no rhythm is met.
-const SETTLE_NS: u64 = 5 * MS;
+/// Where threads hand on to each other within a few pauses: half as long.
+const PERIOD_FINE: Duration = Duration::from_micros(485);
+/// Fine samples are taken where their interrupts take no more than this share of all time.
+const INTERRUPT_SHARE_MAX: f64 = 0.016;
+/// Beside the time to settle: some periods, by chance, so that no rhythm is met.
 const SETTLE_CHANCE_NS: u64 = 3 * MS;
 /// After it, so that pauses are over before the next one.
 const COOL_NS: u64 = 8 * MS;
@@ -102,6 +105,8 @@ pub struct Live<'s> {
     /// What the sites that are waits wait for, by site.
     waits: Vec<Option<Waits>>,
     probe: Probe,
+    /// What the interrupt of a sample takes, where that could be told.
+    interrupt_ns: Option<u64>,
     ended: OwnedFd,
     /// Descriptors that tell of the participants' ends.
     participants_ended: Vec<(Pid, OwnedFd)>,
@@ -147,6 +152,7 @@ impl<'s> Live<'s> {
             stop,
             waits,
             probe,
+            interrupt_ns: perf::interrupt_ns(CALIBRATION).ok().flatten(),
             ended,
             participants_ended: Vec::new(),
             strange_children: Vec::new(),
@@ -159,7 +165,7 @@ impl<'s> Live<'s> {
         };
         live.probe.name_waits(&named_waits()).map_err(refused)?;
         // Where it cannot be told, pauses are taken as they are.
-        live.probe.set_interrupt(perf::interrupt_ns(CALIBRATION).ok().flatten().unwrap_or(0));
+        live.probe.set_interrupt(live.interrupt_ns.unwrap_or(0));
         live.take_in()?;
         live.count(progress)?;
         Ok(live)
@@ -298,22 +304,23 @@ impl<'s> Live<'s> {
 
     /// One experiment with one window in it; begun again when the kernel lost its patience with this process, which is
     /// told of the last try.
-    fn experiment(&mut self, tried: &Tried<'_>, length: Duration) -> Result<Window, Error> {
-        let mut window = self.try_once(tried, length)?;
+    fn experiment(&mut self, tried: &Tried<'_>, span: Span) -> Result<Window, Error> {
+        let mut window = self.try_once(tried, span)?;
         for _ in 1..TRIES {
             if !window.expired {
                 break;
             }
-            window = self.try_once(tried, length)?;
+            window = self.try_once(tried, span)?;
         }
         Ok(window)
     }
 
-    fn try_once(&mut self, tried: &Tried<'_>, length: Duration) -> Result<Window, Error> {
+    fn try_once(&mut self, tried: &Tried<'_>, span: Span) -> Result<Window, Error> {
         self.check_target()?;
-        let length_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+        let [settle_ns, length_ns] =
+            [span.settle, span.length].map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         let expired = self.probe.counts().expired;
-        let settle_ns = SETTLE_NS + self.chance_ns();
+        let settle_ns = settle_ns.saturating_add(self.chance_ns());
         let start_ns = self.probe.begin(tried, mono_ns() + PATIENCE_NS).map_err(refused)?;
         let window = self.count_window(start_ns, start_ns + settle_ns, length_ns);
         // Whatever came in between: nobody pauses any more.
@@ -355,13 +362,13 @@ impl<'s> Live<'s> {
         Ok(Hooks { machine_ns: length_ns * affinity::online().len() as u64, length_ns, ran: ran.collect() })
     }
 
-    fn slowed(&mut self, site: usize, ns: u64, length: Duration) -> Result<Window, Error> {
+    fn slowed(&mut self, site: usize, ns: u64, span: Span) -> Result<Window, Error> {
         let entries = self.entries(site);
         let mut held = Vec::new();
         for entry in &entries {
             held.push(self.hold(Mark::Slow, entry, self.whose())?);
         }
-        let mut window = self.experiment(&Tried::Slower { ns }, length)?;
+        let mut window = self.experiment(&Tried::Slower { ns }, span)?;
         window.delay_ns = ns.min(SLOWER_NS_MAX);
         Ok(window)
     }
@@ -373,7 +380,7 @@ impl<'s> Live<'s> {
         }
     }
 
-    fn sped_up(&mut self, site: usize, percent: u32, length: Duration) -> Result<Window, Error> {
+    fn sped_up(&mut self, site: usize, percent: u32, span: Span) -> Result<Window, Error> {
         let tried = self.sites[site].clone();
         match &tried.place {
             Place::Code { ranges, .. } => {
@@ -382,31 +389,31 @@ impl<'s> Live<'s> {
                     Reach::Own => bpf::Reach::Own,
                     Reach::Inclusive => bpf::Reach::Inclusive,
                 };
-                let window = self.experiment(&Tried::Code { ranges, reach, delay_ns }, length)?;
+                let window = self.experiment(&Tried::Code { ranges, reach, delay_ns }, span)?;
                 Ok(Window { delay_ns, ..window })
             }
             Place::Wait(_) => {
                 let kind = self.waits[site].expect("a wait's kind was read when the rig was opened");
-                self.experiment(&Tried::Waits { kind, percent }, length)
+                self.experiment(&Tried::Waits { kind, percent }, span)
             }
         }
     }
 }
 
 impl Rig for Live<'_> {
-    fn window(&mut self, deed: &Deed, length: Duration) -> Result<Window, Error> {
+    fn window(&mut self, deed: &Deed, span: Span) -> Result<Window, Error> {
         self.attach()?;
         match *deed {
-            Deed::Nothing => self.experiment(&Tried::Nothing, length),
-            Deed::SpeedUp { site, percent } => self.sped_up(site, percent, length),
-            Deed::SlowDown { site, ns } => self.slowed(site, ns, length),
+            Deed::Nothing => self.experiment(&Tried::Nothing, span),
+            Deed::SpeedUp { site, percent } => self.sped_up(site, percent, span),
+            Deed::SlowDown { site, ns } => self.slowed(site, ns, span),
         }
     }
 
-    fn detached(&mut self, length: Duration) -> Result<Window, Error> {
+    fn detached(&mut self, span: Span) -> Result<Window, Error> {
         self.probe.detach();
         self.is_attached = false;
-        self.experiment(&Tried::Nothing, length)
+        self.experiment(&Tried::Nothing, span)
     }
 
     fn hooks(&mut self, length: Duration) -> Result<Option<Hooks>, Error> {
@@ -429,6 +436,14 @@ impl Rig for Live<'_> {
         u64::try_from(self.subject.period.as_nanos()).unwrap_or(u64::MAX)
     }
 
+    fn sample_finely(&mut self) {
+        if self.interrupt_ns.is_some_and(is_cheap) && self.subject.period > PERIOD_FINE {
+            self.subject.period = PERIOD_FINE;
+            self.probe.detach();
+            self.is_attached = false;
+        }
+    }
+
     fn pause(&self) -> Pause {
         match self.probe.pausing() {
             Pausing::TaskWork => Pause::TaskWork,
@@ -448,6 +463,11 @@ impl Rig for Live<'_> {
             counted => counted.map(Some),
         }
     }
+}
+
+/// Whether twice as many interrupts are borne.
+fn is_cheap(interrupt_ns: u64) -> bool {
+    interrupt_ns as f64 <= INTERRUPT_SHARE_MAX * PERIOD_FINE.as_nanos() as f64
 }
 
 fn check(pid: Pid) -> Result<(), Error> {
@@ -496,6 +516,11 @@ fn no_tracepoint(name: &str, error: BpfError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn interrupts_of_five_microseconds_are_borne_twice_as_often_and_those_of_ten_are_not() {
+        assert!(is_cheap(0) && is_cheap(5_000) && !is_cheap(10_000));
+    }
 
     #[test]
     fn this_process_and_one_that_is_not_there_are_refused() {

@@ -174,20 +174,36 @@ pub enum Pause {
     SpinInSample,
 }
 
+/// How long a deed is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Before its window opens, at least: until the target has come to rest.
+    pub settle: Duration,
+    /// While it is counted.
+    pub length: Duration,
+}
+
+impl Span {
+    /// Both.
+    #[must_use]
+    pub fn whole(self) -> Duration {
+        self.settle + self.length
+    }
+}
+
 /// A target under experiment.
 pub trait Rig {
-    /// Runs one window: settles, counts for `length`, cools off. With [`Deed::Nothing`] all hooks are attached and
-    /// nobody is delayed.
+    /// Runs one window: settles, counts, cools off. With [`Deed::Nothing`] all hooks are attached and nobody is delayed.
     ///
     /// # Errors
     /// [`Error::Ended`] when the target is gone.
-    fn window(&mut self, deed: &Deed, length: Duration) -> Result<Window, Error>;
+    fn window(&mut self, deed: &Deed, span: Span) -> Result<Window, Error>;
 
     /// A window with nothing attached but the progress counter: what watching costs is told from it.
     ///
     /// # Errors
     /// As [`Rig::window`].
-    fn detached(&mut self, length: Duration) -> Result<Window, Error>;
+    fn detached(&mut self, span: Span) -> Result<Window, Error>;
 
     /// What its programs in the kernel take, watched for `length`; `None` where nobody tells.
     ///
@@ -199,6 +215,9 @@ pub trait Rig {
 
     /// Time between samples of one CPU.
     fn period_ns(&self) -> u64;
+
+    /// Samples come twice as often from here on and pauses are half as long, where that costs the target little enough.
+    fn sample_finely(&mut self) {}
 
     /// How threads are paused.
     fn pause(&self) -> Pause;

@@ -17,8 +17,12 @@ use dyno_sys::bpf::causal::SLOWER_NS_MAX;
 use super::estimate::{
     Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent, gap, spoilt, ticks,
 };
-use super::rig::{self, Hooks, Pause, Rig, Site, Window};
-use super::schedule::{self, Length, ROUNDS_MIN, VISITS_MIN};
+use super::memory::{Memory, memory, relaxed_after, strayed};
+use super::rig::{self, Hooks, Pause, Rig, Site, Span, Window};
+use super::schedule::{
+    self, COST_ROUNDS_ENOUGH, Length, NARROW_POINTS, NARROWER_POINTS, RESTS_MAX, ROUNDS_MIN, SETTLE,
+    VISITS_MIN,
+};
 use super::verdict::{self, Case};
 use crate::error::Error;
 
@@ -44,6 +48,9 @@ const OVERHEAD_PAIRS_MIN: usize = 5;
 const OVERHEAD_PERCENT_MAX: f64 = 25.0;
 /// Requests that found the target asleep, of all visits, from which on its clients are the limit.
 const ASLEEP_PER_VISIT: f64 = 0.3;
+
+/// Rounds between looks at whether what was done before shows.
+const ROUNDS_PER_LOOK_BACK: u32 = 4;
 
 const NS_PER_S: f64 = 1e9;
 
@@ -120,6 +127,10 @@ pub fn run(
         rng: Prng::new(asked.seed),
         deadline_ns: begun_ns.saturating_add(u64::try_from(asked.budget.as_nanos()).unwrap_or(u64::MAX)),
         length: Length::first(),
+        settle: SETTLE,
+        fresh: Vec::new(),
+        rests: 0,
+        came_back: false,
         sites: sites.iter().map(Studied::new).collect(),
         nulls: Vec::new(),
         overhead: Vec::new(),
@@ -145,6 +156,13 @@ struct Experiment<'a> {
     rng: Prng,
     deadline_ns: u64,
     length: Length,
+    settle: Duration,
+    /// Windows before the first delay, as logarithms.
+    fresh: Vec<f64>,
+    /// How often the target was left alone to see if it becomes again what it was then.
+    rests: u32,
+    /// It did once.
+    came_back: bool,
     sites: Vec<Studied<'a>>,
     /// Windows of no site, without delay.
     nulls: Vec<Window>,
@@ -160,12 +178,18 @@ struct Experiment<'a> {
 struct Studied<'a> {
     tried: &'a Tried,
     measured: Vec<Measured>,
+    /// The first of them that came after the target was left alone.
+    since: usize,
     estimates: Estimates,
     /// Levels that a verdict may rest on, as far as is known.
     sound: Vec<u32>,
     rounds: u32,
     spent_ns: u64,
     is_done: bool,
+    /// What was done in one window shows in the next, however long it has settled.
+    remembers: bool,
+    /// By how much, where there was no time to let it settle, in points.
+    left_behind_points: f64,
     cost: Cost,
 }
 
@@ -185,11 +209,14 @@ impl<'a> Studied<'a> {
         Studied {
             tried,
             measured: Vec::new(),
+            since: 0,
             estimates: Estimates::default(),
             sound: Vec::new(),
             rounds: 0,
             spent_ns: 0,
             is_done: false,
+            remembers: false,
+            left_behind_points: 0.0,
             cost: Cost::NotWanted,
         }
     }
@@ -236,21 +263,49 @@ impl Experiment<'_> {
     /// How long windows must be for this progress.
     fn calibrate(&mut self) -> Result<(), Error> {
         loop {
-            let window = self.rig.window(&rig::Deed::Nothing, self.length.0)?;
+            let window = self.rig.window(&rig::Deed::Nothing, self.span())?;
             let visits = window.visits;
             self.nulls.push(window);
             match self.length.lengthened(visits) {
                 Some(longer) if !self.is_over(longer.0) => self.length = longer,
                 _ => {
                     self.too_few_visits = visits < VISITS_MIN;
+                    self.suit_hand_offs();
                     return Ok(());
                 }
             }
         }
     }
 
+    /// Where threads hand on to each other within a few pauses shorter ones mislead less.
+    fn suit_hand_offs(&mut self) {
+        if self.is_any_misled(&self.credibility(self.nulls.iter()), per_second(self.nulls.iter())) {
+            self.rig.sample_finely();
+        }
+    }
+
+    fn is_any_misled(&self, seen: &Credibility, per_second: f64) -> bool {
+        self.asked.levels_percent.iter().any(|level| verdict::is_misled(*level, seen, per_second))
+    }
+
+    /// Windows without delay one after the other, as logarithms; those that others spoilt are left out.
+    fn alone(&mut self, windows: u32) -> Result<Vec<f64>, Error> {
+        let mut lns = Vec::new();
+        for _ in 0..windows {
+            if self.stop.load(Ordering::Relaxed) || self.is_over(self.span().whole()) {
+                break;
+            }
+            let window = self.rig.window(&rig::Deed::Nothing, self.span())?;
+            let effective = Effective::of(&window).filter(|_| spoilt(&window, FOREIGN_PERCENT_MAX).is_none());
+            lns.extend(effective.and_then(|effective| effective.value(self.asked.metric)).map(f64::ln));
+            self.nulls.push(window);
+        }
+        Ok(lns)
+    }
+
     /// Rounds over all sites that are not done, in an order of chance, until all are or time is up.
     fn rounds(&mut self, watch: &mut dyn FnMut(&News<'_>)) -> Result<End, Error> {
+        self.fresh = self.alone(self.length.fresh(self.asked.budget))?;
         loop {
             let mut open: Vec<usize> = (0..self.sites.len()).filter(|at| !self.sites[*at].is_done).collect();
             if open.is_empty() {
@@ -261,7 +316,7 @@ impl Experiment<'_> {
                 if self.stop.load(Ordering::Relaxed) {
                     return Ok(Some("interrupted".to_owned()));
                 }
-                if self.is_over(self.round_time(at)) {
+                if self.is_over(self.round_time(at, self.settle)) {
                     return Ok(None);
                 }
                 self.round(at)?;
@@ -273,10 +328,14 @@ impl Experiment<'_> {
         }
     }
 
+    fn span(&self) -> Span {
+        Span { settle: self.settle, length: self.length.0 }
+    }
+
     /// What one round of a site takes: its windows, each with settling and cooling off.
-    fn round_time(&self, at: usize) -> Duration {
+    fn round_time(&self, at: usize, settle: Duration) -> Duration {
         let windows = 2 + self.asked.levels_percent.len() + usize::from(self.sites[at].added_ns().is_some());
-        self.length.0 * windows as u32
+        (settle + self.length.0) * windows as u32
     }
 
     fn is_over(&self, next: Duration) -> bool {
@@ -287,9 +346,11 @@ impl Experiment<'_> {
     fn round(&mut self, at: usize) -> Result<(), Error> {
         let begun_ns = (self.clock)();
         let number = self.sites[at].rounds;
-        let deeds = schedule::round(&self.asked.levels_percent, self.sites[at].added_ns(), &mut self.rng);
+        let slowed_enough = self.sites[at].estimates.cost.is_some_and(|(_, _, n)| n >= COST_ROUNDS_ENOUGH);
+        let added_ns = self.sites[at].added_ns().filter(|_| !slowed_enough);
+        let deeds = schedule::round(&self.asked.levels_percent, added_ns, &mut self.rng);
         for deed in deeds {
-            let window = self.rig.window(&of_site(deed, at), self.length.0)?;
+            let window = self.rig.window(&of_site(deed, at), self.span())?;
             if self.stop.load(Ordering::Relaxed) {
                 // It was cut short, and so is its round.
                 break;
@@ -305,7 +366,7 @@ impl Experiment<'_> {
     /// What is known of a site after one more round, and whether that is enough.
     fn look(&mut self, at: usize) -> Result<(), Error> {
         let (metric, levels) = (self.asked.metric, &self.asked.levels_percent);
-        let sound = self.sound(at);
+        let (sound, is_misled) = (self.sound(at), self.is_misled(at));
         let site = &mut self.sites[at];
         site.estimates = estimate(&mut site.measured, metric, levels, &sound);
         site.sound.clone_from(&sound);
@@ -317,12 +378,89 @@ impl Experiment<'_> {
         }
         let site = &mut self.sites[at];
         // Where no level is sound more rounds cannot make one so; fewer that could be used would be the reason told.
-        let used = site.estimates.points.iter().map(|(point, _)| point.rounds).min().unwrap_or(0);
+        let used = used(&site.estimates);
         let hopeless = sound.is_empty() && used >= ROUNDS_MIN;
         let asked = site.added_ns().is_some();
-        site.is_done = hopeless
-            || schedule::is_done(&site.estimates, if sound.is_empty() { levels } else { &sound }, asked);
+        let told = if sound.is_empty() { levels } else { &sound };
+        let narrow_points = if is_misled { NARROWER_POINTS } else { NARROW_POINTS };
+        site.is_done = hopeless || schedule::is_done(&site.estimates, told, narrow_points, asked);
+        self.look_back(at, sound.is_empty())
+    }
+
+    /// Whether what was done before shows, asked now and then: who asks each time is told once by chance. Figures that
+    /// hand-offs mislead are not told, whatever settles.
+    fn look_back(&mut self, at: usize, is_hopeless: bool) -> Result<(), Error> {
+        let metric = self.asked.metric;
+        let site = &mut self.sites[at];
+        let is_time = site.is_done || site.rounds.is_multiple_of(ROUNDS_PER_LOOK_BACK);
+        if is_hopeless || used(&site.estimates) < ROUNDS_MIN || !is_time {
+            return Ok(());
+        }
+        match memory(&site.measured, metric) {
+            Memory::Shows(ln) => self.settle_longer(at, self.settle, ln),
+            Memory::Open => site.is_done = false,
+            Memory::None => {
+                if let Some(gap) = strayed(&site.measured[site.since..], metric, &self.fresh) {
+                    self.rest(at, gap)?;
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// A target that is not what it was without delays has drifted, or remembers all that was done to it: left alone for a
+    /// while it comes back if it does, and strays again from there. Once it may do so by chance.
+    fn rest(&mut self, at: usize, gap: f64) -> Result<(), Error> {
+        if self.rests == RESTS_MAX {
+            return Ok(());
+        }
+        self.rests += 1;
+        let begun_ns = (self.clock)();
+        let rest = self.alone(self.length.rest())?;
+        self.sites[at].spent_ns += (self.clock)() - begun_ns;
+        match relaxed_after(&rest, &self.fresh, gap) {
+            // It has drifted, and would again.
+            None => self.rests = RESTS_MAX,
+            // Half of it was gone by then, or before it was left alone.
+            Some(windows) if self.came_back => {
+                self.settle_longer(at, self.span().whole() * (2 * windows as u32).max(3), gap);
+            }
+            Some(windows) => {
+                self.came_back = true;
+                self.fresh = rest[windows..].to_vec();
+                self.sites.iter_mut().for_each(|site| site.since = site.measured.len());
+                self.sites[at].is_done = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was done in one window shows in the next: all begin anew with more time between them. Where that is not enough
+    /// nothing can be said, and where there is no time for it figures may be off by as much as shows.
+    fn settle_longer(&mut self, at: usize, perhaps: Duration, ln: f64) {
+        let Some(longer) = self.length.to_settle(self.settle, perhaps) else {
+            (self.sites[at].remembers, self.sites[at].is_done) = (true, true);
+            return;
+        };
+        let all: Duration = (0..self.sites.len()).map(|at| self.round_time(at, longer)).sum();
+        if self.is_over(all * ROUNDS_MIN as u32) {
+            self.sites[at].left_behind_points = 100.0 * ln.abs();
+            return;
+        }
+        self.settle = longer;
+        for site in &mut self.sites {
+            for one in &mut site.measured {
+                one.dropped = one.dropped.filter(|why| *why != Dropped::Outlier).or(Some(Dropped::Unsettled));
+            }
+            site.estimates = Estimates::default();
+            site.is_done = false;
+        }
+    }
+
+    /// Whether hand-offs add to the intervals of a site.
+    fn is_misled(&self, at: usize) -> bool {
+        let windows = || self.sites[at].windows();
+        self.is_any_misled(&self.credibility(windows()), per_second(windows()))
     }
 
     /// Levels that a verdict may rest on.
@@ -338,7 +476,8 @@ impl Experiment<'_> {
         let seen = self.credibility(self.sites[at].windows());
         let per_second = per_second(self.sites[at].windows());
         let of = self.sites[at].estimates.points.iter();
-        of.map(|(point, p)| (verdict::allowed(point, &seen, per_second), *p)).collect()
+        let left_behind_points = self.sites[at].left_behind_points;
+        of.map(|(point, p)| (verdict::allowed(point, &seen, per_second, left_behind_points), *p)).collect()
     }
 
     /// How each call of a site is to be made longer by half, if that can be done.
@@ -356,7 +495,7 @@ impl Experiment<'_> {
             return impossible(&format!("{calls_per_second:.0} calls per second are too many for a probe"));
         }
         let calls_per_window = calls_per_second * self.length.0.as_secs_f64();
-        if calls_per_window < CALLS_PER_WINDOW_MIN || self.share(at) <= 0.0 {
+        if calls_per_window < CALLS_PER_WINDOW_MIN || self.call_ns(at, calls_per_second) <= 0.0 {
             return impossible(&format!(
                 "{calls_per_window:.1} calls in a window are too few to be slowed down"
             ));
@@ -373,17 +512,19 @@ impl Experiment<'_> {
         Ok(Cost::Asked { added_ns: added_ns as u64, calls_per_second })
     }
 
-    /// How long one call takes, from its share: the more rounds, the truer.
+    /// How long one call takes. A unit of progress has as many samples in the site however long others pause, while shares
+    /// and rates change with them.
     fn call_ns(&self, at: usize, calls_per_second: f64) -> f64 {
-        self.share(at) * cpu_per_second(self.sites[at].windows()) * NS_PER_S / calls_per_second
-    }
-
-    /// A site's share of the target's samples, as its own windows saw it.
-    fn share(&self, at: usize) -> f64 {
-        let with_site = self.sites[at].measured.iter().filter(|one| matches!(one.deed, Deed::SpeedUp(_)));
-        let (hits, samples) = with_site
-            .fold((0, 0), |(hits, samples), one| (hits + one.window.hits, samples + one.window.samples));
-        hits as f64 / samples.max(1) as f64
+        let site = &self.sites[at];
+        let of = |is: fn(Deed) -> bool| {
+            let whole = |one: &&Measured| one.dropped != Some(Dropped::Expired);
+            site.measured.iter().filter(whole).filter(move |one| is(one.deed)).map(|one| &one.window)
+        };
+        let faster = || of(|deed| matches!(deed, Deed::SpeedUp(_)));
+        let (hits, visits) =
+            faster().fold((0, 0), |(hits, visits), window| (hits + window.hits, visits + window.visits));
+        let ns_per_visit = hits as f64 * self.rig.period_ns() as f64 / visits.max(1) as f64;
+        ns_per_visit * per_second(of(|deed| deed == Deed::Nothing)) / calls_per_second
     }
 
     /// One detached and one attached window beside each other, as far as their share of the budget goes.
@@ -392,7 +533,7 @@ impl Experiment<'_> {
         let share = self.overhead_ns as f64 / spent.max(1) as f64;
         if share > OVERHEAD_SHARE
             || self.overhead.len() >= OVERHEAD_PAIRS_MAX
-            || self.is_over(self.length.0 * (2 + u32::from(self.hooks.is_none())))
+            || self.is_over(self.span().whole() * (2 + u32::from(self.hooks.is_none())))
         {
             return Ok(None);
         }
@@ -401,9 +542,9 @@ impl Experiment<'_> {
         let mut windows = [None, None];
         for at in if detached_first { [0, 1] } else { [1, 0] } {
             let window = if at == 0 {
-                self.rig.detached(self.length.0)?
+                self.rig.detached(self.span())?
             } else {
-                self.rig.window(&rig::Deed::Nothing, self.length.0)?
+                self.rig.window(&rig::Deed::Nothing, self.span())?
             };
             let counts = spoilt(&window, FOREIGN_PERCENT_MAX).is_none();
             windows[at] = Effective::of(&window).filter(|_| counts);
@@ -506,6 +647,20 @@ impl Experiment<'_> {
                 "{lost} threads or processes were more than the tables hold: they took no part"
             ));
         }
+        let unsettled = |one: &&Measured| one.dropped == Some(Dropped::Unsettled);
+        let unused = self.sites.iter().flat_map(|site| &site.measured).filter(unsettled).count();
+        if unused > 0 {
+            warnings.push(format!(
+                "what was done in one window still showed in the next, as where a queue fills and drains: {unused} windows are not used, and the others settled for {} s first",
+                self.settle.as_secs_f64()
+            ));
+        }
+        for site in self.sites.iter().filter(|site| site.left_behind_points > 0.0) {
+            warnings.push(format!(
+                "{}: what was done in one window still showed in the next, by {:.1} %, and there was no time to let it settle: its figures may be off by as much; give it some minutes",
+                site.tried.site.name, site.left_behind_points
+            ));
+        }
         if let Some(greatest) = self.asked.levels_percent.iter().max().filter(|greatest| **greatest > 50) {
             warnings.push(format!("{greatest} % is beyond half: where a part nearly vanishes other costs go with it, and the figure is an extrapolation"));
         }
@@ -577,6 +732,7 @@ impl Experiment<'_> {
             lost_to_hypervisor: lost(Dropped::Stolen),
             lost_to_few_visits: lost(Dropped::Visits),
             lost_to_patience: lost(Dropped::Expired),
+            remembers: site.remembers.then_some(self.settle),
             spinning_elsewhere_percent: spinning.filter_map(|(_, site)| site.tried.share_percent).sum(),
             is_spinning: site.tried.is_spinning,
             never_met: site.windows().all(|window| window.hits == 0),
@@ -595,7 +751,11 @@ impl Experiment<'_> {
             gap(&site.measured, self.asked.metric, level, scale)
         };
         let contradicts = site.claim().is_some_and(|claim| {
-            verdict::contradicts(claim, interval_percent, slowdown_percent, gap(claim.speedup_percent))
+            let mut told = self.points(at).into_iter().map(|(point, _)| point);
+            let told = told.find(|point| point.speedup_percent == claim.speedup_percent);
+            told.is_some_and(|told| {
+                verdict::contradicts(&told, interval_percent, slowdown_percent, gap(told.speedup_percent))
+            })
         });
         Some(SlowDown {
             added_ns,
@@ -643,6 +803,11 @@ impl Experiment<'_> {
             ..Credibility::default()
         }
     }
+}
+
+/// Rounds that every level has.
+fn used(estimates: &Estimates) -> usize {
+    estimates.points.iter().map(|(point, _)| point.rounds).min().unwrap_or(0)
 }
 
 /// A server that its clients find asleep at every third request is not what limits them; one that nobody wakes from
@@ -718,11 +883,6 @@ fn per_second<'w>(windows: impl Iterator<Item = &'w Window>) -> f64 {
 fn rate<'w>(windows: impl Iterator<Item = &'w Window>, of: fn(&Window) -> u64) -> f64 {
     let (count, ns) = windows.fold((0, 0), |(count, ns), window| (count + of(window), ns + window.length_ns));
     count as f64 * NS_PER_S / ns.max(1) as f64
-}
-
-/// CPU seconds of the target per second.
-fn cpu_per_second<'w>(windows: impl Iterator<Item = &'w Window>) -> f64 {
-    rate(windows, |window| window.target_cpu_ns) / NS_PER_S
 }
 
 fn latency_us<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<f64> {

@@ -19,6 +19,19 @@ const WINDOW_MAX: Duration = Duration::from_secs(4);
 /// Visits that a window should have: the time of one more or less is then no error, since visits are timed, but units of
 /// work that differ average out.
 const VISITS_WANTED: u64 = 20;
+/// A deed is done for so long before its window opens: pauses of some samples are then under way.
+pub(super) const SETTLE: Duration = Duration::from_millis(5);
+/// Where what was done before still shows after that, a queue fills or drains: for so many windows, one after the other.
+const SETTLE_WINDOWS: [u32; 2] = [4, 16];
+/// Nothing is waited for longer.
+const SETTLE_MAX: Duration = Duration::from_secs(4);
+/// Windows before the first delay, and their share of the budget: what the target is like that nothing was done to.
+const FRESH: u32 = 6;
+const FRESH_SHARE: f64 = 0.05;
+/// Fewest of them that tell anything.
+const FRESH_MIN: u32 = 3;
+/// How often a target that is not what it was is left alone for as long as can be waited for, to see if it comes back.
+pub(super) const RESTS_MAX: u32 = 4;
 /// Fewer visits than these in the longest window tell nothing.
 pub(super) const VISITS_MIN: u64 = 5;
 
@@ -28,8 +41,12 @@ pub(super) const ROUNDS_MIN: usize = 5;
 const ROUNDS_BEFORE_END: usize = 8;
 /// Half the width, in points, from which on an interval is narrow enough.
 pub(super) const NARROW_POINTS: f64 = 1.0;
+/// And where hand-offs add points of their own to it.
+pub(super) const NARROWER_POINTS: f64 = 0.5;
 /// Rounds with a real slow-down that end a site.
 const COST_ROUNDS: usize = 8;
+/// And from which on the slow-down is left out: it bounds a claim, and more of it would only cost time.
+pub(super) const COST_ROUNDS_ENOUGH: usize = 16;
 
 /// What is done in one round of a site, in random order: its own null twice, every level, and the slow-down where there
 /// is one.
@@ -50,6 +67,25 @@ impl Length {
         Length(WINDOW_SHORT)
     }
 
+    /// How long a target is left to settle that remembers what was done to it for longer than it settled so far, and for
+    /// so long perhaps; `None` beyond all that can be waited for.
+    pub(super) fn to_settle(self, so_far: Duration, perhaps: Duration) -> Option<Duration> {
+        let all = SETTLE_WINDOWS.map(|windows| (self.0 * windows).min(SETTLE_MAX));
+        let longer = || all.into_iter().filter(|settle| *settle > so_far);
+        longer().find(|settle| *settle > perhaps).or_else(|| longer().next_back())
+    }
+
+    /// How many windows are run before the first delay.
+    pub(super) fn fresh(self, budget: Duration) -> u32 {
+        let affordable = FRESH_SHARE * budget.as_secs_f64() / self.0.as_secs_f64();
+        (affordable as u32).clamp(FRESH_MIN, FRESH)
+    }
+
+    /// How many windows a target is left alone for.
+    pub(super) fn rest(self) -> u32 {
+        (SETTLE_MAX.as_secs_f64() / self.0.as_secs_f64()) as u32
+    }
+
     /// A longer one, when so many visits are too few for it and it may be longer.
     pub(super) fn lengthened(self, visits: u64) -> Option<Length> {
         let (wanted, longer) = if self.0 < WINDOW {
@@ -62,13 +98,13 @@ impl Length {
 }
 
 /// Whether more rounds would change nothing that matters.
-pub(super) fn is_done(estimates: &Estimates, levels: &[u32], wants_cost: bool) -> bool {
+pub(super) fn is_done(estimates: &Estimates, levels: &[u32], narrow_points: f64, wants_cost: bool) -> bool {
     let narrow = |level: &u32| {
         let found =
             estimates.points.iter().map(|(point, _)| point).find(|point| point.speedup_percent == *level);
         found.is_some_and(|point| {
             let [low, high] = point.interval_percent;
-            point.rounds >= ROUNDS_BEFORE_END && (high - low) / 2.0 < NARROW_POINTS
+            point.rounds >= ROUNDS_BEFORE_END && (high - low) / 2.0 < narrow_points
         })
     };
     let cost_rounds = estimates.cost.map_or(0, |(_, _, rounds)| rounds);
@@ -108,6 +144,19 @@ mod tests {
     }
 
     #[test]
+    fn who_remembers_settles_for_four_windows_then_for_more_and_never_beyond_four_seconds() {
+        let length = Length(WINDOW);
+        assert_eq!(length.to_settle(SETTLE, SETTLE), Some(4 * WINDOW));
+        assert_eq!(length.to_settle(4 * WINDOW, SETTLE), Some(SETTLE_MAX));
+        assert_eq!(length.to_settle(SETTLE, 5 * WINDOW), Some(SETTLE_MAX));
+        assert_eq!(length.to_settle(SETTLE, 2 * SETTLE_MAX), Some(SETTLE_MAX));
+        assert_eq!(length.to_settle(SETTLE_MAX, SETTLE), None);
+        assert_eq!(Length(WINDOW_MAX).to_settle(SETTLE, SETTLE), Some(SETTLE_MAX));
+        assert_eq!((length.fresh(Duration::from_secs(60)), length.fresh(Duration::from_secs(20))), (6, 4));
+        assert_eq!((length.rest(), Length(WINDOW_MAX).rest()), (16, 1));
+    }
+
+    #[test]
     fn a_site_is_done_when_every_level_is_narrow_and_the_gate_was_asked() {
         let point = |half: f64| Point {
             speedup_percent: 50,
@@ -116,9 +165,9 @@ mod tests {
             ..Point::default()
         };
         let of = |half: f64| Estimates { points: vec![(point(half), 0.5)], ..Estimates::default() };
-        assert!(is_done(&of(0.9), &[50], false) && !is_done(&of(1.1), &[50], false));
-        assert!(!is_done(&of(0.9), &[25, 50], false) && !is_done(&of(0.9), &[50], true));
+        assert!(is_done(&of(0.9), &[50], 1.0, false) && !is_done(&of(1.1), &[50], 1.0, false));
+        assert!(!is_done(&of(0.9), &[25, 50], 1.0, false) && !is_done(&of(0.9), &[50], 1.0, true));
         let asked = Estimates { cost: Some((3.0, [2.0, 4.0], 8)), ..of(0.9) };
-        assert!(is_done(&asked, &[50], true));
+        assert!(is_done(&asked, &[50], 1.0, true));
     }
 }

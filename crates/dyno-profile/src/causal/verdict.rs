@@ -3,6 +3,8 @@
 //! A verdict is never read from a figure whose bias is known: what stands in the way is asked first, in the order in
 //! which it would mislead most.
 
+use std::time::Duration;
+
 use dyno_measure::causal::{Credibility, Metric, Point, Slope, SlowDown, Verdict};
 
 use super::estimate::{Estimates, Mean};
@@ -24,6 +26,8 @@ const PAUSES_PER_HAND_OFF: f64 = 10.0;
 /// above. Of simulated locks, joins and pipelines with runs of 10 to 80 pauses none was further from the truth than chance
 /// and this, nor were 28 levels of live specimens with fewer, down to a seventh of a pause.
 const HAND_OFF_POINTS: f64 = 30.0;
+/// What hand-offs may mislead a level by, in points, from which on shorter pauses are worth their interrupts.
+const MISLED_POINTS: f64 = 1.0;
 /// A time can be saved once.
 const POINTS_MAX: f64 = 100.0;
 /// Hand-offs at less than this per visit are not what progress is made of: a server that is woken once for many requests.
@@ -60,6 +64,8 @@ pub(super) struct Case<'a> {
     pub(super) lost_to_hypervisor: f64,
     pub(super) lost_to_few_visits: f64,
     pub(super) lost_to_patience: f64,
+    /// How long windows settled that still show what was done before them.
+    pub(super) remembers: Option<Duration>,
     /// Share of the target's samples in loops that wait, percent, this site's own not counted.
     pub(super) spinning_elsewhere_percent: f64,
     pub(super) is_spinning: bool,
@@ -77,9 +83,19 @@ fn pause_of_run(level: u32, credibility: &Credibility, per_second: f64) -> f64 {
     run_us.map_or(0.0, |run_us| credibility.period_us * f64::from(level) / 100.0 / run_us.max(1.0))
 }
 
+/// By how many points hand-offs may mislead a level's figure.
+fn misled_points(level: u32, credibility: &Credibility, per_second: f64) -> f64 {
+    HAND_OFF_POINTS * pause_of_run(level, credibility, per_second)
+}
+
 /// By how many points a level's figure may be off, chance aside.
 fn allowance(level: u32, credibility: &Credibility, per_second: f64) -> f64 {
-    (EXACT_POINTS + HAND_OFF_POINTS * pause_of_run(level, credibility, per_second)).min(POINTS_MAX)
+    (EXACT_POINTS + misled_points(level, credibility, per_second)).min(POINTS_MAX)
+}
+
+/// Whether a level would gain from shorter pauses.
+pub(super) fn is_misled(level: u32, credibility: &Credibility, per_second: f64) -> bool {
+    misled_points(level, credibility, per_second) > MISLED_POINTS
 }
 
 /// Whether a level's figure may be told: hand-offs do not mislead it by more than some points.
@@ -87,9 +103,16 @@ pub(super) fn is_sound(level: u32, credibility: &Credibility, per_second: f64) -
     pause_of_run(level, credibility, per_second) * PAUSES_PER_HAND_OFF <= 1.0
 }
 
-/// A figure with the method's own error in its interval, and whether it may be told.
-pub(super) fn allowed(point: &Point, credibility: &Credibility, per_second: f64) -> Point {
-    let allowance_points = allowance(point.speedup_percent, credibility, per_second);
+/// A figure with the method's own error in its interval, and with what windows leave behind for each other; and whether it
+/// may be told.
+pub(super) fn allowed(
+    point: &Point,
+    credibility: &Credibility,
+    per_second: f64,
+    left_behind_points: f64,
+) -> Point {
+    let of_method = allowance(point.speedup_percent, credibility, per_second);
+    let allowance_points = (of_method + left_behind_points).min(POINTS_MAX);
     let [low, high] = point.interval_percent;
     Point {
         interval_percent: [low - allowance_points, high + allowance_points],
@@ -186,6 +209,12 @@ fn obstacle(case: &Case<'_>) -> Option<String> {
         return Some(format!(
             "dyno itself was kept from the CPUs: {:.0} % of the windows were cut short by it",
             100.0 * case.lost_to_patience
+        ));
+    }
+    if let Some(settled) = case.remembers {
+        return Some(format!(
+            "what was done in one window still shows in the next after {} s: a queue fills or drains for longer than can be waited for",
+            settled.as_secs_f64()
         ));
     }
     if rounds < ROUNDS_MIN {
@@ -367,12 +396,13 @@ fn beside(case: &Case<'_>) -> String {
 /// upper bound, and only a gain beyond it is a contradiction; a cost beyond the gain is none.
 ///
 /// Both share their nulls, whose error lifts the one and lowers the other: intervals that do not meet are not enough, the
-/// difference itself (`gap`, paired by round) must be beyond chance.
+/// difference itself (`gap`, paired by round) must be beyond chance, and beyond what the method may be off by.
 pub(super) fn contradicts(point: &Point, cost: [f64; 2], slowdown_percent: f64, gap: Option<Mean>) -> bool {
     let [_, cost_high] = cost;
     let apart = point.interval_percent[0] > 0.0
         && point.interval_percent[0] > cost_high * as_much(point.speedup_percent, slowdown_percent);
-    apart && gap.is_some_and(|gap| gap.mean - gap.half_width > GAP_POINTS && gap.p < GAP_CHANCE_MAX)
+    let least = GAP_POINTS + point.allowance_points;
+    apart && gap.is_some_and(|gap| gap.mean - gap.half_width > least && gap.p < GAP_CHANCE_MAX)
 }
 
 /// What a slow-down's cost is multiplied with, to be that of as much as a level.
@@ -420,6 +450,7 @@ mod tests {
             lost_to_hypervisor: 0.0,
             lost_to_few_visits: 0.0,
             lost_to_patience: 0.0,
+            remembers: None,
             spinning_elsewhere_percent: 0.0,
             is_spinning: false,
             never_met: false,
@@ -473,6 +504,10 @@ mod tests {
             (Case { lost_to_hypervisor: 0.6, ..case(&good) }, "the hypervisor kept"),
             (Case { lost_to_few_visits: 0.6, ..case(&good) }, "visits"),
             (Case { lost_to_patience: 0.6, ..case(&good) }, "dyno itself"),
+            (
+                Case { remembers: Some(Duration::from_secs(1)), ..case(&good) },
+                "still shows in the next after 1 s",
+            ),
             (Case { spinning_elsewhere_percent: 30.0, ..case(&good) }, "loops that wait"),
         ] {
             let (answer, why) = verdict(&case);
@@ -487,6 +522,8 @@ mod tests {
         let gap = |mean| Some(Mean { mean, half_width: 1.0, sd: 1.0, n: 20, p: 1e-6 });
         assert!(contradicts(&point, [2.0, 8.0], 50.0, gap(10.0)));
         assert!(!contradicts(&point, [2.0, 8.0], 50.0, gap(10.0).map(|gap| Mean { p: 0.01, ..gap })));
+        let lumps = Point { allowance_points: 9.0, ..point };
+        assert!(!contradicts(&lumps, [2.0, 8.0], 50.0, gap(10.0)), "the method may be off by as much");
         assert!(!contradicts(&point, [25.0, 35.0], 50.0, gap(-15.0)), "another bottleneck takes over");
         assert!(!contradicts(&point, [5.0, 8.0], 25.0, gap(2.0)), "half the change may cost half");
         let slow = SlowDown {
@@ -527,7 +564,7 @@ mod tests {
         let rare = of(60.0, 1_000.0);
         assert_eq!((sound(&rare, 50_000.0), points(&rare, 50_000.0)), ([true; 3], [EXACT_POINTS; 3]));
         let point = Point { speedup_percent: 10, interval_percent: [1.0, 2.0], ..Point::default() };
-        assert_eq!(allowed(&point, &of(1_500.0, 1_000.0), 500.0).interval_percent, [-1.4, 4.4]);
+        assert_eq!(allowed(&point, &of(1_500.0, 1_000.0), 500.0, 0.0).interval_percent, [-1.4, 4.4]);
     }
 
     #[test]

@@ -12,13 +12,14 @@ use std::time::Duration;
 
 use dyno_measure::Prng;
 use dyno_profile::Error;
-use dyno_profile::causal::{Deed, Moment, Pause, Rig, Window};
+use dyno_profile::causal::{Deed, Moment, Pause, Rig, Span, Window};
 
-/// Time between samples.
+/// Time between samples, unless finer ones are asked for.
 pub(crate) const PERIOD_NS: u64 = 1_000_000;
 /// Drift changes this often.
 const DRIFT_NS: u64 = 20_000_000;
-const SETTLE_NS: u64 = 8_000_000;
+/// Beside what is asked for.
+const SETTLE_MORE_NS: u64 = 3_000_000;
 const COOL_NS: u64 = 8_000_000;
 
 /// What a thread does; the list is begun again at its end.
@@ -98,6 +99,9 @@ pub(crate) struct Machine {
     /// How much of each site's time is left, for the truth.
     shortened: Option<(usize, f64)>,
     noise: Noise,
+    period_ns: u64,
+    /// Whether it lets itself be sampled twice as often.
+    has_cheap_interrupts: bool,
     rng: Prng,
     now: Rc<Cell<u64>>,
     drift: f64,
@@ -135,6 +139,8 @@ impl Machine {
             threads,
             shortened: None,
             noise,
+            period_ns: PERIOD_NS,
+            has_cheap_interrupts: false,
             rng,
             now: Rc::default(),
             drift: 0.0,
@@ -149,6 +155,10 @@ impl Machine {
             machine.begin(thread);
         }
         machine
+    }
+
+    pub(crate) fn with_cheap_interrupts(self) -> Machine {
+        Machine { has_cheap_interrupts: true, ..self }
     }
 
     /// The machine's clock.
@@ -245,10 +255,10 @@ impl Machine {
     }
 
     fn skip_ticks(&mut self, at: usize) {
-        let now = self.now.get();
+        let (now, period_ns) = (self.now.get(), self.period_ns);
         let thread = &mut self.threads[at];
         while thread.next_tick <= now {
-            thread.next_tick += PERIOD_NS;
+            thread.next_tick += period_ns;
         }
     }
 
@@ -260,7 +270,7 @@ impl Machine {
 
     /// A sample.
     fn tick(&mut self, at: usize) {
-        self.threads[at].next_tick += PERIOD_NS;
+        self.threads[at].next_tick += self.period_ns;
         if !self.active {
             return;
         }
@@ -271,7 +281,7 @@ impl Machine {
         if let Deed::SpeedUp { site, percent } = self.deed {
             let here = self.site_of(at);
             if here == Some(site) {
-                self.threads[at].l += u64::from(percent) * PERIOD_NS / 100;
+                self.threads[at].l += u64::from(percent) * self.period_ns / 100;
                 self.g = self.g.max(self.threads[at].l);
                 if self.counting {
                     self.seen.hits += 1;
@@ -415,18 +425,18 @@ impl Machine {
 }
 
 impl Rig for Machine {
-    fn window(&mut self, deed: &Deed, length: Duration) -> Result<Window, Error> {
+    fn window(&mut self, deed: &Deed, span: Span) -> Result<Window, Error> {
         self.deed = *deed;
         self.active = true;
         self.g = 0;
         self.threads.iter_mut().for_each(|thread| (thread.l, thread.g_off) = (0, 0));
         let jitter = self.rng.below(3_000_000);
-        self.advance(self.now.get() + SETTLE_NS + jitter);
-        let window = self.count(length);
+        self.advance(self.now.get() + span.settle.as_nanos() as u64 + SETTLE_MORE_NS + jitter);
+        let window = self.count(span.length);
         let owed = self.threads.iter().filter(|thread| !matches!(thread.state, State::Blocked));
         let owed_ns = owed.map(|thread| self.g.saturating_sub(thread.l)).sum();
         let delay_ns = match deed {
-            Deed::SpeedUp { percent, .. } => u64::from(*percent) * PERIOD_NS / 100,
+            Deed::SpeedUp { percent, .. } => u64::from(*percent) * self.period_ns / 100,
             _ => 0,
         };
         let threads = self.threads.len() as u64;
@@ -436,12 +446,18 @@ impl Rig for Machine {
         Ok(Window { owed_ns, delay_ns, threads, ..window })
     }
 
-    fn detached(&mut self, length: Duration) -> Result<Window, Error> {
-        Ok(self.count(length))
+    fn detached(&mut self, span: Span) -> Result<Window, Error> {
+        Ok(self.count(span.length))
     }
 
     fn period_ns(&self) -> u64 {
-        PERIOD_NS
+        self.period_ns
+    }
+
+    fn sample_finely(&mut self) {
+        if self.has_cheap_interrupts {
+            self.period_ns = PERIOD_NS / 2;
+        }
     }
 
     fn pause(&self) -> Pause {

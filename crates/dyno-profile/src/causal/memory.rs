@@ -1,0 +1,271 @@
+//! Whether what was done in one window still shows in the next. A queue that filled while its producer was faster drains for
+//! a while after, and a window that opens meanwhile measures the queue and not the deed: a producer that everybody waits for
+//! seems worth nothing, or twice what it is.
+//!
+//! Rounds are run in an order of chance, so windows of the same deed differ by what was done before them. Those after a
+//! faster site and those after nothing are alike where nothing is left behind. Pure.
+
+use dyno_measure::causal::{Deed, Metric};
+use dyno_measure::student::chance;
+
+use super::estimate::{Dropped, MAD_SIGMA, Measured, median};
+
+/// How often chance alone may be taken for memory, of all looks at a site together.
+const CHANCE_MAX: f64 = 0.001;
+/// From here on it is open whether there is one.
+const CHANCE_OPEN: f64 = 0.02;
+/// What is left behind by a faster site, percent, from which on it matters.
+const PERCENT_MIN: f64 = 0.5;
+/// No window is better than this: equal ones would make everything certain.
+const SPREAD_MIN: f64 = 5e-4;
+/// How far the target without delays may be from what it was before the first, percent: less is any machine's drift.
+const STRAY_PERCENT_MIN: f64 = 2.0;
+/// And in deviations of a window: a machine that drifts so far in the meantime deviates by as much.
+const STRAY_SIGMAS_MIN: f64 = 2.0;
+/// How often chance alone may be taken for that.
+const STRAY_CHANCE_MAX: f64 = 0.001;
+/// Fewest windows on each side that can tell.
+const STRAY_ROWS_MIN: usize = 3;
+/// Share of a round's windows that its mean leaves free.
+const FREE_SHARE: f64 = 0.8;
+/// Fewest degrees of freedom that tell a slope and its spread.
+const FREEDOM_MIN: f64 = 6.0;
+
+/// Whether something was done before a window, and how much longer its units took than those of its like.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Row {
+    before: f64,
+    ln: f64,
+}
+
+/// Whether windows of a site depend on those before them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Memory {
+    /// Nothing says so.
+    None,
+    /// It may be: more windows will tell.
+    Open,
+    /// They do, by so much, as a logarithm.
+    Shows(f64),
+}
+
+/// Asks a site's windows, each kind against what came before it.
+pub(super) fn memory(measured: &[Measured], metric: Metric) -> Memory {
+    let rest = rest(measured, metric);
+    let look = |own: Kind, before: fn(Kind) -> Option<f64>| {
+        let of_own = (0..measured.len()).filter(|at| Kind::of(measured[*at].deed) == own);
+        let row = |at| Some(Row { before: before(previous(measured, at)?)?, ln: rest[at]? });
+        slope(&of_own.filter_map(row).collect::<Vec<_>>())
+    };
+    let kinds = [Kind::Nothing, Kind::Faster, Kind::Slower];
+    let looks =
+        kinds.into_iter().flat_map(|own| [look(own, after_faster), look(own, after_slower)]).flatten();
+    let looks: Vec<(f64, f64)> = looks.collect();
+    let matters = looks.iter().filter(|(ln, _)| 100.0 * ln.abs() >= PERCENT_MIN);
+    match matters.min_by(|(_, a), (_, b)| a.total_cmp(b)) {
+        Some((ln, chance)) if chance * looks.len() as f64 <= CHANCE_MAX => Memory::Shows(ln.abs()),
+        Some((_, chance)) if chance * looks.len() as f64 <= CHANCE_OPEN => Memory::Open,
+        _ => Memory::None,
+    }
+}
+
+/// What was done, however much of it: a queue between stages of nearly the same speed is filled by the least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Nothing,
+    Faster,
+    Slower,
+}
+
+impl Kind {
+    fn of(deed: Deed) -> Kind {
+        match deed {
+            Deed::Nothing => Kind::Nothing,
+            Deed::SpeedUp(_) => Kind::Faster,
+            Deed::SlowDown(_) => Kind::Slower,
+        }
+    }
+}
+
+/// Windows after a faster site against those after nothing.
+fn after_faster(before: Kind) -> Option<f64> {
+    match before {
+        Kind::Nothing => Some(0.0),
+        Kind::Faster => Some(1.0),
+        Kind::Slower => None,
+    }
+}
+
+/// Windows after a slower site against all others.
+fn after_slower(before: Kind) -> Option<f64> {
+    Some(f64::from(u8::from(before == Kind::Slower)))
+}
+
+/// What was done in the window before; none for the first of a round, which another site's may come before.
+fn previous(measured: &[Measured], at: usize) -> Option<Kind> {
+    let previous = measured.get(at.checked_sub(1)?)?;
+    (previous.round == measured[at].round).then(|| Kind::of(previous.deed))
+}
+
+/// What is left of each window's time when its deed's and its round's are taken out.
+fn rest(measured: &[Measured], metric: Metric) -> Vec<Option<f64>> {
+    let lns: Vec<Option<f64>> = measured.iter().map(|one| ln(one, metric)).collect();
+    let of_deed = less_mean(measured, &lns, |a, b| a.deed == b.deed);
+    less_mean(measured, &of_deed, |a, b| a.round == b.round)
+}
+
+/// Values less the mean of their like.
+fn less_mean(
+    measured: &[Measured],
+    values: &[Option<f64>],
+    alike: impl Fn(&Measured, &Measured) -> bool,
+) -> Vec<Option<f64>> {
+    let mean = |one: &Measured| {
+        let like = measured.iter().zip(values).filter(|(other, _)| alike(one, other));
+        let (sum, n) =
+            like.filter_map(|(_, value)| *value).fold((0.0, 0.0), |(sum, n), value| (sum + value, n + 1.0));
+        sum / n
+    };
+    measured.iter().zip(values).map(|(one, value)| Some((*value)? - mean(one))).collect()
+}
+
+/// By how much the target without delays is slower than it was before the first one, as a logarithm; `None` where it is
+/// as fast as it was. `fresh` are windows before, of the same kind.
+pub(super) fn strayed(measured: &[Measured], metric: Metric, fresh: &[f64]) -> Option<f64> {
+    let nulls = measured.iter().filter(|one| one.deed == Deed::Nothing);
+    let now: Vec<f64> = nulls.filter_map(|one| ln(one, metric)).collect();
+    let [n, m] = [now.len(), fresh.len()].map(|n| n as f64);
+    if now.len().min(fresh.len()) < STRAY_ROWS_MIN {
+        return None;
+    }
+    // A queue that is mostly full and empty now and then has two modes: what is usual counts, and how far it is usually off.
+    let gap = middle(&now) - middle(fresh);
+    let off = |values: &[f64]| values.iter().map(|value| (value - middle(values)).abs()).collect::<Vec<_>>();
+    let spread = (MAD_SIGMA * middle(&[off(&now), off(fresh)].concat())).max(SPREAD_MIN);
+    let chance = chance(gap / (spread * (1.0 / n + 1.0 / m).sqrt()), n + m - 2.0);
+    let is_far = 100.0 * gap.abs() >= STRAY_PERCENT_MIN && gap.abs() >= STRAY_SIGMAS_MIN * spread;
+    (is_far && chance < STRAY_CHANCE_MAX).then_some(gap)
+}
+
+/// How many windows of rest it took until at most half of a gap was left, for good; `None` where it stayed.
+pub(super) fn relaxed_after(rest: &[f64], fresh: &[f64], gap: f64) -> Option<usize> {
+    let is_back = |values: &[f64]| (mean(values) - middle(fresh)).abs() < gap.abs() / 2.0;
+    // Of one window chance decides.
+    (0..rest.len().saturating_sub(1)).find(|at| is_back(&rest[*at..]) && is_back(&rest[*at..*at + 2]))
+}
+
+fn middle(values: &[f64]) -> f64 {
+    median(&mut values.to_vec())
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// What is far from its like may be just what is looked for.
+fn ln(one: &Measured, metric: Metric) -> Option<f64> {
+    let counts = matches!(one.dropped, None | Some(Dropped::Outlier));
+    one.effective.filter(|_| counts)?.value(metric).map(f64::ln)
+}
+
+/// The straight line through the rows, and how often chance alone gives one as steep.
+fn slope(rows: &[Row]) -> Option<(f64, f64)> {
+    let n = rows.len() as f64;
+    // Each round's mean was taken out of its rows, and so was their own.
+    let freedom = n * FREE_SHARE - 1.0;
+    let mean = |of: fn(&Row) -> f64| rows.iter().map(of).sum::<f64>() / n;
+    let (before, ln) = (mean(|row| row.before), mean(|row| row.ln));
+    let square: f64 = rows.iter().map(|row| (row.before - before).powi(2)).sum();
+    if freedom < FREEDOM_MIN || square <= 0.0 {
+        return None;
+    }
+    let slope = rows.iter().map(|row| (row.before - before) * (row.ln - ln)).sum::<f64>() / square;
+    let rest: f64 = rows.iter().map(|row| (row.ln - ln - slope * (row.before - before)).powi(2)).sum();
+    let spread = (rest / freedom).sqrt().max(SPREAD_MIN);
+    Some((slope, chance(slope / (spread / square.sqrt()), freedom)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::causal::{Moment, Window};
+    use dyno_measure::Prng;
+
+    fn measured(round: u32, deed: Deed, period_ns: f64) -> Measured {
+        let last = Moment { at_ns: (period_ns * 100.0) as u64, inserted_ns: 0 };
+        let window = Window { length_ns: last.at_ns, visits: 101, last, samples: 100, ..Window::default() };
+        Measured::new(round, deed, window, 5.0)
+    }
+
+    /// Rounds in which a window's time is `of(deed, deed before it)`, with noise.
+    fn rounds(n: u32, sd: f64, seed: u64, of: impl Fn(Deed, Deed) -> f64) -> Vec<Measured> {
+        let mut rng = Prng::new(seed);
+        let (mut all, mut before, mut drift) = (Vec::new(), Deed::Nothing, 0.0);
+        for round in 0..n {
+            let mut deeds = vec![Deed::Nothing; 2];
+            deeds.extend([10, 25, 50].map(Deed::SpeedUp));
+            rng.shuffle(&mut deeds);
+            for deed in deeds {
+                drift = 0.9 * drift + sd * rng.normal();
+                let noise: f64 = drift + sd * rng.normal();
+                all.push(measured(round, deed, 1e6 * of(deed, before) * noise.exp()));
+                before = deed;
+            }
+        }
+        all
+    }
+
+    fn is_faster(deed: Deed) -> bool {
+        matches!(deed, Deed::SpeedUp(_))
+    }
+
+    #[test]
+    fn a_null_that_still_runs_on_a_full_queue_and_a_gain_until_the_queue_is_full_are_seen() {
+        // The consumer counts: after a faster producer it has something to eat for a while.
+        let eats = |deed, before| if is_faster(deed) || is_faster(before) { 0.9 } else { 1.0 };
+        assert!(matches!(memory(&rounds(12, 0.005, 1, eats), Metric::Throughput), Memory::Shows(_)));
+        // The producer counts: it is as fast as it can until the queue is full.
+        let makes = |deed, before| match (is_faster(deed), is_faster(before)) {
+            (true, false) => 0.6,
+            (true, true) => 0.9,
+            (false, _) => 1.0,
+        };
+        assert!(matches!(memory(&rounds(12, 0.005, 2, makes), Metric::Throughput), Memory::Shows(_)));
+    }
+
+    #[test]
+    fn windows_that_leave_nothing_behind_are_hardly_ever_taken_for_such() {
+        let independent = |deed, _| if is_faster(deed) { 0.8 } else { 1.0 };
+        let found = |seed| memory(&rounds(12, 0.02, seed, independent), Metric::Throughput);
+        let found: Vec<Memory> = (0..1_000).map(found).collect();
+        let wrong = found.iter().filter(|one| matches!(one, Memory::Shows(_))).count();
+        let open = found.iter().filter(|one| **one == Memory::Open).count();
+        println!("of 1,000 sites without memory {wrong} are said to have one, {open} perhaps");
+        assert!(wrong <= 5 && open <= 50);
+        assert_eq!(memory(&rounds(12, 0.0, 1, independent), Metric::Throughput), Memory::None);
+    }
+
+    #[test]
+    fn a_queue_that_never_drains_between_windows_shows_against_what_was_before_and_how_long_it_takes_to_rest()
+    {
+        let mut rng = Prng::new(3);
+        let fresh: Vec<f64> = (0..8).map(|_| 1e6_f64.ln() + 0.005 * rng.normal()).collect();
+        let fed = rounds(8, 0.005, 4, |_, _| 0.9);
+        let gap = strayed(&fed, Metric::Throughput, &fresh).expect("a tenth is seen");
+        assert!((gap + 0.105).abs() < 0.02, "{gap}");
+        let same = rounds(8, 0.005, 4, |deed, _| if is_faster(deed) { 0.8 } else { 1.0 });
+        assert_eq!(strayed(&same, Metric::Throughput, &fresh), None);
+        assert_eq!(strayed(&fed, Metric::Throughput, &fresh[..2]), None, "two windows tell nothing");
+        let drains: Vec<f64> = (0..16).map(|at| 1e6_f64.ln() - if at < 5 { 0.1 } else { 0.0 }).collect();
+        assert_eq!(relaxed_after(&drains, &fresh, gap), Some(4));
+        assert_eq!(relaxed_after(&drains[..5], &fresh, gap), None);
+        assert_eq!(relaxed_after(&[], &fresh, gap), None);
+    }
+
+    #[test]
+    fn few_windows_tell_nothing() {
+        assert_eq!(memory(&[], Metric::Throughput), Memory::None);
+        let eats = |deed, before| if is_faster(deed) || is_faster(before) { 0.9 } else { 1.0 };
+        assert_eq!(memory(&rounds(2, 0.0, 1, eats), Metric::Throughput), Memory::None);
+    }
+}

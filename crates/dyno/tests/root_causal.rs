@@ -11,12 +11,17 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One thread: twelve parts of twenty here, six there, two more, and a call for each unit.
+/// One thread: six parts of ten here, three there, one more, and a call for each unit. Every step waits for the one before
+/// it, so that all take as long on every CPU; steps through memory do not.
 const PARTS: &str = r#"
 static volatile unsigned long long sink;
-static __attribute__((noinline)) void sixty(void) { for (long i = 0; i < 600000; i++) sink += i; }
-static __attribute__((noinline)) void thirty(void) { for (long i = 0; i < 300000; i++) sink += i + 1; }
-static __attribute__((noinline)) void ten(void) { for (long i = 0; i < 100000; i++) sink += i + 2; }
+#define STEPS(n) \
+    unsigned long long s = sink; \
+    for (long i = 0; i < n; i++) s = s * 6364136223846793005ULL + 1442695040888963407ULL; \
+    sink = s
+static __attribute__((noinline)) void sixty(void) { STEPS(300000); }
+static __attribute__((noinline)) void thirty(void) { STEPS(150000); }
+static __attribute__((noinline)) void ten(void) { STEPS(50000); }
 static __attribute__((noinline)) void done(void) { __asm__ volatile("nop"); }
 int main(void) { for (;;) { sixty(); thirty(); ten(); done(); } }
 "#;

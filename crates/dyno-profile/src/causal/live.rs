@@ -35,7 +35,7 @@ const PERIOD_FINE: Duration = Duration::from_micros(485);
 const INTERRUPT_SHARE_MAX: f64 = 0.016;
 /// Beside the time to settle: some periods, by chance, so that no rhythm is met.
 const SETTLE_CHANCE_NS: u64 = 3 * MS;
-/// After it, so that pauses are over before the next one.
+/// After an experiment, so that pauses are over before the next one.
 const COOL_NS: u64 = 8 * MS;
 /// The kernel ends an experiment by itself this long after the last word from here: should this process hang, or take
 /// its time to die, the target runs on.

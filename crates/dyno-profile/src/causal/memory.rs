@@ -62,10 +62,14 @@ pub(super) fn memory(measured: &[Measured], metric: Metric) -> Memory {
         kinds.into_iter().flat_map(|own| [look(own, after_faster), look(own, after_slower)]).flatten();
     let looks: Vec<(f64, f64)> = looks.collect();
     let matters = looks.iter().filter(|(ln, _)| 100.0 * ln.abs() >= PERCENT_MIN);
-    match matters.min_by(|(_, a), (_, b)| a.total_cmp(b)) {
-        Some((ln, chance)) if chance * looks.len() as f64 <= CHANCE_MAX => Memory::Shows(ln.abs()),
-        Some((_, chance)) if chance * looks.len() as f64 <= CHANCE_OPEN => Memory::Open,
-        _ => Memory::None,
+    let below = |most: f64| {
+        let found = matters.clone().filter(|(_, chance)| chance * looks.len() as f64 <= most);
+        found.map(|(ln, _)| ln.abs()).max_by(f64::total_cmp)
+    };
+    match (below(CHANCE_MAX), below(CHANCE_OPEN)) {
+        (Some(most), _) => Memory::Shows(most),
+        (None, Some(_)) => Memory::Open,
+        (None, None) => Memory::None,
     }
 }
 
@@ -140,7 +144,10 @@ pub(super) fn strayed(measured: &[Measured], metric: Metric, fresh: &[f64]) -> O
     }
     // A queue that is mostly full and empty now and then has two modes: what is usual counts, and how far it is usually off.
     let gap = middle(&now) - middle(fresh);
-    let off = |values: &[f64]| values.iter().map(|value| (value - middle(values)).abs()).collect::<Vec<_>>();
+    let off = |values: &[f64]| {
+        let middle = middle(values);
+        values.iter().map(|value| (value - middle).abs()).collect::<Vec<_>>()
+    };
     let spread = (MAD_SIGMA * middle(&[off(&now), off(fresh)].concat())).max(SPREAD_MIN);
     let chance = chance(gap / (spread * (1.0 / n + 1.0 / m).sqrt()), n + m - 2.0);
     let is_far = 100.0 * gap.abs() >= STRAY_PERCENT_MIN && gap.abs() >= STRAY_SIGMAS_MIN * spread;

@@ -20,8 +20,8 @@ use super::estimate::{
 use super::memory::{Memory, memory, relaxed_after, strayed};
 use super::rig::{self, Hooks, Pause, Rig, Site, Span, Window};
 use super::schedule::{
-    self, COST_ROUNDS_ENOUGH, Length, NARROW_POINTS, NARROWER_POINTS, RESTS_MAX, ROUNDS_MIN, SETTLE,
-    VISITS_MIN,
+    self, COST_ROUNDS_ENOUGH, FRESH_MIN, Length, NARROW_POINTS, NARROWER_POINTS, RESTS_MAX,
+    ROUNDS_BEFORE_END, ROUNDS_MIN, SETTLE, VISITS_MIN,
 };
 use super::verdict::{self, Case};
 use crate::error::Error;
@@ -228,6 +228,12 @@ impl<'a> Studied<'a> {
         }
     }
 
+    /// As long as it is not known well enough what that costs.
+    fn still_to_add_ns(&self) -> Option<u64> {
+        let is_enough = self.estimates.cost.is_some_and(|(_, _, rounds)| rounds >= COST_ROUNDS_ENOUGH);
+        self.added_ns().filter(|_| !is_enough)
+    }
+
     /// The greatest level's figure, when it promises enough to be held against a slow-down.
     fn claim(&self) -> Option<&Point> {
         let points = self.estimates.points.iter().map(|(point, _)| point);
@@ -288,14 +294,15 @@ impl Experiment<'_> {
         self.asked.levels_percent.iter().any(|level| verdict::is_misled(*level, seen, per_second))
     }
 
-    /// Windows without delay one after the other, as logarithms; those that others spoilt are left out.
+    /// Windows without delay one right after the other, as logarithms; those that others spoilt are left out.
     fn alone(&mut self, windows: u32) -> Result<Vec<f64>, Error> {
+        let span = Span { settle: SETTLE, length: self.length.0 };
         let mut lns = Vec::new();
         for _ in 0..windows {
-            if self.stop.load(Ordering::Relaxed) || self.is_over(self.span().whole()) {
+            if self.stop.load(Ordering::Relaxed) || self.is_over(span.whole()) {
                 break;
             }
-            let window = self.rig.window(&rig::Deed::Nothing, self.span())?;
+            let window = self.rig.window(&rig::Deed::Nothing, span)?;
             let effective = Effective::of(&window).filter(|_| spoilt(&window, FOREIGN_PERCENT_MAX).is_none());
             lns.extend(effective.and_then(|effective| effective.value(self.asked.metric)).map(f64::ln));
             self.nulls.push(window);
@@ -332,9 +339,10 @@ impl Experiment<'_> {
         Span { settle: self.settle, length: self.length.0 }
     }
 
-    /// What one round of a site takes: its windows, each with settling and cooling off.
+    /// What one round of a site takes: its windows, each with settling.
     fn round_time(&self, at: usize, settle: Duration) -> Duration {
-        let windows = 2 + self.asked.levels_percent.len() + usize::from(self.sites[at].added_ns().is_some());
+        let windows =
+            2 + self.asked.levels_percent.len() + usize::from(self.sites[at].still_to_add_ns().is_some());
         (settle + self.length.0) * windows as u32
     }
 
@@ -346,8 +354,7 @@ impl Experiment<'_> {
     fn round(&mut self, at: usize) -> Result<(), Error> {
         let begun_ns = (self.clock)();
         let number = self.sites[at].rounds;
-        let slowed_enough = self.sites[at].estimates.cost.is_some_and(|(_, _, n)| n >= COST_ROUNDS_ENOUGH);
-        let added_ns = self.sites[at].added_ns().filter(|_| !slowed_enough);
+        let added_ns = self.sites[at].still_to_add_ns();
         let deeds = schedule::round(&self.asked.levels_percent, added_ns, &mut self.rng);
         for deed in deeds {
             let window = self.rig.window(&of_site(deed, at), self.span())?;
@@ -423,11 +430,13 @@ impl Experiment<'_> {
             None => self.rests = RESTS_MAX,
             // Half of it was gone by then, or before it was left alone.
             Some(windows) if self.came_back => {
-                self.settle_longer(at, self.span().whole() * (2 * windows as u32).max(3), gap);
+                self.settle_longer(at, self.length.0 * (2 * windows as u32).max(3), gap);
             }
             Some(windows) => {
                 self.came_back = true;
-                self.fresh = rest[windows..].to_vec();
+                if rest.len() - windows >= FRESH_MIN as usize {
+                    self.fresh = rest[windows..].to_vec();
+                }
                 self.sites.iter_mut().for_each(|site| site.since = site.measured.len());
                 self.sites[at].is_done = false;
             }
@@ -442,18 +451,25 @@ impl Experiment<'_> {
             (self.sites[at].remembers, self.sites[at].is_done) = (true, true);
             return;
         };
-        let all: Duration = (0..self.sites.len()).map(|at| self.round_time(at, longer)).sum();
-        if self.is_over(all * ROUNDS_MIN as u32) {
-            self.sites[at].left_behind_points = 100.0 * ln.abs();
+        let enough = |settle| {
+            let round: Duration = (0..self.sites.len()).map(|at| self.round_time(at, settle)).sum();
+            !self.is_over(round * ROUNDS_BEFORE_END as u32) && !self.stop.load(Ordering::Relaxed)
+        };
+        // What is not long enough is seen again.
+        let settles = [Some(longer), self.length.to_settle(self.settle, self.settle)];
+        let Some(settle) = settles.into_iter().flatten().find(|settle| enough(*settle)) else {
+            for site in &mut self.sites {
+                site.left_behind_points = site.left_behind_points.max(100.0 * ln.abs());
+            }
             return;
-        }
-        self.settle = longer;
+        };
+        self.settle = settle;
         for site in &mut self.sites {
             for one in &mut site.measured {
                 one.dropped = one.dropped.filter(|why| *why != Dropped::Outlier).or(Some(Dropped::Unsettled));
             }
             site.estimates = Estimates::default();
-            site.is_done = false;
+            (site.is_done, site.left_behind_points) = (false, 0.0);
         }
     }
 
@@ -517,8 +533,9 @@ impl Experiment<'_> {
     fn call_ns(&self, at: usize, calls_per_second: f64) -> f64 {
         let site = &self.sites[at];
         let of = |is: fn(Deed) -> bool| {
-            let whole = |one: &&Measured| one.dropped != Some(Dropped::Expired);
-            site.measured.iter().filter(whole).filter(move |one| is(one.deed)).map(|one| &one.window)
+            let counts =
+                |one: &&Measured| !matches!(one.dropped, Some(Dropped::Expired | Dropped::Unsettled));
+            site.measured.iter().filter(counts).filter(move |one| is(one.deed)).map(|one| &one.window)
         };
         let faster = || of(|deed| matches!(deed, Deed::SpeedUp(_)));
         let (hits, visits) =
@@ -714,8 +731,9 @@ impl Experiment<'_> {
         }
         let site = &self.sites[at];
         let lost = |why| {
-            let lost = site.measured.iter().filter(|one| one.dropped == Some(why)).count();
-            lost as f64 / site.measured.len().max(1) as f64
+            let all = || site.measured.iter().filter(|one| one.dropped != Some(Dropped::Unsettled));
+            let lost = all().filter(|one| one.dropped == Some(why)).count();
+            lost as f64 / all().count().max(1) as f64
         };
         let spinning =
             self.sites.iter().enumerate().filter(|(other, site)| *other != at && site.tried.is_spinning);
@@ -733,6 +751,7 @@ impl Experiment<'_> {
             lost_to_few_visits: lost(Dropped::Visits),
             lost_to_patience: lost(Dropped::Expired),
             remembers: site.remembers.then_some(self.settle),
+            left_behind_points: site.left_behind_points,
             spinning_elsewhere_percent: spinning.filter_map(|(_, site)| site.tried.share_percent).sum(),
             is_spinning: site.tried.is_spinning,
             never_met: site.windows().all(|window| window.hits == 0),

@@ -12,7 +12,7 @@ use super::estimate::Estimates;
 const WINDOW_SHORT: Duration = Duration::from_millis(100);
 /// Visits that are frequent enough for it.
 const VISITS_FREQUENT: u64 = 100;
-/// A window: long against the millisecond between samples, and against queues that fill and empty.
+/// A window: long against the millisecond between samples, and against most queues that fill and empty.
 const WINDOW: Duration = Duration::from_millis(250);
 /// Rarer progress than five visits in this time is not measured.
 const WINDOW_MAX: Duration = Duration::from_secs(4);
@@ -29,7 +29,7 @@ const SETTLE_MAX: Duration = Duration::from_secs(4);
 const FRESH: u32 = 6;
 const FRESH_SHARE: f64 = 0.05;
 /// Fewest of them that tell anything.
-const FRESH_MIN: u32 = 3;
+pub(super) const FRESH_MIN: u32 = 3;
 /// How often a target that is not what it was is left alone for as long as can be waited for, to see if it comes back.
 pub(super) const RESTS_MAX: u32 = 4;
 /// Fewer visits than these in the longest window tell nothing.
@@ -38,7 +38,7 @@ pub(super) const VISITS_MIN: u64 = 5;
 /// Fewest rounds that a verdict rests on.
 pub(super) const ROUNDS_MIN: usize = 5;
 /// Fewest rounds before a narrow interval ends a site: of few rounds one in twenty looks narrow by chance.
-const ROUNDS_BEFORE_END: usize = 8;
+pub(super) const ROUNDS_BEFORE_END: usize = 8;
 /// Half the width, in points, from which on an interval is narrow enough.
 pub(super) const NARROW_POINTS: f64 = 1.0;
 /// And where hand-offs add points of their own to it.
@@ -70,13 +70,17 @@ impl Length {
     /// How long a target is left to settle that remembers what was done to it for longer than it settled so far, and for
     /// so long perhaps; `None` beyond all that can be waited for.
     pub(super) fn to_settle(self, so_far: Duration, perhaps: Duration) -> Option<Duration> {
-        let all = SETTLE_WINDOWS.map(|windows| (self.0 * windows).min(SETTLE_MAX));
-        let longer = || all.into_iter().filter(|settle| *settle > so_far);
+        let [some, many] = SETTLE_WINDOWS.map(|windows| (self.0 * windows).min(SETTLE_MAX));
+        let longer = || [some, many, SETTLE_MAX].into_iter().filter(|settle| *settle > so_far);
         longer().find(|settle| *settle > perhaps).or_else(|| longer().next_back())
     }
 
     /// How many windows are run before the first delay.
     pub(super) fn fresh(self, budget: Duration) -> u32 {
+        // Against what could not be compared with a rest there is nothing to compare.
+        if self.rest() < FRESH_MIN + 1 {
+            return 0;
+        }
         let affordable = FRESH_SHARE * budget.as_secs_f64() / self.0.as_secs_f64();
         (affordable as u32).clamp(FRESH_MIN, FRESH)
     }
@@ -152,8 +156,10 @@ mod tests {
         assert_eq!(length.to_settle(SETTLE, 2 * SETTLE_MAX), Some(SETTLE_MAX));
         assert_eq!(length.to_settle(SETTLE_MAX, SETTLE), None);
         assert_eq!(Length(WINDOW_MAX).to_settle(SETTLE, SETTLE), Some(SETTLE_MAX));
+        assert_eq!(Length::first().to_settle(16 * WINDOW_SHORT, SETTLE), Some(SETTLE_MAX));
         assert_eq!((length.fresh(Duration::from_secs(60)), length.fresh(Duration::from_secs(20))), (6, 4));
         assert_eq!((length.rest(), Length(WINDOW_MAX).rest()), (16, 1));
+        assert_eq!(Length(WINDOW_MAX).fresh(Duration::from_secs(600)), 0);
     }
 
     #[test]

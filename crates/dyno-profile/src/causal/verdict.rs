@@ -66,6 +66,8 @@ pub(super) struct Case<'a> {
     pub(super) lost_to_patience: f64,
     /// How long windows settled that still show what was done before them.
     pub(super) remembers: Option<Duration>,
+    /// What they left behind for each other where there was no time to let it settle; part of each allowance.
+    pub(super) left_behind_points: f64,
     /// Share of the target's samples in loops that wait, percent, this site's own not counted.
     pub(super) spinning_elsewhere_percent: f64,
     pub(super) is_spinning: bool,
@@ -308,6 +310,15 @@ fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String)
     let half = |point: &Point| {
         (point.interval_percent[1] - point.interval_percent[0]) / 2.0 - point.allowance_points
     };
+    if case.left_behind_points >= NARROW_POINTS {
+        return (
+            Verdict::NotMeasurable,
+            format!(
+                "what was done in one window still showed in the next, by {:.1} %, and there was no time to let it settle: give it some minutes",
+                case.left_behind_points
+            ),
+        );
+    }
     let widest = sound().map(|(point, _)| half(point)).fold(0.0, f64::max);
     let [low, high] = greatest.interval_percent;
     if let Some((point, _)) = odd.filter(|_| slope.p_adjusted >= CHANCE_MAX) {
@@ -451,6 +462,7 @@ mod tests {
             lost_to_few_visits: 0.0,
             lost_to_patience: 0.0,
             remembers: None,
+            left_behind_points: 0.0,
             spinning_elsewhere_percent: 0.0,
             is_spinning: false,
             never_met: false,

@@ -12,7 +12,7 @@ use crate::clock::mono_ns;
 use std::io;
 use std::time::Duration;
 
-/// As often as samples are taken where it matters, or the interrupt would find other caches.
+/// About as often as samples are taken where it matters, or the interrupt would find other caches.
 const FREQUENCY_HZ: u64 = 1_000;
 /// Two looks at the clock take some 50 ns: a longer gap between them is somebody else's time.
 const GAP_NS_MIN: u64 = 500;

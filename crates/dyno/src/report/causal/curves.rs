@@ -13,7 +13,7 @@ use crate::report::{Section, paragraph, tied};
 const WINDOWS_MAX: usize = 8_000;
 /// Source lines beside a curve.
 const LINES_MAX: usize = 4;
-/// The method's own part of an interval, in points, above which hand-offs are its reason.
+/// The method's own part of an interval, in points, above which its reason is told.
 const OWN_POINTS_TOLD: f64 = 0.5;
 /// An effect beyond this is drawn at the edge, unless it is itself an answer: one wild interval would flatten all others.
 const DOUBTFUL_MAX: f64 = 15.0;
@@ -208,7 +208,7 @@ fn notes(site: &Site, metric: Metric) -> Vec<String> {
     let own = site.points.iter().map(|point| point.allowance_points).fold(0.0, f64::max);
     if own > OWN_POINTS_TOLD {
         notes.push(format!(
-            "Of the intervals up to ±{own:.1} points are the method's own: threads hand work to each other after few pauses."
+            "Of the intervals up to ±{own:.1} points are the method's own: threads hand work to each other after few pauses, or one window shows in the next."
         ));
     }
     if let Some(slow) = &site.slow_down {

@@ -298,6 +298,12 @@ fn beyond(values: &[f64]) -> Vec<(usize, f64)> {
     values.iter().copied().enumerate().filter(is_beyond).collect()
 }
 
+/// Nought of no values.
+pub(super) fn mean_of(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, n) = values.fold((0.0, 0), |(sum, n), value| (sum + value, n + 1));
+    sum / f64::from(n.max(1))
+}
+
 pub(super) fn median(values: &mut [f64]) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let n = values.len();

@@ -8,7 +8,7 @@
 use dyno_measure::causal::{Deed, Metric};
 use dyno_measure::student::chance;
 
-use super::estimate::{Dropped, MAD_SIGMA, Measured, median};
+use super::estimate::{Dropped, MAD_SIGMA, Measured, mean_of, median};
 
 /// How often chance alone may be taken for memory, of all looks at a site together.
 const CHANCE_MAX: f64 = 0.001;
@@ -156,17 +156,13 @@ pub(super) fn strayed(measured: &[Measured], metric: Metric, fresh: &[f64]) -> O
 
 /// How many windows of rest it took until at most half of a gap was left, for good; `None` where it stayed.
 pub(super) fn relaxed_after(rest: &[f64], fresh: &[f64], gap: f64) -> Option<usize> {
-    let is_back = |values: &[f64]| (mean(values) - middle(fresh)).abs() < gap.abs() / 2.0;
+    let is_back = |values: &[f64]| (mean_of(values.iter().copied()) - middle(fresh)).abs() < gap.abs() / 2.0;
     // Of one window chance decides.
     (0..rest.len().saturating_sub(1)).find(|at| is_back(&rest[*at..]) && is_back(&rest[*at..*at + 2]))
 }
 
 fn middle(values: &[f64]) -> f64 {
     median(&mut values.to_vec())
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// What is far from its like may be just what is looked for.
@@ -180,7 +176,7 @@ fn slope(rows: &[Row]) -> Option<(f64, f64)> {
     let n = rows.len() as f64;
     // Each round's mean was taken out of its rows, and so was their own.
     let freedom = n * FREE_SHARE - 1.0;
-    let mean = |of: fn(&Row) -> f64| rows.iter().map(of).sum::<f64>() / n;
+    let mean = |of: fn(&Row) -> f64| mean_of(rows.iter().map(of));
     let (before, ln) = (mean(|row| row.before), mean(|row| row.ln));
     let square: f64 = rows.iter().map(|row| (row.before - before).powi(2)).sum();
     if freedom < FREEDOM_MIN || square <= 0.0 {

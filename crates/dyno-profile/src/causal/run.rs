@@ -15,7 +15,7 @@ use dyno_measure::causal::{
 use dyno_sys::bpf::causal::SLOWER_NS_MAX;
 
 use super::estimate::{
-    Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent, gap, spoilt, ticks,
+    Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent, gap, mean_of, spoilt, ticks,
 };
 use super::memory::{Memory, memory, relaxed_after, strayed};
 use super::rig::{self, Hooks, Pause, Rig, Site, Span, Window};
@@ -373,7 +373,11 @@ impl Experiment<'_> {
     /// What is known of a site after one more round, and whether that is enough.
     fn look(&mut self, at: usize) -> Result<(), Error> {
         let (metric, levels) = (self.asked.metric, &self.asked.levels_percent);
-        let (sound, is_misled) = (self.sound(at), self.is_misled(at));
+        let (seen, per_second) = self.seen(at);
+        let is_misled = self.is_any_misled(&seen, per_second);
+        // Levels that a verdict may rest on.
+        let is_sound = |level: &u32| verdict::is_sound(*level, &seen, per_second);
+        let sound: Vec<u32> = levels.iter().copied().filter(is_sound).collect();
         let site = &mut self.sites[at];
         site.estimates = estimate(&mut site.measured, metric, levels, &sound);
         site.sound.clone_from(&sound);
@@ -461,6 +465,8 @@ impl Experiment<'_> {
             for site in &mut self.sites {
                 site.left_behind_points = site.left_behind_points.max(100.0 * ln.abs());
             }
+            // Nor is there for another rest.
+            self.rests = RESTS_MAX;
             return;
         };
         self.settle = settle;
@@ -473,27 +479,18 @@ impl Experiment<'_> {
         }
     }
 
-    /// Whether hand-offs add to the intervals of a site.
-    fn is_misled(&self, at: usize) -> bool {
+    /// What was seen over a site's windows, and its visits per second.
+    fn seen(&self, at: usize) -> (Credibility, f64) {
         let windows = || self.sites[at].windows();
-        self.is_any_misled(&self.credibility(windows()), per_second(windows()))
-    }
-
-    /// Levels that a verdict may rest on.
-    fn sound(&self, at: usize) -> Vec<u32> {
-        let seen = self.credibility(self.sites[at].windows());
-        let per_second = per_second(self.sites[at].windows());
-        let is_sound = |level: &u32| verdict::is_sound(*level, &seen, per_second);
-        self.asked.levels_percent.iter().copied().filter(is_sound).collect()
+        (self.credibility(windows()), per_second(windows()))
     }
 
     /// Figures with what the method itself may be off by.
     fn points(&self, at: usize) -> Vec<(Point, f64)> {
-        let seen = self.credibility(self.sites[at].windows());
-        let per_second = per_second(self.sites[at].windows());
-        let of = self.sites[at].estimates.points.iter();
-        let left_behind_points = self.sites[at].left_behind_points;
-        of.map(|(point, p)| (verdict::allowed(point, &seen, per_second, left_behind_points), *p)).collect()
+        let (seen, per_second) = self.seen(at);
+        let site = &self.sites[at];
+        let allowed = |point| verdict::allowed(point, &seen, per_second, site.left_behind_points);
+        site.estimates.points.iter().map(|(point, p)| (allowed(point), *p)).collect()
     }
 
     /// How each call of a site is to be made longer by half, if that can be done.
@@ -907,9 +904,4 @@ fn rate<'w>(windows: impl Iterator<Item = &'w Window>, of: fn(&Window) -> u64) -
 fn latency_us<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<f64> {
     let latencies: Vec<f64> = windows.filter_map(|window| Effective::of(window)?.latency_ns).collect();
     (!latencies.is_empty()).then(|| mean_of(latencies.into_iter()) / 1e3)
-}
-
-fn mean_of(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, n) = values.fold((0.0, 0), |(sum, n), value| (sum + value, n + 1));
-    sum / f64::from(n.max(1))
 }

@@ -302,14 +302,6 @@ fn flipped(point: &Point) -> [f64; 2] {
 }
 
 fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String) {
-    let sound = || case.sound();
-    let levels = sound().count() as f64;
-    let odd =
-        sound().find(|(point, p)| p * levels < CHANCE_MAX && point.effect_percent.abs() >= WORTH_POINTS);
-    // The method's own error does not shrink with time: it is told, and does not keep a site open.
-    let half = |point: &Point| {
-        (point.interval_percent[1] - point.interval_percent[0]) / 2.0 - point.allowance_points
-    };
     if case.left_behind_points >= NARROW_POINTS {
         return (
             Verdict::NotMeasurable,
@@ -319,6 +311,14 @@ fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String)
             ),
         );
     }
+    let sound = || case.sound();
+    let levels = sound().count() as f64;
+    let odd =
+        sound().find(|(point, p)| p * levels < CHANCE_MAX && point.effect_percent.abs() >= WORTH_POINTS);
+    // The method's own error does not shrink with time: it is told, and does not keep a site open.
+    let half = |point: &Point| {
+        (point.interval_percent[1] - point.interval_percent[0]) / 2.0 - point.allowance_points
+    };
     let widest = sound().map(|(point, _)| half(point)).fold(0.0, f64::max);
     let [low, high] = greatest.interval_percent;
     if let Some((point, _)) = odd.filter(|_| slope.p_adjusted >= CHANCE_MAX) {

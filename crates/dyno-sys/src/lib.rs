@@ -19,6 +19,7 @@ pub mod child;
 pub mod clock;
 pub mod epoll;
 mod errno;
+pub mod event;
 pub mod keeper;
 pub mod knob;
 pub mod mark;

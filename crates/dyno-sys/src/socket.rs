@@ -4,12 +4,14 @@
 //! buffers or waits, but for a call that a signal interrupted, which is made again.
 
 mod addr;
+mod bulk;
 mod listen;
 mod option;
 pub(crate) mod rights;
 mod steer;
 
 pub use addr::{Addr, AddrError};
+pub use bulk::{SLICES_MAX, send_file, send_vectored, unacknowledged, write_vectored};
 pub use listen::{Accepted, ListenOptions, Reuseport, SocketError, accept, connect, connect_from, listen};
 pub use option::{
     SockOpt, SockOptError, congestion, incoming_cpu, int_option, read_option, set_congestion,

@@ -18,8 +18,9 @@ mod trial;
 
 use dyno_measure::Prng;
 use dyno_measure::judge::Estimate;
-use dyno_measure::record::{Climb, Missing, Rung as RungRecord, RungVerdict};
 use dyno_measure::series::BLOCK_COLUMNS;
+use dyno_record::climb::{Climb, Rung as RungRecord, RungVerdict};
+use dyno_record::machine::Missing;
 
 use crate::dial::Setting;
 use crate::meter::{ArmSpec, Meter, Trouble};
@@ -103,7 +104,7 @@ pub enum Event<'e> {
         for_ns: u64,
     },
     /// Noise was measured.
-    Noise(&'e dyno_measure::record::Noise),
+    Noise(&'e dyno_record::climb::Noise),
     /// A rung has its verdict.
     Rung(&'e RungRecord),
 }

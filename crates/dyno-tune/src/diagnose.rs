@@ -18,8 +18,8 @@ mod spin;
 mod tests;
 mod waits;
 
-use dyno_measure::finding::{Class, Finding, RuledOut};
-use dyno_measure::observation::{NotLookedAt, Observation};
+use dyno_record::finding::{Class, Finding, RuledOut};
+use dyno_record::observation::{NotLookedAt, Observation};
 
 use draft::Outcome;
 use facts::Facts;

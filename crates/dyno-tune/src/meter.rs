@@ -4,9 +4,9 @@
 //! world with known effects and noise as measured. What goes wrong out there is a value, never a panic.
 
 use dyno_measure::Histogram;
-use dyno_measure::causal::Causal;
-use dyno_measure::profile::Profile;
 use dyno_measure::series::Block;
+use dyno_record::causal::Causal;
+use dyno_record::profile::Profile;
 
 use crate::dial::Setting;
 use crate::plan::LoadSpec;

@@ -137,9 +137,9 @@ impl Default for LoadSpec {
 impl LoadSpec {
     /// For the record.
     #[must_use]
-    pub fn record(&self) -> dyno_measure::record::Load {
+    pub fn record(&self) -> dyno_record::climb::Load {
         let request = format!("{} {}", self.method, self.path);
-        dyno_measure::record::Load { request, connections: self.connections, pipeline: self.pipeline }
+        dyno_record::climb::Load { request, connections: self.connections, pipeline: self.pipeline }
     }
 }
 

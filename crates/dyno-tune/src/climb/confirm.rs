@@ -4,9 +4,9 @@
 //! the dial is worth beside all the others.
 
 use dyno_measure::judge::{LAST_LOOK_MIN, Rule, Verdict};
-use dyno_measure::record::{Attempt, Effect, RungVerdict};
 use dyno_measure::series::Side;
 use dyno_measure::units::log_of_percent;
+use dyno_record::climb::{Attempt, Effect, RungVerdict};
 
 use super::in_turn::{Turns, off_block_words};
 use super::rules::{BURSTY, BURSTY_SUFFIX, CONFIRM_Z, IN_TURN, IN_TURN_SUFFIX};

@@ -3,10 +3,10 @@
 //! They are made before the rung is tried, on a server of their own that is started for them: other servers would wait long
 //! enough for their connections to be closed. Rungs that begin from the same setting under the same load share them.
 
-use dyno_measure::foretell::foretell;
 use dyno_measure::judge::{self, Basis};
-use dyno_measure::record::{Attempt, Foretold, SettingCausal};
 use dyno_measure::series::Metric;
+use dyno_record::climb::{Attempt, Foretold, SettingCausal};
+use dyno_record::foretell::foretell;
 
 use super::look::Looks;
 use super::rules::{BURSTY_SUFFIX, IN_TURN_SUFFIX};

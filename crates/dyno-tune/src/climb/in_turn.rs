@@ -11,8 +11,8 @@ use std::cmp::Reverse;
 
 use dyno_measure::Histogram;
 use dyno_measure::judge::{Basis, LAST_LOOK_MIN};
-use dyno_measure::record::ProofLine;
 use dyno_measure::series::{Block, Pair, Side, Totals, Trial};
+use dyno_record::climb::ProofLine;
 
 use super::step::hold;
 use super::trial::{Sides, other, unreadable};

@@ -1,8 +1,8 @@
 //! A look at both sides of a rung: where their CPU time goes, for whoever wants to see why a rung helps or does not.
 
-use dyno_measure::profile::Profile;
-use dyno_measure::record::{Attempt, SideProfile};
 use dyno_measure::series::Side;
+use dyno_record::climb::{Attempt, SideProfile};
+use dyno_record::profile::Profile;
 
 use super::in_turn::Turns;
 use super::trial::Sides;

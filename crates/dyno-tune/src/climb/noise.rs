@@ -1,8 +1,8 @@
 //! A against A: what can be seen here today.
 
 use dyno_measure::judge::{INSTANCES_LOOK_MIN, Judgement, Rule, Verdict};
-use dyno_measure::record::Noise;
 use dyno_measure::series::Metric;
+use dyno_record::climb::Noise;
 
 use super::in_turn::Turns;
 use super::rules::noise_id;

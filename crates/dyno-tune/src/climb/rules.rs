@@ -4,8 +4,8 @@
 //! [`BURSTY_SUFFIX`], those of instances one after another in [`IN_TURN_SUFFIX`]. [`rule_of`] finds the rule again, so that a record needs no copy of it.
 
 use dyno_measure::judge::{INSTANCES_LOOK_MIN, LAST_LOOK_MIN, Rule};
-use dyno_measure::record::{Climb, Noise};
 use dyno_measure::series::Trial;
+use dyno_record::climb::{Climb, Noise};
 
 /// Bursty trials are judged at these looks: each pair lasts ten times as long.
 pub(crate) const BURSTY: Rule = Rule { first: 20, step: 20, last: 120, ..Rule::QUICK.by_totals() };

@@ -1,9 +1,9 @@
 //! One rung: precondition, change, proof, measurement, verdict.
 
 use dyno_measure::judge::{Judgement, LAST_LOOK_MIN, Rule, Verdict, instance_means};
-use dyno_measure::record::{Attempt, Figures, ProofLine, Rung as RungRecord, RungVerdict};
 use dyno_measure::series::{Side, Trial};
 use dyno_measure::units::percent_of_log;
+use dyno_record::climb::{Attempt, Figures, ProofLine, Rung as RungRecord, RungVerdict};
 
 use super::in_turn::{Turns, off_block_words};
 use super::rules::{BURSTY, BURSTY_SUFFIX, IN_TURN, IN_TURN_SUFFIX};

@@ -6,10 +6,11 @@
 
 use dyno_measure::Histogram;
 use dyno_measure::judge::LAST_LOOK_MIN;
-use dyno_measure::record::{Arm as ArmRecord, Figures, Reached, RungVerdict, Total, Without};
-use dyno_measure::rounds::{Levels, Ratios, STARTS_MIN, TOTAL_Z};
+use dyno_measure::rounds::{Levels, STARTS_MIN, TOTAL_Z};
 use dyno_measure::series::{Block, Tail, Totals};
 use dyno_measure::student::student;
+use dyno_record::climb::{Arm as ArmRecord, Figures, Reached, RungVerdict, Total, Without};
+use dyno_record::ratios::Ratios;
 
 use super::confirm::LONG_PAIRS;
 use super::in_turn::too_much;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dyno_measure::finding::{Class, Confidence};
+use dyno_record::finding::{Class, Confidence};
 
 use super::draft::{Draft, Outcome, percent};
 use super::facts::{Cost, Facts};

@@ -1,6 +1,6 @@
 //! Rules for CPU time in the program itself: one place, memory taken and given back, copies, numbers made into text.
 
-use dyno_measure::finding::{Class, Confidence};
+use dyno_record::finding::{Class, Confidence};
 
 use super::code::Walk;
 use super::draft::{Draft, Outcome, percent, places};

@@ -1,6 +1,6 @@
 //! How a rule answers: found, noted, spoken against, or not looked at.
 
-use dyno_measure::finding::{Class, Confidence, Evidence, Finding, Next};
+use dyno_record::finding::{Class, Confidence, Evidence, Finding, Next};
 
 /// What a rule says of its class.
 pub(super) enum Outcome {

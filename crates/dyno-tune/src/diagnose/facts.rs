@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dyno_measure::observation::{HotSpot, Observation};
-use dyno_measure::profile::{Frame, Origin, Profile, Stack};
+use dyno_record::observation::{HotSpot, Observation};
+use dyno_record::profile::{Frame, Origin, Profile, Stack};
 
 use super::code::Loop;
 use super::names;

@@ -1,7 +1,7 @@
 //! Rules for CPU time in the kernel: system calls, what stands before each of them, the path of packets.
 
-use dyno_measure::finding::{Class, Confidence};
-use dyno_measure::observation::{Observation, Packets, Tap, Transfers};
+use dyno_record::finding::{Class, Confidence};
+use dyno_record::observation::{Observation, Packets, Tap, Transfers};
 
 use super::draft::{Draft, Outcome, percent};
 use super::facts::{Cost, Facts, OnCpu};

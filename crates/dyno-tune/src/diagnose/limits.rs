@@ -1,8 +1,8 @@
 //! Rules for what bounds the target from outside or by its shape: one thread, the generator, others, a quota.
 
-use dyno_measure::finding::{Class, Confidence};
-use dyno_measure::observation::{Limit, Load, ThreadCost};
-use dyno_measure::profile::WaitClass;
+use dyno_record::finding::{Class, Confidence};
+use dyno_record::observation::{Limit, Load, ThreadCost};
+use dyno_record::profile::WaitClass;
 
 use super::draft::{Draft, Outcome, percent};
 use super::facts::Facts;

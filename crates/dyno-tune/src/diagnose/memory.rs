@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dyno_measure::finding::{Class, Confidence};
+use dyno_record::finding::{Class, Confidence};
 
 use super::code::Walk;
 use super::draft::{Draft, Outcome, percent, places};

@@ -1,6 +1,6 @@
 //! Rule for threads that wait by burning CPU.
 
-use dyno_measure::finding::{Class, Confidence};
+use dyno_record::finding::{Class, Confidence};
 
 use super::draft::{Draft, Outcome, percent};
 use super::facts::{Cost, Facts, Hot};

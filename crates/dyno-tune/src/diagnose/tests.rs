@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use dyno_measure::finding::{Class, Confidence};
-use dyno_measure::observation::{
+use dyno_record::finding::{Class, Confidence};
+use dyno_record::observation::{
     Host, HotSpot, Limit, Load, Memory, Observation, Packets, ProcessCost, Quota, Registers, SoftIrq, Tap,
     ThreadCost, Transfers,
 };
-use dyno_measure::profile::{
+use dyno_record::profile::{
     Frame, Kind, Module, Origin, Profile, Stack, SystemCall, Thread, Wait, WaitClass, Waker,
 };
 

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dyno_measure::observation::Observation;
-use dyno_measure::profile::{Frame, Origin, Profile, Stack, WaitClass};
+use dyno_record::observation::Observation;
+use dyno_record::profile::{Frame, Origin, Profile, Stack, WaitClass};
 
 use super::facts::{crowd, is_own, leaf_first, own_place};
 use super::names;

@@ -2,9 +2,9 @@
 
 use dyno_measure::Prng;
 use dyno_measure::judge::{Next, Verdict, next};
-use dyno_measure::record::RungVerdict as V;
 use dyno_measure::series::{Block, Metric, Pair, Side, Trial};
 use dyno_measure::units::log_of_percent;
+use dyno_record::climb::RungVerdict as V;
 use dyno_tune::climb::rule_of;
 use dyno_tune::plan::Plan;
 
@@ -33,7 +33,7 @@ fn climbs(weather: Weather, seeds: u64) -> Vec<Climbed> {
     over_seeds(seeds, |seed| {
         let world = burning(weather, seed).with("large=on", Does::Cpu(-10.0));
         let mut climbed = whole(&plan(), &options(seed, TIME_S), world);
-        climbed.record.series = dyno_measure::record::Series::default();
+        climbed.record.series = dyno_record::climb::Series::default();
         climbed
     })
 }

@@ -1,6 +1,6 @@
 //! What experiments foretell of rungs, beside what is measured: over a machine whose truth is known.
 
-use dyno_measure::record::{Foretold, RungVerdict};
+use dyno_record::climb::{Foretold, RungVerdict};
 use dyno_tune::climb::Options;
 
 use crate::ladder::{Edit, ladder, options, whole};

@@ -2,9 +2,9 @@
 
 use dyno_measure::Prng;
 use dyno_measure::judge::{Next, Rule, Verdict, next, trimmed_mean};
-use dyno_measure::record::{Ratio, RungVerdict};
 use dyno_measure::series::{Block, Metric, Pair, Side, Trial};
 use dyno_measure::units::log_of_percent;
+use dyno_record::climb::{Ratio, RungVerdict};
 
 use crate::ladder::{Climbed, climbed, ladder, mean, options, over_seeds, share, whole};
 use crate::noise::{Noise, Weather};
@@ -157,7 +157,7 @@ fn climbs(weather: Weather, seeds: u64) -> Vec<Climbed> {
         let world =
             World::new(weather, seed).with("small=on", Does::Cpu(-2.0)).with("large=on", Does::Cpu(-5.0));
         let mut climbed = whole(&plan, &options(seed, TIME_S), world);
-        climbed.record.series = dyno_measure::record::Series::default();
+        climbed.record.series = dyno_record::climb::Series::default();
         climbed
     })
 }
@@ -180,7 +180,7 @@ fn on_a_quiet_machine_two_percent_is_found_and_quoted_without_bias() {
     let climbs = climbs(Weather::Quiet, 64);
     let [null, small, large] = rates("quiet", &climbs);
     assert!(null <= 0.02 && small >= 0.90 && large >= 0.99, "{null} {small} {large}");
-    let effect = |id: &str, read: fn(&dyno_measure::record::Rung) -> Option<f64>| {
+    let effect = |id: &str, read: fn(&dyno_record::climb::Rung) -> Option<f64>| {
         mean(climbs.iter().filter_map(|climbed| read(climbed.rung(id))))
     };
     for (id, truth) in [("small=on", -2.0), ("large=on", -5.0)] {

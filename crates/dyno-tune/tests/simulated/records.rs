@@ -1,7 +1,7 @@
 //! The record: the same for the same seed, whole after JSON, unbiased in what it quotes.
 
-use dyno_measure::record::{CLIMB_SCHEMA, Climb};
 use dyno_measure::series::{BLOCK_COLUMNS, Side};
+use dyno_record::climb::{CLIMB_SCHEMA, Climb};
 use dyno_tune::climb::{Options, Profiles};
 use dyno_tune::meter::Trouble;
 

@@ -1,6 +1,6 @@
 //! What goes wrong out there is a rung's verdict or a cut-short record: never a panic, never a server left behind.
 
-use dyno_measure::record::RungVerdict as V;
+use dyno_record::climb::RungVerdict as V;
 use dyno_tune::climb::{ClimbError, Options};
 use dyno_tune::meter::Trouble;
 use dyno_tune::plan::Plan;

@@ -1,8 +1,8 @@
 //! Every verdict, by a world in which it is the right one.
 
 use dyno_measure::judge::trimmed_mean;
-use dyno_measure::record::RungVerdict as V;
 use dyno_measure::series::Metric;
+use dyno_record::climb::RungVerdict as V;
 use dyno_tune::climb::{Options, Order};
 use dyno_tune::plan::LoadSpec;
 

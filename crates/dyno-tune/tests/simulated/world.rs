@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use dyno_measure::causal::{Causal, Point, Site};
 use dyno_measure::judge::normal_quantile;
-use dyno_measure::profile::{Frame, Profile, Requests, Stack, Thread};
 use dyno_measure::series::Block;
 use dyno_measure::units::log_of_percent;
 use dyno_measure::{Histogram, Prng};
+use dyno_record::causal::{Causal, Point, Site};
+use dyno_record::profile::{Frame, Profile, Requests, Stack, Thread};
 use dyno_tune::dial::Setting;
 use dyno_tune::meter::{ArmSpec, Described, Length, Measured, Meter, Trouble};
 use dyno_tune::plan::LoadSpec;

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use dyno_measure::record::{CLIMB_SCHEMA, Climb as Record, Machine};
+use dyno_record::climb::{CLIMB_SCHEMA, Climb as Record};
+use dyno_record::machine::Machine;
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::keeper::Keeper;
 use dyno_sys::proc;

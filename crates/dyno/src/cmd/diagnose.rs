@@ -13,10 +13,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use dyno_measure::diagnosis::{Card, Diagnosis, Resources, Tail};
-use dyno_measure::finding::{Confidence, DIAGNOSIS_SCHEMA, Finding};
-use dyno_measure::observation::{OBSERVATION_SCHEMA, Observation};
-use dyno_measure::profile::{Profile, Target};
+use dyno_record::diagnosis::{Card, Diagnosis, Resources, Tail};
+use dyno_record::finding::{Confidence, DIAGNOSIS_SCHEMA, Finding};
+use dyno_record::observation::{OBSERVATION_SCHEMA, Observation};
+use dyno_record::profile::{Profile, Target};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, child, proc};
 use dyno_tune::diagnose::diagnose;
@@ -254,7 +254,7 @@ fn ending(record: &Diagnosis, fail_on: FailOn) -> ExitCode {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use dyno_measure::observation::{Load, ProcessCost};
+    use dyno_record::observation::{Load, ProcessCost};
 
     #[test]
     fn who_cannot_be_watched_is_told_in_three_lines() {

@@ -27,7 +27,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::CommandFactory;
-use dyno_measure::record::Machine;
+use dyno_record::machine::Machine;
 use dyno_sys::proc;
 
 use crate::cli::{Cli, Verb};

@@ -6,8 +6,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dyno_measure::causal::Causal;
 use dyno_profile::causal::{Children, Choice, Reach};
+use dyno_record::causal::Causal;
 use dyno_sys::Pid;
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::clock::{mono_ns, process_cpu_ns, sleep_ns};

@@ -18,8 +18,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use dyno_measure::causal::Causal;
-use dyno_measure::profile::Profile;
+use dyno_record::causal::Causal;
+use dyno_record::profile::Profile;
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::clock::mono_ns;
 use dyno_sys::keeper::Keeper;

@@ -2,13 +2,13 @@
 //!
 //! `dyno diagnose --json` writes it; its field names are an interface (docs/records.md).
 
+use dyno_measure::usl::Usl;
 use serde::{Deserialize, Serialize};
 
 use crate::finding::{Finding, RuledOut};
+use crate::machine::Machine;
 use crate::observation::NotLookedAt;
 use crate::profile::Target;
-use crate::record::Machine;
-use crate::usl::Usl;
 
 /// One diagnosis.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -4,12 +4,13 @@
 //! meaning raises the number in `schema`. Effects are in percent of the metric, signed, B against A; the shapes,
 //! and how sure each interval is, are described in docs/records.md.
 
+use dyno_measure::judge::Estimate;
+use dyno_measure::series::{Block, Metric, Side, Tail, Trial};
 use serde::{Deserialize, Serialize};
 
 use crate::causal::Causal;
-use crate::judge::Estimate;
+use crate::machine::{Machine, Missing};
 use crate::profile::{Profile, ProfileError};
-use crate::series::{Block, Metric, Side, Trial};
 
 /// Name and number of the climb record's shape.
 pub const CLIMB_SCHEMA: &str = "dyno.climb/1";
@@ -145,37 +146,6 @@ impl Climb {
     pub fn trial(&self, id: &str) -> Option<&Trial> {
         self.series.trials.iter().find(|trial| trial.id == id)
     }
-}
-
-/// The machine, as far as it bears on the figures.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
-    /// CPUs online.
-    pub cpus: usize,
-    /// Processor name.
-    pub model: String,
-    /// Whether a hypervisor was seen.
-    pub virtual_machine: bool,
-    /// Kernel release.
-    pub kernel: String,
-    /// Memory in bytes.
-    pub memory_bytes: u64,
-    /// Clock source.
-    pub clocksource: String,
-    /// Default congestion control.
-    pub congestion: String,
-    /// CPUs of the servers, as a list (`0-2`).
-    pub server_cpus: String,
-    /// CPUs of the load generator.
-    pub load_cpus: String,
-    /// Time stolen by the hypervisor, in percent of all CPUs' time during the climb.
-    pub steal_percent: f64,
-    /// CPU used by other processes, in percent of all CPUs' time.
-    pub foreign_percent: f64,
-    /// Mean CPU of the generator per request, µs.
-    pub generator_us_per_request: f64,
-    /// Whether the climb ran as root.
-    pub root: bool,
 }
 
 /// A load.
@@ -512,16 +482,7 @@ pub struct Arm {
     /// Error of that share, from the number of ticks.
     pub user_share_error: Option<f64>,
     /// Latencies: [[ns, count], …].
-    pub latencies: crate::series::Tail,
-}
-
-/// Something that was not measured.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Missing {
-    /// What.
-    pub what: String,
-    /// Why.
-    pub why: String,
+    pub latencies: Tail,
 }
 
 /// Raw measurements.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::Machine;
+use crate::machine::Machine;
 
 /// Name and number of the profile record's shape.
 pub const PROFILE_SCHEMA: &str = "dyno.profile/1";

@@ -7,10 +7,11 @@
 
 use std::collections::HashMap;
 
+use dyno_measure::student::student;
+
 use crate::causal::{Causal, Point, Site};
+use crate::climb::{ChangedFunction, Foretold, Worth};
 use crate::profile::{Origin, Profile, Stack};
-use crate::record::{ChangedFunction, Foretold, Worth};
-use crate::student::student;
 
 /// Standard errors beyond which a function is said to have changed: some thirty are looked at, one of them may be chance,
 /// and chance changes are small.

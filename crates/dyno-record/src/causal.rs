@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine::{Machine, Missing};
 use crate::profile::Target;
-use crate::record::{Machine, Missing};
 
 /// Name and number of the causal record's shape.
 pub const CAUSAL_SCHEMA: &str = "dyno.causal/1";

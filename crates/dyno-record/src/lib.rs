@@ -10,6 +10,7 @@ pub mod climb;
 pub mod diagnosis;
 pub mod finding;
 pub mod foretell;
+pub mod journal;
 pub mod machine;
 pub mod observation;
 pub mod profile;

@@ -1,6 +1,6 @@
 //! All that was seen of a running server: what diagnosis rules read, and nothing else.
 //!
-//! `dyno diagnose` fills it, `dyno_tune::diagnose` judges it, and a record of it can be judged again elsewhere. What
+//! `dyno diagnose` fills it, `dyno_diagnose` judges it, and a record of it can be judged again elsewhere. What
 //! could not be read is `None` and named in `not_looked_at`: a rule never takes "unknown" for "zero". Counters are
 //! differences over the window that was watched.
 

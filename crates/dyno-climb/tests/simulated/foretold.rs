@@ -1,7 +1,7 @@
 //! What experiments foretell of rungs, beside what is measured: over a machine whose truth is known.
 
+use dyno_climb::climb::Options;
 use dyno_record::climb::{Foretold, RungVerdict};
-use dyno_tune::climb::Options;
 
 use crate::ladder::{Edit, ladder, options, whole};
 use crate::noise::Weather;

@@ -7,16 +7,16 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use dyno_climb::dial::Setting;
+use dyno_climb::meter::{ArmSpec, Described, Length, Measured, Meter, Trouble};
+use dyno_climb::plan::LoadSpec;
+use dyno_climb::proof::{Proof, Reading};
 use dyno_measure::judge::normal_quantile;
 use dyno_measure::series::Block;
 use dyno_measure::units::log_of_percent;
 use dyno_measure::{Histogram, Prng};
 use dyno_record::causal::{Causal, Point, Site};
 use dyno_record::profile::{Frame, Profile, Requests, Stack, Thread};
-use dyno_tune::dial::Setting;
-use dyno_tune::meter::{ArmSpec, Described, Length, Measured, Meter, Trouble};
-use dyno_tune::plan::LoadSpec;
-use dyno_tune::proof::{Proof, Reading};
 
 use crate::noise::{Noise, Weather, moved};
 

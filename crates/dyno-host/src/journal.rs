@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use dyno_record::journal::Entry;
 
 /// Largest journal that is read back; a climb writes two lines per toggle of a knob.
 const JOURNAL_BYTES_MAX: u64 = 16 << 20;
@@ -24,28 +24,6 @@ pub struct JournalError {
     /// Why not.
     #[source]
     pub source: io::Error,
-}
-
-/// One line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "step", rename_all = "snake_case")]
-pub enum Entry {
-    /// Written before the setting is changed.
-    Change {
-        /// Number of the change.
-        number: u64,
-        /// The setting's file.
-        knob: String,
-        /// What it held.
-        old: String,
-        /// What is written.
-        new: String,
-    },
-    /// Written after the old value was put back and read back.
-    Restored {
-        /// Number of the change.
-        number: u64,
-    },
 }
 
 /// An open journal.

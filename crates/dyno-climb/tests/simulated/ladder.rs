@@ -3,13 +3,13 @@
 //! [`climbed`] is the one way in which the tests climb: whatever a test is about, it also checks what must hold after
 //! every climb (all servers closed, the record judged again says the same).
 
+use dyno_climb::climb::{ClimbError, Event, INSTANCES, Options, Order, Profiles, climb};
+use dyno_climb::dial::{Dial, How, Value};
+use dyno_climb::plan::{Launch, LoadSpec, Plan};
+use dyno_climb::proof::Proof;
+use dyno_climb::rung::{Needs, Rung};
 use dyno_measure::series::Metric;
 use dyno_record::climb::{Climb, Rung as RungRecord, RungVerdict};
-use dyno_tune::climb::{ClimbError, Event, INSTANCES, Options, Order, Profiles, climb};
-use dyno_tune::dial::{Dial, How, Value};
-use dyno_tune::plan::{Launch, LoadSpec, Plan};
-use dyno_tune::proof::Proof;
-use dyno_tune::rung::{Needs, Rung};
 
 use crate::rejudge;
 use crate::world::{World, assignments};

@@ -1,12 +1,12 @@
 //! Servers that burn CPU outside their own blocks: measured one after another, and judged rightly.
 
+use dyno_climb::climb::rule_of;
+use dyno_climb::plan::Plan;
 use dyno_measure::Prng;
 use dyno_measure::judge::{Next, Verdict, next};
 use dyno_measure::series::{Block, Metric, Pair, Side, Trial};
 use dyno_measure::units::log_of_percent;
 use dyno_record::climb::RungVerdict as V;
-use dyno_tune::climb::rule_of;
-use dyno_tune::plan::Plan;
 
 use crate::ladder::{Climbed, Edit, ladder, mean, options, over_seeds, share, whole};
 use crate::noise::{Noise, Weather};
@@ -185,7 +185,7 @@ fn what_is_not_in_force_in_turn_is_not_applied() {
 
 #[test]
 fn a_side_that_dies_in_turn_fails_its_rung_and_no_other() {
-    let died = dyno_tune::meter::Trouble::Died { status: "signal 11".into(), stderr_tail: "oops".into() };
+    let died = dyno_climb::meter::Trouble::Died { status: "signal 11".into(), stderr_tail: "oops".into() };
     let plan = ladder(&["bad=on", "gain=on"]);
     let world =
         burning(Weather::Quiet, 9).with("gain=on", Does::Cpu(-20.0)).failing("bad=on", At::Block(2), died);
@@ -295,7 +295,7 @@ fn what_is_measured_in_turn_is_not_foretold_and_says_so() {
         .with("burns=on", Does::Background(2.0))
         .with("burns=on", Does::Cpu(-30.0))
         .with("after=on", Does::Cpu(-20.0));
-    let asked = dyno_tune::climb::Options { causal_ns: Some(20_000_000_000), ..options(4, 300) };
+    let asked = dyno_climb::climb::Options { causal_ns: Some(20_000_000_000), ..options(4, 300) };
     let climbed = whole(&plan, &asked, world);
     assert_eq!(climbed.world.experiments(), 2, "none on a setting that is known to burn");
     let foretold = |id: &str| climbed.rung(id).attempt.causal.as_ref().expect("it was asked for");

@@ -4,14 +4,7 @@
 //! the system calls that serve fifty requests) or, for what has no outside, a counter that the server keeps at the very
 //! place where the work is done. The same proof is read on both sides: it must hold with the change and fail without it.
 
-use std::collections::BTreeMap;
-
-use dyno_sys::socket::{Addr, SockOpt};
-use dyno_sys::{Pid, child, proc, socket};
 use serde::{Deserialize, Serialize};
-
-/// Bit of `EPOLLET` in the events that fdinfo shows.
-const EPOLLET: u32 = 1 << 31;
 
 /// What to read, and what must be read when the change is in force.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -200,110 +193,6 @@ impl Bound {
     }
 }
 
-/// Tasks of all these processes.
-#[must_use]
-pub fn threads(pids: &[Pid]) -> Reading {
-    Reading::Number(pids.iter().map(|pid| proc::tasks(*pid).len()).sum::<usize>() as f64)
-}
-
-/// Tasks of these processes that may run on one CPU only, counted once per CPU.
-#[must_use]
-pub fn pinned(pids: &[Pid]) -> Reading {
-    let tids = pids.iter().flat_map(|pid| proc::tasks(*pid));
-    let masks = tids.filter_map(|tid| proc::cpus_allowed(tid).ok());
-    let single: BTreeMap<usize, ()> = masks
-        .filter(|mask| mask.len() == 1)
-        .filter_map(|mask| mask.iter().next())
-        .map(|cpu| (cpu, ()))
-        .collect();
-    Reading::Number(single.len() as f64)
-}
-
-/// Share of the accepted connections on `port` that arrive on the one CPU their process may run on, in percent.
-#[must_use]
-pub fn local(pids: &[Pid], port: u16) -> Reading {
-    let (mut here, mut all) = (0.0, 0.0);
-    for pid in pids {
-        let Ok(mask) = proc::cpus_allowed(*pid) else { continue };
-        let Ok(pidfd) = child::pidfd_open(*pid) else { continue };
-        for fd in proc::sockets_accepted(*pid, port) {
-            let copy = child::pidfd_getfd(&pidfd, fd);
-            let Ok(Some(cpu)) = copy.and_then(socket::incoming_cpu) else { continue };
-            all += 1.0;
-            here += f64::from(u8::from(mask.len() == 1 && mask.contains(cpu)));
-        }
-    }
-    if all == 0.0 {
-        Reading::CannotTell("no accepted connection could be read".into())
-    } else {
-        Reading::Number(100.0 * here / all)
-    }
-}
-
-/// Whether a mapped file's path contains the text, in any of these processes.
-#[must_use]
-pub fn maps(pids: &[Pid], contains: &str) -> Reading {
-    let mut found = pids
-        .iter()
-        .flat_map(|pid| proc::maps(*pid).unwrap_or_default())
-        .filter(|file| file.contains(contains));
-    match found.next() {
-        Some(file) => Reading::Fact { text: file, holds: true },
-        None => Reading::Fact { text: format!("no mapped file contains {contains}"), holds: false },
-    }
-}
-
-/// Processes that listen on `address`; a stranger among them cannot be measured beside.
-#[must_use]
-pub fn listeners(pids: &[Pid], address: &Addr) -> Reading {
-    let listening = proc::listeners(address);
-    match listening.iter().find(|pid| !pids.contains(pid)) {
-        Some(stranger) => {
-            Reading::CannotTell(format!("process {stranger}, not ours, listens on {address} too"))
-        }
-        None => Reading::Number(listening.len() as f64),
-    }
-}
-
-/// Whether the accepted connections on `port` are watched edge-triggered.
-#[must_use]
-pub fn epoll_flags(pids: &[Pid], port: u16, edge: bool) -> Reading {
-    for pid in pids {
-        let accepted = proc::sockets_accepted(*pid, port);
-        let watched = proc::epoll_events(*pid).unwrap_or_default();
-        if let Some((_, events)) = watched.iter().find(|(fd, _)| accepted.contains(fd)) {
-            let is_edge = events & EPOLLET != 0;
-            let word = if is_edge { "edge" } else { "level" };
-            return Reading::Fact { text: format!("{events:x}, {word}"), holds: is_edge == edge };
-        }
-    }
-    Reading::CannotTell("no accepted connection is watched by epoll".into())
-}
-
-/// A socket option of an accepted connection on `port`, from a duplicate of its descriptor (pidfd_getfd(2)).
-#[must_use]
-pub fn sockopt(pids: &[Pid], port: u16, option: &str, expect: &str) -> Reading {
-    let read = |copy: std::os::fd::OwnedFd| match option.parse::<SockOpt>() {
-        Ok(known) => socket::read_option(&copy, known),
-        // A name, not a number: it has a call of its own.
-        Err(_) if option == "congestion" => socket::congestion(&copy),
-        Err(error) => Err(std::io::Error::other(error)),
-    };
-    for pid in pids {
-        if let Some(fd) = proc::sockets_accepted(*pid, port).first() {
-            let read =
-                child::pidfd_open(*pid).and_then(|pidfd| child::pidfd_getfd(&pidfd, *fd)).and_then(read);
-            return match read {
-                Ok(text) => Reading::Fact { holds: text == expect, text },
-                Err(error) => {
-                    Reading::CannotTell(format!("the connection's descriptor cannot be copied: {error}"))
-                }
-            };
-        }
-    }
-    Reading::CannotTell("no accepted connection was found".into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -345,13 +234,5 @@ mod tests {
         assert_eq!(plan.proof[1], Proof::Maps { contains: "libjemalloc".into() });
         assert_eq!(plan.proof[0].to_string(), "write per request: at least 0.8 lower than without");
         assert!(toml::from_str::<Plan>(r#"proof = [{ kind = "mapz", contains = "x" }]"#).is_err());
-    }
-
-    #[test]
-    fn our_own_process_can_be_read() {
-        let pid = child::this();
-        assert!(matches!(threads(&[pid]), Reading::Number(n) if n >= 1.0));
-        assert!(matches!(maps(&[pid], "libc"), Reading::Fact { holds: true, .. }));
-        assert!(matches!(maps(&[pid], "no-such-library"), Reading::Fact { holds: false, .. }));
     }
 }

@@ -1,9 +1,9 @@
 //! What goes wrong out there is a rung's verdict or a cut-short record: never a panic, never a server left behind.
 
+use dyno_climb::climb::{ClimbError, Options};
+use dyno_climb::meter::Trouble;
+use dyno_climb::plan::Plan;
 use dyno_record::climb::RungVerdict as V;
-use dyno_tune::climb::{ClimbError, Options};
-use dyno_tune::meter::Trouble;
-use dyno_tune::plan::Plan;
 
 use crate::ladder::{Edit, climbed, ladder, options, whole};
 use crate::noise::Weather;

@@ -6,9 +6,7 @@
 //! `dyno serve`'s flags.
 
 pub mod climb;
-pub mod diagnose;
 pub mod dial;
-pub mod journal;
 pub mod meter;
 pub mod plan;
 pub mod proof;

@@ -1,9 +1,9 @@
 //! The record: the same for the same seed, whole after JSON, unbiased in what it quotes.
 
+use dyno_climb::climb::{Options, Profiles};
+use dyno_climb::meter::Trouble;
 use dyno_measure::series::{BLOCK_COLUMNS, Side};
 use dyno_record::climb::{CLIMB_SCHEMA, Climb};
-use dyno_tune::climb::{Options, Profiles};
-use dyno_tune::meter::Trouble;
 
 use crate::ladder::{Edit, ladder, options, whole};
 use crate::noise::Weather;

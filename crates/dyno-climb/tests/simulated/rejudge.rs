@@ -1,10 +1,10 @@
 //! The record holds all that its verdicts were made from: judged again, every trial says the same.
 
+use dyno_climb::climb::{confirmation, noise_trial, rule_of};
 use dyno_measure::judge::{Judgement, Verdict, cut_short};
 use dyno_measure::series::Trial;
 use dyno_record::climb::{Attempt, Climb, Rung, RungVerdict};
 use dyno_record::ratios::Ratios;
-use dyno_tune::climb::{confirmation, noise_trial, rule_of};
 
 pub(crate) fn says_the_same(record: &Climb) {
     if let Some(noise) = &record.noise {

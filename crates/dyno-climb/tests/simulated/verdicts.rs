@@ -1,10 +1,10 @@
 //! Every verdict, by a world in which it is the right one.
 
+use dyno_climb::climb::{Options, Order};
+use dyno_climb::plan::LoadSpec;
 use dyno_measure::judge::trimmed_mean;
 use dyno_measure::series::Metric;
 use dyno_record::climb::RungVerdict as V;
-use dyno_tune::climb::{Options, Order};
-use dyno_tune::plan::LoadSpec;
 
 use crate::ladder::{Climbed, Edit, ladder, mean, options, over_seeds, share, whole};
 use crate::noise::Weather;

@@ -3,7 +3,7 @@
 //! Two runs never last equally long and never serve equally much, so weights are never compared as they are: per request
 //! where both know how many they answered, else per second watched. Which of the two it was is part of the answer.
 
-use dyno_measure::profile::{Kind, Profile, Unit};
+use dyno_record::profile::{Kind, Profile, Unit};
 
 use crate::tree::{Threads, Tree};
 
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
     use crate::layout::widths;
     use crate::tree::tests::{small, stack};
-    use dyno_measure::profile::Requests;
+    use dyno_record::profile::Requests;
 
     fn answered(mut profile: Profile, count: u64) -> Profile {
         profile.requests = Some(Requests { count, source: "load".to_owned() });

@@ -5,7 +5,7 @@ pub mod folded;
 pub mod pprof;
 pub mod speedscope;
 
-use dyno_measure::profile::{Profile, Stack};
+use dyno_record::profile::{Profile, Stack};
 
 use crate::name;
 

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use dyno_measure::profile::{Frame, Module, Origin, Stack, Thread, Wait, WaitClass};
+use dyno_record::profile::{Frame, Module, Origin, Stack, Thread, Wait, WaitClass};
 use dyno_sys::{Pid, Tid};
 
 use crate::image::{ImageId, Images, UnwoundBy};

@@ -8,7 +8,7 @@ mod gather;
 pub mod perf_data;
 pub mod perf_script;
 
-use dyno_measure::profile::{Profile, ProfileError};
+use dyno_record::profile::{Profile, ProfileError};
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use crate::export;
     use crate::tree::tests::small;
-    use dyno_measure::profile::PROFILE_SCHEMA;
+    use dyno_record::profile::PROFILE_SCHEMA;
 
     #[test]
     fn the_kind_of_a_file_is_seen_from_its_bytes() {

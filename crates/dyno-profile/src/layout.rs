@@ -145,7 +145,7 @@ mod tests {
     use crate::tree::tests::{frame, small, stack};
     use crate::tree::{Threads, Tree};
     use dyno_measure::Prng;
-    use dyno_measure::profile::{Origin, Profile};
+    use dyno_record::profile::{Origin, Profile};
 
     const ALL: Limits = Limits { share_min: 0.0, cells_max: usize::MAX };
 

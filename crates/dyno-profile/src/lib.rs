@@ -2,7 +2,7 @@
 //! others.
 //!
 //! ```text
-//! perf ring → record → unwind (maps, image) → fold → symbol → dyno_measure::profile::Profile → tree, top, layout, export
+//! perf ring → record → unwind (maps, image) → fold → symbol → dyno_record::profile::Profile → tree, top, layout, export
 //! BPF probe → offcpu (watch, classify, fold) ────────────────↗                                 → locks, spin
 //! ```
 //! `dyno profile`, `dyno offcpu`, `dyno diagnose` and a climb that profiles call it. It watches processes that it did not

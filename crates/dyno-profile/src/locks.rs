@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dyno_measure::profile::{Profile, Stack, WaitClass};
+use dyno_record::profile::{Profile, Stack, WaitClass};
 
 /// All waits at one lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +83,7 @@ fn is_waiting(name: &str) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use dyno_measure::profile::{Frame, Wait};
+    use dyno_record::profile::{Frame, Wait};
 
     fn stack(thread: u32, ns: u64, object: Option<&str>, waker: Option<u32>) -> Stack {
         let wait = Wait { class: WaitClass::Lock, object: object.map(str::to_owned), ..Wait::default() };

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use dyno_measure::profile::{Origin, Profile};
+use dyno_record::profile::{Origin, Profile};
 
 use crate::diff::{Basis, DiffError};
 use crate::top::{Function, functions};
@@ -104,9 +104,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::tree::tests::{small, stack};
-    use dyno_measure::profile::{Module, Requests};
+    use dyno_record::profile::{Module, Requests};
 
-    fn answered(count: u64, stacks: Vec<dyno_measure::profile::Stack>) -> Profile {
+    fn answered(count: u64, stacks: Vec<dyno_record::profile::Stack>) -> Profile {
         let requests = Some(Requests { count, source: "load".to_owned() });
         Profile { requests, stacks, ..small() }
     }

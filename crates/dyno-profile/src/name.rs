@@ -1,6 +1,6 @@
 //! What a frame is called in pictures and exports, and how a long name is said in short.
 
-use dyno_measure::profile::{Frame, Profile, WaitClass};
+use dyno_record::profile::{Frame, Profile, WaitClass};
 
 /// What a frame is called: its function, or its file and address where it has no symbol, so that two files' addresses
 /// are never taken for one function.
@@ -69,7 +69,7 @@ pub const WAITS: [WaitClass; 7] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_measure::profile::Module;
+    use dyno_record::profile::Module;
 
     #[test]
     fn a_long_path_is_said_by_its_last_two_parts() {

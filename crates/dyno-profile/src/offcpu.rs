@@ -16,7 +16,7 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use dyno_measure::profile::Profile;
+use dyno_record::profile::Profile;
 use dyno_sys::Pid;
 use dyno_sys::bpf::BpfError;
 

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dyno_measure::profile::{self, Kind, Overhead, PROFILE_SCHEMA, Profile};
+use dyno_record::profile::{self, Kind, Overhead, PROFILE_SCHEMA, Profile};
 use dyno_sys::clock::{mono_ns, process_cpu_ns, real_coarse_s};
 use dyno_sys::perf::{Inherit, Kernel, Record, STACK_BYTES_MAX, Sample, records};
 use dyno_sys::{Pid, Tid, child, proc};

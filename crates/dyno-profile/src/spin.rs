@@ -3,7 +3,7 @@
 //! Called by diagnosis. User space's own spin loops have no names to go by; they are found by their instructions,
 //! elsewhere.
 
-use dyno_measure::profile::{Kind, Origin, Profile};
+use dyno_record::profile::{Kind, Origin, Profile};
 
 /// Functions in which the kernel spins until somebody lets go: queued spin locks and their paravirtual twins, queued
 /// read-write locks, and the optimistic spinning of mutexes and semaphores before they sleep.
@@ -67,7 +67,7 @@ pub(crate) fn base(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_measure::profile::{Frame, Stack};
+    use dyno_record::profile::{Frame, Stack};
 
     fn profile(kind: Kind) -> Profile {
         let frame = |name: &str, origin| Frame { name: name.to_owned(), origin, ..Frame::default() };

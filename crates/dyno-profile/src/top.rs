@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use dyno_measure::profile::{Origin, Profile, WaitClass};
+use dyno_record::profile::{Origin, Profile, WaitClass};
 
 use crate::name;
 
@@ -60,7 +60,7 @@ pub fn functions(profile: &Profile) -> Vec<Function> {
 /// The row of each frame; lines of one function share one.
 fn rows(profile: &Profile, found: &mut Vec<Function>) -> Vec<usize> {
     let mut known = HashMap::new();
-    let row = |frame: &dyno_measure::profile::Frame| {
+    let row = |frame: &dyno_record::profile::Frame| {
         let name = name::of_frame(profile, frame);
         let module = frame.module.and_then(|at| profile.modules.get(at as usize));
         let module = module.map(|module| module.path.clone()).unwrap_or_default();

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::ops::AddAssign;
 
-use dyno_measure::profile::{Origin, Profile, Stack, WaitClass, Waker};
+use dyno_record::profile::{Origin, Profile, Stack, WaitClass, Waker};
 
 use crate::name;
 
@@ -353,7 +353,7 @@ fn heaviest(sums: &[f64; name::WAITS.len()]) -> Option<WaitClass> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use dyno_measure::profile::{Frame, Kind, Thread, Wait};
+    use dyno_record::profile::{Frame, Kind, Thread, Wait};
 
     pub(crate) fn frame(name: &str, origin: Origin) -> Frame {
         Frame { name: name.to_owned(), origin, ..Frame::default() }

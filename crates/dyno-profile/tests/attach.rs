@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use dyno_measure::profile::Profile;
 use dyno_profile::{Error, Options, Target, record};
+use dyno_record::profile::Profile;
 use dyno_sys::{child, proc};
 
 /// A shell that does nothing but count.
@@ -112,7 +112,7 @@ fn a_program_that_execs_is_seen_under_its_new_name_with_its_new_code() {
     let before = shell("sleep 0.2; exec yes > /dev/null");
     let Some(profile) = watched(Target::Process(before.pid()), Duration::from_millis(1_200)) else { return };
     assert_eq!((profile.target.name.as_str(), profile.target.argv[0].as_str()), ("yes", "yes"));
-    let home = |stack: &dyno_measure::profile::Stack| {
+    let home = |stack: &dyno_record::profile::Stack| {
         stack
             .frames
             .iter()

@@ -7,11 +7,11 @@ mod machine;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use dyno_measure::causal::{Causal, Metric, Site as Told, Source, Verdict};
 use dyno_profile::Error;
 use dyno_profile::causal::{
     Asked, Deed, Entry, Hooks, Moment, Pause, Place, Reach, Rig, Site, Span, Tried, Window, run,
 };
+use dyno_record::causal::{Causal, Metric, Site as Told, Source, Verdict};
 
 use machine::Step::{Lock, Meet, Pop, Push, Run, Sleep, Unlock, Visit};
 use machine::{Machine, NOISY, Noise, Program, QUIET, Step};
@@ -416,7 +416,7 @@ fn windows_that_the_kernel_ended_are_counted_and_change_no_answer() {
     let stop = AtomicBool::new(false);
     let record = run(&asked, &mut rig, &tried(1), &clock, &mut |_| (), &stop).unwrap();
     let site = &record.sites[0];
-    let told = |window: &&dyno_measure::causal::Window| {
+    let told = |window: &&dyno_record::causal::Window| {
         window.dropped.as_deref().is_some_and(|why| why.contains("kept from the CPUs"))
     };
     let ended = site.windows.iter().filter(told).count();

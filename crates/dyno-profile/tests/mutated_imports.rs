@@ -5,9 +5,9 @@
 #![allow(clippy::unwrap_used)]
 
 use dyno_measure::Prng;
-use dyno_measure::profile::Profile;
 use dyno_profile::tree::{Threads, Tree};
 use dyno_profile::{export, import, layout, top};
+use dyno_record::profile::Profile;
 use dyno_sys::proc;
 
 /// Some seconds for all of them where nothing is optimised.

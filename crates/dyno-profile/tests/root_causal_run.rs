@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use common::{Running, wait_for};
-use dyno_measure::causal::{Causal, Metric, Verdict};
 use dyno_profile::causal::{Asked, Live, Progress, Reach, Resolver, Subject, run};
+use dyno_record::causal::{Causal, Metric, Verdict};
 use dyno_sys::clock::mono_ns;
 
 static STOP: AtomicBool = AtomicBool::new(false);

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::Running;
-use dyno_measure::profile::{Frame, Origin, Profile, Stack};
 use dyno_profile::{CallGraph, Options, Target, record};
+use dyno_record::profile::{Frame, Origin, Profile, Stack};
 use dyno_sys::{clock, proc};
 
 /// Samples per second of CPU, and seconds of CPU. A prime near 2,000, so that two seconds tell a share within four points.

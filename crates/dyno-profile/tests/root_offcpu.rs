@@ -4,10 +4,10 @@
 mod common;
 
 use common::Running;
-use dyno_measure::profile::{Profile, Stack, WaitClass};
 use dyno_profile::Target;
 use dyno_profile::locks::locks;
 use dyno_profile::offcpu::{By, Error, Options, Timeline, record};
+use dyno_record::profile::{Profile, Stack, WaitClass};
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -196,7 +196,7 @@ fn without_bpf_waits_and_the_run_queue_are_told_all_the_same() {
     let profile = Waiting::start("spin").watch_as(by_perf());
     let queued = share(&profile, "spinner", WaitClass::RunQueue);
     assert!(queued > 0.7, "two on one CPU wait for it one after the other: {queued}");
-    let sums = |of: fn(&dyno_measure::profile::ThreadTime) -> u64| {
+    let sums = |of: fn(&dyno_record::profile::ThreadTime) -> u64| {
         profile
             .thread_times
             .iter()

@@ -9,8 +9,8 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use common::{Running, wait_for};
-use dyno_measure::profile::{Frame, Module, Profile, Stack};
 use dyno_profile::causal::{Choice, Place, Reach, Resolver, SiteError, Tried, WaitKind};
+use dyno_record::profile::{Frame, Module, Profile, Stack};
 
 /// A program of `known/folded.c`.
 struct Known(Running);

@@ -7,7 +7,7 @@ mod record;
 
 use common::{Ended, Folder, run, run_with_input};
 use dyno_measure::Prng;
-use dyno_measure::record::{Climb, RungVerdict};
+use dyno_record::climb::{Climb, RungVerdict};
 
 /// Twenty numbers around 100 with 1 % of noise, times a factor.
 fn numbers(factor: f64, seed: u64) -> Vec<f64> {

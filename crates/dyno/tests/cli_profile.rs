@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Ended, Folder, dyno, run};
-use dyno_measure::profile::Profile;
+use dyno_record::profile::Profile;
 use dyno_sys::proc;
 use dyno_sys::signal::{self, Signal};
 use std::path::Path;

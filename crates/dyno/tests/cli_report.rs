@@ -27,7 +27,7 @@ fn the_page_lies_beside_its_record_and_the_table_is_printed() {
 
 #[test]
 fn a_causal_record_is_drawn_as_one_by_what_it_says_of_itself() {
-    use dyno_measure::causal::{CAUSAL_SCHEMA, Causal, Site};
+    use dyno_record::causal::{CAUSAL_SCHEMA, Causal, Site};
     let folder = Folder::new("report-causal");
     let site = Site { name: "render_page".to_owned(), ..Site::default() };
     let record = Causal { schema: CAUSAL_SCHEMA.to_owned(), sites: vec![site], ..Causal::default() };

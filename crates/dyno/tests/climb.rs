@@ -7,8 +7,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use dyno_measure::record::{Climb, RungVerdict};
 use dyno_measure::series::Side;
+use dyno_record::climb::{Climb, RungVerdict};
 
 const DYNO: &str = env!("CARGO_BIN_EXE_dyno");
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use dyno_measure::record::{Climb, RungVerdict};
+use dyno_record::climb::{Climb, RungVerdict};
 
 /// Whoever judges what was measured has the machine to itself.
 static ALONE: Mutex<()> = Mutex::new(());

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Ended, Folder, dyno, run, wait_for};
-use dyno_measure::causal::{Causal, Verdict};
+use dyno_record::causal::{Causal, Verdict};
 use dyno_sys::proc;
 use dyno_sys::signal::{self, Signal};
 use std::path::PathBuf;

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Ended, Folder, dyno, wait_for};
-use dyno_measure::record::Climb;
+use dyno_record::climb::Climb;
 use dyno_sys::knob;
 use std::os::unix::process::CommandExt;
 use std::path::Path;

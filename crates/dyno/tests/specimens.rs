@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use dyno_measure::finding::Class;
+use dyno_record::finding::Class;
 use dyno_sys::signal::{self, Signal};
 use serde_json::Value;
 

@@ -7,17 +7,31 @@ use serde_json::Value;
 use super::Finding;
 
 /// A crate of ours and those of ours that it may depend on; an empty list means none.
-const ALLOWED: [(&str, &[&str]); 9] = [
+const ALLOWED: [(&str, &[&str]); 12] = [
     ("dyno-measure", &[]),
     ("dyno-sys", &[]),
     ("dyno-proto", &[]),
+    ("dyno-record", &["dyno-measure"]),
     ("dyno-engine", &["dyno-proto", "dyno-sys", "dyno-measure"]),
     ("dyno-load", &["dyno-proto", "dyno-sys", "dyno-measure"]),
-    ("dyno-profile", &["dyno-sys", "dyno-measure"]),
-    ("dyno-tune", &["dyno-sys", "dyno-measure"]),
+    ("dyno-profile", &["dyno-sys", "dyno-record", "dyno-measure"]),
+    ("dyno-host", &["dyno-sys", "dyno-record"]),
+    ("dyno-climb", &["dyno-record", "dyno-measure"]),
+    ("dyno-diagnose", &["dyno-record", "dyno-measure"]),
     (
         "dyno",
-        &["dyno-measure", "dyno-sys", "dyno-proto", "dyno-engine", "dyno-load", "dyno-profile", "dyno-tune"],
+        &[
+            "dyno-measure",
+            "dyno-record",
+            "dyno-sys",
+            "dyno-proto",
+            "dyno-engine",
+            "dyno-load",
+            "dyno-profile",
+            "dyno-host",
+            "dyno-climb",
+            "dyno-diagnose",
+        ],
     ),
     ("xtask", &["dyno-measure"]),
 ];

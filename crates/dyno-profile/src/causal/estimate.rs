@@ -12,8 +12,8 @@
 //! slow or correlated, is independent noise of mean zero in the ratio to the nulls of the same round; a bootstrap of five
 //! rounds would cover 85 % where it says 95.
 
-use dyno_measure::causal::{Deed, Metric, Nulls, Point, Slope};
 use dyno_measure::student::{chance, student};
+use dyno_record::causal::{Deed, Metric, Nulls, Point, Slope};
 
 use super::rig::Window;
 

@@ -5,8 +5,8 @@
 //! Rounds are run in an order of chance, so windows of the same deed differ by what was done before them. Those after a
 //! faster site and those after nothing are alike where nothing is left behind. Pure.
 
-use dyno_measure::causal::{Deed, Metric};
 use dyno_measure::student::chance;
+use dyno_record::causal::{Deed, Metric};
 
 use super::estimate::{Dropped, MAD_SIGMA, Measured, mean_of, median};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dyno_measure::Prng;
-use dyno_measure::causal::Deed;
+use dyno_record::causal::Deed;
 
 use super::estimate::Estimates;
 
@@ -119,7 +119,7 @@ pub(super) fn is_done(estimates: &Estimates, levels: &[u32], narrow_points: f64,
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use dyno_measure::causal::Point;
+    use dyno_record::causal::Point;
 
     #[test]
     fn a_round_has_everything_once_and_its_null_twice_in_an_order_of_chance() {

@@ -18,7 +18,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use dyno_measure::causal::{Source, SourceKind};
+use dyno_record::causal::{Source, SourceKind};
 use dyno_sys::bpf::causal::RANGES_MAX;
 use dyno_sys::{Pid, proc};
 

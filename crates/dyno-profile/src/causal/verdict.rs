@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use dyno_measure::causal::{Credibility, Metric, Point, Slope, SlowDown, Verdict};
+use dyno_record::causal::{Credibility, Metric, Point, Slope, SlowDown, Verdict};
 
 use super::estimate::{Estimates, Mean};
 use super::schedule::{NARROW_POINTS, ROUNDS_MIN};

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use dyno_measure::profile::{Frame, Kind, Origin, Profile, Stack, Unit};
+use dyno_record::profile::{Frame, Kind, Origin, Profile, Stack, Unit};
 use serde_json::{Value, json};
 
 use super::{by_thread, title, wait_mark};

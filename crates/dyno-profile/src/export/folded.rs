@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use dyno_measure::profile::{Frame, Origin, Profile};
+use dyno_record::profile::{Frame, Origin, Profile};
 
 use super::wait_mark;
 use crate::diff::Diff;

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use dyno_measure::profile::{Frame, Kind, Module, Profile, Stack, Unit};
+use dyno_record::profile::{Frame, Kind, Module, Profile, Stack, Unit};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 

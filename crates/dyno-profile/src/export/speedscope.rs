@@ -1,6 +1,6 @@
 //! speedscope's own JSON (its file-format-schema): shared frames, and a sampled profile per thread.
 
-use dyno_measure::profile::{Frame, Profile, Stack, Unit};
+use dyno_record::profile::{Frame, Profile, Stack, Unit};
 use serde_json::{Value, json};
 
 use super::{by_thread, title, wait_mark};

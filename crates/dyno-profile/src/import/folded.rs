@@ -3,7 +3,7 @@
 //! Nobody says in such a text what the numbers count: they are taken for samples until the caller knows better
 //! ([`as_time`]). Kernel frames are known by `_[k]`, inlined ones by `_[i]`, waits by our own last frame.
 
-use dyno_measure::profile::{Frame, Kind, Origin, Profile, Unit, Wait, WaitClass};
+use dyno_record::profile::{Frame, Kind, Origin, Profile, Unit, Wait, WaitClass};
 
 use super::ImportError;
 use super::gather::Gather;

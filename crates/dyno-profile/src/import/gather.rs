@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use dyno_measure::profile::{Frame, Module, PROFILE_SCHEMA, Profile, Stack, Thread, Wait};
+use dyno_record::profile::{Frame, Module, PROFILE_SCHEMA, Profile, Stack, Thread, Wait};
 
 /// What readers fill.
 pub(super) struct Gather {

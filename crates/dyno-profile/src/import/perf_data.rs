@@ -15,7 +15,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use dyno_measure::profile::{Frame, Origin, Profile, Unit};
+use dyno_record::profile::{Frame, Origin, Profile, Unit};
 
 use super::ImportError;
 use super::gather::Gather;

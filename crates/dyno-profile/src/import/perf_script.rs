@@ -3,7 +3,7 @@
 //! A sample of a clock weighs its period, which is time; of any other event only the samples are counted, for nobody says
 //! how long they stand for. How long was watched is the time between the first sample and the last.
 
-use dyno_measure::profile::{Frame, Origin, Profile, Unit};
+use dyno_record::profile::{Frame, Origin, Profile, Unit};
 
 use super::ImportError;
 use super::gather::Gather;

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use dyno_measure::profile::ThreadTime;
+use dyno_record::profile::ThreadTime;
 use dyno_sys::perf::{Switch, Task, Way};
 use dyno_sys::{Pid, Tid, proc};
 
@@ -158,7 +158,7 @@ mod tests {
     use crate::fold::Taken;
     use crate::maps::AddressSpaces;
     use crate::symbol::Symbols;
-    use dyno_measure::profile::WaitClass;
+    use dyno_record::profile::WaitClass;
 
     fn switch(tid: Tid, time_ns: u64, way: Way) -> Switch {
         Switch { pid: 7, tid, time_ns, way }

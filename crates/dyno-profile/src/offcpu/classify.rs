@@ -3,7 +3,7 @@
 //! Called by the fold. A pure function over tables: functions first, because they say what really happened (a read may
 //! wait for a disk, a peer or a lock), then the call (`calls`), then what the call was about.
 
-use dyno_measure::profile::WaitClass;
+use dyno_record::profile::WaitClass;
 
 use crate::calls::{self, WaitsFor};
 use crate::spin::base;

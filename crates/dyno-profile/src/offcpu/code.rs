@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use dyno_measure::profile::Module;
+use dyno_record::profile::Module;
 use dyno_sys::Pid;
 use dyno_sys::bpf::offcpu::Shape;
 use dyno_sys::perf::UserRegs;

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use dyno_measure::profile::{
+use dyno_record::profile::{
     Frame, Kind, Module, Origin, Overhead, PROFILE_SCHEMA, Profile, Sampling, Span as TimeSpan, Stack,
     SystemCall, Target, Thread, ThreadState, ThreadTime, Wait as Cause, WaitClass, Waker as Releaser,
 };

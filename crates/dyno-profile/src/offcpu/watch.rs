@@ -10,7 +10,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dyno_measure::profile::Module;
+use dyno_record::profile::Module;
 use dyno_sys::bpf::offcpu::{
     Call, Counts, Event, Open, Part, Probe, STACK_BYTES, Settings, Shape, Span, Spans, State, Thread, Wait,
     Waker,

@@ -1,6 +1,6 @@
 //! `dyno climb`: from a naive start to the machine's limit, every step proved.
 //!
-//! Reads the plan, prepares the ground (CPUs, keeper, scratch folder), lets `dyno_tune::climb` climb through the real
+//! Reads the plan, prepares the ground (CPUs, keeper, scratch folder), lets `dyno_climb::climb` climb through the real
 //! meter, and writes record and report, also when it was cut short.
 
 mod causal;
@@ -12,14 +12,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use dyno_measure::record::{CLIMB_SCHEMA, Climb as Record, Machine};
+use dyno_climb::climb::{ClimbError, Event, Options, Order, Profiles, climb};
+use dyno_climb::meter::Trouble;
+use dyno_climb::plan::Plan;
+use dyno_climb::rung::{Rung, Surroundings, built_in};
+use dyno_record::climb::{CLIMB_SCHEMA, Climb as Record};
+use dyno_record::machine::Machine;
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::keeper::Keeper;
 use dyno_sys::proc;
-use dyno_tune::climb::{ClimbError, Event, Options, Order, Profiles, climb};
-use dyno_tune::meter::Trouble;
-use dyno_tune::plan::Plan;
-use dyno_tune::rung::{Rung, Surroundings, built_in};
 
 use super::alone;
 use super::failure::{Failure, exit};

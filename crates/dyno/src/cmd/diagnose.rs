@@ -1,7 +1,7 @@
 //! `dyno diagnose`: watch a process, then say what holds it back.
 //!
 //! Three windows one after another, so that no way of watching disturbs another's figures: counters alone, then where CPU
-//! time goes, then what threads wait for. The rules are `dyno_tune::diagnose`'s; nothing here judges.
+//! time goes, then what threads wait for. The rules are `dyno_diagnose`'s; nothing here judges.
 
 mod counters;
 mod hot;
@@ -13,13 +13,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use dyno_measure::diagnosis::{Card, Diagnosis, Resources, Tail};
-use dyno_measure::finding::{Confidence, DIAGNOSIS_SCHEMA, Finding};
-use dyno_measure::observation::{OBSERVATION_SCHEMA, Observation};
-use dyno_measure::profile::{Profile, Target};
+use dyno_diagnose::diagnose;
+use dyno_record::diagnosis::{Card, Diagnosis, Resources, Tail};
+use dyno_record::finding::{Confidence, DIAGNOSIS_SCHEMA, Finding};
+use dyno_record::observation::{OBSERVATION_SCHEMA, Observation};
+use dyno_record::profile::{Profile, Target};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, child, proc};
-use dyno_tune::diagnose::diagnose;
 
 use super::failure::{Failure, exit};
 use super::{file, stop};
@@ -254,7 +254,7 @@ fn ending(record: &Diagnosis, fail_on: FailOn) -> ExitCode {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use dyno_measure::observation::{Load, ProcessCost};
+    use dyno_record::observation::{Load, ProcessCost};
 
     #[test]
     fn who_cannot_be_watched_is_told_in_three_lines() {

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use dyno_measure::profile::{Profile, Requests, Unit};
 use dyno_profile::import::{self, ImportError};
 use dyno_profile::tree::Threads;
+use dyno_record::profile::{Profile, Requests, Unit};
 
 use super::failure::{Failure, exit};
 use super::file;

@@ -27,8 +27,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::CommandFactory;
-use dyno_measure::record::Machine;
-use dyno_sys::proc;
+use dyno_host::machine::machine;
 
 use crate::cli::{Cli, Verb};
 use failure::{Failure, exit};
@@ -110,20 +109,4 @@ pub(crate) fn user_id() -> u32 {
 /// Whether this process may do what only root may.
 pub(crate) fn is_root() -> bool {
     user_id() == 0
-}
-
-/// The machine, as records tell it.
-fn machine() -> Machine {
-    let machine = proc::machine();
-    Machine {
-        cpus: machine.cpus.len(),
-        model: machine.model,
-        virtual_machine: machine.vm.is_some(),
-        kernel: machine.kernel,
-        memory_bytes: machine.memory_bytes,
-        clocksource: machine.clocksource,
-        congestion: machine.congestion,
-        root: is_root(),
-        ..Machine::default()
-    }
 }

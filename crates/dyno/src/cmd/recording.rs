@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use dyno_measure::profile::{Profile, Requests};
+use dyno_record::profile::{Profile, Requests};
 use dyno_sys::Pid;
 use dyno_sys::child::Exit;
 use dyno_sys::keeper::{Keeper, KeeperError, Launch};

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use dyno_measure::causal::{CAUSAL_SCHEMA, Causal, CausalError};
-use dyno_measure::record::{CLIMB_SCHEMA, Climb, RecordError};
+use dyno_record::causal::{CAUSAL_SCHEMA, Causal, CausalError};
+use dyno_record::climb::{CLIMB_SCHEMA, Climb, RecordError};
 
 use super::failure::{Failure, exit};
 use super::file;

@@ -4,8 +4,9 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use dyno_host::journal::Journal;
+use dyno_record::journal::Entry;
 use dyno_sys::knob;
-use dyno_tune::journal::{Entry, Journal};
 
 use super::failure::Failure;
 use crate::meter::HostChanges;

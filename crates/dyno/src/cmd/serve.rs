@@ -282,8 +282,8 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Verb};
     use clap::Parser;
-    use dyno_tune::plan::Plan;
-    use dyno_tune::rung::{Surroundings, built_in};
+    use dyno_climb::plan::Plan;
+    use dyno_climb::rung::{Surroundings, built_in};
 
     fn serve(words: &[&str]) -> Box<cli::Serve> {
         let cli = Cli::try_parse_from(["dyno", "serve"].iter().chain(words)).unwrap();

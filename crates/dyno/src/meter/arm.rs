@@ -5,13 +5,13 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+use dyno_climb::dial::{How, Setting};
+use dyno_climb::meter::{ArmSpec, Trouble};
+use dyno_climb::plan::Plan;
 use dyno_load::{BlockReport, BlockSpec, Crew, Edge, OpenError, Session, SessionPlan};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::socket::{self, Addr, Io, Ready};
 use dyno_sys::{Pid, proc};
-use dyno_tune::dial::{How, Setting};
-use dyno_tune::meter::{ArmSpec, Trouble};
-use dyno_tune::plan::Plan;
 
 use super::clock::Clock;
 

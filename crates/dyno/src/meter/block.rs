@@ -1,8 +1,8 @@
 //! One block of load on one arm, with its clocks.
 
+use dyno_climb::meter::{Length, Measured, Trouble};
 use dyno_load::{BlockReport, BlockSpec, Edge};
 use dyno_measure::series::Block;
-use dyno_tune::meter::{Length, Measured, Trouble};
 
 use super::{Arm, World};
 

@@ -6,13 +6,13 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dyno_measure::causal::Causal;
+use dyno_climb::plan::LoadSpec;
 use dyno_profile::causal::{Children, Choice, Reach};
+use dyno_record::causal::Causal;
 use dyno_sys::Pid;
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::clock::{mono_ns, process_cpu_ns, sleep_ns};
 use dyno_sys::keeper::Launch;
-use dyno_tune::plan::LoadSpec;
 
 use super::arm::busy;
 use super::{Arm, STOP_GRACE_NS, World};

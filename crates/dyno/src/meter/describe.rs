@@ -1,8 +1,8 @@
 //! A setting as commands that anyone can run.
 
-use dyno_tune::dial::{Dial, How, Setting};
-use dyno_tune::meter::Described;
-use dyno_tune::plan::Plan;
+use dyno_climb::dial::{Dial, How, Setting};
+use dyno_climb::meter::Described;
+use dyno_climb::plan::Plan;
 
 use super::launch::Filling;
 

@@ -6,15 +6,15 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use dyno_climb::dial::{How, Setting};
+use dyno_climb::meter::{ArmSpec, Trouble};
+use dyno_climb::plan::{LoadSpec, Plan};
+use dyno_climb::proof::Reading;
 use dyno_load::{BlockSpec, Body, Expect, OpenError, SessionPlan, Target};
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::keeper::{KeeperError, Launch as KeeperLaunch};
 use dyno_sys::socket;
 use dyno_sys::{Pid, proc};
-use dyno_tune::dial::{How, Setting};
-use dyno_tune::meter::{ArmSpec, Trouble};
-use dyno_tune::plan::{LoadSpec, Plan};
-use dyno_tune::proof::{self, Reading};
 
 use super::arm::{Driver, tail};
 use super::clock::Clock;
@@ -250,7 +250,7 @@ impl World<'_> {
             last_end_ns: None,
             seen_ns: 0,
         };
-        match proof::listeners(&arm.processes(), &arm.addr) {
+        match super::seen::listeners(&arm.processes(), &arm.addr) {
             Reading::CannotTell(why) => {
                 self.stop(arm);
                 Err(launch_error("the server", &why))

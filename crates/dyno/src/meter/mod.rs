@@ -1,6 +1,6 @@
 //! The climb's meter over real processes: starts servers under the keeper, loads them, reads their clocks.
 //!
-//! `dyno climb` lends it to `dyno_tune::climb`. It knows both halves of the product: servers are foreign processes to it,
+//! `dyno climb` lends it to `dyno_climb::climb`. It knows both halves of the product: servers are foreign processes to it,
 //! ours too, and the load comes from `dyno_load`. Everything that it starts ends with it, however it ends.
 
 mod arm;
@@ -8,30 +8,31 @@ mod block;
 mod causal;
 mod clock;
 mod describe;
-mod host;
-mod knobs;
 mod launch;
 mod profile;
 mod prove;
+mod seen;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use dyno_measure::causal::Causal;
-use dyno_measure::profile::Profile;
+use dyno_climb::dial::{How, Setting};
+use dyno_climb::meter::{ArmSpec, Described, Length, Measured, Meter, Trouble};
+use dyno_climb::plan::{LoadSpec, Plan};
+use dyno_climb::proof::{Proof, Reading};
+pub(crate) use dyno_host::knobs::HostChanges;
+use dyno_host::knobs::{HostError, Knobs};
+pub(crate) use dyno_host::tally::Tally;
+use dyno_record::causal::Causal;
+use dyno_record::profile::Profile;
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::clock::mono_ns;
 use dyno_sys::keeper::Keeper;
 use dyno_sys::proc;
 use dyno_sys::signal::{Signal, SignalFd};
-use dyno_tune::dial::Setting;
-use dyno_tune::meter::{ArmSpec, Described, Length, Measured, Meter, Trouble};
-use dyno_tune::plan::{LoadSpec, Plan};
-use dyno_tune::proof::{Proof, Reading};
 
 pub(crate) use arm::Arm;
-pub(crate) use host::Tally;
 pub(crate) use launch::chain;
 
 /// How long a server may take to end before it is killed.
@@ -52,15 +53,6 @@ pub(crate) struct Ground {
     pub(crate) host_changes: HostChanges,
     /// The user that servers run as, when the climb runs under sudo.
     pub(crate) user: Option<(u32, u32)>,
-}
-
-/// Whether rungs that write host settings may do so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HostChanges {
-    /// They are "not possible" without the flag.
-    Refused,
-    /// `--allow-host-changes` was given.
-    Allowed,
 }
 
 /// The user's wish to stop: looked at between blocks, so that no thread is needed for it.
@@ -92,7 +84,7 @@ pub(crate) struct World<'w> {
     ground: Ground,
     keeper: Keeper,
     interrupt: Interrupt,
-    knobs: knobs::Knobs,
+    knobs: Knobs,
     tally: Tally,
     exits: Exits,
     started: u64,
@@ -101,7 +93,7 @@ pub(crate) struct World<'w> {
 impl<'w> World<'w> {
     /// A world for this plan. The keeper was started while the process had one thread.
     pub(crate) fn new(plan: &'w Plan, ground: Ground, keeper: Keeper, interrupt: Interrupt) -> Self {
-        let knobs = knobs::Knobs::new(&ground);
+        let knobs = Knobs::new(ground.host_changes, ground.scratch.join("journal.jsonl"));
         Self {
             plan,
             ground,
@@ -121,7 +113,7 @@ impl<'w> World<'w> {
 
     /// Puts host settings back and ends everything that is left.
     pub(crate) fn finish(mut self) -> Result<(), Trouble> {
-        let restored = self.knobs.put_all_back(&self.keeper);
+        let restored = self.knobs.put_all_back(&self.keeper).map_err(|error| knob_trouble(&error));
         let closed = self.keeper.close();
         restored?;
         match closed {
@@ -137,11 +129,26 @@ impl<'w> World<'w> {
         if self.interrupt.seen() { Err(Trouble::Interrupted) } else { Ok(()) }
     }
 
+    /// Makes every knob stand where the setting wants it.
+    fn stand(&mut self, setting: &Setting) -> Result<(), Trouble> {
+        for dial in &self.plan.dials {
+            if let How::Knob { path } = &dial.how {
+                let wanted = &self.plan.value(setting, dial).text;
+                self.knobs.stand(&self.keeper, path, wanted).map_err(|error| knob_trouble(&error))?;
+            }
+        }
+        Ok(())
+    }
+
     /// How the process ended, if it has.
     fn exit_of(&mut self, pid: dyno_sys::Pid) -> Option<String> {
         self.exits.add(&self.keeper);
         self.exits.0.get(&pid).cloned()
     }
+}
+
+fn knob_trouble(error: &HostError) -> Trouble {
+    Trouble::Knob(chain(error))
 }
 
 /// How processes of this climb ended, by their numbers.
@@ -166,7 +173,7 @@ impl Meter for World<'_> {
 
     fn open(&mut self, spec: &ArmSpec) -> Result<Arm, Trouble> {
         self.check_interrupt()?;
-        self.knobs.ensure(&self.keeper, self.plan, &spec.setting)?;
+        self.stand(&spec.setting)?;
         self.open_server(spec)
     }
 
@@ -178,19 +185,19 @@ impl Meter for World<'_> {
     fn turn(&mut self, arm: &mut Arm, setting: &Setting, dial: &str) -> Result<(), Trouble> {
         self.check_interrupt()?;
         arm.spec.setting = setting.clone();
-        self.knobs.ensure(&self.keeper, self.plan, setting)?;
+        self.stand(setting)?;
         arm.turn_live(self.plan, setting, dial)
     }
 
     fn prove(&mut self, arm: &mut Arm, proof: &Proof) -> Result<Reading, Trouble> {
         self.check_interrupt()?;
-        self.knobs.ensure(&self.keeper, self.plan, &arm.spec.setting)?;
+        self.stand(&arm.spec.setting)?;
         self.prove_on(arm, proof)
     }
 
     fn block(&mut self, arm: &mut Arm, length: Length) -> Result<Measured, Trouble> {
         self.check_interrupt()?;
-        self.knobs.ensure(&self.keeper, self.plan, &arm.spec.setting)?;
+        self.stand(&arm.spec.setting)?;
         self.block_on(arm, length)
     }
 
@@ -201,7 +208,7 @@ impl Meter for World<'_> {
     }
 
     fn profile(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Profile, String> {
-        let host = self.knobs.ensure(&self.keeper, self.plan, &arm.spec.setting);
+        let host = self.stand(&arm.spec.setting);
         host.map_err(|trouble| trouble.to_string())?;
         self.profile_of(arm, for_ns)
     }
@@ -225,7 +232,7 @@ impl Meter for World<'_> {
     }
 
     fn close(&mut self, arm: Arm) {
-        self.tally.close(&arm);
+        self.tally.close(arm.clock.read_ns().unwrap_or(arm.seen_ns).saturating_sub(arm.seen_ns));
         self.stop(arm);
     }
 

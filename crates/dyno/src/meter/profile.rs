@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_load::{BlockReport, BlockSpec};
-use dyno_measure::profile::{Profile, Requests};
 use dyno_profile::{Options, Recorder, Target};
+use dyno_record::profile::{Profile, Requests};
 use dyno_sys::clock::mono_ns;
 
 use super::{Arm, World};

@@ -1,13 +1,14 @@
 //! Proofs on a live server.
 
+use dyno_climb::meter::Trouble;
+use dyno_climb::plan::LoadSpec;
+use dyno_climb::proof::{Proof, Reading};
 use dyno_load::{BlockSpec, Expect, Session, SessionPlan};
 use dyno_sys::proc;
 use dyno_sys::trace::count_syscalls;
-use dyno_tune::meter::Trouble;
-use dyno_tune::plan::LoadSpec;
-use dyno_tune::proof::{self, Proof, Reading};
 
 use super::launch::target;
+use super::seen;
 use super::{Arm, World};
 
 /// Requests that a counting proof watches: enough that one odd call does not matter.
@@ -27,13 +28,13 @@ impl World<'_> {
     pub(super) fn prove_on(&mut self, arm: &mut Arm, proof: &Proof) -> Result<Reading, Trouble> {
         let pids = arm.processes();
         match proof {
-            Proof::Threads { .. } => Ok(proof::threads(&pids)),
-            Proof::Cpus { .. } => Ok(proof::pinned(&pids)),
-            Proof::Maps { contains } => Ok(proof::maps(&pids, contains)),
-            Proof::Listeners { .. } => Ok(proof::listeners(&pids, &arm.addr)),
-            Proof::EpollFlags { edge } => Ok(proof::epoll_flags(&pids, arm.port, *edge)),
-            Proof::Local { .. } => Ok(proof::local(&pids, arm.port)),
-            Proof::Sockopt { option, expect } => Ok(proof::sockopt(&pids, arm.port, option, expect)),
+            Proof::Threads { .. } => Ok(seen::threads(&pids)),
+            Proof::Cpus { .. } => Ok(seen::pinned(&pids)),
+            Proof::Maps { contains } => Ok(seen::maps(&pids, contains)),
+            Proof::Listeners { .. } => Ok(seen::listeners(&pids, &arm.addr)),
+            Proof::EpollFlags { edge } => Ok(seen::epoll_flags(&pids, arm.port, *edge)),
+            Proof::Local { .. } => Ok(seen::local(&pids, arm.port)),
+            Proof::Sockopt { option, expect } => Ok(seen::sockopt(&pids, arm.port, option, expect)),
             Proof::Syscalls { names, .. } => self.syscalls(arm, &pids, names),
             Proof::Counter { name, .. } => self.counter(arm, name),
             Proof::Answer { path, contains } => Ok(answer(arm, path, contains)),

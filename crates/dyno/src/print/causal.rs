@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dyno_measure::causal::{Candidate, Causal, Credibility, OverheadPart, Point, Site, Verdict};
+use dyno_record::causal::{Candidate, Causal, Credibility, OverheadPart, Point, Site, Verdict};
 
 use super::Color;
 use super::number::{NONE, clock, count, effect, latency, percent, visible};

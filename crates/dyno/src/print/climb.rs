@@ -3,7 +3,7 @@
 //! `dyno climb` prints it at its end, `dyno report` for any old record. All words come from the record and are made
 //! visible first: a name with an escape sequence in it is shown, not obeyed.
 
-use dyno_measure::record::{Arm, Attempt, Climb, Figures, Ratio, Rung, RungVerdict};
+use dyno_record::climb::{Arm, Attempt, Climb, Figures, Ratio, Rung, RungVerdict};
 
 use super::number::{self, visible};
 use super::table::{Align, Column, Row, lines, render};
@@ -282,7 +282,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::report::sample::sample_climb;
-    use dyno_measure::record::{Effect, Foretold, Noise};
+    use dyno_record::climb::{Effect, Foretold, Noise};
 
     /// The sample with figures that a person chose, so that a snapshot does not move with the generator.
     fn small() -> Climb {

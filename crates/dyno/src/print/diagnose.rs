@@ -1,8 +1,8 @@
 //! A diagnosis on a terminal: the card, then findings with their evidence, what was ruled out, what to try.
 
-use dyno_measure::diagnosis::{Card, Diagnosis};
-use dyno_measure::finding::{Confidence, Finding, Next};
 use dyno_measure::usl::{Estimate, Usl};
+use dyno_record::diagnosis::{Card, Diagnosis};
+use dyno_record::finding::{Confidence, Finding, Next};
 
 use super::Color;
 use super::number::{count, latency, micros, visible};
@@ -150,7 +150,7 @@ fn nothing_found(record: &Diagnosis) -> String {
 
 /// Rules that say by their class's name that they did not look.
 fn classes_unseen(record: &Diagnosis) -> usize {
-    let is_class = |what: &str| dyno_measure::finding::Class::named(what).is_some();
+    let is_class = |what: &str| dyno_record::finding::Class::named(what).is_some();
     record.not_looked_at.iter().filter(|one| is_class(&one.what)).count()
 }
 
@@ -221,10 +221,10 @@ fn few(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_measure::diagnosis::{Resources, Tail};
-    use dyno_measure::finding::{Class, Evidence, RuledOut};
-    use dyno_measure::observation::NotLookedAt;
-    use dyno_measure::profile::Target;
+    use dyno_record::diagnosis::{Resources, Tail};
+    use dyno_record::finding::{Class, Evidence, RuledOut};
+    use dyno_record::observation::NotLookedAt;
+    use dyno_record::profile::Target;
 
     fn small() -> Diagnosis {
         let evidence = Evidence {

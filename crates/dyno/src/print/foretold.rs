@@ -1,6 +1,6 @@
 //! What experiments foretold of a rung beside what was measured, in words: for the table and for the page.
 
-use dyno_measure::record::{ChangedFunction, Foretold, Worth};
+use dyno_record::climb::{ChangedFunction, Foretold, Worth};
 
 use super::number::{effect, hundredths, percent, visible};
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use dyno_measure::record::Ratio;
+use dyno_record::climb::Ratio;
 
 /// What stands where there is no figure.
 pub(crate) const NONE: &str = "–";

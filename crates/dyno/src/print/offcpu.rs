@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use dyno_measure::profile::{Origin, Profile, Stack, SystemCall, WaitClass};
 use dyno_profile::locks::locks;
 use dyno_profile::name;
+use dyno_record::profile::{Origin, Profile, Stack, SystemCall, WaitClass};
 
 use super::number::{count, latency, visible};
 use super::table;
@@ -56,7 +56,7 @@ fn watched(profile: &Profile) -> String {
 
 /// Shares of all threads' time.
 fn states(profile: &Profile) -> String {
-    let sum = |part: fn(&dyno_measure::profile::ThreadTime) -> u64| {
+    let sum = |part: fn(&dyno_record::profile::ThreadTime) -> u64| {
         profile.thread_times.iter().map(part).sum::<u64>()
     };
     let (running, runnable, waiting) =
@@ -227,7 +227,7 @@ fn quantile(call: &SystemCall, share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_measure::profile::{Frame, Thread, ThreadTime, Wait, Waker};
+    use dyno_record::profile::{Frame, Thread, ThreadTime, Wait, Waker};
 
     fn sample() -> Profile {
         let frame = |name: &str, origin| Frame { name: name.to_owned(), origin, ..Frame::default() };

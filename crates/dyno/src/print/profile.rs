@@ -1,7 +1,7 @@
 //! What `dyno profile` shows on the terminal: what was watched, where the time went, and what watching cost.
 
-use dyno_measure::profile::{Origin, Profile};
 use dyno_profile::top::{self, Function};
+use dyno_record::profile::{Origin, Profile};
 
 use super::number::{NONE, count, micros, visible};
 use super::table::{self, Align, Column, Row};
@@ -147,7 +147,7 @@ fn row(profile: &Profile, function: &Function) -> Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_measure::profile::{Frame, Requests, Stack, Thread};
+    use dyno_record::profile::{Frame, Requests, Stack, Thread};
 
     fn two_functions() -> Profile {
         let frame = |name: &str, origin| Frame { name: name.to_owned(), origin, ..Frame::default() };

@@ -1,7 +1,7 @@
 //! What `dyno specimen` shows: the list, the truth of one, a comparison, the figures of one side.
 
-use dyno_measure::causal::Verdict;
-use dyno_measure::record::Ratio;
+use dyno_record::causal::Verdict;
+use dyno_record::climb::Ratio;
 use dyno_sys::Pid;
 use serde_json::{Value, json};
 

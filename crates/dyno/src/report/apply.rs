@@ -3,7 +3,7 @@
 //! Pages and tables call this. Nothing is run here. What the record says is quoted where it is not a command yet, folded
 //! between arguments where it is long, and never holds a character that a terminal would obey.
 
-use dyno_measure::record::Climb;
+use dyno_record::climb::Climb;
 
 use crate::print::number::obeyed;
 
@@ -125,7 +125,7 @@ fn words(command: &str) -> impl Iterator<Item = &str> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use dyno_measure::record::{Reached, Total};
+    use dyno_record::climb::{Reached, Total};
 
     /// A climb without a total that came to this setting.
     fn ending(reached: &Reached) -> Climb {

@@ -1,9 +1,9 @@
 //! A card per rung: what is said of it, what was done, what was read, what was measured.
 
 use dyno_measure::judge;
-use dyno_measure::record::{Attempt, Figures, ProofLine, Rung, RungVerdict};
 use dyno_measure::series::{Metric, Trial};
 use dyno_measure::units::percent_of_log;
+use dyno_record::climb::{Attempt, Figures, ProofLine, Rung, RungVerdict};
 
 use super::chart::{Ink, Mark, Scale, axis, strip};
 use super::html::{Tag, tag};

@@ -1,7 +1,8 @@
 //! Under which conditions all this holds: the noise, the machine, and what nobody looked at.
 
-use dyno_measure::record::{Machine, Noise};
 use dyno_measure::series::Trial;
+use dyno_record::climb::Noise;
+use dyno_record::machine::Machine;
 
 use super::card::belongs;
 use super::chart::{Ink, Mark, Scale, axis, strip};
@@ -119,7 +120,7 @@ fn commands(view: &View<'_>) -> Tag {
 
 pub(super) fn not_measured(view: &View<'_>) -> Option<Section> {
     let missing = &view.climb.not_measured;
-    let item = |m: &dyno_measure::record::Missing| {
+    let item = |m: &dyno_record::machine::Missing| {
         tag("li").push(tag("b").text(&m.what)).text(format!(": {}", m.why))
     };
     let list = match missing.is_empty() {

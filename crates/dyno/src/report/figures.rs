@@ -1,6 +1,6 @@
 //! The figures as tables: every arm of the total, every rung, every dial turned back.
 
-use dyno_measure::record::{Arm, Rung, RungVerdict, Total};
+use dyno_record::climb::{Arm, Rung, RungVerdict, Total};
 
 use super::html::{Tag, tag};
 use super::table::{Cell, Edge, nothing, number as cell, table, words};
@@ -108,12 +108,11 @@ fn rungs(rungs: &[Rung]) -> Tag {
 
 fn rung_cells(rung: &Rung) -> Vec<Cell> {
     let attempt = &rung.attempt;
-    let absolute = |read: fn(&dyno_measure::record::Figures) -> f64, written: fn(f64) -> String| {
-        match &attempt.figures {
+    let absolute =
+        |read: fn(&dyno_record::climb::Figures) -> f64, written: fn(f64) -> String| match &attempt.figures {
             Some([_, with]) => cell(written(read(with)), read(with)),
             None => nothing(),
-        }
-    };
+        };
     let confirmed = rung.leave_one_out.filter(|_| attempt.verdict == RungVerdict::Kept);
     vec![
         absolute(|f| f.requests_per_second, number::count),

@@ -1,6 +1,6 @@
 //! The part of a rung's card that puts what experiments foretold beside what was measured.
 
-use dyno_measure::record::{ChangedFunction, Foretold, SettingCausal};
+use dyno_record::climb::{ChangedFunction, Foretold, SettingCausal};
 
 use super::chart::{Ink, Mark, Scale, axis, strip};
 use super::html::{Tag, tag};

@@ -1,7 +1,7 @@
 //! The ladder: every rung on one scale, from top to bottom in the order of the climb.
 
-use dyno_measure::record::{Rung, RungVerdict};
 use dyno_measure::series::Metric;
+use dyno_record::climb::{Rung, RungVerdict};
 
 use super::chart::{Ink, Mark, Scale, axis, strip};
 use super::html::{Tag, tag};

@@ -1,7 +1,7 @@
 //! Latency distributions of the total's arms, down to the rare ones.
 
-use dyno_measure::record::Arm;
 use dyno_measure::series::Tail;
+use dyno_record::climb::Arm;
 
 use super::chart::{Curve, Stroke, curves};
 use super::html::{Tag, tag};

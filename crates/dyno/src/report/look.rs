@@ -1,11 +1,11 @@
 //! What the profiles of a rung's two sides show: a flame graph of a kept rung, what changed, and in words what moved.
 
-use dyno_measure::profile::Profile;
-use dyno_measure::record::{Climb, Rung, RungVerdict};
 use dyno_measure::series::Side;
 use dyno_profile::diff::Basis;
 use dyno_profile::moved::{Moved, Time, moved};
 use dyno_profile::name;
+use dyno_record::climb::{Climb, Rung, RungVerdict};
+use dyno_record::profile::Profile;
 
 use super::flame::{self, Look};
 use super::html::{Tag, tag};

@@ -23,7 +23,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use dyno_measure::record::Climb;
+use dyno_record::climb::Climb;
 
 use crate::print::number;
 use html::{Tag, tag};

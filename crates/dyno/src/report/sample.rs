@@ -1,10 +1,11 @@
 //! A climb as it could have been, for tests: seeded, with the sizes and the noise of a real one.
 
 use dyno_measure::judge::{self, Rule};
-use dyno_measure::record::*;
 use dyno_measure::series::{BLOCK_COLUMNS, Block, Metric, Pair, Side, Tail, Trial, pooled};
 use dyno_measure::units::log_of_percent;
 use dyno_measure::{Histogram, Prng};
+use dyno_record::climb::*;
+use dyno_record::machine::{Machine, Missing};
 
 /// Live instances of each side, as a climb has them.
 const INSTANCES: u64 = 4;

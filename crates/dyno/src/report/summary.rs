@@ -1,6 +1,6 @@
 //! The first screen: what was gained, what it is worth against the floor, what it cannot say, and how to have it.
 
-use dyno_measure::record::{Arm, Climb, Ratio, Rung, RungVerdict, Total};
+use dyno_record::climb::{Arm, Climb, Ratio, Rung, RungVerdict, Total};
 
 use super::chart::{Bar, bars};
 use super::html::{Tag, tag};

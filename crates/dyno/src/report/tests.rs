@@ -1,6 +1,6 @@
 //! The page as a whole: well-formed, closed to strangers' markup, small, and whole for every kind of record.
 
-use dyno_measure::record::*;
+use dyno_record::climb::*;
 
 use super::html::tests::{assert_balanced, tags};
 use super::sample::sample_climb;

@@ -1,9 +1,9 @@
 //! A climb's record with known effects, for the tests of what reads records.
 #![allow(dead_code, clippy::unwrap_used)]
 
-use dyno_measure::record::{Attempt, CLIMB_SCHEMA, Climb, Effect, Rung, RungVerdict};
 use dyno_measure::series::{Block, Metric, Pair, Side, Trial};
 use dyno_measure::{Histogram, Prng};
+use dyno_record::climb::{Attempt, CLIMB_SCHEMA, Climb, Effect, Rung, RungVerdict};
 
 /// Replies of a block; with whole nanoseconds per reply its CPU is exact to a thousandth.
 const REPLIES: u64 = 1_000;

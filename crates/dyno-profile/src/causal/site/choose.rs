@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use dyno_measure::causal::HotLine;
-use dyno_measure::foretell::shares;
-use dyno_measure::profile::{Frame, Origin, Profile, Stack};
-use dyno_measure::record::Missing;
+use dyno_record::causal::HotLine;
+use dyno_record::foretell::shares;
+use dyno_record::machine::Missing;
+use dyno_record::profile::{Frame, Origin, Profile, Stack};
 
 use super::debug::Function;
 use super::{Mapped, Resolver, entry, is_name};

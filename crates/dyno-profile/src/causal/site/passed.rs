@@ -2,7 +2,7 @@
 //!
 //! The function that handles one request is usually a caller: it is on the stacks and seldom at their end.
 
-use dyno_measure::profile::{Profile, Stack};
+use dyno_record::profile::{Profile, Stack};
 use dyno_sys::Pid;
 
 use super::choose::functions;

@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dyno_measure::causal::{Causal, Metric};
-use dyno_measure::profile::{Profile, Target as Named};
-use dyno_measure::record::Missing;
 use dyno_profile::causal::{
     self, Children, Choice, Live, Progress, Reach, Resolver, Subject, Tried, of_processes,
 };
 use dyno_profile::{Options, Recorder, Target};
+use dyno_record::causal::{Causal, Metric};
+use dyno_record::machine::Missing;
+use dyno_record::profile::{Profile, Target as Named};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, affinity, mark, proc};
 

@@ -1,8 +1,8 @@
 //! Why nothing was tried, in three lines.
 
-use dyno_measure::profile::Profile;
 use dyno_profile::Error;
 use dyno_profile::causal::{Children, SiteError};
+use dyno_record::profile::Profile;
 use dyno_sys::bpf::BpfError;
 use dyno_sys::proc;
 

@@ -12,8 +12,8 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use dyno_measure::causal::Causal;
 use dyno_profile::causal::{Children, Choice, Reach};
+use dyno_record::causal::Causal;
 
 use super::failure::Failure;
 use super::{climb, file, stop};

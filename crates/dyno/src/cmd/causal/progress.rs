@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dyno_measure::causal as record;
-use dyno_measure::profile::Profile;
 use dyno_profile::causal::{
     Candidate, Children, Named, Passed, Progress, Resolver, candidates, ranked, rates,
 };
 use dyno_profile::{Options, Recorder, Target};
+use dyno_record::causal as record;
+use dyno_record::profile::Profile;
 use dyno_sys::{Pid, proc};
 
 use super::Told;

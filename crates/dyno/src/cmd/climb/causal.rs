@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use dyno_climb::rung::Rung;
 use dyno_profile::causal::is_possible;
-use dyno_tune::rung::Rung;
 
 use crate::cli;
 use crate::cmd::causal::not_run;

@@ -2,11 +2,11 @@
 //!
 //! A plan runs commands as the user: whoever got it from elsewhere reads here what they are, each text as it stands.
 
+use dyno_climb::dial::{Dial, How, Value};
+use dyno_climb::plan::Plan;
+use dyno_climb::proof::Proof;
+use dyno_climb::rung::Rung;
 use dyno_sys::affinity::CpuSet;
-use dyno_tune::dial::{Dial, How, Value};
-use dyno_tune::plan::Plan;
-use dyno_tune::proof::Proof;
-use dyno_tune::rung::Rung;
 
 use super::chosen;
 use crate::print::number::visible;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dyno_measure::observation::{
+use dyno_record::observation::{
     Host, Memory, NotLookedAt, OBSERVATION_SCHEMA, Observation, Packets, ProcessCost, Quota, SoftIrq, Tap,
     ThreadCost, Transfers,
 };

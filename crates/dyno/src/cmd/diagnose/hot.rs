@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dyno_measure::observation::{HotSpot, Registers};
+use dyno_record::observation::{HotSpot, Registers};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::perf::{HotSample, HotSampler};
 use dyno_sys::proc::{self, Mapping};

@@ -10,7 +10,7 @@ use clap::Parser;
 use dyno_load::limit::{Limited, Signs};
 use dyno_load::run::{LoadPlan, LoadReport, PROGRESS_EVERY_NS};
 use dyno_load::{Edge, OpenError, Progress};
-use dyno_measure::observation::{Limit, Load, Observation};
+use dyno_record::observation::{Limit, Load, Observation};
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::clock::mono_ns;
 

@@ -5,9 +5,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dyno_measure::observation::{HotSpot, Observation};
-use dyno_measure::profile::{Origin, Profile, Requests};
 use dyno_profile::{AddressSpaces, Options, Symbols, Target, offcpu, record};
+use dyno_record::observation::{HotSpot, Observation};
+use dyno_record::profile::{Origin, Profile, Requests};
 use dyno_sys::Pid;
 use dyno_sys::clock::mono_ns;
 

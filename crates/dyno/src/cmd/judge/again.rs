@@ -5,11 +5,11 @@
 
 use std::process::ExitCode;
 
+use dyno_climb::climb::{confirmation, rule_of};
 use dyno_measure::judge::{self, Verdict};
-use dyno_measure::record::{Attempt, Climb, Rung, RungVerdict};
-use dyno_measure::rounds::Ratios;
 use dyno_measure::series::Trial;
-use dyno_tune::climb::{confirmation, rule_of};
+use dyno_record::climb::{Attempt, Climb, Rung, RungVerdict};
+use dyno_record::ratios::Ratios;
 use serde::Serialize;
 
 use super::numbers::Numbers;

@@ -3,7 +3,7 @@
 //! A specimen is a folder under `specimens/` and a line in [`SHELF`]. What stands in `specimen.toml` is described in
 //! docs/manual/specimens.md.
 
-use dyno_measure::finding::Class;
+use dyno_record::finding::Class;
 use serde::{Deserialize, Serialize};
 
 /// A file as it stands in the repository.

@@ -60,7 +60,7 @@ fn predicted(
     budget: Duration,
     seed: u64,
     watch: &mut Watch,
-) -> Result<dyno_measure::causal::Causal, Halt> {
+) -> Result<dyno_record::causal::Causal, Halt> {
     let connections = ready.specimen.load.as_ref().map(|load| load.connections);
     let mut measuring = ready.measuring();
     let running = measuring.start(&[Side::Defect.word().to_owned()], None)?;

@@ -16,7 +16,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use dyno_measure::causal::Verdict;
+use dyno_record::causal::Verdict;
 
 use super::failure::{Failure, exit};
 use crate::cli::specimen::{Explain, List, Run, Specimen as Args, What};

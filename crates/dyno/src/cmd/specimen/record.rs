@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use dyno_measure::judge::compare_paired;
-use dyno_measure::record::{Machine, Ratio};
+use dyno_record::climb::Ratio;
+use dyno_record::machine::Machine;
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::{Language, Specimen};
@@ -67,7 +68,7 @@ pub(crate) struct Record {
     /// What it is written in.
     pub(crate) language: Language,
     /// What diagnosis must name first; none where that is not what it is for.
-    pub(crate) class: Option<dyno_measure::finding::Class>,
+    pub(crate) class: Option<dyno_record::finding::Class>,
     /// What was counted.
     pub(crate) unit: String,
     /// Connections of the load; none without a server.

@@ -1,9 +1,9 @@
 //! What `dyno specimen run NAME --causal` found: what was predicted of each part, beside what shortening it really brought
 //! (docs/records.md: `dyno.truth/1`).
 
-use dyno_measure::causal::{Causal, Verdict};
 use dyno_measure::judge::compare_paired;
-use dyno_measure::record::Machine;
+use dyno_record::causal::{Causal, Verdict};
+use dyno_record::machine::Machine;
 use serde::Serialize;
 
 use super::catalogue::{Site, Specimen};
@@ -180,7 +180,7 @@ impl Truth {
     }
 
     /// A profile may call a site by a longer name than it was asked for, or by one without its file.
-    fn only_one(&self, site: &Site) -> Option<&dyno_measure::causal::Site> {
+    fn only_one(&self, site: &Site) -> Option<&dyno_record::causal::Site> {
         let mut alike =
             self.predicted.sites.iter().filter(|one| {
                 one.name.contains(&site.name) || site.name.ends_with(&format!(":{}", one.name))
@@ -194,7 +194,7 @@ impl Truth {
         let (base, changed) = (of(0), of(at));
         let sound = base.iter().chain(&changed).all(|us| us.is_finite() && *us > 0.0);
         let estimate = sound.then(|| compare_paired(&base, &changed, ALPHA))??;
-        let ratio = dyno_measure::record::Ratio::of(&estimate);
+        let ratio = dyno_record::climb::Ratio::of(&estimate);
         let saved = |ratio: f64| 100.0 * (1.0 - ratio);
         Some((saved(ratio.ratio), [saved(ratio.interval[1]), saved(ratio.interval[0])]))
     }
@@ -216,7 +216,7 @@ pub(crate) mod tests {
     #![allow(clippy::unwrap_used)]
     use super::super::catalogue::{all, find};
     use super::*;
-    use dyno_measure::causal::{Point, Site as Predicted};
+    use dyno_record::causal::{Point, Site as Predicted};
 
     fn figures(us: f64) -> Figures {
         Figures { units: 1_000, elapsed_ns: (us * 1e6) as u64, cpu_ns: 1, ..Figures::default() }

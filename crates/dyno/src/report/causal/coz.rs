@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use dyno_measure::causal::{Causal, Deed, Site, Window};
+use dyno_record::causal::{Causal, Deed, Site, Window};
 
 /// The whole file.
 pub(crate) fn text(record: &Causal) -> String {

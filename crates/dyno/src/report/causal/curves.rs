@@ -1,6 +1,6 @@
 //! Small multiples: a curve for each site over the same axes.
 
-use dyno_measure::causal::{Causal, Deed, HotLine, Metric, Site, SourceKind, Verdict, Window};
+use dyno_record::causal::{Causal, Deed, HotLine, Metric, Site, SourceKind, Verdict, Window};
 
 use super::{point_words, sentence, verdict_word};
 use crate::print::number;
@@ -83,7 +83,7 @@ fn card(view: &Axes, at: usize, site: &Site) -> Tag {
 }
 
 fn curve(view: &Axes, site: &Site) -> Tag {
-    let estimate = |point: &dyno_measure::causal::Point| Estimate {
+    let estimate = |point: &dyno_record::causal::Point| Estimate {
         across: f64::from(point.speedup_percent),
         value: point.effect_percent,
         interval: point.interval_percent,
@@ -175,7 +175,7 @@ fn figures(site: &Site, metric: Metric) -> Option<Tag> {
         ("set aside", Edge::Right),
         ("inserted", Edge::Right),
     ];
-    let row = |point: &dyno_measure::causal::Point| {
+    let row = |point: &dyno_record::causal::Point| {
         let cells = vec![
             cell(point_words(point), point.effect_percent),
             cell(point.rounds, point.rounds as f64),

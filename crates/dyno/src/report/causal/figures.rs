@@ -1,7 +1,7 @@
 //! The figures as tables, how far they may be believed, and how all of it was measured.
 
-use dyno_measure::causal::{Causal, Progress, Site};
-use dyno_measure::record::Missing;
+use dyno_record::causal::{Causal, Progress, Site};
+use dyno_record::machine::Missing;
 
 use super::point_words;
 use crate::print::{causal as text, number};

@@ -1,6 +1,6 @@
 //! The first screen: the best answer in a sentence, what it does not mean, what it cost.
 
-use dyno_measure::causal::{Causal, Metric, Point, Site, Verdict};
+use dyno_record::causal::{Causal, Metric, Point, Site, Verdict};
 
 use super::point_words;
 use crate::print::{causal as text, number};

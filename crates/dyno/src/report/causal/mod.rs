@@ -11,7 +11,7 @@ pub(crate) mod sample;
 #[cfg(test)]
 mod tests;
 
-use dyno_measure::causal::{Causal, Point, Site, Verdict};
+use dyno_record::causal::{Causal, Point, Site, Verdict};
 
 use super::html::{Tag, document, tag};
 use super::{Section, contents, paragraph, tied};

@@ -1,9 +1,9 @@
 //! A causal profile as it could have been, for tests: seeded, with the noise of a real one.
 
 use dyno_measure::Prng;
-use dyno_measure::causal::*;
-use dyno_measure::profile::Target;
-use dyno_measure::record::{Machine, Missing};
+use dyno_record::causal::*;
+use dyno_record::machine::{Machine, Missing};
+use dyno_record::profile::Target;
 
 /// Spread of a window's period.
 const NOISE: f64 = 0.02;

@@ -1,6 +1,6 @@
 //! The page as a whole: well-formed, closed to strangers' markup, small, and whole for every kind of record.
 
-use dyno_measure::causal::*;
+use dyno_record::causal::*;
 
 use super::render;
 use super::sample::sample;

@@ -1,7 +1,7 @@
 //! Which colour a box has, as the name of a class; the style says what the class looks like in either theme.
 
-use dyno_measure::profile::{Kind, Origin, WaitClass};
 use dyno_profile::tree::{Both, Label, Node, Role};
+use dyno_record::profile::{Kind, Origin, WaitClass};
 
 /// Shades of each family: as many as can be told apart side by side.
 const HUES: u64 = 8;

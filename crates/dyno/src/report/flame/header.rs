@@ -1,7 +1,7 @@
 //! The first screen of a profile's page: one large figure, what it rests on, and what changes how it is to be read.
 
-use dyno_measure::profile::{Kind, Profile, Unit};
 use dyno_profile::{diff, top};
+use dyno_record::profile::{Kind, Profile, Unit};
 
 use super::measure::share;
 use super::view::View;

@@ -1,7 +1,7 @@
 //! What weights are shown as: microseconds per request, milliseconds, samples; and how a figure of it is written.
 
-use dyno_measure::profile::{Kind, Profile, Unit};
 use dyno_profile::diff::{self, Basis};
+use dyno_record::profile::{Kind, Profile, Unit};
 
 use crate::print::number;
 
@@ -107,7 +107,7 @@ pub(super) fn share(part: f64, whole: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_measure::profile::Requests;
+    use dyno_record::profile::Requests;
 
     #[test]
     fn time_is_per_request_where_requests_are_known() {

@@ -17,10 +17,10 @@ mod tops;
 mod view;
 mod waits;
 
-use dyno_measure::profile::Profile;
 use dyno_profile::diff::{Diff, DiffError, diff};
 use dyno_profile::export;
 use dyno_profile::tree::{Threads, Tree};
+use dyno_record::profile::Profile;
 
 use crate::cli::Format;
 use crate::report::html::Tag;

@@ -1,7 +1,7 @@
 //! The page: the picture first, then the tables it can be read by, then how it was measured.
 
-use dyno_measure::profile::Profile;
 use dyno_profile::layout::Layout;
+use dyno_record::profile::Profile;
 
 use super::view::View;
 use super::{Orientation, data, draw, header, timeline, tops, waits};

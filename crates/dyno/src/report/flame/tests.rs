@@ -1,8 +1,8 @@
 //! Pictures as a whole: well-formed, closed to strangers' names, readable without a script, and the same every time.
 #![allow(clippy::unwrap_used)]
 
-use dyno_measure::profile::*;
 use dyno_profile::tree::Threads;
+use dyno_record::profile::*;
 
 use super::*;
 use crate::report::html::tests::{assert_balanced, tags};

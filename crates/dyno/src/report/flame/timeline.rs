@@ -5,8 +5,8 @@
 
 use std::fmt::Write;
 
-use dyno_measure::profile::{Profile, Span, ThreadState};
 use dyno_profile::name;
+use dyno_record::profile::{Profile, Span, ThreadState};
 
 use super::colour;
 use super::measure::share;
@@ -149,7 +149,7 @@ fn axis(end: u64) -> Tag {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_measure::profile::WaitClass;
+    use dyno_record::profile::WaitClass;
 
     fn span(from_ns: u64, to_ns: u64, state: ThreadState) -> Span {
         let class = (state == ThreadState::Waiting).then_some(WaitClass::Lock);

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use dyno_measure::profile::{Origin, Profile, SystemCall};
 use dyno_profile::diff::{self, Basis};
 use dyno_profile::name;
 use dyno_profile::top::{Function, functions};
+use dyno_record::profile::{Origin, Profile, SystemCall};
 
 use super::measure::{Measure, share};
 use crate::print::number;

@@ -1,10 +1,10 @@
 //! What every part of a picture needs to know.
 
-use dyno_measure::profile::{Kind, Profile};
 use dyno_profile::diff::Basis;
 use dyno_profile::layout::{Cell, What, widths};
 use dyno_profile::name;
 use dyno_profile::tree::{Role, Tree};
+use dyno_record::profile::{Kind, Profile};
 
 use super::measure::{Measure, share};
 use super::{Orientation, colour};

@@ -1,8 +1,8 @@
 //! What colours mean, and what was waited for: keys beside pictures, and a table of waits by kind.
 
-use dyno_measure::profile::{Kind, Profile, WaitClass};
 use dyno_profile::name;
 use dyno_profile::top;
+use dyno_record::profile::{Kind, Profile, WaitClass};
 
 use super::colour;
 use super::measure::{Measure, share};

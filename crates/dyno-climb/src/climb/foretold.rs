@@ -1,0 +1,108 @@
+//! What experiments on the setting before a rung foretell of it, beside what was measured.
+//!
+//! They are made before the rung is tried, on a server of their own that is started for them: other servers would wait long
+//! enough for their connections to be closed. Rungs that begin from the same setting under the same load share them.
+
+use dyno_measure::judge::{self, Basis};
+use dyno_measure::series::Metric;
+use dyno_record::climb::{Attempt, Foretold, SettingCausal};
+use dyno_record::foretell::foretell;
+
+use super::look::Looks;
+use super::rules::{BURSTY_SUFFIX, IN_TURN_SUFFIX};
+use super::{ArmSpec, ClimbError, Climber, Event};
+use crate::meter::{Meter, Trouble};
+use crate::rung::Rung;
+
+/// Experiments on one setting under one load.
+pub(crate) struct Experiments {
+    spec: ArmSpec,
+    /// Index into the record's `causal`, or why there is nothing.
+    found: Result<usize, String>,
+}
+
+impl<M: Meter> Climber<'_, M> {
+    /// Experiments on the setting that stands, where they were asked for and not made yet.
+    pub(super) fn experiment(&mut self, rung: &Rung) -> Result<(), ClimbError> {
+        let Some(for_ns) = self.options.causal_ns else { return Ok(()) };
+        let load = rung.load.clone().unwrap_or_else(|| self.plan.load.clone());
+        let spec = ArmSpec { setting: self.standing.clone(), load };
+        if self.experiments.as_ref().is_some_and(|done| done.spec == spec) {
+            return Ok(());
+        }
+        (self.watch)(&Event::Experiments { rung: &rung.id, for_ns });
+        let began_ns = self.meter.now_ns();
+        let was_open = self.current.is_some();
+        self.close_current();
+        let found = self.experiment_on(&spec, for_ns)?;
+        if was_open {
+            // Whoever needs them next meets the trouble again, and says so.
+            let _ = self.ensure_current(&spec.load);
+        }
+        self.clockwork.postpone(self.meter.now_ns() - began_ns);
+        if let Err(why) = &found {
+            self.missing(format!("what {} should bring", rung.id), why.clone());
+        }
+        self.experiments = Some(Experiments { spec, found });
+        Ok(())
+    }
+
+    fn experiment_on(&mut self, spec: &ArmSpec, for_ns: u64) -> Result<Result<usize, String>, ClimbError> {
+        let mut arm = match self.meter.open(spec) {
+            Ok(arm) => arm,
+            Err(trouble) => return unopened(trouble),
+        };
+        let profile = self.meter.causal(&mut arm, for_ns, self.options.seed);
+        self.meter.close(arm);
+        Ok(profile.map(|profile| {
+            let (setting, load) = (spec.setting.words(), spec.load.record().to_string());
+            self.record.causal.push(SettingCausal { setting, load, profile });
+            self.record.causal.len() - 1
+        }))
+    }
+
+    /// What was foretold of an attempt and what was measured, once both sides were profiled.
+    pub(super) fn foretold(&self, attempt: &Attempt, looks: &Looks) -> Option<Foretold> {
+        let experiments = self.experiments.as_ref()?;
+        let foretold = match (&experiments.found, &looks.profiles) {
+            (Ok(at), [Some(before), Some(after)]) => {
+                let causal = &self.record.causal[*at].profile;
+                Foretold { profile: Some(*at), ..foretell(causal, before, after, &looks.costs) }
+            }
+            (Err(why), _) => not_foretold(why),
+            (Ok(_), _) => not_foretold("its sides could not be profiled"),
+        };
+        Some(self.with_measured(attempt, foretold))
+    }
+
+    /// Where changes were to be foretold and this one was not: its sides were never alive together.
+    pub(super) fn not_foretold_in_turn(&self, attempt: &Attempt) -> Option<Foretold> {
+        let why = "its servers were measured one after another";
+        let asked = self.options.causal_ns.is_some() && attempt.effect_percent.is_some();
+        asked.then(|| self.with_measured(attempt, not_foretold(why)))
+    }
+
+    fn with_measured(&self, attempt: &Attempt, foretold: Foretold) -> Foretold {
+        let measured = attempt.trial.as_ref().and_then(|id| self.record.trial(id)).and_then(|trial| {
+            let basis = match &trial.id {
+                id if id.ends_with(BURSTY_SUFFIX) => Basis::Totals,
+                id if id.ends_with(IN_TURN_SUFFIX) => Basis::Instances,
+                _ => Basis::Pairs,
+            };
+            judge::aside(trial, Metric::SecondsPerRequest, basis, self.options.seed)
+        });
+        Foretold {
+            measured_percent: measured.map(|estimate| estimate.percent()),
+            measured_interval_percent: measured.map(|estimate| estimate.interval_percent()),
+            ..foretold
+        }
+    }
+}
+
+fn unopened(trouble: Trouble) -> Result<Result<usize, String>, ClimbError> {
+    if trouble.ends_the_climb() { Err(ClimbError::Ended(trouble)) } else { Ok(Err(trouble.to_string())) }
+}
+
+fn not_foretold(why: &str) -> Foretold {
+    Foretold { why_not: Some(why.to_owned()), ..Foretold::default() }
+}

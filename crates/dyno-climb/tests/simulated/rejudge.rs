@@ -1,0 +1,59 @@
+//! The record holds all that its verdicts were made from: judged again, every trial says the same.
+
+use dyno_climb::climb::{confirmation, noise_trial, rule_of};
+use dyno_measure::judge::{Judgement, Verdict, cut_short};
+use dyno_measure::series::Trial;
+use dyno_record::climb::{Attempt, Climb, Rung, RungVerdict};
+use dyno_record::ratios::Ratios;
+
+pub(crate) fn says_the_same(record: &Climb) {
+    if let Some(noise) = &record.noise {
+        let trial = noise_trial(record, noise).expect("the noise's trial");
+        let again = again(record, trial).expect("enough pairs");
+        assert_same(again.estimate.interval_percent(), noise.interval_percent, "noise");
+    }
+    assert_ne!(Ratios::follow(record), Some(false), "seed {}: {:?}", record.seed, record.total);
+    for rung in &record.rungs {
+        rung.first_attempt.iter().for_each(|attempt| step_says_the_same(record, rung, attempt));
+        step_says_the_same(record, rung, &rung.attempt);
+        confirmation_says_the_same(record, rung);
+    }
+}
+
+fn again(record: &Climb, trial: &Trial) -> Option<Judgement> {
+    cut_short(trial, &rule_of(trial), record.seed)
+}
+
+fn step_says_the_same(record: &Climb, rung: &Rung, attempt: &Attempt) {
+    let (Some(id), Some(interval)) = (&attempt.trial, attempt.interval_percent) else { return };
+    let again = again(record, record.trial(id).expect("its trial")).expect("it was judged");
+    assert_same(again.estimate.interval_percent(), interval, &rung.id);
+    let verdict = match (again.verdict, again.veto) {
+        (Verdict::Better, None) => RungVerdict::Kept,
+        (Verdict::Better, Some(_)) | (Verdict::Worse, _) => RungVerdict::Reverted,
+        (Verdict::NoDifference, _) => RungVerdict::NoDifference,
+    };
+    let stored = match attempt.verdict {
+        RungVerdict::Unconfirmed => RungVerdict::Kept,
+        // The proof failed after measuring: its trial decided nothing.
+        RungVerdict::NotApplied => return,
+        other => other,
+    };
+    assert_eq!(verdict, stored, "seed {}: {}: {}", record.seed, rung.id, attempt.why);
+}
+
+fn confirmation_says_the_same(record: &Climb, rung: &Rung) {
+    let Some(stored) = &rung.leave_one_out else { return };
+    let id = format!("leave-one-out:{}", rung.id);
+    let trial = confirmation(record, &rung.id).expect("its trial");
+    let again = again(record, trial).expect("it was judged");
+    assert_same(again.estimate.interval_percent(), stored.interval_percent, &id);
+    let confirmed = again.verdict == Verdict::Better && again.veto.is_none();
+    assert_eq!(confirmed, rung.attempt.verdict == RungVerdict::Kept, "seed {}: {}", record.seed, rung.id);
+}
+
+/// Decimal text may cost a number its last bit.
+fn assert_same(again: [f64; 2], stored: [f64; 2], of: &str) {
+    let apart = again.iter().zip(stored).map(|(again, stored)| (again - stored).abs());
+    assert!(apart.fold(0.0, f64::max) < 1e-9, "{of}: {stored:?}, judged again {again:?}");
+}

@@ -1,0 +1,368 @@
+//! Every verdict, by a world in which it is the right one.
+
+use dyno_climb::climb::{Options, Order};
+use dyno_climb::plan::LoadSpec;
+use dyno_measure::judge::trimmed_mean;
+use dyno_measure::series::Metric;
+use dyno_record::climb::RungVerdict as V;
+
+use crate::ladder::{Climbed, Edit, ladder, mean, options, over_seeds, share, whole};
+use crate::noise::Weather;
+use crate::world::{Does, Evidence, World};
+
+const MINUTES: u64 = 60;
+
+fn quiet(seed: u64) -> World {
+    World::new(Weather::Quiet, seed)
+}
+
+#[test]
+fn a_gain_is_kept_and_a_harm_goes_back() {
+    let plan = ladder(&["gain=on", "harm=on"]);
+    let world = quiet(1).with("gain=on", Does::Cpu(-5.0)).with("harm=on", Does::Cpu(5.0));
+    let climbed = whole(&plan, &options(1, MINUTES), world);
+    assert_eq!((climbed.verdict("gain=on"), climbed.verdict("harm=on")), (V::Kept, V::Reverted));
+    assert_eq!(climbed.turned(), ["gain=on"]);
+    assert_eq!(climbed.events, 2);
+    assert!(climbed.why("harm=on").starts_with("worse"), "{}", climbed.why("harm=on"));
+}
+
+#[test]
+fn the_total_is_the_whole_way_and_the_floor_lies_under_it() {
+    let plan = ladder(&["gain=on", "more=on"]);
+    let world = quiet(2).with("gain=on", Does::Cpu(-20.0)).with("more=on", Does::Cpu(-10.0));
+    let mut plan = plan;
+    plan.headline = Some("gain=on".into());
+    let climbed = whole(&plan, &options(2, 2 * MINUTES), world);
+    let total = climbed.record.total.as_ref().unwrap();
+    let within = |[low, high]: [f64; 2], truth: f64| low <= truth && truth <= high && high - low < 0.1;
+    assert!(within(total.gain.interval, 1.0 / (0.8 * 0.9)), "{:?}", total.gain);
+    let without = total.without.as_ref().unwrap();
+    assert!(within(without.gain.interval, 1.0 / 0.9), "{without:?}");
+    let floor = climbed.record.floor.unwrap();
+    assert!(within(floor.interval, 6_000.0 * 0.8 * 0.9 / 3_500.0), "{floor:?}");
+}
+
+/// At the step where the tail is clear by then, otherwise when it is turned back: then there are more pairs.
+#[test]
+fn a_cheaper_side_with_a_longer_tail_is_refused() {
+    let plan = ladder(&["batch=on"]);
+    let verdicts = over_seeds(30, |seed| {
+        let world = quiet(seed).with("batch=on", Does::Cpu(-8.0)).with("batch=on", Does::Tail(50.0));
+        let climbed = whole(&plan, &options(seed, MINUTES), world);
+        let vetoed = climbed.why("batch=on").contains("but p99 grew by");
+        assert_eq!(climbed.kept("batch=on"), !vetoed, "seed {seed}: {}", climbed.why("batch=on"));
+        climbed.verdict("batch=on")
+    });
+    let at_step = share(&verdicts, |verdict| *verdict == V::Reverted);
+    let later = share(&verdicts, |verdict| *verdict == V::Unconfirmed);
+    println!("p99 + 50 %: refused at the step {at_step:.2}, turned back {later:.2}");
+    assert!(at_step >= 0.3 && at_step + later >= 0.95, "{at_step} {later}");
+}
+
+#[test]
+fn a_cheaper_side_that_takes_more_memory_goes_back() {
+    let plan = ladder(&["arena=on", "cache=on"]);
+    let world = quiet(3)
+        .with("arena=on", Does::Cpu(-8.0))
+        .with("arena=on", Does::Memory(30.0))
+        .with("cache=on", Does::Cpu(-8.0))
+        .with("cache=on", Does::Memory(8.0));
+    let climbed = whole(&plan, &options(3, MINUTES), world);
+    assert_eq!(climbed.verdict("arena=on"), V::Reverted);
+    assert_eq!(climbed.why("arena=on"), "cheaper, but memory grew by 30 %");
+    assert_eq!(climbed.verdict("cache=on"), V::Kept);
+}
+
+/// A collector: twice the cost in a tenth of the blocks, 10 % in truth, which a trimmed mean does not see.
+#[test]
+fn bursts_are_judged_by_totals_and_not_by_the_trimmed_mean() {
+    let plan = ladder(&["calm=on", "collector=on"]);
+    let climbs = over_seeds(20, |seed| {
+        let world = quiet(seed).with("calm=off", Does::Bursts(0.1)).with("collector=on", Does::Bursts(0.1));
+        whole(&plan, &options(seed, 8 * MINUTES), world)
+    });
+    let by_totals = |climbed: &&Climbed| {
+        climbed.kept("calm=on") && climbed.why("calm=on").contains("judged by totals of long blocks")
+    };
+    let calmed: Vec<&Climbed> = climbs.iter().filter(by_totals).collect();
+    let found = calmed.len() as f64 / climbs.len() as f64;
+    let refused = share(&calmed, |climbed| climbed.verdict("collector=on") == V::Reverted);
+    let sight = |id: &str| {
+        let trials = climbs.iter().filter_map(move |climbed| climbed.record.trial(id));
+        mean(trials.map(|trial| {
+            let ratios: Vec<f64> = trial.pairs.iter().map(|pair| pair.log_ratio(trial.metric)).collect();
+            100.0 * trimmed_mean(&ratios, 3.06).log_ratio
+        }))
+    };
+    let read =
+        mean(climbs.iter().filter_map(|climbed| Some(climbed.rung("calm=on").leave_one_out?.effect_percent)));
+    let trimmed = sight("step:calm=on");
+    println!(
+        "found {found:.2}, refused {refused:.2}; trimmed mean {trimmed:.1} %, totals {read:.1} %, true -9.1 %"
+    );
+    assert!(found >= 0.9 && refused >= 0.9, "{found} {refused}");
+    assert!(trimmed.abs() < 3.0, "the trimmed mean sees {trimmed} %");
+    assert!((-11.0..-7.5).contains(&read), "totals read {read} %");
+}
+
+/// The step saw no bursts: they came with a later rung. The confirmation sees them, and is measured in long blocks.
+#[test]
+fn bursts_that_came_later_are_confirmed_by_totals() {
+    let plan = ladder(&["gain=on", "late=on"]);
+    let confirmed = over_seeds(6, |seed| {
+        let world = quiet(seed)
+            .with("gain=on", Does::Cpu(-30.0))
+            .with("late=on", Does::Cpu(-30.0))
+            .with("gain=on late=on", Does::Bursts(0.1));
+        let climbed = whole(&plan, &options(seed, 8 * MINUTES), world);
+        assert!(climbed.kept("gain=on"), "seed {seed}: {}", climbed.why("gain=on"));
+        let trial = climbed.record.trial("leave-one-out:gain=on:bursty");
+        trial.map(|_| climbed.rung("gain=on").leave_one_out.unwrap().effect_percent)
+    });
+    let read: Vec<f64> = confirmed.into_iter().flatten().collect();
+    assert!(read.len() >= 4, "seen as bursts in {} of 6", read.len());
+    assert!((-27.0..-19.0).contains(&mean(read.clone())), "{read:?}: -23 % in truth");
+}
+
+#[test]
+fn a_needed_rung_without_effect_is_judged_with_what_needs_it() {
+    let plan = ladder(&["base=on", "top=on"]).needing("top=on", "base=on");
+    let world = quiet(4).with("base=on top=on", Does::Cpu(-6.0));
+    let climbed = whole(&plan, &options(4, 2 * MINUTES), world);
+    assert_eq!((climbed.verdict("base=on"), climbed.verdict("top=on")), (V::NoDifference, V::Kept));
+    assert_eq!(climbed.rung("top=on").bundle, ["base=on"]);
+    assert_eq!(climbed.turned(), ["base=on", "top=on"]);
+    assert!(climbed.rung("base=on").first_attempt.is_none(), "it stands already: there is nothing to try");
+}
+
+#[test]
+fn a_bundle_reaches_down_to_what_the_needed_rung_needs() {
+    let plan = ladder(&["cellar=on", "base=on", "top=on"])
+        .needing("base=on", "cellar=on")
+        .needing("top=on", "base=on");
+    let world = quiet(5).with("cellar=on base=on top=on", Does::Cpu(-6.0));
+    let climbed = whole(&plan, &options(5, 2 * MINUTES), world);
+    assert!(climbed.kept("top=on"), "{}", climbed.why("top=on"));
+    assert_eq!(climbed.turned(), ["base=on", "cellar=on", "top=on"]);
+}
+
+#[test]
+fn what_needs_a_reverted_rung_is_not_possible() {
+    let plan = ladder(&["base=on", "top=on"]).needing("top=on", "base=on");
+    let world = quiet(6).with("base=on", Does::Cpu(8.0)).with("top=on", Does::Cpu(-30.0));
+    let climbed = whole(&plan, &options(6, 2 * MINUTES), world);
+    assert_eq!(climbed.verdict("top=on"), V::NotPossible);
+    assert_eq!(climbed.why("top=on"), "needs base=on, and base=on was reverted");
+    assert_eq!(climbed.world.served("top=on"), 0);
+}
+
+#[test]
+fn what_this_machine_cannot_have_is_not_possible_and_says_why() {
+    let plan = ladder(&["wide=on", "odd=on", "gain=on"])
+        .edit("wide=on", |rung| rung.server_cpus = 2)
+        .edit("odd=on", |rung| rung.impossible = Some("no such library here".into()));
+    let world = quiet(7).with("gain=on", Does::Cpu(-5.0));
+    let climbed = whole(&plan, &options(7, MINUTES), world);
+    assert_eq!((climbed.verdict("wide=on"), climbed.verdict("odd=on")), (V::NotPossible, V::NotPossible));
+    assert_eq!(climbed.why("wide=on"), "1 server CPU, it needs 2");
+    assert_eq!(climbed.why("odd=on"), "no such library here");
+    assert!(climbed.kept("gain=on"));
+    assert!(climbed.rung("wide=on").first_attempt.is_none());
+}
+
+#[test]
+fn the_second_pass_finds_what_pays_only_after_a_later_rung() {
+    let plan = ladder(&["fix=on", "compact=on", "unblock=on"]);
+    let world = quiet(8)
+        .with("unblock=on", Does::Cpu(-20.0))
+        .with("fix=on unblock=on", Does::Cpu(-6.0))
+        .with("compact=on unblock=off", Does::Cpu(9.0))
+        .with("compact=on unblock=on", Does::Cpu(-8.0));
+    let climbed = whole(&plan, &options(8, 4 * MINUTES), world);
+    let first = |id| climbed.rung(id).first_attempt.as_ref().map(|attempt| attempt.verdict);
+    assert_eq!((first("fix=on"), climbed.verdict("fix=on")), (Some(V::NoDifference), V::Kept));
+    assert_eq!((first("compact=on"), climbed.verdict("compact=on")), (Some(V::Reverted), V::Kept));
+    assert_eq!(first("unblock=on"), None);
+    assert_eq!(climbed.turned(), ["compact=on", "fix=on", "unblock=on"]);
+}
+
+#[test]
+fn the_second_pass_does_not_step_back_on_a_dial_that_moved_on() {
+    let plan = ladder(&["log=ring", "log=none"]);
+    let world = quiet(9).with("log=none", Does::Cpu(-10.0));
+    let climbed = whole(&plan, &options(9, 2 * MINUTES), world);
+    assert_eq!((climbed.verdict("log=ring"), climbed.verdict("log=none")), (V::NoDifference, V::Kept));
+    assert!(climbed.rung("log=ring").first_attempt.is_none());
+}
+
+#[test]
+fn turning_back_a_lower_step_of_a_dial_turns_back_the_upper_one_too() {
+    let plan = ladder(&["log=ring", "log=none"]).needing("log=none", "log=ring");
+    let world = quiet(10).with("log=ring", Does::Cpu(-10.0)).with("log=none", Does::Cpu(-19.0));
+    let climbed = whole(&plan, &options(10, 2 * MINUTES), world);
+    assert!(climbed.kept("log=ring") && climbed.kept("log=none"));
+    let gain = |id| climbed.rung(id).leave_one_out.unwrap().interval_percent;
+    let inside = |[low, high]: [f64; 2], truth: f64| low < truth && truth < high;
+    assert!(inside(gain("log=ring"), -19.0), "{:?}: from off to none", gain("log=ring"));
+    assert!(inside(gain("log=none"), -10.0), "{:?}: from ring to none", gain("log=none"));
+    assert_eq!(climbed.turned(), ["log=none"]);
+}
+
+/// `late` takes away all that `base` brought: together with `top` it is worth nothing at the end.
+#[test]
+fn an_unconfirmed_rung_goes_back_with_all_that_stands_on_it() {
+    let plan = ladder(&["base=on", "top=on", "late=on"]).needing("top=on", "base=on");
+    let world = quiet(11)
+        .with("base=on late=off", Does::Cpu(-6.0))
+        .with("base=on late=on", Does::Cpu(7.0))
+        .with("top=on", Does::Cpu(-6.5))
+        .with("late=on", Does::Cpu(-30.0));
+    let climbed = whole(&plan, &options(11, 4 * MINUTES), world);
+    assert_eq!(climbed.verdict("base=on"), V::Unconfirmed, "{}", climbed.why("base=on"));
+    assert!(climbed.why("base=on").contains("not confirmed"), "{}", climbed.why("base=on"));
+    assert_eq!(climbed.verdict("top=on"), V::Unconfirmed);
+    assert_eq!(climbed.why("top=on"), "turned back with base=on, on which it stands");
+    assert_eq!(climbed.rung("top=on").leave_one_out, None);
+    assert!(
+        climbed.record.trial("leave-one-out:top=on").is_some(),
+        "it was measured, and stays in the series"
+    );
+    assert_eq!(climbed.turned(), ["late=on"]);
+}
+
+#[test]
+fn a_proof_that_does_not_single_out_the_change_means_not_applied() {
+    let cases = [
+        (Evidence::Always, "the proof cannot tell the sides apart"),
+        (Evidence::Never, "not in force"),
+        (Evidence::Unreadable, "cannot be proved: the page is gone"),
+    ];
+    for (evidence, words) in cases {
+        let plan = ladder(&["fast=on", "gain=on"]);
+        let world = quiet(12).with("fast=on", Does::Cpu(-30.0)).with("gain=on", Does::Cpu(-6.0));
+        let climbed = whole(&plan, &options(12, MINUTES), world.reading("fast=on", evidence));
+        assert_eq!(climbed.verdict("fast=on"), V::NotApplied, "{evidence:?}");
+        assert!(climbed.why("fast=on").starts_with(words), "{evidence:?}: {}", climbed.why("fast=on"));
+        assert_eq!(climbed.rung("fast=on").attempt.proof.len(), 2, "both sides are written down");
+        assert_eq!(climbed.world.served("fast=on"), 0, "{evidence:?}: it was measured all the same");
+        assert_eq!(climbed.turned(), ["gain=on"], "{evidence:?}");
+    }
+}
+
+#[test]
+fn a_change_that_was_in_force_only_at_first_is_not_applied() {
+    let plan = ladder(&["fast=on"]);
+    let world = quiet(13).with("fast=on", Does::Cpu(-30.0)).reading("fast=on", Evidence::Fades);
+    let climbed = whole(&plan, &options(13, MINUTES), world);
+    assert_eq!(climbed.verdict("fast=on"), V::NotApplied);
+    let lines = &climbed.rung("fast=on").attempt.proof;
+    let holds: Vec<(&str, bool)> = lines.iter().map(|line| (line.when.as_str(), line.holds)).collect();
+    assert_eq!(holds, [("before", false), ("before", true), ("after", false), ("after", false)]);
+    assert!(climbed.turned().is_empty());
+}
+
+#[test]
+fn a_live_dial_is_toggled_in_place() {
+    let plan = ladder(&["spin=on"]).in_place("spin=on");
+    let plan = plan.edit("spin=on", |rung| rung.metric = Metric::SecondsPerRequest);
+    let climbed = whole(&plan, &options(14, MINUTES), quiet(14).with("spin=on", Does::Cpu(-5.0)));
+    assert!(climbed.kept("spin=on"), "{}", climbed.why("spin=on"));
+    let lines = &climbed.rung("spin=on").attempt.proof;
+    let holds: Vec<(&str, bool)> = lines.iter().map(|line| (line.when.as_str(), line.holds)).collect();
+    assert_eq!(holds, [("before", false), ("before", true), ("after", false), ("after", true)]);
+    // Two sides for the noise, one after it in each setting, three in each start of the total.
+    let total = 3 * climbed.record.total.as_ref().unwrap().starts as u64;
+    assert!(climbed.world.opened() <= 4 * 4 + total, "{} servers were started", climbed.world.opened());
+}
+
+#[test]
+fn where_memory_is_short_two_instances_live_per_side() {
+    let plan = ladder(&["gain=on"]);
+    let world = || quiet(17).with("gain=on", Does::Cpu(-6.0));
+    let enough = whole(&plan, &options(17, MINUTES), world());
+    assert!(enough.record.warnings.is_empty(), "{:?}", enough.record.warnings);
+    let short = whole(&plan, &options(17, MINUTES), world().with_memory_left(1 << 20));
+    assert_eq!(short.world.peak(), 4);
+    assert_eq!(short.rung("gain=on").attempt.instances, 2);
+    assert!(short.record.warnings[0].starts_with("memory is short: 2 live servers"));
+    assert!(short.kept("gain=on"));
+}
+
+#[test]
+fn what_wins_by_another_measure_under_a_load_of_its_own_is_kept_for_that_load_only() {
+    for toggled in [true, false] {
+        let plan = ladder(&["spin=on", "gain=on"]);
+        let plan = if toggled { plan.in_place("spin=on") } else { plan };
+        let plan = plan.edit("spin=on", |rung| {
+            rung.metric = Metric::SecondsPerRequest;
+            rung.load = Some(LoadSpec { connections: 1, ..LoadSpec::default() });
+        });
+        let world = quiet(16).with("spin=on", Does::Cpu(-20.0)).with("gain=on", Does::Cpu(-6.0));
+        let climbed = whole(&plan, &options(16, MINUTES), world);
+        assert!(climbed.kept("spin=on"), "{}", climbed.why("spin=on"));
+        assert!(climbed.rung("spin=on").leave_one_out.is_some_and(|gain| gain.effect_percent < -15.0));
+        assert!(climbed.kept("gain=on"), "{}", climbed.why("gain=on"));
+        assert_eq!(climbed.turned(), ["gain=on"], "the final setting goes without it");
+        assert!(climbed.record.own_load_only(&climbed.rung("spin=on").attempt));
+    }
+}
+
+#[test]
+fn a_live_dial_that_is_not_applied_stands_where_it_stood_in_every_instance() {
+    let plan = ladder(&["spin=on", "gain=on"]).in_place("spin=on");
+    let world = quiet(15).with("spin=on", Does::Cpu(50.0)).with("gain=on", Does::Cpu(-5.0));
+    let climbed = whole(&plan, &options(15, MINUTES), world.reading("spin=on", Evidence::Never));
+    assert_eq!(climbed.verdict("spin=on"), V::NotApplied);
+    assert_eq!(climbed.world.served("spin=on"), 0, "an instance was left spinning");
+    assert!(climbed.kept("gain=on"));
+}
+
+#[test]
+fn a_live_dial_is_turned_back_together_with_a_dial_that_cannot_be_toggled() {
+    let plan = ladder(&["spin=on", "deep=on"]).in_place("spin=on").needing("deep=on", "spin=on");
+    let world = quiet(16).with("spin=on", Does::Cpu(-6.0)).with("spin=on deep=on", Does::Cpu(-10.0));
+    let climbed = whole(&plan, &options(16, 2 * MINUTES), world);
+    let both = climbed.rung("spin=on").leave_one_out.unwrap().effect_percent;
+    assert!((-18.0..-13.0).contains(&both), "{both}: both were turned back, -15.4 % in truth");
+    assert_eq!(climbed.turned(), ["deep=on", "spin=on"]);
+}
+
+#[test]
+fn a_live_dial_in_a_bundle_gets_servers_of_its_own() {
+    let plan = ladder(&["base=on", "spin=on"]).in_place("spin=on").needing("spin=on", "base=on");
+    let climbed = whole(&plan, &options(17, 2 * MINUTES), quiet(17).with("base=on spin=on", Does::Cpu(-6.0)));
+    assert!(climbed.kept("spin=on"), "{}", climbed.why("spin=on"));
+    assert_eq!(climbed.turned(), ["base=on", "spin=on"]);
+}
+
+#[test]
+fn rungs_are_tried_in_the_order_asked_for() {
+    let plan = ladder(&["a=on", "b=on", "c=on", "d=on", "e=on"]);
+    let ids = |order: Order, only: &[&str]| -> Vec<String> {
+        let only = only.iter().map(|id| (*id).to_owned()).collect();
+        let options = Options { order, only, ..options(18, MINUTES) };
+        let climbed = whole(&plan, &options, World::new(Weather::None, 18));
+        climbed.record.rungs.iter().map(|rung| rung.id.clone()).collect()
+    };
+    assert_eq!(ids(Order::Given, &[]), ["a=on", "b=on", "c=on", "d=on", "e=on"]);
+    assert_eq!(ids(Order::Reverse, &[]), ["e=on", "d=on", "c=on", "b=on", "a=on"]);
+    assert_eq!(ids(Order::Given, &["d=on", "b=on"]), ["b=on", "d=on"]);
+    let shuffled = ids(Order::Shuffle(3), &[]);
+    assert_eq!(shuffled, ids(Order::Shuffle(3), &[]), "a seed is an order");
+    assert_ne!(shuffled, ids(Order::Shuffle(4), &[]));
+    let mut sorted = shuffled;
+    sorted.sort();
+    assert_eq!(sorted, ids(Order::Given, &[]));
+}
+
+#[test]
+fn in_reverse_order_what_needs_a_later_rung_is_tried_after_it() {
+    let plan = ladder(&["base=on", "top=on"]).needing("top=on", "base=on");
+    let world = quiet(19).with("base=on", Does::Cpu(-6.0)).with("base=on top=on", Does::Cpu(-6.0));
+    let reverse = Options { order: Order::Reverse, ..options(19, 2 * MINUTES) };
+    let climbed = whole(&plan, &reverse, world);
+    let first = climbed.rung("top=on").first_attempt.as_ref().unwrap();
+    assert_eq!((first.verdict, climbed.verdict("top=on")), (V::NotPossible, V::Kept));
+    assert_eq!(first.why, "needs base=on, which no rung before it sets");
+}

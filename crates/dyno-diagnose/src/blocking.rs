@@ -1,0 +1,312 @@
+//! Rules for CPUs that stand idle while there is work: disks, locks, the allocator's locks, pools of sleepers.
+
+use std::collections::BTreeSet;
+
+use dyno_record::finding::{Class, Confidence};
+
+use super::draft::{Draft, Outcome, percent};
+use super::facts::{Cost, Facts};
+use super::names;
+use super::waits::{Lock, LockKind, OffCpu, ThreadTime};
+
+/// A fifth of the threads' working time: below it, curing the wait brings less than a quarter more.
+const WAIT_SHARE_MIN: f64 = 0.20;
+/// While less than this is free, threads that do not wait for a lock would wait for a CPU instead.
+const SPARE_MIN: f64 = 0.10;
+/// CPU time spent on taking locks from which they cost, even when the CPUs are full.
+const LOCK_CPU_MIN: f64 = 0.15;
+/// A call that puts this much on the disk is shared by many records already: two pages of 4 KiB.
+const GATHERED_BYTES: f64 = 8_192.0;
+/// Reads of this size wait for the disk and not for each other: the kernel reads ahead by as much.
+const READ_AT_ONCE_BYTES: f64 = 131_072.0;
+/// CPU time that must be idle before a pool can be what holds the target back.
+const POOL_SPARE_MIN: f64 = 0.25;
+/// Share of their life that a pool's threads sleep: they take no part in the work otherwise.
+const SLEEP_SHARE_MIN: f64 = 0.75;
+/// Fewer sleepers than this are timers and helpers, no pool.
+const SLEEPERS_MIN: usize = 4;
+/// Share of a busy thread: one that runs less is a helper.
+const RUNS_MIN: f64 = 0.000_5;
+
+const NO_WAITS: &str = "what threads waited for";
+
+/// Requests wait for a disk.
+pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
+    let Some(off) = &facts.off else { return Outcome::Unseen(NO_WAITS) };
+    let share = off.weighted_share(|time| time.disk + time.behind_disk);
+    let direct = off.weighted_share(|time| time.disk);
+    if share < WAIT_SHARE_MIN {
+        return Outcome::Against(format!("{} of the working threads' time waits for a disk", percent(share)));
+    }
+    let draft = io_draft(facts, off, share, direct);
+    if only_reads(off) {
+        return reading(facts, draft);
+    }
+    match bytes_per_call(facts, off) {
+        Some(bytes) if bytes >= GATHERED_BYTES => Outcome::Noted(draft.fact(
+            format!("each call puts {bytes:.0} bytes on the disk: they are gathered already, the disk itself is what is left"),
+            bytes,
+            "bytes per call",
+        )),
+        Some(bytes) => Outcome::Found(draft.fact(
+            format!("each call puts {bytes:.0} bytes on the disk: many could share one"),
+            bytes,
+            "bytes per call",
+        )),
+        None => Outcome::Found(draft),
+    }
+}
+
+/// Whether all that waits for a disk reads.
+fn only_reads(off: &OffCpu<'_>) -> bool {
+    let calls: Vec<&str> = off.disks.values().filter_map(|wait| wait.call.as_deref()).collect();
+    let reads = |call: &&str| call.starts_with("read") || call.starts_with("pread");
+    !calls.is_empty() && calls.iter().all(reads)
+}
+
+/// Threads wait for what they read; in large pieces they wait for the disk itself.
+fn reading(facts: &Facts<'_>, draft: Draft) -> Outcome {
+    let reads = facts.seen.process.reads.filter(|reads| reads.calls > 0);
+    let bytes = reads.map_or(0.0, |reads| reads.bytes as f64 / reads.calls as f64);
+    let text = format!("each call that reads brings {bytes:.0} bytes");
+    let draft = draft.fact(text, bytes, "bytes per call").instead(
+        "keep in memory what is read again, read ahead (posix_fadvise, readahead), or read on threads beside",
+    );
+    if bytes >= READ_AT_ONCE_BYTES {
+        Outcome::Noted(draft)
+    } else {
+        Outcome::Found(draft.sure(Confidence::Medium))
+    }
+}
+
+fn io_draft(facts: &Facts<'_>, off: &OffCpu<'_>, share: f64, direct: f64) -> Draft {
+    let mut disks: Vec<_> = off.disks.iter().collect();
+    disks.sort_by_key(|(_, wait)| std::cmp::Reverse(wait.ns));
+    // A file that was closed before it could be looked up has no name: one with a name says more.
+    let top = disks.iter().find(|(what, _)| what.contains(" of ")).or(disks.first());
+    let what = top.map_or("the disk".to_owned(), |(what, _)| (*what).clone());
+    let draft = Draft::new(
+        Class::SyncIo,
+        share,
+        format!("{} of the working threads' time goes into waiting for {what}", percent(share)),
+    )
+    .sure(Confidence::High)
+    .fact(format!("{} of it waits for the disk itself", percent(direct)), direct, "share");
+    let draft = disks.iter().take(3).fold(draft, |draft, (what, wait)| {
+        let mean_us = wait.ns as f64 / 1e3 / wait.waits.max(1) as f64;
+        draft.fact(format!("{what}: {} waits of {mean_us:.0} µs on average", wait.waits), mean_us, "µs")
+    });
+    let held = off.weighted_share(|time| time.behind_disk);
+    let draft = if held >= 0.01 {
+        let text = format!(
+            "{} waits for locks whose holder waits for the disk: the lock is not the cause",
+            percent(held)
+        );
+        draft.fact(text, held, "share")
+    } else {
+        draft
+    };
+    let opened =
+        facts.seen.files.iter().find(|(path, flags)| flags.contains("sync") && what.contains(path.as_str()));
+    draft
+        .sign_if(opened.map(|(path, flags)| format!("{path} was opened with {flags}: every write waits by itself")))
+        .next("hand the bytes to a thread beside, or gather several records for one write; say what a crash may lose")
+        .rung("log-ring")
+        .at(top.and_then(|(_, wait)| wait.place.clone()))
+        .specimen("sync-log")
+}
+
+/// Bytes that each call which waited put on the disk, where writes are what is waited for: one call may wait several
+/// times. Where calls were not counted, each wait stands for one.
+fn bytes_per_call(facts: &Facts<'_>, off: &OffCpu<'_>) -> Option<f64> {
+    // `write` and its like serve sockets and pipes too: how many of them were for the disk is not counted.
+    let is_for_disks = |call: &&String| call.starts_with('p') || call.contains("sync");
+    let waited: BTreeSet<&String> = off.disks.values().filter_map(|wait| wait.call.as_ref()).collect();
+    let all_counted = waited.iter().all(is_for_disks);
+    let counts = waited.iter().filter_map(|call| off.profile.system_calls.get(*call)).map(|call| call.count);
+    let counted: u64 = if all_counted { counts.sum() } else { 0 };
+    let waits: u64 = off.disks.values().map(|wait| wait.waits).sum();
+    let calls = if counted > 0 { counted } else { waits };
+    let scale = off.window_ns / 1e9 / facts.seen.duration_s.max(1e-9);
+    let bytes = facts.seen.process.disk_write_bytes? as f64 * scale;
+    (calls > 0 && bytes > 0.0).then(|| bytes / calls as f64)
+}
+
+/// Threads wait for each other at a lock.
+pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
+    let waited = facts.off.as_ref().map(|off| off.share(|time| time.contended));
+    let spent = facts.cpu_share(&[Cost::UserLock, Cost::Futex]);
+    let behind_disk = facts.off.as_ref().map_or(0.0, |off| off.share(|time| time.behind_disk));
+    let (Some(waited), spent) = (waited.or(spent.map(|_| 0.0)), spent.unwrap_or(0.0)) else {
+        return Outcome::Unseen(NO_WAITS);
+    };
+    let free = facts.spare().is_none_or(|spare| spare >= SPARE_MIN);
+    let peers = facts.off.as_ref().is_none_or(|off| !off.locks_of(LockKind::Mutex).is_empty());
+    let holds_up = waited >= WAIT_SHARE_MIN && free;
+    // What little CPU time is used may go into locks: where there is plenty it is no loss.
+    let costs = spent >= LOCK_CPU_MIN
+        && !facts.has_cpu_to_spare()
+        && (waited >= 0.01 || facts.off.is_none() || peers);
+    if !holds_up && !costs {
+        if let Some(draft) = turns(facts, free) {
+            return Outcome::Found(draft);
+        }
+        let disk = if behind_disk >= WAIT_SHARE_MIN {
+            "; the rest waits for holders that wait for a disk"
+        } else {
+            ""
+        };
+        let text = format!(
+            "{} of the working threads' time waits for locks, {} of the CPU takes them{disk}",
+            percent(waited),
+            percent(spent)
+        );
+        return Outcome::Against(text);
+    }
+    Outcome::Found(lock_draft(facts, Class::LockContention, LockKind::Mutex, waited, spent))
+}
+
+/// Two threads hand one thing to each other: each sleeps until the other wakes it.
+fn turns(facts: &Facts<'_>, free: bool) -> Option<Draft> {
+    let turns = facts.off.as_ref()?.turns().filter(|_| free)?;
+    let (one, other) = turns.threads;
+    let summary = format!(
+        "threads {one} and {other} run in turns: {:.0} times a second one sleeps until the other wakes it",
+        turns.per_s
+    );
+    let spare = facts.spare().unwrap_or(0.0);
+    let draft = Draft::new(Class::LockContention, turns.share, summary)
+        .sure(Confidence::High)
+        .fact(format!("each waits for the other for {} of the time or more, and for nobody else", percent(turns.share)), turns.share, "share")
+        .fact(format!("{:.0} sleeps and wake-ups a second", turns.per_s), turns.per_s, "per second")
+        .fact(format!("{} of its CPUs' time is free meanwhile", percent(spare)), spare, "share")
+        .next("let one thread do both parts (a call, a coroutine), or hand over many things at a time through a queue")
+        .specimen("wait-notify");
+    Some(draft)
+}
+
+/// Threads wait for each other inside the allocator.
+pub(super) fn allocator_contention(facts: &Facts<'_>) -> Outcome {
+    let waited = facts.off.as_ref().map(|off| off.share(|time| time.allocator));
+    let spent = facts.cpu_share(&[Cost::AllocatorLock]);
+    let (Some(waited), spent) = (waited.or(spent.map(|_| 0.0)), spent.unwrap_or(0.0)) else {
+        return Outcome::Unseen(NO_WAITS);
+    };
+    let free = facts.spare().is_none_or(|spare| spare >= SPARE_MIN);
+    if !(waited >= WAIT_SHARE_MIN && free) && spent < LOCK_CPU_MIN {
+        let text = format!(
+            "{} of the working threads' time waits for the allocator's locks, {} of the CPU takes them",
+            percent(waited),
+            percent(spent)
+        );
+        return Outcome::Against(text);
+    }
+    Outcome::Found(lock_draft(facts, Class::AllocatorContention, LockKind::Allocator, waited, spent))
+}
+
+fn lock_draft(facts: &Facts<'_>, class: Class, kind: LockKind, waited: f64, spent: f64) -> Draft {
+    let locks = facts.off.as_ref().map(|off| off.locks_of(kind)).unwrap_or_default();
+    let top = locks.first();
+    let whose = if kind == LockKind::Allocator { "the allocator's locks" } else { "locks" };
+    let costs = [Cost::UserLock, Cost::Futex, Cost::AllocatorLock];
+    let place = top.and_then(|(_, lock)| lock.place.clone());
+    let place = place.or_else(|| Some(facts.on.as_ref()?.places(&costs).first()?.0.clone()));
+    let draft = Draft::new(
+        class,
+        waited.max(spent),
+        format!("{} of the working threads' time waits for {whose}", percent(waited)),
+    )
+    .sure(if waited >= 2.0 * WAIT_SHARE_MIN { Confidence::High } else { Confidence::Medium })
+    .fact(
+        format!("{} of the CPU time goes into taking and giving back {whose}", percent(spent)),
+        spent,
+        "share",
+    );
+    let draft = locks.iter().take(3).fold(draft, |draft, (name, lock)| {
+        draft.fact(lock_in_words(name, lock), lock.wait_ns as f64 / 1e9, "s")
+    });
+    let draft = match facts.spare() {
+        Some(spare) => {
+            draft.fact(format!("{} of its CPUs' time is free meanwhile", percent(spare)), spare, "share")
+        }
+        None => draft,
+    };
+    if class == Class::AllocatorContention {
+        let text =
+            "an allocator with caches of its own for each thread; free memory in the thread that took it";
+        draft.next(text).rung("allocator").at(place).specimen("allocator-contention")
+    } else {
+        let text = "hold the lock for less, split it, or give each thread its own part and join them rarely";
+        draft.next(text).at(place).specimen("global-lock")
+    }
+}
+
+fn lock_in_words(name: &str, lock: &Lock) -> String {
+    let mean_us = lock.wait_ns as f64 / 1e3 / lock.waits.max(1) as f64;
+    let place = lock.place.as_ref().map_or_else(String::new, |place| format!(" in {place}"));
+    format!(
+        "{name}: {} waits of {mean_us:.0} µs on average by {} threads{place}, ended by {} threads",
+        lock.waits,
+        lock.waiters.len(),
+        lock.wakers.len()
+    )
+}
+
+/// A pool of workers is full of sleepers.
+pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
+    let Some(spare) = facts.spare() else { return Outcome::Unseen("how busy the CPUs were") };
+    if spare < POOL_SPARE_MIN {
+        return Outcome::Against(format!(
+            "{} of the CPUs' time is free: sleepers hold nothing up",
+            percent(spare)
+        ));
+    }
+    if let Some(draft) = goroutine_pool(facts, spare) {
+        return Outcome::Found(draft);
+    }
+    let Some(off) = &facts.off else { return Outcome::Unseen(NO_WAITS) };
+    let sleepers = off.threads.values().filter(|time| sleeps(time, off.window_ns)).count();
+    let workers = off.threads.values().filter(|time| time.run as f64 >= RUNS_MIN * off.window_ns).count();
+    if sleepers < SLEEPERS_MIN || sleepers * 2 < workers {
+        return Outcome::Against(format!("{sleepers} of {workers} threads that work sleep most of the time"));
+    }
+    let summary =
+        format!("all {sleepers} workers sleep most of the time while {} of the CPUs is free", percent(spare));
+    Outcome::Found(pool_draft(spare, summary).fact(
+        format!("{sleepers} threads sleep for more than {}", percent(SLEEP_SHARE_MIN)),
+        sleepers as f64,
+        "threads",
+    ))
+}
+
+fn sleeps(time: &ThreadTime, window_ns: f64) -> bool {
+    let slept = time.sleep as f64 >= SLEEP_SHARE_MIN * window_ns;
+    slept && time.run as f64 >= RUNS_MIN * window_ns
+}
+
+/// Share of CPU time with a timer of Go in the stack from which sleeping is what the program does.
+const TIMED_MIN: f64 = 0.15;
+/// The same for handing work from goroutine to goroutine: with a goroutine for each task none is handed over.
+const HANDED_MIN: f64 = 0.05;
+
+/// Goroutines sleep without a thread: what little CPU is used shows timers and work handed over, and CPUs stay free.
+fn goroutine_pool(facts: &Facts<'_>, spare: f64) -> Option<Draft> {
+    let on = facts.on.as_ref()?;
+    let (timed, handed) = (on.share_with(names::TIMED), on.share_with(names::HANDED));
+    if timed < TIMED_MIN || handed < HANDED_MIN {
+        return None;
+    }
+    let summary =
+        format!("work is handed to workers that sleep, while {} of the CPUs is free", percent(spare));
+    let draft = pool_draft(spare, summary)
+        .fact(format!("{} of the CPU time is spent on timers of sleepers", percent(timed)), timed, "share")
+        .fact(format!("{} is spent on handing work over", percent(handed)), handed, "share");
+    Some(draft)
+}
+
+fn pool_draft(spare: f64, summary: String) -> Draft {
+    Draft::new(Class::PoolLimit, spare, summary)
+        .fact(format!("{} of its CPUs' time is free", percent(spare)), spare, "share")
+        .next("as many workers as tasks wait at a time (Little's law: arrivals per second × seconds each waits), or a task each")
+        .specimen("pool-of-100")
+}

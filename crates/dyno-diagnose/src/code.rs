@@ -1,0 +1,594 @@
+//! What the machine code at a hot instruction does: the loop it is in, decoded from the bytes that stood there.
+//!
+//! Without hardware counters this is what tells waiting from work: a loop that only looks at one place until it changes,
+//! one that strides over a table, one that goes from node to node, one that stores where another thread stores. x86-64
+//! only; other machines' code gives no loop, and rules say that they did not look.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use dyno_record::observation::{HotSpot, Registers};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register,
+};
+
+/// Instructions that are followed from a hot one: a loop longer than this is no tight loop.
+const FOLLOWED_MAX: usize = 512;
+/// Instructions of a loop that only waits: an atomic, a compare, a pause and a jump, with some room.
+const WAITING_MAX: usize = 14;
+
+/// The shortest way from a hot instruction back to itself.
+#[derive(Debug)]
+pub(super) struct Loop {
+    pub(super) instructions: Vec<Instruction>,
+    accesses: Vec<Access>,
+    /// The registers that each instruction writes.
+    written: Vec<Vec<Register>>,
+}
+
+/// One place in memory that the loop reads or writes each time round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Access {
+    base: Register,
+    index: Register,
+    scale: u32,
+    displacement: u64,
+    bytes: u64,
+    reads: bool,
+    writes: bool,
+    /// On the stack or in the thread's own storage: nobody else's business.
+    own: bool,
+}
+
+/// How the places that a loop reads follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Walk {
+    /// The same place each time.
+    Still,
+    /// So many bytes further each time.
+    Stride(u64),
+    /// The next place stands in the last one.
+    Chase,
+    /// Computed anew each time.
+    Scattered,
+}
+
+impl Loop {
+    /// The loop around a hot instruction, if its bytes were seen and they lead back to it.
+    pub(super) fn around(spot: &HotSpot) -> Option<Loop> {
+        let bytes = bytes(&spot.code)?;
+        let all = reachable(&bytes, spot.code_at, spot.address)?;
+        let way = way_back(&all, spot.address)?;
+        let mut info = InstructionInfoFactory::new();
+        let accesses = way.iter().flat_map(|instruction| accesses(&mut info, instruction)).collect();
+        let written = way.iter().map(|instruction| written(&mut info, instruction)).collect();
+        Some(Loop { instructions: way, accesses, written })
+    }
+
+    /// Where it begins.
+    #[cfg(test)]
+    fn start(&self) -> u64 {
+        self.instructions.iter().map(Instruction::ip).min().unwrap_or(0)
+    }
+
+    /// Whether it only looks at memory until somebody else changes it: short, without a call, nothing counted, nothing
+    /// stored but by an atomic, and what it looks at does not move.
+    pub(super) fn only_waits(&self) -> bool {
+        let short = self.instructions.len() <= WAITING_MAX;
+        let alone = !self.instructions.iter().any(is_call_or_system_call);
+        let looks = self.accesses.iter().any(|access| access.reads && !access.own);
+        let stores = self.accesses.iter().any(|access| access.writes && !access.reads && !access.own);
+        let still = self.accesses.iter().all(|access| self.is_still(access));
+        // A loop that takes turns of a counter is work, or ends by itself; retries of an adaptive lock have `pause` in them.
+        let counts = !self.pauses() && self.counts();
+        short && alone && looks && !stores && still && !counts && !self.adds()
+    }
+
+    /// Whether it tells the CPU that it waits.
+    pub(super) fn pauses(&self) -> bool {
+        self.instructions.iter().any(|instruction| instruction.mnemonic() == Mnemonic::Pause)
+    }
+
+    /// Whether it uses an atomic.
+    pub(super) fn is_atomic(&self) -> bool {
+        self.instructions.iter().any(is_atomic)
+    }
+
+    /// An atomic addition always succeeds: its loop works.
+    fn adds(&self) -> bool {
+        let adds = [Mnemonic::Xadd, Mnemonic::Add, Mnemonic::Inc, Mnemonic::Sub, Mnemonic::Dec];
+        self.instructions.iter().any(|one| is_atomic(one) && adds.contains(&one.mnemonic()))
+    }
+
+    fn counts(&self) -> bool {
+        self.written.iter().flatten().any(|register| self.step(*register).is_some())
+    }
+
+    /// How the reads follow each other; the most telling of all reads, those of the stack left out.
+    pub(super) fn walk(&self) -> Walk {
+        let reads = self.accesses.iter().filter(|access| access.reads && !access.own);
+        let walks: Vec<Walk> = reads.map(|access| self.walk_of(access)).collect();
+        let longest = walks.iter().filter_map(|walk| match walk {
+            Walk::Stride(bytes) => Some(*bytes),
+            _ => None,
+        });
+        if walks.contains(&Walk::Chase) {
+            Walk::Chase
+        } else if walks.contains(&Walk::Scattered) {
+            Walk::Scattered
+        } else {
+            longest.max().map_or(Walk::Still, Walk::Stride)
+        }
+    }
+
+    fn walk_of(&self, access: &Access) -> Walk {
+        if self.is_still(access) {
+            return Walk::Still;
+        }
+        if self.leads_to_itself(access.base) {
+            return Walk::Chase;
+        }
+        let step = |register: Register| {
+            if register == Register::None || !self.is_written(register) {
+                Some(0)
+            } else {
+                self.step(register)
+            }
+        };
+        match (step(access.base), step(access.index)) {
+            (Some(base), Some(index)) => {
+                Walk::Stride((base + index * i64::from(access.scale)).unsigned_abs())
+            }
+            _ => Walk::Scattered,
+        }
+    }
+
+    /// By how many bytes it goes on each time round, where that leaves out whole lines of memory between what it reads.
+    pub(super) fn skips(&self, line_bytes: u64) -> Option<u64> {
+        let Walk::Stride(_) = self.walk() else { return None };
+        let moving = || self.accesses.iter().filter(|access| access.reads && !access.own);
+        let stride = |access: &Access| match self.walk_of(access) {
+            Walk::Stride(bytes) => Some(bytes),
+            _ => None,
+        };
+        let skipped = |access: &Access| {
+            let stride = stride(access)?;
+            let beside = moving().filter(|other| {
+                (other.base, other.index, other.scale) == (access.base, access.index, access.scale)
+            });
+            let lines: BTreeSet<i64> = beside
+                .flat_map(|other| {
+                    let (at, line) = (other.displacement.cast_signed(), line_bytes.cast_signed());
+                    let last = at.wrapping_add(other.bytes.max(1).cast_signed() - 1);
+                    at.div_euclid(line)..=last.div_euclid(line)
+                })
+                .collect();
+            (stride > line_bytes * lines.len() as u64).then_some(stride)
+        };
+        moving().filter_map(skipped).max()
+    }
+
+    fn is_written(&self, register: Register) -> bool {
+        self.written.iter().any(|written| written.contains(&register))
+    }
+
+    fn is_still(&self, access: &Access) -> bool {
+        [access.base, access.index].iter().all(|register| !self.is_written(*register))
+    }
+
+    /// By how much a register grows each time round, when nothing else writes it.
+    fn step(&self, register: Register) -> Option<i64> {
+        let mut step = None;
+        for (instruction, _) in
+            self.instructions.iter().zip(&self.written).filter(|(_, written)| written.contains(&register))
+        {
+            let by = constant_step(instruction, register)?;
+            step = Some(step.unwrap_or(0) + by);
+        }
+        step.filter(|by| *by != 0)
+    }
+
+    /// Whether the register's next value is read from memory at its last one, by moves alone: what its value was made of
+    /// is followed backwards, round the loop, until it comes from itself.
+    fn leads_to_itself(&self, register: Register) -> bool {
+        let uses = |instruction: &Instruction| instruction.memory_base().full_register() == register;
+        let mut using = (0..self.instructions.len()).filter(|at| uses(&self.instructions[*at]));
+        using.any(|at| {
+            let Some(first) = self.writer_before(at, register) else { return false };
+            self.comes_from(first, first, false, &mut BTreeSet::new())
+        })
+    }
+
+    /// Whether what an instruction writes was made of what `origin` wrote a turn before, with a load on the way.
+    fn comes_from(
+        &self,
+        at: usize,
+        origin: usize,
+        loaded_before: bool,
+        seen: &mut BTreeSet<(usize, bool)>,
+    ) -> bool {
+        if !seen.insert((at, loaded_before)) {
+            return false;
+        }
+        let (source, loaded) = match moved(&self.instructions[at]) {
+            Some(Moved::Register(source)) => (source, loaded_before),
+            Some(Moved::Memory(base)) => (base, true),
+            None => return false,
+        };
+        // A conditional move may leave what was there.
+        let kept = is_conditional_move(&self.instructions[at])
+            .then(|| self.instructions[at].op0_register().full_register());
+        let follows = |source: Register, loaded: bool, seen: &mut BTreeSet<(usize, bool)>| {
+            let Some(before) = self.writer_before(at, source) else { return false };
+            before == origin && loaded || self.comes_from(before, origin, loaded, seen)
+        };
+        follows(source, loaded, seen) || kept.is_some_and(|kept| follows(kept, loaded_before, seen))
+    }
+
+    /// The last instruction before this one, round the loop, that writes a register; itself if it is the only one.
+    fn writer_before(&self, at: usize, register: Register) -> Option<usize> {
+        let count = self.instructions.len();
+        (1..=count)
+            .map(|back| (at + count - back) % count)
+            .find(|before| self.written[*before].contains(&register))
+    }
+
+    /// Addresses that it stores to, by thread: only those that stay where they are while it goes round.
+    pub(super) fn stores(&self, seen: &[Registers]) -> BTreeSet<(u32, u64)> {
+        let stores =
+            self.accesses.iter().filter(|access| access.writes && !access.own && self.is_still(access));
+        let of = |access: &Access| {
+            seen.iter().filter_map(|one| Some((one.tid, address(access, one)?))).collect::<Vec<_>>()
+        };
+        stores.flat_map(of).collect()
+    }
+
+    /// Addresses that it reads, one for each time it was seen, where the place moves.
+    pub(super) fn reads(&self, seen: &[Registers]) -> Vec<u64> {
+        let reads =
+            self.accesses.iter().filter(|access| access.reads && !access.own && !self.is_still(access));
+        reads
+            .flat_map(|access| seen.iter().filter_map(|one| address(access, one)).collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// Whether it moves bytes and does nothing with them: loads and stores of vectors or words, and steps.
+    pub(super) fn only_copies(&self) -> bool {
+        let reads =
+            self.accesses.iter().any(|access| access.reads && !access.writes && !self.is_still(access));
+        let writes =
+            self.accesses.iter().any(|access| access.writes && !access.reads && !self.is_still(access));
+        let string = self.instructions.iter().any(|one| one.is_string_instruction() && one.has_rep_prefix());
+        string || reads && writes && self.instructions.iter().all(is_move_or_step)
+    }
+}
+
+fn is_conditional_move(instruction: &Instruction) -> bool {
+    format!("{:?}", instruction.mnemonic()).starts_with("Cmov")
+}
+
+/// Where a moved value came from.
+enum Moved {
+    Register(Register),
+    Memory(Register),
+}
+
+/// What a plain or conditional move, or an addition of a constant, takes into its target.
+fn moved(instruction: &Instruction) -> Option<Moved> {
+    let is_move = instruction.mnemonic() == Mnemonic::Mov || is_conditional_move(instruction);
+    let plain = is_move && instruction.op0_kind() == OpKind::Register;
+    match (plain, instruction.op1_kind()) {
+        (true, OpKind::Register) => Some(Moved::Register(instruction.op1_register().full_register())),
+        // A 64-bit pointer is loaded whole; the index, if any, only says which child.
+        (true, OpKind::Memory) if instruction.op0_register().size() == 8 => {
+            Some(Moved::Memory(instruction.memory_base().full_register()))
+        }
+        _ if instruction.mnemonic() == Mnemonic::Lea && instruction.memory_index() == Register::None => {
+            Some(Moved::Register(instruction.memory_base().full_register()))
+        }
+        _ => None,
+    }
+}
+
+fn bytes(hex: &str) -> Option<Vec<u8>> {
+    let digits: Vec<u8> = hex.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect::<Option<_>>()?;
+    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
+/// All instructions that can follow `from`, by address.
+fn reachable(bytes: &[u8], at: u64, from: u64) -> Option<BTreeMap<u64, Instruction>> {
+    let mut found = BTreeMap::new();
+    let mut next = VecDeque::from([from]);
+    while let Some(address) = next.pop_front().filter(|_| found.len() < FOLLOWED_MAX) {
+        if found.contains_key(&address) {
+            continue;
+        }
+        let Some(instruction) = decoded(bytes, at, address) else { continue };
+        next.extend(successors(&instruction));
+        found.insert(address, instruction);
+    }
+    (!found.is_empty()).then_some(found)
+}
+
+fn decoded(bytes: &[u8], at: u64, address: u64) -> Option<Instruction> {
+    let offset = usize::try_from(address.checked_sub(at)?).ok()?;
+    let code = bytes.get(offset..)?;
+    let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    let instruction = if decoder.can_decode() { decoder.decode() } else { return None };
+    (instruction.code() != Code::INVALID).then_some(instruction)
+}
+
+fn successors(instruction: &Instruction) -> Vec<u64> {
+    match instruction.flow_control() {
+        FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => vec![instruction.next_ip()],
+        FlowControl::ConditionalBranch | FlowControl::XbeginXabortXend => {
+            vec![instruction.next_ip(), instruction.near_branch_target()]
+        }
+        FlowControl::UnconditionalBranch => vec![instruction.near_branch_target()],
+        _ => Vec::new(),
+    }
+}
+
+/// The instructions of the shortest way from `start` back to it, itself included.
+fn way_back(all: &BTreeMap<u64, Instruction>, start: u64) -> Option<Vec<Instruction>> {
+    let mut came_from = BTreeMap::new();
+    let mut next = VecDeque::from([start]);
+    while let Some(at) = next.pop_front() {
+        for successor in all.get(&at).map(successors).unwrap_or_default() {
+            if successor == start {
+                return Some(trail(all, &came_from, at, start));
+            }
+            if all.contains_key(&successor) && !came_from.contains_key(&successor) {
+                came_from.insert(successor, at);
+                next.push_back(successor);
+            }
+        }
+    }
+    // `rep movsb` goes round by itself.
+    let alone = all.get(&start).filter(|one| one.is_string_instruction() && one.has_rep_prefix());
+    alone.map(|one| vec![*one])
+}
+
+fn trail(
+    all: &BTreeMap<u64, Instruction>,
+    came_from: &BTreeMap<u64, u64>,
+    end: u64,
+    start: u64,
+) -> Vec<Instruction> {
+    let mut trail = vec![end];
+    let mut at = end;
+    while at != start {
+        at = came_from[&at];
+        trail.push(at);
+    }
+    trail.iter().rev().map(|address| all[address]).collect()
+}
+
+fn accesses(info: &mut InstructionInfoFactory, instruction: &Instruction) -> Vec<Access> {
+    // A call's push and an address that is only computed are no access of interest.
+    if is_call_or_system_call(instruction) || matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop)
+    {
+        return Vec::new();
+    }
+    let access = |used: &iced_x86::UsedMemory| Access {
+        base: used.base().full_register(),
+        index: used.index().full_register(),
+        scale: used.scale(),
+        displacement: used.displacement(),
+        bytes: used.memory_size().size() as u64,
+        reads: matches!(
+            used.access(),
+            OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+        ),
+        writes: matches!(
+            used.access(),
+            OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+        ),
+        own: used.base() == Register::RSP || matches!(used.segment(), Register::FS | Register::GS),
+    };
+    info.info(instruction).used_memory().iter().map(access).collect()
+}
+
+fn written(info: &mut InstructionInfoFactory, instruction: &Instruction) -> Vec<Register> {
+    let writes = |access: OpAccess| {
+        matches!(
+            access,
+            OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+        )
+    };
+    let used = info.info(instruction).used_registers();
+    let general = used.iter().filter(|one| writes(one.access()) && one.register().is_gpr());
+    general.map(|one| one.register().full_register()).collect()
+}
+
+/// `add r, 16`, `sub r, 8`, `inc r`, `dec r`, `lea r, [r+16]`.
+fn constant_step(instruction: &Instruction, register: Register) -> Option<i64> {
+    let own =
+        instruction.op0_kind() == OpKind::Register && instruction.op0_register().full_register() == register;
+    let constant = || (instruction.op_count() == 2).then(|| immediate(instruction)).flatten();
+    let lea =
+        instruction.memory_base().full_register() == register && instruction.memory_index() == Register::None;
+    match instruction.mnemonic() {
+        _ if !own => None,
+        Mnemonic::Add => constant(),
+        Mnemonic::Sub => constant().map(|by| -by),
+        Mnemonic::Inc => Some(1),
+        Mnemonic::Dec => Some(-1),
+        Mnemonic::Lea if lea => Some(instruction.memory_displacement64().cast_signed()),
+        _ => None,
+    }
+}
+
+fn immediate(instruction: &Instruction) -> Option<i64> {
+    let is = !matches!(instruction.op1_kind(), OpKind::Register | OpKind::Memory);
+    is.then(|| instruction.immediate(1).cast_signed())
+}
+
+fn is_atomic(instruction: &Instruction) -> bool {
+    let exchanges = instruction.mnemonic() == Mnemonic::Xchg
+        && (instruction.op0_kind() == OpKind::Memory || instruction.op1_kind() == OpKind::Memory);
+    instruction.has_lock_prefix() || exchanges
+}
+
+fn is_call_or_system_call(instruction: &Instruction) -> bool {
+    let flow = instruction.flow_control();
+    matches!(flow, FlowControl::Call | FlowControl::IndirectCall)
+        || instruction.mnemonic() == Mnemonic::Syscall
+}
+
+fn is_move_or_step(instruction: &Instruction) -> bool {
+    let name = format!("{:?}", instruction.mnemonic());
+    let moves = ["Mov", "Vmov", "Prefetch", "Nop", "Movnt", "Vmovnt", "Lea"];
+    let steps = ["Add", "Sub", "Inc", "Dec", "Cmp", "Test"];
+    let steps_a_register = steps.contains(&name.as_str()) && instruction.op0_kind() == OpKind::Register;
+    moves.iter().any(|start| name.starts_with(start))
+        || steps_a_register && !matches!(instruction.op1_kind(), OpKind::Memory)
+        || matches!(
+            instruction.flow_control(),
+            FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
+        )
+}
+
+/// The address that an access goes to with these registers; `None` for what is relative to a segment.
+fn address(access: &Access, seen: &Registers) -> Option<u64> {
+    let value = |register: Register| match register {
+        Register::None | Register::RIP => Some(0),
+        register => seen.values.get(order(register)?).copied(),
+    };
+    let index = value(access.index)?.wrapping_mul(u64::from(access.scale));
+    Some(value(access.base)?.wrapping_add(index).wrapping_add(access.displacement))
+}
+
+/// Place of a register in [`Registers::values`].
+fn order(register: Register) -> Option<usize> {
+    use Register::{R8, R9, R10, R11, R12, R13, R14, R15, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP};
+    let order = [RAX, RBX, RCX, RDX, RSI, RDI, RBP, RSP, R8, R9, R10, R11, R12, R13, R14, R15];
+    order.iter().position(|one| *one == register)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// What a C compiler made of small functions (x86-64, -O2), and an instruction within their loops.
+    const COLUMNS: (&str, u64) =
+        ("4863c631d2488d0487488db00090d0034863084805803e00004801ca4839f075ef4889d0c3", 0x10);
+    const ROWS: (&str, u64) = ("488d8f803e000031c00f1f80000000004863174883c7044801d04839cf75f1c3", 0x13);
+    const WAIT: (&str, u64) = ("488b074839f074f8c3", 0x3);
+    const LOCK: (&str, u64) = ("ba01000000eb0b660f1f840000000000f39089d0870785c075f6c3", 0x14);
+    const FIND: (&str, u64) = ("eb17660f1f44000048397710741a488b07480f4e47084889c74885ff75ea31c0c3", 0x16);
+    const COUNT: (&str, u64) = ("bae80300000f1f00488b074883c00148890783ea0175f1c3", 0xf);
+    const ADD: (&str, u64) = ("b8e80300000f1f00f04883070183e80175f6c3", 0xd);
+    const COPY: (&str, u64) = ("4885d2741c31c0660f1f840000000000488b0cc648890cc74883c0014839c275efc3", 0x14);
+    const WALK: (&str, u64) = (
+        "49b8cdcccccccccccccc4889f0be00100000660f1f4400004889c248c1e20d4831c24889d048c1e8074831d04889c148c1e1114831c1\
+         4889c849f7e048c1ea1b488d04924889ca48c1e0194829c2488b04d783e0014801c84883c80183ee0175b7c3",
+        0x52,
+    );
+
+    fn around((code, offset): (&str, u64)) -> Loop {
+        let spot = HotSpot {
+            address: 0x40_0000 + offset,
+            code_at: 0x40_0000,
+            code: code.to_owned(),
+            ..HotSpot::default()
+        };
+        Loop::around(&spot).unwrap()
+    }
+
+    fn seen(tid: u32, rdi: u64) -> Registers {
+        let mut values = [0; 16];
+        values[5] = rdi;
+        Registers { tid, values }
+    }
+
+    #[test]
+    fn a_loop_that_looks_at_one_place_only_waits() {
+        assert!(around(WAIT).only_waits() && !around(WAIT).pauses());
+        assert!(around(LOCK).only_waits() && around(LOCK).pauses() && around(LOCK).is_atomic());
+    }
+
+    #[test]
+    fn loops_that_work_do_not_only_wait() {
+        for (name, code) in [
+            ("columns", COLUMNS),
+            ("rows", ROWS),
+            ("find", FIND),
+            ("count", COUNT),
+            ("add", ADD),
+            ("copy", COPY),
+            ("walk", WALK),
+        ] {
+            assert!(!around(code).only_waits(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_reads_is_told() {
+        assert_eq!(around(COLUMNS).walk(), Walk::Stride(16_000));
+        assert_eq!(around(ROWS).walk(), Walk::Stride(4));
+        assert_eq!(around(COPY).walk(), Walk::Stride(8));
+        assert_eq!(around(FIND).walk(), Walk::Chase);
+        assert_eq!(around(WALK).walk(), Walk::Scattered);
+        assert_eq!(around(WAIT).walk(), Walk::Still);
+    }
+
+    #[test]
+    fn a_register_that_is_used_twice_is_no_walk_from_node_to_node() {
+        // for (i…) sum += objects[i]->child->value: one register for both pointers.
+        let fields =
+            ("4885f67e23488d0cf731c00f1f440000488b174883c708488b5210480342104839f975ecc30f1f0031c0c3", 0x17);
+        assert_eq!(around(fields).walk(), Walk::Scattered);
+    }
+
+    #[test]
+    fn a_loop_that_reads_all_of_several_lines_skips_none() {
+        // Four vectors of 32 bytes each time round, as in strlen and memcmp.
+        let vectors = (
+            "4839f7744bc5f1efc9c5fd6fd1c5fd6fc1c5fd6fd90f1f00c5e5d41fc5fdd447204883ef80c5edd457c0c5f5d44fe04839fe75e4\
+             c5fdd4c3c5f5d4cac5fdd4c1c4e1f97ec0c5f877c30f1f800000000031c0c3",
+            0x18,
+        );
+        assert_eq!((around(vectors).walk(), around(vectors).skips(64)), (Walk::Stride(128), None));
+        assert_eq!(around(COLUMNS).skips(64), Some(16_000));
+        assert_eq!(around(ROWS).skips(64), None);
+    }
+
+    #[test]
+    fn only_a_copy_is_a_copy() {
+        assert!(around(COPY).only_copies());
+        assert!(!around(ROWS).only_copies() && !around(COUNT).only_copies() && !around(FIND).only_copies());
+        // rep movsb; ret
+        assert!(around(("f3a4c3", 0)).only_copies());
+    }
+
+    #[test]
+    fn addresses_come_from_registers() {
+        let stores = around(COUNT).stores(&[seen(1, 0x1000), seen(2, 0x1008)]);
+        assert_eq!(stores, BTreeSet::from([(1, 0x1000), (2, 0x1008)]));
+        let mut one = seen(1, 0x1_0000);
+        one.values[3] = 5;
+        assert_eq!(around(WALK).reads(&[one]), [0x1_0000 + 5 * 8]);
+    }
+
+    #[test]
+    fn code_that_leads_nowhere_or_is_none_gives_no_loop() {
+        for code in ["c3", "", "zz", "0f0b", "90"] {
+            let spot = HotSpot {
+                address: 0x40_0000,
+                code_at: 0x40_0000,
+                code: code.to_owned(),
+                ..HotSpot::default()
+            };
+            assert!(Loop::around(&spot).is_none(), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_loop_is_found_from_any_of_its_instructions() {
+        for offset in [0x10, 0x13, 0x19, 0x1c, 0x1f] {
+            assert_eq!(around((COLUMNS.0, offset)).start(), 0x40_0010, "{offset:#x}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Rules for CPU time in the program itself: one place, memory taken and given back, copies, numbers made into text.
+
+use dyno_record::finding::{Class, Confidence};
+
+use super::code::Walk;
+use super::draft::{Draft, Outcome, percent, places};
+use super::facts::{Cost, Facts};
+
+/// A quarter of the CPU: halving it brings an eighth more, which is worth a change of code.
+const WORK_SHARE_MIN: f64 = 0.25;
+/// Half of the CPU in one place.
+const HOT_SHARE_MIN: f64 = 0.50;
+/// Goroutine stacks that grow again and again: each growth copies all there is, so a tenth is much.
+const GROWTH_SHARE_MIN: f64 = 0.10;
+
+/// A program that does nothing but take memory and give it back measures its allocator: there is no work that less of it
+/// would speed up.
+const NOTHING_ELSE: f64 = 0.85;
+
+const NO_PROFILE: &str = "where CPU time went";
+
+/// One place takes the CPU, and its code shows how the time is lost.
+pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
+    let Some(on) = &facts.on else { return Outcome::Unseen(NO_PROFILE) };
+    if let Some(draft) = search(facts) {
+        return Outcome::Found(draft);
+    }
+    let top = on.top_function();
+    match top {
+        Some((place, share)) if share >= HOT_SHARE_MIN => Outcome::Noted(
+            Draft::new(Class::UserHotSpot, share, format!("{place} takes {} of the CPU", percent(share)))
+                .sure(Confidence::Low)
+                .sign("its code shows neither waiting nor a walk: whether it could do with less, its author knows")
+                .next("look at its place in a flame graph: dyno profile")
+                .at(Some(place)),
+        ),
+        Some((place, share)) => Outcome::Against(format!("the hottest function, {place}, takes {} of the CPU", percent(share))),
+        None => Outcome::Against("no user function was seen running".to_owned()),
+    }
+}
+
+/// The CPU goes from node to node and compares: a search that a better index would not make.
+fn search(facts: &Facts<'_>) -> Option<Draft> {
+    let chases = |hot: &super::facts::Hot<'_>| hot.code.walk() == Walk::Chase;
+    let share = facts.loop_share(chases);
+    let hottest = facts.hottest(chases).filter(|_| share >= HOT_SHARE_MIN)?;
+    let draft = Draft::new(Class::UserHotSpot, share, format!("{} of the CPU goes from node to node in {}", percent(share), hottest.place()))
+        .sign("in its loop the address of the next look stands in what the last look found: a list or a tree is walked")
+        .fact(format!("{} of the samples lie in that loop and what it calls", percent(share)), share, "share")
+        .next("an index that needs fewer steps: a hash table where order does not matter, wider nodes where it does")
+        .at(Some(hottest.place()))
+        .specimen("tree-index");
+    Some(draft)
+}
+
+/// malloc and free take the CPU.
+pub(super) fn allocation_churn(facts: &Facts<'_>) -> Outcome {
+    let Some(on) = &facts.on else { return Outcome::Unseen(NO_PROFILE) };
+    let (churn, growth) = (on.share(&[Cost::Allocation]), on.share(&[Cost::StackGrowth]));
+    if growth >= GROWTH_SHARE_MIN && growth >= churn {
+        return Outcome::Found(growth_draft(facts, growth));
+    }
+    if churn < WORK_SHARE_MIN {
+        return Outcome::Against(format!("{} of the CPU takes memory and gives it back", percent(churn)));
+    }
+    let by = on.places(&[Cost::Allocation]);
+    let draft = Draft::new(
+        Class::AllocationChurn,
+        churn,
+        format!("{} of the CPU takes memory and gives it back", percent(churn)),
+    )
+    .sure(sureness(churn))
+    .fact(
+        format!(
+            "in {}",
+            on.seen_of(super::names::ALLOCATOR).into_iter().take(4).collect::<Vec<_>>().join(", ")
+        ),
+        churn,
+        "share",
+    )
+    .sign_if(places(&by))
+    .next("keep buffers and reuse them, reserve what is needed at once, borrow instead of owning")
+    .rung("borrowed-headers")
+    .at(by.first().map(|place| place.0.clone()))
+    .specimen("allocation-churn");
+    if churn >= NOTHING_ELSE { Outcome::Noted(draft) } else { Outcome::Found(draft) }
+}
+
+fn growth_draft(facts: &Facts<'_>, share: f64) -> Draft {
+    let by = facts.on.as_ref().map(|on| on.places(&[Cost::StackGrowth])).unwrap_or_default();
+    Draft::new(Class::AllocationChurn, share, format!("{} of the CPU makes goroutines' stacks larger and copies them", percent(share)))
+        .sure(sureness(share * 2.0))
+        .fact("runtime.newstack and what it calls", share, "share")
+        .sign_if(places(&by))
+        .next("let one goroutine live and take the work, so that its stack has grown once; or keep deep calls shallow")
+        .at(by.first().map(|place| place.0.clone()))
+        .specimen("stack-growth")
+}
+
+/// memcpy takes the CPU.
+pub(super) fn copying(facts: &Facts<'_>) -> Outcome {
+    let Some(on) = &facts.on else { return Outcome::Unseen(NO_PROFILE) };
+    let named = on.share(&[Cost::Copy]);
+    // A library without symbols hides memcpy's name; its code does not.
+    let unnamed = |hot: &super::facts::Hot<'_>| {
+        hot.code.only_copies() && (hot.spot.function.starts_with("0x") || hot.spot.function.is_empty())
+    };
+    let share = named + facts.loop_share(unnamed);
+    if share < WORK_SHARE_MIN {
+        return Outcome::Against(format!("{} of the CPU copies bytes", percent(share)));
+    }
+    let by = on.places(&[Cost::Copy]);
+    Outcome::Found(
+        Draft::new(
+            Class::Copying,
+            share,
+            format!("{} of the CPU copies bytes from one place to another", percent(share)),
+        )
+        .sure(sureness(share))
+        .fact(format!("{} in memcpy and its like", percent(named)), named, "share")
+        .sign_if(places(&by))
+        .next("pass a reference or share the bytes; write where they are sent from")
+        .rung("outbox")
+        .at(by.first().map(|place| place.0.clone()))
+        .specimen("message-copies"),
+    )
+}
+
+/// printf, iostream, to_string take the CPU.
+pub(super) fn formatting(facts: &Facts<'_>) -> Outcome {
+    let Some(on) = &facts.on else { return Outcome::Unseen(NO_PROFILE) };
+    let share = on.share(&[Cost::Format]);
+    if share < WORK_SHARE_MIN {
+        return Outcome::Against(format!("{} of the CPU makes text of numbers", percent(share)));
+    }
+    let by = on.places(&[Cost::Format]);
+    Outcome::Found(
+        Draft::new(Class::Formatting, share, format!("{} of the CPU goes through formatting machinery", percent(share)))
+            .sure(sureness(share))
+            .fact(format!("in {}", on.seen_of(super::names::FORMAT).into_iter().take(4).collect::<Vec<_>>().join(", ")), share, "share")
+            .sign_if(places(&by))
+            .next("write digits into a buffer (to_chars, itoa); format what changes, once; leave out what nobody reads")
+            .rung("date-cache")
+            .at(by.first().map(|place| place.0.clone()))
+            .specimen("formatting"),
+    )
+}
+
+/// The profile itself is the proof: what else could it be. Twice the threshold leaves no doubt.
+fn sureness(share: f64) -> Confidence {
+    if share >= 2.0 * WORK_SHARE_MIN { Confidence::High } else { Confidence::Medium }
+}

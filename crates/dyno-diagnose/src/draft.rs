@@ -1,0 +1,111 @@
+//! How a rule answers: found, noted, spoken against, or not looked at.
+
+use dyno_record::finding::{Class, Confidence, Evidence, Finding, Next};
+
+/// What a rule says of its class.
+pub(super) enum Outcome {
+    /// It is so.
+    Found(Draft),
+    /// It is seen, and no fault by itself.
+    Noted(Draft),
+    /// It is not so, by this figure.
+    Against(String),
+    /// What it needs was not seen.
+    Unseen(&'static str),
+}
+
+/// A finding as a rule writes it; the order of findings and what was ruled out are not its business.
+pub(super) struct Draft {
+    pub(super) finding: Finding,
+}
+
+impl Draft {
+    pub(super) fn new(class: Class, weight: f64, summary: impl Into<String>) -> Draft {
+        Draft {
+            finding: Finding {
+                class,
+                confidence: Confidence::Medium,
+                weight: weight.clamp(0.0, 1.0),
+                summary: summary.into(),
+                evidence: Vec::new(),
+                ruled_out: Vec::new(),
+                next: Vec::new(),
+            },
+        }
+    }
+
+    pub(super) fn sure(mut self, confidence: Confidence) -> Draft {
+        self.finding.confidence = confidence;
+        self
+    }
+
+    /// A fact with its figure.
+    pub(super) fn fact(mut self, text: impl Into<String>, value: f64, unit: &str) -> Draft {
+        self.finding.evidence.push(Evidence { text: text.into(), value: Some(value), unit: unit.to_owned() });
+        self
+    }
+
+    /// A fact without one.
+    pub(super) fn sign(mut self, text: impl Into<String>) -> Draft {
+        self.finding.evidence.push(Evidence { text: text.into(), value: None, unit: String::new() });
+        self
+    }
+
+    /// The fact, where there is one.
+    pub(super) fn sign_if(self, text: Option<String>) -> Draft {
+        match text {
+            Some(text) => self.sign(text),
+            None => self,
+        }
+    }
+
+    /// What to do.
+    pub(super) fn next(mut self, text: impl Into<String>) -> Draft {
+        self.finding.next.push(Next { text: text.into(), rung: None, code: None, specimen: None });
+        self
+    }
+
+    /// What to do, in place of all that was advised before.
+    pub(super) fn instead(mut self, text: impl Into<String>) -> Draft {
+        let code = self.finding.next.first_mut().and_then(|next| next.code.take());
+        self.finding.next.clear();
+        self.next(text).at(code)
+    }
+
+    /// The rung that does it.
+    pub(super) fn rung(mut self, rung: &str) -> Draft {
+        if let Some(next) = self.finding.next.last_mut() {
+            next.rung = Some(rung.to_owned());
+        }
+        self
+    }
+
+    /// Where in the code.
+    pub(super) fn at(mut self, place: Option<String>) -> Draft {
+        if let Some(next) = self.finding.next.first_mut() {
+            next.code = place;
+        }
+        self
+    }
+
+    /// The specimen that shows it.
+    pub(super) fn specimen(mut self, name: &str) -> Draft {
+        if let Some(next) = self.finding.next.first_mut() {
+            next.specimen = Some(name.to_owned());
+        }
+        self
+    }
+}
+
+/// A share as percent for a sentence.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+/// The first places with their shares, for a sentence.
+pub(super) fn places(places: &[(String, f64)]) -> Option<String> {
+    let named = places.iter().take(3).filter(|(_, share)| *share >= 0.01);
+    let text: Vec<String> = named.map(|(place, share)| format!("{place} {}", percent(*share))).collect();
+    (!text.is_empty()).then(|| format!("most of it comes from {}", text.join(", ")))
+}

@@ -1,0 +1,399 @@
+//! An observation digested once for all rules: where CPU time went by kind of work, what threads waited for, which loops
+//! are hot.
+//!
+//! Every stack's time is counted to one kind of work only, the deepest cause first, so that shares add up to one. Pure:
+//! the same observation gives the same facts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dyno_record::observation::{HotSpot, Observation};
+use dyno_record::profile::{Frame, Origin, Profile, Stack};
+
+use super::code::Loop;
+use super::names;
+use super::waits::OffCpu;
+
+/// What CPU time was spent on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Cost {
+    /// The program's own code, and what is not told apart.
+    Own,
+    Allocation,
+    /// Locks inside the allocator.
+    AllocatorLock,
+    Format,
+    Copy,
+    /// Stacks of goroutines are made larger.
+    StackGrowth,
+    /// Taking and giving back locks, in user code.
+    UserLock,
+    /// The kernel's part of user locks.
+    Futex,
+    /// The same for conditions, barriers and idle threads.
+    Waking,
+    Yield,
+    KernelSpin,
+    PageFault,
+    Filter,
+    Tap,
+    Firewall,
+    Connect,
+    Network,
+    Files,
+    SystemCall,
+    Interrupt,
+}
+
+/// Everything that rules ask for.
+pub(super) struct Facts<'o> {
+    pub(super) seen: &'o Observation,
+    pub(super) on: Option<OnCpu<'o>>,
+    pub(super) off: Option<OffCpu<'o>>,
+    pub(super) loops: Vec<Hot<'o>>,
+}
+
+/// A hot instruction and the loop around it.
+pub(super) struct Hot<'o> {
+    pub(super) spot: &'o HotSpot,
+    pub(super) code: Loop,
+}
+
+/// The on-CPU profile by kind of work.
+pub(super) struct OnCpu<'o> {
+    profile: &'o Profile,
+    /// All CPU time, the kernel's included where that could not be sampled.
+    total_ns: f64,
+    /// The share of it that could be sampled.
+    seen_share: f64,
+    is_user_only: bool,
+    costs: BTreeMap<Cost, u64>,
+    places: BTreeMap<Cost, BTreeMap<String, u64>>,
+}
+
+impl<'o> Facts<'o> {
+    pub(super) fn new(seen: &'o Observation) -> Facts<'o> {
+        let hot = seen.hot.iter().filter_map(|spot| Some(Hot { spot, code: Loop::around(spot)? }));
+        let enough = |profile: &&Profile| profile.total_ns() > 0 && samples(profile) >= SAMPLES_MIN;
+        Facts {
+            seen,
+            on: seen.on_cpu.as_ref().filter(enough).map(|profile| OnCpu::new(profile, seen)),
+            off: seen.off_cpu.as_ref().map(|profile| OffCpu::new(profile, seen)),
+            loops: hot.collect(),
+        }
+    }
+
+    /// Share of CPU time spent on these kinds of work; `None` without a profile, and for the kernel's work where only
+    /// user code could be sampled.
+    pub(super) fn cpu_share(&self, costs: &[Cost]) -> Option<f64> {
+        let on = self.on.as_ref()?;
+        let is_seen = !on.is_user_only || costs.iter().any(|cost| !cost.is_the_kernels());
+        is_seen.then(|| on.share(costs))
+    }
+
+    /// The profile, where the kernel's side could be sampled.
+    pub(super) fn on_both_sides(&self) -> Option<&OnCpu<'o>> {
+        self.on.as_ref().filter(|on| !on.is_user_only)
+    }
+
+    /// Share of the target's CPUs that neither it, nor its peers, nor this program wanted: what it could use if nothing
+    /// held it back. What others took counts as free here, but for what they took while its threads could run: that is
+    /// `noisy_neighbor`'s.
+    pub(super) fn spare(&self) -> Option<f64> {
+        let host = &self.seen.host;
+        let waited: u64 = self.seen.threads.iter().map(|thread| thread.wait_ns).sum();
+        let kept_off = (waited as f64 * self.crowd()).min(host.foreign_ns as f64);
+        let wanted = (self.seen.process.cpu_ns + host.own_ns + host.peers_ns) as f64 + kept_off;
+        (host.all_ns > 0).then(|| (1.0 - wanted / host.all_ns as f64).max(0.0))
+    }
+
+    /// Others' share of the CPU time that the target and they used.
+    pub(super) fn crowd(&self) -> f64 {
+        crowd(self.seen)
+    }
+
+    /// Whether its CPUs are no scarce thing: free for most of the time, and no thread is busy for half of it.
+    pub(super) fn has_cpu_to_spare(&self) -> bool {
+        let busiest = self.seen.threads.iter().map(|thread| thread.run_ns).max().unwrap_or(0);
+        self.spare().is_some_and(|spare| spare >= FREE_MIN)
+            && (busiest as f64) < BUSIEST_MAX * self.seen.duration_s * 1e9
+    }
+
+    /// What it could use, in CPUs.
+    pub(super) fn spare_cpus(&self) -> Option<f64> {
+        self.spare().map(|spare| spare * f64::from(self.seen.host.cpus))
+    }
+
+    /// Share of all samples that lie in loops of which `holds` is true; each loop's instructions are summed.
+    pub(super) fn loop_share(&self, holds: impl Fn(&Hot<'_>) -> bool) -> f64 {
+        let shares = self.loops.iter().filter(|hot| holds(hot)).map(|hot| hot.spot.share);
+        // A sum of nothing is minus zero, which would be printed so. A library's sample stands for its caller too.
+        (shares.sum::<f64>() + 0.0).min(1.0) * self.on.as_ref().map_or(1.0, |on| on.seen_share)
+    }
+
+    /// The hottest instruction in loops of which `holds` is true.
+    pub(super) fn hottest(&self, holds: impl Fn(&Hot<'_>) -> bool) -> Option<&Hot<'o>> {
+        let hot = self.loops.iter().filter(|hot| holds(hot));
+        hot.max_by(|a, b| a.spot.share.total_cmp(&b.spot.share))
+    }
+
+    /// Per request where requests were counted, else per second: the figure and its unit.
+    pub(super) fn per(&self, count: u64) -> (f64, &'static str) {
+        match self.seen.requests() {
+            Some(requests) => (count as f64 / requests, "per request"),
+            None => (count as f64 / self.seen.duration_s.max(1e-9), "per second"),
+        }
+    }
+}
+
+impl Hot<'_> {
+    /// Function and place, for people.
+    pub(super) fn place(&self) -> String {
+        match &self.spot.place {
+            Some(place) => format!("{} ({place})", self.spot.function),
+            None => self.spot.function.clone(),
+        }
+    }
+}
+
+impl<'o> OnCpu<'o> {
+    fn new(profile: &'o Profile, seen: &Observation) -> OnCpu<'o> {
+        let is_user_only = is_user_only(profile);
+        let kernel = seen.process.kernel_share.filter(|share| is_user_only && *share < 1.0).unwrap_or(0.0);
+        let seen_share = 1.0 - kernel;
+        let mut on = OnCpu {
+            profile,
+            total_ns: profile.total_ns() as f64 / seen_share,
+            seen_share,
+            is_user_only,
+            costs: BTreeMap::new(),
+            places: BTreeMap::new(),
+        };
+        for stack in &profile.stacks {
+            let frames = leaf_first(profile, stack);
+            let cost = cost(&frames);
+            *on.costs.entry(cost).or_default() += stack.weight_ns;
+            if let Some(place) = own_place(profile, &frames) {
+                *on.places.entry(cost).or_default().entry(place).or_default() += stack.weight_ns;
+            }
+        }
+        on
+    }
+
+    /// Share of the time spent on these kinds of work.
+    pub(super) fn share(&self, costs: &[Cost]) -> f64 {
+        let sum: u64 = costs.iter().filter_map(|cost| self.costs.get(cost)).sum();
+        sum as f64 / self.total_ns
+    }
+
+    /// Share of the time with a frame of this table in the stack.
+    pub(super) fn share_with(&self, table: &[&str]) -> f64 {
+        self.share_where(|frames| frames.iter().any(|frame| names::is(&frame.name, table)))
+    }
+
+    /// Share of the time in stacks of which `holds` is true; frames come leaf first.
+    pub(super) fn share_where(&self, holds: impl Fn(&[&Frame]) -> bool) -> f64 {
+        let stacks = self.profile.stacks.iter().filter(|stack| holds(&leaf_first(self.profile, stack)));
+        stacks.map(|stack| stack.weight_ns).sum::<u64>() as f64 / self.total_ns
+    }
+
+    /// Share of the time in the kernel.
+    pub(super) fn kernel_share(&self) -> f64 {
+        self.share_where(|frames| frames.first().is_some_and(|leaf| leaf.origin == Origin::Kernel))
+    }
+
+    /// The program's own places in the code that cause most of this work, the largest first, with their shares.
+    pub(super) fn places(&self, costs: &[Cost]) -> Vec<(String, f64)> {
+        let mut sums = BTreeMap::<&str, u64>::new();
+        for (place, ns) in costs.iter().filter_map(|cost| self.places.get(cost)).flatten() {
+            *sums.entry(place).or_default() += ns;
+        }
+        let mut places: Vec<(String, f64)> =
+            sums.into_iter().map(|(place, ns)| (place.to_owned(), ns as f64 / self.total_ns)).collect();
+        places.sort_by(|a, b| b.1.total_cmp(&a.1));
+        places
+    }
+
+    /// The user function that is the leaf most often, with its share.
+    pub(super) fn top_function(&self) -> Option<(String, f64)> {
+        // By name: a function of many lines is one function. The line that is told is that of its heaviest stack.
+        let mut sums = BTreeMap::<&str, (u64, u64, &Frame)>::new();
+        for stack in &self.profile.stacks {
+            let leaf = stack.frames.iter().rev().map(|at| &self.profile.frames[*at as usize]);
+            // What was folded into its caller is its caller's.
+            let leaf = leaf.filter(|frame| frame.origin == Origin::User && !frame.inlined).take(1).next();
+            let in_user = stack
+                .frames
+                .last()
+                .is_some_and(|at| self.profile.frames[*at as usize].origin == Origin::User);
+            if let Some(frame) = leaf.filter(|_| in_user) {
+                let sum = sums.entry(&frame.name).or_insert((0, 0, frame));
+                sum.0 += stack.weight_ns;
+                if stack.weight_ns > sum.1 {
+                    (sum.1, sum.2) = (stack.weight_ns, frame);
+                }
+            }
+        }
+        let (ns, _, frame) = sums.into_values().max_by_key(|sum| sum.0)?;
+        Some((place(frame), ns as f64 / self.total_ns))
+    }
+
+    /// Names of the frames of this table that were seen, the most frequent first.
+    pub(super) fn seen_of(&self, table: &[&str]) -> Vec<String> {
+        let mut sums = BTreeMap::<&str, u64>::new();
+        for stack in &self.profile.stacks {
+            let names: BTreeSet<&str> =
+                leaf_first(self.profile, stack).iter().map(|frame| frame.name.as_str()).collect();
+            for name in names.into_iter().filter(|name| names::is(name, table)) {
+                *sums.entry(name).or_default() += stack.weight_ns;
+            }
+        }
+        let mut seen: Vec<(&str, u64)> = sums.into_iter().collect();
+        seen.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        seen.into_iter().map(|(name, _)| name.to_owned()).collect()
+    }
+}
+
+/// CPUs that are free for so much of the time, with no thread busy for so much of it, hold nobody up.
+const FREE_MIN: f64 = 0.75;
+const BUSIEST_MAX: f64 = 0.50;
+/// Samples below which a share is an accident: of a hundred, five may be two or nine.
+const SAMPLES_MIN: u64 = 100;
+
+fn samples(profile: &Profile) -> u64 {
+    profile.stacks.iter().map(|stack| stack.samples).sum()
+}
+
+/// An ordinary user may be refused the kernel's side: then its time makes no samples (`cpu-clock:u`).
+fn is_user_only(profile: &Profile) -> bool {
+    profile.sampling.event.ends_with(":u")
+}
+
+impl Cost {
+    /// Whether it is the kernel that does it.
+    fn is_the_kernels(self) -> bool {
+        !matches!(
+            self,
+            Cost::Own
+                | Cost::Allocation
+                | Cost::AllocatorLock
+                | Cost::Format
+                | Cost::Copy
+                | Cost::StackGrowth
+                | Cost::UserLock
+        )
+    }
+}
+
+/// Others' share of the CPU time that the target and they used: so much of its waiting for a CPU is their doing.
+pub(super) fn crowd(seen: &Observation) -> f64 {
+    let others = seen.host.foreign_ns + seen.host.peers_ns;
+    let used = others + seen.process.cpu_ns;
+    if used == 0 { 0.0 } else { others as f64 / used as f64 }
+}
+
+/// A stack's frames from the leaf to the root.
+pub(super) fn leaf_first<'p>(profile: &'p Profile, stack: &Stack) -> Vec<&'p Frame> {
+    stack.frames.iter().rev().map(|at| &profile.frames[*at as usize]).collect()
+}
+
+/// What a stack's time was spent on. The kernel's side decides where there is one; then the deepest cause.
+fn cost(frames: &[&Frame]) -> Cost {
+    let any = |origin: Origin, table: &[&str]| {
+        frames.iter().any(|frame| frame.origin == origin && names::is(&frame.name, table))
+    };
+    let kernel = |table: &[&str]| any(Origin::Kernel, table);
+    let user = |table: &[&str]| any(Origin::User, table);
+    if frames.iter().any(|frame| frame.origin == Origin::Kernel) {
+        return kernel_cost(kernel, user);
+    }
+    let near = |table: &[&str]| frames.iter().take(2).any(|frame| names::is(&frame.name, table));
+    if user(names::ACQUIRE) || user(names::RELEASE) {
+        return if user(names::ALLOCATOR) { Cost::AllocatorLock } else { Cost::UserLock };
+    }
+    match () {
+        () if user(names::STACK_GROWTH) => Cost::StackGrowth,
+        () if user(names::FORMAT) => Cost::Format,
+        () if user(names::ALLOCATOR) => Cost::Allocation,
+        () if near(names::COPY) => Cost::Copy,
+        () => Cost::Own,
+    }
+}
+
+fn kernel_cost(kernel: impl Fn(&[&str]) -> bool, user: impl Fn(&[&str]) -> bool) -> Cost {
+    match () {
+        () if kernel(names::FILTER) => Cost::Filter,
+        () if kernel(names::TAP) => Cost::Tap,
+        () if kernel(names::FIREWALL) => Cost::Firewall,
+        () if kernel(names::PAGE_FAULT) || kernel(names::UNMAP) => Cost::PageFault,
+        () if kernel(names::FUTEX) && user(names::ALLOCATOR) => Cost::AllocatorLock,
+        () if kernel(names::FUTEX) && user(names::AWAIT) => Cost::Waking,
+        () if kernel(names::FUTEX) => Cost::Futex,
+        () if kernel(names::KERNEL_SPIN) => Cost::KernelSpin,
+        () if kernel(names::YIELD) => Cost::Yield,
+        () if kernel(names::CONNECT) => Cost::Connect,
+        () if kernel(names::NETWORK) => Cost::Network,
+        () if kernel(names::FILES) || kernel(names::DESCRIPTORS) => Cost::Files,
+        () if user(names::ALLOCATOR) => Cost::Allocation,
+        () if kernel(names::SYSTEM_CALL) => Cost::SystemCall,
+        () => Cost::Interrupt,
+    }
+}
+
+/// The innermost place in the program's own code: not a library's, not a run-time's.
+pub(super) fn own_place(profile: &Profile, frames: &[&Frame]) -> Option<String> {
+    frames.iter().find(|frame| is_own(profile, frame)).map(|frame| place(frame))
+}
+
+/// Whether a frame is the program's own code.
+pub(super) fn is_own(profile: &Profile, frame: &Frame) -> bool {
+    const RUN_TIME: &[&str] = &[
+        "std::*",
+        "core::*",
+        "alloc::*",
+        "runtime.*",
+        "syscall.*",
+        "internal/*",
+        "__libc_start*",
+        "_start",
+        "<*",
+        "0x*",
+        "sync.*",
+        "time.*",
+        "start_thread",
+        "__clone*",
+        "clone3",
+        "operator new*",
+        "operator delete*",
+        "__rust*",
+        "[*",
+    ];
+    let module = frame.module.and_then(|at| profile.modules.get(at as usize));
+    let library = module.is_some_and(|module| names::is(&module.path, names::LIBRARIES));
+    let tables = [
+        names::ALLOCATOR,
+        names::COPY,
+        names::FORMAT,
+        names::ACQUIRE,
+        names::RELEASE,
+        names::AWAIT,
+        names::WRAPPERS,
+    ];
+    frame.origin == Origin::User
+        && !library
+        && !names::is(&frame.name, RUN_TIME)
+        && !tables.iter().any(|table| names::is(&frame.name, table))
+}
+
+/// A function and its file and line, for people.
+pub(super) fn place(frame: &Frame) -> String {
+    match (&frame.file, frame.line) {
+        (Some(file), Some(line)) => format!("{} ({}:{line})", frame.name, short(file)),
+        _ => frame.name.clone(),
+    }
+}
+
+/// The last two parts of a path: enough to find it.
+fn short(path: &str) -> &str {
+    let from = path.rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
+    &path[from..]
+}

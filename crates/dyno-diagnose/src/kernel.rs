@@ -1,0 +1,308 @@
+//! Rules for CPU time in the kernel: system calls, what stands before each of them, the path of packets.
+
+use dyno_record::finding::{Class, Confidence};
+use dyno_record::observation::{Observation, Packets, Tap, Transfers};
+
+use super::draft::{Draft, Outcome, percent};
+use super::facts::{Cost, Facts, OnCpu};
+use super::names;
+
+/// A server that reads, writes and waits for events makes three calls for a request; a fifth may be a log's or a timer's.
+const CALLS_PER_REQUEST_MAX: f64 = 4.5;
+/// Bytes per call below which the call costs more than the bytes: a copy of 64 bytes takes some 5 ns, a call 100 and more.
+const BYTES_PER_CALL_MIN: f64 = 64.0;
+/// Calls per second of CPU from which calls are what it does: at 1 µs each that is a tenth.
+const CALLS_PER_CPU_S_MIN: f64 = 100_000.0;
+/// Share of the CPU in the kernel from which fewer calls would be felt.
+const KERNEL_SHARE_MIN: f64 = 0.35;
+/// Filters before calls: measured elsewhere as 3 to 11 % of a server.
+const FILTER_SHARE_MIN: f64 = 0.03;
+/// Taps: measured elsewhere as 1 to 6 %.
+const TAP_SHARE_MIN: f64 = 0.01;
+/// Packet filter rules and connection set-up that could be avoided.
+const AVOIDABLE_SHARE_MIN: f64 = 0.10;
+/// Share from which the network path is worth a word.
+const NETWORK_SHARE_NOTED: f64 = 0.50;
+/// Share of received packets that are handed from one CPU to another.
+const HANDED_OVER_MIN: f64 = 0.5;
+/// Share of packets over real devices below which this is loopback, where the sender's CPU does the receiver's work.
+const DEVICE_SHARE_MIN: f64 = 0.5;
+/// Share of the CPU in the network path below which where packets are worked on makes no difference.
+const TRAFFIC_SHARE_MIN: f64 = 0.05;
+/// Share of receive work on the target's CPUs below which it is done elsewhere.
+const LOCAL_SHARE_MIN: f64 = 0.2;
+/// `ETH_P_ALL`: every packet.
+const EVERY_PACKET: u32 = 3;
+
+const NO_PROFILE: &str = "where CPU time went";
+
+/// Many system calls for little work.
+pub(super) fn syscall_heavy(facts: &Facts<'_>) -> Outcome {
+    let Some(kernel) = kernel_share(facts) else {
+        return Outcome::Unseen("the share of CPU time in the kernel");
+    };
+    let calls = Calls::of(facts);
+    // Small requests with small answers make small calls: where requests are counted, the calls for each tell.
+    let few = calls.per_request.is_some_and(|calls| calls <= CALLS_PER_REQUEST_MAX);
+    let small = calls.smallest.as_ref().filter(|small| {
+        !few && small.bytes_per_call < BYTES_PER_CALL_MIN && small.per_cpu_s >= CALLS_PER_CPU_S_MIN
+    });
+    let many = calls.per_request.filter(|_| !few);
+    if kernel < KERNEL_SHARE_MIN || small.is_none() && many.is_none() {
+        return Outcome::Against(calls.against(kernel));
+    }
+    let summary = match (small, many) {
+        (Some(small), _) => format!(
+            "{} calls that {} move {:.1} bytes each",
+            thousands(small.calls),
+            small.what,
+            small.bytes_per_call
+        ),
+        (None, many) => format!("{:.1} system calls for each request", many.unwrap_or(0.0)),
+    };
+    let place = facts
+        .on
+        .as_ref()
+        .and_then(|on| on.places(&[Cost::SystemCall, Cost::Files, Cost::Network]).first().cloned());
+    let draft = Draft::new(Class::SyscallHeavy, kernel, summary).sure(Confidence::High).fact(
+        format!("{} of the CPU is spent in the kernel", percent(kernel)),
+        kernel,
+        "share",
+    );
+    let draft = match small {
+        Some(small) => draft.fact(
+            format!("{:.0} such calls per second of its CPU", small.per_cpu_s),
+            small.per_cpu_s,
+            "calls/s",
+        ),
+        None => draft,
+    };
+    let draft = calls.top.iter().fold(draft, |draft, (name, rate)| {
+        draft.fact(format!("{name}: {rate:.2} {}", calls.unit), *rate, calls.unit)
+    });
+    let draft = draft.next("move more with each call: a buffer, one send for head and body, readv and writev, one log line for many");
+    let draft = if many.is_some() { draft.rung("one-send") } else { draft };
+    Outcome::Found(draft.at(place.map(|place| place.0)).specimen("byte-per-call"))
+}
+
+/// The kernel's share of the CPU time: from the profile, else from the tick.
+fn kernel_share(facts: &Facts<'_>) -> Option<f64> {
+    facts.on_both_sides().map(OnCpu::kernel_share).or(facts.seen.process.kernel_share)
+}
+
+/// System calls as far as they were counted.
+struct Calls {
+    per_request: Option<f64>,
+    /// The most frequent, per request or second.
+    top: Vec<(String, f64)>,
+    unit: &'static str,
+    smallest: Option<Small>,
+}
+
+/// Reads or writes, whichever there are more of.
+struct Small {
+    what: &'static str,
+    calls: u64,
+    bytes_per_call: f64,
+    per_cpu_s: f64,
+}
+
+impl Calls {
+    fn of(facts: &Facts<'_>) -> Calls {
+        let seen = facts.seen;
+        let counted = seen.off_cpu.as_ref().filter(|profile| !profile.system_calls.is_empty());
+        let seconds = counted.map_or(1.0, |profile| profile.duration_s.max(1e-9));
+        let rate = request_rate(seen, seconds);
+        let divisor = seconds * rate.unwrap_or(1.0);
+        let calls = counted.map(|profile| &profile.system_calls);
+        let mut top: Vec<(String, f64)> = calls
+            .into_iter()
+            .flatten()
+            .map(|(name, call)| (name.clone(), call.count as f64 / divisor))
+            .collect();
+        top.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let all: f64 = top.iter().map(|call| call.1).sum();
+        top.truncate(5);
+        let unit = if rate.is_some() { "per request" } else { "per second" };
+        Calls { per_request: rate.and(counted).map(|_| all), top, unit, smallest: smallest(seen) }
+    }
+
+    fn against(&self, kernel: f64) -> String {
+        let calls = match (self.per_request, &self.smallest) {
+            (Some(calls), _) => format!("{calls:.1} system calls per request"),
+            (None, Some(small)) => format!("{:.0} bytes per call that {}", small.bytes_per_call, small.what),
+            (None, None) => "hardly any calls that move bytes".to_owned(),
+        };
+        format!("{calls}, {} of the CPU in the kernel", percent(kernel))
+    }
+}
+
+/// Requests per second while calls were counted, else while counters ran.
+fn request_rate(seen: &Observation, seconds: f64) -> Option<f64> {
+    let then = seen.off_cpu.as_ref().and_then(|profile| profile.requests.as_ref());
+    let then = then.map(|requests| requests.count as f64 / seconds);
+    let whole = seen.load.as_ref().map(|load| load.replies_per_s);
+    then.or(whole).filter(|rate| *rate > 0.0)
+}
+
+fn smallest(seen: &Observation) -> Option<Small> {
+    let cpu_s = seen.process.cpu_ns as f64 / 1e9;
+    let small = |what, moved: Option<Transfers>| {
+        let moved = moved.filter(|moved| moved.calls > 0 && cpu_s > 0.0)?;
+        let (bytes_per_call, per_cpu_s) =
+            (moved.bytes as f64 / moved.calls as f64, moved.calls as f64 / cpu_s);
+        Some(Small { what, calls: moved.calls, bytes_per_call, per_cpu_s })
+    };
+    let both = [small("read", seen.process.reads), small("write", seen.process.writes)];
+    both.into_iter().flatten().max_by_key(|small| small.calls)
+}
+
+fn thousands(count: u64) -> String {
+    if count >= 10_000 { format!("{} thousand", count / 1_000) } else { count.to_string() }
+}
+
+/// seccomp or audit stand before every system call.
+pub(super) fn filtered_syscalls(facts: &Facts<'_>) -> Outcome {
+    let filters = facts.seen.process.seccomp_filters;
+    let Some(share) = facts.cpu_share(&[Cost::Filter]) else { return Outcome::Unseen(NO_PROFILE) };
+    if share < FILTER_SHARE_MIN {
+        return Outcome::Against(format!(
+            "{filters} seccomp filters, {} of the CPU in filters and audit",
+            percent(share)
+        ));
+    }
+    let who = facts.on.as_ref().map(|on| on.seen_of(names::FILTER)).unwrap_or_default();
+    Outcome::Found(
+        Draft::new(Class::FilteredSyscalls, share, format!("{} of the CPU asks filters about each system call", percent(share)))
+            .sure(Confidence::High)
+            .fact(format!("{filters} seccomp filters are in force"), f64::from(filters), "filters")
+            .sign(format!("seen in {}", who.into_iter().take(4).collect::<Vec<_>>().join(", ")))
+            .next("one filter that tests numbers only (kernels since 5.11 remember its answers); audit rules off, or never,task: each gives up some security"),
+    )
+}
+
+/// Somebody taps packets.
+pub(super) fn packet_tap(facts: &Facts<'_>) -> Outcome {
+    let Some(packets) = &facts.seen.packets else {
+        return Outcome::Unseen("packet sockets (/proc/net/packet)");
+    };
+    let taps: Vec<&Tap> = packets.taps.iter().filter(|tap| tap.protocol == EVERY_PACKET).collect();
+    let share = facts.cpu_share(&[Cost::Tap]).unwrap_or(0.0);
+    let traffic = packets.loopback_packets + packets.device_packets;
+    // Two taps cost as much as the threshold where no profile can show it.
+    let costs = share >= TAP_SHARE_MIN || facts.on_both_sides().is_none() && taps.len() >= 2;
+    if taps.is_empty() && share < TAP_SHARE_MIN || !costs || traffic == 0 {
+        return Outcome::Against(format!(
+            "{} sockets see every packet, {} of the CPU serves them",
+            taps.len(),
+            percent(share)
+        ));
+    }
+    let owners: Vec<String> = taps
+        .iter()
+        .filter_map(|tap| tap.owner.as_ref())
+        .map(|(pid, name)| format!("{name} ({pid})"))
+        .collect();
+    Outcome::Found(
+        Draft::new(Class::PacketTap, share.max(TAP_SHARE_MIN), format!("{} sockets get a copy of every packet", taps.len()))
+            .sure(if share >= TAP_SHARE_MIN { Confidence::High } else { Confidence::Medium })
+            .fact(format!("{} of the server's CPU serves them", percent(share)), share, "share")
+            .sign_if((!owners.is_empty()).then(|| format!("they belong to {}", owners.join(", "))))
+            .next("end captures that nobody reads; a DHCP client that listens on a raw socket gives way to a fixed address"),
+    )
+}
+
+/// Packets are worked on another CPU than the server's.
+pub(super) fn wrong_core(facts: &Facts<'_>) -> Outcome {
+    let Some(packets) = &facts.seen.packets else {
+        return Outcome::Unseen("where packets are worked on (/proc/net)");
+    };
+    let network = facts.cpu_share(&[Cost::Network, Cost::Connect, Cost::Firewall, Cost::Tap]);
+    if network.is_some_and(|share| share < TRAFFIC_SHARE_MIN) {
+        let share = percent(network.unwrap_or(0.0));
+        return Outcome::Against(format!("{share} of the CPU is the network's: it hardly sends"));
+    }
+    let softirq = &facts.seen.host.softirq;
+    let handed: u64 = softirq.iter().map(|cpu| cpu.handed_over).sum();
+    let all = packets.device_packets + packets.loopback_packets;
+    // Handed over are packets of the whole machine, counted here are those of a namespace.
+    let handed_share = if all > 0 { (handed as f64 / all as f64).min(1.0) } else { 0.0 };
+    if handed_share >= HANDED_OVER_MIN {
+        let draft = Draft::new(
+            Class::WrongCore,
+            handed_share,
+            format!("{} of the packets are handed from one CPU to another", percent(handed_share)),
+        )
+        .fact(format!("{handed} packets were handed over (RPS)"), handed as f64, "packets");
+        return Outcome::Found(draft.next("turn RPS off where CPUs are busy: echo 0 > /sys/class/net/DEVICE/queues/rx-0/rps_cpus; steer connections to the CPU of their worker").rung("cpu-steering"));
+    }
+    let local_packets = all == 0 || (packets.device_packets as f64) < DEVICE_SHARE_MIN * all as f64;
+    if local_packets {
+        return Outcome::Against(
+            "packets come over loopback, where the sender's CPU does the receiver's work".to_owned(),
+        );
+    }
+    elsewhere(facts)
+}
+
+/// Receive interrupts on CPUs on which the target may not run.
+fn elsewhere(facts: &Facts<'_>) -> Outcome {
+    let softirq = &facts.seen.host.softirq;
+    let all: u64 = softirq.iter().map(|cpu| cpu.net_rx).sum();
+    let local: u64 = softirq.iter().filter(|cpu| cpu.targets).map(|cpu| cpu.net_rx).sum();
+    let share = if all > 0 { local as f64 / all as f64 } else { 1.0 };
+    let text = format!("{} of the receive interrupts are worked on the server's CPUs", percent(share));
+    if share >= LOCAL_SHARE_MIN {
+        return Outcome::Against(text);
+    }
+    Outcome::Found(
+        Draft::new(Class::WrongCore, 1.0 - share, "packets are worked on CPUs on which the server does not run")
+            .fact(text, share, "share")
+            .next("give the device's interrupts to the workers' CPUs (/proc/irq/N/smp_affinity), or bind workers where interrupts come")
+            .rung("cpu-steering"),
+    )
+}
+
+/// The kernel's network path is what is left; a fault only where a part of it could be avoided.
+pub(super) fn kernel_network(facts: &Facts<'_>) -> Outcome {
+    let Some(on) = facts.on_both_sides() else { return Outcome::Unseen(NO_PROFILE) };
+    let firewall = on.share(&[Cost::Firewall]);
+    let connects = on.share(&[Cost::Connect]);
+    let path = on.share(&[Cost::Network, Cost::Firewall, Cost::Connect, Cost::Tap]);
+    if firewall >= AVOIDABLE_SHARE_MIN {
+        return Outcome::Found(
+            network_draft(path, firewall, "packet filter rules")
+                .next("accept established connections first, use a set instead of a row of rules, do not track the server's port"),
+        );
+    }
+    if connects >= AVOIDABLE_SHARE_MIN {
+        return Outcome::Found(
+            network_draft(path, connects, "making and ending connections")
+                .sign_if(reconnects(facts.seen.packets.as_ref(), facts))
+                .next("keep connections open: keep-alive on both sides, and a longer idle time"),
+        );
+    }
+    let text = format!(
+        "{} of the CPU is the kernel's network path, {} of it could be avoided",
+        percent(path),
+        percent(firewall + connects)
+    );
+    if path < NETWORK_SHARE_NOTED {
+        return Outcome::Against(text);
+    }
+    Outcome::Noted(
+        Draft::new(Class::KernelNetwork, path, text)
+            .next("nothing in the program costs more than what TCP does for it: fewer packets, or more CPUs"),
+    )
+}
+
+fn network_draft(path: f64, share: f64, what: &str) -> Draft {
+    Draft::new(Class::KernelNetwork, share, format!("{} of the CPU goes into {what}", percent(share)))
+        .sure(Confidence::High)
+        .fact(format!("the kernel's network path takes {} in all", percent(path)), path, "share")
+}
+
+fn reconnects(_packets: Option<&Packets>, facts: &Facts<'_>) -> Option<String> {
+    let load = facts.seen.load.as_ref().filter(|load| load.reconnects > 0)?;
+    Some(format!("the generator had to connect anew {} times for {} replies", load.reconnects, load.replies))
+}

@@ -1,0 +1,197 @@
+//! What is wrong with a running server: written rules, from an observation to findings.
+//!
+//! `dyno diagnose` watches and calls [`diagnose`]; nothing here reads a clock or a file, and the same observation gives
+//! the same answer. Each rule is a function in one of the files beside; adding one touches its file and the list below.
+//! Rules know functions of the C library, of allocators, of the kernel and of run-times by name, never the program's.
+
+mod blocking;
+mod code;
+mod cpu;
+mod draft;
+mod facts;
+mod kernel;
+mod limits;
+mod memory;
+mod names;
+mod spin;
+#[cfg(test)]
+mod tests;
+mod waits;
+
+use dyno_record::finding::{Class, Finding, RuledOut};
+use dyno_record::observation::{NotLookedAt, Observation};
+
+use draft::Outcome;
+use facts::Facts;
+
+/// What the rules said.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Diagnosed {
+    /// What is wrong, the deepest cause first.
+    pub findings: Vec<Finding>,
+    /// What was seen and is no fault by itself.
+    pub notes: Vec<Finding>,
+    /// What is not wrong, and the figure that says so.
+    pub ruled_out: Vec<RuledOut>,
+    /// What could not be looked at.
+    pub not_looked_at: Vec<NotLookedAt>,
+}
+
+/// A rule and how deep its cause lies: 0 voids what stands below it, and the deeper cause explains the shallower.
+struct Rule {
+    class: Class,
+    depth: u8,
+    look: fn(&Facts<'_>) -> Outcome,
+}
+
+/// From others' doings, over waiting for the world and for each other, to what the program's own code does with its CPU.
+const RULES: [Rule; 22] = [
+    rule(Class::GeneratorLimited, 0, limits::generator_limited),
+    rule(Class::Throttled, 0, limits::throttled),
+    rule(Class::SyncIo, 1, blocking::sync_io),
+    rule(Class::AllocatorContention, 2, blocking::allocator_contention),
+    rule(Class::Spinning, 2, spin::spinning),
+    rule(Class::LockContention, 2, blocking::lock_contention),
+    rule(Class::PoolLimit, 3, blocking::pool_limit),
+    rule(Class::SingleThreadLimit, 3, limits::single_thread_limit),
+    rule(Class::FalseSharingSuspected, 4, memory::false_sharing),
+    rule(Class::PageFaults, 4, memory::page_faults),
+    rule(Class::TlbReach, 4, memory::tlb_reach),
+    rule(Class::CacheMissesSuspected, 4, memory::cache_misses),
+    rule(Class::Formatting, 4, cpu::formatting),
+    rule(Class::AllocationChurn, 4, cpu::allocation_churn),
+    rule(Class::Copying, 4, cpu::copying),
+    rule(Class::SyscallHeavy, 4, kernel::syscall_heavy),
+    rule(Class::UserHotSpot, 5, cpu::user_hot_spot),
+    rule(Class::KernelNetwork, 5, kernel::kernel_network),
+    rule(Class::FilteredSyscalls, 6, kernel::filtered_syscalls),
+    rule(Class::PacketTap, 6, kernel::packet_tap),
+    rule(Class::WrongCore, 6, kernel::wrong_core),
+    rule(Class::NoisyNeighbor, 7, limits::noisy_neighbor),
+];
+
+const fn rule(class: Class, depth: u8, look: fn(&Facts<'_>) -> Outcome) -> Rule {
+    Rule { class, depth, look }
+}
+
+/// Less CPU than this, in CPUs, and nothing to wait for: nothing ran.
+const IDLE_CPUS: f64 = 0.005;
+/// At most so many other readings stand under a finding.
+const RULED_OUT_MAX: usize = 6;
+
+/// Looks at an observation through every rule.
+#[must_use]
+pub fn diagnose(seen: &Observation) -> Diagnosed {
+    let facts = Facts::new(seen);
+    let mut said = Diagnosed { not_looked_at: seen.not_looked_at.clone(), ..Diagnosed::default() };
+    if nothing_ran(&facts) {
+        let what = "nothing ran: there was no load while it was watched".to_owned();
+        said.not_looked_at.push(NotLookedAt { what, why: "give it load, or --load URL".to_owned() });
+        return said;
+    }
+    let mut found = Vec::new();
+    for rule in &RULES {
+        match (rule.look)(&facts) {
+            Outcome::Found(draft) if is_beside_the_point(rule, &facts) => said.notes.push(draft.finding),
+            Outcome::Found(draft) => found.push((rule.depth, draft.finding)),
+            Outcome::Noted(draft) => said.notes.push(draft.finding),
+            Outcome::Against(by) => said.ruled_out.push(RuledOut { class: rule.class, by }),
+            Outcome::Unseen(what) => said.not_looked_at.push(unseen(rule.class, what)),
+        }
+    }
+    said.findings = in_order(found);
+    name_what_was_ruled_out(&mut said);
+    said
+}
+
+/// Whether the target did next to nothing and nothing held it up either.
+fn nothing_ran(facts: &Facts<'_>) -> bool {
+    let seen = facts.seen;
+    let waits = facts
+        .off
+        .as_ref()
+        .map_or(0, |off| off.sum(|time| time.disk + time.contended + time.behind_disk + time.allocator));
+    let held = waits as f64 >= 0.01 * seen.duration_s * 1e9;
+    let loaded = seen.load.as_ref().is_some_and(|load| load.replies > 0 || load.lost > 0);
+    seen.duration_s > 0.0 && seen.cpus_used() < IDLE_CPUS && !held && !loaded
+}
+
+/// Depths of the rules about what the CPU is spent on.
+const OF_CPU_USE: std::ops::RangeInclusive<u8> = 4..=6;
+/// Where CPUs are no scarce thing, a request waits for something else if it takes so many times the CPU time that it
+/// needs: up to two in a row and a round trip are usual.
+const WAITS_FOR_CPU: f64 = 4.0;
+
+/// What little CPU is used is spent so or so, but requests wait for something else.
+fn is_beside_the_point(rule: &Rule, facts: &Facts<'_>) -> bool {
+    let seen = facts.seen;
+    let Some(load) = seen.load.as_ref().filter(|load| load.replies > 0) else { return false };
+    let cpu_ns = seen.process.cpu_ns as f64 / load.replies as f64;
+    OF_CPU_USE.contains(&rule.depth)
+        && facts.has_cpu_to_spare()
+        && load.p50_ns as f64 >= WAITS_FOR_CPU * cpu_ns
+}
+
+fn unseen(class: Class, what: &str) -> NotLookedAt {
+    NotLookedAt { what: class.name().to_owned(), why: format!("it needs {what}") }
+}
+
+/// Deepest first, then by weight. A neighbour stands last: the other rules rest on shares of the target's own time, which
+/// hold however little of it there is.
+fn in_order(mut found: Vec<(u8, Finding)>) -> Vec<Finding> {
+    found.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.weight.total_cmp(&a.1.weight)));
+    found.into_iter().map(|(_, finding)| finding).collect()
+}
+
+/// Under each finding stand the readings that its figures might also have had.
+fn name_what_was_ruled_out(said: &mut Diagnosed) {
+    for finding in &mut said.findings {
+        let near = rivals(finding.class);
+        let out = said.ruled_out.iter().filter(|out| near.contains(&out.class));
+        finding.ruled_out = out.take(RULED_OUT_MAX).cloned().collect();
+    }
+}
+
+/// What could look the same from outside.
+fn rivals(class: Class) -> &'static [Class] {
+    use Class::{
+        AllocationChurn, AllocatorContention, CacheMissesSuspected, Copying, FalseSharingSuspected,
+        FilteredSyscalls, Formatting, GeneratorLimited, KernelNetwork, LockContention, NoisyNeighbor,
+        PacketTap, PageFaults, PoolLimit, SingleThreadLimit, Spinning, SyncIo, SyscallHeavy, Throttled,
+        TlbReach, UserHotSpot, WrongCore,
+    };
+    match class {
+        // The CPU is not full: something is waited for.
+        SyncIo | LockContention | AllocatorContention | PoolLimit | SingleThreadLimit => &[
+            SyncIo,
+            LockContention,
+            AllocatorContention,
+            PoolLimit,
+            SingleThreadLimit,
+            Throttled,
+            NoisyNeighbor,
+            GeneratorLimited,
+            Spinning,
+        ],
+        // The CPU is full with waiting or with memory.
+        Spinning | FalseSharingSuspected | CacheMissesSuspected | TlbReach | PageFaults | UserHotSpot => &[
+            Spinning,
+            LockContention,
+            FalseSharingSuspected,
+            TlbReach,
+            CacheMissesSuspected,
+            PageFaults,
+            NoisyNeighbor,
+        ],
+        // The CPU is full with one kind of work.
+        AllocationChurn | Copying | Formatting => {
+            &[AllocatorContention, PageFaults, Copying, Formatting, AllocationChurn, SyscallHeavy, Spinning]
+        }
+        SyscallHeavy | KernelNetwork | FilteredSyscalls | PacketTap | WrongCore => {
+            &[FilteredSyscalls, PacketTap, WrongCore, KernelNetwork, PageFaults, SyncIo, NoisyNeighbor]
+        }
+        GeneratorLimited | Throttled | NoisyNeighbor => {
+            &[GeneratorLimited, Throttled, NoisyNeighbor, SingleThreadLimit]
+        }
+    }
+}

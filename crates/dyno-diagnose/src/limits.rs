@@ -1,0 +1,229 @@
+//! Rules for what bounds the target from outside or by its shape: one thread, the generator, others, a quota.
+
+use dyno_record::finding::{Class, Confidence};
+use dyno_record::observation::{Limit, Load, ThreadCost};
+use dyno_record::profile::WaitClass;
+
+use super::draft::{Draft, Outcome, percent};
+use super::facts::Facts;
+
+/// A thread that runs this share of the time is at its limit: the rest is what the scheduler takes for switching.
+const THREAD_FULL: f64 = 0.88;
+/// CPUs that must be free before more threads could help: half of one.
+const FREE_CPUS_MIN: f64 = 0.4;
+/// Requests that stand in line for each one that is worked on, from which load counts as waiting.
+const IN_LINE_MIN: f64 = 4.0;
+/// Share of the other threads' waits that the thread at its limit ended.
+const WAIT_FOR_IT_MIN: f64 = 0.3;
+/// Waiting of other threads below this share of the window is no waiting.
+const OTHERS_WAIT_MIN: f64 = 0.2;
+/// Others' CPU and the hypervisor's: from a tenth on, figures are theirs too.
+const FOREIGN_MIN: f64 = 0.10;
+/// Others that only took what was left over delayed nobody: from a twentieth of the threads' time on it is felt.
+const DELAY_MIN: f64 = 0.05;
+/// A thread that runs less is no competitor for a CPU.
+const BUSY_MIN: f64 = 0.1;
+/// Time that the hypervisor takes: 2 % make a run void elsewhere; 5 % are a finding.
+const STEAL_MIN: f64 = 0.05;
+/// Share of periods in which a quota held the target.
+const THROTTLED_MIN: f64 = 0.05;
+
+/// One thread is at its limit while CPUs are free. It leads only when somebody waits for that thread.
+pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
+    let Some(free) = facts.spare_cpus() else { return Outcome::Unseen("how busy the CPUs were") };
+    let Some((busiest, share)) = busiest(facts) else {
+        return Outcome::Unseen("the times of single threads");
+    };
+    let full = facts.seen.threads.iter().filter(|thread| run_share(facts, thread) >= THREAD_FULL).count();
+    if share < THREAD_FULL || full > 1 || free < FREE_CPUS_MIN {
+        let text = format!(
+            "the busiest thread runs {} of the time, {full} are full, {free:.1} CPUs are free",
+            percent(share)
+        );
+        return Outcome::Against(text);
+    }
+    let draft = Draft::new(Class::SingleThreadLimit, share * free.min(1.0), format!("thread {} ({}) runs {} of the time while {free:.1} CPUs are free", busiest.tid, busiest.name, percent(share)))
+        .fact("the busiest thread", share, "share of the time")
+        .fact("CPUs that nobody uses", free, "CPUs")
+        .next("a second thread or process for the same work, each with its own listener; or less work on that thread")
+        .rung("workers")
+        .specimen("single-loop");
+    match who_waits(facts, busiest) {
+        Some(who) => Outcome::Found(draft.sure(Confidence::High).sign(who)),
+        None => Outcome::Noted(draft.sign("nobody was seen waiting for it")),
+    }
+}
+
+fn busiest<'f>(facts: &Facts<'f>) -> Option<(&'f ThreadCost, f64)> {
+    let busiest = facts.seen.threads.iter().max_by_key(|thread| thread.run_ns)?;
+    Some((busiest, run_share(facts, busiest)))
+}
+
+/// Share of the window that a thread ran, or would have run had others not been there.
+fn run_share(facts: &Facts<'_>, thread: &ThreadCost) -> f64 {
+    let kept_off = thread.wait_ns as f64 * facts.crowd();
+    (thread.run_ns as f64 + kept_off) / 1e9 / facts.seen.duration_s.max(1e-9)
+}
+
+/// Who waits for a thread: connections that were refused, requests in line, other threads that it wakes.
+fn who_waits(facts: &Facts<'_>, busiest: &ThreadCost) -> Option<String> {
+    let seen = facts.seen;
+    let overflows =
+        seen.packets.as_ref().map_or(0, |packets| packets.listen_overflows + packets.listen_drops);
+    if overflows > 0 {
+        return Some(format!("{overflows} connections found the listener's queue full"));
+    }
+    if let Some(load) = seen.load.as_ref().filter(|load| load.lost > 0) {
+        return Some(format!("{} connections of the load were refused, reset or timed out", load.lost));
+    }
+    requests_in_line(facts).or_else(|| unread(facts)).or_else(|| threads_wait(facts, busiest))
+}
+
+/// Latency is many times what a request costs: the others stand in line before the thread.
+fn requests_in_line(facts: &Facts<'_>) -> Option<String> {
+    let load = facts.seen.load.as_ref().filter(|load| load.connections > 1 && load.limited != Limit::Yes)?;
+    let cost_ns = facts.seen.process.cpu_ns as f64 / facts.seen.requests()?;
+    let in_line = load.p50_ns as f64 / cost_ns.max(1.0);
+    (in_line >= IN_LINE_MIN).then(|| {
+        format!(
+            "a request costs {:.0} µs and takes {:.0} µs: some {:.0} stand in line",
+            cost_ns / 1e3,
+            load.p50_ns as f64 / 1e3,
+            in_line - 1.0
+        )
+    })
+}
+
+/// What was asked lies in its sockets.
+fn unread(facts: &Facts<'_>) -> Option<String> {
+    let unread = facts.seen.packets.as_ref()?.unread;
+    (unread as f64 >= IN_LINE_MIN)
+        .then(|| format!("{unread} connections and more held bytes that it had not read"))
+}
+
+/// Other threads wait for locks or pipes, and this thread is who wakes them.
+fn threads_wait(facts: &Facts<'_>, busiest: &ThreadCost) -> Option<String> {
+    let off = facts.off.as_ref()?;
+    let profile = off.profile;
+    let (mut all, mut by_it) = (0_u64, 0_u64);
+    for stack in
+        profile.stacks.iter().filter(|stack| profile.threads[stack.thread as usize].tid != busiest.tid)
+    {
+        let class = stack.wait.as_ref().map(|wait| wait.class).unwrap_or_default();
+        if !matches!(class, WaitClass::Lock | WaitClass::Network) {
+            continue;
+        }
+        all += stack.weight_ns;
+        let waker = stack.waker.and_then(|at| profile.wakers.get(at as usize));
+        by_it += waker.filter(|waker| waker.tid == busiest.tid).map_or(0, |_| stack.weight_ns);
+    }
+    let (all, by_it) = (all as f64, by_it as f64);
+    let waits = by_it >= WAIT_FOR_IT_MIN * all && by_it >= OTHERS_WAIT_MIN * off.window_ns;
+    waits.then(|| format!("{} of the other threads' waits were ended by it", percent(by_it / all)))
+}
+
+/// The generator is the limit, not the server.
+pub(super) fn generator_limited(facts: &Facts<'_>) -> Outcome {
+    let Some(load) = &facts.seen.load else { return Outcome::Unseen("the load: none was given by --load") };
+    let text = format!("the generator was busy {} of the time; {}", percent(load.busy), load.limited_why);
+    if load.limited != Limit::Yes {
+        return Outcome::Against(text);
+    }
+    Outcome::Found(
+        Draft::new(
+            Class::GeneratorLimited,
+            load.busy,
+            "the load could not be made larger: the server may be faster than shown",
+        )
+        .sure(Confidence::High)
+        .fact(text, load.busy, "share")
+        .sign(rate(load))
+        .next("more threads for the load (-t) on CPUs that the server leaves, or a second machine"),
+    )
+}
+
+fn rate(load: &Load) -> String {
+    format!(
+        "{:.0} requests per second over {} connections are the generator's figure",
+        load.replies_per_s, load.connections
+    )
+}
+
+/// Others use the CPUs, or the hypervisor takes them.
+pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
+    let host = &facts.seen.host;
+    if host.all_ns == 0 {
+        return Outcome::Unseen("where the CPUs' time went (/proc/stat)");
+    }
+    let share = |ns: u64| ns as f64 / host.all_ns as f64;
+    let (foreign, steal) = (share(host.foreign_ns), share(host.steal_ns));
+    let delay = delay(facts);
+    let felt = delay.is_none_or(|delay| delay >= DELAY_MIN);
+    let waited = delay.map_or_else(String::new, |delay| {
+        format!("; its threads waited {} of their time for a CPU", percent(delay))
+    });
+    let text = format!(
+        "others used {} of its CPUs' time, the hypervisor {}{waited}",
+        percent(foreign),
+        percent(steal)
+    );
+    let named = |used: &[(String, u64)]| {
+        let all: Vec<String> =
+            used.iter().take(3).map(|(name, ns)| format!("{name} {}", percent(share(*ns)))).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    };
+    if (foreign < FOREIGN_MIN || !felt) && steal < STEAL_MIN {
+        let peers = share(host.peers_ns);
+        if peers < FOREIGN_MIN {
+            return Outcome::Against(text);
+        }
+        let text = format!("its own peers on this machine used {} of its CPUs' time", percent(peers));
+        let draft = Draft::new(Class::NoisyNeighbor, peers, text).sign_if(named(&host.peers));
+        return Outcome::Noted(draft.next("peers on CPUs of their own, or on another machine"));
+    }
+    Outcome::Found(
+        Draft::new(Class::NoisyNeighbor, foreign + steal, text)
+            .sure(Confidence::High)
+            .fact("CPU time of others", foreign, "share")
+            .fact("time that the hypervisor kept", steal, "share")
+            .sign_if(named(&host.neighbours))
+            .next("stop them, or keep them off the server's CPUs (cpuset); on a shared host, another host"),
+    )
+}
+
+/// Share of the threads' time in which they could run and got no CPU; `None` where the target alone has more busy threads
+/// than CPUs: then they wait for each other.
+fn delay(facts: &Facts<'_>) -> Option<f64> {
+    let threads = &facts.seen.threads;
+    let busy = threads.iter().filter(|thread| run_share(facts, thread) >= BUSY_MIN).count();
+    let run: u64 = threads.iter().map(|thread| thread.run_ns).sum();
+    let wait: u64 = threads.iter().map(|thread| thread.wait_ns).sum();
+    let alone = busy <= facts.seen.host.cpus as usize && run + wait > 0;
+    alone.then(|| wait as f64 / (run + wait) as f64)
+}
+
+/// The cgroup's CPU quota holds the server back.
+pub(super) fn throttled(facts: &Facts<'_>) -> Outcome {
+    let Some(quota) = &facts.seen.quota else { return Outcome::Unseen("the cgroup's cpu.stat") };
+    let share = if quota.periods > 0 { quota.throttled as f64 / quota.periods as f64 } else { 0.0 };
+    let text = format!("its quota held it in {} of {} periods", quota.throttled, quota.periods);
+    if share < THROTTLED_MIN {
+        return Outcome::Against(text);
+    }
+    let cpus = quota.cpus.map_or_else(|| "a quota".to_owned(), |cpus| format!("a quota of {cpus} CPUs"));
+    Outcome::Found(
+        Draft::new(
+            Class::Throttled,
+            share,
+            format!("{cpus} holds it back in {} of all periods", percent(share)),
+        )
+        .sure(Confidence::High)
+        .fact(text, share, "share")
+        .fact(
+            format!("its threads were held for {:.1} s in all", quota.throttled_ns as f64 / 1e9),
+            quota.throttled_ns as f64 / 1e9,
+            "s",
+        )
+        .next("raise cpu.max (cgroup v2) or cpu.cfs_quota_us (v1), or run fewer threads than it allows CPUs"),
+    )
+}

@@ -1,0 +1,221 @@
+//! Rules for time lost on the way to memory: pages, the TLB's reach, the order of access, lines that CPUs fight over.
+//!
+//! There are no hardware counters on many machines. What stands in for them are the addresses that hot instructions used,
+//! computed from the registers of the samples.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dyno_record::finding::{Class, Confidence};
+
+use super::code::Walk;
+use super::draft::{Draft, Outcome, percent, places};
+use super::facts::{Cost, Facts, Hot};
+
+/// CPU time in making and taking away pages from which it is worth a change.
+const FAULT_SHARE_MIN: f64 = 0.15;
+/// Share of samples in loops of one kind from which it is what the program does.
+const LOOP_SHARE_MIN: f64 = 0.30;
+/// A cache line. A stride of at least this uses one number of each line it fetches.
+const LINE_BYTES: u64 = 64;
+/// Beyond some 1,500 pages of 4 KiB (6 MiB) the second-level TLB of today's CPUs reaches nothing more; walks begin to
+/// hurt when their tables leave the cache, from some 256 MiB on.
+const REACH_BYTES: u64 = 256 << 20;
+/// Share of the anonymous memory in huge pages from which the TLB's reach is taken care of.
+const HUGE_SHARE_MIN: f64 = 0.5;
+/// Of the sampled addresses, this share must lie in pages of their own to be called scattered.
+const SCATTERED_MIN: f64 = 0.5;
+/// Fewer sampled addresses prove nothing.
+const ADDRESSES_MIN: usize = 16;
+
+const NO_CODE: &str =
+    "the code and registers at hot instructions (x86-64 and the right to read the target are needed)";
+
+/// Pages are made or read all the time.
+pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
+    let Some(share) = facts.cpu_share(&[Cost::PageFault]) else {
+        return Outcome::Unseen("where CPU time went");
+    };
+    let waited = facts.off.as_ref().map_or(0.0, |off| off.share(|time| time.fault));
+    let process = &facts.seen.process;
+    let (rate, unit) = facts.per(process.minor_faults + process.major_faults);
+    if share < FAULT_SHARE_MIN && waited < FAULT_SHARE_MIN {
+        return Outcome::Against(format!("{rate:.0} page faults {unit}, {} of the CPU", percent(share)));
+    }
+    if share < FAULT_SHARE_MIN {
+        return Outcome::Found(waits_for_pages(facts, waited, (rate, unit)));
+    }
+    let by = facts.on.as_ref().map(|on| on.places(&[Cost::PageFault])).unwrap_or_default();
+    Outcome::Found(
+        Draft::new(Class::PageFaults, share.max(waited), format!("{} of the CPU makes pages and takes them away", percent(share)))
+            .sure(if share >= 2.0 * FAULT_SHARE_MIN { Confidence::High } else { Confidence::Medium })
+            .fact(format!("{rate:.1} page faults {unit}, {} of them from a disk", process.major_faults), rate, unit)
+            .sign_if(places(&by))
+            .next("keep large buffers instead of giving them back; raise malloc's M_MMAP_THRESHOLD and M_TRIM_THRESHOLD")
+            .at(by.first().map(|place| place.0.clone()))
+            .specimen("buffer-per-request"),
+    )
+}
+
+/// Threads wait while pages come: from a disk, or for the lock of the address space.
+fn waits_for_pages(facts: &Facts<'_>, waited: f64, (rate, unit): (f64, &'static str)) -> Draft {
+    let process = &facts.seen.process;
+    let from_disk = process.major_faults > 0;
+    let (from, next) = if from_disk {
+        (
+            " from a disk",
+            "touch ahead (madvise WILLNEED, MAP_POPULATE), keep what is used in memory, or read with pread on threads beside",
+        )
+    } else {
+        ("", "fewer mmap and munmap while others work: they hold the lock of the whole address space")
+    };
+    Draft::new(
+        Class::PageFaults,
+        waited,
+        format!("{} of the working threads' time waits for pages{from}", percent(waited)),
+    )
+    .sure(Confidence::Medium)
+    .fact(format!("{rate:.1} page faults {unit}, {} of them from a disk", process.major_faults), rate, unit)
+    .next(next)
+}
+
+/// Memory is touched over more pages than the TLB reaches.
+pub(super) fn tlb_reach(facts: &Facts<'_>) -> Outcome {
+    let Some(memory) = &facts.seen.memory else {
+        return Outcome::Unseen("the target's memory (smaps_rollup)");
+    };
+    let huge = memory.huge_bytes as f64 / memory.anonymous_bytes.max(1) as f64;
+    let (mib, huge_text) = (memory.anonymous_bytes >> 20, percent(huge));
+    if memory.anonymous_bytes < REACH_BYTES || huge >= HUGE_SHARE_MIN {
+        return Outcome::Against(format!("{mib} MiB of memory, {huge_text} of it in huge pages"));
+    }
+    if facts.loops.is_empty() {
+        return Outcome::Unseen(NO_CODE);
+    }
+    let scattered = |hot: &Hot<'_>| matches!(hot.code.walk(), Walk::Scattered | Walk::Chase) && is_wide(hot);
+    let share = facts.loop_share(scattered);
+    let Some(hottest) = facts.hottest(scattered).filter(|_| share >= LOOP_SHARE_MIN) else {
+        return Outcome::Against(format!(
+            "{} of the samples lie in loops that jump all over its {mib} MiB",
+            percent(share)
+        ));
+    };
+    Outcome::Found(
+        Draft::new(Class::TlbReach, share, format!("{} of the CPU jumps all over {mib} MiB in pages of 4 KiB", percent(share)))
+            .fact(format!("{huge_text} of its anonymous memory lies in huge pages; the machine's setting is {}", memory.huge_pages), huge, "share")
+            .sign(wide_in_words(hottest))
+            .next("ask for huge pages: madvise(MADV_HUGEPAGE) on the large tables, or hugetlbfs; then pack what is used together")
+            .at(Some(hottest.place()))
+            .specimen("page-walk"),
+    )
+}
+
+/// Sampled addresses are wide when most lie in pages of their own and they span more than the TLB reaches.
+fn is_wide(hot: &Hot<'_>) -> bool {
+    let (addresses, pages, span) = spread(hot);
+    addresses >= ADDRESSES_MIN && pages as f64 >= SCATTERED_MIN * addresses as f64 && span >= REACH_BYTES / 4
+}
+
+/// How many addresses were sampled, on how many pages, and over how many bytes; the outermost tenths are left out.
+fn spread(hot: &Hot<'_>) -> (usize, usize, u64) {
+    let mut addresses = hot.code.reads(&hot.spot.seen);
+    addresses.sort_unstable();
+    let pages: BTreeSet<u64> = addresses.iter().map(|address| address >> 12).collect();
+    let at = |tenths: usize| {
+        addresses.get((addresses.len().saturating_sub(1)) * tenths / 10).copied().unwrap_or(0)
+    };
+    (addresses.len(), pages.len(), at(9).saturating_sub(at(1)))
+}
+
+fn wide_in_words(hot: &Hot<'_>) -> String {
+    let (addresses, pages, span) = spread(hot);
+    format!("{addresses} sampled addresses lay in {pages} pages, most of them within {} MiB", span >> 20)
+}
+
+/// Memory is touched in an order that caches dislike.
+pub(super) fn cache_misses(facts: &Facts<'_>) -> Outcome {
+    if facts.loops.is_empty() {
+        return Outcome::Unseen(NO_CODE);
+    }
+    let strides = |hot: &Hot<'_>| hot.code.skips(LINE_BYTES).is_some();
+    let share = facts.loop_share(strides);
+    let Some(hottest) = facts.hottest(strides).filter(|_| share >= LOOP_SHARE_MIN) else {
+        return Outcome::Against(format!(
+            "{} of the samples lie in loops that step over cache lines",
+            percent(share)
+        ));
+    };
+    let Some(bytes) = hottest.code.skips(LINE_BYTES) else { return Outcome::Unseen(NO_CODE) };
+    Outcome::Found(
+        Draft::new(Class::CacheMissesSuspected, share, format!("{} of the CPU steps through memory by {bytes} bytes", percent(share)))
+            .fact(format!("the hot loop reads a number and goes on by {bytes} bytes: of each cache line of {LINE_BYTES} it uses one"), bytes as f64, "bytes")
+            .fact(format!("{} of the samples lie in such loops", percent(share)), share, "share")
+            .sign("there is no counter of cache misses here: the order is seen, its price is not")
+            .next("go through memory in the order in which it lies: swap the loops, or turn the table")
+            .at(Some(hottest.place()))
+            .specimen("column-order"),
+    )
+}
+
+/// Threads write to the same cache line.
+pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
+    if facts.loops.is_empty() {
+        return Outcome::Unseen(NO_CODE);
+    }
+    let stores = stores_by_line(facts);
+    let shared: BTreeMap<u64, &Stores> = stores
+        .iter()
+        .filter(|(_, stores)| threads(stores).len() >= 2)
+        .map(|(line, stores)| (*line, stores))
+        .collect();
+    let in_shared = |hot: &Hot<'_>| {
+        hot.code
+            .stores(&hot.spot.seen)
+            .iter()
+            .any(|(_, address)| shared.contains_key(&(address / LINE_BYTES)))
+    };
+    let share = facts.loop_share(in_shared);
+    let (Some(hottest), Some((_, most))) = (
+        facts.hottest(in_shared).filter(|_| share >= LOOP_SHARE_MIN),
+        shared.iter().max_by_key(|(_, stores)| stores.len()),
+    ) else {
+        return Outcome::Against(format!(
+            "{} of the samples lie in loops that store where another thread stores",
+            percent(share)
+        ));
+    };
+    let addresses: BTreeSet<u64> = most.iter().map(|(_, address)| *address).collect();
+    let what =
+        if addresses.len() > 1 { "different words of one cache line" } else { "one and the same word" };
+    Outcome::Found(
+        Draft::new(Class::FalseSharingSuspected, share, format!("{} of the CPU stores into {what} from {} threads", percent(share), threads(most).len()))
+            .sign(stores_in_words(most))
+            .fact(format!("{} of the samples lie in loops that store into such lines", percent(share)), share, "share")
+            .sign("there is no counter of lines that move between CPUs here: the stores are seen, their price is not")
+            .next("give each thread's word a line for itself (align to 128 bytes: CPUs fetch lines in pairs), or count locally and add up rarely")
+            .at(Some(hottest.place()))
+            .specimen("false-sharing"),
+    )
+}
+
+type Stores = BTreeSet<(u32, u64)>;
+
+/// Threads and addresses by cache line, over all loops that work; those that only wait are another rule's.
+fn stores_by_line(facts: &Facts<'_>) -> BTreeMap<u64, Stores> {
+    let mut lines = BTreeMap::<u64, Stores>::new();
+    for hot in facts.loops.iter().filter(|hot| !hot.code.only_waits()) {
+        for (tid, address) in hot.code.stores(&hot.spot.seen) {
+            lines.entry(address / LINE_BYTES).or_default().insert((tid, address));
+        }
+    }
+    lines
+}
+
+fn threads(stores: &Stores) -> BTreeSet<u32> {
+    stores.iter().map(|(tid, _)| *tid).collect()
+}
+
+fn stores_in_words(stores: &Stores) -> String {
+    let some: Vec<String> =
+        stores.iter().take(4).map(|(tid, address)| format!("thread {tid} at {address:#x}")).collect();
+    format!("sampled stores: {}", some.join(", "))
+}

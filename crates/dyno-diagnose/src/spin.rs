@@ -1,0 +1,59 @@
+//! Rule for threads that wait by burning CPU.
+
+use dyno_record::finding::{Class, Confidence};
+
+use super::draft::{Draft, Outcome, percent};
+use super::facts::{Cost, Facts, Hot};
+use super::names;
+
+/// A fifth of the CPU: what is burnt is missed by the thread that is waited for.
+const SPIN_SHARE_MIN: f64 = 0.20;
+
+/// Threads wait by burning CPU: a loop that looks at one place until it changes, or gives its turn away to look again.
+pub(super) fn spinning(facts: &Facts<'_>) -> Outcome {
+    let waits = |hot: &Hot<'_>| hot.code.only_waits() && !in_a_lock(hot);
+    let looped = facts.loop_share(waits);
+    let yielded = facts.cpu_share(&[Cost::Yield]).unwrap_or(0.0);
+    let kernel = facts.cpu_share(&[Cost::KernelSpin]).unwrap_or(0.0);
+    let share = looped + yielded;
+    if facts.loops.is_empty() && yielded < SPIN_SHARE_MIN {
+        return Outcome::Unseen(
+            "the code at hot instructions (x86-64 and the right to read the target are needed)",
+        );
+    }
+    if share < SPIN_SHARE_MIN {
+        let text = format!(
+            "{} of the CPU only looks and waits, {} in the kernel's own locks",
+            percent(share),
+            percent(kernel)
+        );
+        return Outcome::Against(text);
+    }
+    let hottest = facts.hottest(waits);
+    let place = hottest.map(Hot::place);
+    let place = place.or_else(|| Some(facts.on.as_ref()?.places(&[Cost::Yield]).first()?.0.clone()));
+    let at = place.clone().unwrap_or_else(|| "sched_yield".to_owned());
+    Outcome::Found(
+        Draft::new(Class::Spinning, share, format!("{} of the CPU waits in a loop, in {at}", percent(share)))
+            .sure(Confidence::High)
+            .sign_if(hottest.map(in_words))
+            .fact(format!("{} in such loops, {} in giving the turn away, {} in the kernel's spin locks", percent(looped), percent(yielded), percent(kernel)), share, "share")
+            .next("sleep in the kernel after a short while of looking (a futex, a condition, a barrier), or have no more threads than CPUs")
+            .at(place)
+            .specimen("spin-barrier"),
+    )
+}
+
+/// A lock of a library that looks a while before it sleeps belongs to the lock.
+fn in_a_lock(hot: &Hot<'_>) -> bool {
+    names::is(&hot.spot.function, names::ACQUIRE)
+}
+
+fn in_words(hot: &Hot<'_>) -> String {
+    let by = if hot.code.is_atomic() { "tries an atomic" } else { "reads one place" };
+    let pause = if hot.code.pauses() { ", with a pause" } else { "" };
+    format!(
+        "its code {by} again and again{pause}: {} instructions, no store, no call, no counter",
+        hot.code.instructions.len()
+    )
+}

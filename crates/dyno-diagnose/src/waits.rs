@@ -1,0 +1,350 @@
+//! The off-CPU profile digested: for what each thread waited, at which locks, and who kept whom waiting.
+//!
+//! A wait is no fault by itself: a server waits for requests, a pool's thread for work. What counts is time that a thread
+//! could have worked: on a CPU, runnable, or held up by a lock, a disk or a page. Called by `facts`, read by the rules.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dyno_record::observation::Observation;
+use dyno_record::profile::{Frame, Origin, Profile, Stack, WaitClass};
+
+use super::facts::{crowd, is_own, leaf_first, own_place};
+use super::names;
+
+/// One thread's time, in nanoseconds of the off-CPU profile's window.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ThreadTime {
+    pub(super) run: u64,
+    pub(super) run_queue: u64,
+    /// Locks that others held.
+    pub(super) contended: u64,
+    /// The same, inside the allocator.
+    pub(super) allocator: u64,
+    /// Locks whose holder waited for a disk.
+    pub(super) behind_disk: u64,
+    pub(super) disk: u64,
+    pub(super) fault: u64,
+    pub(super) sleep: u64,
+    pub(super) network: u64,
+    /// Conditions, joins, barriers: nothing to do.
+    pub(super) awaiting: u64,
+}
+
+/// A lock, by its address or by the place where it is taken.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lock {
+    pub(super) wait_ns: u64,
+    pub(super) waits: u64,
+    pub(super) waiters: BTreeSet<u32>,
+    pub(super) wakers: BTreeSet<u32>,
+    /// Functions of the program in which it was waited for, and in which it was given back.
+    pub(super) functions: BTreeSet<String>,
+    pub(super) place: Option<String>,
+    pub(super) kind: LockKind,
+    pub(super) behind_disk: bool,
+}
+
+/// Whose lock.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum LockKind {
+    /// A mutex or the like.
+    #[default]
+    Mutex,
+    /// The allocator's.
+    Allocator,
+    /// No lock: somebody waits for work.
+    Await,
+    /// A futex without a name around it.
+    Unknown,
+}
+
+/// Waits for a disk at one place.
+#[derive(Debug, Clone, Default)]
+pub(super) struct DiskWait {
+    pub(super) ns: u64,
+    pub(super) waits: u64,
+    /// The system call it happened in.
+    pub(super) call: Option<String>,
+    pub(super) place: Option<String>,
+}
+
+/// The digest.
+pub(super) struct OffCpu<'o> {
+    pub(super) profile: &'o Profile,
+    pub(super) window_ns: f64,
+    pub(super) threads: BTreeMap<u32, ThreadTime>,
+    pub(super) locks: BTreeMap<String, Lock>,
+    /// By system call and file.
+    pub(super) disks: BTreeMap<String, DiskWait>,
+    /// Waits at futexes by who waited and who ended them; a run-time's idle threads are not in it.
+    handed: BTreeMap<(u32, u32), Handed>,
+    /// Others' share of the CPU time that was used.
+    crowd: f64,
+}
+
+/// What one thread waited for another.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Handed {
+    pub(super) ns: u64,
+    pub(super) waits: u64,
+}
+
+/// Two threads that run in turns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Turns {
+    pub(super) threads: (u32, u32),
+    /// The less of both threads' waits for the other, as a share of the window.
+    pub(super) share: f64,
+    /// Waits of both per second.
+    pub(super) per_s: f64,
+}
+
+/// Both threads wait for each other at least this share of the time; on a full machine they wait for a CPU as well.
+const TURN_SHARE_MIN: f64 = 0.1;
+/// Of a thread's waits at futexes, those that the other ended: it waits for nobody else.
+const PEER_SHARE_MIN: f64 = 0.8;
+/// Fewer turns a second cost nothing: a sleep and a wake-up are some 10 µs.
+const TURNS_PER_S_MIN: f64 = 1_000.0;
+/// Both together run no longer than one CPU could: never at the same time.
+const TOGETHER_MAX: f64 = 1.15;
+
+impl<'o> OffCpu<'o> {
+    pub(super) fn new(profile: &'o Profile, seen: &Observation) -> OffCpu<'o> {
+        let window_ns = profile.duration_s * 1e9;
+        let mut off = OffCpu {
+            profile,
+            window_ns,
+            threads: BTreeMap::new(),
+            locks: BTreeMap::new(),
+            disks: BTreeMap::new(),
+            handed: BTreeMap::new(),
+            crowd: crowd(seen),
+        };
+        off.take_run_times(seen);
+        for stack in &profile.stacks {
+            off.take(stack);
+        }
+        off.tell_locks_from_waiting();
+        off.find_holders_at_disks();
+        off.share_out_locks();
+        off
+    }
+
+    /// Run times come from the counters' window; the profile's may be another.
+    fn take_run_times(&mut self, seen: &Observation) {
+        let scale = if seen.duration_s > 0.0 { self.window_ns / 1e9 / seen.duration_s } else { 0.0 };
+        for thread in &seen.threads {
+            self.threads.entry(thread.tid).or_default().run = (thread.run_ns as f64 * scale) as u64;
+        }
+    }
+
+    fn tid(&self, stack: &Stack) -> u32 {
+        self.profile.threads[stack.thread as usize].tid
+    }
+
+    fn take(&mut self, stack: &Stack) {
+        let frames = leaf_first(self.profile, stack);
+        let (tid, ns) = (self.tid(stack), stack.weight_ns);
+        let time = self.threads.entry(tid).or_default();
+        match wait_class(stack, &frames) {
+            // What others' processes made it wait says nothing of the target.
+            WaitClass::RunQueue => time.run_queue += (ns as f64 * (1.0 - self.crowd)) as u64,
+            WaitClass::Disk => {
+                time.disk += ns;
+                self.take_disk(stack, &frames);
+            }
+            WaitClass::Network => time.network += ns,
+            WaitClass::Sleep => time.sleep += ns,
+            WaitClass::PageFault => time.fault += ns,
+            WaitClass::Lock => self.take_lock(stack, &frames),
+            WaitClass::Other => {}
+        }
+    }
+
+    fn take_disk(&mut self, stack: &Stack, frames: &[&Frame]) {
+        let wait = stack.wait.clone().unwrap_or_default();
+        let named = wait.system_call.clone();
+        let call = wait.system_call.unwrap_or_else(|| "the disk".to_owned());
+        let key = wait.object.map_or(call.clone(), |file| format!("{call} of {file}"));
+        let entry = self.disks.entry(key).or_default();
+        entry.ns += stack.weight_ns;
+        entry.waits += stack.samples;
+        entry.call = named;
+        entry.place = entry.place.take().or_else(|| own_place(self.profile, frames));
+    }
+
+    fn take_lock(&mut self, stack: &Stack, frames: &[&Frame]) {
+        let object = stack.wait.as_ref().and_then(|wait| wait.object.clone());
+        let place = own_place(self.profile, frames);
+        let kind = lock_kind(frames);
+        let named = object.or_else(|| place.clone()).unwrap_or_else(|| "an unnamed lock".to_owned());
+        // The same address may be a mutex here and part of a condition there.
+        let lock = self.locks.entry(format!("{named} {kind:?}")).or_default();
+        lock.kind = kind;
+        lock.wait_ns += stack.weight_ns;
+        lock.waits += stack.samples;
+        lock.waiters.insert(self.profile.threads[stack.thread as usize].tid);
+        lock.functions.extend(own_functions(self.profile, frames));
+        lock.place = lock.place.take().or(place);
+        if let Some(waker) = stack.waker.and_then(|at| self.profile.wakers.get(at as usize)) {
+            lock.wakers.insert(waker.tid);
+            let waiter = self.profile.threads[stack.thread as usize].tid;
+            if !frames.iter().any(|frame| names::is(&frame.name, names::IDLE_RUN_TIME)) {
+                let handed = self.handed.entry((waiter, waker.tid)).or_default();
+                handed.ns += stack.weight_ns;
+                handed.waits += stack.samples;
+            }
+            let frames: Vec<&Frame> =
+                waker.frames.iter().rev().map(|at| &self.profile.frames[*at as usize]).collect();
+            lock.functions.extend(own_functions(self.profile, &frames));
+        }
+    }
+
+    /// Where no name tells: a lock is waited for by several threads that wake each other; work comes from elsewhere.
+    fn tell_locks_from_waiting(&mut self) {
+        for lock in self.locks.values_mut().filter(|lock| lock.kind == LockKind::Unknown) {
+            let each_other = lock.waiters.intersection(&lock.wakers).count() >= 2;
+            lock.kind = if each_other { LockKind::Mutex } else { LockKind::Await };
+        }
+    }
+
+    /// A lock's holder waited for a disk when the disk is waited for inside a function that takes or gives back the
+    /// lock, by a thread that woke its waiters.
+    fn find_holders_at_disks(&mut self) {
+        let mut at_disk = BTreeMap::<u32, BTreeSet<String>>::new();
+        for stack in &self.profile.stacks {
+            let frames = leaf_first(self.profile, stack);
+            if wait_class(stack, &frames) == WaitClass::Disk {
+                at_disk.entry(self.tid(stack)).or_default().extend(own_functions(self.profile, &frames));
+            }
+        }
+        for lock in self.locks.values_mut() {
+            let held =
+                |tid: &u32| at_disk.get(tid).is_some_and(|functions| !functions.is_disjoint(&lock.functions));
+            lock.behind_disk = lock.kind == LockKind::Mutex && lock.wakers.iter().any(held);
+        }
+    }
+
+    fn share_out_locks(&mut self) {
+        for stack in &self.profile.stacks {
+            let frames = leaf_first(self.profile, stack);
+            if wait_class(stack, &frames) != WaitClass::Lock {
+                continue;
+            }
+            let Some(lock) = self.lock_of(stack, &frames) else { continue };
+            let (kind, behind_disk) = (lock.kind, lock.behind_disk);
+            let time = self.threads.entry(self.tid(stack)).or_default();
+            match kind {
+                LockKind::Mutex if behind_disk => time.behind_disk += stack.weight_ns,
+                LockKind::Mutex => time.contended += stack.weight_ns,
+                LockKind::Allocator => time.allocator += stack.weight_ns,
+                LockKind::Await | LockKind::Unknown => time.awaiting += stack.weight_ns,
+            }
+        }
+    }
+
+    fn lock_of(&self, stack: &Stack, frames: &[&Frame]) -> Option<&Lock> {
+        let object = stack.wait.as_ref().and_then(|wait| wait.object.clone());
+        let named = object
+            .or_else(|| own_place(self.profile, frames))
+            .unwrap_or_else(|| "an unnamed lock".to_owned());
+        self.locks.get(&format!("{named} {:?}", lock_kind(frames)))
+    }
+
+    /// Two threads that run in turns: each waits for the other alone, often, and never do both run.
+    pub(super) fn turns(&self) -> Option<Turns> {
+        let pairs = self.handed.keys().filter(|(waiter, waker)| waiter < waker && *waiter > 0);
+        let turns = pairs.filter_map(|(one, other)| self.turns_of(*one, *other));
+        turns.max_by(|a, b| a.share.total_cmp(&b.share))
+    }
+
+    fn turns_of(&self, one: u32, other: u32) -> Option<Turns> {
+        let (there, back) = (self.handed.get(&(one, other))?, self.handed.get(&(other, one))?);
+        let all = |tid: u32| {
+            self.handed.iter().filter(|(pair, _)| pair.0 == tid).map(|(_, handed)| handed.ns).sum::<u64>()
+        };
+        let alone = |handed: &Handed, tid: u32| handed.ns as f64 >= PEER_SHARE_MIN * all(tid) as f64;
+        let share = there.ns.min(back.ns) as f64 / self.window_ns.max(1.0);
+        let per_s = (there.waits + back.waits) as f64 / (self.window_ns / 1e9).max(1e-9);
+        let run = |tid: u32| self.threads.get(&tid).map_or(0, |time| time.run);
+        let together = (run(one) + run(other)) as f64 / self.window_ns.max(1.0);
+        let turns = alone(there, one) && alone(back, other) && together <= TOGETHER_MAX;
+        let often = share >= TURN_SHARE_MIN && per_s >= TURNS_PER_S_MIN;
+        (turns && often).then_some(Turns { threads: (one, other), share, per_s })
+    }
+
+    /// Sum over all threads.
+    pub(super) fn sum(&self, of: impl Fn(&ThreadTime) -> u64) -> u64 {
+        self.threads.values().map(of).sum()
+    }
+
+    /// Share of the threads' working time that is `of`.
+    pub(super) fn share(&self, of: impl Fn(&ThreadTime) -> u64) -> f64 {
+        let active = self.sum(ThreadTime::active);
+        if active == 0 { 0.0 } else { self.sum(of) as f64 / active as f64 }
+    }
+
+    /// The same, each thread counted by its share of the CPU: what a thread that works beside waits for weighs little.
+    pub(super) fn weighted_share(&self, of: impl Fn(&ThreadTime) -> u64) -> f64 {
+        let run = self.sum(|time| time.run);
+        let weighted = |time: &ThreadTime| of(time) as f64 / time.active().max(1) as f64 * time.run as f64;
+        if run == 0 { self.share(of) } else { self.threads.values().map(weighted).sum::<f64>() / run as f64 }
+    }
+
+    /// Locks of a kind, those waited for longest first.
+    pub(super) fn locks_of(&self, kind: LockKind) -> Vec<(&str, &Lock)> {
+        let mut locks: Vec<(&str, &Lock)> = self
+            .locks
+            .iter()
+            .filter(|(_, lock)| lock.kind == kind)
+            .map(|(name, lock)| (name.rsplit_once(' ').map_or(name.as_str(), |pair| pair.0), lock))
+            .collect();
+        locks.sort_by_key(|(_, lock)| std::cmp::Reverse(lock.wait_ns));
+        locks
+    }
+}
+
+impl ThreadTime {
+    /// Time in which it worked or could have worked.
+    pub(super) fn active(&self) -> u64 {
+        self.run
+            + self.run_queue
+            + self.contended
+            + self.allocator
+            + self.behind_disk
+            + self.disk
+            + self.fault
+    }
+}
+
+/// The profile's class, but for kernel locks of files: who waits for the inode of a file waits for its disk.
+fn wait_class(stack: &Stack, frames: &[&Frame]) -> WaitClass {
+    let class = stack.wait.as_ref().map(|wait| wait.class).unwrap_or_default();
+    let kernel =
+        |table| frames.iter().any(|frame| frame.origin == Origin::Kernel && names::is(&frame.name, table));
+    if class == WaitClass::Lock && kernel(names::FILES) && !kernel(names::FUTEX) {
+        WaitClass::Disk
+    } else {
+        class
+    }
+}
+
+fn lock_kind(frames: &[&Frame]) -> LockKind {
+    let user = |table: &[&str]| {
+        frames.iter().any(|frame| frame.origin == Origin::User && names::is(&frame.name, table))
+    };
+    match () {
+        () if user(names::ALLOCATOR) && !user(names::AWAIT) => LockKind::Allocator,
+        // A condition takes its mutex again when it wakes: leaf-most wins, and the condition stands outside.
+        () if user(names::AWAIT) => LockKind::Await,
+        () if user(names::ACQUIRE) => LockKind::Mutex,
+        () => LockKind::Unknown,
+    }
+}
+
+/// The program's own functions in a stack.
+fn own_functions(profile: &Profile, frames: &[&Frame]) -> Vec<String> {
+    // Only the innermost two: `main` and a thread's root are in every stack and prove nothing.
+    let own = frames.iter().filter(|frame| is_own(profile, frame) && !frame.inlined);
+    own.take(2).map(|frame| frame.name.clone()).collect()
+}

@@ -1,0 +1,524 @@
+//! The published record of a climb: enough to draw every picture and to reach every verdict again.
+//!
+//! `dyno climb` writes it, `dyno report` draws it, `dyno judge` judges it anew. Field names are an interface: a change of
+//! meaning raises the number in `schema`. Effects are in percent of the metric, signed, B against A; the shapes,
+//! and how sure each interval is, are described in docs/records.md.
+
+use dyno_measure::judge::Estimate;
+use dyno_measure::series::{Block, Metric, Side, Tail, Trial};
+use serde::{Deserialize, Serialize};
+
+use crate::causal::Causal;
+use crate::machine::{Machine, Missing};
+use crate::profile::{Profile, ProfileError};
+
+/// Name and number of the climb record's shape.
+pub const CLIMB_SCHEMA: &str = "dyno.climb/1";
+
+/// A record that could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Not JSON, or not of this shape.
+    #[error("this is not a climb record")]
+    Shape(#[source] serde_json::Error),
+    /// A record of another shape than this program knows.
+    #[error("the record's schema is \"{found}\", this program reads \"{CLIMB_SCHEMA}\"")]
+    Schema {
+        /// What the file says.
+        found: String,
+    },
+    /// A profile in it does not fit together.
+    #[error("the profile of \"{rung}\" does not fit together")]
+    Profile {
+        /// Whose sides it shows.
+        rung: String,
+        /// What does not fit.
+        source: ProfileError,
+    },
+}
+
+/// One climb.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Climb {
+    /// [`CLIMB_SCHEMA`].
+    pub schema: String,
+    /// Version of the program.
+    pub version: String,
+    /// Seed of every coin.
+    pub seed: u64,
+    /// When it began, seconds since 1970 (UTC).
+    pub started_unix_s: u64,
+    /// How long it took.
+    pub duration_s: f64,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Name of the plan.
+    pub plan: String,
+    /// Where it ran.
+    pub machine: Machine,
+    /// The plan's own load; a rung may have another.
+    pub load: Load,
+    /// Why it ended early, if it did: what follows was measured before that.
+    pub cut_short: Option<String>,
+    /// A against A.
+    pub noise: Option<Noise>,
+    /// Every rung that was asked for, in the order in which they were climbed, those that were not reached last.
+    pub rungs: Vec<Rung>,
+    /// The final setting against the smallest loop that answers the same bytes.
+    pub floor: Option<Ratio>,
+    /// The final setting against the start.
+    pub total: Option<Total>,
+    /// The final setting where there is no total; a total tells it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reached: Option<Reached>,
+    /// What was not measured, and why.
+    pub not_measured: Vec<Missing>,
+    /// What changes how the figures are to be read.
+    pub warnings: Vec<String>,
+    /// Raw measurements.
+    pub series: Series,
+    /// Where the CPU time of both sides went, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<SideProfile>,
+    /// What the experiments say of the settings that rungs began from, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causal: Vec<SettingCausal>,
+}
+
+/// A causal profile of one setting under one load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SettingCausal {
+    /// The setting as `dial=value`.
+    pub setting: Vec<String>,
+    /// The load, in words.
+    pub load: String,
+    /// What the experiments say.
+    pub profile: Causal,
+}
+
+/// Where the CPU time of one side of a rung went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SideProfile {
+    /// The rung.
+    pub rung: String,
+    /// The side.
+    pub side: Side,
+    /// What was seen, without its dust.
+    pub profile: Profile,
+}
+
+impl Climb {
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// When it is not JSON, not a climb, of another schema, or a profile in it does not fit together.
+    pub fn from_json(text: &str) -> Result<Self, RecordError> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: String,
+        }
+        let head: Head = serde_json::from_str(text).map_err(RecordError::Shape)?;
+        if head.schema != CLIMB_SCHEMA {
+            return Err(RecordError::Schema { found: head.schema });
+        }
+        let climb: Climb = serde_json::from_str(text).map_err(RecordError::Shape)?;
+        for SideProfile { rung, profile, .. } in &climb.profiles {
+            profile.check().map_err(|source| RecordError::Profile { rung: rung.clone(), source })?;
+        }
+        Ok(climb)
+    }
+
+    /// Whether a rung belongs to a load of its own: judged by another measure than CPU per request, under another load
+    /// than the plan's. Kept or not, the final setting goes without it.
+    #[must_use]
+    pub fn own_load_only(&self, attempt: &Attempt) -> bool {
+        attempt.metric != Metric::CpuPerRequest && attempt.load != self.load.to_string()
+    }
+
+    /// The final setting and how to come to it, when the climb came to one.
+    #[must_use]
+    pub fn reached(&self) -> Option<&Reached> {
+        self.total.as_ref().map(|total| &total.reached).or(self.reached.as_ref())
+    }
+
+    /// The trial with this id.
+    #[must_use]
+    pub fn trial(&self, id: &str) -> Option<&Trial> {
+        self.series.trials.iter().find(|trial| trial.id == id)
+    }
+}
+
+/// A load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// Method and URL without the port, which differs per instance.
+    pub request: String,
+    /// Connections, all open at once.
+    pub connections: usize,
+    /// Requests on the wire per connection.
+    pub pipeline: usize,
+}
+
+impl std::fmt::Display for Load {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plural = if self.connections == 1 { "" } else { "s" };
+        write!(f, "{}, {} connection{plural}, closed loop", self.request, self.connections)?;
+        if self.pipeline > 1 { write!(f, ", pipelined ×{}", self.pipeline) } else { Ok(()) }
+    }
+}
+
+/// A against A: what can be seen today.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Noise {
+    /// What A differs from A by, in percent.
+    pub aa_percent: f64,
+    /// Its interval.
+    pub interval_percent: [f64; 2],
+    /// Effects from here up are visible with these many pairs.
+    pub visible_percent: f64,
+    /// Pairs measured.
+    pub pairs: usize,
+    /// Tries it took: the second one has fresh instances.
+    pub tries: u32,
+}
+
+/// What became of a rung.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RungVerdict {
+    /// Better, and confirmed on fresh data.
+    Kept,
+    /// Worse, or vetoed by a guard.
+    Reverted,
+    /// No difference seen: the setting before stays.
+    NoDifference,
+    /// Better at its step, not confirmed on fresh data: out of the final setting.
+    Unconfirmed,
+    /// The change was not in force, or its proof cannot tell the sides apart.
+    NotApplied,
+    /// Cannot be had here.
+    NotPossible,
+    /// Time, noise or a clock stood in the way.
+    NotMeasured,
+    /// The server died, hung, or answered wrong.
+    Failed,
+}
+
+impl RungVerdict {
+    /// The verdict in words, as tables print it.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Reverted => "reverted",
+            Self::NoDifference => "no difference",
+            Self::Unconfirmed => "unconfirmed",
+            Self::NotApplied => "not applied",
+            Self::NotPossible => "not possible",
+            Self::NotMeasured => "not measured",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// An effect with its interval, in percent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Effect {
+    /// B against A.
+    pub effect_percent: f64,
+    /// Both ends of the interval.
+    pub interval_percent: [f64; 2],
+    /// Pairs it rests on.
+    pub pairs: usize,
+}
+
+impl From<Estimate> for Effect {
+    fn from(e: Estimate) -> Self {
+        Self { effect_percent: e.percent(), interval_percent: e.interval_percent(), pairs: e.n }
+    }
+}
+
+/// Absolute figures of one side of a trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Requests per second.
+    pub requests_per_second: f64,
+    /// Server CPU per request, µs, with what it burnt between its blocks.
+    pub cpu_us_per_request: f64,
+    /// Median latency, µs.
+    pub p50_us: f64,
+    /// 99th percentile, µs, pooled.
+    pub p99_us: f64,
+}
+
+/// One rung and its verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rung {
+    /// Its name, e.g. `one-send`.
+    pub id: String,
+    /// What changes, e.g. `send split → joined`.
+    pub change: String,
+    /// Where it leaves its dial, as `dial=value`; empty in older records.
+    #[serde(default)]
+    pub sets: String,
+    /// What it is said to bring, and why.
+    pub claim: String,
+    /// Who says so.
+    pub source: String,
+    /// What it risks or gives up.
+    pub risk: String,
+    /// How it goes back.
+    pub reverts: String,
+    /// Dials that must stand somewhere for it, as `dial=value`.
+    pub needs: Vec<String>,
+    /// Rungs that were judged together with it, because it is nothing without them.
+    pub bundle: Vec<String>,
+    /// Its last attempt.
+    #[serde(flatten)]
+    pub attempt: Attempt,
+    /// What the first attempt said, where there was a second pass.
+    pub first_attempt: Option<Attempt>,
+    /// Each kept dial turned back on fresh data: the effect of having it. This is the gain to quote.
+    pub leave_one_out: Option<Effect>,
+}
+
+/// One try at a rung.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// The answer.
+    pub verdict: RungVerdict,
+    /// The answer's reason, in words.
+    pub why: String,
+    /// What was compared.
+    pub metric: Metric,
+    /// The clock of the server's CPU.
+    pub clock: String,
+    /// The load it was measured under, in words.
+    pub load: String,
+    /// The step's own figure: it decided, and reads high.
+    pub effect_percent: Option<f64>,
+    /// Its interval.
+    pub interval_percent: Option<[f64; 2]>,
+    /// Confidence of the interval.
+    pub level: f64,
+    /// Pairs measured.
+    pub pairs: usize,
+    /// Live instances per side.
+    pub instances: usize,
+    /// Spread of the effect over instances, percent (standard deviation).
+    pub instance_spread_percent: Option<f64>,
+    /// Share of side B's CPU burnt outside its own blocks.
+    pub off_block_percent: f64,
+    /// What was read to see whether the change is in force.
+    pub proof: Vec<ProofLine>,
+    /// Absolute figures of both sides, A then B.
+    pub figures: Option<[Figures; 2]>,
+    /// Memory of both sides, bytes.
+    pub rss_peak_bytes: [u64; 2],
+    /// The trial in `series` that decided.
+    pub trial: Option<String>,
+    /// What the experiments on the setting before foretold, beside what was measured, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub causal: Option<Foretold>,
+}
+
+/// What a causal profile of the setting before foretells of a rung, and what was measured. All effects are changes of the
+/// time per request in percent: negative is faster.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Foretold {
+    /// Index into the record's `causal`; none where there is none of the setting before.
+    pub profile: Option<usize>,
+    /// What is foretold.
+    pub predicted_percent: Option<f64>,
+    /// Its 95 % interval: of the curves, of the samples that tell how much faster functions became, and of the drift.
+    pub interval_percent: Option<[f64; 2]>,
+    /// What the stretches of profiling differ by among themselves: that part of the interval's half width. None where fewer
+    /// than two of them told it: the interval lacks it, and is too narrow.
+    #[serde(default)]
+    pub drift_percent: Option<f64>,
+    /// Why nothing is foretold, where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_not: Option<String>,
+    /// What was measured, under the same load.
+    pub measured_percent: Option<f64>,
+    /// Its 95 % interval.
+    pub measured_interval_percent: Option<[f64; 2]>,
+    /// Functions whose time changed beyond noise, the greatest change first; then all others together.
+    pub functions: Vec<ChangedFunction>,
+    /// Functions with a curve that did not change beyond noise.
+    #[serde(default)]
+    pub unchanged: Vec<String>,
+}
+
+/// A function that a rung made faster or slower, and what that is worth.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChangedFunction {
+    /// Its name; `[kernel]` for what belongs to no function of the server, `[all others]` for what did not change clearly.
+    pub name: String,
+    /// CPU per request before, µs, the kernel's work for it included.
+    pub before_us: f64,
+    /// CPU per request with the rung, µs.
+    pub after_us: f64,
+    /// How much faster it became, percent of itself; negative where it became slower, none where it was not there before.
+    pub faster_percent: Option<f64>,
+    /// What that is worth: change of the time per request, percent.
+    pub predicted_percent: Option<f64>,
+    /// Its 95 % interval.
+    pub interval_percent: Option<[f64; 2]>,
+    /// Where the worth comes from.
+    pub by: Worth,
+}
+
+/// Where the worth of a changed function comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Worth {
+    /// Its own curve.
+    Curve,
+    /// Its own curve, beyond the levels that were tried.
+    BeyondCurve,
+    /// What time is worth on average over all curves of the setting: it had none, being small, or not measurable.
+    #[default]
+    Average,
+    /// None of its own: it is new, and its time was set off against that of what became faster.
+    SetOff,
+}
+
+/// One reading of a proof.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProofLine {
+    /// `a` or `b`.
+    pub side: String,
+    /// `before` or `after` measuring.
+    pub when: String,
+    /// What must be read with the change.
+    pub expected: String,
+    /// What was read.
+    pub read: String,
+    /// Whether it holds.
+    pub holds: bool,
+}
+
+/// A ratio of CPU (or of time) with its interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// The ratio.
+    pub ratio: f64,
+    /// Both ends.
+    pub interval: [f64; 2],
+}
+
+impl Ratio {
+    /// The ratio that an estimate of a log ratio stands for.
+    #[must_use]
+    pub fn of(e: &Estimate) -> Self {
+        let interval = [e.log_ratio - e.half_width, e.log_ratio + e.half_width].map(f64::exp);
+        Self { ratio: e.log_ratio.exp(), interval }
+    }
+}
+
+/// A final setting, as commands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reached {
+    /// Command line of the start.
+    pub naive_argv: Vec<String>,
+    /// Command line of the end.
+    pub final_argv: Vec<String>,
+    /// Environment added at the end, as `NAME=value`.
+    pub final_env: Vec<String>,
+    /// Shell commands that apply the final setting.
+    pub apply: Vec<String>,
+    /// The final setting as `dial=value`.
+    pub final_setting: Vec<String>,
+}
+
+/// The whole way, on fresh data.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Total {
+    /// From where to where.
+    #[serde(flatten)]
+    pub reached: Reached,
+    /// Requests per CPU-second: final over naive.
+    #[serde(flatten)]
+    pub gain: Ratio,
+    /// The same without the headline dial, where the plan names one.
+    pub without: Option<Without>,
+    /// Rounds measured.
+    pub rounds: usize,
+    /// Starts of all arms over which they were spread; 0 in older records, whose arms had one server each.
+    #[serde(default)]
+    pub starts: usize,
+    /// Whether its servers were measured one after another: one of them burns CPU outside its own blocks.
+    #[serde(default)]
+    pub in_turn: bool,
+    /// Whether levels are totals (ΣCPU / Σreplies) instead of trimmed means: a kept rung works in bursts, or servers were measured one
+    /// after another.
+    #[serde(default)]
+    pub by_totals: bool,
+    /// Absolute figures of each arm.
+    pub arms: Vec<Arm>,
+}
+
+/// The total with one rung already given to the start.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Without {
+    /// The rung.
+    pub rung: String,
+    /// Requests per CPU-second: final over the start that has it.
+    #[serde(flatten)]
+    pub gain: Ratio,
+}
+
+/// One of the live servers of the total.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Arm {
+    /// `naive`, `final`, `floor`, or `naive+RUNG`.
+    pub name: String,
+    /// Absolute figures.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// Share of user time in its CPU, sampled by the kernel's tick.
+    pub user_share: Option<f64>,
+    /// Error of that share, from the number of ticks.
+    pub user_share_error: Option<f64>,
+    /// Latencies: [[ns, count], …].
+    pub latencies: Tail,
+}
+
+/// Raw measurements.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Names of a block's columns.
+    pub block_columns: Vec<String>,
+    /// Every two-sided trial.
+    pub trials: Vec<Trial>,
+    /// The total's rounds: a block per arm, in the order of `total.arms`.
+    pub rounds: Vec<Vec<Block>>,
+    /// To which start of its arms each of them belongs. Empty in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub round_starts: Vec<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_another_schema_is_named_not_guessed() {
+        let error = Climb::from_json(r#"{"schema":"dyno.climb/9"}"#).expect_err("another schema");
+        assert!(error.to_string().contains("dyno.climb/9"), "{error}");
+        assert!(matches!(Climb::from_json("[]"), Err(RecordError::Shape(_))));
+    }
+
+    #[test]
+    fn a_record_survives_json() {
+        let climb = Climb {
+            schema: CLIMB_SCHEMA.into(),
+            seed: u64::MAX,
+            total: Some(Total::default()),
+            ..Climb::default()
+        };
+        let text = serde_json::to_string(&climb).expect("a record is plain data");
+        assert_eq!(Climb::from_json(&text).expect("what was written"), climb);
+    }
+}

@@ -1,0 +1,89 @@
+//! The published record of a diagnosis: the four metrics on a card, what is wrong, and what was not looked at.
+//!
+//! `dyno diagnose --json` writes it; its field names are an interface (docs/records.md).
+
+use dyno_measure::usl::Usl;
+use serde::{Deserialize, Serialize};
+
+use crate::finding::{Finding, RuledOut};
+use crate::machine::Machine;
+use crate::observation::NotLookedAt;
+use crate::profile::Target;
+
+/// One diagnosis.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// [`crate::finding::DIAGNOSIS_SCHEMA`].
+    pub schema: String,
+    /// Version of the program.
+    pub version: String,
+    /// When it began, seconds since 1970 (UTC).
+    pub started_unix_s: u64,
+    /// How long the target was watched.
+    pub duration_s: f64,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Where it ran.
+    pub machine: Machine,
+    /// What was watched.
+    pub target: Target,
+    /// Why it ended early, if it did.
+    pub cut_short: Option<String>,
+    /// The four metrics.
+    pub card: Card,
+    /// What is wrong, the deepest cause first.
+    pub findings: Vec<Finding>,
+    /// What was seen and is no fault by itself.
+    pub notes: Vec<Finding>,
+    /// What is not wrong, and the figure that says so.
+    pub ruled_out: Vec<RuledOut>,
+    /// What could not be looked at.
+    pub not_looked_at: Vec<NotLookedAt>,
+    /// What changes how the figures are to be read.
+    pub warnings: Vec<String>,
+}
+
+/// Throughput, latency, what a request costs, and how it scales.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Card {
+    /// Right answers per second, where a load ran.
+    pub requests_per_second: Option<f64>,
+    /// Latency of an answer under that load, µs: median and 99 %.
+    pub latency_us: Option<Tail>,
+    /// CPUs that the target kept busy.
+    pub cpus_used: f64,
+    /// CPUs that it may use.
+    pub cpus: u32,
+    /// What the figures of `resources` are divided by: `request` or `second`.
+    pub per: String,
+    /// What was used.
+    pub resources: Resources,
+    /// How throughput grows with load, where it was swept.
+    pub scalability: Option<Usl>,
+}
+
+/// A latency's middle and end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tail {
+    /// Median.
+    pub p50: f64,
+    /// 99 %.
+    pub p99: f64,
+}
+
+/// What was used per request, or per second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Resources {
+    /// CPU time, µs.
+    pub cpu_us: f64,
+    /// System calls, where they were counted.
+    pub system_calls: Option<f64>,
+    /// Context switches, voluntary and not.
+    pub switches: f64,
+    /// Page faults.
+    pub faults: f64,
+    /// Bytes of requests and answers, where a load ran.
+    pub wire_bytes: Option<f64>,
+    /// Connections opened, where a load ran.
+    pub connections: Option<f64>,
+}

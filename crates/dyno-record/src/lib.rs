@@ -1,0 +1,17 @@
+//! What is written down and published, as plain data with versions: records of climbs, profiles and causal profiles, the
+//! observation that a diagnosis reads and what it finds.
+//!
+//! Every program that measures writes these shapes, every program that judges, compares or draws reads them; docs/records.md
+//! describes them for readers. A record holds all that its verdicts were made from, so that a stranger can judge it again.
+//! Nothing here measures, and nothing asks the machine anything.
+
+pub mod causal;
+pub mod climb;
+pub mod diagnosis;
+pub mod finding;
+pub mod foretell;
+pub mod journal;
+pub mod machine;
+pub mod observation;
+pub mod profile;
+pub mod ratios;

@@ -1,0 +1,337 @@
+//! All that was seen of a running server: what diagnosis rules read, and nothing else.
+//!
+//! `dyno diagnose` fills it, `dyno_diagnose` judges it, and a record of it can be judged again elsewhere. What
+//! could not be read is `None` and named in `not_looked_at`: a rule never takes "unknown" for "zero". Counters are
+//! differences over the window that was watched.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::profile::Profile;
+
+/// Name and number of the shape.
+pub const OBSERVATION_SCHEMA: &str = "dyno.seen/1";
+
+/// What was seen.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Observation {
+    /// [`OBSERVATION_SCHEMA`].
+    pub schema: String,
+    /// How long the counters ran.
+    pub duration_s: f64,
+    /// The target's CPUs and others'.
+    pub host: Host,
+    /// The target's threads, by number; those that ended meanwhile are not in it.
+    pub threads: Vec<ThreadCost>,
+    /// The target as a whole, children included.
+    pub process: ProcessCost,
+    /// Its memory at the end.
+    pub memory: Option<Memory>,
+    /// Its CPU quota, where it has one.
+    pub quota: Option<Quota>,
+    /// What happens to its packets.
+    pub packets: Option<Packets>,
+    /// What the generator saw, where one ran.
+    pub load: Option<Load>,
+    /// Where its CPU time went.
+    pub on_cpu: Option<Profile>,
+    /// Where the rest of its time went.
+    pub off_cpu: Option<Profile>,
+    /// The instructions at which it was seen most often.
+    pub hot: Vec<HotSpot>,
+    /// Descriptors of the target that are files, by path, with the flags they were opened with: `sync` and the like.
+    pub files: BTreeMap<String, String>,
+    /// What could not be seen.
+    pub not_looked_at: Vec<NotLookedAt>,
+}
+
+/// The machine while the target was watched. Times are sums over the CPUs that the target may use.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Host {
+    /// CPUs that the target may use.
+    pub cpus: u32,
+    /// Time of those CPUs in all.
+    pub all_ns: u64,
+    /// Of it, nothing ran.
+    pub idle_ns: u64,
+    /// Of it, the hypervisor ran others.
+    pub steal_ns: u64,
+    /// Of it, processes ran that are neither the target, nor its peers, nor this program; threads of the kernel, where they can be told,
+    /// are not among them.
+    pub foreign_ns: u64,
+    /// Of it, this program ran: the generator, and the watching.
+    pub own_ns: u64,
+    /// Of it, processes of this machine ran that hold the other ends of its TCP connections: they ask it, or it asks them.
+    pub peers_ns: u64,
+    /// The peers that used most: name and nanoseconds.
+    pub peers: Vec<(String, u64)>,
+    /// The processes that used most of the foreign time: name and nanoseconds.
+    pub neighbours: Vec<(String, u64)>,
+    /// Soft interrupts' time and where packets were worked on, by CPU.
+    pub softirq: Vec<SoftIrq>,
+}
+
+/// Soft interrupts of one CPU.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SoftIrq {
+    /// Which CPU.
+    pub cpu: u32,
+    /// Time in them, counted in ticks.
+    pub ns: u64,
+    /// Receive soft interrupts.
+    pub net_rx: u64,
+    /// Packets handed over from another CPU (RPS).
+    pub handed_over: u64,
+    /// Whether a thread of the target may run there.
+    pub targets: bool,
+}
+
+/// One thread of the target.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ThreadCost {
+    /// Its number.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+    /// Time on a CPU.
+    pub run_ns: u64,
+    /// Time runnable without a CPU.
+    pub wait_ns: u64,
+    /// Switches because it had to wait.
+    pub voluntary: u64,
+    /// Switches because its turn was over.
+    pub involuntary: u64,
+}
+
+/// The target's counters.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessCost {
+    /// CPU time of all its threads and children.
+    pub cpu_ns: u64,
+    /// Of it, sampled by the kernel's tick, the share in the kernel; none when no tick hit it.
+    pub kernel_share: Option<f64>,
+    /// Page faults without a disk.
+    pub minor_faults: u64,
+    /// Page faults with one.
+    pub major_faults: u64,
+    /// Calls that read, and what they read; sockets are not all in it.
+    pub reads: Option<Transfers>,
+    /// Calls that wrote, and what they wrote.
+    pub writes: Option<Transfers>,
+    /// Bytes that went to a disk.
+    pub disk_write_bytes: Option<u64>,
+    /// seccomp filters before every system call: the most of any thread.
+    pub seccomp_filters: u32,
+    /// Whether a seccomp mode is in force.
+    pub seccomp: bool,
+    /// Voluntary switches in all, ended threads' not included.
+    pub voluntary: u64,
+    /// Involuntary switches.
+    pub involuntary: u64,
+}
+
+/// Calls that move bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Transfers {
+    /// How many.
+    pub calls: u64,
+    /// How many bytes in all.
+    pub bytes: u64,
+}
+
+/// The target's memory.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// Resident.
+    pub rss_bytes: u64,
+    /// Of it, anonymous.
+    pub anonymous_bytes: u64,
+    /// Of it, in huge pages, transparent or reserved.
+    pub huge_bytes: u64,
+    /// What the machine does by itself: `always`, `madvise` or `never`.
+    pub huge_pages: String,
+}
+
+/// The CPU quota of the target's cgroup.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Quota {
+    /// CPUs that it may use, where a quota is set.
+    pub cpus: Option<f64>,
+    /// Periods that passed.
+    pub periods: u64,
+    /// Periods in which it was held.
+    pub throttled: u64,
+    /// How long its threads were held, summed over CPUs.
+    pub throttled_ns: u64,
+}
+
+/// What happens to the packets of the target's network namespace.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Packets {
+    /// Sockets that see packets.
+    pub taps: Vec<Tap>,
+    /// Connections that found the queue of a listener full.
+    pub listen_overflows: u64,
+    /// Connections that were dropped at a listener.
+    pub listen_drops: u64,
+    /// Packets received over loopback.
+    pub loopback_packets: u64,
+    /// Packets received over other devices.
+    pub device_packets: u64,
+    /// Bytes received and sent over all devices.
+    pub wire_bytes: u64,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Its connections with received bytes that it had not read, when watching began or when it ended: the fewer.
+    pub unread: u64,
+}
+
+/// A socket that sees packets (`packet(7)`).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tap {
+    /// Protocol it asked for; 3 is every packet (`ETH_P_ALL`).
+    pub protocol: u32,
+    /// The device's index, 0 for all.
+    pub device: u32,
+    /// Its owner: process and name, where they could be told.
+    pub owner: Option<(u32, String)>,
+}
+
+/// What the generator saw.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Load {
+    /// Connections kept open.
+    pub connections: u32,
+    /// Right answers.
+    pub replies: u64,
+    /// Right answers per second.
+    pub replies_per_s: f64,
+    /// Their bytes, heads included, and those of the requests.
+    pub wire_bytes: u64,
+    /// Latencies, from the sending of a request to its answer.
+    pub p50_ns: u64,
+    /// 99 %.
+    pub p99_ns: u64,
+    /// Connections refused, reset, or timed out.
+    pub lost: u64,
+    /// Connections opened anew.
+    pub reconnects: u64,
+    /// Whether the generator was the limit.
+    pub limited: Limit,
+    /// Why, in words.
+    pub limited_why: String,
+    /// Share of the wall that the generator's threads ran.
+    pub busy: f64,
+}
+
+/// Whether the generator was the limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// It had time left.
+    #[default]
+    No,
+    /// Both were at their limit.
+    Both,
+    /// It was.
+    Yes,
+    /// It cannot be told.
+    Unknown,
+}
+
+/// An instruction at which the target was seen often, and the bytes around it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HotSpot {
+    /// Address in the target's memory.
+    pub address: u64,
+    /// The function it lies in.
+    pub function: String,
+    /// File and line, where they are known.
+    pub place: Option<String>,
+    /// Share of all samples of the target, user and kernel, 0 to 1.
+    pub share: f64,
+    /// Address of the first of the bytes.
+    pub code_at: u64,
+    /// The bytes around it, in hex.
+    pub code: String,
+    /// Registers of some of the samples.
+    pub seen: Vec<Registers>,
+}
+
+/// A thread's registers when it was seen at a hot instruction.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Registers {
+    /// The thread.
+    pub tid: u32,
+    /// rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8 … r15.
+    pub values: [u64; 16],
+}
+
+/// Something that could not be seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotLookedAt {
+    /// What.
+    pub what: String,
+    /// Why.
+    pub why: String,
+}
+
+impl Observation {
+    /// CPUs that the target kept busy, on average.
+    #[must_use]
+    pub fn cpus_used(&self) -> f64 {
+        if self.duration_s > 0.0 { self.process.cpu_ns as f64 / 1e9 / self.duration_s } else { 0.0 }
+    }
+
+    /// Share of the target's CPUs on which nothing ran; `None` when nothing tells.
+    #[must_use]
+    pub fn idle_share(&self) -> Option<f64> {
+        (self.host.all_ns > 0).then(|| self.host.idle_ns as f64 / self.host.all_ns as f64)
+    }
+
+    /// Requests answered in the window, where they were counted.
+    #[must_use]
+    pub fn requests(&self) -> Option<f64> {
+        self.load.as_ref().map(|load| load.replies_per_s * self.duration_s).filter(|requests| *requests > 0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn an_observation_survives_being_written_and_read() {
+        let seen = Observation {
+            duration_s: 2.0,
+            host: Host { cpus: 2, all_ns: 4_000, idle_ns: 1_000, ..Host::default() },
+            load: Some(Load { replies_per_s: 10.0, ..Load::default() }),
+            hot: vec![HotSpot { seen: vec![Registers { tid: 7, values: [1; 16] }], ..HotSpot::default() }],
+            ..Observation::default()
+        };
+        let text = serde_json::to_string(&seen).unwrap();
+        assert_eq!(serde_json::from_str::<Observation>(&text).unwrap(), seen);
+        assert_eq!((seen.idle_share(), seen.requests()), (Some(0.25), Some(20.0)));
+    }
+
+    #[test]
+    fn nothing_seen_divides_by_nothing() {
+        let nothing: Observation = serde_json::from_str("{}").unwrap();
+        assert_eq!((nothing.cpus_used(), nothing.idle_share(), nothing.requests()), (0.0, None, None));
+    }
+}

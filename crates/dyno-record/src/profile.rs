@@ -1,0 +1,715 @@
+//! The published record of a profile: which code ran, or waited, and for how long.
+//!
+//! `dyno profile` and `dyno offcpu` write it, pictures and exports are drawn from it, diagnosis reads it. One shape for
+//! both: a weight is time in nanoseconds, on the CPU or off it. The shapes are described for readers in docs/records.md.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Machine;
+
+/// Name and number of the profile record's shape.
+pub const PROFILE_SCHEMA: &str = "dyno.profile/1";
+
+/// A record that could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// Not JSON, or not of this shape.
+    #[error("this is not a profile record")]
+    Shape(#[source] serde_json::Error),
+    /// A record of another shape than this program knows.
+    #[error("the record's schema is \"{found}\", this program reads \"{PROFILE_SCHEMA}\"")]
+    Schema {
+        /// What the file says.
+        found: String,
+    },
+    /// A number that points outside its table.
+    #[error("{table}[{row}] points at {points_at}, and there are {rows}")]
+    Dangling {
+        /// The table that holds the pointer.
+        table: &'static str,
+        /// Its row.
+        row: usize,
+        /// Where it points.
+        points_at: u32,
+        /// Rows of the table it points into.
+        rows: usize,
+    },
+    /// Weights or samples that no sum of 64 bits holds.
+    #[error("the {what} of all stacks together do not fit into 64 bits")]
+    TooMuch {
+        /// Which.
+        what: &'static str,
+    },
+}
+
+/// One profile.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// [`PROFILE_SCHEMA`].
+    pub schema: String,
+    /// Version of the program.
+    pub version: String,
+    /// When it began, seconds since 1970 (UTC).
+    pub started_unix_s: u64,
+    /// How long the target was watched.
+    pub duration_s: f64,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Where it ran.
+    pub machine: Machine,
+    /// What the weights are.
+    pub kind: Kind,
+    /// What the weights count. Records are written in nanoseconds; only texts of others count samples.
+    #[serde(default)]
+    pub unit: Unit,
+    /// What was watched.
+    pub target: Target,
+    /// How it was watched.
+    pub sampling: Sampling,
+    /// What watching cost.
+    pub overhead: Overhead,
+    /// Requests that the target answered meanwhile, where they were counted: what weights may be divided by.
+    pub requests: Option<Requests>,
+    /// Why it ended early, if it did.
+    pub cut_short: Option<String>,
+    /// What changes how the figures are to be read.
+    pub warnings: Vec<String>,
+    /// Threads that were seen.
+    pub threads: Vec<Thread>,
+    /// Files that frames lie in.
+    pub modules: Vec<Module>,
+    /// Every function (and line of it) that was seen; stacks point here.
+    pub frames: Vec<Frame>,
+    /// Every stack that was seen, once per thread, cause and waker.
+    pub stacks: Vec<Stack>,
+    /// Stacks of those who ended a wait; `Stack::waker` points here. Empty on the CPU.
+    pub wakers: Vec<Waker>,
+    /// What each thread did when, where that was recorded: spans in time order per thread.
+    pub timeline: Vec<Span>,
+    /// Where the whole time of each thread went, where that was counted.
+    #[serde(default)]
+    pub thread_times: Vec<ThreadTime>,
+    /// System calls of the target by name, where they were counted.
+    pub system_calls: BTreeMap<String, SystemCall>,
+}
+
+/// What the weights of a profile are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Time on a CPU.
+    #[default]
+    OnCpu,
+    /// Time not on a CPU: waiting, or runnable without one.
+    OffCpu,
+}
+
+/// What a weight counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Time.
+    #[default]
+    Nanoseconds,
+    /// Samples of which nobody said how much time they stand for: `weight_ns` is then a number of samples.
+    Samples,
+}
+
+/// What was watched.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    /// The process, or none for the whole machine.
+    pub pid: Option<u32>,
+    /// Its name (`comm`), or `machine`.
+    pub name: String,
+    /// Its command line.
+    pub argv: Vec<String>,
+    /// `thread`, `process` (with the children it starts) or `machine`.
+    pub scope: String,
+}
+
+/// How it was watched.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// `cpu-clock`, `cycles`, `sched_switch` …
+    pub event: String,
+    /// Samples per second and CPU that were asked for; none where every event counts.
+    pub frequency_hz: Option<f64>,
+    /// How stacks were read: `dwarf`, `fp`, or both by module.
+    pub call_graph: String,
+    /// Samples, or switches, in this record.
+    pub samples: u64,
+    /// Samples that the kernel could not deliver.
+    pub lost: u64,
+    /// Stacks that end before main or the thread's start.
+    pub truncated: u64,
+}
+
+/// What watching cost.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overhead {
+    /// CPU that the profiler itself used while it watched, in percent of one CPU.
+    pub profiler_percent: f64,
+    /// Time inside the programs that the profiler has in the kernel, in percent of one CPU; none where there are none, or
+    /// the kernel does not tell. The way to them is not in it.
+    pub hook_percent: Option<f64>,
+}
+
+/// Requests answered while the target was watched.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Requests {
+    /// How many.
+    pub count: u64,
+    /// Who counted: `load` (our own generator) or the count given on the command line.
+    pub source: String,
+}
+
+/// A thread.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Thread {
+    /// Its process.
+    pub pid: u32,
+    /// Its number.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+}
+
+/// A file whose code was seen.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Module {
+    /// Its path as the target sees it; `[kernel]`, `[vdso]`, `[jit]` for what is no file.
+    pub path: String,
+    /// Its build-id in hex.
+    pub build_id: Option<String>,
+    /// How its frames were unwound: `dwarf`, `fp`, or empty.
+    pub unwound_by: String,
+    /// Whether it has symbols.
+    pub symbols: bool,
+}
+
+/// On which side of the kernel's door a frame lies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The program and its libraries.
+    #[default]
+    User,
+    /// The kernel.
+    Kernel,
+    /// No code: a mark such as `[stack ends here]`.
+    Mark,
+}
+
+/// A function, or one line of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Frame {
+    /// The function's name, demangled; `0x…` where there is no symbol.
+    pub name: String,
+    /// Where it lies, as an index into `modules`.
+    pub module: Option<u32>,
+    /// User or kernel.
+    pub origin: Origin,
+    /// Source file, where it is known.
+    pub file: Option<String>,
+    /// Source line.
+    pub line: Option<u32>,
+    /// Whether the compiler folded it into its caller.
+    pub inlined: bool,
+    /// Address within the module's file; for kernels and JITs the address itself.
+    pub address: u64,
+}
+
+/// A stack and the time spent in it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stack {
+    /// Indices into `frames`, from the root to the leaf.
+    pub frames: Vec<u32>,
+    /// Index into `threads`.
+    pub thread: u32,
+    /// Samples, or waits.
+    pub samples: u64,
+    /// Time in it.
+    pub weight_ns: u64,
+    /// What it waited for; none on the CPU.
+    pub wait: Option<Wait>,
+    /// Who ended the wait, as an index into `wakers`.
+    pub waker: Option<u32>,
+}
+
+/// What a wait was for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitClass {
+    /// Runnable, but no CPU was free.
+    RunQueue,
+    /// A lock, a condition, a join: a futex, or a lock of the kernel.
+    Lock,
+    /// A disk or a file system.
+    Disk,
+    /// A socket, a pipe, epoll: something that another process or host sends.
+    Network,
+    /// A time that it asked for.
+    Sleep,
+    /// A page that had to be made or read.
+    PageFault,
+    /// None of these.
+    #[default]
+    Other,
+}
+
+/// What a wait was for, and which one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Wait {
+    /// The kind.
+    pub class: WaitClass,
+    /// The system call it waited in, if any.
+    pub system_call: Option<String>,
+    /// Which lock (its address), file (its path) or peer, where it can be told.
+    pub object: Option<String>,
+}
+
+/// Who ended a wait.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Waker {
+    /// Its process and thread; zero for an interrupt.
+    pub pid: u32,
+    /// Its thread.
+    pub tid: u32,
+    /// Its name; `[interrupt]` for an interrupt.
+    pub name: String,
+    /// Indices into `frames`, from the root to the leaf.
+    pub frames: Vec<u32>,
+}
+
+/// What a thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadState {
+    /// On a CPU.
+    Running,
+    /// Runnable, without a CPU.
+    Runnable,
+    /// Waiting.
+    Waiting,
+}
+
+/// A stretch of one thread's time in one state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Span {
+    /// Index into `threads`.
+    pub thread: u32,
+    /// Since the profile began.
+    pub from_ns: u64,
+    /// Since the profile began.
+    pub to_ns: u64,
+    /// What the thread did.
+    pub state: ThreadState,
+    /// What it waited for.
+    pub class: Option<WaitClass>,
+}
+
+/// Where the whole time of a thread went while it was watched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadTime {
+    /// Index into `threads`.
+    pub thread: u32,
+    /// On a CPU.
+    pub running_ns: u64,
+    /// Runnable, without a CPU.
+    pub runnable_ns: u64,
+    /// Waiting.
+    pub waiting_ns: u64,
+}
+
+/// One system call, over all threads of the target.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SystemCall {
+    /// How often it returned.
+    pub count: u64,
+    /// How often with an error.
+    pub errors: u64,
+    /// Time from entry to exit, waiting included.
+    pub total_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// How often by length: entry `i` counts those of less than 2^i ns that no smaller entry counts.
+    pub log2_ns: Vec<u64>,
+}
+
+impl Stack {
+    /// All but its time: two stacks of one identity are one.
+    fn identity(&self) -> impl Ord + '_ {
+        (&self.frames, self.thread, &self.wait, self.waker)
+    }
+}
+
+impl Profile {
+    /// Reads a record and checks that every index points at something.
+    ///
+    /// # Errors
+    /// When it is not JSON, not a profile, of another schema, an index points outside its table, or its weights cannot be
+    /// added up.
+    pub fn from_json(text: &str) -> Result<Profile, ProfileError> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: String,
+        }
+        let head: Head = serde_json::from_str(text).map_err(ProfileError::Shape)?;
+        if head.schema != PROFILE_SCHEMA {
+            return Err(ProfileError::Schema { found: head.schema });
+        }
+        let profile: Profile = serde_json::from_str(text).map_err(ProfileError::Shape)?;
+        profile.check()?;
+        Ok(profile)
+    }
+
+    /// The same profile without its dust: functions that hold less than `share` of all the time, where they were called, are
+    /// folded into their callers, and what no stack points at is left out. No time is lost. Places in one function are one
+    /// frame, without a line: each by itself would be dust.
+    #[must_use]
+    pub fn pruned(&self, share: f64) -> Profile {
+        let least_ns = (self.total_ns() as f64 * share) as u64;
+        let mut stacks = self.stacks_of_functions();
+        let mut subtree_ns: HashMap<&[u32], u64> = HashMap::new();
+        for stack in &stacks {
+            for depth in 0..=stack.frames.len() {
+                *subtree_ns.entry(&stack.frames[..depth]).or_default() += stack.weight_ns;
+            }
+        }
+        let kept = |stack: &Stack| {
+            let heavy = |depth: &usize| subtree_ns[&stack.frames[..*depth]] >= least_ns;
+            (0..=stack.frames.len()).rev().find(heavy).unwrap_or(0)
+        };
+        let kept: Vec<usize> = stacks.iter().map(kept).collect();
+        stacks.iter_mut().zip(kept).for_each(|(stack, kept)| stack.frames.truncate(kept));
+        stacks.sort_by(|a, b| a.identity().cmp(&b.identity()));
+        stacks.dedup_by(|same, first| {
+            let equal = same.identity() == first.identity();
+            if equal {
+                first.samples += same.samples;
+                first.weight_ns += same.weight_ns;
+            }
+            equal
+        });
+        let frames = self.frames.iter().map(|frame| Frame { line: None, ..frame.clone() }).collect();
+        Profile { stacks, frames, ..self.clone() }.compacted()
+    }
+
+    /// Two profiles without the dust of both together ([`Profile::pruned`]): what is folded on one side is folded on the
+    /// other, so that they can be compared. For time on the CPU, as [`Profile::joined`].
+    #[must_use]
+    pub fn pruned_together(before: &Profile, after: &Profile, share: f64) -> [Profile; 2] {
+        // What has this share of one side has half of it of both.
+        let both = before.joined(after).pruned(share / 2.0);
+        let of = |profile: &Profile, threads: std::ops::Range<u32>| {
+            let own = both.stacks.iter().filter(|stack| threads.contains(&stack.thread));
+            let stacks =
+                own.map(|stack| Stack { thread: stack.thread - threads.start, waker: None, ..stack.clone() });
+            let (stacks, wakers) = (stacks.collect(), Vec::new());
+            let (frames, modules) = (both.frames.clone(), both.modules.clone());
+            Profile { stacks, wakers, frames, modules, ..profile.clone() }.compacted()
+        };
+        let threads = before.threads.len() as u32;
+        [of(before, 0..threads), of(after, threads..u32::MAX)]
+    }
+
+    /// Every stack with the first frame of each of its functions.
+    fn stacks_of_functions(&self) -> Vec<Stack> {
+        let mut first: HashMap<_, u32> = HashMap::new();
+        let function = |frame: &'_ Frame| (frame.module, frame.origin, frame.inlined);
+        let same: Vec<u32> = self
+            .frames
+            .iter()
+            .zip(0..)
+            .map(|(frame, at)| *first.entry((function(frame), frame.name.as_str())).or_insert(at))
+            .collect();
+        let of = |stack: &Stack| stack.frames.iter().map(|at| same[*at as usize]).collect();
+        self.stacks.iter().map(|stack| Stack { frames: of(stack), ..stack.clone() }).collect()
+    }
+
+    /// Both as one, as if it had been watched for as long as both together. For time on the CPU: wakers, timelines and counts
+    /// of system calls are the first's.
+    #[must_use]
+    pub fn joined(&self, other: &Profile) -> Profile {
+        let mut both = self.clone();
+        both.duration_s += other.duration_s;
+        both.sampling.samples += other.sampling.samples;
+        both.sampling.lost += other.sampling.lost;
+        both.sampling.truncated += other.sampling.truncated;
+        let news = other.warnings.iter().filter(|warning| !self.warnings.contains(warning));
+        both.warnings.extend(news.cloned());
+        both.requests = match (&self.requests, &other.requests) {
+            (Some(one), Some(more)) => Some(Requests { count: one.count + more.count, ..one.clone() }),
+            _ => None,
+        };
+        let threads = both.threads.len() as u32;
+        both.threads.extend(other.threads.iter().cloned());
+        let modules: Vec<u32> =
+            other.modules.iter().map(|module| placed(&mut both.modules, module)).collect();
+        let moved = |frame: &Frame| Frame {
+            module: frame.module.and_then(|at| modules.get(at as usize).copied()),
+            ..frame.clone()
+        };
+        let mut known: HashMap<Frame, u32> = both.frames.iter().cloned().zip(0..).collect();
+        let mut frames = Vec::new();
+        for frame in other.frames.iter().map(moved) {
+            let at = *known.entry(frame.clone()).or_insert_with(|| {
+                both.frames.push(frame);
+                both.frames.len() as u32 - 1
+            });
+            frames.push(at);
+        }
+        both.stacks.extend(other.stacks.iter().map(|stack| Stack {
+            frames: stack.frames.iter().map(|at| frames[*at as usize]).collect(),
+            thread: threads + stack.thread,
+            waker: None,
+            ..stack.clone()
+        }));
+        both
+    }
+
+    /// Without frames and modules that nothing points at.
+    fn compacted(mut self) -> Profile {
+        let mut frames = Renumbered::new(self.frames.len());
+        for at in self.stacks.iter_mut().flat_map(|stack| &mut stack.frames) {
+            *at = frames.of(*at);
+        }
+        for at in self.wakers.iter_mut().flat_map(|waker| &mut waker.frames) {
+            *at = frames.of(*at);
+        }
+        self.frames = frames.rows(&self.frames);
+        let mut modules = Renumbered::new(self.modules.len());
+        for at in self.frames.iter_mut().filter_map(|frame| frame.module.as_mut()) {
+            *at = modules.of(*at);
+        }
+        self.modules = modules.rows(&self.modules);
+        self
+    }
+
+    /// All the time in it.
+    pub fn total_ns(&self) -> u64 {
+        self.stacks.iter().fold(0, |sum, stack| sum.saturating_add(stack.weight_ns))
+    }
+
+    /// Whether every number that points into a table points at a row of it, and sums fit.
+    ///
+    /// # Errors
+    /// What points where, or does not fit.
+    pub fn check(&self) -> Result<(), ProfileError> {
+        let fits = |what, of: fn(&Stack) -> u64| {
+            let sum = self.stacks.iter().try_fold(0_u64, |sum, stack| sum.checked_add(of(stack)));
+            sum.map(drop).ok_or(ProfileError::TooMuch { what })
+        };
+        fits("weights", |stack| stack.weight_ns)?;
+        fits("samples", |stack| stack.samples)?;
+        let inside = |table: &'static str, row: usize, points_at: u32, rows: usize| {
+            if (points_at as usize) < rows {
+                return Ok(());
+            }
+            Err(ProfileError::Dangling { table, row, points_at, rows })
+        };
+        for (row, frame) in self.frames.iter().enumerate() {
+            frame.module.map_or(Ok(()), |module| inside("frames", row, module, self.modules.len()))?;
+        }
+        for (row, stack) in self.stacks.iter().enumerate() {
+            inside("stacks", row, stack.thread, self.threads.len())?;
+            stack.waker.map_or(Ok(()), |waker| inside("stacks", row, waker, self.wakers.len()))?;
+            stack.frames.iter().try_for_each(|&at| inside("stacks", row, at, self.frames.len()))?;
+        }
+        for (row, waker) in self.wakers.iter().enumerate() {
+            waker.frames.iter().try_for_each(|&at| inside("wakers", row, at, self.frames.len()))?;
+        }
+        for (row, span) in self.timeline.iter().enumerate() {
+            inside("timeline", row, span.thread, self.threads.len())?;
+        }
+        for (row, times) in self.thread_times.iter().enumerate() {
+            inside("thread_times", row, times.thread, self.threads.len())?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a module stands in a table, at its end if it was not there.
+fn placed(table: &mut Vec<Module>, module: &Module) -> u32 {
+    let at = table.iter().position(|known| known == module).unwrap_or_else(|| {
+        table.push(module.clone());
+        table.len() - 1
+    });
+    at as u32
+}
+
+/// New numbers for the rows of a table, in the order in which they are asked for.
+struct Renumbered {
+    new: Vec<Option<u32>>,
+    old: Vec<u32>,
+}
+
+impl Renumbered {
+    fn new(rows: usize) -> Renumbered {
+        Renumbered { new: vec![None; rows], old: Vec::new() }
+    }
+
+    fn of(&mut self, row: u32) -> u32 {
+        *self.new[row as usize].get_or_insert_with(|| {
+            self.old.push(row);
+            self.old.len() as u32 - 1
+        })
+    }
+
+    fn rows<T: Clone>(&self, table: &[T]) -> Vec<T> {
+        self.old.iter().map(|&row| table[row as usize].clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn small() -> Profile {
+        Profile {
+            schema: PROFILE_SCHEMA.to_owned(),
+            threads: vec![Thread { pid: 1, tid: 1, name: "main".to_owned() }],
+            frames: vec![Frame { name: "main".to_owned(), ..Frame::default() }],
+            stacks: vec![Stack { frames: vec![0], samples: 2, weight_ns: 20, ..Stack::default() }],
+            ..Profile::default()
+        }
+    }
+
+    #[test]
+    fn a_profile_survives_being_written_and_read() {
+        let text = serde_json::to_string(&small()).unwrap();
+        assert_eq!(Profile::from_json(&text).unwrap(), small());
+        assert_eq!(small().total_ns(), 20);
+    }
+
+    #[test]
+    fn a_profile_that_points_nowhere_is_refused_with_the_place() {
+        let mut torn = small();
+        torn.stacks[0].frames.push(7);
+        let error = Profile::from_json(&serde_json::to_string(&torn).unwrap()).unwrap_err();
+        assert_eq!(error.to_string(), "stacks[0] points at 7, and there are 1");
+    }
+
+    #[test]
+    fn dust_is_folded_into_its_callers_and_no_time_is_lost() {
+        let frame = |name: &str| Frame { name: name.to_owned(), module: Some(1), ..Frame::default() };
+        let stack = |frames: &[u32], weight_ns| Stack {
+            frames: frames.to_vec(),
+            samples: 1,
+            weight_ns,
+            ..Stack::default()
+        };
+        let whole = Profile {
+            frames: ["main", "hot", "dust", "warm"].map(frame).to_vec(),
+            modules: vec![Module::default(), Module { path: "/bin/it".to_owned(), ..Module::default() }],
+            stacks: vec![stack(&[0, 1], 900), stack(&[0, 2], 1), stack(&[0, 3, 2], 2), stack(&[0, 3], 97)],
+            ..small()
+        };
+        let pruned = whole.pruned(0.01);
+        assert_eq!(pruned.total_ns(), whole.total_ns());
+        let names: Vec<&str> = pruned.frames.iter().map(|frame| frame.name.as_str()).collect();
+        assert_eq!(names, ["main", "hot", "warm"]);
+        assert_eq!((pruned.modules.len(), pruned.frames[0].module), (1, Some(0)));
+        let of = |frames: &[u32]| pruned.stacks.iter().find(|stack| stack.frames == frames).unwrap();
+        assert_eq!((of(&[0]).weight_ns, of(&[0, 1]).weight_ns, of(&[0, 2]).weight_ns), (1, 900, 99));
+        assert_eq!(of(&[0, 2]).samples, 2);
+        pruned.check().unwrap();
+    }
+
+    #[test]
+    fn a_function_of_many_places_is_no_dust() {
+        let at = |name: &str, line: u32| Frame {
+            name: name.to_owned(),
+            line: Some(line),
+            address: u64::from(line),
+            ..Frame::default()
+        };
+        let places = 1..=200;
+        let whole = Profile {
+            frames: std::iter::once(at("main", 0))
+                .chain(places.clone().map(|line| at("hot", line)))
+                .collect(),
+            stacks: places
+                .map(|line| Stack { frames: vec![0, line], samples: 1, weight_ns: 10, ..Stack::default() })
+                .collect(),
+            ..small()
+        };
+        let pruned = whole.pruned(0.01);
+        pruned.check().unwrap();
+        assert_eq!((pruned.stacks.len(), &pruned.stacks[0].frames[..]), (1, &[0, 1][..]));
+        assert_eq!((pruned.stacks[0].samples, pruned.total_ns()), (200, 2_000));
+        assert_eq!((pruned.frames[1].name.as_str(), pruned.frames[1].line), ("hot", None));
+    }
+
+    #[test]
+    fn two_profiles_are_one_that_lasted_as_long_as_both() {
+        let module = |path: &str| Module { path: path.to_owned(), ..Module::default() };
+        let of = |modules: &[&str], names: &[&str], count| Profile {
+            modules: modules.iter().map(|path| module(path)).collect(),
+            frames: names
+                .iter()
+                .map(|name| Frame { name: (*name).to_owned(), module: Some(0), ..Frame::default() })
+                .collect(),
+            stacks: vec![Stack { frames: vec![0, 1], samples: 2, weight_ns: 20, ..Stack::default() }],
+            requests: Some(Requests { count, source: "load".to_owned() }),
+            duration_s: 1.0,
+            ..small()
+        };
+        let (one, other) =
+            (of(&["/bin/a"], &["main", "f"], 10), of(&["/bin/a", "/lib/c"], &["main", "g"], 30));
+        let both = one.joined(&other);
+        both.check().unwrap();
+        assert_eq!((both.total_ns(), both.duration_s, both.requests.as_ref().unwrap().count), (40, 2.0, 40));
+        let names: Vec<&str> = both.frames.iter().map(|frame| frame.name.as_str()).collect();
+        assert_eq!(names, ["main", "f", "g"]);
+        assert_eq!((&both.stacks[1].frames[..], both.stacks[1].thread), (&[0, 2][..], 1));
+        assert_eq!(both.pruned(0.0).total_ns(), 40);
+        assert!(one.joined(&Profile { requests: None, ..other.clone() }).requests.is_none());
+        let warned = |words: &[&str], of: &Profile| Profile {
+            warnings: words.iter().map(|word| (*word).to_owned()).collect(),
+            ..of.clone()
+        };
+        let both = warned(&["a", "b"], &one).joined(&warned(&["b", "c"], &other));
+        assert_eq!(both.warnings, ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn what_is_dust_on_one_side_only_is_folded_on_neither() {
+        let of = |weight_ns: u64| {
+            let stack = |frames: &[u32], weight_ns: u64| Stack {
+                frames: frames.to_vec(),
+                samples: weight_ns,
+                weight_ns,
+                ..Stack::default()
+            };
+            let named = |name: &str| Frame { name: name.to_owned(), ..Frame::default() };
+            Profile {
+                frames: ["main", "f", "g"].map(named).into(),
+                stacks: vec![stack(&[0], 1_000), stack(&[0, 1], weight_ns), stack(&[0, 2], 1)],
+                ..small()
+            }
+        };
+        let [before, after] = Profile::pruned_together(&of(1), &of(40), 0.02);
+        let seen = |profile: &Profile| {
+            profile.check().unwrap();
+            let name = |at: &u32| profile.frames[*at as usize].name.clone();
+            let leaf =
+                |stack: &Stack| (stack.frames.last().map(name).unwrap(), stack.weight_ns, stack.thread);
+            profile.stacks.iter().map(leaf).collect::<Vec<_>>()
+        };
+        let row = |name: &str, weight_ns| (name.to_owned(), weight_ns, 0);
+        assert_eq!(seen(&before), [row("main", 1_001), row("f", 1)]);
+        assert_eq!(seen(&after), [row("main", 1_001), row("f", 40)]);
+    }
+
+    #[test]
+    fn another_schema_is_named() {
+        let error = Profile::from_json(r#"{"schema":"dyno.climb/1"}"#).unwrap_err();
+        assert!(error.to_string().contains("dyno.climb/1"), "{error}");
+        assert!(Profile::from_json("[]").is_err());
+    }
+}

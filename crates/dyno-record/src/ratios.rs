@@ -1,0 +1,66 @@
+//! What the total of a climb says, read from its record's rounds: the same reading when it is written and when a stranger
+//! judges it again.
+//!
+//! The climb and `dyno judge` call it. The arithmetic is [`dyno_measure::rounds`]'s.
+
+use dyno_measure::rounds::Levels;
+
+use crate::climb::{Climb, Ratio, Series, Total};
+
+/// What a total says, in the record's terms.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ratios {
+    /// Requests per CPU-second, final over naive.
+    pub gain: Ratio,
+    /// The same over the start that has the headline rung.
+    pub without: Option<Ratio>,
+    /// CPU per request, final over floor.
+    pub floor: Option<Ratio>,
+}
+
+impl Ratios {
+    /// Reads them from the levels of arms of these names; `None` without `naive` and `final`.
+    #[must_use]
+    pub fn of(levels: &Levels, names: &[&str]) -> Option<Self> {
+        let place = |wanted: &dyn Fn(&str) -> bool| names.iter().position(|name| wanted(name));
+        let last = place(&|name| name == "final")?;
+        let against = |under: usize, over: usize| levels.ratio(under, over).map(|e| Ratio::of(&e));
+        Some(Self {
+            gain: against(last, place(&|name| name == "naive")?)?,
+            without: place(&|name| name.starts_with("naive+")).and_then(|at| against(last, at)),
+            floor: place(&|name| name == "floor").and_then(|at| against(at, last)),
+        })
+    }
+
+    /// Whether a record's total and floor follow from its rounds. `None` where it has no total, or one of an older program,
+    /// which read it in another way.
+    #[must_use]
+    pub fn follow(climb: &Climb) -> Option<bool> {
+        let total = climb.total.as_ref().filter(|total| total.starts > 0)?;
+        let names: Vec<&str> = total.arms.iter().map(|arm| arm.name.as_str()).collect();
+        let again = total.levels(&climb.series).and_then(|levels| Self::of(&levels, &names));
+        let stored =
+            Self { gain: total.gain, without: total.without.as_ref().map(|w| w.gain), floor: climb.floor };
+        Some(again.is_some_and(|again| again.near(&stored)))
+    }
+
+    /// The same, but for the last bit that decimal text may cost a number.
+    fn near(&self, other: &Self) -> bool {
+        let ends = |r: &Self| {
+            [Some(r.gain), r.without, r.floor].map(|r| r.map(|r| [r.ratio, r.interval[0], r.interval[1]]))
+        };
+        let near = |a: [f64; 3], b: [f64; 3]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-9 * b.abs());
+        ends(self).into_iter().zip(ends(other)).all(|pair| match pair {
+            (Some(a), Some(b)) => near(a, b),
+            (a, b) => a == b,
+        })
+    }
+}
+
+impl Total {
+    /// The levels of its arms, from a record's rounds.
+    #[must_use]
+    pub fn levels(&self, series: &Series) -> Option<Levels> {
+        Levels::of(&series.rounds, &series.round_starts, self.by_totals)
+    }
+}

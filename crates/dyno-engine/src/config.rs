@@ -64,14 +64,21 @@ pub struct Limits {
     pub body_bytes_max: usize,
     /// Connections of one worker. What its descriptor limit allows is less: then that holds.
     pub connections_max: usize,
+    /// Bytes that all connections together may hold in memory: partial heads, bodies that are collected, replies that
+    /// wait. Divided among the workers. Over it new bodies get 503 and the worst hoarders are cut.
+    pub buffer_bytes_max: usize,
+    /// Requests of one worker that are answered later, streamed or uploaded at a time; more get 503.
+    pub outstanding_max: usize,
     /// A head must be complete this long after its first byte (not after its last: RFC 9110 §15.5.9, 408).
     pub head_ns: u64,
     /// A connection without a request is closed after this long.
     pub idle_ns: u64,
     /// A body must make progress (1,000 bytes or its end) in each stretch of this length.
     pub body_ns: u64,
-    /// A peer must take something (1,000 bytes or all) of what waits for it in each stretch of this length.
+    /// Close a connection whose client acknowledges nothing (less than 1,000 bytes) of what waits for it for this long.
     pub write_ns: u64,
+    /// An answer that comes later must come within this time, or the client gets 504.
+    pub later_ns: u64,
     /// How long a closed connection is read and discarded, so that its peer can still read the last answer.
     pub linger_ns: u64,
 }
@@ -87,13 +94,23 @@ impl Default for Limits {
             headers_max: http.headers_max,
             body_bytes_max: 1 << 20,
             connections_max: 1_000_000,
+            buffer_bytes_max: buffer_bytes_default(),
+            outstanding_max: 65_536,
             head_ns: 10 * SECOND_NS,
             idle_ns: 60 * SECOND_NS,
             body_ns: 10 * SECOND_NS,
             write_ns: 20 * SECOND_NS,
+            later_ns: 60 * SECOND_NS,
             linger_ns: 2 * SECOND_NS,
         }
     }
+}
+
+/// 256 MiB, or an eighth of the memory that this process may use, whichever is less.
+fn buffer_bytes_default() -> usize {
+    const MOST: usize = 256 << 20;
+    let limit = dyno_sys::proc::memory_limit_bytes().and_then(|bytes| usize::try_from(bytes).ok());
+    limit.map_or(MOST, |bytes| MOST.min(bytes / 8))
 }
 
 impl Limits {

@@ -1,127 +1,269 @@
-//! Connections: a slab of small entries. An idle connection is its entry and nothing else; what a partial request or
-//! an unread reply needs is allocated beside it and freed with it.
+//! Connections: a slab of small entries. An idle connection is its entry and nothing else; what a partial request, an
+//! unread reply or an answer that is owed needs is in a box beside it and freed with it.
+//!
+//! Reading and writing are two states. Invariants, asserted and planted as faults in the simulator's list:
+//! - *paused is awaited*: who reads no more has a reason that ends: a queue, something owed, or a paused upload;
+//! - *boxed or idle*: an entry without a box is idle or lingers.
 
-use crate::timer::{Entries, Link};
+use crate::asked::Asked;
+use crate::mailbox::Address;
+use crate::queue::Queue;
+use crate::response::Source;
+use crate::seam::Watch;
+use crate::timer::{Entries, Link, Tick};
+use crate::upload::Upload;
 use dyno_proto::http1::chunk;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-
-/// What counts as progress of a body or a reader within its stretch of time: about one full segment in ten seconds,
-/// below any line that carries a request at all; a byte now and then is how slow-body attacks stay alive.
-pub(crate) const PROGRESS_BYTES_MIN: usize = 1_000;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// "No entry" in the list of free ones.
 const NONE: u32 = u32::MAX;
 
 // The promise of the manual: an idle connection costs at most one cache line of user memory.
-const _: () = assert!(size_of::<Conn>() <= 64, "an idle connection takes at most 64 bytes");
+const _: () =
+    assert!(size_of::<Conn<std::os::fd::OwnedFd>>() <= 64, "an idle connection takes at most 64 bytes");
 
-/// What a connection is waiting for; it decides which limit runs.
+/// What is done with input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// The first byte of a request.
+pub(crate) enum Reading {
+    /// The first byte of a request is awaited.
     Idle,
     /// The rest of a head.
     Head,
     /// The rest of a body.
     Body,
-    /// Its peer, to take what waits for it.
-    Write,
-    /// Its peer, to close: everything was answered, what still comes is discarded.
-    Linger,
+    /// Nothing is read until something else has happened.
+    Paused,
+    /// Nothing is understood any more: what comes is discarded until the peer closes.
+    Done,
 }
 
-/// What happens once everything was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Afterwards {
-    /// The next request.
-    Serve,
-    /// The connection is closed.
-    Close,
-}
-
-/// One connection.
+/// One connection. `S` is its end: a descriptor, or a simulator's.
 #[derive(Debug)]
-pub(crate) struct Conn {
-    socket: Option<OwnedFd>,
-    /// Told in the epoll token, so that an event of a closed connection never reaches its successor in the entry.
+pub(crate) struct Conn<S> {
+    socket: Option<S>,
+    /// Told in the token, so that an event of a closed connection never reaches its successor in the entry.
     generation: u32,
     pub(crate) link: Link,
-    pub(crate) rest: Option<Box<Rest>>,
-    /// Bytes discarded while lingering; the next free entry while free.
+    pub(crate) busy: Option<Box<Busy>>,
+    /// Bytes discarded since reading was done; the next free entry while free.
     pub(crate) discarded: u32,
-    pub(crate) phase: Phase,
-    pub(crate) afterwards: Afterwards,
+    pub(crate) reading: Reading,
     /// Only known when there is an access log.
     pub(crate) peer: Option<IpAddr>,
 }
 
 /// What a connection holds while something is incomplete.
-#[derive(Debug, Default)]
-pub(crate) struct Rest {
-    /// Received and not yet understood: part of a head, or requests that wait behind an unsent reply.
+#[derive(Debug)]
+pub(crate) struct Busy {
+    /// Received and not yet understood: part of a head, or requests that wait behind something.
     pub(crate) input: Vec<u8>,
     /// The request whose body is coming in.
     pub(crate) incoming: Option<Incoming>,
     /// What the socket refused.
-    pub(crate) backlog: Vec<u8>,
-    /// How much of the backlog has been sent.
-    pub(crate) sent: usize,
-    /// Bytes that moved in the present stretch of a body or write limit.
-    pub(crate) progress: usize,
+    pub(crate) queue: Queue,
+    /// The reply that is not complete.
+    pub(crate) owed: Option<Owed>,
+    /// No further request is answered: when all has left the connection is closed.
+    pub(crate) is_closing: bool,
+    /// What the connection is watched for.
+    pub(crate) watch: Watch,
+    /// Bytes charged to the budget.
+    pub(crate) charged: usize,
+    /// When reading, writing and waiting for an answer have taken too long.
+    pub(crate) read_due: Option<Tick>,
+    pub(crate) write_due: Option<Tick>,
+    pub(crate) owed_due: Option<Tick>,
+    /// Bytes of a body that came in the present stretch of its limit.
+    pub(crate) body_progress: usize,
+    /// Bytes that the peer had acknowledged when the present stretch of its write limit began, counted from `queue`.
+    pub(crate) acknowledged: i64,
+    /// When something last moved.
+    pub(crate) moved: Tick,
 }
 
 /// A request whose head was understood and whose body is incomplete.
-#[derive(Debug)]
 pub(crate) struct Incoming {
+    /// The head's bytes, read again when the body is whole; empty for an upload.
     pub(crate) head: Vec<u8>,
-    pub(crate) body: Vec<u8>,
+    pub(crate) asked: Asked,
     pub(crate) framing: Framing,
+    pub(crate) into: Into,
+    /// What the access log says of it, when there is one.
+    pub(crate) line: Option<Box<LogLine>>,
+}
+
+/// Where a body goes.
+pub(crate) enum Into {
+    /// Into memory, until it is whole.
+    Memory(Vec<u8>),
+    /// To an upload.
+    Upload(Box<Uploading>),
+}
+
+/// An upload on its way.
+pub(crate) struct Uploading {
+    /// `None` once it has ended.
+    pub(crate) upload: Option<Box<dyn Upload>>,
+    pub(crate) address: Address,
+    pub(crate) is_paused: bool,
 }
 
 /// Where a body ends.
 #[derive(Debug)]
 pub(crate) enum Framing {
-    /// After this many bytes in all.
-    Length(usize),
+    /// After this many more bytes.
+    Length(u64),
     /// Where its chunks say.
     Chunked(chunk::Decoder),
 }
 
-impl Conn {
-    /// The socket of an entry in use.
-    #[inline]
-    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_ref().expect("only entries in use are handed out").as_fd()
-    }
+/// A reply that is not complete.
+pub(crate) struct Owed {
+    pub(crate) serial: u32,
+    pub(crate) asked: Asked,
+    pub(crate) what: OwedWhat,
+    pub(crate) line: Option<Box<LogLine>>,
+    pub(crate) status: u16,
+    pub(crate) body_bytes: u64,
+}
 
-    /// The rest, made when there is none.
-    pub(crate) fn rest_mut(&mut self) -> &mut Rest {
-        self.rest.get_or_insert_default()
-    }
+/// What is missing.
+pub(crate) enum OwedWhat {
+    /// All of it.
+    Answer { gone: Arc<AtomicBool> },
+    /// The rest of its body.
+    Stream { source: Box<dyn Source>, framing: StreamFraming, is_waiting: bool },
+}
 
-    pub(crate) fn has_backlog(&self) -> bool {
-        self.rest.as_ref().is_some_and(|rest| !rest.backlog.is_empty())
-    }
+/// How the end of a streamed body is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StreamFraming {
+    /// By a last chunk.
+    Chunked,
+    /// After this many more bytes.
+    Length(u64),
+    /// By the close of the connection.
+    Close,
+}
 
-    /// Frees the rest when nothing is incomplete any more.
-    pub(crate) fn tidy(&mut self) {
-        let empty = |rest: &Rest| rest.input.is_empty() && rest.incoming.is_none() && rest.backlog.is_empty();
-        if self.rest.as_deref().is_some_and(empty) {
-            self.rest = None;
+/// What an access log line says of a request, kept for those that are answered later.
+#[derive(Debug, Clone)]
+pub(crate) struct LogLine {
+    pub(crate) method: Vec<u8>,
+    pub(crate) target: Vec<u8>,
+    pub(crate) version: &'static str,
+}
+
+impl Default for Busy {
+    fn default() -> Busy {
+        Busy {
+            input: Vec::new(),
+            incoming: None,
+            queue: Queue::default(),
+            owed: None,
+            is_closing: false,
+            watch: Watch::INPUT,
+            charged: 0,
+            read_due: None,
+            write_due: None,
+            owed_due: None,
+            body_progress: 0,
+            acknowledged: 0,
+            moved: Tick::default(),
         }
     }
 }
 
+impl Busy {
+    /// Whether nothing is incomplete any more, so that the box can go.
+    pub(crate) fn is_over(&self) -> bool {
+        self.input.is_empty()
+            && self.incoming.is_none()
+            && self.queue.is_empty()
+            && self.owed.is_none()
+            && !self.is_closing
+            && self.watch == Watch::INPUT
+            && self.write_due.is_none()
+    }
+
+    /// Whether requests must wait: for a reply that is not complete, for the peer to read, for an upload.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_closing || self.owed.is_some() || self.queue.is_long() || self.is_upload_paused()
+    }
+
+    pub(crate) fn is_upload_paused(&self) -> bool {
+        self.uploading().is_some_and(|uploading| uploading.is_paused)
+    }
+
+    pub(crate) fn uploading(&self) -> Option<&Uploading> {
+        match &self.incoming {
+            Some(Incoming { into: Into::Upload(uploading), .. }) => Some(uploading),
+            _ => None,
+        }
+    }
+
+    /// Whether a source has more to give than the queue holds.
+    pub(crate) fn has_source_ready(&self) -> bool {
+        matches!(&self.owed, Some(Owed { what: OwedWhat::Stream { is_waiting: false, .. }, .. }))
+    }
+
+    /// Memory that only this connection holds.
+    pub(crate) fn held(&self) -> usize {
+        let incoming = self.incoming.as_ref().map_or(0, |incoming| match &incoming.into {
+            Into::Memory(body) => body.capacity() + incoming.head.capacity(),
+            Into::Upload(_) => incoming.head.capacity(),
+        });
+        self.input.capacity() + incoming + self.queue.owned_bytes()
+    }
+
+    /// The nearest of the deadlines that run.
+    pub(crate) fn nearest_due(&self) -> Option<Tick> {
+        [self.read_due, self.write_due, self.owed_due].into_iter().flatten().reduce(crate::timer::earlier)
+    }
+}
+
+impl<S> Conn<S> {
+    fn fresh(socket: S, generation: u32, peer: Option<IpAddr>) -> Conn<S> {
+        Conn {
+            socket: Some(socket),
+            generation,
+            link: Link::new(),
+            busy: None,
+            discarded: 0,
+            reading: Reading::Idle,
+            peer,
+        }
+    }
+
+    /// The socket of an entry in use.
+    #[inline]
+    pub(crate) fn socket(&self) -> &S {
+        self.socket.as_ref().expect("only entries in use are handed out")
+    }
+
+    /// The box, made when there is none.
+    pub(crate) fn busy_mut(&mut self) -> &mut Busy {
+        self.busy.get_or_insert_default()
+    }
+
+    /// Whether something waits to be sent.
+    #[inline]
+    pub(crate) fn has_queue(&self) -> bool {
+        self.busy.as_ref().is_some_and(|busy| !busy.queue.is_empty())
+    }
+}
+
 /// All connections of a worker.
-pub(crate) struct Slab {
-    entries: Vec<Conn>,
+pub(crate) struct Slab<S> {
+    entries: Vec<Conn<S>>,
     free: u32,
     in_use: usize,
 }
 
-impl Slab {
-    pub(crate) fn new() -> Slab {
+impl<S> Slab<S> {
+    pub(crate) fn new() -> Slab<S> {
         Slab { entries: Vec::new(), free: NONE, in_use: 0 }
     }
 
@@ -130,25 +272,26 @@ impl Slab {
     }
 
     /// Takes a socket in and returns its index.
-    pub(crate) fn insert(&mut self, socket: OwnedFd, peer: Option<IpAddr>) -> u32 {
+    pub(crate) fn insert(&mut self, socket: S, peer: Option<IpAddr>) -> u32 {
         self.in_use += 1;
         let index = self.free;
         if index == NONE {
             let index = u32::try_from(self.entries.len()).expect("descriptors are numbered by i32");
-            self.entries.push(fresh(socket, 0, peer));
+            self.entries.push(Conn::fresh(socket, 0, peer));
             return index;
         }
         let entry = &mut self.entries[index as usize];
+        debug_assert!(entry.socket.is_none(), "a free entry has no socket");
         self.free = entry.discarded;
-        *entry = fresh(socket, entry.generation, peer);
+        *entry = Conn::fresh(socket, entry.generation, peer);
         index
     }
 
     /// Hands the socket back and frees the entry, which must not be in the timer wheel any more.
-    pub(crate) fn remove(&mut self, index: u32) -> Option<OwnedFd> {
+    pub(crate) fn remove(&mut self, index: u32) -> Option<S> {
         let entry = &mut self.entries[index as usize];
         let socket = entry.socket.take()?;
-        entry.rest = None;
+        debug_assert!(entry.busy.is_none(), "what a connection held was settled before it is removed");
         entry.generation = entry.generation.wrapping_add(1);
         entry.discarded = self.free;
         self.free = index;
@@ -157,6 +300,7 @@ impl Slab {
     }
 
     /// The token under which the entry's events are reported.
+    #[inline]
     pub(crate) fn token(&self, index: u32) -> u64 {
         u64::from(self.entries[index as usize].generation) << 32 | u64::from(index)
     }
@@ -171,55 +315,58 @@ impl Slab {
     }
 
     #[inline]
-    pub(crate) fn get(&mut self, index: u32) -> &mut Conn {
+    pub(crate) fn get(&mut self, index: u32) -> &mut Conn<S> {
         &mut self.entries[index as usize]
     }
 
     /// The indexes of all connections, copied, for the rare walks over all of them.
     pub(crate) fn indexes(&self) -> Vec<u32> {
-        let used = self.entries.iter().zip(0_u32..).filter(|(entry, _)| entry.socket.is_some());
-        used.map(|(_, index)| index).collect()
+        self.iter().map(|(index, _)| index).collect()
+    }
+
+    /// All connections.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Conn<S>)> {
+        let used = (0_u32..).zip(&self.entries).filter(|(_, entry)| entry.socket.is_some());
+        used
     }
 }
 
-impl Entries for Slab {
+impl<S> Entries for Slab<S> {
     #[inline]
     fn link(&mut self, index: u32) -> &mut Link {
         &mut self.entries[index as usize].link
     }
 }
 
-fn fresh(socket: OwnedFd, generation: u32, peer: Option<IpAddr>) -> Conn {
-    Conn {
-        socket: Some(socket),
-        generation,
-        link: Link::new(),
-        rest: None,
-        discarded: 0,
-        phase: Phase::Idle,
-        afterwards: Afterwards::Serve,
-        peer,
+impl std::fmt::Debug for Incoming {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Incoming({:?})", self.framing)
+    }
+}
+
+impl std::fmt::Debug for Owed {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let what = match &self.what {
+            OwedWhat::Answer { .. } => "answer",
+            OwedWhat::Stream { .. } => "stream",
+        };
+        write!(out, "Owed({what} {})", self.serial)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
-
-    fn socket() -> OwnedFd {
-        std::os::unix::net::UnixStream::pair().unwrap().0.into()
-    }
 
     #[test]
     fn an_event_of_a_closed_connection_does_not_reach_its_successor() {
         let mut slab = Slab::new();
-        let first = slab.insert(socket(), None);
+        let first = slab.insert("first", None);
         let stale = slab.token(first);
         assert_eq!(slab.index_of(stale), Some(first));
         assert!(slab.remove(first).is_some());
         assert_eq!(slab.index_of(stale), None);
-        let second = slab.insert(socket(), None);
+        let second = slab.insert("second", None);
         assert_eq!(second, first, "the entry is used again");
         assert_eq!(slab.index_of(stale), None);
         assert_eq!(slab.index_of(slab.token(second)), Some(second));
@@ -228,14 +375,11 @@ mod tests {
 
     #[test]
     fn what_is_complete_costs_nothing() {
-        let mut slab = Slab::new();
-        let index = slab.insert(socket(), None);
-        let conn = slab.get(index);
-        conn.rest_mut().input.push(1);
-        conn.tidy();
-        assert!(conn.rest.is_some());
-        conn.rest_mut().input.clear();
-        conn.tidy();
-        assert!(conn.rest.is_none());
+        let mut busy = Busy::default();
+        assert!(busy.is_over());
+        busy.input.push(1);
+        assert!(!busy.is_over() && busy.held() > 0);
+        busy.input = Vec::new();
+        assert!(busy.is_over() && busy.held() == 0);
     }
 }

@@ -7,7 +7,7 @@
 use crate::config::SECOND_NS;
 use crate::dials::{Dials, Reuseport};
 use crate::error::{EngineError, refused};
-use crate::listen::{self, Doors};
+use crate::listen::{self, Listeners};
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
 use dyno_sys::signal::{Signal, SignalFd};
@@ -58,7 +58,7 @@ pub fn run(floor: &Floor, on_ready: &mut dyn FnMut(&Addr)) -> Result<(), EngineE
         SignalFd::new(&[Signal::Term, Signal::Int]).map_err(refused("take signals by descriptor"))?;
     let dials = Dials { reuseport: Reuseport::Off, ..Dials::for_workers(NonZeroU32::MIN) };
     let mut bound = listen::bind(std::slice::from_ref(&floor.addr), &dials)?;
-    let listeners = bound.seats.swap_remove(0);
+    let listeners = bound.by_worker.swap_remove(0);
     let mut ground = Ground::new(listeners, floor).map_err(refused("prepare the loop"))?;
     ground.epoll.add(&signals, SIGNALS, Interest::READ).map_err(refused("watch for signals"))?;
     on_ready(&bound.addrs[0]);
@@ -72,7 +72,7 @@ pub fn run(floor: &Floor, on_ready: &mut dyn FnMut(&Addr)) -> Result<(), EngineE
 
 struct Ground {
     epoll: Epoll,
-    doors: Doors,
+    listeners: Listeners,
     answers: Vec<u8>,
     answer_bytes: usize,
     request_bytes: usize,
@@ -86,21 +86,21 @@ impl Ground {
         let copies = (ANSWERS_BYTES_MAX / floor.answer.len().max(1)).clamp(1, COPIES_MAX);
         let mut ground = Ground {
             epoll: Epoll::new()?,
-            doors: Doors::new(listeners, Reuseport::Hash),
+            listeners: Listeners::new(listeners, Reuseport::Hash),
             answers: floor.answer.repeat(copies),
             answer_bytes: floor.answer.len(),
             request_bytes: floor.request_bytes.unwrap_or(0),
             conns: Vec::new(),
             buffer: vec![0; RECEIVE_BYTES].into_boxed_slice(),
         };
-        ground.doors.open(&ground.epoll, |_door| LISTENER)?;
+        ground.listeners.watch(&ground.epoll, |_| LISTENER)?;
         Ok(ground)
     }
 
     fn serve(&mut self) -> std::io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_MAX);
         loop {
-            let full = self.doors.paused_until().is_some();
+            let full = self.listeners.paused_until().is_some();
             let timeout = if full { Timeout::Millis(WAIT_MS) } else { Timeout::Forever };
             for event in self.epoll.wait(&mut events, timeout)? {
                 match event.token() {
@@ -110,7 +110,7 @@ impl Ground {
                 }
             }
             if full {
-                self.doors.open(&self.epoll, |_door| LISTENER)?;
+                self.listeners.watch(&self.epoll, |_| LISTENER)?;
             }
         }
     }
@@ -138,12 +138,12 @@ impl Ground {
     }
 
     fn accept(&mut self) {
-        while let Some(listener) = self.doors.listener(0) {
+        while let Some(listener) = self.listeners.get(0) {
             match socket::accept(listener) {
                 Accepted::Conn(conn) => self.admit(conn),
                 Accepted::WouldBlock => return,
                 Accepted::Transient => {}
-                Accepted::LimitReached | Accepted::Failed(_) => return self.doors.pause(&self.epoll, 0),
+                Accepted::LimitReached | Accepted::Failed(_) => return self.listeners.pause(&self.epoll, 0),
             }
         }
     }

@@ -18,27 +18,45 @@
 //! # Ok::<(), dyno_engine::EngineError>(())
 //! ```
 
+mod answer;
+mod asked;
+mod budget;
 mod config;
 mod conn;
 mod control;
+mod core;
 mod dials;
 mod error;
-mod exchange;
+mod field;
+mod file;
 pub mod floor;
 pub mod handler;
+mod heads;
+mod http1;
+mod kernel;
+mod later;
 mod listen;
 mod log;
+mod mailbox;
 mod outbox;
+mod params;
+mod queue;
 mod reply;
 mod request;
+mod response;
 mod route;
+mod scratch;
+mod seam;
+mod segment;
 mod server;
+mod shared;
 mod stats;
 pub mod supervisor;
 mod timer;
-mod traffic;
+mod upload;
 mod worker;
 
+pub use answer::Answer;
 pub use config::{Config, DRAIN_NS_DEFAULT, Limits};
 pub use dials::{
     Body, Calls, Congestion, Date, DialError, Dials, Headers, Log, Pin, Read, Replies, Reuseport,
@@ -49,9 +67,15 @@ pub use dyno_proto::json::Encode;
 pub use dyno_sys::socket::{Addr, AddrError};
 pub use dyno_sys::user::Identity;
 pub use error::EngineError;
-pub use reply::{Answered, Reply};
+pub use file::FilePart;
+pub use later::Responder;
+pub use mailbox::Waker;
+pub use reply::Reply;
 pub use request::Request;
-pub use route::{Handler, RouteError, Router};
+pub use response::{Filled, Response, Source};
+pub use route::{Begin, Handler, RouteError, Router};
 pub use server::{Running, Server};
+pub use shared::Shared;
 pub use stats::Counts;
 pub use supervisor::Drained;
+pub use upload::{BodyError, Flow, Upload};

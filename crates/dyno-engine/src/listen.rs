@@ -1,8 +1,8 @@
-//! Listeners: bound once, before any worker exists, in the order of the workers; and a worker's doors, which close
-//! while it can hold no more connections.
+//! Listeners: bound once, before any worker exists, in the order of the workers; and watched by their worker unless it
+//! can hold no more connections.
 //!
-//! The supervisor and the embedded server bind; workers only open and shut their doors. A full worker never spins on
-//! a listener that it cannot accept from.
+//! The supervisor and the embedded server bind; workers only accept. A full worker never spins on a listener that it
+//! cannot accept from.
 
 use crate::dials::{Congestion, Dials, Reuseport};
 use crate::error::{EngineError, refused};
@@ -23,7 +23,7 @@ pub(crate) struct Bound {
     /// Where the server listens, with the ports that the kernel chose.
     pub(crate) addrs: Vec<Addr>,
     /// The listeners of each worker.
-    pub(crate) seats: Vec<Vec<OwnedFd>>,
+    pub(crate) by_worker: Vec<Vec<OwnedFd>>,
 }
 
 /// Binds every address for every worker.
@@ -32,15 +32,15 @@ pub(crate) fn bind(addrs: &[Addr], dials: &Dials) -> Result<Bound, EngineError> 
         return Err(EngineError::NoAddress);
     }
     let workers = dials.workers.get() as usize;
-    let mut bound = Bound { addrs: Vec::new(), seats: (0..workers).map(|_| Vec::new()).collect() };
+    let mut bound = Bound { addrs: Vec::new(), by_worker: (0..workers).map(|_| Vec::new()).collect() };
     for addr in addrs {
         let own = matches!(addr, Addr::Tcp(_)) && dials.reuseport != Reuseport::Off;
         let listeners = if own { bind_each(addr, dials)? } else { bind_shared(addr, dials)? };
         bound
             .addrs
             .push(socket::local_addr(&listeners[0]).map_err(refused("read where the server listens"))?);
-        for (seat, listener) in bound.seats.iter_mut().zip(listeners) {
-            seat.push(listener);
+        for (own, listener) in bound.by_worker.iter_mut().zip(listeners) {
+            own.push(listener);
         }
     }
     Ok(bound)
@@ -90,7 +90,7 @@ fn listen(addr: &Addr, dials: &Dials, reuseport: socket::Reuseport) -> Result<Ow
 }
 
 /// A worker's listeners, watched or not.
-pub(crate) struct Doors {
+pub(crate) struct Listeners {
     listeners: Vec<OwnedFd>,
     interest: Interest,
     state: State,
@@ -98,23 +98,23 @@ pub(crate) struct Doors {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    Open,
+    Watched,
     /// Not watched until this moment, or until a connection closes.
     Paused {
         until_ns: u64,
     },
 }
 
-impl Doors {
+impl Listeners {
     /// Listeners that are not watched yet. Shared ones wake one worker at a time; without EPOLLEXCLUSIVE every
     /// connection wakes them all (epoll_ctl(2)).
-    pub(crate) fn new(listeners: Vec<OwnedFd>, reuseport: Reuseport) -> Doors {
+    pub(crate) fn new(listeners: Vec<OwnedFd>, reuseport: Reuseport) -> Listeners {
         let interest = if reuseport == Reuseport::Off { Interest::READ.exclusive() } else { Interest::READ };
-        Doors { listeners, interest, state: State::Paused { until_ns: 0 } }
+        Listeners { listeners, interest, state: State::Paused { until_ns: 0 } }
     }
 
-    pub(crate) fn listener(&self, door: usize) -> Option<BorrowedFd<'_>> {
-        self.listeners.get(door).map(AsFd::as_fd)
+    pub(crate) fn get(&self, at: usize) -> Option<BorrowedFd<'_>> {
+        self.listeners.get(at).map(AsFd::as_fd)
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -122,12 +122,12 @@ impl Doors {
     }
 
     /// Watches the listeners under the tokens that `token` gives them.
-    pub(crate) fn open(&mut self, epoll: &Epoll, token: impl Fn(usize) -> u64) -> io::Result<()> {
-        if self.state != State::Open {
-            for (door, listener) in self.listeners.iter().enumerate() {
-                epoll.add(listener, token(door), self.interest)?;
+    pub(crate) fn watch(&mut self, epoll: &Epoll, token: impl Fn(usize) -> u64) -> io::Result<()> {
+        if self.state != State::Watched {
+            for (at, listener) in self.listeners.iter().enumerate() {
+                epoll.add(listener, token(at), self.interest)?;
             }
-            self.state = State::Open;
+            self.state = State::Watched;
         }
         Ok(())
     }
@@ -141,10 +141,10 @@ impl Doors {
         self.state = State::Paused { until_ns: now_ns + PAUSE_NS };
     }
 
-    /// When to try again; `None` while open.
+    /// When to try again; `None` while they are watched.
     pub(crate) fn paused_until(&self) -> Option<u64> {
         match self.state {
-            State::Open => None,
+            State::Watched => None,
             State::Paused { until_ns } => Some(until_ns),
         }
     }
@@ -152,6 +152,6 @@ impl Doors {
     /// Closes the listeners for good.
     pub(crate) fn close(&mut self) {
         self.listeners.clear();
-        self.state = State::Open;
+        self.state = State::Watched;
     }
 }

@@ -1,61 +1,32 @@
 //! A reply in the making. A handler gets one, and the type lets it be answered exactly once.
 
-use crate::outbox::{Connection, Content, Media, Outbox, Plan};
-use crate::stats::Counts;
+use crate::field::{OWN_BYTES_MAX, is_settable, is_value};
+use crate::file::FilePart;
+use crate::later::Responder;
+use crate::mailbox::Waker;
+use crate::response::{Body, Media, Promised, Response, Source, Streamed};
+use crate::scratch::Scratch;
+use crate::shared::Shared;
 use dyno_proto::json::Encode;
-use serde::Serialize;
-
-/// Bytes that one reply's own header lines may take together: the head that we would accept ourselves.
-const EXTRA_BYTES_MAX: usize = 32 << 10;
-
-/// Headers that frame the reply or that the engine writes itself; a handler cannot set them.
-const OWN_HEADERS: [&str; 8] = [
-    "connection",
-    "content-length",
-    "content-type",
-    "date",
-    "keep-alive",
-    "server",
-    "transfer-encoding",
-    "upgrade",
-];
+use std::sync::Arc;
 
 /// A reply in the making: status and headers first, then one of the bodies, which finishes it.
 #[must_use = "a request is answered by finishing its reply"]
 pub struct Reply<'w> {
-    outbox: &'w mut Outbox,
-    counts: &'w mut Counts,
-    connection: Connection,
-    content: Content,
+    scratch: &'w mut Scratch,
     status: u16,
-    refused: bool,
-    /// Nothing asks for another head than the one that is ready: 200, kept alive, a body, no header, no such dial.
-    is_plain: bool,
-}
-
-/// The proof that a request was answered.
-#[derive(Debug)]
-pub struct Answered {
-    pub(crate) status: u16,
-    pub(crate) body_bytes: u64,
+    is_refused: bool,
 }
 
 impl<'w> Reply<'w> {
     #[inline]
-    pub(crate) fn new(
-        outbox: &'w mut Outbox,
-        counts: &'w mut Counts,
-        connection: Connection,
-        content: Content,
-    ) -> Reply<'w> {
-        let is_plain = connection == Connection::Kept && content == Content::Sent && outbox.is_short();
-        Reply { outbox, counts, connection, content, status: 200, refused: false, is_plain }
+    pub(crate) fn new(scratch: &'w mut Scratch) -> Reply<'w> {
+        Reply { scratch, status: 200, is_refused: false }
     }
 
     /// Sets the status; 200 unless told otherwise. A number outside 200..=599 turns the reply into a 500.
     pub fn status(mut self, status: u16) -> Reply<'w> {
-        self.refused |= !(200..=599).contains(&status);
-        self.is_plain &= status == 200;
+        self.is_refused |= !(200..=599).contains(&status);
         self.status = status;
         self
     }
@@ -63,174 +34,203 @@ impl<'w> Reply<'w> {
     /// Adds a header. A name that is no token, a value with a control character (CR and LF above all), a header that
     /// the engine writes itself, and more than 32 KiB of headers turn the reply into a 500.
     pub fn header(mut self, name: &str, value: &str) -> Reply<'w> {
-        self.is_plain = false;
-        let extra = &mut self.outbox.extra;
-        if extra.len() + name.len() + value.len() > EXTRA_BYTES_MAX || !is_settable(name) || !is_value(value)
-        {
-            self.refused = true;
+        let fields = &mut self.scratch.own_fields;
+        if fields.len() + name.len() + value.len() > OWN_BYTES_MAX || !is_settable(name) || !is_value(value) {
+            self.is_refused = true;
             return self;
         }
         for piece in [name, ": ", value, "\r\n"] {
-            extra.extend_from_slice(piece.as_bytes());
+            fields.extend_from_slice(piece.as_bytes());
         }
         self
     }
 
     /// Finishes with a JSON body, encoded straight into the send buffer.
+    ///
+    /// The head goes in with the length of the last such reply and is corrected if this body has another one: that is
+    /// cheaper than asking the encoder first, and what is told is always the length that was written.
     #[inline]
-    pub fn json(self, value: &impl Encode) -> Answered {
-        if self.is_plain {
-            return Answered { status: 200, body_bytes: self.outbox.reply_json_plain(value) };
-        }
-        self.json_in_full(value)
-    }
-
-    #[inline(never)]
-    fn json_in_full(self, value: &impl Encode) -> Answered {
-        if self.refused {
+    pub fn json(self, value: &impl Encode) -> Response {
+        if self.is_refused {
             return self.refuse();
         }
-        let plan = self.plan(Media::Json);
-        let body_bytes = self.outbox.reply_json(&plan, value, self.counts);
-        Answered { status: plan.status, body_bytes }
-    }
-
-    /// Like `json`, by serde when the dials ask for a first version's way.
-    #[inline]
-    pub(crate) fn json_either<T: Encode + Serialize>(self, value: &T) -> Answered {
-        if self.is_plain {
-            return Answered { status: 200, body_bytes: self.outbox.reply_json_plain(value) };
-        }
-        self.json_either_in_full(value)
-    }
-
-    #[inline(never)]
-    fn json_either_in_full<T: Encode + Serialize>(self, value: &T) -> Answered {
-        if !self.outbox.is_generic() {
-            return self.json_in_full(value);
-        }
-        match serde_json::to_string(value) {
-            Ok(text) => self.finish(Media::Json, text.as_bytes()),
-            Err(_) => self.refuse(),
-        }
+        let Scratch { out, heads, .. } = self.scratch;
+        let start = out.mark();
+        heads.json.copy_to(out.bytes());
+        let head = out.since(start);
+        value.json_write(out.bytes());
+        let body = Body::Inline { head, body: out.since(start) - head };
+        Response { status: self.status, media: Media::Json, body }
     }
 
     /// Finishes with a text body (`text/plain`).
     #[inline]
-    pub fn text(self, text: &str) -> Answered {
-        self.finish(Media::Text, text.as_bytes())
+    pub fn text(self, text: &str) -> Response {
+        self.inline(Media::Text, text.as_bytes())
     }
 
-    /// Finishes with any body. A content type that could not stand in a header turns the reply into a 500.
-    pub fn bytes(mut self, content_type: &str, body: &[u8]) -> Answered {
-        if content_type.is_empty() || !is_value(content_type) {
-            (self.refused, self.is_plain) = (true, false);
-        }
-        self.finish(Media::of(content_type), body)
+    /// Finishes with a copy of any bytes. A content type that could not stand in a header turns the reply into a 500.
+    pub fn bytes(mut self, content_type: &str, body: &[u8]) -> Response {
+        let media = self.media(content_type);
+        self.inline(media, body)
+    }
+
+    /// Finishes with bytes of the program, which are not copied.
+    pub fn fixed(self, content_type: &str, body: &'static [u8]) -> Response {
+        self.with(content_type, Body::Static(body))
+    }
+
+    /// Finishes with bytes that are shared, not copied.
+    pub fn shared(self, content_type: &str, body: Shared) -> Response {
+        self.with(content_type, Body::Shared(body))
+    }
+
+    /// Finishes with a part of a file, which is never read into the server's memory.
+    pub fn file(self, content_type: &str, file: FilePart) -> Response {
+        self.with(content_type, Body::File(file))
     }
 
     /// Finishes without a body: `Content-Length: 0`, or no such header where the status forbids one (204, 304).
-    pub fn empty(self) -> Answered {
-        self.finish(Media::Text, b"")
-    }
-
-    #[inline]
-    fn finish(self, media: Media<'_>, body: &[u8]) -> Answered {
-        if self.is_plain
-            && let Some(body_bytes) = self.outbox.reply_plain(media, body)
-        {
-            return Answered { status: 200, body_bytes };
-        }
-        self.finish_in_full(media, body)
-    }
-
-    #[inline(never)]
-    fn finish_in_full(self, media: Media<'_>, body: &[u8]) -> Answered {
-        if self.refused {
+    pub fn empty(self) -> Response {
+        if self.is_refused {
             return self.refuse();
         }
-        let plan = self.plan(media);
-        let body_bytes = self.outbox.reply(&plan, body, self.counts);
-        Answered { status: plan.status, body_bytes }
+        Response { status: self.status, media: Media::Text, body: Body::Empty }
+    }
+
+    /// Finishes with a body that is made piece by piece, as the client takes it: chunked, or up to the close for
+    /// HTTP/1.0. `make` gets the waker with which a source that had nothing says that it has something again.
+    ///
+    /// Where too many requests are outstanding already the reply is a 503 and `make` is not called.
+    pub fn stream<S: Source + 'static>(self, content_type: &str, make: impl FnOnce(Waker) -> S) -> Response {
+        self.stream_of(content_type, None, make)
+    }
+
+    /// The same for a body whose length is known: Content-Length tells it, and a source that gives more or less breaks
+    /// the connection.
+    pub fn stream_sized<S: Source + 'static>(
+        self,
+        content_type: &str,
+        length: u64,
+        make: impl FnOnce(Waker) -> S,
+    ) -> Response {
+        self.stream_of(content_type, Some(length), make)
+    }
+
+    fn stream_of<S: Source + 'static>(
+        self,
+        content_type: &str,
+        length: Option<u64>,
+        make: impl FnOnce(Waker) -> S,
+    ) -> Response {
+        let Some(address) = self.scratch.owing.reserve() else { return self.overloaded() };
+        let waker = Waker::new(Arc::clone(&self.scratch.owing.mailbox), address);
+        let streamed = Streamed { source: Box::new(make(waker)), serial: address.serial, length };
+        self.with(content_type, Body::Stream(Box::new(streamed)))
+    }
+
+    /// Leaves the answer to whoever gets the [`Responder`], from any thread: it is waited for as long as
+    /// [`Limits::later_ns`](crate::Limits::later_ns) says, then the client is told 504.
+    ///
+    /// Take out of the request what the answer needs, as owned data. Status and headers set before are dropped: the
+    /// answer has its own. Where too many requests are outstanding already the reply is a 503 and `hand_over` is not
+    /// called.
+    pub fn later(self, hand_over: impl FnOnce(Responder)) -> Response {
+        let wait_ns = self.scratch.owing.wait_ns;
+        self.later_within(wait_ns, hand_over)
+    }
+
+    /// The same with a deadline of its own, in nanoseconds.
+    pub fn later_within(self, wait_ns: u64, hand_over: impl FnOnce(Responder)) -> Response {
+        let owing = &mut self.scratch.owing;
+        let Some(address) = owing.reserve() else { return self.overloaded() };
+        let gone = Arc::default();
+        let promised = Promised { serial: address.serial, gone: Arc::clone(&gone), wait_ns };
+        hand_over(Responder::new(Arc::clone(&owing.mailbox), address, gone));
+        self.scratch.own_fields.clear();
+        Response { status: 200, media: Media::Absent, body: Body::Later(Box::new(promised)) }
+    }
+
+    /// Takes a whole reply as it stands, head and all, from a handler that makes replies in a way of its own. The head
+    /// must be what the engine would have said: only handlers of this crate may.
+    pub(crate) fn whole(self, head: &[u8], body: &[u8]) -> Response {
+        let bytes = self.scratch.out.bytes();
+        bytes.extend_from_slice(head);
+        bytes.extend_from_slice(body);
+        let body = Body::Whole { head: head.len(), body: body.len() };
+        Response { status: self.status, media: Media::Absent, body }
+    }
+
+    /// The Connection header that a reply made by another's hand must have.
+    pub(crate) fn connection_header(&self) -> Option<&'static str> {
+        self.scratch.asked.connection.option()
+    }
+
+    /// What handlers of this crate count, and whose date they may format anew.
+    pub(crate) fn scratch(&mut self) -> &mut Scratch {
+        self.scratch
     }
 
     #[inline]
-    fn plan<'m>(&self, media: Media<'m>) -> Plan<'m> {
-        // RFC 9110 §15.3.5 and §15.4.5: these two have no content, and 204 no Content-Length either.
-        let media = (self.status != 204 && self.status != 304).then_some(media);
-        Plan { status: self.status, media, connection: self.connection, content: self.content }
+    fn inline(self, media: Media, bytes: &[u8]) -> Response {
+        if self.is_refused {
+            return self.refuse();
+        }
+        let Scratch { out, heads, .. } = self.scratch;
+        let start = out.mark();
+        if let Some(ready) = heads.ready(media) {
+            ready.with_length(bytes.len()).copy_to(out.bytes());
+        }
+        let head = out.since(start);
+        append(out.bytes(), bytes);
+        Response { status: self.status, media, body: Body::Inline { head, body: bytes.len() } }
+    }
+
+    fn with(mut self, content_type: &str, body: Body) -> Response {
+        let media = self.media(content_type);
+        if self.is_refused {
+            return self.refuse();
+        }
+        Response { status: self.status, media, body }
+    }
+
+    /// Notes a content type. One that could not stand in a head refuses the reply.
+    fn media(&mut self, name: &str) -> Media {
+        if let Some(media) = Media::prepared(name) {
+            return media;
+        }
+        self.is_refused |= name.is_empty() || !is_value(name);
+        self.scratch.media_name.clear();
+        self.scratch.media_name.push_str(name);
+        Media::Named
     }
 
     #[cold]
-    fn refuse(mut self) -> Answered {
-        self.outbox.extra.clear();
-        self.refused = false;
-        self.status = 500;
-        self.finish_in_full(Media::Text, b"the handler's reply could not be sent\n")
+    fn refuse(mut self) -> Response {
+        self.scratch.own_fields.clear();
+        (self.is_refused, self.status) = (false, 500);
+        self.inline(Media::Text, b"the handler's reply could not be sent\n")
+    }
+
+    #[cold]
+    fn overloaded(mut self) -> Response {
+        self.scratch.own_fields.clear();
+        (self.is_refused, self.status) = (false, 503);
+        self.inline(Media::Text, b"too many requests are outstanding\n")
     }
 }
 
-fn is_settable(name: &str) -> bool {
-    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !name.is_empty()
-        && name.bytes().all(token)
-        && !OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own))
-}
-
-/// Field values are visible, spaces or tabs (RFC 9110 §5.5); blanks at the ends would not survive a parser.
-fn is_value(value: &str) -> bool {
-    value.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f)) && value.trim_ascii() == value
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::dials::Dials;
-
-    fn reply(answer: impl FnOnce(Reply<'_>) -> Answered) -> (Answered, String) {
-        let mut outbox = Outbox::new(&Dials::for_workers(std::num::NonZeroU32::MIN));
-        let mut counts = Counts::default();
-        let answered = answer(Reply::new(&mut outbox, &mut counts, Connection::Kept, Content::Sent));
-        (answered, String::from_utf8(outbox.take_rest()).unwrap())
-    }
-
-    #[test]
-    fn a_header_stands_between_the_length_and_the_body() {
-        let (answered, text) = reply(|reply| reply.status(201).header("X-Seen", "yes").text("made"));
-        assert!(text.starts_with("HTTP/1.1 201 Created\r\n"), "{text}");
-        assert!(text.ends_with("Content-Length: 4\r\nX-Seen: yes\r\n\r\nmade"), "{text}");
-        assert_eq!((answered.status, answered.body_bytes), (201, 4));
-    }
-
-    #[test]
-    fn what_would_forge_or_break_a_head_becomes_a_500() {
-        for (name, value) in [
-            ("X", "a\r\nSet-Cookie: b"),
-            ("X", "a\nb"),
-            ("X", "\0"),
-            ("X", " a"),
-            ("X Y", "a"),
-            ("", "a"),
-            ("X:", "a"),
-            ("Content-Length", "0"),
-            ("transfer-encoding", "chunked"),
-        ] {
-            let (answered, text) =
-                reply(|reply| reply.header("X-Before", "1").header(name, value).text("fine"));
-            assert_eq!(answered.status, 500, "{name:?}: {value:?}");
-            assert!(text.starts_with("HTTP/1.1 500 ") && !text.contains("X-Before"), "{text}");
+/// Appends a body: a short one by two copies of fixed length that overlap, which are a few stores where a copy of any
+/// length is a call.
+#[inline]
+fn append(out: &mut Vec<u8>, body: &[u8]) {
+    match (body.first_chunk::<8>(), body.last_chunk::<8>()) {
+        (Some(first), Some(last)) if body.len() <= 16 => {
+            let overlap = 16 - body.len();
+            out.extend_from_slice(first);
+            out.truncate(out.len() - overlap);
+            out.extend_from_slice(last);
         }
-        assert_eq!(reply(|reply| reply.status(100).empty()).0.status, 500);
-        assert_eq!(reply(|reply| reply.bytes("text/html\r\nX: y", b"")).0.status, 500);
-        let large = "x".repeat(EXTRA_BYTES_MAX);
-        assert_eq!(reply(|reply| reply.header("X", &large).text("")).0.status, 500);
-    }
-
-    #[test]
-    fn a_status_without_content_has_no_length() {
-        let (answered, text) = reply(|reply| reply.status(204).text("dropped"));
-        assert!(!text.contains("Content-") && text.ends_with("GMT\r\n\r\n"), "{text}");
-        assert_eq!(answered.body_bytes, 0);
+        _ => out.extend_from_slice(body),
     }
 }

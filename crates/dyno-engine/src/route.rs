@@ -4,13 +4,29 @@
 //! with percent-escapes are brought to their normal form first and parameters are decoded after the match, so that an
 //! escaped slash never separates segments.
 
-use crate::reply::{Answered, Reply};
+use crate::mailbox::Waker;
+use crate::params::Params;
+use crate::reply::Reply;
 use crate::request::Request;
+use crate::response::Response;
+use crate::upload::Upload;
 use dyno_proto::http1::request::Method;
 use dyno_proto::percent;
 
 /// A handler: called once per request, on the worker's thread; it must not block.
-pub type Handler = dyn for<'r, 'w> Fn(&Request<'r>, Reply<'w>) -> Answered + Send + Sync;
+pub type Handler = dyn for<'r, 'w> Fn(&Request<'r>, Reply<'w>) -> Response + Send + Sync;
+
+/// Begins an upload: called with the request's head, before its body has come. The waker lets a paused upload go on; an
+/// error is a status to answer with instead.
+pub type Begin = dyn for<'r> Fn(&Request<'r>, Waker) -> Result<Box<dyn Upload>, u16> + Send + Sync;
+
+/// What a route does with a request.
+pub(crate) enum Action {
+    /// Answers it, once it is whole.
+    Answer(Box<Handler>),
+    /// Takes its body piece by piece.
+    Upload(Box<Begin>),
+}
 
 /// Lengths of fixed paths that have a bucket of their own; longer ones share the last. 64 covers common APIs.
 const BUCKETS: usize = 64;
@@ -60,7 +76,7 @@ pub struct Router {
 
 struct Resource {
     pattern: String,
-    handlers: [Option<Box<Handler>>; METHODS.len()],
+    actions: [Option<Action>; METHODS.len()],
     allow: String,
 }
 
@@ -88,29 +104,38 @@ impl Router {
     /// [`RouteError`] when the pattern is no path, collides, or has this method already.
     pub fn route<F>(&mut self, method: Method<'_>, pattern: &str, handler: F) -> Result<(), RouteError>
     where
-        F: for<'r, 'w> Fn(&Request<'r>, Reply<'w>) -> Answered + Send + Sync + 'static,
+        F: for<'r, 'w> Fn(&Request<'r>, Reply<'w>) -> Response + Send + Sync + 'static,
     {
+        self.add(method, pattern, Action::Answer(Box::new(handler)))
+    }
+
+    /// Adds a route that takes request bodies piece by piece: they may be of any length and are never held whole.
+    ///
+    /// # Errors
+    /// As [`Router::route`].
+    pub fn upload<F>(&mut self, method: Method<'_>, pattern: &str, begin: F) -> Result<(), RouteError>
+    where
+        F: for<'r> Fn(&Request<'r>, Waker) -> Result<Box<dyn Upload>, u16> + Send + Sync + 'static,
+    {
+        self.add(method, pattern, Action::Upload(Box::new(begin)))
+    }
+
+    fn add(&mut self, method: Method<'_>, pattern: &str, action: Action) -> Result<(), RouteError> {
         let Some(column) = column(method) else {
             return Err(RouteError::Method { method: name_of(method), pattern: pattern.to_owned() });
         };
         let at = self.resource(pattern)?;
         let resource = &mut self.resources[at];
-        if resource.handlers[column].is_some() {
+        if resource.actions[column].is_some() {
             return Err(RouteError::Twice { method: name_of(method), pattern: pattern.to_owned() });
         }
-        resource.handlers[column] = Some(Box::new(handler));
+        resource.actions[column] = Some(action);
         resource.allow = allow_of(resource);
         Ok(())
     }
 
-    /// The handler of a fixed path that was sent as it stands in the table: the common case, and the short way.
-    #[inline]
-    pub(crate) fn fixed_handler(&self, method: Method<'_>, path: &[u8]) -> Option<&Handler> {
-        let resource = &self.resources[self.fixed_at(path)?];
-        resource.handlers[column(method)?].as_deref()
-    }
-
     /// Finds what a request is for. `scratch` holds the path's normal form and is reused between requests.
+    #[inline]
     pub(crate) fn find<'f>(
         &'f self,
         method: Method<'_>,
@@ -129,6 +154,7 @@ impl Router {
         bucket.iter().find(|(fixed, _)| is_same(fixed, path)).map(|&(_, at)| at)
     }
 
+    #[inline(never)]
     fn find_slowly<'f>(&'f self, method: Method<'_>, path: &'f [u8], scratch: &'f mut Vec<u8>) -> Found<'f> {
         match method {
             Method::Connect | Method::Other(_) => return Found::NotImplemented,
@@ -181,24 +207,25 @@ impl Router {
             let bucket = &mut self.fixed[pattern.len().min(BUCKETS - 1)];
             bucket.push((pattern.as_bytes().into(), at));
         }
-        let handlers = [const { None }; METHODS.len()];
-        self.resources.push(Resource { pattern: pattern.to_owned(), handlers, allow: String::new() });
+        let actions = [const { None }; METHODS.len()];
+        self.resources.push(Resource { pattern: pattern.to_owned(), actions, allow: String::new() });
         Ok(at)
     }
 }
 
 impl Resource {
+    #[inline]
     fn found<'f>(&'f self, method: Method<'_>, params: Params<'f>) -> Found<'f> {
-        let handler = column(method).and_then(|column| self.handlers[column].as_deref());
-        match handler {
-            Some(handler) => Found::Handler { handler, params },
+        match column(method).and_then(|column| self.actions[column].as_ref()) {
+            Some(action) => Found::Action { action, params },
             None => self.found_otherwise(method, params),
         }
     }
 
+    #[inline(never)]
     fn found_otherwise<'f>(&'f self, method: Method<'_>, params: Params<'f>) -> Found<'f> {
-        match (method, self.handlers[0].as_deref()) {
-            (Method::Head, Some(handler)) => Found::Handler { handler, params },
+        match (method, self.actions[0].as_ref()) {
+            (Method::Head, Some(action @ Action::Answer(_))) => Found::Action { action, params },
             (Method::Options, _) => Found::Options { allow: &self.allow },
             (Method::Connect | Method::Other(_), _) => Found::NotImplemented,
             _ => Found::MethodMissing { allow: &self.allow },
@@ -208,8 +235,8 @@ impl Resource {
 
 /// What a request is for.
 pub(crate) enum Found<'f> {
-    /// This handler answers it.
-    Handler { handler: &'f Handler, params: Params<'f> },
+    /// This is done with it.
+    Action { action: &'f Action, params: Params<'f> },
     /// The path is known, the method is not served there: 405.
     MethodMissing { allow: &'f str },
     /// OPTIONS, answered by the engine.
@@ -220,41 +247,6 @@ pub(crate) enum Found<'f> {
     BadPath,
     /// 404.
     Nowhere,
-}
-
-/// The parameters of a matched route.
-pub(crate) enum Params<'f> {
-    None,
-    Borrowed(matchit::Params<'f, 'f>),
-    /// With escapes in a value, which had to be decoded into memory of its own.
-    Decoded(Vec<(String, String)>),
-}
-
-impl<'f> Params<'f> {
-    /// `None` when a value is not text, or holds a zero, which no text needs and C strings end at.
-    fn of(matched: matchit::Params<'f, 'f>) -> Option<Params<'f>> {
-        if !matched.iter().any(|(_, value)| value.contains('%')) {
-            return Some(Params::Borrowed(matched));
-        }
-        let decoded = matched.iter().map(|(name, value)| Some((name.to_owned(), decode(value)?)));
-        decoded.collect::<Option<Vec<_>>>().map(Params::Decoded)
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        match self {
-            Params::None => None,
-            Params::Borrowed(params) => params.get(name),
-            Params::Decoded(params) => {
-                params.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-            }
-        }
-    }
-}
-
-fn decode(value: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(value.len());
-    percent::decode(value.as_bytes(), &mut bytes).ok()?;
-    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
 /// Compares short paths by their first and their last bytes, which overlap: words in place of a call that has to
@@ -287,7 +279,7 @@ fn name_of(method: Method<'_>) -> String {
 }
 
 fn allow_of(resource: &Resource) -> String {
-    let has = |method: Method<'_>| column(method).is_some_and(|column| resource.handlers[column].is_some());
+    let has = |method: Method<'_>| column(method).is_some_and(|column| resource.actions[column].is_some());
     let served = |method: &Method<'_>| match method {
         Method::Head => has(Method::Head) || has(Method::Get),
         Method::Options => true,
@@ -311,7 +303,7 @@ mod tests {
 
     fn found(router: &Router, method: Method<'_>, path: &str) -> String {
         match router.find(method, path.as_bytes(), &mut Vec::new()) {
-            Found::Handler { params, .. } => {
+            Found::Action { params, .. } => {
                 let value = |name| params.get(name).map_or(String::new(), |value| format!(" {name}={value}"));
                 format!("handler{}{}", value("name"), value("rest"))
             }

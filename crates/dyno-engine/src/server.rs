@@ -8,12 +8,15 @@ use crate::dials::{Dials, Log, Pin};
 use crate::error::{EngineError, refused};
 use crate::listen;
 use crate::log::{self, AccessLog};
-use crate::reply::{Answered, Reply};
+use crate::mailbox::Waker;
+use crate::reply::Reply;
 use crate::request::Request;
+use crate::response::Response;
 use crate::route::Router;
 use crate::stats::{Counts, House, Sheet};
 use crate::supervisor::Drained;
-use crate::worker::{Left, Seat, Worker};
+use crate::upload::Upload;
+use crate::worker::{Input, Left, Worker};
 use dyno_proto::http1::request::Method;
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::shm::Ring;
@@ -59,9 +62,20 @@ impl Server {
     /// Adds a route; see [`Router::route`].
     pub fn route<F>(mut self, method: Method<'_>, pattern: &str, handler: F) -> Server
     where
-        F: for<'r, 'w> Fn(&Request<'r>, Reply<'w>) -> Answered + Send + Sync + 'static,
+        F: for<'r, 'w> Fn(&Request<'r>, Reply<'w>) -> Response + Send + Sync + 'static,
     {
         if let Err(source) = self.router.route(method, pattern, handler) {
+            self.fail(EngineError::Route { source });
+        }
+        self
+    }
+
+    /// Adds a route that takes request bodies piece by piece; see [`Router::upload`].
+    pub fn upload<F>(mut self, method: Method<'_>, pattern: &str, begin: F) -> Server
+    where
+        F: for<'r> Fn(&Request<'r>, Waker) -> Result<Box<dyn Upload>, u16> + Send + Sync + 'static,
+    {
+        if let Err(source) = self.router.upload(method, pattern, begin) {
             self.fail(EngineError::Route { source });
         }
         self
@@ -117,17 +131,17 @@ impl Server {
         }
         let Config { listen, dials, limits, log_file, drain_ns, .. } = self.config;
         let bound = listen::bind(&listen, &dials)?;
-        let sheet = Sheet::new(bound.seats.len(), dials.spin).map_err(refused("make counters"))?;
-        let mut logs = Logs::open(&dials, log_file, bound.seats.len())?;
+        let sheet = Sheet::new(bound.by_worker.len(), dials.spin).map_err(refused("make counters"))?;
+        let mut logs = Logs::open(&dials, log_file, bound.by_worker.len())?;
         let router = Arc::new(self.router);
         let mut running =
             Running { addrs: bound.addrs, sheet, workers: Vec::new(), orders: Vec::new(), writer: None };
-        for (number, listeners) in bound.seats.into_iter().enumerate() {
+        for (number, listeners) in bound.by_worker.into_iter().enumerate() {
             let (orders, order) = socket::pipe().map_err(refused("open a pipe"))?;
             let log = logs.of(number).map_err(refused("share the access log"))?;
             let (router, house) = (Arc::clone(&router), House::Thread);
-            let seat = Seat { number, house, listeners, orders, signals: None, router, log, sheet };
-            let worker = Worker::new(seat, &dials, &limits, drain_ns).map_err(refused("start a worker"))?;
+            let input = Input { number, house, listeners, orders, signals: None, router, log, sheet };
+            let worker = Worker::new(input, &dials, &limits, drain_ns).map_err(refused("start a worker"))?;
             running.workers.push(spawn_worker(number, &dials, worker)?);
             running.orders.push(order);
         }

@@ -67,6 +67,10 @@ counts! {
     panics,
     /// Times that a worker stopped accepting because it could hold no more.
     accept_pauses,
+    /// Request bodies refused because connections held more bytes than they may (`buffer_bytes_max`).
+    budget_refusals,
+    /// Connections cut for the same reason: those that held most for longest without progress.
+    budget_cuts,
     /// Loop turns.
     turns,
 }

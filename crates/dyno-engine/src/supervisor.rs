@@ -200,7 +200,7 @@ impl<'r> Supervisor<'r> {
             ears: Some(ears(config.control.take())?),
             sheet: Sheet::new(workers, config.dials.spin).map_err(refused("share memory for counters"))?,
             cpus: affinity::allowed().iter().collect(),
-            places: bound.seats.into_iter().map(vacant).collect(),
+            places: bound.by_worker.into_iter().map(vacant).collect(),
             addrs: bound.addrs,
             config,
             routes,

@@ -1,26 +1,27 @@
 //! A worker: one loop that owns everything it touches - listeners, connections, buffers, timers, counters.
 //!
-//! The supervisor runs it in a process of its own, the embedded server in a thread; it is the same loop. It reads the
-//! clock once per turn, takes no lock, and allocates nothing for a whole request once its buffers have grown.
-//! How bytes move on a connection is told in `traffic`.
+//! The supervisor runs it in a process of its own, the embedded server in a thread; it is the same loop. It waits in
+//! epoll, reads the clock once per turn, takes no lock, and hands what happened to the core.
 
 use crate::config::{Limits, SECOND_NS};
-use crate::conn::{Afterwards, Phase, Slab};
-use crate::dials::{Calls, Dials, Read, Reuseport, Trigger};
-use crate::exchange::Exchange;
-use crate::listen::{BACKLOG, Doors};
+use crate::core::{Core, Drained};
+use crate::dials::{Dials, Reuseport};
+use crate::http1::Http1;
+use crate::kernel::{ByDials, Direct, Kernel, Way};
+use crate::listen::{BACKLOG, Listeners};
 use crate::log::AccessLog;
+use crate::mailbox::Mailbox;
 use crate::route::Router;
+use crate::scratch::Scratch;
+use crate::seam::Readiness;
 use crate::stats::{House, Sheet, Tally};
-use crate::timer::{TICK_NS_SHIFT, Tick, Wheel, tick_of, ticks_of};
-use dyno_proto::http1::request::Slots;
 use dyno_sys::clock;
 use dyno_sys::epoll::{Epoll, Event, Events, Interest, Timeout};
+use dyno_sys::event::EventFd;
 use dyno_sys::signal::{Signal, SignalFd};
 use dyno_sys::socket::{self, Accepted, Addr};
 use std::io;
 use std::net::IpAddr;
-use std::num::Wrapping;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,25 +32,21 @@ const EVENTS_MAX: usize = 256;
 /// Connections accepted per turn and listener, so that a flood of new ones does not starve those that are served.
 const ACCEPTS_MAX: usize = 64;
 
-/// Room for one read: half of the receive buffer that the kernel gives a connection to start with (net.ipv4.tcp_rmem,
-/// 128 KiB), which holds more requests than any client pipelines.
-pub(crate) const RECEIVE_BYTES: usize = 64 << 10;
-
 /// Descriptors that a worker needs besides its connections: standard ones, epoll, listeners, log, orders, some spare.
 const DESCRIPTORS_KEPT: usize = 32;
 
-/// While draining, an idle connection gets this long to send one more request, which is answered with
-/// `Connection: close`; clients with a request on its way lose nothing then.
-const GRACE_NS: u64 = SECOND_NS / 4;
+/// The longest wait that a spurious early return of a wait could turn the loop for: none, waits are rounded up.
+const MS_NS: u64 = SECOND_NS / 1_000;
 
 /// Tokens with this lower half are no connection; the upper half says what they are.
 const SPECIAL: u64 = 0xffff_ffff;
 const ORDERS: u64 = 0;
 const SIGNALS: u64 = 1;
-const DOORS: u64 = 2;
+const MAIL: u64 = 2;
+const LISTENERS: u64 = 3;
 
 /// What a worker is given.
-pub(crate) struct Seat {
+pub(crate) struct Input {
     /// Its number, which is its row of the counters.
     pub(crate) number: usize,
     pub(crate) house: House,
@@ -74,125 +71,133 @@ pub(crate) enum Left {
     Broken,
 }
 
-/// The limits on time, in ticks.
-pub(crate) struct Spans {
-    pub(crate) head: u32,
-    pub(crate) idle: u32,
-    pub(crate) body: u32,
-    pub(crate) write: u32,
-    pub(crate) linger: u32,
+/// A worker that is listening: connections that come now will be answered once it runs.
+pub(crate) enum Worker {
+    Direct(Box<Loop<Direct>>),
+    ByDials(Box<Loop<ByDials>>),
 }
 
-/// A drain that has begun.
-struct Drain {
-    /// Until then idle connections are waited for; `None` once they were closed.
-    grace_ns: Option<u64>,
-    end_ns: u64,
+impl Worker {
+    /// Makes everything that a worker needs.
+    pub(crate) fn new(input: Input, dials: &Dials, limits: &Limits, drain_ns: u64) -> io::Result<Worker> {
+        Ok(if ByDials::differs(dials) {
+            Worker::ByDials(Box::new(Loop::new(input, dials, limits, drain_ns, ByDials::new(dials))?))
+        } else {
+            Worker::Direct(Box::new(Loop::new(input, dials, limits, drain_ns, Direct)?))
+        })
+    }
+
+    /// Serves until it is told to drain, and then until everything is answered.
+    pub(crate) fn run(self) -> Left {
+        match self {
+            Worker::Direct(worker) => worker.run(),
+            Worker::ByDials(worker) => worker.run(),
+        }
+    }
 }
 
-/// One worker.
-pub(crate) struct Worker {
-    pub(crate) epoll: Epoll,
-    pub(crate) conns: Slab,
-    pub(crate) wheel: Wheel,
-    pub(crate) exchange: Exchange,
-    pub(crate) slots: Slots,
-    /// The receive buffer of all connections.
-    pub(crate) buffer: Box<[u8]>,
-    pub(crate) spans: Spans,
-    pub(crate) now: Tick,
-    pub(crate) calls: Calls,
-    pub(crate) read: Read,
-    pub(crate) trigger: Trigger,
-    doors: Doors,
+/// One worker's loop.
+pub(crate) struct Loop<W: Way> {
+    core: Core<Kernel<W>>,
+    listeners: Listeners,
+    mailbox: Arc<Mailbox>,
     orders: OwnedFd,
     signals: Option<SignalFd>,
     now_ns: u64,
     worked_ns: u64,
     spin_us: &'static AtomicU64,
     connections_max: usize,
-    drain: Option<Drain>,
     drain_ns: u64,
-    /// Connections whose time is up, kept for its room.
-    expired: Vec<u32>,
 }
 
-impl Worker {
-    /// A worker that is listening: connections that come now will be answered once it runs.
-    pub(crate) fn new(seat: Seat, dials: &Dials, limits: &Limits, drain_ns: u64) -> io::Result<Worker> {
+impl<W: Way> Loop<W> {
+    fn new(input: Input, dials: &Dials, limits: &Limits, drain_ns: u64, way: W) -> io::Result<Loop<W>> {
         let now_ns = clock::mono_ns();
-        let tally = Tally::new(seat.sheet, seat.number, seat.house);
+        let tally = Tally::new(input.sheet, input.number, input.house);
+        let mailbox = Mailbox::new(Some(EventFd::new()?));
+        let unix_s = clock::real_coarse_s();
+        let scratch =
+            Scratch::new(tally, Arc::clone(&mailbox), limits.outstanding_max, limits.later_ns, unix_s);
+        let workers = dials.workers.get() as usize;
+        let buffered = limits.buffer_bytes_max / workers;
+        let http = Http1::new(input.router, limits, input.log, scratch, buffered);
         // Listeners that every worker holds wake one of them; a worker alone needs no such care.
-        let sharing = if dials.workers.get() == 1 { Reuseport::Hash } else { dials.reuseport };
-        let mut worker = Worker {
-            epoll: Epoll::new()?,
-            conns: Slab::new(),
-            wheel: Wheel::new(tick_of(now_ns)),
-            exchange: Exchange::new(seat.router, dials, limits, seat.log, tally),
-            slots: Slots::new(&limits.http()),
-            buffer: vec![0; RECEIVE_BYTES + limits.head_bytes_max].into_boxed_slice(),
-            spans: spans(limits),
-            now: tick_of(now_ns),
-            calls: dials.calls,
-            read: dials.read,
-            trigger: dials.trigger,
-            doors: Doors::new(seat.listeners, sharing),
-            orders: seat.orders,
-            signals: seat.signals,
+        let sharing = if workers == 1 { Reuseport::Hash } else { dials.reuseport };
+        let mut worker = Loop {
+            core: Core::new(Kernel::new(Epoll::new()?, way), http, limits, now_ns),
+            listeners: Listeners::new(input.listeners, sharing),
+            mailbox,
+            orders: input.orders,
+            signals: input.signals,
             now_ns,
             worked_ns: 0,
-            spin_us: seat.sheet.spin(),
-            connections_max: connections_max(limits, dials, seat.house),
-            drain: None,
+            spin_us: input.sheet.spin(),
+            connections_max: connections_max(limits, dials, input.house),
             drain_ns,
-            expired: Vec::new(),
         };
         worker.watch()?;
         Ok(worker)
     }
 
-    /// Serves until it is told to drain, and then until everything is answered.
-    pub(crate) fn run(mut self) -> Left {
+    fn run(mut self) -> Left {
         let mut events = Events::with_capacity(EVENTS_MAX);
         loop {
             let timeout = self.timeout();
-            let Ok(ready) = self.epoll.wait(&mut events, timeout) else { return Left::Broken };
+            let Ok(ready) = self.core.net.epoll.wait(&mut events, timeout) else { return Left::Broken };
             self.turn(ready);
             if !ready.is_empty() || timeout != Timeout::Poll {
-                self.exchange.tally.publish();
+                self.core.http.scratch.tally.publish();
             }
-            if let Some(left) = self.drained() {
-                self.exchange.tally.publish();
+            if self.core.is_draining()
+                && let Some(left) = self.left()
+            {
                 return left;
             }
         }
     }
 
+    fn left(&mut self) -> Option<Left> {
+        let left = match self.core.drained() {
+            Drained::NotYet => return None,
+            Drained::Wholly => Left::Drained,
+            Drained::Cut => Left::Cut,
+        };
+        self.core.http.scratch.tally.publish();
+        Some(left)
+    }
+
     fn watch(&mut self) -> io::Result<()> {
-        self.epoll.add(&self.orders, ORDERS << 32 | SPECIAL, Interest::READ)?;
+        let epoll = &self.core.net.epoll;
+        epoll.add(&self.orders, ORDERS << 32 | SPECIAL, Interest::READ)?;
         if let Some(signals) = &self.signals {
-            self.epoll.add(signals, SIGNALS << 32 | SPECIAL, Interest::READ)?;
+            epoll.add(signals, SIGNALS << 32 | SPECIAL, Interest::READ)?;
         }
-        self.doors.open(&self.epoll, door_token)
+        if let Some(event) = self.mailbox.event() {
+            epoll.add(event, MAIL << 32 | SPECIAL, Interest::READ)?;
+        }
+        self.listeners.watch(epoll, listener_token)
     }
 
     #[inline]
     fn turn(&mut self, ready: &[Event]) {
         self.now_ns = clock::mono_ns();
-        self.now = tick_of(self.now_ns);
-        self.exchange.outbox.turn(self.now_ns, &mut self.exchange.tally.counts);
-        self.exchange.tally.counts.turns += 1;
-        if ready.is_empty() {
-            self.exchange.tally.counts.spins += u64::from(self.is_spinning());
-        } else {
+        self.core.begin_turn(self.now_ns);
+        let is_spinning = ready.is_empty() && self.is_spinning();
+        let counts = self.core.http.scratch.counts();
+        counts.turns += 1;
+        counts.spins += u64::from(is_spinning);
+        if !ready.is_empty() {
             self.worked_ns = self.now_ns;
         }
         for event in ready {
             self.on_event(event);
         }
-        self.expire();
-        if self.doors.paused_until().is_some_and(|until_ns| until_ns <= self.now_ns) {
-            self.reopen();
+        self.core.end_turn();
+        if let Some(until_ns) = self.listeners.paused_until() {
+            // A connection that was closed makes room; else it is tried again after a while.
+            if self.core.take_has_closed() || until_ns <= self.now_ns {
+                self.watch_again();
+            }
         }
     }
 
@@ -201,8 +206,14 @@ impl Worker {
         let token = event.token();
         if token & SPECIAL == SPECIAL {
             self.on_special(token >> 32);
-        } else if let Some(index) = self.conns.index_of(token) {
-            self.on_traffic(index, event);
+        } else if let Some(index) = self.core.conns.index_of(token) {
+            let ready = Readiness {
+                readable: event.readable(),
+                writable: event.writable(),
+                peer_closed: event.peer_closed(),
+                hangup: event.hangup(),
+            };
+            self.core.on_event(index, ready);
         }
     }
 
@@ -216,18 +227,27 @@ impl Worker {
                     self.begin_drain();
                 }
             }
-            door => self.accept_all(usize::try_from(door - DOORS).unwrap_or(usize::MAX), ACCEPTS_MAX),
+            MAIL => self.core.on_mail(),
+            listener => {
+                self.accept_all(usize::try_from(listener - LISTENERS).unwrap_or(usize::MAX), ACCEPTS_MAX);
+            }
         }
     }
 
-    fn accept_all(&mut self, door: usize, count_max: usize) {
+    fn accept_all(&mut self, listener: usize, count_max: usize) {
         for _ in 0..count_max {
-            if self.conns.in_use() >= self.connections_max {
+            if self.core.conns.in_use() >= self.connections_max {
                 return self.pause();
             }
-            let Some(listener) = self.doors.listener(door) else { return };
-            match socket::accept(listener) {
-                Accepted::Conn(socket) => self.admit(socket),
+            let Some(socket) = self.listeners.get(listener) else { return };
+            match socket::accept(socket) {
+                Accepted::Conn(socket) => {
+                    let peer = if self.core.http.wants_peer() { peer_of(&socket) } else { None };
+                    if !self.core.admit(socket, peer) {
+                        // No memory for a watch (epoll(7), max_user_watches): as good as a descriptor limit.
+                        return self.pause();
+                    }
+                }
                 Accepted::WouldBlock => return,
                 Accepted::Transient => {}
                 Accepted::LimitReached | Accepted::Failed(_) => return self.pause(),
@@ -235,76 +255,31 @@ impl Worker {
         }
     }
 
-    fn admit(&mut self, socket: OwnedFd) {
-        let peer = if self.exchange.wants_peer() { peer_of(&socket) } else { None };
-        let index = self.conns.insert(socket, peer);
-        let (token, interest) = (self.conns.token(index), self.interest_read());
-        self.exchange.tally.counts.accepts += 1;
-        self.conns.get(index).link.due = self.now + Wrapping(self.spans.idle);
-        self.wheel.arm(&mut self.conns, index);
-        if self.epoll.add(self.conns.get(index).socket(), token, interest).is_err() {
-            // No memory for a watch (epoll(7), max_user_watches): as good as a descriptor limit.
-            self.close(index);
-            self.pause();
-        }
-    }
-
+    /// Stops accepting until there is room.
     fn pause(&mut self) {
-        if self.doors.paused_until().is_none() {
-            self.exchange.tally.counts.accept_pauses += 1;
+        if self.listeners.paused_until().is_none() {
+            self.core.http.scratch.counts().accept_pauses += 1;
         }
-        self.doors.pause(&self.epoll, self.now_ns);
+        self.core.take_has_closed();
+        self.listeners.pause(&self.core.net.epoll, self.now_ns);
     }
 
-    fn reopen(&mut self) {
-        if self.conns.in_use() >= self.connections_max || self.doors.open(&self.epoll, door_token).is_err() {
-            self.doors.pause(&self.epoll, self.now_ns);
-        }
-    }
-
-    /// Ends a connection. What it held is freed, and if the doors were shut for want of room they open.
-    pub(crate) fn close(&mut self, index: u32) {
-        self.wheel.disarm(&mut self.conns, index);
-        drop(self.conns.remove(index));
-        self.exchange.tally.counts.closes += 1;
-        if self.doors.paused_until().is_some() {
-            self.reopen();
+    fn watch_again(&mut self) {
+        let is_full = self.core.conns.in_use() >= self.connections_max;
+        if is_full || self.listeners.watch(&self.core.net.epoll, listener_token).is_err() {
+            self.listeners.pause(&self.core.net.epoll, self.now_ns);
         }
     }
 
-    /// What a connection that is read from is watched for.
-    pub(crate) fn interest_read(&self) -> Interest {
-        match self.trigger {
-            Trigger::Level => Interest::READ,
-            // With edges, a FIN that came with data must be told beside it: no second edge would tell of it.
-            Trigger::Edge => Interest::READ.peer_close().edge(),
-        }
-    }
-
-    #[inline]
-    fn expire(&mut self) {
-        let mut expired = std::mem::take(&mut self.expired);
-        self.wheel.advance(&mut self.conns, self.now, &mut expired);
-        for index in expired.drain(..) {
-            self.exchange.tally.counts.timeouts += 1;
-            self.on_timeout(index);
-        }
-        self.expired = expired;
-    }
-
-    fn timeout(&self) -> Timeout {
+    fn timeout(&mut self) -> Timeout {
         if self.is_spinning() {
             return Timeout::Poll;
         }
-        let tick_ns = self.now_ns >> TICK_NS_SHIFT << TICK_NS_SHIFT;
-        let wheel_ns =
-            self.wheel.next_in(self.now).map(|ticks| tick_ns + (u64::from(ticks) << TICK_NS_SHIFT));
-        let drain_ns = self.drain.as_ref().map(|drain| drain.grace_ns.unwrap_or(drain.end_ns));
-        match [wheel_ns, drain_ns, self.doors.paused_until()].into_iter().flatten().min() {
+        match [self.core.next_due_ns(), self.listeners.paused_until()].into_iter().flatten().min() {
             None => Timeout::Forever,
             Some(at_ns) => {
                 // Rounded up: a wait that ends a little early would turn the loop for nothing.
-                let wait_ms = at_ns.saturating_sub(self.now_ns).div_ceil(1_000_000);
+                let wait_ms = at_ns.saturating_sub(self.now_ns).div_ceil(MS_NS);
                 Timeout::Millis(i32::try_from(wait_ms).unwrap_or(i32::MAX))
             }
         }
@@ -318,64 +293,22 @@ impl Worker {
 
     /// Stops accepting; what waits in the kernel's queue is taken in first, for its clients count as connected.
     fn begin_drain(&mut self) {
-        if self.drain.is_some() {
+        if self.core.is_draining() {
             return;
         }
         // The end of file stays readable: it has been understood.
-        let _ = self.epoll.remove(&self.orders);
-        self.exchange.keep = Afterwards::Close;
-        for door in 0..self.doors.count() {
-            self.accept_all(door, BACKLOG as usize);
+        let _ = self.core.net.epoll.remove(&self.orders);
+        self.core.begin_drain(self.drain_ns);
+        for listener in 0..self.listeners.count() {
+            self.accept_all(listener, BACKLOG as usize);
         }
-        self.doors.pause(&self.epoll, self.now_ns);
-        self.doors.close();
-        let end_ns = self.now_ns + self.drain_ns;
-        let grace_ns = Some(end_ns.min(self.now_ns + GRACE_NS));
-        self.drain = Some(Drain { grace_ns, end_ns });
-    }
-
-    /// Whether the drain is over, and how.
-    #[inline]
-    fn drained(&mut self) -> Option<Left> {
-        let drain = self.drain.as_mut()?;
-        if drain.grace_ns.is_some_and(|grace_ns| grace_ns <= self.now_ns) {
-            drain.grace_ns = None;
-            self.close_idle();
-        }
-        if self.conns.in_use() == 0 {
-            return Some(Left::Drained);
-        }
-        let end_ns = self.drain.as_ref()?.end_ns;
-        (end_ns <= self.now_ns).then_some(Left::Cut)
-    }
-
-    /// Closes connections without a request, but answers one that has arrived in this very moment.
-    fn close_idle(&mut self) {
-        for index in self.conns.indexes() {
-            if self.conns.get(index).phase == Phase::Idle {
-                let token = self.conns.token(index);
-                self.pump(index);
-                let open = self.conns.index_of(token).is_some();
-                if open && self.conns.get(index).phase == Phase::Idle {
-                    self.close(index);
-                }
-            }
-        }
+        self.listeners.pause(&self.core.net.epoll, self.now_ns);
+        self.listeners.close();
     }
 }
 
-fn door_token(door: usize) -> u64 {
-    (DOORS + door as u64) << 32 | SPECIAL
-}
-
-fn spans(limits: &Limits) -> Spans {
-    Spans {
-        head: ticks_of(limits.head_ns),
-        idle: ticks_of(limits.idle_ns),
-        body: ticks_of(limits.body_ns),
-        write: ticks_of(limits.write_ns),
-        linger: ticks_of(limits.linger_ns),
-    }
+fn listener_token(listener: usize) -> u64 {
+    (LISTENERS + listener as u64) << 32 | SPECIAL
 }
 
 /// What was asked for, or what the descriptor limit leaves: a server fits itself instead of failing.

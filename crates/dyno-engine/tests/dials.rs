@@ -94,10 +94,11 @@ fn each_dial_shows_in_the_counters_and_nothing_shows_by_default() {
     assert_eq!(counts("replies", "single").sends, REQUESTS);
     // Every reply but the one to HEAD has a body of its own.
     assert_eq!(counts("send", "split").sends, 2 * REQUESTS - 1);
-    assert_eq!(counts("body", "generic").generic_bodies, REQUESTS);
-    // Unknown paths and methods find no handler that could look at headers.
+    // What a first version does in its handlers is not done where no handler is found: an unknown path and a method.
+    assert_eq!(counts("body", "generic").generic_bodies, REQUESTS - 2);
     assert_eq!(counts("headers", "owned").owned_heads, REQUESTS - 2);
-    assert_eq!(counts("date", "reply").dates_formatted, REQUESTS);
+    let dates = counts("date", "reply").dates_formatted;
+    assert!((REQUESTS - 2..REQUESTS).contains(&dates), "one for each, and once a second: {dates}");
 }
 
 #[test]

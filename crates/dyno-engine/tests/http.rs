@@ -329,8 +329,10 @@ fn a_handler_that_panics_costs_one_500() {
 fn ipv6_and_unix_sockets_serve_too() {
     let path = std::env::temp_dir().join(format!("dyno-engine-{}.sock", std::process::id()));
     let unix = format!("unix:{}", path.display());
-    let mut builder =
-        Server::new().listen(&unix).router(dyno_engine::handler::demo().unwrap()).dials(one_worker());
+    let mut builder = Server::new()
+        .listen(&unix)
+        .router(dyno_engine::handler::demo(&one_worker()).unwrap())
+        .dials(one_worker());
     let has_v6 = std::net::TcpListener::bind("[::1]:0").is_ok();
     if has_v6 {
         builder = builder.listen("[::1]:0");

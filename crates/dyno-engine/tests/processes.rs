@@ -395,7 +395,8 @@ fn be_server(settings: &[String]) -> ExitCode {
             dial => config.dials.set(dial, word).unwrap(),
         }
     }
-    match supervisor::run(config, &|| handler::demo().unwrap(), &mut tell) {
+    let dials = config.dials.clone();
+    match supervisor::run(config, &|| handler::demo(&dials).unwrap(), &mut tell) {
         Ok(report) => {
             println!("report {:?} deaths={} {}", report.drained, report.deaths, report.counts);
             ExitCode::SUCCESS

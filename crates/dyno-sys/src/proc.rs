@@ -28,6 +28,7 @@ pub use process::{
     pss_bytes, rss_bytes, rss_peak_bytes, run_ns, standing_for, stat, state, tasks, tree, user_system_ticks,
 };
 pub use traffic::{
-    CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, Ticks, all_ticks, cpu_quota, net_count, net_cpus,
-    packet_taps, parse_cpu_max, parse_cpu_stat_file, parse_dev, parse_net_cpus, parse_packet,
+    CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, Ticks, all_ticks, cpu_quota, memory_limit_bytes,
+    net_count, net_cpus, packet_taps, parse_cpu_max, parse_cpu_stat_file, parse_dev, parse_net_cpus,
+    parse_packet,
 };

@@ -10,7 +10,7 @@ use crate::dials::{Log, Pin};
 use crate::error::{EngineError, refused};
 use crate::log::{self, AccessLog};
 use crate::stats::House;
-use crate::worker::{Left, Seat, Worker};
+use crate::worker::{Input, Left, Worker};
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::child::{self, Wait};
 use dyno_sys::signal::{self, Signal, SignalFd};
@@ -92,7 +92,7 @@ impl Supervisor<'_> {
         if self.config.dials.pin == Pin::Cpu && !self.cpus.is_empty() {
             affinity::set_current(&CpuSet::single(self.cpus[number % self.cpus.len()]))?;
         }
-        let seat = Seat {
+        let input = Input {
             number,
             house: House::Process,
             listeners,
@@ -103,7 +103,7 @@ impl Supervisor<'_> {
             log,
             sheet: self.sheet,
         };
-        Worker::new(seat, &self.config.dials, &self.config.limits, self.config.drain_ns)
+        Worker::new(input, &self.config.dials, &self.config.limits, self.config.drain_ns)
     }
 
     /// Becomes the user that serves; nothing that it ever starts gains rights again.

@@ -27,7 +27,7 @@ pub(crate) fn serve(dials: Dials, limits: Limits) -> Running {
 
 /// The same before it is started.
 pub(crate) fn server(dials: Dials, limits: Limits) -> Server {
-    let router = handler::demo().unwrap();
+    let router = handler::demo(&dials).unwrap();
     Server::new().listen("127.0.0.1:0").router(router).dials(dials).limits(limits).drain_ns(5_000_000_000)
 }
 

@@ -8,6 +8,7 @@ use super::process::{folder, numbers_in};
 use crate::Pid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 /// One line of /proc/net/packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,6 +208,21 @@ pub fn parse_cpu_max(text: &str) -> Option<f64> {
     let quota: f64 = words.next()?.parse().ok()?;
     let period: f64 = words.next()?.parse().ok()?;
     (quota > 0.0 && period > 0.0).then_some(quota / period)
+}
+
+/// Bytes of memory that this process may use: the least of its control groups' limits and the machine's memory.
+pub fn memory_limit_bytes() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let unified = groups.lines().find_map(|line| line.strip_prefix("0::"));
+    let own = unified.map(Path::new).into_iter().flat_map(Path::ancestors);
+    let limits = own.filter_map(|group| {
+        let group = group.strip_prefix("/").unwrap_or(group);
+        let file = Path::new("/sys/fs/cgroup").join(group).join("memory.max");
+        std::fs::read_to_string(file).ok()?.trim().parse().ok()
+    });
+    let first = std::fs::read_to_string("/sys/fs/cgroup/memory/memory.limit_in_bytes").ok();
+    let first = first.and_then(|text| text.trim().parse().ok());
+    limits.chain(first).chain([super::machine().memory_bytes]).filter(|&bytes| bytes > 0).min()
 }
 
 /// What a process used of the CPUs.

@@ -39,7 +39,9 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
     let who = user.as_ref().map_or_else(String::new, |user| format!("as user {}\n", user.name));
     let config = Config { control, user: user.map(|user| user.identity), ..config };
     let drain = args.drain_timeout;
-    let routes = || handler::demo().expect("the routes are fixed, and a test of the engine adds them all");
+    let dials = config.dials.clone();
+    let routes =
+        || handler::demo(&dials).expect("the routes are fixed, and a test of the engine adds them all");
     let report = supervisor::run(config, &routes, &mut |event| {
         super::say(&told(&event, drain));
         if matches!(event, Event::Listening { .. }) {

@@ -1,10 +1,10 @@
 //! Heads that are ready before anybody asks: the date, formatted once a second, and whole heads of plain replies.
 //!
-//! Only the outbox uses them.
+//! Replies copy them in front of a body before the reply's length is known; `http1` corrects what was predicted wrongly.
 
+use crate::response::Media;
 use dyno_proto::date;
 use dyno_proto::http1::encode;
-use dyno_sys::clock;
 
 const DATE_BYTES: usize = 29;
 const STATUS_OK: &[u8] = b"HTTP/1.1 200 OK\r\nServer: dyno\r\nDate: ";
@@ -16,51 +16,22 @@ const READY_BYTES: usize = 160;
 /// make without a call. Text and JSON have shorter heads.
 const COPY_BYTES: usize = 128;
 
-/// A body's media type; the three common ones have their heads prepared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Media<'m> {
-    Json,
-    Text,
-    Octets,
-    Other(&'m str),
-}
-
-impl<'m> Media<'m> {
-    pub(crate) fn of(name: &'m str) -> Media<'m> {
-        match name {
-            "application/json" => Media::Json,
-            "text/plain" => Media::Text,
-            "application/octet-stream" => Media::Octets,
-            other => Media::Other(other),
-        }
-    }
-
-    pub(super) fn as_str(self) -> &'m str {
-        match self {
-            Media::Json => "application/json",
-            Media::Text => "text/plain",
-            Media::Octets => "application/octet-stream",
-            Media::Other(name) => name,
-        }
-    }
-}
-
 /// Bytes of a date in the access log.
-pub(super) const LOG_DATE_BYTES: usize = 26;
+pub(crate) const LOG_DATE_BYTES: usize = 26;
 
 /// The date, and the heads that are ready.
-pub(super) struct Heads {
-    pub(super) unix_s: u64,
-    pub(super) stale_ns: u64,
-    pub(super) date: [u8; DATE_BYTES],
-    pub(super) log_date: [u8; LOG_DATE_BYTES],
-    pub(super) json: Ready,
+pub(crate) struct Heads {
+    pub(crate) unix_s: u64,
+    pub(crate) stale_ns: u64,
+    pub(crate) date: [u8; DATE_BYTES],
+    pub(crate) log_date: [u8; LOG_DATE_BYTES],
+    pub(crate) json: Ready,
     text: Ready,
     octets: Ready,
 }
 
 impl Heads {
-    pub(super) fn new() -> Heads {
+    pub(crate) fn new(unix_s: u64) -> Heads {
         let mut heads = Heads {
             unix_s: 0,
             stale_ns: 0,
@@ -70,21 +41,34 @@ impl Heads {
             text: Ready::new(Media::Text),
             octets: Ready::new(Media::Octets),
         };
-        heads.stamp(clock::real_coarse_s());
+        heads.stamp(unix_s);
         heads
     }
 
     #[inline]
-    pub(super) fn ready(&mut self, media: Media<'_>) -> Option<&mut Ready> {
+    pub(crate) fn ready(&mut self, media: Media) -> Option<&mut Ready> {
         match media {
             Media::Json => Some(&mut self.json),
             Media::Text => Some(&mut self.text),
             Media::Octets => Some(&mut self.octets),
-            Media::Other(_) => None,
+            Media::Named | Media::Absent => None,
         }
     }
 
-    pub(super) fn stamp(&mut self, unix_s: u64) {
+    /// Whether a ready head of `head_bytes` that says `body_bytes` is what stands in front of such a body.
+    #[inline]
+    pub(crate) fn tells(&self, media: Media, head_bytes: usize, body_bytes: usize) -> bool {
+        let ready = match media {
+            Media::Json => &self.json,
+            Media::Text => &self.text,
+            Media::Octets => &self.octets,
+            Media::Named | Media::Absent => return false,
+        };
+        ready.count == head_bytes && ready.length == body_bytes
+    }
+
+    /// Formats the date for this second.
+    pub(crate) fn stamp(&mut self, unix_s: u64) {
         self.unix_s = unix_s;
         self.date = date::imf_fixdate(unix_s);
         self.log_date = log_date(&self.date);
@@ -96,19 +80,19 @@ impl Heads {
 
 /// A whole head of a plain 200, for the length that was asked for last: replies of one kind often have one length,
 /// and then the head is a single copy.
-pub(super) struct Ready {
+pub(crate) struct Ready {
     bytes: [u8; READY_BYTES],
     /// Bytes of the head; what stands behind them is never sent.
     count: usize,
     /// Bytes up to the value of Content-Length.
     start: usize,
-    pub(super) length: usize,
+    pub(crate) length: usize,
 }
 
 impl Ready {
-    fn new(media: Media<'_>) -> Ready {
+    fn new(media: Media) -> Ready {
         let mut ready = Ready { bytes: [b' '; READY_BYTES], count: 0, start: 0, length: 0 };
-        for piece in [STATUS_OK, &[b' '; DATE_BYTES], b"\r\nContent-Type: ", media.as_str().as_bytes()] {
+        for piece in [STATUS_OK, &[b' '; DATE_BYTES], b"\r\nContent-Type: ", media.name().as_bytes()] {
             ready.append(piece);
         }
         ready.append(b"\r\nContent-Length: ");
@@ -119,12 +103,12 @@ impl Ready {
 
     /// The head as it stands, for a body of `length` bytes.
     #[inline]
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.count]
     }
 
     #[inline]
-    pub(super) fn with_length(&mut self, length: usize) -> &mut Ready {
+    pub(crate) fn with_length(&mut self, length: usize) -> &mut Ready {
         if length != self.length {
             self.set_length(length);
         }
@@ -134,7 +118,7 @@ impl Ready {
     /// Appends the head. Most are copied with what stands behind them in the array, which is cut off again: a copy
     /// of fixed length is a few stores, one of any other length is a call that has to find out.
     #[inline]
-    pub(super) fn copy_to(&self, out: &mut Vec<u8>) {
+    pub(crate) fn copy_to(&self, out: &mut Vec<u8>) {
         match self.bytes.first_chunk::<COPY_BYTES>() {
             Some(bytes) if self.count <= COPY_BYTES => {
                 let end = out.len() + self.count;

@@ -1,0 +1,54 @@
+//! What a request asks of the framing of its reply. Kept with a request until it is answered.
+
+/// How a reply is framed on its connection, kept for those that are finished later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) connection: Connection,
+    pub(crate) content: Content,
+    /// Whether the client knows the chunked coding, which HTTP/1.0 does not.
+    pub(crate) chunks: Chunks,
+}
+
+/// What the Connection header of a reply says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Connection {
+    /// Nothing: HTTP/1.1 keeps the connection.
+    Kept,
+    /// `keep-alive`, which an HTTP/1.0 client must be told.
+    KeptAloud,
+    /// `close`: this reply is the last one.
+    Closed,
+}
+
+/// Whether the body's bytes follow the head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Head and body.
+    Sent,
+    /// The head only, as an answer to HEAD (RFC 9110 §9.3.2).
+    Omitted,
+}
+
+/// Whether a client understands the chunked coding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Chunks {
+    Known,
+    Unknown,
+}
+
+impl Asked {
+    /// What a refusal is framed for: the last reply of its connection.
+    pub(crate) const LAST: Asked =
+        Asked { connection: Connection::Closed, content: Content::Sent, chunks: Chunks::Known };
+}
+
+impl Connection {
+    /// The value of the Connection header, if one is needed.
+    pub(crate) fn option(self) -> Option<&'static str> {
+        match self {
+            Connection::Kept => None,
+            Connection::KeptAloud => Some("keep-alive"),
+            Connection::Closed => Some("close"),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! A drain: what was accepted is answered, what is idle is closed, and what takes too long is cut.
+
+use super::Core;
+use crate::config::SECOND_NS;
+use crate::conn::Reading;
+use crate::seam::Net;
+use crate::upload::BodyError;
+
+/// While draining, an idle connection gets this long to send one more request, which is answered with
+/// `Connection: close`; clients with a request on its way lose nothing then.
+const GRACE_NS: u64 = SECOND_NS / 4;
+
+/// A drain that has begun.
+pub(super) struct Drain {
+    /// Until then idle connections are waited for; `None` once they were closed.
+    grace_ns: Option<u64>,
+    end_ns: u64,
+}
+
+/// How a drain stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Drained {
+    NotYet,
+    /// Everything that was accepted was answered.
+    Wholly,
+    /// The time is over and connections are left.
+    Cut,
+}
+
+impl Drain {
+    /// When the drain goes on by itself.
+    pub(super) fn next_ns(&self) -> u64 {
+        self.grace_ns.unwrap_or(self.end_ns)
+    }
+
+    /// Whether idle connections are closed as soon as they are idle.
+    pub(super) fn is_past_grace(&self) -> bool {
+        self.grace_ns.is_none()
+    }
+}
+
+impl<N: Net> Core<N> {
+    /// Every reply is its connection's last from now on.
+    pub(crate) fn begin_drain(&mut self, drain_ns: u64) {
+        debug_assert!(self.drain.is_none(), "a drain begins once");
+        self.http.is_draining = true;
+        let end_ns = self.now_ns.saturating_add(drain_ns);
+        let grace_ns = Some(end_ns.min(self.now_ns + GRACE_NS));
+        self.drain = Some(Drain { grace_ns, end_ns });
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.drain.is_some()
+    }
+
+    /// Whether the drain is over, and how.
+    pub(crate) fn drained(&mut self) -> Drained {
+        let Some(drain) = &mut self.drain else { return Drained::NotYet };
+        if drain.grace_ns.is_some_and(|grace_ns| grace_ns <= self.now_ns) {
+            drain.grace_ns = None;
+            self.close_idle();
+        }
+        debug_assert!(
+            !self.drain.as_ref().is_some_and(Drain::is_past_grace)
+                || self.conns.iter().all(|(_, conn)| conn.reading != Reading::Idle || conn.busy.is_some()),
+            "idle is closed by a drain"
+        );
+        let is_over = self.drain.as_ref().is_some_and(|drain| drain.end_ns <= self.now_ns);
+        match (self.conns.in_use(), is_over) {
+            (0, _) => Drained::Wholly,
+            (_, true) => Drained::Cut,
+            _ => Drained::NotYet,
+        }
+    }
+
+    /// Closes connections without a request, but answers one that has arrived in this very moment.
+    fn close_idle(&mut self) {
+        for index in self.conns.indexes() {
+            let token = self.conns.token(index);
+            let is_idle = |core: &mut Self| {
+                let conn = core.conns.get(index);
+                conn.reading == Reading::Idle && conn.busy.is_none()
+            };
+            if is_idle(self) {
+                self.pump(index, self.net.read_until());
+            }
+            if self.conns.index_of(token).is_some() && is_idle(self) {
+                self.close(index, BodyError::Closed);
+            }
+        }
+    }
+}

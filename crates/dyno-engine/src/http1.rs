@@ -1,0 +1,502 @@
+//! HTTP/1.1 as a value: bytes in, replies into the outbox. It knows no descriptor, no clock and no environment.
+//!
+//! One per worker; what a connection needs beyond its entry is in the connection's box. The core calls the entrances:
+//! `on_bytes`, `on_reply`, `on_source`, `on_time`, `on_end`. Each gets a [`Turn`], through which the connection's state
+//! and the seam are reached. A request is answered by a direct call inside `on_bytes`; nothing is queued and nothing
+//! copied for one that arrives whole. After an error nothing more of a connection is understood.
+
+mod frame;
+pub(crate) mod intake;
+mod stream;
+
+use crate::answer::{Answer, AnswerContent};
+use crate::asked::{Asked, Chunks, Connection, Content};
+use crate::budget::Budget;
+use crate::config::Limits;
+use crate::conn::{Conn, LogLine, Owed, OwedWhat};
+use crate::log::{AccessLog, Entry};
+use crate::outbox::Flushed;
+use crate::reply::Reply;
+use crate::request::Request;
+use crate::response::Response;
+use crate::route::{Action, Found, Handler, Router};
+use crate::scratch::Scratch;
+use crate::seam::Net;
+use crate::timer::{Tick, ticks_of};
+use crate::upload::BodyError;
+use dyno_proto::http1::encode;
+use dyno_proto::http1::request::{self, BodyLength, Head, Method, Parsed, Slots, Version};
+use frame::Framed;
+use std::num::Wrapping;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// One connection, for the time in which something is done with it.
+pub(crate) struct Turn<'t, N: Net> {
+    pub(crate) net: &'t mut N,
+    pub(crate) conn: &'t mut Conn<N::Socket>,
+    pub(crate) token: u64,
+    pub(crate) now: Tick,
+}
+
+/// How a turn of a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Everything that was whole is answered; more input is needed.
+    More,
+    /// Requests must wait: the connection's box says for what.
+    Paused,
+    /// The last reply was made.
+    Close,
+    /// The connection is broken, or must be broken off.
+    Broken,
+}
+
+/// The outcome of a turn: `used` bytes of the input are done with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Digest {
+    pub(crate) used: usize,
+    pub(crate) end: End,
+}
+
+/// What follows a step over one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Request,
+    MoreInput,
+    Paused,
+    Close,
+    Broken,
+}
+
+/// A step over the front of the input.
+struct Step {
+    used: usize,
+    next: Next,
+}
+
+/// What was answered, as the access log tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Answered {
+    status: u16,
+    body_bytes: u64,
+}
+
+/// The protocol, with everything of a worker that makes replies.
+pub(crate) struct Http1 {
+    pub(crate) scratch: Scratch,
+    pub(crate) budget: Budget,
+    /// Every reply is its connection's last.
+    pub(crate) is_draining: bool,
+    router: Arc<Router>,
+    log: AccessLog,
+    http_limits: request::Limits,
+    body_bytes_max: usize,
+    /// The decoded path of the request at hand.
+    path: Vec<u8>,
+    /// The decoded body of a chunked request that came whole.
+    chunked: Vec<u8>,
+}
+
+impl Http1 {
+    pub(crate) fn new(
+        router: Arc<Router>,
+        limits: &Limits,
+        log: AccessLog,
+        scratch: Scratch,
+        buffer_bytes_max: usize,
+    ) -> Http1 {
+        Http1 {
+            scratch,
+            budget: Budget::new(buffer_bytes_max),
+            is_draining: false,
+            router,
+            log,
+            http_limits: limits.http(),
+            body_bytes_max: limits.body_bytes_max,
+            path: Vec::new(),
+            chunked: Vec::new(),
+        }
+    }
+
+    /// Whether lines are written that need the peer's address.
+    pub(crate) fn wants_peer(&self) -> bool {
+        !self.log.is_off()
+    }
+
+    /// Answers every request that is whole in `input`, which continues what the connection holds of a body.
+    #[inline(never)] // One copy of the common way, in which everything else is inlined.
+    pub(crate) fn on_bytes<N: Net>(
+        &mut self,
+        turn: &mut Turn<'_, N>,
+        slots: &mut Slots,
+        input: &[u8],
+    ) -> Digest {
+        debug_assert!(self.scratch.out.is_empty(), "one connection at a time uses the outbox");
+        debug_assert!(
+            turn.conn.busy.as_ref().is_none_or(|busy| !busy.is_paused()),
+            "nothing is understood while requests must wait"
+        );
+        self.scratch.owing.token = turn.token;
+        let (mut used, mut next) = (0, Next::Request);
+        if turn.conn.busy.is_some() {
+            let step = self.resume(turn, slots, input);
+            (used, next) = (step.used, step.next);
+        }
+        while next == Next::Request && used < input.len() {
+            let step = self.step(turn, slots, &input[used..]);
+            used += step.used;
+            next = step.next;
+            if self.scratch.out.len() >= turn.net.flush_bytes() || self.scratch.out.has_parts() {
+                next = self.flush_between(turn, next);
+            }
+        }
+        let end = self.flush_last(turn, next);
+        debug_assert!(used <= input.len(), "no more is used than there is");
+        Digest { used, end }
+    }
+
+    /// The answer to a request that was to be answered later. What is not awaited any more is dropped.
+    pub(crate) fn on_reply<N: Net>(&mut self, turn: &mut Turn<'_, N>, serial: u32, answer: Answer) -> End {
+        let Some(owed) = self.take_owed(turn, serial) else { return End::Paused };
+        self.scratch.owing.token = turn.token;
+        self.scratch.begin(owed.asked);
+        let response = self.made_of(answer);
+        let next = self.send_owed(turn, owed, response);
+        self.flush_last(turn, next)
+    }
+
+    /// A source, which was not waited for, is asked for more; what was sent before has left.
+    pub(crate) fn on_source<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> End {
+        let next = self.pump(turn);
+        self.flush_last(turn, next)
+    }
+
+    /// A head or a body took too long: 408.
+    pub(crate) fn on_time<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> End {
+        let busy = turn.conn.busy.as_deref();
+        let content = busy.map_or(Content::Sent, |busy| match &busy.incoming {
+            Some(incoming) => incoming.asked.content,
+            None => content_for(&busy.input),
+        });
+        self.drop_incoming(turn, BodyError::TimedOut);
+        self.refuse(turn, 408, content);
+        self.flush_last(turn, Next::Close)
+    }
+
+    /// An answer that was owed took too long: 504, and whoever still works on it may learn so.
+    pub(crate) fn on_late<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> End {
+        let Some(serial) = turn.conn.busy.as_ref().and_then(|busy| Some(busy.owed.as_ref()?.serial)) else {
+            return End::Paused;
+        };
+        let Some(owed) = self.take_owed(turn, serial) else { return End::Paused };
+        if let OwedWhat::Answer { gone } = &owed.what {
+            gone.store(true, Ordering::Relaxed);
+        }
+        self.scratch.begin(owed.asked);
+        let response = short(&mut self.scratch, 504, None);
+        let next = self.send_owed(turn, owed, response);
+        self.flush_last(turn, next)
+    }
+
+    /// The connection ends: whoever still works for it learns so, and nothing of it is held any more.
+    pub(crate) fn on_end<N: Net>(&mut self, turn: &mut Turn<'_, N>, why: BodyError) {
+        self.drop_incoming(turn, why);
+        let Some(mut busy) = turn.conn.busy.take() else { return };
+        if let Some(owed) = busy.owed.take() {
+            if let OwedWhat::Answer { gone } = &owed.what {
+                gone.store(true, Ordering::Relaxed);
+            }
+            let answered = Answered { status: owed.status, body_bytes: owed.body_bytes };
+            if owed.status > 0 {
+                self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
+            }
+            self.scratch.owing.release();
+        }
+        self.budget.recharge(busy.charged, 0);
+    }
+
+    #[inline(always)] // Called in one place.
+    fn step<N: Net>(&mut self, turn: &mut Turn<'_, N>, slots: &mut Slots, input: &[u8]) -> Step {
+        match request::parse(input, &self.http_limits, slots) {
+            Ok(Parsed::Whole { head, used }) if head.body == BodyLength::None => {
+                Step { used, next: self.answer(turn, &head, &[]) }
+            }
+            Ok(Parsed::Whole { head, used }) => {
+                self.step_with_body(turn, &head, &input[..used], &input[used..])
+            }
+            Ok(Parsed::NeedMore) => Step { used: 0, next: Next::MoreInput },
+            Err(reject) => self.reject(turn, reject.status(), input, input.len()),
+        }
+    }
+
+    /// Answers a request that is whole.
+    #[inline]
+    fn answer<N: Net>(&mut self, turn: &mut Turn<'_, N>, head: &Head<'_>, body: &[u8]) -> Next {
+        let asked = self.asked(head);
+        self.scratch.begin(asked);
+        self.scratch.tally.counts.requests += 1;
+        let response = match self.router.find(head.method, head.path(), &mut self.path) {
+            Found::Action { action: Action::Answer(handler), params } => {
+                call(handler, &Request::new(head, body, &params), &mut self.scratch)
+            }
+            found => otherwise(found, head, &mut self.scratch),
+        };
+        self.finish(turn, head, asked, response)
+    }
+
+    /// Frames the response and tells the access log.
+    #[inline]
+    fn finish<N: Net>(
+        &mut self,
+        turn: &mut Turn<'_, N>,
+        head: &Head<'_>,
+        asked: Asked,
+        response: Response,
+    ) -> Next {
+        match frame::frame(&mut self.scratch, asked, response, turn.net.splits()) {
+            Framed::Whole(answered) => {
+                if !self.log.is_off() {
+                    self.log_request(turn.conn.peer, head, answered);
+                }
+                next_after(asked.connection)
+            }
+            Framed::Owed(owed) => {
+                let line = self.line_of(head);
+                self.take_on(turn, *owed, line)
+            }
+        }
+    }
+
+    #[cold]
+    fn take_on<N: Net>(
+        &mut self,
+        turn: &mut Turn<'_, N>,
+        framed: frame::FramedOwed,
+        line: Option<Box<LogLine>>,
+    ) -> Next {
+        let frame::FramedOwed { mut owed, wait_ns } = framed;
+        owed.line = line;
+        self.scratch.owing.take_on();
+        let is_stream = matches!(owed.what, OwedWhat::Stream { .. });
+        let busy = turn.conn.busy_mut();
+        debug_assert!(busy.owed.is_none(), "a connection is owed one reply at a time");
+        busy.owed = Some(owed);
+        busy.owed_due = wait_ns.map(|wait_ns| turn.now + Wrapping(ticks_of(wait_ns)));
+        if is_stream { self.pump(turn) } else { Next::Paused }
+    }
+
+    /// What was owed, if it is this and it is a whole answer; it is owed no more.
+    fn take_owed<N: Net>(&mut self, turn: &mut Turn<'_, N>, serial: u32) -> Option<Owed> {
+        let busy = turn.conn.busy.as_deref_mut()?;
+        let is_it = |owed: &Owed| owed.serial == serial && matches!(owed.what, OwedWhat::Answer { .. });
+        if !busy.owed.as_ref().is_some_and(is_it) {
+            return None;
+        }
+        busy.owed_due = None;
+        self.scratch.owing.release();
+        busy.owed.take()
+    }
+
+    /// A reply of an owned answer.
+    fn made_of(&mut self, answer: Answer) -> Response {
+        /// Up to here a copy costs less than another piece of a gathering write.
+        const INLINE_BYTES_MAX: usize = 4 << 10;
+        self.scratch.own_fields.extend_from_slice(&answer.fields);
+        let reply = Reply::new(&mut self.scratch).status(if answer.is_refused { 0 } else { answer.status });
+        match answer.content {
+            AnswerContent::Empty => reply.empty(),
+            AnswerContent::Bytes { content_type, bytes } if bytes.len() <= INLINE_BYTES_MAX => {
+                reply.bytes(&content_type, bytes.as_bytes())
+            }
+            AnswerContent::Bytes { content_type, bytes } => reply.shared(&content_type, bytes),
+            AnswerContent::File { content_type, file } => reply.file(&content_type, file),
+        }
+    }
+
+    fn send_owed<N: Net>(&mut self, turn: &mut Turn<'_, N>, owed: Owed, response: Response) -> Next {
+        let Framed::Whole(answered) =
+            frame::frame(&mut self.scratch, owed.asked, response, turn.net.splits())
+        else {
+            unreachable!("an answer is neither streamed nor left to another")
+        };
+        self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
+        next_after(owed.asked.connection)
+    }
+
+    #[inline]
+    fn asked(&self, head: &Head<'_>) -> Asked {
+        let is_old = head.version == Version::Http10;
+        let connection = match (head.keep_alive && !self.is_draining, is_old) {
+            (false, _) => Connection::Closed,
+            (true, true) => Connection::KeptAloud,
+            (true, false) => Connection::Kept,
+        };
+        let content = if head.method == Method::Head { Content::Omitted } else { Content::Sent };
+        Asked { connection, content, chunks: if is_old { Chunks::Unknown } else { Chunks::Known } }
+    }
+
+    /// Refuses what cannot be a request; all of the input is used, for nothing after it is understood. `head` is what
+    /// there is of its head: an answer to HEAD has no content, also when it is a refusal (RFC 9110 §9.3.2).
+    #[cold]
+    fn reject<N: Net>(&mut self, turn: &mut Turn<'_, N>, status: u16, head: &[u8], used: usize) -> Step {
+        self.refuse(turn, status, content_for(head));
+        Step { used, next: Next::Close }
+    }
+
+    #[cold]
+    fn refuse<N: Net>(&mut self, turn: &mut Turn<'_, N>, status: u16, content: Content) {
+        let counts = self.scratch.counts();
+        counts.requests += 1;
+        counts.rejects += 1;
+        let asked = Asked { content, ..Asked::LAST };
+        self.scratch.begin(asked);
+        let response = short(&mut self.scratch, status, None);
+        let framed = frame::frame(&mut self.scratch, asked, response, turn.net.splits());
+        if let Framed::Whole(answered) = framed {
+            self.log_line(turn.conn.peer, None, answered);
+        }
+    }
+
+    /// In the middle of a turn, because much has gathered, or because each reply leaves by itself.
+    #[inline(never)]
+    fn flush_between<N: Net>(&mut self, turn: &mut Turn<'_, N>, next: Next) -> Next {
+        match self.flush(turn) {
+            Flushed::Broken => Next::Broken,
+            Flushed::Blocked if next == Next::Request && turn.conn.busy_mut().is_paused() => Next::Paused,
+            _ => next,
+        }
+    }
+
+    #[inline(always)] // Into each entrance, the common one above all.
+    fn flush_last<N: Net>(&mut self, turn: &mut Turn<'_, N>, next: Next) -> End {
+        if self.flush(turn) == Flushed::Broken {
+            return End::Broken;
+        }
+        match next {
+            Next::Request | Next::MoreInput => End::More,
+            Next::Paused => End::Paused,
+            Next::Close => End::Close,
+            Next::Broken => End::Broken,
+        }
+    }
+
+    /// Sends what has gathered, behind what waits already.
+    #[inline(always)] // Its common way is one call.
+    fn flush<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> Flushed {
+        let out = &mut self.scratch.out;
+        if out.is_empty() {
+            return Flushed::All;
+        }
+        if turn.conn.has_queue() {
+            return self.enqueue(turn);
+        }
+        let flushed = out.flush(turn.net, turn.conn.socket(), &mut self.scratch.tally.counts);
+        if flushed == Flushed::Blocked {
+            return self.enqueue(turn);
+        }
+        flushed
+    }
+
+    #[cold]
+    fn enqueue<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> Flushed {
+        self.scratch.out.move_to(&mut turn.conn.busy_mut().queue);
+        Flushed::Blocked
+    }
+
+    /// What the log will say of a request that is not answered yet.
+    fn line_of(&self, head: &Head<'_>) -> Option<Box<LogLine>> {
+        if self.log.is_off() {
+            return None;
+        }
+        let (method, target) = (head.method.as_bytes().to_vec(), head.target.to_vec());
+        Some(Box::new(LogLine { method, target, version: version_name(head.version) }))
+    }
+
+    #[inline(never)]
+    fn log_request(&mut self, peer: Option<std::net::IpAddr>, head: &Head<'_>, answered: Answered) {
+        let request = Some((head.method.as_bytes(), head.target, version_name(head.version)));
+        self.log_entry(peer, request, answered);
+    }
+
+    fn log_line(&mut self, peer: Option<std::net::IpAddr>, line: Option<&LogLine>, answered: Answered) {
+        if !self.log.is_off() {
+            let request = line.map(|line| (&line.method[..], &line.target[..], line.version));
+            self.log_entry(peer, request, answered);
+        }
+    }
+
+    fn log_entry(
+        &mut self,
+        peer: Option<std::net::IpAddr>,
+        request: Option<(&[u8], &[u8], &str)>,
+        answered: Answered,
+    ) {
+        let Answered { status, body_bytes } = answered;
+        let Scratch { heads, tally, .. } = &mut self.scratch;
+        let entry = Entry { peer, date: &heads.log_date, request, status, body_bytes };
+        self.log.entry(&entry, &mut tally.counts);
+    }
+}
+
+/// Whether the answer to a request that begins like this has content.
+fn content_for(head: &[u8]) -> Content {
+    let line = head.trim_ascii_start();
+    if line.starts_with(b"HEAD ") { Content::Omitted } else { Content::Sent }
+}
+
+fn version_name(version: Version) -> &'static str {
+    if version == Version::Http10 { "HTTP/1.0" } else { "HTTP/1.1" }
+}
+
+#[inline]
+fn next_after(connection: Connection) -> Next {
+    if connection == Connection::Closed { Next::Close } else { Next::Request }
+}
+
+/// The reply to a request that no handler answers: the engine's own, or an upload's that has nothing to wait for.
+#[inline(never)]
+fn otherwise(found: Found<'_>, head: &Head<'_>, scratch: &mut Scratch) -> Response {
+    match found {
+        Found::Action { action: Action::Answer(handler), params } => {
+            call(handler, &Request::new(head, &[], &params), scratch)
+        }
+        Found::Action { action: Action::Upload(begin), params } => {
+            intake::upload_of_nothing(begin, &Request::new(head, &[], &params), scratch)
+        }
+        Found::Options { allow } => short(scratch, 200, Some(allow)),
+        Found::MethodMissing { allow } => short(scratch, 405, Some(allow)),
+        Found::NotImplemented => short(scratch, 501, None),
+        Found::BadPath => short(scratch, 400, None),
+        Found::Nowhere => short(scratch, 404, None),
+    }
+}
+
+/// Calls a handler; one that panics costs its request a 500 and nothing else.
+#[inline(always)] // Catching a panic costs nothing when there is no call around it.
+fn call(handler: &Handler, request: &Request<'_>, scratch: &mut Scratch) -> Response {
+    match catch_unwind(AssertUnwindSafe(|| handler(request, Reply::new(scratch)))) {
+        Ok(response) => response,
+        Err(_) => panicked(scratch),
+    }
+}
+
+/// Whatever the handler had begun to say is taken back: one request, one whole reply.
+#[cold]
+fn panicked(scratch: &mut Scratch) -> Response {
+    scratch.take_back();
+    scratch.tally.counts.panics += 1;
+    short(scratch, 500, None)
+}
+
+/// A reply of the engine's own: the status in words as text, nothing for 200.
+#[cold]
+fn short(scratch: &mut Scratch, status: u16, allow: Option<&str>) -> Response {
+    let reply = Reply::new(scratch).status(status);
+    let reply = match allow {
+        Some(allow) => reply.header("Allow", allow),
+        None => reply,
+    };
+    if status == 200 { reply.empty() } else { reply.text(encode::reason(status)) }
+}

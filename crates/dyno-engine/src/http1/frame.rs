@@ -1,0 +1,233 @@
+//! Framing: from a response to the bytes of an HTTP/1.1 reply. HEAD, Content-Length, chunking and Connection are made
+//! here and nowhere else.
+
+use super::Answered;
+use crate::asked::{Asked, Chunks, Connection, Content};
+use crate::conn::{Owed, OwedWhat, StreamFraming};
+use crate::response::{Body, Media, Promised, Response, Streamed};
+use crate::scratch::Scratch;
+use crate::segment::Piece;
+use dyno_proto::http1::encode;
+
+/// What became of a response.
+pub(super) enum Framed {
+    /// The whole reply is in the outbox.
+    Whole(Answered),
+    /// It, or the rest of it, is owed.
+    Owed(Box<FramedOwed>),
+}
+
+/// What is owed, and for how long it may be.
+pub(super) struct FramedOwed {
+    pub(super) owed: Owed,
+    pub(super) wait_ns: Option<u64>,
+}
+
+/// How the end of a reply's content is told.
+#[derive(Clone, Copy)]
+enum Length {
+    Known(u64),
+    Chunked,
+    /// By the close, which the Connection header announces.
+    Close,
+    /// There is no content, and nothing is said of it (204, 304).
+    Absent,
+}
+
+/// Puts the reply into the outbox. An inline body stands there already, behind the head that was predicted for it: when
+/// the prediction holds nothing is left to do.
+#[inline]
+pub(super) fn frame(scratch: &mut Scratch, asked: Asked, response: Response, splits: bool) -> Framed {
+    if let Body::Inline { head, body } = response.body
+        && is_plain(scratch, asked, response.status)
+        && scratch.heads.tells(response.media, head, body)
+        && !splits
+    {
+        return Framed::Whole(Answered { status: 200, body_bytes: body as u64 });
+    }
+    frame_in_full(scratch, asked, response, splits)
+}
+
+#[inline(never)]
+fn frame_in_full(scratch: &mut Scratch, asked: Asked, response: Response, splits: bool) -> Framed {
+    let Response { status, media, body } = response;
+    let body_bytes = match body {
+        Body::Empty => {
+            compose(scratch, status, media, length_of(status, 0), asked.connection);
+            put_head(scratch, 0, splits);
+            0
+        }
+        Body::Inline { head, body } if head > 0 && is_plain(scratch, asked, status) && !splits => {
+            correct(scratch, media, head, body);
+            body as u64
+        }
+        Body::Inline { head, body } => {
+            compose(scratch, status, media, length_of(status, body as u64), asked.connection);
+            put_head(scratch, head, false);
+            let composed = scratch.head.len();
+            cut_inline(scratch, asked, status, composed, body, splits)
+        }
+        Body::Whole { head, body } => cut_inline(scratch, asked, status, head, body, splits),
+        Body::Static(bytes) => {
+            let length = bytes.len() as u64;
+            put_piece(scratch, asked, (status, media), length, Piece::Static(bytes), splits)
+        }
+        Body::Shared(shared) => {
+            let length = shared.len() as u64;
+            put_piece(scratch, asked, (status, media), length, Piece::Shared(shared), splits)
+        }
+        Body::File(file) => {
+            let length = file.length;
+            put_piece(scratch, asked, (status, media), length, Piece::File(file), splits)
+        }
+        Body::Stream(streamed) => return begin_stream(scratch, asked, status, media, *streamed, splits),
+        Body::Later(promised) => return promise(asked, *promised),
+    };
+    scratch.own_fields.clear();
+    Framed::Whole(Answered { status, body_bytes })
+}
+
+/// RFC 9110 §15.3.5 and §15.4.5: these two have no content, and 204 no Content-Length either.
+fn has_content(status: u16) -> bool {
+    status != 204 && status != 304
+}
+
+fn length_of(status: u16, bytes: u64) -> Length {
+    if has_content(status) { Length::Known(bytes) } else { Length::Absent }
+}
+
+/// Whether the body's bytes follow.
+fn is_sent(asked: Asked, status: u16) -> bool {
+    asked.content == Content::Sent && has_content(status)
+}
+
+/// An inline body behind a head of `head` bytes: cut off where it must not be sent.
+fn cut_inline(
+    scratch: &mut Scratch,
+    asked: Asked,
+    status: u16,
+    head: usize,
+    body: usize,
+    splits: bool,
+) -> u64 {
+    let mark = scratch.mark;
+    debug_assert_eq!(scratch.out.since(mark), head + body, "a reply is its head and its body");
+    let sent = if is_sent(asked, status) { body } else { 0 };
+    scratch.out.truncate(mark, head + sent);
+    if splits {
+        scratch.out.cut(mark, head);
+        if sent > 0 {
+            scratch.out.cut(mark, head + sent);
+        }
+    }
+    sent as u64
+}
+
+fn put_piece(
+    scratch: &mut Scratch,
+    asked: Asked,
+    (status, media): (u16, Media),
+    length: u64,
+    piece: Piece,
+    splits: bool,
+) -> u64 {
+    compose(scratch, status, media, length_of(status, length), asked.connection);
+    put_head(scratch, 0, splits);
+    if !is_sent(asked, status) {
+        return 0;
+    }
+    scratch.out.push(piece);
+    length
+}
+
+/// Whether a head that is ready says all that must be said.
+#[inline]
+fn is_plain(scratch: &Scratch, asked: Asked, status: u16) -> bool {
+    status == 200
+        && (asked.connection, asked.content) == (Connection::Kept, Content::Sent)
+        && scratch.own_fields.is_empty()
+}
+
+/// The body has another length than its head says. The next prediction is this length.
+fn correct(scratch: &mut Scratch, media: Media, head: usize, body: usize) {
+    let Scratch { out, heads, mark, .. } = scratch;
+    let ready = heads.ready(media).expect("a head was predicted, so there is one");
+    out.replace_head(*mark, head, ready.with_length(body).as_bytes());
+}
+
+/// Puts the composed head in the place of the predicted one.
+fn put_head(scratch: &mut Scratch, predicted: usize, splits: bool) {
+    let mark = scratch.mark;
+    scratch.out.replace_head(mark, predicted, &scratch.head);
+    if splits {
+        scratch.out.cut(mark, scratch.head.len());
+    }
+}
+
+fn begin_stream(
+    scratch: &mut Scratch,
+    mut asked: Asked,
+    status: u16,
+    media: Media,
+    streamed: Streamed,
+    splits: bool,
+) -> Framed {
+    let (length, framing) = match (streamed.length, asked.chunks) {
+        (Some(bytes), _) => (Length::Known(bytes), StreamFraming::Length(bytes)),
+        (None, Chunks::Known) => (Length::Chunked, StreamFraming::Chunked),
+        (None, Chunks::Unknown) => (Length::Close, StreamFraming::Close),
+    };
+    let length = if has_content(status) { length } else { Length::Absent };
+    if framing == StreamFraming::Close {
+        asked.connection = Connection::Closed;
+    }
+    compose(scratch, status, media, length, asked.connection);
+    put_head(scratch, 0, splits);
+    scratch.own_fields.clear();
+    if !is_sent(asked, status) {
+        return Framed::Whole(Answered { status, body_bytes: 0 });
+    }
+    let Streamed { source, serial, .. } = streamed;
+    let what = OwedWhat::Stream { source, framing, is_waiting: false };
+    let owed = Owed { serial, asked, what, line: None, status, body_bytes: 0 };
+    Framed::Owed(Box::new(FramedOwed { owed, wait_ns: None }))
+}
+
+fn promise(asked: Asked, promised: Promised) -> Framed {
+    let what = OwedWhat::Answer { gone: promised.gone };
+    let owed = Owed { serial: promised.serial, asked, what, line: None, status: 0, body_bytes: 0 };
+    Framed::Owed(Box::new(FramedOwed { owed, wait_ns: Some(promised.wait_ns) }))
+}
+
+/// Puts a head together in the scratch.
+fn compose(scratch: &mut Scratch, status: u16, media: Media, length: Length, connection: Connection) {
+    let Scratch { head, heads, own_fields, media_name, .. } = scratch;
+    head.clear();
+    encode::reply_start(head, status);
+    field(head, "Server", b"dyno");
+    field(head, "Date", &heads.date);
+    let name = if media == Media::Named { media_name.as_bytes() } else { media.name().as_bytes() };
+    if !name.is_empty() && !matches!(length, Length::Absent) {
+        field(head, "Content-Type", name);
+    }
+    match length {
+        Length::Known(bytes) => encode::content_length(head, bytes),
+        Length::Chunked => field(head, "Transfer-Encoding", b"chunked"),
+        Length::Close | Length::Absent => {}
+    }
+    head.extend_from_slice(own_fields);
+    if let Some(option) = connection.option() {
+        field(head, "Connection", option.as_bytes());
+    }
+    encode::head_end(head);
+}
+
+fn field(head: &mut Vec<u8>, name: &str, value: &[u8]) {
+    for piece in [name.as_bytes(), b": ", value, b"\r\n"] {
+        head.extend_from_slice(piece);
+    }
+}
+
+#[cfg(test)]
+#[path = "frame_tests.rs"]
+mod tests;

@@ -1,0 +1,109 @@
+//! Streamed bodies: a source is asked for the next piece when the one before has left.
+
+use super::{Answered, Http1, Next, Turn, next_after};
+use crate::conn::{Owed, OwedWhat, StreamFraming};
+use crate::outbox::Flushed;
+use crate::response::Filled;
+use crate::seam::Net;
+use dyno_proto::http1::encode;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Bytes of one body that are made in a turn, so that a fast reader does not keep the other connections waiting.
+const TURN_BYTES: usize = 256 << 10;
+
+/// What came of asking a source once.
+enum Asking {
+    /// It has more.
+    Again,
+    Waits,
+    Ended,
+    Broken,
+}
+
+impl Http1 {
+    /// Asks the source that is owed until it has no more, the socket is full, or the turn is over.
+    pub(super) fn pump<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> Next {
+        let mut made = 0;
+        while made < TURN_BYTES {
+            let before = self.scratch.out.len();
+            let Some(owed) = turn.conn.busy.as_deref_mut().and_then(|busy| busy.owed.as_mut()) else {
+                return Next::Broken;
+            };
+            let asking = self.ask(owed);
+            made += self.scratch.out.len() - before;
+            match asking {
+                Asking::Again => {}
+                Asking::Waits => return Next::Paused,
+                Asking::Ended => return self.end_stream(turn),
+                Asking::Broken => return Next::Broken,
+            }
+            match self.flush(turn) {
+                Flushed::All => {}
+                Flushed::Blocked => return Next::Paused,
+                Flushed::Broken => return Next::Broken,
+            }
+        }
+        Next::Paused
+    }
+
+    /// One piece, framed into the outbox.
+    fn ask(&mut self, owed: &mut Owed) -> Asking {
+        let OwedWhat::Stream { source, framing, is_waiting, .. } = &mut owed.what else {
+            unreachable!("only streams are asked for more");
+        };
+        let mut piece = std::mem::take(&mut self.scratch.piece);
+        piece.clear();
+        let filled = catch_unwind(AssertUnwindSafe(|| source.fill(&mut piece))).unwrap_or_else(|_| {
+            self.scratch.tally.counts.panics += 1;
+            Filled::Broken
+        });
+        owed.body_bytes += piece.len() as u64;
+        let is_framed = put_piece(self.scratch.out.bytes(), framing, &piece);
+        let asking = match filled {
+            _ if !is_framed => Asking::Broken,
+            Filled::Broken => Asking::Broken,
+            // Nothing and "more" would be asked again and again.
+            Filled::More if !piece.is_empty() => Asking::Again,
+            Filled::More | Filled::Wait => {
+                *is_waiting = true;
+                Asking::Waits
+            }
+            Filled::End => end_framing(self.scratch.out.bytes(), *framing),
+        };
+        self.scratch.piece = piece;
+        asking
+    }
+
+    fn end_stream<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> Next {
+        let owed = turn.conn.busy.as_deref_mut().and_then(|busy| busy.owed.take());
+        let owed = owed.expect("the stream that has just ended was owed");
+        self.scratch.owing.release();
+        let answered = Answered { status: owed.status, body_bytes: owed.body_bytes };
+        self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
+        next_after(owed.asked.connection)
+    }
+}
+
+/// Frames a piece; `false` when it is more than was promised.
+fn put_piece(out: &mut Vec<u8>, framing: &mut StreamFraming, piece: &[u8]) -> bool {
+    match framing {
+        StreamFraming::Chunked => encode::chunk(out, piece),
+        StreamFraming::Close => out.extend_from_slice(piece),
+        StreamFraming::Length(left) => {
+            let Some(rest) = left.checked_sub(piece.len() as u64) else { return false };
+            *left = rest;
+            out.extend_from_slice(piece);
+        }
+    }
+    true
+}
+
+/// Frames the end; a body that is shorter than was promised is broken.
+fn end_framing(out: &mut Vec<u8>, framing: StreamFraming) -> Asking {
+    match framing {
+        StreamFraming::Chunked => encode::last_chunk(out),
+        StreamFraming::Close | StreamFraming::Length(0) => {}
+        StreamFraming::Length(_) => return Asking::Broken,
+    }
+    Asking::Ended
+}

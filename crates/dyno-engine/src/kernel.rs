@@ -1,0 +1,223 @@
+//! The seam's kernel form: sockets, and one epoll instance.
+//!
+//! `Direct` is how dyno moves bytes. `ByDials` does what the dials of a first version ask for: other calls, reads until
+//! nothing comes, two sends for a reply, a flush for each reply, edges. Which of both a worker has is chosen when it
+//! starts, so that neither the core nor the protocol has a branch for it.
+
+use crate::dials::{Calls, Dials, Read, Replies, Send, Trigger};
+use crate::file::FilePart;
+use crate::outbox::OUTBOX_BYTES_FLUSH;
+use crate::seam::{Net, ReadUntil, Watch};
+use dyno_sys::epoll::{Epoll, Interest};
+use dyno_sys::socket::{self, Io};
+use std::io::{self, IoSlice};
+use std::os::fd::OwnedFd;
+
+/// How bytes move at a socket.
+pub(crate) trait Way {
+    fn receive(&self, socket: &OwnedFd, into: &mut [u8]) -> Io;
+    fn send(&self, socket: &OwnedFd, bytes: &[u8]) -> Io;
+    fn send_slices(&self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io;
+    fn read(&self) -> Read;
+    fn trigger(&self) -> Trigger;
+    fn replies(&self) -> Replies;
+    fn splits(&self) -> Send;
+}
+
+/// The way that the climb reached.
+pub(crate) struct Direct;
+
+/// Whatever the dials say.
+pub(crate) struct ByDials {
+    calls: Calls,
+    read: Read,
+    trigger: Trigger,
+    replies: Replies,
+    send: Send,
+}
+
+impl ByDials {
+    pub(crate) fn new(dials: &Dials) -> ByDials {
+        let Dials { calls, read, trigger, replies, send, .. } = *dials;
+        ByDials { calls, read, trigger, replies, send }
+    }
+
+    /// Whether the dials ask for anything that `Direct` does not do.
+    pub(crate) fn differs(dials: &Dials) -> bool {
+        let way = ByDials::new(dials);
+        (way.calls, way.read, way.trigger) != (Calls::RecvSend, Read::Once, Trigger::Level)
+            || (way.replies, way.send) != (Replies::Batch, Send::Joined)
+    }
+}
+
+impl Way for Direct {
+    #[inline]
+    fn receive(&self, socket: &OwnedFd, into: &mut [u8]) -> Io {
+        socket::recv(socket, into)
+    }
+
+    #[inline]
+    fn send(&self, socket: &OwnedFd, bytes: &[u8]) -> Io {
+        socket::send(socket, bytes)
+    }
+
+    fn send_slices(&self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io {
+        socket::send_vectored(socket, slices)
+    }
+
+    #[inline]
+    fn read(&self) -> Read {
+        Read::Once
+    }
+
+    #[inline]
+    fn trigger(&self) -> Trigger {
+        Trigger::Level
+    }
+
+    #[inline]
+    fn replies(&self) -> Replies {
+        Replies::Batch
+    }
+
+    #[inline]
+    fn splits(&self) -> Send {
+        Send::Joined
+    }
+}
+
+impl Way for ByDials {
+    fn receive(&self, socket: &OwnedFd, into: &mut [u8]) -> Io {
+        match self.calls {
+            Calls::RecvSend => socket::recv(socket, into),
+            Calls::ReadWrite => socket::read(socket, into),
+        }
+    }
+
+    fn send(&self, socket: &OwnedFd, bytes: &[u8]) -> Io {
+        match self.calls {
+            Calls::RecvSend => socket::send(socket, bytes),
+            Calls::ReadWrite => socket::write(socket, bytes),
+        }
+    }
+
+    fn send_slices(&self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io {
+        match self.calls {
+            Calls::RecvSend => socket::send_vectored(socket, slices),
+            Calls::ReadWrite => socket::write_vectored(socket, slices),
+        }
+    }
+
+    fn read(&self) -> Read {
+        self.read
+    }
+
+    fn trigger(&self) -> Trigger {
+        self.trigger
+    }
+
+    fn replies(&self) -> Replies {
+        self.replies
+    }
+
+    fn splits(&self) -> Send {
+        self.send
+    }
+}
+
+/// Sockets and the epoll instance that watches them.
+pub(crate) struct Kernel<W> {
+    pub(crate) epoll: Epoll,
+    way: W,
+}
+
+impl<W: Way> Kernel<W> {
+    pub(crate) fn new(epoll: Epoll, way: W) -> Kernel<W> {
+        Kernel { epoll, way }
+    }
+
+    fn interest(&self, watch: Watch) -> Interest {
+        let interest = match (watch.input, watch.output) {
+            (true, true) => Interest::READ_WRITE,
+            (true, false) => Interest::READ,
+            (false, true) => Interest::WRITE,
+            (false, false) => Interest::NONE,
+        };
+        match self.way.trigger() {
+            Trigger::Level => interest,
+            // With edges, a FIN that came with data must be told beside it: no second edge would tell of it.
+            Trigger::Edge if watch.input => interest.peer_close().edge(),
+            Trigger::Edge => interest.edge(),
+        }
+    }
+}
+
+impl<W: Way> Net for Kernel<W> {
+    type Socket = OwnedFd;
+
+    #[inline]
+    fn receive(&mut self, socket: &OwnedFd, into: &mut [u8]) -> Io {
+        self.way.receive(socket, into)
+    }
+
+    #[inline]
+    fn send(&mut self, socket: &OwnedFd, bytes: &[u8]) -> Io {
+        self.way.send(socket, bytes)
+    }
+
+    fn send_slices(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io {
+        self.way.send_slices(socket, slices)
+    }
+
+    fn send_file(&mut self, socket: &OwnedFd, file: &FilePart, offset: u64, count: usize) -> Io {
+        socket::send_file(socket, &*file.file, offset, count)
+    }
+
+    fn end_output(&mut self, socket: &OwnedFd) -> io::Result<()> {
+        socket::shutdown_write(socket)
+    }
+
+    fn reset_on_close(&mut self, socket: &OwnedFd) {
+        // It cannot help to fail: then the close that follows is an ordinary one.
+        let _ = socket::set_linger_zero(socket);
+    }
+
+    fn unacknowledged(&mut self, socket: &OwnedFd) -> u64 {
+        // A socket that cannot be asked holds nothing that could be waited for.
+        socket::unacknowledged(socket).unwrap_or(0)
+    }
+
+    fn watch(&mut self, socket: &OwnedFd, token: u64) -> io::Result<()> {
+        self.epoll.add(socket, token, self.interest(Watch::INPUT))
+    }
+
+    fn rewatch(&mut self, socket: &OwnedFd, token: u64, watch: Watch) -> io::Result<()> {
+        self.epoll.modify(socket, token, self.interest(watch))
+    }
+
+    #[inline]
+    fn read_until(&self) -> ReadUntil {
+        match self.way.read() {
+            Read::Once => ReadUntil::Short,
+            Read::Drain => ReadUntil::Refused,
+        }
+    }
+
+    #[inline]
+    fn tells_once(&self) -> bool {
+        self.way.trigger() == Trigger::Edge
+    }
+
+    #[inline]
+    fn flush_bytes(&self) -> usize {
+        match self.way.replies() {
+            Replies::Single => 1,
+            Replies::Batch => OUTBOX_BYTES_FLUSH,
+        }
+    }
+
+    #[inline]
+    fn splits(&self) -> bool {
+        self.way.splits() == Send::Split
+    }
+}

@@ -1,0 +1,75 @@
+//! Answers that come later: a handler hands the request's answer to somebody else and its worker goes on.
+
+use crate::answer::Answer;
+use crate::mailbox::{Address, Mailbox, Message};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The right to answer one request, from any thread, once. Dropped unanswered it answers 500.
+#[must_use = "whoever drops a responder answers 500"]
+pub struct Responder {
+    mailbox: Arc<Mailbox>,
+    address: Address,
+    gone: Arc<AtomicBool>,
+    is_used: bool,
+}
+
+impl Responder {
+    pub(crate) fn new(mailbox: Arc<Mailbox>, address: Address, gone: Arc<AtomicBool>) -> Responder {
+        Responder { mailbox, address, gone, is_used: false }
+    }
+
+    /// Answers. It cannot fail: an answer for which nobody waits any more is dropped.
+    pub fn answer(mut self, answer: Answer) {
+        self.put(answer);
+    }
+
+    /// Whether the client has gone, or has been told that it took too long: then the work may as well stop.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    fn put(&mut self, answer: Answer) {
+        debug_assert!(!self.is_used, "a request is answered at most once");
+        self.is_used = true;
+        self.mailbox.put(Message::Answer(self.address, Box::new(answer)));
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        if !self.is_used {
+            self.put(Answer::text("the request was not answered\n").status(500));
+        }
+    }
+}
+
+impl std::fmt::Debug for Responder {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Responder({:?})", self.address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(mailbox: &Mailbox) -> Option<u16> {
+        mailbox.take().map(|message| match message {
+            Message::Answer(_, answer) => answer.status,
+            Message::Ready(..) => 0,
+        })
+    }
+
+    #[test]
+    fn a_request_is_answered_once_and_with_500_by_who_forgets_it() {
+        let mailbox = Mailbox::new(None);
+        let address = Address { token: 1, serial: 1 };
+        let responder = || Responder::new(Arc::clone(&mailbox), address, Arc::default());
+        responder().answer(Answer::text("here").status(201));
+        assert_eq!((status(&mailbox), status(&mailbox)), (Some(201), None));
+        drop(responder());
+        assert_eq!((status(&mailbox), status(&mailbox)), (Some(500), None));
+    }
+}

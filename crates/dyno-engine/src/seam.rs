@@ -1,0 +1,77 @@
+//! The seam between the core and the world: how bytes move on a connection, and how its readiness is asked for.
+//!
+//! The kernel's form is in `kernel`, a simulator's in the tests. Both are chosen when the program is compiled, so that
+//! the seam costs nothing. What a first version of a server does differently at a socket (other calls, reads until
+//! nothing comes, two sends for a reply) is a [`Kernel`](crate::kernel::Kernel) of its own: the core has no branch for it.
+
+use crate::file::FilePart;
+use dyno_sys::socket::Io;
+use std::io::{self, IoSlice};
+
+/// What a connection is watched for. Errors and hang-ups are always told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Watch {
+    pub(crate) input: bool,
+    pub(crate) output: bool,
+}
+
+impl Watch {
+    /// For input: what an idle connection waits for.
+    pub(crate) const INPUT: Watch = Watch { input: true, output: false };
+}
+
+/// What was told about a connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Readiness {
+    /// There is something to read, or the end.
+    pub(crate) readable: bool,
+    /// There is room to write.
+    pub(crate) writable: bool,
+    /// The peer will send no more; told by edges only.
+    pub(crate) peer_closed: bool,
+    /// The connection is over in both directions, or failed.
+    pub(crate) hangup: bool,
+}
+
+/// When a connection's turn of reading ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadUntil {
+    /// A read that did not fill the buffer was the last one.
+    Short,
+    /// Only the kernel's word that there is nothing ends it.
+    Refused,
+}
+
+/// How bytes move. One value serves all connections of a worker.
+pub(crate) trait Net {
+    /// A connection's end. Dropping it closes the connection.
+    type Socket;
+
+    /// Reads what there is; `Closed` is the end of the stream.
+    fn receive(&mut self, socket: &Self::Socket, into: &mut [u8]) -> Io;
+    /// Writes; fewer bytes than given mean that the socket is full.
+    fn send(&mut self, socket: &Self::Socket, bytes: &[u8]) -> Io;
+    /// Writes several pieces in their order, as one.
+    fn send_slices(&mut self, socket: &Self::Socket, slices: &[IoSlice<'_>]) -> Io;
+    /// Writes at most `count` bytes of the file from `offset` on; `Done(0)` when it ends before.
+    fn send_file(&mut self, socket: &Self::Socket, file: &FilePart, offset: u64, count: usize) -> Io;
+    /// Ends the sending side; the peer reads the end of the stream after what was sent.
+    fn end_output(&mut self, socket: &Self::Socket) -> io::Result<()>;
+    /// Makes the close that follows a reset: what the peer has not taken is dropped.
+    fn reset_on_close(&mut self, socket: &Self::Socket);
+    /// Bytes sent that the peer has not acknowledged.
+    fn unacknowledged(&mut self, socket: &Self::Socket) -> u64;
+    /// Watches a new connection for input.
+    fn watch(&mut self, socket: &Self::Socket, token: u64) -> io::Result<()>;
+    /// Watches a connection for something else; what is the case already is told again.
+    fn rewatch(&mut self, socket: &Self::Socket, token: u64, watch: Watch) -> io::Result<()>;
+
+    /// When a turn of reading ends.
+    fn read_until(&self) -> ReadUntil;
+    /// Whether readiness is told once only, so that unread input must be asked for again.
+    fn tells_once(&self) -> bool;
+    /// Bytes of replies at which they leave before the next request is looked at; 1: each reply by itself.
+    fn flush_bytes(&self) -> usize;
+    /// Whether a send ends where a head or a body ends.
+    fn splits(&self) -> bool;
+}

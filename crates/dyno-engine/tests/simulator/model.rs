@@ -40,7 +40,8 @@ pub(crate) mod bounds {
     pub(crate) const EXTENSION_BYTES_MAX: usize = 1_024;
     /// Bytes of frame that each chunk has for nothing.
     pub(crate) const CHUNK_ALLOWANCE: u64 = 16;
-    /// How far the bytes of frames may get ahead of the allowance and twice the data (CVE-2023-39326).
+    /// How far the bytes of frames may get ahead of the allowance and twice the data (CVE-2023-39326). Whether a chunk's
+    /// frame has a byte more or less is nobody's business: traffic keeps away from the very border.
     pub(crate) const OVERHEAD_BYTES_MAX: u64 = 16_384;
     /// Bytes of a trailer section; its line feeds do not count.
     pub(crate) const TRAILER_BYTES_MAX: usize = 4_096;

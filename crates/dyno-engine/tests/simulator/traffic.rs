@@ -52,7 +52,7 @@ pub(crate) fn valid(prng: &mut Prng, mix: &Mix) -> Vec<u8> {
         3..5 => TECHEMPOWER.to_vec(),
         5..7 => browser(prng),
         7 => old(prng),
-        8 => at_the_limits(prng, &mix.limits),
+        8 => at_the_limits(prng, mix),
         9 => uncommon(prng),
         10..14 => any_request(prng, mix, &["GET", "HEAD", "GET", "OPTIONS", "DELETE"], 15),
         _ => any_request(prng, mix, &["POST", "PUT", "PATCH", "POST", "DELETE", "GET"], 90),
@@ -104,10 +104,11 @@ fn old(prng: &mut Prng) -> Vec<u8> {
     written(&format!("{method} {target} HTTP/1.0"), &fields, &body)
 }
 
-/// As long a line, as long a head or as many fields as are taken, and no byte more.
-fn at_the_limits(prng: &mut Prng, limits: &Limits) -> Vec<u8> {
+/// As long a line, head or body or as many fields as are taken, and no byte more.
+fn at_the_limits(prng: &mut Prng, mix: &Mix) -> Vec<u8> {
+    let limits = &mix.limits;
     let fill = |bytes: usize, used: usize| "x".repeat(bytes.saturating_sub(used));
-    match prng.below(3) {
+    match prng.below(4) {
         0 => {
             let target = fill(limits.line_bytes_max, "GET / HTTP/1.1".len());
             written(&format!("GET /{target} HTTP/1.1"), &["Host: a".to_owned()], b"")
@@ -116,6 +117,11 @@ fn at_the_limits(prng: &mut Prng, limits: &Limits) -> Vec<u8> {
             let start = "GET / HTTP/1.1\r\nHost: a\r\nX: ";
             let value = fill(limits.head_bytes_max, start.len() + 4);
             format!("{start}{value}\r\n\r\n").into_bytes()
+        }
+        2 if limits.body_bytes_max <= mix.body_bytes_max => {
+            let mut fields = vec!["Host: a".to_owned()];
+            let body = framed(prng, fill(limits.body_bytes_max, 0).into_bytes(), &mut fields);
+            written("PUT / HTTP/1.1", &fields, &body)
         }
         _ => {
             let mut fields = vec!["A:".to_owned(); limits.headers_max.saturating_sub(1)];
@@ -173,7 +179,7 @@ fn field_count(prng: &mut Prng) -> u64 {
     }
 }
 
-/// The body's bytes with their frame; the field that announces it is added.
+/// A body of any length in its frame.
 fn framed_body(prng: &mut Prng, mix: &Mix, fields: &mut Vec<String>) -> Vec<u8> {
     let bytes_max = match prng.below(20) {
         0 => mix.body_bytes_max,
@@ -181,6 +187,11 @@ fn framed_body(prng: &mut Prng, mix: &Mix, fields: &mut Vec<String>) -> Vec<u8> 
         _ => mix.body_bytes_max.min(200),
     };
     let data = bytes(prng, bytes_max);
+    framed(prng, data, fields)
+}
+
+/// The data in its frame; the field that announces it is added.
+fn framed(prng: &mut Prng, data: Vec<u8>, fields: &mut Vec<String>) -> Vec<u8> {
     if prng.coin() {
         let zeros = if prng.below(8) == 0 { "00" } else { "" };
         fields.push(format!(

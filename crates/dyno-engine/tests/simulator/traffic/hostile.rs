@@ -93,7 +93,7 @@ pub(crate) fn hostile(prng: &mut Prng, class: Class, mix: &Mix) -> Vec<u8> {
             let length = match prng.below(3) {
                 0 => u64::MAX,
                 1 => 1 << 32,
-                _ => limits.body_bytes_max as u64 + 1 + prng.below(1_000),
+                _ => (limits.body_bytes_max + a_few_more(prng)) as u64,
             };
             with_field(prng, &[&format!("Content-Length: {length}")], b"hello")
         }
@@ -124,12 +124,13 @@ pub(crate) fn hostile(prng: &mut Prng, class: Class, mix: &Mix) -> Vec<u8> {
         Class::ChunkExtension => with_chunk(prng, EXTENSIONS),
         Class::ChunkEnd => with_chunk(prng, ENDS),
         Class::ChunkBeyondLimit => {
-            let size = limits.body_bytes_max + 1 + below(prng, 1_000);
+            let size = limits.body_bytes_max + a_few_more(prng);
             with_chunk(prng, &[&format!("{size:x}\r\n")])
         }
         Class::ChunkOverhead => {
-            let chunk = format!("1;{}\r\nx\r\n", "a".repeat(200 + below(prng, 600)));
-            with_chunk(prng, &[&chunk.repeat(200)])
+            // Far beyond the bound, long before the data is too long for any limits.
+            let chunk = format!("1;{}\r\nx\r\n", "a".repeat(700 + below(prng, 300)));
+            with_chunk(prng, &[&chunk.repeat(40)])
         }
         Class::Trailer => trailer(prng),
         Class::OtherProtocol => one_of(
@@ -394,12 +395,17 @@ fn control_in_value(prng: &mut Prng) -> Vec<u8> {
     with_field(prng, &[&format!("X: a{}b", char::from(control))], b"")
 }
 
+/// One more than allowed, or many.
+fn a_few_more(prng: &mut Prng) -> usize {
+    1 + if prng.coin() { 0 } else { below(prng, 1_000) }
+}
+
 /// Whole, or without an end.
 fn long_line(prng: &mut Prng, mix: &Mix) -> Vec<u8> {
-    let target = "x".repeat(mix.limits.line_bytes_max + below(prng, 300));
+    let target = "x".repeat(mix.limits.line_bytes_max - "GET / HTTP/1.1".len() + a_few_more(prng));
     match prng.coin() {
         true => with_line(prng, &[&format!("GET /{target} HTTP/1.1")]),
-        false => format!("GET /{target}").into_bytes(),
+        false => format!("GET /{target}xxxxxxxxx").into_bytes(),
     }
 }
 
@@ -414,7 +420,8 @@ fn long_head(prng: &mut Prng, mix: &Mix) -> Vec<u8> {
 
 fn many_fields(prng: &mut Prng, mix: &Mix) -> Vec<u8> {
     let mut fields = vec!["Host: a".to_owned()];
-    fields.resize(mix.limits.headers_max + 1 + below(prng, 20), one_of(prng, &["X: y", "A:"]).to_owned());
+    fields
+        .resize(mix.limits.headers_max + a_few_more(prng).min(30), one_of(prng, &["X: y", "A:"]).to_owned());
     written("GET / HTTP/1.1", &fields, b"")
 }
 

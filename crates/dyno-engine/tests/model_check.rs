@@ -392,11 +392,12 @@ fn a_client_that_waits_gets_its_100_where_the_model_allows_one() {
         let steps = understand(&input, &LIMITS);
         let kinds: Vec<RequestKind> = steps.iter().map(|step| kind(step, KnownFaults::Overlooked)).collect();
         let expecting = steps.iter().find_map(|step| match step {
-            Step::Request(request) if request.expect_continue => Some(request.head_ends_at),
+            Step::Request(request) if request.expect_continue => Some(request),
             _ => None,
         });
-        if let Some(head_ends_at) = expecting {
-            ask_and_wait_for_the_interim(&recorder, &input, &kinds, head_ends_at);
+        // Who has no handler is told so at once, instead of a 100, and the connection closes (RFC 9110 §10.1.1).
+        if let Some(request) = expecting.filter(|request| is_routed(request)) {
+            ask_and_wait_for_the_interim(&recorder, &input, &kinds, request.head_ends_at);
             waited += 1;
         }
     }

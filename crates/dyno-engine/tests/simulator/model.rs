@@ -131,7 +131,8 @@ pub(crate) struct Request {
     pub(crate) headers: Vec<(Vec<u8>, Vec<u8>)>,
     pub(crate) body: Vec<u8>,
     pub(crate) keep_alive: bool,
-    /// The client may wait for a 100 before it sends the body.
+    /// The client may wait for a 100 before it sends the body. Before the body comes, a server may also answer for good,
+    /// and then closes or takes the body as if nothing had been (RFC 9110 §10.1.1).
     pub(crate) expect_continue: bool,
     /// The offset in the input behind the head.
     pub(crate) head_ends_at: usize,

@@ -440,9 +440,13 @@ impl Http1 {
     }
 }
 
-/// Whether the answer to a request that begins like this has content.
+/// Whether the answer to a request that begins like this has content. Only as many empty lines are passed over as the
+/// parser does, so that the answer is the same however the bytes were cut.
 fn content_for(head: &[u8]) -> Content {
-    let line = head.trim_ascii_start();
+    let mut line = head;
+    for _ in 0..request::EMPTY_LINES_MAX {
+        line = line.strip_prefix(b"\r\n").unwrap_or(line);
+    }
     if line.starts_with(b"HEAD ") { Content::Omitted } else { Content::Sent }
 }
 

@@ -9,18 +9,19 @@ use crate::command::{cargo, command, find_program, run as run_command};
 use crate::flags::{Flags, Given};
 use crate::repo::Repo;
 use crate::trouble::{Outcome, Trouble};
-use crate::{budget, generate, packages, test, tidy};
+use crate::{budget, generate, packages, simulate, test, tidy};
 
 type Stage = (&'static str, fn(&Repo) -> Result<Outcome, Trouble>);
 
 /// In the order in which they run; the first that fails ends it.
-const STAGES: [Stage; 8] = [
+const STAGES: [Stage; 9] = [
     ("format", format),
     ("tidy", |repo| tidy::run(repo, Flags::new(vec![]))),
     ("clippy", clippy),
     ("packages", |_| packages::provide(Given::No).map(|()| Outcome::Done)),
     ("scripts", scripts),
     ("test", |repo| test::run(repo, Flags::new(vec![]))),
+    ("simulate", |repo| simulate::run(repo, Flags::new(vec![]))),
     ("manual", |repo| generate::run(repo, Flags::new(vec!["--check".to_owned()]))),
     ("budget", |repo| budget::run(repo, Flags::new(vec![]))),
 ];

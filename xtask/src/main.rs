@@ -13,6 +13,7 @@ mod generate;
 mod packages;
 mod repo;
 mod server;
+mod simulate;
 mod test;
 mod tidy;
 mod trouble;
@@ -36,6 +37,7 @@ usage: cargo xtask VERB
   bench load        the generator's CPU per request beside other generators, interleaved
                     both: [--cycles N] [--slice 1s] [--seed N] [--only A,B] [--server-cpu N] [--load-cpu N]
                           [--history FILE]
+  simulate [SEEDS]  the engine's core on simulated networks: FIRST..LAST, or one seed, which is told in full
   gen [--check]     writes the manual page of the command line from its own help, or compares (the BPF objects too)
   gen bpf           builds the BPF objects that are committed beside their sources; needs clang and llvm-strip
 
@@ -65,6 +67,7 @@ fn run(mut words: Vec<String>) -> Result<Outcome, Trouble> {
         "tidy" => tidy::run(&repo, flags),
         "budget" => budget::run(&repo, flags),
         "bench" => bench::run(&repo, flags),
+        "simulate" => simulate::run(&repo, flags),
         "gen" => generate::run(&repo, flags),
         _ => Err(Trouble::new(format!("there is no task \"{verb}\"")).remedy("cargo xtask --help")),
     }

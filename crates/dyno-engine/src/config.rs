@@ -62,6 +62,8 @@ pub struct Limits {
     pub headers_max: usize,
     /// Bytes of a request's body; longer ones get 413.
     pub body_bytes_max: usize,
+    /// Bytes of a body that a route takes piece by piece ([`Router::upload`](crate::Router::upload)); larger ones get 413.
+    pub upload_bytes_max: u64,
     /// Connections of one worker. What its descriptor limit allows is less: then that holds.
     pub connections_max: usize,
     /// Bytes that all connections together may hold in memory: partial heads, bodies that are collected, replies that
@@ -93,6 +95,8 @@ impl Default for Limits {
             head_bytes_max: http.head_bytes_max,
             headers_max: http.headers_max,
             body_bytes_max: 1 << 20,
+            // As large as files are on common file systems: such bodies are not held, so memory sets no bound.
+            upload_bytes_max: 1 << 40,
             connections_max: 1_000_000,
             buffer_bytes_max: buffer_bytes_default(),
             outstanding_max: 65_536,

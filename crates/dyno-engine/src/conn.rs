@@ -6,6 +6,7 @@
 //! - *boxed or idle*: an entry without a box is idle or lingers.
 
 use crate::asked::Asked;
+use crate::fault::{Fault, planted};
 use crate::mailbox::Address;
 use crate::queue::Queue;
 use crate::response::Source;
@@ -77,8 +78,10 @@ pub(crate) struct Busy {
     pub(crate) owed_due: Option<Tick>,
     /// Bytes of a body that came in the present stretch of its limit.
     pub(crate) body_progress: usize,
-    /// Bytes that the peer had acknowledged when the present stretch of its write limit began, counted from `queue`.
+    /// Bytes that the peer had acknowledged when the present stretch of its write limit began, and that it must have
+    /// acknowledged when it ends, both counted from the same moment.
     pub(crate) acknowledged: i64,
+    pub(crate) must_acknowledge: i64,
     /// When something last moved.
     pub(crate) moved: Tick,
 }
@@ -171,6 +174,7 @@ impl Default for Busy {
             owed_due: None,
             body_progress: 0,
             acknowledged: 0,
+            must_acknowledge: 0,
             moved: Tick::default(),
         }
     }
@@ -190,7 +194,8 @@ impl Busy {
 
     /// Whether requests must wait: for a reply that is not complete, for the peer to read, for an upload.
     pub(crate) fn is_paused(&self) -> bool {
-        self.is_closing || self.owed.is_some() || self.queue.is_long() || self.is_upload_paused()
+        let owes = self.owed.is_some() && !planted(Fault::OrderLost);
+        self.is_closing || owes || self.queue.is_long() || self.is_upload_paused()
     }
 
     pub(crate) fn is_upload_paused(&self) -> bool {
@@ -311,7 +316,8 @@ impl<S> Slab<S> {
         #[allow(clippy::cast_possible_truncation)] // The lower half is the index.
         let index = token as u32;
         let entry = self.entries.get(index as usize)?;
-        (u64::from(entry.generation) == token >> 32 && entry.socket.is_some()).then_some(index)
+        let is_same = u64::from(entry.generation) == token >> 32 || planted(Fault::LaterToSuccessor);
+        (is_same && entry.socket.is_some()).then_some(index)
     }
 
     #[inline]
@@ -326,8 +332,7 @@ impl<S> Slab<S> {
 
     /// All connections.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Conn<S>)> {
-        let used = (0_u32..).zip(&self.entries).filter(|(_, entry)| entry.socket.is_some());
-        used
+        (0_u32..).zip(&self.entries).filter(|(_, entry)| entry.socket.is_some())
     }
 }
 

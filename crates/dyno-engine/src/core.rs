@@ -16,6 +16,7 @@ mod drain;
 
 use crate::config::Limits;
 use crate::conn::{Reading, Slab};
+use crate::fault::{Fault, planted};
 use crate::http1::{Digest, End, Http1, Turn};
 use crate::mailbox::Message;
 use crate::outbox::Flushed;
@@ -75,6 +76,8 @@ pub(crate) struct Core<N: Net> {
     drain: Option<Drain>,
     /// Connections whose time is up, kept for its room.
     expired: Vec<u32>,
+    /// Connections that became idle though a drain has closed the idle ones.
+    idle_in_drain: Vec<u64>,
     /// Whether a connection was closed since somebody asked.
     has_closed: bool,
 }
@@ -99,6 +102,7 @@ impl<N: Net> Core<N> {
             now_ns,
             drain: None,
             expired: Vec::new(),
+            idle_in_drain: Vec::new(),
             has_closed: false,
         }
     }
@@ -121,6 +125,11 @@ impl<N: Net> Core<N> {
             self.on_time(index);
         }
         self.expired = expired;
+        while let Some(token) = self.idle_in_drain.pop() {
+            if let Some(index) = self.conns.index_of(token) {
+                self.close_idle(index);
+            }
+        }
         if self.http.budget.is_over() {
             self.cut_hoarders();
         }
@@ -171,7 +180,8 @@ impl<N: Net> Core<N> {
     #[inline(never)]
     fn on_event_busy(&mut self, index: u32, ready: Readiness) {
         let token = self.conns.token(index);
-        if ready.writable && self.conns.get(index).busy.is_some() {
+        let conn = self.conns.get(index);
+        if ready.writable && conn.busy.is_some() && conn.reading != Reading::Done {
             self.on_sent(index);
             if self.conns.index_of(token).is_none() {
                 return;
@@ -206,8 +216,9 @@ impl<N: Net> Core<N> {
             Message::Answer(address, answer) => {
                 let Some(index) = self.conns.index_of(address.token) else { return };
                 let (http, mut turn) = self.turn(index);
-                let end = http.on_reply(&mut turn, address.serial, *answer);
-                self.after(index, end);
+                if let Some(end) = http.on_reply(&mut turn, address.serial, *answer) {
+                    self.after(index, end);
+                }
             }
             Message::Ready(address, is_waking) => {
                 // Before the body is asked: what it has from now on is told by another message.
@@ -317,7 +328,9 @@ impl<N: Net> Core<N> {
     fn go_on(&mut self, index: u32) {
         let conn = self.conns.get(index);
         let Some(busy) = conn.busy.as_deref_mut() else { return self.arrange(index) };
-        let must_wait = busy.is_paused() || (conn.reading == Reading::Paused && !busy.queue.is_empty());
+        let must_wait = planted(Fault::InputForgotten)
+            || busy.is_paused()
+            || (conn.reading == Reading::Paused && !busy.queue.is_empty());
         if must_wait || busy.input.is_empty() {
             return self.arrange(index);
         }
@@ -341,17 +354,33 @@ impl<N: Net> Core<N> {
     fn on_sent(&mut self, index: u32) {
         let now = self.now;
         let conn = self.conns.get(index);
+        if planted(Fault::ReaderStarved) {
+            return;
+        }
         let Some(mut busy) = conn.busy.take() else { return };
         let taken = busy.queue.taken;
         let sent = busy.queue.send(&mut self.net, conn.socket(), &mut self.http.scratch.tally.counts);
         if busy.queue.taken > taken {
             busy.moved = now;
         }
+        if busy.queue.is_empty() {
+            // Whatever waits next has a time of its own.
+            busy.write_due = None;
+        }
         conn.busy = Some(busy);
         match sent {
             Flushed::All => self.go_on_with_body(index),
-            Flushed::Blocked => self.charge(index),
+            Flushed::Blocked => self.wait_for_room(index),
             Flushed::Broken => self.close(index, BodyError::Cut),
+        }
+    }
+
+    /// More waits than the socket takes, or than this turn allows.
+    fn wait_for_room(&mut self, index: u32) {
+        self.charge(index);
+        if self.net.tells_once() {
+            let watch = self.conns.get(index).busy_mut().watch;
+            self.rewatch(index, watch);
         }
     }
 
@@ -368,7 +397,7 @@ impl<N: Net> Core<N> {
     fn begin_close(&mut self, index: u32) {
         let (http, mut turn) = self.turn(index);
         http.drop_incoming(&mut turn, BodyError::Closed);
-        if !self.conns.get(index).has_queue() {
+        if !self.conns.get(index).has_queue() || planted(Fault::ClosedTooEarly) {
             return self.linger(index);
         }
         let busy = self.conns.get(index).busy_mut();
@@ -386,7 +415,7 @@ impl<N: Net> Core<N> {
         let conn = self.conns.get(index);
         (conn.reading, conn.discarded) = (Reading::Done, 0);
         conn.link.due = self.now + Wrapping(self.spans.linger);
-        if self.net.end_output(conn.socket()).is_err() {
+        if self.net.end_output(conn.socket()).is_err() || planted(Fault::NoLinger) {
             return self.close(index, BodyError::Closed);
         }
         self.wheel.arm(&mut self.conns, index);
@@ -432,11 +461,11 @@ impl<N: Net> Core<N> {
             input: conn.reading != Reading::Paused,
             output: !busy.queue.is_empty() || busy.has_source_ready(),
         };
-        let is_watched = busy.watch == watch;
+        // The socket may have room that was told already: a connection's share of a turn was over before it was full.
+        let is_watched = busy.watch == watch && !(watch.output && self.net.tells_once());
         busy.watch = watch;
-        self.set_limits(index, before);
-        if !is_watched {
-            self.rewatch(index, watch);
+        if is_watched || self.rewatch(index, watch) {
+            self.set_limits(index, before);
         }
     }
 
@@ -449,8 +478,8 @@ impl<N: Net> Core<N> {
     }
 
     fn become_idle(&mut self, index: u32) {
-        if self.drain.as_ref().is_some_and(Drain::is_past_grace) {
-            return self.close(index, BodyError::Closed);
+        if self.drain.as_ref().is_some_and(Drain::is_past_grace) && !planted(Fault::IdleKeptInDrain) {
+            self.idle_in_drain.push(self.conns.token(index));
         }
         let conn = self.conns.get(index);
         debug_assert!(conn.busy.is_none(), "boxed or idle: an idle connection has no box");
@@ -469,11 +498,14 @@ impl<N: Net> Core<N> {
         self.has_closed = true;
     }
 
-    fn rewatch(&mut self, index: u32, watch: Watch) {
+    /// Watches for something else; `false` when that is not possible and the connection is closed.
+    fn rewatch(&mut self, index: u32, watch: Watch) -> bool {
         let token = self.conns.token(index);
-        if self.net.rewatch(self.conns.get(index).socket(), token, watch).is_err() {
+        let is_watched = self.net.rewatch(self.conns.get(index).socket(), token, watch).is_ok();
+        if !is_watched {
             self.close(index, BodyError::Closed);
         }
+        is_watched
     }
 
     /// The protocol, and a connection's turn with it.

@@ -14,6 +14,7 @@ use crate::asked::{Asked, Chunks, Connection, Content};
 use crate::budget::Budget;
 use crate::config::Limits;
 use crate::conn::{Conn, LogLine, Owed, OwedWhat};
+use crate::fault::{Fault, planted};
 use crate::log::{AccessLog, Entry};
 use crate::outbox::Flushed;
 use crate::reply::Reply;
@@ -93,6 +94,7 @@ pub(crate) struct Http1 {
     log: AccessLog,
     http_limits: request::Limits,
     body_bytes_max: usize,
+    upload_bytes_max: u64,
     /// The decoded path of the request at hand.
     path: Vec<u8>,
     /// The decoded body of a chunked request that came whole.
@@ -115,6 +117,7 @@ impl Http1 {
             log,
             http_limits: limits.http(),
             body_bytes_max: limits.body_bytes_max,
+            upload_bytes_max: limits.upload_bytes_max,
             path: Vec::new(),
             chunked: Vec::new(),
         }
@@ -157,14 +160,19 @@ impl Http1 {
         Digest { used, end }
     }
 
-    /// The answer to a request that was to be answered later. What is not awaited any more is dropped.
-    pub(crate) fn on_reply<N: Net>(&mut self, turn: &mut Turn<'_, N>, serial: u32, answer: Answer) -> End {
-        let Some(owed) = self.take_owed(turn, serial) else { return End::Paused };
+    /// The answer to a request that was to be answered later. `None`: nobody awaits it any more, and nothing was done.
+    pub(crate) fn on_reply<N: Net>(
+        &mut self,
+        turn: &mut Turn<'_, N>,
+        serial: u32,
+        answer: Answer,
+    ) -> Option<End> {
+        let owed = self.take_owed(turn, serial)?;
         self.scratch.owing.token = turn.token;
         self.scratch.begin(owed.asked);
         let response = self.made_of(answer);
         let next = self.send_owed(turn, owed, response);
-        self.flush_last(turn, next)
+        Some(self.flush_last(turn, next))
     }
 
     /// A source, which was not waited for, is asked for more; what was sent before has left.
@@ -214,7 +222,9 @@ impl Http1 {
             }
             self.scratch.owing.release();
         }
-        self.budget.recharge(busy.charged, 0);
+        if !planted(Fault::BudgetLeaked) {
+            self.budget.recharge(busy.charged, 0);
+        }
     }
 
     #[inline(always)] // Called in one place.
@@ -283,14 +293,19 @@ impl Http1 {
         let busy = turn.conn.busy_mut();
         debug_assert!(busy.owed.is_none(), "a connection is owed one reply at a time");
         busy.owed = Some(owed);
-        busy.owed_due = wait_ns.map(|wait_ns| turn.now + Wrapping(ticks_of(wait_ns)));
+        busy.owed_due = wait_ns
+            .filter(|_| !planted(Fault::NoAnswerTimeout))
+            .map(|wait_ns| turn.now + Wrapping(ticks_of(wait_ns)));
         if is_stream { self.pump(turn) } else { Next::Paused }
     }
 
     /// What was owed, if it is this and it is a whole answer; it is owed no more.
     fn take_owed<N: Net>(&mut self, turn: &mut Turn<'_, N>, serial: u32) -> Option<Owed> {
         let busy = turn.conn.busy.as_deref_mut()?;
-        let is_it = |owed: &Owed| owed.serial == serial && matches!(owed.what, OwedWhat::Answer { .. });
+        let is_misled = planted(Fault::LaterToNextRequest) || planted(Fault::LaterToSuccessor);
+        let is_it = |owed: &Owed| {
+            (owed.serial == serial || is_misled) && matches!(owed.what, OwedWhat::Answer { .. })
+        };
         if !busy.owed.as_ref().is_some_and(is_it) {
             return None;
         }
@@ -456,7 +471,11 @@ fn version_name(version: Version) -> &'static str {
 
 #[inline]
 fn next_after(connection: Connection) -> Next {
-    if connection == Connection::Closed { Next::Close } else { Next::Request }
+    if connection == Connection::Closed && !planted(Fault::AnswerAfterClose) {
+        Next::Close
+    } else {
+        Next::Request
+    }
 }
 
 /// The reply to a request that no handler answers: the engine's own, or an upload's that has nothing to wait for.

@@ -27,6 +27,7 @@ mod control;
 mod core;
 mod dials;
 mod error;
+mod fault;
 mod field;
 mod file;
 pub mod floor;
@@ -55,6 +56,16 @@ pub mod supervisor;
 mod timer;
 mod upload;
 mod worker;
+
+#[cfg(test)]
+#[path = "../tests/simulator/model.rs"]
+mod model;
+#[cfg(test)]
+#[path = "../tests/simulator/mod.rs"]
+mod simulator;
+#[cfg(test)]
+#[path = "../tests/simulator/traffic.rs"]
+mod traffic;
 
 pub use answer::Answer;
 pub use config::{Config, DRAIN_NS_DEFAULT, Limits};

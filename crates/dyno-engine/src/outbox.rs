@@ -4,6 +4,7 @@
 //! common case everything leaves in one `send`, or one gathering write. What the socket refuses the connection takes
 //! away into a queue of its own. It allocates nothing per reply once its buffers have grown.
 
+use crate::fault::{Fault, planted};
 use crate::queue::Queue;
 use crate::seam::Net;
 use crate::segment::{Piece, Segment};
@@ -167,7 +168,11 @@ impl Outbox {
             Io::Done(taken) => {
                 self.sent += taken;
                 debug_assert!(self.sent <= self.bytes.len(), "no more leaves than there is");
-                if self.sent == self.bytes.len() { Flushed::All } else { Flushed::Blocked }
+                if self.sent == self.bytes.len() || planted(Fault::ShortWriteLost) {
+                    Flushed::All
+                } else {
+                    Flushed::Blocked
+                }
             }
             Io::WouldBlock => Flushed::Blocked,
             Io::Closed | Io::Failed(_) => Flushed::Broken,
@@ -288,6 +293,9 @@ impl Outbox {
             }
         }
         queue.push_bytes(&self.bytes[self.sent..]);
+        if planted(Fault::ReplyDoubled) {
+            queue.push_bytes(&self.bytes[self.sent..]);
+        }
         self.clear();
     }
 

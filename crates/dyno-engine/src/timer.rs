@@ -10,6 +10,7 @@
 //! - *nearest is ahead*: what [`Wheel::next`] answers is after everything that was examined;
 //! - *linked is due*: an entry in a slot has a deadline, and the slot is examined no later than it.
 
+use crate::fault::{Fault, planted};
 use std::num::Wrapping;
 
 /// Nanoseconds of one tick: 2^23 (8.4 ms), fine enough for the shortest sensible limit, and a shift instead of a division.
@@ -177,7 +178,7 @@ impl Wheel {
                 self.examine(entries, slot, now, expired);
             }
         }
-        self.is_stale = true;
+        self.is_stale = !planted(Fault::NearestInThePast);
     }
 
     /// When the next slot must be examined; `None` when nothing is armed. Never a moment that was examined.

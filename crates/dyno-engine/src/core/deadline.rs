@@ -5,6 +5,7 @@
 
 use super::Core;
 use crate::conn::Reading;
+use crate::fault::{Fault, planted};
 use crate::http1::intake::PROGRESS_BYTES_MIN;
 use crate::seam::Net;
 use crate::timer::{Tick, reached};
@@ -53,6 +54,9 @@ impl<N: Net> Core<N> {
         let due = self.now + Wrapping(self.spans.write);
         let acknowledged = self.acknowledged(index);
         let busy = self.conns.get(index).busy_mut();
+        let waits = (busy.queue.taken + busy.queue.left()).cast_signed() - acknowledged;
+        debug_assert!(waits > 0, "a reader is timed for something that waits for it");
+        busy.must_acknowledge = acknowledged + waits.min(PROGRESS_BYTES_MIN as i64);
         (busy.write_due, busy.acknowledged) = (Some(due), acknowledged);
     }
 
@@ -75,7 +79,9 @@ impl<N: Net> Core<N> {
         match busy.nearest_due() {
             Some(due) => {
                 conn.link.due = due;
-                self.wheel.arm(&mut self.conns, index);
+                if !planted(Fault::DeadlineNotArmed) {
+                    self.wheel.arm(&mut self.conns, index);
+                }
             }
             None => self.wheel.disarm(&mut self.conns, index),
         }
@@ -127,7 +133,6 @@ impl<N: Net> Core<N> {
         if read {
             let (http, mut turn) = self.turn(index);
             http.scratch.counts().timeouts += 1;
-            turn.conn.busy_mut().input = Vec::new();
             let end = http.on_time(&mut turn);
             return self.after(index, end);
         }
@@ -143,18 +148,20 @@ impl<N: Net> Core<N> {
             // Nobody has looked yet: it has a stretch of time from now on.
             return Reader::Progresses;
         };
-        let before = before.acknowledged;
-        let moved = self.acknowledged(index) - before;
-        if moved >= PROGRESS_BYTES_MIN as i64 { Reader::Progresses } else { Reader::Stalls }
+        let must = before.must_acknowledge;
+        if self.acknowledged(index) >= must || planted(Fault::NoReaderTimeout) {
+            Reader::Progresses
+        } else {
+            Reader::Stalls
+        }
     }
 
     /// Counts what the peer has acknowledged since it was looked at last as progress.
     pub(super) fn note_reader(&mut self, index: u32) {
         let (now, acknowledged) = (self.now, self.acknowledged(index));
         let busy = self.conns.get(index).busy_mut();
-        if acknowledged - busy.acknowledged >= PROGRESS_BYTES_MIN as i64 {
+        if acknowledged > busy.acknowledged {
             (busy.moved, busy.acknowledged) = (now, acknowledged);
-            busy.write_due = busy.write_due.map(|_| now + Wrapping(self.spans.write));
         }
     }
 

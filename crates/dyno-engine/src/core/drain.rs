@@ -58,7 +58,9 @@ impl<N: Net> Core<N> {
         let Some(drain) = &mut self.drain else { return Drained::NotYet };
         if drain.grace_ns.is_some_and(|grace_ns| grace_ns <= self.now_ns) {
             drain.grace_ns = None;
-            self.close_idle();
+            for index in self.conns.indexes() {
+                self.close_idle(index);
+            }
         }
         debug_assert!(
             !self.drain.as_ref().is_some_and(Drain::is_past_grace)
@@ -73,20 +75,19 @@ impl<N: Net> Core<N> {
         }
     }
 
-    /// Closes connections without a request, but answers one that has arrived in this very moment.
-    fn close_idle(&mut self) {
-        for index in self.conns.indexes() {
-            let token = self.conns.token(index);
-            let is_idle = |core: &mut Self| {
-                let conn = core.conns.get(index);
-                conn.reading == Reading::Idle && conn.busy.is_none()
-            };
-            if is_idle(self) {
-                self.pump(index, self.net.read_until());
-            }
-            if self.conns.index_of(token).is_some() && is_idle(self) {
-                self.close(index, BodyError::Closed);
-            }
+    /// Closes a connection without a request, but answers one that has arrived in this very moment: closing over unread
+    /// input would reset the connection, and what was answered before could be lost with it.
+    pub(super) fn close_idle(&mut self, index: u32) {
+        let token = self.conns.token(index);
+        let is_idle = |core: &mut Self| {
+            let conn = core.conns.get(index);
+            conn.reading == Reading::Idle && conn.busy.is_none()
+        };
+        if is_idle(self) {
+            self.pump(index, self.net.read_until());
+        }
+        if self.conns.index_of(token).is_some() && is_idle(self) {
+            self.close(index, BodyError::Closed);
         }
     }
 }

@@ -178,7 +178,7 @@ fn begin_stream(
         (None, Chunks::Unknown) => (Length::Close, StreamFraming::Close),
     };
     let length = if has_content(status) { length } else { Length::Absent };
-    if framing == StreamFraming::Close {
+    if framing == StreamFraming::Close && is_sent(asked, status) {
         asked.connection = Connection::Closed;
     }
     compose(scratch, status, media, length, asked.connection);

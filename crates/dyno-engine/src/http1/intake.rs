@@ -4,6 +4,7 @@ use super::frame::{self, Framed};
 use super::{Http1, Next, Step, Turn, next_after, panicked, short};
 use crate::asked::{Asked, Connection};
 use crate::conn::{Framing, Incoming, Into, Owed, OwedWhat, Uploading};
+use crate::fault::{Fault, planted};
 use crate::mailbox::{Address, Waker};
 use crate::reply::Reply;
 use crate::request::Request;
@@ -61,7 +62,8 @@ impl Http1 {
         let step = match head.body {
             BodyLength::Chunked => self.step_chunked(turn, head, head_bytes, input, &mut body),
             BodyLength::Length(length) => match self.admitted(length) {
-                Some(length) if length <= input.len() => {
+                Some(length) if length <= input.len() || planted(Fault::CalledTooEarly) => {
+                    let length = length.min(input.len());
                     Step { used: length, next: self.answer(turn, head, &input[..length]) }
                 }
                 Some(_) => {
@@ -163,7 +165,10 @@ impl Http1 {
         let busy = turn.conn.busy_mut();
         let Some(mut incoming) = busy.incoming.take() else { return Step { used: 0, next: Next::Request } };
         let taken = match &mut incoming.into {
-            Into::Upload(uploading) => take_in(&mut incoming.framing, input, |data| hand_on(uploading, data)),
+            Into::Upload(uploading) => {
+                let max = self.upload_bytes_max;
+                take_in(&mut incoming.framing, input, |data| hand_on(uploading, data, max))
+            }
             Into::Memory(body) => {
                 let max = self.body_bytes_max;
                 take_in(&mut incoming.framing, input, |data| collect_into(body, data, max))
@@ -223,6 +228,9 @@ impl Http1 {
 
     /// Asks the route whether it takes the body, and hands it what has come.
     fn begin_upload<N: Net>(&mut self, turn: &mut Turn<'_, N>, head: &Head<'_>, input: &[u8]) -> Step {
+        if matches!(head.body, BodyLength::Length(length) if length > self.upload_bytes_max) {
+            return self.reject(turn, 413, head.method.as_bytes(), input.len());
+        }
         let Some(address) = self.scratch.owing.reserve() else {
             return self.reject(turn, 503, head.method.as_bytes(), input.len());
         };
@@ -286,6 +294,9 @@ impl Http1 {
     /// A waker has been heard: whether it was for this connection's source or upload, which now goes on.
     pub(crate) fn on_waker<N: Net>(&mut self, turn: &mut Turn<'_, N>, serial: u32) -> bool {
         let Some(busy) = turn.conn.busy.as_deref_mut() else { return false };
+        if planted(Fault::WakeLost) {
+            return false;
+        }
         if let Some(Incoming { into: Into::Upload(uploading), .. }) = &mut busy.incoming
             && uploading.address.serial == serial
         {
@@ -341,11 +352,15 @@ fn collect_into(body: &mut Vec<u8>, data: Data<'_>, max: usize) -> Taken {
     if data.announced > max as u64 {
         return Taken::Rejected { status: 413, why: BodyError::Refused };
     }
-    body.extend_from_slice(data.bytes);
+    let lost = usize::from(planted(Fault::BodyByteLost) && data.bytes.len() > 1);
+    body.extend_from_slice(&data.bytes[lost..]);
     Taken::More
 }
 
-fn hand_on(uploading: &mut Uploading, data: Data<'_>) -> Taken {
+fn hand_on(uploading: &mut Uploading, data: Data<'_>, max: u64) -> Taken {
+    if data.announced > max {
+        return Taken::Rejected { status: 413, why: BodyError::Refused };
+    }
     if data.bytes.is_empty() {
         return Taken::More;
     }

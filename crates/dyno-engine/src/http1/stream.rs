@@ -2,6 +2,7 @@
 
 use super::{Answered, Http1, Next, Turn, next_after};
 use crate::conn::{Owed, OwedWhat, StreamFraming};
+use crate::fault::{Fault, planted};
 use crate::outbox::Flushed;
 use crate::response::Filled;
 use crate::seam::Net;
@@ -101,6 +102,7 @@ fn put_piece(out: &mut Vec<u8>, framing: &mut StreamFraming, piece: &[u8]) -> bo
 /// Frames the end; a body that is shorter than was promised is broken.
 fn end_framing(out: &mut Vec<u8>, framing: StreamFraming) -> Asking {
     match framing {
+        StreamFraming::Chunked if planted(Fault::NoLastChunk) => {}
         StreamFraming::Chunked => encode::last_chunk(out),
         StreamFraming::Close | StreamFraming::Length(0) => {}
         StreamFraming::Length(_) => return Asking::Broken,

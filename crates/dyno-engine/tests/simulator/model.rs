@@ -24,8 +24,10 @@ mod reader;
 mod replies;
 
 pub(crate) use chunks::dechunk;
+#[allow(unused_imports)] // Each of its users takes a part.
 pub(crate) use head::{Framing, Head, read_head};
 pub(crate) use reader::{Refusal, Stop};
+#[allow(unused_imports)] // As above.
 pub(crate) use replies::{Reply, read_replies, read_replies_so_far};
 
 /// Bounds that no RFC gives a number for and that nobody can set: the engine's documented ones.

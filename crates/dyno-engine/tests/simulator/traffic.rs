@@ -8,6 +8,7 @@ mod hostile;
 use crate::model::Limits;
 use dyno_measure::Prng;
 
+#[allow(unused_imports)] // Each of its users takes a part.
 pub(crate) use hostile::{CLASSES, Class, hostile};
 
 /// What a connection's traffic is made of.

@@ -1,0 +1,100 @@
+//! Faults that can be planted, so that what is asserted of this crate is known to be seen when it is broken.
+//!
+//! Each names an invariant's violation at one place of the engine. Outside of tests [`planted`] is a constant `false`
+//! and the compiler removes the place; the simulator's tests plant each fault in turn and must see it.
+
+/// A fault, by what it breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A deadline that comes nearer is not armed.
+    DeadlineNotArmed,
+    /// The wheel's next moment lies in the past.
+    NearestInThePast,
+    /// A short write is taken for a whole one.
+    ShortWriteLost,
+    /// What is left in the outbox is queued twice.
+    ReplyDoubled,
+    /// A byte of a body is not handed on.
+    BodyByteLost,
+    /// A request that stands behind one that closes is answered.
+    AnswerAfterClose,
+    /// An answer reaches a connection that has taken its entry over.
+    LaterToSuccessor,
+    /// An answer reaches a later request of the same connection.
+    LaterToNextRequest,
+    /// A reader whose socket takes again is not sent the rest.
+    ReaderStarved,
+    /// Input that waited behind a reply is not understood when it could be.
+    InputForgotten,
+    /// What a connection held is not given back to the budget.
+    BudgetLeaked,
+    /// An upload that was woken is not gone on with.
+    WakeLost,
+    /// An answer that takes too long is waited for without end.
+    NoAnswerTimeout,
+    /// A connection that becomes idle in a drain is kept.
+    IdleKeptInDrain,
+    /// Pipelined requests are answered though the answer before them is still owed.
+    OrderLost,
+    /// A connection is closed while its last reply is still queued.
+    ClosedTooEarly,
+    /// A connection that is closing is closed without reading on, so that the kernel resets it.
+    NoLinger,
+    /// The handler is called before the body is whole.
+    CalledTooEarly,
+    /// The last chunk of a streamed body is not sent.
+    NoLastChunk,
+    /// A peer that takes nothing is waited for without end.
+    NoReaderTimeout,
+}
+
+#[cfg(test)]
+impl Fault {
+    /// Every fault.
+    pub(crate) const ALL: [Fault; 20] = [
+        Fault::DeadlineNotArmed,
+        Fault::NearestInThePast,
+        Fault::ShortWriteLost,
+        Fault::ReplyDoubled,
+        Fault::BodyByteLost,
+        Fault::AnswerAfterClose,
+        Fault::LaterToSuccessor,
+        Fault::LaterToNextRequest,
+        Fault::ReaderStarved,
+        Fault::InputForgotten,
+        Fault::BudgetLeaked,
+        Fault::WakeLost,
+        Fault::NoAnswerTimeout,
+        Fault::IdleKeptInDrain,
+        Fault::OrderLost,
+        Fault::ClosedTooEarly,
+        Fault::NoLinger,
+        Fault::CalledTooEarly,
+        Fault::NoLastChunk,
+        Fault::NoReaderTimeout,
+    ];
+}
+
+#[cfg(test)]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
+}
+
+/// Whether this fault is planted in this thread.
+#[cfg(test)]
+pub(crate) fn planted(fault: Fault) -> bool {
+    PLANTED.with(|planted| planted.get() == Some(fault))
+}
+
+/// Never: faults are planted by tests only.
+#[cfg(not(test))]
+#[inline(always)]
+pub(crate) const fn planted(_fault: Fault) -> bool {
+    false
+}
+
+/// Plants a fault in this thread.
+#[cfg(test)]
+pub(crate) fn plant(fault: Fault) {
+    PLANTED.with(|planted| planted.set(Some(fault)));
+}

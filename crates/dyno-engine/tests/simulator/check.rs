@@ -1,0 +1,183 @@
+//! What must have come out of a simulation, by the plain model of HTTP.
+
+use crate::model::{Asked, Reply, RequestKind, Step, read_replies_so_far, understand};
+use crate::simulator::handlers::{Call, Kind};
+use crate::simulator::world::{MODEL_LIMITS, Mode, World};
+
+/// Compares what each client got with what the model says of what it sent.
+pub(crate) fn check(world: &World) {
+    let work = crate::simulator::handlers::lock(&world.shop);
+    let mut calls: Vec<Call> = work.calls.clone();
+    drop(work);
+    // Requests whose answer did not arrive: a handler may have been called for each, once.
+    let mut unanswered = Vec::new();
+    for id in 0..world.clients.len() {
+        check_client(world, id, &mut calls, &mut unanswered);
+    }
+    calls.retain(|call| !take(&mut unanswered, call));
+    assert!(calls.is_empty(), "handlers were called for what nobody asked: {:?}", calls.first());
+}
+
+fn kind_of(step: &Step) -> RequestKind {
+    match step {
+        Step::Request(request) => request.kind(),
+        Step::Reject { kind, .. } | Step::Incomplete { kind } => *kind,
+    }
+}
+
+/// Whether a handler is called for it; the router answers the others by itself.
+fn is_routed(call: &Call) -> bool {
+    let methods: [&[u8]; 7] = [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"PATCH", b"OPTIONS"];
+    let path = call.target.split(|byte| *byte == b'?').next().unwrap_or_default();
+    methods.contains(&call.method.as_slice()) && path.starts_with(b"/") && is_text_when_decoded(path)
+}
+
+fn is_text_when_decoded(path: &[u8]) -> bool {
+    let mut decoded = Vec::new();
+    // The model has seen to it that escapes are whole.
+    dyno_proto::percent::decode(path, &mut decoded).is_ok()
+        && !decoded.contains(&0)
+        && String::from_utf8(decoded).is_ok()
+}
+
+fn check_client(world: &World, id: usize, calls: &mut Vec<Call>, unanswered: &mut Vec<Call>) {
+    let client = &world.clients[id];
+    let sent = &client.script[..client.sent];
+    let steps = understand(sent, &MODEL_LIMITS);
+    let unknown = may_give_up(world, 408).then(RequestKind::default);
+    let kinds: Vec<RequestKind> = steps.iter().map(kind_of).chain(unknown).collect();
+    let received = &world.core.net.links[id].received;
+    let (replies, used) = match read_as(world, received, kinds) {
+        Ok(read) => read,
+        Err(error) => panic!("client {id}: {error}"),
+    };
+    let is_patient = matches!(world.scenario.mode, Mode::Patient | Mode::Draining);
+    let link = &world.core.net.links[id];
+    assert!(
+        !is_patient || used == received.len(),
+        "client {id}: its last reply is cut off at {used} of {}: {} bytes unread, {} held: {}",
+        received.len(),
+        link.arrived.len(),
+        link.held.len(),
+        received[used..].escape_ascii().to_string().chars().take(400).collect::<String>()
+    );
+    let mut finals = replies.iter().filter(|reply| !reply.is_interim());
+    let mut is_over = false;
+    for (number, step) in steps.iter().enumerate() {
+        let reply = finals.next();
+        match step {
+            Step::Request(request) => {
+                let call = Call {
+                    method: request.method.clone(),
+                    target: request.target.clone(),
+                    body: request.body.clone(),
+                };
+                match reply {
+                    // Given up before it was whole: no handler was called.
+                    Some(reply) if may_give_up(world, reply.status) => assert!(reply.closes, "client {id}"),
+                    Some(reply) => {
+                        let was_called = is_routed(&call) && take(calls, &call);
+                        check_reply(world, id, number, &call, was_called, reply);
+                    }
+                    None if is_over => {}
+                    None => {
+                        assert!(
+                            !must_be_answered(world, id),
+                            "client {id}: request {number} was not answered"
+                        );
+                        unanswered.push(call);
+                    }
+                }
+            }
+            Step::Reject { statuses, .. } => match reply {
+                Some(reply) => {
+                    let is_known = statuses.contains(&reply.status) || may_give_up(world, reply.status);
+                    assert!(is_known && reply.closes, "client {id}: {} for {step:?}", reply.status);
+                }
+                None => {
+                    assert!(is_over || !must_be_answered(world, id), "client {id}: nobody refused {step:?}");
+                }
+            },
+            Step::Incomplete { .. } => {
+                let is_right = reply.is_none_or(|reply| may_give_up(world, reply.status));
+                assert!(is_right, "client {id}: an answer to half a request: {reply:?}");
+            }
+        }
+        is_over |= reply.is_some_and(|reply| reply.closes);
+    }
+    // Whoever sends an empty line and no more has begun a request, of which the model knows nothing.
+    let beyond = finals.next().is_none_or(|reply| may_give_up(world, reply.status));
+    assert!(beyond, "client {id}: a reply that nobody asked for");
+}
+
+/// The replies. Who was so slow that only a letter of HEAD had come when it was told 408 was not known to ask for a head.
+fn read_as(world: &World, received: &[u8], kinds: Vec<RequestKind>) -> Result<(Vec<Reply>, usize), String> {
+    let read = read_replies_so_far(received, &kinds);
+    if read.is_ok() || !may_give_up(world, 408) {
+        return read;
+    }
+    let heads = (0..kinds.len()).filter(|&at| kinds[at].asked == Asked::Head);
+    let mut without = heads.map(|at| {
+        let mut kinds = kinds.clone();
+        kinds[at].asked = Asked::Other;
+        read_replies_so_far(received, &kinds)
+    });
+    without.find(Result::is_ok).unwrap_or(read)
+}
+
+/// Whether this client did everything that it should, so that every request must have its answer.
+fn must_be_answered(world: &World, _id: usize) -> bool {
+    world.scenario.mode == Mode::Patient
+}
+
+/// Statuses with which the server may give up a request of somebody who is slow, or when memory is short.
+fn may_give_up(world: &World, status: u16) -> bool {
+    match world.scenario.mode {
+        Mode::Patient | Mode::Draining => false,
+        Mode::Rude => status == 408,
+        Mode::Tight => status == 408 || status == 503,
+    }
+}
+
+fn check_reply(world: &World, id: usize, number: usize, call: &Call, was_called: bool, reply: &Reply) {
+    if !is_routed(call) {
+        let by_router = [200, 400, 404, 405, 501].contains(&reply.status);
+        assert!(by_router, "client {id}: request {number} got {} from nobody", reply.status);
+        return;
+    }
+    assert!(
+        was_called,
+        "client {id}: request {number} was answered with {} and never dispatched",
+        reply.status
+    );
+    let (status, body) = call.expected(world.scenario.salt);
+    let may_be_late =
+        matches!(call.kind(world.scenario.salt), Kind::Later | Kind::Forgotten) && reply.status == 504;
+    if may_be_late {
+        return;
+    }
+    assert_eq!(reply.status, status, "client {id}: the status of request {number}");
+    // A body that ends with the connection may be cut by a client that does not take it.
+    let ends_by_close = reply.header("Content-Length").is_none()
+        && reply.header("Transfer-Encoding").is_none()
+        && reply.closes;
+    let is_rude = matches!(world.scenario.mode, Mode::Rude | Mode::Tight);
+    if is_rude && ends_by_close && body.starts_with(&reply.body) {
+        return;
+    }
+    if call.method != b"HEAD" {
+        assert!(
+            reply.body == body,
+            "client {id}: the body of request {number}, {:?}, has {} bytes, not {}",
+            call.kind(world.scenario.salt),
+            reply.body.len(),
+            body.len()
+        );
+    }
+}
+
+/// Takes one such call off the list.
+fn take(calls: &mut Vec<Call>, call: &Call) -> bool {
+    let found = calls.iter().position(|made| made == call);
+    found.map(|at| calls.remove(at)).is_some()
+}

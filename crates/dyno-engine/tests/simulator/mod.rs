@@ -1,0 +1,8 @@
+//! The simulator's parts; `run` is where it starts. The model of HTTP and the traffic stand beside it, at the crate's
+//! root, because the tests over loopback use them too.
+
+mod check;
+mod handlers;
+mod net;
+mod run;
+mod world;

@@ -1,0 +1,231 @@
+//! The simulated network: a seam whose bytes are cut anywhere, whose writes are short, and which keeps account of what
+//! the server's kernel would hold and what its client has.
+
+use crate::file::FilePart;
+use crate::outbox::OUTBOX_BYTES_FLUSH;
+use crate::seam::{Net, ReadUntil, Readiness, Watch};
+use dyno_measure::Prng;
+use dyno_sys::socket::Io;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::os::unix::fs::FileExt;
+use std::rc::Rc;
+
+/// A server's end of a connection. Dropping it closes the connection, as a descriptor does.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    id: usize,
+    is_closed: Rc<Cell<bool>>,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.is_closed.set(true);
+    }
+}
+
+/// How the server's seam behaves: the dials of a first version, by chance.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    pub(crate) reads_on: bool,
+    pub(crate) tells_once: bool,
+    pub(crate) replies_alone: bool,
+    pub(crate) splits: bool,
+}
+
+/// One connection, seen from outside.
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// What has arrived at the server and was not read.
+    pub(crate) arrived: VecDeque<u8>,
+    /// The client has closed its sending half, and the server could know.
+    pub(crate) has_fin: bool,
+    pub(crate) is_reset: bool,
+    /// What the server's kernel took and the client has not.
+    pub(crate) held: VecDeque<u8>,
+    /// What the client has.
+    pub(crate) received: Vec<u8>,
+    /// Bytes the kernel still takes.
+    pub(crate) room: usize,
+    pub(crate) output_ended: bool,
+    /// The server asked for a reset at its close.
+    pub(crate) resets_on_close: bool,
+    is_closed: Rc<Cell<bool>>,
+    pub(crate) token: Option<u64>,
+    watch: Watch,
+    /// Something has changed since readiness was told (for a seam that tells once).
+    pub(crate) has_edge: bool,
+}
+
+impl Link {
+    /// Whether the server has closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.get()
+    }
+
+    /// Whether there is anything to tell, as the connection is watched.
+    pub(crate) fn readiness(&self, manner: Manner) -> Option<Readiness> {
+        if self.is_closed() || self.token.is_none() || (manner.tells_once && !self.has_edge) {
+            return None;
+        }
+        let readable = !self.arrived.is_empty() || self.has_fin || self.is_reset;
+        let ready = Readiness {
+            readable: self.watch.input && readable,
+            writable: self.watch.output && (self.room > 0 || self.is_reset),
+            peer_closed: manner.tells_once && self.watch.input && self.has_fin,
+            hangup: self.is_reset,
+        };
+        (ready != Readiness::default()).then_some(ready)
+    }
+}
+
+/// All connections of a simulation.
+pub(crate) struct SimNet {
+    pub(crate) links: Vec<Link>,
+    pub(crate) manner: Manner,
+    pub(crate) chance: Prng,
+    /// How much a client's kernel takes while the client does not read.
+    room_max: usize,
+}
+
+impl SimNet {
+    pub(crate) fn new(chance: Prng, manner: Manner, room_max: usize) -> SimNet {
+        SimNet { links: Vec::new(), manner, chance, room_max }
+    }
+
+    /// A client connects.
+    pub(crate) fn connect(&mut self) -> Socket {
+        let is_closed = Rc::new(Cell::new(false));
+        let id = self.links.len();
+        self.links.push(Link {
+            arrived: VecDeque::new(),
+            has_fin: false,
+            is_reset: false,
+            held: VecDeque::new(),
+            received: Vec::new(),
+            room: self.room_max,
+            output_ended: false,
+            resets_on_close: false,
+            is_closed: Rc::clone(&is_closed),
+            token: None,
+            watch: Watch::INPUT,
+            has_edge: true,
+        });
+        Socket { id, is_closed }
+    }
+
+    /// The client takes so much of what waits for it, which makes room.
+    pub(crate) fn take(&mut self, id: usize, count: usize) -> usize {
+        let link = &mut self.links[id];
+        let count = count.min(link.held.len());
+        link.received.extend(link.held.drain(..count));
+        let was_full = link.room == 0;
+        link.room = self.room_max.saturating_sub(link.held.len());
+        link.has_edge |= was_full && link.room > 0;
+        count
+    }
+
+    fn accept(&mut self, id: usize, bytes: &[&[u8]]) -> Io {
+        let whole: usize = bytes.iter().map(|bytes| bytes.len()).sum();
+        let link = &mut self.links[id];
+        if link.is_reset || link.output_ended {
+            return Io::Failed(104);
+        }
+        if link.room == 0 {
+            return Io::WouldBlock;
+        }
+        let mut taken = whole.min(link.room);
+        // Now and then the kernel is short of memory and takes less than would fit.
+        if taken > 1 && self.chance.below(8) == 0 {
+            taken = 1 + self.chance.below(taken as u64 - 1) as usize;
+        }
+        let link = &mut self.links[id];
+        let all = bytes.iter().flat_map(|bytes| bytes.iter().copied());
+        link.held.extend(all.take(taken));
+        link.room = if taken < whole { 0 } else { link.room - taken };
+        Io::Done(taken)
+    }
+}
+
+impl Net for SimNet {
+    type Socket = Socket;
+
+    fn receive(&mut self, socket: &Socket, into: &mut [u8]) -> Io {
+        let most = match self.chance.below(4) {
+            0 => 1 + self.chance.below(64) as usize,
+            _ => into.len(),
+        };
+        let link = &mut self.links[socket.id];
+        if link.is_reset {
+            return Io::Failed(104);
+        }
+        if link.arrived.is_empty() {
+            return if link.has_fin { Io::Closed } else { Io::WouldBlock };
+        }
+        // Only a read that empties the socket may come back short: the core takes short for empty.
+        let all = link.arrived.len().min(into.len());
+        let count = if self.manner.reads_on { all.min(most) } else { all };
+        for (to, byte) in into.iter_mut().zip(link.arrived.drain(..count)) {
+            *to = byte;
+        }
+        Io::Done(count)
+    }
+
+    fn send(&mut self, socket: &Socket, bytes: &[u8]) -> Io {
+        self.accept(socket.id, &[bytes])
+    }
+
+    fn send_slices(&mut self, socket: &Socket, slices: &[IoSlice<'_>]) -> Io {
+        let slices: Vec<&[u8]> = slices.iter().map(|slice| &slice[..]).collect();
+        self.accept(socket.id, &slices)
+    }
+
+    fn send_file(&mut self, socket: &Socket, file: &FilePart, offset: u64, count: usize) -> Io {
+        let mut bytes = vec![0; count];
+        let read = file.file.read_at(&mut bytes, offset).expect("the simulator's file can be read");
+        if read == 0 { Io::Done(0) } else { self.accept(socket.id, &[&bytes[..read]]) }
+    }
+
+    fn end_output(&mut self, socket: &Socket) -> io::Result<()> {
+        let link = &mut self.links[socket.id];
+        link.output_ended = true;
+        if link.is_reset { Err(io::ErrorKind::NotConnected.into()) } else { Ok(()) }
+    }
+
+    fn reset_on_close(&mut self, socket: &Socket) {
+        self.links[socket.id].resets_on_close = true;
+    }
+
+    fn unacknowledged(&mut self, socket: &Socket) -> u64 {
+        self.links[socket.id].held.len() as u64
+    }
+
+    fn watch(&mut self, socket: &Socket, token: u64) -> io::Result<()> {
+        self.links[socket.id].token = Some(token);
+        Ok(())
+    }
+
+    fn rewatch(&mut self, socket: &Socket, token: u64, watch: Watch) -> io::Result<()> {
+        let link = &mut self.links[socket.id];
+        assert_eq!(link.token, Some(token), "a connection is watched under its own token");
+        (link.watch, link.has_edge) = (watch, true);
+        Ok(())
+    }
+
+    fn read_until(&self) -> ReadUntil {
+        if self.manner.reads_on { ReadUntil::Refused } else { ReadUntil::Short }
+    }
+
+    fn tells_once(&self) -> bool {
+        self.manner.tells_once
+    }
+
+    fn flush_bytes(&self) -> usize {
+        if self.manner.replies_alone { 1 } else { OUTBOX_BYTES_FLUSH }
+    }
+
+    fn splits(&self) -> bool {
+        self.manner.splits
+    }
+}

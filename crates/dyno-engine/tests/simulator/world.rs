@@ -1,0 +1,471 @@
+//! A simulated world: the real core on a simulated network and clock, driven by a seed, looked at after every step.
+
+use crate::config::{Limits, SECOND_NS};
+use crate::core::{Core, Drained};
+use crate::http1::Http1;
+use crate::log::AccessLog;
+use crate::mailbox::Mailbox;
+use crate::model;
+use crate::scratch::Scratch;
+use crate::simulator::handlers::{self, Shop, Work};
+use crate::simulator::net::{Link, Manner, SimNet, Socket};
+use crate::stats::{House, Sheet, Tally};
+use crate::timer::TICK_NS_SHIFT;
+use dyno_measure::Prng;
+use std::sync::{Arc, Mutex};
+
+/// The clients' habits in one simulation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Everybody does in time what they should: everything must be answered.
+    Patient,
+    /// The same, and the server is told to drain in the middle.
+    Draining,
+    /// Clients stall, reset and vanish; the clock jumps.
+    Rude,
+    /// The same with little memory.
+    Tight,
+}
+
+/// What is simulated: made from a seed, and made smaller when it fails.
+#[derive(Debug, Clone)]
+pub(crate) struct Scenario {
+    pub(crate) seed: u64,
+    pub(crate) mode: Mode,
+    /// What each client sends, piece by piece: whole requests as a rule.
+    pub(crate) scripts: Vec<Vec<Vec<u8>>>,
+    pub(crate) manner: Manner,
+    pub(crate) room_max: usize,
+    pub(crate) salt: u32,
+}
+
+/// The server's limits in a simulation, as the model knows them.
+pub(crate) const MODEL_LIMITS: model::Limits =
+    model::Limits { line_bytes_max: 500, head_bytes_max: 2_000, headers_max: 30, body_bytes_max: 20_000 };
+
+const HEAD_S: u64 = 10;
+const IDLE_S: u64 = 60;
+const BODY_S: u64 = 10;
+const WRITE_S: u64 = 20;
+const LINGER_S: u64 = 2;
+const LATER_S: u64 = 5;
+const DRAIN_S: u64 = 100;
+/// The longest that a worker is kept from its CPU.
+const JUMP_S: u64 = 200;
+
+/// Steps after which a simulation that should have ended has not.
+const STEPS_MAX: usize = 200_000;
+
+fn limits(mode: Mode) -> Limits {
+    Limits {
+        line_bytes_max: MODEL_LIMITS.line_bytes_max,
+        head_bytes_max: MODEL_LIMITS.head_bytes_max,
+        headers_max: MODEL_LIMITS.headers_max,
+        body_bytes_max: MODEL_LIMITS.body_bytes_max,
+        upload_bytes_max: MODEL_LIMITS.body_bytes_max as u64,
+        connections_max: 100,
+        buffer_bytes_max: if mode == Mode::Tight { 12_000 } else { 64 << 20 },
+        outstanding_max: 1_000,
+        head_ns: HEAD_S * SECOND_NS,
+        idle_ns: IDLE_S * SECOND_NS,
+        body_ns: BODY_S * SECOND_NS,
+        write_ns: WRITE_S * SECOND_NS,
+        linger_ns: LINGER_S * SECOND_NS,
+        later_ns: LATER_S * SECOND_NS,
+    }
+}
+
+/// One client: what it still has to send, and whether it has gone.
+pub(crate) struct Client {
+    pub(crate) script: Vec<u8>,
+    pub(crate) sent: usize,
+    has_finished: bool,
+    pub(crate) has_reset: bool,
+    /// Does nothing more of its own accord.
+    stalls: bool,
+    is_connected: bool,
+    /// The server's end, until it is accepted.
+    socket: Option<Socket>,
+    /// When it last did something.
+    acted_ns: u64,
+    closed_ns: Option<u64>,
+}
+
+/// A simulation.
+pub(crate) struct World {
+    pub(crate) scenario: Scenario,
+    pub(crate) core: Core<SimNet>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) shop: Shop,
+    mailbox: Arc<Mailbox>,
+    chance: Prng,
+    now_ns: u64,
+    drain_began_ns: Option<u64>,
+    drained: Drained,
+    /// Turns that time alone brought about and in which nothing was done, since something else happened.
+    idle_wakes: u32,
+    pub(crate) trace: Option<Vec<String>>,
+}
+
+impl World {
+    pub(crate) fn new(scenario: Scenario, traced: bool) -> World {
+        let mut chance = Prng::new(scenario.seed ^ 0x5eed);
+        let shop: Shop = Arc::new(Mutex::new(Work::default()));
+        let router = Arc::new(handlers::router(&shop, scenario.salt));
+        let limits = limits(scenario.mode);
+        let tally = Tally::new(sheet(), 0, House::Process);
+        let mailbox = Mailbox::new(None);
+        let scratch =
+            Scratch::new(tally, Arc::clone(&mailbox), limits.outstanding_max, limits.later_ns, 1_700_000_000);
+        let http = Http1::new(router, &limits, AccessLog::Off, scratch, limits.buffer_bytes_max);
+        let mut net = SimNet::new(Prng::new(chance.next_u64()), scenario.manner, scenario.room_max);
+        // A moment anywhere in a tick, late in the life of a machine now and then.
+        let age = if chance.coin() { 1 << 40 } else { 1 << 56 };
+        let now_ns = SECOND_NS + chance.below(age);
+        let clients = scenario.scripts.iter().map(|script| Client {
+            script: script.concat(),
+            sent: 0,
+            has_finished: false,
+            has_reset: false,
+            stalls: false,
+            is_connected: false,
+            socket: Some(net.connect()),
+            acted_ns: now_ns,
+            closed_ns: None,
+        });
+        let clients = clients.collect();
+        World {
+            clients,
+            core: Core::new(net, http, &limits, now_ns),
+            scenario,
+            shop,
+            mailbox,
+            chance,
+            now_ns,
+            drain_began_ns: None,
+            drained: Drained::NotYet,
+            idle_wakes: 0,
+            trace: traced.then(Vec::new),
+        }
+    }
+
+    /// Runs until nobody is left.
+    pub(crate) fn run(&mut self) {
+        for step in 0..STEPS_MAX {
+            if self.is_over() {
+                self.assert_clean();
+                return;
+            }
+            self.act();
+            self.turn(step);
+            self.look();
+        }
+        panic!("the simulation does not end: {} connections are left", self.core.conns.in_use());
+    }
+
+    fn is_over(&self) -> bool {
+        let all_gone = self.clients.iter().all(|client| client.is_connected);
+        all_gone && self.core.conns.in_use() == 0
+    }
+
+    fn note(&mut self, what: impl FnOnce() -> String) {
+        let now_ms = self.now_ns / 1_000_000;
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{now_ms} ms: {}", what()));
+        }
+    }
+
+    fn act(&mut self) {
+        for _ in 0..=self.chance.below(3) {
+            match self.chance.below(12) {
+                0..8 => {
+                    let id = self.chance.below(self.clients.len() as u64) as usize;
+                    self.act_client(id);
+                }
+                8..10 => self.act_pool(),
+                _ => {}
+            }
+        }
+        if self.scenario.mode == Mode::Draining && self.drain_began_ns.is_none() && self.chance.below(60) == 0
+        {
+            self.note(|| "drain".to_owned());
+            self.core.begin_drain(DRAIN_S * SECOND_NS);
+            self.drain_began_ns = Some(self.now_ns);
+        }
+        self.pass_time();
+    }
+
+    fn act_client(&mut self, id: usize) {
+        if !self.clients[id].is_connected {
+            // Who comes after a drain began finds no listener.
+            let socket = self.clients[id].socket.take().expect("a client connects once");
+            if self.drain_began_ns.is_none() {
+                assert!(self.core.admit(socket, None), "it can be watched");
+            }
+            self.clients[id].is_connected = true;
+            self.clients[id].acted_ns = self.now_ns;
+            return;
+        }
+        let is_rude = matches!(self.scenario.mode, Mode::Rude | Mode::Tight);
+        if self.clients[id].stalls {
+            return;
+        }
+        self.clients[id].acted_ns = self.now_ns;
+        match self.chance.below(if is_rude { 60 } else { 50 }) {
+            0..26 => self.send_some(id),
+            26..50 => self.take_some(id),
+            50..54 => {
+                self.note(|| format!("client {id} stalls"));
+                self.clients[id].stalls = true;
+            }
+            54..57 => self.reset(id),
+            57 => self.finish(id),
+            _ => self.send_some(id),
+        }
+        // Who has read the end of the stream closes too.
+        let link = &self.core.net.links[id];
+        if link.output_ended && link.held.is_empty() {
+            self.finish(id);
+        }
+    }
+
+    fn send_some(&mut self, id: usize) {
+        let left = self.clients[id].script.len() - self.clients[id].sent;
+        if left == 0 {
+            return self.finish(id);
+        }
+        let most = match self.chance.below(5) {
+            0 => 1,
+            1 => 40,
+            2 => 500,
+            _ => left as u64,
+        };
+        let count = (1 + self.chance.below(most) as usize).min(left);
+        let client = &mut self.clients[id];
+        let link = &mut self.core.net.links[id];
+        if client.has_finished || link.is_closed() || link.is_reset {
+            // What nobody takes any more is not sent.
+            client.script.truncate(client.sent);
+            return self.finish(id);
+        }
+        link.arrived.extend(&client.script[client.sent..client.sent + count]);
+        link.has_edge = true;
+        client.sent += count;
+        self.note(|| format!("client {id} sends {count} bytes"));
+    }
+
+    fn take_some(&mut self, id: usize) {
+        let most = [100, 3_000, 100_000][self.chance.below(3) as usize];
+        let count = 1 + self.chance.below(most) as usize;
+        let taken = self.core.net.take(id, count);
+        if taken > 0 {
+            self.note(|| format!("client {id} takes {taken} bytes"));
+        }
+    }
+
+    fn finish(&mut self, id: usize) {
+        if !std::mem::replace(&mut self.clients[id].has_finished, true) {
+            let link = &mut self.core.net.links[id];
+            (link.has_fin, link.has_edge) = (true, true);
+            self.note(|| format!("client {id} closes its half"));
+        }
+    }
+
+    fn reset(&mut self, id: usize) {
+        let link = &mut self.core.net.links[id];
+        (link.is_reset, link.has_edge) = (true, true);
+        self.clients[id].has_reset = true;
+        self.clients[id].stalls = true;
+        self.note(|| format!("client {id} resets"));
+    }
+
+    /// Somebody away from the worker gets something done.
+    fn act_pool(&mut self) {
+        let mut work = handlers::lock(&self.shop);
+        let which = self.chance.below(1 << 20) as usize;
+        if self.chance.coin() && !work.wakers.is_empty() {
+            let at = which % work.wakers.len();
+            let waker = work.wakers.swap_remove(at);
+            drop(work);
+            waker.wake();
+        } else if !work.later.is_empty() {
+            let at = which % work.later.len();
+            let (responder, answer) = work.later.swap_remove(at);
+            drop(work);
+            responder.answer(answer);
+        }
+    }
+
+    /// Time goes on: a little, up to what is due, a little late, or far.
+    fn pass_time(&mut self) {
+        let is_rude = matches!(self.scenario.mode, Mode::Rude | Mode::Tight);
+        let due = self.core.next_due_ns();
+        let until = due.map_or(0, |due| due.saturating_sub(self.now_ns));
+        // Nobody who is patient waits for a limit: only answers that never come are waited for.
+        let manner = self.scenario.manner;
+        let is_quiet = |link: &Link| link.held.is_empty() && link.readiness(manner).is_none();
+        let work = handlers::lock(&self.shop);
+        let pool_rests = work.wakers.is_empty() && work.later.is_empty() && !self.mailbox.has_mail();
+        drop(work);
+        let has_all = pool_rests && self.core.net.links.iter().all(is_quiet);
+        let quiet = has_all && self.clients.iter().all(|client| client.has_finished || client.stalls);
+        let step = match self.chance.below(20) {
+            0..12 => self.chance.below(2_000_000),
+            12..17 => self.chance.below(20_000_000),
+            17 if is_rude || quiet => until + self.chance.below(40_000_000),
+            18 if is_rude => self.chance.below(30 * SECOND_NS),
+            19 if is_rude && self.chance.below(10) == 0 => self.chance.below(JUMP_S * SECOND_NS),
+            _ => 0,
+        };
+        self.now_ns += step;
+    }
+
+    /// A turn of the worker's loop.
+    fn turn(&mut self, step: usize) {
+        let mut ready: Vec<_> = (self.core.net.links.iter())
+            .filter_map(|link| Some((link.token?, link.readiness(self.scenario.manner)?)))
+            .collect();
+        self.chance.shuffle(&mut ready);
+        // Readiness may come late, but it comes.
+        let told = if step.is_multiple_of(4) {
+            ready.len()
+        } else {
+            self.chance.below(ready.len() as u64 + 1) as usize
+        };
+        ready.truncate(told);
+        let has_mail = self.mailbox.has_mail() && self.chance.below(3) > 0;
+        let is_due = self.core.next_due_ns().is_some_and(|due_ns| due_ns <= self.now_ns);
+        if ready.is_empty() && !has_mail && !is_due {
+            return;
+        }
+        let before = self.core.http.scratch.tally.counts;
+        self.core.begin_turn(self.now_ns);
+        for (token, mut readiness) in ready.iter().copied() {
+            if let Some(index) = self.core.conns.index_of(token) {
+                self.forget_edge(token);
+                // Now and then readiness is told that is none.
+                readiness.writable |= self.chance.below(50) == 0;
+                readiness.readable |= self.chance.below(50) == 0;
+                self.core.on_event(index, readiness);
+            }
+        }
+        if has_mail {
+            self.core.on_mail();
+        }
+        self.core.end_turn();
+        if self.core.is_draining() {
+            self.drained = self.core.drained();
+        }
+        let counts = self.core.http.scratch.tally.counts;
+        let did_something = counts.timeouts != before.timeouts || counts.closes != before.closes;
+        let only_time = ready.is_empty() && !has_mail;
+        self.idle_wakes = if only_time && !did_something { self.idle_wakes + 1 } else { 0 };
+    }
+
+    fn forget_edge(&mut self, token: u64) {
+        if let Some(link) =
+            self.core.net.links.iter_mut().find(|link| link.token == Some(token) && !link.is_closed())
+        {
+            link.has_edge = false;
+        }
+    }
+
+    /// What must hold after every step.
+    fn look(&mut self) {
+        if let Some(due_ns) = self.core.next_due_ns() {
+            let latest = self.now_ns >> TICK_NS_SHIFT << TICK_NS_SHIFT;
+            // A turn is due only where none has been: then it comes with the next step.
+            assert!(
+                due_ns + (1 << TICK_NS_SHIFT) > latest.saturating_sub(JUMP_S * SECOND_NS),
+                "a deadline is forgotten"
+            );
+        }
+        assert!(
+            self.idle_wakes <= 4 * (self.core.conns.in_use() as u32 + 1),
+            "an idle worker wakes for nothing: {} times in a row",
+            self.idle_wakes
+        );
+        self.assert_charged();
+        if let Some(began_ns) = self.drain_began_ns {
+            let waited_s = (self.now_ns - began_ns) / SECOND_NS;
+            assert!(waited_s < DRAIN_S || self.drained != Drained::Cut, "a drain ends");
+        }
+        for (id, client) in self.clients.iter_mut().enumerate() {
+            if client.closed_ns.is_none() && self.core.net.links.get(id).is_some_and(|link| link.is_closed())
+            {
+                client.closed_ns = Some(self.now_ns);
+            }
+        }
+        self.assert_deadlines();
+    }
+
+    fn assert_charged(&self) {
+        let charged: usize = (self.core.conns.iter())
+            .filter_map(|(_, conn)| conn.busy.as_deref())
+            .map(|busy| busy.charged)
+            .sum();
+        assert_eq!(charged, self.core.http.budget.used(), "bytes are charged: what connections hold");
+        let held = self.core.conns.iter().filter_map(|(_, conn)| conn.busy.as_deref());
+        for busy in held {
+            assert_eq!(busy.charged, busy.held(), "bytes are charged: what one connection holds");
+        }
+        let most = limits(self.scenario.mode).buffer_bytes_max;
+        assert!(charged <= most + (64 << 10), "bytes held never exceed their bound: {charged}");
+        let owed = self
+            .core
+            .conns
+            .iter()
+            .filter_map(|(_, conn)| conn.busy.as_deref())
+            .map(|busy| usize::from(busy.owed.is_some()) + usize::from(busy.uploading().is_some()));
+        let outstanding = self.core.http.scratch.owing.outstanding;
+        assert_eq!(owed.sum::<usize>(), outstanding, "what is owed is counted");
+    }
+
+    /// Whoever does nothing is cut when its time is over: no limit lasts longer than all of them together.
+    fn assert_deadlines(&self) {
+        // Each of them may be noticed as late as the clock jumps far.
+        let longest_s = IDLE_S + WRITE_S * 2 + LATER_S + HEAD_S + LINGER_S + 7 * JUMP_S;
+        for (id, client) in self.clients.iter().enumerate() {
+            let quiet_s = self.now_ns.saturating_sub(client.acted_ns) / SECOND_NS;
+            let is_open = client.is_connected && !self.core.net.links[id].is_closed();
+            let waits_for_us =
+                handlers::lock(&self.shop).wakers.len() + self.core.http.scratch.owing.outstanding;
+            assert!(
+                !is_open || quiet_s < longest_s || waits_for_us > 0,
+                "client {id} did nothing for {quiet_s} s and is still connected"
+            );
+        }
+    }
+
+    /// Everybody has gone: nothing is held.
+    fn assert_clean(&mut self) {
+        assert_eq!(self.core.http.budget.used(), 0, "bytes held return to zero");
+        assert_eq!(self.core.http.scratch.owing.outstanding, 0, "nothing is owed any more");
+        assert_eq!(
+            self.core.next_due_ns().filter(|_| !self.core.is_draining()),
+            None,
+            "nobody is waited for"
+        );
+        let counts = self.core.http.scratch.tally.counts;
+        assert_eq!(counts.accepts, counts.closes, "what was accepted is closed");
+        if self.core.is_draining() {
+            self.core.begin_turn(self.now_ns);
+            assert_eq!(self.core.drained(), Drained::Wholly, "a drained worker ends");
+        }
+        // What the kernel still holds reaches its client, unless it was told to drop it.
+        for id in 0..self.clients.len() {
+            let link = &self.core.net.links[id];
+            if !link.resets_on_close && !self.clients[id].has_reset && link.arrived.is_empty() {
+                self.core.net.take(id, usize::MAX);
+            }
+        }
+    }
+}
+
+/// Counters are mapped for the life of the process: one sheet serves all simulations.
+fn sheet() -> Sheet {
+    thread_local! {
+        static SHEET: Sheet = Sheet::new(1, 0).expect("counters can be mapped");
+    }
+    SHEET.with(|sheet| *sheet)
+}

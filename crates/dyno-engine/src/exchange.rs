@@ -10,7 +10,7 @@ use crate::log::{AccessLog, Entry};
 use crate::outbox::{Connection, Content, Flushed, Media, OUTBOX_BYTES_FLUSH, Outbox, Plan};
 use crate::reply::{Answered, Reply};
 use crate::request::Request;
-use crate::route::{Found, Handler, Params, Router};
+use crate::route::{Found, Handler, Router};
 use crate::stats::{Counts, Tally};
 use dyno_proto::http1::chunk::Decoder;
 use dyno_proto::http1::encode;
@@ -65,8 +65,6 @@ pub(crate) struct Exchange {
     headers: Headers,
     /// Bytes in the outbox at which it is flushed before the next request.
     flush_bytes: usize,
-    /// Nothing is done for a request but to call its handler: no log, no copied headers.
-    is_short: bool,
     /// The decoded path of the request at hand.
     path: Vec<u8>,
     /// The decoded body of a chunked request that came whole.
@@ -81,7 +79,6 @@ impl Exchange {
         log: AccessLog,
         tally: Tally,
     ) -> Exchange {
-        let is_short = log.is_off() && dials.headers == Headers::Borrowed;
         Exchange {
             outbox: Outbox::new(dials),
             tally,
@@ -95,7 +92,6 @@ impl Exchange {
                 Replies::Single => 1,
                 Replies::Batch => OUTBOX_BYTES_FLUSH,
             },
-            is_short,
             path: Vec::new(),
             chunked: Vec::new(),
         }
@@ -107,7 +103,6 @@ impl Exchange {
     }
 
     /// Answers every request that is whole in `input`, which continues what the connection holds of a body.
-    #[inline(never)] // One copy of the short way, in which everything else is inlined.
     pub(crate) fn digest(&mut self, conn: &mut Conn, slots: &mut Slots, input: &[u8]) -> Digest {
         debug_assert!(
             self.outbox.len() == 0 && !conn.has_backlog(),
@@ -142,42 +137,7 @@ impl Exchange {
         }
     }
 
-    #[inline(always)] // Called in one place.
     fn step(&mut self, conn: &mut Conn, slots: &mut Slots, input: &[u8]) -> Step {
-        if self.is_short
-            && let Some((head, used)) = request::parse_usual(input, &self.http_limits, slots)
-        {
-            return self.answer_usual(conn, &head, &input[..used], &input[used..]);
-        }
-        self.step_carefully(conn, slots, input)
-    }
-
-    /// The short way of a usual request, which has no body: a fixed path's own handler, and nothing around it. Requests
-    /// behind it that repeat it byte for byte, as pipelining clients send them, mean the same and are not read again; the
-    /// handler is called for each.
-    #[inline(always)] // Called in one place.
-    fn answer_usual(&mut self, conn: &mut Conn, head: &Head<'_>, request: &[u8], behind: &[u8]) -> Step {
-        let Some(handler) = self.router.fixed_handler(head.method, head.path()) else {
-            return Step { used: request.len(), next: self.answer(conn, head, &[]) };
-        };
-        let connection = self.connection_after(head);
-        let (content, next) = (content_for(head), next_after(connection));
-        let asked = Request::new(head, &[], &Params::None, Headers::Borrowed);
-        let (outbox, counts) = (&mut self.outbox, &mut self.tally.counts);
-        let answer = |outbox: &mut Outbox, counts: &mut Counts| {
-            counts.requests += 1;
-            call(handler, &asked, outbox, counts, connection, content);
-        };
-        answer(outbox, counts);
-        let mut used = request.len();
-        if !behind.is_empty() && next == Next::Request {
-            used += answer_repeats(request, behind, self.flush_bytes, outbox, counts, answer);
-        }
-        Step { used, next }
-    }
-
-    #[inline(never)]
-    fn step_carefully(&mut self, conn: &mut Conn, slots: &mut Slots, input: &[u8]) -> Step {
         match &request::parse(input, &self.http_limits, slots) {
             Ok(Parsed::Whole { head, used }) if head.body == BodyLength::None => {
                 Step { used: *used, next: self.answer(conn, head, &[]) }
@@ -276,7 +236,6 @@ impl Exchange {
         }
     }
 
-    #[inline(never)] // Kept out of the short way.
     fn answer(&mut self, conn: &mut Conn, head: &Head<'_>, body: &[u8]) -> Next {
         let connection = self.connection_after(head);
         self.answer_as(conn, head, body, connection);
@@ -397,24 +356,6 @@ fn content_for(head: &Head<'_>) -> Content {
 #[inline]
 fn next_after(connection: Connection) -> Next {
     if connection == Connection::Closed { Next::Close } else { Next::Request }
-}
-
-/// Answers what repeats `request` at the start of `behind`, as far as the outbox takes it; gives how many bytes that was.
-#[inline(never)] // One request at a time is the common case, and stays small.
-fn answer_repeats(
-    request: &[u8],
-    behind: &[u8],
-    flush_bytes: usize,
-    outbox: &mut Outbox,
-    counts: &mut Counts,
-    answer: impl Fn(&mut Outbox, &mut Counts),
-) -> usize {
-    let mut used = 0;
-    while outbox.len() < flush_bytes && behind[used..].starts_with(request) {
-        answer(outbox, counts);
-        used += request.len();
-    }
-    used
 }
 
 /// Calls a handler; one that panics costs its request a 500 and nothing else.

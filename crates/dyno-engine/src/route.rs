@@ -103,13 +103,6 @@ impl Router {
         Ok(())
     }
 
-    /// The handler of a fixed path that was sent as it stands in the table: the common case, and the short way.
-    #[inline]
-    pub(crate) fn fixed_handler(&self, method: Method<'_>, path: &[u8]) -> Option<&Handler> {
-        let resource = &self.resources[self.fixed_at(path)?];
-        resource.handlers[column(method)?].as_deref()
-    }
-
     /// Finds what a request is for. `scratch` holds the path's normal form and is reused between requests.
     pub(crate) fn find<'f>(
         &'f self,

@@ -3,7 +3,7 @@
 //! `cargo bench -p dyno-proto` runs each subject in short blocks, all of them in turn, so that a busy
 //! neighbour meets all alike, and prints the median block and the fastest one.
 
-use dyno_proto::http1::request::{Limits, Parsed, Slots, parse, parse_usual};
+use dyno_proto::http1::request::{Limits, Parsed, Slots, parse};
 use dyno_proto::http1::{chunk, encode, response};
 use dyno_proto::json::Encode;
 use dyno_proto::{date, json_object, percent};
@@ -79,10 +79,6 @@ fn ours(request: &'static [u8]) -> impl FnMut() {
     let mut slots = Slots::new(&limits);
     move || {
         let request = black_box(request);
-        if let Some((head, used)) = parse_usual(request, &limits, &mut slots) {
-            black_box((head.path(), head.keep_alive, used));
-            return;
-        }
         match parse(request, &limits, &mut slots) {
             Ok(Parsed::Whole { head, used }) => {
                 black_box((head.path(), head.keep_alive, used));

@@ -3,8 +3,10 @@
 //! A value first tells how long it will be, then writes itself: so Content-Length stands before the body
 //! and nothing is copied twice. Reading JSON is not done here, and floating-point numbers are not written.
 
+mod plain;
+
 use crate::http1::encode;
-use crate::scan::{is_plain_word, json_plain_end};
+use plain::{is_plain_word, plain_end};
 
 /// A value that can be written as JSON.
 pub trait Encode {
@@ -82,7 +84,7 @@ impl Encode for str {
     fn json_len(&self) -> usize {
         let (bytes, mut length, mut at) = (self.as_bytes(), self.len() + 2, 0);
         loop {
-            at = json_plain_end(bytes, at);
+            at = plain_end(bytes, at);
             let Some(&byte) = bytes.get(at) else { return length };
             length += escape(byte).as_bytes().len() - 1;
             at += 1;
@@ -124,7 +126,7 @@ fn write_text(bytes: &[u8], out: &mut Vec<u8>) {
     out.reserve(bytes.len() + 2);
     out.push(b'"');
     loop {
-        let end = json_plain_end(bytes, start);
+        let end = plain_end(bytes, start);
         out.extend_from_slice(&bytes[start..end]);
         let Some(&byte) = bytes.get(end) else { break };
         out.extend_from_slice(escape(byte).as_bytes());

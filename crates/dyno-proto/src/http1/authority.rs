@@ -1,6 +1,6 @@
 //! Hosts and ports, as they stand in Host and in absolute targets (RFC 3986 §3.2, RFC 9110 §4.2, §7.2).
 
-use crate::scan::{digits_in_front, hex_value, host_end, host_end_in_words, is_reg_name_byte};
+use crate::scan::{digits_in_front, hex_value, host_bytes, is_reg_name_byte};
 use core::net::Ipv6Addr;
 
 /// Whether an authority must name a port.
@@ -9,6 +9,9 @@ pub(crate) enum Port {
     Optional,
     Required,
 }
+
+/// The highest port of TCP.
+const PORT_MAX: u32 = 0xffff;
 
 /// Bytes that an authority can hold at all; what order they must have, [`is_authority`] tells. There is no
 /// `@`: user information in a request is an error (RFC 9110 §4.2.4).
@@ -30,20 +33,18 @@ pub(crate) fn is_authority(bytes: &[u8], port: Port) -> bool {
     }
 }
 
-/// Bytes of the authority of the usual kind that the text starts with: a name in small letters or an IPv4
-/// address, with or without a port of at most five digits. `None` says nothing but that [`is_authority`] must
-/// look.
-#[inline]
-pub(crate) fn usual_authority_bytes(text: &[u8]) -> Option<usize> {
-    let host_bytes = host_end_in_words(text).filter(|&bytes| bytes > 0)?;
-    match text.get(host_bytes..)? {
-        [b':', port @ ..] => {
-            // Digits of one number stand in the order of their values when there are as many of them.
-            let is_port = |&digits: &usize| digits < 5 || (digits == 5 && port[..5] <= b"65535"[..]);
-            digits_in_front(port).filter(is_port).map(|digits| host_bytes + 1 + digits)
-        }
-        _ => Some(host_bytes),
+/// Bytes of the authority of the plain kind that the text starts with: a name in small letters or an IPv4 address,
+/// with or without a port of at most four digits. `None` says nothing but that [`is_authority`] must look.
+#[inline(always)]
+pub(crate) fn plain_authority_bytes(text: &[u8]) -> Option<usize> {
+    let bytes = host_bytes(text);
+    if bytes == 0 {
+        return None;
     }
+    let [b':', port @ ..] = text.get(bytes..)? else { return Some(bytes) };
+    // Every number of four digits is a port.
+    let digits = digits_in_front(port)?;
+    if digits < 5 { Some(bytes + 1 + digits) } else { None }
 }
 
 /// Splits off the host, if it is one; the rest starts with the colon of the port or is empty.
@@ -52,10 +53,10 @@ fn split_host(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
         let end = literal.iter().position(|&byte| byte == b']')?;
         return is_ip_literal(&literal[..end]).then_some((&literal[..end], &literal[end + 1..]));
     }
-    let end = host_end(bytes, 0);
-    match bytes.get(end) {
-        None | Some(b':') => Some(bytes.split_at(end)),
-        Some(_) => split_odd_host(bytes),
+    let (host, rest) = bytes.split_at(host_bytes(bytes));
+    match rest {
+        [] | [b':', ..] => Some((host, rest)),
+        _ => split_odd_host(bytes),
     }
 }
 
@@ -99,12 +100,12 @@ fn is_ip_future(bytes: &[u8]) -> bool {
 fn is_port(digits: &[u8], port: Port) -> bool {
     let mut value = 0u32;
     for &byte in digits {
-        if !byte.is_ascii_digit() || value > 0xffff {
+        if !byte.is_ascii_digit() || value > PORT_MAX {
             return false;
         }
         value = value * 10 + u32::from(byte - b'0');
     }
-    value <= 0xffff && (port == Port::Optional || !digits.is_empty())
+    value <= PORT_MAX && (port == Port::Optional || !digits.is_empty())
 }
 
 #[cfg(test)]

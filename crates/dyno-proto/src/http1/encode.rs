@@ -1,8 +1,8 @@
 //! Writes heads of replies and requests by appending to a buffer: the engine's outbox, the generator's
 //! request bytes. Nothing is formatted and nothing allocated but the buffer's own growth.
 
-use super::Method;
-use crate::scan::{is_token, text_end};
+use super::method::Method;
+use crate::scan::{after_text, is_token};
 use std::fmt;
 
 /// Digits of the largest number that is written.
@@ -117,11 +117,11 @@ pub fn header(out: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Result<(), FieldE
 
 /// Whether a value can stand in a field line: no control byte other than the tab.
 pub fn is_field_value(value: &[u8]) -> bool {
-    let mut at = text_end(value, 0);
-    while value.get(at) == Some(&b'\t') {
-        at = text_end(value, at + 1);
+    let mut rest = after_text(value);
+    while let [b'\t', after @ ..] = rest {
+        rest = after_text(after);
     }
-    at == value.len()
+    rest.is_empty()
 }
 
 /// Appends `Content-Length: n`.

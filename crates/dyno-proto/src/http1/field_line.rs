@@ -1,103 +1,114 @@
 //! Reads the field lines of a request head (RFC 9112 §5) from left to right.
 //!
-//! Called by the request reader after the request line. What a field means, `fields` tells.
+//! Called by the request reader after the request line. Of a field that decides nothing it looks only whether
+//! each byte may stand where it stands, and notes where the line starts; what the others mean, `fields` tells.
 
-use super::Version;
-use super::authority::usual_authority_bytes;
+use super::authority::plain_authority_bytes;
 use super::fields::Fields;
-use super::head::Line;
+use super::head::Version;
+use super::line::{after_line_end, strip_line_end};
 use super::reject::{Reject, Stop};
-use super::request::{line_end, starts_with};
-use crate::scan::{is_blank, text_end, token_end, word_at};
+use crate::scan::{after_text, bytes_to_colon, token_bytes, trim_blanks};
 
-/// Reads field lines to the empty line: their number, and the byte after the head.
-#[inline]
+/// Reads the field lines that `rest` starts with, and gives what is left from the empty line on. `places` takes how
+/// much is left from the start of each line on, of the empty one too; what it has room for bounds their number.
+#[inline(always)]
 pub(crate) fn read_fields<'b>(
-    window: &'b [u8],
-    mut at: usize,
+    mut rest: &'b [u8],
     version: Version,
-    lines: &mut [Line],
+    places: &mut [u32],
     fields: &mut Fields<'b>,
-) -> Result<(usize, usize), Stop> {
-    let mut count = 0;
-    while window.get(at).ok_or(Stop::NeedMore)? != &b'\r' {
-        let slot = lines.get_mut(count).ok_or(Reject::FieldsMany)?;
-        (*slot, at) = match read_usual_host(window, at) {
-            Some((line, next)) => {
-                fields.take_sane_host(line.value(window))?;
-                (line, next)
-            }
-            None => read_field(window, at, version, fields)?,
-        };
-        count += 1;
+) -> Result<(usize, &'b [u8]), Stop> {
+    let room = places.len();
+    let mut places = places.iter_mut();
+    *places.next().ok_or(Reject::FieldsMany)? = rest.len() as u32;
+    loop {
+        let Some(&first) = rest.first() else { return Err(Stop::NeedMore) };
+        if first == b'\r' {
+            return Ok((room - places.len(), rest));
+        }
+        let place = places.next().ok_or(Reject::FieldsMany)?;
+        rest = read_field(rest, first, version, fields)?;
+        *place = rest.len() as u32;
     }
-    Ok((count, line_end(window, at, Reject::FieldName)?))
 }
 
-/// The field that every request has, in the form that nearly every client gives it. It is read at once
-/// with what it means; whatever looks different is left to [`read_field`].
-#[inline]
-fn read_usual_host(window: &[u8], at: usize) -> Option<(Line, usize)> {
-    const NAME: u64 = u64::from_le_bytes(*b"host: \0\0");
-    const SMALL: u64 = u64::from_le_bytes(*b"    \0\0\0\0");
-    const SIX_BYTES: u64 = 0xffff_ffff_ffff;
-    if (word_at(window, at)? | SMALL) & SIX_BYTES != NAME {
+/// One field line: gives what is left after it.
+#[inline(always)]
+fn read_field<'b>(
+    line: &'b [u8],
+    first: u8,
+    version: Version,
+    fields: &mut Fields<'b>,
+) -> Result<&'b [u8], Stop> {
+    if let Some((host, after)) = split_plain_host(line, first) {
+        fields.take_sane_host(host)?;
+        return Ok(after);
+    }
+    let Some(name_bytes @ 1..) = bytes_to_colon(line) else { return Err(no_name(line)) };
+    if Fields::may_ask_for(first, name_bytes) {
+        let left = read_asked(line, name_bytes, version, fields)?;
+        return Ok(&line[line.len() - left..]);
+    }
+    after_value(&line[name_bytes + 1..])
+}
+
+/// The value of Host, and what is left after its line, if there is nothing odd in it. The scan that looks whether it is
+/// a host also finds its end. `None` says nothing.
+#[inline(always)]
+fn split_plain_host(line: &[u8], first: u8) -> Option<(&[u8], &[u8])> {
+    if first | 0x20 != b'h' {
         return None;
     }
-    let end = at + 6 + usual_authority_bytes(window.get(at + 6..)?)?;
-    starts_with(window, end, b"\r\n").then(|| (Line::new(at, at + 4, at + 6, end), end + 2))
+    let value = Fields::after_host_name(line)?;
+    let (host, rest) = value.split_at_checked(plain_authority_bytes(value)?)?;
+    Some((host, strip_line_end(rest)?))
 }
 
-/// One field line, and the byte after it.
-#[inline]
-fn read_field<'b>(
-    window: &'b [u8],
-    at: usize,
+/// A field that may decide something: gives how much is left after it.
+#[inline(never)]
+fn read_asked<'b>(
+    line: &'b [u8],
+    name_bytes: usize,
     version: Version,
     fields: &mut Fields<'b>,
-) -> Result<(Line, usize), Stop> {
-    let name_end = read_name(window, at)?;
-    let (value_at, value_end, next) = read_value(window, name_end + 1)?;
-    let line = Line::new(at, name_end, value_at, value_end);
-    fields.take(version, line.name(window), line.value(window))?;
-    Ok((line, next))
+) -> Result<usize, Stop> {
+    let (name, value) = (&line[..name_bytes], &line[name_bytes + 1..]);
+    let left = after_value(value)?.len();
+    let value = &value[..value.len() - left - 2];
+    fields.take(version, name, trim_blanks(value))?;
+    Ok(left)
 }
 
-/// Where the colon after a field name stands.
-#[inline]
-fn read_name(window: &[u8], start: usize) -> Result<usize, Stop> {
-    let end = token_end(window, start);
-    match window.get(end) {
-        Some(b':') if end > start => Ok(end),
-        Some(&byte) => Err(name_reject(byte, end == start).into()),
-        None => Err(Stop::NeedMore),
-    }
-}
-
+/// Why no name and colon stand first.
 #[cold]
-fn name_reject(byte: u8, first: bool) -> Reject {
-    match (byte, first) {
-        (b' ' | b'\t', true) => Reject::Folded,
-        (b' ' | b'\t', false) => Reject::BlankBeforeColon,
-        (b'\n', true) => Reject::BareFeed,
-        _ => Reject::FieldName,
+fn no_name(line: &[u8]) -> Stop {
+    let name_bytes = token_bytes(line);
+    let reject = match line.get(name_bytes) {
+        None => return Stop::NeedMore,
+        Some(b' ' | b'\t') if name_bytes == 0 => Reject::Folded,
+        Some(b' ' | b'\t') => Reject::BlankBeforeColon,
+        Some(b'\n') if name_bytes == 0 => Reject::BareFeed,
+        Some(_) => Reject::FieldName,
+    };
+    reject.into()
+}
+
+/// What is left after a value and its line end, which has two bytes.
+#[inline(always)]
+fn after_value(value: &[u8]) -> Result<&[u8], Stop> {
+    let rest = after_text(value);
+    match strip_line_end(rest) {
+        Some(after) => Ok(after),
+        None => after_odd_value(rest),
     }
 }
 
-/// Start and end of a value without its blanks, and the byte after its line.
-#[inline]
-fn read_value(window: &[u8], colon_end: usize) -> Result<(usize, usize, usize), Stop> {
-    let mut start = colon_end;
-    while window.get(start).is_some_and(|&byte| is_blank(byte)) {
-        start += 1;
+/// The same for a value of which a tab is left first, and for what is no value.
+#[cold]
+fn after_odd_value(mut rest: &[u8]) -> Result<&[u8], Stop> {
+    while let [b'\t', after @ ..] = rest {
+        rest = after_text(after);
     }
-    let mut end = text_end(window, start);
-    while window.get(end) == Some(&b'\t') {
-        end = text_end(window, end + 1);
-    }
-    let next = line_end(window, end, Reject::FieldValue)?;
-    while end > start && is_blank(window[end - 1]) {
-        end -= 1;
-    }
-    Ok((start, end, next))
+    after_line_end(rest, Reject::FieldValue)
 }

@@ -4,9 +4,32 @@
 //! whole, so that the outcome never depends on what follows.
 
 use super::authority::{Port, is_authority};
+use super::head::{BodyLength, Version};
 use super::reject::Reject;
-use super::{BodyLength, Version};
-use crate::scan::{decimal, is_token, trim_blanks};
+use crate::scan::{Word, decimal, is_token, trim_blanks};
+
+const HOST: Word<4> = Word::new(b"host");
+/// With its colon and the blank that nearly every client puts after it.
+const HOST_START: Word<6> = Word::new(b"host: ");
+const EXPECT: Word<6> = Word::new(b"expect");
+const CONNECTION: Word<10> = Word::new(b"connection");
+const CONTENT_LENGTH: Word<14> = Word::new(b"content-length");
+const TRANSFER_ENCODING: Word<17> = Word::new(b"transfer-encoding");
+
+const CLOSE: Word<5> = Word::new(b"close");
+const KEEP_ALIVE: Word<10> = Word::new(b"keep-alive");
+const CHUNKED: Word<7> = Word::new(b"chunked");
+const CONTINUE: Word<12> = Word::new(b"100-continue");
+
+/// For each first letter, by the five bits that its two cases share, one bit for each length of a name above.
+static LENGTHS: [u32; 32] = {
+    let mut lengths = [0; 32];
+    lengths[(b'h' & 31) as usize] = 1 << 4;
+    lengths[(b'e' & 31) as usize] = 1 << 6;
+    lengths[(b'c' & 31) as usize] = 1 << 10 | 1 << 14;
+    lengths[(b't' & 31) as usize] = 1 << 17;
+    lengths
+};
 
 /// What the fields of one head have said so far.
 #[derive(Debug)]
@@ -25,15 +48,28 @@ impl<'b> Fields<'b> {
         Self { body: BodyLength::None, close: false, keep_alive: false, expect_continue: false, host: None }
     }
 
-    /// Takes one field line. Names are told apart by their length first: most need no comparison.
+    /// Whether a name that starts with this byte and has this length can be one that [`take`](Self::take) looks at:
+    /// nearly all others are known by that alone.
+    #[inline(always)]
+    pub(crate) fn may_ask_for(first: u8, name_bytes: usize) -> bool {
+        LENGTHS[usize::from(first & 31)] >> (name_bytes & 31) & 1 != 0
+    }
+
+    /// What is left after the name Host, its colon and a blank, if the line starts with them and goes on.
+    #[inline(always)]
+    pub(crate) fn after_host_name(line: &[u8]) -> Option<&[u8]> {
+        HOST_START.strip(line)
+    }
+
+    /// Takes one field line.
     #[inline]
     pub(crate) fn take(&mut self, version: Version, name: &[u8], value: &'b [u8]) -> Result<(), Reject> {
         match name.len() {
-            4 if name.eq_ignore_ascii_case(b"host") => self.host(value),
-            6 if name.eq_ignore_ascii_case(b"expect") => self.expect(version, value),
-            10 if name.eq_ignore_ascii_case(b"connection") => self.connection(value),
-            14 if name.eq_ignore_ascii_case(b"content-length") => self.content_length(value),
-            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => self.transfer_encoding(version, value),
+            4 if HOST.is(name) => self.host(value),
+            6 if EXPECT.is(name) => self.expect(version, value),
+            10 if CONNECTION.is(name) => self.connection(value),
+            14 if CONTENT_LENGTH.is(name) => self.content_length(value),
+            17 if TRANSFER_ENCODING.is(name) => self.transfer_encoding(version, value),
             _ => Ok(()),
         }
     }
@@ -81,21 +117,31 @@ impl<'b> Fields<'b> {
         if version == Version::Http10 {
             return Ok(());
         }
-        if !value.eq_ignore_ascii_case(b"100-continue") {
+        if !CONTINUE.is(value) {
             return Err(Reject::Expectation);
         }
         self.expect_continue = true;
         Ok(())
     }
 
+    /// Nearly all values are one of two words.
+    #[inline]
+    fn connection(&mut self, value: &[u8]) -> Result<(), Reject> {
+        if KEEP_ALIVE.is(value) {
+            self.keep_alive = true;
+            return Ok(());
+        }
+        self.connection_list(value)
+    }
+
     /// The value is a list, and the list may go on in another field line. Empty elements are allowed
     /// (RFC 9110 §5.6.1.2); their number is bounded by the head's size.
-    fn connection(&mut self, value: &[u8]) -> Result<(), Reject> {
+    fn connection_list(&mut self, value: &[u8]) -> Result<(), Reject> {
         for element in value.split(|&byte| byte == b',').map(trim_blanks) {
             match element {
                 [] => {}
-                _ if element.eq_ignore_ascii_case(b"close") => self.close = true,
-                _ if element.eq_ignore_ascii_case(b"keep-alive") => self.keep_alive = true,
+                _ if CLOSE.is(element) => self.close = true,
+                _ if KEEP_ALIVE.is(element) => self.keep_alive = true,
                 _ if is_token(element) => {}
                 _ => return Err(Reject::Connection),
             }
@@ -123,7 +169,7 @@ impl<'b> Fields<'b> {
             BodyLength::Chunked => return Err(Reject::Coding),
             BodyLength::None => {}
         }
-        if !value.eq_ignore_ascii_case(b"chunked") {
+        if !CHUNKED.is(value) {
             return Err(judge_codings(value));
         }
         self.body = BodyLength::Chunked;
@@ -136,7 +182,7 @@ impl<'b> Fields<'b> {
 fn judge_codings(value: &[u8]) -> Reject {
     let mut elements = value.split(|&byte| byte == b',').map(trim_blanks);
     let last = elements.next_back().unwrap_or_default();
-    let is_chunked = |element: &[u8]| element.eq_ignore_ascii_case(b"chunked");
+    let is_chunked = |element: &[u8]| CHUNKED.is(element);
     let mut before = elements;
     if !is_coding(last) || before.any(|element| !is_coding(element) || is_chunked(element)) {
         return Reject::Coding;

@@ -1,8 +1,11 @@
 //! What a request head says, once it has been read: borrowed from the caller's buffer and slots.
+//!
+//! Field lines are known by where they start. They have been read once and are whole and sane; name and value
+//! are told apart again only for those that somebody asks for, which most requests have none of.
 
-use super::Method;
-use super::request::Limits;
-use super::usual::Remembered;
+use super::limits::Limits;
+use super::method::Method;
+use crate::scan::trim_blanks;
 
 /// The versions that are told apart. HTTP/1.2 and later are read as HTTP/1.1 (RFC 9110 §6.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,29 +36,26 @@ pub struct Header<'b> {
     pub value: &'b [u8],
 }
 
-/// Where the field lines of one head are noted: made once per worker, so that no request allocates. It also
-/// remembers the Host that was seen last, which saves work and never changes an outcome.
+/// Where the field lines of one head start: made once per worker, so that no request allocates.
 #[derive(Debug, Clone)]
 pub struct Slots {
-    pub(crate) lines: Box<[Line]>,
-    pub(crate) ending: Remembered,
+    /// One more than field lines: the empty line after them ends the last one.
+    pub(crate) places: Box<[u32]>,
 }
 
 impl Slots {
-    /// Room for `limits.headers_max` field lines, 16 bytes each.
+    /// Room for `limits.headers_max` field lines, four bytes each.
     pub fn new(limits: &Limits) -> Self {
-        let lines = vec![Line::default(); limits.headers_max].into_boxed_slice();
-        Self { lines, ending: Remembered::nothing() }
+        Self { places: vec![0; limits.headers_max.saturating_add(1)].into_boxed_slice() }
     }
-}
 
-/// Offsets into the buffer: of a name, and of a value without its blanks.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Line {
-    name_at: u32,
-    name_end: u32,
-    value_at: u32,
-    value_end: u32,
+    /// Room for so many field lines, if there is as much, and for the empty line.
+    #[inline(always)]
+    pub(crate) fn room(&mut self, headers_max: usize) -> &mut [u32] {
+        debug_assert!(!self.places.is_empty(), "the empty line has its place");
+        let count = self.places.len().min(headers_max.saturating_add(1));
+        &mut self.places[..count]
+    }
 }
 
 /// A request head, read and found sane.
@@ -78,7 +78,8 @@ pub struct Head<'b> {
     pub(crate) path_bytes: usize,
     pub(crate) host: Option<&'b [u8]>,
     pub(crate) buf: &'b [u8],
-    pub(crate) lines: &'b [Line],
+    /// How much of `buf` is left from each field line on, and from the empty line after them.
+    pub(crate) places: &'b [u32],
 }
 
 impl<'b> Head<'b> {
@@ -107,7 +108,8 @@ impl<'b> Head<'b> {
     /// All field lines, in their order.
     pub fn headers(&self) -> impl ExactSizeIterator<Item = Header<'b>> + use<'b> {
         let buf = self.buf;
-        self.lines.iter().map(move |line| Header { name: line.name(buf), value: line.value(buf) })
+        let at = move |place: u32| buf.len() - place as usize;
+        self.places.windows(2).map(move |line| Header::of_line(&buf[at(line[0])..at(line[1])]))
     }
 
     /// The value of the first field of that name, in any case.
@@ -116,21 +118,13 @@ impl<'b> Head<'b> {
     }
 }
 
-impl Line {
-    /// The offsets fit: a head is never read further than 32 bits reach.
+impl<'b> Header<'b> {
+    /// Of a line with its line end, which has been read.
     #[inline]
-    pub(crate) fn new(name_at: usize, name_end: usize, value_at: usize, value_end: usize) -> Self {
-        let [name_at, name_end] = [name_at as u32, name_end as u32];
-        Self { name_at, name_end, value_at: value_at as u32, value_end: value_end as u32 }
-    }
-
-    #[inline]
-    pub(crate) fn name<'b>(&self, buf: &'b [u8]) -> &'b [u8] {
-        &buf[self.name_at as usize..self.name_end as usize]
-    }
-
-    #[inline]
-    pub(crate) fn value<'b>(&self, buf: &'b [u8]) -> &'b [u8] {
-        &buf[self.value_at as usize..self.value_end as usize]
+    fn of_line(line: &'b [u8]) -> Self {
+        let name_bytes = line.iter().position(|&byte| byte == b':').unwrap_or(line.len());
+        debug_assert!(name_bytes > 0 && line.ends_with(b"\r\n"), "a field line that has been read");
+        let value = &line[(name_bytes + 1).min(line.len())..];
+        Self { name: &line[..name_bytes], value: trim_blanks(value.strip_suffix(b"\r\n").unwrap_or(value)) }
     }
 }

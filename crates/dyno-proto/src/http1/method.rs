@@ -33,11 +33,12 @@ pub enum Method<'b> {
 
 impl<'b> Method<'b> {
     /// The method of that name; the caller has checked that it is a token. Most are GET.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn from_token(token: &'b [u8]) -> Self {
         if token == b"GET" { Self::Get } else { Self::from_other_token(token) }
     }
 
+    #[inline(never)]
     fn from_other_token(token: &'b [u8]) -> Self {
         match token {
             b"HEAD" => Self::Head,

@@ -9,12 +9,13 @@ pub mod encode;
 mod field_line;
 mod fields;
 mod head;
+mod limits;
+mod line;
 mod method;
 mod reject;
 pub mod request;
 mod request_line;
 pub mod response;
-mod usual;
 
 pub use head::{BodyLength, Head, Header, Slots, Version};
 pub use method::Method;

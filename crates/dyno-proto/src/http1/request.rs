@@ -1,47 +1,24 @@
-//! Reads request heads (RFC 9112 §2 to §6): the engine calls [`parse_usual`] and [`parse`] with what a
-//! connection has sent.
+//! Reads request heads (RFC 9112 §2 to §6): the engine calls [`parse`] with what a connection has sent.
 //!
 //! One pass from left to right. Each decision rests only on the bytes before it and on the limits, and a
 //! refusal comes at the first byte that makes the request wrong. Both together make the outcome the same
 //! however the bytes were cut: the caller calls again, from the start, with more of the same bytes.
-//! Nothing is copied, and nothing that changes an outcome is kept between calls.
-//!
-//! Most requests begin alike, and many have no field but Host: for those there is a short way, [`parse_usual`].
+//! Nothing is copied, and nothing is kept between calls.
 
 use super::field_line::read_fields;
 use super::fields::Fields;
+use super::line::after_line_end;
 use super::reject::Stop;
-use super::request_line::read_line;
-use super::usual::read_usual;
-
-use std::slice::from_ref;
+use super::request_line::split_line;
 
 pub use super::head::{BodyLength, Head, Header, Slots, Version};
+pub use super::limits::Limits;
 pub use super::method::{METHOD_BYTES_MAX, Method};
 pub use super::reject::Reject;
 
 /// Empty lines that are passed over before a request line. RFC 9112 §2.2 wants at least one ignored, for
 /// old clients that end a body with a line end that they do not count; more is no client's habit.
 pub const EMPTY_LINES_MAX: usize = 2;
-
-/// How much of a client is listened to before its head is whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of the request line without its line end; a longer one gets 414.
-    pub line_bytes_max: usize,
-    /// Bytes of the whole head, with the empty lines around it; a longer one gets 431.
-    pub head_bytes_max: usize,
-    /// Field lines; more get 431.
-    pub headers_max: usize,
-}
-
-impl Default for Limits {
-    /// 8,000 bytes is the least a server should take as a request line (RFC 9112 §3); 32 KiB and 100
-    /// fields are what common servers take as a head.
-    fn default() -> Self {
-        Self { line_bytes_max: 8_000, head_bytes_max: 32 * 1024, headers_max: 100 }
-    }
-}
 
 /// A head, or not enough bytes of one yet.
 #[derive(Debug, Clone, Copy)]
@@ -66,6 +43,7 @@ pub enum Parsed<'b> {
 ///
 /// # Errors
 /// A [`Reject`] as soon as the bytes cannot become a request that everybody understands in the same way.
+#[inline(always)]
 pub fn parse<'b>(buf: &'b [u8], limits: &Limits, slots: &'b mut Slots) -> Result<Parsed<'b>, Reject> {
     let window = window(buf, limits);
     match read_head(window, limits, slots) {
@@ -78,37 +56,8 @@ pub fn parse<'b>(buf: &'b [u8], limits: &Limits, slots: &'b mut Slots) -> Result
     }
 }
 
-/// The short way for the request that simple clients send: a GET of a plain path with no field but Host. A server
-/// asks here first, and [`parse`] when there is no answer.
-///
-/// An answer, the head and its bytes, is the one that `parse` would give; `None` says nothing about the bytes. What
-/// `slots` remembers of the request before makes it quicker and changes no answer.
-#[inline(always)] // So that the head is made where the caller keeps it, and known to be a plain one.
-pub fn parse_usual<'b>(buf: &'b [u8], limits: &Limits, slots: &'b mut Slots) -> Option<(Head<'b>, usize)> {
-    let window = window(buf, limits);
-    let usual = read_usual(window, limits.line_bytes_max, &mut slots.ending)?;
-    let slot = slots.lines.first_mut()?;
-    if !starts_with(window, usual.end, b"\r\n") || limits.headers_max == 0 {
-        return None;
-    }
-    *slot = usual.line;
-    let head = Head {
-        method: Method::Get,
-        target: usual.target,
-        version: Version::Http11,
-        body: BodyLength::None,
-        keep_alive: true,
-        expect_continue: false,
-        path_bytes: usual.path_bytes,
-        host: Some(usual.host),
-        buf: window,
-        lines: from_ref(slot),
-    };
-    Some((head, usual.end + 2))
-}
-
 /// The part of the input that a head may fill.
-#[inline]
+#[inline(always)]
 fn window<'b>(buf: &'b [u8], limits: &Limits) -> &'b [u8] {
     &buf[..buf.len().min(limits.head_bytes_max).min(HEAD_BYTES_CEILING)]
 }
@@ -116,22 +65,22 @@ fn window<'b>(buf: &'b [u8], limits: &Limits) -> &'b [u8] {
 /// Offsets of field lines are 32 bits wide.
 const HEAD_BYTES_CEILING: usize = u32::MAX as usize;
 
+#[inline(always)]
 fn read_head<'b>(window: &'b [u8], limits: &Limits, slots: &'b mut Slots) -> Result<(Head<'b>, usize), Stop> {
-    let start = skip_empty_lines(window)?;
-    let line_max = start.saturating_add(limits.line_bytes_max);
-    let line = &window[..window.len().min(line_max)];
-    let line = match read_line(line, start) {
-        Err(Stop::NeedMore) if line.len() == line_max => return Err(Reject::TargetLong.into()),
-        read => read?,
+    let begin = after_empty_lines(window)?;
+    let line = &begin[..begin.len().min(limits.line_bytes_max)];
+    let (line, rest) = match split_line(line) {
+        Err(Stop::NeedMore) if line.len() == limits.line_bytes_max => return Err(Reject::TargetLong.into()),
+        Err(stop) => return Err(stop),
+        Ok((read, rest)) => (read, &begin[line.len() - rest.len()..]),
     };
-    let fields_at = line_end(window, line.end, Reject::LineRest)?;
+    let lines = after_line_end(rest, Reject::LineRest)?;
     let mut fields = Fields::new();
-    let lines_max = limits.headers_max.min(slots.lines.len());
-    let (count, used) =
-        read_fields(window, fields_at, line.version, &mut slots.lines[..lines_max], &mut fields)?;
+    let (count, rest) = read_fields(lines, line.version, slots.room(limits.headers_max), &mut fields)?;
+    let body = after_line_end(rest, Reject::FieldName)?;
     fields.finish(line.version)?;
     let head = Head {
-        method: Method::from_token(line.method),
+        method: Method::from_token(&begin[..line.method_bytes]),
         target: line.target.bytes,
         version: line.version,
         body: fields.body,
@@ -140,42 +89,29 @@ fn read_head<'b>(window: &'b [u8], limits: &Limits, slots: &'b mut Slots) -> Res
         path_bytes: line.target.path_bytes,
         host: line.target.authority.or(fields.host),
         buf: window,
-        lines: &slots.lines[..count],
+        places: &slots.places[..count],
     };
-    Ok((head, used))
+    Ok((head, window.len() - body.len()))
 }
 
-/// Where the request line starts, whose first byte is there.
-#[inline]
-fn skip_empty_lines(window: &[u8]) -> Result<usize, Stop> {
-    let mut at = 0;
-    while window.get(at).ok_or(Stop::NeedMore)? == &b'\r' && at < 2 * EMPTY_LINES_MAX {
-        at = line_end(window, at, Reject::Method)?;
+/// What is left from the request line on, whose first byte is there.
+#[inline(always)]
+fn after_empty_lines(window: &[u8]) -> Result<&[u8], Stop> {
+    match window.first() {
+        None => Err(Stop::NeedMore),
+        Some(b'\r') => after_some_empty_lines(window),
+        Some(_) => Ok(window),
     }
-    Ok(at)
-}
-
-/// The byte after the line end that must stand at `at`; `otherwise` if something else stands there.
-#[inline]
-pub(crate) fn line_end(window: &[u8], at: usize, otherwise: Reject) -> Result<usize, Stop> {
-    if starts_with(window, at, b"\r\n") {
-        return Ok(at + 2);
-    }
-    Err(no_line_end(&window[at..], otherwise))
 }
 
 #[cold]
-fn no_line_end(rest: &[u8], otherwise: Reject) -> Stop {
-    match rest {
-        [] | [b'\r'] => Stop::NeedMore,
-        [b'\r', ..] => Reject::BareReturn.into(),
-        [b'\n', ..] => Reject::BareFeed.into(),
-        _ => otherwise.into(),
+fn after_some_empty_lines(mut rest: &[u8]) -> Result<&[u8], Stop> {
+    for _ in 0..EMPTY_LINES_MAX {
+        match rest.first() {
+            None => return Err(Stop::NeedMore),
+            Some(b'\r') => rest = after_line_end(rest, Reject::Method)?,
+            Some(_) => break,
+        }
     }
-}
-
-/// Whether these bytes stand at `at`: compared as one word, which a slice pattern is not.
-#[inline]
-pub(crate) fn starts_with<const N: usize>(window: &[u8], at: usize, expected: &[u8; N]) -> bool {
-    window.get(at..).and_then(|rest| rest.first_chunk()) == Some(expected)
+    if rest.is_empty() { Err(Stop::NeedMore) } else { Ok(rest) }
 }

@@ -3,118 +3,120 @@
 //! Called by the request reader with the part of its buffer that a request line may fill. What ends in
 //! `NeedMore` here was right so far.
 
-use super::Version;
 use super::authority::{Port, is_authority, is_authority_byte};
+use super::head::Version;
 use super::method::METHOD_BYTES_MAX;
 use super::reject::{Reject, Stop};
-use super::request::starts_with;
-use crate::scan::{hex_value, target_end, token_end};
+use crate::scan::{hex_value, plain_target_bytes, token_bytes};
 
 /// A request line without its line end.
 pub(crate) struct RequestLine<'b> {
-    /// A token, not looked at any further: the head names it when all is well.
-    pub(crate) method: &'b [u8],
+    /// Bytes of the method, which is a token.
+    pub(crate) method_bytes: usize,
     pub(crate) target: Target<'b>,
     pub(crate) version: Version,
-    pub(crate) end: usize,
 }
 
-/// A target and the blank that ends it.
+/// A target, whatever its form.
 pub(crate) struct Target<'b> {
     pub(crate) bytes: &'b [u8],
     pub(crate) path_bytes: usize,
     pub(crate) authority: Option<&'b [u8]>,
-    end: usize,
 }
 
-#[inline]
-pub(crate) fn read_line(line: &[u8], start: usize) -> Result<RequestLine<'_>, Stop> {
-    let method_end = read_method(line, start)?;
-    let method = &line[start..method_end];
-    let target = read_target(line, method_end + 1, method)?;
-    let (version, end) = read_version(line, target.end + 1)?;
-    Ok(RequestLine { method, target, version, end })
+/// Something that was read, and what is left after it.
+type Split<'b, T> = Result<(T, &'b [u8]), Stop>;
+
+#[inline(always)]
+pub(crate) fn split_line(line: &[u8]) -> Split<'_, RequestLine<'_>> {
+    let method_bytes = method_bytes(line)?;
+    let (method, rest) = line.split_at(method_bytes);
+    let (target, rest) = split_target(&rest[1..], method)?;
+    let (version, rest) = split_version(rest)?;
+    Ok((RequestLine { method_bytes, target, version }, rest))
 }
 
-/// Where the blank after the method stands.
-#[inline]
-fn read_method(line: &[u8], start: usize) -> Result<usize, Stop> {
-    if starts_with(line, start, b"GET ") {
-        return Ok(start + 3);
+/// Bytes of the method, after which a blank stands.
+#[inline(always)]
+fn method_bytes(line: &[u8]) -> Result<usize, Stop> {
+    match line.first_chunk() {
+        Some(first) if u32::from_le_bytes(*first) == u32::from_le_bytes(*b"GET ") => Ok(3),
+        _ => other_method_bytes(line),
     }
-    read_other_method(line, start)
 }
 
-fn read_other_method(line: &[u8], start: usize) -> Result<usize, Stop> {
-    let end = token_end(&line[..line.len().min(start + METHOD_BYTES_MAX + 1)], start);
-    if end - start > METHOD_BYTES_MAX {
+#[inline(never)]
+fn other_method_bytes(line: &[u8]) -> Result<usize, Stop> {
+    let bytes = token_bytes(&line[..line.len().min(METHOD_BYTES_MAX + 1)]);
+    if bytes > METHOD_BYTES_MAX {
         return Err(Reject::MethodLong.into());
     }
-    match line.get(end) {
-        Some(b' ') if end > start => Ok(end),
-        Some(b'\n') if end == start => Err(Reject::BareFeed.into()),
+    match line.get(bytes) {
+        Some(b' ') if bytes > 0 => Ok(bytes),
+        Some(b'\n') if bytes == 0 => Err(Reject::BareFeed.into()),
         Some(_) => Err(Reject::Method.into()),
         None => Err(Stop::NeedMore),
     }
 }
 
-/// The four forms of RFC 9112 §3.2 are told apart by the method and the first byte.
-#[inline]
-fn read_target<'b>(line: &'b [u8], at: usize, method: &[u8]) -> Result<Target<'b>, Stop> {
-    match line.get(at) {
-        Some(b'/') if method != b"CONNECT" => read_path(line, at, None),
-        Some(&first) => read_other_target(line, at, method, first),
-        None => Err(Stop::NeedMore),
+/// The target, without the blank after it.
+#[inline(always)]
+fn split_target<'b>(rest: &'b [u8], method: &[u8]) -> Split<'b, Target<'b>> {
+    if rest.first() != Some(&b'/') || method == b"CONNECT" {
+        let (Target { bytes, path_bytes, authority }, after) = split_other_target(rest, method)?;
+        return Ok((Target { bytes, path_bytes, authority }, after));
     }
+    let path_bytes = plain_target_bytes(rest);
+    if let Some((bytes, [b' ', after @ ..])) = rest.split_at_checked(path_bytes) {
+        return Ok((Target { bytes, path_bytes, authority: None }, after));
+    }
+    let (Target { bytes, path_bytes, authority }, after) = split_path(rest, path_bytes, None)?;
+    Ok((Target { bytes, path_bytes, authority }, after))
 }
 
-#[cold]
-fn read_other_target<'b>(line: &'b [u8], at: usize, method: &[u8], first: u8) -> Result<Target<'b>, Stop> {
-    match (method, first) {
-        (b"CONNECT", _) => read_authority_form(line, at),
-        (b"OPTIONS", b'*') => read_asterisk_form(line, at),
-        (_, b'h' | b'H') => read_absolute_form(line, at, method),
+/// The four forms of RFC 9112 §3.2 are told apart by the method and the first byte.
+#[inline(never)]
+fn split_other_target<'b>(rest: &'b [u8], method: &[u8]) -> Split<'b, Target<'b>> {
+    match (method, rest.first()) {
+        (_, None) => Err(Stop::NeedMore),
+        (b"CONNECT", _) => split_authority_form(rest),
+        (b"OPTIONS", Some(b'*')) => split_asterisk_form(rest),
+        (_, Some(b'h' | b'H')) => split_absolute_form(rest, method),
         _ => Err(Reject::TargetForm.into()),
     }
 }
 
-/// Path and query up to the blank, escapes checked on the way.
-#[inline]
-fn read_path<'b>(line: &'b [u8], start: usize, authority: Option<&'b [u8]>) -> Result<Target<'b>, Stop> {
+/// Path and query up to the blank, looked at from `at` on; what stands before is part of a path.
+#[inline(never)]
+fn split_path<'b>(path: &'b [u8], mut at: usize, authority: Option<&'b [u8]>) -> Split<'b, Target<'b>> {
     let mut query_at = None;
-    let mut at = start;
     loop {
-        at = target_end(line, at);
-        match line.get(at) {
-            Some(b' ') => break,
-            Some(b'?') => {
-                query_at.get_or_insert(at);
-                at += 1;
+        at = match &path[at..] {
+            [b' ', after @ ..] => {
+                let path_bytes = query_at.unwrap_or(at);
+                return Ok((Target { bytes: &path[..at], path_bytes, authority }, after));
             }
-            Some(&byte) => at = read_odd_byte(line, at, byte)?,
-            None => return Err(Stop::NeedMore),
-        }
-    }
-    let bytes = &line[start..at];
-    Ok(Target { bytes, path_bytes: query_at.unwrap_or(at) - start, authority, end: at })
-}
-
-/// The byte after one that the scan of a target stops at, if a target may have it.
-fn read_odd_byte(line: &[u8], at: usize, byte: u8) -> Result<usize, Stop> {
-    match byte {
-        b'!' | b'"' | b'$' => Ok(at + 1),
-        b'%' => escape_end(line, at),
-        _ => Err(target_reject(byte).into()),
+            [b'?', ..] => {
+                query_at.get_or_insert(at);
+                at + 1
+            }
+            [b'/' | b'!' | b'"' | b'$', ..] => at + 1,
+            [b'%', after @ ..] => path.len() - after_escape(after)?.len(),
+            [byte, ..] => return Err(target_reject(*byte).into()),
+            [] => return Err(Stop::NeedMore),
+        };
+        at += plain_target_bytes(&path[at..]);
     }
 }
 
-/// The byte after the escape that starts at `at`.
-fn escape_end(line: &[u8], at: usize) -> Result<usize, Stop> {
-    for digit_at in [at + 1, at + 2] {
-        let digit = line.get(digit_at).ok_or(Stop::NeedMore)?;
-        hex_value(*digit).ok_or(Reject::TargetEscape)?;
+/// What is left after the two digits of an escape.
+fn after_escape(mut rest: &[u8]) -> Result<&[u8], Stop> {
+    for _ in 0..2 {
+        let (&digit, after) = rest.split_first().ok_or(Stop::NeedMore)?;
+        hex_value(digit).ok_or(Reject::TargetEscape)?;
+        rest = after;
     }
-    Ok(at + 3)
+    Ok(rest)
 }
 
 /// A line that ends with its target is HTTP/0.9.
@@ -126,90 +128,95 @@ fn target_reject(byte: u8) -> Reject {
 }
 
 /// `OPTIONS *`: the server as a whole.
-fn read_asterisk_form(line: &[u8], at: usize) -> Result<Target<'_>, Stop> {
-    match line.get(at + 1) {
-        Some(b' ') => Ok(Target { bytes: &line[at..=at], path_bytes: 1, authority: None, end: at + 1 }),
-        Some(_) => Err(Reject::TargetForm.into()),
-        None => Err(Stop::NeedMore),
+fn split_asterisk_form(rest: &[u8]) -> Split<'_, Target<'_>> {
+    match &rest[1..] {
+        [b' ', after @ ..] => Ok((Target { bytes: &rest[..1], path_bytes: 1, authority: None }, after)),
+        [_, ..] => Err(Reject::TargetForm.into()),
+        [] => Err(Stop::NeedMore),
     }
 }
 
 /// `CONNECT host:port`: the port must be there (RFC 9110 §9.3.6).
-fn read_authority_form(line: &[u8], at: usize) -> Result<Target<'_>, Stop> {
-    let (authority, end) = read_authority(line, at, Port::Required)?;
-    match line[end] {
-        b' ' => Ok(Target { bytes: authority, path_bytes: authority.len(), authority: Some(authority), end }),
-        byte => Err(target_reject(byte).into()),
+fn split_authority_form(rest: &[u8]) -> Split<'_, Target<'_>> {
+    let (authority, rest) = split_authority(rest, Port::Required)?;
+    match rest {
+        [b' ', after @ ..] => {
+            Ok((Target { bytes: authority, path_bytes: authority.len(), authority: Some(authority) }, after))
+        }
+        [byte, ..] => Err(target_reject(*byte).into()),
+        [] => Err(Stop::NeedMore),
     }
 }
 
 /// `http://host/path`: every server must take it (RFC 9112 §3.2.2). Other schemes are not ours.
-fn read_absolute_form<'b>(line: &'b [u8], at: usize, method: &[u8]) -> Result<Target<'b>, Stop> {
-    let authority_at = scheme_end(line, at)?;
-    let (authority, end) = read_authority(line, authority_at, Port::Optional)?;
-    match (line[end], method) {
-        (b'/' | b'?', _) => read_path(line, end, Some(authority)),
-        (b' ', b"OPTIONS") => Ok(Target { bytes: b"*", path_bytes: 1, authority: Some(authority), end }),
-        (b' ', _) => Ok(Target { bytes: b"/", path_bytes: 1, authority: Some(authority), end }),
-        (byte, _) => Err(target_reject(byte).into()),
+fn split_absolute_form<'b>(rest: &'b [u8], method: &[u8]) -> Split<'b, Target<'b>> {
+    let (authority, rest) = split_authority(after_scheme(rest)?, Port::Optional)?;
+    let whole: &[u8] = if method == b"OPTIONS" { b"*" } else { b"/" };
+    match rest {
+        [b'/' | b'?', ..] => split_path(rest, 0, Some(authority)),
+        [b' ', after @ ..] => Ok((Target { bytes: whole, path_bytes: 1, authority: Some(authority) }, after)),
+        [byte, ..] => Err(target_reject(*byte).into()),
+        [] => Err(Stop::NeedMore),
     }
 }
 
-/// The byte after `http://` or `https://`, in any case.
-fn scheme_end(line: &[u8], start: usize) -> Result<usize, Stop> {
-    let mut at = match_ignoring_case(line, start, b"http")?;
-    if line.get(at).ok_or(Stop::NeedMore)?.eq_ignore_ascii_case(&b's') {
-        at += 1;
+/// What is left after `http://` or `https://`, in any case.
+fn after_scheme(rest: &[u8]) -> Result<&[u8], Stop> {
+    let mut rest = after_ignoring_case(rest, b"http")?;
+    if let [b's' | b'S', after @ ..] = rest {
+        rest = after;
     }
-    match_ignoring_case(line, at, b"://")
+    after_ignoring_case(rest, b"://")
 }
 
-fn match_ignoring_case(line: &[u8], start: usize, expected: &[u8]) -> Result<usize, Stop> {
-    for (at, byte) in (start..).zip(expected) {
-        if !line.get(at).ok_or(Stop::NeedMore)?.eq_ignore_ascii_case(byte) {
+fn after_ignoring_case<'b>(mut rest: &'b [u8], expected: &[u8]) -> Result<&'b [u8], Stop> {
+    for byte in expected {
+        let (first, after) = rest.split_first().ok_or(Stop::NeedMore)?;
+        if !first.eq_ignore_ascii_case(byte) {
             return Err(Reject::TargetForm.into());
         }
+        rest = after;
     }
-    Ok(start + expected.len())
+    Ok(rest)
 }
 
-/// An authority, and where the byte after it stands, which is there.
-fn read_authority(line: &[u8], start: usize, port: Port) -> Result<(&[u8], usize), Stop> {
-    let length = line[start..].iter().position(|&byte| !is_authority_byte(byte)).ok_or(Stop::NeedMore)?;
-    let authority = &line[start..start + length];
+/// An authority, and what is left after it, which is not empty.
+fn split_authority(rest: &[u8], port: Port) -> Split<'_, &[u8]> {
+    let length = rest.iter().position(|&byte| !is_authority_byte(byte)).ok_or(Stop::NeedMore)?;
+    let (authority, after) = rest.split_at(length);
     if !is_authority(authority, port) {
         return Err(Reject::TargetAuthority.into());
     }
-    Ok((authority, start + length))
+    Ok((authority, after))
 }
 
-/// The version and the byte after it.
-#[inline]
-fn read_version(line: &[u8], at: usize) -> Result<(Version, usize), Stop> {
-    if starts_with(line, at, b"HTTP/1.1") {
-        return Ok((Version::Http11, at + 8));
+/// The version.
+#[inline(always)]
+fn split_version(rest: &[u8]) -> Split<'_, Version> {
+    if let Some((version, after)) = rest.split_first_chunk()
+        && u64::from_le_bytes(*version) == u64::from_le_bytes(*b"HTTP/1.1")
+    {
+        return Ok((Version::Http11, after));
     }
-    read_other_version(line, at)
+    let (version, left) = split_other_version(rest)?;
+    Ok((version, left))
 }
 
 /// Names are case-sensitive, numbers have one digit (RFC 9112 §2.3). A later minor version is read as the
 /// highest that is known (RFC 9110 §6.2).
 #[cold]
-fn read_other_version(line: &[u8], at: usize) -> Result<(Version, usize), Stop> {
-    for (at, byte) in (at..).zip(b"HTTP/") {
-        if line.get(at).ok_or(Stop::NeedMore)? != byte {
-            return Err(Reject::Version.into());
-        }
-    }
-    match line.get(at + 5).ok_or(Stop::NeedMore)? {
-        b'1' => {}
-        b'0'..=b'9' => return Err(Reject::VersionUnsupported.into()),
-        _ => return Err(Reject::Version.into()),
-    }
-    match (line.get(at + 6).ok_or(Stop::NeedMore)?, line.get(at + 7)) {
-        (b'.', None) => Err(Stop::NeedMore),
-        (b'.', Some(b'0')) => Ok((Version::Http10, at + 8)),
-        (b'.', Some(b'1'..=b'9')) => Ok((Version::Http11, at + 8)),
+fn split_other_version(rest: &[u8]) -> Split<'_, Version> {
+    const NAME: &[u8] = b"HTTP/";
+    let number = match rest.strip_prefix(NAME) {
+        Some(number) => number,
+        None if NAME.starts_with(rest) => return Err(Stop::NeedMore),
+        None => return Err(Reject::Version.into()),
+    };
+    match number {
+        [b'1', b'.', b'0', after @ ..] => Ok((Version::Http10, after)),
+        [b'1', b'.', b'1'..=b'9', after @ ..] => Ok((Version::Http11, after)),
+        [] | [b'1'] | [b'1', b'.'] => Err(Stop::NeedMore),
+        [b'0' | b'2'..=b'9', ..] => Err(Reject::VersionUnsupported.into()),
         _ => Err(Reject::Version.into()),
     }
 }

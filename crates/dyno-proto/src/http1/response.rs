@@ -4,8 +4,8 @@
 //! A line may end with a line feed alone (RFC 9112 §2.2), a reason may be missing, a value may be folded
 //! (§5.2), equal lengths may be repeated (RFC 9110 §8.6). Where the body ends is never guessed.
 
-use super::Version;
-use crate::scan::{decimal, is_blank, text_end, token_end, trim_blanks};
+use super::head::Version;
+use crate::scan::{after_text, bytes_to_colon, decimal, is_blank, trim_blanks};
 use std::fmt;
 
 /// Bytes of one reply head; a server that sends more is refused. Twice what this crate's request reader
@@ -154,11 +154,12 @@ fn read_head(buf: &[u8], asked: Asked) -> Result<Option<(Head<'_>, usize)>, Reje
 
 /// The line at the start without its end, and its bytes with it. No line holds a control but the tab.
 fn next_line(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Reject> {
-    let mut end = text_end(bytes, 0);
-    while bytes.get(end) == Some(&b'\t') {
-        end = text_end(bytes, end + 1);
+    let mut rest = after_text(bytes);
+    while let [b'\t', after @ ..] = rest {
+        rest = after_text(after);
     }
-    match &bytes[end..] {
+    let end = bytes.len() - rest.len();
+    match rest {
         [b'\r', b'\n', ..] => Ok(Some((&bytes[..end], end + 2))),
         [b'\n', ..] => Ok(Some((&bytes[..end], end + 1))),
         [] | [b'\r'] => Ok(None),
@@ -190,11 +191,8 @@ fn read_status_line(line: &[u8]) -> Result<(Version, u16), Reject> {
 
 /// Name and value, if the line begins with a name and a colon.
 fn split_field(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let colon = token_end(line, 0);
-    match &line[colon..] {
-        [b':', value @ ..] if colon > 0 => Some((&line[..colon], trim_blanks(value))),
-        _ => None,
-    }
+    let name_bytes = bytes_to_colon(line).filter(|&bytes| bytes > 0)?;
+    Some((&line[..name_bytes], trim_blanks(&line[name_bytes + 1..])))
 }
 
 /// What the fields say about the end of the body and of the connection.

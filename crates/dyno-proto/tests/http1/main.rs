@@ -7,6 +7,5 @@ mod oracle;
 mod request_field_table;
 mod request_limits;
 mod request_line_table;
-mod request_usual;
 mod response_table;
 mod support;

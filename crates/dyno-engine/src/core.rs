@@ -265,7 +265,7 @@ impl<N: Net> Core<N> {
     }
 
     /// Lets the protocol see what stands in the buffer.
-    #[inline]
+    #[inline(always)] // Once in `pump`, and once where it does not matter.
     fn digest(&mut self, index: u32, filled: usize) -> Going {
         let token = self.conns.token(index);
         let conn = self.conns.get(index);

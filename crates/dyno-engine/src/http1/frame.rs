@@ -34,22 +34,16 @@ enum Length {
     Absent,
 }
 
-/// Puts the reply into the outbox. An inline body stands there already, behind the head that was predicted for it: when
-/// the prediction holds nothing is left to do.
+/// Whether the reply is whole: an inline body stands in the outbox behind the head that was predicted for it, and when
+/// the prediction holds nothing is left to do. Such a reply is 200 and keeps its connection.
 #[inline]
-pub(super) fn frame(scratch: &mut Scratch, asked: Asked, response: Response, splits: bool) -> Framed {
-    if let Body::Inline { head, body } = response.body
-        && is_plain(scratch, asked, response.status)
-        && scratch.heads.tells(response.media, head, body)
-        && !splits
-    {
-        return Framed::Whole(Answered { status: 200, body_bytes: body as u64 });
-    }
-    frame_in_full(scratch, asked, response, splits)
+pub(super) fn is_predicted(scratch: &Scratch, asked: Asked, response: &Response) -> bool {
+    matches!(response.body, Body::Inline { head, body }
+        if is_plain(scratch, asked, response.status) && scratch.heads.tells(response.media, head, body))
 }
 
-#[inline(never)]
-fn frame_in_full(scratch: &mut Scratch, asked: Asked, response: Response, splits: bool) -> Framed {
+/// Puts the reply into the outbox.
+pub(super) fn frame(scratch: &mut Scratch, asked: Asked, response: Response, splits: bool) -> Framed {
     let Response { status, media, body } = response;
     let body_bytes = match body {
         Body::Empty => {

@@ -64,7 +64,7 @@ impl Http1 {
             BodyLength::Length(length) => match self.admitted(length) {
                 Some(length) if length <= input.len() || planted(Fault::CalledTooEarly) => {
                     let length = length.min(input.len());
-                    Step { used: length, next: self.answer(turn, head, &input[..length]) }
+                    Step { used: length, next: self.answer_with_body(turn, head, &input[..length]) }
                 }
                 Some(_) => {
                     let left = Framing::Length(length - input.len() as u64);
@@ -72,7 +72,7 @@ impl Http1 {
                 }
                 None => self.reject(turn, 413, head_bytes, input.len()),
             },
-            BodyLength::None => Step { used: 0, next: self.answer(turn, head, &[]) },
+            BodyLength::None => Step { used: 0, next: self.answer_with_body(turn, head, &[]) },
         };
         self.chunked = body;
         Step { used: head_bytes.len() + step.used, next: step.next }
@@ -88,7 +88,7 @@ impl Http1 {
     ) -> Step {
         let mut framing = Framing::Chunked(Decoder::new());
         match take_in(&mut framing, input, |data| collect_into(body, data, self.body_bytes_max)) {
-            Intake::Whole { used } => Step { used, next: self.answer(turn, head, body) },
+            Intake::Whole { used } => Step { used, next: self.answer_with_body(turn, head, body) },
             Intake::NeedMore { used } | Intake::Paused { used } => {
                 self.collect(turn, head, head_bytes, used, framing, body)
             }
@@ -205,7 +205,7 @@ impl Http1 {
     ) -> Next {
         match incoming.into {
             Into::Memory(body) => match request::parse(&incoming.head, &self.http_limits, slots) {
-                Ok(Parsed::Whole { head, .. }) => self.answer(turn, &head, &body),
+                Ok(Parsed::Whole { head, .. }) => self.answer_with_body(turn, &head, &body),
                 // The same bytes were a whole head before; if they are not now, the fault is ours.
                 Ok(Parsed::NeedMore) | Err(_) => self.reject(turn, 500, &incoming.head, 0).next,
             },

@@ -22,7 +22,9 @@ fn main() -> Result<(), EngineError> {
         .listen("127.0.0.1:8080")
         .route(Method::Get, "/clock", move |_request, reply| {
             let clock = Arc::clone(&clock);
-            reply.header("Cache-Control", "no-store").stream("text/event-stream", |waker| events(clock, waker))
+            reply
+                .header("Cache-Control", "no-store")
+                .stream("text/event-stream", |waker| events(clock, waker))
         })
         .run()
 }

@@ -2,7 +2,9 @@
 //! `curl -T FILE http://127.0.0.1:8080/files/NAME`. A thread writes to the disk; while it is behind, the client is held
 //! back by TCP.
 
-use dyno_engine::{Answer, BodyError, EngineError, Flow, Method, Reply, Responder, Response, Server, Upload, Waker};
+use dyno_engine::{
+    Answer, BodyError, EngineError, Flow, Method, Reply, Responder, Response, Server, Upload, Waker,
+};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -75,7 +77,8 @@ fn write(path: &Path, steps: &Receiver<Step>, waiting: &AtomicUsize, waker: &Wak
     for step in steps {
         match step {
             Step::Bytes(bytes) => {
-                outcome = outcome.and_then(|written| append(&mut file, &bytes).map(|()| written + bytes.len()));
+                outcome =
+                    outcome.and_then(|written| append(&mut file, &bytes).map(|()| written + bytes.len()));
                 waiting.fetch_sub(bytes.len(), Ordering::SeqCst);
                 waker.wake();
             }

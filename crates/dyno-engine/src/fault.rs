@@ -46,12 +46,16 @@ pub(crate) enum Fault {
     NoLastChunk,
     /// A peer that takes nothing is waited for without end.
     NoReaderTimeout,
+    /// A reader is judged by what the kernel took for it, not by what it acknowledged.
+    JudgedByTaken,
+    /// A connection whose replies all fit into the kernel counts as idle, whether they are read or not.
+    UnreadIsIdle,
 }
 
 #[cfg(test)]
 impl Fault {
     /// Every fault.
-    pub(crate) const ALL: [Fault; 20] = [
+    pub(crate) const ALL: [Fault; 22] = [
         Fault::DeadlineNotArmed,
         Fault::NearestInThePast,
         Fault::ShortWriteLost,
@@ -72,6 +76,8 @@ impl Fault {
         Fault::CalledTooEarly,
         Fault::NoLastChunk,
         Fault::NoReaderTimeout,
+        Fault::JudgedByTaken,
+        Fault::UnreadIsIdle,
     ];
 }
 

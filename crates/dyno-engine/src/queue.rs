@@ -39,11 +39,6 @@ impl Queue {
         self.segments.is_empty()
     }
 
-    /// Bytes that wait.
-    pub(crate) fn left(&self) -> u64 {
-        self.left
-    }
-
     /// Whether it is time to read no more.
     pub(crate) fn is_long(&self) -> bool {
         self.left >= QUEUE_BYTES_PAUSE

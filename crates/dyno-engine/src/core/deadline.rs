@@ -54,8 +54,9 @@ impl<N: Net> Core<N> {
         let due = self.now + Wrapping(self.spans.write);
         let acknowledged = self.acknowledged(index);
         let busy = self.conns.get(index).busy_mut();
-        let waits = (busy.queue.taken + busy.queue.left()).cast_signed() - acknowledged;
-        debug_assert!(waits > 0, "a reader is timed for something that waits for it");
+        // Only what the kernel has now: the rest may wait for us, not for the peer.
+        let waits = busy.queue.taken.cast_signed() - acknowledged;
+        debug_assert!(waits >= 0, "no more is acknowledged than was sent");
         busy.must_acknowledge = acknowledged + waits.min(PROGRESS_BYTES_MIN as i64);
         (busy.write_due, busy.acknowledged) = (Some(due), acknowledged);
     }
@@ -64,6 +65,7 @@ impl<N: Net> Core<N> {
     fn acknowledged(&mut self, index: u32) -> i64 {
         let conn = self.conns.get(index);
         let unacknowledged = self.net.unacknowledged(conn.socket());
+        let unacknowledged = if planted(Fault::JudgedByTaken) { 0 } else { unacknowledged };
         let taken = conn.busy.as_ref().map_or(0, |busy| busy.queue.taken);
         taken.cast_signed() - unacknowledged.cast_signed()
     }
@@ -101,6 +103,7 @@ impl<N: Net> Core<N> {
     /// Nothing is asked and nothing is owed: the connection ends when its peer has everything, or takes nothing of it.
     fn on_time_of_nothing(&mut self, index: u32) {
         match self.look_at_reader(index) {
+            _ if planted(Fault::UnreadIsIdle) => self.time_out(index),
             Reader::HasAll => self.time_out(index),
             Reader::Progresses => {
                 self.begin_stretch(index);

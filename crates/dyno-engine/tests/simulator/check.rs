@@ -44,14 +44,15 @@ fn check_client(world: &World, id: usize, calls: &mut Vec<Call>, unanswered: &mu
     let client = &world.clients[id];
     let sent = &client.script[..client.sent];
     let steps = understand(sent, &MODEL_LIMITS);
-    let unknown = may_give_up(world, 408).then(RequestKind::default);
+    let may_be_late = may_give_up(world, 408) || world.scenario.mode == Mode::Slow;
+    let unknown = may_be_late.then(RequestKind::default);
     let kinds: Vec<RequestKind> = steps.iter().map(kind_of).chain(unknown).collect();
     let received = &world.core.net.links[id].received;
     let (replies, used) = match read_as(world, received, kinds) {
         Ok(read) => read,
         Err(error) => panic!("client {id}: {error}"),
     };
-    let is_patient = matches!(world.scenario.mode, Mode::Patient | Mode::Draining);
+    let is_patient = matches!(world.scenario.mode, Mode::Patient | Mode::Draining | Mode::Slow);
     let link = &world.core.net.links[id];
     assert!(
         !is_patient || used == received.len(),
@@ -99,21 +100,22 @@ fn check_client(world: &World, id: usize, calls: &mut Vec<Call>, unanswered: &mu
                 }
             },
             Step::Incomplete { .. } => {
-                let is_right = reply.is_none_or(|reply| may_give_up(world, reply.status));
+                let is_late = |reply: &Reply| reply.status == 408 && world.scenario.mode == Mode::Slow;
+                let is_right = reply.is_none_or(|reply| may_give_up(world, reply.status) || is_late(reply));
                 assert!(is_right, "client {id}: an answer to half a request: {reply:?}");
             }
         }
         is_over |= reply.is_some_and(|reply| reply.closes);
     }
     // Whoever sends an empty line and no more has begun a request, of which the model knows nothing.
-    let beyond = finals.next().is_none_or(|reply| may_give_up(world, reply.status));
+    let beyond = finals.next().is_none_or(|reply| may_be_late && [408, 503].contains(&reply.status));
     assert!(beyond, "client {id}: a reply that nobody asked for");
 }
 
 /// The replies. Who was so slow that only a letter of HEAD had come when it was told 408 was not known to ask for a head.
 fn read_as(world: &World, received: &[u8], kinds: Vec<RequestKind>) -> Result<(Vec<Reply>, usize), String> {
     let read = read_replies_so_far(received, &kinds);
-    if read.is_ok() || !may_give_up(world, 408) {
+    if read.is_ok() || world.scenario.mode == Mode::Patient {
         return read;
     }
     let heads = (0..kinds.len()).filter(|&at| kinds[at].asked == Asked::Head);
@@ -127,13 +129,13 @@ fn read_as(world: &World, received: &[u8], kinds: Vec<RequestKind>) -> Result<(V
 
 /// Whether this client did everything that it should, so that every request must have its answer.
 fn must_be_answered(world: &World, _id: usize) -> bool {
-    world.scenario.mode == Mode::Patient
+    matches!(world.scenario.mode, Mode::Patient | Mode::Slow)
 }
 
 /// Statuses with which the server may give up a request of somebody who is slow, or when memory is short.
 fn may_give_up(world: &World, status: u16) -> bool {
     match world.scenario.mode {
-        Mode::Patient | Mode::Draining => false,
+        Mode::Patient | Mode::Draining | Mode::Slow => false,
         Mode::Rude => status == 408,
         Mode::Tight => status == 408 || status == 503,
     }

@@ -48,6 +48,8 @@ pub(crate) struct Link {
     pub(crate) received: Vec<u8>,
     /// Bytes the kernel still takes.
     pub(crate) room: usize,
+    /// Room is told when no more than this is held.
+    room_told: usize,
     pub(crate) output_ended: bool,
     /// The server asked for a reset at its close.
     pub(crate) resets_on_close: bool,
@@ -72,7 +74,9 @@ impl Link {
         let readable = !self.arrived.is_empty() || self.has_fin || self.is_reset;
         let ready = Readiness {
             readable: self.watch.input && readable,
-            writable: self.watch.output && (self.room > 0 || self.is_reset),
+            // As the kernel does: room is told when a third of the buffer is free (sk_stream_is_writeable).
+            writable: self.watch.output
+                && (self.room > 0 && self.held.len() <= self.room_told || self.is_reset),
             peer_closed: manner.tells_once && self.watch.input && self.has_fin,
             hangup: self.is_reset,
         };
@@ -105,6 +109,7 @@ impl SimNet {
             held: VecDeque::new(),
             received: Vec::new(),
             room: self.room_max,
+            room_told: self.room_max - self.room_max / 3,
             output_ended: false,
             resets_on_close: false,
             is_closed: Rc::clone(&is_closed),
@@ -120,9 +125,9 @@ impl SimNet {
         let link = &mut self.links[id];
         let count = count.min(link.held.len());
         link.received.extend(link.held.drain(..count));
-        let was_full = link.room == 0;
+        let was_told = link.room > 0 && link.held.len() + count <= link.room_told;
         link.room = self.room_max.saturating_sub(link.held.len());
-        link.has_edge |= was_full && link.room > 0;
+        link.has_edge |= !was_told && link.held.len() <= link.room_told;
         count
     }
 

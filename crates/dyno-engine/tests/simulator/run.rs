@@ -29,7 +29,8 @@ const FAULT_SEEDS: u64 = 20_000;
 fn scenario(seed: u64) -> Scenario {
     let mut chance = Prng::new(seed);
     let mode = match chance.below(10) {
-        0..5 => Mode::Patient,
+        0..4 => Mode::Patient,
+        4 => Mode::Slow,
         5..7 => Mode::Draining,
         7..9 => Mode::Rude,
         _ => Mode::Tight,
@@ -42,6 +43,8 @@ fn scenario(seed: u64) -> Scenario {
         splits: !is_direct && chance.coin(),
     };
     let room_max = [200, 5_000, 60_000, 1 << 20][chance.below(4) as usize];
+    // A buffer that holds less than the progress that is asked for in a stretch of time is nobody's.
+    let room_max = if mode == Mode::Slow { room_max.max(5_000) } else { room_max };
     let scripts = (0..=chance.below(3)).map(|_| split(&conversation(&mut chance, &MIX))).collect();
     Scenario { seed, mode, scripts, manner, room_max, salt: chance.next_u64() as u32 }
 }

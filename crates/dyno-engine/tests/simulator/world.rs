@@ -21,6 +21,8 @@ pub(crate) enum Mode {
     Patient,
     /// The same, and the server is told to drain in the middle.
     Draining,
+    /// Honest clients that read slowly, far slower than limits allow for one who does nothing: all is answered.
+    Slow,
     /// Clients stall, reset and vanish; the clock jumps.
     Rude,
     /// The same with little memory.
@@ -175,7 +177,37 @@ impl World {
         }
     }
 
+    /// Everything is sent at once and taken a little at a time, with seconds in between.
+    fn act_slowly(&mut self) {
+        for id in 0..self.clients.len() {
+            if !self.clients[id].is_connected {
+                self.act_client(id);
+            }
+            let left = self.clients[id].script.len() - self.clients[id].sent;
+            if left > 0 {
+                self.send(id, left);
+            }
+        }
+        self.act_pool();
+        if !self.is_quiet(|link| link.readiness(self.scenario.manner).is_none()) {
+            return;
+        }
+        for id in 0..self.clients.len() {
+            self.clients[id].acted_ns = self.now_ns;
+            let count = 1_100 + self.chance.below(4_000) as usize;
+            self.take(id, count);
+            let link = &self.core.net.links[id];
+            if link.held.is_empty() && (link.output_ended || self.core.http.scratch.owing.outstanding == 0) {
+                self.finish(id);
+            }
+        }
+        self.now_ns += self.chance.below(6 * SECOND_NS);
+    }
+
     fn act(&mut self) {
+        if self.scenario.mode == Mode::Slow {
+            return self.act_slowly();
+        }
         for _ in 0..=self.chance.below(3) {
             match self.chance.below(12) {
                 0..8 => {
@@ -241,6 +273,10 @@ impl World {
             _ => left as u64,
         };
         let count = (1 + self.chance.below(most) as usize).min(left);
+        self.send(id, count);
+    }
+
+    fn send(&mut self, id: usize, count: usize) {
         let client = &mut self.clients[id];
         let link = &mut self.core.net.links[id];
         if client.has_finished || link.is_closed() || link.is_reset {
@@ -257,6 +293,10 @@ impl World {
     fn take_some(&mut self, id: usize) {
         let most = [100, 3_000, 100_000][self.chance.below(3) as usize];
         let count = 1 + self.chance.below(most) as usize;
+        self.take(id, count);
+    }
+
+    fn take(&mut self, id: usize, count: usize) {
         let taken = self.core.net.take(id, count);
         if taken > 0 {
             self.note(|| format!("client {id} takes {taken} bytes"));
@@ -303,11 +343,7 @@ impl World {
         let until = due.map_or(0, |due| due.saturating_sub(self.now_ns));
         // Nobody who is patient waits for a limit: only answers that never come are waited for.
         let manner = self.scenario.manner;
-        let is_quiet = |link: &Link| link.held.is_empty() && link.readiness(manner).is_none();
-        let work = handlers::lock(&self.shop);
-        let pool_rests = work.wakers.is_empty() && work.later.is_empty() && !self.mailbox.has_mail();
-        drop(work);
-        let has_all = pool_rests && self.core.net.links.iter().all(is_quiet);
+        let has_all = self.is_quiet(|link| link.held.is_empty() && link.readiness(manner).is_none());
         let quiet = has_all && self.clients.iter().all(|client| client.has_finished || client.stalls);
         let step = match self.chance.below(20) {
             0..12 => self.chance.below(2_000_000),
@@ -318,6 +354,13 @@ impl World {
             _ => 0,
         };
         self.now_ns += step;
+    }
+
+    /// Whether nobody but a client, or time, has anything to do.
+    fn is_quiet(&self, is_quiet: impl Fn(&Link) -> bool) -> bool {
+        let work = handlers::lock(&self.shop);
+        let pool_rests = work.wakers.is_empty() && work.later.is_empty() && !self.mailbox.has_mail();
+        pool_rests && self.core.net.links.iter().all(is_quiet)
     }
 
     /// A turn of the worker's loop.
@@ -358,7 +401,9 @@ impl World {
         }
         let counts = self.core.http.scratch.tally.counts;
         let did_something = counts.timeouts != before.timeouts || counts.closes != before.closes;
-        let only_time = ready.is_empty() && !has_mail;
+        // A limit that is looked at and renewed is not for nothing: it is due much later.
+        let is_soon = self.core.next_due_ns().is_some_and(|due_ns| due_ns < self.now_ns + SECOND_NS);
+        let only_time = ready.is_empty() && !has_mail && is_soon;
         self.idle_wakes = if only_time && !did_something { self.idle_wakes + 1 } else { 0 };
     }
 
@@ -451,6 +496,14 @@ impl World {
         if self.core.is_draining() {
             self.core.begin_turn(self.now_ns);
             assert_eq!(self.core.drained(), Drained::Wholly, "a drained worker ends");
+        }
+        for (id, client) in self.clients.iter().enumerate() {
+            let link = &self.core.net.links[id];
+            let is_hoarder = client.stalls && !client.has_finished && !link.is_reset && !link.held.is_empty();
+            assert!(
+                !is_hoarder || link.resets_on_close,
+                "client {id} took nothing and its data stays in the kernel"
+            );
         }
         // What the kernel still holds reaches its client, unless it was told to drop it.
         for id in 0..self.clients.len() {

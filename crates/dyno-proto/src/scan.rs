@@ -1,8 +1,7 @@
 //! Byte classes, and the scans that run over them sixteen bytes at a time.
 //!
 //! Every reader of this crate calls it. A scan tells how many bytes the input starts with that are of a class, or what
-//! is left after them: it never judges and never looks past the end, so a caller that
-//! ran out of bytes knows that it did.
+//! is left after them: it never judges and never looks past the end, so a caller that ran out of bytes knows that it did.
 //!
 //! Words are searched with the arithmetic of "Hacker's Delight", §6-1: sums and differences whose highest bit tells
 //! where a byte is. A carry or a borrow can mark a byte above a true hit wrongly, never one below it, and words are

@@ -3,18 +3,17 @@
 //! `cargo bench -p dyno-proto` runs each subject in short blocks, all of them in turn, so that a busy
 //! neighbour meets all alike, and prints the median block and the fastest one.
 
+#[path = "support/requests.rs"]
+mod requests;
+
 use dyno_proto::http1::request::{Limits, Parsed, Slots, parse};
 use dyno_proto::http1::{chunk, encode, response};
 use dyno_proto::json::Encode;
 use dyno_proto::{date, json_object, percent};
+use requests::{BROWSER, CURL, FRAMEWORKS, POST, WRK};
 use std::hint::black_box;
 use std::time::Instant;
 
-const WRK: &[u8] = b"GET /json HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n\r\n";
-const BROWSER: &[u8] = b"GET /json?page=2 HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: Mozilla/5.0 (X11; Linux \
-x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\r\nAccept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;\
-q=0.8\r\nAccept-Language: en-US,en;q=0.5\r\nAccept-Encoding: gzip, deflate, br, zstd\r\nConnection: keep-alive\r\n\
-Cookie: session=0123456789abcdef0123456789abcdef\r\nUpgrade-Insecure-Requests: 1\r\nPriority: u=0, i\r\n\r\n";
 const REPLY: &[u8] =
     b"HTTP/1.1 200 OK\r\nServer: dyno\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Type: \
 application/json\r\nContent-Length: 27\r\n\r\n";
@@ -22,6 +21,8 @@ application/json\r\nContent-Length: 27\r\n\r\n";
 /// Blocks per subject, and calls per block: a block of 50 ns calls lasts 1 ms.
 const BLOCKS: usize = 151;
 const CALLS: usize = 20_000;
+/// Different requests of the mix: more than a processor's branch history holds.
+const MIX: usize = 2_048;
 
 struct Message<'a> {
     message: &'a str,
@@ -59,8 +60,14 @@ fn subjects() -> Vec<Subject> {
     vec![
         subject("request, wrk: dyno", ours(WRK)),
         subject("request, wrk: httparse", theirs(WRK)),
+        subject("request, frameworks: dyno", ours(FRAMEWORKS)),
+        subject("request, frameworks: httparse", theirs(FRAMEWORKS)),
+        subject("request, curl: dyno", ours(CURL)),
+        subject("request, POST: dyno", ours(POST)),
         subject("request, browser: dyno", ours(BROWSER)),
         subject("request, browser: httparse", theirs(BROWSER)),
+        subject("request, mix: dyno", our_mix()),
+        subject("request, mix: httparse", their_mix()),
         subject("reply head", || {
             let _ = black_box(response::parse(black_box(REPLY), response::Asked::Other));
         }),
@@ -77,24 +84,48 @@ fn subjects() -> Vec<Subject> {
 fn ours(request: &'static [u8]) -> impl FnMut() {
     let limits = Limits::default();
     let mut slots = Slots::new(&limits);
+    move || read(request, &limits, &mut slots)
+}
+
+/// Each call reads another request.
+fn our_mix() -> impl FnMut() {
+    let limits = Limits::default();
+    let mut slots = Slots::new(&limits);
+    let (requests, mut at) = (requests::mix(MIX), 0);
     move || {
-        let request = black_box(request);
-        match parse(request, &limits, &mut slots) {
-            Ok(Parsed::Whole { head, used }) => {
-                black_box((head.path(), head.keep_alive, used));
-            }
-            _ => unreachable!("the request is whole"),
+        at = (at + 1) % MIX;
+        read(&requests[at], &limits, &mut slots);
+    }
+}
+
+#[inline(never)]
+fn read(request: &[u8], limits: &Limits, slots: &mut Slots) {
+    match &parse(black_box(request), limits, slots) {
+        Ok(Parsed::Whole { head, used }) => {
+            black_box((head.path(), head.keep_alive, head.body, *used));
         }
+        _ => unreachable!("the request is whole"),
     }
 }
 
 fn theirs(request: &'static [u8]) -> impl FnMut() {
+    move || read_by_httparse(request)
+}
+
+fn their_mix() -> impl FnMut() {
+    let (requests, mut at) = (requests::mix(MIX), 0);
     move || {
-        let mut headers = [const { std::mem::MaybeUninit::uninit() }; 100];
-        let mut parsed = httparse::Request::new(&mut []);
-        let status = parsed.parse_with_uninit_headers(black_box(request), &mut headers);
-        black_box((status.is_ok(), parsed.path, parsed.headers.len()));
+        at = (at + 1) % MIX;
+        read_by_httparse(&requests[at]);
     }
+}
+
+#[inline(never)]
+fn read_by_httparse(request: &[u8]) {
+    let mut headers = [const { std::mem::MaybeUninit::uninit() }; 100];
+    let mut parsed = httparse::Request::new(&mut []);
+    let status = parsed.parse_with_uninit_headers(black_box(request), &mut headers);
+    black_box((status.is_ok(), parsed.path, parsed.headers.len()));
 }
 
 fn json() -> impl FnMut() {

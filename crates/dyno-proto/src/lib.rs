@@ -9,3 +9,4 @@ pub mod http1;
 pub mod json;
 pub mod percent;
 mod scan;
+mod word;

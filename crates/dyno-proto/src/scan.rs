@@ -1,8 +1,7 @@
-//! Byte classes, the scans that run over them eight and sixteen bytes at a time, and words that are compared at once.
+//! Byte classes, and the scans that run over them sixteen bytes at a time.
 //!
 //! Every reader of this crate calls it. A scan tells how many bytes the input starts with that are of a class, or what
-//! is left after them: it never judges and never looks past the end, so a caller that
-//! ran out of bytes knows that it did.
+//! is left after them: it never judges and never looks past the end, so a caller that ran out of bytes knows that it did.
 //!
 //! Words are searched with the arithmetic of "Hacker's Delight", §6-1: sums and differences whose highest bit tells
 //! where a byte is. A carry or a borrow can mark a byte above a true hit wrongly, never one below it, and words are
@@ -10,7 +9,7 @@
 
 /// The highest bit of each byte of a word.
 const TOPS: u64 = every(0x80);
-/// Bytes that long texts are passed over at a time: one vector of SSE2 or NEON.
+/// Bytes that are looked at together: two words, or one vector of SSE2 or NEON.
 const BLOCK_BYTES: usize = 16;
 
 /// Bytes of a token (RFC 9110 §5.6.2): names of methods and fields, elements of lists.
@@ -92,79 +91,18 @@ fn digit(byte: u8) -> Option<u64> {
     byte.is_ascii_digit().then(|| u64::from(byte - b'0'))
 }
 
-/// A word that is told in either case: the name of a field, or a value of one.
-pub(crate) struct Word<const N: usize> {
-    small: [u8; N],
-    /// The bits in which the two cases of each byte differ.
-    cases: [u8; N],
-}
-
-impl<const N: usize> Word<N> {
-    /// The word is given in small letters; two parts of eight bytes, which may overlap, must cover it.
-    pub(crate) const fn new(small: &[u8; N]) -> Self {
-        assert!(N >= 4 && N <= 24, "longer than half a word, and no longer than three");
-        let mut cases = [0; N];
-        let mut at = 0;
-        while at < N {
-            assert!(!small[at].is_ascii_uppercase(), "in small letters");
-            cases[at] = if small[at].is_ascii_lowercase() { 0x20 } else { 0 };
-            at += 1;
-        }
-        Self { small: *small, cases }
-    }
-
-    /// Whether these bytes are the word.
-    #[inline(always)] // The word is a constant of the caller's, and a few comparisons then.
-    pub(crate) fn is(&self, bytes: &[u8]) -> bool {
-        let Ok(bytes) = <&[u8; N]>::try_from(bytes) else { return false };
-        if N < 8 {
-            return self.differ_half(bytes, 0) | self.differ_half(bytes, N - 4) == 0;
-        }
-        let middle = if N > 16 { self.differ(bytes, 8) } else { 0 };
-        self.differ(bytes, 0) | middle | self.differ(bytes, N - 8) == 0
-    }
-
-    /// What is left after the word, if the bytes start with it and there are at least eight: they are compared at once.
-    #[inline(always)]
-    pub(crate) fn strip<'b>(&self, bytes: &'b [u8]) -> Option<&'b [u8]> {
-        const { assert!(N <= 8, "one comparison covers it") };
-        let first = u64::from_le_bytes(*bytes.first_chunk()?);
-        let [small, cases] = [self.small, self.cases]
-            .map(|part| part.iter().rev().fold(0, |word, &b| word << 8 | u64::from(b)));
-        let is_same = ((first | cases) ^ small) << (8 * (8 - N)) == 0;
-        is_same.then_some(&bytes[N..])
-    }
-
-    #[inline(always)]
-    fn differ(&self, bytes: &[u8; N], at: usize) -> u64 {
-        (word_at(bytes, at) | word_at(&self.cases, at)) ^ word_at(&self.small, at)
-    }
-
-    #[inline(always)]
-    fn differ_half(&self, bytes: &[u8; N], at: usize) -> u32 {
-        (half_at(bytes, at) | half_at(&self.cases, at)) ^ half_at(&self.small, at)
-    }
-}
-
-/// Eight bytes from `at` on, which are there.
-#[inline(always)]
-fn word_at(bytes: &[u8], at: usize) -> u64 {
-    bytes[at..].first_chunk().map_or(0, |word| u64::from_le_bytes(*word))
-}
-
-/// Four bytes from `at` on, which are there.
-#[inline(always)]
-fn half_at(bytes: &[u8], at: usize) -> u32 {
-    bytes[at..].first_chunk().map_or(0, |half| u32::from_le_bytes(*half))
-}
-
-/// How many token bytes the text starts with, if a colon follows them.
+/// How many token bytes the text starts with, if a colon follows them. Nearly all names are letters and dashes, which
+/// are looked for by blocks; whatever else stops that scan is looked up.
 #[inline(always)]
 pub(crate) fn bytes_to_colon(text: &[u8]) -> Option<usize> {
-    match split_listed(text, &TOKEN) {
-        Some((count, b':')) => Some(count),
-        _ => odd_bytes_to_colon(text),
-    }
+    let count = count(text, |word| {
+        let upper = word & every(0x5f);
+        // A byte's top bit says in turn: below A or above Z; no dash.
+        let no_letter = every(0xc0).wrapping_sub(upper) | reaching(upper, b'Z' + 1);
+        let no_dash = reaching(word ^ every(b'-'), 1);
+        no_letter & no_dash | word
+    });
+    if text.get(count) == Some(&b':') { Some(count) } else { odd_bytes_to_colon(text) }
 }
 
 #[inline(never)]
@@ -173,31 +111,21 @@ fn odd_bytes_to_colon(text: &[u8]) -> Option<usize> {
     (text.get(count) == Some(&b':')).then_some(count)
 }
 
-/// How many bytes of a table the text starts with, and the byte after them, if that is within a block. One step after
-/// the other, but without a loop: the processor need not wait for one step before it takes the next.
-#[inline(always)]
-fn split_listed(text: &[u8], table: &[bool; 256]) -> Option<(usize, u8)> {
-    let block: &[u8; BLOCK_BYTES] = text.first_chunk()?;
-    block.iter().copied().enumerate().find(|&(_, byte)| !table[usize::from(byte)])
-}
-
 /// How many token bytes the text starts with.
 pub(crate) fn token_bytes(text: &[u8]) -> usize {
     text.iter().take_while(|&&byte| is_token_byte(byte)).count()
 }
 
-/// How many bytes the text starts with that a registered name can have.
+/// How many bytes the text starts with that are small letters, digits or signs that a registered name can have: nearly
+/// all hosts are made of letters, digits, dots and dashes; `&'()*+,` only stand before these in ASCII.
 #[inline(always)]
 pub(crate) fn host_bytes(text: &[u8]) -> usize {
-    match split_listed(text, &REG_NAME) {
-        Some((count, _)) => count,
-        None => odd_host_bytes(text),
-    }
-}
-
-#[inline(never)]
-fn odd_host_bytes(text: &[u8]) -> usize {
-    text.iter().take_while(|&&byte| is_reg_name_byte(byte)).count()
+    count(text, |word| {
+        // Each sum has a byte's top bit from some byte value on, the first from the colon, the next from the first
+        // small letter, the last from the byte after them: together they mark what is between and what is behind.
+        let outside = reaching(word, b':') ^ reaching(word, b'a') ^ reaching(word, b'z' + 1);
+        outside | word.wrapping_sub(every(b'&')) | (word ^ every(b'/')).wrapping_sub(every(1)) | word
+    })
 }
 
 /// How many digits the text starts with, up to eight; fewer bytes than eight are not looked at.
@@ -224,61 +152,80 @@ pub(crate) fn plain_target_bytes(text: &[u8]) -> usize {
 #[inline(always)]
 pub(crate) fn after_text(text: &[u8]) -> &[u8] {
     let mut rest = text;
-    while let Some((block, after)) = rest.split_first_chunk::<BLOCK_BYTES>() {
+    while let Some((block, after)) = rest.split_first_chunk() {
         // A question without a branch and without a place in its answer: the compiler asks it of a block at once, with
         // the vectors that every machine has.
         if block.iter().fold(0, |any, &byte| any | u8::from(byte < 0x20) | u8::from(byte == 0x7f)) != 0 {
-            return &rest[text_in_block(block)..];
+            return &rest[first_in_block(block, controls)..];
         }
         rest = after;
     }
     after_last_text(rest)
 }
 
-/// Where in a block the first control stands, of which there is one.
-#[inline(always)]
-fn text_in_block(block: &[u8; BLOCK_BYTES]) -> usize {
-    let whole = u128::from_le_bytes(*block);
-    match controls(whole as u64) {
-        0 => 8 + first_mark(controls((whole >> 64) as u64)),
-        found => first_mark(found),
-    }
-}
-
 /// The same for fewer bytes than a block.
 #[inline(never)]
 fn after_last_text(rest: &[u8]) -> &[u8] {
-    &rest[count(rest, controls)..]
+    &rest[count_at_end(rest, controls)..]
 }
 
 #[inline(always)]
 fn controls(word: u64) -> u64 {
-    (word.wrapping_sub(every(0x20)) | reaching(word & !TOPS, 0x7f)) & !word & TOPS
+    (word.wrapping_sub(every(0x20)) | reaching(word & !TOPS, 0x7f)) & !word
 }
 
 /// How many bytes the text starts with in which `marks` sets no top bit.
 #[inline(always)]
-fn count(text: &[u8], marks: impl Fn(u64) -> u64) -> usize {
-    let mut rest = text;
-    while let Some((word, after)) = rest.split_first_chunk() {
-        let found = marks(u64::from_le_bytes(*word)) & TOPS;
-        if found != 0 {
-            return text.len() - rest.len() + first_mark(found);
-        }
-        rest = after;
+fn count(text: &[u8], marks: impl Fn(u64) -> u64 + Copy) -> usize {
+    let Some((block, rest)) = text.split_first_chunk() else { return count_on(text, marks) };
+    match first_in_block(block, marks) {
+        BLOCK_BYTES => BLOCK_BYTES + count_on(rest, marks),
+        first => first,
     }
-    count_at_end(text, marks)
 }
 
-/// The same when only the last bytes can have a mark. Bytes before them, which have none, fill up their word, or
-/// zeros behind them if there are none: each class is marked at a zero, so that the end is never passed over.
+/// The same for what is left after a block, and near the end.
 #[inline(never)]
-fn count_at_end(text: &[u8], marks: impl Fn(u64) -> u64) -> usize {
-    let (start, word) = match text.last_chunk() {
-        Some(last) => (text.len() - last.len(), u64::from_le_bytes(*last)),
-        None => (0, text.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))),
+fn count_on(text: &[u8], marks: impl Fn(u64) -> u64 + Copy) -> usize {
+    let (blocks, rest) = text.as_chunks();
+    for (at, block) in blocks.iter().enumerate() {
+        let first = first_in_block(block, marks);
+        if first < BLOCK_BYTES {
+            return at * BLOCK_BYTES + first;
+        }
+    }
+    blocks.len() * BLOCK_BYTES + count_at_end(rest, marks)
+}
+
+/// The same for fewer bytes than a block.
+#[inline(always)]
+fn count_at_end(rest: &[u8], marks: impl Fn(u64) -> u64) -> usize {
+    first_in_block(&filled_up(rest), marks).min(rest.len())
+}
+
+/// A block of fewer bytes than it holds, and zeros, which every class marks. Of two words that overlap each says the
+/// same of a byte.
+#[inline]
+fn filled_up(rest: &[u8]) -> [u8; BLOCK_BYTES] {
+    debug_assert!(rest.len() < BLOCK_BYTES, "there is a whole block");
+    let whole = match (rest.first_chunk(), rest.last_chunk()) {
+        (Some(first), Some(last)) => {
+            let [first, last] = [first, last].map(|word| u128::from(u64::from_le_bytes(*word)));
+            first | last << (8 * (rest.len() - 8))
+        }
+        _ => rest.iter().rev().fold(0, |whole, &byte| whole << 8 | u128::from(byte)),
     };
-    (start + first_mark(marks(word) & TOPS)).min(text.len())
+    whole.to_le_bytes()
+}
+
+/// In which byte of a block the first mark is; 16 if there is none. Without a branch: a processor cannot predict where
+/// the names and values of different requests end, and pays for each guess.
+#[inline(always)]
+fn first_in_block(block: &[u8; BLOCK_BYTES], marks: impl Fn(u64) -> u64) -> usize {
+    let whole = u128::from_le_bytes(*block);
+    let low = marks(whole as u64) & TOPS;
+    let high = marks((whole >> 64) as u64) & TOPS;
+    (u128::from(low) | u128::from(high) << 64).trailing_zeros() as usize / 8
 }
 
 /// In which byte of a word the lowest mark is; 8 if there is none.
@@ -344,9 +291,10 @@ mod tests {
     }
 
     #[test]
-    fn a_host_scan_stops_at_the_first_byte_that_no_name_has() {
-        let stops = |byte: u8| !byte.is_ascii_alphanumeric() && !b"-._~!$&'()*+,;=".contains(&byte);
+    fn a_host_scan_passes_only_what_a_name_can_have() {
+        let stops = |byte: u8| !matches!(byte, b'&'..=b'.' | b'0'..=b'9' | b'a'..=b'z');
         agree(host_bytes, stops, b"aZz09-./:&%\x00\xad\xe1");
+        assert!((0..=255).all(|byte| stops(byte) || is_reg_name_byte(byte)));
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(crate) fn is_authority(bytes: &[u8], port: Port) -> bool {
 }
 
 /// Bytes of the authority of the plain kind that the text starts with: a name in small letters or an IPv4 address,
-/// with or without a port of at most four digits. `None` says nothing but that [`is_authority`] must look.
+/// with or without a port of at most five digits. `None` says nothing but that [`is_authority`] must look.
 #[inline(always)]
 pub(crate) fn plain_authority_bytes(text: &[u8]) -> Option<usize> {
     let bytes = host_bytes(text);
@@ -42,9 +42,12 @@ pub(crate) fn plain_authority_bytes(text: &[u8]) -> Option<usize> {
         return None;
     }
     let [b':', port @ ..] = text.get(bytes..)? else { return Some(bytes) };
-    // Every number of four digits is a port.
-    let digits = digits_in_front(port)?;
-    if digits < 5 { Some(bytes + 1 + digits) } else { None }
+    match digits_in_front(port)? {
+        digits @ 0..5 => Some(bytes + 1 + digits),
+        // Digits of one number stand in the order of their values when there are as many of them.
+        5 if port[..5] <= b"65535"[..] => Some(bytes + 6),
+        _ => None,
+    }
 }
 
 /// Splits off the host, if it is one; the rest starts with the colon of the port or is empty.

@@ -143,10 +143,19 @@ pub fn chunk(out: &mut Vec<u8>, data: &[u8]) {
     if data.is_empty() {
         return;
     }
-    hexadecimal(out, data.len() as u64);
-    for part in [b"\r\n", data, b"\r\n"] {
+    chunk_size(out, data.len() as u64);
+    for part in [data, b"\r\n"] {
         out.extend_from_slice(part);
     }
+}
+
+/// Appends the size of a chunk and its line end, for a caller that writes the data itself, and a line end after it.
+/// A chunk of size 0 ends the body: [`last_chunk`] writes it.
+#[inline]
+pub fn chunk_size(out: &mut Vec<u8>, bytes: u64) {
+    debug_assert!(bytes > 0, "a chunk of nothing ends the body");
+    hexadecimal(out, bytes);
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Appends the end of a chunked body, without trailers.
@@ -276,5 +285,6 @@ mod tests {
             last_chunk(out);
         });
         assert_eq!(body, "11\r\n0123456789abcdef!\r\n1\r\nx\r\n0\r\n\r\n");
+        assert_eq!(written(|out| chunk_size(out, 0x1_0000)), "10000\r\n");
     }
 }

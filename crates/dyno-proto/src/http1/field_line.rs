@@ -50,7 +50,7 @@ fn read_field<'b>(
         let left = read_asked(line, name_bytes, version, fields)?;
         return Ok(&line[line.len() - left..]);
     }
-    after_value(&line[name_bytes + 1..])
+    after_line(line)
 }
 
 /// The value of Host, and what is left after its line, if there is nothing odd in it. The scan that looks whether it is
@@ -73,10 +73,9 @@ fn read_asked<'b>(
     version: Version,
     fields: &mut Fields<'b>,
 ) -> Result<usize, Stop> {
-    let (name, value) = (&line[..name_bytes], &line[name_bytes + 1..]);
-    let left = after_value(value)?.len();
-    let value = &value[..value.len() - left - 2];
-    fields.take(version, name, trim_blanks(value))?;
+    let left = after_line(line)?.len();
+    let value = &line[name_bytes + 1..line.len() - left - 2];
+    fields.take(version, &line[..name_bytes], trim_blanks(value))?;
     Ok(left)
 }
 
@@ -94,19 +93,20 @@ fn no_name(line: &[u8]) -> Stop {
     reject.into()
 }
 
-/// What is left after a value and its line end, which has two bytes.
+/// What is left after a line of which the name is known to be one, and after its line end, which has two bytes. The
+/// name is passed over once more: to know where the value starts would take longer.
 #[inline(always)]
-fn after_value(value: &[u8]) -> Result<&[u8], Stop> {
-    let rest = after_text(value);
+fn after_line(line: &[u8]) -> Result<&[u8], Stop> {
+    let rest = after_text(line);
     match strip_line_end(rest) {
         Some(after) => Ok(after),
-        None => after_odd_value(rest),
+        None => after_odd_text(rest),
     }
 }
 
 /// The same for a value of which a tab is left first, and for what is no value.
 #[cold]
-fn after_odd_value(mut rest: &[u8]) -> Result<&[u8], Stop> {
+fn after_odd_text(mut rest: &[u8]) -> Result<&[u8], Stop> {
     while let [b'\t', after @ ..] = rest {
         rest = after_text(after);
     }

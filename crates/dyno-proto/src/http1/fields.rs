@@ -6,7 +6,8 @@
 use super::authority::{Port, is_authority};
 use super::head::{BodyLength, Version};
 use super::reject::Reject;
-use crate::scan::{Word, decimal, is_token, trim_blanks};
+use crate::scan::{decimal, is_token, trim_blanks};
+use crate::word::Word;
 
 const HOST: Word<4> = Word::new(b"host");
 /// With its colon and the blank that nearly every client puts after it.

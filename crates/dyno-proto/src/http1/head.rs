@@ -107,14 +107,23 @@ impl<'b> Head<'b> {
 
     /// All field lines, in their order.
     pub fn headers(&self) -> impl ExactSizeIterator<Item = Header<'b>> + use<'b> {
-        let buf = self.buf;
-        let at = move |place: u32| buf.len() - place as usize;
-        self.places.windows(2).map(move |line| Header::of_line(&buf[at(line[0])..at(line[1])]))
+        self.lines().map(Header::of_line)
     }
 
-    /// The value of the first field of that name, in any case.
+    /// The value of the first field of that name, in any case. Only lines with a colon where such a name ends are looked
+    /// at any closer.
     pub fn header(&self, name: &[u8]) -> Option<&'b [u8]> {
-        self.headers().find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value)
+        let may_be = |line: &&[u8]| line.get(name.len()) == Some(&b':');
+        let mut headers = self.lines().filter(may_be).map(Header::of_line);
+        headers.find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value)
+    }
+
+    /// All field lines as they were sent, with their line ends.
+    fn lines(&self) -> impl ExactSizeIterator<Item = &'b [u8]> + use<'b> {
+        debug_assert!(self.places.is_sorted_by(|one, next| one > next), "less is left from each line on");
+        let buf = self.buf;
+        let at = move |place: u32| buf.len() - place as usize;
+        self.places.windows(2).map(move |line| &buf[at(line[0])..at(line[1])])
     }
 }
 

@@ -43,7 +43,7 @@ pub enum Parsed<'b> {
 ///
 /// # Errors
 /// A [`Reject`] as soon as the bytes cannot become a request that everybody understands in the same way.
-#[inline(always)]
+#[inline(always)] // So that the head is made where the caller keeps it. A caller has one call of it.
 pub fn parse<'b>(buf: &'b [u8], limits: &Limits, slots: &'b mut Slots) -> Result<Parsed<'b>, Reject> {
     let window = window(buf, limits);
     match read_head(window, limits, slots) {

@@ -6,7 +6,12 @@
 
 use super::head::Version;
 use crate::scan::{after_text, bytes_to_colon, decimal, is_blank, trim_blanks};
+use crate::word::Word;
 use std::fmt;
+
+const CONTENT_LENGTH: Word<14> = Word::new(b"content-length");
+const TRANSFER_ENCODING: Word<17> = Word::new(b"transfer-encoding");
+const CONNECTION: Word<10> = Word::new(b"connection");
 
 /// Bytes of one reply head; a server that sends more is refused. Twice what this crate's request reader
 /// takes by default, as cookies are set one per field.
@@ -218,13 +223,13 @@ impl Framing {
     /// A value that decides something must stand on one line.
     fn interpret(&mut self, name: &[u8], value: &[u8], version: Version) -> Result<(), Reject> {
         self.unfoldable = None;
-        if name.eq_ignore_ascii_case(b"content-length") {
+        if CONTENT_LENGTH.is(name) {
             self.unfoldable = Some(Reject::ContentLength);
             self.content_length(value)?;
-        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+        } else if TRANSFER_ENCODING.is(name) {
             self.unfoldable = Some(Reject::Coding);
             self.transfer_encoding(value, version)?;
-        } else if name.eq_ignore_ascii_case(b"connection") {
+        } else if CONNECTION.is(name) {
             self.unfoldable = Some(Reject::Field);
             self.connection(value);
         }

@@ -9,6 +9,8 @@ const REQUESTS: &[&[u8]] = &[
     b"POST /a/%20b?c=d HTTP/1.1\r\nHost: [::1]:80\r\nContent-Length: 12\r\nExpect: 100-continue\r\n\r\nhello, world",
     b"\r\nPUT http://a:1/b HTTP/1.0\r\nConnection: keep-alive, x\r\nContent-Length: 0\r\n\r\n",
     b"OPTIONS * HTTP/1.1\r\nhost:\t\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n",
+    b"GET /a-path/of/some-length?and=a-query HTTP/1.1\r\nHost: www.example.org:65535\r\nUser-Agent: an agent of more \
+than thirty-two bytes\r\nUpgrade-Insecure-Requests: 1\r\nConnection: keep-alive\r\nX_1: \xc3\xa9\r\n\r\n",
     b"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nX-Long: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n\r\n",
 ];
 const REPLIES: &[&[u8]] = &[
@@ -52,6 +54,7 @@ const PIECES: &[&[u8]] = &[
     b"HTTP/1.1",
     b"HTTP/1.0",
     b"Host: b\r\n",
+    b"Host: b:1\r\n",
     b"Content-Length: 5\r\n",
     b"Transfer-Encoding: chunked\r\n",
     b"Connection: close\r\n",

@@ -4,6 +4,7 @@
 mod chunk_table;
 mod fuzz;
 mod oracle;
+mod request_blocks;
 mod request_field_table;
 mod request_limits;
 mod request_line_table;

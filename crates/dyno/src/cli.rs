@@ -21,11 +21,11 @@ use dyno_sys::Pid;
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::socket::Addr;
 
-use crate::print::Color;
+use dyno_report::Color;
 
 pub(crate) use causal::Causal;
 pub(crate) use diagnose::{Diagnose, FailOn};
-pub(crate) use flame::{Answered, Counts, Flame, Format};
+pub(crate) use flame::{Answered, Counts, Flame};
 pub(crate) use offcpu::OffCpu;
 pub(crate) use profile::Profile;
 

@@ -5,8 +5,6 @@
 mod cli;
 mod cmd;
 mod meter;
-mod print;
-mod report;
 
 use std::process::ExitCode;
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Finding;
 
 /// A crate of ours and those of ours that it may depend on; an empty list means none.
-const ALLOWED: [(&str, &[&str]); 12] = [
+const ALLOWED: [(&str, &[&str]); 13] = [
     ("dyno-measure", &[]),
     ("dyno-sys", &[]),
     ("dyno-proto", &[]),
@@ -17,6 +17,7 @@ const ALLOWED: [(&str, &[&str]); 12] = [
     ("dyno-profile", &["dyno-sys", "dyno-record", "dyno-measure"]),
     ("dyno-host", &["dyno-sys", "dyno-record"]),
     ("dyno-climb", &["dyno-record", "dyno-measure"]),
+    ("dyno-report", &["dyno-record", "dyno-measure", "dyno-profile"]),
     ("dyno-diagnose", &["dyno-record", "dyno-measure"]),
     (
         "dyno",
@@ -31,6 +32,7 @@ const ALLOWED: [(&str, &[&str]); 12] = [
             "dyno-host",
             "dyno-climb",
             "dyno-diagnose",
+            "dyno-report",
         ],
     ),
     ("xtask", &["dyno-measure"]),

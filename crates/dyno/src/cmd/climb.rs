@@ -27,8 +27,8 @@ use super::failure::{Failure, exit};
 use super::scratch::Scratch;
 use crate::cli;
 use crate::meter::{Ground, HostChanges, Interrupt, World};
-use crate::print::number::{self, NAME_COLUMNS_MAX, visible};
-use crate::print::{self, Progress};
+use dyno_report::number::{self, NAME_COLUMNS_MAX, visible};
+use dyno_report::text::{self, Progress};
 
 /// Stolen and foreign CPU from here up is worth a warning.
 const UNQUIET_PERCENT: f64 = 10.0;
@@ -194,7 +194,7 @@ fn ended_badly(error: &ClimbError, record: &Record) -> Failure {
 
 fn show(args: &cli::Climb, record: &Record) -> Result<(), Failure> {
     if !args.json {
-        return super::print(&print::climb_table(record, super::terminal_width(), args.color.on_stdout()));
+        return super::print(&text::climb_table(record, super::terminal_width(), args.color.on_stdout()));
     }
     let mut out = std::io::stdout().lock();
     let written =
@@ -396,7 +396,7 @@ impl OutputNames {
             .map_err(|error| Failure::error("the record cannot be written").because(&error))?;
         super::write_file(&self.record, &json, owner)?;
         let Some(page) = &self.page else { return Ok(()) };
-        super::write_file(page, crate::report::render(record).as_bytes(), owner)
+        super::write_file(page, dyno_report::page::climb::render(record).as_bytes(), owner)
     }
 
     /// Where they lie, for the end of the table.

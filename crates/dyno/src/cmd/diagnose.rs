@@ -24,8 +24,8 @@ use dyno_sys::{Pid, child, proc};
 use super::failure::{Failure, exit};
 use super::{file, stop};
 use crate::cli::{self, FailOn};
-use crate::print::diagnosis_card;
 use counters::{Counters, not_looked};
+use dyno_report::text::diagnosis_card;
 use load::Asked;
 
 /// Shares of the time: counters alone, on the CPU; the rest is for waits.

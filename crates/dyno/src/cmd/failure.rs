@@ -97,7 +97,7 @@ impl Failure {
 
     /// Its three lines.
     pub(crate) fn lines(&self) -> String {
-        crate::print::error_chain(&self.what, self.likely.as_deref(), self.try_this.as_deref())
+        dyno_report::text::error_chain(&self.what, self.likely.as_deref(), self.try_this.as_deref())
     }
 
     /// What happened and likely why, in one line.

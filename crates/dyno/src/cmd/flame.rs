@@ -10,8 +10,9 @@ use dyno_record::profile::{Profile, Requests, Unit};
 
 use super::failure::{Failure, exit};
 use super::file;
-use crate::cli::{Answered, Counts, Flame, Format};
-use crate::report::flame::{Look, Orientation, write, write_diff};
+use crate::cli::{Answered, Counts, Flame};
+use dyno_report::page::flame::Format;
+use dyno_report::page::flame::{Look, Orientation, write, write_diff};
 
 /// Runs the verb.
 pub(crate) fn run(args: &Flame) -> Result<ExitCode, Failure> {

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::failure::{Failure, exit};
 use crate::cli;
-use crate::print::number;
+use dyno_report::number;
 use numbers::Numbers;
 
 /// Runs the verb.

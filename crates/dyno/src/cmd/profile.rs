@@ -14,7 +14,7 @@ use super::recording::{Files, of_command, say_how_it_ends};
 use super::stop;
 use crate::cli;
 use crate::meter::chain;
-use crate::print;
+use dyno_report::text;
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Profile) -> Result<ExitCode, Failure> {
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &cli::Profile) -> Result<ExitCode, Failure> {
     } else {
         of_command(&args.command, |pid| open(Target::Held(pid)), record)?
     };
-    files.write(profile, args.requests, print::profile)
+    files.write(profile, args.requests, text::profile)
 }
 
 /// What runs already.

@@ -15,9 +15,9 @@ use dyno_sys::keeper::{Keeper, KeeperError, Launch};
 
 use super::failure::Failure;
 use super::stop;
-use crate::cli::Format;
 use crate::meter::chain;
-use crate::report::flame;
+use dyno_report::page::flame;
+use dyno_report::page::flame::Format;
 
 /// The files that a profile goes to, and how each is written.
 pub(super) struct Files(Vec<(PathBuf, Format)>);

@@ -9,7 +9,7 @@ use dyno_record::climb::{CLIMB_SCHEMA, Climb, RecordError};
 use super::failure::{Failure, exit};
 use super::file;
 use crate::cli;
-use crate::print::{causal, climb_table};
+use dyno_report::text::{causal, climb_table};
 
 /// What the schema of every climb's record begins with, before its version.
 const FAMILY: &str = "dyno.climb/";
@@ -22,10 +22,10 @@ pub(crate) fn run(args: &cli::Report) -> Result<ExitCode, Failure> {
     let text = text(&args.record)?;
     let (page, table) = if is_causal(&text) {
         let record = causal_record(&args.record, &text)?;
-        (crate::report::causal::render(&record), causal::causal(&record, width, color))
+        (dyno_report::page::causal::render(&record), causal::causal(&record, width, color))
     } else {
         let climb = climb_record(&args.record, &text)?;
-        (crate::report::render(&climb), climb_table(&climb, width, color))
+        (dyno_report::page::climb::render(&climb), climb_table(&climb, width, color))
     };
     match place(args)? {
         None => super::print(&page)?,

@@ -10,7 +10,7 @@ use dyno_sys::knob;
 
 use super::failure::Failure;
 use crate::meter::HostChanges;
-use crate::print::number::visible;
+use dyno_report::number::visible;
 
 const PREFIX: &str = "dyno-climb-";
 

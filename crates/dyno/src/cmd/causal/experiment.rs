@@ -17,7 +17,7 @@ use super::Told;
 use super::failure::{no_site, not_profiled, not_run, unknown};
 use super::progress::{self, Found};
 use crate::cmd::failure::Failure;
-use crate::print::causal::Standing;
+use dyno_report::text::causal::Standing;
 
 /// What a profile takes that chooses sites: two percent of ten seconds are two hundred samples.
 const CHOOSING: Duration = Duration::from_secs(10);

@@ -18,8 +18,8 @@ use dyno_record::causal::Causal;
 use super::failure::Failure;
 use super::{climb, file, stop};
 use crate::cli;
-use crate::print;
-use crate::report::causal as page;
+use dyno_report::page::causal as page;
+use dyno_report::text;
 
 pub(crate) use experiment::{Asked, Point, experiment};
 pub(crate) use failure::not_run;
@@ -61,7 +61,7 @@ fn asked(args: &cli::Causal, target: &target::Opened) -> Asked {
 }
 
 fn shown(args: &cli::Causal, files: &Files, record: &Causal) -> String {
-    let table = print::causal::causal(record, super::terminal_width(), args.color.on_stdout());
+    let table = text::causal::causal(record, super::terminal_width(), args.color.on_stdout());
     format!("{table}\nrecord      {}\n", files.names().join("      "))
 }
 

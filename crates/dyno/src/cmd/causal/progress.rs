@@ -15,7 +15,7 @@ use super::Told;
 use super::experiment::{Asked, Point, replies};
 use super::failure::{no_site, not_counted, not_profiled, not_run};
 use crate::cmd::failure::Failure;
-use crate::print::number::count;
+use dyno_report::number::count;
 
 /// How long system calls are watched for candidates, and stacks sampled meanwhile.
 const WATCHED: Duration = Duration::from_secs(2);

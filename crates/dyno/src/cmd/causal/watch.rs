@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use dyno_sys::clock::mono_ns;
 
 use crate::cmd::{say, terminal_width};
-use crate::print::causal::Standing;
+use dyno_report::text::causal::Standing;
 
 /// Off a terminal a line comes this often: a log is not to be filled.
 const PLAIN_EVERY_NS: u64 = 5_000_000_000;

@@ -9,7 +9,7 @@ use dyno_climb::rung::Rung;
 use dyno_sys::affinity::CpuSet;
 
 use super::chosen;
-use crate::print::number::visible;
+use dyno_report::number::visible;
 
 /// What would be started, which files and host settings would be written, which commands would be run.
 pub(super) fn text(plan: &Plan, only: &[String], server_cpus: &CpuSet, load_cpus: &[usize]) -> String {

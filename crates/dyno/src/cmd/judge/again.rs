@@ -16,7 +16,7 @@ use super::numbers::Numbers;
 use crate::cli;
 use crate::cmd::failure::{Failure, exit};
 use crate::cmd::{file, report};
-use crate::print::number::{NAME_COLUMNS_MAX, visible};
+use dyno_report::number::{NAME_COLUMNS_MAX, visible};
 
 /// One verdict of the record, and what its measurements say.
 #[derive(Debug, PartialEq, Eq, Serialize)]

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::cmd::failure::Failure;
 use crate::cmd::file;
-use crate::print::number::visible;
+use dyno_report::number::visible;
 
 /// Numbers of one file, all finite and above zero.
 #[derive(Debug)]

@@ -17,9 +17,9 @@ pub(super) const CLEAR: &str = "\r\x1b[K";
 
 /// What stands above the figures, printed before the run.
 pub(super) fn head(args: &crate::cli::Load, threads: usize) -> String {
-    let (connections, url) = (args.connections, crate::print::number::visible(&args.url));
+    let (connections, url) = (args.connections, dyno_report::number::visible(&args.url));
     let over = args.unix_socket.as_ref().map_or_else(String::new, |path| {
-        format!(" over {}", crate::print::number::visible(&path.display().to_string()))
+        format!(" over {}", dyno_report::number::visible(&path.display().to_string()))
     });
     format!(
         "Running {} test @ {url}{over}\n  {threads} threads and {connections} connections\n",

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use dyno_measure::Prng;
 use dyno_profile::causal::{Children, Choice, Reach};
+use dyno_record::comparison::Figures;
+use dyno_record::specimen::{Causal, Participants, Side};
+use dyno_record::truth::{Truth, Variant, variants};
 use dyno_sys::{Pid, proc};
 
 use super::super::causal::{Asked, Point, Told, Watch, experiment, words_for_child};
 use super::super::failure::Failure;
-use super::catalogue::{Causal, Participants};
 use super::hands::{Halt, Running};
 use super::measure::Measuring;
-use super::record::{Figures, Side};
-use super::truth::{Truth, Variant, variants};
 use super::{RUN_NS_MIN, Ready, Run, nanoseconds};
 
 /// Time of the experiments, and as much again for what is tried for real.
@@ -31,11 +31,12 @@ pub(super) fn compare(args: &Run, ready: &mut Ready) -> Result<(Truth, Result<()
     let seed = args.seed.unwrap_or_else(super::super::climb::seed_of_the_day);
     let mut predicted = predicted(ready, &causal, budget, seed, &mut watch)?;
     predicted.command = crate::cmd::command_line();
+    let command = predicted.command.clone();
     predicted.machine = crate::cmd::machine();
     let variants = variants(&causal.sites, &LEVELS);
     let runs = u64::from(args.rounds) * variants.len() as u64;
     let run_ns = (nanoseconds(budget) / runs).max(RUN_NS_MIN);
-    let mut truth = Truth::new(&ready.specimen, predicted, variants, run_ns);
+    let mut truth = Truth::new(&ready.specimen, predicted, command, variants, run_ns);
     let ended = rounds(ready, &mut truth, args.rounds, &watch);
     watch.clear();
     truth.cut_short = match &ended {

@@ -9,10 +9,10 @@ use dyno_load::{BlockSpec, Expect, Session, SessionPlan, Target};
 use dyno_measure::Prng;
 
 use super::super::failure::Failure;
-use super::catalogue::{Load, Specimen};
 use super::hands::{Halt, Hands, Running};
-use super::record::{Figures, Record, Round, Side};
 use super::workshop::Program;
+use dyno_record::comparison::{Figures, Record, Round};
+use dyno_record::specimen::{Load, Side, Specimen};
 
 /// Preparations take seconds at most: the largest table has 1.25 GiB.
 const READY_NS_MAX: u64 = 60_000_000_000;

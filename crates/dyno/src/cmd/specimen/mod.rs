@@ -8,8 +8,6 @@ mod causal;
 mod hands;
 mod measure;
 mod neutral;
-mod record;
-mod truth;
 mod workshop;
 
 use std::io::IsTerminal;
@@ -17,20 +15,16 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use dyno_record::causal::Verdict;
+use dyno_record::comparison::{Figures, Made, Record};
+use dyno_record::specimen::{Side, Specimen};
+use dyno_record::truth::Row;
+use dyno_report::text::specimen as text;
 
 use super::failure::{Failure, exit};
 use crate::cli::specimen::{Explain, List, Run, Specimen as Args, What};
-use crate::print::specimen as text;
-#[cfg(test)]
-pub(crate) use catalogue::all;
-pub(crate) use catalogue::{Place, Specimen};
 use hands::{Halt, Hands};
 use measure::{END_NS_MAX, Measuring};
 use neutral::Naming;
-pub(crate) use record::{Figures, Record, Side};
-#[cfg(test)]
-pub(crate) use truth::tests::truth as truth_of_tests;
-pub(crate) use truth::{Row, Truth};
 use workshop::{Bench, Program, Workshop};
 
 /// Measured time of a side, all rounds together.
@@ -126,7 +120,12 @@ fn compare(args: &Run) -> Result<ExitCode, Halt> {
     let side_ns = args.time.map_or(SIDE_NS, nanoseconds);
     let run_ns = (side_ns / u64::from(args.rounds)).max(RUN_NS_MIN);
     let seed = args.seed.unwrap_or_else(super::climb::seed_of_the_day);
-    let mut record = Record::new(&ready.specimen, super::machine(), seed, run_ns);
+    let made = Made {
+        started_unix_s: dyno_sys::clock::real_coarse_s(),
+        command: super::command_line(),
+        machine: super::machine(),
+    };
+    let mut record = Record::new(&ready.specimen, made, seed, run_ns);
     let terminal = std::io::stderr().is_terminal();
     let shown = |text: &str| {
         if terminal {

@@ -2,7 +2,7 @@
 //!
 //! Files are called the same in every specimen; folders of neutral builds carry a number.
 
-use super::catalogue::Specimen;
+use dyno_record::specimen::Specimen;
 
 /// Which names a build has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

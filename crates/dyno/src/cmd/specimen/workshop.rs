@@ -13,9 +13,9 @@ use sha2::{Digest, Sha256};
 
 use super::super::failure::Failure;
 use super::super::file::refused;
-use super::catalogue::Specimen;
 use super::hands::{Halt, Hands};
 use super::neutral::{self, Naming};
+use dyno_record::specimen::Specimen;
 
 /// A build takes seconds; the first one of Go builds its library too, on a slow machine for minutes.
 const BUILD_NS_MAX: u64 = 600_000_000_000;

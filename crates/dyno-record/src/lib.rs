@@ -18,3 +18,4 @@ pub mod profile;
 pub mod ratios;
 pub mod specimen;
 pub mod truth;
+pub mod visible;

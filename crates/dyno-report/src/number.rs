@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
+pub use dyno_measure::units::thousands as count;
 use dyno_record::climb::Ratio;
+pub use dyno_record::visible::{obeyed, visible};
 
 /// What stands where there is no figure.
 pub const NONE: &str = "–";
@@ -65,22 +67,6 @@ pub fn hundredths(value: f64) -> String {
     if value.is_finite() { format!("{value:.2}") } else { NONE.to_owned() }
 }
 
-/// A count with commas: `118,432`.
-pub fn count(value: f64) -> String {
-    if !value.is_finite() {
-        return NONE.to_owned();
-    }
-    let digits = format!("{:.0}", value.abs());
-    let mut out = String::from(if value < 0.0 && digits != "0" { "−" } else { "" });
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 /// A latency given in microseconds, with its unit, to three digits: `402 µs`, `1.89 ms`, `2.5 s`.
 pub fn latency(us: f64) -> String {
     let three = |value: f64| match value {
@@ -128,28 +114,6 @@ pub fn clock(left: Duration) -> String {
         0 => format!("{}:{:02}", s / 60, s % 60),
         hours => format!("{hours}:{:02}:{:02}", s % 3_600 / 60, s % 60),
     }
-}
-
-/// Text of a record on one line, with nothing in it that a terminal would obey.
-///
-/// Records come from strangers: an escape sequence or a reversal of the writing direction is shown as its number.
-pub fn visible(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let mut out = String::with_capacity(text.len());
-    for c in words.join(" ").chars() {
-        if obeyed(c) {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
-/// Whether a terminal or a text renderer acts on this character instead of showing it (Unicode TR 9 for directions).
-pub fn obeyed(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 
 mod cli;
 mod cmd;
-mod meter;
 
 use std::process::ExitCode;
 
@@ -22,6 +21,6 @@ fn main() -> ExitCode {
     };
     ended.unwrap_or_else(|failure| {
         cmd::say(&failure.lines());
-        failure.code()
+        cmd::code(&failure)
     })
 }

@@ -1,4 +1,4 @@
-//! Single lines: the progress that rewrites itself, and errors in three lines.
+//! Single lines: the progress that rewrites itself.
 //!
 //! Called by every command; knows nothing about terminals but a width.
 
@@ -49,17 +49,6 @@ impl Progress<'_> {
     }
 }
 
-/// An error as people meet it: what and where; likely why; what to try.
-pub fn error_chain(what: &str, likely: Option<&str>, try_this: Option<&str>) -> String {
-    let mut out = format!("error: {}\n", visible(what));
-    for (label, text) in [("likely:", likely), ("try:", try_this)] {
-        if let Some(text) = text {
-            out.push_str(&format!("  {label:<7} {}\n", visible(text)));
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,21 +76,5 @@ mod tests {
             let line = RUNNING.line(width);
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
-    }
-
-    #[test]
-    fn an_error_says_what_likely_why_and_what_to_try() {
-        let text = error_chain(
-            "cannot open perf event: permission denied",
-            Some("kernel.perf_event_paranoid is 3 here; this needs 1, or root"),
-            Some("sudo sysctl kernel.perf_event_paranoid=1"),
-        );
-        assert_eq!(
-            text,
-            "error: cannot open perf event: permission denied\n\
-             \x20 likely: kernel.perf_event_paranoid is 3 here; this needs 1, or root\n\
-             \x20 try:    sudo sysctl kernel.perf_event_paranoid=1\n"
-        );
-        assert_eq!(error_chain("no such file", None, None), "error: no such file\n");
     }
 }

@@ -22,11 +22,12 @@ use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::keeper::Keeper;
 use dyno_sys::proc;
 
-use super::alone;
-use super::failure::{Failure, exit};
-use super::scratch::Scratch;
+use super::exit;
 use crate::cli;
-use crate::meter::{Ground, HostChanges, Interrupt, World};
+use dyno_host::knobs::HostChanges;
+use dyno_lab::Failure;
+use dyno_lab::launch::scratch::Scratch;
+use dyno_lab::launch::{Ground, Interrupt, World, alone};
 use dyno_report::number::{self, NAME_COLUMNS_MAX, visible};
 use dyno_report::text::{self, Progress};
 
@@ -66,7 +67,8 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
     if let [cpu] = load_cpus[..] {
         let _ = affinity::set_current(&CpuSet::single(cpu));
     }
-    let mut scratch = Scratch::new(host_changes)?;
+    let mut scratch =
+        Scratch::new(host_changes, &mut |warning| super::say(&format!("warning: {warning}\n")))?;
     keeper
         .remove_at_end(scratch.path())
         .map_err(|error| Failure::error("cannot start the keeper").because(&error))?;
@@ -86,7 +88,7 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
             "one CPU for server and load: each steals the other's time, throughput means little".into(),
         );
     }
-    let seed = args.seed.unwrap_or_else(seed_of_the_day);
+    let seed = args.seed.unwrap_or_else(super::seed_of_the_day);
     let time_ns = u64::try_from(args.time.as_nanos()).unwrap_or(u64::MAX);
     let options = Options {
         time_ns,
@@ -129,7 +131,7 @@ struct Told {
 impl Told {
     fn failure(&mut self, failure: &Failure) {
         super::say(&failure.lines());
-        self.weigh(failure.number());
+        self.weigh(exit::number(failure));
     }
 
     /// A host that is not as it was outweighs all; an interrupt outweighs what it led to.
@@ -269,7 +271,7 @@ fn surroundings(server_cpus: &CpuSet) -> Result<Surroundings, Failure> {
         .map_err(|error| Failure::error("cannot find this program").because(&error))?;
     let allowed =
         std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
-    let root = super::is_root();
+    let root = dyno_lab::user::is_root();
     let available =
         std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     let controls = if root { available } else { allowed };
@@ -327,11 +329,6 @@ fn list(plan: &Plan, only: &[String]) -> String {
         format!("{id:width$}  {dial}={to}  {claim}\n")
     };
     rungs.iter().map(line).collect()
-}
-
-/// A seed that differs from run to run; it stands in the record.
-pub(crate) fn seed_of_the_day() -> u64 {
-    dyno_measure::Prng::new(dyno_sys::clock::mono_ns() ^ u64::from(std::process::id()) << 32).next_u64() >> 12
 }
 
 fn new_record(server_cpus: &CpuSet, load_cpus: &[usize]) -> Record {

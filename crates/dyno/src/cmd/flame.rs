@@ -8,9 +8,10 @@ use dyno_profile::import::{self, ImportError};
 use dyno_profile::tree::Threads;
 use dyno_record::profile::{Profile, Requests, Unit};
 
-use super::failure::{Failure, exit};
-use super::file;
+use super::exit;
 use crate::cli::{Answered, Counts, Flame};
+use dyno_lab::Failure;
+use dyno_lab::file;
 use dyno_report::page::flame::Format;
 use dyno_report::page::flame::{Look, Orientation, write, write_diff};
 
@@ -158,7 +159,7 @@ fn put(place: Option<PathBuf>, bytes: &[u8]) -> Result<(), Failure> {
             super::written(out.write_all(bytes).and_then(|()| out.flush()))
         }
         Some(path) => {
-            super::write_file(&path, bytes, super::scratch::caller())?;
+            super::write_file(&path, bytes, dyno_lab::user::caller())?;
             super::say(&format!("written   {}\n", path.display()));
             Ok(())
         }

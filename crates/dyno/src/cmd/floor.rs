@@ -4,9 +4,11 @@ use std::process::ExitCode;
 
 use dyno_engine::floor::{self, Floor};
 
-use super::failure::{Failure, exit};
-use super::{file, serve};
+use super::exit;
+use super::serve;
 use crate::cli;
+use dyno_lab::Failure;
+use dyno_lab::file;
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Floor) -> Result<ExitCode, Failure> {

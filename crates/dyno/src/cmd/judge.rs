@@ -12,8 +12,9 @@ use std::process::ExitCode;
 use dyno_measure::judge::{Estimate, PAIRS_MIN, Verdict, compare_paired, compare_unpaired};
 use serde::Serialize;
 
-use super::failure::{Failure, exit};
+use super::exit;
 use crate::cli;
+use dyno_lab::Failure;
 use dyno_report::number;
 use numbers::Numbers;
 

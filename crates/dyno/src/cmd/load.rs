@@ -5,8 +5,6 @@
 
 mod ask;
 mod json;
-mod loose;
-mod server;
 mod text;
 
 use std::io::IsTerminal;
@@ -19,12 +17,13 @@ use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::proc;
 use dyno_sys::socket::Addr;
 
-use super::failure::{Failure, exit};
+use super::exit;
 use super::stop;
 use crate::cli;
-use crate::meter::chain;
-pub(super) use loose::Loose;
-use server::{ServerClock, ServerCost};
+use dyno_lab::Failure;
+use dyno_lab::chain;
+use dyno_lab::launch::loose::Loose;
+use dyno_lab::measure::cost::{ServerClock, ServerCost};
 
 /// Descriptors beside the connections: standard ones, one event queue per thread, one signal descriptor, and what reading
 /// /proc takes for a moment.
@@ -275,6 +274,8 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Verb};
     use clap::Parser;
+    use dyno_climb::plan::LoadSpec;
+    use dyno_lab::look::experiments::words;
 
     pub(super) fn load_args(words: &[&str]) -> Box<cli::Load> {
         let line = ["dyno", "load", "http://127.0.0.1:1/"];
@@ -321,5 +322,34 @@ mod tests {
         assert_eq!(rates.ended(2 * second + second / 10, 6_100), [1_000.0, 2_000.0]);
         assert_eq!(Rates::new(1).ended(second / 2, 100), [200.0]);
         assert!(Rates::new(1).ended(0, 0).is_empty());
+    }
+
+    #[test]
+    fn the_load_beside_experiments_is_the_plans() {
+        let mut load = LoadSpec { path: "/json?a=b".into(), pipeline: 16, ..LoadSpec::default() };
+        load.headers.insert("X-Name".into(), "some words".into());
+        load.expect_body = Some("it = that".into());
+        let words = words(&load, 8_080, &CpuSet::single(1)).unwrap();
+        let cli = Cli::try_parse_from(std::iter::once("dyno".to_owned()).chain(words)).unwrap();
+        let Some(Verb::Load(parsed)) = cli.verb else { panic!("it is a load") };
+        assert_eq!((parsed.url.as_str(), parsed.pipeline.get()), ("http://127.0.0.1:8080/json?a=b", 16));
+        assert_eq!((parsed.connections.get(), parsed.pin), (load.connections, Some(CpuSet::single(1))));
+        assert_eq!(parsed.headers, ["X-Name: some words"]);
+        assert_eq!(parsed.expect, ["status=200", "body=it = that"]);
+    }
+
+    #[test]
+    fn a_plans_texts_may_begin_with_a_hyphen() {
+        let mut load = LoadSpec { body: "-x=1".into(), method: "-M".into(), ..LoadSpec::default() };
+        load.headers.insert("-Name".into(), "-1".into());
+        load.expect_body = Some("--ok".into());
+        let words = words(&load, 1, &CpuSet::single(0)).unwrap();
+        let cli = Cli::try_parse_from(std::iter::once("dyno".to_owned()).chain(words)).unwrap();
+        let Some(Verb::Load(parsed)) = cli.verb else { panic!("it is a load") };
+        assert_eq!((parsed.body.as_deref(), parsed.method.as_str()), (Some("-x=1"), "-M"));
+        assert_eq!(
+            (&parsed.headers[..], &parsed.expect[1..]),
+            (&["-Name: -1".to_owned()][..], &["body=--ok".to_owned()][..])
+        );
     }
 }

@@ -3,12 +3,10 @@
 //! `main` calls `run` once. A verb returns its exit code, or a failure that `main` prints in three lines. Nobody here
 //! panics because somebody stopped reading.
 
-mod alone;
 pub(crate) mod causal;
 pub(crate) mod climb;
 mod diagnose;
-mod failure;
-mod file;
+mod exit;
 mod flame;
 mod floor;
 mod judge;
@@ -17,7 +15,6 @@ mod offcpu;
 mod profile;
 mod recording;
 mod report;
-mod scratch;
 mod serve;
 pub(crate) mod specimen;
 mod stop;
@@ -30,9 +27,10 @@ use clap::CommandFactory;
 use dyno_host::machine::machine;
 
 use crate::cli::{Cli, Verb};
-use failure::{Failure, exit};
+use dyno_lab::Failure;
 
-pub(crate) use file::{can_be_written, write_file};
+pub(crate) use dyno_lab::file::{can_be_written, write_file};
+pub(crate) use exit::code;
 pub(crate) use usage::unparsed;
 
 /// What a terminal has had since the punched card, where nothing tells its width.
@@ -88,7 +86,7 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
 pub(crate) fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     match outcome {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(file::refused("cannot write to standard output", &error))
+            Err(dyno_lab::file::refused("cannot write to standard output", &error))
         }
         _ => Ok(()),
     }
@@ -101,12 +99,7 @@ pub(crate) fn terminal_width() -> usize {
     told.filter(|columns| *columns > 0).or_else(asked).unwrap_or(WIDTH_DEFAULT).min(WIDTH_MAX)
 }
 
-/// The effective user of this process.
-pub(crate) fn user_id() -> u32 {
-    dyno_sys::user::current().0
-}
-
-/// Whether this process may do what only root may.
-pub(crate) fn is_root() -> bool {
-    user_id() == 0
+/// A seed that differs from run to run; it stands in the record.
+pub(crate) fn seed_of_the_day() -> u64 {
+    dyno_measure::Prng::new(dyno_sys::clock::mono_ns() ^ u64::from(std::process::id()) << 32).next_u64() >> 12
 }

@@ -3,19 +3,18 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use dyno_lab::Failure;
+use dyno_lab::launch::command::{not_started, order};
 use dyno_record::profile::{Profile, Requests};
 use dyno_sys::Pid;
 use dyno_sys::child::Exit;
-use dyno_sys::keeper::{Keeper, KeeperError, Launch};
+use dyno_sys::keeper::{Keeper, KeeperError};
 
-use super::failure::Failure;
 use super::stop;
-use crate::meter::chain;
 use dyno_report::page::flame;
 use dyno_report::page::flame::Format;
 
@@ -91,32 +90,6 @@ pub(super) fn of_command<R>(
         }
     }
     Ok(profile)
-}
-
-/// A command that is to be watched: what it prints goes to standard error.
-pub(super) fn order(command: &[OsString]) -> Result<Launch, Failure> {
-    let output = std::io::stderr().as_fd().try_clone_to_owned();
-    let output = output.map_err(|error| Failure::error("cannot hand on standard error").because(&error))?;
-    Ok(Launch {
-        argv: command.to_vec(),
-        env: Vec::new(),
-        cwd: None,
-        cpus: None,
-        output,
-        inherit: Vec::new(),
-        user: None,
-    })
-}
-
-pub(super) fn not_started(error: &KeeperError, command: &[OsString]) -> Failure {
-    Failure::error(chain(error))
-        .likely("there is no such program in PATH, or it may not be run")
-        .try_this(format!("command -v {}", program(command)))
-}
-
-/// The command's first word, for messages.
-pub(super) fn program(command: &[OsString]) -> String {
-    command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Says how to end what has no end of its own, where somebody looks.

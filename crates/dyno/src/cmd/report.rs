@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use dyno_record::causal::{CAUSAL_SCHEMA, Causal, CausalError};
 use dyno_record::climb::{CLIMB_SCHEMA, Climb, RecordError};
 
-use super::failure::{Failure, exit};
-use super::file;
+use super::exit;
 use crate::cli;
+use dyno_lab::Failure;
+use dyno_lab::file;
 use dyno_report::text::{causal, climb_table};
 
 /// What the schema of every climb's record begins with, before its version.
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &cli::Report) -> Result<ExitCode, Failure> {
     match place(args)? {
         None => super::print(&page)?,
         Some(path) => {
-            super::write_file(&path, page.as_bytes(), super::scratch::caller())?;
+            super::write_file(&path, page.as_bytes(), dyno_lab::user::caller())?;
             super::print(&table)?;
             super::say(&format!("report    {}\n", path.display()));
         }

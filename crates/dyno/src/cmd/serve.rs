@@ -16,9 +16,10 @@ use dyno_engine::{Addr, Config, DialError, Dials, Drained, EngineError, Limits, 
 use dyno_sys::socket::SocketError;
 use dyno_sys::{child, proc};
 
-use super::failure::{Failure, exit};
+use super::exit;
 use crate::cli;
-use crate::meter::chain;
+use dyno_lab::Failure;
+use dyno_lab::chain;
 
 /// Ports below this one belong to root (ip_unprivileged_port_start, ip-sysctl).
 const PRIVILEGED_PORTS: u16 = 1_024;
@@ -188,7 +189,7 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
     match error {
         EngineError::Listen { addr, source } => not_listening(failure.because(error), addr, source),
         EngineError::Log { path, source } => {
-            let failure = super::file::refused(&error.to_string(), source);
+            let failure = dyno_lab::file::refused(&error.to_string(), source);
             match path {
                 Some(_) => failure,
                 None => failure.try_this("dyno serve --log-file access.log"),

@@ -8,7 +8,8 @@ use dyno_sys::clock::mono_ns;
 use dyno_sys::signal::{Signal, SignalFd};
 use dyno_sys::socket;
 
-use super::failure::{Failure, exit};
+use super::exit;
+use dyno_lab::Failure;
 
 /// How long the watcher sleeps at most; it has nothing to do but wait.
 const WATCH_NS: u64 = 3_600_000_000_000;

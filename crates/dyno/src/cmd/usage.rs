@@ -9,8 +9,9 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 
-use super::failure::{Failure, exit};
+use super::exit;
 use crate::cli::Cli;
+use dyno_lab::Failure;
 
 /// Prints help or version; a mistake is a failure.
 pub(crate) fn unparsed(error: &clap::Error) -> Result<ExitCode, Failure> {

@@ -2,10 +2,6 @@
 //!
 //! The library experiments; here are the target, the load beside it, what is shown meanwhile, and the files.
 
-mod experiment;
-mod failure;
-mod load;
-mod progress;
 mod target;
 mod watch;
 
@@ -15,16 +11,16 @@ use std::process::ExitCode;
 use dyno_profile::causal::{Children, Choice, Reach};
 use dyno_record::causal::Causal;
 
-use super::failure::Failure;
-use super::{climb, file, stop};
+use dyno_lab::Failure;
+use dyno_lab::file;
+use dyno_lab::look::causal::{Asked, experiment};
+
+use super::stop;
 use crate::cli;
 use dyno_report::page::causal as page;
 use dyno_report::text;
 
-pub(crate) use experiment::{Asked, Point, experiment};
-pub(crate) use failure::not_run;
-pub(crate) use load::words_for_child;
-pub(crate) use watch::{Told, Watch};
+pub(crate) use watch::Watch;
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Causal) -> Result<ExitCode, Failure> {
@@ -56,7 +52,7 @@ fn asked(args: &cli::Causal, target: &target::Opened) -> Asked {
         reach,
         levels: args.levels.0.clone(),
         budget: args.time,
-        seed: args.seed.unwrap_or_else(climb::seed_of_the_day),
+        seed: args.seed.unwrap_or_else(super::seed_of_the_day),
     }
 }
 
@@ -95,7 +91,7 @@ impl Files {
     }
 
     fn write(&self, record: &Causal) -> Result<(), Failure> {
-        let owner = super::scratch::caller();
+        let owner = dyno_lab::user::caller();
         if let Some((path, html)) = &self.record {
             file::write_file(path, json(record)?.as_bytes(), owner)?;
             file::write_file(html, page::render(record).as_bytes(), owner)?;

@@ -14,8 +14,10 @@ use serde::Serialize;
 
 use super::numbers::Numbers;
 use crate::cli;
-use crate::cmd::failure::{Failure, exit};
-use crate::cmd::{file, report};
+use crate::cmd::exit;
+use crate::cmd::report;
+use dyno_lab::Failure;
+use dyno_lab::file;
 use dyno_report::number::{NAME_COLUMNS_MAX, visible};
 
 /// One verdict of the record, and what its measurements say.

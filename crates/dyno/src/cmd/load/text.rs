@@ -10,7 +10,7 @@ use dyno_load::limit::Limited;
 use dyno_measure::Histogram;
 
 use super::Outcome;
-use super::server::ServerCost;
+use dyno_lab::measure::cost::ServerCost;
 
 /// Takes a progress line off the terminal.
 pub(super) const CLEAR: &str = "\r\x1b[K";

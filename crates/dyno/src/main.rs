@@ -4,6 +4,8 @@
 
 mod cli;
 mod cmd;
+mod out;
+mod this_run;
 
 use std::process::ExitCode;
 
@@ -20,7 +22,7 @@ fn main() -> ExitCode {
         Err(error) => cmd::unparsed(&error),
     };
     ended.unwrap_or_else(|failure| {
-        cmd::say(&failure.lines());
+        out::say(&failure.lines());
         cmd::code(&failure)
     })
 }

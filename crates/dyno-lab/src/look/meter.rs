@@ -1,8 +1,8 @@
 //! The climb's meter over real processes: all that the other files do to servers, as `dyno_climb` asks for it.
 
 use dyno_climb::dial::Setting;
+use dyno_climb::load::LoadSpec;
 use dyno_climb::meter::{ArmSpec, Described, Length, Measured, Meter, Trouble};
-use dyno_climb::plan::LoadSpec;
 use dyno_climb::proof::{Proof, Reading};
 use dyno_record::causal::Causal;
 use dyno_record::profile::Profile;

@@ -8,7 +8,7 @@ use dyno_measure::units::parse_count;
 
 use dyno_report::page::flame::Format;
 
-use super::HELP;
+use super::words::{HELP, ZERO};
 
 /// The words for formats, as the flag takes them.
 pub(super) fn formats() -> impl TypedValueParser<Value = Format> {
@@ -82,7 +82,7 @@ pub(crate) struct Flame {
 /// One number for all, or one for before and one for after.
 fn requests(text: &str) -> Result<Answered, String> {
     let one = |text: &str| match parse_count(text.trim()).map_err(|error| error.to_string())? {
-        0 => Err(super::ZERO.to_owned()),
+        0 => Err(ZERO.to_owned()),
         count => Ok(count),
     };
     match text.split_once(',') {

@@ -12,7 +12,7 @@ use dyno_sys::Pid;
 use dyno_report::page::flame::Format;
 
 use super::flame::formats;
-use super::{HELP, count, process, some_time};
+use super::words::{HELP, count, process, some_time};
 
 /// `dyno offcpu`.
 #[derive(Debug, Args)]

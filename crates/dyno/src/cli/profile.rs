@@ -12,7 +12,7 @@ use dyno_sys::perf::STACK_BYTES_MAX;
 use dyno_report::page::flame::Format;
 
 use super::flame::formats;
-use super::{HELP, count, process, some_time};
+use super::words::{HELP, count, process, some_time};
 
 /// `dyno profile`.
 #[derive(Debug, Args)]

@@ -4,6 +4,9 @@
 
 mod load;
 
+use crate::out;
+use crate::this_run;
+use dyno_host::machine::machine;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -29,10 +32,10 @@ pub(crate) fn run(args: &cli::Diagnose) -> Result<ExitCode, Failure> {
         write(path, &seen)?;
     }
     diagnosis::judge(&mut record, &seen);
-    super::print(&if args.json {
+    out::print(&if args.json {
         json(&record)?
     } else {
-        diagnosis_card(&record, super::terminal_width(), args.color.on_stdout())
+        diagnosis_card(&record, out::terminal_width(), args.color.on_stdout())
     })?;
     Ok(ending(&record, args.fail_on))
 }
@@ -65,8 +68,8 @@ fn record() -> Diagnosis {
         schema: DIAGNOSIS_SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
         started_unix_s: dyno_sys::clock::real_coarse_s(),
-        command: super::command_line(),
-        machine: super::machine(),
+        command: this_run::command_line(),
+        machine: machine(),
         ..Diagnosis::default()
     }
 }

@@ -1,5 +1,6 @@
 //! `dyno flame`: a profile drawn, compared, or written in another format; nothing is measured.
 
+use crate::out;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -156,11 +157,11 @@ fn put(place: Option<PathBuf>, bytes: &[u8]) -> Result<(), Failure> {
     match place {
         None => {
             let mut out = std::io::stdout().lock();
-            super::written(out.write_all(bytes).and_then(|()| out.flush()))
+            out::written(out.write_all(bytes).and_then(|()| out.flush()))
         }
         Some(path) => {
-            super::write_file(&path, bytes, dyno_lab::user::caller())?;
-            super::say(&format!("written   {}\n", path.display()));
+            file::write_file(&path, bytes, dyno_lab::user::caller())?;
+            out::say(&format!("written   {}\n", path.display()));
             Ok(())
         }
     }

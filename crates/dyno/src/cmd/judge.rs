@@ -6,6 +6,7 @@
 mod again;
 mod numbers;
 
+use crate::out;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -26,9 +27,9 @@ pub(crate) fn run(args: &cli::Judge) -> Result<ExitCode, Failure> {
             let (a, b) = both(args, b)?;
             let judged = judge(args, &a, &b)?;
             if let Some(warning) = warning(&a, &b) {
-                super::say(&format!("warning: {warning}\n"));
+                out::say(&format!("warning: {warning}\n"));
             }
-            super::print(&if args.json { object(&judged)? } else { sentence(&judged, &a, &b, args) })?;
+            out::print(&if args.json { object(&judged)? } else { sentence(&judged, &a, &b, args) })?;
             Ok(if judged.verdict == Verdict::Worse { ExitCode::from(exit::NO) } else { exit::DONE })
         }
     }

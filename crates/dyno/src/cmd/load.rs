@@ -5,12 +5,14 @@
 
 mod ask;
 mod json;
+mod outcome;
 mod text;
 
+use crate::out;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use dyno_load::limit::{Limited, Signs};
+use dyno_load::limit::Signs;
 use dyno_load::run::{Ended, LoadPlan, LoadReport, load};
 use dyno_load::{Edge, OpenError, Progress, SessionPlan};
 use dyno_sys::affinity::{self, CpuSet};
@@ -24,6 +26,7 @@ use dyno_lab::Failure;
 use dyno_lab::chain;
 use dyno_lab::launch::loose::Loose;
 use dyno_lab::measure::cost::{ServerClock, ServerCost};
+use outcome::{Outcome, wrong};
 
 /// Descriptors beside the connections: standard ones, one event queue per thread, one signal descriptor, and what reading
 /// /proc takes for a moment.
@@ -31,17 +34,6 @@ const DESCRIPTORS_BESIDE: u64 = 32;
 
 /// Threads without a number, as with wrk.
 const THREADS_DEFAULT: usize = 2;
-
-/// What a run came to, with all that is printed about it.
-struct Outcome<'r> {
-    args: &'r cli::Load,
-    threads: usize,
-    report: &'r LoadReport,
-    signs: Signs,
-    limited: Limited,
-    server: Option<ServerCost>,
-    rates: Vec<f64>,
-}
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
@@ -52,7 +44,7 @@ pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
     make_room(args.connections.get() as u64 + threads as u64)?;
     stop::listen()?;
     if !args.json {
-        super::print(&text::head(args, threads))?;
+        out::print(&text::head(args, threads))?;
     }
     let (report, server, rates) = measure(args, &plan, clock)?;
     let signs = Signs {
@@ -60,7 +52,7 @@ pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
         ..Signs::of(&report.block, args.connections.get())
     };
     let outcome = Outcome { args, threads, report: &report, signs, limited: signs.limited(), server, rates };
-    super::print(&if args.json { json::object(&outcome)? } else { text::body(&outcome) })?;
+    out::print(&if args.json { json::object(&outcome)? } else { text::body(&outcome) })?;
     ending(&report)
 }
 
@@ -144,12 +136,12 @@ fn measure(args: &cli::Load, plan: &LoadPlan, mut clock: Option<ServerClock>) ->
     let mut progress = |progress: &Progress| {
         rates.add(progress.elapsed_ns, progress.replies);
         if screen {
-            super::say(&text::progress(progress));
+            out::say(&text::progress(progress));
         }
     };
     let report = load(plan, &stop::STOP, &mut at_edge, &mut progress);
     if screen {
-        super::say(text::CLEAR);
+        out::say(text::CLEAR);
     }
     let report = report.map_err(|error| not_opened(&error, args))?;
     let cost = clock.and_then(|clock| clock.cost(report.block.wall_ns, report.block.replies));
@@ -201,10 +193,6 @@ fn ending(report: &LoadReport) -> Result<ExitCode, Failure> {
         Some(why) => failure.likely(why),
         None => failure,
     })
-}
-
-fn wrong(answer: &dyno_load::WrongAnswer) -> String {
-    format!("expected {}; got {}", answer.expected, answer.got)
 }
 
 /// Why the load never began.
@@ -274,7 +262,7 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Verb};
     use clap::Parser;
-    use dyno_climb::plan::LoadSpec;
+    use dyno_climb::load::LoadSpec;
     use dyno_lab::look::experiments::words;
 
     pub(super) fn load_args(words: &[&str]) -> Box<cli::Load> {

@@ -1,6 +1,10 @@
 //! What `dyno profile` and `dyno offcpu` share: a command that is started to be watched, and the files of a profile.
 //! `dyno causal` starts its command the same way.
 
+use crate::out;
+use crate::this_run;
+use dyno_host::machine::machine;
+use dyno_lab::file;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -33,7 +37,7 @@ impl Files {
             (None, None) => vec![own(Format::Json), own(Format::Html)],
         });
         if !files.is_stdout() {
-            files.0.iter().try_for_each(|(path, _)| super::can_be_written(path))?;
+            files.0.iter().try_for_each(|(path, _)| file::can_be_written(path))?;
         }
         Ok(files)
     }
@@ -49,22 +53,22 @@ impl Files {
         requests: Option<usize>,
         table: fn(&Profile, usize) -> String,
     ) -> Result<ExitCode, Failure> {
-        profile.command = super::command_line();
-        profile.machine = super::machine();
+        profile.command = this_run::command_line();
+        profile.machine = machine();
         let counted = |count| Requests { count: count as u64, source: "the command line".to_owned() };
         profile.requests = requests.map(counted);
         for (path, format) in &self.0 {
             let bytes = flame::write(&profile, *format, flame::Look::default());
             if self.is_stdout() {
-                super::print_bytes(&bytes)?;
+                out::print_bytes(&bytes)?;
             } else {
-                super::write_file(path, &bytes, None)?;
+                file::write_file(path, &bytes, None)?;
             }
         }
         if !self.is_stdout() {
-            let table = table(&profile, super::terminal_width());
+            let table = table(&profile, out::terminal_width());
             let names: Vec<String> = self.0.iter().map(|(path, _)| path.display().to_string()).collect();
-            super::print(&format!("{table}\nprofile   {}\n", names.join("      ")))?;
+            out::print(&format!("{table}\nprofile   {}\n", names.join("      ")))?;
         }
         Ok(stop::exit_code())
     }
@@ -86,7 +90,7 @@ pub(super) fn of_command<R>(
     let profile = record(recorder)?;
     for (_, exit) in keeper.exits() {
         if exit != Exit::Code(0) {
-            super::say(&format!("the command ended with {exit}\n"));
+            out::say(&format!("the command ended with {exit}\n"));
         }
     }
     Ok(profile)
@@ -95,6 +99,6 @@ pub(super) fn of_command<R>(
 /// Says how to end what has no end of its own, where somebody looks.
 pub(super) fn say_how_it_ends(time: Option<Duration>) {
     if time.is_none() && std::io::stderr().is_terminal() {
-        super::say("watching; Ctrl-C ends it and writes the profile\n");
+        out::say("watching; Ctrl-C ends it and writes the profile\n");
     }
 }

@@ -1,5 +1,6 @@
 //! `dyno report`: any record drawn again, without measuring anything.
 
+use crate::out;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -19,7 +20,7 @@ const CAUSAL_FAMILY: &str = "dyno.causal/";
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Report) -> Result<ExitCode, Failure> {
-    let (width, color) = (super::terminal_width(), args.color.on_stdout());
+    let (width, color) = (out::terminal_width(), args.color.on_stdout());
     let text = text(&args.record)?;
     let (page, table) = if is_causal(&text) {
         let record = causal_record(&args.record, &text)?;
@@ -29,11 +30,11 @@ pub(crate) fn run(args: &cli::Report) -> Result<ExitCode, Failure> {
         (dyno_report::page::climb::render(&climb), climb_table(&climb, width, color))
     };
     match place(args)? {
-        None => super::print(&page)?,
+        None => out::print(&page)?,
         Some(path) => {
-            super::write_file(&path, page.as_bytes(), dyno_lab::user::caller())?;
-            super::print(&table)?;
-            super::say(&format!("report    {}\n", path.display()));
+            file::write_file(&path, page.as_bytes(), dyno_lab::user::caller())?;
+            out::print(&table)?;
+            out::say(&format!("report    {}\n", path.display()));
         }
     }
     Ok(exit::DONE)

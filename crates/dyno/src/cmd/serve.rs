@@ -5,6 +5,7 @@
 
 mod user;
 
+use crate::out;
 use std::error::Error;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -42,12 +43,12 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
     let drain = args.drain_timeout;
     let routes = || handler::demo().expect("the routes are fixed, and a test of the engine adds them all");
     let report = supervisor::run(config, &routes, &mut |event| {
-        super::say(&told(&event, drain));
+        out::say(&told(&event, drain));
         if matches!(event, Event::Listening { .. }) {
-            super::say(&who);
+            out::say(&who);
         }
     });
-    super::say(&end(&report.map_err(|error| engine_failure(&error))?));
+    out::say(&end(&report.map_err(|error| engine_failure(&error))?));
     Ok(exit::DONE)
 }
 
@@ -283,8 +284,9 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Verb};
     use clap::Parser;
+    use dyno_climb::built_in::built_in;
     use dyno_climb::plan::Plan;
-    use dyno_climb::rung::{Surroundings, built_in};
+    use dyno_climb::rung::Surroundings;
 
     fn serve(words: &[&str]) -> Box<cli::Serve> {
         let cli = Cli::try_parse_from(["dyno", "serve"].iter().chain(words)).unwrap();

@@ -1,6 +1,7 @@
 //! Ctrl-C, for verbs that load or watch: the first one asks them to end with what they have, the second says that this is
 //! being done, the third ends the process.
 
+use crate::out;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -54,6 +55,6 @@ fn heard(count: u32) {
         std::process::exit(i32::from(exit::INTERRUPTED));
     }
     if count == ASKED_BEFORE_GIVING_UP {
-        super::say("ending, with what there is; Ctrl-C once more gives it up\n");
+        out::say("ending, with what there is; Ctrl-C once more gives it up\n");
     }
 }

@@ -3,6 +3,7 @@
 //! clap finds the mistake; this only cuts its words into what, likely and try, so that every error of the product has
 //! one shape.
 
+use crate::out;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -17,7 +18,7 @@ use dyno_lab::Failure;
 pub(crate) fn unparsed(error: &clap::Error) -> Result<ExitCode, Failure> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            super::print(&error.render().to_string())?;
+            out::print(&error.render().to_string())?;
             Ok(exit::DONE)
         }
         _ => {

@@ -2,7 +2,7 @@
 
 use dyno_record::causal::{Causal, Deed, HotLine, Metric, Site, SourceKind, Verdict, Window};
 
-use super::{point_words, sentence, verdict_word};
+use super::words::{point_words, sentence, verdict_word};
 use crate::number;
 use crate::page::chart::{Effect, Estimate, Scale, Trust, effect};
 use crate::page::html::{Tag, tag};

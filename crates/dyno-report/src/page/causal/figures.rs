@@ -3,7 +3,7 @@
 use dyno_record::causal::{Causal, Progress, Site};
 use dyno_record::machine::Missing;
 
-use super::point_words;
+use super::words::point_words;
 use crate::number;
 use crate::page::html::{Tag, tag};
 use crate::page::parts::{Section, fact, facts, paragraph, tied};

@@ -2,7 +2,7 @@
 
 use dyno_record::causal::{Causal, Metric, Point, Site, Verdict};
 
-use super::point_words;
+use super::words::point_words;
 use crate::number;
 use crate::page::html::{Tag, tag};
 use crate::page::parts::{paragraph, tied};

@@ -8,11 +8,12 @@ mod figures;
 mod head;
 #[cfg(test)]
 mod tests;
+mod words;
 
-use dyno_record::causal::{Causal, Point, Site, Verdict};
+use dyno_record::causal::Causal;
 
-use super::html::{Tag, document, tag};
-use super::parts::{SCRIPT, Section, contents, paragraph, tied};
+use super::html::{document, tag};
+use super::parts::{SCRIPT, Section, contents, paragraph};
 use crate::number;
 
 const STYLE: &str = concat!(include_str!("../style.css"), include_str!("causal.css"));
@@ -38,27 +39,4 @@ pub fn render(record: &Causal) -> String {
     );
     let foot = tag("footer").push(paragraph(made));
     document(&head::title(record), tag("body").push(main).push(foot), STYLE, SCRIPT)
-}
-
-/// The verdict, coloured; the words say it without colour.
-fn verdict_word(verdict: Verdict) -> Tag {
-    let colour = match verdict {
-        Verdict::Helps => "word good",
-        Verdict::Hurts => "word bad",
-        Verdict::NoEffect => "word plain",
-        Verdict::NotMeasurable => "word doubt",
-    };
-    tag("span").class(colour).text(verdict.words())
-}
-
-/// What one level brings, in words: `−3.1 % ±0.8` is a loss.
-fn point_words(point: &Point) -> String {
-    tied(&number::effect(point.effect_percent, point.interval_percent))
-}
-
-/// A sentence about a site for those who do not see its curve.
-fn sentence(site: &Site) -> String {
-    let level = |point: &Point| format!("{} % faster: {}", point.speedup_percent, point_words(point));
-    let levels: Vec<String> = site.points.iter().map(level).collect();
-    format!("{}: {}. {}", number::visible(&site.name), site.verdict.words(), levels.join(", "))
 }

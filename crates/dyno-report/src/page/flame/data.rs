@@ -7,7 +7,7 @@ use dyno_profile::name;
 use dyno_profile::tree::{Both, Label, Role};
 use serde_json::json;
 
-use super::Orientation;
+use super::look::Orientation;
 use super::view::View;
 use crate::number;
 use crate::page::html::{Tag, tag};

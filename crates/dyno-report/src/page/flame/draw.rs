@@ -3,8 +3,9 @@
 use dyno_profile::layout::{Cell, Layout, Limits, layout};
 use dyno_profile::name;
 
+use super::look::Orientation;
 use super::view::View;
-use super::{Orientation, waits};
+use super::waits;
 use crate::page::html::{Tag, tag};
 
 /// Height of a box in pixels: a line of small text and a hair of air.

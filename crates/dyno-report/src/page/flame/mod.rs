@@ -9,6 +9,7 @@ mod data;
 mod draw;
 mod format;
 mod header;
+mod look;
 mod measure;
 mod page;
 #[cfg(test)]
@@ -20,32 +21,14 @@ mod waits;
 
 use dyno_profile::diff::{Diff, DiffError, diff};
 use dyno_profile::export;
-use dyno_profile::tree::{Threads, Tree};
+use dyno_profile::tree::Tree;
 use dyno_record::profile::Profile;
 
 use crate::page::html::Tag;
 pub use format::Format;
+pub use look::{Look, Orientation};
 use measure::Measure;
 use view::View;
-
-/// Which way towers grow.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Orientation {
-    /// Upwards, the root at the bottom.
-    #[default]
-    Flame,
-    /// Downwards, the root at the top.
-    Icicle,
-}
-
-/// How a picture is to look.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Look {
-    /// Which way towers grow.
-    pub orientation: Orientation,
-    /// Whether threads stand apart.
-    pub threads: Threads,
-}
 
 /// A profile in a format: the bytes of a file.
 pub fn write(profile: &Profile, format: Format, look: Look) -> Vec<u8> {

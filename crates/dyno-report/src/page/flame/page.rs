@@ -3,8 +3,9 @@
 use dyno_profile::layout::Layout;
 use dyno_record::profile::Profile;
 
+use super::look::Orientation;
 use super::view::View;
-use super::{Orientation, data, draw, header, timeline, tops, waits};
+use super::{data, draw, header, timeline, tops, waits};
 use crate::number;
 use crate::page::html::{Tag, document, tag};
 use crate::page::parts::{Section, contents, fact, facts, paragraph};

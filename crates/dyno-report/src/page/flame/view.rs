@@ -6,8 +6,9 @@ use dyno_profile::name;
 use dyno_profile::tree::{Role, Tree};
 use dyno_record::profile::{Kind, Profile};
 
+use super::colour;
+use super::look::Orientation;
 use super::measure::{Measure, share};
-use super::{Orientation, colour};
 use crate::number;
 
 /// A tree and how to speak of it.

@@ -5,6 +5,9 @@
 mod target;
 mod watch;
 
+use crate::out;
+use crate::this_run;
+use dyno_host::machine::machine;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -30,10 +33,10 @@ pub(crate) fn run(args: &cli::Causal) -> Result<ExitCode, Failure> {
     let measured = experiment(&asked(args, &target), &mut |told| watch.tell(told), &stop::STOP);
     watch.clear();
     let mut record = measured.map_err(|failure| target.explained(failure))?;
-    record.command = super::command_line();
-    record.machine = super::machine();
+    record.command = this_run::command_line();
+    record.machine = machine();
     files.write(&record)?;
-    super::print(&match args.json {
+    out::print(&match args.json {
         true => json(&record)? + "\n",
         false => shown(args, &files, &record),
     })?;
@@ -52,12 +55,12 @@ fn asked(args: &cli::Causal, target: &target::Opened) -> Asked {
         reach,
         levels: args.levels.0.clone(),
         budget: args.time,
-        seed: args.seed.unwrap_or_else(super::seed_of_the_day),
+        seed: args.seed.unwrap_or_else(this_run::seed_of_the_day),
     }
 }
 
 fn shown(args: &cli::Causal, files: &Files, record: &Causal) -> String {
-    let table = text::causal::causal(record, super::terminal_width(), args.color.on_stdout());
+    let table = text::causal::causal(record, out::terminal_width(), args.color.on_stdout());
     format!("{table}\nrecord      {}\n", files.names().join("      "))
 }
 
@@ -77,7 +80,7 @@ impl Files {
     fn of(args: &cli::Causal) -> Result<Files, Failure> {
         let named = args.output.clone().or_else(|| (!args.json).then(|| PathBuf::from("causal.json")));
         let files = Files { record: named.map(beside).transpose()?, coz: args.coz.clone() };
-        files.paths().try_for_each(super::can_be_written)?;
+        files.paths().try_for_each(file::can_be_written)?;
         Ok(files)
     }
 

@@ -8,7 +8,8 @@ use dyno_sys::keeper::Keeper;
 use dyno_sys::{Pid, proc};
 
 use crate::cli;
-use crate::cmd::{say, stop};
+use crate::cmd::stop;
+use crate::out::say;
 
 /// A target and what was started for it; both end with this value.
 pub(super) struct Opened {

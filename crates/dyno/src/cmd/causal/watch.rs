@@ -7,7 +7,7 @@ use dyno_sys::clock::mono_ns;
 use dyno_lab::look::causal::{Standing, Told};
 use dyno_report::text::causal as text;
 
-use crate::cmd::{say, terminal_width};
+use crate::out::{say, terminal_width};
 
 /// Off a terminal a line comes this often: a log is not to be filled.
 const PLAIN_EVERY_NS: u64 = 5_000_000_000;

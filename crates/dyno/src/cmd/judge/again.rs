@@ -3,6 +3,7 @@
 //! A verdict that rests on measurements must follow from them; one that rests on what was seen at the time (not possible,
 //! not applied, not measured, failed) has nothing in the record to judge and is passed on.
 
+use crate::out;
 use std::process::ExitCode;
 
 use dyno_climb::climb::{confirmation, rule_of};
@@ -48,7 +49,7 @@ pub(super) fn run(args: &cli::Judge) -> Result<ExitCode, Failure> {
         true => serde_json::to_string(&lines).map(|text| text + "\n"),
         false => Ok(table(&lines) + total_in_words(follows)),
     };
-    crate::cmd::print(&text.map_err(|error| Failure::error("cannot write JSON").because(&error))?)?;
+    out::print(&text.map_err(|error| Failure::error("cannot write JSON").because(&error))?)?;
     let differing = lines.iter().filter(|line| line.differs()).count();
     Ok(if differing == 0 && follows != Some(false) { exit::DONE } else { ExitCode::from(exit::NO) })
 }

@@ -3,7 +3,7 @@
 use dyno_load::limit::Limited;
 use serde::Serialize;
 
-use super::Outcome;
+use super::outcome::Outcome;
 use dyno_lab::Failure;
 use dyno_lab::measure::cost::ServerCost;
 

@@ -9,7 +9,7 @@ use dyno_load::Progress;
 use dyno_load::limit::Limited;
 use dyno_measure::Histogram;
 
-use super::Outcome;
+use super::outcome::Outcome;
 use dyno_lab::measure::cost::ServerCost;
 
 /// Takes a progress line off the terminal.
@@ -106,7 +106,9 @@ fn push_errors(out: &mut String, outcome: &Outcome<'_>) {
         out.push_str(&format!("  Wrong answers: not HTTP/1.1 {protocol}, wrong body {body}\n"));
     }
     match (&block.first_wrong, &block.first_error) {
-        (Some(first), _) => out.push_str(&format!("  First wrong answer: {}\n", super::wrong(first))),
+        (Some(first), _) => {
+            out.push_str(&format!("  First wrong answer: {}\n", super::outcome::wrong(first)));
+        }
         (None, Some(first)) => out.push_str(&format!("  First error: {first}\n")),
         (None, None) => {}
     }

@@ -3,6 +3,9 @@
 //! They are the oracle of diagnosis (its truth is written down) and teach what a defect looks like. The lab holds, builds
 //! and measures them. Nothing is measured that is not printed or in the record.
 
+use crate::out;
+use crate::this_run;
+use dyno_host::machine::machine;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -52,9 +55,9 @@ fn list(args: &List) -> Result<ExitCode, Failure> {
     let all = catalogue::all();
     let page = match args.json {
         true => format!("{}\n", text::list_json(&all)),
-        false => text::list(&all, super::terminal_width()),
+        false => text::list(&all, out::terminal_width()),
     };
-    super::print(&page)?;
+    out::print(&page)?;
     Ok(exit::DONE)
 }
 
@@ -62,9 +65,9 @@ fn explain(args: &Explain) -> Result<ExitCode, Failure> {
     let specimen = named(&args.name)?;
     let page = match args.source {
         true => text::source(&specimen),
-        false => text::explain(&specimen, super::terminal_width()),
+        false => text::explain(&specimen, out::terminal_width()),
     };
-    super::print(&page)?;
+    out::print(&page)?;
     Ok(exit::DONE)
 }
 
@@ -75,8 +78,8 @@ fn ready(args: &Run) -> Result<Ready, Halt> {
 fn made() -> Made {
     Made {
         started_unix_s: dyno_sys::clock::real_coarse_s(),
-        command: super::command_line(),
-        machine: super::machine(),
+        command: this_run::command_line(),
+        machine: machine(),
     }
 }
 
@@ -85,12 +88,12 @@ fn compare(args: &Run) -> Result<ExitCode, Halt> {
     let mut ready = ready(args)?;
     let side_ns = args.time.map_or(SIDE_NS, nanoseconds);
     let run_ns = (side_ns / u64::from(args.rounds)).max(RUN_NS_MIN);
-    let seed = args.seed.unwrap_or_else(super::seed_of_the_day);
+    let seed = args.seed.unwrap_or_else(this_run::seed_of_the_day);
     let mut record = Record::new(&ready.specimen, made(), seed, run_ns);
     let terminal = std::io::stderr().is_terminal();
     let shown = |text: &str| {
         if terminal {
-            super::say(&format!("\r\x1b[K{text}"));
+            out::say(&format!("\r\x1b[K{text}"));
         }
     };
     let mut told = |round: usize| shown(&format!("round {round} of {}", args.rounds));
@@ -117,9 +120,9 @@ fn judged(args: &Run, specimen: &Specimen, mut record: Record) -> Result<ExitCod
     record.judge();
     let page = match args.json {
         true => json(&record)?,
-        false => text::comparison(specimen, &record, super::terminal_width()),
+        false => text::comparison(specimen, &record, out::terminal_width()),
     };
-    super::print(&page)?;
+    out::print(&page)?;
     Ok(if record.is_shown() == Some(true) { exit::DONE } else { ExitCode::from(exit::NO) })
 }
 
@@ -129,14 +132,14 @@ fn predict(args: &Run) -> Result<ExitCode, Halt> {
     let wanted = Wanted {
         budget: args.time,
         rounds: args.rounds,
-        seed: args.seed.unwrap_or_else(super::seed_of_the_day),
+        seed: args.seed.unwrap_or_else(this_run::seed_of_the_day),
         made: made(),
     };
     let mut watch = Watch::new();
     let (truth, ended) = causal::compare(&wanted, &mut ready, &mut |told| watch.tell(told))?;
-    super::print(&match args.json {
+    out::print(&match args.json {
         true => json(&truth)?,
-        false => text::truth(&truth, super::terminal_width()),
+        false => text::truth(&truth, out::terminal_width()),
     })?;
     match ended {
         Err(Halt::Interrupted) => Ok(interrupted("what was measured before is above")),
@@ -160,7 +163,7 @@ fn alone(args: &Run, side: Side) -> Result<ExitCode, Halt> {
     let running = measuring.start(&[side.word().to_owned()], Some(ns))?;
     let line = measuring.ready(&running)?;
     let url = line.strip_prefix("ready ");
-    super::print(&match args.json {
+    out::print(&match args.json {
         true => text::started_json(running.pid, url),
         false => text::started(running.pid, url, &ready.specimen),
     })?;
@@ -171,7 +174,7 @@ fn alone(args: &Run, side: Side) -> Result<ExitCode, Halt> {
     };
     let figures = Figures::from_output(&printed);
     let figures = figures.ok_or_else(|| running.trouble("ended without its figures"))?;
-    super::print(&match args.json {
+    out::print(&match args.json {
         true => json(&figures)?,
         false => text::figures(&figures, &ready.specimen),
     })?;
@@ -179,7 +182,7 @@ fn alone(args: &Run, side: Side) -> Result<ExitCode, Halt> {
 }
 
 fn interrupted(what: &str) -> ExitCode {
-    super::say(&format!("interrupted: {what}\n"));
+    out::say(&format!("interrupted: {what}\n"));
     ExitCode::from(exit::INTERRUPTED)
 }
 

@@ -1,12 +1,16 @@
 //! `cargo xtask tidy`: the rules of the house that a compiler does not know, as in "What must never happen".
 //!
-//! Which crate may know which (`crates`), what may stand in a file (`rules`), on code with comments, strings and tests
-//! told apart (`source`). People and `ci` run it; it reads and prints, and changes nothing.
+//! Which crate may know which (`crates`), which file of a crate which other (`circles`), what may stand in a file (`rules`),
+//! on code with comments, strings and tests told apart (`source`). People and `ci` run it; it reads and prints, and changes nothing.
 
+mod circles;
 mod crates;
+mod modules;
 mod rules;
 mod source;
+mod uses;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::flags::Flags;
@@ -43,10 +47,40 @@ pub(crate) fn run(repo: &Repo, flags: Flags) -> Result<Outcome, Trouble> {
         findings.extend(rules::findings(path, &repo.read(path)?, &listed));
     }
     findings.extend(stale_listings(repo, &listed));
+    findings.extend(circles(repo, &files)?);
     findings.sort();
     findings.iter().for_each(|finding| println!("{finding}"));
     eprintln!("tidy: {} files, {} findings", files.len(), findings.len());
     Ok(Outcome::done_if(|| findings.is_empty()))
+}
+
+/// Circles of every crate. Those of crates that are not mended yet are told, and no findings.
+fn circles(repo: &Repo, files: &[String]) -> Result<Vec<Finding>, Trouble> {
+    let mut found = Vec::new();
+    for (name, files) in of_crates(files) {
+        let texts: Result<Vec<_>, Trouble> =
+            files.iter().map(|path| Ok((path.clone(), repo.read(path)?))).collect();
+        let circles = circles::findings(&format!("crates/{name}/src/"), &texts?);
+        if circles::NOT_YET.contains(&name.as_str()) {
+            circles.iter().for_each(|circle| eprintln!("not mended yet: {circle}"));
+            eprintln!("{name}: {} circles, not mended yet", circles.len());
+        } else {
+            found.extend(circles);
+        }
+    }
+    Ok(found)
+}
+
+/// The source files of each crate.
+fn of_crates(files: &[String]) -> BTreeMap<String, Vec<String>> {
+    let mut crates: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in files {
+        let name = path.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/"));
+        if let Some((name, _)) = name {
+            crates.entry(name.to_owned()).or_default().push(path.clone());
+        }
+    }
+    crates
 }
 
 /// The files that [`UNSAFE_LIST`] names in backticks; none when there is no list.

@@ -1,6 +1,6 @@
 //! The plan: the only input of a climb.
 //!
-//! A launch, a load, dials and rungs. The built-in plan is made in `rung/`; the user's comes from TOML, parsed here. A plan
+//! A launch, a load, dials and rungs. The built-in plan is made in `built_in.rs`; the user's comes from TOML, parsed here. A plan
 //! runs commands: trust it like a Makefile. Everything wrong in it is found before anything is started, and named with its
 //! line.
 
@@ -10,6 +10,7 @@ use dyno_measure::series::Metric;
 use serde::Deserialize;
 
 use crate::dial::{Dial, How, Setting, Value};
+use crate::load::LoadSpec;
 use crate::proof::Proof;
 use crate::rung::{Needs, Rung};
 
@@ -67,80 +68,6 @@ fn warm_up_ms() -> u64 {
 
 fn ready_ms() -> u64 {
     10_000
-}
-
-/// A load on one server.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LoadSpec {
-    /// Path and query of the request.
-    #[serde(default = "root_path")]
-    pub path: String,
-    /// Method.
-    #[serde(default = "get")]
-    pub method: String,
-    /// Header fields added.
-    #[serde(default)]
-    pub headers: BTreeMap<String, String>,
-    /// Body of the request.
-    #[serde(default)]
-    pub body: String,
-    /// Connections, all open at once.
-    #[serde(default = "sixty_four")]
-    pub connections: usize,
-    /// Requests on the wire per connection.
-    #[serde(default = "one")]
-    pub pipeline: usize,
-    /// The status of a right answer.
-    #[serde(default = "two_hundred")]
-    pub expect_status: u16,
-    /// The body of a right answer; without it, the first answer's body.
-    #[serde(default)]
-    pub expect_body: Option<String>,
-}
-
-fn root_path() -> String {
-    "/".into()
-}
-
-fn get() -> String {
-    "GET".into()
-}
-
-fn sixty_four() -> usize {
-    64
-}
-
-fn one() -> usize {
-    1
-}
-
-fn two_hundred() -> u16 {
-    200
-}
-
-impl Default for LoadSpec {
-    fn default() -> Self {
-        Self {
-            path: root_path(),
-            method: get(),
-            headers: BTreeMap::new(),
-            body: String::new(),
-            connections: sixty_four(),
-            pipeline: one(),
-            expect_status: two_hundred(),
-            expect_body: None,
-        }
-    }
-}
-
-impl LoadSpec {
-    /// For the record.
-    #[must_use]
-    pub fn record(&self) -> dyno_record::climb::Load {
-        let request = format!("{} {}", self.method, self.path);
-        dyno_record::climb::Load { request, connections: self.connections, pipeline: self.pipeline }
-    }
 }
 
 /// Why a plan cannot be climbed.
@@ -425,6 +352,10 @@ fn assignment(place: &str, text: &str) -> Result<(String, String), PlanError> {
     let split = text.split_once('=').filter(|(dial, value)| !dial.is_empty() && !value.is_empty());
     let (dial, value) = split.ok_or_else(|| sense(place, format!("\"{text}\" is not dial=value")))?;
     Ok((dial.to_owned(), value.to_owned()))
+}
+
+fn one() -> usize {
+    1
 }
 
 #[cfg(test)]

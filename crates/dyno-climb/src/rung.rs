@@ -1,13 +1,9 @@
 //! Rungs: each moves one dial one step, and says what it claims, on whose word, at what risk, and how to see it.
 //!
-//! The built-in plan for `dyno serve` is assembled here: one file per rung, and this list. The words are those of the
+//! The ladder of `dyno serve` is listed here, one file per rung. The words are those of the
 //! server's flags; a test in the binary feeds each of them to the engine's own parser.
 
-use dyno_measure::series::Metric;
-
 use crate::dial::{Dial, How, Value};
-use crate::plan::{Launch, LoadSpec, Plan};
-use crate::proof::{Bound, Proof};
 
 mod allocator;
 mod batch;
@@ -23,82 +19,16 @@ mod outbox;
 mod pin;
 mod recv_send;
 mod reuseport;
+mod shape;
 mod short_read;
 mod spin;
 mod workers;
 
-/// A step of the ladder.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rung {
-    /// Its name.
-    pub id: String,
-    /// The dial that it moves.
-    pub dial: String,
-    /// Where to.
-    pub to: String,
-    /// Where other dials must stand for it.
-    pub needs: Vec<Needs>,
-    /// What it is said to bring, and why.
-    pub claim: String,
-    /// Who says so.
-    pub source: String,
-    /// What it risks, or gives up.
-    pub risk: String,
-    /// What is compared.
-    pub metric: Metric,
-    /// Its own load, where the plan's would not show it.
-    pub load: Option<LoadSpec>,
-    /// Server CPUs that it needs.
-    pub server_cpus: usize,
-    /// Why it cannot be had on this machine, if it cannot.
-    pub impossible: Option<String>,
-    /// How to see that it is in force; all must hold.
-    pub proofs: Vec<Proof>,
-    /// Toggled in one running instance instead of measured between two.
-    pub in_place: bool,
-}
+pub use shape::{Needs, Rung, Surroundings};
 
-impl Rung {
-    /// Whether it is kept for a load of its own only: one that is judged by another measure than CPU per request may pay
-    /// in CPU, so the setting on which other rungs are measured goes on without it. (A server that spins burns all the CPU
-    /// that the generator leaves it, and CPU per request then measures the generator.)
-    pub fn own_load_only(&self) -> bool {
-        self.metric != Metric::CpuPerRequest && self.load.is_some()
-    }
-}
-
-/// Another dial's place that a rung depends on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Needs {
-    /// The dial.
-    pub dial: String,
-    /// Its value.
-    pub value: String,
-}
-
-/// What the built-in plan must know of the machine; facts are read once, by the caller.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Surroundings {
-    /// The path of this program.
-    pub program: String,
-    /// CPUs for servers.
-    pub server_cpus: usize,
-    /// Congestion controls that a process may choose.
-    pub congestion_controls: Vec<String>,
-    /// Allocators that can be preloaded.
-    pub allocators: Vec<String>,
-}
-
-/// The built-in ladder of `dyno serve`, from an ordinary first version upwards.
-#[must_use]
-pub fn built_in(surroundings: &Surroundings) -> Plan {
-    let argv = ["{program}", "serve", "--listen", "127.0.0.1:{port}", "--control-fd", "{control}"];
-    let mut argv: Vec<String> =
-        argv.iter().map(|word| word.replace("{program}", &surroundings.program)).collect();
-    argv.extend(["--log-file".into(), "{dir}/access.log".into()]);
-    let launch = Launch { argv, warm_up_ms: 100, ready_ms: 10_000, control: true, ..Launch::default() };
-    let load = LoadSpec { path: "/json".into(), ..LoadSpec::default() };
-    let rungs = vec![
+/// The rungs of `dyno serve`, in the order in which they are climbed.
+pub(crate) fn ladder(surroundings: &Surroundings) -> Vec<Rung> {
+    vec![
         one_send::rung(),
         log_ring::rung(),
         log_off::rung(),
@@ -116,12 +46,11 @@ pub fn built_in(surroundings: &Surroundings) -> Plan {
         reuseport::rung(),
         pin::rung(),
         cpu_steering::rung(),
-    ];
-    let name = "dyno serve, from --naive".into();
-    Plan { name, launch, load, dials: dials(surroundings), rungs, headline: Some("one-send".into()) }
+    ]
 }
 
-fn dials(surroundings: &Surroundings) -> Vec<Dial> {
+/// What can be turned of it.
+pub(crate) fn dials(surroundings: &Surroundings) -> Vec<Dial> {
     let workers = surroundings.server_cpus.max(2).to_string();
     vec![
         flag("send", &["split", "joined"]),
@@ -150,61 +79,4 @@ fn flag(name: &str, values: &[&str]) -> Dial {
         text: String::new(),
     };
     Dial { name: name.to_owned(), how: How::Arg, values: values.iter().map(value).collect(), start: 0 }
-}
-
-/// A rung with the usual metric and load; files in `rung/` fill in the rest.
-fn step(id: &str, dial: &str, to: &str, proofs: Vec<Proof>) -> Rung {
-    Rung {
-        id: id.into(),
-        dial: dial.into(),
-        to: to.into(),
-        needs: Vec::new(),
-        claim: String::new(),
-        source: String::new(),
-        risk: String::new(),
-        metric: Metric::CpuPerRequest,
-        load: None,
-        server_cpus: 1,
-        impossible: None,
-        proofs,
-        in_place: false,
-    }
-}
-
-/// System calls of these names, together, per request.
-fn calls(names: &[&str], per_request: Bound) -> Proof {
-    Proof::Syscalls { names: names.iter().map(|name| (*name).to_owned()).collect(), per_request }
-}
-
-/// A counter of the server, per request.
-fn counter(name: &str, per_request: Bound) -> Proof {
-    Proof::Counter { name: name.to_owned(), per_request }
-}
-
-/// Every call that can carry a reply or a log line.
-const WRITING: [&str; 4] = ["write", "writev", "sendto", "sendmsg"];
-/// Every call that can take a request.
-const READING: [&str; 3] = ["read", "recvfrom", "recvmsg"];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_built_in_plan_makes_sense_on_small_and_large_machines() {
-        for server_cpus in [1, 2, 48] {
-            let surroundings =
-                Surroundings { program: "dyno".into(), server_cpus, ..Surroundings::default() };
-            built_in(&surroundings).check().expect("the built-in plan");
-        }
-    }
-
-    #[test]
-    fn every_rung_says_what_it_claims_on_whose_word_and_at_what_risk() {
-        for rung in built_in(&Surroundings { server_cpus: 2, ..Surroundings::default() }).rungs {
-            for (what, text) in [("claim", &rung.claim), ("source", &rung.source), ("risk", &rung.risk)] {
-                assert!(text.len() >= 4, "{}: {what} is \"{text}\"", rung.id);
-            }
-        }
-    }
 }

@@ -9,6 +9,7 @@ mod code;
 mod cpu;
 mod draft;
 mod facts;
+mod frames;
 mod kernel;
 mod limits;
 mod memory;

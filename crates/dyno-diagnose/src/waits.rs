@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dyno_record::observation::Observation;
 use dyno_record::profile::{Frame, Origin, Profile, Stack, WaitClass};
 
-use super::facts::{crowd, is_own, leaf_first, own_place};
+use super::frames::{crowd, is_own, leaf_first, own_place};
 use super::names;
 
 /// One thread's time, in nanoseconds of the off-CPU profile's window.

@@ -6,6 +6,7 @@
 
 pub mod hist;
 pub mod judge;
+pub mod normal;
 pub mod prng;
 pub mod rounds;
 pub mod series;

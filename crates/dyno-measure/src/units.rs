@@ -58,6 +58,23 @@ pub fn log_of_percent(percent: f64) -> f64 {
     (percent / 100.0).ln_1p()
 }
 
+/// A count with commas, as people read it: `118,432`. What is not finite is a dash.
+#[must_use]
+pub fn thousands(value: f64) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    let digits = format!("{:.0}", value.abs());
+    let mut out = String::from(if value < 0.0 && digits != "0" { "−" } else { "" });
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

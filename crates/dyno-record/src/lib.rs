@@ -7,6 +7,7 @@
 
 pub mod causal;
 pub mod climb;
+pub mod comparison;
 pub mod diagnosis;
 pub mod finding;
 pub mod foretell;
@@ -15,3 +16,6 @@ pub mod machine;
 pub mod observation;
 pub mod profile;
 pub mod ratios;
+pub mod specimen;
+pub mod truth;
+pub mod visible;

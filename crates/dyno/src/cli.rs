@@ -9,31 +9,23 @@ mod flame;
 mod offcpu;
 mod profile;
 pub(crate) mod specimen;
+mod words;
 
-use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use dyno_measure::units::{parse_count, parse_duration};
+use clap::{Args, Parser, Subcommand};
 use dyno_sys::Pid;
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::socket::Addr;
 
-use crate::print::Color;
-
 pub(crate) use causal::Causal;
 pub(crate) use diagnose::{Diagnose, FailOn};
-pub(crate) use flame::{Answered, Counts, Flame, Format};
+pub(crate) use flame::{Answered, Counts, Flame};
 pub(crate) use offcpu::OffCpu;
 pub(crate) use profile::Profile;
-
-/// A sentence, examples, the usage, then what can be said, in groups of a task.
-const HELP: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
-
-const EXIT_STATUS: &str =
-    "Exit status: 0 done, 1 the answer is no, 2 error, 3 the host could not be put back, 130 Ctrl-C.";
+use words::{ColorWhen, EXIT_STATUS, HELP, alpha, causal_time, count, process, some, some_time};
 
 /// `dyno` and its verb.
 #[derive(Debug, Parser)]
@@ -76,50 +68,6 @@ pub(crate) enum Verb {
     Specimen(specimen::Specimen),
     Diagnose(Box<Diagnose>),
     Causal(Box<Causal>),
-}
-
-/// When words are coloured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ColorWhen {
-    /// On a terminal, unless NO_COLOR is set.
-    Auto,
-    /// Also into a file.
-    Always,
-    /// Nowhere.
-    Never,
-}
-
-/// Where text goes, as far as colour depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Screen {
-    /// Somebody looks at it.
-    Terminal,
-    /// A file, a pipe, a terminal that cannot do it, or a reader who does not want it.
-    Plain,
-}
-
-impl Screen {
-    fn of_stdout() -> Screen {
-        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
-        // An empty NO_COLOR is none (no-color.org).
-        let plain = set("NO_COLOR") || dumb || !std::io::stdout().is_terminal();
-        if plain { Screen::Plain } else { Screen::Terminal }
-    }
-}
-
-impl ColorWhen {
-    /// The choice for standard output as it is.
-    pub(crate) fn on_stdout(self) -> Color {
-        self.on(Screen::of_stdout())
-    }
-
-    fn on(self, screen: Screen) -> Color {
-        match (self, screen) {
-            (ColorWhen::Always, _) | (ColorWhen::Auto, Screen::Terminal) => Color::Ansi,
-            (ColorWhen::Never, _) | (ColorWhen::Auto, Screen::Plain) => Color::Plain,
-        }
-    }
 }
 
 /// `dyno serve`.
@@ -458,44 +406,6 @@ pub(crate) struct Report {
     pub(crate) color: ColorWhen,
 }
 
-const ZERO: &str = "it must be more than 0";
-const TOO_LARGE: &str = "it is more than this machine can count";
-
-fn count(text: &str) -> Result<usize, String> {
-    let count = parse_count(text).map_err(|error| error.to_string())?;
-    usize::try_from(count).map_err(|_| TOO_LARGE.to_owned())
-}
-
-fn some(text: &str) -> Result<NonZeroUsize, String> {
-    NonZeroUsize::new(count(text)?).ok_or_else(|| ZERO.to_owned())
-}
-
-fn some_time(text: &str) -> Result<Duration, String> {
-    let time = parse_duration(text).map_err(|error| error.to_string())?;
-    match u64::try_from(time.as_nanos()) {
-        Ok(0) => Err(ZERO.to_owned()),
-        Ok(_) => Ok(time),
-        Err(_) => Err(TOO_LARGE.to_owned()),
-    }
-}
-
-/// Less leaves no room for the rounds that a curve rests on; for more there is `dyno causal`.
-fn causal_time(text: &str) -> Result<Duration, String> {
-    let time = some_time(text)?;
-    let fits = (Duration::from_secs(8)..=Duration::from_secs(120)).contains(&time);
-    if fits { Ok(time) } else { Err("it takes 8s to 2m".to_owned()) }
-}
-
-fn alpha(text: &str) -> Result<f64, String> {
-    // The judge's quantiles hold up to 1 - 1e-12; nobody has data for a billionth.
-    let share = text.parse().ok().filter(|share| (1e-9..1.0).contains(share));
-    share.ok_or_else(|| "it must be more than 0 and less than 1, as 0.01".to_owned())
-}
-
-fn process(text: &str) -> Result<Pid, String> {
-    text.parse().ok().filter(|pid| *pid > 0).ok_or_else(|| "it is not a process number".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -539,23 +449,6 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_not_a_time_or_a_number_of_connections() {
-        assert_eq!(some("0").unwrap_err(), ZERO);
-        assert_eq!(some_time("0s").unwrap_err(), ZERO);
-        assert_eq!(some_time("999999999h").unwrap_err(), TOO_LARGE);
-        assert_eq!(count("0"), Ok(0));
-        assert!(some("many").unwrap_err().contains("\"many\" is not a count"));
-    }
-
-    #[test]
-    fn shares_and_processes_have_bounds() {
-        assert_eq!(alpha("0.05"), Ok(0.05));
-        assert!(["0", "1", "-1", "nan", "x"].iter().all(|text| alpha(text).is_err()));
-        assert_eq!(process("1"), Ok(1));
-        assert!(["0", "-1", "x", "99999999999"].iter().all(|text| process(text).is_err()));
-    }
-
-    #[test]
     fn wrks_letters_stand_with_and_without_blanks() {
         let line = ["dyno", "load", "-t4", "-c", "5k", "-d30s", "-T", "1s", "-L", "http://h/", "-HX: y"];
         let Some(Verb::Load(load)) = Cli::try_parse_from(line).unwrap().verb else {
@@ -574,13 +467,5 @@ mod tests {
             };
             assert_eq!(climb.color, ColorWhen::Never);
         }
-    }
-
-    #[test]
-    fn colour_needs_a_terminal_and_a_reader_who_wants_it() {
-        assert_eq!(ColorWhen::Auto.on(Screen::Plain), Color::Plain);
-        assert_eq!(ColorWhen::Auto.on(Screen::Terminal), Color::Ansi);
-        assert_eq!(ColorWhen::Always.on(Screen::Plain), Color::Ansi);
-        assert_eq!(ColorWhen::Never.on(Screen::Terminal), Color::Plain);
     }
 }

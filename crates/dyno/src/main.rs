@@ -4,9 +4,8 @@
 
 mod cli;
 mod cmd;
-mod meter;
-mod print;
-mod report;
+mod out;
+mod this_run;
 
 use std::process::ExitCode;
 
@@ -23,7 +22,7 @@ fn main() -> ExitCode {
         Err(error) => cmd::unparsed(&error),
     };
     ended.unwrap_or_else(|failure| {
-        cmd::say(&failure.lines());
-        failure.code()
+        out::say(&failure.lines());
+        cmd::code(&failure)
     })
 }

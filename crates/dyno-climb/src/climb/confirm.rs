@@ -8,15 +8,17 @@ use dyno_measure::series::Side;
 use dyno_measure::units::log_of_percent;
 use dyno_record::climb::{Attempt, Effect, RungVerdict};
 
-use super::in_turn::{Turns, off_block_words};
+use super::climber::{ClimbError, Climber, Kept, SideArms, Turned};
+use super::in_turn::off_block_words;
 use super::rules::{BURSTY, BURSTY_SUFFIX, CONFIRM_Z, IN_TURN, IN_TURN_SUFFIX};
+use super::sides::Turns;
+use super::sides::{Bounds, Outcome, Sides, Tried};
 use super::step::apply;
 use super::time::Pace;
-use super::trial::{Bounds, Outcome, Sides, Tried};
-use super::{ArmSpec, ClimbError, Climber, Kept, SideArms, Turned};
 use crate::dial::Setting;
+use crate::load::LoadSpec;
+use crate::meter::ArmSpec;
 use crate::meter::{Length, Meter, Trouble};
-use crate::plan::LoadSpec;
 
 /// Pairs of a confirmation at least, however short the time: one look of a step.
 const PAIRS_MIN: usize = 30;

@@ -8,18 +8,12 @@ use dyno_measure::series::Metric;
 use dyno_record::climb::{Attempt, Foretold, SettingCausal};
 use dyno_record::foretell::foretell;
 
+use super::climber::{ClimbError, Climber, Event, Experiments};
 use super::look::Looks;
 use super::rules::{BURSTY_SUFFIX, IN_TURN_SUFFIX};
-use super::{ArmSpec, ClimbError, Climber, Event};
+use crate::meter::ArmSpec;
 use crate::meter::{Meter, Trouble};
 use crate::rung::Rung;
-
-/// Experiments on one setting under one load.
-pub(crate) struct Experiments {
-    spec: ArmSpec,
-    /// Index into the record's `causal`, or why there is nothing.
-    found: Result<usize, String>,
-}
 
 impl<M: Meter> Climber<'_, M> {
     /// Experiments on the setting that stands, where they were asked for and not made yet.

@@ -14,9 +14,9 @@ use dyno_measure::judge::{Basis, LAST_LOOK_MIN};
 use dyno_measure::series::{Block, Pair, Side, Totals, Trial};
 use dyno_record::climb::ProofLine;
 
-use super::step::hold;
-use super::trial::{Sides, other, unreadable};
-use super::{ArmSpec, Climber};
+use super::climber::Climber;
+use super::proofs::hold;
+use super::sides::{Sides, Turns, other, unreadable};
 use crate::dial::Setting;
 use crate::meter::{Length, Measured, Meter, Trouble};
 use crate::proof::{Proof, Reading};
@@ -35,46 +35,6 @@ const CHANCE_PAIRS: usize = 10;
 pub(crate) const VISIT_BLOCKS_MIN: usize = 2;
 /// Long blocks of a visit at most, however slowly its server starts.
 const VISIT_BLOCKS_MAX: usize = 8;
-
-/// Two settings of which only one is alive at a time.
-pub(crate) struct Turns {
-    pub(crate) specs: [ArmSpec; 2],
-    /// The live dial to toggle within each instance; `None` where each side has instances of its own.
-    pub(crate) toggles: Option<String>,
-    /// What must tell the sides apart, read in every pair.
-    pub(crate) proofs: Vec<Proof>,
-    /// What was read of them in the first pair before its load, and in the latest after it.
-    pub(crate) before: Vec<ProofLine>,
-    pub(crate) after: Vec<ProofLine>,
-    /// Why a proof did not hold.
-    pub(crate) not_applied: Option<String>,
-    /// The largest memory of an instance of each side, bytes.
-    pub(crate) rss_peak_bytes: [u64; 2],
-    /// The clock that CPU was read from.
-    pub(crate) clock: String,
-}
-
-impl Turns {
-    pub(crate) fn new(specs: [ArmSpec; 2]) -> Self {
-        Self {
-            specs,
-            toggles: None,
-            proofs: Vec::new(),
-            before: Vec::new(),
-            after: Vec::new(),
-            not_applied: None,
-            rss_peak_bytes: [0; 2],
-            clock: String::new(),
-        }
-    }
-
-    /// The lines of the record.
-    pub(crate) fn lines(&mut self) -> Vec<ProofLine> {
-        let mut lines = std::mem::take(&mut self.before);
-        lines.append(&mut self.after);
-        lines
-    }
-}
 
 /// What a visit brought home.
 struct Visit {

@@ -4,9 +4,9 @@ use dyno_measure::series::Side;
 use dyno_record::climb::{Attempt, SideProfile};
 use dyno_record::profile::Profile;
 
-use super::in_turn::Turns;
-use super::trial::Sides;
-use super::{ClimbError, Climber, Profiles};
+use super::climber::{ClimbError, Climber, Profiles};
+use super::sides::Sides;
+use super::sides::Turns;
 use crate::meter::{Meter, Trouble};
 use crate::rung::Rung;
 

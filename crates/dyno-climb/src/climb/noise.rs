@@ -4,10 +4,11 @@ use dyno_measure::judge::{INSTANCES_LOOK_MIN, Judgement, Rule, Verdict};
 use dyno_measure::series::Metric;
 use dyno_record::climb::Noise;
 
-use super::in_turn::Turns;
+use super::climber::{ClimbError, Climber, Event};
 use super::rules::noise_id;
-use super::trial::{Bounds, Outcome, Sides, Tried};
-use super::{ArmSpec, ClimbError, Climber, Event};
+use super::sides::Turns;
+use super::sides::{Bounds, Outcome, Sides, Tried};
+use crate::meter::ArmSpec;
 use crate::meter::{Length, Meter, Trouble};
 
 /// Tries: the second one has fresh instances.

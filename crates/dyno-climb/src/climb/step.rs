@@ -5,15 +5,17 @@ use dyno_measure::series::{Side, Trial};
 use dyno_measure::units::percent_of_log;
 use dyno_record::climb::{Attempt, Figures, ProofLine, Rung as RungRecord, RungVerdict};
 
-use super::in_turn::{Turns, off_block_words};
+use super::climber::{ClimbError, Climber, Event, Kept, SideArms, Turned};
+use super::in_turn::off_block_words;
+use super::proofs::hold;
 use super::rules::{BURSTY, BURSTY_SUFFIX, IN_TURN, IN_TURN_SUFFIX};
+use super::sides::Turns;
+use super::sides::{Bounds, Outcome, Sides, Tried};
 use super::time::{Clockwork, share_ns};
-use super::trial::{Bounds, Outcome, Sides, Tried};
-use super::{ArmSpec, ClimbError, Climber, Event, Kept, SideArms, Turned};
 use crate::dial::Setting;
+use crate::load::LoadSpec;
+use crate::meter::ArmSpec;
 use crate::meter::{Length, Meter, Trouble};
-use crate::plan::LoadSpec;
-use crate::proof::Reading;
 use crate::rung::Rung;
 
 /// Time below which a second try is not begun: two looks and the instances' start.
@@ -648,33 +650,6 @@ fn words(judgement: &Judgement) -> (RungVerdict, String) {
 /// Whether the climb goes on from the setting with the rung: it was kept, and not for a load of its own only.
 fn stays(rung: &Rung, attempt: &Attempt) -> bool {
     attempt.verdict == RungVerdict::Kept && !rung.own_load_only()
-}
-
-/// Writes down what was read on both sides; the reason when the proof does not single out the change.
-pub(crate) fn hold(
-    proof: &crate::proof::Proof,
-    readings: [&Reading; 2],
-    when: &str,
-    lines: &mut Vec<ProofLine>,
-) -> Option<String> {
-    let holds = proof.holds(readings[0], readings[1]);
-    for side in Side::BOTH {
-        lines.push(ProofLine {
-            side: if side == Side::A { "a" } else { "b" }.into(),
-            when: when.into(),
-            expected: proof.to_string(),
-            read: readings[side.index()].to_string(),
-            holds: holds.as_ref().is_ok_and(|holds| holds[side.index()]),
-        });
-    }
-    match holds {
-        Ok([false, true]) => None,
-        Ok([true, true]) => {
-            Some(format!("the proof cannot tell the sides apart: {proof}, read {} on both", readings[1]))
-        }
-        Ok([_, false]) => Some(format!("not in force: {proof}, read {}", readings[1])),
-        Err(why) => Some(format!("cannot be proved: {why}")),
-    }
 }
 
 fn spread(means: &[f64]) -> f64 {

@@ -12,13 +12,14 @@ use dyno_measure::student::student;
 use dyno_record::climb::{Arm as ArmRecord, Figures, Reached, RungVerdict, Total, Without};
 use dyno_record::ratios::Ratios;
 
+use super::climber::{ClimbError, Climber, Event};
 use super::confirm::LONG_PAIRS;
 use super::in_turn::too_much;
 use super::rules::BURSTY_SUFFIX;
-use super::{ArmSpec, ClimbError, Climber, Event};
 use crate::dial::Setting;
+use crate::load::LoadSpec;
+use crate::meter::ArmSpec;
 use crate::meter::{Length, Measured, Meter, Trouble};
-use crate::plan::LoadSpec;
 
 /// Starts at most: there Student's t is within 10 % of its limit.
 pub(super) const STARTS_MAX: usize = 24;

@@ -3,9 +3,9 @@
 //! What `total` is where they may live side by side. The rounds have the same shape, so that the same estimator reads them; a
 //! start's servers share no moment, and its mood is in what starts differ by.
 
+use super::climber::{Climber, Event};
 use super::in_turn::VISIT_BLOCKS_MIN;
 use super::total::{Live, STARTS_MAX, dead};
-use super::{Climber, Event};
 use crate::meter::{Length, Measured, Meter, Trouble};
 
 impl<M: Meter> Climber<'_, M> {

@@ -1,12 +1,11 @@
 //! One trial: pairs of blocks until the judge has enough, or the time is up.
 
 use dyno_measure::judge::{self, Basis, Estimate, LAST_LOOK_MIN, Next, Rule};
-use dyno_measure::series::{Metric, Pair, Side, Trial};
+use dyno_measure::series::{Pair, Side, Trial};
 
-use super::in_turn::{Turns, is_off_block_look, off_block_percent};
-use super::rules::{BURSTY_SUFFIX, IN_TURN_SUFFIX};
-use super::{Climber, Event, SideArms};
-use crate::dial::Setting;
+use super::climber::{Climber, Event};
+use super::in_turn::{is_off_block_look, off_block_percent};
+use super::sides::{Bounds, Outcome, Sides, Tried, other, unreadable};
 use crate::meter::{Length, Measured, Meter, Trouble};
 
 /// Replies below which a block says nothing.
@@ -15,96 +14,6 @@ const REPLIES_MIN: u64 = 200;
 const INVALID_SHARE_MAX: f64 = 0.05;
 /// Invalid pairs that are forgiven whatever their share: the first pairs of a trial.
 const INVALID_FREE: u64 = 3;
-
-/// Where the two sides of a trial live.
-pub(crate) enum Sides<'s, A> {
-    /// Each in processes of its own, all live.
-    Apart { a: &'s mut SideArms<A>, b: &'s mut SideArms<A> },
-    /// Toggled in the same processes.
-    InPlace { arms: &'s mut SideArms<A>, dial: &'s str, a: Setting, b: Setting },
-    /// Never two servers at the same time.
-    InTurn(&'s mut Turns),
-}
-
-/// What a trial is called and how long it may take.
-pub(crate) struct Bounds<'b> {
-    pub(crate) id: String,
-    pub(crate) stage: &'b str,
-    pub(crate) name: &'b str,
-    pub(crate) metric: Metric,
-    pub(crate) rule: Rule,
-    pub(crate) length: Length,
-    pub(crate) deadline_ns: u64,
-}
-
-impl Bounds<'_> {
-    /// The same once more, for another way of measuring.
-    pub(crate) fn again(&self) -> Self {
-        Self { id: self.id.clone(), ..*self }
-    }
-
-    /// The same in long blocks, judged by this rule.
-    pub(crate) fn in_long_blocks(self, rule: Rule) -> Self {
-        Self { id: format!("{}{BURSTY_SUFFIX}", self.id), rule, length: Length::Long, ..self }
-    }
-
-    /// The same with instances one after another, judged by this rule.
-    pub(crate) fn in_turn(self, rule: Rule) -> Self {
-        Self { id: format!("{}{IN_TURN_SUFFIX}", self.id), rule, length: Length::Long, ..self }
-    }
-}
-
-/// How a trial ended.
-pub(crate) struct Tried {
-    pub(crate) trial: Trial,
-    pub(crate) outcome: Outcome,
-}
-
-pub(crate) enum Outcome {
-    /// The judge has enough, or the time is up and this is the last look.
-    Judged(judge::Judgement),
-    /// Work comes in bursts.
-    Bursty,
-    /// Too much CPU was burnt outside the blocks, this share of a side's, percent: instances must be measured one after
-    /// another.
-    OffBlock(f64),
-    /// A proof did not hold in one of the pairs.
-    NotApplied(String),
-    /// The time was up before anything could be said.
-    OutOfTime(String),
-    /// Too many pairs were invalid.
-    Unmeasured(String),
-    /// A side failed; which, and how.
-    Trouble(Side, Trouble),
-}
-
-impl<A> Sides<'_, A> {
-    pub(crate) fn reborrow(&mut self) -> Sides<'_, A> {
-        match self {
-            Self::Apart { a, b } => Sides::Apart { a, b },
-            Self::InPlace { arms, dial, a, b } => Sides::InPlace { arms, dial, a: a.clone(), b: b.clone() },
-            Self::InTurn(turns) => Sides::InTurn(turns),
-        }
-    }
-
-    /// Live servers of each side.
-    pub(crate) fn instances(&self) -> usize {
-        match self {
-            Self::Apart { a, b } => a.arms.len().min(b.arms.len()),
-            Self::InPlace { arms, .. } => arms.arms.len(),
-            Self::InTurn(_) => 1,
-        }
-    }
-
-    /// Where the dials of A and B stand.
-    pub(crate) fn settings(&self) -> [&Setting; 2] {
-        match self {
-            Self::Apart { a, b } => [&a.spec.setting, &b.spec.setting],
-            Self::InPlace { a, b, .. } => [a, b],
-            Self::InTurn(turns) => turns.specs.each_ref().map(|spec| &spec.setting),
-        }
-    }
-}
 
 impl<M: Meter> Climber<'_, M> {
     /// Measures pairs until the rule has enough; where work comes in bursts, once more in long blocks by `bursty`.
@@ -255,16 +164,6 @@ impl<M: Meter> Climber<'_, M> {
         };
         [a, b].map(|side| side.arms.iter().map(|arm| self.meter.memory_bytes(arm)).max().unwrap_or(0))
     }
-}
-
-pub(crate) fn other(side: Side) -> Side {
-    if side == Side::A { Side::B } else { Side::A }
-}
-
-/// A clock that stood still while hundreds of replies were served was not read.
-pub(crate) fn unreadable(measured: &Measured, trial: &Trial) -> bool {
-    let value = measured.block.value(trial.metric);
-    !(value.is_finite() && value > 0.0)
 }
 
 fn too_many_invalid(trial: &Trial) -> Option<String> {

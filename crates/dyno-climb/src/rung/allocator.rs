@@ -1,6 +1,6 @@
 //! Another allocator, preloaded: serves foreign servers too.
 
-use super::{Rung, Surroundings, step};
+use super::shape::{Rung, Surroundings, step};
 use crate::dial::{Dial, How, Value};
 use crate::proof::Proof;
 

@@ -1,7 +1,7 @@
 //! All pipelined replies of a turn in one send.
 
-use super::{Needs, Rung, WRITING, calls, step};
-use crate::plan::LoadSpec;
+use super::shape::{Needs, Rung, WRITING, calls, step};
+use crate::load::LoadSpec;
 use crate::proof::Bound;
 
 pub(super) fn rung() -> Rung {

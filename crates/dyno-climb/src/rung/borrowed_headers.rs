@@ -1,6 +1,6 @@
 //! Header fields stay where they were received.
 
-use super::{Rung, counter, step};
+use super::shape::{Rung, counter, step};
 use crate::proof::Bound;
 
 pub(super) fn rung() -> Rung {

@@ -1,6 +1,6 @@
 //! Reno as the congestion control of the accepted connections.
 
-use super::{Rung, Surroundings, step};
+use super::shape::{Rung, Surroundings, step};
 use crate::proof::Proof;
 
 pub(super) fn rung(surroundings: &Surroundings) -> Rung {

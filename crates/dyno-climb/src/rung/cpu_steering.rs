@@ -1,6 +1,6 @@
 //! Connections go to the worker on the CPU that received them (SO_ATTACH_REUSEPORT_CBPF).
 
-use super::{Needs, Rung, step};
+use super::shape::{Needs, Rung, step};
 use crate::proof::{Bound, Proof};
 
 pub(super) fn rung() -> Rung {

@@ -1,6 +1,6 @@
 //! The Date field formatted once a second.
 
-use super::{Rung, counter, step};
+use super::shape::{Rung, counter, step};
 use crate::proof::Bound;
 
 pub(super) fn rung() -> Rung {

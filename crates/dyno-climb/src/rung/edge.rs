@@ -1,6 +1,6 @@
 //! Edge-triggered events.
 
-use super::{Rung, step};
+use super::shape::{Rung, step};
 use crate::proof::Proof;
 
 pub(super) fn rung() -> Rung {

@@ -1,6 +1,6 @@
 //! No access log.
 
-use super::{Needs, Rung, step};
+use super::shape::{Needs, Rung, step};
 use crate::proof::{Bound, Proof};
 
 pub(super) fn rung() -> Rung {

@@ -1,6 +1,6 @@
 //! Access-log lines into a shared ring, written by another process.
 
-use super::{Rung, WRITING, calls, step};
+use super::shape::{Rung, WRITING, calls, step};
 use crate::proof::Bound;
 
 pub(super) fn rung() -> Rung {

@@ -1,6 +1,6 @@
 //! Head and body of a reply in one send.
 
-use super::{Rung, WRITING, calls, step};
+use super::shape::{Rung, WRITING, calls, step};
 use crate::proof::Bound;
 
 pub(super) fn rung() -> Rung {

@@ -1,6 +1,6 @@
 //! Replies serialised straight into the send buffer.
 
-use super::{Rung, counter, step};
+use super::shape::{Rung, counter, step};
 use crate::proof::Bound;
 
 pub(super) fn rung() -> Rung {

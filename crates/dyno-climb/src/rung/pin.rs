@@ -1,6 +1,6 @@
 //! Each worker on a CPU of its own.
 
-use super::{Rung, step};
+use super::shape::{Rung, step};
 use crate::proof::{Bound, Proof};
 
 pub(super) fn rung() -> Rung {

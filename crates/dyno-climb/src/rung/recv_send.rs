@@ -1,6 +1,6 @@
 //! recv(2) and send(2) instead of read(2) and write(2).
 
-use super::{Rung, calls, step};
+use super::shape::{Rung, calls, step};
 use crate::proof::Bound;
 
 pub(super) fn rung() -> Rung {

@@ -1,6 +1,6 @@
 //! A listening socket per worker (SO_REUSEPORT).
 
-use super::{Rung, step};
+use super::shape::{Rung, step};
 use crate::proof::Proof;
 
 pub(super) fn rung() -> Rung {

@@ -1,6 +1,6 @@
 //! A read that did not fill the buffer is the last one.
 
-use super::{READING, Rung, calls, step};
+use super::shape::{READING, Rung, calls, step};
 use crate::proof::Bound;
 
 pub(super) fn rung() -> Rung {

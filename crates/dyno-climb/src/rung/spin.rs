@@ -2,9 +2,9 @@
 
 use dyno_measure::series::Metric;
 
-use super::{Rung, counter, step};
+use super::shape::{Rung, counter, step};
 use crate::dial::{Dial, How, Value};
-use crate::plan::LoadSpec;
+use crate::load::LoadSpec;
 use crate::proof::Bound;
 
 /// Ten times the wake-up that it saves (33 µs of CPU per request at one connection).

@@ -1,6 +1,6 @@
 //! A worker per server CPU.
 
-use super::{Rung, Surroundings, step};
+use super::shape::{Rung, Surroundings, step};
 use crate::proof::{Bound, Proof};
 use dyno_measure::series::Metric;
 

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use dyno_climb::dial::Setting;
+use dyno_climb::load::LoadSpec;
 use dyno_climb::meter::{ArmSpec, Described, Length, Measured, Meter, Trouble};
-use dyno_climb::plan::LoadSpec;
 use dyno_climb::proof::{Proof, Reading};
-use dyno_measure::judge::normal_quantile;
+use dyno_measure::normal::normal_quantile;
 use dyno_measure::series::Block;
 use dyno_measure::units::log_of_percent;
 use dyno_measure::{Histogram, Prng};

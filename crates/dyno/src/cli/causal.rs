@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use dyno_sys::Pid;
 
-use super::{ColorWhen, HELP, process, some_time};
+use super::words::{ColorWhen, HELP, process, some_time};
 
 /// `dyno causal`.
 #[derive(Debug, Args)]

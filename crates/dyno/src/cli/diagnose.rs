@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use dyno_sys::Pid;
 
-use super::{ColorWhen, HELP, process, some_time};
+use super::words::{ColorWhen, HELP, process, some_time};
 
 /// `dyno diagnose`.
 #[derive(Debug, Args)]

@@ -2,58 +2,18 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use dyno_measure::units::parse_count;
 
-use super::HELP;
+use dyno_report::page::flame::Format;
 
-/// How a profile is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// A page with the picture and tables, one file.
-    Html,
-    /// The picture alone.
-    Svg,
-    /// A line per stack, for scripts.
-    Folded,
-    /// For `go tool pprof`.
-    Pprof,
-    /// For the Firefox profiler.
-    Firefox,
-    /// For speedscope.
-    Speedscope,
-    /// Our own record.
-    Json,
-}
+use super::words::{HELP, ZERO};
 
-impl Format {
-    /// The ending of its files.
-    pub(crate) fn ending(self) -> &'static str {
-        match self {
-            Format::Html => "html",
-            Format::Svg => "svg",
-            Format::Folded => "folded",
-            Format::Pprof => "pb.gz",
-            Format::Firefox => "firefox.json",
-            Format::Speedscope => "speedscope.json",
-            Format::Json => "json",
-        }
-    }
-
-    /// The format that a file's name ends in.
-    pub(crate) fn of_name(name: &str) -> Option<Format> {
-        // Longer endings first: all three kinds of JSON end in .json.
-        let all = [
-            Format::Firefox,
-            Format::Speedscope,
-            Format::Pprof,
-            Format::Html,
-            Format::Svg,
-            Format::Folded,
-            Format::Json,
-        ];
-        all.into_iter().find(|format| name.ends_with(&format!(".{}", format.ending())))
-    }
+/// The words for formats, as the flag takes them.
+pub(super) fn formats() -> impl TypedValueParser<Value = Format> {
+    let words = PossibleValuesParser::new(Format::ALL.map(Format::word));
+    words.map(|word| Format::named(&word).expect("the parser lets through the words of formats only"))
 }
 
 /// What the numbers of folded stacks count.
@@ -112,7 +72,7 @@ pub(crate) struct Flame {
     pub(crate) per_thread: bool,
 
     /// html, svg, folded, pprof, firefox, speedscope or json [default: what FILE ends in, else html]
-    #[arg(long, value_enum, value_name = "FORMAT", hide_possible_values = true, help_heading = "Output")]
+    #[arg(long, value_parser = formats(), value_name = "FORMAT", hide_possible_values = true, help_heading = "Output")]
     pub(crate) format: Option<Format>,
     /// Where it goes; - is standard output [default: the input's name with the format's ending]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
@@ -122,7 +82,7 @@ pub(crate) struct Flame {
 /// One number for all, or one for before and one for after.
 fn requests(text: &str) -> Result<Answered, String> {
     let one = |text: &str| match parse_count(text.trim()).map_err(|error| error.to_string())? {
-        0 => Err(super::ZERO.to_owned()),
+        0 => Err(ZERO.to_owned()),
         count => Ok(count),
     };
     match text.split_once(',') {
@@ -151,20 +111,6 @@ fn counts(text: &str) -> Result<Counts, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_format_is_known_by_the_end_of_a_name() {
-        for (name, format) in [
-            ("a.svg", Some(Format::Svg)),
-            ("a.speedscope.json", Some(Format::Speedscope)),
-            ("a.json", Some(Format::Json)),
-            ("a.pb.gz", Some(Format::Pprof)),
-            ("svg", None),
-            ("a.txt", None),
-        ] {
-            assert_eq!(Format::of_name(name), format, "{name}");
-        }
-    }
 
     #[test]
     fn folded_numbers_are_samples_or_time() {

@@ -9,7 +9,10 @@ use dyno_measure::units::parse_duration;
 use dyno_profile::offcpu::{By, Options, Timeline};
 use dyno_sys::Pid;
 
-use super::{Format, HELP, count, process, some_time};
+use dyno_report::page::flame::Format;
+
+use super::flame::formats;
+use super::words::{HELP, count, process, some_time};
 
 /// `dyno offcpu`.
 #[derive(Debug, Args)]
@@ -60,7 +63,7 @@ pub(crate) struct OffCpu {
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
     /// What is written: html, svg, folded, pprof, firefox, speedscope or json [default: by the file's ending]
-    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, help_heading = "Output")]
+    #[arg(long, value_name = "FORMAT", value_parser = formats(), hide_possible_values = true, help_heading = "Output")]
     pub(crate) format: Option<Format>,
 }
 

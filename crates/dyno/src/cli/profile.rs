@@ -9,7 +9,10 @@ use dyno_profile::{CallGraph, Event, Options};
 use dyno_sys::Pid;
 use dyno_sys::perf::STACK_BYTES_MAX;
 
-use super::{Format, HELP, count, process, some_time};
+use dyno_report::page::flame::Format;
+
+use super::flame::formats;
+use super::words::{HELP, count, process, some_time};
 
 /// `dyno profile`.
 #[derive(Debug, Args)]
@@ -76,7 +79,7 @@ pub(crate) struct Profile {
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
     /// What is written: html, svg, folded, pprof, firefox, speedscope or json [default: by the file's ending]
-    #[arg(long, value_name = "FORMAT", value_enum, hide_possible_values = true, help_heading = "Output")]
+    #[arg(long, value_name = "FORMAT", value_parser = formats(), hide_possible_values = true, help_heading = "Output")]
     pub(crate) format: Option<Format>,
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::{HELP, some_time};
+use super::words::{HELP, some_time};
 
 /// Fewest rounds of which an interval can be told.
 const ROUNDS_MIN: i64 = dyno_measure::judge::PAIRS_MIN as i64;

@@ -6,29 +6,35 @@
 mod causal;
 mod dry_run;
 
+use crate::out;
+use crate::this_run;
+use dyno_host::machine::machine;
+use dyno_lab::file;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use dyno_climb::built_in::built_in;
 use dyno_climb::climb::{ClimbError, Event, Options, Order, Profiles, climb};
 use dyno_climb::meter::Trouble;
 use dyno_climb::plan::Plan;
-use dyno_climb::rung::{Rung, Surroundings, built_in};
+use dyno_climb::rung::{Rung, Surroundings};
 use dyno_record::climb::{CLIMB_SCHEMA, Climb as Record};
 use dyno_record::machine::Machine;
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::keeper::Keeper;
 use dyno_sys::proc;
 
-use super::alone;
-use super::failure::{Failure, exit};
-use super::scratch::Scratch;
+use super::exit;
 use crate::cli;
-use crate::meter::{Ground, HostChanges, Interrupt, World};
-use crate::print::number::{self, NAME_COLUMNS_MAX, visible};
-use crate::print::{self, Progress};
+use dyno_host::knobs::HostChanges;
+use dyno_lab::Failure;
+use dyno_lab::launch::scratch::Scratch;
+use dyno_lab::launch::{Ground, Interrupt, World, alone};
+use dyno_report::number::{self, NAME_COLUMNS_MAX, visible};
+use dyno_report::text::{self, Progress};
 
 /// Stolen and foreign CPU from here up is worth a warning.
 const UNQUIET_PERCENT: f64 = 10.0;
@@ -41,18 +47,18 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
         plan.rung(name).map_err(|error| Failure::usage(error.to_string()).try_this("dyno climb --list"))?;
     }
     if args.list {
-        super::print(&list(&plan, &args.rung))?;
+        out::print(&list(&plan, &args.rung))?;
         return Ok(exit::DONE);
     }
     let order = order(&args.order)?;
     if args.dry_run {
-        super::print(&dry_run::text(&plan, &args.rung, &server_cpus, &load_cpus))?;
+        out::print(&dry_run::text(&plan, &chosen(&plan, &args.rung), &server_cpus, &load_cpus))?;
         return Ok(exit::DONE);
     }
     let names = OutputNames::new(args)?;
     if args.causal {
         causal::check()?;
-        super::say(&causal::cost(args, &chosen(&plan, &args.rung)));
+        out::say(&causal::cost(args, &chosen(&plan, &args.rung)));
     }
     let host_changes = if args.allow_host_changes { HostChanges::Allowed } else { HostChanges::Refused };
     let lock = if args.allow_host_changes { Some(alone::lock()?) } else { None };
@@ -66,7 +72,7 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
     if let [cpu] = load_cpus[..] {
         let _ = affinity::set_current(&CpuSet::single(cpu));
     }
-    let mut scratch = Scratch::new(host_changes)?;
+    let mut scratch = Scratch::new(host_changes, &mut |warning| out::say(&format!("warning: {warning}\n")))?;
     keeper
         .remove_at_end(scratch.path())
         .map_err(|error| Failure::error("cannot start the keeper").because(&error))?;
@@ -86,7 +92,7 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
             "one CPU for server and load: each steals the other's time, throughput means little".into(),
         );
     }
-    let seed = args.seed.unwrap_or_else(seed_of_the_day);
+    let seed = args.seed.unwrap_or_else(this_run::seed_of_the_day);
     let time_ns = u64::try_from(args.time.as_nanos()).unwrap_or(u64::MAX);
     let options = Options {
         time_ns,
@@ -128,8 +134,8 @@ struct Told {
 
 impl Told {
     fn failure(&mut self, failure: &Failure) {
-        super::say(&failure.lines());
-        self.weigh(failure.number());
+        out::say(&failure.lines());
+        self.weigh(exit::number(failure));
     }
 
     /// A host that is not as it was outweighs all; an interrupt outweighs what it led to.
@@ -158,14 +164,14 @@ impl Told {
         let written = names.write(record, user);
         let kept = written.is_ok();
         if kept && !args.json && shown.is_ok() {
-            self.outcome(super::print(&names.line()));
+            self.outcome(out::print(&names.line()));
         }
         self.outcome(shown);
         self.outcome(written);
         if matches!(outcome, Err(ClimbError::Ended(Trouble::Interrupted))) {
             let what =
                 if kept { "the record holds what was measured before" } else { "no record was written" };
-            super::say(&format!("interrupted: {what}\n"));
+            out::say(&format!("interrupted: {what}\n"));
             self.weigh(exit::INTERRUPTED);
         } else if let Err(error) = outcome {
             self.failure(&ended_badly(error, record));
@@ -194,12 +200,12 @@ fn ended_badly(error: &ClimbError, record: &Record) -> Failure {
 
 fn show(args: &cli::Climb, record: &Record) -> Result<(), Failure> {
     if !args.json {
-        return super::print(&print::climb_table(record, super::terminal_width(), args.color.on_stdout()));
+        return out::print(&text::climb_table(record, out::terminal_width(), args.color.on_stdout()));
     }
     let mut out = std::io::stdout().lock();
     let written =
         serde_json::to_writer(&mut out, record).map_err(std::io::Error::from).and_then(|()| writeln!(out));
-    super::written(written)
+    out::written(written)
 }
 
 /// The split of the CPUs: the generator on the last half of the physical cores, SMT siblings never apart.
@@ -269,7 +275,7 @@ fn surroundings(server_cpus: &CpuSet) -> Result<Surroundings, Failure> {
         .map_err(|error| Failure::error("cannot find this program").because(&error))?;
     let allowed =
         std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
-    let root = super::is_root();
+    let root = dyno_lab::user::is_root();
     let available =
         std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     let controls = if root { available } else { allowed };
@@ -329,11 +335,6 @@ fn list(plan: &Plan, only: &[String]) -> String {
     rungs.iter().map(line).collect()
 }
 
-/// A seed that differs from run to run; it stands in the record.
-pub(crate) fn seed_of_the_day() -> u64 {
-    dyno_measure::Prng::new(dyno_sys::clock::mono_ns() ^ u64::from(std::process::id()) << 32).next_u64() >> 12
-}
-
 fn new_record(server_cpus: &CpuSet, load_cpus: &[usize]) -> Record {
     let mut load = CpuSet::empty();
     load_cpus.iter().for_each(|cpu| load.insert(*cpu));
@@ -341,12 +342,8 @@ fn new_record(server_cpus: &CpuSet, load_cpus: &[usize]) -> Record {
         schema: CLIMB_SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
         started_unix_s: dyno_sys::clock::real_coarse_s(),
-        command: super::command_line(),
-        machine: Machine {
-            server_cpus: server_cpus.to_string(),
-            load_cpus: load.to_string(),
-            ..super::machine()
-        },
+        command: this_run::command_line(),
+        machine: Machine { server_cpus: server_cpus.to_string(), load_cpus: load.to_string(), ..machine() },
         ..Record::default()
     }
 }
@@ -386,7 +383,7 @@ impl OutputNames {
             )));
         }
         for path in std::iter::once(&record).chain(&page) {
-            super::can_be_written(path)?;
+            file::can_be_written(path)?;
         }
         Ok(Self { record, page })
     }
@@ -394,9 +391,9 @@ impl OutputNames {
     fn write(&self, record: &Record, owner: Option<(u32, u32)>) -> Result<(), Failure> {
         let json = serde_json::to_vec(record)
             .map_err(|error| Failure::error("the record cannot be written").because(&error))?;
-        super::write_file(&self.record, &json, owner)?;
+        file::write_file(&self.record, &json, owner)?;
         let Some(page) = &self.page else { return Ok(()) };
-        super::write_file(page, crate::report::render(record).as_bytes(), owner)
+        file::write_file(page, dyno_report::page::climb::render(record).as_bytes(), owner)
     }
 
     /// Where they lie, for the end of the table.
@@ -415,7 +412,7 @@ struct Screen {
 
 impl Screen {
     fn new() -> Self {
-        Self { terminal: std::io::stderr().is_terminal(), width: super::terminal_width(), shown_ns: 0 }
+        Self { terminal: std::io::stderr().is_terminal(), width: out::terminal_width(), shown_ns: 0 }
     }
 
     fn show(&mut self, event: &Event<'_>) {
@@ -428,19 +425,19 @@ impl Screen {
                 let left = Duration::from_nanos(*left_ns);
                 let line = Progress { stage, rung: name, pair: *pair, pairs_max: *of, effect, left }
                     .line(self.width);
-                super::say(&format!("\r\x1b[K{line}"));
+                out::say(&format!("\r\x1b[K{line}"));
             }
             Event::Pair { .. } => {}
             Event::Experiments { rung, for_ns } => {
                 self.clear();
                 let time = number::duration(Duration::from_nanos(*for_ns).as_secs_f64());
-                super::say(&format!("experiments on the setting before {}: {time}\n", visible(rung)));
+                out::say(&format!("experiments on the setting before {}: {time}\n", visible(rung)));
             }
             Event::Noise(noise) => {
                 self.clear();
                 let aa = number::effect(noise.aa_percent, noise.interval_percent);
                 let least = noise.visible_percent;
-                super::say(&format!("noise: A against A {aa}; effects from {least:.1} % up are visible\n"));
+                out::say(&format!("noise: A against A {aa}; effects from {least:.1} % up are visible\n"));
             }
             Event::Rung(rung) => {
                 self.clear();
@@ -451,7 +448,7 @@ impl Screen {
                 };
                 // Both may hold what a plan or a server said: nothing in it is for the terminal to obey.
                 let (id, why) = (visible(&rung.id), visible(&attempt.why));
-                super::say(&format!("{id}: {effect}{} ({why})\n", attempt.verdict.words()));
+                out::say(&format!("{id}: {effect}{} ({why})\n", attempt.verdict.words()));
             }
         }
     }
@@ -468,7 +465,7 @@ impl Screen {
 
     fn clear(&self) {
         if self.terminal {
-            super::say("\r\x1b[K");
+            out::say("\r\x1b[K");
         }
     }
 }

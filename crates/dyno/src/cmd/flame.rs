@@ -1,5 +1,6 @@
 //! `dyno flame`: a profile drawn, compared, or written in another format; nothing is measured.
 
+use crate::out;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,10 +9,12 @@ use dyno_profile::import::{self, ImportError};
 use dyno_profile::tree::Threads;
 use dyno_record::profile::{Profile, Requests, Unit};
 
-use super::failure::{Failure, exit};
-use super::file;
-use crate::cli::{Answered, Counts, Flame, Format};
-use crate::report::flame::{Look, Orientation, write, write_diff};
+use super::exit;
+use crate::cli::{Answered, Counts, Flame};
+use dyno_lab::Failure;
+use dyno_lab::file;
+use dyno_report::page::flame::Format;
+use dyno_report::page::flame::{Look, Orientation, write, write_diff};
 
 /// Runs the verb.
 pub(crate) fn run(args: &Flame) -> Result<ExitCode, Failure> {
@@ -154,11 +157,11 @@ fn put(place: Option<PathBuf>, bytes: &[u8]) -> Result<(), Failure> {
     match place {
         None => {
             let mut out = std::io::stdout().lock();
-            super::written(out.write_all(bytes).and_then(|()| out.flush()))
+            out::written(out.write_all(bytes).and_then(|()| out.flush()))
         }
         Some(path) => {
-            super::write_file(&path, bytes, super::scratch::caller())?;
-            super::say(&format!("written   {}\n", path.display()));
+            file::write_file(&path, bytes, dyno_lab::user::caller())?;
+            out::say(&format!("written   {}\n", path.display()));
             Ok(())
         }
     }

@@ -1,12 +1,15 @@
 //! `dyno floor`: the smallest loop that answers with given bytes, as a process of its own.
 
+use crate::out;
 use std::process::ExitCode;
 
 use dyno_engine::floor::{self, Floor};
 
-use super::failure::{Failure, exit};
-use super::{file, serve};
+use super::exit;
+use super::serve;
 use crate::cli;
+use dyno_lab::Failure;
+use dyno_lab::file;
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Floor) -> Result<ExitCode, Failure> {
@@ -21,7 +24,7 @@ pub(crate) fn run(args: &cli::Floor) -> Result<ExitCode, Failure> {
     let floor = Floor { addr: args.listen.clone(), answer, request_bytes, cpu: None };
     // Every connection is a descriptor; where it cannot be raised the loop fits itself.
     let _ = dyno_sys::proc::raise_nofile_to_hard();
-    floor::run(&floor, &mut |addr| super::say(&format!("listening on {}\n", serve::url(addr))))
+    floor::run(&floor, &mut |addr| out::say(&format!("listening on {}\n", serve::url(addr))))
         .map_err(|error| serve::engine_failure(&error))?;
     Ok(exit::DONE)
 }

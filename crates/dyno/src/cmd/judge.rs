@@ -6,15 +6,17 @@
 mod again;
 mod numbers;
 
+use crate::out;
 use std::path::Path;
 use std::process::ExitCode;
 
 use dyno_measure::judge::{Estimate, PAIRS_MIN, Verdict, compare_paired, compare_unpaired};
 use serde::Serialize;
 
-use super::failure::{Failure, exit};
+use super::exit;
 use crate::cli;
-use crate::print::number;
+use dyno_lab::Failure;
+use dyno_report::number;
 use numbers::Numbers;
 
 /// Runs the verb.
@@ -25,9 +27,9 @@ pub(crate) fn run(args: &cli::Judge) -> Result<ExitCode, Failure> {
             let (a, b) = both(args, b)?;
             let judged = judge(args, &a, &b)?;
             if let Some(warning) = warning(&a, &b) {
-                super::say(&format!("warning: {warning}\n"));
+                out::say(&format!("warning: {warning}\n"));
             }
-            super::print(&if args.json { object(&judged)? } else { sentence(&judged, &a, &b, args) })?;
+            out::print(&if args.json { object(&judged)? } else { sentence(&judged, &a, &b, args) })?;
             Ok(if judged.verdict == Verdict::Worse { ExitCode::from(exit::NO) } else { exit::DONE })
         }
     }

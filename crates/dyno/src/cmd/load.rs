@@ -5,26 +5,28 @@
 
 mod ask;
 mod json;
-mod loose;
-mod server;
+mod outcome;
 mod text;
 
+use crate::out;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use dyno_load::limit::{Limited, Signs};
+use dyno_load::limit::Signs;
 use dyno_load::run::{Ended, LoadPlan, LoadReport, load};
 use dyno_load::{Edge, OpenError, Progress, SessionPlan};
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::proc;
 use dyno_sys::socket::Addr;
 
-use super::failure::{Failure, exit};
+use super::exit;
 use super::stop;
 use crate::cli;
-use crate::meter::chain;
-pub(super) use loose::Loose;
-use server::{ServerClock, ServerCost};
+use dyno_lab::Failure;
+use dyno_lab::chain;
+use dyno_lab::launch::loose::Loose;
+use dyno_lab::measure::cost::{ServerClock, ServerCost};
+use outcome::{Outcome, wrong};
 
 /// Descriptors beside the connections: standard ones, one event queue per thread, one signal descriptor, and what reading
 /// /proc takes for a moment.
@@ -32,17 +34,6 @@ const DESCRIPTORS_BESIDE: u64 = 32;
 
 /// Threads without a number, as with wrk.
 const THREADS_DEFAULT: usize = 2;
-
-/// What a run came to, with all that is printed about it.
-struct Outcome<'r> {
-    args: &'r cli::Load,
-    threads: usize,
-    report: &'r LoadReport,
-    signs: Signs,
-    limited: Limited,
-    server: Option<ServerCost>,
-    rates: Vec<f64>,
-}
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
@@ -53,7 +44,7 @@ pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
     make_room(args.connections.get() as u64 + threads as u64)?;
     stop::listen()?;
     if !args.json {
-        super::print(&text::head(args, threads))?;
+        out::print(&text::head(args, threads))?;
     }
     let (report, server, rates) = measure(args, &plan, clock)?;
     let signs = Signs {
@@ -61,7 +52,7 @@ pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
         ..Signs::of(&report.block, args.connections.get())
     };
     let outcome = Outcome { args, threads, report: &report, signs, limited: signs.limited(), server, rates };
-    super::print(&if args.json { json::object(&outcome)? } else { text::body(&outcome) })?;
+    out::print(&if args.json { json::object(&outcome)? } else { text::body(&outcome) })?;
     ending(&report)
 }
 
@@ -145,12 +136,12 @@ fn measure(args: &cli::Load, plan: &LoadPlan, mut clock: Option<ServerClock>) ->
     let mut progress = |progress: &Progress| {
         rates.add(progress.elapsed_ns, progress.replies);
         if screen {
-            super::say(&text::progress(progress));
+            out::say(&text::progress(progress));
         }
     };
     let report = load(plan, &stop::STOP, &mut at_edge, &mut progress);
     if screen {
-        super::say(text::CLEAR);
+        out::say(text::CLEAR);
     }
     let report = report.map_err(|error| not_opened(&error, args))?;
     let cost = clock.and_then(|clock| clock.cost(report.block.wall_ns, report.block.replies));
@@ -202,10 +193,6 @@ fn ending(report: &LoadReport) -> Result<ExitCode, Failure> {
         Some(why) => failure.likely(why),
         None => failure,
     })
-}
-
-fn wrong(answer: &dyno_load::WrongAnswer) -> String {
-    format!("expected {}; got {}", answer.expected, answer.got)
 }
 
 /// Why the load never began.
@@ -275,6 +262,8 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Verb};
     use clap::Parser;
+    use dyno_climb::load::LoadSpec;
+    use dyno_lab::look::experiments::words;
 
     pub(super) fn load_args(words: &[&str]) -> Box<cli::Load> {
         let line = ["dyno", "load", "http://127.0.0.1:1/"];
@@ -321,5 +310,34 @@ mod tests {
         assert_eq!(rates.ended(2 * second + second / 10, 6_100), [1_000.0, 2_000.0]);
         assert_eq!(Rates::new(1).ended(second / 2, 100), [200.0]);
         assert!(Rates::new(1).ended(0, 0).is_empty());
+    }
+
+    #[test]
+    fn the_load_beside_experiments_is_the_plans() {
+        let mut load = LoadSpec { path: "/json?a=b".into(), pipeline: 16, ..LoadSpec::default() };
+        load.headers.insert("X-Name".into(), "some words".into());
+        load.expect_body = Some("it = that".into());
+        let words = words(&load, 8_080, &CpuSet::single(1)).unwrap();
+        let cli = Cli::try_parse_from(std::iter::once("dyno".to_owned()).chain(words)).unwrap();
+        let Some(Verb::Load(parsed)) = cli.verb else { panic!("it is a load") };
+        assert_eq!((parsed.url.as_str(), parsed.pipeline.get()), ("http://127.0.0.1:8080/json?a=b", 16));
+        assert_eq!((parsed.connections.get(), parsed.pin), (load.connections, Some(CpuSet::single(1))));
+        assert_eq!(parsed.headers, ["X-Name: some words"]);
+        assert_eq!(parsed.expect, ["status=200", "body=it = that"]);
+    }
+
+    #[test]
+    fn a_plans_texts_may_begin_with_a_hyphen() {
+        let mut load = LoadSpec { body: "-x=1".into(), method: "-M".into(), ..LoadSpec::default() };
+        load.headers.insert("-Name".into(), "-1".into());
+        load.expect_body = Some("--ok".into());
+        let words = words(&load, 1, &CpuSet::single(0)).unwrap();
+        let cli = Cli::try_parse_from(std::iter::once("dyno".to_owned()).chain(words)).unwrap();
+        let Some(Verb::Load(parsed)) = cli.verb else { panic!("it is a load") };
+        assert_eq!((parsed.body.as_deref(), parsed.method.as_str()), (Some("-x=1"), "-M"));
+        assert_eq!(
+            (&parsed.headers[..], &parsed.expect[1..]),
+            (&["-Name: -1".to_owned()][..], &["body=--ok".to_owned()][..])
+        );
     }
 }

@@ -1,23 +1,26 @@
 //! What `dyno profile` and `dyno offcpu` share: a command that is started to be watched, and the files of a profile.
 //! `dyno causal` starts its command the same way.
 
+use crate::out;
+use crate::this_run;
+use dyno_host::machine::machine;
+use dyno_lab::file;
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use dyno_lab::Failure;
+use dyno_lab::launch::command::{not_started, order};
 use dyno_record::profile::{Profile, Requests};
 use dyno_sys::Pid;
 use dyno_sys::child::Exit;
-use dyno_sys::keeper::{Keeper, KeeperError, Launch};
+use dyno_sys::keeper::{Keeper, KeeperError};
 
-use super::failure::Failure;
 use super::stop;
-use crate::cli::Format;
-use crate::meter::chain;
-use crate::report::flame;
+use dyno_report::page::flame;
+use dyno_report::page::flame::Format;
 
 /// The files that a profile goes to, and how each is written.
 pub(super) struct Files(Vec<(PathBuf, Format)>);
@@ -34,7 +37,7 @@ impl Files {
             (None, None) => vec![own(Format::Json), own(Format::Html)],
         });
         if !files.is_stdout() {
-            files.0.iter().try_for_each(|(path, _)| super::can_be_written(path))?;
+            files.0.iter().try_for_each(|(path, _)| file::can_be_written(path))?;
         }
         Ok(files)
     }
@@ -50,22 +53,22 @@ impl Files {
         requests: Option<usize>,
         table: fn(&Profile, usize) -> String,
     ) -> Result<ExitCode, Failure> {
-        profile.command = super::command_line();
-        profile.machine = super::machine();
+        profile.command = this_run::command_line();
+        profile.machine = machine();
         let counted = |count| Requests { count: count as u64, source: "the command line".to_owned() };
         profile.requests = requests.map(counted);
         for (path, format) in &self.0 {
             let bytes = flame::write(&profile, *format, flame::Look::default());
             if self.is_stdout() {
-                super::print_bytes(&bytes)?;
+                out::print_bytes(&bytes)?;
             } else {
-                super::write_file(path, &bytes, None)?;
+                file::write_file(path, &bytes, None)?;
             }
         }
         if !self.is_stdout() {
-            let table = table(&profile, super::terminal_width());
+            let table = table(&profile, out::terminal_width());
             let names: Vec<String> = self.0.iter().map(|(path, _)| path.display().to_string()).collect();
-            super::print(&format!("{table}\nprofile   {}\n", names.join("      ")))?;
+            out::print(&format!("{table}\nprofile   {}\n", names.join("      ")))?;
         }
         Ok(stop::exit_code())
     }
@@ -87,41 +90,15 @@ pub(super) fn of_command<R>(
     let profile = record(recorder)?;
     for (_, exit) in keeper.exits() {
         if exit != Exit::Code(0) {
-            super::say(&format!("the command ended with {exit}\n"));
+            out::say(&format!("the command ended with {exit}\n"));
         }
     }
     Ok(profile)
 }
 
-/// A command that is to be watched: what it prints goes to standard error.
-pub(super) fn order(command: &[OsString]) -> Result<Launch, Failure> {
-    let output = std::io::stderr().as_fd().try_clone_to_owned();
-    let output = output.map_err(|error| Failure::error("cannot hand on standard error").because(&error))?;
-    Ok(Launch {
-        argv: command.to_vec(),
-        env: Vec::new(),
-        cwd: None,
-        cpus: None,
-        output,
-        inherit: Vec::new(),
-        user: None,
-    })
-}
-
-pub(super) fn not_started(error: &KeeperError, command: &[OsString]) -> Failure {
-    Failure::error(chain(error))
-        .likely("there is no such program in PATH, or it may not be run")
-        .try_this(format!("command -v {}", program(command)))
-}
-
-/// The command's first word, for messages.
-pub(super) fn program(command: &[OsString]) -> String {
-    command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default()
-}
-
 /// Says how to end what has no end of its own, where somebody looks.
 pub(super) fn say_how_it_ends(time: Option<Duration>) {
     if time.is_none() && std::io::stderr().is_terminal() {
-        super::say("watching; Ctrl-C ends it and writes the profile\n");
+        out::say("watching; Ctrl-C ends it and writes the profile\n");
     }
 }

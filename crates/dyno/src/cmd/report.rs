@@ -1,15 +1,17 @@
 //! `dyno report`: any record drawn again, without measuring anything.
 
+use crate::out;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use dyno_record::causal::{CAUSAL_SCHEMA, Causal, CausalError};
 use dyno_record::climb::{CLIMB_SCHEMA, Climb, RecordError};
 
-use super::failure::{Failure, exit};
-use super::file;
+use super::exit;
 use crate::cli;
-use crate::print::{causal, climb_table};
+use dyno_lab::Failure;
+use dyno_lab::file;
+use dyno_report::text::{causal, climb_table};
 
 /// What the schema of every climb's record begins with, before its version.
 const FAMILY: &str = "dyno.climb/";
@@ -18,21 +20,21 @@ const CAUSAL_FAMILY: &str = "dyno.causal/";
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Report) -> Result<ExitCode, Failure> {
-    let (width, color) = (super::terminal_width(), args.color.on_stdout());
+    let (width, color) = (out::terminal_width(), args.color.on_stdout());
     let text = text(&args.record)?;
     let (page, table) = if is_causal(&text) {
         let record = causal_record(&args.record, &text)?;
-        (crate::report::causal::render(&record), causal::causal(&record, width, color))
+        (dyno_report::page::causal::render(&record), causal::causal(&record, width, color))
     } else {
         let climb = climb_record(&args.record, &text)?;
-        (crate::report::render(&climb), climb_table(&climb, width, color))
+        (dyno_report::page::climb::render(&climb), climb_table(&climb, width, color))
     };
     match place(args)? {
-        None => super::print(&page)?,
+        None => out::print(&page)?,
         Some(path) => {
-            super::write_file(&path, page.as_bytes(), super::scratch::caller())?;
-            super::print(&table)?;
-            super::say(&format!("report    {}\n", path.display()));
+            file::write_file(&path, page.as_bytes(), dyno_lab::user::caller())?;
+            out::print(&table)?;
+            out::say(&format!("report    {}\n", path.display()));
         }
     }
     Ok(exit::DONE)

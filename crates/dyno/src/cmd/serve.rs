@@ -5,6 +5,7 @@
 
 mod user;
 
+use crate::out;
 use std::error::Error;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -16,9 +17,10 @@ use dyno_engine::{Addr, Config, DialError, Dials, Drained, EngineError, Limits, 
 use dyno_sys::socket::SocketError;
 use dyno_sys::{child, proc};
 
-use super::failure::{Failure, exit};
+use super::exit;
 use crate::cli;
-use crate::meter::chain;
+use dyno_lab::Failure;
+use dyno_lab::chain;
 
 /// Ports below this one belong to root (ip_unprivileged_port_start, ip-sysctl).
 const PRIVILEGED_PORTS: u16 = 1_024;
@@ -43,12 +45,12 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
     let routes =
         || handler::demo(&dials).expect("the routes are fixed, and a test of the engine adds them all");
     let report = supervisor::run(config, &routes, &mut |event| {
-        super::say(&told(&event, drain));
+        out::say(&told(&event, drain));
         if matches!(event, Event::Listening { .. }) {
-            super::say(&who);
+            out::say(&who);
         }
     });
-    super::say(&end(&report.map_err(|error| engine_failure(&error))?));
+    out::say(&end(&report.map_err(|error| engine_failure(&error))?));
     Ok(exit::DONE)
 }
 
@@ -190,7 +192,7 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
     match error {
         EngineError::Listen { addr, source } => not_listening(failure.because(error), addr, source),
         EngineError::Log { path, source } => {
-            let failure = super::file::refused(&error.to_string(), source);
+            let failure = dyno_lab::file::refused(&error.to_string(), source);
             match path {
                 Some(_) => failure,
                 None => failure.try_this("dyno serve --log-file access.log"),
@@ -284,8 +286,9 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Verb};
     use clap::Parser;
+    use dyno_climb::built_in::built_in;
     use dyno_climb::plan::Plan;
-    use dyno_climb::rung::{Surroundings, built_in};
+    use dyno_climb::rung::Surroundings;
 
     fn serve(words: &[&str]) -> Box<cli::Serve> {
         let cli = Cli::try_parse_from(["dyno", "serve"].iter().chain(words)).unwrap();

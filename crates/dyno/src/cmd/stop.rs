@@ -1,6 +1,7 @@
 //! Ctrl-C, for verbs that load or watch: the first one asks them to end with what they have, the second says that this is
 //! being done, the third ends the process.
 
+use crate::out;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +9,8 @@ use dyno_sys::clock::mono_ns;
 use dyno_sys::signal::{Signal, SignalFd};
 use dyno_sys::socket;
 
-use super::failure::{Failure, exit};
+use super::exit;
+use dyno_lab::Failure;
 
 /// How long the watcher sleeps at most; it has nothing to do but wait.
 const WATCH_NS: u64 = 3_600_000_000_000;
@@ -53,6 +55,6 @@ fn heard(count: u32) {
         std::process::exit(i32::from(exit::INTERRUPTED));
     }
     if count == ASKED_BEFORE_GIVING_UP {
-        super::say("ending, with what there is; Ctrl-C once more gives it up\n");
+        out::say("ending, with what there is; Ctrl-C once more gives it up\n");
     }
 }

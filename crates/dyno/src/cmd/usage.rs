@@ -3,20 +3,22 @@
 //! clap finds the mistake; this only cuts its words into what, likely and try, so that every error of the product has
 //! one shape.
 
+use crate::out;
 use std::error::Error;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 
-use super::failure::{Failure, exit};
+use super::exit;
 use crate::cli::Cli;
+use dyno_lab::Failure;
 
 /// Prints help or version; a mistake is a failure.
 pub(crate) fn unparsed(error: &clap::Error) -> Result<ExitCode, Failure> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            super::print(&error.render().to_string())?;
+            out::print(&error.render().to_string())?;
             Ok(exit::DONE)
         }
         _ => {

@@ -2,29 +2,28 @@
 //!
 //! The library experiments; here are the target, the load beside it, what is shown meanwhile, and the files.
 
-mod experiment;
-mod failure;
-mod load;
-mod progress;
 mod target;
 mod watch;
 
+use crate::out;
+use crate::this_run;
+use dyno_host::machine::machine;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use dyno_profile::causal::{Children, Choice, Reach};
 use dyno_record::causal::Causal;
 
-use super::failure::Failure;
-use super::{climb, file, stop};
-use crate::cli;
-use crate::print;
-use crate::report::causal as page;
+use dyno_lab::Failure;
+use dyno_lab::file;
+use dyno_lab::look::causal::{Asked, experiment};
 
-pub(crate) use experiment::{Asked, Point, experiment};
-pub(crate) use failure::not_run;
-pub(crate) use load::words_for_child;
-pub(crate) use watch::{Told, Watch};
+use super::stop;
+use crate::cli;
+use dyno_report::page::causal as page;
+use dyno_report::text;
+
+pub(crate) use watch::Watch;
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Causal) -> Result<ExitCode, Failure> {
@@ -34,10 +33,10 @@ pub(crate) fn run(args: &cli::Causal) -> Result<ExitCode, Failure> {
     let measured = experiment(&asked(args, &target), &mut |told| watch.tell(told), &stop::STOP);
     watch.clear();
     let mut record = measured.map_err(|failure| target.explained(failure))?;
-    record.command = super::command_line();
-    record.machine = super::machine();
+    record.command = this_run::command_line();
+    record.machine = machine();
     files.write(&record)?;
-    super::print(&match args.json {
+    out::print(&match args.json {
         true => json(&record)? + "\n",
         false => shown(args, &files, &record),
     })?;
@@ -56,12 +55,12 @@ fn asked(args: &cli::Causal, target: &target::Opened) -> Asked {
         reach,
         levels: args.levels.0.clone(),
         budget: args.time,
-        seed: args.seed.unwrap_or_else(climb::seed_of_the_day),
+        seed: args.seed.unwrap_or_else(this_run::seed_of_the_day),
     }
 }
 
 fn shown(args: &cli::Causal, files: &Files, record: &Causal) -> String {
-    let table = print::causal::causal(record, super::terminal_width(), args.color.on_stdout());
+    let table = text::causal::causal(record, out::terminal_width(), args.color.on_stdout());
     format!("{table}\nrecord      {}\n", files.names().join("      "))
 }
 
@@ -81,7 +80,7 @@ impl Files {
     fn of(args: &cli::Causal) -> Result<Files, Failure> {
         let named = args.output.clone().or_else(|| (!args.json).then(|| PathBuf::from("causal.json")));
         let files = Files { record: named.map(beside).transpose()?, coz: args.coz.clone() };
-        files.paths().try_for_each(super::can_be_written)?;
+        files.paths().try_for_each(file::can_be_written)?;
         Ok(files)
     }
 
@@ -95,7 +94,7 @@ impl Files {
     }
 
     fn write(&self, record: &Causal) -> Result<(), Failure> {
-        let owner = super::scratch::caller();
+        let owner = dyno_lab::user::caller();
         if let Some((path, html)) = &self.record {
             file::write_file(path, json(record)?.as_bytes(), owner)?;
             file::write_file(html, page::render(record).as_bytes(), owner)?;

@@ -4,20 +4,13 @@ use std::io::IsTerminal;
 
 use dyno_sys::clock::mono_ns;
 
-use crate::cmd::{say, terminal_width};
-use crate::print::causal::Standing;
+use dyno_lab::look::causal::{Standing, Told};
+use dyno_report::text::causal as text;
+
+use crate::out::{say, terminal_width};
 
 /// Off a terminal a line comes this often: a log is not to be filled.
 const PLAIN_EVERY_NS: u64 = 5_000_000_000;
-
-/// What experiments say while they run.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Told<'t> {
-    /// What is done now, in a sentence.
-    Stage(&'t str),
-    /// Where the rounds stand.
-    Standing(Standing<'t>),
-}
 
 /// Where standing is shown.
 pub(crate) struct Watch {
@@ -44,6 +37,7 @@ impl Watch {
         match told {
             Told::Stage(text) => self.stage(text),
             Told::Standing(standing) => self.standing(&standing),
+            Told::Over => self.clear(),
         }
     }
 
@@ -57,7 +51,8 @@ impl Watch {
 
     /// Shows where the experiments stand.
     fn standing(&mut self, standing: &Standing<'_>) {
-        let line = standing.line(terminal_width());
+        let Standing { site, round, effect, done, left } = *standing;
+        let line = text::Standing { site, round, effect, done, left }.line(terminal_width());
         match self.place {
             Place::Terminal => say(&format!("\r\x1b[K{line}")),
             Place::Plain if mono_ns() >= self.next_ns => {

@@ -6,9 +6,9 @@ use dyno_climb::rung::Rung;
 use dyno_profile::causal::is_possible;
 
 use crate::cli;
-use crate::cmd::causal::not_run;
-use crate::cmd::failure::Failure;
-use crate::print::number;
+use dyno_lab::Failure;
+use dyno_lab::look::causal::not_run;
+use dyno_report::number;
 
 /// Longer looks at both sides of a rung: a second of each server.
 const LOOK: Duration = Duration::from_secs(1);

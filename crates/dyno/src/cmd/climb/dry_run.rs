@@ -8,18 +8,16 @@ use dyno_climb::proof::Proof;
 use dyno_climb::rung::Rung;
 use dyno_sys::affinity::CpuSet;
 
-use super::chosen;
-use crate::print::number::visible;
+use dyno_report::number::visible;
 
 /// What would be started, which files and host settings would be written, which commands would be run.
-pub(super) fn text(plan: &Plan, only: &[String], server_cpus: &CpuSet, load_cpus: &[usize]) -> String {
+pub(super) fn text(plan: &Plan, rungs: &[&Rung], server_cpus: &CpuSet, load_cpus: &[usize]) -> String {
     let mut lines = Lines(String::new());
     lines.launch(plan);
     let shared = load_cpus.iter().any(|cpu| server_cpus.contains(*cpu));
     let shared = if shared { ", shared: each steals the other's time" } else { "" };
     lines.line("CPUs", &format!("servers on {server_cpus}, load on {load_cpus:?}{shared}"));
     lines.line("load", &plan.load.record().to_string());
-    let rungs = chosen(plan, only);
     for dial in plan.dials.iter().filter(|dial| starts_with_text(dial)) {
         let start = &dial.values[dial.start];
         lines.line("start", &format!("{}={}: {}", dial.name, start.name, reaches(dial, start)));

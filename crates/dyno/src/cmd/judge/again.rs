@@ -3,6 +3,7 @@
 //! A verdict that rests on measurements must follow from them; one that rests on what was seen at the time (not possible,
 //! not applied, not measured, failed) has nothing in the record to judge and is passed on.
 
+use crate::out;
 use std::process::ExitCode;
 
 use dyno_climb::climb::{confirmation, rule_of};
@@ -14,9 +15,11 @@ use serde::Serialize;
 
 use super::numbers::Numbers;
 use crate::cli;
-use crate::cmd::failure::{Failure, exit};
-use crate::cmd::{file, report};
-use crate::print::number::{NAME_COLUMNS_MAX, visible};
+use crate::cmd::exit;
+use crate::cmd::report;
+use dyno_lab::Failure;
+use dyno_lab::file;
+use dyno_report::number::{NAME_COLUMNS_MAX, visible};
 
 /// One verdict of the record, and what its measurements say.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -46,7 +49,7 @@ pub(super) fn run(args: &cli::Judge) -> Result<ExitCode, Failure> {
         true => serde_json::to_string(&lines).map(|text| text + "\n"),
         false => Ok(table(&lines) + total_in_words(follows)),
     };
-    crate::cmd::print(&text.map_err(|error| Failure::error("cannot write JSON").because(&error))?)?;
+    out::print(&text.map_err(|error| Failure::error("cannot write JSON").because(&error))?)?;
     let differing = lines.iter().filter(|line| line.differs()).count();
     Ok(if differing == 0 && follows != Some(false) { exit::DONE } else { ExitCode::from(exit::NO) })
 }

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::cmd::failure::Failure;
-use crate::cmd::file;
-use crate::print::number::visible;
+use dyno_lab::Failure;
+use dyno_lab::file;
+use dyno_report::number::visible;
 
 /// Numbers of one file, all finite and above zero.
 #[derive(Debug)]

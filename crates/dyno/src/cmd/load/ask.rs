@@ -6,9 +6,9 @@ use dyno_load::{Body, Expect, Target, TargetError};
 use dyno_sys::socket::Addr;
 
 use crate::cli;
-use crate::cmd::failure::Failure;
-use crate::cmd::file;
-use crate::meter::chain;
+use dyno_lab::Failure;
+use dyno_lab::chain;
+use dyno_lab::file;
 
 /// What `--expect` takes, for its errors.
 const EXPECTATIONS: &str = "it takes status=200, body=TEXT, body=@FILE or body-sha256=HEX";

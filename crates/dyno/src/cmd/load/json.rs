@@ -3,9 +3,9 @@
 use dyno_load::limit::Limited;
 use serde::Serialize;
 
-use super::Outcome;
-use super::server::ServerCost;
-use crate::cmd::failure::Failure;
+use super::outcome::Outcome;
+use dyno_lab::Failure;
+use dyno_lab::measure::cost::ServerCost;
 
 #[derive(Serialize)]
 struct Run {

@@ -9,17 +9,17 @@ use dyno_load::Progress;
 use dyno_load::limit::Limited;
 use dyno_measure::Histogram;
 
-use super::Outcome;
-use super::server::ServerCost;
+use super::outcome::Outcome;
+use dyno_lab::measure::cost::ServerCost;
 
 /// Takes a progress line off the terminal.
 pub(super) const CLEAR: &str = "\r\x1b[K";
 
 /// What stands above the figures, printed before the run.
 pub(super) fn head(args: &crate::cli::Load, threads: usize) -> String {
-    let (connections, url) = (args.connections, crate::print::number::visible(&args.url));
+    let (connections, url) = (args.connections, dyno_report::number::visible(&args.url));
     let over = args.unix_socket.as_ref().map_or_else(String::new, |path| {
-        format!(" over {}", crate::print::number::visible(&path.display().to_string()))
+        format!(" over {}", dyno_report::number::visible(&path.display().to_string()))
     });
     format!(
         "Running {} test @ {url}{over}\n  {threads} threads and {connections} connections\n",
@@ -106,7 +106,9 @@ fn push_errors(out: &mut String, outcome: &Outcome<'_>) {
         out.push_str(&format!("  Wrong answers: not HTTP/1.1 {protocol}, wrong body {body}\n"));
     }
     match (&block.first_wrong, &block.first_error) {
-        (Some(first), _) => out.push_str(&format!("  First wrong answer: {}\n", super::wrong(first))),
+        (Some(first), _) => {
+            out.push_str(&format!("  First wrong answer: {}\n", super::outcome::wrong(first)));
+        }
         (None, Some(first)) => out.push_str(&format!("  First error: {first}\n")),
         (None, None) => {}
     }

@@ -8,7 +8,7 @@ use std::io;
 use dyno_engine::Identity;
 use dyno_sys::user;
 
-use crate::cmd::failure::Failure;
+use dyno_lab::Failure;
 
 /// Who serves when root did not say: every host has it, and nothing belongs to it.
 const DEFAULT: &str = "nobody";

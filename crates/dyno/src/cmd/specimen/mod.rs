@@ -1,44 +1,36 @@
 //! `dyno specimen`: small programs with one planted, known defect each and the repaired twin.
 //!
-//! They are the oracle of diagnosis (its truth is written down) and teach what a defect looks like. `catalogue` holds
-//! them, `workshop` builds them, `measure` compares the sides. Nothing is measured that is not printed or in the record.
+//! They are the oracle of diagnosis (its truth is written down) and teach what a defect looks like. The lab holds, builds
+//! and measures them. Nothing is measured that is not printed or in the record.
 
-mod catalogue;
-mod causal;
-mod hands;
-mod measure;
-mod neutral;
-mod record;
-mod truth;
-mod workshop;
-
+use crate::out;
+use crate::this_run;
+use dyno_host::machine::machine;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use dyno_record::causal::Verdict;
+use dyno_record::comparison::{Figures, Made, Record};
+use dyno_record::specimen::{Side, Specimen};
+use dyno_record::truth::Row;
+use dyno_report::text::specimen as text;
 
-use super::failure::{Failure, exit};
+use super::exit;
 use crate::cli::specimen::{Explain, List, Run, Specimen as Args, What};
-use crate::print::specimen as text;
-#[cfg(test)]
-pub(crate) use catalogue::all;
-pub(crate) use catalogue::{Place, Specimen};
-use hands::{Halt, Hands};
-use measure::{END_NS_MAX, Measuring};
-use neutral::Naming;
-pub(crate) use record::{Figures, Record, Side};
-#[cfg(test)]
-pub(crate) use truth::tests::truth as truth_of_tests;
-pub(crate) use truth::{Row, Truth};
-use workshop::{Bench, Program, Workshop};
+use crate::cmd::causal::Watch;
+use dyno_lab::Failure;
+use dyno_lab::specimens::catalogue;
+use dyno_lab::specimens::causal::{self, RUN_NS_MIN, Wanted};
+use dyno_lab::specimens::hands::Halt;
+use dyno_lab::specimens::measure::END_NS_MAX;
+use dyno_lab::specimens::neutral::Naming;
+use dyno_lab::specimens::ready::{Ready, named};
 
 /// Measured time of a side, all rounds together.
 const SIDE_NS: u64 = 3_000_000_000;
 /// How long one side runs for a profiler, when nobody says: long enough to type the profiler's command.
 const ALONE_NS: u64 = 60_000_000_000;
-/// The shortest run that is worth starting a process for.
-const RUN_NS_MIN: u64 = 20_000_000;
 
 /// Runs the verb.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -63,9 +55,9 @@ fn list(args: &List) -> Result<ExitCode, Failure> {
     let all = catalogue::all();
     let page = match args.json {
         true => format!("{}\n", text::list_json(&all)),
-        false => text::list(&all, super::terminal_width()),
+        false => text::list(&all, out::terminal_width()),
     };
-    super::print(&page)?;
+    out::print(&page)?;
     Ok(exit::DONE)
 }
 
@@ -73,64 +65,35 @@ fn explain(args: &Explain) -> Result<ExitCode, Failure> {
     let specimen = named(&args.name)?;
     let page = match args.source {
         true => text::source(&specimen),
-        false => text::explain(&specimen, super::terminal_width()),
+        false => text::explain(&specimen, out::terminal_width()),
     };
-    super::print(&page)?;
+    out::print(&page)?;
     Ok(exit::DONE)
 }
 
-fn named(name: &str) -> Result<Specimen, Failure> {
-    catalogue::find(name).ok_or_else(|| {
-        let failure = Failure::usage(format!("there is no specimen \"{name}\""));
-        failure.likely(nearest(name)).try_this("dyno specimen list")
-    })
+fn ready(args: &Run) -> Result<Ready, Halt> {
+    Ready::new(&args.name, if args.neutral { Naming::Neutral } else { Naming::Own })
 }
 
-/// What a wrong name was meant to be, if it begins like one.
-fn nearest(name: &str) -> String {
-    let start: String = name.chars().take(3).collect();
-    let all = catalogue::all();
-    let alike = all.iter().find(|specimen| !start.is_empty() && specimen.name.contains(&start));
-    alike.map_or("its name is another one".to_owned(), |specimen| format!("{} is meant", specimen.name))
-}
-
-/// A specimen that is built, and all that it takes to run it.
-struct Ready {
-    specimen: Specimen,
-    program: Program,
-    // Before the hands: what still runs holds nothing but open files in it.
-    bench: Bench,
-    hands: Hands,
-}
-
-impl Ready {
-    fn new(args: &Run) -> Result<Ready, Halt> {
-        let specimen = named(&args.name)?;
-        let mut hands = Hands::new()?;
-        let workshop = Workshop::open()?;
-        let naming = if args.neutral { Naming::Neutral } else { Naming::Own };
-        let program = workshop.build(&specimen, naming, &mut hands)?;
-        let bench = workshop.bench(&hands)?;
-        Ok(Ready { specimen, program, bench, hands })
-    }
-
-    fn measuring(&mut self) -> Measuring<'_> {
-        let Ready { specimen, program, bench, hands } = self;
-        Measuring { specimen, program, hands, folder: bench.path() }
+fn made() -> Made {
+    Made {
+        started_unix_s: dyno_sys::clock::real_coarse_s(),
+        command: this_run::command_line(),
+        machine: machine(),
     }
 }
 
 /// Both sides, interleaved.
 fn compare(args: &Run) -> Result<ExitCode, Halt> {
-    let mut ready = Ready::new(args)?;
+    let mut ready = ready(args)?;
     let side_ns = args.time.map_or(SIDE_NS, nanoseconds);
     let run_ns = (side_ns / u64::from(args.rounds)).max(RUN_NS_MIN);
-    let seed = args.seed.unwrap_or_else(super::climb::seed_of_the_day);
-    let mut record = Record::new(&ready.specimen, super::machine(), seed, run_ns);
+    let seed = args.seed.unwrap_or_else(this_run::seed_of_the_day);
+    let mut record = Record::new(&ready.specimen, made(), seed, run_ns);
     let terminal = std::io::stderr().is_terminal();
     let shown = |text: &str| {
         if terminal {
-            super::say(&format!("\r\x1b[K{text}"));
+            out::say(&format!("\r\x1b[K{text}"));
         }
     };
     let mut told = |round: usize| shown(&format!("round {round} of {}", args.rounds));
@@ -157,19 +120,26 @@ fn judged(args: &Run, specimen: &Specimen, mut record: Record) -> Result<ExitCod
     record.judge();
     let page = match args.json {
         true => json(&record)?,
-        false => text::comparison(specimen, &record, super::terminal_width()),
+        false => text::comparison(specimen, &record, out::terminal_width()),
     };
-    super::print(&page)?;
+    out::print(&page)?;
     Ok(if record.is_shown() == Some(true) { exit::DONE } else { ExitCode::from(exit::NO) })
 }
 
 /// What a causal profile predicts of the defect's parts, beside what shortening them brings.
 fn predict(args: &Run) -> Result<ExitCode, Halt> {
-    let mut ready = Ready::new(args)?;
-    let (truth, ended) = causal::compare(args, &mut ready)?;
-    super::print(&match args.json {
+    let mut ready = ready(args)?;
+    let wanted = Wanted {
+        budget: args.time,
+        rounds: args.rounds,
+        seed: args.seed.unwrap_or_else(this_run::seed_of_the_day),
+        made: made(),
+    };
+    let mut watch = Watch::new();
+    let (truth, ended) = causal::compare(&wanted, &mut ready, &mut |told| watch.tell(told))?;
+    out::print(&match args.json {
         true => json(&truth)?,
-        false => text::truth(&truth, super::terminal_width()),
+        false => text::truth(&truth, out::terminal_width()),
     })?;
     match ended {
         Err(Halt::Interrupted) => Ok(interrupted("what was measured before is above")),
@@ -187,13 +157,13 @@ fn missed(row: &Row) -> bool {
 
 /// One side, for a profiler: its process number, then its figures.
 fn alone(args: &Run, side: Side) -> Result<ExitCode, Halt> {
-    let mut ready = Ready::new(args)?;
+    let mut ready = ready(args)?;
     let ns = args.time.map_or(ALONE_NS, nanoseconds);
     let mut measuring = ready.measuring();
     let running = measuring.start(&[side.word().to_owned()], Some(ns))?;
     let line = measuring.ready(&running)?;
     let url = line.strip_prefix("ready ");
-    super::print(&match args.json {
+    out::print(&match args.json {
         true => text::started_json(running.pid, url),
         false => text::started(running.pid, url, &ready.specimen),
     })?;
@@ -204,7 +174,7 @@ fn alone(args: &Run, side: Side) -> Result<ExitCode, Halt> {
     };
     let figures = Figures::from_output(&printed);
     let figures = figures.ok_or_else(|| running.trouble("ended without its figures"))?;
-    super::print(&match args.json {
+    out::print(&match args.json {
         true => json(&figures)?,
         false => text::figures(&figures, &ready.specimen),
     })?;
@@ -212,7 +182,7 @@ fn alone(args: &Run, side: Side) -> Result<ExitCode, Halt> {
 }
 
 fn interrupted(what: &str) -> ExitCode {
-    super::say(&format!("interrupted: {what}\n"));
+    out::say(&format!("interrupted: {what}\n"));
     ExitCode::from(exit::INTERRUPTED)
 }
 

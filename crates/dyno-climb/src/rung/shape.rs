@@ -1,0 +1,102 @@
+//! What a rung is, and the words that rungs are written with.
+
+use dyno_measure::series::Metric;
+
+use crate::load::LoadSpec;
+use crate::proof::{Bound, Proof};
+
+/// A step of the ladder.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rung {
+    /// Its name.
+    pub id: String,
+    /// The dial that it moves.
+    pub dial: String,
+    /// Where to.
+    pub to: String,
+    /// Where other dials must stand for it.
+    pub needs: Vec<Needs>,
+    /// What it is said to bring, and why.
+    pub claim: String,
+    /// Who says so.
+    pub source: String,
+    /// What it risks, or gives up.
+    pub risk: String,
+    /// What is compared.
+    pub metric: Metric,
+    /// Its own load, where the plan's would not show it.
+    pub load: Option<LoadSpec>,
+    /// Server CPUs that it needs.
+    pub server_cpus: usize,
+    /// Why it cannot be had on this machine, if it cannot.
+    pub impossible: Option<String>,
+    /// How to see that it is in force; all must hold.
+    pub proofs: Vec<Proof>,
+    /// Toggled in one running instance instead of measured between two.
+    pub in_place: bool,
+}
+
+impl Rung {
+    /// Whether it is kept for a load of its own only: one that is judged by another measure than CPU per request may pay
+    /// in CPU, so the setting on which other rungs are measured goes on without it. (A server that spins burns all the CPU
+    /// that the generator leaves it, and CPU per request then measures the generator.)
+    pub fn own_load_only(&self) -> bool {
+        self.metric != Metric::CpuPerRequest && self.load.is_some()
+    }
+}
+
+/// Another dial's place that a rung depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needs {
+    /// The dial.
+    pub dial: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// What the built-in plan must know of the machine; facts are read once, by the caller.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Surroundings {
+    /// The path of this program.
+    pub program: String,
+    /// CPUs for servers.
+    pub server_cpus: usize,
+    /// Congestion controls that a process may choose.
+    pub congestion_controls: Vec<String>,
+    /// Allocators that can be preloaded.
+    pub allocators: Vec<String>,
+}
+
+/// A rung with the usual metric and load; files in `rung/` fill in the rest.
+pub(super) fn step(id: &str, dial: &str, to: &str, proofs: Vec<Proof>) -> Rung {
+    Rung {
+        id: id.into(),
+        dial: dial.into(),
+        to: to.into(),
+        needs: Vec::new(),
+        claim: String::new(),
+        source: String::new(),
+        risk: String::new(),
+        metric: Metric::CpuPerRequest,
+        load: None,
+        server_cpus: 1,
+        impossible: None,
+        proofs,
+        in_place: false,
+    }
+}
+
+/// System calls of these names, together, per request.
+pub(super) fn calls(names: &[&str], per_request: Bound) -> Proof {
+    Proof::Syscalls { names: names.iter().map(|name| (*name).to_owned()).collect(), per_request }
+}
+
+/// A counter of the server, per request.
+pub(super) fn counter(name: &str, per_request: Bound) -> Proof {
+    Proof::Counter { name: name.to_owned(), per_request }
+}
+
+/// Every call that can carry a reply or a log line.
+pub(super) const WRITING: [&str; 4] = ["write", "writev", "sendto", "sendmsg"];
+/// Every call that can take a request.
+pub(super) const READING: [&str; 3] = ["read", "recvfrom", "recvmsg"];

@@ -1,0 +1,161 @@
+//! One live server with its connections open.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use dyno_climb::dial::{How, Setting};
+use dyno_climb::meter::{ArmSpec, Trouble};
+use dyno_climb::plan::Plan;
+use dyno_load::{BlockReport, BlockSpec, Crew, Edge, OpenError, Session, SessionPlan};
+use dyno_sys::clock::mono_ns;
+use dyno_sys::socket::{self, Addr, Io, Ready};
+use dyno_sys::{Pid, proc};
+
+use super::clock::Clock;
+
+/// The end of a server's output that is shown when it died.
+const TAIL_BYTES: u64 = 600;
+/// How long a server may take to answer on its control socket.
+const CONTROL_NS_MAX: u64 = 2_000_000_000;
+/// Longest answer on the control socket; the counters are a fraction of it.
+const CONTROL_BYTES_MAX: usize = 4_096;
+
+/// A live server.
+#[derive(Debug)]
+pub struct Arm {
+    pub(crate) spec: ArmSpec,
+    /// The launched process.
+    pub(crate) pid: Pid,
+    /// Its parent under the keeper: whatever the launch started and left stays below it.
+    pub(crate) warden: Pid,
+    pub(crate) addr: Addr,
+    pub(crate) port: u16,
+    pub(crate) dir: PathBuf,
+    pub(crate) clock: Clock,
+    pub(crate) driver: Driver,
+    pub(crate) control: Option<OwnedFd>,
+    /// What it prints.
+    pub(crate) output: File,
+    /// Its clock when its last block ended; `None` before the first one.
+    pub(crate) last_end_ns: Option<u64>,
+    /// CPU that was accounted to blocks.
+    pub(crate) seen_ns: u64,
+}
+
+/// The load on it: on this thread when there is one load CPU, else on one thread per CPU.
+#[derive(Debug)]
+pub(crate) enum Driver {
+    Alone(Box<Session>),
+    Crew(Crew),
+}
+
+impl Driver {
+    pub(crate) fn open(plan: &SessionPlan, cpus: &[usize]) -> Result<Self, OpenError> {
+        match cpus {
+            [_] => Session::open(plan).map(|session| Self::Alone(Box::new(session))),
+            _ => Crew::open(plan, busy(cpus, plan.connections)).map(Self::Crew),
+        }
+    }
+
+    pub(crate) fn block(&mut self, spec: &BlockSpec, at_edge: &mut (dyn FnMut(Edge) + Send)) -> BlockReport {
+        match self {
+            Self::Alone(session) => session.block(spec, at_edge),
+            Self::Crew(crew) => crew.block(spec, at_edge),
+        }
+    }
+
+    pub(crate) fn sample_answer(&self) -> &[u8] {
+        match self {
+            Self::Alone(session) => session.sample_answer(),
+            Self::Crew(crew) => crew.sample_answer(),
+        }
+    }
+}
+
+impl Arm {
+    /// All processes of the server, also those that left their parent (a daemon forks twice).
+    pub(crate) fn processes(&self) -> Vec<Pid> {
+        processes(self.warden)
+    }
+
+    /// The end of what the server printed.
+    pub(crate) fn last_words(&self) -> String {
+        tail(&self.output)
+    }
+
+    /// Turns a dial over the control socket; a host setting is not the server's business.
+    pub(crate) fn turn_live(&self, plan: &Plan, setting: &Setting, dial: &str) -> Result<(), Trouble> {
+        let dial = plan.dial(dial);
+        if dial.how != How::Live {
+            return Ok(());
+        }
+        let message = &plan.value(setting, dial).text;
+        match self.ask(message)?.as_str() {
+            "ok" => Ok(()),
+            refused => Err(Trouble::WrongAnswer {
+                expected: format!("ok to \"{message}\""),
+                got: refused.to_owned(),
+            }),
+        }
+    }
+
+    /// One question on the control socket.
+    pub(crate) fn ask(&self, question: &str) -> Result<String, Trouble> {
+        let wrong = |got: &str| Trouble::WrongAnswer {
+            expected: format!("an answer to \"{question}\""),
+            got: got.into(),
+        };
+        let control =
+            self.control.as_ref().ok_or_else(|| wrong("the plan gives this server no control socket"))?;
+        if !matches!(socket::send(control, question.as_bytes()), Io::Done(_)) {
+            return Err(wrong("the control socket is closed"));
+        }
+        match socket::wait_readable(control, mono_ns() + CONTROL_NS_MAX) {
+            Ok(Ready::TimedOut) | Err(_) => {
+                return Err(Trouble::Hung { waited_ms: CONTROL_NS_MAX / 1_000_000 });
+            }
+            Ok(_) => {}
+        }
+        let mut answer = [0; CONTROL_BYTES_MAX];
+        match socket::recv(control, &mut answer) {
+            Io::Done(n) => Ok(String::from_utf8_lossy(&answer[..n]).trim().to_owned()),
+            _ => Err(wrong("the control socket is closed")),
+        }
+    }
+}
+
+/// The load CPUs that have something to do: a thread without a connection has not.
+pub(crate) fn busy(cpus: &[usize], connections: usize) -> &[usize] {
+    &cpus[..cpus.len().min(connections)]
+}
+
+/// Everything below a warden, without the warden.
+pub(crate) fn processes(warden: Pid) -> Vec<Pid> {
+    proc::tree(warden).into_iter().filter(|pid| *pid != warden).collect()
+}
+
+/// The last lines of a file that somebody else writes.
+pub(crate) fn tail(file: &File) -> String {
+    let read = || -> std::io::Result<String> {
+        let mut file = file.try_clone()?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    };
+    read().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_cpus_load_than_there_are_connections() {
+        assert_eq!(busy(&[2, 3, 6, 7], 1), [2]);
+        assert_eq!(busy(&[2, 3], 64), [2, 3]);
+    }
+}

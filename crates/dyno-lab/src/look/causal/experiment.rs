@@ -1,0 +1,150 @@
+//! The experiments on a process that runs: from what is asked for to the record. The verb and specimens call it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dyno_profile::causal::{self, Children, Live, Progress, Reach, Resolver, Subject, Tried, of_processes};
+use dyno_profile::{Options, Recorder, Target};
+use dyno_record::causal::{Causal, Metric};
+use dyno_record::machine::Missing;
+use dyno_record::profile::{Profile, Target as Named};
+use dyno_sys::clock::mono_ns;
+use dyno_sys::{Pid, affinity, proc};
+
+use super::asked::Asked;
+use super::failure::{no_site, not_run, unknown};
+use super::progress::{self, Found};
+use super::told::{Standing, Told};
+use crate::failure::Failure;
+use crate::look::refused::not_profiled;
+
+/// What a profile takes that chooses sites: two percent of ten seconds are two hundred samples.
+const CHOOSING: Duration = Duration::from_secs(10);
+/// What it takes where sites are named and only their shares are wanted.
+const WEIGHING: Duration = Duration::from_secs(3);
+/// A profile takes no more than this part of the budget.
+const PROFILE_PART: u32 = 4;
+
+/// Experiments until the budget is spent or somebody wants to stop.
+pub fn experiment(
+    asked: &Asked,
+    told: &mut dyn FnMut(Told<'_>),
+    stop: &AtomicBool,
+) -> Result<Causal, Failure> {
+    let begun_ns = mono_ns();
+    let started_unix_s = dyno_sys::clock::real_coarse_s();
+    told(Told::Stage("reading its symbols"));
+    let resolver = Resolver::open(asked.pid).map_err(|error| no_site(&error))?;
+    let found = progress::resolved(asked, &resolver, told, stop)?;
+    let named =
+        asked.sites.iter().map(|name| resolver.named(name, asked.reach).map_err(|error| no_site(&error)));
+    let named = named.collect::<Result<Vec<Tried>, Failure>>()?;
+    told(Told::Stage("profiling it, to know its sites"));
+    let profile = profile(asked, stop)?;
+    let (sites, missing) = sites(asked, &resolver, named, &profile);
+    if sites.is_empty() && stop.load(Ordering::Relaxed) {
+        return Err(Failure::interrupted());
+    }
+    if sites.is_empty() {
+        return Err(unknown(asked, &profile));
+    }
+    told(Told::Stage("attaching"));
+    let spent = Duration::from_nanos(mono_ns() - begun_ns);
+    let mut record = run(asked, &found, &sites, asked.budget.saturating_sub(spent), told, stop)?;
+    record.started_unix_s = started_unix_s;
+    record.duration_s = (mono_ns() - begun_ns) as f64 / 1e9;
+    record.options.budget_s = asked.budget.as_secs_f64();
+    record.not_measured.extend(missing);
+    Ok(record)
+}
+
+fn profile(asked: &Asked, stop: &AtomicBool) -> Result<Profile, Failure> {
+    let wanted = if asked.sites.is_empty() { CHOOSING } else { WEIGHING };
+    let options = Options { duration: Some(wanted.min(asked.budget / PROFILE_PART)), ..Options::default() };
+    let recorder =
+        Recorder::open(&Target::Process(asked.pid), &options).map_err(|error| not_profiled(&error))?;
+    let profile = recorder.record(stop).map_err(|error| not_profiled(&error))?;
+    Ok(match asked.children {
+        Children::Followed => profile,
+        // What its children did is not tried.
+        Children::Strangers => of_processes(&profile, &[asked.pid]),
+    })
+}
+
+/// Named ones with their shares, or the ones with most samples.
+fn sites(
+    asked: &Asked,
+    resolver: &Resolver,
+    mut named: Vec<Tried>,
+    profile: &Profile,
+) -> (Vec<Tried>, Vec<Missing>) {
+    if asked.sites.is_empty() {
+        return resolver.chosen(profile, &asked.choice);
+    }
+    named.iter_mut().for_each(|tried| resolver.weigh(tried, profile));
+    (named, Vec::new())
+}
+
+fn run(
+    asked: &Asked,
+    found: &Found,
+    sites: &[Tried],
+    budget: Duration,
+    told: &mut dyn FnMut(Told<'_>),
+    stop: &AtomicBool,
+) -> Result<Causal, Failure> {
+    let subject = Subject {
+        children: asked.children,
+        participants: asked.participants.clone(),
+        seed: asked.seed,
+        ..Subject::new(asked.pid)
+    };
+    let places: Vec<causal::Site> = sites.iter().map(|tried| tried.site.clone()).collect();
+    let mut live = Live::open(&subject, &found.progress, &places, stop).map_err(|error| not_run(&error))?;
+    let wanted = causal::Asked {
+        levels_percent: asked.levels.clone(),
+        budget,
+        seed: asked.seed,
+        metric: if matches!(found.progress, Progress::Between { .. }) {
+            Metric::Latency
+        } else {
+            Metric::Throughput
+        },
+        progress: found.name.clone(),
+        cpus: affinity::of(asked.pid).map_or(1, |cpus| cpus.len()),
+    };
+    let mut watch = |news: &causal::News<'_>| {
+        let effect = news.running.map(|point| (point.effect_percent, half_width(point.interval_percent)));
+        let standing = Standing {
+            site: news.site,
+            round: news.round as usize,
+            effect,
+            done: news.done,
+            left: news.left,
+        };
+        told(Told::Standing(standing));
+    };
+    let record = causal::run(&wanted, &mut live, sites, &mono_ns, &mut watch, stop);
+    let mut record = record.map_err(|error| not_run(&error))?;
+    record.version = env!("CARGO_PKG_VERSION").to_owned();
+    record.target = target(asked.pid);
+    record.progress.chosen.clone_from(&found.chosen);
+    record.progress.candidates = found.candidates();
+    record.options.sites.clone_from(&asked.sites);
+    record.options.inclusive = asked.reach == Reach::Inclusive;
+    record.options.participants = asked.participants.iter().map(|pid| pid.cast_unsigned()).collect();
+    Ok(record)
+}
+
+fn half_width([low, high]: [f64; 2]) -> f64 {
+    (high - low).abs() / 2.0
+}
+
+fn target(pid: Pid) -> Named {
+    Named {
+        pid: Some(pid.cast_unsigned()),
+        name: proc::name(pid).unwrap_or_default(),
+        argv: proc::command_line(pid).unwrap_or_default(),
+        scope: "process".into(),
+    }
+}

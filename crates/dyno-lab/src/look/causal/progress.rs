@@ -1,0 +1,217 @@
+//! What is counted: found in the target; and where nothing is said, the likeliest of what could be.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dyno_measure::units::thousands;
+use dyno_profile::causal::{
+    Candidate, Children, Entry, Named, Passed, Progress, Resolver, candidates, ranked, rates,
+};
+use dyno_profile::{Options, Recorder, Target};
+use dyno_record::causal as record;
+use dyno_record::profile::Profile;
+use dyno_sys::{Pid, mark, proc};
+
+use super::asked::{Asked, Point};
+use super::failure::{no_site, not_counted, not_run};
+use super::told::Told;
+use crate::failure::Failure;
+use crate::look::refused::not_profiled;
+
+/// How long system calls are watched for candidates, and stacks sampled meanwhile.
+const WATCHED: Duration = Duration::from_secs(2);
+/// Samples per second: callers are seen, and nobody is slowed down for a look.
+const LOOK_HZ: u64 = 499;
+/// How long each function's entries are counted.
+const WATCHED_EACH: Duration = Duration::from_millis(150);
+/// Functions that are counted: the rest is on few stacks, and each takes its time.
+const FUNCTIONS_MAX: usize = 24;
+/// Counting takes no more than this part of the budget.
+const COUNTING_PART: u32 = 8;
+/// Other candidates that are told.
+const CANDIDATES_MAX: usize = 8;
+/// Functions whose names suggest that something is done there once for each unit: they may be too short for any stack.
+const TELLING: [&str; 6] = ["progress", "main.progress", "handle", "serve", "process", "work"];
+
+/// What is counted, and how it came to be.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Found {
+    /// The places.
+    pub(super) progress: Progress,
+    /// As records tell it.
+    pub(super) name: String,
+    /// Why it was taken, where nobody named it.
+    pub(super) chosen: Option<String>,
+    /// What else could have been.
+    pub(super) others: Vec<Candidate>,
+}
+
+impl Found {
+    fn named(progress: Progress, name: &str) -> Found {
+        Found { progress, name: name.to_owned(), chosen: None, others: Vec::new() }
+    }
+
+    /// The other candidates as records hold them.
+    pub(super) fn candidates(&self) -> Vec<record::Candidate> {
+        let told = |one: &Candidate| record::Candidate {
+            name: one.progress.clone(),
+            per_second: one.per_second,
+            share_percent: one.share_percent,
+        };
+        self.others.iter().map(told).collect()
+    }
+}
+
+/// What is counted, with its places. Where nothing was named the likeliest is taken and told.
+pub(super) fn resolved(
+    asked: &Asked,
+    resolver: &Resolver,
+    told: &mut dyn FnMut(Told<'_>),
+    stop: &AtomicBool,
+) -> Result<Found, Failure> {
+    match &asked.point {
+        Point::Replies(load) => Ok(Found::named(replies(*load)?, "right answers of dyno load")),
+        Point::Named(name) => Ok(Found::named(named(name, resolver)?, name)),
+        Point::None => {
+            told(Told::Stage("nothing is named that counts as progress: looking for what could"));
+            let could_be = could_be(asked, resolver, stop)?;
+            if stop.load(Ordering::Relaxed) {
+                return Err(Failure::interrupted());
+            }
+            let found = taken(asked, resolver, &could_be)?;
+            let why = found.chosen.as_deref().unwrap_or_default();
+            told(Told::Stage(&format!("progress: {}, {why}", found.name)));
+            Ok(found)
+        }
+    }
+}
+
+fn named(text: &str, resolver: &Resolver) -> Result<Progress, Failure> {
+    let mut find =
+        |place: &str| resolver.probe(place).map(|probe| probe.entries).map_err(|error| no_site(&error));
+    text.parse::<Named>().map_err(|error| not_counted(&error))?.resolved(&mut find)
+}
+
+/// Where the answers of our own load are counted: the probe is put into its process alone.
+fn replies(load: Pid) -> Result<Progress, Failure> {
+    let (image, offset) = mark::reply_place().map_err(|error| {
+        Failure::error("cannot find where this program counts answers")
+            .because(&error)
+            .likely("/proc is not mounted here")
+            .try_this("--progress syscall:write")
+    })?;
+    Ok(Progress::At { entries: vec![Entry { image, offset }], whom: vec![load] })
+}
+
+/// What could be counted, the likeliest first.
+fn could_be(asked: &Asked, resolver: &Resolver, stop: &AtomicBool) -> Result<Vec<Candidate>, Failure> {
+    let whom = match asked.children {
+        Children::Followed => proc::tree(asked.pid),
+        Children::Strangers => vec![asked.pid],
+    };
+    let (calls, profile) = watched(asked.pid, &whom, stop)?;
+    let functions = functions(resolver, &profile, &whom);
+    let times = (WATCHED_EACH, asked.budget / COUNTING_PART);
+    let functions = rates(&whom, &functions, times, stop).map_err(|error| not_run(&error))?;
+    Ok(ranked(calls, functions))
+}
+
+/// Calls that send, and stacks, of the same two seconds.
+fn watched(pid: Pid, whom: &[Pid], stop: &AtomicBool) -> Result<(Vec<Candidate>, Profile), Failure> {
+    let options = Options { duration: Some(WATCHED), frequency_hz: LOOK_HZ, ..Options::default() };
+    let recorder = Recorder::open(&Target::Process(pid), &options).map_err(|error| not_profiled(&error))?;
+    std::thread::scope(|scope| {
+        let calls = scope.spawn(|| candidates(whom, WATCHED, stop));
+        let profile = recorder.record(stop);
+        let calls = calls.join().expect("it counts and does not panic");
+        Ok((calls.map_err(|error| not_run(&error))?, profile.map_err(|error| not_profiled(&error))?))
+    })
+}
+
+/// Functions to count, while there is time: those with a telling name, then those on most stacks.
+fn functions(resolver: &Resolver, profile: &Profile, whom: &[Pid]) -> Vec<Passed> {
+    let mut found: Vec<Passed> = Vec::new();
+    let telling = TELLING.iter().filter_map(|name| resolver.passed_named(name, profile, whom));
+    for one in telling.chain(resolver.passed(profile, whom, FUNCTIONS_MAX)) {
+        if found.iter().all(|known| known.entries != one.entries) {
+            found.push(one);
+        }
+    }
+    found
+}
+
+/// The likeliest of them.
+fn taken(asked: &Asked, resolver: &Resolver, found: &[Candidate]) -> Result<Found, Failure> {
+    let Some((best, others)) = found.split_first() else { return Err(nothing(asked)) };
+    let others = others.iter().take(CANDIDATES_MAX).cloned().collect();
+    let chosen = Some(why(best));
+    let progress = named(&best.progress, resolver)?;
+    Ok(Found { progress, name: best.progress.clone(), chosen, others })
+}
+
+fn why(best: &Candidate) -> String {
+    let rate = thousands(best.per_second);
+    match best.share_percent {
+        None => format!("{rate} a second: what it sends most often, and what is sent is likely an answer"),
+        Some(share) => format!(
+            "{rate} calls a second, on {share:.0} % of its stacks: nothing that is passed 20 to 20,000 times a second fits better"
+        ),
+    }
+}
+
+fn nothing(asked: &Asked) -> Failure {
+    let failure =
+        Failure::usage("nothing is named that counts as progress, and nothing was found that could");
+    let has_children = proc::tree(asked.pid).len() > 1;
+    if asked.children == Children::Strangers && has_children {
+        return failure
+            .likely("its children do the work, and it only waits for them")
+            .try_this(format!("dyno causal {} --children", asked.pid));
+    }
+    failure
+        .likely("it sends nothing and hardly runs: no function on its stacks is passed 20 to 20,000 times a second")
+        .try_this("a load on it, or --progress FUNCTION, one that is called once for each unit of work")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_profile::causal::{Choice, Reach};
+
+    fn asked() -> Asked {
+        Asked {
+            pid: dyno_sys::child::this(),
+            children: Children::Strangers,
+            point: Point::None,
+            participants: Vec::new(),
+            sites: Vec::new(),
+            choice: Choice::new(Reach::Own),
+            reach: Reach::Own,
+            levels: vec![50],
+            budget: WATCHED,
+            seed: 1,
+        }
+    }
+
+    fn candidate(progress: &str, share_percent: Option<f64>) -> Candidate {
+        Candidate { progress: progress.to_owned(), per_second: 12_345.6, share_percent }
+    }
+
+    #[test]
+    fn the_likeliest_is_taken_and_the_others_are_kept() {
+        let resolver = Resolver::open(dyno_sys::child::this()).expect("this process can be read");
+        let all = [candidate("syscall:write", None), candidate("serve", Some(70.0))];
+        let found = taken(&asked(), &resolver, &all).expect("one of them");
+        assert_eq!((found.name.as_str(), found.candidates().len()), ("syscall:write", 1));
+        assert!(matches!(found.progress, Progress::SystemCall { .. }));
+        assert!(found.chosen.is_some_and(|why| why.starts_with("12,346 a second")));
+        assert_eq!(found.others[0].progress, "serve");
+    }
+
+    #[test]
+    fn nothing_that_could_be_counted_is_told_in_three_lines() {
+        let resolver = Resolver::open(dyno_sys::child::this()).expect("this process can be read");
+        let lines = taken(&asked(), &resolver, &[]).expect_err("nothing is there").lines();
+        assert_eq!(lines.lines().count(), 3, "{lines}");
+    }
+}

@@ -1,0 +1,29 @@
+//! What experiments say while they run; whoever called them shows it.
+
+use std::time::Duration;
+
+/// What experiments say while they run.
+#[derive(Debug, Clone, Copy)]
+pub enum Told<'t> {
+    /// What is done now, in a sentence.
+    Stage(&'t str),
+    /// Where the rounds stand.
+    Standing(Standing<'t>),
+    /// Nothing goes on any more.
+    Over,
+}
+
+/// Where the experiments stand.
+#[derive(Debug, Clone, Copy)]
+pub struct Standing<'s> {
+    /// The site whose turn it is.
+    pub site: &'s str,
+    /// Rounds of it that are over.
+    pub round: usize,
+    /// Its greatest level's effect and half width so far, in percent.
+    pub effect: Option<(f64, f64)>,
+    /// Sites that are done, of all.
+    pub done: (usize, usize),
+    /// Time left of the whole budget.
+    pub left: Duration,
+}

@@ -1,0 +1,365 @@
+//! What /proc counts of a process and its machine, read at two moments: the difference is a window of an observation.
+
+use std::collections::BTreeMap;
+
+use dyno_record::observation::{
+    Host, Memory, NotLookedAt, OBSERVATION_SCHEMA, Observation, Packets, ProcessCost, Quota, SoftIrq, Tap,
+    ThreadCost, Transfers,
+};
+use dyno_sys::affinity::CpuSet;
+use dyno_sys::proc::{self, CpuQuota, CpuStat, Faults, IoCount, NetCount, NetCpu, TaskCost};
+use dyno_sys::{Pid, child, clock};
+
+/// A tick is 10 ms to programs on every Linux of today.
+const TICK_NS: u64 = 10_000_000;
+
+/// Foreign processes that are named.
+const NEIGHBOURS_MAX: usize = 5;
+
+/// All counters at one moment.
+pub(super) struct Counters {
+    at_ns: u64,
+    cpus: Vec<CpuStat>,
+    own_ns: u64,
+    processes: BTreeMap<Pid, Process>,
+    everybody: BTreeMap<Pid, proc::Ticks>,
+    net: NetCount,
+    net_cpus: Vec<NetCpu>,
+    quota: Option<CpuQuota>,
+    connections: proc::Connections,
+}
+
+/// Counters of one process of the target's tree.
+#[derive(Debug, Clone, Default)]
+struct Process {
+    tasks: BTreeMap<Pid, TaskCost>,
+    cpu_ns: u64,
+    ticks: (u64, u64),
+    /// Of children that ended and were waited for.
+    children_ticks: (u64, u64),
+    faults: Faults,
+    io: Option<IoCount>,
+}
+
+impl Counters {
+    /// Reads them. The clocks come last, next to each other.
+    pub(super) fn read(pid: Pid) -> Counters {
+        let everybody = proc::all_ticks();
+        let (net, net_cpus, quota) = (proc::net_count(pid), proc::net_cpus(), proc::cpu_quota(pid));
+        let tree = proc::tree(pid);
+        let connections = proc::Connections::of(&tree);
+        let processes = tree.into_iter().map(|pid| (pid, Process::read(pid))).collect();
+        let own_ns = clock::process_cpu_ns(child::this()).unwrap_or(0);
+        Counters {
+            cpus: proc::cpu_stat(),
+            at_ns: clock::mono_ns(),
+            own_ns,
+            processes,
+            everybody,
+            net,
+            net_cpus,
+            quota,
+            connections,
+        }
+    }
+
+    /// Whether the target was there.
+    pub(super) fn is_empty(&self) -> bool {
+        self.processes.is_empty()
+    }
+
+    /// What happened from `self` to `after`, and how things stand now.
+    pub(super) fn until(&self, after: &Counters, pid: Pid) -> Observation {
+        let cpus = allowed_cpus(after);
+        let process = self.process_cost(after);
+        let mut seen = Observation {
+            schema: OBSERVATION_SCHEMA.to_owned(),
+            duration_s: (after.at_ns - self.at_ns) as f64 / 1e9,
+            host: self.host(after, &cpus, process.cpu_ns),
+            threads: self.threads(after),
+            process,
+            quota: self.quota.zip(after.quota).map(|(before, after)| quota(&before, &after)),
+            files: proc::open_files(pid),
+            ..Observation::default()
+        };
+        seen.memory = memory(pid, &mut seen.not_looked_at);
+        seen.packets = self.packets(after, pid, &mut seen.not_looked_at);
+        if seen.quota.is_none() {
+            not_looked(
+                &mut seen.not_looked_at,
+                "the cgroup's quota",
+                "the kernel counts no periods for its group",
+            );
+        }
+        seen
+    }
+
+    fn threads(&self, after: &Counters) -> Vec<ThreadCost> {
+        let mut threads = Vec::new();
+        for (pid, process) in &after.processes {
+            let before = self.processes.get(pid);
+            let was =
+                |tid: &Pid| before.and_then(|before| before.tasks.get(tid)).cloned().unwrap_or_default();
+            threads.extend(process.tasks.iter().map(|(tid, now)| thread(&was(tid), now)));
+        }
+        threads
+    }
+
+    fn process_cost(&self, after: &Counters) -> ProcessCost {
+        let mut cost = ProcessCost::default();
+        let (mut user, mut system) = (0, 0);
+        for (pid, now) in &after.processes {
+            let before = self.processes.get(pid).cloned().unwrap_or_default();
+            cost.cpu_ns += now.cpu_ns.saturating_sub(before.cpu_ns);
+            user += now.ticks.0.saturating_sub(before.ticks.0);
+            system += now.ticks.1.saturating_sub(before.ticks.1);
+            cost.minor_faults += now.faults.minor.saturating_sub(before.faults.minor);
+            cost.major_faults += now.faults.major.saturating_sub(before.faults.major);
+            add_io(&mut cost, &before.io.unwrap_or_default(), now.io);
+            for task in now.tasks.values() {
+                cost.seccomp |= task.seccomp > 0;
+                cost.seccomp_filters = cost.seccomp_filters.max(task.seccomp_filters);
+            }
+        }
+        let (ended_user, ended_system) = self.ended_ticks(after);
+        cost.cpu_ns += (ended_user + ended_system) * TICK_NS;
+        (user, system) = (user + ended_user, system + ended_system);
+        for thread in self.threads(after) {
+            cost.voluntary += thread.voluntary;
+            cost.involuntary += thread.involuntary;
+        }
+        cost.kernel_share = (user + system > 0).then(|| system as f64 / (user + system) as f64);
+        cost
+    }
+
+    /// User and kernel time of children that ended between the two, in ticks: what their parents were told, without what
+    /// had been seen of them before.
+    fn ended_ticks(&self, after: &Counters) -> (u64, u64) {
+        let (mut user, mut system) = (0, 0);
+        for (pid, now) in &after.processes {
+            let before = self.processes.get(pid).map_or((0, 0), |before| before.children_ticks);
+            user += now.children_ticks.0.saturating_sub(before.0);
+            system += now.children_ticks.1.saturating_sub(before.1);
+        }
+        for (_, gone) in self.processes.iter().filter(|(pid, _)| !after.processes.contains_key(pid)) {
+            user = user.saturating_sub(gone.ticks.0 + gone.children_ticks.0);
+            system = system.saturating_sub(gone.ticks.1 + gone.children_ticks.1);
+        }
+        (user, system)
+    }
+
+    fn host(&self, after: &Counters, cpus: &CpuSet, target_ns: u64) -> Host {
+        let mut host = Host { cpus: cpus.len() as u32, ..Host::default() };
+        let mut busy_ns = 0;
+        for (before, now) in self.cpus.iter().zip(&after.cpus).filter(|(_, now)| cpus.contains(now.cpu)) {
+            let since = |of: fn(&CpuStat) -> u64| of(now).saturating_sub(of(before));
+            host.idle_ns += since(|s| s.idle + s.iowait);
+            host.steal_ns += since(|s| s.steal);
+            busy_ns += since(|s| s.user + s.nice + s.system + s.irq + s.softirq);
+        }
+        host.all_ns = host.idle_ns + host.steal_ns + busy_ns;
+        host.own_ns = after.own_ns.saturating_sub(self.own_ns);
+        // The kernel's threads write the target's files and send its packets: they are nobody's neighbour.
+        let kernel = |_: Pid, ticks: &proc::Ticks| ticks.is_kernel && cpus.contains(ticks.cpu);
+        let kernel_ns = self.used(after, kernel).map(|(_, ns)| ns).sum::<u64>();
+        let peers = after.connections.peers();
+        let asks = |pid: Pid, ticks: &proc::Ticks| peers.contains(&pid) && cpus.contains(ticks.cpu);
+        host.peers_ns = self.used(after, asks).map(|(_, ns)| ns).sum();
+        host.peers = self.named(after, asks);
+        host.foreign_ns = busy_ns.saturating_sub(target_ns + host.own_ns + kernel_ns + host.peers_ns);
+        host.neighbours = self.named(after, |pid, ticks| !ticks.is_kernel && !peers.contains(&pid));
+        host.softirq = self.softirq(after, cpus);
+        host
+    }
+
+    /// Who of these used the CPUs most, as far as ticks tell.
+    fn named(&self, after: &Counters, wanted: impl Fn(Pid, &proc::Ticks) -> bool) -> Vec<(String, u64)> {
+        let mut used = BTreeMap::<String, u64>::new();
+        for (name, ns) in self.used(after, wanted) {
+            *used.entry(name.to_owned()).or_default() += ns;
+        }
+        let mut used: Vec<(String, u64)> = used.into_iter().filter(|(_, ns)| *ns > 0).collect();
+        used.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        used.truncate(NEIGHBOURS_MAX);
+        used
+    }
+
+    /// Names and CPU time of processes that are neither the target nor this one.
+    fn used<'a>(
+        &self,
+        after: &'a Counters,
+        wanted: impl Fn(Pid, &proc::Ticks) -> bool,
+    ) -> impl Iterator<Item = (&'a str, u64)> {
+        let is_other = |pid: &Pid| *pid != child::this() && !after.processes.contains_key(pid);
+        let others = after.everybody.iter().filter(move |(pid, now)| is_other(pid) && wanted(**pid, now));
+        others.map(|(pid, now)| {
+            let before = self.everybody.get(pid).map_or(0, |before| before.ticks);
+            (now.name.as_str(), now.ticks.saturating_sub(before) * TICK_NS)
+        })
+    }
+
+    fn softirq(&self, after: &Counters, cpus: &CpuSet) -> Vec<SoftIrq> {
+        let ns = |cpu: usize| {
+            let of =
+                |stats: &[CpuStat]| stats.iter().find(|stat| stat.cpu == cpu).map_or(0, |stat| stat.softirq);
+            of(&after.cpus).saturating_sub(of(&self.cpus))
+        };
+        let row = |now: &NetCpu| {
+            let before =
+                self.net_cpus.iter().find(|before| before.cpu == now.cpu).copied().unwrap_or_default();
+            SoftIrq {
+                cpu: now.cpu as u32,
+                ns: ns(now.cpu),
+                net_rx: now.net_rx.saturating_sub(before.net_rx),
+                handed_over: now.handed_over.saturating_sub(before.handed_over),
+                targets: cpus.contains(now.cpu),
+            }
+        };
+        after.net_cpus.iter().map(row).collect()
+    }
+
+    fn packets(&self, after: &Counters, pid: Pid, missing: &mut Vec<NotLookedAt>) -> Option<Packets> {
+        let taps = match proc::packet_taps(pid) {
+            Ok(taps) => taps,
+            Err(error) => {
+                not_looked(missing, "packet sockets", &error.to_string());
+                return None;
+            }
+        };
+        let since = |of: fn(&NetCount) -> u64| of(&after.net).saturating_sub(of(&self.net));
+        let listens = after.connections.listens;
+        let owner = |owner: (Pid, String)| (owner.0.cast_unsigned(), owner.1);
+        let tap = |tap: proc::PacketTap| Tap {
+            protocol: tap.line.protocol,
+            device: tap.line.device,
+            owner: tap.owner.map(owner),
+        };
+        Some(Packets {
+            taps: taps.into_iter().map(tap).collect(),
+            // Of the whole namespace: nothing of the target's where it listens for nobody.
+            listen_overflows: if listens { since(|net| net.listen_overflows) } else { 0 },
+            listen_drops: if listens { since(|net| net.listen_drops) } else { 0 },
+            loopback_packets: since(|net| net.loopback_packets),
+            device_packets: since(|net| net.device_packets),
+            wire_bytes: since(|net| net.bytes),
+            retransmits: since(|net| net.retransmits),
+            unread: self.connections.unread.min(after.connections.unread) as u64,
+        })
+    }
+}
+
+impl Process {
+    fn read(pid: Pid) -> Process {
+        Process {
+            tasks: proc::task_costs(pid).into_iter().map(|task| (task.tid, task)).collect(),
+            cpu_ns: clock::process_cpu_ns(pid).or_else(|_| proc::run_ns(pid)).unwrap_or(0),
+            ticks: proc::user_system_ticks(pid).unwrap_or_default(),
+            children_ticks: proc::stat(pid).map(|stat| stat.children_ticks).unwrap_or_default(),
+            faults: proc::faults(pid).unwrap_or_default(),
+            io: proc::io_count(pid).ok(),
+        }
+    }
+}
+
+fn thread(before: &TaskCost, now: &TaskCost) -> ThreadCost {
+    ThreadCost {
+        tid: now.tid.cast_unsigned(),
+        name: now.name.clone(),
+        run_ns: now.run_ns.saturating_sub(before.run_ns),
+        wait_ns: now.wait_ns.saturating_sub(before.wait_ns),
+        voluntary: now.voluntary.saturating_sub(before.voluntary),
+        involuntary: now.involuntary.saturating_sub(before.involuntary),
+    }
+}
+
+fn add_io(cost: &mut ProcessCost, before: &IoCount, now: Option<IoCount>) {
+    let Some(now) = now else { return };
+    let add = |sum: &mut Option<Transfers>, calls: u64, bytes: u64| {
+        let sum = sum.get_or_insert_default();
+        sum.calls += calls;
+        sum.bytes += bytes;
+    };
+    let since = |of: fn(&IoCount) -> u64| of(&now).saturating_sub(of(before));
+    add(&mut cost.reads, since(|io| io.read_calls), since(|io| io.read_bytes));
+    add(&mut cost.writes, since(|io| io.write_calls), since(|io| io.write_bytes));
+    *cost.disk_write_bytes.get_or_insert_default() += since(|io| io.disk_write_bytes);
+}
+
+fn quota(before: &CpuQuota, after: &CpuQuota) -> Quota {
+    Quota {
+        cpus: after.cpus,
+        periods: after.periods.saturating_sub(before.periods),
+        throttled: after.throttled.saturating_sub(before.throttled),
+        throttled_ns: after.throttled_ns.saturating_sub(before.throttled_ns),
+    }
+}
+
+fn memory(pid: Pid, missing: &mut Vec<NotLookedAt>) -> Option<Memory> {
+    let used = match proc::memory_use(pid) {
+        Ok(used) => used,
+        Err(error) => {
+            not_looked(missing, "its memory", &error.to_string());
+            return None;
+        }
+    };
+    let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    let chosen = mode.split(['[', ']']).nth(1).unwrap_or_default().to_owned();
+    Some(Memory {
+        rss_bytes: used.rss,
+        anonymous_bytes: used.anonymous,
+        huge_bytes: used.huge,
+        huge_pages: chosen,
+    })
+}
+
+/// Every CPU on which some thread of the target may run; all that are online where that cannot be read.
+fn allowed_cpus(after: &Counters) -> CpuSet {
+    let tids = after.processes.values().flat_map(|process| process.tasks.keys());
+    let sets: Vec<CpuSet> = tids.filter_map(|tid| proc::cpus_allowed(*tid).ok()).collect();
+    let all: CpuSet = sets.iter().flat_map(|cpus| cpus.iter().collect::<Vec<_>>()).collect();
+    if all.is_empty() { dyno_sys::affinity::online() } else { all }
+}
+
+/// Where the target's threads may run now.
+#[must_use]
+pub fn cpus_of(pid: Pid) -> CpuSet {
+    allowed_cpus(&Counters::read(pid))
+}
+
+pub(super) fn not_looked(missing: &mut Vec<NotLookedAt>, what: &str, why: &str) {
+    missing.push(NotLookedAt { what: what.to_owned(), why: why.to_owned() });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_over_this_process_has_its_threads_and_its_cpu() {
+        let me = child::this();
+        let before = Counters::read(me);
+        let until_ns = clock::mono_ns() + 10_000_000_000;
+        while clock::process_cpu_ns(me).unwrap_or(0) < before.own_ns + 30_000_000 {
+            assert!(clock::mono_ns() < until_ns, "no CPU time was counted in 10 s");
+        }
+        let seen = before.until(&Counters::read(me), me);
+        assert!(seen.process.cpu_ns >= 30_000_000 && !seen.threads.is_empty() && seen.duration_s > 0.0);
+        assert!(seen.host.cpus > 0 && seen.memory.is_some());
+    }
+
+    #[test]
+    fn what_ended_children_used_is_the_targets() {
+        let me = child::this();
+        let before = Counters::read(me);
+        let burn = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+        let ended = std::process::Command::new("sh").args(["-c", burn]).status();
+        assert!(ended.is_ok_and(|status| status.success()));
+        let (user, system) = before.ended_ticks(&Counters::read(me));
+        assert!(user + system >= 2, "{user} {system}");
+    }
+
+    #[test]
+    fn a_process_that_is_gone_has_no_counters() {
+        assert!(Counters::read(i32::MAX - 1).is_empty());
+    }
+}

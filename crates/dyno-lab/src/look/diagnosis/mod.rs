@@ -1,0 +1,221 @@
+//! Watching a process for a diagnosis.
+//!
+//! Three windows one after another, so that no way of watching disturbs another's figures: counters alone, then where CPU
+//! time goes, then what threads wait for. The rules are `dyno_diagnose`'s; nothing here judges.
+
+mod counters;
+mod hot;
+mod load;
+mod profiles;
+mod sweep;
+mod wanted;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dyno_diagnose::diagnose;
+use dyno_record::diagnosis::{Card, Diagnosis, Resources, Tail};
+use dyno_record::observation::Observation;
+use dyno_record::profile::{Profile, Target};
+use dyno_sys::clock::mono_ns;
+use dyno_sys::{Pid, child, proc};
+
+use crate::failure::Failure;
+use counters::{Counters, not_looked};
+use wanted::QUIET_SHARE;
+
+pub use counters::cpus_of;
+pub use load::{Beside, LoadTrouble, Placing};
+pub use wanted::{Sweep, Wanted};
+
+/// Between two looks at the clock and the stop flag.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Watches as long as asked, and fills the parts of the record that only this moment knows: what became of the target, and
+/// the law of its load.
+///
+/// # Errors
+/// When the load gave no answer.
+pub fn watch(wanted: &Wanted<'_>, record: &mut Diagnosis) -> Result<Observation, LoadTrouble> {
+    let pid = wanted.pid;
+    let running = wanted.load.map(Beside::start).transpose()?;
+    let before = Counters::read(pid);
+    let start_ns = mono_ns();
+    rest(wanted.duration.mul_f64(QUIET_SHARE), wanted.stop);
+    let after = Counters::read(pid);
+    let mut seen = before.until(&after, pid);
+    let rate = running.as_ref().and_then(|running| running.rate(start_ns, mono_ns()));
+    if !after.is_empty() && !wanted.stop.load(Ordering::Relaxed) {
+        profiles::add(&mut seen, wanted, running.as_ref(), wanted.stop);
+    }
+    if let (Some(running), Some(load)) = (running, wanted.load) {
+        seen.load = Some(running.finish(&load.plan, rate, &seen)?);
+    }
+    record.duration_s = watched(&seen);
+    tell_endings(record, &after, wanted);
+    if let Some(load) = wanted.load.filter(|_| wanted.sweep == Sweep::Connections) {
+        match sweep::sweep(&load.plan, wanted.stop) {
+            Ok(usl) => record.card.scalability = Some(usl),
+            Err(why) => not_looked(&mut seen.not_looked_at, "scalability", &why),
+        }
+    }
+    let is_user_only = |profile: &Profile| profile.sampling.event.ends_with(":u");
+    if seen.on_cpu.as_ref().is_some_and(is_user_only) {
+        record.warnings.push("time in the kernel is not seen: that needs root or CAP_PERFMON".into());
+    }
+    Ok(seen)
+}
+
+/// The three windows; putting names to addresses takes its own time between them.
+fn watched(seen: &Observation) -> f64 {
+    let profiles = [&seen.on_cpu, &seen.off_cpu].into_iter().flatten();
+    seen.duration_s + profiles.map(|profile| profile.duration_s).sum::<f64>()
+}
+
+/// A process that can be watched: there, alive, and somebody else.
+///
+/// # Errors
+/// When it is not.
+pub fn can_be_watched(pid: Pid) -> Result<(), Failure> {
+    if pid == child::this() {
+        return Err(Failure::usage(format!("process {pid} is this dyno itself"))
+            .likely("what it would see is its own watching")
+            .try_this("dyno diagnose PID of a server"));
+    }
+    match proc::state(pid) {
+        Err(_) => Err(Failure::error(format!("there is no process {pid}"))
+            .likely("it has ended, or was started anew")
+            .try_this("pgrep -a NAME")),
+        Ok(_) if proc::has_ended(pid) => {
+            Err(Failure::error(format!("process {pid} has ended: it is a zombie"))
+                .likely("its parent has not waited for it yet")
+                .try_this(format!("ps -o ppid= -p {pid}")))
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+/// The process as records tell it.
+#[must_use]
+pub fn target(pid: Pid) -> Target {
+    Target {
+        pid: Some(pid.cast_unsigned()),
+        name: proc::name(pid).unwrap_or_default(),
+        argv: proc::command_line(pid).unwrap_or_default(),
+        scope: "process".into(),
+    }
+}
+
+fn tell_endings(record: &mut Diagnosis, after: &Counters, wanted: &Wanted<'_>) {
+    let pid = wanted.pid;
+    if after.is_empty() || has_ended(pid) {
+        record.cut_short = Some(format!("process {pid} ended while it was watched"));
+    } else if wanted.stop.load(Ordering::Relaxed) {
+        let asked = wanted.duration.as_secs_f64();
+        record.cut_short = Some(format!("Ctrl-C after {:.1} of {asked:.0} s", record.duration_s));
+    }
+}
+
+/// It is gone, or a zombie, and so are its descendants.
+fn has_ended(pid: Pid) -> bool {
+    proc::tree(pid).into_iter().all(proc::has_ended)
+}
+
+/// Sleeps as long as asked, or until told to stop.
+fn rest(time: Duration, stop: &AtomicBool) {
+    let end_ns = mono_ns() + u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);
+    while mono_ns() < end_ns && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(LOOK.min(time));
+    }
+}
+
+/// Fills in the card, what is wrong, and what is not.
+pub fn judge(record: &mut Diagnosis, seen: &Observation) {
+    let said = diagnose(seen);
+    let card = card(seen);
+    record.card = Card { scalability: record.card.scalability.take(), ..card };
+    record.findings = said.findings;
+    record.notes = said.notes;
+    record.ruled_out = said.ruled_out;
+    record.not_looked_at = said.not_looked_at;
+    record.duration_s = watched(seen);
+}
+
+/// The four metrics, but for scalability.
+fn card(seen: &Observation) -> Card {
+    let requests = seen.requests();
+    let count = requests.unwrap_or(seen.duration_s.max(1e-9));
+    let process = &seen.process;
+    Card {
+        requests_per_second: seen.load.as_ref().map(|load| load.replies_per_s),
+        latency_us: seen
+            .load
+            .as_ref()
+            .map(|load| Tail { p50: load.p50_ns as f64 / 1e3, p99: load.p99_ns as f64 / 1e3 }),
+        cpus_used: seen.cpus_used(),
+        cpus: seen.host.cpus,
+        per: if requests.is_some() { "request".into() } else { "second".into() },
+        resources: Resources {
+            cpu_us: process.cpu_ns as f64 / 1e3 / count,
+            system_calls: system_calls(seen),
+            switches: (process.voluntary + process.involuntary) as f64 / count,
+            faults: (process.minor_faults + process.major_faults) as f64 / count,
+            wire_bytes: seen.load.as_ref().map(|load| load.wire_bytes as f64 / load.replies.max(1) as f64),
+            connections: seen.load.as_ref().map(|load| load.reconnects as f64 / load.replies.max(1) as f64),
+        },
+        scalability: None,
+    }
+}
+
+/// System calls per request or second; they are counted while waits are watched, and so are the requests of then.
+fn system_calls(seen: &Observation) -> Option<f64> {
+    let profile = seen.off_cpu.as_ref().filter(|profile| !profile.system_calls.is_empty())?;
+    let calls: u64 = profile.system_calls.values().map(|call| call.count).sum();
+    let per_s = calls as f64 / profile.duration_s.max(1e-9);
+    let then = profile.requests.as_ref().map(|requests| requests.count as f64 / profile.duration_s.max(1e-9));
+    let rate = then.or(seen.load.as_ref().map(|load| load.replies_per_s)).filter(|rate| *rate > 0.0);
+    Some(per_s / rate.unwrap_or(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_record::observation::{Load, ProcessCost};
+
+    #[test]
+    fn who_cannot_be_watched_is_told_in_three_lines() {
+        for pid in [child::this(), i32::MAX - 1] {
+            let lines = can_be_watched(pid).unwrap_err().lines();
+            assert_eq!(lines.lines().count(), 3, "{lines}");
+        }
+        assert!(can_be_watched(1).is_ok());
+    }
+
+    #[test]
+    fn a_zombie_is_told_from_a_process() {
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        let pid = ended.id().cast_signed();
+        let until_ns = mono_ns() + 10_000_000_000;
+        while proc::state(pid).unwrap() != 'Z' {
+            assert!(mono_ns() < until_ns, "it never ended");
+            std::thread::yield_now();
+        }
+        assert!(can_be_watched(pid).unwrap_err().lines().contains("zombie"));
+        assert!(has_ended(pid) && !has_ended(child::this()));
+        ended.wait().unwrap();
+    }
+
+    #[test]
+    fn figures_are_per_request_under_load_and_per_second_without() {
+        let mut seen = Observation {
+            duration_s: 2.0,
+            process: ProcessCost { cpu_ns: 2_000_000, ..ProcessCost::default() },
+            ..Observation::default()
+        };
+        assert_eq!((card(&seen).resources.cpu_us, card(&seen).per.as_str()), (1_000.0, "second"));
+        seen.load =
+            Some(Load { replies: 2_000, replies_per_s: 1_000.0, wire_bytes: 4_000, ..Load::default() });
+        assert_eq!((card(&seen).resources.cpu_us, card(&seen).resources.wire_bytes), (1.0, Some(2.0)));
+    }
+}

@@ -1,0 +1,114 @@
+//! The windows of a diagnosis in which profiles are taken: on the CPU, with the hottest instructions, then off it.
+//!
+//! What cannot be taken, for want of a right or of the kernel's help, is said and left out.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dyno_profile::{AddressSpaces, Options, Symbols, Target, offcpu, record};
+use dyno_record::observation::{HotSpot, Observation};
+use dyno_record::profile::{Origin, Profile, Requests};
+use dyno_sys::Pid;
+use dyno_sys::clock::mono_ns;
+
+use super::counters::not_looked;
+use super::hot::Hot;
+use super::load::Running;
+use super::wanted::{ON_CPU_SHARE, QUIET_SHARE, Wanted};
+use crate::failure::chain;
+
+/// Why perf's records of switches stood in.
+const NO_BPF: &str = "BPF is not to be had here; dyno offcpu says why";
+
+/// Takes both profiles and the hot instructions into the observation.
+pub(super) fn add(seen: &mut Observation, wanted: &Wanted<'_>, load: Option<&Running>, stop: &AtomicBool) {
+    let pid = wanted.pid;
+    let time = wanted.duration.mul_f64(ON_CPU_SHARE);
+    let start_ns = mono_ns();
+    let (on_cpu, hot) = on_cpu(pid, time, wanted.frequency_hz, stop);
+    let user_share = on_cpu.as_ref().map_or(1.0, user_share);
+    match on_cpu {
+        Ok(profile) => seen.on_cpu = Some(counted(profile, load, start_ns)),
+        Err(why) => not_looked(&mut seen.not_looked_at, "where CPU time goes", &why),
+    }
+    match hot.and_then(|hot| spots(&hot, pid, user_share)) {
+        Ok(spots) => seen.hot = spots,
+        Err(error) => not_looked(&mut seen.not_looked_at, "the code at hot instructions", &error.to_string()),
+    }
+    if !stop.load(Ordering::Relaxed) {
+        let time = wanted.duration.mul_f64(1.0 - QUIET_SHARE - ON_CPU_SHARE);
+        let start_ns = mono_ns();
+        off_cpu(seen, pid, time, stop);
+        seen.off_cpu = seen.off_cpu.take().map(|profile| counted(profile, load, start_ns));
+    }
+}
+
+/// Writes down how many requests were answered while a profile was taken, as far as the load tells.
+fn counted(mut profile: Profile, load: Option<&Running>, start_ns: u64) -> Profile {
+    let end_ns = start_ns + (profile.duration_s * 1e9) as u64;
+    let rate = load.and_then(|load| load.rate(start_ns, end_ns));
+    let count = rate.map(|rate| (rate * profile.duration_s) as u64);
+    profile.requests = count.map(|count| Requests { count, source: "load".into() });
+    profile
+}
+
+type OnCpu = (Result<Profile, String>, std::io::Result<Hot>);
+
+/// Both at the same time: each samples a few hundred times a second.
+fn on_cpu(pid: Pid, time: Duration, frequency_hz: u64, stop: &AtomicBool) -> OnCpu {
+    let options = Options { frequency_hz, duration: Some(time), ..Options::default() };
+    let end_ns = mono_ns() + u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);
+    std::thread::scope(|scope| {
+        let hot = scope.spawn(|| Hot::watch(pid, end_ns, stop));
+        let profile = record(&Target::Process(pid), &options, stop).map_err(|error| chain(&error));
+        let died = || Err(std::io::Error::other("the sampling thread died"));
+        (profile, hot.join().unwrap_or_else(|_| died()))
+    })
+}
+
+/// Share of the time outside the kernel.
+fn user_share(profile: &Profile) -> f64 {
+    let in_kernel =
+        |at: Option<&u32>| at.is_some_and(|at| profile.frames[*at as usize].origin == Origin::Kernel);
+    let kernel = profile.stacks.iter().filter(|stack| in_kernel(stack.frames.last()));
+    1.0 - kernel.map(|stack| stack.weight_ns).sum::<u64>() as f64 / profile.total_ns().max(1) as f64
+}
+
+fn spots(hot: &Hot, pid: Pid, user_share: f64) -> std::io::Result<Vec<HotSpot>> {
+    let (mut spaces, mut symbols) = (AddressSpaces::new(), Symbols::new());
+    spaces.read(pid);
+    let mut name = |address: u64| {
+        let functions = symbols.symbolize(&mut spaces, pid, address);
+        // The outermost is the one that a linker knows; the innermost has the line.
+        let function =
+            functions.iter().find(|function| !function.inlined).map(|function| function.name.clone());
+        let line = functions.iter().find_map(|function| Some((function.file.clone()?, function.line?)));
+        (
+            function.unwrap_or_else(|| format!("{address:#x}")),
+            line.map(|(file, line)| format!("{file}:{line}")),
+        )
+    };
+    hot.spots(pid, user_share, &mut name)
+}
+
+fn off_cpu(seen: &mut Observation, pid: Pid, time: Duration, stop: &AtomicBool) {
+    let options = offcpu::Options { duration: Some(time), ..offcpu::Options::default() };
+    let missing = &mut seen.not_looked_at;
+    match offcpu::record(&Target::Process(pid), &options, stop) {
+        Ok(profile) => {
+            if profile.sampling.event != offcpu::SWITCHES_BY_BPF {
+                not_looked(missing, "who ends waits, locks and files waited for, system calls", NO_BPF);
+            }
+            seen.off_cpu = Some(profile);
+        }
+        // The loader's and the verifier's words help nobody who lacks a right.
+        Err(offcpu::Error::Refused { .. }) => {
+            not_looked(
+                missing,
+                "what threads wait for",
+                "the kernel refuses BPF: it needs root, or CAP_BPF and CAP_PERFMON",
+            );
+        }
+        Err(error) => not_looked(missing, "what threads wait for", &chain(&error)),
+    }
+}

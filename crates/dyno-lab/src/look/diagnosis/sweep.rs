@@ -1,0 +1,69 @@
+//! The load swept over connections, for the scalability law.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dyno_load::run::LoadPlan;
+use dyno_load::{BlockSpec, Crew};
+use dyno_measure::Prng;
+use dyno_measure::usl::{self, Point, Usl};
+
+use crate::failure::chain;
+
+/// Repeats of each level: they make the bootstrap's intervals.
+const REPEATS: usize = 3;
+/// Levels double up to twice the load's own connections, and at least to this.
+const CONNECTIONS_MIN: usize = 64;
+/// A block of a level: long enough for some thousands of answers of a fast server.
+const SPEC: BlockSpec = BlockSpec {
+    settle_ns: 60_000_000,
+    measure_ns: 300_000_000,
+    replies_min: 50,
+    ns_max: 1_000_000_000,
+    drain_ns_max: 2_000_000_000,
+};
+/// The bootstrap's draws are the same for the same points.
+const SEED: u64 = 0x0d15_ea5e;
+
+/// The levels: 1, 2, 4 … connections.
+fn levels(connections: usize) -> Vec<usize> {
+    let most = (2 * connections).max(CONNECTIONS_MIN);
+    std::iter::successors(Some(1), |n| Some(n * 2)).take_while(|n| *n <= most).collect()
+}
+
+/// Measures all levels and fits the law; what went wrong otherwise.
+pub(super) fn sweep(plan: &LoadPlan, stop: &AtomicBool) -> Result<Usl, String> {
+    let mut points = Vec::new();
+    for connections in levels(plan.session.connections) {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        points.extend(level(plan, connections)?);
+    }
+    usl::fit(&points, &mut Prng::new(SEED)).map_err(|error| error.to_string())
+}
+
+fn level(plan: &LoadPlan, connections: usize) -> Result<Vec<Point>, String> {
+    let mut session = plan.session.clone();
+    session.connections = connections;
+    let cpus: Vec<usize> = plan.cpus.iter().copied().take(connections).collect();
+    let mut crew = Crew::open(&session, &cpus).map_err(|error| chain(&error))?;
+    let block = |crew: &mut Crew| {
+        let report = crew.block(&SPEC, &mut |_| {});
+        Point {
+            n: connections as f64,
+            throughput: report.replies as f64 / (report.wall_ns.max(1) as f64 / 1e9),
+        }
+    };
+    Ok((0..REPEATS).map(|_| block(&mut crew)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_double_beyond_the_loads_own() {
+        assert_eq!(levels(4), [1, 2, 4, 8, 16, 32, 64]);
+        assert_eq!(levels(100).last(), Some(&128));
+    }
+}

@@ -1,0 +1,38 @@
+//! What a diagnosis is to watch, and how its time is divided.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use dyno_sys::Pid;
+
+use super::load::Beside;
+
+/// Shares of the time: counters alone, on the CPU; the rest is for waits.
+pub(super) const QUIET_SHARE: f64 = 0.25;
+pub(super) const ON_CPU_SHARE: f64 = 0.45;
+
+/// What is to be watched.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'w> {
+    /// The process, with its children.
+    pub pid: Pid,
+    /// How long in all.
+    pub duration: Duration,
+    /// Samples per second and CPU.
+    pub frequency_hz: u64,
+    /// The load on it meanwhile.
+    pub load: Option<&'w Beside>,
+    /// Whether the load is swept over connections afterwards.
+    pub sweep: Sweep,
+    /// Set when somebody wants to stop.
+    pub stop: &'w AtomicBool,
+}
+
+/// Whether the load is swept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sweep {
+    /// It is not.
+    None,
+    /// Over 1, 2, 4 … connections.
+    Connections,
+}

@@ -1,0 +1,8 @@
+//! Looking at what runs: profiles, diagnosis, experiments, and the meter that a climb is lent.
+
+pub mod causal;
+pub mod diagnosis;
+pub mod experiments;
+mod meter;
+mod profile;
+pub mod refused;

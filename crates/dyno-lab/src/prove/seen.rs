@@ -1,0 +1,122 @@
+//! What can be read of running processes from outside, for proofs: procfs, and duplicates of their sockets.
+//!
+//! The proofs beside, and the launch of a server, call it; it changes nothing.
+
+use std::collections::BTreeMap;
+
+use dyno_climb::proof::Reading;
+use dyno_sys::socket::{Addr, SockOpt};
+use dyno_sys::{Pid, child, proc, socket};
+
+use crate::launch::stranger;
+
+/// Bit of `EPOLLET` in the events that fdinfo shows.
+const EPOLLET: u32 = 1 << 31;
+
+/// Tasks of all these processes.
+pub(super) fn threads(pids: &[Pid]) -> Reading {
+    Reading::Number(pids.iter().map(|pid| proc::tasks(*pid).len()).sum::<usize>() as f64)
+}
+
+/// Tasks of these processes that may run on one CPU only, counted once per CPU.
+pub(super) fn pinned(pids: &[Pid]) -> Reading {
+    let tids = pids.iter().flat_map(|pid| proc::tasks(*pid));
+    let masks = tids.filter_map(|tid| proc::cpus_allowed(tid).ok());
+    let single: BTreeMap<usize, ()> = masks
+        .filter(|mask| mask.len() == 1)
+        .filter_map(|mask| mask.iter().next())
+        .map(|cpu| (cpu, ()))
+        .collect();
+    Reading::Number(single.len() as f64)
+}
+
+/// Share of the accepted connections on `port` that arrive on the one CPU their process may run on, in percent.
+pub(super) fn local(pids: &[Pid], port: u16) -> Reading {
+    let (mut here, mut all) = (0.0, 0.0);
+    for pid in pids {
+        let Ok(mask) = proc::cpus_allowed(*pid) else { continue };
+        let Ok(pidfd) = child::pidfd_open(*pid) else { continue };
+        for fd in proc::sockets_accepted(*pid, port) {
+            let copy = child::pidfd_getfd(&pidfd, fd);
+            let Ok(Some(cpu)) = copy.and_then(socket::incoming_cpu) else { continue };
+            all += 1.0;
+            here += f64::from(u8::from(mask.len() == 1 && mask.contains(cpu)));
+        }
+    }
+    if all == 0.0 {
+        Reading::CannotTell("no accepted connection could be read".into())
+    } else {
+        Reading::Number(100.0 * here / all)
+    }
+}
+
+/// Whether a mapped file's path contains the text, in any of these processes.
+pub(super) fn maps(pids: &[Pid], contains: &str) -> Reading {
+    let mut found = pids
+        .iter()
+        .flat_map(|pid| proc::maps(*pid).unwrap_or_default())
+        .filter(|file| file.contains(contains));
+    match found.next() {
+        Some(file) => Reading::Fact { text: file, holds: true },
+        None => Reading::Fact { text: format!("no mapped file contains {contains}"), holds: false },
+    }
+}
+
+/// Processes that listen on `address`; a stranger among them cannot be measured beside.
+pub(super) fn listeners(pids: &[Pid], address: &Addr) -> Reading {
+    let listening = proc::listeners(address);
+    match stranger(&listening, pids, address) {
+        Some(why) => Reading::CannotTell(why),
+        None => Reading::Number(listening.len() as f64),
+    }
+}
+
+/// Whether the accepted connections on `port` are watched edge-triggered.
+pub(super) fn epoll_flags(pids: &[Pid], port: u16, edge: bool) -> Reading {
+    for pid in pids {
+        let accepted = proc::sockets_accepted(*pid, port);
+        let watched = proc::epoll_events(*pid).unwrap_or_default();
+        if let Some((_, events)) = watched.iter().find(|(fd, _)| accepted.contains(fd)) {
+            let is_edge = events & EPOLLET != 0;
+            let word = if is_edge { "edge" } else { "level" };
+            return Reading::Fact { text: format!("{events:x}, {word}"), holds: is_edge == edge };
+        }
+    }
+    Reading::CannotTell("no accepted connection is watched by epoll".into())
+}
+
+/// A socket option of an accepted connection on `port`, from a duplicate of its descriptor (pidfd_getfd(2)).
+pub(super) fn sockopt(pids: &[Pid], port: u16, option: &str, expect: &str) -> Reading {
+    let read = |copy: std::os::fd::OwnedFd| match option.parse::<SockOpt>() {
+        Ok(known) => socket::read_option(&copy, known),
+        // A name, not a number: it has a call of its own.
+        Err(_) if option == "congestion" => socket::congestion(&copy),
+        Err(error) => Err(std::io::Error::other(error)),
+    };
+    for pid in pids {
+        if let Some(fd) = proc::sockets_accepted(*pid, port).first() {
+            let read =
+                child::pidfd_open(*pid).and_then(|pidfd| child::pidfd_getfd(&pidfd, *fd)).and_then(read);
+            return match read {
+                Ok(text) => Reading::Fact { holds: text == expect, text },
+                Err(error) => {
+                    Reading::CannotTell(format!("the connection's descriptor cannot be copied: {error}"))
+                }
+            };
+        }
+    }
+    Reading::CannotTell("no accepted connection was found".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_process_can_be_read() {
+        let pid = child::this();
+        assert!(matches!(threads(&[pid]), Reading::Number(n) if n >= 1.0));
+        assert!(matches!(maps(&[pid], "libc"), Reading::Fact { holds: true, .. }));
+        assert!(matches!(maps(&[pid], "no-such-library"), Reading::Fact { holds: false, .. }));
+    }
+}

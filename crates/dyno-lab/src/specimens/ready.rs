@@ -1,0 +1,60 @@
+//! A specimen made ready: built, with a folder to work in and hands to run it.
+
+use super::catalogue;
+use super::hands::{Halt, Hands};
+use super::measure::Measuring;
+use super::neutral::Naming;
+use super::workshop::{Bench, Program, Workshop};
+use crate::failure::Failure;
+use dyno_record::specimen::Specimen;
+
+/// The specimen of this name.
+///
+/// # Errors
+/// When there is none; the nearest name is told.
+pub fn named(name: &str) -> Result<Specimen, Failure> {
+    catalogue::find(name).ok_or_else(|| {
+        let failure = Failure::usage(format!("there is no specimen \"{name}\""));
+        failure.likely(nearest(name)).try_this("dyno specimen list")
+    })
+}
+
+/// What a wrong name was meant to be, if it begins like one.
+fn nearest(name: &str) -> String {
+    let start: String = name.chars().take(3).collect();
+    let all = catalogue::all();
+    let alike = all.iter().find(|specimen| !start.is_empty() && specimen.name.contains(&start));
+    alike.map_or("its name is another one".to_owned(), |specimen| format!("{} is meant", specimen.name))
+}
+
+/// A specimen that is built, and all that it takes to run it.
+pub struct Ready {
+    /// The specimen.
+    pub specimen: Specimen,
+    program: Program,
+    // Before the hands: what still runs holds nothing but open files in it.
+    bench: Bench,
+    /// What runs it.
+    pub hands: Hands,
+}
+
+impl Ready {
+    /// Builds it, while this process has one thread.
+    ///
+    /// # Errors
+    /// When there is none of this name, or it cannot be built here.
+    pub fn new(name: &str, naming: Naming) -> Result<Ready, Halt> {
+        let specimen = named(name)?;
+        let mut hands = Hands::new()?;
+        let workshop = Workshop::open()?;
+        let program = workshop.build(&specimen, naming, &mut hands)?;
+        let bench = workshop.bench(&hands)?;
+        Ok(Ready { specimen, program, bench, hands })
+    }
+
+    /// What measures it.
+    pub fn measuring(&mut self) -> Measuring<'_> {
+        let Ready { specimen, program, bench, hands } = self;
+        Measuring { specimen, program, hands, folder: bench.path() }
+    }
+}

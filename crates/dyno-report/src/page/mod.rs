@@ -1,0 +1,13 @@
+//! Pages: one HTML file each, no network, readable without scripts.
+//!
+//! The verbs write them beside their records and `dyno report` draws any old record again. A page says nothing that is not
+//! in its record and measures nothing; it is a pure function of it.
+
+mod chart;
+mod html;
+mod parts;
+mod table;
+
+pub mod causal;
+pub mod climb;
+pub mod flame;

@@ -1,0 +1,80 @@
+//! Single lines: the progress that rewrites itself.
+//!
+//! Called by every command; knows nothing about terminals but a width.
+
+use std::time::Duration;
+
+use crate::number::{clock, percent, visible};
+
+/// Where a long run stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'p> {
+    /// What is counted, and how far it is: `rung 3 of 11`, `noise`, `total`.
+    pub stage: &'p str,
+    /// Its name.
+    pub rung: &'p str,
+    /// Pairs measured so far.
+    pub pair: usize,
+    /// Pairs at the last look.
+    pub pairs_max: usize,
+    /// Effect and half width of the last look, in percent.
+    pub effect: Option<(f64, f64)>,
+    /// Time left of the whole run.
+    pub left: Duration,
+}
+
+impl Progress<'_> {
+    /// One line of at most `width` columns: a line that wraps cannot rewrite itself. Parts fall away from the right,
+    /// the time left last.
+    pub fn line(&self, width: usize) -> String {
+        let left = format!("({} left)", clock(self.left));
+        let mut line = String::new();
+        for part in self.parts() {
+            let wanted = line.chars().count() + part.chars().count() + 2;
+            if wanted + left.chars().count() > width {
+                break;
+            }
+            line.push_str(&part);
+            line.push_str("  ");
+        }
+        line.push_str(&left);
+        line.chars().take(width).collect()
+    }
+
+    fn parts(&self) -> impl Iterator<Item = String> {
+        let effect = self.effect.map(|(value, half)| format!("{} ±{half:.1}", percent(value)));
+        let head = self.stage.to_owned();
+        let pair = format!("pair {}/{}", self.pair, self.pairs_max);
+        [head, visible(self.rung), pair].into_iter().chain(effect).filter(|part| !part.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUNNING: Progress<'static> = Progress {
+        stage: "rung 3 of 11",
+        rung: "recv-send",
+        pair: 86,
+        pairs_max: 240,
+        effect: Some((-2.1, 1.4)),
+        left: Duration::from_secs(151),
+    };
+
+    #[test]
+    fn progress_is_one_line_that_says_what_how_far_and_how_long() {
+        assert_eq!(RUNNING.line(80), "rung 3 of 11  recv-send  pair 86/240  −2.1 % ±1.4  (2:31 left)");
+        let before = Progress { effect: None, ..RUNNING };
+        assert_eq!(before.line(80), "rung 3 of 11  recv-send  pair 86/240  (2:31 left)");
+    }
+
+    #[test]
+    fn progress_never_reaches_past_the_width() {
+        assert_eq!(RUNNING.line(50), "rung 3 of 11  recv-send  pair 86/240  (2:31 left)");
+        for width in 0..80 {
+            let line = RUNNING.line(width);
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Data on standard output, talk on standard error, and how wide the terminal is.
+//!
+//! Every verb writes through this. Nobody here panics because somebody stopped reading.
+
+use std::io::{self, Write};
+
+use dyno_lab::Failure;
+
+/// What a terminal has had since the punched card, where nothing tells its width.
+const WIDTH_DEFAULT: usize = 80;
+
+/// Columns beyond which lines are hard to read; tables stop there.
+const WIDTH_MAX: usize = 160;
+
+/// Says something on standard error. When nobody can hear it there is nobody to tell.
+pub(crate) fn say(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Writes data to standard output, at once.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_bytes(text.as_bytes())
+}
+
+/// The same for data that is no text.
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    written(out.write_all(bytes).and_then(|()| out.flush()))
+}
+
+/// What a write to standard output came to. A reader who has seen enough (`| head`) is no error.
+pub(crate) fn written(outcome: io::Result<()>) -> Result<(), Failure> {
+    match outcome {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(dyno_lab::file::refused("cannot write to standard output", &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Columns for tables: what `COLUMNS` says, else the terminal itself, else the narrowest usual one.
+pub(crate) fn terminal_width() -> usize {
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let asked = || dyno_sys::tty::columns(io::stdout()).or_else(|| dyno_sys::tty::columns(io::stderr()));
+    told.filter(|columns| *columns > 0).or_else(asked).unwrap_or(WIDTH_DEFAULT).min(WIDTH_MAX)
+}

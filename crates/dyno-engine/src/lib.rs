@@ -39,6 +39,7 @@ mod later;
 mod listen;
 mod log;
 mod mailbox;
+mod neighbours;
 mod outbox;
 mod params;
 mod queue;

@@ -46,6 +46,21 @@ pub(crate) fn bind(addrs: &[Addr], dials: &Dials) -> Result<Bound, EngineError> 
     Ok(bound)
 }
 
+/// Copies of the listeners of every worker but `own`, where each worker has its own; none where all share them.
+pub(crate) fn of_others(
+    by_worker: &[Vec<OwnedFd>],
+    own: usize,
+    dials: &Dials,
+) -> io::Result<Vec<(usize, Vec<OwnedFd>)>> {
+    if dials.reuseport == Reuseport::Off {
+        return Ok(Vec::new());
+    }
+    let others = by_worker.iter().enumerate().filter(|(number, _)| *number != own);
+    others
+        .map(|(number, all)| Ok((number, all.iter().map(OwnedFd::try_clone).collect::<io::Result<_>>()?)))
+        .collect()
+}
+
 /// One socket, a descriptor of it for each worker.
 fn bind_shared(addr: &Addr, dials: &Dials) -> Result<Vec<OwnedFd>, EngineError> {
     let first = listen(addr, dials, socket::Reuseport::Off)?;

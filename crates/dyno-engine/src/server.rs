@@ -9,6 +9,7 @@ use crate::error::{EngineError, refused};
 use crate::listen;
 use crate::log::{self, AccessLog};
 use crate::mailbox::Waker;
+use crate::neighbours::Neighbours;
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::response::Response;
@@ -19,6 +20,7 @@ use crate::upload::Upload;
 use crate::worker::{Input, Left, Worker};
 use dyno_proto::http1::request::Method;
 use dyno_sys::affinity::{self, CpuSet};
+use dyno_sys::event::EventFd;
 use dyno_sys::shm::Ring;
 use dyno_sys::socket::{self, Addr};
 use std::io;
@@ -136,11 +138,16 @@ impl Server {
         let router = Arc::new(self.router);
         let mut running =
             Running { addrs: bound.addrs, sheet, workers: Vec::new(), orders: Vec::new(), writer: None };
-        for (number, listeners) in bound.by_worker.into_iter().enumerate() {
+        let full = Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?);
+        let others = (0..bound.by_worker.len()).map(|own| listen::of_others(&bound.by_worker, own, &dials));
+        let others = others.collect::<io::Result<Vec<_>>>().map_err(refused("share the listeners"))?;
+        for (number, (listeners, others)) in bound.by_worker.into_iter().zip(others).enumerate() {
+            let neighbours = Neighbours::new(number, sheet, others, Arc::clone(&full));
             let (orders, order) = socket::pipe().map_err(refused("open a pipe"))?;
             let log = logs.of(number).map_err(refused("share the access log"))?;
             let (router, house) = (Arc::clone(&router), House::Thread);
-            let input = Input { number, house, listeners, orders, signals: None, router, log, sheet };
+            let input =
+                Input { number, house, listeners, neighbours, orders, signals: None, router, log, sheet };
             let worker = Worker::new(input, &dials, &limits, drain_ns).map_err(refused("start a worker"))?;
             running.workers.push(spawn_worker(number, &dials, worker)?);
             running.orders.push(order);

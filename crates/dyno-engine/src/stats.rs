@@ -102,7 +102,7 @@ pub(crate) struct Sheet {
 impl Sheet {
     /// A sheet for `rows` workers, mapped for the life of the process and inherited by its children.
     pub(crate) fn new(rows: usize, spin_us: u32) -> std::io::Result<Sheet> {
-        let words = shm::Counters::new((rows + 1) * ROW_WORDS)?;
+        let words = shm::Counters::new((rows + 1) * ROW_WORDS + rows)?;
         let sheet = Sheet { words, rows };
         sheet.set_spin(spin_us);
         Ok(sheet)
@@ -121,6 +121,19 @@ impl Sheet {
     /// Access log lines that the rings' writer could not write; it has no row of its own.
     pub(crate) fn lost(&self) -> &'static AtomicU64 {
         self.words.get(self.rows * ROW_WORDS + 1)
+    }
+
+    /// Whether a worker can hold no more connections.
+    pub(crate) fn is_full(&self, row: usize) -> bool {
+        self.full(row).load(Ordering::Acquire) != 0
+    }
+
+    pub(crate) fn set_full(&self, row: usize, is_full: bool) {
+        self.full(row).store(u64::from(is_full), Ordering::Release);
+    }
+
+    fn full(&self, row: usize) -> &'static AtomicU64 {
+        self.words.get((self.rows + 1) * ROW_WORDS + row)
     }
 
     /// The sum over all workers, and the log lines that the writer lost.

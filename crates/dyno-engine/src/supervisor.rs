@@ -17,11 +17,13 @@ use crate::stats::{Counts, Sheet};
 use dyno_sys::affinity;
 use dyno_sys::child::{self, Exit, Wait};
 use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
+use dyno_sys::event::EventFd;
 use dyno_sys::shm::Ring;
 use dyno_sys::signal::{self, Signal, SignalFd};
 use dyno_sys::socket::{self, Addr};
 use dyno_sys::{Pid, clock, proc};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// A worker that lived less than this died at its start, not at its work.
 const SHORT_LIFE_NS: u64 = SECOND_NS / 5;
@@ -178,6 +180,8 @@ struct Supervisor<'r> {
     rings: Vec<&'static Ring>,
     writer: Option<Writer>,
     sheet: Sheet,
+    /// Tells workers that one of them is full, or no longer.
+    full: Arc<EventFd>,
     ears: Option<Ears>,
     deaths: u64,
     stopping: Stopping,
@@ -198,6 +202,7 @@ impl<'r> Supervisor<'r> {
             log: open_log(&config)?,
             rings: rings(&config)?,
             ears: Some(ears(config.control.take())?),
+            full: Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?),
             sheet: Sheet::new(workers, config.dials.spin).map_err(refused("share memory for counters"))?,
             cpus: affinity::allowed().iter().collect(),
             places: bound.by_worker.into_iter().map(vacant).collect(),

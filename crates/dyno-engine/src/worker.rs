@@ -11,6 +11,7 @@ use crate::kernel::{ByDials, Direct, Kernel, Way};
 use crate::listen::{BACKLOG, Listeners};
 use crate::log::AccessLog;
 use crate::mailbox::Mailbox;
+use crate::neighbours::Neighbours;
 use crate::route::Router;
 use crate::scratch::Scratch;
 use crate::seam::Readiness;
@@ -22,7 +23,7 @@ use dyno_sys::signal::{Signal, SignalFd};
 use dyno_sys::socket::{self, Accepted, Addr};
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -43,7 +44,10 @@ const SPECIAL: u64 = 0xffff_ffff;
 const ORDERS: u64 = 0;
 const SIGNALS: u64 = 1;
 const MAIL: u64 = 2;
-const LISTENERS: u64 = 3;
+const NEIGHBOURS: u64 = 3;
+const LISTENERS: u64 = 4;
+/// Listeners of other workers, from here on.
+const OTHERS: u64 = 1 << 16;
 
 /// What a worker is given.
 pub(crate) struct Input {
@@ -51,6 +55,7 @@ pub(crate) struct Input {
     pub(crate) number: usize,
     pub(crate) house: House,
     pub(crate) listeners: Vec<OwnedFd>,
+    pub(crate) neighbours: Neighbours,
     /// Readable or at its end: drain.
     pub(crate) orders: OwnedFd,
     /// Where SIGTERM comes in as well, when the worker has a process of its own.
@@ -100,6 +105,7 @@ impl Worker {
 pub(crate) struct Loop<W: Way> {
     core: Core<Kernel<W>>,
     listeners: Listeners,
+    neighbours: Neighbours,
     mailbox: Arc<Mailbox>,
     orders: OwnedFd,
     signals: Option<SignalFd>,
@@ -126,6 +132,7 @@ impl<W: Way> Loop<W> {
         let mut worker = Loop {
             core: Core::new(Kernel::new(Epoll::new()?, way), http, limits, now_ns),
             listeners: Listeners::new(input.listeners, sharing),
+            neighbours: input.neighbours,
             mailbox,
             orders: input.orders,
             signals: input.signals,
@@ -175,6 +182,7 @@ impl<W: Way> Loop<W> {
         if let Some(event) = self.mailbox.event() {
             epoll.add(event, MAIL << 32 | SPECIAL, Interest::READ)?;
         }
+        self.neighbours.watch(epoll, NEIGHBOURS << 32 | SPECIAL)?;
         self.listeners.watch(epoll, listener_token)
     }
 
@@ -228,18 +236,28 @@ impl<W: Way> Loop<W> {
                 }
             }
             MAIL => self.core.on_mail(),
-            listener => {
-                self.accept_all(usize::try_from(listener - LISTENERS).unwrap_or(usize::MAX), ACCEPTS_MAX);
-            }
+            NEIGHBOURS => self.look_at_neighbours(),
+            listener => self.accept_all(listener, ACCEPTS_MAX),
         }
     }
 
-    fn accept_all(&mut self, listener: usize, count_max: usize) {
+    fn look_at_neighbours(&mut self) {
+        let has_room =
+            self.core.conns.in_use() < self.connections_max && self.listeners.paused_until().is_none();
+        self.neighbours.look(&self.core.net.epoll, has_room, other_token);
+    }
+
+    fn listener(&self, kind: u64) -> Option<BorrowedFd<'_>> {
+        let at = |first: u64| usize::try_from(kind - first).unwrap_or(usize::MAX);
+        if kind >= OTHERS { self.neighbours.get(at(OTHERS)) } else { self.listeners.get(at(LISTENERS)) }
+    }
+
+    fn accept_all(&mut self, listener: u64, count_max: usize) {
         for _ in 0..count_max {
             if self.core.conns.in_use() >= self.connections_max {
                 return self.pause();
             }
-            let Some(socket) = self.listeners.get(listener) else { return };
+            let Some(socket) = self.listener(listener) else { return };
             match socket::accept(socket) {
                 Accepted::Conn(socket) => {
                     let peer = if self.core.http.wants_peer() { peer_of(&socket) } else { None };
@@ -262,13 +280,17 @@ impl<W: Way> Loop<W> {
         }
         self.core.take_has_closed();
         self.listeners.pause(&self.core.net.epoll, self.now_ns);
+        self.neighbours.tell(true);
+        self.look_at_neighbours();
     }
 
     fn watch_again(&mut self) {
         let is_full = self.core.conns.in_use() >= self.connections_max;
         if is_full || self.listeners.watch(&self.core.net.epoll, listener_token).is_err() {
-            self.listeners.pause(&self.core.net.epoll, self.now_ns);
+            return self.listeners.pause(&self.core.net.epoll, self.now_ns);
         }
+        self.neighbours.tell(false);
+        self.look_at_neighbours();
     }
 
     fn timeout(&mut self) -> Timeout {
@@ -300,11 +322,16 @@ impl<W: Way> Loop<W> {
         let _ = self.core.net.epoll.remove(&self.orders);
         self.core.begin_drain(self.drain_ns);
         for listener in 0..self.listeners.count() {
-            self.accept_all(listener, BACKLOG as usize);
+            self.accept_all(LISTENERS + listener as u64, BACKLOG as usize);
         }
         self.listeners.pause(&self.core.net.epoll, self.now_ns);
         self.listeners.close();
+        self.neighbours.close();
     }
+}
+
+fn other_token(listener: usize) -> u64 {
+    (OTHERS + listener as u64) << 32 | SPECIAL
 }
 
 fn listener_token(listener: usize) -> u64 {

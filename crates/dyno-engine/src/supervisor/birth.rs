@@ -8,7 +8,9 @@ use super::{Life, Supervisor, Writer};
 use crate::config::SECOND_NS;
 use crate::dials::{Log, Pin};
 use crate::error::{EngineError, refused};
+use crate::listen;
 use crate::log::{self, AccessLog};
+use crate::neighbours::Neighbours;
 use crate::stats::House;
 use crate::worker::{Input, Left, Worker};
 use dyno_sys::affinity::{self, CpuSet};
@@ -86,7 +88,11 @@ impl Supervisor<'_> {
         self.give_up_rights()?;
         // After the change of user, which clears it.
         child::die_with_parent()?;
-        let listeners = std::mem::take(&mut self.places[number].listeners);
+        let by_worker: Vec<_> =
+            self.places.iter_mut().map(|place| std::mem::take(&mut place.listeners)).collect();
+        let others = listen::of_others(&by_worker, number, &self.config.dials)?;
+        let neighbours = Neighbours::new(number, self.sheet, others, Arc::clone(&self.full));
+        let listeners = by_worker.into_iter().nth(number).unwrap_or_default();
         let log = self.access_log(number)?;
         self.leave_parent();
         if self.config.dials.pin == Pin::Cpu && !self.cpus.is_empty() {
@@ -96,6 +102,7 @@ impl Supervisor<'_> {
             number,
             house: House::Process,
             listeners,
+            neighbours,
             orders,
             // SIGINT comes to the whole terminal group: the supervisor hears it and gives the order.
             signals: Some(SignalFd::new(&[Signal::Term, Signal::Int])?),

@@ -161,6 +161,11 @@ impl Client {
         std::mem::take(&mut self.held)
     }
 
+    /// What was read and not asked for yet, left where it is.
+    pub(crate) fn held(&self) -> &[u8] {
+        &self.held
+    }
+
     pub(crate) fn has_bytes(&self) -> bool {
         !self.held.is_empty()
     }

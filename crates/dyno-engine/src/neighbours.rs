@@ -1,0 +1,87 @@
+//! The other workers' listeners, for the time in which their own worker can hold no more connections.
+//!
+//! With a listener for each worker the kernel goes on giving connections to one that is full, and they would wait there
+//! though others have room. So every worker holds a copy of all listeners; one that is full says so in shared memory and
+//! signals, and those with room accept in its place until it has room again.
+
+use crate::stats::Sheet;
+use dyno_sys::epoll::{Epoll, Interest};
+use dyno_sys::event::EventFd;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// Another worker.
+struct Neighbour {
+    number: usize,
+    listeners: Vec<OwnedFd>,
+    is_helped: bool,
+}
+
+/// The other workers, and how all are told that one is full, or no longer.
+pub(crate) struct Neighbours {
+    own: usize,
+    sheet: Sheet,
+    others: Vec<Neighbour>,
+    /// Shared by all workers; it is signalled and never cleared, and watched for edges, so that each sees each signal.
+    signal: Arc<EventFd>,
+}
+
+impl Neighbours {
+    /// `others`: the number and the listeners of every other worker; empty where listeners are shared anyway.
+    pub(crate) fn new(
+        own: usize,
+        sheet: Sheet,
+        others: Vec<(usize, Vec<OwnedFd>)>,
+        signal: Arc<EventFd>,
+    ) -> Neighbours {
+        let neighbour = |(number, listeners)| Neighbour { number, listeners, is_helped: false };
+        // A predecessor may have died full.
+        sheet.set_full(own, false);
+        Neighbours { own, sheet, others: others.into_iter().map(neighbour).collect(), signal }
+    }
+
+    /// Watches for signals.
+    pub(crate) fn watch(&self, epoll: &Epoll, token: u64) -> io::Result<()> {
+        epoll.add(&*self.signal, token, Interest::READ.edge())
+    }
+
+    /// This worker is full, or no longer: the others are told when that is news.
+    pub(crate) fn tell(&self, is_full: bool) {
+        if self.sheet.is_full(self.own) != is_full {
+            self.sheet.set_full(self.own, is_full);
+            if !self.others.is_empty() {
+                self.signal.signal();
+            }
+        }
+    }
+
+    /// Watches the listeners of those who are full, and no others. A worker without room of its own helps nobody.
+    /// `token` names a listener by its number among all of this.
+    pub(crate) fn look(&mut self, epoll: &Epoll, has_room: bool, token: impl Fn(usize) -> u64) {
+        let mut first = 0;
+        for other in &mut self.others {
+            let should_help = has_room && self.sheet.is_full(other.number);
+            for (at, listener) in other.listeners.iter().enumerate() {
+                match (should_help, other.is_helped) {
+                    // What cannot be watched waits for its own worker.
+                    (true, false) => drop(epoll.add(listener, token(first + at), Interest::READ.exclusive())),
+                    (false, true) => drop(epoll.remove(listener)),
+                    _ => {}
+                }
+            }
+            other.is_helped = should_help;
+            first += other.listeners.len();
+        }
+    }
+
+    /// A listener by its number.
+    pub(crate) fn get(&self, at: usize) -> Option<BorrowedFd<'_>> {
+        self.others.iter().flat_map(|other| &other.listeners).nth(at).map(AsFd::as_fd)
+    }
+
+    /// Lets go of them all.
+    pub(crate) fn close(&mut self) {
+        self.others.clear();
+    }
+}

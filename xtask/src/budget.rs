@@ -2,6 +2,7 @@
 //!
 //! A stopwatch on a shared machine cannot see one percent; counts can, and they are the same tomorrow. `dyno serve`
 //! runs under callgrind, answers N requests and then, started anew, 2N; the difference over N is the request's own cost.
+//! Every shape of [`crate::shapes`] is counted, so that no shape pays for another one's speed.
 //! `ci` and people call it; with `--write` it puts what it measured into the table.
 
 mod callgrind;
@@ -10,9 +11,9 @@ mod table;
 use std::path::Path;
 
 use crate::budget::callgrind::Counts;
-use crate::client::Traffic;
 use crate::flags::{Flags, Given};
 use crate::repo::Repo;
+use crate::shapes;
 use crate::trouble::{Outcome, Trouble};
 
 const PAGE: &str = "docs/budgets.md";
@@ -20,12 +21,6 @@ const PAGE: &str = "docs/budgets.md";
 /// Requests of the shorter run: enough that what starting costs, which varies, is below one percent of the difference.
 /// What goes by the clock (timers, the date) remains: instructions repeat to 1 or 2 %, the other counts to the hundredth.
 const REQUESTS: u64 = 10_000;
-
-/// What is asked, and under which names its counts stand in the table.
-const LOADS: [(&str, Traffic); 2] = [
-    ("json", Traffic { path: "/json", pipeline: 1 }),
-    ("plaintext-x16", Traffic { path: "/plaintext", pipeline: 16 }),
-];
 
 /// One thing measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,10 +49,12 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
 
 fn measure(dyno: &Path, folder: &Path) -> Result<Vec<Measured>, Trouble> {
     let mut all = Vec::new();
-    for (name, traffic) in &LOADS {
-        eprintln!("budget: {name}, {REQUESTS} and {} requests under callgrind", 2 * REQUESTS);
-        let once = callgrind::serve(dyno, folder, traffic, REQUESTS)?;
-        let twice = callgrind::serve(dyno, folder, traffic, 2 * REQUESTS)?;
+    for shape in shapes::all() {
+        let name = shape.name;
+        let (bytes, more) = (shape.request_bytes(), 2 * REQUESTS);
+        eprintln!("budget: {name}, {REQUESTS} and {more} requests of {bytes} bytes under callgrind");
+        let once = callgrind::serve(dyno, folder, &shape, REQUESTS)?;
+        let twice = callgrind::serve(dyno, folder, &shape, 2 * REQUESTS)?;
         // A worker's profile that is not there would leave every budget kept.
         if twice.instructions < once.instructions + REQUESTS {
             return Err(Trouble::new(format!("a request of {name} would cost less than one instruction"))
@@ -68,14 +65,14 @@ fn measure(dyno: &Path, folder: &Path) -> Result<Vec<Measured>, Trouble> {
     Ok(all)
 }
 
-fn per_request(load: &str, once: &Counts, twice: &Counts) -> [Measured; 3] {
+fn per_request(shape: &str, once: &Counts, twice: &Counts) -> [Measured; 3] {
     let per = |once: u64, twice: u64| (twice as f64 - once as f64) / REQUESTS as f64;
     [
         ("instructions", per(once.instructions, twice.instructions)),
         ("system-calls", per(once.system_calls, twice.system_calls)),
         ("allocations", per(once.allocations, twice.allocations)),
     ]
-    .map(|(count, value)| Measured { name: format!("{load}-{count}"), value })
+    .map(|(count, value)| Measured { name: format!("{shape}-{count}"), value })
 }
 
 #[cfg(test)]
@@ -90,7 +87,7 @@ mod tests {
             system_calls: 300 + 3 * REQUESTS,
             allocations: 7_000,
         };
-        let values = per_request("json", &once, &twice).map(|measured| measured.value);
+        let values = per_request("wrk", &once, &twice).map(|measured| measured.value);
         assert_eq!(values, [250.0, 3.0, 0.0]);
     }
 }

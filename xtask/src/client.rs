@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use crate::shapes::Shape;
 use crate::trouble::Trouble;
 
 /// Under callgrind a reply takes a millisecond; a server that takes this long hangs.
@@ -15,25 +16,16 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Room for a batch of answers.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// What is asked.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Traffic {
-    pub(crate) path: &'static str,
-    /// Requests per batch.
-    pub(crate) pipeline: u64,
-}
-
 /// Sends `requests` (a multiple of the pipeline) and reads as many answers.
-pub(crate) fn drive(stream: &mut TcpStream, traffic: &Traffic, requests: u64) -> Result<(), Trouble> {
+pub(crate) fn drive(stream: &mut TcpStream, shape: &Shape, requests: u64) -> Result<(), Trouble> {
     let cannot = |what: &'static str| Trouble::cannot::<std::io::Error>(what);
     stream.set_nodelay(true).map_err(cannot("set TCP_NODELAY"))?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(cannot("set a timeout"))?;
-    let request = request(traffic.path, stream.peer_addr().map_err(cannot("tell the peer"))?);
     let mut buffer = vec![0; BUFFER_BYTES];
-    let answer_bytes = first_answer(stream, request.as_bytes(), &mut buffer)?;
-    let batch = request.repeat(traffic.pipeline as usize);
-    let wanted = answer_bytes * traffic.pipeline as usize;
-    for _ in 0..requests / traffic.pipeline {
+    let answer_bytes = first_answer(stream, shape.requests[0].as_bytes(), &mut buffer)?;
+    let batch = shape.batch();
+    let wanted = answer_bytes * shape.pipeline();
+    for _ in 0..requests / shape.pipeline() as u64 {
         stream.write_all(batch.as_bytes()).map_err(cannot("send a request"))?;
         let answers =
             buffer.get_mut(..wanted).ok_or_else(|| Trouble::new("a batch of answers is too long"))?;
@@ -41,10 +33,6 @@ pub(crate) fn drive(stream: &mut TcpStream, traffic: &Traffic, requests: u64) ->
         check(answers, answer_bytes)?;
     }
     Ok(())
-}
-
-fn request(path: &str, host: SocketAddr) -> String {
-    format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")
 }
 
 /// Reads one answer whole and says how long it is: every later one is as long.
@@ -78,11 +66,11 @@ fn check(answers: &[u8], answer_bytes: usize) -> Result<(), Trouble> {
 }
 
 /// Asks once on a connection of its own: the whole answer, as the floor repeats it and the bench checks it.
-pub(crate) fn fetch(addr: SocketAddr, path: &str) -> Result<Vec<u8>, Trouble> {
+pub(crate) fn fetch(addr: SocketAddr, request: &str) -> Result<Vec<u8>, Trouble> {
     let mut stream = TcpStream::connect(addr).map_err(Trouble::cannot(format!("connect to {addr}")))?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(Trouble::cannot("set a timeout"))?;
     let mut buffer = vec![0; BUFFER_BYTES];
-    let whole = first_answer(&mut stream, request(path, addr).as_bytes(), &mut buffer)?;
+    let whole = first_answer(&mut stream, request.as_bytes(), &mut buffer)?;
     buffer.truncate(whole);
     Ok(buffer)
 }
@@ -113,10 +101,16 @@ mod tests {
         addr
     }
 
+    /// A batch of so many requests.
+    fn shape(pipeline: usize) -> Shape {
+        let requests = (0..pipeline).map(|index| format!("GET /x?{index} HTTP/1.1\r\n\r\n")).collect();
+        Shape { name: "x", path: "/x", body: "ok", requests }
+    }
+
     #[test]
     fn every_batch_is_read_to_its_end() {
         let mut stream = TcpStream::connect(server(ANSWER)).unwrap();
-        drive(&mut stream, &Traffic { path: "/x", pipeline: 4 }, 12).unwrap();
+        drive(&mut stream, &shape(4), 12).unwrap();
         stream.set_nonblocking(true).unwrap();
         assert!(stream.read(&mut [0; 8]).is_err(), "nothing is left over");
     }
@@ -124,11 +118,11 @@ mod tests {
     #[test]
     fn a_wrong_answer_is_trouble() {
         let mut stream = TcpStream::connect(server(b"HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n")).unwrap();
-        assert!(drive(&mut stream, &Traffic { path: "/x", pipeline: 1 }, 2).is_err());
+        assert!(drive(&mut stream, &shape(1), 2).is_err());
     }
 
     #[test]
     fn fetching_gives_the_whole_answer() {
-        assert_eq!(fetch(server(ANSWER), "/x").unwrap(), ANSWER);
+        assert_eq!(fetch(server(ANSWER), &shape(1).requests[0]).unwrap(), ANSWER);
     }
 }

@@ -13,6 +13,7 @@ mod generate;
 mod packages;
 mod repo;
 mod server;
+mod shapes;
 mod simulate;
 mod test;
 mod tidy;

@@ -23,6 +23,8 @@ pub(crate) struct Client {
     pub(crate) in_flight: usize,
     /// The last bytes of the batch, which the socket has not taken yet.
     pub(crate) unsent: usize,
+    /// Where the batch ends among the session's requests.
+    pub(crate) batch_end: usize,
     /// When the batch was sent; while connecting, when that began.
     pub(crate) since_ns: u64,
 }

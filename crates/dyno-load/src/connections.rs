@@ -15,11 +15,12 @@ use dyno_sys::socket::{self, Addr, Io, SocketError};
 use crate::check::{Expect, Rules};
 use crate::client::{Client, Fate, Link, Taken, Tally};
 use crate::report::{OpenError, SessionPlan};
+use crate::requests::Batches;
 use crate::session::Share;
 
 /// One buffer for all connections of a session: as much as loopback delivers at once (64 KiB per segment), twice.
 const RECEIVE_BYTES: usize = 128 * 1024;
-/// The longest batch of requests that is made, 64 MiB: it exists once per session.
+/// The longest batches of requests that are made, 64 MiB: they exist once per session.
 pub(crate) const BATCH_BYTES_MAX: usize = 64 << 20;
 /// Why nobody is connected where a socket file's queue of new connections stays full.
 const FULL_QUEUE: &str = "its queue of new connections stays full";
@@ -44,8 +45,9 @@ pub(crate) struct Connections {
     addr: Addr,
     sources: Option<Sources>,
     rules: Rules,
-    batch: Vec<u8>,
-    pipeline: usize,
+    batches: Batches,
+    /// The first request, alone.
+    one: Range<usize>,
     timeout_ns: u64,
     pub(crate) sending: Sending,
     pub(crate) tally: Tally,
@@ -75,8 +77,8 @@ impl Connections {
             clients: std::iter::repeat_with(Client::default).take(share.connections).collect(),
             sources: Sources::new(&addr, share),
             rules: Rules::new(plan.expect.clone(), plan.target.asked()),
-            batch: plan.target.request().repeat(plan.pipeline),
-            pipeline: plan.pipeline,
+            batches: Batches::new(plan.target.requests(), plan.pipeline),
+            one: 0..plan.target.request().len(),
             timeout_ns: plan.timeout_ns,
             sending: Sending::Nothing,
             tally: Tally::new(addr.clone()),
@@ -274,21 +276,22 @@ impl Connections {
 
     #[inline]
     fn send(&mut self, epoll: &Epoll, index: usize, now_ns: u64) {
-        let (requests, bytes) = match self.sending {
-            Sending::Nothing => return,
-            Sending::One => (1, &self.batch[..self.batch.len() / self.pipeline]),
-            Sending::Batches => (self.pipeline, &self.batch[..]),
-        };
         let client = &mut self.clients[index];
         let Link::Up(fd) = &client.link else { return };
+        let (requests, batch) = match self.sending {
+            Sending::Nothing => return,
+            Sending::One => (1, self.one.clone()),
+            Sending::Batches => (self.batches.pipeline(), self.batches.take()),
+        };
         debug_assert!(
             client.in_flight == 0 && client.unsent == 0,
             "a batch is sent when the last one is answered"
         );
-        let sent = socket::send(fd, bytes);
         client.since_ns = now_ns;
         client.in_flight = requests;
-        client.unsent = bytes.len();
+        client.unsent = batch.len();
+        client.batch_end = batch.end;
+        let sent = socket::send(fd, self.batches.bytes(batch));
         self.busy += 1;
         self.sent(epoll, index, sent);
     }
@@ -331,8 +334,8 @@ impl Connections {
     fn send_rest(&mut self, epoll: &Epoll, index: usize) {
         let client = &self.clients[index];
         let Link::Up(fd) = &client.link else { return };
-        let bytes = &self.batch[..client.in_flight * (self.batch.len() / self.pipeline)];
-        let sent = socket::send(fd, &bytes[bytes.len() - client.unsent..]);
+        let rest = client.batch_end - client.unsent..client.batch_end;
+        let sent = socket::send(fd, self.batches.bytes(rest));
         self.sent(epoll, index, sent);
         if self.clients[index].unsent == 0 {
             self.watch(epoll, index, Interest::READ);

@@ -31,6 +31,7 @@ mod connections;
 mod crew;
 pub mod limit;
 mod report;
+mod requests;
 pub mod run;
 mod session;
 mod target;

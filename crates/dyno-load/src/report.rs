@@ -11,7 +11,7 @@ use crate::target::Target;
 /// What a session keeps open and sends.
 #[derive(Debug, Clone)]
 pub struct SessionPlan {
-    /// Where to, and the bytes of one request.
+    /// Where to, and the bytes of one request, or of several that are sent in turn.
     pub target: Target,
     /// What a right answer is.
     pub expect: Expect,

@@ -359,8 +359,8 @@ fn check(plan: &SessionPlan, share: Share) -> Result<(), OpenError> {
     if plan.timeout_ns == 0 {
         return wrong("a timeout of zero fails every request");
     }
-    if plan.pipeline.saturating_mul(plan.target.request().len()) > crate::connections::BATCH_BYTES_MAX {
-        return wrong("a batch of requests is longer than 64 MiB");
+    if plan.target.requests().batch_bytes(plan.pipeline) > crate::connections::BATCH_BYTES_MAX {
+        return wrong("the requests of a batch are longer than 64 MiB");
     }
     Ok(())
 }

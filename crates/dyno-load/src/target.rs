@@ -1,4 +1,4 @@
-//! What is asked of whom: a URL becomes an address and the bytes of one request.
+//! What is asked of whom: a URL becomes an address and the bytes of one request, or of several that are given.
 //!
 //! Called once before a run; the sessions send these bytes unchanged, so nothing is formatted per request. It speaks
 //! plain HTTP/1.1 only. It resolves a name that the user wrote and opens no connection.
@@ -8,13 +8,14 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use dyno_proto::http1::response::Asked;
 use dyno_sys::socket::Addr;
 
+use crate::requests::{Requests, Unusable};
+
 /// Where requests go and what each of them is, ready to be sent.
 #[derive(Debug, Clone)]
 pub struct Target {
     addr: Addr,
     host: String,
-    request: Vec<u8>,
-    asked: Asked,
+    requests: Requests,
 }
 
 /// Why a URL or a request cannot be used.
@@ -64,6 +65,14 @@ pub enum TargetError {
         /// What is wrong with it, in words.
         why: &'static str,
     },
+    /// One of several given requests cannot be sent.
+    #[error("request {number} of those given cannot be sent: {why}")]
+    BadRequest {
+        /// Which one, counted from 1.
+        number: usize,
+        /// What is wrong with it, in words.
+        why: &'static str,
+    },
 }
 
 impl Target {
@@ -82,6 +91,7 @@ impl Target {
             method: "GET".to_owned(),
             headers: Vec::new(),
             body: None,
+            given: None,
             over: None,
         }
     }
@@ -92,21 +102,26 @@ impl Target {
         &self.addr
     }
 
-    /// The value of the request's `Host`.
+    /// The value of the request's `Host`; of given requests, the URL's host.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The bytes of one request, head and body.
+    /// The bytes of one request, head and body; of several, the first.
     #[must_use]
     pub fn request(&self) -> &[u8] {
-        &self.request
+        self.requests.first()
+    }
+
+    /// All requests, which are sent in turn.
+    pub(crate) fn requests(&self) -> &Requests {
+        &self.requests
     }
 
     /// What the framing of an answer has to know of its request.
     pub(crate) fn asked(&self) -> Asked {
-        self.asked
+        self.requests.asked()
     }
 }
 
@@ -118,6 +133,7 @@ pub struct TargetBuilder {
     method: String,
     headers: Vec<(String, String)>,
     body: Option<Vec<u8>>,
+    given: Option<Vec<u8>>,
     over: Option<Addr>,
 }
 
@@ -140,6 +156,13 @@ impl TargetBuilder {
         self
     }
 
+    /// Sends these requests in turn, whole ones one behind the other, byte for byte; the URL says where they go and
+    /// nothing else. Method, headers and body are not used then.
+    pub fn requests(mut self, bytes: Vec<u8>) -> Self {
+        self.given = Some(bytes);
+        self
+    }
+
     /// Connects to this address, a Unix socket for instance, whatever the URL's host is.
     pub fn over(mut self, addr: Addr) -> Self {
         self.over = Some(addr);
@@ -157,12 +180,15 @@ impl TargetBuilder {
             check_header(name, value)?;
         }
         let host = self.host_value(url.authority)?;
-        let request = self.request_bytes(&url.target, &host);
+        let requests = match &self.given {
+            Some(bytes) => Requests::read(bytes)?,
+            None => Requests::one(self.request_bytes(&url.target, &host), asked),
+        };
         let addr = match self.over {
             Some(addr) => addr,
             None => Addr::Tcp(resolve(url.host, url.port)?),
         };
-        Ok(Target { addr, host, request, asked })
+        Ok(Target { addr, host, requests })
     }
 
     fn host_value(&self, authority: &str) -> Result<String, TargetError> {
@@ -188,6 +214,12 @@ impl TargetBuilder {
         let mut bytes = text.into_bytes();
         bytes.extend_from_slice(self.body.as_deref().unwrap_or_default());
         bytes
+    }
+}
+
+impl From<Unusable> for TargetError {
+    fn from(Unusable { number, why }: Unusable) -> Self {
+        Self::BadRequest { number, why }
     }
 }
 
@@ -302,7 +334,7 @@ mod tests {
     use super::*;
 
     fn request_of(url: &str) -> String {
-        String::from_utf8(Target::get(url).unwrap().request).unwrap()
+        String::from_utf8(Target::get(url).unwrap().request().to_vec()).unwrap()
     }
 
     #[test]
@@ -390,6 +422,17 @@ mod tests {
         for method in ["", "GET /", "G\r\n", "CONNECT"] {
             assert!(Target::builder("http://127.0.0.1/").method(method).build().is_err(), "{method}");
         }
+    }
+
+    #[test]
+    fn given_requests_are_sent_as_they_are_to_where_the_url_says() {
+        let text = b"GET /x HTTP/1.1\r\nHost: a\r\n\r\nGET /y HTTP/1.1\r\nHost: a\r\n\r\n";
+        let given = |bytes: &[u8]| Target::builder("http://127.0.0.1:81/z").requests(bytes.to_vec()).build();
+        let target = given(text).unwrap();
+        assert_eq!((target.requests().len(), target.request()), (2, &text[..text.len() / 2]));
+        assert_eq!(target.addr().to_string(), "127.0.0.1:81");
+        let refused = given(&text[..text.len() - 1]).unwrap_err().to_string();
+        assert!(refused.starts_with("request 2 of those given cannot be sent"), "{refused}");
     }
 
     #[test]

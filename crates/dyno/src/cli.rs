@@ -250,6 +250,9 @@ pub(crate) struct Load {
     /// The body: text, or @FILE
     #[arg(long, value_name = "TEXT", help_heading = "The request")]
     pub(crate) body: Option<String>,
+    /// Send the requests in this file in turn, whole ones byte for byte; the URL says only where to; - is standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "headers", "body"], help_heading = "The request")]
+    pub(crate) requests: Option<PathBuf>,
 
     /// A right answer: status=200, body=TEXT, body=@FILE or body-sha256=HEX; may be given again
     #[arg(long, value_name = "KEY=VALUE", help_heading = "The answer")]

@@ -64,7 +64,7 @@ impl<'b> Stable<'b> {
     pub(crate) fn floor(&self, dyno: &Path, model: &Arm, path: &str) -> Result<Arm, Trouble> {
         let name = format!("floor{}", path.replace('/', "-"));
         let answer = self.folder.join(format!("{name}.answer"));
-        let bytes = fetch(model.server.addr(), path)?;
+        let bytes = fetch(model.server.addr(), &get(path))?;
         std::fs::write(&answer, bytes).map_err(Trouble::cannot(format!("write {}", answer.display())))?;
         self.start(&name, |addr| {
             let file = answer.to_string_lossy();
@@ -150,7 +150,7 @@ fn built(build: &mut Command) -> Result<(), Trouble> {
 /// Only equal work is compared: the same status and body from everybody. Lengths differ by heads, and are told.
 pub(crate) fn check(arms: &[&Arm], path: &str, body: &str) -> Result<(), Trouble> {
     for arm in arms {
-        let answer = fetch(arm.server.addr(), path)?;
+        let answer = fetch(arm.server.addr(), &get(path))?;
         if !answer.starts_with(b"HTTP/1.1 200 ") || !answer.ends_with(format!("\r\n\r\n{body}").as_bytes()) {
             let got = String::from_utf8_lossy(&answer).into_owned();
             return Err(Trouble::new(format!("{} answers {path} with {got:?}", arm.name)));
@@ -158,4 +158,8 @@ pub(crate) fn check(arms: &[&Arm], path: &str, body: &str) -> Result<(), Trouble
         eprintln!("{:<18} {path}: {} bytes", arm.name, answer.len());
     }
     Ok(())
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
 }

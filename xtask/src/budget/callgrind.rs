@@ -6,9 +6,10 @@
 use std::net::TcpStream;
 use std::path::Path;
 
-use crate::client::{Traffic, drive};
+use crate::client::drive;
 use crate::command::{command, find_program};
 use crate::server::{Server, free_addr};
+use crate::shapes::Shape;
 use crate::test::Rights;
 use crate::trouble::Trouble;
 
@@ -33,7 +34,7 @@ impl std::ops::AddAssign for Counts {
 }
 
 /// Runs a server, has it answer `requests`, ends it, and counts.
-pub(crate) fn serve(dyno: &Path, folder: &Path, traffic: &Traffic, requests: u64) -> Result<Counts, Trouble> {
+pub(crate) fn serve(dyno: &Path, folder: &Path, shape: &Shape, requests: u64) -> Result<Counts, Trouble> {
     if find_program("valgrind").is_none() {
         return Err(Trouble::new("valgrind is not installed").remedy("cargo xtask test"));
     }
@@ -51,7 +52,7 @@ pub(crate) fn serve(dyno: &Path, folder: &Path, traffic: &Traffic, requests: u64
     }
     let server = Server::start(program, addr, &folder.join("said"))?;
     let mut stream = TcpStream::connect(addr).map_err(Trouble::cannot("connect to the server"))?;
-    drive(&mut stream, traffic, requests)?;
+    drive(&mut stream, shape, requests)?;
     drop(stream);
     server.stop()?;
     sum(folder)

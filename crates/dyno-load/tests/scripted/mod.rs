@@ -119,27 +119,36 @@ fn serve(stream: TcpStream, counts: Arc<Counts>, script: Arc<impl Fn(&mut Peer) 
 impl Peer {
     /// Waits for the head of a request; false when the client is gone.
     pub fn request(&mut self) -> bool {
+        self.head().is_some()
+    }
+
+    /// Waits for the head of a request and hands it out; none when the client is gone.
+    pub fn head(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.buffer.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
-                self.buffer.drain(..end + 4);
+                let head = self.buffer.drain(..end + 4).collect();
                 self.counts.requests.fetch_add(1, Ordering::SeqCst);
-                return true;
+                return Some(String::from_utf8(head).unwrap());
             }
             if !self.fill() {
-                return false;
+                return None;
             }
         }
     }
 
     /// Waits for so many more bytes, a body; false when the client is gone.
     pub fn body(&mut self, bytes: usize) -> bool {
+        self.body_bytes(bytes).is_some()
+    }
+
+    /// Waits for so many more bytes and hands them out; none when the client is gone.
+    pub fn body_bytes(&mut self, bytes: usize) -> Option<Vec<u8>> {
         while self.buffer.len() < bytes {
             if !self.fill() {
-                return false;
+                return None;
             }
         }
-        self.buffer.drain(..bytes);
-        true
+        Some(self.buffer.drain(..bytes).collect())
     }
 
     /// Counts an answer and sends it; false when the client is gone.

@@ -23,6 +23,9 @@ pub(super) fn target(args: &cli::Load) -> Result<Target, Failure> {
     if let Some(body) = &args.body {
         builder = builder.body(text_or_file(body)?);
     }
+    if let Some(path) = &args.requests {
+        builder = builder.requests(file::read(path)?);
+    }
     if let Some(path) = &args.unix_socket {
         builder = builder.over(socket_file(path)?);
     }
@@ -72,6 +75,9 @@ fn unusable(error: &TargetError) -> Failure {
         TargetError::BadMethod { .. } | TargetError::BadHeader { .. } => failure
             .likely("a request with it would not be one request of HTTP/1.1")
             .try_this("dyno load --help"),
+        TargetError::BadRequest { .. } => failure
+            .likely("a request is its line, fields and an empty line, each ended by CR LF, then its body")
+            .try_this(r"printf 'GET /json HTTP/1.1\r\nHost: a\r\n\r\n' > FILE"),
     }
 }
 
@@ -180,6 +186,8 @@ mod tests {
         assert_eq!((over.addr().to_string().as_str(), over.host()), ("unix:/run/x.sock", "127.0.0.1:1"));
         assert!(target_of(&"x".repeat(108)).unwrap_err().lines().contains("--unix-socket cannot be used"));
         assert!(target(&load_args(&["-H", "nonsense"])).unwrap_err().lines().contains("has no colon"));
+        let lines = target(&load_args(&["--requests", "/nowhere/y"])).unwrap_err().lines();
+        assert!(lines.contains("cannot read /nowhere/y"), "{lines}");
         let lines = target(&load_args(&["--body", "@/nowhere/x"])).unwrap_err().lines();
         assert!(lines.contains("cannot read /nowhere/x"), "{lines}");
     }

@@ -4,8 +4,10 @@
 //! Everything here is a pure function of its arguments: no clock, socket, thread or environment; chance comes from a
 //! seeded [`Prng`].
 
+pub mod estimate;
 pub mod hist;
 pub mod judge;
+pub mod normal;
 pub mod prng;
 pub mod rounds;
 pub mod series;

@@ -2,7 +2,7 @@
 
 use std::f64::consts::FRAC_PI_2;
 
-use crate::judge::normal_below;
+use crate::normal::normal_below;
 
 /// From here on the expansion is good to 2e-5.
 const FREEDOM_MANY: f64 = 300.0;
@@ -78,7 +78,7 @@ pub(crate) fn expanded(z: f64, freedom: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::normal_quantile;
+    use crate::normal::normal_quantile;
 
     #[test]
     fn quantiles_agree_with_tables() {

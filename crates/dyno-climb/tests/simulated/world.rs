@@ -11,7 +11,7 @@ use dyno_climb::dial::Setting;
 use dyno_climb::meter::{ArmSpec, Described, Length, Measured, Meter, Trouble};
 use dyno_climb::plan::LoadSpec;
 use dyno_climb::proof::{Proof, Reading};
-use dyno_measure::judge::normal_quantile;
+use dyno_measure::normal::normal_quantile;
 use dyno_measure::series::Block;
 use dyno_measure::units::log_of_percent;
 use dyno_measure::{Histogram, Prng};

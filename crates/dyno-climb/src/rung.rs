@@ -7,6 +7,7 @@ use dyno_measure::series::Metric;
 
 use crate::dial::{Dial, How, Value};
 use crate::plan::{Launch, LoadSpec, Plan};
+pub use crate::plan::{Needs, Rung};
 use crate::proof::{Bound, Proof};
 
 mod allocator;
@@ -26,55 +27,6 @@ mod reuseport;
 mod short_read;
 mod spin;
 mod workers;
-
-/// A step of the ladder.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rung {
-    /// Its name.
-    pub id: String,
-    /// The dial that it moves.
-    pub dial: String,
-    /// Where to.
-    pub to: String,
-    /// Where other dials must stand for it.
-    pub needs: Vec<Needs>,
-    /// What it is said to bring, and why.
-    pub claim: String,
-    /// Who says so.
-    pub source: String,
-    /// What it risks, or gives up.
-    pub risk: String,
-    /// What is compared.
-    pub metric: Metric,
-    /// Its own load, where the plan's would not show it.
-    pub load: Option<LoadSpec>,
-    /// Server CPUs that it needs.
-    pub server_cpus: usize,
-    /// Why it cannot be had on this machine, if it cannot.
-    pub impossible: Option<String>,
-    /// How to see that it is in force; all must hold.
-    pub proofs: Vec<Proof>,
-    /// Toggled in one running instance instead of measured between two.
-    pub in_place: bool,
-}
-
-impl Rung {
-    /// Whether it is kept for a load of its own only: one that is judged by another measure than CPU per request may pay
-    /// in CPU, so the setting on which other rungs are measured goes on without it. (A server that spins burns all the CPU
-    /// that the generator leaves it, and CPU per request then measures the generator.)
-    pub fn own_load_only(&self) -> bool {
-        self.metric != Metric::CpuPerRequest && self.load.is_some()
-    }
-}
-
-/// Another dial's place that a rung depends on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Needs {
-    /// The dial.
-    pub dial: String,
-    /// Its value.
-    pub value: String,
-}
 
 /// What the built-in plan must know of the machine; facts are read once, by the caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -336,7 +336,7 @@ mod tests {
 
     /// Pairs with this effect (log), noise and burst share on side B.
     fn trial(rng: &mut Prng, pairs: usize, effect: f64, noise: f64, bursts: f64) -> Trial {
-        let mut trial = Trial::new("test", Metric::CpuPerRequest);
+        let mut trial = Trial::new(Metric::CpuPerRequest);
         for n in 0..pairs {
             let wild = if rng.unit() < 0.05 { 8.0 } else { 1.0 };
             let burst = if rng.unit() < bursts { 2.0 } else { 1.0 };
@@ -410,7 +410,7 @@ mod tests {
     fn when_time_is_up_all_pairs_are_looked_at_once_more() {
         let all = trial(&mut Prng::new(8), 200, -0.1, 0.5, 0.0);
         let cut = |pairs: usize, rule: &Rule| {
-            let stretch = Trial { pairs: all.pairs[..pairs].to_vec(), ..Trial::new("cut", all.metric) };
+            let stretch = Trial { pairs: all.pairs[..pairs].to_vec(), ..Trial::new(all.metric) };
             cut_short(&stretch, rule, 1).map(|judgement| judgement.estimate.n)
         };
         assert_eq!(cut(LAST_LOOK_MIN - 1, &Rule::QUICK), None);
@@ -430,7 +430,7 @@ mod tests {
     #[test]
     fn a_longer_tail_vetoes_a_cheaper_side() {
         let mut rng = Prng::new(4);
-        let mut slow = Trial::new("t", Metric::CpuPerRequest);
+        let mut slow = Trial::new(Metric::CpuPerRequest);
         for pair in trial(&mut rng, 60, -0.2, 0.02, 0.0).pairs {
             let (mut fast_tail, mut slow_tail) = (Histogram::new(), Histogram::new());
             for _ in 0..500 {

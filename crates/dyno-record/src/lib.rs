@@ -15,3 +15,5 @@ pub mod machine;
 pub mod observation;
 pub mod profile;
 pub mod ratios;
+pub mod trial;
+mod upgrade;

@@ -93,6 +93,7 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
         order,
         seed,
         instances: usize::from(args.instances),
+        server_cpus: server_cpus.len(),
         only: args.rung.clone(),
         profiles: if args.profile || args.causal { Profiles::Sides } else { Profiles::None },
         causal_ns: args.causal.then(|| u64::try_from(args.causal_for.as_nanos()).unwrap_or(u64::MAX)),

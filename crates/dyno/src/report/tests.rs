@@ -165,7 +165,7 @@ fn every_part_may_be_missing_or_no_number() {
         |climb| each(climb, |rung| rung.attempt.effect_percent = Some(1e300)),
         |climb| climb.total = Some(Total::default()),
         |climb| {
-            let pairs = climb.series.trials.iter_mut().flat_map(|trial| &mut trial.pairs);
+            let pairs = climb.series.trials.iter_mut().flat_map(|compared| &mut compared.trial.pairs);
             pairs.for_each(|pair| pair.a.replies = 0);
         },
     ];

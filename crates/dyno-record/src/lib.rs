@@ -6,6 +6,7 @@
 //! Nothing here measures, and nothing asks the machine anything.
 
 pub mod causal;
+pub mod change;
 pub mod climb;
 pub mod diagnosis;
 pub mod finding;

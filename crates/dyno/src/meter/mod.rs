@@ -21,10 +21,13 @@ use dyno_climb::dial::{How, Setting};
 use dyno_climb::meter::{Clock, Describe, Described, Length, Look, Measured, Meter, Opening, Trouble};
 use dyno_climb::plan::Plan;
 use dyno_climb::proof::{Proof, Reading};
-pub(crate) use dyno_host::knobs::HostChanges;
-use dyno_host::knobs::{HostError, Knobs};
+use dyno_host::change::HostError;
+pub(crate) use dyno_host::changes::HostChanges;
+use dyno_host::changes::OpenChanges;
+use dyno_host::host::Kernel;
 pub(crate) use dyno_host::tally::Tally;
 use dyno_record::causal::Causal;
+use dyno_record::change::{ChangeSpec, What};
 use dyno_record::profile::Profile;
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::clock::mono_ns;
@@ -83,7 +86,7 @@ pub(crate) struct World<'w> {
     ground: Ground,
     keeper: Keeper,
     interrupt: Interrupt,
-    knobs: Knobs,
+    changes: OpenChanges<Keeper>,
     tally: Tally,
     exits: Exits,
     started: u64,
@@ -92,13 +95,13 @@ pub(crate) struct World<'w> {
 impl<'w> World<'w> {
     /// A world for this plan. The keeper was started while the process had one thread.
     pub(crate) fn new(plan: &'w Plan, ground: Ground, keeper: Keeper, interrupt: Interrupt) -> Self {
-        let knobs = Knobs::new(ground.host_changes, ground.scratch.join("journal.jsonl"));
+        let changes = OpenChanges::new(ground.host_changes, ground.scratch.join("journal.jsonl"));
         Self {
             plan,
             ground,
             keeper,
             interrupt,
-            knobs,
+            changes,
             tally: Tally::new(),
             exits: Exits::default(),
             started: 0,
@@ -112,7 +115,7 @@ impl<'w> World<'w> {
 
     /// Puts host settings back and ends everything that is left.
     pub(crate) fn finish(mut self) -> Result<(), Trouble> {
-        let restored = self.knobs.put_all_back(&self.keeper).map_err(|error| knob_trouble(&error));
+        let restored = self.changes.undo_all(&mut Kernel, &self.keeper).map_err(|error| knob_trouble(&error));
         let closed = self.keeper.close();
         restored?;
         match closed {
@@ -132,8 +135,10 @@ impl<'w> World<'w> {
     fn stand(&mut self, setting: &Setting) -> Result<(), Trouble> {
         for dial in &self.plan.dials {
             if let How::Knob { path } = &dial.how {
-                let wanted = &self.plan.value(setting, dial).text;
-                self.knobs.stand(&self.keeper, path, wanted).map_err(|error| knob_trouble(&error))?;
+                let (what, why) = (What::File(path.clone()), format!("dial {}", dial.name));
+                let spec = ChangeSpec { what, wanted: self.plan.value(setting, dial).text.clone(), why };
+                let stood = self.changes.stand(&spec, &mut Kernel, &self.keeper);
+                stood.map_err(|error| knob_trouble(&error))?;
             }
         }
         Ok(())

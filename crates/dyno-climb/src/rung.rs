@@ -1,14 +1,7 @@
-//! Rungs: each moves one dial one step, and says what it claims, on whose word, at what risk, and how to see it.
+//! The built-in ladder of `dyno serve`: a rung and its dial are one file in `rung/` and one line in [`steps`].
 //!
-//! The built-in plan for `dyno serve` is assembled here: one file per rung, and this list. The words are those of the
-//! server's flags; a test in the binary feeds each of them to the engine's own parser.
-
-use dyno_measure::series::Metric;
-
-use crate::dial::{Dial, How, Value};
-use crate::plan::{Launch, LoadSpec, Plan};
-pub use crate::plan::{Needs, Rung};
-use crate::proof::{Bound, Proof};
+//! Each rung moves one dial one step, and says what it claims, on whose word, at what risk, and how to see it. The words are
+//! those of the server's flags; a test in the binary feeds each of them to the engine's own parser.
 
 mod allocator;
 mod batch;
@@ -26,22 +19,39 @@ mod recv_send;
 mod reuseport;
 mod short_read;
 mod spin;
+mod step;
 mod workers;
 
-/// What the built-in plan must know of the machine; facts are read once, by the caller.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Surroundings {
-    /// The path of this program.
-    pub program: String,
-    /// CPUs for servers.
-    pub server_cpus: usize,
-    /// Congestion controls that a process may choose.
-    pub congestion_controls: Vec<String>,
-    /// Allocators that can be preloaded.
-    pub allocators: Vec<String>,
+use crate::plan::{Launch, LoadSpec, Plan};
+pub use crate::plan::{Needs, Rung};
+use step::Step;
+pub use step::Surroundings;
+
+/// In the order in which they are climbed; dials stand on the command line in the order of their first rungs.
+fn steps(surroundings: &Surroundings) -> Vec<Step> {
+    let all: &[fn(&Surroundings) -> Step] = &[
+        one_send::step,
+        log_ring::step,
+        log_off::step,
+        recv_send::step,
+        short_read::step,
+        outbox::step,
+        borrowed_headers::step,
+        date_cache::step,
+        edge::step,
+        batch::step,
+        congestion::step,
+        allocator::step,
+        spin::step,
+        workers::step,
+        reuseport::step,
+        pin::step,
+        cpu_steering::step,
+    ];
+    all.iter().map(|step| step(surroundings)).collect()
 }
 
-/// The built-in ladder of `dyno serve`, from an ordinary first version upwards.
+/// The built-in plan, from an ordinary first version upwards.
 #[must_use]
 pub fn built_in(surroundings: &Surroundings) -> Plan {
     let argv = ["{program}", "serve", "--listen", "127.0.0.1:{port}", "--control-fd", "{control}"];
@@ -50,93 +60,14 @@ pub fn built_in(surroundings: &Surroundings) -> Plan {
     argv.extend(["--log-file".into(), "{dir}/access.log".into()]);
     let launch = Launch { argv, warm_up_ms: 100, ready_ms: 10_000, control: true, ..Launch::default() };
     let load = LoadSpec { path: "/json".into(), ..LoadSpec::default() };
-    let rungs = vec![
-        one_send::rung(),
-        log_ring::rung(),
-        log_off::rung(),
-        recv_send::rung(),
-        short_read::rung(),
-        outbox::rung(),
-        borrowed_headers::rung(),
-        date_cache::rung(),
-        edge::rung(),
-        batch::rung(),
-        congestion::rung(surroundings),
-        allocator::rung(surroundings),
-        spin::rung(),
-        workers::rung(surroundings),
-        reuseport::rung(),
-        pin::rung(),
-        cpu_steering::rung(),
-    ];
-    let name = "dyno serve, from --naive".into();
-    Plan { name, launch, load, dials: dials(surroundings), rungs, headline: Some("one-send".into()) }
-}
-
-fn dials(surroundings: &Surroundings) -> Vec<Dial> {
-    let workers = surroundings.server_cpus.max(2).to_string();
-    vec![
-        flag("send", &["split", "joined"]),
-        flag("log", &["sync", "ring", "off"]),
-        flag("calls", &["read-write", "recv-send"]),
-        flag("read", &["drain", "once"]),
-        flag("body", &["generic", "outbox"]),
-        flag("headers", &["owned", "borrowed"]),
-        flag("date", &["reply", "second"]),
-        flag("trigger", &["level", "edge"]),
-        flag("replies", &["single", "batch"]),
-        flag("congestion", &["default", "reno"]),
-        allocator::dial(surroundings),
-        spin::dial(),
-        flag("workers", &["1", &workers]),
-        flag("reuseport", &["off", "hash", "cpu"]),
-        flag("pin", &["none", "cpu"]),
-    ]
-}
-
-/// A dial that is a flag of the same name; the first value is the start.
-fn flag(name: &str, values: &[&str]) -> Dial {
-    let value = |value: &&str| Value {
-        name: (*value).to_owned(),
-        words: vec![format!("--{name}"), (*value).to_owned()],
-        text: String::new(),
-    };
-    Dial { name: name.to_owned(), how: How::Arg, values: values.iter().map(value).collect(), start: 0 }
-}
-
-/// A rung with the usual metric and load; files in `rung/` fill in the rest.
-fn step(id: &str, dial: &str, to: &str, proofs: Vec<Proof>) -> Rung {
-    Rung {
-        id: id.into(),
-        dial: dial.into(),
-        to: to.into(),
-        needs: Vec::new(),
-        claim: String::new(),
-        source: String::new(),
-        risk: String::new(),
-        metric: Metric::CpuPerRequest,
-        load: None,
-        server_cpus: 1,
-        impossible: None,
-        proofs,
-        in_place: false,
+    let (mut dials, mut rungs) = (Vec::new(), Vec::new());
+    for Step { dial, rung } in steps(surroundings) {
+        dials.extend(dial);
+        rungs.push(rung);
     }
+    let name = "dyno serve, from --naive".into();
+    Plan { name, launch, load, dials, rungs, headline: Some("one-send".into()) }
 }
-
-/// System calls of these names, together, per request.
-fn calls(names: &[&str], per_request: Bound) -> Proof {
-    Proof::Syscalls { names: names.iter().map(|name| (*name).to_owned()).collect(), per_request }
-}
-
-/// A counter of the server, per request.
-fn counter(name: &str, per_request: Bound) -> Proof {
-    Proof::Counter { name: name.to_owned(), per_request }
-}
-
-/// Every call that can carry a reply or a log line.
-const WRITING: [&str; 4] = ["write", "writev", "sendto", "sendmsg"];
-/// Every call that can take a request.
-const READING: [&str; 3] = ["read", "recvfrom", "recvmsg"];
 
 #[cfg(test)]
 mod tests {
@@ -158,5 +89,13 @@ mod tests {
                 assert!(text.len() >= 4, "{}: {what} is \"{text}\"", rung.id);
             }
         }
+    }
+
+    #[test]
+    fn every_file_of_the_folder_is_a_rung_of_the_plan() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/rung");
+        let files = std::fs::read_dir(folder).expect("the folder of the rungs").count();
+        let rungs = built_in(&Surroundings::default()).rungs.len();
+        assert_eq!(files, rungs + 1, "one file each, and step.rs");
     }
 }

@@ -7,11 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_record::observation::{HotSpot, Observation};
-use dyno_record::profile::{Frame, Origin, Profile, Stack};
+use dyno_record::profile::{Frame, Origin, Profile};
 
 use super::code::Loop;
 use super::names;
-use super::waits::OffCpu;
+use super::own::{leaf_first, own_place, place};
+use super::waits::{OffCpu, crowd};
 
 /// What CPU time was spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -284,18 +285,6 @@ impl Cost {
     }
 }
 
-/// Others' share of the CPU time that the target and they used: so much of its waiting for a CPU is their doing.
-pub(super) fn crowd(seen: &Observation) -> f64 {
-    let others = seen.host.foreign_ns + seen.host.peers_ns;
-    let used = others + seen.process.cpu_ns;
-    if used == 0 { 0.0 } else { others as f64 / used as f64 }
-}
-
-/// A stack's frames from the leaf to the root.
-pub(super) fn leaf_first<'p>(profile: &'p Profile, stack: &Stack) -> Vec<&'p Frame> {
-    stack.frames.iter().rev().map(|at| &profile.frames[*at as usize]).collect()
-}
-
 /// What a stack's time was spent on. The kernel's side decides where there is one; then the deepest cause.
 fn cost(frames: &[&Frame]) -> Cost {
     let any = |origin: Origin, table: &[&str]| {
@@ -337,63 +326,4 @@ fn kernel_cost(kernel: impl Fn(&[&str]) -> bool, user: impl Fn(&[&str]) -> bool)
         () if kernel(names::SYSTEM_CALL) => Cost::SystemCall,
         () => Cost::Interrupt,
     }
-}
-
-/// The innermost place in the program's own code: not a library's, not a run-time's.
-pub(super) fn own_place(profile: &Profile, frames: &[&Frame]) -> Option<String> {
-    frames.iter().find(|frame| is_own(profile, frame)).map(|frame| place(frame))
-}
-
-/// Whether a frame is the program's own code.
-pub(super) fn is_own(profile: &Profile, frame: &Frame) -> bool {
-    const RUN_TIME: &[&str] = &[
-        "std::*",
-        "core::*",
-        "alloc::*",
-        "runtime.*",
-        "syscall.*",
-        "internal/*",
-        "__libc_start*",
-        "_start",
-        "<*",
-        "0x*",
-        "sync.*",
-        "time.*",
-        "start_thread",
-        "__clone*",
-        "clone3",
-        "operator new*",
-        "operator delete*",
-        "__rust*",
-        "[*",
-    ];
-    let module = frame.module.and_then(|at| profile.modules.get(at as usize));
-    let library = module.is_some_and(|module| names::is(&module.path, names::LIBRARIES));
-    let tables = [
-        names::ALLOCATOR,
-        names::COPY,
-        names::FORMAT,
-        names::ACQUIRE,
-        names::RELEASE,
-        names::AWAIT,
-        names::WRAPPERS,
-    ];
-    frame.origin == Origin::User
-        && !library
-        && !names::is(&frame.name, RUN_TIME)
-        && !tables.iter().any(|table| names::is(&frame.name, table))
-}
-
-/// A function and its file and line, for people.
-pub(super) fn place(frame: &Frame) -> String {
-    match (&frame.file, frame.line) {
-        (Some(file), Some(line)) => format!("{} ({}:{line})", frame.name, short(file)),
-        _ => frame.name.clone(),
-    }
-}
-
-/// The last two parts of a path: enough to find it.
-fn short(path: &str) -> &str {
-    let from = path.rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
-    &path[from..]
 }

@@ -13,6 +13,7 @@ mod kernel;
 mod limits;
 mod memory;
 mod names;
+mod own;
 mod spin;
 #[cfg(test)]
 mod tests;

@@ -1,18 +1,15 @@
 //! Every class by an observation that has it, its healthy twin, and what comes first when several fit.
 #![allow(clippy::unwrap_used)]
 
+mod scene;
+
 use std::collections::BTreeMap;
 
 use dyno_record::finding::{Class, Confidence};
-use dyno_record::observation::{
-    Host, HotSpot, Limit, Load, Memory, Observation, Packets, ProcessCost, Quota, Registers, SoftIrq, Tap,
-    ThreadCost, Transfers,
-};
-use dyno_record::profile::{
-    Frame, Kind, Module, Origin, Profile, Stack, SystemCall, Thread, Wait, WaitClass, Waker,
-};
+use dyno_record::observation::{Limit, Load, Memory, Packets, Quota, SoftIrq, Tap, Transfers};
+use dyno_record::profile::{Frame, Stack, SystemCall, WaitClass};
 
-use super::{Diagnosed, diagnose};
+use scene::{Scene, registers};
 
 const S: u64 = 1_000_000_000;
 /// Machine code of small loops, as in the tests of `code`.
@@ -27,162 +24,6 @@ const WALK: (&str, u64) = (
      4889c849f7e048c1ea1b488d04924889ca48c1e0194829c2488b04d783e0014801c84883c80183ee0175b7c3",
     0x52,
 );
-
-/// Ten seconds of a process on two CPUs; nothing is wrong with it until a test says so.
-struct Scene {
-    seen: Observation,
-}
-
-impl Scene {
-    /// Threads that ran for so many seconds each.
-    fn new(run_s: &[f64]) -> Scene {
-        let ns = |s: f64| (s * 1e9) as u64;
-        let thread = |(at, s): (usize, &f64)| ThreadCost {
-            tid: at as u32 + 1,
-            name: "t".into(),
-            run_ns: ns(*s),
-            ..ThreadCost::default()
-        };
-        let cpu_ns = ns(run_s.iter().sum());
-        let profile = |kind| Profile {
-            kind,
-            duration_s: 10.0,
-            threads: (1..=run_s.len() as u32).map(|tid| Thread { pid: 1, tid, name: "t".into() }).collect(),
-            modules: vec![
-                Module { path: "/usr/bin/x".into(), ..Module::default() },
-                Module { path: "/lib/libc.so.6".into(), ..Module::default() },
-            ],
-            ..Profile::default()
-        };
-        let seen = Observation {
-            duration_s: 10.0,
-            host: Host {
-                cpus: 2,
-                all_ns: 20 * S,
-                idle_ns: (20 * S).saturating_sub(cpu_ns),
-                ..Host::default()
-            },
-            threads: run_s.iter().enumerate().map(thread).collect(),
-            process: ProcessCost { cpu_ns, ..ProcessCost::default() },
-            memory: Some(Memory {
-                rss_bytes: 8 << 20,
-                anonymous_bytes: 4 << 20,
-                huge_pages: "madvise".into(),
-                ..Memory::default()
-            }),
-            packets: Some(Packets::default()),
-            on_cpu: Some(profile(Kind::OnCpu)),
-            off_cpu: Some(profile(Kind::OffCpu)),
-            ..Observation::default()
-        };
-        Scene { seen }
-    }
-
-    /// CPU time: `main;work;malloc` from the root to the leaf, the kernel's functions marked as `tcp_sendmsg_[k]`.
-    fn on(mut self, folded: &str, weight: u64) -> Scene {
-        let profile = self.seen.on_cpu.as_mut().unwrap();
-        let frames = frames(profile, folded);
-        profile.stacks.push(Stack {
-            frames,
-            samples: weight,
-            weight_ns: weight * S / 100,
-            ..Stack::default()
-        });
-        self
-    }
-
-    /// A wait of thread `tid` for so many seconds.
-    fn off(mut self, tid: u32, class: WaitClass, folded: &str, seconds: f64) -> Scene {
-        let profile = self.seen.off_cpu.as_mut().unwrap();
-        let frames = frames(profile, folded);
-        let wait = Some(Wait { class, system_call: Some("call".into()), object: None });
-        profile.stacks.push(Stack {
-            frames,
-            thread: tid - 1,
-            samples: 100,
-            weight_ns: (seconds * 1e9) as u64,
-            wait,
-            waker: None,
-        });
-        self
-    }
-
-    /// The last wait was for this object, ended by this thread in this stack.
-    fn woken(mut self, object: &str, tid: u32, folded: &str) -> Scene {
-        let profile = self.seen.off_cpu.as_mut().unwrap();
-        let frames = frames(profile, folded);
-        profile.wakers.push(Waker { pid: 1, tid, name: "t".into(), frames });
-        let waker = profile.wakers.len() as u32 - 1;
-        let stack = profile.stacks.last_mut().unwrap();
-        stack.waker = Some(waker);
-        stack.wait.as_mut().unwrap().object = Some(object.into());
-        self
-    }
-
-    fn hot(mut self, code: (&str, u64), share: f64, seen: Vec<Registers>) -> Scene {
-        let at = 0x40_0000 + 0x1000 * self.seen.hot.len() as u64;
-        let spot = HotSpot {
-            address: at + code.1,
-            function: "work".into(),
-            share,
-            code_at: at,
-            code: code.0.into(),
-            seen,
-            ..HotSpot::default()
-        };
-        self.seen.hot.push(spot);
-        self
-    }
-
-    fn load(mut self, load: Load) -> Scene {
-        self.seen.load = Some(load);
-        self
-    }
-
-    fn with(mut self, change: impl FnOnce(&mut Observation)) -> Scene {
-        change(&mut self.seen);
-        self
-    }
-
-    fn diagnosed(&self) -> Diagnosed {
-        diagnose(&self.seen)
-    }
-
-    fn classes(&self) -> Vec<Class> {
-        self.diagnosed().findings.iter().map(|finding| finding.class).collect()
-    }
-
-    fn first(&self) -> Option<Class> {
-        self.classes().first().copied()
-    }
-}
-
-fn frames(profile: &mut Profile, folded: &str) -> Vec<u32> {
-    let mut frame = |name: &str| {
-        let kernel = name.strip_suffix("_[k]");
-        let library = super::names::is(name, super::names::ALLOCATOR)
-            || name.starts_with("pthread")
-            || name.starts_with("mem");
-        let frame = Frame {
-            name: kernel.unwrap_or(name).into(),
-            origin: if kernel.is_some() { Origin::Kernel } else { Origin::User },
-            module: kernel.is_none().then_some(u32::from(library)),
-            ..Frame::default()
-        };
-        let at = profile.frames.iter().position(|one| *one == frame);
-        at.unwrap_or_else(|| {
-            profile.frames.push(frame);
-            profile.frames.len() - 1
-        }) as u32
-    };
-    folded.split(';').map(&mut frame).collect()
-}
-
-fn registers(tid: u32, rdi: u64, rdx: u64) -> Registers {
-    let mut values = [0; 16];
-    (values[5], values[3]) = (rdi, rdx);
-    Registers { tid, values }
-}
 
 fn busy_load() -> Load {
     Load {

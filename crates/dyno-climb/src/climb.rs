@@ -1,38 +1,42 @@
 //! The order of a climb: noise, rungs, second pass, leave-one-out, total.
 //!
-//! [`climb`] walks a plan through a [`Meter`] and fills a record; it touches nothing else. Each stage is a file in
-//! `climb/`. Whatever goes wrong at one rung is that rung's verdict; only an interrupt, a lost keeper or a start that
-//! cannot be measured ends the climb, and then the record holds what was measured before.
+//! [`climb`] walks a plan through a [`crate::meter::Meter`] and fills a record; it touches nothing else. Each stage is a file
+//! in `climb/`: noise, step, confirm and total each write down a *comparison* and have it measured. Whatever goes wrong at
+//! one rung is that rung's verdict; only an interrupt, a lost keeper or a start that cannot be measured ends the climb, and
+//! then the record holds what was measured before.
 
+mod attempt;
+mod bench;
+mod change;
 mod climber;
+mod comparison;
 mod confirm;
-mod foretold;
-mod in_turn;
 mod look;
 mod noise;
+mod off_block;
+mod options;
+mod pairs;
+mod predicted;
 mod proofs;
 mod rules;
-mod sides;
+mod starts;
 mod step;
 mod time;
 mod total;
-mod total_in_turn;
-mod trial;
+mod turned;
+mod visit;
 
-use dyno_measure::Prng;
 use dyno_measure::series::BLOCK_COLUMNS;
 use dyno_record::climb::Climb;
 
-use crate::meter::Meter;
+use crate::meter::{Describe, Look};
 use crate::plan::Plan;
 use climber::Climber;
-use time::{Clockwork, Pace};
-
-pub use climber::{ClimbError, Event, INSTANCES, Options, Order, Profiles};
-pub use rules::{confirmation, noise_trial, rule_of};
+pub use options::{ClimbError, Event, INSTANCES, Options, Order, Profiles};
+pub use rules::step_rule;
 
 /// Climbs, and returns the record, with the reason when it ended early: what was measured is in the record all the same.
-pub fn climb<M: Meter>(
+pub fn climb<M: Look + Describe>(
     plan: &Plan,
     options: &Options,
     meter: &mut M,
@@ -44,28 +48,8 @@ pub fn climb<M: Meter>(
     record.load = plan.load.record();
     record.series.block_columns = BLOCK_COLUMNS.map(str::to_owned).to_vec();
     let began_ns = meter.now_ns();
-    let clockwork = Clockwork::new(began_ns, options.time_ns);
-    let rng = Prng::new(options.seed);
-    let standing = plan.start();
-    let mut climber = Climber {
-        plan,
-        options,
-        meter,
-        record,
-        watch,
-        clockwork,
-        pace: Pace::default(),
-        rng,
-        standing,
-        current: None,
-        experiments: None,
-        spoiled: false,
-        kept: Vec::new(),
-        instances: options.instances,
-        fitted: false,
-        burning: Vec::new(),
-    };
-    let outcome = climber.run();
+    let mut climber = Climber::new(plan, options, meter, record, watch);
+    let outcome = in_order(&mut climber);
     climber.close_current();
     if outcome.is_err() {
         climber.end_early();
@@ -78,20 +62,20 @@ pub fn climb<M: Meter>(
     outcome
 }
 
+fn in_order<M: Look + Describe>(climber: &mut Climber<'_, M>) -> Result<(), ClimbError> {
+    climber.noise()?;
+    assert!(climber.kept.is_empty(), "nothing is kept before a rung was tried");
+    climber.first_pass()?;
+    climber.second_pass()?;
+    climber.close_current();
+    climber.leave_one_out()?;
+    assert!(climber.current.is_none(), "the total starts its own servers, beside no other");
+    climber.total()
+}
+
 fn reason(error: &ClimbError) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
-    }
-}
-
-impl<M: Meter> Climber<'_, M> {
-    fn run(&mut self) -> Result<(), ClimbError> {
-        self.noise()?;
-        self.first_pass()?;
-        self.second_pass()?;
-        self.close_current();
-        self.leave_one_out()?;
-        self.total()
     }
 }

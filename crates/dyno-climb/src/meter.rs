@@ -1,7 +1,8 @@
-//! The climb's only way to the world: open a server, prove a change, measure a block, close.
+//! The climb's only way to the world: open a server, turn a dial, prove a change, measure a block, close.
 //!
-//! The binary implements [`Meter`] over real processes and the load generator; the tests implement it over a simulated
-//! world with known effects and noise as measured. What goes wrong out there is a value, never a panic.
+//! The lab implements [`Meter`] over real processes and the load generator; the tests implement it over a simulated world
+//! with known effects and noise as measured. What goes wrong out there is a value, never a panic. What needs no server to
+//! do anything ([`Clock`], [`Vitals`], [`Describe`]) and what only some climbs ask for ([`Look`]) stand beside it.
 
 use dyno_measure::Histogram;
 use dyno_measure::series::Block;
@@ -9,7 +10,7 @@ use dyno_record::causal::Causal;
 use dyno_record::profile::Profile;
 
 use crate::dial::Setting;
-use crate::load::LoadSpec;
+use crate::plan::LoadSpec;
 use crate::proof::{Proof, Reading};
 
 /// What an arm is to be.
@@ -115,22 +116,30 @@ impl Trouble {
     }
 }
 
-/// The world, as far as a climb sees it.
-pub trait Meter {
+/// What is to be opened.
+#[derive(Debug)]
+pub enum Opening<'o, A> {
+    /// A server of the plan.
+    Server(&'o ArmSpec),
+    /// The smallest server that answers what another one answers, byte for byte.
+    Floor {
+        /// The server whose answer it learns.
+        like: &'o A,
+        /// The load that its connections carry.
+        load: &'o LoadSpec,
+    },
+}
+
+/// The world, as far as a climb changes and measures it.
+pub trait Meter: Clock {
     /// A live server with its connections open.
-    type Arm;
+    type Arm: Vitals;
 
     /// Starts a server, waits until it is ready, checks its answers, warms it up.
     ///
     /// # Errors
     /// Whatever keeps it from answering rightly.
-    fn open(&mut self, spec: &ArmSpec) -> Result<Self::Arm, Trouble>;
-
-    /// Starts the smallest server that answers what `like` answers, byte for byte.
-    ///
-    /// # Errors
-    /// As [`Meter::open`].
-    fn open_floor(&mut self, like: &Self::Arm, load: &LoadSpec) -> Result<Self::Arm, Trouble>;
+    fn open(&mut self, what: Opening<'_, Self::Arm>) -> Result<Self::Arm, Trouble>;
 
     /// Turns a live dial of a running server.
     ///
@@ -150,9 +159,39 @@ pub trait Meter {
     /// Death, silence or a wrong answer.
     fn block(&mut self, arm: &mut Self::Arm, length: Length) -> Result<Measured, Trouble>;
 
-    /// Resident memory of the server, all its processes, shared pages counted once, bytes; 0 when unknown.
-    fn memory_bytes(&mut self, arm: &Self::Arm) -> u64;
+    /// Ends a server and waits until all of it is gone.
+    fn close(&mut self, arm: Self::Arm);
+}
 
+/// Time.
+pub trait Clock {
+    /// Monotonic time, ns.
+    fn now_ns(&self) -> u64;
+}
+
+/// What can be seen of a live server without costing it anything.
+pub trait Vitals {
+    /// What it holds of the memory.
+    fn memory(&self) -> Memory;
+
+    /// User and system time so far, in ticks; `None` when unknown.
+    fn user_system_ticks(&self) -> Option<(u64, u64)>;
+
+    /// The clock that its CPU time is read from, in words.
+    fn clock(&self) -> String;
+}
+
+/// Memory, as far as a climb must know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// Resident memory of a server, all its processes, shared pages counted once, bytes; 0 when unknown.
+    pub server_bytes: u64,
+    /// What could be taken beside it without swapping, bytes.
+    pub left_bytes: u64,
+}
+
+/// Looks into servers, for whoever wants to know why a rung helps. Only climbs that are asked for it do so.
+pub trait Look: Meter {
     /// Runs load on the server for about this long and says where its CPU time went. It costs the server time: nothing is
     /// measured meanwhile.
     ///
@@ -166,25 +205,10 @@ pub trait Meter {
     /// # Errors
     /// In words, when it cannot be experimented with.
     fn causal(&mut self, arm: &mut Self::Arm, for_ns: u64, seed: u64) -> Result<Causal, String>;
+}
 
-    /// Memory that could be taken without swapping, bytes.
-    fn memory_left_bytes(&mut self) -> u64;
-
-    /// User and system time of the server so far, in ticks; `None` when unknown.
-    fn user_system_ticks(&mut self, arm: &Self::Arm) -> Option<(u64, u64)>;
-
-    /// The clock that its CPU is read from, in words.
-    fn clock(&self, arm: &Self::Arm) -> String;
-
-    /// Ends a server and waits until all of it is gone.
-    fn close(&mut self, arm: Self::Arm);
-
-    /// Monotonic time, ns.
-    fn now_ns(&self) -> u64;
-
-    /// CPUs that servers run on.
-    fn server_cpus(&self) -> usize;
-
+/// Says how anyone comes to a setting.
+pub trait Describe {
     /// Command line, environment and shell commands that reproduce a setting.
     fn describe(&self, setting: &Setting) -> Described;
 }

@@ -1,18 +1,17 @@
 //! The plan: the only input of a climb.
 //!
-//! A launch, a load, dials and rungs. The built-in plan is made in `built_in.rs`; the user's comes from TOML, parsed here. A plan
-//! runs commands: trust it like a Makefile. Everything wrong in it is found before anything is started, and named with its
-//! line.
+//! A launch, a load, dials and rungs. The built-in plan is made in `rung/`; the user's comes from TOML (`text`). A plan runs
+//! commands: trust it like a Makefile. Everything wrong in it is found before anything is started, and named with its place.
+
+mod text;
 
 use std::collections::BTreeMap;
 
 use dyno_measure::series::Metric;
 use serde::Deserialize;
 
-use crate::dial::{Dial, How, Setting, Value};
-use crate::load::LoadSpec;
+use crate::dial::{Dial, Setting, Value};
 use crate::proof::Proof;
-use crate::rung::{Needs, Rung};
 
 /// Most dials and rungs of a plan: far above any ladder that a night of measuring could climb.
 const ENTRIES_MAX: usize = 200;
@@ -34,6 +33,56 @@ pub struct Plan {
     pub rungs: Vec<Rung>,
     /// A rung whose share the total also states apart, because it is large and undisputed.
     pub headline: Option<String>,
+}
+
+/// A step of the ladder.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rung {
+    /// Its name.
+    pub id: String,
+    /// The dial that it moves.
+    pub dial: String,
+    /// Where to.
+    pub to: String,
+    /// Where other dials must stand for it.
+    pub needs: Vec<Needs>,
+    /// What it is said to bring, and why.
+    pub claim: String,
+    /// Who says so.
+    pub source: String,
+    /// What it risks, or gives up.
+    pub risk: String,
+    /// What is compared.
+    pub metric: Metric,
+    /// Its own load, where the plan's would not show it.
+    pub load: Option<LoadSpec>,
+    /// Server CPUs that it needs.
+    pub server_cpus: usize,
+    /// Why it cannot be had on this machine, if it cannot.
+    pub impossible: Option<String>,
+    /// How to see that it is in force; all must hold.
+    pub proofs: Vec<Proof>,
+    /// Toggled in one running instance instead of measured between two.
+    pub in_place: bool,
+}
+
+impl Rung {
+    /// Whether it is kept for a load of its own only: one that is judged by another measure than CPU per request may pay
+    /// in CPU, so the setting on which other rungs are measured goes on without it. (A server that spins burns all the CPU
+    /// that the generator leaves it, and CPU per request then measures the generator.)
+    #[must_use]
+    pub fn own_load_only(&self) -> bool {
+        self.metric != Metric::CpuPerRequest && self.load.is_some()
+    }
+}
+
+/// Another dial's place that a rung depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needs {
+    /// The dial.
+    pub dial: String,
+    /// Its value.
+    pub value: String,
 }
 
 /// How a server is started. `{port}`, `{dir}` and template dials are filled into every text.
@@ -70,6 +119,80 @@ fn ready_ms() -> u64 {
     10_000
 }
 
+/// A load on one server.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadSpec {
+    /// Path and query of the request.
+    #[serde(default = "root_path")]
+    pub path: String,
+    /// Method.
+    #[serde(default = "get")]
+    pub method: String,
+    /// Header fields added.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// Body of the request.
+    #[serde(default)]
+    pub body: String,
+    /// Connections, all open at once.
+    #[serde(default = "sixty_four")]
+    pub connections: usize,
+    /// Requests on the wire per connection.
+    #[serde(default = "one")]
+    pub pipeline: usize,
+    /// The status of a right answer.
+    #[serde(default = "two_hundred")]
+    pub expect_status: u16,
+    /// The body of a right answer; without it, the first answer's body.
+    #[serde(default)]
+    pub expect_body: Option<String>,
+}
+
+fn root_path() -> String {
+    "/".into()
+}
+
+fn get() -> String {
+    "GET".into()
+}
+
+fn sixty_four() -> usize {
+    64
+}
+
+fn one() -> usize {
+    1
+}
+
+fn two_hundred() -> u16 {
+    200
+}
+
+impl Default for LoadSpec {
+    fn default() -> Self {
+        Self {
+            path: root_path(),
+            method: get(),
+            headers: BTreeMap::new(),
+            body: String::new(),
+            connections: sixty_four(),
+            pipeline: one(),
+            expect_status: two_hundred(),
+            expect_body: None,
+        }
+    }
+}
+
+impl LoadSpec {
+    /// For the record.
+    #[must_use]
+    pub fn record(&self) -> dyno_record::climb::Load {
+        let request = format!("{} {}", self.method, self.path);
+        dyno_record::climb::Load { request, connections: self.connections, pipeline: self.pipeline }
+    }
+}
+
 /// Why a plan cannot be climbed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
@@ -98,92 +221,7 @@ fn sense(place: impl Into<String>, what: impl Into<String>) -> PlanError {
     PlanError::Sense { place: place.into(), what: what.into() }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PlanText {
-    name: String,
-    launch: Launch,
-    #[serde(default)]
-    load: LoadSpec,
-    #[serde(default)]
-    dial: BTreeMap<String, DialText>,
-    #[serde(default)]
-    rung: Vec<RungText>,
-    headline: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DialText {
-    how: HowText,
-    variable: Option<String>,
-    path: Option<String>,
-    start: String,
-    values: Vec<ValueText>,
-}
-
-#[derive(Deserialize, Clone, Copy)]
-#[serde(rename_all = "lowercase")]
-enum HowText {
-    Arg,
-    Env,
-    Template,
-    Live,
-    Knob,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ValueText {
-    name: String,
-    #[serde(default)]
-    words: Vec<String>,
-    #[serde(default)]
-    text: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RungText {
-    id: String,
-    set: String,
-    #[serde(default)]
-    needs: Vec<String>,
-    claim: String,
-    #[serde(default)]
-    source: String,
-    #[serde(default)]
-    risk: String,
-    #[serde(default)]
-    metric: Metric,
-    load: Option<LoadSpec>,
-    #[serde(default = "one")]
-    server_cpus: usize,
-    proof: Vec<Proof>,
-}
-
 impl Plan {
-    /// Reads a plan from TOML and checks that it makes sense.
-    ///
-    /// # Errors
-    /// What is wrong, and where.
-    pub fn from_toml(text: &str) -> Result<Self, PlanError> {
-        let text: PlanText = toml::from_str(text).map_err(|error| PlanError::Syntax(Box::new(error)))?;
-        let dials =
-            text.dial.into_iter().map(|(name, dial)| dial_of(name, dial)).collect::<Result<Vec<_>, _>>()?;
-        let rungs = text.rung.into_iter().map(|rung| rung_of(rung, &dials)).collect::<Result<Vec<_>, _>>()?;
-        let plan = Self {
-            name: text.name,
-            launch: text.launch,
-            load: text.load,
-            dials,
-            rungs,
-            headline: text.headline,
-        };
-        plan.check()?;
-        Ok(plan)
-    }
-
     /// Finds what makes no sense before anything is started.
     ///
     /// # Errors
@@ -294,141 +332,4 @@ fn check_load(place: &str, load: &LoadSpec) -> Result<(), PlanError> {
         return Err(sense(place, "connections and pipeline must be at least 1 (and pipeline at most 1024)"));
     }
     Ok(())
-}
-
-fn dial_of(name: String, text: DialText) -> Result<Dial, PlanError> {
-    let place = format!("dial \"{name}\"");
-    let missing = |key: &str| sense(&place, format!("{key} is missing"));
-    let how = match text.how {
-        HowText::Arg => How::Arg,
-        HowText::Env => How::Env { variable: text.variable.ok_or_else(|| missing("variable"))? },
-        HowText::Template => How::Template,
-        HowText::Live => How::Live,
-        HowText::Knob => How::Knob { path: knob_path(&place, text.path.ok_or_else(|| missing("path"))?)? },
-    };
-    let values: Vec<Value> =
-        text.values.into_iter().map(|v| Value { name: v.name, words: v.words, text: v.text }).collect();
-    if values.len() < 2 {
-        return Err(sense(place, "a dial has at least two values"));
-    }
-    let start = values.iter().position(|value| value.name == text.start);
-    let start =
-        start.ok_or_else(|| sense(&place, format!("start \"{}\" is none of its values", text.start)))?;
-    Ok(Dial { name, how, values, start })
-}
-
-/// Host settings live in two places; anything else is a file, and files are not knobs.
-fn knob_path(place: &str, path: String) -> Result<String, PlanError> {
-    let allowed = ["/proc/sys/", "/sys/"].iter().any(|root| path.starts_with(root));
-    if !allowed || path.split('/').any(|part| part == "..") {
-        return Err(sense(place, format!("path \"{path}\" is not under /proc/sys or /sys")));
-    }
-    Ok(path)
-}
-
-fn rung_of(text: RungText, dials: &[Dial]) -> Result<Rung, PlanError> {
-    let place = format!("rung \"{}\"", text.id);
-    let (dial, to) = assignment(&place, &text.set)?;
-    let in_place = dials.iter().any(|d| d.name == dial && matches!(d.how, How::Live | How::Knob { .. }));
-    let needs = text.needs.iter().map(|need| assignment(&place, need)).collect::<Result<Vec<_>, _>>()?;
-    Ok(Rung {
-        id: text.id,
-        dial,
-        to,
-        needs: needs.into_iter().map(|(dial, value)| Needs { dial, value }).collect(),
-        claim: text.claim,
-        source: text.source,
-        risk: text.risk,
-        metric: text.metric,
-        load: text.load,
-        server_cpus: text.server_cpus,
-        impossible: None,
-        proofs: text.proof,
-        in_place,
-    })
-}
-
-fn assignment(place: &str, text: &str) -> Result<(String, String), PlanError> {
-    let split = text.split_once('=').filter(|(dial, value)| !dial.is_empty() && !value.is_empty());
-    let (dial, value) = split.ok_or_else(|| sense(place, format!("\"{text}\" is not dial=value")))?;
-    Ok((dial.to_owned(), value.to_owned()))
-}
-
-fn one() -> usize {
-    1
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PLAN: &str = r#"
-name = "demo"
-[launch]
-argv = ["demo", "--port", "{port}"]
-[dial.log]
-how = "arg"
-start = "sync"
-values = [{ name = "sync", words = ["--log", "sync"] }, { name = "off", words = ["--log", "off"] }]
-[[rung]]
-id = "log-off"
-set = "log=off"
-claim = "no write per request"
-proof = [{ kind = "syscalls", names = ["write"], per_request = { drops = 0.8 } }]
-"#;
-
-    fn error(from: &str, to: &str) -> String {
-        assert!(PLAN.contains(from), "the sample has no {from}");
-        let error = Plan::from_toml(&PLAN.replace(from, to)).expect_err("a broken plan");
-        match &error {
-            PlanError::Syntax(source) => format!("{error}: {source}"),
-            _ => error.to_string(),
-        }
-    }
-
-    #[test]
-    fn a_plan_is_read_with_its_defaults() {
-        let plan = Plan::from_toml(PLAN).expect("the sample");
-        assert_eq!((plan.load.connections, plan.load.pipeline, plan.launch.warm_up_ms), (64, 1, 100));
-        assert_eq!(plan.start().get("log"), "sync");
-        assert_eq!(plan.value(&plan.start(), plan.dial("log")).words, ["--log", "sync"]);
-    }
-
-    #[test]
-    fn a_typo_is_named_with_its_line() {
-        let text = error("claim =", "clame =");
-        assert!(text.contains("line 9") || text.contains("clame"), "{text}");
-        assert!(text.contains("unknown field"), "{text}");
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_named_with_its_place() {
-        for (from, to, wanted) in [
-            (
-                "log=off\"",
-                "log=ring\"",
-                "rung \"log-off\": dial \"log\" has no value \"ring\", only sync, off",
-            ),
-            ("set = \"log", "set = \"lag", "rung \"log-off\": no dial \"lag\"; the dials are log"),
-            ("start = \"sync\"", "start = \"on\"", "dial \"log\": start \"on\" is none of its values"),
-            ("\"log=off\"", "\"log\"", "rung \"log-off\": \"log\" is not dial=value"),
-            ("argv = [\"demo\", \"--port\", \"{port}\"]", "argv = []", "launch: argv is empty"),
-            ("how = \"arg\"", "how = \"knob\"\npath = \"/etc/passwd\"", "is not under /proc/sys or /sys"),
-            (
-                "how = \"arg\"",
-                "how = \"knob\"\npath = \"/proc/sys/../../etc/passwd\"",
-                "is not under /proc/sys or /sys",
-            ),
-        ] {
-            let text = error(from, to);
-            assert!(text.contains(wanted), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_rung_without_proof_is_refused() {
-        let start = PLAN.find("proof =").expect("the sample has a proof");
-        let text = format!("{}proof = []\n", &PLAN[..start]);
-        assert!(Plan::from_toml(&text).expect_err("no proof").to_string().contains("it has no proof"));
-    }
 }

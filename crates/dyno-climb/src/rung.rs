@@ -1,9 +1,7 @@
-//! Rungs: each moves one dial one step, and says what it claims, on whose word, at what risk, and how to see it.
+//! The built-in ladder of `dyno serve`: a rung and its dial are one file in `rung/` and one line in [`steps`].
 //!
-//! The ladder of `dyno serve` is listed here, one file per rung. The words are those of the
-//! server's flags; a test in the binary feeds each of them to the engine's own parser.
-
-use crate::dial::{Dial, How, Value};
+//! Each rung moves one dial one step, and says what it claims, on whose word, at what risk, and how to see it. The words are
+//! those of the server's flags; a test in the binary feeds each of them to the engine's own parser.
 
 mod allocator;
 mod batch;
@@ -19,64 +17,85 @@ mod outbox;
 mod pin;
 mod recv_send;
 mod reuseport;
-mod shape;
 mod short_read;
 mod spin;
+mod step;
 mod workers;
 
-pub use shape::{Needs, Rung, Surroundings};
+use crate::plan::{Launch, LoadSpec, Plan};
+pub use crate::plan::{Needs, Rung};
+use step::Step;
+pub use step::Surroundings;
 
-/// The rungs of `dyno serve`, in the order in which they are climbed.
-pub(crate) fn ladder(surroundings: &Surroundings) -> Vec<Rung> {
-    vec![
-        one_send::rung(),
-        log_ring::rung(),
-        log_off::rung(),
-        recv_send::rung(),
-        short_read::rung(),
-        outbox::rung(),
-        borrowed_headers::rung(),
-        date_cache::rung(),
-        edge::rung(),
-        batch::rung(),
-        congestion::rung(surroundings),
-        allocator::rung(surroundings),
-        spin::rung(),
-        workers::rung(surroundings),
-        reuseport::rung(),
-        pin::rung(),
-        cpu_steering::rung(),
-    ]
+/// In the order in which they are climbed; dials stand on the command line in the order of their first rungs.
+fn steps(surroundings: &Surroundings) -> Vec<Step> {
+    let all: &[fn(&Surroundings) -> Step] = &[
+        one_send::step,
+        log_ring::step,
+        log_off::step,
+        recv_send::step,
+        short_read::step,
+        outbox::step,
+        borrowed_headers::step,
+        date_cache::step,
+        edge::step,
+        batch::step,
+        congestion::step,
+        allocator::step,
+        spin::step,
+        workers::step,
+        reuseport::step,
+        pin::step,
+        cpu_steering::step,
+    ];
+    all.iter().map(|step| step(surroundings)).collect()
 }
 
-/// What can be turned of it.
-pub(crate) fn dials(surroundings: &Surroundings) -> Vec<Dial> {
-    let workers = surroundings.server_cpus.max(2).to_string();
-    vec![
-        flag("send", &["split", "joined"]),
-        flag("log", &["sync", "ring", "off"]),
-        flag("calls", &["read-write", "recv-send"]),
-        flag("read", &["drain", "once"]),
-        flag("body", &["generic", "outbox"]),
-        flag("headers", &["owned", "borrowed"]),
-        flag("date", &["reply", "second"]),
-        flag("trigger", &["level", "edge"]),
-        flag("replies", &["single", "batch"]),
-        flag("congestion", &["default", "reno"]),
-        allocator::dial(surroundings),
-        spin::dial(),
-        flag("workers", &["1", &workers]),
-        flag("reuseport", &["off", "hash", "cpu"]),
-        flag("pin", &["none", "cpu"]),
-    ]
+/// The built-in plan, from an ordinary first version upwards.
+#[must_use]
+pub fn built_in(surroundings: &Surroundings) -> Plan {
+    let argv = ["{program}", "serve", "--listen", "127.0.0.1:{port}", "--control-fd", "{control}"];
+    let mut argv: Vec<String> =
+        argv.iter().map(|word| word.replace("{program}", &surroundings.program)).collect();
+    argv.extend(["--log-file".into(), "{dir}/access.log".into()]);
+    let launch = Launch { argv, warm_up_ms: 100, ready_ms: 10_000, control: true, ..Launch::default() };
+    let load = LoadSpec { path: "/json".into(), ..LoadSpec::default() };
+    let (mut dials, mut rungs) = (Vec::new(), Vec::new());
+    for Step { dial, rung } in steps(surroundings) {
+        dials.extend(dial);
+        rungs.push(rung);
+    }
+    let name = "dyno serve, from --naive".into();
+    Plan { name, launch, load, dials, rungs, headline: Some("one-send".into()) }
 }
 
-/// A dial that is a flag of the same name; the first value is the start.
-fn flag(name: &str, values: &[&str]) -> Dial {
-    let value = |value: &&str| Value {
-        name: (*value).to_owned(),
-        words: vec![format!("--{name}"), (*value).to_owned()],
-        text: String::new(),
-    };
-    Dial { name: name.to_owned(), how: How::Arg, values: values.iter().map(value).collect(), start: 0 }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_plan_makes_sense_on_small_and_large_machines() {
+        for server_cpus in [1, 2, 48] {
+            let surroundings =
+                Surroundings { program: "dyno".into(), server_cpus, ..Surroundings::default() };
+            built_in(&surroundings).check().expect("the built-in plan");
+        }
+    }
+
+    #[test]
+    fn every_rung_says_what_it_claims_on_whose_word_and_at_what_risk() {
+        for rung in built_in(&Surroundings { server_cpus: 2, ..Surroundings::default() }).rungs {
+            for (what, text) in [("claim", &rung.claim), ("source", &rung.source), ("risk", &rung.risk)] {
+                assert!(text.len() >= 4, "{}: {what} is \"{text}\"", rung.id);
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_folder_is_a_rung_of_the_plan() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/rung");
+        let files = std::fs::read_dir(folder).expect("the folder of the rungs").count();
+        let rungs = built_in(&Surroundings::default()).rungs.len();
+        assert_eq!(files, rungs + 1, "one file each, and step.rs");
+    }
 }

@@ -1,16 +1,18 @@
 //! The journal of host settings: what a setting was, on disk before it is changed.
 //!
-//! One line of JSON per change, synced before the write, and one when it went back. A climb that was killed leaves lines
-//! without an end; the keeper has put those settings back, and [`Journal::open`] of the next climb says what it found.
+//! One line of JSON before a setting is first changed, one before every further value, synced before the write, and one when
+//! it went back. A run that was killed leaves lines without an end; the keeper has put those settings back, and
+//! [`crate::recovery`] of the next run says what it found. [`crate::change::HostChange`] alone writes it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use dyno_record::change::ChangeSpec;
 use dyno_record::journal::Entry;
 
-/// Largest journal that is read back; a climb writes two lines per toggle of a knob.
+/// Largest journal that is read back; a run writes a line per value of a setting, and one when it went back.
 const JOURNAL_BYTES_MAX: u64 = 16 << 20;
 
 /// A journal that cannot be kept.
@@ -29,35 +31,60 @@ pub struct JournalError {
 /// An open journal.
 #[derive(Debug)]
 pub struct Journal {
-    file: File,
-    path: PathBuf,
-    next: u64,
+    store: Store,
+    /// Every whole line so far.
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+enum Store {
+    File {
+        file: File,
+        path: PathBuf,
+    },
+    /// For tests: nothing outlives the process.
+    Memory,
 }
 
 impl Journal {
-    /// Opens or creates the journal, and returns the changes that no line says were put back.
+    /// Opens or creates the journal.
     ///
     /// # Errors
     /// When the file cannot be read or created; links are not followed.
-    pub fn open(path: &Path) -> Result<(Self, Vec<Entry>), JournalError> {
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
         let error = |operation| move |source| JournalError { operation, path: path.to_owned(), source };
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600).custom_flags(dyno_sys::knob::NO_FOLLOW);
         let file = options.open(path).map_err(error("open"))?;
         let entries = read(&file).map_err(error("read"))?;
-        let next = entries.len() as u64 + 1;
-        Ok((Self { file, path: path.to_owned(), next }, unfinished(entries)))
+        Ok(Self { store: Store::File { file, path: path.to_owned() }, entries })
+    }
+
+    /// A journal that ends with this process.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self { store: Store::Memory, entries: Vec::new() }
     }
 
     /// Writes down a change that is about to be made; returns its number when the line is on disk.
     ///
     /// # Errors
     /// When the line cannot be written or synced: then do not change anything.
-    pub fn change(&mut self, knob: &str, old: &str, new: &str) -> Result<u64, JournalError> {
-        let number = self.next;
-        self.next += 1;
-        self.append(&Entry::Change { number, knob: knob.into(), old: old.into(), new: new.into() })?;
+    pub fn change(&mut self, spec: &ChangeSpec, old: &str) -> Result<u64, JournalError> {
+        let number = 1 + self.entries.iter().map(number_of).max().unwrap_or(0);
+        assert!(!self.is_open(number), "change {number} is written down twice");
+        let ChangeSpec { what, wanted, why } = spec.clone();
+        self.append(Entry::Change { number, what, old: old.into(), new: wanted, why })?;
         Ok(number)
+    }
+
+    /// Writes down another value that is about to be written.
+    ///
+    /// # Errors
+    /// As [`Journal::change`].
+    pub fn also(&mut self, number: u64, new: &str) -> Result<(), JournalError> {
+        assert!(self.is_open(number), "change {number} is not open: nobody would know what it was");
+        self.append(Entry::Also { number, new: new.into() })
     }
 
     /// Writes down that a change was put back.
@@ -65,14 +92,49 @@ impl Journal {
     /// # Errors
     /// As [`Journal::change`].
     pub fn restored(&mut self, number: u64) -> Result<(), JournalError> {
-        self.append(&Entry::Restored { number })
+        assert!(self.is_open(number), "change {number} is not open, and cannot have been put back");
+        self.append(Entry::Restored { number })
     }
 
-    fn append(&mut self, entry: &Entry) -> Result<(), JournalError> {
-        let mut line = serde_json::to_vec(entry).expect("an entry is plain data");
-        line.push(b'\n');
-        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
-        written.map_err(|source| JournalError { operation: "write", path: self.path.clone(), source })
+    /// The changes that no line says were put back, in the order in which they were made.
+    #[must_use]
+    pub fn open_changes(&self) -> Vec<Entry> {
+        let is_open = |entry: &&Entry| matches!(entry, Entry::Change { number, .. } if self.is_open(*number));
+        self.entries.iter().filter(is_open).cloned().collect()
+    }
+
+    /// Every value that was written for a change, the first one first.
+    #[must_use]
+    pub fn values_of(&self, change: u64) -> Vec<String> {
+        let value = |entry: &Entry| match entry {
+            Entry::Change { number, new, .. } | Entry::Also { number, new } if *number == change => {
+                Some(new.clone())
+            }
+            _ => None,
+        };
+        self.entries.iter().filter_map(value).collect()
+    }
+
+    fn is_open(&self, wanted: u64) -> bool {
+        let latest = self.entries.iter().rfind(|entry| number_of(entry) == wanted);
+        latest.is_some_and(|entry| !matches!(entry, Entry::Restored { .. }))
+    }
+
+    fn append(&mut self, entry: Entry) -> Result<(), JournalError> {
+        if let Store::File { file, path } = &mut self.store {
+            let mut line = serde_json::to_vec(&entry).expect("an entry is plain data");
+            line.push(b'\n');
+            let written = file.write_all(&line).and_then(|()| file.sync_data());
+            written.map_err(|source| JournalError { operation: "write", path: path.clone(), source })?;
+        }
+        self.entries.push(entry);
+        Ok(())
+    }
+}
+
+fn number_of(entry: &Entry) -> u64 {
+    match entry {
+        Entry::Change { number, .. } | Entry::Also { number, .. } | Entry::Restored { number } => *number,
     }
 }
 
@@ -85,34 +147,49 @@ fn read(file: &File) -> io::Result<Vec<Entry>> {
         .collect()
 }
 
-fn unfinished(entries: Vec<Entry>) -> Vec<Entry> {
-    let restored: Vec<u64> = entries
-        .iter()
-        .filter_map(|e| if let Entry::Restored { number } = e { Some(*number) } else { None })
-        .collect();
-    let open = |entry: &Entry| matches!(entry, Entry::Change { number, .. } if !restored.contains(number));
-    entries.into_iter().filter(open).collect()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use dyno_record::change::What;
+
+    fn spec(path: &str, wanted: &str) -> ChangeSpec {
+        ChangeSpec { what: What::File(path.into()), wanted: wanted.into(), why: "a test".into() }
+    }
 
     #[test]
     fn a_change_without_its_end_is_found_again_and_a_torn_line_is_passed_over() {
         let path = std::env::temp_dir().join(format!("dyno-journal-{}", std::process::id()));
-        let (mut journal, open) = Journal::open(&path).unwrap();
-        assert!(open.is_empty());
-        let first = journal.change("/proc/sys/a", "0", "1").unwrap();
-        let second = journal.change("/proc/sys/b", "2", "3").unwrap();
+        let mut journal = Journal::open(&path).unwrap();
+        assert!(journal.open_changes().is_empty());
+        let first = journal.change(&spec("/proc/sys/a", "1"), "0").unwrap();
+        let second = journal.change(&spec("/proc/sys/b", "3"), "2").unwrap();
+        journal.also(second, "4").unwrap();
         journal.restored(first).unwrap();
-        journal.file.write_all(b"{\"step\":\"chan").unwrap();
-        let (_, open) = Journal::open(&path).unwrap();
+        let mut torn = OpenOptions::new().append(true).open(&path).unwrap();
+        torn.write_all(b"{\"step\":\"chan").unwrap();
+        let again = Journal::open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
+        let open = again.open_changes();
         assert!(
             matches!(&open[..], [Entry::Change { number, old, .. }] if *number == second && old == "2"),
             "{open:?}"
         );
+        assert_eq!(again.values_of(second), ["3", "4"]);
+    }
+
+    #[test]
+    #[should_panic(expected = "cannot have been put back")]
+    fn a_change_is_never_put_back_twice() {
+        let mut journal = Journal::in_memory();
+        let number = journal.change(&spec("/proc/sys/a", "1"), "0").unwrap();
+        journal.restored(number).unwrap();
+        let _ = journal.restored(number);
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody would know what it was")]
+    fn a_further_value_is_never_written_of_a_change_that_is_closed() {
+        let _ = Journal::in_memory().also(1, "2");
     }
 }

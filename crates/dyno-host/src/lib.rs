@@ -1,9 +1,15 @@
 //! The machine under the server: what it is, where its time goes, and its settings, changed and put back.
 //!
-//! A setting is changed in one order: read, written down, written, read back, put back ([`knobs`], [`journal`]). The lab
-//! and the binary call it. Nothing here decides what is to be changed, or prints.
+//! A setting is changed by one type alone, [`change::HostChange`]: read, written down, told to the keeper, written, read
+//! back, put back. The lab and the binary call it, and ask [`recovery`] what a killed program left. Nothing here decides what
+//! is to be changed, or prints.
 
+pub mod change;
+pub mod changes;
+mod file;
+pub mod host;
 pub mod journal;
-pub mod knobs;
 pub mod machine;
+pub mod memory;
+pub mod recovery;
 pub mod tally;

@@ -5,27 +5,20 @@
 //! as soon as it knows. Beside it stands the ratio of totals, because a trimmed mean hides bursts. Measured error rates of
 //! these constants: docs/adr/0003-the-judge.md.
 
-use crate::Prng;
-use crate::normal::normal_quantile;
+use serde::{Deserialize, Serialize};
+
+pub use crate::estimate::{
+    Estimate, PAIRS_MIN, compare_paired, compare_unpaired, instance_means, ratio_of_totals, trimmed_mean,
+};
+use crate::estimate::{calibrated, deviation, error_over_instances, log_of_sums, mean, sums, widened};
 use crate::series::{Metric, Pair, TAIL_GROUPS, Trial};
 use crate::student::{expanded, student};
 use crate::units::log_of_percent;
 
-/// Share of the ratios cut off at each end.
-const TRIM: f64 = 0.2;
-/// Fewest values of which a spread can be told after trimming.
-pub const PAIRS_MIN: usize = 5;
 /// Fewest pairs of a last look when time is up: below it the winsorised error is itself uncertain by a quarter.
 pub const LAST_LOOK_MIN: usize = 20;
 /// The same of pairs of whole instances, whose interval is widened for how few they are.
 pub const INSTANCES_LOOK_MIN: usize = 12;
-/// Resamples of a bootstrap; its error of the standard error is then 5 %.
-const RESAMPLES: usize = 200;
-/// Neighbouring pairs resampled together: drift makes neighbours alike (autocorrelation is 0.5 at half a second).
-const RESAMPLE_BLOCK: usize = 5;
-/// How far the error over four instances must exceed that over pairs: by chance it does so once in ten trials (χ², 3
-/// degrees of freedom). Taking the larger of two equal errors every time would cost a tenth of the power for nothing.
-const INSTANCES_DIFFER: f64 = 1.44;
 /// Standard errors by which trimmed mean and totals must differ to be called bursty.
 const BURST_SIGMAS: f64 = 2.5;
 /// A pair this many robust deviations from the centre is an outlier.
@@ -45,7 +38,7 @@ const GUARD_MEMORY_BYTES: u64 = 1_000_000;
 const Z_ASIDE: f64 = 1.959_964;
 
 /// When to look, how sure to be, and what is worth having.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
     /// Two-sided normal quantile of the interval; pays for all the looks together.
     pub z: f64,
@@ -62,7 +55,8 @@ pub struct Rule {
 }
 
 /// What the effect is estimated from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// The trimmed mean of the pairs' log ratios.
     Pairs,
@@ -115,52 +109,8 @@ impl Rule {
     }
 }
 
-/// A log ratio with the half width of its interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
-    /// ln(B / A).
-    pub log_ratio: f64,
-    /// Standard error of it.
-    pub error: f64,
-    /// Half width of the interval.
-    pub half_width: f64,
-    /// Values it rests on.
-    pub n: usize,
-}
-
-impl Estimate {
-    /// B's change against A, in percent.
-    #[must_use]
-    pub fn percent(&self) -> f64 {
-        crate::units::percent_of_log(self.log_ratio)
-    }
-
-    /// Both ends of the interval, in percent.
-    #[must_use]
-    pub fn interval_percent(&self) -> [f64; 2] {
-        [self.log_ratio - self.half_width, self.log_ratio + self.half_width].map(crate::units::percent_of_log)
-    }
-
-    /// The largest effect, either way, that the interval allows, in percent.
-    #[must_use]
-    pub fn at_most_percent(&self) -> f64 {
-        crate::units::percent_of_log(self.log_ratio.abs() + self.half_width)
-    }
-
-    /// Whether the values had any spread: without one there is nothing to hold an effect against. Numbers that were rounded
-    /// to a few steps are all alike after trimming, which says how coarse they are, not how sure.
-    #[must_use]
-    pub fn has_spread(&self) -> bool {
-        self.error > 0.0
-    }
-
-    fn excludes_zero(&self) -> bool {
-        self.has_spread() && self.log_ratio.abs() > self.half_width
-    }
-}
-
 /// B against A, lower being better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// B is lower, and the interval excludes zero.
@@ -299,106 +249,6 @@ fn estimate(metric: Metric, pairs: &[Pair], rule: &Rule, seed: u64) -> Estimate 
     }
 }
 
-/// The trimmed mean of log ratios with its winsorised error; `z` as a normal quantile, widened to Student's t.
-///
-/// # Panics
-/// With fewer than [`PAIRS_MIN`] values.
-#[must_use]
-pub fn trimmed_mean(ratios: &[f64], z: f64) -> Estimate {
-    assert!(ratios.len() >= PAIRS_MIN, "{} values: too few to trim", ratios.len());
-    let (mean, error, freedom) = yuen(ratios);
-    Estimate { log_ratio: mean, error, half_width: expanded(z, freedom) * error, n: ratios.len() }
-}
-
-/// The trimmed mean alone, of three values or more.
-pub(crate) fn trimmed(values: &[f64]) -> f64 {
-    yuen(values).0
-}
-
-/// Trimmed mean, winsorised standard error, degrees of freedom.
-fn yuen(values: &[f64]) -> (f64, f64, f64) {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let n = sorted.len();
-    let cut = (TRIM * n as f64) as usize;
-    let kept = &sorted[cut..n - cut];
-    let trimmed = mean(kept);
-    let (low, high) = (kept[0], kept[kept.len() - 1]);
-    let winsorised: Vec<f64> = sorted.iter().map(|d| d.clamp(low, high)).collect();
-    let share_kept = 1.0 - 2.0 * TRIM;
-    let error = deviation(&winsorised) / (share_kept * (n as f64).sqrt());
-    (trimmed, error, (kept.len() - 1) as f64)
-}
-
-/// A new process is a new draw of hashes and layout: where instances differ by more than their pairs' noise explains,
-/// the error over instances is the one that counts.
-fn widened(over_pairs: Estimate, over_instances: Option<f64>) -> Estimate {
-    match over_instances {
-        Some(error) if error > INSTANCES_DIFFER * over_pairs.error => {
-            let half_width = over_pairs.half_width * (error / over_pairs.error);
-            Estimate { error, half_width, ..over_pairs }
-        }
-        _ => over_pairs,
-    }
-}
-
-/// Standard error from the spread of the instances' own trimmed means; `None` with fewer than three of them.
-fn error_over_instances(metric: Metric, pairs: &[Pair]) -> Option<f64> {
-    let means = instance_means(metric, pairs);
-    (means.len() >= 3).then(|| deviation(&means) / (means.len() as f64).sqrt())
-}
-
-/// The effect as each instance saw it, as log ratios; instances with too few pairs are left out.
-#[must_use]
-pub fn instance_means(metric: Metric, pairs: &[Pair]) -> Vec<f64> {
-    let mut of_instance = std::collections::BTreeMap::<u32, Vec<f64>>::new();
-    for pair in pairs {
-        of_instance.entry(pair.instance).or_default().push(pair.log_ratio(metric));
-    }
-    of_instance.values().filter(|ratios| ratios.len() >= PAIRS_MIN).map(|ratios| yuen(ratios).0).collect()
-}
-
-/// ln of (ΣB / replies) / (ΣA / replies), its error by a bootstrap over stretches of neighbouring pairs.
-///
-/// # Panics
-/// With fewer than [`PAIRS_MIN`] pairs.
-#[must_use]
-pub fn ratio_of_totals(metric: Metric, pairs: &[Pair], z: f64, seed: u64) -> Estimate {
-    assert!(pairs.len() >= PAIRS_MIN, "{} pairs: too few to resample", pairs.len());
-    let mut rng = Prng::new(seed ^ pairs.len() as u64);
-    let stretches: Vec<[f64; 4]> = pairs.chunks(RESAMPLE_BLOCK).map(|chunk| sums(metric, chunk)).collect();
-    let resampled: Vec<f64> = (0..RESAMPLES).map(|_| log_of_sums(resample(&stretches, &mut rng))).collect();
-    let error = deviation(&resampled);
-    let half_width = expanded(z, (stretches.len() - 1).max(1) as f64) * error;
-    Estimate {
-        log_ratio: log_of_sums(stretches.iter().fold([0.0; 4], add)),
-        error,
-        half_width,
-        n: pairs.len(),
-    }
-}
-
-/// Numerators and replies of A and B.
-fn sums(metric: Metric, pairs: &[Pair]) -> [f64; 4] {
-    pairs.iter().fold([0.0; 4], |[a, an, b, bn], pair| {
-        let (ra, rb) = (pair.a.replies as f64, pair.b.replies as f64);
-        [a + pair.a.value(metric) * ra, an + ra, b + pair.b.value(metric) * rb, bn + rb]
-    })
-}
-
-fn add(sum: [f64; 4], part: &[f64; 4]) -> [f64; 4] {
-    std::array::from_fn(|i| sum[i] + part[i])
-}
-
-fn resample(stretches: &[[f64; 4]], rng: &mut Prng) -> [f64; 4] {
-    let draws = (0..stretches.len()).map(|_| rng.below(stretches.len() as u64) as usize);
-    draws.fold([0.0; 4], |sum, i| add(sum, &stretches[i]))
-}
-
-fn log_of_sums([a, an, b, bn]: [f64; 4]) -> f64 {
-    ((b / bn) / (a / an)).ln()
-}
-
 /// Whether work comes in bursts that a trimmed mean cannot see: the totals disagree with it, or outliers lean to one side.
 fn bursty(metric: Metric, pairs: &[Pair], trimmed: &Estimate, rule: &Rule, seed: u64) -> bool {
     if metric != Metric::CpuPerRequest {
@@ -467,59 +317,12 @@ pub fn tail_growth(trial: &Trial) -> Option<Estimate> {
     Some(Estimate { log_ratio: mean(&groups), error, half_width, n: trial.pairs.len() })
 }
 
-/// The trimmed mean with an error that keeps its word for few values: Yuen's own factor, where [`yuen`] takes its limit for
-/// many, and what Student's curve still misses of a trimmed mean (normal values, simulated: the 99 % point lies 17 % beyond
-/// it at two degrees of freedom, 9 % at five, 2 % at seventeen; 45 % over the degrees covers all that were tried).
-fn calibrated(values: &[f64]) -> (f64, f64, f64) {
-    let (centre, error, freedom) = yuen(values);
-    let (n, kept) = (values.len() as f64, freedom + 1.0);
-    let exact = ((n - 1.0) / (kept * freedom)).sqrt() * (1.0 - 2.0 * TRIM) * n.sqrt();
-    (centre, error * exact * (1.0 + 0.45 / freedom), freedom)
-}
-
-/// One look at two lists of numbers, paired by position. `None` when they differ in length or are too short.
-#[must_use]
-pub fn compare_paired(a: &[f64], b: &[f64], alpha: f64) -> Option<Estimate> {
-    let long_enough = a.len() == b.len() && a.len() >= PAIRS_MIN;
-    let ratios = || a.iter().zip(b).map(|(a, b)| (b / a).ln()).collect::<Vec<_>>();
-    long_enough.then(|| {
-        let (log_ratio, error, freedom) = calibrated(&ratios());
-        let half_width = student(normal_quantile(1.0 - alpha / 2.0), freedom) * error;
-        Estimate { log_ratio, error, half_width, n: a.len() }
-    })
-}
-
-/// One look at two lists in no common order (Yuen and Welch). `None` when one is too short.
-#[must_use]
-pub fn compare_unpaired(a: &[f64], b: &[f64], alpha: f64) -> Option<Estimate> {
-    if a.len().min(b.len()) < PAIRS_MIN {
-        return None;
-    }
-    let logs = |values: &[f64]| calibrated(&values.iter().map(|v| v.ln()).collect::<Vec<_>>());
-    let ((ma, ea, fa), (mb, eb, fb)) = (logs(a), logs(b));
-    let error = ea.hypot(eb);
-    // Welch's degrees of freedom; without any spread there is nothing to widen.
-    let freedom = if error > 0.0 { error.powi(4) / (ea.powi(4) / fa + eb.powi(4) / fb) } else { fa + fb };
-    let half_width = student(normal_quantile(1.0 - alpha / 2.0), freedom) * error;
-    Some(Estimate { log_ratio: mb - ma, error, half_width, n: a.len().min(b.len()) })
-}
-
-pub(crate) fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-pub(crate) fn deviation(values: &[f64]) -> f64 {
-    let centre = mean(values);
-    let squares: f64 = values.iter().map(|v| (v - centre).powi(2)).sum();
-    (squares / (values.len() as f64 - 1.0).max(1.0)).sqrt()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::Histogram;
     use crate::series::{Block, Side};
+    use crate::{Histogram, Prng};
 
     fn block(cpu_per_reply: f64) -> Block {
         let replies = 4_000;
@@ -533,7 +336,7 @@ mod tests {
 
     /// Pairs with this effect (log), noise and burst share on side B.
     fn trial(rng: &mut Prng, pairs: usize, effect: f64, noise: f64, bursts: f64) -> Trial {
-        let mut trial = Trial::new("test", Metric::CpuPerRequest);
+        let mut trial = Trial::new(Metric::CpuPerRequest);
         for n in 0..pairs {
             let wild = if rng.unit() < 0.05 { 8.0 } else { 1.0 };
             let burst = if rng.unit() < bursts { 2.0 } else { 1.0 };
@@ -607,7 +410,7 @@ mod tests {
     fn when_time_is_up_all_pairs_are_looked_at_once_more() {
         let all = trial(&mut Prng::new(8), 200, -0.1, 0.5, 0.0);
         let cut = |pairs: usize, rule: &Rule| {
-            let stretch = Trial { pairs: all.pairs[..pairs].to_vec(), ..Trial::new("cut", all.metric) };
+            let stretch = Trial { pairs: all.pairs[..pairs].to_vec(), ..Trial::new(all.metric) };
             cut_short(&stretch, rule, 1).map(|judgement| judgement.estimate.n)
         };
         assert_eq!(cut(LAST_LOOK_MIN - 1, &Rule::QUICK), None);
@@ -627,7 +430,7 @@ mod tests {
     #[test]
     fn a_longer_tail_vetoes_a_cheaper_side() {
         let mut rng = Prng::new(4);
-        let mut slow = Trial::new("t", Metric::CpuPerRequest);
+        let mut slow = Trial::new(Metric::CpuPerRequest);
         for pair in trial(&mut rng, 60, -0.2, 0.02, 0.0).pairs {
             let (mut fast_tail, mut slow_tail) = (Histogram::new(), Histogram::new());
             for _ in 0..500 {

@@ -5,7 +5,7 @@
 //! nothing is supposed of the rounds within. One estimator serves the ratios and the absolute figures beside them: each arm
 //! has a level, and a ratio is that of two levels.
 
-use crate::judge::{Estimate, deviation, mean, trimmed};
+use crate::estimate::{Estimate, deviation, mean, trimmed};
 use crate::series::{Block, Totals};
 use crate::student::student;
 

@@ -292,8 +292,6 @@ pub fn pooled<'t>(tails: impl IntoIterator<Item = &'t Tail>) -> Tail {
 /// Everything that was measured to compare side B with side A.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Stage and rung, e.g. `step:one-send`.
-    pub id: String,
     /// What is compared.
     pub metric: Metric,
     /// Every valid pair, in the order in which it was measured.
@@ -309,9 +307,9 @@ pub struct Trial {
 impl Trial {
     /// An empty trial.
     #[must_use]
-    pub fn new(id: impl Into<String>, metric: Metric) -> Self {
+    pub fn new(metric: Metric) -> Self {
         let tails = vec![<[Tail; 2]>::default(); TAIL_GROUPS];
-        Self { id: id.into(), metric, tails, ..Self::default() }
+        Self { metric, tails, ..Self::default() }
     }
 
     /// Adds a pair and its latencies (A's, B's).
@@ -403,7 +401,7 @@ mod tests {
 
     #[test]
     fn a_trial_survives_json() {
-        let mut trial = Trial::new("step:edge", Metric::P50);
+        let mut trial = Trial::new(Metric::P50);
         let mut latencies = Histogram::new();
         latencies.record_n(123_456, 9);
         let pair = Pair { first: Side::B, instance: 3, a: block(10, 100), b: block(20, 100) };
@@ -444,7 +442,7 @@ mod tests {
 
     #[test]
     fn tails_pool_over_groups() {
-        let mut trial = Trial::new("x", Metric::P50);
+        let mut trial = Trial::new(Metric::P50);
         for n in 1..=100_u64 {
             let mut latencies = Histogram::new();
             latencies.record(n * 1_000_000);

@@ -5,15 +5,17 @@
 //! and how sure each interval is, are described in docs/records.md.
 
 use dyno_measure::judge::Estimate;
-use dyno_measure::series::{Block, Metric, Side, Tail, Trial};
+use dyno_measure::series::{Block, Metric, Side, Tail};
 use serde::{Deserialize, Serialize};
 
 use crate::causal::Causal;
 use crate::machine::{Machine, Missing};
 use crate::profile::{Profile, ProfileError};
+use crate::trial::Compared;
+use crate::upgrade::{self, FIRST_SCHEMA};
 
 /// Name and number of the climb record's shape.
-pub const CLIMB_SCHEMA: &str = "dyno.climb/1";
+pub const CLIMB_SCHEMA: &str = "dyno.climb/2";
 
 /// A record that could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -108,20 +110,25 @@ pub struct SideProfile {
 }
 
 impl Climb {
-    /// Reads a record.
+    /// Reads a record, also one of the schema before this one.
     ///
     /// # Errors
-    /// When it is not JSON, not a climb, of another schema, or a profile in it does not fit together.
+    /// When it is not JSON, not a climb, of a schema that is not known here, or a profile in it does not fit together.
     pub fn from_json(text: &str) -> Result<Self, RecordError> {
         #[derive(Deserialize)]
         struct Head {
             schema: String,
         }
         let head: Head = serde_json::from_str(text).map_err(RecordError::Shape)?;
-        if head.schema != CLIMB_SCHEMA {
-            return Err(RecordError::Schema { found: head.schema });
+        let climb: Climb = match head.schema.as_str() {
+            CLIMB_SCHEMA => serde_json::from_str(text),
+            FIRST_SCHEMA => serde_json::from_str(text).and_then(|mut record| {
+                upgrade::from_first(&mut record, CLIMB_SCHEMA);
+                serde_json::from_value(record)
+            }),
+            _ => return Err(RecordError::Schema { found: head.schema }),
         }
-        let climb: Climb = serde_json::from_str(text).map_err(RecordError::Shape)?;
+        .map_err(RecordError::Shape)?;
         for SideProfile { rung, profile, .. } in &climb.profiles {
             profile.check().map_err(|source| RecordError::Profile { rung: rung.clone(), source })?;
         }
@@ -143,7 +150,7 @@ impl Climb {
 
     /// The trial with this id.
     #[must_use]
-    pub fn trial(&self, id: &str) -> Option<&Trial> {
+    pub fn trial(&self, id: &str) -> Option<&Compared> {
         self.series.trials.iter().find(|trial| trial.id == id)
     }
 }
@@ -180,6 +187,9 @@ pub struct Noise {
     pub pairs: usize,
     /// Tries it took: the second one has fresh instances.
     pub tries: u32,
+    /// The trial in `series` that it was read from.
+    #[serde(default)]
+    pub trial: Option<String>,
 }
 
 /// What became of a rung.
@@ -280,6 +290,9 @@ pub struct Rung {
     pub first_attempt: Option<Attempt>,
     /// Each kept dial turned back on fresh data: the effect of having it. This is the gain to quote.
     pub leave_one_out: Option<Effect>,
+    /// The trial in `series` that this was read from.
+    #[serde(default)]
+    pub leave_one_out_trial: Option<String>,
 }
 
 /// One try at a rung.
@@ -469,11 +482,28 @@ pub struct Without {
     pub gain: Ratio,
 }
 
+/// What an arm of the total stands for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The start.
+    #[default]
+    Naive,
+    /// The start with the headline rung.
+    NaiveWithHeadline,
+    /// The end.
+    Final,
+    /// The smallest loop that answers the same bytes.
+    Floor,
+}
+
 /// One of the live servers of the total.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Arm {
-    /// `naive`, `final`, `floor`, or `naive+RUNG`.
+    /// What it is called: `naive`, `final`, `floor`, or `naive+RUNG`.
     pub name: String,
+    /// What it stands for.
+    pub role: Role,
     /// Absolute figures.
     #[serde(flatten)]
     pub figures: Figures,
@@ -491,7 +521,7 @@ pub struct Series {
     /// Names of a block's columns.
     pub block_columns: Vec<String>,
     /// Every two-sided trial.
-    pub trials: Vec<Trial>,
+    pub trials: Vec<Compared>,
     /// The total's rounds: a block per arm, in the order of `total.arms`.
     pub rounds: Vec<Vec<Block>>,
     /// To which start of its arms each of them belongs. Empty in older records.

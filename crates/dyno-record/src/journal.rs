@@ -4,18 +4,31 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::change::What;
+
 /// One line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub enum Entry {
-    /// Written before the setting is changed.
+    /// Written before a setting is changed for the first time.
     Change {
         /// Number of the change.
         number: u64,
-        /// The setting's file.
-        knob: String,
+        /// The setting.
+        #[serde(flatten)]
+        what: What,
         /// What it held.
         old: String,
+        /// What is written.
+        new: String,
+        /// Why; empty in older journals.
+        #[serde(default)]
+        why: String,
+    },
+    /// Written before the same setting is given another value.
+    Also {
+        /// Number of the change.
+        number: u64,
         /// What is written.
         new: String,
     },
@@ -24,4 +37,35 @@ pub enum Entry {
         /// Number of the change.
         number: u64,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_line_of_an_older_journal_is_read() {
+        let line = r#"{"step":"change","number":1,"knob":"/proc/sys/a","old":"0","new":"1"}"#;
+        let what = What::File("/proc/sys/a".into());
+        let (old, new, why) = ("0".to_owned(), "1".to_owned(), String::new());
+        assert_eq!(
+            serde_json::from_str::<Entry>(line).unwrap(),
+            Entry::Change { number: 1, what, old, new, why }
+        );
+    }
+
+    #[test]
+    fn a_line_survives_json() {
+        let what = What::File("/sys/b".into());
+        let (old, new, why) = ("a".to_owned(), "b".to_owned(), "a test".to_owned());
+        for entry in [
+            Entry::Change { number: 7, what, old, new, why },
+            Entry::Also { number: 7, new: "c".into() },
+            Entry::Restored { number: 7 },
+        ] {
+            let line = serde_json::to_string(&entry).unwrap();
+            assert_eq!(serde_json::from_str::<Entry>(&line).unwrap(), entry, "{line}");
+        }
+    }
 }

@@ -6,6 +6,7 @@
 //! Nothing here measures, and nothing asks the machine anything.
 
 pub mod causal;
+pub mod change;
 pub mod climb;
 pub mod comparison;
 pub mod diagnosis;
@@ -17,5 +18,7 @@ pub mod observation;
 pub mod profile;
 pub mod ratios;
 pub mod specimen;
+pub mod trial;
 pub mod truth;
+mod upgrade;
 pub mod visible;

@@ -5,7 +5,7 @@
 
 use dyno_measure::rounds::Levels;
 
-use crate::climb::{Climb, Ratio, Series, Total};
+use crate::climb::{Climb, Ratio, Role, Series, Total};
 
 /// What a total says, in the record's terms.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,16 +19,16 @@ pub struct Ratios {
 }
 
 impl Ratios {
-    /// Reads them from the levels of arms of these names; `None` without `naive` and `final`.
+    /// Reads them from the levels of arms that stand for these; `None` without start or end.
     #[must_use]
-    pub fn of(levels: &Levels, names: &[&str]) -> Option<Self> {
-        let place = |wanted: &dyn Fn(&str) -> bool| names.iter().position(|name| wanted(name));
-        let last = place(&|name| name == "final")?;
+    pub fn of(levels: &Levels, roles: &[Role]) -> Option<Self> {
+        let place = |wanted: Role| roles.iter().position(|role| *role == wanted);
+        let last = place(Role::Final)?;
         let against = |under: usize, over: usize| levels.ratio(under, over).map(|e| Ratio::of(&e));
         Some(Self {
-            gain: against(last, place(&|name| name == "naive")?)?,
-            without: place(&|name| name.starts_with("naive+")).and_then(|at| against(last, at)),
-            floor: place(&|name| name == "floor").and_then(|at| against(at, last)),
+            gain: against(last, place(Role::Naive)?)?,
+            without: place(Role::NaiveWithHeadline).and_then(|at| against(last, at)),
+            floor: place(Role::Floor).and_then(|at| against(at, last)),
         })
     }
 
@@ -37,8 +37,8 @@ impl Ratios {
     #[must_use]
     pub fn follow(climb: &Climb) -> Option<bool> {
         let total = climb.total.as_ref().filter(|total| total.starts > 0)?;
-        let names: Vec<&str> = total.arms.iter().map(|arm| arm.name.as_str()).collect();
-        let again = total.levels(&climb.series).and_then(|levels| Self::of(&levels, &names));
+        let roles: Vec<Role> = total.arms.iter().map(|arm| arm.role).collect();
+        let again = total.levels(&climb.series).and_then(|levels| Self::of(&levels, &roles));
         let stored =
             Self { gain: total.gain, without: total.without.as_ref().map(|w| w.gain), floor: climb.floor };
         Some(again.is_some_and(|again| again.near(&stored)))

@@ -5,9 +5,9 @@
 //!    └────────────┼─ warden ── server
 //! ```
 //! The **keeper** is forked while dyno has one thread. It forks a **warden** per launch, hands dyno a channel to it, and
-//! remembers host settings. Both are subreapers: a daemon that left its parent becomes the warden's child, so that a
+//! remembers how changes of the host are undone. Both are subreapers: a daemon that left its parent becomes the warden's child, so that a
 //! launch is everything under its warden, by the kernel's own account. When dyno is gone (end of file, or its pidfd), the
-//! wardens and the keeper kill all that is under them and the keeper puts the settings back. A killed warden takes its
+//! wardens and the keeper kill all that is under them and the keeper undoes the changes. A killed warden takes its
 //! server along and the keeper ends the rest; when the keeper is killed the wardens end their launches.
 //!
 //! Used by the lab for every server, the generator's own included. Nothing here knows what is started.
@@ -17,11 +17,13 @@ mod error;
 mod launch;
 mod process;
 mod setup;
+mod undo;
 mod warden;
 mod wire;
 
 pub use error::KeeperError;
 pub use launch::Launch;
+pub use undo::Undo;
 
 use crate::Pid;
 use crate::child::{self, Exit, Wait};
@@ -38,8 +40,8 @@ use wire::{Command, Event, NOTE_BYTES_MAX, REQUEST_BYTES_MAX, Reply, Request};
 
 /// Descriptors beyond the output that one launch can hand on.
 pub const INHERIT_MAX: usize = rights::RIGHTS_MAX - 1;
-/// Settings remembered at once; the ladder has about a hundred rungs.
-pub const KNOBS_MAX: usize = 1_024;
+/// Changes of the host remembered at once; the ladder has about a hundred rungs.
+pub const CHANGES_MAX: usize = 1_024;
 /// Folders remembered at once; a climb has one.
 pub const FOLDERS_MAX: usize = 16;
 /// Forking and setting up takes a millisecond; five seconds is a machine in trouble.
@@ -86,17 +88,17 @@ pub struct Held {
     program: OsString,
 }
 
-/// A remembered setting, for [`Keeper::forget`].
+/// A remembered change, for [`Keeper::amend`] and [`Keeper::forget`].
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "without it the setting cannot be forgotten"]
+#[must_use = "without it the change cannot be forgotten"]
 pub struct Token(u64);
 
 /// Whether the keeper left the host as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closing {
-    /// Every process ended, every remembered setting was put back.
+    /// Every process ended, every remembered change was undone.
     Clean,
-    /// A process would not end or a setting could not be put back.
+    /// A process would not end, or a change could not be undone, or somebody else had changed the same meanwhile.
     NotClean,
 }
 
@@ -196,25 +198,23 @@ impl Keeper {
         std::mem::take(&mut state.exits)
     }
 
-    /// The keeper will write `old` to the setting at `path` (absolute) if dyno dies. Returns when the keeper knows: only
-    /// then change the setting.
-    pub fn restore_on_death(&self, path: &Path, old: &[u8]) -> Result<Token, KeeperError> {
-        if !path.is_absolute() || old.len() > crate::knob::KNOB_BYTES_MAX {
-            let why = format!("{} is no absolute path of a setting", path.display());
-            return Err(KeeperError::Invalid { why });
-        }
+    /// The keeper will carry out these steps, the last first, if dyno dies. Returns when the keeper knows: only then change
+    /// the host.
+    pub fn undo_on_death(&self, steps: &[Undo]) -> Result<Token, KeeperError> {
         let mut state = self.state();
-        let token = state.token;
+        let token = Token(state.token);
         state.token += 1;
-        let path = path.as_os_str().as_bytes().to_vec();
-        let request = Request::Restore { token, path, value: old.to_vec() };
-        state.ask("remember a setting", &request, &[])?;
-        Ok(Token(token))
+        state.remember(&token, steps).map(|()| token)
     }
 
-    /// The setting was put back, or is to stay: the keeper leaves it alone from now on.
+    /// The keeper will carry out these steps instead. Returns when the keeper knows.
+    pub fn amend(&self, token: &Token, steps: &[Undo]) -> Result<(), KeeperError> {
+        self.state().remember(token, steps)
+    }
+
+    /// The change was undone, or is to stay: the keeper leaves it alone from now on.
     pub fn forget(&self, token: Token) -> Result<(), KeeperError> {
-        self.state().ask("forget a setting", &Request::Forget { token: token.0 }, &[])?;
+        self.state().ask("forget a change", &Request::Forget { token: token.0 }, &[])?;
         Ok(())
     }
 
@@ -281,6 +281,15 @@ impl Held {
 }
 
 impl State {
+    fn remember(&mut self, token: &Token, steps: &[Undo]) -> Result<(), KeeperError> {
+        if let Some(why) = steps.iter().find_map(Undo::fault) {
+            return Err(KeeperError::Invalid { why });
+        }
+        let request = Request::Undo { token: token.0, steps: steps.to_vec() };
+        self.ask("remember a change", &request, &[])?;
+        Ok(())
+    }
+
     /// One question to the keeper and its answer.
     fn ask(
         &mut self,

@@ -6,7 +6,7 @@ mod common;
 use common::{Scratch, append, is_alive, launch, next_exit, until};
 use dyno_sys::affinity::{CpuSet, allowed};
 use dyno_sys::child::{self, Exit};
-use dyno_sys::keeper::{Closing, Keeper, KeeperError};
+use dyno_sys::keeper::{Closing, Keeper, KeeperError, Undo};
 use dyno_sys::proc;
 use std::fs;
 use std::process::ExitCode;
@@ -41,6 +41,10 @@ fn main() -> ExitCode {
         ),
         ("closing_ends_everything_and_puts_settings_back", closing_ends_everything_and_puts_settings_back),
         ("a_setting_that_cannot_be_put_back_is_told", a_setting_that_cannot_be_put_back_is_told),
+        (
+            "a_setting_that_somebody_else_changed_is_left_alone_and_told",
+            a_setting_that_somebody_else_changed_is_left_alone_and_told,
+        ),
         ("the_keeper_is_out_of_the_terminals_reach", the_keeper_is_out_of_the_terminals_reach),
         ("the_output_ends_when_the_program_does", the_output_ends_when_the_program_does),
     ])
@@ -284,8 +288,8 @@ fn closing_ends_everything_and_puts_settings_back() {
     let (kept, forgotten) = (scratch.path("kept"), scratch.path("forgotten"));
     fs::write(&kept, "2").unwrap();
     fs::write(&forgotten, "2").unwrap();
-    let _token = keeper.restore_on_death(&kept, b"1").unwrap();
-    let token = keeper.restore_on_death(&forgotten, b"1").unwrap();
+    let _token = keeper.undo_on_death(&[Undo::write(&kept, b"1")]).unwrap();
+    let token = keeper.undo_on_death(&[Undo::write(&forgotten, b"1")]).unwrap();
     keeper.forget(token).unwrap();
     let pid = launch(&keeper, &scratch.sh("trap '' TERM; sleep 60")).unwrap();
     assert_eq!(keeper.close().unwrap(), Closing::Clean);
@@ -293,13 +297,32 @@ fn closing_ends_everything_and_puts_settings_back() {
     assert_eq!((scratch.text("kept"), scratch.text("forgotten")), ("1".to_owned(), "2".to_owned()));
 }
 
+fn a_setting_that_somebody_else_changed_is_left_alone_and_told() {
+    let (scratch, keeper) = (Scratch::new(), Keeper::start().unwrap());
+    let (ours, theirs) = (scratch.path("ours"), scratch.path("theirs"));
+    fs::write(&ours, "3").unwrap();
+    fs::write(&theirs, "7").unwrap();
+    let undo = |path: &std::path::Path, values: &[&[u8]]| {
+        let ours = values.iter().map(|value| value.to_vec()).collect();
+        [Undo::Write { path: path.to_owned(), old: b"1".to_vec(), ours }]
+    };
+    let first = keeper.undo_on_death(&undo(&ours, &[b"2"])).unwrap();
+    let _second = keeper.undo_on_death(&undo(&theirs, &[b"2"])).unwrap();
+    keeper.amend(&first, &undo(&ours, &[b"2", b"3"])).unwrap();
+    assert_eq!(keeper.close().unwrap(), Closing::NotClean);
+    assert_eq!((scratch.text("ours"), scratch.text("theirs")), ("1".to_owned(), "7".to_owned()));
+}
+
 fn a_setting_that_cannot_be_put_back_is_told() {
     let (scratch, keeper) = (Scratch::new(), Keeper::start().unwrap());
     let (gone, there) = (scratch.path("gone"), scratch.path("there"));
     fs::write(&there, "2").unwrap();
-    let _first = keeper.restore_on_death(&there, b"1").unwrap();
-    let _second = keeper.restore_on_death(&gone, b"1").unwrap();
-    assert!(matches!(keeper.restore_on_death("relative".as_ref(), b"1"), Err(KeeperError::Invalid { .. })));
+    let _first = keeper.undo_on_death(&[Undo::write(&there, b"1")]).unwrap();
+    let _second = keeper.undo_on_death(&[Undo::write(&gone, b"1")]).unwrap();
+    assert!(matches!(
+        keeper.undo_on_death(&[Undo::write("relative", b"1")]),
+        Err(KeeperError::Invalid { .. })
+    ));
     assert_eq!(keeper.close().unwrap(), Closing::NotClean);
     assert_eq!(scratch.text("there"), "1", "one failure does not keep the others back");
     assert!(!gone.exists());

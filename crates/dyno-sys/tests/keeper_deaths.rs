@@ -7,7 +7,7 @@ mod common;
 
 use common::{Scratch, as_dyno_killed, is_alive, launch, nothing_is_left, until};
 use dyno_sys::child::{self, Exit, Wait};
-use dyno_sys::keeper::{Keeper, KeeperError};
+use dyno_sys::keeper::{Keeper, KeeperError, Undo};
 use dyno_sys::signal::{Signal, kill};
 use dyno_sys::{Pid, clock, proc};
 use std::fs;
@@ -68,7 +68,7 @@ fn day(scratch: &Scratch, steps: usize) {
     if next() {
         return;
     }
-    let token = keeper.restore_on_death(&scratch.path("knob"), b"old").unwrap();
+    let token = keeper.undo_on_death(&[Undo::write(scratch.path("knob"), b"old")]).unwrap();
     fs::write(scratch.path("knob"), "new").unwrap();
     if next() {
         return;
@@ -226,7 +226,7 @@ fn settings_are_put_back_in_reverse_order() {
         let keeper = std::mem::ManuallyDrop::new(Keeper::start().unwrap());
         // The first one holds the value from before everything.
         for old in [b"1", b"2"] {
-            let _token = keeper.restore_on_death(&scratch.path("knob"), old).unwrap();
+            let _token = keeper.undo_on_death(&[Undo::write(scratch.path("knob"), old)]).unwrap();
         }
     });
     nothing_is_left();
@@ -240,7 +240,7 @@ fn killed_with_a_folder(scratch: &Scratch, knob: &str) -> std::path::PathBuf {
     as_dyno_killed(|| {
         let keeper = std::mem::ManuallyDrop::new(Keeper::start().unwrap());
         keeper.remove_at_end(&folder).unwrap();
-        let _token = keeper.restore_on_death(&scratch.path(knob), b"old").unwrap();
+        let _token = keeper.undo_on_death(&[Undo::write(scratch.path(knob), b"old")]).unwrap();
     });
     nothing_is_left();
     folder
@@ -289,7 +289,7 @@ fn a_killed_keeper_takes_everything_along_and_is_told() {
     assert!(matches!(keeper.hold(&scratch.sh("true")), Err(KeeperError::Gone)));
     assert!(matches!(keeper.stop(pid, SECOND_NS), Err(KeeperError::Gone)));
     assert!(matches!(keeper.release(held), Err(KeeperError::Gone)));
-    assert!(matches!(keeper.restore_on_death(&scratch.path("x"), b"1"), Err(KeeperError::Gone)));
+    assert!(matches!(keeper.undo_on_death(&[Undo::write(scratch.path("x"), b"1")]), Err(KeeperError::Gone)));
     assert!(keeper.exits().contains(&(pid, Exit::Signal(libc::SIGKILL))));
     assert!(matches!(keeper.close(), Err(KeeperError::Gone)));
 }

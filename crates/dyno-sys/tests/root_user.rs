@@ -5,7 +5,7 @@ mod common;
 
 use common::{Scratch, launch, next_exit};
 use dyno_sys::child::Exit;
-use dyno_sys::keeper::{Closing, Keeper, KeeperError};
+use dyno_sys::keeper::{Closing, Keeper, KeeperError, Undo};
 use dyno_sys::proc;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -104,7 +104,7 @@ fn a_real_setting_is_put_back_when_dyno_is_killed() {
     common::as_dyno_killed(|| {
         let keeper = std::mem::ManuallyDrop::new(Keeper::start().unwrap());
         let old = String::from_utf8(before.clone()).unwrap().trim().parse::<i64>().unwrap();
-        let _token = keeper.restore_on_death(knob.as_ref(), &before).unwrap();
+        let _token = keeper.undo_on_death(&[Undo::write(knob, &before)]).unwrap();
         dyno_sys::knob::write(knob, (old + 1).to_string().as_bytes()).unwrap();
     });
     common::nothing_is_left();
@@ -121,7 +121,7 @@ fn a_choice_is_put_back_when_dyno_is_killed() {
     let other: &[u8] = if dyno_sys::knob::holds(knob, b"advise").unwrap() { b"never" } else { b"advise" };
     common::as_dyno_killed(|| {
         let keeper = std::mem::ManuallyDrop::new(Keeper::start().unwrap());
-        let _token = keeper.restore_on_death(knob.as_ref(), &before).unwrap();
+        let _token = keeper.undo_on_death(&[Undo::write(knob, &before)]).unwrap();
         dyno_sys::knob::write(knob, other).unwrap();
     });
     common::nothing_is_left();

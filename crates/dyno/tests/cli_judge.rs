@@ -124,6 +124,31 @@ fn a_record_reaches_its_verdicts_again() {
     assert!(text.ends_with("all 2 verdicts that rest on measurements are reached again\n"), "{text}");
 }
 
+/// As the program before wrote it: how a trial was measured stood in its id alone.
+fn as_first_schema(climb: &Climb) -> serde_json::Value {
+    let mut record = serde_json::to_value(climb).unwrap();
+    record["schema"] = "dyno.climb/1".into();
+    for trial in record["series"]["trials"].as_array_mut().unwrap() {
+        let fields = trial.as_object_mut().unwrap();
+        fields.retain(|name, _| {
+            ["id", "metric", "pairs", "invalid_pairs", "tails", "rss_peak_bytes"].contains(&&**name)
+        });
+    }
+    for rung in record["rungs"].as_array_mut().unwrap() {
+        rung.as_object_mut().unwrap().remove("leave_one_out_trial");
+    }
+    record
+}
+
+#[test]
+fn a_record_of_the_schema_before_reaches_its_verdicts_again() {
+    let folder = Folder::new("judge-older");
+    let climb = record::climb(7);
+    let older = folder.file("older.json", serde_json::to_vec(&as_first_schema(&climb)).unwrap());
+    assert_eq!(run(["judge", &older]).done(), again(&folder, &climb).done());
+    assert!(run(["report", &older]).done().contains("one-send"));
+}
+
 #[test]
 fn a_record_that_says_otherwise_than_its_measurements_is_found_out() {
     let folder = Folder::new("judge-forged");
@@ -144,7 +169,7 @@ fn a_record_without_its_measurements_cannot_be_judged() {
     let mut climb = record::climb(7);
     climb.series.trials.truncate(1);
     assert!(again(&folder, &climb).failed()[0].contains("\"leave-one-out:one-send\" is not in it"));
-    climb.series.trials[0].pairs[0].b.replies = 0;
+    climb.series.trials[0].trial.pairs[0].b.replies = 0;
     assert!(again(&folder, &climb).failed()[0].contains("has a block without a figure"));
     let cut = folder.file("cut.json", &serde_json::to_vec(&record::climb(7)).unwrap()[..900]);
     assert!(run(["judge", &cut]).failed()[0].contains("not a climb record"));
@@ -162,7 +187,7 @@ fn one_file_of_numbers_alone_is_told_that_another_is_missing() {
 #[test]
 fn a_record_of_another_version_is_not_called_damaged() {
     let folder = Folder::new("judge-version");
-    let path = folder.file("climb.json", r#"{"schema":"dyno.climb/2"}"#);
+    let path = folder.file("climb.json", r#"{"schema":"dyno.climb/3"}"#);
     for verb in ["judge", "report"] {
         let ended = run([verb, &path]);
         assert!(ended.failed()[1].contains("another version of dyno wrote it"), "{}", ended.err);

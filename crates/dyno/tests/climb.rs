@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use dyno_measure::series::Side;
 use dyno_record::climb::{Climb, RungVerdict};
+use dyno_record::trial::{Schedule, Stage};
 
 const DYNO: &str = env!("CARGO_BIN_EXE_dyno");
 
@@ -167,11 +168,17 @@ values = [{ name = "a", words = ["--naive"] }, { name = "b", words = ["--idle-ti
     let talk = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{talk}");
     let record = record(&folder);
-    let off = |id: &str| record.trial(id).map(|trial| trial.totals(Side::A).off_block_percent());
-    assert!(off("noise").is_some_and(|percent| percent > 5.0), "{:?}: {talk}", off("noise"));
-    assert!(off("noise:in-turn").is_some_and(|percent| percent < 5.0), "{:?}: {talk}", off("noise:in-turn"));
+    let noise = |schedule: Schedule| {
+        let mut of_noise = record.series.trials.iter().filter(|trial| trial.stage == Stage::Noise);
+        let found = of_noise.find(|trial| trial.schedule == schedule);
+        found.map(|trial| trial.trial.totals(Side::A).off_block_percent())
+    };
+    let (beside, in_turn) = (noise(Schedule::LivePairs), noise(Schedule::InTurn));
+    assert!(beside.is_some_and(|percent| percent > 5.0), "{beside:?}: {talk}");
+    assert!(in_turn.is_some_and(|percent| percent < 5.0), "{in_turn:?}: {talk}");
     let rung = &record.rungs[0].attempt;
-    assert_eq!(rung.trial.as_deref(), Some("step:change:in-turn"), "{talk}");
+    let trial = rung.trial.as_ref().and_then(|id| record.trial(id));
+    assert_eq!(trial.map(|trial| trial.schedule), Some(Schedule::InTurn), "{talk}");
     assert!(rung.effect_percent.is_some_and(|percent| percent < -10.0), "{rung:?}");
     assert!(rung.proof.iter().all(|line| line.holds == (line.side == "b")), "{:?}", rung.proof);
     // On a machine that others use there may be no time left for it.

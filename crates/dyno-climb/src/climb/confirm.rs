@@ -7,18 +7,18 @@ use dyno_measure::judge::{LAST_LOOK_MIN, Rule, Verdict};
 use dyno_measure::series::Side;
 use dyno_measure::units::log_of_percent;
 use dyno_record::climb::{Attempt, Effect, RungVerdict};
+use dyno_record::trial::{Schedule, Stage};
 
-use super::climber::{ClimbError, Climber, Kept, SideArms, Turned};
-use super::in_turn::off_block_words;
-use super::rules::{BURSTY, BURSTY_SUFFIX, CONFIRM_Z, IN_TURN, IN_TURN_SUFFIX};
-use super::sides::Turns;
-use super::sides::{Bounds, Outcome, Sides, Tried};
-use super::step::apply;
+use super::climber::Climber;
+use super::comparison::{Comparison, Sides};
+use super::off_block::off_block_words;
+use super::options::ClimbError;
+use super::pairs::{Asked, Outcome, Tried};
+use super::rules::{BURSTY, CONFIRM_Z, IN_TURN, LONG_PAIRS};
 use super::time::Pace;
+use super::turned::{Kept, apply};
 use crate::dial::Setting;
-use crate::load::LoadSpec;
-use crate::meter::ArmSpec;
-use crate::meter::{Length, Meter, Trouble};
+use crate::meter::{Meter, Trouble};
 
 /// Pairs of a confirmation at least, however short the time: one look of a step.
 const PAIRS_MIN: usize = 30;
@@ -30,43 +30,22 @@ const PAIRS_WANTED_MIN: usize = 120;
 const PAIRS_MAX: usize = 480;
 /// Normal quantile of the chance that an effect as large as the step's low end is seen again: 99 %.
 const SEEN_AGAIN_Z: f64 = 2.33;
-/// A pair of long blocks lasts as long as this many pairs of short ones.
-pub(crate) const LONG_PAIRS: u64 = 9;
 
-/// How a confirmation is measured, from the start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Short,
-    Long,
-    InTurn,
+/// Fewest and most pairs of a confirmation measured like this.
+fn bounds(schedule: Schedule) -> (usize, usize) {
+    match schedule {
+        Schedule::LivePairs => (PAIRS_WANTED_MIN, PAIRS_MAX),
+        Schedule::LongPairs => (BURSTY.first, BURSTY.last),
+        Schedule::InTurn => (IN_TURN.first + IN_TURN.step, IN_TURN.last),
+    }
 }
 
-impl Way {
-    /// As the step was; a setting that was seen to burn since then is measured in turn whatever the step was.
-    fn of(attempt: &Attempt) -> Self {
-        match &attempt.trial {
-            Some(trial) if trial.ends_with(IN_TURN_SUFFIX) => Self::InTurn,
-            Some(trial) if trial.ends_with(BURSTY_SUFFIX) => Self::Long,
-            _ => Self::Short,
-        }
-    }
-
-    /// Fewest and most pairs.
-    fn bounds(self) -> (usize, usize) {
-        match self {
-            Self::Short => (PAIRS_WANTED_MIN, PAIRS_MAX),
-            Self::Long => (BURSTY.first, BURSTY.last),
-            Self::InTurn => (IN_TURN.first + IN_TURN.step, IN_TURN.last),
-        }
-    }
-
-    /// A pair of it lasts as long as this many pairs of short blocks.
-    fn short_pairs(self, pace: &Pace) -> u64 {
-        match self {
-            Self::Short => 1,
-            Self::Long => LONG_PAIRS,
-            Self::InTurn => (pace.turn_ns / pace.pair_ns.max(1)).max(1),
-        }
+/// A pair of it lasts as long as this many pairs of short blocks.
+fn short_pairs(schedule: Schedule, pace: &Pace) -> u64 {
+    match schedule {
+        Schedule::LivePairs => 1,
+        Schedule::LongPairs => LONG_PAIRS,
+        Schedule::InTurn => (pace.turn_ns / pace.pair_ns.max(1)).max(1),
     }
 }
 
@@ -75,7 +54,8 @@ struct Waiting {
     kept: Kept,
     /// What is compared: its dials turned back, and the setting reached.
     settings: [Setting; 2],
-    way: Way,
+    /// As the step was measured; a setting that was seen to burn since then is measured in turn whatever the step was.
+    schedule: Schedule,
     /// Pairs after which it should be seen again; none where no number would do. They follow from the step's data alone:
     /// fresh data that decided when to stop would be as biased as the step's.
     wanted: Option<usize>,
@@ -84,13 +64,13 @@ struct Waiting {
 impl Waiting {
     /// Pairs that it asks for.
     fn pairs(&self) -> usize {
-        let (least, most) = self.way.bounds();
+        let (least, most) = bounds(self.schedule);
         self.wanted.map_or(most, |pairs| pairs.clamp(least, most))
     }
 
     /// Its length in pairs of short blocks.
     fn weight(&self, pace: &Pace) -> u64 {
-        self.pairs() as u64 * self.way.short_pairs(pace)
+        self.pairs() as u64 * short_pairs(self.schedule, pace)
     }
 }
 
@@ -111,8 +91,8 @@ impl<M: Meter> Climber<'_, M> {
         let mut waiting: Vec<Waiting> = all.iter().map(|kept| self.waits(kept, &all)).collect();
         while !waiting.is_empty() {
             // A rung that was kept after it, or a confirmation, may have shown that its servers burn.
-            let burning = waiting.iter_mut().filter(|one| self.burns(&one.settings.each_ref()));
-            burning.for_each(|one| one.way = Way::InTurn);
+            let burning = waiting.iter_mut().filter(|one| self.burns(&one.settings));
+            burning.for_each(|one| one.schedule = Schedule::InTurn);
             let pace = self.pace;
             waiting.sort_by_key(|one| one.weight(&pace));
             let pairs = self.allotted(&waiting);
@@ -126,14 +106,18 @@ impl<M: Meter> Climber<'_, M> {
     }
 
     fn waits(&self, kept: &Kept, all: &[Kept]) -> Waiting {
-        // The setting reached holds every kept dial, but those that are kept for a load of their own.
-        let with = apply(&self.standing, &kept.turned);
+        // The setting reached holds every kept dial, as far as later rungs moved it, but those kept for a load of their own.
+        let with = match self.rung_of(kept.rung).own_load_only() {
+            true => apply(&self.standing, &kept.turned),
+            false => self.standing.clone(),
+        };
         let back = self.turned_back(&with, kept, all);
         let attempt = &self.record.rungs[kept.rung].attempt;
+        let trial = attempt.trial.as_ref().and_then(|id| self.record.trial(id));
         Waiting {
             kept: kept.clone(),
             settings: [back, with],
-            way: Way::of(attempt),
+            schedule: trial.map_or(Schedule::LivePairs, |trial| trial.schedule),
             wanted: pairs_to_see_again(attempt),
         }
     }
@@ -148,46 +132,44 @@ impl<M: Meter> Climber<'_, M> {
         let equal = affordable / waiting.len() as u64;
         let weight = first.weight(&self.pace);
         let by_weight = affordable * weight / waiting.iter().map(|one| one.weight(&self.pace)).sum::<u64>();
-        let pairs = (weight.min(equal).max(by_weight) / first.way.short_pairs(&self.pace)) as usize;
-        match first.way {
-            Way::Short => pairs.clamp(PAIRS_MIN, PAIRS_MAX),
-            Way::Long => pairs.clamp(BURSTY.first, BURSTY.last),
-            Way::InTurn => pairs.clamp(IN_TURN.first, IN_TURN.last),
+        let pairs = (weight.min(equal).max(by_weight) / short_pairs(first.schedule, &self.pace)) as usize;
+        match first.schedule {
+            Schedule::LivePairs => pairs.clamp(PAIRS_MIN, PAIRS_MAX),
+            Schedule::LongPairs => pairs.clamp(BURSTY.first, BURSTY.last),
+            Schedule::InTurn => pairs.clamp(IN_TURN.first, IN_TURN.last),
         }
     }
 
-    fn confirm(&mut self, one: Waiting, pairs: usize, stage: &str) -> Result<(), ClimbError> {
-        let Waiting { kept, settings: [back, with], way, .. } = one;
-        let least_ns = match way {
-            Way::InTurn => self.pace.of_turns(),
-            Way::Short | Way::Long => self.pace.of_pairs(LAST_LOOK_MIN),
+    fn confirm(&mut self, one: Waiting, pairs: usize, words: &str) -> Result<(), ClimbError> {
+        let Waiting { kept, settings, schedule, .. } = one;
+        let least_ns = match schedule {
+            Schedule::InTurn => self.pace.of_turns(),
+            Schedule::LivePairs | Schedule::LongPairs => self.pace.of_pairs(LAST_LOOK_MIN),
         };
         if self.confirming_left_ns() < least_ns {
-            return self.conclude(&kept, Outcome::OutOfTime("no time was left for it".into()));
+            return self.conclude(&kept, None, Outcome::OutOfTime("no time was left for it".into()));
         }
         let rung = self.rung_of(kept.rung).clone();
-        let load = rung.load.clone().unwrap_or_else(|| self.plan.load.clone());
-        let bounds = Bounds {
-            id: format!("leave-one-out:{}", rung.id),
-            stage,
-            name: &rung.id,
+        let [back, with] = &settings;
+        let only_dial = with.with(&rung.dial, back.get(&rung.dial)) == *back;
+        let arms = match rung.in_place && only_dial {
+            true => Sides::toggled(settings, &rung.dial),
+            false => Sides::apart(settings),
+        };
+        let comparison =
+            Comparison { arms, schedule, rule: once(schedule, pairs), load: self.load_of(&rung) };
+        let asked = Asked {
+            stage: Stage::LeaveOneOut,
+            attempt: 1,
+            rung: Some(&rung.id),
+            words: [words, &rung.id],
             metric: rung.metric,
-            rule: Rule::once(pairs, CONFIRM_Z),
-            length: Length::Short,
             // The total may get some less time than planned, for what a rung is worth is quoted before it; not none.
             deadline_ns: self.clockwork.total_begins_ns(),
         };
-        let long = Rule::once(pairs.clamp(BURSTY.first, BURSTY.last), CONFIRM_Z).by_totals();
-        let only_dial = with.with(&rung.dial, back.get(&rung.dial)) == back;
-        let measuring = Measuring { bounds, long, way, pairs };
-        let toggles = (rung.in_place && only_dial).then_some(rung.dial.as_str());
-        let tried = self.compared(&load, toggles, [back, with], measuring);
-        match tried {
-            Ok(Tried { trial, outcome }) => {
-                self.record.series.trials.push(trial);
-                self.conclude(&kept, outcome)
-            }
-            Err(trouble) => self.conclude(&kept, Outcome::Trouble(Side::B, trouble)),
+        match self.confirmed(&comparison, pairs, &asked) {
+            Ok(Tried { trial, outcome }) => self.conclude(&kept, Some(trial), outcome),
+            Err((_, trouble)) => self.conclude(&kept, None, Outcome::Trouble(Side::B, trouble)),
         }
     }
 
@@ -196,47 +178,40 @@ impl<M: Meter> Climber<'_, M> {
         self.clockwork.total_begins_ns().saturating_sub(self.meter.now_ns())
     }
 
-    /// Side by side where that can be, one instance after another where one of them burns CPU outside its blocks.
-    fn compared(
+    /// As planned; one instance after another where it shows that one of them burns CPU outside its blocks.
+    fn confirmed(
         &mut self,
-        load: &LoadSpec,
-        toggles: Option<&str>,
-        settings: [Setting; 2],
-        measuring: Measuring<'_>,
-    ) -> Result<Tried, Trouble> {
-        let turns = self.turns_of(load, toggles, &settings);
-        let (in_turn, way, mut pairs) = (measuring.bounds.again(), measuring.way, measuring.pairs);
-        if way != Way::InTurn {
-            let began_ns = self.meter.now_ns();
-            let allotted_ns = pairs as u64 * way.short_pairs(&self.pace) * self.pace.pair_ns;
-            let tried = match toggles {
-                Some(dial) => self.toggled(load, dial, settings, measuring),
-                None => self.apart_from(load, settings, measuring),
-            }?;
-            let Outcome::OffBlock(percent) = tried.outcome else { return Ok(tried) };
-            if self.confirming_left_ns() < self.pace.of_turns() {
-                let why = format!("{}, and no time was left for one after another", off_block_words(percent));
-                return Ok(Tried { outcome: Outcome::OutOfTime(why), ..tried });
-            }
-            self.record.series.trials.push(tried.trial);
-            // What was allotted to its pairs side by side holds fewer of these.
-            let left_ns = (began_ns + allotted_ns).saturating_sub(self.meter.now_ns());
-            pairs = (left_ns / self.pace.turn_ns.max(1)) as usize;
+        comparison: &Comparison<Sides>,
+        pairs: usize,
+        asked: &Asked<'_>,
+    ) -> Result<Tried, (Side, Trouble)> {
+        let (began_ns, schedule) = (self.meter.now_ns(), comparison.schedule);
+        let allotted_ns = pairs as u64 * short_pairs(schedule, &self.pace) * self.pace.pair_ns;
+        let tried = self.turned_back_and_not(comparison, pairs, asked)?;
+        let Outcome::OffBlock(percent) = tried.outcome else { return Ok(tried) };
+        if self.confirming_left_ns() < self.pace.of_turns() {
+            let why = format!("{}, and no time was left for one after another", off_block_words(percent));
+            return Ok(Tried { outcome: Outcome::OutOfTime(why), ..tried });
         }
-        Ok(self.confirm_in_turn(turns, in_turn, pairs))
+        // What was allotted to its pairs side by side holds fewer of these.
+        let left_ns = (began_ns + allotted_ns).saturating_sub(self.meter.now_ns());
+        let pairs = (left_ns / self.pace.turn_ns.max(1)) as usize;
+        let in_turn = comparison.by(Schedule::InTurn, once(Schedule::InTurn, pairs));
+        self.turned_back_and_not(&in_turn, pairs, asked)
     }
 
-    fn turns_of(&self, load: &LoadSpec, toggles: Option<&str>, settings: &[Setting; 2]) -> Turns {
-        let specs =
-            settings.each_ref().map(|setting| ArmSpec { setting: setting.clone(), load: load.clone() });
-        Turns { toggles: toggles.map(str::to_owned), ..Turns::new(specs) }
-    }
-
-    fn confirm_in_turn(&mut self, mut turns: Turns, bounds: Bounds<'_>, pairs: usize) -> Tried {
-        self.close_current();
-        let pairs = pairs.clamp(IN_TURN.first, IN_TURN.last);
-        let bounds = bounds.in_turn(Rule::once(pairs, CONFIRM_Z).by_instances());
-        self.trial(Sides::InTurn(&mut turns), &bounds)
+    /// Opens, measures, closes. The setting that stands goes on living, unless a server was in trouble.
+    fn turned_back_and_not(
+        &mut self,
+        comparison: &Comparison<Sides>,
+        pairs: usize,
+        asked: &Asked<'_>,
+    ) -> Result<Tried, (Side, Trouble)> {
+        let mut bench = self.open_bench(comparison, &[])?;
+        let tried = self.pairs_or_bursts(&mut bench, comparison, once(Schedule::LongPairs, pairs), asked);
+        let is_sound = !matches!(tried.outcome, Outcome::Trouble(..));
+        self.close_bench(bench, is_sound.then(|| self.standing_side(comparison)))?;
+        Ok(tried)
     }
 
     /// What the end of the climb leaves behind: kept is only what was seen again.
@@ -250,7 +225,7 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
-    fn conclude(&mut self, one: &Kept, outcome: Outcome) -> Result<(), ClimbError> {
+    fn conclude(&mut self, one: &Kept, tried: Option<usize>, outcome: Outcome) -> Result<(), ClimbError> {
         let rung = &mut self.record.rungs[one.rung];
         let unconfirmed = match outcome {
             Outcome::Trouble(_, trouble) if trouble.ends_the_climb() => {
@@ -266,6 +241,7 @@ impl<M: Meter> Climber<'_, M> {
             }
             Outcome::Judged(judgement) => {
                 rung.leave_one_out = Some(Effect::from(judgement.estimate));
+                rung.leave_one_out_trial = tried.map(|at| self.record.series.trials[at].id.clone());
                 let [low, high] = judgement.estimate.interval_percent();
                 let seen = format!("turned back on fresh data it made {low:+.1} to {high:+.1} %");
                 match (judgement.verdict, judgement.veto) {
@@ -280,91 +256,6 @@ impl<M: Meter> Climber<'_, M> {
             rung.attempt.why = why;
         }
         Ok(())
-    }
-
-    /// A setting with this rung's dials where the climb found them, and those of every rung that needs it.
-    fn turned_back(&self, with: &Setting, one: &Kept, all: &[Kept]) -> Setting {
-        let later = all.iter().filter(|other| other.rung != one.rung && self.depends(other, one));
-        let reversed = |turned: &Turned| Turned {
-            dial: turned.dial.clone(),
-            from: turned.to.clone(),
-            to: turned.from.clone(),
-        };
-        let mut dependent: Vec<Turned> = later.flat_map(|other| &other.turned).map(reversed).collect();
-        dependent.reverse();
-        let own: Vec<Turned> = one.turned.iter().rev().map(reversed).collect();
-        apply(&apply(with, &dependent), &own)
-    }
-
-    /// Whether `other` cannot stand without `one`: by a declared need, or because it moved the same dial on.
-    fn depends(&self, other: &Kept, one: &Kept) -> bool {
-        let Ok(rung) = self.plan.rung(&self.record.rungs[other.rung].id) else { return false };
-        let provides =
-            |dial: &str, value: &str| one.turned.iter().any(|turn| turn.dial == dial && turn.to == value);
-        let moved_on = other.turned.iter().any(|turn| provides(&turn.dial, &turn.from));
-        moved_on || rung.needs.iter().any(|need| provides(&need.dial, &need.value))
-    }
-
-    /// Measures two settings, of which one stands, on servers of their own.
-    fn apart_from(
-        &mut self,
-        load: &LoadSpec,
-        [a, b]: [Setting; 2],
-        measuring: Measuring<'_>,
-    ) -> Result<Tried, Trouble> {
-        self.ensure_current(load)?;
-        let stands_first = a == self.standing;
-        let other = if stands_first { b } else { a };
-        let mut other = self.open_side(ArmSpec { setting: other, load: load.clone() })?;
-        let mut standing = self.current.take().expect("ensure_current() has opened it");
-        let sides = if stands_first {
-            Sides::Apart { a: &mut standing, b: &mut other }
-        } else {
-            Sides::Apart { a: &mut other, b: &mut standing }
-        };
-        let tried = self.measured(sides, measuring);
-        self.close_side(other);
-        self.settle(standing, &tried);
-        Ok(tried)
-    }
-
-    fn toggled(
-        &mut self,
-        load: &LoadSpec,
-        dial: &str,
-        [a, b]: [Setting; 2],
-        measuring: Measuring<'_>,
-    ) -> Result<Tried, Trouble> {
-        self.ensure_current(load)?;
-        let mut arms = self.current.take().expect("ensure_current() has opened it");
-        let stays = self.standing.clone();
-        let sides = Sides::InPlace { arms: &mut arms, dial, a, b };
-        let mut tried = self.measured(sides, measuring);
-        if !matches!(tried.outcome, Outcome::Trouble(..)) {
-            let turned = arms.arms.iter_mut().try_for_each(|arm| self.meter.turn(arm, &stays, dial));
-            if let Err(trouble) = turned {
-                tried.outcome = Outcome::Trouble(Side::B, trouble);
-            }
-        }
-        self.settle(arms, &tried);
-        Ok(tried)
-    }
-
-    fn measured(&mut self, sides: Sides<'_, M::Arm>, measuring: Measuring<'_>) -> Tried {
-        let Measuring { bounds, long, way, .. } = measuring;
-        match way {
-            Way::Short => self.trial_or_bursts(sides, bounds, long),
-            Way::Long => self.trial(sides, &bounds.in_long_blocks(long)),
-            Way::InTurn => unreachable!("compared() sends those to confirm_in_turn()"),
-        }
-    }
-
-    /// Instances that had trouble are not used again.
-    fn settle(&mut self, arms: SideArms<M::Arm>, tried: &Tried) {
-        match tried.outcome {
-            Outcome::Trouble(..) => self.close_side(arms),
-            _ => self.current = Some(arms),
-        }
     }
 
     /// The start with every confirmed rung's dials turned, in the order of keeping, but those kept for a load of their own.
@@ -383,32 +274,19 @@ impl<M: Meter> Climber<'_, M> {
                     rung.attempt.verdict = RungVerdict::Unconfirmed;
                     rung.attempt.why = format!("turned back with {ground}, on which it stands");
                     // It was measured on ground that is gone: there is no gain to quote.
-                    rung.leave_one_out = None;
+                    (rung.leave_one_out, rung.leave_one_out_trial) = (None, None);
                 }
             }
         }
         setting
     }
-
-    /// What a kept rung stood on that does not stand in this setting, as `dial=value`.
-    fn lacks(&self, kept: &Kept, setting: &Setting) -> Option<String> {
-        let moved_from = kept.turned.iter().map(|turn| (&turn.dial, &turn.from));
-        let brought =
-            |dial: &str, value: &str| kept.turned.iter().any(|turn| turn.dial == dial && turn.to == value);
-        let needed = self.rung_of(kept.rung).needs.iter().map(|need| (&need.dial, &need.value));
-        let needed = needed.filter(|(dial, value)| !brought(dial, value));
-        moved_from
-            .chain(needed)
-            .find(|(dial, value)| setting.get(dial) != value.as_str())
-            .map(|(dial, value)| format!("{dial}={value}"))
-    }
 }
 
-/// How a confirmation is measured: its bounds, the rule for long blocks, from the start or when bursts are seen, and what was
-/// allotted: so many pairs of this way.
-struct Measuring<'m> {
-    bounds: Bounds<'m>,
-    long: Rule,
-    way: Way,
-    pairs: usize,
+/// One look at these many pairs, or at as many as such a comparison needs and can use.
+fn once(schedule: Schedule, pairs: usize) -> Rule {
+    match schedule {
+        Schedule::LivePairs => Rule::once(pairs, CONFIRM_Z),
+        Schedule::LongPairs => Rule::once(pairs.clamp(BURSTY.first, BURSTY.last), CONFIRM_Z).by_totals(),
+        Schedule::InTurn => Rule::once(pairs.clamp(IN_TURN.first, IN_TURN.last), CONFIRM_Z).by_instances(),
+    }
 }

@@ -4,15 +4,15 @@ use dyno_measure::series::Side;
 use dyno_record::climb::{Attempt, SideProfile};
 use dyno_record::profile::Profile;
 
-use super::climber::{ClimbError, Climber, Profiles};
-use super::sides::Sides;
-use super::sides::Turns;
-use crate::meter::{Meter, Trouble};
-use crate::rung::Rung;
+use super::bench::{Bench, Turns};
+use super::climber::Climber;
+use super::options::{ClimbError, Profiles};
+use crate::meter::{Look, Trouble};
+use crate::plan::Rung;
 
 /// How long each server is watched: some hundred samples of a busy one.
 const LOOK_NS: u64 = 1_000_000_000;
-/// Looks at each side at least where changes are to be foretold: from one nobody knows how much they differ.
+/// Looks at each side at least where changes are to be predicted: from one nobody knows how much they differ.
 const LOOKS_MIN: usize = 2;
 /// Call paths with less than this share of the time are folded into their callers: nobody would see them.
 const DUST: f64 = 0.002;
@@ -36,29 +36,29 @@ impl Looks {
     }
 }
 
-impl<M: Meter> Climber<'_, M> {
+impl<M: Look> Climber<'_, M> {
     /// Whether this rung's sides are worth a look: profiles were asked for, and there are figures to explain.
     pub(super) fn wants_look(&self, attempt: &Attempt) -> bool {
         let asked = self.options.profiles == Profiles::Sides || self.options.causal_ns.is_some();
         asked && attempt.effect_percent.is_some()
     }
 
-    /// Looks at one server of each side; where changes are to be foretold at all of them, in turns, so that drift meets both
+    /// Looks at one server of each side; where changes are to be predicted at all of them, in turns, so that drift meets both
     /// sides alike. That longer look is no part of the climb's own time.
     pub(super) fn look_at_both(
         &mut self,
         rung: &Rung,
-        mut sides: Sides<'_, M::Arm>,
+        bench: &mut Bench<M::Arm>,
     ) -> Result<Looks, (Side, Trouble)> {
-        let foretells = self.options.causal_ns.is_some();
-        let instances = sides.instances();
+        let predicts = self.options.causal_ns.is_some();
+        let instances = bench.instances();
         let began_ns = self.meter.now_ns();
         let mut looks = Looks::default();
-        for at in 0..if foretells { instances.max(LOOKS_MIN) } else { 1 } {
+        for at in 0..if predicts { instances.max(LOOKS_MIN) } else { 1 } {
             let order = if at % 2 == 0 { Side::BOTH } else { [Side::B, Side::A] };
             let mut cost = [f64::NAN; 2];
             for side in order {
-                let arm = self.arm_of(&mut sides, side, at % instances).map_err(|trouble| (side, trouble))?;
+                let arm = self.arm_of(bench, side, at % instances).map_err(|trouble| (side, trouble))?;
                 let Some(profile) = self.seen(rung, arm) else {
                     return Ok(Looks::default());
                 };
@@ -68,39 +68,19 @@ impl<M: Meter> Climber<'_, M> {
             looks.costs.push(cost);
         }
         self.keep_looks(rung, &looks);
-        if foretells {
+        if predicts {
             self.clockwork.postpone(self.meter.now_ns() - began_ns);
         }
         Ok(looks)
-    }
-
-    /// An instance that stands as this side.
-    fn arm_of<'s>(
-        &mut self,
-        sides: &'s mut Sides<'_, M::Arm>,
-        side: Side,
-        at: usize,
-    ) -> Result<&'s mut M::Arm, Trouble> {
-        match sides {
-            Sides::Apart { a, b } => Ok(&mut if side == Side::A { a } else { b }.arms[at]),
-            Sides::InPlace { arms, dial, a, b } => {
-                let arm = &mut arms.arms[at];
-                self.meter.turn(arm, if side == Side::A { a } else { b }, dial)?;
-                Ok(arm)
-            }
-            Sides::InTurn(_) => unreachable!("look_in_turn() opens its own"),
-        }
     }
 
     /// A look at an instance of each side, one after the other.
     pub(super) fn look_in_turn(&mut self, rung: &Rung, turns: &Turns) -> Result<(), ClimbError> {
         let mut looks = Looks::default();
         for side in Side::BOTH {
-            match self.meter.open(&turns.specs[side.index()]) {
-                Ok(mut arm) => {
-                    looks.profiles[side.index()] = self.seen(rung, &mut arm);
-                    self.meter.close(arm);
-                }
+            let spec = &turns.specs[side.index()];
+            match self.visited(spec, |climber, arm| Ok(climber.seen(rung, arm))) {
+                Ok(seen) => looks.profiles[side.index()] = seen,
                 Err(trouble) if trouble.ends_the_climb() => return Err(ClimbError::Ended(trouble)),
                 Err(trouble) => self.missing(format!("profile of {}", rung.id), trouble.to_string()),
             }

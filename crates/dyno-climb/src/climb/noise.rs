@@ -1,15 +1,15 @@
 //! A against A: what can be seen here today.
 
 use dyno_measure::judge::{INSTANCES_LOOK_MIN, Judgement, Rule, Verdict};
-use dyno_measure::series::Metric;
+use dyno_measure::series::{Metric, Side};
 use dyno_record::climb::Noise;
+use dyno_record::trial::{Schedule, Stage};
 
-use super::climber::{ClimbError, Climber, Event};
-use super::rules::noise_id;
-use super::sides::Turns;
-use super::sides::{Bounds, Outcome, Sides, Tried};
-use crate::meter::ArmSpec;
-use crate::meter::{Length, Meter, Trouble};
+use super::climber::Climber;
+use super::comparison::{Comparison, Sides};
+use super::options::{ClimbError, Event};
+use super::pairs::{Asked, Outcome, Tried};
+use crate::meter::{Meter, Trouble};
 
 /// Tries: the second one has fresh instances.
 const TRIES: u32 = 2;
@@ -18,9 +18,11 @@ impl<M: Meter> Climber<'_, M> {
     pub(crate) fn noise(&mut self) -> Result<(), ClimbError> {
         let mut seen = String::new();
         for tries in 1..=TRIES {
-            match self.a_against_a(tries)? {
+            let tried = self.a_against_a(tries)?;
+            match tried.outcome {
                 Outcome::Judged(judgement) => {
-                    let noise = noise_of(&judgement, tries);
+                    let trial = self.record.series.trials[tried.trial].id.clone();
+                    let noise = noise_of(&judgement, tries, trial);
                     (self.watch)(&Event::Noise(&noise));
                     seen = format!("{:+.1} %", noise.aa_percent);
                     self.record.noise = Some(noise);
@@ -39,60 +41,50 @@ impl<M: Meter> Climber<'_, M> {
                     )
                 }
                 Outcome::Unmeasured(why) => return Err(ClimbError::Start(Trouble::ClockLost { why })),
-                Outcome::Trouble(_, trouble) if trouble.ends_the_climb() => {
-                    return Err(ClimbError::Ended(trouble));
-                }
-                Outcome::Trouble(_, trouble) => return Err(ClimbError::Start(trouble)),
+                Outcome::Trouble(_, trouble) => return Err(at_start(trouble)),
             }
             self.close_current();
         }
         Err(ClimbError::Noise(seen))
     }
 
-    fn a_against_a(&mut self, tries: u32) -> Result<Outcome, ClimbError> {
-        let beside = match self.burns(&[&self.standing]) {
-            true => None,
-            false => Some(self.noise_side_by_side(tries)?)
-                .filter(|outcome| !matches!(outcome, Outcome::OffBlock(_))),
-        };
-        Ok(match beside {
-            Some(outcome) => outcome,
-            None => self.noise_in_turn(tries),
-        })
+    /// Side by side, or one instance after another where the start burns CPU outside its blocks.
+    fn a_against_a(&mut self, tries: u32) -> Result<Tried, ClimbError> {
+        if !self.burns([&self.standing]) {
+            let pairs = self.clockwork.noise_pairs(&self.pace);
+            let rule = Rule::once(pairs, Rule::QUICK.z);
+            let look_ns = self.pace.pair_ns * Rule::QUICK.first as u64;
+            let tried = self.noise_by(tries, Schedule::LivePairs, rule, look_ns)?;
+            if !matches!(tried.outcome, Outcome::OffBlock(_)) {
+                return Ok(tried);
+            }
+        }
+        let rule = Rule::once(self.clockwork.noise_turns(&self.pace), Rule::QUICK.z).by_instances();
+        let look_ns = self.pace.turn_ns * 2 * INSTANCES_LOOK_MIN as u64;
+        self.noise_by(tries, Schedule::InTurn, rule, look_ns)
     }
 
-    fn noise_side_by_side(&mut self, tries: u32) -> Result<Outcome, ClimbError> {
-        let load = self.plan.load.clone();
-        self.ensure_current(&load).map_err(at_start)?;
-        let spec = ArmSpec { setting: self.standing.clone(), load };
-        let mut twin = self.open_side(spec).map_err(at_start)?;
-        let pairs = self.clockwork.noise_pairs(&self.pace);
-        let bounds = Bounds {
-            rule: Rule::once(pairs, Rule::QUICK.z),
-            deadline_ns: self.noise_deadline_ns(self.pace.pair_ns * Rule::QUICK.first as u64),
-            ..noise_bounds(tries)
+    fn noise_by(
+        &mut self,
+        attempt: u32,
+        schedule: Schedule,
+        rule: Rule,
+        look_ns: u64,
+    ) -> Result<Tried, ClimbError> {
+        let arms = Sides::apart([self.standing.clone(), self.standing.clone()]);
+        let comparison = Comparison { arms, schedule, rule, load: self.plan.load.clone() };
+        let mut bench = self.open_bench(&comparison, &[]).map_err(|(_, trouble)| at_start(trouble))?;
+        let asked = Asked {
+            stage: Stage::Noise,
+            attempt,
+            rung: None,
+            words: ["noise", "A against A"],
+            metric: Metric::CpuPerRequest,
+            deadline_ns: self.noise_deadline_ns(look_ns),
         };
-        let mut current = self.current.take().expect("ensure_current() has opened it");
-        let tried = self.trial(Sides::Apart { a: &mut current, b: &mut twin }, &bounds);
-        self.current = Some(current);
-        self.close_side(twin);
-        self.record.series.trials.push(tried.trial);
-        Ok(tried.outcome)
-    }
-
-    fn noise_in_turn(&mut self, tries: u32) -> Outcome {
-        self.close_current();
-        let spec = ArmSpec { setting: self.standing.clone(), load: self.plan.load.clone() };
-        let pairs = self.clockwork.noise_turns(&self.pace);
-        let bounds = Bounds {
-            deadline_ns: self.noise_deadline_ns(self.pace.turn_ns * 2 * INSTANCES_LOOK_MIN as u64),
-            ..noise_bounds(tries)
-        };
-        let bounds = bounds.in_turn(Rule::once(pairs, Rule::QUICK.z).by_instances());
-        let mut turns = Turns::new([spec.clone(), spec]);
-        let Tried { trial, outcome } = self.trial(Sides::InTurn(&mut turns), &bounds);
-        self.record.series.trials.push(trial);
-        outcome
+        let tried = self.pairs(&mut bench, &comparison, &asked);
+        self.close_bench(bench, Some(Side::A)).map_err(|(_, trouble)| at_start(trouble))?;
+        Ok(tried)
     }
 
     /// Its share of the time, or one look's where that is longer, but never the time of all rungs.
@@ -102,24 +94,12 @@ impl<M: Meter> Climber<'_, M> {
     }
 }
 
-fn noise_bounds(tries: u32) -> Bounds<'static> {
-    Bounds {
-        id: noise_id(tries),
-        stage: "noise",
-        name: "A against A",
-        metric: Metric::CpuPerRequest,
-        rule: Rule::QUICK,
-        length: Length::Short,
-        deadline_ns: 0,
-    }
-}
-
 /// Trouble with the very first servers is the start's, unless it is the user's or the keeper's.
 fn at_start(trouble: Trouble) -> ClimbError {
     if trouble.ends_the_climb() { ClimbError::Ended(trouble) } else { ClimbError::Start(trouble) }
 }
 
-fn noise_of(judgement: &Judgement, tries: u32) -> Noise {
+fn noise_of(judgement: &Judgement, tries: u32, trial: String) -> Noise {
     let estimate = &judgement.estimate;
     Noise {
         aa_percent: estimate.percent(),
@@ -127,5 +107,6 @@ fn noise_of(judgement: &Judgement, tries: u32) -> Noise {
         visible_percent: dyno_measure::units::percent_of_log(estimate.half_width),
         pairs: estimate.n,
         tries,
+        trial: Some(trial),
     }
 }

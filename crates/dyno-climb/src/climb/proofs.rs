@@ -1,9 +1,39 @@
-//! What was read of a proof, written down, and whether it singles out the change.
+//! Proofs read on both sides of a comparison, and what they come to.
+//!
+//! A change counts only when its proof fails without it and holds with it, before measuring and after. Where servers are
+//! visited one after another the proofs are read in every visit instead (`visit`), and held against each other here too.
 
 use dyno_measure::series::Side;
 use dyno_record::climb::ProofLine;
 
+use super::bench::Bench;
+use super::climber::Climber;
+use crate::meter::{Meter, Trouble};
 use crate::proof::{Proof, Reading};
+
+impl<M: Meter> Climber<'_, M> {
+    /// Reads every proof on both sides; the reason when the change is not in force.
+    pub(crate) fn prove_both(
+        &mut self,
+        bench: &mut Bench<M::Arm>,
+        proofs: &[Proof],
+        when: &str,
+        lines: &mut Vec<ProofLine>,
+    ) -> Result<Option<String>, (Side, Trouble)> {
+        // Of a toggled server nobody can say that it was well without the change.
+        let is_toggled = matches!(bench, Bench::Toggled { .. });
+        let blamed = |side: Side| if is_toggled { Side::B } else { side };
+        for proof in proofs {
+            let mut read =
+                |side: Side| self.read_on(bench, side, proof).map_err(|trouble| (blamed(side), trouble));
+            let (without, with) = (read(Side::A)?, read(Side::B)?);
+            if let Some(why) = hold(proof, [&without, &with], when, lines) {
+                return Ok(Some(why));
+            }
+        }
+        Ok(None)
+    }
+}
 
 /// Writes down what was read on both sides; the reason when the proof does not single out the change.
 pub(crate) fn hold(

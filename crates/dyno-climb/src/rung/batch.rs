@@ -1,12 +1,12 @@
 //! All pipelined replies of a turn in one send.
 
-use super::shape::{Needs, Rung, WRITING, calls, step};
-use crate::load::LoadSpec;
+use super::step::{Step, Surroundings, WRITING, calls, flag, rung};
+use crate::plan::{LoadSpec, Needs, Rung};
 use crate::proof::Bound;
 
-pub(super) fn rung() -> Rung {
+pub(super) fn step(_: &Surroundings) -> Step {
     let load = LoadSpec { path: "/json".into(), pipeline: 16, ..LoadSpec::default() };
-    Rung {
+    let rung = Rung {
         needs: vec![Needs { dial: "send".into(), value: "joined".into() }],
         claim: "pipelined requests are answered together: one send for all of them".into(),
         source:
@@ -14,6 +14,7 @@ pub(super) fn rung() -> Rung {
                 .into(),
         risk: "the first of many replies waits for the last".into(),
         load: Some(load),
-        ..step("batch", "replies", "batch", vec![calls(&WRITING, Bound::Drops(0.5))])
-    }
+        ..rung("batch", "replies", "batch", vec![calls(&WRITING, Bound::Drops(0.5))])
+    };
+    Step::first(flag("replies", &["single", "batch"]), rung)
 }

@@ -1,10 +1,11 @@
 //! Connections go to the worker on the CPU that received them (SO_ATTACH_REUSEPORT_CBPF).
 
-use super::shape::{Needs, Rung, step};
+use super::step::{Step, Surroundings, rung};
+use crate::plan::{Needs, Rung};
 use crate::proof::{Bound, Proof};
 
-pub(super) fn rung() -> Rung {
-    Rung {
+pub(super) fn step(_: &Surroundings) -> Step {
+    let rung = Rung {
         needs: vec![
             Needs { dial: "reuseport".into(), value: "hash".into() },
             Needs { dial: "pin".into(), value: "cpu".into() },
@@ -13,6 +14,7 @@ pub(super) fn rung() -> Rung {
         source: "extreme HTTP tuning, step 5: 38 % with queues, workers and clients aligned".into(),
         risk: "uneven packets make uneven workers".into(),
         server_cpus: 2,
-        ..step("cpu-steering", "reuseport", "cpu", vec![Proof::Local { percent: Bound::AtLeast(90.0) }])
-    }
+        ..rung("cpu-steering", "reuseport", "cpu", vec![Proof::Local { percent: Bound::AtLeast(90.0) }])
+    };
+    Step::further(rung)
 }

@@ -1,13 +1,15 @@
 //! The Date field formatted once a second.
 
-use super::shape::{Rung, counter, step};
+use super::step::{Step, Surroundings, counter, flag, rung};
+use crate::plan::Rung;
 use crate::proof::Bound;
 
-pub(super) fn rung() -> Rung {
-    Rung {
+pub(super) fn step(_: &Surroundings) -> Step {
+    let rung = Rung {
         claim: "Date changes once a second, so it is formatted once a second".into(),
         source: "RFC 9110 6.6.1 asks for one-second resolution; libreactor, uWebSockets".into(),
         risk: "Date may be older than the reply by one turn of the loop".into(),
-        ..step("date-cache", "date", "second", vec![counter("dates_formatted", Bound::Drops(0.9))])
-    }
+        ..rung("date-cache", "date", "second", vec![counter("dates_formatted", Bound::Drops(0.9))])
+    };
+    Step::first(flag("date", &["reply", "second"]), rung)
 }

@@ -1,14 +1,16 @@
 //! No access log.
 
-use super::shape::{Needs, Rung, step};
+use super::step::{Step, Surroundings, rung};
+use crate::plan::{Needs, Rung};
 use crate::proof::{Bound, Proof};
 
-pub(super) fn rung() -> Rung {
-    Rung {
+pub(super) fn step(_: &Surroundings) -> Step {
+    let rung = Rung {
         needs: vec![Needs { dial: "log".into(), value: "ring".into() }],
         claim: "no line is formatted, copied or written".into(),
         source: "TechEmpower rules: servers answer without an access log".into(),
         risk: "gives up the access log; errors are still reported".into(),
-        ..step("log-off", "log", "off", vec![Proof::Threads { count: Bound::Drops(1.0) }])
-    }
+        ..rung("log-off", "log", "off", vec![Proof::Threads { count: Bound::Drops(1.0) }])
+    };
+    Step::further(rung)
 }

@@ -2,15 +2,15 @@
 
 use dyno_measure::series::Metric;
 
-use super::shape::{Rung, counter, step};
+use super::step::{Step, Surroundings, counter, rung};
 use crate::dial::{Dial, How, Value};
-use crate::load::LoadSpec;
+use crate::plan::{LoadSpec, Rung};
 use crate::proof::Bound;
 
 /// Ten times the wake-up that it saves (33 µs of CPU per request at one connection).
 const SPIN_US: &str = "200";
 
-pub(super) fn dial() -> Dial {
+fn dial() -> Dial {
     let value = |us: &str| Value {
         name: us.to_owned(),
         words: vec!["--spin".into(), us.to_owned()],
@@ -19,15 +19,16 @@ pub(super) fn dial() -> Dial {
     Dial { name: "spin".into(), how: How::Live, values: vec![value("0"), value(SPIN_US)], start: 0 }
 }
 
-pub(super) fn rung() -> Rung {
+pub(super) fn step(_: &Surroundings) -> Step {
     let load = LoadSpec { path: "/json".into(), connections: 1, ..LoadSpec::default() };
-    Rung {
+    let rung = Rung {
         claim: "at low load a wake-up costs more than the request: poll for it instead".into(),
         source: "docs/ladder.md: +50 % requests/s at one connection, measured".into(),
         risk: "burns up to 200 µs of CPU each time the server falls idle".into(),
         metric: Metric::SecondsPerRequest,
         load: Some(load),
         in_place: true,
-        ..step("spin", "spin", SPIN_US, vec![counter("spins", Bound::Rises(0.5))])
-    }
+        ..rung("spin", "spin", SPIN_US, vec![counter("spins", Bound::Rises(0.5))])
+    };
+    Step::first(dial(), rung)
 }

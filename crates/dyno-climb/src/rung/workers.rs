@@ -1,21 +1,20 @@
 //! A worker per server CPU.
 
-use super::shape::{Rung, Surroundings, step};
-use crate::proof::{Bound, Proof};
 use dyno_measure::series::Metric;
 
-pub(super) fn rung(surroundings: &Surroundings) -> Rung {
-    Rung {
+use super::step::{Step, Surroundings, flag, rung};
+use crate::plan::Rung;
+use crate::proof::{Bound, Proof};
+
+pub(super) fn step(surroundings: &Surroundings) -> Step {
+    let all = surroundings.server_cpus.max(2).to_string();
+    let rung = Rung {
         claim: "a worker on every CPU".into(),
         source: "extreme HTTP tuning, step 1: 25 to 27 % when two idle CPUs were put to use".into(),
         risk: "each worker has its own connections: a few heavy ones may share a worker".into(),
         metric: Metric::SecondsPerRequest,
         server_cpus: 2,
-        ..step(
-            "workers",
-            "workers",
-            &surroundings.server_cpus.max(2).to_string(),
-            vec![Proof::Threads { count: Bound::Rises(1.0) }],
-        )
-    }
+        ..rung("workers", "workers", &all, vec![Proof::Threads { count: Bound::Rises(1.0) }])
+    };
+    Step::first(flag("workers", &["1", &all]), rung)
 }

@@ -1,12 +1,13 @@
 //! Servers that burn CPU outside their own blocks: measured one after another, and judged rightly.
 
-use dyno_climb::climb::rule_of;
+use dyno_climb::climb::step_rule;
 use dyno_climb::plan::Plan;
 use dyno_measure::Prng;
 use dyno_measure::judge::{Next, Verdict, next};
 use dyno_measure::series::{Block, Metric, Pair, Side, Trial};
 use dyno_measure::units::log_of_percent;
 use dyno_record::climb::RungVerdict as V;
+use dyno_record::trial::Schedule;
 
 use crate::ladder::{Climbed, Edit, ladder, mean, options, over_seeds, share, whole};
 use crate::noise::{Noise, Weather};
@@ -21,7 +22,8 @@ fn burning(weather: Weather, seed: u64) -> World {
 }
 
 fn in_turn(climbed: &Climbed, id: &str) -> bool {
-    climbed.rung(id).attempt.trial.as_ref().is_some_and(|trial| trial.ends_with(":in-turn"))
+    let trial = climbed.rung(id).attempt.trial.as_ref().and_then(|id| climbed.record.trial(id));
+    trial.is_some_and(|trial| trial.schedule == Schedule::InTurn)
 }
 
 /// Two rungs without an effect around one of 10 %.
@@ -33,7 +35,8 @@ fn climbs(weather: Weather, seeds: u64) -> Vec<Climbed> {
     over_seeds(seeds, |seed| {
         let world = burning(weather, seed).with("large=on", Does::Cpu(-10.0));
         let mut climbed = whole(&plan(), &options(seed, TIME_S), world);
-        climbed.record.series = dyno_record::climb::Series::default();
+        climbed.record.series.trials.iter_mut().for_each(|trial| trial.trial.pairs.clear());
+        climbed.record.series.rounds.clear();
         climbed
     })
 }
@@ -76,9 +79,8 @@ fn visit(noise: &mut Noise, now_ns: &mut u64, rng: &mut Prng) -> f64 {
 fn trial(weather: Weather, seed: u64, percent: f64) -> Trial {
     let mut rng = Prng::new(seed);
     let (mut noise, mut now_ns) = (Noise::new(weather, &mut rng), 0);
-    let mut trial = Trial::new("step:x:in-turn", Metric::CpuPerRequest);
-    let rule = rule_of(&trial);
-    for instance in 0..rule.last as u32 {
+    let mut trial = Trial::new(Metric::CpuPerRequest);
+    for instance in 0..step_rule(Schedule::InTurn).last as u32 {
         let first = if rng.coin() { Side::A } else { Side::B };
         let moods = [0, 1].map(|_| visit(&mut noise, &mut now_ns, &mut rng) + 0.003 * rng.normal());
         let [a, b] = Side::BOTH.map(|side| {
@@ -97,7 +99,7 @@ fn thousands_of_equal_sides_in_turn_are_rarely_called_different() {
         let called = |percent: f64| {
             over_seeds(seeds, |seed| {
                 let trial = trial(weather, seed, percent);
-                match next(&trial, &rule_of(&trial), seed) {
+                match next(&trial, &step_rule(Schedule::InTurn), seed) {
                     Next::Done(judgement) => judgement.verdict,
                     other => panic!("{other:?} at the last look"),
                 }
@@ -140,7 +142,7 @@ fn a_rung_that_makes_a_server_burn_is_measured_again_in_turn() {
     assert_eq!(["before=on", "burns=on", "after=on"].map(|id| in_turn(&climbed, id)), [false, true, true]);
     assert!(["before=on", "burns=on", "after=on"].iter().all(|id| climbed.kept(id)));
     assert!(climbed.why("burns=on").starts_with("one instance after another"), "{}", climbed.why("burns=on"));
-    assert!(climbed.record.trial("step:burns=on").is_some(), "the look side by side is in the record");
+    assert!(climbed.trial("step:burns=on").is_some(), "the look side by side is in the record");
     let total = climbed.record.total.as_ref().unwrap();
     let truth = 1.0 / (0.9 * 0.7 * 0.8 / 0.98);
     assert!(total.in_turn && total.gain.interval[0] <= truth && truth <= total.gain.interval[1], "{total:?}");

@@ -5,12 +5,12 @@
 
 use dyno_climb::climb::{ClimbError, Event, INSTANCES, Options, Order, Profiles, climb};
 use dyno_climb::dial::{Dial, How, Value};
-use dyno_climb::load::LoadSpec;
-use dyno_climb::plan::{Launch, Plan};
+use dyno_climb::plan::{Launch, LoadSpec, Plan};
 use dyno_climb::proof::Proof;
 use dyno_climb::rung::{Needs, Rung};
 use dyno_measure::series::Metric;
 use dyno_record::climb::{Climb, Rung as RungRecord, RungVerdict};
+use dyno_record::trial::Compared;
 
 use crate::rejudge;
 use crate::world::{World, assignments};
@@ -105,6 +105,7 @@ pub(crate) fn options(seed: u64, time_s: u64) -> Options {
         order: Order::Given,
         seed,
         instances: INSTANCES,
+        server_cpus: 1,
         only: Vec::new(),
         profiles: Profiles::None,
         causal_ns: None,
@@ -154,6 +155,11 @@ impl Climbed {
     pub(crate) fn turned(&self) -> Vec<&str> {
         let reached = self.record.reached().expect("a final setting");
         reached.final_setting.iter().map(String::as_str).filter(|word| !word.ends_with("=off")).collect()
+    }
+
+    /// The trial that people know by this title.
+    pub(crate) fn trial(&self, title: &str) -> Option<&Compared> {
+        self.record.series.trials.iter().find(|trial| trial.title() == title)
     }
 
     pub(crate) fn missing(&self, what: &str) -> bool {

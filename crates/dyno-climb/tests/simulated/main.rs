@@ -2,12 +2,13 @@
 //!
 //! `world` is the `Meter`, `noise` and `tape` are the machine's moods, `ladder` makes plans and climbs them. The other files
 //! are tests: `rates` (how often it is right), `burning` (work outside the blocks), `verdicts` (every answer), `troubles`
-//! (everything that breaks), `foretold` (predictions), `records` and `rejudge` (what is left behind), `real` (block series of
+//! (everything that breaks), `host` (its settings), `foretold` (predictions), `records` and `rejudge` (what is left behind), `real` (block series of
 //! a real machine).
 #![allow(clippy::unwrap_used)]
 
 mod burning;
 mod foretold;
+mod host;
 mod ladder;
 mod noise;
 mod rates;

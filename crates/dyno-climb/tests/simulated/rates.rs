@@ -34,7 +34,7 @@ fn trial(weather: Weather, seed: u64, truth: Truth) -> Trial {
     let mut rng = Prng::new(seed);
     let mut noise = Noise::new(weather, &mut rng);
     let draws: [f64; 4] = std::array::from_fn(|_| truth.instances * (rng.normal() - rng.normal()));
-    let mut trial = Trial::new("step:x", Metric::CpuPerRequest);
+    let mut trial = Trial::new(Metric::CpuPerRequest);
     for n in 0..240_u64 {
         let instance = rng.below(4);
         let first = if rng.coin() { Side::A } else { Side::B };

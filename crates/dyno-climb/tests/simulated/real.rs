@@ -8,7 +8,7 @@ use crate::tape::{self, Row};
 
 /// Neighbouring rows as pairs, the sides by a coin.
 fn neighbours(rows: &[Row], rng: &mut Prng) -> Trial {
-    let mut trial = Trial::new("null", Metric::CpuPerRequest);
+    let mut trial = Trial::new(Metric::CpuPerRequest);
     for (n, two) in rows.chunks_exact(2).enumerate() {
         let first = if rng.coin() { Side::A } else { Side::B };
         let (a, b) = if first == Side::A { (two[0], two[1]) } else { (two[1], two[0]) };
@@ -19,7 +19,7 @@ fn neighbours(rows: &[Row], rng: &mut Prng) -> Trial {
 
 /// Two arms against each other, as they ran in each round.
 fn arms(rows: &[Row], a: u64, b: u64) -> Trial {
-    let mut trial = Trial::new("arms", Metric::CpuPerRequest);
+    let mut trial = Trial::new(Metric::CpuPerRequest);
     for round in 0..=rows[rows.len() - 1].round {
         let place = |arm: u64| rows.iter().position(|row| row.round == round && row.arm == arm).unwrap();
         let first = if place(a) < place(b) { Side::A } else { Side::B };
@@ -73,7 +73,7 @@ fn a_real_change_of_nine_per_mille_lies_inside_the_interval() {
     let mut inside = 0;
     for seed in 1..=40 {
         let from = Prng::new(seed).below(all.pairs.len() as u64 - 240) as usize;
-        let stretch = Trial { pairs: all.pairs[from..from + 240].to_vec(), ..Trial::new("x", all.metric) };
+        let stretch = Trial { pairs: all.pairs[from..from + 240].to_vec(), ..Trial::new(all.metric) };
         let [low, high] = judged(&stretch).estimate.interval_percent();
         inside += u32::from(low < 0.9 && 0.9 < high);
     }

@@ -4,6 +4,7 @@ use dyno_climb::climb::{Options, Profiles};
 use dyno_climb::meter::Trouble;
 use dyno_measure::series::{BLOCK_COLUMNS, Side};
 use dyno_record::climb::{CLIMB_SCHEMA, Climb};
+use dyno_record::trial::Schedule;
 
 use crate::ladder::{Edit, ladder, options, whole};
 use crate::noise::Weather;
@@ -48,7 +49,7 @@ fn a_record_carries_what_it_was_made_from() {
     assert_eq!(ids.len(), all, "no two trials of one name");
     for rung in &record.rungs {
         let id = rung.attempt.trial.as_ref().expect("every rung was measured");
-        let trial = record.trial(id).expect("its trial");
+        let trial = &record.trial(id).expect("its trial").trial;
         assert_eq!(trial.pairs.len(), rung.attempt.pairs);
         assert!(trial.pairs.iter().all(|pair| (pair.instance as usize) < rung.attempt.instances));
         assert_eq!(rung.attempt.clock, "simulated");
@@ -77,4 +78,48 @@ fn both_sides_of_every_rung_that_was_measured_are_profiled_when_asked_for() {
         profile.total_ns() as f64 / profile.requests.as_ref().unwrap().count as f64
     };
     assert!(per_request(1) < 0.95 * per_request(0), "the sides were mixed up");
+}
+
+/// Ids are the user's own text. Whatever they end in says nothing of how a rung was measured.
+#[test]
+fn a_rung_may_be_called_what_ways_of_measuring_were_once_told_by() {
+    let named = |id: &str| {
+        let mut plan = ladder(&["gain=on", "null=on"]);
+        plan.rungs[0].id = id.to_owned();
+        plan
+    };
+    let climb = |id: &str| {
+        let world = World::new(Weather::Quiet, 12).with("gain=on", Does::Cpu(-8.0));
+        whole(&named(id), &options(12, 60), world).record
+    };
+    let plain = climb("gain");
+    let shapes = |record: &Climb| -> Vec<_> {
+        record.series.trials.iter().map(|trial| (trial.stage, trial.schedule, trial.rule)).collect()
+    };
+    for id in ["gain:bursty", "gain:in-turn", "noise", "noise:2", "step:gain", "gain#2", "leave-one-out:x"] {
+        let record = climb(id);
+        assert_eq!(shapes(&record), shapes(&plain), "{id}");
+        assert_eq!(record.rungs[0].attempt.effect_percent, plain.rungs[0].attempt.effect_percent, "{id}");
+        assert!(record.series.trials.iter().all(|trial| trial.schedule == Schedule::LivePairs), "{id}");
+        let of_rung = record.series.trials.iter().filter(|trial| trial.rung.as_deref() == Some(id));
+        assert_eq!(of_rung.count(), 2, "{id}: a step and a confirmation");
+    }
+}
+
+/// `step:x` measured in long blocks and `x:bursty` measured in short ones were once called the same.
+#[test]
+fn trials_of_rungs_with_like_ids_are_told_apart() {
+    let mut plan = ladder(&["collector=on", "gain=on"]);
+    (plan.rungs[0].id, plan.rungs[1].id) = ("x".into(), "x:bursty".into());
+    let world = World::new(Weather::Quiet, 3)
+        .with("collector=off", Does::Bursts(0.1))
+        .with("gain=on", Does::Cpu(-8.0));
+    let record = whole(&plan, &options(3, 240), world).record;
+    let schedule = |at: usize| {
+        let id = record.rungs[at].attempt.trial.as_ref().expect("it was measured");
+        let trial = record.trial(id).expect("its trial");
+        (trial.rung.as_deref(), trial.schedule)
+    };
+    assert_eq!(schedule(0), (Some("x"), Schedule::LongPairs));
+    assert_eq!(schedule(1), (Some("x:bursty"), Schedule::LivePairs));
 }

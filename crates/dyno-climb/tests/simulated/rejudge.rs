@@ -1,14 +1,13 @@
 //! The record holds all that its verdicts were made from: judged again, every trial says the same.
 
-use dyno_climb::climb::{confirmation, noise_trial, rule_of};
 use dyno_measure::judge::{Judgement, Verdict, cut_short};
-use dyno_measure::series::Trial;
 use dyno_record::climb::{Attempt, Climb, Rung, RungVerdict};
 use dyno_record::ratios::Ratios;
+use dyno_record::trial::Compared;
 
 pub(crate) fn says_the_same(record: &Climb) {
     if let Some(noise) = &record.noise {
-        let trial = noise_trial(record, noise).expect("the noise's trial");
+        let trial = record.trial(noise.trial.as_ref().expect("named")).expect("the noise's trial");
         let again = again(record, trial).expect("enough pairs");
         assert_same(again.estimate.interval_percent(), noise.interval_percent, "noise");
     }
@@ -20,8 +19,8 @@ pub(crate) fn says_the_same(record: &Climb) {
     }
 }
 
-fn again(record: &Climb, trial: &Trial) -> Option<Judgement> {
-    cut_short(trial, &rule_of(trial), record.seed)
+fn again(record: &Climb, compared: &Compared) -> Option<Judgement> {
+    cut_short(&compared.trial, &compared.rule, record.seed)
 }
 
 fn step_says_the_same(record: &Climb, rung: &Rung, attempt: &Attempt) {
@@ -44,10 +43,10 @@ fn step_says_the_same(record: &Climb, rung: &Rung, attempt: &Attempt) {
 
 fn confirmation_says_the_same(record: &Climb, rung: &Rung) {
     let Some(stored) = &rung.leave_one_out else { return };
-    let id = format!("leave-one-out:{}", rung.id);
-    let trial = confirmation(record, &rung.id).expect("its trial");
+    let id = rung.leave_one_out_trial.as_ref().expect("its trial is named");
+    let trial = record.trial(id).expect("its trial");
     let again = again(record, trial).expect("it was judged");
-    assert_same(again.estimate.interval_percent(), stored.interval_percent, &id);
+    assert_same(again.estimate.interval_percent(), stored.interval_percent, id);
     let confirmed = again.verdict == Verdict::Better && again.veto.is_none();
     assert_eq!(confirmed, rung.attempt.verdict == RungVerdict::Kept, "seed {}: {}", record.seed, rung.id);
 }

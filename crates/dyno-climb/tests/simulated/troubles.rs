@@ -126,7 +126,7 @@ fn a_setting_that_differs_from_itself_twice_is_not_judged() {
     assert!(seen.starts_with('+') && seen.ends_with('%'), "{seen}");
     assert_eq!(climbed.record.noise.as_ref().unwrap().tries, 2);
     assert_eq!(climbed.verdict("gain=on"), V::NotMeasured);
-    assert!(climbed.record.trial("noise").is_some() && climbed.record.trial("noise:2").is_some());
+    assert!(climbed.trial("noise").is_some() && climbed.trial("noise:2").is_some());
 }
 
 #[test]
@@ -188,8 +188,8 @@ fn an_interrupt_at_any_call_leaves_a_record_and_no_server() {
 fn a_step_that_the_end_left_unseen_is_unconfirmed_and_says_so() {
     let (plan, world) = winding();
     let all = whole(&plan, &short(), world());
-    let noise = 4 + 2 * all.record.trial("noise").unwrap().pairs.len() as u64;
-    let step = 2 + 4 + 2 * all.record.trial("step:gain=on").unwrap().pairs.len() as u64;
+    let noise = 4 + 2 * all.trial("noise").unwrap().trial.pairs.len() as u64;
+    let step = 2 + 4 + 2 * all.trial("step:gain=on").unwrap().trial.pairs.len() as u64;
     let cut = climbed(&plan, &short(), world().tripping(Trip::From(noise + step + 6, Trouble::Interrupted)));
     assert_eq!(cut.verdict("gain=on"), V::Unconfirmed);
     assert_eq!(cut.why("gain=on"), "better in its step; the climb ended before it was seen again");
@@ -237,12 +237,12 @@ fn a_server_that_starts_slowly_has_a_total_of_one_start_with_a_warning() {
 fn an_interrupted_trial_is_kept_as_far_as_it_came() {
     let (plan, world) = winding();
     let all = whole(&plan, &short(), world());
-    let full = &all.record.trial("step:gain=on").unwrap().pairs;
-    let before = 4 + 2 * all.record.trial("noise").unwrap().pairs.len() as u64;
+    let full = &all.trial("step:gain=on").unwrap().trial.pairs;
+    let before = 4 + 2 * all.trial("noise").unwrap().trial.pairs.len() as u64;
     // Two more servers, two proofs, ten pairs and one block.
     let interrupt = Trip::From(before + 2 + 2 + 20 + 2, Trouble::Interrupted);
     let cut = climbed(&plan, &short(), world().tripping(interrupt));
-    assert_eq!(cut.record.trial("step:gain=on").unwrap().pairs, full[..10]);
+    assert_eq!(cut.trial("step:gain=on").unwrap().trial.pairs, full[..10]);
     assert_eq!(cut.verdict("gain=on"), V::NotMeasured);
 }
 
@@ -262,7 +262,7 @@ fn a_lost_keeper_ends_the_climb() {
 fn a_death_at_any_call_ends_nothing_but_what_it_hits() {
     let (plan, world) = winding();
     let all = whole(&plan, &short(), world());
-    let noise_ends = 4 + 2 * all.record.trial("noise").unwrap().pairs.len() as u64;
+    let noise_ends = 4 + 2 * all.trial("noise").unwrap().trial.pairs.len() as u64;
     for call in calls(all.world.calls()) {
         let climbed = climbed(&plan, &short(), world().tripping(Trip::Once(call, died())));
         if call <= noise_ends {

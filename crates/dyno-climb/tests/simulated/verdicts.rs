@@ -1,7 +1,7 @@
 //! Every verdict, by a world in which it is the right one.
 
 use dyno_climb::climb::{Options, Order};
-use dyno_climb::load::LoadSpec;
+use dyno_climb::plan::LoadSpec;
 use dyno_measure::judge::trimmed_mean;
 use dyno_measure::series::Metric;
 use dyno_record::climb::RungVerdict as V;
@@ -89,7 +89,7 @@ fn bursts_are_judged_by_totals_and_not_by_the_trimmed_mean() {
     let found = calmed.len() as f64 / climbs.len() as f64;
     let refused = share(&calmed, |climbed| climbed.verdict("collector=on") == V::Reverted);
     let sight = |id: &str| {
-        let trials = climbs.iter().filter_map(move |climbed| climbed.record.trial(id));
+        let trials = climbs.iter().filter_map(move |climbed| Some(&climbed.trial(id)?.trial));
         mean(trials.map(|trial| {
             let ratios: Vec<f64> = trial.pairs.iter().map(|pair| pair.log_ratio(trial.metric)).collect();
             100.0 * trimmed_mean(&ratios, 3.06).log_ratio
@@ -117,7 +117,7 @@ fn bursts_that_came_later_are_confirmed_by_totals() {
             .with("gain=on late=on", Does::Bursts(0.1));
         let climbed = whole(&plan, &options(seed, 8 * MINUTES), world);
         assert!(climbed.kept("gain=on"), "seed {seed}: {}", climbed.why("gain=on"));
-        let trial = climbed.record.trial("leave-one-out:gain=on:bursty");
+        let trial = climbed.trial("leave-one-out:gain=on:bursty");
         trial.map(|_| climbed.rung("gain=on").leave_one_out.unwrap().effect_percent)
     });
     let read: Vec<f64> = confirmed.into_iter().flatten().collect();
@@ -224,10 +224,7 @@ fn an_unconfirmed_rung_goes_back_with_all_that_stands_on_it() {
     assert_eq!(climbed.verdict("top=on"), V::Unconfirmed);
     assert_eq!(climbed.why("top=on"), "turned back with base=on, on which it stands");
     assert_eq!(climbed.rung("top=on").leave_one_out, None);
-    assert!(
-        climbed.record.trial("leave-one-out:top=on").is_some(),
-        "it was measured, and stays in the series"
-    );
+    assert!(climbed.trial("leave-one-out:top=on").is_some(), "it was measured, and stays in the series");
     assert_eq!(climbed.turned(), ["late=on"]);
 }
 

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use dyno_climb::dial::Setting;
-use dyno_climb::load::LoadSpec;
-use dyno_climb::meter::{ArmSpec, Described, Length, Measured, Meter, Trouble};
+use dyno_climb::meter::{
+    Clock, Describe, Described, Length, Look, Measured, Memory, Meter, Opening, Trouble, Vitals,
+};
 use dyno_climb::proof::{Proof, Reading};
 use dyno_measure::normal::normal_quantile;
 use dyno_measure::series::Block;
@@ -131,6 +132,7 @@ pub(crate) struct Arm {
     cost: f64,
     tail: f64,
     rss: f64,
+    memory_left_bytes: u64,
     bursts: f64,
     wander: f64,
     background: f64,
@@ -158,7 +160,6 @@ pub(crate) struct World {
     trip: Option<Trip>,
     block_ns: u64,
     open_ns: u64,
-    server_cpus: usize,
     memory_left_bytes: u64,
     /// What time saved in a function is worth by its experiments, or why there are none.
     worth: Result<f64, String>,
@@ -203,7 +204,6 @@ impl World {
             trip: None,
             block_ns: 31_000_000,
             open_ns: OPEN_NS,
-            server_cpus: 1,
             memory_left_bytes: u64::MAX,
             worth: Ok(1.0),
             experiments: 0,
@@ -347,6 +347,7 @@ impl World {
             cost: 0.0,
             tail: 0.0,
             rss: 0.0,
+            memory_left_bytes: self.memory_left_bytes,
             bursts: 0.0,
             wander: 0.0,
             background: 0.0,
@@ -427,18 +428,22 @@ fn grid() -> &'static [(f64, f64)] {
 impl Meter for World {
     type Arm = Arm;
 
-    fn open(&mut self, spec: &ArmSpec) -> Result<Arm, Trouble> {
+    fn open(&mut self, what: Opening<'_, Arm>) -> Result<Arm, Trouble> {
         self.call()?;
         self.now_ns += self.open_ns;
-        self.fault(&spec.setting, At::Open)?;
-        Ok(self.start(spec.setting.clone(), BASE_NS))
-    }
-
-    fn open_floor(&mut self, like: &Arm, _load: &LoadSpec) -> Result<Arm, Trouble> {
-        self.call()?;
-        self.now_ns += self.open_ns;
-        assert!(self.live.contains_key(&like.id), "the floor is to answer what a dead server answers");
-        Ok(self.start(Setting::default(), FLOOR_NS))
+        match what {
+            Opening::Server(spec) => {
+                self.fault(&spec.setting, At::Open)?;
+                Ok(self.start(spec.setting.clone(), BASE_NS))
+            }
+            Opening::Floor { like, .. } => {
+                assert!(
+                    self.live.contains_key(&like.id),
+                    "the floor is to answer what a dead server answers"
+                );
+                Ok(self.start(Setting::default(), FLOOR_NS))
+            }
+        }
     }
 
     fn turn(&mut self, arm: &mut Arm, setting: &Setting, dial: &str) -> Result<(), Trouble> {
@@ -515,10 +520,34 @@ impl Meter for World {
         Ok(Measured { block, latencies })
     }
 
-    fn memory_bytes(&mut self, arm: &Arm) -> u64 {
-        arm.rss.exp() as u64
+    fn close(&mut self, arm: Arm) {
+        self.now_ns += CLOSE_NS;
+        self.burning.remove(&arm.id);
+        assert!(self.live.remove(&arm.id).is_some(), "server {} is closed twice", arm.id);
+    }
+}
+
+impl Clock for World {
+    fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+}
+
+impl Vitals for Arm {
+    fn memory(&self) -> Memory {
+        Memory { server_bytes: self.rss.exp() as u64, left_bytes: self.memory_left_bytes }
     }
 
+    fn user_system_ticks(&self) -> Option<(u64, u64)> {
+        Some((self.blocks, 9 * self.blocks))
+    }
+
+    fn clock(&self) -> String {
+        "simulated".into()
+    }
+}
+
+impl Look for World {
     /// A part that no dial touches, and the part that they all do, which is called from so many places that each call of it is
     /// dust.
     fn profile(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Profile, String> {
@@ -567,33 +596,9 @@ impl Meter for World {
         let sites = [("rest", REST_NS), ("serve", cost_ns - REST_NS)].map(site).to_vec();
         Ok(Causal { sites, ..Causal::default() })
     }
+}
 
-    fn memory_left_bytes(&mut self) -> u64 {
-        self.memory_left_bytes
-    }
-
-    fn user_system_ticks(&mut self, arm: &Arm) -> Option<(u64, u64)> {
-        Some((arm.blocks, 9 * arm.blocks))
-    }
-
-    fn clock(&self, _arm: &Arm) -> String {
-        "simulated".into()
-    }
-
-    fn close(&mut self, arm: Arm) {
-        self.now_ns += CLOSE_NS;
-        self.burning.remove(&arm.id);
-        assert!(self.live.remove(&arm.id).is_some(), "server {} is closed twice", arm.id);
-    }
-
-    fn now_ns(&self) -> u64 {
-        self.now_ns
-    }
-
-    fn server_cpus(&self) -> usize {
-        self.server_cpus
-    }
-
+impl Describe for World {
     fn describe(&self, setting: &Setting) -> Described {
         Described { argv: setting.words(), ..Described::default() }
     }

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use dyno_climb::dial::{How, Setting};
-use dyno_climb::meter::{ArmSpec, Trouble};
+use dyno_climb::meter::{ArmSpec, Memory, Trouble, Vitals};
 use dyno_climb::plan::Plan;
 use dyno_load::{BlockReport, BlockSpec, Crew, Edge, OpenError, Session, SessionPlan};
 use dyno_sys::clock::mono_ns;
@@ -123,6 +123,27 @@ impl Arm {
             Io::Done(n) => Ok(String::from_utf8_lossy(&answer[..n]).trim().to_owned()),
             _ => Err(wrong("the control socket is closed")),
         }
+    }
+}
+
+impl Vitals for Arm {
+    fn memory(&self) -> Memory {
+        // Pages that its processes share count once; where that may not be read, their peaks are summed.
+        let of = |pid| proc::pss_bytes(pid).or_else(|_| proc::rss_peak_bytes(pid)).ok();
+        Memory {
+            server_bytes: self.processes().into_iter().filter_map(of).sum(),
+            // What cannot be told must not cut anything.
+            left_bytes: proc::memory_left_bytes().unwrap_or(u64::MAX),
+        }
+    }
+
+    fn user_system_ticks(&self) -> Option<(u64, u64)> {
+        let ticks = self.processes().into_iter().filter_map(|pid| proc::user_system_ticks(pid).ok());
+        ticks.reduce(|(user, system), (more_user, more_system)| (user + more_user, system + more_system))
+    }
+
+    fn clock(&self) -> String {
+        self.clock.name().into()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dyno_host::knobs::HostChanges;
+use dyno_host::changes::HostChanges;
 use dyno_sys::affinity::CpuSet;
 
 /// Where servers and load run, and what the climb may do.

@@ -4,11 +4,10 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use dyno_host::journal::Journal;
-use dyno_host::knobs::HostChanges;
-use dyno_record::journal::Entry;
+use dyno_host::changes::HostChanges;
+use dyno_host::host::Kernel;
+use dyno_host::recovery::{Left, Now, left_open};
 use dyno_record::visible::visible;
-use dyno_sys::knob;
 
 use crate::failure::Failure;
 use crate::user::{caller, user_id};
@@ -91,50 +90,50 @@ fn is_dead(entry: &fs::DirEntry) -> bool {
     ours && pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
 }
 
-/// Sees that every setting of a dead climb is back, and puts it back where that is allowed.
+/// Sees that every setting of a dead climb is back, and puts it back where that is allowed. What somebody else has changed
+/// since is told and left alone.
 fn settle(journal: &Path, host_changes: HostChanges, warn: &mut dyn FnMut(&str)) -> Result<(), Failure> {
-    if !journal.exists() {
-        return Ok(());
-    }
     let what = "cannot read what a climb that was killed left open";
-    let (_, open) = Journal::open(journal).map_err(|error| Failure::error(what).because(&error))?;
-    // Backwards, so that of two changes of one setting the first one's old value is written last.
-    for entry in open.into_iter().rev() {
-        let Entry::Change { knob: path, old, .. } = entry else { continue };
-        if !knob::holds(&path, old.as_bytes()).unwrap_or(false) {
-            put_back(&path, &old, journal, host_changes, warn)?;
+    for left in left_open(journal).map_err(|error| Failure::error(what).because(&error))? {
+        match left.now(&Kernel) {
+            Now::Back => {}
+            Now::Ours(now) => put_back(&left, &now, journal, host_changes, warn)?,
+            Now::Foreign(now) => warn(&foreign(&left, &now)),
         }
     }
     Ok(())
 }
 
+fn foreign(left: &Left, now: &str) -> String {
+    let [knob, was, now] = [&left.what.to_string(), &left.old, now].map(visible);
+    format!(
+        "a climb that was killed had changed {knob}, which was {was}; somebody has set it to {now} since, and it is left alone"
+    )
+}
+
 fn put_back(
-    path: &str,
-    old: &str,
+    left: &Left,
+    now: &str,
     journal: &Path,
     host_changes: HostChanges,
     warn: &mut dyn FnMut(&str),
 ) -> Result<(), Failure> {
-    let now = knob::read(path).map(|raw| knob::settable(&raw)).unwrap_or_default();
-    let (knob, was) = (visible(path), visible(old));
-    let left = format!(
-        "a climb that was killed left {knob} at {}; it was {was}",
-        visible(&String::from_utf8_lossy(&now))
-    );
+    let [knob, was, now] = [&left.what.to_string(), &left.old, now].map(visible);
+    let changed = format!("a climb that was killed left {knob} at {now}; it was {was}");
     let try_this = format!(
         "echo '{was}' > {knob}, or remove {} if it is to stay",
         visible(&journal.display().to_string())
     );
     if host_changes == HostChanges::Refused {
-        let failure = Failure::error(left).likely("the old value is known to that climb's journal alone");
+        let failure = Failure::error(changed).likely("the old value is known to that climb's journal alone");
         return Err(failure.try_this(format!("--allow-host-changes puts it back; or {try_this}")));
     }
-    match knob::put_back(path, old.as_bytes()) {
+    match left.put_back(&mut Kernel) {
         Ok(()) => {
-            warn(&format!("{left}, and is so again"));
+            warn(&format!("{changed}, and is so again"));
             Ok(())
         }
-        Err(error) => Err(Failure::not_restored(left).because(&error).try_this(try_this)),
+        Err(error) => Err(Failure::not_restored(changed).because(&error).try_this(try_this)),
     }
 }
 
@@ -142,6 +141,8 @@ fn put_back(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use dyno_host::journal::Journal;
+    use dyno_record::change::{ChangeSpec, What};
 
     /// What a killed climb left: its folder, with a journal that says what `knob` was.
     fn left_behind(name: &str) -> (PathBuf, PathBuf, PathBuf) {
@@ -151,8 +152,10 @@ mod tests {
         fs::create_dir_all(&dead).unwrap();
         let knob = parent.join("knob");
         fs::write(&knob, "advise").unwrap();
-        let (mut journal, _) = Journal::open(&dead.join("journal.jsonl")).unwrap();
-        journal.change(&knob.display().to_string(), "never", "advise").unwrap();
+        let mut journal = Journal::open(&dead.join("journal.jsonl")).unwrap();
+        let what = What::File(knob.display().to_string());
+        let spec = ChangeSpec { what, wanted: "advise".into(), why: "dial thp".into() };
+        journal.change(&spec, "never").unwrap();
         (parent, dead, knob)
     }
 
@@ -161,6 +164,16 @@ mod tests {
         let (parent, dead, knob) = left_behind("allowed");
         clear_dead(&parent, HostChanges::Allowed, &mut |_| {}).unwrap();
         assert_eq!(fs::read_to_string(&knob).unwrap(), "never");
+        assert!(!dead.exists());
+        fs::remove_dir_all(parent).unwrap();
+    }
+
+    #[test]
+    fn what_somebody_else_has_set_since_is_left_alone_and_stops_nothing() {
+        let (parent, dead, knob) = left_behind("foreign");
+        fs::write(&knob, "always").unwrap();
+        clear_dead(&parent, HostChanges::Allowed, &mut |_| {}).unwrap();
+        assert_eq!(fs::read_to_string(&knob).unwrap(), "always");
         assert!(!dead.exists());
         fs::remove_dir_all(parent).unwrap();
     }

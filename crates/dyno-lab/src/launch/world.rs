@@ -6,8 +6,11 @@
 use dyno_climb::dial::{How, Setting};
 use dyno_climb::meter::Trouble;
 use dyno_climb::plan::Plan;
-use dyno_host::knobs::{HostError, Knobs};
+use dyno_host::change::HostError;
+use dyno_host::changes::OpenChanges;
+use dyno_host::host::Kernel;
 use dyno_host::tally::Tally;
+use dyno_record::change::{ChangeSpec, What};
 use dyno_sys::Pid;
 use dyno_sys::keeper::{Closing, Keeper};
 
@@ -25,7 +28,7 @@ pub struct World<'w> {
     pub(crate) ground: Ground,
     pub(crate) keeper: Keeper,
     pub(crate) interrupt: Interrupt,
-    pub(crate) knobs: Knobs,
+    pub(crate) changes: OpenChanges<Keeper>,
     pub(crate) tally: Tally,
     pub(crate) exits: Exits,
     pub(crate) started: u64,
@@ -35,13 +38,13 @@ impl<'w> World<'w> {
     /// A world for this plan. The keeper was started while the process had one thread.
     #[must_use]
     pub fn new(plan: &'w Plan, ground: Ground, keeper: Keeper, interrupt: Interrupt) -> Self {
-        let knobs = Knobs::new(ground.host_changes, ground.scratch.join("journal.jsonl"));
+        let changes = OpenChanges::new(ground.host_changes, ground.scratch.join("journal.jsonl"));
         Self {
             plan,
             ground,
             keeper,
             interrupt,
-            knobs,
+            changes,
             tally: Tally::new(),
             exits: Exits::default(),
             started: 0,
@@ -59,7 +62,7 @@ impl<'w> World<'w> {
     /// # Errors
     /// When a setting is not back, or a process would not end.
     pub fn finish(mut self) -> Result<(), Trouble> {
-        let restored = self.knobs.put_all_back(&self.keeper).map_err(|error| knob_trouble(&error));
+        let restored = self.changes.undo_all(&mut Kernel, &self.keeper).map_err(|error| knob_trouble(&error));
         let closed = self.keeper.close();
         restored?;
         match closed {
@@ -77,8 +80,10 @@ impl<'w> World<'w> {
     pub(crate) fn stand(&mut self, setting: &Setting) -> Result<(), Trouble> {
         for dial in &self.plan.dials {
             if let How::Knob { path } = &dial.how {
-                let wanted = &self.plan.value(setting, dial).text;
-                self.knobs.stand(&self.keeper, path, wanted).map_err(|error| knob_trouble(&error))?;
+                let (what, why) = (What::File(path.clone()), format!("dial {}", dial.name));
+                let spec = ChangeSpec { what, wanted: self.plan.value(setting, dial).text.clone(), why };
+                let stood = self.changes.stand(&spec, &mut Kernel, &self.keeper);
+                stood.map_err(|error| knob_trouble(&error))?;
             }
         }
         Ok(())

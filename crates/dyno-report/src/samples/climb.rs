@@ -6,6 +6,7 @@ use dyno_measure::units::log_of_percent;
 use dyno_measure::{Histogram, Prng};
 use dyno_record::climb::*;
 use dyno_record::machine::{Machine, Missing};
+use dyno_record::trial::{Compared, Schedule, Stage};
 
 /// Live instances of each side, as a climb has them.
 const INSTANCES: u64 = 4;
@@ -182,15 +183,16 @@ fn missing(what: &str, why: &str) -> Missing {
 }
 
 fn noise(series: &mut Series, rng: &mut Prng) -> Noise {
-    let trial = trial("noise", Metric::CpuPerRequest, 240, 15.4, 0.0, rng);
+    let trial = trial(Metric::CpuPerRequest, 240, 15.4, 0.0, rng);
     let effect = effect_of(&trial);
-    series.trials.push(trial);
+    series.trials.push(compared(Stage::Noise, 1, None, trial));
     Noise {
         aa_percent: effect.effect_percent,
         interval_percent: effect.interval_percent,
         visible_percent: 1.4,
         pairs: 240,
         tries: 1,
+        trial: Some("noise".into()),
     }
 }
 
@@ -198,9 +200,10 @@ fn rung(told: &Told, cpu_us: &mut f64, series: &mut Series, rng: &mut Prng) -> R
     let (id, change, claim, percent, verdict, why) = *told;
     let measured = !matches!(verdict, RungVerdict::NotPossible | RungVerdict::Failed);
     let first = (id == "log-off")
-        .then(|| attempt(id, "first", 0.2, RungVerdict::NoDifference, "at most 1.5 %", *cpu_us, series, rng));
+        .then(|| attempt(id, 1, 0.2, RungVerdict::NoDifference, "at most 1.5 %", *cpu_us, series, rng));
+    let tried = if first.is_some() { 2 } else { 1 };
     let attempt = match measured {
-        true => attempt(id, "step", percent, verdict, why, *cpu_us, series, rng),
+        true => attempt(id, tried, percent, verdict, why, *cpu_us, series, rng),
         false => unmeasured(verdict, why),
     };
     let kept = verdict == RungVerdict::Kept;
@@ -209,11 +212,12 @@ fn rung(told: &Told, cpu_us: &mut f64, series: &mut Series, rng: &mut Prng) -> R
     }
     let leave_one_out = (kept || verdict == RungVerdict::Unconfirmed).then(|| {
         let fresh = if kept { 0.95 * percent } else { -0.9 };
-        let trial = trial(&format!("leave-one-out:{id}"), Metric::CpuPerRequest, 120, 6.8, fresh, rng);
+        let trial = trial(Metric::CpuPerRequest, 120, 6.8, fresh, rng);
         let effect = effect_of(&trial);
-        series.trials.push(trial);
+        series.trials.push(compared(Stage::LeaveOneOut, 1, Some(id), trial));
         effect
     });
+    let leave_one_out_trial = leave_one_out.map(|_| format!("leave-one-out:{id}"));
     Rung {
         id: id.into(),
         change: change.into(),
@@ -234,13 +238,14 @@ fn rung(told: &Told, cpu_us: &mut f64, series: &mut Series, rng: &mut Prng) -> R
         attempt,
         first_attempt: first,
         leave_one_out,
+        leave_one_out_trial,
     }
 }
 
 #[expect(clippy::too_many_arguments, reason = "a table row of test data")]
 fn attempt(
     id: &str,
-    stage: &str,
+    number: u32,
     percent: f64,
     verdict: RungVerdict,
     why: &str,
@@ -253,8 +258,7 @@ fn attempt(
         "batch" => (Metric::CpuPerRequest, load("GET /json", 64, 16)),
         _ => (Metric::CpuPerRequest, load("GET /json", 64, 1)),
     };
-    let trial_id = format!("{stage}:{id}");
-    let trial = trial(&trial_id, metric, 240, cpu_us, percent, rng);
+    let trial = trial(metric, 240, cpu_us, percent, rng);
     let effect = effect_of(&trial);
     let attempt = Attempt {
         verdict,
@@ -272,10 +276,12 @@ fn attempt(
         proof: proof(),
         figures: Some(Side::BOTH.map(|side| figures(&trial, side))),
         rss_peak_bytes: [4_510_000, 4_630_000],
-        trial: Some(trial_id),
+        trial: None,
         causal: None,
     };
-    series.trials.push(trial);
+    let compared = compared(Stage::Step, number, Some(id), trial);
+    let attempt = Attempt { trial: Some(compared.id.clone()), ..attempt };
+    series.trials.push(compared);
     attempt
 }
 
@@ -318,8 +324,8 @@ fn proof() -> Vec<ProofLine> {
 }
 
 /// Pairs with this effect, with the slow drift, the fast noise and the wild blocks of a shared machine.
-fn trial(id: &str, metric: Metric, pairs: usize, cpu_us: f64, percent: f64, rng: &mut Prng) -> Trial {
-    let mut trial = Trial::new(id, metric);
+fn trial(metric: Metric, pairs: usize, cpu_us: f64, percent: f64, rng: &mut Prng) -> Trial {
+    let mut trial = Trial::new(metric);
     let mut drift = 0.0;
     for _ in 0..pairs {
         drift = 0.9 * drift + 0.02 * rng.normal();
@@ -333,6 +339,22 @@ fn trial(id: &str, metric: Metric, pairs: usize, cpu_us: f64, percent: f64, rng:
     }
     trial.rss_peak_bytes = [4_510_000, 4_630_000];
     trial
+}
+
+/// A trial of the record: side by side, in short blocks. Its id is what people would call it.
+fn compared(stage: Stage, attempt: u32, rung: Option<&str>, trial: Trial) -> Compared {
+    let compared = Compared {
+        id: String::new(),
+        stage,
+        attempt,
+        rung: rung.map(str::to_owned),
+        schedule: Schedule::LivePairs,
+        toggles: None,
+        clock: "task clock of the server and its children".into(),
+        rule: Rule::QUICK,
+        trial,
+    };
+    Compared { id: compared.title(), ..compared }
 }
 
 /// 25 ms of load on a server that needs this much CPU per request.
@@ -388,7 +410,8 @@ fn total(series: &mut Series, rng: &mut Prng) -> Total {
         let noisy = |cpu_us: f64, rng: &mut Prng| block(cpu_us * (drift + NOISE * rng.normal()).exp(), rng).0;
         series.rounds.push(ARMS.iter().map(|(_, cpu_us, _)| noisy(*cpu_us, rng)).collect());
     }
-    let arms = ARMS.map(|(name, cpu_us, user)| arm(name, cpu_us, user, rng));
+    let roles = [Role::Naive, Role::NaiveWithHeadline, Role::Final, Role::Floor];
+    let arms: [Arm; 4] = std::array::from_fn(|at| arm(ARMS[at], roles[at], rng));
     Total {
         reached: Reached {
         naive_argv: argv("--naive"),
@@ -411,13 +434,14 @@ fn argv(rest: &str) -> Vec<String> {
     format!("dyno serve --listen 127.0.0.1:0 {rest}").split(' ').map(str::to_owned).collect()
 }
 
-fn arm(name: &str, cpu_us: f64, user_share: f64, rng: &mut Prng) -> Arm {
-    let mut trial = Trial::new(name, Metric::CpuPerRequest);
+fn arm((name, cpu_us, user_share): (&str, f64, f64), role: Role, rng: &mut Prng) -> Arm {
+    let mut trial = Trial::new(Metric::CpuPerRequest);
     let tail = latencies(64.0 * cpu_us * 1.15, 60_000, rng);
     trial.add(Pair { first: Side::A, instance: 0, a: Block::default(), b: Block::default() }, [&tail, &tail]);
     let latencies: Tail = pooled(trial.tails.iter().map(|[a, _]| a));
     Arm {
         name: name.into(),
+        role,
         figures: Figures {
             requests_per_second: 1e6 / (cpu_us * 1.15),
             cpu_us_per_request: cpu_us,

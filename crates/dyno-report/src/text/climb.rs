@@ -314,6 +314,7 @@ mod tests {
             visible_percent: 1.1,
             pairs: 240,
             tries: 1,
+            trial: None,
         });
         for (arm, p99_us) in
             climb.total.as_mut().unwrap().arms.iter_mut().zip([1_900.0, 1_200.0, 800.0, 780.0])

@@ -1,15 +1,16 @@
 //! The keeper itself: forked from dyno at the start, it outlives it by as long as cleaning up takes.
 //!
-//! It forks a warden for each launch, remembers which settings to put back and which folders to remove, and waits for
+//! It forks a warden for each launch, remembers how changes of the host are undone and which folders to remove, and waits for
 //! dyno's end. It speaks only when spoken to. It never touches a launch that has a warden: only what a killed warden left behind.
 
 use super::end::{self, KILL_NS_MAX, LOOK_NS};
+use super::undo::Undo;
 use super::wire::{Order, REQUEST_BYTES_MAX, Reply, Request};
-use super::{FOLDERS_MAX, KNOBS_MAX, setup, warden};
+use super::{CHANGES_MAX, FOLDERS_MAX, setup, warden};
 use crate::clock::mono_ns;
 use crate::signal::{self, Signal, SignalFd};
 use crate::socket::{self, rights};
-use crate::{Pid, child, knob};
+use crate::{Pid, child};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
@@ -30,14 +31,13 @@ struct Keeper {
     dyno: Option<OwnedFd>,
     signals: SignalFd,
     wardens: BTreeSet<Pid>,
-    knobs: Vec<Knob>,
+    changes: Vec<Change>,
     folders: Vec<PathBuf>,
 }
 
-struct Knob {
+struct Change {
     token: u64,
-    path: PathBuf,
-    old: Vec<u8>,
+    steps: Vec<Undo>,
 }
 
 /// The keeper's whole life, in the forked process; its exit code. `locks` stay open until its end.
@@ -46,8 +46,8 @@ pub(super) fn live(channel: OwnedFd, dyno: Pid, locks: &[RawFd]) -> i32 {
     signal::block_all();
     let Ok(signals) = begin() else { return NOT_CLEAN };
     let watched = child::pidfd_open(dyno).ok();
-    let (wardens, knobs, folders) = (BTreeSet::new(), Vec::new(), Vec::new());
-    let mut keeper = Keeper { channel, dyno: watched, signals, wardens, knobs, folders };
+    let (wardens, changes, folders) = (BTreeSet::new(), Vec::new(), Vec::new());
+    let mut keeper = Keeper { channel, dyno: watched, signals, wardens, changes, folders };
     // Only now is it certain that the descriptor means dyno and no later process of that number.
     if child::parent() == dyno {
         keeper.answer(0, Reply::Ready, &[]);
@@ -93,13 +93,12 @@ impl Keeper {
                 Ok(channel) => return self.answer(number, Reply::Warden, &[channel]),
                 Err(error) => refused(end::number_of(&error)),
             },
-            Request::Restore { .. } if self.knobs.len() >= KNOBS_MAX => refused(libc::ENOSPC),
-            Request::Restore { token, path, value } => {
-                self.knobs.push(Knob { token, path: OsString::from_vec(path).into(), old: value });
-                Reply::Done
-            }
+            Request::Undo { token, steps } => match self.remember(token, steps) {
+                Ok(()) => Reply::Done,
+                Err(errno) => refused(errno),
+            },
             Request::Forget { token } => {
-                self.knobs.retain(|knob| knob.token != token);
+                self.changes.retain(|change| change.token != token);
                 Reply::Done
             }
             Request::Remove { .. } if self.folders.len() >= FOLDERS_MAX => refused(libc::ENOSPC),
@@ -109,6 +108,17 @@ impl Keeper {
             }
         };
         self.answer(number, reply, &[]);
+    }
+
+    /// A change that is known already keeps its place: undoing goes backwards in the order of first changes.
+    fn remember(&mut self, token: u64, steps: Vec<Undo>) -> Result<(), i32> {
+        let known = self.changes.iter().position(|change| change.token == token);
+        match known {
+            Some(at) => self.changes[at].steps = steps,
+            None if self.changes.len() >= CHANGES_MAX => return Err(libc::ENOSPC),
+            None => self.changes.push(Change { token, steps }),
+        }
+        Ok(())
     }
 
     /// Forks a warden; dyno's end of its channel.
@@ -154,13 +164,13 @@ impl Keeper {
         while self.signals.next().is_some() {}
     }
 
-    /// Ends everything, puts every setting back in reverse order, and tells by the exit code whether that worked. Folders
+    /// Ends everything, undoes every change in reverse order, and tells by the exit code whether that worked. Folders
     /// stay where it did not: a journal in them is then the only word of what a setting was.
     fn end(mut self) -> i32 {
         let left = end::kill_descendants(&self.signals, mono_ns() + KILL_NS_MAX, &mut |_, _| {});
         let mut clean = left == 0;
-        while let Some(knob) = self.knobs.pop() {
-            clean &= knob::put_back(&knob.path, &knob.old).is_ok();
+        while let Some(change) = self.changes.pop() {
+            clean = change.steps.iter().rev().fold(clean, |clean, step| step.carry_out() && clean);
         }
         if clean {
             // Dyno may have removed them itself. Links in them are removed and not followed.

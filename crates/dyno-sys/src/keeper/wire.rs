@@ -3,6 +3,7 @@
 //! Both ends are the same program, so there is no version; a packet that cannot be read is a broken channel.
 
 use super::setup::Step;
+use super::undo::Undo;
 use crate::Pid;
 use crate::affinity::CpuSet;
 use crate::child::Exit;
@@ -18,9 +19,9 @@ pub(super) const NOTE_BYTES_MAX: usize = 64;
 pub(super) enum Request {
     /// Fork a warden for this order; the descriptors come with the packet.
     Hold(Box<Order>),
-    /// Remember what to put back.
-    Restore { token: u64, path: Vec<u8>, value: Vec<u8> },
-    /// It was put back.
+    /// Remember how a change is undone, instead of what was remembered under this token.
+    Undo { token: u64, steps: Vec<Undo> },
+    /// It was undone.
     Forget { token: u64 },
     /// Remember a folder to remove.
     Remove { folder: Vec<u8> },
@@ -76,7 +77,11 @@ impl Request {
         out.number(number);
         match self {
             Request::Hold(order) => order.write(out.number(0)),
-            Request::Restore { token, path, value } => out.number(1).number(*token).bytes(path).bytes(value),
+            Request::Undo { token, steps } => {
+                out.number(1).number(*token).number(steps.len() as u64);
+                steps.iter().for_each(|step| step.encode(&mut out));
+                &mut out
+            }
             Request::Forget { token } => out.number(2).number(*token),
             Request::Remove { folder } => out.number(3).bytes(folder),
         };
@@ -88,7 +93,7 @@ impl Request {
         let number = packet.number()?;
         let request = match packet.number()? {
             0 => Request::Hold(Box::new(Order::read(&mut packet)?)),
-            1 => Request::Restore { token: packet.number()?, path: packet.bytes()?, value: packet.bytes()? },
+            1 => Request::Undo { token: packet.number()?, steps: packet.many(Undo::decode)? },
             2 => Request::Forget { token: packet.number()? },
             3 => Request::Remove { folder: packet.bytes()? },
             _ => return None,
@@ -235,15 +240,15 @@ fn read_numbers<const N: usize>(packet: &[u8]) -> Option<[u64; N]> {
 }
 
 #[derive(Default)]
-struct Writer(Vec<u8>);
+pub(super) struct Writer(Vec<u8>);
 
 impl Writer {
-    fn number(&mut self, number: u64) -> &mut Writer {
+    pub(super) fn number(&mut self, number: u64) -> &mut Writer {
         self.0.extend_from_slice(&number.to_ne_bytes());
         self
     }
 
-    fn bytes(&mut self, bytes: &[u8]) -> &mut Writer {
+    pub(super) fn bytes(&mut self, bytes: &[u8]) -> &mut Writer {
         self.number(bytes.len() as u64).0.extend_from_slice(bytes);
         self
     }
@@ -256,16 +261,16 @@ impl Writer {
     }
 }
 
-struct Reader<'b>(&'b [u8]);
+pub(super) struct Reader<'b>(&'b [u8]);
 
 impl Reader<'_> {
-    fn number(&mut self) -> Option<u64> {
+    pub(super) fn number(&mut self) -> Option<u64> {
         let (eight, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(u64::from_ne_bytes(*eight))
     }
 
-    fn bytes(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn bytes(&mut self) -> Option<Vec<u8>> {
         let len = usize::try_from(self.number()?).ok()?;
         let (bytes, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
@@ -280,7 +285,7 @@ impl Reader<'_> {
     }
 
     /// Collecting ends at the first item that is not whole, so a false count costs nothing.
-    fn many<T>(&mut self, item: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+    pub(super) fn many<T>(&mut self, item: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         (0..self.number()?).map(|_| item(self)).collect()
     }
 }
@@ -306,7 +311,12 @@ mod tests {
     }
 
     fn requests() -> [Request; 5] {
-        let restore = Request::Restore { token: 7, path: b"/proc/x".to_vec(), value: b"1".to_vec() };
+        let ours = vec![b"2".to_vec(), b"".to_vec()];
+        let steps = vec![
+            Undo::Write { path: "/proc/x".into(), old: b"1".to_vec(), ours },
+            Undo::write("/proc/y", b"3"),
+        ];
+        let restore = Request::Undo { token: 7, steps };
         [
             Request::Hold(Box::new(order())),
             Request::Hold(Box::new(bare())),

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use dyno_climb::built_in::built_in;
+use dyno_climb::rung::built_in;
 use dyno_climb::climb::{ClimbError, Event, Options, Order, Profiles, climb};
 use dyno_climb::meter::Trouble;
 use dyno_climb::plan::Plan;
@@ -29,7 +29,7 @@ use dyno_sys::proc;
 
 use super::exit;
 use crate::cli;
-use dyno_host::knobs::HostChanges;
+use dyno_host::changes::HostChanges;
 use dyno_lab::Failure;
 use dyno_lab::launch::scratch::Scratch;
 use dyno_lab::launch::{Ground, Interrupt, World, alone};
@@ -99,6 +99,7 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
         order,
         seed,
         instances: usize::from(args.instances),
+        server_cpus: server_cpus.len(),
         only: args.rung.clone(),
         profiles: if args.profile || args.causal { Profiles::Sides } else { Profiles::None },
         causal_ns: args.causal.then(|| u64::try_from(args.causal_for.as_nanos()).unwrap_or(u64::MAX)),

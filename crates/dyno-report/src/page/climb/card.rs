@@ -1,9 +1,10 @@
 //! A card per rung: what is said of it, what was done, what was read, what was measured.
 
 use dyno_measure::judge;
-use dyno_measure::series::{Metric, Trial};
+use dyno_measure::series::Metric;
 use dyno_measure::units::percent_of_log;
 use dyno_record::climb::{Attempt, Figures, ProofLine, Rung, RungVerdict};
+use dyno_record::trial::Compared;
 
 use super::ladder::verdict_word;
 use super::view::View;
@@ -141,7 +142,7 @@ fn one<'r>(name: &'r str, value: f64, interval: Option<[f64; 2]>, ink: Ink) -> R
 
 /// Each instance's own estimate: a new process is a new draw.
 fn instances<'r>(view: &View<'_>, attempt: &Attempt) -> Option<Row<'r>> {
-    let trial = view.climb.trial(attempt.trial.as_ref()?)?;
+    let trial = &view.climb.trial(attempt.trial.as_ref()?)?.trial;
     let usable: Vec<_> =
         trial.pairs.iter().copied().filter(|pair| pair.log_ratio(trial.metric).is_finite()).collect();
     let means = judge::instance_means(trial.metric, &usable);
@@ -221,7 +222,7 @@ fn proven(lines: &[ProofLine]) -> &'static str {
 
 /// Raw series that belong to this rung: its tries, and its turn back.
 fn trials(view: &View<'_>, rung: &Rung) -> Vec<Tag> {
-    let read = |trial: &Trial| {
+    let read = |trial: &Compared| {
         let tries = [Some(&rung.attempt), rung.first_attempt.as_ref()];
         let of_try = tries.into_iter().flatten().find(|attempt| attempt.trial.as_deref() == Some(&trial.id));
         match of_try {
@@ -233,10 +234,6 @@ fn trials(view: &View<'_>, rung: &Rung) -> Vec<Tag> {
     own.map(|trial| series::trial(view, trial, read(trial))).collect()
 }
 
-/// Trials are named after their stage and rung, `stage:rung`.
-pub(super) fn belongs(rung: &Rung, trial: &Trial) -> bool {
-    let tries =
-        [rung.attempt.trial.as_ref(), rung.first_attempt.as_ref().and_then(|first| first.trial.as_ref())];
-    tries.into_iter().flatten().any(|id| *id == trial.id)
-        || trial.id.split_once(':').is_some_and(|(_, name)| name == rung.id)
+pub(super) fn belongs(rung: &Rung, trial: &Compared) -> bool {
+    trial.rung.as_ref() == Some(&rung.id)
 }

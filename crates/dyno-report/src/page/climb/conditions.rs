@@ -1,8 +1,8 @@
 //! Under which conditions all this holds: the noise, the machine, and what nobody looked at.
 
-use dyno_measure::series::Trial;
 use dyno_record::climb::Noise;
 use dyno_record::machine::Machine;
+use dyno_record::trial::Compared;
 
 use super::card::belongs;
 use super::series;
@@ -31,7 +31,7 @@ pub(super) fn noise(view: &View<'_>) -> Option<Section> {
     Some(Section::new("noise", "Noise", content.push_all(rest)))
 }
 
-fn of_no_rung(view: &View<'_>, trial: &Trial) -> bool {
+fn of_no_rung(view: &View<'_>, trial: &Compared) -> bool {
     !view.climb.rungs.iter().any(|rung| belongs(rung, trial))
 }
 

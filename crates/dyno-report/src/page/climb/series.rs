@@ -1,8 +1,9 @@
 //! Raw series behind a click: every pair of a trial as the effect that it alone would have shown.
 
 use dyno_measure::judge::{self, PAIRS_MIN, Rule};
-use dyno_measure::series::{Block, Metric, Trial};
+use dyno_measure::series::{Block, Metric};
 use dyno_measure::units::percent_of_log;
+use dyno_record::trial::Compared;
 
 use super::view::View;
 use crate::page::chart::{Points, points};
@@ -10,9 +11,10 @@ use crate::page::html::{Tag, tag};
 use crate::page::parts::{effect_words, tied};
 
 /// A trial's pairs, with the effect that was read from them; recomputed here when the record names none.
-pub(super) fn trial(view: &View<'_>, trial: &Trial, read: Option<(f64, [f64; 2])>) -> Tag {
+pub(super) fn trial(view: &View<'_>, compared: &Compared, read: Option<(f64, [f64; 2])>) -> Tag {
+    let trial = &compared.trial;
     let logs: Vec<f64> = trial.pairs.iter().map(|pair| pair.log_ratio(trial.metric)).collect();
-    let title = format!("{}: {} pairs, {}", trial.id, logs.len(), trial.metric);
+    let title = format!("{}: {} pairs, {}", compared.title(), logs.len(), trial.metric);
     let lost = match trial.invalid_pairs {
         0 => String::new(),
         n => format!(" {n} pairs were thrown away: too few replies, or no clock."),

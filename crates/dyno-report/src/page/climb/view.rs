@@ -14,7 +14,7 @@ pub(super) struct View<'c> {
 
 impl<'c> View<'c> {
     pub(super) fn of(climb: &'c Climb) -> Self {
-        let pairs: usize = climb.series.trials.iter().map(|trial| trial.pairs.len()).sum();
+        let pairs: usize = climb.series.trials.iter().map(|compared| compared.trial.pairs.len()).sum();
         Self { climb, stride: (pairs + climb.series.rounds.len()).div_ceil(POINTS_MAX).max(1) }
     }
 }

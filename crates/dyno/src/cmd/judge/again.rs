@@ -6,11 +6,10 @@
 use crate::out;
 use std::process::ExitCode;
 
-use dyno_climb::climb::{confirmation, rule_of};
 use dyno_measure::judge::{self, Verdict};
-use dyno_measure::series::Trial;
 use dyno_record::climb::{Attempt, Climb, Rung, RungVerdict};
 use dyno_record::ratios::Ratios;
+use dyno_record::trial::Compared;
 use serde::Serialize;
 
 use super::numbers::Numbers;
@@ -100,10 +99,11 @@ fn whole(climb: &Climb, rung: &Rung) -> Result<Option<RungVerdict>, String> {
         let unconfirmed = rung.attempt.verdict == RungVerdict::Unconfirmed;
         return Ok(Some(if unconfirmed { RungVerdict::Unconfirmed } else { again }));
     }
-    let id =
-        confirmation(climb, &rung.id).map_or_else(|| format!("leave-one-out:{}", rung.id), |t| t.id.clone());
-    let trial = find(climb, &id)?;
-    let judged = judge::cut_short(trial, &rule_of(trial), climb.seed);
+    let Some(id) = &rung.leave_one_out_trial else {
+        return Err(format!("\"{}\" was confirmed without a trial", visible(&rung.id)));
+    };
+    let compared = find(climb, id)?;
+    let judged = judge::cut_short(&compared.trial, &compared.rule, climb.seed);
     let confirmed = judged.is_some_and(|judged| judged.verdict == Verdict::Better && judged.veto.is_none());
     Ok(Some(if confirmed { RungVerdict::Kept } else { RungVerdict::Unconfirmed }))
 }
@@ -117,8 +117,8 @@ fn step(climb: &Climb, attempt: &Attempt) -> Result<Option<RungVerdict>, String>
     let Some(id) = &attempt.trial else {
         return Err(format!("a verdict \"{}\" without a trial", attempt.verdict.words()));
     };
-    let trial = find(climb, id)?;
-    let judged = judge::cut_short(trial, &rule_of(trial), climb.seed);
+    let compared = find(climb, id)?;
+    let judged = judge::cut_short(&compared.trial, &compared.rule, climb.seed);
     Ok(Some(judged.map_or(RungVerdict::NotMeasured, |judged| match (judged.verdict, judged.veto) {
         (Verdict::Better, None) => Kept,
         (Verdict::Better, Some(_)) | (Verdict::Worse, _) => Reverted,
@@ -127,11 +127,12 @@ fn step(climb: &Climb, attempt: &Attempt) -> Result<Option<RungVerdict>, String>
 }
 
 /// A trial whose every block had an answer: without one there is no ratio, and the judge has nothing to go by.
-fn find<'c>(climb: &'c Climb, id: &str) -> Result<&'c Trial, String> {
-    let trial = climb.trial(id).ok_or_else(|| format!("the trial \"{}\" is not in it", visible(id)))?;
+fn find<'c>(climb: &'c Climb, id: &str) -> Result<&'c Compared, String> {
+    let compared = climb.trial(id).ok_or_else(|| format!("the trial \"{}\" is not in it", visible(id)))?;
+    let trial = &compared.trial;
     let values = trial.pairs.iter().flat_map(|pair| [pair.a.value(trial.metric), pair.b.value(trial.metric)]);
     match values.into_iter().all(|value| value.is_finite() && value > 0.0) {
-        true => Ok(trial),
+        true => Ok(compared),
         false => Err(format!("the trial \"{}\" has a block without a figure", visible(id))),
     }
 }

@@ -1,26 +1,25 @@
-//! What experiments on the setting before a rung foretell of it, beside what was measured.
+//! What experiments on the setting before a rung predict of it, beside what was measured.
 //!
 //! They are made before the rung is tried, on a server of their own that is started for them: other servers would wait long
-//! enough for their connections to be closed. Rungs that begin from the same setting under the same load share them.
+//! enough for their connections to be closed. Rungs that begin from the same setting under the same load share them. They
+//! decide nothing.
 
-use dyno_measure::judge::{self, Basis};
+use dyno_measure::judge;
 use dyno_measure::series::Metric;
 use dyno_record::climb::{Attempt, Foretold, SettingCausal};
 use dyno_record::foretell::foretell;
 
-use super::climber::{ClimbError, Climber, Event, Experiments};
+use super::climber::{Climber, Experiments};
 use super::look::Looks;
-use super::rules::{BURSTY_SUFFIX, IN_TURN_SUFFIX};
-use crate::meter::ArmSpec;
-use crate::meter::{Meter, Trouble};
-use crate::rung::Rung;
+use super::options::{ClimbError, Event};
+use crate::meter::{ArmSpec, Look};
+use crate::plan::Rung;
 
-impl<M: Meter> Climber<'_, M> {
+impl<M: Look> Climber<'_, M> {
     /// Experiments on the setting that stands, where they were asked for and not made yet.
     pub(super) fn experiment(&mut self, rung: &Rung) -> Result<(), ClimbError> {
         let Some(for_ns) = self.options.causal_ns else { return Ok(()) };
-        let load = rung.load.clone().unwrap_or_else(|| self.plan.load.clone());
-        let spec = ArmSpec { setting: self.standing.clone(), load };
+        let spec = ArmSpec { setting: self.standing.clone(), load: self.load_of(rung) };
         if self.experiments.as_ref().is_some_and(|done| done.spec == spec) {
             return Ok(());
         }
@@ -31,7 +30,7 @@ impl<M: Meter> Climber<'_, M> {
         let found = self.experiment_on(&spec, for_ns)?;
         if was_open {
             // Whoever needs them next meets the trouble again, and says so.
-            let _ = self.ensure_current(&spec.load);
+            let _ = self.ensure_current(spec.clone());
         }
         self.clockwork.postpone(self.meter.now_ns() - began_ns);
         if let Err(why) = &found {
@@ -42,12 +41,12 @@ impl<M: Meter> Climber<'_, M> {
     }
 
     fn experiment_on(&mut self, spec: &ArmSpec, for_ns: u64) -> Result<Result<usize, String>, ClimbError> {
-        let mut arm = match self.meter.open(spec) {
-            Ok(arm) => arm,
-            Err(trouble) => return unopened(trouble),
+        let seed = self.options.seed;
+        let profile = match self.visited(spec, |climber, arm| Ok(climber.meter.causal(arm, for_ns, seed))) {
+            Ok(profile) => profile,
+            Err(trouble) if trouble.ends_the_climb() => return Err(ClimbError::Ended(trouble)),
+            Err(trouble) => return Ok(Err(trouble.to_string())),
         };
-        let profile = self.meter.causal(&mut arm, for_ns, self.options.seed);
-        self.meter.close(arm);
         Ok(profile.map(|profile| {
             let (setting, load) = (spec.setting.words(), spec.load.record().to_string());
             self.record.causal.push(SettingCausal { setting, load, profile });
@@ -55,48 +54,41 @@ impl<M: Meter> Climber<'_, M> {
         }))
     }
 
-    /// What was foretold of an attempt and what was measured, once both sides were profiled.
-    pub(super) fn foretold(&self, attempt: &Attempt, looks: &Looks) -> Option<Foretold> {
+    /// What was predicted of an attempt and what was measured, once both sides were profiled.
+    pub(super) fn predicted(&self, attempt: &Attempt, looks: &Looks) -> Option<Foretold> {
         let experiments = self.experiments.as_ref()?;
-        let foretold = match (&experiments.found, &looks.profiles) {
+        let predicted = match (&experiments.found, &looks.profiles) {
             (Ok(at), [Some(before), Some(after)]) => {
                 let causal = &self.record.causal[*at].profile;
                 Foretold { profile: Some(*at), ..foretell(causal, before, after, &looks.costs) }
             }
-            (Err(why), _) => not_foretold(why),
-            (Ok(_), _) => not_foretold("its sides could not be profiled"),
+            (Err(why), _) => not_predicted(why),
+            (Ok(_), _) => not_predicted("its sides could not be profiled"),
         };
-        Some(self.with_measured(attempt, foretold))
+        Some(self.with_measured(attempt, predicted))
     }
 
-    /// Where changes were to be foretold and this one was not: its sides were never alive together.
-    pub(super) fn not_foretold_in_turn(&self, attempt: &Attempt) -> Option<Foretold> {
+    /// Where changes were to be predicted and this one was not: its sides were never alive together.
+    pub(super) fn not_predicted_in_turn(&self, attempt: &Attempt) -> Option<Foretold> {
         let why = "its servers were measured one after another";
         let asked = self.options.causal_ns.is_some() && attempt.effect_percent.is_some();
-        asked.then(|| self.with_measured(attempt, not_foretold(why)))
+        asked.then(|| self.with_measured(attempt, not_predicted(why)))
     }
 
-    fn with_measured(&self, attempt: &Attempt, foretold: Foretold) -> Foretold {
-        let measured = attempt.trial.as_ref().and_then(|id| self.record.trial(id)).and_then(|trial| {
-            let basis = match &trial.id {
-                id if id.ends_with(BURSTY_SUFFIX) => Basis::Totals,
-                id if id.ends_with(IN_TURN_SUFFIX) => Basis::Instances,
-                _ => Basis::Pairs,
-            };
+    fn with_measured(&self, attempt: &Attempt, predicted: Foretold) -> Foretold {
+        let compared = attempt.trial.as_ref().and_then(|id| self.record.trial(id));
+        let measured = compared.and_then(|compared| {
+            let (trial, basis) = (&compared.trial, compared.rule.basis);
             judge::aside(trial, Metric::SecondsPerRequest, basis, self.options.seed)
         });
         Foretold {
             measured_percent: measured.map(|estimate| estimate.percent()),
             measured_interval_percent: measured.map(|estimate| estimate.interval_percent()),
-            ..foretold
+            ..predicted
         }
     }
 }
 
-fn unopened(trouble: Trouble) -> Result<Result<usize, String>, ClimbError> {
-    if trouble.ends_the_climb() { Err(ClimbError::Ended(trouble)) } else { Ok(Err(trouble.to_string())) }
-}
-
-fn not_foretold(why: &str) -> Foretold {
+fn not_predicted(why: &str) -> Foretold {
     Foretold { why_not: Some(why.to_owned()), ..Foretold::default() }
 }

@@ -1,0 +1,257 @@
+//! Pairs of blocks until the judge has enough, or the time is up.
+//!
+//! The one loop behind noise, steps and confirmations, however their servers are alive. What it measured is in the record
+//! when it returns.
+
+use dyno_measure::Histogram;
+use dyno_measure::judge::{self, Basis, Estimate, LAST_LOOK_MIN, Next, Rule};
+use dyno_measure::series::{Metric, Pair, Side, Trial};
+use dyno_record::trial::{Compared, Schedule, Stage};
+
+use super::bench::{Bench, other};
+use super::climber::Climber;
+use super::comparison::{Comparison, Sides};
+use super::off_block::{is_off_block_look, off_block_percent};
+use super::options::Event;
+use crate::meter::{Length, Meter, Trouble};
+
+/// Replies below which a block says nothing.
+const REPLIES_MIN: u64 = 200;
+/// Share of invalid pairs above which a trial says nothing.
+const INVALID_SHARE_MAX: f64 = 0.05;
+/// Invalid pairs that are forgiven whatever their share: the first pairs of a trial.
+const INVALID_FREE: u64 = 3;
+
+/// What is asked of a comparison: what for, of which metric, and until when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) stage: Stage,
+    /// Which try of that stage, from 1.
+    pub(crate) attempt: u32,
+    pub(crate) rung: Option<&'a str>,
+    /// What is told of it while it goes on: the stage, and what is measured.
+    pub(crate) words: [&'a str; 2],
+    pub(crate) metric: Metric,
+    pub(crate) deadline_ns: u64,
+}
+
+/// How a trial ended.
+pub(crate) struct Tried {
+    /// Index into the record's trials.
+    pub(crate) trial: usize,
+    pub(crate) outcome: Outcome,
+}
+
+pub(crate) enum Outcome {
+    /// The judge has enough, or the time is up and this is the last look.
+    Judged(judge::Judgement),
+    /// Work comes in bursts.
+    Bursty,
+    /// Too much CPU was burnt outside the blocks, this share of a side's, percent: instances must be measured one after
+    /// another.
+    OffBlock(f64),
+    /// A proof did not hold in one of the pairs.
+    NotApplied(String),
+    /// The time was up before anything could be said.
+    OutOfTime(String),
+    /// Too many pairs were invalid.
+    Unmeasured(String),
+    /// A side failed; which, and how.
+    Trouble(Side, Trouble),
+}
+
+impl<M: Meter> Climber<'_, M> {
+    /// Measures pairs until the rule has enough; where work comes in bursts, once more in long blocks by `bursty`.
+    pub(crate) fn pairs_or_bursts(
+        &mut self,
+        bench: &mut Bench<M::Arm>,
+        comparison: &Comparison<Sides>,
+        bursty: Rule,
+        asked: &Asked<'_>,
+    ) -> Tried {
+        let tried = self.pairs(bench, comparison, asked);
+        match tried.outcome {
+            Outcome::Bursty if comparison.schedule == Schedule::LivePairs => {
+                self.pairs(bench, &comparison.by(Schedule::LongPairs, bursty), asked)
+            }
+            _ => tried,
+        }
+    }
+
+    /// Measures pairs until the rule has enough.
+    pub(crate) fn pairs(
+        &mut self,
+        bench: &mut Bench<M::Arm>,
+        comparison: &Comparison<Sides>,
+        asked: &Asked<'_>,
+    ) -> Tried {
+        let visits = matches!(bench, Bench::InTurn(_));
+        assert!(
+            visits == (comparison.schedule == Schedule::InTurn),
+            "the bench was opened for another schedule"
+        );
+        let mut trial = Trial::new(asked.metric);
+        let began_ns = self.meter.now_ns();
+        let outcome = self.until_judged(bench, &mut trial, comparison, asked);
+        let measured = trial.pairs.len() as u64 + trial.invalid_pairs;
+        let took_ns = self.meter.now_ns() - began_ns;
+        if visits && measured > 0 {
+            self.pace.turned(took_ns, measured);
+        }
+        if comparison.length() == Length::Short && measured >= LAST_LOOK_MIN as u64 {
+            self.pace.pair_ns = took_ns / measured;
+        }
+        let trial = self.write_down(trial, bench.clock(), comparison, asked);
+        Tried { trial, outcome }
+    }
+
+    /// Puts a trial into the record, with all that is needed to judge it again; its index.
+    fn write_down(
+        &mut self,
+        trial: Trial,
+        clock: String,
+        comparison: &Comparison<Sides>,
+        asked: &Asked<'_>,
+    ) -> usize {
+        let compared = Compared {
+            id: self.fresh_id(asked),
+            stage: asked.stage,
+            attempt: asked.attempt,
+            rung: asked.rung.map(str::to_owned),
+            schedule: comparison.schedule,
+            toggles: comparison.arms.toggles().map(str::to_owned),
+            clock,
+            rule: comparison.rule,
+            trial,
+        };
+        assert!(self.record.trial(&compared.id).is_none(), "two trials are called {}", compared.id);
+        self.record.series.trials.push(compared);
+        self.record.series.trials.len() - 1
+    }
+
+    /// A name that no trial of this record has. People may recognise it; nothing is read from it.
+    fn fresh_id(&self, asked: &Asked<'_>) -> String {
+        let stage = match (asked.stage, asked.attempt) {
+            (Stage::Noise, _) => "noise",
+            (Stage::Step, 1) => "step",
+            (Stage::Step, _) => "second",
+            (Stage::LeaveOneOut, _) => "leave-one-out",
+        };
+        let name = asked.rung.map_or(stage.to_owned(), |rung| format!("{stage}:{rung}"));
+        let is_free = |id: &String| self.record.trial(id).is_none();
+        let numbered = (2..).map(|number| format!("{name}#{number}"));
+        std::iter::once(name.clone()).chain(numbered).find(is_free).expect("numbers do not end")
+    }
+
+    fn until_judged(
+        &mut self,
+        bench: &mut Bench<M::Arm>,
+        trial: &mut Trial,
+        comparison: &Comparison<Sides>,
+        asked: &Asked<'_>,
+    ) -> Outcome {
+        let (rule, settings) = (&comparison.rule, comparison.arms.settings());
+        let mut latest = None;
+        loop {
+            let shares = is_off_block_look(trial).then(|| off_block_percent(trial, rule.basis));
+            if let Some(outcome) = self.not_comparable(bench, settings, shares) {
+                return outcome;
+            }
+            if rule.looks_at(trial.pairs.len()) {
+                // The judge's guards read memory: it must be in the trial before it is judged.
+                trial.rss_peak_bytes = bench.memory();
+                match judge::next(trial, rule, self.options.seed) {
+                    Next::Done(judgement) => return Outcome::Judged(judgement),
+                    Next::Bursty => return Outcome::Bursty,
+                    Next::More(estimate) => latest = estimate,
+                }
+            }
+            if let Some(why) = too_many_invalid(trial) {
+                return Outcome::Unmeasured(why);
+            }
+            if self.meter.now_ns() >= asked.deadline_ns {
+                trial.rss_peak_bytes = bench.memory();
+                let enough = trial.pairs.len() >= LAST_LOOK_MIN;
+                let shares = enough.then(|| off_block_percent(trial, rule.basis));
+                let late = self.not_comparable(bench, settings, shares);
+                return late.unwrap_or_else(|| self.out_of_time(trial, rule));
+            }
+            match self.pair(bench, trial, comparison.length()) {
+                Ok((pair, latencies)) => add(trial, pair, &latencies),
+                Err((side, trouble)) => return Outcome::Trouble(side, trouble),
+            }
+            self.tell(trial, rule, asked, latest);
+        }
+    }
+
+    /// Why the pairs so far compare nothing: work outside the blocks, or a proof that does not hold.
+    fn not_comparable(
+        &mut self,
+        bench: &Bench<M::Arm>,
+        settings: &[crate::dial::Setting; 2],
+        shares: Option<[f64; 2]>,
+    ) -> Option<Outcome> {
+        if let Bench::InTurn(turns) = bench {
+            return turns.not_applied.clone().map(Outcome::NotApplied);
+        }
+        self.mark_sides(settings, shares?).map(Outcome::OffBlock)
+    }
+
+    fn out_of_time(&self, trial: &Trial, rule: &Rule) -> Outcome {
+        match judge::cut_short(trial, rule, self.options.seed) {
+            Some(judgement) => Outcome::Judged(judgement),
+            None if trial.pairs.len() >= LAST_LOOK_MIN && rule.basis == Basis::Pairs => Outcome::Bursty,
+            None => Outcome::OutOfTime(format!("time was up after {} pairs", trial.pairs.len())),
+        }
+    }
+
+    fn pair(
+        &mut self,
+        bench: &mut Bench<M::Arm>,
+        trial: &Trial,
+        length: Length,
+    ) -> Result<(Pair, [Histogram; 2]), (Side, Trouble)> {
+        if let Bench::InTurn(turns) = bench {
+            return self.pair_in_turn(turns, trial);
+        }
+        let first = self.first_side();
+        let instance = self.rng.below(self.instances as u64) as usize;
+        let block = |climber: &mut Self, bench: &mut Bench<M::Arm>, side: Side| {
+            climber.block_on(bench, side, instance, length).map_err(|trouble| (side, trouble))
+        };
+        let one = block(self, bench, first)?;
+        let two = block(self, bench, other(first))?;
+        let (a, b) = if first == Side::A { (one, two) } else { (two, one) };
+        Ok((Pair { first, instance: instance as u32, a: a.block, b: b.block }, [a.latencies, b.latencies]))
+    }
+
+    fn tell(&mut self, trial: &Trial, rule: &Rule, asked: &Asked<'_>, estimate: Option<Estimate>) {
+        let left_ns = self.clockwork.left_ns(self.meter.now_ns());
+        let (pair, of, [stage, name]) = (trial.pairs.len(), rule.last, asked.words);
+        (self.watch)(&Event::Pair { stage, name, pair, of, estimate, left_ns });
+    }
+}
+
+/// Adds a pair, or counts it as thrown away.
+fn add(trial: &mut Trial, pair: Pair, latencies: &[Histogram; 2]) {
+    if is_valid(&pair, trial.metric) {
+        trial.add(pair, latencies.each_ref());
+    } else {
+        trial.invalid_pairs += 1;
+    }
+}
+
+/// A clock that stood still while hundreds of replies were served was not read.
+fn is_valid(pair: &Pair, metric: Metric) -> bool {
+    let is_read = |value: f64| value.is_finite() && value > 0.0;
+    pair.a.replies.min(pair.b.replies) >= REPLIES_MIN
+        && is_read(pair.a.value(metric))
+        && is_read(pair.b.value(metric))
+}
+
+fn too_many_invalid(trial: &Trial) -> Option<String> {
+    let all = trial.pairs.len() as u64 + trial.invalid_pairs;
+    let allowed = INVALID_FREE.max((all as f64 * INVALID_SHARE_MAX) as u64);
+    (trial.invalid_pairs > allowed)
+        .then(|| format!("{} of {all} pairs had too few replies or no clock", trial.invalid_pairs))
+}

@@ -1,0 +1,365 @@
+//! Starts of the total: all arms started anew, measured in rounds, closed, again and again.
+//!
+//! A new process is a new draw of hashes and layout, and rounds that follow each other are alike: so all arms are started
+//! anew several times, and the interval comes from what these starts differ by (`dyno_measure::rounds`). Where a server burns
+//! CPU outside its blocks the arms of a start follow each other; the rounds have the same shape, so that the same estimator
+//! reads them, and what the machine does meanwhile is in what starts differ by.
+
+use dyno_measure::Histogram;
+use dyno_measure::judge::LAST_LOOK_MIN;
+use dyno_measure::rounds::{STARTS_MIN, TOTAL_Z};
+use dyno_measure::series::{Block, Totals};
+use dyno_measure::student::student;
+use dyno_record::climb::Role;
+
+use super::climber::Climber;
+use super::comparison::Comparison;
+use super::off_block::too_much;
+use super::options::Event;
+use super::rules::{LONG_PAIRS, STARTS_MAX};
+use super::visit::VISIT_BLOCKS_MIN;
+use crate::dial::Setting;
+use crate::meter::{ArmSpec, Length, Measured, Meter, Opening, Trouble, Vitals};
+use crate::plan::LoadSpec;
+
+/// Rounds of a start at most; more would not narrow what starts differ by.
+const START_ROUNDS_MAX: usize = 50;
+/// What is told while the total is measured: the stage, and what is measured.
+const WORDS: [&str; 2] = ["total", "naive, final, floor"];
+
+/// An arm of the total. The floor has no setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) role: Role,
+    pub(crate) name: String,
+    pub(crate) setting: Option<Setting>,
+}
+
+/// One arm of the total: its live server, with what all its servers have shown so far.
+pub(crate) struct Live<A> {
+    pub(crate) is: Named,
+    arm: Option<A>,
+    /// User and system ticks of the live server when it began, and those of all before it.
+    ticks_began: Option<(u64, u64)>,
+    pub(crate) ticks: (u64, u64),
+    pub(crate) latencies: Histogram,
+    pub(crate) blocks: Vec<Block>,
+}
+
+impl<A> Live<A> {
+    pub(crate) fn new(arm: &Named) -> Self {
+        Self {
+            is: arm.clone(),
+            arm: None,
+            ticks_began: None,
+            ticks: (0, 0),
+            latencies: Histogram::new(),
+            blocks: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, measured: Measured) {
+        self.latencies.merge(&measured.latencies);
+        self.blocks.push(measured.block);
+    }
+
+    /// Nothing was measured of it.
+    pub(crate) fn forget(&mut self) {
+        (self.latencies, self.ticks) = (Histogram::new(), (0, 0));
+        self.blocks.clear();
+    }
+}
+
+/// What was measured of the whole way: a block per arm and round, and which start each round belongs to.
+pub(crate) struct Rounds<A> {
+    pub(crate) arms: Vec<Live<A>>,
+    pub(crate) starts: Vec<u32>,
+}
+
+impl<A> Rounds<A> {
+    /// # Panics
+    /// When an arm has another number of rounds than the rest: they would be compared with each other's.
+    pub(crate) fn check(&self) {
+        let whole = self.arms.iter().all(|one| one.blocks.len() == self.starts.len());
+        assert!(whole, "a round has a block of every arm");
+        assert!(self.starts.is_sorted(), "rounds of a start follow each other");
+    }
+
+    /// Adds rounds of a start, the blocks of each arm; none of them where one block had no reply or no clock.
+    fn add(&mut self, blocks: Vec<Vec<Measured>>, start: u32) {
+        let rounds = blocks.first().map_or(0, Vec::len);
+        assert!(blocks.iter().all(|of_arm| of_arm.len() == rounds), "a round has a block of every arm");
+        if blocks.iter().flatten().any(|measured| dead(&measured.block)) {
+            return;
+        }
+        for (one, blocks) in self.arms.iter_mut().zip(blocks) {
+            blocks.into_iter().for_each(|measured| one.add(measured));
+        }
+        self.starts.extend(std::iter::repeat_n(start, rounds));
+    }
+
+    fn floor(&self) -> Option<usize> {
+        let floor = self.arms.iter().position(|one| one.is.setting.is_none());
+        assert!(floor.is_none_or(|at| at + 1 == self.arms.len()), "the floor is the last arm");
+        floor
+    }
+
+    fn forget(&mut self) {
+        self.starts.clear();
+        self.arms.iter_mut().for_each(Live::forget);
+    }
+}
+
+impl<M: Meter> Climber<'_, M> {
+    /// All arms alive at the same time, unless one of them burns CPU outside its blocks.
+    pub(crate) fn all_starts(
+        &mut self,
+        rounds: &mut Rounds<M::Arm>,
+        comparison: &Comparison<Vec<Named>>,
+    ) -> Result<(), Trouble> {
+        if !self.any_burns(comparison) {
+            self.starts_beside(rounds, comparison)?;
+            if !self.any_burns(comparison) {
+                return Ok(());
+            }
+            // The start in which that was seen compares nothing.
+            rounds.forget();
+        }
+        self.starts_in_turn(rounds, comparison)
+    }
+
+    pub(crate) fn any_burns(&self, comparison: &Comparison<Vec<Named>>) -> bool {
+        self.burns(comparison.arms.iter().filter_map(|arm| arm.setting.as_ref()))
+    }
+
+    fn starts_beside(
+        &mut self,
+        rounds: &mut Rounds<M::Arm>,
+        comparison: &Comparison<Vec<Named>>,
+    ) -> Result<(), Trouble> {
+        let began_ns = self.meter.now_ns();
+        let (mut start, mut wanted, mut opening_ns) = (0, 1, 0);
+        while start < wanted && opening_ns < self.left_ns() {
+            self.open_arms(rounds, &comparison.load)?;
+            if start == 0 {
+                opening_ns = self.meter.now_ns() - began_ns;
+                wanted = self.affordable_starts(opening_ns, self.round_ns(rounds, comparison.length()));
+            }
+            let share = (start + 1) as f64 / wanted as f64;
+            let until_ns = began_ns + ((self.clockwork.end_ns() - began_ns) as f64 * share) as u64;
+            self.rounds_until(rounds, comparison.length(), until_ns, start as u32)?;
+            self.close_arms(rounds);
+            start += 1;
+            if start == 1 && self.mark_burning_arms(&rounds.arms) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts every arm by itself, measures it and closes it, one after the other, again and again.
+    fn starts_in_turn(
+        &mut self,
+        rounds: &mut Rounds<M::Arm>,
+        comparison: &Comparison<Vec<Named>>,
+    ) -> Result<(), Trouble> {
+        let mut longest_ns = 0;
+        for start in 0..STARTS_MAX as u32 {
+            let began_ns = self.meter.now_ns();
+            if start > 0 && longest_ns > self.left_ns() {
+                break;
+            }
+            let blocks = self.start_in_turn(rounds, &comparison.load)?;
+            rounds.add(blocks, start);
+            longest_ns = longest_ns.max(self.meter.now_ns() - began_ns);
+            let more = VISIT_BLOCKS_MIN * (self.left_ns() / longest_ns.max(1)) as usize;
+            self.tell_rounds(rounds, more);
+        }
+        Ok(())
+    }
+
+    /// Opens a server of every arm in random order, the floor last: it answers what the final setting does.
+    fn open_arms(&mut self, rounds: &mut Rounds<M::Arm>, load: &LoadSpec) -> Result<(), Trouble> {
+        for at in self.order_of(rounds) {
+            self.open_arm(&mut rounds.arms[at], load)?;
+        }
+        let Some(floor) = rounds.floor() else { return Ok(()) };
+        let end =
+            rounds.arms.iter().position(|one| one.is.role == Role::Final).expect("the total has a final arm");
+        if let Some(arm) = self.floor_beside(rounds, end, load)? {
+            began(&mut rounds.arms[floor], arm);
+        }
+        Ok(())
+    }
+
+    /// A start: arms in random order, the floor right after the end, whose answer it learns. The blocks of each arm.
+    fn start_in_turn(
+        &mut self,
+        rounds: &mut Rounds<M::Arm>,
+        load: &LoadSpec,
+    ) -> Result<Vec<Vec<Measured>>, Trouble> {
+        let mut blocks = vec![Vec::new(); rounds.arms.len()];
+        for at in self.order_of(rounds) {
+            self.open_arm(&mut rounds.arms[at], load)?;
+            blocks[at] = self.blocks_of(&mut rounds.arms[at])?;
+            let floor = rounds.floor().filter(|_| rounds.arms[at].is.role == Role::Final);
+            let opened = floor.map(|_| self.floor_beside(rounds, at, load)).transpose()?.flatten();
+            self.close_arm(&mut rounds.arms[at]);
+            if let (Some(floor), Some(arm)) = (floor, opened) {
+                began(&mut rounds.arms[floor], arm);
+                blocks[floor] = self.blocks_of(&mut rounds.arms[floor])?;
+                self.close_arm(&mut rounds.arms[floor]);
+            }
+        }
+        // The floor, which is the last, may have been left out.
+        blocks.truncate(rounds.arms.len());
+        Ok(blocks)
+    }
+
+    fn blocks_of(&mut self, one: &mut Live<M::Arm>) -> Result<Vec<Measured>, Trouble> {
+        let arm = one.arm.as_mut().expect("it was just opened");
+        (0..VISIT_BLOCKS_MIN).map(|_| self.meter.block(arm, Length::Long)).collect()
+    }
+
+    /// Measures rounds until then, at least one.
+    fn rounds_until(
+        &mut self,
+        rounds: &mut Rounds<M::Arm>,
+        length: Length,
+        until_ns: u64,
+        start: u32,
+    ) -> Result<(), Trouble> {
+        let mut order: Vec<usize> = (0..rounds.arms.len()).collect();
+        for round in 0..START_ROUNDS_MAX {
+            if round > 0 && self.meter.now_ns() >= until_ns {
+                break;
+            }
+            self.rng.shuffle(&mut order);
+            let blocks = self.round(&mut rounds.arms, length, &order)?;
+            rounds.add(blocks, start);
+            let more = (self.left_ns() / self.round_ns(rounds, length)) as usize;
+            self.tell_rounds(rounds, more);
+        }
+        Ok(())
+    }
+
+    /// A block on every arm.
+    fn round(
+        &mut self,
+        arms: &mut [Live<M::Arm>],
+        length: Length,
+        order: &[usize],
+    ) -> Result<Vec<Vec<Measured>>, Trouble> {
+        let mut blocks = vec![Vec::new(); arms.len()];
+        for at in order {
+            let arm = arms[*at].arm.as_mut().expect("open_arms() has opened it");
+            blocks[*at].push(self.meter.block(arm, length)?);
+        }
+        Ok(blocks)
+    }
+
+    fn tell_rounds(&mut self, rounds: &Rounds<M::Arm>, more: usize) {
+        let (pair, left_ns, [stage, name]) = (rounds.starts.len(), self.left_ns(), WORDS);
+        (self.watch)(&Event::Pair { stage, name, pair, of: pair + more, estimate: None, left_ns });
+    }
+
+    /// Opens the floor while the server that it repeats is alive. Where it cannot be had at the first try it is left out.
+    fn floor_beside(
+        &mut self,
+        rounds: &mut Rounds<M::Arm>,
+        end: usize,
+        load: &LoadSpec,
+    ) -> Result<Option<M::Arm>, Trouble> {
+        let like = rounds.arms[end].arm.as_ref().expect("it is open, or its blocks were just measured");
+        match self.meter.open(Opening::Floor { like, load }) {
+            Ok(arm) => Ok(Some(arm)),
+            Err(trouble) => self.no_floor(rounds, trouble).map(|()| None),
+        }
+    }
+
+    /// Goes on without a floor, unless there are rounds with one or the climb must end.
+    fn no_floor(&mut self, rounds: &mut Rounds<M::Arm>, trouble: Trouble) -> Result<(), Trouble> {
+        let is_new = |at: &usize| rounds.arms[*at].blocks.is_empty();
+        let Some(floor) = rounds.floor().filter(|at| !trouble.ends_the_climb() && is_new(at)) else {
+            return Err(trouble);
+        };
+        self.missing("floor", trouble.to_string());
+        rounds.arms.remove(floor);
+        Ok(())
+    }
+
+    /// Those with a setting of their own, in random order.
+    fn order_of(&mut self, rounds: &Rounds<M::Arm>) -> Vec<usize> {
+        let mut order: Vec<usize> =
+            (0..rounds.arms.len()).filter(|at| rounds.arms[*at].is.setting.is_some()).collect();
+        self.rng.shuffle(&mut order);
+        order
+    }
+
+    fn open_arm(&mut self, one: &mut Live<M::Arm>, load: &LoadSpec) -> Result<(), Trouble> {
+        let setting = one.is.setting.clone().expect("the floor is opened beside the end");
+        let arm = self.meter.open(Opening::Server(&ArmSpec { setting, load: load.clone() }))?;
+        began(one, arm);
+        Ok(())
+    }
+
+    pub(crate) fn close_arms(&mut self, rounds: &mut Rounds<M::Arm>) {
+        rounds.arms.iter_mut().for_each(|one| self.close_arm(one));
+    }
+
+    fn close_arm(&mut self, one: &mut Live<M::Arm>) {
+        let Some(arm) = one.arm.take() else { return };
+        if let (Some((user_0, system_0)), Some((user_1, system_1))) =
+            (one.ticks_began, arm.user_system_ticks())
+        {
+            one.ticks.0 += user_1.saturating_sub(user_0);
+            one.ticks.1 += system_1.saturating_sub(system_0);
+        }
+        self.meter.close(arm);
+    }
+
+    /// Whether an arm's first server burnt too much CPU outside its blocks; then its setting is marked.
+    fn mark_burning_arms(&mut self, live: &[Live<M::Arm>]) -> bool {
+        let shares = live.iter().filter(|one| one.blocks.len() >= LAST_LOOK_MIN).filter_map(|one| {
+            let percent = Totals::of(&one.blocks).off_block_percent();
+            one.is.setting.as_ref().filter(|_| too_much(percent)).map(|setting| (setting, percent))
+        });
+        let burning: Vec<_> = shares.collect();
+        burning.iter().for_each(|(setting, percent)| self.mark_burning(setting, *percent));
+        !burning.is_empty()
+    }
+
+    /// What a round takes, ns: a block per arm.
+    fn round_ns(&self, rounds: &Rounds<M::Arm>, length: Length) -> u64 {
+        let short_ns = (self.pace.pair_ns * rounds.arms.len() as u64 / 2).max(1);
+        if length == Length::Long { LONG_PAIRS * short_ns } else { short_ns }
+    }
+
+    fn left_ns(&self) -> u64 {
+        self.clockwork.left_ns(self.meter.now_ns())
+    }
+
+    /// As many starts as make the interval narrowest: more of them are a better known spread, and leave less time for rounds.
+    /// One, where there is no time for as many as tell a spread. The first is open already.
+    fn affordable_starts(&self, opening_ns: u64, round_ns: u64) -> usize {
+        let left_ns = self.left_ns();
+        let width = |starts: usize| {
+            let rounds = left_ns.saturating_sub(opening_ns * (starts as u64 - 1)) / round_ns;
+            let enough = rounds >= starts as u64;
+            enough.then(|| (starts, student(TOTAL_Z, (starts - 1) as f64) / (rounds as f64).sqrt()))
+        };
+        let widths = (STARTS_MIN..=STARTS_MAX).filter_map(width);
+        widths.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(1, |(starts, _)| starts)
+    }
+}
+
+fn began<A: Vitals>(one: &mut Live<A>, arm: A) {
+    assert!(one.arm.is_none(), "{} is opened twice", one.is.name);
+    one.ticks_began = arm.user_system_ticks();
+    one.arm = Some(arm);
+}
+
+/// A block of which nothing can be read.
+fn dead(block: &Block) -> bool {
+    block.replies == 0 || block.cpu_in_ns + block.cpu_off_ns == 0
+}

@@ -1,0 +1,213 @@
+//! Estimates of B against A with their errors: the trimmed mean of log ratios, and the ratio of totals.
+//!
+//! The judge decides by them, `rounds` reads levels with them, and `dyno judge` compares two lists of numbers. Nothing here
+//! knows when to look or what an effect is worth.
+
+use crate::Prng;
+use crate::normal::normal_quantile;
+use crate::series::{Metric, Pair};
+use crate::student::{expanded, student};
+
+/// Share of the ratios cut off at each end.
+const TRIM: f64 = 0.2;
+/// Fewest values of which a spread can be told after trimming.
+pub const PAIRS_MIN: usize = 5;
+/// Resamples of a bootstrap; its error of the standard error is then 5 %.
+const RESAMPLES: usize = 200;
+/// Neighbouring pairs resampled together: drift makes neighbours alike (autocorrelation is 0.5 at half a second).
+const RESAMPLE_BLOCK: usize = 5;
+/// How far the error over four instances must exceed that over pairs: by chance it does so once in ten trials (χ², 3
+/// degrees of freedom). Taking the larger of two equal errors every time would cost a tenth of the power for nothing.
+const INSTANCES_DIFFER: f64 = 1.44;
+
+/// A log ratio with the half width of its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// ln(B / A).
+    pub log_ratio: f64,
+    /// Standard error of it.
+    pub error: f64,
+    /// Half width of the interval.
+    pub half_width: f64,
+    /// Values it rests on.
+    pub n: usize,
+}
+
+impl Estimate {
+    /// B's change against A, in percent.
+    #[must_use]
+    pub fn percent(&self) -> f64 {
+        crate::units::percent_of_log(self.log_ratio)
+    }
+
+    /// Both ends of the interval, in percent.
+    #[must_use]
+    pub fn interval_percent(&self) -> [f64; 2] {
+        [self.log_ratio - self.half_width, self.log_ratio + self.half_width].map(crate::units::percent_of_log)
+    }
+
+    /// The largest effect, either way, that the interval allows, in percent.
+    #[must_use]
+    pub fn at_most_percent(&self) -> f64 {
+        crate::units::percent_of_log(self.log_ratio.abs() + self.half_width)
+    }
+
+    /// Whether the values had any spread: without one there is nothing to hold an effect against. Numbers that were rounded
+    /// to a few steps are all alike after trimming, which says how coarse they are, not how sure.
+    #[must_use]
+    pub fn has_spread(&self) -> bool {
+        self.error > 0.0
+    }
+
+    /// Whether zero lies outside the interval.
+    pub(crate) fn excludes_zero(&self) -> bool {
+        self.has_spread() && self.log_ratio.abs() > self.half_width
+    }
+}
+
+/// The trimmed mean of log ratios with its winsorised error; `z` as a normal quantile, widened to Student's t.
+///
+/// # Panics
+/// With fewer than [`PAIRS_MIN`] values.
+#[must_use]
+pub fn trimmed_mean(ratios: &[f64], z: f64) -> Estimate {
+    assert!(ratios.len() >= PAIRS_MIN, "{} values: too few to trim", ratios.len());
+    let (mean, error, freedom) = yuen(ratios);
+    Estimate { log_ratio: mean, error, half_width: expanded(z, freedom) * error, n: ratios.len() }
+}
+
+/// The trimmed mean alone, of three values or more.
+pub(crate) fn trimmed(values: &[f64]) -> f64 {
+    yuen(values).0
+}
+
+/// Trimmed mean, winsorised standard error, degrees of freedom.
+fn yuen(values: &[f64]) -> (f64, f64, f64) {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let n = sorted.len();
+    let cut = (TRIM * n as f64) as usize;
+    let kept = &sorted[cut..n - cut];
+    let trimmed = mean(kept);
+    let (low, high) = (kept[0], kept[kept.len() - 1]);
+    let winsorised: Vec<f64> = sorted.iter().map(|d| d.clamp(low, high)).collect();
+    let share_kept = 1.0 - 2.0 * TRIM;
+    let error = deviation(&winsorised) / (share_kept * (n as f64).sqrt());
+    (trimmed, error, (kept.len() - 1) as f64)
+}
+
+/// A new process is a new draw of hashes and layout: where instances differ by more than their pairs' noise explains,
+/// the error over instances is the one that counts.
+pub(crate) fn widened(over_pairs: Estimate, over_instances: Option<f64>) -> Estimate {
+    match over_instances {
+        Some(error) if error > INSTANCES_DIFFER * over_pairs.error => {
+            let half_width = over_pairs.half_width * (error / over_pairs.error);
+            Estimate { error, half_width, ..over_pairs }
+        }
+        _ => over_pairs,
+    }
+}
+
+/// Standard error from the spread of the instances' own trimmed means; `None` with fewer than three of them.
+pub(crate) fn error_over_instances(metric: Metric, pairs: &[Pair]) -> Option<f64> {
+    let means = instance_means(metric, pairs);
+    (means.len() >= 3).then(|| deviation(&means) / (means.len() as f64).sqrt())
+}
+
+/// The effect as each instance saw it, as log ratios; instances with too few pairs are left out.
+#[must_use]
+pub fn instance_means(metric: Metric, pairs: &[Pair]) -> Vec<f64> {
+    let mut of_instance = std::collections::BTreeMap::<u32, Vec<f64>>::new();
+    for pair in pairs {
+        of_instance.entry(pair.instance).or_default().push(pair.log_ratio(metric));
+    }
+    of_instance.values().filter(|ratios| ratios.len() >= PAIRS_MIN).map(|ratios| yuen(ratios).0).collect()
+}
+
+/// ln of (ΣB / replies) / (ΣA / replies), its error by a bootstrap over stretches of neighbouring pairs.
+///
+/// # Panics
+/// With fewer than [`PAIRS_MIN`] pairs.
+#[must_use]
+pub fn ratio_of_totals(metric: Metric, pairs: &[Pair], z: f64, seed: u64) -> Estimate {
+    assert!(pairs.len() >= PAIRS_MIN, "{} pairs: too few to resample", pairs.len());
+    let mut rng = Prng::new(seed ^ pairs.len() as u64);
+    let stretches: Vec<[f64; 4]> = pairs.chunks(RESAMPLE_BLOCK).map(|chunk| sums(metric, chunk)).collect();
+    let resampled: Vec<f64> = (0..RESAMPLES).map(|_| log_of_sums(resample(&stretches, &mut rng))).collect();
+    let error = deviation(&resampled);
+    let half_width = expanded(z, (stretches.len() - 1).max(1) as f64) * error;
+    Estimate {
+        log_ratio: log_of_sums(stretches.iter().fold([0.0; 4], add)),
+        error,
+        half_width,
+        n: pairs.len(),
+    }
+}
+
+/// Numerators and replies of A and B.
+pub(crate) fn sums(metric: Metric, pairs: &[Pair]) -> [f64; 4] {
+    pairs.iter().fold([0.0; 4], |[a, an, b, bn], pair| {
+        let (ra, rb) = (pair.a.replies as f64, pair.b.replies as f64);
+        [a + pair.a.value(metric) * ra, an + ra, b + pair.b.value(metric) * rb, bn + rb]
+    })
+}
+
+fn add(sum: [f64; 4], part: &[f64; 4]) -> [f64; 4] {
+    std::array::from_fn(|i| sum[i] + part[i])
+}
+
+fn resample(stretches: &[[f64; 4]], rng: &mut Prng) -> [f64; 4] {
+    let draws = (0..stretches.len()).map(|_| rng.below(stretches.len() as u64) as usize);
+    draws.fold([0.0; 4], |sum, i| add(sum, &stretches[i]))
+}
+
+pub(crate) fn log_of_sums([a, an, b, bn]: [f64; 4]) -> f64 {
+    ((b / bn) / (a / an)).ln()
+}
+
+/// The trimmed mean with an error that keeps its word for few values: Yuen's own factor, where [`yuen`] takes its limit for
+/// many, and what Student's curve still misses of a trimmed mean (normal values, simulated: the 99 % point lies 17 % beyond
+/// it at two degrees of freedom, 9 % at five, 2 % at seventeen; 45 % over the degrees covers all that were tried).
+pub(crate) fn calibrated(values: &[f64]) -> (f64, f64, f64) {
+    let (centre, error, freedom) = yuen(values);
+    let (n, kept) = (values.len() as f64, freedom + 1.0);
+    let exact = ((n - 1.0) / (kept * freedom)).sqrt() * (1.0 - 2.0 * TRIM) * n.sqrt();
+    (centre, error * exact * (1.0 + 0.45 / freedom), freedom)
+}
+
+/// One look at two lists of numbers, paired by position. `None` when they differ in length or are too short.
+#[must_use]
+pub fn compare_paired(a: &[f64], b: &[f64], alpha: f64) -> Option<Estimate> {
+    let long_enough = a.len() == b.len() && a.len() >= PAIRS_MIN;
+    let ratios = || a.iter().zip(b).map(|(a, b)| (b / a).ln()).collect::<Vec<_>>();
+    long_enough.then(|| {
+        let (log_ratio, error, freedom) = calibrated(&ratios());
+        let half_width = student(normal_quantile(1.0 - alpha / 2.0), freedom) * error;
+        Estimate { log_ratio, error, half_width, n: a.len() }
+    })
+}
+
+/// One look at two lists in no common order (Yuen and Welch). `None` when one is too short.
+#[must_use]
+pub fn compare_unpaired(a: &[f64], b: &[f64], alpha: f64) -> Option<Estimate> {
+    if a.len().min(b.len()) < PAIRS_MIN {
+        return None;
+    }
+    let logs = |values: &[f64]| calibrated(&values.iter().map(|v| v.ln()).collect::<Vec<_>>());
+    let ((ma, ea, fa), (mb, eb, fb)) = (logs(a), logs(b));
+    let error = ea.hypot(eb);
+    // Welch's degrees of freedom; without any spread there is nothing to widen.
+    let freedom = if error > 0.0 { error.powi(4) / (ea.powi(4) / fa + eb.powi(4) / fb) } else { fa + fb };
+    let half_width = student(normal_quantile(1.0 - alpha / 2.0), freedom) * error;
+    Some(Estimate { log_ratio: mb - ma, error, half_width, n: a.len().min(b.len()) })
+}
+
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+pub(crate) fn deviation(values: &[f64]) -> f64 {
+    let centre = mean(values);
+    let squares: f64 = values.iter().map(|v| (v - centre).powi(2)).sum();
+    (squares / (values.len() as f64 - 1.0).max(1.0)).sqrt()
+}

@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: timed comparisons with programs of other people, paired and interleaved.
 //!
-//! `peers` compares servers by their CPU per request, `load` generators by theirs. Everything is alive at once and gets
-//! one short slice per cycle in shuffled order, because a shared machine changes its speed by tenths within seconds:
+//! `peers` compares servers by their CPU per request with every shape of requests, `load` generators by theirs.
+//! Everything is alive at once and gets one short slice per cycle in shuffled order, because a shared machine changes its speed by tenths within seconds:
 //! only ratios within a cycle count. People call it; tests and CI never do. Each run adds a line to the history.
 
 mod arms;
@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use crate::flags::Flags;
 use crate::repo::Repo;
+use crate::shapes::{self, Shape};
 use crate::trouble::{Outcome, Trouble};
 
 /// Slices per arm unless told otherwise: gives intervals of some 5 % on a shared machine.
@@ -60,14 +61,71 @@ impl Options {
     }
 }
 
+/// What `peers` alone is asked.
+pub(crate) struct Contest {
+    pub(crate) shapes: Vec<Shape>,
+    /// Another build of dyno, measured beside this one.
+    pub(crate) against: Option<PathBuf>,
+}
+
+impl Contest {
+    fn take(flags: &mut Flags) -> Result<Option<Contest>, Trouble> {
+        let names = flags.parsed::<String>("--shape")?;
+        let against = flags.parsed::<PathBuf>("--against")?;
+        if let Some(path) = against.as_ref().filter(|path| !path.is_file()) {
+            return Err(Trouble::new(format!("--against {}: there is no such file", path.display())));
+        }
+        let given = names.is_some() || against.is_some();
+        let shapes = names.map_or_else(|| Ok(shapes::all()), |names| shapes::named(&names))?;
+        Ok(given.then_some(Contest { shapes, against }))
+    }
+}
+
+impl Default for Contest {
+    fn default() -> Contest {
+        Contest { shapes: shapes::all(), against: None }
+    }
+}
+
 /// Runs the verb.
 pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     let options = Options::take(repo, &mut flags)?;
+    let contest = Contest::take(&mut flags)?;
     let which = flags.word();
     flags.finish()?;
-    match which.as_deref() {
-        Some("peers") => peers::run(repo, &options),
-        Some("load") => load::run(repo, &options),
+    match (which.as_deref(), contest) {
+        (Some("peers"), contest) => peers::run(repo, &options, &contest.unwrap_or_default()),
+        (Some("load"), None) => load::run(repo, &options),
+        (Some("load"), Some(_)) => Err(Trouble::new("--shape and --against belong to \"bench peers\"")
+            .remedy("cargo xtask bench peers --shape wrk,browser")),
         _ => Err(Trouble::new("a bench is \"peers\" or \"load\"").remedy("cargo xtask bench peers")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn contest(line: &str) -> Result<Option<Contest>, Trouble> {
+        Contest::take(&mut Flags::new(line.split_whitespace().map(str::to_owned).collect()))
+    }
+
+    #[test]
+    fn shapes_are_chosen_by_name_and_all_of_them_otherwise() {
+        let names = |contest: Contest| contest.shapes.iter().map(|shape| shape.name).collect::<Vec<_>>();
+        assert_eq!(names(contest("--shape browser,wrk").unwrap().unwrap()), ["browser", "wrk"]);
+        assert!(contest("").unwrap().is_none());
+        assert_eq!(names(Contest::default()).len(), 5);
+        let refused = contest("--shape wrk,wrong").err().unwrap().to_string();
+        assert!(refused.contains("\"wrong\"") && refused.contains("x16-different"), "{refused}");
+    }
+
+    #[test]
+    fn a_build_to_measure_against_has_to_be_there() {
+        assert!(contest("--against /nowhere/dyno").is_err());
+        let own = std::env::current_exe().unwrap();
+        let given = contest(&format!("--against {}", own.display())).unwrap().unwrap();
+        assert_eq!((given.against, given.shapes.len()), (Some(own), 5));
     }
 }

@@ -33,8 +33,11 @@ usage: cargo xtask VERB
   test [--yes]      installs what the tests need, asking first, and runs all of them
   ci                fmt, tidy, clippy, scripts, test, the manual, budget: what has to hold before a merge
   tidy              the rules of the house that a compiler does not know
-  budget [--write]  instructions, system calls and allocations per request against docs/budgets.md
-  bench peers       server CPU per request beside other servers, interleaved
+  budget [--write]  instructions, system calls and allocations per request, of five shapes of requests, against
+                    docs/budgets.md
+  bench peers       server CPU per request, in all, in user space and in the kernel, beside the floor and other
+                    servers, interleaved: [--shape A,B] of wrk, techempower, browser, x16-equal, x16-different;
+                    [--against FILE], another build of dyno
   bench load        the generator's CPU per request beside other generators, interleaved
                     both: [--cycles N] [--slice 1s] [--seed N] [--only A,B] [--server-cpu N] [--load-cpu N]
                           [--history FILE]

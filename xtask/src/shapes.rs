@@ -3,6 +3,8 @@
 //! The budget and the bench take them from here, so that a count and a time speak of the same bytes. A server that is
 //! fast with one of them only is seen. Every request of a shape has the same answer. Nothing is sent here.
 
+use crate::trouble::Trouble;
+
 /// The host that all requests name. It is no server's own: all servers of a bench get the same bytes.
 const HOST: &str = "127.0.0.1:8080";
 
@@ -52,6 +54,15 @@ pub(crate) fn all() -> Vec<Shape> {
         plaintext("x16-equal", equal),
         plaintext("x16-different", different),
     ]
+}
+
+/// The shapes of a list of names, `wrk,browser`, in its order.
+pub(crate) fn named(names: &str) -> Result<Vec<Shape>, Trouble> {
+    let all = all();
+    let known = || all.iter().map(|shape| shape.name).collect::<Vec<_>>().join(", ");
+    let unknown = |name| Trouble::new(format!("there is no shape \"{name}\"; there are {}", known()));
+    let shape = |name| all.iter().find(|shape| shape.name == name).cloned().ok_or_else(|| unknown(name));
+    names.split(',').map(shape).collect()
 }
 
 fn json(name: &'static str, fields: &[&str]) -> Shape {

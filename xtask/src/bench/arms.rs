@@ -9,6 +9,7 @@ use crate::client::fetch;
 use crate::command::{cargo, command, find_program, run as run_command};
 use crate::repo::Repo;
 use crate::server::{Server, free_addr};
+use crate::shapes::Shape;
 use crate::trouble::{Outcome, Trouble};
 
 /// A server that is measured.
@@ -27,6 +28,13 @@ pub(crate) struct Stable<'b> {
 impl<'b> Stable<'b> {
     pub(crate) fn new(repo: &'b Repo, options: &'b Options) -> Result<Stable<'b>, Trouble> {
         Ok(Stable { repo, options, folder: repo.scratch("bench")? })
+    }
+
+    /// Writes a file that lives as long as the folder of the bench.
+    pub(crate) fn file(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Trouble> {
+        let path = self.folder.join(name);
+        std::fs::write(&path, bytes).map_err(Trouble::cannot(format!("write {}", path.display())))?;
+        Ok(path)
     }
 
     /// Starts one on the server's CPU; `words` are its command for an address.
@@ -60,16 +68,18 @@ impl<'b> Stable<'b> {
         self.folder.join("naive-access.log")
     }
 
-    /// `dyno floor`, giving back what `model` answers on `path`, byte for byte.
-    pub(crate) fn floor(&self, dyno: &Path, model: &Arm, path: &str) -> Result<Arm, Trouble> {
-        let name = format!("floor{}", path.replace('/', "-"));
-        let answer = self.folder.join(format!("{name}.answer"));
-        let bytes = fetch(model.server.addr(), &get(path))?;
-        std::fs::write(&answer, bytes).map_err(Trouble::cannot(format!("write {}", answer.display())))?;
+    /// `dyno floor`, giving back what `model` answers to this shape, byte for byte.
+    ///
+    /// It is told the mean length of the requests: a batch, which one read brings, divided by it is as many requests,
+    /// whether they are equal or not. So it counts different ones at no cost.
+    pub(crate) fn floor(&self, dyno: &Path, model: &Arm, shape: &Shape) -> Result<Arm, Trouble> {
+        let name = format!("floor-{}", shape.name);
+        let bytes = fetch(model.server.addr(), &shape.requests[0])?;
+        let answer = self.file(&format!("{name}.answer"), &bytes)?;
         self.start(&name, |addr| {
-            let file = answer.to_string_lossy();
+            let (file, bytes) = (answer.to_string_lossy(), shape.request_bytes().to_string());
             let words = [&dyno.to_string_lossy(), "floor", "--listen", &addr.to_string(), "--answer", &file];
-            words.map(str::to_owned).to_vec()
+            words.into_iter().chain(["--request-bytes", &bytes]).map(str::to_owned).collect()
         })
     }
 
@@ -147,19 +157,24 @@ fn built(build: &mut Command) -> Result<(), Trouble> {
     }
 }
 
-/// Only equal work is compared: the same status and body from everybody. Lengths differ by heads, and are told.
-pub(crate) fn check(arms: &[&Arm], path: &str, body: &str) -> Result<(), Trouble> {
+/// Only equal work is compared: the same status and body from everybody, to each request. Lengths differ by heads, and
+/// are told.
+pub(crate) fn check(arms: &[&Arm], shape: &Shape) -> Result<(), Trouble> {
     for arm in arms {
-        let answer = fetch(arm.server.addr(), &get(path))?;
-        if !answer.starts_with(b"HTTP/1.1 200 ") || !answer.ends_with(format!("\r\n\r\n{body}").as_bytes()) {
-            let got = String::from_utf8_lossy(&answer).into_owned();
-            return Err(Trouble::new(format!("{} answers {path} with {got:?}", arm.name)));
+        let mut bytes = 0;
+        for request in &shape.requests {
+            let answer = fetch(arm.server.addr(), request)?;
+            if !is_right(&answer, shape.body) {
+                let got = String::from_utf8_lossy(&answer).into_owned();
+                return Err(Trouble::new(format!("{} answers {request:?} with {got:?}", arm.name)));
+            }
+            bytes = answer.len();
         }
-        eprintln!("{:<18} {path}: {} bytes", arm.name, answer.len());
+        eprintln!("{:<20} {}: {bytes} bytes", arm.name, shape.name);
     }
     Ok(())
 }
 
-fn get(path: &str) -> String {
-    format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+fn is_right(answer: &[u8], body: &str) -> bool {
+    answer.starts_with(b"HTTP/1.1 200 ") && answer.ends_with(format!("\r\n\r\n{body}").as_bytes())
 }

@@ -42,8 +42,10 @@ pub(crate) fn append(
 fn of_load(name: &str, all: &[Series]) -> Value {
     let arms = all.iter().map(|series| {
         let cpu: Vec<f64> = series.slices.iter().map(|slice| rounded(slice.cpu_us, 1e4)).collect();
+        let user = series.slices.iter().map(|slice| slice.user_us.map(|user| rounded(user, 1e4)));
         let rate: Vec<f64> = series.slices.iter().map(|slice| rounded(slice.per_s, 1.0)).collect();
-        json!({ "arm": series.name, "cpu_us_per_request": cpu, "requests_per_s": rate })
+        json!({ "arm": series.name, "cpu_us_per_request": cpu,
+            "user_us_per_request": user.collect::<Vec<_>>(), "requests_per_s": rate })
     });
     json!({ "load": name, "arms": arms.collect::<Vec<_>>() })
 }
@@ -80,10 +82,14 @@ mod tests {
 
     #[test]
     fn every_slice_is_kept() {
-        let slices = vec![Slice { cpu_us: 6.123_456, per_s: 120_000.4 }, Slice { cpu_us: 7.0, per_s: 1.0 }];
+        let slices = vec![
+            Slice { cpu_us: 6.123_456, user_us: Some(0.5), per_s: 120_000.4 },
+            Slice { cpu_us: 7.0, user_us: None, per_s: 1.0 },
+        ];
         let line = of_load("json", &[Series { name: "floor".to_owned(), slices }]);
         let expected = json!({ "load": "json", "arms": [
-            { "arm": "floor", "cpu_us_per_request": [6.1235, 7.0], "requests_per_s": [120_000.0, 1.0] },
+            { "arm": "floor", "cpu_us_per_request": [6.1235, 7.0], "user_us_per_request": [0.5, null],
+              "requests_per_s": [120_000.0, 1.0] },
         ]});
         assert_eq!(line, expected);
     }

@@ -6,17 +6,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::arms::{Arm, Stable};
-use super::series::{Slice, interleaved};
-use super::slice::{Load, dyno_load, measured, number, record, without_errors};
+use super::series::{Part, Slice, interleaved};
+use super::slice::{dyno_load, measured, number, record, without_errors};
 use super::{Options, history, table};
 use crate::command::{command, find_program, run as run_command};
 use crate::repo::Repo;
+use crate::shapes;
 use crate::trouble::{Outcome, Trouble};
 
-const LOADS: [Load; 2] = [
-    Load { name: "64 connections", path: "/json", connections: 64, pipeline: 1 },
-    Load { name: "256 connections", path: "/json", connections: 256, pipeline: 1 },
-];
+/// What is asked: each generator makes the same bare GET of it.
+const PATH: &str = "/json";
+
+/// Connections of each load.
+const CONNECTIONS: [usize; 2] = [64, 256];
 
 /// How a generator tells its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,27 +43,30 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Outcome, Trouble> {
     let minimal = minimal(repo)?;
     let stable = Stable::new(repo, options)?;
     let model = stable.dyno(&dyno, "dyno", &[])?;
-    let floor = stable.floor(&dyno, &model, "/json")?;
+    // Its request is a digit of a port shorter than theirs: each is still one.
+    let bare = shapes::named("wrk")?.swap_remove(0);
+    let floor = stable.floor(&dyno, &model, &bare)?;
     model.server.stop()?;
     let generators = generators(options);
     let mut results = Vec::new();
-    for load in &LOADS {
+    for connections in CONNECTIONS {
         let names: Vec<String> = generators.iter().map(|generator| generator.name.to_owned()).collect();
         let all = interleaved(&names, options.cycles, options.seed, &mut |at| {
             let generator = &generators[at];
             let run = match generator.name {
-                "minimal" => minimal_run(&minimal, options, &floor, load),
-                "wrk" => wrk_run(options, &floor, load),
-                _ => dyno_load(&dyno, options, &floor.server, load),
+                "minimal" => minimal_run(&minimal, options, &floor, connections),
+                "wrk" => wrk_run(options, &floor, connections),
+                _ => dyno_load(&dyno, options, &floor.server, PATH, connections),
             };
             slice(generator, &run, options)
         })?;
+        let name = format!("{connections} connections");
         println!(
-            "\n{}, {} cycles of {:?}, 95 % intervals; the generator's own CPU",
-            load.name, options.cycles, options.slice
+            "\n{name}, {} cycles of {:?}, 95 % intervals; the generator's own CPU",
+            options.cycles, options.slice
         );
-        table::lines(&all, &["minimal", "wrk"]).iter().for_each(|line| println!("{line}"));
-        results.push((load.name.to_owned(), all));
+        table::lines(&all, &["minimal", "wrk"], Part::Total).iter().for_each(|line| println!("{line}"));
+        results.push((name, all));
     }
     history::append(repo, options, "load", &results)?;
     Ok(Outcome::Done)
@@ -94,17 +99,17 @@ fn minimal(repo: &Repo) -> Result<PathBuf, Trouble> {
     }
 }
 
-fn minimal_run(program: &Path, options: &Options, floor: &Arm, load: &Load) -> Command {
+fn minimal_run(program: &Path, options: &Options, floor: &Arm, connections: usize) -> Command {
     let mut run = command([program.to_string_lossy()]);
-    let numbers = [load.connections.to_string(), options.slice.as_millis().to_string()];
-    run.arg(floor.server.addr().port().to_string()).arg(load.path).args(numbers);
+    let numbers = [connections.to_string(), options.slice.as_millis().to_string()];
+    run.arg(floor.server.addr().port().to_string()).arg(PATH).args(numbers);
     run
 }
 
-fn wrk_run(options: &Options, floor: &Arm, load: &Load) -> Command {
+fn wrk_run(options: &Options, floor: &Arm, connections: usize) -> Command {
     let seconds = format!("{}s", options.slice.as_secs());
-    let mut run = command(["wrk", "-t", "1", "-c", &load.connections.to_string(), "-d", &seconds]);
-    run.arg(format!("http://{}{}", floor.server.addr(), load.path));
+    let mut run = command(["wrk", "-t", "1", "-c", &connections.to_string(), "-d", &seconds]);
+    run.arg(format!("http://{}{}", floor.server.addr(), PATH));
     run
 }
 
@@ -112,7 +117,7 @@ fn slice(generator: &Generator, run: &Command, options: &Options) -> Result<Slic
     let measured = measured(run, options.load_cpu)?;
     let requests = requests(generator.tells, &measured.printed, run)?;
     let per_s = requests / options.slice.as_secs_f64();
-    Ok(Slice { cpu_us: measured.cpu_us / requests, per_s })
+    Ok(Slice { cpu_us: measured.cpu_us / requests, user_us: None, per_s })
 }
 
 fn requests(tells: Tells, printed: &str, run: &Command) -> Result<f64, Trouble> {

@@ -11,32 +11,19 @@ use crate::command::{command, output, shown};
 use crate::server::Server;
 use crate::trouble::Trouble;
 
-/// What is asked of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Load {
-    pub(crate) name: &'static str,
-    pub(crate) path: &'static str,
-    pub(crate) connections: usize,
-    pub(crate) pipeline: usize,
-}
-
 /// `dyno load` on the load CPU.
-pub(crate) fn dyno_load(dyno: &Path, options: &Options, server: &Server, load: &Load) -> Command {
-    let milliseconds = options.slice.as_millis();
+pub(crate) fn dyno_load(
+    dyno: &Path,
+    options: &Options,
+    server: &Server,
+    path: &str,
+    connections: usize,
+) -> Command {
+    let (milliseconds, cpu) = (options.slice.as_millis(), options.load_cpu.to_string());
     let mut generator = command([dyno.to_string_lossy()]);
-    generator.arg("load").arg(format!("http://{}{}", server.addr(), load.path)).args([
-        "-t".to_owned(),
-        "1".to_owned(),
-        "-c".to_owned(),
-        load.connections.to_string(),
-        "-d".to_owned(),
-        format!("{milliseconds}ms"),
-        "--pipeline".to_owned(),
-        load.pipeline.to_string(),
-        "--pin".to_owned(),
-        options.load_cpu.to_string(),
-        "--json".to_owned(),
-    ]);
+    generator.arg("load").arg(format!("http://{}{path}", server.addr())).args(["-t", "1"]);
+    generator.args(["-c", &connections.to_string(), "-d", &format!("{milliseconds}ms")]);
+    generator.args(["--pin", &cpu, "--json"]);
     generator
 }
 
@@ -46,8 +33,10 @@ pub(crate) fn of_server(mut generator: Command, pid: u32) -> Result<Slice, Troub
     let record = record(&output(&mut generator)?, &generator)?;
     without_errors(&record, &generator)?;
     let cpu_us = number(&record, &["server", "cpu_us_per_request", "total"], &generator)?;
+    // Null when no tick of the kernel's clock hit the server.
+    let user_us = record["server"]["cpu_us_per_request"]["user"].as_f64();
     let per_s = number(&record, &["requests_per_second"], &generator)?;
-    Ok(Slice { cpu_us, per_s })
+    Ok(Slice { cpu_us, user_us, per_s })
 }
 
 /// A generator's run, measured from outside: its CPU by its parent, its requests by what it says.

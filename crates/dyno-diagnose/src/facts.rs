@@ -10,9 +10,9 @@ use dyno_record::observation::{HotSpot, Observation};
 use dyno_record::profile::{Frame, Origin, Profile};
 
 use super::code::Loop;
+use super::frames::{crowd, leaf_first, own_place, place};
 use super::names;
-use super::own::{leaf_first, own_place, place};
-use super::waits::{OffCpu, crowd};
+use super::waits::OffCpu;
 
 /// What CPU time was spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,11 +9,11 @@ mod code;
 mod cpu;
 mod draft;
 mod facts;
+mod frames;
 mod kernel;
 mod limits;
 mod memory;
 mod names;
-mod own;
 mod spin;
 #[cfg(test)]
 mod tests;

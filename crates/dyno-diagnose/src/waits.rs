@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use dyno_record::observation::Observation;
 use dyno_record::profile::{Frame, Origin, Profile, Stack, WaitClass};
 
+use super::frames::{crowd, is_own, leaf_first, own_place};
 use super::names;
-use super::own::{is_own, leaf_first, own_place};
 
 /// One thread's time, in nanoseconds of the off-CPU profile's window.
 #[derive(Debug, Clone, Copy, Default)]
@@ -315,13 +315,6 @@ impl ThreadTime {
             + self.disk
             + self.fault
     }
-}
-
-/// Others' share of the CPU time that the target and they used: so much of its waiting for a CPU is their doing.
-pub(super) fn crowd(seen: &Observation) -> f64 {
-    let others = seen.host.foreign_ns + seen.host.peers_ns;
-    let used = others + seen.process.cpu_ns;
-    if used == 0 { 0.0 } else { others as f64 / used as f64 }
 }
 
 /// The profile's class, but for kernel locks of files: who waits for the inode of a file waits for its disk.

@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use dyno_climb::built_in::built_in;
 use dyno_climb::climb::{ClimbError, Event, Options, Order, Profiles, climb};
 use dyno_climb::meter::Trouble;
 use dyno_climb::plan::Plan;
-use dyno_climb::rung::{Rung, Surroundings, built_in};
+use dyno_climb::rung::{Rung, Surroundings};
 use dyno_record::climb::{CLIMB_SCHEMA, Climb as Record};
 use dyno_record::machine::Machine;
 use dyno_sys::affinity::{self, CpuSet};

@@ -282,8 +282,9 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Verb};
     use clap::Parser;
+    use dyno_climb::built_in::built_in;
     use dyno_climb::plan::Plan;
-    use dyno_climb::rung::{Surroundings, built_in};
+    use dyno_climb::rung::Surroundings;
 
     fn serve(words: &[&str]) -> Box<cli::Serve> {
         let cli = Cli::try_parse_from(["dyno", "serve"].iter().chain(words)).unwrap();

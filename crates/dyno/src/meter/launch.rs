@@ -7,8 +7,9 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use dyno_climb::dial::{How, Setting};
+use dyno_climb::load::LoadSpec;
 use dyno_climb::meter::{ArmSpec, Trouble};
-use dyno_climb::plan::{LoadSpec, Plan};
+use dyno_climb::plan::Plan;
 use dyno_climb::proof::Reading;
 use dyno_load::{BlockSpec, Body, Expect, OpenError, SessionPlan, Target};
 use dyno_sys::clock::{mono_ns, sleep_ns};

@@ -1,7 +1,7 @@
 //! Proofs on a live server.
 
+use dyno_climb::load::LoadSpec;
 use dyno_climb::meter::Trouble;
-use dyno_climb::plan::LoadSpec;
 use dyno_climb::proof::{Proof, Reading};
 use dyno_load::{BlockSpec, Expect, Session, SessionPlan};
 use dyno_sys::proc;

@@ -1,10 +1,16 @@
-//! The program's own code in a stack: which frames are its own, and what people call such a place.
-//!
-//! What the CPU was spent on and what was waited for (`facts`, `waits`) are both told by it.
+//! Readings of stacks that facts and waits share: frames from the leaf, the program's own code, who crowds the CPUs.
 
+use dyno_record::observation::Observation;
 use dyno_record::profile::{Frame, Origin, Profile, Stack};
 
 use super::names;
+
+/// Others' share of the CPU time that the target and they used: so much of its waiting for a CPU is their doing.
+pub(super) fn crowd(seen: &Observation) -> f64 {
+    let others = seen.host.foreign_ns + seen.host.peers_ns;
+    let used = others + seen.process.cpu_ns;
+    if used == 0 { 0.0 } else { others as f64 / used as f64 }
+}
 
 /// A stack's frames from the leaf to the root.
 pub(super) fn leaf_first<'p>(profile: &'p Profile, stack: &Stack) -> Vec<&'p Frame> {

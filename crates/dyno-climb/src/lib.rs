@@ -5,8 +5,10 @@
 //! simulated world with known effects. This crate knows no server by name except in `rung/`, which speaks the words of
 //! `dyno serve`'s flags.
 
+pub mod built_in;
 pub mod climb;
 pub mod dial;
+pub mod load;
 pub mod meter;
 pub mod plan;
 pub mod proof;

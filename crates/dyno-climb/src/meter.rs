@@ -10,7 +10,7 @@ use dyno_record::causal::Causal;
 use dyno_record::profile::Profile;
 
 use crate::dial::Setting;
-use crate::plan::LoadSpec;
+use crate::load::LoadSpec;
 use crate::proof::{Proof, Reading};
 
 /// What an arm is to be.

@@ -7,11 +7,11 @@ mod text;
 
 use std::collections::BTreeMap;
 
-use dyno_measure::series::Metric;
 use serde::Deserialize;
 
 use crate::dial::{Dial, Setting, Value};
-use crate::proof::Proof;
+use crate::load::LoadSpec;
+use crate::rung::Rung;
 
 /// Most dials and rungs of a plan: far above any ladder that a night of measuring could climb.
 const ENTRIES_MAX: usize = 200;
@@ -33,56 +33,6 @@ pub struct Plan {
     pub rungs: Vec<Rung>,
     /// A rung whose share the total also states apart, because it is large and undisputed.
     pub headline: Option<String>,
-}
-
-/// A step of the ladder.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rung {
-    /// Its name.
-    pub id: String,
-    /// The dial that it moves.
-    pub dial: String,
-    /// Where to.
-    pub to: String,
-    /// Where other dials must stand for it.
-    pub needs: Vec<Needs>,
-    /// What it is said to bring, and why.
-    pub claim: String,
-    /// Who says so.
-    pub source: String,
-    /// What it risks, or gives up.
-    pub risk: String,
-    /// What is compared.
-    pub metric: Metric,
-    /// Its own load, where the plan's would not show it.
-    pub load: Option<LoadSpec>,
-    /// Server CPUs that it needs.
-    pub server_cpus: usize,
-    /// Why it cannot be had on this machine, if it cannot.
-    pub impossible: Option<String>,
-    /// How to see that it is in force; all must hold.
-    pub proofs: Vec<Proof>,
-    /// Toggled in one running instance instead of measured between two.
-    pub in_place: bool,
-}
-
-impl Rung {
-    /// Whether it is kept for a load of its own only: one that is judged by another measure than CPU per request may pay
-    /// in CPU, so the setting on which other rungs are measured goes on without it. (A server that spins burns all the CPU
-    /// that the generator leaves it, and CPU per request then measures the generator.)
-    #[must_use]
-    pub fn own_load_only(&self) -> bool {
-        self.metric != Metric::CpuPerRequest && self.load.is_some()
-    }
-}
-
-/// Another dial's place that a rung depends on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Needs {
-    /// The dial.
-    pub dial: String,
-    /// Its value.
-    pub value: String,
 }
 
 /// How a server is started. `{port}`, `{dir}` and template dials are filled into every text.
@@ -117,80 +67,6 @@ fn warm_up_ms() -> u64 {
 
 fn ready_ms() -> u64 {
     10_000
-}
-
-/// A load on one server.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LoadSpec {
-    /// Path and query of the request.
-    #[serde(default = "root_path")]
-    pub path: String,
-    /// Method.
-    #[serde(default = "get")]
-    pub method: String,
-    /// Header fields added.
-    #[serde(default)]
-    pub headers: BTreeMap<String, String>,
-    /// Body of the request.
-    #[serde(default)]
-    pub body: String,
-    /// Connections, all open at once.
-    #[serde(default = "sixty_four")]
-    pub connections: usize,
-    /// Requests on the wire per connection.
-    #[serde(default = "one")]
-    pub pipeline: usize,
-    /// The status of a right answer.
-    #[serde(default = "two_hundred")]
-    pub expect_status: u16,
-    /// The body of a right answer; without it, the first answer's body.
-    #[serde(default)]
-    pub expect_body: Option<String>,
-}
-
-fn root_path() -> String {
-    "/".into()
-}
-
-fn get() -> String {
-    "GET".into()
-}
-
-fn sixty_four() -> usize {
-    64
-}
-
-fn one() -> usize {
-    1
-}
-
-fn two_hundred() -> u16 {
-    200
-}
-
-impl Default for LoadSpec {
-    fn default() -> Self {
-        Self {
-            path: root_path(),
-            method: get(),
-            headers: BTreeMap::new(),
-            body: String::new(),
-            connections: sixty_four(),
-            pipeline: one(),
-            expect_status: two_hundred(),
-            expect_body: None,
-        }
-    }
-}
-
-impl LoadSpec {
-    /// For the record.
-    #[must_use]
-    pub fn record(&self) -> dyno_record::climb::Load {
-        let request = format!("{} {}", self.method, self.path);
-        dyno_record::climb::Load { request, connections: self.connections, pipeline: self.pipeline }
-    }
 }
 
 /// Why a plan cannot be climbed.

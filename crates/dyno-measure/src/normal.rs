@@ -1,6 +1,6 @@
-//! The normal curve: its quantiles and what lies below a value.
+//! The normal distribution: its quantiles, and the probability below a value.
 //!
-//! The judge and Student's t call it. Nothing here is estimated: both are exact to what a double holds.
+//! Student's quantiles and the judge's intervals begin here.
 
 /// The normal quantile, by Newton's method on the error function's series; exact to 1e-9 for 1e-12 < p < 1 - 1e-12.
 #[must_use]

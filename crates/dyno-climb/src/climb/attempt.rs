@@ -19,8 +19,9 @@ use super::pairs::{Asked, Outcome, Tried};
 use super::rules::step_rule;
 use super::time::Clockwork;
 use super::turned::apply;
+use crate::load::LoadSpec;
 use crate::meter::{Look, Trouble};
-use crate::plan::{LoadSpec, Rung};
+use crate::rung::Rung;
 
 /// Which of the two tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::climber::Climber;
 use super::turned::{Kept, Turned, apply};
 use crate::dial::Setting;
 use crate::meter::Meter;
-use crate::plan::Rung;
+use crate::rung::Rung;
 
 /// What is turned for an attempt.
 pub(crate) struct Change {

@@ -11,8 +11,10 @@ use super::options::{Event, INSTANCES, Options, Order};
 use super::time::{Clockwork, Pace};
 use super::turned::Kept;
 use crate::dial::Setting;
+use crate::load::LoadSpec;
 use crate::meter::{ArmSpec, Meter, Opening, Trouble, Vitals};
-use crate::plan::{LoadSpec, Plan, Rung};
+use crate::plan::Plan;
+use crate::rung::Rung;
 
 /// Live instances per side at least: one alone cannot show what a draw makes.
 const INSTANCES_MIN: usize = 2;

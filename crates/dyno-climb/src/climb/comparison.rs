@@ -7,8 +7,8 @@ use dyno_measure::judge::{Basis, Rule};
 use dyno_record::trial::Schedule;
 
 use crate::dial::Setting;
+use crate::load::LoadSpec;
 use crate::meter::{ArmSpec, Length};
-use crate::plan::LoadSpec;
 
 /// What is compared, and how. `A` says what is compared: two [`Sides`], or the arms of the total.
 #[derive(Debug, Clone)]

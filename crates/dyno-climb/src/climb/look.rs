@@ -8,7 +8,7 @@ use super::bench::{Bench, Turns};
 use super::climber::Climber;
 use super::options::{ClimbError, Profiles};
 use crate::meter::{Look, Trouble};
-use crate::plan::Rung;
+use crate::rung::Rung;
 
 /// How long each server is watched: some hundred samples of a busy one.
 const LOOK_NS: u64 = 1_000_000_000;

@@ -13,7 +13,7 @@ use super::climber::{Climber, Experiments};
 use super::look::Looks;
 use super::options::{ClimbError, Event};
 use crate::meter::{ArmSpec, Look};
-use crate::plan::Rung;
+use crate::rung::Rung;
 
 impl<M: Look> Climber<'_, M> {
     /// Experiments on the setting that stands, where they were asked for and not made yet.

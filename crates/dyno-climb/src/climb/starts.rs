@@ -19,8 +19,8 @@ use super::options::Event;
 use super::rules::{LONG_PAIRS, STARTS_MAX};
 use super::visit::VISIT_BLOCKS_MIN;
 use crate::dial::Setting;
+use crate::load::LoadSpec;
 use crate::meter::{ArmSpec, Length, Measured, Meter, Opening, Trouble, Vitals};
-use crate::plan::LoadSpec;
 
 /// Rounds of a start at most; more would not narrow what starts differ by.
 const START_ROUNDS_MAX: usize = 50;

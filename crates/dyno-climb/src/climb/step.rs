@@ -12,7 +12,8 @@ use super::time::share_ns;
 use super::turned::{Kept, apply};
 use crate::dial::Setting;
 use crate::meter::Look;
-use crate::plan::{Plan, Rung};
+use crate::plan::Plan;
+use crate::rung::Rung;
 
 /// Time below which a second try is not begun: two looks and the instances' start.
 const SECOND_TRY_NS: u64 = 5_000_000_000;

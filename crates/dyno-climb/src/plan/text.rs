@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use dyno_measure::series::Metric;
 use serde::Deserialize;
 
-use super::{Launch, LoadSpec, Needs, Plan, PlanError, Rung, one, sense};
+use super::{Launch, Plan, PlanError, sense};
 use crate::dial::{Dial, How, Value};
+use crate::load::LoadSpec;
 use crate::proof::Proof;
+use crate::rung::{Needs, Rung};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,6 +73,10 @@ struct RungText {
     #[serde(default = "one")]
     server_cpus: usize,
     proof: Vec<Proof>,
+}
+
+fn one() -> usize {
+    1
 }
 
 impl Plan {

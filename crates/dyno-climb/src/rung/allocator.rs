@@ -1,8 +1,7 @@
 //! Another allocator, preloaded: serves foreign servers too.
 
-use super::step::{Step, Surroundings, rung};
+use super::shape::{Rung, Step, Surroundings, rung};
 use crate::dial::{Dial, How, Value};
-use crate::plan::Rung;
 use crate::proof::Proof;
 
 fn dial(surroundings: &Surroundings) -> Dial {

@@ -1,7 +1,7 @@
 //! All pipelined replies of a turn in one send.
 
-use super::step::{Step, Surroundings, WRITING, calls, flag, rung};
-use crate::plan::{LoadSpec, Needs, Rung};
+use super::shape::{Needs, Rung, Step, Surroundings, WRITING, calls, flag, rung};
+use crate::load::LoadSpec;
 use crate::proof::Bound;
 
 pub(super) fn step(_: &Surroundings) -> Step {

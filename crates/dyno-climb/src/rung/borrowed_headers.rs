@@ -1,7 +1,6 @@
 //! Header fields stay where they were received.
 
-use super::step::{Step, Surroundings, counter, flag, rung};
-use crate::plan::Rung;
+use super::shape::{Rung, Step, Surroundings, counter, flag, rung};
 use crate::proof::Bound;
 
 pub(super) fn step(_: &Surroundings) -> Step {

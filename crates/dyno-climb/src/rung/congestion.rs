@@ -1,7 +1,6 @@
 //! Reno as the congestion control of the accepted connections.
 
-use super::step::{Step, Surroundings, flag, rung};
-use crate::plan::Rung;
+use super::shape::{Rung, Step, Surroundings, flag, rung};
 use crate::proof::Proof;
 
 pub(super) fn step(surroundings: &Surroundings) -> Step {

@@ -1,7 +1,6 @@
 //! Connections go to the worker on the CPU that received them (SO_ATTACH_REUSEPORT_CBPF).
 
-use super::step::{Step, Surroundings, rung};
-use crate::plan::{Needs, Rung};
+use super::shape::{Needs, Rung, Step, Surroundings, rung};
 use crate::proof::{Bound, Proof};
 
 pub(super) fn step(_: &Surroundings) -> Step {

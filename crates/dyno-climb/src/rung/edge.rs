@@ -1,7 +1,6 @@
 //! Edge-triggered events.
 
-use super::step::{Step, Surroundings, flag, rung};
-use crate::plan::Rung;
+use super::shape::{Rung, Step, Surroundings, flag, rung};
 use crate::proof::Proof;
 
 pub(super) fn step(_: &Surroundings) -> Step {

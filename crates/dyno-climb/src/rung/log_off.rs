@@ -1,7 +1,6 @@
 //! No access log.
 
-use super::step::{Step, Surroundings, rung};
-use crate::plan::{Needs, Rung};
+use super::shape::{Needs, Rung, Step, Surroundings, rung};
 use crate::proof::{Bound, Proof};
 
 pub(super) fn step(_: &Surroundings) -> Step {

@@ -1,7 +1,6 @@
 //! Access-log lines into a shared ring, written by another process.
 
-use super::step::{Step, Surroundings, WRITING, calls, flag, rung};
-use crate::plan::Rung;
+use super::shape::{Rung, Step, Surroundings, WRITING, calls, flag, rung};
 use crate::proof::Bound;
 
 pub(super) fn step(_: &Surroundings) -> Step {

@@ -1,7 +1,6 @@
 //! Head and body of a reply in one send.
 
-use super::step::{Step, Surroundings, WRITING, calls, flag, rung};
-use crate::plan::Rung;
+use super::shape::{Rung, Step, Surroundings, WRITING, calls, flag, rung};
 use crate::proof::Bound;
 
 pub(super) fn step(_: &Surroundings) -> Step {

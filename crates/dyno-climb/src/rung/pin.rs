@@ -1,7 +1,6 @@
 //! Each worker on a CPU of its own.
 
-use super::step::{Step, Surroundings, flag, rung};
-use crate::plan::Rung;
+use super::shape::{Rung, Step, Surroundings, flag, rung};
 use crate::proof::{Bound, Proof};
 
 pub(super) fn step(_: &Surroundings) -> Step {

@@ -1,7 +1,6 @@
 //! recv(2) and send(2) instead of read(2) and write(2).
 
-use super::step::{Step, Surroundings, calls, flag, rung};
-use crate::plan::Rung;
+use super::shape::{Rung, Step, Surroundings, calls, flag, rung};
 use crate::proof::Bound;
 
 pub(super) fn step(_: &Surroundings) -> Step {

@@ -1,7 +1,6 @@
 //! A read that did not fill the buffer is the last one.
 
-use super::step::{READING, Step, Surroundings, calls, flag, rung};
-use crate::plan::Rung;
+use super::shape::{READING, Rung, Step, Surroundings, calls, flag, rung};
 use crate::proof::Bound;
 
 pub(super) fn step(_: &Surroundings) -> Step {

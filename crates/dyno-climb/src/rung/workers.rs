@@ -2,8 +2,7 @@
 
 use dyno_measure::series::Metric;
 
-use super::step::{Step, Surroundings, flag, rung};
-use crate::plan::Rung;
+use super::shape::{Rung, Step, Surroundings, flag, rung};
 use crate::proof::{Bound, Proof};
 
 pub(super) fn step(surroundings: &Surroundings) -> Step {

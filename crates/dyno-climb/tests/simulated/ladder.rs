@@ -5,7 +5,8 @@
 
 use dyno_climb::climb::{ClimbError, Event, INSTANCES, Options, Order, Profiles, climb};
 use dyno_climb::dial::{Dial, How, Value};
-use dyno_climb::plan::{Launch, LoadSpec, Plan};
+use dyno_climb::load::LoadSpec;
+use dyno_climb::plan::{Launch, Plan};
 use dyno_climb::proof::Proof;
 use dyno_climb::rung::{Needs, Rung};
 use dyno_measure::series::Metric;

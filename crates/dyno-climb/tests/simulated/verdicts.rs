@@ -1,7 +1,7 @@
 //! Every verdict, by a world in which it is the right one.
 
 use dyno_climb::climb::{Options, Order};
-use dyno_climb::plan::LoadSpec;
+use dyno_climb::load::LoadSpec;
 use dyno_measure::judge::trimmed_mean;
 use dyno_measure::series::Metric;
 use dyno_record::climb::RungVerdict as V;

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use dyno_climb::dial::{How, Setting};
-use dyno_climb::plan::LoadSpec;
+use dyno_climb::load::LoadSpec;
 use dyno_climb::meter::{ArmSpec, Trouble};
 use dyno_climb::plan::Plan;
 use dyno_load::{BlockSpec, Body, Expect, OpenError, SessionPlan, Target};

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dyno_climb::plan::LoadSpec;
+use dyno_climb::load::LoadSpec;
 use dyno_profile::causal::{Children, Choice, Reach};
 use dyno_record::causal::Causal;
 use dyno_sys::Pid;

@@ -2,7 +2,7 @@
 
 mod seen;
 
-use dyno_climb::plan::LoadSpec;
+use dyno_climb::load::LoadSpec;
 use dyno_climb::meter::Trouble;
 use dyno_climb::proof::{Proof, Reading};
 use dyno_load::{BlockSpec, Expect, Session, SessionPlan};

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use dyno_climb::rung::built_in;
+use dyno_climb::built_in::built_in;
 use dyno_climb::climb::{ClimbError, Event, Options, Order, Profiles, climb};
 use dyno_climb::meter::Trouble;
 use dyno_climb::plan::Plan;

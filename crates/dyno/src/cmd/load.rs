@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Verb};
     use clap::Parser;
-    use dyno_climb::plan::LoadSpec;
+    use dyno_climb::load::LoadSpec;
     use dyno_lab::look::experiments::words;
 
     pub(super) fn load_args(words: &[&str]) -> Box<cli::Load> {

@@ -286,7 +286,7 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Verb};
     use clap::Parser;
-    use dyno_climb::rung::built_in;
+    use dyno_climb::built_in::built_in;
     use dyno_climb::plan::Plan;
     use dyno_climb::rung::Surroundings;
 

@@ -1,12 +1,62 @@
-//! What the files of this folder are made of: a step of the built-in ladder, and words for its usual parts.
+//! What a rung is, a step of the ladder that holds one, and the words that the files of this folder are written with.
 //!
 //! A dial stands in the file of the first rung that moves it.
 
 use dyno_measure::series::Metric;
 
 use crate::dial::{Dial, How, Value};
-use crate::plan::Rung;
+use crate::load::LoadSpec;
 use crate::proof::{Bound, Proof};
+
+/// A step of the ladder.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rung {
+    /// Its name.
+    pub id: String,
+    /// The dial that it moves.
+    pub dial: String,
+    /// Where to.
+    pub to: String,
+    /// Where other dials must stand for it.
+    pub needs: Vec<Needs>,
+    /// What it is said to bring, and why.
+    pub claim: String,
+    /// Who says so.
+    pub source: String,
+    /// What it risks, or gives up.
+    pub risk: String,
+    /// What is compared.
+    pub metric: Metric,
+    /// Its own load, where the plan's would not show it.
+    pub load: Option<LoadSpec>,
+    /// Server CPUs that it needs.
+    pub server_cpus: usize,
+    /// Why it cannot be had on this machine, if it cannot.
+    pub impossible: Option<String>,
+    /// How to see that it is in force; all must hold.
+    pub proofs: Vec<Proof>,
+    /// Toggled in one running instance instead of measured between two.
+    pub in_place: bool,
+}
+
+impl Rung {
+    /// Whether it is kept for a load of its own only: one that is judged by another measure than CPU per request may pay
+    /// in CPU, so the setting on which other rungs are measured goes on without it. (A server that spins burns all the CPU
+    /// that the generator leaves it, and CPU per request then measures the generator.)
+    #[must_use]
+    pub fn own_load_only(&self) -> bool {
+        self.metric != Metric::CpuPerRequest && self.load.is_some()
+    }
+}
+
+/// Another dial's place that a rung depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needs {
+    /// The dial.
+    pub dial: String,
+    /// Its value.
+    pub value: String,
+}
 
 /// What the built-in plan must know of the machine; facts are read once, by the caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,9 +72,9 @@ pub struct Surroundings {
 }
 
 /// A rung, with its dial where no rung before it moves the same.
-pub(super) struct Step {
-    pub(super) dial: Option<Dial>,
-    pub(super) rung: Rung,
+pub(crate) struct Step {
+    pub(crate) dial: Option<Dial>,
+    pub(crate) rung: Rung,
 }
 
 impl Step {

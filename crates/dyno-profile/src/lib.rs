@@ -14,6 +14,9 @@ mod elf;
 mod error;
 mod far;
 mod fold;
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
+mod golden;
 mod image;
 mod jit;
 mod kernel;

@@ -224,7 +224,7 @@ impl Recorder {
         let percent = |ns: u64| 100.0 * ns as f64 / wall_ns.max(1) as f64;
         profile.overhead = Overhead { profiler_percent: percent(own_cpu_ns() - cpu_ns), hook_percent: None };
         profile.cut_short = self.cut_short(end, profile.duration_s);
-        self.finish(&mut profile);
+        self.finish(&mut profile, Symbols::new());
         Ok(profile)
     }
 
@@ -329,11 +329,10 @@ impl Recorder {
     }
 
     /// Names, and everything that is only known at the end.
-    fn finish(self, profile: &mut Profile) {
+    fn finish(self, profile: &mut Profile, mut symbols: Symbols) {
         let Recorder { options, asked_hz, session, watched, .. } = self;
         let Watched { spaces, mut folder, away, names, argv, period, lost, throttled, .. } = watched;
         profile.thread_times = away.map_or_else(Vec::new, |away| away.times(&mut folder));
-        let mut symbols = Symbols::new();
         let name =
             |pid: Pid, tid: Tid| names.get(&tid).or_else(|| names.get(&pid)).cloned().unwrap_or_default();
         let folded = folder.finish(&spaces, &mut symbols, name, weight_ns(&options, period));
@@ -591,3 +590,7 @@ fn warnings(profile: &Profile, with_kernel: bool, throttled: u64, symbols: &mut 
 
 /// Fewer truncated stacks change no picture.
 const TRUNCATED_PERCENT: f64 = 2.0;
+
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
+mod golden;

@@ -60,6 +60,20 @@ impl Session {
         Ok(session)
     }
 
+    /// One that sampled nothing and holds nothing: what it records comes from the test.
+    #[cfg(test)]
+    pub(crate) fn without_events(sampling: Sampling) -> Session {
+        Session {
+            sampling,
+            events: Vec::new(),
+            rings: Vec::new(),
+            owners: Vec::new(),
+            opened_on: HashMap::new(),
+            direct: HashSet::new(),
+            threads: Vec::new(),
+        }
+    }
+
     fn open_with(target: &Target, sampling: Sampling) -> Result<Session, Error> {
         let mut session = Session {
             sampling,

@@ -61,6 +61,12 @@ impl Symbols {
         Symbols::default()
     }
 
+    /// Of a kernel whose /proc/kallsyms would read so.
+    #[cfg(test)]
+    pub(crate) fn of_kernel(kallsyms: &str) -> Symbols {
+        Symbols { kernel: Some(KernelSymbols::parse(kallsyms)), ..Symbols::default() }
+    }
+
     /// The functions at an address of a process, innermost first; one where nothing was folded into it.
     pub fn symbolize(&mut self, spaces: &mut AddressSpaces, pid: Pid, address: u64) -> Vec<Function> {
         match spaces.locate(pid, address) {

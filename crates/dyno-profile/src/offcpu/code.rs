@@ -44,6 +44,12 @@ pub(super) struct Code {
 }
 
 impl Code {
+    /// Code that the test knows.
+    #[cfg(test)]
+    pub(super) fn of(spaces: AddressSpaces, symbols: Symbols) -> Code {
+        Code { spaces, symbols, ..Code::default() }
+    }
+
     /// Reads where the code of `pid` lies now, and tells its ranges; none when it cannot be read (any more), and then
     /// what was known stays.
     pub(super) fn read(&mut self, pid: Pid) -> Vec<(u64, u64)> {

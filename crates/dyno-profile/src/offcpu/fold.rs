@@ -385,3 +385,7 @@ fn warnings(seen: &Seen) -> Vec<String> {
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
+
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
+mod golden;

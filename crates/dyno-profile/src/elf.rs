@@ -1,29 +1,54 @@
 //! A file of code (ELF, 64 bits): where its parts lie, and on demand the bytes of a section.
 //!
-//! Read piece by piece with `pread`, never mapped: a file that is truncated while it is read is an error, not a SIGBUS,
-//! and of a file of ten gigabytes only headers and what is asked for are read. Sections beyond a limit are not read; the
-//! caller tells the user. Bytes in, places out: what symbols and lines mean is told in `symbol`.
+//! `object` knows how such a file is laid out; what stands here is how much a file may ask for. Files come from strangers,
+//! and a profiler reads them as root: what a header claims is compared with a limit, and with what the file has, before
+//! room is made for it. Bytes in, places out: what symbols and lines mean is told in `symbol`.
 
+mod index;
+mod inflate;
+mod source;
+
+use std::cell::{Cell, OnceCell};
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use object::read::{CompressedData, CompressionFormat};
+use object::LittleEndian;
+use object::elf::{self, CompressionHeader64, FileHeader64, ProgramHeader64, SectionHeader64};
+use object::read::elf::{FileHeader as _, NoteIterator, SectionHeader as _};
+use object::read::{ReadCache, ReadRef, StringTable};
 
+pub(crate) use index::starts;
+use inflate::{Format, inflated};
+pub(crate) use source::Source;
+
+/// Segments of one file: Linux runs nothing with more than 64 KiB of their headers (fs/binfmt_elf.c).
+const SEGMENTS_MAX: u32 = (64 << 10) / 56;
+/// Sections of one file: more than a header can count without tricks. Programs have some forty.
+const SECTIONS_MAX: u32 = 65_535;
+/// The names of all sections together.
+const SECTION_NAMES_BYTES_MAX: u64 = 4 << 20;
 /// Unwind tables beyond this are no tables: the largest browsers have some ten megabytes.
 const UNWIND_BYTES_MAX: u64 = 256 << 20;
+/// Notes, and the name of a debug file: some hundred bytes.
+const NOTES_BYTES_MAX: u64 = 64 << 10;
+/// A build-id: 20 bytes are usual (SHA-1), 64 are the longest digest in use.
+const BUILD_ID_BYTES_MAX: usize = 64;
+/// What comes of a compressed section, as a multiple of it. Debug information is a fifth to a tenth of itself when it is
+/// compressed; zlib could say a thousand times as much as it takes, zstd thirty thousand times.
+const INFLATION_MAX: u64 = 64;
+/// What comes of all of a file's sections together, as a multiple of the file: its sections may not all be made of the same
+/// bytes. Of 16 KiB come 256 at most.
+const FILE_INFLATION_MAX: u64 = 16;
+/// And however large the file is: what debug information may have (1 GiB, see `symbol`), and as much again for symbols and
+/// unwind tables. While a section is copied it takes twice its size for that moment.
+const FILE_BYTES_MAX: u64 = 2 << 30;
 
 /// The page that addresses and offsets of segments are rounded to. Larger ones (aarch64) are multiples.
 const PAGE: u64 = 0xfff;
 
-/// Values of elf.h.
-const ELF_64_LITTLE: &[u8] = b"\x7fELF\x02\x01";
-const PT_LOAD: u32 = 1;
-const PF_X: u32 = 1;
-const SHT_NOBITS: u32 = 8;
-const SHF_COMPRESSED: u64 = 1 << 11;
-const NT_GNU_BUILD_ID: u32 = 3;
+const ENDIAN: LittleEndian = LittleEndian;
+type Head = FileHeader64<LittleEndian>;
 
 /// Bytes of a section, shared by all who use them.
 pub(crate) type Bytes = Arc<[u8]>;
@@ -37,17 +62,8 @@ struct Segment {
 }
 
 /// A section's header.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Header {
-    /// Its name.
-    pub(crate) name: String,
-    /// Addresses, as the file says them.
-    pub(crate) addresses: Range<u64>,
-    /// Which other section it belongs to: a symbol table's names.
-    pub(crate) link: usize,
-    file: Range<u64>,
-    compressed: bool,
-}
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Header(SectionHeader64<LittleEndian>);
 
 /// A section's bytes and addresses.
 #[derive(Debug, Clone)]
@@ -58,13 +74,13 @@ pub(crate) struct Section {
     pub(crate) bytes: Bytes,
 }
 
-/// Where bytes are read from.
-#[derive(Debug)]
-pub(crate) enum Source {
-    /// A file, piece by piece.
-    File(File),
-    /// Bytes that never were a file: the vDSO.
-    Memory(Vec<u8>),
+/// What stacks are unwound by.
+#[derive(Debug, Default)]
+pub(crate) struct UnwindTables {
+    pub(crate) eh_frame: Option<Section>,
+    pub(crate) eh_frame_hdr: Option<Section>,
+    /// What Go has; only where there is no `.eh_frame`, which covers what runs.
+    pub(crate) debug_frame: Option<Section>,
 }
 
 /// A file of code.
@@ -73,6 +89,11 @@ pub(crate) struct Elf {
     source: Source,
     segments: Vec<Segment>,
     headers: Vec<Header>,
+    names: Vec<u8>,
+    /// Bytes that may still be made of its sections.
+    left: Cell<u64>,
+    unwind: OnceCell<UnwindTables>,
+    build_id: OnceCell<Option<Vec<u8>>>,
 }
 
 /// Why a section's bytes are not there.
@@ -80,26 +101,31 @@ pub(crate) struct Elf {
 pub(crate) enum Absent {
     /// The file has no such section, or it cannot be read.
     None,
-    /// It has so many bytes, more than were allowed.
+    /// It has so many bytes, or says so: more than are allowed.
     TooLarge(u64),
+}
+
+/// Headers of segments and sections, and where the sections' names lie.
+#[derive(Default)]
+struct Headers {
+    segments: Vec<Segment>,
+    sections: Vec<Header>,
+    names: Option<Header>,
 }
 
 impl Elf {
     /// Reads the headers; `None` when it is no ELF file of 64 bits, or torn.
     pub(crate) fn open(source: Source) -> Option<Elf> {
-        let head = source.read_at(0..64)?;
-        if !head.starts_with(ELF_64_LITTLE) {
-            return None;
-        }
-        let segments = table(&source, word(&head, 32)?, half(&head, 54)?, half(&head, 56)?)?;
-        let segments = segments.iter().filter_map(|raw| segment(raw)).collect();
-        let (size, count) = (half(&head, 58)?, half(&head, 60)?);
-        // A file that was stripped of its section headers still runs.
-        let raw = table(&source, word(&head, 40)?, size, count).unwrap_or_default();
-        let names = raw.get(usize::from(half(&head, 62)?)).and_then(|raw| header(raw, &[]));
-        let names = names.and_then(|names| source.read_at(names.file)).unwrap_or_default();
-        let headers = raw.iter().filter_map(|raw| header(raw, &names)).collect();
-        Some(Elf { source, segments, headers })
+        let length = source.len().ok()?;
+        let found = match &source {
+            Source::File(file) => headers(&ReadCache::<&File>::new(file))?,
+            Source::Memory(bytes) => headers(bytes.as_slice())?,
+        };
+        let names = found.names.and_then(|names| names.file(SECTION_NAMES_BYTES_MAX).ok());
+        let names = names.and_then(|names| source.read_at(names)).unwrap_or_default();
+        let left = Cell::new(length.saturating_mul(FILE_INFLATION_MAX).min(FILE_BYTES_MAX));
+        let (unwind, build_id) = (OnceCell::new(), OnceCell::new());
+        Some(Elf { source, segments: found.segments, headers: found.sections, names, left, unwind, build_id })
     }
 
     /// The lowest address that the file wants its code at.
@@ -150,125 +176,148 @@ impl Elf {
 
     /// The header of a section.
     pub(crate) fn header(&self, name: &str) -> Option<&Header> {
-        self.headers.iter().find(|header| header.name == name)
+        let names = strings(&self.names);
+        let is_it = |header: &&Header| names.get(header.0.sh_name(ENDIAN)) == Ok(name.as_bytes());
+        self.headers.iter().find(is_it)
     }
 
-    /// The bytes of a section with few of them.
-    pub(crate) fn section(&self, name: &str) -> Option<Section> {
-        let header = self.header(name)?;
-        let bytes = self.contents(header, UNWIND_BYTES_MAX).ok()?;
-        (!bytes.is_empty()).then(|| Section { addresses: header.addresses.clone(), bytes })
-    }
-
-    /// The header that another one belongs to.
+    /// The header that another one belongs to: a symbol table's names.
     pub(crate) fn linked(&self, header: &Header) -> Option<&Header> {
-        self.headers.get(header.link)
+        self.headers.get(header.0.sh_link(ENDIAN) as usize)
     }
 
     /// A section's bytes, uncompressed.
     pub(crate) fn contents(&self, header: &Header, bytes_max: u64) -> Result<Bytes, Absent> {
-        let size = header.file.end.saturating_sub(header.file.start);
-        if size > bytes_max {
+        let file = header.file(bytes_max)?;
+        if !header.is_compressed() {
+            self.take(file.end - file.start)?;
+            return self.source.read_at(file).map(Arc::from).ok_or(Absent::None);
+        }
+        let raw = self.source.read_at(file).ok_or(Absent::None)?;
+        let (format, size, compressed) = compression(&raw).ok_or(Absent::None)?;
+        if size > bytes_max.min((compressed.len() as u64).saturating_mul(INFLATION_MAX)) {
             return Err(Absent::TooLarge(size));
         }
-        let raw = self.source.read_at(header.file.clone()).ok_or(Absent::None)?;
-        if header.compressed { uncompressed(&raw, bytes_max) } else { Ok(Arc::from(raw)) }
+        self.take(size)?;
+        inflated(format, compressed, size).map(Arc::from).ok_or(Absent::None)
+    }
+
+    /// Room for so many bytes more of this file.
+    fn take(&self, bytes: u64) -> Result<(), Absent> {
+        let left = self.left.get().checked_sub(bytes).ok_or(Absent::TooLarge(bytes))?;
+        self.left.set(left);
+        Ok(())
+    }
+
+    /// A section with bytes and addresses.
+    fn section(&self, name: &str, bytes_max: u64) -> Option<Section> {
+        let header = self.header(name)?;
+        let addresses = header.addresses()?;
+        let bytes = self.contents(header, bytes_max).ok()?;
+        (!bytes.is_empty()).then_some(Section { addresses, bytes })
+    }
+
+    /// What stacks are unwound by; read once, however many processes map the file.
+    pub(crate) fn unwind_tables(&self) -> &UnwindTables {
+        self.unwind.get_or_init(|| {
+            let table = |name| self.section(name, UNWIND_BYTES_MAX);
+            let eh_frame = table(".eh_frame");
+            // Without an index that can be believed one is made from the tables.
+            let eh_frame_hdr = table(".eh_frame_hdr").filter(index::is_sound);
+            let debug_frame = if eh_frame.is_some() { None } else { table(".debug_frame") };
+            UnwindTables { eh_frame, eh_frame_hdr, debug_frame }
+        })
     }
 
     /// The build-id that the linker wrote.
-    pub(crate) fn build_id(&self) -> Option<Vec<u8>> {
-        let note = self.section(".note.gnu.build-id")?.bytes;
-        let (name_bytes, bytes, kind) = (quad(&note, 0)?, quad(&note, 4)?, quad(&note, 8)?);
-        let from = 12 + name_bytes.next_multiple_of(4) as usize;
-        let id = note.get(from..from + bytes as usize)?;
-        (kind == NT_GNU_BUILD_ID).then(|| id.to_vec())
+    pub(crate) fn build_id(&self) -> Option<&[u8]> {
+        let read = || {
+            let header = self.header(".note.gnu.build-id")?;
+            let notes = self.contents(header, NOTES_BYTES_MAX).ok()?;
+            let notes = NoteIterator::<Head>::new(ENDIAN, header.0.sh_addralign(ENDIAN), &notes).ok()?;
+            let mut ids = notes.flatten().filter(|note| note.n_type(ENDIAN) == elf::NT_GNU_BUILD_ID);
+            let id = ids.find(|note| note.name() == elf::ELF_NOTE_GNU)?.desc();
+            (1..=BUILD_ID_BYTES_MAX).contains(&id.len()).then(|| id.to_vec())
+        };
+        self.build_id.get_or_init(read).as_deref()
+    }
+
+    /// The name of the file with its debug information, when that stands in a file of its own.
+    pub(crate) fn debug_link(&self) -> Option<String> {
+        let link = self.contents(self.header(".gnu_debuglink")?, NOTES_BYTES_MAX).ok()?;
+        let name = String::from_utf8_lossy(strings(&link).get(0).ok()?).into_owned();
+        // A file beside this one: whoever names a path wants something else to be opened.
+        (!name.is_empty() && !name.contains('/') && name != "..").then_some(name)
     }
 }
 
-fn segment(raw: &[u8]) -> Option<Segment> {
-    let (kind, flags) = (quad(raw, 0)?, quad(raw, 4)?);
-    let (offset, address, size) = (word(raw, 8)?, word(raw, 16)?, word(raw, 32)?);
-    let file = offset..offset.checked_add(size)?;
-    (kind == PT_LOAD).then_some(Segment { file, address, executable: flags & PF_X != 0 })
-}
-
-fn header(raw: &[u8], names: &[u8]) -> Option<Header> {
-    let (name, kind, flags) = (quad(raw, 0)? as usize, quad(raw, 4)?, word(raw, 8)?);
-    let (address, offset, size) = (word(raw, 16)?, word(raw, 24)?, word(raw, 32)?);
-    let size_in_file = if kind == SHT_NOBITS { 0 } else { size };
-    Some(Header {
-        name: String::from_utf8_lossy(text_at(names, name)).into_owned(),
-        addresses: address..address.checked_add(size)?,
-        link: quad(raw, 40)? as usize,
-        file: offset..offset.checked_add(size_in_file)?,
-        compressed: flags & SHF_COMPRESSED != 0,
-    })
-}
-
-/// A compressed section begins with how, how long it is without, and its alignment.
-fn uncompressed(raw: &[u8], bytes_max: u64) -> Result<Bytes, Absent> {
-    const ZLIB: u32 = 1;
-    const ZSTD: u32 = 2;
-    const HEADER_BYTES: usize = 24;
-    let format = match quad(raw, 0) {
-        Some(ZLIB) => CompressionFormat::Zlib,
-        Some(ZSTD) => CompressionFormat::Zstandard,
-        _ => return Err(Absent::None),
-    };
-    let uncompressed_size = word(raw, 8).ok_or(Absent::None)?;
-    if uncompressed_size > bytes_max {
-        return Err(Absent::TooLarge(uncompressed_size));
+impl Header {
+    /// Addresses, as the file says them; none where they lead beyond all addresses.
+    pub(crate) fn addresses(&self) -> Option<Range<u64>> {
+        let start = self.0.sh_addr(ENDIAN);
+        Some(start..start.checked_add(self.0.sh_size(ENDIAN))?)
     }
-    let data = raw.get(HEADER_BYTES..).ok_or(Absent::None)?;
-    let plain = CompressedData { format, data, uncompressed_size }.decompress();
-    plain.map(|bytes| Arc::from(&*bytes)).map_err(|_| Absent::None)
-}
 
-/// Rows of a table of headers.
-fn table(source: &Source, offset: u64, row_bytes: u16, rows: u16) -> Option<Vec<Vec<u8>>> {
-    let size = u64::from(row_bytes) * u64::from(rows);
-    let bytes = source.read_at(offset..offset.checked_add(size)?)?;
-    Some(bytes.chunks_exact(usize::from(row_bytes).max(1)).map(<[u8]>::to_vec).collect())
-}
-
-impl Source {
-    /// Bytes that are really there: what a header claims may be anything.
-    fn read_at(&self, range: Range<u64>) -> Option<Vec<u8>> {
-        let size = usize::try_from(range.end.checked_sub(range.start)?).ok()?;
-        match self {
-            Source::Memory(bytes) => {
-                let start = usize::try_from(range.start).ok()?;
-                bytes.get(start..start.checked_add(size)?).map(<[u8]>::to_vec)
-            }
-            Source::File(file) => {
-                if range.end > file.metadata().ok()?.len() {
-                    return None;
-                }
-                let mut bytes = vec![0; size];
-                file.read_exact_at(&mut bytes, range.start).ok()?;
-                Some(bytes)
-            }
+    /// Where its bytes stand in the file, if they are not too many; nowhere for one that only takes room in memory.
+    fn file(&self, bytes_max: u64) -> Result<Range<u64>, Absent> {
+        let (offset, size) = self.0.file_range(ENDIAN).unwrap_or_default();
+        if size > bytes_max {
+            return Err(Absent::TooLarge(size));
         }
+        Ok(offset..offset.checked_add(size).ok_or(Absent::None)?)
+    }
+
+    fn is_compressed(&self) -> bool {
+        self.0.sh_flags(ENDIAN).contains(elf::SHF_COMPRESSED)
     }
 }
 
-/// A name in a table of names.
-pub(crate) fn text_at(names: &[u8], at: usize) -> &[u8] {
-    names.get(at..).and_then(|rest| rest.split(|byte| *byte == 0).next()).unwrap_or_default()
+/// Reads what the file's header points at, and no more than a limited number of headers.
+fn headers<'d, R: ReadRef<'d>>(data: R) -> Option<Headers> {
+    let head = Head::parse(data).ok()?;
+    head.endian().ok()?;
+    if head.phnum(ENDIAN, data).ok()? > SEGMENTS_MAX {
+        return None;
+    }
+    let segments = head.program_headers(ENDIAN, data).ok()?;
+    let segments = segments.iter().filter_map(segment).collect();
+    // A file that was stripped of its section headers still runs.
+    let is_counted = head.shnum(ENDIAN, data).is_ok_and(|count| count <= SECTIONS_MAX);
+    let sections = if is_counted { head.section_headers(ENDIAN, data).unwrap_or_default() } else { &[] };
+    let names = head.section_strings_index(ENDIAN, data).ok();
+    let names = names.and_then(|index| sections.get(index.0)).copied().map(Header);
+    Some(Headers { segments, sections: sections.iter().copied().map(Header).collect(), names })
 }
 
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+fn segment(raw: &ProgramHeader64<LittleEndian>) -> Option<Segment> {
+    let (offset, size) = (raw.p_offset.get(ENDIAN), raw.p_filesz.get(ENDIAN));
+    let file = offset..offset.checked_add(size)?;
+    let address = raw.p_vaddr.get(ENDIAN);
+    let executable = raw.p_flags.get(ENDIAN).contains(elf::PF_X);
+    (raw.p_type.get(ENDIAN) == elf::PT_LOAD).then_some(Segment { file, address, executable })
 }
 
-/// Four bytes as a number.
-pub(crate) fn quad(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+/// How a compressed section says that it was, how long it says that it is without, and the rest of it.
+fn compression(raw: &[u8]) -> Option<(Format, u64, &[u8])> {
+    let (head, rest) = object::pod::from_bytes::<CompressionHeader64<LittleEndian>>(raw).ok()?;
+    let format = match head.ch_type.get(ENDIAN) {
+        elf::ELFCOMPRESS_ZLIB => Format::Zlib,
+        elf::ELFCOMPRESS_ZSTD => Format::Zstd,
+        _ => return None,
+    };
+    Some((format, head.ch_size.get(ENDIAN), rest))
 }
 
-/// Eight bytes as a number.
-pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+/// A size for readers.
+pub(crate) fn in_words(bytes: u64) -> String {
+    const LARGE: u64 = 100_000_000;
+    let (unit, name) = if bytes < LARGE { (1e6, "MB") } else { (1e9, "GB") };
+    format!("{:.1} {name}", bytes as f64 / unit)
+}
+
+/// A table of names, each up to its zero byte.
+pub(crate) fn strings(names: &[u8]) -> StringTable<'_, &[u8]> {
+    StringTable::new(names, 0, names.len() as u64)
 }
 
 #[cfg(test)]
@@ -287,7 +336,7 @@ mod tests {
     #[test]
     fn this_program_has_tables_and_a_bias_that_finds_its_code() {
         let elf = this();
-        assert!(elf.section(".eh_frame").is_some() && elf.header(".symtab").is_some());
+        assert!(elf.unwind_tables().eh_frame.is_some() && elf.header(".symtab").is_some());
         assert!(!elf.is_go() && elf.is_dynamic());
         let here = std::fs::read_link("/proc/self/exe").unwrap();
         let maps = dyno_sys::proc::mappings(std::process::id().cast_signed()).unwrap();
@@ -316,7 +365,19 @@ mod tests {
         let elf = this();
         let symbols = elf.header(".symtab").unwrap();
         assert!(matches!(elf.contents(symbols, 10), Err(Absent::TooLarge(size)) if size > 10));
-        let torn = Header { file: 0..u64::MAX, ..symbols.clone() };
+        let mut torn = *symbols;
+        torn.0.sh_size.set(ENDIAN, u64::MAX);
         assert_eq!(elf.contents(&torn, u64::MAX).unwrap_err(), Absent::None);
+        assert_eq!(torn.addresses(), Some(0..u64::MAX), "it has no address of its own");
+    }
+
+    #[test]
+    fn a_file_gives_no_more_than_its_limit_however_often_it_is_asked() {
+        let elf = this();
+        let symbols = *elf.header(".symtab").unwrap();
+        let size = elf.contents(&symbols, u64::MAX).unwrap().len() as u64;
+        elf.left.set(2 * size - 1);
+        assert!(elf.contents(&symbols, u64::MAX).is_ok());
+        assert_eq!(elf.contents(&symbols, u64::MAX).unwrap_err(), Absent::TooLarge(size));
     }
 }

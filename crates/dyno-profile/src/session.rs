@@ -11,6 +11,7 @@ use dyno_sys::perf::{
 };
 use dyno_sys::{Pid, Tid, affinity, child, proc};
 
+use crate::elf::{Elf, Source};
 use crate::error::{Error, paranoid};
 use crate::record::{CallGraph, Event, Options, Target};
 
@@ -323,8 +324,8 @@ fn sampling(target: &Target, options: &Options) -> Sampling {
 fn needs_no_tables(target: &Target) -> bool {
     let Target::Process(pid) = *target else { return false };
     let go = |pid: Pid| {
-        let exe = std::fs::File::open(format!("{}/exe", proc::folder(pid))).ok();
-        let elf = exe.and_then(|file| crate::elf::Elf::open(crate::elf::Source::File(file)));
+        let exe = Source::open(format!("{}/exe", proc::folder(pid)).as_ref());
+        let elf = exe.and_then(Elf::open);
         elf.is_some_and(|elf| elf.is_go() && !elf.is_dynamic())
     };
     family(pid).into_iter().all(go)

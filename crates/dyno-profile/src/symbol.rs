@@ -3,24 +3,27 @@
 //! A file's symbols are read when its first name is asked for: its symbol table, and its lines (DWARF), from a separate
 //! debug file where the distribution keeps one. What is larger than a limit is left out, and a note says so.
 
+mod demangle;
 mod lines;
+mod metered;
 mod table;
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use dyno_sys::Pid;
 
 use crate::elf::{Elf, Source};
-use crate::image::{Image, ImageId, Images, Kind};
+use crate::image::{Image, ImageId, Images, Kind, hex};
 use crate::jit::JitSymbols;
 use crate::kernel::KernelSymbols;
 use crate::maps::{AddressSpaces, Place};
 
+pub(crate) use demangle::demangled;
 pub use lines::DEBUG_BYTES_MAX;
 use lines::Lines;
-pub(crate) use lines::{Reader, demangled, dwarf};
+pub(crate) use lines::dwarf;
+pub(crate) use metered::Metered;
 pub(crate) use table::Table;
 
 /// Where distributions keep the symbols that they strip.
@@ -152,23 +155,20 @@ impl FileSymbols {
 /// The file with the symbols that were taken out of `elf`: by its build-id, or by the name that it gives.
 pub(crate) fn debug_file(elf: &Elf, path: &Path) -> Option<Elf> {
     by_build_id(elf).into_iter().chain(by_link(elf, path)).find_map(|path| {
-        let found = Elf::open(Source::File(File::open(path).ok()?))?;
+        let found = Elf::open(Source::open(&path)?)?;
         // Another build's symbols would be wrong without a word.
         (found.build_id() == elf.build_id()).then_some(found)
     })
 }
 
 fn by_build_id(elf: &Elf) -> Option<PathBuf> {
-    let id: String = elf.build_id()?.iter().map(|byte| format!("{byte:02x}")).collect();
+    let id = hex(elf.build_id()?);
     let (folder, rest) = id.split_at_checked(2)?;
     Some(format!("{DEBUG_ROOT}/.build-id/{folder}/{rest}.debug").into())
 }
 
 fn by_link(elf: &Elf, path: &Path) -> Vec<PathBuf> {
-    let section = elf.section(".gnu_debuglink");
-    let name =
-        section.map(|section| String::from_utf8_lossy(crate::elf::text_at(&section.bytes, 0)).into_owned());
-    let (Some(name), Some(folder)) = (name, path.parent()) else { return Vec::new() };
+    let (Some(name), Some(folder)) = (elf.debug_link(), path.parent()) else { return Vec::new() };
     let under_root = Path::new(DEBUG_ROOT).join(folder.strip_prefix("/").unwrap_or(folder));
     vec![folder.join(".debug").join(&name), under_root.join(&name)]
 }

@@ -12,7 +12,7 @@ mod error;
 mod passed;
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -213,7 +213,7 @@ impl Mapped {
         let seen = PathBuf::from(format!("{folder}/root{path}"));
         let link = PathBuf::from(format!("{folder}/map_files/{:x}-{:x}", mapping.start, mapping.end));
         let open_as = if same(&seen) { seen } else { link };
-        let elf = Rc::new(Elf::open(elf::Source::File(File::open(&open_as).ok()?))?);
+        let elf = Rc::new(Elf::open(elf::Source::open(&open_as)?)?);
         let bias = elf.bias(mapping.start, mapping.offset)?;
         Some(Mapped { path, open_as, bias, elf, debug: std::cell::OnceCell::new() })
     }

@@ -279,13 +279,14 @@ impl Recorder {
         }
     }
 
+    /// Only their times are read here: each record is parsed once, when its turn has come.
     fn enqueue(&mut self, bytes: Rc<Vec<u8>>) {
         let (layout, mut from) = (self.session.layout(), 0);
         for raw in records(&bytes) {
             let range = from..from + raw.len();
             from = range.end;
-            if let Some(record) = Record::parse(raw, layout) {
-                self.queue.push(Queued { time_ns: record.time_ns(), bytes: Rc::clone(&bytes), range });
+            if let Some(time_ns) = Record::time_of(raw, layout) {
+                self.queue.push(Queued { time_ns, bytes: Rc::clone(&bytes), range });
             }
         }
     }

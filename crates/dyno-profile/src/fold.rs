@@ -15,7 +15,7 @@ use crate::symbol::{Function, Symbols};
 use crate::unwind::{Ended, Walked};
 
 /// What stands under a stack whose root was not found.
-pub const CUT: &str = "[stack ends here]";
+const CUT: &str = "[stack ends here]";
 
 /// Functions that a thread begins with: a stack that reaches one is whole, whatever the tables say.
 const ROOTS: [&str; 13] = [

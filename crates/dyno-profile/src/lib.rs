@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! perf ring → record → unwind (maps, image) → fold → symbol → dyno_measure::profile::Profile → tree, top, layout, export
-//! BPF probe → offcpu (watch, classify, fold) ────────────────↗                                 → locks, spin
+//! BPF probe → offcpu (watch, classify, fold) ────────────────↗                                 → locks
 //! ```
 //! `dyno profile`, `dyno offcpu`, `dyno diagnose` and a climb that profiles call it. It watches processes that it did not
 //! build and does not stop; nothing of it stays behind when its descriptors are closed. It never prints; what draws,
@@ -35,14 +35,12 @@ pub mod locks;
 pub mod moved;
 pub mod name;
 pub mod offcpu;
-pub mod spin;
 pub mod top;
 pub mod tree;
 
 pub use error::{Error, paranoid};
-pub use fold::CUT;
 pub use image::{Image, ImageId, Images, Kind, UnwoundBy};
 pub use maps::{AddressSpaces, Place};
 pub use record::{CallGraph, Event, Options, Recorder, Target, record};
-pub use symbol::{DEBUG_BYTES_MAX, Function, Symbols};
-pub use unwind::{Ended, FRAMES_MAX, Unwinder, Walked, by_chain};
+pub use symbol::{Function, Symbols};
+pub use unwind::{Ended, Unwinder, Walked};

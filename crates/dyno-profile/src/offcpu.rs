@@ -21,8 +21,7 @@ use dyno_sys::Pid;
 use dyno_sys::bpf::BpfError;
 
 pub(crate) use away::Away;
-pub use classify::class;
-pub(crate) use classify::is_scheduler;
+pub(crate) use classify::{class, is_scheduler};
 
 use crate::Target;
 use crate::record as samples;

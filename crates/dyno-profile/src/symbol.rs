@@ -20,7 +20,6 @@ use crate::kernel::KernelSymbols;
 use crate::maps::{AddressSpaces, Place};
 
 pub(crate) use demangle::demangled;
-pub use lines::DEBUG_BYTES_MAX;
 use lines::Lines;
 pub(crate) use lines::dwarf;
 pub(crate) use metered::Metered;

@@ -14,7 +14,7 @@ use crate::image::UnwoundBy;
 use crate::maps::{AddressSpaces, Rules};
 
 /// The deepest stack: deeper ones are recursions, which look alike; the kernel's own limit is 127.
-pub const FRAMES_MAX: usize = 1_024;
+const FRAMES_MAX: usize = 1_024;
 
 /// Why a stack has no further frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -112,7 +112,7 @@ impl Unwinder {
 }
 
 /// A stack by the kernel's chain alone.
-pub fn by_chain(chain: &[u64]) -> Walked {
+pub(crate) fn by_chain(chain: &[u64]) -> Walked {
     let lookup = |(at, address): (usize, &u64)| if at == 0 { *address } else { address.saturating_sub(1) };
     // Where the last frame pointer is zero nobody can tell a root from a register that was used otherwise.
     Walked { addresses: chain.iter().enumerate().map(lookup).collect(), ended: Ended::Cut }

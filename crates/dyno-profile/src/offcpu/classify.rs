@@ -6,7 +6,6 @@
 use dyno_measure::profile::WaitClass;
 
 use crate::calls::{self, WaitsFor};
-use crate::spin::base;
 
 /// Where the kernel waits for a lock of its own: mutexes, semaphores, real-time mutexes.
 const KERNEL_LOCK: [&str; 19] = [
@@ -141,7 +140,7 @@ const NETWORK: [&str; 37] = [
 ];
 
 /// The class of a wait. `kernel` holds the functions from the leaf to the root, `object` what the call's descriptor is.
-pub fn class(call: Option<&str>, kernel: &[&str], object: Option<&str>) -> WaitClass {
+pub(crate) fn class(call: Option<&str>, kernel: &[&str], object: Option<&str>) -> WaitClass {
     by_functions(kernel).or_else(|| by_call(call?)).or_else(|| by_object(object?)).unwrap_or_default()
 }
 
@@ -177,6 +176,11 @@ fn by_object(object: &str) -> Option<WaitClass> {
         _ if object.starts_with('/') => Some(WaitClass::Disk),
         _ => None,
     }
+}
+
+/// A function's name without what the compiler put behind it (`.constprop.0`, `.part.0`).
+fn base(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(base, _)| base)
 }
 
 /// The functions through which an interrupt comes in: what runs below them was not asked for by the thread.

@@ -9,7 +9,7 @@ use crate::elf::{Absent, Bytes, Elf, in_words};
 
 /// Debug information beyond this is not read: names then come from the symbol table alone. A large C++ server has some
 /// 500 MB of it; reading a gigabyte takes about as many seconds as this has sections.
-pub const DEBUG_BYTES_MAX: u64 = 1 << 30;
+const DEBUG_BYTES_MAX: u64 = 1 << 30;
 
 /// The path of a source file: what Linux opens (`PATH_MAX`).
 const PATH_BYTES_MAX: usize = 4_096;

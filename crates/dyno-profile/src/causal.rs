@@ -6,15 +6,11 @@
 //! The virtual speed-up is that of Coz (Curtsinger and Berger, 2015): whenever a sample lies in the site, everybody else
 //! pauses, and what was inserted is taken out of the time. `dyno causal` calls [`run`] over a live process.
 
-mod estimate;
 mod live;
-mod memory;
 mod point;
 pub mod rig;
 mod run;
-mod schedule;
 pub mod site;
-mod verdict;
 
 pub use live::{Children, Live, Subject, is_possible};
 pub use point::{Candidate, Named, Progress, Returns, candidates, ranked, rates};

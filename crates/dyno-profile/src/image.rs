@@ -4,6 +4,9 @@
 //! the process's own root (containers), or through the kernel's link to the very mapping (files that were deleted or
 //! replaced since).
 
+pub(crate) mod elf;
+pub(crate) mod spaces;
+
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -12,7 +15,7 @@ use std::rc::Rc;
 
 use dyno_sys::{Pid, child, proc};
 
-use crate::elf::{Elf, Source};
+use elf::{Elf, Source};
 
 /// Mappings through which a file is looked for; the last ones, since their processes live most likely.
 const PLACES_MAX: usize = 4;

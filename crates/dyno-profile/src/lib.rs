@@ -10,19 +10,13 @@
 //! exports and compares asks the kernel nothing.
 
 mod calls;
-mod elf;
 mod error;
-mod far;
-mod fold;
 #[cfg(test)]
 #[cfg(target_arch = "x86_64")]
 mod golden;
 mod image;
-mod jit;
-mod kernel;
-mod maps;
-mod record;
-mod session;
+mod sample;
+mod stack;
 mod symbol;
 mod unwind;
 
@@ -39,8 +33,8 @@ pub mod top;
 pub mod tree;
 
 pub use error::{Error, paranoid};
+pub use image::spaces::{AddressSpaces, Place};
 pub use image::{Image, ImageId, Images, Kind, UnwoundBy};
-pub use maps::{AddressSpaces, Place};
-pub use record::{CallGraph, Event, Options, Recorder, Target, record};
+pub use sample::recorder::{CallGraph, Event, Options, Recorder, Target, record};
 pub use symbol::{Function, Symbols};
 pub use unwind::{Ended, Unwinder, Walked};

@@ -5,11 +5,9 @@
 //! switches stand in (`away`, by the recorder of samples), and tell less. When this ends, in whatever way, nothing
 //! of it is left in the kernel.
 
-mod away;
-mod classify;
 mod code;
-mod fold;
 mod objects;
+mod profile;
 mod watch;
 
 use std::io;
@@ -20,11 +18,7 @@ use dyno_measure::profile::Profile;
 use dyno_sys::Pid;
 use dyno_sys::bpf::BpfError;
 
-pub(crate) use away::Away;
-pub(crate) use classify::{class, is_scheduler};
-
-use crate::Target;
-use crate::record as samples;
+use crate::sample::recorder::{self as samples, Target};
 
 /// Spans kept of a timeline: at 24 bytes in memory and some 90 in the record these are 20 MB, more than a picture shows.
 pub const SPANS_MAX: usize = 200_000;
@@ -175,7 +169,7 @@ impl Recorder {
                 let cut_short = watch.listen(about.pid, duration, stop)?;
                 about.look_again();
                 let seen = watch.end(cut_short)?;
-                Ok(fold::profile(about, seen))
+                Ok(profile::profile(about, seen))
             }
             Means::Perf(recorder, why) => {
                 let mut profile = recorder.record(stop).map_err(Box::new)?;

@@ -4,6 +4,8 @@
 //! debug file where the distribution keeps one. What is larger than a limit is left out, and a note says so.
 
 mod demangle;
+mod jit;
+mod kernel;
 mod lines;
 mod metered;
 mod table;
@@ -13,13 +15,13 @@ use std::path::{Path, PathBuf};
 
 use dyno_sys::Pid;
 
-use crate::elf::{Elf, Source};
+use crate::image::elf::{Elf, Source};
+use crate::image::spaces::{AddressSpaces, Place};
 use crate::image::{Image, ImageId, Images, Kind, hex};
-use crate::jit::JitSymbols;
-use crate::kernel::KernelSymbols;
-use crate::maps::{AddressSpaces, Place};
 
 pub(crate) use demangle::demangled;
+use jit::JitSymbols;
+use kernel::KernelSymbols;
 use lines::Lines;
 pub(crate) use lines::dwarf;
 pub(crate) use metered::Metered;

@@ -5,13 +5,15 @@
 //! over frame pointers, where a sample has one, continues what the copied bytes cannot: it reads the whole stack, and
 //! with Go also across a switch of stacks.
 
+mod far;
+
 use dyno_sys::Pid;
 use dyno_sys::perf::UserRegs;
 use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, UnwindRegsNative, Unwinder as _};
 
-use crate::far::Far;
 use crate::image::UnwoundBy;
-use crate::maps::{AddressSpaces, Rules};
+use crate::image::spaces::{AddressSpaces, Rules};
+use far::Far;
 
 /// The deepest stack: deeper ones are recursions, which look alike; the kernel's own limit is 127.
 const FRAMES_MAX: usize = 1_024;

@@ -4,6 +4,11 @@
 //! in as arguments, windows from the [`Rig`]. Sites are interleaved round by round, so that drift meets all of them alike
 //! and an early end leaves every one with something; each has nulls of its own in every round.
 
+mod estimate;
+mod memory;
+mod schedule;
+mod verdict;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -14,17 +19,17 @@ use dyno_measure::causal::{
 };
 use dyno_sys::bpf::causal::SLOWER_NS_MAX;
 
-use super::estimate::{
+use super::rig::{self, Hooks, Pause, Rig, Site, Span, Window};
+use crate::error::Error;
+use estimate::{
     Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent, gap, mean_of, spoilt, ticks,
 };
-use super::memory::{Memory, memory, relaxed_after, strayed};
-use super::rig::{self, Hooks, Pause, Rig, Site, Span, Window};
-use super::schedule::{
-    self, COST_ROUNDS_ENOUGH, FRESH_MIN, Length, NARROW_POINTS, NARROWER_POINTS, RESTS_MAX,
-    ROUNDS_BEFORE_END, ROUNDS_MIN, SETTLE, VISITS_MIN,
+use memory::{Memory, memory, relaxed_after, strayed};
+use schedule::{
+    COST_ROUNDS_ENOUGH, FRESH_MIN, Length, NARROW_POINTS, NARROWER_POINTS, RESTS_MAX, ROUNDS_BEFORE_END,
+    ROUNDS_MIN, SETTLE, VISITS_MIN,
 };
-use super::verdict::{self, Case};
-use crate::error::Error;
+use verdict::Case;
 
 /// Windows with more of other processes than this, percent of all ticks, are set aside.
 const FOREIGN_PERCENT_MAX: f64 = 5.0;

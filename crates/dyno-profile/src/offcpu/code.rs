@@ -11,7 +11,7 @@ use dyno_sys::perf::UserRegs;
 use dyno_sys::proc;
 
 use crate::image::UnwoundBy;
-use crate::maps::AddressSpaces;
+use crate::image::spaces::AddressSpaces;
 use crate::symbol::Symbols;
 use crate::unwind::{Unwinder, Walked};
 

@@ -5,7 +5,7 @@ use gimli::SectionId;
 use super::Function;
 use super::demangle::{NAME_BYTES_MAX, of_language};
 use super::metered::{Meter, Metered};
-use crate::elf::{Absent, Bytes, Elf, in_words};
+use crate::image::elf::{Absent, Bytes, Elf, in_words};
 
 /// Debug information beyond this is not read: names then come from the symbol table alone. A large C++ server has some
 /// 500 MB of it; reading a gigabyte takes about as many seconds as this has sections.

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use gimli::{EndianArcSlice, Error, LittleEndian, Reader, ReaderOffsetId, Result};
 
-use crate::elf::Bytes;
+use crate::image::elf::Bytes;
 
 /// How often each byte may be read. Programs of C, C++, Rust and Go are read 0.8 to 1.5 times until every address has its
 /// name, and as often until every function has its code. What is made of a byte is below 64 bytes (a row of a line program,

@@ -6,7 +6,7 @@ use object::elf::{SHN_UNDEF, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, Sym64};
 use object::read::elf::Sym as _;
 
 use super::demangle::NAME_BYTES_MAX;
-use crate::elf::{Absent, Bytes, Elf, in_words, starts, strings};
+use crate::image::elf::{Absent, Bytes, Elf, in_words, starts, strings};
 
 /// A symbol table, or its names, beyond this is not read: at 24 bytes a symbol it would be 40 million functions.
 const TABLE_BYTES_MAX: u64 = 1 << 30;

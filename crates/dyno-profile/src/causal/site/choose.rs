@@ -9,7 +9,8 @@ use dyno_measure::profile::{Frame, Origin, Profile, Stack};
 use dyno_measure::record::Missing;
 
 use super::debug::Function;
-use super::{Mapped, Resolver, entry, is_name};
+use super::entry;
+use super::resolver::{Mapped, Resolver, is_name};
 use crate::causal::rig::{Place, Reach};
 use crate::causal::run::Tried;
 

@@ -11,7 +11,7 @@ use std::ops::Range;
 use gimli::Reader as _;
 use gimli::{AttributeValue, DebugInfoOffset, DebuggingInformationEntry, UnitOffset, constants as dw};
 
-use crate::elf::Elf;
+use crate::image::elf::Elf;
 use crate::symbol::{Metered, Table, demangled};
 
 type Dwarf = gimli::Dwarf<Metered>;

@@ -9,7 +9,7 @@ use dyno_sys::Pid;
 use dyno_sys::perf::Mmap;
 
 use super::{KERNEL, Place};
-use crate::maps::AddressSpaces;
+use crate::image::spaces::AddressSpaces;
 use crate::symbol::Symbols;
 
 /// Each file is looked at as if a process had mapped it here; no process of Linux has a number this high.

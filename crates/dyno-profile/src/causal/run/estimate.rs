@@ -15,7 +15,7 @@
 use dyno_measure::causal::{Deed, Metric, Nulls, Point, Slope};
 use dyno_measure::student::{chance, student};
 
-use super::rig::Window;
+use crate::causal::rig::Window;
 
 /// A ratio this many robust deviations from the median is no measurement of the same thing.
 const OUTLIER_SIGMAS: f64 = 4.0;

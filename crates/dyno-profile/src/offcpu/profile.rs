@@ -12,9 +12,9 @@ use dyno_sys::Pid;
 use dyno_sys::bpf::offcpu::{Call, Counts, Part, Span, State, Wait, Waker};
 use dyno_sys::trace::call_name;
 
-use super::classify::{class, is_interrupt, is_scheduler};
 use super::code::UserFrame;
 use super::watch::{About, Seen, by_number};
+use crate::stack::wait::{class, is_interrupt, is_scheduler};
 
 /// Who ends a wait when nobody runs: a timer, a disk, a network card.
 const INTERRUPT: &str = "[interrupt]";

@@ -13,7 +13,7 @@ use super::super::code::Code;
 use super::super::objects::{Mappings, Objects};
 use super::*;
 use crate::golden::{FOLDER, KALLSYMS, assert_golden, lines};
-use crate::maps::AddressSpaces;
+use crate::image::spaces::AddressSpaces;
 use crate::symbol::Symbols;
 
 /// No process of Linux has these numbers: nothing is read of them.

@@ -11,7 +11,7 @@ use dyno_measure::profile::ThreadTime;
 use dyno_sys::perf::{Switch, Task, Way};
 use dyno_sys::{Pid, Tid, proc};
 
-use crate::fold::{Folder, Key, Off};
+use crate::stack::fold::{Folder, Key, Off};
 
 /// All threads: which are away, and how long each was what.
 #[derive(Debug, Default)]
@@ -155,8 +155,8 @@ impl Life {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::fold::Taken;
-    use crate::maps::AddressSpaces;
+    use crate::image::spaces::AddressSpaces;
+    use crate::stack::fold::Taken;
     use crate::symbol::Symbols;
     use dyno_measure::profile::WaitClass;
 

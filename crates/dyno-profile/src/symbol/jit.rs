@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 
 use dyno_sys::{Pid, proc};
 
-use crate::elf::Source;
+use crate::image::elf::Source;
 
 /// A map beyond this would take longer to read than the profile took; the largest Java servers write some 30 MB.
 const MAP_BYTES_MAX: u64 = 512 << 20;

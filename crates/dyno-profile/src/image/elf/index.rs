@@ -46,7 +46,7 @@ pub(super) fn is_sound(index: &Section) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elf::Bytes;
+    use crate::image::elf::Bytes;
 
     fn index(shape: [u8; 4], words: &[i32]) -> Section {
         let words = words.iter().flat_map(|word| word.to_le_bytes());

@@ -8,9 +8,9 @@ use std::hash::Hash;
 use dyno_measure::profile::{Frame, Module, Origin, Stack, Thread, Wait, WaitClass};
 use dyno_sys::{Pid, Tid};
 
+use crate::image::spaces::{AddressSpaces, Place};
 use crate::image::{ImageId, Images, UnwoundBy};
-use crate::maps::{AddressSpaces, Place};
-use crate::offcpu::{class, is_scheduler};
+use crate::stack::wait::{class, is_scheduler};
 use crate::symbol::{Function, Symbols};
 use crate::unwind::{Ended, Walked};
 

@@ -11,7 +11,7 @@ use dyno_sys::perf::Mmap;
 use dyno_sys::proc::{self, Mapping};
 use framehop::{ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder as _, UnwinderNative};
 
-use crate::elf::{Bytes, Elf, Header, Section, UnwindTables};
+use crate::image::elf::{Bytes, Elf, Header, Section, UnwindTables};
 use crate::image::{ImageId, Images, Kind};
 
 /// What framehop walks one process with.

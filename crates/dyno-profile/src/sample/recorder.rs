@@ -16,10 +16,10 @@ use dyno_sys::perf::{Inherit, Kernel, Record, STACK_BYTES_MAX, Sample, records};
 use dyno_sys::{Pid, Tid, child, proc};
 
 use crate::error::Error;
-use crate::fold::{Folder, Taken};
-use crate::maps::AddressSpaces;
-use crate::offcpu::Away;
-use crate::session::{Session, process_of};
+use crate::image::spaces::AddressSpaces;
+use crate::sample::session::{Session, process_of};
+use crate::sample::switches::Away;
+use crate::stack::fold::{Folder, Taken};
 use crate::symbol::Symbols;
 use crate::unwind::{Unwinder, Walked, by_chain};
 

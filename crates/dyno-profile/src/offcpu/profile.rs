@@ -5,31 +5,34 @@
 use std::collections::{BTreeMap, HashMap};
 
 use dyno_measure::profile::{
-    Frame, Kind, Module, Origin, Overhead, PROFILE_SCHEMA, Profile, Sampling, Span as TimeSpan, Stack,
-    SystemCall, Target, Thread, ThreadState, ThreadTime, Wait as Cause, WaitClass, Waker as Releaser,
+    Kind, Overhead, PROFILE_SCHEMA, Profile, Sampling, Span as TimeSpan, SystemCall, Target, Thread,
+    ThreadState, ThreadTime, Wait as Cause, WaitClass, Waker as Releaser,
 };
-use dyno_sys::Pid;
 use dyno_sys::bpf::offcpu::{Call, Counts, Part, Span, State, Wait, Waker};
 use dyno_sys::trace::call_name;
+use dyno_sys::{Pid, Tid};
 
-use super::code::UserFrame;
+use super::SWITCHES_BY_BPF;
 use super::watch::{About, Seen, by_number};
-use crate::stack::wait::{class, is_interrupt, is_scheduler};
+use crate::stack::raw::Raw;
+use crate::stack::rows::{First, Key, Rows, Ties, Written};
+use crate::stack::table::Table;
+use crate::stack::wait::{class, is_interrupt, is_scheduler, without_switch};
 
 /// Who ends a wait when nobody runs: a timer, a disk, a network card.
 const INTERRUPT: &str = "[interrupt]";
 
-/// The module of the kernel's frames.
-const KERNEL: &str = "[kernel]";
-
 /// The record of what was seen.
-pub(super) fn profile(about: About, seen: Seen) -> Profile {
+pub(super) fn profile(about: About, mut seen: Seen) -> Profile {
     let duration_ns = seen.end_ns.saturating_sub(seen.start_ns);
-    let mut fold = Fold::new(&seen);
+    let mut code = std::mem::take(&mut seen.code);
+    let mut fold = Fold::new(&seen, code.rows());
     fold.add_wakers();
     fold.add_waits();
     let timeline = fold.timeline();
+    let Folded { written, wakers, truncated } = fold.finish();
     let (threads, thread_times) = threads(&seen);
+    let has_kernel_names = code.kernel_has_names();
     Profile {
         schema: PROFILE_SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -37,18 +40,18 @@ pub(super) fn profile(about: About, seen: Seen) -> Profile {
         duration_s: duration_ns as f64 / 1e9,
         kind: Kind::OffCpu,
         target: target(about),
-        sampling: fold.sampling(),
+        sampling: sampling(seen.counts, truncated),
         overhead: Overhead {
             profiler_percent: percent(seen.cpu_ns, duration_ns),
             hook_percent: seen.hook_ns.map(|ns| percent(ns, duration_ns)),
         },
         cut_short: seen.cut_short.clone(),
-        warnings: warnings(&seen),
+        warnings: warnings(&seen, has_kernel_names, code.notes()),
         threads,
-        modules: fold.modules.rows,
-        frames: fold.frames.rows,
-        stacks: heaviest_first(fold.stacks),
-        wakers: fold.wakers.rows,
+        modules: written.modules,
+        frames: written.frames,
+        stacks: written.stacks,
+        wakers,
         timeline,
         thread_times,
         system_calls: system_calls(&seen.calls),
@@ -57,145 +60,64 @@ pub(super) fn profile(about: About, seen: Seen) -> Profile {
     }
 }
 
-fn heaviest_first(stacks: BTreeMap<StackKey, Stack>) -> Vec<Stack> {
-    let mut stacks: Vec<Stack> = stacks.into_values().collect();
-    stacks.sort_by_key(|stack| std::cmp::Reverse(stack.weight_ns));
-    stacks
-}
-
-/// Rows of a table, each once, by what they are.
-struct Table<T> {
-    rows: Vec<T>,
-    index: HashMap<T, u32>,
-}
-
-impl<T: Clone + Eq + std::hash::Hash> Table<T> {
-    fn new() -> Table<T> {
-        Table { rows: Vec::new(), index: HashMap::new() }
-    }
-
-    fn at(&mut self, row: T) -> u32 {
-        let next = self.rows.len() as u32;
-        *self.index.entry(row).or_insert_with_key(|row| {
-            self.rows.push(row.clone());
-            next
-        })
-    }
-}
-
-/// Modules hold no hash of their own: their paths do.
-#[derive(Default)]
-struct Modules {
-    rows: Vec<Module>,
-    index: HashMap<String, u32>,
-}
-
-impl Modules {
-    fn at(&mut self, path: &str, known: Option<&Module>) -> u32 {
-        if let Some(&row) = self.index.get(path) {
-            return row;
-        }
-        let unread = || Module { path: path.to_owned(), ..Module::default() };
-        self.rows.push(known.cloned().unwrap_or_else(unread));
-        let at = self.rows.len() as u32 - 1;
-        self.index.insert(path.to_owned(), at);
-        at
-    }
-}
-
-type StackKey = (Vec<u32>, u32, Cause, Option<u32>);
+/// Threads by number, each once: one that ended and one that lives may share it.
+type Numbers = BTreeMap<(Pid, Tid), usize>;
 
 struct Fold<'s> {
     seen: &'s Seen,
-    modules: Modules,
-    frames: Table<Frame>,
+    numbers: Numbers,
+    rows: Rows<'s>,
     wakers: Table<Releaser>,
     waker_rows: HashMap<u64, u32>,
-    stacks: BTreeMap<StackKey, Stack>,
+    truncated: u64,
+}
+
+struct Folded {
+    written: Written,
+    wakers: Vec<Releaser>,
+    /// Waits whose stacks end before their root.
     truncated: u64,
 }
 
 impl<'s> Fold<'s> {
-    fn new(seen: &'s Seen) -> Fold<'s> {
-        Fold {
-            seen,
-            modules: Modules::default(),
-            frames: Table::new(),
-            wakers: Table::new(),
-            waker_rows: HashMap::new(),
-            stacks: BTreeMap::new(),
-            truncated: 0,
-        }
+    fn new(seen: &'s Seen, rows: Rows<'s>) -> Fold<'s> {
+        let (wakers, waker_rows) = (Table::default(), HashMap::new());
+        Fold { seen, numbers: by_number(&seen.threads), rows, wakers, waker_rows, truncated: 0 }
     }
 
-    fn sampling(&self) -> Sampling {
-        let counts = self.seen.counts;
-        Sampling {
-            event: super::SWITCHES_BY_BPF.to_owned(),
-            frequency_hz: None,
-            call_graph: "auto".to_owned(),
-            samples: counts.switches,
-            lost: counts.lost_waits + counts.lost_stacks,
-            truncated: self.truncated,
-        }
+    fn finish(self) -> Folded {
+        let (written, wakers) = (self.rows.finish(Ties::ByStack), self.wakers.into_rows());
+        debug_assert!(
+            written.stacks.iter().all(|row| row.waker.is_none_or(|waker| (waker as usize) < wakers.len())),
+            "a wait was ended by a waker of this record"
+        );
+        Folded { written, wakers, truncated: self.truncated }
     }
 
-    /// Functions of a kernel stack, the leaf first, without those of leaving the CPU.
-    fn kernel(&self, id: Option<i32>) -> &'s [(u64, String)] {
+    /// Frames of a kernel stack, the leaf first, without those of leaving the CPU.
+    fn kernel(&mut self, id: Option<i32>) -> &'s [Raw] {
         let stack = id.and_then(|id| self.seen.kernel.get(&id)).map_or(&[][..], Vec::as_slice);
-        let inner = stack.iter().take_while(|(_, name)| is_scheduler(name)).count();
-        &stack[inner..]
+        without_switch(stack, |raw| self.rows.name(raw).all(is_scheduler))
     }
 
-    fn kernel_frames(&mut self, functions: &[(u64, String)]) -> Vec<u32> {
-        let named = self.seen.has_kernel_names;
-        let kernel = Module { path: KERNEL.to_owned(), symbols: named, ..Module::default() };
-        let module = (!functions.is_empty()).then(|| self.modules.at(KERNEL, Some(&kernel)));
-        let frame = |(address, name): &(u64, String)| Frame {
-            name: name.clone(),
-            module,
-            origin: Origin::Kernel,
-            address: *address,
-            ..Frame::default()
-        };
-        // A function is one frame wherever in it the thread stood: the address is of the first that came.
-        let named: Vec<Frame> = functions.iter().map(frame).collect();
-        named.into_iter().map(|frame| self.kernel_frame(frame)).collect()
+    fn user(&self, shape: Option<u64>) -> &'s [Raw] {
+        shape.and_then(|shape| self.seen.user.get(&shape)).map_or(&[][..], Vec::as_slice)
     }
 
-    fn kernel_frame(&mut self, frame: Frame) -> u32 {
-        let address = frame.address;
-        let at = self.frames.at(Frame { address: 0, ..frame });
-        let row = &mut self.frames.rows[at as usize];
-        if row.address == 0 {
-            row.address = address;
-        }
-        at
+    /// Rows of frames, the leaf first.
+    fn frames(&mut self, stack: &[Raw]) -> Vec<u32> {
+        stack.iter().flat_map(|raw| self.rows.frames(raw, First::Innermost)).collect()
     }
 
-    fn user_frames(&mut self, shape: Option<u64>) -> Vec<u32> {
-        let frames = shape.and_then(|shape| self.seen.user.get(&shape)).map_or(&[][..], Vec::as_slice);
-        frames.iter().map(|frame| self.user_frame(frame)).collect()
-    }
-
-    fn user_frame(&mut self, frame: &UserFrame) -> u32 {
-        let seen = self.seen;
-        let module = frame.module.as_deref().map(|path| self.modules.at(path, seen.modules.get(path)));
-        self.frames.at(Frame {
-            name: frame.name.clone(),
-            module,
-            origin: Origin::User,
-            file: frame.file.clone(),
-            line: frame.line,
-            inlined: frame.inlined,
-            address: frame.address,
-        })
+    fn function_names(&mut self, kernel: &[Raw]) -> Vec<String> {
+        let of = |raw| self.rows.name(raw).functions.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+        kernel.iter().flat_map(of).collect()
     }
 
     fn add_wakers(&mut self) {
         for waker in &self.seen.wakers {
             let row = self.releaser(waker);
-            let at = self.wakers.at(row);
+            let at = self.wakers.number(row);
             self.waker_rows.insert(waker.id, at);
         }
     }
@@ -203,72 +125,50 @@ impl<'s> Fold<'s> {
     /// What ran when the wake-up came, or the interrupt alone: the thread that it interrupted has no part in it.
     fn releaser(&mut self, waker: &Waker) -> Releaser {
         let kernel = self.kernel(waker.kernel_stack);
-        let entry = kernel.iter().rposition(|(_, name)| is_interrupt(name));
+        let entry = kernel.iter().rposition(|raw| self.rows.name(raw).all(is_interrupt));
         let by_interrupt = entry.is_some() || waker.tid == 0;
-        let kernel = entry.map_or(kernel, |at| &kernel[..=at]);
-        let mut frames = self.kernel_frames(kernel);
+        let mut frames = self.frames(entry.map_or(kernel, |at| &kernel[..=at]));
         if by_interrupt {
             frames.reverse();
             return Releaser { pid: 0, tid: 0, name: INTERRUPT.to_owned(), frames };
         }
-        frames.extend(self.user_frames(waker.shape));
+        frames.extend(self.frames(self.user(waker.shape)));
         frames.reverse();
         let (pid, tid) = (waker.pid.cast_unsigned(), waker.tid.cast_unsigned());
         Releaser { pid, tid, name: waker.name.clone(), frames }
     }
 
     fn add_waits(&mut self) {
-        let numbers = by_number(&self.seen.threads);
         for wait in &self.seen.waits {
             // A thread without an entry ended while the ring was full; its time is counted as lost.
-            if let Some(&thread) = numbers.get(&(wait.pid, wait.tid)) {
+            if let Some(&thread) = self.numbers.get(&(wait.pid, wait.tid)) {
                 self.add_wait(wait, thread as u32);
             }
         }
     }
 
     fn add_wait(&mut self, wait: &Wait, thread: u32) {
-        let (mut frames, names) = self.kernel_side(wait);
-        let cause = self.cause(wait, &names);
+        let seeded = wait.shape.and_then(|shape| self.seen.seeded.get(&shape));
+        let kernel = seeded.map_or_else(|| self.kernel(wait.kernel_stack), Vec::as_slice);
+        let cause = self.cause(wait, kernel);
         if wait.shape.is_some_and(|shape| self.seen.short.contains(&shape)) {
             self.truncated += wait.count;
         }
-        frames.extend(self.user_frames(wait.shape));
+        let mut frames = self.frames(kernel);
+        frames.extend(self.frames(self.user(wait.shape)));
         frames.reverse();
         let waker = wait.waker.and_then(|id| self.waker_rows.get(&id)).copied();
-        let key = (frames.clone(), thread, cause.clone(), waker);
-        let row = self.stacks.entry(key).or_insert_with(|| Stack {
-            frames,
-            thread,
-            samples: 0,
-            weight_ns: 0,
-            wait: Some(cause),
-            waker,
-        });
-        row.samples += wait.count;
-        row.weight_ns += wait.ns;
+        self.rows.add(Key { frames, thread, wait: Some(cause), waker }, wait.count, wait.ns);
     }
 
-    /// Frames of the kernel, the leaf first, and their names.
-    fn kernel_side(&mut self, wait: &Wait) -> (Vec<u32>, Vec<&'s str>) {
-        let seen = self.seen;
-        if let Some(functions) = wait.shape.and_then(|shape| seen.seeded.get(&shape)) {
-            let known: Vec<(u64, String)> = functions.iter().map(|name| (0, name.clone())).collect();
-            return (self.kernel_frames(&known), functions.iter().map(String::as_str).collect());
-        }
-        let functions = self.kernel(wait.kernel_stack);
-        let names = functions.iter().map(|(_, name)| name.as_str()).collect();
-        (self.kernel_frames(functions), names)
-    }
-
-    fn cause(&self, wait: &Wait, kernel: &[&str]) -> Cause {
+    fn cause(&mut self, wait: &Wait, kernel: &[Raw]) -> Cause {
         let system_call = wait.system_call.map(|number| call_name(u64::from(number)).into_owned());
         if wait.part != Part::Wait {
             return Cause { class: WaitClass::RunQueue, system_call, object: None };
         }
         let named = |number, object| self.seen.objects.name(wait.pid, number, object);
         let object = wait.system_call.zip(wait.object).and_then(|(number, object)| named(number, object));
-        let class = class(system_call.as_deref(), kernel, object.as_deref());
+        let class = self.class(system_call.as_deref(), kernel, object.as_deref());
         let object = match class {
             WaitClass::PageFault => wait.fault.and_then(|address| self.fault(wait.pid, address)),
             // The descriptor of a call that waits for a lock of the kernel is not that lock.
@@ -278,27 +178,28 @@ impl<'s> Fold<'s> {
         Cause { class, system_call, object }
     }
 
+    fn class(&mut self, call: Option<&str>, kernel: &[Raw], object: Option<&str>) -> WaitClass {
+        let names = self.function_names(kernel);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        class(call, &names, object)
+    }
+
     fn fault(&self, pid: Pid, address: u64) -> Option<String> {
         self.seen.faults.get(&pid)?.name(address)
     }
 
-    fn timeline(&self) -> Vec<TimeSpan> {
-        let numbers = by_number(&self.seen.threads);
+    fn timeline(&mut self) -> Vec<TimeSpan> {
         let mut classes = HashMap::new();
         let mut spans: Vec<TimeSpan> =
-            self.seen.spans.iter().filter_map(|span| self.span(span, &numbers, &mut classes)).collect();
+            self.seen.spans.iter().filter_map(|span| self.span(span, &mut classes)).collect();
         spans.sort_by_key(|span| (span.thread, span.from_ns));
         spans
     }
 
-    fn span(
-        &self,
-        span: &Span,
-        numbers: &BTreeMap<(Pid, dyno_sys::Tid), usize>,
-        classes: &mut HashMap<(Option<i32>, Option<u32>), WaitClass>,
-    ) -> Option<TimeSpan> {
-        let thread = *numbers.get(&(span.pid, span.tid))? as u32;
+    fn span(&mut self, span: &Span, classes: &mut HashMap<Blocked, WaitClass>) -> Option<TimeSpan> {
+        let thread = *self.numbers.get(&(span.pid, span.tid))? as u32;
         let since = |at: u64| at.saturating_sub(self.seen.start_ns);
+        let (from_ns, to_ns) = (since(span.from_ns), since(span.to_ns));
         let (state, class) = match span.state {
             State::Running => (ThreadState::Running, None),
             State::Runnable => (ThreadState::Runnable, Some(WaitClass::RunQueue)),
@@ -308,13 +209,27 @@ impl<'s> Fold<'s> {
                 (ThreadState::Waiting, Some(class))
             }
         };
-        Some(TimeSpan { thread, from_ns: since(span.from_ns), to_ns: since(span.to_ns), state, class })
+        Some(TimeSpan { thread, from_ns, to_ns, state, class })
     }
 
-    fn class_of(&self, (kernel, call): (Option<i32>, Option<u32>)) -> WaitClass {
-        let names: Vec<&str> = self.kernel(kernel).iter().map(|(_, name)| name.as_str()).collect();
+    fn class_of(&mut self, (kernel, call): Blocked) -> WaitClass {
+        let kernel = self.kernel(kernel);
         let call = call.map(|number| call_name(u64::from(number)));
-        class(call.as_deref(), &names, None)
+        self.class(call.as_deref(), kernel, None)
+    }
+}
+
+/// What the class of a stretch of waiting is told from: its kernel stack and its system call.
+type Blocked = (Option<i32>, Option<u32>);
+
+fn sampling(counts: Counts, truncated: u64) -> Sampling {
+    Sampling {
+        event: SWITCHES_BY_BPF.to_owned(),
+        frequency_hz: None,
+        call_graph: "auto".to_owned(),
+        samples: counts.switches,
+        lost: counts.lost_waits + counts.lost_stacks,
+        truncated,
     }
 }
 
@@ -354,10 +269,10 @@ fn target(about: About) -> Target {
     }
 }
 
-fn warnings(seen: &Seen) -> Vec<String> {
+fn warnings(seen: &Seen, has_kernel_names: bool, notes: &[String]) -> Vec<String> {
     let Counts { lost_waits, lost_stacks, lost_spans, lost_processes, .. } = seen.counts;
-    let mut warnings = seen.notes.clone();
-    if !seen.has_kernel_names {
+    let mut warnings = notes.to_vec();
+    if !has_kernel_names {
         let why = "the kernel hides its addresses (kernel.kptr_restrict): kernel functions have no names, and waits are \
                    told by their system calls alone";
         warnings.push(why.to_owned());

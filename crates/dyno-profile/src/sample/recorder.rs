@@ -20,6 +20,7 @@ use crate::image::spaces::AddressSpaces;
 use crate::sample::session::{Session, process_of};
 use crate::sample::switches::Away;
 use crate::stack::fold::{Folder, Taken};
+use crate::stack::names::Names;
 use crate::symbol::Symbols;
 use crate::unwind::{Unwinder, Walked, by_chain};
 
@@ -330,13 +331,14 @@ impl Recorder {
     }
 
     /// Names, and everything that is only known at the end.
-    fn finish(self, profile: &mut Profile, mut symbols: Symbols) {
+    fn finish(self, profile: &mut Profile, symbols: Symbols) {
+        let mut names_of_frames = Names::new(symbols);
         let Recorder { options, asked_hz, session, watched, .. } = self;
         let Watched { spaces, mut folder, away, names, argv, period, lost, throttled, .. } = watched;
         profile.thread_times = away.map_or_else(Vec::new, |away| away.times(&mut folder));
         let name =
             |pid: Pid, tid: Tid| names.get(&tid).or_else(|| names.get(&pid)).cloned().unwrap_or_default();
-        let folded = folder.finish(&spaces, &mut symbols, name, weight_ns(&options, period));
+        let folded = folder.finish(&spaces, &mut names_of_frames, name, weight_ns(&options, period));
         if let Some(pid) = profile.target.pid.map(u32::cast_signed) {
             profile.target.name = names.get(&pid).cloned().unwrap_or_default();
             profile.target.argv = argv.get(&pid).cloned().unwrap_or_default();
@@ -354,10 +356,10 @@ impl Recorder {
             truncated: folded.truncated,
         };
         profile.threads = folded.threads;
-        profile.modules = folded.modules;
-        profile.frames = folded.frames;
-        profile.stacks = folded.stacks;
-        profile.warnings = warnings(profile, with_kernel, throttled, &mut symbols);
+        profile.modules = folded.written.modules;
+        profile.frames = folded.written.frames;
+        profile.stacks = folded.written.stacks;
+        profile.warnings = warnings(profile, with_kernel, throttled, names_of_frames.symbols());
         if options.frequency_hz < asked_hz {
             let told = format!(
                 "sampled at {} Hz instead of {asked_hz}: kernel.perf_event_max_sample_rate",

@@ -1,17 +1,19 @@
-//! Samples, each with its stack of addresses, added up; at the end named, and written as the record of a profile.
+//! Samples, each with its stack of addresses, added up; at the end named, and written as the tables of a record.
 //!
 //! Stacks are counted by their addresses while the target is watched: names cost time, and are found once per address.
 
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::rc::Rc;
 
-use dyno_measure::profile::{Frame, Module, Origin, Stack, Thread, Wait, WaitClass};
+use dyno_measure::profile::Thread;
 use dyno_sys::{Pid, Tid};
 
-use crate::image::spaces::{AddressSpaces, Place};
-use crate::image::{ImageId, Images, UnwoundBy};
-use crate::stack::wait::{class, is_scheduler};
-use crate::symbol::{Function, Symbols};
+use super::names::{Named, Names};
+use super::raw::Raw;
+use super::rows::{self, First, KernelFrames, Rows, Ties, Written};
+use super::table::Table;
+use super::wait::{Off, cause, is_scheduler, without_switch};
+use crate::image::spaces::AddressSpaces;
 use crate::unwind::{Ended, Walked};
 
 /// What stands under a stack whose root was not found.
@@ -38,22 +40,11 @@ const ROOTS: [&str; 13] = [
 const ROOT_BEGINNINGS: [&str; 5] =
     ["runtime.goexit.", "runtime.rt0_go", "runtime.mstart", "runtime.morestack", "_rt0_"];
 
-/// How the kernel's functions of system calls begin.
-const CALLS: [&str; 2] = ["__x64_sys_", "__arm64_sys_"];
-
-/// One frame before it has a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Raw {
-    Kernel(u64),
-    User(Place),
-    Nowhere(u64),
-}
-
 /// Equal keys are one stack.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     thread: u32,
-    /// Leaf first; indices into the table of raw frames.
+    /// Leaf first; numbers of raw frames.
     kernel: Vec<u32>,
     user: Vec<u32>,
     ended: Ended,
@@ -67,15 +58,6 @@ impl Key {
     }
 }
 
-/// Why a thread is off the CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Off {
-    /// It could run.
-    Runnable,
-    /// It waits.
-    Waiting,
-}
-
 /// One sample's stack.
 #[derive(Debug)]
 pub(crate) struct Taken<'s> {
@@ -87,11 +69,11 @@ pub(crate) struct Taken<'s> {
     pub(crate) user: Option<&'s Walked>,
 }
 
-/// Values that have numbers, in the order in which they came.
-#[derive(Debug)]
-pub(crate) struct Table<T> {
-    rows: Vec<T>,
-    known: HashMap<T, u32>,
+/// What is counted of one stack.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Count {
+    samples: u64,
+    weight: u64,
 }
 
 /// All samples so far.
@@ -99,34 +81,16 @@ pub(crate) struct Table<T> {
 pub(crate) struct Folder {
     raw: Table<Raw>,
     threads: Table<(Pid, Tid)>,
-    stacks: HashMap<Key, (u64, u64)>,
+    stacks: HashMap<Key, Count>,
 }
 
 /// The parts of a profile that samples tell.
 #[derive(Debug, Default)]
 pub(crate) struct Folded {
     pub(crate) threads: Vec<Thread>,
-    pub(crate) modules: Vec<Module>,
-    pub(crate) frames: Vec<Frame>,
-    pub(crate) stacks: Vec<Stack>,
+    pub(crate) written: Written,
     pub(crate) samples: u64,
     pub(crate) truncated: u64,
-}
-
-impl<T> Default for Table<T> {
-    fn default() -> Self {
-        Table { rows: Vec::new(), known: HashMap::new() }
-    }
-}
-
-impl<T: Clone + Eq + Hash> Table<T> {
-    fn number(&mut self, value: T) -> u32 {
-        let next = self.rows.len() as u32;
-        *self.known.entry(value).or_insert_with_key(|value| {
-            self.rows.push(value.clone());
-            next
-        })
-    }
 }
 
 impl Folder {
@@ -137,9 +101,10 @@ impl Folder {
 
     /// Adds a sample.
     pub(crate) fn count(&mut self, key: Key, weight: u64) {
-        let (samples, sum) = self.stacks.entry(key).or_default();
-        *samples += 1;
-        *sum += weight;
+        debug_assert!((key.thread as usize) < self.threads.rows().len(), "a stack is of a thread with a row");
+        let count = self.stacks.entry(key).or_default();
+        count.samples += 1;
+        count.weight += weight;
     }
 
     /// What a sample's stack is counted under.
@@ -148,13 +113,13 @@ impl Folder {
         let lookup =
             |(at, address): (usize, &u64)| if at == 0 { *address } else { address.saturating_sub(1) };
         let kernel = taken.kernel.iter().enumerate().map(lookup).map(Raw::Kernel);
-        let kernel = kernel.map(|raw| self.raw.number(raw)).collect();
-        let mut user = Vec::new();
-        for address in taken.user.iter().flat_map(|walked| &walked.addresses) {
-            let raw = spaces.locate(taken.pid, *address).map_or(Raw::Nowhere(*address), Raw::User);
-            user.push(self.raw.number(raw));
-        }
+        let kernel: Vec<u32> = kernel.map(|raw| self.raw.number(raw)).collect();
+        let addresses = taken.user.iter().flat_map(|walked| &walked.addresses);
+        let user = addresses.map(|address| Raw::place(spaces, taken.pid, *address));
+        let user: Vec<u32> = user.map(|raw| self.raw.number(raw)).collect();
         let ended = taken.user.map_or(Ended::AtRoot, |walked| walked.ended);
+        assert_eq!(kernel.len(), taken.kernel.len(), "no frame of the kernel is lost");
+        assert_eq!(user.len(), taken.user.map_or(0, |walked| walked.addresses.len()), "nor one of the user");
         Key { thread, kernel, user, ended, off: None }
     }
 
@@ -162,151 +127,69 @@ impl Folder {
     pub(crate) fn finish(
         self,
         spaces: &AddressSpaces,
-        symbols: &mut Symbols,
+        names: &mut Names,
         thread_name: impl Fn(Pid, Tid) -> String,
         weight_ns: f64,
     ) -> Folded {
-        let mut naming = Naming::new(spaces.images(), symbols);
-        let named: Vec<Vec<u32>> = self.raw.rows.iter().map(|raw| naming.frames(*raw)).collect();
+        let mut naming = Naming::new(&self.raw, Rows::new(spaces.images(), names, KernelFrames::ByAddress));
         let thread = |(pid, tid): &(Pid, Tid)| Thread {
             pid: pid.cast_unsigned(),
             tid: tid.cast_unsigned(),
             name: thread_name(*pid, *tid),
         };
-        let mut folded =
-            Folded { threads: self.threads.rows.iter().map(thread).collect(), ..Folded::default() };
-        for (key, (samples, weight)) in &self.stacks {
-            let cut = naming.is_cut(key, &named);
-            let root = cut.then(|| naming.mark());
-            let of = |numbers: &[u32]| -> Vec<u32> {
-                numbers.iter().rev().flat_map(|number| named[*number as usize].iter().copied()).collect()
-            };
-            let kernel = naming.kernel_side(key, &named);
-            let frames = root.into_iter().chain(of(&key.user)).chain(of(kernel)).collect();
-            let weight_ns = (*weight as f64 * weight_ns).round() as u64;
-            folded.samples += samples;
-            folded.truncated += if cut { *samples } else { 0 };
-            folded.stacks.push(Stack {
-                frames,
-                thread: key.thread,
-                samples: *samples,
-                weight_ns,
-                wait: key.off.map(|off| naming.cause(off, kernel, &named)),
-                ..Stack::default()
-            });
+        let threads = self.threads.rows().iter().map(thread).collect();
+        let (mut samples, mut truncated) = (0, 0);
+        for (key, count) in &self.stacks {
+            let cut = naming.is_cut(key);
+            samples += count.samples;
+            truncated += if cut { count.samples } else { 0 };
+            let row = naming.row(key, cut);
+            naming.rows.add(row, count.samples, (count.weight as f64 * weight_ns).round() as u64);
         }
-        // A hash map has no order: the heaviest first, then by what they are, so that a record reads the same.
-        folded
-            .stacks
-            .sort_by(|a, b| (b.weight_ns, a.thread, &a.frames).cmp(&(a.weight_ns, b.thread, &b.frames)));
-        folded.modules = naming.modules.rows.iter().map(|module| naming.module(module)).collect();
-        folded.frames = naming.frames.rows;
-        folded
+        assert!(truncated <= samples, "what is cut was counted");
+        Folded { threads, written: naming.rows.finish(Ties::ByThread), samples, truncated }
     }
 }
 
-/// Which module a frame lies in, before it is described.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Home {
-    File(ImageId),
-    Kernel(String),
-}
-
+/// Raw frames with their names, by number.
 struct Naming<'n> {
-    images: &'n Images,
-    symbols: &'n mut Symbols,
-    frames: Table<Frame>,
-    modules: Table<Home>,
-    described: HashMap<ImageId, bool>,
+    rows: Rows<'n>,
+    named: Vec<Rc<Named>>,
+    /// Frames of the record, the outermost first.
+    frames: Vec<Vec<u32>>,
 }
 
 impl<'n> Naming<'n> {
-    fn new(images: &'n Images, symbols: &'n mut Symbols) -> Naming<'n> {
-        let (frames, modules) = (Table::default(), Table::default());
-        Naming { images, symbols, frames, modules, described: HashMap::new() }
-    }
-
-    /// A raw frame's functions, from the outermost to the innermost.
-    fn frames(&mut self, raw: Raw) -> Vec<u32> {
-        let (functions, home, address, origin) = match raw {
-            Raw::Kernel(address) => {
-                let (function, module) = self.symbols.kernel(address);
-                (vec![function], Some(Home::Kernel(module)), address, Origin::Kernel)
-            }
-            Raw::User(place) => {
-                let functions = self.symbols.functions(self.images, place);
-                let names = self.symbols.has_names(self.images, place.image);
-                self.described.insert(place.image, names);
-                (functions, Some(Home::File(place.image)), place.address, Origin::User)
-            }
-            Raw::Nowhere(address) => {
-                let function = Function { name: format!("{address:#x}"), ..Function::default() };
-                (vec![function], None, address, Origin::User)
-            }
-        };
-        let module = home.map(|home| self.modules.number(home));
-        let frame = |function: Function| Frame {
-            name: function.name,
-            module,
-            origin,
-            file: function.file,
-            line: function.line,
-            inlined: function.inlined,
-            address,
-        };
-        functions.into_iter().rev().map(|function| self.frames.number(frame(function))).collect()
+    fn new(raw: &Table<Raw>, mut rows: Rows<'n>) -> Naming<'n> {
+        let named = raw.rows().iter().map(|raw| rows.name(raw)).collect();
+        let frames = raw.rows().iter().map(|raw| rows.frames(raw, First::Outermost)).collect();
+        Naming { rows, named, frames }
     }
 
     /// Whether a stack's root was not reached.
-    fn is_cut(&self, key: &Key, named: &[Vec<u32>]) -> bool {
-        let outermost = key.user.last().and_then(|raw| named[*raw as usize].first());
-        let name = outermost.map(|frame| self.frames.rows[*frame as usize].name.as_str());
-        key.ended == Ended::Cut && !name.is_some_and(is_root)
+    fn is_cut(&self, key: &Key) -> bool {
+        let outermost = key.user.last().and_then(|raw| self.named[*raw as usize].functions.last());
+        key.ended == Ended::Cut && !outermost.is_some_and(|function| is_root(&function.name))
+    }
+
+    /// A stack as the record has it.
+    fn row(&mut self, key: &Key, cut: bool) -> rows::Key {
+        let kernel = self.kernel_side(key);
+        let functions = kernel.iter().flat_map(|raw| &self.named[*raw as usize].functions);
+        let names: Vec<&str> = functions.map(|function| function.name.as_str()).collect();
+        let wait = key.off.map(|off| cause(off, &names));
+        let root = cut.then(|| self.rows.mark(CUT));
+        let from_root = key.user.iter().rev().chain(kernel.iter().rev());
+        let frames = from_root.flat_map(|raw| &self.frames[*raw as usize]).copied();
+        let frames = root.into_iter().chain(frames).collect();
+        rows::Key { frames, thread: key.thread, wait, waker: None }
     }
 
     /// The kernel's part of a stack, leaf first; off the CPU without the functions that leave it.
-    fn kernel_side<'k>(&self, key: &'k Key, named: &[Vec<u32>]) -> &'k [u32] {
-        let leaves = |raw: &&u32| self.names(**raw, named).all(is_scheduler);
-        let inner = if key.off.is_some() { key.kernel.iter().take_while(leaves).count() } else { 0 };
-        &key.kernel[inner..]
-    }
-
-    fn names(&self, raw: u32, named: &[Vec<u32>]) -> impl Iterator<Item = &str> {
-        let frames: Vec<u32> = named[raw as usize].clone();
-        frames.into_iter().map(|frame| self.frames.rows[frame as usize].name.as_str())
-    }
-
-    /// What a thread waits for, as far as the kernel's functions tell.
-    fn cause(&self, off: Off, kernel: &[u32], named: &[Vec<u32>]) -> Wait {
-        let names: Vec<&str> = kernel.iter().flat_map(|raw| self.names(*raw, named)).collect();
-        let call = names.iter().find_map(|name| CALLS.iter().find_map(|begin| name.strip_prefix(begin)));
-        let class = match off {
-            Off::Runnable => WaitClass::RunQueue,
-            Off::Waiting => class(call, &names, None),
-        };
-        Wait { class, system_call: call.map(str::to_owned), object: None }
-    }
-
-    fn mark(&mut self) -> u32 {
-        self.frames.number(Frame { name: CUT.to_owned(), origin: Origin::Mark, ..Frame::default() })
-    }
-
-    fn module(&self, home: &Home) -> Module {
-        match home {
-            Home::Kernel(path) => Module { path: path.clone(), symbols: true, ..Module::default() },
-            Home::File(id) => {
-                let image = self.images.get(*id);
-                let unwound_by = match image.unwound_by() {
-                    UnwoundBy::Dwarf => "dwarf",
-                    UnwoundBy::FramePointers => "fp",
-                };
-                Module {
-                    path: image.path().to_owned(),
-                    build_id: image.build_id(),
-                    unwound_by: unwound_by.to_owned(),
-                    symbols: self.described.get(id).copied().unwrap_or(false),
-                }
-            }
+    fn kernel_side<'k>(&self, key: &'k Key) -> &'k [u32] {
+        match key.off {
+            Some(_) => without_switch(&key.kernel, |raw| self.named[*raw as usize].all(is_scheduler)),
+            None => &key.kernel,
         }
     }
 }
@@ -319,6 +202,7 @@ fn is_root(name: &str) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use dyno_measure::profile::Origin;
 
     fn walked(addresses: &[u64], ended: Ended) -> Walked {
         Walked { addresses: addresses.to_vec(), ended }
@@ -331,17 +215,20 @@ mod tests {
             let key = folder.key(&mut spaces, &Taken { pid: 7, tid: 8, kernel, user: *user });
             folder.count(key, 2);
         }
-        folder.finish(&spaces, &mut Symbols::new(), |_, tid| format!("thread {tid}"), 1.5)
+        folder.finish(&spaces, &mut Names::default(), |_, tid| format!("thread {tid}"), 1.5)
     }
 
     #[test]
     fn equal_stacks_are_one_and_their_weights_add_up() {
         let (a, b) = (walked(&[0x10, 0x20], Ended::AtRoot), walked(&[0x11, 0x20], Ended::AtRoot));
         let folded = fold(&[(&[], Some(&a)), (&[], Some(&b)), (&[], Some(&a))]);
-        assert_eq!((folded.samples, folded.truncated, folded.stacks.len()), (3, 0, 2));
-        assert_eq!((folded.stacks[0].samples, folded.stacks[0].weight_ns), (2, 6));
-        let names: Vec<&str> =
-            folded.stacks[0].frames.iter().map(|at| folded.frames[*at as usize].name.as_str()).collect();
+        assert_eq!((folded.samples, folded.truncated, folded.written.stacks.len()), (3, 0, 2));
+        assert_eq!((folded.written.stacks[0].samples, folded.written.stacks[0].weight_ns), (2, 6));
+        let names: Vec<&str> = folded.written.stacks[0]
+            .frames
+            .iter()
+            .map(|at| folded.written.frames[*at as usize].name.as_str())
+            .collect();
         assert_eq!(names, ["0x20", "0x10"], "from the root to the leaf");
         assert_eq!(folded.threads, [Thread { pid: 7, tid: 8, name: "thread 8".to_owned() }]);
     }
@@ -351,7 +238,7 @@ mod tests {
         let cut = walked(&[0x10], Ended::Cut);
         let folded = fold(&[(&[], Some(&cut)), (&[0x9999], None)]);
         assert_eq!((folded.samples, folded.truncated), (2, 1), "a thread of the kernel has no user's root");
-        let marks = folded.frames.iter().filter(|frame| frame.origin == Origin::Mark).count();
+        let marks = folded.written.frames.iter().filter(|frame| frame.origin == Origin::Mark).count();
         assert_eq!(marks, 1);
     }
 

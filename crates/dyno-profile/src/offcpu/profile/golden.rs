@@ -14,6 +14,7 @@ use super::super::objects::{Mappings, Objects};
 use super::*;
 use crate::golden::{FOLDER, KALLSYMS, assert_golden, lines};
 use crate::image::spaces::AddressSpaces;
+use crate::stack::names::Names;
 use crate::symbol::Symbols;
 
 /// No process of Linux has these numbers: nothing is read of them.
@@ -124,16 +125,10 @@ fn seen() -> Seen {
     let mut kallsyms = KALLSYMS.to_owned();
     kallsyms
         .push_str("ffffffff81000900 T try_to_wake_up\nffffffff81000a00 T asm_sysvec_apic_timer_interrupt\n");
-    let mut code = Code::of(spaces(), Symbols::of_kernel(&kallsyms));
-    let frames = |code: &mut Code, pid, addresses: &[u64]| {
-        addresses.iter().flat_map(|&address| code.frames(pid, address)).collect::<Vec<_>>()
-    };
-    let user = user().into_iter().map(|(id, pid, all)| (id, frames(&mut code, pid, &all))).collect();
-    let functions = |code: &mut Code, all: Vec<u64>| {
-        all.into_iter().map(|address| (address, code.kernel(address))).collect::<Vec<_>>()
-    };
-    let kernel = kernel().into_iter().map(|(id, all)| (id, functions(&mut code, all))).collect();
-    let (modules, notes) = code.finish();
+    let mut code = Code::of(spaces(), Names::new(Symbols::of_kernel(&kallsyms)));
+    let user = user().into_iter().map(|(id, pid, all)| (id, code.placed(pid, &all))).collect();
+    let raw = |all: Vec<u64>| all.into_iter().map(Raw::Kernel).collect();
+    let kernel = kernel().into_iter().map(|(id, all)| (id, raw(all))).collect();
     let span = |tid, state, from_ns, kernel_stack| {
         let system_call = call_number("read");
         Span { tid, pid: PID, state, from_ns, to_ns: from_ns + 50, kernel_stack, system_call }
@@ -147,9 +142,7 @@ fn seen() -> Seen {
         cpu_ns: 70,
         hook_ns: Some(30),
         cut_short: None,
-        has_kernel_names: true,
-        modules,
-        notes,
+        code,
         threads: vec![
             (thread(PID, 1, 4_000), "server".to_owned()),
             (thread(PID, 2, 3_000), "worker".to_owned()),
@@ -165,7 +158,7 @@ fn seen() -> Seen {
         kernel,
         seeded: HashMap::from([(
             0x5eed_0000_0000_0001,
-            vec!["ep_poll".to_owned(), "do_epoll_wait".to_owned()],
+            ["ep_poll", "do_epoll_wait"].map(|name| Raw::KernelNamed(name.to_owned())).to_vec(),
         )]),
         user,
         short: BTreeSet::from([7]),

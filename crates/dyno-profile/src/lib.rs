@@ -35,6 +35,7 @@ pub mod tree;
 pub use error::{Error, paranoid};
 pub use image::spaces::{AddressSpaces, Place};
 pub use image::{Image, ImageId, Images, Kind, UnwoundBy};
-pub use sample::recorder::{CallGraph, Event, Options, Recorder, Target, record};
+pub use sample::options::{CallGraph, Event, Options, Target};
+pub use sample::recorder::{Recorder, record};
 pub use symbol::{Function, Symbols};
 pub use unwind::{Ended, Unwinder, Walked};

@@ -4,6 +4,7 @@
 //! debug file where the distribution keeps one. What is larger than a limit is left out, and a note says so.
 
 mod demangle;
+mod function;
 mod jit;
 mod kernel;
 mod lines;
@@ -20,6 +21,7 @@ use crate::image::spaces::{AddressSpaces, Place};
 use crate::image::{Image, ImageId, Images, Kind, hex};
 
 pub(crate) use demangle::demangled;
+pub use function::Function;
 use jit::JitSymbols;
 use kernel::KernelSymbols;
 use lines::Lines;
@@ -29,19 +31,6 @@ pub(crate) use table::Table;
 
 /// Where distributions keep the symbols that they strip.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
-
-/// A function, perhaps with the line of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Function {
-    /// Its name, demangled; `0x…` where there is none: the address at which it begins, or else the address itself.
-    pub name: String,
-    /// Source file.
-    pub file: Option<String>,
-    /// Source line.
-    pub line: Option<u32>,
-    /// Whether the compiler folded it into the next.
-    pub inlined: bool,
-}
 
 /// Names of addresses, of all files that were seen and of the kernel.
 #[derive(Default)]

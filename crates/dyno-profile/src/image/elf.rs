@@ -6,6 +6,7 @@
 
 mod index;
 mod inflate;
+mod section;
 mod source;
 
 use std::cell::{Cell, OnceCell};
@@ -20,6 +21,7 @@ use object::read::{ReadCache, ReadRef, StringTable};
 
 pub(crate) use index::starts;
 use inflate::{Format, inflated};
+pub(crate) use section::{Bytes, Section};
 pub(crate) use source::Source;
 
 /// Segments of one file: Linux runs nothing with more than 64 KiB of their headers (fs/binfmt_elf.c).
@@ -50,9 +52,6 @@ const PAGE: u64 = 0xfff;
 const ENDIAN: LittleEndian = LittleEndian;
 type Head = FileHeader64<LittleEndian>;
 
-/// Bytes of a section, shared by all who use them.
-pub(crate) type Bytes = Arc<[u8]>;
-
 /// A piece of the file that is loaded as one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Segment {
@@ -64,15 +63,6 @@ struct Segment {
 /// A section's header.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Header(SectionHeader64<LittleEndian>);
-
-/// A section's bytes and addresses.
-#[derive(Debug, Clone)]
-pub(crate) struct Section {
-    /// Addresses, as the file says them.
-    pub(crate) addresses: Range<u64>,
-    /// Its bytes.
-    pub(crate) bytes: Bytes,
-}
 
 /// What stacks are unwound by.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use dyno_sys::bpf::offcpu::{Call, Counts, Part, Span, State, Wait, Waker};
 use dyno_sys::trace::call_name;
 use dyno_sys::{Pid, Tid};
 
-use super::SWITCHES_BY_BPF;
+use super::options::SWITCHES_BY_BPF;
 use super::watch::{About, Seen, by_number};
 use crate::stack::raw::Raw;
 use crate::stack::rows::{First, Key, Rows, Ties, Written};

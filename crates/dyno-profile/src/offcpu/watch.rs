@@ -20,7 +20,7 @@ use dyno_sys::{Pid, Tid, child, proc, socket};
 
 use super::code::Code;
 use super::objects::{Mappings, Objects, named_calls};
-use super::{Error, Options, SPANS_MAX, Timeline, refused};
+use super::options::{Error, Options, SPANS_MAX, Timeline, refused};
 use crate::stack::raw::Raw;
 use crate::unwind::Ended;
 

@@ -13,7 +13,7 @@ use dyno_sys::{Pid, Tid, affinity, child, proc};
 
 use crate::error::{Error, paranoid};
 use crate::image::elf::{Elf, Source};
-use crate::sample::recorder::{CallGraph, Event, Options, Target};
+use crate::sample::options::{CallGraph, Event, Options, Target};
 
 /// How often the threads of a process are listed again for those that started meanwhile; each round finds fewer.
 const ROUNDS_MAX: usize = 8;

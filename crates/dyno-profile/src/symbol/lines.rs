@@ -2,8 +2,8 @@
 
 use gimli::SectionId;
 
-use super::Function;
 use super::demangle::{NAME_BYTES_MAX, of_language};
+use super::function::Function;
 use super::metered::{Meter, Metered};
 use crate::image::elf::{Absent, Bytes, Elf, in_words};
 

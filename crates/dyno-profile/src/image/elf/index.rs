@@ -3,7 +3,7 @@
 //! Whoever unwinds looks functions up in it, and where a file has no symbols it tells where they begin. Only its usual
 //! shape is read, which every linker writes: pairs of 32-bit distances from the index's own address.
 
-use super::Section;
+use super::section::Section;
 
 const USUAL: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 const HEADER_BYTES: usize = 12;

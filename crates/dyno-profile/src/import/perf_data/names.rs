@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use dyno_sys::Pid;
 use dyno_sys::perf::Mmap;
 
-use super::{KERNEL, Place};
+use super::place::{KERNEL, Place};
 use crate::image::spaces::AddressSpaces;
 use crate::symbol::Symbols;
 

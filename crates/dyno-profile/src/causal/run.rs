@@ -15,11 +15,13 @@ use std::time::Duration;
 use dyno_measure::Prng;
 use dyno_measure::causal::{
     self as record, CAUSAL_SCHEMA, Causal, Credibility, Deed, Metric, Overhead, OverheadPart, Point,
-    SlowDown, Source, Verdict,
+    SlowDown, Verdict,
 };
 use dyno_sys::bpf::causal::SLOWER_NS_MAX;
 
-use super::rig::{self, Hooks, Pause, Rig, Site, Span, Window};
+use super::rig::site::{self, Tried};
+use super::rig::window::Window;
+use super::rig::{self, Hooks, Pause, Rig, Span};
 use crate::error::Error;
 use estimate::{
     Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent, gap, mean_of, spoilt, ticks,
@@ -79,19 +81,6 @@ pub struct Asked {
 impl Asked {
     /// A tenth, a quarter, half: beyond half the method extrapolates.
     pub const LEVELS_PERCENT: [u32; 3] = [10, 25, 50];
-}
-
-/// A site with what is known of it beside its code.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tried {
-    /// What the rig looks for.
-    pub site: Site,
-    /// Where it lies, for readers.
-    pub source: Source,
-    /// Its share of the target's samples, percent.
-    pub share_percent: Option<f64>,
-    /// Whether its code is a loop that waits.
-    pub is_spinning: bool,
 }
 
 /// What is told while it runs.
@@ -502,7 +491,7 @@ impl Experiment<'_> {
     fn cost_of(&mut self, at: usize) -> Result<Cost, Error> {
         let site = self.sites[at].tried;
         let impossible = |why: &str| Ok(Cost::Impossible(why.to_owned()));
-        let has_entry = matches!(&site.site.place, rig::Place::Code { entries, .. } if !entries.is_empty());
+        let has_entry = matches!(&site.site.place, site::Place::Code { entries, .. } if !entries.is_empty());
         if !has_entry {
             return impossible("it has no entry of its own where calls could be made longer");
         }

@@ -15,7 +15,7 @@
 use dyno_measure::causal::{Deed, Metric, Nulls, Point, Slope};
 use dyno_measure::student::{chance, student};
 
-use crate::causal::rig::Window;
+use crate::causal::rig::window::Window;
 
 /// A ratio this many robust deviations from the median is no measurement of the same thing.
 const OUTLIER_SIGMAS: f64 = 4.0;
@@ -403,7 +403,7 @@ fn cost(measured: &[Measured], metric: Metric) -> Option<(f64, [f64; 2], usize)>
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::causal::Moment;
+    use crate::causal::rig::window::Moment;
     use dyno_measure::Prng;
 
     fn window(period_ns: f64, inserted_ns: u64) -> Window {

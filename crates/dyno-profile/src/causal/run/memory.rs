@@ -191,7 +191,7 @@ fn slope(rows: &[Row]) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::causal::{Moment, Window};
+    use crate::causal::rig::window::{Moment, Window};
     use dyno_measure::Prng;
 
     fn measured(round: u32, deed: Deed, period_ns: f64) -> Measured {

@@ -11,8 +11,7 @@ use dyno_measure::record::Missing;
 use super::debug::Function;
 use super::entry;
 use super::resolver::{Mapped, Resolver, is_name};
-use crate::causal::rig::{Place, Reach};
-use crate::causal::run::Tried;
+use crate::causal::rig::site::{Place, Reach, Tried};
 
 /// Lines that are shown of a site.
 const HOT_LINES_MAX: usize = 5;

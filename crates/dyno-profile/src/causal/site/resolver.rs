@@ -19,8 +19,7 @@ use dyno_sys::{Pid, proc};
 use super::debug::{self, Debug, Function, NoLine};
 use super::entry;
 use super::error::{self, SiteError};
-use crate::causal::rig::{Entry, Place, Reach, Site, WaitKind};
-use crate::causal::run::Tried;
+use crate::causal::rig::site::{Entry, Place, Reach, Site, Tried, WaitKind};
 use crate::image::elf::{self, Elf};
 use crate::symbol::debug_file;
 

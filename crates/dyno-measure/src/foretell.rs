@@ -10,13 +10,14 @@ use std::collections::HashMap;
 use crate::causal::{Causal, Point, Site};
 use crate::profile::{Origin, Profile, Stack};
 use crate::record::{ChangedFunction, Foretold, Worth};
+use crate::stats::{Z_95, variance};
 use crate::student::student;
 
 /// Standard errors beyond which a function is said to have changed: some thirty are looked at, one of them may be chance,
 /// and chance changes are small.
 const CLEAR_SIGMAS: f64 = 2.0;
 /// Normal quantile of 95 % intervals.
-const Z: f64 = 1.959_964;
+const Z: f64 = Z_95;
 /// Rounds that a curve must rest on.
 const ROUNDS_MIN: usize = 5;
 /// Delays still due at windows' ends, percent, from which on a curve is not believed.
@@ -317,9 +318,7 @@ fn drift(looks: &[[f64; 2]]) -> Option<f64> {
     let ratios = looks.iter().map(|[before, after]| (after / before).ln());
     let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite()).collect();
     let n = ratios.len() as f64;
-    let mean = ratios.iter().sum::<f64>() / n;
-    let variance = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    (ratios.len() > 1).then(|| student(Z, n - 1.0) * (variance / n).sqrt())
+    (ratios.len() > 1).then(|| student(Z, n - 1.0) * (variance(&ratios) / n).sqrt())
 }
 
 /// Those that are worth the average err together, by what the average errs, and all by what the machine drifted; everything

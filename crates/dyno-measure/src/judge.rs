@@ -7,6 +7,7 @@
 
 use crate::Prng;
 use crate::series::{Metric, Pair, TAIL_GROUPS, Trial};
+use crate::stats::{MAD_SIGMA, Sorted, Z_95, deviation, mean};
 use crate::student::{expanded, student};
 use crate::units::log_of_percent;
 
@@ -40,8 +41,8 @@ const GUARD_PERCENT: f64 = 10.0;
 const GUARD_Z: f64 = 3.06;
 /// Memory growth below this is noise of the allocator whatever its share.
 const GUARD_MEMORY_BYTES: u64 = 1_000_000;
-/// Normal quantile of a 95 % interval, for figures that decide nothing.
-const Z_ASIDE: f64 = 1.959_964;
+/// For figures that decide nothing.
+const Z_ASIDE: f64 = Z_95;
 
 /// When to look, how sure to be, and what is worth having.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -414,10 +415,8 @@ fn bursty(metric: Metric, pairs: &[Pair], trimmed: &Estimate, rule: &Rule, seed:
 /// Sign test on outliers: symmetric noise throws as many up as down.
 fn lopsided(metric: Metric, pairs: &[Pair], centre: f64) -> bool {
     let deviations: Vec<f64> = pairs.iter().map(|pair| pair.log_ratio(metric) - centre).collect();
-    let mut sizes: Vec<f64> = deviations.iter().map(|d| d.abs()).collect();
-    sizes.sort_unstable_by(f64::total_cmp);
-    // 1.4826 · MAD estimates a normal deviation.
-    let limit = OUTLIER_SIGMAS * 1.4826 * sizes[sizes.len() / 2];
+    let usual = Sorted::of(deviations.iter().map(|d| d.abs())).quantile(0.5).unwrap_or(f64::NAN);
+    let limit = OUTLIER_SIGMAS * MAD_SIGMA * usual;
     let up = deviations.iter().filter(|d| **d > limit).count();
     let down = deviations.iter().filter(|d| **d < -limit).count();
     sign_test(up.max(down), up + down) < OUTLIER_CHANCE
@@ -532,16 +531,6 @@ pub(crate) fn normal_below(z: f64) -> f64 {
         sum += term;
     }
     0.5 + sum * (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt()
-}
-
-pub(crate) fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-pub(crate) fn deviation(values: &[f64]) -> f64 {
-    let centre = mean(values);
-    let squares: f64 = values.iter().map(|v| (v - centre).powi(2)).sum();
-    (squares / (values.len() as f64 - 1.0).max(1.0)).sqrt()
 }
 
 #[cfg(test)]

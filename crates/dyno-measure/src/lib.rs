@@ -16,6 +16,7 @@ pub mod profile;
 pub mod record;
 pub mod rounds;
 pub mod series;
+pub mod stats;
 pub mod student;
 pub mod units;
 pub mod usl;

@@ -5,15 +5,16 @@
 //! nothing is supposed of the rounds within. One estimator serves the ratios and the absolute figures beside them: each arm
 //! has a level, and a ratio is that of two levels.
 
-use crate::judge::{Estimate, deviation, mean, trimmed};
+use crate::judge::{Estimate, trimmed};
 use crate::record::{Climb, Ratio, Total};
 use crate::series::{Block, Totals};
+use crate::stats::{Z_99, deviation, mean, median};
 use crate::student::student;
 
 /// Fewest starts whose spread is believed: of two, an interval would be sixty times as wide as their spread.
 pub const STARTS_MIN: usize = 3;
 /// Two-sided 99 %, one look.
-pub const TOTAL_Z: f64 = 2.576;
+pub const TOTAL_Z: f64 = Z_99;
 /// Fewest rounds of which anything is said.
 const ROUNDS_MIN: usize = 5;
 /// Where there are fewer starts than [`STARTS_MIN`]: rounds of a stretch that stands for one, and stretches at most.
@@ -95,8 +96,8 @@ fn typical(rounds: &[Vec<Block>]) -> Vec<f64> {
     let arms = 0..rounds[0].len();
     let of_arm = |arm: usize| -> Vec<f64> { logs.iter().map(|round| round[arm]).collect() };
     let centres: Vec<f64> = arms.clone().map(|arm| trimmed(&of_arm(arm))).collect();
-    let beside = |round: &Vec<f64>| round.iter().zip(&centres).map(|(log, centre)| log - centre).collect();
-    let moods: Vec<f64> = logs.iter().map(|round| median(beside(round))).collect();
+    let mood = |round: &Vec<f64>| median(round.iter().zip(&centres).map(|(log, centre)| log - centre));
+    let moods: Vec<f64> = logs.iter().map(mood).collect();
     let level = |arm: usize| of_arm(arm).iter().zip(&moods).map(|(log, mood)| log - mood).collect::<Vec<_>>();
     arms.map(|arm| trimmed(&level(arm))).collect()
 }
@@ -105,12 +106,6 @@ fn typical(rounds: &[Vec<Block>]) -> Vec<f64> {
 fn of_totals(rounds: &[Vec<Block>]) -> Vec<f64> {
     let total = |arm: usize| Totals::of(rounds.iter().map(|round| &round[arm])).cpu_us_per_request();
     (0..rounds[0].len()).map(|arm| (1e3 * total(arm)).ln()).collect()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    let n = values.len();
-    f64::midpoint(values[(n - 1) / 2], values[n / 2])
 }
 
 /// What a total says, in the record's terms.

@@ -3,6 +3,7 @@
 use dyno_measure::judge::{Judgement, LAST_LOOK_MIN, Rule, Verdict, instance_means};
 use dyno_measure::record::{Attempt, Figures, ProofLine, Rung as RungRecord, RungVerdict};
 use dyno_measure::series::{Side, Trial};
+use dyno_measure::stats::deviation;
 use dyno_measure::units::percent_of_log;
 
 use super::in_turn::{Turns, off_block_words};
@@ -501,7 +502,7 @@ impl<M: Meter> Climber<'_, M> {
             effect_percent: Some(estimate.percent()),
             interval_percent: Some(estimate.interval_percent()),
             pairs: trial.pairs.len(),
-            instance_spread_percent: (means.len() > 1).then(|| percent_of_log(spread(&means))),
+            instance_spread_percent: (means.len() > 1).then(|| percent_of_log(deviation(&means))),
             off_block_percent: trial.totals(Side::B).off_block_percent(),
             figures: Some(Side::BOTH.map(|side| figures(trial, side))),
             rss_peak_bytes: trial.rss_peak_bytes,
@@ -675,9 +676,4 @@ pub(crate) fn hold(
         Ok([_, false]) => Some(format!("not in force: {proof}, read {}", readings[1])),
         Err(why) => Some(format!("cannot be proved: {why}")),
     }
-}
-
-fn spread(means: &[f64]) -> f64 {
-    let centre = means.iter().sum::<f64>() / means.len() as f64;
-    (means.iter().map(|m| (m - centre).powi(2)).sum::<f64>() / (means.len() as f64 - 1.0)).sqrt()
 }

@@ -2,6 +2,7 @@
 
 use dyno_measure::causal::Verdict;
 use dyno_measure::record::Ratio;
+use dyno_measure::stats::Sorted;
 use dyno_sys::Pid;
 use serde_json::{Value, json};
 
@@ -224,10 +225,9 @@ fn truth_summary(rows: &[TruthRow]) -> String {
     let known = claims.iter().filter(|row| row.inside.is_some()).count();
     let inside = claims.iter().filter(|row| row.inside == Some(true)).count();
     let agree = claims.iter().filter(|row| row.agrees == Some(true)).count();
-    let mut errors: Vec<f64> =
-        rows.iter().filter(|row| !row.biased).filter_map(|row| row.error_points).map(f64::abs).collect();
-    errors.sort_unstable_by(f64::total_cmp);
-    let median = errors.get(errors.len() / 2).map_or(NONE.to_owned(), |error| format!("{error:.1} points"));
+    let errors = rows.iter().filter(|row| !row.biased).filter_map(|row| row.error_points).map(f64::abs);
+    let median = Sorted::of(errors).quantile(0.5);
+    let median = median.map_or(NONE.to_owned(), |error| format!("{error:.1} points"));
     let aside = rows.iter().filter(|row| row.biased).count();
     let aside =
         if aside > 0 { format!(" · {aside} set aside by the profile itself") } else { String::new() };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use dyno_measure::judge::compare_paired;
 use dyno_measure::record::{Machine, Ratio};
+use dyno_measure::stats::Sorted;
 use serde::{Deserialize, Serialize};
 
 use super::catalogue::{Language, Specimen};
@@ -164,9 +165,8 @@ impl Record {
 
     /// The middle of a figure over the rounds of a side.
     pub(crate) fn median(&self, side: Side, value: impl Fn(&Figures) -> f64) -> f64 {
-        let mut values: Vec<f64> = self.rounds.iter().map(|round| value(round.of(side))).collect();
-        values.sort_unstable_by(f64::total_cmp);
-        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+        let values = self.rounds.iter().map(|round| value(round.of(side)));
+        Sorted::of(values).quantile(0.5).unwrap_or(f64::NAN)
     }
 
     fn ratio(&self, value: impl Fn(&Figures) -> f64) -> Option<Ratio> {

@@ -1,6 +1,7 @@
 //! Small multiples: a curve for each site over the same axes.
 
 use dyno_measure::causal::{Causal, Deed, HotLine, Metric, Site, SourceKind, Verdict, Window};
+use dyno_measure::stats::mean;
 
 use super::{point_words, sentence, verdict_word};
 use crate::print::number;
@@ -123,7 +124,7 @@ fn base(site: &Site, round: u32, metric: Metric) -> Option<f64> {
         .iter()
         .filter(|window| window.round == round && window.deed == Deed::Nothing && window.dropped.is_none());
     let values: Vec<f64> = nulls.filter_map(|window| window.value_us(metric)).collect();
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let mean = mean(&values);
     (mean > 0.0).then_some(mean)
 }
 

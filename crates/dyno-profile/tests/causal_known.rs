@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use dyno_measure::causal::{Causal, Metric, Site as Told, Verdict};
+use dyno_measure::stats::Sorted;
 use dyno_profile::Error;
 use dyno_profile::causal::{Asked, Deed, Hooks, Moment, Pause, Rig, Span, Window, run};
 
@@ -76,8 +77,7 @@ fn what_is_claimed_to_help_is_the_truth_nine_times_in_ten() {
             }
         }
     }
-    errors.sort_by(f64::total_cmp);
-    let median = errors[errors.len() / 2];
+    let median = Sorted::of(errors).quantile(0.5).unwrap();
     println!(
         "{rows} rows that help: {held} hold the truth, {narrow} within 3 points; median error {median:.2} points"
     );

@@ -17,6 +17,7 @@ use dyno_measure::causal::{
     self as record, CAUSAL_SCHEMA, Causal, Credibility, Deed, Metric, Overhead, OverheadPart, Point,
     SlowDown, Verdict,
 };
+use dyno_measure::stats;
 use dyno_sys::bpf::causal::SLOWER_NS_MAX;
 
 use super::rig::site::{self, Tried};
@@ -24,7 +25,7 @@ use super::rig::window::Window;
 use super::rig::{self, Hooks, Pause, Rig, Span};
 use crate::error::Error;
 use estimate::{
-    Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent, gap, mean_of, spoilt, ticks,
+    Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent, gap, spoilt, ticks,
 };
 use memory::{Memory, memory, relaxed_after, strayed};
 use schedule::{
@@ -615,8 +616,9 @@ impl Experiment<'_> {
             || self.nulls.iter().chain(all().filter(|one| one.deed == Deed::Nothing).map(|one| &one.window));
         let mut credibility = self.credibility(all().map(|one| &one.window).chain(&self.nulls));
         credibility.dropped_windows = all().filter(|one| one.dropped.is_some()).count();
-        credibility.null_sd_percent =
-            mean_of(self.sites.iter().map(|site| site.estimates.nulls.sd_percent).filter(|sd| *sd > 0.0));
+        credibility.null_sd_percent = mean_or_zero(
+            self.sites.iter().map(|site| site.estimates.nulls.sd_percent).filter(|sd| *sd > 0.0),
+        );
         Causal {
             schema: CAUSAL_SCHEMA.to_owned(),
             seed: self.asked.seed,
@@ -886,6 +888,12 @@ fn parts(hooks: &Hooks) -> Vec<OverheadPart> {
     hooks.ran.iter().filter(|(_, _, count)| *count > 0).map(part).collect()
 }
 
+/// Zero of no values.
+fn mean_or_zero(values: impl Iterator<Item = f64>) -> f64 {
+    let values: Vec<f64> = values.collect();
+    if values.is_empty() { 0.0 } else { stats::mean(&values) }
+}
+
 fn per_second<'w>(windows: impl Iterator<Item = &'w Window>) -> f64 {
     rate(windows, |window| window.visits)
 }
@@ -897,5 +905,5 @@ fn rate<'w>(windows: impl Iterator<Item = &'w Window>, of: fn(&Window) -> u64) -
 
 fn latency_us<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<f64> {
     let latencies: Vec<f64> = windows.filter_map(|window| Effective::of(window)?.latency_ns).collect();
-    (!latencies.is_empty()).then(|| mean_of(latencies.into_iter()) / 1e3)
+    (!latencies.is_empty()).then(|| stats::mean(&latencies) / 1e3)
 }

@@ -11,6 +11,7 @@ pub mod normal;
 pub mod prng;
 pub mod rounds;
 pub mod series;
+pub mod stats;
 pub mod student;
 pub mod units;
 pub mod usl;

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Prng;
+use crate::stats::Sorted;
 
 /// Fewer levels of load than this and three unknowns are guessed, not fitted.
 pub const LEVELS_MIN: usize = 4;
@@ -236,10 +237,10 @@ fn with_intervals(points: &[Point], best: Curve, draws: &[Curve]) -> Usl {
 }
 
 /// The middle 95 %; the value itself where no draw had one.
-fn middle(mut values: Vec<f64>, value: f64) -> [f64; 2] {
-    values.sort_by(f64::total_cmp);
-    let at = |share: f64| values.get(((values.len().max(1) - 1) as f64 * share).round() as usize).copied();
-    [at(0.025).unwrap_or(value).min(value), at(0.975).unwrap_or(value).max(value)]
+fn middle(values: Vec<f64>, value: f64) -> [f64; 2] {
+    let draws = Sorted::of(values);
+    let at = |share: f64| draws.quantile(share).unwrap_or(value);
+    [at(0.025).min(value), at(0.975).max(value)]
 }
 
 #[cfg(test)]

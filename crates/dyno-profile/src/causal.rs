@@ -6,18 +6,15 @@
 //! The virtual speed-up is that of Coz (Curtsinger and Berger, 2015): whenever a sample lies in the site, everybody else
 //! pauses, and what was inserted is taken out of the time. `dyno causal` calls [`run`] over a live process.
 
-mod estimate;
 mod live;
-mod memory;
-mod point;
 pub mod rig;
 mod run;
-mod schedule;
 pub mod site;
-mod verdict;
 
-pub use live::{Children, Live, Subject, is_possible};
-pub use point::{Candidate, Named, Progress, Returns, candidates, ranked, rates};
-pub use rig::{Deed, Entry, Hooks, Moment, Pause, Place, Reach, Rig, Site, Span, WaitKind, Window};
-pub use run::{Asked, News, Tried, run};
+pub use live::{Candidate, Children, Live, Subject, candidates, is_possible, ranked, rates};
+pub use rig::progress::{Named, Progress, Returns};
+pub use rig::site::{Entry, Place, Reach, Site, Tried, WaitKind};
+pub use rig::window::{Moment, Window};
+pub use rig::{Deed, Hooks, Pause, Rig, Span};
+pub use run::{Asked, News, run};
 pub use site::{Choice, Parts, Passed, Probe, Resolver, SiteError, of_processes};

@@ -4,6 +4,9 @@
 //! the process's own root (containers), or through the kernel's link to the very mapping (files that were deleted or
 //! replaced since).
 
+pub(crate) mod elf;
+pub(crate) mod spaces;
+
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -12,7 +15,7 @@ use std::rc::Rc;
 
 use dyno_sys::{Pid, child, proc};
 
-use crate::elf::{Elf, Source};
+use elf::{Elf, Source};
 
 /// Mappings through which a file is looked for; the last ones, since their processes live most likely.
 const PLACES_MAX: usize = 4;
@@ -118,8 +121,7 @@ impl Image {
 
     /// Its build-id in hex.
     pub fn build_id(&self) -> Option<String> {
-        let id = self.elf()?.build_id()?;
-        Some(id.iter().map(|byte| format!("{byte:02x}")).collect())
+        Some(hex(self.elf()?.build_id()?))
     }
 
     /// How stacks are unwound through it: by tables where there are any; Go keeps frame pointers, and so must code
@@ -138,14 +140,14 @@ impl Image {
 
     fn open(&self) -> Option<Elf> {
         match self.kind {
-            Kind::File => self.places.iter().find_map(|place| Elf::open(Source::File(self.file(*place)?))),
+            Kind::File => self.places.iter().find_map(|place| Elf::open(self.file(*place)?)),
             Kind::Vdso => Elf::open(Source::Memory(own_vdso()?)),
             Kind::Jit(_) => None,
         }
     }
 
     /// The very file that is mapped: another one at its path (an upgrade) would give wrong names without a word.
-    fn file(&self, place: Place) -> Option<File> {
+    fn file(&self, place: Place) -> Option<Source> {
         let Place { pid, start, end } = place;
         let same =
             |path: &String| fs::metadata(path).is_ok_and(|file| file.ino() == self.inode && file.is_file());
@@ -155,9 +157,15 @@ impl Image {
             .is_ok_and(|path| path.to_str().map(|path| path.trim_end_matches(DELETED)) == Some(&self.path));
         let seen = [format!("{folder}/root{}", self.path), self.path.clone()];
         let link = format!("{folder}/map_files/{start:x}-{end:x}");
-        let by_path = seen.into_iter().find(same).and_then(|path| File::open(path).ok());
-        by_path.or_else(|| File::open(link).ok()).or_else(|| is_exe.then(|| File::open(exe).ok())?)
+        let by_path = seen.into_iter().find(same).and_then(|path| Source::open(path.as_ref()));
+        let by_link = || Source::open(link.as_ref());
+        by_path.or_else(by_link).or_else(|| is_exe.then(|| Source::open(exe.as_ref()))?)
     }
+}
+
+/// Bytes as lower-case digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn kind(pid: Pid, path: &str) -> Kind {

@@ -3,23 +3,20 @@
 //!
 //! ```text
 //! perf ring → record → unwind (maps, image) → fold → symbol → dyno_record::profile::Profile → tree, top, layout, export
-//! BPF probe → offcpu (watch, classify, fold) ────────────────↗                                 → locks, spin
+//! BPF probe → offcpu (watch, classify, fold) ────────────────↗                                 → locks
 //! ```
 //! `dyno profile`, `dyno offcpu`, `dyno diagnose` and a climb that profiles call it. It watches processes that it did not
 //! build and does not stop; nothing of it stays behind when its descriptors are closed. It never prints; what draws,
 //! exports and compares asks the kernel nothing.
 
 mod calls;
-mod elf;
 mod error;
-mod far;
-mod fold;
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
+mod golden;
 mod image;
-mod jit;
-mod kernel;
-mod maps;
-mod record;
-mod session;
+mod sample;
+mod stack;
 mod symbol;
 mod unwind;
 
@@ -32,14 +29,13 @@ pub mod locks;
 pub mod moved;
 pub mod name;
 pub mod offcpu;
-pub mod spin;
 pub mod top;
 pub mod tree;
 
 pub use error::{Error, paranoid};
-pub use fold::CUT;
+pub use image::spaces::{AddressSpaces, Place};
 pub use image::{Image, ImageId, Images, Kind, UnwoundBy};
-pub use maps::{AddressSpaces, Place};
-pub use record::{CallGraph, Event, Options, Recorder, Target, record};
-pub use symbol::{DEBUG_BYTES_MAX, Function, Symbols};
-pub use unwind::{Ended, FRAMES_MAX, Unwinder, Walked, by_chain};
+pub use sample::options::{CallGraph, Event, Options, Target};
+pub use sample::recorder::{Recorder, record};
+pub use symbol::{Function, Symbols};
+pub use unwind::{Ended, Unwinder, Walked};

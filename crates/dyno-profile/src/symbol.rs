@@ -3,41 +3,34 @@
 //! A file's symbols are read when its first name is asked for: its symbol table, and its lines (DWARF), from a separate
 //! debug file where the distribution keeps one. What is larger than a limit is left out, and a note says so.
 
+mod demangle;
+mod function;
+mod jit;
+mod kernel;
 mod lines;
+mod metered;
 mod table;
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use dyno_sys::Pid;
 
-use crate::elf::{Elf, Source};
-use crate::image::{Image, ImageId, Images, Kind};
-use crate::jit::JitSymbols;
-use crate::kernel::KernelSymbols;
-use crate::maps::{AddressSpaces, Place};
+use crate::image::elf::{Elf, Source};
+use crate::image::spaces::{AddressSpaces, Place};
+use crate::image::{Image, ImageId, Images, Kind, hex};
 
-pub use lines::DEBUG_BYTES_MAX;
+pub(crate) use demangle::demangled;
+pub use function::Function;
+use jit::JitSymbols;
+use kernel::KernelSymbols;
 use lines::Lines;
-pub(crate) use lines::{Reader, demangled, dwarf};
+pub(crate) use lines::dwarf;
+pub(crate) use metered::Metered;
 pub(crate) use table::Table;
 
 /// Where distributions keep the symbols that they strip.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
-
-/// A function, perhaps with the line of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Function {
-    /// Its name, demangled; `0x…` where there is none: the address at which it begins, or else the address itself.
-    pub name: String,
-    /// Source file.
-    pub file: Option<String>,
-    /// Source line.
-    pub line: Option<u32>,
-    /// Whether the compiler folded it into the next.
-    pub inlined: bool,
-}
 
 /// Names of addresses, of all files that were seen and of the kernel.
 #[derive(Default)]
@@ -59,6 +52,12 @@ impl Symbols {
     /// No names yet: each is read when it is first asked for.
     pub fn new() -> Symbols {
         Symbols::default()
+    }
+
+    /// Of a kernel whose /proc/kallsyms would read so.
+    #[cfg(test)]
+    pub(crate) fn of_kernel(kallsyms: &str) -> Symbols {
+        Symbols { kernel: Some(KernelSymbols::parse(kallsyms)), ..Symbols::default() }
     }
 
     /// The functions at an address of a process, innermost first; one where nothing was folded into it.
@@ -146,23 +145,20 @@ impl FileSymbols {
 /// The file with the symbols that were taken out of `elf`: by its build-id, or by the name that it gives.
 pub(crate) fn debug_file(elf: &Elf, path: &Path) -> Option<Elf> {
     by_build_id(elf).into_iter().chain(by_link(elf, path)).find_map(|path| {
-        let found = Elf::open(Source::File(File::open(path).ok()?))?;
+        let found = Elf::open(Source::open(&path)?)?;
         // Another build's symbols would be wrong without a word.
         (found.build_id() == elf.build_id()).then_some(found)
     })
 }
 
 fn by_build_id(elf: &Elf) -> Option<PathBuf> {
-    let id: String = elf.build_id()?.iter().map(|byte| format!("{byte:02x}")).collect();
+    let id = hex(elf.build_id()?);
     let (folder, rest) = id.split_at_checked(2)?;
     Some(format!("{DEBUG_ROOT}/.build-id/{folder}/{rest}.debug").into())
 }
 
 fn by_link(elf: &Elf, path: &Path) -> Vec<PathBuf> {
-    let section = elf.section(".gnu_debuglink");
-    let name =
-        section.map(|section| String::from_utf8_lossy(crate::elf::text_at(&section.bytes, 0)).into_owned());
-    let (Some(name), Some(folder)) = (name, path.parent()) else { return Vec::new() };
+    let (Some(name), Some(folder)) = (elf.debug_link(), path.parent()) else { return Vec::new() };
     let under_root = Path::new(DEBUG_ROOT).join(folder.strip_prefix("/").unwrap_or(folder));
     vec![folder.join(".debug").join(&name), under_root.join(&name)]
 }

@@ -5,16 +5,18 @@
 //! over frame pointers, where a sample has one, continues what the copied bytes cannot: it reads the whole stack, and
 //! with Go also across a switch of stacks.
 
+mod far;
+
 use dyno_sys::Pid;
 use dyno_sys::perf::UserRegs;
 use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, UnwindRegsNative, Unwinder as _};
 
-use crate::far::Far;
 use crate::image::UnwoundBy;
-use crate::maps::{AddressSpaces, Rules};
+use crate::image::spaces::{AddressSpaces, Rules};
+use far::Far;
 
 /// The deepest stack: deeper ones are recursions, which look alike; the kernel's own limit is 127.
-pub const FRAMES_MAX: usize = 1_024;
+const FRAMES_MAX: usize = 1_024;
 
 /// Why a stack has no further frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -112,7 +114,7 @@ impl Unwinder {
 }
 
 /// A stack by the kernel's chain alone.
-pub fn by_chain(chain: &[u64]) -> Walked {
+pub(crate) fn by_chain(chain: &[u64]) -> Walked {
     let lookup = |(at, address): (usize, &u64)| if at == 0 { *address } else { address.saturating_sub(1) };
     // Where the last frame pointer is zero nobody can tell a root from a register that was used otherwise.
     Walked { addresses: chain.iter().enumerate().map(lookup).collect(), ended: Ended::Cut }

@@ -3,94 +3,20 @@
 
 #[path = "causal/machine.rs"]
 mod machine;
+#[path = "causal/programs.rs"]
+mod programs;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use dyno_measure::stats::Sorted;
 use dyno_profile::Error;
-use dyno_profile::causal::{
-    Asked, Deed, Entry, Hooks, Moment, Pause, Place, Reach, Rig, Site, Span, Tried, Window, run,
-};
-use dyno_record::causal::{Causal, Metric, Site as Told, Source, Verdict};
+use dyno_profile::causal::{Asked, Deed, Hooks, Moment, Pause, Rig, Span, Window, run};
+use dyno_record::causal::{Causal, Metric, Site as Told, Verdict};
 
-use machine::Step::{Lock, Meet, Pop, Push, Run, Sleep, Unlock, Visit};
+use machine::Step::{Run, Sleep, Visit};
 use machine::{Machine, NOISY, Noise, Program, QUIET, Step};
-
-const US: u64 = 1_000;
-const MS: u64 = 1_000_000;
-
-fn program(threads: &[&[Step]], queues: &[usize]) -> Program {
-    Program { threads: threads.iter().map(|steps| steps.to_vec()).collect(), queues: queues.to_vec() }
-}
-
-/// 60, 30 and 10 % of one thread.
-fn single() -> Program {
-    program(&[&[Run(0, 600 * US), Run(1, 300 * US), Run(2, 100 * US), Visit]], &[])
-}
-
-/// Two threads that join: 6.7 against 6.4.
-fn joined() -> Program {
-    program(&[&[Run(0, 67 * MS / 10), Meet, Visit], &[Run(1, 64 * MS / 10), Meet]], &[])
-}
-
-/// Three stages with queues between them; the middle one is slow.
-fn pipeline() -> Program {
-    let stages: [&[Step]; 3] =
-        [&[Run(0, 5 * MS), Push(0)], &[Pop(0), Run(1, 10 * MS), Push(1)], &[Pop(1), Run(2, 6 * MS), Visit]];
-    program(&stages, &[4, 4])
-}
-
-/// A producer that is a little slower than its consumer, with room for some items between them.
-fn balanced(room: usize) -> Program {
-    program(&[&[Run(0, 8 * MS), Push(0)], &[Pop(0), Run(1, 72 * MS / 10), Visit]], &[room])
-}
-
-/// Two threads at one lock.
-fn lock(inside: u64, outside: u64) -> Program {
-    let turn = [Lock(0), Run(0, inside), Unlock(0), Run(1, outside), Visit];
-    program(&[&turn, &turn], &[])
-}
-
-/// A thread that makes progress, and one that has nothing to do with it.
-fn beside() -> Program {
-    program(&[&[Run(0, MS), Visit], &[Run(1, MS)]], &[])
-}
-
-/// A thread woken by time, beside one that computes always.
-fn timed() -> Program {
-    program(&[&[Sleep(2 * MS), Run(1, MS), Visit], &[Run(0, MS)]], &[])
-}
-
-fn tried(sites: usize) -> Vec<Tried> {
-    let site = |at: usize| {
-        let entries = vec![Entry { image: "/program".into(), offset: at as u64 }];
-        let place = Place::Code { ranges: std::iter::once(0..1).collect(), entries };
-        Tried {
-            site: Site { name: format!("f{at}"), place, reach: Reach::Own },
-            source: Source::default(),
-            share_percent: Some(50.0),
-            is_spinning: false,
-        }
-    };
-    (0..sites).map(site).collect()
-}
-
-fn profiled(program: &Program, sites: usize, noise: Noise, budget_s: u64, seed: u64) -> Causal {
-    profiled_on(Machine::new(program, noise, seed), program, sites, budget_s, seed)
-}
-
-fn profiled_on(mut machine: Machine, program: &Program, sites: usize, budget_s: u64, seed: u64) -> Causal {
-    let clock = machine.clock();
-    let asked = Asked {
-        levels_percent: Asked::LEVELS_PERCENT.to_vec(),
-        budget: Duration::from_secs(budget_s),
-        seed,
-        metric: Metric::Throughput,
-        progress: "visit".to_owned(),
-        cpus: program.threads.len(),
-    };
-    run(&asked, &mut machine, &tried(sites), &clock, &mut |_| (), &AtomicBool::new(false)).unwrap()
-}
+use programs::{MS, US, all, balanced, lock, profiled, profiled_on, program, single, tried};
 
 fn of(record: &Causal, site: usize) -> &Told {
     record.sites.iter().find(|told| told.name == format!("f{site}")).unwrap()
@@ -134,20 +60,6 @@ fn show(what: &str, program: &Program, record: &Causal) {
     }
 }
 
-/// Programs whose truth is known, and how many sites each has.
-fn all() -> [(&'static str, Program, usize); 8] {
-    [
-        ("single", single(), 3),
-        ("joined", joined(), 2),
-        ("pipeline", pipeline(), 3),
-        ("lock 55/55", lock(55 * US, 55 * US), 2),
-        ("lock 500/500", lock(500 * US, 500 * US), 2),
-        ("lock 2000/2000", lock(2_000 * US, 2_000 * US), 2),
-        ("beside", beside(), 2),
-        ("timed", timed(), 2),
-    ]
-}
-
 #[test]
 fn what_is_claimed_to_help_is_the_truth_nine_times_in_ten() {
     let (mut rows, mut held, mut narrow, mut errors) = (0, 0, 0, Vec::new());
@@ -165,8 +77,7 @@ fn what_is_claimed_to_help_is_the_truth_nine_times_in_ten() {
             }
         }
     }
-    errors.sort_by(f64::total_cmp);
-    let median = errors[errors.len() / 2];
+    let median = Sorted::of(errors).quantile(0.5).unwrap();
     println!(
         "{rows} rows that help: {held} hold the truth, {narrow} within 3 points; median error {median:.2} points"
     );

@@ -11,6 +11,7 @@
 mod common;
 
 use common::{Running, wait_for};
+use dyno_measure::stats;
 use dyno_sys::bpf::causal::{Children, Part, Pausing, Probe, Reach, Role, Tried};
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::proc;
@@ -82,9 +83,7 @@ fn cost(running: &Counted, probe: &mut Probe, attach: &dyn Fn(&mut Probe)) -> (f
     // A tenth at each end: waves of other load.
     pairs.sort_by(f64::total_cmp);
     let kept = &pairs[PAIRS / 10..PAIRS - PAIRS / 10];
-    let mean = kept.iter().sum::<f64>() / kept.len() as f64;
-    let spread = kept.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (kept.len() - 1) as f64;
-    (mean, 2.04 * (spread / kept.len() as f64).sqrt())
+    (stats::mean(kept), 2.04 * (stats::variance(kept) / kept.len() as f64).sqrt())
 }
 
 #[test]

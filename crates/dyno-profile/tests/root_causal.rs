@@ -6,6 +6,7 @@
 mod common;
 
 use common::Running;
+use dyno_measure::stats::Sorted;
 use dyno_profile::Error;
 use dyno_profile::causal::{
     Children, Deed, Entry, Live, Named, Passed, Place, Progress, Reach, Rig, Site, Span, Subject, WaitKind,
@@ -109,14 +110,11 @@ fn own_period_ns(window: &Window) -> f64 {
 
 /// The median over rounds of what a deed saves of each unit's time.
 fn saved(live: &mut Live<'_>, deed: Deed, rounds: usize, period: fn(&Window) -> f64) -> f64 {
-    let mut all: Vec<f64> = (0..rounds)
-        .map(|_| {
-            let null = period(&live.window(&Deed::Nothing, SPAN).unwrap());
-            1.0 - period(&live.window(&deed, SPAN).unwrap()) / null
-        })
-        .collect();
-    all.sort_by(f64::total_cmp);
-    all[rounds / 2]
+    let all = (0..rounds).map(|_| {
+        let null = period(&live.window(&Deed::Nothing, SPAN).unwrap());
+        1.0 - period(&live.window(&deed, SPAN).unwrap()) / null
+    });
+    Sorted::of(all).quantile(0.5).unwrap()
 }
 
 /// One of so many tries must be right: waves of other load pass, what is wrong stays.

@@ -2,6 +2,7 @@
 
 use dyno_measure::Prng;
 use dyno_measure::judge::{Estimate, compare_paired};
+use dyno_measure::stats::median;
 
 use crate::trouble::Trouble;
 
@@ -122,16 +123,6 @@ pub(crate) fn interleaved(
     Ok(all)
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut sorted: Vec<f64> = values.collect();
-    sorted.sort_unstable_by(f64::total_cmp);
-    match sorted.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => sorted[n / 2],
-        n => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -215,12 +206,5 @@ mod tests {
             let mean = groups.iter().sum::<f64>() / groups.len() as f64;
             assert!((mean - wanted).abs() <= 0.51 && groups.is_sorted(), "{count}: {groups:?}");
         }
-    }
-
-    #[test]
-    fn the_median_stands_in_the_middle() {
-        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
-        assert_eq!(median([4.0, 1.0, 2.0, 3.0].into_iter()), 2.5);
-        assert!(median([].into_iter()).is_nan());
     }
 }

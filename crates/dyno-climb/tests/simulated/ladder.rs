@@ -186,6 +186,5 @@ pub(crate) fn share<T>(results: &[T], is: impl Fn(&T) -> bool) -> f64 {
 }
 
 pub(crate) fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
-    let (sum, n) = values.into_iter().fold((0.0, 0.0), |(sum, n), value| (sum + value, n + 1.0));
-    sum / n
+    dyno_measure::stats::mean(&values.into_iter().collect::<Vec<_>>())
 }

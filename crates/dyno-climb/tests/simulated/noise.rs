@@ -7,6 +7,7 @@
 use std::sync::OnceLock;
 
 use dyno_measure::Prng;
+use dyno_measure::stats::mean;
 
 use crate::tape;
 
@@ -99,7 +100,7 @@ impl Noise {
         static DEVIATIONS: OnceLock<Vec<f64>> = OnceLock::new();
         let deviations = DEVIATIONS.get_or_init(|| {
             let logs: Vec<f64> = tape::null().iter().map(|row| row.block.cpu_per_reply_ns().ln()).collect();
-            let centre = logs.iter().sum::<f64>() / logs.len() as f64;
+            let centre = mean(&logs);
             logs.iter().map(|log| log - centre).collect()
         });
         deviations[((self.start_row + now_ns / ROW_NS) % deviations.len() as u64) as usize]

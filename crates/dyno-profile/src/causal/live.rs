@@ -4,6 +4,10 @@
 //! `dyno causal` opens it and hands it to the run. It interprets nothing; what it attaches hangs on descriptors of this
 //! process and is gone with them, and a deadline in the kernel lets everybody run on should this process hang.
 
+mod candidates;
+mod entries;
+mod refusal;
+mod subject;
 mod waits;
 mod window;
 
@@ -13,22 +17,24 @@ use std::time::Duration;
 
 use dyno_measure::Prng;
 use dyno_sys::bpf::causal::{self as bpf, Mark, Pausing, Probe, Role, SLOWER_NS_MAX, Tried, Waits};
-use dyno_sys::bpf::{Attached, BpfError, runs};
+use dyno_sys::bpf::{Attached, runs};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, affinity, child, perf, proc, socket};
 
-use super::point::{Progress, Returns, entered_per_second};
-use super::rig::{Deed, Entry, Hooks, Pause, Place, Reach, Rig, Site, Span, Window};
+use super::rig::progress::{Progress, Returns};
+use super::rig::site::{Entry, Place, Reach, Site};
+use super::rig::window::Window;
+use super::rig::{Deed, Hooks, Pause, Rig, Span};
 use crate::error::Error;
+pub use candidates::{Candidate, candidates, ranked, rates};
+use entries::entered_per_second;
+use refusal::{no_probe, no_tracepoint, refused};
+pub use subject::{Children, Subject};
 use waits::{named_waits, waits};
 use window::{Counting, Sums};
 
 const MS: u64 = 1_000_000;
 
-/// Between samples of one CPU. Shorter ones cost more than they tell: an interrupt of a virtual machine takes up to 25 µs.
-/// And no multiple of a tick, the kernel's or the hypervisor's: pauses begin with samples, and in step with them all ticks
-/// of a run would fall into pauses, or none.
-const PERIOD: Duration = Duration::from_micros(970);
 /// Where threads hand on to each other within a few pauses: half as long.
 const PERIOD_FINE: Duration = Duration::from_micros(485);
 /// Fine samples are taken where their interrupts take no more than this share of all time.
@@ -46,47 +52,6 @@ const LOOK_NS: u64 = 15 * MS;
 const CALIBRATION: Duration = Duration::from_millis(60);
 /// How often a window is begun again that the kernel ended because this process was kept from its CPU for so long.
 const TRIES: u32 = 4;
-
-/// Whether processes that the target gives birth to belong to it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Children {
-    /// They do, with those that it has now: workers of a server.
-    Followed,
-    /// Only the process itself.
-    #[default]
-    Strangers,
-}
-
-/// Who is experimented with, and how.
-#[derive(Debug, Clone)]
-pub struct Subject {
-    /// The process whose code and waits are tried.
-    pub pid: Pid,
-    /// Whether its children are tried with it.
-    pub children: Children,
-    /// Other processes whose threads pause and hand on credit: a client on this machine that waits for answers.
-    pub participants: Vec<Pid>,
-    /// Between samples of one CPU.
-    pub period: Duration,
-    /// How threads pause; the best that the kernel takes, where nothing is said.
-    pub pause: Option<Pause>,
-    /// Seed of the little chance that is needed.
-    pub seed: u64,
-}
-
-impl Subject {
-    /// A process alone.
-    pub fn new(pid: Pid) -> Subject {
-        Subject {
-            pid,
-            children: Children::Strangers,
-            participants: Vec::new(),
-            period: PERIOD,
-            pause: None,
-            seed: 1,
-        }
-    }
-}
 
 /// Whether this process may experiment here at all: what is loaded is gone again.
 ///
@@ -487,30 +452,6 @@ fn first_code(pid: Pid) -> Option<(u64, u64)> {
     let mappings = proc::mappings(pid).ok()?;
     let is_code = |mapping: &&proc::Mapping| mapping.executable && mapping.path.starts_with('/');
     mappings.iter().find(is_code).map(|mapping| (mapping.start, mapping.inode))
-}
-
-/// A probe on an instruction that the kernel did not take.
-pub(super) fn no_probe(entry: &Entry, source: BpfError) -> Error {
-    match source {
-        BpfError::Attach { .. } if !source.is_permission() => {
-            Error::NoProbe { place: format!("{}+{:#x}", entry.image.display(), entry.offset), source }
-        }
-        other => refused(other),
-    }
-}
-
-pub(super) fn refused(source: BpfError) -> Error {
-    if source.is_permission() { Error::ProbeRefused { source } } else { Error::ProbeUnable { source } }
-}
-
-fn no_tracepoint(name: &str, error: BpfError) -> Error {
-    match error {
-        BpfError::Missing { .. } => Error::NoProgress {
-            asked: format!("tracepoint:{name}"),
-            reason: "this kernel has no such tracepoint".to_owned(),
-        },
-        other => refused(other),
-    }
 }
 
 #[cfg(test)]

@@ -4,27 +4,35 @@
 //! in as arguments, windows from the [`Rig`]. Sites are interleaved round by round, so that drift meets all of them alike
 //! and an early end leaves every one with something; each has nulls of its own in every round.
 
+mod estimate;
+mod memory;
+mod schedule;
+mod verdict;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_measure::Prng;
+use dyno_measure::stats;
 use dyno_record::causal::{
     self as record, CAUSAL_SCHEMA, Causal, Credibility, Deed, Metric, Overhead, OverheadPart, Point,
-    SlowDown, Source, Verdict,
+    SlowDown, Verdict,
 };
 use dyno_sys::bpf::causal::SLOWER_NS_MAX;
 
-use super::estimate::{
-    Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent, gap, mean_of, spoilt, ticks,
-};
-use super::memory::{Memory, memory, relaxed_after, strayed};
-use super::rig::{self, Hooks, Pause, Rig, Site, Span, Window};
-use super::schedule::{
-    self, COST_ROUNDS_ENOUGH, FRESH_MIN, Length, NARROW_POINTS, NARROWER_POINTS, RESTS_MAX,
-    ROUNDS_BEFORE_END, ROUNDS_MIN, SETTLE, VISITS_MIN,
-};
-use super::verdict::{self, Case};
+use super::rig::site::{self, Tried};
+use super::rig::window::Window;
+use super::rig::{self, Hooks, Pause, Rig, Span};
 use crate::error::Error;
+use estimate::{
+    Dropped, Effective, Estimates, Mean, Measured, estimate, foreign_percent, gap, spoilt, ticks,
+};
+use memory::{Memory, memory, relaxed_after, strayed};
+use schedule::{
+    COST_ROUNDS_ENOUGH, FRESH_MIN, Length, NARROW_POINTS, NARROWER_POINTS, RESTS_MAX, ROUNDS_BEFORE_END,
+    ROUNDS_MIN, SETTLE, VISITS_MIN,
+};
+use verdict::Case;
 
 /// Windows with more of other processes than this, percent of all ticks, are set aside.
 const FOREIGN_PERCENT_MAX: f64 = 5.0;
@@ -74,19 +82,6 @@ pub struct Asked {
 impl Asked {
     /// A tenth, a quarter, half: beyond half the method extrapolates.
     pub const LEVELS_PERCENT: [u32; 3] = [10, 25, 50];
-}
-
-/// A site with what is known of it beside its code.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tried {
-    /// What the rig looks for.
-    pub site: Site,
-    /// Where it lies, for readers.
-    pub source: Source,
-    /// Its share of the target's samples, percent.
-    pub share_percent: Option<f64>,
-    /// Whether its code is a loop that waits.
-    pub is_spinning: bool,
 }
 
 /// What is told while it runs.
@@ -497,7 +492,7 @@ impl Experiment<'_> {
     fn cost_of(&mut self, at: usize) -> Result<Cost, Error> {
         let site = self.sites[at].tried;
         let impossible = |why: &str| Ok(Cost::Impossible(why.to_owned()));
-        let has_entry = matches!(&site.site.place, rig::Place::Code { entries, .. } if !entries.is_empty());
+        let has_entry = matches!(&site.site.place, site::Place::Code { entries, .. } if !entries.is_empty());
         if !has_entry {
             return impossible("it has no entry of its own where calls could be made longer");
         }
@@ -621,8 +616,9 @@ impl Experiment<'_> {
             || self.nulls.iter().chain(all().filter(|one| one.deed == Deed::Nothing).map(|one| &one.window));
         let mut credibility = self.credibility(all().map(|one| &one.window).chain(&self.nulls));
         credibility.dropped_windows = all().filter(|one| one.dropped.is_some()).count();
-        credibility.null_sd_percent =
-            mean_of(self.sites.iter().map(|site| site.estimates.nulls.sd_percent).filter(|sd| *sd > 0.0));
+        credibility.null_sd_percent = mean_or_zero(
+            self.sites.iter().map(|site| site.estimates.nulls.sd_percent).filter(|sd| *sd > 0.0),
+        );
         Causal {
             schema: CAUSAL_SCHEMA.to_owned(),
             seed: self.asked.seed,
@@ -892,6 +888,12 @@ fn parts(hooks: &Hooks) -> Vec<OverheadPart> {
     hooks.ran.iter().filter(|(_, _, count)| *count > 0).map(part).collect()
 }
 
+/// Zero of no values.
+fn mean_or_zero(values: impl Iterator<Item = f64>) -> f64 {
+    let values: Vec<f64> = values.collect();
+    if values.is_empty() { 0.0 } else { stats::mean(&values) }
+}
+
 fn per_second<'w>(windows: impl Iterator<Item = &'w Window>) -> f64 {
     rate(windows, |window| window.visits)
 }
@@ -903,5 +905,5 @@ fn rate<'w>(windows: impl Iterator<Item = &'w Window>, of: fn(&Window) -> u64) -
 
 fn latency_us<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<f64> {
     let latencies: Vec<f64> = windows.filter_map(|window| Effective::of(window)?.latency_ns).collect();
-    (!latencies.is_empty()).then(|| mean_of(latencies.into_iter()) / 1e3)
+    (!latencies.is_empty()).then(|| stats::mean(&latencies) / 1e3)
 }

@@ -5,8 +5,8 @@
 
 use dyno_record::profile::{Frame, Kind, Origin, Profile, Unit, Wait, WaitClass};
 
-use super::ImportError;
 use super::gather::Gather;
+use super::gather::error::ImportError;
 use crate::name;
 
 /// Whether a text is one: its first lines all are.

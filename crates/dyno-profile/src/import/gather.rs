@@ -1,5 +1,7 @@
 //! A profile in the making: names become frames, equal stacks become one.
 
+pub(crate) mod error;
+
 use std::collections::HashMap;
 
 use dyno_record::profile::{Frame, Module, PROFILE_SCHEMA, Profile, Stack, Thread, Wait};

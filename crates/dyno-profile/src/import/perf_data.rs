@@ -9,6 +9,7 @@ mod cursor;
 mod head;
 mod maps;
 mod names;
+mod place;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -17,11 +18,11 @@ use std::collections::BTreeMap;
 
 use dyno_record::profile::{Frame, Origin, Profile, Unit};
 
-use super::ImportError;
 use super::gather::Gather;
-use cursor::Cursor;
+use super::gather::error::ImportError;
 use head::{Event, Head};
 use maps::Spaces;
+use place::KERNEL;
 use record::{Entry, Sample, What};
 
 /// First bytes of a file of a little-endian machine.
@@ -29,32 +30,13 @@ const MAGIC: &[u8; 8] = b"PERFILE2";
 /// And of a big-endian one.
 const MAGIC_SWAPPED: &[u8; 8] = b"2ELIFREP";
 
-/// What perf calls the kernel; a mapping of it has the name of a symbol behind.
-const KERNEL: &str = "[kernel.kallsyms]";
-
 /// Whether these bytes begin such a file.
 pub(super) fn is_one(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) || bytes.starts_with(MAGIC_SWAPPED)
 }
 
 pub use names::OnDisk;
-
-/// A place in a file's code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place<'f> {
-    /// The file, as the target saw it; `[kernel.kallsyms]` for the kernel, whose offsets are addresses.
-    pub module: &'f str,
-    /// Its build-id in hex, where it was recorded.
-    pub build_id: Option<&'f str>,
-    /// Its inode, where it was recorded, else zero.
-    pub inode: u64,
-    /// Bytes from its beginning.
-    pub offset: u64,
-    /// The mapping it was found in: where in the file that begins, and its bytes.
-    pub map: (u64, u64),
-    /// Of the kernel: where it lay, as the name of a symbol and its address.
-    pub anchor: Option<(&'f str, u64)>,
-}
+pub use place::Place;
 
 /// Reads a file without asking anybody for names.
 ///
@@ -238,9 +220,4 @@ fn told(profile: &mut Profile, head: &Head, entries: &[Entry<'_>]) {
         profile.unit = Unit::Samples;
         profile.stacks.iter_mut().for_each(|stack| stack.weight_ns = stack.samples);
     }
-}
-
-/// A file that ends too early, or contradicts itself.
-fn damaged(what: &'static str, at: &Cursor<'_>) -> ImportError {
-    ImportError::Damaged { what, at: at.place() }
 }

@@ -5,8 +5,8 @@
 
 use dyno_record::profile::{Frame, Origin, Profile, Unit};
 
-use super::ImportError;
 use super::gather::Gather;
+use super::gather::error::ImportError;
 
 /// A sample's first line.
 #[derive(Debug, PartialEq)]

@@ -1,49 +1,36 @@
 //! User code of the processes that are watched: where it lies, how a copied stack unwinds, what an address is called.
 //!
-//! The watch calls it: for ranges before it begins, for each stack as it comes, for names at the end.
+//! The watch calls it: for ranges before it begins, for each stack as it comes, for names when a process changes its code
+//! and at the end.
 
-use std::collections::HashMap;
-
-use dyno_record::profile::Module;
 use dyno_sys::Pid;
 use dyno_sys::bpf::offcpu::Shape;
 use dyno_sys::perf::UserRegs;
 use dyno_sys::proc;
 
-use crate::image::UnwoundBy;
-use crate::maps::AddressSpaces;
-use crate::symbol::Symbols;
+use crate::image::spaces::AddressSpaces;
+use crate::stack::names::Names;
+use crate::stack::raw::Raw;
+use crate::stack::rows::{KernelFrames, Rows};
 use crate::unwind::{Unwinder, Walked};
-
-/// A frame of user code, as far as it is known.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub(super) struct UserFrame {
-    /// The function, or the address where none is known.
-    pub(super) name: String,
-    /// The path of the file it lies in.
-    pub(super) module: Option<String>,
-    /// Source file.
-    pub(super) file: Option<String>,
-    /// Source line.
-    pub(super) line: Option<u32>,
-    /// Whether the compiler folded it into its caller.
-    pub(super) inlined: bool,
-    /// Address within the file.
-    pub(super) address: u64,
-}
 
 /// All of it.
 #[derive(Default)]
 pub(super) struct Code {
     spaces: AddressSpaces,
     unwinder: Unwinder,
-    symbols: Symbols,
-    modules: HashMap<String, Module>,
+    names: Names,
     /// Processes with code that was not there when they were read: a library that was loaded since.
     stale: Vec<Pid>,
 }
 
 impl Code {
+    /// Code that the test knows.
+    #[cfg(test)]
+    pub(super) fn of(spaces: AddressSpaces, names: Names) -> Code {
+        Code { spaces, names, ..Code::default() }
+    }
+
     /// Reads where the code of `pid` lies now, and tells its ranges; none when it cannot be read (any more), and then
     /// what was known stays.
     pub(super) fn read(&mut self, pid: Pid) -> Vec<(u64, u64)> {
@@ -85,54 +72,30 @@ impl Code {
         std::mem::take(&mut self.stale)
     }
 
-    /// The frames at an address of a stack, the innermost first: several where functions were folded into each other.
-    pub(super) fn frames(&mut self, pid: Pid, address: u64) -> Vec<UserFrame> {
-        let Some(place) = self.spaces.locate(pid, address) else {
-            return vec![UserFrame { name: format!("{address:#x}"), address, ..UserFrame::default() }];
-        };
-        let path = self.module(place.image);
-        let functions = self.symbols.functions(self.spaces.images(), place);
-        let frame = |function: crate::symbol::Function| UserFrame {
-            name: function.name,
-            module: Some(path.clone()),
-            file: function.file,
-            line: function.line,
-            inlined: function.inlined,
-            address: place.address,
-        };
-        functions.into_iter().map(frame).collect()
+    /// The frames of a stack of addresses, in the code that its process has now.
+    pub(super) fn placed(&mut self, pid: Pid, addresses: &[u64]) -> Vec<Raw> {
+        addresses.iter().map(|address| Raw::place(&mut self.spaces, pid, *address)).collect()
     }
 
-    fn module(&mut self, image: crate::image::ImageId) -> String {
-        let images = self.spaces.images();
-        let found = images.get(image);
-        let path = found.path().to_owned();
-        if !self.modules.contains_key(&path) {
-            let unwound_by = if found.unwound_by() == UnwoundBy::Dwarf { "dwarf" } else { "fp" };
-            let module = Module {
-                path: path.clone(),
-                build_id: found.build_id(),
-                unwound_by: unwound_by.to_owned(),
-                symbols: self.symbols.has_names(images, image),
-            };
-            self.modules.insert(path.clone(), module);
+    /// Looks up what these are called, while the process that has them still does.
+    pub(super) fn name(&mut self, frames: &[Raw]) {
+        for raw in frames {
+            let _known = self.names.name(self.spaces.images(), raw);
         }
-        path
     }
 
-    /// A function of the kernel.
-    pub(super) fn kernel(&mut self, address: u64) -> String {
-        self.symbols.kernel(address).0.name
+    /// Tables for a record of what was seen in this code.
+    pub(super) fn rows(&mut self) -> Rows<'_> {
+        Rows::new(self.spaces.images(), &mut self.names, KernelFrames::ByFunction)
     }
 
     /// Whether the kernel shows its names.
     pub(super) fn kernel_has_names(&mut self) -> bool {
-        self.symbols.kernel_has_names()
+        self.names.symbols().kernel_has_names()
     }
 
-    /// Files whose frames were named, and what could not be read of them.
-    pub(super) fn finish(self) -> (HashMap<String, Module>, Vec<String>) {
-        let notes = self.symbols.notes().to_vec();
-        (self.modules, notes)
+    /// What could not be read of files whose frames were named.
+    pub(super) fn notes(&mut self) -> &[String] {
+        self.names.symbols().notes()
     }
 }

@@ -10,7 +10,6 @@ use std::io::{Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dyno_record::profile::Module;
 use dyno_sys::bpf::offcpu::{
     Call, Counts, Event, Open, Part, Probe, STACK_BYTES, Settings, Shape, Span, Spans, State, Thread, Wait,
     Waker,
@@ -19,9 +18,10 @@ use dyno_sys::bpf::runs;
 use dyno_sys::clock::{mono_ns, real_coarse_s, thread_cpu_ns};
 use dyno_sys::{Pid, Tid, child, proc, socket};
 
-use super::code::{Code, UserFrame};
+use super::code::Code;
 use super::objects::{Mappings, Objects, named_calls};
-use super::{Error, Options, SPANS_MAX, Timeline, refused};
+use super::options::{Error, Options, SPANS_MAX, Timeline, refused};
+use crate::stack::raw::Raw;
 use crate::unwind::Ended;
 
 /// Between looks at the ring and at whether to stop: spans do not wake anybody, and the ring holds some hundred thousand.
@@ -65,7 +65,7 @@ impl About {
     }
 }
 
-/// Everything that was seen, with names.
+/// Everything that was seen.
 pub(super) struct Seen {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
@@ -73,19 +73,17 @@ pub(super) struct Seen {
     /// Time in the probe's programs; none where the kernel does not tell.
     pub(super) hook_ns: Option<u64>,
     pub(super) cut_short: Option<String>,
-    pub(super) has_kernel_names: bool,
-    /// Files by path, and what could not be read of them.
-    pub(super) modules: HashMap<String, Module>,
-    pub(super) notes: Vec<String>,
+    /// Where frames lie, and what they are called.
+    pub(super) code: Code,
     pub(super) threads: Vec<(Thread, String)>,
     pub(super) waits: Vec<Wait>,
     pub(super) wakers: Vec<Waker>,
-    /// Functions of kernel stacks, the leaf first.
-    pub(super) kernel: HashMap<i32, Vec<(u64, String)>>,
+    /// Kernel stacks, the leaf first.
+    pub(super) kernel: HashMap<i32, Vec<Raw>>,
     /// Kernel functions of threads that waited before the start, by the shape they were given.
-    pub(super) seeded: HashMap<u64, Vec<String>>,
+    pub(super) seeded: HashMap<u64, Vec<Raw>>,
     /// User frames by shape, the leaf first.
-    pub(super) user: HashMap<u64, Vec<UserFrame>>,
+    pub(super) user: HashMap<u64, Vec<Raw>>,
     /// Shapes whose stacks end before their root.
     pub(super) short: BTreeSet<u64>,
     pub(super) spans: Vec<Span>,
@@ -98,8 +96,10 @@ pub(super) struct Seen {
 
 /// A stack that came through the ring.
 enum UserStack {
-    Raw { pid: Pid, addresses: Vec<u64> },
-    Named(Vec<UserFrame>),
+    /// Its process has its code still: a library that was loaded since may be known by the end.
+    Walked { pid: Pid, addresses: Vec<u64> },
+    /// In code that its process had.
+    Placed(Vec<Raw>),
 }
 
 /// Whether the target is a child that waits to be let go.
@@ -122,7 +122,7 @@ pub(super) struct Watch {
     code: Code,
     stacks: HashMap<u64, UserStack>,
     short: BTreeSet<u64>,
-    seeded: HashMap<u64, Vec<String>>,
+    seeded: HashMap<u64, Vec<Raw>>,
     spans: Vec<Span>,
     spans_cut: bool,
     ended: Vec<(Thread, String)>,
@@ -289,19 +289,21 @@ impl Watch {
     fn move_in(&mut self, pid: Pid, parent: Option<Pid>) {
         match parent {
             Some(parent) => self.code.inherit(pid, parent),
-            None => self.name_stacks_of(pid),
+            None => self.place_stacks_of(pid),
         }
         self.processes.insert(pid);
         self.read_code(pid);
     }
 
-    /// Gives a process's stacks their names while its old code is still known.
-    fn name_stacks_of(&mut self, pid: Pid) {
+    /// Gives a process's stacks their places and names while its old code is still known.
+    fn place_stacks_of(&mut self, pid: Pid) {
         for stack in self.stacks.values_mut() {
-            if let UserStack::Raw { pid: of, addresses } = stack
+            if let UserStack::Walked { pid: of, addresses } = stack
                 && *of == pid
             {
-                *stack = UserStack::Named(frames(&mut self.code, pid, addresses));
+                let placed = self.code.placed(pid, addresses);
+                self.code.name(&placed);
+                *stack = UserStack::Placed(placed);
             }
         }
     }
@@ -310,7 +312,7 @@ impl Watch {
         Taken { code: &mut self.code, stacks: &mut self.stacks, short: &mut self.short }.add(shape);
     }
 
-    /// Takes the probe out again; everything that was seen, with names.
+    /// Takes the probe out again; everything that was seen.
     pub(super) fn end(mut self, cut_short: Option<String>) -> Result<Seen, Error> {
         let end_ns = self.probe.stop();
         let hook_ns = self.hook_ns()?;
@@ -324,20 +326,17 @@ impl Watch {
         let Watch { probe, mut code, stacks, seeded, short, spans, spans_cut, objects, start_ns, .. } = self;
         // From here on only names are looked up: the probe goes first, so that the target is alone again.
         drop(probe);
-        let user = named(&mut code, stacks);
-        let kernel = kernel.into_iter().map(|(id, stack)| (id, functions(&mut code, stack))).collect();
-        let has_kernel_names = code.kernel_has_names();
+        let user = placed(&mut code, stacks);
+        let raw = |stack: Vec<u64>| stack.into_iter().map(Raw::Kernel).collect();
+        let kernel = kernel.into_iter().map(|(id, stack)| (id, raw(stack))).collect();
         let faults = mappings_of_faults(&waits);
-        let (modules, notes) = code.finish();
         Ok(Seen {
             start_ns,
             end_ns,
             cpu_ns,
             hook_ns,
             cut_short,
-            has_kernel_names,
-            modules,
-            notes,
+            code,
             threads,
             waits,
             wakers,
@@ -383,14 +382,10 @@ impl Watch {
     }
 }
 
-fn functions(code: &mut Code, addresses: Vec<u64>) -> Vec<(u64, String)> {
-    addresses.into_iter().map(|address| (address, code.kernel(address))).collect()
-}
-
-fn named(code: &mut Code, stacks: HashMap<u64, UserStack>) -> HashMap<u64, Vec<UserFrame>> {
+fn placed(code: &mut Code, stacks: HashMap<u64, UserStack>) -> HashMap<u64, Vec<Raw>> {
     let frames = |(shape, stack)| match stack {
-        UserStack::Raw { pid, addresses } => (shape, frames(code, pid, &addresses)),
-        UserStack::Named(frames) => (shape, frames),
+        UserStack::Walked { pid, addresses } => (shape, code.placed(pid, &addresses)),
+        UserStack::Placed(frames) => (shape, frames),
     };
     stacks.into_iter().map(frames).collect()
 }
@@ -402,11 +397,7 @@ fn mappings_of_faults(waits: &[Wait]) -> HashMap<Pid, Mappings> {
 }
 
 /// The time for which a child was held is nobody's wait.
-fn forget_holding(
-    seeded: &HashMap<u64, Vec<String>>,
-    threads: &mut [(Thread, String)],
-    waits: &mut Vec<Wait>,
-) {
+fn forget_holding(seeded: &HashMap<u64, Vec<Raw>>, threads: &mut [(Thread, String)], waits: &mut Vec<Wait>) {
     let of_holding = |wait: &mut Wait| wait.shape.is_some_and(|shape| seeded.contains_key(&shape));
     let held: Vec<Wait> = waits.extract_if(.., of_holding).collect();
     for (thread, _) in threads {
@@ -429,12 +420,8 @@ impl Taken<'_> {
         if walked.ended == Ended::Cut {
             self.short.insert(shape.id);
         }
-        self.stacks.insert(shape.id, UserStack::Raw { pid: shape.pid, addresses: walked.addresses });
+        self.stacks.insert(shape.id, UserStack::Walked { pid: shape.pid, addresses: walked.addresses });
     }
-}
-
-fn frames(code: &mut Code, pid: Pid, addresses: &[u64]) -> Vec<UserFrame> {
-    addresses.iter().flat_map(|&address| code.frames(pid, address)).collect()
 }
 
 /// A thread with the stretch that it was in the middle of; a wait among them gets its row.
@@ -504,9 +491,9 @@ fn stack_memory(pid: Pid, sp: u64) -> Vec<u8> {
 }
 
 /// The kernel's functions that a waiting thread stands in, the leaf first.
-fn kernel_functions(pid: Pid, tid: Tid) -> Vec<String> {
+fn kernel_functions(pid: Pid, tid: Tid) -> Vec<Raw> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stack")).unwrap_or_default();
-    text.lines().filter_map(stack_line).collect()
+    text.lines().filter_map(stack_line).map(Raw::KernelNamed).collect()
 }
 
 /// `[<0>] function+0x12/0x34`.

@@ -1,22 +1,21 @@
 //! A file's lines and folded functions (DWARF).
 
-use std::borrow::Cow;
-use std::sync::Arc;
+use gimli::SectionId;
 
-use gimli::{EndianArcSlice, LittleEndian, SectionId};
-
-use super::Function;
-use crate::elf::{Absent, Elf};
+use super::demangle::{NAME_BYTES_MAX, of_language};
+use super::function::Function;
+use super::metered::{Meter, Metered};
+use crate::image::elf::{Absent, Bytes, Elf, in_words};
 
 /// Debug information beyond this is not read: names then come from the symbol table alone. A large C++ server has some
 /// 500 MB of it; reading a gigabyte takes about as many seconds as this has sections.
-pub const DEBUG_BYTES_MAX: u64 = 1 << 30;
+const DEBUG_BYTES_MAX: u64 = 1 << 30;
 
-/// Bytes of a section, shared.
-pub(crate) type Reader = EndianArcSlice<LittleEndian>;
+/// The path of a source file: what Linux opens (`PATH_MAX`).
+const PATH_BYTES_MAX: usize = 4_096;
 
 /// Functions and lines by address.
-pub(super) struct Lines(addr2line::Context<Reader>);
+pub(super) struct Lines(addr2line::Context<Metered>);
 
 impl Lines {
     /// Reads what the file has; `None` when it has none or too much.
@@ -27,13 +26,15 @@ impl Lines {
     /// The functions at an address, innermost first; an empty name where only the line is known.
     pub(super) fn find(&self, address: u64) -> Vec<Function> {
         let mut found = Vec::new();
-        let Ok(mut frames) = self.0.find_frames(address).skip_all_loads() else { return found };
+        // addr2line looks for what lies before the next address, and the last has none.
+        let probe = address.min(u64::MAX - 1);
+        let Ok(mut frames) = self.0.find_frames(probe).skip_all_loads() else { return found };
         while let Ok(Some(frame)) = frames.next() {
-            let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
             let location = frame.location.as_ref();
+            let file = location.and_then(|location| location.file);
             found.push(Function {
-                name: name.map(Cow::into_owned).unwrap_or_default(),
-                file: location.and_then(|location| location.file).map(str::to_owned),
+                name: frame.function.as_ref().and_then(name).unwrap_or_default(),
+                file: file.filter(|file| file.len() <= PATH_BYTES_MAX).map(str::to_owned),
                 line: location.and_then(|location| location.line),
                 inlined: true,
             });
@@ -45,17 +46,25 @@ impl Lines {
     }
 }
 
+/// As its language writes it; `None` for one that is too long to be one.
+fn name(function: &addr2line::FunctionName<Metered>) -> Option<String> {
+    let raw = Some(function.name.bytes()).filter(|name| name.len() <= NAME_BYTES_MAX)?;
+    Some(of_language(&String::from_utf8_lossy(raw), function.language))
+}
+
 /// A file's debug information; `None` when it has none or too much.
-pub(crate) fn dwarf(elf: &Elf, path: &str, notes: &mut Vec<String>) -> Option<gimli::Dwarf<Reader>> {
+pub(crate) fn dwarf(elf: &Elf, path: &str, notes: &mut Vec<String>) -> Option<gimli::Dwarf<Metered>> {
     elf.header(".debug_info")?;
-    let mut left = DEBUG_BYTES_MAX;
-    let section = |id: SectionId| bytes(elf, id, &mut left);
-    match gimli::Dwarf::load(section) {
+    let (mut left, meter) = (DEBUG_BYTES_MAX, Meter::default());
+    let loaded =
+        gimli::Dwarf::load(|id| section(elf, id, &mut left).map(|bytes| Metered::new(bytes, &meter)));
+    meter.set(DEBUG_BYTES_MAX - left);
+    match loaded {
         Ok(dwarf) => Some(dwarf),
         Err(size) => {
-            let gigabytes = size as f64 / 1e9;
             notes.push(format!(
-                "{path} has {gigabytes:.1} GB of debug information; its names come from its symbol table alone, without lines"
+                "{path} has {} of debug information; its names come from its symbol table alone, without lines",
+                in_words(size)
             ));
             None
         }
@@ -63,7 +72,7 @@ pub(crate) fn dwarf(elf: &Elf, path: &str, notes: &mut Vec<String>) -> Option<gi
 }
 
 /// A section's bytes; the error is the size of what is too large.
-fn bytes(elf: &Elf, id: SectionId, left: &mut u64) -> Result<Reader, u64> {
+fn section(elf: &Elf, id: SectionId, left: &mut u64) -> Result<Bytes, u64> {
     // Only what addr2line asks for: the rest of a debug file tells of variables and types.
     let used = !matches!(
         id,
@@ -78,29 +87,8 @@ fn bytes(elf: &Elf, id: SectionId, left: &mut u64) -> Result<Reader, u64> {
     let bytes = match header.map(|header| elf.contents(header, *left)) {
         Some(Ok(bytes)) => bytes,
         Some(Err(Absent::TooLarge(size))) => return Err(size),
-        Some(Err(Absent::None)) | None => Arc::from([]),
+        Some(Err(Absent::None)) | None => Bytes::from([]),
     };
     *left -= bytes.len() as u64;
-    Ok(Reader::new(bytes, LittleEndian))
-}
-
-/// A name as its language writes it; what is no mangled name stays.
-pub(crate) fn demangled(name: &str) -> String {
-    // `name@@GLIBC_2.2.5` in some tables: which version of a library made it is no part of a function's name.
-    let plain = name.split_once("@@").map_or(name, |(plain, _)| plain);
-    addr2line::demangle_auto(Cow::Borrowed(plain), None).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::demangled;
-
-    #[test]
-    fn names_of_rust_and_cpp_are_written_as_in_their_source() {
-        assert_eq!(demangled("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
-        assert_eq!(demangled("_ZN3app5serveEi"), "app::serve(int)");
-        assert_eq!(demangled("_RNvCs1234_7mycrate3foo"), "mycrate::foo");
-        assert_eq!(demangled("main.(*Server).serve"), "main.(*Server).serve");
-        assert_eq!(demangled("memcpy@@GLIBC_2.14"), "memcpy");
-    }
+    Ok(bytes)
 }

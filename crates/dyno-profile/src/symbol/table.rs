@@ -1,18 +1,21 @@
 //! A file's symbol table: functions by address. Where it was stripped, the starts of functions that the unwind tables
 //! know: nameless, but each function is still one.
 
-use crate::elf::{Absent, Bytes, Elf, quad, text_at, word};
+use object::LittleEndian;
+use object::elf::{SHN_UNDEF, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, Sym64};
+use object::read::elf::Sym as _;
 
-/// A symbol table beyond this is not read: at 24 bytes a symbol it would be 40 million functions.
+use super::demangle::NAME_BYTES_MAX;
+use crate::image::elf::{Absent, Bytes, Elf, in_words, starts, strings};
+
+/// A symbol table, or its names, beyond this is not read: at 24 bytes a symbol it would be 40 million functions.
 const TABLE_BYTES_MAX: u64 = 1 << 30;
 
-/// Bytes of one symbol.
-const SYMBOL_BYTES: usize = 24;
+/// How often names may be copied that stand within each other, of all the bytes there are: a linker lets `_start` share
+/// the end of `my_start`, which saves a tenth, and a stranger could let a million symbols share one name of a megabyte.
+const NAMES_SHARED_MAX: usize = 8;
 
-/// `STT_NOTYPE`, `STT_FUNC`, `STT_GNU_IFUNC`.
-const NO_TYPE: u8 = 0;
-const FUNCTION: u8 = 2;
-const INDIRECT: u8 = 10;
+const ENDIAN: LittleEndian = LittleEndian;
 
 /// Functions by address.
 #[derive(Debug, Default)]
@@ -35,6 +38,9 @@ struct Symbol {
     function: bool,
 }
 
+/// What a section of symbols holds: one symbol for each address, the other names of those addresses, and the names.
+type Named = (Vec<Symbol>, Vec<Symbol>, Bytes);
+
 impl Table {
     /// Reads the best table there is.
     pub(crate) fn read(elf: &Elf, beside: Option<&Elf>, path: &str, notes: &mut Vec<String>) -> Table {
@@ -42,20 +48,23 @@ impl Table {
         let all = holders.map(|holder| (holder, ".symtab")).chain([(elf, ".dynsym")]);
         let mut table = Table::default();
         for (holder, section) in all {
-            match names(holder, section) {
+            match named(holder, section) {
                 Ok((symbols, aliases, names)) if !symbols.is_empty() => {
                     table = Table { symbols, aliases, names: Some(names), starts: Vec::new() };
                     break;
                 }
                 Err(Absent::TooLarge(bytes)) => {
-                    let gigabytes = bytes as f64 / 1e9;
-                    notes.push(format!("{path} has {gigabytes:.1} GB of symbols; they were not read"));
+                    notes.push(format!("{path} has {} of symbols; they were not read", in_words(bytes)));
                 }
                 Ok(_) | Err(Absent::None) => {}
             }
         }
         // What is exported is not all: nameless functions must not take their neighbours' names.
-        table.starts = starts(elf).unwrap_or_default();
+        table.starts = elf.unwind_tables().eh_frame_hdr.as_ref().map(starts).unwrap_or_default();
+        debug_assert!(
+            table.symbols.is_sorted_by(|a, b| a.address < b.address),
+            "each address has one symbol"
+        );
         table
     }
 
@@ -65,18 +74,20 @@ impl Table {
     }
 
     /// Every function: its address, the address behind it, and its name, mangled; `0x…` where only the unwind tables
-    /// know it.
+    /// know it. Those whose names are copied too often are left out.
     pub(crate) fn functions(&self) -> Vec<(u64, u64, String)> {
         let named = self.symbols.iter().map(|symbol| symbol.address);
         let mut begins: Vec<u64> = named.chain(self.starts.iter().copied()).collect();
         begins.sort_unstable();
         begins.dedup();
         let next = |address: u64| begins.get(begins.partition_point(|begin| *begin <= address)).copied();
+        let mut left = self.names.as_ref().map_or(0, |names| names.len().saturating_mul(NAMES_SHARED_MAX));
         let mut found = Vec::new();
         for symbol in self.symbols.iter().chain(&self.aliases).filter(|symbol| symbol.function) {
-            let end = if symbol.size > 0 { Some(symbol.address + symbol.size) } else { next(symbol.address) };
-            let name =
-                self.names.as_ref().map(|names| text_at(names, symbol.name as usize)).unwrap_or_default();
+            let Some(name) = self.name(symbol) else { continue };
+            let Some(less) = left.checked_sub(name.len()) else { break };
+            left = less;
+            let end = if symbol.size > 0 { symbol.end() } else { next(symbol.address) };
             found.extend(end.map(|end| (symbol.address, end, String::from_utf8_lossy(name).into_owned())));
         }
         let nameless = self.starts.iter().filter(|start| self.symbol(**start).is_none());
@@ -95,21 +106,33 @@ impl Table {
     fn symbol(&self, address: u64) -> Option<String> {
         let after = self.symbols.partition_point(|symbol| symbol.address <= address);
         let symbol = self.symbols.get(after.checked_sub(1)?)?;
-        if symbol.size > 0 && address >= symbol.address + symbol.size {
+        if symbol.size > 0 && symbol.end().is_some_and(|end| address >= end) {
             return None;
         }
-        let name = text_at(self.names.as_ref()?, symbol.name as usize);
-        Some(String::from_utf8_lossy(name).into_owned())
+        Some(String::from_utf8_lossy(self.name(symbol)?).into_owned())
+    }
+
+    /// `None` for a name that is torn or too long.
+    fn name(&self, symbol: &Symbol) -> Option<&[u8]> {
+        let rest = self.names.as_deref()?.get(symbol.name as usize..)?;
+        strings(&rest[..rest.len().min(NAME_BYTES_MAX)]).get(0).ok()
     }
 }
 
-/// One symbol for each address, the other names of those addresses, and the names.
-fn names(elf: &Elf, section: &str) -> Result<(Vec<Symbol>, Vec<Symbol>, Bytes), Absent> {
+impl Symbol {
+    /// `None` beyond all addresses.
+    fn end(&self) -> Option<u64> {
+        self.address.checked_add(self.size)
+    }
+}
+
+fn named(elf: &Elf, section: &str) -> Result<Named, Absent> {
     let header = elf.header(section).ok_or(Absent::None)?;
     let names = elf.contents(elf.linked(header).ok_or(Absent::None)?, TABLE_BYTES_MAX)?;
     let raw = elf.contents(header, TABLE_BYTES_MAX)?;
-    let mut symbols: Vec<Symbol> =
-        raw.chunks_exact(SYMBOL_BYTES).filter_map(|raw| symbol(raw, &names)).collect();
+    let count = raw.len() / size_of::<Sym64<LittleEndian>>();
+    let (all, _) = object::pod::slice_from_bytes(&raw, count).map_err(|_torn| Absent::None)?;
+    let mut symbols: Vec<Symbol> = all.iter().filter_map(|raw| symbol(raw, &names)).collect();
     symbols.sort_by_key(|symbol| (symbol.address, symbol.function, symbol.size));
     let mut aliases = Vec::new();
     symbols.dedup_by(|later, kept| {
@@ -123,35 +146,22 @@ fn names(elf: &Elf, section: &str) -> Result<(Vec<Symbol>, Vec<Symbol>, Bytes), 
     Ok((symbols, aliases, names))
 }
 
-fn symbol(raw: &[u8], names: &[u8]) -> Option<Symbol> {
-    let (name, kind, section) =
-        (quad(raw, 0)?, raw.get(4)? & 15, u16::from_le_bytes(*raw.get(6..)?.first_chunk()?));
-    let (address, size) = (word(raw, 8)?, word(raw, 16)?);
-    let text = text_at(names, name as usize);
+fn symbol(raw: &Sym64<LittleEndian>, names: &[u8]) -> Option<Symbol> {
+    let (name, kind) = (raw.st_name(ENDIAN), raw.st_type());
+    let (address, size) = (raw.st_value(ENDIAN), raw.st_size(ENDIAN));
+    // Only how it begins: a table could let all its symbols share one name that never ends.
+    let text = names.get(name as usize..).unwrap_or_default();
     // `$x` and such mark code and data on ARM; `.L` is the compiler's own.
-    let real = !text.is_empty() && !text.starts_with(b"$") && !text.starts_with(b".L");
-    let code = matches!(kind, FUNCTION | INDIRECT) || kind == NO_TYPE;
-    let function = kind != NO_TYPE;
-    (real && code && section != 0 && address != 0).then_some(Symbol { address, size, name, function })
-}
-
-/// The starts of functions in the index of the unwind tables (`.eh_frame_hdr`), when it has its usual shape: pairs of
-/// 32-bit distances from the index's own address.
-fn starts(elf: &Elf) -> Option<Vec<u64>> {
-    const USUAL: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
-    const HEADER_BYTES: usize = 12;
-    const ROW_BYTES: usize = 8;
-    let section = elf.section(".eh_frame_hdr")?;
-    if section.bytes.get(..4)? != USUAL {
-        return None;
-    }
-    let base = section.addresses.start;
-    let start = |row: &[u8]| Some(base.wrapping_add_signed(i64::from(quad(row, 0)?.cast_signed())));
-    Some(section.bytes.get(HEADER_BYTES..)?.chunks_exact(ROW_BYTES).filter_map(start).collect())
+    let is_named = !matches!(text.first(), None | Some(0 | b'$')) && !text.starts_with(b".L");
+    let is_code = matches!(kind, STT_FUNC | STT_GNU_IFUNC | STT_NOTYPE);
+    let is_here = raw.st_shndx(ENDIAN) != SHN_UNDEF && address != 0;
+    let function = kind != STT_NOTYPE;
+    (is_named && is_code && is_here).then_some(Symbol { address, size, name, function })
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn table(symbols: Vec<Symbol>, starts: Vec<u64>) -> Table {
@@ -169,9 +179,40 @@ mod tests {
         assert_eq!(table.find(0x1), None);
     }
 
+    fn parsed(raw: &[u8; 24], names: &[u8]) -> Option<Symbol> {
+        symbol(object::pod::from_bytes(raw).unwrap().0, names)
+    }
+
     #[test]
-    fn a_torn_symbol_is_no_symbol() {
-        assert_eq!(symbol(&[1, 0, 0, 0, 2, 0, 1], b"\0a\0"), None);
-        assert_eq!(symbol(&[9; SYMBOL_BYTES], b"\0a\0"), None, "a name beyond the names");
+    fn a_symbol_without_a_name_or_a_place_is_none() {
+        let good = [1, 0, 0, 0, 2, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(parsed(&good, b"\0a\0").map(|symbol| (symbol.address, symbol.size)), Some((9, 4)));
+        assert_eq!(parsed(&[9; 24], b"\0a\0"), None, "a name beyond the names");
+        for (at, wrong) in [(0, 0), (0, 2), (4, 1), (6, 0), (8, 0)] {
+            let mut raw = good;
+            raw[at] = wrong;
+            assert_eq!(parsed(&raw, b"\0a\0"), None, "byte {at}");
+        }
+        assert_eq!(parsed(&good, b"\0.L1\0"), None);
+        assert_eq!(parsed(&good, b"\0$x\0"), None);
+    }
+
+    #[test]
+    fn a_function_beyond_all_addresses_and_a_name_without_an_end_do_no_harm() {
+        let last = Symbol { address: u64::MAX - 1, size: 9, name: 1, function: true };
+        let mut table = table(vec![last], Vec::new());
+        assert_eq!(table.find(u64::MAX).as_deref(), Some("first"));
+        assert_eq!(table.functions(), []);
+        table.names = Some(Bytes::from(vec![b'n'; NAME_BYTES_MAX + 9]));
+        assert_eq!(table.find(u64::MAX), None, "nobody looks for its end for ever");
+    }
+
+    #[test]
+    fn names_that_stand_within_each_other_are_copied_as_often_as_there_are_bytes() {
+        let symbols =
+            (1..=2_000).map(|at| Symbol { address: at, size: 1, name: 0, function: true }).collect();
+        let mut table = table(symbols, Vec::new());
+        table.names = Some(Bytes::from([&[b'n'; 99][..], &[0]].concat()));
+        assert_eq!(table.functions().len(), 100 * NAMES_SHARED_MAX / 99);
     }
 }

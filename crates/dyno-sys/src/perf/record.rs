@@ -257,6 +257,23 @@ impl<'r> Record<'r> {
         let (kind, misc, _size) = (header.u32()?, header.u16()?, header.u16()?);
         parse(kind, misc, header.0, layout)
     }
+
+    /// When a whole record was made, on `mono_ns`, without reading the rest of it: records of several rings are put in
+    /// order before they are parsed. `None` for one of an unknown type, or too short to have a time.
+    pub fn time_of(record: &[u8], layout: Layout) -> Option<u64> {
+        let mut header = Cursor(record);
+        let (kind, _misc, _size) = (header.u32()?, header.u16()?, header.u16()?);
+        let word = |at: usize| Cursor(header.0.get(at * size_of::<u64>()..)?).u64();
+        match kind {
+            // Behind the identifier, the instruction and the thread.
+            SAMPLE => word(3),
+            // Behind two processes and two threads.
+            FORK | EXIT => word(2),
+            THROTTLE => word(0),
+            MMAP | MMAP2 | COMM | LOST | LOST_SAMPLES | SWITCH => trailing_time(header.0, layout),
+            _ => None,
+        }
+    }
 }
 
 fn parse(kind: u32, misc: u16, body: &[u8], layout: Layout) -> Option<Record<'_>> {
@@ -469,6 +486,32 @@ mod tests {
         assert_eq!(sample.user_chain().collect::<Vec<_>>(), [0x40_1000, 0x40_2000]);
         assert_eq!(sample.regs, Some(UserRegs { ip: 0x10, sp: 0x50, fp: 0xb0, lr: 0 }));
         assert_eq!(sample.stack, 0x1111_u64.to_ne_bytes(), "eight of sixteen bytes were copied");
+    }
+
+    #[test]
+    fn a_records_time_is_known_without_the_rest_of_it() {
+        let trailer = [pair(7, 8), 123, pair(0, 0), 42];
+        let with = |kind, words: &[u64]| record(kind, 0, &[words, &trailer].concat());
+        let name = u64::from_ne_bytes(*b"worker\0\0");
+        let all = [
+            sample_bytes(),
+            with(MMAP2, &[pair(7, 8), 1, 2, 3, 0, 9, 0, 0, name]),
+            with(MMAP, &[pair(7, 8), 1, 2, 3, name]),
+            with(COMM, &[pair(7, 8), name]),
+            with(FORK, &[pair(9, 7), pair(9, 7), 77]),
+            with(EXIT, &[pair(9, 7), pair(9, 7), 78]),
+            with(LOST, &[1, 30]),
+            with(LOST_SAMPLES, &[30]),
+            with(SWITCH, &[]),
+            with(THROTTLE, &[79, 1, 42]),
+        ];
+        for bytes in &all {
+            let parsed = Record::parse(bytes, layout(16)).map(|record| record.time_ns());
+            assert!(parsed.is_some());
+            assert_eq!(Record::time_of(bytes, layout(16)), parsed, "{:?}", &bytes[..8]);
+        }
+        assert_eq!(Record::time_of(&with(250, &[1, 2]), layout(16)), None);
+        assert_eq!(Record::time_of(&sample_bytes()[..24], layout(16)), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use dyno_sys::bpf::causal::{Waits, WaitsFor};
 use dyno_sys::{Pid, proc};
 
 use crate::calls::{self, First};
-use crate::causal::WaitKind;
+use crate::causal::rig::site::WaitKind;
 use crate::error::Error;
 
 /// What system calls wait for. The others wait for something else, unless all waits are meant.

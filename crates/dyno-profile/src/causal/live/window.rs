@@ -7,7 +7,7 @@ use dyno_sys::bpf::causal::{Counted, Counts, Probe, Visit, Visits};
 use dyno_sys::clock::{mono_ns, process_cpu_ns};
 use dyno_sys::{Pid, proc};
 
-use crate::causal::{Moment, Window};
+use crate::causal::rig::window::{Moment, Window};
 
 /// What is told by differences.
 pub(super) struct Sums {

@@ -9,9 +9,9 @@ use dyno_record::machine::Missing;
 use dyno_record::profile::{Frame, Origin, Profile, Stack};
 
 use super::debug::Function;
-use super::{Mapped, Resolver, entry, is_name};
-use crate::causal::rig::{Place, Reach};
-use crate::causal::run::Tried;
+use super::entry;
+use super::resolver::{Mapped, Resolver, is_name};
+use crate::causal::rig::site::{Place, Reach, Tried};
 
 /// Lines that are shown of a site.
 const HOT_LINES_MAX: usize = 5;

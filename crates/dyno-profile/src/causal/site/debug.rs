@@ -4,17 +4,19 @@
 //! Names in, addresses out: the other way round than `symbol`, which names samples. Read once per file when the first
 //! name is looked for.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use gimli::Reader as _;
 use gimli::{AttributeValue, DebugInfoOffset, DebuggingInformationEntry, UnitOffset, constants as dw};
 
-use crate::elf::Elf;
-use crate::symbol::{Reader, Table, demangled};
+use crate::image::elf::Elf;
+use crate::symbol::{Metered, Table, demangled};
 
-type Dwarf = gimli::Dwarf<Reader>;
-type Unit = gimli::Unit<Reader>;
-type Die = DebuggingInformationEntry<Reader>;
+type Dwarf = gimli::Dwarf<Metered>;
+type Unit = gimli::Unit<Metered>;
+type Die = DebuggingInformationEntry<Metered>;
 
 /// How far a name is looked for along references: a copy refers to its origin, that to its declaration.
 const REFERENCES_MAX: usize = 8;
@@ -207,7 +209,7 @@ fn nearest(lines: impl Iterator<Item = u32>, line: u32) -> Vec<u32> {
 fn file_name(
     dwarf: &Dwarf,
     unit: &Unit,
-    header: &gimli::LineProgramHeader<Reader>,
+    header: &gimli::LineProgramHeader<Metered>,
     number: u64,
 ) -> Option<String> {
     let text = |value| Some(lossy(&dwarf.attr_string(unit, value).ok()?));
@@ -219,8 +221,9 @@ fn file_name(
     Some(if whole.starts_with('/') || root.is_empty() { whole } else { format!("{root}/{whole}") })
 }
 
-fn lossy(text: &Reader) -> String {
-    String::from_utf8_lossy(text.bytes()).into_owned()
+/// Counted as read, since it is copied: a unit's folder is copied for each of its files.
+fn lossy(text: &Metered) -> String {
+    text.to_string_lossy().map(Cow::into_owned).unwrap_or_default()
 }
 
 /// Sorts ranges and joins those that touch.
@@ -345,7 +348,7 @@ impl Reading<'_> {
     }
 
     /// The entry that a reference means.
-    fn place(&self, unit: usize, value: AttributeValue<Reader>) -> Option<(usize, UnitOffset)> {
+    fn place(&self, unit: usize, value: AttributeValue<Metered>) -> Option<(usize, UnitOffset)> {
         match value {
             AttributeValue::UnitRef(offset) => Some((unit, offset)),
             AttributeValue::DebugInfoRef(offset) => {

@@ -6,8 +6,8 @@ use dyno_record::profile::{Profile, Stack};
 use dyno_sys::Pid;
 
 use super::choose::functions;
-use super::{FITS, Mapped, Probe, Resolver, is_name, only_one};
-use crate::causal::rig::{Entry, Reach};
+use super::resolver::{FITS, Mapped, Probe, Resolver, is_name, only_one};
+use crate::causal::rig::site::{Entry, Reach};
 
 /// How names begin that are of no unit of work: an address in the place of a name, and Go's scheduler, collector and timers.
 const SAYS_NOTHING: [&str; 3] = ["0x", "runtime.", "internal/runtime/"];

@@ -1,5 +1,7 @@
 //! Little-endian numbers from bytes that may end anywhere.
 
+use crate::import::gather::error::ImportError;
+
 /// A place in the file and what follows it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'f> {
@@ -67,5 +69,10 @@ impl<'f> Cursor<'f> {
     pub(super) fn counted_text(&mut self) -> Option<&'f str> {
         let bytes = self.u32()? as usize;
         Some(self.part(bytes)?.text())
+    }
+
+    /// A file that ends too early, or contradicts itself, here.
+    pub(super) fn damaged(&self, what: &'static str) -> ImportError {
+        ImportError::Damaged { what, at: self.place }
     }
 }

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::cursor::Cursor;
-use super::damaged;
-use crate::import::ImportError;
+use crate::import::gather::error::ImportError;
 
 /// Size of the head in a file; in a pipe it is [`PIPE_HEAD_BYTES`].
 const PIPE_HEAD_BYTES: u64 = 16;
@@ -77,7 +76,7 @@ pub(super) struct Head {
 
 pub(super) fn read(file: &[u8]) -> Result<Head, ImportError> {
     let mut cursor = Cursor::of(file, 0, file.len() as u64).expect("a file is as long as itself");
-    let short = |cursor: &Cursor<'_>| damaged("it ends within its head", cursor);
+    let short = |cursor: &Cursor<'_>| cursor.damaged("it ends within its head");
     let mut sizes = || {
         cursor.skip(8)?;
         cursor.u64()
@@ -89,9 +88,9 @@ pub(super) fn read(file: &[u8]) -> Result<Head, ImportError> {
     }
     let sections = sections(&mut cursor).ok_or_else(|| short(&cursor))?;
     let mut head = Head { data: sections.data, ..Head::default() };
-    events(file, &sections, &mut head).ok_or_else(|| damaged("its events lie outside of it", &cursor))?;
+    events(file, &sections, &mut head).ok_or_else(|| cursor.damaged("its events lie outside of it"))?;
     if head.events.is_empty() {
-        return Err(damaged("it describes no event", &cursor));
+        return Err(cursor.damaged("it describes no event"));
     }
     // Who recorded and where is good to know and never needed: what is torn there is left out.
     let _ = features(file, &sections, &mut head);

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use dyno_sys::Pid;
 use dyno_sys::perf::Mmap;
 
-use super::{KERNEL, Place};
-use crate::maps::AddressSpaces;
+use super::place::{KERNEL, Place};
+use crate::image::spaces::AddressSpaces;
 use crate::symbol::Symbols;
 
 /// Each file is looked at as if a process had mapped it here; no process of Linux has a number this high.

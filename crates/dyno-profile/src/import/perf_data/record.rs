@@ -1,10 +1,9 @@
 //! The stream of records: each has a kind, flags and a length.
 
 use super::cursor::Cursor;
-use super::damaged;
 use super::head::{Event, Head, hex};
 use super::maps::Map;
-use crate::import::ImportError;
+use crate::import::gather::error::ImportError;
 
 /// Fields of a sample, in the order in which they stand in it (PERF_SAMPLE_*).
 mod holds {
@@ -72,14 +71,14 @@ pub(super) fn entries<'f>(file: &'f [u8], head: &mut Head) -> Result<Vec<Entry<'
     // A recording that was killed has no length in its head: the file's end is the records' end then.
     let bytes = if bytes == 0 { (file.len() as u64).saturating_sub(from) } else { bytes };
     let mut rest =
-        Cursor::of(file, from, bytes).ok_or_else(|| damaged("it ends before its records do", &end))?;
+        Cursor::of(file, from, bytes).ok_or_else(|| end.damaged("it ends before its records do"))?;
     let mut found = Vec::new();
     let mut last_time = 0;
     while rest.left() > 0 {
         let start = rest;
         let entry = next(&mut rest, head, last_time)?;
         if rest.place() == start.place() {
-            return Err(damaged("a record without length", &start));
+            return Err(start.damaged("a record without length"));
         }
         last_time = entry.as_ref().map_or(last_time, |entry| entry.time);
         found.extend(entry);
@@ -93,7 +92,7 @@ fn next<'f>(
     last_time: u64,
 ) -> Result<Option<Entry<'f>>, ImportError> {
     let start = *rest;
-    let torn = || damaged("a record is torn", &start);
+    let torn = || start.damaged("a record is torn");
     let mut fixed = || Some((rest.u32()?, rest.u16()?, rest.u16()?));
     let (kind, misc, size) = fixed().ok_or_else(torn)?;
     let body = usize::from(size).checked_sub(8).and_then(|bytes| rest.part(bytes)).ok_or_else(torn)?;

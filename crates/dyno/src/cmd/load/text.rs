@@ -8,6 +8,7 @@ use std::time::Duration;
 use dyno_load::Progress;
 use dyno_load::limit::Limited;
 use dyno_measure::Histogram;
+use dyno_measure::stats::{deviation, mean};
 
 use super::outcome::Outcome;
 use dyno_lab::measure::cost::ServerCost;
@@ -63,10 +64,8 @@ fn push_latency(out: &mut String, latencies: &Histogram) {
 
 fn push_rates(out: &mut String, rates: &[f64]) {
     let count = rates.len() as f64;
-    let mean = if rates.is_empty() { 0.0 } else { rates.iter().sum::<f64>() / count };
-    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
     // As wrk: over n - 1, and nothing for a single sample.
-    let stdev = if rates.len() > 1 { (squares / (count - 1.0)).sqrt() } else { 0.0 };
+    let (mean, stdev) = if rates.is_empty() { (0.0, 0.0) } else { (mean(rates), deviation(rates)) };
     let max = rates.iter().copied().fold(0.0, f64::max);
     let within = rates.iter().filter(|rate| (*rate - mean).abs() <= stdev).count() as f64;
     let share = if rates.is_empty() { 0.0 } else { within / count };

@@ -1,12 +1,11 @@
 //! What a wait was for, told from the kernel's functions that it waited in and the system call around them.
 //!
-//! Called by the fold. A pure function over tables: functions first, because they say what really happened (a read may
+//! Called when stacks become rows. A pure function over tables: functions first, because they say what really happened (a read may
 //! wait for a disk, a peer or a lock), then the call (`calls`), then what the call was about.
 
-use dyno_record::profile::WaitClass;
+use dyno_record::profile::{Wait, WaitClass};
 
 use crate::calls::{self, WaitsFor};
-use crate::spin::base;
 
 /// Where the kernel waits for a lock of its own: mutexes, semaphores, real-time mutexes.
 const KERNEL_LOCK: [&str; 19] = [
@@ -140,8 +139,36 @@ const NETWORK: [&str; 37] = [
     "tun_do_read",
 ];
 
+/// How the kernel's functions of system calls begin.
+const CALLS: [&str; 2] = ["__x64_sys_", "__arm64_sys_"];
+
+/// Why a thread is off the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Off {
+    /// It could run.
+    Runnable,
+    /// It waits.
+    Waiting,
+}
+
+/// What a thread waits for, as far as the kernel's functions alone tell, from the leaf to the root.
+pub(crate) fn cause(off: Off, kernel: &[&str]) -> Wait {
+    let call = kernel.iter().find_map(|name| CALLS.iter().find_map(|begin| name.strip_prefix(begin)));
+    let class = match off {
+        Off::Runnable => WaitClass::RunQueue,
+        Off::Waiting => class(call, kernel, None),
+    };
+    Wait { class, system_call: call.map(str::to_owned), object: None }
+}
+
+/// A kernel stack, leaf first, without the functions of leaving the CPU.
+pub(crate) fn without_switch<T>(stack: &[T], mut is_scheduler: impl FnMut(&T) -> bool) -> &[T] {
+    let inner = stack.iter().take_while(|frame| is_scheduler(frame)).count();
+    &stack[inner..]
+}
+
 /// The class of a wait. `kernel` holds the functions from the leaf to the root, `object` what the call's descriptor is.
-pub fn class(call: Option<&str>, kernel: &[&str], object: Option<&str>) -> WaitClass {
+pub(crate) fn class(call: Option<&str>, kernel: &[&str], object: Option<&str>) -> WaitClass {
     by_functions(kernel).or_else(|| by_call(call?)).or_else(|| by_object(object?)).unwrap_or_default()
 }
 
@@ -177,6 +204,11 @@ fn by_object(object: &str) -> Option<WaitClass> {
         _ if object.starts_with('/') => Some(WaitClass::Disk),
         _ => None,
     }
+}
+
+/// A function's name without what the compiler put behind it (`.constprop.0`, `.part.0`).
+fn base(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(base, _)| base)
 }
 
 /// The functions through which an interrupt comes in: what runs below them was not asked for by the thread.

@@ -12,7 +12,8 @@ use dyno_sys::perf::{
 use dyno_sys::{Pid, Tid, affinity, child, proc};
 
 use crate::error::{Error, paranoid};
-use crate::record::{CallGraph, Event, Options, Target};
+use crate::image::elf::{Elf, Source};
+use crate::sample::options::{CallGraph, Event, Options, Target};
 
 /// How often the threads of a process are listed again for those that started meanwhile; each round finds fewer.
 const ROUNDS_MAX: usize = 8;
@@ -58,6 +59,20 @@ impl Session {
             session.map_rings()?;
         }
         Ok(session)
+    }
+
+    /// One that sampled nothing and holds nothing: what it records comes from the test.
+    #[cfg(test)]
+    pub(crate) fn without_events(sampling: Sampling) -> Session {
+        Session {
+            sampling,
+            events: Vec::new(),
+            rings: Vec::new(),
+            owners: Vec::new(),
+            opened_on: HashMap::new(),
+            direct: HashSet::new(),
+            threads: Vec::new(),
+        }
     }
 
     fn open_with(target: &Target, sampling: Sampling) -> Result<Session, Error> {
@@ -309,8 +324,8 @@ fn sampling(target: &Target, options: &Options) -> Sampling {
 fn needs_no_tables(target: &Target) -> bool {
     let Target::Process(pid) = *target else { return false };
     let go = |pid: Pid| {
-        let exe = std::fs::File::open(format!("{}/exe", proc::folder(pid))).ok();
-        let elf = exe.and_then(|file| crate::elf::Elf::open(crate::elf::Source::File(file)));
+        let exe = Source::open(format!("{}/exe", proc::folder(pid)).as_ref());
+        let elf = exe.and_then(Elf::open);
         elf.is_some_and(|elf| elf.is_go() && !elf.is_dynamic())
     };
     family(pid).into_iter().all(go)

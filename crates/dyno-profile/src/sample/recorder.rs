@@ -16,10 +16,12 @@ use dyno_sys::perf::{Inherit, Kernel, Record, STACK_BYTES_MAX, Sample, records};
 use dyno_sys::{Pid, Tid, child, proc};
 
 use crate::error::Error;
-use crate::fold::{Folder, Taken};
-use crate::maps::AddressSpaces;
-use crate::offcpu::Away;
-use crate::session::{Session, process_of};
+use crate::image::spaces::AddressSpaces;
+use crate::sample::options::{CallGraph, Event, Options, Target};
+use crate::sample::session::{Session, process_of};
+use crate::sample::switches::Away;
+use crate::stack::fold::{Folder, Taken};
+use crate::stack::names::Names;
 use crate::symbol::Symbols;
 use crate::unwind::{Unwinder, Walked, by_chain};
 
@@ -34,91 +36,6 @@ const SLACK_NS: u64 = 2_000_000;
 const ALIVE_EVERY_NS: u64 = 1_000_000_000;
 
 const NS_PER_S: f64 = 1e9;
-
-/// Who is watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
-    /// A process with all its threads, its living descendants, and what they start.
-    Process(Pid),
-    /// One thread.
-    Thread(Tid),
-    /// Everybody.
-    Machine,
-    /// A child that was held before it execs; sampling begins with its program.
-    Held(Pid),
-}
-
-/// What makes a sample.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Event {
-    /// The kernel's timer: time on a CPU.
-    #[default]
-    CpuClock,
-    /// The processor's cycle counter, where there is one.
-    Cycles,
-    /// Every switch of the scheduler: what comes of it is time off the CPU.
-    Switches,
-}
-
-impl Event {
-    /// As perf calls it.
-    fn name(self) -> &'static str {
-        match self {
-            Event::CpuClock => "cpu-clock",
-            Event::Cycles => "cycles",
-            Event::Switches => "context-switches",
-        }
-    }
-}
-
-/// How stacks are read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum CallGraph {
-    /// Module by module: by unwind tables where there are any, by frame pointers elsewhere.
-    #[default]
-    Auto,
-    /// By unwind tables from a copied stack.
-    Dwarf,
-    /// By frame pointers, in the kernel.
-    FramePointers,
-}
-
-/// How it is watched.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
-    /// What makes a sample.
-    pub event: Event,
-    /// Samples per second of CPU time.
-    pub frequency_hz: u64,
-    /// How stacks are read.
-    pub call_graph: CallGraph,
-    /// Bytes copied of each stack, where it is copied; at most [`STACK_BYTES_MAX`].
-    pub stack_bytes: u32,
-    /// How long; until the target ends or somebody stops it when `None`.
-    pub duration: Option<Duration>,
-    /// Shorter times off the CPU are not kept by stack; of no meaning for other events.
-    pub min: Duration,
-}
-
-impl Options {
-    /// Not a round number, so that sampling does not keep step with what a program does every millisecond.
-    pub const FREQUENCY_HZ: u64 = 999;
-    /// Twice what perf copies: one in a hundred of a server's stacks is deeper than 8 KiB.
-    pub const STACK_BYTES: u32 = 16 << 10;
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            event: Event::default(),
-            frequency_hz: Options::FREQUENCY_HZ,
-            call_graph: CallGraph::default(),
-            stack_bytes: Options::STACK_BYTES,
-            duration: None,
-            min: Duration::ZERO,
-        }
-    }
-}
 
 /// Watches a target until the time is over, it ends, or `stop` is set (seen within a twentieth of a second).
 ///
@@ -224,7 +141,7 @@ impl Recorder {
         let percent = |ns: u64| 100.0 * ns as f64 / wall_ns.max(1) as f64;
         profile.overhead = Overhead { profiler_percent: percent(own_cpu_ns() - cpu_ns), hook_percent: None };
         profile.cut_short = self.cut_short(end, profile.duration_s);
-        self.finish(&mut profile);
+        self.finish(&mut profile, Symbols::new());
         Ok(profile)
     }
 
@@ -279,13 +196,14 @@ impl Recorder {
         }
     }
 
+    /// Only their times are read here: each record is parsed once, when its turn has come.
     fn enqueue(&mut self, bytes: Rc<Vec<u8>>) {
         let (layout, mut from) = (self.session.layout(), 0);
         for raw in records(&bytes) {
             let range = from..from + raw.len();
             from = range.end;
-            if let Some(record) = Record::parse(raw, layout) {
-                self.queue.push(Queued { time_ns: record.time_ns(), bytes: Rc::clone(&bytes), range });
+            if let Some(time_ns) = Record::time_of(raw, layout) {
+                self.queue.push(Queued { time_ns, bytes: Rc::clone(&bytes), range });
             }
         }
     }
@@ -329,14 +247,14 @@ impl Recorder {
     }
 
     /// Names, and everything that is only known at the end.
-    fn finish(self, profile: &mut Profile) {
+    fn finish(self, profile: &mut Profile, symbols: Symbols) {
+        let mut names_of_frames = Names::new(symbols);
         let Recorder { options, asked_hz, session, watched, .. } = self;
         let Watched { spaces, mut folder, away, names, argv, period, lost, throttled, .. } = watched;
         profile.thread_times = away.map_or_else(Vec::new, |away| away.times(&mut folder));
-        let mut symbols = Symbols::new();
         let name =
             |pid: Pid, tid: Tid| names.get(&tid).or_else(|| names.get(&pid)).cloned().unwrap_or_default();
-        let folded = folder.finish(&spaces, &mut symbols, name, weight_ns(&options, period));
+        let folded = folder.finish(&spaces, &mut names_of_frames, name, weight_ns(&options, period));
         if let Some(pid) = profile.target.pid.map(u32::cast_signed) {
             profile.target.name = names.get(&pid).cloned().unwrap_or_default();
             profile.target.argv = argv.get(&pid).cloned().unwrap_or_default();
@@ -354,10 +272,10 @@ impl Recorder {
             truncated: folded.truncated,
         };
         profile.threads = folded.threads;
-        profile.modules = folded.modules;
-        profile.frames = folded.frames;
-        profile.stacks = folded.stacks;
-        profile.warnings = warnings(profile, with_kernel, throttled, &mut symbols);
+        profile.modules = folded.written.modules;
+        profile.frames = folded.written.frames;
+        profile.stacks = folded.written.stacks;
+        profile.warnings = warnings(profile, with_kernel, throttled, names_of_frames.symbols());
         if options.frequency_hz < asked_hz {
             let told = format!(
                 "sampled at {} Hz instead of {asked_hz}: kernel.perf_event_max_sample_rate",
@@ -591,3 +509,7 @@ fn warnings(profile: &Profile, with_kernel: bool, throttled: u64, symbols: &mut 
 
 /// Fewer truncated stacks change no picture.
 const TRUNCATED_PERCENT: f64 = 2.0;
+
+#[cfg(test)]
+#[cfg(target_arch = "x86_64")]
+mod golden;

@@ -2,9 +2,12 @@
 //! function (`START SIZE name`, hexadecimal).
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
 use dyno_sys::{Pid, proc};
+
+use crate::image::elf::Source;
 
 /// A map beyond this would take longer to read than the profile took; the largest Java servers write some 30 MB.
 const MAP_BYTES_MAX: u64 = 512 << 20;
@@ -24,14 +27,7 @@ impl JitSymbols {
         let places =
             [format!("{}/root/tmp/perf-{inner}.map", proc::folder(pid)), format!("/tmp/perf-{pid}.map")];
         let owner = fs::metadata(format!("/proc/{pid}")).map(|folder| folder.uid()).ok();
-        let believed = |path: &&String| {
-            fs::metadata(path).is_ok_and(|map| {
-                map.is_file()
-                    && map.len() <= MAP_BYTES_MAX
-                    && (map.uid() == 0 || owner.is_none_or(|owner| owner == map.uid()))
-            })
-        };
-        let raw = places.iter().find(believed).and_then(|path| fs::read(path).ok()).unwrap_or_default();
+        let raw = places.iter().find_map(|path| believed(path, owner)).unwrap_or_default();
         JitSymbols::parse(&String::from_utf8_lossy(&raw))
     }
 
@@ -53,6 +49,20 @@ impl JitSymbols {
         let (start, size, name) = self.functions.get(after.checked_sub(1)?)?;
         (address - start < *size).then_some(name)
     }
+}
+
+/// A map's text, if it is one that is believed.
+fn believed(path: &str, owner: Option<u32>) -> Option<Vec<u8>> {
+    let Source::File(file) = Source::open(path.as_ref())? else { return None };
+    let map = file.metadata().ok()?;
+    let is_owned = map.uid() == 0 || owner.is_none_or(|owner| owner == map.uid());
+    if map.len() > MAP_BYTES_MAX || !is_owned {
+        return None;
+    }
+    let mut text = Vec::new();
+    // It may grow while it is read.
+    file.take(MAP_BYTES_MAX).read_to_end(&mut text).ok()?;
+    Some(text)
 }
 
 fn function(line: &str) -> Option<(u64, u64, String)> {

@@ -25,7 +25,7 @@ impl KernelSymbols {
         KernelSymbols::parse(&fs::read_to_string(KALLSYMS).unwrap_or_default())
     }
 
-    fn parse(text: &str) -> KernelSymbols {
+    pub(crate) fn parse(text: &str) -> KernelSymbols {
         let mut symbols: Vec<Symbol> = text.lines().filter_map(symbol).collect();
         symbols.sort_by_key(|symbol| symbol.address);
         KernelSymbols { symbols }

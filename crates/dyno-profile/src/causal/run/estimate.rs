@@ -12,10 +12,11 @@
 //! slow or correlated, is independent noise of mean zero in the ratio to the nulls of the same round; a bootstrap of five
 //! rounds would cover 85 % where it says 95.
 
+use dyno_measure::stats::{self, MAD_SIGMA, Z_95, median};
 use dyno_measure::student::{chance, student};
 use dyno_record::causal::{Deed, Metric, Nulls, Point, Slope};
 
-use super::rig::Window;
+use crate::causal::rig::window::Window;
 
 /// A ratio this many robust deviations from the median is no measurement of the same thing.
 const OUTLIER_SIGMAS: f64 = 4.0;
@@ -24,10 +25,6 @@ const OUTLIER_VALUES_MIN: usize = 10;
 /// A median absolute deviation of few values is itself uncertain: the limit is wider by this over their number. Without
 /// it the intervals of eight to twelve rounds hold the truth in 92 to 94 %.
 const OUTLIER_SLACK: f64 = 8.0;
-/// A median absolute deviation as a standard deviation (normal distribution).
-pub(super) const MAD_SIGMA: f64 = 1.4826;
-/// Normal quantile of 95 % intervals.
-const Z: f64 = 1.959_964;
 /// Fewest values with a spread.
 const VALUES_MIN: usize = 3;
 /// Fewest visits of a window that tell a period.
@@ -177,10 +174,9 @@ impl Mean {
             return None;
         }
         let n = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / n;
-        let sd = (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
+        let (mean, sd) = (stats::mean(values), stats::deviation(values));
         let error = sd / n.sqrt();
-        let half_width = student(Z, n - 1.0) * error;
+        let half_width = student(Z_95, n - 1.0) * error;
         // Equal values tell no spread: nothing is certain of them.
         let p = if error > 0.0 { chance(mean / error, n - 1.0) } else { 1.0 };
         Some(Mean { mean, half_width, sd, n: values.len(), p })
@@ -228,7 +224,7 @@ fn ratios(measured: &[Measured], metric: Metric, is: impl Fn(Deed) -> bool) -> V
 fn null_ln(measured: &[Measured], metric: Metric, round: u32) -> Option<f64> {
     let of_round = measured.iter().filter(|one| one.round == round && one.deed == Deed::Nothing);
     let lns: Vec<f64> = of_round.filter_map(|one| one.ln(metric)).collect();
-    (!lns.is_empty()).then(|| lns.iter().sum::<f64>() / lns.len() as f64)
+    (!lns.is_empty()).then(|| stats::mean(&lns))
 }
 
 /// Drops what is far from its like: of two nulls that differ the one that is farther from the other rounds' like, then
@@ -240,7 +236,7 @@ fn set_aside(measured: &mut [Measured], metric: Metric) {
     let pairs = null_pairs(measured, metric);
     let apart: Vec<f64> =
         pairs.iter().map(|[a, b]| ln_of(measured, *b, metric) - ln_of(measured, *a, metric)).collect();
-    for (at, _) in beyond(&apart) {
+    for at in beyond(&apart) {
         let [a, b] = pairs[at];
         let later_is_off = off_its_round(measured, metric, b) > off_its_round(measured, metric, a);
         measured[if later_is_off { b } else { a }].dropped = Some(Dropped::Outlier);
@@ -252,7 +248,7 @@ fn set_aside(measured: &mut [Measured], metric: Metric) {
         deeds.retain(|other| *other != deed);
         let of_level = ratios(measured, metric, |other| other == deed);
         let values: Vec<f64> = of_level.iter().map(|(_, value)| *value).collect();
-        for (at, _) in beyond(&values) {
+        for at in beyond(&values) {
             measured[of_level[at].0].dropped = Some(Dropped::Outlier);
         }
     }
@@ -265,8 +261,8 @@ fn ln_of(measured: &[Measured], at: usize, metric: Metric) -> f64 {
 /// How far a window is from the mean of its whole round: levels shift that mean alike for both nulls.
 fn off_its_round(measured: &[Measured], metric: Metric, at: usize) -> f64 {
     let of_round = measured.iter().filter(|one| one.round == measured[at].round);
-    let mut lns: Vec<f64> = of_round.filter_map(|one| one.ln(metric)).collect();
-    (ln_of(measured, at, metric) - median(&mut lns)).abs()
+    let usual = median(of_round.filter_map(|one| one.ln(metric)));
+    (ln_of(measured, at, metric) - usual).abs()
 }
 
 /// Indices of the two nulls of each round that has both, in the order in which they were run.
@@ -285,33 +281,16 @@ fn null_pairs(measured: &[Measured], metric: Metric) -> Vec<[usize; 2]> {
     pairs
 }
 
-/// Values beyond so many robust deviations of their median, with their indices.
-fn beyond(values: &[f64]) -> Vec<(usize, f64)> {
+/// Indices of values beyond so many robust deviations of their median.
+fn beyond(values: &[f64]) -> Vec<usize> {
     if values.len() < OUTLIER_VALUES_MIN {
         return Vec::new();
     }
-    let centre = median(&mut values.to_vec());
-    let mut off: Vec<f64> = values.iter().map(|value| (value - centre).abs()).collect();
+    let centre = median(values.iter().copied());
+    let off = |value: &f64| (value - centre).abs();
     let slack = 1.0 + OUTLIER_SLACK / values.len() as f64;
-    let limit = OUTLIER_SIGMAS * slack * MAD_SIGMA * median(&mut off);
-    let is_beyond = |(_, value): &(usize, f64)| limit > 0.0 && (value - centre).abs() > limit;
-    values.iter().copied().enumerate().filter(is_beyond).collect()
-}
-
-/// Nought of no values.
-pub(super) fn mean_of(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, n) = values.fold((0.0, 0), |(sum, n), value| (sum + value, n + 1));
-    sum / f64::from(n.max(1))
-}
-
-pub(super) fn median(values: &mut [f64]) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    let n = values.len();
-    match n {
-        0 => f64::NAN,
-        _ if n % 2 == 1 => values[n / 2],
-        _ => f64::midpoint(values[n / 2 - 1], values[n / 2]),
-    }
+    let limit = OUTLIER_SIGMAS * slack * MAD_SIGMA * median(values.iter().map(off));
+    (0..values.len()).filter(|at| limit > 0.0 && off(&values[*at]) > limit).collect()
 }
 
 /// Time saved, in percent, of a log ratio.
@@ -379,7 +358,7 @@ fn nulls(measured: &[Measured], metric: Metric) -> Nulls {
         .iter()
         .map(|[a, b]| 100.0 * (ln_of(measured, *b, metric) - ln_of(measured, *a, metric)))
         .collect();
-    let mean_us = (all.iter().sum::<f64>() / all.len() as f64).exp() / 1e3;
+    let mean_us = stats::mean(&all).exp() / 1e3;
     let Some(mean) = Mean::of(&apart) else {
         return Nulls { mean_us, rounds: pairs.len(), ..Nulls::default() };
     };
@@ -403,7 +382,7 @@ fn cost(measured: &[Measured], metric: Metric) -> Option<(f64, [f64; 2], usize)>
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::causal::Moment;
+    use crate::causal::rig::window::Moment;
     use dyno_measure::Prng;
 
     fn window(period_ns: f64, inserted_ns: u64) -> Window {

@@ -5,10 +5,11 @@
 //! Rounds are run in an order of chance, so windows of the same deed differ by what was done before them. Those after a
 //! faster site and those after nothing are alike where nothing is left behind. Pure.
 
+use dyno_measure::stats::{MAD_SIGMA, mean, median};
 use dyno_measure::student::chance;
 use dyno_record::causal::{Deed, Metric};
 
-use super::estimate::{Dropped, MAD_SIGMA, Measured, mean_of, median};
+use super::estimate::{Dropped, Measured};
 
 /// How often chance alone may be taken for memory, of all looks at a site together.
 const CHANCE_MAX: f64 = 0.001;
@@ -124,13 +125,11 @@ fn less_mean(
     values: &[Option<f64>],
     alike: impl Fn(&Measured, &Measured) -> bool,
 ) -> Vec<Option<f64>> {
-    let mean = |one: &Measured| {
+    let of_like = |one: &Measured| {
         let like = measured.iter().zip(values).filter(|(other, _)| alike(one, other));
-        let (sum, n) =
-            like.filter_map(|(_, value)| *value).fold((0.0, 0.0), |(sum, n), value| (sum + value, n + 1.0));
-        sum / n
+        mean(&like.filter_map(|(_, value)| *value).collect::<Vec<_>>())
     };
-    measured.iter().zip(values).map(|(one, value)| Some((*value)? - mean(one))).collect()
+    measured.iter().zip(values).map(|(one, value)| Some((*value)? - of_like(one))).collect()
 }
 
 /// By how much the target without delays is slower than it was before the first one, as a logarithm; `None` where it is
@@ -143,12 +142,12 @@ pub(super) fn strayed(measured: &[Measured], metric: Metric, fresh: &[f64]) -> O
         return None;
     }
     // A queue that is mostly full and empty now and then has two modes: what is usual counts, and how far it is usually off.
-    let gap = middle(&now) - middle(fresh);
+    let gap = usual(&now) - usual(fresh);
     let off = |values: &[f64]| {
-        let middle = middle(values);
-        values.iter().map(|value| (value - middle).abs()).collect::<Vec<_>>()
+        let usual = usual(values);
+        values.iter().map(|value| (value - usual).abs()).collect::<Vec<_>>()
     };
-    let spread = (MAD_SIGMA * middle(&[off(&now), off(fresh)].concat())).max(SPREAD_MIN);
+    let spread = (MAD_SIGMA * usual(&[off(&now), off(fresh)].concat())).max(SPREAD_MIN);
     let chance = chance(gap / (spread * (1.0 / n + 1.0 / m).sqrt()), n + m - 2.0);
     let is_far = 100.0 * gap.abs() >= STRAY_PERCENT_MIN && gap.abs() >= STRAY_SIGMAS_MIN * spread;
     (is_far && chance < STRAY_CHANCE_MAX).then_some(gap)
@@ -156,13 +155,13 @@ pub(super) fn strayed(measured: &[Measured], metric: Metric, fresh: &[f64]) -> O
 
 /// How many windows of rest it took until at most half of a gap was left, for good; `None` where it stayed.
 pub(super) fn relaxed_after(rest: &[f64], fresh: &[f64], gap: f64) -> Option<usize> {
-    let is_back = |values: &[f64]| (mean_of(values.iter().copied()) - middle(fresh)).abs() < gap.abs() / 2.0;
+    let is_back = |values: &[f64]| (mean(values) - usual(fresh)).abs() < gap.abs() / 2.0;
     // Of one window chance decides.
     (0..rest.len().saturating_sub(1)).find(|at| is_back(&rest[*at..]) && is_back(&rest[*at..*at + 2]))
 }
 
-fn middle(values: &[f64]) -> f64 {
-    median(&mut values.to_vec())
+fn usual(values: &[f64]) -> f64 {
+    median(values.iter().copied())
 }
 
 /// What is far from its like may be just what is looked for.
@@ -176,8 +175,8 @@ fn slope(rows: &[Row]) -> Option<(f64, f64)> {
     let n = rows.len() as f64;
     // Each round's mean was taken out of its rows, and so was their own.
     let freedom = n * FREE_SHARE - 1.0;
-    let mean = |of: fn(&Row) -> f64| mean_of(rows.iter().map(of));
-    let (before, ln) = (mean(|row| row.before), mean(|row| row.ln));
+    let mean_of = |of: fn(&Row) -> f64| mean(&rows.iter().map(of).collect::<Vec<_>>());
+    let (before, ln) = (mean_of(|row| row.before), mean_of(|row| row.ln));
     let square: f64 = rows.iter().map(|row| (row.before - before).powi(2)).sum();
     if freedom < FREEDOM_MIN || square <= 0.0 {
         return None;
@@ -191,7 +190,7 @@ fn slope(rows: &[Row]) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::causal::{Moment, Window};
+    use crate::causal::rig::window::{Moment, Window};
     use dyno_measure::Prng;
 
     fn measured(round: u32, deed: Deed, period_ns: f64) -> Measured {

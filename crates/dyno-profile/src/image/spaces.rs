@@ -4,13 +4,14 @@
 //! opened when a sample is to be unwound in their process, not before.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use dyno_sys::Pid;
 use dyno_sys::perf::Mmap;
 use dyno_sys::proc::{self, Mapping};
 use framehop::{ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, Unwinder as _, UnwinderNative};
 
-use crate::elf::{Bytes, Elf};
+use crate::image::elf::{Bytes, Elf, Header, Section, UnwindTables};
 use crate::image::{ImageId, Images, Kind};
 
 /// What framehop walks one process with.
@@ -181,20 +182,20 @@ impl Space {
 }
 
 fn module(elf: &Elf, start: u64, end: u64, bias: u64) -> Module<Bytes> {
-    let (eh_frame, eh_frame_hdr) = (elf.section(".eh_frame"), elf.section(".eh_frame_hdr"));
-    let place = |name: &str| elf.header(name).map(|header| header.addresses.clone());
-    // `.debug_frame` is what Go has; where both are there `.eh_frame` covers what runs.
-    let debug_frame = if eh_frame.is_some() { None } else { elf.section(".debug_frame") };
+    let UnwindTables { eh_frame, eh_frame_hdr, debug_frame } = elf.unwind_tables();
+    let place = |name: &str| elf.header(name).and_then(Header::addresses);
+    let addresses = |section: &Option<Section>| section.as_ref().map(|section| section.addresses.clone());
+    let bytes = |section: &Option<Section>| section.as_ref().map(|section| Arc::clone(&section.bytes));
     let base = elf.base();
     let sections = ExplicitModuleSectionInfo {
         base_svma: base,
         text_svma: place(".text"),
         got_svma: place(".got"),
-        eh_frame_svma: eh_frame.as_ref().map(|section| section.addresses.clone()),
-        eh_frame: eh_frame.map(|section| section.bytes),
-        eh_frame_hdr_svma: eh_frame_hdr.as_ref().map(|section| section.addresses.clone()),
-        eh_frame_hdr: eh_frame_hdr.map(|section| section.bytes),
-        debug_frame: debug_frame.map(|section| section.bytes),
+        eh_frame_svma: addresses(eh_frame),
+        eh_frame: bytes(eh_frame),
+        eh_frame_hdr_svma: addresses(eh_frame_hdr),
+        eh_frame_hdr: bytes(eh_frame_hdr),
+        debug_frame: bytes(debug_frame),
         ..ExplicitModuleSectionInfo::default()
     };
     Module::new(String::new(), start..end, bias.wrapping_add(base), sections)

@@ -11,7 +11,8 @@ use dyno_record::profile::ThreadTime;
 use dyno_sys::perf::{Switch, Task, Way};
 use dyno_sys::{Pid, Tid, proc};
 
-use crate::fold::{Folder, Key, Off};
+use crate::stack::fold::{Folder, Key};
+use crate::stack::wait::Off;
 
 /// All threads: which are away, and how long each was what.
 #[derive(Debug, Default)]
@@ -155,9 +156,9 @@ impl Life {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::fold::Taken;
-    use crate::maps::AddressSpaces;
-    use crate::symbol::Symbols;
+    use crate::image::spaces::AddressSpaces;
+    use crate::stack::fold::Taken;
+    use crate::stack::names::Names;
     use dyno_record::profile::WaitClass;
 
     fn switch(tid: Tid, time_ns: u64, way: Way) -> Switch {
@@ -181,9 +182,9 @@ mod tests {
         let times = away.times(&mut folder);
         let sums = (times[0].running_ns, times[0].runnable_ns, times[0].waiting_ns);
         assert_eq!((times.len(), sums), (1, (490, 200, 310)));
-        let folded = folder.finish(&spaces, &mut Symbols::new(), |_, _| String::new(), 1.0);
+        let folded = folder.finish(&spaces, &mut Names::default(), |_, _| String::new(), 1.0);
         let kept = |class| {
-            let of = folded.stacks.iter().filter(|stack| stack.wait.as_ref().unwrap().class == class);
+            let of = folded.written.stacks.iter().filter(|stack| stack.wait.as_ref().unwrap().class == class);
             of.map(|stack| stack.weight_ns).sum::<u64>()
         };
         assert_eq!(

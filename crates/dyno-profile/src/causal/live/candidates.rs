@@ -1,0 +1,188 @@
+//! What could be counted as progress, where the user said nothing: looked for among what the target does.
+//!
+//! `dyno causal` asks it: which system calls send data and how often ([`candidates`]), how often functions are entered
+//! ([`rates`]), and what of all that is likeliest ([`ranked`]).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dyno_sys::bpf::causal::{Children, Probe, Role};
+use dyno_sys::clock::mono_ns;
+use dyno_sys::{Pid, proc, trace};
+
+use super::entries::{entered, held};
+use super::refusal::refused;
+use crate::calls::{self, Moves};
+use crate::causal::site::Passed;
+use crate::error::Error;
+
+/// Something that could be counted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// As the user would say it.
+    pub progress: String,
+    /// How often it comes.
+    pub per_second: f64,
+    /// Samples that have it on their stacks, in percent; none for system calls.
+    pub share_percent: Option<f64>,
+}
+
+/// Fewer than this a second, and a window of four seconds has not enough of them.
+const RARE_PER_SECOND: f64 = 5.0;
+
+/// What a server does once for each answer, or a pipeline for each piece.
+fn sends(name: &str) -> bool {
+    calls::named(name).is_some_and(|call| call.moves == Moves::Out)
+}
+
+/// Looks for `length` which system calls of these processes send data, the most frequent first.
+///
+/// # Errors
+/// When the kernel does not take the probe.
+pub fn candidates(whom: &[Pid], length: Duration, stop: &AtomicBool) -> Result<Vec<Candidate>, Error> {
+    let mut probe = watching(whom)?;
+    let counting = probe.count_all_returns().map_err(refused)?;
+    let begun_ns = mono_ns();
+    wait(length, stop);
+    drop(counting);
+    let seconds = (mono_ns() - begun_ns) as f64 / 1e9;
+    let returns = probe.returns().map_err(refused)?;
+    let candidate = |(number, count): (u32, u64)| {
+        let name = trace::call_name(u64::from(number));
+        let per_second = count as f64 / seconds;
+        let counts = sends(&name) && per_second >= RARE_PER_SECOND;
+        counts.then(|| Candidate { progress: format!("syscall:{name}"), per_second, share_percent: None })
+    };
+    let mut found: Vec<Candidate> = returns.into_iter().filter_map(candidate).collect();
+    found.sort_by(|left, right| right.per_second.total_cmp(&left.per_second));
+    Ok(found)
+}
+
+/// Rates at which a function is offered: below, a second of windows has too few units; above, a probe that costs a
+/// microsecond takes more than two percent.
+const OFFERED_PER_SECOND: std::ops::RangeInclusive<f64> = 20.0..=20_000.0;
+/// The same two percent where the instruction under the probe is single-stepped, some 15 µs each.
+const STEPPED_PER_SECOND_MAX: f64 = 1_500.0;
+/// A first look at a function: one that is entered a million times a second is let go after this.
+const GLIMPSE: Duration = Duration::from_millis(10);
+
+/// How often functions are entered, each watched alone for `each`, all of them no longer than `longest`: those that come
+/// too seldom, or more often than a probe may be met, are left out. The order is kept.
+///
+/// # Errors
+/// When the kernel does not take the probe.
+pub fn rates(
+    whom: &[Pid],
+    functions: &[Passed],
+    (each, longest): (Duration, Duration),
+    stop: &AtomicBool,
+) -> Result<Vec<Candidate>, Error> {
+    let mut probe = watching(whom)?;
+    let until_ns = mono_ns().saturating_add(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
+    let mut found = Vec::new();
+    for (number, function) in (1..).step_by(2).zip(functions) {
+        if stop.load(Ordering::Relaxed) || mono_ns() >= until_ns {
+            break;
+        }
+        let offered = match offered(&mut probe, function, whom, number, each) {
+            // Of many functions one that the kernel cannot probe is no loss.
+            Err(Error::NoProbe { .. }) => None,
+            other => other?,
+        };
+        if let Some(per_second) = offered {
+            let share_percent = Some(function.share_percent);
+            found.push(Candidate { progress: function.name.clone(), per_second, share_percent });
+        }
+    }
+    Ok(found)
+}
+
+/// How often it is entered, when that can be counted: one that comes too often is known, and let go, after a glimpse.
+fn offered(
+    probe: &mut Probe,
+    function: &Passed,
+    whom: &[Pid],
+    number: u64,
+    each: Duration,
+) -> Result<Option<f64>, Error> {
+    let most = if function.emulated { *OFFERED_PER_SECOND.end() } else { STEPPED_PER_SECOND_MAX };
+    let _held = held(probe, &function.entries, whom)?;
+    // Of few entries in so short a time chance decides: twice as many as may be are let through.
+    if entered(probe, number, GLIMPSE)? > 2.0 * most {
+        return Ok(None);
+    }
+    let per_second = entered(probe, number + 1, each)?;
+    Ok((*OFFERED_PER_SECOND.start()..=most).contains(&per_second).then_some(per_second))
+}
+
+/// Rates that differ by less than this part of them may be of the same thing: both were counted at different times.
+const SAME_RATE: f64 = 0.2;
+
+/// The likeliest first: system calls that send, then functions that are passed as often as one of them, then functions by
+/// their share of the stacks.
+#[must_use]
+pub fn ranked(calls: Vec<Candidate>, mut functions: Vec<Candidate>) -> Vec<Candidate> {
+    let fits = |one: &Candidate| {
+        calls.iter().any(|call| (one.per_second - call.per_second).abs() <= SAME_RATE * call.per_second)
+    };
+    let share = |one: &Candidate| one.share_percent.unwrap_or(0.0);
+    functions.sort_by(|a, b| fits(b).cmp(&fits(a)).then(share(b).total_cmp(&share(a))));
+    calls.into_iter().chain(functions).collect()
+}
+
+fn watching(whom: &[Pid]) -> Result<Probe, Error> {
+    let mut probe = Probe::load(None).map_err(refused)?;
+    for pid in whom {
+        let tasks = proc::tasks(*pid);
+        probe.take_in(*pid, Role::Target, Children::Strangers, &tasks).map_err(refused)?;
+    }
+    Ok(probe)
+}
+
+/// Between looks at whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+fn wait(length: Duration, stop: &AtomicBool) {
+    let until_ns = mono_ns().saturating_add(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+    while mono_ns() < until_ns && !stop.load(Ordering::Relaxed) {
+        let left = Duration::from_nanos(until_ns.saturating_sub(mono_ns()));
+        std::thread::sleep(left.min(LOOK));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_sends_is_offered_as_progress_and_what_takes_in_is_not() {
+        for name in ["write", "writev", "pwrite64", "sendto", "sendmsg", "sendfile", "splice"] {
+            assert!(sends(name), "{name}");
+        }
+        for name in ["read", "recvfrom", "fsync", "epoll_wait", "futex", "wait4"] {
+            assert!(!sends(name), "{name}");
+        }
+    }
+
+    fn candidate(progress: &str, per_second: f64, share_percent: Option<f64>) -> Candidate {
+        Candidate { progress: progress.to_owned(), per_second, share_percent }
+    }
+
+    #[test]
+    fn what_is_sent_comes_first_then_what_is_passed_as_often_then_what_is_on_most_stacks() {
+        let calls = vec![candidate("syscall:sendto", 1_000.0, None), candidate("syscall:write", 30.0, None)];
+        let functions = vec![
+            candidate("rare", 200.0, Some(20.0)),
+            candidate("turn", 200.0, Some(90.0)),
+            candidate("answer", 1_150.0, Some(40.0)),
+            candidate("log", 27.0, Some(1.0)),
+        ];
+        let order = |calls, functions| -> Vec<String> {
+            ranked(calls, functions).into_iter().map(|one| one.progress).collect()
+        };
+        let all = ["syscall:sendto", "syscall:write", "answer", "log", "turn", "rare"];
+        assert_eq!(order(calls, functions.clone()), all);
+        assert_eq!(order(Vec::new(), functions), ["turn", "answer", "rare", "log"]);
+    }
+}

@@ -1,0 +1,67 @@
+//! The raw counts of one window: what a rig tells of it, and interprets nothing of.
+
+/// A visit of the progress point.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moment {
+    /// When, by the monotonic clock.
+    pub at_ns: u64,
+    /// Delay that the visiting thread had paid, was credited with, or had caused by then: how far its own time is shifted
+    /// against the wall's.
+    pub inserted_ns: u64,
+}
+
+/// The raw counts of one window.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Window {
+    /// How long was counted.
+    pub length_ns: u64,
+    /// Delay for each hit.
+    pub delay_ns: u64,
+    /// Visits of the progress point.
+    pub visits: u64,
+    /// The first visit.
+    pub first: Moment,
+    /// The last visit.
+    pub last: Moment,
+    /// Mean number of requests begun and not ended, where progress is a pair.
+    pub in_flight: Option<f64>,
+    /// Samples of the target.
+    pub samples: u64,
+    /// Samples of participants, and of threads that pause.
+    pub beside: u64,
+    /// Samples of processes that take no part, the kernel's own threads aside.
+    pub foreign: u64,
+    /// Ticks of idle CPUs.
+    pub idle: u64,
+    /// Samples in the site.
+    pub hits: u64,
+    /// Pauses that were made.
+    pub paid_ns: u64,
+    /// Pauses that were still due at the end, summed over the threads that ran in the window. What a thread that sleeps
+    /// would be credited with on waking is not due.
+    pub owed_ns: u64,
+    /// Threads of the target, and of those who take part, that ran in the window.
+    pub threads: u64,
+    /// Pauses cut off at their longest.
+    pub capped: u64,
+    /// Pauses that could not be scheduled.
+    pub missed: u64,
+    /// Whether the kernel ended the experiment before its window was over, because nobody had spoken to it for too long:
+    /// from then on nobody paused and nothing was sampled.
+    pub expired: bool,
+    /// Wake-ups of threads of the target by each other.
+    pub inner_wakes: u64,
+    /// Wake-ups from outside: time, disks, other processes.
+    pub outer_wakes: u64,
+    /// Those of the outer wake-ups that ended a wait for a socket or a pipe: something that a client, or another process
+    /// that takes no part, sent. Zero where that is not counted.
+    pub remote_wakes: u64,
+    /// Switches onto a core right after another thread of the target.
+    pub runnable_waits: u64,
+    /// Time that the hypervisor took, of a CPU in the mean.
+    pub steal_ns: u64,
+    /// Threads and processes that took no part because the tables were full.
+    pub lost: u64,
+    /// CPU time of the target.
+    pub target_cpu_ns: u64,
+}

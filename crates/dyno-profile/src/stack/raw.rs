@@ -1,0 +1,28 @@
+//! Frames before they have names: the address, and what lay there at the time.
+//!
+//! What lies at an address changes while a target is watched, what a place in a file is called does not: an address is
+//! placed as long as its process has that code, and named at the end.
+
+use dyno_sys::Pid;
+
+use crate::image::spaces::{AddressSpaces, Place};
+
+/// One frame.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Raw {
+    /// An address in the kernel.
+    Kernel(u64),
+    /// A function of the kernel that was told by its name: /proc tells no addresses.
+    KernelNamed(String),
+    /// Code of a file, or code that a process made itself.
+    User(Place),
+    /// An address at which no code is known.
+    Nowhere(u64),
+}
+
+impl Raw {
+    /// What lies at a user's address now.
+    pub(crate) fn place(spaces: &mut AddressSpaces, pid: Pid, address: u64) -> Raw {
+        spaces.locate(pid, address).map_or(Raw::Nowhere(address), Raw::User)
+    }
+}

@@ -65,7 +65,7 @@ impl Slice {
 impl Series {
     /// The median CPU per request, in microseconds; not a number where it is not known.
     pub(crate) fn cpu_us(&self, part: Part) -> f64 {
-        median(self.cpu(part).into_iter())
+        median(self.cpu(part))
     }
 
     /// The median rate per second.

@@ -16,15 +16,14 @@ mod drain;
 
 use crate::config::Limits;
 use crate::conn::{Reading, Slab};
+use crate::draining::Drain;
 use crate::fault::{Fault, planted};
 use crate::http1::{Digest, End, Http1, Turn};
 use crate::mailbox::Message;
-use crate::outbox::Flushed;
 use crate::seam::{Net, ReadUntil, Readiness, Watch};
+use crate::segment::Flushed;
 use crate::timer::{Tick, Wheel, tick_of, ticks_of};
 use crate::upload::BodyError;
-use drain::Drain;
-pub(crate) use drain::Drained;
 use dyno_proto::http1::request::Slots;
 use dyno_sys::socket::Io;
 use std::net::IpAddr;

@@ -5,6 +5,7 @@
 //! and the seam are reached. A request is answered by a direct call inside `on_bytes`; nothing is queued and nothing
 //! copied for one that arrives whole. After an error nothing more of a connection is understood.
 
+mod dispatch;
 mod frame;
 pub(crate) mod intake;
 mod stream;
@@ -16,20 +17,19 @@ use crate::config::Limits;
 use crate::conn::{Conn, LogLine, Owed, OwedWhat};
 use crate::fault::{Fault, planted};
 use crate::log::{AccessLog, Entry};
-use crate::outbox::Flushed;
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::response::Response;
-use crate::route::{Action, Found, Handler, Router};
+use crate::route::{Action, Found, Router};
 use crate::scratch::Scratch;
 use crate::seam::Net;
+use crate::segment::Flushed;
 use crate::timer::{Tick, ticks_of};
 use crate::upload::BodyError;
-use dyno_proto::http1::encode;
+use dispatch::{call, otherwise, short};
 use dyno_proto::http1::request::{self, BodyLength, Head, Method, Parsed, Slots, Version};
-use frame::Framed;
+use frame::{Answered, Framed};
 use std::num::Wrapping;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -75,13 +75,6 @@ enum Next {
 struct Step {
     used: usize,
     next: Next,
-}
-
-/// What was answered, as the access log tells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Answered {
-    status: u16,
-    body_bytes: u64,
 }
 
 /// The protocol, with everything of a worker that makes replies.
@@ -487,50 +480,4 @@ fn next_after(connection: Connection) -> Next {
     } else {
         Next::Request
     }
-}
-
-/// The reply to a request that no handler answers: the engine's own, or an upload's that has nothing to wait for.
-#[inline(never)]
-fn otherwise(found: Found<'_>, head: &Head<'_>, scratch: &mut Scratch) -> Response {
-    match found {
-        Found::Action { action: Action::Answer(handler), params } => {
-            call(handler, &Request::new(head, &[], &params), scratch)
-        }
-        Found::Action { action: Action::Upload(begin), params } => {
-            intake::upload_of_nothing(begin, &Request::new(head, &[], &params), scratch)
-        }
-        Found::Options { allow } => short(scratch, 200, Some(allow)),
-        Found::MethodMissing { allow } => short(scratch, 405, Some(allow)),
-        Found::NotImplemented => short(scratch, 501, None),
-        Found::BadPath => short(scratch, 400, None),
-        Found::Nowhere => short(scratch, 404, None),
-    }
-}
-
-/// Calls a handler; one that panics costs its request a 500 and nothing else.
-#[inline(always)] // Catching a panic costs nothing when there is no call around it.
-fn call(handler: &Handler, request: &Request<'_>, scratch: &mut Scratch) -> Response {
-    match catch_unwind(AssertUnwindSafe(|| handler(request, Reply::new(scratch)))) {
-        Ok(response) => response,
-        Err(_) => panicked(scratch),
-    }
-}
-
-/// Whatever the handler had begun to say is taken back: one request, one whole reply.
-#[cold]
-fn panicked(scratch: &mut Scratch) -> Response {
-    scratch.take_back();
-    scratch.tally.counts.panics += 1;
-    short(scratch, 500, None)
-}
-
-/// A reply of the engine's own: the status in words as text, nothing for 200.
-#[cold]
-fn short(scratch: &mut Scratch, status: u16, allow: Option<&str>) -> Response {
-    let reply = Reply::new(scratch).status(status);
-    let reply = match allow {
-        Some(allow) => reply.header("Allow", allow),
-        None => reply,
-    };
-    if status == 200 { reply.empty() } else { reply.text(encode::reason(status)) }
 }

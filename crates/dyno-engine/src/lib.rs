@@ -26,6 +26,7 @@ mod conn;
 mod control;
 mod core;
 mod dials;
+mod draining;
 mod error;
 mod fault;
 mod field;

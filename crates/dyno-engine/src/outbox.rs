@@ -7,7 +7,7 @@
 use crate::fault::{Fault, planted};
 use crate::queue::Queue;
 use crate::seam::Net;
-use crate::segment::{Piece, Segment};
+use crate::segment::{FILE_BYTES_STEP, Flushed, Piece, SLICES_MAX, Segment};
 use crate::stats::Counts;
 use dyno_sys::socket::Io;
 use std::io::IoSlice;
@@ -18,24 +18,6 @@ pub(crate) const OUTBOX_BYTES_FLUSH: usize = 256 << 10;
 
 /// An outbox that one large reply has blown up beyond this gives the memory back.
 const OUTBOX_BYTES_KEEP: usize = 1 << 20;
-
-/// Slices of one gathering write: 32 replies with shared bodies, well below the kernel's 1,024.
-const SLICES_MAX: usize = 64;
-
-/// Bytes of a file that leave in one call, so that one large reply does not keep the other connections waiting: about
-/// 40 µs of copying.
-pub(crate) const FILE_BYTES_STEP: usize = 256 << 10;
-
-/// How a flush ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flushed {
-    /// Everything was taken and the outbox is empty.
-    All,
-    /// The socket is full, or has had its share of the turn; the rest is in the outbox.
-    Blocked,
-    /// The connection is broken, or a file has shrunk: nothing more can be said on it.
-    Broken,
-}
 
 /// Something that stands after the first `at` bytes.
 #[derive(Debug)]

@@ -2,9 +2,8 @@
 //!
 //! Shared bodies and files wait by reference; only inline bytes are copied.
 
-use crate::outbox::{FILE_BYTES_STEP, Flushed};
 use crate::seam::Net;
-use crate::segment::{Piece, Segment};
+use crate::segment::{FILE_BYTES_STEP, Flushed, Piece, SLICES_MAX, Segment};
 use crate::stats::Counts;
 use dyno_sys::socket::Io;
 use std::collections::VecDeque;
@@ -13,9 +12,6 @@ use std::io::IoSlice;
 /// A queue that holds this many bytes of its own, or anything of a file, stops the reading of its connection: what a
 /// client pipelines while it does not read is not understood, let alone answered.
 pub(crate) const QUEUE_BYTES_PAUSE: u64 = 64 << 10;
-
-/// Slices of one gathering write, as in the outbox.
-const SLICES_MAX: usize = 64;
 
 /// Calls per turn, so that one reader that takes everything does not keep the other connections waiting.
 const CALLS_MAX: usize = 4;

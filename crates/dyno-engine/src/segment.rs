@@ -3,6 +3,24 @@
 use crate::file::FilePart;
 use crate::shared::Shared;
 
+/// Slices of one gathering write: 32 replies with shared bodies, well below the kernel's 1,024.
+pub(crate) const SLICES_MAX: usize = 64;
+
+/// Bytes of a file that leave in one call, so that one large reply does not keep the other connections waiting: about
+/// 40 µs of copying.
+pub(crate) const FILE_BYTES_STEP: usize = 256 << 10;
+
+/// How a flush ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    /// Everything was taken and the outbox is empty.
+    All,
+    /// The socket is full, or has had its share of the turn; the rest is in the outbox.
+    Blocked,
+    /// The connection is broken, or a file has shrunk: nothing more can be said on it.
+    Broken,
+}
+
 /// Where a segment's bytes are.
 #[derive(Debug)]
 pub(crate) enum Piece {

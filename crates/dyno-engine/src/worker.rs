@@ -4,8 +4,9 @@
 //! epoll, reads the clock once per turn, takes no lock, and hands what happened to the core.
 
 use crate::config::{Limits, SECOND_NS};
-use crate::core::{Core, Drained};
+use crate::core::Core;
 use crate::dials::{Dials, Reuseport};
+use crate::draining::Drained;
 use crate::http1::Http1;
 use crate::kernel::{ByDials, Direct, Kernel, Way};
 use crate::listen::{BACKLOG, Listeners};

@@ -3,41 +3,13 @@
 use super::Core;
 use crate::config::SECOND_NS;
 use crate::conn::Reading;
+use crate::draining::{Drain, Drained};
 use crate::seam::Net;
 use crate::upload::BodyError;
 
 /// While draining, an idle connection gets this long to send one more request, which is answered with
 /// `Connection: close`; clients with a request on its way lose nothing then.
 const GRACE_NS: u64 = SECOND_NS / 4;
-
-/// A drain that has begun.
-pub(super) struct Drain {
-    /// Until then idle connections are waited for; `None` once they were closed.
-    grace_ns: Option<u64>,
-    end_ns: u64,
-}
-
-/// How a drain stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Drained {
-    NotYet,
-    /// Everything that was accepted was answered.
-    Wholly,
-    /// The time is over and connections are left.
-    Cut,
-}
-
-impl Drain {
-    /// When the drain goes on by itself.
-    pub(super) fn next_ns(&self) -> u64 {
-        self.grace_ns.unwrap_or(self.end_ns)
-    }
-
-    /// Whether idle connections are closed as soon as they are idle.
-    pub(super) fn is_past_grace(&self) -> bool {
-        self.grace_ns.is_none()
-    }
-}
 
 impl<N: Net> Core<N> {
     /// Every reply is its connection's last from now on.

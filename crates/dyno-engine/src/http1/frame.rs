@@ -1,13 +1,19 @@
 //! Framing: from a response to the bytes of an HTTP/1.1 reply. HEAD, Content-Length, chunking and Connection are made
 //! here and nowhere else.
 
-use super::Answered;
 use crate::asked::{Asked, Chunks, Connection, Content};
 use crate::conn::{Owed, OwedWhat, StreamFraming};
 use crate::response::{Body, Media, Promised, Response, Streamed};
 use crate::scratch::Scratch;
 use crate::segment::Piece;
 use dyno_proto::http1::encode;
+
+/// What was answered, as the access log tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Answered {
+    pub(super) status: u16,
+    pub(super) body_bytes: u64,
+}
 
 /// What became of a response.
 pub(super) enum Framed {

@@ -1,16 +1,14 @@
 //! Request bodies on their way in: collected until they are whole and sane, or handed to an upload piece by piece.
 
+use super::dispatch::{begun, end_upload, otherwise, short};
 use super::frame::{self, Framed};
-use super::{Http1, Next, Step, Turn, next_after, panicked, short};
+use super::{Http1, Next, Step, Turn, next_after};
 use crate::asked::{Asked, Connection};
 use crate::conn::{Framing, Incoming, Into, Owed, OwedWhat, Uploading};
 use crate::fault::{Fault, planted};
 use crate::mailbox::{Address, Waker};
-use crate::reply::Reply;
 use crate::request::Request;
-use crate::response::Response;
-use crate::route::{Action, Begin, Found};
-use crate::scratch::Scratch;
+use crate::route::{Action, Found};
 use crate::seam::Net;
 use crate::upload::{BodyError, Flow, Upload};
 use dyno_proto::http1::chunk::Decoder;
@@ -154,7 +152,7 @@ impl Http1 {
         self.scratch.begin(asked);
         self.scratch.counts().requests += 1;
         let found = self.router.find(head.method, head.path(), &mut self.path);
-        let response = super::otherwise(found, head, &mut self.scratch);
+        let response = otherwise(found, head, &mut self.scratch);
         self.finish(turn, head, asked, response);
         Next::Close
     }
@@ -312,32 +310,6 @@ impl Http1 {
 
     fn admitted(&self, length: u64) -> Option<usize> {
         usize::try_from(length).ok().filter(|&length| length <= self.body_bytes_max)
-    }
-}
-
-/// An upload whose request has no body.
-pub(super) fn upload_of_nothing(begin: &Begin, request: &Request<'_>, scratch: &mut Scratch) -> Response {
-    let Some(address) = scratch.owing.reserve() else { return short(scratch, 503, None) };
-    let waker = Waker::new(Arc::clone(&scratch.owing.mailbox), address);
-    match begun(begin, request, waker) {
-        Ok(upload) => {
-            let mut uploading = Uploading { upload: Some(upload), address, is_paused: false };
-            end_upload(&mut uploading, scratch)
-        }
-        Err(status) => short(scratch, status, None),
-    }
-}
-
-fn begun(begin: &Begin, request: &Request<'_>, waker: Waker) -> Result<Box<dyn Upload>, u16> {
-    let begun = catch_unwind(AssertUnwindSafe(|| begin(request, waker))).unwrap_or(Err(500));
-    begun.map_err(|status| if (200..=599).contains(&status) { status } else { 500 })
-}
-
-fn end_upload(uploading: &mut Uploading, scratch: &mut Scratch) -> Response {
-    let upload = uploading.upload.take().expect("an upload ends once");
-    match catch_unwind(AssertUnwindSafe(|| upload.end(Reply::new(scratch)))) {
-        Ok(response) => response,
-        Err(_) => panicked(scratch),
     }
 }
 

@@ -3,9 +3,9 @@
 use super::{Answered, Http1, Next, Turn, next_after};
 use crate::conn::{Owed, OwedWhat, StreamFraming};
 use crate::fault::{Fault, planted};
-use crate::outbox::Flushed;
 use crate::response::Filled;
 use crate::seam::Net;
+use crate::segment::Flushed;
 use dyno_proto::http1::encode;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,7 +1,8 @@
 //! A simulated world: the real core on a simulated network and clock, driven by a seed, looked at after every step.
 
 use crate::config::{Limits, SECOND_NS};
-use crate::core::{Core, Drained};
+use crate::core::Core;
+use crate::draining::Drained;
 use crate::http1::Http1;
 use crate::log::AccessLog;
 use crate::mailbox::Mailbox;

@@ -2,7 +2,7 @@
 //!
 //! In this order and no other: the setting is read; what it was is in the journal on disk; the keeper knows how to undo it;
 //! it is written; it is read back and compared. At the end it is put back and read back, and only then journal and keeper let
-//! go of it. What somebody else has changed meanwhile is told and left alone.
+//! go of it. What somebody else has changed meanwhile is reported and left alone.
 //!
 //! [`crate::changes`] holds those of a run. Which setting is wanted where, others decide.
 

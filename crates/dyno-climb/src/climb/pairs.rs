@@ -29,7 +29,7 @@ pub(crate) struct Asked<'a> {
     /// Which try of that stage, from 1.
     pub(crate) attempt: u32,
     pub(crate) rung: Option<&'a str>,
-    /// What is told of it while it goes on: the stage, and what is measured.
+    /// For the progress: the stage, and what is measured.
     pub(crate) words: [&'a str; 2],
     pub(crate) metric: Metric,
     pub(crate) deadline_ns: u64,
@@ -180,7 +180,7 @@ impl<M: Meter> Climber<'_, M> {
                 Ok((pair, latencies)) => add(trial, pair, &latencies),
                 Err((side, trouble)) => return Outcome::Trouble(side, trouble),
             }
-            self.tell(trial, rule, asked, latest);
+            self.report(trial, rule, asked, latest);
         }
     }
 
@@ -225,7 +225,7 @@ impl<M: Meter> Climber<'_, M> {
         Ok((Pair { first, instance: instance as u32, a: a.block, b: b.block }, [a.latencies, b.latencies]))
     }
 
-    fn tell(&mut self, trial: &Trial, rule: &Rule, asked: &Asked<'_>, estimate: Option<Estimate>) {
+    fn report(&mut self, trial: &Trial, rule: &Rule, asked: &Asked<'_>, estimate: Option<Estimate>) {
         let left_ns = self.clockwork.left_ns(self.meter.now_ns());
         let (pair, of, [stage, name]) = (trial.pairs.len(), rule.last, asked.words);
         (self.watch)(&Event::Pair { stage, name, pair, of, estimate, left_ns });

@@ -24,7 +24,7 @@ use crate::meter::{ArmSpec, Length, Measured, Meter, Opening, Trouble, Vitals};
 
 /// Rounds of a start at most; more would not narrow what starts differ by.
 const START_ROUNDS_MAX: usize = 50;
-/// What is told while the total is measured: the stage, and what is measured.
+/// For the progress while the total is measured: the stage, and what is measured.
 const WORDS: [&str; 2] = ["total", "naive, final, floor"];
 
 /// An arm of the total. The floor has no setting.
@@ -173,7 +173,7 @@ impl<M: Meter> Climber<'_, M> {
             rounds.add(blocks, start);
             longest_ns = longest_ns.max(self.meter.now_ns() - began_ns);
             let more = VISIT_BLOCKS_MIN * (self.left_ns() / longest_ns.max(1)) as usize;
-            self.tell_rounds(rounds, more);
+            self.report_rounds(rounds, more);
         }
         Ok(())
     }
@@ -238,7 +238,7 @@ impl<M: Meter> Climber<'_, M> {
             let blocks = self.round(&mut rounds.arms, length, &order)?;
             rounds.add(blocks, start);
             let more = (self.left_ns() / self.round_ns(rounds, length)) as usize;
-            self.tell_rounds(rounds, more);
+            self.report_rounds(rounds, more);
         }
         Ok(())
     }
@@ -258,7 +258,7 @@ impl<M: Meter> Climber<'_, M> {
         Ok(blocks)
     }
 
-    fn tell_rounds(&mut self, rounds: &Rounds<M::Arm>, more: usize) {
+    fn report_rounds(&mut self, rounds: &Rounds<M::Arm>, more: usize) {
         let (pair, left_ns, [stage, name]) = (rounds.starts.len(), self.left_ns(), WORDS);
         (self.watch)(&Event::Pair { stage, name, pair, of: pair + more, estimate: None, left_ns });
     }

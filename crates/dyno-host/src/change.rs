@@ -92,6 +92,7 @@ impl<T> HostChange<T> {
                 return Err(error.into());
             }
         };
+        assert!(journal.is_open(number), "what {} was is written down before anything else", spec.what);
         let stands = Stands::At(old.clone());
         Ok(Self { what: spec.what.clone(), old, ours, stands, number, token })
     }
@@ -157,6 +158,7 @@ impl<T> HostChange<T> {
             host.put_back(&self.what, &self.old)?;
         }
         journal.restored(self.number)?;
+        assert!(!journal.is_open(self.number), "the journal lets go before the guard does");
         guard.release(self.token);
         Ok(())
     }

@@ -85,6 +85,8 @@ impl<M: Meter> Climber<'_, M> {
         comparison: &Comparison<Sides>,
         asked: &Asked<'_>,
     ) -> Tried {
+        assert!(asked.attempt > 0, "tries are counted from 1");
+        assert!(asked.rung.is_none() == (asked.stage == Stage::Noise), "all but noise is about a rung");
         let visits = matches!(bench, Bench::InTurn(_));
         assert!(
             visits == (comparison.schedule == Schedule::InTurn),
@@ -101,6 +103,7 @@ impl<M: Meter> Climber<'_, M> {
         if comparison.length() == Length::Short && measured >= LAST_LOOK_MIN as u64 {
             self.pace.pair_ns = took_ns / measured;
         }
+        assert!(trial.pairs.len() <= comparison.rule.last, "nothing is measured after the last look");
         let trial = self.write_down(trial, bench.clock(), comparison, asked);
         Tried { trial, outcome }
     }
@@ -243,6 +246,7 @@ fn add(trial: &mut Trial, pair: Pair, latencies: &[Histogram; 2]) {
 
 /// A clock that stood still while hundreds of replies were served was not read.
 fn is_valid(pair: &Pair, metric: Metric) -> bool {
+    debug_assert!(pair.a.wrong == 0 && pair.b.wrong == 0, "a wrong answer ends a trial at once");
     let is_read = |value: f64| value.is_finite() && value > 0.0;
     pair.a.replies.min(pair.b.replies) >= REPLIES_MIN
         && is_read(pair.a.value(metric))

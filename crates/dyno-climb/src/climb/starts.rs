@@ -198,6 +198,7 @@ impl<M: Meter> Climber<'_, M> {
         rounds: &mut Rounds<M::Arm>,
         load: &LoadSpec,
     ) -> Result<Vec<Vec<Measured>>, Trouble> {
+        assert!(rounds.arms.iter().all(|one| one.arm.is_none()), "a server lives beside another one's turn");
         let mut blocks = vec![Vec::new(); rounds.arms.len()];
         for at in self.order_of(rounds) {
             self.open_arm(&mut rounds.arms[at], load)?;
@@ -229,6 +230,7 @@ impl<M: Meter> Climber<'_, M> {
         until_ns: u64,
         start: u32,
     ) -> Result<(), Trouble> {
+        assert!(rounds.arms.iter().all(|one| one.arm.is_some()), "a round has a block of every arm");
         let mut order: Vec<usize> = (0..rounds.arms.len()).collect();
         for round in 0..START_ROUNDS_MAX {
             if round > 0 && self.meter.now_ns() >= until_ns {
@@ -305,6 +307,7 @@ impl<M: Meter> Climber<'_, M> {
 
     pub(crate) fn close_arms(&mut self, rounds: &mut Rounds<M::Arm>) {
         rounds.arms.iter_mut().for_each(|one| self.close_arm(one));
+        assert!(rounds.arms.iter().all(|one| one.arm.is_none()), "an arm of the total outlives its start");
     }
 
     fn close_arm(&mut self, one: &mut Live<M::Arm>) {

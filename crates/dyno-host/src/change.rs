@@ -2,7 +2,7 @@
 //!
 //! In this order and no other: the setting is read; what it was is in the journal on disk; the keeper knows how to undo it;
 //! it is written; it is read back and compared. At the end it is put back and read back, and only then journal and keeper let
-//! go of it. What somebody else has changed meanwhile is told and left alone.
+//! go of it. What somebody else has changed meanwhile is reported and left alone.
 //!
 //! [`crate::changes`] holds those of a run. Which setting is wanted where, others decide.
 
@@ -92,6 +92,7 @@ impl<T> HostChange<T> {
                 return Err(error.into());
             }
         };
+        assert!(journal.is_open(number), "what {} was is written down before anything else", spec.what);
         let stands = Stands::At(old.clone());
         Ok(Self { what: spec.what.clone(), old, ours, stands, number, token })
     }
@@ -157,6 +158,7 @@ impl<T> HostChange<T> {
             host.put_back(&self.what, &self.old)?;
         }
         journal.restored(self.number)?;
+        assert!(!journal.is_open(self.number), "the journal lets go before the guard does");
         guard.release(self.token);
         Ok(())
     }

@@ -55,6 +55,7 @@ impl<G: Guard> OpenChanges<G> {
         };
         let journal = opened(&mut self.journal, &self.journal_path)?;
         let change = &mut self.touched[at];
+        assert!(change.what() == &spec.what, "{} is changed as if it were {}", change.what(), spec.what);
         let outcome = change.stand(&spec.wanted, host, guard, journal);
         if outcome.is_err() && !change.is_changed() {
             // It was never changed, and nobody need remember it.
@@ -90,6 +91,7 @@ impl<G: Guard> OpenChanges<G> {
                 journal.map_err(HostError::from).and_then(|journal| change.undo(host, guard, journal));
             outcome = outcome.and(undone);
         }
+        assert!(self.touched.is_empty(), "a change outlives the run");
         outcome
     }
 }

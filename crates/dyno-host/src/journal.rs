@@ -115,7 +115,9 @@ impl Journal {
         self.entries.iter().filter_map(value).collect()
     }
 
-    fn is_open(&self, wanted: u64) -> bool {
+    /// Whether a change was written down and not put back.
+    #[must_use]
+    pub fn is_open(&self, wanted: u64) -> bool {
         let latest = self.entries.iter().rfind(|entry| number_of(entry) == wanted);
         latest.is_some_and(|entry| !matches!(entry, Entry::Restored { .. }))
     }

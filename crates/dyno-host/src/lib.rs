@@ -1,6 +1,6 @@
 //! The machine under the server: what it is, where its time goes, and its settings, changed and put back.
 //!
-//! A setting is changed by one type alone, [`change::HostChange`]: read, written down, told to the keeper, written, read
+//! A setting is changed by one type alone, [`change::HostChange`]: read, journalled, guarded by the keeper, written, read
 //! back, put back. The lab and the binary call it, and ask [`recovery`] what a killed program left. Nothing here decides what
 //! is to be changed, or prints.
 

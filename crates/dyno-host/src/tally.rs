@@ -16,8 +16,8 @@ pub struct Tally {
     pub generator_ns: u64,
     /// Replies that it got.
     pub replies: u64,
-    steal_told_ns: u64,
-    foreign_told_ns: u64,
+    steal_counted_ns: u64,
+    foreign_counted_ns: u64,
 }
 
 /// Where the machine's time went since the start.
@@ -47,8 +47,8 @@ impl Tally {
             servers_ns: 0,
             generator_ns: 0,
             replies: 0,
-            steal_told_ns: 0,
-            foreign_told_ns: 0,
+            steal_counted_ns: 0,
+            foreign_counted_ns: 0,
         }
     }
 
@@ -74,16 +74,18 @@ impl Tally {
         spent.busy_ns.saturating_sub(self.servers_ns + self.closed_ns + own)
     }
 
-    /// Steal and foreign CPU that no block was told yet: summed over blocks they are the whole.
-    pub fn news(&mut self, server_ns: u64) -> [u64; 2] {
+    /// Steal and foreign CPU since the last call: summed over blocks they are the whole.
+    pub fn since_last(&mut self, server_ns: u64) -> [u64; 2] {
         self.servers_ns += server_ns;
         let spent = self.spent();
         let foreign = self.foreign_ns(&spent);
-        let news =
-            [spent.steal_ns.saturating_sub(self.steal_told_ns), foreign.saturating_sub(self.foreign_told_ns)];
-        self.steal_told_ns = self.steal_told_ns.max(spent.steal_ns);
-        self.foreign_told_ns = self.foreign_told_ns.max(foreign);
-        news
+        let since = [
+            spent.steal_ns.saturating_sub(self.steal_counted_ns),
+            foreign.saturating_sub(self.foreign_counted_ns),
+        ];
+        self.steal_counted_ns = self.steal_counted_ns.max(spent.steal_ns);
+        self.foreign_counted_ns = self.foreign_counted_ns.max(foreign);
+        since
     }
 
     /// CPU of a process of ours that is neither server nor this one.

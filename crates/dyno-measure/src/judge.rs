@@ -27,6 +27,8 @@ const OUTLIER_SIGMAS: f64 = 4.0;
 /// then seen in 0.96 of trials on a quiet machine and 0.86 among neighbours; equal sides are called bursty in 0.4 to 1.3 %
 /// (simulated), which costs time and decides nothing.
 const OUTLIER_CHANCE: f64 = 0.005;
+/// Most pairs that a rule may ask for: some hundred times what any does.
+const PAIRS_MAX: usize = 1_000_000;
 /// Growth of the pooled p99, and of memory, that vetoes a change.
 const GUARD_PERCENT: f64 = 10.0;
 /// Normal quantile that a longer tail must exceed: 0.1 % of gains are refused for it by chance. What it does not see in the
@@ -88,6 +90,15 @@ impl Rule {
     #[must_use]
     pub const fn by_instances(self) -> Self {
         Self { basis: Basis::Instances, ..self }
+    }
+
+    /// Whether the judge can go by it. One that was read from a file may hold anything.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let looks = self.first >= PAIRS_MIN && self.step > 0 && self.last >= self.first;
+        let bounded = self.last <= PAIRS_MAX && self.step <= PAIRS_MAX;
+        let finite = self.z.is_finite() && self.worthwhile_percent.is_finite();
+        looks && bounded && finite && self.z > 0.0 && self.worthwhile_percent >= 0.0
     }
 
     /// Pairs of a last look when time is up, at least.
@@ -509,6 +520,23 @@ mod tests {
         assert!(compare_paired(&[1.0; 6], &[1.0; 7], 0.01).is_none());
         assert!(compare_paired(&[1.0; 4], &[1.0; 4], 0.01).is_none());
         assert!(compare_unpaired(&[1.0; 4], &[1.0; 9], 0.01).is_none());
+    }
+
+    #[test]
+    fn a_rule_that_the_judge_cannot_go_by_is_seen() {
+        let sound = Rule::QUICK;
+        assert!(sound.is_sound() && Rule::once(20, 2.5).by_totals().is_sound());
+        for broken in [
+            Rule { step: 0, ..sound },
+            Rule { step: usize::MAX, ..sound },
+            Rule { first: PAIRS_MIN - 1, ..sound },
+            Rule { last: sound.first - 1, ..sound },
+            Rule { z: 0.0, ..sound },
+            Rule { z: f64::NAN, ..sound },
+            Rule { worthwhile_percent: f64::INFINITY, ..sound },
+        ] {
+            assert!(!broken.is_sound(), "{broken:?}");
+        }
     }
 
     #[test]

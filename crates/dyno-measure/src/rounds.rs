@@ -1,6 +1,6 @@
 //! The total's rounds: one block on a live server of every arm, in random order, in several starts of all of them.
 //!
-//! A start is what is drawn anew: processes with their hashes and layout, and the machine's mood. Rounds of one start
+//! A start is what is drawn anew: processes with their hashes and layout, and the common-mode noise of the machine. Rounds of one start
 //! resemble each other (an autocorrelation of 0.53 was seen), so that the interval comes from what starts differ by, and
 //! nothing is supposed of the rounds within. One estimator serves the ratios and the absolute figures beside them: each arm
 //! has a level, and a ratio is that of two levels.
@@ -48,7 +48,7 @@ impl Levels {
         self.estimate(|start| Some(start.get(over)? - start.get(under)?))
     }
 
-    /// ln of an arm's CPU per request in ns. Its interval holds the machine's mood as well: ratios are surer than levels.
+    /// ln of an arm's CPU per request in ns. Its interval holds the common-mode noise as well: ratios are surer than levels.
     #[must_use]
     pub fn level(&self, arm: usize) -> Option<Estimate> {
         self.estimate(|start| start.get(arm).copied())
@@ -82,8 +82,8 @@ fn units<'r>(rounds: &'r [Vec<Block>], starts: &[u32]) -> Vec<&'r [Vec<Block>]> 
     (0..count).map(|k| &rounds[k * rounds.len() / count..(k + 1) * rounds.len() / count]).collect()
 }
 
-/// Each arm's level in one start: the trimmed mean of its blocks, without the mood of their rounds. A round's mood is the
-/// median, over arms, of how far its blocks lie from where their arms lie: it takes away what the machine does to all arms
+/// Each arm's level in one start: the trimmed mean of its blocks, without the common-mode noise of their rounds. That of a
+/// round is the median, over arms, of how far its blocks lie from where their arms lie: it takes away what the machine does to all arms
 /// at once, and trimming what it does to one. (A median of the blocks themselves would follow the arm in the middle, whose
 /// wild blocks would then bend the others' ratios.)
 fn typical(rounds: &[Vec<Block>]) -> Vec<f64> {
@@ -95,8 +95,9 @@ fn typical(rounds: &[Vec<Block>]) -> Vec<f64> {
     let of_arm = |arm: usize| -> Vec<f64> { logs.iter().map(|round| round[arm]).collect() };
     let centres: Vec<f64> = arms.clone().map(|arm| trimmed(&of_arm(arm))).collect();
     let beside = |round: &Vec<f64>| round.iter().zip(&centres).map(|(log, centre)| log - centre).collect();
-    let moods: Vec<f64> = logs.iter().map(|round| median(beside(round))).collect();
-    let level = |arm: usize| of_arm(arm).iter().zip(&moods).map(|(log, mood)| log - mood).collect::<Vec<_>>();
+    let common: Vec<f64> = logs.iter().map(|round| median(beside(round))).collect();
+    let level =
+        |arm: usize| of_arm(arm).iter().zip(&common).map(|(log, common)| log - common).collect::<Vec<_>>();
     arms.map(|arm| trimmed(&level(arm))).collect()
 }
 
@@ -141,9 +142,9 @@ mod tests {
                 let mut apart = rng.normal();
                 for _ in 0..each {
                     apart = self.alike * apart + (1.0 - self.alike * self.alike).sqrt() * rng.normal();
-                    let mood = 0.1 * rng.normal();
+                    let common = 0.1 * rng.normal();
                     let own = [0.0, self.effect + self.rounds * apart];
-                    let cost = |arm: usize| 6_000.0 * (mood + draw[arm] + own[arm]).exp();
+                    let cost = |arm: usize| 6_000.0 * (common + draw[arm] + own[arm]).exp();
                     rounds.push(vec![block(cost(0)), block(cost(1))]);
                     numbers.push(start);
                 }
@@ -216,7 +217,7 @@ mod tests {
             let [a, b] = [0, 1].map(|arm| levels.level(arm).unwrap());
             let ratio = levels.ratio(0, 1).unwrap();
             assert!((ratio.log_ratio - (b.log_ratio - a.log_ratio)).abs() < 1e-12);
-            assert!(ratio.half_width < b.half_width, "the machine's mood cancels");
+            assert!(ratio.half_width < b.half_width, "the common-mode noise cancels");
         }
     }
 
@@ -244,10 +245,10 @@ mod tests {
         let (mut sum, mut held) = (0.0, 0);
         for _ in 0..400 {
             let mut round = |_| {
-                let mood = 0.05 * rng.normal();
+                let common = 0.05 * rng.normal();
                 let mut cost = |base: f64| {
                     let wild = if rng.unit() < 0.1 { 0.9 * rng.normal().abs() } else { 0.0 };
-                    block(base * (mood + 0.04 * rng.normal() + wild).exp())
+                    block(base * (common + 0.04 * rng.normal() + wild).exp())
                 };
                 vec![cost(6_000.0), cost(4_200.0), cost(3_500.0)]
             };

@@ -21,7 +21,7 @@ const TAIL_BITS: u32 = 6;
 pub struct Block {
     /// Right answers received in the measured part.
     pub replies: u64,
-    /// Wrong or missing answers, of any class. One is enough to spoil a side.
+    /// Wrong or missing answers, of any class. One is enough to exclude a side.
     pub wrong: u64,
     /// From the end of settling to the last reply.
     pub wall_ns: u64,

@@ -29,6 +29,12 @@ pub enum RecordError {
         /// What the file says.
         found: String,
     },
+    /// No judge can go by the rule of one of its trials.
+    #[error("the rule of trial {number} makes no sense")]
+    Rule {
+        /// Its place among the trials, from 1.
+        number: usize,
+    },
     /// A profile in it does not fit together.
     #[error("the profile of \"{rung}\" does not fit together")]
     Profile {
@@ -113,7 +119,8 @@ impl Climb {
     /// Reads a record, also one of the schema before this one.
     ///
     /// # Errors
-    /// When it is not JSON, not a climb, of a schema that is not known here, or a profile in it does not fit together.
+    /// When it is not JSON, not a climb, or of a schema that is not known here; when one of its rules makes no sense, or a
+    /// profile in it does not fit together.
     pub fn from_json(text: &str) -> Result<Self, RecordError> {
         #[derive(Deserialize)]
         struct Head {
@@ -129,6 +136,9 @@ impl Climb {
             _ => return Err(RecordError::Schema { found: head.schema }),
         }
         .map_err(RecordError::Shape)?;
+        if let Some(at) = climb.series.trials.iter().position(|compared| !compared.rule.is_sound()) {
+            return Err(RecordError::Rule { number: at + 1 });
+        }
         for SideProfile { rung, profile, .. } in &climb.profiles {
             profile.check().map_err(|source| RecordError::Profile { rung: rung.clone(), source })?;
         }
@@ -330,26 +340,26 @@ pub struct Attempt {
     pub rss_peak_bytes: [u64; 2],
     /// The trial in `series` that decided.
     pub trial: Option<String>,
-    /// What the experiments on the setting before foretold, beside what was measured, where that was asked for.
+    /// What the experiments on the setting before predicted, beside what was measured, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub causal: Option<Foretold>,
+    pub causal: Option<Predicted>,
 }
 
-/// What a causal profile of the setting before foretells of a rung, and what was measured. All effects are changes of the
+/// What a causal profile of the setting before predicts of a rung, and what was measured. All effects are changes of the
 /// time per request in percent: negative is faster.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Foretold {
+pub struct Predicted {
     /// Index into the record's `causal`; none where there is none of the setting before.
     pub profile: Option<usize>,
-    /// What is foretold.
+    /// What is predicted.
     pub predicted_percent: Option<f64>,
     /// Its 95 % interval: of the curves, of the samples that tell how much faster functions became, and of the drift.
     pub interval_percent: Option<[f64; 2]>,
-    /// What the stretches of profiling differ by among themselves: that part of the interval's half width. None where fewer
-    /// than two of them told it: the interval lacks it, and is too narrow.
+    /// What the stretches of profiling differ by among themselves: that part of the interval's half width. None where there
+    /// were fewer than two of them: the interval lacks it, and is too narrow.
     #[serde(default)]
     pub drift_percent: Option<f64>,
-    /// Why nothing is foretold, where it is not.
+    /// Why nothing is predicted, where nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why_not: Option<String>,
     /// What was measured, under the same load.
@@ -538,6 +548,25 @@ mod tests {
         let error = Climb::from_json(r#"{"schema":"dyno.climb/9"}"#).expect_err("another schema");
         assert!(error.to_string().contains("dyno.climb/9"), "{error}");
         assert!(matches!(Climb::from_json("[]"), Err(RecordError::Shape(_))));
+    }
+
+    #[test]
+    fn a_rule_that_makes_no_sense_is_refused_before_anybody_judges_by_it() {
+        let trial = |step: usize| {
+            let rule = format!(
+                r#"{{"z":3.0,"first":30,"step":{step},"last":240,"worthwhile_percent":1.0,"basis":"pairs"}}"#
+            );
+            format!(
+                r#"{{"id":"x","stage":"step","attempt":1,"rung":"x","schedule":"live_pairs","toggles":null,"clock":"",
+                "rule":{rule},"metric":"p50","pairs":[],"invalid_pairs":0,"tails":[],"rss_peak_bytes":[0,0]}}"#
+            )
+        };
+        let climb = Climb { schema: CLIMB_SCHEMA.into(), ..Climb::default() };
+        let text = serde_json::to_string(&climb).expect("a record is plain data");
+        let with = |trials: String| text.replace(r#""trials":[]"#, &format!(r#""trials":[{trials}]"#));
+        assert!(Climb::from_json(&with(trial(30))).is_ok());
+        let refused = Climb::from_json(&with([trial(30), trial(0)].join(","))).expect_err("no step");
+        assert_eq!(refused.to_string(), "the rule of trial 2 makes no sense");
     }
 
     #[test]

@@ -192,7 +192,7 @@ pub struct Module {
     pub symbols: bool,
 }
 
-/// On which side of the kernel's door a frame lies.
+/// Whether a frame is the kernel's or the program's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {

@@ -20,7 +20,7 @@ const INSTANCES_LOOK_MIN: u64 = 12;
 
 /// What a trial's id said.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct Meaning {
     stage: &'static str,
     attempt: u64,
     rung: Option<String>,
@@ -56,22 +56,22 @@ fn clocks_of(rung: &Value) -> impl Iterator<Item = (String, String)> {
 
 fn describe(trial: &mut Value, rungs: &[String], clocks: &[(String, String)]) {
     let Some(id) = text(trial, "id") else { return };
-    let told = told(&id, rungs);
+    let meaning = meaning_of(&id, rungs);
     let pairs = trial.get("pairs").and_then(Value::as_array).map_or(0, Vec::len) as u64;
     let clock = clocks.iter().find(|(of, _)| *of == id).map_or("", |(_, clock)| clock.as_str());
     let Some(fields) = trial.as_object_mut() else { return };
-    fields.insert("rule".into(), rule(&told, pairs));
+    fields.insert("rule".into(), rule(&meaning, pairs));
     fields.insert("clock".into(), json!(clock));
     fields.insert("toggles".into(), Value::Null);
-    fields.insert("stage".into(), json!(told.stage));
-    fields.insert("attempt".into(), json!(told.attempt));
-    fields.insert("rung".into(), json!(told.rung));
-    fields.insert("schedule".into(), json!(told.schedule));
+    fields.insert("stage".into(), json!(meaning.stage));
+    fields.insert("attempt".into(), json!(meaning.attempt));
+    fields.insert("rung".into(), json!(meaning.rung));
+    fields.insert("schedule".into(), json!(meaning.schedule));
 }
 
 /// Reads an id: `noise`, `noise:2`, `step:RUNG`, `second:RUNG` or `leave-one-out:RUNG`, then an ending. A rung's own id may
 /// end in the same letters: where the rest is a rung's id as it stands there is no ending.
-fn told(id: &str, rungs: &[String]) -> Told {
+fn meaning_of(id: &str, rungs: &[String]) -> Meaning {
     let (stage, rest) = id.split_once(':').unwrap_or((id, ""));
     let (stage, attempt) = match stage {
         "noise" => return of_noise(rest),
@@ -81,13 +81,13 @@ fn told(id: &str, rungs: &[String]) -> Told {
     };
     let whole = rungs.iter().any(|rung| rung == rest);
     let (rung, schedule) = if whole { (rest, "live_pairs") } else { without_ending(rest) };
-    Told { stage, attempt, rung: Some(rung.to_owned()).filter(|rung| !rung.is_empty()), schedule }
+    Meaning { stage, attempt, rung: Some(rung.to_owned()).filter(|rung| !rung.is_empty()), schedule }
 }
 
-fn of_noise(rest: &str) -> Told {
+fn of_noise(rest: &str) -> Meaning {
     let in_turn = rest.split(':').any(|part| part == &IN_TURN[1..]);
     let attempt = rest.split(':').find_map(|part| part.parse().ok()).unwrap_or(1);
-    Told { stage: "noise", attempt, rung: None, schedule: if in_turn { "in_turn" } else { "live_pairs" } }
+    Meaning { stage: "noise", attempt, rung: None, schedule: if in_turn { "in_turn" } else { "live_pairs" } }
 }
 
 fn without_ending(rest: &str) -> (&str, &'static str) {
@@ -99,16 +99,16 @@ fn without_ending(rest: &str) -> (&str, &'static str) {
 }
 
 /// The rules of that time. They stay as they were whatever rules come after: an old verdict is judged by its own.
-fn rule(told: &Told, pairs: u64) -> Value {
+fn rule(meaning: &Meaning, pairs: u64) -> Value {
     let rule = |z: f64, first: u64, step: u64, last: u64, basis: &str| json!({"z": z, "first": first, "step": step, "last": last, "worthwhile_percent": 1.0, "basis": basis});
-    let basis = match told.schedule {
+    let basis = match meaning.schedule {
         "long_pairs" => "totals",
         "in_turn" => "instances",
         _ => "pairs",
     };
-    let least = if told.schedule == "in_turn" { INSTANCES_LOOK_MIN } else { LAST_LOOK_MIN };
+    let least = if meaning.schedule == "in_turn" { INSTANCES_LOOK_MIN } else { LAST_LOOK_MIN };
     let once = |z: f64| rule(z, pairs.max(least), 1, pairs.max(least), basis);
-    match (told.stage, told.schedule) {
+    match (meaning.stage, meaning.schedule) {
         ("noise", _) => once(3.06),
         ("leave_one_out", _) => once(2.5),
         (_, "long_pairs") => rule(3.06, 20, 20, 120, basis),
@@ -182,12 +182,12 @@ fn text(value: &Value, name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn read(id: &str, rungs: &[&str]) -> Told {
-        told(id, &rungs.iter().map(|rung| (*rung).to_owned()).collect::<Vec<_>>())
+    fn read(id: &str, rungs: &[&str]) -> Meaning {
+        meaning_of(id, &rungs.iter().map(|rung| (*rung).to_owned()).collect::<Vec<_>>())
     }
 
-    fn step(attempt: u64, rung: &str, schedule: &'static str) -> Told {
-        Told { stage: "step", attempt, rung: Some(rung.to_owned()), schedule }
+    fn step(attempt: u64, rung: &str, schedule: &'static str) -> Meaning {
+        Meaning { stage: "step", attempt, rung: Some(rung.to_owned()), schedule }
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(read("step:edge", &rungs), step(1, "edge", "live_pairs"));
         assert_eq!(read("second:edge:bursty", &rungs), step(2, "edge", "long_pairs"));
         assert_eq!(read("step:edge:in-turn", &rungs), step(1, "edge", "in_turn"));
-        let noise = |attempt, schedule| Told { stage: "noise", attempt, rung: None, schedule };
+        let noise = |attempt, schedule| Meaning { stage: "noise", attempt, rung: None, schedule };
         assert_eq!(read("noise", &rungs), noise(1, "live_pairs"));
         assert_eq!(read("noise:2:in-turn", &rungs), noise(2, "in_turn"));
     }

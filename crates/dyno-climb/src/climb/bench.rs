@@ -103,6 +103,7 @@ impl<M: Meter> Climber<'_, M> {
         comparison.check();
         if comparison.schedule == Schedule::InTurn {
             self.close_current();
+            assert!(self.current.is_none(), "no server lives between visits");
             return Ok(Bench::InTurn(Turns::new(comparison, proofs)));
         }
         let settings = comparison.arms.settings();
@@ -116,6 +117,8 @@ impl<M: Meter> Climber<'_, M> {
         let opened = self.open_side(comparison.spec(&settings[guest.index()]));
         let guests = opened.map_err(|trouble| (guest, trouble))?;
         let hosts = self.current.take().expect("ensure_current() has opened it");
+        assert!(hosts.spec.load == guests.spec.load, "both sides serve the same load");
+        assert!(!hosts.arms.is_empty() && !guests.arms.is_empty(), "each side of a live pair has a server");
         let sides = if host == Side::A { [hosts, guests] } else { [guests, hosts] };
         Ok(Bench::Live { sides, host })
     }
@@ -173,6 +176,7 @@ impl<M: Meter> Climber<'_, M> {
         side: Side,
         at: usize,
     ) -> Result<&'b mut M::Arm, Trouble> {
+        assert!(at < bench.instances(), "instance {at} is none of the {} that live", bench.instances());
         match bench {
             Bench::Live { sides, .. } => Ok(&mut sides[side.index()].arms[at]),
             Bench::Toggled { arms, dial, settings } => {

@@ -24,6 +24,7 @@ impl<M: Meter> Climber<'_, M> {
         let mut change = Change { turned: Vec::new(), bundle: Vec::new() };
         self.meet_needs(rung, &mut change)?;
         self.turn_to(&rung.dial, &rung.to, &mut change.turned)?;
+        assert!(change.turned.iter().all(|turn| turn.from != turn.to), "every dial of a change is turned");
         Ok(change)
     }
 
@@ -75,12 +76,17 @@ impl<M: Meter> Climber<'_, M> {
         if from == to {
             return Err(format!("{dial} stands at {to} already"));
         }
+        assert!(
+            self.plan.dial(dial).position(to).is_some(),
+            "{dial} is turned to {to}, which it does not have"
+        );
         turned.push(Turned { dial: dial.to_owned(), from, to: to.to_owned() });
         Ok(())
     }
 
     /// A setting with this rung's dials where the climb found them, and those of every rung that needs it.
     pub(crate) fn turned_back(&self, with: &Setting, one: &Kept, all: &[Kept]) -> Setting {
+        assert!(!one.turned.is_empty(), "a kept rung has turned something");
         let later = all.iter().filter(|other| other.rung != one.rung && self.depends(other, one));
         let mut dependent: Vec<Turned> = later.flat_map(|other| &other.turned).map(Turned::back).collect();
         dependent.reverse();

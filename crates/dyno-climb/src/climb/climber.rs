@@ -95,7 +95,8 @@ impl<M: Meter> Climber<'_, M> {
             return Ok(());
         }
         self.close_current();
-        self.current = Some(self.open_side(wanted)?);
+        let opened = self.open_side(wanted)?;
+        assert!(self.current.replace(opened).is_none(), "one setting at a time is kept alive");
         Ok(())
     }
 

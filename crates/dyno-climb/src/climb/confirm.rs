@@ -88,6 +88,10 @@ impl<M: Meter> Climber<'_, M> {
     /// Those that need the fewest pairs come first: when time is short, most are confirmed; what is left goes to the rest.
     pub(crate) fn leave_one_out(&mut self) -> Result<(), ClimbError> {
         let all = self.kept.clone();
+        assert!(
+            all.iter().all(|kept| self.is_confirmed(kept)),
+            "only what was kept waits for its confirmation"
+        );
         let mut waiting: Vec<Waiting> = all.iter().map(|kept| self.waits(kept, &all)).collect();
         while !waiting.is_empty() {
             // A rung that was kept after it, or a confirmation, may have shown that its servers burn.
@@ -101,6 +105,7 @@ impl<M: Meter> Climber<'_, M> {
             self.confirm(one, pairs, &stage)?;
         }
         self.close_current();
+        assert!(self.current.is_none(), "what stood before confirmation is closed before it changes");
         self.standing = self.confirmed_setting();
         Ok(())
     }
@@ -126,6 +131,7 @@ impl<M: Meter> Climber<'_, M> {
     /// small effect behind it, which can never have enough, takes nothing away; its share by weight where that is more.
     fn allotted(&self, waiting: &[Waiting]) -> usize {
         let first = &waiting[0];
+        assert!(waiting.iter().all(|one| one.weight(&self.pace) > 0), "a confirmation takes time");
         let left_ns = self.clockwork.confirm_end_ns().saturating_sub(self.meter.now_ns());
         let opening_ns = self.pace.open_ns * (waiting.len() as u64 + 1);
         let affordable = left_ns.saturating_sub(opening_ns) / self.pace.pair_ns.max(1);
@@ -151,7 +157,8 @@ impl<M: Meter> Climber<'_, M> {
         }
         let rung = self.rung_of(kept.rung).clone();
         let [back, with] = &settings;
-        let only_dial = with.with(&rung.dial, back.get(&rung.dial)) == *back;
+        let is_turned = with.get(&rung.dial) != back.get(&rung.dial);
+        let only_dial = is_turned && with.with(&rung.dial, back.get(&rung.dial)) == *back;
         let arms = match rung.in_place && only_dial {
             true => Sides::toggled(settings, &rung.dial),
             false => Sides::apart(settings),
@@ -240,6 +247,7 @@ impl<M: Meter> Climber<'_, M> {
                 unreachable!("compared() measures in turn then, and nothing is proved again")
             }
             Outcome::Judged(judgement) => {
+                assert!(tried.is_some(), "what was judged is in the record");
                 rung.leave_one_out = Some(Effect::from(judgement.estimate));
                 rung.leave_one_out_trial = tried.map(|at| self.record.series.trials[at].id.clone());
                 let [low, high] = judgement.estimate.interval_percent();

@@ -106,8 +106,8 @@ impl<M: Look> Climber<'_, M> {
     /// What all profiles lack is said once.
     fn warn_of(&mut self, profile: &Profile) {
         let said = profile.warnings.iter().map(|warning| format!("profiles: {warning}"));
-        let news: Vec<String> = said.filter(|warning| !self.record.warnings.contains(warning)).collect();
-        self.record.warnings.extend(news);
+        let fresh: Vec<String> = said.filter(|warning| !self.record.warnings.contains(warning)).collect();
+        self.record.warnings.extend(fresh);
     }
 
     /// Both or none: one by itself tells nothing of a rung.

@@ -1,4 +1,4 @@
-//! What a climb is told, what it tells while it climbs, and why there is none.
+//! What a climb is asked for, the events that it reports, and why there is none.
 //!
 //! Whoever calls [`super::climb`] fills in the first, watches the second and reports the third. Nothing here does anything.
 

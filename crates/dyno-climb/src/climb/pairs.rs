@@ -29,7 +29,7 @@ pub(crate) struct Asked<'a> {
     /// Which try of that stage, from 1.
     pub(crate) attempt: u32,
     pub(crate) rung: Option<&'a str>,
-    /// What is told of it while it goes on: the stage, and what is measured.
+    /// For the progress: the stage, and what is measured.
     pub(crate) words: [&'a str; 2],
     pub(crate) metric: Metric,
     pub(crate) deadline_ns: u64,
@@ -85,6 +85,8 @@ impl<M: Meter> Climber<'_, M> {
         comparison: &Comparison<Sides>,
         asked: &Asked<'_>,
     ) -> Tried {
+        assert!(asked.attempt > 0, "tries are counted from 1");
+        assert!(asked.rung.is_none() == (asked.stage == Stage::Noise), "all but noise is about a rung");
         let visits = matches!(bench, Bench::InTurn(_));
         assert!(
             visits == (comparison.schedule == Schedule::InTurn),
@@ -101,6 +103,7 @@ impl<M: Meter> Climber<'_, M> {
         if comparison.length() == Length::Short && measured >= LAST_LOOK_MIN as u64 {
             self.pace.pair_ns = took_ns / measured;
         }
+        assert!(trial.pairs.len() <= comparison.rule.last, "nothing is measured after the last look");
         let trial = self.write_down(trial, bench.clock(), comparison, asked);
         Tried { trial, outcome }
     }
@@ -180,7 +183,7 @@ impl<M: Meter> Climber<'_, M> {
                 Ok((pair, latencies)) => add(trial, pair, &latencies),
                 Err((side, trouble)) => return Outcome::Trouble(side, trouble),
             }
-            self.tell(trial, rule, asked, latest);
+            self.report(trial, rule, asked, latest);
         }
     }
 
@@ -225,7 +228,7 @@ impl<M: Meter> Climber<'_, M> {
         Ok((Pair { first, instance: instance as u32, a: a.block, b: b.block }, [a.latencies, b.latencies]))
     }
 
-    fn tell(&mut self, trial: &Trial, rule: &Rule, asked: &Asked<'_>, estimate: Option<Estimate>) {
+    fn report(&mut self, trial: &Trial, rule: &Rule, asked: &Asked<'_>, estimate: Option<Estimate>) {
         let left_ns = self.clockwork.left_ns(self.meter.now_ns());
         let (pair, of, [stage, name]) = (trial.pairs.len(), rule.last, asked.words);
         (self.watch)(&Event::Pair { stage, name, pair, of, estimate, left_ns });
@@ -243,6 +246,7 @@ fn add(trial: &mut Trial, pair: Pair, latencies: &[Histogram; 2]) {
 
 /// A clock that stood still while hundreds of replies were served was not read.
 fn is_valid(pair: &Pair, metric: Metric) -> bool {
+    debug_assert!(pair.a.wrong == 0 && pair.b.wrong == 0, "a wrong answer ends a trial at once");
     let is_read = |value: f64| value.is_finite() && value > 0.0;
     pair.a.replies.min(pair.b.replies) >= REPLIES_MIN
         && is_read(pair.a.value(metric))

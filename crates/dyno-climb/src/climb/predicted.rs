@@ -6,8 +6,8 @@
 
 use dyno_measure::judge;
 use dyno_measure::series::Metric;
-use dyno_record::climb::{Attempt, Foretold, SettingCausal};
-use dyno_record::foretell::foretell;
+use dyno_record::climb::{Attempt, Predicted, SettingCausal};
+use dyno_record::predict::predict;
 
 use super::climber::{Climber, Experiments};
 use super::look::Looks;
@@ -55,12 +55,12 @@ impl<M: Look> Climber<'_, M> {
     }
 
     /// What was predicted of an attempt and what was measured, once both sides were profiled.
-    pub(super) fn predicted(&self, attempt: &Attempt, looks: &Looks) -> Option<Foretold> {
+    pub(super) fn predicted(&self, attempt: &Attempt, looks: &Looks) -> Option<Predicted> {
         let experiments = self.experiments.as_ref()?;
         let predicted = match (&experiments.found, &looks.profiles) {
             (Ok(at), [Some(before), Some(after)]) => {
                 let causal = &self.record.causal[*at].profile;
-                Foretold { profile: Some(*at), ..foretell(causal, before, after, &looks.costs) }
+                Predicted { profile: Some(*at), ..predict(causal, before, after, &looks.costs) }
             }
             (Err(why), _) => not_predicted(why),
             (Ok(_), _) => not_predicted("its sides could not be profiled"),
@@ -69,19 +69,19 @@ impl<M: Look> Climber<'_, M> {
     }
 
     /// Where changes were to be predicted and this one was not: its sides were never alive together.
-    pub(super) fn not_predicted_in_turn(&self, attempt: &Attempt) -> Option<Foretold> {
+    pub(super) fn not_predicted_in_turn(&self, attempt: &Attempt) -> Option<Predicted> {
         let why = "its servers were measured one after another";
         let asked = self.options.causal_ns.is_some() && attempt.effect_percent.is_some();
         asked.then(|| self.with_measured(attempt, not_predicted(why)))
     }
 
-    fn with_measured(&self, attempt: &Attempt, predicted: Foretold) -> Foretold {
+    fn with_measured(&self, attempt: &Attempt, predicted: Predicted) -> Predicted {
         let compared = attempt.trial.as_ref().and_then(|id| self.record.trial(id));
         let measured = compared.and_then(|compared| {
             let (trial, basis) = (&compared.trial, compared.rule.basis);
             judge::aside(trial, Metric::SecondsPerRequest, basis, self.options.seed)
         });
-        Foretold {
+        Predicted {
             measured_percent: measured.map(|estimate| estimate.percent()),
             measured_interval_percent: measured.map(|estimate| estimate.interval_percent()),
             ..predicted
@@ -89,6 +89,6 @@ impl<M: Look> Climber<'_, M> {
     }
 }
 
-fn not_predicted(why: &str) -> Foretold {
-    Foretold { why_not: Some(why.to_owned()), ..Foretold::default() }
+fn not_predicted(why: &str) -> Predicted {
+    Predicted { why_not: Some(why.to_owned()), ..Predicted::default() }
 }

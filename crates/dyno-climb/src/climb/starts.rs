@@ -24,7 +24,7 @@ use crate::meter::{ArmSpec, Length, Measured, Meter, Opening, Trouble, Vitals};
 
 /// Rounds of a start at most; more would not narrow what starts differ by.
 const START_ROUNDS_MAX: usize = 50;
-/// What is told while the total is measured: the stage, and what is measured.
+/// For the progress while the total is measured: the stage, and what is measured.
 const WORDS: [&str; 2] = ["total", "naive, final, floor"];
 
 /// An arm of the total. The floor has no setting.
@@ -173,7 +173,7 @@ impl<M: Meter> Climber<'_, M> {
             rounds.add(blocks, start);
             longest_ns = longest_ns.max(self.meter.now_ns() - began_ns);
             let more = VISIT_BLOCKS_MIN * (self.left_ns() / longest_ns.max(1)) as usize;
-            self.tell_rounds(rounds, more);
+            self.report_rounds(rounds, more);
         }
         Ok(())
     }
@@ -198,6 +198,7 @@ impl<M: Meter> Climber<'_, M> {
         rounds: &mut Rounds<M::Arm>,
         load: &LoadSpec,
     ) -> Result<Vec<Vec<Measured>>, Trouble> {
+        assert!(rounds.arms.iter().all(|one| one.arm.is_none()), "a server lives beside another one's turn");
         let mut blocks = vec![Vec::new(); rounds.arms.len()];
         for at in self.order_of(rounds) {
             self.open_arm(&mut rounds.arms[at], load)?;
@@ -229,6 +230,7 @@ impl<M: Meter> Climber<'_, M> {
         until_ns: u64,
         start: u32,
     ) -> Result<(), Trouble> {
+        assert!(rounds.arms.iter().all(|one| one.arm.is_some()), "a round has a block of every arm");
         let mut order: Vec<usize> = (0..rounds.arms.len()).collect();
         for round in 0..START_ROUNDS_MAX {
             if round > 0 && self.meter.now_ns() >= until_ns {
@@ -238,7 +240,7 @@ impl<M: Meter> Climber<'_, M> {
             let blocks = self.round(&mut rounds.arms, length, &order)?;
             rounds.add(blocks, start);
             let more = (self.left_ns() / self.round_ns(rounds, length)) as usize;
-            self.tell_rounds(rounds, more);
+            self.report_rounds(rounds, more);
         }
         Ok(())
     }
@@ -258,7 +260,7 @@ impl<M: Meter> Climber<'_, M> {
         Ok(blocks)
     }
 
-    fn tell_rounds(&mut self, rounds: &Rounds<M::Arm>, more: usize) {
+    fn report_rounds(&mut self, rounds: &Rounds<M::Arm>, more: usize) {
         let (pair, left_ns, [stage, name]) = (rounds.starts.len(), self.left_ns(), WORDS);
         (self.watch)(&Event::Pair { stage, name, pair, of: pair + more, estimate: None, left_ns });
     }
@@ -305,6 +307,7 @@ impl<M: Meter> Climber<'_, M> {
 
     pub(crate) fn close_arms(&mut self, rounds: &mut Rounds<M::Arm>) {
         rounds.arms.iter_mut().for_each(|one| self.close_arm(one));
+        assert!(rounds.arms.iter().all(|one| one.arm.is_none()), "an arm of the total outlives its start");
     }
 
     fn close_arm(&mut self, one: &mut Live<M::Arm>) {

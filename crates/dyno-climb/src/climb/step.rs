@@ -21,6 +21,7 @@ const SECOND_TRY_NS: u64 = 5_000_000_000;
 impl<M: Look> Climber<'_, M> {
     pub(crate) fn first_pass(&mut self) -> Result<(), ClimbError> {
         let order = self.order();
+        assert!(self.record.rungs.is_empty(), "rungs are tried from the first on");
         for (k, index) in order.iter().enumerate() {
             let possible = order[k..].iter().filter(|i| self.possible(&self.plan.rungs[**i]).is_ok()).count();
             let stage = format!("rung {} of {}", k + 1, order.len());
@@ -111,6 +112,8 @@ impl<M: Look> Climber<'_, M> {
         pass: Pass,
         share: u64,
     ) -> Result<(), ClimbError> {
+        assert!(self.record.rungs[slot].id == rung.id, "a rung is tried in its own place of the record");
+        assert!(self.kept.iter().all(|kept| kept.rung != slot), "{} was kept already", rung.id);
         let attempt = match self.change(rung) {
             Err(why) => self.without_data(rung, RungVerdict::NotPossible, why),
             Ok(_) if share < self.least_ns(rung, LAST_LOOK_MIN) => {
@@ -135,6 +138,7 @@ impl<M: Look> Climber<'_, M> {
         };
         let earlier = std::mem::replace(&mut self.record.rungs[slot].attempt, attempt);
         if pass == Pass::Second {
+            assert!(earlier.verdict != RungVerdict::Kept, "what was kept is not tried again");
             self.record.rungs[slot].first_attempt = Some(earlier);
         }
         let done = self.record.rungs[slot].clone();

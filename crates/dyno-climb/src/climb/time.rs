@@ -15,6 +15,10 @@ const NOISE_SHARE: f64 = 0.10;
 /// Share of the time that it may take where blocks are long: a slow server's noise is judged from fewer pairs.
 const NOISE_SHARE_MAX: f64 = 0.25;
 
+// Noise, rungs, confirmations and total follow each other.
+const _: () = assert!(NOISE_SHARE <= NOISE_SHARE_MAX && NOISE_SHARE_MAX < 1.0 - CONFIRM_SHARE);
+const _: () = assert!(TOTAL_RESERVED <= 1.0 && TOTAL_SHARE < 1.0 && CONFIRM_SHARE < 1.0);
+
 /// What a pair of instances takes, one after the other, until that is known.
 const TURN_NS_GUESSED: u64 = 1_500_000_000;
 
@@ -61,6 +65,7 @@ impl Pace {
 
     /// So many pairs of instances were measured one after the other.
     pub(crate) fn turned(&mut self, took_ns: u64, pairs: u64) {
+        assert!(pairs > 0, "the pace of no pairs");
         (self.turn_ns, self.turned) = (took_ns / pairs, true);
     }
 }

@@ -33,6 +33,7 @@ impl<M: Meter + Describe> Climber<'_, M> {
             self.missing("total", "no time left for it");
             return Ok(());
         }
+        assert!(self.record.total.is_none(), "the whole way is measured once");
         let comparison = self.whole_way();
         let arms = comparison.arms.iter().map(Live::new).collect();
         let mut rounds = Rounds { arms, starts: Vec::new() };
@@ -61,6 +62,10 @@ impl<M: Meter + Describe> Climber<'_, M> {
             arms.push(named(Role::NaiveWithHeadline, format!("naive+{rung}"), Some(setting)));
         }
         arms.push(named(Role::Floor, "floor".into(), None));
+        assert!(
+            arms.iter().all(|arm| (arm.role == Role::Floor) == arm.setting.is_none()),
+            "the floor alone is no setting"
+        );
         let (schedule, basis) = match self.in_bursts() {
             true => (Schedule::LongPairs, Basis::Totals),
             false => (Schedule::LivePairs, Basis::Pairs),

@@ -33,6 +33,7 @@ impl<M: Meter> Climber<'_, M> {
         turns: &mut Turns,
         trial: &Trial,
     ) -> Result<(Pair, [Histogram; 2]), (Side, Trouble)> {
+        assert!(self.current.is_none(), "a server lives beside a visit");
         let first = self.first_side();
         let mut visits = self.visits(turns, first)?;
         let [a, b] = Side::BOTH.map(|side| {
@@ -129,6 +130,10 @@ impl<M: Meter> Climber<'_, M> {
             latencies.merge(&measured.latencies);
             blocks.push(measured.block);
         }
+        assert!(
+            (VISIT_BLOCKS_MIN..=VISIT_BLOCKS_MAX).contains(&blocks.len()),
+            "a visit is a few long blocks"
+        );
         Ok(Measured { block: Block::sum(&blocks, &latencies), latencies })
     }
 }
@@ -137,6 +142,8 @@ impl Turns {
     /// Holds the proofs against both sides' readings.
     fn prove(&mut self, visits: [&Visit; 2]) {
         let [a, b] = visits;
+        let read = [a, b].map(|visit| visit.after.len());
+        assert!(read == [self.proofs.len(); 2], "every proof is read after each visit's load");
         let mut lines = Vec::new();
         let why = held(&self.proofs, [&a.before, &b.before], "before", &mut lines);
         self.before.append(&mut lines);

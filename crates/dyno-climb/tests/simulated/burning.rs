@@ -68,11 +68,11 @@ fn servers_that_burn_are_measured_in_turn_and_judged_rightly() {
 fn visit(noise: &mut Noise, now_ns: &mut u64, rng: &mut Prng) -> f64 {
     const SLICES: u64 = 20;
     *now_ns += 150_000_000;
-    let mood = |_| {
+    let slice = |_| {
         *now_ns += 26_000_000;
         noise.of_block(*now_ns, rng).exp()
     };
-    (0..SLICES).map(mood).sum::<f64>().ln() - (SLICES as f64).ln()
+    (0..SLICES).map(slice).sum::<f64>().ln() - (SLICES as f64).ln()
 }
 
 /// A trial of instances one after another, without a climb around it: thousands take a second.
@@ -82,10 +82,10 @@ fn trial(weather: Weather, seed: u64, percent: f64) -> Trial {
     let mut trial = Trial::new(Metric::CpuPerRequest);
     for instance in 0..step_rule(Schedule::InTurn).last as u32 {
         let first = if rng.coin() { Side::A } else { Side::B };
-        let moods = [0, 1].map(|_| visit(&mut noise, &mut now_ns, &mut rng) + 0.003 * rng.normal());
+        let costs = [0, 1].map(|_| visit(&mut noise, &mut now_ns, &mut rng) + 0.003 * rng.normal());
         let [a, b] = Side::BOTH.map(|side| {
             let changed = if side == Side::B { log_of_percent(percent) } else { 0.0 };
-            let cost_ns = 6_000.0 * (changed + moods[usize::from(side != first)]).exp();
+            let cost_ns = 6_000.0 * (changed + costs[usize::from(side != first)]).exp();
             Block { replies: 80_000, cpu_in_ns: (80_000.0 * cost_ns) as u64, ..Block::default() }
         });
         trial.pairs.push(Pair { first, instance, a, b });
@@ -290,7 +290,7 @@ fn what_burns_at_once_every_few_seconds_is_not_misread() {
 }
 
 #[test]
-fn what_is_measured_in_turn_is_not_foretold_and_says_so() {
+fn what_is_measured_in_turn_is_not_predicted_and_says_so() {
     let plan = ladder(&["gain=on", "burns=on", "after=on"]);
     let world = World::new(Weather::Quiet, 4)
         .with("gain=on", Does::Cpu(-20.0))
@@ -300,11 +300,11 @@ fn what_is_measured_in_turn_is_not_foretold_and_says_so() {
     let asked = dyno_climb::climb::Options { causal_ns: Some(20_000_000_000), ..options(4, 300) };
     let climbed = whole(&plan, &asked, world);
     assert_eq!(climbed.world.experiments(), 2, "none on a setting that is known to burn");
-    let foretold = |id: &str| climbed.rung(id).attempt.causal.as_ref().expect("it was asked for");
-    assert!(foretold("gain=on").why_not.is_none());
+    let predicted = |id: &str| climbed.rung(id).attempt.causal.as_ref().expect("it was asked for");
+    assert!(predicted("gain=on").why_not.is_none());
     for id in ["burns=on", "after=on"] {
-        let why = foretold(id).why_not.as_deref();
+        let why = predicted(id).why_not.as_deref();
         assert_eq!(why, Some("its servers were measured one after another"));
-        assert!(foretold(id).measured_percent.is_some_and(|percent| percent < -5.0));
+        assert!(predicted(id).measured_percent.is_some_and(|percent| percent < -5.0));
     }
 }

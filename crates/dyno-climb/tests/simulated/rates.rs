@@ -47,10 +47,10 @@ fn trial(weather: Weather, seed: u64, truth: Truth) -> Trial {
             };
             (place, burst, changed - 0.015 * place as f64)
         });
-        // The machine's mood follows time, whichever side runs first.
-        let moods = [0, 1].map(|place| noise.of_block((2 * n + place) * 31_000_000, &mut rng));
+        // The common-mode noise follows time, whichever side runs first.
+        let common = [0, 1].map(|place| noise.of_block((2 * n + place) * 31_000_000, &mut rng));
         let [a, b] = blocks.map(|(place, burst, log)| {
-            let cost_ns = 6_000.0 * burst * (log + moods[place as usize]).exp();
+            let cost_ns = 6_000.0 * burst * (log + common[place as usize]).exp();
             Block { replies: 4_000, cpu_in_ns: (4_000.0 * cost_ns) as u64, ..Block::default() }
         });
         trial.pairs.push(Pair { first, instance: instance as u32, a, b });

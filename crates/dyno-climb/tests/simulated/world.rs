@@ -253,7 +253,7 @@ impl World {
     }
 
     /// Experiments say that time saved is worth so much of itself; or they cannot be made.
-    pub(crate) fn foretelling(mut self, worth: Result<f64, &str>) -> Self {
+    pub(crate) fn predicting(mut self, worth: Result<f64, &str>) -> Self {
         self.worth = worth.map_err(str::to_owned);
         self
     }

@@ -46,7 +46,7 @@ impl World<'_> {
             let burnt_ns = now.saturating_sub(last);
             arm.seen_ns += burnt_ns;
             arm.last_end_ns = Some(now);
-            let _ = self.tally.news(burnt_ns);
+            let _ = self.tally.since_last(burnt_ns);
         }
     }
 }

@@ -33,7 +33,7 @@ impl World<'_> {
         arm.seen_ns += cpu_in_ns + cpu_off_ns + settle_ns;
         self.tally.generator_ns += report.cpu_ns;
         self.tally.replies += report.replies;
-        let [steal_ns, foreign_ns] = self.tally.news(cpu_in_ns + cpu_off_ns + settle_ns);
+        let [steal_ns, foreign_ns] = self.tally.since_last(cpu_in_ns + cpu_off_ns + settle_ns);
         let block = Block {
             replies: report.replies,
             wrong: report.wrong,

@@ -87,8 +87,8 @@ impl Profile {
         both.sampling.samples += other.sampling.samples;
         both.sampling.lost += other.sampling.lost;
         both.sampling.truncated += other.sampling.truncated;
-        let news = other.warnings.iter().filter(|warning| !self.warnings.contains(warning));
-        both.warnings.extend(news.cloned());
+        let fresh = other.warnings.iter().filter(|warning| !self.warnings.contains(warning));
+        both.warnings.extend(fresh.cloned());
         both.requests = match (&self.requests, &other.requests) {
             (Some(one), Some(more)) => Some(Requests { count: one.count + more.count, ..one.clone() }),
             _ => None,

@@ -283,7 +283,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::samples::climb::sample_climb;
-    use dyno_record::climb::{Effect, Foretold, Noise};
+    use dyno_record::climb::{Effect, Noise, Predicted};
 
     /// The sample with figures that a person chose, so that a snapshot does not move with the generator.
     fn small() -> Climb {
@@ -418,13 +418,13 @@ mod tests {
     #[test]
     fn what_was_foretold_stands_under_its_rung() {
         let mut climb = sample_climb(8);
-        climb.rungs[0].attempt.causal = Some(Foretold {
+        climb.rungs[0].attempt.causal = Some(Predicted {
             predicted_percent: Some(-30.0),
             interval_percent: Some([-33.0, -27.0]),
             drift_percent: Some(1.0),
             measured_percent: Some(-31.0),
             measured_interval_percent: Some([-32.0, -30.0]),
-            ..Foretold::default()
+            ..Predicted::default()
         });
         let text = climb_table(&climb, 100, Color::Plain);
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} in {text}"));

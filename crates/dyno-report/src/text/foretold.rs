@@ -1,6 +1,6 @@
 //! What experiments foretold of a rung beside what was measured, in words: for the table and for the page.
 
-use dyno_record::climb::{ChangedFunction, Foretold, Worth};
+use dyno_record::climb::{ChangedFunction, Predicted, Worth};
 
 use crate::number::{effect, hundredths, percent, visible};
 
@@ -8,7 +8,7 @@ use crate::number::{effect, hundredths, percent, visible};
 const NAMED_MAX: usize = 3;
 
 /// Prediction and measurement, one beside the other.
-pub(crate) fn line(foretold: &Foretold) -> String {
+pub(crate) fn line(foretold: &Predicted) -> String {
     let measured = foretold.measured_percent.zip(foretold.measured_interval_percent);
     let measured = measured.map_or_else(
         || "not measured".to_owned(),
@@ -29,13 +29,13 @@ pub(crate) fn line(foretold: &Foretold) -> String {
 }
 
 /// What a prediction's interval lacks.
-pub(crate) fn lack(foretold: &Foretold) -> Option<&'static str> {
+pub(crate) fn lack(foretold: &Predicted) -> Option<&'static str> {
     let lacks = foretold.predicted_percent.is_some() && foretold.drift_percent.is_none();
     lacks.then_some(" (drift unknown: the true interval is wider)")
 }
 
 /// The functions that a prediction rests on.
-fn of(foretold: &Foretold) -> String {
+fn of(foretold: &Predicted) -> String {
     let named: Vec<String> = foretold.functions.iter().take(NAMED_MAX).map(function).collect();
     let more = foretold.functions.len().saturating_sub(NAMED_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -81,26 +81,26 @@ mod tests {
             function("new", 3.0, Worth::Average),
             function("d", -0.2, Worth::Average),
         ];
-        let foretold = Foretold {
+        let foretold = Predicted {
             predicted_percent: Some(-18.2),
             interval_percent: Some([-20.2, -16.2]),
             drift_percent: Some(0.4),
             measured_percent: Some(-17.0),
             measured_interval_percent: Some([-17.5, -16.5]),
             functions,
-            ..Foretold::default()
+            ..Predicted::default()
         };
         let wanted = "time per request: predicted −18.2 % ±2.0, measured −17.0 % ±0.5; of send −15.0 %, \
             write −6.0 % (beyond its curve), new +3.0 % (by the average) and 1 more";
         assert_eq!(line(&foretold), wanted);
-        let lacking = line(&Foretold { drift_percent: None, ..foretold });
+        let lacking = line(&Predicted { drift_percent: None, ..foretold });
         assert!(lacking.contains("±2.0 (drift unknown: the true interval is wider), measured"), "{lacking}");
     }
 
     #[test]
     fn what_is_not_predicted_says_why_and_obeys_nothing() {
         let why_not = Some("no curve holds; \u{1b}[2J".to_owned());
-        let text = line(&Foretold { why_not, ..Foretold::default() });
+        let text = line(&Predicted { why_not, ..Predicted::default() });
         assert!(
             text.starts_with("time per request: not measured, not predicted (no curve holds; "),
             "{text}"

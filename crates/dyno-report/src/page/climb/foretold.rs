@@ -1,6 +1,6 @@
 //! The part of a rung's card that puts what experiments foretold beside what was measured.
 
-use dyno_record::climb::{ChangedFunction, Foretold, SettingCausal};
+use dyno_record::climb::{ChangedFunction, Predicted, SettingCausal};
 
 use super::view::View;
 use crate::number;
@@ -11,7 +11,7 @@ use crate::page::table::{Edge, number as cell, plain_table, words};
 use crate::text::foretold as text;
 
 /// Both figures on one scale, then the functions that the prediction rests on.
-pub(super) fn section(view: &View<'_>, foretold: Option<&Foretold>) -> Option<Tag> {
+pub(super) fn section(view: &View<'_>, foretold: Option<&Predicted>) -> Option<Tag> {
     let foretold = foretold?;
     let part = tag("div").class("foretold").push(tag("h4").text("Predicted and measured: time per request"));
     let part = part.push_all(drawn(foretold));
@@ -31,7 +31,7 @@ pub(super) fn section(view: &View<'_>, foretold: Option<&Foretold>) -> Option<Ta
     )
 }
 
-fn drawn(foretold: &Foretold) -> Option<Tag> {
+fn drawn(foretold: &Predicted) -> Option<Tag> {
     let row =
         |name, value: Option<f64>, interval, ink| value.map(|value| (name, Mark { value, interval, ink }));
     let rows = [
@@ -54,7 +54,7 @@ fn drawn(foretold: &Foretold) -> Option<Tag> {
     (!rows.is_empty()).then(|| list.push(axis))
 }
 
-fn functions(foretold: &Foretold) -> Option<Tag> {
+fn functions(foretold: &Predicted) -> Option<Tag> {
     let heads = [
         ("function, with the kernel's work for it", Edge::Left),
         ("before, µs/request", Edge::Right),
@@ -72,7 +72,7 @@ fn functions(foretold: &Foretold) -> Option<Tag> {
 }
 
 /// How the experiments went, and what stayed as it was.
-fn remarks(view: &View<'_>, foretold: &Foretold) -> Option<String> {
+fn remarks(view: &View<'_>, foretold: &Predicted) -> Option<String> {
     let made = foretold.profile.and_then(|at| view.climb.causal.get(at)).map(experiments);
     let unchanged = foretold.unchanged.iter().map(|name| number::visible(dyno_profile::name::short(name)));
     let unchanged: Vec<String> = unchanged.collect();

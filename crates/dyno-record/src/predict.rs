@@ -1,7 +1,7 @@
 //! What a change should bring, from experiments on the setting before it: how much faster each function became, by a profile
 //! of either side, and what its causal curve says that this is worth.
 //!
-//! The climb calls [`foretell`] for every rung that it profiled on both sides; the chooser of sites uses the same division of
+//! The climb calls [`predict`] for every rung that it profiled on both sides; the chooser of sites uses the same division of
 //! a profile ([`shares`]). Each sample belongs to one function: the innermost one of the program that is called, with what
 //! was folded into it and what the kernel does for it. So worths may be summed, as far as sites add up at all.
 
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use dyno_measure::student::student;
 
 use crate::causal::{Causal, Point, Site};
-use crate::climb::{ChangedFunction, Foretold, Worth};
+use crate::climb::{ChangedFunction, Predicted, Worth};
 use crate::profile::{Origin, Profile, Stack};
 
 /// Standard errors beyond which a function is said to have changed: some thirty are looked at, one of them may be chance,
@@ -69,19 +69,19 @@ fn owner<'p>(profile: &'p Profile, stack: &Stack) -> (Option<u32>, &'p str) {
 /// profiles were joined from, before and after beside each other: how much they differ among themselves is in the interval.
 /// Where fewer than two of them tell it, `drift_percent` is none, and the interval lacks it.
 #[must_use]
-pub fn foretell(causal: &Causal, before: &Profile, after: &Profile, looks: &[[f64; 2]]) -> Foretold {
-    match foretold(causal, before, after, drift(looks)) {
-        Ok(foretold) => foretold,
-        Err(why) => Foretold { why_not: Some(why), ..Foretold::default() },
+pub fn predict(causal: &Causal, before: &Profile, after: &Profile, looks: &[[f64; 2]]) -> Predicted {
+    match predicted(causal, before, after, drift(looks)) {
+        Ok(predicted) => predicted,
+        Err(why) => Predicted { why_not: Some(why), ..Predicted::default() },
     }
 }
 
-fn foretold(
+fn predicted(
     causal: &Causal,
     before: &Profile,
     after: &Profile,
     drift: Option<f64>,
-) -> Result<Foretold, String> {
+) -> Result<Predicted, String> {
     let (before, after) = (times(before)?, times(after)?);
     let curves: Vec<Curve<'_>> = causal.sites.iter().filter_map(Curve::of).collect();
     let average = average(&curves).ok_or_else(|| no_curve(causal))?;
@@ -105,13 +105,13 @@ fn foretold(
     let drifted = drift.map(|drift| average.value.abs() * 100.0 * after_us / total_us * drift);
     let sum = sum(&worths, average, drifted.unwrap_or(0.0));
     let is_changed = |curve: &&Curve<'_>| changed.iter().any(|one| curve.is_of(one.key));
-    Ok(Foretold {
+    Ok(Predicted {
         predicted_percent: Some(sum.value),
         interval_percent: Some(sum.interval()),
         drift_percent: drifted,
         unchanged: curves.iter().filter(|one| !is_changed(one)).map(|one| one.site.name.clone()).collect(),
-        functions: changed.iter().zip(&worths).map(|(one, worth)| one.told(worth)).collect(),
-        ..Foretold::default()
+        functions: changed.iter().zip(&worths).map(|(one, worth)| one.record(worth)).collect(),
+        ..Predicted::default()
     })
 }
 
@@ -251,7 +251,7 @@ impl Changed<'_> {
         Worthy { figure, by, slower_percent, sampled }
     }
 
-    fn told(&self, worth: &Worthy) -> ChangedFunction {
+    fn record(&self, worth: &Worthy) -> ChangedFunction {
         let is_own = worth.by != Worth::SetOff;
         ChangedFunction {
             name: self.key.1.clone(),
@@ -486,7 +486,7 @@ mod tests {
             (profile(&[("send", 6.0), ("encode", 4.0)]), profile(&[("send", 3.0), ("encode", 4.0)]));
         let causal =
             causal(vec![site("send", 60.0, &[(25, 10.0), (50, 18.0)]), site("encode", 40.0, &[(50, 20.0)])]);
-        let found = foretell(&causal, &before, &after, &[]);
+        let found = predict(&causal, &before, &after, &[]);
         assert!((found.predicted_percent.unwrap() + 18.0).abs() < 0.2, "{found:?}");
         let [low, high] = found.interval_percent.unwrap();
         assert!(low < -18.6 && high > -17.4 && low > -24.0, "samples have an error too: {found:?}");
@@ -511,13 +511,13 @@ mod tests {
         let (before, after) =
             (profile(&[("read", 5.0), ("rest", 5.0)]), profile(&[("recv", 4.5), ("rest", 5.0)]));
         let causal = causal(vec![site("read", 50.0, &[(50, 25.0)]), site("rest", 50.0, &[(50, 25.0)])]);
-        let found = foretell(&causal, &before, &after, &[]);
+        let found = predict(&causal, &before, &after, &[]);
         assert!((found.predicted_percent.unwrap() + 5.0).abs() < 0.5, "{found:?}");
         let by: Vec<Worth> = found.functions.iter().map(|one| one.by).collect();
         assert_eq!(by, [Worth::Curve, Worth::SetOff, Worth::Average]);
         let new = &found.functions[1];
         assert_eq!((new.faster_percent, new.predicted_percent), (None, None));
-        let dearer = foretell(&causal, &before, &profile(&[("recv", 7.0), ("rest", 5.0)]), &[]);
+        let dearer = predict(&causal, &before, &profile(&[("recv", 7.0), ("rest", 5.0)]), &[]);
         assert!((dearer.predicted_percent.unwrap() - 20.0).abs() < 0.5, "{dearer:?}");
     }
 
@@ -542,15 +542,15 @@ mod tests {
         let (before, after) =
             (profile(&[("beside", 6.0), ("path", 4.0)]), profile(&[("beside", 1.0), ("path", 4.0)]));
         let causal = causal(vec![site("beside", 60.0, &[(50, 0.0)]), site("path", 40.0, &[(50, 50.0)])]);
-        let found = foretell(&causal, &before, &after, &[]);
+        let found = predict(&causal, &before, &after, &[]);
         assert!(found.predicted_percent.unwrap().abs() < 0.1, "{found:?}");
     }
 
     #[test]
-    fn nothing_is_foretold_without_a_curve_a_change_or_requests() {
+    fn nothing_is_predicted_without_a_curve_a_change_or_requests() {
         let (before, after) = (profile(&[("send", 6.0)]), profile(&[("send", 3.0)]));
         let why = |causal: &Causal, before: &Profile, after: &Profile| {
-            let found = foretell(causal, before, after, &[]);
+            let found = predict(causal, before, after, &[]);
             assert_eq!((found.predicted_percent, found.interval_percent), (None, None));
             found.why_not.unwrap()
         };
@@ -572,7 +572,7 @@ mod tests {
         let (before, after) =
             (profile(&[("send", 6.0), ("odd", 0.05)]), profile(&[("send", 3.0), ("odd", 0.04)]));
         let causal = causal(vec![site("send", 60.0, &[(50, 18.0)])]);
-        let found = foretell(&causal, &before, &after, &[]);
+        let found = predict(&causal, &before, &after, &[]);
         let names: Vec<&str> = found.functions.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["send", OTHERS], "{found:?}");
     }
@@ -582,7 +582,7 @@ mod tests {
         let (before, after) = (profile(&[("send", 6.0)]), profile(&[("send", 3.0)]));
         let causal = causal(vec![site("send", 60.0, &[(50, 30.0)])]);
         let half = |looks: &[[f64; 2]]| {
-            let [low, high] = foretell(&causal, &before, &after, looks).interval_percent.unwrap();
+            let [low, high] = predict(&causal, &before, &after, looks).interval_percent.unwrap();
             (high - low) / 2.0
         };
         let (alike, apart) = (half(&[[6.0, 3.0], [6.1, 3.05]]), half(&[[6.0, 3.0], [6.0, 2.7], [6.0, 3.3]]));
@@ -593,7 +593,7 @@ mod tests {
     fn an_interval_without_drift_says_so() {
         let (before, after) = (profile(&[("send", 6.0)]), profile(&[("send", 3.0)]));
         let causal = causal(vec![site("send", 60.0, &[(50, 30.0)])]);
-        let drift = |looks: &[[f64; 2]]| foretell(&causal, &before, &after, looks).drift_percent;
+        let drift = |looks: &[[f64; 2]]| predict(&causal, &before, &after, looks).drift_percent;
         let unread = [f64::INFINITY, 3.0];
         assert_eq!([drift(&[]), drift(&[[6.0, 3.0]]), drift(&[[6.0, 3.0], unread])], [None; 3]);
         let (two, and_unread) = (drift(&[[6.0, 3.0], [6.0, 2.7]]), drift(&[[6.0, 3.0], unread, [6.0, 2.7]]));

@@ -1,7 +1,7 @@
-//! What experiments foretell of rungs, beside what is measured: over a machine whose truth is known.
+//! What experiments predict of rungs, beside what is measured: over a machine whose truth is known.
 
 use dyno_climb::climb::Options;
-use dyno_record::climb::{Foretold, RungVerdict};
+use dyno_record::climb::{Predicted, RungVerdict};
 
 use crate::ladder::{Edit, ladder, options, whole};
 use crate::noise::Weather;
@@ -13,26 +13,26 @@ fn asked(seed: u64, time_s: u64) -> Options {
     Options { causal_ns: Some(TWENTY_S), ..options(seed, time_s) }
 }
 
-fn predicted(of: &Foretold) -> (f64, [f64; 2]) {
+fn prediction(of: &Predicted) -> (f64, [f64; 2]) {
     (of.predicted_percent.expect("a prediction"), of.interval_percent.expect("its interval"))
 }
 
 #[test]
-fn the_interval_of_what_is_foretold_holds_the_truth_in_nine_of_ten_climbs() {
+fn the_interval_of_what_is_predicted_holds_the_truth_in_nine_of_ten_climbs() {
     let (mut held, mut left_out, mut widths, seeds) = (0, 0, 0.0, 40);
     for seed in 0..seeds {
         let world = World::new(Weather::Quiet, seed).with("gain=on", Does::Cpu(-12.0));
         let climbed = whole(&ladder(&["gain=on"]), &asked(seed, 40), world);
         let rung = &climbed.record.rungs[0];
         assert_eq!(rung.attempt.verdict, RungVerdict::Kept, "seed {seed}");
-        let foretold = rung.attempt.causal.as_ref().expect("it was asked for");
-        let (value, [low, high]) = predicted(foretold);
+        let predicted = rung.attempt.causal.as_ref().expect("it was asked for");
+        let (value, [low, high]) = prediction(predicted);
         held += u32::from((low..=high).contains(&-12.0));
         widths += (high - low) / 2.0;
-        let measured = foretold.measured_percent.expect("it was measured");
-        assert!((measured + 12.0).abs() < 5.0 && value < -5.0, "seed {seed}: {foretold:?}");
-        assert_eq!(foretold.functions[0].name, "serve");
-        left_out += u32::from(foretold.unchanged == ["rest"]);
+        let measured = predicted.measured_percent.expect("it was measured");
+        assert!((measured + 12.0).abs() < 5.0 && value < -5.0, "seed {seed}: {predicted:?}");
+        assert_eq!(predicted.functions[0].name, "serve");
+        left_out += u32::from(predicted.unchanged == ["rest"]);
     }
     assert!(held >= 36, "{held} of {seeds} hold it");
     assert!(left_out >= 34, "two standard errors leave one in twenty: {left_out} of {seeds}");
@@ -74,34 +74,34 @@ fn experiments_take_nothing_of_the_climbs_own_time() {
 }
 
 #[test]
-fn where_nobody_waits_for_what_became_faster_little_is_foretold() {
-    let world = World::new(Weather::Quiet, 6).with("gain=on", Does::Cpu(-20.0)).foretelling(Ok(0.0));
+fn where_nobody_waits_for_what_became_faster_little_is_predicted() {
+    let world = World::new(Weather::Quiet, 6).with("gain=on", Does::Cpu(-20.0)).predicting(Ok(0.0));
     let climbed = whole(&ladder(&["gain=on"]), &asked(6, 40), world);
-    let foretold = climbed.record.rungs[0].attempt.causal.as_ref().unwrap();
-    assert!(predicted(foretold).0.abs() < 2.0, "{foretold:?}");
-    assert!(foretold.measured_percent.unwrap() < -15.0, "and it is measured all the same: {foretold:?}");
+    let predicted = climbed.record.rungs[0].attempt.causal.as_ref().unwrap();
+    assert!(prediction(predicted).0.abs() < 2.0, "{predicted:?}");
+    assert!(predicted.measured_percent.unwrap() < -15.0, "and it is measured all the same: {predicted:?}");
 }
 
 #[test]
-fn what_cannot_be_foretold_says_why_and_is_measured_all_the_same() {
-    let world = World::new(Weather::Quiet, 7).with("gain=on", Does::Cpu(-10.0)).foretelling(Err("no BPF"));
+fn what_cannot_be_predicted_says_why_and_is_measured_all_the_same() {
+    let world = World::new(Weather::Quiet, 7).with("gain=on", Does::Cpu(-10.0)).predicting(Err("no BPF"));
     let climbed = whole(&ladder(&["gain=on", "null=on"]), &asked(7, 120), world);
     let record = &climbed.record;
     assert!(record.not_measured.iter().any(|missing| missing.why == "no BPF"), "{:?}", record.not_measured);
-    let foretold = record.rungs[0].attempt.causal.as_ref().unwrap();
-    assert_eq!(foretold.why_not.as_deref(), Some("no BPF"));
-    assert!(foretold.predicted_percent.is_none() && foretold.measured_percent.unwrap() < -5.0);
+    let predicted = record.rungs[0].attempt.causal.as_ref().unwrap();
+    assert_eq!(predicted.why_not.as_deref(), Some("no BPF"));
+    assert!(predicted.predicted_percent.is_none() && predicted.measured_percent.unwrap() < -5.0);
     assert_eq!(record.rungs[0].attempt.verdict, RungVerdict::Kept);
 }
 
 #[test]
-fn a_rung_that_is_toggled_in_place_is_foretold_too() {
+fn a_rung_that_is_toggled_in_place_is_predicted_too() {
     let plan = ladder(&["gain=on"]).in_place("gain=on");
     let world = World::new(Weather::Quiet, 9).with("gain=on", Does::Cpu(-25.0));
     let climbed = whole(&plan, &asked(9, 60), world);
-    let foretold = climbed.record.rungs[0].attempt.causal.as_ref().unwrap();
-    let (value, [low, high]) = predicted(foretold);
-    assert!(low < -25.0 && high > -25.0 && value < -10.0, "{foretold:?}");
-    assert!(foretold.drift_percent.is_some(), "looked at more than once: {foretold:?}");
+    let predicted = climbed.record.rungs[0].attempt.causal.as_ref().unwrap();
+    let (value, [low, high]) = prediction(predicted);
+    assert!(low < -25.0 && high > -25.0 && value < -10.0, "{predicted:?}");
+    assert!(predicted.drift_percent.is_some(), "looked at more than once: {predicted:?}");
     assert_eq!(climbed.record.profiles.len(), 2);
 }

@@ -42,6 +42,9 @@ const LOOK_NS: u64 = 1_000_000;
 /// How often it is looked whether log lines get lost, until they are: soon enough for whoever watches a disk fill up.
 const LOST_LOOK_NS: u64 = SECOND_NS;
 
+/// How often lack of memory is looked for and told.
+const MEMORY_LOOK_NS: u64 = 60 * SECOND_NS;
+
 const SIGNALS: u64 = 0;
 const CONTROL: u64 = 1;
 
@@ -85,6 +88,13 @@ pub enum Event {
     LogLinesLost {
         /// How many were lost when this was seen.
         lines: u64,
+    },
+    /// Connections hold more than `buffer_bytes_max`; told once a minute while it goes on.
+    MemoryShort {
+        /// Bodies that were refused since this was told last.
+        refused: u64,
+        /// Connections that were cut since then.
+        cut: u64,
     },
     /// No more connections are accepted; what was accepted is answered.
     Draining,
@@ -150,6 +160,13 @@ enum Life {
     Vacant,
 }
 
+/// What was counted when lack of memory was looked for last.
+struct MemoryTold {
+    looked_ns: u64,
+    refused: u64,
+    cut: u64,
+}
+
 /// The process that empties the rings, and the pipe whose end tells it to finish.
 struct Writer {
     pid: Pid,
@@ -188,6 +205,7 @@ struct Supervisor<'r> {
     drained: Drained,
     /// Whether lost log lines were told of.
     lost_told: bool,
+    memory: MemoryTold,
 }
 
 impl<'r> Supervisor<'r> {
@@ -214,6 +232,7 @@ impl<'r> Supervisor<'r> {
             stopping: Stopping::No,
             drained: Drained::Wholly,
             lost_told: false,
+            memory: MemoryTold { looked_ns: clock::mono_ns(), refused: 0, cut: 0 },
         })
     }
 
@@ -244,6 +263,7 @@ impl<'r> Supervisor<'r> {
             self.reap(on_event);
             self.replace_due(on_event);
             self.tell_lost(on_event);
+            self.tell_memory(on_event);
             match self.stopping {
                 Stopping::No => continue,
                 Stopping::Draining { end_ns } if clock::mono_ns() < end_ns => {}
@@ -284,8 +304,9 @@ impl<'r> Supervisor<'r> {
             Stopping::Draining { end_ns } => Some(end_ns),
             _ => None,
         };
+        let minute = Some(self.memory.looked_ns + MEMORY_LOOK_NS);
         let look = (self.log.is_some() && !self.lost_told).then(|| clock::mono_ns() + LOST_LOOK_NS);
-        match replacements.chain(end).chain(look).min() {
+        match replacements.chain(end).chain(look).chain(minute).min() {
             None => Timeout::Forever,
             Some(due_ns) => {
                 let wait_ms = due_ns.saturating_sub(clock::mono_ns()).div_ceil(1_000_000);
@@ -299,6 +320,20 @@ impl<'r> Supervisor<'r> {
         if lines > 0 && !self.lost_told {
             self.lost_told = true;
             on_event(Event::LogLinesLost { lines });
+        }
+    }
+
+    /// Says once a minute what lack of memory has cost.
+    fn tell_memory(&mut self, on_event: &mut dyn FnMut(Event)) {
+        let now_ns = clock::mono_ns();
+        if now_ns < self.memory.looked_ns + MEMORY_LOOK_NS {
+            return;
+        }
+        let Counts { budget_refusals, budget_cuts, .. } = self.sheet.total();
+        let (refused, cut) = (budget_refusals - self.memory.refused, budget_cuts - self.memory.cut);
+        self.memory = MemoryTold { looked_ns: now_ns, refused: budget_refusals, cut: budget_cuts };
+        if refused + cut > 0 {
+            on_event(Event::MemoryShort { refused, cut });
         }
     }
 

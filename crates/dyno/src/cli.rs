@@ -163,12 +163,15 @@ pub(crate) struct Serve {
     /// A body must come on within this
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time, help_heading = "Limits")]
     pub(crate) body_timeout: Duration,
-    /// A peer must take something of its reply within this
+    /// Close a connection whose client reads nothing for this long
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = some_time, help_heading = "Limits")]
     pub(crate) write_timeout: Duration,
     /// Bytes of a request's body; longer ones get 413
     #[arg(long, value_name = "BYTES", default_value = "1048576", value_parser = count, help_heading = "Limits")]
     pub(crate) body_bytes_max: usize,
+    /// Bytes that all connections may hold in memory [default: 256 MiB or an eighth of the memory]
+    #[arg(long, value_name = "BYTES", value_parser = count, help_heading = "Limits")]
+    pub(crate) buffer_bytes_max: Option<usize>,
     /// Bytes of a request's head; longer ones get 431
     #[arg(long, value_name = "BYTES", default_value = "32768", value_parser = some, help_heading = "Limits")]
     pub(crate) head_bytes_max: NonZeroUsize,

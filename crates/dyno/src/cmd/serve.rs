@@ -60,7 +60,9 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
 /// When a dial does not know its word.
 pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let usual = Limits::default();
     let limits = Limits {
+        buffer_bytes_max: args.buffer_bytes_max.unwrap_or(usual.buffer_bytes_max),
         line_bytes_max: args.line_bytes_max.get(),
         head_bytes_max: args.head_bytes_max.get(),
         body_bytes_max: args.body_bytes_max,
@@ -69,7 +71,7 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         idle_ns: ns(args.idle_timeout),
         body_ns: ns(args.body_timeout),
         write_ns: ns(args.write_timeout),
-        ..Limits::default()
+        ..usual
     };
     Ok(Config {
         listen: args.listen.clone(),
@@ -150,6 +152,10 @@ fn told(event: &Event, drain: Duration) -> String {
             "warning: the access log does not take every line (a full disk?); how many are lost is said at the end\n"
                 .to_owned()
         }
+        Event::MemoryShort { refused, cut } => format!(
+            "warning: connections hold more than --buffer-bytes-max: {refused} bodies were refused, {cut} connections \
+             cut in the last minute\n"
+        ),
         Event::Draining => {
             let seconds = drain.as_secs_f64();
             format!("draining for at most {seconds} s; a second signal ends at once\n")

@@ -16,7 +16,6 @@ use crate::check::{Expect, Rules};
 use crate::client::{Client, Fate, Link, Taken, Tally};
 use crate::report::{OpenError, SessionPlan};
 use crate::requests::Batches;
-use crate::session::Share;
 
 /// One buffer for all connections of a session: as much as loopback delivers at once (64 KiB per segment), twice.
 const RECEIVE_BYTES: usize = 128 * 1024;
@@ -37,6 +36,17 @@ pub(crate) enum Sending {
     One,
     /// Batch after batch.
     Batches,
+}
+
+/// A session's part of a larger load.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Share {
+    /// Connections of this session.
+    pub(crate) connections: usize,
+    /// Connections of the sessions before it.
+    pub(crate) before: usize,
+    /// Connections of all sessions.
+    pub(crate) all: usize,
 }
 
 #[derive(Debug)]

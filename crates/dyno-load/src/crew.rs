@@ -15,8 +15,9 @@ use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::clock::mono_ns;
 
 use crate::check::Expect;
+use crate::connections::Share;
 use crate::report::{BlockReport, BlockSpec, Edge, OpenError, SessionPlan};
-use crate::session::{Course, Gauge, Lap, Session, Share};
+use crate::session::{Course, Gauge, Lap, Session};
 
 /// Sessions on several CPUs that run their blocks together.
 #[derive(Debug)]

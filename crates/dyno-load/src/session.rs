@@ -15,7 +15,7 @@ use dyno_sys::epoll::{Epoll, Events, Timeout};
 
 use crate::check::Expect;
 use crate::client::Tally;
-use crate::connections::{Connections, Sending};
+use crate::connections::{Connections, Sending, Share};
 use crate::report::{BlockReport, BlockSpec, Edge, OpenError, SessionPlan};
 
 /// Connections opened at once while a session opens: below the listen backlogs of servers (nginx 511; Linux' own
@@ -38,17 +38,6 @@ pub struct Session {
     sweep_at_ns: u64,
     sweep_every_ns: u64,
     sample_answer: Vec<u8>,
-}
-
-/// A session's part of a larger load.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Share {
-    /// Connections of this session.
-    pub(crate) connections: usize,
-    /// Connections of the sessions before it.
-    pub(crate) before: usize,
-    /// Connections of all sessions.
-    pub(crate) all: usize,
 }
 
 /// One block: when it settles, for how long it is measured, and what the threads that run it share.

@@ -122,7 +122,7 @@ pub fn set(tid: Tid, cpus: &CpuSet) -> io::Result<()> {
 
 /// Binds every thread that process `pid` has now; one that ends meanwhile is no error.
 pub fn set_process(pid: Pid, cpus: &CpuSet) -> io::Result<()> {
-    for tid in crate::proc::tasks(pid) {
+    for tid in crate::tasks::tasks(pid) {
         match set(tid, cpus) {
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
             outcome => outcome?,

@@ -15,20 +15,25 @@
 mod end;
 mod error;
 mod launch;
+mod limits;
+mod packet;
 mod process;
 mod setup;
+mod step;
 mod undo;
 mod warden;
 mod wire;
 
 pub use error::KeeperError;
 pub use launch::Launch;
+pub use limits::{CHANGES_MAX, FOLDERS_MAX, INHERIT_MAX};
 pub use undo::Undo;
 
 use crate::Pid;
 use crate::child::{self, Exit, Wait};
 use crate::clock::mono_ns;
 use crate::socket::{self, Ready, rights};
+use limits::{HOLD_NS_MAX, RELEASE_NS_MAX};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
@@ -38,16 +43,6 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use wire::{Command, Event, NOTE_BYTES_MAX, REQUEST_BYTES_MAX, Reply, Request};
 
-/// Descriptors beyond the output that one launch can hand on.
-pub const INHERIT_MAX: usize = rights::RIGHTS_MAX - 1;
-/// Changes of the host remembered at once; the ladder has about a hundred rungs.
-pub const CHANGES_MAX: usize = 1_024;
-/// Folders remembered at once; a climb has one.
-pub const FOLDERS_MAX: usize = 16;
-/// Forking and setting up takes a millisecond; five seconds is a machine in trouble.
-const HOLD_NS_MAX: u64 = 5_000_000_000;
-/// Exec reads the program's first pages, perhaps from a slow disk.
-const RELEASE_NS_MAX: u64 = 10_000_000_000;
 /// The keeper answers at once; it may have to kill what a dead warden left first.
 const ANSWER_NS_MAX: u64 = 5_000_000_000;
 /// Beyond what the other side allows itself, so that its own answer comes first.

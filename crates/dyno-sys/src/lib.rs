@@ -28,6 +28,7 @@ pub mod proc;
 pub mod shm;
 pub mod signal;
 pub mod socket;
+mod tasks;
 pub mod trace;
 pub mod tty;
 pub mod user;

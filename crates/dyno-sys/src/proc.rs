@@ -10,6 +10,7 @@ mod net;
 mod process;
 mod traffic;
 
+pub use crate::tasks::tasks;
 pub use cost::{
     Faults, IoCount, Memory, MemoryUse, TaskCost, faults, io_count, memory_use, open_files, parse_faults,
     parse_io, parse_memory_use, parse_task_status, task_costs,
@@ -25,7 +26,7 @@ pub use net::{Connections, InetLine, UnixLine, listeners, parse_inet, parse_unix
 pub use process::{
     Stat, all_sleeping, cpus_allowed, epoll_events, folder, has_ended, has_thread_ended, maps,
     parse_epoll_fdinfo, parse_maps, parse_run_ns, parse_stat, parse_status_field, parse_status_kib,
-    pss_bytes, rss_bytes, rss_peak_bytes, run_ns, standing_for, stat, state, tasks, tree, user_system_ticks,
+    pss_bytes, rss_bytes, rss_peak_bytes, run_ns, standing_for, stat, state, tree, user_system_ticks,
 };
 pub use traffic::{
     CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, Ticks, all_ticks, cpu_quota, memory_limit_bytes,

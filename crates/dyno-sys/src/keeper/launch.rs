@@ -1,7 +1,9 @@
 //! What to start: checked here, before any process exists for it, and written for the keeper.
 
+use super::error::KeeperError;
+use super::limits::INHERIT_MAX;
+use super::setup;
 use super::wire::Order;
-use super::{INHERIT_MAX, KeeperError, setup};
 use crate::affinity::CpuSet;
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -4,9 +4,10 @@
 //! dyno's end. It speaks only when spoken to. It never touches a launch that has a warden: only what a killed warden left behind.
 
 use super::end::{self, KILL_NS_MAX, LOOK_NS};
+use super::limits::{CHANGES_MAX, FOLDERS_MAX};
 use super::undo::Undo;
 use super::wire::{Order, REQUEST_BYTES_MAX, Reply, Request};
-use super::{CHANGES_MAX, FOLDERS_MAX, setup, warden};
+use super::{setup, warden};
 use crate::clock::mono_ns;
 use crate::signal::{self, Signal, SignalFd};
 use crate::socket::{self, rights};

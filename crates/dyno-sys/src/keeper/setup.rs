@@ -3,6 +3,7 @@
 //! The warden learns by a pipe: one ready note when the child is whole and blocked, then either end of file (exec has
 //! closed the pipe) or a failure note. Nothing here returns into the warden's code but the exit code.
 
+use super::step::Step;
 use super::wire::Order;
 use crate::errno::{self, checked};
 use crate::{affinity, child, signal, socket, user};
@@ -17,56 +18,6 @@ pub(super) const TARGET_MAX: i32 = 63;
 const NOT_RUN: i32 = 127;
 /// One step number and one errno.
 pub(super) const NOTE_BYTES: usize = 8;
-
-/// What failed, in the order of doing. `Ready` and `Run` are the two notes that are not about setting up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Ready,
-    Session,
-    Descriptors,
-    Cpus,
-    User,
-    Parent,
-    Privileges,
-    Folder,
-    Words,
-    Run,
-}
-
-impl Step {
-    const ALL: [Step; 10] = [
-        Step::Ready,
-        Step::Session,
-        Step::Descriptors,
-        Step::Cpus,
-        Step::User,
-        Step::Parent,
-        Step::Privileges,
-        Step::Folder,
-        Step::Words,
-        Step::Run,
-    ];
-
-    pub(super) fn from_number(number: u64) -> Option<Step> {
-        Step::ALL.into_iter().find(|&step| step as u64 == number)
-    }
-
-    /// What was tried, to stand after "cannot".
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Step::Ready => "be held",
-            Step::Session => "start a session",
-            Step::Descriptors => "arrange its descriptors",
-            Step::Cpus => "be bound to its CPUs",
-            Step::User => "become its user",
-            Step::Parent => "be tied to its parent",
-            Step::Privileges => "give up gaining privileges",
-            Step::Folder => "enter its folder",
-            Step::Words => "take its arguments",
-            Step::Run => "run",
-        }
-    }
-}
 
 /// What the child is given by its warden.
 pub(super) struct Given {

@@ -3,7 +3,7 @@
 //! Handed over before the host is changed ([`super::Keeper::undo_on_death`]). A new kind of change is a variant with its
 //! bytes and what it does in this file; the keeper knows nothing else of it.
 
-use super::wire::{Reader, Writer};
+use super::packet::{Reader, Writer};
 use crate::knob;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -5,9 +5,10 @@
 //! nothing of the launch is left. If it is killed, the server dies with it and the keeper ends the rest.
 
 use super::end::{self, KILL_NS_MAX};
-use super::setup::{self, Given, NOTE_BYTES, Step};
+use super::limits::{HOLD_NS_MAX, RELEASE_NS_MAX};
+use super::setup::{self, Given, NOTE_BYTES};
+use super::step::Step;
 use super::wire::{Command, Event, NOTE_BYTES_MAX, Order};
-use super::{HOLD_NS_MAX, RELEASE_NS_MAX};
 use crate::Pid;
 use crate::child::{self, Exit};
 use crate::clock::mono_ns;

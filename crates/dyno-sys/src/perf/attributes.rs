@@ -1,4 +1,5 @@
-//! `struct perf_event_attr` and the call that takes it. Used by the clock and by sampling; never exported.
+//! `struct perf_event_attr` and the call that takes it. Used by the clock, by sampling and, for what is in a
+//! sample, by the reader of records; never exported.
 
 use crate::Pid;
 use crate::errno::checked_long;
@@ -28,6 +29,17 @@ pub(super) const MMAP2: u64 = 1 << 23;
 pub(super) const COMM_EXEC: u64 = 1 << 24;
 pub(super) const USE_CLOCKID: u64 = 1 << 25;
 pub(super) const CONTEXT_SWITCH: u64 = 1 << 26;
+
+/// Bits of `sample_type` that are asked for.
+pub(super) const SAMPLE_IP: u64 = 1 << 0;
+pub(super) const SAMPLE_TID: u64 = 1 << 1;
+pub(super) const SAMPLE_TIME: u64 = 1 << 2;
+pub(super) const SAMPLE_CALLCHAIN: u64 = 1 << 5;
+pub(super) const SAMPLE_CPU: u64 = 1 << 7;
+pub(super) const SAMPLE_PERIOD: u64 = 1 << 8;
+pub(super) const SAMPLE_REGS_USER: u64 = 1 << 12;
+pub(super) const SAMPLE_STACK_USER: u64 = 1 << 13;
+pub(super) const SAMPLE_IDENTIFIER: u64 = 1 << 16;
 
 /// `PERF_FLAG_FD_CLOEXEC`.
 const FD_CLOEXEC: libc::c_ulong = 1 << 3;

@@ -3,9 +3,10 @@
 //! For diagnosis: without hardware counters the addresses that hot instructions use tell what caches and TLBs suffer. One
 //! event and one ring per thread, user mode only, so that a plain user may watch his own process. x86-64 only.
 
-use super::attributes::{self as bits, Attributes};
+use super::attributes::{
+    self as bits, Attributes, SAMPLE_IP, SAMPLE_REGS_USER, SAMPLE_STACK_USER, SAMPLE_TID,
+};
 use super::ring::Ring;
-use super::sampling::{SAMPLE_IP, SAMPLE_REGS_USER, SAMPLE_STACK_USER, SAMPLE_TID};
 use crate::Tid;
 use std::io;
 use std::os::fd::OwnedFd;

@@ -2,7 +2,7 @@
 //!
 //! Bytes in, values out; a record that is shorter than it says is passed over.
 
-use super::sampling as asked;
+use super::attributes as asked;
 use crate::{Pid, Tid};
 
 /// Record types (uapi/linux/perf_event.h).

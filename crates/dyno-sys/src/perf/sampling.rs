@@ -4,7 +4,10 @@
 //! one CPU share a [`super::Ring`].
 
 use super::attributes as bits;
-use super::attributes::{Attributes, open};
+use super::attributes::{
+    Attributes, SAMPLE_CALLCHAIN, SAMPLE_CPU, SAMPLE_IDENTIFIER, SAMPLE_IP, SAMPLE_PERIOD, SAMPLE_REGS_USER,
+    SAMPLE_STACK_USER, SAMPLE_TID, SAMPLE_TIME, open,
+};
 use super::record::Layout;
 use crate::errno::{checked, checked_size};
 use crate::{Pid, Tid};
@@ -15,17 +18,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 const CPU_CLOCK: u64 = 0;
 const CONTEXT_SWITCHES: u64 = 3;
 const CPU_CYCLES: u64 = 0;
-
-/// Bits of `sample_type` that are asked for.
-pub(super) const SAMPLE_IP: u64 = 1 << 0;
-pub(super) const SAMPLE_TID: u64 = 1 << 1;
-pub(super) const SAMPLE_TIME: u64 = 1 << 2;
-pub(super) const SAMPLE_CALLCHAIN: u64 = 1 << 5;
-pub(super) const SAMPLE_CPU: u64 = 1 << 7;
-pub(super) const SAMPLE_PERIOD: u64 = 1 << 8;
-pub(super) const SAMPLE_REGS_USER: u64 = 1 << 12;
-pub(super) const SAMPLE_STACK_USER: u64 = 1 << 13;
-pub(super) const SAMPLE_IDENTIFIER: u64 = 1 << 16;
 
 /// `PERF_FORMAT_LOST` (Linux 6.0).
 const FORMAT_LOST: u64 = 1 << 4;

@@ -1,7 +1,8 @@
 //! What a process and each of its threads used: CPU, switches, faults, bytes, memory, filters. Counters since their start:
 //! callers take differences.
 
-use super::process::{folder, numbers_in, parse_stat, parse_status_field, parse_status_kib};
+use super::process::{folder, parse_stat, parse_status_field, parse_status_kib};
+use crate::tasks::{numbers_in, tasks};
 use crate::{Pid, Tid};
 use std::collections::BTreeMap;
 use std::fs;
@@ -66,7 +67,7 @@ pub struct MemoryUse {
 
 /// The counters of every thread of `pid`, ascending. A thread that ends meanwhile is left out.
 pub fn task_costs(pid: Pid) -> Vec<TaskCost> {
-    super::tasks(pid).into_iter().filter_map(|tid| task_cost(pid, tid)).collect()
+    tasks(pid).into_iter().filter_map(|tid| task_cost(pid, tid)).collect()
 }
 
 fn task_cost(pid: Pid, tid: Tid) -> Option<TaskCost> {

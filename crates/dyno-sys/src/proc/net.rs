@@ -5,6 +5,7 @@
 use super::process::folder;
 use crate::Pid;
 use crate::socket::Addr;
+use crate::tasks::numbers_in;
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -75,7 +76,7 @@ pub fn sockets_accepted(pid: Pid, port: u16) -> Vec<i32> {
     let lines = inet_lines(&format!("{folder}/net")).filter(accepted);
     let inodes: BTreeSet<u64> = lines.map(|line| line.inode).collect();
     let is_ours = |fd: &i32| socket_inode(&folder, *fd).is_some_and(|inode| inodes.contains(&inode));
-    super::process::numbers_in(&format!("{folder}/fd")).into_iter().filter(is_ours).collect()
+    numbers_in(&format!("{folder}/fd")).into_iter().filter(is_ours).collect()
 }
 
 /// The TCP connections of some processes of one network namespace.
@@ -116,7 +117,7 @@ impl Connections {
 
 fn socket_inodes(pid: Pid) -> impl Iterator<Item = u64> {
     let folder = folder(pid);
-    let fds = super::process::numbers_in(&format!("{folder}/fd"));
+    let fds = numbers_in(&format!("{folder}/fd"));
     fds.into_iter().filter_map(move |fd| socket_inode(&folder, fd))
 }
 
@@ -132,10 +133,10 @@ pub(super) fn owners(inodes: &BTreeSet<u64>) -> Vec<Pid> {
     }
     let holds = |pid: &Pid| {
         let folder = format!("/proc/{pid}");
-        let fds = super::process::numbers_in(&format!("{folder}/fd"));
+        let fds = numbers_in(&format!("{folder}/fd"));
         fds.into_iter().any(|fd| socket_inode(&folder, fd).is_some_and(|inode| inodes.contains(&inode)))
     };
-    super::process::numbers_in("/proc").into_iter().filter(holds).collect()
+    numbers_in("/proc").into_iter().filter(holds).collect()
 }
 
 fn socket_inode(folder: &str, fd: i32) -> Option<u64> {

@@ -1,6 +1,7 @@
 //! One process: its threads, descendants, times, memory, CPUs and watched descriptors (`proc_pid(5)`).
 
 use crate::affinity::CpuSet;
+use crate::tasks::{numbers_in, tasks};
 use crate::{Pid, Tid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -66,19 +67,6 @@ fn families() -> BTreeMap<Pid, Vec<Pid>> {
         families.entry(stat.parent).or_default().push(stat.pid);
     }
     families
-}
-
-/// The threads of `pid`, ascending; empty when it is gone.
-pub fn tasks(pid: Pid) -> Vec<Tid> {
-    numbers_in(&format!("/proc/{pid}/task"))
-}
-
-pub(super) fn numbers_in(folder: &str) -> Vec<i32> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut numbers: Vec<i32> = names.filter_map(|name| name.parse().ok()).collect();
-    numbers.sort_unstable();
-    numbers
 }
 
 /// What /proc/PID/stat tells now. `ENOENT` when the process is gone.

@@ -4,8 +4,9 @@
 //! differences.
 
 use super::net::owners;
-use super::process::{folder, numbers_in};
+use super::process::folder;
 use crate::Pid;
+use crate::tasks::numbers_in;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use dyno_record::causal::HotLine;
-use dyno_record::predict::shares;
 use dyno_record::machine::Missing;
+use dyno_record::predict::shares;
 use dyno_record::profile::{Frame, Origin, Profile, Stack};
 
 use super::debug::Function;

@@ -54,19 +54,13 @@ pub(crate) fn run(repo: &Repo, flags: Flags) -> Result<Outcome, Trouble> {
     Ok(Outcome::done_if(|| findings.is_empty()))
 }
 
-/// Circles of every crate. Those of crates that are not mended yet are told, and no findings.
+/// Circles of every crate.
 fn circles(repo: &Repo, files: &[String]) -> Result<Vec<Finding>, Trouble> {
     let mut found = Vec::new();
     for (name, files) in of_crates(files) {
         let texts: Result<Vec<_>, Trouble> =
             files.iter().map(|path| Ok((path.clone(), repo.read(path)?))).collect();
-        let circles = circles::findings(&format!("crates/{name}/src/"), &texts?);
-        if circles::NOT_YET.contains(&name.as_str()) {
-            circles.iter().for_each(|circle| eprintln!("not mended yet: {circle}"));
-            eprintln!("{name}: {} circles, not mended yet", circles.len());
-        } else {
-            found.extend(circles);
-        }
+        found.extend(circles::findings(&format!("crates/{name}/src/"), &texts?));
     }
     Ok(found)
 }

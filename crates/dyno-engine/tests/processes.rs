@@ -422,6 +422,7 @@ fn tell(event: Event) {
         Event::WorkerNotReplaced { why } => println!("not replaced: {why}"),
         Event::LogWriterDied { .. } => println!("writer died"),
         Event::LogLinesLost { .. } => println!("log lines lost"),
+        Event::MemoryShort { refused, cut } => println!("memory short: {refused} refused, {cut} cut"),
         Event::Draining => println!("draining"),
     }
 }

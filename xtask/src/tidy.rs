@@ -1,8 +1,10 @@
 //! `cargo xtask tidy`: the rules of the house that a compiler does not know, as in "What must never happen".
 //!
 //! Which crate may know which (`crates`), which file of a crate which other (`circles`), what may stand in a file (`rules`),
-//! on code with comments, strings and tests told apart (`source`). People and `ci` run it; it reads and prints, and changes nothing.
+//! on code with comments, strings and tests told apart (`source`). It also says how many assertions each crate has to a
+//! function. People and `ci` run it; it reads and prints, and changes nothing.
 
+mod assertions;
 mod circles;
 mod crates;
 mod modules;
@@ -50,6 +52,7 @@ pub(crate) fn run(repo: &Repo, flags: Flags) -> Result<Outcome, Trouble> {
     findings.extend(circles(repo, &files)?);
     findings.sort();
     findings.iter().for_each(|finding| println!("{finding}"));
+    eprintln!("{}", assertions::line(&assertions_by_crate(repo, &files)?));
     eprintln!("tidy: {} files, {} findings", files.len(), findings.len());
     Ok(Outcome::done_if(|| findings.is_empty()))
 }
@@ -63,6 +66,22 @@ fn circles(repo: &Repo, files: &[String]) -> Result<Vec<Finding>, Trouble> {
         found.extend(circles::findings(&format!("crates/{name}/src/"), &texts?));
     }
     Ok(found)
+}
+
+fn assertions_by_crate(
+    repo: &Repo,
+    files: &[String],
+) -> Result<BTreeMap<String, assertions::Count>, Trouble> {
+    let mut counts = BTreeMap::new();
+    for (name, paths) in of_crates(files) {
+        let count: &mut assertions::Count = counts.entry(name).or_default();
+        for path in paths {
+            let of_file = assertions::count(&repo.read(&path)?);
+            count.assertions += of_file.assertions;
+            count.functions += of_file.functions;
+        }
+    }
+    Ok(counts)
 }
 
 /// The source files of each crate.

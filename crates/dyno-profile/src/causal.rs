@@ -15,6 +15,6 @@ pub use live::{Candidate, Children, Live, Subject, candidates, is_possible, rank
 pub use rig::progress::{Named, Progress, Returns};
 pub use rig::site::{Entry, Place, Reach, Site, Tried, WaitKind};
 pub use rig::window::{Moment, Window};
-pub use rig::{Deed, Hooks, Pause, Rig, Span};
-pub use run::{Asked, News, run};
+pub use rig::{Hooks, Pause, Rig, Span, Treatment};
+pub use run::{Asked, RoundEvent, run};
 pub use site::{Choice, Parts, Passed, Probe, Resolver, SiteError, of_processes};

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use dyno_measure::causal::{Causal, Metric};
 use dyno_profile::Error;
-use dyno_profile::causal::{Asked, Deed, Hooks, Pause, Rig, Span, Window, run};
+use dyno_profile::causal::{Asked, Hooks, Pause, Rig, Span, Treatment, Window, run};
 use serde_json::Value;
 
 use machine::Step::{Run, Visit};
@@ -74,9 +74,9 @@ struct Odd<'a> {
 }
 
 impl Rig for Odd<'_> {
-    fn window(&mut self, deed: &Deed, span: Span) -> Result<Window, Error> {
+    fn window(&mut self, treatment: &Treatment, span: Span) -> Result<Window, Error> {
         self.windows += 1;
-        let window = self.machine.window(deed, span)?;
+        let window = self.machine.window(treatment, span)?;
         (self.happens)(self.windows, window)
     }
 

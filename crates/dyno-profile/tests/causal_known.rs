@@ -12,7 +12,7 @@ use std::time::Duration;
 use dyno_measure::causal::{Causal, Metric, Site as Told, Verdict};
 use dyno_measure::stats::Sorted;
 use dyno_profile::Error;
-use dyno_profile::causal::{Asked, Deed, Hooks, Moment, Pause, Rig, Span, Window, run};
+use dyno_profile::causal::{Asked, Hooks, Moment, Pause, Rig, Span, Treatment, Window, run};
 
 use machine::Step::{Run, Sleep, Visit};
 use machine::{Machine, NOISY, Noise, Program, QUIET, Step};
@@ -213,9 +213,9 @@ struct Crowded {
 }
 
 impl Rig for Crowded {
-    fn window(&mut self, deed: &Deed, span: Span) -> Result<Window, Error> {
-        let slower = match deed {
-            Deed::SpeedUp { percent, .. } => 1.0 + 0.2 * f64::from(*percent) / 100.0,
+    fn window(&mut self, treatment: &Treatment, span: Span) -> Result<Window, Error> {
+        let slower = match treatment {
+            Treatment::SpeedUp { percent, .. } => 1.0 + 0.2 * f64::from(*percent) / 100.0,
             _ => 1.0,
         };
         let length = span.length;
@@ -237,7 +237,7 @@ impl Rig for Crowded {
     }
 
     fn detached(&mut self, span: Span) -> Result<Window, Error> {
-        self.window(&Deed::Nothing, span)
+        self.window(&Treatment::Nothing, span)
     }
 
     fn period_ns(&self) -> u64 {
@@ -279,13 +279,13 @@ struct Impatient {
 }
 
 impl Rig for Impatient {
-    fn window(&mut self, deed: &Deed, span: Span) -> Result<Window, Error> {
+    fn window(&mut self, treatment: &Treatment, span: Span) -> Result<Window, Error> {
         self.windows += 1;
         if !self.windows.is_multiple_of(4) {
-            return self.machine.window(deed, span);
+            return self.machine.window(treatment, span);
         }
         self.ended += 1;
-        let window = self.machine.window(&Deed::Nothing, span)?;
+        let window = self.machine.window(&Treatment::Nothing, span)?;
         Ok(Window { expired: true, ..window })
     }
 

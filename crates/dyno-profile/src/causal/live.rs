@@ -24,7 +24,7 @@ use dyno_sys::{Pid, affinity, child, perf, proc, socket};
 use super::rig::progress::{Progress, Returns};
 use super::rig::site::{Entry, Place, Reach, Site};
 use super::rig::window::Window;
-use super::rig::{Deed, Hooks, Pause, Rig, Span};
+use super::rig::{Hooks, Pause, Rig, Span, Treatment};
 use crate::error::Error;
 pub use candidates::{Candidate, candidates, ranked, rates};
 use entries::entered_per_second;
@@ -366,12 +366,12 @@ impl<'s> Live<'s> {
 }
 
 impl Rig for Live<'_> {
-    fn window(&mut self, deed: &Deed, span: Span) -> Result<Window, Error> {
+    fn window(&mut self, treatment: &Treatment, span: Span) -> Result<Window, Error> {
         self.attach()?;
-        match *deed {
-            Deed::Nothing => self.experiment(&Tried::Nothing, span),
-            Deed::SpeedUp { site, percent } => self.sped_up(site, percent, span),
-            Deed::SlowDown { site, ns } => self.slowed(site, ns, span),
+        match *treatment {
+            Treatment::Nothing => self.experiment(&Tried::Nothing, span),
+            Treatment::SpeedUp { site, percent } => self.sped_up(site, percent, span),
+            Treatment::SlowDown { site, ns } => self.slowed(site, ns, span),
         }
     }
 

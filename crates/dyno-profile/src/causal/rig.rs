@@ -14,7 +14,7 @@ use window::Window;
 
 /// What is done to the target during a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
+pub enum Treatment {
     /// Nothing: everything is attached, nobody is paused.
     Nothing,
     /// Others pause whenever a sample lies in the site.
@@ -53,7 +53,7 @@ pub enum Pause {
     SpinInSample,
 }
 
-/// How long a deed is done.
+/// How long a treatment is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// Before its window opens, at least: until the target has come to rest.
@@ -72,11 +72,11 @@ impl Span {
 
 /// A target under experiment.
 pub trait Rig {
-    /// Runs one window: settles, counts, cools off. With [`Deed::Nothing`] all hooks are attached and nobody is delayed.
+    /// Runs one window: settles, counts, cools off. With [`Treatment::Nothing`] all hooks are attached and nobody is delayed.
     ///
     /// # Errors
     /// [`Error::Ended`] when the target is gone.
-    fn window(&mut self, deed: &Deed, span: Span) -> Result<Window, Error>;
+    fn window(&mut self, treatment: &Treatment, span: Span) -> Result<Window, Error>;
 
     /// A window with nothing attached but the progress counter: what watching costs is told from it.
     ///

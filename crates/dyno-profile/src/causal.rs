@@ -1,7 +1,7 @@
 //! What would it bring if this were faster: virtual speed-ups of code and of waits, tried on a running program.
 //!
 //! ```text
-//! profile → site (which code) → run: schedule → Rig (one window) → estimate → verdict → dyno_measure::causal::Causal
+//! profile → site (which code) → run: experiment → Rig (one window) → estimate → verdict → dyno_measure::causal::Causal
 //! ```
 //! The virtual speed-up is that of Coz (Curtsinger and Berger, 2015): whenever a sample lies in the site, everybody else
 //! pauses, and what was inserted is taken out of the time. `dyno causal` calls [`run`] over a live process.

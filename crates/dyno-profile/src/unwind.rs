@@ -21,7 +21,7 @@ const FRAMES_MAX: usize = 1_024;
 /// Why a stack has no further frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ended {
-    /// There are none: the start of the thread, as far as its tables or frame pointers tell.
+    /// There are none: the start of the thread, as far as its tables or frame pointers say.
     AtRoot,
     /// The bytes ended, or no rule was found.
     Cut,
@@ -37,7 +37,7 @@ pub struct Walked {
     pub ended: Ended,
 }
 
-/// Walks stacks; rules once found are remembered over all processes.
+/// Walks stacks; rules once found are cached, over all processes.
 #[derive(Default)]
 pub struct Unwinder {
     cache: CacheNative<MayAllocateDuringUnwind>,
@@ -45,12 +45,12 @@ pub struct Unwinder {
 }
 
 impl Unwinder {
-    /// An unwinder that remembers nothing yet.
+    /// An unwinder with empty caches.
     pub fn new() -> Unwinder {
         Unwinder::default()
     }
 
-    /// Memory of processes that was read is old by now.
+    /// Drops memory of processes that was read: it may have changed since.
     pub fn forget_memory(&mut self) {
         self.far.forget();
     }
@@ -116,7 +116,7 @@ impl Unwinder {
 /// A stack by the kernel's chain alone.
 pub(crate) fn by_chain(chain: &[u64]) -> Walked {
     let lookup = |(at, address): (usize, &u64)| if at == 0 { *address } else { address.saturating_sub(1) };
-    // Where the last frame pointer is zero nobody can tell a root from a register that was used otherwise.
+    // Where the last frame pointer is zero a root looks like a register that was used otherwise.
     Walked { addresses: chain.iter().enumerate().map(lookup).collect(), ended: Ended::Cut }
 }
 

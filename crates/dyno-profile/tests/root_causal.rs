@@ -1,5 +1,5 @@
-//! Experiments on live programs: a speed-up of known worth, a target that ends or becomes another program, one that gives
-//! birth, and a profiler that is killed in the middle.
+//! Experiments on live programs: a speed-up of known worth, a target that ends or becomes another program, one that
+//! starts children, and a profiler that is killed in the middle.
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
@@ -291,9 +291,9 @@ fn a_window_that_the_kernel_ended_is_told() {
 
 /// Windows until the target is gone.
 fn until_gone(live: &mut Live<'_>) -> Error {
-    let patience = mono_ns() + 20_000 * MS;
+    let deadline_ns = mono_ns() + 20_000 * MS;
     loop {
-        assert!(mono_ns() < patience, "the end of the target was not seen");
+        assert!(mono_ns() < deadline_ns, "the end of the target was not seen");
         if let Err(error) = live.window(&Treatment::SpeedUp { site: 0, percent: 50 }, SPAN) {
             return error;
         }
@@ -347,9 +347,9 @@ fn a_thousand_threads_are_no_trouble() {
     let _alone = alone();
     let crowd = Target::start("crowd");
     let mut live = crowd.live(&[crowd.site("f60")]);
-    let patience = mono_ns() + 20_000 * MS;
+    let deadline_ns = mono_ns() + 20_000 * MS;
     while proc::tasks(crowd.pid).len() < 1_000 {
-        assert!(mono_ns() < patience, "threads are not born");
+        assert!(mono_ns() < deadline_ns, "no thread is started");
         live.window(&Treatment::SpeedUp { site: 0, percent: 50 }, SPAN).unwrap();
     }
     let window = live
@@ -405,24 +405,24 @@ fn a_killed_profiler_leaves_its_target_running() {
     let mut chance = dyno_measure::Prng::new(7);
     for _ in 0..8 {
         let mut profiler = profiler_of(&running);
-        let patience = mono_ns() + 20_000 * MS;
+        let deadline_ns = mono_ns() + 20_000 * MS;
         // All hooks are in place once samples are taken: eight programs, as many links and one for each CPU.
         while new_since(&before).0 < 7 {
-            assert!(mono_ns() < patience && profiler.try_wait().unwrap().is_none(), "it does not begin");
+            assert!(mono_ns() < deadline_ns && profiler.try_wait().unwrap().is_none(), "it does not begin");
             sleep_ns(MS);
         }
         sleep_ns(chance.below(400 * MS));
         profiler.kill().unwrap();
         profiler.wait().unwrap();
-        let patience = mono_ns() + 20_000 * MS;
+        let deadline_ns = mono_ns() + 20_000 * MS;
         while new_since(&before) != (0, 0) {
-            assert!(mono_ns() < patience, "left behind: {:?}", new_since(&before));
+            assert!(mono_ns() < deadline_ns, "left behind: {:?}", new_since(&before));
             std::thread::yield_now();
         }
-        // It goes on: nobody holds it, nothing waits for it.
+        // It goes on: it is not held, nothing waits for it.
         let (done, ran) = (running.done(), proc::run_ns(running.pid).unwrap());
         while running.done() < done + 100 || proc::run_ns(running.pid).unwrap() < ran + 20 * MS {
-            assert!(mono_ns() < patience, "the target does not go on");
+            assert!(mono_ns() < deadline_ns, "the target does not go on");
             sleep_ns(MS);
         }
     }

@@ -1,8 +1,8 @@
 //! The rig over a live process: the probe in the kernel, one window at a time; a window's arithmetic is in `window`, what
-//! the probe is told of waits in `waits`.
+//! the probe must know of waits in `waits`.
 //!
 //! `dyno causal` opens it and hands it to the run. It interprets nothing; what it attaches hangs on descriptors of this
-//! process and is gone with them, and a deadline in the kernel lets everybody run on should this process hang.
+//! process and is gone with them; should this process hang, a watchdog in the kernel ends the experiment and all threads run on.
 
 mod candidates;
 mod entries;
@@ -39,18 +39,18 @@ const MS: u64 = 1_000_000;
 const PERIOD_FINE: Duration = Duration::from_micros(485);
 /// Fine samples are taken where their interrupts take no more than this share of all time.
 const INTERRUPT_SHARE_MAX: f64 = 0.016;
-/// Beside the time to settle: some periods, by chance, so that no rhythm is met.
+/// Random time beside the time to settle, some periods: windows must not keep step with what the target does.
 const SETTLE_CHANCE_NS: u64 = 3 * MS;
 /// After an experiment, so that pauses are over before the next one.
 const COOL_NS: u64 = 8 * MS;
-/// The kernel ends an experiment by itself this long after the last word from here: should this process hang, or take
-/// its time to die, the target runs on.
-const PATIENCE_NS: u64 = 60 * MS;
-/// Between words to it, and looks at whether to stop.
+/// Watchdog: the kernel ends an experiment by itself this long after the last sign of life from here. Should this process
+/// hang, or die slowly, the target runs on.
+const WATCHDOG_NS: u64 = 60 * MS;
+/// Between two signs of life, and looks at `stop`.
 const LOOK_NS: u64 = 15 * MS;
 /// How long this thread is looked at to know what the interrupt of a sample takes: some sixty of them.
 const CALIBRATION: Duration = Duration::from_millis(60);
-/// How often a window is begun again that the kernel ended because this process was kept from its CPU for so long.
+/// How often a window is tried that the watchdog ends, because this process gets no CPU for so long.
 const TRIES: u32 = 4;
 
 /// Whether this process may experiment here at all: what is loaded is gone again.
@@ -70,10 +70,10 @@ pub struct Live<'s> {
     /// What the sites that are waits wait for, by site.
     waits: Vec<Option<Waits>>,
     probe: Probe,
-    /// What the interrupt of a sample takes, where that could be told.
+    /// What the interrupt of a sample takes, where that could be measured.
     interrupt_ns: Option<u64>,
     ended: OwnedFd,
-    /// Descriptors that tell of the participants' ends.
+    /// Descriptors that become readable when a participant ends (pidfds).
     participants_ended: Vec<(Pid, OwnedFd)>,
     /// Descendants that run another program: they take part, and their code is not the code that is tried.
     strange_children: Vec<Pid>,
@@ -87,7 +87,7 @@ pub struct Live<'s> {
 }
 
 impl<'s> Live<'s> {
-    /// Puts the probe in place: progress is counted from here on, and nobody is paused before the first window.
+    /// Puts the probe in place: progress is counted from here on, and no thread is paused before the first window.
     /// Windows end early once `stop` is set.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl<'s> Live<'s> {
             begun_ns: mono_ns(),
         };
         live.probe.name_waits(&named_waits()).map_err(refused)?;
-        // Where it cannot be told, pauses are taken as they are.
+        // Where it could not be measured, pauses are taken as they are.
         live.probe.set_interrupt(live.interrupt_ns.unwrap_or(0));
         live.take_in()?;
         live.count(progress)?;
@@ -173,7 +173,7 @@ impl<'s> Live<'s> {
         }
     }
 
-    /// Address spaces that a probe in the target's code is put into; none: all, children that will be born among them.
+    /// Address spaces that a probe in the target's code is put into; none: all, those of later children among them.
     fn whose(&self) -> Option<Pid> {
         (self.subject.children == Children::Strangers).then_some(self.subject.pid)
     }
@@ -199,7 +199,7 @@ impl<'s> Live<'s> {
         }
     }
 
-    /// Probes that stay; in the target's address space where nobody else is named.
+    /// Probes that stay; in the target's address space where no other process is named.
     fn mark(&mut self, mark: Mark, entries: &[Entry], whom: &[Pid]) -> Result<(), Error> {
         let whose =
             if whom.is_empty() { vec![self.whose()] } else { whom.iter().copied().map(Some).collect() };
@@ -254,7 +254,7 @@ impl<'s> Live<'s> {
     /// Sleeps until then, or until there is nothing to wait for any more.
     fn wait_until(&self, until_ns: u64) -> Result<(), Error> {
         while mono_ns() < until_ns && !self.stop.load(Ordering::Relaxed) {
-            self.probe.live_until(mono_ns() + PATIENCE_NS);
+            self.probe.live_until(mono_ns() + WATCHDOG_NS);
             let look_ns = until_ns.min(mono_ns() + LOOK_NS);
             let slept = socket::wait_readable(&self.ended, look_ns);
             slept.map_err(|source| Error::Perf { operation: "wait for the target", source })?;
@@ -267,8 +267,8 @@ impl<'s> Live<'s> {
         self.chance.below(SETTLE_CHANCE_NS)
     }
 
-    /// One experiment with one window in it; begun again when the kernel lost its patience with this process, which is
-    /// told of the last try.
+    /// One experiment with one window in it, tried again where the watchdog ended it; the last try is the answer, expired
+    /// or not.
     fn experiment(&mut self, tried: &Tried<'_>, span: Span) -> Result<Window, Error> {
         let mut window = self.try_once(tried, span)?;
         for _ in 1..TRIES {
@@ -286,9 +286,9 @@ impl<'s> Live<'s> {
             [span.settle, span.length].map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         let expired = self.probe.counts().expired;
         let settle_ns = settle_ns.saturating_add(self.chance_ns());
-        let start_ns = self.probe.begin(tried, mono_ns() + PATIENCE_NS).map_err(refused)?;
+        let start_ns = self.probe.begin(tried, mono_ns() + WATCHDOG_NS).map_err(refused)?;
         let window = self.count_window(start_ns, start_ns + settle_ns, length_ns);
-        // Whatever came in between: nobody pauses any more.
+        // After an error too: no thread pauses any more.
         self.probe.end();
         let window = window?;
         self.wait_until(mono_ns() + COOL_NS)?;
@@ -385,7 +385,7 @@ impl Rig for Live<'_> {
         self.attach()?;
         let Some(_counting) = runs::Counting::begin() else { return Ok(None) };
         let expired = self.probe.counts().expired;
-        self.probe.begin(&Tried::Nothing, mono_ns() + PATIENCE_NS).map_err(refused)?;
+        self.probe.begin(&Tried::Nothing, mono_ns() + WATCHDOG_NS).map_err(refused)?;
         let number = self.next_window();
         self.probe.open_window(number);
         let hooks = self.watch_hooks(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
@@ -430,7 +430,7 @@ impl Rig for Live<'_> {
     }
 }
 
-/// Whether twice as many interrupts are borne.
+/// Whether twice as many interrupts cost little enough.
 fn is_cheap(interrupt_ns: u64) -> bool {
     interrupt_ns as f64 <= INTERRUPT_SHARE_MAX * PERIOD_FINE.as_nanos() as f64
 }
@@ -446,7 +446,7 @@ fn check(pid: Pid) -> Result<(), Error> {
     }
 }
 
-/// Where a process's first code lies, and of which file it is: the same in all that were born by fork, another one after
+/// Where a process's first code lies, and of which file it is: the same in all that were forked, another one after
 /// an exec.
 fn first_code(pid: Pid) -> Option<(u64, u64)> {
     let mappings = proc::mappings(pid).ok()?;

@@ -38,8 +38,8 @@ pub use asked::{Asked, RoundEvent};
 /// in: version, command, machine and target are the caller's to know. `on_round` hears of every round that has ended.
 ///
 /// # Errors
-/// When not even the first window can be run. Once there is one, an end of the target or of patience ends the run, and
-/// the record says why.
+/// When not even the first window can be run. Once there is one, an end of the target, an error or `stop` ends the run,
+/// and the record says why.
 pub fn run(
     asked: &Asked,
     rig: &mut dyn Rig,

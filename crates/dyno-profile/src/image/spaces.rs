@@ -1,6 +1,6 @@
-//! Address spaces: which code lies where in which process, kept true by what the kernel tells while they live.
+//! Address spaces: which code lies where in which process, kept up to date by the kernel's records.
 //!
-//! A space is read from /proc when its process is first seen, or built from records when it is born meanwhile. Files are
+//! A space is read from /proc when its process is first seen, or built from records when it is forked meanwhile. Files are
 //! opened when a sample is to be unwound in their process, not before.
 
 use std::collections::{BTreeMap, HashMap};
@@ -138,7 +138,7 @@ impl AddressSpaces {
         space.fresh.push(mapping.start);
     }
 
-    /// Opens the files of what was mapped since the last time, and tells framehop.
+    /// Opens the files of what was mapped since the last time, and adds them to what framehop knows.
     fn learn(&mut self, pid: Pid) {
         let AddressSpaces { spaces, images, modules } = self;
         let Some(space) = spaces.get_mut(&pid).filter(|space| !space.fresh.is_empty()) else { return };

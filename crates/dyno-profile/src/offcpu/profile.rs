@@ -219,7 +219,7 @@ impl<'s> Fold<'s> {
     }
 }
 
-/// What the class of a stretch of waiting is told from: its kernel stack and its system call.
+/// What decides the class of a stretch of waiting: its kernel stack and its system call.
 type Blocked = (Option<i32>, Option<u32>);
 
 fn sampling(counts: Counts, truncated: u64) -> Sampling {

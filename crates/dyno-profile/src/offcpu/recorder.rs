@@ -13,7 +13,7 @@ use super::watch;
 use crate::sample::options::{self as samples, Target};
 use crate::sample::recorder as sampled;
 
-/// Everything is in place; nothing was told yet.
+/// Everything is in place; nothing is recorded yet.
 pub struct Recorder(Means);
 
 enum Means {
@@ -27,7 +27,7 @@ enum Means {
 }
 
 impl Recorder {
-    /// Puts the probe in place. A held child may be let go after this: all that it does will be seen.
+    /// Puts the probe in place. A held child may be released after this: all that it does will be seen.
     ///
     /// BPF needs CAP_BPF and CAP_PERFMON (or root) and a kernel with its types (Linux 5.17 with BTF); perf's records need
     /// CAP_PERFMON, or one's own process and kernel.perf_event_paranoid 1 or less.
@@ -58,8 +58,8 @@ impl Recorder {
         }
     }
 
-    /// Watches until the time is up, the target has ended, or `stop` is set (seen within a twentieth of a second); then
-    /// tells what was seen.
+    /// Watches until the time is up, the target has ended, or `stop` is set (seen within a twentieth of a second); the
+    /// record is of all that was seen by then.
     ///
     /// # Errors
     /// When the kernel does not let us read what it added up.

@@ -1,7 +1,7 @@
 //! The time of watching: attaches the probe, takes in threads that wait already, listens to the ring, and collects what
 //! was added up at the end.
 //!
-//! `record` calls it. Stacks are unwound as they come, while their code is still mapped; names are looked up at the end,
+//! The recorder calls it. Stacks are unwound as they come, while their code is still mapped; names are looked up at the end,
 //! so that as little as possible happens while the target runs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -24,10 +24,10 @@ use super::options::{Error, Options, SPANS_MAX, Timeline, refused};
 use crate::stack::raw::Raw;
 use crate::unwind::Ended;
 
-/// Between looks at the ring and at whether to stop: spans do not wake anybody, and the ring holds some hundred thousand.
+/// Between looks at the ring and at `stop`: spans do not wake the reader, and the ring has room for some hundred thousand.
 const LOOK_NS: u64 = 50_000_000;
 
-/// Numbers of stacks that were read before the start; shapes from the kernel are hashes, and odd.
+/// Shapes of stacks that were read from /proc before the start, with the thread's number in their low half.
 const SEEDED: u64 = 0x5eed_0000_0000_0000;
 
 /// The target as it was at the start.
@@ -70,7 +70,7 @@ pub(super) struct Seen {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
     pub(super) cpu_ns: u64,
-    /// Time in the probe's programs; none where the kernel does not tell.
+    /// Time in the probe's programs; none where the kernel does not count it.
     pub(super) hook_ns: Option<u64>,
     pub(super) cut_short: Option<String>,
     /// Where frames lie, and what they are called.
@@ -102,7 +102,7 @@ enum UserStack {
     Placed(Vec<Raw>),
 }
 
-/// Whether the target is a child that waits to be let go.
+/// Whether the target is a child that is held before its exec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Held {
     /// It is: what it does before its exec is not its program's.
@@ -182,12 +182,12 @@ impl Watch {
     fn read_code(&mut self, pid: Pid) {
         let ranges = self.code.read(pid);
         if !ranges.is_empty() {
-            // Without ranges stacks are told apart by their leaf only: less, but not nothing.
+            // Without ranges the probe distinguishes stacks by their leaf only.
             let _ = self.probe.set_code(pid, &ranges);
         }
     }
 
-    /// Threads that wait already will not be seen to begin: what /proc knows of them stands in for it.
+    /// The probe never sees the beginning of waits that began before it: they are read from /proc.
     fn seed(&mut self) -> Result<(), Error> {
         let threads =
             self.processes.iter().flat_map(|&pid| proc::tasks(pid).into_iter().map(move |tid| (pid, tid)));
@@ -259,7 +259,7 @@ impl Watch {
 
     /// Takes in what lies in the ring.
     fn take(&mut self) {
-        // The probe is borrowed while it tells: what needs it again waits until it is through.
+        // The probe is borrowed while its ring is read: what calls it again is done afterwards.
         let mut moved = Vec::new();
         let mut taken = Taken { code: &mut self.code, stacks: &mut self.stacks, short: &mut self.short };
         let (spans, ended, objects) = (&mut self.spans, &mut self.ended, &mut self.objects);
@@ -285,7 +285,7 @@ impl Watch {
         }
     }
 
-    /// A process was born, or runs another program now.
+    /// A process was forked, or runs another program now.
     fn move_in(&mut self, pid: Pid, parent: Option<Pid>) {
         match parent {
             Some(parent) => self.code.inherit(pid, parent),
@@ -312,7 +312,7 @@ impl Watch {
         Taken { code: &mut self.code, stacks: &mut self.stacks, short: &mut self.short }.add(shape);
     }
 
-    /// Takes the probe out again; everything that was seen.
+    /// Takes the probe out again, and collects everything that was seen.
     pub(super) fn end(mut self, cut_short: Option<String>) -> Result<Seen, Error> {
         let end_ns = self.probe.stop();
         let hook_ns = self.hook_ns()?;
@@ -396,7 +396,7 @@ fn mappings_of_faults(waits: &[Wait]) -> HashMap<Pid, Mappings> {
     faulted.into_iter().map(|pid| (pid, Mappings::of(pid))).collect()
 }
 
-/// The time for which a child was held is nobody's wait.
+/// The time for which a child was held is no wait of its program.
 fn forget_holding(seeded: &HashMap<u64, Vec<Raw>>, threads: &mut [(Thread, String)], waits: &mut Vec<Wait>) {
     let of_holding = |wait: &mut Wait| wait.shape.is_some_and(|shape| seeded.contains_key(&shape));
     let held: Vec<Wait> = waits.extract_if(.., of_holding).collect();
@@ -439,7 +439,7 @@ fn closed(mut thread: Thread, end_ns: u64, waits: &mut Vec<Wait>) -> Thread {
     thread
 }
 
-/// Threads that the scheduler had no word about: they had a CPU all the time.
+/// Threads without an event of the scheduler: they had a CPU all the time.
 fn always_running(
     processes: &BTreeSet<Pid>,
     known: &[(Thread, String)],
@@ -456,7 +456,7 @@ fn always_running(
         .collect()
 }
 
-/// Where a thread waits, as /proc/PID/task/TID/syscall tells it.
+/// Where a thread waits, as /proc/PID/task/TID/syscall says it.
 struct Place {
     system_call: Option<u32>,
     ip: u64,

@@ -1,7 +1,7 @@
-//! Records a profile: drains rings, keeps address spaces true, unwinds each sample, and writes down what came of it.
+//! Records a profile: drains rings, keeps address spaces up to date, unwinds each sample, and writes the record.
 //!
 //! The binary calls [`record`], or [`Recorder`] where a program is to be started between opening and sampling. Ends when
-//! the time is over, the target is gone, or somebody says so; whatever was sampled until then is in the profile.
+//! the time is over, the target is gone, or `stop` is set; whatever was sampled until then is in the profile.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -164,7 +164,7 @@ impl Recorder {
         }
     }
 
-    /// Whether nobody is left to be watched.
+    /// Whether no process that is watched is left.
     fn is_gone(&mut self) -> bool {
         if self.target == Target::Machine {
             return false;
@@ -277,11 +277,11 @@ impl Recorder {
         profile.stacks = folded.written.stacks;
         profile.warnings = warnings(profile, with_kernel, throttled, names_of_frames.symbols());
         if options.frequency_hz < asked_hz {
-            let told = format!(
+            let limited = format!(
                 "sampled at {} Hz instead of {asked_hz}: kernel.perf_event_max_sample_rate",
                 options.frequency_hz
             );
-            profile.warnings.push(told);
+            profile.warnings.push(limited);
         }
     }
 }
@@ -346,7 +346,7 @@ impl Watched {
             }
             Record::Fork(task) => {
                 self.spaces.fork(task.pid, task.parent);
-                // Where children are not followed their ends are not told either.
+                // Where children are not followed their ends are not reported either.
                 if session.sampling().inherit == Inherit::Children {
                     self.alive.entry(task.pid).or_default().insert(task.tid);
                 }
@@ -367,7 +367,8 @@ impl Watched {
                 if session.sampling().inherit == Inherit::Children {
                     self.ended(task.pid, task.tid);
                 } else if task.pid == task.tid && proc::has_ended(task.pid) {
-                    // Of the whole machine nobody's threads are counted, and processes come and go without end.
+                    // With the whole machine watched no threads are counted, since there is no last one to wait for; what is kept
+                    // of a process goes with it, or memory would grow with each.
                     self.forget(task.pid);
                 }
             }

@@ -1,7 +1,7 @@
 //! The events of one profile, opened: on every thread of a process, on one thread, or on every CPU, with a ring per CPU.
 //!
-//! Threads that start while events are being opened may get an event twice, one of their own and one inherited; which
-//! samples count is then told by [`Session::counts`].
+//! Threads that start while events are being opened may get an event twice, one of their own and one inherited; [`Session::counts`]
+//! then says which samples count.
 
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -1,7 +1,7 @@
 //! Off the CPU by perf's own records of switches, for kernels and users that BPF is refused: when a thread leaves, with
 //! what stack, and when it is back.
 //!
-//! The recorder of samples calls it. What it cannot tell: who ends a wait, what the wait is about, and how much of it was
+//! The recorder of samples calls it. What it cannot know: who ends a wait, what the wait is about, and how much of it was
 //! spent runnable after the wake-up.
 
 use std::collections::HashMap;
@@ -69,7 +69,7 @@ impl Away {
         self.begins(switch.pid, switch.tid, switch.time_ns);
         let Some(life) = self.lives.get_mut(&switch.tid) else { return };
         let before = match (life.now, switch.way) {
-            // It was there before it was watched: what it did is told by which way it goes first.
+            // It was there before it was watched: its first switch says whether it was on or off the CPU until then.
             (Now::Unknown, Way::In) => Now::Off(Off::Waiting),
             (Now::Unknown, _) => Now::Running,
             (known, _) => known,
@@ -121,7 +121,7 @@ impl Away {
 }
 
 impl Life {
-    /// It was this until now.
+    /// It was in this state until now.
     fn was(&mut self, what: Now, now_ns: u64, min_ns: u64, folder: &mut Folder) {
         let ns = now_ns.saturating_sub(self.since_ns);
         self.since_ns = now_ns;

@@ -84,7 +84,7 @@ pub(crate) struct Folder {
     stacks: HashMap<Key, Count>,
 }
 
-/// The parts of a profile that samples tell.
+/// The parts of a profile that come from samples.
 #[derive(Debug, Default)]
 pub(crate) struct Folded {
     pub(crate) threads: Vec<Thread>,

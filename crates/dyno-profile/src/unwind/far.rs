@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 
 use dyno_sys::{Pid, proc};
 
-/// Nearer words change with every call: only the copy tells them.
+/// Words nearer to the stack pointer than this change with every call: only the copied piece has them as they were.
 const NEAREST: u64 = 8 << 10;
 /// Eight times the most that a kernel copies, and a usual limit of a thread's stack.
 const FARTHEST: u64 = 512 << 10;
@@ -17,7 +17,7 @@ const PAGE: u64 = 4 << 10;
 /// Processes whose memory is kept open.
 const OPEN_MAX: usize = 64;
 
-/// Memory of processes, read page by page and remembered until [`Far::forget`].
+/// Memory of processes, read page by page and kept until [`Far::forget`].
 #[derive(Default)]
 pub(crate) struct Far {
     memory: HashMap<Pid, Option<File>>,
@@ -25,7 +25,7 @@ pub(crate) struct Far {
 }
 
 impl Far {
-    /// What was read grows old.
+    /// Drops what was read: it may have changed since.
     pub(crate) fn forget(&mut self) {
         self.pages.clear();
         if self.memory.len() > OPEN_MAX {

@@ -9,7 +9,7 @@ use dyno_sys::{Pid, proc};
 
 use crate::causal::rig::window::{Moment, Window};
 
-/// What is told by differences.
+/// Counters; what happened in a window is the difference of two readings.
 pub(super) struct Sums {
     pub(super) at_ns: u64,
     counts: Counts,

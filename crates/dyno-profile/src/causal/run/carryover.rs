@@ -261,7 +261,7 @@ mod tests {
         assert!((gap + 0.105).abs() < 0.02, "{gap}");
         let same = rounds(8, 0.005, 4, |treatment, _| if is_faster(treatment) { 0.8 } else { 1.0 });
         assert_eq!(drift(&same, Metric::Throughput, &baseline), None);
-        assert_eq!(drift(&fed, Metric::Throughput, &baseline[..2]), None, "two windows tell nothing");
+        assert_eq!(drift(&fed, Metric::Throughput, &baseline[..2]), None, "two windows prove nothing");
         let drains: Vec<f64> = (0..16).map(|at| 1e6_f64.ln() - if at < 5 { 0.1 } else { 0.0 }).collect();
         assert_eq!(recovered_after(&drains, &baseline, gap), Some(4));
         assert_eq!(recovered_after(&drains[..5], &baseline, gap), None);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn few_windows_tell_nothing() {
+    fn few_windows_prove_nothing() {
         assert_eq!(carryover(&[], Metric::Throughput), Carryover::None);
         let eats = |treatment, before| if is_faster(treatment) || is_faster(before) { 0.9 } else { 1.0 };
         assert_eq!(carryover(&rounds(2, 0.0, 1, eats), Metric::Throughput), Carryover::None);

@@ -1,7 +1,7 @@
 //! From windows to effects: the ratio to the nulls of the same round, and intervals over rounds. Pure: the same windows give
 //! the same figures.
 //!
-//! The interval is Student's over the rounds' log ratios. Each round draws its order anew, so that drift, however slow or
+//! The interval is Student's over the rounds' log ratios. Each round draws its own order, so that drift, however slow or
 //! correlated, is independent noise of mean zero in the ratio to the nulls of the same round; a bootstrap of five rounds
 //! would cover 85 % where it says 95.
 
@@ -73,7 +73,7 @@ fn null_ln(measured: &[Measured], metric: Metric, round: u32) -> Option<f64> {
 }
 
 /// Excludes what is far from its like: of two nulls that differ the one that is farther from the rest of its round, then
-/// windows of levels. Decided anew each time, since later rounds say more of the spread.
+/// windows of levels. Decided again each time, since later rounds say more of the spread.
 fn exclude_outliers(measured: &mut [Measured], metric: Metric) {
     for one in measured.iter_mut().filter(|one| one.excluded == Some(Excluded::Outlier)) {
         one.excluded = None;

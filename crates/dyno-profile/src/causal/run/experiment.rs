@@ -297,7 +297,7 @@ impl<'a> Experiment<'a> {
         Ok(())
     }
 
-    /// What was done in one window shows in the next: all begin anew with more time between them. Where that is not enough
+    /// What was done in one window shows in the next: all begin again with more time between them. Where that is not enough
     /// nothing can be said, and where there is no time for it figures may be off by as much as shows.
     fn settle_longer(&mut self, at: usize, perhaps: Duration, ln: f64) {
         let Some(longer) = self.length.to_settle(self.settle, perhaps) else {

@@ -4,7 +4,7 @@
 use dyno_measure::causal::{Credibility, Point};
 
 /// What a figure may be off by on a live machine even where one thread does all: pauses begin late and end late, and a
-/// sample's interrupt falls into somebody's code. One thread in three parts, shortened for real, was off by 0.1 to 0.6
+/// sample's interrupt falls into some code. One thread in three parts, shortened for real, was off by 0.1 to 0.6
 /// where chance explained 0.2.
 const EXACT_POINTS: f64 = 0.4;
 /// Figures of runs shorter than so many pauses between hand-offs are biased.

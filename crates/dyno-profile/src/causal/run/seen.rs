@@ -9,7 +9,7 @@ use crate::causal::rig::{Pause, Rig};
 
 /// Requests that found the target asleep, of all visits, from which on its clients are the limit.
 const ASLEEP_PER_VISIT: f64 = 0.3;
-/// Switches from one thread of the target to another on a core, per second, that tell of more runnable threads than cores.
+/// Switches from one thread of the target to another on a core, per second, from which on there are more runnable threads than cores.
 const CROWDED_PER_SECOND: f64 = 50.0;
 /// Share of all cores that the target then uses.
 const CROWDED_CPU_SHARE: f64 = 0.9;

@@ -79,7 +79,7 @@ impl<'a> SiteRun<'a> {
         rounds
     }
 
-    /// Estimates everything anew from the windows that there are.
+    /// Estimates everything from the windows that there are.
     pub(super) fn estimate(&mut self, asked: &Asked, sampling: Sampling) {
         let (levels, seen) = (&asked.levels_percent, seen::credibility(self.windows(), sampling));
         let per_second = seen::per_second(self.windows());
@@ -139,7 +139,7 @@ impl<'a> SiteRun<'a> {
         self.added_ns().filter(|_| !is_enough)
     }
 
-    /// Excludes all windows so far, as what was done before them still showed, and begins anew.
+    /// Excludes all windows so far, as what was done before them still showed, and begins again.
     pub(super) fn start_over(&mut self) {
         for one in &mut self.measured {
             // What was excluded for another reason keeps it; outliers are none without their like.

@@ -57,7 +57,7 @@ pub(super) struct Lost {
     pub(super) to_others: f64,
     pub(super) to_hypervisor: f64,
     pub(super) to_few_visits: f64,
-    /// The kernel ended them, since nobody had spoken to it for too long.
+    /// The kernel's watchdog ended them.
     pub(super) to_expiry: f64,
 }
 

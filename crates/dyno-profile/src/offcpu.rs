@@ -2,14 +2,16 @@
 //!
 //! The binary and diagnosis call [`record`]. The kernel adds up (`dyno_sys::bpf::offcpu`), `watch` listens while it does,
 //! `profile` writes down what came out. Where BPF is refused perf's records of switches take its place (`sample`), which
-//! know less.
-//! When this ends, in whatever way, nothing of it is left in the kernel.
+//! know less. When this ends, in whatever way, nothing of it is left in the kernel.
 
 mod code;
 mod objects;
 mod options;
 mod profile;
 mod recorder;
+mod seen;
+mod user_stacks;
+mod waiting;
 mod watch;
 
 pub use options::{By, Error, MIN_DEFAULT, Options, SPANS_MAX, SWITCHES_BY_BPF, Timeline};

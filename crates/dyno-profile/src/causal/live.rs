@@ -61,7 +61,11 @@ pub fn is_possible() -> Result<(), Error> {
     Probe::load(None).map(drop).map_err(refused)
 }
 
-/// A live process under experiment.
+/// A live process under experiment. What always holds:
+///
+/// - no thread pauses between two experiments: each is ended in the kernel before the next begins, after an error too;
+/// - windows have numbers of their own, from one, so that what is counted late counts for no other;
+/// - every site has its kind of wait, or is code.
 #[derive(Debug)]
 pub struct Live<'s> {
     subject: Subject,
@@ -133,12 +137,15 @@ impl<'s> Live<'s> {
         live.probe.set_interrupt(live.interrupt_ns.unwrap_or(0));
         live.take_in()?;
         live.count(progress)?;
+        assert_eq!(live.waits.len(), live.sites.len(), "each site is code or a kind of wait");
+        assert!(!live.progress.is_empty(), "progress is counted");
         Ok(live)
     }
 
     fn take_in(&mut self) -> Result<(), Error> {
         let followed = self.subject.children == Children::Followed;
         let children = if followed { bpf::Children::Followed } else { bpf::Children::Strangers };
+        assert!(self.window == 0 && self.progress.is_empty(), "nothing is counted before all take part");
         self.probe.set_subject(self.subject.pid);
         let code = first_code(self.subject.pid);
         for pid in self.target() {
@@ -228,6 +235,7 @@ impl<'s> Live<'s> {
             self.probe.attach(self.period_ns()).map_err(refused)?;
             self.is_attached = true;
         }
+        debug_assert!(self.period_ns() > 0, "time passes between samples");
         Ok(())
     }
 
@@ -284,10 +292,11 @@ impl<'s> Live<'s> {
         self.check_target()?;
         let [settle_ns, length_ns] =
             [span.settle, span.length].map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        assert!(self.is_attached || matches!(tried, Tried::Nothing), "without samples nobody would pause");
         let expired = self.probe.counts().expired;
         let settle_ns = settle_ns.saturating_add(self.chance_ns());
         let start_ns = self.probe.begin(tried, mono_ns() + WATCHDOG_NS).map_err(refused)?;
-        let window = self.count_window(start_ns, start_ns + settle_ns, length_ns);
+        let window = self.count_window(start_ns, start_ns.saturating_add(settle_ns), length_ns);
         // After an error too: no thread pauses any more.
         self.probe.end();
         let window = window?;
@@ -303,6 +312,7 @@ impl<'s> Live<'s> {
         self.wait_until(before.at_ns.saturating_add(length_ns))?;
         self.probe.close_window();
         let after = self.sums();
+        assert!(after.at_ns >= before.at_ns, "the clock is monotonic");
         counting.window(&self.probe, &before, &after).map_err(refused)
     }
 
@@ -312,6 +322,7 @@ impl<'s> Live<'s> {
 
     fn next_window(&mut self) -> u64 {
         self.window += 1;
+        assert!(self.window > 0, "zero is no window's number");
         self.window
     }
 
@@ -320,6 +331,7 @@ impl<'s> Live<'s> {
         let (begun_ns, before) = (mono_ns(), self.probe.ran().map_err(refused)?);
         self.wait_until(begun_ns.saturating_add(length_ns))?;
         let (length_ns, after) = (mono_ns() - begun_ns, self.probe.ran().map_err(refused)?);
+        assert_eq!(after.len(), before.len(), "programs neither come nor go meanwhile");
         let ran = after.iter().zip(&before).map(|((hook, after), (_, before))| {
             let ran = after.since(*before);
             (*hook, ran.ns, ran.count)
@@ -329,6 +341,7 @@ impl<'s> Live<'s> {
 
     fn slowed(&mut self, site: usize, ns: u64, span: Span) -> Result<Window, Error> {
         let entries = self.entries(site);
+        assert!(ns > 0 && !entries.is_empty(), "what has no entry is not slowed down");
         let mut held = Vec::new();
         for entry in &entries {
             held.push(self.hold(Mark::Slow, entry, self.whose())?);
@@ -347,6 +360,7 @@ impl<'s> Live<'s> {
 
     fn sped_up(&mut self, site: usize, percent: u32, span: Span) -> Result<Window, Error> {
         let tried = self.sites[site].clone();
+        assert!((1..=100).contains(&percent), "a time can be saved once");
         match &tried.place {
             Place::Code { ranges, .. } => {
                 let delay_ns = self.period_ns() * u64::from(percent) / 100;

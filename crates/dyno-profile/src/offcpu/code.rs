@@ -64,6 +64,7 @@ impl Code {
         if walked.addresses.is_empty() {
             walked.addresses.push(shape.ip);
         }
+        assert!(!walked.addresses.is_empty(), "a stack has at least its leaf");
         walked
     }
 

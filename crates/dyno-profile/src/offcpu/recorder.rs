@@ -9,7 +9,8 @@ use dyno_measure::profile::Profile;
 
 use super::options::{By, Error, Options};
 use super::profile::profile;
-use super::watch;
+use super::seen::About;
+use super::watch::{Held, Watch};
 use crate::sample::options::{self as samples, Target};
 use crate::sample::recorder as sampled;
 
@@ -18,9 +19,9 @@ pub struct Recorder(Means);
 
 enum Means {
     Bpf {
-        about: watch::About,
+        about: About,
         duration: Option<Duration>,
-        watch: Box<watch::Watch>,
+        watch: Box<Watch>,
     },
     /// And why not by BPF.
     Perf(Box<sampled::Recorder>, Option<Error>),
@@ -36,15 +37,15 @@ impl Recorder {
     /// When the target is not there or is no process, or the kernel refuses.
     pub fn open(target: &Target, options: &Options) -> Result<Recorder, Error> {
         let (pid, held) = match *target {
-            Target::Process(pid) => (pid, watch::Held::No),
-            Target::Held(pid) => (pid, watch::Held::Yes),
+            Target::Process(pid) => (pid, Held::No),
+            Target::Held(pid) => (pid, Held::Yes),
             Target::Thread(_) | Target::Machine => return Err(Error::NoProcess),
         };
-        let about = watch::About::of(pid)?;
+        let about = About::of(pid)?;
         if options.by == By::Perf {
             return Ok(Recorder(Means::Perf(by_perf(target, options)?, None)));
         }
-        match watch::Watch::begin(pid, held, options) {
+        match Watch::begin(pid, held, options) {
             Ok(watch) => {
                 let (duration, watch) = (options.duration, Box::new(watch));
                 Ok(Recorder(Means::Bpf { about, duration, watch }))

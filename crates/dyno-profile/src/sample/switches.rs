@@ -14,7 +14,8 @@ use dyno_sys::{Pid, Tid, proc};
 use crate::stack::fold::{Folder, Key};
 use crate::stack::wait::Off;
 
-/// All threads: which are away, and how long each was what.
+/// All threads: which are away, and how long each was what. A thread that lives is in `lives`, its past lives are in `done`;
+/// each stretch of time is counted once, as running, runnable or waiting.
 #[derive(Debug, Default)]
 pub(crate) struct Away {
     min_ns: u64,
@@ -87,6 +88,12 @@ impl Away {
             life.was(life.now, task.time_ns, self.min_ns, folder);
             self.done.push(life);
         }
+        debug_assert!(!self.lives.contains_key(&task.tid), "its number is free for another thread");
+    }
+
+    /// Whether no thread is left that lives.
+    pub(crate) fn is_over(&self) -> bool {
+        self.lives.is_empty()
     }
 
     /// Waits that go on end here.
@@ -104,6 +111,7 @@ impl Away {
 
     /// The sums of all threads, each with its row.
     pub(crate) fn times(self, folder: &mut Folder) -> Vec<ThreadTime> {
+        assert!(self.is_over(), "sums are whole once every thread's last stretch is counted");
         let mut times: Vec<ThreadTime> = self.done.into_iter().map(|life| life.time(folder)).collect();
         times.sort_by_key(|time| time.thread);
         // A thread's number may come again.
@@ -116,6 +124,7 @@ impl Away {
             }
             same
         });
+        debug_assert!(times.is_sorted_by(|a, b| a.thread < b.thread), "each thread once");
         times
     }
 }

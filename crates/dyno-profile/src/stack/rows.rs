@@ -92,7 +92,9 @@ impl<'r> Rows<'r> {
             First::Innermost => innermost_first.collect(),
             First::Outermost => innermost_first.rev().collect(),
         };
-        frames.into_iter().map(|frame| self.frame(frame)).collect()
+        let numbers: Vec<u32> = frames.into_iter().map(|frame| self.frame(frame)).collect();
+        assert!(!numbers.is_empty(), "an address has a name, were it its own");
+        numbers
     }
 
     /// A frame that stands for something else than code.

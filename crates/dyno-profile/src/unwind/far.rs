@@ -17,7 +17,8 @@ const PAGE: u64 = 4 << 10;
 /// Processes whose memory is kept open.
 const OPEN_MAX: usize = 64;
 
-/// Memory of processes, read page by page and kept until [`Far::forget`].
+/// Memory of processes, read page by page and kept until [`Far::forget`]. Pages begin at multiples of [`PAGE`], and what is
+/// kept of one is whole.
 #[derive(Default)]
 pub(crate) struct Far {
     memory: HashMap<Pid, Option<File>>,
@@ -31,6 +32,7 @@ impl Far {
         if self.memory.len() > OPEN_MAX {
             self.memory.clear();
         }
+        debug_assert!(self.pages.is_empty() && self.memory.len() <= OPEN_MAX);
     }
 
     /// A process ended, or runs another program.
@@ -45,12 +47,14 @@ impl Far {
         if !(NEAREST..FARTHEST).contains(&depth) {
             return None;
         }
+        debug_assert!(depth < FARTHEST && address >= sp, "only the stack is read");
         let at = usize::try_from(address % PAGE).ok()?;
         let word = self.page(pid, address - address % PAGE)?.get(at..)?.first_chunk()?;
         Some(u64::from_ne_bytes(*word))
     }
 
     fn page(&mut self, pid: Pid, start: u64) -> Option<&[u8]> {
+        assert_eq!(start % PAGE, 0, "a page is read once");
         let memory = &mut self.memory;
         let read = || {
             let open = || File::open(format!("{}/mem", proc::folder(pid))).ok();

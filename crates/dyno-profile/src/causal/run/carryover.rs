@@ -128,6 +128,7 @@ fn less_mean(
     values: &[Option<f64>],
     alike: impl Fn(&Measured, &Measured) -> bool,
 ) -> Vec<Option<f64>> {
+    assert_eq!(measured.len(), values.len(), "each window has its value");
     let of_like = |one: &Measured| {
         let like = measured.iter().zip(values).filter(|(other, _)| alike(one, other));
         mean(&like.filter_map(|(_, value)| *value).collect::<Vec<_>>())
@@ -152,6 +153,7 @@ pub(super) fn drift(measured: &[Measured], metric: Metric, baseline: &[f64]) -> 
     };
     let spread = (MAD_SIGMA * usual(&[off(&now), off(baseline)].concat())).max(SPREAD_MIN);
     let chance = chance(gap / (spread * (1.0 / n + 1.0 / m).sqrt()), n + m - 2.0);
+    debug_assert!(spread >= SPREAD_MIN, "nothing is certain");
     let is_far = 100.0 * gap.abs() >= DRIFT_PERCENT_MIN && gap.abs() >= DRIFT_SIGMAS_MIN * spread;
     (is_far && chance < DRIFT_CHANCE_MAX).then_some(gap)
 }
@@ -161,6 +163,7 @@ pub(super) fn recovered_after(undisturbed: &[f64], baseline: &[f64], gap: f64) -
     let is_back = |values: &[f64]| (mean(values) - usual(baseline)).abs() < gap.abs() / 2.0;
     // Of one window chance decides.
     let last = undisturbed.len().saturating_sub(1);
+    debug_assert!(last == 0 || !baseline.is_empty(), "there is something to come back to");
     (0..last).find(|at| is_back(&undisturbed[*at..]) && is_back(&undisturbed[*at..*at + 2]))
 }
 

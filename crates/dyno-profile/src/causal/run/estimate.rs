@@ -45,13 +45,19 @@ pub(super) struct Cost {
     pub(super) rounds: usize,
 }
 
-/// Marks outliers, then estimates everything: the levels that were asked for, and the slope of those that are sound.
-pub(super) fn estimate(measured: &mut [Measured], metric: Metric, asked: &[u32], sound: &[u32]) -> Estimates {
+/// Marks outliers, then estimates everything: the levels that were asked for, and the slope of those that are unbiased.
+pub(super) fn estimate(
+    measured: &mut [Measured],
+    metric: Metric,
+    asked: &[u32],
+    unbiased: &[u32],
+) -> Estimates {
     exclude_outliers(measured, metric);
+    debug_assert!(unbiased.iter().all(|level| asked.contains(level)), "levels that were tried");
     let points = asked.iter().filter_map(|level| point(measured, metric, *level)).collect();
     Estimates {
         points,
-        slope: slope(measured, metric, sound),
+        slope: slope(measured, metric, unbiased),
         nulls: nulls(measured, metric),
         cost: cost(measured, metric),
     }
@@ -141,6 +147,7 @@ fn beyond(values: &[f64]) -> Vec<usize> {
     let centre = median(values.iter().copied());
     let off = |value: &f64| (value - centre).abs();
     let slack = 1.0 + OUTLIER_SLACK / values.len() as f64;
+    debug_assert!(centre.is_finite(), "windows that count have a time");
     let limit = OUTLIER_SIGMAS * slack * MAD_SIGMA * median(values.iter().map(off));
     (0..values.len()).filter(|at| limit > 0.0 && off(&values[*at]) > limit).collect()
 }
@@ -155,6 +162,7 @@ fn point(measured: &[Measured], metric: Metric, level: u32) -> Option<(Point, f6
     let found = ratios(measured, metric, is_level);
     let mean = Mean::of(&found.iter().map(|(_, value)| *value).collect::<Vec<_>>())?;
     let [low, high] = mean.interval();
+    debug_assert!(low <= mean.mean && mean.mean <= high, "a mean lies in its interval");
     let of_level = || measured.iter().filter(|one| is_level(one.treatment));
     let inserted_ns: f64 =
         of_level().filter_map(|one| one.effective).map(|effective| effective.inserted_ns).sum();
@@ -183,6 +191,7 @@ fn slope(measured: &[Measured], metric: Metric, levels: &[u32]) -> Option<Slope>
             *weights += weight * weight;
         }
     }
+    debug_assert!(of_round.values().all(|(_, weights)| *weights > 0.0), "a level is more than nought");
     let slopes: Vec<f64> = of_round.values().map(|(sum, weights)| sum / weights).collect();
     let mean = Mean::of(&slopes)?;
     Some(Slope { per_percent: mean.mean, interval: mean.interval(), p: mean.p, p_adjusted: mean.p })

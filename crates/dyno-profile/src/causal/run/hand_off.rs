@@ -52,6 +52,10 @@ pub(super) fn allowed(point: &Point, seen: &Credibility, per_second: f64, carryo
     let of_method = allowance(point.speedup_percent, seen, per_second);
     let allowance_points = (of_method + carryover_points).min(POINTS_MAX);
     let [low, high] = point.interval_percent;
+    debug_assert!(
+        (0.0..=POINTS_MAX).contains(&allowance_points),
+        "intervals never shrink: {allowance_points}"
+    );
     Point {
         interval_percent: [low - allowance_points, high + allowance_points],
         allowance_points,

@@ -26,6 +26,7 @@ pub(super) fn causal(mut outcome: Outcome<'_>) -> Causal {
     let outcome = &outcome;
     let mut sites: Vec<record::Site> = (0..outcome.sites.len()).map(|at| site(outcome, at)).collect();
     sites.sort_by(|a, b| by_weight(b).total_cmp(&by_weight(a)));
+    assert_eq!(sites.len(), outcome.sites.len(), "a site that was tried is in the record");
     let is_null = |one: &&Measured| one.is_null();
     let nulls = || outcome.nulls.iter().chain(measured(outcome).filter(is_null).map(|one| &one.window));
     Causal {
@@ -191,10 +192,12 @@ fn lost(measured: &[Measured]) -> Lost {
     let settled = || measured.iter().filter(|one| one.excluded != Some(Excluded::Unsettled));
     let all = settled().count().max(1) as f64;
     let share = |why| settled().filter(|one| one.excluded == Some(why)).count() as f64 / all;
+    let few_visits = share(Excluded::Visits);
+    debug_assert!((0.0..=1.0).contains(&few_visits), "a share of all");
     Lost {
         to_others: share(Excluded::Foreign),
         to_hypervisor: share(Excluded::Stolen),
-        to_few_visits: share(Excluded::Visits),
+        to_few_visits: few_visits,
         to_expiry: share(Excluded::Expired),
     }
 }

@@ -56,6 +56,11 @@ pub(super) fn round(levels: &[u32], added_ns: Option<u64>, rng: &mut Prng) -> Ve
     treatments.extend(levels.iter().map(|level| Treatment::SpeedUp(*level)));
     treatments.extend(added_ns.map(Treatment::SlowDown));
     rng.shuffle(&mut treatments);
+    debug_assert_eq!(
+        treatments.iter().filter(|one| **one == Treatment::Nothing).count(),
+        2,
+        "a pair of nulls"
+    );
     treatments
 }
 
@@ -73,7 +78,9 @@ impl Length {
     pub(super) fn to_settle(self, so_far: Duration, perhaps: Duration) -> Option<Duration> {
         let [some, many] = SETTLE_WINDOWS.map(|windows| (self.0 * windows).min(SETTLE_MAX));
         let longer = || [some, many, SETTLE_MAX].into_iter().filter(|settle| *settle > so_far);
-        longer().find(|settle| *settle > perhaps).or_else(|| longer().next_back())
+        let settle = longer().find(|settle| *settle > perhaps).or_else(|| longer().next_back());
+        debug_assert!(settle.is_none_or(|settle| settle > so_far && settle <= SETTLE_MAX));
+        settle
     }
 
     /// How many windows are run before the first delay.
@@ -98,6 +105,7 @@ impl Length {
         } else {
             (VISITS_WANTED, (self.0 * 2).min(WINDOW_MAX))
         };
+        debug_assert!(longer >= self.0 && longer <= WINDOW_MAX, "windows grow, to a limit");
         (visits < wanted && longer != self.0).then_some(Length(longer))
     }
 }

@@ -66,6 +66,7 @@ fn unpaid_percent(windows: &[&Window]) -> f64 {
     let delayed = || windows.iter().filter(|window| window.threads > 0 && window.last.inserted_ns > 0);
     let owed: f64 = delayed().map(|window| window.owed_ns as f64 / window.threads as f64).sum();
     let inserted: f64 = delayed().map(|window| window.last.inserted_ns as f64).sum();
+    debug_assert!(owed >= 0.0 && inserted >= 0.0);
     if inserted > 0.0 { 100.0 * owed / inserted } else { 0.0 }
 }
 

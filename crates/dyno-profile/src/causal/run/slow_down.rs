@@ -137,6 +137,7 @@ fn contradicts(point: &Point, cost: [f64; 2], slowdown_percent: f64, gap: Option
 
 /// What a slow-down's cost is multiplied with, to be that of as much as a level.
 fn as_much(level: u32, slowdown_percent: f64) -> f64 {
+    debug_assert!(level > 0, "a speed-up by nothing promises nothing");
     f64::from(level) / slowdown_percent.max(1.0)
 }
 

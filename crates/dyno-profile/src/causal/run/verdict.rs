@@ -69,6 +69,7 @@ pub(super) fn adjust(slopes: &mut [&mut Slope]) {
         least = least.max((slope.p * (n - at) as f64).min(1.0));
         slope.p_adjusted = least;
     }
+    debug_assert!(slopes.iter().all(|slope| slope.p_adjusted >= slope.p), "more sites never prove more");
 }
 
 impl<'a> Case<'a> {
@@ -91,6 +92,7 @@ pub(super) fn verdict(case: &Case<'_>) -> (Verdict, String) {
     let (Some(slope), Some(greatest)) = (case.estimates.slope, case.greatest()) else {
         return (Verdict::NotMeasurable, "too few windows could be used".to_owned());
     };
+    debug_assert!(!greatest.biased, "no verdict is read from a figure whose bias is known");
     let level = f64::from(greatest.speedup_percent);
     let [low, high] = slope.interval.map(|per_percent| per_percent * level);
     // The method's own error is no chance: what it and chance together may explain is nothing.

@@ -21,7 +21,7 @@ const PERCENT_MAX: f64 = 25.0;
 
 const NS_PER_S: f64 = 1e9;
 
-/// What is known of it.
+/// What is known of it. There are never more pairs than [`PAIRS_MAX`], and the programs are looked at once.
 #[derive(Debug, Default)]
 pub(super) struct Watching {
     /// What attached windows take over detached ones, as log ratios.
@@ -53,6 +53,7 @@ impl Watching {
         is_detached_first: bool,
         nulls: &mut Vec<Window>,
     ) -> Result<(), Error> {
+        assert!(self.ratios.len() < PAIRS_MAX, "no pair is run that is not wanted");
         let mut periods_ns = [None, None];
         for is_attached in [!is_detached_first, is_detached_first] {
             let window =
@@ -65,6 +66,7 @@ impl Watching {
             }
         }
         if let [Some(detached_ns), Some(attached_ns)] = periods_ns {
+            assert!(attached_ns > 0.0 && detached_ns > 0.0, "a window that counts has a time per visit");
             self.ratios.push((attached_ns / detached_ns).ln());
         }
         Ok(())
@@ -98,7 +100,7 @@ impl Watching {
 
     /// As a record has it.
     pub(super) fn overhead(&self, inserted_percent: f64) -> Overhead {
-        debug_assert!(self.ratios.len() <= PAIRS_MAX, "no pair is run that is not wanted");
+        assert!(self.ratios.len() <= PAIRS_MAX, "no pair is run that is not wanted");
         let parts = self.hooks.as_ref().map(parts).unwrap_or_default();
         let Some(mean) = Mean::of(&self.ratios) else {
             return Overhead { inserted_percent, parts, ..Overhead::default() };

@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use dyno_sys::perf::{Clock, Sampling, Stacks, Start};
+use dyno_sys::perf::{Clock, Inherit, Sampling, Stacks, Start};
 
 use super::*;
 use crate::golden::{FOLDER, KALLSYMS, assert_golden, lines};

@@ -1,7 +1,7 @@
 //! What system calls are about: what each waits for, what its first argument is, and whether it moves data.
 //!
-//! One table; waits off the CPU, causal sites and progress points read theirs from it. It knows names alone: numbers are
-//! the machine's, and what really was waited for the kernel's functions say better, where they were seen.
+//! One table, read for waits off the CPU, causal sites and progress points. It has names only: numbers depend on the
+//! machine. Where the kernel's functions of a wait were seen (`stack::wait`), they decide before this table does.
 
 use dyno_sys::trace::call_number;
 
@@ -14,7 +14,7 @@ pub(crate) struct Call {
     pub(crate) moves: Moves,
 }
 
-/// What a call waits for, as far as its name tells.
+/// What a call waits for, as far as its name says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitsFor {
     /// A lock, a condition, another process's hold on a file.
@@ -57,7 +57,7 @@ use First::{Address, Descriptor, Other};
 use Moves::{In, Nothing, Out};
 use WaitsFor::{Disk, Either, Lock, Peer, Sleep, Unsaid};
 
-/// What is not in it waits for something else, and is about nothing that could be told.
+/// A call that is not in it waits for something else, which has no name.
 pub(crate) const CALLS: &[Call] = &[
     row("futex", Lock, Address, Nothing),
     row("futex_waitv", Lock, Other, Nothing),
@@ -131,9 +131,9 @@ pub(crate) fn named(name: &str) -> Option<&'static Call> {
     CALLS.iter().find(|call| call.name == name)
 }
 
-/// What `told` tells of each call that it tells something of, by this machine's numbers.
-pub(crate) fn numbered<T>(told: impl Fn(&Call) -> Option<T>) -> Vec<(u32, T)> {
-    CALLS.iter().filter_map(|call| Some((call_number(call.name)?, told(call)?))).collect()
+/// What `of` has for a call, for all calls that it has something for, by their numbers on this machine.
+pub(crate) fn numbered<T>(of: impl Fn(&Call) -> Option<T>) -> Vec<(u32, T)> {
+    CALLS.iter().filter_map(|call| Some((call_number(call.name)?, of(call)?))).collect()
 }
 
 #[cfg(test)]

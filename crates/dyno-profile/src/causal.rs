@@ -1,7 +1,7 @@
 //! What would it bring if this were faster: virtual speed-ups of code and of waits, tried on a running program.
 //!
 //! ```text
-//! profile → site (which code) → run: schedule → Rig (one window) → estimate → verdict → dyno_record::causal::Causal
+//! profile → site (which code) → run: experiment → Rig (one window) → estimate → verdict → dyno_record::causal::Causal
 //! ```
 //! The virtual speed-up is that of Coz (Curtsinger and Berger, 2015): whenever a sample lies in the site, everybody else
 //! pauses, and what was inserted is taken out of the time. `dyno causal` calls [`run`] over a live process.
@@ -15,6 +15,6 @@ pub use live::{Candidate, Children, Live, Subject, candidates, is_possible, rank
 pub use rig::progress::{Named, Progress, Returns};
 pub use rig::site::{Entry, Place, Reach, Site, Tried, WaitKind};
 pub use rig::window::{Moment, Window};
-pub use rig::{Deed, Hooks, Pause, Rig, Span};
-pub use run::{Asked, News, run};
+pub use rig::{Hooks, Pause, Rig, Span, Treatment};
+pub use run::{Asked, RoundEvent, run};
 pub use site::{Choice, Parts, Passed, Probe, Resolver, SiteError, of_processes};

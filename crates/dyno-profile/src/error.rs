@@ -15,7 +15,7 @@ pub enum Error {
         /// Its number.
         pid: Pid,
     },
-    /// It has ended and waits only to be waited for.
+    /// It has ended, and its parent has not waited for it yet (a zombie).
     #[error("process {pid} is a zombie: it has ended")]
     Zombie {
         /// Its number.
@@ -27,7 +27,7 @@ pub enum Error {
         /// Its number.
         pid: Pid,
     },
-    /// The kernel lets this user not watch it.
+    /// The kernel does not let this user watch it.
     #[error("the kernel refuses to sample {what}")]
     Refused {
         /// `process 12`, `the machine`.
@@ -85,7 +85,7 @@ pub enum Error {
         /// What it said.
         source: BpfError,
     },
-    /// The kernel does not tell its types (BTF), or is older than what is asked of it (Linux 5.17).
+    /// The kernel does not publish its types (BTF), or is older than what is asked of it (Linux 5.17).
     #[error("this kernel cannot take the causal probe")]
     ProbeUnable {
         /// What it said.

@@ -1,7 +1,7 @@
 //! Where each box of a flame graph stands: shares of the width from left to right, levels from the root.
 //!
 //! Drawing turns levels upwards (flame) or downwards (icicle) and shares into pixels. What would be too narrow to see is
-//! not laid out; narrow neighbours become one box together, and how much was folded away is told.
+//! not laid out: narrow neighbours become one box together, and the layout says how many nodes have no box of their own.
 
 use crate::tree::Tree;
 
@@ -105,7 +105,7 @@ struct Laying<'t> {
 }
 
 impl Laying<'_> {
-    /// Parents before children, left before right; without recursion, for towers may be high.
+    /// Parents before children, left before right; without recursion, since stacks may be deep.
     fn lay(&mut self) {
         let mut open = vec![Cell { what: What::Node(0), depth: 0, from: 0.0, width: 1.0 }];
         while let Some(cell) = open.pop() {

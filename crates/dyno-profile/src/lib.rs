@@ -2,8 +2,11 @@
 //! others.
 //!
 //! ```text
-//! perf ring → record → unwind (maps, image) → fold → symbol → dyno_record::profile::Profile → tree, top, layout, export
-//! BPF probe → offcpu (watch, classify, fold) ────────────────↗                                 → locks
+//! perf ring → sample ┐
+//!                    ├→ unwind (image: which code lies where) → stack (symbol: what it is called) → profile::Profile
+//! BPF probe → offcpu ┘
+//! profile::Profile → tree → layout, and top, locks, diff, moved, export; import reads what others recorded
+//! BPF probe → causal (rig, site, live, run) → causal::Causal
 //! ```
 //! `dyno profile`, `dyno offcpu`, `dyno diagnose` and a climb that profiles call it. It watches processes that it did not
 //! build and does not stop; nothing of it stays behind when its descriptors are closed. It never prints; what draws,

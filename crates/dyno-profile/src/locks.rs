@@ -19,7 +19,7 @@ pub struct Lock {
     pub waiters: Vec<u32>,
     /// Who let go of it, as indices into `wakers`, with the waiting time that each ended; the longest first.
     pub released_by: Vec<(u32, u64)>,
-    /// The rows that it was told from, as indices into `stacks`; the longest first.
+    /// The rows that it was found in, as indices into `stacks`; the longest first.
     pub stacks: Vec<u32>,
 }
 

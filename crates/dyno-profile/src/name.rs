@@ -20,7 +20,7 @@ pub fn file_name(path: &str) -> &str {
 
 /// The last two parts of a qualified name (`Worker::turn`); what is no path stays whole.
 ///
-/// A `::` within angle brackets belongs to a type argument and parts nothing.
+/// A `::` within angle brackets belongs to a type argument and separates nothing.
 pub fn short(name: &str) -> &str {
     let (mut open, mut cuts) = (0_i32, Vec::new());
     let bytes = name.as_bytes();

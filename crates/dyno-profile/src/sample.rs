@@ -4,3 +4,4 @@ pub(crate) mod options;
 pub(crate) mod recorder;
 pub(crate) mod session;
 pub(crate) mod switches;
+mod watched;

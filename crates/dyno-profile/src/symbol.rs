@@ -41,7 +41,7 @@ pub struct Symbols {
     notes: Vec<String>,
 }
 
-/// What one file tells.
+/// What one file knows.
 #[derive(Default)]
 struct FileSymbols {
     table: Table,
@@ -132,7 +132,7 @@ impl FileSymbols {
         let mut found = self.lines.as_ref().map(|lines| lines.find(address)).unwrap_or_default();
         match found.last_mut() {
             None => found.push(name().map_or_else(|| unnamed(address), |name| named(&name))),
-            // A line without a function: assembly, or code of a unit that tells lines only.
+            // A line without a function: assembly, or code of a unit that has lines only.
             Some(outermost) if outermost.name.is_empty() => {
                 outermost.name = name().unwrap_or_else(|| unnamed(address).name);
             }

@@ -72,7 +72,7 @@ fn rows(profile: &Profile, found: &mut Vec<Function>) -> Vec<usize> {
     profile.frames.iter().map(row).collect()
 }
 
-/// On which side of the kernel's door a stack ends; marks do not count.
+/// Whether a stack ends in user code or in the kernel; marks do not count.
 fn leaf_origin(profile: &Profile, frames: &[u32]) -> Option<Origin> {
     let origins = frames.iter().rev().map(|&frame| profile.frames[frame as usize].origin);
     origins.into_iter().find(|origin| *origin != Origin::Mark)

@@ -10,7 +10,7 @@ use dyno_record::profile::{Origin, Profile, Stack, WaitClass, Waker};
 
 use crate::name;
 
-/// Frames of one stack that are kept: the kernel's own limit is 127, and nobody reads a tower of more than this.
+/// Frames of one stack that are kept: the kernel's own limit is 127, and a picture of more cannot be read.
 pub const DEPTH_MAX: usize = 512;
 
 /// What a box stands for.

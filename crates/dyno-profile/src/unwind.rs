@@ -21,7 +21,7 @@ const FRAMES_MAX: usize = 1_024;
 /// Why a stack has no further frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ended {
-    /// There are none: the start of the thread, as far as its tables or frame pointers tell.
+    /// There are none: the start of the thread, as far as its tables or frame pointers say.
     AtRoot,
     /// The bytes ended, or no rule was found.
     Cut,
@@ -37,7 +37,7 @@ pub struct Walked {
     pub ended: Ended,
 }
 
-/// Walks stacks; rules once found are remembered over all processes.
+/// Walks stacks; rules once found are cached, over all processes.
 #[derive(Default)]
 pub struct Unwinder {
     cache: CacheNative<MayAllocateDuringUnwind>,
@@ -45,12 +45,12 @@ pub struct Unwinder {
 }
 
 impl Unwinder {
-    /// An unwinder that remembers nothing yet.
+    /// An unwinder with empty caches.
     pub fn new() -> Unwinder {
         Unwinder::default()
     }
 
-    /// Memory of processes that was read is old by now.
+    /// Drops memory of processes that was read: it may have changed since.
     pub fn forget_memory(&mut self) {
         self.far.forget();
     }
@@ -80,6 +80,7 @@ impl Unwinder {
         if walk.ended == Ended::Cut {
             walk.continue_by(spaces, pid, chain);
         }
+        assert!(walk.frames.len() <= FRAMES_MAX, "a stack is bounded, however it was walked");
         walk.walked()
     }
 
@@ -107,17 +108,23 @@ impl Unwinder {
         let caller = walk.frames.get(1).map(|frame| frame.address_for_lookup());
         let missing = caller.filter(|caller| walked.addresses.get(1) != Some(caller));
         if let Some(caller) = missing.filter(|caller| spaces.locate(pid, *caller).is_some()) {
+            assert!(!walked.addresses.is_empty(), "a chain has its leaf");
             walked.addresses.insert(1, caller);
         }
         walked
     }
 }
 
+/// What is looked up of an address and its place in a stack, the leaf first: the instruction that ran, and of a caller one
+/// byte before the address that is returned to.
+pub(crate) fn within_call((at, address): (usize, &u64)) -> u64 {
+    if at == 0 { *address } else { address.saturating_sub(1) }
+}
+
 /// A stack by the kernel's chain alone.
 pub(crate) fn by_chain(chain: &[u64]) -> Walked {
-    let lookup = |(at, address): (usize, &u64)| if at == 0 { *address } else { address.saturating_sub(1) };
-    // Where the last frame pointer is zero nobody can tell a root from a register that was used otherwise.
-    Walked { addresses: chain.iter().enumerate().map(lookup).collect(), ended: Ended::Cut }
+    // Where the last frame pointer is zero a root looks like a register that was used otherwise.
+    Walked { addresses: chain.iter().enumerate().map(within_call).collect(), ended: Ended::Cut }
 }
 
 struct Walk {
@@ -161,6 +168,7 @@ impl Walk {
         let rest = chain.iter().position(|address| *address == last).map_or(&[][..], |at| &chain[at + 1..]);
         self.frames.extend(rest.iter().filter_map(|address| FrameAddress::from_return_address(*address)));
         self.frames.truncate(FRAMES_MAX);
+        debug_assert!(self.frames.iter().any(|frame| frame.address() == last), "what was walked stays");
     }
 
     fn walked(self) -> Walked {

@@ -1,4 +1,4 @@
-//! Causal profiles of simulated machines with fixed seeds, figure by figure: whoever changes how a verdict is reached sees
+//! Causal profiles of simulated machines with fixed seeds, figure by figure: a change of how a verdict is reached shows
 //! here what changes with it.
 //!
 //! `tests/golden/causal.txt` holds one line per record and per site; floating-point figures are rounded to twelve digits,
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_profile::Error;
-use dyno_profile::causal::{Asked, Deed, Hooks, Pause, Rig, Span, Window, run};
+use dyno_profile::causal::{Asked, Hooks, Pause, Rig, Span, Treatment, Window, run};
 use dyno_record::causal::{Causal, Metric};
 use serde_json::Value;
 
@@ -74,9 +74,9 @@ struct Odd<'a> {
 }
 
 impl Rig for Odd<'_> {
-    fn window(&mut self, deed: &Deed, span: Span) -> Result<Window, Error> {
+    fn window(&mut self, treatment: &Treatment, span: Span) -> Result<Window, Error> {
         self.windows += 1;
-        let window = self.machine.window(deed, span)?;
+        let window = self.machine.window(treatment, span)?;
         (self.happens)(self.windows, window)
     }
 
@@ -102,12 +102,12 @@ impl Rig for Odd<'_> {
     }
 }
 
-/// A profile of `single` on which something happens, with what was told meanwhile.
+/// A profile of `single` on which something happens, with its events.
 fn odd<'a>(
     stop: &AtomicBool,
     happens: impl FnMut(u64, Window) -> Result<Window, Error> + 'a,
 ) -> (Causal, String) {
-    let (program, mut told) = (single(), String::new());
+    let (program, mut events) = (single(), String::new());
     let machine = Machine::new(&program, NOISY, 4);
     let clock = machine.clock();
     let mut rig = Odd { machine, windows: 0, happens: Box::new(happens) };
@@ -117,13 +117,14 @@ fn odd<'a>(
         &mut rig,
         &tried(3),
         &clock,
-        &mut |news| {
-            let point = news.running.map(|point| (point.speedup_percent, point.rounds));
-            writeln!(told, "{} {} {point:?} {:?} {:?}", news.site, news.round, news.done, news.left).unwrap();
+        &mut |event| {
+            let point = event.running.map(|point| (point.speedup_percent, point.rounds));
+            writeln!(events, "{} {} {point:?} {:?} {:?}", event.site, event.round, event.done, event.left)
+                .unwrap();
         },
         stop,
     );
-    (record.unwrap(), told)
+    (record.unwrap(), events)
 }
 
 fn simulated() -> String {
@@ -151,21 +152,21 @@ fn simulated() -> String {
 fn interrupted() -> String {
     let mut out = String::new();
     let go_on = AtomicBool::new(false);
-    let (record, told) = odd(&go_on, |at, window| Ok(Window { expired: at % 4 == 0, ..window }));
+    let (record, events) = odd(&go_on, |at, window| Ok(Window { expired: at % 4 == 0, ..window }));
     out += &lines("every fourth window cut short", &record);
-    writeln!(out, "  told {} {:016x}", told.lines().count(), hash(&told)).unwrap();
+    writeln!(out, "  told {} {:016x}", events.lines().count(), hash(&events)).unwrap();
     let (record, _) = odd(&go_on, |at, window| match at {
         70.. => Err(Error::Ended { pid: 7, after_s: 12.5 }),
         _ => Ok(window),
     });
     out += &lines("the target ends", &record);
     let stop = AtomicBool::new(false);
-    let (record, told) = odd(&stop, |at, window| {
+    let (record, events) = odd(&stop, |at, window| {
         stop.store(at >= 90, Ordering::Relaxed);
         Ok(window)
     });
     out += &lines("somebody stops it", &record);
-    writeln!(out, "  told {} {:016x}", told.lines().count(), hash(&told)).unwrap();
+    writeln!(out, "  told {} {:016x}", events.lines().count(), hash(&events)).unwrap();
     out
 }
 

@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use dyno_measure::stats::Sorted;
 use dyno_profile::Error;
-use dyno_profile::causal::{Asked, Deed, Hooks, Moment, Pause, Rig, Span, Window, run};
-use dyno_record::causal::{Causal, Metric, Site as Told, Verdict};
+use dyno_profile::causal::{Asked, Hooks, Moment, Pause, Rig, Span, Treatment, Window, run};
+use dyno_record::causal::{Causal, Metric, Site as Judged, Verdict};
 
 use machine::Step::{Run, Sleep, Visit};
 use machine::{Machine, NOISY, Noise, Program, QUIET, Step};
 use programs::{MS, US, all, balanced, lock, profiled, profiled_on, program, single, tried};
 
-fn of(record: &Causal, site: usize) -> &Told {
-    record.sites.iter().find(|told| told.name == format!("f{site}")).unwrap()
+fn of(record: &Causal, site: usize) -> &Judged {
+    record.sites.iter().find(|judged| judged.name == format!("f{site}")).unwrap()
 }
 
 fn show(what: &str, program: &Program, record: &Causal) {
@@ -27,9 +27,9 @@ fn show(what: &str, program: &Program, record: &Causal) {
         "{what}: {:.0} visits/s, overhead {:.1} %",
         record.progress.per_second, record.overhead.attached_percent
     );
-    for told in &record.sites {
-        println!("  {} {:?}: {} [{:.1} s]", told.name, told.verdict, told.reason, told.spent_s);
-        let seen = &told.credibility;
+    for judged in &record.sites {
+        println!("  {} {:?}: {} [{:.1} s]", judged.name, judged.verdict, judged.reason, judged.spent_s);
+        let seen = &judged.credibility;
         println!(
             "     null sd {:.1} % unpaid {:.1} % wakes {:.0}/s run {:.0?} us dropped {}/{}",
             seen.null_sd_percent,
@@ -39,8 +39,8 @@ fn show(what: &str, program: &Program, record: &Causal) {
             seen.dropped_windows,
             seen.windows
         );
-        for point in &told.points {
-            let site = told.name[1..].parse().unwrap();
+        for point in &judged.points {
+            let site = judged.name[1..].parse().unwrap();
             let truth = Machine::truth(program, site, point.speedup_percent);
             let [low, high] = point.interval_percent;
             println!(
@@ -51,7 +51,7 @@ fn show(what: &str, program: &Program, record: &Causal) {
                 if point.biased { " biased" } else { "" }
             );
         }
-        if let Some(slow) = &told.slow_down {
+        if let Some(slow) = &judged.slow_down {
             println!(
                 "     slowed {:.0} %: costs {:.1} ({:.1?}) {}",
                 slow.slowdown_percent, slow.cost_percent, slow.interval_percent, slow.contradicts
@@ -66,9 +66,10 @@ fn what_is_claimed_to_help_is_the_truth_nine_times_in_ten() {
     for (what, program, sites) in all() {
         let record = profiled(&program, sites, NOISY, 60 * sites as u64, 7);
         show(what, &program, &record);
-        for told in record.sites.iter().filter(|told| told.verdict == Verdict::Helps) {
-            for point in told.points.iter().filter(|point| !point.biased) {
-                let truth = Machine::truth(&program, told.name[1..].parse().unwrap(), point.speedup_percent);
+        for judged in record.sites.iter().filter(|judged| judged.verdict == Verdict::Helps) {
+            for point in judged.points.iter().filter(|point| !point.biased) {
+                let truth =
+                    Machine::truth(&program, judged.name[1..].parse().unwrap(), point.speedup_percent);
                 let [low, high] = point.interval_percent;
                 rows += 1;
                 held += u32::from(low <= truth && truth <= high);
@@ -89,10 +90,10 @@ fn what_is_claimed_to_help_is_the_truth_nine_times_in_ten() {
 #[test]
 fn where_threads_hand_on_in_less_than_ten_pauses_nothing_is_claimed() {
     let record = profiled(&lock(55 * US, 55 * US), 2, NOISY, 60, 3);
-    for told in &record.sites {
-        assert_eq!(told.verdict, Verdict::NotMeasurable);
-        assert!(told.reason.contains("hand on to each other"), "{}", told.reason);
-        assert!(told.points.iter().all(|point| point.biased));
+    for judged in &record.sites {
+        assert_eq!(judged.verdict, Verdict::NotMeasurable);
+        assert!(judged.reason.contains("hand on to each other"), "{}", judged.reason);
+        assert!(judged.points.iter().all(|point| point.biased));
     }
 }
 
@@ -105,18 +106,19 @@ fn where_interrupts_are_cheap_threads_that_hand_on_are_sampled_twice_as_often_an
         show(what, &program, &fine);
         let hands_on = usual.sites[0].points.iter().any(|point| point.allowance_points > 1.5);
         assert_eq!(fine.credibility.period_us, if hands_on { 500.0 } else { 1_000.0 }, "{what}");
-        for told in &fine.sites {
-            let sound = |told: &Told| told.points.iter().filter(|point| !point.biased).count();
-            let before = of(&usual, told.name[1..].parse().unwrap());
-            assert!(sound(told) >= sound(before), "{what} {}", told.name);
-            for (point, before) in told.points.iter().zip(&before.points).filter(|_| hands_on) {
+        for judged in &fine.sites {
+            let sound = |judged: &Judged| judged.points.iter().filter(|point| !point.biased).count();
+            let before = of(&usual, judged.name[1..].parse().unwrap());
+            assert!(sound(judged) >= sound(before), "{what} {}", judged.name);
+            for (point, before) in judged.points.iter().zip(&before.points).filter(|_| hands_on) {
                 // Half of what hand-offs mislead by, and the rest as before.
                 let least = 0.25 + 0.55 * before.allowance_points;
                 assert!(before.biased || point.allowance_points < least, "{what} {point:?}");
-                let truth = Machine::truth(&program, told.name[1..].parse().unwrap(), point.speedup_percent);
+                let truth =
+                    Machine::truth(&program, judged.name[1..].parse().unwrap(), point.speedup_percent);
                 let [low, high] = point.interval_percent;
                 let holds = low - 0.5 <= truth && truth <= high + 0.5;
-                assert!(point.biased || holds, "{what} {}: {truth} {point:?}", told.name);
+                assert!(point.biased || holds, "{what} {}: {truth} {point:?}", judged.name);
             }
         }
     }
@@ -153,10 +155,11 @@ fn what_changes_nothing_is_not_claimed_to() {
         ];
         let record = profiled(&program(&apart, &[]), 3, NOISY, 60, seed);
         let claims =
-            record.sites.iter().filter(|told| matches!(told.verdict, Verdict::Helps | Verdict::Hurts));
-        false_claims.extend(
-            claims.map(|told| format!("seed {seed}: {} {:?} {}", told.name, told.verdict, told.reason)),
-        );
+            record.sites.iter().filter(|judged| matches!(judged.verdict, Verdict::Helps | Verdict::Hurts));
+        false_claims
+            .extend(claims.map(|judged| {
+                format!("seed {seed}: {} {:?} {}", judged.name, judged.verdict, judged.reason)
+            }));
     }
     println!("40 null runs of three sites: {} false claims {false_claims:#?}", false_claims.len());
     assert!(false_claims.len() <= 2);
@@ -183,7 +186,7 @@ fn the_budget_is_the_whole_budget_and_the_same_seed_the_same_record() {
     let of_seed = |seed| profiled(&single(), 3, NOISY, 15, seed);
     let record = of_seed(5);
     assert!(record.duration_s <= 15.5 && record.duration_s > 12.0, "{}", record.duration_s);
-    let rounds: Vec<usize> = record.sites.iter().map(|told| told.points[0].rounds).collect();
+    let rounds: Vec<usize> = record.sites.iter().map(|judged| judged.points[0].rounds).collect();
     assert!(rounds.iter().max().unwrap() - rounds.iter().min().unwrap() <= 1, "shared evenly: {rounds:?}");
     assert_eq!(record, of_seed(5));
     assert_ne!(record, of_seed(6));
@@ -213,9 +216,9 @@ struct Crowded {
 }
 
 impl Rig for Crowded {
-    fn window(&mut self, deed: &Deed, span: Span) -> Result<Window, Error> {
-        let slower = match deed {
-            Deed::SpeedUp { percent, .. } => 1.0 + 0.2 * f64::from(*percent) / 100.0,
+    fn window(&mut self, treatment: &Treatment, span: Span) -> Result<Window, Error> {
+        let slower = match treatment {
+            Treatment::SpeedUp { percent, .. } => 1.0 + 0.2 * f64::from(*percent) / 100.0,
             _ => 1.0,
         };
         let length = span.length;
@@ -237,7 +240,7 @@ impl Rig for Crowded {
     }
 
     fn detached(&mut self, span: Span) -> Result<Window, Error> {
-        self.window(&Deed::Nothing, span)
+        self.window(&Treatment::Nothing, span)
     }
 
     fn period_ns(&self) -> u64 {
@@ -279,13 +282,13 @@ struct Impatient {
 }
 
 impl Rig for Impatient {
-    fn window(&mut self, deed: &Deed, span: Span) -> Result<Window, Error> {
+    fn window(&mut self, treatment: &Treatment, span: Span) -> Result<Window, Error> {
         self.windows += 1;
         if !self.windows.is_multiple_of(4) {
-            return self.machine.window(deed, span);
+            return self.machine.window(treatment, span);
         }
         self.ended += 1;
-        let window = self.machine.window(&Deed::Nothing, span)?;
+        let window = self.machine.window(&Treatment::Nothing, span)?;
         Ok(Window { expired: true, ..window })
     }
 
@@ -327,14 +330,14 @@ fn windows_that_the_kernel_ended_are_counted_and_change_no_answer() {
     let stop = AtomicBool::new(false);
     let record = run(&asked, &mut rig, &tried(1), &clock, &mut |_| (), &stop).unwrap();
     let site = &record.sites[0];
-    let told = |window: &&dyno_record::causal::Window| {
+    let was_cut_short = |window: &&dyno_record::causal::Window| {
         window.dropped.as_deref().is_some_and(|why| why.contains("kept from the CPUs"))
     };
-    let ended = site.windows.iter().filter(told).count();
+    let ended = site.windows.iter().filter(was_cut_short).count();
     assert!(ended > 5 && rig.ended.abs_diff(ended) <= 12, "{ended} of {}", rig.ended);
     assert!(record.credibility.dropped_windows >= ended, "{:?}", record.credibility);
     let parts = record.overhead.parts.as_slice();
-    let [samples] = parts else { panic!("what never ran is not told: {parts:?}") };
+    let [samples] = parts else { panic!("what never ran is not in the record: {parts:?}") };
     assert!((samples.percent - 0.2).abs() < 1e-9 && (samples.per_second - 2_000.0).abs() < 1e-6);
     let [low, high] = site.points[0].interval_percent;
     assert!(low - 1.0 <= 30.0 && 30.0 <= high + 1.0, "half of sixty percent: {low} to {high}");

@@ -1,5 +1,5 @@
-//! What addresses of known programs are called, and how recorded stacks of one unwind, address by address: whoever changes
-//! how files are read or stacks are walked sees here what changes with it.
+//! What addresses of known programs are called, and how recorded stacks of one unwind, address by address: a change of
+//! how files are read or stacks are walked shows here what changes with it.
 //!
 //! The programs, what was recorded of one, and what came of it stand in `tests/golden/`; `program.c` says how they were
 //! made. A change that is meant is written down with `GOLDEN=write cargo test`.

@@ -1,5 +1,5 @@
-//! Experiments on live programs: a speed-up of known worth, a target that ends or becomes another program, one that gives
-//! birth, and a profiler that is killed in the middle.
+//! Experiments on live programs: a speed-up of known worth, a target that ends or becomes another program, one that
+//! starts children, and a profiler that is killed in the middle.
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used, clippy::single_range_in_vec_init)]
 
@@ -9,8 +9,8 @@ use common::Running;
 use dyno_measure::stats::Sorted;
 use dyno_profile::Error;
 use dyno_profile::causal::{
-    Children, Deed, Entry, Live, Named, Passed, Place, Progress, Reach, Rig, Site, Span, Subject, WaitKind,
-    Window, candidates, rates,
+    Children, Entry, Live, Named, Passed, Place, Progress, Reach, Rig, Site, Span, Subject, Treatment,
+    WaitKind, Window, candidates, rates,
 };
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::{Pid, bpf, proc};
@@ -108,11 +108,11 @@ fn own_period_ns(window: &Window) -> f64 {
     (window.target_cpu_ns as f64 - inserted) / window.visits as f64
 }
 
-/// The median over rounds of what a deed saves of each unit's time.
-fn saved(live: &mut Live<'_>, deed: Deed, rounds: usize, period: fn(&Window) -> f64) -> f64 {
+/// The median over rounds of what a treatment saves of each unit's time.
+fn saved(live: &mut Live<'_>, treatment: Treatment, rounds: usize, period: fn(&Window) -> f64) -> f64 {
     let all = (0..rounds).map(|_| {
-        let null = period(&live.window(&Deed::Nothing, SPAN).unwrap());
-        1.0 - period(&live.window(&deed, SPAN).unwrap()) / null
+        let null = period(&live.window(&Treatment::Nothing, SPAN).unwrap());
+        1.0 - period(&live.window(&treatment, SPAN).unwrap()) / null
     });
     Sorted::of(all).quantile(0.5).unwrap()
 }
@@ -133,7 +133,7 @@ fn a_function_of_sixty_percent_that_takes_half_the_time_saves_thirty() {
     let running = Target::start("three");
     let mut live = running.live(&[running.site("f60"), running.site("f10")]);
     for (site, truth) in [(0, 0.30), (1, 0.05)] {
-        let half = || saved(&mut live, Deed::SpeedUp { site, percent: 50 }, 15, own_period_ns);
+        let half = || saved(&mut live, Treatment::SpeedUp { site, percent: 50 }, 15, own_period_ns);
         found_in(
             6,
             &format!("half of site {site} saves {truth}"),
@@ -151,7 +151,7 @@ fn a_call_that_is_made_longer_takes_that_much_longer() {
     let mut live = running.live(&[running.site("f60")]);
     let calls = live.entries_per_second(0, LENGTH).unwrap().unwrap();
     assert!(calls > 100.0, "{calls} calls a second");
-    let window = live.window(&Deed::SlowDown { site: 0, ns: 2_000_000 }, SPAN).unwrap();
+    let window = live.window(&Treatment::SlowDown { site: 0, ns: 2_000_000 }, SPAN).unwrap();
     assert!(window.hits >= 2 && window.hits.abs_diff(window.visits) <= 2, "{window:?}");
     assert_eq!((window.delay_ns, window.paid_ns), (2_000_000, 0));
     // Two milliseconds each at the very least; the machine may be busy beside.
@@ -166,7 +166,7 @@ fn a_pair_tells_how_much_is_on_its_way() {
     let progress =
         Progress::Between { begin: vec![running.entry("begin")], end: vec![running.entry("progress")] };
     let mut live = Live::open(&Subject::new(running.pid), &progress, &[], &STOP).unwrap();
-    let window = live.window(&Deed::Nothing, SPAN).unwrap();
+    let window = live.window(&Treatment::Nothing, SPAN).unwrap();
     let in_flight = window.in_flight.unwrap();
     // One thread: nearly always one unit is begun.
     assert!((0.8..=1.1).contains(&in_flight), "{window:?}");
@@ -183,7 +183,7 @@ fn returns_of_a_system_call_are_progress_and_are_found() {
     let progress = named.resolved(&mut |_place| Err(())).unwrap();
     let site = running.site("f30");
     let mut live = Live::open(&Subject::new(running.pid), &progress, &[site], &STOP).unwrap();
-    let window = live.window(&Deed::SpeedUp { site: 0, percent: 50 }, SPAN).unwrap();
+    let window = live.window(&Treatment::SpeedUp { site: 0, percent: 50 }, SPAN).unwrap();
     assert!(window.visits > 10 && window.hits > 10, "{window:?}");
     assert_eq!(window.in_flight, None);
     let tracepoint: Named = "tracepoint:no_such_thing".parse().unwrap();
@@ -221,8 +221,9 @@ fn a_file_that_is_waited_for_can_be_made_faster_and_another_cannot() {
     let other = running.file("program").to_string_lossy().into_owned();
     let sites = [WaitKind::File(file), WaitKind::Disk, WaitKind::File(other), WaitKind::Lock].map(wait);
     let mut live = running.live(&sites);
-    let hits =
-        |live: &mut Live<'_>, site| live.window(&Deed::SpeedUp { site, percent: 50 }, SPAN).unwrap().hits;
+    let hits = |live: &mut Live<'_>, site| {
+        live.window(&Treatment::SpeedUp { site, percent: 50 }, SPAN).unwrap().hits
+    };
     let hits: Vec<u64> = (0..4).map(|site| hits(&mut live, site)).collect();
     // A file system in memory has nothing to wait for.
     if hits[1] > 0 {
@@ -238,7 +239,7 @@ fn a_shorter_wait_brings_something_only_where_somebody_waits_for_it() {
     let _alone = alone();
     let place = Place::Wait(WaitKind::Network);
     let sites = [Site { name: "wait:network".to_owned(), place, reach: Reach::Own }];
-    let half = Deed::SpeedUp { site: 0, percent: 50 };
+    let half = Treatment::SpeedUp { site: 0, percent: 50 };
     let found = |kind, is_right: &dyn Fn(f64) -> bool| {
         let running = Target::start(kind);
         let mut live = running.live(&sites);
@@ -279,7 +280,7 @@ fn a_window_that_the_kernel_ended_is_told() {
     let _alone = alone();
     let running = Target::start("three");
     let mut live = running.live(&[running.site("f60")]);
-    let half = Deed::SpeedUp { site: 0, percent: 50 };
+    let half = Treatment::SpeedUp { site: 0, percent: 50 };
     let mut stopper = stopper();
     let kept = live.window(&half, SPAN).unwrap();
     stopper.wait().unwrap();
@@ -290,10 +291,10 @@ fn a_window_that_the_kernel_ended_is_told() {
 
 /// Windows until the target is gone.
 fn until_gone(live: &mut Live<'_>) -> Error {
-    let patience = mono_ns() + 20_000 * MS;
+    let deadline_ns = mono_ns() + 20_000 * MS;
     loop {
-        assert!(mono_ns() < patience, "the end of the target was not seen");
-        if let Err(error) = live.window(&Deed::SpeedUp { site: 0, percent: 50 }, SPAN) {
+        assert!(mono_ns() < deadline_ns, "the end of the target was not seen");
+        if let Err(error) = live.window(&Treatment::SpeedUp { site: 0, percent: 50 }, SPAN) {
             return error;
         }
     }
@@ -319,7 +320,7 @@ fn a_child_belongs_to_the_target_only_when_children_are_followed() {
     let window = |children| {
         let subject = Subject { children, ..Subject::new(family.pid) };
         let mut live = Live::open(&subject, &family.progress(), &[family.site("f60")], &STOP).unwrap();
-        live.window(&Deed::SpeedUp { site: 0, percent: 50 }, SPAN).unwrap()
+        live.window(&Treatment::SpeedUp { site: 0, percent: 50 }, SPAN).unwrap()
     };
     let alone = window(Children::Strangers);
     assert_eq!((alone.hits, alone.visits), (0, 0), "{alone:?}");
@@ -335,7 +336,7 @@ fn children_that_begin_other_programs_end_no_experiment() {
     let subject = Subject { children: Children::Followed, ..Subject::new(spawns.pid) };
     let mut live = Live::open(&subject, &spawns.progress(), &[spawns.site("f60")], &STOP).unwrap();
     for _ in 0..3 {
-        let window = live.window(&Deed::SpeedUp { site: 0, percent: 50 }, SPAN).unwrap();
+        let window = live.window(&Treatment::SpeedUp { site: 0, percent: 50 }, SPAN).unwrap();
         assert!(window.hits > 10 && window.visits > 10, "{window:?}");
     }
 }
@@ -346,13 +347,14 @@ fn a_thousand_threads_are_no_trouble() {
     let _alone = alone();
     let crowd = Target::start("crowd");
     let mut live = crowd.live(&[crowd.site("f60")]);
-    let patience = mono_ns() + 20_000 * MS;
+    let deadline_ns = mono_ns() + 20_000 * MS;
     while proc::tasks(crowd.pid).len() < 1_000 {
-        assert!(mono_ns() < patience, "threads are not born");
-        live.window(&Deed::SpeedUp { site: 0, percent: 50 }, SPAN).unwrap();
+        assert!(mono_ns() < deadline_ns, "no thread is started");
+        live.window(&Treatment::SpeedUp { site: 0, percent: 50 }, SPAN).unwrap();
     }
-    let window =
-        live.window(&Deed::SpeedUp { site: 0, percent: 50 }, Span { length: 4 * LENGTH, ..SPAN }).unwrap();
+    let window = live
+        .window(&Treatment::SpeedUp { site: 0, percent: 50 }, Span { length: 4 * LENGTH, ..SPAN })
+        .unwrap();
     assert!(window.threads > 500 && window.visits > 0, "{window:?}");
     assert_eq!(window.missed, 0, "{window:?}");
 }
@@ -382,7 +384,7 @@ fn a_profiler_to_be_killed() {
     let pid = i32::try_from(number(0)).unwrap();
     let mut live = Live::open(&Subject::new(pid), &progress, &[site], &STOP).unwrap();
     // All of the period: its sibling hardly comes to do anything.
-    while live.window(&Deed::SpeedUp { site: 0, percent: 100 }, SPAN).is_ok() {}
+    while live.window(&Treatment::SpeedUp { site: 0, percent: 100 }, SPAN).is_ok() {}
 }
 
 fn profiler_of(running: &Target) -> Child {
@@ -403,24 +405,24 @@ fn a_killed_profiler_leaves_its_target_running() {
     let mut chance = dyno_measure::Prng::new(7);
     for _ in 0..8 {
         let mut profiler = profiler_of(&running);
-        let patience = mono_ns() + 20_000 * MS;
+        let deadline_ns = mono_ns() + 20_000 * MS;
         // All hooks are in place once samples are taken: eight programs, as many links and one for each CPU.
         while new_since(&before).0 < 7 {
-            assert!(mono_ns() < patience && profiler.try_wait().unwrap().is_none(), "it does not begin");
+            assert!(mono_ns() < deadline_ns && profiler.try_wait().unwrap().is_none(), "it does not begin");
             sleep_ns(MS);
         }
         sleep_ns(chance.below(400 * MS));
         profiler.kill().unwrap();
         profiler.wait().unwrap();
-        let patience = mono_ns() + 20_000 * MS;
+        let deadline_ns = mono_ns() + 20_000 * MS;
         while new_since(&before) != (0, 0) {
-            assert!(mono_ns() < patience, "left behind: {:?}", new_since(&before));
+            assert!(mono_ns() < deadline_ns, "left behind: {:?}", new_since(&before));
             std::thread::yield_now();
         }
-        // It goes on: nobody holds it, nothing waits for it.
+        // It goes on: it is not held, nothing waits for it.
         let (done, ran) = (running.done(), proc::run_ns(running.pid).unwrap());
         while running.done() < done + 100 || proc::run_ns(running.pid).unwrap() < ran + 20 * MS {
-            assert!(mono_ns() < patience, "the target does not go on");
+            assert!(mono_ns() < deadline_ns, "the target does not go on");
             sleep_ns(MS);
         }
     }

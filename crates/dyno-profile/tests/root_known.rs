@@ -283,24 +283,24 @@ fn a_program_that_was_deleted_is_read_all_the_same() {
 
 #[test]
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
-fn ten_gigabytes_of_debug_information_are_left_out_and_told() {
+fn ten_gigabytes_of_debug_information_are_left_out_with_a_warning() {
     let Some((profile, path)) = watched_with_a_huge(".debug_info") else { return };
     assert_parts(&profile, PARTS, &["main"]);
-    let told = profile
+    let is_said = profile
         .warnings
         .iter()
         .any(|text| text.contains(&path) && text.contains("10.0 GB of debug information"));
-    assert!(told, "{:?}", profile.warnings);
+    assert!(is_said, "{:?}", profile.warnings);
     assert!(profile.frames.iter().filter(|frame| frame.name == "turn").all(|frame| frame.line.is_none()));
 }
 
 #[test]
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
-fn ten_gigabytes_of_symbols_are_left_out_and_told() {
+fn ten_gigabytes_of_symbols_are_left_out_with_a_warning() {
     let Some((profile, path)) = watched_with_a_huge(".symtab") else { return };
-    let told =
+    let is_said =
         profile.warnings.iter().any(|text| text.contains(&path) && text.contains("10.0 GB of symbols"));
-    assert!(told, "{:?}", profile.warnings);
+    assert!(is_said, "{:?}", profile.warnings);
     assert!(profile.sampling.truncated * 50 <= profile.sampling.samples, "{:?}", profile.sampling);
 }
 

@@ -183,11 +183,11 @@ fn functions_are_chosen_by_their_samples_and_small_ones_are_not() {
     let Some(running) = started(&["-g", "-pie", "-fPIE"]) else { return };
     let profile = profile(&running, &[("second", 300), ("first", 600), ("waits", 90), ("progress", 10)]);
     let (chosen, missing) = running.sites().chosen(&profile, &Choice::new(Reach::Own));
-    let told: Vec<(&str, f64, bool)> = chosen
+    let named: Vec<(&str, f64, bool)> = chosen
         .iter()
         .map(|one| (one.site.name.as_str(), one.share_percent.unwrap().round(), one.is_spinning))
         .collect();
-    assert_eq!(told, [("first", 60.0, false), ("second", 30.0, false), ("waits", 9.0, true)], "{missing:?}");
+    assert_eq!(named, [("first", 60.0, false), ("second", 30.0, false), ("waits", 9.0, true)], "{missing:?}");
     assert_eq!(chosen[0].source.hot_lines.len(), 1);
     let few = Choice { sites_max: 1, ..Choice::new(Reach::Own) };
     let (one, missing) = running.sites().chosen(&profile, &few);

@@ -1,8 +1,8 @@
 //! The rig over a live process: the probe in the kernel, one window at a time; a window's arithmetic is in `window`, what
-//! the probe is told of waits in `waits`.
+//! the probe must know of waits in `waits`.
 //!
 //! `dyno causal` opens it and hands it to the run. It interprets nothing; what it attaches hangs on descriptors of this
-//! process and is gone with them, and a deadline in the kernel lets everybody run on should this process hang.
+//! process and is gone with them; should this process hang, a watchdog in the kernel ends the experiment and all threads run on.
 
 mod candidates;
 mod entries;
@@ -24,7 +24,7 @@ use dyno_sys::{Pid, affinity, child, perf, proc, socket};
 use super::rig::progress::{Progress, Returns};
 use super::rig::site::{Entry, Place, Reach, Site};
 use super::rig::window::Window;
-use super::rig::{Deed, Hooks, Pause, Rig, Span};
+use super::rig::{Hooks, Pause, Rig, Span, Treatment};
 use crate::error::Error;
 pub use candidates::{Candidate, candidates, ranked, rates};
 use entries::entered_per_second;
@@ -39,18 +39,18 @@ const MS: u64 = 1_000_000;
 const PERIOD_FINE: Duration = Duration::from_micros(485);
 /// Fine samples are taken where their interrupts take no more than this share of all time.
 const INTERRUPT_SHARE_MAX: f64 = 0.016;
-/// Beside the time to settle: some periods, by chance, so that no rhythm is met.
+/// Random time beside the time to settle, some periods: windows must not keep step with what the target does.
 const SETTLE_CHANCE_NS: u64 = 3 * MS;
 /// After an experiment, so that pauses are over before the next one.
 const COOL_NS: u64 = 8 * MS;
-/// The kernel ends an experiment by itself this long after the last word from here: should this process hang, or take
-/// its time to die, the target runs on.
-const PATIENCE_NS: u64 = 60 * MS;
-/// Between words to it, and looks at whether to stop.
+/// Watchdog: the kernel ends an experiment by itself this long after the last sign of life from here. Should this process
+/// hang, or die slowly, the target runs on.
+const WATCHDOG_NS: u64 = 60 * MS;
+/// Between two signs of life, and looks at `stop`.
 const LOOK_NS: u64 = 15 * MS;
 /// How long this thread is looked at to know what the interrupt of a sample takes: some sixty of them.
 const CALIBRATION: Duration = Duration::from_millis(60);
-/// How often a window is begun again that the kernel ended because this process was kept from its CPU for so long.
+/// How often a window is tried that the watchdog ends, because this process gets no CPU for so long.
 const TRIES: u32 = 4;
 
 /// Whether this process may experiment here at all: what is loaded is gone again.
@@ -61,7 +61,11 @@ pub fn is_possible() -> Result<(), Error> {
     Probe::load(None).map(drop).map_err(refused)
 }
 
-/// A live process under experiment.
+/// A live process under experiment. What always holds:
+///
+/// - no thread pauses between two experiments: each is ended in the kernel before the next begins, after an error too;
+/// - windows have numbers of their own, from one, so that what is counted late counts for no other;
+/// - every site has its kind of wait, or is code.
 #[derive(Debug)]
 pub struct Live<'s> {
     subject: Subject,
@@ -70,10 +74,10 @@ pub struct Live<'s> {
     /// What the sites that are waits wait for, by site.
     waits: Vec<Option<Waits>>,
     probe: Probe,
-    /// What the interrupt of a sample takes, where that could be told.
+    /// What the interrupt of a sample takes, where that could be measured.
     interrupt_ns: Option<u64>,
     ended: OwnedFd,
-    /// Descriptors that tell of the participants' ends.
+    /// Descriptors that become readable when a participant ends (pidfds).
     participants_ended: Vec<(Pid, OwnedFd)>,
     /// Descendants that run another program: they take part, and their code is not the code that is tried.
     strange_children: Vec<Pid>,
@@ -87,7 +91,7 @@ pub struct Live<'s> {
 }
 
 impl<'s> Live<'s> {
-    /// Puts the probe in place: progress is counted from here on, and nobody is paused before the first window.
+    /// Puts the probe in place: progress is counted from here on, and no thread is paused before the first window.
     /// Windows end early once `stop` is set.
     ///
     /// # Errors
@@ -129,16 +133,19 @@ impl<'s> Live<'s> {
             begun_ns: mono_ns(),
         };
         live.probe.name_waits(&named_waits()).map_err(refused)?;
-        // Where it cannot be told, pauses are taken as they are.
+        // Where it could not be measured, pauses are taken as they are.
         live.probe.set_interrupt(live.interrupt_ns.unwrap_or(0));
         live.take_in()?;
         live.count(progress)?;
+        assert_eq!(live.waits.len(), live.sites.len(), "each site is code or a kind of wait");
+        assert!(!live.progress.is_empty(), "progress is counted");
         Ok(live)
     }
 
     fn take_in(&mut self) -> Result<(), Error> {
         let followed = self.subject.children == Children::Followed;
         let children = if followed { bpf::Children::Followed } else { bpf::Children::Strangers };
+        assert!(self.window == 0 && self.progress.is_empty(), "nothing is counted before all take part");
         self.probe.set_subject(self.subject.pid);
         let code = first_code(self.subject.pid);
         for pid in self.target() {
@@ -173,7 +180,7 @@ impl<'s> Live<'s> {
         }
     }
 
-    /// Address spaces that a probe in the target's code is put into; none: all, children that will be born among them.
+    /// Address spaces that a probe in the target's code is put into; none: all, those of later children among them.
     fn whose(&self) -> Option<Pid> {
         (self.subject.children == Children::Strangers).then_some(self.subject.pid)
     }
@@ -199,7 +206,7 @@ impl<'s> Live<'s> {
         }
     }
 
-    /// Probes that stay; in the target's address space where nobody else is named.
+    /// Probes that stay; in the target's address space where no other process is named.
     fn mark(&mut self, mark: Mark, entries: &[Entry], whom: &[Pid]) -> Result<(), Error> {
         let whose =
             if whom.is_empty() { vec![self.whose()] } else { whom.iter().copied().map(Some).collect() };
@@ -228,6 +235,7 @@ impl<'s> Live<'s> {
             self.probe.attach(self.period_ns()).map_err(refused)?;
             self.is_attached = true;
         }
+        debug_assert!(self.period_ns() > 0, "time passes between samples");
         Ok(())
     }
 
@@ -254,7 +262,7 @@ impl<'s> Live<'s> {
     /// Sleeps until then, or until there is nothing to wait for any more.
     fn wait_until(&self, until_ns: u64) -> Result<(), Error> {
         while mono_ns() < until_ns && !self.stop.load(Ordering::Relaxed) {
-            self.probe.live_until(mono_ns() + PATIENCE_NS);
+            self.probe.live_until(mono_ns() + WATCHDOG_NS);
             let look_ns = until_ns.min(mono_ns() + LOOK_NS);
             let slept = socket::wait_readable(&self.ended, look_ns);
             slept.map_err(|source| Error::Perf { operation: "wait for the target", source })?;
@@ -267,8 +275,8 @@ impl<'s> Live<'s> {
         self.chance.below(SETTLE_CHANCE_NS)
     }
 
-    /// One experiment with one window in it; begun again when the kernel lost its patience with this process, which is
-    /// told of the last try.
+    /// One experiment with one window in it, tried again where the watchdog ended it; the last try is the answer, expired
+    /// or not.
     fn experiment(&mut self, tried: &Tried<'_>, span: Span) -> Result<Window, Error> {
         let mut window = self.try_once(tried, span)?;
         for _ in 1..TRIES {
@@ -284,11 +292,12 @@ impl<'s> Live<'s> {
         self.check_target()?;
         let [settle_ns, length_ns] =
             [span.settle, span.length].map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        assert!(self.is_attached || matches!(tried, Tried::Nothing), "without samples nobody would pause");
         let expired = self.probe.counts().expired;
         let settle_ns = settle_ns.saturating_add(self.chance_ns());
-        let start_ns = self.probe.begin(tried, mono_ns() + PATIENCE_NS).map_err(refused)?;
-        let window = self.count_window(start_ns, start_ns + settle_ns, length_ns);
-        // Whatever came in between: nobody pauses any more.
+        let start_ns = self.probe.begin(tried, mono_ns() + WATCHDOG_NS).map_err(refused)?;
+        let window = self.count_window(start_ns, start_ns.saturating_add(settle_ns), length_ns);
+        // After an error too: no thread pauses any more.
         self.probe.end();
         let window = window?;
         self.wait_until(mono_ns() + COOL_NS)?;
@@ -303,6 +312,7 @@ impl<'s> Live<'s> {
         self.wait_until(before.at_ns.saturating_add(length_ns))?;
         self.probe.close_window();
         let after = self.sums();
+        assert!(after.at_ns >= before.at_ns, "the clock is monotonic");
         counting.window(&self.probe, &before, &after).map_err(refused)
     }
 
@@ -312,6 +322,7 @@ impl<'s> Live<'s> {
 
     fn next_window(&mut self) -> u64 {
         self.window += 1;
+        assert!(self.window > 0, "zero is no window's number");
         self.window
     }
 
@@ -320,6 +331,7 @@ impl<'s> Live<'s> {
         let (begun_ns, before) = (mono_ns(), self.probe.ran().map_err(refused)?);
         self.wait_until(begun_ns.saturating_add(length_ns))?;
         let (length_ns, after) = (mono_ns() - begun_ns, self.probe.ran().map_err(refused)?);
+        assert_eq!(after.len(), before.len(), "programs neither come nor go meanwhile");
         let ran = after.iter().zip(&before).map(|((hook, after), (_, before))| {
             let ran = after.since(*before);
             (*hook, ran.ns, ran.count)
@@ -329,6 +341,7 @@ impl<'s> Live<'s> {
 
     fn slowed(&mut self, site: usize, ns: u64, span: Span) -> Result<Window, Error> {
         let entries = self.entries(site);
+        assert!(ns > 0 && !entries.is_empty(), "what has no entry is not slowed down");
         let mut held = Vec::new();
         for entry in &entries {
             held.push(self.hold(Mark::Slow, entry, self.whose())?);
@@ -347,6 +360,7 @@ impl<'s> Live<'s> {
 
     fn sped_up(&mut self, site: usize, percent: u32, span: Span) -> Result<Window, Error> {
         let tried = self.sites[site].clone();
+        assert!((1..=100).contains(&percent), "a time can be saved once");
         match &tried.place {
             Place::Code { ranges, .. } => {
                 let delay_ns = self.period_ns() * u64::from(percent) / 100;
@@ -366,12 +380,12 @@ impl<'s> Live<'s> {
 }
 
 impl Rig for Live<'_> {
-    fn window(&mut self, deed: &Deed, span: Span) -> Result<Window, Error> {
+    fn window(&mut self, treatment: &Treatment, span: Span) -> Result<Window, Error> {
         self.attach()?;
-        match *deed {
-            Deed::Nothing => self.experiment(&Tried::Nothing, span),
-            Deed::SpeedUp { site, percent } => self.sped_up(site, percent, span),
-            Deed::SlowDown { site, ns } => self.slowed(site, ns, span),
+        match *treatment {
+            Treatment::Nothing => self.experiment(&Tried::Nothing, span),
+            Treatment::SpeedUp { site, percent } => self.sped_up(site, percent, span),
+            Treatment::SlowDown { site, ns } => self.slowed(site, ns, span),
         }
     }
 
@@ -385,7 +399,7 @@ impl Rig for Live<'_> {
         self.attach()?;
         let Some(_counting) = runs::Counting::begin() else { return Ok(None) };
         let expired = self.probe.counts().expired;
-        self.probe.begin(&Tried::Nothing, mono_ns() + PATIENCE_NS).map_err(refused)?;
+        self.probe.begin(&Tried::Nothing, mono_ns() + WATCHDOG_NS).map_err(refused)?;
         let number = self.next_window();
         self.probe.open_window(number);
         let hooks = self.watch_hooks(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
@@ -430,7 +444,7 @@ impl Rig for Live<'_> {
     }
 }
 
-/// Whether twice as many interrupts are borne.
+/// Whether twice as many interrupts cost little enough.
 fn is_cheap(interrupt_ns: u64) -> bool {
     interrupt_ns as f64 <= INTERRUPT_SHARE_MAX * PERIOD_FINE.as_nanos() as f64
 }
@@ -446,7 +460,7 @@ fn check(pid: Pid) -> Result<(), Error> {
     }
 }
 
-/// Where a process's first code lies, and of which file it is: the same in all that were born by fork, another one after
+/// Where a process's first code lies, and of which file it is: the same in all that were forked, another one after
 /// an exec.
 fn first_code(pid: Pid) -> Option<(u64, u64)> {
     let mappings = proc::mappings(pid).ok()?;

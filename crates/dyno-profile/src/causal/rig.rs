@@ -14,8 +14,8 @@ use window::Window;
 
 /// What is done to the target during a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
-    /// Nothing: everything is attached, nobody is paused.
+pub enum Treatment {
+    /// Nothing: everything is attached, no thread is paused.
     Nothing,
     /// Others pause whenever a sample lies in the site.
     SpeedUp {
@@ -33,7 +33,7 @@ pub enum Deed {
     },
 }
 
-/// What the rig's programs in the kernel took for a while, with everything attached and nobody delayed.
+/// What the rig's programs in the kernel took for a while, with everything attached and no thread delayed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hooks {
     /// Time of all CPUs of the machine meanwhile.
@@ -53,7 +53,7 @@ pub enum Pause {
     SpinInSample,
 }
 
-/// How long a deed is done.
+/// How long a treatment is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// Before its window opens, at least: until the target has come to rest.
@@ -72,19 +72,20 @@ impl Span {
 
 /// A target under experiment.
 pub trait Rig {
-    /// Runs one window: settles, counts, cools off. With [`Deed::Nothing`] all hooks are attached and nobody is delayed.
+    /// Runs one window: settles, counts, cools off. With [`Treatment::Nothing`] all hooks are attached and no thread is
+    /// delayed.
     ///
     /// # Errors
     /// [`Error::Ended`] when the target is gone.
-    fn window(&mut self, deed: &Deed, span: Span) -> Result<Window, Error>;
+    fn window(&mut self, treatment: &Treatment, span: Span) -> Result<Window, Error>;
 
-    /// A window with nothing attached but the progress counter: what watching costs is told from it.
+    /// A window with nothing attached but the progress counter: beside others it says what watching costs.
     ///
     /// # Errors
     /// As [`Rig::window`].
     fn detached(&mut self, span: Span) -> Result<Window, Error>;
 
-    /// What its programs in the kernel take, watched for `length`; `None` where nobody tells.
+    /// What its programs in the kernel take, watched for `length`; `None` where that is not counted.
     ///
     /// # Errors
     /// As [`Rig::window`].

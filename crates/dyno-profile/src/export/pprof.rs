@@ -100,7 +100,7 @@ fn message(profile: &Profile) -> Vec<u8> {
         out.bytes(4, &location(at, frame).0);
         out.bytes(5, &function(profile, at, frame, &mut strings).0);
     }
-    let mut out = told(profile, out, &mut strings);
+    let mut out = described(profile, out, &mut strings);
     for text in &strings.all {
         out.bytes(6, text.as_bytes());
     }
@@ -137,8 +137,8 @@ fn sample(profile: &Profile, stack: &Stack, strings: &mut Strings) -> Message {
     }
     if let Some(wait) = &stack.wait {
         sample.bytes(3, &label("wait", name::of_wait(wait.class), strings).0);
-        let told = [("system_call", &wait.system_call), ("object", &wait.object)];
-        for (key, text) in told {
+        let known = [("system_call", &wait.system_call), ("object", &wait.object)];
+        for (key, text) in known {
             text.iter().for_each(|text| sample.bytes(3, &label(key, text, strings).0));
         }
     }
@@ -180,7 +180,7 @@ fn function(profile: &Profile, at: usize, frame: &Frame, strings: &mut Strings) 
 }
 
 /// When, how long, how often, and the command line.
-fn told(profile: &Profile, out: Message, strings: &mut Strings) -> Message {
+fn described(profile: &Profile, out: Message, strings: &mut Strings) -> Message {
     const NS_PER_S: f64 = 1e9;
     let period =
         profile.sampling.frequency_hz.filter(|hz| *hz > 0.0).map(|hz| (NS_PER_S / hz).round() as u64);

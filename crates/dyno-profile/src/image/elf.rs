@@ -2,7 +2,7 @@
 //!
 //! `object` knows how such a file is laid out; what stands here is how much a file may ask for. Files come from strangers,
 //! and a profiler reads them as root: what a header claims is compared with a limit, and with what the file has, before
-//! room is made for it. Bytes in, places out: what symbols and lines mean is told in `symbol`.
+//! room is made for it. Bytes in, places out: what symbols and lines mean is known in `symbol`.
 
 mod index;
 mod inflate;
@@ -236,7 +236,7 @@ impl Elf {
     pub(crate) fn debug_link(&self) -> Option<String> {
         let link = self.contents(self.header(".gnu_debuglink")?, NOTES_BYTES_MAX).ok()?;
         let name = String::from_utf8_lossy(strings(&link).get(0).ok()?).into_owned();
-        // A file beside this one: whoever names a path wants something else to be opened.
+        // It names a file beside this one. A path is refused: it could lead to any file of the machine.
         (!name.is_empty() && !name.contains('/') && name != "..").then_some(name)
     }
 }

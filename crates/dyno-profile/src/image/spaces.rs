@@ -1,6 +1,6 @@
-//! Address spaces: which code lies where in which process, kept true by what the kernel tells while they live.
+//! Address spaces: which code lies where in which process, kept up to date by the kernel's records.
 //!
-//! A space is read from /proc when its process is first seen, or built from records when it is born meanwhile. Files are
+//! A space is read from /proc when its process is first seen, or built from records when it is forked meanwhile. Files are
 //! opened when a sample is to be unwound in their process, not before.
 
 use std::collections::{BTreeMap, HashMap};
@@ -35,7 +35,7 @@ pub struct AddressSpaces {
     modules: HashMap<(ImageId, u64, u64), Module<Bytes>>,
 }
 
-/// One process.
+/// One process. Mappings never overlap; `fresh` may name one that is gone again.
 #[derive(Clone, Default)]
 struct Space {
     mapped: BTreeMap<u64, Mapped>,
@@ -106,6 +106,7 @@ impl AddressSpaces {
     /// A process begins another program: nothing of the old one is left.
     pub fn exec(&mut self, pid: Pid) {
         self.spaces.insert(pid, Space::default());
+        debug_assert!(self.spaces[&pid].mapped.is_empty(), "nothing of the old program is left");
     }
 
     /// A process ended; its number may come again.
@@ -133,12 +134,13 @@ impl AddressSpaces {
         let image = self.images.intern(pid, mapping);
         let Some(space) = self.spaces.get_mut(&pid) else { return };
         space.clear(mapping.start, mapping.end);
+        debug_assert!(space.is_free(mapping.start, mapping.end), "mappings never overlap");
         let mapped = Mapped { end: mapping.end, offset: mapping.offset, image, bias: None };
         space.mapped.insert(mapping.start, mapped);
         space.fresh.push(mapping.start);
     }
 
-    /// Opens the files of what was mapped since the last time, and tells framehop.
+    /// Opens the files of what was mapped since the last time, and adds them to what framehop knows.
     fn learn(&mut self, pid: Pid) {
         let AddressSpaces { spaces, images, modules } = self;
         let Some(space) = spaces.get_mut(&pid).filter(|space| !space.fresh.is_empty()) else { return };
@@ -154,6 +156,7 @@ impl AddressSpaces {
                 space.rules.add_module(module.clone());
             }
         }
+        assert!(space.fresh.is_empty(), "no mapping is opened twice");
     }
 }
 
@@ -173,9 +176,16 @@ impl Space {
                 self.keep(end, Mapped { offset: mapped.offset + (end - from), ..mapped });
             }
         }
+        debug_assert!(self.is_free(start, end), "what lay there is gone");
+    }
+
+    /// Whether nothing lies in a range.
+    fn is_free(&self, start: u64, end: u64) -> bool {
+        self.mapped.range(..end).next_back().is_none_or(|(_, last)| last.end <= start)
     }
 
     fn keep(&mut self, start: u64, mapped: Mapped) {
+        assert!(start < mapped.end, "what is kept is not empty");
         self.mapped.insert(start, mapped);
         self.fresh.push(start);
     }

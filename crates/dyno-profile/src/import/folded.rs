@@ -1,6 +1,6 @@
 //! Folded stacks: a line per stack, its frames parted by `;`, a blank, a number.
 //!
-//! Nobody says in such a text what the numbers count: they are taken for samples until the caller knows better
+//! Such a text does not say what its numbers count: they are taken for samples until the caller knows better
 //! ([`as_time`]). Kernel frames are known by `_[k]`, inlined ones by `_[i]`, waits by our own last frame.
 
 use dyno_record::profile::{Frame, Kind, Origin, Profile, Unit, Wait, WaitClass};

@@ -62,7 +62,7 @@ impl Gather {
     }
 
     /// Adds to a stack; its frames stand from the root. Numbers are cut where all together would not fit into 64 bits any
-    /// more, so that whoever reads the profile may add them up.
+    /// more: the weights of a profile can be added up without overflow.
     pub(super) fn add(
         &mut self,
         thread: u32,

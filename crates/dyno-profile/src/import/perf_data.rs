@@ -60,7 +60,7 @@ pub fn read_named(
     }
     let mut head = head::read(bytes)?;
     let mut entries = record::entries(bytes, &mut head)?;
-    // Each CPU wrote for itself: only the times tell what was first.
+    // Each CPU wrote for itself: only their times say which record was first.
     entries.sort_by_key(|entry| entry.time);
     let mut reading = Reading::new(&head, name);
     entries.iter().for_each(|entry| reading.entry(entry));
@@ -177,7 +177,7 @@ impl<N: FnMut(Place<'_>) -> Option<String>> Reading<N> {
         for frame in profile.frames.iter().filter(|frame| !frame.name.starts_with("0x")) {
             frame.module.into_iter().for_each(|module| profile.modules[module as usize].symbols = true);
         }
-        told(&mut profile, head, entries);
+        describe(&mut profile, head, entries);
         Ok(profile)
     }
 
@@ -202,7 +202,7 @@ impl<N: FnMut(Place<'_>) -> Option<String>> Reading<N> {
 }
 
 /// What the head says of machine, command and event.
-fn told(profile: &mut Profile, head: &Head, entries: &[Entry<'_>]) {
+fn describe(profile: &mut Profile, head: &Head, entries: &[Entry<'_>]) {
     const NS_PER_S: f64 = 1e9;
     profile.machine.kernel.clone_from(&head.kernel);
     profile.machine.model.clone_from(&head.processor);

@@ -1,7 +1,7 @@
 //! The text of `perf script`: a line per sample, its frames from the leaf on lines of their own, an empty line.
 //!
-//! A sample of a clock weighs its period, which is time; of any other event only the samples are counted, for nobody says
-//! how long they stand for. How long was watched is the time between the first sample and the last.
+//! A sample of a clock weighs its period, which is time; of any other event only the samples are counted, since what a
+//! sample stands for is not known. How long was watched is the time between the first sample and the last.
 
 use dyno_record::profile::{Frame, Origin, Profile, Unit};
 
@@ -118,7 +118,7 @@ impl Reading {
         let origin = if is_kernel(frame) { Origin::Kernel } else { Origin::User };
         let name =
             if frame.name == "[unknown]" { format!("0x{:x}", frame.address) } else { frame.name.to_owned() };
-        // An address per sample would make a frame per sample: functions are what is told apart here.
+        // An address per sample would make a frame per sample: here a function is one frame.
         let address = if frame.name == "[unknown]" { frame.address } else { 0 };
         open.2.push(self.gather.frame(Frame { name, module, origin, inlined, address, ..Frame::default() }));
         Ok(())

@@ -14,7 +14,7 @@ use crate::stack::raw::Raw;
 use crate::stack::rows::{KernelFrames, Rows};
 use crate::unwind::{Unwinder, Walked};
 
-/// All of it.
+/// The code of all processes that are watched.
 #[derive(Default)]
 pub(super) struct Code {
     spaces: AddressSpaces,
@@ -31,8 +31,8 @@ impl Code {
         Code { spaces, names, ..Code::default() }
     }
 
-    /// Reads where the code of `pid` lies now, and tells its ranges; none when it cannot be read (any more), and then
-    /// what was known stays.
+    /// Reads where the code of `pid` lies now: its ranges. None when it cannot be read (any more): what was known then
+    /// stays.
     pub(super) fn read(&mut self, pid: Pid) -> Vec<(u64, u64)> {
         let mappings = proc::mappings(pid).unwrap_or_default();
         // Nothing is called from the kernel's own page, which lies beyond the stack: with it the stack would lie between
@@ -58,12 +58,13 @@ impl Code {
         if self.spaces.locate(shape.pid, shape.ip).is_none() && !self.stale.contains(&shape.pid) {
             self.stale.push(shape.pid);
         }
-        // A shape comes once: what memory was when another one came tells nothing.
+        // Each shape comes once: memory that was read for an earlier one may have changed since.
         self.unwinder.forget_memory();
         let mut walked = self.unwinder.unwind(&mut self.spaces, shape.pid, &regs, shape.stack, chain);
         if walked.addresses.is_empty() {
             walked.addresses.push(shape.ip);
         }
+        assert!(!walked.addresses.is_empty(), "a stack has at least its leaf");
         walked
     }
 

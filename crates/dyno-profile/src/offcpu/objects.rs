@@ -11,7 +11,7 @@ use dyno_sys::proc::{self, Mapping};
 
 use crate::calls::{self, First};
 
-/// What the probe is told of system calls on this machine.
+/// What the probe must know of the system calls of this machine.
 pub(super) fn named_calls() -> Vec<(u32, Says)> {
     calls::numbered(|call| match call.first {
         First::Address => Some(Says::Address),
@@ -37,7 +37,7 @@ impl Objects {
         if self.says.get(&system_call) != Some(&Says::Descriptor) {
             return;
         }
-        // The probe tells one more than the descriptor.
+        // The probe reports the descriptor plus one.
         let Some(descriptor) = object.checked_sub(1) else { return };
         let Ok(file) = std::fs::read_link(format!("{}/fd/{descriptor}", proc::folder(pid))) else { return };
         let file = file.to_string_lossy().into_owned();

@@ -24,7 +24,7 @@ pub enum Error {
         /// The number.
         pid: Pid,
     },
-    /// It ended, and nobody waited for it.
+    /// It has ended, and its parent has not waited for it yet (a zombie).
     #[error("process {pid} has ended; only its entry is left (a zombie)")]
     Zombie {
         /// The number.
@@ -45,7 +45,7 @@ pub enum Error {
         /// What it said.
         source: BpfError,
     },
-    /// The kernel does not tell its types, or is older than what is asked of it.
+    /// The kernel does not publish its types (BTF), or is older than what is asked of it.
     #[error("this kernel cannot take the probe")]
     Unable {
         /// What it said.
@@ -83,7 +83,7 @@ pub enum By {
 /// How to watch.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// For how long; until the target ends, or somebody says stop, where none is given.
+    /// For how long; without it until the target ends or watching is stopped.
     pub duration: Option<Duration>,
     /// Shorter waits are not kept by stack.
     pub min: Duration,

@@ -1,6 +1,6 @@
 //! What was seen becomes the record: tables of threads, modules, frames, stacks and wakers, each row once.
 //!
-//! `record` calls it at the end. Pure but for reading the machine's description.
+//! The recorder calls it at the end. Pure but for reading the machine's description.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,7 +13,7 @@ use dyno_sys::trace::call_name;
 use dyno_sys::{Pid, Tid};
 
 use super::options::SWITCHES_BY_BPF;
-use super::watch::{About, Seen, by_number};
+use super::seen::{About, Seen, by_number};
 use crate::stack::raw::Raw;
 use crate::stack::rows::{First, Key, Rows, Ties, Written};
 use crate::stack::table::Table;
@@ -219,7 +219,7 @@ impl<'s> Fold<'s> {
     }
 }
 
-/// What the class of a stretch of waiting is told from: its kernel stack and its system call.
+/// What decides the class of a stretch of waiting: its kernel stack and its system call.
 type Blocked = (Option<i32>, Option<u32>);
 
 fn sampling(counts: Counts, truncated: u64) -> Sampling {

@@ -9,25 +9,26 @@ use dyno_record::profile::Profile;
 
 use super::options::{By, Error, Options};
 use super::profile::profile;
-use super::watch;
+use super::seen::About;
+use super::watch::{Held, Watch};
 use crate::sample::options::{self as samples, Target};
 use crate::sample::recorder as sampled;
 
-/// Everything is in place; nothing was told yet.
+/// Everything is in place; nothing is recorded yet.
 pub struct Recorder(Means);
 
 enum Means {
     Bpf {
-        about: watch::About,
+        about: About,
         duration: Option<Duration>,
-        watch: Box<watch::Watch>,
+        watch: Box<Watch>,
     },
     /// And why not by BPF.
     Perf(Box<sampled::Recorder>, Option<Error>),
 }
 
 impl Recorder {
-    /// Puts the probe in place. A held child may be let go after this: all that it does will be seen.
+    /// Puts the probe in place. A held child may be released after this: all that it does will be seen.
     ///
     /// BPF needs CAP_BPF and CAP_PERFMON (or root) and a kernel with its types (Linux 5.17 with BTF); perf's records need
     /// CAP_PERFMON, or one's own process and kernel.perf_event_paranoid 1 or less.
@@ -36,15 +37,15 @@ impl Recorder {
     /// When the target is not there or is no process, or the kernel refuses.
     pub fn open(target: &Target, options: &Options) -> Result<Recorder, Error> {
         let (pid, held) = match *target {
-            Target::Process(pid) => (pid, watch::Held::No),
-            Target::Held(pid) => (pid, watch::Held::Yes),
+            Target::Process(pid) => (pid, Held::No),
+            Target::Held(pid) => (pid, Held::Yes),
             Target::Thread(_) | Target::Machine => return Err(Error::NoProcess),
         };
-        let about = watch::About::of(pid)?;
+        let about = About::of(pid)?;
         if options.by == By::Perf {
             return Ok(Recorder(Means::Perf(by_perf(target, options)?, None)));
         }
-        match watch::Watch::begin(pid, held, options) {
+        match Watch::begin(pid, held, options) {
             Ok(watch) => {
                 let (duration, watch) = (options.duration, Box::new(watch));
                 Ok(Recorder(Means::Bpf { about, duration, watch }))
@@ -58,8 +59,8 @@ impl Recorder {
         }
     }
 
-    /// Watches until the time is up, the target has ended, or `stop` is set (seen within a twentieth of a second); then
-    /// tells what was seen.
+    /// Watches until the time is up, the target has ended, or `stop` is set (seen within a twentieth of a second); the
+    /// record is of all that was seen by then.
     ///
     /// # Errors
     /// When the kernel does not let us read what it added up.

@@ -1,108 +1,35 @@
 //! The time of watching: attaches the probe, takes in threads that wait already, listens to the ring, and collects what
 //! was added up at the end.
 //!
-//! `record` calls it. Stacks are unwound as they come, while their code is still mapped; names are looked up at the end,
+//! The recorder calls it. Stacks are unwound as they come, while their code is still mapped; names are looked up at the end,
 //! so that as little as possible happens while the target runs.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs;
-use std::io::{Read, Seek, SeekFrom};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_sys::bpf::offcpu::{
-    Call, Counts, Event, Open, Part, Probe, STACK_BYTES, Settings, Shape, Span, Spans, State, Thread, Wait,
-    Waker,
+    Event, Open, Part, Probe, Settings, Shape, Span, Spans, State, Thread, Wait, Waker,
 };
 use dyno_sys::bpf::runs;
-use dyno_sys::clock::{mono_ns, real_coarse_s, thread_cpu_ns};
+use dyno_sys::clock::{mono_ns, thread_cpu_ns};
 use dyno_sys::{Pid, Tid, child, proc, socket};
 
 use super::code::Code;
 use super::objects::{Mappings, Objects, named_calls};
 use super::options::{Error, Options, SPANS_MAX, Timeline, refused};
+use super::seen::Seen;
+use super::user_stacks::UserStacks;
+use super::waiting::{Place, kernel_functions, name, stack_memory, state};
 use crate::stack::raw::Raw;
-use crate::unwind::Ended;
 
-/// Between looks at the ring and at whether to stop: spans do not wake anybody, and the ring holds some hundred thousand.
+/// Between looks at the ring and at `stop`: spans do not wake the reader, and the ring has room for some hundred thousand.
 const LOOK_NS: u64 = 50_000_000;
 
-/// Numbers of stacks that were read before the start; shapes from the kernel are hashes, and odd.
+/// Shapes of stacks that were read from /proc before the start, with the thread's number in their low half.
 const SEEDED: u64 = 0x5eed_0000_0000_0000;
 
-/// The target as it was at the start.
-pub(super) struct About {
-    pub(super) pid: Pid,
-    pub(super) name: String,
-    pub(super) argv: Vec<String>,
-    pub(super) started_unix_s: u64,
-}
-
-impl About {
-    /// Refuses what cannot be watched.
-    pub(super) fn of(pid: Pid) -> Result<About, Error> {
-        if pid == child::this() {
-            return Err(Error::Itself { pid });
-        }
-        match state(pid, pid) {
-            None => Err(Error::Gone { pid }),
-            Some(_) if proc::has_ended(pid) => Err(Error::Zombie { pid }),
-            Some(_) => Ok(About {
-                pid,
-                name: name(pid, pid),
-                argv: proc::command_line(pid).unwrap_or_default(),
-                started_unix_s: real_coarse_s(),
-            }),
-        }
-    }
-
-    /// A held child runs its own program by now.
-    pub(super) fn look_again(&mut self) {
-        let (name, argv) = (name(self.pid, self.pid), proc::command_line(self.pid).unwrap_or_default());
-        if !argv.is_empty() {
-            (self.name, self.argv) = (name, argv);
-        }
-    }
-}
-
-/// Everything that was seen.
-pub(super) struct Seen {
-    pub(super) start_ns: u64,
-    pub(super) end_ns: u64,
-    pub(super) cpu_ns: u64,
-    /// Time in the probe's programs; none where the kernel does not tell.
-    pub(super) hook_ns: Option<u64>,
-    pub(super) cut_short: Option<String>,
-    /// Where frames lie, and what they are called.
-    pub(super) code: Code,
-    pub(super) threads: Vec<(Thread, String)>,
-    pub(super) waits: Vec<Wait>,
-    pub(super) wakers: Vec<Waker>,
-    /// Kernel stacks, the leaf first.
-    pub(super) kernel: HashMap<i32, Vec<Raw>>,
-    /// Kernel functions of threads that waited before the start, by the shape they were given.
-    pub(super) seeded: HashMap<u64, Vec<Raw>>,
-    /// User frames by shape, the leaf first.
-    pub(super) user: HashMap<u64, Vec<Raw>>,
-    /// Shapes whose stacks end before their root.
-    pub(super) short: BTreeSet<u64>,
-    pub(super) spans: Vec<Span>,
-    pub(super) spans_cut: bool,
-    pub(super) calls: Vec<Call>,
-    pub(super) counts: Counts,
-    pub(super) objects: Objects,
-    pub(super) faults: HashMap<Pid, Mappings>,
-}
-
-/// A stack that came through the ring.
-enum UserStack {
-    /// Its process has its code still: a library that was loaded since may be known by the end.
-    Walked { pid: Pid, addresses: Vec<u64> },
-    /// In code that its process had.
-    Placed(Vec<Raw>),
-}
-
-/// Whether the target is a child that waits to be let go.
+/// Whether the target is a child that is held before its exec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Held {
     /// It is: what it does before its exec is not its program's.
@@ -111,7 +38,11 @@ pub(super) enum Held {
     No,
 }
 
-/// The probe at work, and what came of it so far.
+/// The probe at work, and what came of it so far. What always holds:
+///
+/// - `processes` has the target until it has ended, and every process whose events come;
+/// - `spans` never exceeds [`SPANS_MAX`]; once it is full the probe is asked for no more (`spans_cut`);
+/// - a thread is in `ended`, or the probe has it: its times are counted once.
 pub(super) struct Watch {
     probe: Probe,
     /// While it lives the kernel counts how long programs run.
@@ -120,8 +51,8 @@ pub(super) struct Watch {
     start_ns: u64,
     cpu_ns: u64,
     code: Code,
-    stacks: HashMap<u64, UserStack>,
-    short: BTreeSet<u64>,
+    stacks: UserStacks,
+    /// Kernel functions of threads that waited before the start, by the shape they were given.
     seeded: HashMap<u64, Vec<Raw>>,
     spans: Vec<Span>,
     spans_cut: bool,
@@ -138,6 +69,7 @@ impl Watch {
         let probe = Probe::load(Settings { min_ns, spans }).map_err(refused)?;
         let mut watch = Watch::new(probe, held);
         watch.take_in(pid)?;
+        assert!(!watch.processes.is_empty(), "a process is watched");
         watch.counting = runs::Counting::begin();
         watch.start_ns = watch.probe.start().map_err(refused)?;
         watch.seed()?;
@@ -153,8 +85,7 @@ impl Watch {
             start_ns: 0,
             cpu_ns: 0,
             code: Code::default(),
-            stacks: HashMap::new(),
-            short: BTreeSet::new(),
+            stacks: UserStacks::default(),
             seeded: HashMap::new(),
             spans: Vec::new(),
             spans_cut: false,
@@ -182,12 +113,12 @@ impl Watch {
     fn read_code(&mut self, pid: Pid) {
         let ranges = self.code.read(pid);
         if !ranges.is_empty() {
-            // Without ranges stacks are told apart by their leaf only: less, but not nothing.
+            // Without ranges the probe distinguishes stacks by their leaf only.
             let _ = self.probe.set_code(pid, &ranges);
         }
     }
 
-    /// Threads that wait already will not be seen to begin: what /proc knows of them stands in for it.
+    /// The probe never sees the beginning of waits that began before it: they are read from /proc.
     fn seed(&mut self) -> Result<(), Error> {
         let threads =
             self.processes.iter().flat_map(|&pid| proc::tasks(pid).into_iter().map(move |tid| (pid, tid)));
@@ -199,7 +130,8 @@ impl Watch {
             let shape = SEEDED | u64::from(tid.cast_unsigned());
             let call = place.as_ref().and_then(|place| place.system_call);
             self.probe.seed(tid, pid, shape, call).map_err(refused)?;
-            self.seeded.insert(shape, kernel_functions(pid, tid));
+            let known = self.seeded.insert(shape, kernel_functions(pid, tid));
+            debug_assert!(known.is_none(), "each thread has a shape of its own");
             // A thread of the kernel has no place in user mode.
             if let Some(place) = place.filter(|place| place.ip != 0) {
                 self.add_seeded(pid, shape, &place);
@@ -211,15 +143,9 @@ impl Watch {
     fn add_seeded(&mut self, pid: Pid, shape: u64, place: &Place) {
         let memory = stack_memory(pid, place.sp);
         let (ip, sp) = (place.ip, place.sp);
-        self.add_stack(&Shape {
-            id: shape,
-            pid,
-            ip,
-            sp,
-            bp: 0,
-            by_frame_pointers: Vec::new(),
-            stack: &memory,
-        });
+        let by_frame_pointers = Vec::new();
+        let shape = Shape { id: shape, pid, ip, sp, bp: 0, by_frame_pointers, stack: &memory };
+        self.stacks.add(&mut self.code, &shape);
     }
 
     /// Until the time is up (none), or why it ended before.
@@ -229,6 +155,7 @@ impl Watch {
         duration: Option<Duration>,
         stop: &AtomicBool,
     ) -> Result<Option<String>, Error> {
+        assert!(self.start_ns > 0, "the probe has begun");
         let for_ns = duration.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         let end_ns = for_ns.map_or(u64::MAX, |time| self.start_ns.saturating_add(time));
         loop {
@@ -259,62 +186,47 @@ impl Watch {
 
     /// Takes in what lies in the ring.
     fn take(&mut self) {
-        // The probe is borrowed while it tells: what needs it again waits until it is through.
-        let mut moved = Vec::new();
-        let mut taken = Taken { code: &mut self.code, stacks: &mut self.stacks, short: &mut self.short };
+        // The probe is borrowed while its ring is read: what calls it again is done afterwards.
+        let mut changed = Vec::new();
+        let (code, stacks) = (&mut self.code, &mut self.stacks);
         let (spans, ended, objects) = (&mut self.spans, &mut self.ended, &mut self.objects);
-        let mut cut = false;
+        let mut is_full = false;
         self.probe.drain(&mut |event| match event {
-            Event::Shape(shape) => taken.add(&shape),
-            Event::Span(_) if spans.len() >= SPANS_MAX => cut = true,
+            Event::Shape(shape) => stacks.add(code, &shape),
+            Event::Span(_) if spans.len() >= SPANS_MAX => is_full = true,
             Event::Span(span) => spans.push(span),
             Event::Exit { thread, name } => ended.push((thread, name)),
             Event::Object { pid, system_call, object } => objects.seen(pid, system_call, object),
-            Event::Exec { pid } => moved.push((pid, None)),
-            Event::Fork { pid, parent } => moved.push((pid, Some(parent))),
+            Event::Exec { pid } => changed.push((pid, None)),
+            Event::Fork { pid, parent } => changed.push((pid, Some(parent))),
         });
-        if cut && !self.spans_cut {
+        assert!(self.spans.len() <= SPANS_MAX, "memory for the timeline is bounded");
+        if is_full && !self.spans_cut {
             self.spans_cut = true;
             self.probe.stop_spans();
         }
-        for (pid, parent) in moved {
-            self.move_in(pid, parent);
+        for (pid, parent) in changed {
+            self.change_code(pid, parent);
         }
         for pid in self.code.take_stale() {
             self.read_code(pid);
         }
     }
 
-    /// A process was born, or runs another program now.
-    fn move_in(&mut self, pid: Pid, parent: Option<Pid>) {
+    /// A process was forked, or runs another program now.
+    fn change_code(&mut self, pid: Pid, parent: Option<Pid>) {
         match parent {
             Some(parent) => self.code.inherit(pid, parent),
-            None => self.place_stacks_of(pid),
+            None => self.stacks.place(&mut self.code, pid),
         }
         self.processes.insert(pid);
         self.read_code(pid);
     }
 
-    /// Gives a process's stacks their places and names while its old code is still known.
-    fn place_stacks_of(&mut self, pid: Pid) {
-        for stack in self.stacks.values_mut() {
-            if let UserStack::Walked { pid: of, addresses } = stack
-                && *of == pid
-            {
-                let placed = self.code.placed(pid, addresses);
-                self.code.name(&placed);
-                *stack = UserStack::Placed(placed);
-            }
-        }
-    }
-
-    fn add_stack(&mut self, shape: &Shape<'_>) {
-        Taken { code: &mut self.code, stacks: &mut self.stacks, short: &mut self.short }.add(shape);
-    }
-
-    /// Takes the probe out again; everything that was seen.
+    /// Takes the probe out again, and collects everything that was seen.
     pub(super) fn end(mut self, cut_short: Option<String>) -> Result<Seen, Error> {
         let end_ns = self.probe.stop();
+        assert!(end_ns >= self.start_ns, "the clock is monotonic");
         let hook_ns = self.hook_ns()?;
         self.take();
         let cpu_ns = thread_cpu_ns() - self.cpu_ns;
@@ -323,13 +235,12 @@ impl Watch {
         let wakers = self.probe.wakers().map_err(refused)?;
         let kernel = self.kernel_stacks(&waits, &wakers)?;
         let (calls, counts) = (self.probe.calls().map_err(refused)?, self.probe.counts());
-        let Watch { probe, mut code, stacks, seeded, short, spans, spans_cut, objects, start_ns, .. } = self;
+        let Watch { probe, mut code, stacks, seeded, spans, spans_cut, objects, start_ns, .. } = self;
         // From here on only names are looked up: the probe goes first, so that the target is alone again.
         drop(probe);
-        let user = placed(&mut code, stacks);
-        let raw = |stack: Vec<u64>| stack.into_iter().map(Raw::Kernel).collect();
-        let kernel = kernel.into_iter().map(|(id, stack)| (id, raw(stack))).collect();
+        let (user, short) = stacks.finish(&mut code);
         let faults = mappings_of_faults(&waits);
+        assert!(!spans_cut || spans.len() == SPANS_MAX, "a timeline is cut where it is full");
         Ok(Seen {
             start_ns,
             end_ns,
@@ -369,25 +280,21 @@ impl Watch {
         if self.held == Held::Yes {
             forget_holding(&self.seeded, &mut threads, waits);
         }
+        assert!(threads.iter().all(|(thread, _)| thread.open.is_none()), "no stretch is left uncounted");
         Ok(threads)
     }
 
     /// Every kernel stack that a row names.
-    fn kernel_stacks(&self, waits: &[Wait], wakers: &[Waker]) -> Result<Vec<(i32, Vec<u64>)>, Error> {
+    fn kernel_stacks(&self, waits: &[Wait], wakers: &[Waker]) -> Result<HashMap<i32, Vec<Raw>>, Error> {
         let mut ids: BTreeSet<i32> = waits.iter().filter_map(|wait| wait.kernel_stack).collect();
         ids.extend(wakers.iter().filter_map(|waker| waker.kernel_stack));
         ids.extend(self.spans.iter().filter_map(|span| span.kernel_stack));
-        let read = |id| Ok((id, self.probe.kernel_stack(id).map_err(refused)?));
+        let read = |id| {
+            let stack = self.probe.kernel_stack(id).map_err(refused)?;
+            Ok((id, stack.into_iter().map(Raw::Kernel).collect()))
+        };
         ids.into_iter().map(read).collect()
     }
-}
-
-fn placed(code: &mut Code, stacks: HashMap<u64, UserStack>) -> HashMap<u64, Vec<Raw>> {
-    let frames = |(shape, stack)| match stack {
-        UserStack::Walked { pid, addresses } => (shape, code.placed(pid, &addresses)),
-        UserStack::Placed(frames) => (shape, frames),
-    };
-    stacks.into_iter().map(frames).collect()
 }
 
 fn mappings_of_faults(waits: &[Wait]) -> HashMap<Pid, Mappings> {
@@ -396,7 +303,7 @@ fn mappings_of_faults(waits: &[Wait]) -> HashMap<Pid, Mappings> {
     faulted.into_iter().map(|pid| (pid, Mappings::of(pid))).collect()
 }
 
-/// The time for which a child was held is nobody's wait.
+/// The time for which a child was held is no wait of its program.
 fn forget_holding(seeded: &HashMap<u64, Vec<Raw>>, threads: &mut [(Thread, String)], waits: &mut Vec<Wait>) {
     let of_holding = |wait: &mut Wait| wait.shape.is_some_and(|shape| seeded.contains_key(&shape));
     let held: Vec<Wait> = waits.extract_if(.., of_holding).collect();
@@ -405,23 +312,7 @@ fn forget_holding(seeded: &HashMap<u64, Vec<Raw>>, threads: &mut [(Thread, Strin
         let ns: u64 = of_it.map(|wait| wait.ns).sum();
         thread.waiting_ns = thread.waiting_ns.saturating_sub(ns);
     }
-}
-
-/// Where stacks from the ring go.
-struct Taken<'w> {
-    code: &'w mut Code,
-    stacks: &'w mut HashMap<u64, UserStack>,
-    short: &'w mut BTreeSet<u64>,
-}
-
-impl Taken<'_> {
-    fn add(&mut self, shape: &Shape<'_>) {
-        let walked = self.code.unwind(shape);
-        if walked.ended == Ended::Cut {
-            self.short.insert(shape.id);
-        }
-        self.stacks.insert(shape.id, UserStack::Walked { pid: shape.pid, addresses: walked.addresses });
-    }
+    debug_assert!(!waits.iter_mut().any(of_holding), "no wait of the holding is left");
 }
 
 /// A thread with the stretch that it was in the middle of; a wait among them gets its row.
@@ -439,7 +330,7 @@ fn closed(mut thread: Thread, end_ns: u64, waits: &mut Vec<Wait>) -> Thread {
     thread
 }
 
-/// Threads that the scheduler had no word about: they had a CPU all the time.
+/// Threads without an event of the scheduler: they had a CPU all the time.
 fn always_running(
     processes: &BTreeSet<Pid>,
     known: &[(Thread, String)],
@@ -448,6 +339,7 @@ fn always_running(
     let known: BTreeSet<Tid> = known.iter().map(|(thread, _)| thread.tid).collect();
     let every = processes.iter().flat_map(|&pid| proc::tasks(pid).into_iter().map(move |tid| (pid, tid)));
     let unknown = every.filter(|(pid, tid)| !known.contains(tid) && state(*pid, *tid) == Some('R'));
+    assert!(start_ns <= end_ns, "the clock is monotonic");
     let running_ns = end_ns - start_ns;
     unknown
         .map(|(pid, tid)| {
@@ -456,86 +348,10 @@ fn always_running(
         .collect()
 }
 
-/// Where a thread waits, as /proc/PID/task/TID/syscall tells it.
-struct Place {
-    system_call: Option<u32>,
-    ip: u64,
-    sp: u64,
-}
-
-impl Place {
-    fn of(pid: Pid, tid: Tid) -> Option<Place> {
-        Place::parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?)
-    }
-
-    /// A number, six arguments, the stack pointer and the instruction pointer; -1 and no arguments outside a call.
-    fn parse(text: &str) -> Option<Place> {
-        let mut words = text.split_whitespace();
-        let number: i64 = words.next()?.parse().ok()?;
-        let mut last = words.rev().map(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
-        let (ip, sp) = (last.next()??, last.next()??);
-        Some(Place { system_call: u32::try_from(number).ok(), ip, sp })
-    }
-}
-
-/// Memory from a stack pointer up, as much as is there.
-fn stack_memory(pid: Pid, sp: u64) -> Vec<u8> {
-    let mut memory = Vec::new();
-    if let Ok(mut file) = fs::File::open(format!("{}/mem", proc::folder(pid)))
-        && file.seek(SeekFrom::Start(sp)).is_ok()
-    {
-        // Beyond the stack's end the kernel answers with an error; what came before it stays.
-        let _ = file.take(STACK_BYTES as u64).read_to_end(&mut memory);
-    }
-    memory
-}
-
-/// The kernel's functions that a waiting thread stands in, the leaf first.
-fn kernel_functions(pid: Pid, tid: Tid) -> Vec<Raw> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stack")).unwrap_or_default();
-    text.lines().filter_map(stack_line).map(Raw::KernelNamed).collect()
-}
-
-/// `[<0>] function+0x12/0x34`.
-fn stack_line(line: &str) -> Option<String> {
-    let function = line.split_once("] ")?.1.split('+').next()?;
-    Some(function.to_owned())
-}
-
-fn state(pid: Pid, tid: Tid) -> Option<char> {
-    let text = fs::read(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
-    proc::parse_stat(&String::from_utf8_lossy(&text)).map(|stat| stat.state)
-}
-
-fn name(pid: Pid, tid: Tid) -> String {
-    let text = fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
-    String::from_utf8_lossy(&text).trim_end().to_owned()
-}
-
-/// Threads by number, each once: one that ended and one that lives may share it.
-pub(super) fn by_number(threads: &[(Thread, String)]) -> BTreeMap<(Pid, Tid), usize> {
-    threads.iter().enumerate().map(|(at, (thread, _))| ((thread.pid, thread.tid), at)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn a_waiting_threads_place_is_read_and_a_running_one_has_none() {
-        let place = Place::parse("230 0x0 0x0 0x7f 0x7e 0x0 0x0 0x7ffe0249e928 0x7fdb72fe5503\n").unwrap();
-        assert_eq!((place.system_call, place.sp, place.ip), (Some(230), 0x7ffe_0249_e928, 0x7fdb_72fe_5503));
-        let outside = Place::parse("-1 0x7ffe0249e928 0x7fdb72fe5503\n").unwrap();
-        assert_eq!((outside.system_call, outside.ip), (None, 0x7fdb_72fe_5503));
-        assert!(Place::parse("running\n").is_none());
-    }
-
-    #[test]
-    fn a_kernel_stack_is_read_without_its_offsets() {
-        assert_eq!(stack_line("[<0>] hrtimer_nanosleep+0x74/0xf0").as_deref(), Some("hrtimer_nanosleep"));
-        assert_eq!(stack_line(""), None);
-    }
 
     #[test]
     fn a_wait_that_outlasts_the_recording_counts_up_to_its_end() {
@@ -558,11 +374,5 @@ mod tests {
         let mut waits = Vec::new();
         let thread = closed(thread, 100, &mut waits);
         assert_eq!((thread.waiting_ns, waits[0].ns, waits[0].count), (40, 30, 1));
-    }
-
-    #[test]
-    fn this_process_is_not_watched_nor_one_that_is_not_there() {
-        assert!(matches!(About::of(child::this()), Err(Error::Itself { .. })));
-        assert!(matches!(About::of(Pid::MAX - 1), Err(Error::Gone { .. })));
     }
 }

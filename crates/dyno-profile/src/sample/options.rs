@@ -63,7 +63,7 @@ pub struct Options {
     pub call_graph: CallGraph,
     /// Bytes copied of each stack, where it is copied; at most [`STACK_BYTES_MAX`].
     pub stack_bytes: u32,
-    /// How long; until the target ends or somebody stops it when `None`.
+    /// How long; until the target ends or sampling is stopped when `None`.
     pub duration: Option<Duration>,
     /// Shorter times off the CPU are not kept by stack; of no meaning for other events.
     pub min: Duration,

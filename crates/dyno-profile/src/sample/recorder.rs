@@ -1,10 +1,9 @@
-//! Records a profile: drains rings, keeps address spaces true, unwinds each sample, and writes down what came of it.
+//! Records a profile: drains rings, keeps address spaces up to date, unwinds each sample, and writes the record.
 //!
 //! The binary calls [`record`], or [`Recorder`] where a program is to be started between opening and sampling. Ends when
-//! the time is over, the target is gone, or somebody says so; whatever was sampled until then is in the profile.
+//! the time is over, the target is gone, or `stop` is set; whatever was sampled until then is in the profile.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,18 +11,16 @@ use std::time::Duration;
 
 use dyno_record::profile::{self, Kind, Overhead, PROFILE_SCHEMA, Profile};
 use dyno_sys::clock::{mono_ns, process_cpu_ns, real_coarse_s};
-use dyno_sys::perf::{Inherit, Kernel, Record, STACK_BYTES_MAX, Sample, records};
+use dyno_sys::perf::{Kernel, Record, STACK_BYTES_MAX, records};
 use dyno_sys::{Pid, Tid, child, proc};
 
 use crate::error::Error;
-use crate::image::spaces::AddressSpaces;
 use crate::sample::options::{CallGraph, Event, Options, Target};
 use crate::sample::session::{Session, process_of};
 use crate::sample::switches::Away;
-use crate::stack::fold::{Folder, Taken};
+use crate::sample::watched::Watched;
 use crate::stack::names::Names;
 use crate::symbol::Symbols;
-use crate::unwind::{Unwinder, Walked, by_chain};
 
 /// The rings are looked at this often even when none is a quarter full: an end is noticed as late as that.
 const ROUND_NS: u64 = 50_000_000;
@@ -45,7 +42,8 @@ pub fn record(target: &Target, options: &Options, stop: &AtomicBool) -> Result<P
     Recorder::open(target, options)?.record(stop)
 }
 
-/// Everything is open; nothing is sampled yet.
+/// Everything is open; nothing is sampled yet. While it samples `queue` has whole records in the order of their times;
+/// none of them is older than what was taken in, but for records that came late.
 pub struct Recorder {
     target: Target,
     options: Options,
@@ -57,26 +55,6 @@ pub struct Recorder {
     next_look_ns: u64,
     /// The thread that is to be watched has ended; its process may live.
     is_thread_gone: bool,
-}
-
-/// What is known of the target while it is watched.
-struct Watched {
-    spaces: AddressSpaces,
-    unwinder: Unwinder,
-    folder: Folder,
-    /// Who is off the CPU since when; only where switches are sampled.
-    away: Option<Away>,
-    names: HashMap<Tid, String>,
-    argv: HashMap<Pid, Vec<String>>,
-    /// Threads by process that have not ended.
-    alive: HashMap<Pid, HashSet<Tid>>,
-    /// Events of the clock in all samples, and samples.
-    period: (u64, u64),
-    lost: u64,
-    throttled: u64,
-    /// Room for the chains of one sample.
-    kernel: Vec<u64>,
-    user: Vec<u64>,
 }
 
 /// A record that waits for older ones of other rings.
@@ -107,6 +85,10 @@ impl Recorder {
             frequency_hz: asked_hz.clamp(1, frequency_max()),
             ..options.clone()
         };
+        assert!(
+            options.stack_bytes <= STACK_BYTES_MAX && options.stack_bytes.is_multiple_of(8),
+            "as perf wants it"
+        );
         let session = Session::open(target, &options)?;
         let away = (options.event == Event::Switches).then(|| Away::new(options.min));
         Ok(Recorder {
@@ -131,11 +113,12 @@ impl Recorder {
         let (begun_ns, cpu_ns) = (mono_ns(), own_cpu_ns());
         self.session.enable()?;
         // After the events: what is mapped from here on comes as a record.
-        self.watched.meet(self.session.threads(), begun_ns);
+        self.watched.add_threads(self.session.threads(), begun_ns);
         let end = self.watch(begun_ns, stop)?;
         self.session.disable();
         let wall_ns = mono_ns() - begun_ns;
         self.collect(u64::MAX);
+        assert!(self.queue.is_empty(), "every record is in the profile");
         self.watched.end(begun_ns + wall_ns);
         profile.duration_s = wall_ns as f64 / NS_PER_S;
         let percent = |ns: u64| 100.0 * ns as f64 / wall_ns.max(1) as f64;
@@ -164,7 +147,7 @@ impl Recorder {
         }
     }
 
-    /// Whether nobody is left to be watched.
+    /// Whether no process that is watched is left.
     fn is_gone(&mut self) -> bool {
         if self.target == Target::Machine {
             return false;
@@ -188,12 +171,14 @@ impl Recorder {
         self.enqueue(Rc::new(bytes));
         self.queue.sort_by_key(|queued| queued.time_ns);
         let ready = self.queue.partition_point(|queued| queued.time_ns <= until_ns);
+        assert!(until_ns < u64::MAX || ready == self.queue.len(), "in the end no record is left");
         let layout = self.session.layout();
         for queued in self.queue.drain(..ready) {
             if let Some(record) = Record::parse(&queued.bytes[queued.range], layout) {
                 self.watched.take(&mut self.session, &record);
             }
         }
+        debug_assert!(self.queue.is_sorted_by_key(|queued| queued.time_ns), "what waits is in order");
     }
 
     /// Only their times are read here: each record is parsed once, when its turn has come.
@@ -202,6 +187,7 @@ impl Recorder {
         for raw in records(&bytes) {
             let range = from..from + raw.len();
             from = range.end;
+            assert!(from <= bytes.len(), "a record ends where its bytes do");
             if let Some(time_ns) = Record::time_of(raw, layout) {
                 self.queue.push(Queued { time_ns, bytes: Rc::clone(&bytes), range });
             }
@@ -271,164 +257,18 @@ impl Recorder {
             lost: lost.max(session.lost()),
             truncated: folded.truncated,
         };
+        debug_assert!(folded.truncated <= folded.samples);
         profile.threads = folded.threads;
         profile.modules = folded.written.modules;
         profile.frames = folded.written.frames;
         profile.stacks = folded.written.stacks;
         profile.warnings = warnings(profile, with_kernel, throttled, names_of_frames.symbols());
         if options.frequency_hz < asked_hz {
-            let told = format!(
+            let limited = format!(
                 "sampled at {} Hz instead of {asked_hz}: kernel.perf_event_max_sample_rate",
                 options.frequency_hz
             );
-            profile.warnings.push(told);
-        }
-    }
-}
-
-impl Watched {
-    fn new(away: Option<Away>) -> Watched {
-        Watched {
-            spaces: AddressSpaces::new(),
-            unwinder: Unwinder::new(),
-            folder: Folder::default(),
-            away,
-            names: HashMap::new(),
-            argv: HashMap::new(),
-            alive: HashMap::new(),
-            period: (0, 0),
-            lost: 0,
-            throttled: 0,
-            kernel: Vec::new(),
-            user: Vec::new(),
-        }
-    }
-
-    /// Reads what is known of threads that live already.
-    fn meet(&mut self, threads: &[(Pid, Tid)], now_ns: u64) {
-        for (pid, tid) in threads {
-            self.begins(*pid, *tid, now_ns);
-            self.alive.entry(*pid).or_default().insert(*tid);
-            self.spaces.read(*pid);
-            self.name(*tid);
-            self.learn_argv(*pid);
-        }
-    }
-
-    /// The name of a thread, looked up once; later ones come as records.
-    fn name(&mut self, tid: Tid) {
-        if let Entry::Vacant(unnamed) = self.names.entry(tid) {
-            // One that ended already has its process's name.
-            if let Ok(name) = proc::name(tid) {
-                unnamed.insert(name);
-            }
-        }
-    }
-
-    fn learn_argv(&mut self, pid: Pid) {
-        if let Some(argv) = proc::command_line(pid).ok().filter(|argv| !argv.is_empty()) {
-            self.argv.insert(pid, argv);
-        }
-    }
-
-    fn take(&mut self, session: &mut Session, record: &Record<'_>) {
-        match record {
-            Record::Sample(sample) if session.counts(sample) => self.sample(sample),
-            Record::Sample(_) => {}
-            Record::Mmap(mmap) => self.spaces.mmap(mmap),
-            Record::Comm(comm) => {
-                self.names.insert(comm.tid, String::from_utf8_lossy(comm.name).into_owned());
-                if comm.exec {
-                    self.spaces.exec(comm.pid);
-                    self.unwinder.forget_process(comm.pid);
-                    self.learn_argv(comm.pid);
-                }
-            }
-            Record::Fork(task) => {
-                self.spaces.fork(task.pid, task.parent);
-                // Where children are not followed their ends are not told either.
-                if session.sampling().inherit == Inherit::Children {
-                    self.alive.entry(task.pid).or_default().insert(task.tid);
-                }
-                self.names.remove(&task.tid);
-                self.name(task.tid);
-                self.begins(task.pid, task.tid, task.time_ns);
-            }
-            Record::Switch(switch) => {
-                if let Some(away) = &mut self.away {
-                    away.switched(switch, &mut self.folder);
-                }
-            }
-            Record::Exit(task) => {
-                if let Some(away) = &mut self.away {
-                    away.ended(task, &mut self.folder);
-                }
-                session.ended(task.tid);
-                if session.sampling().inherit == Inherit::Children {
-                    self.ended(task.pid, task.tid);
-                } else if task.pid == task.tid && proc::has_ended(task.pid) {
-                    // Of the whole machine nobody's threads are counted, and processes come and go without end.
-                    self.forget(task.pid);
-                }
-            }
-            Record::Lost(lost) => self.lost += lost.count,
-            Record::Throttle { .. } => self.throttled += 1,
-        }
-    }
-
-    fn ended(&mut self, pid: Pid, tid: Tid) {
-        let Some(threads) = self.alive.get_mut(&pid) else { return };
-        threads.remove(&tid);
-        if threads.is_empty() {
-            self.alive.remove(&pid);
-            self.forget(pid);
-        }
-    }
-
-    fn forget(&mut self, pid: Pid) {
-        self.spaces.exit(pid);
-        self.unwinder.forget_process(pid);
-    }
-
-    fn begins(&mut self, pid: Pid, tid: Tid, now_ns: u64) {
-        if let Some(away) = &mut self.away {
-            away.begins(pid, tid, now_ns);
-        }
-    }
-
-    /// Nothing more comes.
-    fn end(&mut self, now_ns: u64) {
-        if let Some(away) = &mut self.away {
-            away.end(now_ns, &mut self.folder);
-        }
-    }
-
-    fn sample(&mut self, sample: &Sample<'_>) {
-        self.period.0 += sample.period;
-        self.period.1 += 1;
-        self.name(sample.tid);
-        self.kernel.clear();
-        self.kernel.extend(sample.kernel_chain());
-        self.user.clear();
-        self.user.extend(sample.user_chain());
-        let user = self.walk(sample);
-        let (pid, tid) = (sample.pid, sample.tid);
-        let taken = Taken { pid, tid, kernel: &self.kernel, user: user.as_ref() };
-        let key = self.folder.key(&mut self.spaces, &taken);
-        match &mut self.away {
-            Some(away) => away.leaves(sample.tid, key),
-            None => self.folder.count(key, sample.period),
-        }
-    }
-
-    /// The user's side of a sample; none in a thread of the kernel.
-    fn walk(&mut self, sample: &Sample<'_>) -> Option<Walked> {
-        match &sample.regs {
-            Some(regs) => {
-                Some(self.unwinder.unwind(&mut self.spaces, sample.pid, regs, sample.stack, &self.user))
-            }
-            None if self.user.is_empty() => None,
-            None => Some(by_chain(&self.user)),
+            profile.warnings.push(limited);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The events of one profile, opened: on every thread of a process, on one thread, or on every CPU, with a ring per CPU.
 //!
-//! Threads that start while events are being opened may get an event twice, one of their own and one inherited; which
-//! samples count is then told by [`Session::counts`].
+//! Threads that start while events are being opened may get an event twice, one of their own and one inherited; [`Session::counts`]
+//! then says which samples count.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -32,7 +32,11 @@ const WAKEUPS_PER_RING: u32 = 4;
 /// pointer for something else (Go's assembly).
 const LEAF_BYTES: u32 = 4 << 10;
 
-/// Open events and their rings.
+/// Open events and their rings. What always holds:
+///
+/// - events of a thread stand together, one for each CPU in the order of CPUs: by its place an event finds its CPU's ring;
+/// - every ring belongs to one of the events (`owners`), which is open as long as the ring;
+/// - a thread is in `threads` once its events are open on all CPUs.
 pub(crate) struct Session {
     sampling: Sampling,
     events: Vec<SamplingEvent>,
@@ -151,7 +155,10 @@ impl Session {
     }
 
     fn open_on_all_cpus(&mut self, pid: Pid, tid: Tid) -> Result<(), Error> {
-        self.direct.insert(tid);
+        // With two events of its own on a CPU a thread would be sampled twice.
+        if !self.direct.insert(tid) {
+            return Ok(());
+        }
         let before = self.events.len();
         for cpu in affinity::online().iter() {
             match SamplingEvent::open(&self.sampling, Whom::ThreadOn(tid, cpu)) {
@@ -171,12 +178,14 @@ impl Session {
                 }
             }
         }
+        debug_assert!(!self.threads.contains(&(pid, tid)), "each thread once");
         self.threads.push((pid, tid));
         Ok(())
     }
 
     /// Events stand in the order of CPUs: those of a thread that is not on all of them would shift all others.
     fn forget_events(&mut self, from: usize) {
+        assert!(from <= self.events.len(), "events are taken from the end");
         for event in self.events.drain(from..) {
             self.opened_on.remove(&event.id());
         }
@@ -205,6 +214,8 @@ impl Session {
     /// One ring per CPU, the events of each CPU sharing it; events stand thread by thread, each in the order of CPUs.
     /// The bytes of the smallest.
     fn map_rings(&mut self) -> Result<usize, Error> {
+        assert!(self.rings.is_empty() && self.owners.is_empty(), "rings are mapped once");
+        assert!(!self.events.is_empty(), "there is something to sample");
         let per_thread = if matches!(self.sampling.inherit, Inherit::Children) {
             affinity::online().len()
         } else {
@@ -223,11 +234,15 @@ impl Session {
                 self.events[at].share_ring_of(owner).map_err(|source| Error::Perf { operation, source })?;
             }
         }
+        assert_eq!(self.rings.len(), self.owners.len(), "each ring has its owner");
+        debug_assert!(self.owners.iter().all(|owner| *owner < self.events.len()));
+        assert!((RING_BYTES_MIN..=wanted).contains(&bytes), "rings shrink to a limit");
         Ok(bytes)
     }
 
     /// Begins to sample; a held program begins by itself, when it execs.
     pub(crate) fn enable(&self) -> Result<(), Error> {
+        assert!(!self.rings.is_empty(), "samples have room before they come");
         if self.sampling.start == Start::AtExec {
             return Ok(());
         }
@@ -241,6 +256,7 @@ impl Session {
 
     /// Stops sampling. An event whose thread is gone has stopped already.
     pub(crate) fn disable(&self) {
+        debug_assert_eq!(self.rings.len(), self.owners.len(), "rings live as long as their events");
         for event in &self.events {
             let _ = event.disable();
         }
@@ -254,6 +270,10 @@ impl Session {
             .map_err(|source| Error::Perf { operation: "wait for samples", source })?;
         let still: HashSet<u64> = events.iter().map(|event| event.id()).collect();
         hung_up.extend(live.into_iter().filter(|at| !still.contains(&self.events[*at].id())));
+        debug_assert!(
+            hung_up.iter().all(|at| self.owners.contains(at)),
+            "only owners of rings are waited for"
+        );
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Off the CPU by perf's own records of switches, for kernels and users that BPF is refused: when a thread leaves, with
 //! what stack, and when it is back.
 //!
-//! The recorder of samples calls it. What it cannot tell: who ends a wait, what the wait is about, and how much of it was
+//! The recorder of samples calls it. What it cannot know: who ends a wait, what the wait is about, and how much of it was
 //! spent runnable after the wake-up.
 
 use std::collections::HashMap;
@@ -14,7 +14,8 @@ use dyno_sys::{Pid, Tid, proc};
 use crate::stack::fold::{Folder, Key};
 use crate::stack::wait::Off;
 
-/// All threads: which are away, and how long each was what.
+/// All threads: which are away, and how long each was what. A thread that lives is in `lives`, its past lives are in `done`;
+/// each stretch of time is counted once, as running, runnable or waiting.
 #[derive(Debug, Default)]
 pub(crate) struct Away {
     min_ns: u64,
@@ -69,7 +70,7 @@ impl Away {
         self.begins(switch.pid, switch.tid, switch.time_ns);
         let Some(life) = self.lives.get_mut(&switch.tid) else { return };
         let before = match (life.now, switch.way) {
-            // It was there before it was watched: what it did is told by which way it goes first.
+            // It was there before it was watched: its first switch says whether it was on or off the CPU until then.
             (Now::Unknown, Way::In) => Now::Off(Off::Waiting),
             (Now::Unknown, _) => Now::Running,
             (known, _) => known,
@@ -87,6 +88,12 @@ impl Away {
             life.was(life.now, task.time_ns, self.min_ns, folder);
             self.done.push(life);
         }
+        debug_assert!(!self.lives.contains_key(&task.tid), "its number is free for another thread");
+    }
+
+    /// Whether no thread is left that lives.
+    pub(crate) fn is_over(&self) -> bool {
+        self.lives.is_empty()
     }
 
     /// Waits that go on end here.
@@ -104,6 +111,7 @@ impl Away {
 
     /// The sums of all threads, each with its row.
     pub(crate) fn times(self, folder: &mut Folder) -> Vec<ThreadTime> {
+        assert!(self.is_over(), "sums are whole once every thread's last stretch is counted");
         let mut times: Vec<ThreadTime> = self.done.into_iter().map(|life| life.time(folder)).collect();
         times.sort_by_key(|time| time.thread);
         // A thread's number may come again.
@@ -116,12 +124,13 @@ impl Away {
             }
             same
         });
+        debug_assert!(times.is_sorted_by(|a, b| a.thread < b.thread), "each thread once");
         times
     }
 }
 
 impl Life {
-    /// It was this until now.
+    /// It was in this state until now.
     fn was(&mut self, what: Now, now_ns: u64, min_ns: u64, folder: &mut Folder) {
         let ns = now_ns.saturating_sub(self.since_ns);
         self.since_ns = now_ns;

@@ -14,7 +14,7 @@ use super::rows::{self, First, KernelFrames, Rows, Ties, Written};
 use super::table::Table;
 use super::wait::{Off, cause, is_scheduler, without_switch};
 use crate::image::spaces::AddressSpaces;
-use crate::unwind::{Ended, Walked};
+use crate::unwind::{Ended, Walked, within_call};
 
 /// What stands under a stack whose root was not found.
 const CUT: &str = "[stack ends here]";
@@ -76,7 +76,7 @@ struct Count {
     weight: u64,
 }
 
-/// All samples so far.
+/// All samples so far. Keys have numbers of rows that are there; a stack that is counted has at least one sample.
 #[derive(Debug, Default)]
 pub(crate) struct Folder {
     raw: Table<Raw>,
@@ -84,7 +84,7 @@ pub(crate) struct Folder {
     stacks: HashMap<Key, Count>,
 }
 
-/// The parts of a profile that samples tell.
+/// The parts of a profile that come from samples.
 #[derive(Debug, Default)]
 pub(crate) struct Folded {
     pub(crate) threads: Vec<Thread>,
@@ -105,14 +105,13 @@ impl Folder {
         let count = self.stacks.entry(key).or_default();
         count.samples += 1;
         count.weight += weight;
+        debug_assert!(count.samples > 0 && count.weight >= weight, "sums do not wrap");
     }
 
     /// What a sample's stack is counted under.
     pub(crate) fn key(&mut self, spaces: &mut AddressSpaces, taken: &Taken<'_>) -> Key {
         let thread = self.thread(taken.pid, taken.tid);
-        let lookup =
-            |(at, address): (usize, &u64)| if at == 0 { *address } else { address.saturating_sub(1) };
-        let kernel = taken.kernel.iter().enumerate().map(lookup).map(Raw::Kernel);
+        let kernel = taken.kernel.iter().enumerate().map(within_call).map(Raw::Kernel);
         let kernel: Vec<u32> = kernel.map(|raw| self.raw.number(raw)).collect();
         let addresses = taken.user.iter().flat_map(|walked| &walked.addresses);
         let user = addresses.map(|address| Raw::place(spaces, taken.pid, *address));
@@ -147,7 +146,10 @@ impl Folder {
             naming.rows.add(row, count.samples, (count.weight as f64 * weight_ns).round() as u64);
         }
         assert!(truncated <= samples, "what is cut was counted");
-        Folded { threads, written: naming.rows.finish(Ties::ByThread), samples, truncated }
+        let written = naming.rows.finish(Ties::ByThread);
+        let all: u64 = written.stacks.iter().map(|stack| stack.samples).sum();
+        assert_eq!(all, samples, "no sample is lost, none counted twice");
+        Folded { threads, written, samples, truncated }
     }
 }
 
@@ -163,7 +165,9 @@ impl<'n> Naming<'n> {
     fn new(raw: &Table<Raw>, mut rows: Rows<'n>) -> Naming<'n> {
         let named = raw.rows().iter().map(|raw| rows.name(raw)).collect();
         let frames = raw.rows().iter().map(|raw| rows.frames(raw, First::Outermost)).collect();
-        Naming { rows, named, frames }
+        let naming = Naming { rows, named, frames };
+        assert_eq!(naming.named.len(), naming.frames.len(), "what has a name has its frames");
+        naming
     }
 
     /// Whether a stack's root was not reached.
@@ -181,7 +185,11 @@ impl<'n> Naming<'n> {
         let root = cut.then(|| self.rows.mark(CUT));
         let from_root = key.user.iter().rev().chain(kernel.iter().rev());
         let frames = from_root.flat_map(|raw| &self.frames[*raw as usize]).copied();
-        let frames = root.into_iter().chain(frames).collect();
+        let frames: Vec<u32> = root.into_iter().chain(frames).collect();
+        debug_assert!(
+            frames.len() >= key.user.len() + kernel.len(),
+            "a raw frame is one of the record, or several"
+        );
         rows::Key { frames, thread: key.thread, wait, waker: None }
     }
 

@@ -9,12 +9,12 @@ use super::raw::Raw;
 use crate::image::{ImageId, Images, UnwoundBy};
 use crate::symbol::{Function, Symbols};
 
-/// The module of the kernel's frames, where its loadable modules are not told apart.
+/// The module of the kernel's frames, where its loadable modules are not distinguished.
 pub(crate) const KERNEL: &str = "[kernel]";
 
 /// In which file a frame lies, before it is described.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Home {
+pub(crate) enum ModuleKey {
     /// A file, the vDSO, or a process's own code.
     File(ImageId),
     /// The kernel, or a loadable module of it.
@@ -27,7 +27,7 @@ pub(crate) struct Named {
     /// Its functions, the innermost first: more than one where some were folded into others.
     pub(crate) functions: Vec<Function>,
     /// Where they lie.
-    pub(crate) home: Option<Home>,
+    pub(crate) module: Option<ModuleKey>,
     /// Address within the file; of the kernel the address as it is.
     pub(crate) address: u64,
     /// Whose code it is.
@@ -85,21 +85,22 @@ impl Names {
         match raw {
             Raw::Kernel(address) => {
                 let (function, module) = self.symbols.kernel(*address);
-                let (functions, home) = (vec![function], Some(Home::Kernel(module)));
-                Named { functions, home, address: *address, origin: Origin::Kernel }
+                let (functions, module) = (vec![function], Some(ModuleKey::Kernel(module)));
+                Named { functions, module, address: *address, origin: Origin::Kernel }
             }
             Raw::KernelNamed(name) => {
-                let (functions, home) = (vec![named(name.clone())], Some(Home::Kernel(KERNEL.to_owned())));
-                Named { functions, home, address: 0, origin: Origin::Kernel }
+                let functions = vec![named(name.clone())];
+                let module = Some(ModuleKey::Kernel(KERNEL.to_owned()));
+                Named { functions, module, address: 0, origin: Origin::Kernel }
             }
             Raw::User(place) => {
                 let functions = self.symbols.functions(images, *place);
-                let home = Some(Home::File(place.image));
-                Named { functions, home, address: place.address, origin: Origin::User }
+                let module = Some(ModuleKey::File(place.image));
+                Named { functions, module, address: place.address, origin: Origin::User }
             }
             Raw::Nowhere(address) => {
                 let functions = vec![named(format!("{address:#x}"))];
-                Named { functions, home: None, address: *address, origin: Origin::User }
+                Named { functions, module: None, address: *address, origin: Origin::User }
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::image::spaces::{AddressSpaces, Place};
 pub(crate) enum Raw {
     /// An address in the kernel.
     Kernel(u64),
-    /// A function of the kernel that was told by its name: /proc tells no addresses.
+    /// A function of the kernel that is known by its name: /proc gives no addresses.
     KernelNamed(String),
     /// Code of a file, or code that a process made itself.
     User(Place),

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use dyno_record::profile::{Frame, Module, Origin, Stack, Wait};
 
-use super::names::{Home, KERNEL, Named, Names};
+use super::names::{KERNEL, ModuleKey, Named, Names};
 use super::raw::Raw;
 use super::table::Table;
 use crate::image::Images;
@@ -17,10 +17,10 @@ use crate::image::Images;
 /// What is one frame of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KernelFrames {
-    /// An address: samples tell where in a function the time goes.
+    /// An address: samples say where in a function the time goes.
     ByAddress,
-    /// A function, wherever in it a thread waited: the address is of the first that came. Loadable modules are not told
-    /// apart.
+    /// A function, wherever in it a thread waited: the address is of the first that came. Loadable modules are not
+    /// distinguished.
     ByFunction,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Rows<'r> {
     images: &'r Images,
     names: &'r mut Names,
     kernel: KernelFrames,
-    modules: Table<Home>,
+    modules: Table<ModuleKey>,
     frames: Table<Frame>,
     stacks: HashMap<Key, Stack>,
 }
@@ -86,13 +86,15 @@ impl<'r> Rows<'r> {
     /// The frames of a raw one.
     pub(crate) fn frames(&mut self, raw: &Raw, first: First) -> Vec<u32> {
         let named = self.name(raw);
-        let module = named.home.as_ref().map(|home| self.module(home));
+        let module = named.module.as_ref().map(|module| self.module(module));
         let innermost_first = named.frames(module);
         let frames: Vec<Frame> = match first {
             First::Innermost => innermost_first.collect(),
             First::Outermost => innermost_first.rev().collect(),
         };
-        frames.into_iter().map(|frame| self.frame(frame)).collect()
+        let numbers: Vec<u32> = frames.into_iter().map(|frame| self.frame(frame)).collect();
+        assert!(!numbers.is_empty(), "an address has a name, were it its own");
+        numbers
     }
 
     /// A frame that stands for something else than code.
@@ -100,10 +102,10 @@ impl<'r> Rows<'r> {
         self.frames.number(Frame { name: name.to_owned(), origin: Origin::Mark, ..Frame::default() })
     }
 
-    fn module(&mut self, home: &Home) -> u32 {
-        self.modules.number(match (home, self.kernel) {
-            (Home::Kernel(_), KernelFrames::ByFunction) => Home::Kernel(KERNEL.to_owned()),
-            (home, _) => home.clone(),
+    fn module(&mut self, module: &ModuleKey) -> u32 {
+        self.modules.number(match (module, self.kernel) {
+            (ModuleKey::Kernel(_), KernelFrames::ByFunction) => ModuleKey::Kernel(KERNEL.to_owned()),
+            (module, _) => module.clone(),
         })
     }
 
@@ -151,9 +153,9 @@ impl<'r> Rows<'r> {
         let (images, names) = (self.images, self.names);
         // Of the kernel's own names only those of waits say whether there are any: samples name each address.
         let has_names = self.kernel == KernelFrames::ByAddress || names.symbols().kernel_has_names();
-        let module = |home: &Home| match home {
-            Home::File(id) => names.file(images, *id),
-            Home::Kernel(path) => Module { path: path.clone(), symbols: has_names, ..Module::default() },
+        let module = |key: &ModuleKey| match key {
+            ModuleKey::File(id) => names.file(images, *id),
+            ModuleKey::Kernel(path) => Module { path: path.clone(), symbols: has_names, ..Module::default() },
         };
         let modules: Vec<Module> = self.modules.rows().iter().map(module).collect();
         let frames = self.frames.into_rows();

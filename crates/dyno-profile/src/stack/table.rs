@@ -1,4 +1,4 @@
-//! Values that have numbers, in the order in which they came. Whoever writes a record's tables uses it.
+//! Values that have numbers, in the order in which they came: a table of a record in the making.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -29,7 +29,7 @@ impl<T: Clone + Eq + Hash> Table<T> {
         number
     }
 
-    /// A row that is to know more than what it is found by.
+    /// A row, to fill in what is no part of the value that it is found by.
     pub(crate) fn row_mut(&mut self, number: u32) -> &mut T {
         &mut self.rows[number as usize]
     }

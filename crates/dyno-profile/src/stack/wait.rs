@@ -1,4 +1,4 @@
-//! What a wait was for, told from the kernel's functions that it waited in and the system call around them.
+//! What a wait was for, read from the kernel's functions that it waited in and the system call around them.
 //!
 //! Called when stacks become rows. A pure function over tables: functions first, because they say what really happened (a read may
 //! wait for a disk, a peer or a lock), then the call (`calls`), then what the call was about.
@@ -151,7 +151,7 @@ pub(crate) enum Off {
     Waiting,
 }
 
-/// What a thread waits for, as far as the kernel's functions alone tell, from the leaf to the root.
+/// What a thread waits for, as far as the kernel's functions alone say, from the leaf to the root.
 pub(crate) fn cause(off: Off, kernel: &[&str]) -> Wait {
     let call = kernel.iter().find_map(|name| CALLS.iter().find_map(|begin| name.strip_prefix(begin)));
     let class = match off {
@@ -219,7 +219,7 @@ pub(crate) fn is_interrupt(function: &str) -> bool {
     name.starts_with("asm_sysvec_") || name.starts_with("sysvec_") || entries.contains(&name)
 }
 
-/// The functions of leaving the CPU itself, and of looking at it; every stack has them, none is told by them.
+/// The functions of leaving the CPU itself, and of looking at it; every stack has them, so they say nothing about any.
 pub(crate) fn is_scheduler(function: &str) -> bool {
     let name = base(function);
     let exact = ["__schedule", "schedule", "preempt_schedule_irq", "preempt_schedule", "ret_from_fork"];

@@ -17,7 +17,7 @@ pub(crate) fn demangled(name: &str) -> String {
     rust(plain).or_else(|| cpp(plain)).unwrap_or_else(|| plain.to_owned())
 }
 
-/// A name of debug information, whose language is told.
+/// A name of debug information, whose language is known.
 pub(super) fn of_language(name: &str, language: Option<DwLang>) -> String {
     let found = match language {
         Some(dw::DW_LANG_Rust) => rust(name),
@@ -50,7 +50,7 @@ fn cpp(name: &str) -> Option<String> {
     Some(out.0)
 }
 
-/// Refuses what grows too long, so that whoever writes stops.
+/// Answers with an error when the name grows too long: the writer then stops.
 struct Limited(String);
 
 impl Write for Limited {

@@ -73,7 +73,7 @@ pub(crate) fn dwarf(elf: &Elf, path: &str, notes: &mut Vec<String>) -> Option<gi
 
 /// A section's bytes; the error is the size of what is too large.
 fn section(elf: &Elf, id: SectionId, left: &mut u64) -> Result<Bytes, u64> {
-    // Only what addr2line asks for: the rest of a debug file tells of variables and types.
+    // Only what addr2line asks for: the rest of a debug file describes variables and types.
     let used = !matches!(
         id,
         SectionId::DebugLoc

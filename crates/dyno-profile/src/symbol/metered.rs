@@ -18,7 +18,7 @@ use crate::image::elf::Bytes;
 /// of a list of ranges, a part of an abbreviation), so a file makes at most 512 times as much as its debug information has.
 const READS_MAX: u64 = 8;
 
-/// What a small file may have beyond that: its abbreviations are few and are read anew for each unit.
+/// What a small file may have beyond that: its abbreviations are few and are read again for each unit.
 const READS_MIN: u64 = 64 << 10;
 
 /// What is left of a file's reads, shared by all of its sections.

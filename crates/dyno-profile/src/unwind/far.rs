@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 
 use dyno_sys::{Pid, proc};
 
-/// Nearer words change with every call: only the copy tells them.
+/// Words nearer to the stack pointer than this change with every call: only the copied piece has them as they were.
 const NEAREST: u64 = 8 << 10;
 /// Eight times the most that a kernel copies, and a usual limit of a thread's stack.
 const FARTHEST: u64 = 512 << 10;
@@ -17,7 +17,8 @@ const PAGE: u64 = 4 << 10;
 /// Processes whose memory is kept open.
 const OPEN_MAX: usize = 64;
 
-/// Memory of processes, read page by page and remembered until [`Far::forget`].
+/// Memory of processes, read page by page and kept until [`Far::forget`]. Pages begin at multiples of [`PAGE`], and what is
+/// kept of one is whole.
 #[derive(Default)]
 pub(crate) struct Far {
     memory: HashMap<Pid, Option<File>>,
@@ -25,12 +26,13 @@ pub(crate) struct Far {
 }
 
 impl Far {
-    /// What was read grows old.
+    /// Drops what was read: it may have changed since.
     pub(crate) fn forget(&mut self) {
         self.pages.clear();
         if self.memory.len() > OPEN_MAX {
             self.memory.clear();
         }
+        debug_assert!(self.pages.is_empty() && self.memory.len() <= OPEN_MAX);
     }
 
     /// A process ended, or runs another program.
@@ -45,12 +47,14 @@ impl Far {
         if !(NEAREST..FARTHEST).contains(&depth) {
             return None;
         }
+        debug_assert!(depth < FARTHEST && address >= sp, "only the stack is read");
         let at = usize::try_from(address % PAGE).ok()?;
         let word = self.page(pid, address - address % PAGE)?.get(at..)?.first_chunk()?;
         Some(u64::from_ne_bytes(*word))
     }
 
     fn page(&mut self, pid: Pid, start: u64) -> Option<&[u8]> {
+        assert_eq!(start % PAGE, 0, "a page is read once");
         let memory = &mut self.memory;
         let read = || {
             let open = || File::open(format!("{}/mem", proc::folder(pid))).ok();

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use dyno_measure::Prng;
 use dyno_profile::Error;
-use dyno_profile::causal::{Deed, Moment, Pause, Rig, Span, Window};
+use dyno_profile::causal::{Moment, Pause, Rig, Span, Treatment, Window};
 
 /// Time between samples, unless finer ones are asked for.
 pub(crate) const PERIOD_NS: u64 = 1_000_000;
@@ -106,7 +106,7 @@ pub(crate) struct Machine {
     now: Rc<Cell<u64>>,
     drift: f64,
     next_drift: u64,
-    deed: Deed,
+    treatment: Treatment,
     active: bool,
     g: u64,
     seen: Window,
@@ -145,7 +145,7 @@ impl Machine {
             now: Rc::default(),
             drift: 0.0,
             next_drift: 0,
-            deed: Deed::Nothing,
+            treatment: Treatment::Nothing,
             active: false,
             g: 0,
             seen: Window::default(),
@@ -278,7 +278,7 @@ impl Machine {
             self.seen.samples += 1;
             self.seen.foreign += u64::from(self.rng.unit() < self.noise.foreign);
         }
-        if let Deed::SpeedUp { site, percent } = self.deed {
+        if let Treatment::SpeedUp { site, percent } = self.treatment {
             let here = self.site_of(at);
             if here == Some(site) {
                 self.threads[at].l += u64::from(percent) * self.period_ns / 100;
@@ -381,8 +381,8 @@ impl Machine {
         let left = self.shortened.map_or(1.0, |(short, left)| if short == site { left } else { 1.0 });
         let jitter = (1.0 + self.noise.jitter * self.rng.normal()).max(0.2);
         let attached = if self.active { 1.0 + self.noise.attached } else { 1.0 };
-        let added = match self.deed {
-            Deed::SlowDown { site: slowed, ns } if slowed == site => ns,
+        let added = match self.treatment {
+            Treatment::SlowDown { site: slowed, ns } if slowed == site => ns,
             _ => 0,
         };
         ((ns as f64 * left * jitter * attached * self.drift.exp()) as u64).max(1) + added
@@ -425,8 +425,8 @@ impl Machine {
 }
 
 impl Rig for Machine {
-    fn window(&mut self, deed: &Deed, span: Span) -> Result<Window, Error> {
-        self.deed = *deed;
+    fn window(&mut self, treatment: &Treatment, span: Span) -> Result<Window, Error> {
+        self.treatment = *treatment;
         self.active = true;
         self.g = 0;
         self.threads.iter_mut().for_each(|thread| (thread.l, thread.g_off) = (0, 0));
@@ -435,13 +435,13 @@ impl Rig for Machine {
         let window = self.count(span.length);
         let owed = self.threads.iter().filter(|thread| !matches!(thread.state, State::Blocked));
         let owed_ns = owed.map(|thread| self.g.saturating_sub(thread.l)).sum();
-        let delay_ns = match deed {
-            Deed::SpeedUp { percent, .. } => u64::from(*percent) * self.period_ns / 100,
+        let delay_ns = match treatment {
+            Treatment::SpeedUp { percent, .. } => u64::from(*percent) * self.period_ns / 100,
             _ => 0,
         };
         let threads = self.threads.len() as u64;
         self.active = false;
-        self.deed = Deed::Nothing;
+        self.treatment = Treatment::Nothing;
         self.advance(self.now.get() + COOL_NS);
         Ok(Window { owed_ns, delay_ns, threads, ..window })
     }

@@ -113,14 +113,14 @@ fn run(
         progress: found.name.clone(),
         cpus: affinity::of(asked.pid).map_or(1, |cpus| cpus.len()),
     };
-    let mut watch = |news: &causal::News<'_>| {
-        let effect = news.running.map(|point| (point.effect_percent, half_width(point.interval_percent)));
+    let mut watch = |event: &causal::RoundEvent<'_>| {
+        let effect = event.running.map(|point| (point.effect_percent, half_width(point.interval_percent)));
         let standing = Standing {
-            site: news.site,
-            round: news.round as usize,
+            site: event.site,
+            round: event.round as usize,
             effect,
-            done: news.done,
-            left: news.left,
+            done: event.done,
+            left: event.left,
         };
         told(Told::Standing(standing));
     };

@@ -39,8 +39,8 @@ fn sends(name: &str) -> bool {
 ///
 /// # Errors
 /// When the kernel does not take the probe.
-pub fn candidates(whom: &[Pid], length: Duration, stop: &AtomicBool) -> Result<Vec<Candidate>, Error> {
-    let mut probe = watching(whom)?;
+pub fn candidates(pids: &[Pid], length: Duration, stop: &AtomicBool) -> Result<Vec<Candidate>, Error> {
+    let mut probe = watching(pids)?;
     let counting = probe.count_all_returns().map_err(refused)?;
     let begun_ns = mono_ns();
     wait(length, stop);
@@ -63,7 +63,7 @@ pub fn candidates(whom: &[Pid], length: Duration, stop: &AtomicBool) -> Result<V
 const OFFERED_PER_SECOND: std::ops::RangeInclusive<f64> = 20.0..=20_000.0;
 /// The same two percent where the instruction under the probe is single-stepped, some 15 µs each.
 const STEPPED_PER_SECOND_MAX: f64 = 1_500.0;
-/// A first look at a function: one that is entered a million times a second is let go after this.
+/// How long entries of a function are counted at first: one that is entered a million times a second is probed no longer.
 const GLIMPSE: Duration = Duration::from_millis(10);
 
 /// How often functions are entered, each watched alone for `each`, all of them no longer than `longest`: those that come
@@ -72,19 +72,19 @@ const GLIMPSE: Duration = Duration::from_millis(10);
 /// # Errors
 /// When the kernel does not take the probe.
 pub fn rates(
-    whom: &[Pid],
+    pids: &[Pid],
     functions: &[Passed],
     (each, longest): (Duration, Duration),
     stop: &AtomicBool,
 ) -> Result<Vec<Candidate>, Error> {
-    let mut probe = watching(whom)?;
+    let mut probe = watching(pids)?;
     let until_ns = mono_ns().saturating_add(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
     let mut found = Vec::new();
     for (number, function) in (1..).step_by(2).zip(functions) {
         if stop.load(Ordering::Relaxed) || mono_ns() >= until_ns {
             break;
         }
-        let offered = match offered(&mut probe, function, whom, number, each) {
+        let offered = match offered(&mut probe, function, pids, number, each) {
             // Of many functions one that the kernel cannot probe is no loss.
             Err(Error::NoProbe { .. }) => None,
             other => other?,
@@ -97,16 +97,16 @@ pub fn rates(
     Ok(found)
 }
 
-/// How often it is entered, when that can be counted: one that comes too often is known, and let go, after a glimpse.
+/// How often it is entered, when that can be counted: one that comes too often is known after a short look, and probed no longer.
 fn offered(
     probe: &mut Probe,
     function: &Passed,
-    whom: &[Pid],
+    pids: &[Pid],
     number: u64,
     each: Duration,
 ) -> Result<Option<f64>, Error> {
     let most = if function.emulated { *OFFERED_PER_SECOND.end() } else { STEPPED_PER_SECOND_MAX };
-    let _held = held(probe, &function.entries, whom)?;
+    let _held = held(probe, &function.entries, pids)?;
     // Of few entries in so short a time chance decides: twice as many as may be are let through.
     if entered(probe, number, GLIMPSE)? > 2.0 * most {
         return Ok(None);
@@ -130,9 +130,9 @@ pub fn ranked(calls: Vec<Candidate>, mut functions: Vec<Candidate>) -> Vec<Candi
     calls.into_iter().chain(functions).collect()
 }
 
-fn watching(whom: &[Pid]) -> Result<Probe, Error> {
+fn watching(pids: &[Pid]) -> Result<Probe, Error> {
     let mut probe = Probe::load(None).map_err(refused)?;
-    for pid in whom {
+    for pid in pids {
         let tasks = proc::tasks(*pid);
         probe.take_in(*pid, Role::Target, Children::Strangers, &tasks).map_err(refused)?;
     }

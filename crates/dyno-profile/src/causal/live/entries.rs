@@ -15,22 +15,22 @@ use crate::error::Error;
 pub(super) fn entered_per_second(
     probe: &mut Probe,
     entries: &[Entry],
-    whom: &[Pid],
+    pids: &[Pid],
     number: u64,
     length: Duration,
 ) -> Result<f64, Error> {
-    let _held = held(probe, entries, whom)?;
+    let _held = held(probe, entries, pids)?;
     entered(probe, number, length)
 }
 
 /// Probes on entries, for as long as the answer lives.
-pub(super) fn held(probe: &mut Probe, entries: &[Entry], whom: &[Pid]) -> Result<Vec<Attached>, Error> {
+pub(super) fn held(probe: &mut Probe, entries: &[Entry], pids: &[Pid]) -> Result<Vec<Attached>, Error> {
     let mut held = Vec::new();
     for entry in entries {
-        for pid in whom {
+        for pid in pids {
             match probe.probe(Mark::Entry, &entry.image, entry.offset, Some(*pid)) {
                 Ok(attached) => held.push(attached),
-                // It ended since it was listed, or before, and nobody waited for it.
+                // It has ended: since it was listed, or before (a zombie).
                 Err(_) if proc::has_ended(*pid) => {}
                 Err(error) => return Err(no_probe(entry, error)),
             }

@@ -6,11 +6,11 @@ use dyno_sys::Pid;
 
 use crate::causal::rig::Pause;
 
-/// Between samples of one CPU. Shorter ones cost more than they tell: an interrupt of a virtual machine takes up to 25 µs.
+/// Between samples of one CPU. Shorter ones cost more than they are worth: an interrupt of a virtual machine takes up to 25 µs.
 /// And no multiple of a tick, the kernel's or the hypervisor's: pauses begin with samples, and in step with them all ticks
 /// of a run would fall into pauses, or none.
 const PERIOD: Duration = Duration::from_micros(970);
-/// Whether processes that the target gives birth to belong to it.
+/// Whether processes that the target starts belong to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Children {
     /// They do, with those that it has now: workers of a server.
@@ -33,7 +33,7 @@ pub struct Subject {
     pub period: Duration,
     /// How threads pause; the best that the kernel takes, where nothing is said.
     pub pause: Option<Pause>,
-    /// Seed of the little chance that is needed.
+    /// Seed of the random times before windows.
     pub seed: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Which waits are meant, as the probe is told: system calls by what they wait for, files by their numbers.
+//! Which waits are meant, in the probe's terms: system calls by what they wait for, files by their numbers.
 //!
 //! The rig calls it when it opens.
 

@@ -9,7 +9,7 @@ use dyno_sys::{Pid, proc};
 
 use crate::causal::rig::window::{Moment, Window};
 
-/// What is told by differences.
+/// Counters; what happened in a window is the difference of two readings.
 pub(super) struct Sums {
     pub(super) at_ns: u64,
     counts: Counts,
@@ -44,6 +44,7 @@ impl Counting {
     pub(super) fn window(&self, probe: &Probe, before: &Sums, after: &Sums) -> Result<Window, BpfError> {
         let visits = probe.visits(Counted::Visits, self.number)?;
         let owed = probe.owed()?;
+        assert!(self.number > 0 && after.at_ns >= before.at_ns, "a window that was opened, and closed after");
         let counts = after.counts.since(&before.counts);
         Ok(Window {
             length_ns: after.at_ns - before.at_ns,
@@ -83,6 +84,7 @@ impl Counting {
         if !self.is_pair {
             return Ok(None);
         }
+        debug_assert!(self.start_ns <= before.at_ns, "a window lies in its experiment");
         let begins = probe.visits(Counted::Begins, self.number)?;
         let length_ns = (after.at_ns - before.at_ns) as f64;
         let until_end_ns = (after.at_ns - self.start_ns) as f64;

@@ -15,7 +15,7 @@ use crate::error::Error;
 pub enum Named {
     /// Each time that a place in the code is passed: `SYMBOL`, `SYMBOL+OFFSET`, `FILE:LINE`.
     Code(String),
-    /// From a place to another: `begin:PLACE,end:PLACE`. Ends count, and latency is told.
+    /// From a place to another: `begin:PLACE,end:PLACE`. Ends count, and latency is measured.
     Between {
         /// Where a unit of work begins.
         begin: String,

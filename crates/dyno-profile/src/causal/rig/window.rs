@@ -1,4 +1,4 @@
-//! The raw counts of one window: what a rig tells of it, and interprets nothing of.
+//! The raw counts of one window, as a rig counted them and without interpretation.
 
 /// A visit of the progress point.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,8 +46,8 @@ pub struct Window {
     pub capped: u64,
     /// Pauses that could not be scheduled.
     pub missed: u64,
-    /// Whether the kernel ended the experiment before its window was over, because nobody had spoken to it for too long:
-    /// from then on nobody paused and nothing was sampled.
+    /// Whether the kernel's watchdog ended the experiment before its window was over, because the profiler got no CPU:
+    /// from then on no thread paused and nothing was sampled.
     pub expired: bool,
     /// Wake-ups of threads of the target by each other.
     pub inner_wakes: u64,

@@ -1,191 +1,25 @@
-//! From windows to effects: effective time per visit, the ratio to the nulls of the same round, and intervals over
-//! rounds. Pure: the same windows give the same figures.
+//! From windows to effects: the ratio to the nulls of the same round, and intervals over rounds. Pure: the same windows give
+//! the same figures.
 //!
-//! **Effective time** is what passed less what was inserted. Each thread lives in a time of its own, which stands still
-//! while it pauses, runs ahead when it is sampled in the site, and is set forward by credit. A visit happens in the time of
-//! the thread that makes it: what passed between two visits is the wall's time less that thread's own shift between them.
-//! What another thread still owes when the window ends is then no error of these two moments; nor need the two visits be
-//! of one thread, since all times were equal when the window's delays began. What is assumed is that debts are small
-//! against the window, for who owes much was hardly delayed at all: the verdict looks at that.
-//!
-//! **The interval** is Student's over the rounds' log ratios. Each round draws its order anew, so that drift, however
-//! slow or correlated, is independent noise of mean zero in the ratio to the nulls of the same round; a bootstrap of five
-//! rounds would cover 85 % where it says 95.
+//! The interval is Student's over the rounds' log ratios. Each round draws its own order, so that drift, however slow or
+//! correlated, is independent noise of mean zero in the ratio to the nulls of the same round; a bootstrap of five rounds
+//! would cover 85 % where it says 95.
 
-use dyno_measure::stats::{self, MAD_SIGMA, Z_95, median};
-use dyno_measure::student::{chance, student};
-use dyno_record::causal::{Deed, Metric, Nulls, Point, Slope};
+use std::collections::BTreeMap;
 
-use crate::causal::rig::window::Window;
+use dyno_measure::stats::{self, MAD_SIGMA, median};
+use dyno_record::causal::{Deed as Treatment, Metric, Nulls, Point, Slope};
+
+use super::mean::Mean;
+use super::measured::{Excluded, Measured};
 
 /// A ratio this many robust deviations from the median is no measurement of the same thing.
 const OUTLIER_SIGMAS: f64 = 4.0;
-/// Fewer values tell no robust deviation.
+/// Fewer values have no robust deviation.
 const OUTLIER_VALUES_MIN: usize = 10;
 /// A median absolute deviation of few values is itself uncertain: the limit is wider by this over their number. Without
 /// it the intervals of eight to twelve rounds hold the truth in 92 to 94 %.
 const OUTLIER_SLACK: f64 = 8.0;
-/// Fewest values with a spread.
-const VALUES_MIN: usize = 3;
-/// Fewest visits of a window that tell a period.
-const VISITS_MIN: u64 = 2;
-
-/// Time per unit of progress with the inserted delay taken out.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Effective {
-    /// Between visits.
-    pub(super) period_ns: f64,
-    /// From begin to end, where progress is a pair.
-    pub(super) latency_ns: Option<f64>,
-    /// Inserted between the first and the last visit.
-    pub(super) inserted_ns: f64,
-}
-
-impl Effective {
-    /// `None` with too few visits, or when more was inserted than passed.
-    pub(super) fn of(window: &Window) -> Option<Effective> {
-        if window.visits < VISITS_MIN {
-            return None;
-        }
-        let elapsed_ns = window.last.at_ns.checked_sub(window.first.at_ns)? as f64;
-        // A visitor that was far behind may come after one that was ahead.
-        let inserted_ns = window.last.inserted_ns as f64 - window.first.inserted_ns as f64;
-        let effective_ns = elapsed_ns - inserted_ns;
-        let period_ns = effective_ns / (window.visits - 1) as f64;
-        let latency_ns = window.in_flight.map(|in_flight| in_flight * period_ns);
-        (period_ns > 0.0).then_some(Effective { period_ns, latency_ns, inserted_ns })
-    }
-
-    /// What an effect is an effect on.
-    pub(super) fn value(&self, metric: Metric) -> Option<f64> {
-        match metric {
-            Metric::Throughput => Some(self.period_ns),
-            Metric::Latency => self.latency_ns.filter(|latency| *latency > 0.0),
-        }
-    }
-}
-
-/// Time that the hypervisor keeps is lost by the clock, and effective time is a part of that: at 50 % it weighs twice as much
-/// as in a window without pauses, and a site that nobody waits for seems to hurt. One tick in a quarter of a second of two
-/// CPUs is less than this.
-const STOLEN_PERCENT_MAX: f64 = 2.5;
-
-/// Why a window does not count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dropped {
-    /// Too few visits.
-    Visits,
-    /// Others used the CPUs.
-    Foreign,
-    /// The hypervisor kept the CPUs.
-    Stolen,
-    /// The kernel ended it before its time.
-    Expired,
-    /// Far from its like.
-    Outlier,
-    /// What was done before it still showed.
-    Unsettled,
-}
-
-impl Dropped {
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Dropped::Visits => "too few visits",
-            Dropped::Foreign => "other processes used the CPUs",
-            Dropped::Stolen => "the hypervisor kept the CPUs",
-            Dropped::Expired => "cut short: dyno itself was kept from the CPUs",
-            Dropped::Outlier => "far from its like",
-            Dropped::Unsettled => "what was done before it still showed",
-        }
-    }
-}
-
-/// A window of a site, and what was made of it.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Measured {
-    /// Its round.
-    pub(super) round: u32,
-    /// What was done.
-    pub(super) deed: Deed,
-    /// The counts.
-    pub(super) window: Window,
-    /// The time per unit of progress.
-    pub(super) effective: Option<Effective>,
-    /// Why it does not count.
-    pub(super) dropped: Option<Dropped>,
-}
-
-impl Measured {
-    pub(super) fn new(round: u32, deed: Deed, window: Window, foreign_percent_max: f64) -> Measured {
-        let effective = Effective::of(&window);
-        let dropped = spoilt(&window, foreign_percent_max).or(effective.is_none().then_some(Dropped::Visits));
-        Measured { round, deed, window, effective, dropped }
-    }
-
-    fn ln(&self, metric: Metric) -> Option<f64> {
-        let counts = self.dropped.is_none();
-        self.effective.filter(|_| counts).and_then(|effective| effective.value(metric)).map(f64::ln)
-    }
-}
-
-/// What makes a window worthless, however much was counted in it.
-pub(super) fn spoilt(window: &Window, foreign_percent_max: f64) -> Option<Dropped> {
-    if window.expired {
-        Some(Dropped::Expired)
-    } else if foreign_percent(window) > foreign_percent_max {
-        Some(Dropped::Foreign)
-    } else if stolen_percent(window) > STOLEN_PERCENT_MAX {
-        Some(Dropped::Stolen)
-    } else {
-        None
-    }
-}
-
-/// Share of the CPUs' time that the hypervisor kept: the kernel tells it in ticks of 10 ms.
-fn stolen_percent(window: &Window) -> f64 {
-    100.0 * window.steal_ns as f64 / window.length_ns.max(1) as f64
-}
-
-/// Other processes' share of all ticks.
-pub(super) fn foreign_percent(window: &Window) -> f64 {
-    100.0 * window.foreign as f64 / ticks(window).max(1) as f64
-}
-
-/// Ticks of all CPUs, the kernel's own threads aside.
-pub(super) fn ticks(window: &Window) -> u64 {
-    window.samples + window.beside + window.foreign + window.idle
-}
-
-/// A mean with its interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Mean {
-    pub(super) mean: f64,
-    pub(super) half_width: f64,
-    pub(super) sd: f64,
-    pub(super) n: usize,
-    /// How often chance alone gives as much.
-    pub(super) p: f64,
-}
-
-impl Mean {
-    /// `None` with too few values.
-    pub(super) fn of(values: &[f64]) -> Option<Mean> {
-        if values.len() < VALUES_MIN {
-            return None;
-        }
-        let n = values.len() as f64;
-        let (mean, sd) = (stats::mean(values), stats::deviation(values));
-        let error = sd / n.sqrt();
-        let half_width = student(Z_95, n - 1.0) * error;
-        // Equal values tell no spread: nothing is certain of them.
-        let p = if error > 0.0 { chance(mean / error, n - 1.0) } else { 1.0 };
-        Some(Mean { mean, half_width, sd, n: values.len(), p })
-    }
-
-    fn interval(&self) -> [f64; 2] {
-        [self.mean - self.half_width, self.mean + self.half_width]
-    }
-}
 
 /// What the windows of one site say.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -196,62 +30,85 @@ pub(super) struct Estimates {
     pub(super) slope: Option<Slope>,
     /// The nulls among themselves.
     pub(super) nulls: Nulls,
-    /// What really slowing down cost, percent, its interval, and rounds.
-    pub(super) cost: Option<(f64, [f64; 2], usize)>,
+    /// What really slowing down cost.
+    pub(super) cost: Option<Cost>,
 }
 
-/// Marks what does not count, then estimates everything. `levels` are those that the slope rests on.
-pub(super) fn estimate(measured: &mut [Measured], metric: Metric, asked: &[u32], sound: &[u32]) -> Estimates {
-    set_aside(measured, metric);
+/// What a real slow-down cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Cost {
+    /// Of the time per unit of progress: positive is slower.
+    pub(super) percent: f64,
+    /// Its 95 % interval.
+    pub(super) interval_percent: [f64; 2],
+    /// Rounds that it rests on.
+    pub(super) rounds: usize,
+}
+
+/// Marks outliers, then estimates everything: the levels that were asked for, and the slope of those that are unbiased.
+pub(super) fn estimate(
+    measured: &mut [Measured],
+    metric: Metric,
+    asked: &[u32],
+    unbiased: &[u32],
+) -> Estimates {
+    exclude_outliers(measured, metric);
+    debug_assert!(unbiased.iter().all(|level| asked.contains(level)), "levels that were tried");
     let points = asked.iter().filter_map(|level| point(measured, metric, *level)).collect();
     Estimates {
         points,
-        slope: slope(measured, metric, sound),
+        slope: slope(measured, metric, unbiased),
         nulls: nulls(measured, metric),
         cost: cost(measured, metric),
     }
 }
 
 /// The ratio of a level's window to the nulls of its round, as a logarithm, with the window's index.
-fn ratios(measured: &[Measured], metric: Metric, is: impl Fn(Deed) -> bool) -> Vec<(usize, f64)> {
-    let of_deed = measured.iter().enumerate().filter(|(_, one)| is(one.deed));
-    of_deed
+fn ratios(measured: &[Measured], metric: Metric, is: impl Fn(Treatment) -> bool) -> Vec<(usize, f64)> {
+    let treated = measured.iter().enumerate().filter(|(_, one)| is(one.treatment));
+    treated
         .filter_map(|(at, one)| Some((at, one.ln(metric)? - null_ln(measured, metric, one.round)?)))
         .collect()
 }
 
 /// The mean of a round's nulls.
 fn null_ln(measured: &[Measured], metric: Metric, round: u32) -> Option<f64> {
-    let of_round = measured.iter().filter(|one| one.round == round && one.deed == Deed::Nothing);
+    let of_round = measured.iter().filter(|one| one.round == round && one.is_null());
     let lns: Vec<f64> = of_round.filter_map(|one| one.ln(metric)).collect();
     (!lns.is_empty()).then(|| stats::mean(&lns))
 }
 
-/// Drops what is far from its like: of two nulls that differ the one that is farther from the other rounds' like, then
-/// windows of levels. Decided anew each time, since later rounds tell more of the spread.
-fn set_aside(measured: &mut [Measured], metric: Metric) {
-    for one in measured.iter_mut().filter(|one| one.dropped == Some(Dropped::Outlier)) {
-        one.dropped = None;
+/// Excludes what is far from its like: of two nulls that differ the one that is farther from the rest of its round, then
+/// windows of levels. Decided again each time, since later rounds say more of the spread.
+fn exclude_outliers(measured: &mut [Measured], metric: Metric) {
+    for one in measured.iter_mut().filter(|one| one.excluded == Some(Excluded::Outlier)) {
+        one.excluded = None;
     }
-    let pairs = null_pairs(measured, metric);
-    let apart: Vec<f64> =
-        pairs.iter().map(|[a, b]| ln_of(measured, *b, metric) - ln_of(measured, *a, metric)).collect();
-    for at in beyond(&apart) {
-        let [a, b] = pairs[at];
-        let later_is_off = off_its_round(measured, metric, b) > off_its_round(measured, metric, a);
-        measured[if later_is_off { b } else { a }].dropped = Some(Dropped::Outlier);
-    }
-    let mut deeds: Vec<Deed> =
-        measured.iter().map(|one| one.deed).filter(|deed| *deed != Deed::Nothing).collect();
-    deeds.dedup();
-    while let Some(deed) = deeds.pop() {
-        deeds.retain(|other| *other != deed);
-        let of_level = ratios(measured, metric, |other| other == deed);
+    exclude_nulls(measured, metric);
+    let treatments = measured.iter().map(|one| one.treatment).filter(|one| *one != Treatment::Nothing);
+    let mut treatments: Vec<Treatment> = treatments.collect();
+    while let Some(treatment) = treatments.pop() {
+        treatments.retain(|other| *other != treatment);
+        let of_level = ratios(measured, metric, |other| other == treatment);
         let values: Vec<f64> = of_level.iter().map(|(_, value)| *value).collect();
         for at in beyond(&values) {
-            measured[of_level[at].0].dropped = Some(Dropped::Outlier);
+            measured[of_level[at].0].excluded = Some(Excluded::Outlier);
         }
     }
+}
+
+fn exclude_nulls(measured: &mut [Measured], metric: Metric) {
+    let pairs = null_pairs(measured, metric);
+    for at in beyond(&apart(measured, metric, &pairs)) {
+        let [a, b] = pairs[at];
+        let later_is_off = off_its_round(measured, metric, b) > off_its_round(measured, metric, a);
+        measured[if later_is_off { b } else { a }].excluded = Some(Excluded::Outlier);
+    }
+}
+
+/// By how much the later null of each pair is slower than the earlier one, as a logarithm.
+fn apart(measured: &[Measured], metric: Metric, pairs: &[[usize; 2]]) -> Vec<f64> {
+    pairs.iter().map(|[a, b]| ln_of(measured, *b, metric) - ln_of(measured, *a, metric)).collect()
 }
 
 fn ln_of(measured: &[Measured], at: usize, metric: Metric) -> f64 {
@@ -270,7 +127,7 @@ fn null_pairs(measured: &[Measured], metric: Metric) -> Vec<[usize; 2]> {
     let mut pairs: Vec<[usize; 2]> = Vec::new();
     let mut open: Option<usize> = None;
     for (at, one) in measured.iter().enumerate() {
-        if one.deed != Deed::Nothing || one.ln(metric).is_none() {
+        if !one.is_null() || one.ln(metric).is_none() {
             continue;
         }
         match open.take() {
@@ -278,6 +135,7 @@ fn null_pairs(measured: &[Measured], metric: Metric) -> Vec<[usize; 2]> {
             _ => open = Some(at),
         }
     }
+    debug_assert!(pairs.iter().all(|[a, b]| a < b && measured[*a].round == measured[*b].round));
     pairs
 }
 
@@ -289,6 +147,7 @@ fn beyond(values: &[f64]) -> Vec<usize> {
     let centre = median(values.iter().copied());
     let off = |value: &f64| (value - centre).abs();
     let slack = 1.0 + OUTLIER_SLACK / values.len() as f64;
+    debug_assert!(centre.is_finite(), "windows that count have a time");
     let limit = OUTLIER_SIGMAS * slack * MAD_SIGMA * median(values.iter().map(off));
     (0..values.len()).filter(|at| limit > 0.0 && off(&values[*at]) > limit).collect()
 }
@@ -299,11 +158,12 @@ fn saved_percent(ln: f64) -> f64 {
 }
 
 fn point(measured: &[Measured], metric: Metric, level: u32) -> Option<(Point, f64)> {
-    let is_level = |deed| deed == Deed::SpeedUp(level);
+    let is_level = |treatment| treatment == Treatment::SpeedUp(level);
     let found = ratios(measured, metric, is_level);
     let mean = Mean::of(&found.iter().map(|(_, value)| *value).collect::<Vec<_>>())?;
     let [low, high] = mean.interval();
-    let of_level = || measured.iter().filter(|one| is_level(one.deed));
+    debug_assert!(low <= mean.mean && mean.mean <= high, "a mean lies in its interval");
+    let of_level = || measured.iter().filter(|one| is_level(one.treatment));
     let inserted_ns: f64 =
         of_level().filter_map(|one| one.effective).map(|effective| effective.inserted_ns).sum();
     let length_ns: f64 = of_level().map(|one| one.window.length_ns as f64).sum();
@@ -312,7 +172,7 @@ fn point(measured: &[Measured], metric: Metric, level: u32) -> Option<(Point, f6
         effect_percent: saved_percent(mean.mean),
         interval_percent: [saved_percent(high), saved_percent(low)],
         rounds: mean.n,
-        dropped: of_level().filter(|one| one.dropped.is_some()).count(),
+        dropped: of_level().filter(|one| one.excluded.is_some()).count(),
         inserted_percent: 100.0 * inserted_ns / length_ns.max(1.0),
         ..Point::default()
     };
@@ -322,15 +182,16 @@ fn point(measured: &[Measured], metric: Metric, level: u32) -> Option<(Point, f6
 /// A straight line through the origin in each round, and the mean of the rounds' slopes: a round's levels share its
 /// nulls, so rounds are what is independent.
 fn slope(measured: &[Measured], metric: Metric, levels: &[u32]) -> Option<Slope> {
-    let mut of_round = std::collections::BTreeMap::<u32, (f64, f64)>::new();
+    let mut of_round = BTreeMap::<u32, (f64, f64)>::new();
     for level in levels {
         let weight = f64::from(*level);
-        for (at, ratio) in ratios(measured, metric, |deed| deed == Deed::SpeedUp(*level)) {
+        for (at, ratio) in ratios(measured, metric, |treatment| treatment == Treatment::SpeedUp(*level)) {
             let (sum, weights) = of_round.entry(measured[at].round).or_default();
             *sum += weight * saved_percent(ratio);
             *weights += weight * weight;
         }
     }
+    debug_assert!(of_round.values().all(|(_, weights)| *weights > 0.0), "a level is more than nought");
     let slopes: Vec<f64> = of_round.values().map(|(sum, weights)| sum / weights).collect();
     let mean = Mean::of(&slopes)?;
     Some(Slope { per_percent: mean.mean, interval: mean.interval(), p: mean.p, p_adjusted: mean.p })
@@ -338,8 +199,8 @@ fn slope(measured: &[Measured], metric: Metric, levels: &[u32]) -> Option<Slope>
 
 /// What a level promises beyond what a slow-down costs, `scale` times, in points, round by round.
 pub(super) fn gap(measured: &[Measured], metric: Metric, level: u32, scale: f64) -> Option<Mean> {
-    let gains = ratios(measured, metric, |deed| deed == Deed::SpeedUp(level));
-    let costs = ratios(measured, metric, |deed| matches!(deed, Deed::SlowDown(_)));
+    let gains = ratios(measured, metric, |treatment| treatment == Treatment::SpeedUp(level));
+    let costs = ratios(measured, metric, |treatment| matches!(treatment, Treatment::SlowDown(_)));
     let cost =
         |round| costs.iter().find(|(at, _)| measured[*at].round == round).map(|(_, ln)| -saved_percent(*ln));
     let gaps =
@@ -349,17 +210,15 @@ pub(super) fn gap(measured: &[Measured], metric: Metric, level: u32, scale: f64)
 
 fn nulls(measured: &[Measured], metric: Metric) -> Nulls {
     let all: Vec<f64> =
-        measured.iter().filter(|one| one.deed == Deed::Nothing).filter_map(|one| one.ln(metric)).collect();
+        measured.iter().filter(|one| one.is_null()).filter_map(|one| one.ln(metric)).collect();
     if all.is_empty() {
         return Nulls::default();
     }
     let pairs = null_pairs(measured, metric);
-    let apart: Vec<f64> = pairs
-        .iter()
-        .map(|[a, b]| 100.0 * (ln_of(measured, *b, metric) - ln_of(measured, *a, metric)))
-        .collect();
+    let percent = apart(measured, metric, &pairs).into_iter().map(|ln| 100.0 * ln);
+    let percent: Vec<f64> = percent.collect();
     let mean_us = stats::mean(&all).exp() / 1e3;
-    let Some(mean) = Mean::of(&apart) else {
+    let Some(mean) = Mean::of(&percent) else {
         return Nulls { mean_us, rounds: pairs.len(), ..Nulls::default() };
     };
     Nulls {
@@ -372,17 +231,18 @@ fn nulls(measured: &[Measured], metric: Metric) -> Nulls {
     }
 }
 
-fn cost(measured: &[Measured], metric: Metric) -> Option<(f64, [f64; 2], usize)> {
-    let found = ratios(measured, metric, |deed| matches!(deed, Deed::SlowDown(_)));
+fn cost(measured: &[Measured], metric: Metric) -> Option<Cost> {
+    let found = ratios(measured, metric, |treatment| matches!(treatment, Treatment::SlowDown(_)));
     let mean = Mean::of(&found.iter().map(|(_, value)| *value).collect::<Vec<_>>())?;
-    Some((-saved_percent(mean.mean), mean.interval().map(|ln| -saved_percent(ln)), mean.n))
+    let percent = |ln: f64| -saved_percent(ln);
+    Some(Cost { percent: percent(mean.mean), interval_percent: mean.interval().map(percent), rounds: mean.n })
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::causal::rig::window::Moment;
+    use crate::causal::rig::window::{Moment, Window};
     use dyno_measure::Prng;
 
     fn window(period_ns: f64, inserted_ns: u64) -> Window {
@@ -399,16 +259,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn inserted_delay_is_no_time() {
-        let plain = window(1_000_000.0, 20_000_000);
-        let found = Effective::of(&plain).unwrap();
-        assert!((found.period_ns - 1e6).abs() < 1.0 && (found.inserted_ns - 2e7).abs() < 1.0);
-        assert_eq!(Effective::of(&Window { visits: 1, ..plain.clone() }), None);
-        let more = Moment { inserted_ns: 300_000_000, ..plain.last };
-        assert_eq!(Effective::of(&Window { last: more, ..plain }), None, "more inserted than passed");
-    }
-
     /// Rounds of a site whose effect is `effects`, under noise that a generator makes, one window after the other.
     fn rounds(
         effects: &[(u32, f64)],
@@ -418,12 +268,12 @@ mod tests {
     ) -> Vec<Measured> {
         let mut all = Vec::new();
         for round in 0..n {
-            let mut deeds = vec![(Deed::Nothing, 0.0); 2];
-            deeds.extend(effects.iter().map(|(level, effect)| (Deed::SpeedUp(*level), *effect)));
-            rng.shuffle(&mut deeds);
-            for (deed, effect) in deeds {
+            let mut treatments = vec![(Treatment::Nothing, 0.0); 2];
+            treatments.extend(effects.iter().map(|(level, effect)| (Treatment::SpeedUp(*level), *effect)));
+            rng.shuffle(&mut treatments);
+            for (treatment, effect) in treatments {
                 let period_ns = 1e6 * (1.0 - effect / 100.0) * noise(rng).exp();
-                all.push(Measured::new(round, deed, window(period_ns, 0), 5.0));
+                all.push(Measured::new(round, treatment, window(period_ns, 0)));
             }
         }
         all
@@ -468,15 +318,16 @@ mod tests {
         let mut quiet = |rng: &mut Prng| 0.01 * rng.normal();
         let mut all = rounds(&[(50, 20.0)], 20, &mut rng, &mut quiet);
         let wild = [0, 1].map(|kind| {
-            let is =
-                |one: &&mut Measured| (one.deed == Deed::Nothing) == (kind == 0) && one.round == 7 + kind;
+            let is = |one: &&mut Measured| {
+                (one.treatment == Treatment::Nothing) == (kind == 0) && one.round == 7 + kind
+            };
             let one = all.iter_mut().find(is).unwrap();
-            *one = Measured::new(one.round, one.deed, window(2e6, 0), 5.0);
-            (one.round, one.deed)
+            *one = Measured::new(one.round, one.treatment, window(2e6, 0));
+            (one.round, one.treatment)
         });
         let found = estimate(&mut all, Metric::Throughput, &[50], &[50]);
         let dropped: Vec<_> =
-            all.iter().filter(|one| one.dropped.is_some()).map(|one| (one.round, one.deed)).collect();
+            all.iter().filter(|one| one.excluded.is_some()).map(|one| (one.round, one.treatment)).collect();
         assert_eq!(dropped, wild);
         assert!((found.points[0].0.effect_percent - 20.0).abs() < 1.0, "{found:?}");
         assert!((found.slope.unwrap().per_percent - 0.4).abs() < 0.02);
@@ -488,22 +339,13 @@ mod tests {
         let mut rng = Prng::new(5);
         let mut quiet = |rng: &mut Prng| 0.01 * rng.normal();
         let mut all = rounds(&[(50, 20.0)], 8, &mut rng, &mut quiet);
-        let is = |one: &&mut Measured| one.round == 3 && one.deed == Deed::SpeedUp(50);
+        let is = |one: &&mut Measured| one.round == 3 && one.treatment == Treatment::SpeedUp(50);
         let one = all.iter_mut().find(is).unwrap();
         // Nobody paused in most of it: it seems to have no effect at all.
-        *one = Measured::new(3, one.deed, Window { expired: true, ..window(1e6, 0) }, 5.0);
-        assert_eq!(one.dropped, Some(Dropped::Expired));
+        *one = Measured::new(3, one.treatment, Window { expired: true, ..window(1e6, 0) });
+        assert_eq!(one.excluded, Some(Excluded::Expired));
         let point = estimate(&mut all, Metric::Throughput, &[50], &[50]).points[0].0;
         assert_eq!((point.rounds, point.dropped), (7, 1));
         assert!((point.effect_percent - 20.0).abs() < 1.5, "{point:?}");
-    }
-
-    #[test]
-    fn windows_with_others_on_the_cpus_do_not_count() {
-        let busy = Window { foreign: 10, ..window(1e6, 0) };
-        assert_eq!(Measured::new(0, Deed::Nothing, busy, 5.0).dropped, Some(Dropped::Foreign));
-        let of = |steal_ns| Window { steal_ns, length_ns: 250_000_000, ..window(1e6, 0) };
-        assert_eq!(Measured::new(0, Deed::Nothing, of(5_000_000), 5.0).dropped, None);
-        assert_eq!(Measured::new(0, Deed::Nothing, of(10_000_000), 5.0).dropped, Some(Dropped::Stolen));
     }
 }

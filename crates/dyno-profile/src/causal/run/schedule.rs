@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dyno_measure::Prng;
-use dyno_record::causal::Deed;
+use dyno_record::causal::Deed as Treatment;
 
 use super::estimate::Estimates;
 
@@ -19,20 +19,21 @@ const WINDOW_MAX: Duration = Duration::from_secs(4);
 /// Visits that a window should have: the time of one more or less is then no error, since visits are timed, but units of
 /// work that differ average out.
 const VISITS_WANTED: u64 = 20;
-/// A deed is done for so long before its window opens: pauses of some samples are then under way.
+/// How long a treatment lasts before its window opens: pauses of some samples are then under way.
 pub(super) const SETTLE: Duration = Duration::from_millis(5);
-/// Where what was done before still shows after that, a queue fills or drains: for so many windows, one after the other.
+/// Where what was done before still shows after that, a queue fills or drains: so many windows are waited for, first the
+/// fewer, then the more.
 const SETTLE_WINDOWS: [u32; 2] = [4, 16];
-/// Nothing is waited for longer.
+/// The longest time to settle.
 const SETTLE_MAX: Duration = Duration::from_secs(4);
 /// Windows before the first delay, and their share of the budget: what the target is like that nothing was done to.
-const FRESH: u32 = 6;
-const FRESH_SHARE: f64 = 0.05;
-/// Fewest of them that tell anything.
-pub(super) const FRESH_MIN: u32 = 3;
-/// How often a target that is not what it was is left alone for as long as can be waited for, to see if it comes back.
-pub(super) const RESTS_MAX: u32 = 4;
-/// Fewer visits than these in the longest window tell nothing.
+const BASELINE: u32 = 6;
+const BASELINE_SHARE: f64 = 0.05;
+/// Fewest of them that anything is compared with.
+pub(super) const BASELINE_MIN: u32 = 3;
+/// How often a target that has drifted from its baseline is left alone for [`SETTLE_MAX`], to see if it comes back.
+pub(super) const RECOVERIES_MAX: u32 = 4;
+/// With fewer visits in the longest window progress is not measured.
 pub(super) const VISITS_MIN: u64 = 5;
 
 /// Fewest rounds that a verdict rests on.
@@ -43,19 +44,24 @@ pub(super) const ROUNDS_BEFORE_END: usize = 8;
 pub(super) const NARROW_POINTS: f64 = 1.0;
 /// And where hand-offs add points of their own to it.
 pub(super) const NARROWER_POINTS: f64 = 0.5;
-/// Rounds with a real slow-down that end a site.
+/// Rounds with a real slow-down before a site may end.
 const COST_ROUNDS: usize = 8;
-/// And from which on the slow-down is left out: it bounds a claim, and more of it would only cost time.
+/// Rounds with it from which on it is left out: it bounds a claim, and more of it would only cost time.
 pub(super) const COST_ROUNDS_ENOUGH: usize = 16;
 
 /// What is done in one round of a site, in random order: its own null twice, every level, and the slow-down where there
 /// is one.
-pub(super) fn round(levels: &[u32], added_ns: Option<u64>, rng: &mut Prng) -> Vec<Deed> {
-    let mut deeds = vec![Deed::Nothing; 2];
-    deeds.extend(levels.iter().map(|level| Deed::SpeedUp(*level)));
-    deeds.extend(added_ns.map(Deed::SlowDown));
-    rng.shuffle(&mut deeds);
-    deeds
+pub(super) fn round(levels: &[u32], added_ns: Option<u64>, rng: &mut Prng) -> Vec<Treatment> {
+    let mut treatments = vec![Treatment::Nothing; 2];
+    treatments.extend(levels.iter().map(|level| Treatment::SpeedUp(*level)));
+    treatments.extend(added_ns.map(Treatment::SlowDown));
+    rng.shuffle(&mut treatments);
+    debug_assert_eq!(
+        treatments.iter().filter(|one| **one == Treatment::Nothing).count(),
+        2,
+        "a pair of nulls"
+    );
+    treatments
 }
 
 /// How long a window is.
@@ -67,26 +73,28 @@ impl Length {
         Length(WINDOW_SHORT)
     }
 
-    /// How long a target is left to settle that remembers what was done to it for longer than it settled so far, and for
-    /// so long perhaps; `None` beyond all that can be waited for.
+    /// The next longer time to settle, where what was done still shows after `so_far` and is supposed to show for `perhaps`;
+    /// `None` where there is no longer one.
     pub(super) fn to_settle(self, so_far: Duration, perhaps: Duration) -> Option<Duration> {
         let [some, many] = SETTLE_WINDOWS.map(|windows| (self.0 * windows).min(SETTLE_MAX));
         let longer = || [some, many, SETTLE_MAX].into_iter().filter(|settle| *settle > so_far);
-        longer().find(|settle| *settle > perhaps).or_else(|| longer().next_back())
+        let settle = longer().find(|settle| *settle > perhaps).or_else(|| longer().next_back());
+        debug_assert!(settle.is_none_or(|settle| settle > so_far && settle <= SETTLE_MAX));
+        settle
     }
 
     /// How many windows are run before the first delay.
-    pub(super) fn fresh(self, budget: Duration) -> u32 {
-        // Against what could not be compared with a rest there is nothing to compare.
-        if self.rest() < FRESH_MIN + 1 {
+    pub(super) fn baseline(self, budget: Duration) -> u32 {
+        // Where a recovery would have too few windows to be compared with it, a baseline is of no use.
+        if self.recovery() < BASELINE_MIN + 1 {
             return 0;
         }
-        let affordable = FRESH_SHARE * budget.as_secs_f64() / self.0.as_secs_f64();
-        (affordable as u32).clamp(FRESH_MIN, FRESH)
+        let affordable = BASELINE_SHARE * budget.as_secs_f64() / self.0.as_secs_f64();
+        (affordable as u32).clamp(BASELINE_MIN, BASELINE)
     }
 
-    /// How many windows a target is left alone for.
-    pub(super) fn rest(self) -> u32 {
+    /// How many windows a target is left alone for, to see if it comes back to its baseline.
+    pub(super) fn recovery(self) -> u32 {
         (SETTLE_MAX.as_secs_f64() / self.0.as_secs_f64()) as u32
     }
 
@@ -97,6 +105,7 @@ impl Length {
         } else {
             (VISITS_WANTED, (self.0 * 2).min(WINDOW_MAX))
         };
+        debug_assert!(longer >= self.0 && longer <= WINDOW_MAX, "windows grow, to a limit");
         (visits < wanted && longer != self.0).then_some(Length(longer))
     }
 }
@@ -111,13 +120,14 @@ pub(super) fn is_done(estimates: &Estimates, levels: &[u32], narrow_points: f64,
             point.rounds >= ROUNDS_BEFORE_END && (high - low) / 2.0 < narrow_points
         })
     };
-    let cost_rounds = estimates.cost.map_or(0, |(_, _, rounds)| rounds);
+    let cost_rounds = estimates.cost.map_or(0, |cost| cost.rounds);
     levels.iter().all(narrow) && (!wants_cost || cost_rounds >= COST_ROUNDS)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::estimate::Cost;
     use super::*;
     use dyno_record::causal::Point;
 
@@ -126,11 +136,11 @@ mod tests {
         let mut rng = Prng::new(3);
         let (mut firsts, wanted) = (std::collections::HashSet::new(), [10, 25, 50]);
         for _ in 0..50 {
-            let deeds = round(&wanted, Some(7), &mut rng);
-            assert_eq!(deeds.iter().filter(|deed| **deed == Deed::Nothing).count(), 2);
-            assert!(wanted.iter().all(|level| deeds.contains(&Deed::SpeedUp(*level))));
-            assert!(deeds.contains(&Deed::SlowDown(7)) && deeds.len() == 6);
-            firsts.insert(format!("{:?}", deeds[0]));
+            let treatments = round(&wanted, Some(7), &mut rng);
+            assert_eq!(treatments.iter().filter(|one| **one == Treatment::Nothing).count(), 2);
+            assert!(wanted.iter().all(|level| treatments.contains(&Treatment::SpeedUp(*level))));
+            assert!(treatments.contains(&Treatment::SlowDown(7)) && treatments.len() == 6);
+            firsts.insert(format!("{:?}", treatments[0]));
         }
         assert_eq!(firsts.len(), 5);
     }
@@ -148,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn who_remembers_settles_for_four_windows_then_for_more_and_never_beyond_four_seconds() {
+    fn what_is_carried_over_settles_for_four_windows_then_for_more_and_never_beyond_four_seconds() {
         let length = Length(WINDOW);
         assert_eq!(length.to_settle(SETTLE, SETTLE), Some(4 * WINDOW));
         assert_eq!(length.to_settle(4 * WINDOW, SETTLE), Some(SETTLE_MAX));
@@ -157,9 +167,12 @@ mod tests {
         assert_eq!(length.to_settle(SETTLE_MAX, SETTLE), None);
         assert_eq!(Length(WINDOW_MAX).to_settle(SETTLE, SETTLE), Some(SETTLE_MAX));
         assert_eq!(Length::first().to_settle(16 * WINDOW_SHORT, SETTLE), Some(SETTLE_MAX));
-        assert_eq!((length.fresh(Duration::from_secs(60)), length.fresh(Duration::from_secs(20))), (6, 4));
-        assert_eq!((length.rest(), Length(WINDOW_MAX).rest()), (16, 1));
-        assert_eq!(Length(WINDOW_MAX).fresh(Duration::from_secs(600)), 0);
+        assert_eq!(
+            (length.baseline(Duration::from_secs(60)), length.baseline(Duration::from_secs(20))),
+            (6, 4)
+        );
+        assert_eq!((length.recovery(), Length(WINDOW_MAX).recovery()), (16, 1));
+        assert_eq!(Length(WINDOW_MAX).baseline(Duration::from_secs(600)), 0);
     }
 
     #[test]
@@ -173,7 +186,8 @@ mod tests {
         let of = |half: f64| Estimates { points: vec![(point(half), 0.5)], ..Estimates::default() };
         assert!(is_done(&of(0.9), &[50], 1.0, false) && !is_done(&of(1.1), &[50], 1.0, false));
         assert!(!is_done(&of(0.9), &[25, 50], 1.0, false) && !is_done(&of(0.9), &[50], 1.0, true));
-        let asked = Estimates { cost: Some((3.0, [2.0, 4.0], 8)), ..of(0.9) };
+        let cost = Cost { percent: 3.0, interval_percent: [2.0, 4.0], rounds: 8 };
+        let asked = Estimates { cost: Some(cost), ..of(0.9) };
         assert!(is_done(&asked, &[50], 1.0, true));
     }
 }

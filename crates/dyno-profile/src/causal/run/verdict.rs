@@ -7,47 +7,22 @@ use std::time::Duration;
 
 use dyno_record::causal::{Credibility, Metric, Point, Slope, SlowDown, Verdict};
 
-use super::estimate::{Estimates, Mean};
+use super::estimate::Estimates;
 use super::schedule::{NARROW_POINTS, ROUNDS_MIN};
 
 /// Chance of any false claim over all sites of a run. Half of what is promised, because a run is judged on data that
 /// also said when to stop.
 const CHANCE_MAX: f64 = 0.02;
-/// Effects below this are nobody's business: pauses are inexact by some tenths of a percent.
+/// Least effect that matters: pauses are inexact by some tenths of a percent.
 const WORTH_POINTS: f64 = 0.5;
-/// What a figure may be off by on a live machine even where one thread does all: pauses begin late and end late, and a
-/// sample's interrupt falls into somebody's code. One thread in three parts, shortened for real, was off by 0.1 to 0.6
-/// where chance explained 0.2.
-const EXACT_POINTS: f64 = 0.4;
-/// Runs shorter than so many pauses between hand-offs are biased: the pause comes as one lump, where the real saving
-/// would be spread over them.
-const PAUSES_PER_HAND_OFF: f64 = 10.0;
-/// What that bias comes to, in points, where a pause is as long as the run between hand-offs; in proportion below and
-/// above. Of simulated locks, joins and pipelines with runs of 10 to 80 pauses none was further from the truth than chance
-/// and this, nor were 28 levels of live specimens with fewer, down to a seventh of a pause.
-const HAND_OFF_POINTS: f64 = 30.0;
-/// What hand-offs may mislead a level by, in points, from which on shorter pauses are worth their interrupts.
-const MISLED_POINTS: f64 = 1.0;
-/// A time can be saved once.
-const POINTS_MAX: f64 = 100.0;
-/// Hand-offs at less than this per visit are not what progress is made of: a server that is woken once for many requests.
-const HAND_OFFS_PER_VISIT: f64 = 0.1;
-/// Chance of a difference between gain and cost by which a claim is dropped: nearly every claim is held against one.
-const GAP_CHANCE_MAX: f64 = 0.001;
-/// Points by which they must differ at least: less changes no decision.
-const GAP_POINTS: f64 = 1.0;
-/// Share of the windows that may be lost to others before nothing is said.
+/// Share of the windows that may be lost to one cause before nothing is said.
 const LOST_SHARE_MAX: f64 = 0.5;
 /// Pauses due at windows' ends, of all that was inserted, from which on the correction for them is guesswork.
 const UNPAID_PERCENT_MAX: f64 = 10.0;
 /// Share of samples in loops that wait from which on others may be held up by pauses of those who spin.
 const SPINNING_PERCENT_MAX: f64 = 10.0;
 /// What the hypervisor kept of the CPUs, percent, from which on it is named as a cause of noise.
-const STEAL_PERCENT_TOLD: f64 = 2.0;
-/// Switches from one thread of the target to another on a core, per second, that tell of more runnable threads than cores.
-const CROWDED_PER_SECOND: f64 = 50.0;
-/// Share of all cores that the target then uses.
-const CROWDED_CPU_SHARE: f64 = 0.9;
+const STEAL_PERCENT_NAMED: f64 = 2.0;
 
 /// Everything that a verdict is read from.
 pub(super) struct Case<'a> {
@@ -59,74 +34,31 @@ pub(super) struct Case<'a> {
     /// Pause of the smallest level, µs.
     pub(super) least_pause_us: f64,
     pub(super) slow_down: Option<&'a SlowDown>,
-    /// Windows lost to other processes, to the hypervisor, to too few visits, and to the kernel's patience; shares of all.
-    pub(super) lost_to_others: f64,
-    pub(super) lost_to_hypervisor: f64,
-    pub(super) lost_to_few_visits: f64,
-    pub(super) lost_to_patience: f64,
+    pub(super) lost: Lost,
     /// How long windows settled that still show what was done before them.
-    pub(super) remembers: Option<Duration>,
-    /// What they left behind for each other where there was no time to let it settle; part of each allowance.
-    pub(super) left_behind_points: f64,
+    pub(super) carries_over: Option<Duration>,
+    /// What windows carry over to each other where there was no time to let it settle; part of each allowance.
+    pub(super) carryover_points: f64,
     /// Share of the target's samples in loops that wait, percent, this site's own not counted.
     pub(super) spinning_elsewhere_percent: f64,
     pub(super) is_spinning: bool,
     /// No sample lay in the site, no wait of its kind ended, in any window.
     pub(super) never_met: bool,
-    pub(super) crowded: bool,
+    /// More threads want to run than there are cores.
+    pub(super) is_crowded: bool,
     /// How many sites are tried beside each other.
     pub(super) sites: usize,
 }
 
-/// A level's pause over the run between two hand-offs; nought where hand-offs are not what progress is made of.
-fn pause_of_run(level: u32, credibility: &Credibility, per_second: f64) -> f64 {
-    let matters = credibility.inner_wakes >= HAND_OFFS_PER_VISIT * per_second;
-    let run_us = credibility.run_between_wakes_us.filter(|_| matters);
-    run_us.map_or(0.0, |run_us| credibility.period_us * f64::from(level) / 100.0 / run_us.max(1.0))
-}
-
-/// By how many points hand-offs may mislead a level's figure.
-fn misled_points(level: u32, credibility: &Credibility, per_second: f64) -> f64 {
-    HAND_OFF_POINTS * pause_of_run(level, credibility, per_second)
-}
-
-/// By how many points a level's figure may be off, chance aside.
-fn allowance(level: u32, credibility: &Credibility, per_second: f64) -> f64 {
-    (EXACT_POINTS + misled_points(level, credibility, per_second)).min(POINTS_MAX)
-}
-
-/// Whether a level would gain from shorter pauses.
-pub(super) fn is_misled(level: u32, credibility: &Credibility, per_second: f64) -> bool {
-    misled_points(level, credibility, per_second) > MISLED_POINTS
-}
-
-/// Whether a level's figure may be told: hand-offs do not mislead it by more than some points.
-pub(super) fn is_sound(level: u32, credibility: &Credibility, per_second: f64) -> bool {
-    pause_of_run(level, credibility, per_second) * PAUSES_PER_HAND_OFF <= 1.0
-}
-
-/// A figure with the method's own error in its interval, and with what windows leave behind for each other; and whether it
-/// may be told.
-pub(super) fn allowed(
-    point: &Point,
-    credibility: &Credibility,
-    per_second: f64,
-    left_behind_points: f64,
-) -> Point {
-    let of_method = allowance(point.speedup_percent, credibility, per_second);
-    let allowance_points = (of_method + left_behind_points).min(POINTS_MAX);
-    let [low, high] = point.interval_percent;
-    Point {
-        interval_percent: [low - allowance_points, high + allowance_points],
-        allowance_points,
-        biased: !is_sound(point.speedup_percent, credibility, per_second),
-        ..*point
-    }
-}
-
-/// Whether more threads want to run than there are cores.
-pub(super) fn is_crowded(switches_per_second: f64, cpu_percent: f64, cpus: usize) -> bool {
-    switches_per_second >= CROWDED_PER_SECOND && cpu_percent >= 100.0 * CROWDED_CPU_SHARE * cpus as f64
+/// Windows that do not count, by cause, as shares of all.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Lost {
+    /// Other processes used the CPUs.
+    pub(super) to_others: f64,
+    pub(super) to_hypervisor: f64,
+    pub(super) to_few_visits: f64,
+    /// The kernel's watchdog ended them.
+    pub(super) to_expiry: f64,
 }
 
 /// Multiplies chances by how many sites were tried, the smallest by all of them, the next by one less (Holm, 1979).
@@ -137,12 +69,18 @@ pub(super) fn adjust(slopes: &mut [&mut Slope]) {
         least = least.max((slope.p * (n - at) as f64).min(1.0));
         slope.p_adjusted = least;
     }
+    debug_assert!(slopes.iter().all(|slope| slope.p_adjusted >= slope.p), "more sites never prove more");
 }
 
 impl<'a> Case<'a> {
     /// Figures that a verdict may rest on.
-    fn sound(&self) -> impl Iterator<Item = &'a (Point, f64)> + use<'a> {
+    fn unbiased(&self) -> impl Iterator<Item = &'a (Point, f64)> + use<'a> {
         self.points.iter().filter(|(point, _)| !point.biased)
+    }
+
+    /// The figure that a verdict gives.
+    fn greatest(&self) -> Option<&'a Point> {
+        self.unbiased().map(|(point, _)| point).max_by_key(|point| point.speedup_percent)
     }
 }
 
@@ -151,15 +89,16 @@ pub(super) fn verdict(case: &Case<'_>) -> (Verdict, String) {
     if let Some(obstacle) = obstacle(case) {
         return (Verdict::NotMeasurable, obstacle);
     }
-    let (Some(slope), Some(greatest)) = (case.estimates.slope, greatest(case)) else {
+    let (Some(slope), Some(greatest)) = (case.estimates.slope, case.greatest()) else {
         return (Verdict::NotMeasurable, "too few windows could be used".to_owned());
     };
+    debug_assert!(!greatest.biased, "no verdict is read from a figure whose bias is known");
     let level = f64::from(greatest.speedup_percent);
     let [low, high] = slope.interval.map(|per_percent| per_percent * level);
     // The method's own error is no chance: what it and chance together may explain is nothing.
     let is_beyond = low > greatest.allowance_points || high < -greatest.allowance_points;
     let is_real = slope.p_adjusted < CHANCE_MAX && is_beyond && greatest.effect_percent.abs() >= WORTH_POINTS;
-    // The line and the figure that is told must say the same: a curve that rises and falls has no slope to speak of.
+    // The line and the figure that is given must say the same: a curve that rises and falls has no slope to speak of.
     let agree = slope.per_percent.is_sign_positive() == greatest.effect_percent.is_sign_positive();
     match slope.per_percent * level {
         total if is_real && agree && total >= WORTH_POINTS => helps(case, greatest),
@@ -179,63 +118,73 @@ fn contention(case: &Case<'_>) -> Option<(Verdict, String)> {
     Some(hurts(case, point))
 }
 
-fn greatest<'a>(case: &'a Case<'_>) -> Option<&'a Point> {
-    case.sound().map(|(point, _)| point).max_by_key(|point| point.speedup_percent)
-}
-
 /// What makes every figure of a site worthless, if anything does.
 fn obstacle(case: &Case<'_>) -> Option<String> {
-    let credibility = case.credibility;
-    let rounds = case.points.iter().map(|(point, _)| point.rounds).min().unwrap_or(0);
-    if case.lost_to_few_visits > LOST_SHARE_MAX {
+    lost(case).or_else(|| unsettled_or_few(case)).or_else(|| not_tried(case)).or_else(|| biased(case))
+}
+
+/// Most windows do not count.
+fn lost(case: &Case<'_>) -> Option<String> {
+    let (lost, credibility) = (case.lost, case.credibility);
+    let is_most = |share: f64| share > LOST_SHARE_MAX;
+    if is_most(lost.to_few_visits) {
         return Some(format!(
             "too few visits of the progress point: {:.0} % of the windows had none or one",
-            100.0 * case.lost_to_few_visits
+            100.0 * lost.to_few_visits
         ));
     }
-    if case.lost_to_others > LOST_SHARE_MAX {
-        let foreign = credibility.foreign_percent;
+    if is_most(lost.to_others) {
         return Some(format!(
-            "other processes used {foreign:.1} % of the CPUs: {:.0} % of the windows were lost to them",
-            100.0 * case.lost_to_others
+            "other processes used {:.1} % of the CPUs: {:.0} % of the windows were lost to them",
+            credibility.foreign_percent,
+            100.0 * lost.to_others
         ));
     }
-    if case.lost_to_hypervisor > LOST_SHARE_MAX {
+    if is_most(lost.to_hypervisor) {
         return Some(format!(
             "the hypervisor kept {:.0} % of the CPUs: {:.0} % of the windows were lost to it",
             credibility.steal_percent,
-            100.0 * case.lost_to_hypervisor
+            100.0 * lost.to_hypervisor
         ));
     }
-    if case.lost_to_patience > LOST_SHARE_MAX {
-        return Some(format!(
+    is_most(lost.to_expiry).then(|| {
+        format!(
             "dyno itself was kept from the CPUs: {:.0} % of the windows were cut short by it",
-            100.0 * case.lost_to_patience
-        ));
-    }
-    if let Some(settled) = case.remembers {
+            100.0 * lost.to_expiry
+        )
+    })
+}
+
+/// Windows depend on each other, or are too few.
+fn unsettled_or_few(case: &Case<'_>) -> Option<String> {
+    if let Some(settled) = case.carries_over {
         return Some(format!(
             "what was done in one window still shows in the next after {} s: a queue fills or drains for longer than can be waited for",
             settled.as_secs_f64()
         ));
     }
-    if rounds < ROUNDS_MIN {
-        return Some(format!(
-            "only {rounds} rounds could be used, and a verdict needs {ROUNDS_MIN}: give it more time"
-        ));
-    }
+    let rounds = case.points.iter().map(|(point, _)| point.rounds).min().unwrap_or(0);
+    (rounds < ROUNDS_MIN).then(|| {
+        format!("only {rounds} rounds could be used, and a verdict needs {ROUNDS_MIN}: give it more time")
+    })
+}
+
+/// The site never ran, or could not be sped up.
+fn not_tried(case: &Case<'_>) -> Option<String> {
     if case.never_met {
         return Some(format!(
             "it was not met once in {} windows: it runs in another process, or not while it was watched",
-            credibility.windows
+            case.credibility.windows
         ));
     }
-    if case.crowded && credibility.pause == "spin_in_sample" {
-        return Some(
-            "more threads want to run than there are cores, and this kernel's pauses hold a whole core"
-                .to_owned(),
-        );
-    }
+    (case.is_crowded && case.credibility.pause == "spin_in_sample").then(|| {
+        "more threads want to run than there are cores, and this kernel's pauses hold a whole core".to_owned()
+    })
+}
+
+/// Every figure is biased.
+fn biased(case: &Case<'_>) -> Option<String> {
+    let credibility = case.credibility;
     if credibility.load_bound == Some(false) {
         return Some(
             "not load-bound: the target waits for its clients at most requests, so they are the limit"
@@ -248,14 +197,13 @@ fn obstacle(case: &Case<'_>) -> Option<String> {
             credibility.unpaid_percent
         ));
     }
-    if case.sound().next().is_none() {
-        let run_us = credibility.run_between_wakes_us.unwrap_or(0.0);
-        return Some(format!(
-            "threads hand on to each other every {run_us:.0} µs, less than ten of the shortest pauses ({:.0} µs): the method is biased there",
+    case.unbiased().next().is_none().then(|| {
+        format!(
+            "threads hand on to each other every {:.0} µs, less than ten of the shortest pauses ({:.0} µs): the method is biased there",
+            credibility.run_between_wakes_us.unwrap_or(0.0),
             case.least_pause_us
-        ));
-    }
-    None
+        )
+    })
 }
 
 fn helps(case: &Case<'_>, point: &Point) -> (Verdict, String) {
@@ -301,27 +249,22 @@ fn flipped(point: &Point) -> [f64; 2] {
     [-high, -low]
 }
 
+/// No claim: there is no effect, or none can be told from noise.
 fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String) {
-    if case.left_behind_points >= NARROW_POINTS {
+    if case.carryover_points >= NARROW_POINTS {
         return (
             Verdict::NotMeasurable,
             format!(
                 "what was done in one window still showed in the next, by {:.1} %, and there was no time to let it settle: give it some minutes",
-                case.left_behind_points
+                case.carryover_points
             ),
         );
     }
-    let sound = || case.sound();
-    let levels = sound().count() as f64;
-    let odd =
-        sound().find(|(point, p)| p * levels < CHANCE_MAX && point.effect_percent.abs() >= WORTH_POINTS);
-    // The method's own error does not shrink with time: it is told, and does not keep a site open.
-    let half = |point: &Point| {
-        (point.interval_percent[1] - point.interval_percent[0]) / 2.0 - point.allowance_points
-    };
-    let widest = sound().map(|(point, _)| half(point)).fold(0.0, f64::max);
-    let [low, high] = greatest.interval_percent;
-    if let Some((point, _)) = odd.filter(|_| slope.p_adjusted >= CHANCE_MAX) {
+    let is_flat = slope.p_adjusted >= CHANCE_MAX;
+    let levels = case.unbiased().count() as f64;
+    let is_effect =
+        |(point, p): &&(Point, f64)| p * levels < CHANCE_MAX && point.effect_percent.abs() >= WORTH_POINTS;
+    if let Some((point, _)) = case.unbiased().find(is_effect).filter(|_| is_flat) {
         return (
             Verdict::NotMeasurable,
             format!(
@@ -330,9 +273,8 @@ fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String)
             ),
         );
     }
-    if widest < NARROW_POINTS
-        && (slope.p_adjusted >= CHANCE_MAX || greatest.effect_percent.abs() < WORTH_POINTS)
-    {
+    if is_narrow(case) && (is_flat || greatest.effect_percent.abs() < WORTH_POINTS) {
+        let [low, high] = greatest.interval_percent;
         return (
             Verdict::NoEffect,
             format!(
@@ -342,19 +284,29 @@ fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String)
             ),
         );
     }
-    let noise = case.credibility.null_sd_percent;
-    let steal = case.credibility.steal_percent;
-    let stolen = if steal >= STEAL_PERCENT_TOLD {
+    (Verdict::NotMeasurable, too_wide(case.credibility, greatest))
+}
+
+/// Whether all intervals are. The method's own error does not shrink with time: it is part of the interval that is given,
+/// and does not keep a site open.
+fn is_narrow(case: &Case<'_>) -> bool {
+    let half = |point: &Point| {
+        (point.interval_percent[1] - point.interval_percent[0]) / 2.0 - point.allowance_points
+    };
+    case.unbiased().map(|(point, _)| half(point)).fold(0.0, f64::max) < NARROW_POINTS
+}
+
+fn too_wide(credibility: &Credibility, greatest: &Point) -> String {
+    let (noise, steal) = (credibility.null_sd_percent, credibility.steal_percent);
+    let stolen = if steal >= STEAL_PERCENT_NAMED {
         format!(", and the hypervisor kept {steal:.0} % of the CPUs")
     } else {
         String::new()
     };
-    (
-        Verdict::NotMeasurable,
-        format!(
-            "after {} rounds the interval is still {low:+.1} to {high:+.1} % (a window without delay deviates by {noise:.1} %{stolen}): give it more time or a quieter machine",
-            greatest.rounds
-        ),
+    let [low, high] = greatest.interval_percent;
+    format!(
+        "after {} rounds the interval is still {low:+.1} to {high:+.1} % (a window without delay deviates by {noise:.1} %{stolen}): give it more time or a quieter machine",
+        greatest.rounds
     )
 }
 
@@ -379,9 +331,9 @@ fn time_of(metric: Metric) -> &'static str {
 
 /// Said of a curve whose greatest level brings less than a smaller one.
 fn turns(case: &Case<'_>) -> String {
-    let sound = || case.sound().map(|(point, _)| point);
-    let best = sound().max_by(|a, b| a.effect_percent.total_cmp(&b.effect_percent));
-    let last = sound().max_by_key(|point| point.speedup_percent);
+    let unbiased = || case.unbiased().map(|(point, _)| point);
+    let best = unbiased().max_by(|a, b| a.effect_percent.total_cmp(&b.effect_percent));
+    let last = unbiased().max_by_key(|point| point.speedup_percent);
     match (best, last) {
         (Some(best), Some(last)) if best.interval_percent[0] > last.interval_percent[1] => {
             format!("; the gain is greatest at {} %", best.speedup_percent)
@@ -398,27 +350,6 @@ fn beside(case: &Case<'_>) -> String {
         "; really slowing it down by {:.0} % costs {:.1} % ({low:.1} to {high:.1})",
         slow.slowdown_percent, slow.cost_percent
     )
-}
-
-/// Whether a promised gain exceeds what slowing the same code down allows.
-///
-/// The time of a program as a function of how long one part of it takes bends upwards only: where something else becomes
-/// the bottleneck, making the part faster brings less, and making it slower still costs all. A slow-down is therefore an
-/// upper bound, and only a gain beyond it is a contradiction; a cost beyond the gain is none.
-///
-/// Both share their nulls, whose error lifts the one and lowers the other: intervals that do not meet are not enough, the
-/// difference itself (`gap`, paired by round) must be beyond chance, and beyond what the method may be off by.
-pub(super) fn contradicts(point: &Point, cost: [f64; 2], slowdown_percent: f64, gap: Option<Mean>) -> bool {
-    let [_, cost_high] = cost;
-    let apart = point.interval_percent[0] > 0.0
-        && point.interval_percent[0] > cost_high * as_much(point.speedup_percent, slowdown_percent);
-    let least = GAP_POINTS + point.allowance_points;
-    apart && gap.is_some_and(|gap| gap.mean - gap.half_width > least && gap.p < GAP_CHANCE_MAX)
-}
-
-/// What a slow-down's cost is multiplied with, to be that of as much as a level.
-pub(super) fn as_much(level: u32, slowdown_percent: f64) -> f64 {
-    f64::from(level) / slowdown_percent.max(1.0)
 }
 
 #[cfg(test)]
@@ -457,16 +388,13 @@ mod tests {
             credibility: &PLAIN,
             least_pause_us: 100.0,
             slow_down: None,
-            lost_to_others: 0.0,
-            lost_to_hypervisor: 0.0,
-            lost_to_few_visits: 0.0,
-            lost_to_patience: 0.0,
-            remembers: None,
-            left_behind_points: 0.0,
+            lost: Lost::default(),
+            carries_over: None,
+            carryover_points: 0.0,
             spinning_elsewhere_percent: 0.0,
             is_spinning: false,
             never_met: false,
-            crowded: false,
+            is_crowded: false,
             sites: 1,
         }
     }
@@ -484,7 +412,7 @@ mod tests {
         assert_eq!(hurts, Verdict::Hurts);
         assert!(why.starts_with("50 % faster costs 6.0 % (5.2 to 6.8)"), "{why}");
         assert_eq!(judged(&estimates(0.2, 0.8, 0.6)).0, Verdict::NoEffect);
-        assert_eq!(judged(&estimates(0.3, 0.1, 1e-6)).0, Verdict::NoEffect, "real, and nobody's business");
+        assert_eq!(judged(&estimates(0.3, 0.1, 1e-6)).0, Verdict::NoEffect, "real, and too small to matter");
         let (wide, why) = judged(&estimates(1.2, 2.8, 0.3));
         assert_eq!(wide, Verdict::NotMeasurable);
         assert!(why.contains("-1.6 to +4.0 %"), "{why}");
@@ -509,15 +437,18 @@ mod tests {
         for (case, words) in [
             (Case { credibility: &owing, ..case(&good) }, "owed 40 %"),
             (Case { credibility: &unbound, ..case(&good) }, "load-bound"),
-            (Case { credibility: &spin, crowded: true, ..case(&good) }, "cores"),
+            (Case { credibility: &spin, is_crowded: true, ..case(&good) }, "cores"),
             (Case { points: &biased, ..case(&good) }, "hand on"),
             (Case { never_met: true, ..case(&good) }, "not met once"),
-            (Case { lost_to_others: 0.6, ..case(&good) }, "other processes"),
-            (Case { lost_to_hypervisor: 0.6, ..case(&good) }, "the hypervisor kept"),
-            (Case { lost_to_few_visits: 0.6, ..case(&good) }, "visits"),
-            (Case { lost_to_patience: 0.6, ..case(&good) }, "dyno itself"),
+            (Case { lost: Lost { to_others: 0.6, ..Lost::default() }, ..case(&good) }, "other processes"),
             (
-                Case { remembers: Some(Duration::from_secs(1)), ..case(&good) },
+                Case { lost: Lost { to_hypervisor: 0.6, ..Lost::default() }, ..case(&good) },
+                "the hypervisor kept",
+            ),
+            (Case { lost: Lost { to_few_visits: 0.6, ..Lost::default() }, ..case(&good) }, "visits"),
+            (Case { lost: Lost { to_expiry: 0.6, ..Lost::default() }, ..case(&good) }, "dyno itself"),
+            (
+                Case { carries_over: Some(Duration::from_secs(1)), ..case(&good) },
                 "still shows in the next after 1 s",
             ),
             (Case { spinning_elsewhere_percent: 30.0, ..case(&good) }, "loops that wait"),
@@ -528,16 +459,8 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_beyond_what_slowing_costs_is_no_gain_and_a_cost_beyond_the_gain_is_a_shift() {
+    fn a_claim_that_a_slow_down_contradicts_is_none() {
         let good = estimates(15.0, 2.0, 1e-9);
-        let point = good.points[2].0;
-        let gap = |mean| Some(Mean { mean, half_width: 1.0, sd: 1.0, n: 20, p: 1e-6 });
-        assert!(contradicts(&point, [2.0, 8.0], 50.0, gap(10.0)));
-        assert!(!contradicts(&point, [2.0, 8.0], 50.0, gap(10.0).map(|gap| Mean { p: 0.01, ..gap })));
-        let lumps = Point { allowance_points: 9.0, ..point };
-        assert!(!contradicts(&lumps, [2.0, 8.0], 50.0, gap(10.0)), "the method may be off by as much");
-        assert!(!contradicts(&point, [25.0, 35.0], 50.0, gap(-15.0)), "another bottleneck takes over");
-        assert!(!contradicts(&point, [5.0, 8.0], 25.0, gap(2.0)), "half the change may cost half");
         let slow = SlowDown {
             contradicts: true,
             slowdown_percent: 50.0,
@@ -560,27 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn short_hand_offs_leave_only_short_pauses_unless_they_are_rare() {
-        let of = |run: f64, wakes: f64| Credibility {
-            run_between_wakes_us: Some(run),
-            inner_wakes: wakes,
-            period_us: 1_000.0,
-            ..Credibility::default()
-        };
-        let sound = |seen: &Credibility, per_second| [10, 25, 50].map(|at| is_sound(at, seen, per_second));
-        let points = |seen: &Credibility, per_second| [10, 25, 50].map(|at| allowance(at, seen, per_second));
-        let some = of(1_500.0, 1_000.0);
-        assert_eq!((sound(&some, 500.0), points(&some, 500.0)), ([true, false, false], [2.4, 5.4, 10.4]));
-        assert_eq!(sound(&of(60.0, 1_000.0), 500.0), [false; 3]);
-        assert_eq!(points(&of(6.0, 1_000.0), 500.0), [POINTS_MAX; 3]);
-        let rare = of(60.0, 1_000.0);
-        assert_eq!((sound(&rare, 50_000.0), points(&rare, 50_000.0)), ([true; 3], [EXACT_POINTS; 3]));
-        let point = Point { speedup_percent: 10, interval_percent: [1.0, 2.0], ..Point::default() };
-        assert_eq!(allowed(&point, &of(1_500.0, 1_000.0), 500.0, 0.0).interval_percent, [-1.4, 4.4]);
-    }
-
-    #[test]
-    fn a_loss_greater_than_all_that_hand_offs_mislead_by_is_contention() {
+    fn a_loss_greater_than_all_bias_of_hand_offs_is_contention() {
         let flat = estimates(0.2, 3.0, 0.6);
         let with = |effect: f64, half: f64, p: f64| {
             let mut points = flat.points.clone();
@@ -608,7 +511,7 @@ mod tests {
         assert_eq!(
             judged(&with(20.0, 9.5, 1e-4), 3).0,
             Verdict::NotMeasurable,
-            "a gain is told by sound levels"
+            "a gain is read from unbiased levels"
         );
     }
 

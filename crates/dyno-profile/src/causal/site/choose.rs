@@ -185,7 +185,7 @@ impl Resolver {
     }
 
     /// The code that is entered at a function's beginning, whatever the compiler folded into it; of all functions that
-    /// have this name, since a profile does not tell them apart.
+    /// have this name, since a profile does not distinguish them.
     fn whole(&self, profile: &Profile, module: u32, name: &str) -> Option<Tried> {
         let image = self.image_of(profile, module)?;
         let is_it = |frame: &&Frame| frame.module == Some(module) && frame.name == name && !frame.inlined;

@@ -105,7 +105,7 @@ impl Debug {
         }
         let mut reading = Reading { dwarf, units: &units, known: HashMap::new(), functions: Vec::new() };
         for (at, unit) in units.iter().enumerate() {
-            // What of a unit cannot be read is left out; the others tell theirs.
+            // What of a unit cannot be read is left out; that of others stays.
             let _ = reading.unit(at);
             let _ = self.read_lines(dwarf, unit);
         }

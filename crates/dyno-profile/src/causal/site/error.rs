@@ -68,7 +68,7 @@ pub enum SiteError {
         /// What was asked for.
         name: String,
     },
-    /// Lines cannot be told.
+    /// The program has no lines.
     #[error("{path} has no debug information: {name} cannot be found in it")]
     NoDebug {
         /// What was asked for.

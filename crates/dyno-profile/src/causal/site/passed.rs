@@ -29,8 +29,8 @@ impl Resolver {
     /// Functions on the stacks of these processes, callers included, those on most of them first. What has no beginning
     /// of its own, a name that others have too, or one that says nothing of the work, is left out.
     #[must_use]
-    pub fn passed(&self, profile: &Profile, whom: &[Pid], at_most: usize) -> Vec<Passed> {
-        let own = of_processes(profile, whom);
+    pub fn passed(&self, profile: &Profile, pids: &[Pid], at_most: usize) -> Vec<Passed> {
+        let own = of_processes(profile, pids);
         let all = functions(&own, Reach::Inclusive);
         let found = all.into_iter().filter_map(|((module, name), share_percent)| {
             if SAYS_NOTHING.iter().any(|start| name.starts_with(start)) {
@@ -44,13 +44,13 @@ impl Resolver {
 
     /// A function that is named, with its share of those stacks.
     #[must_use]
-    pub fn passed_named(&self, name: &str, profile: &Profile, whom: &[Pid]) -> Option<Passed> {
+    pub fn passed_named(&self, name: &str, profile: &Profile, pids: &[Pid]) -> Option<Passed> {
         // To say what comes near a name that is not there would take its time.
         let is_known = |image: &Mapped| {
             image.debug().functions.iter().any(|function| FITS.iter().any(|fits| fits(function, name)))
         };
         let probe = self.images.iter().any(is_known).then(|| self.probe(name).ok())??;
-        let own = of_processes(profile, whom);
+        let own = of_processes(profile, pids);
         let all = functions(&own, Reach::Inclusive);
         let share = all.iter().find(|((_, found), _)| **found == probe.name).map_or(0.0, |(_, share)| *share);
         Some(Passed::new(probe, share))
@@ -77,10 +77,10 @@ impl Passed {
 
 /// Only what these processes' threads did.
 #[must_use]
-pub fn of_processes(profile: &Profile, whom: &[Pid]) -> Profile {
+pub fn of_processes(profile: &Profile, pids: &[Pid]) -> Profile {
     let is_theirs = |stack: &&Stack| {
         let thread = profile.threads.get(stack.thread as usize);
-        thread.is_some_and(|thread| whom.iter().any(|pid| pid.cast_unsigned() == thread.pid))
+        thread.is_some_and(|thread| pids.iter().any(|pid| pid.cast_unsigned() == thread.pid))
     };
     let stacks = profile.stacks.iter().filter(is_theirs).cloned().collect();
     Profile { stacks, ..profile.clone() }

@@ -371,7 +371,7 @@ pub(super) fn only_one<'f>(wanted: &str, found: Vec<&'f Function>) -> Result<Vec
     let written =
         |function: &Function| (plain(&function.name).to_owned(), function.file.clone(), function.line);
     let first = written(found[0]);
-    // Parts and copies that only the symbol table knows tell no file: their name decides.
+    // Parts and copies that only the symbol table knows have no file: their name decides.
     let same = |function: &&Function| {
         let (name, file, line) = written(function);
         name == first.0 && (file.is_none() || first.1.is_none() || (file, line) == (first.1.clone(), first.2))

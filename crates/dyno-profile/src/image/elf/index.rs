@@ -1,6 +1,6 @@
 //! The index of the unwind tables (`.eh_frame_hdr`): where each function begins, and where its table stands.
 //!
-//! Whoever unwinds looks functions up in it, and where a file has no symbols it tells where they begin. Only its usual
+//! The unwinder looks functions up in it, and for a file without symbols it says where functions begin. Only its usual
 //! shape is read, which every linker writes: pairs of 32-bit distances from the index's own address.
 
 use super::section::Section;

@@ -1,4 +1,4 @@
-//! Compressed sections, in pieces: nobody is believed how much comes of them.
+//! Compressed sections, decompressed in pieces: the size that a header claims is not trusted.
 //!
 //! The reader of files calls it. Memory grows with what really comes out, up to a limit of the caller's, and never with
 //! what a header says.

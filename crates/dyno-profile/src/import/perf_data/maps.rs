@@ -1,4 +1,4 @@
-//! Which file lay where in which process: kept as the records tell it.
+//! Which file lay where in which process, as the records say.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -56,7 +56,7 @@ impl Spaces {
         maps.push(mapped);
     }
 
-    /// The maps of a process that nobody shares.
+    /// The maps of a process, its own from now on.
     fn own(&mut self, pid: u32) -> &mut Vec<Mapped> {
         let maps = self.maps.entry(pid).or_default();
         if Rc::strong_count(maps) > 1 {

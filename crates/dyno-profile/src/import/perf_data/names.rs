@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
 
-    /// This very test's mapping, as a recording would tell it.
+    /// This very test's mapping, as a recording would have it.
     fn here() -> (String, u64, dyno_sys::proc::Mapping) {
         let address = here as *const () as usize as u64;
         let maps = dyno_sys::proc::mappings(dyno_sys::child::this()).unwrap();

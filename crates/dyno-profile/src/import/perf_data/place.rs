@@ -1,4 +1,4 @@
-//! Places in files as a perf.data tells them: what names are asked for.
+//! Places in files as a perf.data has them: what names are asked for.
 
 /// What perf calls the kernel; a mapping of it has the name of a symbol behind.
 pub(super) const KERNEL: &str = "[kernel.kallsyms]";

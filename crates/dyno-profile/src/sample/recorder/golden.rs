@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use dyno_sys::perf::{Clock, Sampling, Stacks, Start};
+use dyno_sys::perf::{Clock, Inherit, Sampling, Stacks, Start};
 
 use super::*;
 use crate::golden::{FOLDER, KALLSYMS, assert_golden, lines};
@@ -25,18 +25,18 @@ impl Bytes {
     }
 
     /// With what ends every record but a sample: thread, time, CPU, event.
-    fn told(&mut self, kind: u32, misc: u16, (pid, tid): (Pid, Tid), time_ns: u64, words: &[u64]) {
+    fn record(&mut self, kind: u32, misc: u16, (pid, tid): (Pid, Tid), time_ns: u64, words: &[u64]) {
         let trailer = [pair(pid, tid), time_ns, 0, 42];
         self.add(kind, misc, &[words, &trailer].concat());
     }
 
     fn comm(&mut self, thread: (Pid, Tid), time_ns: u64, name: &[u8; 8], exec: bool) {
         let words = [pair(thread.0, thread.1), u64::from_ne_bytes(*name)];
-        self.told(3, u16::from(exec) << 13, thread, time_ns, &words);
+        self.record(3, u16::from(exec) << 13, thread, time_ns, &words);
     }
 
     fn task(&mut self, kind: u32, (pid, tid): (Pid, Tid), parent: Pid, time_ns: u64) {
-        self.told(kind, 0, (pid, tid), time_ns, &[pair(pid, parent), pair(tid, parent), time_ns]);
+        self.record(kind, 0, (pid, tid), time_ns, &[pair(pid, parent), pair(tid, parent), time_ns]);
     }
 
     fn mmap(&mut self, pid: Pid, time_ns: u64, (start, length, offset): (u64, u64, u64), path: &str) {
@@ -45,7 +45,7 @@ impl Bytes {
         text.resize((text.len() + 1).next_multiple_of(8), 0);
         let text = text.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
         let head = [pair(pid, pid), start, length, offset, 0, inode, 0, 0];
-        self.told(10, 2, (pid, pid), time_ns, &head.into_iter().chain(text).collect::<Vec<_>>());
+        self.record(10, 2, (pid, pid), time_ns, &head.into_iter().chain(text).collect::<Vec<_>>());
     }
 
     fn sample(&mut self, (pid, tid): (Pid, Tid), time_ns: u64, period: u64, kernel: &[u64], user: &User) {
@@ -183,10 +183,10 @@ fn recorded_samples_fold_as_they_ever_did() {
     bytes.comm((CHILD, CHILD), 3_002, b"child\0\0\0", true);
     bytes.sample((CHILD, CHILD), 3_003, 100, &[], &users[1]);
     bytes.task(4, (CHILD, CHILD), PID, 3_004);
-    bytes.told(2, 0, (PID, PID), 3_005, &[1, 30]);
+    bytes.record(2, 0, (PID, PID), 3_005, &[1, 30]);
     bytes.add(5, 0, &[3_006, 1, 42, 0, 0, 0, 42]);
     // A record of a kind that nobody knows.
-    bytes.told(250, 0, (PID, PID), 3_007, &[1, 2]);
+    bytes.record(250, 0, (PID, PID), 3_007, &[1, 2]);
     assert_golden("record.txt", &lines("samples", &replayed(Clock::CpuClock, bytes, 4_000)));
 }
 
@@ -207,12 +207,12 @@ fn recorded_switches_fold_as_they_ever_did() {
         let time_ns = 10_000 * (1 + at as u64);
         bytes.sample(thread, time_ns, 1, waits[at % waits.len()], user);
         let way = if at % 5 == 0 { preempted } else { out };
-        bytes.told(14, way, thread, time_ns + 1, &[]);
+        bytes.record(14, way, thread, time_ns + 1, &[]);
         // Every seventh is too short to be kept.
         let away_ns = if at % 7 == 0 { 90 } else { 1_000 + 100 * (at as u64 % 3) };
-        bytes.told(14, 0, thread, time_ns + 1 + away_ns, &[]);
+        bytes.record(14, 0, thread, time_ns + 1 + away_ns, &[]);
     }
-    bytes.told(14, 0, (PID, PID + 2), 5_000, &[]);
+    bytes.record(14, 0, (PID, PID + 2), 5_000, &[]);
     bytes.task(4, (PID, PID + 2), PID, 6_000);
     assert_golden("switches.txt", &lines("switches", &replayed(Clock::Switches, bytes, 300_000)));
 }

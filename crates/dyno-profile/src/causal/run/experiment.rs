@@ -1,0 +1,395 @@
+//! The loop of an experiment: calibrate, then rounds over all sites until each is decided or time is up.
+//!
+//! Sites are interleaved round by round, so that drift meets all of them alike and an early end leaves every one with
+//! something; each has nulls of its own in every round.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dyno_measure::Prng;
+use dyno_record::causal::Deed as OfSite;
+
+use super::asked::{Asked, RoundEvent};
+use super::carryover::{Carryover, carryover, drift, recovered_after};
+use super::hand_off;
+use super::measured::{Effective, Measured, excluded};
+use super::schedule::{
+    self, BASELINE_MIN, Length, RECOVERIES_MAX, ROUNDS_BEFORE_END, ROUNDS_MIN, SETTLE, VISITS_MIN,
+};
+use super::seen::{self, Sampling};
+use super::site_run::SiteRun;
+use super::slow_down::{self, Plan};
+use super::watching::Watching;
+use crate::causal::rig::site::Tried;
+use crate::causal::rig::window::Window;
+use crate::causal::rig::{Rig, Span, Treatment};
+use crate::error::Error;
+
+/// Rounds between two tests of a site for carry-over.
+const ROUNDS_PER_TEST: u32 = 4;
+
+/// Why a run ends before its budget does, in words; none when it does not.
+type End = Option<String>;
+
+/// An experiment under way. What always holds:
+///
+/// - the first window comes before everything else: `nulls` is empty until [`Experiment::calibrate`], and never after;
+/// - windows grow during calibration only, and the time to settle grows only: what was measured before it grew is
+///   excluded;
+/// - `recoveries` never exceeds [`RECOVERIES_MAX`]: the target is not left alone for ever.
+pub(super) struct Experiment<'a> {
+    asked: &'a Asked,
+    rig: &'a mut dyn Rig,
+    clock: &'a dyn Fn() -> u64,
+    stop: &'a AtomicBool,
+    rng: Prng,
+    begun_ns: u64,
+    deadline_ns: u64,
+    length: Length,
+    settle: Duration,
+    /// Windows before the first delay, as logarithms.
+    baseline: Vec<f64>,
+    /// How often the target was left alone to see if it returns to its baseline.
+    recoveries: u32,
+    /// It did once.
+    came_back: bool,
+    sites: Vec<SiteRun<'a>>,
+    /// Windows of no site, without delay.
+    nulls: Vec<Window>,
+    watching: Watching,
+    too_few_visits: bool,
+}
+
+/// What an experiment has measured when it is over.
+pub(super) struct Outcome<'a> {
+    pub(super) asked: &'a Asked,
+    pub(super) sampling: Sampling,
+    pub(super) length: Duration,
+    pub(super) settle: Duration,
+    pub(super) sites: Vec<SiteRun<'a>>,
+    pub(super) nulls: Vec<Window>,
+    pub(super) watching: Watching,
+    pub(super) too_few_visits: bool,
+}
+
+impl<'a> Experiment<'a> {
+    pub(super) fn new(
+        asked: &'a Asked,
+        rig: &'a mut dyn Rig,
+        sites: &'a [Tried],
+        clock: &'a dyn Fn() -> u64,
+        stop: &'a AtomicBool,
+    ) -> Experiment<'a> {
+        let budget_ns = u64::try_from(asked.budget.as_nanos()).unwrap_or(u64::MAX);
+        let begun_ns = clock();
+        Experiment {
+            asked,
+            rig,
+            clock,
+            stop,
+            rng: Prng::new(asked.seed),
+            begun_ns,
+            deadline_ns: begun_ns.saturating_add(budget_ns),
+            length: Length::first(),
+            settle: SETTLE,
+            baseline: Vec::new(),
+            recoveries: 0,
+            came_back: false,
+            sites: sites.iter().map(SiteRun::new).collect(),
+            nulls: Vec::new(),
+            watching: Watching::default(),
+            too_few_visits: false,
+        }
+    }
+
+    /// Runs all of it, and says why it ended early, if it did.
+    ///
+    /// # Errors
+    /// When not even the first window can be run.
+    pub(super) fn run(&mut self, on_round: &mut dyn FnMut(&RoundEvent<'_>)) -> Result<End, Error> {
+        assert!(self.nulls.is_empty(), "an experiment is run once");
+        self.calibrate()?;
+        assert!(!self.nulls.is_empty(), "calibration runs a window, or fails");
+        if self.is_stopped() {
+            // Windows were cut short: that they had few visits means nothing.
+            self.too_few_visits = false;
+            return Ok(Some("interrupted".to_owned()));
+        }
+        if self.too_few_visits {
+            return Ok(None);
+        }
+        match self.rounds(on_round) {
+            Err(Error::Ended { after_s, .. }) => Ok(Some(format!("the target ended after {after_s:.1} s"))),
+            Err(error) => Ok(Some(error.to_string())),
+            Ok(end) => Ok(end),
+        }
+    }
+
+    /// What was measured.
+    pub(super) fn outcome(self) -> Outcome<'a> {
+        Outcome {
+            asked: self.asked,
+            sampling: Sampling::of(self.rig),
+            length: self.length.0,
+            settle: self.settle,
+            sites: self.sites,
+            nulls: self.nulls,
+            watching: self.watching,
+            too_few_visits: self.too_few_visits,
+        }
+    }
+
+    /// How long windows must be for this progress.
+    fn calibrate(&mut self) -> Result<(), Error> {
+        loop {
+            let window = self.rig.window(&Treatment::Nothing, self.span())?;
+            let visits = window.visits;
+            self.nulls.push(window);
+            match self.length.lengthened(visits) {
+                Some(longer) if !self.is_over(longer.0) => {
+                    assert!(longer.0 > self.length.0, "windows grow, or calibration never ends");
+                    self.length = longer;
+                }
+                _ => {
+                    self.too_few_visits = visits < VISITS_MIN;
+                    self.suit_hand_offs();
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Where threads hand on to each other within a few pauses shorter ones bias less.
+    fn suit_hand_offs(&mut self) {
+        let seen = seen::credibility(self.nulls.iter(), self.sampling());
+        let per_second = seen::per_second(self.nulls.iter());
+        if hand_off::wants_shorter_pauses(&self.asked.levels_percent, &seen, per_second) {
+            let before_ns = self.rig.period_ns();
+            self.rig.sample_finely();
+            debug_assert!(self.rig.period_ns() <= before_ns, "samples never come more rarely");
+        }
+    }
+
+    /// Windows without delay one right after the other, as logarithms; those that do not count are left out.
+    fn undisturbed(&mut self, windows: u32) -> Result<Vec<f64>, Error> {
+        let span = Span { settle: SETTLE, length: self.length.0 };
+        let mut lns = Vec::new();
+        for _ in 0..windows {
+            if self.is_stopped() || self.is_over(span.whole()) {
+                break;
+            }
+            let window = self.rig.window(&Treatment::Nothing, span)?;
+            let effective = Effective::of(&window).filter(|_| excluded(&window).is_none());
+            lns.extend(effective.and_then(|effective| effective.value(self.asked.metric)).map(f64::ln));
+            self.nulls.push(window);
+        }
+        debug_assert!(lns.len() <= windows as usize);
+        Ok(lns)
+    }
+
+    /// Rounds over all sites that are not done, in an order of chance, until all are or time is up.
+    fn rounds(&mut self, on_round: &mut dyn FnMut(&RoundEvent<'_>)) -> Result<End, Error> {
+        assert!(!self.too_few_visits, "what cannot be measured is not tried");
+        self.baseline = self.undisturbed(self.length.baseline(self.asked.budget))?;
+        loop {
+            let mut open: Vec<usize> = (0..self.sites.len()).filter(|at| !self.sites[*at].is_done).collect();
+            if open.is_empty() {
+                return Ok(None);
+            }
+            self.rng.shuffle(&mut open);
+            for at in open {
+                if self.is_stopped() {
+                    return Ok(Some("interrupted".to_owned()));
+                }
+                if self.is_over(self.round_time(at, self.settle)) {
+                    return Ok(None);
+                }
+                self.round(at)?;
+                on_round(&self.event(at));
+            }
+            if let Some(end) = self.watch()? {
+                return Ok(Some(end));
+            }
+        }
+    }
+
+    /// Every treatment of a site once, in an order of chance, and what that says.
+    fn round(&mut self, at: usize) -> Result<(), Error> {
+        let begun_ns = (self.clock)();
+        let (number, added_ns) = (self.sites[at].rounds, self.sites[at].still_to_add_ns());
+        for treatment in schedule::round(&self.asked.levels_percent, added_ns, &mut self.rng) {
+            let window = self.rig.window(&of_rig(treatment, at), self.span())?;
+            if self.is_stopped() {
+                // It was cut short, and so is its round.
+                break;
+            }
+            self.sites[at].push(Measured::new(number, treatment, window));
+        }
+        self.sites[at].rounds += 1;
+        self.spend(at, begun_ns);
+        self.review(at)
+    }
+
+    /// What is known of a site after one more round, and whether that is enough.
+    fn review(&mut self, at: usize) -> Result<(), Error> {
+        let sampling = self.sampling();
+        self.sites[at].estimate(self.asked, sampling);
+        if self.sites[at].slow_down == Plan::NotWanted && self.sites[at].claim().is_some() {
+            let begun_ns = (self.clock)();
+            let (site, levels) = (&self.sites[at], &self.asked.levels_percent);
+            let plan = slow_down::plan(self.rig, (at, site.tried), &site.measured, levels, self.length.0)?;
+            assert_ne!(plan, Plan::NotWanted, "a claim has a slow-down, or a reason why it has none");
+            self.sites[at].slow_down = plan;
+            self.spend(at, begun_ns);
+        }
+        self.sites[at].is_done = self.sites[at].is_decided(self.asked, sampling);
+        self.look_back(at)
+    }
+
+    /// Whether what was done before shows. Asked now and then, since each test may say so by chance; and not where all
+    /// figures are biased, which no settling would mend.
+    fn look_back(&mut self, at: usize) -> Result<(), Error> {
+        let metric = self.asked.metric;
+        let site = &mut self.sites[at];
+        let is_time = site.is_done || site.rounds.is_multiple_of(ROUNDS_PER_TEST);
+        if site.unbiased.is_empty() || site.rounds_used() < ROUNDS_MIN || !is_time {
+            return Ok(());
+        }
+        match carryover(&site.measured, metric) {
+            Carryover::Shows(ln) => self.settle_longer(at, self.settle, ln),
+            Carryover::Open => site.is_done = false,
+            Carryover::None => {
+                if let Some(gap) = drift(site.since_recovery(), metric, &self.baseline) {
+                    self.recover(at, gap)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A target that is not what it was without delays has drifted on its own, or carries over all that was done to it:
+    /// left alone for a while it comes back if it does, and drifts again from there. Once it may do so by chance.
+    fn recover(&mut self, at: usize, gap: f64) -> Result<(), Error> {
+        assert!(self.recoveries <= RECOVERIES_MAX, "the target is not left alone for ever");
+        if self.recoveries == RECOVERIES_MAX {
+            return Ok(());
+        }
+        self.recoveries += 1;
+        let begun_ns = (self.clock)();
+        let undisturbed = self.undisturbed(self.length.recovery())?;
+        self.spend(at, begun_ns);
+        match recovered_after(&undisturbed, &self.baseline, gap) {
+            // It has drifted on its own, and would again.
+            None => self.recoveries = RECOVERIES_MAX,
+            // Half of it was gone by then, or before it was left alone.
+            Some(windows) if self.came_back => {
+                self.settle_longer(at, self.length.0 * (2 * windows as u32).max(3), gap);
+            }
+            Some(windows) => {
+                self.came_back = true;
+                if undisturbed.len() - windows >= BASELINE_MIN as usize {
+                    self.baseline = undisturbed[windows..].to_vec();
+                }
+                self.sites.iter_mut().for_each(|site| site.recovered_at = site.measured.len());
+                self.sites[at].is_done = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was done in one window shows in the next: all begin again with more time between them. Where that is not enough
+    /// nothing can be said, and where there is no time for it figures may be off by as much as shows.
+    fn settle_longer(&mut self, at: usize, perhaps: Duration, ln: f64) {
+        let Some(longer) = self.length.to_settle(self.settle, perhaps) else {
+            (self.sites[at].carries_over, self.sites[at].is_done) = (true, true);
+            return;
+        };
+        let enough = |settle| {
+            let round: Duration = (0..self.sites.len()).map(|at| self.round_time(at, settle)).sum();
+            !self.is_over(round * ROUNDS_BEFORE_END as u32) && !self.is_stopped()
+        };
+        // What is not long enough is seen again.
+        let settles = [Some(longer), self.length.to_settle(self.settle, self.settle)];
+        let Some(settle) = settles.into_iter().flatten().find(|settle| enough(*settle)) else {
+            for site in &mut self.sites {
+                site.carryover_points = site.carryover_points.max(100.0 * ln.abs());
+            }
+            // Nor is there for another recovery.
+            self.recoveries = RECOVERIES_MAX;
+            return;
+        };
+        assert!(settle > self.settle, "the time to settle grows only");
+        self.settle = settle;
+        self.sites.iter_mut().for_each(SiteRun::start_over);
+    }
+
+    /// Another pair of windows for what watching costs, as far as its share of the budget goes.
+    fn watch(&mut self) -> Result<End, Error> {
+        let begun_ns = (self.clock)();
+        if !self.watching.wants_more(begun_ns - self.begun_ns)
+            || self.is_over(self.span().whole() * self.watching.windows())
+        {
+            return Ok(None);
+        }
+        let is_detached_first = self.rng.coin();
+        let span = self.span();
+        self.watching.pair(self.rig, span, is_detached_first, &mut self.nulls)?;
+        self.watching.look_at_hooks(self.rig, self.length.0)?;
+        self.watching.spend((self.clock)() - begun_ns);
+        Ok(self.watching.too_dear())
+    }
+
+    fn event(&self, at: usize) -> RoundEvent<'a> {
+        let site = &self.sites[at];
+        let done = self.sites.iter().filter(|site| site.is_done).count();
+        RoundEvent {
+            site: &site.tried.site.name,
+            round: site.rounds,
+            running: site.greatest(),
+            done: (done, self.sites.len()),
+            left: Duration::from_nanos(self.deadline_ns.saturating_sub((self.clock)())),
+        }
+    }
+
+    fn sampling(&self) -> Sampling {
+        Sampling::of(self.rig)
+    }
+
+    fn span(&self) -> Span {
+        debug_assert!(self.settle >= SETTLE && !self.length.0.is_zero());
+        Span { settle: self.settle, length: self.length.0 }
+    }
+
+    /// What one round of a site takes: its windows, each with settling.
+    fn round_time(&self, at: usize, settle: Duration) -> Duration {
+        let slow_downs = usize::from(self.sites[at].still_to_add_ns().is_some());
+        let windows = 2 + self.asked.levels_percent.len() + slow_downs;
+        (settle + self.length.0) * windows as u32
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is no time left for what takes so long.
+    fn is_over(&self, next: Duration) -> bool {
+        let next_ns = u64::try_from(next.as_nanos()).unwrap_or(u64::MAX);
+        (self.clock)().saturating_add(next_ns) > self.deadline_ns
+    }
+
+    /// What was spent on a site since then.
+    fn spend(&mut self, at: usize, begun_ns: u64) {
+        let now_ns = (self.clock)();
+        assert!(now_ns >= begun_ns, "the clock is monotonic");
+        self.sites[at].spent_ns += now_ns - begun_ns;
+    }
+}
+
+/// What is done in a window of a site, as the rig has it.
+fn of_rig(treatment: OfSite, site: usize) -> Treatment {
+    match treatment {
+        OfSite::Nothing => Treatment::Nothing,
+        OfSite::SpeedUp(percent) => Treatment::SpeedUp { site, percent },
+        OfSite::SlowDown(ns) => Treatment::SlowDown { site, ns },
+    }
+}

@@ -1,0 +1,123 @@
+//! What was seen over some windows, whatever was done in them: what figures that come of them can be trusted for. Pure.
+
+use dyno_measure::stats;
+use dyno_record::causal::Credibility;
+
+use super::measured::{Effective, ticks};
+use crate::causal::rig::window::Window;
+use crate::causal::rig::{Pause, Rig};
+
+/// Requests that found the target asleep, of all visits, from which on its clients are the limit.
+const ASLEEP_PER_VISIT: f64 = 0.3;
+/// Switches from one thread of the target to another on a core, per second, from which on there are more runnable threads than cores.
+const CROWDED_PER_SECOND: f64 = 50.0;
+/// Share of all cores that the target then uses.
+const CROWDED_CPU_SHARE: f64 = 0.9;
+
+const NS_PER_S: f64 = 1e9;
+
+/// How a rig samples and pauses.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sampling {
+    pub(super) pause: Pause,
+    pub(super) period_ns: u64,
+}
+
+impl Sampling {
+    pub(super) fn of(rig: &dyn Rig) -> Sampling {
+        Sampling { pause: rig.pause(), period_ns: rig.period_ns() }
+    }
+}
+
+/// What was seen over some windows.
+pub(super) fn credibility<'w>(windows: impl Iterator<Item = &'w Window>, sampling: Sampling) -> Credibility {
+    let windows: Vec<&Window> = windows.collect();
+    let all = || windows.iter().copied();
+    let sum = |of: fn(&Window) -> u64| all().map(of).sum::<u64>() as f64;
+    let length_ns = sum(|window| window.length_ns).max(1.0);
+    let cpu_ns = sum(|window| window.target_cpu_ns);
+    let inner = sum(|window| window.inner_wakes);
+    // Threads that run beside each other share the wake-ups.
+    let running = (cpu_ns / length_ns).max(1.0);
+    Credibility {
+        windows: windows.len(),
+        foreign_percent: 100.0 * sum(|window| window.foreign) / sum(ticks).max(1.0),
+        steal_percent: 100.0 * sum(|window| window.steal_ns) / length_ns,
+        capped: all().map(|window| window.capped).sum(),
+        missed: all().map(|window| window.missed).sum(),
+        unpaid_percent: unpaid_percent(&windows),
+        inner_wakes: inner * NS_PER_S / length_ns,
+        outer_wakes: sum(|window| window.outer_wakes) * NS_PER_S / length_ns,
+        run_between_wakes_us: (inner > 0.0).then_some(cpu_ns / inner / running / 1e3),
+        target_cpu_percent: 100.0 * cpu_ns / length_ns,
+        threads: sum(|window| window.threads) / windows.len().max(1) as f64,
+        load_bound: load_bound(sum(|window| window.remote_wakes), sum(|window| window.visits)),
+        pause: match sampling.pause {
+            Pause::TaskWork => "task_work".to_owned(),
+            Pause::SpinInSample => "spin_in_sample".to_owned(),
+        },
+        period_us: sampling.period_ns as f64 / 1e3,
+        ..Credibility::default()
+    }
+}
+
+/// Pauses that were still due at the ends of windows, of all that was inserted, percent.
+fn unpaid_percent(windows: &[&Window]) -> f64 {
+    let delayed = || windows.iter().filter(|window| window.threads > 0 && window.last.inserted_ns > 0);
+    let owed: f64 = delayed().map(|window| window.owed_ns as f64 / window.threads as f64).sum();
+    let inserted: f64 = delayed().map(|window| window.last.inserted_ns as f64).sum();
+    debug_assert!(owed >= 0.0 && inserted >= 0.0);
+    if inserted > 0.0 { 100.0 * owed / inserted } else { 0.0 }
+}
+
+/// A server that its clients find asleep at every third request is not what limits them; one that nobody wakes from
+/// outside is. Where nothing was counted, nothing is known.
+fn load_bound(remote_wakes: f64, visits: f64) -> Option<bool> {
+    match remote_wakes / visits.max(1.0) {
+        per_visit if per_visit >= ASLEEP_PER_VISIT => Some(false),
+        per_visit if per_visit > 0.0 => Some(true),
+        _ => None,
+    }
+}
+
+/// Whether more threads want to run than there are cores.
+pub(super) fn is_crowded(switches_per_second: f64, cpu_percent: f64, cpus: usize) -> bool {
+    switches_per_second >= CROWDED_PER_SECOND && cpu_percent >= 100.0 * CROWDED_CPU_SHARE * cpus as f64
+}
+
+/// Visits per second.
+pub(super) fn per_second<'w>(windows: impl Iterator<Item = &'w Window>) -> f64 {
+    rate(windows, |window| window.visits)
+}
+
+/// How often something happened per second.
+pub(super) fn rate<'w>(windows: impl Iterator<Item = &'w Window>, of: fn(&Window) -> u64) -> f64 {
+    let (count, ns) = windows.fold((0, 0), |(count, ns), window| (count + of(window), ns + window.length_ns));
+    count as f64 * NS_PER_S / ns.max(1) as f64
+}
+
+/// Mean time from begin to end, µs, where progress is a pair.
+pub(super) fn latency_us<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<f64> {
+    let latencies: Vec<f64> = windows.filter_map(|window| Effective::of(window)?.latency_ns).collect();
+    (!latencies.is_empty()).then(|| stats::mean(&latencies) / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_found_asleep_is_not_the_limit_and_of_nothing_counted_nothing_is_known() {
+        assert_eq!([40.0, 10.0, 0.0].map(|wakes| load_bound(wakes, 100.0)), [Some(false), Some(true), None]);
+        assert_eq!(load_bound(0.0, 0.0), None);
+        assert!(is_crowded(50.0, 180.0, 2) && !is_crowded(49.0, 180.0, 2) && !is_crowded(50.0, 170.0, 2));
+    }
+
+    #[test]
+    fn what_is_unpaid_is_of_windows_with_delays_only() {
+        let last = crate::causal::rig::window::Moment { at_ns: 1, inserted_ns: 100 };
+        let delayed = Window { threads: 2, owed_ns: 40, last, ..Window::default() };
+        let plain = Window { threads: 2, owed_ns: 40, ..Window::default() };
+        assert_eq!([unpaid_percent(&[&delayed, &plain]), unpaid_percent(&[&plain])], [20.0, 0.0]);
+    }
+}

@@ -1,0 +1,153 @@
+//! One site while it is tried: its windows, what they say so far, and whether it needs more of them.
+
+use dyno_record::causal::Point;
+
+use super::asked::Asked;
+use super::estimate::{Estimates, estimate};
+use super::hand_off;
+use super::measured::{Excluded, Measured};
+use super::schedule::{self, COST_ROUNDS_ENOUGH, NARROW_POINTS, NARROWER_POINTS, ROUNDS_MIN};
+use super::seen::{self, Sampling};
+use super::slow_down::Plan;
+use crate::causal::rig::site::Tried;
+use crate::causal::rig::window::Window;
+
+/// Gains above this, in points, are held against a real slow-down.
+const CLAIM_POINTS: f64 = 2.0;
+
+/// A site and everything that was measured of it. What always holds:
+///
+/// - rounds of windows never decrease: pairs of nulls and ratios within a round rest on it;
+/// - `recovered_at` never lies behind the last window;
+/// - estimates rest on the windows that are there, or are empty: nothing is left of windows that were excluded since.
+pub(super) struct SiteRun<'a> {
+    pub(super) tried: &'a Tried,
+    pub(super) measured: Vec<Measured>,
+    /// The first window after the target was left alone and came back: what is compared with the baseline.
+    pub(super) recovered_at: usize,
+    pub(super) estimates: Estimates,
+    /// Levels that a verdict may rest on, as far as is known.
+    pub(super) unbiased: Vec<u32>,
+    pub(super) rounds: u32,
+    pub(super) spent_ns: u64,
+    pub(super) is_done: bool,
+    /// What was done in one window shows in the next, however long it has settled.
+    pub(super) carries_over: bool,
+    /// By how much, where there was no time to let it settle, in points.
+    pub(super) carryover_points: f64,
+    pub(super) slow_down: Plan,
+}
+
+impl<'a> SiteRun<'a> {
+    pub(super) fn new(tried: &'a Tried) -> SiteRun<'a> {
+        SiteRun {
+            tried,
+            measured: Vec::new(),
+            recovered_at: 0,
+            estimates: Estimates::default(),
+            unbiased: Vec::new(),
+            rounds: 0,
+            spent_ns: 0,
+            is_done: false,
+            carries_over: false,
+            carryover_points: 0.0,
+            slow_down: Plan::NotWanted,
+        }
+    }
+
+    /// One more window, of the round that is being run.
+    pub(super) fn push(&mut self, measured: Measured) {
+        assert_eq!(measured.round, self.rounds, "a window is of the round that is being run");
+        debug_assert!(self.measured.last().is_none_or(|last| last.round <= measured.round));
+        self.measured.push(measured);
+    }
+
+    pub(super) fn windows(&self) -> impl Iterator<Item = &Window> {
+        self.measured.iter().map(|one| &one.window)
+    }
+
+    /// Windows since the target was last seen to be what it was without delays.
+    pub(super) fn since_recovery(&self) -> &[Measured] {
+        assert!(self.recovered_at <= self.measured.len(), "windows are never taken away");
+        &self.measured[self.recovered_at..]
+    }
+
+    /// Rounds that every level has.
+    pub(super) fn rounds_used(&self) -> usize {
+        let rounds = self.estimates.points.iter().map(|(point, _)| point.rounds).min().unwrap_or(0);
+        debug_assert!(rounds <= self.rounds as usize, "a round gives one ratio of each level");
+        rounds
+    }
+
+    /// Estimates everything from the windows that there are.
+    pub(super) fn estimate(&mut self, asked: &Asked, sampling: Sampling) {
+        let (levels, seen) = (&asked.levels_percent, seen::credibility(self.windows(), sampling));
+        let per_second = seen::per_second(self.windows());
+        let is_unbiased = |level: &u32| !hand_off::is_biased(*level, &seen, per_second);
+        self.unbiased = levels.iter().copied().filter(is_unbiased).collect();
+        self.estimates = estimate(&mut self.measured, asked.metric, levels, &self.unbiased);
+    }
+
+    /// Whether more rounds would change nothing that matters.
+    pub(super) fn is_decided(&self, asked: &Asked, sampling: Sampling) -> bool {
+        // Where every level is biased more rounds cannot make one better; fewer that could be used would be the reason
+        // that is given.
+        if self.unbiased.is_empty() && self.rounds_used() >= ROUNDS_MIN {
+            return true;
+        }
+        let levels = if self.unbiased.is_empty() { &asked.levels_percent } else { &self.unbiased };
+        let seen = seen::credibility(self.windows(), sampling);
+        let is_inexact =
+            hand_off::wants_shorter_pauses(&asked.levels_percent, &seen, seen::per_second(self.windows()));
+        let narrow_points = if is_inexact { NARROWER_POINTS } else { NARROW_POINTS };
+        schedule::is_done(&self.estimates, levels, narrow_points, self.added_ns().is_some())
+    }
+
+    /// Figures with what the method itself may be off by, and the chance that there is no effect.
+    pub(super) fn points(&self, sampling: Sampling) -> Vec<(Point, f64)> {
+        let seen = seen::credibility(self.windows(), sampling);
+        let per_second = seen::per_second(self.windows());
+        let allowed = |point| hand_off::allowed(point, &seen, per_second, self.carryover_points);
+        self.estimates.points.iter().map(|(point, p)| (allowed(point), *p)).collect()
+    }
+
+    /// The figure of the greatest level so far.
+    pub(super) fn greatest(&self) -> Option<Point> {
+        let points = self.estimates.points.iter().map(|(point, _)| *point);
+        points.max_by_key(|point| point.speedup_percent)
+    }
+
+    /// The greatest unbiased level's figure, when it promises enough to be held against a slow-down.
+    pub(super) fn claim(&self) -> Option<&Point> {
+        let points = self.estimates.points.iter().map(|(point, _)| point);
+        let unbiased = points.filter(|point| self.unbiased.contains(&point.speedup_percent));
+        let greatest = unbiased.max_by_key(|point| point.speedup_percent)?;
+        let promises = greatest.effect_percent > CLAIM_POINTS && greatest.interval_percent[0] > 0.0;
+        (greatest.rounds >= ROUNDS_MIN && promises).then_some(greatest)
+    }
+
+    fn added_ns(&self) -> Option<u64> {
+        match self.slow_down {
+            Plan::Each { added_ns, .. } => Some(added_ns),
+            Plan::NotWanted | Plan::Impossible(_) => None,
+        }
+    }
+
+    /// By how much each call is made longer in the next round: until it is known well enough what that costs.
+    pub(super) fn still_to_add_ns(&self) -> Option<u64> {
+        let is_enough = self.estimates.cost.is_some_and(|cost| cost.rounds >= COST_ROUNDS_ENOUGH);
+        self.added_ns().filter(|_| !is_enough)
+    }
+
+    /// Excludes all windows so far, as what was done before them still showed, and begins again.
+    pub(super) fn start_over(&mut self) {
+        for one in &mut self.measured {
+            // What was excluded for another reason keeps it; outliers are none without their like.
+            let other = one.excluded.filter(|why| *why != Excluded::Outlier);
+            one.excluded = other.or(Some(Excluded::Unsettled));
+        }
+        self.estimates = Estimates::default();
+        (self.is_done, self.carryover_points) = (false, 0.0);
+        debug_assert!(self.measured.iter().all(|one| one.excluded.is_some()));
+    }
+}

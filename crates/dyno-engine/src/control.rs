@@ -3,8 +3,8 @@
 //! `counters` tells the figures of all workers; `set spin 200` turns the one dial that can be turned live. The
 //! supervisor calls this when the socket is readable.
 
-use crate::dials::parse_spin;
-use crate::stats::Sheet;
+use crate::dials::Spin;
+use crate::stats::Counters;
 use dyno_sys::socket::{self, Io};
 use std::os::fd::OwnedFd;
 
@@ -22,12 +22,12 @@ pub(crate) enum Peer {
 }
 
 /// Answers the orders that have come.
-pub(crate) fn serve(socket: &OwnedFd, sheet: &Sheet) -> Peer {
+pub(crate) fn serve(socket: &OwnedFd, counters: &Counters) -> Peer {
     let mut order = [0; ORDER_BYTES_MAX];
     for _ in 0..ORDERS_MAX {
         match socket::recv(socket, &mut order) {
             Io::Done(length) => {
-                let text = answer(&String::from_utf8_lossy(&order[..length]), sheet);
+                let text = answer(&String::from_utf8_lossy(&order[..length]), counters);
                 // A full socket means that nobody reads answers: the order was carried out all the same.
                 let _ = socket::send(socket, text.as_bytes());
             }
@@ -39,13 +39,13 @@ pub(crate) fn serve(socket: &OwnedFd, sheet: &Sheet) -> Peer {
 }
 
 /// Carries an order out and says what came of it: `ok`, the figures, or `error: …`.
-fn answer(order: &str, sheet: &Sheet) -> String {
+fn answer(order: &str, counters: &Counters) -> String {
     let words: Vec<&str> = order.split_ascii_whitespace().collect();
     match words[..] {
-        ["counters"] => sheet.total().to_string(),
-        ["set", "spin", word] => match parse_spin(word) {
-            Ok(spin_us) => {
-                sheet.set_spin(spin_us);
+        ["counters"] => counters.total().to_string(),
+        ["set", "spin", word] => match word.parse::<Spin>() {
+            Ok(spin) => {
+                counters.set_spin(spin.us());
                 "ok".to_owned()
             }
             Err(error) => format!("error: {error}"),
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn each_order_gets_its_answer_and_the_end_is_noticed() {
-        let sheet = Sheet::new(1, 0).unwrap();
+        let counters = Counters::new(1, 0).unwrap();
         let (ours, theirs) = socket::pair().unwrap();
         for (order, expected) in [
             ("set spin 200", "ok"),
@@ -73,14 +73,14 @@ mod tests {
             ("dance", "error: the orders are"),
         ] {
             assert_eq!(socket::send(&theirs, order.as_bytes()), Io::Done(order.len()));
-            assert_eq!(serve(&ours, &sheet), Peer::There);
+            assert_eq!(serve(&ours, &counters), Peer::There);
             let mut text = [0; 512];
             let Io::Done(length) = socket::recv(&theirs, &mut text) else { panic!("no answer to {order}") };
             let text = String::from_utf8_lossy(&text[..length]);
             assert!(text.starts_with(expected), "{order}: {text}");
         }
-        assert_eq!(sheet.spin().load(Ordering::Relaxed), 200);
+        assert_eq!(counters.spin().load(Ordering::Relaxed), 200);
         drop(theirs);
-        assert_eq!(serve(&ours, &sheet), Peer::Gone);
+        assert_eq!(serve(&ours, &counters), Peer::Gone);
     }
 }

@@ -72,8 +72,8 @@ mod traffic;
 pub use answer::Answer;
 pub use config::{Config, DRAIN_NS_DEFAULT, Limits};
 pub use dials::{
-    Body, Calls, Congestion, Date, DialError, Dials, Headers, Log, Pin, Read, Replies, Reuseport,
-    SPIN_US_MAX, Send, Trigger, WORKERS_MAX, parse_spin,
+    About, Body, Calls, Congestion, Date, Dial, DialError, Dials, Headers, Log, Pin, Read, Replies,
+    Reuseport, Scope, Send, Spin, Trigger, Workers,
 };
 pub use dyno_proto::http1::Method;
 pub use dyno_proto::json::Encode;

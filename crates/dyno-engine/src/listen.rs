@@ -31,7 +31,7 @@ pub(crate) fn bind(addrs: &[Addr], dials: &Dials) -> Result<Bound, EngineError> 
     if addrs.is_empty() {
         return Err(EngineError::NoAddress);
     }
-    let workers = dials.workers.get() as usize;
+    let workers = dials.workers.get();
     let mut bound = Bound { addrs: Vec::new(), by_worker: (0..workers).map(|_| Vec::new()).collect() };
     for addr in addrs {
         let own = matches!(addr, Addr::Tcp(_)) && dials.reuseport != Reuseport::Off;
@@ -82,7 +82,7 @@ fn bind_each(addr: &Addr, dials: &Dials) -> Result<Vec<OwnedFd>, EngineError> {
         addr = socket::local_addr(&listeners[0]).map_err(refused("read where the server listens"))?;
     }
     if dials.reuseport == Reuseport::Cpu {
-        let attached = socket::attach_reuseport_by_cpu(&listeners[0], dials.workers.get());
+        let attached = socket::attach_reuseport_by_cpu(&listeners[0], dials.workers.count().get());
         attached.map_err(refused("steer connections by CPU (SO_ATTACH_REUSEPORT_CBPF)"))?;
     }
     Ok(listeners)

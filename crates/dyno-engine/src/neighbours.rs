@@ -4,7 +4,7 @@
 //! though others have room. So every worker holds a copy of all listeners; one that is full says so in shared memory and
 //! signals, and those with room accept in its place until it has room again.
 
-use crate::stats::Sheet;
+use crate::stats::Counters;
 use dyno_sys::epoll::{Epoll, Interest};
 use dyno_sys::event::EventFd;
 use std::io;
@@ -21,7 +21,7 @@ struct Neighbour {
 /// The other workers, and how all are told that one is full, or no longer.
 pub(crate) struct Neighbours {
     own: usize,
-    sheet: Sheet,
+    counters: Counters,
     others: Vec<Neighbour>,
     /// Shared by all workers; it is signalled and never cleared, and watched for edges, so that each sees each signal.
     signal: Arc<EventFd>,
@@ -31,14 +31,14 @@ impl Neighbours {
     /// `others`: the number and the listeners of every other worker; empty where listeners are shared anyway.
     pub(crate) fn new(
         own: usize,
-        sheet: Sheet,
+        counters: Counters,
         others: Vec<(usize, Vec<OwnedFd>)>,
         signal: Arc<EventFd>,
     ) -> Neighbours {
         let neighbour = |(number, listeners)| Neighbour { number, listeners, is_helped: false };
         // A predecessor may have died full.
-        sheet.set_full(own, false);
-        Neighbours { own, sheet, others: others.into_iter().map(neighbour).collect(), signal }
+        counters.set_full(own, false);
+        Neighbours { own, counters, others: others.into_iter().map(neighbour).collect(), signal }
     }
 
     /// Watches for signals.
@@ -48,8 +48,8 @@ impl Neighbours {
 
     /// This worker is full, or no longer: the others are told when that is news.
     pub(crate) fn tell(&self, is_full: bool) {
-        if self.sheet.is_full(self.own) != is_full {
-            self.sheet.set_full(self.own, is_full);
+        if self.counters.is_full(self.own) != is_full {
+            self.counters.set_full(self.own, is_full);
             if !self.others.is_empty() {
                 self.signal.signal();
             }
@@ -61,7 +61,7 @@ impl Neighbours {
     pub(crate) fn look(&mut self, epoll: &Epoll, has_room: bool, token: impl Fn(usize) -> u64) {
         let mut first = 0;
         for other in &mut self.others {
-            let should_help = has_room && self.sheet.is_full(other.number);
+            let should_help = has_room && self.counters.is_full(other.number);
             for (at, listener) in other.listeners.iter().enumerate() {
                 match (should_help, other.is_helped) {
                     // What cannot be watched waits for its own worker.

@@ -4,7 +4,7 @@
 //! No signal is touched: the program that embeds a server decides what ends it.
 
 use crate::config::{Config, Limits};
-use crate::dials::{Dials, Log, Pin};
+use crate::dials::{Dials, Log, Pin, Spin};
 use crate::error::{EngineError, refused};
 use crate::listen;
 use crate::log::{self, AccessLog};
@@ -14,7 +14,7 @@ use crate::reply::Reply;
 use crate::request::Request;
 use crate::response::Response;
 use crate::route::Router;
-use crate::stats::{Counts, House, Sheet};
+use crate::stats::{Counters, Counts, RunsIn};
 use crate::supervisor::Drained;
 use crate::upload::Upload;
 use crate::worker::{Input, Left, Worker};
@@ -133,26 +133,36 @@ impl Server {
         }
         let Config { listen, dials, limits, log_file, drain_ns, .. } = self.config;
         let bound = listen::bind(&listen, &dials)?;
-        let sheet = Sheet::new(bound.by_worker.len(), dials.spin).map_err(refused("make counters"))?;
+        let counters =
+            Counters::new(bound.by_worker.len(), dials.spin.us()).map_err(refused("make counters"))?;
         let mut logs = Logs::open(&dials, log_file, bound.by_worker.len())?;
         let router = Arc::new(self.router);
         let mut running =
-            Running { addrs: bound.addrs, sheet, workers: Vec::new(), orders: Vec::new(), writer: None };
+            Running { addrs: bound.addrs, counters, workers: Vec::new(), orders: Vec::new(), writer: None };
         let full = Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?);
         let others = (0..bound.by_worker.len()).map(|own| listen::of_others(&bound.by_worker, own, &dials));
         let others = others.collect::<io::Result<Vec<_>>>().map_err(refused("share the listeners"))?;
         for (number, (listeners, others)) in bound.by_worker.into_iter().zip(others).enumerate() {
-            let neighbours = Neighbours::new(number, sheet, others, Arc::clone(&full));
+            let neighbours = Neighbours::new(number, counters, others, Arc::clone(&full));
             let (orders, order) = socket::pipe().map_err(refused("open a pipe"))?;
             let log = logs.of(number).map_err(refused("share the access log"))?;
-            let (router, house) = (Arc::clone(&router), House::Thread);
-            let input =
-                Input { number, house, listeners, neighbours, orders, signals: None, router, log, sheet };
+            let (router, runs_in) = (Arc::clone(&router), RunsIn::Thread);
+            let input = Input {
+                number,
+                runs_in,
+                listeners,
+                neighbours,
+                orders,
+                signals: None,
+                router,
+                log,
+                counters,
+            };
             let worker = Worker::new(input, &dials, &limits, drain_ns).map_err(refused("start a worker"))?;
             running.workers.push(spawn_worker(number, &dials, worker)?);
             running.orders.push(order);
         }
-        running.writer = logs.spawn_writer(running.sheet.lost())?;
+        running.writer = logs.spawn_writer(running.counters.lost())?;
         Ok(running)
     }
 
@@ -164,7 +174,7 @@ impl Server {
 /// A server that serves. Dropping it drains it without waiting.
 pub struct Running {
     addrs: Vec<Addr>,
-    sheet: Sheet,
+    counters: Counters,
     workers: Vec<JoinHandle<Left>>,
     /// Closing them tells the workers to drain.
     orders: Vec<OwnedFd>,
@@ -181,12 +191,12 @@ impl Running {
     /// What all workers have counted.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.sheet.total()
+        self.counters.total()
     }
 
     /// Turns the spin dial, in microseconds; workers see it at their next turn.
     pub fn set_spin(&self, spin_us: u32) {
-        self.sheet.set_spin(spin_us.min(crate::dials::SPIN_US_MAX));
+        self.counters.set_spin(Spin::from_us(spin_us).us());
     }
 
     /// Drains and waits until every worker has ended.

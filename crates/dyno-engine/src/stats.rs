@@ -92,20 +92,23 @@ const REQUESTS: usize = 0;
 /// Words of a row: the counters rounded up to whole cache lines, so that two workers never write one line.
 const ROW_WORDS: usize = Counts::NAMES.len().next_multiple_of(8);
 
-/// The shared sheet: a row per worker, and the dials that can be turned while workers run.
+/// The figures of one worker.
+type Row = [AtomicU64; Counts::NAMES.len()];
+
+/// Shared memory: a row of counters per worker, and the dials that can be turned while workers run.
 #[derive(Clone, Copy)]
-pub(crate) struct Sheet {
+pub(crate) struct Counters {
     words: shm::Counters,
     rows: usize,
 }
 
-impl Sheet {
-    /// A sheet for `rows` workers, mapped for the life of the process and inherited by its children.
-    pub(crate) fn new(rows: usize, spin_us: u32) -> std::io::Result<Sheet> {
+impl Counters {
+    /// Counters for `rows` workers, mapped for the life of the process and inherited by its children.
+    pub(crate) fn new(rows: usize, spin_us: u32) -> std::io::Result<Counters> {
         let words = shm::Counters::new((rows + 1) * ROW_WORDS + rows)?;
-        let sheet = Sheet { words, rows };
-        sheet.set_spin(spin_us);
-        Ok(sheet)
+        let counters = Counters { words, rows };
+        counters.set_spin(spin_us);
+        Ok(counters)
     }
 
     /// The spin dial as it stands now, in microseconds.
@@ -147,21 +150,26 @@ impl Sheet {
     fn word(&self, row: usize, at: usize) -> &'static AtomicU64 {
         self.words.get(row * ROW_WORDS + at)
     }
+
+    fn row(&self, row: usize) -> &'static Row {
+        assert!(row < self.rows, "a worker's row is one of the {}, not {row}", self.rows);
+        self.words.row(row * ROW_WORDS)
+    }
 }
 
 /// One worker's figures and its row.
 pub(crate) struct Tally {
     /// What this worker has counted, counting from where its row stood.
     pub(crate) counts: Counts,
-    sheet: Sheet,
-    row: usize,
-    house: House,
+    row: &'static Row,
+    /// Whether this worker counts the allocations of its process: of the workers that share one, the first does.
+    counts_allocations: bool,
     allocations_seen: u64,
 }
 
-/// Where a worker lives.
+/// What a worker runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum House {
+pub(crate) enum RunsIn {
     /// In a process of its own, under a supervisor.
     Process,
     /// In a thread of the embedding program.
@@ -169,26 +177,30 @@ pub(crate) enum House {
 }
 
 impl Tally {
-    pub(crate) fn new(sheet: Sheet, row: usize, house: House) -> Tally {
-        let counts = Counts::fill(|at| sheet.word(row, at).load(Ordering::Relaxed));
-        Tally { counts, sheet, row, house, allocations_seen: dyno_sys::alloc::allocations() }
+    pub(crate) fn new(counters: Counters, row: usize, runs_in: RunsIn) -> Tally {
+        let counts_allocations = runs_in == RunsIn::Process || row == 0;
+        let row = counters.row(row);
+        let counts = Counts::fill(|at| row[at].load(Ordering::Relaxed));
+        Tally { counts, row, counts_allocations, allocations_seen: dyno_sys::alloc::allocations() }
     }
 
     /// Writes the row. Plain stores: a row has one writer.
     pub(crate) fn publish(&mut self) {
-        // Allocations are counted by process: of the workers that share one, the first tells the figure.
-        if self.house == House::Process || self.row == 0 {
+        if self.counts_allocations {
             let allocations = dyno_sys::alloc::allocations();
+            debug_assert!(allocations >= self.allocations_seen, "a process's allocations only grow");
             self.counts.allocations += allocations - self.allocations_seen;
             self.allocations_seen = allocations;
         }
+        let is_behind = self.row[REQUESTS].load(Ordering::Relaxed) <= self.counts.requests;
+        debug_assert!(is_behind, "a row has one writer, and its figures only grow");
         self.counts.each(|at, value| {
             if at != REQUESTS {
-                self.sheet.word(self.row, at).store(value, Ordering::Relaxed);
+                self.row[at].store(value, Ordering::Relaxed);
             }
         });
         // Last, so that who sees a request counted sees what it took as well.
-        self.sheet.word(self.row, REQUESTS).store(self.counts.requests, Ordering::Release);
+        self.row[REQUESTS].store(self.counts.requests, Ordering::Release);
     }
 }
 
@@ -199,19 +211,19 @@ mod tests {
 
     #[test]
     fn a_replacement_goes_on_from_its_predecessors_row() {
-        let sheet = Sheet::new(2, 7).unwrap();
-        let mut first = Tally::new(sheet, 0, House::Process);
+        let counters = Counters::new(2, 7).unwrap();
+        let mut first = Tally::new(counters, 0, RunsIn::Process);
         first.counts.requests = 10;
         first.publish();
-        let mut other = Tally::new(sheet, 1, House::Process);
+        let mut other = Tally::new(counters, 1, RunsIn::Process);
         other.counts.requests = 5;
         other.publish();
 
-        let mut second = Tally::new(sheet, 0, House::Process);
+        let mut second = Tally::new(counters, 0, RunsIn::Process);
         second.counts.requests += 1;
         second.publish();
-        assert_eq!(sheet.total().requests, 16);
-        assert_eq!(sheet.spin().load(Ordering::Relaxed), 7);
+        assert_eq!(counters.total().requests, 16);
+        assert_eq!(counters.spin().load(Ordering::Relaxed), 7);
     }
 
     #[test]

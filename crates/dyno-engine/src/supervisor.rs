@@ -4,7 +4,7 @@
 //! `dyno serve` calls `run` while it has one thread. Nothing is printed here: what happens is told to a callback.
 //! Workers are forked with what they need and nothing of their siblings; when the supervisor dies they die.
 
-mod birth;
+mod fork;
 
 use crate::config::{Config, SECOND_NS};
 use crate::control;
@@ -13,7 +13,7 @@ use crate::error::{EngineError, refused};
 use crate::listen;
 use crate::log;
 use crate::route::Router;
-use crate::stats::{Counts, Sheet};
+use crate::stats::{Counters, Counts};
 use dyno_sys::affinity;
 use dyno_sys::child::{self, Exit, Wait};
 use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
@@ -136,7 +136,7 @@ pub fn run(
     on_event(Event::Listening { addrs: supervisor.addrs.clone(), pids: supervisor.pids() });
     let drained = supervisor.watch(on_event);
     supervisor.finish();
-    Ok(ExitReport { drained, deaths: supervisor.deaths, counts: supervisor.sheet.total() })
+    Ok(ExitReport { drained, deaths: supervisor.deaths, counts: supervisor.counters.total() })
 }
 
 /// A worker's place, whether there is one in it or not.
@@ -161,7 +161,7 @@ enum Life {
 }
 
 /// What was counted when lack of memory was looked for last.
-struct MemoryTold {
+struct MemoryReported {
     looked_ns: u64,
     refused: u64,
     cut: u64,
@@ -196,7 +196,7 @@ struct Supervisor<'r> {
     log: Option<OwnedFd>,
     rings: Vec<&'static Ring>,
     writer: Option<Writer>,
-    sheet: Sheet,
+    counters: Counters,
     /// Tells workers that one of them is full, or no longer.
     full: Arc<EventFd>,
     ears: Option<Ears>,
@@ -204,8 +204,8 @@ struct Supervisor<'r> {
     stopping: Stopping,
     drained: Drained,
     /// Whether lost log lines were told of.
-    lost_told: bool,
-    memory: MemoryTold,
+    lost_reported: bool,
+    memory: MemoryReported,
 }
 
 impl<'r> Supervisor<'r> {
@@ -213,7 +213,7 @@ impl<'r> Supervisor<'r> {
         signal::ignore_sigpipe();
         // The usual 1,024 descriptors are for programs that use select(2). Where it cannot be raised, workers fit themselves.
         let _ = proc::raise_nofile_to_hard();
-        let workers = config.dials.workers.get() as usize;
+        let workers = config.dials.workers.get();
         let bound = listen::bind(&config.listen, &config.dials)?;
         let vacant = |listeners| Place { listeners, life: Life::Vacant, short_lives: 0 };
         Ok(Supervisor {
@@ -221,7 +221,8 @@ impl<'r> Supervisor<'r> {
             rings: rings(&config)?,
             ears: Some(ears(config.control.take())?),
             full: Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?),
-            sheet: Sheet::new(workers, config.dials.spin).map_err(refused("share memory for counters"))?,
+            counters: Counters::new(workers, config.dials.spin.us())
+                .map_err(refused("share memory for counters"))?,
             cpus: affinity::allowed().iter().collect(),
             places: bound.by_worker.into_iter().map(vacant).collect(),
             addrs: bound.addrs,
@@ -231,8 +232,8 @@ impl<'r> Supervisor<'r> {
             deaths: 0,
             stopping: Stopping::No,
             drained: Drained::Wholly,
-            lost_told: false,
-            memory: MemoryTold { looked_ns: clock::mono_ns(), refused: 0, cut: 0 },
+            lost_reported: false,
+            memory: MemoryReported { looked_ns: clock::mono_ns(), refused: 0, cut: 0 },
         })
     }
 
@@ -305,7 +306,7 @@ impl<'r> Supervisor<'r> {
             _ => None,
         };
         let minute = Some(self.memory.looked_ns + MEMORY_LOOK_NS);
-        let look = (self.log.is_some() && !self.lost_told).then(|| clock::mono_ns() + LOST_LOOK_NS);
+        let look = (self.log.is_some() && !self.lost_reported).then(|| clock::mono_ns() + LOST_LOOK_NS);
         match replacements.chain(end).chain(look).chain(minute).min() {
             None => Timeout::Forever,
             Some(due_ns) => {
@@ -316,9 +317,9 @@ impl<'r> Supervisor<'r> {
     }
 
     fn tell_lost(&mut self, on_event: &mut dyn FnMut(Event)) {
-        let lines = self.sheet.total().log_drops;
-        if lines > 0 && !self.lost_told {
-            self.lost_told = true;
+        let lines = self.counters.total().log_drops;
+        if lines > 0 && !self.lost_reported {
+            self.lost_reported = true;
             on_event(Event::LogLinesLost { lines });
         }
     }
@@ -329,9 +330,9 @@ impl<'r> Supervisor<'r> {
         if now_ns < self.memory.looked_ns + MEMORY_LOOK_NS {
             return;
         }
-        let Counts { budget_refusals, budget_cuts, .. } = self.sheet.total();
+        let Counts { budget_refusals, budget_cuts, .. } = self.counters.total();
         let (refused, cut) = (budget_refusals - self.memory.refused, budget_cuts - self.memory.cut);
-        self.memory = MemoryTold { looked_ns: now_ns, refused: budget_refusals, cut: budget_cuts };
+        self.memory = MemoryReported { looked_ns: now_ns, refused: budget_refusals, cut: budget_cuts };
         if refused + cut > 0 {
             on_event(Event::MemoryShort { refused, cut });
         }
@@ -356,7 +357,7 @@ impl<'r> Supervisor<'r> {
     fn on_control(&mut self) {
         let Some(ears) = &mut self.ears else { return };
         let Some(socket) = &ears.control else { return };
-        if control::serve(socket, &self.sheet) == control::Peer::Gone {
+        if control::serve(socket, &self.counters) == control::Peer::Gone {
             let _ = ears.epoll.remove(socket);
             ears.control = None;
         }

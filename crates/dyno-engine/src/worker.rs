@@ -16,7 +16,7 @@ use crate::neighbours::Neighbours;
 use crate::route::Router;
 use crate::scratch::Scratch;
 use crate::seam::Readiness;
-use crate::stats::{House, Sheet, Tally};
+use crate::stats::{Counters, RunsIn, Tally};
 use dyno_sys::clock;
 use dyno_sys::epoll::{Epoll, Event, Events, Interest, Timeout};
 use dyno_sys::event::EventFd;
@@ -54,7 +54,7 @@ const OTHERS: u64 = 1 << 16;
 pub(crate) struct Input {
     /// Its number, which is its row of the counters.
     pub(crate) number: usize,
-    pub(crate) house: House,
+    pub(crate) runs_in: RunsIn,
     pub(crate) listeners: Vec<OwnedFd>,
     pub(crate) neighbours: Neighbours,
     /// Readable or at its end: drain.
@@ -63,7 +63,7 @@ pub(crate) struct Input {
     pub(crate) signals: Option<SignalFd>,
     pub(crate) router: Arc<Router>,
     pub(crate) log: AccessLog,
-    pub(crate) sheet: Sheet,
+    pub(crate) counters: Counters,
 }
 
 /// How a worker ended.
@@ -120,12 +120,12 @@ pub(crate) struct Loop<W: Way> {
 impl<W: Way> Loop<W> {
     fn new(input: Input, dials: &Dials, limits: &Limits, drain_ns: u64, way: W) -> io::Result<Loop<W>> {
         let now_ns = clock::mono_ns();
-        let tally = Tally::new(input.sheet, input.number, input.house);
+        let tally = Tally::new(input.counters, input.number, input.runs_in);
         let mailbox = Mailbox::new(Some(EventFd::new()?));
         let unix_s = clock::real_coarse_s();
         let scratch =
             Scratch::new(tally, Arc::clone(&mailbox), limits.outstanding_max, limits.later_ns, unix_s);
-        let workers = dials.workers.get() as usize;
+        let workers = dials.workers.get();
         let buffered = limits.buffer_bytes_max / workers;
         let http = Http1::new(input.router, limits, input.log, scratch, buffered);
         // Listeners that every worker holds wake one of them; a worker alone needs no such care.
@@ -139,8 +139,8 @@ impl<W: Way> Loop<W> {
             signals: input.signals,
             now_ns,
             worked_ns: 0,
-            spin_us: input.sheet.spin(),
-            connections_max: connections_max(limits, dials, input.house),
+            spin_us: input.counters.spin(),
+            connections_max: connections_max(limits, dials, input.runs_in),
             drain_ns,
         };
         worker.watch()?;
@@ -340,11 +340,11 @@ fn listener_token(listener: usize) -> u64 {
 }
 
 /// What was asked for, or what the descriptor limit leaves: a server fits itself instead of failing.
-fn connections_max(limits: &Limits, dials: &Dials, house: House) -> usize {
+fn connections_max(limits: &Limits, dials: &Dials, runs_in: RunsIn) -> usize {
     let (soft, _) = dyno_sys::proc::nofile();
     let soft = usize::try_from(soft).unwrap_or(usize::MAX);
     // Threads share the descriptors of their process.
-    let sharers = if house == House::Thread { dials.workers.get() as usize } else { 1 };
+    let sharers = if runs_in == RunsIn::Thread { dials.workers.get() } else { 1 };
     let fitting = (soft / sharers).saturating_sub(DESCRIPTORS_KEPT).max(1);
     limits.connections_max.clamp(1, fitting)
 }

@@ -53,6 +53,11 @@ impl Counters {
         &self.words[i]
     }
 
+    /// The `N` counters from `first` on. Panics beyond the last.
+    pub fn row<const N: usize>(&self, first: usize) -> &'static [AtomicU64; N] {
+        self.words[first..].first_chunk().expect("a row lies within the counters")
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.words.len()

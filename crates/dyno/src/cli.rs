@@ -5,6 +5,7 @@
 
 mod causal;
 mod diagnose;
+mod dials;
 mod flame;
 mod offcpu;
 mod profile;
@@ -22,6 +23,7 @@ use dyno_sys::socket::Addr;
 
 pub(crate) use causal::Causal;
 pub(crate) use diagnose::{Diagnose, FailOn};
+use dials::DialFlags;
 pub(crate) use flame::{Answered, Counts, Flame};
 pub(crate) use offcpu::OffCpu;
 pub(crate) use profile::Profile;
@@ -90,59 +92,18 @@ pub(crate) struct Serve {
         long,
         value_name = "ADDRESS",
         default_value = "127.0.0.1:8080",
-        help_heading = "Where and how many"
+        help_heading = dials::WORKERS
     )]
     pub(crate) listen: Vec<Addr>,
-    /// Worker processes [default: one for each CPU that may be used]
-    #[arg(long, value_name = "N", help_heading = "Where and how many")]
-    pub(crate) workers: Option<String>,
-    /// How connections are spread over workers: off, hash or cpu [default: hash with several workers, else off]
-    #[arg(long, value_name = "WORD", help_heading = "Where and how many")]
-    pub(crate) reuseport: Option<String>,
-    /// Whether a worker is bound to a CPU: none or cpu [default: cpu with several workers, else none]
-    #[arg(long, value_name = "WORD", help_heading = "Where and how many")]
-    pub(crate) pin: Option<String>,
+    /// Start from what an ordinary first version does
+    #[arg(long, help_heading = dials::REQUEST)]
+    pub(crate) naive: bool,
+    #[command(flatten)]
+    pub(crate) dials: DialFlags,
 
     /// Who workers run as, as NAME or NAME:GROUP, when started as root [default: nobody]
-    #[arg(long, value_name = "USER", help_heading = "Where and how many")]
+    #[arg(long, value_name = "USER", help_heading = dials::WORKERS)]
     pub(crate) user: Option<String>,
-
-    /// Start from what an ordinary first version does
-    #[arg(long, help_heading = "Dials")]
-    pub(crate) naive: bool,
-    /// Access log: sync (a write per request), ring (a writer beside) or off [default: off]
-    #[arg(long, value_name = "WORD", help_heading = "Dials")]
-    pub(crate) log: Option<String>,
-    /// Head and body of a reply leave joined or split [default: joined]
-    #[arg(long, value_name = "WORD", help_heading = "Dials")]
-    pub(crate) send: Option<String>,
-    /// System calls that move bytes: recv-send or read-write [default: recv-send]
-    #[arg(long, value_name = "WORD", help_heading = "Dials")]
-    pub(crate) calls: Option<String>,
-    /// Read once per wake-up, or drain until nothing is there [default: once]
-    #[arg(long, value_name = "WORD", help_heading = "Dials")]
-    pub(crate) read: Option<String>,
-    /// epoll's trigger: level or edge [default: level]
-    #[arg(long, value_name = "WORD", help_heading = "Dials")]
-    pub(crate) trigger: Option<String>,
-    /// A reply is encoded into the outbox, or put together the generic way [default: outbox]
-    #[arg(long, value_name = "WORD", help_heading = "Dials")]
-    pub(crate) body: Option<String>,
-    /// A handler sees borrowed or owned headers [default: borrowed]
-    #[arg(long, value_name = "WORD", help_heading = "Dials")]
-    pub(crate) headers: Option<String>,
-    /// The Date header is formatted once a second, or for every reply [default: second]
-    #[arg(long, value_name = "WORD", help_heading = "Dials")]
-    pub(crate) date: Option<String>,
-    /// Replies to pipelined requests leave as a batch or single [default: batch]
-    #[arg(long, value_name = "WORD", help_heading = "Dials")]
-    pub(crate) replies: Option<String>,
-    /// Congestion control of accepted connections: default, or its name [default: default]
-    #[arg(long, value_name = "NAME", help_heading = "Dials")]
-    pub(crate) congestion: Option<String>,
-    /// Microseconds of polling before a worker sleeps; burns its CPU when idle [default: 0]
-    #[arg(long, value_name = "US", help_heading = "Dials")]
-    pub(crate) spin: Option<String>,
 
     /// Where the access log goes [default: standard output]
     #[arg(long, value_name = "FILE", help_heading = "Log and end")]

@@ -6,12 +6,12 @@ use crate::field::OWN_BYTES_MAX as EXTRA_BYTES_MAX;
 use crate::mailbox::Mailbox;
 use crate::reply::Reply;
 use crate::shared::Shared;
-use crate::stats::{House, Sheet, Tally};
+use crate::stats::{Counters, RunsIn, Tally};
 
 const KEPT: Asked = Asked { connection: Connection::Kept, content: Content::Sent, chunks: Chunks::Known };
 
 fn scratch() -> Scratch {
-    let tally = Tally::new(Sheet::new(1, 0).unwrap(), 0, House::Process);
+    let tally = Tally::new(Counters::new(1, 0).unwrap(), 0, RunsIn::Process);
     Scratch::new(tally, Mailbox::new(None), 1, 1_000_000, 1_700_000_000)
 }
 

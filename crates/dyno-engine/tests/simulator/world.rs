@@ -10,7 +10,7 @@ use crate::model;
 use crate::scratch::Scratch;
 use crate::simulator::handlers::{self, Shop, Work};
 use crate::simulator::net::{Link, Manner, SimNet, Socket};
-use crate::stats::{House, Sheet, Tally};
+use crate::stats::{Counters, RunsIn, Tally};
 use crate::timer::TICK_NS_SHIFT;
 use dyno_measure::Prng;
 use std::sync::{Arc, Mutex};
@@ -116,7 +116,7 @@ impl World {
         let shop: Shop = Arc::new(Mutex::new(Work::default()));
         let router = Arc::new(handlers::router(&shop, scenario.salt));
         let limits = limits(scenario.mode);
-        let tally = Tally::new(sheet(), 0, House::Process);
+        let tally = Tally::new(counters(), 0, RunsIn::Process);
         let mailbox = Mailbox::new(None);
         let scratch =
             Scratch::new(tally, Arc::clone(&mailbox), limits.outstanding_max, limits.later_ns, 1_700_000_000);
@@ -516,10 +516,10 @@ impl World {
     }
 }
 
-/// Counters are mapped for the life of the process: one sheet serves all simulations.
-fn sheet() -> Sheet {
+/// Counters are mapped for the life of the process: one counters serves all simulations.
+fn counters() -> Counters {
     thread_local! {
-        static SHEET: Sheet = Sheet::new(1, 0).expect("counters can be mapped");
+        static SHEET: Counters = Counters::new(1, 0).expect("counters can be mapped");
     }
-    SHEET.with(|sheet| *sheet)
+    SHEET.with(|counters| *counters)
 }

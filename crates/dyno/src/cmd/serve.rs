@@ -86,31 +86,14 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
 
 /// The start, which depends on the number of workers, and over it every dial that was given.
 fn dials(args: &cli::Serve) -> Result<Dials, DialError> {
-    let mut naive = Dials::naive();
-    if let Some(word) = &args.workers {
-        naive.set("workers", word)?;
+    let mut dials = if args.naive { Dials::naive() } else { Dials::default() };
+    if let Some(word) = args.dials.word("workers") {
+        dials.set("workers", word)?;
+        if !args.naive {
+            dials = Dials::for_workers(dials.workers.count());
+        }
     }
-    let mut dials = match (args.naive, &args.workers) {
-        (true, _) => naive,
-        (false, Some(_)) => Dials::for_workers(naive.workers),
-        (false, None) => Dials::default(),
-    };
-    let given = [
-        ("log", &args.log),
-        ("send", &args.send),
-        ("calls", &args.calls),
-        ("read", &args.read),
-        ("trigger", &args.trigger),
-        ("body", &args.body),
-        ("headers", &args.headers),
-        ("date", &args.date),
-        ("replies", &args.replies),
-        ("congestion", &args.congestion),
-        ("spin", &args.spin),
-        ("reuseport", &args.reuseport),
-        ("pin", &args.pin),
-    ];
-    for (name, word) in given.iter().filter_map(|(name, word)| Some((name, word.as_ref()?))) {
+    for (name, word) in args.dials.given() {
         dials.set(name, word)?;
     }
     Ok(dials)

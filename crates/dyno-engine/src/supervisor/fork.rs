@@ -11,7 +11,7 @@ use crate::error::{EngineError, refused};
 use crate::listen;
 use crate::log::{self, AccessLog};
 use crate::neighbours::Neighbours;
-use crate::stats::House;
+use crate::stats::RunsIn;
 use crate::worker::{Input, Left, Worker};
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::child::{self, Wait};
@@ -40,12 +40,12 @@ impl Supervisor<'_> {
         let (orders, order) = socket::pipe().map_err(refused("open a pipe"))?;
         let (ready, readiness) = socket::pipe().map_err(refused("open a pipe"))?;
         let mut parents = Some((order, ready));
-        let born = child::fork(|| {
+        let forked = child::fork(|| {
             drop(parents.take());
             self.live_as_worker(number, orders, &readiness)
         });
         // The parent's copies of the child's ends went with the closure: the end of file tells of the child's death.
-        let pid = born.map_err(refused("fork a worker"))?;
+        let pid = forked.map_err(refused("fork a worker"))?;
         let (order, ready) = parents.expect("only the child has taken them");
         wait_until_ready(number, pid, &ready)?;
         self.places[number].life = Life::Running { pid, since_ns: clock::mono_ns(), orders: Some(order) };
@@ -56,11 +56,11 @@ impl Supervisor<'_> {
     pub(super) fn start_writer(&mut self) -> Result<(), EngineError> {
         let (stopped, stop) = socket::pipe().map_err(refused("open a pipe"))?;
         let mut parents = Some(stop);
-        let born = child::fork(|| {
+        let forked = child::fork(|| {
             drop(parents.take());
             self.live_as_writer(stopped)
         });
-        let pid = born.map_err(refused("fork the log's writer"))?;
+        let pid = forked.map_err(refused("fork the log's writer"))?;
         let stop = parents.expect("only the child has taken it");
         self.writer = Some(Writer { pid, stop });
         Ok(())
@@ -91,7 +91,7 @@ impl Supervisor<'_> {
         let by_worker: Vec<_> =
             self.places.iter_mut().map(|place| std::mem::take(&mut place.listeners)).collect();
         let others = listen::of_others(&by_worker, number, &self.config.dials)?;
-        let neighbours = Neighbours::new(number, self.sheet, others, Arc::clone(&self.full));
+        let neighbours = Neighbours::new(number, self.counters, others, Arc::clone(&self.full));
         let listeners = by_worker.into_iter().nth(number).unwrap_or_default();
         let log = self.access_log(number)?;
         self.leave_parent();
@@ -100,7 +100,7 @@ impl Supervisor<'_> {
         }
         let input = Input {
             number,
-            house: House::Process,
+            runs_in: RunsIn::Process,
             listeners,
             neighbours,
             orders,
@@ -108,7 +108,7 @@ impl Supervisor<'_> {
             signals: Some(SignalFd::new(&[Signal::Term, Signal::Int])?),
             router: Arc::new((self.routes)()),
             log,
-            sheet: self.sheet,
+            counters: self.counters,
         };
         Worker::new(input, &self.config.dials, &self.config.limits, self.config.drain_ns)
     }
@@ -139,7 +139,7 @@ impl Supervisor<'_> {
         if self.give_up_rights().is_err() {
             return FAILED;
         }
-        match log::write_rings(&self.rings, log, &stopped, self.sheet.lost()) {
+        match log::write_rings(&self.rings, log, &stopped, self.counters.lost()) {
             Ok(()) => OK,
             Err(_) => FAILED,
         }

@@ -1,0 +1,35 @@
+//! The dial `log`.
+
+use super::dial::{About, Dial, Scope, words};
+use std::num::NonZeroU32;
+
+/// How the access log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Log {
+    /// One `write(2)` per request, by the worker that answers it.
+    Sync,
+    /// Into a ring in shared memory, written by one other process or thread.
+    Ring,
+    /// No access log.
+    Off,
+}
+
+words!(Log { Sync = "sync", Ring = "ring", Off = "off" });
+
+impl Dial for Log {
+    const ABOUT: About = About {
+        name: "log",
+        value: "WORD",
+        choices: "sync, ring or off",
+        help: "Access log: sync (a write per request), ring (a writer beside) or off [default: off]",
+        scope: Scope::Request,
+    };
+
+    fn climbed(_: NonZeroU32) -> Log {
+        Log::Off
+    }
+
+    fn naive() -> Log {
+        Log::Sync
+    }
+}

@@ -20,6 +20,11 @@ impl Budget {
     pub(crate) fn recharge(&mut self, before: usize, now: usize) {
         debug_assert!(before <= self.used, "bytes are given back once: {before} of {}", self.used);
         self.used = self.used - before + now;
+        debug_assert!(
+            self.used <= isize::MAX as usize,
+            "more than memory can hold was charged: {}",
+            self.used
+        );
     }
 
     /// Whether connections hold more than they may.

@@ -3,7 +3,9 @@
 //!
 //! Reading and writing are two states. Invariants, asserted and planted as faults in the simulator's list:
 //! - *paused is awaited*: who reads no more has a reason that ends: a queue, something owed, or a paused upload;
-//! - *boxed or idle*: an entry without a box is idle or lingers.
+//! - *boxed or idle*: an entry without a box is idle or lingers;
+//! - *reading says what*: a head is kept, a body is awaited, a closing connection keeps neither;
+//! - *free is empty*: an entry that is not in use has no box and stands in no slot of the timer wheel.
 
 use crate::asked::Asked;
 use crate::fault::{Fault, planted};
@@ -253,6 +255,28 @@ impl<S> Conn<S> {
         self.busy.get_or_insert_default()
     }
 
+    /// What holds between any two events.
+    pub(crate) fn check(&self) {
+        let Some(busy) = self.busy.as_deref() else {
+            let is_bare = matches!(self.reading, Reading::Idle | Reading::Done);
+            debug_assert!(is_bare, "boxed or idle: {:?} without a box", self.reading);
+            return;
+        };
+        let is_awaited = busy.is_paused() || !busy.queue.is_empty() || planted(Fault::InputForgotten);
+        match self.reading {
+            Reading::Paused => debug_assert!(is_awaited, "paused is awaited: nothing ends this pause"),
+            Reading::Head => debug_assert!(!busy.input.is_empty(), "reading says what: a head is kept"),
+            Reading::Body => debug_assert!(busy.incoming.is_some(), "reading says what: a body is awaited"),
+            Reading::Idle | Reading::Done => {}
+        }
+        let holds_input = !busy.input.is_empty() || busy.incoming.is_some();
+        debug_assert!(
+            !busy.is_closing || !holds_input,
+            "reading says what: a closing connection keeps no input"
+        );
+        debug_assert!(!busy.is_closing || !busy.queue.is_empty(), "who closes has something to send");
+    }
+
     /// Whether something waits to be sent.
     #[inline]
     pub(crate) fn has_queue(&self) -> bool {
@@ -286,7 +310,8 @@ impl<S> Slab<S> {
             return index;
         }
         let entry = &mut self.entries[index as usize];
-        debug_assert!(entry.socket.is_none(), "a free entry has no socket");
+        debug_assert!(entry.socket.is_none() && entry.busy.is_none(), "free is empty");
+        debug_assert!(!entry.link.is_linked(), "free is empty: it stands in no slot of the wheel");
         self.free = entry.discarded;
         *entry = Conn::fresh(socket, entry.generation, peer);
         index
@@ -297,6 +322,8 @@ impl<S> Slab<S> {
         let entry = &mut self.entries[index as usize];
         let socket = entry.socket.take()?;
         debug_assert!(entry.busy.is_none(), "what a connection held was settled before it is removed");
+        debug_assert!(!entry.link.is_linked(), "free is empty: its deadline was disarmed before");
+        debug_assert!(self.in_use > 0, "no more entries are freed than were taken");
         entry.generation = entry.generation.wrapping_add(1);
         entry.discarded = self.free;
         self.free = index;
@@ -322,6 +349,7 @@ impl<S> Slab<S> {
 
     #[inline]
     pub(crate) fn get(&mut self, index: u32) -> &mut Conn<S> {
+        debug_assert!(self.entries[index as usize].socket.is_some(), "only entries in use are handed out");
         &mut self.entries[index as usize]
     }
 

@@ -8,7 +8,9 @@
 //! Invariants, asserted and planted as faults in the simulator's list:
 //! - *bytes are charged*: what a connection holds is what the budget was told;
 //! - *idle is closed by a drain*: past the grace no connection is idle;
-//! - *held fits*: what a connection holds of a head leaves room for a whole read.
+//! - *held fits*: what a connection holds of a head leaves room for a whole read;
+//! - *outbox is nobody's*: between two connections the outbox is empty;
+//! - *done is done*: who lingers holds nothing, and nothing of its input is understood.
 
 mod budgeted;
 mod deadline;
@@ -119,9 +121,11 @@ impl<N: Net> Core<N> {
     #[inline]
     pub(crate) fn end_turn(&mut self) {
         let mut expired = std::mem::take(&mut self.expired);
+        debug_assert!(expired.is_empty(), "what expired was handled in its turn");
         self.wheel.advance(&mut self.conns, self.now, &mut expired);
         for index in expired.drain(..) {
             self.on_time(index);
+            self.check_outbox();
         }
         self.expired = expired;
         while let Some(token) = self.idle_in_drain.pop() {
@@ -132,6 +136,10 @@ impl<N: Net> Core<N> {
         if self.http.budget.is_over() {
             self.cut_hoarders();
         }
+    }
+
+    fn check_outbox(&self) {
+        debug_assert!(self.http.scratch.out.is_empty(), "outbox is nobody's: a reply was left in it");
     }
 
     /// When the next turn is due though nothing happens.
@@ -167,7 +175,9 @@ impl<N: Net> Core<N> {
     /// Something happened on a connection.
     #[inline]
     pub(crate) fn on_event(&mut self, index: u32, ready: Readiness) {
+        self.check_outbox();
         let conn = self.conns.get(index);
+        conn.check();
         if conn.busy.is_some() || conn.reading == Reading::Done {
             return self.on_event_busy(index, ready);
         }
@@ -201,6 +211,7 @@ impl<N: Net> Core<N> {
         let mailbox = std::sync::Arc::clone(&self.http.scratch.owing.mailbox);
         mailbox.open();
         for _ in 0..MESSAGES_MAX {
+            self.check_outbox();
             match mailbox.take() {
                 Some(message) => self.on_message(message),
                 None => return,
@@ -236,6 +247,11 @@ impl<N: Net> Core<N> {
     fn pump(&mut self, index: u32, until: ReadUntil) {
         for _ in 0..ROUNDS_MAX {
             let conn = self.conns.get(index);
+            debug_assert!(
+                !matches!(conn.reading, Reading::Paused | Reading::Done),
+                "who must wait is not read: {:?}",
+                conn.reading
+            );
             let held = conn.busy.as_deref().map_or(0, |busy| put_in_front(&busy.input, &mut self.buffer));
             debug_assert!(held + RECEIVE_BYTES <= self.buffer.len(), "held fits: {held} bytes of a head");
             let room = held + RECEIVE_BYTES;
@@ -281,6 +297,7 @@ impl<N: Net> Core<N> {
 
     #[inline(never)]
     fn settle(&mut self, index: u32, filled: usize, digest: Digest) -> Going {
+        debug_assert!(digest.used <= filled, "no more is used than was read");
         match digest.end {
             End::More | End::Paused => {
                 let conn = self.conns.get(index);
@@ -357,8 +374,13 @@ impl<N: Net> Core<N> {
             return;
         }
         let Some(mut busy) = conn.busy.take() else { return };
+        debug_assert!(conn.reading != Reading::Done, "done is done: who lingers has nothing to send");
         let taken = busy.queue.taken;
-        let sent = busy.queue.send(&mut self.net, conn.socket(), &mut self.http.scratch.tally.counts);
+        // With nothing in the queue it was watched for a source that has more.
+        let sent = match busy.queue.is_empty() {
+            true => Flushed::All,
+            false => busy.queue.send(&mut self.net, conn.socket(), &mut self.http.scratch.tally.counts),
+        };
         if busy.queue.taken > taken {
             busy.moved = now;
         }
@@ -395,6 +417,7 @@ impl<N: Net> Core<N> {
     /// No further request is answered; what waits is sent first.
     fn begin_close(&mut self, index: u32) {
         let (http, mut turn) = self.turn(index);
+        debug_assert!(turn.conn.reading != Reading::Done, "done is done: a connection closes once");
         http.drop_incoming(&mut turn, BodyError::Closed);
         if !self.conns.get(index).has_queue() || planted(Fault::ClosedTooEarly) {
             return self.linger(index);
@@ -412,6 +435,7 @@ impl<N: Net> Core<N> {
         let watched = turn.conn.busy.as_ref().map_or(Watch::INPUT, |busy| busy.watch);
         http.on_end(&mut turn, BodyError::Closed);
         let conn = self.conns.get(index);
+        debug_assert!(conn.busy.is_none(), "done is done: who lingers holds nothing");
         (conn.reading, conn.discarded) = (Reading::Done, 0);
         conn.link.due = self.now + Wrapping(self.spans.linger);
         if self.net.end_output(conn.socket()).is_err() || planted(Fault::NoLinger) {
@@ -426,6 +450,10 @@ impl<N: Net> Core<N> {
     fn discard(&mut self, index: u32) {
         for _ in 0..ROUNDS_MAX {
             let conn = self.conns.get(index);
+            debug_assert!(
+                conn.busy.as_ref().is_none_or(|busy| busy.held() == 0 && busy.queue.is_empty()),
+                "done is done: nothing that is discarded is kept"
+            );
             self.http.scratch.tally.counts.reads += 1;
             match self.net.receive(conn.socket(), &mut self.buffer[..RECEIVE_BYTES]) {
                 Io::Done(count) if conn.discarded < DISCARD_BYTES_MAX => {

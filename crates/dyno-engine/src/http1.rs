@@ -153,6 +153,15 @@ impl Http1 {
         Digest { used, end }
     }
 
+    /// What holds when anything but input is brought to a connection.
+    fn check_entrance<N: Net>(&self, turn: &Turn<'_, N>) {
+        debug_assert!(self.scratch.out.is_empty(), "one connection at a time uses the outbox");
+        debug_assert!(
+            turn.conn.busy.as_ref().is_none_or(|busy| !busy.is_closing),
+            "nothing is answered on a connection whose last reply was made"
+        );
+    }
+
     /// The answer to a request that was to be answered later. `None`: nobody awaits it any more, and nothing was done.
     pub(crate) fn on_reply<N: Net>(
         &mut self,
@@ -161,6 +170,7 @@ impl Http1 {
         answer: Answer,
     ) -> Option<End> {
         let owed = self.take_owed(turn, serial)?;
+        self.check_entrance(turn);
         self.scratch.owing.token = turn.token;
         self.scratch.begin(owed.asked);
         let response = self.made_of(answer);
@@ -170,12 +180,15 @@ impl Http1 {
 
     /// A source, which was not waited for, is asked for more; what was sent before has left.
     pub(crate) fn on_source<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> End {
+        self.check_entrance(turn);
+        debug_assert!(!turn.conn.has_queue(), "a source is asked when what it gave before has left");
         let next = self.pump(turn);
         self.flush_last(turn, next)
     }
 
     /// A head or a body took too long: 408.
     pub(crate) fn on_time<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> End {
+        self.check_entrance(turn);
         let busy = turn.conn.busy.as_deref();
         let content = busy.map_or(Content::Sent, |busy| match &busy.incoming {
             Some(incoming) => incoming.asked.content,
@@ -191,6 +204,7 @@ impl Http1 {
         let Some(serial) = turn.conn.busy.as_ref().and_then(|busy| Some(busy.owed.as_ref()?.serial)) else {
             return End::Paused;
         };
+        self.check_entrance(turn);
         let Some(owed) = self.take_owed(turn, serial) else { return End::Paused };
         if let OwedWhat::Answer { gone } = &owed.what {
             gone.store(true, Ordering::Relaxed);
@@ -421,6 +435,7 @@ impl Http1 {
     #[cold]
     fn enqueue<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> Flushed {
         self.scratch.out.move_to(&mut turn.conn.busy_mut().queue);
+        debug_assert!(self.scratch.out.is_empty(), "what the socket refused is the connection's own now");
         Flushed::Blocked
     }
 

@@ -43,6 +43,8 @@ pub(crate) fn bind(addrs: &[Addr], dials: &Dials) -> Result<Bound, EngineError> 
             own.push(listener);
         }
     }
+    let is_whole = bound.by_worker.iter().all(|own| own.len() == addrs.len());
+    assert!(is_whole, "each worker has a listener of each address");
     Ok(bound)
 }
 

@@ -79,6 +79,7 @@ impl AccessLog {
             AccessLog::Off => {}
             AccessLog::Sync { file, line, end } => {
                 format_line(line, entry);
+                check_line(line);
                 if *end == End::Torn {
                     line.insert(0, b'\n');
                 }
@@ -91,6 +92,7 @@ impl AccessLog {
             }
             AccessLog::Ring { ring, line } => {
                 format_line(line, entry);
+                check_line(line);
                 if ring.push(line) == Pushed::Dropped {
                     counts.log_drops += 1;
                 }
@@ -172,6 +174,16 @@ fn file_write(log: &mut File, bytes: &[u8]) -> Io {
             Err(error) => return Io::Failed(error.raw_os_error().unwrap_or(0)),
         }
     }
+}
+
+/// One request is one line, whatever it asked for.
+fn check_line(line: &[u8]) {
+    let breaks = line.iter().filter(|byte| byte.is_ascii_control()).count();
+    debug_assert!(
+        breaks == 1 && line.ends_with(b"\n"),
+        "a line of the log is one line: {}",
+        line.escape_ascii()
+    );
 }
 
 fn format_line(line: &mut Vec<u8>, entry: &Entry<'_>) {

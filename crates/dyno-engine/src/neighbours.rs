@@ -36,6 +36,7 @@ impl Neighbours {
         signal: Arc<EventFd>,
     ) -> Neighbours {
         let neighbour = |(number, listeners)| Neighbour { number, listeners, is_helped: false };
+        assert!(others.iter().all(|(number, _)| *number != own), "a worker is not its own neighbour");
         // A predecessor may have died full.
         counters.set_full(own, false);
         Neighbours { own, counters, others: others.into_iter().map(neighbour).collect(), signal }

@@ -45,7 +45,7 @@ pub(crate) struct Outbox {
 }
 
 /// A place in the outbox to which it can be taken back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mark {
     bytes: usize,
     parts: usize,
@@ -101,6 +101,7 @@ impl Outbox {
 
     /// Puts `head` in the place of the `head_bytes` after the mark.
     pub(crate) fn replace_head(&mut self, mark: Mark, head_bytes: usize, head: &[u8]) {
+        debug_assert!(mark.bytes >= self.sent, "the head of a reply that has begun to leave stands");
         let range = mark.bytes..mark.bytes + head_bytes;
         if head.len() == head_bytes {
             self.bytes[range].copy_from_slice(head);
@@ -122,16 +123,28 @@ impl Outbox {
         if segment.left() > 0 {
             self.parts.push(Part { at: self.bytes.len(), what: What::Segment(segment) });
         }
+        self.check();
     }
 
     /// Ends a send `bytes` after the mark, for a seam that splits.
     pub(crate) fn cut(&mut self, mark: Mark, bytes: usize) {
         self.parts.push(Part { at: mark.bytes + bytes, what: What::Cut });
+        self.check();
+    }
+
+    /// Parts stand in their order, and none behind the bytes that there are.
+    fn check(&self) {
+        debug_assert!(self.parts.is_sorted_by_key(|part| part.at), "parts stand in their order");
+        debug_assert!(
+            self.parts.last().is_none_or(|part| part.at <= self.bytes.len()),
+            "a part stands behind bytes that there are"
+        );
     }
 
     /// Sends what is in the outbox, which is not empty. A short send means that the socket is full.
     #[inline(always)] // Into the protocol's own, which is called once in each turn of a connection.
     pub(crate) fn flush<N: Net>(&mut self, net: &mut N, socket: &N::Socket, counts: &mut Counts) -> Flushed {
+        debug_assert!(!self.is_empty(), "an outbox is flushed when something is in it");
         let flushed = if self.parts.is_empty() {
             self.flush_bytes(net, socket, counts)
         } else {
@@ -256,6 +269,7 @@ impl Outbox {
                 continue;
             };
             let of_segment = segment.left().min(left);
+            debug_assert!(of_segment > 0, "no more leaves than was offered");
             segment.sent += of_segment;
             left -= of_segment;
             if segment.left() == 0 {

@@ -32,6 +32,11 @@ pub(crate) struct Queue {
 
 impl Queue {
     pub(crate) fn is_empty(&self) -> bool {
+        debug_assert_eq!(
+            self.segments.is_empty(),
+            self.left == 0,
+            "queue is counted: only an empty one holds nothing"
+        );
         self.segments.is_empty()
     }
 
@@ -78,6 +83,7 @@ impl Queue {
 
     /// Sends as much as the socket and the connection's share of a turn allow.
     pub(crate) fn send<N: Net>(&mut self, net: &mut N, socket: &N::Socket, counts: &mut Counts) -> Flushed {
+        debug_assert!(!self.is_empty(), "a queue is sent when something waits in it");
         for _ in 0..CALLS_MAX {
             let Some(first) = self.segments.front() else { return Flushed::All };
             counts.sends += 1;
@@ -118,6 +124,7 @@ impl Queue {
     }
 
     fn advance(&mut self, taken: u64) {
+        debug_assert!(taken <= self.left, "no more leaves than waits: {taken} of {}", self.left);
         self.left -= taken;
         self.taken += taken;
         let mut rest = taken;

@@ -125,6 +125,10 @@ impl Scratch {
 
     /// Forgets the reply in the making.
     pub(crate) fn take_back(&mut self) {
+        debug_assert!(
+            self.mark <= self.out.mark(),
+            "only what was added since the reply began is taken back"
+        );
         self.out.take_back(self.mark);
         self.own_fields.clear();
     }

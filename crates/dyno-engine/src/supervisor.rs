@@ -238,6 +238,8 @@ impl<'r> Supervisor<'r> {
     }
 
     fn start_all(&mut self) -> Result<(), EngineError> {
+        assert!(self.pids().is_empty(), "workers are started once");
+        assert_eq!(self.places.len(), self.config.dials.workers.get(), "each worker has a place");
         let started = self.try_start_all();
         if started.is_err() {
             self.kill_all();
@@ -378,6 +380,7 @@ impl<'r> Supervisor<'r> {
 
     fn worker_ended(&mut self, number: usize, pid: Pid, exit: Exit, on_event: &mut dyn FnMut(Event)) {
         let place = &mut self.places[number];
+        assert_eq!(place.pid(), Some(pid), "a worker's place is its own");
         if self.stopping != Stopping::No {
             place.life = Life::Vacant;
             if exit != Exit::Code(0) {
@@ -420,6 +423,7 @@ impl<'r> Supervisor<'r> {
 
     /// Lets the log writer finish and takes away what lies in the file system.
     fn finish(&mut self) {
+        assert!(self.pids().is_empty(), "the log's writer outlives every worker");
         if let Some(Writer { pid, stop }) = self.writer.take() {
             drop(stop);
             let end_ns = clock::mono_ns() + log::WRITER_NS_MAX;

@@ -78,6 +78,11 @@ impl Link {
     pub(crate) const fn new() -> Link {
         Link { due: Wrapping(0), previous: NONE, next: NONE, slot: UNLINKED }
     }
+
+    /// Whether the entry stands in a slot.
+    pub(crate) fn is_linked(&self) -> bool {
+        self.slot != UNLINKED
+    }
 }
 
 /// Where the entries live: the wheel knows them by index.
@@ -138,6 +143,11 @@ impl Wheel {
         }
         debug_assert!(slot < SLOTS && self.is_occupied(slot), "an entry stands in a slot that has entries");
         let (previous, next) = (link.previous, link.next);
+        debug_assert_eq!(
+            previous == NONE,
+            self.heads[slot] == index,
+            "the first of a slot has none before it"
+        );
         if next != NONE {
             entries.link(next).previous = previous;
         }
@@ -215,6 +225,7 @@ impl Wheel {
     }
 
     fn occupy(&mut self, slot: usize, at: Tick) {
+        debug_assert!(self.heads[slot] != NONE, "an occupied slot has an entry");
         let was_empty = !self.is_occupied(slot);
         self.occupied[slot / 64] |= 1 << (slot % 64);
         if let Some(due) = slot.checked_sub(FINE).map(|coarse| &mut self.coarse_due[coarse]) {
@@ -232,6 +243,7 @@ impl Wheel {
         while next != NONE {
             let index = next;
             let link = entries.link(index);
+            debug_assert_eq!(usize::from(link.slot), slot, "an entry stands in the slot that it names");
             next = link.next;
             if reached(link.due, now) {
                 self.disarm(entries, index);

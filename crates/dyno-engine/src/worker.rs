@@ -165,6 +165,7 @@ impl<W: Way> Loop<W> {
     }
 
     fn left(&mut self) -> Option<Left> {
+        debug_assert!(self.listeners.count() == 0, "who drains accepts nothing");
         let left = match self.core.drained() {
             Drained::NotYet => return None,
             Drained::Wholly => Left::Drained,
@@ -261,6 +262,10 @@ impl<W: Way> Loop<W> {
             let Some(socket) = self.listener(listener) else { return };
             match socket::accept(socket) {
                 Accepted::Conn(socket) => {
+                    debug_assert!(
+                        self.core.conns.in_use() < self.connections_max,
+                        "no more are held than may be"
+                    );
                     let peer = if self.core.http.wants_peer() { peer_of(&socket) } else { None };
                     if !self.core.admit(socket, peer) {
                         // No memory for a watch (epoll(7), max_user_watches): as good as a descriptor limit.
@@ -299,7 +304,10 @@ impl<W: Way> Loop<W> {
             return Timeout::Poll;
         }
         match [self.core.next_due_ns(), self.listeners.paused_until()].into_iter().flatten().min() {
-            None => Timeout::Forever,
+            None => {
+                debug_assert!(!self.core.is_draining(), "a drain ends by itself");
+                Timeout::Forever
+            }
             Some(at_ns) => {
                 // Rounded up: a wait that ends a little early would turn the loop for nothing.
                 let wait_ms = at_ns.saturating_sub(self.now_ns).div_ceil(MS_NS);

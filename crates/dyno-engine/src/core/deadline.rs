@@ -57,6 +57,10 @@ impl<N: Net> Core<N> {
         // Only what the kernel has now: the rest may wait for us, not for the peer.
         let waits = busy.queue.taken.cast_signed() - acknowledged;
         debug_assert!(waits >= 0, "no more is acknowledged than was sent");
+        debug_assert!(
+            acknowledged >= busy.acknowledged || busy.write_due.is_none(),
+            "acknowledged bytes only grow"
+        );
         busy.must_acknowledge = acknowledged + waits.min(PROGRESS_BYTES_MIN as i64);
         (busy.write_due, busy.acknowledged) = (Some(due), acknowledged);
     }
@@ -78,6 +82,8 @@ impl<N: Net> Core<N> {
             conn.busy = None;
             return self.become_idle(index);
         }
+        let is_timed = busy.queue.is_empty() || busy.write_due.is_some();
+        debug_assert!(is_timed, "who does not read is timed: a queue waits without a limit");
         match busy.nearest_due() {
             Some(due) => {
                 conn.link.due = due;
@@ -94,6 +100,7 @@ impl<N: Net> Core<N> {
     pub(super) fn on_time(&mut self, index: u32) {
         let conn = self.conns.get(index);
         debug_assert!(reached(conn.link.due, self.now), "nothing expires before its time");
+        debug_assert!(!conn.link.is_linked(), "what has expired stands in no slot");
         match (conn.reading, &conn.busy) {
             (Reading::Done, _) | (Reading::Idle, None) => self.on_time_of_nothing(index),
             _ => self.on_time_busy(index),

@@ -55,6 +55,10 @@ impl Http1 {
             let step = self.begin_upload(turn, head, input);
             return Step { used: head_bytes.len() + step.used, next: step.next };
         }
+        debug_assert!(
+            turn.conn.busy.as_ref().is_none_or(|busy| busy.incoming.is_none()),
+            "no head is read while a body comes in"
+        );
         let mut body = std::mem::take(&mut self.chunked);
         body.clear();
         let step = match head.body {

@@ -54,6 +54,7 @@ impl Http1 {
         };
         let mut piece = std::mem::take(&mut self.scratch.piece);
         piece.clear();
+        debug_assert!(!*is_waiting, "a source that waits is not asked");
         let filled = catch_unwind(AssertUnwindSafe(|| source.fill(&mut piece))).unwrap_or_else(|_| {
             self.scratch.tally.counts.panics += 1;
             Filled::Broken
@@ -78,6 +79,8 @@ impl Http1 {
     fn end_stream<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> Next {
         let owed = turn.conn.busy.as_deref_mut().and_then(|busy| busy.owed.take());
         let owed = owed.expect("the stream that has just ended was owed");
+        let is_framed = !matches!(owed.what, OwedWhat::Stream { framing: StreamFraming::Length(1..), .. });
+        debug_assert!(is_framed, "a stream of a known length ends when all of it was given");
         self.scratch.owing.release();
         let answered = Answered { status: owed.status, body_bytes: owed.body_bytes };
         self.log_line(turn.conn.peer, owed.line.as_deref(), answered);

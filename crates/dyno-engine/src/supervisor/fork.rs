@@ -37,6 +37,7 @@ const CUT: i32 = 3;
 impl Supervisor<'_> {
     /// Forks a worker and waits until it listens; only then may the next one start.
     pub(super) fn start_worker(&mut self, number: usize) -> Result<Pid, EngineError> {
+        assert!(self.places[number].pid().is_none(), "a place has one worker at a time");
         let (orders, order) = socket::pipe().map_err(refused("open a pipe"))?;
         let (ready, readiness) = socket::pipe().map_err(refused("open a pipe"))?;
         let mut parents = Some((order, ready));
@@ -54,6 +55,7 @@ impl Supervisor<'_> {
 
     /// Forks the process that writes the access log.
     pub(super) fn start_writer(&mut self) -> Result<(), EngineError> {
+        assert!(self.writer.is_none(), "a ring has one reader");
         let (stopped, stop) = socket::pipe().map_err(refused("open a pipe"))?;
         let mut parents = Some(stop);
         let forked = child::fork(|| {

@@ -60,6 +60,7 @@ impl Neighbours {
     /// Watches the listeners of those who are full, and no others. A worker without room of its own helps nobody.
     /// `token` names a listener by its number among all of this.
     pub(crate) fn look(&mut self, epoll: &Epoll, has_room: bool, token: impl Fn(usize) -> u64) {
+        debug_assert!(!has_room || !self.counters.is_full(self.own), "who is full helps nobody");
         let mut first = 0;
         for other in &mut self.others {
             let should_help = has_room && self.counters.is_full(other.number);

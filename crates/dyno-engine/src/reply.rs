@@ -182,7 +182,7 @@ impl<'w> Reply<'w> {
             ready.with_length(bytes.len()).copy_to(out.bytes());
         }
         let head = out.since(start);
-        append(out.bytes(), bytes);
+        out.bytes().extend_from_slice(bytes);
         Response { status: self.status, media, body: Body::Inline { head, body: bytes.len() } }
     }
 
@@ -217,20 +217,5 @@ impl<'w> Reply<'w> {
         self.scratch.own_fields.clear();
         (self.is_refused, self.status) = (false, 503);
         self.inline(Media::Text, b"too many requests are outstanding\n")
-    }
-}
-
-/// Appends a body: a short one by two copies of fixed length that overlap, which are a few stores where a copy of any
-/// length is a call.
-#[inline]
-fn append(out: &mut Vec<u8>, body: &[u8]) {
-    match (body.first_chunk::<8>(), body.last_chunk::<8>()) {
-        (Some(first), Some(last)) if body.len() <= 16 => {
-            let overlap = 16 - body.len();
-            out.extend_from_slice(first);
-            out.truncate(out.len() - overlap);
-            out.extend_from_slice(last);
-        }
-        _ => out.extend_from_slice(body),
     }
 }

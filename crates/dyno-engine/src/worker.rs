@@ -119,6 +119,7 @@ pub(crate) struct Loop<W: Way> {
 
 impl<W: Way> Loop<W> {
     fn new(input: Input, dials: &Dials, limits: &Limits, drain_ns: u64, way: W) -> io::Result<Loop<W>> {
+        assert!(!input.listeners.is_empty(), "a worker listens");
         let now_ns = clock::mono_ns();
         let tally = Tally::new(input.counters, input.number, input.runs_in);
         let mailbox = Mailbox::new(Some(EventFd::new()?));

@@ -6,7 +6,7 @@
 mod plain;
 
 use crate::http1::encode;
-use plain::{is_plain_word, plain_end};
+use plain::plain_end;
 
 /// A value that can be written as JSON.
 pub trait Encode {
@@ -91,37 +91,22 @@ impl Encode for str {
         }
     }
 
-    #[inline(always)] // So that of a text that the compiler knows only the copy is left.
+    #[inline]
     fn json_write(&self, out: &mut Vec<u8>) {
-        match quoted(self.as_bytes()) {
-            Some((quoted, length)) => {
-                let end = out.len() + length;
-                out.extend_from_slice(&quoted);
-                out.truncate(end);
-            }
-            None => write_text(self.as_bytes(), out),
+        let bytes = self.as_bytes();
+        if plain_end(bytes, 0) < bytes.len() {
+            return write_escaped(bytes, out);
         }
+        out.reserve(bytes.len() + 2);
+        out.push(b'"');
+        out.extend_from_slice(bytes);
+        out.push(b'"');
     }
 }
 
-/// A text of eight to fourteen bytes that needs no escape, between its quotation marks, and the bytes of both: made
-/// of two words that overlap, without a loop and without a call. What stands behind it means nothing.
-#[inline(always)] // As its caller says.
-fn quoted(text: &[u8]) -> Option<([u8; 16], usize)> {
-    const MARK: u128 = b'"' as u128;
-    let (first, last) = (text.first_chunk::<8>()?, text.last_chunk::<8>()?);
-    if text.len() > 14 || !is_plain_word(*first) || !is_plain_word(*last) {
-        return None;
-    }
-    let [low, high] = [*first, *last].map(|word| u128::from(u64::from_le_bytes(word)));
-    let inner = low | high << (8 * (text.len() - 8));
-    let whole = MARK | inner << 8 | MARK << (8 * (text.len() + 1));
-    Some((whole.to_le_bytes(), text.len() + 2))
-}
-
-/// Writes a text of any length, with its escapes.
+/// Writes a text that has bytes which need an escape.
 #[inline(never)]
-fn write_text(bytes: &[u8], out: &mut Vec<u8>) {
+fn write_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     let mut start = 0;
     out.reserve(bytes.len() + 2);
     out.push(b'"');

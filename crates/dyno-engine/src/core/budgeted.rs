@@ -18,6 +18,11 @@ impl<N: Net> Core<N> {
     /// Cuts connections until the budget holds again.
     #[cold]
     pub(super) fn cut_hoarders(&mut self) {
+        debug_assert_eq!(
+            self.conns.iter().filter_map(|(_, conn)| Some(conn.busy.as_deref()?.charged)).sum::<usize>(),
+            self.http.budget.used(),
+            "bytes are charged: the budget is the sum of what connections hold"
+        );
         self.note_readers();
         let mut hoarders = self.hoarders();
         hoarders.sort_unstable_by_key(|hoarder| hoarder.score);

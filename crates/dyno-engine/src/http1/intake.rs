@@ -182,6 +182,7 @@ impl Http1 {
                 Step { used, next: self.answer_whole(turn, slots, incoming) }
             }
             Intake::NeedMore { used } | Intake::Paused { used } => {
+                debug_assert!(used <= input.len(), "no more is used than there is");
                 busy.body_progress += used;
                 let next =
                     if matches!(taken, Intake::Paused { .. }) { Next::Paused } else { Next::MoreInput };
@@ -263,6 +264,7 @@ impl Http1 {
         upload: Box<dyn Upload>,
         input: &[u8],
     ) -> Step {
+        debug_assert_eq!(address.token, turn.token, "an upload is its connection's own");
         self.scratch.owing.take_on();
         if head.expect_continue && input.is_empty() {
             self.go_ahead(turn);

@@ -30,12 +30,6 @@ pub(crate) fn plain_end(bytes: &[u8], at: usize) -> usize {
     bytes.len() - rest.len() + first_mark(outside(last_word(bytes, rest)))
 }
 
-/// Whether a JSON string can hold all eight bytes as they are.
-#[inline]
-pub(crate) fn is_plain_word(bytes: [u8; 8]) -> bool {
-    outside(u64::from_le_bytes(bytes)) == 0
-}
-
 /// What is left after whole blocks in which no byte needs an escape. The question has no branch and no place in its
 /// answer, so that the compiler asks it of a block at once with the vectors that every machine has.
 #[inline]

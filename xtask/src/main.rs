@@ -32,7 +32,7 @@ usage: cargo xtask VERB
 
   test [--yes]      installs what the tests need, asking first, and runs all of them
   ci                fmt, tidy, clippy, scripts, test, the manual, budget: what has to hold before a merge
-  tidy              the rules of the house that a compiler does not know
+  tidy              the project's own rules, which a compiler does not check
   budget [--write]  instructions, system calls and allocations per request, of five shapes of requests, against
                     docs/budgets.md
   bench peers       server CPU per request, in all, in user space and in the kernel, beside the floor and other

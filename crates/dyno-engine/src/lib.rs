@@ -1,12 +1,11 @@
 //! The thread-per-core HTTP server: HTTP/1.1 on epoll, one loop per CPU that owns everything it touches.
 //!
-//! Two houses for the same worker: [`Server`] runs workers as threads of an embedding program, [`supervisor::run`]
+//! The same worker runs in two ways: [`Server`] runs workers as threads of an embedding program, [`supervisor::run`]
 //! runs them as processes under a small parent, which is what `dyno serve` does. [`floor`] is the smallest loop that
 //! answers, the yardstick of both. Every choice that matters for speed is a dial ([`Dials`]) with a name and words, so
 //! that it can be turned and measured.
 //!
-//! The path of a request: socket → `listen` → `conn` → `traffic` → `exchange` (parse, route, handler) → `outbox` →
-//! socket. The library never prints, never exits and reads no arguments.
+//! The path of a request: socket → `worker` → `core` → `http1` (parse, route, handler, frame) → `outbox` → socket. The library never prints, never exits and reads no arguments.
 //!
 //! ```no_run
 //! use dyno_engine::{Method, Server};

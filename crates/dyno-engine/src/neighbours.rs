@@ -47,7 +47,7 @@ impl Neighbours {
         epoll.add(&*self.signal, token, Interest::READ.edge())
     }
 
-    /// This worker is full, or no longer: the others are told when that is news.
+    /// This worker is full, or no longer: the others are signalled when that has changed.
     pub(crate) fn tell(&self, is_full: bool) {
         if self.counters.is_full(self.own) != is_full {
             self.counters.set_full(self.own, is_full);

@@ -1,4 +1,4 @@
-//! Births: how the supervisor forks a worker or the log writer, and what the child does before it serves.
+//! Forks: how the supervisor starts a worker or the log writer, and what the child does before it serves.
 //!
 //! A child first becomes the user that serves, lets go of everything that is its parent's or its siblings', pins itself,
 //! builds its worker, and says that it is ready. Nothing of the parent runs on in it: it ends with its work's outcome as

@@ -519,7 +519,7 @@ impl World {
 /// Counters are mapped for the life of the process: one counters serves all simulations.
 fn counters() -> Counters {
     thread_local! {
-        static SHEET: Counters = Counters::new(1, 0).expect("counters can be mapped");
+        static COUNTERS: Counters = Counters::new(1, 0).expect("counters can be mapped");
     }
-    SHEET.with(|counters| *counters)
+    COUNTERS.with(|counters| *counters)
 }

@@ -24,6 +24,8 @@ pub struct Config {
     pub listen: Vec<Addr>,
     /// How the dials stand.
     pub dials: Dials,
+    /// The permissions of the files of Unix sockets; `None` leaves them to the umask.
+    pub socket_mode: Option<u32>,
     /// What a peer may ask for at most.
     pub limits: Limits,
     /// Where the access log goes; `None` is standard output.
@@ -42,6 +44,7 @@ impl Default for Config {
         Config {
             listen: vec![Addr::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)))],
             dials: Dials::default(),
+            socket_mode: None,
             limits: Limits::default(),
             log_file: None,
             user: None,

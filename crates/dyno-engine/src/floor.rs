@@ -7,7 +7,7 @@
 use crate::config::SECOND_NS;
 use crate::dials::{Dials, Reuseport};
 use crate::error::{EngineError, refused};
-use crate::listen::{self, Listeners};
+use crate::listen::{self, Listeners, SocketFile};
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
 use dyno_sys::signal::{Signal, SignalFd};
@@ -57,16 +57,13 @@ pub fn run(floor: &Floor, on_ready: &mut dyn FnMut(&Addr)) -> Result<(), EngineE
     let signals =
         SignalFd::new(&[Signal::Term, Signal::Int]).map_err(refused("take signals by descriptor"))?;
     let dials = Dials { reuseport: Reuseport::Off, ..Dials::for_workers(NonZeroU32::MIN) };
-    let mut bound = listen::bind(std::slice::from_ref(&floor.addr), &dials)?;
+    let mut bound = listen::bind(std::slice::from_ref(&floor.addr), &dials, None)?;
     let listeners = bound.by_worker.swap_remove(0);
     let mut ground = Ground::new(listeners, floor).map_err(refused("prepare the loop"))?;
     ground.epoll.add(&signals, SIGNALS, Interest::READ).map_err(refused("watch for signals"))?;
     on_ready(&bound.addrs[0]);
     let ended = ground.serve().map_err(refused("wait for events"));
-    if let Addr::Unix(path) = &floor.addr {
-        // It may be gone already.
-        let _ = std::fs::remove_file(path);
-    }
+    bound.files.iter().for_each(SocketFile::remove);
     ended
 }
 

@@ -10,6 +10,8 @@ use dyno_sys::epoll::{Epoll, Interest};
 use dyno_sys::socket::{self, Addr, ListenOptions, SocketError};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// Connections that may wait to be accepted; the kernel cuts it to net.core.somaxconn (4,096 by default).
 pub(crate) const BACKLOG: u32 = 65_535;
@@ -22,20 +24,49 @@ const PAUSE_NS: u64 = 100_000_000;
 pub(crate) struct Bound {
     /// Where the server listens, with the ports that the kernel chose.
     pub(crate) addrs: Vec<Addr>,
+    /// The files of Unix sockets.
+    pub(crate) files: Vec<SocketFile>,
     /// The listeners of each worker.
     pub(crate) by_worker: Vec<Vec<OwnedFd>>,
 }
 
+/// A socket's file as it was made here: another server may have put its own in its place since.
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    id: (u64, u64),
+}
+
+impl SocketFile {
+    fn of(addr: &Addr) -> Option<SocketFile> {
+        let Addr::Unix(path) = addr else { return None };
+        Some(SocketFile { path: path.clone(), id: id_of(path)? })
+    }
+
+    /// Takes it away, unless it is another's by now.
+    pub(crate) fn remove(&self) {
+        if id_of(&self.path) == Some(self.id) {
+            // Somebody else may have removed it: then there is nothing to do.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn id_of(path: &Path) -> Option<(u64, u64)> {
+    std::fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
 /// Binds every address for every worker.
-pub(crate) fn bind(addrs: &[Addr], dials: &Dials) -> Result<Bound, EngineError> {
+pub(crate) fn bind(addrs: &[Addr], dials: &Dials, mode: Option<u32>) -> Result<Bound, EngineError> {
     if addrs.is_empty() {
         return Err(EngineError::NoAddress);
     }
     let workers = dials.workers.get();
-    let mut bound = Bound { addrs: Vec::new(), by_worker: (0..workers).map(|_| Vec::new()).collect() };
+    let by_worker = (0..workers).map(|_| Vec::new()).collect();
+    let mut bound = Bound { addrs: Vec::new(), files: Vec::new(), by_worker };
     for addr in addrs {
         let own = matches!(addr, Addr::Tcp(_)) && dials.reuseport != Reuseport::Off;
-        let listeners = if own { bind_each(addr, dials)? } else { bind_shared(addr, dials)? };
+        let listeners = if own { bind_each(addr, dials)? } else { bind_shared(addr, dials, mode)? };
+        bound.files.extend(SocketFile::of(addr));
         bound
             .addrs
             .push(socket::local_addr(&listeners[0]).map_err(refused("read where the server listens"))?);
@@ -64,8 +95,8 @@ pub(crate) fn of_others(
 }
 
 /// One socket, a descriptor of it for each worker.
-fn bind_shared(addr: &Addr, dials: &Dials) -> Result<Vec<OwnedFd>, EngineError> {
-    let first = listen(addr, dials, socket::Reuseport::Off)?;
+fn bind_shared(addr: &Addr, dials: &Dials, mode: Option<u32>) -> Result<Vec<OwnedFd>, EngineError> {
+    let first = listen(addr, dials, socket::Reuseport::Off, mode)?;
     let copies = (1..dials.workers.get()).map(|_| first.try_clone()).collect::<io::Result<Vec<_>>>();
     let mut listeners = copies.map_err(refused("copy a listener for each worker"))?;
     listeners.insert(0, first);
@@ -77,10 +108,10 @@ fn bind_each(addr: &Addr, dials: &Dials) -> Result<Vec<OwnedFd>, EngineError> {
     // With SO_REUSEPORT a second server of the same user would join the first one's group unnoticed. Without it the
     // kernel says that the port is busy, so that is asked first.
     let mut addr = addr.clone();
-    drop(listen(&addr, dials, socket::Reuseport::Off)?);
+    drop(listen(&addr, dials, socket::Reuseport::Off, None)?);
     let mut listeners = Vec::new();
     for _ in 0..dials.workers.get() {
-        listeners.push(listen(&addr, dials, socket::Reuseport::On)?);
+        listeners.push(listen(&addr, dials, socket::Reuseport::On, None)?);
         addr = socket::local_addr(&listeners[0]).map_err(refused("read where the server listens"))?;
     }
     if dials.reuseport == Reuseport::Cpu {
@@ -90,12 +121,17 @@ fn bind_each(addr: &Addr, dials: &Dials) -> Result<Vec<OwnedFd>, EngineError> {
     Ok(listeners)
 }
 
-fn listen(addr: &Addr, dials: &Dials, reuseport: socket::Reuseport) -> Result<OwnedFd, EngineError> {
+fn listen(
+    addr: &Addr,
+    dials: &Dials,
+    reuseport: socket::Reuseport,
+    mode: Option<u32>,
+) -> Result<OwnedFd, EngineError> {
     let congestion = match (&dials.congestion, addr) {
         (Congestion::Named(name), Addr::Tcp(_)) => Some(name.clone()),
         _ => None,
     };
-    let options = ListenOptions { backlog: BACKLOG, reuseport, congestion };
+    let options = ListenOptions { backlog: BACKLOG, reuseport, congestion, mode };
     let refused = |source: SocketError| EngineError::Listen { addr: addr.clone(), source };
     let listener = socket::listen(addr, &options).map_err(refused)?;
     if matches!(addr, Addr::Tcp(_)) {

@@ -47,13 +47,11 @@ impl Neighbours {
         epoll.add(&*self.signal, token, Interest::READ.edge())
     }
 
-    /// This worker is full, or no longer: the others are signalled when that has changed.
+    /// This worker is full, or no longer: the others and the supervisor are signalled when that has changed.
     pub(crate) fn tell(&self, is_full: bool) {
         if self.counters.is_full(self.own) != is_full {
             self.counters.set_full(self.own, is_full);
-            if !self.others.is_empty() {
-                self.signal.signal();
-            }
+            self.signal.signal();
         }
     }
 

@@ -6,7 +6,7 @@
 use crate::config::{Config, Limits};
 use crate::dials::{Dials, Log, Pin, Spin};
 use crate::error::{EngineError, refused};
-use crate::listen;
+use crate::listen::{self, SocketFile};
 use crate::log::{self, AccessLog};
 use crate::mailbox::Waker;
 use crate::neighbours::Neighbours;
@@ -131,14 +131,20 @@ impl Server {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let Config { listen, dials, limits, log_file, drain_ns, .. } = self.config;
-        let bound = listen::bind(&listen, &dials)?;
+        let Config { listen, dials, socket_mode, limits, log_file, drain_ns, .. } = self.config;
+        let bound = listen::bind(&listen, &dials, socket_mode)?;
         let counters =
             Counters::new(bound.by_worker.len(), dials.spin.us()).map_err(refused("make counters"))?;
         let mut logs = Logs::open(&dials, log_file, bound.by_worker.len())?;
         let router = Arc::new(self.router);
-        let mut running =
-            Running { addrs: bound.addrs, counters, workers: Vec::new(), orders: Vec::new(), writer: None };
+        let mut running = Running {
+            addrs: bound.addrs,
+            files: bound.files,
+            counters,
+            workers: Vec::new(),
+            orders: Vec::new(),
+            writer: None,
+        };
         let full = Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?);
         let others = (0..bound.by_worker.len()).map(|own| listen::of_others(&bound.by_worker, own, &dials));
         let others = others.collect::<io::Result<Vec<_>>>().map_err(refused("share the listeners"))?;
@@ -174,6 +180,7 @@ impl Server {
 /// A server that serves. Dropping it drains it without waiting.
 pub struct Running {
     addrs: Vec<Addr>,
+    files: Vec<SocketFile>,
     counters: Counters,
     workers: Vec<JoinHandle<Left>>,
     /// Closing them tells the workers to drain.
@@ -216,11 +223,7 @@ impl Running {
             // A writer that panicked has nothing more to say.
             let _ = writer.join();
         }
-        for addr in &self.addrs {
-            if let Addr::Unix(path) = addr {
-                let _ = std::fs::remove_file(path);
-            }
-        }
+        self.files.iter().for_each(SocketFile::remove);
         let wholly = left.iter().all(|left| matches!(left, Ok(Left::Drained)));
         if wholly { Drained::Wholly } else { Drained::Cut }
     }

@@ -349,7 +349,7 @@ fn listener_token(listener: usize) -> u64 {
 }
 
 /// What was asked for, or what the descriptor limit leaves: a server fits itself instead of failing.
-fn connections_max(limits: &Limits, dials: &Dials, runs_in: RunsIn) -> usize {
+pub(crate) fn connections_max(limits: &Limits, dials: &Dials, runs_in: RunsIn) -> usize {
     let (soft, _) = dyno_sys::proc::nofile();
     let soft = usize::try_from(soft).unwrap_or(usize::MAX);
     // Threads share the descriptors of their process.

@@ -32,6 +32,18 @@ pub struct Ring {
     slots: &'static [AtomicU64],
 }
 
+/// Records that were read and are still in their ring.
+#[must_use = "what was read stays in the ring until it is released"]
+#[derive(Debug, PartialEq, Eq)]
+pub struct Peeked {
+    from: u64,
+    upto: u64,
+    /// How many.
+    pub records: u64,
+    /// The producer wrote what cannot be; released, the rest of the ring is given up.
+    pub is_garbled: bool,
+}
+
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
@@ -101,24 +113,59 @@ impl Ring {
         Pushed::Whole
     }
 
-    /// Appends every whole record to `out` and frees their room; the bytes appended. Consumer's side only.
-    pub fn drain(&self, out: &mut Vec<u8>) -> usize {
-        let (head, mut tail) = (self.header[HEAD].load(Acquire), self.header[TAIL].load(Relaxed));
-        let before = out.len();
-        while tail != head {
-            let len = self.slot(tail).load(Relaxed) as usize;
-            let words = len.div_ceil(WORD_BYTES) as u64;
-            if words >= head.wrapping_sub(tail) {
-                // Two producers wrote at once: lengths mean nothing any more, so what is there is given up.
-                tail = head;
-                break;
-            }
-            self.copy_out(tail.wrapping_add(1), len, out);
-            tail = tail.wrapping_add(1 + words);
+    /// Appends whole records to `out`, about `bytes_max` bytes of them and at least one, and leaves them in the ring.
+    /// Consumer's side only.
+    ///
+    /// A consumer that dies before [`Ring::release`] has taken nothing: the next one gets the same records.
+    pub fn peek(&self, out: &mut Vec<u8>, bytes_max: usize) -> Peeked {
+        let (tail, head) = self.ends();
+        let (mut at, before) = (tail, out.len());
+        let mut peeked = Peeked { from: tail, upto: tail, records: 0, is_garbled: false };
+        let Some(head) = head else { return Peeked { is_garbled: true, ..peeked } };
+        while at != head && out.len() - before < bytes_max {
+            let Some((length, next)) = self.record(at, head) else {
+                return Peeked { is_garbled: true, ..peeked };
+            };
+            self.copy_out(at.wrapping_add(1), length, out);
+            at = next;
+            peeked = Peeked { upto: at, records: peeked.records + 1, ..peeked };
         }
+        peeked
+    }
+
+    /// Frees the room of what was read. Consumer's side only.
+    pub fn release(&self, peeked: Peeked) {
+        debug_assert_eq!(self.header[TAIL].load(Relaxed), peeked.from, "a ring has one consumer");
+        // Of a garbled ring nothing is understood any more: what is there is given up.
+        let upto = if peeked.is_garbled { self.header[HEAD].load(Acquire) } else { peeked.upto };
         // Release: the producer may overwrite only after these reads.
-        self.header[TAIL].store(tail, Release);
-        out.len() - before
+        self.header[TAIL].store(upto, Release);
+    }
+
+    /// How many whole records are in the ring.
+    pub fn records(&self) -> u64 {
+        let (mut at, head) = self.ends();
+        let mut records = 0;
+        while let Some((_, next)) = head.filter(|&head| at != head).and_then(|head| self.record(at, head)) {
+            (at, records) = (next, records + 1);
+        }
+        records
+    }
+
+    /// Where the oldest record begins and where the newest ends; no end when the producer wrote what cannot be. It may
+    /// be another user's process: what it writes is believed only where it is possible.
+    fn ends(&self) -> (u64, Option<u64>) {
+        let (head, tail) = (self.header[HEAD].load(Acquire), self.header[TAIL].load(Relaxed));
+        let is_possible = head.wrapping_sub(tail) <= self.slots.len() as u64;
+        (tail, is_possible.then_some(head))
+    }
+
+    /// The length of the record at `at`, and where the next one begins.
+    fn record(&self, at: u64, head: u64) -> Option<(usize, u64)> {
+        let length = self.slot(at).load(Relaxed);
+        let words = length.div_ceil(WORD_BYTES as u64);
+        let is_possible = words < head.wrapping_sub(at);
+        is_possible.then_some((length as usize, at.wrapping_add(1).wrapping_add(words)))
     }
 
     /// Records that found no room, since the ring was made.
@@ -177,10 +224,15 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
+    fn drain(ring: &Ring, out: &mut Vec<u8>) {
+        let peeked = ring.peek(out, usize::MAX);
+        assert_eq!(ring.records(), peeked.records, "what was read is still there");
+        ring.release(peeked);
+    }
+
     fn drained(ring: &Ring) -> Vec<u8> {
         let mut out = Vec::new();
-        let told = ring.drain(&mut out);
-        assert_eq!(told, out.len());
+        drain(ring, &mut out);
         out
     }
 
@@ -251,11 +303,12 @@ mod tests {
                 }
             });
             while !producer.is_finished() {
-                ring.drain(&mut out);
+                let peeked = ring.peek(&mut out, 64);
+                ring.release(peeked);
                 std::thread::yield_now();
             }
         });
-        ring.drain(&mut out);
+        drain(&ring, &mut out);
         let got: Vec<u32> = out.chunks(4).map(|four| u32::from_le_bytes(four.try_into().unwrap())).collect();
         assert!(got.into_iter().eq(0..50_000), "a record was lost, doubled or torn");
     }
@@ -265,9 +318,38 @@ mod tests {
         let ring = Ring::new(64).unwrap();
         ring.push(b"good");
         ring.slots[0].store(u64::MAX, Relaxed);
-        assert_eq!(drained(&ring), b"");
+        let mut out = Vec::new();
+        let peeked = ring.peek(&mut out, usize::MAX);
+        assert!(peeked.is_garbled && out.is_empty());
+        ring.release(peeked);
         assert_eq!(ring.push(b"next"), Pushed::Whole);
         assert_eq!(drained(&ring), b"next");
+    }
+
+    #[test]
+    fn a_head_that_cannot_be_loses_text_and_nothing_else() {
+        let ring = Ring::new(64).unwrap();
+        for head in [u64::MAX, 1 << 40, 9] {
+            ring.push(b"good");
+            ring.header[HEAD].store(ring.header[TAIL].load(Relaxed).wrapping_add(head), Relaxed);
+            let mut out = Vec::new();
+            let peeked = ring.peek(&mut out, 1 << 20);
+            assert!(peeked.is_garbled && out.is_empty(), "{head}: {peeked:?}");
+            ring.release(peeked);
+            assert_eq!((ring.push(b"next"), drained(&ring)), (Pushed::Whole, b"next".to_vec()));
+        }
+    }
+
+    #[test]
+    fn a_consumer_that_dies_before_it_releases_has_taken_nothing() {
+        let ring = Ring::new(64).unwrap();
+        for record in [&b"one"[..], b"two", b"three"] {
+            ring.push(record);
+        }
+        let mut out = Vec::new();
+        assert_eq!(ring.peek(&mut out, 4).records, 2);
+        assert_eq!((out.as_slice(), ring.records()), (&b"onetwo"[..], 3));
+        assert_eq!(drained(&ring), b"onetwothree");
     }
 
     #[test]

@@ -162,6 +162,21 @@ pub fn ignore_sigpipe() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
 }
 
+/// Writing beyond the file-size limit (`ulimit -f`) then answers `EFBIG` instead of ending the process.
+pub fn ignore_sigxfsz() {
+    // SAFETY: SIG_IGN installs no code.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+/// Whether this process was started with the signal ignored, as `nohup` does with SIGHUP: then it should stay so.
+pub fn is_ignored(signal: Signal) -> bool {
+    // SAFETY: all zeroes is a valid sigaction: numbers and a null handler.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: `action` is writable through the call; nothing is set.
+    let asked = unsafe { libc::sigaction(signal.number(), std::ptr::null(), &raw mut action) };
+    asked == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
 /// Undoes everything that a child inherited: no signal is blocked or ignored any more. For a child before exec.
 pub fn unblock_all_in_child() {
     // 64 is the last signal of Linux (_NSIG); KILL and STOP refuse, and that is fine.

@@ -4,7 +4,8 @@
 //! builds its worker, and says that it is ready. Nothing of the parent runs on in it: it ends with its work's outcome as
 //! its exit status.
 
-use super::{Life, Supervisor, Writer};
+use super::place::Life;
+use super::{LogLines, Supervisor};
 use crate::config::SECOND_NS;
 use crate::dials::{Log, Pin};
 use crate::error::{EngineError, refused};
@@ -55,16 +56,9 @@ impl Supervisor<'_> {
 
     /// Forks the process that writes the access log.
     pub(super) fn start_writer(&mut self) -> Result<(), EngineError> {
-        assert!(self.writer.is_none(), "a ring has one reader");
-        let (stopped, stop) = socket::pipe().map_err(refused("open a pipe"))?;
-        let mut parents = Some(stop);
-        let forked = child::fork(|| {
-            drop(parents.take());
-            self.live_as_writer(stopped)
-        });
-        let pid = forked.map_err(refused("fork the log's writer"))?;
-        let stop = parents.expect("only the child has taken it");
-        self.writer = Some(Writer { pid, stop });
+        assert!(self.writer.pid().is_none(), "a ring has one reader");
+        let pid = child::fork(|| self.live_as_writer()).map_err(refused("fork the log's writer"))?;
+        self.writer.life = Life::Running { pid, since_ns: clock::mono_ns(), orders: None };
         Ok(())
     }
 
@@ -90,8 +84,7 @@ impl Supervisor<'_> {
         self.give_up_rights()?;
         // After the change of user, which clears it.
         child::die_with_parent()?;
-        let by_worker: Vec<_> =
-            self.places.iter_mut().map(|place| std::mem::take(&mut place.listeners)).collect();
+        let by_worker = std::mem::take(&mut self.listeners);
         let others = listen::of_others(&by_worker, number, &self.config.dials)?;
         let neighbours = Neighbours::new(number, self.counters, others, Arc::clone(&self.full));
         let listeners = by_worker.into_iter().nth(number).unwrap_or_default();
@@ -130,28 +123,33 @@ impl Supervisor<'_> {
     fn access_log(&self, number: usize) -> io::Result<AccessLog> {
         Ok(match (self.config.dials.log, &self.log) {
             (Log::Sync, Some(log)) => AccessLog::sync(log.try_clone()?),
-            (Log::Ring, _) => AccessLog::ring(self.rings[number]),
+            (Log::Ring, _) => {
+                self.lines.as_ref().map_or(AccessLog::Off, |lines| AccessLog::ring(lines.rings[number]))
+            }
             _ => AccessLog::Off,
         })
     }
 
-    fn live_as_writer(&mut self, stopped: OwnedFd) -> i32 {
+    fn live_as_writer(&mut self) -> i32 {
         let Some(log) = self.log.take() else { return FAILED };
         self.leave_parent();
+        let Some(LogLines { rings, stopped, stop }) = self.lines.take() else { return FAILED };
+        drop(stop);
         if self.give_up_rights().is_err() {
             return FAILED;
         }
-        match log::write_rings(&self.rings, log, &stopped, self.counters.lost()) {
+        match log::write_rings(&rings, log, &stopped, self.counters.lost()) {
             Ok(()) => OK,
             Err(_) => FAILED,
         }
     }
 
-    /// Closes, in a child, what belongs to the parent: its ears, other workers' listeners and orders, the writer's end.
+    /// Closes, in a child, what belongs to the parent: its ears, workers' listeners and orders. A worker keeps the log's
+    /// `stop` open for as long as it lives, so that the writer outlives it.
     fn leave_parent(&mut self) {
         self.ears = None;
+        self.listeners.clear();
         self.places.clear();
-        self.writer = None;
         self.log = None;
     }
 }

@@ -160,8 +160,10 @@ impl Decoder {
     /// The line of the size is whole.
     fn size_done(&mut self) -> Result<State, Reject> {
         self.announced = self.announced.checked_add(self.left).ok_or(Reject::ChunkSizeLong)?;
-        // Digits, extensions, and two line ends. The sums stay small: each is checked at once.
-        let frame = u32::from(self.count) + u32::from(self.section_bytes) + 4;
+        // Digits, extensions (with which the carriage return was counted), and two line ends. The sums stay small:
+        // each is checked at once.
+        let extensions = self.section_bytes.saturating_sub(1);
+        let frame = u32::from(self.count) + u32::from(extensions) + 4;
         let paid =
             u32::try_from(self.left.saturating_mul(2)).unwrap_or(u32::MAX).saturating_add(CHUNK_ALLOWANCE);
         self.overhead = (self.overhead + frame).saturating_sub(paid);

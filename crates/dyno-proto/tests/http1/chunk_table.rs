@@ -224,6 +224,21 @@ fn frames_must_not_outweigh_the_data() {
 }
 
 #[test]
+fn frames_are_counted_to_the_byte_and_the_last_chunk_s_too() {
+    // A chunk with an extension of `bytes` bytes gets `bytes - 13` ahead: a digit, two line ends, 18 bytes paid for.
+    let chunk = |bytes: usize| format!("1;{}\r\nx\r\n", "a".repeat(bytes - 1));
+    let last = |bytes: usize| format!("0;{}\r\n\r\n", "a".repeat(bytes - 1));
+    let ahead = chunk(1_000).repeat(16);
+    let left = OVERHEAD_BYTES_MAX as usize - 16 * 987;
+    let whole = |body: String| matches!(decode([body.as_bytes()]), Body::Whole { .. });
+    assert!(whole(format!("{ahead}{}0\r\n\r\n", chunk(left + 13))));
+    assert!(!whole(format!("{ahead}{}0\r\n\r\n", chunk(left + 14))));
+    // The last chunk has no data, so it pays for 16 bytes only.
+    assert!(whole(format!("{ahead}{}", last(left + 11))));
+    assert!(!whole(format!("{ahead}{}", last(left + 12))));
+}
+
+#[test]
 fn every_prefix_of_a_body_is_waited_for() {
     let bytes = b"5;a=\"b\"\r\nhello\r\n0\r\nX: y\r\n\r\n";
     for length in 0..bytes.len() {

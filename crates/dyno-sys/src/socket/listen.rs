@@ -5,10 +5,11 @@
 use super::addr::Addr;
 use super::option::{SockOpt, set_congestion, set_int_option};
 use crate::errno::{self, checked};
+use std::fs::Permissions;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
 /// Whether several sockets may share one address (`SO_REUSEPORT`).
@@ -29,12 +30,14 @@ pub struct ListenOptions {
     pub reuseport: Reuseport,
     /// The congestion control of accepted connections; `None` keeps the system's.
     pub congestion: Option<String>,
+    /// The permissions of a Unix socket's file; `None` leaves them to the umask.
+    pub mode: Option<u32>,
 }
 
 impl Default for ListenOptions {
     /// 4,096 waiting connections (net.core.somaxconn since Linux 5.4), no sharing.
     fn default() -> ListenOptions {
-        ListenOptions { backlog: 4_096, reuseport: Reuseport::Off, congestion: None }
+        ListenOptions { backlog: 4_096, reuseport: Reuseport::Off, congestion: None, mode: None }
     }
 }
 
@@ -118,6 +121,12 @@ pub fn listen(addr: &Addr, options: &ListenOptions) -> Result<OwnedFd, SocketErr
     let fd = open(addr)?;
     prepare(&fd, addr, options)?;
     bind_or_replace(&fd, addr)?;
+    if let (Addr::Unix(path), Some(mode)) = (addr, options.mode) {
+        // Before it listens: nobody can connect meanwhile.
+        let refused =
+            |source| SocketError::Option { addr: addr.clone(), option: format!("mode {mode:o}"), source };
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(refused)?;
+    }
     let backlog = i32::try_from(options.backlog).unwrap_or(i32::MAX);
     // SAFETY: listen takes no pointer.
     match checked(unsafe { libc::listen(fd.as_raw_fd(), backlog) }) {

@@ -18,17 +18,20 @@ pub(crate) fn dechunk(input: &[u8], at: usize, bytes_max: usize) -> Read<(Vec<u8
         let Some(whole) = size.checked_add(data.len() as u64) else {
             return reader.wrong_in_one_way(&[400, 413], "a sum of sizes that does not fit");
         };
-        if whole > bytes_max as u64 {
-            return reader.wrong(413, "the chunks are too long");
+        // The size's line, and the line end after the data; a last chunk is charged like any other.
+        let frame = (reader.at - line_at + 2) as u64;
+        overhead = (overhead + frame).saturating_sub(CHUNK_ALLOWANCE.saturating_add(size.saturating_mul(2)));
+        match (whole > bytes_max as u64, overhead > OVERHEAD_BYTES_MAX) {
+            (true, true) => {
+                return reader.wrong_in_one_way(&[400, 413], "too long, and too much of it is frame");
+            }
+            (true, false) => return reader.wrong(413, "the chunks are too long"),
+            (false, true) => return reader.wrong(400, "the frames outweigh the data"),
+            (false, false) => {}
         }
         if size == 0 {
             take_trailers(&mut reader)?;
             return Ok((data, reader.at));
-        }
-        let frame = (reader.at - line_at + 2) as u64;
-        overhead = (overhead + frame).saturating_sub(CHUNK_ALLOWANCE.saturating_add(size.saturating_mul(2)));
-        if overhead > OVERHEAD_BYTES_MAX {
-            return reader.wrong(400, "the frames outweigh the data");
         }
         data.extend(reader.take(size)?);
         reader.line_end()?;

@@ -4,28 +4,26 @@
 //! small runner at the end instead of the usual harness.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod log;
+mod served;
 
+use crate::served::{Served, be_server, figure, is_alive, is_zombie, program, temporary, words};
 use common::{Client, DEADLINE, wait_for};
-use dyno_engine::supervisor::{self, Event};
-use dyno_engine::{Addr, Config, Dials, Limits, floor, handler};
+use dyno_engine::{Addr, floor};
 use dyno_sys::Pid;
 use dyno_sys::signal::{self, Signal};
-use dyno_sys::socket::{self, Io, Ready};
-use std::error::Error;
-use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
-use std::num::NonZeroU32;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 const JSON: &str = "GET /json HTTP/1.1\r\nHost: a\r\n\r\n";
 
-const TESTS: [(&str, fn()); 14] = [
+const TESTS: &[(&str, fn())] = &[
     ("a_term_signal_drains_and_ends_with_a_report", a_term_signal_drains_and_ends_with_a_report),
     ("a_busy_port_is_named", a_busy_port_is_named),
     ("no_request_is_lost_when_it_drains_under_load", no_request_is_lost_when_it_drains_under_load),
@@ -38,8 +36,14 @@ const TESTS: [(&str, fn()); 14] = [
     ),
     ("workers_die_with_their_supervisor", workers_die_with_their_supervisor),
     ("workers_are_pinned_in_cpu_order", workers_are_pinned_in_cpu_order),
-    ("a_line_in_the_ring_survives_its_worker", a_line_in_the_ring_survives_its_worker),
-    ("a_killed_log_writer_is_replaced", a_killed_log_writer_is_replaced),
+    ("a_line_in_the_ring_survives_its_worker", log::a_line_in_the_ring_survives_its_worker),
+    ("no_line_is_lost_when_the_writer_is_killed", log::no_line_is_lost_when_the_writer_is_killed),
+    ("no_line_is_lost_when_the_supervisor_is_killed", log::no_line_is_lost_when_the_supervisor_is_killed),
+    ("lines_that_a_stalled_reader_leaves_are_counted", log::lines_that_a_stalled_reader_leaves_are_counted),
+    ("a_file_size_limit_costs_lines_and_no_process", log::a_file_size_limit_costs_lines_and_no_process),
+    ("a_hangup_drains_and_other_signals_are_ignored", a_hangup_drains_and_other_signals_are_ignored),
+    ("a_successors_socket_file_stays", a_successors_socket_file_stays),
+    ("a_socket_file_has_the_mode_that_was_asked_for", a_socket_file_has_the_mode_that_was_asked_for),
     ("orders_come_in_over_the_control_socket", orders_come_in_over_the_control_socket),
     (
         "at_its_descriptor_limit_a_server_waits_without_spinning",
@@ -51,7 +55,7 @@ const TESTS: [(&str, fn()); 14] = [
 fn a_term_signal_drains_and_ends_with_a_report() {
     let mut served = Served::start(&[("workers", "2")]);
     assert_eq!(served.pids.len(), 2);
-    let mut client = Client::connect(served.addr);
+    let mut client = Client::connect(served.addr());
     assert_eq!(client.ask(JSON).status, 200);
     drop(client);
     let (status, report) = served.stop();
@@ -64,7 +68,7 @@ fn a_term_signal_drains_and_ends_with_a_report() {
 
 fn a_busy_port_is_named() {
     let served = Served::start(&[("reuseport", "hash"), ("workers", "2")]);
-    let busy = served.addr.to_string();
+    let busy = served.addr().to_string();
     for reuseport in ["off", "hash"] {
         let arguments = words(&[("addr", &busy), ("reuseport", reuseport)]);
         let output = program().arg("serve").args(arguments).output().unwrap();
@@ -81,7 +85,7 @@ fn no_request_is_lost_when_it_drains_under_load() {
         std::thread::scope(|scope| {
             for _ in 0..16 {
                 scope.spawn(|| {
-                    let mut client = Client::connect(served.addr);
+                    let mut client = Client::connect(served.addr());
                     // Every request that is sent gets its answer, up to the one that says that it was the last.
                     while client.ask(JSON).header("connection").is_none() {
                         answered.fetch_add(1, Ordering::Relaxed);
@@ -101,7 +105,7 @@ fn no_request_is_lost_when_it_drains_under_load() {
 
 fn a_second_signal_ends_at_once() {
     let mut served = Served::start(&[]);
-    let mut half = Client::connect(served.addr);
+    let mut half = Client::connect(served.addr());
     half.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nha");
     signal::kill(served.pid(), Signal::Int).unwrap();
     assert_eq!(served.line(), "draining");
@@ -114,7 +118,7 @@ fn a_second_signal_ends_at_once() {
 
 fn a_drain_is_over_at_its_deadline() {
     let mut served = Served::start(&[("drain_ms", "300")]);
-    let mut half = Client::connect(served.addr);
+    let mut half = Client::connect(served.addr());
     assert_eq!(half.ask(JSON).status, 200);
     half.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nha");
     let (_, report) = served.stop();
@@ -124,7 +128,7 @@ fn a_drain_is_over_at_its_deadline() {
 fn a_killed_worker_is_replaced_and_leaves_no_zombie() {
     for reuseport in ["off", "hash", "cpu"] {
         let mut served = Served::start(&[("workers", "2"), ("reuseport", reuseport)]);
-        let mut clients: Vec<Client> = (0..8).map(|_| Client::connect(served.addr)).collect();
+        let mut clients: Vec<Client> = (0..8).map(|_| Client::connect(served.addr())).collect();
         clients.iter_mut().for_each(|client| assert_eq!(client.ask(JSON).status, 200));
         let victim = served.pids[0];
         signal::kill(victim, Signal::Kill).unwrap();
@@ -134,7 +138,7 @@ fn a_killed_worker_is_replaced_and_leaves_no_zombie() {
         assert!(is_alive(new) && !is_alive(victim) && !is_zombie(victim), "{reuseport}");
         // New connections reach both workers, and none is refused.
         for _ in 0..16 {
-            assert_eq!(Client::connect(served.addr).ask(JSON).status, 200);
+            assert_eq!(Client::connect(served.addr()).ask(JSON).status, 200);
         }
         drop(clients);
         let (status, report) = served.stop();
@@ -146,14 +150,14 @@ fn a_killed_worker_is_replaced_and_leaves_no_zombie() {
 
 fn a_worker_that_is_told_to_end_drains_and_is_replaced() {
     let mut served = Served::start(&[]);
-    let mut client = Client::connect(served.addr);
+    let mut client = Client::connect(served.addr());
     assert_eq!(client.ask(JSON).status, 200);
     signal::kill(served.pids[0], Signal::Term).unwrap();
     wait_for("the worker to say that it drains", || client.ask(JSON).header("connection") == Some("close"));
     drop(client);
     assert!(served.line().starts_with(&format!("died {} exit status 0", served.pids[0])));
     assert!(served.line().starts_with("replaced "));
-    assert_eq!(Client::connect(served.addr).ask(JSON).status, 200);
+    assert_eq!(Client::connect(served.addr()).ask(JSON).status, 200);
 }
 
 fn workers_die_with_their_supervisor() {
@@ -175,42 +179,47 @@ fn workers_are_pinned_in_cpu_order() {
     }
 }
 
-fn a_line_in_the_ring_survives_its_worker() {
-    let path = temporary("ring.log");
-    let mut served = Served::start(&[("log", "ring"), ("log_file", path.to_str().unwrap())]);
-    let mut client = Client::connect(served.addr);
-    for _ in 0..100 {
-        assert_eq!(client.ask("GET /json?\"x HTTP/1.1\r\nHost: a\r\n\r\n").status, 200);
+fn a_hangup_drains_and_other_signals_are_ignored() {
+    let mut served = Served::start(&[]);
+    for signal in [Signal::Usr1, Signal::Usr2] {
+        signal::kill(served.pid(), signal).unwrap();
+        assert_eq!(served.line(), format!("ignored {signal}"));
+        assert_eq!(Client::connect(served.addr()).ask(JSON).status, 200);
     }
-    signal::kill(served.pids[0], Signal::Kill).unwrap();
-    assert!(served.line().starts_with("died "));
-    assert!(served.line().starts_with("replaced "));
-    let (status, _) = served.stop();
-    assert!(status.success());
-    let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
-    assert_eq!(text.lines().count(), 100);
-    assert!(text.lines().all(|line| line.ends_with("\"GET /json?\\x22x HTTP/1.1\" 200 27")), "{text}");
+    signal::kill(served.pid(), Signal::Hup).unwrap();
+    assert_eq!(served.line(), "draining");
+    let (status, report) = served.ended();
+    assert!(status.success() && report.starts_with("report Wholly"), "{status}: {report}");
 }
 
-fn a_killed_log_writer_is_replaced() {
-    let path = temporary("writer.log");
-    let mut served = Served::start(&[("log", "ring"), ("log_file", path.to_str().unwrap())]);
-    let family = dyno_sys::proc::tree(served.pid());
-    let writer = family.into_iter().find(|pid| *pid != served.pid() && !served.pids.contains(pid)).unwrap();
-    signal::kill(writer, Signal::Kill).unwrap();
-    assert_eq!(served.line(), "writer died");
-    assert_eq!(Client::connect(served.addr).ask(JSON).status, 200);
-    assert!(served.stop().0.success());
-    assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 1);
+fn a_successors_socket_file_stays() {
+    let path = temporary("successor.sock");
+    let word = format!("unix:{}", path.display());
+    let mut first = Served::start(&[("addr", &word)]);
+    // A restart script that removes the file does this: the second server makes one of its own under the same name.
     std::fs::remove_file(&path).unwrap();
+    let mut second = Served::start(&[("addr", &word)]);
+    assert!(first.stop().0.success());
+    assert!(std::os::unix::net::UnixStream::connect(&path).is_ok(), "the second server's file is there");
+    assert!(second.stop().0.success());
+    assert!(!path.exists(), "its own it takes away");
+}
+
+fn a_socket_file_has_the_mode_that_was_asked_for() {
+    let path = temporary("mode.sock");
+    let word = format!("unix:{}", path.display());
+    for mode in ["660", "666", "600"] {
+        let mut served = Served::start(&[("addr", &word), ("socket_mode", mode)]);
+        assert_eq!(format!("{:o}", std::fs::metadata(&path).unwrap().mode() & 0o777), mode);
+        assert!(served.stop().0.success());
+    }
 }
 
 fn orders_come_in_over_the_control_socket() {
     let served = Served::start(&[("workers", "2")]);
     assert_eq!(served.order("set spin 300"), "ok");
     assert!(served.order("set pin cpu").starts_with("error: "));
-    let mut client = Client::connect(served.addr);
+    let mut client = Client::connect(served.addr());
     assert_eq!(client.ask(JSON).status, 200);
     wait_for("spins", || {
         assert_eq!(client.ask(JSON).status, 200);
@@ -221,7 +230,7 @@ fn orders_come_in_over_the_control_socket() {
 
 fn at_its_descriptor_limit_a_server_waits_without_spinning() {
     let mut served = Served::start(&[("nofile", "64")]);
-    let mut clients: Vec<Client> = (0..100).map(|_| Client::connect(served.addr)).collect();
+    let mut clients: Vec<Client> = (0..100).map(|_| Client::connect(served.addr())).collect();
     clients.iter_mut().for_each(|client| {
         client.send(JSON);
     });
@@ -257,174 +266,6 @@ fn the_floor_answers_what_it_was_given() {
     }
     signal::kill(child.id().cast_signed(), Signal::Term).unwrap();
     assert!(child.wait().unwrap().success());
-}
-
-/// A server process.
-struct Served {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-    addr: SocketAddr,
-    pids: Vec<Pid>,
-    control: OwnedFd,
-}
-
-impl Served {
-    fn start(settings: &[(&str, &str)]) -> Served {
-        let (ours, theirs) = socket::pair().unwrap();
-        let mut command = match settings.iter().find(|(name, _)| *name == "nofile") {
-            None => program(),
-            Some((_, limit)) => {
-                let mut shell = Command::new("sh");
-                shell
-                    .args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\"")])
-                    .arg(std::env::current_exe().unwrap());
-                shell
-            }
-        };
-        // The control socket comes in as standard input: that needs no descriptor to be passed by number.
-        command.arg("serve").args(words(settings)).stdin(Stdio::from(theirs)).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        drop(command);
-        let mut lines = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        lines.read_line(&mut line).unwrap();
-        let said: Vec<&str> = line.split_whitespace().collect();
-        assert_eq!(said.first(), Some(&"listening"), "{line}");
-        let pids = said[2..].iter().map(|pid| pid.parse().unwrap()).collect();
-        Served { child, lines, addr: said[1].parse().unwrap(), pids, control: ours }
-    }
-
-    fn pid(&self) -> Pid {
-        self.child.id().cast_signed()
-    }
-
-    /// The next thing that the server tells.
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.lines.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
-
-    /// Drains the server: its exit status and its report.
-    fn stop(&mut self) -> (ExitStatus, String) {
-        signal::kill(self.pid(), Signal::Term).unwrap();
-        self.ended()
-    }
-
-    fn ended(&mut self) -> (ExitStatus, String) {
-        let mut rest = String::new();
-        self.lines.read_to_string(&mut rest).unwrap();
-        let report = rest.lines().find(|line| line.starts_with("report")).unwrap_or(&rest).to_owned();
-        (self.child.wait().unwrap(), report)
-    }
-
-    fn order(&self, order: &str) -> String {
-        assert_eq!(socket::send(&self.control, order.as_bytes()), Io::Done(order.len()));
-        let deadline_ns = dyno_sys::clock::mono_ns() + DEADLINE.as_nanos() as u64;
-        assert_eq!(
-            socket::wait_readable(&self.control, deadline_ns).unwrap(),
-            Ready::Yes,
-            "{order} is answered"
-        );
-        let mut text = [0; 1024];
-        let Io::Done(length) = socket::recv(&self.control, &mut text) else { panic!("no answer to {order}") };
-        String::from_utf8_lossy(&text[..length]).into_owned()
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn program() -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.stdin(Stdio::null());
-    command
-}
-
-fn words(settings: &[(&str, &str)]) -> Vec<String> {
-    settings.iter().map(|(name, word)| format!("{name}={word}")).collect()
-}
-
-fn temporary(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("dyno-engine-{}-{name}", std::process::id()));
-    let _ = std::fs::remove_file(&path);
-    path
-}
-
-fn state(pid: Pid) -> Option<char> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(") ")?.1.chars().next()
-}
-
-fn is_alive(pid: Pid) -> bool {
-    state(pid).is_some()
-}
-
-fn is_zombie(pid: Pid) -> bool {
-    state(pid) == Some('Z')
-}
-
-fn figure(text: &str, name: &str) -> u64 {
-    let word = text.split_whitespace().find_map(|word| word.strip_prefix(&format!("{name}=")));
-    word.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
-}
-
-/// The server itself: a process of one thread.
-fn be_server(settings: &[String]) -> ExitCode {
-    let mut config = Config {
-        listen: vec!["127.0.0.1:0".parse().unwrap()],
-        dials: Dials::for_workers(NonZeroU32::MIN),
-        limits: Limits::default(),
-        control: std::io::stdin()
-            .as_fd()
-            .try_clone_to_owned()
-            .ok()
-            .filter(|fd| socket::local_addr(fd).is_ok()),
-        ..Config::default()
-    };
-    for (name, word) in settings.iter().filter_map(|setting| setting.split_once('=')) {
-        match name {
-            "addr" => config.listen = vec![word.parse().unwrap()],
-            "drain_ms" => config.drain_ns = word.parse::<u64>().unwrap() * 1_000_000,
-            "log_file" => config.log_file = Some(word.into()),
-            "nofile" => {}
-            dial => config.dials.set(dial, word).unwrap(),
-        }
-    }
-    let dials = config.dials.clone();
-    match supervisor::run(config, &|| handler::demo(&dials).unwrap(), &mut tell) {
-        Ok(report) => {
-            println!("report {:?} deaths={} {}", report.drained, report.deaths, report.counts);
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            let source = error.source().map(ToString::to_string).unwrap_or_default();
-            println!("error: {error}: {source}");
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn tell(event: Event) {
-    match event {
-        Event::Listening { addrs, pids } => {
-            let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
-            println!("listening {} {}", addrs[0], pids.join(" "));
-        }
-        Event::WorkerDied { pid, exit, replaced_in_ns } => {
-            println!("died {pid} {exit} after_ns {replaced_in_ns}");
-        }
-        Event::WorkerReplaced { old, new } => println!("replaced {old} {new}"),
-        Event::WorkerNotReplaced { why } => println!("not replaced: {why}"),
-        Event::LogWriterDied { .. } => println!("writer died"),
-        Event::LogLinesLost { .. } => println!("log lines lost"),
-        Event::MemoryShort { refused, cut } => println!("memory short: {refused} refused, {cut} cut"),
-        Event::Draining => println!("draining"),
-    }
 }
 
 fn be_floor() -> ExitCode {
@@ -474,7 +315,7 @@ fn main() -> ExitCode {
     let lists = arguments.iter().any(|argument| argument == "--list");
     let selection = Selection::from(arguments.into_iter());
     let mut failed = 0;
-    for (name, test) in TESTS.into_iter().filter(|(name, _)| selection.takes(name)) {
+    for (name, test) in TESTS.iter().filter(|(name, _)| selection.takes(name)) {
         if lists {
             println!("{name}: test");
             continue;

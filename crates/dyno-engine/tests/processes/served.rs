@@ -1,0 +1,200 @@
+//! This program again as a server process, and what the tests do with it.
+
+use crate::common::DEADLINE;
+use dyno_engine::supervisor::{self, Event};
+use dyno_engine::{Addr, Config, Dials, Limits, handler};
+use dyno_sys::Pid;
+use dyno_sys::signal::{self, Signal};
+use dyno_sys::socket::{self, Io, Ready};
+use std::error::Error;
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, ExitCode, ExitStatus, Stdio};
+
+/// A server process.
+pub(crate) struct Served {
+    pub(crate) child: Child,
+    lines: BufReader<ChildStdout>,
+    addr: Addr,
+    pub(crate) pids: Vec<Pid>,
+    control: OwnedFd,
+}
+
+impl Served {
+    pub(crate) fn start(settings: &[(&str, &str)]) -> Served {
+        let (ours, theirs) = socket::pair().unwrap();
+        let limits = settings.iter().find_map(|(name, limit)| match *name {
+            "nofile" => Some(format!("ulimit -n {limit}")),
+            "file_blocks" => Some(format!("ulimit -f {limit}")),
+            _ => None,
+        });
+        let mut command = match limits {
+            None => program(),
+            Some(limits) => {
+                let mut shell = Command::new("sh");
+                shell
+                    .args(["-c", &format!("{limits}; exec \"$0\" \"$@\"")])
+                    .arg(std::env::current_exe().unwrap());
+                shell
+            }
+        };
+        // The control socket comes in as standard input: that needs no descriptor to be passed by number.
+        command.arg("serve").args(words(settings)).stdin(Stdio::from(theirs)).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        let said: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(said.first(), Some(&"listening"), "{line}");
+        let pids = said[2..].iter().map(|pid| pid.parse().unwrap()).collect();
+        Served { child, lines, addr: said[1].parse().unwrap(), pids, control: ours }
+    }
+
+    /// Where it listens, over TCP.
+    pub(crate) fn addr(&self) -> SocketAddr {
+        match &self.addr {
+            Addr::Tcp(addr) => *addr,
+            Addr::Unix(path) => panic!("not a TCP address: {path:?}"),
+        }
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        self.child.id().cast_signed()
+    }
+
+    /// The next thing that the server tells.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// Drains the server: its exit status and its report.
+    pub(crate) fn stop(&mut self) -> (ExitStatus, String) {
+        signal::kill(self.pid(), Signal::Term).unwrap();
+        self.ended()
+    }
+
+    pub(crate) fn ended(&mut self) -> (ExitStatus, String) {
+        let mut rest = String::new();
+        self.lines.read_to_string(&mut rest).unwrap();
+        let report = rest.lines().find(|line| line.starts_with("report")).unwrap_or(&rest).to_owned();
+        (self.child.wait().unwrap(), report)
+    }
+
+    pub(crate) fn order(&self, order: &str) -> String {
+        assert_eq!(socket::send(&self.control, order.as_bytes()), Io::Done(order.len()));
+        let deadline_ns = dyno_sys::clock::mono_ns() + DEADLINE.as_nanos() as u64;
+        assert_eq!(
+            socket::wait_readable(&self.control, deadline_ns).unwrap(),
+            Ready::Yes,
+            "{order} is answered"
+        );
+        let mut text = [0; 1024];
+        let Io::Done(length) = socket::recv(&self.control, &mut text) else { panic!("no answer to {order}") };
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn program() -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.stdin(Stdio::null());
+    command
+}
+
+pub(crate) fn words(settings: &[(&str, &str)]) -> Vec<String> {
+    settings.iter().map(|(name, word)| format!("{name}={word}")).collect()
+}
+
+pub(crate) fn temporary(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("dyno-engine-{}-{name}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+pub(crate) fn state(pid: Pid) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+pub(crate) fn is_alive(pid: Pid) -> bool {
+    state(pid).is_some()
+}
+
+pub(crate) fn is_zombie(pid: Pid) -> bool {
+    state(pid) == Some('Z')
+}
+
+pub(crate) fn figure(text: &str, name: &str) -> u64 {
+    let word = text.split_whitespace().find_map(|word| word.strip_prefix(&format!("{name}=")));
+    word.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
+}
+
+/// The server itself: a process of one thread.
+pub(crate) fn be_server(settings: &[String]) -> ExitCode {
+    let mut config = Config {
+        listen: vec!["127.0.0.1:0".parse().unwrap()],
+        dials: Dials::for_workers(NonZeroU32::MIN),
+        limits: Limits::default(),
+        control: std::io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .ok()
+            .filter(|fd| socket::local_addr(fd).is_ok()),
+        ..Config::default()
+    };
+    for (name, word) in settings.iter().filter_map(|setting| setting.split_once('=')) {
+        match name {
+            "addr" => config.listen = vec![word.parse().unwrap()],
+            "drain_ms" => config.drain_ns = word.parse::<u64>().unwrap() * 1_000_000,
+            "log_file" => config.log_file = Some(word.into()),
+            "socket_mode" => config.socket_mode = Some(u32::from_str_radix(word, 8).unwrap()),
+            "nofile" | "file_blocks" => {}
+            dial => config.dials.set(dial, word).unwrap(),
+        }
+    }
+    let dials = config.dials.clone();
+    match supervisor::run(config, &|| handler::demo(&dials).unwrap(), &mut tell) {
+        Ok(report) => {
+            println!("report {:?} deaths={} {}", report.drained, report.deaths, report.counts);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            let source = error.source().map(ToString::to_string).unwrap_or_default();
+            println!("error: {error}: {source}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn tell(event: Event) {
+    match event {
+        Event::Listening { addrs, pids } => {
+            let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
+            println!("listening {} {}", addrs[0], pids.join(" "));
+        }
+        Event::WorkerDied { pid, exit, replaced_in_ns } => {
+            println!("died {pid} {exit} after_ns {replaced_in_ns}");
+        }
+        Event::WorkerReplaced { old, new } => println!("replaced {old} {new}"),
+        Event::WorkerNotReplaced { why } => println!("not replaced: {why}"),
+        Event::LogWriterDied { .. } => println!("writer died"),
+        Event::Fitted { .. } => {}
+        Event::Full { workers } => println!("full {workers}"),
+        Event::SignalIgnored { signal } => println!("ignored {signal}"),
+        Event::LogLinesLost { .. } => println!("log lines lost"),
+        Event::MemoryShort { refused, cut } => println!("memory short: {refused} refused, {cut} cut"),
+        Event::Draining => println!("draining"),
+    }
+}

@@ -27,7 +27,7 @@ use dials::DialFlags;
 pub(crate) use flame::{Answered, Counts, Flame};
 pub(crate) use offcpu::OffCpu;
 pub(crate) use profile::Profile;
-use words::{ColorWhen, EXIT_STATUS, HELP, alpha, causal_time, count, process, some, some_time};
+use words::{ColorWhen, EXIT_STATUS, HELP, alpha, causal_time, count, mode, process, some, some_time};
 
 /// `dyno` and its verb.
 #[derive(Debug, Parser)]
@@ -83,7 +83,7 @@ pub(crate) enum Verb {
 
 Every dial is a flag. --naive turns all of them to what an ordinary first version does, where the
 climb starts; a dial that is given wins over it.",
-    after_help = "SIGTERM or Ctrl-C drains: nothing more is accepted, what was accepted is answered. A second one ends at once; the exit code is 0 either way.",
+    after_help = "SIGTERM, SIGHUP or Ctrl-C drains: nothing more is accepted, what was accepted is answered. A second one ends at once; the exit code is 0 either way.",
     help_template = HELP
 )]
 pub(crate) struct Serve {
@@ -95,6 +95,9 @@ pub(crate) struct Serve {
         help_heading = dials::WORKERS
     )]
     pub(crate) listen: Vec<Addr>,
+    /// Permissions of the files of Unix sockets, octal as in chmod: 0660 [default: as the umask has it]
+    #[arg(long, value_name = "MODE", value_parser = mode, help_heading = dials::WORKERS)]
+    pub(crate) socket_mode: Option<u32>,
     /// Start from what an ordinary first version does
     #[arg(long, help_heading = dials::REQUEST)]
     pub(crate) naive: bool,

@@ -93,6 +93,12 @@ pub(super) fn alpha(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "it must be more than 0 and less than 1, as 0.01".to_owned())
 }
 
+/// Permissions as chmod takes them; what is beyond read, write and execute a socket's file does not know.
+pub(super) fn mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| "permissions are octal digits from 0 to 0777".to_owned())
+}
+
 pub(super) fn process(text: &str) -> Result<Pid, String> {
     text.parse().ok().filter(|pid| *pid > 0).ok_or_else(|| "it is not a process number".to_owned())
 }
@@ -111,7 +117,9 @@ mod tests {
     }
 
     #[test]
-    fn shares_and_processes_have_bounds() {
+    fn shares_processes_and_permissions_have_bounds() {
+        assert_eq!((mode("0660"), mode("777")), (Ok(0o660), Ok(0o777)));
+        assert!(mode("1777").is_err() && mode("8").is_err() && mode("rw").is_err());
         assert_eq!(alpha("0.05"), Ok(0.05));
         assert!(["0", "1", "-1", "nan", "x"].iter().all(|text| alpha(text).is_err()));
         assert_eq!(process("1"), Ok(1));

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use dyno_engine::supervisor::{self, Event, ExitReport};
 use dyno_engine::{Addr, Config, DialError, Dials, Drained, EngineError, Limits, handler};
+use dyno_measure::units::thousands;
 use dyno_sys::socket::SocketError;
 use dyno_sys::{child, proc};
 
@@ -38,6 +39,12 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
     };
     let user = user::of_workers(args.user.as_deref())?;
     let config = config(args).map_err(|error| unknown_word(&error))?;
+    if let (dyno_engine::Log::Off, Some(path)) = (config.dials.log, &config.log_file) {
+        let what = format!("nothing would be written to {}: there is no access log", path.display());
+        return Err(Failure::usage(what)
+            .likely("--log-file says where the access log goes, --log whether there is one")
+            .try_this(format!("dyno serve --log ring --log-file {}", path.display())));
+    }
     let who = user.as_ref().map_or_else(String::new, |user| format!("as user {}\n", user.name));
     let config = Config { control, user: user.map(|user| user.identity), ..config };
     let drain = args.drain_timeout;
@@ -79,6 +86,7 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         limits,
         log_file: args.log_file.clone(),
         drain_ns: ns(args.drain_timeout),
+        socket_mode: args.socket_mode,
         control: None,
         user: None,
     })
@@ -117,20 +125,26 @@ fn told(event: &Event, drain: Duration) -> String {
             let noun = if pids.len() == 1 { "worker" } else { "workers" };
             format!("{lines}{noun} {}\n", pids.join(" "))
         }
-        Event::WorkerDied { pid, exit, replaced_in_ns: 0 } => {
-            format!("warning: worker {pid} died ({exit}); it is replaced at once\n")
-        }
         Event::WorkerDied { pid, exit, replaced_in_ns } => {
-            let pause_ms = replaced_in_ns / 1_000_000;
-            format!("warning: worker {pid} died ({exit}); it is replaced in {pause_ms} ms\n")
+            format!("warning: worker {pid} died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
         }
         Event::WorkerReplaced { old, new } => format!("worker {new} replaces {old}\n"),
         Event::WorkerNotReplaced { why } => {
             format!("warning: a worker could not be replaced: {}; it is tried again\n", chain(why))
         }
-        Event::LogWriterDied { exit } => {
-            format!("warning: the access log's writer died ({exit}); it is replaced at once\n")
+        Event::LogWriterDied { exit, replaced_in_ns } => {
+            format!("warning: the access log's writer died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
         }
+        Event::Fitted { asked, fitting } => format!(
+            "warning: a worker can hold {} connections, not {}: descriptors are limited (ulimit -n)\n",
+            thousands(*fitting as f64),
+            thousands(*asked as f64)
+        ),
+        Event::Full { workers } => {
+            let who = if *workers == 1 { "a worker accepts".to_owned() } else { format!("{workers} workers accept") };
+            format!("warning: {who} no more connections: no descriptor is free, or --connections-max is reached\n")
+        }
+        Event::SignalIgnored { signal } => format!("{signal} means nothing here and is ignored\n"),
         Event::LogLinesLost { .. } => {
             "warning: the access log does not take every line (a full disk?); how many are lost is said at the end\n"
                 .to_owned()
@@ -150,6 +164,13 @@ pub(crate) fn url(addr: &Addr) -> String {
     match addr {
         Addr::Tcp(addr) => format!("http://{addr}"),
         Addr::Unix(_) => addr.to_string(),
+    }
+}
+
+fn soon(pause_ns: u64) -> String {
+    match pause_ns / 1_000_000 {
+        0 => "at once".to_owned(),
+        pause_ms => format!("in {pause_ms} ms"),
     }
 }
 

@@ -10,11 +10,11 @@ use dyno_record::specimen::{Causal, Participants, Side};
 use dyno_record::truth::{Truth, Variant, variants};
 use dyno_sys::{Pid, proc};
 
-use super::hands::{Halt, Running};
+use super::hands::Halt;
 use super::measure::Measuring;
 use super::ready::Ready;
 use crate::failure::Failure;
-use crate::launch::load::words_for_child;
+use crate::launch::load::{LoadCommand, LoadProcess};
 use crate::look::causal::{Asked, Point, Told, experiment};
 
 /// Time of the experiments, and as much again for what is tried for real.
@@ -87,7 +87,7 @@ fn predicted(
     let mut measuring = ready.measuring();
     let running = measuring.start(&[Side::Defect.word().to_owned()], None)?;
     let line = measuring.ready(&running)?;
-    let load = connections.map(|connections| load(&mut measuring, &line, connections)).transpose()?;
+    let load = connections.map(|connections| start_load(&mut measuring, &line, connections)).transpose()?;
     std::thread::sleep(SETTLE);
     let reach = if causal.sites.iter().any(|site| site.inclusive) { Reach::Inclusive } else { Reach::Own };
     let asked = Asked {
@@ -110,30 +110,29 @@ fn predicted(
     };
     let record = experiment(&asked, &mut heard, &stop);
     told(Told::Over);
-    for one in load.iter().chain([&running]) {
-        hands.stop(one)?;
-    }
+    load.as_ref().map_or(Ok(()), |load| hands.stop_load(load))?;
+    hands.stop(&running)?;
     if stop.load(Ordering::Relaxed) || hands.interrupted() {
         return Err(Halt::Interrupted);
     }
     Ok(record?)
 }
 
-fn load(measuring: &mut Measuring<'_>, line: &str, connections: usize) -> Result<Running, Halt> {
+fn start_load(measuring: &mut Measuring<'_>, line: &str, connections: usize) -> Result<LoadProcess, Halt> {
     let url = line.strip_prefix("ready ").unwrap_or_default();
-    let argv = words_for_child(&format!("{url} -c{connections}"))?;
-    Ok(measuring.hands.start(&argv, &[], measuring.folder)?)
+    let command = LoadCommand::of_words(&format!("{url} -c{connections}"))?;
+    Ok(measuring.hands.start_load(&command)?)
 }
 
 /// A server's answers are counted by the load, everything else by itself.
-fn point(causal: &Causal, load: Option<&Running>) -> Point {
+fn point(causal: &Causal, load: Option<&LoadProcess>) -> Point {
     match load {
         Some(load) => Point::Replies(load.pid),
         None => Point::Named(causal.progress.clone()),
     }
 }
 
-fn participants(causal: &Causal, pid: Pid, load: Option<&Running>) -> Vec<Pid> {
+fn participants(causal: &Causal, pid: Pid, load: Option<&LoadProcess>) -> Vec<Pid> {
     let children = match causal.participants {
         Participants::None => Vec::new(),
         Participants::Children => proc::tree(pid).into_iter().filter(|other| *other != pid).collect(),

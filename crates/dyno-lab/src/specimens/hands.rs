@@ -13,7 +13,8 @@ use dyno_sys::keeper::{Keeper, KeeperError, Launch};
 use crate::failure::Failure;
 use crate::failure::chain;
 use crate::file::refused;
-use crate::launch::Interrupt;
+use crate::launch::load::{LoadCommand, LoadProcess};
+use crate::launch::{Exits, Interrupt};
 
 /// Between two looks at a program: a thousandth of the shortest run that is worth measuring.
 const LOOK_NS: u64 = 1_000_000;
@@ -26,7 +27,7 @@ const TAIL_BYTES: u64 = 4_096;
 pub struct Hands {
     keeper: Keeper,
     interrupt: Interrupt,
-    exits: Vec<(Pid, String)>,
+    exits: Exits,
     started: u64,
 }
 
@@ -60,7 +61,7 @@ impl Hands {
             Keeper::start().map_err(|error| Failure::error("cannot start the keeper").because(&error))?;
         let interrupt =
             Interrupt::listen().map_err(|error| Failure::error("cannot receive signals").because(&error))?;
-        Ok(Hands { keeper, interrupt, exits: Vec::new(), started: 0 })
+        Ok(Hands { keeper, interrupt, exits: Exits::default(), started: 0 })
     }
 
     /// Starts a program in a folder.
@@ -80,8 +81,7 @@ impl Hands {
         let failed = |error: KeeperError| cannot_start(&name).because(&error);
         let held = self.keeper.hold(&launch).map_err(failed)?;
         // The kernel gives numbers again: how an earlier program of this one ended is not how this one does.
-        self.hear_exits();
-        self.exits.retain(|(exited, _)| *exited != held.pid());
+        self.exits.begin(&self.keeper, held.pid());
         let pid = self.keeper.release(held).map_err(failed)?;
         Ok(Running { pid, name, output })
     }
@@ -121,6 +121,16 @@ impl Hands {
         Ok(running.printed())
     }
 
+    /// Starts the load beside experiments.
+    pub(super) fn start_load(&mut self, command: &LoadCommand) -> Result<LoadProcess, Failure> {
+        LoadProcess::start(&self.keeper, &mut self.exits, command)
+    }
+
+    /// Ends it.
+    pub(super) fn stop_load(&mut self, load: &LoadProcess) -> Result<(), Failure> {
+        load.stop(&self.keeper).map_err(|error| load.trouble(&format!("would not end: {}", chain(&error))))
+    }
+
     /// Whether the user wants to stop.
     pub fn interrupted(&self) -> bool {
         self.interrupt.seen()
@@ -138,14 +148,8 @@ impl Hands {
         Ok(())
     }
 
-    fn hear_exits(&mut self) {
-        self.exits.extend(self.keeper.exits().into_iter().map(|(pid, exit)| (pid, exit.to_string())));
-    }
-
     fn exit_of(&mut self, pid: Pid) -> Option<String> {
-        self.hear_exits();
-        let at = self.exits.iter().position(|(exited, _)| *exited == pid)?;
-        Some(self.exits.swap_remove(at).1)
+        self.exits.of(&self.keeper, pid)
     }
 
     fn output_in(&mut self, folder: &Path) -> Result<File, Failure> {

@@ -145,12 +145,7 @@ impl LoadProcess {
     #[must_use]
     pub fn trouble(&self, what: &str) -> Failure {
         let failure = Failure::error(format!("the load '{}' {what}", self.asked));
-        let said = self.said();
-        let likely = match said.trim() {
-            "" => "it said nothing",
-            said => said.lines().next().unwrap_or_default().trim_start_matches("error: "),
-        };
-        failure.likely(likely).try_this(format!("dyno load {}", self.asked))
+        failure.likely(complaint(&self.said()).to_owned()).try_this(format!("dyno load {}", self.asked))
     }
 
     fn said(&self) -> String {
@@ -160,6 +155,12 @@ impl LoadProcess {
         let _ = File::open(path).and_then(|file| file.take(SHOWN_BYTES_MAX).read_to_end(&mut said));
         String::from_utf8_lossy(&said).into_owned()
     }
+}
+
+/// What a load complained of: its error, which stands behind the head of its table; else the first thing it said.
+fn complaint(said: &str) -> &str {
+    let error = said.lines().find_map(|line| line.strip_prefix("error: "));
+    error.or_else(|| said.trim().lines().next()).unwrap_or("it said nothing")
 }
 
 fn launch(command: &LoadCommand, output: OwnedFd) -> Result<Launch, Failure> {
@@ -203,6 +204,13 @@ mod tests {
         for words in ["", "-c8", "-c 8", "dyno load"] {
             assert_eq!(LoadCommand::of_words(words).unwrap_err().lines().lines().count(), 3, "{words}");
         }
+    }
+
+    #[test]
+    fn a_load_that_ended_is_quoted_with_its_error() {
+        let said = "Running 1440m test @ http://h/\n  1 threads\nerror: h refuses connections\n  likely: x\n";
+        assert_eq!(complaint(said), "h refuses connections");
+        assert_eq!((complaint("\nKilled\n"), complaint("")), ("Killed", "it said nothing"));
     }
 
     #[test]

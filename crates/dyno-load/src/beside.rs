@@ -110,6 +110,11 @@ impl Beside {
         })
     }
 
+    /// Every thread was joined: none drives the target any more.
+    pub(crate) fn check_over(&self) {
+        assert_eq!(*self.running.lock(), 0, "a thread of the load was not counted out");
+    }
+
     /// Tells the threads to send no more; they drain and end.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -233,6 +238,12 @@ mod tests {
         let running = Running::new(1);
         drop(running.one());
         let _late = running.one();
+    }
+
+    #[test]
+    #[should_panic(expected = "a thread of the load was not counted out")]
+    fn a_load_that_goes_on_after_its_end_is_our_mistake() {
+        Beside::new(1, mono_ns()).check_over();
     }
 
     #[test]

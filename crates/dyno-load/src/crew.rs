@@ -152,7 +152,9 @@ impl Crew {
                 .collect();
             let found = look(&beside);
             drop(ends);
-            (merged(threads.into_iter().map(joined).collect()), found)
+            let parts = threads.into_iter().map(joined).collect();
+            beside.check_over();
+            (merged(parts), found)
         })
     }
 
@@ -287,5 +289,7 @@ fn merged(parts: Vec<Part>) -> BlockReport {
         all.first_error = all.first_error.or(report.first_error);
         all.drained &= report.drained;
     }
+    assert_eq!(all.replies, all.latencies.len(), "a thread's answers were merged without their latencies");
+    assert!(all.unpinned <= all.threads, "more threads were not bound than there were");
     all
 }

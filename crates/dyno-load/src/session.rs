@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use dyno_sys::clock::{mono_ns, thread_cpu_ns};
 use dyno_sys::epoll::{Epoll, Events, Timeout};
 
-use crate::check::Expect;
+use crate::check::{Body, Expect};
 use crate::client::Tally;
 use crate::connections::{Connections, Sending, Share};
 use crate::report::{BlockReport, BlockSpec, Edge, OpenError, SessionPlan};
@@ -106,6 +106,14 @@ impl<'b> Block<'b> {
     }
 }
 
+impl Measured {
+    /// The measured part began and ended, in that order: a block without one would have a rate of nothing over nothing.
+    fn check(&self) {
+        assert!(self.began_ns > 0, "a block ended that was never measured");
+        assert!(self.began_ns <= self.ended_ns, "a block ended before it was measured");
+    }
+}
+
 impl Session {
     /// Opens all connections, sends one request on each and checks its answer.
     ///
@@ -167,13 +175,29 @@ impl Session {
             self.open_wave(open..next, plan)?;
             if open == 0 {
                 self.sample_answer = self.connections.take_received();
+                self.check_learned();
             }
             open = next;
         }
+        self.connections.sending = Sending::Nothing;
+        self.connections.check_between_blocks();
         Ok(())
     }
 
+    /// The first answer taught what all others must be: a second one that taught too would be right whatever it is.
+    fn check_learned(&self) {
+        assert_ne!(
+            self.expect().body,
+            Some(Body::Same),
+            "the first answer was taken and nothing was learned"
+        );
+    }
+
     fn open_wave(&mut self, wave: std::ops::Range<usize>, plan: &SessionPlan) -> Result<(), OpenError> {
+        assert!(
+            !wave.is_empty() && wave.end <= self.connections.len(),
+            "a wave is of connections to be made"
+        );
         let answered = wave.start;
         let deadline_ns = mono_ns().saturating_add(plan.timeout_ns);
         let silent = OpenError::TimedOut {
@@ -205,6 +229,7 @@ impl Session {
         live: &LiveCounts,
         at_settle_end: &mut dyn FnMut(),
     ) -> Measured {
+        self.connections.check_between_blocks();
         let mut part = Measured::default();
         let mut phase = Phase::Settle;
         self.start();
@@ -227,6 +252,8 @@ impl Session {
         part.cpu_ns = thread_cpu_ns().saturating_sub(part.cpu_ns);
         part.drained = !self.connections.awaits_answers();
         self.connections.give_up_unanswered();
+        self.connections.check_between_blocks();
+        part.check();
         self.publish(live);
         part
     }
@@ -283,6 +310,7 @@ impl Session {
         part: &mut Measured,
         at_settle_end: &mut dyn FnMut(),
     ) -> Phase {
+        assert_eq!(part.began_ns, 0, "settling ends once");
         at_settle_end();
         self.connections.tally.start_measuring();
         // The CPU clock's start stands here until the end turns it into the difference.
@@ -295,6 +323,11 @@ impl Session {
 
     /// The phase after one turn of measuring.
     fn measured(&mut self, block: &Block<'_>, end_ns: u64, latest_ns: u64, part: &mut Measured) -> Phase {
+        debug_assert_eq!(
+            self.connections.sending,
+            Sending::Batches,
+            "what is measured is a load that goes on"
+        );
         let lasts = self.now_ns < end_ns || (self.now_ns < latest_ns && self.are_few(block, part));
         if lasts && !block.is_stopped() {
             return Phase::Measure { end_ns, latest_ns };
@@ -305,6 +338,7 @@ impl Session {
 
     /// Adds this thread's replies to the common count and says whether it is still too low.
     fn are_few(&self, block: &Block<'_>, part: &mut Measured) -> bool {
+        debug_assert!(self.connections.tally.replies >= part.counted, "replies were taken back");
         let fresh = self.connections.tally.replies - part.counted;
         part.counted += fresh;
         block.replies.fetch_add(fresh, Ordering::Relaxed) + fresh < block.spec.replies_min
@@ -323,6 +357,7 @@ impl Session {
         if self.now_ns == before_ns {
             self.now_ns = mono_ns();
         }
+        debug_assert!(self.now_ns >= before_ns, "the monotonic clock went back");
         if self.now_ns >= self.sweep_at_ns {
             self.connections.sweep(&self.epoll, self.now_ns);
             let every_ns = if self.connections.is_queueing() { QUEUE_NS } else { self.sweep_every_ns };
@@ -373,4 +408,28 @@ fn check(plan: &SessionPlan, share: Share) -> Result<(), OpenError> {
 fn sleep_until(due_ns: u64, now_ns: u64) -> Timeout {
     let left_ms = due_ns.saturating_sub(now_ns).div_ceil(1_000_000);
     if left_ms == 0 { Timeout::Poll } else { Timeout::Millis(i32::try_from(left_ms).unwrap_or(i32::MAX)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "a block ended that was never measured")]
+    fn a_block_that_never_settled_is_our_mistake() {
+        Measured { ended_ns: 5, ..Measured::default() }.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "a block ended before it was measured")]
+    fn a_block_that_ends_before_it_begins_is_our_mistake() {
+        Measured { began_ns: 6, ended_ns: 5, ..Measured::default() }.check();
+    }
+
+    #[test]
+    fn a_wait_is_rounded_up_and_is_none_when_it_is_due() {
+        assert!(matches!(sleep_until(1_000_001, 0), Timeout::Millis(2)));
+        assert!(matches!(sleep_until(5, 5), Timeout::Poll));
+        assert!(matches!(sleep_until(u64::MAX, 0), Timeout::Millis(i32::MAX)));
+    }
 }

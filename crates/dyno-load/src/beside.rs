@@ -96,6 +96,7 @@ impl Beside {
     /// What `look` found, and the right answers per second meanwhile: until it returns, or for `time`, whichever is
     /// shorter. What takes a profile goes on with putting names to it when its samples are taken.
     pub fn rate_during<T>(&self, time: Duration, look: impl FnOnce() -> T) -> (T, Option<f64>) {
+        assert!(!time.is_zero(), "a rate takes some time");
         let before = self.progress();
         let (over, is_over) = channel::<()>();
         std::thread::scope(|scope| {

@@ -183,6 +183,11 @@ impl Crew {
             self.threads.iter().all(|thread| thread.session.connections() > 0),
             "a thread has no connection"
         );
+        let is_one = self.threads.len() == 1;
+        assert!(
+            is_one || self.placement != Placement::Caller,
+            "the calling thread cannot drive several sessions"
+        );
         let all: usize = self.threads.iter().map(|thread| thread.session.connections()).sum();
         assert_eq!(all, connections, "the threads' connections are not those of the plan");
     }

@@ -10,9 +10,9 @@ use dyno_record::specimen::{Causal, Participants, Side};
 use dyno_record::truth::{Truth, Variant, variants};
 use dyno_sys::{Pid, proc};
 
-use super::hands::Halt;
 use super::measure::Measuring;
 use super::ready::Ready;
+use super::runner::Halt;
 use crate::failure::Failure;
 use crate::launch::load::{LoadCommand, LoadProcess};
 use crate::look::causal::{Asked, Point, Told, experiment};

@@ -8,8 +8,8 @@ use std::path::Path;
 use dyno_load::{BlockSpec, Expect, Session, SessionPlan, Target};
 use dyno_measure::Prng;
 
-use super::hands::{Halt, Hands, Running};
-use super::workshop::Program;
+use super::builds::Program;
+use super::runner::{Halt, Hands, Running};
 use crate::failure::Failure;
 use dyno_record::comparison::{Figures, Record, Round};
 use dyno_record::specimen::{Load, Side, Specimen};

@@ -3,10 +3,10 @@
 //! [`catalogue`] holds them, [`workshop`] builds them, [`measure`] compares the sides, [`causal`] puts what a causal profile
 //! predicts beside what really shortening a part brings.
 
+pub mod builds;
 pub mod catalogue;
 pub mod causal;
-pub mod hands;
 pub mod measure;
 pub mod neutral;
 pub mod ready;
-pub mod workshop;
+pub mod runner;

@@ -1,10 +1,10 @@
 //! A specimen made ready: built, with a folder to work in and hands to run it.
 
+use super::builds::{Bench, Program, Workshop};
 use super::catalogue;
-use super::hands::{Halt, Hands};
 use super::measure::Measuring;
 use super::neutral::Naming;
-use super::workshop::{Bench, Program, Workshop};
+use super::runner::{Halt, Hands};
 use crate::failure::Failure;
 use dyno_record::specimen::Specimen;
 

@@ -12,9 +12,9 @@ use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, affinity, proc};
 
 use super::asked::Asked;
+use super::event::{Standing, Told};
 use super::failure::{no_site, not_run, unknown};
 use super::progress::{self, Found};
-use super::told::{Standing, Told};
 use crate::failure::Failure;
 use crate::look::refused::not_profiled;
 

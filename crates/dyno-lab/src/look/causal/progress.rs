@@ -13,8 +13,8 @@ use dyno_record::profile::Profile;
 use dyno_sys::{Pid, mark, proc};
 
 use super::asked::{Asked, Point};
+use super::event::Told;
 use super::failure::{no_site, not_counted, not_run};
-use super::told::Told;
 use crate::failure::Failure;
 use crate::look::refused::not_profiled;
 

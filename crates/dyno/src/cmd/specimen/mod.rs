@@ -22,10 +22,10 @@ use crate::cmd::causal::Watch;
 use dyno_lab::Failure;
 use dyno_lab::specimens::catalogue;
 use dyno_lab::specimens::causal::{self, RUN_NS_MIN, Wanted};
-use dyno_lab::specimens::hands::Halt;
 use dyno_lab::specimens::measure::END_NS_MAX;
 use dyno_lab::specimens::neutral::Naming;
 use dyno_lab::specimens::ready::{Ready, named};
+use dyno_lab::specimens::runner::Halt;
 
 /// Measured time of a side, all rounds together.
 const SIDE_NS: u64 = 3_000_000_000;

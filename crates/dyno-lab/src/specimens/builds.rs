@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use sha2::{Digest, Sha256};
 
-use super::hands::{Halt, Hands};
 use super::neutral::{self, Naming};
+use super::runner::{Halt, Hands};
 use crate::failure::Failure;
 use crate::file::refused;
 use crate::user::user_id;

@@ -116,7 +116,7 @@ impl Beside {
         assert_eq!(*self.running.lock(), 0, "a thread of the load was not counted out");
     }
 
-    /// Tells the threads to send no more; they drain and end.
+    /// Has the threads send no more; they drain and end.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }

@@ -126,7 +126,7 @@ impl Connections {
         self.busy > 0 || self.connecting > 0 || self.queueing > 0
     }
 
-    /// Whether clients wait for room in a socket file's queue: nobody tells when there is some.
+    /// Whether clients wait for room in a socket file's queue: no event says when there is some.
     pub(crate) fn is_queueing(&self) -> bool {
         self.queueing > 0
     }
@@ -251,7 +251,7 @@ impl Connections {
         if self.queueing > 0 { self.queue(index) } else { self.try_connect(epoll, index) }
     }
 
-    /// A socket file's queue that is full refuses at once and tells nobody when it has room (`unix(7)`, EAGAIN): the client
+    /// A socket file's queue that is full refuses at once and sends no event when it has room (`unix(7)`, EAGAIN): the client
     /// queues here, as long as a request may take. A TCP connection in progress is no refusal.
     fn try_connect(&mut self, epoll: &Epoll, index: usize) {
         self.check_down(index);
@@ -507,7 +507,7 @@ fn establish(epoll: &Epoll, fd: &OwnedFd, index: usize, addr: &Addr) -> io::Resu
 
 #[inline]
 fn keep(received: &mut Option<Vec<u8>>, bytes_max: usize, input: &[u8]) {
-    // One byte beyond the limit is kept: that is how "too much" is told from "all".
+    // One byte beyond the limit is kept: that is how "too much" differs from "all".
     if let Some(received) = received {
         let room = (bytes_max + 1).saturating_sub(received.len());
         received.extend_from_slice(&input[..input.len().min(room)]);

@@ -33,7 +33,7 @@ impl Requests {
         Self { ends: vec![bytes.len()], bytes, asked }
     }
 
-    /// Tells the requests in these bytes apart. Empty lines at the end are left out.
+    /// Splits these bytes into requests. Empty lines at the end are left out.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Unusable> {
         let mut bytes = bytes.to_vec();
         let (mut ends, mut asked, mut at) = (Vec::new(), None, 0);

@@ -31,7 +31,7 @@ pub struct LoadPlan {
 pub struct LoadReport {
     /// All counts, latencies and errors.
     pub block: BlockReport,
-    /// Whether the figure is the server's, as far as the generator alone can tell.
+    /// Whether the figure is the server's, as far as the generator alone can know.
     pub limited: Limited,
     /// How it ended.
     pub ended: Ended,
@@ -42,7 +42,7 @@ pub struct LoadReport {
 pub enum Ended {
     /// After its whole duration.
     Whole,
-    /// Earlier, because it was told to.
+    /// Earlier, because it was stopped.
     Stopped,
 }
 
@@ -103,7 +103,7 @@ pub fn beside<T>(
     };
     let (block, found) = crew.beside(&spec, stop, at_edge, look);
     let limited = Signs::of(&block, plan.session.connections).limited();
-    // Only a run that was told to stop is shorter than its plan.
+    // Only a run that was stopped is shorter than its plan.
     let ended = if block.wall_ns < plan.duration_ns { Ended::Stopped } else { Ended::Whole };
     Ok((LoadReport { block, limited, ended }, found))
 }

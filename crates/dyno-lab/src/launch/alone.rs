@@ -20,7 +20,7 @@ pub fn lock() -> Result<File, Failure> {
     lock_at(&place())
 }
 
-/// Settings are root's; where an ordinary user may write one, climbs of that user are told apart.
+/// Settings are root's; where an ordinary user may write one, only climbs of that user exclude each other.
 fn place() -> PathBuf {
     match is_root() && Path::new("/run").is_dir() {
         true => PathBuf::from("/run/dyno-host-changes.lock"),

@@ -52,7 +52,7 @@ impl Arm {
     }
 
     /// The end of what the server printed.
-    pub(crate) fn last_words(&self) -> String {
+    pub(crate) fn output_tail(&self) -> String {
         tail(&self.output)
     }
 
@@ -103,7 +103,7 @@ impl Vitals for Arm {
         let of = |pid| proc::pss_bytes(pid).or_else(|_| proc::rss_peak_bytes(pid)).ok();
         Memory {
             server_bytes: self.processes().into_iter().filter_map(of).sum(),
-            // What cannot be told must not cut anything.
+            // What cannot be read must not cut anything.
             left_bytes: proc::memory_left_bytes().unwrap_or(u64::MAX),
         }
     }

@@ -21,6 +21,6 @@ pub(crate) use describe::described;
 pub use exits::Exits;
 pub use ground::Ground;
 pub use interrupt::Interrupt;
-pub(crate) use listeners::stranger;
+pub(crate) use listeners::foreign_listener;
 pub(crate) use server::target as load_target;
 pub use world::World;

@@ -18,7 +18,7 @@ use dyno_sys::{Pid, proc};
 
 use super::arm::{Arm, placement, tail};
 use super::clock::Clock;
-use super::listeners::stranger;
+use super::listeners::foreign_listener;
 use super::world::{STOP_GRACE_NS, World};
 use crate::failure::chain;
 
@@ -255,7 +255,7 @@ impl World<'_> {
             last_end_ns: None,
             seen_ns: 0,
         };
-        match stranger(&proc::listeners(&arm.addr), &arm.processes(), &arm.addr) {
+        match foreign_listener(&proc::listeners(&arm.addr), &arm.processes(), &arm.addr) {
             Some(why) => {
                 self.stop(arm);
                 Err(launch_error("the server", &why))

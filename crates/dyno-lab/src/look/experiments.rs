@@ -11,14 +11,14 @@ use dyno_profile::causal::{Children, Choice, Reach};
 use dyno_record::causal::Causal;
 use dyno_sys::Pid;
 
-use super::causal::{Asked, Point, Told, experiment};
+use super::causal::{Asked, Event, Point, experiment};
 use crate::failure::Failure;
 use crate::launch::load::{LoadCommand, LoadProcess};
 use crate::launch::{Arm, World};
 
 /// Functions that are tried: each takes its part of the time, and what is predicted rests on the heaviest.
 const SITES_MAX: usize = 3;
-/// A lighter function's curve could not tell nothing from everything in the time there is.
+/// A lighter function's curve would be too uncertain in the time there is.
 const SHARE_PERCENT_MIN: f64 = 5.0;
 /// A change is seldom more than half of a function; where it is all of it the line goes on.
 const LEVELS_PERCENT: [u32; 2] = [25, 50];
@@ -46,13 +46,13 @@ impl World<'_> {
             seed,
         };
         let (stop, interrupted) = (AtomicBool::new(false), Cell::new(false));
-        let mut told = |_: Told<'_>| {
+        let mut on_event = |_: Event<'_>| {
             if self.interrupt.seen() {
                 interrupted.set(true);
                 stop.store(true, Ordering::Relaxed);
             }
         };
-        let found = experiment(&asked, &mut told, &stop);
+        let found = experiment(&asked, &mut on_event, &stop);
         if interrupted.get() {
             return Err("interrupted".to_owned());
         }

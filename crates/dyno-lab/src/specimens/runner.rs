@@ -23,8 +23,8 @@ const GRACE_NS: u64 = 5_000_000_000;
 /// Bytes of a program's output that are looked at: the end of a compiler's complaint, and all of a specimen's.
 const TAIL_BYTES: u64 = 4_096;
 
-/// What starts programs, and hears the user's wish to stop.
-pub struct Hands {
+/// Starts programs, and knows whether the user wants to stop.
+pub struct Runner {
     keeper: Keeper,
     interrupt: Interrupt,
     exits: Exits,
@@ -54,14 +54,14 @@ impl From<Failure> for Halt {
     }
 }
 
-impl Hands {
+impl Runner {
     /// Starts the keeper, while this process has one thread, and takes the signals.
-    pub fn new() -> Result<Hands, Failure> {
+    pub fn new() -> Result<Runner, Failure> {
         let keeper =
             Keeper::start().map_err(|error| Failure::error("cannot start the keeper").because(&error))?;
         let interrupt =
             Interrupt::listen().map_err(|error| Failure::error("cannot receive signals").because(&error))?;
-        Ok(Hands { keeper, interrupt, exits: Exits::default(), started: 0 })
+        Ok(Runner { keeper, interrupt, exits: Exits::default(), started: 0 })
     }
 
     /// Starts a program in a folder.
@@ -87,7 +87,7 @@ impl Hands {
     }
 
     /// Waits until the program has printed a line that begins like this; the line.
-    pub fn hear(&mut self, running: &Running, start: &str, ns_max: u64) -> Result<String, Halt> {
+    pub fn wait_for_line(&mut self, running: &Running, start: &str, ns_max: u64) -> Result<String, Halt> {
         let deadline = mono_ns().saturating_add(ns_max);
         loop {
             let text = running.printed();
@@ -174,7 +174,7 @@ impl Running {
         String::from_utf8_lossy(&tail[..read]).into_owned()
     }
 
-    /// Something about this program, with its last words.
+    /// Something about this program, with the end of its output.
     pub fn trouble(&self, what: &str) -> Failure {
         let failure = Failure::error(format!("{} {what}", self.name));
         match self.printed().trim() {

@@ -46,7 +46,7 @@ pub fn watch(wanted: &Wanted<'_>, record: &mut Diagnosis) -> Result<Observation,
         }
     };
     record.duration_s = watched(&seen);
-    tell_endings(record, &after, wanted);
+    note_endings(record, &after, wanted);
     if let Some(plan) = wanted.load.filter(|_| wanted.sweep == Sweep::Connections) {
         match sweep::sweep(plan, wanted.stop) {
             Ok(usl) => record.card.scalability = Some(usl),
@@ -126,7 +126,7 @@ pub fn can_be_watched(pid: Pid) -> Result<(), Failure> {
     }
 }
 
-/// The process as records tell it.
+/// The process as records name it.
 #[must_use]
 pub fn target(pid: Pid) -> Target {
     Target {
@@ -137,7 +137,7 @@ pub fn target(pid: Pid) -> Target {
     }
 }
 
-fn tell_endings(record: &mut Diagnosis, after: &Counters, wanted: &Wanted<'_>) {
+fn note_endings(record: &mut Diagnosis, after: &Counters, wanted: &Wanted<'_>) {
     let pid = wanted.pid;
     if after.is_empty() || has_ended(pid) {
         record.cut_short = Some(format!("process {pid} ended while it was watched"));
@@ -152,7 +152,7 @@ fn has_ended(pid: Pid) -> bool {
     proc::tree(pid).into_iter().all(proc::has_ended)
 }
 
-/// Sleeps as long as asked, or until told to stop.
+/// Sleeps as long as asked, or until `stop` is set.
 fn rest(time: Duration, stop: &AtomicBool) {
     let end_ns = mono_ns() + u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);
     while mono_ns() < end_ns && !stop.load(Ordering::Relaxed) {
@@ -215,7 +215,7 @@ mod tests {
     use dyno_record::observation::{Load, ProcessCost};
 
     #[test]
-    fn who_cannot_be_watched_is_told_in_three_lines() {
+    fn who_cannot_be_watched_is_refused_in_three_lines() {
         for pid in [child::this(), i32::MAX - 1] {
             let lines = can_be_watched(pid).unwrap_err().lines();
             assert_eq!(lines.lines().count(), 3, "{lines}");

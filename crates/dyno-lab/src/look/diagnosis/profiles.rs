@@ -49,7 +49,7 @@ fn rate_during<T>(load: Option<&Beside>, time: Duration, look: impl FnOnce() -> 
     }
 }
 
-/// Writes down how many requests were answered while a profile was taken, as far as the load tells.
+/// Writes down how many requests were answered while a profile was taken, as far as the load knows.
 fn counted(mut profile: Profile, rate: Option<f64>) -> Profile {
     let count = rate.map(|rate| (rate * profile.duration_s) as u64);
     profile.requests = count.map(|count| Requests { count, source: "load".into() });

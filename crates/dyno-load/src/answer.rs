@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_stream_is_told_from_a_cut_answer() {
+    fn the_end_of_the_stream_is_no_cut_answer() {
         let at_end = |bytes: &[u8]| {
             let (mut reader, mut rules) = (Reader::default(), rules());
             if !bytes.is_empty() {

@@ -97,7 +97,7 @@ fn a_panic_at_an_edge_reaches_the_caller_and_hangs_nobody() {
 }
 
 #[test]
-fn a_run_ends_after_its_duration_and_tells_its_progress() {
+fn a_run_ends_after_its_duration_and_reports_its_progress() {
     let server = Server::answering(HELLO);
     let plan =
         LoadPlan { session: server.plan(2), placement: Placement::Unpinned(1), duration_ns: 1_200_000_000 };
@@ -115,7 +115,7 @@ fn a_run_ends_after_its_duration_and_tells_its_progress() {
 }
 
 #[test]
-fn a_run_that_is_told_to_stop_drains_and_reports() {
+fn a_run_that_is_stopped_drains_and_reports() {
     let server = Server::answering(HELLO);
     let plan = LoadPlan { session: server.plan(2), placement: two_cpus(), duration_ns: 3_600_000_000_000 };
     let (stop, counts) = (std::sync::Arc::new(AtomicBool::new(false)), server.counts.clone());
@@ -217,7 +217,7 @@ fn a_step_of_a_sweep_has_its_own_connections_and_no_idle_thread() {
 }
 
 #[test]
-fn a_target_that_ends_meanwhile_is_told_in_the_report_and_never_waited_for() {
+fn a_target_that_ends_meanwhile_is_in_the_report_and_never_waited_for() {
     // After twenty answers every request finds its connection closed.
     let server = Server::start(|peer| {
         while peer.request() && peer.counts.answers.load(Ordering::SeqCst) < 20 {

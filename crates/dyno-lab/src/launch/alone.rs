@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_has_the_lock_and_the_other_is_told_who() {
+    fn only_one_has_the_lock_and_the_other_learns_who_has_it() {
         let path = std::env::temp_dir().join(format!("dyno-alone-{}", std::process::id()));
         let first = lock_at(&path).unwrap();
         let refused = lock_at(&path).unwrap_err().lines();

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_changes_with_the_source_and_a_neutral_one_tells_no_name() {
+    fn a_folder_changes_with_the_source_and_a_neutral_one_has_no_name() {
         let specimen = find("sync-log").unwrap();
         let own = neutral::files(&specimen, Naming::Own);
         let name = folder_name(&specimen, Naming::Own, &own);

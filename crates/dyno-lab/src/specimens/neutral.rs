@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_functions_of_the_truth_are_not_told_by_a_neutral_build() {
+    fn the_functions_of_the_truth_are_not_named_by_a_neutral_build() {
         for specimen in all() {
             for place in [&specimen.truth.defect, &specimen.truth.repaired] {
                 // `main` and `task` say nothing.

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zombie_is_told_from_a_process() {
+    fn a_zombie_is_not_taken_for_a_process() {
         let mut ended = std::process::Command::new("true").spawn().unwrap();
         let pid = ended.id().cast_signed();
         let until_ns = mono_ns() + 10_000_000_000;

@@ -22,6 +22,7 @@ const SITES_MAX: usize = 3;
 const SHARE_PERCENT_MIN: f64 = 5.0;
 /// A change is seldom more than half of a function; where it is all of it the line goes on.
 const LEVELS_PERCENT: [u32; 2] = [25, 50];
+
 impl World<'_> {
     pub(crate) fn causal_of(&mut self, arm: &mut Arm, for_ns: u64, seed: u64) -> Result<Causal, String> {
         let load = self.start_load(&arm.spec.load, arm.port).map_err(|failure| failure.in_one_line())?;

@@ -10,14 +10,14 @@ use dyno_record::profile::{Profile, Requests};
 use crate::failure::chain;
 use crate::launch::{Arm, World};
 
-/// Right answers of a server that is slow: a profile without requests is of little use, …
+/// A slow server is loaded until it gave so many right answers, for twice the time at most: a share of a handful of
+/// requests says little.
 const REPLIES_MIN: u64 = 500;
 
 impl World<'_> {
     /// Samples while the load runs beside it. Its threads end here: nobody forks meanwhile.
     pub(crate) fn profile_of(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Profile, String> {
         self.check_interrupt().map_err(|trouble| trouble.to_string())?;
-        // … and waiting for them has an end.
         let longest_ns = 2 * for_ns;
         let options = Options { duration: Some(Duration::from_nanos(longest_ns)), ..Options::default() };
         let recorder = Recorder::open(&Target::Process(arm.pid), &options).map_err(|error| chain(&error))?;

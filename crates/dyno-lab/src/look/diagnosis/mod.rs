@@ -82,6 +82,7 @@ fn watch_under(plan: &LoadPlan, wanted: &Wanted<'_>) -> Result<(Observation, Cou
     Ok((seen, after))
 }
 
+/// The three windows, one after another.
 fn windows(wanted: &Wanted<'_>, load: Option<&Beside>) -> Watched {
     let pid = wanted.pid;
     let before = Counters::read(pid);

@@ -1,4 +1,4 @@
-//! Work that was not done, as people are told it: what and where, likely why, what to try.
+//! Work that was not done, as people read it: what and where, likely why, what to try.
 //!
 //! Everything here and the binary's verbs return it; the binary turns it into an exit code and prints its lines.
 

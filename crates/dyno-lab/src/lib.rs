@@ -3,7 +3,7 @@
 //! Five folders that know each other in this order only: [`launch`] starts what is measured and what loads it, [`prove`] sees
 //! whether a change is in force, [`measure`] runs blocks and reads clocks, [`look`] profiles, diagnoses and experiments,
 //! [`specimens`] builds and runs programs whose truth is known. Below them stand [`failure`] and [`file`]. The binary's verbs
-//! call it; it never prints and never ends the process: what goes on is told to callbacks, and failures are values.
+//! call it; it never prints and never ends the process: callbacks report progress, and failures are values.
 
 pub mod failure;
 pub mod file;

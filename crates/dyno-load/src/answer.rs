@@ -118,6 +118,8 @@ impl Reader {
     /// Takes the next bytes of the stream, which must not be empty. What follows a whole answer is left in `input`.
     #[inline]
     pub(crate) fn next(&mut self, input: &[u8], rules: &mut Rules) -> Result<Progress, Broken> {
+        debug_assert!(!input.is_empty(), "the end of the stream is at_end's");
+        debug_assert!(self.bytes > 0 || self.slow.is_between(), "{BETWEEN}");
         if self.bytes == 0
             && let Some(used) = rules.recognise(input)
         {
@@ -143,7 +145,9 @@ impl Reader {
         }
         let (body, end) = self.take_body(&input[used..], rules)?;
         used += body;
+        debug_assert!(used <= input.len(), "an answer has bytes that did not come");
         if end == End::NotYet {
+            debug_assert_eq!(used, input.len(), "bytes of an answer that goes on would be lost");
             return Ok(Progress::NeedMore);
         }
         let answer = self.finish(used, rules);
@@ -210,6 +214,7 @@ impl Reader {
             self.bytes += input.len() as u64;
             return Ok(None);
         };
+        debug_assert!(used > before, "a head that was whole before was not taken as such");
         self.slow.seen.head.truncate(used);
         self.slow.head.clear();
         self.bytes += (used - before) as u64;
@@ -249,7 +254,17 @@ impl Reader {
             unreachable!("only a body is finished")
         };
         self.reset();
+        debug_assert!(bytes >= used as u64, "more was used of this input than the whole answer has");
         Answer { used, bytes, after: body.after, verdict: body.check.finish(body.status, rules) }
+    }
+}
+
+/// Between two answers nothing of either is held: what is would be read as the beginning of the next.
+const BETWEEN: &str = "something of the last answer is still held";
+
+impl Slow {
+    fn is_between(&self) -> bool {
+        self.head.is_empty() && matches!(self.stage, Stage::Head)
     }
 }
 
@@ -262,6 +277,7 @@ impl Seen {
     }
 
     fn push(&mut self, data: &[u8]) {
+        debug_assert!(self.body.len() <= SHOWN_BYTES_MAX, "more is kept than is ever shown");
         let room = SHOWN_BYTES_MAX - self.body.len();
         self.body.extend_from_slice(&data[..data.len().min(room)]);
         self.body_bytes += data.len() as u64;
@@ -446,6 +462,14 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "something of the last answer is still held")]
+    fn a_rest_of_the_last_answer_is_our_mistake() {
+        let mut reader = Reader::default();
+        reader.slow.head.extend_from_slice(b"HTTP/1.1 2");
+        let _ = reader.next(PLAIN, &mut rules());
+    }
+
+    #[test]
     fn what_is_no_answer_is_broken_at_once_or_at_a_bound() {
         let broken =
             |stream: &[u8]| verdicts(&mut rules(), &cut_at(stream, &[stream.len() / 2])).unwrap_err();
@@ -484,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_stream_is_told_from_a_cut_answer() {
+    fn the_end_of_the_stream_is_no_cut_answer() {
         let at_end = |bytes: &[u8]| {
             let (mut reader, mut rules) = (Reader::default(), rules());
             if !bytes.is_empty() {

@@ -78,6 +78,7 @@ impl Client {
     /// Takes the answers in `input`, which is not empty.
     #[inline]
     pub(crate) fn take(&mut self, mut input: &[u8], rules: &mut Rules, tally: &mut Tally) -> Taken {
+        debug_assert!(!input.is_empty(), "the end of a stream is no input: take_end takes it");
         let mut right = 0;
         loop {
             if self.in_flight == 0 {
@@ -87,6 +88,7 @@ impl Client {
             match self.reader.next(input, rules) {
                 Ok(Progress::NeedMore) => return Taken { right, fate: Fate::Waiting },
                 Ok(Progress::Whole(answer)) => {
+                    debug_assert!(answer.used > 0, "an answer takes a byte, or this loop would not end");
                     input = &input[answer.used..];
                     right += self.count(&answer, rules, tally);
                     if let Some(fate) = self.fate_after(&answer, input) {
@@ -130,6 +132,7 @@ impl Client {
 
     #[inline]
     fn count(&mut self, answer: &Answer, rules: &Rules, tally: &mut Tally) -> u64 {
+        debug_assert!(self.in_flight > 0, "an answer is counted for a request that was sent");
         self.in_flight -= 1;
         match answer.verdict {
             Verdict::Right => {
@@ -141,6 +144,15 @@ impl Client {
         }
         tally.note_wrong(|| self.reader.wrong_answer(answer.verdict, rules));
         0
+    }
+
+    /// What always holds between two events of a connection.
+    #[inline]
+    pub(crate) fn check(&self) {
+        let is_up = matches!(self.link, Link::Up(_));
+        debug_assert!(is_up || self.in_flight == 0, "requests are in flight on a connection that is not up");
+        debug_assert!(self.in_flight > 0 || self.unsent == 0, "bytes of no request are still to be sent");
+        debug_assert!(self.unsent <= self.batch_end, "more is unsent than there is");
     }
 
     /// `None` while more of the input has to be looked at.
@@ -182,8 +194,16 @@ impl Tally {
         self.latencies.clear();
     }
 
+    /// Every right answer has its latency, and an error that is counted can be said in words.
+    fn check(&self) {
+        assert_eq!(self.replies, self.latencies.len(), "right answers and their latencies differ");
+        assert!(self.bytes >= self.replies, "there are answers without a byte");
+        assert_eq!(self.errors.total() > 0, self.first_error.is_some(), "errors are counted without words");
+    }
+
     /// What was counted since the last time, with new counters in its place.
     pub(crate) fn replace(&mut self) -> Self {
+        self.check();
         let addr = self.addr.clone();
         std::mem::replace(self, Self::new(addr))
     }
@@ -217,5 +237,43 @@ impl Tally {
         let WrongAnswer { expected, got } = wrong.clone();
         self.first_wrong = Some(wrong);
         self.note(|addr| OpenError::WrongAnswer { addr, expected, got });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn tally() -> Tally {
+        Tally::new("127.0.0.1:1".parse().unwrap())
+    }
+
+    #[test]
+    #[should_panic(expected = "right answers and their latencies differ")]
+    fn a_right_answer_without_a_latency_is_our_mistake() {
+        let mut tally = tally();
+        (tally.replies, tally.bytes) = (1, 40);
+        tally.replace();
+    }
+
+    #[test]
+    #[should_panic(expected = "errors are counted without words")]
+    fn an_error_without_words_is_our_mistake() {
+        let mut tally = tally();
+        tally.errors.read = 1;
+        tally.replace();
+    }
+
+    #[test]
+    #[should_panic(expected = "on a connection that is not up")]
+    fn a_request_in_flight_nowhere_is_our_mistake() {
+        Client { in_flight: 1, ..Client::default() }.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "bytes of no request")]
+    fn bytes_of_no_request_are_our_mistake() {
+        Client { unsent: 1, batch_end: 1, ..Client::default() }.check();
     }
 }

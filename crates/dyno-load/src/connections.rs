@@ -82,6 +82,8 @@ struct Sources {
 
 impl Connections {
     pub(crate) fn new(plan: &SessionPlan, share: Share) -> Self {
+        assert!(share.connections > 0 && plan.timeout_ns > 0, "the plan was not checked");
+        assert!(share.before + share.connections <= share.all, "a share is more than the whole");
         let addr = plan.target.addr().clone();
         Self {
             clients: std::iter::repeat_with(Client::default).take(share.connections).collect(),
@@ -124,13 +126,36 @@ impl Connections {
         self.busy > 0 || self.connecting > 0 || self.queueing > 0
     }
 
-    /// Whether clients wait for room in a socket file's queue: nobody tells when there is some.
+    /// Whether clients wait for room in a socket file's queue: no event says when there is some.
     pub(crate) fn is_queueing(&self) -> bool {
         self.queueing > 0
     }
 
+    /// Between two blocks nothing is in flight and nothing is sent: an answer that came later would be taken for one of
+    /// the next block's.
+    pub(crate) fn check_between_blocks(&self) {
+        assert_eq!(self.busy, 0, "answers are still owed between two blocks");
+        assert_eq!(self.sending, Sending::Nothing, "requests are still sent between two blocks");
+        self.check_sums();
+    }
+
+    /// The sums are those of the clients; otherwise a block would end before its answers, or never.
+    fn check_sums(&self) {
+        let count = |is: fn(&Client) -> bool| self.clients.iter().filter(|client| is(client)).count();
+        let busy = count(|client| client.in_flight > 0);
+        let connecting = count(|client| matches!(client.link, Link::Connecting(_)));
+        let queueing = count(|client| matches!(client.link, Link::Queueing));
+        assert_eq!(
+            (self.busy, self.connecting),
+            (busy, connecting),
+            "busy and connecting clients are miscounted"
+        );
+        assert_eq!(self.queueing, queueing, "queueing clients are miscounted");
+    }
+
     /// Keeps what is received from now on, up to `bytes_max`.
     pub(crate) fn keep_received(&mut self, bytes_max: usize) {
+        assert!(self.received.is_none(), "what was kept before would be lost");
         self.received = Some(Vec::new());
         self.received_bytes_max = bytes_max;
     }
@@ -143,6 +168,7 @@ impl Connections {
 
     /// Connects these clients and sends one request on each.
     pub(crate) fn send_one_each(&mut self, epoll: &Epoll, wave: Range<usize>, now_ns: u64) {
+        assert_ne!(self.sending, Sending::Batches, "connections are opened before the first block");
         self.sending = Sending::One;
         wave.for_each(|index| self.connect(epoll, index, now_ns));
     }
@@ -163,6 +189,10 @@ impl Connections {
     #[inline]
     pub(crate) fn on_event(&mut self, epoll: &Epoll, event: Event) -> Option<u64> {
         let index = event.token() as usize;
+        debug_assert!(
+            matches!(self.clients[index].link, Link::Up(_) | Link::Connecting(_)),
+            "an event came for a descriptor that is closed"
+        );
         if let Link::Connecting(_) = self.clients[index].link {
             return Some(self.connected(epoll, index));
         }
@@ -200,6 +230,9 @@ impl Connections {
             }
         }
         self.try_queue(epoll);
+        if cfg!(debug_assertions) {
+            self.check_sums();
+        }
     }
 
     /// Ends the connections that still owe answers: those would be taken for the next block's.
@@ -218,9 +251,10 @@ impl Connections {
         if self.queueing > 0 { self.queue(index) } else { self.try_connect(epoll, index) }
     }
 
-    /// A socket file's queue that is full refuses at once and tells nobody when it has room (`unix(7)`, EAGAIN): the client
+    /// A socket file's queue that is full refuses at once and sends no event when it has room (`unix(7)`, EAGAIN): the client
     /// queues here, as long as a request may take. A TCP connection in progress is no refusal.
     fn try_connect(&mut self, epoll: &Epoll, index: usize) {
+        self.check_down(index);
         let opened = match self.sources.map(|sources| sources.of(index)) {
             Some(source) => socket::connect_from(&self.addr, source),
             None => socket::connect(&self.addr),
@@ -240,8 +274,18 @@ impl Connections {
     }
 
     fn queue(&mut self, index: usize) {
+        self.check_down(index);
         self.clients[index].link = Link::Queueing;
         self.queueing += 1;
+    }
+
+    /// A client that gets another link has none: otherwise its descriptor and its place in the sums would be lost.
+    fn check_down(&self, index: usize) {
+        debug_assert!(
+            matches!(self.clients[index].link, Link::Down),
+            "a client that has a link gets another"
+        );
+        self.clients[index].check();
     }
 
     /// Connects those who wait for room, each in turn, until one is refused again.
@@ -297,6 +341,7 @@ impl Connections {
             client.in_flight == 0 && client.unsent == 0,
             "a batch is sent when the last one is answered"
         );
+        debug_assert!(requests > 0 && !batch.is_empty(), "a batch of nothing has no answer to wait for");
         client.since_ns = now_ns;
         client.in_flight = requests;
         client.unsent = batch.len();
@@ -312,6 +357,7 @@ impl Connections {
         match sent {
             Io::Done(count) if count == client.unsent => client.unsent = 0,
             Io::Done(count) => {
+                debug_assert!(count < client.unsent, "the socket took more than it was given");
                 client.unsent -= count;
                 self.watch_writes(epoll, index);
             }
@@ -357,7 +403,8 @@ impl Connections {
     fn receive(&mut self, epoll: &Epoll, index: usize) -> Option<u64> {
         let client = &mut self.clients[index];
         let Link::Up(fd) = &client.link else { return None };
-        let owed = client.in_flight > 0;
+        client.check();
+        let owed = client.in_flight;
         let taken = match socket::recv(fd, &mut self.buffer) {
             Io::Done(count) => {
                 let input = &self.buffer[..count];
@@ -371,13 +418,18 @@ impl Connections {
         if taken == (Taken { right: 0, fate: Fate::Waiting }) {
             return None;
         }
+        debug_assert!(taken.right <= owed as u64, "more right answers than requests");
+        debug_assert!(
+            taken.fate != Fate::Waiting || client.in_flight > 0,
+            "nothing is owed and it is waited for"
+        );
         let now_ns = mono_ns();
         self.tally.replies += taken.right;
         (0..taken.right).for_each(|_| dyno_sys::mark::reply());
         self.tally.latencies.record_n(now_ns.saturating_sub(client.since_ns), taken.right);
         if taken.fate != Fate::Waiting {
             client.in_flight = 0;
-            self.busy -= usize::from(owed);
+            self.busy -= usize::from(owed > 0);
         }
         match taken.fate {
             Fate::Waiting => {}
@@ -403,6 +455,7 @@ impl Connections {
     /// Closes a connection in whatever state it is; the kernel takes its descriptor off the event queue.
     fn close(&mut self, index: usize) {
         let client = &mut self.clients[index];
+        client.check();
         self.busy -= usize::from(client.in_flight > 0);
         self.connecting -= usize::from(matches!(client.link, Link::Connecting(_)));
         self.queueing -= usize::from(matches!(client.link, Link::Queueing));
@@ -454,7 +507,7 @@ fn establish(epoll: &Epoll, fd: &OwnedFd, index: usize, addr: &Addr) -> io::Resu
 
 #[inline]
 fn keep(received: &mut Option<Vec<u8>>, bytes_max: usize, input: &[u8]) {
-    // One byte beyond the limit is kept: that is how "too much" is told from "all".
+    // One byte beyond the limit is kept: that is how "too much" differs from "all".
     if let Some(received) = received {
         let room = (bytes_max + 1).saturating_sub(received.len());
         received.extend_from_slice(&input[..input.len().min(room)]);
@@ -525,13 +578,56 @@ mod tests {
         assert_eq!(server.join().unwrap(), ["127.1.1.1", "127.1.1.2"]);
     }
 
+    fn one() -> Connections {
+        let target = Target::get("http://127.0.0.1:1/").unwrap();
+        let plan = SessionPlan { target, expect: Expect::any(), connections: 1, pipeline: 1, timeout_ns: 1 };
+        Connections::new(&plan, Share { connections: 1, before: 0, all: 1 })
+    }
+
+    #[test]
+    #[should_panic(expected = "answers are still owed between two blocks")]
+    fn an_answer_owed_between_blocks_is_our_mistake() {
+        let mut connections = one();
+        connections.busy = 1;
+        connections.check_between_blocks();
+    }
+
+    #[test]
+    #[should_panic(expected = "busy and connecting clients are miscounted")]
+    fn a_request_that_no_sum_knows_is_our_mistake() {
+        let mut connections = one();
+        connections.clients[0].in_flight = 1;
+        connections.check_between_blocks();
+    }
+
+    #[test]
+    #[should_panic(expected = "queueing clients are miscounted")]
+    fn a_client_that_queues_uncounted_is_our_mistake() {
+        let mut connections = one();
+        connections.clients[0].link = Link::Queueing;
+        connections.check_between_blocks();
+    }
+
+    #[test]
+    #[should_panic(expected = "a client that has a link gets another")]
+    fn a_link_that_would_be_lost_is_our_mistake() {
+        let mut connections = one();
+        connections.queue(0);
+        connections.queue(0);
+    }
+
+    #[test]
+    #[should_panic(expected = "a share is more than the whole")]
+    fn a_share_beyond_the_whole_is_our_mistake() {
+        let target = Target::get("http://127.0.0.1:1/").unwrap();
+        let plan = SessionPlan { target, expect: Expect::any(), connections: 1, pipeline: 1, timeout_ns: 1 };
+        Connections::new(&plan, Share { connections: 2, before: 1, all: 2 });
+    }
+
     #[test]
     fn what_is_kept_is_all_or_nothing() {
         let kept = |pieces: &[&[u8]]| {
-            let target = Target::get("http://127.0.0.1:1/").unwrap();
-            let plan =
-                SessionPlan { target, expect: Expect::any(), connections: 1, pipeline: 1, timeout_ns: 1 };
-            let mut connections = Connections::new(&plan, Share { connections: 1, before: 0, all: 1 });
+            let mut connections = one();
             connections.keep_received(4);
             pieces.iter().for_each(|piece| keep(&mut connections.received, 4, piece));
             connections.take_received()

@@ -1,72 +1,102 @@
-//! Several sessions as one load: a thread for each load CPU, each with its share of the connections.
+//! Several sessions as one load: a thread for each, with its share of the connections.
 //!
-//! Connections stay open between blocks; threads do not: each block starts one pinned thread per CPU and joins it. That
-//! costs some 50 µs before the block's settling part, leaves nothing behind that could spin or wake, and lets thread 0
-//! call the caller's closure itself, exactly at the edge. Used by `dyno load` and by climbs with several load CPUs.
+//! Connections stay open between blocks; threads do not: each block starts its threads and joins them. That costs some
+//! 50 µs before the block's settling part, leaves nothing behind that could spin or wake, and lets thread 0 call the
+//! caller's closure itself, exactly at the edge. Where the threads run is said once, by a [`Placement`]: a thread is bound
+//! before its first connection is opened, and nobody moves it later. Used by [`crate::run`] and by climbs.
 
 use std::io;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
-use std::time::Duration;
 
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::clock::mono_ns;
 
+use crate::beside::{Beside, Running};
 use crate::check::Expect;
 use crate::connections::Share;
 use crate::report::{BlockReport, BlockSpec, Edge, OpenError, SessionPlan};
-use crate::session::{Course, Gauge, Lap, Session};
+use crate::session::{Block, LiveCounts, Measured, Session};
 
-/// Sessions on several CPUs that run their blocks together.
+/// Where the threads of a load run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Placement {
+    /// One thread for each entry, bound to that CPU. A CPU may be named more than once.
+    Pinned(Vec<usize>),
+    /// So many threads, each wherever the thread that starts it may run: the scheduler places them, as wrk's.
+    Unpinned(usize),
+    /// One session, whose blocks run on the calling thread; beside something else on one thread that may run where the
+    /// caller may.
+    Caller,
+}
+
+/// Sessions that run their blocks together, each on a thread of its own.
 #[derive(Debug)]
 pub struct Crew {
-    seats: Vec<Seat>,
-}
-
-/// How far a running block is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// Since the block was started.
-    pub elapsed_ns: u64,
-    /// Right answers so far, up to 20 ms old.
-    pub replies: u64,
-    /// Errors of all classes so far, up to 20 ms old.
-    pub errors: u64,
-}
-
-/// Who looks at a running block, and how often.
-pub(crate) struct Watcher<'w> {
-    pub(crate) every_ns: u64,
-    pub(crate) watch: &'w mut dyn FnMut(&Progress),
+    threads: Vec<LoadThread>,
+    placement: Placement,
 }
 
 /// The caller's closure, called on thread 0.
 type AtEdge<'e> = dyn FnMut(Edge) + Send + 'e;
 
+/// One thread's part of the load; the thread itself lives for one block.
 #[derive(Debug)]
-struct Seat {
-    cpu: usize,
+struct LoadThread {
+    /// The CPU that it is bound to, if any.
+    cpu: Option<usize>,
     session: Session,
 }
 
-/// What a seat's thread leaves.
+/// What a thread leaves.
 struct Part {
-    lap: Lap,
+    measured: Measured,
     report: BlockReport,
 }
 
+impl Placement {
+    /// How many threads that is.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        match self {
+            Self::Pinned(cpus) => cpus.len(),
+            Self::Unpinned(threads) => *threads,
+            Self::Caller => 1,
+        }
+    }
+
+    /// The same with no more threads than there are connections: a thread without one has nothing to do.
+    #[must_use]
+    pub fn at_most(&self, connections: usize) -> Self {
+        match self {
+            Self::Pinned(cpus) => Self::Pinned(cpus.iter().copied().take(connections).collect()),
+            Self::Unpinned(threads) => Self::Unpinned((*threads).min(connections)),
+            Self::Caller => Self::Caller,
+        }
+    }
+
+    /// The CPU of each thread.
+    fn cpus(&self) -> Vec<Option<usize>> {
+        match self {
+            Self::Pinned(cpus) => cpus.iter().copied().map(Some).collect(),
+            Self::Unpinned(threads) => vec![None; *threads],
+            Self::Caller => vec![None],
+        }
+    }
+}
+
 impl Crew {
-    /// Opens the plan's connections, shared out evenly over one session per entry of `cpus`. The first session opens
-    /// first: with [`crate::Body::Same`] its first answer is what all others expect.
+    /// Opens the plan's connections, shared out evenly over one session per thread. The first session opens first: with
+    /// [`crate::Body::Same`] its first answer is what all others expect.
     ///
     /// # Errors
     /// See [`OpenError`]: the plan, a CPU that cannot be used, the server.
-    pub fn open(plan: &SessionPlan, cpus: &[usize]) -> Result<Self, OpenError> {
-        check(plan, cpus)?;
+    pub fn open(plan: &SessionPlan, placement: &Placement) -> Result<Self, OpenError> {
+        check(plan, placement)?;
         let mut plan = plan.clone();
-        let mut seats = Vec::with_capacity(cpus.len());
+        let cpus = placement.cpus();
+        let mut threads = Vec::with_capacity(cpus.len());
         let mut before = 0;
         for (index, cpu) in cpus.iter().enumerate() {
             let connections =
@@ -75,9 +105,11 @@ impl Crew {
             let session = open_on(*cpu, &plan, share)?;
             plan.expect = session.expect().clone();
             before += connections;
-            seats.push(Seat { cpu: *cpu, session });
+            threads.push(LoadThread { cpu: *cpu, session });
         }
-        Ok(Self { seats })
+        let crew = Self { threads, placement: placement.clone() };
+        crew.check_shares(plan.connections);
+        Ok(crew)
     }
 
     /// Runs one block on all threads. Thread 0 calls `at_edge` when settling ends, and again when nothing is in flight
@@ -86,165 +118,114 @@ impl Crew {
     /// # Panics
     /// When the process may start no thread any more; it could when the crew was opened.
     pub fn block(&mut self, spec: &BlockSpec, at_edge: &mut (dyn FnMut(Edge) + Send)) -> BlockReport {
-        self.watched_block(spec, None, at_edge, None)
+        if let (Placement::Caller, [thread]) = (&self.placement, &mut self.threads[..]) {
+            return thread.session.block(spec, at_edge);
+        }
+        self.beside(spec, &AtomicBool::new(false), at_edge, Beside::wait_until_over).0
+    }
+
+    /// Runs one block while `look` runs on the calling thread: what both came to. The block ends early when `look` returns,
+    /// and when `stop` becomes true. `at_edge` is called as by [`Crew::block`], on thread 0.
+    ///
+    /// # Panics
+    /// With what `look`, `at_edge` or a thread panicked with, once all threads have ended; and as [`Crew::block`].
+    pub fn beside<T>(
+        &mut self,
+        spec: &BlockSpec,
+        stop: &AtomicBool,
+        at_edge: &mut (dyn FnMut(Edge) + Send),
+        look: impl FnOnce(&Beside) -> T,
+    ) -> (BlockReport, T) {
+        let start_ns = mono_ns();
+        let beside = Beside::new(self.threads.len(), start_ns);
+        let stops = [stop, beside.stop_flag()];
+        let block = Block::new(spec, start_ns, &stops);
+        std::thread::scope(|scope| {
+            let ends = beside.stop_at_end();
+            let mut at_edge = Some(at_edge);
+            let threads = self.threads.iter_mut().zip(beside.counts());
+            let threads: Vec<_> = threads
+                .map(|(thread, live)| {
+                    let (block, running, at_edge) = (&block, beside.running(), at_edge.take());
+                    start(scope, move || thread.run(block, live, running, at_edge))
+                })
+                .collect();
+            let found = look(&beside);
+            drop(ends);
+            let parts = threads.into_iter().map(joined).collect();
+            beside.check_over();
+            (merged(parts), found)
+        })
     }
 
     /// How many threads run a block.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.seats.len()
+        self.threads.len()
     }
 
     /// The whole bytes of one right answer; empty when longer than 256 KiB.
     #[must_use]
     pub fn sample_answer(&self) -> &[u8] {
-        self.seats[0].session.sample_answer()
+        self.threads[0].session.sample_answer()
     }
 
     /// What answers are held against; [`crate::Body::Same`] is the learned body by now.
     #[must_use]
     pub fn expect(&self) -> &Expect {
-        self.seats[0].session.expect()
+        self.threads[0].session.expect()
     }
 
-    pub(crate) fn watched_block(
-        &mut self,
-        spec: &BlockSpec,
-        stop: Option<&AtomicBool>,
-        at_edge: &mut (dyn FnMut(Edge) + Send),
-        watcher: Option<Watcher<'_>>,
-    ) -> BlockReport {
-        let start_ns = mono_ns();
-        let course = Course::new(spec, start_ns, stop);
-        let gauges: Vec<Gauge> = self.seats.iter().map(|_| Gauge::default()).collect();
-        let running = Running::new(self.seats.len());
-        let parts: Vec<Part> = std::thread::scope(|scope| {
-            let mut at_edge = Some(at_edge);
-            let seats = self.seats.iter_mut().zip(&gauges);
-            let threads: Vec<_> = seats
-                .map(|(seat, gauge)| {
-                    let (course, running, at_edge) = (&course, &running, at_edge.take());
-                    start(scope, move || seat.run(course, gauge, running, at_edge))
-                })
-                .collect();
-            if let Some(watcher) = watcher {
-                watcher.watch_until_done(&running, &gauges, start_ns);
-            }
-            threads.into_iter().map(joined).collect()
-        });
-        merged(parts)
+    /// Every connection of the plan belongs to one session, and no session is without work.
+    fn check_shares(&self, connections: usize) {
+        assert!(!self.threads.is_empty(), "a crew has at least one thread");
+        assert!(
+            self.threads.iter().all(|thread| thread.session.connections() > 0),
+            "a thread has no connection"
+        );
+        let is_one = self.threads.len() == 1;
+        assert!(
+            is_one || self.placement != Placement::Caller,
+            "the calling thread cannot drive several sessions"
+        );
+        let all: usize = self.threads.iter().map(|thread| thread.session.connections()).sum();
+        assert_eq!(all, connections, "the threads' connections are not those of the plan");
     }
 }
 
-impl Seat {
+impl LoadThread {
     /// Thread 0 has the caller's closure.
     fn run(
         &mut self,
-        course: &Course<'_>,
-        gauge: &Gauge,
+        block: &Block<'_>,
+        live: &LiveCounts,
         running: &Running,
         at_edge: Option<&mut AtEdge<'_>>,
     ) -> Part {
         let runs = running.one();
-        let unpinned = usize::from(affinity::set_current(&CpuSet::single(self.cpu)).is_err());
-        let lap = match at_edge {
+        let unpinned = self.cpu.is_some_and(|cpu| affinity::set_current(&CpuSet::single(cpu)).is_err());
+        let measured = match at_edge {
             Some(at_edge) => {
-                let lap = self.session.run(course, gauge, &mut || at_edge(Edge::SettleEnd));
+                let measured = self.session.run(block, live, &mut || at_edge(Edge::SettleEnd));
                 drop(runs);
-                running.wait_for_all();
+                running.wait_until_over();
                 at_edge(Edge::End);
-                lap
+                measured
             }
             None => {
-                let lap = self.session.run(course, gauge, &mut || {});
+                let measured = self.session.run(block, live, &mut || {});
                 drop(runs);
-                lap
+                measured
             }
         };
-        let mut report = self.session.report(&lap);
-        report.unpinned = unpinned;
-        Part { lap, report }
+        let mut report = self.session.report(&measured);
+        report.unpinned = usize::from(unpinned);
+        Part { measured, report }
     }
 }
 
-impl Watcher<'_> {
-    fn watch_until_done(self, running: &Running, gauges: &[Gauge], start_ns: u64) {
-        let sum = |read: fn(&Gauge) -> u64| gauges.iter().map(read).sum();
-        let mut next_ns = start_ns.saturating_add(self.every_ns);
-        loop {
-            let left_ns = next_ns.saturating_sub(mono_ns());
-            if running.wait(Some(Duration::from_nanos(left_ns))) == Waited::AllDone {
-                return;
-            }
-            let now_ns = mono_ns();
-            if now_ns < next_ns {
-                continue;
-            }
-            next_ns = now_ns.saturating_add(self.every_ns);
-            (self.watch)(&Progress {
-                elapsed_ns: now_ns - start_ns,
-                replies: sum(|gauge| gauge.replies.load(Ordering::Relaxed)),
-                errors: sum(|gauge| gauge.errors.load(Ordering::Relaxed)),
-            });
-        }
-    }
-}
-
-/// How many threads have not drained yet.
-struct Running {
-    left: Mutex<usize>,
-    changed: Condvar,
-}
-
-/// Counts one thread out when it is dropped, so that one that panics is not waited for.
-struct One<'r>(&'r Running);
-
-#[derive(Debug, PartialEq, Eq)]
-enum Waited {
-    AllDone,
-    TimedOut,
-}
-
-impl Running {
-    fn new(threads: usize) -> Self {
-        Self { left: Mutex::new(threads), changed: Condvar::new() }
-    }
-
-    fn one(&self) -> One<'_> {
-        One(self)
-    }
-
-    fn wait_for_all(&self) {
-        while self.wait(None) != Waited::AllDone {}
-    }
-
-    /// Sleeps until all threads have drained, or the time is up, or something woke it early.
-    fn wait(&self, timeout: Option<Duration>) -> Waited {
-        let left = self.lock();
-        let left = match timeout {
-            _ if *left == 0 => left,
-            Some(timeout) => {
-                self.changed.wait_timeout(left, timeout).unwrap_or_else(PoisonError::into_inner).0
-            }
-            None => self.changed.wait(left).unwrap_or_else(PoisonError::into_inner),
-        };
-        if *left == 0 { Waited::AllDone } else { Waited::TimedOut }
-    }
-
-    /// A poisoned lock still holds a number that is right: it is changed by one subtraction.
-    fn lock(&self) -> MutexGuard<'_, usize> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for One<'_> {
-    fn drop(&mut self) {
-        *self.0.lock() -= 1;
-        self.0.changed.notify_all();
-    }
-}
-
-fn check(plan: &SessionPlan, cpus: &[usize]) -> Result<(), OpenError> {
+fn check(plan: &SessionPlan, placement: &Placement) -> Result<(), OpenError> {
+    let cpus = placement.cpus();
     if cpus.is_empty() {
         return Err(OpenError::Plan { why: "no load CPU is named" });
     }
@@ -252,14 +233,16 @@ fn check(plan: &SessionPlan, cpus: &[usize]) -> Result<(), OpenError> {
         return Err(OpenError::Plan { why: "at least one connection per thread is needed" });
     }
     let allowed = affinity::allowed();
-    match cpus.iter().find(|cpu| !allowed.contains(**cpu)) {
-        Some(cpu) => Err(OpenError::Cpu { cpu: *cpu, allowed: allowed.to_string() }),
+    match cpus.into_iter().flatten().find(|cpu| !allowed.contains(*cpu)) {
+        Some(cpu) => Err(OpenError::Cpu { cpu, allowed: allowed.to_string() }),
         None => Ok(()),
     }
 }
 
-/// Opens a session on the CPU that will drive it, in a thread like those of the blocks: what they need is tried here.
-fn open_on(cpu: usize, plan: &SessionPlan, share: Share) -> Result<Session, OpenError> {
+/// Opens a session where it will be driven. One with a CPU of its own is opened in a thread like those of the blocks: what
+/// they need is tried here, before a server is measured.
+fn open_on(cpu: Option<usize>, plan: &SessionPlan, share: Share) -> Result<Session, OpenError> {
+    let Some(cpu) = cpu else { return Session::open_share(plan, share) };
     std::thread::scope(|scope| {
         let open = || {
             affinity::set_current(&CpuSet::single(cpu))
@@ -291,10 +274,10 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 
 /// One report of all parts: its wall is from thread 0's edge to the last thread's drained end.
 fn merged(parts: Vec<Part>) -> BlockReport {
-    let ended_ns = parts.iter().map(|part| part.lap.ended_ns).max();
+    let ended_ns = parts.iter().map(|part| part.measured.ended_ns).max();
     let mut parts = parts.into_iter();
-    let Part { lap, report: mut all } = parts.next().expect("a crew is opened with at least one CPU");
-    all.wall_ns = ended_ns.unwrap_or(lap.ended_ns).saturating_sub(lap.began_ns);
+    let Part { measured, report: mut all } = parts.next().expect("a crew is opened with at least one CPU");
+    all.wall_ns = ended_ns.unwrap_or(measured.ended_ns).saturating_sub(measured.began_ns);
     for Part { report, .. } in parts {
         all.replies += report.replies;
         all.wrong += report.wrong;
@@ -311,5 +294,7 @@ fn merged(parts: Vec<Part>) -> BlockReport {
         all.first_error = all.first_error.or(report.first_error);
         all.drained &= report.drained;
     }
+    assert_eq!(all.replies, all.latencies.len(), "a thread's answers were merged without their latencies");
+    assert!(all.unpinned <= all.threads, "more threads were not bound than there were");
     all
 }

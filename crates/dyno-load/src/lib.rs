@@ -25,6 +25,7 @@
 //! ```
 
 mod answer;
+mod beside;
 mod check;
 mod client;
 mod connections;
@@ -37,8 +38,9 @@ mod session;
 mod target;
 mod template;
 
+pub use beside::{Beside, Progress, Waited};
 pub use check::{Body, Expect, WrongAnswer};
-pub use crew::{Crew, Progress};
-pub use report::{BlockReport, BlockSpec, Edge, Errors, OpenError, SessionPlan};
+pub use crew::{Crew, Placement};
+pub use report::{BlockReport, BlockSpec, Edge, Errors, OpenError, SessionPlan, Unanswered};
 pub use session::Session;
 pub use target::{Target, TargetBuilder, TargetError};

@@ -46,7 +46,7 @@ pub enum Limited {
     Both,
     /// The generator was the limit: the server gives at least this.
     Yes,
-    /// The generator was busy and nothing tells about the server.
+    /// The generator was busy and nothing is known of the server.
     CannotTell,
 }
 

@@ -143,6 +143,24 @@ pub struct BlockReport {
     pub sample_answer: Vec<u8>,
 }
 
+/// Not one request of a block was answered rightly.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no request was answered rightly{}", .why.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
+pub struct Unanswered {
+    /// The first error in words, where there was one.
+    pub why: Option<String>,
+}
+
+impl BlockReport {
+    /// Whether the target answered at all: a figure over no right answer says nothing of it.
+    ///
+    /// # Errors
+    /// When there was not one right answer: the target died, fell silent, or answered wrongly throughout.
+    pub fn answered(&self) -> Result<(), Unanswered> {
+        if self.replies > 0 { Ok(()) } else { Err(Unanswered { why: self.first_error.clone() }) }
+    }
+}
+
 /// Why connections could not be opened, or the first answers on them were not right.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {

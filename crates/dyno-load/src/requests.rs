@@ -33,7 +33,7 @@ impl Requests {
         Self { ends: vec![bytes.len()], bytes, asked }
     }
 
-    /// Tells the requests in these bytes apart. Empty lines at the end are left out.
+    /// Splits these bytes into requests. Empty lines at the end are left out.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Unusable> {
         let mut bytes = bytes.to_vec();
         let (mut ends, mut asked, mut at) = (Vec::new(), None, 0);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_told_apart_and_empty_lines_at_the_end_are_left_out() {
+    fn a_list_is_split_into_its_requests_and_empty_lines_at_the_end_are_left_out() {
         let requests = Requests::read((THREE.concat() + "\r\n\n").as_bytes()).unwrap();
         assert_eq!((requests.len(), requests.first()), (3, THREE[0].as_bytes()));
         assert_eq!(requests.bytes, THREE.concat().as_bytes());
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_told_by_its_number() {
+    fn what_is_no_request_is_refused_with_its_number() {
         let refused = |text: &str| Requests::read(text.as_bytes()).unwrap_err();
         assert_eq!(refused("\r\n"), Unusable { number: 1, why: "there is none" });
         for (second, word) in [

@@ -4,22 +4,24 @@
 //! delays the next request, so latencies are those under saturation). Unlike wrk the answers in flight at the end are
 //! awaited and counted.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use crate::crew::{Crew, Progress, Watcher};
+use crate::beside::{Beside, Progress, Waited};
+use crate::crew::{Crew, Placement};
 use crate::limit::{Limited, Signs};
 use crate::report::{BlockReport, BlockSpec, Edge, OpenError, SessionPlan};
 
 /// How often wrk-like tools say something.
-pub const PROGRESS_EVERY_NS: u64 = 1_000_000_000;
+pub const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// A run from its first connection to its last answer.
 #[derive(Debug, Clone)]
 pub struct LoadPlan {
     /// What is sent, over how many connections in all.
     pub session: SessionPlan,
-    /// One thread for each entry, pinned there.
-    pub cpus: Vec<usize>,
+    /// By how many threads, and where they run.
+    pub placement: Placement,
     /// How long requests are issued, in nanoseconds.
     pub duration_ns: u64,
 }
@@ -29,7 +31,7 @@ pub struct LoadPlan {
 pub struct LoadReport {
     /// All counts, latencies and errors.
     pub block: BlockReport,
-    /// Whether the figure is the server's, as far as the generator alone can tell.
+    /// Whether the figure is the server's, as far as the generator alone can know.
     pub limited: Limited,
     /// How it ended.
     pub ended: Ended,
@@ -40,7 +42,7 @@ pub struct LoadReport {
 pub enum Ended {
     /// After its whole duration.
     Whole,
-    /// Earlier, because it was told to.
+    /// Earlier, because it was stopped.
     Stopped,
 }
 
@@ -72,7 +74,26 @@ pub fn load(
     at_edge: &mut (dyn FnMut(Edge) + Send),
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<LoadReport, OpenError> {
-    let mut crew = Crew::open(&plan.session, &plan.cpus)?;
+    let look = |load: &Beside| {
+        while load.wait(PROGRESS_EVERY) == Waited::TimedOut {
+            progress(&load.progress());
+        }
+    };
+    Ok(beside(plan, stop, at_edge, look)?.0)
+}
+
+/// Opens, loads while `look` runs on the calling thread and for the plan's duration at most, drains, and reports; and what
+/// `look` found. Its first moments see connections that were answered once each and a server that is not warm yet.
+///
+/// # Errors
+/// Before the load starts, and before `look`: see [`OpenError`]. What happens later is in the report.
+pub fn beside<T>(
+    plan: &LoadPlan,
+    stop: &AtomicBool,
+    at_edge: &mut (dyn FnMut(Edge) + Send),
+    look: impl FnOnce(&Beside) -> T,
+) -> Result<(LoadReport, T), OpenError> {
+    let mut crew = Crew::open(&plan.session, &plan.placement)?;
     let spec = BlockSpec {
         settle_ns: 0,
         measure_ns: plan.duration_ns,
@@ -80,11 +101,26 @@ pub fn load(
         ns_max: plan.duration_ns,
         drain_ns_max: plan.session.timeout_ns,
     };
-    let watcher = Watcher { every_ns: PROGRESS_EVERY_NS, watch: progress };
-    let block = crew.watched_block(&spec, Some(stop), at_edge, Some(watcher));
+    let (block, found) = crew.beside(&spec, stop, at_edge, look);
     let limited = Signs::of(&block, plan.session.connections).limited();
-    let stopped = stop.load(Ordering::Relaxed) && block.wall_ns < plan.duration_ns;
-    Ok(LoadReport { block, limited, ended: if stopped { Ended::Stopped } else { Ended::Whole } })
+    // Only a run that was stopped is shorter than its plan.
+    let ended = if block.wall_ns < plan.duration_ns { Ended::Stopped } else { Ended::Whole };
+    Ok((LoadReport { block, limited, ended }, found))
+}
+
+/// One step of a sweep: the plan's load over so many connections, placed as the plan says, `blocks` times.
+///
+/// # Errors
+/// When the connections cannot be opened: see [`OpenError`].
+pub fn step(
+    plan: &LoadPlan,
+    connections: usize,
+    spec: &BlockSpec,
+    blocks: usize,
+) -> Result<Vec<BlockReport>, OpenError> {
+    let session = SessionPlan { connections, ..plan.session.clone() };
+    let mut crew = Crew::open(&session, &plan.placement.at_most(connections))?;
+    Ok((0..blocks).map(|_| crew.block(spec, &mut |_edge| {})).collect())
 }
 
 fn per_s(count: u64, wall_ns: u64) -> f64 {

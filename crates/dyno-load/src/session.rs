@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use dyno_sys::clock::{mono_ns, thread_cpu_ns};
 use dyno_sys::epoll::{Epoll, Events, Timeout};
 
-use crate::check::Expect;
+use crate::check::{Body, Expect};
 use crate::client::Tally;
 use crate::connections::{Connections, Sending, Share};
 use crate::report::{BlockReport, BlockSpec, Edge, OpenError, SessionPlan};
@@ -42,31 +42,31 @@ pub struct Session {
 
 /// One block: when it settles, for how long it is measured, and what the threads that run it share.
 #[derive(Debug)]
-pub(crate) struct Course<'c> {
+pub(crate) struct Block<'b> {
     spec: BlockSpec,
     settle_end_ns: u64,
-    /// Replies of all threads, told once the nominal end has come.
+    /// Replies of all threads, added once the nominal end has come.
     replies: AtomicU64,
-    /// Ends the block early when it becomes true.
-    stop: Option<&'c AtomicBool>,
+    /// End the block early when one of them becomes true.
+    stops: &'b [&'b AtomicBool],
 }
 
-/// What a running session tells to whoever watches, some fifty times a second.
+/// What a running session has counted so far, published some fifty times a second.
 #[derive(Debug, Default)]
-pub(crate) struct Gauge {
+pub(crate) struct LiveCounts {
     pub(crate) replies: AtomicU64,
     pub(crate) errors: AtomicU64,
 }
 
 /// Where one session's measured part lay.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Lap {
+pub(crate) struct Measured {
     pub(crate) began_ns: u64,
     pub(crate) ended_ns: u64,
     pub(crate) cpu_ns: u64,
     pub(crate) drained: bool,
     /// Replies that were added to the common count.
-    told: u64,
+    counted: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,9 +84,9 @@ enum Phase {
 
 impl Phase {
     /// When to look at the phase again at the latest; a wait may wake earlier.
-    fn due_ns(self, course: &Course<'_>, now_ns: u64) -> u64 {
+    fn due_ns(self, block: &Block<'_>, now_ns: u64) -> u64 {
         match self {
-            Self::Settle => course.settle_end_ns,
+            Self::Settle => block.settle_end_ns,
             Self::Measure { end_ns, .. } if now_ns < end_ns => end_ns,
             // Past the nominal end every turn looks for itself, and the sweeps see to it that there are turns.
             Self::Measure { latest_ns, .. } => latest_ns,
@@ -95,14 +95,22 @@ impl Phase {
     }
 }
 
-impl<'c> Course<'c> {
-    pub(crate) fn new(spec: &BlockSpec, start_ns: u64, stop: Option<&'c AtomicBool>) -> Self {
+impl<'b> Block<'b> {
+    pub(crate) fn new(spec: &BlockSpec, start_ns: u64, stops: &'b [&'b AtomicBool]) -> Self {
         let settle_end_ns = start_ns.saturating_add(spec.settle_ns);
-        Self { spec: *spec, settle_end_ns, replies: AtomicU64::new(0), stop }
+        Self { spec: *spec, settle_end_ns, replies: AtomicU64::new(0), stops }
     }
 
     fn is_stopped(&self) -> bool {
-        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+        self.stops.iter().any(|stop| stop.load(Ordering::Relaxed))
+    }
+}
+
+impl Measured {
+    /// The measured part began and ended, in that order: a block without one would have a rate of nothing over nothing.
+    fn check(&self) {
+        assert!(self.began_ns > 0, "a block ended that was never measured");
+        assert!(self.began_ns <= self.ended_ns, "a block ended before it was measured");
     }
 }
 
@@ -118,10 +126,15 @@ impl Session {
     /// Runs one block. `at_edge` is called twice, at the end of settling while the load goes on, and when all is
     /// drained.
     pub fn block(&mut self, spec: &BlockSpec, at_edge: &mut dyn FnMut(Edge)) -> BlockReport {
-        let course = Course::new(spec, mono_ns(), None);
-        let lap = self.run(&course, &Gauge::default(), &mut || at_edge(Edge::SettleEnd));
+        let block = Block::new(spec, mono_ns(), &[]);
+        let part = self.run(&block, &LiveCounts::default(), &mut || at_edge(Edge::SettleEnd));
         at_edge(Edge::End);
-        self.report(&lap)
+        self.report(&part)
+    }
+
+    /// How many connections it keeps open.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.len()
     }
 
     /// The whole bytes of one right answer, as received by [`Session::open`]; empty when longer than 256 KiB.
@@ -149,26 +162,42 @@ impl Session {
             sweep_every_ns: (plan.timeout_ns / 8).clamp(1_000_000, 20_000_000),
             sample_answer: Vec::new(),
         };
-        session.greet(plan, share.connections)?;
+        session.open_all(plan, share.connections)?;
         Ok(session)
     }
 
     /// One request on every connection; the first alone, so that what it teaches holds for all others.
-    fn greet(&mut self, plan: &SessionPlan, connections: usize) -> Result<(), OpenError> {
+    fn open_all(&mut self, plan: &SessionPlan, connections: usize) -> Result<(), OpenError> {
         let mut open = 0;
         self.connections.keep_received(SAMPLE_BYTES_MAX);
         while open < connections {
             let next = if open == 0 { 1 } else { connections.min(open + WAVE_CONNECTIONS) };
-            self.greet_wave(open..next, plan)?;
+            self.open_wave(open..next, plan)?;
             if open == 0 {
                 self.sample_answer = self.connections.take_received();
+                self.check_learned();
             }
             open = next;
         }
+        self.connections.sending = Sending::Nothing;
+        self.connections.check_between_blocks();
         Ok(())
     }
 
-    fn greet_wave(&mut self, wave: std::ops::Range<usize>, plan: &SessionPlan) -> Result<(), OpenError> {
+    /// The first answer taught what all others must be: a second one that taught too would be right whatever it is.
+    fn check_learned(&self) {
+        assert_ne!(
+            self.expect().body,
+            Some(Body::Same),
+            "the first answer was taken and nothing was learned"
+        );
+    }
+
+    fn open_wave(&mut self, wave: std::ops::Range<usize>, plan: &SessionPlan) -> Result<(), OpenError> {
+        assert!(
+            !wave.is_empty() && wave.end <= self.connections.len(),
+            "a wave is of connections to be made"
+        );
         let answered = wave.start;
         let deadline_ns = mono_ns().saturating_add(plan.timeout_ns);
         let silent = OpenError::TimedOut {
@@ -183,7 +212,7 @@ impl Session {
             if self.now_ns >= deadline_ns {
                 return Err(silent);
             }
-            self.turn(deadline_ns, &Gauge::default());
+            self.turn(deadline_ns, &LiveCounts::default());
         }
         let tally = self.connections.tally.replace();
         match tally.first_error {
@@ -194,35 +223,43 @@ impl Session {
     }
 
     /// Runs a block up to its drained end; the caller calls what is due there, then asks for the report.
-    pub(crate) fn run(&mut self, course: &Course<'_>, gauge: &Gauge, at_settle_end: &mut dyn FnMut()) -> Lap {
-        let mut lap = Lap::default();
+    pub(crate) fn run(
+        &mut self,
+        block: &Block<'_>,
+        live: &LiveCounts,
+        at_settle_end: &mut dyn FnMut(),
+    ) -> Measured {
+        self.connections.check_between_blocks();
+        let mut part = Measured::default();
         let mut phase = Phase::Settle;
         self.start();
         // Without settling the edge comes before the first request, so that every answer counts.
-        if self.now_ns >= course.settle_end_ns {
-            phase = self.settle_end(course, &mut lap, at_settle_end);
+        if self.now_ns >= block.settle_end_ns {
+            phase = self.settle_end(block, &mut part, at_settle_end);
         }
         self.connections.send_everywhere(&self.epoll, self.now_ns);
         while !self.is_done(phase) {
-            self.turn(phase.due_ns(course, self.now_ns), gauge);
+            self.turn(phase.due_ns(block, self.now_ns), live);
             phase = match phase {
-                Phase::Settle if self.now_ns >= course.settle_end_ns || course.is_stopped() => {
-                    self.settle_end(course, &mut lap, at_settle_end)
+                Phase::Settle if self.now_ns >= block.settle_end_ns || block.is_stopped() => {
+                    self.settle_end(block, &mut part, at_settle_end)
                 }
-                Phase::Measure { end_ns, latest_ns } => self.measured(course, end_ns, latest_ns, &mut lap),
+                Phase::Measure { end_ns, latest_ns } => self.measured(block, end_ns, latest_ns, &mut part),
                 other => other,
             };
         }
-        lap.ended_ns = mono_ns();
-        lap.cpu_ns = thread_cpu_ns().saturating_sub(lap.cpu_ns);
-        lap.drained = !self.connections.awaits_answers();
+        part.ended_ns = mono_ns();
+        part.cpu_ns = thread_cpu_ns().saturating_sub(part.cpu_ns);
+        part.drained = !self.connections.awaits_answers();
         self.connections.give_up_unanswered();
-        self.tell(gauge);
-        lap
+        self.connections.check_between_blocks();
+        part.check();
+        self.publish(live);
+        part
     }
 
     /// The block as this session alone saw it, with its counters taken out.
-    pub(crate) fn report(&mut self, lap: &Lap) -> BlockReport {
+    pub(crate) fn report(&mut self, part: &Measured) -> BlockReport {
         let Tally {
             replies,
             bytes,
@@ -240,17 +277,17 @@ impl Session {
             wrong: errors.wrong(),
             bytes,
             errors,
-            wall_ns: lap.ended_ns.saturating_sub(lap.began_ns),
+            wall_ns: part.ended_ns.saturating_sub(part.began_ns),
             latencies,
             events,
             waits,
-            cpu_ns: lap.cpu_ns,
+            cpu_ns: part.cpu_ns,
             threads: 1,
             unpinned: 0,
             reconnects,
             first_wrong,
             first_error: first_error.map(|error| error.in_words()),
-            drained: lap.drained,
+            drained: part.drained,
             sample_answer: self.sample_answer.clone(),
         }
     }
@@ -267,32 +304,44 @@ impl Session {
         self.now_ns = mono_ns();
     }
 
-    fn settle_end(&mut self, course: &Course<'_>, lap: &mut Lap, at_settle_end: &mut dyn FnMut()) -> Phase {
+    fn settle_end(
+        &mut self,
+        block: &Block<'_>,
+        part: &mut Measured,
+        at_settle_end: &mut dyn FnMut(),
+    ) -> Phase {
+        assert_eq!(part.began_ns, 0, "settling ends once");
         at_settle_end();
         self.connections.tally.start_measuring();
         // The CPU clock's start stands here until the end turns it into the difference.
-        lap.cpu_ns = thread_cpu_ns();
-        lap.began_ns = mono_ns();
-        self.now_ns = lap.began_ns;
-        let end_ns = self.now_ns.saturating_add(course.spec.measure_ns);
-        Phase::Measure { end_ns, latest_ns: end_ns.max(self.now_ns.saturating_add(course.spec.ns_max)) }
+        part.cpu_ns = thread_cpu_ns();
+        part.began_ns = mono_ns();
+        self.now_ns = part.began_ns;
+        let end_ns = self.now_ns.saturating_add(block.spec.measure_ns);
+        Phase::Measure { end_ns, latest_ns: end_ns.max(self.now_ns.saturating_add(block.spec.ns_max)) }
     }
 
     /// The phase after one turn of measuring.
-    fn measured(&mut self, course: &Course<'_>, end_ns: u64, latest_ns: u64, lap: &mut Lap) -> Phase {
-        let lasts = self.now_ns < end_ns || (self.now_ns < latest_ns && self.are_few(course, lap));
-        if lasts && !course.is_stopped() {
+    fn measured(&mut self, block: &Block<'_>, end_ns: u64, latest_ns: u64, part: &mut Measured) -> Phase {
+        debug_assert_eq!(
+            self.connections.sending,
+            Sending::Batches,
+            "what is measured is a load that goes on"
+        );
+        let lasts = self.now_ns < end_ns || (self.now_ns < latest_ns && self.are_few(block, part));
+        if lasts && !block.is_stopped() {
             return Phase::Measure { end_ns, latest_ns };
         }
         self.connections.sending = Sending::Nothing;
-        Phase::Drain { until_ns: self.now_ns.saturating_add(course.spec.drain_ns_max) }
+        Phase::Drain { until_ns: self.now_ns.saturating_add(block.spec.drain_ns_max) }
     }
 
-    /// Adds this thread's replies to the common count and tells whether it is still too low.
-    fn are_few(&self, course: &Course<'_>, lap: &mut Lap) -> bool {
-        let fresh = self.connections.tally.replies - lap.told;
-        lap.told += fresh;
-        course.replies.fetch_add(fresh, Ordering::Relaxed) + fresh < course.spec.replies_min
+    /// Adds this thread's replies to the common count and says whether it is still too low.
+    fn are_few(&self, block: &Block<'_>, part: &mut Measured) -> bool {
+        debug_assert!(self.connections.tally.replies >= part.counted, "replies were taken back");
+        let fresh = self.connections.tally.replies - part.counted;
+        part.counted += fresh;
+        block.replies.fetch_add(fresh, Ordering::Relaxed) + fresh < block.spec.replies_min
     }
 
     fn is_done(&self, phase: Phase) -> bool {
@@ -302,17 +351,18 @@ impl Session {
 
     /// One wait and what it brought, and now and then a look at the clocks of all connections.
     #[inline]
-    fn turn(&mut self, due_ns: u64, gauge: &Gauge) {
+    fn turn(&mut self, due_ns: u64, live: &LiveCounts) {
         let before_ns = self.now_ns;
         self.take_events(sleep_until(due_ns.min(self.sweep_at_ns), before_ns));
         if self.now_ns == before_ns {
             self.now_ns = mono_ns();
         }
+        debug_assert!(self.now_ns >= before_ns, "the monotonic clock went back");
         if self.now_ns >= self.sweep_at_ns {
             self.connections.sweep(&self.epoll, self.now_ns);
             let every_ns = if self.connections.is_queueing() { QUEUE_NS } else { self.sweep_every_ns };
             self.sweep_at_ns = self.now_ns.saturating_add(every_ns);
-            self.tell(gauge);
+            self.publish(live);
         }
     }
 
@@ -331,9 +381,9 @@ impl Session {
         ready.len()
     }
 
-    fn tell(&self, gauge: &Gauge) {
-        gauge.replies.store(self.connections.tally.replies, Ordering::Relaxed);
-        gauge.errors.store(self.connections.tally.errors.total(), Ordering::Relaxed);
+    fn publish(&self, live: &LiveCounts) {
+        live.replies.store(self.connections.tally.replies, Ordering::Relaxed);
+        live.errors.store(self.connections.tally.errors.total(), Ordering::Relaxed);
     }
 }
 
@@ -358,4 +408,28 @@ fn check(plan: &SessionPlan, share: Share) -> Result<(), OpenError> {
 fn sleep_until(due_ns: u64, now_ns: u64) -> Timeout {
     let left_ms = due_ns.saturating_sub(now_ns).div_ceil(1_000_000);
     if left_ms == 0 { Timeout::Poll } else { Timeout::Millis(i32::try_from(left_ms).unwrap_or(i32::MAX)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "a block ended that was never measured")]
+    fn a_block_that_never_settled_is_our_mistake() {
+        Measured { ended_ns: 5, ..Measured::default() }.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "a block ended before it was measured")]
+    fn a_block_that_ends_before_it_begins_is_our_mistake() {
+        Measured { began_ns: 6, ended_ns: 5, ..Measured::default() }.check();
+    }
+
+    #[test]
+    fn a_wait_is_rounded_up_and_is_none_when_it_is_due() {
+        assert!(matches!(sleep_until(1_000_001, 0), Timeout::Millis(2)));
+        assert!(matches!(sleep_until(5, 5), Timeout::Poll));
+        assert!(matches!(sleep_until(u64::MAX, 0), Timeout::Millis(i32::MAX)));
+    }
 }

@@ -240,7 +240,7 @@ fn a_unix_socket_is_loaded_like_any_other() {
 
 /// Four are accepted, greeted, and ended after their second answer; then nobody is accepted any more.
 #[test]
-fn a_socket_file_whose_queue_stays_full_delays_no_block_and_is_told() {
+fn a_socket_file_whose_queue_stays_full_delays_no_block_and_is_reported() {
     use dyno_sys::socket::{Addr, ListenOptions, listen};
     use std::io::{Read, Write};
     let path = std::env::temp_dir().join(format!("dyno-load-full-{}.sock", std::process::id()));

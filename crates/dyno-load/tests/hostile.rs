@@ -262,7 +262,7 @@ fn refusal(
 }
 
 #[test]
-fn opening_tells_what_is_wrong_with_the_server() {
+fn opening_says_what_is_wrong_with_the_server() {
     let same = |plan| plan;
     let wrong = refusal(same, |peer| {
         peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno");

@@ -4,15 +4,21 @@
 mod scripted;
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use dyno_load::run::{Ended, LoadPlan, load};
-use dyno_load::{Crew, Edge, Errors, Expect, OpenError, SessionPlan};
+use dyno_load::run::{Ended, LoadPlan, beside, load, step};
+use dyno_load::{BlockSpec, Crew, Edge, Errors, Expect, OpenError, Placement, SessionPlan, Waited};
 use scripted::{HELLO, Server, short, within_deadline};
 
 /// Two load CPUs: the first and the last that this process may use, which may be the same one.
-fn two_cpus() -> [usize; 2] {
+fn two_cpus() -> Placement {
     let allowed = dyno_sys::affinity::allowed();
-    [allowed.iter().next().unwrap(), allowed.iter().last().unwrap()]
+    Placement::Pinned(vec![allowed.iter().next().unwrap(), allowed.iter().last().unwrap()])
+}
+
+/// A block that lasts until it is stopped.
+fn endless() -> BlockSpec {
+    BlockSpec { settle_ns: 0, measure_ns: u64::MAX, replies_min: 0, ns_max: 0, drain_ns_max: 2_000_000_000 }
 }
 
 #[test]
@@ -69,11 +75,11 @@ fn the_first_answer_of_a_crew_binds_all_its_sessions() {
 #[test]
 fn a_crew_that_cannot_be_is_not_opened() {
     let server = Server::answering(HELLO);
-    let no_cpu = Crew::open(&server.plan(2), &[]).map(drop);
+    let no_cpu = Crew::open(&server.plan(2), &Placement::Pinned(Vec::new())).map(drop);
     assert!(matches!(no_cpu, Err(OpenError::Plan { .. })), "{no_cpu:?}");
     let too_few = Crew::open(&server.plan(1), &two_cpus()).map(drop);
     assert!(matches!(too_few, Err(OpenError::Plan { .. })), "{too_few:?}");
-    let foreign = Crew::open(&server.plan(2), &[8_191]).map(drop);
+    let foreign = Crew::open(&server.plan(2), &Placement::Pinned(vec![8_191])).map(drop);
     assert!(matches!(foreign, Err(OpenError::Cpu { cpu: 8_191, .. })), "{foreign:?}");
     assert_eq!(server.connections(), 0);
 }
@@ -91,9 +97,10 @@ fn a_panic_at_an_edge_reaches_the_caller_and_hangs_nobody() {
 }
 
 #[test]
-fn a_run_ends_after_its_duration_and_tells_its_progress() {
+fn a_run_ends_after_its_duration_and_reports_its_progress() {
     let server = Server::answering(HELLO);
-    let plan = LoadPlan { session: server.plan(2), cpus: vec![two_cpus()[0]], duration_ns: 1_200_000_000 };
+    let plan =
+        LoadPlan { session: server.plan(2), placement: Placement::Unpinned(1), duration_ns: 1_200_000_000 };
     let (report, seen) = within_deadline(move || {
         let mut seen = Vec::new();
         let report = load(&plan, &AtomicBool::new(false), &mut |_| {}, &mut |now| seen.push(*now)).unwrap();
@@ -108,10 +115,9 @@ fn a_run_ends_after_its_duration_and_tells_its_progress() {
 }
 
 #[test]
-fn a_run_that_is_told_to_stop_drains_and_reports() {
+fn a_run_that_is_stopped_drains_and_reports() {
     let server = Server::answering(HELLO);
-    let plan =
-        LoadPlan { session: server.plan(2), cpus: two_cpus().to_vec(), duration_ns: 3_600_000_000_000 };
+    let plan = LoadPlan { session: server.plan(2), placement: two_cpus(), duration_ns: 3_600_000_000_000 };
     let (stop, counts) = (std::sync::Arc::new(AtomicBool::new(false)), server.counts.clone());
     std::thread::spawn({
         let stop = stop.clone();
@@ -123,4 +129,109 @@ fn a_run_that_is_told_to_stop_drains_and_reports() {
     let report = within_deadline(move || load(&plan, &stop, &mut |_| {}, &mut |_| {}).unwrap());
     assert_eq!((report.ended, report.block.drained), (Ended::Stopped, true));
     assert_eq!((report.block.replies, report.block.errors), (server.answers() - 2, Errors::default()));
+}
+
+#[test]
+fn a_load_beside_something_lasts_as_long_as_that_and_counts_meanwhile() {
+    let server = Server::answering(HELLO);
+    let plan = LoadPlan { session: server.plan(4), placement: two_cpus(), duration_ns: u64::MAX };
+    let counts = server.counts.clone();
+    let (report, before, after) = within_deadline(move || {
+        let (report, (before, after)) = beside(&plan, &AtomicBool::new(false), &mut |_| {}, |load| {
+            let before = load.progress();
+            scripted::wait_until("answers are counted", || load.progress().replies > before.replies + 100);
+            assert_eq!(load.wait(Duration::ZERO), Waited::TimedOut, "it goes on by itself");
+            (before, load.progress())
+        })
+        .unwrap();
+        (report, before, after)
+    });
+    assert!(after.rate_since(&before).unwrap() > 0.0);
+    assert!(report.block.replies >= after.replies && after.errors == 0);
+    assert_eq!((report.ended, report.block.drained, report.block.threads), (Ended::Stopped, true, 2));
+    let end = counts.answers.load(Ordering::SeqCst);
+    assert_eq!(report.block.replies, end - 4, "nothing is sent after the look is over");
+}
+
+#[test]
+fn a_load_ends_with_the_look_that_panics() {
+    let server = Server::answering(HELLO);
+    let plan = server.plan(2);
+    let outcome = within_deadline(move || {
+        let mut crew = Crew::open(&plan, &two_cpus()).unwrap();
+        let look = std::panic::AssertUnwindSafe(|| {
+            crew.beside(&endless(), &AtomicBool::new(false), &mut |_| {}, |_| panic!("while it looked"))
+        });
+        std::panic::catch_unwind(look).map(drop)
+    });
+    assert_eq!(outcome.unwrap_err().downcast_ref::<&str>(), Some(&"while it looked"));
+}
+
+#[test]
+fn threads_run_where_they_were_placed_from_their_first_connection_on() {
+    let server = Server::answering(HELLO);
+    let first = dyno_sys::affinity::allowed().iter().next().unwrap();
+    let allowed = dyno_sys::affinity::allowed();
+    let pinned = dyno_sys::affinity::CpuSet::single(first);
+    for (placement, wanted) in [
+        (Placement::Pinned(vec![first]), pinned),
+        (Placement::Unpinned(1), allowed.clone()),
+        (Placement::Caller, allowed),
+    ] {
+        let plan = server.plan(1);
+        let seen = within_deadline(move || {
+            let mut crew = Crew::open(&plan, &placement).unwrap();
+            let mut seen = Vec::new();
+            crew.block(&short(), &mut |_edge| seen.push(dyno_sys::affinity::allowed()));
+            seen
+        });
+        assert_eq!(seen, [wanted.clone(), wanted], "at both edges");
+    }
+}
+
+#[test]
+fn a_block_of_the_callers_own_runs_on_its_thread_and_beside_something_on_another() {
+    let server = Server::answering(HELLO);
+    let plan = server.plan(1);
+    within_deadline(move || {
+        let mut crew = Crew::open(&plan, &Placement::Caller).unwrap();
+        let caller = std::thread::current().id();
+        let mut on = Vec::new();
+        crew.block(&short(), &mut |_edge| on.push(std::thread::current().id()));
+        assert!(on.iter().all(|id| *id == caller));
+        let mut beside = None;
+        let mut at_edge = |_edge| beside = Some(std::thread::current().id());
+        crew.beside(&short(), &AtomicBool::new(false), &mut at_edge, |load| load.wait_until_over());
+        assert!(beside.is_some_and(|id| id != caller));
+    });
+}
+
+#[test]
+fn a_step_of_a_sweep_has_its_own_connections_and_no_idle_thread() {
+    let server = Server::answering(HELLO);
+    let plan = LoadPlan { session: server.plan(64), placement: two_cpus(), duration_ns: 1 };
+    let (one, four) =
+        within_deadline(move || (step(&plan, 1, &short(), 2).unwrap(), step(&plan, 4, &short(), 3).unwrap()));
+    let shape = |reports: &[dyno_load::BlockReport]| (reports.len(), reports[0].threads);
+    assert_eq!((shape(&one), shape(&four), server.connections()), ((2, 1), (3, 2), 5));
+}
+
+#[test]
+fn a_target_that_ends_meanwhile_is_in_the_report_and_never_waited_for() {
+    // After twenty answers every request finds its connection closed.
+    let server = Server::start(|peer| {
+        while peer.request() && peer.counts.answers.load(Ordering::SeqCst) < 20 {
+            peer.answer(HELLO);
+        }
+    });
+    let plan = LoadPlan { session: server.plan(2), placement: Placement::Unpinned(1), duration_ns: u64::MAX };
+    let (report, ()) = within_deadline(move || {
+        beside(&plan, &AtomicBool::new(false), &mut |_| {}, |load| {
+            scripted::wait_until("errors are counted", || load.progress().errors > 0);
+        })
+        .unwrap()
+    });
+    assert!(report.block.errors.read > 0, "{:?}", report.block.errors);
+    let words = report.block.first_error.unwrap();
+    assert!(words.contains("closed the connection before its answer was whole"), "{words}");
 }

@@ -20,7 +20,7 @@ pub fn lock() -> Result<File, Failure> {
     lock_at(&place())
 }
 
-/// Settings are root's; where an ordinary user may write one, climbs of that user are told apart.
+/// Settings are root's; where an ordinary user may write one, only climbs of that user exclude each other.
 fn place() -> PathBuf {
     match is_root() && Path::new("/run").is_dir() {
         true => PathBuf::from("/run/dyno-host-changes.lock"),
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_has_the_lock_and_the_other_is_told_who() {
+    fn only_one_has_the_lock_and_the_other_learns_who_has_it() {
         let path = std::env::temp_dir().join(format!("dyno-alone-{}", std::process::id()));
         let first = lock_at(&path).unwrap();
         let refused = lock_at(&path).unwrap_err().lines();

@@ -1,4 +1,4 @@
-//! Whether a block of load was answered as it should be, and if not, the deepest reason that can be told.
+//! Whether a block of load was answered as it should be, and if not, the deepest reason that can be found.
 
 use dyno_climb::meter::Trouble;
 use dyno_load::{BlockReport, BlockSpec};
@@ -7,13 +7,13 @@ use super::arm::Arm;
 use super::world::World;
 
 impl World<'_> {
-    /// A wrong or missing answer spoils the side; the reason is the deepest that can be told.
+    /// A wrong or missing answer excludes the side; the reason is the deepest that can be found.
     pub(crate) fn check(&mut self, arm: &Arm, report: &BlockReport, spec: &BlockSpec) -> Result<(), Trouble> {
         if report.errors.total() == 0 && report.drained {
             return Ok(());
         }
         if let Some(status) = self.exit_within_grace(arm) {
-            return Err(Trouble::Died { status, stderr_tail: arm.last_words() });
+            return Err(Trouble::Died { status, stderr_tail: arm.output_tail() });
         }
         if let Some(wrong) = &report.first_wrong {
             return Err(Trouble::WrongAnswer { expected: wrong.expected.clone(), got: wrong.got.clone() });

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use dyno_climb::dial::{How, Setting};
 use dyno_climb::meter::{ArmSpec, Memory, Trouble, Vitals};
 use dyno_climb::plan::Plan;
-use dyno_load::{BlockReport, BlockSpec, Crew, Edge, OpenError, Session, SessionPlan};
+use dyno_load::{Crew, Placement};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::socket::{self, Addr, Io, Ready};
 use dyno_sys::{Pid, proc};
@@ -34,7 +34,8 @@ pub struct Arm {
     pub(crate) port: u16,
     pub(crate) dir: PathBuf,
     pub(crate) clock: Clock,
-    pub(crate) driver: Driver,
+    /// The load on it: on this thread when there is one load CPU, else on one thread per CPU.
+    pub(crate) driver: Crew,
     pub(crate) control: Option<OwnedFd>,
     /// What it prints.
     pub(crate) output: File,
@@ -44,36 +45,6 @@ pub struct Arm {
     pub(crate) seen_ns: u64,
 }
 
-/// The load on it: on this thread when there is one load CPU, else on one thread per CPU.
-#[derive(Debug)]
-pub(crate) enum Driver {
-    Alone(Box<Session>),
-    Crew(Crew),
-}
-
-impl Driver {
-    pub(crate) fn open(plan: &SessionPlan, cpus: &[usize]) -> Result<Self, OpenError> {
-        match cpus {
-            [_] => Session::open(plan).map(|session| Self::Alone(Box::new(session))),
-            _ => Crew::open(plan, busy(cpus, plan.connections)).map(Self::Crew),
-        }
-    }
-
-    pub(crate) fn block(&mut self, spec: &BlockSpec, at_edge: &mut (dyn FnMut(Edge) + Send)) -> BlockReport {
-        match self {
-            Self::Alone(session) => session.block(spec, at_edge),
-            Self::Crew(crew) => crew.block(spec, at_edge),
-        }
-    }
-
-    pub(crate) fn sample_answer(&self) -> &[u8] {
-        match self {
-            Self::Alone(session) => session.sample_answer(),
-            Self::Crew(crew) => crew.sample_answer(),
-        }
-    }
-}
-
 impl Arm {
     /// All processes of the server, also those that left their parent (a daemon forks twice).
     pub(crate) fn processes(&self) -> Vec<Pid> {
@@ -81,7 +52,7 @@ impl Arm {
     }
 
     /// The end of what the server printed.
-    pub(crate) fn last_words(&self) -> String {
+    pub(crate) fn output_tail(&self) -> String {
         tail(&self.output)
     }
 
@@ -132,7 +103,7 @@ impl Vitals for Arm {
         let of = |pid| proc::pss_bytes(pid).or_else(|_| proc::rss_peak_bytes(pid)).ok();
         Memory {
             server_bytes: self.processes().into_iter().filter_map(of).sum(),
-            // What cannot be told must not cut anything.
+            // What cannot be read must not cut anything.
             left_bytes: proc::memory_left_bytes().unwrap_or(u64::MAX),
         }
     }
@@ -147,9 +118,12 @@ impl Vitals for Arm {
     }
 }
 
-/// The load CPUs that have something to do: a thread without a connection has not.
-pub(crate) fn busy(cpus: &[usize], connections: usize) -> &[usize] {
-    &cpus[..cpus.len().min(connections)]
+/// Where the load of a climb runs: this process is bound to its one load CPU, and needs no other thread then.
+pub(crate) fn placement(load_cpus: &[usize], connections: usize) -> Placement {
+    match load_cpus {
+        [_] => Placement::Caller,
+        _ => Placement::Pinned(load_cpus.to_vec()).at_most(connections),
+    }
 }
 
 /// Everything below a warden, without the warden.
@@ -175,8 +149,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_cpus_load_than_there_are_connections() {
-        assert_eq!(busy(&[2, 3, 6, 7], 1), [2]);
-        assert_eq!(busy(&[2, 3], 64), [2, 3]);
+    fn one_load_cpu_needs_no_thread_and_no_more_cpus_load_than_there_are_connections() {
+        assert_eq!(placement(&[2], 64), Placement::Caller);
+        assert_eq!(placement(&[2, 3, 6, 7], 1), Placement::Pinned(vec![2]));
+        assert_eq!(placement(&[2, 3], 64), Placement::Pinned(vec![2, 3]));
     }
 }

@@ -1,23 +1,32 @@
-//! How launched processes ended, as the keeper tells it.
+//! How launched processes ended, as the keeper reports it.
 
 use std::collections::BTreeMap;
 
 use dyno_sys::Pid;
 use dyno_sys::keeper::Keeper;
 
-/// How processes of this climb ended, by their numbers.
+/// How processes under one keeper ended, by their numbers. The keeper reports each end once, so whoever starts several
+/// processes keeps one of these for all.
 #[derive(Debug, Default)]
-pub(crate) struct Exits(pub(crate) BTreeMap<Pid, String>);
+pub struct Exits {
+    ended: BTreeMap<Pid, String>,
+}
 
 impl Exits {
-    pub(crate) fn add(&mut self, keeper: &Keeper) {
-        self.0.extend(keeper.exits().into_iter().map(|(pid, exit)| (pid, exit.to_string())));
-    }
-
-    /// A process of this number is about to start: whoever had it before is forgotten, heard of or not. The kernel gives
+    /// A process of this number is about to start: whoever had it before is forgotten, reported or not. The kernel gives
     /// numbers again.
     pub(crate) fn begin(&mut self, keeper: &Keeper, pid: Pid) {
-        self.add(keeper);
-        self.0.remove(&pid);
+        self.read(keeper);
+        self.ended.remove(&pid);
+    }
+
+    /// How the process ended, if it has.
+    pub(crate) fn of(&mut self, keeper: &Keeper, pid: Pid) -> Option<String> {
+        self.read(keeper);
+        self.ended.get(&pid).cloned()
+    }
+
+    fn read(&mut self, keeper: &Keeper) {
+        self.ended.extend(keeper.exits().into_iter().map(|(pid, exit)| (pid, exit.to_string())));
     }
 }

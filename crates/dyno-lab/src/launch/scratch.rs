@@ -91,7 +91,7 @@ fn is_dead(entry: &fs::DirEntry) -> bool {
 }
 
 /// Sees that every setting of a dead climb is back, and puts it back where that is allowed. What somebody else has changed
-/// since is told and left alone.
+/// since is left alone, with a warning.
 fn settle(journal: &Path, host_changes: HostChanges, warn: &mut dyn FnMut(&str)) -> Result<(), Failure> {
     let what = "cannot read what a climb that was killed left open";
     for left in left_open(journal).map_err(|error| Failure::error(what).because(&error))? {

@@ -10,15 +10,15 @@ use dyno_climb::dial::{How, Setting};
 use dyno_climb::load::LoadSpec;
 use dyno_climb::meter::{ArmSpec, Trouble};
 use dyno_climb::plan::Plan;
-use dyno_load::{BlockSpec, Body, Expect, OpenError, SessionPlan, Target};
+use dyno_load::{BlockSpec, Body, Crew, Expect, OpenError, SessionPlan, Target};
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::keeper::{KeeperError, Launch as KeeperLaunch};
 use dyno_sys::socket;
 use dyno_sys::{Pid, proc};
 
-use super::arm::{Arm, Driver, tail};
+use super::arm::{Arm, placement, tail};
 use super::clock::Clock;
-use super::listeners::stranger;
+use super::listeners::foreign_listener;
 use super::world::{STOP_GRACE_NS, World};
 use crate::failure::chain;
 
@@ -255,7 +255,7 @@ impl World<'_> {
             last_end_ns: None,
             seen_ns: 0,
         };
-        match stranger(&proc::listeners(&arm.addr), &arm.processes(), &arm.addr) {
+        match foreign_listener(&proc::listeners(&arm.addr), &arm.processes(), &arm.addr) {
             Some(why) => {
                 self.stop(arm);
                 Err(launch_error("the server", &why))
@@ -264,18 +264,14 @@ impl World<'_> {
         }
     }
 
-    fn connect(
-        &mut self,
-        started: &Started,
-        session: &SessionPlan,
-        deadline: u64,
-    ) -> Result<Driver, Trouble> {
+    fn connect(&mut self, started: &Started, session: &SessionPlan, deadline: u64) -> Result<Crew, Trouble> {
+        let placement = placement(&self.ground.load_cpus, session.connections);
         loop {
             self.check_interrupt()?;
             if let Some(status) = self.exit_of(started.pid) {
                 return Err(Trouble::Died { status, stderr_tail: tail(&started.output) });
             }
-            match Driver::open(session, &self.ground.load_cpus) {
+            match Crew::open(session, &placement) {
                 Ok(driver) => return Ok(driver),
                 Err(OpenError::WrongAnswer { expected, got, .. }) => {
                     return Err(Trouble::WrongAnswer { expected, got });

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_cannot_be_experimented_with_is_told_in_three_lines() {
+    fn who_cannot_be_experimented_with_is_refused_in_three_lines() {
         for pid in [child::this(), i32::MAX - 1] {
             let lines = alive(pid).unwrap_err().lines();
             assert_eq!(lines.lines().count(), 3, "{lines}");

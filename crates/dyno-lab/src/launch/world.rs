@@ -91,8 +91,7 @@ impl<'w> World<'w> {
 
     /// How the process ended, if it has.
     pub(crate) fn exit_of(&mut self, pid: Pid) -> Option<String> {
-        self.exits.add(&self.keeper);
-        self.exits.0.get(&pid).cloned()
+        self.exits.of(&self.keeper, pid)
     }
 }
 

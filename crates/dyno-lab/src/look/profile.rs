@@ -3,41 +3,45 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dyno_load::{BlockReport, BlockSpec};
+use dyno_load::{BlockReport, BlockSpec, Edge};
 use dyno_profile::{Options, Recorder, Target};
 use dyno_record::profile::{Profile, Requests};
-use dyno_sys::clock::mono_ns;
 
 use crate::failure::chain;
 use crate::launch::{Arm, World};
 
-/// Two stretches of load follow each other without a pause that could be seen among samples.
-const BLOCKS: u64 = 4;
+/// A slow server is loaded until it gave so many right answers, for twice the time at most: a share of a handful of
+/// requests says little.
+const REPLIES_MIN: u64 = 500;
 
 impl World<'_> {
-    /// Samples while a thread of its own drives the load. That thread ends here: nobody forks meanwhile.
+    /// Samples while the load runs beside it. Its threads end here: nobody forks meanwhile.
     pub(crate) fn profile_of(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Profile, String> {
         self.check_interrupt().map_err(|trouble| trouble.to_string())?;
-        let options = Options { duration: Some(Duration::from_nanos(2 * for_ns)), ..Options::default() };
-        let recorder = Recorder::open(&Target::Process(arm.pid), &options).map_err(|error| said(&error))?;
-        let (stop, driver) = (AtomicBool::new(false), &mut arm.driver);
-        let (load, profile) = std::thread::scope(|scope| {
-            let load = scope.spawn(|| {
-                let began_ns = mono_ns();
-                let spec = BlockSpec { measure_ns: for_ns / BLOCKS, ..BlockSpec::default() };
-                let reports = (0..BLOCKS).map(|_| driver.block(&spec, &mut |_| ())).collect();
-                stop.store(true, Ordering::Relaxed);
-                Load { reports, ran_ns: mono_ns() - began_ns }
-            });
-            let profile = recorder.record(&stop);
-            (load.join(), profile)
-        });
+        let longest_ns = 2 * for_ns;
+        let options = Options { duration: Some(Duration::from_nanos(longest_ns)), ..Options::default() };
+        let recorder = Recorder::open(&Target::Process(arm.pid), &options).map_err(|error| chain(&error))?;
+        // All of it is measured: every answer is one of a request that the profile saw.
+        let spec = BlockSpec {
+            settle_ns: 0,
+            measure_ns: for_ns,
+            replies_min: REPLIES_MIN,
+            ns_max: longest_ns,
+            ..BlockSpec::default()
+        };
+        let (never, loaded) = (AtomicBool::new(false), AtomicBool::new(false));
+        let mut at_edge = |edge| {
+            if edge == Edge::End {
+                loaded.store(true, Ordering::Relaxed);
+            }
+        };
+        let (report, profile) =
+            arm.driver.beside(&spec, &never, &mut at_edge, |_load| recorder.record(&loaded));
         self.belongs_to_no_block(arm);
-        let profile = profile.map_err(|error| said(&error))?;
-        let load = load.map_err(|_| "the load failed".to_owned())?;
+        let profile = profile.map_err(|error| chain(&error))?;
         // It ends when the load does: nothing was cut short, unless somebody wants to stop.
         let cut_short = profile.cut_short.filter(|_| self.interrupt.seen());
-        Ok(Profile { requests: load.requests(), cut_short, ..profile })
+        Ok(Profile { requests: requests(&report), cut_short, ..profile })
     }
 
     /// What the arm burnt since its last block is its own, and no block's.
@@ -51,24 +55,7 @@ impl World<'_> {
     }
 }
 
-/// What the load did while samples were taken.
-struct Load {
-    reports: Vec<BlockReport>,
-    /// All of it, what no block measures included. The server is idle for the rest of the profile.
-    ran_ns: u64,
-}
-
-impl Load {
-    /// Requests answered: the rate of the blocks, over the time that the load ran.
-    fn requests(&self) -> Option<Requests> {
-        let replies: u64 = self.reports.iter().map(|report| report.replies).sum();
-        let wall_ns: u64 = self.reports.iter().map(|report| report.wall_ns).sum();
-        let count = (replies as f64 * self.ran_ns as f64 / wall_ns as f64) as u64;
-        (wall_ns > 0 && count > 0).then(|| Requests { count, source: "load".to_owned() })
-    }
-}
-
-/// An error and what caused it, in one line.
-fn said(error: &dyno_profile::Error) -> String {
-    chain(error)
+fn requests(report: &BlockReport) -> Option<Requests> {
+    let count = report.replies;
+    (count > 0).then(|| Requests { count, source: "load".to_owned() })
 }

@@ -18,7 +18,7 @@ const LONG: BlockSpec = BlockSpec {
 impl World<'_> {
     pub(crate) fn block_on(&mut self, arm: &mut Arm, length: Length) -> Result<Measured, Trouble> {
         if let Some(status) = self.exit_of(arm.pid) {
-            return Err(Trouble::Died { status, stderr_tail: arm.last_words() });
+            return Err(Trouble::Died { status, stderr_tail: arm.output_tail() });
         }
         let spec = match length {
             Length::Short => BlockSpec::default(),

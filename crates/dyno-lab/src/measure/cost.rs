@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_ended_is_told_and_makes_no_negative_time() {
+    fn a_thread_that_ended_is_a_warning_and_makes_no_negative_time() {
         let before = Readings::from([(1, process(9_000, (0, 0), &[1, 5]))]);
         let after = Readings::from([(1, process(4_000, (0, 0), &[1]))]);
         let cost = cost(&before, &after, 1_000, 1);

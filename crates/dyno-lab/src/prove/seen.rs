@@ -8,7 +8,7 @@ use dyno_climb::proof::Reading;
 use dyno_sys::socket::{Addr, SockOpt};
 use dyno_sys::{Pid, child, proc, socket};
 
-use crate::launch::stranger;
+use crate::launch::foreign_listener;
 
 /// Bit of `EPOLLET` in the events that fdinfo shows.
 const EPOLLET: u32 = 1 << 31;
@@ -62,10 +62,10 @@ pub(super) fn maps(pids: &[Pid], contains: &str) -> Reading {
     }
 }
 
-/// Processes that listen on `address`; a stranger among them cannot be measured beside.
+/// Processes that listen on `address`; with a foreign process among them the server cannot be measured.
 pub(super) fn listeners(pids: &[Pid], address: &Addr) -> Reading {
     let listening = proc::listeners(address);
-    match stranger(&listening, pids, address) {
+    match foreign_listener(&listening, pids, address) {
         Some(why) => Reading::CannotTell(why),
         None => Reading::Number(listening.len() as f64),
     }

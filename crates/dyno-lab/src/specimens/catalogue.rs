@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_that_is_told_is_a_line_of_the_source() {
+    fn every_place_that_is_named_is_a_line_of_the_source() {
         for specimen in all() {
             for place in [&specimen.truth.defect, &specimen.truth.repaired] {
                 assert!(specimen.line_of(place).is_some(), "{}: {place:?}", specimen.name);

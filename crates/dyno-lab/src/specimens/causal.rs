@@ -10,12 +10,12 @@ use dyno_record::specimen::{Causal, Participants, Side};
 use dyno_record::truth::{Truth, Variant, variants};
 use dyno_sys::{Pid, proc};
 
-use super::hands::{Halt, Running};
 use super::measure::Measuring;
 use super::ready::Ready;
+use super::runner::Halt;
 use crate::failure::Failure;
-use crate::launch::load::words_for_child;
-use crate::look::causal::{Asked, Point, Told, experiment};
+use crate::launch::load::{LoadCommand, LoadProcess};
+use crate::look::causal::{Asked, Event, Point, experiment};
 
 /// Time of the experiments, and as much again for what is tried for real.
 const EXPERIMENTS: Duration = Duration::from_secs(60);
@@ -46,11 +46,11 @@ pub struct Wanted {
 pub fn compare(
     wanted: &Wanted,
     ready: &mut Ready,
-    told: &mut dyn FnMut(Told<'_>),
+    on_event: &mut dyn FnMut(Event<'_>),
 ) -> Result<(Truth, Result<(), Halt>), Halt> {
     let causal = ready.specimen.causal.clone().ok_or_else(|| no_parts(&ready.specimen.name))?;
     let budget = wanted.budget.unwrap_or(EXPERIMENTS);
-    let mut predicted = predicted(ready, &causal, budget, wanted.seed, told)?;
+    let mut predicted = predicted(ready, &causal, budget, wanted.seed, on_event)?;
     predicted.command.clone_from(&wanted.made.command);
     predicted.machine.clone_from(&wanted.made.machine);
     let command = wanted.made.command.clone();
@@ -58,8 +58,8 @@ pub fn compare(
     let runs = u64::from(wanted.rounds) * variants.len() as u64;
     let run_ns = (u64::try_from(budget.as_nanos()).unwrap_or(u64::MAX) / runs).max(RUN_NS_MIN);
     let mut truth = Truth::new(&ready.specimen, predicted, command, variants, run_ns);
-    let ended = rounds(ready, &mut truth, wanted.rounds, told);
-    told(Told::Over);
+    let ended = rounds(ready, &mut truth, wanted.rounds, on_event);
+    on_event(Event::Over);
     truth.cut_short = match &ended {
         Ok(()) => None,
         Err(Halt::Interrupted) => Some("interrupted".to_owned()),
@@ -81,13 +81,13 @@ fn predicted(
     causal: &Causal,
     budget: Duration,
     seed: u64,
-    told: &mut dyn FnMut(Told<'_>),
+    on_event: &mut dyn FnMut(Event<'_>),
 ) -> Result<dyno_record::causal::Causal, Halt> {
     let connections = ready.specimen.load.as_ref().map(|load| load.connections);
     let mut measuring = ready.measuring();
     let running = measuring.start(&[Side::Defect.word().to_owned()], None)?;
     let line = measuring.ready(&running)?;
-    let load = connections.map(|connections| load(&mut measuring, &line, connections)).transpose()?;
+    let load = connections.map(|connections| start_load(&mut measuring, &line, connections)).transpose()?;
     std::thread::sleep(SETTLE);
     let reach = if causal.sites.iter().any(|site| site.inclusive) { Reach::Inclusive } else { Reach::Own };
     let asked = Asked {
@@ -103,37 +103,36 @@ fn predicted(
         seed,
     };
     let stop = AtomicBool::new(false);
-    let hands = &mut *measuring.hands;
-    let mut heard = |news: Told<'_>| {
-        stop.fetch_or(hands.interrupted(), Ordering::Relaxed);
-        told(news);
+    let runner = &mut *measuring.runner;
+    let mut pass_on = |event: Event<'_>| {
+        stop.fetch_or(runner.interrupted(), Ordering::Relaxed);
+        on_event(event);
     };
-    let record = experiment(&asked, &mut heard, &stop);
-    told(Told::Over);
-    for one in load.iter().chain([&running]) {
-        hands.stop(one)?;
-    }
-    if stop.load(Ordering::Relaxed) || hands.interrupted() {
+    let record = experiment(&asked, &mut pass_on, &stop);
+    on_event(Event::Over);
+    load.as_ref().map_or(Ok(()), |load| runner.stop_load(load))?;
+    runner.stop(&running)?;
+    if stop.load(Ordering::Relaxed) || runner.interrupted() {
         return Err(Halt::Interrupted);
     }
     Ok(record?)
 }
 
-fn load(measuring: &mut Measuring<'_>, line: &str, connections: usize) -> Result<Running, Halt> {
+fn start_load(measuring: &mut Measuring<'_>, line: &str, connections: usize) -> Result<LoadProcess, Halt> {
     let url = line.strip_prefix("ready ").unwrap_or_default();
-    let argv = words_for_child(&format!("{url} -c{connections}"))?;
-    Ok(measuring.hands.start(&argv, &[], measuring.folder)?)
+    let command = LoadCommand::of_words(&format!("{url} -c{connections}"))?;
+    Ok(measuring.runner.start_load(&command)?)
 }
 
 /// A server's answers are counted by the load, everything else by itself.
-fn point(causal: &Causal, load: Option<&Running>) -> Point {
+fn point(causal: &Causal, load: Option<&LoadProcess>) -> Point {
     match load {
         Some(load) => Point::Replies(load.pid),
         None => Point::Named(causal.progress.clone()),
     }
 }
 
-fn participants(causal: &Causal, pid: Pid, load: Option<&Running>) -> Vec<Pid> {
+fn participants(causal: &Causal, pid: Pid, load: Option<&LoadProcess>) -> Vec<Pid> {
     let children = match causal.participants {
         Participants::None => Vec::new(),
         Participants::Children => proc::tree(pid).into_iter().filter(|other| *other != pid).collect(),
@@ -146,11 +145,11 @@ fn rounds(
     ready: &mut Ready,
     truth: &mut Truth,
     rounds: u32,
-    told: &mut dyn FnMut(Told<'_>),
+    on_event: &mut dyn FnMut(Event<'_>),
 ) -> Result<(), Halt> {
     let mut coin = Prng::new(truth.seed);
     for round in 1..=rounds {
-        told(Told::Stage(&format!("for real: round {round} of {rounds}")));
+        on_event(Event::Stage(&format!("for real: round {round} of {rounds}")));
         let figures = one_round(ready, &truth.variants, truth.run_ns, &mut coin)?;
         truth.add(&figures);
     }

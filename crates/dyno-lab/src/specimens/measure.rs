@@ -8,8 +8,8 @@ use std::path::Path;
 use dyno_load::{BlockSpec, Expect, Session, SessionPlan, Target};
 use dyno_measure::Prng;
 
-use super::hands::{Halt, Hands, Running};
-use super::workshop::Program;
+use super::builds::Program;
+use super::runner::{Halt, Runner, Running};
 use crate::failure::Failure;
 use dyno_record::comparison::{Figures, Record, Round};
 use dyno_record::specimen::{Load, Side, Specimen};
@@ -32,24 +32,24 @@ pub struct Measuring<'m> {
     /// Its build.
     pub program: &'m Program,
     /// What runs it.
-    pub hands: &'m mut Hands,
+    pub runner: &'m mut Runner,
     /// Where it works.
     pub folder: &'m Path,
 }
 
 impl Measuring<'_> {
-    /// Adds rounds to the record until there are as many, or somebody wants to stop; `told` hears of each.
+    /// Adds rounds to the record until there are as many, or somebody wants to stop; `after_round` is called after each.
     pub fn rounds(
         &mut self,
         record: &mut Record,
         rounds: u32,
-        told: &mut dyn FnMut(usize),
+        after_round: &mut dyn FnMut(usize),
     ) -> Result<(), Halt> {
         let mut coin = Prng::new(record.seed);
         for _ in 0..rounds {
             let first = if coin.coin() { Side::Defect } else { Side::Repaired };
             record.rounds.push(self.round(first, record.run_ns)?);
-            told(record.rounds.len());
+            after_round(record.rounds.len());
         }
         record.also = match &self.specimen.also {
             Some(also) => Some(self.one_by_itself(std::slice::from_ref(&also.word), record.run_ns)?),
@@ -88,7 +88,7 @@ impl Measuring<'_> {
 
     fn one_by_itself(&mut self, words: &[String], ns: u64) -> Result<Figures, Halt> {
         let running = self.start(words, Some(ns))?;
-        let (how, text) = self.hands.end_of(&running, READY_NS_MAX + ns + END_NS_MAX)?;
+        let (how, text) = self.runner.end_of(&running, READY_NS_MAX + ns + END_NS_MAX)?;
         match Figures::from_output(&text) {
             Some(figures) if how == "exit status 0" && figures.units > 0 => Ok(figures),
             Some(_) if how == "exit status 0" => Err(no_unit(&running, ns).into()),
@@ -100,7 +100,7 @@ impl Measuring<'_> {
         let running = self.start(words, None)?;
         let url = self.place_of(&running)?;
         let (replies, wall_ns) = self.load(&running, &url, load, ns)?;
-        let text = self.hands.stop(&running)?;
+        let text = self.runner.stop(&running)?;
         let own = Figures::from_output(&text).ok_or_else(|| running.trouble("ended without its figures"))?;
         // Its CPU covers the few answers before and after the block too: per unit it is the same.
         let per_unit = own.cpu_ns as f64 / own.units.max(1) as f64;
@@ -108,7 +108,7 @@ impl Measuring<'_> {
         Ok(Figures { units: replies, elapsed_ns: wall_ns, cpu_ns, notes: own.notes })
     }
 
-    /// Right answers and the time that they took. In pieces: signals are heard between them.
+    /// Right answers and the time that they took. In pieces: signals are looked for between them.
     fn load(&mut self, running: &Running, url: &str, load: &Load, ns: u64) -> Result<(u64, u64), Halt> {
         let failed = |error: &dyn std::error::Error| running.trouble("was not answered").because(error);
         let target = Target::get(url).map_err(|error| failed(&error))?;
@@ -132,7 +132,7 @@ impl Measuring<'_> {
         for _ in 0..pieces {
             let report = session.block(&spec, &mut |_edge| {});
             match (&report.first_error, report.errors.total()) {
-                _ if self.hands.interrupted() => return Err(Halt::Interrupted),
+                _ if self.runner.interrupted() => return Err(Halt::Interrupted),
                 (_, 0) if report.drained && report.replies > 0 => {
                     replies += report.replies;
                     wall_ns += report.wall_ns;
@@ -149,12 +149,12 @@ impl Measuring<'_> {
         let time = ns.map(|ns| vec!["--for".to_owned(), format!("{:.3}", ns as f64 / 1e9)]);
         let words = words.iter().cloned().chain(time.into_iter().flatten());
         let argv: Vec<String> = self.program.argv.iter().cloned().chain(words).collect();
-        self.hands.start(&argv, &[], self.folder)
+        self.runner.start(&argv, &[], self.folder)
     }
 
     /// Waits until preparations are over.
     pub fn ready(&mut self, running: &Running) -> Result<String, Halt> {
-        self.hands.hear(running, "ready", READY_NS_MAX)
+        self.runner.wait_for_line(running, "ready", READY_NS_MAX)
     }
 
     /// Where a server listens.

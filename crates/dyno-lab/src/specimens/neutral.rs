@@ -1,4 +1,4 @@
-//! A specimen whose names tell nothing, so that a diagnosis of it reads what it does and not what it is called.
+//! A specimen whose names say nothing, so that a diagnosis of it reads what it does and not what it is called.
 //!
 //! Files are called the same in every specimen; folders of neutral builds carry a number.
 
@@ -9,7 +9,7 @@ use dyno_record::specimen::Specimen;
 pub enum Naming {
     /// Those of the source.
     Own,
-    /// Numbers for all that would tell what it is.
+    /// Numbers for all names that would say what it is.
     Neutral,
 }
 
@@ -82,12 +82,12 @@ mod tests {
     }
 
     #[test]
-    fn the_functions_of_the_truth_are_not_told_by_a_neutral_build() {
+    fn the_functions_of_the_truth_are_not_named_by_a_neutral_build() {
         for specimen in all() {
             for place in [&specimen.truth.defect, &specimen.truth.repaired] {
-                // `main` and `task` tell nothing.
-                let told = specimen.rename.contains(&place.function) || place.function.len() <= 4;
-                assert!(told, "{}: {}", specimen.name, place.function);
+                // `main` and `task` say nothing.
+                let is_neutral = specimen.rename.contains(&place.function) || place.function.len() <= 4;
+                assert!(is_neutral, "{}: {}", specimen.name, place.function);
             }
         }
     }

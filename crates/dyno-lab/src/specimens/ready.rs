@@ -1,17 +1,17 @@
-//! A specimen made ready: built, with a folder to work in and hands to run it.
+//! A specimen made ready: built, with a folder to run in and what runs it.
 
+use super::builds::{Builds, Program, RunFolder};
 use super::catalogue;
-use super::hands::{Halt, Hands};
 use super::measure::Measuring;
 use super::neutral::Naming;
-use super::workshop::{Bench, Program, Workshop};
+use super::runner::{Halt, Runner};
 use crate::failure::Failure;
 use dyno_record::specimen::Specimen;
 
 /// The specimen of this name.
 ///
 /// # Errors
-/// When there is none; the nearest name is told.
+/// When there is none; the error names the nearest one.
 pub fn named(name: &str) -> Result<Specimen, Failure> {
     catalogue::find(name).ok_or_else(|| {
         let failure = Failure::usage(format!("there is no specimen \"{name}\""));
@@ -32,10 +32,10 @@ pub struct Ready {
     /// The specimen.
     pub specimen: Specimen,
     program: Program,
-    // Before the hands: what still runs holds nothing but open files in it.
-    bench: Bench,
+    // Dropped before the runner: what still runs holds nothing but open files in it.
+    run_folder: RunFolder,
     /// What runs it.
-    pub hands: Hands,
+    pub runner: Runner,
 }
 
 impl Ready {
@@ -45,16 +45,16 @@ impl Ready {
     /// When there is none of this name, or it cannot be built here.
     pub fn new(name: &str, naming: Naming) -> Result<Ready, Halt> {
         let specimen = named(name)?;
-        let mut hands = Hands::new()?;
-        let workshop = Workshop::open()?;
-        let program = workshop.build(&specimen, naming, &mut hands)?;
-        let bench = workshop.bench(&hands)?;
-        Ok(Ready { specimen, program, bench, hands })
+        let mut runner = Runner::new()?;
+        let builds = Builds::open()?;
+        let program = builds.build(&specimen, naming, &mut runner)?;
+        let run_folder = builds.run_folder(&runner)?;
+        Ok(Ready { specimen, program, run_folder, runner })
     }
 
     /// What measures it.
     pub fn measuring(&mut self) -> Measuring<'_> {
-        let Ready { specimen, program, bench, hands } = self;
-        Measuring { specimen, program, hands, folder: bench.path() }
+        let Ready { specimen, program, run_folder, runner } = self;
+        Measuring { specimen, program, runner, folder: run_folder.path() }
     }
 }

@@ -52,13 +52,13 @@ fn watch(args: &cli::Diagnose, record: &mut Diagnosis) -> Result<Observation, Fa
         pid,
         duration: args.duration,
         frequency_hz: u64::from(args.frequency),
-        load: asked.as_ref().map(|asked| &asked.beside),
+        load: asked.as_ref().map(|asked| &asked.plan),
         sweep: if args.sweep { Sweep::Connections } else { Sweep::None },
         stop: &stop::STOP,
     };
     let seen = diagnosis::watch(&wanted, record);
-    seen.map_err(|trouble| match &asked {
-        Some(asked) => asked.failure(trouble),
+    seen.map_err(|error| match &asked {
+        Some(asked) => asked.not_opened(&error),
         None => Failure::error("a load failed that nobody asked for"),
     })
 }

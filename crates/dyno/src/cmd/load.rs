@@ -13,9 +13,9 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use dyno_load::limit::Signs;
-use dyno_load::run::{Ended, LoadPlan, LoadReport, load};
-use dyno_load::{Edge, OpenError, Progress, SessionPlan};
-use dyno_sys::affinity::{self, CpuSet};
+use dyno_load::run::{Ended, LoadPlan, LoadReport, PROGRESS_EVERY, load};
+use dyno_load::{Edge, OpenError, Placement, Progress, SessionPlan, Unanswered};
+use dyno_sys::affinity::CpuSet;
 use dyno_sys::proc;
 use dyno_sys::socket::Addr;
 
@@ -24,7 +24,6 @@ use super::stop;
 use crate::cli;
 use dyno_lab::Failure;
 use dyno_lab::chain;
-use dyno_lab::launch::loose::Loose;
 use dyno_lab::measure::cost::{ServerClock, ServerCost};
 use outcome::{Outcome, wrong};
 
@@ -97,10 +96,14 @@ pub(super) fn plan(args: &cli::Load, threads: usize) -> Result<LoadPlan, Failure
         pipeline: args.pipeline.get(),
         timeout_ns: ns(args.timeout),
     };
-    let cpus = args.pin.clone().unwrap_or_else(affinity::allowed);
-    // The crew binds each thread to one CPU; without --pin they are let loose again, see `loose`.
-    let cpus = cpus.iter().collect::<Vec<_>>().into_iter().cycle().take(threads).collect();
-    Ok(LoadPlan { session, cpus, duration_ns: ns(args.duration) })
+    // A generator that nobody placed must be free to get out of the server's way, as wrk is.
+    let placement = args.pin.as_ref().map_or(Placement::Unpinned(threads), |cpus| pinned(cpus, threads));
+    Ok(LoadPlan { session, placement, duration_ns: ns(args.duration) })
+}
+
+/// So many threads, each bound to one of the CPUs, in turn.
+pub(super) fn pinned(cpus: &CpuSet, threads: usize) -> Placement {
+    Placement::Pinned(cpus.iter().collect::<Vec<_>>().into_iter().cycle().take(threads).collect())
 }
 
 /// Every connection is a descriptor: the soft limit is raised as far as needed, the hard one is the world's.
@@ -121,17 +124,12 @@ pub(super) fn make_room(connections: u64) -> Result<(), Failure> {
 type Measured = (LoadReport, Option<ServerCost>, Vec<f64>);
 
 fn measure(args: &cli::Load, plan: &LoadPlan, mut clock: Option<ServerClock>) -> Result<Measured, Failure> {
-    let loose = Loose::unless_pinned(args.pin.as_ref(), plan.cpus.len());
-    let mut at_edge = |edge| {
-        match edge {
-            Edge::SettleEnd => loose.start(),
-            Edge::End => loose.stop(),
-        }
+    let mut at_edge = |edge: Edge| {
         if let Some(clock) = &mut clock {
             clock.read(edge);
         }
     };
-    let mut rates = Rates::new(plan.cpus.len());
+    let mut rates = Rates::new(plan.placement.threads());
     let screen = !args.json && std::io::stderr().is_terminal();
     let mut progress = |progress: &Progress| {
         rates.add(progress.elapsed_ns, progress.replies);
@@ -172,7 +170,7 @@ impl Rates {
     /// The rest of the run is a sample of its own when it is long enough to be one.
     fn ended(mut self, wall_ns: u64, replies: u64) -> Vec<f64> {
         if self.samples.is_empty()
-            || wall_ns.saturating_sub(self.last.0) >= dyno_load::run::PROGRESS_EVERY_NS / 2
+            || u128::from(wall_ns.saturating_sub(self.last.0)) >= PROGRESS_EVERY.as_nanos() / 2
         {
             self.add(wall_ns, replies);
         }
@@ -184,10 +182,7 @@ fn ending(report: &LoadReport) -> Result<ExitCode, Failure> {
     if report.ended == Ended::Stopped {
         return Ok(ExitCode::from(exit::INTERRUPTED));
     }
-    if report.block.replies > 0 {
-        return Ok(exit::DONE);
-    }
-    let why = report.block.first_error.clone();
+    let Err(Unanswered { why }) = report.block.answered() else { return Ok(exit::DONE) };
     let failure = Failure::error("no request was answered rightly").try_this("curl -si URL");
     Err(match why.or_else(|| report.block.first_wrong.as_ref().map(wrong)) {
         Some(why) => failure.likely(why),
@@ -263,7 +258,7 @@ mod tests {
     use crate::cli::{Cli, Verb};
     use clap::Parser;
     use dyno_climb::load::LoadSpec;
-    use dyno_lab::look::experiments::words;
+    use dyno_lab::launch::load::LoadCommand;
 
     pub(super) fn load_args(words: &[&str]) -> Box<cli::Load> {
         let line = ["dyno", "load", "http://127.0.0.1:1/"];
@@ -317,7 +312,7 @@ mod tests {
         let mut load = LoadSpec { path: "/json?a=b".into(), pipeline: 16, ..LoadSpec::default() };
         load.headers.insert("X-Name".into(), "some words".into());
         load.expect_body = Some("it = that".into());
-        let words = words(&load, 8_080, &CpuSet::single(1)).unwrap();
+        let words = LoadCommand::of_spec(&load, 8_080, CpuSet::single(1)).unwrap().words;
         let cli = Cli::try_parse_from(std::iter::once("dyno".to_owned()).chain(words)).unwrap();
         let Some(Verb::Load(parsed)) = cli.verb else { panic!("it is a load") };
         assert_eq!((parsed.url.as_str(), parsed.pipeline.get()), ("http://127.0.0.1:8080/json?a=b", 16));
@@ -331,7 +326,7 @@ mod tests {
         let mut load = LoadSpec { body: "-x=1".into(), method: "-M".into(), ..LoadSpec::default() };
         load.headers.insert("-Name".into(), "-1".into());
         load.expect_body = Some("--ok".into());
-        let words = words(&load, 1, &CpuSet::single(0)).unwrap();
+        let words = LoadCommand::of_spec(&load, 1, CpuSet::single(0)).unwrap().words;
         let cli = Cli::try_parse_from(std::iter::once("dyno".to_owned()).chain(words)).unwrap();
         let Some(Verb::Load(parsed)) = cli.verb else { panic!("it is a load") };
         assert_eq!((parsed.body.as_deref(), parsed.method.as_str()), (Some("-x=1"), "-M"));

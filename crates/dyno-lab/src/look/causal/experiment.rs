@@ -12,9 +12,9 @@ use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, affinity, proc};
 
 use super::asked::Asked;
+use super::event::{Event, Standing};
 use super::failure::{no_site, not_run, unknown};
 use super::progress::{self, Found};
-use super::told::{Standing, Told};
 use crate::failure::Failure;
 use crate::look::refused::not_profiled;
 
@@ -28,18 +28,18 @@ const PROFILE_PART: u32 = 4;
 /// Experiments until the budget is spent or somebody wants to stop.
 pub fn experiment(
     asked: &Asked,
-    told: &mut dyn FnMut(Told<'_>),
+    on_event: &mut dyn FnMut(Event<'_>),
     stop: &AtomicBool,
 ) -> Result<Causal, Failure> {
     let begun_ns = mono_ns();
     let started_unix_s = dyno_sys::clock::real_coarse_s();
-    told(Told::Stage("reading its symbols"));
+    on_event(Event::Stage("reading its symbols"));
     let resolver = Resolver::open(asked.pid).map_err(|error| no_site(&error))?;
-    let found = progress::resolved(asked, &resolver, told, stop)?;
+    let found = progress::resolved(asked, &resolver, on_event, stop)?;
     let named =
         asked.sites.iter().map(|name| resolver.named(name, asked.reach).map_err(|error| no_site(&error)));
     let named = named.collect::<Result<Vec<Tried>, Failure>>()?;
-    told(Told::Stage("profiling it, to know its sites"));
+    on_event(Event::Stage("profiling it, to know its sites"));
     let profile = profile(asked, stop)?;
     let (sites, missing) = sites(asked, &resolver, named, &profile);
     if sites.is_empty() && stop.load(Ordering::Relaxed) {
@@ -48,9 +48,9 @@ pub fn experiment(
     if sites.is_empty() {
         return Err(unknown(asked, &profile));
     }
-    told(Told::Stage("attaching"));
+    on_event(Event::Stage("attaching"));
     let spent = Duration::from_nanos(mono_ns() - begun_ns);
-    let mut record = run(asked, &found, &sites, asked.budget.saturating_sub(spent), told, stop)?;
+    let mut record = run(asked, &found, &sites, asked.budget.saturating_sub(spent), on_event, stop)?;
     record.started_unix_s = started_unix_s;
     record.duration_s = (mono_ns() - begun_ns) as f64 / 1e9;
     record.options.budget_s = asked.budget.as_secs_f64();
@@ -90,7 +90,7 @@ fn run(
     found: &Found,
     sites: &[Tried],
     budget: Duration,
-    told: &mut dyn FnMut(Told<'_>),
+    on_event: &mut dyn FnMut(Event<'_>),
     stop: &AtomicBool,
 ) -> Result<Causal, Failure> {
     let subject = Subject {
@@ -122,7 +122,7 @@ fn run(
             done: event.done,
             left: event.left,
         };
-        told(Told::Standing(standing));
+        on_event(Event::Standing(standing));
     };
     let record = causal::run(&wanted, &mut live, sites, &mono_ns, &mut watch, stop);
     let mut record = record.map_err(|error| not_run(&error))?;

@@ -3,12 +3,12 @@
 //! `dyno_profile::causal` experiments; here are the target's places, what is counted, and why nothing could be tried.
 
 mod asked;
+mod event;
 mod experiment;
 mod failure;
 mod progress;
-mod told;
 
 pub use asked::{Asked, Point};
+pub use event::{Event, Standing};
 pub use experiment::experiment;
 pub use failure::not_run;
-pub use told::{Standing, Told};

@@ -13,8 +13,8 @@ use dyno_record::profile::Profile;
 use dyno_sys::{Pid, mark, proc};
 
 use super::asked::{Asked, Point};
+use super::event::Event;
 use super::failure::{no_site, not_counted, not_run};
-use super::told::Told;
 use crate::failure::Failure;
 use crate::look::refused::not_profiled;
 
@@ -28,17 +28,17 @@ const WATCHED_EACH: Duration = Duration::from_millis(150);
 const FUNCTIONS_MAX: usize = 24;
 /// Counting takes no more than this part of the budget.
 const COUNTING_PART: u32 = 8;
-/// Other candidates that are told.
+/// Other candidates that the record names.
 const CANDIDATES_MAX: usize = 8;
 /// Functions whose names suggest that something is done there once for each unit: they may be too short for any stack.
-const TELLING: [&str; 6] = ["progress", "main.progress", "handle", "serve", "process", "work"];
+const LIKELY_NAMES: [&str; 6] = ["progress", "main.progress", "handle", "serve", "process", "work"];
 
 /// What is counted, and how it came to be.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found {
     /// The places.
     pub(super) progress: Progress,
-    /// As records tell it.
+    /// As records name it.
     pub(super) name: String,
     /// Why it was taken, where nobody named it.
     pub(super) chosen: Option<String>,
@@ -53,34 +53,34 @@ impl Found {
 
     /// The other candidates as records hold them.
     pub(super) fn candidates(&self) -> Vec<record::Candidate> {
-        let told = |one: &Candidate| record::Candidate {
+        let recorded = |one: &Candidate| record::Candidate {
             name: one.progress.clone(),
             per_second: one.per_second,
             share_percent: one.share_percent,
         };
-        self.others.iter().map(told).collect()
+        self.others.iter().map(recorded).collect()
     }
 }
 
-/// What is counted, with its places. Where nothing was named the likeliest is taken and told.
+/// What is counted, with its places. Where nothing was named the likeliest is taken, and an event says so.
 pub(super) fn resolved(
     asked: &Asked,
     resolver: &Resolver,
-    told: &mut dyn FnMut(Told<'_>),
+    on_event: &mut dyn FnMut(Event<'_>),
     stop: &AtomicBool,
 ) -> Result<Found, Failure> {
     match &asked.point {
         Point::Replies(load) => Ok(Found::named(replies(*load)?, "right answers of dyno load")),
         Point::Named(name) => Ok(Found::named(named(name, resolver)?, name)),
         Point::None => {
-            told(Told::Stage("nothing is named that counts as progress: looking for what could"));
+            on_event(Event::Stage("nothing is named that counts as progress: looking for what could"));
             let could_be = could_be(asked, resolver, stop)?;
             if stop.load(Ordering::Relaxed) {
                 return Err(Failure::interrupted());
             }
             let found = taken(asked, resolver, &could_be)?;
             let why = found.chosen.as_deref().unwrap_or_default();
-            told(Told::Stage(&format!("progress: {}, {why}", found.name)));
+            on_event(Event::Stage(&format!("progress: {}, {why}", found.name)));
             Ok(found)
         }
     }
@@ -105,34 +105,34 @@ fn replies(load: Pid) -> Result<Progress, Failure> {
 
 /// What could be counted, the likeliest first.
 fn could_be(asked: &Asked, resolver: &Resolver, stop: &AtomicBool) -> Result<Vec<Candidate>, Failure> {
-    let whom = match asked.children {
+    let pids = match asked.children {
         Children::Followed => proc::tree(asked.pid),
         Children::Strangers => vec![asked.pid],
     };
-    let (calls, profile) = watched(asked.pid, &whom, stop)?;
-    let functions = functions(resolver, &profile, &whom);
+    let (calls, profile) = watched(asked.pid, &pids, stop)?;
+    let functions = functions(resolver, &profile, &pids);
     let times = (WATCHED_EACH, asked.budget / COUNTING_PART);
-    let functions = rates(&whom, &functions, times, stop).map_err(|error| not_run(&error))?;
+    let functions = rates(&pids, &functions, times, stop).map_err(|error| not_run(&error))?;
     Ok(ranked(calls, functions))
 }
 
 /// Calls that send, and stacks, of the same two seconds.
-fn watched(pid: Pid, whom: &[Pid], stop: &AtomicBool) -> Result<(Vec<Candidate>, Profile), Failure> {
+fn watched(pid: Pid, pids: &[Pid], stop: &AtomicBool) -> Result<(Vec<Candidate>, Profile), Failure> {
     let options = Options { duration: Some(WATCHED), frequency_hz: LOOK_HZ, ..Options::default() };
     let recorder = Recorder::open(&Target::Process(pid), &options).map_err(|error| not_profiled(&error))?;
     std::thread::scope(|scope| {
-        let calls = scope.spawn(|| candidates(whom, WATCHED, stop));
+        let calls = scope.spawn(|| candidates(pids, WATCHED, stop));
         let profile = recorder.record(stop);
         let calls = calls.join().expect("it counts and does not panic");
         Ok((calls.map_err(|error| not_run(&error))?, profile.map_err(|error| not_profiled(&error))?))
     })
 }
 
-/// Functions to count, while there is time: those with a telling name, then those on most stacks.
-fn functions(resolver: &Resolver, profile: &Profile, whom: &[Pid]) -> Vec<Passed> {
+/// Functions to count, while there is time: those with a likely name, then those on most stacks.
+fn functions(resolver: &Resolver, profile: &Profile, pids: &[Pid]) -> Vec<Passed> {
     let mut found: Vec<Passed> = Vec::new();
-    let telling = TELLING.iter().filter_map(|name| resolver.passed_named(name, profile, whom));
-    for one in telling.chain(resolver.passed(profile, whom, FUNCTIONS_MAX)) {
+    let by_name = LIKELY_NAMES.iter().filter_map(|name| resolver.passed_named(name, profile, pids));
+    for one in by_name.chain(resolver.passed(profile, pids, FUNCTIONS_MAX)) {
         if found.iter().all(|known| known.entries != one.entries) {
             found.push(one);
         }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_could_be_counted_is_told_in_three_lines() {
+    fn nothing_that_could_be_counted_fails_in_three_lines() {
         let resolver = Resolver::open(dyno_sys::child::this()).expect("this process can be read");
         let lines = taken(&asked(), &resolver, &[]).expect_err("nothing is there").lines();
         assert_eq!(lines.lines().count(), 3, "{lines}");

@@ -132,8 +132,8 @@ impl Counters {
         cost
     }
 
-    /// User and kernel time of children that ended between the two, in ticks: what their parents were told, without what
-    /// had been seen of them before.
+    /// User and kernel time of children that ended between the two, in ticks: what their parents were credited with,
+    /// without what had been seen of them before.
     fn ended_ticks(&self, after: &Counters) -> (u64, u64) {
         let (mut user, mut system) = (0, 0);
         for (pid, now) in &after.processes {
@@ -172,7 +172,7 @@ impl Counters {
         host
     }
 
-    /// Who of these used the CPUs most, as far as ticks tell.
+    /// Who of these used the CPUs most, as far as ticks show.
     fn named(&self, after: &Counters, wanted: impl Fn(Pid, &proc::Ticks) -> bool) -> Vec<(String, u64)> {
         let mut used = BTreeMap::<String, u64>::new();
         for (name, ns) in self.used(after, wanted) {

@@ -45,7 +45,7 @@ struct Tally {
 }
 
 impl Hot {
-    /// Samples the threads of `pid` and of its children until `end_ns`, or until told to stop.
+    /// Samples the threads of `pid` and of its children until `end_ns`, or until `stop` is set.
     pub(super) fn watch(pid: Pid, end_ns: u64, stop: &AtomicBool) -> std::io::Result<Hot> {
         let mut samplers = Vec::new();
         let mut refused = None;
@@ -81,7 +81,7 @@ impl Hot {
     }
 
     /// The hottest instructions. `user_share` is the share of the target's CPU time outside the kernel, which was not
-    /// sampled here; `name` tells function and place of an address.
+    /// sampled here; `name` gives function and place of an address.
     pub(super) fn spots(
         &self,
         pid: Pid,

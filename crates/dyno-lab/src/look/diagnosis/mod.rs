@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_diagnose::diagnose;
+use dyno_load::run::{self, LoadPlan};
+use dyno_load::{Beside, OpenError};
 use dyno_record::diagnosis::{Card, Diagnosis, Resources, Tail};
 use dyno_record::observation::Observation;
 use dyno_record::profile::{Profile, Target};
@@ -25,7 +27,6 @@ use counters::{Counters, not_looked};
 use wanted::QUIET_SHARE;
 
 pub use counters::cpus_of;
-pub use load::{Beside, LoadTrouble, Placing};
 pub use wanted::{Sweep, Wanted};
 
 /// Between two looks at the clock and the stop flag.
@@ -35,26 +36,19 @@ const LOOK: Duration = Duration::from_millis(10);
 /// the law of its load.
 ///
 /// # Errors
-/// When the load gave no answer.
-pub fn watch(wanted: &Wanted<'_>, record: &mut Diagnosis) -> Result<Observation, LoadTrouble> {
-    let pid = wanted.pid;
-    let running = wanted.load.map(Beside::start).transpose()?;
-    let before = Counters::read(pid);
-    let start_ns = mono_ns();
-    rest(wanted.duration.mul_f64(QUIET_SHARE), wanted.stop);
-    let after = Counters::read(pid);
-    let mut seen = before.until(&after, pid);
-    let rate = running.as_ref().and_then(|running| running.rate(start_ns, mono_ns()));
-    if !after.is_empty() && !wanted.stop.load(Ordering::Relaxed) {
-        profiles::add(&mut seen, wanted, running.as_ref(), wanted.stop);
-    }
-    if let (Some(running), Some(load)) = (running, wanted.load) {
-        seen.load = Some(running.finish(&load.plan, rate, &seen)?);
-    }
+/// When the load could not be opened.
+pub fn watch(wanted: &Wanted<'_>, record: &mut Diagnosis) -> Result<Observation, OpenError> {
+    let (mut seen, after) = match wanted.load {
+        Some(plan) => watch_under(plan, wanted)?,
+        None => {
+            let Watched { seen, after, .. } = windows(wanted, None);
+            (seen, after)
+        }
+    };
     record.duration_s = watched(&seen);
-    tell_endings(record, &after, wanted);
-    if let Some(load) = wanted.load.filter(|_| wanted.sweep == Sweep::Connections) {
-        match sweep::sweep(&load.plan, wanted.stop) {
+    note_endings(record, &after, wanted);
+    if let Some(plan) = wanted.load.filter(|_| wanted.sweep == Sweep::Connections) {
+        match sweep::sweep(plan, wanted.stop) {
             Ok(usl) => record.card.scalability = Some(usl),
             Err(why) => not_looked(&mut seen.not_looked_at, "scalability", &why),
         }
@@ -64,6 +58,44 @@ pub fn watch(wanted: &Wanted<'_>, record: &mut Diagnosis) -> Result<Observation,
         record.warnings.push("time in the kernel is not seen: that needs root or CAP_PERFMON".into());
     }
     Ok(seen)
+}
+
+/// What the windows saw.
+struct Watched {
+    seen: Observation,
+    /// The counters at the end of the first window.
+    after: Counters,
+    /// Answers per second in that window.
+    rate: Option<f64>,
+}
+
+/// The windows while the load runs beside them, and what the load came to.
+fn watch_under(plan: &LoadPlan, wanted: &Wanted<'_>) -> Result<(Observation, Counters), OpenError> {
+    let look = |load: &Beside| {
+        rest(load::SETTLE, wanted.stop);
+        windows(wanted, Some(load))
+    };
+    // It ends with the last window: what ends that early ends it too.
+    let (report, watched) = run::beside(plan, &AtomicBool::new(false), &mut |_edge| {}, look)?;
+    let Watched { mut seen, after, rate } = watched;
+    seen.load = Some(load::in_figures(plan, &report, rate, &seen));
+    Ok((seen, after))
+}
+
+/// The three windows, one after another.
+fn windows(wanted: &Wanted<'_>, load: Option<&Beside>) -> Watched {
+    let pid = wanted.pid;
+    let before = Counters::read(pid);
+    let start = load.map(Beside::progress);
+    rest(wanted.duration.mul_f64(QUIET_SHARE), wanted.stop);
+    let end = load.map(Beside::progress);
+    let after = Counters::read(pid);
+    let mut seen = before.until(&after, pid);
+    if !after.is_empty() && !wanted.stop.load(Ordering::Relaxed) {
+        profiles::add(&mut seen, wanted, load, wanted.stop);
+    }
+    let rate = end.zip(start).and_then(|(end, start)| end.rate_since(&start));
+    Watched { seen, after, rate }
 }
 
 /// The three windows; putting names to addresses takes its own time between them.
@@ -95,7 +127,7 @@ pub fn can_be_watched(pid: Pid) -> Result<(), Failure> {
     }
 }
 
-/// The process as records tell it.
+/// The process as records name it.
 #[must_use]
 pub fn target(pid: Pid) -> Target {
     Target {
@@ -106,7 +138,7 @@ pub fn target(pid: Pid) -> Target {
     }
 }
 
-fn tell_endings(record: &mut Diagnosis, after: &Counters, wanted: &Wanted<'_>) {
+fn note_endings(record: &mut Diagnosis, after: &Counters, wanted: &Wanted<'_>) {
     let pid = wanted.pid;
     if after.is_empty() || has_ended(pid) {
         record.cut_short = Some(format!("process {pid} ended while it was watched"));
@@ -121,7 +153,7 @@ fn has_ended(pid: Pid) -> bool {
     proc::tree(pid).into_iter().all(proc::has_ended)
 }
 
-/// Sleeps as long as asked, or until told to stop.
+/// Sleeps as long as asked, or until `stop` is set.
 fn rest(time: Duration, stop: &AtomicBool) {
     let end_ns = mono_ns() + u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);
     while mono_ns() < end_ns && !stop.load(Ordering::Relaxed) {
@@ -184,7 +216,7 @@ mod tests {
     use dyno_record::observation::{Load, ProcessCost};
 
     #[test]
-    fn who_cannot_be_watched_is_told_in_three_lines() {
+    fn who_cannot_be_watched_is_refused_in_three_lines() {
         for pid in [child::this(), i32::MAX - 1] {
             let lines = can_be_watched(pid).unwrap_err().lines();
             assert_eq!(lines.lines().count(), 3, "{lines}");
@@ -193,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zombie_is_told_from_a_process() {
+    fn a_zombie_is_not_taken_for_a_process() {
         let mut ended = std::process::Command::new("true").spawn().unwrap();
         let pid = ended.id().cast_signed();
         let until_ns = mono_ns() + 10_000_000_000;

@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use dyno_load::Beside;
 use dyno_profile::{AddressSpaces, Options, Symbols, Target, offcpu, record};
 use dyno_record::observation::{HotSpot, Observation};
 use dyno_record::profile::{Origin, Profile, Requests};
@@ -13,7 +14,6 @@ use dyno_sys::clock::mono_ns;
 
 use super::counters::not_looked;
 use super::hot::Hot;
-use super::load::Running;
 use super::wanted::{ON_CPU_SHARE, QUIET_SHARE, Wanted};
 use crate::failure::chain;
 
@@ -21,14 +21,13 @@ use crate::failure::chain;
 const NO_BPF: &str = "BPF is not to be had here; dyno offcpu says why";
 
 /// Takes both profiles and the hot instructions into the observation.
-pub(super) fn add(seen: &mut Observation, wanted: &Wanted<'_>, load: Option<&Running>, stop: &AtomicBool) {
+pub(super) fn add(seen: &mut Observation, wanted: &Wanted<'_>, load: Option<&Beside>, stop: &AtomicBool) {
     let pid = wanted.pid;
     let time = wanted.duration.mul_f64(ON_CPU_SHARE);
-    let start_ns = mono_ns();
-    let (on_cpu, hot) = on_cpu(pid, time, wanted.frequency_hz, stop);
+    let ((on_cpu, hot), rate) = rate_during(load, time, || on_cpu(pid, time, wanted.frequency_hz, stop));
     let user_share = on_cpu.as_ref().map_or(1.0, user_share);
     match on_cpu {
-        Ok(profile) => seen.on_cpu = Some(counted(profile, load, start_ns)),
+        Ok(profile) => seen.on_cpu = Some(counted(profile, rate)),
         Err(why) => not_looked(&mut seen.not_looked_at, "where CPU time goes", &why),
     }
     match hot.and_then(|hot| spots(&hot, pid, user_share)) {
@@ -37,16 +36,21 @@ pub(super) fn add(seen: &mut Observation, wanted: &Wanted<'_>, load: Option<&Run
     }
     if !stop.load(Ordering::Relaxed) {
         let time = wanted.duration.mul_f64(1.0 - QUIET_SHARE - ON_CPU_SHARE);
-        let start_ns = mono_ns();
-        off_cpu(seen, pid, time, stop);
-        seen.off_cpu = seen.off_cpu.take().map(|profile| counted(profile, load, start_ns));
+        let ((), rate) = rate_during(load, time, || off_cpu(seen, pid, time, stop));
+        seen.off_cpu = seen.off_cpu.take().map(|profile| counted(profile, rate));
     }
 }
 
-/// Writes down how many requests were answered while a profile was taken, as far as the load tells.
-fn counted(mut profile: Profile, load: Option<&Running>, start_ns: u64) -> Profile {
-    let end_ns = start_ns + (profile.duration_s * 1e9) as u64;
-    let rate = load.and_then(|load| load.rate(start_ns, end_ns));
+/// What `look` found, and the answers per second while it watched: putting names to addresses is not watching.
+fn rate_during<T>(load: Option<&Beside>, time: Duration, look: impl FnOnce() -> T) -> (T, Option<f64>) {
+    match load {
+        Some(load) => load.rate_during(time, look),
+        None => (look(), None),
+    }
+}
+
+/// Writes down how many requests were answered while a profile was taken, as far as the load knows.
+fn counted(mut profile: Profile, rate: Option<f64>) -> Profile {
     let count = rate.map(|rate| (rate * profile.duration_s) as u64);
     profile.requests = count.map(|count| Requests { count, source: "load".into() });
     profile

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dyno_load::run::LoadPlan;
-use dyno_load::{BlockSpec, Crew};
+use dyno_load::run::{LoadPlan, step};
+use dyno_load::{BlockReport, BlockSpec, Unanswered};
 use dyno_measure::Prng;
 use dyno_measure::usl::{self, Point, Usl};
 
@@ -43,18 +43,15 @@ pub(super) fn sweep(plan: &LoadPlan, stop: &AtomicBool) -> Result<Usl, String> {
 }
 
 fn level(plan: &LoadPlan, connections: usize) -> Result<Vec<Point>, String> {
-    let mut session = plan.session.clone();
-    session.connections = connections;
-    let cpus: Vec<usize> = plan.cpus.iter().copied().take(connections).collect();
-    let mut crew = Crew::open(&session, &cpus).map_err(|error| chain(&error))?;
-    let block = |crew: &mut Crew| {
-        let report = crew.block(&SPEC, &mut |_| {});
-        Point {
-            n: connections as f64,
-            throughput: report.replies as f64 / (report.wall_ns.max(1) as f64 / 1e9),
-        }
-    };
-    Ok((0..REPEATS).map(|_| block(&mut crew)).collect())
+    let blocks = step(plan, connections, &SPEC, REPEATS).map_err(|error| chain(&error))?;
+    blocks.iter().map(|block| point(connections, block).map_err(|error| chain(&error))).collect()
+}
+
+/// A level that was not answered at all has no throughput: the target died, or fell silent.
+fn point(connections: usize, block: &BlockReport) -> Result<Point, Unanswered> {
+    block.answered()?;
+    let seconds = block.wall_ns.max(1) as f64 / 1e9;
+    Ok(Point { n: connections as f64, throughput: block.replies as f64 / seconds })
 }
 
 #[cfg(test)]

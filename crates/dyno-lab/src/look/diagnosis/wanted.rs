@@ -3,9 +3,8 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use dyno_load::run::LoadPlan;
 use dyno_sys::Pid;
-
-use super::load::Beside;
 
 /// Shares of the time: counters alone, on the CPU; the rest is for waits.
 pub(super) const QUIET_SHARE: f64 = 0.25;
@@ -20,8 +19,8 @@ pub struct Wanted<'w> {
     pub duration: Duration,
     /// Samples per second and CPU.
     pub frequency_hz: u64,
-    /// The load on it meanwhile.
-    pub load: Option<&'w Beside>,
+    /// The load on it meanwhile; it ends with the watching, whatever its duration.
+    pub load: Option<&'w LoadPlan>,
     /// Whether the load is swept over connections afterwards.
     pub sweep: Sweep,
     /// Set when somebody wants to stop.

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &cli::Causal) -> Result<ExitCode, Failure> {
     let files = Files::of(args)?;
     let target = target::open(args)?;
     let mut watch = Watch::new();
-    let measured = experiment(&asked(args, &target), &mut |told| watch.tell(told), &stop::STOP);
+    let measured = experiment(&asked(args, &target), &mut |event| watch.show(event), &stop::STOP);
     watch.clear();
     let mut record = measured.map_err(|failure| target.explained(failure))?;
     record.command = this_run::command_line();

@@ -1,6 +1,7 @@
 //! What is experimented with: a process, or a command that is started for it; and the load beside it.
 
-use dyno_lab::launch::load::Load;
+use dyno_lab::launch::Exits;
+use dyno_lab::launch::load::{LoadCommand, LoadProcess};
 use dyno_lab::launch::target::{alive, started};
 use dyno_lab::look::causal::Point;
 use dyno_lab::{Failure, chain};
@@ -15,7 +16,7 @@ use crate::out::say;
 pub(super) struct Opened {
     /// The process.
     pub(super) pid: Pid,
-    load: Option<Load>,
+    load: Option<LoadProcess>,
     keeper: Keeper,
 }
 
@@ -29,7 +30,9 @@ pub(super) fn open(args: &cli::Causal) -> Result<Opened, Failure> {
         Some(pid) => alive(pid)?,
         None => started(&keeper, &args.command)?,
     };
-    let load = args.load.as_ref().map(|words| Load::start(&keeper, words)).transpose()?;
+    let start =
+        |words: &String| LoadProcess::start(&keeper, &mut Exits::default(), &LoadCommand::of_words(words)?);
+    let load = args.load.as_ref().map(start).transpose()?;
     Ok(Opened { pid, load, keeper })
 }
 

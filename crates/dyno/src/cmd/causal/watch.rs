@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use dyno_sys::clock::mono_ns;
 
-use dyno_lab::look::causal::{Standing, Told};
+use dyno_lab::look::causal::{Event, Standing};
 use dyno_report::text::causal as text;
 
 use crate::out::{say, terminal_width};
@@ -32,12 +32,12 @@ impl Watch {
         Watch { place, next_ns: 0 }
     }
 
-    /// Shows what is told.
-    pub(crate) fn tell(&mut self, told: Told<'_>) {
-        match told {
-            Told::Stage(text) => self.stage(text),
-            Told::Standing(standing) => self.standing(&standing),
-            Told::Over => self.clear(),
+    /// Shows what is reported.
+    pub(crate) fn show(&mut self, event: Event<'_>) {
+        match event {
+            Event::Stage(text) => self.stage(text),
+            Event::Standing(standing) => self.standing(&standing),
+            Event::Over => self.clear(),
         }
     }
 

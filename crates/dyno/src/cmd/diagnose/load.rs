@@ -2,7 +2,8 @@
 
 use clap::Parser;
 use dyno_lab::Failure;
-use dyno_lab::look::diagnosis::{Beside, LoadTrouble, Placing};
+use dyno_load::OpenError;
+use dyno_load::run::LoadPlan;
 use dyno_sys::affinity::{self, CpuSet};
 
 use crate::cli::{self, Cli, Verb};
@@ -14,7 +15,7 @@ const LONGEST_NS: u64 = 24 * 3_600_000_000_000;
 /// What `--load` says.
 pub(super) struct Asked {
     args: Box<cli::Load>,
-    pub(super) beside: Beside,
+    pub(super) plan: LoadPlan,
 }
 
 impl Asked {
@@ -27,22 +28,17 @@ impl Asked {
         let free: CpuSet = affinity::allowed().iter().filter(|cpu| !server.contains(*cpu)).collect();
         let threads = verb::threads(&args)?;
         let mut plan = verb::plan(&args, threads)?;
-        let is_placed = args.pin.is_some() || !free.is_empty();
         if args.pin.is_none() && !free.is_empty() {
-            plan.cpus = free.iter().collect::<Vec<_>>().into_iter().cycle().take(threads).collect();
+            plan.placement = verb::pinned(&free, threads);
         }
         verb::make_room(args.connections.get() as u64 + threads as u64)?;
         plan.duration_ns = LONGEST_NS;
-        let placing = if is_placed { Placing::Pinned } else { Placing::Loose };
-        Ok(Asked { args, beside: Beside { plan, placing } })
+        Ok(Asked { args, plan })
     }
 
-    /// Why it gave no answer, in three lines.
-    pub(super) fn failure(&self, trouble: LoadTrouble) -> Failure {
-        match trouble {
-            LoadTrouble::NotOpened(error) => verb::not_opened(&error, &self.args),
-            LoadTrouble::Failed(failure) => failure,
-        }
+    /// Why it never began, in three lines.
+    pub(super) fn not_opened(&self, error: &OpenError) -> Failure {
+        verb::not_opened(error, &self.args)
     }
 }
 
@@ -67,15 +63,15 @@ fn parsed(words: &str) -> Result<Box<cli::Load>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_load::Placement;
 
     #[test]
     fn the_words_of_a_load_are_those_of_dyno_load() {
         let asked = Asked::parse("http://127.0.0.1:1/json -c 8", &affinity::allowed()).ok();
         let asked = asked.expect("a plain load is understood");
-        let Beside { plan, placing } = asked.beside;
-        assert_eq!((plan.session.connections, plan.cpus.len(), placing), (8, 1, Placing::Loose));
+        assert_eq!((asked.plan.session.connections, asked.plan.placement), (8, Placement::Unpinned(1)));
         let whole = Asked::parse("dyno load http://127.0.0.1:1/ -c 2 -t 2", &affinity::allowed()).ok();
-        assert_eq!(whole.expect("the verb itself may stand there").beside.plan.cpus.len(), 2);
+        assert_eq!(whole.expect("the verb itself may stand there").plan.placement.threads(), 2);
     }
 
     #[test]

@@ -22,10 +22,10 @@ use crate::cmd::causal::Watch;
 use dyno_lab::Failure;
 use dyno_lab::specimens::catalogue;
 use dyno_lab::specimens::causal::{self, RUN_NS_MIN, Wanted};
-use dyno_lab::specimens::hands::Halt;
 use dyno_lab::specimens::measure::END_NS_MAX;
 use dyno_lab::specimens::neutral::Naming;
 use dyno_lab::specimens::ready::{Ready, named};
+use dyno_lab::specimens::runner::Halt;
 
 /// Measured time of a side, all rounds together.
 const SIDE_NS: u64 = 3_000_000_000;
@@ -136,7 +136,7 @@ fn predict(args: &Run) -> Result<ExitCode, Halt> {
         made: made(),
     };
     let mut watch = Watch::new();
-    let (truth, ended) = causal::compare(&wanted, &mut ready, &mut |told| watch.tell(told))?;
+    let (truth, ended) = causal::compare(&wanted, &mut ready, &mut |event| watch.show(event))?;
     out::print(&match args.json {
         true => json(&truth)?,
         false => text::truth(&truth, out::terminal_width()),
@@ -167,9 +167,9 @@ fn alone(args: &Run, side: Side) -> Result<ExitCode, Halt> {
         true => text::started_json(running.pid, url),
         false => text::started(running.pid, url, &ready.specimen),
     })?;
-    let (printed, code) = match ready.hands.end_of(&running, ns.saturating_add(END_NS_MAX)) {
+    let (printed, code) = match ready.runner.end_of(&running, ns.saturating_add(END_NS_MAX)) {
         Ok((_, printed)) => (printed, exit::DONE),
-        Err(Halt::Interrupted) => (ready.hands.stop(&running)?, ExitCode::from(exit::INTERRUPTED)),
+        Err(Halt::Interrupted) => (ready.runner.stop(&running)?, ExitCode::from(exit::INTERRUPTED)),
         Err(halt) => return Err(halt),
     };
     let figures = Figures::from_output(&printed);

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use sha2::{Digest, Sha256};
 
-use super::hands::{Halt, Hands};
 use super::neutral::{self, Naming};
+use super::runner::{Halt, Runner};
 use crate::failure::Failure;
 use crate::file::refused;
 use crate::user::user_id;
@@ -30,7 +30,7 @@ const ENV: [(&str, &str); 3] = [("GOTOOLCHAIN", "local"), ("GOWORK", "off"), ("C
 const ENV_ALONE: [(&str, &str); 4] = [ENV[0], ENV[1], ENV[2], ("GOPROXY", "off")];
 
 /// The folder below the cache.
-pub struct Workshop {
+pub struct Builds {
     root: PathBuf,
 }
 
@@ -41,31 +41,31 @@ pub struct Program {
 }
 
 /// A folder that a specimen works in; it goes with this value.
-pub struct Bench {
+pub struct RunFolder {
     path: PathBuf,
     /// The folder itself, locked: whoever can lock it knows that nobody works in it.
     _held: File,
 }
 
-impl Workshop {
+impl Builds {
     /// Opens it.
-    pub fn open() -> Result<Workshop, Failure> {
+    pub fn open() -> Result<Builds, Failure> {
         let root = root()?;
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&root);
         made.map_err(|error| refused(&format!("cannot make the folder {}", root.display()), &error))?;
         check_owner(&root)?;
-        Ok(Workshop { root })
+        Ok(Builds { root })
     }
 
     /// Builds a specimen, unless it is there.
-    pub fn build(&self, specimen: &Specimen, naming: Naming, hands: &mut Hands) -> Result<Program, Halt> {
+    pub fn build(&self, specimen: &Specimen, naming: Naming, runner: &mut Runner) -> Result<Program, Halt> {
         let files = neutral::files(specimen, naming);
         let folder = self.root.join(folder_name(specimen, naming, &files));
-        let _lock = lock(&folder, hands)?;
+        let _lock = lock(&folder, runner)?;
         if !folder.join(BUILT).exists() {
             has_tools(specimen)?;
             lay_out(&folder, &files).map_err(|error| refused(&cannot_build(specimen), &error))?;
-            compile(specimen, &folder, hands)?;
+            compile(specimen, &folder, runner)?;
             fs::write(folder.join(BUILT), "").map_err(|error| refused(&cannot_build(specimen), &error))?;
         }
         has_program(&specimen.run[0], specimen)?;
@@ -75,9 +75,9 @@ impl Workshop {
 
     /// A folder to work in, on the disk of the cache: /tmp may be memory, and a write to it no write. What runs that were
     /// killed left behind is cleared away.
-    pub fn bench(&self, hands: &Hands) -> Result<Bench, Halt> {
+    pub fn run_folder(&self, runner: &Runner) -> Result<RunFolder, Halt> {
         // Nobody clears away what is made and not yet held.
-        let _alone = lock(&self.root.join("runs"), hands)?;
+        let _alone = lock(&self.root.join("runs"), runner)?;
         clear_dead(&self.root);
         // In containers that share a cache the processes' numbers are the same.
         let path = self.root.join(format!("{RUN}{}-{}", std::process::id(), mono_ns()));
@@ -85,11 +85,11 @@ impl Workshop {
         let held = held.and_then(|folder| folder.lock().map(|()| folder));
         let held =
             held.map_err(|error| refused(&format!("cannot make the folder {}", path.display()), &error))?;
-        Ok(Bench { path, _held: held })
+        Ok(RunFolder { path, _held: held })
     }
 }
 
-impl Bench {
+impl RunFolder {
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -97,7 +97,7 @@ impl Bench {
     }
 }
 
-impl Drop for Bench {
+impl Drop for RunFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }
@@ -139,7 +139,7 @@ fn clear_dead(root: &Path) {
     }
 }
 
-/// The folder of a build; a neutral one tells no name.
+/// The folder of a build; a neutral one does not say its name.
 fn folder_name(specimen: &Specimen, naming: Naming, files: &[(String, String)]) -> String {
     let mut hash = Sha256::new();
     for word in &specimen.build {
@@ -161,7 +161,7 @@ fn folder_name(specimen: &Specimen, naming: Naming, files: &[(String, String)]) 
 
 /// Held while a folder is looked at and filled: two runs at once build once. Another's build may take minutes, and the
 /// user may not want to wait for it.
-fn lock(folder: &Path, hands: &Hands) -> Result<File, Halt> {
+fn lock(folder: &Path, runner: &Runner) -> Result<File, Halt> {
     let path = folder.with_extension("lock");
     let cannot = |error: &io::Error| refused(&format!("cannot lock {}", path.display()), error);
     let file = File::create(&path).map_err(|error| cannot(&error))?;
@@ -169,7 +169,7 @@ fn lock(folder: &Path, hands: &Hands) -> Result<File, Halt> {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::Error(error)) => return Err(cannot(&error).into()),
-            Err(TryLockError::WouldBlock) if hands.interrupted() => return Err(Halt::Interrupted),
+            Err(TryLockError::WouldBlock) if runner.interrupted() => return Err(Halt::Interrupted),
             Err(TryLockError::WouldBlock) => sleep_ns(LOOK_NS),
         }
     }
@@ -183,10 +183,10 @@ fn lay_out(folder: &Path, files: &[(String, String)]) -> io::Result<()> {
     files.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
 }
 
-fn compile(specimen: &Specimen, folder: &Path, hands: &mut Hands) -> Result<(), Halt> {
+fn compile(specimen: &Specimen, folder: &Path, runner: &mut Runner) -> Result<(), Halt> {
     let env: &[_] = if specimen.fetches.is_some() { &ENV } else { &ENV_ALONE };
-    let compiler = hands.start(&specimen.build, env, folder)?;
-    match hands.end_of(&compiler, BUILD_NS_MAX)? {
+    let compiler = runner.start(&specimen.build, env, folder)?;
+    match runner.end_of(&compiler, BUILD_NS_MAX)? {
         (how, _) if how == "exit status 0" => Ok(()),
         (how, _) => Err(compiler.trouble(&format!("failed ({how})")).into()),
     }
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_changes_with_the_source_and_a_neutral_one_tells_no_name() {
+    fn a_folder_changes_with_the_source_and_a_neutral_one_has_no_name() {
         let specimen = find("sync-log").unwrap();
         let own = neutral::files(&specimen, Naming::Own);
         let name = folder_name(&specimen, Naming::Own, &own);

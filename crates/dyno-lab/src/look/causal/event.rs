@@ -1,14 +1,14 @@
-//! What experiments say while they run; whoever called them shows it.
+//! What experiments report while they run; the caller shows it.
 
 use std::time::Duration;
 
-/// What experiments say while they run.
+/// What experiments report while they run.
 #[derive(Debug, Clone, Copy)]
-pub enum Told<'t> {
+pub enum Event<'e> {
     /// What is done now, in a sentence.
-    Stage(&'t str),
+    Stage(&'e str),
     /// Where the rounds stand.
-    Standing(Standing<'t>),
+    Standing(Standing<'e>),
     /// Nothing goes on any more.
     Over,
 }

@@ -13,7 +13,8 @@ use dyno_sys::keeper::{Keeper, KeeperError, Launch};
 use crate::failure::Failure;
 use crate::failure::chain;
 use crate::file::refused;
-use crate::launch::Interrupt;
+use crate::launch::load::{LoadCommand, LoadProcess};
+use crate::launch::{Exits, Interrupt};
 
 /// Between two looks at a program: a thousandth of the shortest run that is worth measuring.
 const LOOK_NS: u64 = 1_000_000;
@@ -22,11 +23,11 @@ const GRACE_NS: u64 = 5_000_000_000;
 /// Bytes of a program's output that are looked at: the end of a compiler's complaint, and all of a specimen's.
 const TAIL_BYTES: u64 = 4_096;
 
-/// What starts programs, and hears the user's wish to stop.
-pub struct Hands {
+/// Starts programs, and knows whether the user wants to stop.
+pub struct Runner {
     keeper: Keeper,
     interrupt: Interrupt,
-    exits: Vec<(Pid, String)>,
+    exits: Exits,
     started: u64,
 }
 
@@ -53,14 +54,14 @@ impl From<Failure> for Halt {
     }
 }
 
-impl Hands {
+impl Runner {
     /// Starts the keeper, while this process has one thread, and takes the signals.
-    pub fn new() -> Result<Hands, Failure> {
+    pub fn new() -> Result<Runner, Failure> {
         let keeper =
             Keeper::start().map_err(|error| Failure::error("cannot start the keeper").because(&error))?;
         let interrupt =
             Interrupt::listen().map_err(|error| Failure::error("cannot receive signals").because(&error))?;
-        Ok(Hands { keeper, interrupt, exits: Vec::new(), started: 0 })
+        Ok(Runner { keeper, interrupt, exits: Exits::default(), started: 0 })
     }
 
     /// Starts a program in a folder.
@@ -80,14 +81,13 @@ impl Hands {
         let failed = |error: KeeperError| cannot_start(&name).because(&error);
         let held = self.keeper.hold(&launch).map_err(failed)?;
         // The kernel gives numbers again: how an earlier program of this one ended is not how this one does.
-        self.hear_exits();
-        self.exits.retain(|(exited, _)| *exited != held.pid());
+        self.exits.begin(&self.keeper, held.pid());
         let pid = self.keeper.release(held).map_err(failed)?;
         Ok(Running { pid, name, output })
     }
 
     /// Waits until the program has printed a line that begins like this; the line.
-    pub fn hear(&mut self, running: &Running, start: &str, ns_max: u64) -> Result<String, Halt> {
+    pub fn wait_for_line(&mut self, running: &Running, start: &str, ns_max: u64) -> Result<String, Halt> {
         let deadline = mono_ns().saturating_add(ns_max);
         loop {
             let text = running.printed();
@@ -121,6 +121,16 @@ impl Hands {
         Ok(running.printed())
     }
 
+    /// Starts the load beside experiments.
+    pub(super) fn start_load(&mut self, command: &LoadCommand) -> Result<LoadProcess, Failure> {
+        LoadProcess::start(&self.keeper, &mut self.exits, command)
+    }
+
+    /// Ends it.
+    pub(super) fn stop_load(&mut self, load: &LoadProcess) -> Result<(), Failure> {
+        load.stop(&self.keeper).map_err(|error| load.trouble(&format!("would not end: {}", chain(&error))))
+    }
+
     /// Whether the user wants to stop.
     pub fn interrupted(&self) -> bool {
         self.interrupt.seen()
@@ -138,14 +148,8 @@ impl Hands {
         Ok(())
     }
 
-    fn hear_exits(&mut self) {
-        self.exits.extend(self.keeper.exits().into_iter().map(|(pid, exit)| (pid, exit.to_string())));
-    }
-
     fn exit_of(&mut self, pid: Pid) -> Option<String> {
-        self.hear_exits();
-        let at = self.exits.iter().position(|(exited, _)| *exited == pid)?;
-        Some(self.exits.swap_remove(at).1)
+        self.exits.of(&self.keeper, pid)
     }
 
     fn output_in(&mut self, folder: &Path) -> Result<File, Failure> {
@@ -170,7 +174,7 @@ impl Running {
         String::from_utf8_lossy(&tail[..read]).into_owned()
     }
 
-    /// Something about this program, with its last words.
+    /// Something about this program, with the end of its output.
     pub fn trouble(&self, what: &str) -> Failure {
         let failure = Failure::error(format!("{} {what}", self.name));
         match self.printed().trim() {

@@ -280,6 +280,7 @@ fn merged(parts: Vec<Part>) -> BlockReport {
     all.wall_ns = ended_ns.unwrap_or(measured.ended_ns).saturating_sub(measured.began_ns);
     for Part { report, .. } in parts {
         all.replies += report.replies;
+        all.loaded = all.loaded.and(report.loaded);
         all.wrong += report.wrong;
         all.bytes += report.bytes;
         all.errors.add(&report.errors);

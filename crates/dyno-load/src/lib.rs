@@ -41,6 +41,6 @@ mod template;
 pub use beside::{Beside, Progress, Waited};
 pub use check::{Body, Expect, WrongAnswer};
 pub use crew::{Crew, Placement};
-pub use report::{BlockReport, BlockSpec, Edge, Errors, OpenError, SessionPlan, Unanswered};
+pub use report::{BlockReport, BlockSpec, Edge, Errors, Loaded, OpenError, SessionPlan, Unanswered};
 pub use session::Session;
 pub use target::{Target, TargetBuilder, TargetError};

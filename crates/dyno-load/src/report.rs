@@ -118,6 +118,9 @@ pub struct BlockReport {
     pub errors: Errors,
     /// From [`Edge::SettleEnd`] to [`Edge::End`].
     pub wall_ns: u64,
+    /// The part up to the moment from which nothing more was sent. Rates are of this part: what one slow answer takes
+    /// after it is that answer's latency, and says nothing of how many requests a second were answered.
+    pub loaded: Loaded,
     /// From the sending of a batch to each of its replies, in nanoseconds; connecting is not in it.
     pub latencies: Histogram,
     /// Events that epoll delivered in the measured part, and …
@@ -141,6 +144,28 @@ pub struct BlockReport {
     /// The whole bytes of one right answer, as received when the session was opened; empty when it was longer than
     /// 256 KiB.
     pub sample_answer: Vec<u8>,
+}
+
+/// The part of a block in which requests were sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// Right answers received in it.
+    pub replies: u64,
+    /// Their bytes, heads included.
+    pub bytes: u64,
+    /// How long it was.
+    pub wall_ns: u64,
+}
+
+impl Loaded {
+    /// Both at once, by two threads.
+    pub(crate) fn and(self, other: Loaded) -> Loaded {
+        Loaded {
+            replies: self.replies + other.replies,
+            bytes: self.bytes + other.bytes,
+            wall_ns: self.wall_ns.max(other.wall_ns),
+        }
+    }
 }
 
 /// Not one request of a block was answered rightly.

@@ -16,7 +16,7 @@ use dyno_sys::epoll::{Epoll, Events, Timeout};
 use crate::check::{Body, Expect};
 use crate::client::Tally;
 use crate::connections::{Connections, Sending, Share};
-use crate::report::{BlockReport, BlockSpec, Edge, OpenError, SessionPlan};
+use crate::report::{BlockReport, BlockSpec, Edge, Loaded, OpenError, SessionPlan};
 
 /// Connections opened at once while a session opens: below the listen backlogs of servers (nginx 511; Linux' own
 /// default was 128), beyond which a SYN is dropped and sent again after a second.
@@ -64,6 +64,7 @@ pub(crate) struct Measured {
     pub(crate) began_ns: u64,
     pub(crate) ended_ns: u64,
     pub(crate) cpu_ns: u64,
+    pub(crate) loaded: Loaded,
     pub(crate) drained: bool,
     /// Replies that were added to the common count.
     counted: u64,
@@ -278,6 +279,7 @@ impl Session {
             bytes,
             errors,
             wall_ns: part.ended_ns.saturating_sub(part.began_ns),
+            loaded: part.loaded,
             latencies,
             events,
             waits,
@@ -333,6 +335,8 @@ impl Session {
             return Phase::Measure { end_ns, latest_ns };
         }
         self.connections.sending = Sending::Nothing;
+        let Tally { replies, bytes, .. } = self.connections.tally;
+        part.loaded = Loaded { replies, bytes, wall_ns: self.now_ns.saturating_sub(part.began_ns) };
         Phase::Drain { until_ns: self.now_ns.saturating_add(block.spec.drain_ns_max) }
     }
 

@@ -111,6 +111,26 @@ fn a_drain_is_given_up_after_its_time_and_says_so() {
 }
 
 #[test]
+fn one_hanging_answer_stretches_its_latency_and_no_rate() {
+    let server = turning(100, |peer| {
+        // One request hangs until its client gives it up; the connection that replaces it is answered as before.
+        if peer.mark() == 1 {
+            peer.wait_for_close();
+        }
+        peer.answer(HELLO);
+        while peer.request() {
+            peer.answer(HELLO);
+        }
+    });
+    let spec = BlockSpec { measure_ns: 200 * MS, drain_ns_max: 600 * MS, ..brief() };
+    let report = block_of(server.plan(2), spec);
+    assert!(!report.drained, "the hanging request was in flight at the end");
+    assert!(report.wall_ns >= 800 * MS, "the drain is in the whole: {}", report.wall_ns);
+    assert!((200 * MS..400 * MS).contains(&report.loaded.wall_ns), "it is not in the loaded part");
+    assert!(report.loaded.replies > 0 && report.loaded.replies <= report.replies);
+}
+
+#[test]
 fn a_late_answer_of_one_block_is_never_taken_for_the_next_ones() {
     let server = Server::start(|peer| {
         while peer.request() {

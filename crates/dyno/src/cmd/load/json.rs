@@ -81,10 +81,10 @@ fn run(outcome: &Outcome<'_>) -> Run {
     let block = &outcome.report.block;
     let errors = &block.errors;
     Run {
-        requests: block.replies,
+        requests: block.loaded.replies,
         requests_per_second: outcome.report.replies_per_s(),
-        duration_s: block.wall_ns as f64 / 1e9,
-        bytes_read: block.bytes,
+        duration_s: block.loaded.wall_ns as f64 / 1e9,
+        bytes_read: block.loaded.bytes,
         errors: Errors {
             connect: errors.connect,
             read: errors.read,

@@ -44,8 +44,9 @@ pub(super) fn body(outcome: &Outcome<'_>) -> String {
     if outcome.args.latency {
         push_distribution(&mut out, &block.latencies);
     }
-    let (time, read) = (micros(block.wall_ns as f64 / 1e3), binary(block.bytes as f64));
-    out.push_str(&format!("  {} requests in {time}, {read}B read\n", block.replies));
+    let loaded = block.loaded;
+    let (time, read) = (micros(loaded.wall_ns as f64 / 1e3), binary(loaded.bytes as f64));
+    out.push_str(&format!("  {} requests in {time}, {read}B read\n", loaded.replies));
     push_errors(&mut out, outcome);
     out.push_str(&format!("Requests/sec: {:>9.2}\n", report.replies_per_s()));
     out.push_str(&format!("Transfer/sec: {:>10}B\n", binary(report.bytes_per_s())));
@@ -190,7 +191,7 @@ pub(super) mod tests {
     use crate::cli;
     use dyno_load::limit::Signs;
     use dyno_load::run::{Ended, LoadReport};
-    use dyno_load::{BlockReport, Errors, WrongAnswer};
+    use dyno_load::{BlockReport, Errors, Loaded, WrongAnswer};
 
     /// A run that never was, with everything in it.
     pub(in crate::cmd::load) struct Sample {
@@ -235,6 +236,7 @@ pub(super) mod tests {
             bytes: 141_360_000,
             errors: Errors::default(),
             wall_ns: 10_001_000_000,
+            loaded: Loaded { replies: 1_140_000, bytes: 141_360_000, wall_ns: 10_001_000_000 },
             latencies,
             events: 1_200_000,
             waits: 100_000,
@@ -318,6 +320,7 @@ pub(super) mod tests {
         let mut sample = Sample::new();
         let block = &mut sample.report.block;
         (block.replies, block.bytes, block.wall_ns, block.latencies) = (0, 0, 0, Histogram::new());
+        block.loaded = Loaded::default();
         let text = body(&Outcome { rates: Vec::new(), ..sample.outcome() });
         assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         assert!(text.contains("    Req/Sec     0.00      0.00     0.00      0.00%\n"), "{text}");

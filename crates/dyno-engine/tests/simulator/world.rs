@@ -383,6 +383,7 @@ impl World {
             return;
         }
         let before = self.core.http.scratch.tally.counts;
+        let arrived: Vec<usize> = self.core.net.links.iter().map(|link| link.arrived.len()).collect();
         self.core.begin_turn(self.now_ns);
         for (token, mut readiness) in ready.iter().copied() {
             if let Some(index) = self.core.conns.index_of(token) {
@@ -397,6 +398,12 @@ impl World {
             self.core.on_mail();
         }
         self.core.end_turn();
+        // What arrived long ago and was read only now counts as done now: limits run from the reading.
+        for ((client, link), arrived) in self.clients.iter_mut().zip(&self.core.net.links).zip(arrived) {
+            if link.arrived.len() < arrived {
+                client.acted_ns = self.now_ns;
+            }
+        }
         if self.core.is_draining() {
             self.drained = self.core.drained();
         }

@@ -130,54 +130,43 @@ fn agreed() -> Result<bool, Trouble> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
+/// How long apt-get waits for another one to finish: an unattended upgrade takes minutes.
+const LOCK_S_MAX: u32 = 300;
+
 fn install(names: &[&str]) -> Result<(), Trouble> {
-    let _no_services = NoServices::declare()?;
     apt(&["update", "-q"])?;
     apt(&[&["install", "-q", "-y", "--no-install-recommends"], names].concat())?;
     let still = PACKAGES.iter().find(|package| names.contains(&package.name) && !is_there(&package.seen));
     still.map_or(Ok(()), |package| Err(Trouble::new(format!("{} is installed, yet not found", package.name))))
 }
 
-/// How long apt-get waits for another one to finish: an unattended upgrade takes minutes.
-const LOCK_S_MAX: u32 = 300;
+/// Runs a command while no package may start its service (Debian's invoke-rc.d asks the file that is its first argument:
+/// 101 means "forbidden"). A shell does it, which takes the file away after Ctrl-C too; a policy that the machine has of
+/// its own, as containers do, stays.
+const WITHOUT_SERVICES: &str = r#"
+trap : INT TERM HUP
+policy=$1
+shift
+if (set -C; printf '#!/bin/sh\nexit 101\n' > "$policy") 2> /dev/null; then
+    made=yes
+    chmod 755 "$policy"
+fi
+"$@"
+code=$?
+[ -z "$made" ] || rm -f "$policy"
+exit "$code"
+"#;
+
+/// Where invoke-rc.d looks.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
 
 fn apt(words: &[&str]) -> Result<(), Trouble> {
-    let mut apt = command(["apt-get", "-o", &format!("DPkg::Lock::Timeout={LOCK_S_MAX}")]);
+    let timeout = format!("DPkg::Lock::Timeout={LOCK_S_MAX}");
+    let mut apt = command(["sh", "-c", WITHOUT_SERVICES, "sh", POLICY, "apt-get", "-o", &timeout]);
     apt.args(words).env("DEBIAN_FRONTEND", "noninteractive");
     match run(&mut apt)? {
         Outcome::Done => Ok(()),
         Outcome::No => Err(Trouble::new(format!("apt-get {} failed", words[0]))),
-    }
-}
-
-/// While it lives, no package may start its service (Debian's invoke-rc.d asks this file: 101 means "forbidden").
-struct NoServices(Option<&'static Path>);
-
-impl NoServices {
-    fn declare() -> Result<NoServices, Trouble> {
-        use std::os::unix::fs::OpenOptionsExt;
-        let path = Path::new("/usr/sbin/policy-rc.d");
-        let created = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(path);
-        match created {
-            Ok(mut file) => {
-                let written = file.write_all(b"#!/bin/sh\nexit 101\n");
-                written.map_err(Trouble::cannot(format!("write {}", path.display())))?;
-                Ok(NoServices(Some(path)))
-            }
-            // The machine has a policy of its own, as containers do: it stays.
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(NoServices(None)),
-            Err(error) => Err(Trouble::new(format!("cannot write {}: {error}", path.display()))),
-        }
-    }
-}
-
-impl Drop for NoServices {
-    fn drop(&mut self) {
-        if let Some(path) = self.0
-            && let Err(error) = std::fs::remove_file(path)
-        {
-            eprintln!("warning: {} stays behind: {error}", path.display());
-        }
     }
 }
 
@@ -204,6 +193,26 @@ mod tests {
         let text = told(apt, &user).unwrap_or_default();
         assert!(text.contains("wrk, nginx") && text.contains("sudo apt-get install"), "{text}");
         assert!(told(None, &root).is_some_and(|text| text.contains("no Debian")));
+    }
+
+    fn without_services(policy: &Path, words: &[&str]) -> std::process::Output {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", WITHOUT_SERVICES, "sh"]).arg(policy).args(words).output().expect("sh runs")
+    }
+
+    #[test]
+    fn the_policy_is_there_while_a_command_runs_and_gone_after_it_and_after_ctrl_c() {
+        let policy = std::env::temp_dir().join(format!("dyno-policy-{}", std::process::id()));
+        let name = policy.display().to_string();
+        let seen = without_services(&policy, &["cat", &name]);
+        assert_eq!(String::from_utf8_lossy(&seen.stdout), "#!/bin/sh\nexit 101\n");
+        assert!(!policy.exists());
+        let broken = without_services(&policy, &["sh", "-c", "kill -INT $PPID; exit 7"]);
+        assert_eq!((broken.status.code(), policy.exists()), (Some(7), false));
+        std::fs::write(&policy, "the machine's own").expect("a temporary file");
+        without_services(&policy, &["true"]);
+        assert_eq!(std::fs::read_to_string(&policy).expect("it stays"), "the machine's own");
+        std::fs::remove_file(&policy).expect("it is there");
     }
 
     #[test]

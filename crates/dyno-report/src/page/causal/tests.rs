@@ -28,7 +28,7 @@ fn the_first_screen_answers_before_the_curves_do() {
     ];
     assert!(order.map(|text| at(page, text)).is_sorted(), "{:?}", order.map(|text| at(page, text)));
     for owed in
-        ["Contention.", "spin_until_free", "steal 6 %", "parse_head", "1.8\u{a0}%", "src/render.rs:57"]
+        ["Contention.", "spin_until_free", "steal 6\u{a0}%", "parse_head", "1.8\u{a0}%", "src/render.rs:57"]
     {
         at(page, owed);
     }

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::{Scale, drawing, label, line, share, short};
+use super::{drawing, label, line, share, short};
 use crate::page::html::{Tag, tag};
+use crate::view::chart::{Curve, Curves, Scale, Stroke};
 
 /// Height of the picture in pixels, its axis included.
 const HEIGHT: f64 = 300.0;
@@ -14,37 +15,9 @@ const NAME_HEIGHT: f64 = 16.0;
 /// Characters of a name beside a curve: what its column holds on a phone.
 const NAME_CHARS_MAX: usize = 15;
 
-/// How a curve is drawn; all four differ without colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stroke {
-    /// The one that the page is about.
-    Strong,
-    /// What it is compared with.
-    Thin,
-    /// A variant of that.
-    Dashed,
-    /// A bound.
-    Dotted,
-}
-
-/// A curve of places: across and up, both from 0 to 1.
-#[derive(Debug, Clone)]
-pub(crate) struct Curve {
-    /// Its name, written at its end.
-    pub(crate) name: String,
-    /// How it is drawn.
-    pub(crate) stroke: Stroke,
-    /// Its points, from left to right.
-    pub(crate) places: Vec<(f64, f64)>,
-}
-
-/// The curves, with labelled places on both axes (0 to 1).
-pub(crate) fn curves(
-    curves: &[Curve],
-    across: &[(f64, String)],
-    up: &[(f64, String)],
-    sentence: &str,
-) -> Tag {
+/// The curves.
+pub(super) fn curves(all: &Curves, sentence: &str) -> Tag {
+    let Curves { curves, across, up } = all;
     let whole = Scale { left: 0.0, right: 1.0 };
     let floor = HEIGHT - AXIS;
     let down = |y: f64| floor * (1.0 - y.clamp(0.0, 1.0));
@@ -129,7 +102,7 @@ mod tests {
     use super::*;
 
     fn curve(name: &str, end: f64) -> Curve {
-        Curve { name: name.into(), stroke: Stroke::Thin, places: vec![(0.0, 0.0), (1.0, end)] }
+        Curve::new(name.into(), Stroke::Thin, vec![(0.0, 0.0), (1.0, end)])
     }
 
     #[test]
@@ -144,8 +117,9 @@ mod tests {
 
     #[test]
     fn a_curve_without_points_has_no_name() {
-        let empty = Curve { name: "empty".into(), stroke: Stroke::Strong, places: Vec::new() };
-        let text = curves(&[empty], &[], &[], "nothing").to_string();
+        let empty = Curve::new("empty".into(), Stroke::Strong, Vec::new());
+        let text = curves(&Curves { curves: vec![empty], across: Vec::new(), up: Vec::new() }, "nothing")
+            .to_string();
         assert!(!text.contains(">empty<"), "{text}");
     }
 }

@@ -83,7 +83,7 @@ fn a_page_is_well_formed_and_says_its_figures() {
     for owed in [
         "10.0",
         "µs of CPU per request",
-        "30.0 % in the kernel",
+        "kernel 30.0\u{a0}%",
         "100,000 (counted by load)",
         "parse: 6.00 µs",
     ] {
@@ -248,7 +248,7 @@ fn an_icicle_has_its_root_at_the_top() {
         rect.split(" y=\"").nth(1).unwrap().split('"').next().unwrap().parse::<u32>().unwrap()
     };
     assert_eq!(root(&of(Orientation::Icicle)), 52);
-    assert_eq!(root(&of(Orientation::Flame)), 52 + 3 * draw::ROW);
+    assert_eq!(root(&of(Orientation::Flame)), 52 + 3 * boxes::ROW);
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn details(summary: &str, blocks: &[Block]) -> Tag {
 fn all_cards(how: Arrangement, cards: &[Card]) -> Tag {
     let class = match how {
         Arrangement::Stack => "cards",
-        Arrangement::Grid => "cards grid",
+        Arrangement::Grid => "cards multiples",
     };
     tag("div").class(class).push_all(cards.iter().map(card))
 }

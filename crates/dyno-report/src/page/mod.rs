@@ -9,6 +9,8 @@ mod draw;
 mod html;
 mod parts;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub mod causal;
 pub mod climb;

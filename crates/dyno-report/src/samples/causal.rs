@@ -1,7 +1,7 @@
 //! A causal profile as it could have been, for tests: seeded, with the noise of a real one.
 
 use dyno_measure::Prng;
-use dyno_record::causal::*;
+use dyno_record::causal::{Deed as Treatment, *};
 use dyno_record::machine::{Machine, Missing};
 use dyno_record::profile::Target;
 
@@ -13,31 +13,14 @@ const ROUNDS: u32 = 24;
 const PERIOD_US: f64 = 81.0;
 
 /// Name, share of the samples, effect per percent, verdict, reason.
-type Told = (&'static str, f64, f64, Verdict, &'static str);
+type Sampled = (&'static str, f64, f64, Verdict, &'static str);
 
-const SITES: [Told; 4] = [
-    (
-        "render::page",
-        48.2,
-        0.41,
-        Verdict::Helps,
-        "each percent brings 0.41 % (0.36 … 0.46); slowing it down agrees",
-    ),
-    (
-        "spin_until_free",
-        21.0,
-        -0.12,
-        Verdict::Hurts,
-        "the faster it is the slower the program: threads get in each other's way",
-    ),
+#[rustfmt::skip]
+const SITES: [Sampled; 4] = [
+    ("render::page", 48.2, 0.41, Verdict::Helps, "each percent brings 0.41 % (0.36 … 0.46); slowing it down agrees"),
+    ("spin_until_free", 21.0, -0.12, Verdict::Hurts, "the faster it is the slower the program: threads get in each other's way"),
     ("checksum", 9.4, 0.0, Verdict::NoEffect, "zero lies within ±0.8 points"),
-    (
-        "core::ops::function::FnOnce::call_once<alloc::vec::Vec<app::queue::Message>>",
-        6.1,
-        0.05,
-        Verdict::NotMeasurable,
-        "threads hand work to each other every 90 µs, less than five pauses of 250 µs",
-    ),
+    ("core::ops::function::FnOnce::call_once<alloc::vec::Vec<app::queue::Message>>", 6.1, 0.05, Verdict::NotMeasurable, "threads hand work to each other every 90 µs, less than five pauses of 250 µs"),
 ];
 
 /// The record.
@@ -64,7 +47,7 @@ pub(crate) fn sample(seed: u64) -> Causal {
             ..Options::default()
         },
         progress: Progress { name: "syscall:write".into(), per_second: 12_345.0, ..Progress::default() },
-        sites: SITES.iter().map(|told| site(told, &mut chance)).collect(),
+        sites: SITES.iter().map(|sampled| site(sampled, &mut chance)).collect(),
         credibility: credibility(),
         overhead: Overhead {
             attached_percent: 1.8,
@@ -99,7 +82,7 @@ fn credibility() -> Credibility {
     }
 }
 
-fn site(&(name, share, slope, verdict, reason): &Told, chance: &mut Prng) -> Site {
+fn site(&(name, share, slope, verdict, reason): &Sampled, chance: &mut Prng) -> Site {
     let half = if verdict == Verdict::NotMeasurable { 9.0 } else { 0.9 };
     let point = |level: u32| {
         let effect = slope * f64::from(level);
@@ -163,7 +146,7 @@ fn windows(slope: f64, chance: &mut Prng) -> Vec<Window> {
         for level in [0, 0, 10, 25, 50] {
             let noise = NOISE * (chance.below(2_001) as f64 / 1_000.0 - 1.0);
             let period = PERIOD_US * (1.0 - slope * f64::from(level) / 100.0) * (1.0 + noise);
-            let deed = if level == 0 { Deed::Nothing } else { Deed::SpeedUp(level) };
+            let deed = if level == 0 { Treatment::Nothing } else { Treatment::SpeedUp(level) };
             all.push(Window {
                 round,
                 deed,

@@ -14,114 +14,24 @@ const INSTANCES: u64 = 4;
 const NOISE: f64 = 0.06;
 
 /// Id, change, claim, effect in percent, verdict, why.
-type Told = (&'static str, &'static str, &'static str, f64, RungVerdict, &'static str);
+type Sampled = (&'static str, &'static str, &'static str, f64, RungVerdict, &'static str);
 
-const RUNGS: [Told; 14] = [
-    (
-        "one-send",
-        "send split → joined",
-        "Head and body in one send: one system call, one segment and one wake-up less per reply.",
-        -33.0,
-        RungVerdict::Kept,
-        "clear after 30 pairs",
-    ),
-    (
-        "outbox",
-        "body generic → outbox",
-        "Replies are encoded straight into the send buffer instead of being put together from strings.",
-        -9.4,
-        RungVerdict::Kept,
-        "clear after 30 pairs",
-    ),
-    (
-        "log-ring",
-        "log sync → ring",
-        "The access log goes to a ring in shared memory; another process writes it.",
-        -19.8,
-        RungVerdict::Kept,
-        "clear after 30 pairs",
-    ),
-    (
-        "headers",
-        "headers owned → borrowed",
-        "Handlers see headers as slices of the receive buffer instead of a map of strings.",
-        -4.2,
-        RungVerdict::Kept,
-        "clear after 60 pairs",
-    ),
-    (
-        "date",
-        "date reply → second",
-        "The Date header is formatted once a second.",
-        -2.6,
-        RungVerdict::Kept,
-        "clear after 120 pairs",
-    ),
-    (
-        "recv-send",
-        "calls read-write → recv-send",
-        "recv and send go straight to the socket; read and write pass the file layers first.",
-        -2.3,
-        RungVerdict::Kept,
-        "clear after 150 pairs",
-    ),
-    (
-        "read-once",
-        "read drain → once",
-        "A read that did not fill the buffer was the last one: no second read that finds nothing.",
-        -6.1,
-        RungVerdict::Kept,
-        "clear after 60 pairs",
-    ),
-    (
-        "edge",
-        "trigger level → edge",
-        "Edge-triggered readiness spares the kernel a second look at the ready list.",
-        0.1,
-        RungVerdict::NoDifference,
-        "at most 1.4 %",
-    ),
-    (
-        "batch",
-        "replies single → batch",
-        "Replies to pipelined requests leave together.",
-        -54.0,
-        RungVerdict::Kept,
-        "clear after 30 pairs",
-    ),
-    (
-        "reno",
-        "congestion default → reno",
-        "One segment per reply needs no model of the path; pacing costs timers.",
-        -3.0,
-        RungVerdict::Unconfirmed,
-        "−0.9 % ±1.6 when turned back on fresh data",
-    ),
-    (
-        "spin",
-        "spin 0 → 50",
-        "Polling for 50 µs before sleeping spares a wake-up.",
-        -14.0,
-        RungVerdict::Reverted,
-        "p99 grew by 22 %",
-    ),
+#[rustfmt::skip]
+const RUNGS: [Sampled; 14] = [
+    ("one-send", "send split → joined", "Head and body in one send: one system call, one segment and one wake-up less per reply.", -33.0, RungVerdict::Kept, "clear after 30 pairs"),
+    ("outbox", "body generic → outbox", "Replies are encoded straight into the send buffer instead of being put together from strings.", -9.4, RungVerdict::Kept, "clear after 30 pairs"),
+    ("log-ring", "log sync → ring", "The access log goes to a ring in shared memory; another process writes it.", -19.8, RungVerdict::Kept, "clear after 30 pairs"),
+    ("headers", "headers owned → borrowed", "Handlers see headers as slices of the receive buffer instead of a map of strings.", -4.2, RungVerdict::Kept, "clear after 60 pairs"),
+    ("date", "date reply → second", "The Date header is formatted once a second.", -2.6, RungVerdict::Kept, "clear after 120 pairs"),
+    ("recv-send", "calls read-write → recv-send", "recv and send go straight to the socket; read and write pass the file layers first.", -2.3, RungVerdict::Kept, "clear after 150 pairs"),
+    ("read-once", "read drain → once", "A read that did not fill the buffer was the last one: no second read that finds nothing.", -6.1, RungVerdict::Kept, "clear after 60 pairs"),
+    ("edge", "trigger level → edge", "Edge-triggered readiness spares the kernel a second look at the ready list.", 0.1, RungVerdict::NoDifference, "at most 1.4 %"),
+    ("batch", "replies single → batch", "Replies to pipelined requests leave together.", -54.0, RungVerdict::Kept, "clear after 30 pairs"),
+    ("reno", "congestion default → reno", "One segment per reply needs no model of the path; pacing costs timers.", -3.0, RungVerdict::Unconfirmed, "−0.9 % ±1.6 when turned back on fresh data"),
+    ("spin", "spin 0 → 50", "Polling for 50 µs before sleeping spares a wake-up.", -14.0, RungVerdict::Reverted, "p99 grew by 22 %"),
     ("log-off", "log ring → off", "No access log at all.", -3.4, RungVerdict::Kept, "clear after 210 pairs"),
-    (
-        "workers",
-        "workers 1 → all",
-        "A worker on every CPU of the server.",
-        0.0,
-        RungVerdict::NotPossible,
-        "one server CPU",
-    ),
-    (
-        "steer",
-        "reuseport hash → cpu",
-        "The CPU that took the packet serves it (cBPF on SO_REUSEPORT).",
-        0.0,
-        RungVerdict::Failed,
-        "exit status 1 while starting:\nerror: cannot attach the steering program: operation not permitted\n  likely: unprivileged BPF is off here",
-    ),
+    ("workers", "workers 1 → all", "A worker on every CPU of the server.", 0.0, RungVerdict::NotPossible, "one server CPU"),
+    ("steer", "reuseport hash → cpu", "The CPU that took the packet serves it (cBPF on SO_REUSEPORT).", 0.0, RungVerdict::Failed, "exit status 1 while starting:\nerror: cannot attach the steering program: operation not permitted\n  likely: unprivileged BPF is off here"),
 ];
 
 /// A whole climb; the same seed gives the same one.
@@ -147,8 +57,8 @@ pub(crate) fn sample_climb(seed: u64) -> Climb {
     climb.series.block_columns = BLOCK_COLUMNS.map(str::to_owned).to_vec();
     climb.noise = Some(noise(&mut climb.series, &mut rng));
     let mut cpu_us = 15.4;
-    for told in &RUNGS {
-        let rung = rung(told, &mut cpu_us, &mut climb.series, &mut rng);
+    for sampled in &RUNGS {
+        let rung = rung(sampled, &mut cpu_us, &mut climb.series, &mut rng);
         climb.rungs.push(rung);
     }
     climb.total = Some(total(&mut climb.series, &mut rng));
@@ -196,8 +106,8 @@ fn noise(series: &mut Series, rng: &mut Prng) -> Noise {
     }
 }
 
-fn rung(told: &Told, cpu_us: &mut f64, series: &mut Series, rng: &mut Prng) -> Rung {
-    let (id, change, claim, percent, verdict, why) = *told;
+fn rung(sampled: &Sampled, cpu_us: &mut f64, series: &mut Series, rng: &mut Prng) -> Rung {
+    let (id, change, claim, percent, verdict, why) = *sampled;
     let measured = !matches!(verdict, RungVerdict::NotPossible | RungVerdict::Failed);
     let first = (id == "log-off")
         .then(|| attempt(id, 1, 0.2, RungVerdict::NoDifference, "at most 1.5 %", *cpu_us, series, rng));

@@ -5,8 +5,9 @@ use std::time::Duration;
 use dyno_record::causal::Causal;
 
 use super::draw;
+use super::line::fitted;
 use crate::color::Color;
-use crate::number::{clock, percent, visible};
+use crate::number::{percent, visible};
 use crate::view;
 
 /// Where the experiments stand.
@@ -27,21 +28,10 @@ pub struct Standing<'s> {
 impl Standing<'_> {
     /// One line of at most `width` columns; parts fall away from the right, the time left last.
     pub fn line(&self, width: usize) -> String {
-        let left = format!("({} left)", clock(self.left));
         let estimate = self.effect.map(|(value, half)| format!("saves {} ±{half:.1}", percent(value)));
         let done = (self.done.1 > 1).then(|| format!("{} of {} done", self.done.0, self.done.1));
         let head = [visible(self.site), format!("round {}", self.round)];
-        let parts = head.into_iter().chain(estimate).chain(done);
-        let mut line = String::new();
-        for part in parts {
-            if line.chars().count() + part.chars().count() + 2 + left.chars().count() > width {
-                break;
-            }
-            line.push_str(&part);
-            line.push_str("  ");
-        }
-        line.push_str(&left);
-        line.chars().take(width).collect()
+        fitted(head.into_iter().chain(estimate).chain(done), self.left, width)
     }
 }
 
@@ -106,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_without_anything_is_still_told() {
+    fn a_record_without_anything_still_has_its_lines() {
         assert!(causal(&Causal::default(), 80, Color::Ansi).contains("0 sites"));
     }
 }

@@ -21,6 +21,15 @@ pub(crate) struct View {
     pub(crate) label_columns: usize,
 }
 
+impl View {
+    /// A view that no page shows.
+    pub(crate) fn terminal(label_columns: usize, groups: Vec<(OnTerminal, Block)>) -> Self {
+        let section = |(place, block)| Section::new("", "", (OnPage::Nowhere, place), vec![block]);
+        let sections = groups.into_iter().map(section).collect();
+        Self { title: String::new(), kicker: String::new(), sections, foot: String::new(), label_columns }
+    }
+}
+
 /// Where a section stands on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OnPage {
@@ -80,11 +89,6 @@ impl Section {
     /// A part of the page alone.
     pub(crate) fn page(id: &'static str, heading: &'static str, on_page: OnPage, blocks: Vec<Block>) -> Self {
         Self::new(id, heading, (on_page, OnTerminal::Nowhere), blocks)
-    }
-
-    /// A part of the terminal alone.
-    pub(crate) fn terminal(id: &'static str, on_terminal: OnTerminal, blocks: Vec<Block>) -> Self {
-        Self::new(id, "", (OnPage::Nowhere, on_terminal), blocks)
     }
 }
 

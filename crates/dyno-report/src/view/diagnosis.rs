@@ -4,7 +4,7 @@ use dyno_measure::usl::{Estimate, Usl};
 use dyno_record::diagnosis::{Card as Figures, Diagnosis};
 use dyno_record::finding::{Class, Confidence, Finding, Next};
 
-use super::block::{Arrangement, Block, Card, Fact, Item, OnTerminal, Section, View, Voice};
+use super::block::{Arrangement, Block, Card, Fact, Item, OnTerminal, View, Voice};
 use super::show::{Tone, Verdict};
 use super::words::{self, paragraph, said};
 use crate::number::{count, latency, micros};
@@ -23,18 +23,13 @@ pub(crate) fn view(record: &Diagnosis) -> View {
         record.notes.iter().map(|note| Fact::new("note", format!("{}: {}", note.class, note.summary)));
     let unseen =
         record.not_looked_at.iter().map(|one| Fact::new("not seen", format!("{}: {}", one.what, one.why)));
-    let sections = vec![
-        Section::terminal("figures", OnTerminal::Above, vec![Block::Facts(above)]),
-        Section::terminal("findings", OnTerminal::Found, vec![findings(record)]),
-        Section::terminal("rest", OnTerminal::Below, vec![Block::Facts(notes.chain(unseen).collect())]),
-        Section::terminal(
-            "warnings",
-            OnTerminal::Last,
-            vec![Block::Facts(words::warnings(&record.warnings))],
-        ),
+    let groups = vec![
+        (OnTerminal::Above, Block::Facts(above)),
+        (OnTerminal::Found, findings(record)),
+        (OnTerminal::Below, Block::Facts(notes.chain(unseen).collect())),
+        (OnTerminal::Last, Block::Facts(words::warnings(&record.warnings))),
     ];
-    let title = format!("{} · dyno diagnose", record.target.name);
-    View { kicker: title.clone(), title, sections, foot: String::new(), label_columns: LABEL_COLUMNS }
+    View::terminal(LABEL_COLUMNS, groups)
 }
 
 fn target(record: &Diagnosis) -> Fact {

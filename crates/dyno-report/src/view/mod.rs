@@ -8,7 +8,6 @@ pub(crate) mod boxes;
 pub(crate) mod causal;
 pub(crate) mod chart;
 pub(crate) mod climb;
-mod date;
 pub(crate) mod diagnosis;
 mod look;
 pub(crate) mod measure;

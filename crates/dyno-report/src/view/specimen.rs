@@ -8,17 +8,13 @@ use dyno_record::comparison::{Figures, Record};
 use dyno_record::specimen::{Place, Side, Specimen};
 use dyno_record::truth::{Row as TruthRow, Truth};
 
-use super::block::{Block, Fact, OnTerminal, Section, View};
+use super::block::{Block, Fact, OnTerminal, View};
 use super::table::{self, Column, Order, Table, figure, words};
 use super::words::{cut_short, machine, paragraph};
 use crate::number::{NONE, bytes, count, estimate, latency, percent, times, times_with_interval};
 
 /// Columns of the labels: the longest is "cut short".
 const LABEL_COLUMNS: usize = 10;
-
-fn view(title: String, sections: Vec<Section>) -> View {
-    View { kicker: title.clone(), title, sections, foot: String::new(), label_columns: LABEL_COLUMNS }
-}
 
 fn subject(specimen: &Specimen) -> String {
     format!("{}: {} ({})", specimen.name, specimen.title, specimen.language.name())
@@ -47,11 +43,9 @@ pub(crate) fn explanation(specimen: &Specimen) -> View {
     let predict = specimen.causal.as_ref().map(|_| format!("dyno specimen run {} --causal", specimen.name));
     facts.push(Fact::new("predict", predict.unwrap_or_default()));
     facts.push(Fact::new("source", format!("dyno specimen explain {} --source", specimen.name)));
-    let sections = vec![
-        Section::terminal("subject", OnTerminal::Above, vec![paragraph(subject(specimen))]),
-        Section::terminal("truth", OnTerminal::Answer, vec![Block::Facts(facts)]),
-    ];
-    view(subject(specimen), sections)
+    let groups =
+        vec![(OnTerminal::Above, paragraph(subject(specimen))), (OnTerminal::Answer, Block::Facts(facts))];
+    View::terminal(LABEL_COLUMNS, groups)
 }
 
 /// The defect, its place, its reason and its repair.
@@ -80,12 +74,12 @@ pub(crate) fn comparison(specimen: &Specimen, record: &Record) -> View {
     let more = Fact::new("more", format!("dyno specimen explain {}", specimen.name));
     let ratio = Fact::new("ratio", verdict(record));
     let answer = std::iter::once(ratio).chain(also).chain(planted(specimen)).chain([more]).collect();
-    let sections = vec![
-        Section::terminal("about", OnTerminal::Above, vec![Block::Facts(about)]),
-        Section::terminal("sides", OnTerminal::Found, vec![Block::Table(sides(record))]),
-        Section::terminal("answer", OnTerminal::Answer, vec![Block::Facts(answer)]),
+    let groups = vec![
+        (OnTerminal::Above, Block::Facts(about)),
+        (OnTerminal::Found, Block::Table(sides(record))),
+        (OnTerminal::Answer, Block::Facts(answer)),
     ];
-    view(subject(specimen), sections)
+    View::terminal(LABEL_COLUMNS, groups)
 }
 
 const SIDES: [Column; 3] = [
@@ -194,12 +188,12 @@ pub(crate) fn truth(truth: &Truth) -> View {
     let answer = truth.predicted.sites.iter().map(why).chain([short]).collect();
     let rows = truth.rows.iter().map(|row| truth_row(row).into()).collect();
     let table = Table::new("", Order::Fixed, &TRUTH_COLUMNS, rows);
-    let sections = vec![
-        Section::terminal("about", OnTerminal::Above, vec![Block::Facts(about)]),
-        Section::terminal("rows", OnTerminal::Found, vec![Block::Table(table)]),
-        Section::terminal("answer", OnTerminal::Answer, vec![Block::Facts(answer)]),
+    let groups = vec![
+        (OnTerminal::Above, Block::Facts(about)),
+        (OnTerminal::Found, Block::Table(table)),
+        (OnTerminal::Answer, Block::Facts(answer)),
     ];
-    view(subject, sections)
+    View::terminal(LABEL_COLUMNS, groups)
 }
 
 const TRUTH_COLUMNS: [Column; 7] = [

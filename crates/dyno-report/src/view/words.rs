@@ -1,10 +1,10 @@
 //! Words that more than one record's view says.
 
+use dyno_proto::date::imf_fixdate;
 use dyno_record::climb::Ratio;
 use dyno_record::machine::{Machine, Missing};
 
 use super::block::{Block, Fact, Item, OnPage, OnTerminal, Paragraph, Section, Voice};
-use super::date::date;
 use crate::number;
 
 /// What is said behind a ratio whose interval holds 1.
@@ -47,7 +47,8 @@ pub(crate) fn machine(m: &Machine) -> String {
 
 /// When it began and how long it took.
 pub(crate) fn when(started_unix_s: u64, duration_s: f64) -> String {
-    format!("{} · {}", date(started_unix_s), number::duration(duration_s))
+    let date = imf_fixdate(started_unix_s);
+    format!("{} · {}", String::from_utf8_lossy(&date), number::duration(duration_s))
 }
 
 /// What changes how all the rest is to be read, in the head of a page.

@@ -1,5 +1,7 @@
 //! What colours mean: keys beside pictures.
 
+use std::fmt::Display;
+
 use dyno_profile::name;
 use dyno_record::profile::{Kind, WaitClass};
 
@@ -32,12 +34,16 @@ fn seen(boxes: &Boxes, class: WaitClass) -> bool {
 
 /// The key on a page.
 pub(super) fn key(boxes: &Boxes) -> Tag {
-    let item = |(class, text): (String, String)| {
+    swatches(meanings(boxes).into_iter())
+}
+
+/// Colours and what they mean, as a list.
+pub(super) fn swatches(all: impl Iterator<Item = (impl Display, impl Display)>) -> Tag {
+    tag("ul").class("key").push_all(all.map(|(class, text)| {
         let rect = tag("rect").attr("width", "100%").attr("height", 12).attr("class", class);
         let swatch = tag("svg").class("swatch").attr("height", 12).attr("aria-hidden", "true").push(rect);
         tag("li").push(swatch).push(tag("span").text(text))
-    };
-    tag("ul").class("key").push_all(meanings(boxes).into_iter().map(item))
+    }))
 }
 
 /// The key in a file of its own, in a line.

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use dyno_profile::name;
 
 use super::colour;
+use super::key::swatches;
 use crate::page::html::{Tag, tag};
 use crate::view::chart::{Lane, Lanes, STATES};
 
@@ -16,7 +17,7 @@ const HIGH: f64 = 100.0;
 /// The picture.
 pub(in crate::page) fn lanes(all: &Lanes) -> Tag {
     let list = tag("ol").class("lanes").push_all(all.lanes.iter().map(lane)).push(axis(&all.axis));
-    tag("div").push(key(&all.key)).push(list)
+    tag("div").push(swatches(all.key.iter().map(|(state, word)| (class(*state), word)))).push(list)
 }
 
 fn lane(lane: &Lane) -> Tag {
@@ -56,15 +57,6 @@ fn path(columns: &[[f64; STATES]], state: usize) -> Option<Tag> {
         at += same;
     }
     (!d.is_empty()).then(|| tag("path").class(class(state)).attr("d", d))
-}
-
-fn key(states: &[(usize, &'static str)]) -> Tag {
-    let item = |(state, word): &(usize, &'static str)| {
-        let rect = tag("rect").attr("width", "100%").attr("height", 12).class(class(*state));
-        let swatch = tag("svg").class("swatch").attr("height", 12).attr("aria-hidden", "true").push(rect);
-        tag("li").push(swatch).push(tag("span").text(word))
-    };
-    tag("ul").class("key").push_all(states.iter().map(item))
 }
 
 fn axis(labels: &[String; 2]) -> Tag {

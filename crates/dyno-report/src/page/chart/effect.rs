@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::strip::tick_text;
+use super::strip::level_label;
 use super::{STEPS_UP_MAX, drawing, label, line, share};
 use crate::page::html::{Tag, tag};
 use crate::view::chart::{Effect, Estimate, Scale, Trust};
@@ -29,7 +29,7 @@ pub(super) fn effect(effect: &Effect, sentence: &str) -> Tag {
         .push(line([0.0, 100.0], [zero; 2], "zero"))
         .push_all(effect.estimates.iter().flat_map(|one| drawn(&frame, one)))
         .push_all(effect.estimates.iter().map(|one| level(&frame, one.across)));
-    svg.push_all(ticks.iter().map(|tick| tick_label(&frame, *tick)))
+    svg.push_all(ticks.iter().map(|tick| level_label(*tick, frame.down(*tick))))
 }
 
 /// Where things stand.
@@ -124,13 +124,6 @@ fn drawn(frame: &Frame, one: &Estimate) -> Vec<Tag> {
 
 fn level(frame: &Frame, across: f64) -> Tag {
     label(frame.across.at(across), HEIGHT - 5.0, "axis", &format!("{across:.0}\u{a0}%"))
-}
-
-/// The label of a level: above its line, or below where the picture ends.
-fn tick_label(frame: &Frame, tick: f64) -> Tag {
-    let down = frame.down(tick);
-    let y = if down < 14.0 { down + 13.0 } else { down - 3.0 };
-    tag("text").attr("x", "2").attr("y", format!("{y:.1}")).class("axis halo").text(tick_text(tick, "%"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::strip::tick_text;
+use super::strip::level_label;
 use super::{STEPS_UP_MAX, bar, drawing, line, share};
 use crate::page::html::{Tag, tag};
 use crate::view::chart::Points;
@@ -24,18 +24,12 @@ pub(super) fn points(series: &Points, sentence: &str) -> Tag {
         .push(cloud(series))
         .push_all(series.estimate.map(|(value, _)| line([0.0, 100.0], [down(value); 2], "mean")))
         // The labels come last, so that no point hides one.
-        .push_all(ticks.iter().map(|tick| level(*tick, down(*tick))))
+        .push_all(ticks.iter().map(|tick| level_label(*tick, down(*tick))))
 }
 
 /// An interval over the whole width; at least a pixel of it can be seen.
 fn band([a, b]: [f64; 2]) -> Tag {
     bar([0.0, 100.0], [a.min(b), (a - b).abs().max(1.0)], "band")
-}
-
-/// The label of a level: above its line, or below where the picture ends.
-fn level(tick: f64, down: f64) -> Tag {
-    let y = if down < 14.0 { down + 13.0 } else { down - 3.0 };
-    tag("text").attr("x", "2").attr("y", format!("{y:.1}")).class("axis halo").text(tick_text(tick, "%"))
 }
 
 /// All points as one path of round dots: a few bytes each, round at every width.

@@ -89,7 +89,13 @@ pub(super) fn axis(scale: &Scale, unit: &str) -> Tag {
     drawing(16, "").class("strip").push_all(scale.ticks(STEPS_ACROSS_MAX).into_iter().map(label_of))
 }
 
-pub(super) fn tick_text(tick: f64, unit: &str) -> String {
+/// The label of a level: above its line, or below where the picture ends.
+pub(super) fn level_label(tick: f64, down: f64) -> Tag {
+    let y = if down < 14.0 { down + 13.0 } else { down - 3.0 };
+    tag("text").attr("x", "2").attr("y", format!("{y:.1}")).class("axis halo").text(tick_text(tick, "%"))
+}
+
+fn tick_text(tick: f64, unit: &str) -> String {
     let decimals = if (tick - tick.round()).abs() < 1e-9 { 0 } else { 1 };
     let sign = match unit {
         "%" if tick > 0.0 => "+",

@@ -6,7 +6,7 @@
 
 mod format;
 #[cfg(test)]
-mod tests;
+pub(in crate::page) mod tests;
 
 use dyno_profile::diff::{DiffError, diff};
 use dyno_profile::export;

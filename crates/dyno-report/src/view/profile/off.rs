@@ -72,15 +72,21 @@ fn class_of(stack: &Stack) -> WaitClass {
     stack.wait.as_ref().map(|wait| wait.class).unwrap_or_default()
 }
 
-/// Waits by kind, the dearest first.
-fn waits(profile: &Profile, measure: &Measure) -> Option<Table> {
-    let mut sums = BTreeMap::<WaitClass, (u64, u64)>::new();
-    for stack in &profile.stacks {
-        let sum = sums.entry(class_of(stack)).or_default();
+/// Time and waits of all stacks with the same key, the longest time first.
+fn sums<'p, K: Ord>(profile: &'p Profile, key: impl Fn(&'p Stack) -> Option<K>) -> Vec<(K, (u64, u64))> {
+    let mut sums = BTreeMap::<K, (u64, u64)>::new();
+    for (key, stack) in profile.stacks.iter().filter_map(|stack| Some((key(stack)?, stack))) {
+        let sum = sums.entry(key).or_default();
         *sum = (sum.0 + stack.weight_ns, sum.1 + stack.samples);
     }
     let mut sums: Vec<_> = sums.into_iter().collect();
     sums.sort_by_key(|(_, (ns, _))| std::cmp::Reverse(*ns));
+    sums
+}
+
+/// Waits by kind, the longest first.
+fn waits(profile: &Profile, measure: &Measure) -> Option<Table> {
+    let sums = sums(profile, |stack| Some(class_of(stack)));
     let (all, known) = (profile.total_ns() as f64, top::waits(profile));
     let row = |(class, (ns, waits)): (WaitClass, (u64, u64))| -> table::Row {
         let (time, waits) = (ns as f64, waits as f64);
@@ -119,7 +125,7 @@ fn objects(waits: &top::Waits) -> table::Cell {
 /// A stack with what it waited for, and its time, waits, and wakers with their time.
 type Place<'p> = ((&'p [u32], WaitClass), (u64, u64, BTreeMap<u32, u64>));
 
-/// The dearest stacks, threads and wakers taken together.
+/// The stacks that waited longest, threads and wakers taken together.
 fn stacks(profile: &Profile) -> Vec<String> {
     let mut sums = BTreeMap::<(&[u32], WaitClass), (u64, u64, BTreeMap<u32, u64>)>::new();
     for stack in &profile.stacks {
@@ -176,16 +182,10 @@ fn contended(profile: &Profile) -> Vec<String> {
 
 /// Files, sockets and pipes that were waited for.
 fn files(profile: &Profile) -> Vec<String> {
-    let mut sums = BTreeMap::<(&str, &str), (u64, u64)>::new();
-    for stack in &profile.stacks {
-        let Some(wait) = stack.wait.as_ref().filter(|wait| wait.class != WaitClass::Lock) else { continue };
-        let Some(object) = wait.object.as_deref() else { continue };
-        let call = wait.system_call.as_deref().unwrap_or("page fault");
-        let sum = sums.entry((object, call)).or_default();
-        *sum = (sum.0 + stack.weight_ns, sum.1 + stack.samples);
-    }
-    let mut rows: Vec<_> = sums.into_iter().collect();
-    rows.sort_by_key(|(_, (ns, _))| std::cmp::Reverse(*ns));
+    let rows = sums(profile, |stack| {
+        let wait = stack.wait.as_ref().filter(|wait| wait.class != WaitClass::Lock)?;
+        Some((wait.object.as_deref()?, wait.system_call.as_deref().unwrap_or("page fault")))
+    });
     let row = |((object, call), (ns, waits)): ((&str, &str), (u64, u64))| {
         let time = latency(ns as f64 / 1e3);
         format!("{call} on {object}: {time} in {} waits", count(waits as f64))

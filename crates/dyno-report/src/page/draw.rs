@@ -7,9 +7,7 @@ use super::parts::{figure, tied, verdict_word};
 use super::table::table;
 use super::{boxes, chart};
 use crate::apply;
-use crate::view::block::{
-    Arrangement, Block, Card, Fact, Headline, Item, Kind, OnPage, Paragraph, Section, View, Voice,
-};
+use crate::view::block::{Block, Card, Fact, Headline, Item, Kind, OnPage, Paragraph, Section, View, Voice};
 use crate::view::chart::{Chart, Figure};
 
 /// What every page can do beside being read.
@@ -71,7 +69,7 @@ fn block(block: &Block) -> Vec<Tag> {
         Block::Table(one) => vec![table(one)],
         Block::Figure(one) => vec![pictured(one)],
         Block::Details(summary, blocks) => vec![details(summary, blocks)],
-        Block::Cards(how, cards) => vec![all_cards(*how, cards)],
+        Block::Cards(cards) => vec![tag("div").class("cards").push_all(cards.iter().map(card))],
         Block::Columns(columns) => vec![side_by_side(columns)],
     }
 }
@@ -163,14 +161,6 @@ fn pictured(one: &Figure) -> Tag {
 
 fn details(summary: &str, blocks: &[Block]) -> Tag {
     tag("details").push(tag("summary").text(tied(summary))).push_all(blocks.iter().flat_map(block))
-}
-
-fn all_cards(how: Arrangement, cards: &[Card]) -> Tag {
-    let class = match how {
-        Arrangement::Stack => "cards",
-        Arrangement::Grid => "cards multiples",
-    };
-    tag("div").class(class).push_all(cards.iter().map(card))
 }
 
 fn card(card: &Card) -> Tag {

@@ -2,18 +2,19 @@
 
 use super::html::{Tag, tag};
 use super::parts::tied;
-use crate::view::table::{Align, Cell, Column, Look, Order, Row, Table};
+use crate::view::table::{Align, Cell, Column, Look, Row, Table};
 
 /// A table; each row begins with its name. A column's unit stands in its head.
 pub(super) fn table(table: &Table) -> Tag {
     let on: Vec<usize> = (0..table.columns.len()).filter(|at| table.columns[*at].on.page()).collect();
     let heads: Vec<&Column> = on.iter().map(|at| &table.columns[*at]).collect();
-    let rows = table.rows.iter().map(|one| row(one, &on, &heads, table.order));
     let caption = (!table.caption.is_empty()).then(|| tag("caption").text(tied(&table.caption)));
-    let made = match table.order {
-        Order::Free => tag("table").attr("data-sort", ""),
-        Order::Fixed => tag("table").class("small"),
+    let made = match caption {
+        Some(_) => tag("table").attr("data-sort", ""),
+        None => tag("table").class("small"),
     };
+    let cell = if caption.is_some() { labelled } else { plain };
+    let rows = table.rows.iter().map(|one| row(one, &on, &heads, cell));
     made.push_all(caption).push(head(&heads)).push(tag("tbody").push_all(rows))
 }
 
@@ -25,14 +26,10 @@ fn head(heads: &[&Column]) -> Tag {
     tag("thead").push(tag("tr").push_all(heads.iter().map(cell)))
 }
 
-fn row(row: &Row, on: &[usize], heads: &[&Column], order: Order) -> Tag {
+fn row(row: &Row, on: &[usize], heads: &[&Column], drawn: fn(&Cell, &Column) -> Tag) -> Tag {
     let mut cells = on.iter().zip(heads).map(|(at, column)| (&row.cells[*at], *column));
     let name = cells.next().map(|(cell, _)| tag("th").attr("scope", "row").push(words(cell)));
-    let cells = cells.map(|(cell, column)| match order {
-        Order::Free => labelled(cell, column),
-        Order::Fixed => plain(cell),
-    });
-    tag("tr").push_all(name).push_all(cells)
+    tag("tr").push_all(name).push_all(cells.map(|(cell, column)| drawn(cell, column)))
 }
 
 /// A cell's words in their own look.
@@ -44,7 +41,7 @@ fn words(cell: &Cell) -> Tag {
     }
 }
 
-fn plain(cell: &Cell) -> Tag {
+fn plain(cell: &Cell, _: &Column) -> Tag {
     match &cell.look {
         Look::Figure(_) => tag("td").class("figure").text(tied(&cell.words)),
         _ => tag("td").text(tied(&cell.words)),
@@ -53,7 +50,7 @@ fn plain(cell: &Cell) -> Tag {
 
 /// On a phone a cell stands below its row's name with its column's head before it.
 fn labelled(cell: &Cell, column: &Column) -> Tag {
-    let content = plain(cell).attr("data-label", column.head);
+    let content = plain(cell, column).attr("data-label", column.head);
     let content = if cell.words.is_empty() { content.attr("data-empty", "") } else { content };
     match cell.look {
         Look::Figure(value) if value.is_finite() => content.attr("data-value", value),

@@ -77,7 +77,7 @@ impl Writer {
             }
             Block::Table(table) => self.out.push_str(&table::render(table, self.width, self.color)),
             Block::Columns(columns) => columns.iter().flatten().for_each(|block| self.block(block)),
-            Block::Cards(_, cards) => self.cards(cards),
+            Block::Cards(cards) => self.cards(cards),
             // Large letters, pictures and what is one click away belong to pages; a terminal has their words elsewhere.
             Block::Headline(_) | Block::Heading(_) | Block::Figure(_) | Block::Details(..) => {}
         }

@@ -168,7 +168,7 @@ fn push_cell(line: &mut String, text: &str, shown: &Shown) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::table::{Order, words};
+    use crate::view::table::words;
 
     const COLUMNS: [Column; 4] = [
         Column::words("name", 10),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn text(rows: Vec<Row>, width: usize) -> String {
-        render(&Table::new("", Order::Fixed, &COLUMNS, rows), width, Color::Plain)
+        render(&Table::new("", &COLUMNS, rows), width, Color::Plain)
     }
 
     #[test]

@@ -115,7 +115,7 @@ pub(crate) enum Block {
     /// One click away on a page.
     Details(String, Vec<Block>),
     /// One thing of several, with all that is known of it.
-    Cards(Arrangement, Vec<Card>),
+    Cards(Vec<Card>),
     /// Blocks side by side where there is room.
     Columns(Vec<Vec<Block>>),
 }
@@ -225,15 +225,6 @@ impl Item {
     pub(crate) fn new(lead: impl Into<String>, words: impl Into<String>) -> Self {
         Self { lead: lead.into(), words: words.into(), items: Vec::new() }
     }
-}
-
-/// How cards stand to each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Arrangement {
-    /// One below the other.
-    Stack,
-    /// Small ones beside each other, to be compared.
-    Grid,
 }
 
 /// One thing of several.

@@ -4,7 +4,7 @@ use dyno_measure::usl::{Estimate, Usl};
 use dyno_record::diagnosis::{Card as Figures, Diagnosis};
 use dyno_record::finding::{Class, Confidence, Finding, Next};
 
-use super::block::{Arrangement, Block, Card, Fact, Item, OnTerminal, View, Voice};
+use super::block::{Block, Card, Fact, Item, OnTerminal, View, Voice};
 use super::show::{Tone, Verdict};
 use super::words::{self, paragraph, said};
 use crate::number::{count, latency, micros};
@@ -68,7 +68,7 @@ fn resources(card: &Figures) -> Fact {
 fn findings(record: &Diagnosis) -> Block {
     match record.findings.is_empty() {
         true => paragraph(nothing_found(record)),
-        false => Block::Cards(Arrangement::Stack, record.findings.iter().map(finding).collect()),
+        false => Block::Cards(record.findings.iter().map(finding).collect()),
     }
 }
 

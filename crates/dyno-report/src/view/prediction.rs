@@ -5,7 +5,7 @@ use dyno_record::climb::{ChangedFunction, Climb, Predicted, SettingCausal, Worth
 
 use super::block::Block;
 use super::chart::{Estimates, Ink, Row};
-use super::table::{self, Align, Column, Order, Table, known, words};
+use super::table::{self, Align, Column, Table, known, words};
 use super::words::paragraph;
 use crate::number::{duration, effect, estimate, hundredths, percent};
 
@@ -60,7 +60,7 @@ fn worth(one: &ChangedFunction) -> String {
 pub(crate) fn blocks(climb: &Climb, one: &Predicted) -> Vec<Block> {
     let estimates = Estimates::of(estimates(one), [-1.0, 1.0]);
     let drawn = estimates.map(|estimates| Block::Figure(estimates.figure("")));
-    let heading = Block::Heading("Predicted and measured");
+    let heading = Block::Heading("Predicted and measured: time per request");
     let parts = [heading, paragraph(line(one))].into_iter().chain(drawn);
     parts.chain(functions(one)).chain(remarks(climb, one).map(paragraph)).collect()
 }
@@ -86,7 +86,7 @@ fn functions(one: &Predicted) -> Option<Block> {
         vec![words(short(&one.name)), before, after, words(worth(one))].into()
     };
     let rows: Vec<_> = one.functions.iter().map(row).collect();
-    (!rows.is_empty()).then(|| Block::Table(Table::new("", Order::Fixed, &COLUMNS, rows)))
+    (!rows.is_empty()).then(|| Block::Table(Table::new("", &COLUMNS, rows)))
 }
 
 /// How the experiments went, and what stayed as it was.

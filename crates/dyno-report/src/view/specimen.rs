@@ -9,7 +9,7 @@ use dyno_record::specimen::{Place, Side, Specimen};
 use dyno_record::truth::{Row as TruthRow, Truth};
 
 use super::block::{Block, Fact, OnTerminal, View};
-use super::table::{self, Column, Order, Table, figure, words};
+use super::table::{self, Column, Table, figure, words};
 use super::words::{cut_short, machine, paragraph};
 use crate::number::{NONE, bytes, count, estimate, latency, percent, times, times_with_interval};
 
@@ -94,7 +94,7 @@ fn sides(record: &Record) -> Table {
         let cpu_ns = record.median(side, Figures::cpu_per_unit_ns);
         vec![words(side.word()), figure(rate(per_s), per_s), figure(cpu(cpu_ns), cpu_ns)].into()
     };
-    Table::new("", Order::Fixed, &SIDES, vec![row(Side::Defect), row(Side::Repaired)])
+    Table::new("", &SIDES, vec![row(Side::Defect), row(Side::Repaired)])
 }
 
 fn circumstances(record: &Record) -> String {
@@ -187,7 +187,7 @@ pub(crate) fn truth(truth: &Truth) -> View {
     let short = Fact::new("in short", truth_summary(&truth.rows));
     let answer = truth.predicted.sites.iter().map(why).chain([short]).collect();
     let rows = truth.rows.iter().map(|row| truth_row(row).into()).collect();
-    let table = Table::new("", Order::Fixed, &TRUTH_COLUMNS, rows);
+    let table = Table::new("", &TRUTH_COLUMNS, rows);
     let groups = vec![
         (OnTerminal::Above, Block::Facts(about)),
         (OnTerminal::Found, Block::Table(table)),

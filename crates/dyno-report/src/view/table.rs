@@ -132,20 +132,11 @@ impl From<Vec<Cell>> for Row {
     }
 }
 
-/// Whether the order of rows is theirs or the reader's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// Can be sorted by each column.
-    Free,
-    /// So narrow that it stays a table everywhere, and its rows have their order.
-    Fixed,
-}
-
 /// A table.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
+    /// What it is, where rows are free to be sorted and copied; empty: it is narrow, and its rows have their order.
     pub(crate) caption: String,
-    pub(crate) order: Order,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
     /// Rows that a terminal shows at most.
@@ -154,17 +145,12 @@ pub(crate) struct Table {
 
 impl Table {
     /// A table whose rows are as wide as its head.
-    pub(crate) fn new(caption: impl Into<String>, order: Order, columns: &[Column], rows: Vec<Row>) -> Self {
+    pub(crate) fn new(caption: impl Into<String>, columns: &[Column], rows: Vec<Row>) -> Self {
         assert!(!columns.is_empty(), "a table has a column that names its rows");
-        let caption = caption.into();
-        assert!(
-            order == Order::Fixed || !caption.is_empty(),
-            "a table that sorts and copies says what it is"
-        );
         for row in &rows {
             assert_eq!(row.cells.len(), columns.len(), "a row is as wide as the head of its table");
         }
-        Self { caption, order, columns: columns.to_vec(), rows, terminal_rows_max: usize::MAX }
+        Self { caption: caption.into(), columns: columns.to_vec(), rows, terminal_rows_max: usize::MAX }
     }
 }
 
@@ -176,18 +162,12 @@ mod tests {
     #[should_panic(expected = "a row is as wide as the head of its table")]
     fn a_row_that_is_too_short_is_a_mistake() {
         let columns = [Column::words("name", 10), Column::figure("value", 1, 10)];
-        Table::new("", Order::Fixed, &columns, vec![vec![words("alone")].into()]);
-    }
-
-    #[test]
-    #[should_panic(expected = "says what it is")]
-    fn a_table_that_is_copied_without_a_caption_is_a_mistake() {
-        Table::new("", Order::Free, &[Column::words("name", 10)], Vec::new());
+        Table::new("", &columns, vec![vec![words("alone")].into()]);
     }
 
     #[test]
     #[should_panic(expected = "a table has a column")]
     fn a_table_without_columns_is_a_mistake() {
-        Table::new("", Order::Fixed, &[], Vec::new());
+        Table::new("", &[], Vec::new());
     }
 }

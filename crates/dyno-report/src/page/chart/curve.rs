@@ -1,8 +1,6 @@
 //! Curves over a common pair of axes, each with its name at its end.
 
-use std::fmt::Write;
-
-use super::{drawing, label, line, share, short};
+use super::shape::{self, drawing, label, line, short};
 use crate::page::html::{Tag, tag};
 use crate::view::chart::{Curve, Curves, Scale, Stroke};
 
@@ -45,18 +43,10 @@ fn levels(up: &[(f64, String)], down: impl Fn(f64) -> f64) -> Tag {
 }
 
 fn plot(curves: &[Curve], floor: f64) -> Tag {
-    let plot = tag("svg")
-        .attr("width", share(100.0))
-        .attr("height", floor)
-        .attr("viewBox", "0 0 1000 1000")
-        .attr("preserveAspectRatio", "none");
+    let plot = shape::plot(floor, "0 0 1000 1000");
     curves.iter().fold(plot, |plot, curve| {
-        let mut d = String::new();
-        for (k, (x, y)) in curve.places.iter().enumerate() {
-            let letter = if k == 0 { 'M' } else { 'L' };
-            let _ = write!(d, "{letter}{:.0} {:.0}", 1e3 * x, 1e3 * (1.0 - y.clamp(0.0, 1.0)));
-        }
-        plot.push(tag("path").class(class(curve.stroke)).attr("d", d))
+        let places = curve.places.iter().map(|(x, y)| (1e3 * x, 1e3 * (1.0 - y.clamp(0.0, 1.0))));
+        plot.push(tag("path").class(class(curve.stroke)).attr("d", shape::path(places)))
     })
 }
 

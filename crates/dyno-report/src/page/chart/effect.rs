@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use super::shape::{self, STEPS_UP_MAX, drawing, label, line, share};
 use super::strip::level_label;
-use super::{STEPS_UP_MAX, drawing, label, line, share};
 use crate::page::html::{Tag, tag};
 use crate::view::chart::{Effect, Estimate, Scale, Trust};
 
@@ -53,11 +53,7 @@ impl Frame {
 
 /// What is drawn to scale in both directions: bands, lines, single measurements.
 fn plot(frame: &Frame, effect: &Effect) -> Tag {
-    let svg = tag("svg")
-        .attr("width", share(100.0))
-        .attr("height", HEIGHT - AXIS)
-        .attr("viewBox", "0 0 1000 1000")
-        .attr("preserveAspectRatio", "none");
+    let svg = shape::plot(HEIGHT - AXIS, "0 0 1000 1000");
     let most = effect.across_max;
     let origin = (0.0, 0.0);
     let wedge = effect
@@ -77,12 +73,7 @@ fn place(frame: &Frame, (across, value): (f64, f64)) -> (f64, f64) {
 }
 
 fn path(frame: &Frame, places: &[(f64, f64)]) -> String {
-    let mut d = String::new();
-    for (k, at) in places.iter().enumerate() {
-        let (x, y) = place(frame, *at);
-        let _ = write!(d, "{}{x:.0} {y:.0}", if k == 0 { 'M' } else { 'L' });
-    }
-    d
+    shape::path(places.iter().map(|at| place(frame, *at)))
 }
 
 fn area(frame: &Frame, corners: &[(f64, f64)], class: &'static str) -> Tag {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use super::shape::{self, STEPS_UP_MAX, bar, drawing, line};
 use super::strip::level_label;
-use super::{STEPS_UP_MAX, bar, drawing, line, share};
 use crate::page::html::{Tag, tag};
 use crate::view::chart::Points;
 
@@ -38,11 +38,7 @@ fn cloud(series: &Points) -> Tag {
     for (k, value) in series.values.iter().enumerate() {
         let _ = write!(path, "M{k} {:.0}h0", 10.0 * series.frame.at(*value));
     }
-    tag("svg")
-        .attr("width", share(100.0))
-        .attr("height", HEIGHT)
-        .attr("viewBox", format!("-1 0 {} 1000", series.values.len() + 1))
-        .attr("preserveAspectRatio", "none")
+    shape::plot(HEIGHT, &format!("-1 0 {} 1000", series.values.len() + 1))
         .push(tag("path").class("cloud").attr("d", path))
 }
 

@@ -1,6 +1,6 @@
 //! Horizontal estimates: a bar or a dot with its interval, on a scale that several rows share.
 
-use super::{STEPS_ACROSS_MAX, bar, drawing, label, line, share, short};
+use super::shape::{STEPS_ACROSS_MAX, bar, drawing, label, line, share, short};
 use crate::page::html::{Tag, tag};
 use crate::page::parts::{figure, tied};
 use crate::view::chart::{Bar, Estimates, Ink, Mark, Row, Scale};

@@ -4,7 +4,7 @@ use dyno_record::causal::{Causal, Credibility, OverheadPart, Site};
 
 use crate::number::{count, effect, latency, micros};
 use crate::view::block::{Block, Fact, OnPage, OnTerminal, Section};
-use crate::view::table::{self, Column, Order, Table, figure, known, words};
+use crate::view::table::{self, Column, Table, figure, known, words};
 use crate::view::words::paragraph;
 
 /// Costs, then the figures that say how far the rest may be believed.
@@ -101,7 +101,7 @@ const NOTE: &str = "Others' CPU: windows beside much of it are set aside. Unpaid
 pub(super) fn of_each(record: &Causal) -> Option<Section> {
     let rows: Vec<_> = record.sites.iter().map(row).collect();
     let none = rows.is_empty();
-    let table = Table::new("Each site's own windows", Order::Free, &COLUMNS, rows);
+    let table = Table::new("Each site's own windows", &COLUMNS, rows);
     let blocks = vec![Block::Table(table), paragraph(NOTE)];
     (!none).then(|| Section::page("windows", "How far each site may be believed", OnPage::Body, blocks))
 }

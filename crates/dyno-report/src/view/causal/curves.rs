@@ -6,10 +6,10 @@ use dyno_record::causal::{
 
 use super::sites::{anchor, effect_of, tone};
 use crate::number;
-use crate::view::block::{Arrangement, Block, Card, Item, OnPage, Section, Voice};
+use crate::view::block::{Block, Card, Item, OnPage, Section, Voice};
 use crate::view::chart::{Chart, Effect, Estimate, Figure, Scale, Trust};
 use crate::view::show;
-use crate::view::table::{self, Column, Order, Table, count, figure, words};
+use crate::view::table::{self, Column, Table, count, figure, words};
 use crate::view::words::{paragraph, said};
 
 /// Single windows on a page, over all curves: ten bytes each.
@@ -37,7 +37,7 @@ pub(super) fn section(record: &Causal) -> Option<Section> {
         per(axes.metric)
     );
     let cards = record.sites.iter().enumerate().map(|(at, site)| card(&axes, at, site)).collect();
-    let blocks = vec![paragraph(read_me), Block::Cards(Arrangement::Grid, cards)];
+    let blocks = vec![paragraph(read_me), Block::Cards(cards)];
     (!record.sites.is_empty()).then(|| Section::page("curves", "What each would bring", OnPage::Body, blocks))
 }
 
@@ -175,7 +175,7 @@ fn figures(site: &Site, metric: Metric) -> Option<Block> {
         ];
         cells.into()
     };
-    let table = Table::new("", Order::Fixed, &columns, site.points.iter().map(row).collect());
+    let table = Table::new("", &columns, site.points.iter().map(row).collect());
     let notes = notes(site, metric).into_iter().map(|note| said(Voice::Why, "", note));
     let blocks = std::iter::once(Block::Table(table)).chain(notes).collect();
     (!site.points.is_empty()).then(|| Block::Details("Figures".to_owned(), blocks))

@@ -5,7 +5,7 @@ use dyno_record::causal::{Causal, Point, Site, Verdict};
 use crate::number::{NONE, effect};
 use crate::view::block::{Block, OnPage, OnTerminal, Section};
 use crate::view::show::{self, Tone};
-use crate::view::table::{self, Column, Order, Row, Table, figure, link};
+use crate::view::table::{self, Column, Row, Table, figure, link};
 
 /// A template instance may fill a page; what is longer has a line of its own.
 const NAME_MAX: usize = 48;
@@ -22,7 +22,7 @@ const COLUMNS: [Column; 6] = [
 pub(super) fn section(record: &Causal) -> Option<Section> {
     let rows: Vec<Row> = record.sites.iter().enumerate().map(|(at, site)| row(at, site)).collect();
     let none = rows.is_empty();
-    let table = Table::new("Every site", Order::Free, &COLUMNS, rows);
+    let table = Table::new("Every site", &COLUMNS, rows);
     let place = (OnPage::Body, OnTerminal::Found);
     (!none).then(|| Section::new("figures", "Figures", place, vec![Block::Table(table)]))
 }

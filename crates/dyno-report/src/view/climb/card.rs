@@ -9,16 +9,16 @@ use dyno_record::trial::Compared;
 use super::rungs::{self, anchor, own_load, step};
 use super::{profiles, series};
 use crate::number;
-use crate::view::block::{Arrangement, Block, Card, Fact, OnPage, Section, Voice};
+use crate::view::block::{Block, Card, Fact, OnPage, Section, Voice};
 use crate::view::chart::{Estimates, Ink, Mark, Row};
 use crate::view::prediction;
-use crate::view::table::{self, Column, Order, Table, figure, words};
+use crate::view::table::{self, Column, Table, figure, words};
 use crate::view::words::said;
 
 pub(super) fn section(climb: &Climb) -> Option<Section> {
     let cards: Vec<Card> = climb.rungs.iter().enumerate().map(|(at, rung)| card(climb, at, rung)).collect();
     let none = cards.is_empty();
-    let blocks = vec![Block::Cards(Arrangement::Stack, cards)];
+    let blocks = vec![Block::Cards(cards)];
     (!none).then(|| Section::page("rungs", "Rung by rung", OnPage::Body, blocks))
 }
 
@@ -135,7 +135,7 @@ fn sides(attempt: &Attempt, [before, with]: &[Figures; 2]) -> Table {
         row("p99, µs", [before.p99_us, with.p99_us], number::count),
         row("memory", attempt.rss_peak_bytes.map(|bytes| bytes as f64), memory),
     ];
-    Table::new("", Order::Fixed, &SIDES, rows)
+    Table::new("", &SIDES, rows)
 }
 
 /// Every reading of the proof behind a sentence that says what they come to.
@@ -148,7 +148,7 @@ fn proof(attempt: &Attempt) -> Option<Block> {
         [side, &when, &line.expected, &line.read, holds].map(words).to_vec().into()
     };
     let rows = attempt.proof.iter().map(row).collect();
-    let table = Table::new("What was read", Order::Free, &columns, rows);
+    let table = Table::new("What was read", &columns, rows);
     let summary = format!("Proof: {}", proven(&attempt.proof));
     (!attempt.proof.is_empty()).then(|| Block::Details(summary, vec![Block::Table(table)]))
 }

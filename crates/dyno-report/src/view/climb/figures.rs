@@ -5,7 +5,7 @@ use dyno_record::climb::{Arm, Climb, Rung, Total};
 use super::{rungs, series};
 use crate::number;
 use crate::view::block::{Block, OnPage, Section};
-use crate::view::table::{Align, Cell, Column, Order, Row, Table, count, figure, link, verdict, words};
+use crate::view::table::{Align, Cell, Column, Row, Table, count, figure, link, verdict, words};
 use crate::view::words::paragraph;
 
 pub(super) fn section(climb: &Climb) -> Option<Section> {
@@ -25,7 +25,7 @@ fn arms(climb: &Climb, total: &Total) -> Vec<Block> {
         series::rounds(climb, &title, place(from)?, place("final")?)
     };
     let note = "User and kernel time are sampled by the kernel's tick; the ± is that sampling's error (one standard error).";
-    let table = Table::new("The total's arms, absolute", Order::Free, &columns, rows);
+    let table = Table::new("The total's arms, absolute", &columns, rows);
     let series = ["naive", "floor"].into_iter().filter_map(against);
     [Block::Table(table), paragraph(note)].into_iter().chain(series).collect()
 }
@@ -80,5 +80,5 @@ fn turned_back(all: &[Rung]) -> Vec<Block> {
     let note = "One dial at a time goes back to where the climb found it, with the dials that need it, all others staying where they ended. \
         This is the effect of having the rung, on data that decided nothing; it is the figure to quote.";
     let caption = "Leave one out: change of the rung's metric, 99 % interval";
-    vec![Block::Table(Table::new(caption, Order::Free, &TURNED_BACK, rows)), paragraph(note)]
+    vec![Block::Table(Table::new(caption, &TURNED_BACK, rows)), paragraph(note)]
 }

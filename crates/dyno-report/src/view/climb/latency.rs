@@ -6,7 +6,7 @@ use dyno_record::climb::{Arm, Climb};
 use crate::number;
 use crate::view::block::{Block, OnPage, Section};
 use crate::view::chart::{Chart, Curve, Curves, Figure, Stroke};
-use crate::view::table::{Column, Order, Row, Table, count, figure, words};
+use crate::view::table::{Column, Row, Table, count, figure, words};
 use crate::view::words::paragraph;
 
 /// Points of a curve: one per three pixels of the widest page.
@@ -125,5 +125,5 @@ fn quantiles(arms: &[&Arm]) -> Table {
         });
         std::iter::once(words(&arm.name)).chain(cells).collect::<Vec<_>>().into()
     };
-    Table::new("Latency in µs", Order::Free, &columns, arms.iter().map(row).collect())
+    Table::new("Latency in µs", &columns, arms.iter().map(row).collect())
 }

@@ -8,9 +8,7 @@ use crate::view::block::{Block, OnPage, OnTerminal, Section};
 use crate::view::chart::{Chart, Figure, Ink, Ladder, LadderRung, Mark, Scale};
 use crate::view::prediction;
 use crate::view::show::{On, Tone, Verdict};
-use crate::view::table::{
-    Cell, Column, Order, Row, Table, count, figure, known, link, nothing, verdict, words,
-};
+use crate::view::table::{Cell, Column, Row, Table, count, figure, known, link, nothing, verdict, words};
 use crate::view::words::paragraph;
 
 /// A longer name has a line for itself: the table keeps its shape at 60 columns.
@@ -79,7 +77,7 @@ pub(super) fn section(climb: &Climb) -> Option<Section> {
     let rungs = climb.rungs.iter().enumerate().map(|(at, rung)| row(climb, at, rung));
     let rows: Vec<Row> = start(climb).into_iter().chain(rungs).collect();
     let caption = "Every rung, with the figures of its own side of its own trial";
-    let table = Table::new(caption, Order::Free, &COLUMNS, rows);
+    let table = Table::new(caption, &COLUMNS, rows);
     let place = (OnPage::Body, OnTerminal::Found);
     (!climb.rungs.is_empty()).then(|| Section::new("table", "Every rung", place, vec![Block::Table(table)]))
 }

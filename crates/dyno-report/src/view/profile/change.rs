@@ -12,7 +12,7 @@ use crate::number;
 use crate::view::block::{Block, Fact, Headline, OnPage, Section, View};
 use crate::view::boxes::{Boxes, target};
 use crate::view::measure::Measure;
-use crate::view::table::{self, Column, Order, Row, Table, figure};
+use crate::view::table::{self, Column, Row, Table, figure};
 use crate::view::words::cut_short;
 
 /// All that is said of a change.
@@ -77,5 +77,5 @@ fn changes(before: &Profile, after: &Profile, basis: Basis, measure: &Measure) -
         cells.collect::<Vec<_>>().into()
     });
     let caption = format!("Functions by how much their own time changed, in {}", measure.said);
-    Table::new(captioned(&caption, count, "functions"), Order::Free, &columns, rows.collect())
+    Table::new(captioned(&caption, count, "functions"), &columns, rows.collect())
 }

@@ -8,7 +8,7 @@ use crate::number::{NONE, micros};
 use crate::view::block::{Block, OnPage, OnTerminal, Section};
 use crate::view::measure::{Measure, share};
 use crate::view::show::On;
-use crate::view::table::{self, Column, Order, Row, Table, figure, known, words};
+use crate::view::table::{self, Column, Row, Table, figure, known, words};
 
 /// Rows of a page and of a terminal: what is below is less than anybody reads, and is in the record.
 pub(super) const ROWS_MAX: usize = 100;
@@ -31,8 +31,7 @@ pub(super) fn section(profile: &Profile, measure: &Measure) -> Section {
     ];
     let rows = found.iter().take(ROWS_MAX).map(|function| row(profile, measure, function)).collect();
     let caption = captioned("Functions by time of their own", found.len(), "functions");
-    let table =
-        Table { terminal_rows_max: TERMINAL_ROWS_MAX, ..Table::new(caption, Order::Free, &columns, rows) };
+    let table = Table { terminal_rows_max: TERMINAL_ROWS_MAX, ..Table::new(caption, &columns, rows) };
     let blocks = vec![Block::Table(table)];
     match profile.kind {
         Kind::OnCpu => Section::new("functions", "Functions", (OnPage::Body, OnTerminal::Found), blocks),

@@ -11,7 +11,7 @@ use crate::number::{count, latency};
 use crate::view::block::{Block, Fact, OnPage, OnTerminal, Section};
 use crate::view::measure::{Measure, share};
 use crate::view::show::On;
-use crate::view::table::{self, Align, Column, Order, Table, figure, nothing, words};
+use crate::view::table::{self, Align, Column, Table, figure, nothing, words};
 use crate::view::words::counted;
 
 /// Rows of each list; the record has all.
@@ -112,7 +112,7 @@ fn waits(profile: &Profile, measure: &Measure) -> Option<Table> {
         Column::figure("mean", 1, 12),
     ];
     let rows: Vec<table::Row> = sums.into_iter().map(row).collect();
-    (!rows.is_empty()).then(|| Table::new("Waits by kind", Order::Free, &columns, rows))
+    (!rows.is_empty()).then(|| Table::new("Waits by kind", &columns, rows))
 }
 
 fn objects(waits: &top::Waits) -> table::Cell {

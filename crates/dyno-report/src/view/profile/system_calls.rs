@@ -6,7 +6,7 @@ use dyno_record::profile::{Kind, Profile, SystemCall};
 use super::functions::{ROWS_MAX, captioned};
 use crate::number::{NONE, count, hundredths, latency, micros};
 use crate::view::block::{Block, OnPage, OnTerminal, Section};
-use crate::view::table::{self, Cell, Column, Order, Row, Table, figure, words};
+use crate::view::table::{self, Cell, Column, Row, Table, figure, words};
 
 /// Rows of a terminal.
 const TERMINAL_ROWS_MAX: usize = 16;
@@ -37,8 +37,7 @@ pub(super) fn section(profile: &Profile) -> Option<Section> {
         return None;
     }
     let caption = captioned("System calls by time from entry to exit", calls.len(), "calls");
-    let table =
-        Table { terminal_rows_max: TERMINAL_ROWS_MAX, ..Table::new(caption, Order::Free, &columns, rows) };
+    let table = Table { terminal_rows_max: TERMINAL_ROWS_MAX, ..Table::new(caption, &columns, rows) };
     let blocks = vec![Block::Table(table)];
     let on_terminal = if profile.kind == Kind::OffCpu { OnTerminal::Found } else { OnTerminal::Nowhere };
     Some(Section::new("calls", "System calls", (OnPage::Body, on_terminal), blocks))

@@ -14,6 +14,7 @@ fn small() -> Climb {
     let figures_of =
         [(-33.1, -32.4, 9.3), (0.1, f64::NAN, 7.2), (-3.4, -3.1, 6.9), (f64::NAN, f64::NAN, f64::NAN)];
     for (rung, (step, gain, cpu_us)) in climb.rungs.iter_mut().zip(figures_of) {
+        rung.attempt.causal = None;
         let around = |value: f64| [value - 0.8, value + 0.8];
         rung.attempt.effect_percent = rung.attempt.effect_percent.map(|_| step);
         rung.attempt.interval_percent = rung.attempt.interval_percent.map(|_| around(step));

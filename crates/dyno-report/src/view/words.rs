@@ -42,7 +42,8 @@ pub(crate) fn counted(count: usize, one: &str) -> String {
 /// The processors: `2 CPUs (AMD EPYC, VM), Linux 6.18.5`.
 pub(crate) fn machine(m: &Machine) -> String {
     let vm = if m.virtual_machine { ", VM" } else { "" };
-    format!("{} ({}{vm}), Linux {}", counted(m.cpus, "CPU"), m.model, m.kernel)
+    let kernel = if m.kernel.is_empty() { String::new() } else { format!(", Linux {}", m.kernel) };
+    format!("{} ({}{vm}){kernel}", counted(m.cpus, "CPU"), m.model)
 }
 
 /// When it began and how long it took.

@@ -418,14 +418,31 @@ mod tests {
         Curve::new(String::new(), Stroke::Thin, vec![(0.0, f64::NAN)]);
     }
 
+    /// A picture of these levels and values, and of one measurement.
+    fn effect(levels: [(f64, f64); 2], measured: f64) -> Effect {
+        let trust = Trust::Sound;
+        let one = |(across, value)| Estimate { across, value, interval: [0.0, 2.0], trust };
+        let (up, estimates) = (Scale { left: 0.0, right: 1.0 }, levels.map(one).to_vec());
+        let cloud = vec![(10.0, measured)];
+        Effect { across_max: 50.0, up, estimates, slope: None, suggested: None, nulls: None, cloud }.checked()
+    }
+
     #[test]
     #[should_panic(expected = "levels go from left to right")]
     fn levels_out_of_order_are_a_mistake() {
-        let one = |across| Estimate { across, value: 1.0, interval: [0.0, 2.0], trust: Trust::Sound };
-        let estimates = vec![one(50.0), one(10.0)];
-        let (up, cloud) = (Scale { left: 0.0, right: 1.0 }, Vec::new());
-        Effect { across_max: 50.0, up, estimates, slope: None, suggested: None, nulls: None, cloud }
-            .checked();
+        effect([(50.0, 1.0), (10.0, 1.0)], 1.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "an estimate is a number")]
+    fn an_estimate_that_is_no_number_is_a_mistake() {
+        effect([(10.0, 1.0), (50.0, f64::NAN)], 1.0);
+    }
+
+    #[test]
+    #[should_panic(expected = "a measurement is a number")]
+    fn a_measurement_that_is_no_number_is_a_mistake() {
+        effect([(10.0, 1.0), (50.0, 2.0)], f64::INFINITY);
     }
 
     #[test]

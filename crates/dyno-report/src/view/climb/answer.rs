@@ -1,6 +1,6 @@
 //! What was gained, what it is worth against the floor, what it does not mean, and how to have it.
 
-use dyno_record::climb::{Arm, Climb, Ratio, Rung, RungVerdict, Total, Without};
+use dyno_record::climb::{Arm, Climb, Ratio, Rung, RungVerdict, Total};
 
 use crate::apply;
 use crate::number;
@@ -68,8 +68,8 @@ fn proportions(climb: &Climb) -> Vec<Fact> {
         Fact::with_figure("p99", format!("{from} → {to}"), " (under saturation; not an SLO)")
     });
     let without = total.and_then(|total| total.without.as_ref()).map(|without| {
-        let words = format!(": the start has it already{}", seen(&without.gain));
-        Fact::with_figure("headline", without_words(without), words).on(On::Page)
+        let words = format!(" without {}: the start has it already{}", without.rung, seen(&without.gain));
+        Fact::with_figure("headline", number::times_with_interval(&without.gain), words).on(On::Page)
     });
     let total = total.map(|total| Fact::new("total", in_a_line(climb, total)).on(On::Terminal));
     [total, Some(floor), without, p99].into_iter().flatten().collect()
@@ -83,12 +83,11 @@ fn in_a_line(climb: &Climb, total: &Total) -> String {
     });
     let Ratio { ratio, interval: [low, high] } = total.gain;
     let gain = format!("{} {UNIT} ({low:.2} … {high:.2}){}", number::times(ratio), seen(&total.gain));
-    let without = total.without.as_ref().map(|one| format!(" · {}{}", without_words(one), seen(&one.gain)));
+    let without = total.without.as_ref().map(|one| {
+        let gain = number::times_with_interval(&one.gain);
+        format!(" · without {} {gain}{}", one.rung, seen(&one.gain))
+    });
     format!("{}{gain}{}", way.unwrap_or_default(), without.unwrap_or_default())
-}
-
-fn without_words(without: &Without) -> String {
-    format!("without {} {}", without.rung, number::times_with_interval(&without.gain))
 }
 
 /// The start and the end of the total, where both were measured.

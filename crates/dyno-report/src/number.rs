@@ -27,6 +27,15 @@ pub fn effect(value: f64, interval: [f64; 2]) -> String {
     if half.is_finite() { format!("{} ±{half:.1}", percent(value)) } else { percent(value) }
 }
 
+/// What is known of an effect: with its interval, without, or nothing.
+pub(crate) fn estimate(value: Option<f64>, interval: Option<[f64; 2]>) -> String {
+    match (value, interval) {
+        (Some(value), Some(interval)) => effect(value, interval),
+        (Some(value), None) => percent(value),
+        (None, _) => String::new(),
+    }
+}
+
 /// One decimal and a sign; what rounds to nothing has none.
 fn signed(value: f64) -> String {
     let size = format!("{:.1}", value.abs());

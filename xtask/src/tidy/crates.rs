@@ -19,7 +19,7 @@ const ALLOWED: [(&str, &[&str]); 14] = [
     ("dyno-climb", &["dyno-record", "dyno-measure"]),
     ("dyno-diagnose", &["dyno-record", "dyno-measure"]),
     ("dyno-lab", &LAB),
-    ("dyno-report", &["dyno-record", "dyno-measure", "dyno-profile"]),
+    ("dyno-report", &["dyno-record", "dyno-measure", "dyno-profile", "dyno-proto"]),
     ("dyno", &ALL),
     ("xtask", &["dyno-measure"]),
 ];

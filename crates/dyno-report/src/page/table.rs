@@ -1,79 +1,59 @@
 //! Tables that can be sorted and copied where scripts run, and become lists on a phone.
 
-use std::fmt::Display;
-
 use super::html::{Tag, tag};
+use super::parts::tied;
+use crate::view::table::{Align, Cell, Column, Look, Row, Table};
 
-/// A cell: its text, and for figures the value that it is sorted by.
-pub(super) struct Cell {
-    content: Tag,
-    value: Option<f64>,
+/// A table; each row begins with its name. A column's unit stands in its head.
+pub(super) fn table(table: &Table) -> Tag {
+    let on: Vec<usize> = (0..table.columns.len()).filter(|at| table.columns[*at].on.page()).collect();
+    let heads: Vec<&Column> = on.iter().map(|at| &table.columns[*at]).collect();
+    let caption = (!table.caption.is_empty()).then(|| tag("caption").text(tied(&table.caption)));
+    let made = match caption {
+        Some(_) => tag("table").attr("data-sort", ""),
+        None => tag("table").class("small"),
+    };
+    let cell = if caption.is_some() { labelled } else { plain };
+    let rows = table.rows.iter().map(|one| row(one, &on, &heads, cell));
+    made.push_all(caption).push(head(&heads)).push(tag("tbody").push_all(rows))
 }
 
-/// Words.
-pub(super) fn words(text: impl Display) -> Cell {
-    Cell { content: tag("td").text(text), value: None }
-}
-
-/// A figure; what is not finite sorts last.
-pub(super) fn number(text: impl Display, value: f64) -> Cell {
-    Cell { content: tag("td").class("figure").text(text), value: Some(value) }
-}
-
-/// Nothing to say here.
-pub(super) fn nothing() -> Cell {
-    words("")
-}
-
-/// Which edge a column's cells share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Edge {
-    /// Words.
-    Left,
-    /// Figures.
-    Right,
-}
-
-/// A row: its name and a cell for every other column.
-pub(super) type Row = (Tag, Vec<Cell>);
-
-/// A table that can be sorted; each row begins with its name. A column's unit stands in its head.
-pub(super) fn table(caption: &str, heads: &[(&'static str, Edge)], rows: Vec<Row>) -> Tag {
-    let body = rows.into_iter().map(|(name, cells)| {
-        let cells = cells.into_iter().zip(&heads[1..]).map(|(cell, (label, _))| labelled(cell, label));
-        named(name).push_all(cells)
-    });
-    let table = tag("table").attr("data-sort", "").push(tag("caption").text(caption));
-    table.push(head(heads)).push(tag("tbody").push_all(body))
-}
-
-/// A table so narrow that it stays one everywhere, and whose rows have their order.
-pub(super) fn plain_table(heads: &[(&'static str, Edge)], rows: Vec<Row>) -> Tag {
-    let body = rows
-        .into_iter()
-        .map(|(name, cells)| named(name).push_all(cells.into_iter().map(|cell| cell.content)));
-    tag("table").push(head(heads)).push(tag("tbody").push_all(body))
-}
-
-fn head(heads: &[(&'static str, Edge)]) -> Tag {
-    let cell = |(text, edge): &(&'static str, Edge)| {
-        let class = if *edge == Edge::Right { "figure" } else { "words" };
-        tag("th").attr("scope", "col").class(class).text(text)
+fn head(heads: &[&Column]) -> Tag {
+    let cell = |column: &&Column| {
+        let class = if column.align == Align::Right { "figure" } else { "words" };
+        tag("th").attr("scope", "col").class(class).text(column.head)
     };
     tag("thead").push(tag("tr").push_all(heads.iter().map(cell)))
 }
 
-fn named(name: Tag) -> Tag {
-    tag("tr").push(tag("th").attr("scope", "row").push(name))
+fn row(row: &Row, on: &[usize], heads: &[&Column], drawn: fn(&Cell, &Column) -> Tag) -> Tag {
+    let mut cells = on.iter().zip(heads).map(|(at, column)| (&row.cells[*at], *column));
+    let name = cells.next().map(|(cell, _)| tag("th").attr("scope", "row").push(words(cell)));
+    tag("tr").push_all(name).push_all(cells.map(|(cell, column)| drawn(cell, column)))
+}
+
+/// A cell's words in their own look.
+fn words(cell: &Cell) -> Tag {
+    match &cell.look {
+        Look::Link(anchor) => tag("a").attr("href", format!("#{anchor}")).text(&cell.words),
+        Look::Function => tag("span").class("function").text(&cell.words),
+        _ => tag("span").text(&cell.words),
+    }
+}
+
+fn plain(cell: &Cell, _: &Column) -> Tag {
+    match &cell.look {
+        Look::Figure(_) => tag("td").class("figure").text(tied(&cell.words)),
+        _ => tag("td").text(tied(&cell.words)),
+    }
 }
 
 /// On a phone a cell stands below its row's name with its column's head before it.
-fn labelled(cell: Cell, label: &'static str) -> Tag {
-    let empty = cell.content.is_empty();
-    let content = cell.content.attr("data-label", label);
-    let content = if empty { content.attr("data-empty", "") } else { content };
-    match cell.value {
-        Some(value) if value.is_finite() => content.attr("data-value", value),
+fn labelled(cell: &Cell, column: &Column) -> Tag {
+    let content = plain(cell, column).attr("data-label", column.head);
+    let content = if cell.words.is_empty() { content.attr("data-empty", "") } else { content };
+    match cell.look {
+        Look::Figure(value) if value.is_finite() => content.attr("data-value", value),
         _ => content,
     }
 }

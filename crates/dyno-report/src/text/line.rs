@@ -24,21 +24,9 @@ pub struct Progress<'p> {
 }
 
 impl Progress<'_> {
-    /// One line of at most `width` columns: a line that wraps cannot rewrite itself. Parts fall away from the right,
-    /// the time left last.
+    /// One line of at most `width` columns: a line that wraps cannot rewrite itself.
     pub fn line(&self, width: usize) -> String {
-        let left = format!("({} left)", clock(self.left));
-        let mut line = String::new();
-        for part in self.parts() {
-            let wanted = line.chars().count() + part.chars().count() + 2;
-            if wanted + left.chars().count() > width {
-                break;
-            }
-            line.push_str(&part);
-            line.push_str("  ");
-        }
-        line.push_str(&left);
-        line.chars().take(width).collect()
+        fitted(self.parts(), self.left, width)
     }
 
     fn parts(&self) -> impl Iterator<Item = String> {
@@ -47,6 +35,21 @@ impl Progress<'_> {
         let pair = format!("pair {}/{}", self.pair, self.pairs_max);
         [head, visible(self.rung), pair].into_iter().chain(effect).filter(|part| !part.is_empty())
     }
+}
+
+/// As many parts as fit, from the left, and the time left in any case.
+pub(super) fn fitted(parts: impl Iterator<Item = String>, left: Duration, width: usize) -> String {
+    let left = format!("({} left)", clock(left));
+    let mut line = String::new();
+    for part in parts {
+        if line.chars().count() + part.chars().count() + 2 + left.chars().count() > width {
+            break;
+        }
+        line.push_str(&part);
+        line.push_str("  ");
+    }
+    line.push_str(&left);
+    line.chars().take(width).collect()
 }
 
 #[cfg(test)]

@@ -4,18 +4,26 @@
 //! clock, or asks whether there is a terminal; width and colour are arguments.
 
 pub mod causal;
+#[cfg(test)]
 mod climb;
 mod diagnose;
-pub(crate) mod foretold;
+mod draw;
 mod line;
-mod offcpu;
+mod lines;
 mod profile;
 pub mod specimen;
 mod table;
 
-pub use climb::climb_table;
-pub(crate) use climb::{arms, own_load, seen, unclear};
+use dyno_record::climb::Climb;
+
+use crate::color::Color;
+use crate::view;
+
 pub use diagnose::diagnosis_card;
 pub use line::Progress;
-pub use offcpu::offcpu;
 pub use profile::profile;
+
+/// The whole climb in at most `width` columns (40 at least).
+pub fn climb_table(climb: &Climb, width: usize, color: Color) -> String {
+    draw::view(&view::climb::view(climb), width, color)
+}

@@ -3,68 +3,66 @@
 //! Columns fall away in a fixed order until the rest fits; what a column held goes to an indented line under its row, so
 //! that nothing is lost. The last column is free text and never falls.
 
+use super::lines::{chars, wrapped};
+use crate::color::{Color, painted};
+use crate::number::visible;
+use crate::view::table::{Align, Column, Look, Row, Table};
+
 /// Blanks between columns.
 const GAP: usize = 2;
 /// Blanks before a row.
-pub(super) const INDENT: usize = 2;
+const INDENT: usize = 2;
 /// Blanks before the lines under a row.
 const NOTE_INDENT: usize = 6;
-/// The narrowest table: below this a terminal wraps whatever one does.
-const WIDTH_MIN: usize = 40;
+/// A reason may hold the last words of a server that died; this much of it is a table's business, the record has it all.
+const WHY_CHARS_MAX: usize = 300;
 
-/// Which edge a column's cells share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Align {
-    /// Words.
-    Left,
-    /// Figures.
-    Right,
-}
-
-/// A column.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Column {
-    /// Its head, with the unit.
-    pub(super) head: &'static str,
-    /// The edge its cells share.
-    pub(super) align: Align,
-    /// The order in which columns fall away, the largest first; `None` stays.
-    pub(super) falls: Option<u8>,
-    /// A wider cell goes to the line under its row.
-    pub(super) cell_max: usize,
-}
-
-/// A row: a cell per column but the last, which is `end` and may be followed by words.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Row {
-    /// Text of each column.
-    pub(super) cells: Vec<String>,
-    /// What is said under the row when the column is not there, e.g. `confirmed −32.4 % ±1.0`; empty: nothing.
-    pub(super) elsewhere: Vec<String>,
-    /// The last column's word.
-    pub(super) end: String,
-    /// That word as it is printed, with colour.
-    pub(super) end_printed: String,
-    /// Words after it when there is room, under the row otherwise.
-    pub(super) why: String,
-    /// Lines under the row in any case.
-    pub(super) notes: Vec<String>,
+/// A row as the terminal may show it.
+struct Line<'r> {
+    cells: Vec<String>,
+    end: String,
+    /// The end with its colour.
+    end_printed: String,
+    row: &'r Row,
 }
 
 /// The table in at most `width` columns, each line ended.
-pub(super) fn render(columns: &[Column], end_head: &str, rows: &[Row], width: usize) -> String {
-    let width = width.max(WIDTH_MIN);
+pub(super) fn render(table: &Table, width: usize, color: Color) -> String {
+    let on = |at: &usize| table.columns[*at].on.terminal();
+    let places: Vec<usize> = (0..table.columns.len()).filter(on).collect();
+    let last = places.last().copied().expect("a table for a terminal has a column there");
+    // Words end the row; a figure keeps its edge.
+    let end = (table.columns[last].align == Align::Left).then_some(last);
+    let places = if end.is_some() { &places[..places.len() - 1] } else { &places[..] };
+    let columns: Vec<Column> = places.iter().map(|at| table.columns[*at]).collect();
+    let rows = table.rows.iter().take(table.terminal_rows_max);
+    let rows: Vec<Line<'_>> = rows.map(|row| line(row, places, end, color)).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let end_head = end.map_or("", |end| table.columns[end].head);
     let end_width = rows.iter().map(|row| chars(&row.end)).chain([chars(end_head)]).max().unwrap_or(0);
-    let shown = shown_columns(columns, rows, width.saturating_sub(INDENT + end_width));
+    let shown = shown_columns(&columns, &rows, width.saturating_sub(INDENT + end_width));
     let mut out = head_line(&shown, end_head);
     for row in rows.iter().filter(|row| says_something(&shown, row)) {
-        push_row(&mut out, &shown, row, width);
+        push_row(&mut out, &shown, row, &columns, width);
     }
     out
 }
 
+fn line<'r>(row: &'r Row, places: &[usize], end: Option<usize>, color: Color) -> Line<'r> {
+    let last = end.map(|end| &row.cells[end]);
+    let word = last.map(|cell| visible(&cell.words)).unwrap_or_default();
+    let end_printed = match last.map(|cell| &cell.look) {
+        Some(Look::Toned(tone)) => painted(&word, *tone, color),
+        _ => word.clone(),
+    };
+    let cells = places.iter().map(|at| visible(&row.cells[*at].words)).collect();
+    Line { cells, end: word, end_printed, row }
+}
+
 /// Whether more than a row's name is left of it.
-fn says_something(shown: &[Shown], row: &Row) -> bool {
+fn says_something(shown: &[Shown], row: &Line<'_>) -> bool {
     !row.end.is_empty() || shown.iter().any(|s| s.column.falls.is_some() && !row.cells[s.at].is_empty())
 }
 
@@ -76,7 +74,7 @@ struct Shown {
 }
 
 /// The columns that hold anything and fit into `room` together.
-fn shown_columns(columns: &[Column], rows: &[Row], room: usize) -> Vec<Shown> {
+fn shown_columns(columns: &[Column], rows: &[Line<'_>], room: usize) -> Vec<Shown> {
     let mut shown: Vec<Shown> = columns
         .iter()
         .enumerate()
@@ -93,7 +91,7 @@ fn shown_columns(columns: &[Column], rows: &[Row], room: usize) -> Vec<Shown> {
     shown
 }
 
-fn column_width(column: &Column, at: usize, rows: &[Row]) -> usize {
+fn column_width(column: &Column, at: usize, rows: &[Line<'_>]) -> usize {
     let cells = rows.iter().map(|row| chars(&row.cells[at])).filter(|width| *width <= column.cell_max);
     cells.chain([chars(column.head)]).max().unwrap_or(0)
 }
@@ -104,11 +102,10 @@ fn head_line(shown: &[Shown], end_head: &str) -> String {
         push_cell(&mut line, s.column.head, s);
     }
     line.push_str(end_head);
-    line.push('\n');
-    line
+    format!("{}\n", line.trim_end())
 }
 
-fn push_row(out: &mut String, shown: &[Shown], row: &Row, width: usize) {
+fn push_row(out: &mut String, shown: &[Shown], row: &Line<'_>, columns: &[Column], width: usize) {
     let mut line = " ".repeat(INDENT);
     for s in shown {
         let cell = &row.cells[s.at];
@@ -122,24 +119,38 @@ fn push_row(out: &mut String, shown: &[Shown], row: &Row, width: usize) {
             push_cell(&mut line, "", s);
         }
     }
-    let fits = row.why.is_empty() || chars(&line) + chars(&row.end) + 2 + chars(&row.why) <= width;
+    let why = in_short(&visible(&row.row.why));
+    let fits = why.is_empty() || chars(&line) + chars(&row.end) + 2 + chars(&why) <= width;
     line.push_str(&row.end_printed);
-    if fits && !row.why.is_empty() {
-        line.push_str(": ");
-        line.push_str(&row.why);
+    if fits && !why.is_empty() {
+        line.extend([": ", &why]);
     }
-    out.push_str(line.trim_end());
-    out.push('\n');
-    push_notes(out, shown, row, if fits { "" } else { &row.why }, width);
+    out.extend([line.trim_end(), "\n"]);
+    push_notes(out, shown, row, columns, if fits { "" } else { &why }, width);
+}
+
+fn in_short(why: &str) -> String {
+    match why.char_indices().nth(WHY_CHARS_MAX) {
+        Some((end, _)) => format!("{} … (all of it is in the record)", &why[..end]),
+        None => why.to_owned(),
+    }
 }
 
 /// What has no place in the row, in one paragraph under it.
-fn push_notes(out: &mut String, shown: &[Shown], row: &Row, why: &str, width: usize) {
+fn push_notes(
+    out: &mut String,
+    shown: &[Shown],
+    row: &Line<'_>,
+    columns: &[Column],
+    why: &str,
+    width: usize,
+) {
     let has_place = |at: usize| shown.iter().any(|s| s.at == at && chars(&row.cells[at]) <= s.width);
-    let fallen =
-        row.elsewhere.iter().enumerate().filter(|(at, _)| !has_place(*at)).map(|(_, text)| text.as_str());
-    let notes = fallen.chain([why]).chain(row.notes.iter().map(String::as_str));
-    let text: Vec<&str> = notes.filter(|note| !note.is_empty()).collect();
+    let fallen = columns.iter().zip(&row.cells).enumerate();
+    let fallen = fallen.filter(|(at, (_, cell))| !has_place(*at) && !cell.is_empty());
+    let fallen = fallen.map(|(_, (column, cell))| column.under.replace("{}", cell));
+    let notes = fallen.chain([why.to_owned()]).chain(row.row.notes.iter().map(|note| visible(note)));
+    let text: Vec<String> = notes.filter(|note| !note.is_empty()).collect();
     if !text.is_empty() {
         out.push_str(&wrapped(&text.join(" · "), width, NOTE_INDENT));
     }
@@ -154,89 +165,32 @@ fn push_cell(line: &mut String, text: &str, shown: &Shown) {
     line.push_str(&" ".repeat(GAP));
 }
 
-/// A paragraph whose lines all start with `indent` blanks; words longer than a line are cut where it ends.
-pub(super) fn wrapped(text: &str, width: usize, indent: usize) -> String {
-    let room = width.max(WIDTH_MIN).saturating_sub(indent).max(1);
-    let mut out = String::new();
-    for line in lines(text, room) {
-        out.push_str(&" ".repeat(indent));
-        out.push_str(&line);
-        out.push('\n');
-    }
-    out
-}
-
-/// Lines of at most `room` columns; a figure stays with its unit.
-pub(super) fn lines(text: &str, room: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in figures_with_units(text) {
-        let line = lines.last_mut().expect("there is always a line");
-        if line.is_empty() {
-            line.push_str(&word);
-        } else if chars(line) + 1 + chars(&word) <= room {
-            line.push(' ');
-            line.push_str(&word);
-        } else {
-            lines.push(word);
-        }
-        cut_last(&mut lines, room);
-    }
-    lines
-}
-
-/// Words, with `%`, units and half widths tied to the figure before them.
-fn figures_with_units(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let tied = word.starts_with(['%', '±', '·']) || matches!(word, "µs" | "ms" | "s");
-        match words.last_mut() {
-            Some(last) if tied => last.extend([" ", word]),
-            _ => words.push(word.to_owned()),
-        }
-    }
-    words
-}
-
-/// Splits the last line until it fits.
-fn cut_last(lines: &mut Vec<String>, room: usize) {
-    while let Some((end, _)) = lines.last().and_then(|line| line.char_indices().nth(room)) {
-        let last = lines.last_mut().expect("it was just looked at");
-        let rest = last.split_off(end);
-        lines.push(rest);
-    }
-}
-
-/// Columns that a text takes: one per character. Wide scripts take more; names of settings seldom are.
-pub(super) fn chars(text: &str) -> usize {
-    text.chars().count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::table::words;
 
-    const COLUMNS: [Column; 3] = [
-        Column { head: "name", align: Align::Left, falls: None, cell_max: 10 },
-        Column { head: "words", align: Align::Left, falls: Some(1), cell_max: 40 },
-        Column { head: "figure", align: Align::Right, falls: Some(2), cell_max: 20 },
+    const COLUMNS: [Column; 4] = [
+        Column::words("name", 10),
+        Column::words("words", 40).falls(1).under("{}"),
+        Column::figure("figure", 2, 20).under("figure {}"),
+        Column::words("verdict", 20),
     ];
 
-    fn row(name: &str, words: &str, figure: &str, why: &str) -> Row {
-        Row {
-            cells: vec![name.into(), words.into(), figure.into()],
-            elsewhere: vec![String::new(), words.into(), format!("figure {figure}")],
-            end: "kept".into(),
-            end_printed: "kept".into(),
-            why: why.into(),
-            notes: Vec::new(),
-        }
+    fn row(name: &str, said: &str, figure: &str, why: &str) -> Row {
+        let cells = [name, said, figure, "kept"].map(words).to_vec();
+        Row { cells, why: why.into(), notes: Vec::new() }
+    }
+
+    fn text(rows: Vec<Row>, width: usize) -> String {
+        render(&Table::new("", &COLUMNS, rows), width, Color::Plain)
     }
 
     #[test]
     fn figures_share_their_right_edge_and_words_their_left() {
-        let rows = [row("one", "some words", "1.0", ""), row("two", "x", "13.9", "because")];
+        let rows = vec![row("one", "some words", "1.0", ""), row("two", "x", "13.9", "because")];
         assert_eq!(
-            render(&COLUMNS, "verdict", &rows, 60),
+            text(rows, 60),
             "  name  words       figure  verdict\n\
              \x20 one   some words     1.0  kept\n\
              \x20 two   x             13.9  kept: because\n"
@@ -247,7 +201,7 @@ mod tests {
     fn a_fallen_column_is_said_under_its_row() {
         let words = "a change that takes much room";
         assert_eq!(
-            render(&COLUMNS, "verdict", &[row("one", words, "1.0", "")], 50),
+            text(vec![row("one", words, "1.0", "")], 50),
             "  name  words                          verdict\n\
              \x20 one   a change that takes much room  kept\n\
              \x20     figure 1.0\n"
@@ -256,13 +210,7 @@ mod tests {
 
     #[test]
     fn a_long_name_is_whole_on_its_own_line() {
-        let text = render(&COLUMNS, "verdict", &[row("a-very-long-name", "x", "1.0", "")], 60);
+        let text = text(vec![row("a-very-long-name", "x", "1.0", "")], 60);
         assert!(text.contains("  a-very-long-name\n"), "{text}");
-    }
-
-    #[test]
-    fn a_figure_stays_with_its_unit_and_a_long_word_is_cut() {
-        assert_eq!(lines("it is −33.1 % ±0.8 here", 14), ["it is", "−33.1 % ±0.8", "here"]);
-        assert_eq!(lines("abcdefgh", 3), ["abc", "def", "gh"]);
     }
 }

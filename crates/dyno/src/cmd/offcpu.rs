@@ -28,5 +28,5 @@ pub(crate) fn run(args: &cli::OffCpu) -> Result<ExitCode, Failure> {
     } else {
         of_command(&args.command, |pid| open(Target::Held(pid)), record)?
     };
-    files.write(profile, args.requests, text::offcpu)
+    files.write(profile, args.requests, text::profile)
 }

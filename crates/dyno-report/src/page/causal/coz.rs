@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use dyno_record::causal::{Causal, Deed, Site, Window};
+use dyno_record::causal::{Causal, Deed as Treatment, Site, Window};
 
 /// The whole file.
 pub fn text(record: &Causal) -> String {
@@ -15,8 +15,8 @@ pub fn text(record: &Causal) -> String {
     let mut out = format!("startup\ttime={start_ns}\n");
     for site in &record.sites {
         let name = selected(site);
-        let told = site.windows.iter().filter(|window| window.dropped.is_none());
-        told.for_each(|window| push(&mut out, &name, &field(&record.progress.name), window));
+        let kept = site.windows.iter().filter(|window| window.dropped.is_none());
+        kept.for_each(|window| push(&mut out, &name, &field(&record.progress.name), window));
         let samples: u64 = site.windows.iter().map(|window| window.hits).sum();
         let _ = writeln!(out, "samples\tlocation={name}\tcount={samples}");
     }
@@ -26,10 +26,10 @@ pub fn text(record: &Causal) -> String {
 
 fn push(out: &mut String, name: &str, progress: &str, window: &Window) {
     let speedup = match window.deed {
-        Deed::Nothing => 0,
-        Deed::SpeedUp(percent) => percent,
+        Treatment::Nothing => 0,
+        Treatment::SpeedUp(percent) => percent,
         // Coz knows nothing like it.
-        Deed::SlowDown(_) => return,
+        Treatment::SlowDown(_) => return,
     };
     let Some(period_us) = window.period_us.filter(|period| period.is_finite() && *period > 0.0) else {
         return;
@@ -85,7 +85,7 @@ mod tests {
         record.sites.truncate(1);
         record.sites[0].windows.truncate(1);
         let window = &mut record.sites[0].windows[0];
-        (window.period_us, window.visits, window.deed) = (Some(2.0), 1_000, Deed::SpeedUp(25));
+        (window.period_us, window.visits, window.deed) = (Some(2.0), 1_000, Treatment::SpeedUp(25));
         assert!(text(&record).contains("speedup=0.25\tduration=2000000\t"), "{}", text(&record));
     }
 }

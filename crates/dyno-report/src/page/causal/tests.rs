@@ -1,9 +1,10 @@
 //! The page as a whole: well-formed, closed to strangers' markup, small, and whole for every kind of record.
 
-use dyno_record::causal::*;
+use dyno_record::causal::{Deed as Treatment, *};
 
 use super::render;
 use crate::page::html::tests::{assert_balanced, tags};
+use crate::page::tests::{HOSTILE, assert_shown_and_never_run};
 use crate::samples::causal::sample;
 
 /// 400 kB is what a page may weigh.
@@ -28,7 +29,7 @@ fn the_first_screen_answers_before_the_curves_do() {
     ];
     assert!(order.map(|text| at(page, text)).is_sorted(), "{:?}", order.map(|text| at(page, text)));
     for owed in
-        ["Contention.", "spin_until_free", "steal 6 %", "parse_head", "1.8\u{a0}%", "src/render.rs:57"]
+        ["Contention.", "spin_until_free", "steal 6\u{a0}%", "parse_head", "1.8\u{a0}%", "src/render.rs:57"]
     {
         at(page, owed);
     }
@@ -55,7 +56,7 @@ fn every_site_has_its_curve_its_verdict_its_reason_and_its_sentence() {
 fn single_windows_are_drawn_against_their_own_round_and_what_was_set_aside_is_not() {
     let mut record = sample(3);
     record.sites.truncate(1);
-    let all = record.sites[0].windows.iter().filter(|window| window.deed != Deed::Nothing).count();
+    let all = record.sites[0].windows.iter().filter(|window| window.deed != Treatment::Nothing).count();
     let set_aside = record.sites[0].windows.iter().filter(|window| window.dropped.is_some()).count();
     assert_eq!(render(&record).matches("h0").count(), all - set_aside);
 }
@@ -70,18 +71,6 @@ fn a_page_with_many_windows_stays_small() {
     let page = render(&record);
     assert!(page.len() < PAGE_BYTES_MAX, "{} bytes", page.len());
 }
-
-#[test]
-fn nothing_on_the_page_asks_the_network_or_is_blocked_by_its_own_policy() {
-    for (name, attributes) in tags(&render(&sample(5))) {
-        assert!(!["link", "img", "iframe", "object", "form", "base"].contains(&name.as_str()), "{name}");
-        for (key, _) in attributes.split(' ').filter_map(|pair| pair.split_once('=')) {
-            assert!(key != "style" && key != "src" && !key.starts_with("on"), "{name} {key}");
-        }
-    }
-}
-
-const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&\u{202e}\u{0}";
 
 #[test]
 fn a_hostile_record_is_shown_and_never_run() {
@@ -103,12 +92,7 @@ fn a_hostile_record_is_shown_and_never_run() {
         site.credibility.pause = HOSTILE.into();
     }
     record.credibility.pause = HOSTILE.into();
-    let page = render(&record);
-    assert_balanced(&page);
-    let count = |wanted: &str| tags(&page).iter().filter(|(name, _)| name == wanted).count();
-    assert_eq!((count("script"), count("img")), (1, 0));
-    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "shown");
-    assert!(!page.contains('\u{202e}') && !page.contains('\0'));
+    assert_shown_and_never_run(&render(&record), 1);
 }
 
 #[test]
@@ -153,13 +137,4 @@ fn every_part_may_be_missing_or_no_number() {
         assert_balanced(&page);
         assert!(!page.contains("NaN") && !page.contains(">inf"), "case {k}");
     }
-}
-
-/// For eyes: `cargo test -p dyno a_causal_page_to_look_at -- --ignored --nocapture` names the file.
-#[test]
-#[ignore = "writes a page to look at"]
-fn a_causal_page_to_look_at() {
-    let path = std::env::temp_dir().join("dyno-sample-causal.html");
-    std::fs::write(&path, render(&sample(7))).expect("the folder for temporary files can be written");
-    println!("{}", path.display());
 }

@@ -1,9 +1,8 @@
 //! Curves over a common pair of axes, each with its name at its end.
 
-use std::fmt::Write;
-
-use super::{Scale, drawing, label, line, share, short};
+use super::shape::{self, drawing, label, line, short};
 use crate::page::html::{Tag, tag};
+use crate::view::chart::{Curve, Curves, Scale, Stroke};
 
 /// Height of the picture in pixels, its axis included.
 const HEIGHT: f64 = 300.0;
@@ -14,37 +13,9 @@ const NAME_HEIGHT: f64 = 16.0;
 /// Characters of a name beside a curve: what its column holds on a phone.
 const NAME_CHARS_MAX: usize = 15;
 
-/// How a curve is drawn; all four differ without colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stroke {
-    /// The one that the page is about.
-    Strong,
-    /// What it is compared with.
-    Thin,
-    /// A variant of that.
-    Dashed,
-    /// A bound.
-    Dotted,
-}
-
-/// A curve of places: across and up, both from 0 to 1.
-#[derive(Debug, Clone)]
-pub(crate) struct Curve {
-    /// Its name, written at its end.
-    pub(crate) name: String,
-    /// How it is drawn.
-    pub(crate) stroke: Stroke,
-    /// Its points, from left to right.
-    pub(crate) places: Vec<(f64, f64)>,
-}
-
-/// The curves, with labelled places on both axes (0 to 1).
-pub(crate) fn curves(
-    curves: &[Curve],
-    across: &[(f64, String)],
-    up: &[(f64, String)],
-    sentence: &str,
-) -> Tag {
+/// The curves.
+pub(super) fn curves(all: &Curves, sentence: &str) -> Tag {
+    let Curves { curves, across, up } = all;
     let whole = Scale { left: 0.0, right: 1.0 };
     let floor = HEIGHT - AXIS;
     let down = |y: f64| floor * (1.0 - y.clamp(0.0, 1.0));
@@ -72,18 +43,10 @@ fn levels(up: &[(f64, String)], down: impl Fn(f64) -> f64) -> Tag {
 }
 
 fn plot(curves: &[Curve], floor: f64) -> Tag {
-    let plot = tag("svg")
-        .attr("width", share(100.0))
-        .attr("height", floor)
-        .attr("viewBox", "0 0 1000 1000")
-        .attr("preserveAspectRatio", "none");
+    let plot = shape::plot(floor, "0 0 1000 1000");
     curves.iter().fold(plot, |plot, curve| {
-        let mut d = String::new();
-        for (k, (x, y)) in curve.places.iter().enumerate() {
-            let letter = if k == 0 { 'M' } else { 'L' };
-            let _ = write!(d, "{letter}{:.0} {:.0}", 1e3 * x, 1e3 * (1.0 - y.clamp(0.0, 1.0)));
-        }
-        plot.push(tag("path").class(class(curve.stroke)).attr("d", d))
+        let places = curve.places.iter().map(|(x, y)| (1e3 * x, 1e3 * (1.0 - y.clamp(0.0, 1.0))));
+        plot.push(tag("path").class(class(curve.stroke)).attr("d", shape::path(places)))
     })
 }
 
@@ -129,7 +92,7 @@ mod tests {
     use super::*;
 
     fn curve(name: &str, end: f64) -> Curve {
-        Curve { name: name.into(), stroke: Stroke::Thin, places: vec![(0.0, 0.0), (1.0, end)] }
+        Curve::new(name.into(), Stroke::Thin, vec![(0.0, 0.0), (1.0, end)])
     }
 
     #[test]
@@ -144,8 +107,9 @@ mod tests {
 
     #[test]
     fn a_curve_without_points_has_no_name() {
-        let empty = Curve { name: "empty".into(), stroke: Stroke::Strong, places: Vec::new() };
-        let text = curves(&[empty], &[], &[], "nothing").to_string();
+        let empty = Curve::new("empty".into(), Stroke::Strong, Vec::new());
+        let text = curves(&Curves { curves: vec![empty], across: Vec::new(), up: Vec::new() }, "nothing")
+            .to_string();
         assert!(!text.contains(">empty<"), "{text}");
     }
 }

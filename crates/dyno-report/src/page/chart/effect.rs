@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use super::strip::tick_text;
-use super::{STEPS_UP_MAX, Scale, drawing, label, line, share};
+use super::shape::{self, STEPS_UP_MAX, drawing, label, line, share};
+use super::strip::level_label;
 use crate::page::html::{Tag, tag};
+use crate::view::chart::{Effect, Estimate, Scale, Trust};
 
 /// Height of the picture in pixels, its axis included.
 const HEIGHT: f64 = 200.0;
@@ -15,63 +16,20 @@ const CAP: f64 = 1.2;
 /// The cause's axis begins left of zero, so that what stands at zero is not cut, and ends right of its last level.
 const AIR: f64 = 0.07;
 
-/// An estimate for one strength of the cause.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Estimate {
-    /// The cause, in percent.
-    pub(crate) across: f64,
-    /// The effect, in percent.
-    pub(crate) value: f64,
-    /// Both ends of its interval.
-    pub(crate) interval: [f64; 2],
-    /// Whether it is to be believed.
-    pub(crate) trust: Trust,
-}
-
-/// Whether an estimate is to be believed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trust {
-    /// Within its interval.
-    Sound,
-    /// Something is known to pull it away: drawn hollow.
-    Biased,
-}
-
-/// All that is drawn of one cause.
-#[derive(Debug, Clone)]
-pub(crate) struct Effect<'e> {
-    /// The strongest cause of all pictures that are compared.
-    pub(crate) across_max: f64,
-    /// The effects of all pictures that are compared.
-    pub(crate) up: Scale,
-    /// The estimates.
-    pub(crate) estimates: &'e [Estimate],
-    /// Effect per cause of the line through the origin, and its interval.
-    pub(crate) slope: Option<(f64, [f64; 2])>,
-    /// Effect per cause that something else would suggest.
-    pub(crate) suggested: Option<f64>,
-    /// What no cause at all does.
-    pub(crate) nulls: Option<[f64; 2]>,
-    /// Single measurements: cause and effect.
-    pub(crate) cloud: &'e [(f64, f64)],
-    /// The sentence for those who do not see it.
-    pub(crate) sentence: &'e str,
-}
-
 /// The picture.
-pub(crate) fn effect(effect: &Effect<'_>) -> Tag {
+pub(super) fn effect(effect: &Effect, sentence: &str) -> Tag {
     let frame = Frame::of(effect);
     let zero = frame.down(0.0);
     let ticks = frame.up.ticks(STEPS_UP_MAX);
     let grid = ticks.iter().filter(|tick| **tick != 0.0);
-    let svg = drawing(HEIGHT as u32, effect.sentence)
+    let svg = drawing(HEIGHT as u32, sentence)
         .class("effect")
         .push_all(grid.map(|tick| line([0.0, 100.0], [frame.down(*tick); 2], "grid")))
         .push(plot(&frame, effect))
         .push(line([0.0, 100.0], [zero; 2], "zero"))
         .push_all(effect.estimates.iter().flat_map(|one| drawn(&frame, one)))
         .push_all(effect.estimates.iter().map(|one| level(&frame, one.across)));
-    svg.push_all(ticks.iter().map(|tick| tick_label(&frame, *tick)))
+    svg.push_all(ticks.iter().map(|tick| level_label(*tick, frame.down(*tick))))
 }
 
 /// Where things stand.
@@ -81,7 +39,7 @@ struct Frame {
 }
 
 impl Frame {
-    fn of(effect: &Effect<'_>) -> Frame {
+    fn of(effect: &Effect) -> Frame {
         let most = effect.across_max.max(1.0);
         // Labels of the effects have the left edge to themselves.
         Frame { across: Scale { left: -2.5 * AIR * most, right: (1.0 + AIR) * most }, up: effect.up }
@@ -94,12 +52,8 @@ impl Frame {
 }
 
 /// What is drawn to scale in both directions: bands, lines, single measurements.
-fn plot(frame: &Frame, effect: &Effect<'_>) -> Tag {
-    let svg = tag("svg")
-        .attr("width", share(100.0))
-        .attr("height", HEIGHT - AXIS)
-        .attr("viewBox", "0 0 1000 1000")
-        .attr("preserveAspectRatio", "none");
+fn plot(frame: &Frame, effect: &Effect) -> Tag {
+    let svg = shape::plot(HEIGHT - AXIS, "0 0 1000 1000");
     let most = effect.across_max;
     let origin = (0.0, 0.0);
     let wedge = effect
@@ -111,7 +65,7 @@ fn plot(frame: &Frame, effect: &Effect<'_>) -> Tag {
     });
     let suggested = effect.suggested.map(|slope| stroke(frame, &[origin, (most, slope * most)], "thin"));
     let line = effect.slope.map(|(slope, _)| stroke(frame, &[origin, (most, slope * most)], "strong"));
-    svg.push_all(nulls).push_all(wedge).push(cloud(frame, effect.cloud)).push_all(suggested).push_all(line)
+    svg.push_all(nulls).push_all(wedge).push(cloud(frame, &effect.cloud)).push_all(suggested).push_all(line)
 }
 
 fn place(frame: &Frame, (across, value): (f64, f64)) -> (f64, f64) {
@@ -119,12 +73,7 @@ fn place(frame: &Frame, (across, value): (f64, f64)) -> (f64, f64) {
 }
 
 fn path(frame: &Frame, places: &[(f64, f64)]) -> String {
-    let mut d = String::new();
-    for (k, at) in places.iter().enumerate() {
-        let (x, y) = place(frame, *at);
-        let _ = write!(d, "{}{x:.0} {y:.0}", if k == 0 { 'M' } else { 'L' });
-    }
-    d
+    shape::path(places.iter().map(|at| place(frame, *at)))
 }
 
 fn area(frame: &Frame, corners: &[(f64, f64)], class: &'static str) -> Tag {
@@ -138,7 +87,7 @@ fn stroke(frame: &Frame, places: &[(f64, f64)], class: &'static str) -> Tag {
 /// Single measurements as one path of round dots; wild ones stay at the edge.
 fn cloud(frame: &Frame, points: &[(f64, f64)]) -> Tag {
     let mut d = String::new();
-    for point in points.iter().filter(|(_, value)| value.is_finite()) {
+    for point in points {
         let (x, y) = place(frame, *point);
         let _ = write!(d, "M{x:.0} {y:.0}h0");
     }
@@ -147,9 +96,6 @@ fn cloud(frame: &Frame, points: &[(f64, f64)]) -> Tag {
 
 /// A dot with its whisker; an estimate beyond the picture is an arrow at its edge.
 fn drawn(frame: &Frame, one: &Estimate) -> Vec<Tag> {
-    if !one.value.is_finite() {
-        return Vec::new();
-    }
     let at = frame.across.at(one.across);
     let [low, high] = one.interval.map(|end| frame.down(end));
     let caps = [low, high].map(|end| line([at - CAP, at + CAP], [end; 2], "whisker"));
@@ -171,13 +117,6 @@ fn level(frame: &Frame, across: f64) -> Tag {
     label(frame.across.at(across), HEIGHT - 5.0, "axis", &format!("{across:.0}\u{a0}%"))
 }
 
-/// The label of a level: above its line, or below where the picture ends.
-fn tick_label(frame: &Frame, tick: f64) -> Tag {
-    let down = frame.down(tick);
-    let y = if down < 14.0 { down + 13.0 } else { down - 3.0 };
-    tag("text").attr("x", "2").attr("y", format!("{y:.1}")).class("axis halo").text(tick_text(tick, "%"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,14 +125,13 @@ mod tests {
         let all = Effect {
             across_max: 50.0,
             up: Scale { left: -5.0, right: 20.0 },
-            estimates,
+            estimates: estimates.to_vec(),
             slope: Some((0.3, [0.25, 0.35])),
             suggested: Some(0.6),
             nulls: Some([-0.5, 0.7]),
-            cloud,
-            sentence: "15 % at 50 %",
+            cloud: cloud.to_vec(),
         };
-        effect(&all).to_string()
+        effect(&all.checked(), "15 % at 50 %").to_string()
     }
 
     fn estimate(value: f64) -> Estimate {
@@ -202,7 +140,7 @@ mod tests {
 
     #[test]
     fn an_estimate_has_its_interval_its_level_and_the_picture_its_sentence() {
-        let svg = picture(&[estimate(15.0)], &[(10.0, 3.0), (10.0, f64::NAN)]);
+        let svg = picture(&[estimate(15.0)], &[(10.0, 3.0)]);
         assert_eq!(svg.matches("class=\"whisker\"").count(), 3, "{svg}");
         assert_eq!(svg.matches("estimate-dot").count(), 1, "{svg}");
         assert_eq!(svg.matches("h0").count(), 1, "{svg}");
@@ -210,11 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_the_picture_points_there_and_what_is_no_number_is_not_drawn() {
+    fn what_lies_beyond_the_picture_points_there() {
         assert!(picture(&[estimate(500.0)], &[]).contains('▴'));
         assert!(picture(&[estimate(-500.0)], &[]).contains('▾'));
-        let svg = picture(&[estimate(f64::NAN)], &[]);
-        assert!(!svg.contains("whisker") && !svg.contains("NaN"), "{svg}");
     }
 
     #[test]

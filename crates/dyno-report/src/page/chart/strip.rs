@@ -1,7 +1,9 @@
 //! Horizontal estimates: a bar or a dot with its interval, on a scale that several rows share.
 
-use super::{STEPS_ACROSS_MAX, Scale, bar, drawing, label, line, share, short};
+use super::shape::{STEPS_ACROSS_MAX, bar, drawing, label, line, share, short};
 use crate::page::html::{Tag, tag};
+use crate::page::parts::{figure, tied};
+use crate::view::chart::{Bar, Estimates, Ink, Mark, Row, Scale};
 
 /// Height of a row in pixels: a finger's width with its neighbours' air.
 const HEIGHT: u32 = 26;
@@ -14,36 +16,22 @@ const BAR_ROW: u32 = 44;
 /// Characters of a bar's name that leave its figure room on a phone.
 const NAME_CHARS_MAX: usize = 32;
 
-/// How a mark is drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ink {
-    /// A solid bar from zero: a confirmed gain.
-    Solid,
-    /// A hollow bar from zero: the figure of a step.
-    Hollow,
-    /// A hollow grey bar from zero: tried and not kept.
-    Grey,
-    /// A dot: one estimate among several.
-    Dot,
-    /// A small tick: a part of an estimate, such as one instance.
-    Tick,
-    /// A pale band over its interval: what cannot be told from zero.
-    Band,
-}
-
-/// A value and its interval.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark {
-    /// The estimate.
-    pub(crate) value: f64,
-    /// Both ends of its interval.
-    pub(crate) interval: Option<[f64; 2]>,
-    /// How it is drawn.
-    pub(crate) ink: Ink,
+/// Rows of estimates with their names and their figures, and the scale below.
+pub(super) fn estimates(estimates: &Estimates) -> Tag {
+    let scale = &estimates.scale;
+    let row = |row: &Row| {
+        tag("div")
+            .class("estimate")
+            .push(tag("span").class("name").text(&row.name))
+            .push(strip(scale, &row.marks, &format!("{}: {}", row.name, row.words)))
+            .push(figure(tied(&row.words)))
+    };
+    let axis = tag("div").class("estimate").push(tag("span")).push(axis(scale, "%")).push(tag("span"));
+    tag("div").class("estimates").push_all(estimates.rows.iter().map(row)).push(axis)
 }
 
 /// One row of marks over the zero line.
-pub(crate) fn strip(scale: &Scale, marks: &[Mark], sentence: &str) -> Tag {
+pub(super) fn strip(scale: &Scale, marks: &[Mark], sentence: &str) -> Tag {
     let through = |at: f64, class| {
         tag("line").attr("x1", share(at)).attr("x2", share(at)).attr("y2", "100%").class(class)
     };
@@ -83,9 +71,7 @@ fn dot(at: f64) -> Tag {
 }
 
 fn whisker(group: Tag, scale: &Scale, interval: Option<[f64; 2]>) -> Tag {
-    let Some(ends) = interval.filter(|ends| ends.iter().all(|end| end.is_finite())) else {
-        return group;
-    };
+    let Some(ends) = interval else { return group };
     let ends = ends.map(|end| scale.at(end));
     let caps = ends.map(|end| line([end, end], [MIDDLE - 4.0, MIDDLE + 4.0], "whisker"));
     group.push(line(ends, [MIDDLE, MIDDLE], "whisker")).push_all(caps)
@@ -98,12 +84,18 @@ fn beyond(at: f64) -> Tag {
 }
 
 /// The labels of a shared scale.
-pub(crate) fn axis(scale: &Scale, unit: &str) -> Tag {
+pub(super) fn axis(scale: &Scale, unit: &str) -> Tag {
     let label_of = |tick: f64| label(scale.at(tick), 12.0, "axis", &tick_text(tick, unit));
     drawing(16, "").class("strip").push_all(scale.ticks(STEPS_ACROSS_MAX).into_iter().map(label_of))
 }
 
-pub(super) fn tick_text(tick: f64, unit: &str) -> String {
+/// The label of a level: above its line, or below where the picture ends.
+pub(super) fn level_label(tick: f64, down: f64) -> Tag {
+    let y = if down < 14.0 { down + 13.0 } else { down - 3.0 };
+    tag("text").attr("x", "2").attr("y", format!("{y:.1}")).class("axis halo").text(tick_text(tick, "%"))
+}
+
+fn tick_text(tick: f64, unit: &str) -> String {
     let decimals = if (tick - tick.round()).abs() < 1e-9 { 0 } else { 1 };
     let sign = match unit {
         "%" if tick > 0.0 => "+",
@@ -113,23 +105,8 @@ pub(super) fn tick_text(tick: f64, unit: &str) -> String {
     format!("{sign}{:.decimals$}\u{a0}{unit}", tick.abs())
 }
 
-/// A bar from zero with its name and its figure on the line above.
-#[derive(Debug, Clone)]
-pub(crate) struct Bar {
-    /// What it is.
-    pub(crate) name: String,
-    /// Its figure in words.
-    pub(crate) figure: String,
-    /// Its length.
-    pub(crate) value: f64,
-    /// The share of it that is drawn in full colour, the rest being pale.
-    pub(crate) full: Option<f64>,
-    /// Both ends of its interval.
-    pub(crate) interval: Option<[f64; 2]>,
-}
-
 /// Bars over one scale, one below the other.
-pub(crate) fn bars(rows: &[Bar], sentence: &str) -> Tag {
+pub(super) fn bars(rows: &[Bar], sentence: &str) -> Tag {
     let ends = rows.iter().flat_map(|row| [row.value, row.interval.map_or(row.value, |[_, high]| high)]);
     let scale = Scale::around_zero(ends);
     let svg = drawing(BAR_ROW * rows.len() as u32, sentence).class("bars");
@@ -145,7 +122,7 @@ fn drawn_bar(svg: Tag, scale: &Scale, row: &Bar, top: f64) -> Tag {
     let split = scale.at(row.value * row.full.unwrap_or(1.0));
     let svg = svg
         .push(text("0", "start", "name", &short(&row.name, NAME_CHARS_MAX)))
-        .push(text("100%", "end", "figure", &row.figure))
+        .push(text("100%", "end", "figure", &tied(&row.figure)))
         .push(bar([split, scale.at(row.value)], [top + 20.0, 12.0], "pale"))
         .push(bar([0.0, split], [top + 20.0, 12.0], "full"));
     match row.interval {

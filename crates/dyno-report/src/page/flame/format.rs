@@ -63,17 +63,9 @@ impl Format {
 
     /// The format that a file's name ends in.
     pub fn of_name(name: &str) -> Option<Format> {
-        // Longer endings first: all three kinds of JSON end in .json.
-        let all = [
-            Format::Firefox,
-            Format::Speedscope,
-            Format::Pprof,
-            Format::Html,
-            Format::Svg,
-            Format::Folded,
-            Format::Json,
-        ];
-        all.into_iter().find(|format| name.ends_with(&format!(".{}", format.ending())))
+        // The longest ending: all three kinds of JSON end in .json.
+        let fits = |format: &Format| name.ends_with(&format!(".{}", format.ending()));
+        Format::ALL.into_iter().filter(fits).max_by_key(|format| format.ending().len())
     }
 }
 

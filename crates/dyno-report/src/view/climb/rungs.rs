@@ -1,0 +1,201 @@
+//! Every rung: its row of figures, and its place on the ladder.
+
+use dyno_measure::series::Metric;
+use dyno_record::climb::{Attempt, Climb, Effect, Figures, Rung, RungVerdict};
+
+use crate::number;
+use crate::view::block::{Block, OnPage, OnTerminal, Section};
+use crate::view::chart::{Chart, Figure, Ink, Ladder, LadderRung, Mark, Scale};
+use crate::view::prediction;
+use crate::view::show::{On, Tone, Verdict};
+use crate::view::table::{Cell, Column, Row, Table, count, figure, known, link, nothing, verdict, words};
+use crate::view::words::paragraph;
+
+/// A longer name has a line for itself: the table keeps its shape at 60 columns.
+const NAME_MAX: usize = 18;
+/// A longer change goes under its row.
+const CHANGE_MAX: usize = 36;
+/// A loss is drawn whole up to this multiple of the largest gain; beyond it an arrow says that it goes on.
+const LOSS_SHARE_MAX: f64 = 1.0;
+/// Narrowest half of the scale, in percent: noise alone must not look like a mountain.
+const SPAN_PERCENT_MIN: f64 = 5.0;
+
+/// From the right: the confirmed gain leaves first, then the tail, the rate, the CPU; the step's figure is the last.
+const COLUMNS: [Column; 10] = [
+    Column::words("rung", NAME_MAX),
+    Column::words("change", CHANGE_MAX).falls(2).under("{}").on(On::Terminal),
+    Column::figure("req/s", 4, 12),
+    Column::figure("CPU µs/req", 3, 12),
+    Column::figure("p50/p99 µs", 5, 20).on(On::Terminal),
+    Column::page("p50 µs"),
+    Column::page("p99 µs"),
+    Column::figure("step", 1, 20),
+    Column::figure("gain (confirmed)", 6, 20).under("confirmed {}"),
+    Column::words("verdict", usize::MAX),
+];
+
+/// The anchor of a rung's card.
+pub(super) fn anchor(at: usize) -> String {
+    format!("rung-{}", at + 1)
+}
+
+pub(super) fn verdict_of(verdict: RungVerdict) -> Verdict {
+    let tone = match verdict {
+        RungVerdict::Kept => Tone::Good,
+        RungVerdict::Reverted | RungVerdict::Failed => Tone::Bad,
+        RungVerdict::Unconfirmed | RungVerdict::NotApplied => Tone::Doubt,
+        RungVerdict::NoDifference | RungVerdict::NotPossible | RungVerdict::NotMeasured => Tone::Faint,
+    };
+    Verdict { word: verdict.words(), tone }
+}
+
+/// The step's own figure.
+pub(super) fn step(attempt: &Attempt) -> String {
+    number::estimate(attempt.effect_percent, attempt.interval_percent)
+}
+
+/// The gain to quote. What was turned back and not confirmed has its figure in the reason.
+pub(super) fn confirmed(rung: &Rung) -> Option<Effect> {
+    rung.leave_one_out.filter(|_| rung.attempt.verdict == RungVerdict::Kept)
+}
+
+/// The rung's load when it is not the plan's, and whether the final setting goes without the rung because of it.
+pub(super) fn own_load(climb: &Climb, attempt: &Attempt) -> Option<String> {
+    let other = !attempt.load.is_empty() && attempt.load != climb.load.to_string();
+    let only = climb.own_load_only(attempt) && attempt.verdict == RungVerdict::Kept;
+    let kept = if only { ", and kept for that load only: the final setting goes without it" } else { "" };
+    other.then(|| format!("under {}{kept}", attempt.load))
+}
+
+/// A kept rung's reason is its figures; every other verdict owes one.
+fn why(attempt: &Attempt) -> String {
+    if attempt.verdict == RungVerdict::Kept { String::new() } else { attempt.why.clone() }
+}
+
+/// All rungs with the figures of their own side of their own trial.
+pub(super) fn section(climb: &Climb) -> Option<Section> {
+    let rungs = climb.rungs.iter().enumerate().map(|(at, rung)| row(climb, at, rung));
+    let rows: Vec<Row> = start(climb).into_iter().chain(rungs).collect();
+    let caption = "Every rung, with the figures of its own side of its own trial";
+    let table = Table::new(caption, &COLUMNS, rows);
+    let place = (OnPage::Body, OnTerminal::Found);
+    (!climb.rungs.is_empty()).then(|| Section::new("table", "Every rung", place, vec![Block::Table(table)]))
+}
+
+/// Where the climb starts: what its first rung measured on the side before it, under the plan's own load.
+fn start(climb: &Climb) -> Option<Row> {
+    let of_plan = |rung: &&Rung| rung.attempt.figures.is_some() && own_load(climb, &rung.attempt).is_none();
+    let [figures, _] = climb.rungs.iter().find(of_plan)?.attempt.figures?;
+    let name = [words("start"), nothing()];
+    let rest = [nothing(), nothing(), nothing()];
+    Some(name.into_iter().chain(cells(Some(&figures))).chain(rest).collect::<Vec<_>>().into())
+}
+
+fn row(climb: &Climb, at: usize, rung: &Rung) -> Row {
+    let attempt = &rung.attempt;
+    let gain = confirmed(rung).map_or_else(nothing, |e| {
+        figure(number::effect(e.effect_percent, e.interval_percent), e.effect_percent)
+    });
+    let name = [link(&rung.id, anchor(at)), words(&rung.change)];
+    let step = figure(step(attempt), attempt.effect_percent.unwrap_or(f64::NAN));
+    let rest = [step, gain, verdict(verdict_of(attempt.verdict))];
+    let figures = cells(attempt.figures.as_ref().map(|[_, after]| after));
+    let cells = name.into_iter().chain(figures).chain(rest).collect();
+    Row { cells, why: why(attempt), notes: notes(climb, rung) }
+}
+
+/// Rate, CPU and tail of one side. Two decimals in all rows: a column is read downwards.
+fn cells(figures: Option<&Figures>) -> [Cell; 5] {
+    let Some(f) = figures else { return std::array::from_fn(|_| nothing()) };
+    [
+        count(f.requests_per_second),
+        known(Some(f.cpu_us_per_request), number::hundredths),
+        words(format!("{}/{}", number::count(f.p50_us), number::count(f.p99_us))),
+        count(f.p50_us),
+        count(f.p99_us),
+    ]
+}
+
+fn notes(climb: &Climb, rung: &Rung) -> Vec<String> {
+    let mut notes: Vec<String> = own_load(climb, &rung.attempt).into_iter().collect();
+    if !rung.bundle.is_empty() {
+        notes.push(format!("judged together with {}", rung.bundle.join(", ")));
+    }
+    if let Some(first) = &rung.first_attempt {
+        notes.push(format!("first try: {} {}", first.verdict.words(), step(first)).trim_end().to_owned());
+    }
+    notes.extend(rung.attempt.causal.as_ref().map(prediction::line));
+    notes
+}
+
+const READ_ME: &str = "Each rung changes one thing and stays only if it was proven in force, better than the noise, and confirmed. \
+    Figures are the change of the rung's metric, CPU per request unless the row says otherwise. Rungs overlap: \
+    their gains neither add nor multiply up to the total.";
+
+/// Every rung on one scale, from top to bottom in the order of the climb.
+pub(super) fn ladder(climb: &Climb) -> Option<Section> {
+    let rungs = &climb.rungs;
+    let chart = Chart::Ladder(Ladder {
+        scale: scale(rungs),
+        sides: ["← costs more", "costs less →"],
+        key: key(),
+        rungs: rungs.iter().enumerate().map(|(at, rung)| on_ladder(climb, at, rung)).collect(),
+    });
+    let figure = Figure { chart, sentence: String::new(), caption: String::new() };
+    let blocks = vec![paragraph(READ_ME), Block::Figure(figure)];
+    (!rungs.is_empty()).then(|| Section::page("ladder", "The ladder", OnPage::Body, blocks))
+}
+
+/// The four ways of drawing, each beside its word.
+fn key() -> Vec<(Mark, &'static str)> {
+    let sample = |ink, interval, words| (Mark { value: 0.7, interval, ink }, words);
+    vec![
+        sample(Ink::Solid, None, "confirmed gain, the rung turned back on fresh data"),
+        sample(Ink::Dot, Some([0.3, 1.0]), "99 % interval"),
+        sample(Ink::Hollow, None, "the step's own figure: it decided, and reads high"),
+        sample(Ink::Grey, None, "tried and not kept"),
+    ]
+}
+
+/// Gains to the right. The same scale serves all rows.
+fn scale(rungs: &[Rung]) -> Scale {
+    let ends = || rungs.iter().flat_map(marks).flat_map(|mark| mark.ends());
+    let gain = ends().fold(-SPAN_PERCENT_MIN, f64::min);
+    let loss_max = LOSS_SHARE_MAX * -gain;
+    Scale::around_zero(ends().map(|end| end.min(loss_max)).chain([gain])).mirrored()
+}
+
+fn on_ladder(climb: &Climb, at: usize, rung: &Rung) -> LadderRung {
+    let attempt = &rung.attempt;
+    let gain = confirmed(rung);
+    LadderRung {
+        anchor: anchor(at),
+        name: rung.id.clone(),
+        change: rung.change.clone(),
+        otherwise: otherwise(climb, attempt),
+        marks: marks(rung),
+        figure: gain.map_or_else(|| step(attempt), |e| number::effect(e.effect_percent, e.interval_percent)),
+        confirmed: gain.is_some(),
+        verdict: verdict_of(attempt.verdict),
+        why: why(attempt),
+    }
+}
+
+/// A metric or a load of the rung's own: its figure is of another kind than its neighbours'.
+fn otherwise(climb: &Climb, attempt: &Attempt) -> String {
+    let metric = (attempt.metric != Metric::CpuPerRequest).then(|| attempt.metric.to_string());
+    metric.into_iter().chain(own_load(climb, attempt)).collect::<Vec<_>>().join(" · ")
+}
+
+/// What a rung's row shows.
+fn marks(rung: &Rung) -> Vec<Mark> {
+    let attempt = &rung.attempt;
+    let step = |ink, interval| Mark::of(attempt.effect_percent?, interval, ink);
+    let gain = confirmed(rung).and_then(|e| Mark::of(e.effect_percent, Some(e.interval_percent), Ink::Solid));
+    let own = match (attempt.verdict, gain) {
+        (RungVerdict::Kept, Some(_)) => step(Ink::Hollow, None),
+        (RungVerdict::Kept, None) => step(Ink::Hollow, attempt.interval_percent),
+        _ => step(Ink::Grey, attempt.interval_percent),
+    };
+    own.into_iter().chain(gain).collect()
+}

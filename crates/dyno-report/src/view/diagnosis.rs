@@ -1,0 +1,150 @@
+//! The view of a diagnosis: the figures, then findings with their evidence, what was ruled out, what to try.
+
+use dyno_measure::usl::{Estimate, Usl};
+use dyno_record::diagnosis::{Card as Figures, Diagnosis};
+use dyno_record::finding::{Class, Confidence, Finding, Next};
+
+use super::block::{Block, Card, Fact, Item, OnTerminal, View, Voice};
+use super::show::{Tone, Verdict};
+use super::words::{self, paragraph, said};
+use crate::number::{count, latency, micros};
+
+/// Columns of the labels: the longest are "per request" and "scalability".
+const LABEL_COLUMNS: usize = 13;
+/// Points that lie farther from the curve than this, on average, do not follow the law.
+const MISFIT_MAX: f64 = 0.10;
+
+/// All that is said of a diagnosis.
+pub(crate) fn view(record: &Diagnosis) -> View {
+    let cut_short = words::cut_short(record.cut_short.as_ref());
+    let above: Vec<Fact> =
+        cut_short.into_iter().chain([target(record)]).chain(figures(&record.card)).collect();
+    let notes =
+        record.notes.iter().map(|note| Fact::new("note", format!("{}: {}", note.class, note.summary)));
+    let unseen =
+        record.not_looked_at.iter().map(|one| Fact::new("not seen", format!("{}: {}", one.what, one.why)));
+    let groups = vec![
+        (OnTerminal::Above, Block::Facts(above)),
+        (OnTerminal::Found, findings(record)),
+        (OnTerminal::Below, Block::Facts(notes.chain(unseen).collect())),
+        (OnTerminal::Last, Block::Facts(words::warnings(&record.warnings))),
+    ];
+    View::terminal(LABEL_COLUMNS, groups)
+}
+
+fn target(record: &Diagnosis) -> Fact {
+    let target = match record.target.pid {
+        Some(pid) => format!("{} ({pid})", record.target.name),
+        None => "a record".to_owned(),
+    };
+    let used = format!("{:.2} of {} CPUs busy", record.card.cpus_used, record.card.cpus);
+    Fact::new("target", format!("{target} · {used} · watched for {:.1} s", record.duration_s))
+}
+
+fn figures(card: &Figures) -> Vec<Fact> {
+    let throughput = card.requests_per_second.zip(card.latency_us).map(|(rate, tail)| {
+        let (p50, p99) = (latency(tail.p50), latency(tail.p99));
+        Fact::new("throughput", format!("{} requests/s · latency p50 {p50}, p99 {p99}", count(rate)))
+    });
+    let scalability = card.scalability.as_ref().map(|usl| Fact::new("scalability", of_usl(usl)));
+    throughput.into_iter().chain([resources(card)]).chain(scalability).collect()
+}
+
+/// What each request, or each second, takes.
+fn resources(card: &Figures) -> Fact {
+    let resources = &card.resources;
+    let parts = [
+        Some(format!("CPU {} µs", micros(resources.cpu_us))),
+        resources.system_calls.map(|calls| format!("{} system calls", few(calls))),
+        Some(format!("{} switches", few(resources.switches))),
+        Some(format!("{} page faults", few(resources.faults))),
+        resources.wire_bytes.map(|bytes| format!("{} bytes on the wire", count(bytes))),
+        resources.connections.map(|opened| format!("{} connections", few(opened))),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    Fact::new(format!("per {}", card.per), parts.join(" · "))
+}
+
+fn findings(record: &Diagnosis) -> Block {
+    match record.findings.is_empty() {
+        true => paragraph(nothing_found(record)),
+        false => Block::Cards(record.findings.iter().map(finding).collect()),
+    }
+}
+
+fn finding(finding: &Finding) -> Card {
+    let sure = match finding.confidence {
+        Confidence::High => "(sure)",
+        Confidence::Medium => "(likely)",
+        Confidence::Low => "(perhaps)",
+    };
+    let evidence = finding.evidence.iter().map(|fact| Item::new("·", &fact.text));
+    let out = finding.ruled_out.iter().map(|out| Item::new("not", format!("{}: {}", out.class, out.by)));
+    let next = finding.next.iter().map(|next| Item::new("try", of_next(next)));
+    let points = evidence.chain(out).chain(next).collect();
+    let name = finding.class.name();
+    Card {
+        anchor: name.to_owned(),
+        name: name.to_owned(),
+        aside: sure.to_owned(),
+        verdict: Some(Verdict { word: name, tone: Tone::Bad }),
+        blocks: vec![said(Voice::Plain, "", &finding.summary), Block::List("", points)],
+    }
+}
+
+/// How much was looked at; where nothing ran no rule had anything to look at.
+fn nothing_found(record: &Diagnosis) -> String {
+    if record.ruled_out.is_empty() && record.notes.is_empty() {
+        return "no rule had anything to look at".to_owned();
+    }
+    // Rules say by their class's name that they did not look.
+    let unseen = record.not_looked_at.iter().filter(|one| Class::named(&one.what).is_some()).count();
+    format!("nothing found by {} of 22 rules", 22_usize.saturating_sub(unseen))
+}
+
+fn of_next(next: &Next) -> String {
+    let also = [
+        next.code.as_ref().map(|code| format!("code: {code}")),
+        next.rung.as_ref().map(|rung| format!("rung: {rung}")),
+        next.specimen.as_ref().map(|name| format!("see: dyno specimen explain {name}")),
+    ];
+    let also: Vec<String> = also.into_iter().flatten().collect();
+    if also.is_empty() { next.text.clone() } else { format!("{} [{}]", next.text, also.join("; ")) }
+}
+
+fn of_usl(usl: &Usl) -> String {
+    let percent = |estimate: &Estimate, digits: usize| {
+        let [low, high] = estimate.interval.map(|end| 100.0 * end);
+        format!("{:.digits$} % ({low:.digits$} … {high:.digits$})", estimate.value * 100.0)
+    };
+    let [low, high] = usl.one.interval.map(count);
+    // A law that does not describe the server gives no more than a picture of it.
+    let misfit = (usl.misfit > MISFIT_MAX).then(|| {
+        let off = usl.misfit * 100.0;
+        format!(" · the points lie {off:.0} % off the curve: it does not describe this server")
+    });
+    format!(
+        "one connection {} requests/s ({low} … {high}) · contention {} · coherency {} · {}{}",
+        count(usl.one.value),
+        percent(&usl.contention, 1),
+        percent(&usl.coherency, 3),
+        knee(usl),
+        misfit.unwrap_or_default(),
+    )
+}
+
+fn knee(usl: &Usl) -> String {
+    match (&usl.knee, &usl.ceiling) {
+        (Some(knee), Some(ceiling)) => {
+            let ([low, high], there) = (knee.interval, count(ceiling.value));
+            format!("knee at {:.0} connections ({low:.0} … {high:.0}), {there} requests/s there", knee.value)
+        }
+        (None, Some(ceiling)) => format!("no knee; never more than {} requests/s", count(ceiling.value)),
+        (_, None) => "no knee and no ceiling in sight".to_owned(),
+    }
+}
+
+/// Small figures with decimals, large ones without.
+fn few(value: f64) -> String {
+    if value < 100.0 { format!("{value:.2}") } else { count(value) }
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * What offcpu.bpf.c and src/bpf/offcpu.rs tell each other. Every structure here has its twin there, tied by constant
- * assertions on both sides.
+ * What offcpu.bpf.c and src/bpf/offcpu/layout.rs tell each other. Every structure here has its twin there,
+ * tied by constant assertions on both sides.
  */
 #ifndef DYNO_OFFCPU_H
 #define DYNO_OFFCPU_H

@@ -1,0 +1,144 @@
+//! What may be asked of the causal probe: who takes part, what is tried, what is counted, how threads pause.
+//!
+//! The profiler's rig names these; nothing here talks to the kernel.
+
+use std::ops::Range;
+
+use crate::proc::FileId;
+
+/// The longest that a call is made longer: the kernel ends a program's loop some time after.
+pub const SLOWER_NS_MAX: u64 = 100_000_000;
+
+/// How threads pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pausing {
+    /// On their way back to user mode (Linux 6.18).
+    TaskWork,
+    /// Inside the sample's program, with interrupts off, at most a millisecond at a time.
+    SpinInSample,
+}
+
+/// What a process is to an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Its code and its waits are tried.
+    Target,
+    /// Its threads pause and hand on credit; its code never matches.
+    Participant,
+}
+
+/// Whether processes that a process gives birth to take its role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Children {
+    /// They do.
+    Followed,
+    /// They are strangers.
+    Strangers,
+}
+
+/// What is tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tried<'s> {
+    /// Nothing: samples hit nothing.
+    Nothing,
+    /// Code at these addresses.
+    Code {
+        /// Where it lies in the target.
+        ranges: &'s [Range<u64>],
+        /// Which part of a stack counts.
+        reach: Reach,
+        /// Delay for others at each hit.
+        delay_ns: u64,
+    },
+    /// Waits of a kind.
+    Waits {
+        /// Which.
+        kind: Waits,
+        /// The share of each that is cut off.
+        percent: u32,
+    },
+    /// Each call of what [`super::Probe::probe`] put [`Mark::Slow`] on lasts longer.
+    Slower {
+        /// By so much, at most [`SLOWER_NS_MAX`].
+        ns: u64,
+    },
+}
+
+/// Which part of a stack counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// The sampled instruction.
+    Own,
+    /// Any frame of the user stack, by frame pointers.
+    Inclusive,
+}
+
+/// Kinds of waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waits {
+    /// All.
+    Any,
+    /// At locks and conditions.
+    Lock,
+    /// For disks and files.
+    Disk,
+    /// For sockets and pipes, and for several descriptors.
+    Network,
+    /// For one file.
+    File(FileId),
+}
+
+/// What a system call waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// A lock.
+    Lock,
+    /// A disk.
+    Disk,
+    /// A peer.
+    Network,
+    /// Whatever its first argument is a descriptor of.
+    Descriptor,
+    /// A disk, and its first argument says which file.
+    DiskDescriptor,
+}
+
+/// What a probe on an instruction does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// Counts a unit of progress.
+    Visit,
+    /// Counts a beginning.
+    Begin,
+    /// Counts an end, which is a unit of progress too.
+    End,
+    /// Counts entries into code.
+    Entry,
+    /// Spins, see [`Tried::Slower`].
+    Slow,
+}
+
+/// Which visits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// Of the progress point.
+    Visits = 0,
+    /// Beginnings.
+    Begins = 1,
+    /// Entries into code.
+    Entries = 2,
+}
+
+/// What [`super::Probe::attach`] puts in place, one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The look at each wake-up.
+    Wakes,
+    /// The look at each switch.
+    Switches,
+    /// The samples.
+    Samples {
+        /// Their period.
+        period_ns: u64,
+    },
+}

@@ -270,8 +270,19 @@ impl Object {
     /// Maps an array made with `BPF_F_MMAPABLE` into this process, as words that the programs see at once.
     pub fn words(&self, map: &'static str, count: usize) -> Result<Words, BpfError> {
         let Map::Array(data) = self.map(map)? else { return Err(missing_map(map)) };
+        let info = data.info().map_err(|source| BpfError::Map { map, source })?;
+        check_room(map, count, u64::from(info.value_size()) * u64::from(info.max_entries()));
         Words::new(data.fd().as_fd(), count).map_err(|source| BpfError::Mapping { map, source })
     }
+}
+
+/// Words beyond a map's end would read as zero, or end the process: object and layout are of different versions then.
+fn check_room(map: &str, count: usize, bytes: u64) {
+    assert!(count > 0, "no word of {map} is used");
+    assert!(
+        (count * size_of::<u64>()) as u64 <= bytes,
+        "{count} words are used of {map}, which has {bytes} bytes"
+    );
 }
 
 fn missing_map(name: &str) -> BpfError {
@@ -446,5 +457,12 @@ mod tests {
         assert!(BpfError::Mapping { map: "ring", source }.is_permission());
         let source = io::Error::from_raw_os_error(libc::ENOMEM);
         assert!(!BpfError::Mapping { map: "ring", source }.is_permission());
+    }
+
+    #[test]
+    #[should_panic(expected = "54 words are used of controls, which has 424 bytes")]
+    fn no_word_beyond_the_end_of_a_map_is_used() {
+        check_room("controls", 53, 424);
+        check_room("controls", 54, 424);
     }
 }

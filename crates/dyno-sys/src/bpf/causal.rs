@@ -8,6 +8,7 @@ mod counts;
 mod layout;
 mod program;
 mod tried;
+mod window;
 mod word;
 
 use std::ops::Range;
@@ -24,6 +25,7 @@ use code::{kernel_device, packed};
 use counts::merged;
 use layout::{EMPTY, RawPoint, RawRanges, RawThread};
 use program::{HOOKS, LIFE, SPIN_NS_MAX, TASK_WORK_NS_MAX, patched, preempt_count_at, sampler};
+use window::Windows;
 
 pub use counts::{Counts, Owed, Visit, Visits};
 pub use layout::RANGES_MAX;
@@ -40,6 +42,7 @@ pub const INTERRUPT_NS_MAX: u64 = 50_000;
 pub struct Probe {
     object: Object,
     control: Words,
+    windows: Windows,
     pausing: Pausing,
     attached: Vec<Attached>,
 }
@@ -53,7 +56,13 @@ impl Probe {
         let (bytes, can_schedule) = patched(&types);
         let object = Object::load(&bytes)?;
         let control = object.words("controls", word::COUNT)?;
-        let mut probe = Probe { object, control, pausing: Pausing::SpinInSample, attached: Vec::new() };
+        let mut probe = Probe {
+            object,
+            control,
+            windows: Windows::default(),
+            pausing: Pausing::SpinInSample,
+            attached: Vec::new(),
+        };
         probe.set(word::PREEMPT_COUNT_AT, preempt_count_at(&types)?);
         probe.choose(wanted, can_schedule)?;
         for (program, tracepoint) in LIFE {
@@ -99,6 +108,7 @@ impl Probe {
         children: Children,
         tasks: &[Tid],
     ) -> Result<(), BpfError> {
+        assert!(pid > 0, "{pid} is no process");
         let followed = if children == Children::Followed { 4 } else { 0 };
         let role = followed | if role == Role::Target { 1_u32 } else { 2 };
         let wrong = |map| move |source| BpfError::Map { map, source };
@@ -118,6 +128,7 @@ impl Probe {
     /// The process that the experiments are about: when it begins another program they are over, see [`Counts::replaced`].
     /// A child that does so takes part from then on without its code.
     pub fn set_subject(&self, pid: Pid) {
+        assert!(pid > 0, "{pid} is no process: its end would never be seen");
         self.set(word::SUBJECT, u64::from(pid.cast_unsigned()));
     }
 
@@ -152,6 +163,8 @@ impl Probe {
 
     /// Samples, wake-ups and switches are looked at from now on, while an experiment runs.
     pub fn attach(&mut self, period_ns: u64) -> Result<(), BpfError> {
+        assert!(self.attached.is_empty(), "two samplers of one probe would count everything twice");
+        assert!(period_ns > 0, "time passes between samples");
         self.set(word::PERIOD_NS, period_ns);
         self.set(word::WATCH, self.get(word::WATCH) + 1);
         let hooks = [("on_waking", "sched_waking"), ("on_switch", "sched_switch")];
@@ -240,6 +253,9 @@ impl Probe {
     /// Begins an experiment: all threads are even, and from now on, until [`Probe::end`] or the deadline, those who lie
     /// behind pause. The time of its beginning.
     pub fn begin(&mut self, tried: &Tried<'_>, deadline_ns: u64) -> Result<u64, BpfError> {
+        tried.check();
+        assert!(!tried.pauses_others() || !self.attached.is_empty(), "without samples nobody would pause");
+        assert!(self.get(word::PAUSE_NS_MAX) > 0, "a pause is cut at its longest");
         self.end();
         let (mut delay_ns, mut reach, mut kinds, mut percent, mut spin_ns) = (0, 0, 0, 0, 0);
         let mut ranges: &[Range<u64>] = &[];
@@ -294,12 +310,14 @@ impl Probe {
 
     /// Visits of window `number` count from now on; numbers are never used twice.
     pub fn open_window(&self, number: u64) {
+        self.windows.open(number);
         self.control.all()[word::WINDOW].store(number, Release);
     }
 
     /// No visit counts any more.
     pub fn close_window(&self) {
-        self.control.all()[word::WINDOW].store(0, Release);
+        self.control.all()[word::WINDOW].store(window::NONE, Release);
+        self.windows.close();
     }
 
     /// Ends the experiment at once: pauses that run stop, nobody pauses any more.
@@ -337,6 +355,7 @@ impl Probe {
 
     /// What was visited in window `number`, which should be closed.
     pub fn visits(&self, which: Counted, number: u64) -> Result<Visits, BpfError> {
+        self.windows.check_closed(number);
         let points = self.object.per_cpu::<RawPoint>("points")?;
         let rows =
             points.get(&(which as u32), 0).map_err(|source| BpfError::Map { map: "points", source })?;

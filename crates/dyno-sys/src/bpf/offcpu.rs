@@ -118,6 +118,7 @@ impl Probe {
 
     /// Watches a process with all its threads, and the processes that it will start.
     pub fn watch(&mut self, pid: Pid) -> Result<(), BpfError> {
+        assert!(pid > 0, "{pid} is no process");
         let mut processes = self.object.hash_mut::<u32, u32>("processes")?;
         let inserted = processes.insert(pid.cast_unsigned(), 1, 0);
         inserted.map_err(|source| BpfError::Map { map: "processes", source })?;
@@ -136,6 +137,7 @@ impl Probe {
 
     /// Attaches everything and begins; the time on the monotonic clock from which on all is counted.
     pub fn start(&mut self) -> Result<u64, BpfError> {
+        assert!(self.start_ns() == 0, "started twice, the programs would count everything twice");
         for (program, tracepoint) in HOOKS {
             if program == "on_fault" && !self.object.has_tracepoint(tracepoint) {
                 continue;
@@ -151,7 +153,8 @@ impl Probe {
     /// Puts a thread into the table that waits since before the start, with the system call and the number that its user
     /// stack is to be known by. One that was seen by now stays as it was seen.
     pub fn seed(&mut self, tid: Tid, pid: Pid, shape: u64, system_call: Option<u32>) -> Result<(), BpfError> {
-        let since_ns = self.control.all()[word::START_NS].load(Relaxed);
+        let since_ns = self.start_ns();
+        assert!(since_ns > 0, "before the start nobody knows since when a thread waits");
         let fresh = RawThread {
             since_ns,
             woken_ns: 0,
@@ -182,8 +185,14 @@ impl Probe {
 
     /// Stops counting at once; sums stay readable. The time of the stop.
     pub fn stop(&mut self) -> u64 {
+        assert!(self.start_ns() > 0, "what never began is stopped");
         self.control.all()[word::ACTIVE].store(0, Relaxed);
         mono_ns()
+    }
+
+    /// When it began; 0 before.
+    fn start_ns(&self) -> u64 {
+        self.control.all()[word::START_NS].load(Relaxed)
     }
 
     /// No more stretches are told.
@@ -241,6 +250,7 @@ impl Probe {
 
     /// The addresses of a kernel stack, from the leaf up; empty when it is not kept.
     pub fn kernel_stack(&self, id: i32) -> Result<Vec<u64>, BpfError> {
+        assert!(id >= 0, "{id} names no stack: it is the kernel's error number");
         let stacks = self.object.stacks("kernel_stacks")?;
         match stacks.get(&id.cast_unsigned(), 0) {
             Ok(stack) => Ok(stack.frames().iter().map(|frame| frame.ip).collect()),

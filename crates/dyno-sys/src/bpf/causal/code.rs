@@ -30,7 +30,15 @@ pub(super) fn packed(ranges: &[Range<u64>]) -> Result<RawRanges, BpfError> {
     for (at, range) in joined.into_iter().enumerate() {
         (raw.from[at], raw.to[at]) = (range.start, range.end);
     }
+    check_ranges(&raw);
     Ok(raw)
+}
+
+/// The programs search ranges by halves: they ascend, none is empty, and no two touch.
+fn check_ranges(raw: &RawRanges) {
+    let (from, to) = (&raw.from[..raw.count as usize], &raw.to[..raw.count as usize]);
+    assert!(from.iter().zip(to).all(|(from, to)| from < to), "an empty range of code");
+    assert!(to.iter().zip(from.iter().skip(1)).all(|(to, next)| to < next), "ranges of code overlap");
 }
 
 #[cfg(test)]
@@ -54,5 +62,13 @@ mod tests {
     #[test]
     fn a_device_is_told_in_the_kernels_form() {
         assert_eq!(kernel_device((254, 3)), 254 << 20 | 3);
+    }
+
+    #[test]
+    #[should_panic(expected = "ranges of code overlap")]
+    fn ranges_that_overlap_never_reach_the_programs() {
+        let mut raw = packed(&[10..20, 30..40]).unwrap();
+        raw.to[0] = 35;
+        check_ranges(&raw);
     }
 }

@@ -40,6 +40,7 @@ macro_rules! counts {
 
             /// What came since `before`.
             pub fn since(&self, before: &Counts) -> Counts {
+                $(debug_assert!(self.$name >= before.$name, concat!(stringify!($name), " only grows"));)*
                 Counts { $($name: self.$name.saturating_sub(before.$name)),* }
             }
         }
@@ -148,5 +149,12 @@ mod tests {
         assert_eq!((before.samples, before.lost), (1, 19));
         let after = Counts { hits: before.hits + 7, ..before };
         assert_eq!(after.since(&before), Counts { hits: 7, ..Counts::default() });
+    }
+
+    #[test]
+    #[should_panic(expected = "hits only grows")]
+    fn readings_are_never_taken_in_the_wrong_order() {
+        let later = Counts { hits: 7, ..Counts::default() };
+        let _ = Counts::default().since(&later);
     }
 }

@@ -64,6 +64,23 @@ pub enum Tried<'s> {
     },
 }
 
+impl Tried<'_> {
+    /// Whether other threads pause for it; a call is slowed down where it is made.
+    pub(super) fn pauses_others(&self) -> bool {
+        matches!(self, Tried::Code { .. } | Tried::Waits { .. })
+    }
+
+    /// # Panics
+    /// When it is none that the programs could carry out: they check nothing.
+    pub(super) fn check(&self) {
+        match self {
+            Tried::Code { ranges, .. } => assert!(!ranges.is_empty(), "code that lies nowhere is sped up"),
+            Tried::Waits { percent, .. } => assert!(*percent <= 100, "{percent} % of a wait is cut off"),
+            Tried::Nothing | Tried::Slower { .. } => {}
+        }
+    }
+}
+
 /// Which part of a stack counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
@@ -141,4 +158,28 @@ pub enum Part {
         /// Their period.
         period_ns: u64,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_programs_can_carry_out_is_let_through() {
+        let ranges = std::slice::from_ref(&(1..2));
+        Tried::Code { ranges, reach: Reach::Own, delay_ns: 0 }.check();
+        Tried::Waits { kind: Waits::Any, percent: 100 }.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "101 % of a wait is cut off")]
+    fn no_more_than_all_of_a_wait_is_cut_off() {
+        Tried::Waits { kind: Waits::Any, percent: 101 }.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "code that lies nowhere")]
+    fn code_that_lies_nowhere_is_never_sped_up() {
+        Tried::Code { ranges: &[], reach: Reach::Own, delay_ns: 1 }.check();
+    }
 }

@@ -23,7 +23,22 @@ pub(super) fn packed(ranges: &[(u64, u64)]) -> RawCode {
         code.from[at] = from;
         code.to[at] = to;
     }
+    check_code(&code);
     code
+}
+
+/// The programs search ranges by halves and ask the stretches first: ranges ascend, those that are not there come last, and
+/// each begins in a stretch.
+fn check_code(code: &RawCode) {
+    let is_there = |at: &usize| code.from[*at] != u64::MAX;
+    let there = (0..RANGES_MAX).filter(is_there).count();
+    assert!(code.from.is_sorted() && (0..there).all(|at| is_there(&at)), "ranges of code are out of order");
+    let in_stretch = |at: usize| {
+        // Below its beginning the difference is beyond every length.
+        let holds = |stretch: usize| code.from[at].wrapping_sub(code.low[stretch]) < code.bytes[stretch];
+        (0..STRETCHES).any(holds)
+    };
+    assert!((0..there).all(in_stretch), "code beside all stretches would never be seen");
 }
 
 /// Where the ranges begin and how far they reach, in two stretches with the widest gap between them: what lies there, the
@@ -73,5 +88,21 @@ mod tests {
     fn process_numbers_have_a_bit_each() {
         assert_eq!((mark(0), mark(63), mark(64)), ((0, 1), (0, 1 << 63), (1, 1)));
         assert_eq!((mark(65_535), mark(65_536)), ((1_023, 1 << 63), (0, 1)));
+    }
+
+    #[test]
+    #[should_panic(expected = "beside all stretches")]
+    fn code_beside_all_stretches_never_reaches_the_programs() {
+        let mut code = packed(&[(10, 20), (100, 120)]);
+        code.bytes[1] = 0;
+        check_code(&code);
+    }
+
+    #[test]
+    #[should_panic(expected = "out of order")]
+    fn ranges_out_of_order_never_reach_the_programs() {
+        let mut code = packed(&[(10, 20), (100, 120)]);
+        code.from.swap(0, 1);
+        check_code(&code);
     }
 }

@@ -130,6 +130,7 @@ impl Warden {
         let (channel, child, exited) = (&self.channel, self.child, &mut self.exited);
         let mut seen = |pid, exit| note_exit(channel, child, exited, pid, exit);
         let left = end::kill_descendants(&self.signals, mono_ns() + KILL_NS_MAX, &mut seen);
+        debug_assert!(left > 0 || self.exited, "all have ended, and the direct child was not seen to");
         self.tell(Event::Stopped { left });
         i32::from(left > 0)
     }
@@ -196,7 +197,8 @@ enum Heard {
 }
 
 fn note_exit(channel: &OwnedFd, child: Pid, exited: &mut bool, pid: Pid, exit: Exit) {
-    if pid == child {
+    // A number is given again: a later process of it is not the launch's direct child.
+    if pid == child && !*exited {
         *exited = true;
         tell(channel, Event::Exited(exit));
     }

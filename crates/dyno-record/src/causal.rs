@@ -297,10 +297,10 @@ pub struct SlowDown {
     pub contradicts: bool,
 }
 
-/// What was done during a window.
+/// The treatment of a window: what was done to the target while it was counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Deed {
+pub enum Treatment {
     /// Nothing.
     #[default]
     Nothing,
@@ -315,8 +315,9 @@ pub enum Deed {
 pub struct Window {
     /// Its round.
     pub round: u32,
-    /// What was done.
-    pub deed: Deed,
+    /// What was done to the target; the record calls it `deed`.
+    #[serde(rename = "deed", alias = "treatment")]
+    pub treatment: Treatment,
     /// How long was counted.
     pub length_ms: f64,
     /// Visits of the progress point.
@@ -450,12 +451,32 @@ mod tests {
     #[test]
     fn a_record_survives_json() {
         let point = Point { speedup_percent: 25, effect_percent: 8.1, rounds: 12, ..Point::default() };
-        let window = Window { deed: Deed::SpeedUp(25), dropped: Some("foreign".into()), ..Window::default() };
+        let window = Window {
+            treatment: Treatment::SpeedUp(25),
+            dropped: Some("foreign".into()),
+            ..Window::default()
+        };
         let site = Site { points: vec![point], windows: vec![window, Window::default()], ..Site::default() };
         let record = Causal { schema: CAUSAL_SCHEMA.into(), sites: vec![site], ..Causal::default() };
         let text = serde_json::to_string(&record).unwrap();
         assert_eq!(Causal::from_json(&text).unwrap(), record);
         assert_eq!(record.sites[0].greatest().unwrap().speedup_percent, 25);
+    }
+
+    #[test]
+    fn a_treatment_is_written_as_records_have_always_had_it_and_read_by_either_name() {
+        for (treatment, written) in [
+            (Treatment::Nothing, r#""deed":"nothing""#),
+            (Treatment::SpeedUp(25), r#""deed":{"speed_up":25}"#),
+            (Treatment::SlowDown(1_000), r#""deed":{"slow_down":1000}"#),
+        ] {
+            let window = Window { treatment, ..Window::default() };
+            let text = serde_json::to_string(&window).unwrap();
+            assert!(text.contains(written), "{text}");
+            for text in [text.clone(), text.replace("deed", "treatment")] {
+                assert_eq!(serde_json::from_str::<Window>(&text).unwrap(), window, "{text}");
+            }
+        }
     }
 
     #[test]

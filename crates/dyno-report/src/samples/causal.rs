@@ -163,10 +163,10 @@ fn windows(slope: f64, chance: &mut Prng) -> Vec<Window> {
         for level in [0, 0, 10, 25, 50] {
             let noise = NOISE * (chance.below(2_001) as f64 / 1_000.0 - 1.0);
             let period = PERIOD_US * (1.0 - slope * f64::from(level) / 100.0) * (1.0 + noise);
-            let deed = if level == 0 { Deed::Nothing } else { Deed::SpeedUp(level) };
+            let treatment = if level == 0 { Treatment::Nothing } else { Treatment::SpeedUp(level) };
             all.push(Window {
                 round,
-                deed,
+                treatment,
                 length_ms: 250.0,
                 visits: 3_000,
                 period_us: Some(period),

@@ -7,7 +7,7 @@
 
 use dyno_measure::stats::{MAD_SIGMA, mean, median};
 use dyno_measure::student::chance;
-use dyno_record::causal::{Deed as Treatment, Metric};
+use dyno_record::causal::{Metric, Treatment};
 
 use super::measured::{Excluded, Measured};
 

@@ -7,7 +7,7 @@
 //! visits need not be of one thread, because all times were equal when the window's delays began. What is assumed is that
 //! debts are small against the window, since a thread that owes much was hardly delayed at all; the verdict checks that.
 
-use dyno_record::causal::{Deed as Treatment, Metric};
+use dyno_record::causal::{Metric, Treatment};
 
 use crate::causal::rig::window::Window;
 

@@ -1,6 +1,6 @@
 //! Small multiples: a curve for each site over the same axes.
 
-use dyno_record::causal::{Causal, Deed, HotLine, Metric, Site, SourceKind, Verdict, Window};
+use dyno_record::causal::{Causal, HotLine, Metric, Site, SourceKind, Treatment, Verdict, Window};
 
 use super::words::{point_words, sentence, verdict_word};
 use crate::number;
@@ -108,7 +108,7 @@ fn curve(view: &Axes, site: &Site) -> Tag {
 /// Every window with a speed-up against the windows without one of its round, in percent saved.
 fn cloud(site: &Site, view: &Axes) -> Vec<(f64, f64)> {
     let saved = |window: &Window| {
-        let Deed::SpeedUp(percent) = window.deed else { return None };
+        let Treatment::SpeedUp(percent) = window.treatment else { return None };
         let base = base(site, window.round, view.metric)?;
         let value = window.value_us(view.metric).filter(|_| window.dropped.is_none())?;
         Some((f64::from(percent), 100.0 * (1.0 - value / base)))
@@ -118,10 +118,9 @@ fn cloud(site: &Site, view: &Axes) -> Vec<(f64, f64)> {
 
 /// What a round's windows without a speed-up came to, on average.
 fn base(site: &Site, round: u32, metric: Metric) -> Option<f64> {
-    let nulls = site
-        .windows
-        .iter()
-        .filter(|window| window.round == round && window.deed == Deed::Nothing && window.dropped.is_none());
+    let nulls = site.windows.iter().filter(|window| {
+        window.round == round && window.treatment == Treatment::Nothing && window.dropped.is_none()
+    });
     let values: Vec<f64> = nulls.filter_map(|window| window.value_us(metric)).collect();
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     (mean > 0.0).then_some(mean)

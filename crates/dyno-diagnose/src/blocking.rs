@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_reads_is_told_to_keep_and_read_ahead() {
+    fn what_waits_for_reads_is_advised_to_keep_and_read_ahead() {
         let reader = |bytes_per_call: u64| {
             let mut scene = Scene::new(&[1.0]).on("main;read;filemap_read_[k]", 100).off(
                 1,

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_work_are_told_by_their_deepest_cause() {
+    fn kinds_of_work_are_named_by_their_deepest_cause() {
         let shares = |heavy: &str, weight: u64| {
             Scene::new(&[10.0]).on("main;work", 100 - weight).on(heavy, weight).first()
         };

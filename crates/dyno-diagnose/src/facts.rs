@@ -216,7 +216,7 @@ impl<'o> OnCpu<'o> {
 
     /// The user function that is the leaf most often, with its share.
     pub(super) fn top_function(&self) -> Option<(String, f64)> {
-        // By name: a function of many lines is one function. The line that is told is that of its heaviest stack.
+        // By name: a function of many lines is one function. The line that is named is that of its heaviest stack.
         let mut sums = BTreeMap::<&str, (u64, u64, &Frame)>::new();
         for stack in &self.profile.stacks {
             let leaf = stack.frames.iter().rev().map(|at| &self.profile.frames[*at as usize]);

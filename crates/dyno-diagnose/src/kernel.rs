@@ -320,7 +320,7 @@ mod tests {
     use crate::scene::{S, Scene, busy_load};
 
     #[test]
-    fn many_calls_for_few_bytes_are_told_from_many_bytes() {
+    fn many_calls_for_few_bytes_are_distinguished_from_many_bytes() {
         let reads = |bytes: u64| {
             Scene::new(&[10.0])
                 .on("main;work", 30)
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_and_taps_are_told_by_their_functions() {
+    fn filters_and_taps_are_known_by_their_functions() {
         let filtered = Scene::new(&[10.0])
             .on("main;work", 90)
             .on("main;read;syscall_trace_enter_[k];__seccomp_filter_[k]", 10);

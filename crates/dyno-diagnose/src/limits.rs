@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_is_told_last_and_only_when_he_is_felt() {
+    fn a_neighbour_comes_last_and_only_where_somebody_waited_for_a_cpu() {
         let foreign = |seconds: u64| {
             Scene::new(&[8.0]).on("main;work;malloc", 60).on("main;work", 40).with(|seen| {
                 seen.host.foreign_ns = seconds * S;
@@ -313,7 +313,7 @@ mod tests {
         let noted =
             |scene: Scene| scene.diagnosed().notes.iter().any(|note| note.class == Class::NoisyNeighbor);
         assert_eq!(asked(9).classes(), []);
-        assert!(noted(asked(9)), "it is told all the same");
+        assert!(noted(asked(9)), "it is noted all the same");
         assert!(!noted(asked(1)));
     }
 

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_pages_from_a_disk_is_told_so() {
+    fn waits_for_pages_from_a_disk_are_named_so() {
         let cold = Scene::new(&[1.0])
             .on("main;look_up", 100)
             .off(1, WaitClass::PageFault, "main;look_up;exc_page_fault_[k];filemap_fault_[k]", 8.0)

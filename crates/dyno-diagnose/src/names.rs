@@ -1,6 +1,6 @@
 //! Functions by what they do: the C library's, allocators', the kernel's, Go's, Rust's and Java's run-time functions.
 //!
-//! Never the names of a program under test: a rule that knew them would find what it was told. Used by `facts`.
+//! Never the names of a program under test: a rule that knew them would find what it was given. Used by `facts`.
 
 /// Whether `name` is in `table`. An entry ends with `*` for a beginning, and begins with `*` too for a part of a name.
 pub(super) fn is(name: &str, table: &[&str]) -> bool {
@@ -484,7 +484,7 @@ pub(super) const FILES: &[&str] = &[
     "jbd2_*",
 ];
 
-/// The kernel's door.
+/// Entry into the kernel by a system call.
 pub(super) const SYSTEM_CALL: &[&str] = &[
     "entry_SYSCALL_64*",
     "do_syscall_64",

@@ -180,7 +180,7 @@ impl<T> HostChange<T> {
         Ok(())
     }
 
-    /// What is written is what it was, or what journal and guard have been told.
+    /// What is written is what it was, or what journal and guard know of.
     fn check_known(&self, value: &[u8]) {
         let is_known = value == self.old || self.ours.iter().any(|known| known == value);
         assert!(is_known, "a value is written that no journal knows");
@@ -281,13 +281,13 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_changed_is_told_and_left_alone() {
+    fn what_somebody_else_changed_is_reported_and_left_alone() {
         let mut bench = bench();
         let mut change = bench.prepared("10");
         bench.stand(&mut change, "10").unwrap();
         bench.host.set(&what(), "15");
-        let told = bench.stand(&mut change, "").unwrap_err().to_string();
-        assert!(told.contains("reads \"15\"") && told.contains("it was \"60\""), "{told}");
+        let refused = bench.stand(&mut change, "").unwrap_err().to_string();
+        assert!(refused.contains("reads \"15\"") && refused.contains("it was \"60\""), "{refused}");
         assert!(matches!(bench.undo(change), Err(HostError::Foreign { .. })));
         assert_eq!(bench.reads(), "15");
         assert_eq!(bench.journal.open_changes().len(), 1, "the journal's word stays");

@@ -105,7 +105,7 @@ impl Guard for Keeper {
     }
 
     fn release(&self, token: Token) {
-        // A keeper that is gone keeps nothing; its end is told elsewhere.
+        // A keeper that is gone keeps nothing; its end is reported elsewhere.
         let _ = self.forget(token);
     }
 }

@@ -1,4 +1,4 @@
-//! The machine, as records tell it.
+//! The machine, as records describe it.
 //!
 //! Every verb that writes a record calls it; it only reads.
 

@@ -129,7 +129,7 @@ pub enum Verdict {
     Hurts,
     /// The interval holds zero and is narrow.
     NoEffect,
-    /// It cannot be told here.
+    /// It cannot be measured here.
     #[default]
     NotMeasurable,
 }
@@ -370,7 +370,7 @@ pub struct Credibility {
     pub target_cpu_percent: f64,
     /// Threads of the target that ran.
     pub threads: f64,
-    /// Whether the target was the limit; none where it cannot be told.
+    /// Whether the target was the limit; none where that is not known.
     pub load_bound: Option<bool>,
     /// How threads were paused: `task_work`, or `spin_in_sample`.
     pub pause: String,
@@ -397,7 +397,7 @@ pub struct Overhead {
 /// to its last. The way there is not in it (the interrupt of a sample, the trap of a probe), nor are pauses.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OverheadPart {
-    /// What it looks at: `samples`, `switches`, `wake-ups`, `progress`, `births and ends`.
+    /// What it looks at: `samples`, `switches`, `wake-ups`, `progress`, `forks and exits` (`births and ends` in older records).
     pub name: String,
     /// Its share of the time of all CPUs of the machine, 0 to 100.
     pub percent: f64,

@@ -269,7 +269,7 @@ pub struct Wait {
     pub class: WaitClass,
     /// The system call it waited in, if any.
     pub system_call: Option<String>,
-    /// Which lock (its address), file (its path) or peer, where it can be told.
+    /// Which lock (its address), file (its path) or peer, where that is known.
     pub object: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What the total of a climb says, read from its record's rounds: the same reading when it is written and when a stranger
+//! What the total of a climb says, read from its record's rounds: the same reading when it is written and when somebody else
 //! judges it again.
 //!
 //! The climb and `dyno judge` call it. The arithmetic is [`dyno_measure::rounds`]'s.

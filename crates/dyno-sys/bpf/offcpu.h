@@ -31,7 +31,7 @@ struct control {
     u64 lost_waits;        /* maps or the ring were full */
     u64 lost_spans;
     u64 lost_stacks;
-    u64 lost_processes;    /* born, and more than the table holds */
+    u64 lost_processes;    /* forked, and more than the table holds */
     u64 faults;
     u64 mark[MARKS];       /* a bit that is not set: nobody by such a number is watched */
 };

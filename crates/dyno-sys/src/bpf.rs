@@ -30,7 +30,7 @@ use std::sync::atomic::AtomicU64;
 /// Why a BPF object is not at work.
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
-    /// The kernel does not tell its types.
+    /// The kernel does not publish its types.
     #[error("cannot read the kernel's types at /sys/kernel/btf/vmlinux")]
     Types(#[source] aya::BtfError),
     /// The object was refused as a whole: its maps could not be made, or it does not fit this kernel.
@@ -54,7 +54,7 @@ pub enum BpfError {
         /// The kernel's word, with what the verifier said.
         source: Box<ProgramError>,
     },
-    /// The kernel does not tell how a program fares.
+    /// The kernel does not say how long a program ran.
     #[error("cannot ask the kernel about the BPF program {program}")]
     Info {
         /// The program.
@@ -298,7 +298,7 @@ fn every_cpu() -> Vec<PerfEventScope> {
 }
 
 fn scope(pid: Option<Pid>) -> UProbeScope {
-    // The address space is looked up through a thread that has one; whoever runs in it meets the probe.
+    // The address space is looked up through a thread that has one; every thread that runs in it meets the probe.
     let number = pid.and_then(|pid| NonZeroU32::new(crate::proc::standing_for(pid).cast_unsigned()));
     number.map_or(UProbeScope::AllProcesses, UProbeScope::OneProcess)
 }

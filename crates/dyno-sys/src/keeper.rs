@@ -71,7 +71,7 @@ struct State {
 #[derive(Debug)]
 struct Launched {
     channel: OwnedFd,
-    exit_told: bool,
+    exit_reported: bool,
 }
 
 /// A child that exists, whole but for exec: the moment to open perf events on it. It blocks until
@@ -143,7 +143,7 @@ impl Keeper {
         };
         let pid = state.await_held(&channel, &program)?;
         state.ended.remove(&pid);
-        state.launches.insert(pid, Launched { channel, exit_told: false });
+        state.launches.insert(pid, Launched { channel, exit_reported: false });
         state.check();
         Ok(Held { pid, program })
     }
@@ -351,9 +351,9 @@ impl State {
         let deadline_ns = mono_ns() + ANSWER_NS_MAX;
         loop {
             let packet = next_packet(channel, deadline_ns, operation)?;
-            let (told, reply) = Reply::decode(&packet.bytes).ok_or(KeeperError::Gone)?;
-            debug_assert!(told <= number, "answer {told} came before its question");
-            if told == number {
+            let (answered, reply) = Reply::decode(&packet.bytes).ok_or(KeeperError::Gone)?;
+            debug_assert!(answered <= number, "answer {answered} came before its question");
+            if answered == number {
                 return Ok((reply, packet.fds));
             }
         }
@@ -385,7 +385,7 @@ impl State {
             None => return Err(KeeperError::Unknown { pid }),
         };
         let deadline_ns = mono_ns().saturating_add(ns_max);
-        // A warden that has ended cannot be told; what it said before is still to be read.
+        // A warden that has ended reads no command; what it wrote before is still to be read.
         let _ = rights::send(channel.as_fd(), &command.encode(), &[]);
         loop {
             let packet = match next_packet(&self.launches[&pid].channel, deadline_ns, operation) {
@@ -427,19 +427,19 @@ impl State {
     fn note_exit(&mut self, pid: Pid, exit: Exit) {
         let launched =
             self.launches.get_mut(&pid).expect("its channel, on which this was said, is the launch's");
-        let was_told = std::mem::replace(&mut launched.exit_told, true);
-        assert!(!was_told, "the exit of {pid} is told twice");
+        let was_reported = std::mem::replace(&mut launched.exit_reported, true);
+        assert!(!was_reported, "the exit of {pid} is reported twice");
         self.exits.push((pid, exit));
     }
 
-    /// The launch is over. A warden that ended without telling its child's exit was killed, and its child with it.
+    /// The launch is over. A warden that ended without reporting its child's exit was killed, and its child with it.
     fn finish(&mut self, pid: Pid) {
-        if let Some(Launched { exit_told: false, .. }) = self.give_up(pid) {
+        if let Some(Launched { exit_reported: false, .. }) = self.give_up(pid) {
             self.exits.push((pid, Exit::Signal(libc::SIGKILL)));
         }
     }
 
-    /// Closes the channel, which tells the warden to kill what it has; nothing will be told of it.
+    /// Closes the channel: the warden then kills what it has, and no exit of it is reported any more.
     fn give_up(&mut self, pid: Pid) -> Option<Launched> {
         self.ended.insert(pid);
         let launched = self.launches.remove(&pid);
@@ -508,7 +508,7 @@ mod tests {
 
     fn with_launch(state: &mut State, pid: Pid) -> OwnedFd {
         let (channel, warden) = socket::pair().unwrap();
-        state.launches.insert(pid, Launched { channel, exit_told: false });
+        state.launches.insert(pid, Launched { channel, exit_reported: false });
         warden
     }
 
@@ -540,8 +540,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "is told twice")]
-    fn an_exit_is_never_told_twice() {
+    #[should_panic(expected = "is reported twice")]
+    fn an_exit_is_never_reported_twice() {
         let (mut state, _keeper) = state();
         let _warden = with_launch(&mut state, 7);
         state.note_exit(7, Exit::Code(0));

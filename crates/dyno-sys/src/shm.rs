@@ -174,8 +174,8 @@ mod tests {
 
     fn drained(ring: &Ring) -> Vec<u8> {
         let mut out = Vec::new();
-        let told = ring.drain(&mut out);
-        assert_eq!(told, out.len());
+        let appended = ring.drain(&mut out);
+        assert_eq!(appended, out.len());
         out
     }
 

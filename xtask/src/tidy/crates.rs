@@ -82,7 +82,7 @@ fn of_package(package: &Value, ours: &[&str]) -> Vec<Finding> {
     wrong.map(|on| finding(format!("{name} depends on {on}: {}", reason(allowed)))).collect()
 }
 
-/// The manifest's path from the root, as far as it can be told.
+/// The manifest's path from the root, as far as it is known.
 fn place(package: &Value, name: &str) -> String {
     let path = package["manifest_path"].as_str().unwrap_or_default();
     let start = path.rfind("/crates/").or_else(|| path.rfind("/xtask/"));

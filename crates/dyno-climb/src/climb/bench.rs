@@ -28,7 +28,7 @@ pub(crate) struct Turns {
     pub(crate) specs: [ArmSpec; 2],
     /// The live dial to toggle within each instance; `None` where each side has instances of its own.
     pub(crate) toggles: Option<String>,
-    /// What must tell the sides apart, read in every pair.
+    /// What must distinguish the sides, read in every pair.
     pub(crate) proofs: Vec<Proof>,
     /// What was read of them in the first pair before its load, and in the latest after it.
     pub(crate) before: Vec<ProofLine>,

@@ -1,4 +1,4 @@
-//! A look at both sides of a rung: where their CPU time goes, for whoever wants to see why a rung helps or does not.
+//! A look at both sides of a rung: where their CPU time goes, to see why a rung helps or does not.
 
 use dyno_measure::series::Side;
 use dyno_record::climb::{Attempt, SideProfile};
@@ -110,7 +110,7 @@ impl<M: Look> Climber<'_, M> {
         self.record.warnings.extend(fresh);
     }
 
-    /// Both or none: one by itself tells nothing of a rung.
+    /// Both or none: one by itself says nothing of a rung.
     fn keep_looks(&mut self, rung: &Rung, looks: &Looks) {
         self.forget_looks(rung);
         if let [Some(before), Some(after)] = &looks.profiles {

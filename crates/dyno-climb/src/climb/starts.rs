@@ -346,7 +346,7 @@ impl<M: Meter> Climber<'_, M> {
     }
 
     /// As many starts as make the interval narrowest: more of them are a better known spread, and leave less time for rounds.
-    /// One, where there is no time for as many as tell a spread. The first is open already.
+    /// One, where there is no time for as many as show a spread. The first is open already.
     fn affordable_starts(&self, opening_ns: u64, round_ns: u64) -> usize {
         let left_ns = self.left_ns();
         let width = |starts: usize| {

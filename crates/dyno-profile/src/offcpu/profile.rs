@@ -274,7 +274,7 @@ fn warnings(seen: &Seen, has_kernel_names: bool, notes: &[String]) -> Vec<String
     let mut warnings = notes.to_vec();
     if !has_kernel_names {
         let why = "the kernel hides its addresses (kernel.kptr_restrict): kernel functions have no names, and waits are \
-                   told by their system calls alone";
+                   classified by their system calls alone";
         warnings.push(why.to_owned());
     }
     if lost_waits > 0 {

@@ -1,4 +1,4 @@
-//! The causal probe: bpf/causal.bpf.c loaded, put in place, told what to do, and its counts as values.
+//! The causal probe: bpf/causal.bpf.c loaded, attached and set, and its counts as values.
 //!
 //! Called by the causal profiler's rig. It keeps no time and judges nothing: an experiment is begun, a window opened and
 //! closed, each by a call. What is asked stands in `tried`, what comes out in `counts`, the shared memory in `layout`.
@@ -34,7 +34,7 @@ pub use tried::{Children, Counted, Mark, Part, Pausing, Reach, Role, SLOWER_NS_M
 /// System calls told apart; the last row takes the numbers above.
 pub const SYSTEM_CALLS: usize = 512;
 
-/// Whoever measures more for the interrupt of a sample has measured something else.
+/// Upper clamp of the calibrated interrupt cost, ns: more was no interrupt of a sample.
 pub const INTERRUPT_NS_MAX: u64 = 50_000;
 
 /// The probe in the kernel. Dropped, it is gone, and nobody pauses any more.
@@ -48,7 +48,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Loads the probe, with the way of pausing that is asked for or the best that the kernel takes. Births and ends are
+    /// Loads the probe, with the way of pausing that is asked for or the best that the kernel takes. Forks and exits are
     /// seen from here on; nothing else is. Needs CAP_BPF and CAP_PERFMON, or root, and Linux 5.17 with its types.
     pub fn load(wanted: Option<Pausing>) -> Result<Probe, BpfError> {
         let types =
@@ -100,7 +100,7 @@ impl Probe {
         self.pausing
     }
 
-    /// Lets a process take part, with the threads that are listed; later ones are seen at their birth.
+    /// Lets a process take part, with the threads that are listed; later ones are seen at their fork.
     pub fn take_in(
         &mut self,
         pid: Pid,
@@ -119,7 +119,7 @@ impl Probe {
         for tid in tasks {
             let fresh = RawThread { epoch, role, ..EMPTY };
             const NEW_ONLY: u64 = 1;
-            // One that is there already was seen at its birth.
+            // One that is there already was seen at its fork.
             let _ = threads.insert(tid.cast_unsigned(), fresh, NEW_ONLY);
         }
         Ok(())
@@ -132,7 +132,7 @@ impl Probe {
         self.set(word::SUBJECT, u64::from(pid.cast_unsigned()));
     }
 
-    /// Processes that take part, with those that were born since.
+    /// Processes that take part, with those that were forked since.
     pub fn processes(&self) -> Result<Vec<Pid>, BpfError> {
         let processes = self.object.hash::<u32, u32>("processes")?;
         let all = processes.keys().map(|pid| pid.map(u32::cast_signed));

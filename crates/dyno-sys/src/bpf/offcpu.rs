@@ -31,11 +31,11 @@ pub use rows::{Call, Open, Part, State, Thread, Wait, Waker};
 /// Built by `cargo xtask gen bpf`; the source lies beside it.
 static OBJECT: &[u8] = include_bytes!("../../bpf/offcpu.bpf.o");
 
-/// Whether each stretch of a thread is told.
+/// Whether each stretch of a thread is a record of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spans {
     /// Each, as a record.
-    Told,
+    Recorded,
     /// Only their sums.
     Summed,
 }
@@ -60,7 +60,7 @@ pub struct Counts {
     pub lost_spans: u64,
     /// Stacks that could not be kept.
     pub lost_stacks: u64,
-    /// Processes that were born and found no room in the table.
+    /// Processes that were forked and found no room in the table.
     pub lost_processes: u64,
     /// Page faults in user mode.
     pub faults: u64,
@@ -71,7 +71,7 @@ pub struct Counts {
 pub struct Settings {
     /// Shorter waits are summed per thread and not kept by stack.
     pub min_ns: u64,
-    /// Whether stretches are told.
+    /// Whether stretches are recorded.
     pub spans: Spans,
 }
 
@@ -102,7 +102,7 @@ impl Probe {
         let ring = object.ring("ring")?;
         let control = object.words("controls", word::COUNT)?;
         control.all()[word::MIN_NS].store(settings.min_ns, Relaxed);
-        control.all()[word::SPANS].store(u64::from(settings.spans == Spans::Told), Relaxed);
+        control.all()[word::SPANS].store(u64::from(settings.spans == Spans::Recorded), Relaxed);
         Ok(Probe { object, ring, control })
     }
 
@@ -195,7 +195,7 @@ impl Probe {
         self.control.all()[word::START_NS].load(Relaxed)
     }
 
-    /// No more stretches are told.
+    /// No more stretches are recorded.
     pub fn stop_spans(&self) {
         self.control.all()[word::SPANS].store(0, Relaxed);
     }

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 /// How the keeper ends: all put back, or not.
 pub(super) const CLEAN: i32 = 0;
 pub(super) const NOT_CLEAN: i32 = 3;
-/// It looks around this often when nothing happens: cheap, and finds what no signal told.
+/// It looks around this often when nothing happens: cheap, and finds ends that no signal reported.
 const IDLE_NS: u64 = 1_000_000_000;
 
 struct Keeper {

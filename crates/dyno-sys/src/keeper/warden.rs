@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 /// How often a launch that was asked to end is looked at, for orphans that have to be asked too.
 const ASK_NS: u64 = 10_000_000;
-/// A look at everybody this often costs nothing and finds an end of which no signal told.
+/// A look at everybody this often costs nothing and finds an end that no signal reported.
 const IDLE_NS: u64 = 1_000_000_000;
 
 struct Warden {
@@ -74,7 +74,7 @@ fn begin(keeper: Pid, order: &Order, mut fds: Vec<OwnedFd>) -> io::Result<Begun>
 }
 
 impl Warden {
-    /// Waits until the child is whole and tells so.
+    /// Waits until the child is whole and reports it.
     fn hold(&mut self) {
         let failed = |errno| Event::NotReady { step: Step::Ready, errno };
         let event = match self.note(HOLD_NS_MAX) {
@@ -109,7 +109,7 @@ impl Warden {
             // Killed while it was held: dyno learns it from the end of the channel.
             return;
         }
-        // A child that ends just now has closed its end; its exit is told by `reap`.
+        // A child that ends just now has closed its end; its exit is reported by `reap`.
         let _ = socket::write(&self.go, b"g");
         match self.note(RELEASE_NS_MAX) {
             Some((_, errno)) => self.tell(Event::NotRun { errno }),

@@ -188,7 +188,7 @@ pub enum Way {
 pub struct Lost {
     /// How many.
     pub count: u64,
-    /// When it was told.
+    /// When the kernel said so.
     pub time_ns: u64,
 }
 

@@ -203,7 +203,7 @@ impl SamplingEvent {
         };
         let mut attributes = sampling.attributes(whom);
         let fd = match open(&attributes, pid, cpu) {
-            // Before Linux 6.0 lost samples are told by records alone.
+            // Before Linux 6.0 lost samples are counted in records alone.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
                 attributes.read_format = 0;
                 open(&attributes, pid, cpu)?

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_told_in_the_kernels_form() {
+    fn a_device_is_written_in_the_kernels_form() {
         assert_eq!(kernel_device((254, 3)), 254 << 20 | 3);
     }
 

@@ -53,7 +53,7 @@ counts! {
     samples
     /// Samples of participants.
     beside
-    /// Samples of strangers; the kernel's own threads are none.
+    /// Samples of processes that take no part; the kernel's own threads are none.
     foreign
     /// Samples of idle CPUs.
     idle
@@ -75,7 +75,7 @@ counts! {
     missed
     /// Wake-ups of the target by threads that take part.
     inner_wakes
-    /// Wake-ups of the target by time, disks and strangers.
+    /// Wake-ups of the target by time, disks and processes that take no part.
     outer_wakes
     /// Those of them that ended a wait for a socket or a pipe.
     remote_wakes
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_told_as_differences() {
+    fn counts_are_read_as_differences() {
         let mut number = 0;
         let before = Counts::read(|| {
             number += 1;

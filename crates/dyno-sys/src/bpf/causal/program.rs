@@ -19,7 +19,7 @@ const MARKED_CALL: [u8; 8] = [0x85, 0x20, 0, 0, 0xef, 0xbe, 0xad, 0x7e];
 /// That function's names, the one with the argument that the call gives first.
 const SCHEDULE: [&str; 2] = ["bpf_task_work_schedule_resume_impl", "bpf_task_work_schedule_resume"];
 
-/// Programs that see births and ends: in place from the beginning to the end.
+/// Programs that see forks and exits: attached from the beginning to the end.
 pub(super) const LIFE: [(&str, &str); 3] =
     [("on_fork", "sched_process_fork"), ("on_exec", "sched_process_exec"), ("on_exit", "sched_process_exit")];
 
@@ -29,7 +29,7 @@ pub(super) const HOOKS: [(&str, &[&str]); 5] = [
     ("switches", &["on_switch"]),
     ("wake-ups", &["on_waking"]),
     ("progress", &["on_visit", "on_begin", "on_end", "on_return", "on_trace"]),
-    ("births and ends", &["on_fork", "on_exec", "on_exit"]),
+    ("forks and exits", &["on_fork", "on_exec", "on_exit"]),
 ];
 
 pub(super) fn sampler(pausing: Pausing) -> &'static str {

@@ -27,12 +27,12 @@ pub enum Role {
     Participant,
 }
 
-/// Whether processes that a process gives birth to take its role.
+/// Whether the processes that a process forks take its role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Children {
     /// They do.
     Followed,
-    /// They are strangers.
+    /// They take no part.
     Strangers,
 }
 

@@ -1,6 +1,6 @@
 //! Which window of an experiment is open: visits carry its number, and a number that came twice would add up two windows.
 //!
-//! The probe asks it before it tells its programs.
+//! The probe asks it before it opens a window for its programs.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

@@ -42,7 +42,7 @@ fn check_code(code: &RawCode) {
 }
 
 /// Where the ranges begin and how far they reach, in two stretches with the widest gap between them: what lies there, the
-/// heap and all stacks of a program that is loaded high, is then told from code by two comparisons.
+/// heap and all stacks of a program that is loaded high, is then distinguished from code by two comparisons.
 fn stretches(sorted: &[(u64, u64)]) -> ([u64; STRETCHES], [u64; STRETCHES]) {
     let gap = |at: &usize| sorted[*at].0.saturating_sub(sorted[at - 1].1);
     let widest = (1..sorted.len()).max_by_key(gap).unwrap_or(sorted.len());

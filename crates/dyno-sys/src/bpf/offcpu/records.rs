@@ -34,7 +34,7 @@ pub enum Event<'r> {
         /// What its first argument said, as in [`super::Wait::object`].
         object: u64,
     },
-    /// A process was born; it is watched from now on.
+    /// A process was forked; it is watched from now on.
     Fork {
         /// The process.
         pid: Pid,

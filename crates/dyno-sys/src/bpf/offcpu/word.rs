@@ -1,6 +1,6 @@
 //! Words of `struct control` in bpf/offcpu.h, by their places: what the probe says to its programs and reads from them.
 
-/// Words with a bit for each process number: most strangers are told by it alone.
+/// Words with a bit for each process number: it alone rules out most processes that are not watched.
 pub(super) const MARK_WORDS: usize = 1_024;
 
 pub(super) const ACTIVE: usize = 0;

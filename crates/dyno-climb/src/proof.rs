@@ -103,7 +103,7 @@ pub enum Reading {
         /// Whether it is as the proof says.
         holds: bool,
     },
-    /// Nobody knows, and why.
+    /// It is not known, and why.
     CannotTell(String),
 }
 

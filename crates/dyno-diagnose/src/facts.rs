@@ -254,7 +254,7 @@ impl<'o> OnCpu<'o> {
     }
 }
 
-/// CPUs that are free for so much of the time, with no thread busy for so much of it, hold nobody up.
+/// Free share of the CPUs from which on, with no thread busier than the next figure, CPU time is not scarce.
 const FREE_MIN: f64 = 0.75;
 const BUSIEST_MAX: f64 = 0.50;
 /// Samples below which a share is an accident: of a hundred, five may be two or nine.

@@ -181,7 +181,7 @@ pub(super) fn filtered_syscalls(facts: &Facts<'_>) -> Outcome {
     )
 }
 
-/// Somebody taps packets.
+/// A program taps packets.
 pub(super) fn packet_tap(facts: &Facts<'_>) -> Outcome {
     let Some(packets) = &facts.seen.packets else {
         return Outcome::Unseen("packet sockets (/proc/net/packet)");

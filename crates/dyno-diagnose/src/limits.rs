@@ -19,7 +19,7 @@ const WAIT_FOR_IT_MIN: f64 = 0.3;
 const OTHERS_WAIT_MIN: f64 = 0.2;
 /// Others' CPU and the hypervisor's: from a tenth on, figures are theirs too.
 const FOREIGN_MIN: f64 = 0.10;
-/// Others that only took what was left over delayed nobody: from a twentieth of the threads' time on it is felt.
+/// Share of the target's time spent waiting for a CPU from which on others delay it; below, they only used idle time.
 const DELAY_MIN: f64 = 0.05;
 /// A thread that runs less is no competitor for a CPU.
 const BUSY_MIN: f64 = 0.1;
@@ -28,7 +28,7 @@ const STEAL_MIN: f64 = 0.05;
 /// Share of periods in which a quota held the target.
 const THROTTLED_MIN: f64 = 0.05;
 
-/// One thread is at its limit while CPUs are free. It leads only when somebody waits for that thread.
+/// One thread is at its limit while CPUs are free. It is a finding only when something waits for that thread.
 pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
     let Some(free) = facts.spare_cpus() else { return Outcome::Unseen("how busy the CPUs were") };
     let Some((busiest, share)) = busiest(facts) else {

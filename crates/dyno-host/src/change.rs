@@ -186,7 +186,7 @@ impl<T> HostChange<T> {
         assert!(is_known, "a value is written that no journal knows");
     }
 
-    /// Whether it reads what was written here last. Of one whose last write failed nobody can say.
+    /// Whether it reads what was written here last. After a failed write that is not known.
     fn check_ours(&self, host: &dyn Host) -> Result<(), HostError> {
         match &self.stands {
             Stands::At(value) if !host.holds(&self.what, value)? => Err(self.foreign(host)),

@@ -5,7 +5,7 @@
 use dyno_record::machine::Machine;
 use dyno_sys::{proc, user};
 
-/// What can be read of this machine; what depends on a run is left for whoever runs.
+/// What can be read of this machine; what depends on a run is filled in by its caller.
 #[must_use]
 pub fn machine() -> Machine {
     let machine = proc::machine();

@@ -1,4 +1,4 @@
-//! A host in memory, and somebody who guards it: for tests of whatever changes settings, simulated climbs among them.
+//! A host in memory and a guard in memory: for tests of code that changes settings, simulated climbs among them.
 //!
 //! What must never happen to a real guard panics here: a change is amended that nobody guards, or let go twice.
 
@@ -39,7 +39,7 @@ impl InMemory {
         self.refused.push(value.as_bytes().to_vec());
     }
 
-    /// How often a setting was written, by whoever changes it here.
+    /// How often a setting was written through [`Host`].
     #[must_use]
     pub fn writes(&self) -> u64 {
         self.writes

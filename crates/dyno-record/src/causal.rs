@@ -84,11 +84,11 @@ pub struct Progress {
     pub name: String,
     /// What effects are effects on.
     pub metric: Metric,
-    /// Visits per second with everything attached and nobody delayed.
+    /// Visits per second with all probes attached and no delays.
     pub per_second: f64,
     /// Mean time from begin to end, where progress is a pair.
     pub latency_us: Option<f64>,
-    /// Why this is counted, where nobody named anything.
+    /// Why this is counted, where the user named nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
     /// What else could have been counted, the likeliest first; empty where progress was named.
@@ -387,13 +387,13 @@ pub struct Overhead {
     pub interval_percent: Option<[f64; 2]>,
     /// Pairs of windows it rests on.
     pub rounds: usize,
-    /// What its programs in the kernel took, where the kernel tells.
+    /// What its programs in the kernel took, where the kernel counts it.
     pub parts: Vec<OverheadPart>,
     /// Share of the time that was inserted as delay, over all windows with delays: by design.
     pub inserted_percent: f64,
 }
 
-/// What one of the programs in the kernel took, with everything attached and nobody delayed: from its first instruction
+/// What one of the programs in the kernel took, with all probes attached and no delays: from its first instruction
 /// to its last. The way there is not in it (the interrupt of a sample, the trap of a probe), nor are pauses.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OverheadPart {

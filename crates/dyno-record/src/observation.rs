@@ -247,7 +247,7 @@ pub enum Limit {
     Both,
     /// It was.
     Yes,
-    /// Nobody knows.
+    /// It is not known.
     Unknown,
 }
 

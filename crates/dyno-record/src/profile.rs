@@ -115,7 +115,7 @@ pub enum Unit {
     /// Time.
     #[default]
     Nanoseconds,
-    /// Samples of which nobody said how much time they stand for: `weight_ns` is then a number of samples.
+    /// Samples whose time is unknown: `weight_ns` is then a number of samples.
     Samples,
 }
 

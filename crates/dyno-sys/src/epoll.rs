@@ -138,7 +138,7 @@ impl Interest {
         Interest(self.0 | libc::EPOLLEXCLUSIVE as u32)
     }
 
-    /// Also tells that the peer will send no more (`EPOLLRDHUP`).
+    /// Also reports that the peer will send no more (`EPOLLRDHUP`).
     pub const fn peer_close(self) -> Interest {
         Interest(self.0 | libc::EPOLLRDHUP as u32)
     }

@@ -93,7 +93,7 @@ pub struct Token(u64);
 pub enum Closing {
     /// Every process ended, every remembered change was undone.
     Clean,
-    /// A process would not end, or a change could not be undone, or somebody else had changed the same meanwhile.
+    /// A process would not end, a change could not be undone, or another program had changed the same setting.
     NotClean,
 }
 
@@ -251,7 +251,7 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        // Whoever wants to know calls `close`.
+        // A caller that needs the outcome calls `close`.
         let _ = self.end();
     }
 }

@@ -1,6 +1,6 @@
 //! Which crate may depend on which: the table of ARCHITECTURE.md, checked against what cargo says.
 //!
-//! The engine and the lab never touch; proto, measure and sys know nobody; only the binary knows both halves.
+//! The engine and the lab never touch; proto, measure and sys depend on none of ours; only the binary knows both halves.
 
 use serde_json::Value;
 

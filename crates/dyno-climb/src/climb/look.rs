@@ -12,9 +12,9 @@ use crate::rung::Rung;
 
 /// How long each server is watched: some hundred samples of a busy one.
 const LOOK_NS: u64 = 1_000_000_000;
-/// Looks at each side at least where changes are to be predicted: from one nobody knows how much they differ.
+/// Looks at each side at least where changes are to be predicted: one alone does not show how much they differ.
 const LOOKS_MIN: usize = 2;
-/// Call paths with less than this share of the time are folded into their callers: nobody would see them.
+/// Call paths with less than this share of the time are folded into their callers: they would be too narrow to see.
 const DUST: f64 = 0.002;
 
 /// What was seen of both sides.

@@ -19,7 +19,7 @@ use crate::stack::rows::{First, Key, Rows, Ties, Written};
 use crate::stack::table::Table;
 use crate::stack::wait::{class, is_interrupt, is_scheduler, without_switch};
 
-/// Who ends a wait when nobody runs: a timer, a disk, a network card.
+/// Who ends a wait when no thread did: an interrupt of a timer, a disk or a network card.
 const INTERRUPT: &str = "[interrupt]";
 
 /// The record of what was seen.

@@ -175,7 +175,7 @@ impl Probe {
         let mut threads = self.object.hash_mut::<u32, RawThread>("threads")?;
         match threads.insert(tid.cast_unsigned(), fresh, NEW_ONLY) {
             Ok(()) => Ok(()),
-            // Somebody was quicker: the kernel saw it switch.
+            // The kernel has seen it switch meanwhile: that row is the newer one.
             Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::EEXIST) => {
                 Ok(())
             }

@@ -136,7 +136,7 @@ impl Warden {
     }
 
     /// SIGTERM goes to those without a parent in the launch: a master ends its workers in its own good order, and a
-    /// second signal would cut that short. Whoever becomes an orphan is asked then.
+    /// second signal would cut that short. A process that becomes an orphan later is asked then.
     fn ask(&self, asked: &mut BTreeSet<Pid>) {
         for pid in end::children().into_iter().filter(|&pid| asked.insert(pid)) {
             end::send(pid, Signal::Term);

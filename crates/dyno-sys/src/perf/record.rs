@@ -45,7 +45,7 @@ pub enum Mode {
     User,
     /// In the kernel.
     Kernel,
-    /// In a guest or a hypervisor, or nobody knows.
+    /// In a guest, in a hypervisor, or unknown.
     Other,
 }
 

@@ -9,7 +9,7 @@ use crate::bpf::types::Types;
 /// Built by `cargo xtask gen bpf`; the source lies beside it.
 pub(super) static OBJECT: &[u8] = include_bytes!("../../../bpf/causal.bpf.o");
 
-/// The longest pause at a go. On the way back to user mode it is preemptible; inside the sample's program nothing else
+/// Longest single pause, ns. On the way back to user mode it is preemptible; inside the sample's program nothing else
 /// runs on that core meanwhile.
 pub(super) const TASK_WORK_NS_MAX: u64 = 20_000_000;
 pub(super) const SPIN_NS_MAX: u64 = 1_000_000;

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::proc::FileId;
 
-/// The longest that a call is made longer: the kernel ends a program's loop some time after.
+/// Longest delay of a slowed call, ns: the kernel stops a program that loops for much longer.
 pub const SLOWER_NS_MAX: u64 = 100_000_000;
 
 /// How threads pause.
@@ -23,7 +23,7 @@ pub enum Pausing {
 pub enum Role {
     /// Its code and its waits are tried.
     Target,
-    /// Its threads pause and hand on credit; its code never matches.
+    /// Its threads pause and pass credit on when they wake others; its code is never the site.
     Participant,
 }
 

@@ -25,7 +25,7 @@ pub enum Event<'r> {
         /// The process.
         pid: Pid,
     },
-    /// Something was waited for in a place where nobody waited for it before.
+    /// A wait for an object that this process had not waited for in this system call before.
     Object {
         /// The process.
         pid: Pid,

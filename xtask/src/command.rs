@@ -27,7 +27,7 @@ pub(crate) fn run(command: &mut Command) -> Result<Outcome, Trouble> {
     Ok(Outcome::done_if(|| status.success()))
 }
 
-/// What it printed; a failure is trouble, told with what it said.
+/// What it printed; a failure is trouble, with what it said.
 pub(crate) fn output(command: &mut Command) -> Result<String, Trouble> {
     let run = command.stdin(Stdio::null()).output();
     let output = run.map_err(Trouble::cannot(format!("run {}", shown(command))))?;
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_told_with_what_the_program_said() {
-        let told = output(&mut command(["sh", "-c", "echo broken >&2; exit 3"])).map_err(|e| e.to_string());
-        assert!(told.as_ref().is_err_and(|text| text.contains("broken")), "{told:?}");
+        let failed = output(&mut command(["sh", "-c", "echo broken >&2; exit 3"])).map_err(|e| e.to_string());
+        assert!(failed.as_ref().is_err_and(|text| text.contains("broken")), "{failed:?}");
     }
 }

@@ -32,7 +32,7 @@ usage: cargo xtask VERB
 
   test [--yes]      installs what the tests need, asking first, and runs all of them
   ci                fmt, tidy, clippy, scripts, test, the manual, budget: what has to hold before a merge
-  tidy              the project's own rules, which a compiler does not check
+  tidy              the rules of the project that a compiler does not know
   budget [--write]  instructions, system calls and allocations per request, of five shapes of requests, against
                     docs/budgets.md
   bench peers       server CPU per request, in all, in user space and in the kernel, beside the floor and other
@@ -41,7 +41,7 @@ usage: cargo xtask VERB
   bench load        the generator's CPU per request beside other generators, interleaved
                     both: [--cycles N] [--slice 1s] [--seed N] [--only A,B] [--server-cpu N] [--load-cpu N]
                           [--history FILE]
-  simulate [SEEDS]  the engine's core on simulated networks: FIRST..LAST, or one seed, which is told in full
+  simulate [SEEDS]  the engine's core on simulated networks: FIRST..LAST, or one seed, printed in full
   gen [--check]     writes the manual page of the command line from its own help, or compares (the BPF objects too)
   gen bpf           builds the BPF objects that are committed beside their sources; needs clang and llvm-strip
 

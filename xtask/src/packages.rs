@@ -186,13 +186,13 @@ mod tests {
     #[test]
     fn who_may_not_install_is_told_the_command() {
         let (user, root) = (Rights::of_status("Uid:\t1000\t1000\n"), Rights::of_status("Uid:\t0\t0\n"));
-        let told =
+        let refused =
             |apt: Option<&Path>, rights| refusal(&["wrk", "nginx"], apt, rights).map(|t| t.to_string());
         let apt = Some(Path::new("/usr/bin/apt-get"));
-        assert_eq!(told(apt, &root), None);
-        let text = told(apt, &user).unwrap_or_default();
+        assert_eq!(refused(apt, &root), None);
+        let text = refused(apt, &user).unwrap_or_default();
         assert!(text.contains("wrk, nginx") && text.contains("sudo apt-get install"), "{text}");
-        assert!(told(None, &root).is_some_and(|text| text.contains("no Debian")));
+        assert!(refused(None, &root).is_some_and(|text| text.contains("no Debian")));
     }
 
     fn without_services(policy: &Path, words: &[&str]) -> std::process::Output {

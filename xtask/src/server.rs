@@ -18,7 +18,7 @@ const READY_MAX: Duration = Duration::from_secs(60);
 const STOP_MAX: Duration = Duration::from_secs(20);
 /// Between looks: too short to be felt, too long to load the machine.
 const LOOK: Duration = Duration::from_millis(10);
-/// What is told of a server that ended: its last words.
+/// Bytes of what a server that ended printed last: they are shown.
 const SAID_BYTES_MAX: usize = 2_000;
 
 /// A running server; dropping it kills it.

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: provides what the tests need and runs all of them, those of root too where it has the rights.
 //!
-//! A test file `tests/root_*.rs` needs root, and every capability that it names (`CAP_…`). Without them it is passed
-//! over with a word; in CI that is a failure, because there nobody reads words.
+//! A test file `tests/root_*.rs` needs root, and every capability that it names (`CAP_…`). Without them it is
+//! skipped with a message; in CI that is a failure, because nobody reads messages there.
 
 use std::collections::BTreeSet;
 

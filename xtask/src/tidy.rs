@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the project's own rules, which a compiler does not check, as in "What must never happen".
+//! `cargo xtask tidy`: the rules of the project that a compiler does not know, as in "What must never happen".
 //!
 //! Which crate may know which (`crates`), which file of a crate which other (`circles`), what may stand in a file (`rules`),
 //! on code with comments, strings and tests told apart (`source`). It also says how many assertions each crate has to a

@@ -1,4 +1,4 @@
-//! How a task ends: done, "the answer is no", or trouble that is told in three lines.
+//! How a task ends: done, "the answer is no", or trouble that is printed in three lines.
 
 use std::fmt;
 use std::process::ExitCode;

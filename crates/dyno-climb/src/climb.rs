@@ -11,6 +11,8 @@ mod change;
 mod climber;
 mod comparison;
 mod confirm;
+#[cfg(test)]
+mod faults;
 mod look;
 mod noise;
 mod off_block;

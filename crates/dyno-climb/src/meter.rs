@@ -190,7 +190,7 @@ pub struct Memory {
     pub left_bytes: u64,
 }
 
-/// Looks into servers, for whoever wants to know why a rung helps. Only climbs that are asked for it do so.
+/// Looks into servers, to see why a rung helps. Only climbs that are asked for it do so.
 pub trait Look: Meter {
     /// Runs load on the server for about this long and says where its CPU time went. It costs the server time: nothing is
     /// measured meanwhile.

@@ -56,7 +56,7 @@ pub enum Proof {
         /// Part of the file's path.
         contains: String,
     },
-    /// Processes that listen on the server's port; a stranger among them fails the proof.
+    /// Processes that listen on the server's port; a process of somebody else among them fails the proof.
     Listeners {
         /// The bound.
         count: Bound,
@@ -103,7 +103,7 @@ pub enum Reading {
         /// Whether it is as the proof says.
         holds: bool,
     },
-    /// It cannot be told, and why.
+    /// It is not known, and why.
     CannotTell(String),
 }
 
@@ -163,7 +163,7 @@ impl Proof {
         }
     }
 
-    /// Whether the proof holds on each side, A (without) then B (with); the reason when that cannot be told.
+    /// Whether the proof holds on each side, A (without) then B (with); the reason when that is not known.
     ///
     /// # Errors
     /// The reason in words, when a side cannot be read.

@@ -310,3 +310,221 @@ fn pool_draft(spare: f64, summary: String) -> Draft {
         .next("as many workers as tasks wait at a time (Little's law: arrivals per second × seconds each waits), or a task each")
         .specimen("pool-of-100")
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use dyno_record::finding::{Class, Confidence};
+    use dyno_record::observation::Transfers;
+    use dyno_record::profile::WaitClass;
+
+    use crate::scene::{Scene, synchronous_log};
+
+    #[test]
+    fn a_lock_whose_holder_waits_for_the_disk_is_synchronous_io_and_no_lock() {
+        assert_eq!(synchronous_log().classes(), [Class::SyncIo]);
+        let finding = synchronous_log().diagnosed().findings.remove(0);
+        assert_eq!(finding.confidence, Confidence::High);
+        assert!(
+            finding.evidence.iter().any(|fact| fact.text.contains("the lock is not the cause")),
+            "{finding:#?}"
+        );
+        assert!(finding.ruled_out.iter().any(|out| out.class == Class::LockContention));
+    }
+
+    #[test]
+    fn a_writer_beside_the_workers_holds_nobody_up() {
+        let scene = Scene::new(&[6.0, 6.0, 0.1])
+            .on("conn_main;work", 90)
+            .off(3, WaitClass::Disk, "writer_main;fdatasync;do_fsync_[k]", 9.0)
+            .off(1, WaitClass::Network, "conn_main;epoll_wait", 4.0)
+            .with(|seen| seen.process.disk_write_bytes = Some(1 << 20));
+        assert_eq!(scene.classes(), []);
+    }
+
+    #[test]
+    fn writes_that_gather_many_records_are_noted_and_no_finding() {
+        let writes = |bytes: u64| {
+            Scene::new(&[0.5])
+                .on("main;work", 50)
+                .off(1, WaitClass::Disk, "main;pwrite;ext4_file_write_iter_[k]", 9.4)
+                .with(|seen| seen.process.disk_write_bytes = Some(100 * bytes))
+        };
+        assert_eq!(writes(4_096).classes(), [Class::SyncIo]);
+        assert_eq!(writes(16_384).classes(), []);
+        assert_eq!(writes(16_384).diagnosed().notes[0].class, Class::SyncIo);
+    }
+
+    #[test]
+    fn what_waits_for_reads_is_advised_to_keep_and_read_ahead() {
+        let reader = |bytes_per_call: u64| {
+            let mut scene = Scene::new(&[1.0]).on("main;read;filemap_read_[k]", 100).off(
+                1,
+                WaitClass::Disk,
+                "main;read;filemap_read_[k];folio_wait_bit_[k]",
+                8.0,
+            );
+            let stack = scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap();
+            stack.wait.as_mut().unwrap().system_call = Some("read".into());
+            scene.with(|seen| {
+                seen.process.reads = Some(Transfers { calls: 1_000, bytes: 1_000 * bytes_per_call });
+            })
+        };
+        let small = reader(4_096).diagnosed();
+        assert_eq!((small.findings[0].class, small.findings[0].next.len()), (Class::SyncIo, 1));
+        assert!(small.findings[0].next[0].text.contains("read ahead"));
+        assert_eq!(reader(1 << 20).classes(), [], "the disk itself is what is left");
+    }
+
+    #[test]
+    fn a_lock_inside_a_pipe_is_no_disk() {
+        let mut piped = Scene::new(&[1.0, 1.0]).on("main;work", 200);
+        for tid in [1, 2] {
+            let stack = "main;write;ksys_write_[k];vfs_write_[k];pipe_write_[k];__mutex_lock_[k]";
+            piped = piped.off(tid, WaitClass::Lock, stack, 8.0);
+        }
+        assert!(!piped.classes().contains(&Class::SyncIo), "{:?}", piped.classes());
+    }
+
+    /// Threads that run one at a time, and who wakes whom.
+    fn global_lock(stack: &str, unlock: &str) -> Scene {
+        let mut scene = Scene::new(&[1.25; 8]).on("run;work", 98);
+        for tid in 1..=8 {
+            scene = scene.off(tid, WaitClass::Lock, stack, 8.7).woken("0x7f00", tid % 8 + 1, unlock);
+        }
+        scene
+    }
+
+    #[test]
+    fn threads_that_run_one_at_a_time_contend_for_a_lock() {
+        let named = global_lock(
+            "run;std::sys::sync::mutex::futex::Mutex::lock_contended;syscall;futex_wait_[k]",
+            "run;syscall;futex_wake_[k]",
+        );
+        assert_eq!(named.first(), Some(Class::LockContention));
+        // Without a name: several threads wait at one place and wake each other.
+        let unnamed = global_lock("run;0x1234;futex_wait_[k]", "run;0x1250;futex_wake_[k]");
+        assert_eq!(unnamed.first(), Some(Class::LockContention));
+    }
+
+    #[test]
+    fn workers_that_wait_for_work_contend_for_nothing() {
+        let mut scene = Scene::new(&[2.0, 1.0, 1.0, 1.0]).on("run;work", 100);
+        for tid in 2..=4 {
+            scene = scene.off(tid, WaitClass::Lock, "run;pthread_cond_wait;futex_wait_[k]", 9.0).woken(
+                "0x7f00",
+                1,
+                "main;pthread_cond_signal;futex_wake_[k]",
+            );
+        }
+        assert_eq!(scene.classes(), []);
+        // Without names: work comes from a thread that never waits there.
+        let mut scene = Scene::new(&[2.0, 1.0, 1.0, 1.0]).on("run;work", 100);
+        for tid in 2..=4 {
+            scene = scene.off(tid, WaitClass::Lock, "run;0x99;futex_wait_[k]", 9.0).woken(
+                "0x7f00",
+                1,
+                "main;0x11;futex_wake_[k]",
+            );
+        }
+        assert_eq!(scene.classes(), []);
+    }
+
+    #[test]
+    fn two_threads_that_run_in_turns_contend_and_a_barrier_of_four_does_not() {
+        let wait = |scene: Scene, tid: u32, by: u32, seconds: f64, lock: &str| {
+            let mut scene = scene.off(tid, WaitClass::Lock, "0x77;0x99;futex_wait_[k]", seconds).woken(
+                lock,
+                by,
+                "0x77;0x11;futex_wake_[k]",
+            );
+            scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap().samples = 200_000;
+            scene
+        };
+        let pair = wait(wait(Scene::new(&[4.0, 4.0]).on("0x77", 100), 1, 2, 5.0, "0xa"), 2, 1, 5.0, "0xb");
+        assert_eq!(pair.classes(), [Class::LockContention]);
+        let mut four = Scene::new(&[4.0; 4]).on("run;work", 100);
+        for tid in 1..=4 {
+            for by in (1..=4).filter(|by| *by != tid) {
+                four = four.off(tid, WaitClass::Lock, "run;pthread_barrier_wait;futex_wait_[k]", 1.8).woken(
+                    "0xa",
+                    by,
+                    "run;pthread_barrier_wait;futex_wake_[k]",
+                );
+                four.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap().samples = 200_000;
+            }
+        }
+        assert_eq!(four.classes(), []);
+    }
+
+    #[test]
+    fn a_full_cpu_with_a_rare_lock_is_not_the_locks_fault() {
+        let mut scene =
+            Scene::new(&[2.5; 8]).on("run;work", 97).on("run;pthread_mutex_lock;futex_wait_[k]", 3);
+        for tid in 1..=8 {
+            scene = scene.off(tid, WaitClass::Lock, "run;pthread_mutex_lock;futex_wait_[k]", 3.0).woken(
+                "0x7f",
+                tid % 8 + 1,
+                "run;pthread_mutex_unlock",
+            );
+        }
+        assert_eq!(scene.classes(), []);
+    }
+
+    #[test]
+    fn a_lock_that_is_taken_all_the_time_costs_cpu() {
+        let mut scene = Scene::new(&[2.5; 8])
+            .on("run;work", 60)
+            .on("run;pthread_mutex_lock", 20)
+            .on("run;pthread_mutex_unlock;do_futex_[k];futex_wake_[k]", 20);
+        for tid in 1..=8 {
+            scene = scene.off(tid, WaitClass::Lock, "run;pthread_mutex_lock;futex_wait_[k]", 2.0).woken(
+                "0x7f",
+                tid % 8 + 1,
+                "run;pthread_mutex_unlock",
+            );
+        }
+        assert_eq!(scene.classes(), [Class::LockContention]);
+    }
+
+    #[test]
+    fn locks_that_take_a_part_of_little_cpu_time_are_no_finding() {
+        let locking = |run_s: f64| {
+            let scene = Scene::new(&[run_s, run_s]).on("main;work", 160).on("main;runtime.lock2", 40);
+            // Nothing is known of waits: the CPU's share alone speaks.
+            scene.with(|seen| seen.off_cpu = None)
+        };
+        assert_eq!(locking(0.4).classes(), [], "nine tenths of the CPUs are free");
+        assert_eq!(locking(9.0).classes(), [Class::LockContention]);
+    }
+
+    #[test]
+    fn waits_inside_malloc_are_the_allocators() {
+        let mut scene = Scene::new(&[1.5; 8]).on("run;malloc", 60).on("run;work", 40);
+        for tid in 1..=8 {
+            scene = scene
+                .off(tid, WaitClass::Lock, "run;malloc;__lll_lock_wait_private;futex_wait_[k]", 8.0)
+                .woken("0x7f", tid % 8 + 1, "run;malloc;futex_wake_[k]");
+        }
+        assert_eq!(scene.first(), Some(Class::AllocatorContention));
+        assert!(!scene.classes().contains(&Class::LockContention));
+    }
+
+    #[test]
+    fn a_pool_of_sleepers_leaves_the_cpus_free() {
+        let mut pool = Scene::new(&[0.05; 8]).on("run;work", 100);
+        for tid in 1..=8 {
+            pool = pool.off(tid, WaitClass::Sleep, "run;nanosleep;hrtimer_nanosleep_[k]", 9.9);
+        }
+        assert_eq!(pool.classes(), [Class::PoolLimit]);
+        let goroutines = |cpu: f64| {
+            Scene::new(&[cpu, cpu])
+                .on("main.worker;time.Sleep;runtime.gopark", 40)
+                .on("main.worker;runtime.chanrecv;runtime.gopark", 30)
+                .on("runtime.schedule", 30)
+        };
+        assert_eq!(goroutines(2.0).classes(), [Class::PoolLimit]);
+        assert_eq!(goroutines(9.5).classes(), []);
+    }
+}

@@ -1,6 +1,6 @@
 //! What the machine code at a hot instruction does: the loop it is in, decoded from the bytes that stood there.
 //!
-//! Without hardware counters this is what tells waiting from work: a loop that only looks at one place until it changes,
+//! Without hardware counters this is what distinguishes waiting from work: a loop that only looks at one place until it changes,
 //! one that strides over a table, one that goes from node to node, one that stores where another thread stores. x86-64
 //! only; other machines' code gives no loop, and rules say that they did not look.
 
@@ -36,7 +36,7 @@ struct Access {
     bytes: u64,
     reads: bool,
     writes: bool,
-    /// On the stack or in the thread's own storage: nobody else's business.
+    /// On the stack or in the thread's own storage: no other thread uses it.
     own: bool,
 }
 
@@ -71,7 +71,7 @@ impl Loop {
         self.instructions.iter().map(Instruction::ip).min().unwrap_or(0)
     }
 
-    /// Whether it only looks at memory until somebody else changes it: short, without a call, nothing counted, nothing
+    /// Whether it only looks at memory until another thread changes it: short, without a call, nothing counted, nothing
     /// stored but by an atomic, and what it looks at does not move.
     pub(super) fn only_waits(&self) -> bool {
         let short = self.instructions.len() <= WAITING_MAX;
@@ -84,7 +84,7 @@ impl Loop {
         short && alone && looks && !stores && still && !counts && !self.adds()
     }
 
-    /// Whether it tells the CPU that it waits.
+    /// Whether it is a hint to the CPU that the thread waits.
     pub(super) fn pauses(&self) -> bool {
         self.instructions.iter().any(|instruction| instruction.mnemonic() == Mnemonic::Pause)
     }

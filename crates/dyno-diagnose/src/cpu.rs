@@ -150,3 +150,94 @@ pub(super) fn formatting(facts: &Facts<'_>) -> Outcome {
 fn sureness(share: f64) -> Confidence {
     if share >= 2.0 * WORK_SHARE_MIN { Confidence::High } else { Confidence::Medium }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use dyno_record::finding::Class;
+    use dyno_record::profile::{Frame, Stack};
+
+    use crate::scene::{FIND, ROWS, Scene};
+
+    #[test]
+    fn a_walk_from_node_to_node_is_a_hot_spot_and_one_hot_function_alone_is_a_note() {
+        let walk = Scene::new(&[10.0]).on("main;work", 100).hot(FIND, 0.8, vec![]);
+        assert_eq!(walk.classes(), [Class::UserHotSpot]);
+        let hash = Scene::new(&[10.0]).on("main;work", 100).hot(FIND, 0.2, vec![]).hot(ROWS, 0.7, vec![]);
+        assert_eq!(hash.classes(), []);
+        assert!(hash.diagnosed().notes.iter().any(|note| note.class == Class::UserHotSpot));
+    }
+
+    #[test]
+    fn kinds_of_work_are_named_by_their_deepest_cause() {
+        let shares = |heavy: &str, weight: u64| {
+            Scene::new(&[10.0]).on("main;work", 100 - weight).on(heavy, weight).first()
+        };
+        for (stack, class) in [
+            ("main;work;malloc;_int_malloc", Class::AllocationChurn),
+            ("main;work;operator new(unsigned long);malloc", Class::AllocationChurn),
+            ("main.main;runtime.newobject;runtime.mallocgc", Class::AllocationChurn),
+            ("runtime.gcBgMarkWorker;runtime.gcDrain", Class::AllocationChurn),
+            ("main;work;memcpy", Class::Copying),
+            ("main;work;snprintf;__vsnprintf_internal", Class::Formatting),
+            ("main;work;std::ostream::_M_insert<long>(long);malloc", Class::Formatting),
+            ("main;work;asm_exc_page_fault_[k];clear_page_erms_[k]", Class::PageFaults),
+            ("main;work;munmap;__x64_sys_munmap_[k];unmap_region_[k]", Class::PageFaults),
+        ] {
+            assert_eq!(shares(stack, 40), Some(class), "{stack}");
+            assert_eq!(shares(stack, 8), None, "{stack}");
+        }
+        assert_eq!(
+            shares("main.write;runtime.morestack;runtime.newstack;runtime.copystack", 15),
+            Some(Class::AllocationChurn)
+        );
+    }
+
+    #[test]
+    fn a_function_of_many_lines_is_one_function() {
+        let lines = Scene::new(&[10.0]).on("main;digest", 60).on("main;other", 40).with(|seen| {
+            let profile = seen.on_cpu.as_mut().unwrap();
+            let digest = profile.frames.iter().position(|frame| frame.name == "digest").unwrap() as u32;
+            let whole = profile.stacks.iter().position(|stack| stack.frames.last() == Some(&digest)).unwrap();
+            let whole = profile.stacks.remove(whole);
+            for line in 1..=10 {
+                let frame = Frame { line: Some(line), ..profile.frames[digest as usize].clone() };
+                profile.frames.push(frame);
+                let mut frames = whole.frames.clone();
+                *frames.last_mut().unwrap() = profile.frames.len() as u32 - 1;
+                profile.stacks.push(Stack { frames, weight_ns: whole.weight_ns / 10, ..whole.clone() });
+            }
+        });
+        let notes = lines.diagnosed().notes;
+        assert!(
+            notes.iter().any(|note| note.summary.contains("digest") && note.summary.contains("60 %")),
+            "{notes:?}"
+        );
+    }
+
+    #[test]
+    fn where_the_kernel_could_not_be_sampled_shares_are_of_all_cpu_time_and_its_costs_are_not_seen() {
+        let unprivileged = |kernel: f64| {
+            Scene::new(&[10.0]).on("main;work;malloc", 30).on("main;work", 70).with(|seen| {
+                seen.on_cpu.as_mut().unwrap().sampling.event = "cpu-clock:u".into();
+                seen.process.kernel_share = Some(kernel);
+            })
+        };
+        assert_eq!(unprivileged(0.8).classes(), [], "30 % of a fifth");
+        assert_eq!(unprivileged(0.05).classes(), [Class::AllocationChurn]);
+        let said = unprivileged(0.8).diagnosed();
+        let is_unseen = |class| !said.ruled_out.iter().any(|out| out.class == class);
+        assert!(is_unseen(Class::PageFaults) && is_unseen(Class::FilteredSyscalls), "{:?}", said.ruled_out);
+        assert!(!is_unseen(Class::Copying));
+        // Loops are seen in user code only: half of a tenth is no half.
+        let walks = |kernel| {
+            let scene = Scene::new(&[10.0]).on("main;work", 100).hot(FIND, 0.9, vec![]);
+            scene.with(|seen| {
+                seen.on_cpu.as_mut().unwrap().sampling.event = "cpu-clock:u".into();
+                seen.process.kernel_share = Some(kernel);
+            })
+        };
+        assert_eq!((walks(0.0).classes(), walks(0.8).classes()), (vec![Class::UserHotSpot], vec![]));
+    }
+}

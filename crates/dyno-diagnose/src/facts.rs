@@ -216,7 +216,7 @@ impl<'o> OnCpu<'o> {
 
     /// The user function that is the leaf most often, with its share.
     pub(super) fn top_function(&self) -> Option<(String, f64)> {
-        // By name: a function of many lines is one function. The line that is told is that of its heaviest stack.
+        // By name: a function of many lines is one function. The line that is named is that of its heaviest stack.
         let mut sums = BTreeMap::<&str, (u64, u64, &Frame)>::new();
         for stack in &self.profile.stacks {
             let leaf = stack.frames.iter().rev().map(|at| &self.profile.frames[*at as usize]);
@@ -254,7 +254,7 @@ impl<'o> OnCpu<'o> {
     }
 }
 
-/// CPUs that are free for so much of the time, with no thread busy for so much of it, hold nobody up.
+/// Free share of the CPUs from which on, with no thread busier than the next figure, CPU time is not scarce.
 const FREE_MIN: f64 = 0.75;
 const BUSIEST_MAX: f64 = 0.50;
 /// Samples below which a share is an accident: of a hundred, five may be two or nine.

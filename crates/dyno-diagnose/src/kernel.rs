@@ -181,7 +181,7 @@ pub(super) fn filtered_syscalls(facts: &Facts<'_>) -> Outcome {
     )
 }
 
-/// Somebody taps packets.
+/// A program taps packets.
 pub(super) fn packet_tap(facts: &Facts<'_>) -> Outcome {
     let Some(packets) = &facts.seen.packets else {
         return Outcome::Unseen("packet sockets (/proc/net/packet)");
@@ -305,4 +305,138 @@ fn network_draft(path: f64, share: f64, what: &str) -> Draft {
 fn reconnects(_packets: Option<&Packets>, facts: &Facts<'_>) -> Option<String> {
     let load = facts.seen.load.as_ref().filter(|load| load.reconnects > 0)?;
     Some(format!("the generator had to connect anew {} times for {} replies", load.reconnects, load.replies))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeMap;
+
+    use dyno_record::finding::Class;
+    use dyno_record::observation::{Packets, SoftIrq, Tap, Transfers};
+    use dyno_record::profile::SystemCall;
+
+    use crate::scene::{S, Scene, busy_load};
+
+    #[test]
+    fn many_calls_for_few_bytes_are_distinguished_from_many_bytes() {
+        let reads = |bytes: u64| {
+            Scene::new(&[10.0])
+                .on("main;work", 30)
+                .on("main;read;entry_SYSCALL_64_[k];vfs_read_[k]", 70)
+                .with(|seen| {
+                    seen.process.reads = Some(Transfers { calls: 5_000_000, bytes: 5_000_000 * bytes });
+                })
+        };
+        assert_eq!(reads(1).classes(), [Class::SyscallHeavy]);
+        assert_eq!(reads(65_536).classes(), []);
+    }
+
+    #[test]
+    fn calls_per_request_count_where_requests_are_counted() {
+        let calls = |per_request: u64| {
+            let call = SystemCall { count: 100_000 * per_request, ..SystemCall::default() };
+            Scene::new(&[9.0])
+                .on("main;work", 40)
+                .on("main;do_syscall_64_[k];tcp_sendmsg_[k]", 60)
+                .load(busy_load())
+                .with(|seen| {
+                    seen.host.own_ns = 9 * S;
+                    seen.off_cpu.as_mut().unwrap().system_calls =
+                        BTreeMap::from([("write".to_owned(), call)]);
+                })
+        };
+        assert_eq!(calls(6).first(), Some(Class::SyscallHeavy));
+        assert_eq!(calls(3).classes(), []);
+        // Requests of fifty bytes make reads of fifty bytes: that is no fault while there are few of them.
+        let small = |per_request| {
+            calls(per_request)
+                .with(|seen| seen.process.reads = Some(Transfers { calls: 2_000_000, bytes: 50_000_000 }))
+        };
+        assert_eq!(small(3).classes(), []);
+        assert_eq!(small(6).first(), Some(Class::SyscallHeavy));
+    }
+
+    #[test]
+    fn the_network_path_is_a_note_unless_part_of_it_can_be_avoided() {
+        let server = |extra: &str, weight: u64| {
+            Scene::new(&[9.0])
+                .on("main;send;tcp_sendmsg_[k];ip_output_[k]", 80 - weight)
+                .on("main;work", 20)
+                .on(extra, weight)
+                .load(busy_load())
+                .with(|seen| seen.host.own_ns = 9 * S)
+        };
+        let plain = server("main;send;tcp_sendmsg_[k]", 10);
+        assert_eq!(plain.classes(), []);
+        assert!(plain.diagnosed().notes.iter().any(|note| note.class == Class::KernelNetwork));
+        assert_eq!(
+            server("main;send;tcp_sendmsg_[k];nf_hook_slow_[k];nft_do_chain_[k]", 30).classes(),
+            [Class::KernelNetwork]
+        );
+        assert_eq!(
+            server("main;accept;__x64_sys_accept4_[k];inet_csk_accept_[k]", 30).classes(),
+            [Class::KernelNetwork]
+        );
+    }
+
+    #[test]
+    fn filters_and_taps_are_known_by_their_functions() {
+        let filtered = Scene::new(&[10.0])
+            .on("main;work", 90)
+            .on("main;read;syscall_trace_enter_[k];__seccomp_filter_[k]", 10);
+        assert_eq!(filtered.classes(), [Class::FilteredSyscalls]);
+        let tap = |taps: usize| {
+            Scene::new(&[10.0])
+                .on("main;work", 95)
+                .on(
+                    "main;send;tcp_sendmsg_[k];dev_queue_xmit_nit_[k];packet_rcv_[k]",
+                    if taps > 0 { 5 } else { 0 },
+                )
+                .with(|seen| {
+                    let taps = vec![Tap { protocol: 3, device: 0, owner: Some((9, "tcpdump".into())) }; taps];
+                    seen.packets = Some(Packets { taps, device_packets: 1_000, ..Packets::default() });
+                })
+        };
+        assert_eq!(tap(1).classes(), [Class::PacketTap]);
+        assert_eq!(tap(0).classes(), []);
+        assert!(tap(1).diagnosed().findings[0].evidence.iter().any(|fact| fact.text.contains("tcpdump (9)")));
+    }
+
+    #[test]
+    fn packets_on_other_cpus_are_a_finding_only_where_they_come_over_a_device() {
+        let received = |device: u64, loopback: u64, handed: u64| {
+            let working = Scene::new(&[10.0]).on("main;work", 80);
+            working.on("main;send;tcp_sendmsg_[k]", 20).with(|seen| {
+                seen.packets = Some(Packets {
+                    device_packets: device,
+                    loopback_packets: loopback,
+                    ..Packets::default()
+                });
+                seen.host.softirq = vec![
+                    SoftIrq { cpu: 0, net_rx: 10, targets: true, handed_over: handed, ..SoftIrq::default() },
+                    SoftIrq { cpu: 1, net_rx: 990, targets: false, ..SoftIrq::default() },
+                ];
+            })
+        };
+        assert_eq!(received(1_000, 0, 0).classes(), [Class::WrongCore]);
+        assert_eq!(received(0, 1_000, 0).classes(), []);
+        assert_eq!(received(100, 900, 800).classes(), [Class::WrongCore]);
+        let mut idle = received(1_000, 0, 0);
+        idle.seen.on_cpu.as_mut().unwrap().stacks.truncate(1);
+        idle = idle.on("main;work", 20);
+        assert_eq!(idle.classes(), [], "who hardly sends loses nothing");
+    }
+
+    #[test]
+    fn few_samples_are_no_share() {
+        let filtered = |samples: u64| {
+            Scene::new(&[0.1])
+                .on("main;work", samples * 19 / 20)
+                .on("main;read;do_syscall_64_[k];__seccomp_filter_[k]", samples / 20)
+        };
+        assert_eq!(filtered(40).classes(), []);
+        assert_eq!(filtered(400).classes(), [Class::FilteredSyscalls]);
+    }
 }

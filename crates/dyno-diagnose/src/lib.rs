@@ -14,9 +14,9 @@ mod kernel;
 mod limits;
 mod memory;
 mod names;
-mod spin;
 #[cfg(test)]
-mod tests;
+mod scene;
+mod spin;
 mod waits;
 
 use dyno_record::finding::{Class, Finding, RuledOut};
@@ -194,5 +194,74 @@ fn rivals(class: Class) -> &'static [Class] {
         GeneratorLimited | Throttled | NoisyNeighbor => {
             &[GeneratorLimited, Throttled, NoisyNeighbor, SingleThreadLimit]
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeMap;
+
+    use dyno_record::finding::Class;
+    use dyno_record::profile::{SystemCall, WaitClass};
+
+    use crate::scene::{Scene, busy_load};
+
+    #[test]
+    fn nothing_that_ran_gives_no_finding_and_says_so() {
+        let idle = Scene::new(&[0.001; 4]).off(1, WaitClass::Network, "main;epoll_wait", 10.0);
+        assert_eq!(idle.classes(), []);
+        assert!(idle.diagnosed().not_looked_at[0].what.starts_with("nothing ran"));
+    }
+
+    #[test]
+    fn what_was_not_seen_is_not_taken_for_nothing() {
+        let blind = Scene::new(&[5.0]).with(|seen| {
+            (seen.on_cpu, seen.off_cpu, seen.memory, seen.packets) = (None, None, None, None);
+        });
+        let said = blind.diagnosed();
+        assert!(said.findings.is_empty());
+        let unseen: Vec<&str> = said.not_looked_at.iter().map(|one| one.what.as_str()).collect();
+        for class in
+            ["sync_io", "lock_contention", "formatting", "tlb_reach", "packet_tap", "generator_limited"]
+        {
+            assert!(unseen.contains(&class), "{class}: {unseen:?}");
+        }
+    }
+
+    #[test]
+    fn every_class_has_one_rule() {
+        let mut classes: Vec<Class> = crate::RULES.iter().map(|rule| rule.class).collect();
+        classes.sort_unstable();
+        assert_eq!(classes, Class::ALL);
+    }
+
+    #[test]
+    fn a_busy_healthy_program_gives_nothing_and_says_what_was_ruled_out() {
+        let scene = Scene::new(&[9.0, 9.0])
+            .on("run;work", 60)
+            .on("run;work;malloc", 10)
+            .on("run;send;tcp_sendmsg_[k]", 30);
+        let said = scene.diagnosed();
+        assert!(said.findings.is_empty(), "{:#?}", said.findings);
+        assert!(said.ruled_out.len() > 12);
+    }
+
+    #[test]
+    fn what_little_cpu_is_spent_on_is_a_note_while_requests_wait_for_something_else() {
+        let served = |run_s: f64| {
+            let call = SystemCall { count: 2_500_000, ..SystemCall::default() };
+            Scene::new(&[run_s]).on("main;do_syscall_64_[k];tcp_sendmsg_[k]", 100).load(busy_load()).with(
+                |seen| {
+                    seen.off_cpu.as_mut().unwrap().system_calls =
+                        BTreeMap::from([("write".to_owned(), call)]);
+                },
+            )
+        };
+        assert!(served(9.5).classes().contains(&Class::SyscallHeavy));
+        let idle = served(0.8).diagnosed();
+        assert!(idle.findings.is_empty(), "{:?}", idle.findings);
+        assert!(idle.notes.iter().any(|note| note.class == Class::SyscallHeavy), "{:?}", idle.notes);
     }
 }

@@ -19,7 +19,7 @@ const WAIT_FOR_IT_MIN: f64 = 0.3;
 const OTHERS_WAIT_MIN: f64 = 0.2;
 /// Others' CPU and the hypervisor's: from a tenth on, figures are theirs too.
 const FOREIGN_MIN: f64 = 0.10;
-/// Others that only took what was left over delayed nobody: from a twentieth of the threads' time on it is felt.
+/// Share of the target's time spent waiting for a CPU from which on others delay it; below, they only used idle time.
 const DELAY_MIN: f64 = 0.05;
 /// A thread that runs less is no competitor for a CPU.
 const BUSY_MIN: f64 = 0.1;
@@ -28,7 +28,7 @@ const STEAL_MIN: f64 = 0.05;
 /// Share of periods in which a quota held the target.
 const THROTTLED_MIN: f64 = 0.05;
 
-/// One thread is at its limit while CPUs are free. It leads only when somebody waits for that thread.
+/// One thread is at its limit while CPUs are free. It is a finding only when something waits for that thread.
 pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
     let Some(free) = facts.spare_cpus() else { return Outcome::Unseen("how busy the CPUs were") };
     let Some((busiest, share)) = busiest(facts) else {
@@ -226,4 +226,105 @@ pub(super) fn throttled(facts: &Facts<'_>) -> Outcome {
         )
         .next("raise cpu.max (cgroup v2) or cpu.cfs_quota_us (v1), or run fewer threads than it allows CPUs"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use dyno_record::finding::Class;
+    use dyno_record::observation::{Limit, Load, Packets, Quota};
+    use dyno_record::profile::WaitClass;
+
+    use crate::scene::{S, Scene, busy_load, synchronous_log};
+
+    #[test]
+    fn one_full_thread_leads_only_when_somebody_waits_for_it() {
+        let alone = Scene::new(&[9.9]).on("main;work", 100);
+        assert_eq!(alone.classes(), []);
+        assert!(alone.diagnosed().notes.iter().any(|note| note.class == Class::SingleThreadLimit));
+        let refused = Scene::new(&[9.9])
+            .on("main;work", 100)
+            .with(|seen| seen.packets.as_mut().unwrap().listen_overflows = 12);
+        assert_eq!(refused.classes(), [Class::SingleThreadLimit]);
+        // 64 connections at 100 µs of CPU each: the last one waits 6.4 ms.
+        let in_line = Scene::new(&[9.9]).on("main;work", 100).load(Load { p50_ns: 6_000_000, ..busy_load() });
+        assert_eq!(in_line.classes(), [Class::SingleThreadLimit]);
+        let mut waiting = Scene::new(&[9.9, 0.1, 0.1]).on("main;work", 100);
+        for tid in [2, 3] {
+            waiting = waiting.off(tid, WaitClass::Lock, "run;pthread_cond_wait;futex_wait_[k]", 9.5).woken(
+                "0x7f",
+                1,
+                "main;pthread_cond_signal",
+            );
+        }
+        assert_eq!(waiting.classes(), [Class::SingleThreadLimit]);
+        let two = Scene::new(&[9.9, 9.9]).on("main;work", 100).load(busy_load());
+        assert_eq!(two.classes(), []);
+    }
+
+    #[test]
+    fn outside_limits_come_before_everything() {
+        let generator = |limited| {
+            Scene::new(&[9.0])
+                .on("main;work;malloc", 60)
+                .on("main;work", 40)
+                .load(Load { limited, busy: 0.99, ..busy_load() })
+                .with(|seen| seen.host.own_ns = 10 * S)
+        };
+        assert_eq!(generator(Limit::Yes).classes(), [Class::GeneratorLimited, Class::AllocationChurn]);
+        assert_eq!(generator(Limit::No).classes(), [Class::AllocationChurn]);
+        let quota = |throttled| {
+            synchronous_log().with(|seen| {
+                seen.quota = Some(Quota { cpus: Some(0.5), periods: 100, throttled, throttled_ns: S });
+            })
+        };
+        assert_eq!(quota(60).classes(), [Class::Throttled, Class::SyncIo]);
+        assert_eq!(quota(1).classes(), [Class::SyncIo]);
+    }
+
+    #[test]
+    fn a_neighbour_comes_last_and_only_where_somebody_waited_for_a_cpu() {
+        let foreign = |seconds: u64| {
+            Scene::new(&[8.0]).on("main;work;malloc", 60).on("main;work", 40).with(|seen| {
+                seen.host.foreign_ns = seconds * S;
+                seen.threads[0].wait_ns = 2 * S;
+                seen.host.neighbours = vec![("cc1plus".into(), seconds * S)];
+            })
+        };
+        assert_eq!(foreign(3).classes(), [Class::AllocationChurn, Class::NoisyNeighbor]);
+        assert_eq!(foreign(10).classes(), [Class::AllocationChurn, Class::NoisyNeighbor]);
+        assert_eq!(foreign(1).classes(), [Class::AllocationChurn]);
+        let left_over = Scene::new(&[8.0]).on("main;work", 100).with(|seen| seen.host.foreign_ns = 10 * S);
+        assert_eq!(left_over.classes(), [], "nobody waited for a CPU");
+        let stolen = Scene::new(&[8.0]).on("main;work", 100).with(|seen| seen.host.steal_ns = 2 * S);
+        assert_eq!(stolen.classes(), [Class::NoisyNeighbor]);
+    }
+
+    #[test]
+    fn who_asks_from_the_same_machine_is_no_neighbour() {
+        let asked = |seconds: u64| {
+            Scene::new(&[8.0]).on("main;work", 100).with(|seen| {
+                seen.host.peers_ns = seconds * S;
+                seen.threads[0].wait_ns = 2 * S;
+                seen.host.peers = vec![("wrk".into(), seconds * S)];
+            })
+        };
+        let noted =
+            |scene: Scene| scene.diagnosed().notes.iter().any(|note| note.class == Class::NoisyNeighbor);
+        assert_eq!(asked(9).classes(), []);
+        assert!(noted(asked(9)), "it is noted all the same");
+        assert!(!noted(asked(1)));
+    }
+
+    #[test]
+    fn a_thread_at_its_limit_leads_where_requests_lie_unread() {
+        let full = |unread: u64| {
+            Scene::new(&[9.8])
+                .on("main;work", 100)
+                .with(|seen| seen.packets = Some(Packets { unread, ..Packets::default() }))
+        };
+        assert_eq!(full(40).classes(), [Class::SingleThreadLimit]);
+        assert_eq!(full(1).classes(), []);
+    }
 }

@@ -219,3 +219,60 @@ fn stores_in_words(stores: &Stores) -> String {
         stores.iter().take(4).map(|(tid, address)| format!("thread {tid} at {address:#x}")).collect();
     format!("sampled stores: {}", some.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use dyno_record::finding::Class;
+    use dyno_record::observation::Memory;
+    use dyno_record::profile::WaitClass;
+
+    use crate::scene::{COLUMNS, COUNT, ROWS, Scene, WALK, registers};
+
+    #[test]
+    fn a_large_table_in_small_pages_is_beyond_the_tlb_and_huge_pages_cure_it() {
+        let scattered = (0..32_u64)
+            .map(|at| registers(1, 0x7000_0000, at.wrapping_mul(0x9e37_79b9) % (160 << 20)))
+            .collect::<Vec<_>>();
+        let table = |huge: u64| {
+            Scene::new(&[10.0]).on("main;work", 100).hot(WALK, 0.7, scattered.clone()).with(|seen| {
+                seen.memory = Some(Memory {
+                    rss_bytes: 1280 << 20,
+                    anonymous_bytes: 1280 << 20,
+                    huge_bytes: huge,
+                    huge_pages: "madvise".into(),
+                });
+            })
+        };
+        assert_eq!(table(0).classes(), [Class::TlbReach]);
+        assert_eq!(table(1278 << 20).classes(), []);
+    }
+
+    #[test]
+    fn columns_miss_the_cache_and_rows_do_not() {
+        let table = |code| Scene::new(&[10.0]).on("main;work", 100).hot(code, 0.9, vec![]).classes();
+        assert_eq!(table(COLUMNS), [Class::CacheMissesSuspected]);
+        assert_eq!(table(ROWS), []);
+    }
+
+    #[test]
+    fn stores_of_two_threads_into_one_line_are_false_sharing() {
+        let stores = |distance: u64| {
+            let seen =
+                (0..8).flat_map(|_| [registers(1, 0x1000, 0), registers(2, 0x1000 + distance, 0)]).collect();
+            Scene::new(&[10.0, 10.0]).on("run;work", 100).hot(COUNT, 0.5, seen).classes()
+        };
+        assert_eq!(stores(8), [Class::FalseSharingSuspected]);
+        assert_eq!(stores(128), []);
+    }
+
+    #[test]
+    fn waits_for_pages_from_a_disk_are_named_so() {
+        let cold = Scene::new(&[1.0])
+            .on("main;look_up", 100)
+            .off(1, WaitClass::PageFault, "main;look_up;exc_page_fault_[k];filemap_fault_[k]", 8.0)
+            .with(|seen| seen.process.major_faults = 9_000);
+        let finding = cold.diagnosed().findings.remove(0);
+        assert_eq!(finding.class, Class::PageFaults);
+        assert!(finding.summary.contains("waits for pages from a disk"), "{}", finding.summary);
+    }
+}

@@ -1,6 +1,6 @@
 //! Functions by what they do: the C library's, allocators', the kernel's, Go's, Rust's and Java's run-time functions.
 //!
-//! Never the names of a program under test: a rule that knew them would find what it was told. Used by `facts`.
+//! Never the names of a program under test: a rule that knew them would find what it was given. Used by `facts`.
 
 /// Whether `name` is in `table`. An entry ends with `*` for a beginning, and begins with `*` too for a part of a name.
 pub(super) fn is(name: &str, table: &[&str]) -> bool {
@@ -282,7 +282,7 @@ pub(super) const AWAIT: &[&str] = &[
 pub(super) const IDLE_RUN_TIME: &[&str] =
     &["runtime.stopm*", "runtime.mPark*", "runtime.notesleep*", "runtime.notetsleep*"];
 
-/// Words between a program and the kernel that are nobody's place in the code.
+/// Wrappers between a program and the kernel: never the place in the code that a finding names.
 pub(super) const WRAPPERS: &[&str] = &[
     "syscall",
     "__syscall*",
@@ -356,7 +356,7 @@ pub(super) const UNMAP: &[&str] = &[
     "do_madvise",
 ];
 
-/// Somebody looks at every system call first.
+/// A filter runs before every system call.
 pub(super) const FILTER: &[&str] = &[
     "__seccomp_filter",
     "seccomp_run_filters",
@@ -369,7 +369,7 @@ pub(super) const FILTER: &[&str] = &[
     "audit_log*",
 ];
 
-/// Somebody gets a copy of every packet.
+/// A tap gets a copy of every packet.
 pub(super) const TAP: &[&str] = &[
     "packet_rcv*",
     "tpacket_rcv*",
@@ -484,7 +484,7 @@ pub(super) const FILES: &[&str] = &[
     "jbd2_*",
 ];
 
-/// The kernel's door.
+/// Entry into the kernel by a system call.
 pub(super) const SYSTEM_CALL: &[&str] = &[
     "entry_SYSCALL_64*",
     "do_syscall_64",

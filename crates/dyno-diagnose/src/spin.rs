@@ -57,3 +57,23 @@ fn in_words(hot: &Hot<'_>) -> String {
         hot.code.instructions.len()
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use dyno_record::finding::Class;
+
+    use crate::scene::{Scene, WAIT, registers};
+
+    #[test]
+    fn a_loop_that_only_looks_is_spinning_before_it_is_a_hot_spot() {
+        let scene = Scene::new(&[5.0; 4]).on("run;work", 100).hot(WAIT, 0.6, vec![registers(1, 0x1000, 0)]);
+        assert_eq!(scene.classes(), [Class::Spinning]);
+        assert_eq!(
+            scene.diagnosed().notes.iter().map(|note| note.class).collect::<Vec<_>>(),
+            [Class::UserHotSpot]
+        );
+        let yields =
+            Scene::new(&[5.0; 4]).on("run;work", 50).on("run;sched_yield;__x64_sys_sched_yield_[k]", 50);
+        assert_eq!(yields.first(), Some(Class::Spinning));
+    }
+}

@@ -52,7 +52,7 @@ pub(super) enum LockKind {
     Mutex,
     /// The allocator's.
     Allocator,
-    /// No lock: somebody waits for work.
+    /// No lock: a worker waits for work.
     Await,
     /// A futex without a name around it.
     Unknown,
@@ -101,7 +101,7 @@ pub(super) struct Turns {
 
 /// Both threads wait for each other at least this share of the time; on a full machine they wait for a CPU as well.
 const TURN_SHARE_MIN: f64 = 0.1;
-/// Of a thread's waits at futexes, those that the other ended: it waits for nobody else.
+/// Of a thread's waits at futexes, those that the other thread must have ended for the two to be a pair.
 const PEER_SHARE_MIN: f64 = 0.8;
 /// Fewer turns a second cost nothing: a sleep and a wake-up are some 10 µs.
 const TURNS_PER_S_MIN: f64 = 1_000.0;
@@ -200,7 +200,7 @@ impl<'o> OffCpu<'o> {
         }
     }
 
-    /// Where no name tells: a lock is waited for by several threads that wake each other; work comes from elsewhere.
+    /// Where no name says so: a lock is waited for by several threads that wake each other; work comes from elsewhere.
     fn tell_locks_from_waiting(&mut self) {
         for lock in self.locks.values_mut().filter(|lock| lock.kind == LockKind::Unknown) {
             let each_other = lock.waiters.intersection(&lock.wakers).count() >= 2;

@@ -125,7 +125,7 @@ impl<T> HostChange<T> {
         }
         self.check_ours(host)?;
         self.announce(&value, guard, journal)?;
-        assert!(value == self.old || self.ours.contains(&value), "a value is written that no journal knows");
+        self.check_known(&value);
         match host.write(&self.what, &value) {
             Ok(()) if host.holds(&self.what, &value)? => {
                 self.stands = Stands::At(value);
@@ -180,7 +180,13 @@ impl<T> HostChange<T> {
         Ok(())
     }
 
-    /// Whether it reads what was written here last. Of one whose last write failed nobody can say.
+    /// What is written is what it was, or what journal and guard know of.
+    fn check_known(&self, value: &[u8]) {
+        let is_known = value == self.old || self.ours.iter().any(|known| known == value);
+        assert!(is_known, "a value is written that no journal knows");
+    }
+
+    /// Whether it reads what was written here last. After a failed write that is not known.
     fn check_ours(&self, host: &dyn Host) -> Result<(), HostError> {
         match &self.stands {
             Stands::At(value) if !host.holds(&self.what, value)? => Err(self.foreign(host)),
@@ -275,13 +281,13 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_changed_is_told_and_left_alone() {
+    fn what_somebody_else_changed_is_reported_and_left_alone() {
         let mut bench = bench();
         let mut change = bench.prepared("10");
         bench.stand(&mut change, "10").unwrap();
         bench.host.set(&what(), "15");
-        let told = bench.stand(&mut change, "").unwrap_err().to_string();
-        assert!(told.contains("reads \"15\"") && told.contains("it was \"60\""), "{told}");
+        let refused = bench.stand(&mut change, "").unwrap_err().to_string();
+        assert!(refused.contains("reads \"15\"") && refused.contains("it was \"60\""), "{refused}");
         assert!(matches!(bench.undo(change), Err(HostError::Foreign { .. })));
         assert_eq!(bench.reads(), "15");
         assert_eq!(bench.journal.open_changes().len(), 1, "the journal's word stays");
@@ -331,5 +337,28 @@ mod tests {
         assert!(matches!(refused, Err(HostError::Keeper(_))));
         assert!(bench.journal.open_changes().is_empty());
         assert_eq!(bench.host.writes(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "is no change")]
+    fn what_is_wanted_as_it_was_found_is_never_prepared() {
+        let _ = bench().prepared("");
+    }
+
+    #[test]
+    #[should_panic(expected = "a value is written that no journal knows")]
+    fn a_value_that_no_journal_knows_is_never_written() {
+        let mut change = bench().prepared("10");
+        change.ours.clear();
+        change.check_known(b"10");
+    }
+
+    #[test]
+    #[should_panic(expected = "cannot have been put back")]
+    fn a_change_that_the_journal_closed_is_never_undone() {
+        let mut bench = bench();
+        let change = bench.prepared("10");
+        bench.journal.restored(change.number).unwrap();
+        let _ = bench.undo(change);
     }
 }

@@ -200,4 +200,13 @@ mod tests {
             (b"1".to_vec(), b"9".to_vec())
         );
     }
+
+    #[test]
+    #[should_panic(expected = "has two old values")]
+    fn a_setting_is_never_touched_twice() {
+        let (mut changes, host, guard) = changes(HostChanges::Allowed);
+        for wanted in ["5", "6"] {
+            changes.touch(&spec("/proc/sys/a", wanted), &host, &guard).unwrap();
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What a change of the host needs of it: to read, to write, and somebody who undoes it if we die.
+//! What a change of the host needs of it: reads, writes, and a guard that undoes it if this process dies.
 //!
 //! [`Kernel`] and the keeper are the real ones; tests have both in memory (`memory`). Each kind of setting has a file of its
 //! own with its reader, its writer and its undo, and a line in every match here.
@@ -36,7 +36,7 @@ pub trait Host {
     fn put_back(&mut self, what: &What, old: &[u8]) -> Result<(), KnobError>;
 }
 
-/// Somebody who outlives us and undoes a change then.
+/// A process that outlives this one and undoes its changes then.
 pub trait Guard {
     /// Names what is guarded.
     type Token: std::fmt::Debug;
@@ -105,7 +105,7 @@ impl Guard for Keeper {
     }
 
     fn release(&self, token: Token) {
-        // A keeper that is gone keeps nothing; its end is told elsewhere.
+        // A keeper that is gone keeps nothing; its end is reported elsewhere.
         let _ = self.forget(token);
     }
 }

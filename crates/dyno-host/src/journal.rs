@@ -125,6 +125,7 @@ impl Journal {
     fn append(&mut self, entry: Entry) -> Result<(), JournalError> {
         if let Store::File { file, path } = &mut self.store {
             let mut line = serde_json::to_vec(&entry).expect("an entry is plain data");
+            check_line(&line, &entry);
             line.push(b'\n');
             let written = file.write_all(&line).and_then(|()| file.sync_data());
             written.map_err(|source| JournalError { operation: "write", path: path.clone(), source })?;
@@ -132,6 +133,13 @@ impl Journal {
         self.entries.push(entry);
         Ok(())
     }
+}
+
+/// A line is whole by itself, and recovery reads from it what was meant.
+fn check_line(line: &[u8], entry: &Entry) {
+    assert!(!line.contains(&b'\n'), "an entry of two lines would be read as none");
+    let read = serde_json::from_slice::<Entry>(line);
+    assert!(read.is_ok_and(|read| read == *entry), "{entry:?} would be read back as something else");
 }
 
 fn number_of(entry: &Entry) -> u64 {
@@ -193,5 +201,21 @@ mod tests {
     #[should_panic(expected = "nobody would know what it was")]
     fn a_further_value_is_never_written_of_a_change_that_is_closed() {
         let _ = Journal::in_memory().also(1, "2");
+    }
+
+    #[test]
+    fn a_value_of_several_lines_is_one_line_of_the_journal() {
+        let path = std::env::temp_dir().join(format!("dyno-journal-lines-{}", std::process::id()));
+        let mut journal = Journal::open(&path).unwrap();
+        let number = journal.change(&spec("/proc/sys/a", "1\n2"), "0\n\"0").unwrap();
+        let again = Journal::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(again.values_of(number), ["1\n2"]);
+    }
+
+    #[test]
+    #[should_panic(expected = "would be read back as something else")]
+    fn a_line_that_says_something_else_is_never_written() {
+        check_line(br#"{"step":"restored","number":2}"#, &Entry::Restored { number: 1 });
     }
 }

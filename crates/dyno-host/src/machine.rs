@@ -1,11 +1,11 @@
-//! The machine, as records tell it.
+//! The machine, as records describe it.
 //!
 //! Every verb that writes a record calls it; it only reads.
 
 use dyno_record::machine::Machine;
 use dyno_sys::{proc, user};
 
-/// What can be read of this machine; what depends on a run is left for whoever runs.
+/// What can be read of this machine; what depends on a run is filled in by its caller.
 #[must_use]
 pub fn machine() -> Machine {
     let machine = proc::machine();

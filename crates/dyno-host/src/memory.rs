@@ -1,6 +1,6 @@
-//! A host in memory, and somebody who guards it: for tests of whatever changes settings, simulated climbs among them.
+//! A host in memory and a guard in memory: for tests of code that changes settings, simulated climbs among them.
 //!
-//! What must never happen to a real host panics here: a write that nobody guards.
+//! What must never happen to a real guard panics here: a change is amended that nobody guards, or let go twice.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -39,7 +39,7 @@ impl InMemory {
         self.refused.push(value.as_bytes().to_vec());
     }
 
-    /// How often a setting was written, by whoever changes it here.
+    /// How often a setting was written through [`Host`].
     #[must_use]
     pub fn writes(&self) -> u64 {
         self.writes
@@ -152,5 +152,30 @@ impl Guard for Watchman {
     fn release(&self, token: u64) {
         let known = self.book().guarded.remove(&token);
         assert!(known.is_some(), "a change is let go twice");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn what() -> What {
+        What::File("/proc/sys/a".into())
+    }
+
+    #[test]
+    #[should_panic(expected = "is amended and was never guarded")]
+    fn a_change_that_nobody_guards_is_never_amended() {
+        let _ = Watchman::default().amend(&1, &what(), b"0", &[]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a change is let go twice")]
+    fn a_change_is_never_let_go_twice() {
+        let guard = Watchman::default();
+        let token = guard.guard(&what(), b"0", &[b"1".to_vec()]).unwrap();
+        guard.release(token);
+        guard.release(token);
     }
 }

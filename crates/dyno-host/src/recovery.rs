@@ -1,6 +1,7 @@
 //! What a run that was killed left behind: settings that its journal says were never put back.
 //!
-//! The binary asks it before a run that may change the host, says what it found, and decides whether it is put back.
+//! The lab calls [`settle`] before a run, for the journal of every run that is dead: a setting that is not back would be the
+//! next run's start, and its old value is known to that journal alone. What somebody else has set since is never written.
 
 use std::path::Path;
 
@@ -8,6 +9,7 @@ use dyno_record::change::What;
 use dyno_record::journal::Entry;
 use dyno_sys::knob::KnobError;
 
+use crate::changes::HostChanges;
 use crate::host::Host;
 use crate::journal::{Journal, JournalError};
 
@@ -64,15 +66,67 @@ impl Left {
             (Ok(false), true) | (Err(_), _) => Now::Ours(reads().unwrap_or_default()),
         }
     }
+}
 
-    /// Puts it back.
-    ///
-    /// # Errors
-    /// When it is not back then.
-    pub fn put_back(&self, host: &mut dyn Host) -> Result<(), KnobError> {
-        assert!(!matches!(self.now(host), Now::Foreign(_)), "{} is somebody else's now", self.what);
-        host.put_back(&self.what, self.old.as_bytes())
+/// What became of a setting that a dead run left open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settled {
+    /// It stood at this value of the dead run and is back.
+    PutBack(Left, String),
+    /// Somebody else has set it to this value since, and it is left alone.
+    Foreign(Left, String),
+}
+
+/// A setting of a dead run that is not back.
+#[derive(Debug, thiserror::Error)]
+pub enum Unsettled {
+    /// Nobody knows what it left open.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// It stands at a value of the dead run, and nobody allowed it to be changed.
+    #[error("{} stands at {now:?}, it was {:?}, and nobody allowed it to be put back", left.what, left.old)]
+    NotAllowed {
+        /// The setting.
+        left: Box<Left>,
+        /// Where it stands.
+        now: String,
+    },
+    /// It could not be put back.
+    #[error("{} stands at {now:?}, it was {:?}, and cannot be put back", left.what, left.old)]
+    NotRestored {
+        /// The setting.
+        left: Box<Left>,
+        /// Where it stood.
+        now: String,
+        /// The kernel's answer.
+        source: KnobError,
+    },
+}
+
+/// Puts back what a dead run's journal left open, where that is allowed, and reports each setting that had to be looked at.
+///
+/// # Errors
+/// At the first setting that is not back; those after it are not touched.
+pub fn settle(
+    journal: &Path,
+    allowed: HostChanges,
+    host: &mut dyn Host,
+    report: &mut dyn FnMut(Settled),
+) -> Result<(), Unsettled> {
+    for left in left_open(journal)? {
+        match left.now(host) {
+            Now::Back => {}
+            Now::Foreign(now) => report(Settled::Foreign(left, now)),
+            Now::Ours(now) if allowed == HostChanges::Refused => {
+                return Err(Unsettled::NotAllowed { left: Box::new(left), now });
+            }
+            Now::Ours(now) => match host.put_back(&left.what, left.old.as_bytes()) {
+                Ok(()) => report(Settled::PutBack(left, now)),
+                Err(source) => return Err(Unsettled::NotRestored { left: Box::new(left), now, source }),
+            },
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -82,22 +136,48 @@ mod tests {
     use crate::memory::InMemory;
     use dyno_record::change::ChangeSpec;
 
-    #[test]
-    fn a_dead_runs_settings_are_told_apart_by_who_wrote_them() {
-        let path = std::env::temp_dir().join(format!("dyno-recovery-{}", std::process::id()));
+    /// The journal of a run that was killed: it had changed three settings.
+    fn journal_of_the_dead(name: &str) -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("dyno-recovery-{}-{name}", std::process::id()));
         let mut journal = Journal::open(&path).unwrap();
         for name in ["/back", "/ours", "/theirs"] {
             let spec = ChangeSpec { what: What::File(name.into()), wanted: "1".into(), why: "a test".into() };
             let number = journal.change(&spec, "0").unwrap();
             journal.also(number, "2").unwrap();
         }
+        path
+    }
+
+    fn host() -> InMemory {
+        InMemory::holding(&[("/back", "0"), ("/ours", "2"), ("/theirs", "3")])
+    }
+
+    #[test]
+    fn a_dead_runs_settings_are_told_apart_by_who_wrote_them() {
+        let path = journal_of_the_dead("apart");
         let left = left_open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        let mut host = InMemory::holding(&[("/back", "0"), ("/ours", "2"), ("/theirs", "3")]);
+        let host = host();
         let now: Vec<Now> = left.iter().map(|one| one.now(&host)).collect();
         assert_eq!(now, [Now::Foreign("3".into()), Now::Ours("2".into()), Now::Back]);
-        left[1].put_back(&mut host).unwrap();
-        assert_eq!(left[1].now(&host), Now::Back);
         assert_eq!(left_open(Path::new("/nowhere/at/all")).unwrap(), []);
+    }
+
+    #[test]
+    fn only_what_the_dead_run_wrote_is_put_back_and_only_where_that_is_allowed() {
+        let (path, mut host) = (journal_of_the_dead("settled"), host());
+        let mut settled = Vec::new();
+        let refused = settle(&path, HostChanges::Refused, &mut host, &mut |one| settled.push(one));
+        assert!(matches!(&refused, Err(Unsettled::NotAllowed { now, .. }) if now == "2"), "{refused:?}");
+        assert_eq!(host.writes(), 0);
+        settled.clear();
+        settle(&path, HostChanges::Allowed, &mut host, &mut |one| settled.push(one)).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(
+            matches!(&settled[..], [Settled::Foreign(_, theirs), Settled::PutBack(_, ours)] if theirs == "3" && ours == "2"),
+            "{settled:?}"
+        );
+        let reads = |name: &str| host.read(&What::File(name.into())).unwrap();
+        assert_eq!([reads("/back"), reads("/ours"), reads("/theirs")], [b"0", b"0", b"3"]);
     }
 }

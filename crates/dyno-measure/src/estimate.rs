@@ -10,7 +10,7 @@ use crate::student::{expanded, student};
 
 /// Share of the ratios cut off at each end.
 const TRIM: f64 = 0.2;
-/// Fewest values of which a spread can be told after trimming.
+/// Fewest values whose spread can be estimated after trimming.
 pub const PAIRS_MIN: usize = 5;
 /// Resamples of a bootstrap; its error of the standard error is then 5 %.
 const RESAMPLES: usize = 200;

@@ -70,6 +70,12 @@ impl Histogram {
         self.max = self.max.max(other.max);
         self.sum += other.sum;
         self.sum_of_squares += other.sum_of_squares;
+        debug_assert!(self.is_whole(), "the total is the sum of all buckets");
+    }
+
+    /// Whether every value is in a bucket between the smallest and the largest.
+    fn is_whole(&self) -> bool {
+        self.occupied().map(|(_, count)| count).sum::<u64>() == self.total
     }
 
     /// Forgets everything but keeps its memory.
@@ -78,6 +84,7 @@ impl Histogram {
             self.counts[bucket_of(self.min)..=bucket_of(self.max)].fill(0);
         }
         (self.total, self.min, self.max, self.sum, self.sum_of_squares) = (0, u64::MAX, 0, 0.0, 0.0);
+        debug_assert!(self.counts.iter().all(|count| *count == 0), "a value outlives the clearing");
     }
 
     /// How many values were counted.
@@ -260,5 +267,24 @@ mod tests {
         let copy = Histogram::from_sparse(histogram.sparse());
         assert_eq!(copy.len(), histogram.len());
         assert_eq!(copy.sparse(), histogram.sparse());
+    }
+
+    #[test]
+    #[should_panic(expected = "a value outlives the clearing")]
+    fn no_value_outlives_the_clearing() {
+        let mut histogram = Histogram::new();
+        histogram.record(5);
+        // A value that nobody counted in.
+        histogram.counts[900] += 1;
+        histogram.clear();
+    }
+
+    #[test]
+    #[should_panic(expected = "the total is the sum of all buckets")]
+    fn no_count_is_ever_lost() {
+        let (mut one, mut other) = (Histogram::new(), Histogram::new());
+        [1, 9].into_iter().for_each(|value| other.record(value));
+        other.counts[9] = 0;
+        one.merge(&other);
     }
 }

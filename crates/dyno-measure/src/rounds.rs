@@ -39,7 +39,16 @@ impl Levels {
         }
         let level = if by_totals { of_totals } else { typical };
         let of_starts = units(rounds, starts).into_iter().map(level).collect();
-        Some(Self { of_starts, rounds: rounds.len() })
+        let levels = Self { of_starts, rounds: rounds.len() };
+        levels.check(arms);
+        Some(levels)
+    }
+
+    /// Enough starts for a spread, each with a level of every arm.
+    fn check(&self, arms: usize) {
+        assert!(self.of_starts.len() >= STARTS_MIN, "{} starts have no spread", self.of_starts.len());
+        assert!(self.of_starts.iter().all(|start| start.len() == arms), "a start lacks an arm's level");
+        assert!(self.of_starts.iter().flatten().all(|level| level.is_finite()), "a level that is no number");
     }
 
     /// ln of CPU per request of arm `over` over that of arm `under`, with its 99 % interval.
@@ -75,11 +84,24 @@ fn units<'r>(rounds: &'r [Vec<Block>], starts: &[u32]) -> Vec<&'r [Vec<Block>]> 
             })
             .collect();
         if of_starts.len() >= STARTS_MIN {
+            check_units(&of_starts, rounds);
             return of_starts;
         }
     }
     let count = (rounds.len() / STRETCH).clamp(STARTS_MIN, STRETCHES_MAX);
-    (0..count).map(|k| &rounds[k * rounds.len() / count..(k + 1) * rounds.len() / count]).collect()
+    let stretch = |k: usize| &rounds[k * rounds.len() / count..(k + 1) * rounds.len() / count];
+    let stretches: Vec<_> = (0..count).map(stretch).collect();
+    check_units(&stretches, rounds);
+    stretches
+}
+
+/// Every round is in one of them and in no other, and none of them is empty.
+fn check_units(units: &[&[Vec<Block>]], rounds: &[Vec<Block>]) {
+    assert!(units.iter().all(|unit| !unit.is_empty()), "a start without a round has no level");
+    assert!(
+        units.iter().map(|unit| unit.len()).sum::<usize>() == rounds.len(),
+        "a round is left out, or read twice"
+    );
 }
 
 /// Each arm's level in one start: the trimmed mean of its blocks, without the common-mode noise of their rounds. That of a
@@ -281,5 +303,25 @@ mod tests {
         assert!(Levels::of(&broken, &one, false).is_none());
         broken[3].pop();
         assert!(Levels::of(&broken, &one, false).is_none());
+    }
+
+    #[test]
+    #[should_panic(expected = "a round is left out")]
+    fn no_round_is_ever_left_out() {
+        let rounds = vec![vec![block(1.0)]; 6];
+        check_units(&[&rounds[..3], &rounds[3..]], &rounds);
+        check_units(&[&rounds[..3], &rounds[4..]], &rounds);
+    }
+
+    #[test]
+    #[should_panic(expected = "a start lacks an arm's level")]
+    fn a_start_never_lacks_an_arm() {
+        Levels { of_starts: vec![vec![1.0, 2.0], vec![1.0, 2.0], vec![1.0]], rounds: 15 }.check(2);
+    }
+
+    #[test]
+    #[should_panic(expected = "a level that is no number")]
+    fn a_level_is_always_a_number() {
+        Levels { of_starts: vec![vec![1.0], vec![1.0], vec![f64::NAN]], rounds: 15 }.check(1);
     }
 }

@@ -313,7 +313,11 @@ impl Trial {
     }
 
     /// Adds a pair and its latencies (A's, B's).
+    ///
+    /// # Panics
+    /// When the trial was read from a record without latencies: its tails would be those of the later pairs alone.
     pub fn add(&mut self, pair: Pair, latencies: [&Histogram; 2]) {
+        assert!(self.tails.len() == TAIL_GROUPS, "{} tail groups instead of {TAIL_GROUPS}", self.tails.len());
         let group = self.pairs.len() % TAIL_GROUPS;
         for side in Side::BOTH {
             self.tails[group][side.index()].add(latencies[side.index()]);
@@ -451,5 +455,12 @@ mod tests {
         }
         let p99 = trial.latency_ns(Side::A, 0.99) as f64;
         assert!((p99 / 99e6 - 1.0).abs() < 0.01, "{p99}");
+    }
+
+    #[test]
+    #[should_panic(expected = "0 tail groups")]
+    fn a_trial_without_tails_gets_no_pair() {
+        let pair = Pair { first: Side::A, instance: 0, a: block(1, 1), b: block(1, 1) };
+        Trial::default().add(pair, [&Histogram::new(), &Histogram::new()]);
     }
 }

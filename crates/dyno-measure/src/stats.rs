@@ -1,6 +1,6 @@
 //! Means, spreads and middles of a few numbers: the one place where they are written.
 //!
-//! Whoever compares, estimates or prints uses it. Sums go through the values in their order and nothing is weighted, so that
+//! Used by everything that compares, estimates or prints. Sums go through the values in their order and nothing is weighted, so that
 //! a record that is judged again gives the same figures to the last digit. Intervals are `student`'s and `judge`'s.
 
 /// Normal quantile of a two-sided 95 % interval.

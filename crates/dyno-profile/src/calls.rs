@@ -23,7 +23,7 @@ pub(crate) enum WaitsFor {
     Sleep,
     /// A disk or a file system.
     Disk,
-    /// Whoever is at the other end of a socket or a pipe.
+    /// The process at the other end of a socket or a pipe.
     Peer,
     /// A disk or a peer: its descriptor decides.
     Either,

@@ -3,8 +3,8 @@
 //! ```text
 //! profile → site (which code) → run: experiment → Rig (one window) → estimate → verdict → dyno_record::causal::Causal
 //! ```
-//! The virtual speed-up is that of Coz (Curtsinger and Berger, 2015): whenever a sample lies in the site, everybody else
-//! pauses, and what was inserted is taken out of the time. `dyno causal` calls [`run`] over a live process.
+//! The virtual speed-up is that of Coz (Curtsinger and Berger, 2015): whenever a sample lies in the site, all other
+//! threads pause, and the inserted delay is taken out of the time. `dyno causal` calls [`run`] over a live process.
 
 mod live;
 pub mod rig;

@@ -1,6 +1,6 @@
 //! JSON out of plain data (RFC 8259): the engine's handlers write replies with it, straight into a buffer.
 //!
-//! A value first tells how long it will be, then writes itself: so Content-Length stands before the body
+//! A value first says how long it will be, then writes itself: so Content-Length stands before the body
 //! and nothing is copied twice. Reading JSON is not done here, and floating-point numbers are not written.
 
 mod plain;
@@ -285,7 +285,7 @@ mod tests {
 
     fn text(value: &(impl Encode + ?Sized)) -> String {
         let bytes = to_vec(value);
-        assert_eq!(bytes.len(), value.json_len(), "the length that was told");
+        assert_eq!(bytes.len(), value.json_len(), "the length that was announced");
         String::from_utf8(bytes).unwrap()
     }
 

@@ -1,4 +1,4 @@
-//! Words that are told in either case, compared eight bytes at a time: names of fields, and values of a few.
+//! Words compared without regard to case, eight bytes at a time: names of fields, and values of a few.
 //!
 //! The readers of requests and replies call it for the fields that decide something. A word is a constant: what is left
 //! of it is a few comparisons.

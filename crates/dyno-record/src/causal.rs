@@ -84,11 +84,11 @@ pub struct Progress {
     pub name: String,
     /// What effects are effects on.
     pub metric: Metric,
-    /// Visits per second with everything attached and nobody delayed.
+    /// Visits per second with all probes attached and no delays.
     pub per_second: f64,
     /// Mean time from begin to end, where progress is a pair.
     pub latency_us: Option<f64>,
-    /// Why this is counted, where nobody named anything.
+    /// Why this is counted, where the user named nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<String>,
     /// What else could have been counted, the likeliest first; empty where progress was named.
@@ -129,7 +129,7 @@ pub enum Verdict {
     Hurts,
     /// The interval holds zero and is narrow.
     NoEffect,
-    /// It cannot be told here.
+    /// It cannot be measured here.
     #[default]
     NotMeasurable,
 }
@@ -297,10 +297,10 @@ pub struct SlowDown {
     pub contradicts: bool,
 }
 
-/// What was done during a window.
+/// The treatment of a window: what was done to the target while it was counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Deed {
+pub enum Treatment {
     /// Nothing.
     #[default]
     Nothing,
@@ -315,8 +315,9 @@ pub enum Deed {
 pub struct Window {
     /// Its round.
     pub round: u32,
-    /// What was done.
-    pub deed: Deed,
+    /// What was done to the target; the record calls it `deed`.
+    #[serde(rename = "deed", alias = "treatment")]
+    pub treatment: Treatment,
     /// How long was counted.
     pub length_ms: f64,
     /// Visits of the progress point.
@@ -369,7 +370,7 @@ pub struct Credibility {
     pub target_cpu_percent: f64,
     /// Threads of the target that ran.
     pub threads: f64,
-    /// Whether the target was the limit; none where it cannot be told.
+    /// Whether the target was the limit; none where that is not known.
     pub load_bound: Option<bool>,
     /// How threads were paused: `task_work`, or `spin_in_sample`.
     pub pause: String,
@@ -386,17 +387,17 @@ pub struct Overhead {
     pub interval_percent: Option<[f64; 2]>,
     /// Pairs of windows it rests on.
     pub rounds: usize,
-    /// What its programs in the kernel took, where the kernel tells.
+    /// What its programs in the kernel took, where the kernel counts it.
     pub parts: Vec<OverheadPart>,
     /// Share of the time that was inserted as delay, over all windows with delays: by design.
     pub inserted_percent: f64,
 }
 
-/// What one of the programs in the kernel took, with everything attached and nobody delayed: from its first instruction
+/// What one of the programs in the kernel took, with all probes attached and no delays: from its first instruction
 /// to its last. The way there is not in it (the interrupt of a sample, the trap of a probe), nor are pauses.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OverheadPart {
-    /// What it looks at: `samples`, `switches`, `wake-ups`, `progress`, `births and ends`.
+    /// What it looks at: `samples`, `switches`, `wake-ups`, `progress`, `forks and exits` (`births and ends` in older records).
     pub name: String,
     /// Its share of the time of all CPUs of the machine, 0 to 100.
     pub percent: f64,
@@ -450,12 +451,32 @@ mod tests {
     #[test]
     fn a_record_survives_json() {
         let point = Point { speedup_percent: 25, effect_percent: 8.1, rounds: 12, ..Point::default() };
-        let window = Window { deed: Deed::SpeedUp(25), dropped: Some("foreign".into()), ..Window::default() };
+        let window = Window {
+            treatment: Treatment::SpeedUp(25),
+            dropped: Some("foreign".into()),
+            ..Window::default()
+        };
         let site = Site { points: vec![point], windows: vec![window, Window::default()], ..Site::default() };
         let record = Causal { schema: CAUSAL_SCHEMA.into(), sites: vec![site], ..Causal::default() };
         let text = serde_json::to_string(&record).unwrap();
         assert_eq!(Causal::from_json(&text).unwrap(), record);
         assert_eq!(record.sites[0].greatest().unwrap().speedup_percent, 25);
+    }
+
+    #[test]
+    fn a_treatment_is_written_as_records_have_always_had_it_and_read_by_either_name() {
+        for (treatment, written) in [
+            (Treatment::Nothing, r#""deed":"nothing""#),
+            (Treatment::SpeedUp(25), r#""deed":{"speed_up":25}"#),
+            (Treatment::SlowDown(1_000), r#""deed":{"slow_down":1000}"#),
+        ] {
+            let window = Window { treatment, ..Window::default() };
+            let text = serde_json::to_string(&window).unwrap();
+            assert!(text.contains(written), "{text}");
+            for text in [text.clone(), text.replace("deed", "treatment")] {
+                assert_eq!(serde_json::from_str::<Window>(&text).unwrap(), window, "{text}");
+            }
+        }
     }
 
     #[test]

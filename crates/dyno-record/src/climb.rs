@@ -76,7 +76,7 @@ pub struct Climb {
     pub floor: Option<Ratio>,
     /// The final setting against the start.
     pub total: Option<Total>,
-    /// The final setting where there is no total; a total tells it itself.
+    /// The final setting where there is no total; a total has it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reached: Option<Reached>,
     /// What was not measured, and why.
@@ -214,7 +214,7 @@ pub enum RungVerdict {
     NoDifference,
     /// Better at its step, not confirmed on fresh data: out of the final setting.
     Unconfirmed,
-    /// The change was not in force, or its proof cannot tell the sides apart.
+    /// The change was not in force, or its proof cannot distinguish the sides.
     NotApplied,
     /// Cannot be had here.
     NotPossible,
@@ -353,7 +353,7 @@ pub struct Predicted {
     pub profile: Option<usize>,
     /// What is predicted.
     pub predicted_percent: Option<f64>,
-    /// Its 95 % interval: of the curves, of the samples that tell how much faster functions became, and of the drift.
+    /// Its 95 % interval: of the curves, of the samples that say how much faster functions became, and of the drift.
     pub interval_percent: Option<[f64; 2]>,
     /// What the stretches of profiling differ by among themselves: that part of the interval's half width. None where there
     /// were fewer than two of them: the interval lacks it, and is too narrow.

@@ -42,7 +42,7 @@ pub enum Class {
     WrongCore,
     /// Threads wait by burning CPU.
     Spinning,
-    /// Somebody taps packets.
+    /// A program taps packets.
     PacketTap,
     /// seccomp or audit stand before every system call.
     FilteredSyscalls,

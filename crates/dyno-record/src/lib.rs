@@ -2,7 +2,7 @@
 //! observation that a diagnosis reads and what it finds.
 //!
 //! Every program that measures writes these shapes, every program that judges, compares or draws reads them; docs/records.md
-//! describes them for readers. A record holds all that its verdicts were made from, so that a stranger can judge it again.
+//! describes them for readers. A record holds all that its verdicts were made from, so that anybody can judge it again.
 //! Nothing here measures, and nothing asks the machine anything.
 
 pub mod causal;

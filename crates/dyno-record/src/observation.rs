@@ -59,8 +59,8 @@ pub struct Host {
     pub idle_ns: u64,
     /// Of it, the hypervisor ran others.
     pub steal_ns: u64,
-    /// Of it, processes ran that are neither the target, nor its peers, nor this program; threads of the kernel, where they can be told,
-    /// are not among them.
+    /// Of it, processes ran that are neither the target, nor its peers, nor this program; threads of the kernel, where they
+    /// are known to be such, are not among them.
     pub foreign_ns: u64,
     /// Of it, this program ran: the generator, and the watching.
     pub own_ns: u64,
@@ -204,7 +204,7 @@ pub struct Tap {
     pub protocol: u32,
     /// The device's index, 0 for all.
     pub device: u32,
-    /// Its owner: process and name, where they could be told.
+    /// Its owner: process and name, where they are known.
     pub owner: Option<(u32, String)>,
 }
 
@@ -247,7 +247,7 @@ pub enum Limit {
     Both,
     /// It was.
     Yes,
-    /// It cannot be told.
+    /// It is not known.
     Unknown,
 }
 

@@ -67,7 +67,7 @@ fn owner<'p>(profile: &'p Profile, stack: &Stack) -> (Option<u32>, &'p str) {
 /// What the change between two profiles should bring by the curves of the setting before. Effects are changes of the time
 /// per request; what was measured is the caller's to fill in. `looks` are the CPU times per request of the stretches that the
 /// profiles were joined from, before and after beside each other: how much they differ among themselves is in the interval.
-/// Where fewer than two of them tell it, `drift_percent` is none, and the interval lacks it.
+/// Where fewer than two of them show it, `drift_percent` is none, and the interval lacks it.
 #[must_use]
 pub fn predict(causal: &Causal, before: &Profile, after: &Profile, looks: &[[f64; 2]]) -> Predicted {
     match predicted(causal, before, after, drift(looks)) {
@@ -313,7 +313,7 @@ struct Worthy {
 }
 
 /// How far the mean ratio of stretches may be from the truth: the half width of its 95 % interval, as a logarithm. Machines
-/// drift, and processes differ, by more than samples alone would tell. None where fewer than two stretches tell it.
+/// drift, and processes differ, by more than samples alone would show. None where fewer than two stretches show it.
 fn drift(looks: &[[f64; 2]]) -> Option<f64> {
     let ratios = looks.iter().map(|[before, after]| (after / before).ln());
     let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite()).collect();

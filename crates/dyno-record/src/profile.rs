@@ -115,7 +115,7 @@ pub enum Unit {
     /// Time.
     #[default]
     Nanoseconds,
-    /// Samples of which nobody said how much time they stand for: `weight_ns` is then a number of samples.
+    /// Samples whose time is unknown: `weight_ns` is then a number of samples.
     Samples,
 }
 
@@ -269,7 +269,7 @@ pub struct Wait {
     pub class: WaitClass,
     /// The system call it waited in, if any.
     pub system_call: Option<String>,
-    /// Which lock (its address), file (its path) or peer, where it can be told.
+    /// Which lock (its address), file (its path) or peer, where that is known.
     pub object: Option<String>,
 }
 

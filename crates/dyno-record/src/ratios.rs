@@ -1,5 +1,5 @@
-//! What the total of a climb says, read from its record's rounds: the same reading when it is written and when a stranger
-//! judges it again.
+//! What the total of a climb says, read from its record's rounds: the same when it is written and when it is
+//! judged again.
 //!
 //! The climb and `dyno judge` call it. The arithmetic is [`dyno_measure::rounds`]'s.
 

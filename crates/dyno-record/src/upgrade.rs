@@ -27,8 +27,8 @@ struct Meaning {
     schedule: &'static str,
 }
 
-/// Turns a record of [`FIRST_SCHEMA`] into the shape after it. What is not where it should be is left alone: whoever reads
-/// the record says so.
+/// Turns a record of [`FIRST_SCHEMA`] into the shape after it. What is not where it should be is left alone: reading the
+/// record then fails and names it.
 pub(crate) fn from_first(record: &mut Value, schema: &str) {
     if !record.is_object() {
         return;

@@ -1,6 +1,6 @@
 //! Text from elsewhere, shown and never obeyed: records, plans and the outputs of programs come from strangers.
 //!
-//! Whoever draws a record or tells of a failure calls it.
+//! Called by everything that draws a record or prints a failure.
 
 /// Text of a record on one line, with nothing in it that a terminal would obey.
 ///

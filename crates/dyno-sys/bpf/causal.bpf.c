@@ -601,7 +601,7 @@ int on_switch(u64 *context) {
     return 0;
 }
 
-/* Births and ends are seen at all times, so that no experiment begins with a wrong table. */
+/* Forks and exits are seen at all times, so that no experiment begins with a wrong table. */
 SEC("tp_btf/sched_process_fork")
 int on_fork(u64 *context) {
     struct control *all = control();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * What causal.bpf.c and src/bpf/causal.rs tell each other. Every structure here has its twin there, tied by constant
- * assertions on both sides.
+ * What causal.bpf.c and src/bpf/causal/layout.rs tell each other. Every structure here has its twin there,
+ * tied by constant assertions on both sides.
  */
 #ifndef DYNO_CAUSAL_H
 #define DYNO_CAUSAL_H

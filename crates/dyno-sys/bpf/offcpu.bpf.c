@@ -156,7 +156,7 @@ INLINE struct control *active(void) {
     return all && all->active ? all : 0;
 }
 
-/* Strangers cost next to nothing: nearly all are told by their number's bit alone. */
+/* Strangers cost next to nothing: nearly all are ruled out by their number's bit alone. */
 INLINE u64 *mark_of(struct control *all, u32 tgid) {
     return &all->mark[(tgid >> 6) & (MARKS - 1)];
 }

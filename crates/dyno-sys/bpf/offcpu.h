@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  *
- * What offcpu.bpf.c and src/bpf/offcpu.rs tell each other. Every structure here has its twin there, tied by constant
- * assertions on both sides.
+ * What offcpu.bpf.c and src/bpf/offcpu/layout.rs tell each other. Every structure here has its twin there,
+ * tied by constant assertions on both sides.
  */
 #ifndef DYNO_OFFCPU_H
 #define DYNO_OFFCPU_H
@@ -31,7 +31,7 @@ struct control {
     u64 lost_waits;        /* maps or the ring were full */
     u64 lost_spans;
     u64 lost_stacks;
-    u64 lost_processes;    /* born, and more than the table holds */
+    u64 lost_processes;    /* forked, and more than the table holds */
     u64 faults;
     u64 mark[MARKS];       /* a bit that is not set: nobody by such a number is watched */
 };

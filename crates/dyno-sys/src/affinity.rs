@@ -136,7 +136,7 @@ pub fn online() -> CpuSet {
     read_list("/sys/devices/system/cpu/online").unwrap_or_else(allowed)
 }
 
-/// The hardware threads that share `cpu`'s core, itself among them; itself alone where sysfs does not tell.
+/// The hardware threads that share `cpu`'s core, itself among them; itself alone where sysfs does not say.
 pub fn siblings(cpu: usize) -> CpuSet {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
     read_list(&path).unwrap_or_else(|| CpuSet::single(cpu))

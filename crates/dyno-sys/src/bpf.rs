@@ -30,7 +30,7 @@ use std::sync::atomic::AtomicU64;
 /// Why a BPF object is not at work.
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
-    /// The kernel does not tell its types.
+    /// The kernel does not publish its types.
     #[error("cannot read the kernel's types at /sys/kernel/btf/vmlinux")]
     Types(#[source] aya::BtfError),
     /// The object was refused as a whole: its maps could not be made, or it does not fit this kernel.
@@ -54,7 +54,7 @@ pub enum BpfError {
         /// The kernel's word, with what the verifier said.
         source: Box<ProgramError>,
     },
-    /// The kernel does not tell how a program fares.
+    /// The kernel does not say how long a program ran.
     #[error("cannot ask the kernel about the BPF program {program}")]
     Info {
         /// The program.
@@ -270,8 +270,19 @@ impl Object {
     /// Maps an array made with `BPF_F_MMAPABLE` into this process, as words that the programs see at once.
     pub fn words(&self, map: &'static str, count: usize) -> Result<Words, BpfError> {
         let Map::Array(data) = self.map(map)? else { return Err(missing_map(map)) };
+        let info = data.info().map_err(|source| BpfError::Map { map, source })?;
+        check_room(map, count, u64::from(info.value_size()) * u64::from(info.max_entries()));
         Words::new(data.fd().as_fd(), count).map_err(|source| BpfError::Mapping { map, source })
     }
+}
+
+/// Words beyond a map's end would read as zero, or end the process: object and layout are of different versions then.
+fn check_room(map: &str, count: usize, bytes: u64) {
+    assert!(count > 0, "no word of {map} is used");
+    assert!(
+        (count * size_of::<u64>()) as u64 <= bytes,
+        "{count} words are used of {map}, which has {bytes} bytes"
+    );
 }
 
 fn missing_map(name: &str) -> BpfError {
@@ -287,7 +298,7 @@ fn every_cpu() -> Vec<PerfEventScope> {
 }
 
 fn scope(pid: Option<Pid>) -> UProbeScope {
-    // The address space is looked up through a thread that has one; whoever runs in it meets the probe.
+    // The address space is looked up through a thread that has one; every thread that runs in it meets the probe.
     let number = pid.and_then(|pid| NonZeroU32::new(crate::proc::standing_for(pid).cast_unsigned()));
     number.map_or(UProbeScope::AllProcesses, UProbeScope::OneProcess)
 }
@@ -446,5 +457,12 @@ mod tests {
         assert!(BpfError::Mapping { map: "ring", source }.is_permission());
         let source = io::Error::from_raw_os_error(libc::ENOMEM);
         assert!(!BpfError::Mapping { map: "ring", source }.is_permission());
+    }
+
+    #[test]
+    #[should_panic(expected = "54 words are used of controls, which has 424 bytes")]
+    fn no_word_beyond_the_end_of_a_map_is_used() {
+        check_room("controls", 53, 424);
+        check_room("controls", 54, 424);
     }
 }

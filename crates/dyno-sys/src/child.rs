@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 /// What a child that panicked exits with, as every Rust program does.
 const PANIC_CODE: i32 = 101;
 
-/// Whom this process was forked from by [`fork`]; 0 when by somebody else.
+/// The parent that forked this process with [`fork`]; 0 where it was started otherwise.
 static PARENT: AtomicI32 = AtomicI32::new(0);
 
 /// How a process ended.
@@ -205,7 +205,7 @@ pub(crate) fn set_session() -> io::Result<()> {
 /// Numbers already taken by [`take_inherited`].
 static TAKEN: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
-/// Takes over a descriptor that whoever started this process left open under a known number, and makes it close-on-exec.
+/// Takes over a descriptor that this process's parent left open under a known number, and makes it close-on-exec.
 /// `EBADF` when nothing is open there, `EBUSY` when it was taken before, `EINVAL` for 0 to 2. Call it at start, before
 /// anything was opened that could have got the number.
 pub fn take_inherited(fd: i32) -> io::Result<OwnedFd> {

@@ -50,11 +50,19 @@ impl Epoll {
 
     /// Starts watching `fd`; its events carry `token`.
     pub fn add(&self, fd: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        debug_assert!(
+            !(interest.is_exclusive() && interest.has(libc::EPOLLRDHUP)),
+            "the kernel refuses that pair"
+        );
         self.control(libc::EPOLL_CTL_ADD, fd.as_fd(), token, interest)
     }
 
     /// Watches `fd` for something else; also re-arms it. Not possible with [`Interest::exclusive`] (`epoll_ctl(2)`).
     pub fn modify(&self, fd: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        debug_assert!(
+            !interest.is_exclusive(),
+            "what wakes one watcher only cannot be watched for something else"
+        );
         self.control(libc::EPOLL_CTL_MOD, fd.as_fd(), token, interest)
     }
 
@@ -130,9 +138,17 @@ impl Interest {
         Interest(self.0 | libc::EPOLLEXCLUSIVE as u32)
     }
 
-    /// Also tells that the peer will send no more (`EPOLLRDHUP`).
+    /// Also reports that the peer will send no more (`EPOLLRDHUP`).
     pub const fn peer_close(self) -> Interest {
         Interest(self.0 | libc::EPOLLRDHUP as u32)
+    }
+
+    fn is_exclusive(self) -> bool {
+        self.has(libc::EPOLLEXCLUSIVE)
+    }
+
+    fn has(self, mask: libc::c_int) -> bool {
+        self.0 & mask as u32 != 0
     }
 }
 
@@ -262,5 +278,12 @@ mod tests {
         assert!(epoll.wait(&mut Events::with_capacity(4), Timeout::Poll).unwrap().is_empty());
         let again = epoll.modify(&reader, 1, Interest::READ).unwrap_err();
         assert_eq!(again.raw_os_error(), Some(libc::ENOENT));
+    }
+
+    #[test]
+    #[should_panic(expected = "the kernel refuses that pair")]
+    fn one_of_several_watchers_never_asks_for_the_peers_end() {
+        let (_writer, reader) = UnixStream::pair().unwrap();
+        let _ = Epoll::new().unwrap().add(&reader, 1, Interest::READ.exclusive().peer_close());
     }
 }

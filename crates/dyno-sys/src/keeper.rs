@@ -71,7 +71,7 @@ struct State {
 #[derive(Debug)]
 struct Launched {
     channel: OwnedFd,
-    exit_told: bool,
+    exit_reported: bool,
 }
 
 /// A child that exists, whole but for exec: the moment to open perf events on it. It blocks until
@@ -93,7 +93,7 @@ pub struct Token(u64);
 pub enum Closing {
     /// Every process ended, every remembered change was undone.
     Clean,
-    /// A process would not end, or a change could not be undone, or somebody else had changed the same meanwhile.
+    /// A process would not end, a change could not be undone, or another program had changed the same setting.
     NotClean,
 }
 
@@ -143,7 +143,8 @@ impl Keeper {
         };
         let pid = state.await_held(&channel, &program)?;
         state.ended.remove(&pid);
-        state.launches.insert(pid, Launched { channel, exit_told: false });
+        state.launches.insert(pid, Launched { channel, exit_reported: false });
+        state.check();
         Ok(Held { pid, program })
     }
 
@@ -209,7 +210,9 @@ impl Keeper {
 
     /// The change was undone, or is to stay: the keeper leaves it alone from now on.
     pub fn forget(&self, token: Token) -> Result<(), KeeperError> {
-        self.state().ask("forget a change", &Request::Forget { token: token.0 }, &[])?;
+        let mut state = self.state();
+        state.check_token(&token);
+        state.ask("forget a change", &Request::Forget { token: token.0 }, &[])?;
         Ok(())
     }
 
@@ -236,6 +239,7 @@ impl Keeper {
             return Err(KeeperError::Gone);
         }
         state.launches.clear();
+        state.check();
         await_end(self.pid)
     }
 
@@ -247,7 +251,7 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        // Whoever wants to know calls `close`.
+        // A caller that needs the outcome calls `close`.
         let _ = self.end();
     }
 }
@@ -276,7 +280,24 @@ impl Held {
 }
 
 impl State {
+    /// A launch either goes on or has ended, and none goes on without the keeper.
+    fn check(&self) {
+        let both = self.launches.keys().find(|pid| self.ended.contains(pid));
+        assert!(both.is_none(), "launch {both:?} goes on and has ended");
+        assert!(
+            self.channel.is_some() || self.launches.is_empty(),
+            "a launch goes on behind a closed keeper"
+        );
+    }
+
+    /// Another keeper's token would change what it does not name here.
+    fn check_token(&self, token: &Token) {
+        assert!(token.0 < self.token, "token {} was never handed out here", token.0);
+    }
+
     fn remember(&mut self, token: &Token, steps: &[Undo]) -> Result<(), KeeperError> {
+        self.check_token(token);
+        assert!(!steps.is_empty(), "a change is remembered that nothing would undo");
         if let Some(why) = steps.iter().find_map(Undo::fault) {
             return Err(KeeperError::Invalid { why });
         }
@@ -294,10 +315,15 @@ impl State {
     ) -> Result<(Reply, Vec<OwnedFd>), KeeperError> {
         self.number += 1;
         let packet = request.encode(self.number);
+        debug_assert!(
+            Request::decode(&packet).as_ref() == Some(&(self.number, request.clone())),
+            "the keeper would read something else than {request:?}"
+        );
         if packet.len() > REQUEST_BYTES_MAX {
             let why = format!("arguments and environment take {} bytes of {REQUEST_BYTES_MAX}", packet.len());
             return Err(KeeperError::Invalid { why });
         }
+        debug_assert!(fds.len() <= 1 + INHERIT_MAX, "{} descriptors in a packet", fds.len());
         let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
         let channel = self.channel.as_ref().ok_or(KeeperError::Gone)?;
         match rights::send(channel.as_fd(), &packet, &fds) {
@@ -325,8 +351,9 @@ impl State {
         let deadline_ns = mono_ns() + ANSWER_NS_MAX;
         loop {
             let packet = next_packet(channel, deadline_ns, operation)?;
-            let (told, reply) = Reply::decode(&packet.bytes).ok_or(KeeperError::Gone)?;
-            if told == number {
+            let (answered, reply) = Reply::decode(&packet.bytes).ok_or(KeeperError::Gone)?;
+            debug_assert!(answered <= number, "answer {answered} came before its question");
+            if answered == number {
                 return Ok((reply, packet.fds));
             }
         }
@@ -358,7 +385,7 @@ impl State {
             None => return Err(KeeperError::Unknown { pid }),
         };
         let deadline_ns = mono_ns().saturating_add(ns_max);
-        // A warden that has ended cannot be told; what it said before is still to be read.
+        // A warden that has ended reads no command; what it wrote before is still to be read.
         let _ = rights::send(channel.as_fd(), &command.encode(), &[]);
         loop {
             let packet = match next_packet(&self.launches[&pid].channel, deadline_ns, operation) {
@@ -398,21 +425,26 @@ impl State {
     }
 
     fn note_exit(&mut self, pid: Pid, exit: Exit) {
+        let launched =
+            self.launches.get_mut(&pid).expect("its channel, on which this was said, is the launch's");
+        let was_reported = std::mem::replace(&mut launched.exit_reported, true);
+        assert!(!was_reported, "the exit of {pid} is reported twice");
         self.exits.push((pid, exit));
-        self.launches.entry(pid).and_modify(|launched| launched.exit_told = true);
     }
 
-    /// The launch is over. A warden that ended without telling its child's exit was killed, and its child with it.
+    /// The launch is over. A warden that ended without reporting its child's exit was killed, and its child with it.
     fn finish(&mut self, pid: Pid) {
-        if let Some(Launched { exit_told: false, .. }) = self.give_up(pid) {
+        if let Some(Launched { exit_reported: false, .. }) = self.give_up(pid) {
             self.exits.push((pid, Exit::Signal(libc::SIGKILL)));
         }
     }
 
-    /// Closes the channel, which tells the warden to kill what it has; nothing will be told of it.
+    /// Closes the channel: the warden then kills what it has, and no exit of it is reported any more.
     fn give_up(&mut self, pid: Pid) -> Option<Launched> {
         self.ended.insert(pid);
-        self.launches.remove(&pid)
+        let launched = self.launches.remove(&pid);
+        self.check();
+        launched
     }
 
     fn gone_or(&self, error: KeeperError) -> KeeperError {
@@ -458,5 +490,76 @@ mod tests {
             release.wait();
             assert!(matches!(refused, KeeperError::Start { .. }), "{refused}");
         });
+    }
+
+    /// What dyno knows of a keeper, without one.
+    fn state() -> (State, OwnedFd) {
+        let (ours, theirs) = socket::pair().unwrap();
+        let state = State {
+            channel: Some(ours),
+            number: 0,
+            token: 0,
+            launches: BTreeMap::new(),
+            ended: BTreeSet::new(),
+            exits: Vec::new(),
+        };
+        (state, theirs)
+    }
+
+    fn with_launch(state: &mut State, pid: Pid) -> OwnedFd {
+        let (channel, warden) = socket::pair().unwrap();
+        state.launches.insert(pid, Launched { channel, exit_reported: false });
+        warden
+    }
+
+    #[test]
+    fn a_launch_whose_warden_ended_without_a_word_was_killed() {
+        let (mut state, _keeper) = state();
+        drop(with_launch(&mut state, 7));
+        state.collect();
+        assert_eq!(state.exits, [(7, Exit::Signal(libc::SIGKILL))]);
+        assert!(state.launches.is_empty() && state.ended.contains(&7));
+    }
+
+    #[test]
+    #[should_panic(expected = "goes on and has ended")]
+    fn a_launch_never_goes_on_after_its_end() {
+        let (mut state, _keeper) = state();
+        let _warden = with_launch(&mut state, 7);
+        state.ended.insert(7);
+        state.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "behind a closed keeper")]
+    fn no_launch_goes_on_without_its_keeper() {
+        let (mut state, _keeper) = state();
+        let _warden = with_launch(&mut state, 7);
+        state.channel = None;
+        state.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "is reported twice")]
+    fn an_exit_is_never_reported_twice() {
+        let (mut state, _keeper) = state();
+        let _warden = with_launch(&mut state, 7);
+        state.note_exit(7, Exit::Code(0));
+        state.note_exit(7, Exit::Code(0));
+    }
+
+    #[test]
+    #[should_panic(expected = "was never handed out here")]
+    fn another_keepers_token_changes_nothing_here() {
+        let (mut state, _keeper) = state();
+        let _ = state.remember(&Token(3), &[Undo::write("/proc/sys/a", b"0")]);
+    }
+
+    #[test]
+    #[should_panic(expected = "that nothing would undo")]
+    fn a_change_without_an_undo_is_never_remembered() {
+        let (mut state, _keeper) = state();
+        state.token = 1;
+        let _ = state.remember(&Token(0), &[]);
     }
 }

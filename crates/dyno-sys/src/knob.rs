@@ -1,6 +1,6 @@
 //! Host settings as files (/proc/sys, sysfs): read one, write one and see that it holds, put it back.
 //!
-//! The only place where this product changes a host setting. Whoever calls has journalled the old value first. Nothing
+//! The only place where this product changes a host setting. The caller has journalled the old value first. Nothing
 //! is created and no link is followed; a setting that cannot be read back is never written.
 
 use std::fs::{File, OpenOptions};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// sysfs and sysctl files give at most a page (fs/sysfs/file.c, kernel/sysctl.c).
 pub const KNOB_BYTES_MAX: usize = 4_096;
 
-/// For `custom_flags` of whoever writes beside settings, a journal say: a link is not followed (open(2)).
+/// For `custom_flags` of files beside settings, such as a journal: a symbolic link is not followed (open(2)).
 pub const NO_FOLLOW: i32 = libc::O_NOFOLLOW;
 
 /// What a setting was before it was written, and what it reads now.

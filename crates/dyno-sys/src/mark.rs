@@ -1,6 +1,6 @@
 //! A place in this program that others can count visits of: a probe on it sees every right answer that our generator got.
 //!
-//! `dyno load` passes it; `dyno causal` puts a probe there, at the offset that [`reply_place`] tells of this very file.
+//! `dyno load` passes it; `dyno causal` puts a probe there, at the offset that [`reply_place`] finds in this very file.
 
 use std::io;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 //! stack, and what a sample's interrupt takes.
 //!
 //! The lab opens them; the target pays for its own interrupts. Everything is held by descriptors: when they are closed,
-//! also by `kill -9`, nothing is left. What a record means is told here; what it says of a program is the profiler's.
+//! also by `kill -9`, nothing is left. What a record means is written here; what it says of a program is the profiler's.
 
 mod attributes;
 mod clock;

@@ -1,4 +1,4 @@
-//! What /proc and /sys tell about processes and the machine, as typed values.
+//! What /proc and /sys say about processes and the machine, as typed values.
 //!
 //! Read by proofs, facts and reports. Text is parsed by pure functions (`parse_*`, testable on samples); the functions
 //! beside them read the live files. A process that ends meanwhile is an error or an empty answer, never a panic.

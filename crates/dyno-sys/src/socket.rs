@@ -77,7 +77,7 @@ pub fn shutdown_write(fd: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Where this end of the socket is bound; tells the port after listening on port 0.
+/// Where this end of the socket is bound; the way to learn the port after listening on port 0.
 pub fn local_addr(fd: impl AsFd) -> io::Result<Addr> {
     // SAFETY: `ask` is handed a live sockaddr_storage and its length by `Addr::asked`.
     Addr::asked(|name, len| unsafe { libc::getsockname(fd.as_fd().as_raw_fd(), name, len) })

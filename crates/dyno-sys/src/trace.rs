@@ -119,7 +119,7 @@ impl Tracer {
     fn seize(tids: &[Tid]) -> Result<Tracer, TraceError> {
         let mut tracer = Tracer { targets: BTreeMap::new(), calls: BTreeMap::new() };
         if let Err(refused) = tracer.seize_all(tids) {
-            // Here, and not by this thread's end: whoever joins it goes on before the kernel lets go of what it leaves.
+            // Here, and not by this thread's end: a thread that joins it goes on before the kernel detaches the targets.
             tracer.let_go();
             return Err(refused);
         }

@@ -72,8 +72,8 @@ fn a_child_whose_parent_is_gone_is_told() {
         let me = child::this();
         let grandchild = child::fork(|| {
             until("its parent is gone", || child::parent() != me);
-            let told = child::die_with_parent().is_err();
-            write(&writer, if told { b"y" } else { b"n" });
+            let refused = child::die_with_parent().is_err();
+            write(&writer, if refused { b"y" } else { b"n" });
             0
         });
         i32::from(grandchild.is_err())

@@ -141,8 +141,8 @@ fn a_program_that_is_not_there_is_told() {
     for (program, errno) in [("/nonesuch/program", libc::ENOENT), ("/dev/null", libc::EACCES)] {
         let held = keeper.hold(&scratch.program(&[program])).unwrap();
         match keeper.release(held).unwrap_err() {
-            KeeperError::Exec { program: told, source } => {
-                assert_eq!((told.to_str().unwrap(), source.raw_os_error()), (program, Some(errno)));
+            KeeperError::Exec { program: named, source } => {
+                assert_eq!((named.to_str().unwrap(), source.raw_os_error()), (program, Some(errno)));
             }
             other => panic!("{other}"),
         }

@@ -64,7 +64,7 @@ int main(int count, char **words) {
     if (!strcmp(words[1], "periodic")) { start(in_f60); start(periodic); }
     if (!strcmp(words[1], "pingpong")) { if (pipe(ping) || pipe(pong)) return 1; start(ponger); start(pinger); }
     if (!strcmp(words[1], "napper")) for (;;) { nap(2000); f30(10000); progress(); }
-    if (!strcmp(words[1], "births")) for (int i = 0;; i++) { pthread_t t; pthread_create(&t, 0, (void *(*)(void *))f10, (void *)1000); pthread_join(t, 0); progress(); }
+    if (!strcmp(words[1], "spawns")) for (int i = 0;; i++) { pthread_t t; pthread_create(&t, 0, (void *(*)(void *))f10, (void *)1000); pthread_join(t, 0); progress(); }
     pause();
     return count;
 }
@@ -358,7 +358,7 @@ fn beyond_the_deadline_nobody_pauses() {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn threads_that_are_born_and_end_leave_no_rows() {
     let _alone = alone();
-    let running = Running::start("births");
+    let running = Running::start("spawns");
     let mut probe = running.tried(Pausing::TaskWork);
     let _point =
         probe.probe(Mark::Visit, &running.image(), running.progress_offset(), Some(running.pid)).unwrap();

@@ -23,7 +23,7 @@ fn reader() -> Child {
 }
 
 fn probe(pid: i32) -> Probe {
-    let mut probe = Probe::load(Settings { min_ns: 0, spans: Spans::Told }).unwrap();
+    let mut probe = Probe::load(Settings { min_ns: 0, spans: Spans::Recorded }).unwrap();
     probe.name_objects(&[(READ, Says::Descriptor)]).unwrap();
     probe.watch(pid).unwrap();
     probe.set_code(pid, &[(0x5000_0000_0000, 0x7fff_ffff_ffff)]).unwrap();

@@ -70,7 +70,7 @@ impl<'b> Stable<'b> {
 
     /// `dyno floor`, giving back what `model` answers to this shape, byte for byte.
     ///
-    /// It is told the mean length of the requests: a batch, which one read brings, divided by it is as many requests,
+    /// It is given the mean length of the requests: a batch, which one read brings, divided by it is as many requests,
     /// whether they are equal or not. So it counts different ones at no cost.
     pub(crate) fn floor(&self, dyno: &Path, model: &Arm, shape: &Shape) -> Result<Arm, Trouble> {
         let name = format!("floor-{}", shape.name);
@@ -158,7 +158,7 @@ fn built(build: &mut Command) -> Result<(), Trouble> {
 }
 
 /// Only equal work is compared: the same status and body from everybody, to each request. Lengths differ by heads, and
-/// are told.
+/// are printed.
 pub(crate) fn check(arms: &[&Arm], shape: &Shape) -> Result<(), Trouble> {
     for arm in arms {
         let mut bytes = 0;

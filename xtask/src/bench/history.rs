@@ -38,7 +38,7 @@ pub(crate) fn append(
     written.map_err(Trouble::cannot(format!("write {}", options.history.display())))
 }
 
-/// Every slice is kept: a stranger can judge again.
+/// Every slice is kept: anybody can judge again.
 fn of_load(name: &str, all: &[Series]) -> Value {
     let arms = all.iter().map(|series| {
         let cpu: Vec<f64> = series.slices.iter().map(|slice| rounded(slice.cpu_us, 1e4)).collect();

@@ -47,7 +47,7 @@ pub(crate) struct Measured {
     pub(crate) printed: String,
 }
 
-/// Runs a generator; bash tells the CPU of its child to the millisecond, for which there is no call in std.
+/// Runs a generator; bash prints the CPU of its child to the millisecond, for which there is no call in std.
 pub(crate) fn measured(generator: &Command, cpu: usize) -> Result<Measured, Trouble> {
     let script = "TIMEFORMAT='%3U %3S'; time \"$@\" 2>/dev/null";
     let mut timed = command(["bash", "-c", script, "bash", "taskset", "-c", &cpu.to_string()]);
@@ -57,7 +57,7 @@ pub(crate) fn measured(generator: &Command, cpu: usize) -> Result<Measured, Trou
     if !run.status.success() {
         return Err(Trouble::new(format!("{} ended with {}", shown(generator), run.status)));
     }
-    let cpu_us = seconds(&said).ok_or_else(|| Trouble::new(format!("bash told no times: {said}")))? * 1e6;
+    let cpu_us = seconds(&said).ok_or_else(|| Trouble::new(format!("bash printed no times: {said}")))? * 1e6;
     Ok(Measured { cpu_us, printed: String::from_utf8_lossy(&run.stdout).into_owned() })
 }
 
@@ -129,9 +129,9 @@ mod tests {
 
     #[test]
     fn a_slice_with_errors_is_trouble() {
-        let told = |text| without_errors(&record(text, &command(["x"])).unwrap(), &command(["x"]));
-        assert!(told("{\"errors\":{\"read\":0,\"status\":0}}").is_ok());
-        let trouble = told("{\"errors\":{\"read\":0,\"status\":7}}").unwrap_err();
+        let read = |text| without_errors(&record(text, &command(["x"])).unwrap(), &command(["x"]));
+        assert!(read("{\"errors\":{\"read\":0,\"status\":0}}").is_ok());
+        let trouble = read("{\"errors\":{\"read\":0,\"status\":7}}").unwrap_err();
         assert!(trouble.to_string().contains("status 7"), "{trouble}");
     }
 

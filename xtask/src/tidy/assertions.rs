@@ -1,4 +1,4 @@
-//! Assertions per function, by crate: what must hold, stated where it must hold. Told, not judged: a number is no rule.
+//! Assertions per function, by crate: what must hold, stated where it must hold. Printed, not judged: a number is no rule.
 
 use std::collections::BTreeMap;
 

@@ -20,10 +20,10 @@ pub(super) fn findings(src: &str, files: &[(String, String)]) -> Vec<Finding> {
 fn of_files(modules: &Modules, uses: &[Use]) -> Vec<Finding> {
     let edges = uses.iter().map(|one| (one.from.clone(), one.to.clone()));
     let circles = circles(&edges.collect());
-    circles.into_iter().map(|circle| told(modules, uses, "files", &circle, &Path::clone)).collect()
+    circles.into_iter().map(|circle| finding(modules, uses, "files", &circle, &Path::clone)).collect()
 }
 
-/// Folders beside each other, level by level. Those of single files are told as files already.
+/// Folders beside each other, level by level. Those of single files are found as files already.
 fn of_folders(modules: &Modules, uses: &[Use]) -> Vec<Finding> {
     let parents: BTreeSet<Path> =
         modules.iter().filter_map(|(path, _)| Some(path.split_last()?.1.to_vec())).collect();
@@ -40,7 +40,7 @@ fn of_folders(modules: &Modules, uses: &[Use]) -> Vec<Finding> {
             if circle.iter().any(has_folder) {
                 let of: Vec<Use> =
                     uses.iter().filter(|one| within(&one.from) && within(&one.to)).cloned().collect();
-                found.push(told(modules, &of, "folders", &circle, &node));
+                found.push(finding(modules, &of, "folders", &circle, &node));
             }
         }
     }
@@ -48,7 +48,7 @@ fn of_folders(modules: &Modules, uses: &[Use]) -> Vec<Finding> {
 }
 
 /// One finding for a circle: who is in it, and the lines that make it.
-fn told(
+fn finding(
     modules: &Modules,
     uses: &[Use],
     what: &str,

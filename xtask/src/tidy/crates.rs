@@ -1,6 +1,6 @@
 //! Which crate may depend on which: the table of ARCHITECTURE.md, checked against what cargo says.
 //!
-//! The engine and the lab never touch; proto, measure and sys know nobody; only the binary knows both halves.
+//! The engine and the lab never touch; proto, measure and sys depend on none of ours; only the binary knows both halves.
 
 use serde_json::Value;
 
@@ -82,7 +82,7 @@ fn of_package(package: &Value, ours: &[&str]) -> Vec<Finding> {
     wrong.map(|on| finding(format!("{name} depends on {on}: {}", reason(allowed)))).collect()
 }
 
-/// The manifest's path from the root, as far as it can be told.
+/// The manifest's path from the root, as far as it is known.
 fn place(package: &Value, name: &str) -> String {
     let path = package["manifest_path"].as_str().unwrap_or_default();
     let start = path.rfind("/crates/").or_else(|| path.rfind("/xtask/"));

@@ -253,8 +253,8 @@ mod tests {
     fn uses(files: &[(&str, &str)]) -> Vec<String> {
         let files: Vec<(String, String)> =
             files.iter().map(|(name, text)| (format!("src/{name}"), (*text).to_owned())).collect();
-        let told = |one: Use| format!("{} -> {}:{}", one.from.join("::"), one.to.join("::"), one.line);
-        Modules::read("src/", &files).uses().into_iter().map(told).collect()
+        let in_words = |one: Use| format!("{} -> {}:{}", one.from.join("::"), one.to.join("::"), one.line);
+        Modules::read("src/", &files).uses().into_iter().map(in_words).collect()
     }
 
     #[test]

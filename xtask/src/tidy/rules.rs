@@ -70,7 +70,7 @@ fn unfinished(source: &Source<'_>) -> Found {
         places.map(move |at| (source.line(at), format!("{word}: finish it, or leave it out")))
     });
     let macros = UNFINISHED_MACROS.iter().flat_map(|name| {
-        let text = format!("{name}! is for development and must not be committed");
+        let text = format!("{name}! is for debugging, not for committed code");
         macro_calls(source, name).map(move |at| (source.line(at), text.clone()))
     });
     words.chain(macros).collect()

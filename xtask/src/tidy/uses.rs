@@ -101,7 +101,7 @@ fn parts(list: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    fn told(code: &str) -> Vec<String> {
+    fn in_words(code: &str) -> Vec<String> {
         let one = |import: Import| {
             let (out, all) =
                 (if import.exported { "pub " } else { "" }, if import.whole { "::*" } else { "" });
@@ -111,9 +111,9 @@ mod tests {
     }
 
     #[test]
-    fn every_name_of_a_tree_is_told() {
+    fn every_name_of_a_tree_is_found() {
         assert_eq!(
-            told("use crate::a::{self, b::{C as D, e}, f::*};\npub(crate) use super::g;"),
+            in_words("use crate::a::{self, b::{C as D, e}, f::*};\npub(crate) use super::g;"),
             [
                 "crate::a = a",
                 "crate::a::b::C = D",
@@ -122,7 +122,7 @@ mod tests {
                 "pub super::g = g"
             ]
         );
-        assert_eq!(told("fn f() -> impl T + use<'a> {}"), Vec::<String>::new());
+        assert_eq!(in_words("fn f() -> impl T + use<'a> {}"), Vec::<String>::new());
     }
 
     #[test]

@@ -95,6 +95,7 @@ impl<M: Look> Climber<'_, M> {
     /// The setting that stands against the same with the rung.
     fn step_of(&self, rung: &Rung, change: &Change) -> Comparison<Sides> {
         let settings = [self.standing.clone(), apply(&self.standing, &change.turned)];
+        assert!(settings[0] != settings[1], "{} is compared with itself", rung.id);
         // Only a live dial can be toggled: with another one in the bundle each side needs servers of its own.
         let arms = match rung.in_place && change.turned.len() == 1 {
             true => Sides::toggled(settings, &rung.dial),
@@ -130,6 +131,12 @@ impl<M: Look> Climber<'_, M> {
         if stays(rung, &attempt) {
             self.standing.clone_from(&comparison.arms.settings()[Side::B.index()]);
         }
+        check_attempt(&attempt);
+        let alive = self.current.as_ref().map(|side| &side.spec.setting);
+        assert!(
+            alive.is_none_or(|alive| *alive == self.standing),
+            "servers are kept alive of a setting that is left"
+        );
         Ok(attempt)
     }
 
@@ -210,6 +217,7 @@ impl<M: Look> Climber<'_, M> {
         let servers = if matches!(outcome, Outcome::Trouble(..)) { Servers::Suspect } else { Servers::Sound };
         let mut attempt = self.attempt_of(rung, trial, outcome)?;
         let compared = &self.record.series.trials[trial];
+        assert!(compared.rung.as_deref() == Some(&*rung.id), "{} is another rung's trial", compared.id);
         let why = match compared.schedule {
             Schedule::LivePairs => attempt.why,
             Schedule::LongPairs => {
@@ -244,6 +252,7 @@ impl<M: Look> Climber<'_, M> {
 
     fn judged(&self, rung: &Rung, trial: usize, judgement: &Judgement) -> Attempt {
         let trial = &self.record.series.trials[trial].trial;
+        assert!(!trial.pairs.is_empty(), "{} is judged, and nothing was measured", rung.id);
         let estimate = &judgement.estimate;
         let (verdict, why) = words(judgement);
         let means = instance_means(trial.metric, &trial.pairs);
@@ -294,6 +303,16 @@ impl<M: Look> Climber<'_, M> {
         let seconds = needed_ns.div_ceil(1_000_000_000).next_multiple_of(10);
         format!("one instance after another takes --time {seconds}s or so")
     }
+}
+
+/// What is kept was measured, and its figures are in the record: they are looked at again when it is confirmed.
+fn check_attempt(attempt: &Attempt) {
+    let is_measured = attempt.pairs > 0 && attempt.trial.is_some() && attempt.interval_percent.is_some();
+    assert!(attempt.verdict != RungVerdict::Kept || is_measured, "a rung is kept that was not measured");
+    let [low, high] = attempt.interval_percent.unwrap_or_default();
+    let effect = attempt.effect_percent.unwrap_or(low);
+    // What is no number lies nowhere: values without any spread may have such an interval.
+    assert!(!(effect < low || effect > high), "{effect} % lies outside of {low} to {high} %");
 }
 
 /// A try of which nothing was measured.
@@ -351,6 +370,55 @@ fn stays(rung: &Rung, attempt: &Attempt) -> bool {
 }
 
 fn spread(means: &[f64]) -> f64 {
+    assert!(means.len() > 1, "one instance has no spread");
     let centre = means.iter().sum::<f64>() / means.len() as f64;
     (means.iter().map(|m| (m - centre).powi(2)).sum::<f64>() / (means.len() as f64 - 1.0)).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(verdict: RungVerdict) -> Attempt {
+        let measured = Attempt {
+            verdict,
+            why: String::new(),
+            metric: dyno_measure::series::Metric::CpuPerRequest,
+            clock: String::new(),
+            load: String::new(),
+            effect_percent: Some(-5.0),
+            interval_percent: Some([-6.0, -4.0]),
+            level: 0.99,
+            pairs: 30,
+            instances: 4,
+            instance_spread_percent: None,
+            off_block_percent: 0.0,
+            proof: Vec::new(),
+            figures: None,
+            rss_peak_bytes: [0, 0],
+            trial: Some("step:spin".into()),
+            causal: None,
+        };
+        check_attempt(&measured);
+        measured
+    }
+
+    #[test]
+    #[should_panic(expected = "a rung is kept that was not measured")]
+    fn a_rung_without_a_trial_is_never_kept() {
+        check_attempt(&Attempt { trial: None, ..attempt(RungVerdict::Kept) });
+    }
+
+    #[test]
+    #[should_panic(expected = "lies outside of")]
+    fn an_effect_never_lies_outside_its_interval() {
+        check_attempt(&Attempt { effect_percent: Some(-3.0), ..attempt(RungVerdict::Reverted) });
+    }
+
+    #[test]
+    fn a_rung_that_could_not_be_measured_has_no_figures() {
+        let unmeasured =
+            Attempt { effect_percent: None, interval_percent: None, ..attempt(RungVerdict::NotMeasured) };
+        check_attempt(&unmeasured);
+    }
 }

@@ -1,6 +1,6 @@
 //! The servers of one comparison: opened, given their blocks, closed, in one place for noise, steps and confirmations.
 //!
-//! Two sides are alive together, or one set of servers is toggled, or nobody is alive and every pair opens its own. What is
+//! Two sides are alive together, or one set of servers is toggled, or none is kept alive and every pair opens its own. What is
 //! opened here is closed here, but for the side that the climb goes on with.
 
 use dyno_measure::series::Side;
@@ -28,7 +28,7 @@ pub(crate) struct Turns {
     pub(crate) specs: [ArmSpec; 2],
     /// The live dial to toggle within each instance; `None` where each side has instances of its own.
     pub(crate) toggles: Option<String>,
-    /// What must tell the sides apart, read in every pair.
+    /// What must distinguish the sides, read in every pair.
     pub(crate) proofs: Vec<Proof>,
     /// What was read of them in the first pair before its load, and in the latest after it.
     pub(crate) before: Vec<ProofLine>,
@@ -128,7 +128,7 @@ impl<M: Meter> Climber<'_, M> {
         if settings[0] != self.standing && settings[1] == self.standing { Side::B } else { Side::A }
     }
 
-    /// Closes what is not to stay. With nobody to stay all are closed: a side that was in trouble may have lost an instance.
+    /// Closes what is not to stay. With no side to stay all are closed: a side that was in trouble may have lost an instance.
     pub(crate) fn close_bench(
         &mut self,
         bench: Bench<M::Arm>,
@@ -169,7 +169,7 @@ impl<M: Meter> Climber<'_, M> {
     /// An instance that stands as this side.
     ///
     /// # Panics
-    /// Where nobody is alive between visits.
+    /// Where no server is alive between visits.
     pub(crate) fn arm_of<'b>(
         &mut self,
         bench: &'b mut Bench<M::Arm>,

@@ -1,4 +1,4 @@
-//! Whoever climbs: the setting that stands, its live servers, the time, the record.
+//! The state of a climb: the setting that stands, its live servers, the time, the record.
 //!
 //! Every stage is a file of methods on it. What is here all of them need: opening and closing the servers of a setting,
 //! and what a climb remembers of the settings it saw.

@@ -1,6 +1,6 @@
 //! A comparison: which settings, when their servers are alive, by which rule, under which load.
 //!
-//! Noise, steps, confirmations and the total each write one down and hand it to whoever measures. How something was
+//! Noise, steps, confirmations and the total each write one down and hand it to `pairs` or `starts`. How something was
 //! measured is in these fields, here and in the record, and nowhere else.
 
 use dyno_measure::judge::{Basis, Rule};

@@ -232,8 +232,14 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
-    fn conclude(&mut self, one: &Kept, tried: Option<usize>, outcome: Outcome) -> Result<(), ClimbError> {
+    pub(super) fn conclude(
+        &mut self,
+        one: &Kept,
+        tried: Option<usize>,
+        outcome: Outcome,
+    ) -> Result<(), ClimbError> {
         let rung = &mut self.record.rungs[one.rung];
+        assert!(rung.leave_one_out.is_none(), "{} is confirmed twice", rung.id);
         let unconfirmed = match outcome {
             Outcome::Trouble(_, trouble) if trouble.ends_the_climb() => {
                 return Err(ClimbError::Ended(trouble));

@@ -1,4 +1,4 @@
-//! A look at both sides of a rung: where their CPU time goes, for whoever wants to see why a rung helps or does not.
+//! A look at both sides of a rung: where their CPU time goes, to see why a rung helps or does not.
 
 use dyno_measure::series::Side;
 use dyno_record::climb::{Attempt, SideProfile};
@@ -12,9 +12,9 @@ use crate::rung::Rung;
 
 /// How long each server is watched: some hundred samples of a busy one.
 const LOOK_NS: u64 = 1_000_000_000;
-/// Looks at each side at least where changes are to be predicted: from one nobody knows how much they differ.
+/// Looks at each side at least where changes are to be predicted: one alone does not show how much they differ.
 const LOOKS_MIN: usize = 2;
-/// Call paths with less than this share of the time are folded into their callers: nobody would see them.
+/// Call paths with less than this share of the time are folded into their callers: they would be too narrow to see.
 const DUST: f64 = 0.002;
 
 /// What was seen of both sides.
@@ -110,7 +110,7 @@ impl<M: Look> Climber<'_, M> {
         self.record.warnings.extend(fresh);
     }
 
-    /// Both or none: one by itself tells nothing of a rung.
+    /// Both or none: one by itself says nothing of a rung.
     fn keep_looks(&mut self, rung: &Rung, looks: &Looks) {
         self.forget_looks(rung);
         if let [Some(before), Some(after)] = &looks.profiles {

@@ -1,13 +1,13 @@
 //! What a climb is asked for, the events that it reports, and why there is none.
 //!
-//! Whoever calls [`super::climb`] fills in the first, watches the second and reports the third. Nothing here does anything.
+//! The caller of [`super::climb`] fills in the first, watches the second and reports the third. Nothing here does anything.
 
 use dyno_measure::judge::Estimate;
 use dyno_record::climb::{Noise, Rung as RungRecord};
 
 use crate::meter::Trouble;
 
-/// Live instances per side: a new process is a new draw of hashes and layout, four tell a draw from a difference.
+/// Live instances per side: a new process is a new draw of hashes and layout, four distinguish a draw from a difference.
 pub const INSTANCES: usize = 4;
 
 /// In which order the rungs are tried.
@@ -54,7 +54,7 @@ pub enum Profiles {
     Sides,
 }
 
-/// What happens while it climbs, for whoever shows progress.
+/// What happens while it climbs, for the display of progress.
 #[derive(Debug)]
 pub enum Event<'e> {
     /// Pairs are being measured.

@@ -29,7 +29,7 @@ impl<M: Look> Climber<'_, M> {
         self.close_current();
         let found = self.experiment_on(&spec, for_ns)?;
         if was_open {
-            // Whoever needs them next meets the trouble again, and says so.
+            // The next caller that needs them meets the trouble again, and says so.
             let _ = self.ensure_current(spec.clone());
         }
         self.clockwork.postpone(self.meter.now_ns() - began_ns);

@@ -20,7 +20,7 @@ impl<M: Meter> Climber<'_, M> {
         when: &str,
         lines: &mut Vec<ProofLine>,
     ) -> Result<Option<String>, (Side, Trouble)> {
-        // Of a toggled server nobody can say that it was well without the change.
+        // A toggled server has no side that was never changed: its trouble counts against B.
         let is_toggled = matches!(bench, Bench::Toggled { .. });
         let blamed = |side: Side| if is_toggled { Side::B } else { side };
         for proof in proofs {

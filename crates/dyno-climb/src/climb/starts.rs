@@ -88,6 +88,7 @@ impl<A> Rounds<A> {
     /// Adds rounds of a start, the blocks of each arm; none of them where one block had no reply or no clock.
     fn add(&mut self, blocks: Vec<Vec<Measured>>, start: u32) {
         let rounds = blocks.first().map_or(0, Vec::len);
+        assert!(blocks.len() == self.arms.len(), "blocks of {} arms of {}", blocks.len(), self.arms.len());
         assert!(blocks.iter().all(|of_arm| of_arm.len() == rounds), "a round has a block of every arm");
         if blocks.iter().flatten().any(|measured| dead(&measured.block)) {
             return;
@@ -96,6 +97,7 @@ impl<A> Rounds<A> {
             blocks.into_iter().for_each(|measured| one.add(measured));
         }
         self.starts.extend(std::iter::repeat_n(start, rounds));
+        self.check();
     }
 
     fn floor(&self) -> Option<usize> {
@@ -107,6 +109,7 @@ impl<A> Rounds<A> {
     fn forget(&mut self) {
         self.starts.clear();
         self.arms.iter_mut().for_each(Live::forget);
+        self.check();
     }
 }
 
@@ -343,7 +346,7 @@ impl<M: Meter> Climber<'_, M> {
     }
 
     /// As many starts as make the interval narrowest: more of them are a better known spread, and leave less time for rounds.
-    /// One, where there is no time for as many as tell a spread. The first is open already.
+    /// One, where there is no time for as many as show a spread. The first is open already.
     fn affordable_starts(&self, opening_ns: u64, round_ns: u64) -> usize {
         let left_ns = self.left_ns();
         let width = |starts: usize| {
@@ -365,4 +368,52 @@ fn began<A: Vitals>(one: &mut Live<A>, arm: A) {
 /// A block of which nothing can be read.
 fn dead(block: &Block) -> bool {
     block.replies == 0 || block.cpu_in_ns + block.cpu_off_ns == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured() -> Measured {
+        let block = Block { replies: 1_000, cpu_in_ns: 1_000_000, ..Block::default() };
+        Measured { block, latencies: Histogram::new() }
+    }
+
+    /// Two arms, without servers.
+    fn rounds() -> Rounds<()> {
+        let arm = |role| Live::new(&Named { role, name: "x".into(), setting: None });
+        Rounds { arms: vec![arm(Role::Final), arm(Role::Floor)], starts: Vec::new() }
+    }
+
+    #[test]
+    fn a_round_with_a_dead_block_is_no_round() {
+        let mut rounds = rounds();
+        rounds.add(vec![vec![measured()], vec![measured()]], 0);
+        let dead = Measured { block: Block::default(), ..measured() };
+        rounds.add(vec![vec![measured()], vec![dead]], 0);
+        assert_eq!((rounds.starts.len(), rounds.arms[0].blocks.len()), (1, 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "blocks of 1 arms of 2")]
+    fn a_round_never_lacks_an_arm() {
+        rounds().add(vec![vec![measured()]], 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "rounds of a start follow each other")]
+    fn an_earlier_start_never_comes_back() {
+        let mut rounds = rounds();
+        for start in [1, 0] {
+            rounds.add(vec![vec![measured()], vec![measured()]], start);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a round has a block of every arm")]
+    fn arms_never_have_different_numbers_of_rounds() {
+        let mut rounds = rounds();
+        rounds.arms[0].add(measured());
+        rounds.check();
+    }
 }

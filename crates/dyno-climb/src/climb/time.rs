@@ -57,9 +57,10 @@ impl Pace {
     /// A side's instances were opened. Until a pair of them was measured one after the other, what that takes follows: a
     /// visit lasts as long as the start at least.
     pub(crate) fn opened(&mut self, took_ns: u64, instances: usize) {
+        assert!(instances > 0, "the pace of no instances");
         self.open_ns = took_ns;
         if !self.turned {
-            self.turn_ns = TURN_NS_GUESSED.max(4 * took_ns / instances.max(1) as u64);
+            self.turn_ns = TURN_NS_GUESSED.max(4 * took_ns / instances as u64);
         }
     }
 
@@ -117,6 +118,7 @@ impl Clockwork {
 
     /// Pairs that measure the noise: those of a rung's last look, fewer when the time is short.
     pub(crate) fn noise_pairs(&self, pace: &Pace) -> usize {
+        assert!(pace.pair_ns > 0, "a pair takes time");
         let affordable = (self.time_ns as f64 * NOISE_SHARE) as u64 / pace.pair_ns;
         (affordable as usize).clamp(Rule::QUICK.first, Rule::QUICK.last)
     }
@@ -144,5 +146,7 @@ impl Clockwork {
 /// too short for all, the first ones are measured and the last ones are not.
 pub(crate) fn share_ns(now_ns: u64, end_ns: u64, parts: usize, least_ns: u64) -> u64 {
     let left_ns = end_ns.saturating_sub(now_ns);
-    (left_ns / parts.max(1) as u64).max(least_ns).min(left_ns)
+    let share_ns = (left_ns / parts.max(1) as u64).max(least_ns).min(left_ns);
+    assert!(share_ns <= left_ns, "{share_ns} ns are given away of {left_ns}");
+    share_ns
 }

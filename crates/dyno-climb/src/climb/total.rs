@@ -113,6 +113,10 @@ impl<M: Meter + Describe> Climber<'_, M> {
         let levels = Levels::of(&series.rounds, &series.round_starts, by_totals);
         let ratios = levels.as_ref().and_then(|levels| Ratios::of(levels, &roles));
         let (Some(levels), Some(ratios)) = (levels, ratios) else { return false };
+        assert!(
+            roles.contains(&Role::Naive) && roles.contains(&Role::Final),
+            "the way has no beginning or no end"
+        );
         let starts = series.round_starts.chunk_by(|one, next| one == next).count();
         self.warn_of_few_starts(starts);
         self.record.floor = ratios.floor;

@@ -205,7 +205,7 @@ fn a_climb_that_is_killed_at_any_call_leaves_the_host_as_it_was() {
 }
 
 #[test]
-fn what_somebody_else_sets_meanwhile_is_told_and_left_alone() {
+fn what_somebody_else_sets_meanwhile_is_reported_and_left_alone() {
     let mut meter = OnHost::new(&plan(), world(3));
     climbed(&mut meter);
     let all = meter.blocks;
@@ -213,11 +213,11 @@ fn what_somebody_else_sets_meanwhile_is_told_and_left_alone() {
         let mut meter = OnHost::new(&plan(), world(3));
         meter.meddler = Some((at, "theirs"));
         let record = climbed(&mut meter);
-        let told = |text: &str| text.contains("somebody else changed it");
+        let is_foreign = |text: &str| text.contains("somebody else changed it");
         let mut why = record.rungs.iter().map(|rung| &rung.attempt.why);
         let mut missing = record.not_measured.iter().map(|missing| &missing.why);
-        let is_told = why.any(|why| told(why)) || missing.any(|why| told(why));
-        assert!(is_told || meter.changes.undo_all(&mut meter.host, &meter.keeper).is_err(), "block {at}");
+        let is_reported = why.any(|why| is_foreign(why)) || missing.any(|why| is_foreign(why));
+        assert!(is_reported || meter.changes.undo_all(&mut meter.host, &meter.keeper).is_err(), "block {at}");
         assert_eq!(meter.reads(), "theirs", "block {at}");
     }
 }

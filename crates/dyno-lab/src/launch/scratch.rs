@@ -1,4 +1,7 @@
-//! A folder of a climb's own, and what an earlier climb that was killed left behind.
+//! A folder of a climb's own, and the folders of earlier climbs that were killed.
+//!
+//! `dyno climb` makes it before anything is started. Which settings a dead climb left open, and whether they are put back, is
+//! `dyno_host::recovery`'s; here are the folders in which their journals lie, and what is said of them.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -6,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use dyno_host::changes::HostChanges;
 use dyno_host::host::Kernel;
-use dyno_host::recovery::{Left, Now, left_open};
+use dyno_host::recovery::{self, Left, Settled, Unsettled};
 use dyno_record::visible::visible;
 
 use crate::failure::Failure;
@@ -91,49 +94,47 @@ fn is_dead(entry: &fs::DirEntry) -> bool {
 }
 
 /// Sees that every setting of a dead climb is back, and puts it back where that is allowed. What somebody else has changed
-/// since is left alone, with a warning.
+/// since is reported and left alone.
 fn settle(journal: &Path, host_changes: HostChanges, warn: &mut dyn FnMut(&str)) -> Result<(), Failure> {
-    let what = "cannot read what a climb that was killed left open";
-    for left in left_open(journal).map_err(|error| Failure::error(what).because(&error))? {
-        match left.now(&Kernel) {
-            Now::Back => {}
-            Now::Ours(now) => put_back(&left, &now, journal, host_changes, warn)?,
-            Now::Foreign(now) => warn(&foreign(&left, &now)),
-        }
-    }
-    Ok(())
+    let report = &mut |settled| warn(&in_words(&settled));
+    recovery::settle(journal, host_changes, &mut Kernel, report).map_err(|error| failure(&error, journal))
 }
 
-fn foreign(left: &Left, now: &str) -> String {
-    let [knob, was, now] = [&left.what.to_string(), &left.old, now].map(visible);
-    format!(
-        "a climb that was killed had changed {knob}, which was {was}; somebody has set it to {now} since, and it is left alone"
-    )
+fn in_words(settled: &Settled) -> String {
+    match settled {
+        Settled::PutBack(left, now) => format!("{}, and is so again", changed(left, now)),
+        Settled::Foreign(left, now) => {
+            let [knob, was, now] = [&left.what.to_string(), &left.old, now].map(|text| visible(text));
+            format!(
+                "a climb that was killed had changed {knob}, which was {was}; somebody has set it to {now} since, and it is left alone"
+            )
+        }
+    }
 }
 
-fn put_back(
-    left: &Left,
-    now: &str,
-    journal: &Path,
-    host_changes: HostChanges,
-    warn: &mut dyn FnMut(&str),
-) -> Result<(), Failure> {
+fn changed(left: &Left, now: &str) -> String {
     let [knob, was, now] = [&left.what.to_string(), &left.old, now].map(visible);
-    let changed = format!("a climb that was killed left {knob} at {now}; it was {was}");
-    let try_this = format!(
-        "echo '{was}' > {knob}, or remove {} if it is to stay",
-        visible(&journal.display().to_string())
-    );
-    if host_changes == HostChanges::Refused {
-        let failure = Failure::error(changed).likely("the old value is known to that climb's journal alone");
-        return Err(failure.try_this(format!("--allow-host-changes puts it back; or {try_this}")));
-    }
-    match left.put_back(&mut Kernel) {
-        Ok(()) => {
-            warn(&format!("{changed}, and is so again"));
-            Ok(())
+    format!("a climb that was killed left {knob} at {now}; it was {was}")
+}
+
+fn failure(error: &Unsettled, journal: &Path) -> Failure {
+    let by_hand = |left: &Left| {
+        let [knob, was] = [&left.what.to_string(), &left.old].map(|text| visible(text));
+        format!(
+            "echo '{was}' > {knob}, or remove {} if it is to stay",
+            visible(&journal.display().to_string())
+        )
+    };
+    match error {
+        Unsettled::Journal(error) => {
+            Failure::error("cannot read what a climb that was killed left open").because(error)
         }
-        Err(error) => Err(Failure::not_restored(changed).because(&error).try_this(try_this)),
+        Unsettled::NotAllowed { left, now } => Failure::error(changed(left, now))
+            .likely("the old value is known to that climb's journal alone")
+            .try_this(format!("--allow-host-changes puts it back; or {}", by_hand(left))),
+        Unsettled::NotRestored { left, now, source } => {
+            Failure::not_restored(changed(left, now)).because(source).try_this(by_hand(left))
+        }
     }
 }
 

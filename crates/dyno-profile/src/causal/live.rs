@@ -163,8 +163,8 @@ impl<'s> Live<'s> {
             }
             let ended = child::pidfd_open(pid).map_err(|_gone| Error::NoProcess { pid })?;
             self.participants_ended.push((pid, ended));
-            let strangers = bpf::Children::Strangers;
-            self.probe.take_in(pid, Role::Participant, strangers, &tasks).map_err(refused)?;
+            let children = bpf::Children::Strangers;
+            self.probe.take_in(pid, Role::Participant, children, &tasks).map_err(refused)?;
         }
         Ok(())
     }

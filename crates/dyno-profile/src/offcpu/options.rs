@@ -36,7 +36,7 @@ pub enum Error {
         /// The number.
         pid: Pid,
     },
-    /// A thread alone, or everybody: neither is watched this way.
+    /// A single thread, or the whole machine: neither can be watched this way.
     #[error("only a process can be watched off the CPU, with all its threads and children")]
     NoProcess,
     /// The kernel does not let us.

@@ -19,7 +19,7 @@ use crate::stack::rows::{First, Key, Rows, Ties, Written};
 use crate::stack::table::Table;
 use crate::stack::wait::{class, is_interrupt, is_scheduler, without_switch};
 
-/// Who ends a wait when nobody runs: a timer, a disk, a network card.
+/// Who ends a wait when no thread did: an interrupt of a timer, a disk or a network card.
 const INTERRUPT: &str = "[interrupt]";
 
 /// The record of what was seen.
@@ -274,7 +274,7 @@ fn warnings(seen: &Seen, has_kernel_names: bool, notes: &[String]) -> Vec<String
     let mut warnings = notes.to_vec();
     if !has_kernel_names {
         let why = "the kernel hides its addresses (kernel.kptr_restrict): kernel functions have no names, and waits are \
-                   told by their system calls alone";
+                   classified by their system calls alone";
         warnings.push(why.to_owned());
     }
     if lost_waits > 0 {

@@ -65,7 +65,7 @@ impl Watch {
     /// Puts the probe in place; from here on everything is counted.
     pub(super) fn begin(pid: Pid, held: Held, options: &Options) -> Result<Watch, Error> {
         let min_ns = u64::try_from(options.min.as_nanos()).unwrap_or(u64::MAX);
-        let spans = if options.timeline == Timeline::Recorded { Spans::Told } else { Spans::Summed };
+        let spans = if options.timeline == Timeline::Recorded { Spans::Recorded } else { Spans::Summed };
         let probe = Probe::load(Settings { min_ns, spans }).map_err(refused)?;
         let mut watch = Watch::new(probe, held);
         watch.take_in(pid)?;

@@ -1,4 +1,4 @@
-//! The requests that the reader's cost is told of: what well-known clients send, and a mix that no processor can learn.
+//! The requests that the cost of parsing is quoted for: what well-known clients send, and a mix that no processor can learn.
 //! The bench and the example `parse_cost` read them.
 
 /// wrk: one field.

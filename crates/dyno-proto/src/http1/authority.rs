@@ -13,7 +13,7 @@ pub(crate) enum Port {
 /// The highest port of TCP.
 const PORT_MAX: u32 = 0xffff;
 
-/// Bytes that an authority can hold at all; what order they must have, [`is_authority`] tells. There is no
+/// Bytes that an authority can hold at all; what order they must have is for [`is_authority`]. There is no
 /// `@`: user information in a request is an error (RFC 9110 §4.2.4).
 #[inline]
 pub(crate) fn is_authority_byte(byte: u8) -> bool {

@@ -1,7 +1,7 @@
 //! Reads the field lines of a request head (RFC 9112 §5) from left to right.
 //!
 //! Called by the request reader after the request line. Of a field that decides nothing it looks only whether
-//! each byte may stand where it stands, and notes where the line starts; what the others mean, `fields` tells.
+//! each byte may stand where it stands, and notes where the line starts; what the others mean is for `fields`.
 
 use super::authority::plain_authority_bytes;
 use super::fields::Fields;

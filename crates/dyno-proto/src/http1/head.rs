@@ -1,7 +1,7 @@
 //! What a request head says, once it has been read: borrowed from the caller's buffer and slots.
 //!
 //! Field lines are known by where they start. They have been read once and are whole and sane; name and value
-//! are told apart again only for those that somebody asks for, which most requests have none of.
+//! are separated again only for those that are asked for, which most requests have none of.
 
 use super::limits::Limits;
 use super::method::Method;

@@ -172,7 +172,7 @@ fn next_line(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, Reject> {
     }
 }
 
-/// Something that is not HTTP at all is told from a slow server at its first bytes.
+/// Something that is not HTTP at all is distinguished from a slow server by its first bytes.
 fn may_be_status_line(bytes: &[u8]) -> bool {
     bytes.iter().zip(b"HTTP/1.").all(|(byte, expected)| byte == expected)
 }

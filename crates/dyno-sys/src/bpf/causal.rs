@@ -1,361 +1,54 @@
-//! The causal probe: bpf/causal.bpf.c loaded, put in place, told what to do, and its counts as values.
+//! The causal probe: bpf/causal.bpf.c loaded, attached and set, and its counts as values.
 //!
 //! Called by the causal profiler's rig. It keeps no time and judges nothing: an experiment is begun, a window opened and
-//! closed, each by a call. The layouts below are those of bpf/causal.h, tied by assertions on both sides.
+//! closed, each by a call. What is asked stands in `tried`, what comes out in `counts`, the shared memory in `layout`.
+
+mod code;
+mod counts;
+mod layout;
+mod program;
+mod tried;
+mod window;
+mod word;
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::runs::Ran;
 use super::types::Types;
 use super::{Attached, BpfError, Hook, Object, Words};
 use crate::clock::mono_ns;
-use crate::proc::FileId;
 use crate::{Pid, Tid};
-use aya::Pod;
-use std::ops::Range;
-use std::path::Path;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Built by `cargo xtask gen bpf`; the source lies beside it.
-static OBJECT: &[u8] = include_bytes!("../../bpf/causal.bpf.o");
+use code::{kernel_device, packed};
+use counts::merged;
+use layout::{EMPTY, RawPoint, RawRanges, RawThread};
+use program::{HOOKS, LIFE, SPIN_NS_MAX, TASK_WORK_NS_MAX, patched, preempt_count_at, sampler};
+use window::Windows;
 
-/// Pieces of code that a site may have.
-pub const RANGES_MAX: usize = 4096;
+pub use counts::{Counts, Owed, Visit, Visits};
+pub use layout::RANGES_MAX;
+pub use tried::{Children, Counted, Mark, Part, Pausing, Reach, Role, SLOWER_NS_MAX, Tried, Waits, WaitsFor};
+
 /// System calls told apart; the last row takes the numbers above.
 pub const SYSTEM_CALLS: usize = 512;
 
-/// The longest pause at a go. On the way back to user mode it is preemptible; inside the sample's program nothing else
-/// runs on that core meanwhile.
-const TASK_WORK_NS_MAX: u64 = 20_000_000;
-const SPIN_NS_MAX: u64 = 1_000_000;
-
-/// Whoever measures more for the interrupt of a sample has measured something else.
+/// Upper clamp of the calibrated interrupt cost, ns: more was no interrupt of a sample.
 pub const INTERRUPT_NS_MAX: u64 = 50_000;
-
-/// The longest that a call is made longer: the kernel ends a program's loop some time after.
-pub const SLOWER_NS_MAX: u64 = 100_000_000;
-
-/// The call of the kernel's function that schedules a pause: `call` of a kernel function with a mark for its number.
-const MARKED_CALL: [u8; 8] = [0x85, 0x20, 0, 0, 0xef, 0xbe, 0xad, 0x7e];
-/// That function's names, the one with the argument that the call gives first.
-const SCHEDULE: [&str; 2] = ["bpf_task_work_schedule_resume_impl", "bpf_task_work_schedule_resume"];
-
-/// Words of `struct control`.
-mod word {
-    pub(super) const ACTIVE: usize = 0;
-    pub(super) const DEADLINE_NS: usize = 1;
-    pub(super) const EPOCH: usize = 2;
-    pub(super) const DELAY_NS: usize = 3;
-    pub(super) const REACH: usize = 4;
-    pub(super) const PAUSE_NS_MAX: usize = 5;
-    pub(super) const WINDOW: usize = 6;
-    pub(super) const PREEMPT_COUNT_AT: usize = 7;
-    pub(super) const SYSTEM_CALL: usize = 8;
-    pub(super) const RETURNS_MIN: usize = 9;
-    pub(super) const WAIT_KINDS: usize = 10;
-    pub(super) const WAIT_PERCENT: usize = 11;
-    pub(super) const WAIT_INODE: usize = 12;
-    pub(super) const WAIT_DEVICE: usize = 13;
-    pub(super) const START_NS: usize = 14;
-    pub(super) const SPIN_NS: usize = 15;
-    pub(super) const WATCH: usize = 16;
-    pub(super) const SUBJECT: usize = 17;
-    pub(super) const PERIOD_NS: usize = 18;
-    pub(super) const INTERRUPT_NS: usize = 19;
-    /// A line of its own.
-    pub(super) const INSERTED_NS: usize = 24;
-    /// The first of the counters; seven words lie between.
-    pub(super) const COUNTERS: usize = 32;
-    pub(super) const IN_FLIGHT: usize = 51;
-    pub(super) const IN_FLIGHT_MIN: usize = 52;
-    pub(super) const COUNT: usize = 53;
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct RawThread {
-    position_ns: u64,
-    epoch: u64,
-    inserted_off_ns: u64,
-    off_ns: u64,
-    sampled_ns: u64,
-    work: u64,
-    user_mode: u32,
-    scheduled: u32,
-    paused: u32,
-    on_core: u32,
-    role: u32,
-    waits: u32,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct RawPoint {
-    window: u64,
-    count: u64,
-    first_ns: u64,
-    first_at_ns: u64,
-    last_ns: u64,
-    last_at_ns: u64,
-    since_start_ns: u64,
-}
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct RawRanges {
-    count: u64,
-    from: [u64; RANGES_MAX],
-    to: [u64; RANGES_MAX],
-}
-
-const _: () = assert!(size_of::<RawThread>() == 72, "struct thread of causal.h");
-const _: () = assert!(size_of::<RawPoint>() == 56, "struct point of causal.h");
-const _: () = assert!(size_of::<RawRanges>() == 8 + 16 * RANGES_MAX, "struct ranges of causal.h");
-const _: () = assert!(word::COUNT * 8 == 424, "struct control of causal.h");
-
-// SAFETY: numbers only, no padding (the sizes are asserted above): every pattern of bytes is a value.
-unsafe impl Pod for RawThread {}
-// SAFETY: the same.
-unsafe impl Pod for RawPoint {}
-// SAFETY: the same.
-unsafe impl Pod for RawRanges {}
-
-/// How threads pause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pausing {
-    /// On their way back to user mode (Linux 6.18).
-    TaskWork,
-    /// Inside the sample's program, with interrupts off, at most a millisecond at a time.
-    SpinInSample,
-}
-
-/// What a process is to an experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// Its code and its waits are tried.
-    Target,
-    /// Its threads pause and hand on credit; its code never matches.
-    Participant,
-}
-
-/// Whether processes that a process gives birth to take its role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Children {
-    /// They do.
-    Followed,
-    /// They are strangers.
-    Strangers,
-}
-
-/// What is tried.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Tried<'s> {
-    /// Nothing: samples hit nothing.
-    Nothing,
-    /// Code at these addresses.
-    Code {
-        /// Where it lies in the target.
-        ranges: &'s [Range<u64>],
-        /// Which part of a stack counts.
-        reach: Reach,
-        /// Delay for others at each hit.
-        delay_ns: u64,
-    },
-    /// Waits of a kind.
-    Waits {
-        /// Which.
-        kind: Waits,
-        /// The share of each that is cut off.
-        percent: u32,
-    },
-    /// Each call of what [`Probe::probe`] put [`Mark::Slow`] on lasts longer.
-    Slower {
-        /// By so much, at most [`SLOWER_NS_MAX`].
-        ns: u64,
-    },
-}
-
-/// Which part of a stack counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
-    /// The sampled instruction.
-    Own,
-    /// Any frame of the user stack, by frame pointers.
-    Inclusive,
-}
-
-/// Kinds of waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waits {
-    /// All.
-    Any,
-    /// At locks and conditions.
-    Lock,
-    /// For disks and files.
-    Disk,
-    /// For sockets and pipes, and for several descriptors.
-    Network,
-    /// For one file.
-    File(FileId),
-}
-
-/// What a system call waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WaitsFor {
-    /// A lock.
-    Lock,
-    /// A disk.
-    Disk,
-    /// A peer.
-    Network,
-    /// Whatever its first argument is a descriptor of.
-    Descriptor,
-    /// A disk, and its first argument says which file.
-    DiskDescriptor,
-}
-
-/// What a probe on an instruction does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
-    /// Counts a unit of progress.
-    Visit,
-    /// Counts a beginning.
-    Begin,
-    /// Counts an end, which is a unit of progress too.
-    End,
-    /// Counts entries into code.
-    Entry,
-    /// Spins, see [`Tried::Slower`].
-    Slow,
-}
-
-/// Which visits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counted {
-    /// Of the progress point.
-    Visits = 0,
-    /// Beginnings.
-    Begins = 1,
-    /// Entries into code.
-    Entries = 2,
-}
-
-/// Visits in a window, of all CPUs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Visits {
-    /// How many.
-    pub count: u64,
-    /// The first.
-    pub first: Visit,
-    /// The last.
-    pub last: Visit,
-    /// From the experiment's start to each, summed.
-    pub since_start_ns: u64,
-}
-
-/// One visit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Visit {
-    /// When.
-    pub at_ns: u64,
-    /// Inserted delay that its thread had paid, or was credited with.
-    pub position_ns: u64,
-}
-
-macro_rules! counts {
-    ($($(#[$doc:meta])* $name:ident)*) => {
-        /// What is counted beside visits. All of it only grows: two readings make a window.
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-        pub struct Counts { $($(#[$doc])* pub $name: u64),* }
-
-        impl Counts {
-            fn read(mut next: impl FnMut() -> u64) -> Counts {
-                Counts { $($name: next()),* }
-            }
-
-            /// What came since `before`.
-            pub fn since(&self, before: &Counts) -> Counts {
-                Counts { $($name: self.$name.saturating_sub(before.$name)),* }
-            }
-        }
-    };
-}
-
-// In the order of `struct control`, from its counters on.
-counts! {
-    /// Samples of the target.
-    samples
-    /// Samples of participants.
-    beside
-    /// Samples of strangers; the kernel's own threads are none.
-    foreign
-    /// Samples of idle CPUs.
-    idle
-    /// Samples of threads while they paused.
-    pausing
-    /// Hits: samples in the site, waits that were made shorter, calls that were slowed down.
-    hits
-    /// Pauses.
-    pauses
-    /// How long they should have been.
-    asked_ns
-    /// How long they were.
-    paid_ns
-    /// From samples to the starts of their pauses.
-    lag_ns
-    /// Pauses that were cut at their longest.
-    capped
-    /// Pauses that could not be scheduled.
-    missed
-    /// Wake-ups of the target by threads that take part.
-    inner_wakes
-    /// Wake-ups of the target by time, disks and strangers.
-    outer_wakes
-    /// Those of them that ended a wait for a socket or a pipe.
-    remote_wakes
-    /// Switches onto a core after a sibling that had it for a while.
-    runnable_waits
-    /// How often the deadline was met.
-    expired
-    /// How often the target began another program.
-    replaced
-    /// Threads and processes that the tables had no room for.
-    lost
-}
-
-const _: () = assert!(size_of::<Counts>() == 8 * (word::IN_FLIGHT - word::COUNTERS), "all counters are read");
-
-/// What threads owe now.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Owed {
-    /// Threads of the target that were seen in this experiment.
-    pub threads: u64,
-    /// What those of them that run or could run have not paid yet.
-    pub ns: u64,
-}
 
 /// The probe in the kernel. Dropped, it is gone, and nobody pauses any more.
 #[derive(Debug)]
 pub struct Probe {
     object: Object,
     control: Words,
+    windows: Windows,
     pausing: Pausing,
     attached: Vec<Attached>,
 }
 
-/// Programs that see births and ends: in place from the beginning to the end.
-const LIFE: [(&str, &str); 3] =
-    [("on_fork", "sched_process_fork"), ("on_exec", "sched_process_exec"), ("on_exit", "sched_process_exit")];
-
-/// The probe's programs by what they look at.
-const HOOKS: [(&str, &[&str]); 5] = [
-    ("samples", &["sample_later", "sample_now"]),
-    ("switches", &["on_switch"]),
-    ("wake-ups", &["on_waking"]),
-    ("progress", &["on_visit", "on_begin", "on_end", "on_return", "on_trace"]),
-    ("births and ends", &["on_fork", "on_exec", "on_exit"]),
-];
-
 impl Probe {
-    /// Loads the probe, with the way of pausing that is asked for or the best that the kernel takes. Births and ends are
+    /// Loads the probe, with the way of pausing that is asked for or the best that the kernel takes. Forks and exits are
     /// seen from here on; nothing else is. Needs CAP_BPF and CAP_PERFMON, or root, and Linux 5.17 with its types.
     pub fn load(wanted: Option<Pausing>) -> Result<Probe, BpfError> {
         let types =
@@ -363,7 +56,13 @@ impl Probe {
         let (bytes, can_schedule) = patched(&types);
         let object = Object::load(&bytes)?;
         let control = object.words("controls", word::COUNT)?;
-        let mut probe = Probe { object, control, pausing: Pausing::SpinInSample, attached: Vec::new() };
+        let mut probe = Probe {
+            object,
+            control,
+            windows: Windows::default(),
+            pausing: Pausing::SpinInSample,
+            attached: Vec::new(),
+        };
         probe.set(word::PREEMPT_COUNT_AT, preempt_count_at(&types)?);
         probe.choose(wanted, can_schedule)?;
         for (program, tracepoint) in LIFE {
@@ -401,7 +100,7 @@ impl Probe {
         self.pausing
     }
 
-    /// Lets a process take part, with the threads that are listed; later ones are seen at their birth.
+    /// Lets a process take part, with the threads that are listed; later ones are seen at their fork.
     pub fn take_in(
         &mut self,
         pid: Pid,
@@ -409,6 +108,7 @@ impl Probe {
         children: Children,
         tasks: &[Tid],
     ) -> Result<(), BpfError> {
+        assert!(pid > 0, "{pid} is no process");
         let followed = if children == Children::Followed { 4 } else { 0 };
         let role = followed | if role == Role::Target { 1_u32 } else { 2 };
         let wrong = |map| move |source| BpfError::Map { map, source };
@@ -419,7 +119,7 @@ impl Probe {
         for tid in tasks {
             let fresh = RawThread { epoch, role, ..EMPTY };
             const NEW_ONLY: u64 = 1;
-            // One that is there already was seen at its birth.
+            // One that is there already was seen at its fork.
             let _ = threads.insert(tid.cast_unsigned(), fresh, NEW_ONLY);
         }
         Ok(())
@@ -428,10 +128,11 @@ impl Probe {
     /// The process that the experiments are about: when it begins another program they are over, see [`Counts::replaced`].
     /// A child that does so takes part from then on without its code.
     pub fn set_subject(&self, pid: Pid) {
+        assert!(pid > 0, "{pid} is no process: its end would never be seen");
         self.set(word::SUBJECT, u64::from(pid.cast_unsigned()));
     }
 
-    /// Processes that take part, with those that were born since.
+    /// Processes that take part, with those that were forked since.
     pub fn processes(&self) -> Result<Vec<Pid>, BpfError> {
         let processes = self.object.hash::<u32, u32>("processes")?;
         let all = processes.keys().map(|pid| pid.map(u32::cast_signed));
@@ -462,6 +163,8 @@ impl Probe {
 
     /// Samples, wake-ups and switches are looked at from now on, while an experiment runs.
     pub fn attach(&mut self, period_ns: u64) -> Result<(), BpfError> {
+        assert!(self.attached.is_empty(), "two samplers of one probe would count everything twice");
+        assert!(period_ns > 0, "time passes between samples");
         self.set(word::PERIOD_NS, period_ns);
         self.set(word::WATCH, self.get(word::WATCH) + 1);
         let hooks = [("on_waking", "sched_waking"), ("on_switch", "sched_switch")];
@@ -550,6 +253,9 @@ impl Probe {
     /// Begins an experiment: all threads are even, and from now on, until [`Probe::end`] or the deadline, those who lie
     /// behind pause. The time of its beginning.
     pub fn begin(&mut self, tried: &Tried<'_>, deadline_ns: u64) -> Result<u64, BpfError> {
+        tried.check();
+        assert!(!tried.pauses_others() || !self.attached.is_empty(), "without samples nobody would pause");
+        assert!(self.get(word::PAUSE_NS_MAX) > 0, "a pause is cut at its longest");
         self.end();
         let (mut delay_ns, mut reach, mut kinds, mut percent, mut spin_ns) = (0, 0, 0, 0, 0);
         let mut ranges: &[Range<u64>] = &[];
@@ -604,12 +310,14 @@ impl Probe {
 
     /// Visits of window `number` count from now on; numbers are never used twice.
     pub fn open_window(&self, number: u64) {
+        self.windows.open(number);
         self.control.all()[word::WINDOW].store(number, Release);
     }
 
     /// No visit counts any more.
     pub fn close_window(&self) {
-        self.control.all()[word::WINDOW].store(0, Release);
+        self.control.all()[word::WINDOW].store(window::NONE, Release);
+        self.windows.close();
     }
 
     /// Ends the experiment at once: pauses that run stop, nobody pauses any more.
@@ -647,6 +355,7 @@ impl Probe {
 
     /// What was visited in window `number`, which should be closed.
     pub fn visits(&self, which: Counted, number: u64) -> Result<Visits, BpfError> {
+        self.windows.check_closed(number);
         let points = self.object.per_cpu::<RawPoint>("points")?;
         let rows =
             points.get(&(which as u32), 0).map_err(|source| BpfError::Map { map: "points", source })?;
@@ -684,166 +393,5 @@ impl Probe {
 
     fn set(&self, at: usize, value: u64) {
         self.control.all()[at].store(value, Relaxed);
-    }
-}
-
-/// What [`Probe::attach`] puts in place, one by one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// The look at each wake-up.
-    Wakes,
-    /// The look at each switch.
-    Switches,
-    /// The samples.
-    Samples {
-        /// Their period.
-        period_ns: u64,
-    },
-}
-
-const EMPTY: RawThread = RawThread {
-    position_ns: 0,
-    epoch: 0,
-    inserted_off_ns: 0,
-    off_ns: 0,
-    sampled_ns: 0,
-    work: 0,
-    user_mode: 0,
-    scheduled: 0,
-    paused: 0,
-    on_core: 0,
-    role: 0,
-    waits: 0,
-};
-
-fn sampler(pausing: Pausing) -> &'static str {
-    match pausing {
-        Pausing::TaskWork => "sample_later",
-        Pausing::SpinInSample => "sample_now",
-    }
-}
-
-/// The object with the number of the kernel's function in its place, and whether the kernel has that function.
-fn patched(types: &Types) -> (Vec<u8>, bool) {
-    let mut bytes = OBJECT.to_vec();
-    let Some(number) = SCHEDULE.iter().find_map(|name| types.function(name)) else { return (bytes, false) };
-    let calls: Vec<usize> = (0..bytes.len().saturating_sub(MARKED_CALL.len()))
-        .filter(|at| bytes[*at..].starts_with(&MARKED_CALL))
-        .collect();
-    for at in &calls {
-        bytes[at + 4..at + 8].copy_from_slice(&number.to_le_bytes());
-    }
-    (bytes, !calls.is_empty())
-}
-
-/// From a CPU's run queue to its count of reasons not to be preempted.
-fn preempt_count_at(types: &Types) -> Result<u64, BpfError> {
-    // Linux 6.2 to 6.14 keep it in `struct pcpu_hot`, after a pointer.
-    let count = types.of_each_cpu("__preempt_count").or_else(|| Some(types.of_each_cpu("pcpu_hot")? + 8));
-    let both = count.zip(types.of_each_cpu("runqueues"));
-    let missing = || BpfError::Missing { what: "variable of each CPU", name: "__preempt_count".to_owned() };
-    both.map(|(count, queue)| count.wrapping_sub(queue)).ok_or_else(missing)
-}
-
-/// The kernel's own form of a device number: 20 bits of minor.
-fn kernel_device((major, minor): (u32, u32)) -> u64 {
-    u64::from(major) << 20 | u64::from(minor)
-}
-
-/// Ranges in order, those that touch as one.
-fn packed(ranges: &[Range<u64>]) -> Result<RawRanges, BpfError> {
-    let mut sorted: Vec<Range<u64>> = ranges.iter().filter(|range| !range.is_empty()).cloned().collect();
-    sorted.sort_unstable_by_key(|range| range.start);
-    let mut joined: Vec<Range<u64>> = Vec::with_capacity(sorted.len());
-    for range in sorted {
-        match joined.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => joined.push(range),
-        }
-    }
-    if joined.len() > RANGES_MAX {
-        return Err(BpfError::Pieces { count: joined.len(), most: RANGES_MAX });
-    }
-    let mut raw = RawRanges { count: joined.len() as u64, from: [0; RANGES_MAX], to: [0; RANGES_MAX] };
-    for (at, range) in joined.into_iter().enumerate() {
-        (raw.from[at], raw.to[at]) = (range.start, range.end);
-    }
-    Ok(raw)
-}
-
-fn merged<'r>(rows: impl Iterator<Item = &'r RawPoint>) -> Visits {
-    let mut all = Visits::default();
-    for row in rows {
-        let first = Visit { at_ns: row.first_ns, position_ns: row.first_at_ns };
-        let last = Visit { at_ns: row.last_ns, position_ns: row.last_at_ns };
-        if all.count == 0 || first.at_ns < all.first.at_ns {
-            all.first = first;
-        }
-        if all.count == 0 || last.at_ns > all.last.at_ns {
-            all.last = last;
-        }
-        all.count += row.count;
-        all.since_start_ns += row.since_start_ns;
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn ranges_that_touch_are_one_and_empty_ones_none() {
-        let raw = packed(&[30..40, 10..20, 15..18, 20..25, 7..7]).unwrap();
-        assert_eq!((raw.count, &raw.from[..3], &raw.to[..3]), (2, &[10, 30, 0][..], &[25, 40, 0][..]));
-    }
-
-    #[test]
-    fn code_in_too_many_pieces_is_refused() {
-        let many: Vec<Range<u64>> = (0..RANGES_MAX as u64 + 1).map(|at| at * 10..at * 10 + 5).collect();
-        assert!(matches!(packed(&many), Err(BpfError::Pieces { count: 4097, most: 4096 })));
-        assert_eq!(packed(&many[1..]).unwrap().count, 4096);
-    }
-
-    #[test]
-    fn visits_of_all_cpus_begin_at_the_earliest_and_end_at_the_latest() {
-        let row = |first_ns, last_ns, count| RawPoint {
-            window: 3,
-            count,
-            first_ns,
-            first_at_ns: first_ns / 10,
-            last_ns,
-            last_at_ns: last_ns / 10,
-            since_start_ns: 5,
-        };
-        let all = merged([row(100, 400, 4), row(50, 300, 2)].iter());
-        assert_eq!((all.count, all.since_start_ns), (6, 10));
-        assert_eq!(all.first, Visit { at_ns: 50, position_ns: 5 });
-        assert_eq!(all.last, Visit { at_ns: 400, position_ns: 40 });
-        assert_eq!(merged([].iter()), Visits::default());
-    }
-
-    #[test]
-    fn the_object_has_one_place_for_the_kernels_function() {
-        let places = OBJECT.windows(MARKED_CALL.len()).filter(|bytes| *bytes == MARKED_CALL).count();
-        assert_eq!(places, 1);
-    }
-
-    #[test]
-    fn a_device_is_told_in_the_kernels_form() {
-        assert_eq!(kernel_device((254, 3)), 254 << 20 | 3);
-    }
-
-    #[test]
-    fn counts_are_told_as_differences() {
-        let mut number = 0;
-        let before = Counts::read(|| {
-            number += 1;
-            number
-        });
-        assert_eq!((before.samples, before.lost), (1, 19));
-        let after = Counts { hits: before.hits + 7, ..before };
-        assert_eq!(after.since(&before), Counts { hits: 7, ..Counts::default() });
     }
 }

@@ -1,4 +1,4 @@
-//! How long BPF programs run, as the kernel counts it while somebody asks for it (bpf(2), BPF_ENABLE_STATS; Linux 5.8).
+//! How long BPF programs run, as the kernel counts it on request (bpf(2), BPF_ENABLE_STATS; Linux 5.8).
 //!
 //! The probes' modules call it. Counting costs every program of the machine two looks at the clock each time it runs, and
 //! ends when its descriptor is closed, however this process ends.

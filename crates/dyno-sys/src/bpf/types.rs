@@ -1,4 +1,4 @@
-//! What the running kernel's types tell beyond what the loader asks of them: numbers of its functions, and places of its
+//! What the running kernel's types say beyond what the loader asks of them: numbers of its functions, and places of its
 //! variables of each CPU.
 //!
 //! Called by the wrappers of objects that need one of them. Bytes in, numbers out (the kernel's Documentation/bpf/btf.rst).

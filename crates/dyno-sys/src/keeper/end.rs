@@ -1,5 +1,5 @@
 //! Ending every descendant of this process, whatever it did to get away. Called by the keeper and by wardens, which are
-//! subreapers: whoever loses its parent becomes their child and is found again.
+//! subreapers: a process that loses its parent becomes their child and is found again.
 
 use crate::child::{self, Exit};
 use crate::clock::mono_ns;

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 /// How the keeper ends: all put back, or not.
 pub(super) const CLEAN: i32 = 0;
 pub(super) const NOT_CLEAN: i32 = 3;
-/// It looks around this often when nothing happens: cheap, and finds what no signal told.
+/// It looks around this often when nothing happens: cheap, and finds ends that no signal reported.
 const IDLE_NS: u64 = 1_000_000_000;
 
 struct Keeper {
@@ -39,6 +39,17 @@ struct Keeper {
 struct Change {
     token: u64,
     steps: Vec<Undo>,
+}
+
+// Assertions of this process are those of debug builds: a keeper that panics undoes nothing, and the host comes first.
+
+/// Changes are few, each is known once, and each can be undone.
+fn check_changes(changes: &[Change]) {
+    let tokens: BTreeSet<u64> = changes.iter().map(|change| change.token).collect();
+    debug_assert!(tokens.len() == changes.len(), "a change is remembered twice");
+    debug_assert!(changes.len() <= CHANGES_MAX, "more changes than there may be");
+    let fault = changes.iter().flat_map(|change| &change.steps).find_map(Undo::fault);
+    debug_assert!(fault.is_none(), "a change that cannot be undone: {fault:?}");
 }
 
 /// The keeper's whole life, in the forked process; its exit code. `locks` stay open until its end.
@@ -104,7 +115,9 @@ impl Keeper {
             }
             Request::Remove { .. } if self.folders.len() >= FOLDERS_MAX => refused(libc::ENOSPC),
             Request::Remove { folder } => {
-                self.folders.push(OsString::from_vec(folder).into());
+                let folder = PathBuf::from(OsString::from_vec(folder));
+                debug_assert!(folder.is_absolute(), "{} would be another folder here", folder.display());
+                self.folders.push(folder);
                 Reply::Done
             }
         };
@@ -119,6 +132,7 @@ impl Keeper {
             None if self.changes.len() >= CHANGES_MAX => return Err(libc::ENOSPC),
             None => self.changes.push(Change { token, steps }),
         }
+        check_changes(&self.changes);
         Ok(())
     }
 
@@ -130,7 +144,8 @@ impl Keeper {
         let (ours, theirs) = socket::pair()?;
         let me = child::this();
         let pid = child::fork(move || warden::live(theirs, me, order, fds))?;
-        self.wardens.insert(pid);
+        let is_new = self.wardens.insert(pid);
+        debug_assert!(is_new, "warden {pid} is known already, and was never seen to end");
         Ok(ours)
     }
 
@@ -178,5 +193,27 @@ impl Keeper {
             self.folders.iter().for_each(|folder| drop(std::fs::remove_dir_all(folder)));
         }
         if clean { CLEAN } else { NOT_CLEAN }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(token: u64, path: &str) -> Change {
+        Change { token, steps: vec![Undo::write(path, b"0")] }
+    }
+
+    #[test]
+    #[should_panic(expected = "a change is remembered twice")]
+    fn a_change_is_never_remembered_twice() {
+        check_changes(&[change(1, "/proc/sys/a"), change(2, "/proc/sys/b")]);
+        check_changes(&[change(1, "/proc/sys/a"), change(1, "/proc/sys/b")]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a change that cannot be undone")]
+    fn a_change_of_a_file_that_is_somewhere_is_never_remembered() {
+        check_changes(&[change(1, "sys/a")]);
     }
 }

@@ -151,7 +151,7 @@ fn tell(notes: &OwnedFd, step: Step, errno: i32) -> i32 {
     let mut note = [0; NOTE_BYTES];
     note[..4].copy_from_slice(&(step as u32).to_ne_bytes());
     note[4..].copy_from_slice(&errno.to_ne_bytes());
-    // A warden that is gone cannot be told anything; the next read ends this child.
+    // A warden that is gone reads nothing; the next read ends this child.
     let _ = socket::write(notes, &note);
     NOT_RUN
 }

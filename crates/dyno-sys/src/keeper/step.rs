@@ -1,4 +1,4 @@
-//! The steps of setting a child up, by which a failure is told: by the child to its warden, by the warden to dyno, and in
+//! The steps of setting a child up, by which a failure is reported: by the child to its warden, by the warden to dyno, and in
 //! words by dyno.
 
 /// What failed, in the order of doing. `Ready` and `Run` are the two notes that are not about setting up.

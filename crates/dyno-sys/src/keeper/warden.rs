@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 /// How often a launch that was asked to end is looked at, for orphans that have to be asked too.
 const ASK_NS: u64 = 10_000_000;
-/// A look at everybody this often costs nothing and finds an end of which no signal told.
+/// A look at everybody this often costs nothing and finds an end that no signal reported.
 const IDLE_NS: u64 = 1_000_000_000;
 
 struct Warden {
@@ -74,7 +74,7 @@ fn begin(keeper: Pid, order: &Order, mut fds: Vec<OwnedFd>) -> io::Result<Begun>
 }
 
 impl Warden {
-    /// Waits until the child is whole and tells so.
+    /// Waits until the child is whole and reports it.
     fn hold(&mut self) {
         let failed = |errno| Event::NotReady { step: Step::Ready, errno };
         let event = match self.note(HOLD_NS_MAX) {
@@ -109,7 +109,7 @@ impl Warden {
             // Killed while it was held: dyno learns it from the end of the channel.
             return;
         }
-        // A child that ends just now has closed its end; its exit is told by `reap`.
+        // A child that ends just now has closed its end; its exit is reported by `reap`.
         let _ = socket::write(&self.go, b"g");
         match self.note(RELEASE_NS_MAX) {
             Some((_, errno)) => self.tell(Event::NotRun { errno }),
@@ -130,12 +130,13 @@ impl Warden {
         let (channel, child, exited) = (&self.channel, self.child, &mut self.exited);
         let mut seen = |pid, exit| note_exit(channel, child, exited, pid, exit);
         let left = end::kill_descendants(&self.signals, mono_ns() + KILL_NS_MAX, &mut seen);
+        debug_assert!(left > 0 || self.exited, "all have ended, and the direct child was not seen to");
         self.tell(Event::Stopped { left });
         i32::from(left > 0)
     }
 
     /// SIGTERM goes to those without a parent in the launch: a master ends its workers in its own good order, and a
-    /// second signal would cut that short. Whoever becomes an orphan is asked then.
+    /// second signal would cut that short. A process that becomes an orphan later is asked then.
     fn ask(&self, asked: &mut BTreeSet<Pid>) {
         for pid in end::children().into_iter().filter(|&pid| asked.insert(pid)) {
             end::send(pid, Signal::Term);
@@ -196,7 +197,8 @@ enum Heard {
 }
 
 fn note_exit(channel: &OwnedFd, child: Pid, exited: &mut bool, pid: Pid, exit: Exit) {
-    if pid == child {
+    // A number is given again: a later process of it is not the launch's direct child.
+    if pid == child && !*exited {
         *exited = true;
         tell(channel, Event::Exited(exit));
     }

@@ -14,6 +14,9 @@ use crate::child::Exit;
 pub(super) const REQUEST_BYTES_MAX: usize = 96 * 1_024;
 /// Every other packet is a few numbers.
 pub(super) const NOTE_BYTES_MAX: usize = 64;
+/// Numbers of the longest of them.
+const NOTE_NUMBERS: usize = 3;
+const _: () = assert!(NOTE_NUMBERS * size_of::<u64>() <= NOTE_BYTES_MAX, "a note fits its reader");
 
 /// Dyno to the keeper; each is answered by one [`Reply`] of the same number.
 #[derive(Clone, Debug, PartialEq, Eq)]

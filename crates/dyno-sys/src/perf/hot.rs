@@ -52,6 +52,7 @@ impl HotSampler {
         if !cfg!(target_arch = "x86_64") {
             return Err(io::Error::from_raw_os_error(libc::ENOTSUP));
         }
+        assert!(frequency_hz > 0, "a clock that never ticks");
         let attributes = Attributes {
             kind: bits::TYPE_SOFTWARE,
             config: CPU_CLOCK,

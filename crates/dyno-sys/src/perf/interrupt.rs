@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// About as often as samples are taken where it matters, or the interrupt would find other caches.
 const FREQUENCY_HZ: u64 = 1_000;
-/// Two looks at the clock take some 50 ns: a longer gap between them is somebody else's time.
+/// Two looks at the clock take some 50 ns: in a longer gap between them another thread or an interrupt ran.
 const GAP_NS_MIN: u64 = 500;
 /// A longer one was a switch to another thread, or the hypervisor.
 const GAP_NS_MAX: u64 = 200_000;

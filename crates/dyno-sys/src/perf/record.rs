@@ -45,7 +45,7 @@ pub enum Mode {
     User,
     /// In the kernel.
     Kernel,
-    /// In a guest or a hypervisor, or nobody knows.
+    /// In a guest, in a hypervisor, or unknown.
     Other,
 }
 
@@ -188,7 +188,7 @@ pub enum Way {
 pub struct Lost {
     /// How many.
     pub count: u64,
-    /// When it was told.
+    /// When the kernel said so.
     pub time_ns: u64,
 }
 

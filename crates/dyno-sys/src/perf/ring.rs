@@ -30,6 +30,7 @@ impl Ring {
     pub fn map(event: &impl AsFd, bytes: usize) -> io::Result<Ring> {
         let page_bytes = page_bytes();
         let data_bytes = bytes.div_ceil(page_bytes).next_power_of_two() * page_bytes;
+        assert!(data_bytes.is_power_of_two(), "places in {data_bytes} bytes are found by a mask");
         let (null, rights) = (std::ptr::null_mut(), libc::PROT_READ | libc::PROT_WRITE);
         let (fd, size) = (event.as_fd().as_raw_fd(), page_bytes + data_bytes);
         // SAFETY: a new mapping at a place of the kernel's choice touches no memory of ours.
@@ -51,6 +52,8 @@ impl Ring {
         let head = self.position(DATA_HEAD).load(Acquire);
         let tail = self.position(DATA_TAIL).load(Acquire);
         let length = head.wrapping_sub(tail) as usize;
+        // More could not have been written without overwriting what nobody has read.
+        assert!(length <= self.data_bytes, "{length} bytes are in a ring of {}", self.data_bytes);
         let from = tail as usize & (self.data_bytes - 1);
         let first = length.min(self.data_bytes - from);
         self.copy(from, first, out);
@@ -61,7 +64,8 @@ impl Ring {
     }
 
     fn position(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: the first page is mapped as long as `self` lives and both places lie in it.
+        assert!(at.is_multiple_of(8) && at + 8 <= self.page_bytes, "{at} is no word of the first page");
+        // SAFETY: the first page is mapped as long as `self` lives and the place, just checked, lies in it.
         let place = unsafe { self.base.add(at) };
         // SAFETY: the place is aligned to 8 bytes; the kernel and we use it by whole words only.
         unsafe { AtomicU64::from_ptr(place.cast()) }
@@ -101,4 +105,55 @@ fn page_bytes() -> usize {
     // SAFETY: sysconf takes a number.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).expect("the page size is known on every Linux")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A ring of one page of data in memory of its own, written to as the kernel would.
+    fn ring() -> Ring {
+        let (null, rights) = (std::ptr::null_mut(), libc::PROT_READ | libc::PROT_WRITE);
+        let (kind, size) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 2 * page_bytes());
+        // SAFETY: a new mapping at a place of the kernel's choice touches no memory of ours.
+        let base = unsafe { libc::mmap(null, size, rights, kind, -1, 0) };
+        assert!(base != libc::MAP_FAILED, "{}", io::Error::last_os_error());
+        Ring { base: base.cast(), page_bytes: page_bytes(), data_bytes: page_bytes() }
+    }
+
+    fn write(ring: &Ring, at: usize, byte: u8) {
+        assert!(at < ring.data_bytes, "{at} lies in the ring");
+        // SAFETY: just checked: the place lies in the mapping, which begins with the page of positions.
+        let place = unsafe { ring.base.add(ring.page_bytes + at) };
+        // SAFETY: the mapping is writable, and nobody else knows it.
+        unsafe { place.write(byte) };
+    }
+
+    #[test]
+    fn what_goes_round_the_end_is_read_in_order_and_its_room_is_free_again() {
+        let mut ring = ring();
+        let last = ring.capacity() - 1;
+        [(last - 1, 1), (last, 2), (0, 3)].into_iter().for_each(|(at, byte)| write(&ring, at, byte));
+        ring.position(DATA_TAIL).store(last as u64 - 1, Release);
+        ring.position(DATA_HEAD).store(last as u64 + 2, Release);
+        let mut out = Vec::new();
+        assert_eq!((ring.drain(&mut out), &out[..]), (3, &[1, 2, 3][..]));
+        assert_eq!(ring.position(DATA_TAIL).load(Acquire), last as u64 + 2);
+        assert_eq!(ring.drain(&mut out), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "bytes are in a ring of")]
+    fn a_head_beyond_the_tails_reach_is_never_read() {
+        let mut ring = ring();
+        let beyond = ring.capacity() as u64 + 1;
+        ring.position(DATA_HEAD).store(beyond, Release);
+        ring.drain(&mut Vec::new());
+    }
+
+    #[test]
+    #[should_panic(expected = "is no word of the first page")]
+    fn a_place_behind_the_first_page_is_no_position() {
+        let _ = ring().position(page_bytes());
+    }
 }

@@ -128,6 +128,21 @@ impl Sampling {
         Layout { sample_type: self.sample_type() }
     }
 
+    /// # Panics
+    /// When the kernel would take it and give no sample, or an error that says nothing.
+    fn check(&self, whom: Whom) {
+        assert!(self.frequency_hz > 0 || self.clock == Clock::Switches, "a clock that never ticks");
+        let is_thread = matches!(whom, Whom::Thread(_));
+        assert!(
+            !is_thread || self.inherit == Inherit::Nobody,
+            "what inherits an event of every CPU has no ring"
+        );
+        let is_cpu = matches!(whom, Whom::Cpu(_));
+        assert!(!is_cpu || self.start == Start::Later, "a CPU never execs");
+        let own_side = self.kernel == Kernel::Without && self.clock == Clock::Switches;
+        assert!(!own_side, "threads are switched by the kernel alone");
+    }
+
     fn sample_type(&self) -> u64 {
         let plain = SAMPLE_IDENTIFIER | SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU | SAMPLE_PERIOD;
         let copied = if self.stacks.copy_bytes > 0 { SAMPLE_REGS_USER | SAMPLE_STACK_USER } else { 0 };
@@ -180,6 +195,7 @@ impl SamplingEvent {
     /// descriptors, `ENOENT` or `EOPNOTSUPP` when the machine has no such clock.
     pub fn open(sampling: &Sampling, whom: Whom) -> io::Result<SamplingEvent> {
         const EVERYBODY: Pid = -1;
+        sampling.check(whom);
         let (pid, cpu) = match whom {
             Whom::Thread(tid) => (tid, None),
             Whom::ThreadOn(tid, cpu) => (tid, Some(cpu)),
@@ -187,7 +203,7 @@ impl SamplingEvent {
         };
         let mut attributes = sampling.attributes(whom);
         let fd = match open(&attributes, pid, cpu) {
-            // Before Linux 6.0 lost samples are told by records alone.
+            // Before Linux 6.0 lost samples are counted in records alone.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
                 attributes.read_format = 0;
                 open(&attributes, pid, cpu)?
@@ -245,4 +261,39 @@ fn identity(fd: &OwnedFd) -> io::Result<u64> {
     // SAFETY: `id` is writable for the length of the call.
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), IOC_ID, &raw mut id) })?;
     Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sampling() -> Sampling {
+        Sampling {
+            clock: Clock::CpuClock,
+            frequency_hz: 99,
+            kernel: Kernel::With,
+            stacks: Stacks { chain: true, copy_bytes: 0 },
+            inherit: Inherit::Nobody,
+            start: Start::Later,
+            wakeup_bytes: 4_096,
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a clock that never ticks")]
+    fn a_clock_without_a_frequency_is_never_opened() {
+        let _ = SamplingEvent::open(&Sampling { frequency_hz: 0, ..sampling() }, Whom::Cpu(0));
+    }
+
+    #[test]
+    #[should_panic(expected = "has no ring")]
+    fn an_event_of_every_cpu_is_never_inherited() {
+        let _ = SamplingEvent::open(&Sampling { inherit: Inherit::Children, ..sampling() }, Whom::Thread(1));
+    }
+
+    #[test]
+    #[should_panic(expected = "a CPU never execs")]
+    fn a_cpu_is_never_waited_for_to_exec() {
+        let _ = SamplingEvent::open(&Sampling { start: Start::AtExec, ..sampling() }, Whom::Cpu(0));
+    }
 }

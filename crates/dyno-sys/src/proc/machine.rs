@@ -10,9 +10,9 @@ use std::io;
 pub struct Machine {
     /// CPUs online.
     pub cpus: CpuSet,
-    /// The processor's name, or its architecture where the kernel tells no name.
+    /// The processor's name, or its architecture where the kernel has no name for it.
     pub model: String,
-    /// The hypervisor, as far as it tells its name; `None` on bare metal (or where nothing tells).
+    /// The hypervisor, where it gives its name; `None` on bare metal (or where nothing tells).
     pub vm: Option<String>,
     /// Kernel release, as `uname -r`.
     pub kernel: String,
@@ -58,7 +58,7 @@ pub struct LoadAverage {
     pub fifteen: f64,
 }
 
-/// Reads the machine once; what the kernel does not tell is empty or 0.
+/// Reads the machine once; what the kernel does not say is empty or 0.
 pub fn machine() -> Machine {
     let cpuinfo = text("/proc/cpuinfo");
     Machine {

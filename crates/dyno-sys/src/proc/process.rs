@@ -22,7 +22,7 @@ pub struct Stat {
     pub system_ticks: u64,
     /// User and kernel time of children that ended and were waited for, and of theirs, in clock ticks.
     pub children_ticks: (u64, u64),
-    /// When it started, in clock ticks since boot: tells a process from a later one of the same number.
+    /// When it started, in clock ticks since boot: distinguishes a process from a later one of the same number.
     pub start_ticks: u64,
     /// The CPU that it, or its first thread, was last on.
     pub cpu: usize,
@@ -69,7 +69,7 @@ fn families() -> BTreeMap<Pid, Vec<Pid>> {
     families
 }
 
-/// What /proc/PID/stat tells now. `ENOENT` when the process is gone.
+/// What /proc/PID/stat says now. `ENOENT` when the process is gone.
 pub fn stat(pid: Pid) -> io::Result<Stat> {
     parsed(pid, "stat", parse_stat)
 }
@@ -163,7 +163,7 @@ pub fn rss_bytes(pid: Pid) -> io::Result<u64> {
     parsed(pid, "status", |text| parse_status_kib(text, "VmRSS"))
 }
 
-/// Where thread `tid` may run, as /proc tells it.
+/// Where thread `tid` may run, as /proc says.
 pub fn cpus_allowed(tid: Tid) -> io::Result<CpuSet> {
     parsed(tid, "status", |text| parse_status_field(text, "Cpus_allowed_list")?.parse().ok())
 }

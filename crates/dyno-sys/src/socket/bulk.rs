@@ -46,7 +46,7 @@ pub fn send_file(fd: impl AsFd, file: impl AsFd, offset: u64, count: usize) -> I
 }
 
 /// Bytes that were sent and that the peer has not acknowledged, those that wait in the kernel included (`SIOCOUTQ`,
-/// tcp(7)). The only way to see a slow reader make progress: room for more is told when a third of the buffer is free.
+/// tcp(7)). The only way to see a slow reader make progress: the kernel reports room for more when a third of the buffer is free.
 pub fn unacknowledged(fd: impl AsFd) -> io::Result<u64> {
     let mut bytes: libc::c_int = 0;
     let fd = fd.as_fd().as_raw_fd();

@@ -143,10 +143,10 @@ pub(crate) fn launch(keeper: &Keeper, launch: &Launch) -> Result<Pid, KeeperErro
     keeper.release(held)
 }
 
-/// The one exit that is told next.
+/// The one exit that is reported next.
 pub(crate) fn next_exit(keeper: &Keeper) -> (Pid, Exit) {
     let mut seen = Vec::new();
-    until("an exit is told", || {
+    until("an exit is reported", || {
         seen.extend(keeper.exits());
         !seen.is_empty()
     });

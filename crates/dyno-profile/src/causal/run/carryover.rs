@@ -1,13 +1,13 @@
 //! Whether what was done in one window still shows in the next (carry-over). A queue that filled while its producer was faster
 //! drains for a while after, and a window that opens meanwhile measures the queue and not the treatment: a producer that
-//! everybody waits for seems worth nothing, or twice what it is.
+//! all others wait for seems worth nothing, or twice what it is.
 //!
 //! Rounds are run in an order of chance, so windows of the same treatment differ by what was done before them. Those after
 //! a faster site and those after nothing are alike where nothing is carried over. Pure.
 
 use dyno_measure::stats::{MAD_SIGMA, mean, median};
 use dyno_measure::student::chance;
-use dyno_record::causal::{Deed as Treatment, Metric};
+use dyno_record::causal::{Metric, Treatment};
 
 use super::measured::{Excluded, Measured};
 

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use dyno_measure::stats::{self, MAD_SIGMA, median};
-use dyno_record::causal::{Deed as Treatment, Metric, Nulls, Point, Slope};
+use dyno_record::causal::{Metric, Nulls, Point, Slope, Treatment};
 
 use super::mean::Mean;
 use super::measured::{Excluded, Measured};

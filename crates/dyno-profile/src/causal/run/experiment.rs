@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_measure::Prng;
-use dyno_record::causal::Deed as OfSite;
+use dyno_record::causal::Treatment as OfSite;
 
 use super::asked::{Asked, RoundEvent};
 use super::carryover::{Carryover, carryover, drift, recovered_after};

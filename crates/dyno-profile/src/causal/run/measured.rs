@@ -7,7 +7,7 @@
 //! visits need not be of one thread, because all times were equal when the window's delays began. What is assumed is that
 //! debts are small against the window, since a thread that owes much was hardly delayed at all; the verdict checks that.
 
-use dyno_record::causal::{Deed as Treatment, Metric};
+use dyno_record::causal::{Metric, Treatment};
 
 use crate::causal::rig::window::Window;
 
@@ -18,7 +18,7 @@ const VISITS_MIN: u64 = 2;
 const FOREIGN_PERCENT_MAX: f64 = 5.0;
 
 /// Time that the hypervisor kept, percent, from which on a window is excluded. It is lost by the clock, and effective time is
-/// a part of that: at 50 % it weighs twice as much as in a window without pauses, and a site that nobody waits for seems
+/// a part of that: at 50 % it weighs twice as much as in a window without pauses, and a site that no thread waits for seems
 /// to hurt. One tick in a quarter of a second of two CPUs is less than this.
 const STOLEN_PERCENT_MAX: f64 = 2.5;
 

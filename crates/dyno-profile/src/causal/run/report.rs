@@ -2,7 +2,7 @@
 
 use dyno_measure::stats;
 use dyno_record::causal::{
-    self as record, CAUSAL_SCHEMA, Causal, Credibility, Deed as Treatment, Point, SlowDown, Verdict,
+    self as record, CAUSAL_SCHEMA, Causal, Credibility, Point, SlowDown, Treatment, Verdict,
 };
 
 use super::experiment::Outcome;
@@ -217,7 +217,7 @@ fn recorded(one: &Measured) -> record::Window {
     let effective = one.effective.as_ref();
     record::Window {
         round: one.round,
-        deed: one.treatment,
+        treatment: one.treatment,
         length_ms: window.length_ns as f64 / 1e6,
         visits: window.visits,
         period_us: effective.map(|effective| effective.period_ns / 1e3),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dyno_measure::Prng;
-use dyno_record::causal::Deed as Treatment;
+use dyno_record::causal::Treatment;
 
 use super::estimate::Estimates;
 

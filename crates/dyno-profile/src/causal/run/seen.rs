@@ -70,8 +70,8 @@ fn unpaid_percent(windows: &[&Window]) -> f64 {
     if inserted > 0.0 { 100.0 * owed / inserted } else { 0.0 }
 }
 
-/// A server that its clients find asleep at every third request is not what limits them; one that nobody wakes from
-/// outside is. Where nothing was counted, nothing is known.
+/// Whether the target is the limit: a server that is woken from outside as often as [`ASLEEP_PER_VISIT`] waits for its
+/// clients, one that is woken less often is the limit. None where no wake-up was counted.
 fn load_bound(remote_wakes: f64, visits: f64) -> Option<bool> {
     match remote_wakes / visits.max(1.0) {
         per_visit if per_visit >= ASLEEP_PER_VISIT => Some(false),

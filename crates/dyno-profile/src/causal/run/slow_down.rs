@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use dyno_record::causal::{Deed as Treatment, Metric, Point, SlowDown};
+use dyno_record::causal::{Metric, Point, SlowDown, Treatment};
 use dyno_sys::bpf::causal::SLOWER_NS_MAX;
 
 use super::estimate::{Cost, gap};

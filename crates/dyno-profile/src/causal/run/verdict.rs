@@ -249,7 +249,7 @@ fn flipped(point: &Point) -> [f64; 2] {
     [-high, -low]
 }
 
-/// No claim: there is no effect, or none can be told from noise.
+/// No claim: there is no effect, or none can be distinguished from noise.
 fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String) {
     if case.carryover_points >= NARROW_POINTS {
         return (
@@ -278,7 +278,7 @@ fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String)
         return (
             Verdict::NoEffect,
             format!(
-                "{} % faster changes less than can be told: {low:+.1} to {high:+.1} % of {}",
+                "{} % faster changes less than can be measured: {low:+.1} to {high:+.1} % of {}",
                 greatest.speedup_percent,
                 time_of(case.metric)
             ),

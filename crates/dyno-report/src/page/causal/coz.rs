@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use dyno_record::causal::{Causal, Deed as Treatment, Site, Window};
+use dyno_record::causal::{Causal, Site, Treatment, Window};
 
 /// The whole file.
 pub fn text(record: &Causal) -> String {
@@ -25,7 +25,7 @@ pub fn text(record: &Causal) -> String {
 }
 
 fn push(out: &mut String, name: &str, progress: &str, window: &Window) {
-    let speedup = match window.deed {
+    let speedup = match window.treatment {
         Treatment::Nothing => 0,
         Treatment::SpeedUp(percent) => percent,
         // Coz knows nothing like it.
@@ -85,7 +85,7 @@ mod tests {
         record.sites.truncate(1);
         record.sites[0].windows.truncate(1);
         let window = &mut record.sites[0].windows[0];
-        (window.period_us, window.visits, window.deed) = (Some(2.0), 1_000, Treatment::SpeedUp(25));
+        (window.period_us, window.visits, window.treatment) = (Some(2.0), 1_000, Treatment::SpeedUp(25));
         assert!(text(&record).contains("speedup=0.25\tduration=2000000\t"), "{}", text(&record));
     }
 }

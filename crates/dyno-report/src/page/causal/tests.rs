@@ -1,6 +1,6 @@
 //! The page as a whole: well-formed, closed to strangers' markup, small, and whole for every kind of record.
 
-use dyno_record::causal::{Deed as Treatment, *};
+use dyno_record::causal::{Treatment, *};
 
 use super::render;
 use crate::page::html::tests::{assert_balanced, tags};
@@ -56,7 +56,7 @@ fn every_site_has_its_curve_its_verdict_its_reason_and_its_sentence() {
 fn single_windows_are_drawn_against_their_own_round_and_what_was_set_aside_is_not() {
     let mut record = sample(3);
     record.sites.truncate(1);
-    let all = record.sites[0].windows.iter().filter(|window| window.deed != Treatment::Nothing).count();
+    let all = record.sites[0].windows.iter().filter(|window| window.treatment != Treatment::Nothing).count();
     let set_aside = record.sites[0].windows.iter().filter(|window| window.dropped.is_some()).count();
     assert_eq!(render(&record).matches("h0").count(), all - set_aside);
 }

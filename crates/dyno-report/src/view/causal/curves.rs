@@ -1,8 +1,6 @@
 //! Small multiples: a curve for each site over the same axes, with what is known of the site.
 
-use dyno_record::causal::{
-    Causal, Deed as Treatment, HotLine, Metric, Point, Site, SourceKind, Verdict, Window,
-};
+use dyno_record::causal::{Causal, HotLine, Metric, Point, Site, SourceKind, Treatment, Verdict, Window};
 
 use super::sites::{anchor, effect_of, tone};
 use crate::number;
@@ -115,7 +113,7 @@ fn curve(axes: &Axes, site: &Site) -> Effect {
 /// Every window with a speed-up against the windows without one of its round, in percent saved.
 fn cloud(site: &Site, axes: &Axes) -> Vec<(f64, f64)> {
     let saved = |window: &Window| {
-        let Treatment::SpeedUp(percent) = window.deed else { return None };
+        let Treatment::SpeedUp(percent) = window.treatment else { return None };
         let base = base(site, window.round, axes.metric)?;
         let value = window.value_us(axes.metric).filter(|_| window.dropped.is_none())?;
         let saved = 100.0 * (1.0 - value / base);
@@ -126,7 +124,7 @@ fn cloud(site: &Site, axes: &Axes) -> Vec<(f64, f64)> {
 
 /// What a round's windows without a speed-up came to, on average.
 fn base(site: &Site, round: u32, metric: Metric) -> Option<f64> {
-    let null = |window: &&Window| window.round == round && window.deed == Treatment::Nothing;
+    let null = |window: &&Window| window.round == round && window.treatment == Treatment::Nothing;
     let kept = site.windows.iter().filter(null).filter(|window| window.dropped.is_none());
     let values: Vec<f64> = kept.filter_map(|window| window.value_us(metric)).collect();
     let mean = values.iter().sum::<f64>() / values.len() as f64;

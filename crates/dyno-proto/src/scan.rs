@@ -3,14 +3,79 @@
 //! Every reader of this crate calls it. A scan tells how many bytes the input starts with that are of a class, or what
 //! is left after them: it never judges and never looks past the end, so a caller that ran out of bytes knows that it did.
 //!
-//! Words are searched with the arithmetic of "Hacker's Delight", §6-1: sums and differences whose highest bit tells
-//! where a byte is. A carry or a borrow can mark a byte above a true hit wrongly, never one below it, and words are
-//! read little-endian: the lowest mark is therefore always the first true one, also in a union of marks.
+//! How a class is asked of sixteen bytes stands in `block`.
 
-/// The highest bit of each byte of a word.
-const TOPS: u64 = every(0x80);
-/// Bytes that are looked at together: two words, or one vector of SSE2 or NEON.
-const BLOCK_BYTES: usize = 16;
+mod block;
+
+use block::{BLOCK_BYTES, Class, every, first_stop, reaching};
+
+/// Declares a class: how it is asked of a block, and of a word.
+macro_rules! class {
+    ($(#[$doc:meta])* $name:ident, |$block:ident| $passes:expr, |$word:ident| $stops:expr) => {
+        $(#[$doc])*
+        struct $name;
+
+        impl Class for $name {
+            #[cfg(target_arch = "x86_64")]
+            #[inline(always)]
+            fn passes($block: block::vector::Block) -> block::vector::Passed {
+                $passes
+            }
+
+            #[cfg(any(test, not(target_arch = "x86_64")))]
+            #[inline(always)]
+            fn stops($word: u64) -> u64 {
+                $stops
+            }
+        }
+    };
+}
+
+class! {
+    /// Letters and dashes: nearly all names of fields are made of them.
+    Name,
+    |block| block.with(0x20).between(b'a', b'z').or(block.is(b'-')),
+    |word| {
+        let upper = word & every(0x5f);
+        // A byte's top bit says in turn: below A or above Z; no dash.
+        let no_letter = every(0xc0).wrapping_sub(upper) | reaching(upper, b'Z' + 1);
+        let no_dash = reaching(word ^ every(b'-'), 1);
+        no_letter & no_dash | word
+    }
+}
+
+class! {
+    /// Small letters, digits and signs that a registered name can have; `&'()*+,` only stand before these in ASCII.
+    Host,
+    |block| block.between(b'&', b'.').or(block.between(b'0', b'9')).or(block.between(b'a', b'z')),
+    |word| {
+        // Each sum has a byte's top bit from some byte value on, the first from the colon, the next from the first
+        // small letter, the last from the byte after them: together they mark what is between and what is behind.
+        let outside = reaching(word, b':') ^ reaching(word, b'a') ^ reaching(word, b'z' + 1);
+        outside | word.wrapping_sub(every(b'&')) | (word ^ every(b'/')).wrapping_sub(every(1)) | word
+    }
+}
+
+class! {
+    /// What a request target can simply have: from `&` to `~`, but no question mark.
+    PlainTarget,
+    |block| block.between(b'&', b'~').and_not(block.is(b'?')),
+    |word| {
+        // Seven-bit sums and differences have their top bit where they leave the class; others bring their own.
+        let no_mark = (word ^ every(b'?')).wrapping_sub(every(1));
+        word.wrapping_sub(every(b'&')) | word.wrapping_add(every(1)) | no_mark | word
+    }
+}
+
+class! {
+    /// Text without controls: from the blank on, but not 0x7f.
+    Text,
+    |block| block.between(b' ', 0xff).and_not(block.is(0x7f)),
+    |word| {
+        const TOPS: u64 = every(0x80);
+        (word.wrapping_sub(every(0x20)) | reaching(word & !TOPS, 0x7f)) & !word
+    }
+}
 
 /// Bytes of a token (RFC 9110 §5.6.2): names of methods and fields, elements of lists.
 static TOKEN: [bool; 256] = alphanumeric_and(b"!#$%&'*+-.^_`|~");
@@ -95,13 +160,7 @@ fn digit(byte: u8) -> Option<u64> {
 /// are looked for by blocks; whatever else stops that scan is looked up.
 #[inline(always)]
 pub(crate) fn bytes_to_colon(text: &[u8]) -> Option<usize> {
-    let count = count(text, |word| {
-        let upper = word & every(0x5f);
-        // A byte's top bit says in turn: below A or above Z; no dash.
-        let no_letter = every(0xc0).wrapping_sub(upper) | reaching(upper, b'Z' + 1);
-        let no_dash = reaching(word ^ every(b'-'), 1);
-        no_letter & no_dash | word
-    });
+    let count = count::<Name>(text);
     if text.get(count) == Some(&b':') { Some(count) } else { odd_bytes_to_colon(text) }
 }
 
@@ -117,22 +176,17 @@ pub(crate) fn token_bytes(text: &[u8]) -> usize {
 }
 
 /// How many bytes the text starts with that are small letters, digits or signs that a registered name can have: nearly
-/// all hosts are made of letters, digits, dots and dashes; `&'()*+,` only stand before these in ASCII.
+/// all hosts are made of letters, digits, dots and dashes.
 #[inline(always)]
 pub(crate) fn host_bytes(text: &[u8]) -> usize {
-    count(text, |word| {
-        // Each sum has a byte's top bit from some byte value on, the first from the colon, the next from the first
-        // small letter, the last from the byte after them: together they mark what is between and what is behind.
-        let outside = reaching(word, b':') ^ reaching(word, b'a') ^ reaching(word, b'z' + 1);
-        outside | word.wrapping_sub(every(b'&')) | (word ^ every(b'/')).wrapping_sub(every(1)) | word
-    })
+    count::<Host>(text)
 }
 
 /// How many digits the text starts with, up to eight; fewer bytes than eight are not looked at.
 #[inline(always)]
 pub(crate) fn digits_in_front(text: &[u8]) -> Option<usize> {
     let values = u64::from_le_bytes(*text.first_chunk()?) ^ every(b'0');
-    Some(first_mark((reaching(values, 10) | values) & TOPS))
+    Some(first_mark((reaching(values, 10) | values) & every(0x80)))
 }
 
 /// How many bytes the text starts with that a request target can simply have. Blanks, controls, bytes from 0x7f, `#`,
@@ -140,11 +194,7 @@ pub(crate) fn digits_in_front(text: &[u8]) -> Option<usize> {
 /// per word.
 #[inline(always)]
 pub(crate) fn plain_target_bytes(text: &[u8]) -> usize {
-    // Seven-bit sums and differences have their top bit where they leave the class; others bring their own.
-    count(text, |word| {
-        let no_mark = (word ^ every(b'?')).wrapping_sub(every(1));
-        word.wrapping_sub(every(b'&')) | word.wrapping_add(every(1)) | no_mark | word
-    })
+    count::<PlainTarget>(text)
 }
 
 /// What is left after text without controls (below 0x20, or 0x7f). A tab stops it too; bytes from 0x80 (obs-text,
@@ -153,12 +203,10 @@ pub(crate) fn plain_target_bytes(text: &[u8]) -> usize {
 pub(crate) fn after_text(text: &[u8]) -> &[u8] {
     let mut rest = text;
     while let Some((block, after)) = rest.split_first_chunk() {
-        // A question without a branch and without a place in its answer: the compiler asks it of a block at once, with
-        // the vectors that every machine has.
-        if block.iter().fold(0, |any, &byte| any | u8::from(byte < 0x20) | u8::from(byte == 0x7f)) != 0 {
-            return &rest[first_in_block(block, controls)..];
+        match first_stop::<Text>(block) {
+            BLOCK_BYTES => rest = after,
+            first => return &rest[first..],
         }
-        rest = after;
     }
     after_last_text(rest)
 }
@@ -166,41 +214,36 @@ pub(crate) fn after_text(text: &[u8]) -> &[u8] {
 /// The same for fewer bytes than a block.
 #[inline(never)]
 fn after_last_text(rest: &[u8]) -> &[u8] {
-    &rest[count_at_end(rest, controls)..]
+    &rest[count_at_end::<Text>(rest)..]
 }
 
+/// How many bytes of the class the text starts with.
 #[inline(always)]
-fn controls(word: u64) -> u64 {
-    (word.wrapping_sub(every(0x20)) | reaching(word & !TOPS, 0x7f)) & !word
-}
-
-/// How many bytes the text starts with in which `marks` sets no top bit.
-#[inline(always)]
-fn count(text: &[u8], marks: impl Fn(u64) -> u64 + Copy) -> usize {
-    let Some((block, rest)) = text.split_first_chunk() else { return count_on(text, marks) };
-    match first_in_block(block, marks) {
-        BLOCK_BYTES => BLOCK_BYTES + count_on(rest, marks),
+fn count<C: Class>(text: &[u8]) -> usize {
+    let Some((block, rest)) = text.split_first_chunk() else { return count_on::<C>(text) };
+    match first_stop::<C>(block) {
+        BLOCK_BYTES => BLOCK_BYTES + count_on::<C>(rest),
         first => first,
     }
 }
 
 /// The same for what is left after a block, and near the end.
 #[inline(never)]
-fn count_on(text: &[u8], marks: impl Fn(u64) -> u64 + Copy) -> usize {
+fn count_on<C: Class>(text: &[u8]) -> usize {
     let (blocks, rest) = text.as_chunks();
     for (at, block) in blocks.iter().enumerate() {
-        let first = first_in_block(block, marks);
+        let first = first_stop::<C>(block);
         if first < BLOCK_BYTES {
             return at * BLOCK_BYTES + first;
         }
     }
-    blocks.len() * BLOCK_BYTES + count_at_end(rest, marks)
+    blocks.len() * BLOCK_BYTES + count_at_end::<C>(rest)
 }
 
 /// The same for fewer bytes than a block.
 #[inline(always)]
-fn count_at_end(rest: &[u8], marks: impl Fn(u64) -> u64) -> usize {
-    first_in_block(&filled_up(rest), marks).min(rest.len())
+fn count_at_end<C: Class>(rest: &[u8]) -> usize {
+    first_stop::<C>(&filled_up(rest)).min(rest.len())
 }
 
 /// A block of fewer bytes than it holds, and zeros, which every class marks. Of two words that overlap each says the
@@ -218,33 +261,10 @@ fn filled_up(rest: &[u8]) -> [u8; BLOCK_BYTES] {
     whole.to_le_bytes()
 }
 
-/// In which byte of a block the first mark is; 16 if there is none. Without a branch: a processor cannot predict where
-/// the names and values of different requests end, and pays for each guess.
-#[inline(always)]
-fn first_in_block(block: &[u8; BLOCK_BYTES], marks: impl Fn(u64) -> u64) -> usize {
-    let whole = u128::from_le_bytes(*block);
-    let low = marks(whole as u64) & TOPS;
-    let high = marks((whole >> 64) as u64) & TOPS;
-    (u128::from(low) | u128::from(high) << 64).trailing_zeros() as usize / 8
-}
-
 /// In which byte of a word the lowest mark is; 8 if there is none.
 #[inline(always)]
 fn first_mark(marks: u64) -> usize {
     marks.trailing_zeros() as usize / 8
-}
-
-/// A word of eight times the same byte.
-#[inline(always)]
-const fn every(byte: u8) -> u64 {
-    u64::from_ne_bytes([byte; 8])
-}
-
-/// Sets the top bit of the bytes that are at least `limit`, exactly below the first byte that had one before: sums of
-/// seven bits never carry. Other bits than the top ones are left over.
-#[inline(always)]
-fn reaching(word: u64, limit: u8) -> u64 {
-    word.wrapping_add(every(0x80 - limit))
 }
 
 #[cfg(test)]
@@ -265,6 +285,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Both forms of a class stop at the same byte.
+    fn are_one<C: Class>(neighbours: &[u8]) {
+        for (byte, &neighbour) in (0..=255u8).flat_map(|byte| neighbours.iter().map(move |n| (byte, n))) {
+            for place in 0..BLOCK_BYTES {
+                let mut block = [neighbour; BLOCK_BYTES];
+                block[place] = byte;
+                assert_eq!(block::words::first_stop::<C>(&block), first_stop::<C>(&block), "{block:x?}");
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_and_words_say_the_same_of_every_byte() {
+        let all: Vec<u8> = (0..=255).collect();
+        are_one::<Name>(&all);
+        are_one::<Host>(&all);
+        are_one::<PlainTarget>(&all);
+        are_one::<Text>(&all);
     }
 
     #[test]

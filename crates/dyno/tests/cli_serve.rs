@@ -76,6 +76,16 @@ fn the_access_log_goes_where_it_is_told() {
 }
 
 #[test]
+fn a_log_file_beside_a_log_that_is_off_is_no_error() {
+    let folder = Folder::new("empty-log");
+    let path = folder.path("access.log");
+    let mut server = Server::serve(&["--log", "off", "--log-file", path.to_str().unwrap()]);
+    assert!(is_hello(&answer_of(TcpStream::connect(server.addr()).unwrap())));
+    server.signal(Signal::Term);
+    assert!(server.end().success() && !path.exists());
+}
+
+#[test]
 fn a_socket_file_is_listened_on_and_taken_away() {
     let folder = Folder::new("unix");
     let path = folder.path("x.sock");

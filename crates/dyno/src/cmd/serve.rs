@@ -40,10 +40,11 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
     let user = user::of_workers(args.user.as_deref())?;
     let config = config(args).map_err(|error| unknown_word(&error))?;
     if let (dyno_engine::Log::Off, Some(path)) = (config.dials.log, &config.log_file) {
-        let what = format!("nothing would be written to {}: there is no access log", path.display());
-        return Err(Failure::usage(what)
-            .likely("--log-file says where the access log goes, --log whether there is one")
-            .try_this(format!("dyno serve --log ring --log-file {}", path.display())));
+        // Not an error: whoever turns the log off may leave the rest of the command as it is, as a climb does.
+        let path = path.display();
+        out::say(&format!(
+            "warning: nothing is written to {path}: the access log is off (--log ring or sync)\n"
+        ));
     }
     let who = user.as_ref().map_or_else(String::new, |user| format!("as user {}\n", user.name));
     let config = Config { control, user: user.map(|user| user.identity), ..config };

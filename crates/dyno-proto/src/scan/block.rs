@@ -44,46 +44,46 @@ pub(super) mod vector {
 
     /// Sixteen bytes.
     #[derive(Clone, Copy)]
-    pub(in crate::scan) struct Block(m128i);
+    pub(crate) struct Block(m128i);
 
     /// For each of sixteen bytes whether it is of a class.
     #[derive(Clone, Copy)]
-    pub(in crate::scan) struct Passed(m128i);
+    pub(crate) struct Passed(m128i);
 
     impl Block {
         #[inline(always)]
-        pub(in crate::scan) fn new(bytes: &[u8; BLOCK_BYTES]) -> Block {
+        pub(crate) fn new(bytes: &[u8; BLOCK_BYTES]) -> Block {
             Block(load_unaligned_m128i(bytes))
         }
 
         /// Which bytes are this one.
         #[inline(always)]
-        pub(in crate::scan) fn is(self, byte: u8) -> Passed {
+        pub(crate) fn is(self, byte: u8) -> Passed {
             Passed(cmp_eq_mask_i8_m128i(self.0, every(byte)))
         }
 
         /// Which bytes lie between these two, both included.
         #[inline(always)]
-        pub(in crate::scan) fn between(self, first: u8, last: u8) -> Passed {
+        pub(crate) fn between(self, first: u8, last: u8) -> Passed {
             let above = sub_i8_m128i(self.0, every(first));
             Passed(cmp_eq_mask_i8_m128i(min_u8_m128i(above, every(last - first)), above))
         }
 
         /// With these bits set in each byte.
         #[inline(always)]
-        pub(in crate::scan) fn with(self, bits: u8) -> Block {
+        pub(crate) fn with(self, bits: u8) -> Block {
             Block(bitor_m128i(self.0, every(bits)))
         }
     }
 
     impl Passed {
         #[inline(always)]
-        pub(in crate::scan) fn or(self, other: Passed) -> Passed {
+        pub(crate) fn or(self, other: Passed) -> Passed {
             Passed(bitor_m128i(self.0, other.0))
         }
 
         #[inline(always)]
-        pub(in crate::scan) fn and_not(self, other: Passed) -> Passed {
+        pub(crate) fn and_not(self, other: Passed) -> Passed {
             Passed(bitandnot_m128i(other.0, self.0))
         }
 
@@ -111,7 +111,7 @@ pub(super) mod words {
     /// A carry or a borrow can mark a byte above a true stop wrongly, never one below it, and words are read
     /// little-endian: the lowest mark is therefore always the first true one, also in a union of marks.
     #[inline(always)]
-    pub(in crate::scan) fn first_stop<C: Class>(block: &[u8; BLOCK_BYTES]) -> usize {
+    pub(crate) fn first_stop<C: Class>(block: &[u8; BLOCK_BYTES]) -> usize {
         let whole = u128::from_le_bytes(*block);
         let low = C::stops(whole as u64) & TOPS;
         let high = C::stops((whole >> 64) as u64) & TOPS;

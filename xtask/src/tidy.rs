@@ -79,6 +79,7 @@ fn assertions_by_crate(
             let of_file = assertions::count(&repo.read(&path)?);
             count.assertions += of_file.assertions;
             count.functions += of_file.functions;
+            count.changing += of_file.changing;
         }
     }
     Ok(counts)

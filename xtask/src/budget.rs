@@ -15,21 +15,13 @@ use crate::flags::{Flags, Given};
 use crate::repo::Repo;
 use crate::shapes;
 use crate::trouble::{Outcome, Trouble};
+use table::Measured;
 
 const PAGE: &str = "docs/budgets.md";
 
 /// Requests of the shorter run: enough that what starting costs, which varies, is below one percent of the difference.
 /// What goes by the clock (timers, the date) remains: instructions repeat to 1 or 2 %, the other counts to the hundredth.
 const REQUESTS: u64 = 10_000;
-
-/// One thing measured.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Measured {
-    /// As in the table.
-    pub(crate) name: String,
-    /// Per request.
-    pub(crate) value: f64,
-}
 
 /// Runs the verb.
 pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {

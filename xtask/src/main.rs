@@ -12,6 +12,7 @@ mod flags;
 mod generate;
 mod packages;
 mod repo;
+mod rights;
 mod server;
 mod shapes;
 mod simulate;

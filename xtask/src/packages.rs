@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::command::{command, find_program, run};
 use crate::flags::Given;
 use crate::repo::is_ci;
-use crate::test::Rights;
+use crate::rights::Rights;
 use crate::trouble::{Outcome, Trouble};
 
 /// One thing that is needed.

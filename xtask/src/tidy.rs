@@ -7,37 +7,21 @@
 mod assertions;
 mod circles;
 mod crates;
+mod finding;
 mod modules;
 mod rules;
 mod source;
 mod uses;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use crate::flags::Flags;
 use crate::repo::Repo;
 use crate::trouble::{Outcome, Trouble};
+use finding::Finding;
 
 /// Where unsafe code outside `dyno-sys` is listed, with reasons.
 const UNSAFE_LIST: &str = "docs/unsafe.md";
-
-/// One rule broken in one place.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
-    /// From the root.
-    pub(crate) path: String,
-    /// From 1.
-    pub(crate) line: usize,
-    /// What stands there, and why it may not.
-    pub(crate) text: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.path, self.line, self.text)
-    }
-}
 
 /// Runs the verb.
 pub(crate) fn run(repo: &Repo, flags: Flags) -> Result<Outcome, Trouble> {
@@ -57,13 +41,14 @@ pub(crate) fn run(repo: &Repo, flags: Flags) -> Result<Outcome, Trouble> {
     Ok(Outcome::done_if(|| findings.is_empty()))
 }
 
-/// Circles of every crate.
+/// Circles of every crate, this one's too.
 fn circles(repo: &Repo, files: &[String]) -> Result<Vec<Finding>, Trouble> {
     let mut found = Vec::new();
     for (name, files) in of_crates(files) {
         let texts: Result<Vec<_>, Trouble> =
             files.iter().map(|path| Ok((path.clone(), repo.read(path)?))).collect();
-        found.extend(circles::findings(&format!("crates/{name}/src/"), &texts?));
+        let root = if name == XTASK { "xtask/src/".to_owned() } else { format!("crates/{name}/src/") };
+        found.extend(circles::findings(&root, &texts?));
     }
     Ok(found)
 }
@@ -85,12 +70,16 @@ fn assertions_by_crate(
     Ok(counts)
 }
 
+/// The crate that stands beside `crates/`.
+const XTASK: &str = "xtask";
+
 /// The source files of each crate.
 fn of_crates(files: &[String]) -> BTreeMap<String, Vec<String>> {
     let mut crates: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in files {
         let name = path.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/"));
-        if let Some((name, _)) = name {
+        let xtask = path.starts_with("xtask/src/").then_some((XTASK, ""));
+        if let Some((name, _)) = name.or(xtask) {
             crates.entry(name.to_owned()).or_default().push(path.clone());
         }
     }

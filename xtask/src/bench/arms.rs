@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::Options;
+use super::options::Options;
 use crate::client::fetch;
 use crate::command::{cargo, command, find_program, run as run_command};
 use crate::repo::Repo;

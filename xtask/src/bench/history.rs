@@ -2,11 +2,10 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::Options;
+use super::options::Options;
 use super::series::Series;
 use crate::command::{command, output};
 use crate::repo::Repo;
@@ -14,11 +13,6 @@ use crate::trouble::Trouble;
 
 /// Name and number of a line's shape.
 const SCHEMA: &str = "dyno.bench/1";
-
-/// Seconds since 1970.
-pub(crate) fn unix_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
 
 /// Adds a run; `loads` are its parts by name.
 pub(crate) fn append(
@@ -29,7 +23,7 @@ pub(crate) fn append(
 ) -> Result<(), Trouble> {
     let slice_s = options.slice.as_secs_f64();
     let line = json!({
-        "schema": SCHEMA, "bench": bench, "unix_s": unix_s(), "commit": commit(repo), "machine": machine(),
+        "schema": SCHEMA, "bench": bench, "unix_s": super::options::unix_s(), "commit": commit(repo), "machine": machine(),
         "seed": options.seed, "slice_s": slice_s, "server_cpu": options.server_cpu, "load_cpu": options.load_cpu,
         "loads": loads.iter().map(|(name, all)| of_load(name, all)).collect::<Vec<_>>(),
     });

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::arms::{Arm, Stable};
+use super::options::Options;
 use super::series::{Part, Slice, interleaved};
 use super::slice::{dyno_load, measured, number, record, without_errors};
-use super::{Options, history, table};
+use super::{history, table};
 use crate::command::{command, find_program, run as run_command};
 use crate::repo::Repo;
 use crate::shapes;

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::arms::{Arm, Stable, check};
+use super::options::{Contest, Options};
 use super::series::{Part, Series, interleaved};
 use super::slice::{dyno_load, of_server};
-use super::{Contest, Options, history, table};
+use super::{history, table};
 use crate::repo::Repo;
 use crate::shapes::Shape;
 use crate::trouble::{Outcome, Trouble};

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::Options;
+use super::options::Options;
 use super::series::Slice;
 use crate::command::{command, output, shown};
 use crate::server::Server;

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use crate::client::drive;
 use crate::command::{command, find_program};
+use crate::rights::Rights;
 use crate::server::{Server, free_addr};
 use crate::shapes::Shape;
-use crate::test::Rights;
 use crate::trouble::Trouble;
 
 /// What a program calls to get memory; `free` belongs to one of them.

@@ -4,8 +4,16 @@
 
 use std::fmt;
 
-use super::Measured;
 use crate::trouble::Trouble;
+
+/// One thing measured.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Measured {
+    /// As in the table.
+    pub(crate) name: String,
+    /// Per request.
+    pub(crate) value: f64,
+}
 
 const HEAD: [&str; 4] = ["name", "unit", "budget", "measured"];
 

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::Finding;
+use super::finding::Finding;
 
 /// A crate of ours and those of ours that it may depend on; an empty list means none.
 const ALLOWED: [(&str, &[&str]); 14] = [

@@ -1,6 +1,6 @@
 //! What may stand in a file, by where the file stands.
 
-use super::Finding;
+use super::finding::Finding;
 use super::source::{Source, whole_words};
 
 /// The longest file: above it nobody reads to the end.

@@ -113,7 +113,8 @@ impl Ring {
         Pushed::Whole
     }
 
-    /// Appends whole records to `out`, about `bytes_max` bytes of them and at least one, and leaves them in the ring.
+    /// Appends whole records to `out`, `bytes_max` bytes of them at most but at least one record, and leaves them in the
+    /// ring.
     /// Consumer's side only.
     ///
     /// A consumer that dies before [`Ring::release`] has taken nothing: the next one gets the same records.
@@ -122,10 +123,13 @@ impl Ring {
         let (mut at, before) = (tail, out.len());
         let mut peeked = Peeked { from: tail, upto: tail, records: 0, is_garbled: false };
         let Some(head) = head else { return Peeked { is_garbled: true, ..peeked } };
-        while at != head && out.len() - before < bytes_max {
+        while at != head {
             let Some((length, next)) = self.record(at, head) else {
                 return Peeked { is_garbled: true, ..peeked };
             };
+            if peeked.records > 0 && length > bytes_max.saturating_sub(out.len() - before) {
+                break;
+            }
             self.copy_out(at.wrapping_add(1), length, out);
             at = next;
             peeked = Peeked { upto: at, records: peeked.records + 1, ..peeked };
@@ -347,8 +351,9 @@ mod tests {
             ring.push(record);
         }
         let mut out = Vec::new();
-        assert_eq!(ring.peek(&mut out, 4).records, 2);
+        assert_eq!(ring.peek(&mut out, 10).records, 2);
         assert_eq!((out.as_slice(), ring.records()), (&b"onetwo"[..], 3));
+        assert_eq!(ring.peek(&mut Vec::new(), 1).records, 1, "at least one, however long");
         assert_eq!(drained(&ring), b"onetwothree");
     }
 

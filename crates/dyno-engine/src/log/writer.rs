@@ -86,7 +86,7 @@ impl Writer<'_> {
                 self.lines.push(b'\n');
             }
             let before = self.lines.len();
-            let peeked = ring.peek(&mut self.lines, WRITE_BYTES);
+            let peeked = ring.peek(&mut self.lines, WRITE_BYTES - before);
             if peeked.records > 0 {
                 self.write();
             }
@@ -188,7 +188,7 @@ mod tests {
             Writer { log: File::from(OwnedFd::from(log)), end: End::Whole, lines: Vec::new(), lost: &lost };
         // It dies where a kill would find it: after it has read, before it has written.
         let peeked = ring.peek(&mut writer.lines, WRITE_BYTES);
-        assert!(peeked.records > 400);
+        assert!(peeked.records > 400 && writer.lines.len() <= WRITE_BYTES);
         drop((writer, reader));
         assert_eq!(ring.records(), 500);
     }

@@ -216,6 +216,12 @@ impl Busy {
         matches!(&self.owed, Some(Owed { what: OwedWhat::Stream { is_waiting: false, .. }, .. }))
     }
 
+    /// Whether a reply is owed of which only the close tells the end.
+    pub(crate) fn ends_by_close(&self) -> bool {
+        let framing = self.owed.as_ref().map(|owed| &owed.what);
+        matches!(framing, Some(OwedWhat::Stream { framing: StreamFraming::Close, .. }))
+    }
+
     /// Memory that only this connection holds.
     pub(crate) fn held(&self) -> usize {
         let incoming = self.incoming.as_ref().map_or(0, |incoming| match &incoming.into {

@@ -325,7 +325,7 @@ impl<N: Net> Core<N> {
                 Going::Over
             }
             End::Broken => {
-                self.close(index, BodyError::Cut);
+                self.break_off(index);
                 Going::Over
             }
         }
@@ -336,8 +336,18 @@ impl<N: Net> Core<N> {
         match end {
             End::More | End::Paused => self.go_on(index),
             End::Close => self.begin_close(index),
-            End::Broken => self.close(index, BodyError::Cut),
+            End::Broken => self.break_off(index),
         }
+    }
+
+    /// Ends a connection whose last reply is not whole. Where only the close would tell its end, a reset says that it is
+    /// none.
+    fn break_off(&mut self, index: u32) {
+        let conn = self.conns.get(index);
+        if conn.busy.as_deref().is_some_and(crate::conn::Busy::ends_by_close) {
+            self.net.reset_on_close(conn.socket());
+        }
+        self.close(index, BodyError::Cut);
     }
 
     /// Understands what waited, if it need not wait any longer.

@@ -58,7 +58,8 @@ impl Neighbours {
     /// Watches the listeners of those who are full, and no others. A worker without room of its own helps nobody.
     /// `token` names a listener by its number among all of this.
     pub(crate) fn look(&mut self, epoll: &Epoll, has_room: bool, token: impl Fn(usize) -> u64) {
-        debug_assert!(!has_room || !self.counters.is_full(self.own), "who is full helps nobody");
+        let is_able = self.others.is_empty() || !has_room || !self.counters.is_full(self.own);
+        debug_assert!(is_able, "who is full helps nobody");
         let mut first = 0;
         for other in &mut self.others {
             let should_help = has_room && self.counters.is_full(other.number);
@@ -78,6 +79,17 @@ impl Neighbours {
     /// A listener by its number.
     pub(crate) fn get(&self, at: usize) -> Option<BorrowedFd<'_>> {
         self.others.iter().flat_map(|other| &other.listeners).nth(at).map(AsFd::as_fd)
+    }
+
+    /// How many listeners there are.
+    pub(crate) fn count(&self) -> usize {
+        self.others.iter().map(|other| other.listeners.len()).sum()
+    }
+
+    /// This worker accepts no more for good: those with room accept in its place.
+    pub(crate) fn leave(&self) {
+        self.counters.set_leaving(self.own);
+        self.signal.signal();
     }
 
     /// Lets go of them all.

@@ -131,6 +131,16 @@ impl Counters {
         self.full(row).load(Ordering::Acquire) != 0
     }
 
+    /// Whether it is so for want of room, and not because the worker leaves.
+    pub(crate) fn lacks_room(&self, row: usize) -> bool {
+        self.full(row).load(Ordering::Acquire) == 1
+    }
+
+    /// A worker accepts no more because it drains or is dead; its successor takes that back.
+    pub(crate) fn set_leaving(&self, row: usize) {
+        self.full(row).store(2, Ordering::Release);
+    }
+
     pub(crate) fn set_full(&self, row: usize, is_full: bool) {
         self.full(row).store(u64::from(is_full), Ordering::Release);
     }

@@ -341,7 +341,7 @@ impl<'r> Supervisor<'r> {
 
     /// Says at once that workers are full, and then once a minute.
     fn tell_full(&mut self, on_event: &mut dyn FnMut(Event)) {
-        let workers = (0..self.places.len()).filter(|&number| self.counters.is_full(number)).count();
+        let workers = (0..self.places.len()).filter(|&number| self.counters.lacks_room(number)).count();
         let now_ns = clock::mono_ns();
         let is_news = self.full_told_ns.is_none_or(|told_ns| now_ns >= told_ns + MEMORY_LOOK_NS);
         if workers > 0 && is_news {
@@ -413,6 +413,9 @@ impl<'r> Supervisor<'r> {
         }
         self.deaths += 1;
         let replaced_in_ns = place.die(pid, clock::mono_ns());
+        // Until it is replaced the others accept what the kernel gives to its listeners.
+        self.counters.set_leaving(number);
+        self.full.signal();
         on_event(Event::WorkerDied { pid, exit, replaced_in_ns });
     }
 

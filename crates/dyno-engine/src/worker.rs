@@ -334,7 +334,12 @@ impl<W: Way> Loop<W> {
         for listener in 0..self.listeners.count() {
             self.accept_all(LISTENERS + listener as u64, BACKLOG as usize);
         }
+        // The others' as well: one that has closed its own may leave its last connections to this copy.
+        for listener in 0..self.neighbours.count() {
+            self.accept_all(OTHERS + listener as u64, BACKLOG as usize);
+        }
         self.listeners.pause(&self.core.net.epoll, self.now_ns);
+        self.neighbours.leave();
         self.listeners.close();
         self.neighbours.close();
     }

@@ -46,8 +46,9 @@ impl Supervisor<'_> {
             drop(parents.take());
             self.live_as_worker(number, orders, &readiness)
         });
-        // The parent's copies of the child's ends went with the closure: the end of file tells of the child's death.
+        // Without the parent's copies of the child's ends the end of file tells of the child's death.
         let pid = forked.map_err(refused("fork a worker"))?;
+        drop(readiness);
         let (order, ready) = parents.expect("only the child has taken them");
         wait_until_ready(number, pid, &ready)?;
         self.places[number].life = Life::Running { pid, since_ns: clock::mono_ns(), orders: Some(order) };

@@ -27,6 +27,10 @@ const TESTS: &[(&str, fn())] = &[
     ("a_term_signal_drains_and_ends_with_a_report", a_term_signal_drains_and_ends_with_a_report),
     ("a_busy_port_is_named", a_busy_port_is_named),
     ("no_request_is_lost_when_it_drains_under_load", no_request_is_lost_when_it_drains_under_load),
+    (
+        "a_worker_that_drains_late_answers_for_those_who_were_early",
+        a_worker_that_drains_late_answers_for_those_who_were_early,
+    ),
     ("a_second_signal_ends_at_once", a_second_signal_ends_at_once),
     ("a_drain_is_over_at_its_deadline", a_drain_is_over_at_its_deadline),
     ("a_killed_worker_is_replaced_and_leaves_no_zombie", a_killed_worker_is_replaced_and_leaves_no_zombie),
@@ -98,6 +102,23 @@ fn no_request_is_lost_when_it_drains_under_load() {
             stopped.store(true, Ordering::SeqCst);
             signal::kill(served.pid(), Signal::Term).unwrap();
         });
+        let (status, report) = served.ended();
+        assert!(status.success() && report.starts_with("report Wholly"), "{status}: {report}");
+    }
+}
+
+fn a_worker_that_drains_late_answers_for_those_who_were_early() {
+    for reuseport in ["off", "hash"] {
+        let mut served = Served::start(&[("workers", "2"), ("reuseport", reuseport)]);
+        signal::kill(served.pids[1], Signal::Stop).unwrap();
+        signal::kill(served.pid(), Signal::Term).unwrap();
+        wait_for("the first worker to end", || !is_alive(served.pids[0]));
+        let mut clients: Vec<Client> = (0..40).map(|_| Client::connect(served.addr())).collect();
+        clients.iter_mut().for_each(|client| drop(client.send(JSON)));
+        signal::kill(served.pids[1], Signal::Cont).unwrap();
+        for client in &mut clients {
+            assert_eq!(client.reply().status, 200, "{reuseport}");
+        }
         let (status, report) = served.ended();
         assert!(status.success() && report.starts_with("report Wholly"), "{status}: {report}");
     }

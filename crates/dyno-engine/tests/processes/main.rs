@@ -114,7 +114,9 @@ fn a_worker_that_drains_late_answers_for_those_who_were_early() {
         signal::kill(served.pid(), Signal::Term).unwrap();
         wait_for("the first worker to end", || !is_alive(served.pids[0]));
         let mut clients: Vec<Client> = (0..40).map(|_| Client::connect(served.addr())).collect();
-        clients.iter_mut().for_each(|client| drop(client.send(JSON)));
+        for client in &mut clients {
+            client.send(JSON);
+        }
         signal::kill(served.pids[1], Signal::Cont).unwrap();
         for client in &mut clients {
             assert_eq!(client.reply().status, 200, "{reuseport}");

@@ -52,7 +52,7 @@ impl Http1 {
         if let Found::Action { action: Action::Upload(_), .. } =
             self.router.find(head.method, head.path(), &mut self.path)
         {
-            let step = self.begin_upload(turn, head, input);
+            let step = self.begin_upload(turn, head, head_bytes, input);
             return Step { used: head_bytes.len() + step.used, next: step.next };
         }
         debug_assert!(
@@ -230,12 +230,18 @@ impl Http1 {
     }
 
     /// Asks the route whether it takes the body, and hands it what has come.
-    fn begin_upload<N: Net>(&mut self, turn: &mut Turn<'_, N>, head: &Head<'_>, input: &[u8]) -> Step {
+    fn begin_upload<N: Net>(
+        &mut self,
+        turn: &mut Turn<'_, N>,
+        head: &Head<'_>,
+        head_bytes: &[u8],
+        input: &[u8],
+    ) -> Step {
         if matches!(head.body, BodyLength::Length(length) if length > self.upload_bytes_max) {
-            return self.reject_upload(turn, 413, head, input);
+            return self.reject(turn, 413, head_bytes, input.len());
         }
         let Some(address) = self.scratch.owing.reserve() else {
-            return self.reject_upload(turn, 503, head, input);
+            return self.reject(turn, 503, head_bytes, input.len());
         };
         let waker = Waker::new(Arc::clone(&self.scratch.owing.mailbox), address);
         let found = self.router.find(head.method, head.path(), &mut self.path);
@@ -254,19 +260,6 @@ impl Http1 {
                 Step { used: 0, next: Next::Close }
             }
         }
-    }
-
-    #[cold]
-    fn reject_upload<N: Net>(
-        &mut self,
-        turn: &mut Turn<'_, N>,
-        status: u16,
-        head: &Head<'_>,
-        input: &[u8],
-    ) -> Step {
-        let content = self.asked(head).content;
-        self.refuse(turn, status, content);
-        Step { used: input.len(), next: Next::Close }
     }
 
     fn take_upload<N: Net>(

@@ -5,7 +5,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Component, Path};
+use std::path::Path;
 
 /// Opens the log for appending, or standard output.
 ///
@@ -39,7 +39,7 @@ fn is_own_folder(path: &Path) -> bool {
         let owner = folder.uid();
         (owner == 0 || owner == dyno_sys::user::current().0) && folder.mode() & 0o022 == 0
     };
-    std::fs::metadata(folder.unwrap_or(Path::new(Component::CurDir.as_os_str()))).is_ok_and(is_own)
+    std::fs::metadata(folder.unwrap_or(Path::new("."))).is_ok_and(is_own)
 }
 
 #[cfg(test)]

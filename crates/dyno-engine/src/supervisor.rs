@@ -24,6 +24,7 @@ use dyno_sys::shm::Ring;
 use dyno_sys::signal::{self, Signal, SignalFd};
 use dyno_sys::socket::{self, Addr};
 use dyno_sys::{Pid, clock, proc};
+use fork::{CUT, OK};
 use place::{Life, PAUSE_NS_MAX, Place};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -63,6 +64,11 @@ pub enum Event {
         exit: Exit,
         /// Nanoseconds until its replacement is started.
         replaced_in_ns: u64,
+    },
+    /// A worker was told alone to drain, and did.
+    WorkerDrained {
+        /// Which.
+        pid: Pid,
     },
     /// A replacement is ready.
     WorkerReplaced {
@@ -224,6 +230,7 @@ impl<'r> Supervisor<'r> {
         // The usual 1,024 descriptors are for programs that use select(2). Where it cannot be raised, workers fit themselves.
         let _ = proc::raise_nofile_to_hard();
         let workers = config.dials.workers.get();
+        config.limits.check(workers)?;
         let full = Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?);
         let bound = listen::bind(&config.listen, &config.dials, config.socket_mode)?;
         Ok(Supervisor {
@@ -411,11 +418,15 @@ impl<'r> Supervisor<'r> {
             }
             return;
         }
-        self.deaths += 1;
         let replaced_in_ns = place.die(pid, clock::mono_ns());
         // Until it is replaced the others accept what the kernel gives to its listeners.
         self.counters.set_leaving(number);
         self.full.signal();
+        if matches!(exit, Exit::Code(OK | CUT)) {
+            // Somebody sent it a SIGTERM of its own.
+            return on_event(Event::WorkerDrained { pid });
+        }
+        self.deaths += 1;
         on_event(Event::WorkerDied { pid, exit, replaced_in_ns });
     }
 

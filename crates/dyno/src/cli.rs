@@ -128,7 +128,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time, help_heading = "Limits")]
     pub(crate) body_timeout: Duration,
     /// Close a connection whose client reads nothing for this long
-    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = some_time, help_heading = "Limits")]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = some_time, help_heading = "Limits")]
     pub(crate) write_timeout: Duration,
     /// Bytes of a request's body; longer ones get 413
     #[arg(long, value_name = "BYTES", default_value = "1048576", value_parser = count, help_heading = "Limits")]

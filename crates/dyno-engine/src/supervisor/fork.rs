@@ -31,9 +31,9 @@ const READY_NS_MAX: u64 = 10 * SECOND_NS;
 const READY: &[u8] = b"ready";
 
 /// Exit statuses of children.
-const OK: i32 = 0;
+pub(super) const OK: i32 = 0;
 const FAILED: i32 = 2;
-const CUT: i32 = 3;
+pub(super) const CUT: i32 = 3;
 
 impl Supervisor<'_> {
     /// Forks a worker and waits until it listens; only then may the next one start.

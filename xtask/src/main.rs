@@ -10,6 +10,7 @@ mod client;
 mod command;
 mod flags;
 mod generate;
+mod go;
 mod packages;
 mod repo;
 mod rights;

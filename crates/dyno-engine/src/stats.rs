@@ -95,10 +95,10 @@ const ROW_WORDS: usize = Counts::NAMES.len().next_multiple_of(8);
 /// The figures of one worker.
 type Row = [AtomicU64; Counts::NAMES.len()];
 
-/// Whether a worker takes connections. While it does not, those with room accept in its place.
+/// Whether a worker accepts connections. While it does not, those with room accept in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
-pub(crate) enum Intake {
+pub(crate) enum Accepting {
     /// It does. Fresh memory says so.
     Open = 0,
     /// It can hold no more.
@@ -107,12 +107,12 @@ pub(crate) enum Intake {
     Leaving = 2,
 }
 
-impl Intake {
-    /// What a word of the shared memory says. Only `set_intake` writes it.
-    fn of(word: u64) -> Intake {
-        let known = [Intake::Open, Intake::Full, Intake::Leaving];
-        let found = known.into_iter().find(|intake| *intake as u64 == word);
-        found.unwrap_or_else(|| panic!("an intake is 0, 1 or 2, not {word}"))
+impl Accepting {
+    /// What a word of the shared memory says. Only `set_accepting` writes it.
+    fn of(word: u64) -> Accepting {
+        let known = [Accepting::Open, Accepting::Full, Accepting::Leaving];
+        let found = known.into_iter().find(|state| *state as u64 == word);
+        found.unwrap_or_else(|| panic!("a state is 0, 1 or 2, not {word}"))
     }
 }
 
@@ -147,17 +147,17 @@ impl Counters {
         self.words.get(self.rows * ROW_WORDS + 1)
     }
 
-    /// Whether a worker takes connections.
-    pub(crate) fn intake(&self, row: usize) -> Intake {
-        Intake::of(self.intake_word(row).load(Ordering::Acquire))
+    /// Whether a worker accepts connections.
+    pub(crate) fn accepting(&self, row: usize) -> Accepting {
+        Accepting::of(self.accepting_word(row).load(Ordering::Acquire))
     }
 
     /// Said by the worker itself, and of a dead one by the supervisor.
-    pub(crate) fn set_intake(&self, row: usize, intake: Intake) {
-        self.intake_word(row).store(intake as u64, Ordering::Release);
+    pub(crate) fn set_accepting(&self, row: usize, state: Accepting) {
+        self.accepting_word(row).store(state as u64, Ordering::Release);
     }
 
-    fn intake_word(&self, row: usize) -> &'static AtomicU64 {
+    fn accepting_word(&self, row: usize) -> &'static AtomicU64 {
         assert!(row < self.rows, "a worker's row is one of the {}, not {row}", self.rows);
         self.words.get((self.rows + 1) * ROW_WORDS + row)
     }
@@ -250,26 +250,26 @@ mod tests {
     }
 
     #[test]
-    fn an_intake_is_what_was_last_said_of_its_own_row() {
+    fn whether_a_worker_accepts_is_what_was_last_said_of_its_own_row() {
         let counters = Counters::new(2, 7).unwrap();
-        assert_eq!(counters.intake(1), Intake::Open, "fresh memory");
-        for intake in [Intake::Full, Intake::Leaving, Intake::Open] {
-            counters.set_intake(1, intake);
-            assert_eq!((counters.intake(0), counters.intake(1)), (Intake::Open, intake));
+        assert_eq!(counters.accepting(1), Accepting::Open, "fresh memory");
+        for state in [Accepting::Full, Accepting::Leaving, Accepting::Open] {
+            counters.set_accepting(1, state);
+            assert_eq!((counters.accepting(0), counters.accepting(1)), (Accepting::Open, state));
         }
         assert_eq!((counters.total(), counters.spin().load(Ordering::Relaxed)), (Counts::default(), 7));
     }
 
     #[test]
-    #[should_panic(expected = "an intake is 0, 1 or 2, not 3")]
-    fn a_word_that_nobody_wrote_is_no_intake() {
-        Intake::of(3);
+    #[should_panic(expected = "a state is 0, 1 or 2, not 3")]
+    fn a_word_that_nobody_wrote_says_nothing_of_accepting() {
+        Accepting::of(3);
     }
 
     #[test]
     #[should_panic(expected = "one of the 2, not 2")]
-    fn a_row_past_the_last_has_no_intake() {
-        Counters::new(2, 7).unwrap().intake(2);
+    fn a_row_past_the_last_belongs_to_no_worker() {
+        Counters::new(2, 7).unwrap().accepting(2);
     }
 
     #[test]

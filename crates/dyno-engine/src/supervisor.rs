@@ -14,7 +14,7 @@ use crate::error::{EngineError, refused};
 use crate::listen::{self, SocketFile};
 use crate::log;
 use crate::route::Router;
-use crate::stats::{Counters, Counts, Intake, RunsIn};
+use crate::stats::{Accepting, Counters, Counts, RunsIn};
 use crate::worker::connections_max;
 use dyno_sys::affinity;
 use dyno_sys::child::{self, Exit, Wait};
@@ -348,7 +348,7 @@ impl<'r> Supervisor<'r> {
 
     /// Says at once that workers are full, and then once a minute.
     fn tell_full(&mut self, on_event: &mut dyn FnMut(Event)) {
-        let is_full = |number: &usize| self.counters.intake(*number) == Intake::Full;
+        let is_full = |number: &usize| self.counters.accepting(*number) == Accepting::Full;
         let workers = (0..self.places.len()).filter(is_full).count();
         let now_ns = clock::mono_ns();
         let is_news = self.full_told_ns.is_none_or(|told_ns| now_ns >= told_ns + MEMORY_LOOK_NS);
@@ -421,7 +421,7 @@ impl<'r> Supervisor<'r> {
         }
         let replaced_in_ns = place.die(pid, clock::mono_ns());
         // Until it is replaced the others accept what the kernel gives to its listeners.
-        self.counters.set_intake(number, Intake::Leaving);
+        self.counters.set_accepting(number, Accepting::Leaving);
         self.full.signal();
         if matches!(exit, Exit::Code(OK | CUT)) {
             // Somebody sent it a SIGTERM of its own.

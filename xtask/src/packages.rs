@@ -80,11 +80,11 @@ pub(crate) const PACKAGES: [Package; 15] = [
         reason: "builds and runs specimens in Java",
     },
     Package {
-        name: "clang",
-        seen: Seen::Program("clang"),
+        name: "clang-14",
+        seen: Seen::Program("clang-14"),
         reason: "builds the BPF objects, to compare them with the committed ones",
     },
-    Package { name: "llvm", seen: Seen::Program("llvm-strip"), reason: "strips the BPF objects" },
+    Package { name: "llvm-14", seen: Seen::Program("llvm-strip-14"), reason: "strips the BPF objects" },
     Package { name: "procps", seen: Seen::Program("kill"), reason: "interrupts what tests have started" },
 ];
 

@@ -11,6 +11,7 @@ mod command;
 mod flags;
 mod generate;
 mod go;
+mod limit;
 mod packages;
 mod repo;
 mod rights;

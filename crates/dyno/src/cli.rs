@@ -7,6 +7,7 @@ mod causal;
 mod diagnose;
 mod dials;
 mod flame;
+pub(crate) mod layout;
 mod offcpu;
 mod profile;
 pub(crate) mod specimen;
@@ -16,7 +17,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, FromArgMatches, Parser, Subcommand};
 use dyno_sys::Pid;
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::socket::Addr;
@@ -40,8 +41,7 @@ use words::{ColorWhen, EXIT_STATUS, HELP, alpha, causal_time, count, mode, proce
   dyno load http://127.0.0.1:8080/json
   dyno climb",
     after_help = EXIT_STATUS,
-    help_template = HELP,
-    max_term_width = 100
+    help_template = HELP
 )]
 pub(crate) struct Cli {
     /// What to do; without it the help is shown.
@@ -52,6 +52,15 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_enum, hide_possible_values = true)]
     #[arg(value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     pub(crate) color: ColorWhen,
+}
+
+impl Cli {
+    /// What this process was called with.
+    pub(crate) fn from_command_line() -> Result<Cli, clap::Error> {
+        let mut command = layout::command();
+        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
 }
 
 /// The verbs.
@@ -153,8 +162,8 @@ pub(crate) struct Serve {
 #[command(
     about = "Answers every request with the same bytes, in the smallest loop that can: the yardstick.",
     before_help = "Examples:
-  printf 'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok' | dyno floor --answer -
-  printf 'HTTP/1.1 204 No Content\\r\\n\\r\\n' > answer; dyno floor --answer answer
+  printf 'HTTP/1.1 204 No Content\\r\\n\\r\\n' | dyno floor --answer -
+  dyno floor --listen unix:/tmp/floor.sock --answer answer
   curl -si http://127.0.0.1:8080/json > answer; dyno floor --listen 127.0.0.1:8081 --answer answer
 
 It answers whatever comes, also what is no request: never expose it.",

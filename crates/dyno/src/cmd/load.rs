@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use dyno_load::limit::Signs;
 use dyno_load::run::{Ended, LoadPlan, LoadReport, PROGRESS_EVERY, load};
-use dyno_load::{BlockReport, Edge, OpenError, Placement, Progress, SessionPlan, Unanswered};
+use dyno_load::{BlockReport, Edge, OpenError, Placement, Progress, SessionPlan};
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::proc;
 use dyno_sys::socket::Addr;
@@ -184,21 +184,24 @@ fn ending(report: &LoadReport) -> Result<ExitCode, Failure> {
     }
     let Some((what, why)) = failed(&report.block) else { return Ok(exit::DONE) };
     let failure = Failure::error(what).try_this("curl -si URL");
-    Err(match why.or_else(|| report.block.first_wrong.as_ref().map(wrong)) {
+    Err(match why {
         Some(why) => failure.likely(why),
         None => failure,
     })
 }
 
-/// A run says nothing of its target when no request was answered rightly, or most were not: what, and the first error.
+/// A run says nothing of its target when no request was answered rightly, or most were not: what, and the first error or
+/// wrong answer.
 fn failed(block: &BlockReport) -> Option<(String, Option<String>)> {
-    if let Err(Unanswered { why }) = block.answered() {
-        return Some(("no request was answered rightly".to_owned(), why));
-    }
     let (errors, replies) = (block.errors.total(), block.replies);
-    let is_most = errors > replies;
-    is_most
-        .then(|| (format!("{errors} requests failed and {replies} were answered"), block.first_error.clone()))
+    let what = if block.answered().is_err() {
+        "no request was answered rightly".to_owned()
+    } else if errors > replies {
+        format!("{errors} requests failed and {replies} were answered")
+    } else {
+        return None;
+    };
+    Some((what, block.first_error.clone().or_else(|| block.first_wrong.as_ref().map(wrong))))
 }
 
 /// Why the load never began.

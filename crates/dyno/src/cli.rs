@@ -17,7 +17,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, FromArgMatches, Parser, Subcommand};
+use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_sys::Pid;
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::socket::Addr;
@@ -55,9 +55,14 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
+    /// The command line, its help laid out for the terminal.
+    pub(crate) fn laid_out() -> Command {
+        layout::laid_out(Cli::command())
+    }
+
     /// What this process was called with.
     pub(crate) fn from_command_line() -> Result<Cli, clap::Error> {
-        let mut command = layout::command();
+        let mut command = Cli::laid_out();
         let matches = command.try_get_matches_from_mut(std::env::args_os())?;
         Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
@@ -389,7 +394,6 @@ pub(crate) struct Report {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definitions_do_not_contradict_each_other() {

@@ -1,12 +1,12 @@
-//! Help laid out for the terminal's width. `main` parses with [`command`], and all help is printed through [`shown`].
+//! Help laid out for the terminal's width: the command line goes through [`laid_out`], its help as rendered through
+//! [`shown`].
 //!
 //! clap breaks what is too long and keeps every line end that is there, which leaves stumps on a narrow terminal; it breaks
 //! an example into what looks like two commands, and a line of usage never. So the text around the flags is broken here
 //! first: a paragraph where the terminal ends, an example as a shell would take it.
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 
-use super::Cli;
 use crate::out;
 
 /// Longer lines are hard to read; also the width where nothing tells how wide it is.
@@ -23,8 +23,9 @@ fn width() -> usize {
 }
 
 /// The command line, its help laid out.
-pub(crate) fn command() -> Command {
-    laid_out(Cli::command(), width()).term_width(width())
+pub(super) fn laid_out(command: Command) -> Command {
+    let width = width();
+    broken_everywhere(command, width).term_width(width)
 }
 
 /// Help as clap rendered it.
@@ -32,12 +33,12 @@ pub(crate) fn shown(help: &str) -> String {
     help.split_inclusive('\n').map(|line| with_usage_broken(line, width())).collect()
 }
 
-fn laid_out(command: Command, width: usize) -> Command {
+fn broken_everywhere(command: Command, width: usize) -> Command {
     let of = |text: &clap::builder::StyledStr| broken(&text.to_string(), width);
     let (before, after) = (command.get_before_help().map(of), command.get_after_help().map(of));
     let command = before.into_iter().fold(command, Command::before_help);
     let command = after.into_iter().fold(command, Command::after_help);
-    command.mut_subcommands(|verb| laid_out(verb, width))
+    command.mut_subcommands(|verb| broken_everywhere(verb, width))
 }
 
 /// Paragraphs filled, examples (what is indented) continued.

@@ -32,7 +32,7 @@ pub(crate) use usage::unparsed;
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.verb {
         None => {
-            out::print(&layout::shown(&layout::command().render_help().to_string()))?;
+            out::print(&layout::shown(&Cli::laid_out().render_help().to_string()))?;
             Ok(exit::DONE)
         }
         Some(Verb::Serve(args)) => serve::run(&args),

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use dyno_load::Progress;
 use dyno_load::limit::Limited;
-use dyno_load::run::{Ended, LoadReport};
+use dyno_load::run::LoadReport;
 use dyno_measure::Histogram;
 use dyno_measure::stats::{deviation, mean};
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, failed, wrong};
 use dyno_lab::measure::cost::ServerCost;
 
 /// Takes a progress line off the terminal.
@@ -116,12 +116,11 @@ fn push_errors(out: &mut String, outcome: &Outcome<'_>) {
 fn push_first(out: &mut String, report: &LoadReport) {
     let block = &report.block;
     let (label, first) = match (&block.first_wrong, &block.first_error) {
-        (Some(first), _) => ("First wrong answer", super::outcome::wrong(first)),
+        (Some(first), _) => ("First wrong answer", wrong(first)),
         (None, Some(first)) => ("First error", first.clone()),
         (None, None) => return,
     };
-    let is_stopped = report.ended == Ended::Stopped;
-    let told = super::failed(block).and_then(|(_, why)| why).filter(|_| !is_stopped);
+    let told = failed(report).and_then(|(_, why)| why);
     if told.as_ref() != Some(&first) {
         out.push_str(&format!("  {label}: {first}\n"));
     }
@@ -200,6 +199,7 @@ pub(super) mod tests {
     use super::*;
     use crate::cli;
     use dyno_load::limit::Signs;
+    use dyno_load::run::Ended;
     use dyno_load::{BlockReport, Errors, Loaded, WrongAnswer};
 
     /// A run that never was, with everything in it.

@@ -27,7 +27,8 @@ pub(crate) fn run(args: &cli::Judge) -> Result<ExitCode, Failure> {
         Some(b) => {
             let (a, b) = both(args, b)?;
             let judged = judge(args, &a, &b)?;
-            let warnings = warning(&a, &b).into_iter().chain(judged.dependence.map(depends));
+            let dependence = judged.dependence.filter(|_| judged.tells);
+            let warnings = warning(&a, &b).into_iter().chain(dependence.map(depends));
             warnings.for_each(|warning| out::say(&format!("warning: {warning}\n")));
             out::print(&if args.json { object(&judged)? } else { sentence(&judged, &a, &b, args) })?;
             Ok(if judged.verdict == Verdict::Worse { ExitCode::from(exit::NO) } else { exit::DONE })

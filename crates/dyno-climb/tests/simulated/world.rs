@@ -495,7 +495,7 @@ impl Meter for World {
             Some(Evidence::Always) => true,
             Some(Evidence::Never) => false,
             Some(Evidence::Fades) => truth && arm.proofs == 1,
-            Some(Evidence::OnMost) => truth && arm.id % 3 != 0,
+            Some(Evidence::OnMost) => truth && !arm.id.is_multiple_of(3),
             None => truth,
         };
         Ok(Reading::Fact { text: arm.setting.words().join(" "), holds })

@@ -8,7 +8,6 @@ use dyno_measure::judge::Estimate;
 use dyno_measure::series::{Block, Metric, Side, Tail};
 use serde::{Deserialize, Serialize};
 
-use crate::causal::Causal;
 use crate::machine::{Machine, Missing};
 use crate::profile::{Profile, ProfileError};
 use crate::trial::Compared;
@@ -88,20 +87,6 @@ pub struct Climb {
     /// Where the CPU time of both sides went, where that was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<SideProfile>,
-    /// What the experiments say of the settings that rungs began from, where that was asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub causal: Vec<SettingCausal>,
-}
-
-/// A causal profile of one setting under one load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SettingCausal {
-    /// The setting as `dial=value`.
-    pub setting: Vec<String>,
-    /// The load, in words.
-    pub load: String,
-    /// What the experiments say.
-    pub profile: Causal,
 }
 
 /// Where the CPU time of one side of a rung went.
@@ -149,7 +134,7 @@ impl Climb {
     /// than the plan's. Kept or not, the final setting goes without it.
     #[must_use]
     pub fn own_load_only(&self, attempt: &Attempt) -> bool {
-        attempt.metric != Metric::CpuPerRequest && attempt.load != self.load.to_string()
+        attempt.own_load || attempt.metric != Metric::CpuPerRequest && attempt.load != self.load.to_string()
     }
 
     /// The final setting and how to come to it, when the climb came to one.
@@ -191,7 +176,8 @@ pub struct Noise {
     pub aa_percent: f64,
     /// Its interval.
     pub interval_percent: [f64; 2],
-    /// Effects from here up are visible with these many pairs.
+    /// Effects from here up are kept and confirmed in 80 of 100 climbs like this one; in older records, the half width of
+    /// the interval.
     pub visible_percent: f64,
     /// Pairs measured.
     pub pairs: usize,
@@ -200,6 +186,10 @@ pub struct Noise {
     /// The trial in `series` that it was read from.
     #[serde(default)]
     pub trial: Option<String>,
+    /// What one start of a server differs from another by, in percent (standard deviation); none where servers were measured
+    /// one after another, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts_percent: Option<f64>,
 }
 
 /// What became of a rung.
@@ -303,6 +293,12 @@ pub struct Rung {
     /// The trial in `series` that this was read from.
     #[serde(default)]
     pub leave_one_out_trial: Option<String>,
+    /// Rungs that stood beside it then and left afterwards: without any it was measured against the finished setting.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leave_one_out_beside: Vec<String>,
+    /// What a rung with a load of its own does under the plan's load; none where it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_load: Option<Effect>,
 }
 
 /// One try at a rung.
@@ -336,75 +332,18 @@ pub struct Attempt {
     pub proof: Vec<ProofLine>,
     /// Absolute figures of both sides, A then B.
     pub figures: Option<[Figures; 2]>,
+    /// Whether it is kept for its own load only, because it does harm under the plan's, or that could not be excluded: the
+    /// final setting goes without it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_load: bool,
     /// Memory of both sides, bytes.
     pub rss_peak_bytes: [u64; 2],
     /// The trial in `series` that decided.
     pub trial: Option<String>,
-    /// What the experiments on the setting before predicted, beside what was measured, where that was asked for.
+    /// The longest that one of its servers has served, seconds: what happens more rarely is not seen. None where each server
+    /// serves a pair only, or both sides are one, and in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub causal: Option<Predicted>,
-}
-
-/// What a causal profile of the setting before predicts of a rung, and what was measured. All effects are changes of the
-/// time per request in percent: negative is faster.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Predicted {
-    /// Index into the record's `causal`; none where there is none of the setting before.
-    pub profile: Option<usize>,
-    /// What is predicted.
-    pub predicted_percent: Option<f64>,
-    /// Its 95 % interval: of the curves, of the samples that say how much faster functions became, and of the drift.
-    pub interval_percent: Option<[f64; 2]>,
-    /// What the stretches of profiling differ by among themselves: that part of the interval's half width. None where there
-    /// were fewer than two of them: the interval lacks it, and is too narrow.
-    #[serde(default)]
-    pub drift_percent: Option<f64>,
-    /// Why nothing is predicted, where nothing is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why_not: Option<String>,
-    /// What was measured, under the same load.
-    pub measured_percent: Option<f64>,
-    /// Its 95 % interval.
-    pub measured_interval_percent: Option<[f64; 2]>,
-    /// Functions whose time changed beyond noise, the greatest change first; then all others together.
-    pub functions: Vec<ChangedFunction>,
-    /// Functions with a curve that did not change beyond noise.
-    #[serde(default)]
-    pub unchanged: Vec<String>,
-}
-
-/// A function that a rung made faster or slower, and what that is worth.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ChangedFunction {
-    /// Its name; `[kernel]` for what belongs to no function of the server, `[all others]` for what did not change clearly.
-    pub name: String,
-    /// CPU per request before, µs, the kernel's work for it included.
-    pub before_us: f64,
-    /// CPU per request with the rung, µs.
-    pub after_us: f64,
-    /// How much faster it became, percent of itself; negative where it became slower, none where it was not there before.
-    pub faster_percent: Option<f64>,
-    /// What that is worth: change of the time per request, percent.
-    pub predicted_percent: Option<f64>,
-    /// Its 95 % interval.
-    pub interval_percent: Option<[f64; 2]>,
-    /// Where the worth comes from.
-    pub by: Worth,
-}
-
-/// Where the worth of a changed function comes from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Worth {
-    /// Its own curve.
-    Curve,
-    /// Its own curve, beyond the levels that were tried.
-    BeyondCurve,
-    /// What time is worth on average over all curves of the setting: it had none, being small, or not measurable.
-    #[default]
-    Average,
-    /// None of its own: it is new, and its time was set off against that of what became faster.
-    SetOff,
+    pub horizon_s: Option<f64>,
 }
 
 /// One reading of a proof.
@@ -499,6 +438,8 @@ pub enum Role {
     /// The start.
     #[default]
     Naive,
+    /// What was reached before confirmation, where that was not the end.
+    Reached,
     /// The start with the headline rung.
     NaiveWithHeadline,
     /// The end.
@@ -567,6 +508,15 @@ mod tests {
         assert!(Climb::from_json(&with(trial(30))).is_ok());
         let refused = Climb::from_json(&with([trial(30), trial(0)].join(","))).expect_err("no step");
         assert_eq!(refused.to_string(), "the rule of trial 2 makes no sense");
+    }
+
+    /// Records once held predictions, and causal profiles that they rested on.
+    #[test]
+    fn a_record_with_what_is_no_longer_written_is_still_read() {
+        let climb = Climb { schema: CLIMB_SCHEMA.into(), ..Climb::default() };
+        let text = serde_json::to_string(&climb).expect("a record is plain data");
+        let older = text.replacen('{', r#"{"causal":[{"setting":["log=text"],"load":"","profile":{}}],"#, 1);
+        assert_eq!(Climb::from_json(&older).expect("an older record"), climb);
     }
 
     #[test]

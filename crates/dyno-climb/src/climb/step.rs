@@ -123,10 +123,6 @@ impl<M: Look> Climber<'_, M> {
             }
             Ok(change) => {
                 self.record.rungs[slot].change = step_words(rung, &self.standing);
-                // What is measured in turn is not predicted: its sides are never profiled side by side.
-                if !self.is_known_to_burn(rung) {
-                    self.experiment(rung)?;
-                }
                 let deadline_ns = self.meter.now_ns() + share;
                 let attempt = self.attempt(rung, &change, stage, pass, deadline_ns)?;
                 self.record.rungs[slot].bundle.clone_from(&change.bundle);
@@ -164,6 +160,8 @@ fn unreached(plan: &Plan, rung: &Rung, standing: &Setting) -> RungRecord {
         first_attempt: None,
         leave_one_out: None,
         leave_one_out_trial: None,
+        leave_one_out_beside: Vec::new(),
+        plan_load: None,
     }
 }
 

@@ -11,7 +11,6 @@ use dyno_host::changes::{HostChanges, OpenChanges};
 use dyno_host::host::Host;
 use dyno_host::journal::Journal;
 use dyno_host::memory::{InMemory, Watchman};
-use dyno_record::causal::Causal;
 use dyno_record::change::{ChangeSpec, What};
 use dyno_record::climb::{Climb, RungVerdict};
 use dyno_record::profile::Profile;
@@ -146,10 +145,6 @@ impl Look for OnHost {
     fn profile(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Profile, String> {
         self.world.profile(&mut arm.server, for_ns)
     }
-
-    fn causal(&mut self, arm: &mut Arm, for_ns: u64, seed: u64) -> Result<Causal, String> {
-        self.world.causal(&mut arm.server, for_ns, seed)
-    }
 }
 
 impl Describe for OnHost {
@@ -158,11 +153,10 @@ impl Describe for OnHost {
     }
 }
 
-/// Two values of one host setting, each a rung that is toggled in place, and an ordinary rung between them.
+/// Two values of one host setting, each a rung, and an ordinary rung between them.
 fn plan() -> Plan {
     let mut plan = ladder(&["knob=ten", "gain=on", "knob=twenty"]);
     plan.dials[0].how = How::Knob { path: KNOB.into() };
-    plan.rungs.iter_mut().filter(|rung| rung.dial == "knob").for_each(|rung| rung.in_place = true);
     plan
 }
 

@@ -19,6 +19,7 @@ mod rights;
 mod server;
 mod shapes;
 mod simulate;
+mod strangers;
 mod test;
 mod tidy;
 mod trouble;
@@ -46,6 +47,8 @@ usage: cargo xtask VERB
                     both: [--cycles N] [--slice 1s] [--seed N] [--only A,B] [--server-cpu N] [--load-cpu N]
                           [--history FILE]
   simulate [SEEDS]  the engine's core on simulated networks: FIRST..LAST, or one seed, printed in full
+  strangers         dyno diagnose on programs that nobody here wrote, against what is known of them: [--only A,B]
+                     [--dyno FILE] [--write PAGE] [--list]; some ten minutes, as root, not in ci
   mutants           whether tests see faults: a seeded sample of small changes, each tested alone; takes hours
                     [--seed N] [--sample 200] [--time 3h] [--only proto,judge,measure,engine,verdicts]
                     [--page docs/evidence/mutants.md]
@@ -80,6 +83,7 @@ fn run(mut words: Vec<String>) -> Result<Outcome, Trouble> {
         "bench" => bench::run(&repo, flags),
         "mutants" => mutants::run(&repo, flags),
         "simulate" => simulate::run(&repo, flags),
+        "strangers" => strangers::run(&repo, flags),
         "gen" => generate::run(&repo, flags),
         _ => Err(Trouble::new(format!("there is no task \"{verb}\"")).remedy("cargo xtask --help")),
     }

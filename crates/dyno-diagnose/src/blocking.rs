@@ -13,10 +13,17 @@ use super::waits::{Lock, LockKind, OffCpu, ThreadTime};
 const WAIT_SHARE_MIN: f64 = 0.20;
 /// While less than this is free, threads that do not wait for a lock would wait for a CPU instead.
 const SPARE_MIN: f64 = 0.10;
+/// Where others use the CPUs, so much waiting is not only for a holder that they keep from running.
+const WAIT_SHARE_ALONE: f64 = 0.40;
+/// The target's own share of its CPUs from which on more of its threads would only wait for each other.
+const OWN_CPU_MAX: f64 = 0.75;
 /// CPU time spent on taking locks from which they cost, even when the CPUs are full.
 const LOCK_CPU_MIN: f64 = 0.15;
-/// A call that puts this much on the disk is shared by many records already: two pages of 4 KiB.
-const GATHERED_BYTES: f64 = 8_192.0;
+/// A call that puts this much on the disk is shared by many records already: the bytes take as long as the wait. Less than
+/// that is often one record in a page or two, written again with the next one.
+const GATHERED_BYTES: f64 = 65_536.0;
+/// Who gathers waits at most so often: every 10 ms.
+const OFTEN_PER_S: f64 = 100.0;
 /// Reads of this size wait for the disk and not for each other: the kernel reads ahead by as much.
 const READ_AT_ONCE_BYTES: f64 = 131_072.0;
 /// CPU time that must be idle before a pool can be what holds the target back.
@@ -33,17 +40,21 @@ const NO_WAITS: &str = "what threads waited for";
 /// Requests wait for a disk.
 pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
     let Some(off) = &facts.off else { return Outcome::Unseen(NO_WAITS) };
-    let share = off.weighted_share(|time| time.disk + time.behind_disk);
-    let direct = off.weighted_share(|time| time.disk);
+    let by_threads = off.weighted_share(|time| time.disk + time.behind_disk + time.syncing);
+    // Goroutines that wait for a mutex held at the disk have no thread to wait with.
+    let behind = facts.at_mutexes.as_ref().filter(|at| at.behind_disk && at.share >= WAIT_SHARE_MIN);
+    let share = behind.map_or(by_threads, |at| at.share.max(by_threads));
+    let direct = off.weighted_share(|time| time.disk + time.syncing);
     if share < WAIT_SHARE_MIN {
-        return Outcome::Against(format!("{} of the working threads' time waits for a disk", percent(share)));
+        let text = format!("{} of the working threads' time waits for a disk", percent(share));
+        return Outcome::Near(share / WAIT_SHARE_MIN, text);
     }
     let draft = io_draft(facts, off, share, direct);
     if only_reads(off) {
         return reading(facts, draft);
     }
     match bytes_per_call(facts, off) {
-        Some(bytes) if bytes >= GATHERED_BYTES => Outcome::Noted(draft.fact(
+        Some(bytes) if bytes >= GATHERED_BYTES && !waits_often(off) => Outcome::Noted(draft.fact(
             format!("each call puts {bytes:.0} bytes on the disk: they are gathered already, the disk itself is what is left"),
             bytes,
             "bytes per call",
@@ -55,6 +66,12 @@ pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
         )),
         None => Outcome::Found(draft),
     }
+}
+
+/// Whether so many calls wait for the disk that they gather nothing, whatever else is written meanwhile by other ways.
+fn waits_often(off: &OffCpu<'_>) -> bool {
+    let waits: u64 = off.disks.values().map(|wait| wait.waits).sum();
+    waits as f64 >= OFTEN_PER_S * off.window_ns / 1e9
 }
 
 /// Whether all that waits for a disk reads.
@@ -97,6 +114,15 @@ fn io_draft(facts: &Facts<'_>, off: &OffCpu<'_>, share: f64, direct: f64) -> Dra
         draft.fact(format!("{what}: {} waits of {mean_us:.0} µs on average", wait.waits), mean_us, "µs")
     });
     let held = off.weighted_share(|time| time.behind_disk);
+    let goroutines = facts.at_mutexes.as_ref().filter(|at| at.behind_disk);
+    let draft = match goroutines {
+        Some(at) => draft.fact(
+            format!("{:.1} goroutines wait for mutexes whose holder waits for the disk: the lock is not the cause", at.waiting),
+            at.waiting,
+            "goroutines",
+        ),
+        None => draft,
+    };
     let draft = if held >= 0.01 {
         let text = format!(
             "{} waits for locks whose holder waits for the disk: the lock is not the cause",
@@ -134,7 +160,9 @@ fn bytes_per_call(facts: &Facts<'_>, off: &OffCpu<'_>) -> Option<f64> {
 
 /// Threads wait for each other at a lock.
 pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
-    let waited = facts.off.as_ref().map(|off| off.share(|time| time.contended));
+    let goroutines = facts.at_mutexes.as_ref().filter(|at| !at.behind_disk).map(|at| at.share);
+    let threads = facts.off.as_ref().map(|off| off.share(|time| time.contended));
+    let waited = threads.into_iter().chain(goroutines).reduce(f64::max);
     let spent = facts.cpu_share(&[Cost::UserLock, Cost::Futex]);
     let behind_disk = facts.off.as_ref().map_or(0.0, |off| off.share(|time| time.behind_disk));
     let (Some(waited), spent) = (waited.or(spent.map(|_| 0.0)), spent.unwrap_or(0.0)) else {
@@ -142,7 +170,7 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
     };
     let free = facts.spare().is_none_or(|spare| spare >= SPARE_MIN);
     let peers = facts.off.as_ref().is_none_or(|off| !off.locks_of(LockKind::Mutex).is_empty());
-    let holds_up = waited >= WAIT_SHARE_MIN && free;
+    let holds_up = waited >= WAIT_SHARE_MIN && free || waited >= WAIT_SHARE_ALONE && !fills_cpus(facts);
     // What little CPU time is used may go into locks: where there is plenty it is no loss.
     let costs = spent >= LOCK_CPU_MIN
         && !facts.has_cpu_to_spare()
@@ -161,9 +189,16 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
             percent(waited),
             percent(spent)
         );
-        return Outcome::Against(text);
+        return Outcome::Near((waited / WAIT_SHARE_MIN).max(spent / LOCK_CPU_MIN).min(1.0), text);
     }
     Outcome::Found(lock_draft(facts, Class::LockContention, LockKind::Mutex, waited, spent))
+}
+
+/// Whether the target itself, with those who ask it, leaves nothing of its CPUs.
+fn fills_cpus(facts: &Facts<'_>) -> bool {
+    let host = &facts.seen.host;
+    let used = facts.seen.process.cpu_ns + host.peers_ns + host.own_ns;
+    host.all_ns > 0 && used as f64 >= OWN_CPU_MAX * host.all_ns as f64
 }
 
 /// Two threads hand one thing to each other: each sleeps until the other wakes it.
@@ -193,13 +228,16 @@ pub(super) fn allocator_contention(facts: &Facts<'_>) -> Outcome {
         return Outcome::Unseen(NO_WAITS);
     };
     let free = facts.spare().is_none_or(|spare| spare >= SPARE_MIN);
-    if !(waited >= WAIT_SHARE_MIN && free) && spent < LOCK_CPU_MIN {
+    let holds_up = waited >= WAIT_SHARE_MIN && free || waited >= WAIT_SHARE_ALONE && !fills_cpus(facts);
+    // Who sleeps for a lock and who burns time on taking it suffer from the same.
+    let both = waited * f64::from(u8::from(free)) + spent;
+    if !holds_up && spent < LOCK_CPU_MIN && both < WAIT_SHARE_MIN {
         let text = format!(
             "{} of the working threads' time waits for the allocator's locks, {} of the CPU takes them",
             percent(waited),
             percent(spent)
         );
-        return Outcome::Against(text);
+        return Outcome::Near((waited / WAIT_SHARE_MIN).max(spent / LOCK_CPU_MIN).min(1.0), text);
     }
     Outcome::Found(lock_draft(facts, Class::AllocatorContention, LockKind::Allocator, waited, spent))
 }
@@ -209,7 +247,9 @@ fn lock_draft(facts: &Facts<'_>, class: Class, kind: LockKind, waited: f64, spen
     let top = locks.first();
     let whose = if kind == LockKind::Allocator { "the allocator's locks" } else { "locks" };
     let costs = [Cost::UserLock, Cost::Futex, Cost::AllocatorLock];
-    let place = top.and_then(|(_, lock)| lock.place.clone());
+    let goroutines = facts.at_mutexes.as_ref().filter(|at| kind == LockKind::Mutex && at.waiting >= 0.5);
+    let place = goroutines.and_then(|at| at.place.clone());
+    let place = place.or_else(|| top.and_then(|(_, lock)| lock.place.clone()));
     let place = place.or_else(|| Some(facts.on.as_ref()?.places(&costs).first()?.0.clone()));
     let draft = Draft::new(
         class,
@@ -225,6 +265,14 @@ fn lock_draft(facts: &Facts<'_>, class: Class, kind: LockKind, waited: f64, spen
     let draft = locks.iter().take(3).fold(draft, |draft, (name, lock)| {
         draft.fact(lock_in_words(name, lock), lock.wait_ns as f64 / 1e9, "s")
     });
+    let draft = match goroutines {
+        Some(at) => draft.fact(
+            format!("{:.1} goroutines wait for mutexes at a time", at.waiting),
+            at.waiting,
+            "goroutines",
+        ),
+        None => draft,
+    };
     let draft = match facts.spare() {
         Some(spare) => {
             draft.fact(format!("{} of its CPUs' time is free meanwhile", percent(spare)), spare, "share")
@@ -352,8 +400,12 @@ mod tests {
                 .with(|seen| seen.process.disk_write_bytes = Some(100 * bytes))
         };
         assert_eq!(writes(4_096).classes(), [Class::SyncIo]);
-        assert_eq!(writes(16_384).classes(), []);
-        assert_eq!(writes(16_384).diagnosed().notes[0].class, Class::SyncIo);
+        assert_eq!(writes(8_192).classes(), [Class::SyncIo], "a page of a database's log");
+        assert_eq!(writes(131_072).classes(), []);
+        let often = writes(131_072).with(|seen| seen.off_cpu.as_mut().unwrap().stacks[0].samples = 20_000);
+        let often = often.with(|seen| seen.process.disk_write_bytes = Some(20_000 * 131_072));
+        assert_eq!(often.classes(), [Class::SyncIo], "other ways write as well");
+        assert_eq!(writes(131_072).diagnosed().notes[0].class, Class::SyncIo);
     }
 
     #[test]

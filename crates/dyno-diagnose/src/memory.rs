@@ -24,6 +24,8 @@ const REACH_BYTES: u64 = 256 << 20;
 const HUGE_SHARE_MIN: f64 = 0.5;
 /// Of the sampled addresses, this share must lie in pages of their own to be called scattered.
 const SCATTERED_MIN: f64 = 0.5;
+/// Threads that store into a line and fight over it run at the same time, for a fifth of it at least.
+const TOGETHER_MIN: f64 = 1.2;
 /// Fewer sampled addresses prove nothing.
 const ADDRESSES_MIN: usize = 16;
 
@@ -33,7 +35,7 @@ const NO_CODE: &str =
 /// Pages are made or read all the time.
 pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
     let Some(share) = facts.cpu_share(&[Cost::PageFault]) else {
-        return Outcome::Unseen("where CPU time went");
+        return facts.no_kernel_profile();
     };
     let waited = facts.off.as_ref().map_or(0.0, |off| off.share(|time| time.fault));
     let process = &facts.seen.process;
@@ -89,7 +91,7 @@ pub(super) fn tlb_reach(facts: &Facts<'_>) -> Outcome {
         return Outcome::Against(format!("{mib} MiB of memory, {huge_text} of it in huge pages"));
     }
     if facts.loops.is_empty() {
-        return Outcome::Unseen(NO_CODE);
+        return facts.no_loops(NO_CODE);
     }
     let scattered = |hot: &Hot<'_>| matches!(hot.code.walk(), Walk::Scattered | Walk::Chase) && is_wide(hot);
     let share = facts.loop_share(scattered);
@@ -134,7 +136,7 @@ fn wide_in_words(hot: &Hot<'_>) -> String {
 /// Memory is touched in an order that caches dislike.
 pub(super) fn cache_misses(facts: &Facts<'_>) -> Outcome {
     if facts.loops.is_empty() {
-        return Outcome::Unseen(NO_CODE);
+        return facts.no_loops(NO_CODE);
     }
     let strides = |hot: &Hot<'_>| hot.code.skips(LINE_BYTES).is_some();
     let share = facts.loop_share(strides);
@@ -159,7 +161,7 @@ pub(super) fn cache_misses(facts: &Facts<'_>) -> Outcome {
 /// Threads write to the same cache line.
 pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
     if facts.loops.is_empty() {
-        return Outcome::Unseen(NO_CODE);
+        return facts.no_loops(NO_CODE);
     }
     let stores = stores_by_line(facts);
     let shared: BTreeMap<u64, &Stores> = stores
@@ -183,6 +185,12 @@ pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
             percent(share)
         ));
     };
+    let together = at_the_same_time(facts, &threads(most));
+    if together < TOGETHER_MIN {
+        return Outcome::Against(format!(
+            "threads that store into one line run one after another: {together:.2} of them at a time"
+        ));
+    }
     let addresses: BTreeSet<u64> = most.iter().map(|(_, address)| *address).collect();
     let what =
         if addresses.len() > 1 { "different words of one cache line" } else { "one and the same word" };
@@ -195,6 +203,15 @@ pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
             .at(Some(hottest.place()))
             .specimen("false-sharing"),
     )
+}
+
+/// How many of these threads run at a time. Those that take turns, under a lock, hand a line on and share it with nobody.
+fn at_the_same_time(facts: &Facts<'_>, tids: &BTreeSet<u32>) -> f64 {
+    let of_them = facts.seen.threads.iter().filter(|thread| tids.contains(&thread.tid));
+    let crowd = facts.crowd();
+    // What others keep from running would have run.
+    let run: f64 = of_them.map(|thread| thread.run_ns as f64 + thread.wait_ns as f64 * crowd).sum();
+    run / 1e9 / facts.seen.duration_s.max(1e-9)
 }
 
 type Stores = BTreeSet<(u32, u64)>;

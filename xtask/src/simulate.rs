@@ -8,8 +8,8 @@ use crate::repo::Repo;
 use crate::test::Binary;
 use crate::trouble::{Outcome, Trouble};
 
-/// Seeds that must pass before a merge: about a minute on two cores.
-const SEEDS: &str = "0..100000";
+/// Seeds that must pass before a merge: about half a minute on two cores.
+const SEEDS: &str = "0..50000";
 
 /// The test that reads them.
 const TEST: &str = "simulator::run::every_seed_is_served_as_the_model_says";

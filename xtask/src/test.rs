@@ -1,9 +1,9 @@
 //! `cargo xtask test`: provides what the tests need and runs all of them, those of root too where it has the rights.
 //!
-//! `ci` calls it too, with a build to be made beside it. Cargo builds the tests' binaries; they are run from here, one after another, each with a limit of time. One that fails
-//! or hangs does not keep the others from being run. A test file `tests/root_*.rs` needs root, and every capability that
-//! it names (`CAP_…`). Without them it is skipped with a message; in CI that is a failure, because nobody reads messages
-//! there.
+//! `ci` calls it too, with a build to be made beside it. Cargo builds the tests' binaries; they are run from here, one
+//! after another, each with a limit of time. One that fails or hangs does not keep the others from being run. A test file
+//! `tests/root_*.rs` needs root, and every capability that it names (`CAP_…`). Without them it is skipped with a message;
+//! in CI that is a failure, because nobody reads messages there.
 
 mod binaries;
 

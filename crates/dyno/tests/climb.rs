@@ -120,18 +120,9 @@ const IDLE_PROOF: &str = r#"{ kind = "command", argv = ["cat", "/proc/{pid}/cmdl
 fn a_short_climb_keeps_the_single_send_and_its_record_can_be_judged_and_drawn_again() {
     let _machine = alone();
     let folder = Folder::new("short");
-    // On a machine that others use a short run ends before all is judged; what is wrong is wrong in a long one too.
-    let climbed = |time: &str| {
-        let output = run(&folder, &["--time", time, "--rung", "one-send", "--seed", "7"]);
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        let record = record(&folder);
-        let is_whole = record.rungs[0].attempt.verdict == RungVerdict::Kept
-            && record.rungs[0].leave_one_out.is_some()
-            && record.total.is_some()
-            && record.floor.is_some();
-        (is_whole || time == "80s").then_some((output, record))
-    };
-    let (output, record) = ["20s", "40s", "80s"].into_iter().find_map(climbed).expect("the last one counts");
+    let output = run(&folder, &["--time", "40s", "--rung", "one-send", "--seed", "7"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let record = record(&folder);
     let talk = text(&output.stderr);
     let rung = &record.rungs[0];
     assert_eq!((rung.id.as_str(), rung.attempt.verdict), ("one-send", RungVerdict::Kept), "{talk}");
@@ -164,7 +155,7 @@ values = [{ name = "a", words = ["--naive"] }, { name = "b", words = ["--idle-ti
     let burning = r#""sh", "-c", "(while :; do sleep 0.02; done) & exec \"$@\"", "sh", "#;
     let plan = plan(CHOICE, IDLE_PROOF).replacen("argv = [", &format!("argv = [{burning}"), 1);
     folder.file("plan.toml", &plan);
-    let output = run(&folder, &["plan.toml", "--time", "100s", "--seed", "5"]);
+    let output = run(&folder, &["plan.toml", "--time", "60s", "--seed", "5"]);
     let talk = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{talk}");
     let record = record(&folder);

@@ -38,10 +38,10 @@ fn assert_checkable(climb: &Climb) {
 
 #[test]
 fn nginx_is_climbed() {
-    assert_checkable(&climbed("nginx.toml", "30s"));
+    assert_checkable(&climbed("nginx.toml", "20s"));
 }
 
 #[test]
 fn go_is_built_and_climbed() {
-    assert_checkable(&climbed("go.toml", "25s"));
+    assert_checkable(&climbed("go.toml", "20s"));
 }

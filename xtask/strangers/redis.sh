@@ -19,7 +19,7 @@ ask=(redis-benchmark -p "$port" -q -n 100000000)
 case $variant in
     always | everysec) load "${ask[@]}" -c 20 -t set -r 100000 ;;
     keys)
-        redis-cli -p "$port" debug populate 200000 >/dev/null
+        redis-cli -p "$port" eval 'for i=1,200000 do redis.call("set","key:"..i,i) end' 0 >/dev/null
         load "${ask[@]}" -c 4 keys '*99999*'
         ;;
     sorted)

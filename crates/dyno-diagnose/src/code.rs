@@ -234,11 +234,11 @@ impl Loop {
     }
 
     /// Addresses that it stores to, by thread: only those that stay where they are while it goes round.
-    pub(super) fn stores(&self, seen: &[Registers]) -> BTreeSet<(u32, u64)> {
+    pub(super) fn stores<'s>(&self, seen: &'s [Registers]) -> Vec<(&'s Registers, u64)> {
         let stores =
             self.accesses.iter().filter(|access| access.writes && !access.own && self.is_still(access));
         let of = |access: &Access| {
-            seen.iter().filter_map(|one| Some((one.tid, address(access, one)?))).collect::<Vec<_>>()
+            seen.iter().filter_map(|one| Some((one, address(access, one)?))).collect::<Vec<_>>()
         };
         stores.flat_map(of).collect()
     }
@@ -500,7 +500,7 @@ mod tests {
     fn seen(tid: u32, rdi: u64) -> Registers {
         let mut values = [0; 16];
         values[5] = rdi;
-        Registers { tid, values }
+        Registers { tid, pid: 1, values }
     }
 
     #[test]
@@ -565,8 +565,10 @@ mod tests {
 
     #[test]
     fn addresses_come_from_registers() {
-        let stores = around(COUNT).stores(&[seen(1, 0x1000), seen(2, 0x1008)]);
-        assert_eq!(stores, BTreeSet::from([(1, 0x1000), (2, 0x1008)]));
+        let seen_twice = [seen(1, 0x1000), seen(2, 0x1008)];
+        let stores = around(COUNT).stores(&seen_twice);
+        assert!(stores.contains(&(&seen_twice[0], 0x1000)) && stores.contains(&(&seen_twice[1], 0x1008)));
+        assert!(stores.iter().all(|(by, address)| *address == 0xff8 + 8 * u64::from(by.tid)), "{stores:?}");
         let mut one = seen(1, 0x1_0000);
         one.values[3] = 5;
         assert_eq!(around(WALK).reads(&[one]), [0x1_0000 + 5 * 8]);

@@ -16,6 +16,11 @@ const FREE_CPUS_MIN: f64 = 0.4;
 const IN_LINE_MIN: f64 = 4.0;
 /// Of few connections, the share with bytes that it had not read.
 const UNREAD_SHARE_MIN: f64 = 0.5;
+/// Looks from which on a share of them is told.
+const ROUNDS_MIN: u64 = 20;
+/// Share of the looks at which something waited to be read or accepted: one client alone never waits like that, since it
+/// asks again only after it was answered.
+const WAITING_SHARE_MIN: f64 = 0.5;
 /// Share of the other threads' waits that the thread at its limit ended.
 const WAIT_FOR_IT_MIN: f64 = 0.3;
 /// Waiting of other threads below this share of the window is no waiting.
@@ -74,7 +79,10 @@ fn who_waits(facts: &Facts<'_>, busiest: &ThreadCost) -> Option<String> {
     if let Some(load) = seen.load.as_ref().filter(|load| load.lost > 0) {
         return Some(format!("{} connections of the load were refused, reset or timed out", load.lost));
     }
-    requests_in_line(facts).or_else(|| unread(facts)).or_else(|| threads_wait(facts, busiest))
+    requests_in_line(facts)
+        .or_else(|| unread(facts))
+        .or_else(|| untaken(facts))
+        .or_else(|| threads_wait(facts, busiest))
 }
 
 /// Latency is many times what a request costs: the others stand in line before the thread.
@@ -99,6 +107,19 @@ fn unread(facts: &Facts<'_>) -> Option<String> {
     let most = unread >= 2 && unread as f64 >= UNREAD_SHARE_MIN * all as f64 && all > 0;
     (unread as f64 >= IN_LINE_MIN || most)
         .then(|| format!("{unread} connections and more held bytes that it had not read"))
+}
+
+/// At most looks something waited to be read or accepted.
+fn untaken(facts: &Facts<'_>) -> Option<String> {
+    let sending = facts.seen.packets.as_ref()?.sending?;
+    let (rounds, waited) = (sending.rounds, sending.rounds_waiting);
+    let often = rounds >= ROUNDS_MIN && waited as f64 >= WAITING_SHARE_MIN * rounds as f64;
+    often.then(|| {
+        let mean = sending.waiting as f64 / rounds as f64;
+        format!(
+            "at {waited} of {rounds} looks, connections waited to be accepted or read, {mean:.1} on average"
+        )
+    })
 }
 
 /// Other threads wait for locks or pipes, and this thread is who wakes them.
@@ -239,7 +260,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Limit, Load, Packets, Quota};
+    use dyno_record::observation::{Limit, Load, Packets, Quota, Sending};
     use dyno_record::profile::WaitClass;
 
     use crate::scene::{S, Scene, busy_load, synchronous_log};
@@ -354,5 +375,19 @@ mod tests {
         };
         assert_eq!(full(40).classes(), [Class::SingleThreadLimit]);
         assert_eq!(full(1).classes(), []);
+    }
+
+    #[test]
+    fn a_thread_at_its_limit_leads_where_something_waits_at_most_looks() {
+        let looked = |rounds, rounds_waiting| {
+            let sending = Sending { rounds, rounds_waiting, waiting: rounds_waiting, ..Sending::default() };
+            Scene::new(&[9.8])
+                .on("main;work", 100)
+                .with(|seen| seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() }))
+                .classes()
+        };
+        assert_eq!(looked(100, 50), [Class::SingleThreadLimit]);
+        assert_eq!(looked(100, 49), [], "one client that asks again at once");
+        assert_eq!(looked(19, 19), [], "looked at too seldom");
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_record::finding::{Class, Confidence};
+use dyno_record::observation::Registers;
 
 use super::code::Walk;
 use super::draft::{Draft, Outcome, percent, places};
@@ -158,22 +159,21 @@ pub(super) fn cache_misses(facts: &Facts<'_>) -> Outcome {
     )
 }
 
-/// Threads write to the same cache line.
+/// Threads write to the same cache line. Forks of one process have equal addresses and memory of their own, but for what
+/// they share.
 pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
     if facts.loops.is_empty() {
         return facts.no_loops(NO_CODE);
     }
     let stores = stores_by_line(facts);
-    let shared: BTreeMap<u64, &Stores> = stores
+    let shared: BTreeMap<Line, &Stores> = stores
         .iter()
         .filter(|(_, stores)| threads(stores).len() >= 2)
         .map(|(line, stores)| (*line, stores))
         .collect();
     let in_shared = |hot: &Hot<'_>| {
-        hot.code
-            .stores(&hot.spot.seen)
-            .iter()
-            .any(|(_, address)| shared.contains_key(&(address / LINE_BYTES)))
+        let stores = hot.code.stores(&hot.spot.seen);
+        stores.iter().any(|(by, address)| shared.contains_key(&line(facts, by, *address)))
     };
     let share = facts.loop_share(in_shared);
     let (Some(hottest), Some((_, most))) = (
@@ -214,14 +214,23 @@ fn at_the_same_time(facts: &Facts<'_>, tids: &BTreeSet<u32>) -> f64 {
     run / 1e9 / facts.seen.duration_s.max(1e-9)
 }
 
+/// Threads and addresses.
 type Stores = BTreeSet<(u32, u64)>;
 
+/// A cache line: of one process, or none where the memory is shared by several.
+type Line = (Option<u32>, u64);
+
+fn line(facts: &Facts<'_>, by: &Registers, address: u64) -> Line {
+    let is_shared = facts.seen.shared.iter().any(|[start, end]| (*start..*end).contains(&address));
+    ((!is_shared).then_some(by.pid), address / LINE_BYTES)
+}
+
 /// Threads and addresses by cache line, over all loops that work; those that only wait are another rule's.
-fn stores_by_line(facts: &Facts<'_>) -> BTreeMap<u64, Stores> {
-    let mut lines = BTreeMap::<u64, Stores>::new();
+fn stores_by_line(facts: &Facts<'_>) -> BTreeMap<Line, Stores> {
+    let mut lines = BTreeMap::<Line, Stores>::new();
     for hot in facts.loops.iter().filter(|hot| !hot.code.only_waits()) {
-        for (tid, address) in hot.code.stores(&hot.spot.seen) {
-            lines.entry(address / LINE_BYTES).or_default().insert((tid, address));
+        for (by, address) in hot.code.stores(&hot.spot.seen) {
+            lines.entry(line(facts, by, address)).or_default().insert((by.tid, address));
         }
     }
     lines
@@ -240,7 +249,7 @@ fn stores_in_words(stores: &Stores) -> String {
 #[cfg(test)]
 mod tests {
     use dyno_record::finding::Class;
-    use dyno_record::observation::Memory;
+    use dyno_record::observation::{Memory, Registers};
     use dyno_record::profile::WaitClass;
 
     use crate::scene::{COLUMNS, COUNT, ROWS, Scene, WALK, registers};
@@ -280,6 +289,18 @@ mod tests {
         };
         assert_eq!(stores(8), [Class::FalseSharingSuspected]);
         assert_eq!(stores(128), []);
+    }
+
+    #[test]
+    fn equal_addresses_of_two_processes_are_one_line_only_where_they_share_that_memory() {
+        let stores = |shared: &[[u64; 2]]| {
+            let other = Registers { pid: 2, ..registers(2, 0x1008, 0) };
+            let seen = (0..8).flat_map(|_| [registers(1, 0x1000, 0), other.clone()]).collect();
+            let scene = Scene::new(&[10.0, 10.0]).on("run;work", 100).hot(COUNT, 0.5, seen);
+            scene.with(|seen| seen.shared = shared.to_vec()).classes()
+        };
+        assert_eq!(stores(&[]), [], "a fork has the addresses of its parent and memory of its own");
+        assert_eq!(stores(&[[0x1000, 0x2000]]), [Class::FalseSharingSuspected]);
     }
 
     #[test]

@@ -180,7 +180,7 @@ fn frames(profile: &mut Profile, folded: &str) -> Vec<u32> {
 pub(super) fn registers(tid: u32, rdi: u64, rdx: u64) -> Registers {
     let mut values = [0; 16];
     (values[5], values[3]) = (rdi, rdx);
-    Registers { tid, values }
+    Registers { tid, pid: 1, values }
 }
 
 pub(super) fn busy_load() -> Load {

@@ -43,6 +43,8 @@ pub struct Observation {
     pub goroutines: Option<Goroutines>,
     /// The instructions at which it was seen most often.
     pub hot: Vec<HotSpot>,
+    /// Memory that its processes share (`MAP_SHARED`): first address, and the address after the last.
+    pub shared: Vec<[u64; 2]>,
     /// Descriptors of the target that are files, by path, with the flags they were opened with: `sync` and the like.
     pub files: BTreeMap<String, String>,
     /// What could not be seen.
@@ -202,7 +204,8 @@ pub struct Packets {
     pub sending: Option<Sending>,
 }
 
-/// What TCP held back on the target's connections, and on their other ends on the same machine, by looking often.
+/// What TCP held back on the target's connections, and on their other ends on the same machine, and what waited for the
+/// target to take it, by looking often.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sending {
@@ -214,6 +217,12 @@ pub struct Sending {
     pub held_by_peers: u64,
     /// Connections without `TCP_NODELAY` among those that were held.
     pub without_nodelay: u64,
+    /// Times that all of the target's connections were looked at, one after another.
+    pub rounds: u64,
+    /// Of those, the times at which something waited to be taken: bytes in a connection, or a connection in a queue.
+    pub rounds_waiting: u64,
+    /// Connections with unread bytes, and connections not accepted, over all looks.
+    pub waiting: u64,
 }
 
 /// A socket that sees packets (`packet(7)`).
@@ -311,6 +320,8 @@ pub struct HotSpot {
 pub struct Registers {
     /// The thread.
     pub tid: u32,
+    /// Its process, which a child of the target is of its own.
+    pub pid: u32,
     /// rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp, r8 … r15.
     pub values: [u64; 16],
 }
@@ -355,7 +366,10 @@ mod tests {
             duration_s: 2.0,
             host: Host { cpus: 2, all_ns: 4_000, idle_ns: 1_000, ..Host::default() },
             load: Some(Load { replies_per_s: 10.0, ..Load::default() }),
-            hot: vec![HotSpot { seen: vec![Registers { tid: 7, values: [1; 16] }], ..HotSpot::default() }],
+            hot: vec![HotSpot {
+                seen: vec![Registers { tid: 7, pid: 7, values: [1; 16] }],
+                ..HotSpot::default()
+            }],
             ..Observation::default()
         };
         let text = serde_json::to_string(&seen).unwrap();

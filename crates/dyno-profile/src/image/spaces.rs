@@ -83,6 +83,7 @@ impl AddressSpaces {
             start: mmap.start,
             end: mmap.start.saturating_add(mmap.length),
             executable: true,
+            shared: false,
             offset: mmap.offset,
             inode: mmap.inode,
             path: String::from_utf8_lossy(mmap.path).into_owned(),

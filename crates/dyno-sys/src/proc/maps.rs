@@ -16,6 +16,8 @@ pub struct Mapping {
     pub end: u64,
     /// Whether code in it may run.
     pub executable: bool,
+    /// Whether what is written there reaches others that have it mapped (`MAP_SHARED`).
+    pub shared: bool,
     /// Where in the file it begins.
     pub offset: u64,
     /// The file's inode; 0 for what is no file.
@@ -45,6 +47,7 @@ fn mapping(line: &str) -> Option<Mapping> {
         start: number(start)?,
         end: number(end)?,
         executable: rights.contains('x'),
+        shared: rights.ends_with('s'),
         offset: number(offset)?,
         inode: inode.parse().ok()?,
         // The kernel pads with blanks before a name and writes a line's end within it as \012.
@@ -113,19 +116,20 @@ mod tests {
     #[test]
     fn lines_of_maps_become_values_whatever_their_names() {
         let text = "55d0-55d1 r-xp 00001000 08:01 12                    /usr/bin/a b (deleted)\n\
-                    7f00-7f01 rw-p 00000000 00:00 0 \n7ffe-7fff r-xp 00000000 00:00 0    [vdso]\nnonsense\n";
+                    7f00-7f01 rw-s 00000000 00:00 0 \n7ffe-7fff r-xp 00000000 00:00 0    [vdso]\nnonsense\n";
         let found = parse_mappings(text);
         assert_eq!(found.len(), 3);
         let first = Mapping {
             start: 0x55d0,
             end: 0x55d1,
             executable: true,
+            shared: false,
             offset: 0x1000,
             inode: 12,
             path: "/usr/bin/a b (deleted)".to_owned(),
         };
         assert_eq!(found[0], first);
-        assert_eq!((found[1].executable, found[1].path.as_str()), (false, ""));
+        assert_eq!((found[1].executable, found[1].shared, found[1].path.as_str()), (false, true, ""));
         assert_eq!((found[2].executable, found[2].path.as_str()), (true, "[vdso]"));
     }
 

@@ -79,12 +79,12 @@ pub fn sockets_accepted(pid: Pid, port: u16) -> Vec<i32> {
     numbers_in(&format!("{folder}/fd")).into_iter().filter(is_ours).collect()
 }
 
-/// The descriptors of `pid` that are TCP connections, ascending.
-pub fn tcp_connections(pid: Pid) -> Vec<i32> {
+/// The descriptors of `pid` that are listeners of TCP or open connections, ascending.
+pub fn tcp_sockets(pid: Pid) -> Vec<i32> {
     let folder = folder(pid);
     let lines = inet_lines(&format!("{folder}/net"));
-    let inodes: BTreeSet<u64> =
-        lines.filter(|line| line.state == ESTABLISHED).map(|line| line.inode).collect();
+    let is_open = |line: &InetLine| matches!(line.state, ESTABLISHED | LISTEN);
+    let inodes: BTreeSet<u64> = lines.filter(is_open).map(|line| line.inode).collect();
     let is_one = |fd: &i32| socket_inode(&folder, *fd).is_some_and(|inode| inodes.contains(&inode));
     numbers_in(&format!("{folder}/fd")).into_iter().filter(is_one).collect()
 }

@@ -55,6 +55,43 @@ pub fn unacknowledged(fd: impl AsFd) -> io::Result<u64> {
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
+/// What waits to be taken from a socket of TCP: of a listener the connections that nobody has accepted, of a connection 1
+/// if bytes lie in it that nobody has read.
+pub fn waiting(fd: impl AsFd) -> io::Result<u32> {
+    let info = tcp_info(&fd)?;
+    if info[0] == TCP_LISTEN {
+        return Ok(info_word(&info, UNACKED));
+    }
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: FIONREAD writes one int; `bytes` lives through the call.
+    checked(unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut bytes) })?;
+    Ok(u32::from(bytes > 0))
+}
+
+/// `tcpi_state` of a listener (net/tcp_states.h), whose `tcpi_unacked` is the length of its queue.
+const TCP_LISTEN: u8 = 10;
+/// Offset of `tcpi_unacked` in struct tcp_info (linux/tcp.h).
+const UNACKED: usize = 24;
+
+/// struct tcp_info, which only ever grows at its end; an error where the kernel's is shorter than what is read here.
+fn tcp_info(fd: impl AsFd) -> io::Result<[u8; 256]> {
+    let mut info = [0_u8; 256];
+    let mut len = info.len() as libc::socklen_t;
+    let fd = fd.as_fd().as_raw_fd();
+    let (level, number) = (libc::IPPROTO_TCP, libc::TCP_INFO);
+    // SAFETY: `info` and `len` live through the call and `len` is the size of `info`.
+    checked(unsafe { libc::getsockopt(fd, level, number, info.as_mut_ptr().cast(), &raw mut len) })?;
+    if (len as usize) < 148 {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(info)
+}
+
+fn info_word(info: &[u8; 256], offset: usize) -> u32 {
+    let bytes = info.get(offset..offset + 4).and_then(|bytes| bytes.try_into().ok());
+    u32::from_ne_bytes(bytes.unwrap_or_default())
+}
+
 /// What TCP holds back on a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sending {
@@ -77,23 +114,14 @@ impl Sending {
     }
 }
 
-/// What a TCP connection holds back (`TCP_INFO`). An error for every other kind of socket.
+/// What a TCP connection holds back (`TCP_INFO`). An error for every other kind of socket, and for a listener.
 pub fn sending(fd: impl AsFd) -> io::Result<Sending> {
-    let mut info = [0_u8; 256];
-    let mut len = info.len() as libc::socklen_t;
-    let fd = fd.as_fd().as_raw_fd();
-    let (level, number) = (libc::IPPROTO_TCP, libc::TCP_INFO);
-    // SAFETY: `info` and `len` live through the call and `len` is the size of `info`.
-    checked(unsafe { libc::getsockopt(fd, level, number, info.as_mut_ptr().cast(), &raw mut len) })?;
-    // Offsets of struct tcp_info (linux/tcp.h), which only ever grows at its end.
-    let at = |offset: usize| {
-        let bytes = info.get(offset..offset + 4).and_then(|bytes| bytes.try_into().ok());
-        u32::from_ne_bytes(bytes.unwrap_or_default())
-    };
-    if (len as usize) < 148 {
-        return Err(io::ErrorKind::Unsupported.into());
+    let info = tcp_info(fd)?;
+    if info[0] == TCP_LISTEN {
+        return Err(io::ErrorKind::NotConnected.into());
     }
-    Ok(Sending { segment: at(16), unacknowledged: at(24), window: at(80), unsent: at(144) })
+    let at = |offset| info_word(&info, offset);
+    Ok(Sending { segment: at(16), unacknowledged: at(UNACKED), window: at(80), unsent: at(144) })
 }
 
 #[cfg(test)]
@@ -131,6 +159,23 @@ mod tests {
         let mut text = String::new();
         far.read_to_string(&mut text).unwrap();
         assert_eq!(text, "456789");
+    }
+
+    #[test]
+    fn what_waits_is_counted_at_a_listener_and_at_a_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connect = || TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut one, _two) = (connect(), connect());
+        assert_eq!(waiting(&listener).unwrap(), 2);
+        let (mut far, _) = listener.accept().unwrap();
+        assert_eq!((waiting(&listener).unwrap(), waiting(&far).unwrap()), (1, 0));
+        one.write_all(b"abc").unwrap();
+        far.peek(&mut [0; 3]).unwrap();
+        assert_eq!(waiting(&far).unwrap(), 1);
+        far.read_exact(&mut [0; 3]).unwrap();
+        assert_eq!(waiting(&far).unwrap(), 0);
+        let (pipe, _) = UnixStream::pair().unwrap();
+        assert!(waiting(&pipe).is_err(), "only TCP is asked");
     }
 
     #[test]

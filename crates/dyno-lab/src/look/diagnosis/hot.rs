@@ -35,6 +35,8 @@ pub(super) struct Hot {
     samples: Vec<HotSample>,
     /// The share of the target's running time that was that of the threads that were sampled.
     sampled_share: f64,
+    /// Whose its threads are.
+    processes: BTreeMap<Tid, Pid>,
 }
 
 /// What a sample is counted for.
@@ -77,7 +79,7 @@ impl Hot {
             theirs += if sampled.contains(&tid) { ran } else { 0 };
         }
         let sampled_share = if all > 0 { theirs as f64 / all as f64 } else { 1.0 };
-        Ok(Hot { samples, sampled_share })
+        Ok(Hot { samples, sampled_share, processes: processes(pid) })
     }
 
     /// The hottest instructions. `user_share` is the share of the target's CPU time outside the kernel, which was not
@@ -109,7 +111,7 @@ impl Hot {
                 share: tally.samples as f64 / all * user_share * self.sampled_share,
                 code_at,
                 code: hex(&memory.read(code_at, length as usize)),
-                seen: tally.registers(),
+                seen: tally.registers(&self.processes),
             }
         };
         Ok(hottest.into_iter().map(spot).collect())
@@ -130,6 +132,18 @@ impl Hot {
     }
 }
 
+/// Whose threads these are, now.
+fn processes(pid: Pid) -> BTreeMap<Tid, Pid> {
+    let threads = |pid| proc::task_costs(pid).into_iter().map(move |task| (task.tid, pid));
+    proc::tree(pid).into_iter().flat_map(threads).collect()
+}
+
+/// Memory that a process shares with others that have it mapped.
+pub(super) fn shared_memory(pid: Pid) -> Vec<[u64; 2]> {
+    let all = proc::mappings(pid).unwrap_or_default();
+    all.iter().filter(|mapping| mapping.shared).map(|mapping| [mapping.start, mapping.end]).collect()
+}
+
 /// How long each thread of the target has run.
 fn run_times(pid: Pid) -> BTreeMap<Tid, u64> {
     let tasks = proc::tree(pid).into_iter().flat_map(proc::task_costs);
@@ -141,14 +155,19 @@ impl Tally {
         self.samples += 1;
         let seen = self.by_thread.entry(sample.tid).or_default();
         if seen.len() < REGISTERS_MAX {
-            seen.push(Registers { tid: sample.tid.cast_unsigned(), values: sample.registers });
+            seen.push(Registers { tid: sample.tid.cast_unsigned(), pid: 0, values: sample.registers });
         }
     }
 
     /// Some of each thread, so that what one thread does never hides another.
-    fn registers(self) -> Vec<Registers> {
+    fn registers(self, processes: &BTreeMap<Tid, Pid>) -> Vec<Registers> {
         let each = REGISTERS_MAX / self.by_thread.len().max(1);
-        self.by_thread.into_values().flat_map(|seen| seen.into_iter().take(each.max(2))).collect()
+        let of = |(tid, seen): (Tid, Vec<Registers>)| {
+            // One that has ended meanwhile shares nothing with anybody.
+            let pid = processes.get(&tid).copied().unwrap_or(tid).cast_unsigned();
+            seen.into_iter().take(each.max(2)).map(move |one| Registers { pid, ..one })
+        };
+        self.by_thread.into_iter().flat_map(of).collect()
     }
 }
 
@@ -227,7 +246,7 @@ mod tests {
                 stack: Vec::new(),
             });
         }
-        let kept = tally.registers();
+        let kept = tally.registers(&BTreeMap::new());
         assert_eq!(kept.iter().filter(|seen| seen.tid == 2).count(), 5);
         assert_eq!(kept.iter().filter(|seen| seen.tid == 1).count(), REGISTERS_MAX / 2);
     }

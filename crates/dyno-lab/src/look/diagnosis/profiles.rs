@@ -13,7 +13,7 @@ use dyno_sys::Pid;
 use dyno_sys::clock::mono_ns;
 
 use super::counters::not_looked;
-use super::hot::Hot;
+use super::hot::{Hot, shared_memory};
 use super::wanted::{ON_CPU_SHARE, QUIET_SHARE, Wanted};
 use crate::failure::chain;
 
@@ -31,7 +31,7 @@ pub(super) fn add(seen: &mut Observation, wanted: &Wanted<'_>, load: Option<&Bes
         Err(why) => not_looked(&mut seen.not_looked_at, "where CPU time goes", &why),
     }
     match hot.and_then(|hot| spots(&hot, pid, user_share)) {
-        Ok(spots) => seen.hot = spots,
+        Ok(spots) => (seen.hot, seen.shared) = (spots, shared_memory(pid)),
         Err(error) => not_looked(&mut seen.not_looked_at, "the code at hot instructions", &error.to_string()),
     }
     if !stop.load(Ordering::Relaxed) {

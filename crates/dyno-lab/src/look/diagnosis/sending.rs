@@ -1,4 +1,5 @@
-//! What TCP holds back on the target's connections and on their other ends, looked at often.
+//! What TCP holds back on the target's connections and on their other ends, and what waits for the target to take it,
+//! looked at often.
 //!
 //! A socket is fetched from its process for the microsecond in which it is asked (pidfd_getfd(2)), and nothing is set on it.
 
@@ -6,7 +7,7 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
 use dyno_record::observation::Sending;
-use dyno_sys::socket::{SockOpt, int_option, sending};
+use dyno_sys::socket::{SockOpt, int_option, sending, waiting};
 use dyno_sys::{Pid, child, proc};
 
 /// Connections that are looked at each time.
@@ -58,6 +59,9 @@ impl Watch {
         self.looked += 1;
         let (own, peers) = (held_of(&self.own), held_of(&self.peers));
         self.seen.looks += own.looks.max(peers.looks);
+        self.seen.rounds += u64::from(own.looks + own.waiting > 0);
+        self.seen.rounds_waiting += u64::from(own.waiting > 0);
+        self.seen.waiting += own.waiting;
         self.seen.held += own.held + peers.held;
         self.seen.held_by_peers += peers.held;
         self.seen.without_nodelay += own.without_nodelay + peers.without_nodelay;
@@ -71,7 +75,7 @@ impl Watch {
 
 impl Connections {
     fn list(&mut self) {
-        self.listed = proc::tcp_connections(self.pid);
+        self.listed = proc::tcp_sockets(self.pid);
         self.listed.truncate(CONNECTIONS_MAX);
     }
 }
@@ -81,6 +85,7 @@ fn held_of(processes: &[Connections]) -> Sending {
     for process in processes {
         for fd in &process.listed {
             let Ok(copy) = child::pidfd_getfd(&process.handle, *fd) else { continue };
+            seen.waiting += waiting(&copy).map_or(0, u64::from);
             let Ok(now) = sending(&copy) else { continue };
             let nodelay = int_option(&copy, SockOpt::NoDelay).unwrap_or(0) != 0;
             // With TCP_NODELAY nothing is kept for an acknowledgement: what is unsent goes at once.

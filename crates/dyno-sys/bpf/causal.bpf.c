@@ -479,6 +479,8 @@ int on_waking(u64 *context) {
         count(waker ? &all->inner_wakes : &all->outer_wakes);
         if (!waker && thread->waits & FOR_NETWORK)
             count(&all->remote_wakes);
+        if (waker && waker->role & PARTICIPANT)
+            count(&all->partner_wakes);
     }
     if (thread->waits & all->wait_kinds)
         shorten(all, thread, now, credited);

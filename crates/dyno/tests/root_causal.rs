@@ -55,27 +55,25 @@ fn record(folder: &Folder) -> Causal {
 fn what_one_thread_does_is_worth_what_it_takes_and_files_lie_beside_each_other() {
     let _alone = alone();
     let folder = Folder::new("causal-parts");
-    let words = ["--progress", "done", "--site", "sixty", "--site", "ten", "--for", "20s", "--coz", "c.coz"];
+    let words = ["--progress", "done", "--site", "sixty", "--site", "ten", "--for", "30s", "--coz", "c.coz"];
     let ended = Ended::of(started(&folder, &words));
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let record = record(&folder);
     let sixty = record.sites.iter().find(|site| site.name == "sixty").unwrap();
-    assert_ne!(sixty.verdict, Verdict::Hurts, "{}", ended.out);
-    // Beside much other work every window is set aside, and that is said.
-    match sixty.slope {
-        Some(slope) => {
-            assert!(slope.interval[1] > 0.4 && slope.per_percent > 0.3, "{}", ended.out);
-        }
-        None => assert_eq!(sixty.verdict, Verdict::NotMeasurable, "{}", ended.out),
-    }
+    // A program that is made to be measured: that nothing could be said of it is a fault. Planted ones: half of the pauses
+    // left out gives 0.3, each counted twice 1.2.
+    assert_eq!(sixty.verdict, Verdict::Helps, "{}", ended.out);
+    let slope = sixty.slope.unwrap();
+    let half_width = (slope.interval[1] - slope.interval[0]) / 2.0;
+    assert!(half_width < 0.1 && (slope.per_percent - 0.6).abs() < 0.04 + half_width, "{}", ended.out);
+    let control = record.control.unwrap();
+    assert!(control.artefact_percent.abs() < 40.0, "nothing paces it: {control:?}");
     let share = sixty.share_percent.unwrap();
     assert!((50.0..70.0).contains(&share), "{share}");
     assert!(ended.out.contains("sixty") && ended.err.contains("round"), "{}\n{}", ended.out, ended.err);
     assert!(std::fs::read_to_string(folder.path("c.html")).unwrap().contains("sixty"));
     let coz = std::fs::read_to_string(folder.path("c.coz")).unwrap();
-    let told = record.sites.iter().flat_map(|site| &site.windows).any(|window| window.dropped.is_none());
-    assert!(told || sixty.slope.is_none(), "a slope rests on windows");
-    assert!(coz.starts_with("startup") && coz.contains("selected=") == told, "{coz}");
+    assert!(coz.starts_with("startup") && coz.contains("selected="), "{coz}");
     assert!(proc::stat(record.target.pid.unwrap().cast_signed()).is_err(), "the command ended");
 }
 

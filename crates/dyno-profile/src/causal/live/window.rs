@@ -63,6 +63,7 @@ impl Counting {
             capped: counts.capped,
             missed: counts.missed,
             inner_wakes: counts.inner_wakes,
+            partner_wakes: counts.partner_wakes,
             outer_wakes: counts.outer_wakes,
             remote_wakes: counts.remote_wakes,
             runnable_waits: counts.runnable_waits,

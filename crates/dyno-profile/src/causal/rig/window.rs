@@ -51,6 +51,8 @@ pub struct Window {
     pub expired: bool,
     /// Wake-ups of threads of the target by each other.
     pub inner_wakes: u64,
+    /// Those of them by participants: clients on this machine that take part.
+    pub partner_wakes: u64,
     /// Wake-ups from outside: time, disks, other processes.
     pub outer_wakes: u64,
     /// Those of the outer wake-ups that ended a wait for a socket or a pipe: something that a client, or another process

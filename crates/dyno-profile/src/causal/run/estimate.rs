@@ -21,6 +21,11 @@ const OUTLIER_VALUES_MIN: usize = 10;
 /// it the intervals of eight to twelve rounds hold the truth in 92 to 94 %.
 const OUTLIER_SLACK: f64 = 8.0;
 
+/// How far the share of samples in the site may be from the usual one in a window that is disturbed and not different, as a
+/// part of it, and in samples.
+const ALIKE_PART: f64 = 0.3;
+const HITS_BY_CHANCE: f64 = 4.0;
+
 /// What the windows of one site say.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Estimates {
@@ -91,10 +96,24 @@ fn exclude_outliers(measured: &mut [Measured], metric: Metric) {
         treatments.retain(|other| *other != treatment);
         let of_level = ratios(measured, metric, |other| other == treatment);
         let values: Vec<f64> = of_level.iter().map(|(_, value)| *value).collect();
-        for at in beyond(&values) {
+        let alike = alike(measured, &of_level);
+        for at in beyond(&values).into_iter().filter(|at| alike[*at]) {
             measured[of_level[at].0].excluded = Some(Excluded::Outlier);
         }
     }
+}
+
+/// Which windows met the site about as often as is usual. Others are far from their like because the site did something
+/// else in them: phases that alternate are what is measured, and no disturbance of it.
+fn alike(measured: &[Measured], of_level: &[(usize, f64)]) -> Vec<bool> {
+    let hits = |(at, _): &(usize, f64)| {
+        let window = &measured[*at].window;
+        window.hits as f64 / window.samples.max(1) as f64
+    };
+    let usual = median(of_level.iter().map(hits));
+    let chance = |(at, _): &(usize, f64)| HITS_BY_CHANCE / measured[*at].window.samples.max(1) as f64;
+    let is_alike = |one| (hits(one) - usual).abs() <= ALIKE_PART * usual + chance(one);
+    of_level.iter().map(is_alike).collect()
 }
 
 fn exclude_nulls(measured: &mut [Measured], metric: Metric) {
@@ -160,17 +179,17 @@ fn saved_percent(ln: f64) -> f64 {
 fn point(measured: &[Measured], metric: Metric, level: u32) -> Option<(Point, f64)> {
     let is_level = |treatment| treatment == Treatment::SpeedUp(level);
     let found = ratios(measured, metric, is_level);
-    let mean = Mean::of(&found.iter().map(|(_, value)| *value).collect::<Vec<_>>())?;
-    let [low, high] = mean.interval();
-    debug_assert!(low <= mean.mean && mean.mean <= high, "a mean lies in its interval");
+    // Of shares of time, not of their logarithms: where a site runs in one window of two it saves half of what it does there.
+    let mean = Mean::of(&found.iter().map(|(_, value)| saved_percent(*value)).collect::<Vec<_>>())?;
+    debug_assert!(mean.half_width >= 0.0, "a mean lies in its interval");
     let of_level = || measured.iter().filter(|one| is_level(one.treatment));
     let inserted_ns: f64 =
         of_level().filter_map(|one| one.effective).map(|effective| effective.inserted_ns).sum();
     let length_ns: f64 = of_level().map(|one| one.window.length_ns as f64).sum();
     let point = Point {
         speedup_percent: level,
-        effect_percent: saved_percent(mean.mean),
-        interval_percent: [saved_percent(high), saved_percent(low)],
+        effect_percent: mean.mean,
+        interval_percent: mean.interval(),
         rounds: mean.n,
         dropped: of_level().filter(|one| one.excluded.is_some()).count(),
         inserted_percent: 100.0 * inserted_ns / length_ns.max(1.0),

@@ -72,6 +72,8 @@ pub(super) enum Excluded {
     Outlier,
     /// What was done before it still showed.
     Unsettled,
+    /// Too short for what lies between two visits: longer ones have replaced it.
+    Short,
 }
 
 impl Excluded {
@@ -84,7 +86,13 @@ impl Excluded {
             Excluded::Expired => "cut short: dyno itself was kept from the CPUs",
             Excluded::Outlier => "far from its like",
             Excluded::Unsettled => "what was done before it still showed",
+            Excluded::Short => "too short for what lies between two visits",
         }
+    }
+
+    /// Whether other windows were run in its place.
+    pub(super) fn is_replaced(self) -> bool {
+        matches!(self, Excluded::Unsettled | Excluded::Short)
     }
 }
 

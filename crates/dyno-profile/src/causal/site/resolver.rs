@@ -16,6 +16,7 @@ use dyno_record::causal::{Source, SourceKind};
 use dyno_sys::bpf::causal::RANGES_MAX;
 use dyno_sys::{Pid, proc};
 
+use super::choose::user_name;
 use super::debug::{self, Debug, Function, NoLine};
 use super::entry;
 use super::error::{self, SiteError};
@@ -231,9 +232,9 @@ impl Mapped {
             file: functions[0].file.clone(),
             line: functions[0].line,
             ranges: ranges.len(),
-            hot_lines: Vec::new(),
+            ..Source::default()
         };
-        self.tried(functions[0].name.clone(), &ranges, entries, reach, source)
+        self.tried(user_name(&functions[0].name).to_owned(), &ranges, entries, reach, source)
     }
 
     fn tried(

@@ -14,12 +14,13 @@ use crate::{budget, generate, packages, simulate, test, tidy};
 type Stage = (&'static str, fn(&Repo) -> Result<Outcome, Trouble>);
 
 /// In the order in which they run; the first that fails ends it.
-const STAGES: [Stage; 9] = [
+const STAGES: [Stage; 10] = [
     ("format", format),
     ("tidy", |repo| tidy::run(repo, Flags::new(vec![]))),
     ("clippy", clippy),
     ("packages", |_| packages::provide(Given::No).map(|()| Outcome::Done)),
     ("scripts", scripts),
+    ("bpf", |repo| generate::bpf::run(repo, Given::Yes)),
     ("test", |repo| test::run(repo, Flags::new(vec![]))),
     ("simulate", |repo| simulate::run(repo, Flags::new(vec![]))),
     ("manual", |repo| generate::run(repo, Flags::new(vec!["--check".to_owned()]))),

@@ -2,22 +2,44 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use crate::trouble::{Outcome, Trouble};
+
+/// The folder that stands before the PATH, once there is one.
+static FIRST: OnceLock<PathBuf> = OnceLock::new();
+
+/// From now on programs are looked for in this folder first, by us and by everything that we start. The first one stays.
+pub(crate) fn find_first_in(folder: PathBuf) {
+    let _ = FIRST.set(folder);
+}
+
+/// The folders of the PATH.
+fn path() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    FIRST.get().cloned().into_iter().chain(std::env::split_paths(&path)).collect()
+}
+
+fn with_path(mut command: Command) -> Command {
+    if let (Some(_), Ok(path)) = (FIRST.get(), std::env::join_paths(path())) {
+        command.env("PATH", path);
+    }
+    command
+}
 
 /// A command from its words.
 pub(crate) fn command<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> Command {
     let mut words = words.into_iter();
     let mut command = Command::new(words.next().as_ref().expect("a command has a first word").as_ref());
     command.args(words.map(|word| word.as_ref().to_owned()));
-    command
+    with_path(command)
 }
 
 /// `cargo`, the one that runs us.
 pub(crate) fn cargo<'a>(words: impl IntoIterator<Item = &'a str>) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(words);
-    command
+    with_path(command)
 }
 
 /// Runs with our own output; a failure is the answer no.
@@ -60,10 +82,9 @@ fn quoted(word: &str) -> String {
 
 /// Where a program stands on the PATH, or in the folders of a system's own programs.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
     // Debian keeps nginx in /usr/sbin, which is not on a plain user's PATH.
     let system = ["/usr/sbin", "/usr/local/sbin", "/sbin"].map(PathBuf::from);
-    std::env::split_paths(&path).chain(system).map(|folder| folder.join(name)).find(|file| file.is_file())
+    path().into_iter().chain(system).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
 #[cfg(test)]

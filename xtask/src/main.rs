@@ -10,6 +10,8 @@ mod client;
 mod command;
 mod flags;
 mod generate;
+mod go;
+mod limit;
 mod packages;
 mod repo;
 mod rights;
@@ -43,8 +45,8 @@ usage: cargo xtask VERB
                     both: [--cycles N] [--slice 1s] [--seed N] [--only A,B] [--server-cpu N] [--load-cpu N]
                           [--history FILE]
   simulate [SEEDS]  the engine's core on simulated networks: FIRST..LAST, or one seed, printed in full
-  gen [--check]     writes the manual page of the command line from its own help, or compares (the BPF objects too)
-  gen bpf           builds the BPF objects that are committed beside their sources; needs clang and llvm-strip
+  gen [--check]     writes the manual page of the command line from its own help, or compares
+  gen bpf [--check] builds the BPF objects that are committed beside their sources, or compares; needs clang 14
 
 exit: 0 done, 1 the answer is no, 2 error";
 

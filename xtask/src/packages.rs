@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::command::{command, find_program, run};
 use crate::flags::Given;
+use crate::go;
 use crate::repo::is_ci;
 use crate::rights::Rights;
 use crate::trouble::{Outcome, Trouble};
@@ -28,21 +29,18 @@ pub(crate) enum Seen {
     Program(&'static str),
     /// A shared library with this file name.
     Library(&'static str),
+    /// A file at this place.
+    File(&'static str),
 }
 
-/// Everything that is needed.
-pub(crate) const PACKAGES: [Package; 9] = [
+/// Everything that is needed. What every Debian has (coreutils, util-linux) is not named.
+pub(crate) const PACKAGES: [Package; 15] = [
     Package {
         name: "nginx",
         seen: Seen::Program("nginx"),
         reason: "a server that is not ours, for the climb and the bench; it stays stopped",
     },
     Package { name: "wrk", seen: Seen::Program("wrk"), reason: "the generator that ours is compared with" },
-    Package {
-        name: "chromium",
-        seen: Seen::Program("chromium"),
-        reason: "opens report pages as a reader does",
-    },
     Package { name: "valgrind", seen: Seen::Program("valgrind"), reason: "counts what the budgets limit" },
     Package {
         name: "shellcheck",
@@ -59,21 +57,53 @@ pub(crate) const PACKAGES: [Package; 9] = [
         seen: Seen::Library("libjemalloc.so.2"),
         reason: "an allocator that the climb turns to",
     },
-    Package { name: "golang-go", seen: Seen::Program("go"), reason: "builds the Go server that is climbed" },
-    Package { name: "gcc", seen: Seen::Program("cc"), reason: "links, and builds the minimal client" },
+    Package {
+        name: "gcc",
+        seen: Seen::Program("cc"),
+        reason: "links, builds specimens and the minimal client",
+    },
+    Package { name: "libc6-dev", seen: Seen::Library("crt1.o"), reason: "what is linked with" },
+    Package { name: "g++", seen: Seen::Program("g++"), reason: "builds specimens and known programs in C++" },
+    Package {
+        name: "golang-go",
+        seen: Seen::Program("go"),
+        reason: "builds specimens and servers in Go; where it is too old it fetches a newer one",
+    },
+    Package {
+        name: "ca-certificates",
+        seen: Seen::File("/etc/ssl/certs/ca-certificates.crt"),
+        reason: "modules of Go are fetched over TLS",
+    },
+    Package {
+        name: "default-jdk-headless",
+        seen: Seen::Program("javac"),
+        reason: "builds and runs specimens in Java",
+    },
+    Package {
+        name: "clang-14",
+        seen: Seen::Program("clang-14"),
+        reason: "builds the BPF objects, to compare them with the committed ones",
+    },
+    Package { name: "llvm-14", seen: Seen::Program("llvm-strip-14"), reason: "strips the BPF objects" },
+    Package { name: "procps", seen: Seen::Program("kill"), reason: "interrupts what tests have started" },
 ];
 
-/// Installs what is missing.
+/// Installs what is missing, and fetches a newer Go where there is an old one.
 ///
 /// # Errors
 /// When something is missing and may not or cannot be installed.
 pub(crate) fn provide(yes: Given) -> Result<(), Trouble> {
+    provide_packages(yes)?;
+    go::provide()
+}
+
+fn provide_packages(yes: Given) -> Result<(), Trouble> {
     let missing: Vec<&Package> = PACKAGES.iter().filter(|package| !is_there(&package.seen)).collect();
     if missing.is_empty() {
         return Ok(());
     }
     eprintln!("missing:");
-    missing.iter().for_each(|package| eprintln!("  {:<15} {}", package.name, package.reason));
+    missing.iter().for_each(|package| eprintln!("  {:<21} {}", package.name, package.reason));
     let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
     if let Some(trouble) = refusal(&names, find_program("apt-get").as_deref(), &Rights::ours()) {
         return Err(trouble);
@@ -105,6 +135,7 @@ fn needs(names: &[&str]) -> Trouble {
 fn is_there(seen: &Seen) -> bool {
     match seen {
         Seen::Program(name) => find_program(name).is_some(),
+        Seen::File(path) => Path::new(path).is_file(),
         Seen::Library(name) => library_folders().iter().any(|folder| folder.join(name).exists()),
     }
 }

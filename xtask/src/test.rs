@@ -1,16 +1,26 @@
 //! `cargo xtask test`: provides what the tests need and runs all of them, those of root too where it has the rights.
 //!
-//! A test file `tests/root_*.rs` needs root, and every capability that it names (`CAP_…`). Without them it is
-//! skipped with a message; in CI that is a failure, because nobody reads messages there.
+//! Cargo builds the tests' binaries; they are run from here, one after another, each with a limit of time. One that fails
+//! or hangs does not keep the others from being run. A test file `tests/root_*.rs` needs root, and every capability that
+//! it names (`CAP_…`). Without them it is skipped with a message; in CI that is a failure, because nobody reads messages
+//! there.
 
-use std::collections::BTreeSet;
+mod binaries;
 
-use crate::command::{cargo, run as run_command};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::command::shown;
 use crate::flags::Flags;
+use crate::limit::{Ended, run_within};
 use crate::packages;
 use crate::repo::{Repo, is_ci};
 use crate::rights::Rights;
 use crate::trouble::{Outcome, Trouble};
+use binaries::Binary;
+
+/// So many of the slowest are told at the end.
+const SLOWEST: usize = 8;
 
 /// Runs the verb.
 pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
@@ -22,32 +32,63 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     for test in &skipped {
         eprintln!("skipped: {} needs {}", test.path, test.lacks.join(", "));
     }
-    if run_command(cargo(["test", "--workspace"]).current_dir(repo.root()))? == Outcome::No
-        || run_root_tests(repo, &able)? == Outcome::No
-    {
-        return Ok(Outcome::No);
-    }
+    let Some(all) = Binary::build(repo)? else { return Ok(Outcome::No) };
+    let failed = run_all(repo, &all, &able)?;
+    failed.iter().for_each(|line| eprintln!("failed: {line}"));
     if is_ci() && !skipped.is_empty() {
         eprintln!("failed: {} root tests were skipped, and in CI nothing may be", skipped.len());
         return Ok(Outcome::No);
     }
-    Ok(Outcome::Done)
+    Ok(Outcome::done_if(|| failed.is_empty()))
 }
 
-fn run_root_tests(repo: &Repo, tests: &[RootTest]) -> Result<Outcome, Trouble> {
-    if tests.is_empty() {
-        return Ok(Outcome::Done);
+/// Runs them one after another, the cheap ones first; a line for each that failed.
+fn run_all(repo: &Repo, all: &[Binary], able: &[RootTest]) -> Result<Vec<String>, Trouble> {
+    let root = |binary: &&Binary| able.iter().any(|test| test.path == binary.source);
+    let (of_root, of_all): (Vec<&Binary>, Vec<&Binary>) = all.iter().partition(root);
+    let (mut failed, mut took) = (vec![], vec![]);
+    let mut tried = |name: &str, command: &mut Command, limit| -> Result<(), Trouble> {
+        let begun = Instant::now();
+        failed.extend(failure(name, command, limit)?);
+        took.push((begun.elapsed(), name.to_owned()));
+        Ok(())
+    };
+    for binary in of_all {
+        tried(&binary.source, &mut binary.command(), binary.limit())?;
     }
-    let packages: BTreeSet<&str> = tests.iter().map(|test| test.package.as_str()).collect();
-    let packages = packages.into_iter().flat_map(|package| ["--package", package]);
-    let files = tests.iter().flat_map(|test| ["--test", test.file()]);
-    let words = ["test"].into_iter().chain(packages).chain(files).chain(["--", "--ignored"]);
-    run_command(cargo(words).current_dir(repo.root()))
+    let (mut documentation, limit) = binaries::documentation(repo);
+    tried("the documentation's examples", &mut documentation, limit)?;
+    for binary in of_root {
+        tried(&binary.source, binary.command().arg("--include-ignored"), binary.limit())?;
+    }
+    tell_slowest(took);
+    Ok(failed)
+}
+
+/// Runs one; what is to be said if it did not end well.
+fn failure(name: &str, command: &mut Command, limit: Duration) -> Result<Option<String>, Trouble> {
+    eprintln!("     Running {name}: {}", shown(command));
+    Ok(match run_within(command, limit)? {
+        Ended::Well => None,
+        Ended::Badly(status) => Some(format!("{name}: {status}")),
+        Ended::TooLate(processes) => {
+            let seconds = limit.as_secs_f64();
+            Some(format!("{name}: hangs: not done after {seconds} s, its {processes} processes were killed"))
+        }
+    })
+}
+
+fn tell_slowest(mut took: Vec<(Duration, String)>) {
+    took.sort_by(|a, b| b.cmp(a));
+    let total: Duration = took.iter().map(|(time, _)| *time).sum();
+    eprintln!("{} binaries ran for {:.0} s; the slowest:", took.len(), total.as_secs_f64());
+    for (time, name) in took.iter().take(SLOWEST) {
+        eprintln!("{:>7.1} s  {name}", time.as_secs_f64());
+    }
 }
 
 /// A test file that only root can run.
 struct RootTest {
-    package: String,
     path: String,
     /// What we lack for it, in words.
     lacks: Vec<String>,
@@ -57,39 +98,38 @@ impl RootTest {
     fn all(repo: &Repo) -> Result<Vec<RootTest>, Trouble> {
         let rights = Rights::ours();
         let files = repo.files(&[".rs"])?;
-        let named =
-            files.into_iter().filter_map(|path| Some((package_of_root_test(&path)?.to_owned(), path)));
-        named
-            .map(|(package, path)| {
-                let lacks = rights.lacking(&repo.read(&path)?);
-                Ok(RootTest { package, path, lacks })
-            })
-            .collect()
-    }
-
-    /// Cargo's name of it.
-    fn file(&self) -> &str {
-        let name = self.path.rsplit('/').next().unwrap_or_default();
-        name.strip_suffix(".rs").unwrap_or(name)
+        let of_root = files.into_iter().filter(|path| is_root_test(path));
+        of_root.map(|path| Ok(RootTest { lacks: rights.lacking(&repo.read(&path)?), path })).collect()
     }
 }
 
 /// `crates/PACKAGE/tests/root_*.rs`.
-fn package_of_root_test(path: &str) -> Option<&str> {
-    match path.split('/').collect::<Vec<_>>()[..] {
-        ["crates", package, "tests", file] => file.starts_with("root_").then_some(package),
-        _ => None,
-    }
+fn is_root_test(path: &str) -> bool {
+    matches!(path.split('/').collect::<Vec<_>>()[..], ["crates", _, "tests", file] if file.starts_with("root_"))
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
     fn a_root_test_is_known_by_its_place_and_name() {
-        assert_eq!(package_of_root_test("crates/dyno-sys/tests/root_user.rs"), Some("dyno-sys"));
-        assert_eq!(package_of_root_test("crates/dyno-sys/tests/user.rs"), None);
-        assert_eq!(package_of_root_test("crates/dyno-sys/src/root_user.rs"), None);
+        assert!(is_root_test("crates/dyno-sys/tests/root_user.rs"));
+        assert!(!is_root_test("crates/dyno-sys/tests/user.rs"));
+        assert!(!is_root_test("crates/dyno-sys/src/root_user.rs"));
+    }
+
+    #[test]
+    fn a_binary_that_hangs_is_a_failure_that_names_it() {
+        let told = |script: &str, limit| {
+            let mut planted = crate::command::command(["sh", "-c", script]);
+            failure("crates/x/tests/hangs.rs", &mut planted, limit).unwrap()
+        };
+        let hangs = told("exec sleep 600", Duration::from_millis(100)).unwrap();
+        assert!(hangs.starts_with("crates/x/tests/hangs.rs: hangs: not done after 0.1 s"), "{hangs}");
+        let fails = told("exit 101", Duration::from_secs(60)).unwrap();
+        assert_eq!(fails, "crates/x/tests/hangs.rs: exit status: 101");
+        assert_eq!(told("exit 0", Duration::from_secs(60)), None);
     }
 }

@@ -1,0 +1,169 @@
+//! Runs a program for so long at most: what hangs is killed with everything that it started, and said.
+//!
+//! The tests' binaries are run by it. It makes no process group of its own, so that Ctrl-C at a terminal reaches the
+//! tests as it reaches us; what belongs to a run is known by its parents and by a mark in its environment.
+
+use std::collections::BTreeSet;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::command::{command as command_of, shown};
+use crate::trouble::Trouble;
+
+/// Between two looks whether it has ended: a run of a second is not noticeably longer for it.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Whoever forks while it is killed may leave a child that was not seen: so often it is looked again.
+const KILLS_MAX: usize = 20;
+
+/// What a process of a run has in its environment, before the run's own name.
+const MARK: &str = "DYNO_TEST_RUN";
+
+/// How a run ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// By itself, with success.
+    Well,
+    /// By itself, or by a signal that was not ours.
+    Badly(ExitStatus),
+    /// It was killed, so many processes of it.
+    TooLate(usize),
+}
+
+/// Runs it with our own output.
+///
+/// # Errors
+/// When it cannot be started or looked at.
+pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<Ended, Trouble> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let what = shown(command);
+    let begun = Instant::now();
+    let mut child = command.env(MARK, &mark).spawn().map_err(Trouble::cannot(format!("run {what}")))?;
+    loop {
+        let ended = child.try_wait().map_err(Trouble::cannot(format!("wait for {what}")))?;
+        match ended {
+            Some(status) if status.success() => return Ok(Ended::Well),
+            Some(status) => return Ok(Ended::Badly(status)),
+            None if begun.elapsed() >= limit => return killed(child, &mark).map(Ended::TooLate),
+            None => sleep(LOOK),
+        }
+    }
+}
+
+/// Kills all of a run; how many they were.
+fn killed(mut child: Child, mark: &str) -> Result<usize, Trouble> {
+    let mut all = BTreeSet::new();
+    for _ in 0..KILLS_MAX {
+        let found = of_run(child.id(), mark);
+        if found.is_empty() {
+            break;
+        }
+        let pids = found.iter().map(u32::to_string);
+        let words = ["sh", "-c", "kill -KILL \"$@\" 2> /dev/null", "sh"].map(str::to_owned);
+        // One that has ended meanwhile is no trouble.
+        let _ = command_of(words.into_iter().chain(pids)).status();
+        all.extend(found);
+        let _ = child.try_wait();
+    }
+    child.wait().map_err(Trouble::cannot("wait for what was killed"))?;
+    Ok(all.len())
+}
+
+/// The processes of a run that live: the first one, its descendants, and those that have its mark.
+fn of_run(first: u32, mark: &str) -> BTreeSet<u32> {
+    let line = format!("{MARK}={mark}");
+    let processes = processes();
+    let mut found: BTreeSet<u32> =
+        processes.iter().map(|(pid, _)| *pid).filter(|pid| has(*pid, &line)).collect();
+    found.extend(processes.iter().map(|(pid, _)| *pid).filter(|pid| *pid == first));
+    // A child may have a lower number than its parent, hence again until nothing is added.
+    loop {
+        let children =
+            processes.iter().filter(|(pid, parent)| found.contains(parent) && !found.contains(pid));
+        let children: Vec<u32> = children.map(|(pid, _)| *pid).collect();
+        if children.is_empty() {
+            return found;
+        }
+        found.extend(children);
+    }
+}
+
+/// All processes that have not ended, with their parents.
+fn processes() -> Vec<(u32, u32)> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid| Some((pid, parent_of(pid)?))).collect()
+}
+
+/// From /proc/PID/stat: what follows the name, which may hold anything.
+fn parent_of(pid: u32) -> Option<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    fields.next()?.parse().ok().filter(|_| state != "Z" && state != "X")
+}
+
+fn has(pid: u32, line: &str) -> bool {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|entry| entry == line.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn shell(script: &str, limit: Duration) -> Ended {
+        run_within(&mut command_of(["sh", "-c", script]), limit).unwrap()
+    }
+
+    /// Far more than any of these programs takes.
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn what_ends_in_time_ends_as_it_does() {
+        assert_eq!(shell("exit 0", LONG), Ended::Well);
+        assert!(matches!(shell("exit 3", LONG), Ended::Badly(status) if status.code() == Some(3)));
+        assert!(matches!(shell("kill -TERM $$", LONG), Ended::Badly(status) if status.code().is_none()));
+    }
+
+    /// One child in the group, one in a session of its own whose parent is gone, one with nothing of the environment.
+    #[test]
+    fn what_hangs_is_killed_with_all_that_it_started_and_nothing_is_left() {
+        let mark = std::env::temp_dir().join(format!("dyno-hangs-{}", std::process::id()));
+        std::fs::create_dir_all(&mark).unwrap();
+        let script = format!(
+            "cd {} && echo $$ > a; (setsid sh -c 'echo $$ > b; exec sleep 600' &); \
+             env -i sh -c 'echo $$ > c; exec sleep 600' & exec sleep 600",
+            mark.display()
+        );
+        // All three have begun by then, or the test fails below; a slow machine is given time.
+        let mut limit = Duration::from_millis(500);
+        let pids = loop {
+            let ended = shell(&script, limit);
+            assert!(matches!(ended, Ended::TooLate(_)), "{ended:?}");
+            let pids: Vec<u32> = ["a", "b", "c"]
+                .iter()
+                .filter_map(|name| std::fs::read_to_string(mark.join(name)).ok()?.trim().parse().ok())
+                .collect();
+            if pids.len() == 3 {
+                assert!(matches!(ended, Ended::TooLate(3..)), "{ended:?}");
+                break pids;
+            }
+            limit *= 2;
+            assert!(limit < LONG, "only {} of 3 processes have begun", pids.len());
+        };
+        let left: Vec<&u32> = pids.iter().filter(|pid| parent_of(**pid).is_some()).collect();
+        assert!(left.is_empty(), "{left:?} of {pids:?} live");
+        std::fs::remove_dir_all(mark).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_told() {
+        let told = run_within(&mut command_of(["/no/such/program"]), LONG).unwrap_err().to_string();
+        assert!(told.contains("/no/such/program"), "{told}");
+    }
+}

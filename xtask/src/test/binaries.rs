@@ -1,0 +1,116 @@
+//! The tests' binaries: built by cargo, listed from what it tells, each with its package and its limit of time.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::command::{cargo, command, shown};
+use crate::repo::Repo;
+use crate::trouble::Trouble;
+
+/// Most end within seconds. This is many times what the slowest of the others takes on two cores beside a busy
+/// neighbour, so that only what hangs meets it.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// Those that measure for minutes, by their source.
+const LIMITS: [(&str, Duration); 1] = [("crates/dyno/tests/climb.rs", Duration::from_secs(600))];
+
+/// One binary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Binary {
+    /// Its first source file, by its path from the root.
+    pub(super) source: String,
+    /// The folder of its package, in which cargo runs it.
+    folder: PathBuf,
+    program: PathBuf,
+}
+
+impl Binary {
+    /// Builds all of the workspace's; none if something does not build.
+    pub(super) fn build(repo: &Repo) -> Result<Option<Vec<Binary>>, Trouble> {
+        let words = ["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"];
+        let mut build = cargo(words);
+        build.current_dir(repo.root()).stdin(Stdio::null()).stderr(Stdio::inherit());
+        eprintln!("$ {}", shown(&build));
+        let built = build.output().map_err(Trouble::cannot("run cargo test"))?;
+        if !built.status.success() {
+            return Ok(None);
+        }
+        let told = String::from_utf8(built.stdout).map_err(Trouble::cannot("read what cargo built"))?;
+        let mut all: Vec<Binary> = told.lines().filter_map(|line| Binary::told(repo.root(), line)).collect();
+        all.sort_by(|a, b| a.source.cmp(&b.source));
+        match all.is_empty() {
+            true => Err(Trouble::new("cargo built no tests")),
+            false => Ok(Some(all)),
+        }
+    }
+
+    /// From a line of cargo's, if it tells of a test's binary.
+    fn told(root: &Path, line: &str) -> Option<Binary> {
+        let told: Value = serde_json::from_str(line).ok()?;
+        if told["profile"]["test"] != true {
+            return None;
+        }
+        let program = PathBuf::from(told["executable"].as_str()?);
+        let folder = Path::new(told["manifest_path"].as_str()?).parent()?.to_owned();
+        let source = Path::new(told["target"]["src_path"].as_str()?).strip_prefix(root).ok()?;
+        Some(Binary { source: source.to_string_lossy().into_owned(), folder, program })
+    }
+
+    /// The command that runs it, as cargo would.
+    pub(super) fn command(&self) -> Command {
+        let mut run = command([self.program.to_string_lossy()]);
+        // It is ours, as long as cargo runs us; a test would look for its files there.
+        run.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
+        run
+    }
+
+    /// How long it may take.
+    pub(super) fn limit(&self) -> Duration {
+        LIMITS.iter().find(|(source, _)| *source == self.source).map_or(LIMIT, |(_, limit)| *limit)
+    }
+}
+
+/// The examples in the documentation, which cargo builds and runs itself.
+pub(super) fn documentation(repo: &Repo) -> (Command, Duration) {
+    let mut run = cargo(["test", "--workspace", "--doc"]);
+    run.current_dir(repo.root());
+    (run, LIMIT)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const TOLD: &str = r#"{"reason":"compiler-artifact","manifest_path":"/r/crates/dyno-sys/Cargo.toml",
+        "target":{"kind":["test"],"name":"fork","src_path":"/r/crates/dyno-sys/tests/fork.rs"},
+        "profile":{"test":true},"executable":"/r/target/debug/deps/fork-1"}"#;
+
+    #[test]
+    fn a_binary_is_read_from_cargos_words() {
+        let binary = Binary::told(Path::new("/r"), TOLD).unwrap();
+        assert_eq!(binary.source, "crates/dyno-sys/tests/fork.rs");
+        assert_eq!(binary.limit(), LIMIT);
+        let command = binary.command();
+        assert_eq!(command.get_program(), "/r/target/debug/deps/fork-1");
+        assert_eq!(command.get_current_dir(), Some(Path::new("/r/crates/dyno-sys")));
+    }
+
+    #[test]
+    fn what_is_no_test_is_passed_over() {
+        let program = TOLD.replace(r#""test":true"#, r#""test":false"#);
+        let library = TOLD.replace(r#""/r/target/debug/deps/fork-1""#, "null");
+        for line in [program.as_str(), &library, r#"{"reason":"build-finished"}"#, "no json"] {
+            assert_eq!(Binary::told(Path::new("/r"), line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_limit_of_its_own_is_for_a_test_that_is_there() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        assert!(LIMITS.iter().all(|(source, limit)| root.join(source).is_file() && *limit > LIMIT));
+    }
+}

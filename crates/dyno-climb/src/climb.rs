@@ -18,7 +18,6 @@ mod noise;
 mod off_block;
 mod options;
 mod pairs;
-mod predicted;
 mod proofs;
 mod rules;
 mod starts;

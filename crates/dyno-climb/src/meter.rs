@@ -6,7 +6,6 @@
 
 use dyno_measure::Histogram;
 use dyno_measure::series::Block;
-use dyno_record::causal::Causal;
 use dyno_record::profile::Profile;
 
 use crate::dial::Setting;
@@ -198,13 +197,6 @@ pub trait Look: Meter {
     /// # Errors
     /// In words, when it cannot be profiled here.
     fn profile(&mut self, arm: &mut Self::Arm, for_ns: u64) -> Result<Profile, String>;
-
-    /// Experiments on the server under its load for this long, in an order that the seed decides: what it would bring if
-    /// functions of it were faster. Nothing else is measured meanwhile, and the server is not used again.
-    ///
-    /// # Errors
-    /// In words, when it cannot be experimented with.
-    fn causal(&mut self, arm: &mut Self::Arm, for_ns: u64, seed: u64) -> Result<Causal, String>;
 }
 
 /// Says how anyone comes to a setting.

@@ -8,7 +8,6 @@ use dyno_measure::judge::Estimate;
 use dyno_measure::series::{Block, Metric, Side, Tail};
 use serde::{Deserialize, Serialize};
 
-use crate::causal::Causal;
 use crate::machine::{Machine, Missing};
 use crate::profile::{Profile, ProfileError};
 use crate::trial::Compared;
@@ -88,20 +87,6 @@ pub struct Climb {
     /// Where the CPU time of both sides went, where that was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<SideProfile>,
-    /// What the experiments say of the settings that rungs began from, where that was asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub causal: Vec<SettingCausal>,
-}
-
-/// A causal profile of one setting under one load.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SettingCausal {
-    /// The setting as `dial=value`.
-    pub setting: Vec<String>,
-    /// The load, in words.
-    pub load: String,
-    /// What the experiments say.
-    pub profile: Causal,
 }
 
 /// Where the CPU time of one side of a rung went.
@@ -340,71 +325,6 @@ pub struct Attempt {
     pub rss_peak_bytes: [u64; 2],
     /// The trial in `series` that decided.
     pub trial: Option<String>,
-    /// What the experiments on the setting before predicted, beside what was measured, where that was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub causal: Option<Predicted>,
-}
-
-/// What a causal profile of the setting before predicts of a rung, and what was measured. All effects are changes of the
-/// time per request in percent: negative is faster.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Predicted {
-    /// Index into the record's `causal`; none where there is none of the setting before.
-    pub profile: Option<usize>,
-    /// What is predicted.
-    pub predicted_percent: Option<f64>,
-    /// Its 95 % interval: of the curves, of the samples that say how much faster functions became, and of the drift.
-    pub interval_percent: Option<[f64; 2]>,
-    /// What the stretches of profiling differ by among themselves: that part of the interval's half width. None where there
-    /// were fewer than two of them: the interval lacks it, and is too narrow.
-    #[serde(default)]
-    pub drift_percent: Option<f64>,
-    /// Why nothing is predicted, where nothing is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why_not: Option<String>,
-    /// What was measured, under the same load.
-    pub measured_percent: Option<f64>,
-    /// Its 95 % interval.
-    pub measured_interval_percent: Option<[f64; 2]>,
-    /// Functions whose time changed beyond noise, the greatest change first; then all others together.
-    pub functions: Vec<ChangedFunction>,
-    /// Functions with a curve that did not change beyond noise.
-    #[serde(default)]
-    pub unchanged: Vec<String>,
-}
-
-/// A function that a rung made faster or slower, and what that is worth.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ChangedFunction {
-    /// Its name; `[kernel]` for what belongs to no function of the server, `[all others]` for what did not change clearly.
-    pub name: String,
-    /// CPU per request before, µs, the kernel's work for it included.
-    pub before_us: f64,
-    /// CPU per request with the rung, µs.
-    pub after_us: f64,
-    /// How much faster it became, percent of itself; negative where it became slower, none where it was not there before.
-    pub faster_percent: Option<f64>,
-    /// What that is worth: change of the time per request, percent.
-    pub predicted_percent: Option<f64>,
-    /// Its 95 % interval.
-    pub interval_percent: Option<[f64; 2]>,
-    /// Where the worth comes from.
-    pub by: Worth,
-}
-
-/// Where the worth of a changed function comes from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Worth {
-    /// Its own curve.
-    Curve,
-    /// Its own curve, beyond the levels that were tried.
-    BeyondCurve,
-    /// What time is worth on average over all curves of the setting: it had none, being small, or not measurable.
-    #[default]
-    Average,
-    /// None of its own: it is new, and its time was set off against that of what became faster.
-    SetOff,
 }
 
 /// One reading of a proof.
@@ -567,6 +487,15 @@ mod tests {
         assert!(Climb::from_json(&with(trial(30))).is_ok());
         let refused = Climb::from_json(&with([trial(30), trial(0)].join(","))).expect_err("no step");
         assert_eq!(refused.to_string(), "the rule of trial 2 makes no sense");
+    }
+
+    /// Records once held predictions, and causal profiles that they rested on.
+    #[test]
+    fn a_record_with_what_is_no_longer_written_is_still_read() {
+        let climb = Climb { schema: CLIMB_SCHEMA.into(), ..Climb::default() };
+        let text = serde_json::to_string(&climb).expect("a record is plain data");
+        let older = text.replacen('{', r#"{"causal":[{"setting":["log=text"],"load":"","profile":{}}],"#, 1);
+        assert_eq!(Climb::from_json(&older).expect("an older record"), climb);
     }
 
     #[test]

@@ -28,7 +28,7 @@ use dials::DialFlags;
 pub(crate) use flame::{Answered, Counts, Flame};
 pub(crate) use offcpu::OffCpu;
 pub(crate) use profile::Profile;
-use words::{ColorWhen, EXIT_STATUS, HELP, alpha, causal_time, count, mode, process, some, some_time};
+use words::{ColorWhen, EXIT_STATUS, HELP, alpha, count, mode, process, some, some_time};
 
 /// `dyno` and its verb.
 #[derive(Debug, Parser)]
@@ -351,13 +351,6 @@ pub(crate) struct Climb {
     /// Profile both sides of every measured rung too, a second each: flame graphs in the page
     #[arg(long, help_heading = "Output")]
     pub(crate) profile: bool,
-    /// Say what each rung should bring by experiments on the setting before it, as dyno causal makes them; implies
-    /// --profile, needs root (or CAP_BPF and CAP_PERFMON), and takes its time beside --time
-    #[arg(long, help_heading = "Output")]
-    pub(crate) causal: bool,
-    /// Time for the experiments on each setting, 8s to 2m
-    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = causal_time, help_heading = "Output")]
-    pub(crate) causal_for: Duration,
     /// The record; the page lies beside it, with .html for its ending [default: climb.json]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,

@@ -4,9 +4,7 @@
 mod common;
 
 use common::{Ended, Folder, dyno, wait_for};
-use dyno_record::climb::Climb;
 use dyno_sys::knob;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -42,49 +40,6 @@ fn climb(folder: &Folder, words: &[&str]) -> Command {
     command.current_dir(folder.path(".")).env("TMPDIR", folder.path("."));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
-}
-
-#[test]
-#[ignore = "needs root (CAP_BPF, CAP_PERFMON)"]
-fn what_a_rung_should_bring_is_foretold_beside_what_it_brought() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let folder = Folder::new("root-foretold");
-    // On a machine that others use a short climb ends before the rung is measured.
-    let climbed = |time: &str| {
-        let words = ["climb", "--causal", "--causal-for", "12s", "--time", time, "--rung", "one-send"];
-        let mut command = dyno(words);
-        command.current_dir(folder.path(".")).env("TMPDIR", folder.path("."));
-        let output = command.output().unwrap();
-        let is_whole = String::from_utf8_lossy(&output.stdout).contains("time per request: ");
-        (is_whole || time == "60s").then_some(output)
-    };
-    let output = ["12s", "30s", "60s"].into_iter().find_map(climbed).expect("the last one counts");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("12 s for each setting that rungs begin from, beside --time"), "{said}");
-    assert!(said.contains("experiments on the setting before one-send"), "{said}");
-    let table = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(table.contains("time per request: "), "{table}");
-    let record = Climb::from_json(&std::fs::read_to_string(folder.path("climb.json")).unwrap()).unwrap();
-    assert_eq!((record.causal.len(), record.profiles.len()), (1, 2));
-    let foretold = record.rungs[0].attempt.causal.as_ref().expect("it was asked for");
-    assert!(foretold.measured_percent.is_some_and(|percent| percent < 0.0), "{foretold:?}");
-    // A machine that is busy beside may leave no curve; then it is said why.
-    assert_ne!(foretold.predicted_percent.is_some(), foretold.why_not.is_some(), "{foretold:?}");
-    assert!(foretold.predicted_percent.is_none_or(|percent| percent < 5.0), "{foretold:?}");
-    let page = std::fs::read_to_string(folder.path("climb.html")).unwrap();
-    assert!(page.contains("Predicted and measured: time per request"));
-    assert_eq!(left(&folder), 0);
-}
-
-#[test]
-#[ignore = "needs root, to become somebody else"]
-fn experiments_that_may_not_be_made_are_refused_before_anything_is_started() {
-    let mut command = dyno(["climb", "--causal", "-o", "/dev/null"]);
-    let nobody = 65_534;
-    let output = command.uid(nobody).gid(nobody).output().unwrap();
-    let ended = Ended::from(output);
-    assert!(ended.failed()[0].contains("cannot experiment: the kernel refuses BPF"), "{}", ended.err);
 }
 
 /// Folders of climbs that are still there.

@@ -176,11 +176,9 @@ impl<M: Look> Climber<'_, M> {
         mut lines: Vec<ProofLine>,
     ) -> Result<(Attempt, Servers), ClimbError> {
         let mut attempt = attempt;
-        if self.wants_look(&attempt) {
-            match self.look_at_both(rung, bench) {
-                Ok(looks) => attempt.causal = self.predicted(&attempt, &looks),
-                Err((side, trouble)) => return self.suspect(rung, side, trouble),
-            }
+        let looked = if self.wants_look(&attempt) { self.look_at_both(rung, bench) } else { Ok(()) };
+        if let Err((side, trouble)) = looked {
+            return self.suspect(rung, side, trouble);
         }
         match self.prove_both(bench, &rung.proofs, "after", &mut lines) {
             Ok(None) => {}
@@ -201,8 +199,7 @@ impl<M: Look> Climber<'_, M> {
         if self.wants_look(&attempt) {
             self.look_in_turn(rung, turns)?;
         }
-        let causal = self.not_predicted_in_turn(&attempt);
-        Ok(Attempt { proof, instances: attempt.pairs, causal, ..attempt })
+        Ok(Attempt { proof, instances: attempt.pairs, ..attempt })
     }
 
     fn judge_rung(
@@ -334,7 +331,6 @@ pub(crate) fn blank(rung: &Rung, load: &LoadSpec, verdict: RungVerdict, why: Str
         figures: None,
         rss_peak_bytes: [0, 0],
         trial: None,
-        causal: None,
     }
 }
 
@@ -397,7 +393,6 @@ mod tests {
             figures: None,
             rss_peak_bytes: [0, 0],
             trial: Some("step:spin".into()),
-            causal: None,
         };
         check_attempt(&measured);
         measured

@@ -26,13 +26,6 @@ pub(crate) struct SideArms<A> {
     pub(crate) arms: Vec<A>,
 }
 
-/// Experiments on one setting under one load.
-pub(crate) struct Experiments {
-    pub(crate) spec: ArmSpec,
-    /// Index into the record's `causal`, or why there is nothing.
-    pub(crate) found: Result<usize, String>,
-}
-
 pub(crate) struct Climber<'c, M: Meter> {
     pub(crate) plan: &'c Plan,
     pub(crate) options: &'c Options,
@@ -46,8 +39,6 @@ pub(crate) struct Climber<'c, M: Meter> {
     pub(crate) standing: Setting,
     /// Live instances that are kept from one comparison to the next: as a rule those of the setting reached.
     pub(crate) current: Option<SideArms<M::Arm>>,
-    /// What the last experiments were on, and what came of them.
-    pub(crate) experiments: Option<Experiments>,
     /// Kept rungs in the order of keeping.
     pub(crate) kept: Vec<Kept>,
     /// Live servers per side.
@@ -79,7 +70,6 @@ impl<'c, M: Meter> Climber<'c, M> {
             rng: Prng::new(options.seed),
             standing: plan.start(),
             current: None,
-            experiments: None,
             kept: Vec::new(),
             instances: options.instances,
             fitted: false,

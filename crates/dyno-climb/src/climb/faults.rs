@@ -86,7 +86,6 @@ fn options(instances: usize) -> Options {
         server_cpus: 1,
         only: Vec::new(),
         profiles: Profiles::None,
-        causal_ns: None,
     }
 }
 

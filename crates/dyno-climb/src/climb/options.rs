@@ -39,9 +39,6 @@ pub struct Options {
     pub only: Vec<String>,
     /// Whether both sides of every measured rung are profiled as well.
     pub profiles: Profiles,
-    /// Time for experiments on each setting that a rung begins from, ns, beside `time_ns`; none where nothing is to be
-    /// predicted. Both sides are then profiled as well, longer than otherwise, and that is beside `time_ns` too.
-    pub causal_ns: Option<u64>,
 }
 
 /// Whether a climb takes profiles.
@@ -71,13 +68,6 @@ pub enum Event<'e> {
         estimate: Option<Estimate>,
         /// Time left of the whole, ns.
         left_ns: u64,
-    },
-    /// Experiments on the setting before a rung begin.
-    Experiments {
-        /// The rung.
-        rung: &'e str,
-        /// How long they take, ns.
-        for_ns: u64,
     },
     /// Noise was measured.
     Noise(&'e Noise),

@@ -123,10 +123,6 @@ impl<M: Look> Climber<'_, M> {
             }
             Ok(change) => {
                 self.record.rungs[slot].change = step_words(rung, &self.standing);
-                // What is measured in turn is not predicted: its sides are never profiled side by side.
-                if !self.is_known_to_burn(rung) {
-                    self.experiment(rung)?;
-                }
                 let deadline_ns = self.meter.now_ns() + share;
                 let attempt = self.attempt(rung, &change, stage, pass, deadline_ns)?;
                 self.record.rungs[slot].bundle.clone_from(&change.bundle);

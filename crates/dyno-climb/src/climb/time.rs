@@ -82,11 +82,6 @@ impl Clockwork {
         Self { began_ns, time_ns }
     }
 
-    /// Everything comes later by this: what took it is not part of the climb's own time.
-    pub(crate) fn postpone(&mut self, by_ns: u64) {
-        self.began_ns += by_ns;
-    }
-
     fn after(&self, share: f64) -> u64 {
         self.began_ns + (self.time_ns as f64 * share) as u64
     }

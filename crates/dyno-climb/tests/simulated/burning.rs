@@ -288,23 +288,3 @@ fn what_burns_at_once_every_few_seconds_is_not_misread() {
         assert!((read - truth).abs() < 2.5, "{every_s}: {read}");
     }
 }
-
-#[test]
-fn what_is_measured_in_turn_is_not_predicted_and_says_so() {
-    let plan = ladder(&["gain=on", "burns=on", "after=on"]);
-    let world = World::new(Weather::Quiet, 4)
-        .with("gain=on", Does::Cpu(-20.0))
-        .with("burns=on", Does::Background(2.0))
-        .with("burns=on", Does::Cpu(-30.0))
-        .with("after=on", Does::Cpu(-20.0));
-    let asked = dyno_climb::climb::Options { causal_ns: Some(20_000_000_000), ..options(4, 300) };
-    let climbed = whole(&plan, &asked, world);
-    assert_eq!(climbed.world.experiments(), 2, "none on a setting that is known to burn");
-    let predicted = |id: &str| climbed.rung(id).attempt.causal.as_ref().expect("it was asked for");
-    assert!(predicted("gain=on").why_not.is_none());
-    for id in ["burns=on", "after=on"] {
-        let why = predicted(id).why_not.as_deref();
-        assert_eq!(why, Some("its servers were measured one after another"));
-        assert!(predicted(id).measured_percent.is_some_and(|percent| percent < -5.0));
-    }
-}

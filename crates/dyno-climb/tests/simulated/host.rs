@@ -11,7 +11,6 @@ use dyno_host::changes::{HostChanges, OpenChanges};
 use dyno_host::host::Host;
 use dyno_host::journal::Journal;
 use dyno_host::memory::{InMemory, Watchman};
-use dyno_record::causal::Causal;
 use dyno_record::change::{ChangeSpec, What};
 use dyno_record::climb::{Climb, RungVerdict};
 use dyno_record::profile::Profile;
@@ -145,10 +144,6 @@ impl Vitals for Arm {
 impl Look for OnHost {
     fn profile(&mut self, arm: &mut Arm, for_ns: u64) -> Result<Profile, String> {
         self.world.profile(&mut arm.server, for_ns)
-    }
-
-    fn causal(&mut self, arm: &mut Arm, for_ns: u64, seed: u64) -> Result<Causal, String> {
-        self.world.causal(&mut arm.server, for_ns, seed)
     }
 }
 

@@ -109,7 +109,6 @@ pub(crate) fn options(seed: u64, time_s: u64) -> Options {
         server_cpus: 1,
         only: Vec::new(),
         profiles: Profiles::None,
-        causal_ns: None,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `world` is the `Meter`, `noise` and `tape` are the machine's noise, `ladder` makes plans and climbs them. The other files
 //! are tests: `rates` (how often it is right), `burning` (work outside the blocks), `verdicts` (every answer), `troubles`
-//! (everything that breaks), `host` (its settings), `predicted` (predictions), `records` and `rejudge` (what is left behind), `real` (block series of
+//! (everything that breaks), `host` (its settings), `records` and `rejudge` (what is left behind), `real` (block series of
 //! a real machine).
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,6 @@ mod burning;
 mod host;
 mod ladder;
 mod noise;
-mod predicted;
 mod rates;
 mod real;
 mod records;

@@ -16,7 +16,6 @@ use dyno_measure::normal::normal_quantile;
 use dyno_measure::series::Block;
 use dyno_measure::units::log_of_percent;
 use dyno_measure::{Histogram, Prng};
-use dyno_record::causal::{Causal, Point, Site};
 use dyno_record::profile::{Frame, Profile, Requests, Stack, Thread};
 
 use crate::noise::{Noise, Weather, moved};
@@ -161,9 +160,6 @@ pub(crate) struct World {
     block_ns: u64,
     open_ns: u64,
     memory_left_bytes: u64,
-    /// What time saved in a function is worth by its experiments, or why there are none.
-    worth: Result<f64, String>,
-    experiments: u64,
     now_ns: u64,
     live: BTreeMap<u64, Setting>,
     /// What each live server burns all the time, as a share of a CPU.
@@ -205,8 +201,6 @@ impl World {
             block_ns: 31_000_000,
             open_ns: OPEN_NS,
             memory_left_bytes: u64::MAX,
-            worth: Ok(1.0),
-            experiments: 0,
             now_ns: 0,
             live: BTreeMap::new(),
             burning: BTreeMap::new(),
@@ -250,17 +244,6 @@ impl World {
     pub(crate) fn with_memory_left(mut self, bytes: u64) -> Self {
         self.memory_left_bytes = bytes;
         self
-    }
-
-    /// Experiments say that time saved is worth so much of itself; or they cannot be made.
-    pub(crate) fn predicting(mut self, worth: Result<f64, &str>) -> Self {
-        self.worth = worth.map_err(str::to_owned);
-        self
-    }
-
-    /// How often experiments were made.
-    pub(crate) fn experiments(&self) -> u64 {
-        self.experiments
     }
 
     /// A server so slow that a short block must be lengthened to this.
@@ -570,31 +553,6 @@ impl Look for World {
         let stacks = std::iter::once(stack(vec![0], rest)).chain(calls).collect();
         let requests = Some(Requests { count, source: "load".into() });
         Ok(Profile { frames, stacks, requests, threads: vec![Thread::default()], ..Profile::default() })
-    }
-
-    fn causal(&mut self, arm: &mut Arm, for_ns: u64, _seed: u64) -> Result<Causal, String> {
-        self.now_ns += for_ns;
-        self.experiments += 1;
-        let worth = self.worth.clone()?;
-        let cost_ns = arm.cost.exp();
-        let site = |(name, ns): (&str, f64)| {
-            let share = ns / cost_ns;
-            let point = |speedup_percent: u32| {
-                let effect = worth * share * f64::from(speedup_percent) + 0.25 * self.rng.normal();
-                let interval_percent = [effect - 0.5, effect + 0.5];
-                Point {
-                    speedup_percent,
-                    effect_percent: effect,
-                    interval_percent,
-                    rounds: 9,
-                    ..Point::default()
-                }
-            };
-            let points = [25, 50].map(point).to_vec();
-            Site { name: name.into(), share_percent: Some(100.0 * share), points, ..Site::default() }
-        };
-        let sites = [("rest", REST_NS), ("serve", cost_ns - REST_NS)].map(site).to_vec();
-        Ok(Causal { sites, ..Causal::default() })
     }
 }
 

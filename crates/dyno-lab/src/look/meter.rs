@@ -3,7 +3,6 @@
 use dyno_climb::dial::Setting;
 use dyno_climb::meter::{Clock, Describe, Described, Length, Look, Measured, Meter, Opening, Trouble};
 use dyno_climb::proof::{Proof, Reading};
-use dyno_record::causal::Causal;
 use dyno_record::profile::Profile;
 use dyno_sys::clock::mono_ns;
 
@@ -59,10 +58,6 @@ impl Look for World<'_> {
         let host = self.stand(&arm.spec.setting);
         host.map_err(|trouble| trouble.to_string())?;
         self.profile_of(arm, for_ns)
-    }
-
-    fn causal(&mut self, arm: &mut Arm, for_ns: u64, seed: u64) -> Result<Causal, String> {
-        self.causal_of(arm, for_ns, seed)
     }
 }
 

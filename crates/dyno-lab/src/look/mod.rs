@@ -2,7 +2,6 @@
 
 pub mod causal;
 pub mod diagnosis;
-pub mod experiments;
 mod meter;
 mod profile;
 pub mod refused;

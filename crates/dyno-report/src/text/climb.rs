@@ -1,7 +1,7 @@
 //! The climb on a terminal, word for word and at every width: it is made by its view and drawn by the writer.
 #![allow(clippy::unwrap_used)]
 
-use dyno_record::climb::{Climb, Effect, Figures, Noise, Predicted, Ratio};
+use dyno_record::climb::{Climb, Effect, Figures, Noise, Ratio};
 
 use super::climb_table;
 use crate::color::Color;
@@ -14,7 +14,6 @@ fn small() -> Climb {
     let figures_of =
         [(-33.1, -32.4, 9.3), (0.1, f64::NAN, 7.2), (-3.4, -3.1, 6.9), (f64::NAN, f64::NAN, f64::NAN)];
     for (rung, (step, gain, cpu_us)) in climb.rungs.iter_mut().zip(figures_of) {
-        rung.attempt.causal = None;
         let around = |value: f64| [value - 0.8, value + 0.8];
         rung.attempt.effect_percent = rung.attempt.effect_percent.map(|_| step);
         rung.attempt.interval_percent = rung.attempt.interval_percent.map(|_| around(step));
@@ -133,24 +132,6 @@ fn ratios_that_may_be_one_are_called_so() {
     let text = climb_table(&climb, 140, Color::Plain).split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(text.matches("no difference seen").count(), 3, "{text}");
     assert!(text.contains("(0.98 … 1.04): no difference seen · without one-send"), "{text}");
-}
-
-#[test]
-fn what_was_predicted_stands_under_its_rung() {
-    let mut climb = sample_climb(8);
-    climb.rungs[0].attempt.causal = Some(Predicted {
-        predicted_percent: Some(-30.0),
-        interval_percent: Some([-33.0, -27.0]),
-        drift_percent: Some(1.0),
-        measured_percent: Some(-31.0),
-        measured_interval_percent: Some([-32.0, -30.0]),
-        ..Predicted::default()
-    });
-    let text = climb_table(&climb, 100, Color::Plain);
-    let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} in {text}"));
-    let (first, second) = (at(&climb.rungs[0].id), at(&climb.rungs[1].id));
-    let line = at("time per request: predicted −30.0 % ±3.0, measured −31.0 % ±1.0");
-    assert!(first < line && line < second, "{text}");
 }
 
 #[test]

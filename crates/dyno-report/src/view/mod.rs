@@ -11,7 +11,6 @@ pub(crate) mod climb;
 pub(crate) mod diagnosis;
 mod look;
 pub(crate) mod measure;
-pub(crate) mod prediction;
 pub(crate) mod profile;
 pub(crate) mod show;
 pub(crate) mod specimen;

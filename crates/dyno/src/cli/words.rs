@@ -80,13 +80,6 @@ pub(super) fn some_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Less leaves no room for the rounds that a curve rests on; for more there is `dyno causal`.
-pub(super) fn causal_time(text: &str) -> Result<Duration, String> {
-    let time = some_time(text)?;
-    let fits = (Duration::from_secs(8)..=Duration::from_secs(120)).contains(&time);
-    if fits { Ok(time) } else { Err("it takes 8s to 2m".to_owned()) }
-}
-
 pub(super) fn alpha(text: &str) -> Result<f64, String> {
     // The judge's quantiles hold up to 1 - 1e-12; nobody has data for a billionth.
     let share = text.parse().ok().filter(|share| (1e-9..1.0).contains(share));

@@ -3,7 +3,6 @@
 //! Reads the plan, prepares the ground (CPUs, keeper, scratch folder), lets `dyno_climb::climb` climb through the real
 //! meter, and writes record and report, also when it was cut short.
 
-mod causal;
 mod dry_run;
 
 use crate::out;
@@ -56,10 +55,6 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
         return Ok(exit::DONE);
     }
     let names = OutputNames::new(args)?;
-    if args.causal {
-        causal::check()?;
-        out::say(&causal::cost(args, &chosen(&plan, &args.rung)));
-    }
     let host_changes = if args.allow_host_changes { HostChanges::Allowed } else { HostChanges::Refused };
     let lock = if args.allow_host_changes { Some(alone::lock()?) } else { None };
     // Best effort: the load says clearly when descriptors are too few.
@@ -101,8 +96,7 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
         instances: usize::from(args.instances),
         server_cpus: server_cpus.len(),
         only: args.rung.clone(),
-        profiles: if args.profile || args.causal { Profiles::Sides } else { Profiles::None },
-        causal_ns: args.causal.then(|| u64::try_from(args.causal_for.as_nanos()).unwrap_or(u64::MAX)),
+        profiles: if args.profile { Profiles::Sides } else { Profiles::None },
     };
     let prepared = world.prepare();
     let outcome = match prepared {
@@ -429,11 +423,6 @@ impl Screen {
                 out::say(&format!("\r\x1b[K{line}"));
             }
             Event::Pair { .. } => {}
-            Event::Experiments { rung, for_ns } => {
-                self.clear();
-                let time = number::duration(Duration::from_nanos(*for_ns).as_secs_f64());
-                out::say(&format!("experiments on the setting before {}: {time}\n", visible(rung)));
-            }
             Event::Noise(noise) => {
                 self.clear();
                 let aa = number::effect(noise.aa_percent, noise.interval_percent);

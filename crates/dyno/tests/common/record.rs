@@ -75,7 +75,6 @@ fn rung(id: &str, verdict: RungVerdict, trial: Option<&str>, leave_one_out: Opti
         figures: None,
         rss_peak_bytes: [0, 0],
         trial: trial.map(str::to_owned),
-        causal: None,
     };
     Rung {
         id: id.into(),

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use dyno_record::causal::HotLine;
 use dyno_record::machine::Missing;
-use dyno_record::predict::shares;
 use dyno_record::profile::{Frame, Origin, Profile, Stack};
+use dyno_record::shares::shares;
 
 use super::debug::Function;
 use super::entry;

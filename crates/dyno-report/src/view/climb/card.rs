@@ -11,7 +11,6 @@ use super::{profiles, series};
 use crate::number;
 use crate::view::block::{Block, Card, Fact, OnPage, Section, Voice};
 use crate::view::chart::{Estimates, Ink, Mark, Row};
-use crate::view::prediction;
 use crate::view::table::{self, Column, Table, figure, words};
 use crate::view::words::said;
 
@@ -27,14 +26,12 @@ fn card(climb: &Climb, at: usize, rung: &Rung) -> Card {
     let text = std::iter::once(claim).chain(verdicts(rung)).chain([about(climb, rung)]).collect();
     let measured = measured(climb, rung);
     let columns = std::iter::once(text).chain((!measured.is_empty()).then_some(measured)).collect();
-    let predicted = rung.attempt.causal.as_ref().map(|predicted| prediction::blocks(climb, predicted));
-    let wide = predicted.into_iter().flatten().chain(profiles::block(climb, rung));
     Card {
         anchor: anchor(at),
         name: rung.id.clone(),
         aside: rung.change.clone(),
         verdict: Some(rungs::verdict_of(rung.attempt.verdict)),
-        blocks: std::iter::once(Block::Columns(columns)).chain(wide).collect(),
+        blocks: std::iter::once(Block::Columns(columns)).chain(profiles::block(climb, rung)).collect(),
     }
 }
 

@@ -6,7 +6,6 @@ use dyno_record::climb::{Attempt, Climb, Effect, Figures, Rung, RungVerdict};
 use crate::number;
 use crate::view::block::{Block, OnPage, OnTerminal, Section};
 use crate::view::chart::{Chart, Figure, Ink, Ladder, LadderRung, Mark, Scale};
-use crate::view::prediction;
 use crate::view::show::{On, Tone, Verdict};
 use crate::view::table::{Cell, Column, Row, Table, count, figure, known, link, nothing, verdict, words};
 use crate::view::words::paragraph;
@@ -124,7 +123,6 @@ fn notes(climb: &Climb, rung: &Rung) -> Vec<String> {
     if let Some(first) = &rung.first_attempt {
         notes.push(format!("first try: {} {}", first.verdict.words(), step(first)).trim_end().to_owned());
     }
-    notes.extend(rung.attempt.causal.as_ref().map(prediction::line));
     notes
 }
 

@@ -18,6 +18,7 @@ mod rights;
 mod server;
 mod shapes;
 mod simulate;
+mod strangers;
 mod test;
 mod tidy;
 mod trouble;
@@ -45,8 +46,10 @@ usage: cargo xtask VERB
                     both: [--cycles N] [--slice 1s] [--seed N] [--only A,B] [--server-cpu N] [--load-cpu N]
                           [--history FILE]
   simulate [SEEDS]  the engine's core on simulated networks: FIRST..LAST, or one seed, printed in full
-  gen [--check]     writes the manual page of the command line from its own help, or compares
-  gen bpf [--check] builds the BPF objects that are committed beside their sources, or compares; needs clang 14
+   strangers         dyno diagnose on programs that nobody here wrote, against what is known of them: [--only A,B]
+                     [--dyno FILE] [--write PAGE] [--list]; some ten minutes, as root, not in ci
+   gen [--check]     writes the manual page of the command line from its own help, or compares
+   gen bpf [--check] builds the BPF objects that are committed beside their sources, or compares; needs clang 14
 
 exit: 0 done, 1 the answer is no, 2 error";
 
@@ -75,6 +78,7 @@ fn run(mut words: Vec<String>) -> Result<Outcome, Trouble> {
         "budget" => budget::run(&repo, flags),
         "bench" => bench::run(&repo, flags),
         "simulate" => simulate::run(&repo, flags),
+        "strangers" => strangers::run(&repo, flags),
         "gen" => generate::run(&repo, flags),
         _ => Err(Trouble::new(format!("there is no task \"{verb}\"")).remedy("cargo xtask --help")),
     }

@@ -13,6 +13,10 @@ use super::waits::{Lock, LockKind, OffCpu, ThreadTime};
 const WAIT_SHARE_MIN: f64 = 0.20;
 /// While less than this is free, threads that do not wait for a lock would wait for a CPU instead.
 const SPARE_MIN: f64 = 0.10;
+/// Where others use the CPUs, so much waiting is not only for a holder that they keep from running.
+const WAIT_SHARE_ALONE: f64 = 0.40;
+/// The target's own share of its CPUs from which on more of its threads would only wait for each other.
+const OWN_CPU_MAX: f64 = 0.75;
 /// CPU time spent on taking locks from which they cost, even when the CPUs are full.
 const LOCK_CPU_MIN: f64 = 0.15;
 /// A call that puts this much on the disk is shared by many records already: two pages of 4 KiB.
@@ -33,8 +37,8 @@ const NO_WAITS: &str = "what threads waited for";
 /// Requests wait for a disk.
 pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
     let Some(off) = &facts.off else { return Outcome::Unseen(NO_WAITS) };
-    let share = off.weighted_share(|time| time.disk + time.behind_disk);
-    let direct = off.weighted_share(|time| time.disk);
+    let share = off.weighted_share(|time| time.disk + time.behind_disk + time.syncing);
+    let direct = off.weighted_share(|time| time.disk + time.syncing);
     if share < WAIT_SHARE_MIN {
         return Outcome::Against(format!("{} of the working threads' time waits for a disk", percent(share)));
     }
@@ -142,7 +146,7 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
     };
     let free = facts.spare().is_none_or(|spare| spare >= SPARE_MIN);
     let peers = facts.off.as_ref().is_none_or(|off| !off.locks_of(LockKind::Mutex).is_empty());
-    let holds_up = waited >= WAIT_SHARE_MIN && free;
+    let holds_up = waited >= WAIT_SHARE_MIN && free || waited >= WAIT_SHARE_ALONE && !fills_cpus(facts);
     // What little CPU time is used may go into locks: where there is plenty it is no loss.
     let costs = spent >= LOCK_CPU_MIN
         && !facts.has_cpu_to_spare()
@@ -164,6 +168,13 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
         return Outcome::Against(text);
     }
     Outcome::Found(lock_draft(facts, Class::LockContention, LockKind::Mutex, waited, spent))
+}
+
+/// Whether the target itself, with those who ask it, leaves nothing of its CPUs.
+fn fills_cpus(facts: &Facts<'_>) -> bool {
+    let host = &facts.seen.host;
+    let used = facts.seen.process.cpu_ns + host.peers_ns + host.own_ns;
+    host.all_ns > 0 && used as f64 >= OWN_CPU_MAX * host.all_ns as f64
 }
 
 /// Two threads hand one thing to each other: each sleeps until the other wakes it.
@@ -193,7 +204,10 @@ pub(super) fn allocator_contention(facts: &Facts<'_>) -> Outcome {
         return Outcome::Unseen(NO_WAITS);
     };
     let free = facts.spare().is_none_or(|spare| spare >= SPARE_MIN);
-    if !(waited >= WAIT_SHARE_MIN && free) && spent < LOCK_CPU_MIN {
+    let holds_up = waited >= WAIT_SHARE_MIN && free || waited >= WAIT_SHARE_ALONE && !fills_cpus(facts);
+    // Who sleeps for a lock and who burns time on taking it suffer from the same.
+    let both = waited * f64::from(u8::from(free)) + spent;
+    if !holds_up && spent < LOCK_CPU_MIN && both < WAIT_SHARE_MIN {
         let text = format!(
             "{} of the working threads' time waits for the allocator's locks, {} of the CPU takes them",
             percent(waited),

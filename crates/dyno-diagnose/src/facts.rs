@@ -40,6 +40,8 @@ pub(super) enum Cost {
     Firewall,
     Connect,
     Network,
+    /// Getting bytes onto a disk before a call comes back.
+    Sync,
     Files,
     SystemCall,
     Interrupt,
@@ -321,6 +323,7 @@ fn kernel_cost(kernel: impl Fn(&[&str]) -> bool, user: impl Fn(&[&str]) -> bool)
         () if kernel(names::YIELD) => Cost::Yield,
         () if kernel(names::CONNECT) => Cost::Connect,
         () if kernel(names::NETWORK) => Cost::Network,
+        () if kernel(names::SYNC) => Cost::Sync,
         () if kernel(names::FILES) || kernel(names::DESCRIPTORS) => Cost::Files,
         () if user(names::ALLOCATOR) => Cost::Allocation,
         () if kernel(names::SYSTEM_CALL) => Cost::SystemCall,

@@ -44,6 +44,11 @@ pub(super) fn is_own(profile: &Profile, frame: &Frame) -> bool {
         "operator delete*",
         "__rust*",
         "[*",
+        "_PyEval_*",
+        "_PyFunction_*",
+        "PyObject_*",
+        "PyEval_*",
+        "_PyObject_*",
     ];
     let module = frame.module.and_then(|at| profile.modules.get(at as usize));
     let library = module.is_some_and(|module| names::is(&module.path, names::LIBRARIES));
@@ -55,6 +60,9 @@ pub(super) fn is_own(profile: &Profile, frame: &Frame) -> bool {
         names::RELEASE,
         names::AWAIT,
         names::WRAPPERS,
+        names::VIRTUAL_MACHINE,
+        names::SIGNAL,
+        names::INTERPRETER_LOCK,
     ];
     frame.origin == Origin::User
         && !library

@@ -1,20 +1,12 @@
-//! Rules for CPU time in the kernel: system calls, what stands before each of them, the path of packets.
+//! Rules for CPU time in the kernel: what stands before each system call, and the path of packets.
 
 use dyno_record::finding::{Class, Confidence};
-use dyno_record::observation::{Observation, Packets, Tap, Transfers};
+use dyno_record::observation::{Packets, Tap};
 
 use super::draft::{Draft, Outcome, percent};
-use super::facts::{Cost, Facts, OnCpu};
+use super::facts::{Cost, Facts};
 use super::names;
 
-/// A server that reads, writes and waits for events makes three calls for a request; a fifth may be a log's or a timer's.
-const CALLS_PER_REQUEST_MAX: f64 = 4.5;
-/// Bytes per call below which the call costs more than the bytes: a copy of 64 bytes takes some 5 ns, a call 100 and more.
-const BYTES_PER_CALL_MIN: f64 = 64.0;
-/// Calls per second of CPU from which calls are what it does: at 1 µs each that is a tenth.
-const CALLS_PER_CPU_S_MIN: f64 = 100_000.0;
-/// Share of the CPU in the kernel from which fewer calls would be felt.
-const KERNEL_SHARE_MIN: f64 = 0.35;
 /// Filters before calls: measured elsewhere as 3 to 11 % of a server.
 const FILTER_SHARE_MIN: f64 = 0.03;
 /// Taps: measured elsewhere as 1 to 6 %.
@@ -35,131 +27,6 @@ const LOCAL_SHARE_MIN: f64 = 0.2;
 const EVERY_PACKET: u32 = 3;
 
 const NO_PROFILE: &str = "where CPU time went";
-
-/// Many system calls for little work.
-pub(super) fn syscall_heavy(facts: &Facts<'_>) -> Outcome {
-    let Some(kernel) = kernel_share(facts) else {
-        return Outcome::Unseen("the share of CPU time in the kernel");
-    };
-    let calls = Calls::of(facts);
-    // Small requests with small answers make small calls: where requests are counted, the calls for each tell.
-    let few = calls.per_request.is_some_and(|calls| calls <= CALLS_PER_REQUEST_MAX);
-    let small = calls.smallest.as_ref().filter(|small| {
-        !few && small.bytes_per_call < BYTES_PER_CALL_MIN && small.per_cpu_s >= CALLS_PER_CPU_S_MIN
-    });
-    let many = calls.per_request.filter(|_| !few);
-    if kernel < KERNEL_SHARE_MIN || small.is_none() && many.is_none() {
-        return Outcome::Against(calls.against(kernel));
-    }
-    let summary = match (small, many) {
-        (Some(small), _) => format!(
-            "{} calls that {} move {:.1} bytes each",
-            thousands(small.calls),
-            small.what,
-            small.bytes_per_call
-        ),
-        (None, many) => format!("{:.1} system calls for each request", many.unwrap_or(0.0)),
-    };
-    let place = facts
-        .on
-        .as_ref()
-        .and_then(|on| on.places(&[Cost::SystemCall, Cost::Files, Cost::Network]).first().cloned());
-    let draft = Draft::new(Class::SyscallHeavy, kernel, summary).sure(Confidence::High).fact(
-        format!("{} of the CPU is spent in the kernel", percent(kernel)),
-        kernel,
-        "share",
-    );
-    let draft = match small {
-        Some(small) => draft.fact(
-            format!("{:.0} such calls per second of its CPU", small.per_cpu_s),
-            small.per_cpu_s,
-            "calls/s",
-        ),
-        None => draft,
-    };
-    let draft = calls.top.iter().fold(draft, |draft, (name, rate)| {
-        draft.fact(format!("{name}: {rate:.2} {}", calls.unit), *rate, calls.unit)
-    });
-    let draft = draft.next("move more with each call: a buffer, one send for head and body, readv and writev, one log line for many");
-    let draft = if many.is_some() { draft.rung("one-send") } else { draft };
-    Outcome::Found(draft.at(place.map(|place| place.0)).specimen("byte-per-call"))
-}
-
-/// The kernel's share of the CPU time: from the profile, else from the tick.
-fn kernel_share(facts: &Facts<'_>) -> Option<f64> {
-    facts.on_both_sides().map(OnCpu::kernel_share).or(facts.seen.process.kernel_share)
-}
-
-/// System calls as far as they were counted.
-struct Calls {
-    per_request: Option<f64>,
-    /// The most frequent, per request or second.
-    top: Vec<(String, f64)>,
-    unit: &'static str,
-    smallest: Option<Small>,
-}
-
-/// Reads or writes, whichever there are more of.
-struct Small {
-    what: &'static str,
-    calls: u64,
-    bytes_per_call: f64,
-    per_cpu_s: f64,
-}
-
-impl Calls {
-    fn of(facts: &Facts<'_>) -> Calls {
-        let seen = facts.seen;
-        let counted = seen.off_cpu.as_ref().filter(|profile| !profile.system_calls.is_empty());
-        let seconds = counted.map_or(1.0, |profile| profile.duration_s.max(1e-9));
-        let rate = request_rate(seen, seconds);
-        let divisor = seconds * rate.unwrap_or(1.0);
-        let calls = counted.map(|profile| &profile.system_calls);
-        let mut top: Vec<(String, f64)> = calls
-            .into_iter()
-            .flatten()
-            .map(|(name, call)| (name.clone(), call.count as f64 / divisor))
-            .collect();
-        top.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let all: f64 = top.iter().map(|call| call.1).sum();
-        top.truncate(5);
-        let unit = if rate.is_some() { "per request" } else { "per second" };
-        Calls { per_request: rate.and(counted).map(|_| all), top, unit, smallest: smallest(seen) }
-    }
-
-    fn against(&self, kernel: f64) -> String {
-        let calls = match (self.per_request, &self.smallest) {
-            (Some(calls), _) => format!("{calls:.1} system calls per request"),
-            (None, Some(small)) => format!("{:.0} bytes per call that {}", small.bytes_per_call, small.what),
-            (None, None) => "hardly any calls that move bytes".to_owned(),
-        };
-        format!("{calls}, {} of the CPU in the kernel", percent(kernel))
-    }
-}
-
-/// Requests per second while calls were counted, else while counters ran.
-fn request_rate(seen: &Observation, seconds: f64) -> Option<f64> {
-    let then = seen.off_cpu.as_ref().and_then(|profile| profile.requests.as_ref());
-    let then = then.map(|requests| requests.count as f64 / seconds);
-    let whole = seen.load.as_ref().map(|load| load.replies_per_s);
-    then.or(whole).filter(|rate| *rate > 0.0)
-}
-
-fn smallest(seen: &Observation) -> Option<Small> {
-    let cpu_s = seen.process.cpu_ns as f64 / 1e9;
-    let small = |what, moved: Option<Transfers>| {
-        let moved = moved.filter(|moved| moved.calls > 0 && cpu_s > 0.0)?;
-        let (bytes_per_call, per_cpu_s) =
-            (moved.bytes as f64 / moved.calls as f64, moved.calls as f64 / cpu_s);
-        Some(Small { what, calls: moved.calls, bytes_per_call, per_cpu_s })
-    };
-    let both = [small("read", seen.process.reads), small("write", seen.process.writes)];
-    both.into_iter().flatten().max_by_key(|small| small.calls)
-}
-
-fn thousands(count: u64) -> String {
-    if count >= 10_000 { format!("{} thousand", count / 1_000) } else { count.to_string() }
-}
 
 /// seccomp or audit stand before every system call.
 pub(super) fn filtered_syscalls(facts: &Facts<'_>) -> Outcome {
@@ -311,52 +178,10 @@ fn reconnects(_packets: Option<&Packets>, facts: &Facts<'_>) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use std::collections::BTreeMap;
-
     use dyno_record::finding::Class;
-    use dyno_record::observation::{Packets, SoftIrq, Tap, Transfers};
-    use dyno_record::profile::SystemCall;
+    use dyno_record::observation::{Packets, SoftIrq, Tap};
 
     use crate::scene::{S, Scene, busy_load};
-
-    #[test]
-    fn many_calls_for_few_bytes_are_distinguished_from_many_bytes() {
-        let reads = |bytes: u64| {
-            Scene::new(&[10.0])
-                .on("main;work", 30)
-                .on("main;read;entry_SYSCALL_64_[k];vfs_read_[k]", 70)
-                .with(|seen| {
-                    seen.process.reads = Some(Transfers { calls: 5_000_000, bytes: 5_000_000 * bytes });
-                })
-        };
-        assert_eq!(reads(1).classes(), [Class::SyscallHeavy]);
-        assert_eq!(reads(65_536).classes(), []);
-    }
-
-    #[test]
-    fn calls_per_request_count_where_requests_are_counted() {
-        let calls = |per_request: u64| {
-            let call = SystemCall { count: 100_000 * per_request, ..SystemCall::default() };
-            Scene::new(&[9.0])
-                .on("main;work", 40)
-                .on("main;do_syscall_64_[k];tcp_sendmsg_[k]", 60)
-                .load(busy_load())
-                .with(|seen| {
-                    seen.host.own_ns = 9 * S;
-                    seen.off_cpu.as_mut().unwrap().system_calls =
-                        BTreeMap::from([("write".to_owned(), call)]);
-                })
-        };
-        assert_eq!(calls(6).first(), Some(Class::SyscallHeavy));
-        assert_eq!(calls(3).classes(), []);
-        // Requests of fifty bytes make reads of fifty bytes: that is no fault while there are few of them.
-        let small = |per_request| {
-            calls(per_request)
-                .with(|seen| seen.process.reads = Some(Transfers { calls: 2_000_000, bytes: 50_000_000 }))
-        };
-        assert_eq!(small(3).classes(), []);
-        assert_eq!(small(6).first(), Some(Class::SyscallHeavy));
-    }
 
     #[test]
     fn the_network_path_is_a_note_unless_part_of_it_can_be_avoided() {

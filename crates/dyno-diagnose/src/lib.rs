@@ -8,6 +8,7 @@ mod blocking;
 mod code;
 mod cpu;
 mod draft;
+mod equals;
 mod facts;
 mod frames;
 mod kernel;
@@ -17,6 +18,7 @@ mod names;
 #[cfg(test)]
 mod scene;
 mod spin;
+mod system_calls;
 mod waits;
 
 use dyno_record::finding::{Class, Finding, RuledOut};
@@ -62,7 +64,7 @@ const RULES: [Rule; 22] = [
     rule(Class::Formatting, 4, cpu::formatting),
     rule(Class::AllocationChurn, 4, cpu::allocation_churn),
     rule(Class::Copying, 4, cpu::copying),
-    rule(Class::SyscallHeavy, 4, kernel::syscall_heavy),
+    rule(Class::SyscallHeavy, 4, system_calls::syscall_heavy),
     rule(Class::UserHotSpot, 5, cpu::user_hot_spot),
     rule(Class::KernelNetwork, 5, kernel::kernel_network),
     rule(Class::FilteredSyscalls, 6, kernel::filtered_syscalls),

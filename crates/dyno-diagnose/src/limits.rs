@@ -6,6 +6,7 @@ use dyno_record::profile::WaitClass;
 
 use super::draft::{Draft, Outcome, percent};
 use super::facts::Facts;
+use super::waits::OffCpu;
 
 /// A thread that runs this share of the time is at its limit: the rest is what the scheduler takes for switching.
 const THREAD_FULL: f64 = 0.88;
@@ -13,6 +14,8 @@ const THREAD_FULL: f64 = 0.88;
 const FREE_CPUS_MIN: f64 = 0.4;
 /// Requests that stand in line for each one that is worked on, from which load counts as waiting.
 const IN_LINE_MIN: f64 = 4.0;
+/// Of few connections, the share with bytes that it had not read.
+const UNREAD_SHARE_MIN: f64 = 0.5;
 /// Share of the other threads' waits that the thread at its limit ended.
 const WAIT_FOR_IT_MIN: f64 = 0.3;
 /// Waiting of other threads below this share of the window is no waiting.
@@ -96,8 +99,10 @@ fn requests_in_line(facts: &Facts<'_>) -> Option<String> {
 
 /// What was asked lies in its sockets.
 fn unread(facts: &Facts<'_>) -> Option<String> {
-    let unread = facts.seen.packets.as_ref()?.unread;
-    (unread as f64 >= IN_LINE_MIN)
+    let packets = facts.seen.packets.as_ref()?;
+    let (unread, all) = (packets.unread, packets.connections);
+    let most = unread >= 2 && unread as f64 >= UNREAD_SHARE_MIN * all as f64 && all > 0;
+    (unread as f64 >= IN_LINE_MIN || most)
         .then(|| format!("{unread} connections and more held bytes that it had not read"))
 }
 
@@ -156,7 +161,12 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
         return Outcome::Unseen("where the CPUs' time went (/proc/stat)");
     }
     let share = |ns: u64| ns as f64 / host.all_ns as f64;
-    let (foreign, steal) = (share(host.foreign_ns), share(host.steal_ns));
+    // Who asks over something else than TCP is known by what its writes do: they end waits for requests.
+    let askers = facts.off.as_ref().map(OffCpu::askers).unwrap_or_default();
+    let (asking, others): (Vec<_>, Vec<_>) =
+        host.neighbours.iter().cloned().partition(|(name, _)| askers.contains(name.as_str()));
+    let asking_ns: u64 = asking.iter().map(|(_, ns)| ns).sum();
+    let (foreign, steal) = (share(host.foreign_ns.saturating_sub(asking_ns)), share(host.steal_ns));
     let delay = delay(facts);
     let felt = delay.is_none_or(|delay| delay >= DELAY_MIN);
     let waited = delay.map_or_else(String::new, |delay| {
@@ -173,12 +183,13 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
         (!all.is_empty()).then(|| all.join(", "))
     };
     if (foreign < FOREIGN_MIN || !felt) && steal < STEAL_MIN {
-        let peers = share(host.peers_ns);
+        let peers = share(host.peers_ns + asking_ns);
         if peers < FOREIGN_MIN {
             return Outcome::Against(text);
         }
         let text = format!("its own peers on this machine used {} of its CPUs' time", percent(peers));
-        let draft = Draft::new(Class::NoisyNeighbor, peers, text).sign_if(named(&host.peers));
+        let draft = Draft::new(Class::NoisyNeighbor, peers, text)
+            .sign_if(named(&[host.peers.clone(), asking].concat()));
         return Outcome::Noted(draft.next("peers on CPUs of their own, or on another machine"));
     }
     Outcome::Found(
@@ -186,7 +197,7 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
             .sure(Confidence::High)
             .fact("CPU time of others", foreign, "share")
             .fact("time that the hypervisor kept", steal, "share")
-            .sign_if(named(&host.neighbours))
+            .sign_if(named(&others))
             .next("stop them, or keep them off the server's CPUs (cpuset); on a shared host, another host"),
     )
 }
@@ -315,6 +326,28 @@ mod tests {
         assert_eq!(asked(9).classes(), []);
         assert!(noted(asked(9)), "it is noted all the same");
         assert!(!noted(asked(1)));
+    }
+
+    #[test]
+    fn who_asks_over_a_unix_socket_is_no_neighbour_either() {
+        let asked = |by: &str| {
+            let scene = Scene::new(&[8.0]).on("main;work", 100);
+            let scene = scene.off(1, WaitClass::Network, "main;read;unix_stream_read_[k]", 1.0);
+            let mut scene = scene.woken("socket", 77, by).with(|seen| {
+                seen.host.foreign_ns = 9 * S;
+                seen.threads[0].wait_ns = 2 * S;
+                seen.host.neighbours = vec![("pgbench".into(), 9 * S)];
+            });
+            let waker = scene.seen.off_cpu.as_mut().unwrap().wakers.last_mut().unwrap();
+            (waker.pid, waker.name) = (77, "pgbench".into());
+            scene.classes()
+        };
+        assert_eq!(asked("main;send;unix_stream_sendmsg_[k]"), []);
+        assert_eq!(
+            asked("main;work;hrtimer_wakeup_[k]"),
+            [Class::NoisyNeighbor],
+            "it only ran when a timer fired"
+        );
     }
 
     #[test]

@@ -24,6 +24,8 @@ const REACH_BYTES: u64 = 256 << 20;
 const HUGE_SHARE_MIN: f64 = 0.5;
 /// Of the sampled addresses, this share must lie in pages of their own to be called scattered.
 const SCATTERED_MIN: f64 = 0.5;
+/// Threads that store into a line and fight over it run at the same time, for a fifth of it at least.
+const TOGETHER_MIN: f64 = 1.2;
 /// Fewer sampled addresses prove nothing.
 const ADDRESSES_MIN: usize = 16;
 
@@ -183,6 +185,12 @@ pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
             percent(share)
         ));
     };
+    let together = at_the_same_time(facts, &threads(most));
+    if together < TOGETHER_MIN {
+        return Outcome::Against(format!(
+            "threads that store into one line run one after another: {together:.2} of them at a time"
+        ));
+    }
     let addresses: BTreeSet<u64> = most.iter().map(|(_, address)| *address).collect();
     let what =
         if addresses.len() > 1 { "different words of one cache line" } else { "one and the same word" };
@@ -195,6 +203,15 @@ pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
             .at(Some(hottest.place()))
             .specimen("false-sharing"),
     )
+}
+
+/// How many of these threads run at a time. Those that take turns, under a lock, hand a line on and share it with nobody.
+fn at_the_same_time(facts: &Facts<'_>, tids: &BTreeSet<u32>) -> f64 {
+    let of_them = facts.seen.threads.iter().filter(|thread| tids.contains(&thread.tid));
+    let crowd = facts.crowd();
+    // What others keep from running would have run.
+    let run: f64 = of_them.map(|thread| thread.run_ns as f64 + thread.wait_ns as f64 * crowd).sum();
+    run / 1e9 / facts.seen.duration_s.max(1e-9)
 }
 
 type Stores = BTreeSet<(u32, u64)>;

@@ -276,11 +276,99 @@ pub(super) const AWAIT: &[&str] = &[
     "runtime.startm*",
     "runtime.wakep*",
     "runtime.findRunnable*",
+    "Parker::park*",
+    "JVM_MonitorWait",
+    "ObjectSynchronizer::wait*",
+    "Semaphore::wait*",
+    "PosixSemaphore::*",
 ];
 
-/// Threads of Go's run-time that have no goroutine to run.
-pub(super) const IDLE_RUN_TIME: &[&str] =
-    &["runtime.stopm*", "runtime.mPark*", "runtime.notesleep*", "runtime.notetsleep*"];
+/// Threads of run-times that have nothing to run, or wait for a time: they wake each other when there is something.
+pub(super) const IDLE_RUN_TIME: &[&str] = &[
+    "runtime.stopm*",
+    "runtime.mPark*",
+    "runtime.notesleep*",
+    "runtime.notetsleep*",
+    "rayon_core::sleep::*",
+    "rayon_core::registry::WorkerThread::wait_until*",
+    "tokio::runtime::*park*",
+    "*multi_thread::park::*",
+    "GangWorker::*",
+    "CompileQueue::get*",
+    "ForkJoinPool*",
+];
+
+/// Threads wait until all have come, or for one another's end: no lock.
+pub(super) const TOGETHER: &[&str] = &[
+    "pthread_barrier_wait*",
+    "__pthread_barrier_wait*",
+    "___pthread_barrier_wait*",
+    "pthread_join*",
+    "__pthread_clockjoin*",
+    "__pthread_timedjoin*",
+    "*Barrier::wait*",
+    "*barrier<*",
+    "gomp_*barrier*",
+    "GOMP_barrier",
+    "__kmp*barrier*",
+];
+
+/// A process or thread is woken by a signal.
+pub(super) const SIGNAL: &[&str] =
+    &["kill", "__GI_kill", "__kill", "tgkill", "__GI_tgkill", "pthread_kill*", "__pthread_kill*"];
+
+/// The kernel's side of giving bytes to another process.
+pub(super) const SENDS: &[&str] = &[
+    "unix_stream_sendmsg",
+    "unix_dgram_sendmsg",
+    "tcp_sendmsg*",
+    "udp_sendmsg",
+    "udpv6_sendmsg",
+    "pipe_write",
+    "anon_pipe_write",
+    "eventfd_write",
+    "sock_sendmsg",
+    "__sock_sendmsg",
+    "sock_write_iter",
+    "__sys_sendto",
+    "fifo_*",
+];
+
+/// The one lock under which an interpreter runs programs.
+pub(super) const INTERPRETER_LOCK: &[&str] =
+    &["take_gil", "gvl_acquire*", "thread_sched_to_running*", "thread_sched_wait_running*"];
+
+/// Callers of `take_gil`, where a build hides its name.
+pub(super) const CALLS_INTERPRETER_LOCK: &[&str] = &[
+    "_PyEval_EvalFrame*",
+    "PyEval_RestoreThread",
+    "PyEval_AcquireThread",
+    "PyEval_AcquireLock",
+    "PyGILState_Ensure",
+    "_PyEval_RestoreThread",
+];
+
+/// The run-time's side of locks of Java: between a program's own code and the C library.
+pub(super) const VIRTUAL_MACHINE: &[&str] = &[
+    "os::Platform*",
+    "ObjectMonitor::*",
+    "ObjectSynchronizer::*",
+    "SharedRuntime::*",
+    "Parker::*",
+    "Unsafe_Park",
+    "Unsafe_Unpark",
+    "JavaThread::*",
+    "Thread::call_run*",
+    "thread_native_entry*",
+    "PyThread_acquire_lock*",
+    "PyThread_release_lock*",
+    "futex_*",
+    "lll_mutex_*",
+    "__new_sem_*",
+    "sem_post*",
+    "__libc_*",
+    "__GI_*",
+];
 
 /// Wrappers between a program and the kernel: never the place in the code that a finding names.
 pub(super) const WRAPPERS: &[&str] = &[
@@ -482,6 +570,40 @@ pub(super) const FILES: &[&str] = &[
     "overlay_*",
     "ovl_*",
     "jbd2_*",
+];
+
+/// System calls that bring bytes, requests among them.
+pub(super) const CALLS_IN: &[&str] = &["read", "readv", "recvfrom", "recvmsg", "recvmmsg"];
+
+/// System calls that give bytes away.
+pub(super) const CALLS_OUT: &[&str] = &[
+    "write",
+    "writev",
+    "pwrite64",
+    "pwritev*",
+    "sendto",
+    "sendmsg",
+    "sendmmsg",
+    "sendfile*",
+    "splice",
+    "tee",
+];
+
+/// Bytes must be on a disk before the call comes back.
+pub(super) const SYNC: &[&str] = &[
+    "do_fsync",
+    "vfs_fsync*",
+    "__x64_sys_fsync",
+    "__x64_sys_fdatasync",
+    "__arm64_sys_fsync",
+    "__arm64_sys_fdatasync",
+    "ksys_sync*",
+    "__x64_sys_sync*",
+    "__x64_sys_msync",
+    "ext4_sync_file",
+    "xfs_file_fsync",
+    "btrfs_sync_file",
+    "generic_write_sync",
 ];
 
 /// Entry into the kernel by a system call.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dyno_record::observation::Observation;
 use dyno_record::profile::{Frame, Origin, Profile, Stack, WaitClass};
 
+use super::equals::Equals;
 use super::frames::{crowd, is_own, leaf_first, own_place};
 use super::names;
 
@@ -28,6 +29,8 @@ pub(super) struct ThreadTime {
     pub(super) network: u64,
     /// Conditions, joins, barriers: nothing to do.
     pub(super) awaiting: u64,
+    /// Of `run`, what the kernel did to get bytes onto a disk before the call came back: `fsync` and its like.
+    pub(super) syncing: u64,
 }
 
 /// A lock, by its address or by the place where it is taken.
@@ -80,6 +83,8 @@ pub(super) struct OffCpu<'o> {
     handed: BTreeMap<(u32, u32), Handed>,
     /// Others' share of the CPU time that was used.
     crowd: f64,
+    /// Waits that equals end.
+    equals: Equals,
 }
 
 /// What one thread waited for another.
@@ -99,6 +104,10 @@ pub(super) struct Turns {
     pub(super) per_s: f64,
 }
 
+/// Of what a lock's holders do, the disk's share from which on the lock is held for it.
+const HOLDERS_AT_DISK_MIN: f64 = 0.4;
+/// Own functions of a stack that may be the one in which a lock is held: a lock of the program's own making takes two.
+const OWN_FUNCTIONS: usize = 4;
 /// Both threads wait for each other at least this share of the time; on a full machine they wait for a CPU as well.
 const TURN_SHARE_MIN: f64 = 0.1;
 /// Of a thread's waits at futexes, those that the other thread must have ended for the two to be a pair.
@@ -119,8 +128,10 @@ impl<'o> OffCpu<'o> {
             disks: BTreeMap::new(),
             handed: BTreeMap::new(),
             crowd: crowd(seen),
+            equals: Equals::of(profile),
         };
         off.take_run_times(seen);
+        off.take_sync_times(seen);
         for stack in &profile.stacks {
             off.take(stack);
         }
@@ -138,6 +149,24 @@ impl<'o> OffCpu<'o> {
         }
     }
 
+    /// On a fast disk a call that syncs spends as much time in the kernel's code as it waits.
+    fn take_sync_times(&mut self, seen: &Observation) {
+        let Some(on) = &seen.on_cpu else { return };
+        let mut spent = BTreeMap::<u32, (u64, u64)>::new();
+        for stack in &on.stacks {
+            let frames = leaf_first(on, stack);
+            let syncs = frames.iter().any(|frame| names::is(&frame.name, names::SYNC));
+            let of_thread = on.threads.get(stack.thread as usize).map_or(0, |thread| thread.tid);
+            let (all, in_sync) = spent.entry(of_thread).or_default();
+            *all += stack.weight_ns;
+            *in_sync += if syncs { stack.weight_ns } else { 0 };
+        }
+        for (tid, (all, in_sync)) in spent {
+            let Some(time) = self.threads.get_mut(&tid) else { continue };
+            time.syncing = (time.run as f64 * in_sync as f64 / all.max(1) as f64) as u64;
+        }
+    }
+
     fn tid(&self, stack: &Stack) -> u32 {
         self.profile.threads[stack.thread as usize].tid
     }
@@ -145,8 +174,9 @@ impl<'o> OffCpu<'o> {
     fn take(&mut self, stack: &Stack) {
         let frames = leaf_first(self.profile, stack);
         let (tid, ns) = (self.tid(stack), stack.weight_ns);
+        let class = self.class(stack, &frames);
         let time = self.threads.entry(tid).or_default();
-        match wait_class(stack, &frames) {
+        match class {
             // What others' processes made it wait says nothing of the target.
             WaitClass::RunQueue => time.run_queue += (ns as f64 * (1.0 - self.crowd)) as u64,
             WaitClass::Disk => {
@@ -173,11 +203,35 @@ impl<'o> OffCpu<'o> {
         entry.place = entry.place.take().or_else(|| own_place(self.profile, frames));
     }
 
-    fn take_lock(&mut self, stack: &Stack, frames: &[&Frame]) {
+    /// What a wait was for: a turn is one at a lock, whatever the thread slept in.
+    fn class(&self, stack: &Stack, frames: &[&Frame]) -> WaitClass {
+        let class = wait_class(stack, frames);
+        let other = matches!(class, WaitClass::Network | WaitClass::Other);
+        let turn = other && self.equals.turn(self.profile, stack).is_some();
+        if turn { WaitClass::Lock } else { class }
+    }
+
+    fn kind(&self, stack: &Stack, frames: &[&Frame]) -> LockKind {
+        match lock_kind(frames) {
+            LockKind::Await | LockKind::Unknown if self.equals.turn(self.profile, stack).is_some() => {
+                LockKind::Mutex
+            }
+            kind => kind,
+        }
+    }
+
+    /// What a lock is called: by a name that a run-time gives it, its address, or the place in the code.
+    fn name_of_lock(&self, stack: &Stack, frames: &[&Frame], kind: LockKind) -> String {
         let object = stack.wait.as_ref().and_then(|wait| wait.object.clone());
+        let named = run_time_lock(frames).map(str::to_owned).filter(|_| kind == LockKind::Mutex);
+        let named = named.or(object).or_else(|| own_place(self.profile, frames));
+        named.unwrap_or_else(|| "an unnamed lock".to_owned())
+    }
+
+    fn take_lock(&mut self, stack: &Stack, frames: &[&Frame]) {
         let place = own_place(self.profile, frames);
-        let kind = lock_kind(frames);
-        let named = object.or_else(|| place.clone()).unwrap_or_else(|| "an unnamed lock".to_owned());
+        let kind = self.kind(stack, frames);
+        let named = self.name_of_lock(stack, frames, kind);
         // The same address may be a mutex here and part of a condition there.
         let lock = self.locks.entry(format!("{named} {kind:?}")).or_default();
         lock.kind = kind;
@@ -214,21 +268,25 @@ impl<'o> OffCpu<'o> {
         let mut at_disk = BTreeMap::<u32, BTreeSet<String>>::new();
         for stack in &self.profile.stacks {
             let frames = leaf_first(self.profile, stack);
-            if wait_class(stack, &frames) == WaitClass::Disk {
+            if self.class(stack, &frames) == WaitClass::Disk {
                 at_disk.entry(self.tid(stack)).or_default().extend(own_functions(self.profile, &frames));
             }
         }
         for lock in self.locks.values_mut() {
             let held =
                 |tid: &u32| at_disk.get(tid).is_some_and(|functions| !functions.is_disjoint(&lock.functions));
-            lock.behind_disk = lock.kind == LockKind::Mutex && lock.wakers.iter().any(held);
+            // Without names: who gives it back is at the disk for most of the time in which it does not wait for it.
+            let unnamed = lock.functions.is_empty();
+            let at_disk = || spent_at_disks(&self.threads, &lock.wakers) >= HOLDERS_AT_DISK_MIN;
+            lock.behind_disk =
+                lock.kind == LockKind::Mutex && (lock.wakers.iter().any(held) || unnamed && at_disk());
         }
     }
 
     fn share_out_locks(&mut self) {
         for stack in &self.profile.stacks {
             let frames = leaf_first(self.profile, stack);
-            if wait_class(stack, &frames) != WaitClass::Lock {
+            if self.class(stack, &frames) != WaitClass::Lock {
                 continue;
             }
             let Some(lock) = self.lock_of(stack, &frames) else { continue };
@@ -244,11 +302,27 @@ impl<'o> OffCpu<'o> {
     }
 
     fn lock_of(&self, stack: &Stack, frames: &[&Frame]) -> Option<&Lock> {
-        let object = stack.wait.as_ref().and_then(|wait| wait.object.clone());
-        let named = object
-            .or_else(|| own_place(self.profile, frames))
-            .unwrap_or_else(|| "an unnamed lock".to_owned());
-        self.locks.get(&format!("{named} {:?}", lock_kind(frames)))
+        let kind = self.kind(stack, frames);
+        self.locks.get(&format!("{} {kind:?}", self.name_of_lock(stack, frames, kind)))
+    }
+
+    /// Names of other processes whose writes ended a tenth or more of the waits for a network or a pipe.
+    pub(super) fn askers(&self) -> BTreeSet<&'o str> {
+        let own: BTreeSet<u32> = self.profile.threads.iter().map(|thread| thread.tid).collect();
+        let (mut all, mut by) = (0, BTreeMap::<&'o str, u64>::new());
+        for stack in &self.profile.stacks {
+            if stack.wait.as_ref().is_none_or(|wait| wait.class != WaitClass::Network) {
+                continue;
+            }
+            all += stack.samples;
+            let waker = stack.waker.and_then(|at| self.profile.wakers.get(at as usize));
+            let Some(waker) = waker.filter(|waker| !own.contains(&waker.tid)) else { continue };
+            let mut frames = waker.frames.iter().map(|at| &self.profile.frames[*at as usize]);
+            if frames.any(|frame| names::is(&frame.name, names::SENDS)) {
+                *by.entry(waker.name.as_str()).or_default() += stack.samples;
+            }
+        }
+        by.into_iter().filter(|(_, waits)| *waits * 10 >= all).map(|(name, _)| name).collect()
     }
 
     /// Two threads that run in turns: each waits for the other alone, often, and never do both run.
@@ -329,22 +403,92 @@ fn wait_class(stack: &Stack, frames: &[&Frame]) -> WaitClass {
     }
 }
 
+/// Of the time in which these threads wait for no lock, the share that they spend on a disk.
+fn spent_at_disks(threads: &BTreeMap<u32, ThreadTime>, tids: &BTreeSet<u32>) -> f64 {
+    let times = tids.iter().filter_map(|tid| threads.get(tid));
+    let (disk, all) = times.fold((0, 0), |(disk, all), time| {
+        (disk + time.disk + time.syncing, all + time.disk + time.run + time.run_queue + time.sleep)
+    });
+    disk as f64 / all.max(1) as f64
+}
+
 fn lock_kind(frames: &[&Frame]) -> LockKind {
     let user = |table: &[&str]| {
         frames.iter().any(|frame| frame.origin == Origin::User && names::is(&frame.name, table))
     };
+    if is_interpreter_lock(frames) {
+        return LockKind::Mutex;
+    }
+    match primitive(frames) {
+        // A condition takes its mutex again when it wakes; and a monitor sleeps in a condition: what stands outside is it.
+        Some(LockKind::Await) => LockKind::Await,
+        Some(_) if user(names::ALLOCATOR) => LockKind::Allocator,
+        Some(kind) => kind,
+        None if user(names::ALLOCATOR) => LockKind::Allocator,
+        None => LockKind::Unknown,
+    }
+}
+
+/// The outermost way of waiting, below the program's own code: code further out may itself run inside somebody's wait.
+fn primitive(frames: &[&Frame]) -> Option<LockKind> {
+    let user = frames.iter().filter(|frame| frame.origin == Origin::User);
+    let mut found = None;
+    for frame in user {
+        let is = |table: &[&str]| names::is(&frame.name, table);
+        match () {
+            () if is(names::ACQUIRE) => found = Some(LockKind::Mutex),
+            () if is(names::AWAIT) => found = Some(LockKind::Await),
+            () if is(names::VIRTUAL_MACHINE) || is(names::WRAPPERS) || is(names::ALLOCATOR) => {}
+            () if is(BENEATH) => {}
+            () => return found,
+        }
+    }
+    found
+}
+
+/// Frames that a wait may lie beneath: libraries without names, and run-times' own code.
+const BENEATH: &[&str] =
+    &["0x*", "std::*", "core::*", "<*", "alloc::*", "runtime.*", "internal/*", "syscall*", "sync.*", "[*"];
+
+/// `take_gil` and its like; a build without its name is known by who calls it: nothing else waits with a time limit there.
+fn is_interpreter_lock(frames: &[&Frame]) -> bool {
+    let user: Vec<&&Frame> = frames.iter().filter(|frame| frame.origin == Origin::User).collect();
+    if user.iter().take(8).any(|frame| names::is(&frame.name, names::INTERPRETER_LOCK)) {
+        return true;
+    }
+    let timed = user.iter().rposition(|frame| names::is(&frame.name, TIMED_CONDITION));
+    let Some(timed) = timed else { return false };
+    let mut above = user[timed + 1..].iter().skip_while(|frame| frame.name.starts_with("0x"));
+    let hidden = user[timed + 1..].iter().take_while(|frame| frame.name.starts_with("0x")).count();
+    hidden <= 2 && above.next().is_some_and(|frame| names::is(&frame.name, names::CALLS_INTERPRETER_LOCK))
+}
+
+const TIMED_CONDITION: &[&str] = &[
+    "pthread_cond_timedwait*",
+    "___pthread_cond_timedwait*",
+    "__pthread_cond_timedwait*",
+    "pthread_cond_clockwait*",
+    "___pthread_cond_clockwait*",
+];
+
+/// Locks that a run-time keeps by other means than one word in memory.
+fn run_time_lock(frames: &[&Frame]) -> Option<&'static str> {
+    let has = |table: &[&str]| frames.iter().any(|frame| names::is(&frame.name, table));
     match () {
-        () if user(names::ALLOCATOR) && !user(names::AWAIT) => LockKind::Allocator,
-        // A condition takes its mutex again when it wakes: leaf-most wins, and the condition stands outside.
-        () if user(names::AWAIT) => LockKind::Await,
-        () if user(names::ACQUIRE) => LockKind::Mutex,
-        () => LockKind::Unknown,
+        () if is_interpreter_lock(frames) => Some("the interpreter's lock (GIL)"),
+        () if has(&["ObjectMonitor::enter*", "ObjectMonitor::EnterI*"]) => {
+            Some("a monitor of Java (synchronized)")
+        }
+        () if has(&["Unsafe_Park", "Parker::park*"]) => {
+            Some("a lock of java.util.concurrent (LockSupport.park)")
+        }
+        () => None,
     }
 }
 
 /// The program's own functions in a stack.
 fn own_functions(profile: &Profile, frames: &[&Frame]) -> Vec<String> {
-    // Only the innermost two: `main` and a thread's root are in every stack and prove nothing.
+    // Only the innermost: `main` and a thread's root are in every stack and prove nothing.
     let own = frames.iter().filter(|frame| is_own(profile, frame) && !frame.inlined);
-    own.take(2).map(|frame| frame.name.clone()).collect()
+    own.take(OWN_FUNCTIONS).map(|frame| frame.name.clone()).collect()
 }

@@ -194,6 +194,8 @@ pub struct Packets {
     pub retransmits: u64,
     /// Its connections with received bytes that it had not read, when watching began or when it ended: the fewer.
     pub unread: u64,
+    /// Its TCP connections when watching ended.
+    pub connections: u64,
 }
 
 /// A socket that sees packets (`packet(7)`).

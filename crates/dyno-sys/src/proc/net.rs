@@ -86,6 +86,8 @@ pub struct Connections {
     pub unread: usize,
     /// Whether these processes listen for TCP connections.
     pub listens: bool,
+    /// How many they hold.
+    pub held: usize,
     far_ends: BTreeSet<u64>,
 }
 
@@ -105,6 +107,7 @@ impl Connections {
         Connections {
             unread: held.iter().filter(|line| line.unread > 0).count(),
             listens,
+            held: held.len(),
             far_ends: far_ends.map(|line| line.inode).filter(|inode| *inode != 0).collect(),
         }
     }

@@ -27,6 +27,8 @@ pub(super) struct Counters {
     net_cpus: Vec<NetCpu>,
     quota: Option<CpuQuota>,
     connections: proc::Connections,
+    /// Who holds the connections' far ends: asked now, for they may be gone later.
+    peers: Vec<Pid>,
 }
 
 /// Counters of one process of the target's tree.
@@ -48,6 +50,7 @@ impl Counters {
         let (net, net_cpus, quota) = (proc::net_count(pid), proc::net_cpus(), proc::cpu_quota(pid));
         let tree = proc::tree(pid);
         let connections = proc::Connections::of(&tree);
+        let peers = connections.peers();
         let processes = tree.into_iter().map(|pid| (pid, Process::read(pid))).collect();
         let own_ns = clock::process_cpu_ns(child::this()).unwrap_or(0);
         Counters {
@@ -60,6 +63,7 @@ impl Counters {
             net_cpus,
             quota,
             connections,
+            peers,
         }
     }
 
@@ -162,7 +166,7 @@ impl Counters {
         // The kernel's threads write the target's files and send its packets: they are nobody's neighbour.
         let kernel = |_: Pid, ticks: &proc::Ticks| ticks.is_kernel && cpus.contains(ticks.cpu);
         let kernel_ns = self.used(after, kernel).map(|(_, ns)| ns).sum::<u64>();
-        let peers = after.connections.peers();
+        let peers: Vec<Pid> = self.peers.iter().chain(&after.peers).copied().collect();
         let asks = |pid: Pid, ticks: &proc::Ticks| peers.contains(&pid) && cpus.contains(ticks.cpu);
         host.peers_ns = self.used(after, asks).map(|(_, ns)| ns).sum();
         host.peers = self.named(after, asks);
@@ -244,6 +248,7 @@ impl Counters {
             wire_bytes: since(|net| net.bytes),
             retransmits: since(|net| net.retransmits),
             unread: self.connections.unread.min(after.connections.unread) as u64,
+            connections: after.connections.held as u64,
         })
     }
 }

@@ -1,0 +1,205 @@
+//! Which waits are turns at a lock though no name says so: those that are ended by threads which wait at the same place.
+//!
+//! A semaphore of one, a condition with a word, Java's park and a latch that is woken by a signal are all used as locks.
+//! Whoever gives such a lock back took it the same way, so it waits there too; work for a pool comes from somebody who does
+//! not. Called by `waits`; it never looks at how long a single wait was.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dyno_record::profile::{Frame, Origin, Profile, Stack, WaitClass};
+
+use super::frames::leaf_first;
+use super::names;
+
+/// Of the time that is waited at a place, what its own waiters must have ended. The rest are those who left last: somebody
+/// who takes the lock without waiting gives it back as well.
+const BY_EQUALS_MIN: f64 = 0.7;
+/// At each moment one holds what the others wait for: a pool whose threads all wait has nothing to do.
+const ACTIVE_MIN: f64 = 0.5;
+/// Fewer waits prove nothing.
+const WAITS_MIN: u64 = 8;
+/// Frames of a wait that make its place: beyond them the same lock is reached on many ways.
+const PLACE_FRAMES: usize = 8;
+
+/// All places at which waits are turns.
+#[derive(Default)]
+pub(super) struct Equals {
+    turns: BTreeSet<String>,
+}
+
+#[derive(Default)]
+struct Place {
+    waited: BTreeMap<u32, u64>,
+    ns: u64,
+    by_equals_ns: u64,
+    waits: u64,
+}
+
+impl Equals {
+    pub(super) fn of(profile: &Profile) -> Equals {
+        let mut places = BTreeMap::<String, Place>::new();
+        let asked = || profile.stacks.iter().filter(|stack| may_be_a_turn(profile, stack));
+        for stack in asked() {
+            for key in keys(profile, stack) {
+                let place = places.entry(key).or_default();
+                *place.waited.entry(tid(profile, stack)).or_default() += stack.weight_ns;
+                place.ns += stack.weight_ns;
+                place.waits += stack.samples;
+            }
+        }
+        for stack in asked() {
+            let Some(waker) = waker(profile, stack).filter(|waker| *waker != tid(profile, stack)) else {
+                continue;
+            };
+            for key in keys(profile, stack) {
+                let place = places.entry(key).or_default();
+                if place.waited.contains_key(&waker) {
+                    place.by_equals_ns += stack.weight_ns;
+                }
+            }
+        }
+        let window_ns = profile.duration_s * 1e9;
+        let turns = places.into_iter().filter(|(_, place)| place.is_of_turns(window_ns));
+        Equals { turns: turns.map(|(key, _)| key).collect() }
+    }
+
+    /// Whether this wait was for a turn: the lock's name, by its address where several threads wait at it.
+    pub(super) fn turn(&self, profile: &Profile, stack: &Stack) -> Option<String> {
+        if !may_be_a_turn(profile, stack) {
+            return None;
+        }
+        keys(profile, stack).into_iter().find(|key| self.turns.contains(key))
+    }
+}
+
+impl Place {
+    fn is_of_turns(&self, window_ns: f64) -> bool {
+        let most = (self.waited.len() as f64 - ACTIVE_MIN) * window_ns;
+        self.waited.len() >= 2
+            && self.waits >= WAITS_MIN
+            && self.by_equals_ns as f64 >= BY_EQUALS_MIN * self.ns as f64
+            && self.ns as f64 <= most
+    }
+}
+
+fn tid(profile: &Profile, stack: &Stack) -> u32 {
+    profile.threads[stack.thread as usize].tid
+}
+
+fn waker(profile: &Profile, stack: &Stack) -> Option<u32> {
+    stack.waker.and_then(|at| profile.wakers.get(at as usize)).map(|waker| waker.tid)
+}
+
+/// Waits in futexes, but not those of idle threads of run-times and of barriers; and waits for an event that a signal
+/// ended, for so processes wake each other. Data that comes over a socket is no turn.
+fn may_be_a_turn(profile: &Profile, stack: &Stack) -> bool {
+    let frames = leaf_first(profile, stack);
+    let has = |table: &[&str]| frames.iter().any(|frame| names::is(&frame.name, table));
+    match stack.wait.as_ref().map(|wait| wait.class).unwrap_or_default() {
+        WaitClass::Lock => !has(names::IDLE_RUN_TIME) && !has(names::TOGETHER),
+        WaitClass::Network | WaitClass::Other => signalled(profile, stack),
+        _ => false,
+    }
+}
+
+fn signalled(profile: &Profile, stack: &Stack) -> bool {
+    let waker = stack.waker.and_then(|at| profile.wakers.get(at as usize));
+    let mut frames = waker.into_iter().flat_map(|waker| &waker.frames);
+    frames.any(|at| names::is(&profile.frames[*at as usize].name, names::SIGNAL))
+}
+
+/// What the place of a wait is known by: the word in memory, and the way there.
+fn keys(profile: &Profile, stack: &Stack) -> Vec<String> {
+    let is_futex = stack.wait.as_ref().is_some_and(|wait| wait.class == WaitClass::Lock);
+    let word = stack.wait.as_ref().and_then(|wait| wait.object.clone()).filter(|_| is_futex);
+    let frames = leaf_first(profile, stack);
+    let way: Vec<&str> = user(&frames).take(PLACE_FRAMES).map(|frame| frame.name.as_str()).collect();
+    word.into_iter().chain((way.len() >= 2).then(|| way.join(";"))).collect()
+}
+
+fn user<'f>(frames: &'f [&'f Frame]) -> impl Iterator<Item = &'f &'f Frame> {
+    frames.iter().filter(|frame| frame.origin == Origin::User)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use dyno_record::finding::Class;
+    use dyno_record::profile::WaitClass;
+
+    use crate::scene::Scene;
+
+    /// Four threads wait at words of their own, three quarters of the time; each is woken by this thread, in this stack.
+    fn parked(way: &str, waker: impl Fn(u32) -> u32, by: &str, seconds: f64) -> Scene {
+        let mut scene = Scene::new(&[2.5, 2.5, 2.5, 2.5, 0.1]).on("run;work", 100);
+        for tid in 1..=4 {
+            scene = scene.off(tid, WaitClass::Lock, way, seconds).woken(&format!("0x{tid}"), waker(tid), by);
+        }
+        scene
+    }
+
+    const PARK: &str =
+        "start;0x7f10;0x7f22;Unsafe_Park;Parker::park(bool, long);pthread_cond_wait;futex_wait_[k]";
+    const UNPARK: &str = "start;0x7f10;0x7f55;Unsafe_Unpark;pthread_cond_signal;futex_wake_[k]";
+
+    #[test]
+    fn threads_that_unpark_each_other_contend_and_workers_that_a_producer_unparks_do_not() {
+        let turns = parked(PARK, |tid| tid % 4 + 1, UNPARK, 7.5);
+        assert_eq!(turns.first(), Some(Class::LockContention));
+        assert_eq!(parked(PARK, |_| 5, UNPARK, 7.5).classes(), []);
+    }
+
+    #[test]
+    fn a_pool_whose_threads_all_wait_holds_nothing() {
+        let cascade = parked(PARK, |tid| tid % 4 + 1, UNPARK, 9.5);
+        assert_eq!(cascade.classes(), []);
+    }
+
+    #[test]
+    fn semaphores_and_conditions_that_equals_hand_on_are_locks() {
+        for way in
+            ["run;sem_wait;__new_sem_wait_slow64;futex_wait_[k]", "run;pthread_cond_wait;futex_wait_[k]"]
+        {
+            let scene = parked(way, |tid| tid % 4 + 1, "run;sem_post;futex_wake_[k]", 7.0);
+            assert_eq!(scene.first(), Some(Class::LockContention), "{way}");
+        }
+        let barrier = parked("run;pthread_barrier_wait;futex_wait_[k]", |tid| tid % 4 + 1, "run;x", 7.0);
+        assert_eq!(barrier.classes(), []);
+    }
+
+    #[test]
+    fn processes_that_wake_each_other_by_signals_contend_and_those_that_get_data_do_not() {
+        let latch = |by: &str| {
+            let mut scene = Scene::new(&[2.5; 4]).on("run;work", 100);
+            for tid in 1..=4 {
+                scene = scene.off(tid, WaitClass::Network, "run;sleep_for_it;epoll_wait", 7.0).woken(
+                    "socket",
+                    tid % 4 + 1,
+                    by,
+                );
+            }
+            scene
+        };
+        assert_eq!(latch("run;give_back;kill").first(), Some(Class::LockContention));
+        assert_eq!(latch("run;answer;send").classes(), []);
+    }
+
+    #[test]
+    fn waiting_for_an_interpreters_lock_is_waiting_for_a_lock() {
+        let waits = |way: &str| {
+            let mut scene = Scene::new(&[2.5; 4]).on("run;work", 100);
+            for tid in 1..=4 {
+                scene = scene.off(tid, WaitClass::Lock, way, 7.0).woken("0x7f", 99, "0x1");
+            }
+            scene.first()
+        };
+        let named = "start;_PyEval_EvalFrameDefault;take_gil;pthread_cond_timedwait;futex_wait_[k]";
+        let stripped = "start;_PyEval_EvalFrameDefault;0x4f92c0;pthread_cond_timedwait;futex_wait_[k]";
+        assert_eq!(
+            (waits(named), waits(stripped)),
+            (Some(Class::LockContention), Some(Class::LockContention))
+        );
+        assert_eq!(waits("start;_PyEval_EvalFrameDefault;lock_acquire;sem_wait;futex_wait_[k]"), None);
+    }
+}

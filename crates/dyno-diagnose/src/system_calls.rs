@@ -1,0 +1,401 @@
+//! The rule for system calls that the work does not need: that carry nothing, or carry in small pieces what one could.
+//!
+//! A server that reads a request and writes its answer makes as few calls as there are; what they cost then is the
+//! network's price. So calls are set against units of work: requests where a load counts them, else the calls in the other
+//! direction; and CPU time against what the kernel did for packets, pages and disks.
+
+use dyno_record::finding::{Class, Confidence};
+use dyno_record::observation::{Observation, Transfers};
+
+use super::draft::{Draft, Outcome, percent};
+use super::facts::{Cost, Facts, OnCpu};
+use super::names;
+
+/// Share of the CPU in the kernel from which fewer calls would be felt.
+const KERNEL_SHARE_MIN: f64 = 0.35;
+/// Calls per second of CPU from which calls are what it does: at 1 µs each that is a tenth.
+const CALLS_PER_CPU_S_MIN: f64 = 100_000.0;
+/// Calls that write for each request that is read: head, body, and a line of a log.
+const OUT_PER_REQUEST_MAX: f64 = 3.5;
+/// Calls that read for each request: two, and as many that find nothing more.
+const IN_PER_REQUEST_MAX: f64 = 4.5;
+/// Calls of other kinds for each request: a file opened, looked at and closed, a timer set, an event waited for.
+const OTHERS_PER_REQUEST_MAX: f64 = 12.0;
+/// The same together, where requests are only guessed at.
+const CALLS_PER_UNIT_MAX: f64 = 16.0;
+/// Calls in one direction for each in the other from which what they carry comes in pieces.
+const PIECES_MIN: f64 = 6.0;
+/// Bytes per call below which the call costs more than the bytes: 1 KiB is copied in some 50 ns.
+const PIECE_BYTES_MAX: f64 = 1_024.0;
+/// A call that moves a page or more pays for itself.
+const PAYS_BYTES: f64 = 4_096.0;
+/// Share of the working time waited at locks from which their calls are the lock's doing.
+const LOCKS_MIN: f64 = 0.2;
+
+/// Many system calls for little work.
+pub(super) fn syscall_heavy(facts: &Facts<'_>) -> Outcome {
+    let Some(kernel) = kernel_share(facts) else {
+        return Outcome::Unseen("the share of CPU time in the kernel");
+    };
+    let calls = Calls::of(facts);
+    let reading = if kernel < KERNEL_SHARE_MIN { None } else { calls.waste(facts) };
+    let Some(waste) = reading else { return Outcome::Against(calls.against(kernel)) };
+    let place = facts.on.as_ref().and_then(|on| {
+        on.places(&[Cost::SystemCall, Cost::Files, Cost::Futex, Cost::Network]).first().cloned()
+    });
+    let draft = Draft::new(Class::SyscallHeavy, kernel, waste.summary).sure(Confidence::High).fact(
+        format!("{} of the CPU is spent in the kernel", percent(kernel)),
+        kernel,
+        "share",
+    );
+    let draft = match calls.per_cpu_s {
+        Some(rate) => draft.fact(format!("{rate:.0} calls per second of its CPU"), rate, "calls/s"),
+        None => draft,
+    };
+    let draft = calls.top.iter().fold(draft, |draft, (name, rate)| {
+        draft.fact(format!("{name}: {rate:.2} {}", calls.unit), *rate, calls.unit)
+    });
+    let draft = draft.next(waste.next);
+    let draft = if waste.is_answer { draft.rung("one-send") } else { draft };
+    Outcome::Found(draft.at(place.map(|place| place.0)).specimen("byte-per-call"))
+}
+
+/// The kernel's share of the CPU time: from the profile, else from the tick.
+fn kernel_share(facts: &Facts<'_>) -> Option<f64> {
+    facts.on_both_sides().map(OnCpu::kernel_share).or(facts.seen.process.kernel_share)
+}
+
+/// Calls that could be left out.
+struct Waste {
+    summary: String,
+    next: &'static str,
+    /// Whether an answer is sent in pieces.
+    is_answer: bool,
+}
+
+const GATHER: &str =
+    "move more with each call: a buffer, one send for head and body, readv and writev, one log line for many";
+const LEAVE_OUT: &str = "leave them out: keep what they tell, ask once, wake only who waits";
+
+/// System calls as far as they were counted, per second.
+struct Calls {
+    requests: Option<f64>,
+    all: Option<f64>,
+    in_: f64,
+    out: f64,
+    /// Requests that may have been answered, as far as calls and packets tell.
+    units: f64,
+    per_cpu_s: Option<f64>,
+    /// The most frequent, per request or second.
+    top: Vec<(String, f64)>,
+    unit: &'static str,
+}
+
+impl Calls {
+    fn of(facts: &Facts<'_>) -> Calls {
+        let seen = facts.seen;
+        let counted = seen.off_cpu.as_ref().filter(|profile| !profile.system_calls.is_empty());
+        let seconds = counted.map_or(1.0, |profile| profile.duration_s.max(1e-9));
+        let requests = request_rate(seen, seconds);
+        let calls = counted.into_iter().flat_map(|profile| &profile.system_calls);
+        let rates: Vec<(&str, f64)> =
+            calls.map(|(name, call)| (name.as_str(), call.count as f64 / seconds)).collect();
+        let sum = |table: &[&str]| {
+            rates.iter().filter(|(name, _)| names::is(name, table)).map(|call| call.1).sum::<f64>()
+        };
+        let all = counted.map(|_| rates.iter().map(|call| call.1).sum::<f64>());
+        let by_io = vfs_calls(seen);
+        let fastest = all
+            .into_iter()
+            .chain(by_io)
+            .fold(None, |most: Option<f64>, rate| Some(most.map_or(rate, |most| most.max(rate))));
+        let cpus = seen.cpus_used();
+        let mut top: Vec<(String, f64)> =
+            rates.iter().map(|(name, rate)| ((*name).to_owned(), rate / requests.unwrap_or(1.0))).collect();
+        top.sort_by(|a, b| b.1.total_cmp(&a.1));
+        top.truncate(5);
+        let (in_, out) = (sum(names::CALLS_IN), sum(names::CALLS_OUT));
+        Calls {
+            requests,
+            all,
+            in_,
+            out,
+            units: in_.min(out).min(packets_per_s(seen)),
+            per_cpu_s: fastest.filter(|_| cpus > 0.0).map(|rate| rate / cpus),
+            top,
+            unit: if requests.is_some() { "per request" } else { "per second" },
+        }
+    }
+
+    /// What could be left out, the surest reading first.
+    fn waste(&self, facts: &Facts<'_>) -> Option<Waste> {
+        self.for_each_request().or_else(|| self.in_pieces(facts)).or_else(|| self.for_nothing(facts))
+    }
+
+    fn for_each_request(&self) -> Option<Waste> {
+        let (requests, all) = (self.requests?, self.all?);
+        let (in_, out) = (self.in_ / requests, self.out / requests);
+        let others = all / requests - in_ - out;
+        let is_answer = out > OUT_PER_REQUEST_MAX;
+        if !is_answer && in_ <= IN_PER_REQUEST_MAX && others <= OTHERS_PER_REQUEST_MAX {
+            return None;
+        }
+        let summary = format!(
+            "{:.1} system calls for each request: {in_:.1} that read, {out:.1} that write, {others:.1} others",
+            all / requests
+        );
+        let next = if is_answer || in_ > IN_PER_REQUEST_MAX { GATHER } else { LEAVE_OUT };
+        Some(Waste { summary, next, is_answer })
+    }
+
+    /// One direction has many calls for each in the other, and each moves little. One in and many out may be one out to each
+    /// of many connections.
+    fn in_pieces(&self, facts: &Facts<'_>) -> Option<Waste> {
+        let seen = facts.seen;
+        if self.per_cpu_s? < CALLS_PER_CPU_S_MIN || self.requests.is_some() {
+            return None;
+        }
+        let connections = seen.packets.as_ref().map_or(0.0, |packets| packets.connections as f64);
+        let pieces = |many: f64, few: f64| many > PIECES_MIN.max(connections) * few && few > 0.0;
+        let (what, moved) = match () {
+            () if pieces(self.out, self.in_) => ("write", seen.process.writes),
+            () if pieces(self.in_, self.out) => ("read", seen.process.reads),
+            () => return None,
+        };
+        let bytes = bytes_per_call(moved)?;
+        let (many, few) = (self.out.max(self.in_), self.out.min(self.in_));
+        let summary = format!(
+            "{:.0} calls that {what} {bytes:.0} bytes each for every call in the other direction",
+            many / few
+        );
+        (bytes < PIECE_BYTES_MAX).then_some(Waste { summary, next: GATHER, is_answer: what == "write" })
+    }
+
+    /// The kernel's time goes into calls themselves: not into packets, pages, disks or waiting.
+    fn for_nothing(&self, facts: &Facts<'_>) -> Option<Waste> {
+        let seen = facts.seen;
+        let on = facts.on_both_sides();
+        let gathered = [seen.process.reads, seen.process.writes]
+            .into_iter()
+            .filter(|moved| moved.is_some_and(|moved| moved.calls as f64 >= seen.duration_s * 1e3));
+        let pays = gathered.filter_map(bytes_per_call).fold(f64::INFINITY, f64::min) >= PAYS_BYTES;
+        let locks = facts.off.as_ref().map_or(0.0, |off| off.share(|time| time.contended + time.allocator));
+        let mut costs = vec![Cost::SystemCall];
+        costs.extend((!pays || vfs_calls(seen).is_none()).then_some(Cost::Files));
+        costs.extend((locks < LOCKS_MIN).then_some(Cost::Futex));
+        let share = match on {
+            Some(on) => on.share(&costs),
+            // Only the tick knows, and not for what: where nothing goes over the network it is for calls.
+            None if !pays && !is_on_the_network(seen) => seen.process.kernel_share?,
+            None => return None,
+        };
+        let rate = self.per_cpu_s?;
+        // Whoever answers requests with so few calls for each needs them.
+        let serves = self.all.is_some_and(|all| all <= CALLS_PER_UNIT_MAX * self.units);
+        if serves || share < KERNEL_SHARE_MIN || rate < CALLS_PER_CPU_S_MIN {
+            return None;
+        }
+        let moved =
+            smallest(seen).filter(|(_, bytes, calls)| *bytes < PIECE_BYTES_MAX && *calls >= rate / 4.0);
+        let (summary, next) = match (moved, self.top.first()) {
+            (Some((what, bytes, _)), _) => (
+                format!(
+                    "{} of the CPU goes into system calls; those that {what} move {bytes:.1} bytes each",
+                    percent(share)
+                ),
+                GATHER,
+            ),
+            (None, Some((name, rate))) => (
+                format!(
+                    "{} of the CPU goes into system calls that move next to nothing: {name}, {rate:.0} times a second",
+                    percent(share)
+                ),
+                LEAVE_OUT,
+            ),
+            (None, None) => {
+                (format!("{} of the CPU goes into system calls themselves", percent(share)), LEAVE_OUT)
+            }
+        };
+        Some(Waste { summary, next, is_answer: false })
+    }
+
+    fn against(&self, kernel: f64) -> String {
+        let kernel = percent(kernel);
+        match (self.requests, self.all, self.per_cpu_s) {
+            (Some(requests), Some(all), _) => {
+                format!("{:.1} system calls per request, {kernel} of the CPU in the kernel", all / requests)
+            }
+            (_, _, Some(rate)) => format!(
+                "{rate:.0} calls per second of CPU, {:.0} in and {:.0} out a second, {kernel} of it in the kernel",
+                self.in_, self.out
+            ),
+            _ => format!("{kernel} of the CPU in the kernel; its calls were not counted"),
+        }
+    }
+}
+
+/// Requests per second while calls were counted, else while counters ran.
+fn request_rate(seen: &Observation, seconds: f64) -> Option<f64> {
+    let then = seen.off_cpu.as_ref().and_then(|profile| profile.requests.as_ref());
+    let then = then.map(|requests| requests.count as f64 / seconds);
+    let whole = seen.load.as_ref().map(|load| load.replies_per_s);
+    then.or(whole).filter(|rate| *rate > 0.0)
+}
+
+/// Packets per second, of the whole network namespace; none where the target has no connection.
+fn packets_per_s(seen: &Observation) -> f64 {
+    let packets = seen.packets.as_ref().filter(|packets| packets.connections > 0);
+    let all = packets.map_or(0, |packets| packets.loopback_packets + packets.device_packets);
+    all as f64 / seen.duration_s.max(1e-9)
+}
+
+/// Calls that read and write, per second, as /proc counts them.
+fn vfs_calls(seen: &Observation) -> Option<f64> {
+    let calls = |moved: Option<Transfers>| moved.map(|moved| moved.calls as f64 / seen.duration_s.max(1e-9));
+    Some(calls(seen.process.reads)? + calls(seen.process.writes).unwrap_or(0.0))
+}
+
+fn bytes_per_call(moved: Option<Transfers>) -> Option<f64> {
+    moved.filter(|moved| moved.calls > 0).map(|moved| moved.bytes as f64 / moved.calls as f64)
+}
+
+/// Reads or writes, whichever there are more of: bytes per call, and calls per second of CPU.
+fn smallest(seen: &Observation) -> Option<(&'static str, f64, f64)> {
+    let cpu_s = seen.process.cpu_ns as f64 / 1e9;
+    let row = |what, moved: Option<Transfers>| {
+        let calls = moved.filter(|_| cpu_s > 0.0)?.calls as f64;
+        Some((what, bytes_per_call(moved)?, calls / cpu_s))
+    };
+    let both = [row("read", seen.process.reads), row("write", seen.process.writes)];
+    both.into_iter().flatten().max_by(|a, b| a.2.total_cmp(&b.2))
+}
+
+/// Whether packets go over the network at anything like the rate of calls.
+fn is_on_the_network(seen: &Observation) -> bool {
+    let packets =
+        seen.packets.as_ref().map_or(0, |packets| packets.loopback_packets + packets.device_packets);
+    let calls = vfs_calls(seen).unwrap_or(0.0) * seen.duration_s;
+    packets as f64 >= 0.1 * calls
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeMap;
+
+    use dyno_record::finding::Class;
+    use dyno_record::observation::{Packets, Transfers};
+    use dyno_record::profile::SystemCall;
+
+    use crate::scene::{S, Scene, busy_load};
+
+    #[test]
+    fn many_calls_for_few_bytes_are_distinguished_from_many_bytes() {
+        let reads = |bytes: u64| {
+            Scene::new(&[10.0])
+                .on("main;work", 30)
+                .on("main;read;entry_SYSCALL_64_[k];vfs_read_[k]", 70)
+                .with(|seen| {
+                    seen.process.reads = Some(Transfers { calls: 5_000_000, bytes: 5_000_000 * bytes });
+                })
+        };
+        assert_eq!(reads(1).classes(), [Class::SyscallHeavy]);
+        assert_eq!(reads(65_536).classes(), []);
+    }
+
+    #[test]
+    fn calls_per_request_count_where_requests_are_counted() {
+        let calls = |per_request: u64| {
+            let call = SystemCall { count: 100_000 * per_request, ..SystemCall::default() };
+            Scene::new(&[9.0])
+                .on("main;work", 40)
+                .on("main;do_syscall_64_[k];tcp_sendmsg_[k]", 60)
+                .load(busy_load())
+                .with(|seen| {
+                    seen.host.own_ns = 9 * S;
+                    seen.off_cpu.as_mut().unwrap().system_calls =
+                        BTreeMap::from([("write".to_owned(), call)]);
+                })
+        };
+        assert_eq!(calls(6).first(), Some(Class::SyscallHeavy));
+        assert_eq!(calls(3).classes(), []);
+        // Requests of fifty bytes make reads of fifty bytes: that is no fault while there are few of them.
+        let small = |per_request| {
+            calls(per_request)
+                .with(|seen| seen.process.reads = Some(Transfers { calls: 2_000_000, bytes: 50_000_000 }))
+        };
+        assert_eq!(small(3).classes(), []);
+        assert_eq!(small(6).first(), Some(Class::SyscallHeavy));
+    }
+
+    /// A process on one CPU, and its calls per second.
+    fn calling(stacks: &[(&str, u64)], calls: &[(&str, u64)]) -> Scene {
+        let scene = stacks.iter().fold(Scene::new(&[9.0]), |scene, (stack, weight)| scene.on(stack, *weight));
+        let call = |(name, count): &(&str, u64)| {
+            ((*name).to_owned(), SystemCall { count: count * 10, ..SystemCall::default() })
+        };
+        scene.with(|seen| seen.off_cpu.as_mut().unwrap().system_calls = calls.iter().map(call).collect())
+    }
+
+    #[test]
+    fn one_small_read_and_write_for_each_request_is_what_a_server_does() {
+        let network = [
+            ("main;read;do_syscall_64_[k];vfs_read_[k];tcp_recvmsg_[k]", 30),
+            ("main;write;do_syscall_64_[k];vfs_write_[k];tcp_sendmsg_[k]", 50),
+            ("main;read;do_syscall_64_[k]", 15),
+            ("main;work", 20),
+        ];
+        let calls = [("read", 100_000), ("write", 100_000), ("epoll_wait", 30_000)];
+        let server = calling(&network, &calls).with(|seen| {
+            seen.process.reads = Some(Transfers { calls: 1_000_000, bytes: 40_000_000 });
+            seen.process.writes = Some(Transfers { calls: 1_000_000, bytes: 5_000_000 });
+            seen.packets =
+                Some(Packets { loopback_packets: 2_000_000, connections: 4, ..Packets::default() });
+        });
+        assert_eq!(server.classes(), []);
+        // A file that is opened, looked at and sent for each request.
+        let calls = [
+            ("recvfrom", 20_000),
+            ("writev", 20_000),
+            ("sendfile", 20_000),
+            ("openat", 20_000),
+            ("close", 20_000),
+        ];
+        let files = [network[0], network[1], ("main;open;do_syscall_64_[k];do_sys_openat2_[k]", 80)];
+        let files = calling(&files, &calls).with(|seen| {
+            seen.packets = Some(Packets { loopback_packets: 400_000, connections: 4, ..Packets::default() });
+        });
+        assert_eq!(files.classes(), []);
+        // The same calls without a network copy a file in small pieces.
+        let alone = files.with(|seen| seen.packets = None);
+        assert_eq!(alone.first(), Some(Class::SyscallHeavy));
+    }
+
+    #[test]
+    fn calls_that_move_nothing_are_seen_whatever_they_are() {
+        for (kernel, call) in [
+            ("__x64_sys_getpid", "getpid"),
+            ("__x64_sys_futex_[k];futex_wake", "futex"),
+            ("__x64_sys_lseek", "lseek"),
+        ] {
+            let stack = format!("main;{call};entry_SYSCALL_64_[k];{kernel}_[k]");
+            let storm = |rate| calling(&[(&stack, 92), ("main;work", 20)], &[(call, rate)]);
+            assert_eq!(storm(3_000_000).first(), Some(Class::SyscallHeavy), "{call}");
+            assert_eq!(storm(9_000).classes(), [], "{call}: each call is dear, there are few of them");
+        }
+    }
+
+    #[test]
+    fn an_answer_in_pieces_is_heavy_and_one_message_to_many_connections_is_not() {
+        let stacks = [("main;write;do_syscall_64_[k];tcp_sendmsg_[k]", 80), ("main;work", 20)];
+        let writes = |connections| {
+            calling(&stacks, &[("recvfrom", 500), ("writev", 250_000)]).with(|seen| {
+                seen.process.writes = Some(Transfers { calls: 2_500_000, bytes: 2_500_000 * 256 });
+                seen.packets.as_mut().unwrap().connections = connections;
+            })
+        };
+        assert_eq!(writes(4).first(), Some(Class::SyscallHeavy));
+        assert_eq!(writes(1_000).classes(), []);
+    }
+}

@@ -1,0 +1,96 @@
+//! `cargo xtask strangers`: `dyno diagnose` on programs that nobody here wrote, with and without something wrong in them.
+//!
+//! Each line of `xtask/strangers/truths.tsv` is a program from a distribution or a run-time with a few lines of work, its
+//! setting, and what is wrong with it: known because changing that setting changes its speed. It is started with its load,
+//! diagnosed once, and ended; the first finding is compared with the truth. Not part of CI: it takes some ten minutes. It
+//! changes nothing outside the target folder but the page of evidence that it is told to write.
+
+mod page;
+mod program;
+mod row;
+mod truths;
+
+use std::path::{Path, PathBuf};
+
+use crate::command::output;
+use crate::flags::{Flags, Given};
+use crate::repo::Repo;
+use crate::trouble::{Outcome, Trouble};
+
+use program::Program;
+use row::{Found, Row, Verdict};
+use truths::Truth;
+
+/// How long each is watched: its waits for two seconds of it.
+const WATCHED: &str = "6s";
+
+/// Runs those that are asked for.
+///
+/// # Errors
+/// When the table cannot be read, or no dyno is built.
+pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
+    let list = flags.switch("--list");
+    let only: Option<String> = flags.parsed("--only")?;
+    let dyno: Option<PathBuf> = flags.parsed("--dyno")?;
+    let write: Option<PathBuf> = flags.parsed("--write")?;
+    flags.finish()?;
+    let folder = repo.root().join("xtask/strangers");
+    let mut truths = truths::read(&folder.join("truths.tsv"))?;
+    truths.retain(|truth| only.as_deref().is_none_or(|only| truth.is_named(only)));
+    if list == Given::Yes {
+        truths
+            .iter()
+            .for_each(|truth| println!("{:<22} {:<24} {}", truth.name, truth.expected(), truth.from));
+        return Ok(Outcome::Done);
+    }
+    let dyno = dyno.unwrap_or_else(|| repo.root().join("target/release/dyno"));
+    if !dyno.is_file() {
+        return Err(Trouble::new(format!("{} is not there", dyno.display()))
+            .remedy("cargo build --release, or --dyno FILE"));
+    }
+    let scratch = repo.root().join("target/strangers");
+    let mut rows = Vec::new();
+    for truth in truths {
+        let row = meet(&folder, &scratch, &dyno, truth);
+        println!("{}", page::line(&row));
+        rows.push(row);
+    }
+    println!("\n{}", page::sum(&rows));
+    if let Some(path) = write {
+        std::fs::write(&path, page::page(&rows, WATCHED))
+            .map_err(Trouble::cannot(format!("write {}", path.display())))?;
+    }
+    Ok(Outcome::done_if(|| rows.iter().all(|row| row.verdict() == Verdict::Right)))
+}
+
+/// Starts it, looks at it, and ends it.
+fn meet(folder: &Path, scratch: &Path, dyno: &Path, truth: Truth) -> Row {
+    let seen = Program::start(folder, scratch, &truth).and_then(|program| {
+        let said = diagnosis(dyno, program.pid());
+        program.end();
+        said
+    });
+    match seen {
+        Ok(found) => Row { truth, found, trouble: None },
+        Err(trouble) => Row { truth, found: Vec::new(), trouble: Some(trouble.to_string()) },
+    }
+}
+
+fn diagnosis(dyno: &Path, pid: u32) -> Result<Vec<Found>, Trouble> {
+    let pid = pid.to_string();
+    let words = ["diagnose", &pid, "--for", WATCHED, "--json", "--fail-on", "never"];
+    let mut command = std::process::Command::new(dyno);
+    let text = output(command.args(words))?;
+    let record: serde_json::Value =
+        serde_json::from_str(&text).map_err(Trouble::cannot("read a diagnosis"))?;
+    let word = |finding: &serde_json::Value, field: &str| {
+        finding.get(field).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
+    };
+    let findings = record.get("findings").and_then(|findings| findings.as_array());
+    let found = findings.into_iter().flatten().map(|finding| Found {
+        class: word(finding, "class"),
+        confidence: word(finding, "confidence"),
+        summary: word(finding, "summary"),
+    });
+    Ok(found.collect())
+}

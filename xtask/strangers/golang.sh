@@ -1,0 +1,13 @@
+#!/bin/bash
+# A few lines of Go over its own library: the variant is a word that work.go knows.
+. "$(dirname "$0")/common.sh"
+cd "$work" || exit 1
+cp "$here/work.go" "$work/main.go"
+GOCACHE=${GOCACHE:-$work/cache} GO111MODULE=off go build -o "$work/program" main.go || exit 1
+start "$work/program" "$variant" "$port"
+program=$last
+case $variant in
+    hello) listening && load wrk -t1 -c4 -d60s "http://127.0.0.1:$port/" ;;
+    log*) listening && load wrk -t1 -c16 -d60s "http://127.0.0.1:$port/" ;;
+esac
+watched "$program" 2

@@ -1,0 +1,9 @@
+#!/bin/bash
+# A few lines on node's own library: the variant is a word that work.js knows.
+. "$(dirname "$0")/common.sh"
+cd "$work" || exit 1
+start node "$here/work.js" "$variant" "$port"
+node=$last
+listening
+load wrk -t1 -c8 -d60s "http://127.0.0.1:$port/"
+watched "$node" 2

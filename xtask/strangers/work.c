@@ -1,0 +1,150 @@
+/* Small programs on the C library, one for each word. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t freed = PTHREAD_COND_INITIALIZER, filled = PTHREAD_COND_INITIALIZER;
+static sem_t one;
+static int busy, waiting;
+static volatile long counts[64];
+
+static long count(long rounds) {
+    volatile long total = 1;
+    for (long at = 0; at < rounds; at++) total = total * 31 + at;
+    return total;
+}
+
+static void nap(long us) {
+    struct timespec time = {0, us * 1000};
+    nanosleep(&time, NULL);
+}
+
+/* A semaphore of one: a lock by another name. */
+static void *semaphore(void *none) {
+    for (;;) {
+        sem_wait(&one);
+        count(40000);
+        sem_post(&one);
+        count(1000);
+    }
+    return none;
+}
+
+/* A word under a mutex says who is inside; who finds it set waits for a condition. */
+static void *monitor(void *none) {
+    for (;;) {
+        pthread_mutex_lock(&gate);
+        while (busy) pthread_cond_wait(&freed, &gate);
+        busy = 1;
+        pthread_mutex_unlock(&gate);
+        count(40000);
+        pthread_mutex_lock(&gate);
+        busy = 0;
+        pthread_cond_signal(&freed);
+        pthread_mutex_unlock(&gate);
+        count(1000);
+    }
+    return none;
+}
+
+/* What stands beside the lock is written while it is held. */
+static void *beside(void *none) {
+    for (;;) {
+        pthread_mutex_lock(&gate);
+        for (int at = 0; at < 20000; at++) counts[0]++;
+        pthread_mutex_unlock(&gate);
+        for (int at = 0; at < 200; at++) counts[32]++;
+    }
+    return none;
+}
+
+static void *neighbours(void *mine) {
+    volatile long *word = mine;
+    for (;;) ++*word;
+    return NULL;
+}
+
+static void *allocate(void *none) {
+    void *held[64] = {0};
+    for (unsigned at = 0;; at++) {
+        free(held[at % 64]);
+        held[at % 64] = malloc(64 + at % 900);
+        memset(held[at % 64], 1, 64);
+    }
+    return none;
+}
+
+static void *worker(void *none) {
+    for (;;) {
+        pthread_mutex_lock(&gate);
+        while (!waiting) pthread_cond_wait(&filled, &gate);
+        waiting--;
+        pthread_mutex_unlock(&gate);
+        count(200000);
+    }
+    return none;
+}
+
+static void *producer(void *none) {
+    for (;;) {
+        pthread_mutex_lock(&gate);
+        waiting++;
+        pthread_cond_signal(&filled);
+        pthread_mutex_unlock(&gate);
+        nap(2000);
+    }
+    return none;
+}
+
+static void *ask(void *none) {
+    for (;;) syscall(SYS_getpid);
+    return none;
+}
+
+static void *wake(void *word) {
+    for (;;) syscall(SYS_futex, word, 1, 1, NULL, NULL, 0);
+    return NULL;
+}
+
+static void *digest(void *none) {
+    for (;;) count(1000000);
+    return none;
+}
+
+static void *mostly_idle(void *none) {
+    for (;;) {
+        count(100000);
+        nap(3000);
+    }
+    return none;
+}
+
+static void start(void *(*run)(void *), int many) {
+    pthread_t thread;
+    for (int at = 0; at < many; at++) pthread_create(&thread, NULL, run, (void *)&counts[at]);
+}
+
+int main(int words, char **word) {
+    (void)words;
+    sem_init(&one, 0, 1);
+    if (!strcmp(word[1], "semaphore")) start(semaphore, 4);
+    else if (!strcmp(word[1], "monitor")) start(monitor, 4);
+    else if (!strcmp(word[1], "beside")) start(beside, 4);
+    else if (!strcmp(word[1], "neighbours")) start(neighbours, 2);
+    else if (!strcmp(word[1], "allocate")) start(allocate, 4);
+    else if (!strcmp(word[1], "workers")) { start(worker, 4); start(producer, 1); }
+    else if (!strcmp(word[1], "getpid")) start(ask, 1);
+    else if (!strcmp(word[1], "futex")) start(wake, 1);
+    else if (!strcmp(word[1], "digest")) start(digest, 1);
+    else if (!strcmp(word[1], "idle")) start(mostly_idle, 3);
+    else return 2;
+    for (;;) pause();
+}

@@ -46,10 +46,10 @@ usage: cargo xtask VERB
                     both: [--cycles N] [--slice 1s] [--seed N] [--only A,B] [--server-cpu N] [--load-cpu N]
                           [--history FILE]
   simulate [SEEDS]  the engine's core on simulated networks: FIRST..LAST, or one seed, printed in full
-   strangers         dyno diagnose on programs that nobody here wrote, against what is known of them: [--only A,B]
+  strangers         dyno diagnose on programs that nobody here wrote, against what is known of them: [--only A,B]
                      [--dyno FILE] [--write PAGE] [--list]; some ten minutes, as root, not in ci
-   gen [--check]     writes the manual page of the command line from its own help, or compares
-   gen bpf [--check] builds the BPF objects that are committed beside their sources, or compares; needs clang 14
+  gen [--check]     writes the manual page of the command line from its own help, or compares
+  gen bpf [--check] builds the BPF objects that are committed beside their sources, or compares; needs clang 14
 
 exit: 0 done, 1 the answer is no, 2 error";
 

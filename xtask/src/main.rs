@@ -12,6 +12,7 @@ mod flags;
 mod generate;
 mod go;
 mod limit;
+mod mutants;
 mod packages;
 mod repo;
 mod rights;
@@ -45,6 +46,9 @@ usage: cargo xtask VERB
                     both: [--cycles N] [--slice 1s] [--seed N] [--only A,B] [--server-cpu N] [--load-cpu N]
                           [--history FILE]
   simulate [SEEDS]  the engine's core on simulated networks: FIRST..LAST, or one seed, printed in full
+  mutants           whether tests see faults: a seeded sample of small changes, each tested alone; takes hours
+                    [--seed N] [--sample 200] [--time 3h] [--only proto,judge,measure,engine,verdicts]
+                    [--page docs/evidence/mutants.md]
   gen [--check]     writes the manual page of the command line from its own help, or compares
   gen bpf [--check] builds the BPF objects that are committed beside their sources, or compares; needs clang 14
 
@@ -74,6 +78,7 @@ fn run(mut words: Vec<String>) -> Result<Outcome, Trouble> {
         "tidy" => tidy::run(&repo, flags),
         "budget" => budget::run(&repo, flags),
         "bench" => bench::run(&repo, flags),
+        "mutants" => mutants::run(&repo, flags),
         "simulate" => simulate::run(&repo, flags),
         "gen" => generate::run(&repo, flags),
         _ => Err(Trouble::new(format!("there is no task \"{verb}\"")).remedy("cargo xtask --help")),

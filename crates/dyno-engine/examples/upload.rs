@@ -72,34 +72,58 @@ impl Upload for ToDisk {
 }
 
 fn write(path: &Path, steps: &Receiver<Step>, waiting: &AtomicUsize, waker: &Waker) {
-    let mut file = File::create(path);
-    let mut outcome = Ok(0);
+    let mut draft = Draft::beside(path);
     for step in steps {
         match step {
             Step::Bytes(bytes) => {
-                outcome =
-                    outcome.and_then(|written| append(&mut file, &bytes).map(|()| written + bytes.len()));
+                draft = draft.and_then(|draft| draft.append(&bytes));
                 waiting.fetch_sub(bytes.len(), Ordering::SeqCst);
                 waker.wake();
             }
-            Step::End(responder) => return responder.answer(told(&outcome)),
-            Step::Failed => {
-                // Half a file is of no use to anybody; it may not have been made.
-                let _ = std::fs::remove_file(path);
-                return;
+            Step::End(responder) => {
+                return responder.answer(told(draft.and_then(|draft| draft.become_file(path))));
             }
+            Step::Failed => return,
         }
     }
 }
 
-fn append(file: &mut io::Result<File>, bytes: &[u8]) -> io::Result<()> {
-    match file {
-        Ok(file) => file.write_all(bytes),
-        Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+/// A file on its way: whoever reads the folder sees the old file or the new one, never a part.
+struct Draft {
+    file: File,
+    part: PathBuf,
+    written: usize,
+}
+
+impl Draft {
+    fn beside(path: &Path) -> io::Result<Draft> {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let part = path.with_file_name(format!(".upload-{}-{number}", std::process::id()));
+        let file = File::create_new(&part)?;
+        Ok(Draft { file, part, written: 0 })
+    }
+
+    fn append(mut self, bytes: &[u8]) -> io::Result<Draft> {
+        self.file.write_all(bytes)?;
+        self.written += bytes.len();
+        Ok(self)
+    }
+
+    fn become_file(self, path: &Path) -> io::Result<usize> {
+        std::fs::rename(&self.part, path)?;
+        Ok(self.written)
     }
 }
 
-fn told(outcome: &io::Result<usize>) -> Answer {
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // Half a file is of no use to anybody; a whole one has another name by now.
+        let _ = std::fs::remove_file(&self.part);
+    }
+}
+
+fn told(outcome: io::Result<usize>) -> Answer {
     match outcome {
         Ok(written) => Answer::text(format!("{written} bytes written\n")).status(201),
         Err(error) => Answer::text(format!("cannot write: {error}\n")).status(500),

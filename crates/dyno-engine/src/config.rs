@@ -4,6 +4,7 @@
 //! from files or the environment.
 
 use crate::dials::Dials;
+use crate::error::EngineError;
 use dyno_proto::http1::request;
 use dyno_sys::socket::Addr;
 use dyno_sys::user::Identity;
@@ -81,16 +82,19 @@ pub struct Limits {
     /// A body must make progress (1,000 bytes or its end) in each stretch of this length.
     pub body_ns: u64,
     /// Close a connection whose client acknowledges nothing (less than 1,000 bytes) of what waits for it for this long.
+    /// A receiver whose buffer is full acknowledges in steps of a segment or of a part of its buffer, so that it must read
+    /// such a step in this time: 1,448 bytes over Ethernet, up to some 200 kB over loopback.
     pub write_ns: u64,
     /// An answer that comes later must come within this time, or the client gets 504.
     pub later_ns: u64,
-    /// How long a closed connection is read and discarded, so that its peer can still read the last answer.
+    /// How long a closed connection is read and discarded, so that its peer can still read the last answer; and how long a
+    /// stream may be silent when its client has closed its sending side.
     pub linger_ns: u64,
 }
 
 impl Default for Limits {
-    /// The parser's limits, a body of 1 MiB (nginx's default), 10 s for a head and a body's progress, 20 s for a
-    /// reader's progress, 60 s of idleness.
+    /// The parser's limits, a body of 1 MiB (nginx's default), 10 s for a head and a body's progress, 60 s for a
+    /// reader's progress and of idleness.
     fn default() -> Limits {
         let http = request::Limits::default();
         Limits {
@@ -106,7 +110,7 @@ impl Default for Limits {
             head_ns: 10 * SECOND_NS,
             idle_ns: 60 * SECOND_NS,
             body_ns: 10 * SECOND_NS,
-            write_ns: 20 * SECOND_NS,
+            write_ns: 60 * SECOND_NS,
             later_ns: 60 * SECOND_NS,
             linger_ns: 2 * SECOND_NS,
         }
@@ -120,7 +124,29 @@ fn buffer_bytes_default() -> usize {
     limit.map_or(MOST, |bytes| MOST.min(bytes / 8))
 }
 
+/// A worker reads into one buffer with room for a whole head.
+const HEAD_BYTES_MOST: usize = 64 << 20;
+
 impl Limits {
+    /// Whether a server of so many workers could keep to them.
+    ///
+    /// # Errors
+    /// [`EngineError::Limit`] where it could not.
+    pub(crate) fn check(&self, workers: usize) -> Result<(), EngineError> {
+        let refuse = |limit, value, why| Err(EngineError::Limit { limit, value, why });
+        if self.head_bytes_max > HEAD_BYTES_MOST {
+            let why = format!("a worker has a buffer of this size, so it is {HEAD_BYTES_MOST} at most");
+            return refuse("head_bytes_max", self.head_bytes_max, why);
+        }
+        let least = self.head_bytes_max * workers;
+        if self.buffer_bytes_max < least {
+            let why =
+                format!("the workers share it, and each must be able to keep one head: {least} at least");
+            return refuse("buffer_bytes_max", self.buffer_bytes_max, why);
+        }
+        Ok(())
+    }
+
     /// The part of the limits that the parser keeps.
     pub(crate) fn http(&self) -> request::Limits {
         request::Limits {

@@ -72,6 +72,10 @@ pub(crate) struct Busy {
     pub(crate) is_closing: bool,
     /// What the connection is watched for.
     pub(crate) watch: Watch,
+    /// The peer sends no more, as was told while something is owed to it.
+    pub(crate) peer_has_closed: bool,
+    /// The kernel looks after the peer while nothing is sent.
+    pub(crate) is_kept_alive: bool,
     /// Bytes charged to the budget.
     pub(crate) charged: usize,
     /// When reading, writing and waiting for an answer have taken too long.
@@ -170,6 +174,8 @@ impl Default for Busy {
             owed: None,
             is_closing: false,
             watch: Watch::INPUT,
+            peer_has_closed: false,
+            is_kept_alive: false,
             charged: 0,
             read_due: None,
             write_due: None,
@@ -214,6 +220,12 @@ impl Busy {
     /// Whether a source has more to give than the queue holds.
     pub(crate) fn has_source_ready(&self) -> bool {
         matches!(&self.owed, Some(Owed { what: OwedWhat::Stream { is_waiting: false, .. }, .. }))
+    }
+
+    /// Whether all that was given has left, and the source that is owed has nothing more for now.
+    pub(crate) fn is_silent(&self) -> bool {
+        let waits = matches!(&self.owed, Some(Owed { what: OwedWhat::Stream { is_waiting: true, .. }, .. }));
+        waits && self.queue.is_empty()
     }
 
     /// Whether a reply is owed of which only the close tells the end.

@@ -200,6 +200,7 @@ impl<N: Net> Core<N> {
         match self.conns.get(index).reading {
             Reading::Done => self.discard(index),
             Reading::Paused if ready.hangup => self.close(index, BodyError::Cut),
+            Reading::Paused if ready.peer_closed => self.on_peer_closed(index),
             Reading::Paused => {}
             _ if ready.readable || ready.peer_closed || ready.hangup => self.pump(index, until),
             _ => {}
@@ -424,6 +425,14 @@ impl<N: Net> Core<N> {
         }
     }
 
+    /// The peer sends no more while something is owed to it. It may have closed one half only and still be reading, so
+    /// what is owed goes out; but whoever works on it learns so, and a stream that stays silent is given up.
+    fn on_peer_closed(&mut self, index: u32) {
+        let (http, mut turn) = self.turn(index);
+        http.on_peer_closed(&mut turn);
+        self.arrange(index);
+    }
+
     /// No further request is answered; what waits is sent first.
     fn begin_close(&mut self, index: u32) {
         let (http, mut turn) = self.turn(index);
@@ -497,6 +506,10 @@ impl<N: Net> Core<N> {
         let watch = Watch {
             input: conn.reading != Reading::Paused,
             output: !busy.queue.is_empty() || busy.has_source_ready(),
+            peer_close: is_paused
+                && busy.owed.is_some()
+                && !busy.peer_has_closed
+                && !planted(Fault::PeerCloseUnseen),
         };
         // The socket may have room that was told already: a connection's share of a turn was over before it was full.
         let is_watched = busy.watch == watch && !(watch.output && self.net.tells_once());

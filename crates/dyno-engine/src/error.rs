@@ -8,6 +8,16 @@ use std::path::PathBuf;
 /// Why a server could not start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
+    /// A limit is set so that nothing could be served, or more memory would be asked for than there can be.
+    #[error("{limit} cannot be {value}: {why}")]
+    Limit {
+        /// Which: `head_bytes_max` or `buffer_bytes_max`.
+        limit: &'static str,
+        /// How it was set.
+        value: usize,
+        /// The bound that it breaks.
+        why: String,
+    },
     /// The configuration names no address.
     #[error("there is no address to listen on")]
     NoAddress,

@@ -50,12 +50,16 @@ pub(crate) enum Fault {
     JudgedByTaken,
     /// A connection whose replies all fit into the kernel counts as idle, whether they are read or not.
     UnreadIsIdle,
+    /// A peer that closes while a stream is silent is not noticed.
+    PeerCloseUnseen,
+    /// The kernel is not asked whether the peer of a silent stream is still there.
+    NotKeptAlive,
 }
 
 #[cfg(test)]
 impl Fault {
     /// Every fault.
-    pub(crate) const ALL: [Fault; 22] = [
+    pub(crate) const ALL: [Fault; 24] = [
         Fault::DeadlineNotArmed,
         Fault::NearestInThePast,
         Fault::ShortWriteLost,
@@ -78,6 +82,8 @@ impl Fault {
         Fault::NoReaderTimeout,
         Fault::JudgedByTaken,
         Fault::UnreadIsIdle,
+        Fault::PeerCloseUnseen,
+        Fault::NotKeptAlive,
     ];
 }
 

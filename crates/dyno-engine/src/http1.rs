@@ -199,11 +199,23 @@ impl Http1 {
         self.flush_last(turn, Next::Close)
     }
 
-    /// An answer that was owed took too long: 504, and whoever still works on it may learn so.
+    /// The peer sends no more while something is owed to it: whoever works on it may learn so.
+    pub(crate) fn on_peer_closed<N: Net>(&mut self, turn: &mut Turn<'_, N>) {
+        let Some(busy) = turn.conn.busy.as_deref_mut() else { return };
+        busy.peer_has_closed = true;
+        if let Some(Owed { what: OwedWhat::Answer { gone }, .. }) = &busy.owed {
+            gone.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// What was owed took too long. An answer: 504, and whoever still works on it may learn so. A stream that is silent,
+    /// with a peer that sends no more: it is broken off.
     pub(crate) fn on_late<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> End {
-        let Some(serial) = turn.conn.busy.as_ref().and_then(|busy| Some(busy.owed.as_ref()?.serial)) else {
-            return End::Paused;
-        };
+        let Some(busy) = turn.conn.busy.as_deref() else { return End::Paused };
+        if busy.is_silent() {
+            return End::Broken;
+        }
+        let Some(serial) = busy.owed.as_ref().map(|owed| owed.serial) else { return End::Paused };
         self.check_entrance(turn);
         let Some(owed) = self.take_owed(turn, serial) else { return End::Paused };
         if let OwedWhat::Answer { gone } = &owed.what {
@@ -311,6 +323,8 @@ impl Http1 {
         let busy = turn.conn.busy_mut();
         debug_assert!(busy.owed.is_none(), "a connection is owed one reply at a time");
         busy.owed = Some(owed);
+        // It is told again, so that whoever works on this one learns so too.
+        busy.peer_has_closed = false;
         busy.owed_due = wait_ns
             .filter(|_| !planted(Fault::NoAnswerTimeout))
             .map(|wait_ns| turn.now + Wrapping(ticks_of(wait_ns)));

@@ -13,6 +13,9 @@ use dyno_sys::socket::{self, Io};
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 
+/// A connection on which nothing moves is asked after a minute, and is over when nobody has answered for one more.
+const KEEP_ALIVE: socket::KeepAlive = socket::KeepAlive { idle_s: 60, interval_s: 15, probes: 4 };
+
 /// How bytes move at a socket.
 pub(crate) trait Way {
     fn receive(&self, socket: &OwnedFd, into: &mut [u8]) -> Io;
@@ -144,9 +147,10 @@ impl<W: Way> Kernel<W> {
             (false, false) => Interest::NONE,
         };
         match self.way.trigger() {
+            Trigger::Level if watch.peer_close => interest.peer_close(),
             Trigger::Level => interest,
             // With edges, a FIN that came with data must be told beside it: no second edge would tell of it.
-            Trigger::Edge if watch.input => interest.peer_close().edge(),
+            Trigger::Edge if watch.input || watch.peer_close => interest.peer_close().edge(),
             Trigger::Edge => interest.edge(),
         }
     }
@@ -180,6 +184,11 @@ impl<W: Way> Net for Kernel<W> {
     fn reset_on_close(&mut self, socket: &OwnedFd) {
         // It cannot help to fail: then the close that follows is an ordinary one.
         let _ = socket::set_linger_zero(socket);
+    }
+
+    fn keep_alive(&mut self, socket: &OwnedFd) {
+        // It cannot help to fail: then the connection ends when something is sent on it.
+        let _ = socket::keep_alive(socket, KEEP_ALIVE);
     }
 
     fn unacknowledged(&mut self, socket: &OwnedFd) -> u64 {

@@ -24,7 +24,8 @@ impl Responder {
         self.put(answer);
     }
 
-    /// Whether the client has gone, or has been told that it took too long: then the work may as well stop.
+    /// Whether the client has gone, has closed its sending side, or has been told that it took too long: then the work may
+    /// as well stop. An answer to a client that has closed its sending side only is still sent.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)

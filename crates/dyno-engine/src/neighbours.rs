@@ -4,7 +4,7 @@
 //! though others have room. So every worker holds a copy of all listeners; one that is full says so in shared memory and
 //! signals, and those with room accept in its place until it has room again.
 
-use crate::stats::Counters;
+use crate::stats::{Accepting, Counters};
 use dyno_sys::epoll::{Epoll, Interest};
 use dyno_sys::event::EventFd;
 use std::io;
@@ -37,8 +37,8 @@ impl Neighbours {
     ) -> Neighbours {
         let neighbour = |(number, listeners)| Neighbour { number, listeners, is_helped: false };
         assert!(others.iter().all(|(number, _)| *number != own), "a worker is not its own neighbour");
-        // A predecessor may have died full.
-        counters.set_full(own, false);
+        // A predecessor has left.
+        counters.set_accepting(own, Accepting::Open);
         Neighbours { own, counters, others: others.into_iter().map(neighbour).collect(), signal }
     }
 
@@ -47,10 +47,12 @@ impl Neighbours {
         epoll.add(&*self.signal, token, Interest::READ.edge())
     }
 
-    /// This worker is full, or no longer: the others and the supervisor are signalled when that has changed.
-    pub(crate) fn tell(&self, is_full: bool) {
-        if self.counters.is_full(self.own) != is_full {
-            self.counters.set_full(self.own, is_full);
+    /// Whether this worker accepts: the others and the supervisor are signalled when that has changed. Who leaves does so
+    /// for good, whatever an event that came together with the order to leave would say.
+    pub(crate) fn tell(&self, state: Accepting) {
+        let before = self.counters.accepting(self.own);
+        if before != state && before != Accepting::Leaving {
+            self.counters.set_accepting(self.own, state);
             self.signal.signal();
         }
     }
@@ -58,11 +60,12 @@ impl Neighbours {
     /// Watches the listeners of those who are full, and no others. A worker without room of its own helps nobody.
     /// `token` names a listener by its number among all of this.
     pub(crate) fn look(&mut self, epoll: &Epoll, has_room: bool, token: impl Fn(usize) -> u64) {
-        let is_able = self.others.is_empty() || !has_room || !self.counters.is_full(self.own);
+        let is_open = |worker| self.counters.accepting(worker) == Accepting::Open;
+        let is_able = self.others.is_empty() || !has_room || is_open(self.own);
         debug_assert!(is_able, "who is full helps nobody");
         let mut first = 0;
         for other in &mut self.others {
-            let should_help = has_room && self.counters.is_full(other.number);
+            let should_help = has_room && !is_open(other.number);
             for (at, listener) in other.listeners.iter().enumerate() {
                 match (should_help, other.is_helped) {
                     // What cannot be watched waits for its own worker.
@@ -88,12 +91,42 @@ impl Neighbours {
 
     /// This worker accepts no more for good: those with room accept in its place.
     pub(crate) fn leave(&self) {
-        self.counters.set_leaving(self.own);
-        self.signal.signal();
+        self.tell(Accepting::Leaving);
     }
 
     /// Lets go of them all.
     pub(crate) fn close(&mut self) {
         self.others.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_sys::epoll::{Events, Timeout};
+
+    #[test]
+    fn a_change_is_signalled_and_who_leaves_stays_gone() {
+        let counters = Counters::new(1, 0).unwrap();
+        counters.set_accepting(0, Accepting::Leaving);
+        let signal = Arc::new(EventFd::new().unwrap());
+        let neighbours = Neighbours::new(0, counters, Vec::new(), signal);
+        let (epoll, mut events) = (Epoll::new().unwrap(), Events::with_capacity(2));
+        neighbours.watch(&epoll, 7).unwrap();
+        let mut is_signalled = || !epoll.wait(&mut events, Timeout::Poll).unwrap().is_empty();
+        assert_eq!(counters.accepting(0), Accepting::Open, "a successor opens again");
+        for (told, now, is_news) in [
+            (Accepting::Open, Accepting::Open, false),
+            (Accepting::Full, Accepting::Full, true),
+            (Accepting::Full, Accepting::Full, false),
+            (Accepting::Open, Accepting::Open, true),
+            (Accepting::Leaving, Accepting::Leaving, true),
+            (Accepting::Full, Accepting::Leaving, false),
+            (Accepting::Open, Accepting::Leaving, false),
+        ] {
+            neighbours.tell(told);
+            assert_eq!((counters.accepting(0), is_signalled()), (now, is_news), "told {told:?}");
+        }
     }
 }

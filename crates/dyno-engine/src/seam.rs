@@ -13,11 +13,13 @@ use std::io::{self, IoSlice};
 pub(crate) struct Watch {
     pub(crate) input: bool,
     pub(crate) output: bool,
+    /// The end of the peer's sending side, while input is not read.
+    pub(crate) peer_close: bool,
 }
 
 impl Watch {
     /// For input: what an idle connection waits for.
-    pub(crate) const INPUT: Watch = Watch { input: true, output: false };
+    pub(crate) const INPUT: Watch = Watch { input: true, output: false, peer_close: false };
 }
 
 /// What was told about a connection.
@@ -27,7 +29,7 @@ pub(crate) struct Readiness {
     pub(crate) readable: bool,
     /// There is room to write.
     pub(crate) writable: bool,
-    /// The peer will send no more; told by edges only.
+    /// The peer will send no more; told by edges, and where it is watched for.
     pub(crate) peer_closed: bool,
     /// The connection is over in both directions, or failed.
     pub(crate) hangup: bool,
@@ -59,6 +61,8 @@ pub(crate) trait Net {
     fn end_output(&mut self, socket: &Self::Socket) -> io::Result<()>;
     /// Makes the close that follows a reset: what the peer has not taken is dropped.
     fn reset_on_close(&mut self, socket: &Self::Socket);
+    /// Has the kernel find out, within minutes, whether the peer is still there though nothing is sent.
+    fn keep_alive(&mut self, socket: &Self::Socket);
     /// Bytes sent that the peer has not acknowledged.
     fn unacknowledged(&mut self, socket: &Self::Socket) -> u64;
     /// Watches a new connection for input.

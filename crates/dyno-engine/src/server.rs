@@ -132,6 +132,7 @@ impl Server {
             return Err(error);
         }
         let Config { listen, dials, socket_mode, limits, log_file, drain_ns, .. } = self.config;
+        limits.check(dials.workers.get())?;
         let bound = listen::bind(&listen, &dials, socket_mode)?;
         let counters =
             Counters::new(bound.by_worker.len(), dials.spin.us()).map_err(refused("make counters"))?;

@@ -95,6 +95,27 @@ const ROW_WORDS: usize = Counts::NAMES.len().next_multiple_of(8);
 /// The figures of one worker.
 type Row = [AtomicU64; Counts::NAMES.len()];
 
+/// Whether a worker accepts connections. While it does not, those with room accept in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Accepting {
+    /// It does. Fresh memory says so.
+    Open = 0,
+    /// It can hold no more.
+    Full = 1,
+    /// It drains or is dead; its successor opens again.
+    Leaving = 2,
+}
+
+impl Accepting {
+    /// What a word of the shared memory says. Only `set_accepting` writes it.
+    fn of(word: u64) -> Accepting {
+        let known = [Accepting::Open, Accepting::Full, Accepting::Leaving];
+        let found = known.into_iter().find(|state| *state as u64 == word);
+        found.unwrap_or_else(|| panic!("a state is 0, 1 or 2, not {word}"))
+    }
+}
+
 /// Shared memory: a row of counters per worker, and the dials that can be turned while workers run.
 #[derive(Clone, Copy)]
 pub(crate) struct Counters {
@@ -126,26 +147,18 @@ impl Counters {
         self.words.get(self.rows * ROW_WORDS + 1)
     }
 
-    /// Whether a worker can hold no more connections.
-    pub(crate) fn is_full(&self, row: usize) -> bool {
-        self.full(row).load(Ordering::Acquire) != 0
+    /// Whether a worker accepts connections.
+    pub(crate) fn accepting(&self, row: usize) -> Accepting {
+        Accepting::of(self.accepting_word(row).load(Ordering::Acquire))
     }
 
-    /// Whether it is so for want of room, and not because the worker leaves.
-    pub(crate) fn lacks_room(&self, row: usize) -> bool {
-        self.full(row).load(Ordering::Acquire) == 1
+    /// Said by the worker itself, and of a dead one by the supervisor.
+    pub(crate) fn set_accepting(&self, row: usize, state: Accepting) {
+        self.accepting_word(row).store(state as u64, Ordering::Release);
     }
 
-    /// A worker accepts no more because it drains or is dead; its successor takes that back.
-    pub(crate) fn set_leaving(&self, row: usize) {
-        self.full(row).store(2, Ordering::Release);
-    }
-
-    pub(crate) fn set_full(&self, row: usize, is_full: bool) {
-        self.full(row).store(u64::from(is_full), Ordering::Release);
-    }
-
-    fn full(&self, row: usize) -> &'static AtomicU64 {
+    fn accepting_word(&self, row: usize) -> &'static AtomicU64 {
+        assert!(row < self.rows, "a worker's row is one of the {}, not {row}", self.rows);
         self.words.get((self.rows + 1) * ROW_WORDS + row)
     }
 
@@ -234,6 +247,29 @@ mod tests {
         second.publish();
         assert_eq!(counters.total().requests, 16);
         assert_eq!(counters.spin().load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn whether_a_worker_accepts_is_what_was_last_said_of_its_own_row() {
+        let counters = Counters::new(2, 7).unwrap();
+        assert_eq!(counters.accepting(1), Accepting::Open, "fresh memory");
+        for state in [Accepting::Full, Accepting::Leaving, Accepting::Open] {
+            counters.set_accepting(1, state);
+            assert_eq!((counters.accepting(0), counters.accepting(1)), (Accepting::Open, state));
+        }
+        assert_eq!((counters.total(), counters.spin().load(Ordering::Relaxed)), (Counts::default(), 7));
+    }
+
+    #[test]
+    #[should_panic(expected = "a state is 0, 1 or 2, not 3")]
+    fn a_word_that_nobody_wrote_says_nothing_of_accepting() {
+        Accepting::of(3);
+    }
+
+    #[test]
+    #[should_panic(expected = "one of the 2, not 2")]
+    fn a_row_past_the_last_belongs_to_no_worker() {
+        Counters::new(2, 7).unwrap().accepting(2);
     }
 
     #[test]

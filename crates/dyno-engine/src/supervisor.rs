@@ -14,7 +14,7 @@ use crate::error::{EngineError, refused};
 use crate::listen::{self, SocketFile};
 use crate::log;
 use crate::route::Router;
-use crate::stats::{Counters, Counts, RunsIn};
+use crate::stats::{Accepting, Counters, Counts, RunsIn};
 use crate::worker::connections_max;
 use dyno_sys::affinity;
 use dyno_sys::child::{self, Exit, Wait};
@@ -24,7 +24,7 @@ use dyno_sys::shm::Ring;
 use dyno_sys::signal::{self, Signal, SignalFd};
 use dyno_sys::socket::{self, Addr};
 use dyno_sys::{Pid, clock, proc};
-use place::{Life, PAUSE_NS_MAX, Place};
+use place::{CUT, Life, OK, PAUSE_NS_MAX, Place};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -63,6 +63,11 @@ pub enum Event {
         exit: Exit,
         /// Nanoseconds until its replacement is started.
         replaced_in_ns: u64,
+    },
+    /// A worker was told alone to drain, and did.
+    WorkerDrained {
+        /// Which.
+        pid: Pid,
     },
     /// A replacement is ready.
     WorkerReplaced {
@@ -224,6 +229,7 @@ impl<'r> Supervisor<'r> {
         // The usual 1,024 descriptors are for programs that use select(2). Where it cannot be raised, workers fit themselves.
         let _ = proc::raise_nofile_to_hard();
         let workers = config.dials.workers.get();
+        config.limits.check(workers)?;
         let full = Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?);
         let bound = listen::bind(&config.listen, &config.dials, config.socket_mode)?;
         Ok(Supervisor {
@@ -341,7 +347,8 @@ impl<'r> Supervisor<'r> {
 
     /// Says at once that workers are full, and then once a minute.
     fn tell_full(&mut self, on_event: &mut dyn FnMut(Event)) {
-        let workers = (0..self.places.len()).filter(|&number| self.counters.lacks_room(number)).count();
+        let is_full = |number: &usize| self.counters.accepting(*number) == Accepting::Full;
+        let workers = (0..self.places.len()).filter(is_full).count();
         let now_ns = clock::mono_ns();
         let is_news = self.full_told_ns.is_none_or(|told_ns| now_ns >= told_ns + MEMORY_LOOK_NS);
         if workers > 0 && is_news {
@@ -411,11 +418,15 @@ impl<'r> Supervisor<'r> {
             }
             return;
         }
-        self.deaths += 1;
         let replaced_in_ns = place.die(pid, clock::mono_ns());
         // Until it is replaced the others accept what the kernel gives to its listeners.
-        self.counters.set_leaving(number);
+        self.counters.set_accepting(number, Accepting::Leaving);
         self.full.signal();
+        if matches!(exit, Exit::Code(OK | CUT)) {
+            // Somebody sent it a SIGTERM of its own.
+            return on_event(Event::WorkerDrained { pid });
+        }
+        self.deaths += 1;
         on_event(Event::WorkerDied { pid, exit, replaced_in_ns });
     }
 

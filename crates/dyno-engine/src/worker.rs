@@ -16,7 +16,7 @@ use crate::neighbours::Neighbours;
 use crate::route::Router;
 use crate::scratch::Scratch;
 use crate::seam::Readiness;
-use crate::stats::{Counters, RunsIn, Tally};
+use crate::stats::{Accepting, Counters, RunsIn, Tally};
 use dyno_sys::clock;
 use dyno_sys::epoll::{Epoll, Event, Events, Interest, Timeout};
 use dyno_sys::event::EventFd;
@@ -287,7 +287,7 @@ impl<W: Way> Loop<W> {
         }
         self.core.take_has_closed();
         self.listeners.pause(&self.core.net.epoll, self.now_ns);
-        self.neighbours.tell(true);
+        self.neighbours.tell(Accepting::Full);
         self.look_at_neighbours();
     }
 
@@ -296,7 +296,7 @@ impl<W: Way> Loop<W> {
         if is_full || self.listeners.watch(&self.core.net.epoll, listener_token).is_err() {
             return self.listeners.pause(&self.core.net.epoll, self.now_ns);
         }
-        self.neighbours.tell(false);
+        self.neighbours.tell(Accepting::Open);
         self.look_at_neighbours();
     }
 

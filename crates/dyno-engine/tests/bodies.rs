@@ -217,6 +217,78 @@ fn an_answer_that_takes_too_long_is_a_504_and_whoever_makes_it_learns_so() {
     assert_eq!(client.ask(get("/now")).text(), "now", "an answer that nobody awaits reaches nobody");
 }
 
+#[test]
+fn whoever_works_on_an_answer_learns_that_its_client_has_closed() {
+    let (jobs, queue) = channel();
+    let running = start(patient(), move |router| {
+        let later = move |_: &dyno_engine::Request<'_>, reply: Reply<'_>| {
+            reply.later(|responder| jobs.send(responder).unwrap())
+        };
+        router.route(Method::Get, "/later", later).unwrap();
+    });
+    let mut client = Client::connect(addr(&running));
+    client.send(get("/later"));
+    let responder = queue.recv().unwrap();
+    assert!(!responder.is_gone());
+    drop(client);
+    wait_for("its client to be missed", || responder.is_gone());
+
+    // Who has closed one half only still reads, and still gets its answers.
+    let mut half = Client::connect(addr(&running));
+    half.send(get("/later") + &get("/later")).shutdown_write();
+    for _ in 0..2 {
+        let responder = queue.recv().unwrap();
+        wait_for("the half's end to be told", || responder.is_gone());
+        responder.answer(Answer::text("all the same"));
+        assert_eq!(half.reply().text(), "all the same");
+    }
+    half.assert_closed();
+}
+
+/// Says when it is dropped.
+struct Held(Sender<()>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+#[test]
+fn a_silent_stream_ends_soon_after_its_client_has_closed_and_not_before() {
+    let (dropped, drops) = channel();
+    let waker: Arc<Mutex<Option<Waker>>> = Arc::default();
+    let kept = Arc::clone(&waker);
+    let limits = Limits { linger_ns: SHORT_NS, idle_ns: SHORT_NS, ..patient() };
+    let running = start(limits, |router| {
+        let make = move |_: &dyno_engine::Request<'_>, reply: Reply<'_>| {
+            let (held, kept) = (Held(dropped.clone()), Arc::clone(&kept));
+            reply.stream("text/event-stream", move |waker| {
+                *kept.lock().unwrap() = Some(waker);
+                let mut events = ["data: 1\n\n", "data: 2\n\n"].into_iter();
+                move |out: &mut Vec<u8>| {
+                    let _is_held = &held;
+                    out.extend_from_slice(events.next().unwrap_or_default().as_bytes());
+                    Filled::Wait
+                }
+            })
+        };
+        router.route(Method::Get, "/events", make).unwrap();
+    });
+    let mut there = Client::connect(addr(&running));
+    there.send(get("/events"));
+    there.head_of_reply();
+    let is_kept = drops.recv_timeout(Duration::from_nanos(3 * SHORT_NS));
+    assert!(is_kept.is_err(), "a silent stream has a client that waits for it");
+    waker.lock().unwrap().as_ref().unwrap().wake();
+    wait_for("what comes after a long silence", || {
+        there.poll();
+        String::from_utf8_lossy(there.held()).contains("data: 2")
+    });
+    drop(there);
+    drops.recv_timeout(DEADLINE).expect("the stream of a client that has closed is given up");
+}
+
 /// An upload that says what it gets, and pauses after each piece.
 struct Told {
     events: Sender<Event>,

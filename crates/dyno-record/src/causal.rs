@@ -3,6 +3,8 @@
 //! `dyno causal` writes it, the curves page is drawn from it. It holds every window that a verdict rests on, the windows
 //! that were set aside and why. The shapes are described for readers in docs/records.md.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{Machine, Missing};
@@ -404,6 +406,21 @@ pub struct OverheadPart {
     /// How often it ran, on all CPUs together.
     #[serde(default)]
     pub per_second: f64,
+}
+
+/// Where the experiments stand while they run: reported and shown, in no record.
+#[derive(Debug, Clone, Copy)]
+pub struct Standing<'s> {
+    /// The site whose turn it is.
+    pub site: &'s str,
+    /// Rounds of it that are over.
+    pub round: usize,
+    /// Its greatest level's effect and half width so far, in percent.
+    pub effect: Option<(f64, f64)>,
+    /// Sites that are done, of all.
+    pub done: (usize, usize),
+    /// Time left of the whole budget.
+    pub left: Duration,
 }
 
 impl Causal {

@@ -180,6 +180,7 @@ fn text(value: &Value, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn read(id: &str, rungs: &[&str]) -> Meaning {
@@ -210,6 +211,33 @@ mod tests {
             assert_eq!(read(&format!("step:{rung}:bursty"), &rungs), step(1, &rung, "long_pairs"));
             assert_eq!(read(&format!("step:{rung}:in-turn"), &rungs), step(1, &rung, "in_turn"));
         }
+    }
+
+    #[test]
+    fn a_record_as_it_was_written_says_of_each_trial_how_it_was_measured() {
+        let text = include_str!("../../dyno/tests/golden/climb-1.json");
+        let mut record: Value = serde_json::from_str(text).unwrap();
+        from_first(&mut record, "next");
+        let of = |trial: &Value| {
+            let words = ["id", "stage", "schedule"].map(|name| trial[name].as_str().unwrap());
+            let [first, last] = ["first", "last"].map(|look| trial["rule"][look].as_u64().unwrap());
+            format!("{} {} {first} {last}", words.join(" "), trial["rule"]["basis"].as_str().unwrap())
+        };
+        let trials: Vec<String> = entries(&record["series"], "trials").map(of).collect();
+        let expected = [
+            "noise noise live_pairs pairs 240 240",
+            "step:bursty=on step live_pairs pairs 30 240",
+            "step:bursty=on:bursty step long_pairs totals 20 120",
+            "step:live=on step live_pairs pairs 30 240",
+            "step:burn=on step live_pairs pairs 30 240",
+            "step:burn=on:in-turn step in_turn instances 12 68",
+            "step:null=on:in-turn step in_turn instances 12 68",
+            "leave-one-out:burn=on:in-turn leave_one_out in_turn instances 12 12",
+            "leave-one-out:live=on:in-turn leave_one_out in_turn instances 12 12",
+        ];
+        assert_eq!(trials, expected);
+        let roles: Vec<&Value> = entries(&record["total"], "arms").map(|arm| &arm["role"]).collect();
+        assert_eq!(roles, ["naive", "final", "floor"]);
     }
 
     #[test]

@@ -14,8 +14,8 @@ pub use addr::{Addr, AddrError};
 pub use bulk::{SLICES_MAX, send_file, send_vectored, unacknowledged, write_vectored};
 pub use listen::{Accepted, ListenOptions, Reuseport, SocketError, accept, connect, connect_from, listen};
 pub use option::{
-    SockOpt, SockOptError, congestion, incoming_cpu, int_option, read_option, set_congestion,
-    set_incoming_cpu, set_int_option, set_linger_zero, set_nodelay, take_error,
+    KeepAlive, SockOpt, SockOptError, congestion, incoming_cpu, int_option, keep_alive, read_option,
+    set_congestion, set_incoming_cpu, set_int_option, set_linger_zero, set_nodelay, take_error,
 };
 pub use steer::attach_reuseport_by_cpu;
 

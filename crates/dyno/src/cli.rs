@@ -7,6 +7,7 @@ mod causal;
 mod diagnose;
 mod dials;
 mod flame;
+pub(crate) mod layout;
 mod offcpu;
 mod profile;
 pub(crate) mod specimen;
@@ -16,7 +17,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use dyno_sys::Pid;
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::socket::Addr;
@@ -40,8 +41,7 @@ use words::{ColorWhen, EXIT_STATUS, HELP, alpha, causal_time, count, mode, proce
   dyno load http://127.0.0.1:8080/json
   dyno climb",
     after_help = EXIT_STATUS,
-    help_template = HELP,
-    max_term_width = 100
+    help_template = HELP
 )]
 pub(crate) struct Cli {
     /// What to do; without it the help is shown.
@@ -52,6 +52,20 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_enum, hide_possible_values = true)]
     #[arg(value_name = "WHEN", default_value = "auto", help_heading = "Output")]
     pub(crate) color: ColorWhen,
+}
+
+impl Cli {
+    /// The command line, its help laid out for the terminal.
+    pub(crate) fn laid_out() -> Command {
+        layout::laid_out(Cli::command())
+    }
+
+    /// What this process was called with.
+    pub(crate) fn from_command_line() -> Result<Cli, clap::Error> {
+        let mut command = Cli::laid_out();
+        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
 }
 
 /// The verbs.
@@ -128,7 +142,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time, help_heading = "Limits")]
     pub(crate) body_timeout: Duration,
     /// Close a connection whose client reads nothing for this long
-    #[arg(long, value_name = "TIME", default_value = "20s", value_parser = some_time, help_heading = "Limits")]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = some_time, help_heading = "Limits")]
     pub(crate) write_timeout: Duration,
     /// Bytes of a request's body; longer ones get 413
     #[arg(long, value_name = "BYTES", default_value = "1048576", value_parser = count, help_heading = "Limits")]
@@ -153,8 +167,8 @@ pub(crate) struct Serve {
 #[command(
     about = "Answers every request with the same bytes, in the smallest loop that can: the yardstick.",
     before_help = "Examples:
-  printf 'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok' | dyno floor --answer -
-  printf 'HTTP/1.1 204 No Content\\r\\n\\r\\n' > answer; dyno floor --answer answer
+  printf 'HTTP/1.1 204 No Content\\r\\n\\r\\n' | dyno floor --answer -
+  dyno floor --listen unix:/tmp/floor.sock --answer answer
   curl -si http://127.0.0.1:8080/json > answer; dyno floor --listen 127.0.0.1:8081 --answer answer
 
 It answers whatever comes, also what is no request: never expose it.",
@@ -380,7 +394,6 @@ pub(crate) struct Report {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definitions_do_not_contradict_each_other() {

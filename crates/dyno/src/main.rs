@@ -9,7 +9,6 @@ mod this_run;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use dyno_sys::alloc::CountingAlloc;
 
 /// Counts allocations, so that `dyno serve` can tell how many a request costs.
@@ -17,7 +16,7 @@ use dyno_sys::alloc::CountingAlloc;
 static ALLOCATIONS: CountingAlloc = CountingAlloc;
 
 fn main() -> ExitCode {
-    let ended = match cli::Cli::try_parse() {
+    let ended = match cli::Cli::from_command_line() {
         Ok(cli) => cmd::run(cli),
         Err(error) => cmd::unparsed(&error),
     };

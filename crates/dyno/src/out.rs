@@ -38,9 +38,14 @@ pub(crate) fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Columns for tables: what `COLUMNS` says, else the terminal itself, else the narrowest usual one.
+/// Columns for tables: at most what is still easy to read, and the narrowest usual ones where nothing tells them.
 pub(crate) fn terminal_width() -> usize {
+    columns().unwrap_or(WIDTH_DEFAULT).min(WIDTH_MAX)
+}
+
+/// What `COLUMNS` says, else the terminal itself.
+pub(crate) fn columns() -> Option<usize> {
     let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let asked = || dyno_sys::tty::columns(io::stdout()).or_else(|| dyno_sys::tty::columns(io::stderr()));
-    told.filter(|columns| *columns > 0).or_else(asked).unwrap_or(WIDTH_DEFAULT).min(WIDTH_MAX)
+    told.filter(|columns| *columns > 0).or_else(asked)
 }

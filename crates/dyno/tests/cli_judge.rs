@@ -124,31 +124,6 @@ fn a_record_reaches_its_verdicts_again() {
     assert!(text.ends_with("all 2 verdicts that rest on measurements are reached again\n"), "{text}");
 }
 
-/// As the program before wrote it: how a trial was measured stood in its id alone.
-fn as_first_schema(climb: &Climb) -> serde_json::Value {
-    let mut record = serde_json::to_value(climb).unwrap();
-    record["schema"] = "dyno.climb/1".into();
-    for trial in record["series"]["trials"].as_array_mut().unwrap() {
-        let fields = trial.as_object_mut().unwrap();
-        fields.retain(|name, _| {
-            ["id", "metric", "pairs", "invalid_pairs", "tails", "rss_peak_bytes"].contains(&&**name)
-        });
-    }
-    for rung in record["rungs"].as_array_mut().unwrap() {
-        rung.as_object_mut().unwrap().remove("leave_one_out_trial");
-    }
-    record
-}
-
-#[test]
-fn a_record_of_the_schema_before_reaches_its_verdicts_again() {
-    let folder = Folder::new("judge-older");
-    let climb = record::climb(7);
-    let older = folder.file("older.json", serde_json::to_vec(&as_first_schema(&climb)).unwrap());
-    assert_eq!(run(["judge", &older]).done(), again(&folder, &climb).done());
-    assert!(run(["report", &older]).done().contains("one-send"));
-}
-
 #[test]
 fn a_record_that_says_otherwise_than_its_measurements_is_found_out() {
     let folder = Folder::new("judge-forged");

@@ -108,6 +108,15 @@ fn limits_are_those_of_the_flags() {
 }
 
 #[test]
+fn limits_with_which_nothing_could_be_served_are_refused_by_name() {
+    for (flag, value) in [("--buffer-bytes-max", "0"), ("--head-bytes-max", "1G")] {
+        let ended = run(["serve", flag, value, "--listen", "127.0.0.1:0"]);
+        assert_eq!(ended.code, Some(2), "{}", ended.err);
+        assert!(ended.err.contains(&format!("another {flag}")), "{}", ended.err);
+    }
+}
+
+#[test]
 fn a_busy_port_is_told_with_the_process_that_has_it() {
     let server = Server::serve(&[]);
     for verb in [&["serve"][..], &["serve", "--workers", "2"]] {

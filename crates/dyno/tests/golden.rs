@@ -3,6 +3,10 @@
 //! Inputs and outputs lie in `golden/`; each output is what `dyno` printed on standard output, run inside that folder. After
 //! a wanted change of words, `DYNO_GOLDEN=write cargo test -p dyno --test golden` writes them anew, and the change is read
 //! like any other.
+//!
+//! `climb-1.json` was written by the last program that wrote `dyno.climb/1`, in its simulated world, and is never to be
+//! written anew: it has every pair and round, and trials of all three schedules, so that judge reaches its verdicts again.
+//! The pairs of `climb.json` are made up.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -15,13 +19,17 @@ use std::process::Stdio;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 
 /// The output's file, the exit status, and the words.
-const CASES: [(&str, i32, &str); 30] = [
+const CASES: [(&str, i32, &str); 34] = [
     ("out/report-climb.txt", 0, "report climb.json -o /dev/null --color always"),
     ("out/report-climb.html", 0, "report climb.json -o -"),
     ("out/report-causal.txt", 0, "report causal.json -o /dev/null --color always"),
     ("out/report-causal.html", 0, "report causal.json -o -"),
     ("out/judge-climb.txt", 1, "judge climb.json"),
     ("out/judge-climb.json", 1, "judge climb.json --json"),
+    ("out/report-climb-1.txt", 0, "report climb-1.json -o /dev/null --color always"),
+    ("out/report-climb-1.html", 0, "report climb-1.json -o -"),
+    ("out/judge-climb-1.txt", 0, "judge climb-1.json"),
+    ("out/judge-climb-1.json", 0, "judge climb-1.json --json"),
     ("out/judge-numbers.txt", 0, "judge numbers-a.txt numbers-b.txt"),
     ("out/judge-numbers.json", 0, "judge numbers-a.txt numbers-b.txt --json"),
     ("out/judge-unpaired.txt", 1, "judge --unpaired --higher numbers-a.txt numbers-b.txt --alpha 0.1"),

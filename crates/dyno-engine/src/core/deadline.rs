@@ -41,6 +41,9 @@ impl<N: Net> Core<N> {
         if reading == Reading::Body && busy.read_due == Some(now + Wrapping(spans.body)) {
             busy.body_progress = 0;
         }
+        if busy.peer_has_closed && busy.is_silent() && busy.owed_due.is_none() {
+            busy.owed_due = Some(now + Wrapping(spans.linger));
+        }
         let starts_to_wait = !busy.queue.is_empty() && busy.write_due.is_none();
         busy.write_due = if busy.queue.is_empty() { None } else { busy.write_due };
         if starts_to_wait {

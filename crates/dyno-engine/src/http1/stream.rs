@@ -21,6 +21,15 @@ enum Asking {
     Broken,
 }
 
+impl<N: Net> Turn<'_, N> {
+    /// A stream has given something: a peer that has closed one half of the connection waits anew for what comes next.
+    fn forget_silence(&mut self) {
+        if let Some(busy) = self.conn.busy.as_deref_mut() {
+            busy.owed_due = None;
+        }
+    }
+}
+
 impl Http1 {
     /// Asks the source that is owed until it has no more, the socket is full, or the turn is over.
     pub(super) fn pump<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> Next {
@@ -32,9 +41,15 @@ impl Http1 {
             };
             let asking = self.ask(owed);
             made += self.scratch.out.len() - before;
+            if made > 0 {
+                turn.forget_silence();
+            }
             match asking {
                 Asking::Again => {}
-                Asking::Waits => return Next::Paused,
+                Asking::Waits => {
+                    self.wait_for_source(turn);
+                    return Next::Paused;
+                }
                 Asking::Ended => return self.end_stream(turn),
                 Asking::Broken => return Next::Broken,
             }
@@ -45,6 +60,15 @@ impl Http1 {
             }
         }
         Next::Paused
+    }
+
+    /// Nothing is sent from now on, for any time: the kernel looks whether there is still somebody.
+    fn wait_for_source<N: Net>(&mut self, turn: &mut Turn<'_, N>) {
+        let Some(busy) = turn.conn.busy.as_deref_mut() else { return };
+        if !busy.is_kept_alive && !planted(Fault::NotKeptAlive) {
+            busy.is_kept_alive = true;
+            turn.net.keep_alive(turn.conn.socket());
+        }
     }
 
     /// One piece, framed into the outbox.

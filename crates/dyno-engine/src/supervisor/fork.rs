@@ -4,7 +4,7 @@
 //! builds its worker, and says that it is ready. Nothing of the parent runs on in it: it ends with its work's outcome as
 //! its exit status.
 
-use super::place::Life;
+use super::place::{CUT, FAILED, Life, OK};
 use super::{LogLines, Supervisor};
 use crate::config::SECOND_NS;
 use crate::dials::{Log, Pin};
@@ -29,11 +29,6 @@ const READY_NS_MAX: u64 = 10 * SECOND_NS;
 
 /// What a worker writes when it listens; anything else is the reason why it does not.
 const READY: &[u8] = b"ready";
-
-/// Exit statuses of children.
-const OK: i32 = 0;
-const FAILED: i32 = 2;
-const CUT: i32 = 3;
 
 impl Supervisor<'_> {
     /// Forks a worker and waits until it listens; only then may the next one start.

@@ -12,6 +12,11 @@ const SHORT_LIVES_FREE: u32 = 3;
 const PAUSE_NS: u64 = 10_000_000;
 pub(super) const PAUSE_NS_MAX: u64 = 5 * SECOND_NS;
 
+/// How a process in a place ends: with its work done, not able to do it, or with connections cut at the end of a drain.
+pub(super) const OK: i32 = 0;
+pub(super) const FAILED: i32 = 2;
+pub(super) const CUT: i32 = 3;
+
 /// A place, whether there is a process in it or not.
 pub(super) struct Place {
     pub(super) life: Life,

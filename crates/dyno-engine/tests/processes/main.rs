@@ -178,9 +178,11 @@ fn a_worker_that_is_told_to_end_drains_and_is_replaced() {
     signal::kill(served.pids[0], Signal::Term).unwrap();
     wait_for("the worker to say that it drains", || client.ask(JSON).header("connection") == Some("close"));
     drop(client);
-    assert!(served.line().starts_with(&format!("died {} exit status 0", served.pids[0])));
+    assert_eq!(served.line(), format!("drained {}", served.pids[0]));
     assert!(served.line().starts_with("replaced "));
     assert_eq!(Client::connect(served.addr()).ask(JSON).status, 200);
+    let (_, report) = served.stop();
+    assert!(report.starts_with("report Wholly deaths=0 "), "it did not die: {report}");
 }
 
 fn workers_die_with_their_supervisor() {

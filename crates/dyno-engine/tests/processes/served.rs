@@ -187,6 +187,7 @@ fn tell(event: Event) {
         Event::WorkerDied { pid, exit, replaced_in_ns } => {
             println!("died {pid} {exit} after_ns {replaced_in_ns}");
         }
+        Event::WorkerDrained { pid } => println!("drained {pid}"),
         Event::WorkerReplaced { old, new } => println!("replaced {old} {new}"),
         Event::WorkerNotReplaced { why } => println!("not replaced: {why}"),
         Event::LogWriterDied { .. } => println!("writer died"),

@@ -24,6 +24,8 @@ pub(crate) enum Kind {
     File,
     Stream,
     Sized,
+    /// A stream that has more to give and never says so: only for clients that may get less than all.
+    Silent,
     /// A reply of another's hand, after a while.
     Later,
     /// Nobody answers, and nobody says so.
@@ -65,6 +67,7 @@ impl Call {
             90..105 => Kind::Static,
             105..130 => Kind::Shared,
             130..150 => Kind::File,
+            150..156 if salt & HAS_SILENT != 0 => Kind::Silent,
             150..180 => Kind::Stream,
             180..195 => Kind::Sized,
             195..235 => Kind::Later,
@@ -78,7 +81,7 @@ impl Call {
     pub(crate) fn expected(&self, salt: u32) -> (u16, Vec<u8>) {
         let text = self.text();
         match self.kind(salt) {
-            Kind::Text | Kind::Later | Kind::Upload => (200, text.into_bytes()),
+            Kind::Text | Kind::Later | Kind::Upload | Kind::Silent => (200, text.into_bytes()),
             Kind::Static => (200, STATIC.to_vec()),
             Kind::Shared => (200, text.repeat(self.repeats()).into_bytes()),
             Kind::Stream | Kind::Sized => (200, text.repeat(self.repeats() / 8).into_bytes()),
@@ -107,6 +110,9 @@ impl Call {
         (from, from + (self.sum() >> 13) as usize % (FILE_BYTES - from))
     }
 }
+
+/// The bit of a simulation's salt that says that some streams fall silent for ever.
+pub(crate) const HAS_SILENT: u32 = 1 << 31;
 
 const STATIC: &[u8] = &[b's'; 3_000];
 const FILE_BYTES: usize = 40_000;
@@ -183,6 +189,15 @@ fn handle(shop: &Shop, salt: u32, request: &Request<'_>, reply: Reply<'_>) -> Re
         Kind::Sized => {
             let length = (text.len() * (call.repeats() / 8)) as u64;
             reply.stream_sized("a/stream", length, |waker| pieces(shop, &call, waker))
+        }
+        Kind::Silent => {
+            let mut text = Some(text);
+            reply.stream("a/stream", move |_waker| {
+                move |out: &mut Vec<u8>| {
+                    out.extend(text.take().unwrap_or_default().into_bytes());
+                    Filled::Wait
+                }
+            })
         }
         Kind::Later => {
             let answer = Answer::text(text);

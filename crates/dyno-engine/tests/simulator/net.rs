@@ -53,6 +53,8 @@ pub(crate) struct Link {
     pub(crate) output_ended: bool,
     /// The server asked for a reset at its close.
     pub(crate) resets_on_close: bool,
+    /// The server has its kernel look after a silent client.
+    pub(crate) keeps_alive: bool,
     is_closed: Rc<Cell<bool>>,
     pub(crate) token: Option<u64>,
     watch: Watch,
@@ -77,7 +79,7 @@ impl Link {
             // As the kernel does: room is told when a third of the buffer is free (sk_stream_is_writeable).
             writable: self.watch.output
                 && (self.room > 0 && self.held.len() <= self.room_told || self.is_reset),
-            peer_closed: manner.tells_once && self.watch.input && self.has_fin,
+            peer_closed: self.has_fin && (self.watch.peer_close || manner.tells_once && self.watch.input),
             hangup: self.is_reset,
         };
         (ready != Readiness::default()).then_some(ready)
@@ -112,6 +114,7 @@ impl SimNet {
             room_told: self.room_max - self.room_max / 3,
             output_ended: false,
             resets_on_close: false,
+            keeps_alive: false,
             is_closed: Rc::clone(&is_closed),
             token: None,
             watch: Watch::INPUT,
@@ -200,6 +203,10 @@ impl Net for SimNet {
 
     fn reset_on_close(&mut self, socket: &Socket) {
         self.links[socket.id].resets_on_close = true;
+    }
+
+    fn keep_alive(&mut self, socket: &Socket) {
+        self.links[socket.id].keeps_alive = true;
     }
 
     fn unacknowledged(&mut self, socket: &Socket) -> u64 {

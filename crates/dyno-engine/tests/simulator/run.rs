@@ -6,6 +6,7 @@
 use crate::fault::{self, Fault};
 use crate::model;
 use crate::simulator::check::check;
+use crate::simulator::handlers::HAS_SILENT;
 use crate::simulator::net::Manner;
 use crate::simulator::world::{MODEL_LIMITS, Mode, Scenario, World};
 use crate::traffic::{Mix, conversation};
@@ -46,7 +47,11 @@ fn scenario(seed: u64) -> Scenario {
     // A buffer that holds less than the progress that is asked for in a stretch of time is nobody's.
     let room_max = if mode == Mode::Slow { room_max.max(5_000) } else { room_max };
     let scripts = (0..=chance.below(3)).map(|_| split(&conversation(&mut chance, &MIX))).collect();
-    Scenario { seed, mode, scripts, manner, room_max, salt: chance.next_u64() as u32 }
+    let salt = match mode {
+        Mode::Rude | Mode::Tight => chance.next_u64() as u32 | HAS_SILENT,
+        Mode::Patient | Mode::Draining | Mode::Slow => chance.next_u64() as u32 & !HAS_SILENT,
+    };
+    Scenario { seed, mode, scripts, manner, room_max, salt }
 }
 
 /// A conversation as its requests, as far as they can be told apart: what shrinking takes away.

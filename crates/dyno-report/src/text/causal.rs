@@ -1,8 +1,6 @@
 //! `dyno causal` on the terminal: where it stands while it runs, and at the end what each site would bring.
 
-use std::time::Duration;
-
-use dyno_record::causal::Causal;
+use dyno_record::causal::{Causal, Standing};
 
 use super::draw;
 use super::line::fitted;
@@ -10,29 +8,14 @@ use crate::color::Color;
 use crate::number::{percent, visible};
 use crate::view;
 
-/// Where the experiments stand.
-#[derive(Debug, Clone, Copy)]
-pub struct Standing<'s> {
-    /// The site whose turn it is.
-    pub site: &'s str,
-    /// Rounds of it that are over.
-    pub round: usize,
-    /// Its greatest level's effect and half width so far, in percent.
-    pub effect: Option<(f64, f64)>,
-    /// Sites that are done, of all.
-    pub done: (usize, usize),
-    /// Time left of the whole budget.
-    pub left: Duration,
-}
-
-impl Standing<'_> {
-    /// One line of at most `width` columns; parts fall away from the right, the time left last.
-    pub fn line(&self, width: usize) -> String {
-        let estimate = self.effect.map(|(value, half)| format!("saves {} ±{half:.1}", percent(value)));
-        let done = (self.done.1 > 1).then(|| format!("{} of {} done", self.done.0, self.done.1));
-        let head = [visible(self.site), format!("round {}", self.round)];
-        fitted(head.into_iter().chain(estimate).chain(done), self.left, width)
-    }
+/// Where the experiments stand, in one line of at most `width` columns; parts fall away from the right, the time left
+/// last.
+pub fn standing(standing: &Standing<'_>, width: usize) -> String {
+    let Standing { site, round, effect, done: (done, sites), left } = *standing;
+    let estimate = effect.map(|(value, half)| format!("saves {} ±{half:.1}", percent(value)));
+    let done = (sites > 1).then(|| format!("{done} of {sites} done"));
+    let head = [visible(site), format!("round {round}")];
+    fitted(head.into_iter().chain(estimate).chain(done), left, width)
 }
 
 /// Everything, in at most `width` columns.
@@ -42,6 +25,8 @@ pub fn causal(record: &Causal, width: usize, color: Color) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::samples::causal::sample;
 
@@ -55,9 +40,12 @@ mod tests {
 
     #[test]
     fn progress_is_one_line_that_says_where_how_far_and_how_long() {
-        assert_eq!(STANDING.line(80), "render::page  round 7  saves +8.1 % ±0.9  2 of 8 done  (0:31 left)");
+        assert_eq!(
+            standing(&STANDING, 80),
+            "render::page  round 7  saves +8.1 % ±0.9  2 of 8 done  (0:31 left)"
+        );
         for width in 0..80 {
-            assert!(STANDING.line(width).chars().count() <= width);
+            assert!(standing(&STANDING, width).chars().count() <= width);
         }
     }
 

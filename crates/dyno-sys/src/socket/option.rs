@@ -41,6 +41,12 @@ pub enum SockOpt {
     RcvBuf,
     /// `SO_KEEPALIVE`
     KeepAlive,
+    /// `TCP_KEEPIDLE`, seconds.
+    KeepIdle,
+    /// `TCP_KEEPINTVL`, seconds.
+    KeepInterval,
+    /// `TCP_KEEPCNT`
+    KeepCount,
     /// `SO_REUSEADDR`
     ReuseAddr,
     /// `SO_REUSEPORT`
@@ -54,7 +60,7 @@ pub enum SockOpt {
 }
 
 /// Every option with its kernel name, level and number.
-const TABLE: [(SockOpt, &str, i32, i32); 19] = [
+const TABLE: [(SockOpt, &str, i32, i32); 22] = [
     (SockOpt::NoDelay, "TCP_NODELAY", libc::IPPROTO_TCP, libc::TCP_NODELAY),
     (SockOpt::Congestion, "TCP_CONGESTION", libc::IPPROTO_TCP, libc::TCP_CONGESTION),
     (SockOpt::QuickAck, "TCP_QUICKACK", libc::IPPROTO_TCP, libc::TCP_QUICKACK),
@@ -69,6 +75,9 @@ const TABLE: [(SockOpt, &str, i32, i32); 19] = [
     (SockOpt::SndBuf, "SO_SNDBUF", libc::SOL_SOCKET, libc::SO_SNDBUF),
     (SockOpt::RcvBuf, "SO_RCVBUF", libc::SOL_SOCKET, libc::SO_RCVBUF),
     (SockOpt::KeepAlive, "SO_KEEPALIVE", libc::SOL_SOCKET, libc::SO_KEEPALIVE),
+    (SockOpt::KeepIdle, "TCP_KEEPIDLE", libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
+    (SockOpt::KeepInterval, "TCP_KEEPINTVL", libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
+    (SockOpt::KeepCount, "TCP_KEEPCNT", libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
     (SockOpt::ReuseAddr, "SO_REUSEADDR", libc::SOL_SOCKET, libc::SO_REUSEADDR),
     (SockOpt::ReusePort, "SO_REUSEPORT", libc::SOL_SOCKET, libc::SO_REUSEPORT),
     (SockOpt::AcceptConn, "SO_ACCEPTCONN", libc::SOL_SOCKET, libc::SO_ACCEPTCONN),
@@ -168,6 +177,27 @@ pub fn take_error(fd: impl AsFd) -> io::Result<Option<i32>> {
     // SAFETY: `value` and `len` live through the call and `len` is the size of `value`.
     checked(unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_ERROR, place, &raw mut len) })?;
     Ok((value != 0).then_some(value))
+}
+
+/// How the kernel finds out whether the peer of a silent connection is still there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// Seconds of silence before the first probe (`TCP_KEEPIDLE`).
+    pub idle_s: i32,
+    /// Seconds between probes that nobody answers (`TCP_KEEPINTVL`).
+    pub interval_s: i32,
+    /// Probes that nobody answers before the connection is over (`TCP_KEEPCNT`).
+    pub probes: i32,
+}
+
+/// Probes a silent peer (`SO_KEEPALIVE`). A socket that is not TCP has no peer that could vanish unnoticed: then it fails
+/// and nothing is lost.
+pub fn keep_alive(fd: impl AsFd, wanted: KeepAlive) -> io::Result<()> {
+    let fd = fd.as_fd();
+    set_int_option(fd, SockOpt::KeepIdle, wanted.idle_s)?;
+    set_int_option(fd, SockOpt::KeepInterval, wanted.interval_s)?;
+    set_int_option(fd, SockOpt::KeepCount, wanted.probes)?;
+    set_int_option(fd, SockOpt::KeepAlive, 1)
 }
 
 /// Closing will drop what is unsent and reset the connection (`SO_LINGER` 0): no TIME_WAIT is left.

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use dyno_load::limit::Signs;
 use dyno_load::run::{Ended, LoadPlan, LoadReport, PROGRESS_EVERY, load};
-use dyno_load::{BlockReport, Edge, OpenError, Placement, Progress, SessionPlan, Unanswered};
+use dyno_load::{Edge, OpenError, Placement, Progress, SessionPlan};
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::proc;
 use dyno_sys::socket::Addr;
@@ -25,7 +25,7 @@ use crate::cli;
 use dyno_lab::Failure;
 use dyno_lab::chain;
 use dyno_lab::measure::cost::{ServerClock, ServerCost};
-use outcome::{Outcome, wrong};
+use outcome::{Outcome, failed};
 
 /// Descriptors beside the connections: standard ones, one event queue per thread, one signal descriptor, and what reading
 /// /proc takes for a moment.
@@ -182,23 +182,12 @@ fn ending(report: &LoadReport) -> Result<ExitCode, Failure> {
     if report.ended == Ended::Stopped {
         return Ok(ExitCode::from(exit::INTERRUPTED));
     }
-    let Some((what, why)) = failed(&report.block) else { return Ok(exit::DONE) };
+    let Some((what, why)) = failed(report) else { return Ok(exit::DONE) };
     let failure = Failure::error(what).try_this("curl -si URL");
-    Err(match why.or_else(|| report.block.first_wrong.as_ref().map(wrong)) {
+    Err(match why {
         Some(why) => failure.likely(why),
         None => failure,
     })
-}
-
-/// A run says nothing of its target when no request was answered rightly, or most were not: what, and the first error.
-fn failed(block: &BlockReport) -> Option<(String, Option<String>)> {
-    if let Err(Unanswered { why }) = block.answered() {
-        return Some(("no request was answered rightly".to_owned(), why));
-    }
-    let (errors, replies) = (block.errors.total(), block.replies);
-    let is_most = errors > replies;
-    is_most
-        .then(|| (format!("{errors} requests failed and {replies} were answered"), block.first_error.clone()))
 }
 
 /// Why the load never began.

@@ -21,9 +21,7 @@ mod usage;
 
 use std::process::ExitCode;
 
-use clap::CommandFactory;
-
-use crate::cli::{Cli, Verb};
+use crate::cli::{Cli, Verb, layout};
 use crate::out;
 use dyno_lab::Failure;
 
@@ -34,7 +32,7 @@ pub(crate) use usage::unparsed;
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.verb {
         None => {
-            out::print(&Cli::command().render_help().to_string())?;
+            out::print(&layout::shown(&Cli::laid_out().render_help().to_string()))?;
             Ok(exit::DONE)
         }
         Some(Verb::Serve(args)) => serve::run(&args),

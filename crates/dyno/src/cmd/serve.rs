@@ -129,6 +129,9 @@ fn told(event: &Event, drain: Duration) -> String {
         Event::WorkerDied { pid, exit, replaced_in_ns } => {
             format!("warning: worker {pid} died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
         }
+        Event::WorkerDrained { pid } => {
+            format!("worker {pid} was told to drain and has ended; it is replaced\n")
+        }
         Event::WorkerReplaced { old, new } => format!("worker {new} replaces {old}\n"),
         Event::WorkerNotReplaced { why } => {
             format!("warning: a worker could not be replaced: {}; it is tried again\n", chain(why))
@@ -219,6 +222,8 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
         EngineError::System { .. } | EngineError::WorkerStart { .. } => {
             failure.because(error).try_this("dyno serve --workers 1 --pin none --reuseport off")
         }
+        EngineError::Limit { limit, .. } => Failure::usage(error.to_string())
+            .try_this(format!("another --{} (dyno serve --help)", limit.replace('_', "-"))),
         EngineError::NoAddress | EngineError::Address { .. } | EngineError::Route { .. } => {
             failure.because(error).try_this("dyno serve --help")
         }

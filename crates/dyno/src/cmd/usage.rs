@@ -11,14 +11,14 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 
 use super::exit;
-use crate::cli::Cli;
+use crate::cli::{Cli, layout};
 use dyno_lab::Failure;
 
 /// Prints help or version; a mistake is a failure.
 pub(crate) fn unparsed(error: &clap::Error) -> Result<ExitCode, Failure> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            out::print(&error.render().to_string())?;
+            out::print(&layout::shown(&error.render().to_string()))?;
             Ok(exit::DONE)
         }
         _ => {

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use dyno_profile::causal::{self, Children, Live, Progress, Reach, Resolver, Subject, Tried, of_processes};
 use dyno_profile::{Options, Recorder, Target};
-use dyno_record::causal::{Causal, Metric};
+use dyno_record::causal::{Causal, Metric, Standing};
 use dyno_record::machine::Missing;
 use dyno_record::profile::{Profile, Target as Named};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, affinity, proc};
 
 use super::asked::Asked;
-use super::event::{Event, Standing};
+use super::event::Event;
 use super::failure::{no_site, not_run, unknown};
 use super::progress::{self, Found};
 use crate::failure::Failure;

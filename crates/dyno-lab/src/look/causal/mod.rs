@@ -9,6 +9,6 @@ mod failure;
 mod progress;
 
 pub use asked::{Asked, Point};
-pub use event::{Event, Standing};
+pub use event::Event;
 pub use experiment::experiment;
 pub use failure::not_run;

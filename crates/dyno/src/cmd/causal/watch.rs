@@ -4,7 +4,8 @@ use std::io::IsTerminal;
 
 use dyno_sys::clock::mono_ns;
 
-use dyno_lab::look::causal::{Event, Standing};
+use dyno_lab::look::causal::Event;
+use dyno_record::causal::Standing;
 use dyno_report::text::causal as text;
 
 use crate::out::{say, terminal_width};
@@ -51,8 +52,7 @@ impl Watch {
 
     /// Shows where the experiments stand.
     fn standing(&mut self, standing: &Standing<'_>) {
-        let Standing { site, round, effect, done, left } = *standing;
-        let line = text::Standing { site, round, effect, done, left }.line(terminal_width());
+        let line = text::standing(standing, terminal_width());
         match self.place {
             Place::Terminal => say(&format!("\r\x1b[K{line}")),
             Place::Plain if mono_ns() >= self.next_ns => {

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use dyno_load::Progress;
 use dyno_load::limit::Limited;
+use dyno_load::run::LoadReport;
 use dyno_measure::Histogram;
 use dyno_measure::stats::{deviation, mean};
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, failed, wrong};
 use dyno_lab::measure::cost::ServerCost;
 
 /// Takes a progress line off the terminal.
@@ -105,15 +106,23 @@ fn push_errors(out: &mut String, outcome: &Outcome<'_>) {
         let (protocol, body) = (errors.protocol, errors.mismatch);
         out.push_str(&format!("  Wrong answers: not HTTP/1.1 {protocol}, wrong body {body}\n"));
     }
-    match (&block.first_wrong, &block.first_error) {
-        (Some(first), _) => {
-            out.push_str(&format!("  First wrong answer: {}\n", super::outcome::wrong(first)));
-        }
-        (None, Some(first)) => out.push_str(&format!("  First error: {first}\n")),
-        (None, None) => {}
-    }
+    push_first(out, outcome.report);
     if !block.drained {
         out.push_str("  Some requests had no answer when the wait for them was given up\n");
+    }
+}
+
+/// The first thing that went wrong, unless the error says it that this run ends with.
+fn push_first(out: &mut String, report: &LoadReport) {
+    let block = &report.block;
+    let (label, first) = match (&block.first_wrong, &block.first_error) {
+        (Some(first), _) => ("First wrong answer", wrong(first)),
+        (None, Some(first)) => ("First error", first.clone()),
+        (None, None) => return,
+    };
+    let told = failed(report).and_then(|(_, why)| why);
+    if told.as_ref() != Some(&first) {
+        out.push_str(&format!("  {label}: {first}\n"));
     }
 }
 
@@ -190,7 +199,7 @@ pub(super) mod tests {
     use super::*;
     use crate::cli;
     use dyno_load::limit::Signs;
-    use dyno_load::run::{Ended, LoadReport};
+    use dyno_load::run::Ended;
     use dyno_load::{BlockReport, Errors, Loaded, WrongAnswer};
 
     /// A run that never was, with everything in it.
@@ -290,6 +299,18 @@ pub(super) mod tests {
         ] {
             assert!(text.contains(line), "{text}");
         }
+    }
+
+    #[test]
+    fn what_the_runs_own_error_says_is_not_said_above_it_too() {
+        let mut sample = Sample::new();
+        sample.report.block.first_error = Some("it closed".into());
+        let is_told = |sample: &Sample| body(&sample.outcome()).contains("  First error: it closed\n");
+        assert!(is_told(&sample), "most requests were answered: no error follows");
+        sample.report.block.replies = 0;
+        assert!(!is_told(&sample), "the error that follows says it");
+        sample.report.ended = Ended::Stopped;
+        assert!(is_told(&sample), "who stops a run is told no error");
     }
 
     #[test]

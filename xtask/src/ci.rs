@@ -1,15 +1,16 @@
 //! `cargo xtask ci`: everything that has to hold before a merge, the cheap and likely failures first.
 //!
 //! `.ci/run` and careful people call it. Build variants are few, because building is most of the time: the dev profile
-//! for clippy and tests, release for the manual and the budgets.
+//! for clippy and tests, release for the manual and the budgets, built beside tests that wait.
 
 use std::time::Instant;
 
 use crate::command::{cargo, command, find_program, run as run_command};
 use crate::flags::{Flags, Given};
 use crate::repo::Repo;
+use crate::test::{self, Beside};
 use crate::trouble::{Outcome, Trouble};
-use crate::{budget, generate, packages, simulate, test, tidy};
+use crate::{budget, generate, packages, simulate, tidy};
 
 type Stage = (&'static str, fn(&Repo) -> Result<Outcome, Trouble>);
 
@@ -21,8 +22,8 @@ const STAGES: [Stage; 10] = [
     ("packages", |_| packages::provide(Given::No).map(|()| Outcome::Done)),
     ("scripts", scripts),
     ("bpf", |repo| generate::bpf::run(repo, Given::Yes)),
-    ("test", |repo| test::run(repo, Flags::new(vec![]))),
-    ("simulate", |repo| simulate::run(repo, Flags::new(vec![]))),
+    ("test", tests),
+    ("simulate", simulate::run_built),
     ("manual", |repo| generate::run(repo, Flags::new(vec!["--check".to_owned()]))),
     ("budget", |repo| budget::run(repo, Flags::new(vec![]))),
 ];
@@ -57,6 +58,11 @@ fn format(repo: &Repo) -> Result<Outcome, Trouble> {
 fn clippy(repo: &Repo) -> Result<Outcome, Trouble> {
     let words = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     run_command(cargo(words).current_dir(repo.root()))
+}
+
+/// The README's command for them, and beside its first part the build that the manual and the budgets want.
+fn tests(repo: &Repo) -> Result<Outcome, Trouble> {
+    test::run_beside(repo, Given::No, Some(Beside { build: repo.release_build() }))
 }
 
 /// What is not Rust: shell scripts, and the Go servers of the examples and the bench.

@@ -1,7 +1,7 @@
 //! Running other programs: shown before they run, their exit turned into an outcome.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 use crate::trouble::{Outcome, Trouble};
@@ -47,6 +47,20 @@ pub(crate) fn run(command: &mut Command) -> Result<Outcome, Trouble> {
     eprintln!("$ {}", shown(command));
     let status = command.status().map_err(Trouble::cannot(format!("run {}", shown(command))))?;
     Ok(Outcome::done_if(|| status.success()))
+}
+
+/// Starts it with our own output, as lowly as programs can be, so that others hardly notice.
+pub(crate) fn run_in_background(of: &mut Command) -> Result<Child, Trouble> {
+    eprintln!("$ {} &", shown(of));
+    // The kernel's class for what may wait: it yields at once to whoever wakes up (sched(7)).
+    let words = of.get_args().map(|word| word.to_string_lossy().into_owned());
+    let program = of.get_program().to_string_lossy().into_owned();
+    let idle = ["chrt", "--idle", "0"].map(str::to_owned).into_iter();
+    let mut lowly = command(idle.chain([program]).chain(words));
+    if let Some(folder) = of.get_current_dir() {
+        lowly.current_dir(folder);
+    }
+    lowly.stdin(Stdio::null()).spawn().map_err(Trouble::cannot(format!("run {}", shown(of))))
 }
 
 /// What it printed; a failure is trouble, with what it said.

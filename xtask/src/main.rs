@@ -12,6 +12,7 @@ mod flags;
 mod generate;
 mod go;
 mod limit;
+mod mutants;
 mod packages;
 mod repo;
 mod rights;
@@ -48,6 +49,9 @@ usage: cargo xtask VERB
   simulate [SEEDS]  the engine's core on simulated networks: FIRST..LAST, or one seed, printed in full
   strangers         dyno diagnose on programs that nobody here wrote, against what is known of them: [--only A,B]
                      [--dyno FILE] [--write PAGE] [--list]; some ten minutes, as root, not in ci
+  mutants           whether tests see faults: a seeded sample of small changes, each tested alone; takes hours
+                    [--seed N] [--sample 200] [--time 3h] [--only proto,judge,measure,engine,verdicts]
+                    [--page docs/evidence/mutants.md]
   gen [--check]     writes the manual page of the command line from its own help, or compares
   gen bpf [--check] builds the BPF objects that are committed beside their sources, or compares; needs clang 14
 
@@ -77,6 +81,7 @@ fn run(mut words: Vec<String>) -> Result<Outcome, Trouble> {
         "tidy" => tidy::run(&repo, flags),
         "budget" => budget::run(&repo, flags),
         "bench" => bench::run(&repo, flags),
+        "mutants" => mutants::run(&repo, flags),
         "simulate" => simulate::run(&repo, flags),
         "strangers" => strangers::run(&repo, flags),
         "gen" => generate::run(&repo, flags),

@@ -1,6 +1,7 @@
 //! Where things stand: the repository's root, cargo's target folder, the packages, the source files.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -55,11 +56,17 @@ impl Repo {
 
     /// The product, built for release.
     pub(crate) fn release_dyno(&self) -> Result<PathBuf, Trouble> {
-        let mut build = cargo(["build", "--release", "--package", "dyno", "--bin", "dyno"]);
-        match crate::command::run(build.current_dir(&self.root))? {
+        match crate::command::run(&mut self.release_build())? {
             crate::trouble::Outcome::Done => Ok(self.target().join("release/dyno")),
             crate::trouble::Outcome::No => Err(Trouble::new("dyno does not build")),
         }
+    }
+
+    /// The command that builds it.
+    pub(crate) fn release_build(&self) -> Command {
+        let mut build = cargo(["build", "--release", "--package", "dyno", "--bin", "dyno"]);
+        build.current_dir(&self.root);
+        build
     }
 
     /// All files whose name ends with one of `endings`, by path from the root; not what is built or hidden.

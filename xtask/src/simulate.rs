@@ -5,10 +5,14 @@
 use crate::command::{cargo, run as run_command};
 use crate::flags::Flags;
 use crate::repo::Repo;
+use crate::test::Binary;
 use crate::trouble::{Outcome, Trouble};
 
 /// Seeds that must pass before a merge: about a minute on two cores.
 const SEEDS: &str = "0..100000";
+
+/// The test that reads them.
+const TEST: &str = "simulator::run::every_seed_is_served_as_the_model_says";
 
 /// Runs the verb: `FIRST..LAST`, or one seed, or nothing for what CI runs.
 pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
@@ -16,9 +20,18 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     flags.finish()?;
     let seeds = range(asked.as_deref().unwrap_or(SEEDS))?;
     eprintln!("seeds {seeds}");
-    let name = "simulator::run::every_seed_is_served_as_the_model_says";
-    let words = ["test", "--package", "dyno-engine", "--lib", name, "--", "--exact", "--nocapture"];
+    let words = ["test", "--package", "dyno-engine", "--lib", TEST, "--", "--exact", "--nocapture"];
     run_command(cargo(words).env("DYNO_SEEDS", seeds).current_dir(repo.root()))
+}
+
+/// The same for what CI runs, with the binary that the tests' stage has built: a package that is built alone has other
+/// features, and is then built once more.
+pub(crate) fn run_built(repo: &Repo) -> Result<Outcome, Trouble> {
+    let all = Binary::build(repo)?.unwrap_or_default();
+    let engine = all.iter().find(|binary| binary.source == "crates/dyno-engine/src/lib.rs");
+    let engine = engine.ok_or_else(|| Trouble::new("the engine's tests are not built"))?;
+    let mut run = engine.command();
+    run_command(run.args([TEST, "--exact", "--nocapture"]).env("DYNO_SEEDS", SEEDS))
 }
 
 /// What the test understands: `FIRST..LAST`.

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: provides what the tests need and runs all of them, those of root too where it has the rights.
 //!
-//! Cargo builds the tests' binaries; they are run from here, one after another, each with a limit of time. One that fails
+//! `ci` calls it too, with a build to be made beside it. Cargo builds the tests' binaries; they are run from here, one after another, each with a limit of time. One that fails
 //! or hangs does not keep the others from being run. A test file `tests/root_*.rs` needs root, and every capability that
 //! it names (`CAP_…`). Without them it is skipped with a message; in CI that is a failure, because nobody reads messages
 //! there.
@@ -10,22 +10,33 @@ mod binaries;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::command::shown;
-use crate::flags::Flags;
+use crate::command::{run_in_background, shown};
+use crate::flags::{Flags, Given};
 use crate::limit::{Ended, run_within};
 use crate::packages;
 use crate::repo::{Repo, is_ci};
 use crate::rights::Rights;
 use crate::trouble::{Outcome, Trouble};
-use binaries::Binary;
+pub(crate) use binaries::Binary;
 
 /// So many of the slowest are told at the end.
 const SLOWEST: usize = 8;
+
+/// What `ci` needs afterwards and can be done meanwhile.
+pub(crate) struct Beside {
+    /// Started when the tests are built.
+    pub(crate) build: Command,
+}
 
 /// Runs the verb.
 pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     let yes = flags.switch("--yes");
     flags.finish()?;
+    run_beside(repo, yes, None)
+}
+
+/// The same, with a build beside those tests that measure nothing; it has ended before the others begin.
+pub(crate) fn run_beside(repo: &Repo, yes: Given, beside: Option<Beside>) -> Result<Outcome, Trouble> {
     packages::provide(yes)?;
     let (able, skipped) =
         RootTest::all(repo)?.into_iter().partition::<Vec<_>, _>(|test| test.lacks.is_empty());
@@ -33,7 +44,7 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
         eprintln!("skipped: {} needs {}", test.path, test.lacks.join(", "));
     }
     let Some(all) = Binary::build(repo)? else { return Ok(Outcome::No) };
-    let failed = run_all(repo, &all, &able)?;
+    let failed = run_all(repo, &all, &able, beside)?;
     failed.iter().for_each(|line| eprintln!("failed: {line}"));
     if is_ci() && !skipped.is_empty() {
         eprintln!("failed: {} root tests were skipped, and in CI nothing may be", skipped.len());
@@ -42,27 +53,63 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     Ok(Outcome::done_if(|| failed.is_empty()))
 }
 
-/// Runs them one after another, the cheap ones first; a line for each that failed.
-fn run_all(repo: &Repo, all: &[Binary], able: &[RootTest]) -> Result<Vec<String>, Trouble> {
-    let root = |binary: &&Binary| able.iter().any(|test| test.path == binary.source);
-    let (of_root, of_all): (Vec<&Binary>, Vec<&Binary>) = all.iter().partition(root);
-    let (mut failed, mut took) = (vec![], vec![]);
-    let mut tried = |name: &str, command: &mut Command, limit| -> Result<(), Trouble> {
-        let begun = Instant::now();
-        failed.extend(failure(name, command, limit)?);
-        took.push((begun.elapsed(), name.to_owned()));
-        Ok(())
-    };
-    for binary in of_all {
-        tried(&binary.source, &mut binary.command(), binary.limit())?;
+/// Runs them one after another: first those that measure nothing, then those that do, root's last; a line for each that
+/// failed.
+fn run_all(
+    repo: &Repo,
+    all: &[Binary],
+    able: &[RootTest],
+    beside: Option<Beside>,
+) -> Result<Vec<String>, Trouble> {
+    let of_root = |binary: &&Binary| able.iter().any(|test| test.path == binary.source);
+    let (root, others): (Vec<&Binary>, Vec<&Binary>) = all.iter().partition(of_root);
+    let (measuring, waiting): (Vec<&Binary>, Vec<&Binary>) =
+        others.into_iter().partition(|binary| binary.measures());
+    let mut runs = Runs::default();
+    let mut build = beside.map(|mut beside| run_in_background(&mut beside.build)).transpose()?;
+    for binary in waiting {
+        runs.add(&binary.source, &mut binary.command(), binary.limit())?;
     }
     let (mut documentation, limit) = binaries::documentation(repo);
-    tried("the documentation's examples", &mut documentation, limit)?;
-    for binary in of_root {
-        tried(&binary.source, binary.command().arg("--include-ignored"), binary.limit())?;
+    runs.add("the documentation's examples", &mut documentation, limit)?;
+    if let Some(build) = &mut build {
+        let ended = build.wait().map_err(Trouble::cannot("wait for the build beside the tests"))?;
+        runs.failed.extend((!ended.success()).then(|| "the build beside the tests".to_owned()));
     }
-    tell_slowest(took);
-    Ok(failed)
+    for binary in measuring {
+        runs.add(&binary.source, &mut binary.command(), binary.limit())?;
+    }
+    for binary in root {
+        runs.add(&binary.source, binary.command().arg("--include-ignored"), binary.limit())?;
+    }
+    runs.tell_slowest();
+    Ok(runs.failed)
+}
+
+/// What was run so far.
+#[derive(Default)]
+struct Runs {
+    /// A line for each that failed.
+    failed: Vec<String>,
+    took: Vec<(Duration, String)>,
+}
+
+impl Runs {
+    fn add(&mut self, name: &str, command: &mut Command, limit: Duration) -> Result<(), Trouble> {
+        let begun = Instant::now();
+        self.failed.extend(failure(name, command, limit)?);
+        self.took.push((begun.elapsed(), name.to_owned()));
+        Ok(())
+    }
+
+    fn tell_slowest(&mut self) {
+        self.took.sort_by(|a, b| b.cmp(a));
+        let total: Duration = self.took.iter().map(|(time, _)| *time).sum();
+        eprintln!("{} binaries ran for {:.0} s; the slowest:", self.took.len(), total.as_secs_f64());
+        for (time, name) in self.took.iter().take(SLOWEST) {
+            eprintln!("{:>7.1} s  {name}", time.as_secs_f64());
+        }
+    }
 }
 
 /// Runs one; what is to be said if it did not end well.
@@ -76,15 +123,6 @@ fn failure(name: &str, command: &mut Command, limit: Duration) -> Result<Option<
             Some(format!("{name}: hangs: not done after {seconds} s, its {processes} processes were killed"))
         }
     })
-}
-
-fn tell_slowest(mut took: Vec<(Duration, String)>) {
-    took.sort_by(|a, b| b.cmp(a));
-    let total: Duration = took.iter().map(|(time, _)| *time).sum();
-    eprintln!("{} binaries ran for {:.0} s; the slowest:", took.len(), total.as_secs_f64());
-    for (time, name) in took.iter().take(SLOWEST) {
-        eprintln!("{:>7.1} s  {name}", time.as_secs_f64());
-    }
 }
 
 /// A test file that only root can run.

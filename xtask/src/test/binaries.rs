@@ -17,11 +17,21 @@ const LIMIT: Duration = Duration::from_secs(240);
 /// Those that measure for minutes, by their source.
 const LIMITS: [(&str, Duration); 1] = [("crates/dyno/tests/climb.rs", Duration::from_secs(600))];
 
+/// Those whose figures a build beside them would spoil, or make last longer.
+const MEASURING: [&str; 6] = [
+    "crates/dyno/tests/climb.rs",
+    "crates/dyno/tests/examples.rs",
+    "crates/dyno/tests/specimens.rs",
+    "crates/dyno-engine/tests/noise.rs",
+    "crates/dyno-profile/tests/attach.rs",
+    "crates/dyno-profile/tests/sites.rs",
+];
+
 /// One binary.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Binary {
+pub(crate) struct Binary {
     /// Its first source file, by its path from the root.
-    pub(super) source: String,
+    pub(crate) source: String,
     /// The folder of its package, in which cargo runs it.
     folder: PathBuf,
     program: PathBuf,
@@ -29,7 +39,7 @@ pub(super) struct Binary {
 
 impl Binary {
     /// Builds all of the workspace's; none if something does not build.
-    pub(super) fn build(repo: &Repo) -> Result<Option<Vec<Binary>>, Trouble> {
+    pub(crate) fn build(repo: &Repo) -> Result<Option<Vec<Binary>>, Trouble> {
         let words = ["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"];
         let mut build = cargo(words);
         build.current_dir(repo.root()).stdin(Stdio::null()).stderr(Stdio::inherit());
@@ -60,11 +70,16 @@ impl Binary {
     }
 
     /// The command that runs it, as cargo would.
-    pub(super) fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let mut run = command([self.program.to_string_lossy()]);
         // It is ours, as long as cargo runs us; a test would look for its files there.
         run.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
         run
+    }
+
+    /// Whether its tests look at speeds or shares of time.
+    pub(super) fn measures(&self) -> bool {
+        MEASURING.contains(&self.source.as_str())
     }
 
     /// How long it may take.
@@ -109,8 +124,9 @@ mod tests {
     }
 
     #[test]
-    fn every_limit_of_its_own_is_for_a_test_that_is_there() {
+    fn every_test_with_a_rule_of_its_own_is_there() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         assert!(LIMITS.iter().all(|(source, limit)| root.join(source).is_file() && *limit > LIMIT));
+        assert!(MEASURING.iter().all(|source| root.join(source).is_file()));
     }
 }

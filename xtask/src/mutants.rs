@@ -1,0 +1,136 @@
+//! `cargo xtask mutants`: whether the tests see faults. A seeded sample of small changes to the code, each built and
+//! tested alone; what no test noticed is listed.
+//!
+//! People call it before a release and after tests were changed; it takes hours and is no part of `ci`. The changes are
+//! cargo-mutants' own, which is installed below the target folder where it is missing. They are made in a copy of the
+//! repository. Results go into a page of docs/evidence, anew after each change, so that a run that was cut short has its
+//! page too.
+
+mod report;
+mod strata;
+mod tool;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::flags::Flags;
+use crate::repo::Repo;
+use crate::trouble::{Outcome, Trouble};
+use report::Report;
+use strata::{Mutant, Queues, STRATA};
+use tool::{Fate, Tool};
+
+/// What the project asks of itself: four in five would be little for code that judges.
+const CAUGHT_PERCENT_MIN: f64 = 85.0;
+
+const SAMPLE: usize = 200;
+const HOURS: u64 = 3;
+const SEED: u64 = 1;
+const PAGE: &str = "docs/evidence/mutants.md";
+
+/// How one run is made.
+struct Options {
+    seed: u64,
+    sample: usize,
+    time: Duration,
+    page: PathBuf,
+    /// Only these strata, or all.
+    only: Option<String>,
+}
+
+impl Options {
+    fn read(repo: &Repo, mut flags: Flags) -> Result<Options, Trouble> {
+        let options = Options {
+            seed: flags.parsed("--seed")?.unwrap_or(SEED),
+            sample: flags.parsed("--sample")?.unwrap_or(SAMPLE),
+            time: flags.value("--time", time)?.unwrap_or(Duration::from_secs(HOURS * 3600)),
+            page: flags.parsed("--page")?.unwrap_or_else(|| repo.path(PAGE)),
+            only: flags.parsed("--only")?,
+        };
+        flags.finish()?;
+        Ok(options)
+    }
+
+    /// The line that would repeat it.
+    fn command(&self) -> String {
+        let only = self.only.as_ref().map(|only| format!(" --only {only}")).unwrap_or_default();
+        let minutes = self.time.as_secs() / 60;
+        format!("cargo xtask mutants --seed {} --sample {} --time {minutes}m{only}", self.seed, self.sample)
+    }
+}
+
+/// `90m`, `3h` or `600s`.
+fn time(text: &str) -> Option<Duration> {
+    let seconds = match text.chars().last()? {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        _ => return None,
+    };
+    let number: u64 = text[..text.len() - 1].parse().ok()?;
+    number.checked_mul(seconds).map(Duration::from_secs)
+}
+
+/// Runs the verb.
+pub(crate) fn run(repo: &Repo, flags: Flags) -> Result<Outcome, Trouble> {
+    let options = Options::read(repo, flags)?;
+    let end = Instant::now() + options.time;
+    let wanted = |name: &str| options.only.as_ref().is_none_or(|only| only.split(',').any(|one| one == name));
+    if !STRATA.iter().any(|stratum| wanted(stratum.name)) {
+        let names: Vec<&str> = STRATA.iter().map(|stratum| stratum.name).collect();
+        return Err(Trouble::new("--only names no stratum").remedy(format!("one of {}", names.join(", "))));
+    }
+    let tool = Tool::provide(repo)?;
+    let listed = tool.list()?;
+    let mut queues = Queues::new(listed, options.seed, wanted);
+    let mut report = Report::new(options.command(), &queues);
+    let mut limits = BTreeMap::new();
+    while let Some(mutant) = queues.next(options.sample, |name| report.counted(name)) {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            report.cut_short(options.time);
+            break;
+        }
+        let fate = tried(&tool, &mutant, &mut limits, left)?;
+        eprintln!("{:<9} {}", fate.word(), mutant.name);
+        report.add(mutant, fate);
+        report.write(&options.page)?;
+    }
+    report.write(&options.page)?;
+    println!("{}", report.headline());
+    Ok(Outcome::done_if(|| report.percent().is_some_and(|caught| caught >= CAUGHT_PERCENT_MIN)))
+}
+
+/// Tries one; a package's first is preceded by its tests without any change, which say how long they take.
+fn tried(
+    tool: &Tool,
+    mutant: &Mutant,
+    limits: &mut BTreeMap<String, Duration>,
+    left: Duration,
+) -> Result<Fate, Trouble> {
+    let limit = match limits.get(&mutant.package) {
+        Some(limit) => *limit,
+        None => {
+            let limit = tool.limit_of(&mutant.package, left)?;
+            limits.insert(mutant.package.clone(), limit);
+            limit
+        }
+    };
+    tool.test(mutant, limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_a_unit() {
+        assert_eq!(time("3h"), Some(Duration::from_secs(10_800)));
+        assert_eq!(time("90m"), Some(Duration::from_secs(5400)));
+        assert_eq!(time("10s"), Some(Duration::from_secs(10)));
+        for bad in ["", "h", "10", "-1m", "ten m", "99999999999999999999h", "18446744073709551615h"] {
+            assert_eq!(time(bad), None, "{bad}");
+        }
+    }
+}

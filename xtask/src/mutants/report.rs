@@ -1,0 +1,224 @@
+//! What a run of `cargo xtask mutants` found, as a page: the score with its interval, and what nobody noticed.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use super::strata::{Mutant, Queues, stratum_of};
+use super::tool::Fate;
+use crate::command::{command, output};
+use crate::trouble::Trouble;
+
+/// The normal quantile of 95 %.
+const Z: f64 = 1.959_964;
+
+/// The page so far.
+pub(super) struct Report {
+    command: String,
+    strata: Vec<(&'static str, usize)>,
+    tried: Vec<(Mutant, Fate)>,
+    cut: Option<Duration>,
+}
+
+impl Report {
+    pub(super) fn new(command: String, queues: &Queues) -> Report {
+        Report { command, strata: queues.sizes().collect(), tried: vec![], cut: None }
+    }
+
+    pub(super) fn add(&mut self, mutant: Mutant, fate: Fate) {
+        self.tried.push((mutant, fate));
+    }
+
+    /// The time was over first.
+    pub(super) fn cut_short(&mut self, after: Duration) {
+        self.cut = Some(after);
+    }
+
+    /// How many of a stratum say something: those that could be built.
+    pub(super) fn counted(&self, stratum: &str) -> usize {
+        self.number(Some(stratum), |fate| fate != Fate::Unviable)
+    }
+
+    fn number(&self, stratum: Option<&str>, holds: impl Fn(Fate) -> bool) -> usize {
+        let of = |mutant: &Mutant| stratum.is_none() || stratum_of(&mutant.file) == stratum;
+        self.tried.iter().filter(|(mutant, fate)| of(mutant) && holds(*fate)).count()
+    }
+
+    /// Those that a test noticed, one that then hung among them, and all that say something.
+    fn score(&self, stratum: Option<&str>) -> (usize, usize) {
+        let caught = self.number(stratum, |fate| matches!(fate, Fate::Caught | Fate::TimedOut));
+        (caught, self.number(stratum, |fate| fate != Fate::Unviable))
+    }
+
+    /// The score, if there is one.
+    pub(super) fn percent(&self) -> Option<f64> {
+        let (caught, all) = self.score(None);
+        (all > 0).then(|| 100.0 * caught as f64 / all as f64)
+    }
+
+    /// The score in a line.
+    pub(super) fn headline(&self) -> String {
+        let (caught, all) = self.score(None);
+        format!("mutants: {}", told(caught, all))
+    }
+
+    /// Writes the page.
+    pub(super) fn write(&self, page: &Path) -> Result<(), Trouble> {
+        let folder = page.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder {
+            std::fs::create_dir_all(folder).map_err(Trouble::cannot(format!("make {}", folder.display())))?;
+        }
+        let (date, machine) = (today()?, machine());
+        std::fs::write(page, self.text(&date, &machine))
+            .map_err(Trouble::cannot(format!("write {}", page.display())))
+    }
+
+    fn text(&self, date: &str, machine: &str) -> String {
+        let mut page = format!(
+            "# Mutants\n\nSmall changes to the code, each built and tested alone by its own package's tests (those that need \
+             root are not among\nthem); caught are those that a test noticed. Made by `{}`, {date}, {machine}.\n\n",
+            self.command
+        );
+        if let Some(after) = self.cut {
+            writeln!(
+                page,
+                "Cut short after {} minutes: the sample is what was tried by then.\n",
+                after.as_secs() / 60
+            )
+            .expect("a String takes all");
+        }
+        page +=
+            "| stratum | changes in it | tried | not buildable | caught | of these by time-out | score |\n";
+        page += "|---|--:|--:|--:|--:|--:|---|\n";
+        for (name, size) in &self.strata {
+            page += &self.row(name, Some(name), *size);
+        }
+        page += &self.row("all", None, self.strata.iter().map(|(_, size)| size).sum());
+        page += "\nThe interval is Wilson's, 95 %, for strata that count alike. What cannot be built says nothing and is \
+                 replaced.\n";
+        self.list(&mut page, "Survivors", Fate::Missed);
+        self.list(&mut page, "Ended by the time-out", Fate::TimedOut);
+        page
+    }
+
+    fn row(&self, name: &str, stratum: Option<&str>, size: usize) -> String {
+        let (caught, all) = self.score(stratum);
+        let (unviable, late) = (
+            self.number(stratum, |fate| fate == Fate::Unviable),
+            self.number(stratum, |fate| fate == Fate::TimedOut),
+        );
+        let tried = all + unviable;
+        format!("| {name} | {size} | {tried} | {unviable} | {caught} | {late} | {} |\n", told(caught, all))
+    }
+
+    fn list(&self, page: &mut String, title: &str, listed: Fate) {
+        let mut names: Vec<&str> = self
+            .tried
+            .iter()
+            .filter(|(_, fate)| *fate == listed)
+            .map(|(mutant, _)| mutant.name.as_str())
+            .collect();
+        names.sort_unstable();
+        writeln!(page, "\n## {title}\n").expect("a String takes all");
+        if names.is_empty() {
+            page.push_str("None.\n");
+        }
+        for name in names {
+            writeln!(page, "- `{name}`").expect("a String takes all");
+        }
+    }
+}
+
+/// "17 of 20 caught: 85 % (64 … 95)".
+fn told(caught: usize, all: usize) -> String {
+    match wilson(caught, all) {
+        None => "nothing tried".to_owned(),
+        Some((low, high)) => {
+            let percent = 100.0 * caught as f64 / all as f64;
+            format!("{caught} of {all} caught: {percent:.0} % ({:.0} … {:.0})", 100.0 * low, 100.0 * high)
+        }
+    }
+}
+
+/// Wilson's interval of a share (1927): it holds for few cases and for shares near one, where the usual one does not.
+fn wilson(hits: usize, all: usize) -> Option<(f64, f64)> {
+    assert!(hits <= all, "{hits} of {all}");
+    if all == 0 {
+        return None;
+    }
+    let (n, share) = (all as f64, hits as f64 / all as f64);
+    let square = Z * Z / n;
+    let centre = (share + square / 2.0) / (1.0 + square);
+    let half = Z * (share * (1.0 - share) / n + square / (4.0 * n)).sqrt() / (1.0 + square);
+    Some(((centre - half).max(0.0), (centre + half).min(1.0)))
+}
+
+fn today() -> Result<String, Trouble> {
+    Ok(output(&mut command(["date", "-u", "+%F"]))?.trim().to_owned())
+}
+
+/// Processor, their number, kernel.
+fn machine() -> String {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let cpus = read("/proc/cpuinfo");
+    let model = cpus
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": ").map(|(_, model)| model));
+    let number = cpus.lines().filter(|line| line.starts_with("processor")).count();
+    let kernel = read("/proc/sys/kernel/osrelease");
+    format!("{number} CPUs ({}), Linux {}", model.unwrap_or("of an unknown model"), kernel.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against the values in Newcombe (1998), table I, method 3.
+    #[test]
+    fn the_interval_is_wilsons() {
+        for (hits, all, low, high) in [
+            (81, 263, 0.2553, 0.3662),
+            (15, 148, 0.0624, 0.1605),
+            (0, 20, 0.0, 0.1611),
+            (1, 29, 0.0061, 0.1718),
+        ] {
+            let found = wilson(hits, all).unwrap_or_default();
+            assert!((found.0 - low).abs() < 5e-5 && (found.1 - high).abs() < 5e-5, "{hits}/{all}: {found:?}");
+        }
+        assert_eq!(wilson(0, 0), None);
+        assert!(wilson(29, 29).is_some_and(|(low, high)| low > 0.88 && (high - 1.0).abs() < 1e-12));
+    }
+
+    fn mutant(line: usize) -> Mutant {
+        let file = "crates/dyno-proto/src/json.rs".to_owned();
+        Mutant { name: format!("{file}:{line}: replace f with ()"), package: "dyno-proto".to_owned(), file }
+    }
+
+    #[test]
+    fn the_page_has_the_score_the_survivors_and_the_command() {
+        let queues = Queues::new((1..=9).map(mutant).collect(), 1, |name| name == "proto");
+        let mut report = Report::new("cargo xtask mutants --seed 1".to_owned(), &queues);
+        for (line, fate) in [(1, Fate::Caught), (2, Fate::Missed), (3, Fate::TimedOut), (4, Fate::Unviable)] {
+            report.add(mutant(line), fate);
+        }
+        let page = report.text("2026-01-02", "a machine");
+        assert!(page.contains("| proto | 9 | 4 | 1 | 2 | 1 | 2 of 3 caught: 67 % (21 … 94) |"), "{page}");
+        assert!(page.contains("| all | 9 | 4 | 1 | 2 | 1 |"), "{page}");
+        assert!(
+            page.contains("## Survivors\n\n- `crates/dyno-proto/src/json.rs:2: replace f with ()`\n"),
+            "{page}"
+        );
+        assert!(page.contains("2026-01-02, a machine") && page.contains("--seed 1"), "{page}");
+        assert_eq!((report.counted("proto"), report.counted("judge")), (3, 0));
+        assert!(report.percent().is_some_and(|caught| (caught - 66.67).abs() < 0.01));
+    }
+
+    #[test]
+    fn a_run_that_was_cut_short_says_so() {
+        let queues = Queues::new(vec![], 1, |_| true);
+        let mut report = Report::new(String::new(), &queues);
+        assert_eq!((report.percent(), report.headline()), (None, "mutants: nothing tried".to_owned()));
+        report.cut_short(Duration::from_secs(600));
+        assert!(report.text("", "").contains("Cut short after 10 minutes"));
+    }
+}

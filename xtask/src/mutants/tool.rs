@@ -1,0 +1,240 @@
+//! cargo-mutants: installed where it is missing, asked for its list, and told to try one change at a time.
+//!
+//! It works in a copy of the repository, in place: what is built there is built on, and the repository stays as it is.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::strata::Mutant;
+use crate::command::{cargo, command, find_program, output, run as run_command, shown};
+use crate::limit::{Ended, run_within};
+use crate::repo::Repo;
+use crate::trouble::{Outcome, Trouble};
+
+/// The one whose words this understands.
+const VERSION: &str = "27.1.0";
+
+/// A change may make tests slower, and a neighbour all of them: this many times what they took, and no less than so long.
+const LIMIT_TIMES: u32 = 5;
+const LIMIT_MIN: Duration = Duration::from_secs(30);
+
+/// Above what building and testing one change takes with its limit of its own: cargo-mutants itself does not hang.
+const TOOL_MAX: Duration = Duration::from_secs(1800);
+
+/// What became of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// A test failed.
+    Caught,
+    /// All tests passed.
+    Missed,
+    /// The tests did not end, which somebody would have noticed.
+    TimedOut,
+    /// It does not build.
+    Unviable,
+}
+
+impl Fate {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Fate::Caught => "caught",
+            Fate::Missed => "MISSED",
+            Fate::TimedOut => "timed out",
+            Fate::Unviable => "unviable",
+        }
+    }
+}
+
+/// The program and the copy.
+pub(super) struct Tool {
+    program: PathBuf,
+    folder: PathBuf,
+    tree: PathBuf,
+}
+
+impl Tool {
+    /// Installs it if need be, and copies the repository.
+    pub(super) fn provide(repo: &Repo) -> Result<Tool, Trouble> {
+        let program = program(repo)?;
+        let folder = repo.scratch("mutants")?;
+        let tree = folder.join("tree");
+        copy(repo.root(), &tree)?;
+        Ok(Tool { program, folder, tree })
+    }
+
+    /// In the copy, with a target folder that stays between runs.
+    fn in_tree(&self, mut command: Command) -> Command {
+        command.current_dir(&self.tree).env("CARGO_TARGET_DIR", self.folder.join("target"));
+        // Each change is built on what was built for the one before; nobody debugs them.
+        command.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_TEST_DEBUG", "0");
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0").env_remove("CARGO_MANIFEST_DIR");
+        command
+    }
+
+    fn asked(&self) -> Command {
+        let mut asked = self.in_tree(command([self.program.to_string_lossy().as_ref(), "mutants"]));
+        asked.args(["--colors", "never", "--no-times"]);
+        asked
+    }
+
+    /// All changes that it would make to the workspace.
+    pub(super) fn list(&self) -> Result<Vec<Mutant>, Trouble> {
+        let told = output(self.asked().args(["--list", "--json", "--workspace"]))?;
+        let told: Value = serde_json::from_str(&told).map_err(Trouble::cannot("read cargo-mutants' list"))?;
+        let listed: Option<Vec<Mutant>> = told.as_array().and_then(|all| all.iter().map(mutant).collect());
+        let listed = listed.filter(|listed| !listed.is_empty());
+        listed.ok_or_else(|| Trouble::new("cargo-mutants lists nothing that is understood"))
+    }
+
+    /// How long a package's tests may take with a change: they run once without one, and must pass.
+    pub(super) fn limit_of(&self, package: &str, left: Duration) -> Result<Duration, Trouble> {
+        let test = |last: &[&'static str]| {
+            self.in_tree(cargo([&["test", "--quiet", "--package", package], last].concat()))
+        };
+        let fails = || Trouble::new(format!("the tests of {package} fail without any change"));
+        let mut build = test(&["--no-run"]);
+        eprintln!("$ {}", shown(&build));
+        if run_within(build.stdout(Stdio::null()), left)? != Ended::Well {
+            return Err(fails());
+        }
+        let begun = Instant::now();
+        if run_within(test(&[]).stdout(Stdio::null()), left)? != Ended::Well {
+            return Err(fails());
+        }
+        Ok((begun.elapsed() * LIMIT_TIMES).max(LIMIT_MIN))
+    }
+
+    /// Makes one change, builds and tests its package, and takes it back.
+    pub(super) fn test(&self, mutant: &Mutant, limit: Duration) -> Result<Fate, Trouble> {
+        let mut asked = self.asked();
+        asked.args(["--in-place", "--baseline", "skip", "--package", &mutant.package]);
+        asked.args([
+            "--timeout",
+            &limit.as_secs().to_string(),
+            "--re",
+            &format!("^{}$", escaped(&mutant.name)),
+        ]);
+        asked.arg("--output").arg(&self.folder).stdout(Stdio::null()).stderr(Stdio::null());
+        let told = self.folder.join("mutants.out");
+        if told.exists() {
+            std::fs::remove_dir_all(&told).map_err(Trouble::cannot("clear what was told before"))?;
+        }
+        // Its exit code says the same less clearly; what counts is in its files.
+        run_within(&mut asked, TOOL_MAX)?;
+        fate(&told)
+            .ok_or_else(|| Trouble::new(format!("cargo-mutants did not say what became of {}", mutant.name)))
+    }
+}
+
+/// From the PATH or from below the target folder.
+fn program(repo: &Repo) -> Result<PathBuf, Trouble> {
+    let own = repo.scratch("tools")?;
+    let program = own.join("bin/cargo-mutants");
+    let found = find_program("cargo-mutants").filter(|found| is_wanted(found));
+    if let Some(found) = found.or_else(|| Some(program.clone()).filter(|own| is_wanted(own))) {
+        return Ok(found);
+    }
+    let mut install = cargo(["install", "--locked", "cargo-mutants", "--version", VERSION, "--root"]);
+    match run_command(install.arg(own))? {
+        Outcome::Done => Ok(program),
+        Outcome::No => Err(Trouble::new("cargo-mutants cannot be installed")),
+    }
+}
+
+fn is_wanted(program: &Path) -> bool {
+    let mut asked = command([program.to_string_lossy().as_ref(), "mutants", "--version"]);
+    program.is_file()
+        && output(&mut asked).is_ok_and(|told| told.split_whitespace().any(|word| word == VERSION))
+}
+
+/// Without what is built and without git's own, in the place of an older copy.
+fn copy(root: &Path, tree: &Path) -> Result<(), Trouble> {
+    if tree.exists() {
+        std::fs::remove_dir_all(tree).map_err(Trouble::cannot(format!("clear {}", tree.display())))?;
+    }
+    std::fs::create_dir_all(tree).map_err(Trouble::cannot(format!("make {}", tree.display())))?;
+    let script = "tar -C \"$1\" --exclude=target --exclude=.git -cf - . | tar -C \"$2\" -xf -";
+    let mut copy = command(["sh", "-c", script, "sh"]);
+    output(copy.arg(root).arg(tree)).map(drop)
+}
+
+/// From an entry of its list.
+fn mutant(told: &Value) -> Option<Mutant> {
+    let text = |name: &str| told[name].as_str().map(str::to_owned);
+    Some(Mutant { name: text("name")?, package: text("package")?, file: text("file")? })
+}
+
+/// It writes each change's name into one of four files.
+fn fate(folder: &Path) -> Option<Fate> {
+    let files = [
+        ("caught.txt", Fate::Caught),
+        ("missed.txt", Fate::Missed),
+        ("timeout.txt", Fate::TimedOut),
+        ("unviable.txt", Fate::Unviable),
+    ];
+    let filled = |name: &str| std::fs::metadata(folder.join(name)).is_ok_and(|file| file.len() > 0);
+    files.into_iter().find(|(name, _)| filled(name)).map(|(_, fate)| fate)
+}
+
+/// For a regular expression that means these letters only.
+fn escaped(name: &str) -> String {
+    name.chars()
+        .flat_map(|c| r"\.+*?()|[]{}^$#&-~".contains(c).then_some('\\').into_iter().chain([c]))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_name_stands_for_itself_only() {
+        assert_eq!(escaped("a.rs:1:2: replace f -> u8 with 0"), r"a\.rs:1:2: replace f \-> u8 with 0");
+        assert_eq!(escaped("(x || y)"), r"\(x \|\| y\)");
+    }
+
+    #[test]
+    fn an_entry_of_the_list_is_read_and_an_odd_one_refused() {
+        let told = r#"{ "name": "a.rs:1: x", "package": "p", "file": "a.rs", "genre": "FnValue" }"#;
+        let read = mutant(&serde_json::from_str(told).unwrap()).unwrap();
+        assert_eq!(
+            (read.name.as_str(), read.package.as_str(), read.file.as_str()),
+            ("a.rs:1: x", "p", "a.rs")
+        );
+        assert_eq!(mutant(&Value::Null), None);
+    }
+
+    #[test]
+    fn what_became_of_a_change_is_the_file_that_is_not_empty() {
+        let folder = std::env::temp_dir().join(format!("dyno-fate-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for name in ["caught.txt", "missed.txt", "timeout.txt", "unviable.txt"] {
+            std::fs::write(folder.join(name), "").unwrap();
+        }
+        assert_eq!(fate(&folder), None);
+        std::fs::write(folder.join("missed.txt"), "a.rs:1: x\n").unwrap();
+        assert_eq!(fate(&folder), Some(Fate::Missed));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_copy_has_the_sources_and_nothing_that_was_built() {
+        let folder = std::env::temp_dir().join(format!("dyno-copy-{}", std::process::id()));
+        let root = folder.join("from");
+        for below in ["src", "target/debug", ".cargo", ".git"] {
+            std::fs::create_dir_all(root.join(below)).unwrap();
+            std::fs::write(root.join(below).join("file"), below).unwrap();
+        }
+        let tree = folder.join("to");
+        for _ in 0..2 {
+            copy(&root, &tree).unwrap();
+            assert!(tree.join("src/file").is_file() && tree.join(".cargo/file").is_file());
+            assert!(!tree.join("target").exists() && !tree.join(".git").exists());
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

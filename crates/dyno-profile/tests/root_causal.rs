@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const MS: u64 = 1_000_000;
@@ -167,20 +167,19 @@ fn a_target_runs_on_while_calls_of_its_hottest_function_are_counted() {
         (ran >= 5 * MS).then(|| (running.done() - done) as f64 / ran as f64)
     };
     let usual = Sorted::of((0..30).filter_map(|_| slice())).quantile(0.5).unwrap();
-    let (mut worst, mut calls) = (f64::INFINITY, Vec::new());
-    std::thread::scope(|scope| {
-        let (over, counting) = (AtomicBool::new(false), &mut live);
-        let over = &over;
-        let counted = scope.spawn(move || {
+    let (over, counting) = (AtomicBool::new(false), &mut live);
+    let (worst, calls) = std::thread::scope(|scope| {
+        let counted = scope.spawn(|| {
             let calls = (0..8).map(|_| counting.entries_per_second(0, Duration::from_millis(500)).unwrap());
             let calls: Vec<_> = calls.collect();
-            over.store(true, std::sync::atomic::Ordering::Relaxed);
+            over.store(true, Ordering::Relaxed);
             calls
         });
-        while !over.load(std::sync::atomic::Ordering::Relaxed) {
+        let mut worst = f64::INFINITY;
+        while !over.load(Ordering::Relaxed) {
             worst = slice().map_or(worst, |rate| worst.min(rate));
         }
-        calls = counted.join().unwrap();
+        (worst, counted.join().unwrap())
     });
     println!("worst 10 ms: {:.0} % of its usual rate; {calls:?} calls a second", 100.0 * worst / usual);
     assert!(calls.iter().flatten().all(|calls| *calls > 40_000.0), "{calls:?}");

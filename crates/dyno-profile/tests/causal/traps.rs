@@ -77,6 +77,7 @@ fn assert_not_wrong(what: &str, program: &Program, record: &Causal, truth: &dyn 
     }
 }
 
+/// Planted fault: the control left out (`Control::wants_more` that says no), or read as nothing (`Found::is_paced`).
 #[test]
 fn what_is_paced_from_outside_is_told_so() {
     let nothing = |_site: usize, _percent: u32| 0.0;
@@ -97,6 +98,7 @@ fn what_is_paced_from_outside_is_told_so() {
     }
 }
 
+/// Planted fault: pauses that nobody owes after a sleep: then it looks paced.
 #[test]
 fn a_sleep_of_a_length_is_no_pace_and_what_comes_after_it_is_measured() {
     let naps = program(&[&[Run(0, 6 * MS), Sleep(4 * MS), Visit]], &[]);
@@ -107,6 +109,7 @@ fn a_sleep_of_a_length_is_no_pace_and_what_comes_after_it_is_measured() {
     assert!(control.artefact_percent.abs() < 15.0, "{control:?}");
 }
 
+/// Planted fault: `unproved` of the verdict left out: +30 at 50 %, where the truth is nothing.
 #[test]
 fn where_no_control_can_be_tried_a_target_that_waits_for_time_is_not_taken_for_its_own_pace() {
     let program = frames();
@@ -117,6 +120,7 @@ fn where_no_control_can_be_tried_a_target_that_waits_for_time_is_not_taken_for_i
     assert!(of(&record, 0).reason.contains("paced from outside"), "{}", of(&record, 0).reason);
 }
 
+/// Planted fault: hand-offs weighed by visits and not by time (below a tenth of a wake-up a visit: none).
 #[test]
 fn a_turn_at_a_lock_is_as_long_as_it_is_however_many_units_it_is_counted_as() {
     let program = counted_turns();
@@ -128,6 +132,7 @@ fn a_turn_at_a_lock_is_as_long_as_it_is_however_many_units_it_is_counted_as() {
     }
 }
 
+/// Planted fault: `whole::behind` left out: +50 ±1, in the long run 4.8.
 #[test]
 fn a_backlog_is_no_gain_that_lasts() {
     let program = backlog();
@@ -140,6 +145,7 @@ fn a_backlog_is_no_gain_that_lasts() {
     }
 }
 
+/// Planted fault: the control, and threads that never wait and do not run, left out: contention of half of the time.
 #[test]
 fn a_quota_that_pauses_use_up_is_no_contention() {
     let program = with_quota();
@@ -155,6 +161,7 @@ fn a_quota_that_pauses_use_up_is_no_contention() {
     assert!(record.sites.iter().all(|judged| judged.verdict == Verdict::NotMeasurable));
 }
 
+/// Planted fault: outliers set aside without a look at where the site ran, or `runs_in_phases` left out.
 #[test]
 fn a_site_of_one_of_two_phases_is_not_said_to_have_no_effect() {
     let program = phases();
@@ -179,6 +186,7 @@ fn a_site_of_one_of_two_phases_is_not_said_to_have_no_effect() {
     assert!(5 * held >= 4 * rows, "{held} of {rows}");
 }
 
+/// Planted fault: `whole::hidden_percent` left out: windows of a tenth of a second never hold what takes longer.
 #[test]
 fn work_between_two_visits_once_a_second_is_seen_or_said_not_to_be() {
     let program = collector();
@@ -189,6 +197,7 @@ fn work_between_two_visits_once_a_second_is_seen_or_said_not_to_be() {
     }
 }
 
+/// Planted fault: all levels at all sites whatever the rate: four rounds of each, and no answer.
 #[test]
 fn the_default_of_eight_sites_is_answered_at_a_hundred_visits_a_second() {
     let steps: Vec<Step> =

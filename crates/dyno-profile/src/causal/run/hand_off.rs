@@ -16,16 +16,15 @@ const HAND_OFF_POINTS: f64 = 30.0;
 const SHORTER_PAUSES_POINTS: f64 = 1.0;
 /// A time can be saved once.
 const POINTS_MAX: f64 = 100.0;
-/// A client that takes part and wakes a server less often than this per visit does not pace it: the server hardly ever
-/// sleeps, and one wake-up brings many requests. Of hand-offs among the target's own threads that is not so, however many
-/// units of work one of them is counted as: a lock is as long as its turn.
+/// A client that takes part and wakes a server at each visit paces it; one that does so more seldom than this, per visit,
+/// does as much less: the server hardly ever sleeps, and one wake-up brings many requests. Of hand-offs among the target's
+/// own threads that is not so, however many units of work one of them is counted as: a lock is as long as its turn.
 const PARTNER_WAKES_PER_VISIT: f64 = 0.1;
 
-/// A level's pause over the run between two hand-offs; nought where there are none, or where they are not what progress is
-/// made of.
+/// A level's pause over the run between two hand-offs; nought where there are none.
 fn pause_of_run(level: u32, seen: &Credibility, per_second: f64) -> f64 {
-    let is_rare = seen.partner_wakes < PARTNER_WAKES_PER_VISIT * per_second;
-    let wakes = seen.inner_wakes - if is_rare { seen.partner_wakes } else { 0.0 };
+    let weight = (seen.partner_wakes / (PARTNER_WAKES_PER_VISIT * per_second.max(1.0))).min(1.0);
+    let wakes = seen.inner_wakes - seen.partner_wakes * (1.0 - weight);
     if wakes <= 0.0 {
         return 0.0;
     }
@@ -97,10 +96,13 @@ mod tests {
         assert_eq!(points(&of(6.0, 1_000.0), 500.0), [POINTS_MAX; 3]);
         let many_units = of(60.0, 1_000.0);
         assert_eq!(unbiased(&many_units, 50_000.0), [false; 3]);
-        let client = Credibility { partner_wakes: 1_000.0, ..of(60.0, 1_000.0) };
-        assert_eq!((unbiased(&client, 50_000.0), points(&client, 50_000.0)), ([true; 3], [EXACT_POINTS; 3]));
-        assert_eq!(unbiased(&client, 5_000.0), [false; 3], "a server that is woken for each request");
-        let measured = Credibility { interrupt_us: Some(20.0), ..client };
+        // A server that works all of the time, woken once for fifty requests, for ten, and for each.
+        let client = Credibility { partner_wakes: 1_000.0, ..of(1_000.0, 1_000.0) };
+        assert_eq!(unbiased(&client, 50_000.0), [true; 3]);
+        assert!((allowance(50, &client, 50_000.0) - EXACT_POINTS - 3.0).abs() < 1e-9);
+        assert_eq!(unbiased(&client, 10_000.0), [true, false, false]);
+        assert_eq!(unbiased(&client, 1_000.0), [true, false, false]);
+        let measured = Credibility { interrupt_us: Some(20.0), period_us: 1_000.0, ..Credibility::default() };
         assert_eq!(points(&measured, 50_000.0), [0.2, 0.5, 1.0]);
         let point = Point { speedup_percent: 10, interval_percent: [1.0, 2.0], ..Point::default() };
         assert_eq!(allowed(&point, &of(1_500.0, 1_000.0), 500.0, 0.0).interval_percent, [-1.4, 4.4]);

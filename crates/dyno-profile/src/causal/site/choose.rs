@@ -111,7 +111,7 @@ impl Resolver {
                 Some(site) => match sites.iter_mut().find(|other| same_code(other, &site)) {
                     // Two names of one function, which the linker folded: one site, under both.
                     Some(other) if is_folded(other, &site) => {
-                        other.site.name += &format!(" = {}", user_name(name))
+                        other.site.name += &format!(" = {}", user_name(name));
                     }
                     Some(_) => missing.push(left_out("another site is the same code")),
                     None => sites.push(site),
@@ -228,7 +228,7 @@ impl Resolver {
         let address = profile.frames.iter().find(is_it)?.address;
         let holding = image.debug().functions.iter().filter(|function| holds(&function.ranges, address));
         let mut site = image.of_functions(&[holding.min_by_key(|function| size(&function.ranges))?], reach);
-        site.site.name = name.to_owned();
+        site.site.name = user_name(name).to_owned();
         Some(site)
     }
 

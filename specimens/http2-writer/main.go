@@ -74,8 +74,12 @@ func ask(client *http.Client, address string) {
 func client(address string) {
 	asking := &http.Client{Transport: &http2.Transport{AllowHTTP: true, DialTLSContext: plain}}
 	var all sync.WaitGroup
+	all.Add(inFlight)
 	for range inFlight {
-		all.Go(func() { ask(asking, address) })
+		go func() {
+			defer all.Done()
+			ask(asking, address)
+		}()
 	}
 	all.Wait()
 }

@@ -19,7 +19,7 @@ pub fn built_in(surroundings: &Surroundings) -> Plan {
         rungs.push(rung);
     }
     let name = "dyno serve, from --naive".into();
-    Plan { name, launch, load, dials, rungs, headline: Some("one-send".into()) }
+    Plan { name, launch, load, dials, rungs, memory_max_bytes: None, headline: Some("one-send".into()) }
 }
 
 #[cfg(test)]

@@ -31,6 +31,9 @@ pub struct Plan {
     pub dials: Vec<Dial>,
     /// What is tried, in order.
     pub rungs: Vec<Rung>,
+    /// Most that a server may hold of the memory, bytes: a rung that is surely above it is refused. Without it memory is a
+    /// price, which is told.
+    pub memory_max_bytes: Option<u64>,
     /// A rung whose share the total also states apart, because it is large and undisputed.
     pub headline: Option<String>,
 }

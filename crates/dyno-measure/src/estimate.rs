@@ -4,6 +4,7 @@
 //! knows when to look or what an effect is worth.
 
 use crate::Prng;
+use crate::between::{Between, Spread, paid};
 use crate::normal::normal_quantile;
 use crate::series::{Metric, Pair};
 use crate::student::{expanded, student};
@@ -81,6 +82,19 @@ pub(crate) fn trimmed(values: &[f64]) -> f64 {
     yuen(values).0
 }
 
+/// What each value adds to the trimmed mean: their mean is that mean, and their deviation over √n its winsorised error. Sums
+/// over them say of parts of the values what the trimmed mean of all would not.
+pub(crate) fn influences(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let cut = (TRIM * sorted.len() as f64) as usize;
+    let kept = &sorted[cut..sorted.len() - cut];
+    let (low, high) = (kept[0], kept[kept.len() - 1]);
+    let winsorised: Vec<f64> = values.iter().map(|value| value.clamp(low, high)).collect();
+    let (centre, trimmed) = (mean(&winsorised), mean(kept));
+    winsorised.iter().map(|value| trimmed + (value - centre) / (1.0 - 2.0 * TRIM)).collect()
+}
+
 /// Trimmed mean, winsorised standard error, degrees of freedom.
 fn yuen(values: &[f64]) -> (f64, f64, f64) {
     let mut sorted = values.to_vec();
@@ -122,6 +136,44 @@ pub fn instance_means(metric: Metric, pairs: &[Pair]) -> Vec<f64> {
         of_instance.entry(pair.instance).or_default().push(pair.log_ratio(metric));
     }
     of_instance.values().filter(|ratios| ratios.len() >= PAIRS_MIN).map(|ratios| yuen(ratios).0).collect()
+}
+
+/// The trimmed mean of the pairs' log ratios, whose interval pays for what starts differ by.
+///
+/// # Panics
+/// With fewer than [`PAIRS_MIN`] pairs.
+pub(crate) fn over_starts(metric: Metric, pairs: &[Pair], z: f64, known: Between) -> Estimate {
+    let ratios: Vec<f64> = pairs.iter().map(|pair| pair.log_ratio(metric)).collect();
+    let freedom = yuen(&ratios).2;
+    paid(trimmed_mean(&ratios, z), z, freedom, &starts_and_values(metric, pairs), known)
+}
+
+/// The ratio of totals, whose interval pays for what starts differ by.
+///
+/// # Panics
+/// With fewer than [`PAIRS_MIN`] pairs.
+pub(crate) fn totals_over_starts(
+    metric: Metric,
+    pairs: &[Pair],
+    z: f64,
+    seed: u64,
+    known: Between,
+) -> Estimate {
+    let freedom = (pairs.len().div_ceil(RESAMPLE_BLOCK) - 1).max(1) as f64;
+    let values = starts_and_values(metric, pairs);
+    paid(ratio_of_totals(metric, pairs, z, seed), z, freedom, &values, known)
+}
+
+/// What a trial shows of the variance between starts.
+#[must_use]
+pub fn spread_of_starts(metric: Metric, pairs: &[Pair]) -> Option<Spread> {
+    let enough = pairs.len() >= PAIRS_MIN;
+    enough.then(|| Spread::of(&starts_and_values(metric, pairs))).flatten()
+}
+
+fn starts_and_values(metric: Metric, pairs: &[Pair]) -> Vec<(u32, f64)> {
+    let ratios: Vec<f64> = pairs.iter().map(|pair| pair.log_ratio(metric)).collect();
+    pairs.iter().map(|pair| pair.instance).zip(influences(&ratios)).collect()
 }
 
 /// ln of (ΣB / replies) / (ΣA / replies), its error by a bootstrap over stretches of neighbouring pairs.
@@ -175,7 +227,8 @@ pub(crate) fn calibrated(values: &[f64]) -> (f64, f64, f64) {
     (centre, error * exact * (1.0 + 0.45 / freedom), freedom)
 }
 
-/// One look at two lists of numbers, paired by position. `None` when they differ in length or are too short.
+/// One look at two lists of numbers, paired by position, each pair independent of the next:
+/// measured in turns. `None` when they differ in length or are too short.
 #[must_use]
 pub fn compare_paired(a: &[f64], b: &[f64], alpha: f64) -> Option<Estimate> {
     let long_enough = a.len() == b.len() && a.len() >= PAIRS_MIN;
@@ -185,21 +238,6 @@ pub fn compare_paired(a: &[f64], b: &[f64], alpha: f64) -> Option<Estimate> {
         let half_width = student(normal_quantile(1.0 - alpha / 2.0), freedom) * error;
         Estimate { log_ratio, error, half_width, n: a.len() }
     })
-}
-
-/// One look at two lists in no common order (Yuen and Welch). `None` when one is too short.
-#[must_use]
-pub fn compare_unpaired(a: &[f64], b: &[f64], alpha: f64) -> Option<Estimate> {
-    if a.len().min(b.len()) < PAIRS_MIN {
-        return None;
-    }
-    let logs = |values: &[f64]| calibrated(&values.iter().map(|v| v.ln()).collect::<Vec<_>>());
-    let ((ma, ea, fa), (mb, eb, fb)) = (logs(a), logs(b));
-    let error = ea.hypot(eb);
-    // Welch's degrees of freedom; without any spread there is nothing to widen.
-    let freedom = if error > 0.0 { error.powi(4) / (ea.powi(4) / fa + eb.powi(4) / fb) } else { fa + fb };
-    let half_width = student(normal_quantile(1.0 - alpha / 2.0), freedom) * error;
-    Some(Estimate { log_ratio: mb - ma, error, half_width, n: a.len().min(b.len()) })
 }
 
 pub(crate) fn mean(values: &[f64]) -> f64 {

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Histogram;
+use crate::student::student;
+use crate::{Histogram, stats};
 
 /// Interleaved groups into which a trial's latencies are pooled; the spread between groups is the error of the tail.
 pub const TAIL_GROUPS: usize = 8;
@@ -302,6 +303,35 @@ pub struct Trial {
     pub tails: Vec<[Tail; 2]>,
     /// The largest resident memory of any instance, per side, in bytes.
     pub rss_peak_bytes: [u64; 2],
+    /// Resident memory of every instance at its end, per side; empty where a server has no two memories to compare, and in
+    /// older records.
+    #[serde(default, skip_serializing_if = "are_empty")]
+    pub memory_bytes: [Vec<u64>; 2],
+}
+
+fn are_empty(sides: &[Vec<u64>; 2]) -> bool {
+    sides.iter().all(Vec::is_empty)
+}
+
+/// Memory of servers of one side.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bytes {
+    /// Their mean.
+    pub bytes: f64,
+    /// Half width of its 99 % interval.
+    pub half_width: f64,
+}
+
+impl Bytes {
+    fn of(servers: &[u64]) -> Option<Self> {
+        let values: Vec<f64> = servers.iter().map(|bytes| *bytes as f64).collect();
+        let n = values.len();
+        let error = || stats::deviation(&values) / (n as f64).sqrt();
+        (n >= 2).then(|| Self {
+            bytes: stats::mean(&values),
+            half_width: student(stats::Z_99, (n - 1) as f64) * error(),
+        })
+    }
 }
 
 impl Trial {
@@ -323,6 +353,13 @@ impl Trial {
             self.tails[group][side.index()].add(latencies[side.index()]);
         }
         self.pairs.push(pair);
+    }
+
+    /// Memory of both sides, each over its servers; `None` where fewer than two of a side were read.
+    #[must_use]
+    pub fn memory(&self) -> Option<[Bytes; 2]> {
+        let [a, b] = &self.memory_bytes;
+        Some([Bytes::of(a)?, Bytes::of(b)?])
     }
 
     /// Sums of one side over all pairs.

@@ -265,7 +265,7 @@ pub(crate) struct Load {
 #[command(
     about = "Says whether B is better than A, worse, or neither, with an interval.",
     before_help = "Examples:
-  seq 101 120 > before; seq 96 115 > after; dyno judge before after
+  shuf -i 101-140 > before; shuf -i 81-120 > after; dyno judge before after
   go test -bench . -count 20 > new; dyno judge --unpaired --name BenchmarkServe old new
   dyno judge climb.json
 

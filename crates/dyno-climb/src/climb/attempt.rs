@@ -6,7 +6,7 @@
 use dyno_measure::judge::{Judgement, LAST_LOOK_MIN, Verdict, instance_means};
 use dyno_measure::series::{Side, Trial};
 use dyno_measure::units::percent_of_log;
-use dyno_record::climb::{Attempt, Figures, ProofLine, RungVerdict};
+use dyno_record::climb::{Attempt, Figures, RungVerdict};
 use dyno_record::trial::{Schedule, Stage};
 
 use super::bench::{Bench, Turns};
@@ -113,30 +113,17 @@ impl<M: Look> Climber<'_, M> {
     ) -> Result<Attempt, ClimbError> {
         let mut bench = match self.open_bench(comparison, &rung.proofs) {
             Ok(bench) => bench,
-            Err((side, trouble)) => {
-                self.close_current();
-                return self.trouble(rung, side, trouble);
-            }
+            Err((side, trouble)) => return self.trouble(rung, side, trouble),
         };
         let tried = self.on_bench(rung, &mut bench, comparison, asked);
-        let winner = match &tried {
-            Ok((attempt, Servers::Sound)) => Some(if stays(rung, attempt) { Side::B } else { Side::A }),
-            Ok((_, Servers::Suspect)) | Err(_) => None,
-        };
-        let closed = self.close_bench(bench, winner);
-        let (attempt, _) = tried?;
-        if let Err((side, trouble)) = closed {
-            return self.trouble(rung, side, trouble);
-        }
+        let horizon_ns = bench.horizon_ns(self.meter.now_ns());
+        let proof = bench.proving().lines();
+        self.close_bench(bench);
+        let attempt = Attempt { proof, horizon_s: horizon_ns.map(|ns| ns as f64 / 1e9), ..tried? };
         if stays(rung, &attempt) {
             self.standing.clone_from(&comparison.arms.settings()[Side::B.index()]);
         }
         check_attempt(&attempt);
-        let alive = self.current.as_ref().map(|side| &side.spec.setting);
-        assert!(
-            alive.is_none_or(|alive| *alive == self.standing),
-            "servers are kept alive of a setting that is left"
-        );
         Ok(attempt)
     }
 
@@ -146,23 +133,19 @@ impl<M: Look> Climber<'_, M> {
         bench: &mut Bench<M::Arm>,
         comparison: &Comparison<Sides>,
         asked: &Asked<'_>,
-    ) -> Result<(Attempt, Servers), ClimbError> {
-        let mut lines = Vec::new();
+    ) -> Result<Attempt, ClimbError> {
         if !matches!(bench, Bench::InTurn(_)) {
-            match self.prove_both(bench, &rung.proofs, "before", &mut lines) {
+            match self.prove_all(bench, "before") {
                 Ok(None) => {}
-                Ok(Some(why)) => {
-                    let attempt = self.without_data(rung, RungVerdict::NotApplied, why);
-                    return Ok((Attempt { proof: lines, ..attempt }, Servers::Sound));
-                }
-                Err((side, trouble)) => return self.suspect(rung, side, trouble),
+                Ok(Some(why)) => return Ok(self.without_data(rung, RungVerdict::NotApplied, why)),
+                Err((side, trouble)) => return self.trouble(rung, side, trouble),
             }
         }
         let (attempt, servers) = self.judge_rung(rung, bench, comparison, asked)?;
         match bench {
-            Bench::InTurn(turns) => Ok((self.after_turns(rung, turns, attempt)?, servers)),
-            _ if servers == Servers::Suspect => Ok((Attempt { proof: lines, ..attempt }, servers)),
-            _ => self.after_pairs(rung, bench, attempt, lines),
+            Bench::InTurn(turns) => self.after_turns(rung, turns, attempt),
+            _ if servers == Servers::Suspect => Ok(attempt),
+            _ => self.after_pairs(rung, bench, attempt),
         }
     }
 
@@ -173,33 +156,22 @@ impl<M: Look> Climber<'_, M> {
         rung: &Rung,
         bench: &mut Bench<M::Arm>,
         attempt: Attempt,
-        mut lines: Vec<ProofLine>,
-    ) -> Result<(Attempt, Servers), ClimbError> {
-        let mut attempt = attempt;
+    ) -> Result<Attempt, ClimbError> {
         let looked = if self.wants_look(&attempt) { self.look_at_both(rung, bench) } else { Ok(()) };
-        if let Err((side, trouble)) = looked {
-            return self.suspect(rung, side, trouble);
+        let proved = looked.and_then(|()| self.prove_all(bench, "after"));
+        match proved {
+            Ok(None) => Ok(attempt),
+            Ok(Some(why)) => Ok(Attempt { verdict: RungVerdict::NotApplied, why, ..attempt }),
+            Err((side, trouble)) => self.trouble(rung, side, trouble),
         }
-        match self.prove_both(bench, &rung.proofs, "after", &mut lines) {
-            Ok(None) => {}
-            Ok(Some(why)) => attempt = Attempt { verdict: RungVerdict::NotApplied, why, ..attempt },
-            Err((side, trouble)) => return self.suspect(rung, side, trouble),
-        }
-        Ok((Attempt { proof: lines, ..attempt }, Servers::Sound))
     }
 
-    /// What the visits read of the proofs, and a look at both sides where it was asked for.
-    fn after_turns(
-        &mut self,
-        rung: &Rung,
-        turns: &mut Turns,
-        attempt: Attempt,
-    ) -> Result<Attempt, ClimbError> {
-        let proof = turns.lines();
+    /// A look at both sides where it was asked for.
+    fn after_turns(&mut self, rung: &Rung, turns: &Turns, attempt: Attempt) -> Result<Attempt, ClimbError> {
         if self.wants_look(&attempt) {
             self.look_in_turn(rung, turns)?;
         }
-        Ok(Attempt { proof, instances: attempt.pairs, ..attempt })
+        Ok(Attempt { instances: attempt.pairs, ..attempt })
     }
 
     fn judge_rung(
@@ -257,21 +229,13 @@ impl<M: Look> Climber<'_, M> {
             effect_percent: Some(estimate.percent()),
             interval_percent: Some(estimate.interval_percent()),
             pairs: trial.pairs.len(),
+            instances: starts_of(trial),
             instance_spread_percent: (means.len() > 1).then(|| percent_of_log(spread(&means))),
             off_block_percent: trial.totals(Side::B).off_block_percent(),
             figures: Some(Side::BOTH.map(|side| figures(trial, side))),
             rss_peak_bytes: trial.rss_peak_bytes,
             ..self.without_data(rung, verdict, why)
         }
-    }
-
-    fn suspect(
-        &mut self,
-        rung: &Rung,
-        side: Side,
-        trouble: Trouble,
-    ) -> Result<(Attempt, Servers), ClimbError> {
-        Ok((self.trouble(rung, side, trouble)?, Servers::Suspect))
     }
 
     /// A failure on the side with the change is the rung's verdict; on the side before it nothing could be compared.
@@ -329,9 +293,19 @@ pub(crate) fn blank(rung: &Rung, load: &LoadSpec, verdict: RungVerdict, why: Str
         off_block_percent: 0.0,
         proof: Vec::new(),
         figures: None,
+        own_load: false,
         rss_peak_bytes: [0, 0],
         trial: None,
+        horizon_s: None,
     }
+}
+
+/// Starts of each side that were measured.
+fn starts_of(trial: &Trial) -> usize {
+    let mut starts: Vec<u32> = trial.pairs.iter().map(|pair| pair.instance).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    starts.len()
 }
 
 /// Absolute figures of one side.
@@ -391,8 +365,10 @@ mod tests {
             off_block_percent: 0.0,
             proof: Vec::new(),
             figures: None,
+            own_load: false,
             rss_peak_bytes: [0, 0],
             trial: Some("step:spin".into()),
+            horizon_s: None,
         };
         check_attempt(&measured);
         measured

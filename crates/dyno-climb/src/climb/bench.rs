@@ -1,26 +1,43 @@
 //! The servers of one comparison: opened, given their blocks, closed, in one place for noise, steps and confirmations.
 //!
-//! Two sides are alive together, or one set of servers is toggled, or none is kept alive and every pair opens its own. What is
-//! opened here is closed here, but for the side that the climb goes on with.
+//! Two sides are alive together, or one set of servers is toggled, or none is kept alive and every pair opens its own. Both
+//! sides are started for each comparison: servers grow older while they serve, and an old side beside a fresh one differs
+//! from it whatever the change does. What is opened here is closed here.
 
+use dyno_measure::judge::LAST_LOOK_MIN;
 use dyno_measure::series::Side;
 use dyno_record::climb::ProofLine;
 use dyno_record::trial::Schedule;
 
 use super::climber::{Climber, SideArms};
 use super::comparison::{Comparison, Sides};
+use super::rules::RENEW_LONG_PAIRS;
 use crate::dial::Setting;
 use crate::meter::{ArmSpec, Length, Measured, Meter, Trouble, Vitals};
 use crate::proof::{Proof, Reading};
 
 /// Where the two sides of a comparison live.
 pub(crate) enum Bench<A> {
-    /// Each in processes of its own, all alive. The host was there before, the guest was opened for this.
-    Live { sides: [SideArms<A>; 2], host: Side },
+    /// Each in processes of its own, all alive, all started for this comparison.
+    Live(Live<A>),
     /// In the same processes, whose dial is toggled.
-    Toggled { arms: SideArms<A>, dial: String, settings: [Setting; 2] },
+    Toggled { arms: SideArms<A>, dial: String, settings: [Setting; 2], proving: Proving },
     /// Never two servers at the same time.
     InTurn(Turns),
+}
+
+/// Both sides alive. None is older than the other: they are started in turns, and started anew together.
+pub(crate) struct Live<A> {
+    pub(crate) sides: [SideArms<A>; 2],
+    pub(crate) proving: Proving,
+    /// How often they were started anew, and how many pairs there were then.
+    generation: u32,
+    renewed_at: usize,
+    /// When they were opened, and the longest that any has served before, ns.
+    opened_ns: u64,
+    longest_ns: u64,
+    /// What those that are gone held of the memory, bytes.
+    memory: [Vec<u64>; 2],
 }
 
 /// Two settings of which only one is alive at a time.
@@ -29,14 +46,11 @@ pub(crate) struct Turns {
     /// The live dial to toggle within each instance; `None` where each side has instances of its own.
     pub(crate) toggles: Option<String>,
     /// What must distinguish the sides, read in every pair.
-    pub(crate) proofs: Vec<Proof>,
-    /// What was read of them in the first pair before its load, and in the latest after it.
-    pub(crate) before: Vec<ProofLine>,
-    pub(crate) after: Vec<ProofLine>,
+    pub(crate) proving: Proving,
     /// Why a proof did not hold.
     pub(crate) not_applied: Option<String>,
-    /// The largest memory of an instance of each side, bytes.
-    pub(crate) rss_peak_bytes: [u64; 2],
+    /// What each instance of each side held of the memory, bytes.
+    pub(crate) memory: [Vec<u64>; 2],
     /// The clock that CPU was read from.
     pub(crate) clock: String,
 }
@@ -46,13 +60,26 @@ impl Turns {
         Self {
             specs: comparison.arms.settings().each_ref().map(|setting| comparison.spec(setting)),
             toggles: comparison.arms.toggles().map(str::to_owned),
-            proofs: proofs.to_vec(),
-            before: Vec::new(),
-            after: Vec::new(),
+            proving: Proving::of(proofs),
             not_applied: None,
-            rss_peak_bytes: [0; 2],
+            memory: [Vec::new(), Vec::new()],
             clock: String::new(),
         }
+    }
+}
+
+/// What must distinguish the sides, and what was read of it.
+#[derive(Default)]
+pub(crate) struct Proving {
+    pub(crate) proofs: Vec<Proof>,
+    /// Of the first servers before their load, and of the latest after it; of the first server that differs from the others.
+    pub(crate) before: Vec<ProofLine>,
+    pub(crate) after: Vec<ProofLine>,
+}
+
+impl Proving {
+    fn of(proofs: &[Proof]) -> Self {
+        Self { proofs: proofs.to_vec(), ..Self::default() }
     }
 
     /// The lines of the record.
@@ -63,38 +90,71 @@ impl Turns {
     }
 }
 
+impl<A: Vitals> Live<A> {
+    fn read_memory(&self) -> [Vec<u64>; 2] {
+        self.sides.each_ref().map(|side| side.arms.iter().map(|arm| arm.memory().server_bytes).collect())
+    }
+}
+
 impl<A: Vitals> Bench<A> {
     /// Live servers of each side.
     pub(crate) fn instances(&self) -> usize {
         match self {
-            Self::Live { sides: [a, b], .. } => a.arms.len().min(b.arms.len()),
+            Self::Live(Live { sides: [a, b], .. }) => a.arms.len().min(b.arms.len()),
             Self::Toggled { arms, .. } => arms.arms.len(),
             Self::InTurn(_) => 1,
+        }
+    }
+
+    /// The number that the first of the live servers has among all that this comparison has started.
+    pub(crate) fn first_instance(&self) -> u32 {
+        match self {
+            Self::Live(live) => live.generation * live.sides[0].arms.len() as u32,
+            Self::Toggled { .. } | Self::InTurn(_) => 0,
         }
     }
 
     /// The clock of the side with the change.
     pub(crate) fn clock(&self) -> String {
         match self {
-            Self::Live { sides: [_, side], .. } | Self::Toggled { arms: side, .. } => side.arms[0].clock(),
+            Self::Live(Live { sides: [_, side], .. }) | Self::Toggled { arms: side, .. } => {
+                side.arms[0].clock()
+            }
             Self::InTurn(turns) => turns.clock.clone(),
         }
     }
 
-    /// The largest instance of each side; a server toggled in place has no two memories to compare.
-    pub(crate) fn memory(&self) -> [u64; 2] {
-        let largest =
-            |side: &SideArms<A>| side.arms.iter().map(|arm| arm.memory().server_bytes).max().unwrap_or(0);
+    /// What each instance of each side holds, or held at its end; a server toggled in place has no two memories to compare.
+    pub(crate) fn memory(&self) -> [Vec<u64>; 2] {
         match self {
-            Self::Live { sides, .. } => sides.each_ref().map(largest),
-            Self::Toggled { .. } => [0, 0],
-            Self::InTurn(turns) => turns.rss_peak_bytes,
+            Self::Live(live) => {
+                let mut all = live.memory.clone();
+                all.iter_mut().zip(live.read_memory()).for_each(|(all, mut now)| all.append(&mut now));
+                all
+            }
+            Self::Toggled { .. } => [Vec::new(), Vec::new()],
+            Self::InTurn(turns) => turns.memory.clone(),
+        }
+    }
+
+    /// The longest that one of its servers has lived, ns; none where each lives for a pair.
+    pub(crate) fn horizon_ns(&self, now_ns: u64) -> Option<u64> {
+        match self {
+            Self::Live(live) => Some(live.longest_ns.max(now_ns - live.opened_ns)),
+            Self::Toggled { .. } | Self::InTurn(_) => None,
+        }
+    }
+
+    pub(crate) fn proving(&mut self) -> &mut Proving {
+        match self {
+            Self::Live(Live { proving, .. }) | Self::Toggled { proving, .. } => proving,
+            Self::InTurn(turns) => &mut turns.proving,
         }
     }
 }
 
 impl<M: Meter> Climber<'_, M> {
-    /// Opens what a comparison needs. Trouble with the second side leaves the first one open.
+    /// Opens what a comparison needs. Trouble with a server leaves none open.
     pub(crate) fn open_bench(
         &mut self,
         comparison: &Comparison<Sides>,
@@ -102,68 +162,97 @@ impl<M: Meter> Climber<'_, M> {
     ) -> Result<Bench<M::Arm>, (Side, Trouble)> {
         comparison.check();
         if comparison.schedule == Schedule::InTurn {
-            self.close_current();
-            assert!(self.current.is_none(), "no server lives between visits");
             return Ok(Bench::InTurn(Turns::new(comparison, proofs)));
         }
         let settings = comparison.arms.settings();
-        let host = self.host_of(settings);
-        self.ensure_current(comparison.spec(&settings[host.index()])).map_err(|trouble| (host, trouble))?;
+        let proving = Proving::of(proofs);
         if let Some(dial) = comparison.arms.toggles() {
-            let arms = self.current.take().expect("ensure_current() has opened it");
-            return Ok(Bench::Toggled { arms, dial: dial.to_owned(), settings: settings.clone() });
+            let arms = self.open_side(comparison.spec(&settings[0])).map_err(|trouble| (Side::A, trouble))?;
+            return Ok(Bench::Toggled { arms, dial: dial.to_owned(), settings: settings.clone(), proving });
         }
-        let guest = other(host);
-        let opened = self.open_side(comparison.spec(&settings[guest.index()]));
-        let guests = opened.map_err(|trouble| (guest, trouble))?;
-        let hosts = self.current.take().expect("ensure_current() has opened it");
-        assert!(hosts.spec.load == guests.spec.load, "both sides serve the same load");
-        assert!(!hosts.arms.is_empty() && !guests.arms.is_empty(), "each side of a live pair has a server");
-        let sides = if host == Side::A { [hosts, guests] } else { [guests, hosts] };
-        Ok(Bench::Live { sides, host })
+        let sides = self.open_sides(settings.each_ref().map(|setting| comparison.spec(setting)))?;
+        Ok(Bench::Live(Live {
+            sides,
+            proving,
+            generation: 0,
+            renewed_at: 0,
+            opened_ns: self.meter.now_ns(),
+            longest_ns: 0,
+            memory: [Vec::new(), Vec::new()],
+        }))
     }
 
-    /// The side that stands already; A where none does.
-    fn host_of(&self, settings: &[Setting; 2]) -> Side {
-        if settings[0] != self.standing && settings[1] == self.standing { Side::B } else { Side::A }
+    /// Servers of both sides, a pair at a time, which of the two first by a coin: neither side is older than the other.
+    fn open_sides(&mut self, specs: [ArmSpec; 2]) -> Result<[SideArms<M::Arm>; 2], (Side, Trouble)> {
+        assert!(specs[0].load == specs[1].load, "both sides serve the same load");
+        let mut sides = specs.map(|spec| SideArms { spec, arms: Vec::new() });
+        let began_ns = self.meter.now_ns();
+        while sides[0].arms.len() < self.instances {
+            let first = self.first_side();
+            for side in [first, other(first)] {
+                if let Err(trouble) = self.open_one(&mut sides[side.index()]) {
+                    sides.into_iter().for_each(|side| self.close_side(side));
+                    return Err((side, trouble));
+                }
+            }
+        }
+        self.pace.opened(self.meter.now_ns() - began_ns, 2 * sides[0].arms.len());
+        assert!(sides.iter().all(|side| !side.arms.is_empty()), "each side of a live pair has a server");
+        Ok(sides)
     }
 
-    /// Closes what is not to stay. With no side to stay all are closed: a side that was in trouble may have lost an instance.
-    pub(crate) fn close_bench(
+    /// Starts all servers of a live bench anew, where they have served so many pairs; both sides, so that none is older than
+    /// the other. Each is proved again, the old ones at their end too.
+    pub(crate) fn renew(
         &mut self,
-        bench: Bench<M::Arm>,
-        stays: Option<Side>,
-    ) -> Result<(), (Side, Trouble)> {
-        assert!(self.current.is_none(), "the servers that stood are on the bench, and others stand");
-        match (bench, stays) {
-            (Bench::InTurn(_), _) => {}
-            (Bench::Live { sides: [a, b], host }, stays) => {
-                let last = stays.unwrap_or(host);
-                let (first, last) = if last == Side::A { (b, a) } else { (a, b) };
-                self.close_side(first);
-                match stays {
-                    Some(_) => self.current = Some(last),
-                    None => self.close_side(last),
-                }
-            }
-            (Bench::Toggled { arms, .. }, None) => self.close_side(arms),
-            (Bench::Toggled { mut arms, dial, settings }, Some(side)) => {
-                let setting = &settings[side.index()];
-                let turned = arms.arms.iter_mut().try_for_each(|arm| self.meter.turn(arm, setting, &dial));
-                if let Err(trouble) = turned {
-                    self.close_side(arms);
-                    return Err((Side::B, trouble));
-                }
-                arms.spec.setting = setting.clone();
-                self.current = Some(arms);
-            }
+        bench: &mut Bench<M::Arm>,
+        pairs: usize,
+    ) -> Result<Option<String>, (Side, Trouble)> {
+        if let Some(why) = self.prove_all(bench, "after")? {
+            return Ok(Some(why));
         }
-        Ok(())
+        let now_ns = self.meter.now_ns();
+        let Bench::Live(live) = bench else { unreachable!("only live servers are started anew") };
+        for (all, mut read) in live.memory.iter_mut().zip(
+            live.sides
+                .each_ref()
+                .map(|side| -> Vec<u64> { side.arms.iter().map(|arm| arm.memory().server_bytes).collect() }),
+        ) {
+            all.append(&mut read);
+        }
+        live.longest_ns = live.longest_ns.max(now_ns - live.opened_ns);
+        let specs = live.sides.each_ref().map(|side| side.spec.clone());
+        for side in &mut live.sides {
+            let arms = std::mem::take(&mut side.arms);
+            arms.into_iter().for_each(|arm| self.meter.close(arm));
+        }
+        live.sides = self.open_sides(specs)?;
+        (live.generation, live.renewed_at) = (live.generation + 1, pairs);
+        live.opened_ns = self.meter.now_ns();
+        self.prove_all(bench, "before")
     }
 
-    /// The side that the climb stands on already, to be kept after a comparison that decides nothing about it.
-    pub(crate) fn standing_side(&self, comparison: &Comparison<Sides>) -> Side {
-        self.host_of(comparison.arms.settings())
+    /// Whether the servers of a bench have served for so long that others tell more than they would.
+    pub(crate) fn is_to_renew(
+        &self,
+        bench: &Bench<M::Arm>,
+        pairs: usize,
+        length: Length,
+        deadline_ns: u64,
+    ) -> bool {
+        let Bench::Live(live) = bench else { return false };
+        let each = if length == Length::Long { RENEW_LONG_PAIRS } else { self.pace.renewed_after() };
+        let needed_ns = self.pace.open_ns + self.pace.pair_ns * LAST_LOOK_MIN as u64;
+        pairs >= live.renewed_at + each && self.meter.now_ns() + needed_ns < deadline_ns
+    }
+
+    /// Closes it. A bench whose servers could not be started anew has none left.
+    pub(crate) fn close_bench(&mut self, bench: Bench<M::Arm>) {
+        match bench {
+            Bench::InTurn(_) => {}
+            Bench::Live(Live { sides, .. }) => sides.into_iter().for_each(|side| self.close_side(side)),
+            Bench::Toggled { arms, .. } => self.close_side(arms),
+        }
     }
 
     /// An instance that stands as this side.
@@ -178,8 +267,8 @@ impl<M: Meter> Climber<'_, M> {
     ) -> Result<&'b mut M::Arm, Trouble> {
         assert!(at < bench.instances(), "instance {at} is none of the {} that live", bench.instances());
         match bench {
-            Bench::Live { sides, .. } => Ok(&mut sides[side.index()].arms[at]),
-            Bench::Toggled { arms, dial, settings } => {
+            Bench::Live(live) => Ok(&mut live.sides[side.index()].arms[at]),
+            Bench::Toggled { arms, dial, settings, .. } => {
                 let arm = &mut arms.arms[at];
                 self.meter.turn(arm, &settings[side.index()], dial)?;
                 Ok(arm)
@@ -204,9 +293,10 @@ impl<M: Meter> Climber<'_, M> {
         &mut self,
         bench: &mut Bench<M::Arm>,
         side: Side,
+        at: usize,
         proof: &Proof,
     ) -> Result<Reading, Trouble> {
-        let arm = self.arm_of(bench, side, 0)?;
+        let arm = self.arm_of(bench, side, at)?;
         self.meter.prove(arm, proof)
     }
 }

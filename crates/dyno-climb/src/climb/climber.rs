@@ -4,6 +4,8 @@
 //! and what a climb remembers of the settings it saw.
 
 use dyno_measure::Prng;
+use dyno_measure::between::{Between, Spread};
+use dyno_measure::series::Metric;
 use dyno_record::climb::{Climb, RungVerdict};
 use dyno_record::machine::Missing;
 
@@ -37,8 +39,10 @@ pub(crate) struct Climber<'c, M: Meter> {
     pub(crate) rng: Prng,
     /// The setting reached so far.
     pub(crate) standing: Setting,
-    /// Live instances that are kept from one comparison to the next: as a rule those of the setting reached.
-    pub(crate) current: Option<SideArms<M::Arm>>,
+    /// What each trial shows of the variance between starts, by its metric.
+    pub(crate) spreads: Vec<(Metric, Spread)>,
+    /// What was reached before confirmation.
+    pub(crate) before_confirming: Option<Setting>,
     /// Kept rungs in the order of keeping.
     pub(crate) kept: Vec<Kept>,
     /// Live servers per side.
@@ -69,7 +73,8 @@ impl<'c, M: Meter> Climber<'c, M> {
             pace: Pace::default(),
             rng: Prng::new(options.seed),
             standing: plan.start(),
-            current: None,
+            spreads: Vec::new(),
+            before_confirming: None,
             kept: Vec::new(),
             instances: options.instances,
             fitted: false,
@@ -79,33 +84,30 @@ impl<'c, M: Meter> Climber<'c, M> {
 }
 
 impl<M: Meter> Climber<'_, M> {
-    /// Makes sure that live instances of this are open, and of nothing else.
-    pub(crate) fn ensure_current(&mut self, wanted: ArmSpec) -> Result<(), Trouble> {
-        if self.current.as_ref().is_some_and(|side| side.spec == wanted) {
-            return Ok(());
-        }
-        self.close_current();
-        let opened = self.open_side(wanted)?;
-        assert!(self.current.replace(opened).is_none(), "one setting at a time is kept alive");
-        Ok(())
-    }
-
     pub(crate) fn open_side(&mut self, spec: ArmSpec) -> Result<SideArms<M::Arm>, Trouble> {
         let mut side = SideArms { spec, arms: Vec::new() };
         let began_ns = self.meter.now_ns();
         while side.arms.len() < self.instances {
-            match self.meter.open(Opening::Server(&side.spec)) {
-                Ok(arm) => side.arms.push(arm),
-                Err(trouble) => {
-                    self.close_side(side);
-                    return Err(trouble);
-                }
+            if let Err(trouble) = self.open_one(&mut side) {
+                self.close_side(side);
+                return Err(trouble);
             }
-            self.fit_memory(&side.arms[0]);
         }
-        self.pace.opened(self.meter.now_ns() - began_ns, side.arms.len());
+        self.pace.opened(2 * (self.meter.now_ns() - began_ns), 2 * side.arms.len());
         assert!(!side.arms.is_empty(), "an open side has a server");
         Ok(side)
+    }
+
+    pub(crate) fn open_one(&mut self, side: &mut SideArms<M::Arm>) -> Result<(), Trouble> {
+        side.arms.push(self.meter.open(Opening::Server(&side.spec))?);
+        self.fit_memory(&side.arms[0]);
+        Ok(())
+    }
+
+    /// What the trials so far say of the variance between starts by this measure.
+    pub(crate) fn between(&self, metric: Metric) -> Between {
+        let of_metric = self.spreads.iter().filter(|(of, _)| *of == metric).map(|(_, spread)| *spread);
+        Between::pooled(&of_metric.collect::<Vec<_>>())
     }
 
     /// Cuts the instances to the fewest when as many as were asked for would fill more than half of the memory that is
@@ -133,12 +135,6 @@ impl<M: Meter> Climber<'_, M> {
     pub(crate) fn close_side(&mut self, side: SideArms<M::Arm>) {
         for arm in side.arms {
             self.meter.close(arm);
-        }
-    }
-
-    pub(crate) fn close_current(&mut self) {
-        if let Some(side) = self.current.take() {
-            self.close_side(side);
         }
     }
 

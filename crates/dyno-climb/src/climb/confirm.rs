@@ -3,12 +3,13 @@
 //! A step's own figure decided on the same data that it reports, and reads high; turned back at the end it also says what
 //! the dial is worth beside all the others.
 
-use dyno_measure::judge::{LAST_LOOK_MIN, Rule, Verdict};
-use dyno_measure::series::Side;
+use dyno_measure::judge::{Judgement, LAST_LOOK_MIN, Rule, Verdict};
+use dyno_measure::series::{Metric, Side};
 use dyno_measure::units::log_of_percent;
 use dyno_record::climb::{Attempt, Effect, RungVerdict};
 use dyno_record::trial::{Schedule, Stage};
 
+use super::bench::Bench;
 use super::climber::Climber;
 use super::comparison::{Comparison, Sides};
 use super::off_block::off_block_words;
@@ -19,17 +20,22 @@ use super::time::Pace;
 use super::turned::{Kept, apply};
 use crate::dial::Setting;
 use crate::meter::{Meter, Trouble};
+use crate::proof::Proof;
+use crate::rung::Rung;
 
 /// Pairs of a confirmation at least, however short the time: one look of a step.
 const PAIRS_MIN: usize = 30;
 /// Pairs that a confirmation asks for at least, however large its effect: its interval is quoted, and by chance alone what
 /// instances differ by widens it by half or more in one of ten. 5 % is seen again among neighbours (8 % a pair) in 0.95 of
 /// trials with 60 pairs, 0.993 with 100, 0.999 with 160 (simulated).
-const PAIRS_WANTED_MIN: usize = 120;
+pub(super) const PAIRS_WANTED_MIN: usize = 120;
 /// Pairs of a confirmation at most: beyond, what instances differ by outweighs what pairs do.
 const PAIRS_MAX: usize = 480;
 /// Normal quantile of the chance that an effect as large as the step's low end is seen again: 99 %.
 const SEEN_AGAIN_Z: f64 = 2.33;
+
+/// Normal quantile of the chance that harm of the least worthwhile effect is not seen: one in twenty.
+const HARMLESS_Z: f64 = 1.645;
 
 /// Fewest and most pairs of a confirmation measured like this.
 fn bounds(schedule: Schedule) -> (usize, usize) {
@@ -84,15 +90,63 @@ fn pairs_to_see_again(attempt: &Attempt) -> Option<usize> {
     (effect > 0.0).then_some(needed.ceil() as usize)
 }
 
+/// What a confirmation came to.
+pub(super) enum Seen {
+    /// The gain is there again.
+    Again,
+    /// It is not: this is what was read, log, and in words.
+    Not(f64, String),
+    /// It could not be measured, or a guard refused it.
+    Gone(String),
+}
+
 impl<M: Meter> Climber<'_, M> {
-    /// Those that need the fewest pairs come first: when time is short, most are confirmed; what is left goes to the rest.
+    /// Each kept dial is turned back. Of those that are not seen again the least leaves, one at a time, and the others are
+    /// measured again without it: of two rungs that stand in for each other one stays.
     pub(crate) fn leave_one_out(&mut self) -> Result<(), ClimbError> {
-        let all = self.kept.clone();
         assert!(
-            all.iter().all(|kept| self.is_confirmed(kept)),
+            self.kept.iter().all(|kept| self.is_confirmed(kept)),
             "only what was kept waits for its confirmation"
         );
-        let mut waiting: Vec<Waiting> = all.iter().map(|kept| self.waits(kept, &all)).collect();
+        self.before_confirming = Some(self.standing.clone());
+        let mut unseen = self.turned_back_each(self.kept.clone())?;
+        while !unseen.is_empty() {
+            unseen.sort_by(|(_, one, _), (_, other, _)| one.total_cmp(other));
+            if let Some((least, _, why)) = unseen.pop() {
+                self.leave(&least, why);
+            }
+            unseen = self.turned_back_each(unseen.into_iter().map(|(kept, ..)| kept).collect())?;
+        }
+        self.standing = self.confirmed_setting();
+        Ok(())
+    }
+
+    /// Takes a rung that was not confirmed out of the setting, with what stands on it.
+    fn leave(&mut self, one: &Kept, why: String) {
+        let attempt = &mut self.record.rungs[one.rung].attempt;
+        (attempt.verdict, attempt.why) = (RungVerdict::Unconfirmed, why);
+        self.without(one);
+    }
+
+    /// The setting goes on without this rung, and what was confirmed beside it says so.
+    fn without(&mut self, one: &Kept) {
+        let left = self.record.rungs[one.rung].id.clone();
+        self.standing = self.confirmed_setting();
+        for kept in self.kept.clone() {
+            let rung = &mut self.record.rungs[kept.rung];
+            let is_other = kept.rung != one.rung && rung.attempt.verdict == RungVerdict::Kept;
+            if is_other && rung.leave_one_out.is_some() {
+                rung.leave_one_out_beside.push(left.clone());
+            }
+        }
+    }
+
+    /// Those that need the fewest pairs come first: when time is short, most are confirmed; what is left goes to the rest.
+    /// Those that were not seen again, with what was read of them.
+    fn turned_back_each(&mut self, each: Vec<Kept>) -> Result<Vec<(Kept, f64, String)>, ClimbError> {
+        let all = each.len();
+        let mut waiting: Vec<Waiting> = each.iter().map(|kept| self.waits(kept)).collect();
+        let mut unseen = Vec::new();
         while !waiting.is_empty() {
             // A rung that was kept after it, or a confirmation, may have shown that its servers burn.
             let burning = waiting.iter_mut().filter(|one| self.burns(&one.settings));
@@ -100,23 +154,30 @@ impl<M: Meter> Climber<'_, M> {
             let pace = self.pace;
             waiting.sort_by_key(|one| one.weight(&pace));
             let pairs = self.allotted(&waiting);
-            let one = waiting.remove(0);
-            let stage = format!("confirming {} of {}", all.len() - waiting.len(), all.len());
-            self.confirm(one, pairs, &stage)?;
+            let Waiting { kept, schedule, .. } = waiting.remove(0);
+            // What left meanwhile may have taken its ground away, and is in its setting no more.
+            if !self.is_confirmed(&kept) {
+                continue;
+            }
+            let one = Waiting { schedule, ..self.waits(&kept) };
+            let stage = format!("confirming {} of {all}", all - waiting.len());
+            match self.confirm(one, pairs, &stage)? {
+                Seen::Again => self.check_under_the_plans_load(&kept, pairs, &stage)?,
+                Seen::Not(read, why) => unseen.push((kept, read, why)),
+                Seen::Gone(why) => self.leave(&kept, why),
+            }
         }
-        self.close_current();
-        assert!(self.current.is_none(), "what stood before confirmation is closed before it changes");
-        self.standing = self.confirmed_setting();
-        Ok(())
+        Ok(unseen)
     }
 
-    fn waits(&self, kept: &Kept, all: &[Kept]) -> Waiting {
-        // The setting reached holds every kept dial, as far as later rungs moved it, but those kept for a load of their own.
+    fn waits(&self, kept: &Kept) -> Waiting {
+        // The setting that stands holds every kept dial, as far as later rungs moved it, but those kept for a load of their own.
         let with = match self.rung_of(kept.rung).own_load_only() {
             true => apply(&self.standing, &kept.turned),
             false => self.standing.clone(),
         };
-        let back = self.turned_back(&with, kept, all);
+        let all: Vec<Kept> = self.kept.iter().filter(|kept| self.is_confirmed(kept)).cloned().collect();
+        let back = self.turned_back(&with, kept, &all);
         let attempt = &self.record.rungs[kept.rung].attempt;
         let trial = attempt.trial.as_ref().and_then(|id| self.record.trial(id));
         Waiting {
@@ -133,8 +194,8 @@ impl<M: Meter> Climber<'_, M> {
         let first = &waiting[0];
         assert!(waiting.iter().all(|one| one.weight(&self.pace) > 0), "a confirmation takes time");
         let left_ns = self.clockwork.confirm_end_ns().saturating_sub(self.meter.now_ns());
-        let opening_ns = self.pace.open_ns * (waiting.len() as u64 + 1);
-        let affordable = left_ns.saturating_sub(opening_ns) / self.pace.pair_ns.max(1);
+        let opening_ns = self.pace.open_ns * waiting.len() as u64;
+        let affordable = self.pace.pairs_in(left_ns.saturating_sub(opening_ns));
         let equal = affordable / waiting.len() as u64;
         let weight = first.weight(&self.pace);
         let by_weight = affordable * weight / waiting.iter().map(|one| one.weight(&self.pace)).sum::<u64>();
@@ -146,7 +207,7 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
-    fn confirm(&mut self, one: Waiting, pairs: usize, words: &str) -> Result<(), ClimbError> {
+    fn confirm(&mut self, one: Waiting, pairs: usize, words: &str) -> Result<Seen, ClimbError> {
         let Waiting { kept, settings, schedule, .. } = one;
         let least_ns = match schedule {
             Schedule::InTurn => self.pace.of_turns(),
@@ -156,13 +217,7 @@ impl<M: Meter> Climber<'_, M> {
             return self.conclude(&kept, None, Outcome::OutOfTime("no time was left for it".into()));
         }
         let rung = self.rung_of(kept.rung).clone();
-        let [back, with] = &settings;
-        let is_turned = with.get(&rung.dial) != back.get(&rung.dial);
-        let only_dial = is_turned && with.with(&rung.dial, back.get(&rung.dial)) == *back;
-        let arms = match rung.in_place && only_dial {
-            true => Sides::toggled(settings, &rung.dial),
-            false => Sides::apart(settings),
-        };
+        let arms = self.confirming_sides(&rung, settings);
         let comparison =
             Comparison { arms, schedule, rule: once(schedule, pairs), load: self.load_of(&rung) };
         let asked = Asked {
@@ -174,9 +229,85 @@ impl<M: Meter> Climber<'_, M> {
             // The total may get some less time than planned, for what a rung is worth is quoted before it; not none.
             deadline_ns: self.clockwork.total_begins_ns(),
         };
-        match self.confirmed(&comparison, pairs, &asked) {
+        let is_there = settings_stand(&rung, &comparison);
+        let proofs = if is_there { &rung.proofs[..] } else { &[] };
+        match self.confirmed(&comparison, proofs, pairs, &asked) {
             Ok(Tried { trial, outcome }) => self.conclude(&kept, Some(trial), outcome),
             Err((_, trouble)) => self.conclude(&kept, None, Outcome::Trouble(Side::B, trouble)),
+        }
+    }
+
+    /// A rung that was judged under a load of its own stays where it does no harm under the plan's; else it is for that load.
+    fn check_under_the_plans_load(
+        &mut self,
+        kept: &Kept,
+        pairs: usize,
+        words: &str,
+    ) -> Result<(), ClimbError> {
+        let rung = self.rung_of(kept.rung).clone();
+        if rung.own_load_only() || rung.load.as_ref().is_none_or(|load| *load == self.plan.load) {
+            return Ok(());
+        }
+        let harmless = self.under_the_plans_load(kept, &rung, pairs, words)?;
+        let done = &mut self.record.rungs[kept.rung];
+        done.attempt.own_load = harmless.is_err();
+        if let Err(why) = harmless {
+            done.attempt.why = format!("for its own load only: {why}");
+            self.without(kept);
+        }
+        Ok(())
+    }
+
+    /// What it does there, or why it goes.
+    fn under_the_plans_load(
+        &mut self,
+        kept: &Kept,
+        rung: &Rung,
+        pairs: usize,
+        words: &str,
+    ) -> Result<Result<(), String>, ClimbError> {
+        let Waiting { settings, .. } = self.waits(kept);
+        let schedule = if self.burns(&settings) { Schedule::InTurn } else { Schedule::LivePairs };
+        let least_ns =
+            if schedule == Schedule::InTurn { self.pace.of_turns() } else { self.pace.of_pairs(PAIRS_MIN) };
+        if self.confirming_left_ns() < least_ns {
+            return Ok(Err("no time was left to see what it does under the plan's".into()));
+        }
+        let arms = self.confirming_sides(rung, settings);
+        let load = self.plan.load.clone();
+        let comparison = Comparison { arms, schedule, rule: once(schedule, pairs), load };
+        let asked = Asked {
+            stage: Stage::LeaveOneOut,
+            attempt: 2,
+            rung: Some(&rung.id),
+            words: [words, &rung.id],
+            metric: Metric::CpuPerRequest,
+            deadline_ns: self.clockwork.total_begins_ns(),
+        };
+        let outcome = match self.confirmed(&comparison, &[], pairs, &asked) {
+            Ok(tried) => tried.outcome,
+            Err((side, trouble)) => Outcome::Trouble(side, trouble),
+        };
+        match outcome {
+            Outcome::Trouble(_, trouble) if trouble.ends_the_climb() => Err(ClimbError::Ended(trouble)),
+            Outcome::Judged(judgement) => {
+                let effect = Effect::from(judgement.estimate);
+                self.record.rungs[kept.rung].plan_load = Some(effect);
+                let [low, high] = effect.interval_percent;
+                let why = format!("under the plan's it made {low:+.1} to {high:+.1} %");
+                Ok(if is_harmless(&judgement) { Ok(()) } else { Err(why) })
+            }
+            _ => Ok(Err("what it does under the plan's could not be measured".into())),
+        }
+    }
+
+    fn confirming_sides(&self, rung: &Rung, settings: [Setting; 2]) -> Sides {
+        let [back, with] = &settings;
+        let is_turned = with.get(&rung.dial) != back.get(&rung.dial);
+        let only_dial = is_turned && with.with(&rung.dial, back.get(&rung.dial)) == *back;
+        match rung.in_place && only_dial {
+            true => Sides::toggled(settings, &rung.dial),
+            false => Sides::apart(settings),
         }
     }
 
@@ -189,12 +320,13 @@ impl<M: Meter> Climber<'_, M> {
     fn confirmed(
         &mut self,
         comparison: &Comparison<Sides>,
+        proofs: &[Proof],
         pairs: usize,
         asked: &Asked<'_>,
     ) -> Result<Tried, (Side, Trouble)> {
         let (began_ns, schedule) = (self.meter.now_ns(), comparison.schedule);
         let allotted_ns = pairs as u64 * short_pairs(schedule, &self.pace) * self.pace.pair_ns;
-        let tried = self.turned_back_and_not(comparison, pairs, asked)?;
+        let tried = self.turned_back_and_not(comparison, proofs, pairs, asked)?;
         let Outcome::OffBlock(percent) = tried.outcome else { return Ok(tried) };
         if self.confirming_left_ns() < self.pace.of_turns() {
             let why = format!("{}, and no time was left for one after another", off_block_words(percent));
@@ -204,28 +336,51 @@ impl<M: Meter> Climber<'_, M> {
         let left_ns = (began_ns + allotted_ns).saturating_sub(self.meter.now_ns());
         let pairs = (left_ns / self.pace.turn_ns.max(1)) as usize;
         let in_turn = comparison.by(Schedule::InTurn, once(Schedule::InTurn, pairs));
-        self.turned_back_and_not(&in_turn, pairs, asked)
+        self.turned_back_and_not(&in_turn, proofs, pairs, asked)
     }
 
-    /// Opens, measures, closes. The setting that stands goes on living, unless a server was in trouble.
+    /// Opens, proves, measures, proves again, closes.
     fn turned_back_and_not(
         &mut self,
+        comparison: &Comparison<Sides>,
+        proofs: &[Proof],
+        pairs: usize,
+        asked: &Asked<'_>,
+    ) -> Result<Tried, (Side, Trouble)> {
+        let mut bench = self.open_bench(comparison, proofs)?;
+        let tried = self.proved_and_measured(&mut bench, comparison, pairs, asked);
+        self.close_bench(bench);
+        tried
+    }
+
+    fn proved_and_measured(
+        &mut self,
+        bench: &mut Bench<M::Arm>,
         comparison: &Comparison<Sides>,
         pairs: usize,
         asked: &Asked<'_>,
     ) -> Result<Tried, (Side, Trouble)> {
-        let mut bench = self.open_bench(comparison, &[])?;
-        let tried = self.pairs_or_bursts(&mut bench, comparison, once(Schedule::LongPairs, pairs), asked);
-        let is_sound = !matches!(tried.outcome, Outcome::Trouble(..));
-        self.close_bench(bench, is_sound.then(|| self.standing_side(comparison)))?;
-        Ok(tried)
+        let in_turn = comparison.schedule == Schedule::InTurn;
+        if !in_turn && let Some(why) = self.prove_all(bench, "before")? {
+            let trial = self.without_pairs(bench, comparison, asked);
+            return Ok(Tried { trial, outcome: Outcome::NotApplied(why) });
+        }
+        let tried = self.pairs_or_bursts(bench, comparison, once(Schedule::LongPairs, pairs), asked);
+        if in_turn || matches!(tried.outcome, Outcome::Trouble(..) | Outcome::NotApplied(_)) {
+            return Ok(tried);
+        }
+        match self.prove_all(bench, "after")? {
+            Some(why) => Ok(Tried { outcome: Outcome::NotApplied(why), ..tried }),
+            None => Ok(tried),
+        }
     }
 
     /// What the end of the climb leaves behind: kept is only what was seen again.
     pub(crate) fn end_early(&mut self) {
         for kept in self.kept.clone() {
             let rung = &mut self.record.rungs[kept.rung];
-            if rung.attempt.verdict == RungVerdict::Kept && rung.leave_one_out.is_none() {
+            let seen = rung.leave_one_out.is_some_and(|effect| effect.interval_percent[1] < 0.0);
+            if rung.attempt.verdict == RungVerdict::Kept && !seen {
                 rung.attempt.verdict = RungVerdict::Unconfirmed;
                 rung.attempt.why = "better in its step; the climb ended before it was seen again".into();
             }
@@ -237,39 +392,34 @@ impl<M: Meter> Climber<'_, M> {
         one: &Kept,
         tried: Option<usize>,
         outcome: Outcome,
-    ) -> Result<(), ClimbError> {
+    ) -> Result<Seen, ClimbError> {
         let rung = &mut self.record.rungs[one.rung];
-        assert!(rung.leave_one_out.is_none(), "{} is confirmed twice", rung.id);
-        let unconfirmed = match outcome {
+        let seen = match outcome {
             Outcome::Trouble(_, trouble) if trouble.ends_the_climb() => {
                 return Err(ClimbError::Ended(trouble));
             }
-            Outcome::Trouble(_, trouble) => Some(format!("could not be measured again: {trouble}")),
+            Outcome::Trouble(_, trouble) => Seen::Gone(format!("could not be measured again: {trouble}")),
             Outcome::OutOfTime(why) | Outcome::Unmeasured(why) => {
-                Some(format!("could not be measured again: {why}"))
+                Seen::Gone(format!("could not be measured again: {why}"))
             }
-            Outcome::Bursty => Some("could not be measured again: it works in bursts".into()),
-            Outcome::OffBlock(_) | Outcome::NotApplied(_) => {
-                unreachable!("compared() measures in turn then, and nothing is proved again")
-            }
+            Outcome::Bursty => Seen::Gone("could not be measured again: it works in bursts".into()),
+            Outcome::NotApplied(why) => Seen::Gone(format!("when it was measured again: {why}")),
+            Outcome::OffBlock(_) => unreachable!("confirmed() measures in turn then"),
             Outcome::Judged(judgement) => {
                 assert!(tried.is_some(), "what was judged is in the record");
                 rung.leave_one_out = Some(Effect::from(judgement.estimate));
+                rung.leave_one_out_beside.clear();
                 rung.leave_one_out_trial = tried.map(|at| self.record.series.trials[at].id.clone());
                 let [low, high] = judgement.estimate.interval_percent();
                 let seen = format!("turned back on fresh data it made {low:+.1} to {high:+.1} %");
                 match (judgement.verdict, judgement.veto) {
-                    (Verdict::Better, None) => None,
-                    (Verdict::Better, Some(veto)) => Some(format!("{seen}, but {veto}")),
-                    _ => Some(format!("{seen}: not confirmed")),
+                    (Verdict::Better, None) => Seen::Again,
+                    (Verdict::Better, Some(veto)) => Seen::Gone(format!("{seen}, but {veto}")),
+                    _ => Seen::Not(judgement.estimate.log_ratio, format!("{seen}: not confirmed")),
                 }
             }
         };
-        if let Some(why) = unconfirmed {
-            rung.attempt.verdict = RungVerdict::Unconfirmed;
-            rung.attempt.why = why;
-        }
-        Ok(())
+        Ok(seen)
     }
 
     /// The start with every confirmed rung's dials turned, in the order of keeping, but those kept for a load of their own.
@@ -281,7 +431,8 @@ impl<M: Meter> Climber<'_, M> {
                 continue;
             }
             match self.lacks(&kept, &setting) {
-                None if self.rung_of(kept.rung).own_load_only() => {}
+                None if self.rung_of(kept.rung).own_load_only()
+                    || self.record.rungs[kept.rung].attempt.own_load => {}
                 None => setting = apply(&setting, &kept.turned),
                 Some(ground) => {
                     let rung = &mut self.record.rungs[kept.rung];
@@ -294,6 +445,21 @@ impl<M: Meter> Climber<'_, M> {
         }
         setting
     }
+}
+
+/// Whether the change of a rung stands on the one side and not on the other: then its proofs tell them apart.
+fn settings_stand(rung: &Rung, comparison: &Comparison<Sides>) -> bool {
+    let [back, with] = comparison.arms.settings();
+    with.get(&rung.dial) == rung.to && back.get(&rung.dial) != rung.to
+}
+
+/// Whether harm that would matter can be excluded: one-sided, once in twenty by chance.
+fn is_harmless(judgement: &Judgement) -> bool {
+    let estimate = &judgement.estimate;
+    let worst = estimate.log_ratio + HARMLESS_Z * estimate.error;
+    judgement.veto.is_none()
+        && estimate.has_spread()
+        && worst < log_of_percent(Rule::QUICK.worthwhile_percent)
 }
 
 /// One look at these many pairs, or at as many as such a comparison needs and can use.

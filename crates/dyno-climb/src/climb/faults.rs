@@ -2,7 +2,7 @@
 
 use dyno_measure::Histogram;
 use dyno_measure::series::{Block, Metric, Side};
-use dyno_record::climb::{Climb, Effect, Rung as RungRecord, RungVerdict};
+use dyno_record::climb::{Climb, Rung as RungRecord, RungVerdict};
 use dyno_record::trial::{Schedule, Stage};
 
 use super::attempt::blank;
@@ -10,7 +10,7 @@ use super::bench::Bench;
 use super::climber::Climber;
 use super::comparison::{Comparison, Sides};
 use super::options::{Options, Order, Profiles};
-use super::pairs::{Asked, Outcome};
+use super::pairs::Asked;
 use super::rules::step_rule;
 use super::turned::{Kept, Turned};
 use crate::built_in::built_in;
@@ -120,33 +120,22 @@ const ASKED: Asked<'static> = Asked {
 };
 
 #[test]
-fn what_a_bench_opens_is_closed_but_for_the_side_that_stays() {
-    let alive = |stays: Option<Side>| {
-        on_a_climb(4, |climber| {
-            let comparison = first_step(climber, Schedule::LivePairs);
-            let bench = open(climber, &comparison);
-            assert!(climber.close_bench(bench, stays).is_ok());
-        })
-    };
-    assert_eq!((alive(None), alive(Some(Side::A)), alive(Some(Side::B))), (0, 4, 4));
+fn what_a_bench_opens_is_closed() {
+    let alive = on_a_climb(4, |climber| {
+        let comparison = first_step(climber, Schedule::LivePairs);
+        let mut bench = open(climber, &comparison);
+        assert_eq!(climber.meter.alive, 8);
+        assert_eq!(climber.renew(&mut bench, 60).map_err(|_| ()), Ok(None));
+        assert_eq!((climber.meter.alive, bench.first_instance(), bench.memory()[1].len()), (8, 4, 8));
+        climber.close_bench(bench);
+    });
+    assert_eq!(alive, 0);
 }
 
 #[test]
 #[should_panic(expected = "a side has a server at least")]
 fn a_climb_without_servers_is_never_begun() {
     on_a_climb(0, |_climber| {});
-}
-
-#[test]
-#[should_panic(expected = "and others stand")]
-fn a_bench_is_never_closed_over_servers_that_stand() {
-    on_a_climb(1, |climber| {
-        let comparison = first_step(climber, Schedule::LivePairs);
-        let bench = open(climber, &comparison);
-        let standing = comparison.spec(&climber.standing);
-        climber.ensure_current(standing).expect("idle servers always start");
-        let _ = climber.close_bench(bench, None);
-    });
 }
 
 #[test]
@@ -197,6 +186,8 @@ fn recorded(climber: &Climber<'_, Idle>, verdict: RungVerdict) -> RungRecord {
         first_attempt: None,
         leave_one_out: None,
         leave_one_out_trial: None,
+        leave_one_out_beside: Vec::new(),
+        plan_load: None,
     }
 }
 
@@ -206,17 +197,6 @@ fn kept(climber: &mut Climber<'_, Idle>, record: RungRecord) -> Kept {
     let turned = vec![Turned { dial: rung.dial.clone(), from, to: rung.to.clone() }];
     climber.record.rungs.push(record);
     Kept { rung: 0, turned }
-}
-
-#[test]
-#[should_panic(expected = "is confirmed twice")]
-fn a_rung_is_never_confirmed_twice() {
-    on_a_climb(1, |climber| {
-        let effect = Effect { effect_percent: -5.0, interval_percent: [-6.0, -4.0], pairs: 120 };
-        let record = RungRecord { leave_one_out: Some(effect), ..recorded(climber, RungVerdict::Kept) };
-        let kept = kept(climber, record);
-        let _ = climber.conclude(&kept, None, Outcome::Bursty);
-    });
 }
 
 #[test]

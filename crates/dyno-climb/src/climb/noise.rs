@@ -1,16 +1,22 @@
 //! A against A: what can be seen here today.
 
-use dyno_measure::judge::{INSTANCES_LOOK_MIN, Judgement, Rule, Verdict};
-use dyno_measure::series::{Metric, Side};
+use dyno_measure::between::{Between, planned, visible};
+use dyno_measure::judge::{INSTANCES_LOOK_MIN, Judgement, LAST_LOOK_MIN, Rule, Verdict, trimmed_mean};
+use dyno_measure::series::Metric;
+use dyno_measure::units::percent_of_log;
 use dyno_record::climb::Noise;
 use dyno_record::trial::{Schedule, Stage};
 
 use super::climber::Climber;
 use super::comparison::{Comparison, Sides};
+use super::confirm::PAIRS_WANTED_MIN as CONFIRM_PAIRS;
 use super::options::{ClimbError, Event};
 use super::pairs::{Asked, Outcome, Tried};
+use super::rules::{BURSTY, CONFIRM_Z};
 use crate::meter::{Meter, Trouble};
 
+/// Share of the climbs in which a visible effect is kept and confirmed.
+const VISIBLE_CHANCE: f64 = 0.8;
 /// Tries: the second one has fresh instances.
 const TRIES: u32 = 2;
 
@@ -22,7 +28,7 @@ impl<M: Meter> Climber<'_, M> {
             match tried.outcome {
                 Outcome::Judged(judgement) => {
                     let trial = self.record.series.trials[tried.trial].id.clone();
-                    let noise = noise_of(&judgement, tries, trial);
+                    let noise = self.noise_of(&judgement, tries, trial, tried.trial);
                     (self.watch)(&Event::Noise(&noise));
                     seen = format!("{:+.1} %", noise.aa_percent);
                     self.record.noise = Some(noise);
@@ -43,7 +49,6 @@ impl<M: Meter> Climber<'_, M> {
                 Outcome::Unmeasured(why) => return Err(ClimbError::Start(Trouble::ClockLost { why })),
                 Outcome::Trouble(_, trouble) => return Err(at_start(trouble)),
             }
-            self.close_current();
         }
         Err(ClimbError::Noise(seen))
     }
@@ -82,9 +87,51 @@ impl<M: Meter> Climber<'_, M> {
             metric: Metric::CpuPerRequest,
             deadline_ns: self.noise_deadline_ns(look_ns),
         };
-        let tried = self.pairs(&mut bench, &comparison, &asked);
-        self.close_bench(bench, Some(Side::A)).map_err(|(_, trouble)| at_start(trouble))?;
+        // A start that works in bursts is compared with itself in long blocks, as its rungs will be.
+        let bursty =
+            Rule { first: BURSTY.first, last: BURSTY.first, ..Rule::once(BURSTY.first, rule.z).by_totals() };
+        let tried = self.pairs_or_bursts(&mut bench, &comparison, bursty, &asked);
+        self.close_bench(bench);
         Ok(tried)
+    }
+
+    /// What the noise says of the rest of the climb: its error, how often servers are started anew, which effects are visible.
+    fn noise_of(&mut self, judgement: &Judgement, tries: u32, id: String, at: usize) -> Noise {
+        let estimate = &judgement.estimate;
+        let compared = &self.record.series.trials[at];
+        let in_turn = compared.schedule == Schedule::InTurn;
+        let is_short = compared.schedule == Schedule::LivePairs;
+        let ratios: Vec<f64> =
+            compared.trial.pairs.iter().map(|pair| pair.log_ratio(Metric::CpuPerRequest)).collect();
+        let pair_variance = trimmed_mean(&ratios, Rule::QUICK.z).error.powi(2) * ratios.len() as f64;
+        let known = self.between(Metric::CpuPerRequest);
+        if is_short {
+            self.pace.weigh(known.variance, pair_variance, self.instances);
+        }
+        let visible = if is_short { self.visible(known, pair_variance) } else { estimate.half_width };
+        Noise {
+            aa_percent: estimate.percent(),
+            interval_percent: estimate.interval_percent(),
+            visible_percent: percent_of_log(visible),
+            pairs: estimate.n,
+            tries,
+            trial: Some(id),
+            starts_percent: (!in_turn).then(|| known.percent()),
+        }
+    }
+
+    /// The effect that is kept and confirmed in 80 of 100 climbs, where each rung gets its share of the time.
+    fn visible(&self, known: Between, pair_variance: f64) -> f64 {
+        let possible = self.order().iter().filter(|at| self.possible(&self.plan.rungs[**at]).is_ok()).count();
+        let share_ns =
+            self.clockwork.rungs_end_ns().saturating_sub(self.meter.now_ns()) / possible.max(1) as u64;
+        let affordable = self.pace.pairs_in(share_ns.saturating_sub(self.pace.open_ns)) as usize;
+        let step = affordable.clamp(LAST_LOOK_MIN, Rule::QUICK.last);
+        let comparison = |pairs: usize, z: f64| {
+            let starts = self.instances * pairs.div_ceil(self.pace.renewed_after());
+            planned(known, pair_variance, pairs, starts, z)
+        };
+        visible(&[comparison(step, Rule::QUICK.z), comparison(CONFIRM_PAIRS, CONFIRM_Z)], VISIBLE_CHANCE)
     }
 
     /// Its share of the time, or one look's where that is longer, but never the time of all rungs.
@@ -97,16 +144,4 @@ impl<M: Meter> Climber<'_, M> {
 /// Trouble with the very first servers is the start's, unless it is the user's or the keeper's.
 fn at_start(trouble: Trouble) -> ClimbError {
     if trouble.ends_the_climb() { ClimbError::Ended(trouble) } else { ClimbError::Start(trouble) }
-}
-
-fn noise_of(judgement: &Judgement, tries: u32, trial: String) -> Noise {
-    let estimate = &judgement.estimate;
-    Noise {
-        aa_percent: estimate.percent(),
-        interval_percent: estimate.interval_percent(),
-        visible_percent: dyno_measure::units::percent_of_log(estimate.half_width),
-        pairs: estimate.n,
-        tries,
-        trial: Some(trial),
-    }
 }

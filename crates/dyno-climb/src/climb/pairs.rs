@@ -4,6 +4,7 @@
 //! when it returns.
 
 use dyno_measure::Histogram;
+use dyno_measure::estimate::spread_of_starts;
 use dyno_measure::judge::{self, Basis, Estimate, LAST_LOOK_MIN, Next, Rule};
 use dyno_measure::series::{Metric, Pair, Side, Trial};
 use dyno_record::trial::{Compared, Schedule, Stage};
@@ -13,7 +14,7 @@ use super::climber::Climber;
 use super::comparison::{Comparison, Sides};
 use super::off_block::{is_off_block_look, off_block_percent};
 use super::options::Event;
-use crate::meter::{Length, Meter, Trouble};
+use crate::meter::{Length, Meter, Trouble, Vitals};
 
 /// Replies below which a block says nothing.
 const REPLIES_MIN: u64 = 200;
@@ -92,9 +93,13 @@ impl<M: Meter> Climber<'_, M> {
             visits == (comparison.schedule == Schedule::InTurn),
             "the bench was opened for another schedule"
         );
+        let comparison = &self.paying(bench, comparison, asked.metric);
         let mut trial = Trial::new(asked.metric);
         let began_ns = self.meter.now_ns();
+        let opening_ns = self.pace.opening_ns;
         let outcome = self.until_judged(bench, &mut trial, comparison, asked);
+        // What it took to start servers anew meanwhile is no part of a pair.
+        let began_ns = began_ns + (self.pace.opening_ns - opening_ns);
         let measured = trial.pairs.len() as u64 + trial.invalid_pairs;
         let took_ns = self.meter.now_ns() - began_ns;
         if visits && measured > 0 {
@@ -104,8 +109,39 @@ impl<M: Meter> Climber<'_, M> {
             self.pace.pair_ns = took_ns / measured;
         }
         assert!(trial.pairs.len() <= comparison.rule.last, "nothing is measured after the last look");
-        let trial = self.write_down(trial, bench.clock(), comparison, asked);
+        if comparison.rule.between.is_some() {
+            let spread = spread_of_starts(trial.metric, &trial.pairs);
+            self.spreads.extend(spread.map(|spread| (trial.metric, spread)));
+        }
+        let clock = if bench.instances() == 0 { String::new() } else { bench.clock() };
+        let trial = self.write_down(trial, clock, comparison, asked);
         Tried { trial, outcome }
+    }
+
+    /// The same by a rule that pays for what starts differ by, as far as trials before have shown it; a dial toggled in place is
+    /// compared within each start, and where each pair is new servers their spread is the pairs'.
+    fn paying(
+        &self,
+        bench: &Bench<M::Arm>,
+        comparison: &Comparison<Sides>,
+        metric: Metric,
+    ) -> Comparison<Sides> {
+        let rule = comparison.rule.within(self.plan.memory_max_bytes);
+        let rule = match bench {
+            Bench::Live(_) => rule.paying_for(self.between(metric)),
+            Bench::Toggled { .. } | Bench::InTurn(_) => rule,
+        };
+        Comparison { rule, ..comparison.clone() }
+    }
+
+    /// A trial of which nothing was measured, in the record.
+    pub(crate) fn without_pairs(
+        &mut self,
+        bench: &Bench<M::Arm>,
+        comparison: &Comparison<Sides>,
+        asked: &Asked<'_>,
+    ) -> usize {
+        self.write_down(Trial::new(asked.metric), bench.clock(), comparison, asked)
     }
 
     /// Puts a trial into the record, with all that is needed to judge it again; its index.
@@ -162,7 +198,7 @@ impl<M: Meter> Climber<'_, M> {
             }
             if rule.looks_at(trial.pairs.len()) {
                 // The judge's guards read memory: it must be in the trial before it is judged.
-                trial.rss_peak_bytes = bench.memory();
+                remember(trial, bench);
                 match judge::next(trial, rule, self.options.seed) {
                     Next::Done(judgement) => return Outcome::Judged(judgement),
                     Next::Bursty => return Outcome::Bursty,
@@ -173,11 +209,18 @@ impl<M: Meter> Climber<'_, M> {
                 return Outcome::Unmeasured(why);
             }
             if self.meter.now_ns() >= asked.deadline_ns {
-                trial.rss_peak_bytes = bench.memory();
+                remember(trial, bench);
                 let enough = trial.pairs.len() >= LAST_LOOK_MIN;
                 let shares = enough.then(|| off_block_percent(trial, rule.basis));
                 let late = self.not_comparable(bench, settings, shares);
                 return late.unwrap_or_else(|| self.out_of_time(trial, rule));
+            }
+            if self.is_to_renew(bench, trial.pairs.len(), comparison.length(), asked.deadline_ns) {
+                match self.renew(bench, trial.pairs.len()) {
+                    Ok(None) => {}
+                    Ok(Some(why)) => return Outcome::NotApplied(why),
+                    Err((side, trouble)) => return Outcome::Trouble(side, trouble),
+                }
             }
             match self.pair(bench, trial, comparison.length()) {
                 Ok((pair, latencies)) => add(trial, pair, &latencies),
@@ -225,7 +268,8 @@ impl<M: Meter> Climber<'_, M> {
         let one = block(self, bench, first)?;
         let two = block(self, bench, other(first))?;
         let (a, b) = if first == Side::A { (one, two) } else { (two, one) };
-        Ok((Pair { first, instance: instance as u32, a: a.block, b: b.block }, [a.latencies, b.latencies]))
+        let instance = bench.first_instance() + instance as u32;
+        Ok((Pair { first, instance, a: a.block, b: b.block }, [a.latencies, b.latencies]))
     }
 
     fn report(&mut self, trial: &Trial, rule: &Rule, asked: &Asked<'_>, estimate: Option<Estimate>) {
@@ -233,6 +277,13 @@ impl<M: Meter> Climber<'_, M> {
         let (pair, of, [stage, name]) = (trial.pairs.len(), rule.last, asked.words);
         (self.watch)(&Event::Pair { stage, name, pair, of, estimate, left_ns });
     }
+}
+
+/// What the servers hold of the memory.
+fn remember<A: Vitals>(trial: &mut Trial, bench: &Bench<A>) {
+    trial.memory_bytes = bench.memory();
+    let largest = |side: &Vec<u64>| side.iter().copied().max().unwrap_or(0);
+    trial.rss_peak_bytes = trial.memory_bytes.each_ref().map(largest);
 }
 
 /// Adds a pair, or counts it as thrown away.

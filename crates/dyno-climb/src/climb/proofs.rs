@@ -1,6 +1,6 @@
 //! Proofs read on both sides of a comparison, and what they come to.
 //!
-//! A change counts only when its proof fails without it and holds with it, before measuring and after. Where servers are
+//! A change counts only when its proof fails without it and holds with it, on every instance, before measuring and after. Where servers are
 //! visited one after another the proofs are read in every visit instead (`visit`), and held against each other here too.
 
 use dyno_measure::series::Side;
@@ -12,10 +12,37 @@ use crate::meter::{Meter, Trouble};
 use crate::proof::{Proof, Reading};
 
 impl<M: Meter> Climber<'_, M> {
-    /// Reads every proof on both sides; the reason when the change is not in force.
-    pub(crate) fn prove_both(
+    /// Reads every proof on both sides of every instance; the reason when the change is not in force on one.
+    pub(crate) fn prove_all(
         &mut self,
         bench: &mut Bench<M::Arm>,
+        when: &str,
+    ) -> Result<Option<String>, (Side, Trouble)> {
+        let proofs = bench.proving().proofs.clone();
+        let (mut first, mut why) = (Vec::new(), None);
+        for at in 0..bench.instances() {
+            let mut lines = Vec::new();
+            why = self.prove_one(bench, at, &proofs, when, &mut lines)?;
+            if at == 0 || why.is_some() {
+                first = lines;
+            }
+            if why.is_some() {
+                break;
+            }
+        }
+        let proving = bench.proving();
+        match when {
+            "before" if proving.before.is_empty() || why.is_some() => proving.before = first,
+            "before" => {}
+            _ => proving.after = first,
+        }
+        Ok(why)
+    }
+
+    fn prove_one(
+        &mut self,
+        bench: &mut Bench<M::Arm>,
+        at: usize,
         proofs: &[Proof],
         when: &str,
         lines: &mut Vec<ProofLine>,
@@ -25,7 +52,7 @@ impl<M: Meter> Climber<'_, M> {
         let blamed = |side: Side| if is_toggled { Side::B } else { side };
         for proof in proofs {
             let mut read =
-                |side: Side| self.read_on(bench, side, proof).map_err(|trouble| (blamed(side), trouble));
+                |side: Side| self.read_on(bench, side, at, proof).map_err(|trouble| (blamed(side), trouble));
             let (without, with) = (read(Side::A)?, read(Side::B)?);
             if let Some(why) = hold(proof, [&without, &with], when, lines) {
                 return Ok(Some(why));

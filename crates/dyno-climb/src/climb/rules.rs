@@ -13,6 +13,8 @@ pub(crate) const IN_TURN: Rule =
 pub(crate) const CONFIRM_Z: f64 = 2.5;
 /// A pair of long blocks lasts as long as this many pairs of short ones.
 pub(crate) const LONG_PAIRS: u64 = 9;
+/// Pairs of long blocks after which all servers are started anew.
+pub(crate) const RENEW_LONG_PAIRS: usize = 20;
 /// Starts of the total at most: there Student's t is within 10 % of its limit.
 pub(crate) const STARTS_MAX: usize = 24;
 

@@ -160,6 +160,8 @@ fn unreached(plan: &Plan, rung: &Rung, standing: &Setting) -> RungRecord {
         first_attempt: None,
         leave_one_out: None,
         leave_one_out_trial: None,
+        leave_one_out_beside: Vec::new(),
+        plan_load: None,
     }
 }
 

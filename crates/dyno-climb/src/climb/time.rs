@@ -19,6 +19,8 @@ const NOISE_SHARE_MAX: f64 = 0.25;
 const _: () = assert!(NOISE_SHARE <= NOISE_SHARE_MAX && NOISE_SHARE_MAX < 1.0 - CONFIRM_SHARE);
 const _: () = assert!(TOTAL_RESERVED <= 1.0 && TOTAL_SHARE < 1.0 && CONFIRM_SHARE < 1.0);
 
+/// Pairs after which all servers are started anew, until it is known what starts differ by.
+const RENEW_PAIRS: usize = 60;
 /// What a pair of instances takes, one after the other, until that is known.
 const TURN_NS_GUESSED: u64 = 1_500_000_000;
 
@@ -27,8 +29,12 @@ const TURN_NS_GUESSED: u64 = 1_500_000_000;
 pub(crate) struct Pace {
     /// A pair of short blocks, with its edges, ns.
     pub(crate) pair_ns: u64,
-    /// Starting and warming the instances of one side, ns.
+    /// Starting and warming the instances of both sides, ns.
     pub(crate) open_ns: u64,
+    /// All starting of sides so far, ns.
+    pub(crate) opening_ns: u64,
+    /// Pairs after which starting all servers anew tells more than going on, as far as the noise has shown it.
+    renew: usize,
     /// A pair of instances, one after the other: opening, long blocks, closing, ns.
     pub(crate) turn_ns: u64,
     /// Whether such a pair was measured.
@@ -36,17 +42,43 @@ pub(crate) struct Pace {
 }
 
 impl Default for Pace {
-    /// Two blocks of 30 ms with their edges; four starts with 100 ms of warming; twice a start
+    /// Two blocks of 30 ms with their edges; eight starts with 100 ms of warming; twice a start
     /// with two long blocks.
     fn default() -> Self {
-        Self { pair_ns: 64_000_000, open_ns: 800_000_000, turn_ns: TURN_NS_GUESSED, turned: false }
+        Self {
+            pair_ns: 64_000_000,
+            open_ns: 1_600_000_000,
+            opening_ns: 0,
+            renew: RENEW_PAIRS,
+            turn_ns: TURN_NS_GUESSED,
+            turned: false,
+        }
     }
 }
 
 impl Pace {
     /// What this many pairs with a fresh side take, ns.
     pub(crate) fn of_pairs(&self, pairs: usize) -> u64 {
-        self.open_ns + self.pair_ns * pairs as u64
+        let openings = 1 + pairs.saturating_sub(1) / self.renewed_after();
+        self.open_ns * openings as u64 + self.pair_ns * pairs as u64
+    }
+
+    /// Pairs that can be had in this time, starting servers anew included.
+    pub(crate) fn pairs_in(&self, time_ns: u64) -> u64 {
+        time_ns / (self.pair_ns + self.open_ns / self.renewed_after() as u64).max(1)
+    }
+
+    /// Pairs after which all servers are started anew; never so few that starting them takes more than half of the time.
+    pub(crate) fn renewed_after(&self) -> usize {
+        self.renew.max((self.open_ns / self.pair_ns.max(1)) as usize)
+    }
+
+    /// What was seen of the noise, as variances of a log ratio: between starts, and of a pair; with so many servers a side. The
+    /// error of an effect is smallest where both parts of it cost as much as they take away.
+    pub(crate) fn weigh(&mut self, between: f64, pair: f64, instances: usize) {
+        let opening = self.open_ns as f64 / self.pair_ns.max(1) as f64;
+        let best = (pair * opening * instances as f64 / between.max(1e-12)).sqrt();
+        self.renew = (best as usize).clamp(RENEW_PAIRS / 2, 2 * RENEW_PAIRS);
     }
 
     /// What the fewest pairs take that are judged where instances are measured one after another, ns.
@@ -54,11 +86,11 @@ impl Pace {
         self.turn_ns * IN_TURN.first as u64
     }
 
-    /// A side's instances were opened. Until a pair of them was measured one after the other, what that takes follows: a
+    /// Instances of both sides were opened. Until a pair of them was measured one after the other, what that takes follows: a
     /// visit lasts as long as the start at least.
     pub(crate) fn opened(&mut self, took_ns: u64, instances: usize) {
         assert!(instances > 0, "the pace of no instances");
-        self.open_ns = took_ns;
+        (self.open_ns, self.opening_ns) = (took_ns, self.opening_ns + took_ns);
         if !self.turned {
             self.turn_ns = TURN_NS_GUESSED.max(4 * took_ns / instances as u64);
         }

@@ -58,6 +58,10 @@ impl<M: Meter + Describe> Climber<'_, M> {
             named(Role::Naive, "naive".into(), Some(start.clone())),
             named(Role::Final, "final".into(), Some(self.standing.clone())),
         ];
+        // What confirmation took away is worth nothing, or the setting is better with it: the total says which.
+        if let Some(before) = self.before_confirming.clone().filter(|before| *before != self.standing) {
+            arms.push(named(Role::Reached, "reached".into(), Some(before)));
+        }
         if let Some((rung, setting)) = self.headline(&start) {
             arms.push(named(Role::NaiveWithHeadline, format!("naive+{rung}"), Some(setting)));
         }
@@ -103,10 +107,11 @@ impl<M: Meter + Describe> Climber<'_, M> {
     /// Fills the record with what was measured; false when that is too little.
     fn finish(&mut self, rounds: Rounds<M::Arm>, comparison: &Comparison<Vec<Named>>) -> bool {
         rounds.check();
-        let Rounds { arms, starts } = rounds;
+        let Rounds { mut arms, starts } = rounds;
         let blocks = (0..starts.len()).map(|round| arms.iter().map(|one| one.blocks[round]).collect());
         let blocks = blocks.collect();
         let by_totals = comparison.rule.basis == Basis::Totals;
+        self.keep_what_was_reached(&mut arms, &starts, by_totals);
         let roles: Vec<Role> = arms.iter().map(|one| one.is.role).collect();
         let series = &mut self.record.series;
         (series.rounds, series.round_starts) = (blocks, starts);
@@ -133,6 +138,26 @@ impl<M: Meter + Describe> Climber<'_, M> {
             arms: arms.iter().enumerate().map(|(at, one)| arm_record(one, &levels, at)).collect(),
         });
         true
+    }
+
+    /// Where the end is surely worse than what was reached before confirmation, that is the end.
+    fn keep_what_was_reached(&mut self, arms: &mut [Live<M::Arm>], starts: &[u32], by_totals: bool) {
+        let at = |role| arms.iter().position(|one: &Live<M::Arm>| one.is.role == role);
+        let (Some(reached), Some(end)) = (at(Role::Reached), at(Role::Final)) else { return };
+        let round = |round: usize| arms.iter().map(|one| one.blocks[round]).collect::<Vec<_>>();
+        let rounds: Vec<_> = (0..starts.len()).map(round).collect();
+        let lost = Levels::of(&rounds, starts, by_totals).and_then(|levels| levels.ratio(reached, end));
+        let Some(lost) = lost.filter(|lost| lost.log_ratio > lost.half_width && lost.has_spread()) else {
+            return;
+        };
+        let [low, high] = lost.interval_percent();
+        self.record.warnings.insert(
+            0,
+            format!("without what was not confirmed the setting was worse by {low:.1} to {high:.1} %: what was reached before is the end"),
+        );
+        (arms[reached].is.role, arms[end].is.role) = (Role::Final, Role::Reached);
+        (arms[reached].is.name, arms[end].is.name) = ("final".into(), "confirmed".into());
+        self.standing = arms[reached].is.setting.clone().expect("only the floor has none");
     }
 
     fn warn_of_few_starts(&mut self, starts: usize) {

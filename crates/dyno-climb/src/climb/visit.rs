@@ -33,7 +33,6 @@ impl<M: Meter> Climber<'_, M> {
         turns: &mut Turns,
         trial: &Trial,
     ) -> Result<(Pair, [Histogram; 2]), (Side, Trouble)> {
-        assert!(self.current.is_none(), "a server lives beside a visit");
         let first = self.first_side();
         let mut visits = self.visits(turns, first)?;
         let [a, b] = Side::BOTH.map(|side| {
@@ -102,14 +101,13 @@ impl<M: Meter> Climber<'_, M> {
         arm: &mut M::Arm,
         open_ns: u64,
     ) -> Result<Visit, Trouble> {
-        let first = turns.before.is_empty() && turns.after.is_empty();
-        let before = if first { self.readings(&turns.proofs, arm)? } else { Vec::new() };
+        let proving = &turns.proving;
+        let before = self.readings(&proving.proofs, arm)?;
         let measured = self.blocks_of_visit(arm, open_ns)?;
-        let after = self.readings(&turns.proofs, arm)?;
-        let peak = &mut turns.rss_peak_bytes[side.index()];
+        let after = self.readings(&proving.proofs, arm)?;
         // A server toggled in place has no two memories to compare.
         if turns.toggles.is_none() {
-            *peak = (*peak).max(arm.memory().server_bytes);
+            turns.memory[side.index()].push(arm.memory().server_bytes);
         }
         turns.clock = arm.clock();
         Ok(Visit { measured, before, after })
@@ -142,13 +140,16 @@ impl Turns {
     /// Holds the proofs against both sides' readings.
     fn prove(&mut self, visits: [&Visit; 2]) {
         let [a, b] = visits;
+        let proving = &mut self.proving;
         let read = [a, b].map(|visit| visit.after.len());
-        assert!(read == [self.proofs.len(); 2], "every proof is read after each visit's load");
-        let mut lines = Vec::new();
-        let why = held(&self.proofs, [&a.before, &b.before], "before", &mut lines);
-        self.before.append(&mut lines);
-        let later = held(&self.proofs, [&a.after, &b.after], "after", &mut lines);
-        self.after = lines;
+        assert!(read == [proving.proofs.len(); 2], "every proof is read after each visit's load");
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let why = held(&proving.proofs, [&a.before, &b.before], "before", &mut before);
+        if proving.before.is_empty() || why.is_some() {
+            proving.before = before;
+        }
+        let later = held(&proving.proofs, [&a.after, &b.after], "after", &mut after);
+        proving.after = after;
         self.not_applied = why.or(later);
     }
 }

@@ -23,6 +23,7 @@ struct PlanText {
     #[serde(default)]
     rung: Vec<RungText>,
     headline: Option<String>,
+    memory_max: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -95,6 +96,7 @@ impl Plan {
             load: text.load,
             dials,
             rungs,
+            memory_max_bytes: text.memory_max.as_deref().map(bytes).transpose()?,
             headline: text.headline,
         };
         plan.check()?;
@@ -135,7 +137,9 @@ fn knob_path(place: &str, path: String) -> Result<String, PlanError> {
 fn rung_of(text: RungText, dials: &[Dial]) -> Result<Rung, PlanError> {
     let place = format!("rung \"{}\"", text.id);
     let (dial, to) = assignment(&place, &text.set)?;
-    let in_place = dials.iter().any(|d| d.name == dial && matches!(d.how, How::Live | How::Knob { .. }));
+    // The kernel reads many settings when a socket is made or a connection begins: a setting of the host is measured between
+    // servers that were started under it, with connections of their own.
+    let in_place = dials.iter().any(|d| d.name == dial && matches!(d.how, How::Live));
     let needs = text.needs.iter().map(|need| assignment(&place, need)).collect::<Result<Vec<_>, _>>()?;
     Ok(Rung {
         id: text.id,
@@ -152,6 +156,28 @@ fn rung_of(text: RungText, dials: &[Dial]) -> Result<Rung, PlanError> {
         proofs: text.proof,
         in_place,
     })
+}
+
+/// `"64 MB"`, `"1.5 GiB"`: a number of bytes.
+fn bytes(text: &str) -> Result<u64, PlanError> {
+    const UNITS: [(&str, f64); 7] = [
+        ("kib", 1024.0),
+        ("mib", 1048576.0),
+        ("gib", 1073741824.0),
+        ("kb", 1e3),
+        ("mb", 1e6),
+        ("gb", 1e9),
+        ("b", 1.0),
+    ];
+    let lower = text.trim().to_lowercase();
+    let (number, unit) = UNITS
+        .iter()
+        .find_map(|(name, unit)| Some((lower.strip_suffix(name)?, *unit)))
+        .unwrap_or((&lower, 1.0));
+    let number = number.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+    let number = number
+        .ok_or_else(|| sense("memory_max", format!("\"{text}\" is no number of bytes, as \"64 MB\"")))?;
+    Ok((number * unit) as u64)
 }
 
 fn assignment(place: &str, text: &str) -> Result<(String, String), PlanError> {
@@ -225,6 +251,19 @@ proof = [{ kind = "syscalls", names = ["write"], per_request = { drops = 0.8 } }
             let text = error(from, to);
             assert!(text.contains(wanted), "{text}");
         }
+    }
+
+    #[test]
+    fn a_limit_of_memory_is_a_number_with_a_unit() {
+        let with = |limit: &str| Plan::from_toml(&format!("memory_max = \"{limit}\"\n{PLAN}"));
+        for (limit, wanted) in [("64 MB", 64_000_000), ("1.5GiB", 1_610_612_736), ("4096", 4_096), ("7 b", 7)]
+        {
+            assert_eq!(with(limit).expect("a limit").memory_max_bytes, Some(wanted), "{limit}");
+        }
+        for limit in ["much", "-1 MB", "0", "inf"] {
+            assert!(with(limit).expect_err("no limit").to_string().contains("no number of bytes"), "{limit}");
+        }
+        assert_eq!(Plan::from_toml(PLAN).expect("the sample").memory_max_bytes, None);
     }
 
     #[test]

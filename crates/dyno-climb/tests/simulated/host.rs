@@ -153,11 +153,10 @@ impl Describe for OnHost {
     }
 }
 
-/// Two values of one host setting, each a rung that is toggled in place, and an ordinary rung between them.
+/// Two values of one host setting, each a rung, and an ordinary rung between them.
 fn plan() -> Plan {
     let mut plan = ladder(&["knob=ten", "gain=on", "knob=twenty"]);
     plan.dials[0].how = How::Knob { path: KNOB.into() };
-    plan.rungs.iter_mut().filter(|rung| rung.dial == "knob").for_each(|rung| rung.in_place = true);
     plan
 }
 

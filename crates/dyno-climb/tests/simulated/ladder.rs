@@ -31,6 +31,7 @@ pub(crate) fn ladder(steps: &[&str]) -> Plan {
         load: LoadSpec::default(),
         dials: Vec::new(),
         rungs: Vec::new(),
+        memory_max_bytes: None,
         headline: None,
     };
     for step in steps {
@@ -132,6 +133,13 @@ pub(crate) fn whole(plan: &Plan, options: &Options, world: World) -> Climbed {
     let climbed = climbed(plan, options, world);
     assert_eq!(climbed.outcome, Ok(()), "seed {}", options.seed);
     climbed
+}
+
+/// Calls to the world that a trial took whose servers, so many a side, were each proved so often.
+pub(crate) fn calls_of(trial: &Compared, instances: u64, proofs: u64) -> u64 {
+    let last = trial.trial.pairs.iter().map(|pair| u64::from(pair.instance)).max().unwrap_or(0);
+    let openings = last / instances + 1;
+    openings * 2 * instances * (1 + proofs) + 2 * trial.trial.pairs.len() as u64
 }
 
 impl Climbed {

@@ -14,6 +14,7 @@ mod rates;
 mod real;
 mod records;
 mod rejudge;
+mod starts;
 mod tape;
 mod troubles;
 mod verdicts;

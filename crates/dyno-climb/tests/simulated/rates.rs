@@ -271,7 +271,8 @@ fn the_total_agrees_with_its_figures_and_holds_the_truth() {
         }
         let gains: Vec<Ratio> = totals.iter().map(|total| total.gain).collect();
         let held = held(&format!("{weather:?}"), &gains, 1.0 / 0.7);
-        assert!(held >= 0.97, "{weather:?}: {held}");
+        // Nominal 0.99, less three binomial errors of 60.
+        assert!(held >= 0.95, "{weather:?}: {held}");
     }
 }
 

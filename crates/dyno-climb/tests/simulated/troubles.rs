@@ -5,7 +5,7 @@ use dyno_climb::meter::Trouble;
 use dyno_climb::plan::Plan;
 use dyno_record::climb::RungVerdict as V;
 
-use crate::ladder::{Edit, climbed, ladder, options, whole};
+use crate::ladder::{Edit, calls_of, climbed, ladder, options, whole};
 use crate::noise::Weather;
 use crate::world::{At, Does, Trip, World};
 
@@ -72,37 +72,40 @@ fn a_clock_that_is_lost_means_not_measured() {
     assert!(climbed.kept("gain=on"));
 }
 
-/// The instance that died on the side without the change must not be used for the next rung.
+/// A server that dies once, at any of the first blocks of a step: on the side without the change nothing could be compared.
 #[test]
 fn a_death_on_the_side_without_the_change_costs_one_try_and_fresh_instances() {
     let plan = ladder(&["first=on", "gain=on"]);
-    for block in [70, 80, 90] {
-        let world = World::new(Weather::None, 4)
-            .with("first=on", Does::Cpu(-0.2))
-            .with("gain=on", Does::Cpu(-6.0))
-            .failing_times(1, "first=off gain=off", At::Block(block), died());
-        let climbed = whole(&plan, &options(4, 120), world);
-        let hit = climbed.rung("first=on").first_attempt.as_ref().expect("it is tried again");
+    let world =
+        || World::new(Weather::None, 4).with("first=on", Does::Cpu(-0.2)).with("gain=on", Does::Cpu(-6.0));
+    let all = whole(&plan, &options(4, 120), world());
+    let begins = calls_of(all.trial("noise").unwrap(), 4, 0) + 8 + 8;
+    let mut hits = 0;
+    for call in begins + 1..=begins + 6 {
+        let climbed = whole(&plan, &options(4, 120), world().tripping(Trip::Once(call, died())));
+        assert!(climbed.kept("gain=on"), "{}", climbed.why("gain=on"));
+        let first = climbed.rung("first=on").first_attempt.as_ref();
+        let Some(hit) = first.filter(|hit| hit.why.starts_with("without the change")) else { continue };
+        hits += 1;
         assert_eq!(hit.verdict, V::NotMeasured);
         assert!(hit.why.starts_with("without the change, the server died"), "{}", hit.why);
         assert_eq!(climbed.verdict("first=on"), V::NoDifference, "{}", climbed.why("first=on"));
-        assert!(climbed.kept("gain=on"), "{}", climbed.why("gain=on"));
     }
+    assert!(hits >= 2, "{hits} of six blocks were on that side");
 }
 
-/// Each server of a step serves some 15 blocks; turned back for its confirmation, one serves many more, and dies of it.
+/// What turns back serves only for the confirmation: there it dies.
 #[test]
 fn a_rung_that_cannot_be_measured_again_is_unconfirmed() {
-    let plan = ladder(&["gain=on", "lucky=on"]);
+    let plan = ladder(&["lucky=on", "gain=on"]);
     let world = quiet(6).with("gain=on", Does::Cpu(-20.0)).with("lucky=on", Does::Cpu(-6.0)).failing(
         "gain=on lucky=off",
-        At::Block(45),
+        At::Block(3),
         died(),
     );
     let climbed = whole(&plan, &options(6, 240), world);
     assert_eq!(climbed.verdict("lucky=on"), V::Unconfirmed, "{}", climbed.why("lucky=on"));
     assert!(climbed.why("lucky=on").starts_with("could not be measured again: the server died"));
-    assert_eq!(climbed.turned(), ["gain=on"]);
 }
 
 #[test]
@@ -116,26 +119,6 @@ fn a_start_that_does_not_work_is_no_climb() {
             assert_eq!(cut_short, format!("the start cannot be measured: {words}"));
         }
     }
-}
-
-#[test]
-fn a_setting_that_differs_from_itself_twice_is_not_judged() {
-    let plan = ladder(&["gain=on"]);
-    let climbed = climbed(&plan, &options(7, 60), quiet(7).with("", Does::Wear(1.5)));
-    let Err(ClimbError::Noise(seen)) = &climbed.outcome else { panic!("{:?}", climbed.outcome) };
-    assert!(seen.starts_with('+') && seen.ends_with('%'), "{seen}");
-    assert_eq!(climbed.record.noise.as_ref().unwrap().tries, 2);
-    assert_eq!(climbed.verdict("gain=on"), V::NotMeasured);
-    assert!(climbed.trial("noise").is_some() && climbed.trial("noise:2").is_some());
-}
-
-#[test]
-fn a_setting_that_differs_from_itself_once_gets_fresh_instances() {
-    let plan = ladder(&["gain=on"]);
-    let world = quiet(8).with("", Does::ColdStart(9.0)).with("gain=on", Does::Cpu(-6.0));
-    let climbed = whole(&plan, &options(8, 60), world);
-    assert_eq!(climbed.record.noise.as_ref().unwrap().tries, 2);
-    assert!(climbed.kept("gain=on"));
 }
 
 /// A plan that goes everywhere: kept, reverted, live, needed, bundled, tried again, confirmed.
@@ -153,12 +136,12 @@ fn winding() -> (Plan, impl Fn() -> World) {
 }
 
 fn short() -> Options {
-    Options { instances: 2, ..options(9, 24) }
+    Options { instances: 2, ..options(9, 40) }
 }
 
-/// Every call to the world early on, where sides are opened and proved; later every seventeenth.
+/// Every call to the world early on, where sides are opened and proved; later every forty-first.
 fn calls(of: u64) -> impl Iterator<Item = u64> {
-    (1..24.min(of)).chain((24..=of).step_by(17))
+    (1..24.min(of)).chain((24..=of).step_by(41))
 }
 
 #[test]
@@ -188,8 +171,8 @@ fn an_interrupt_at_any_call_leaves_a_record_and_no_server() {
 fn a_step_that_the_end_left_unseen_is_unconfirmed_and_says_so() {
     let (plan, world) = winding();
     let all = whole(&plan, &short(), world());
-    let noise = 4 + 2 * all.trial("noise").unwrap().trial.pairs.len() as u64;
-    let step = 2 + 4 + 2 * all.trial("step:gain=on").unwrap().trial.pairs.len() as u64;
+    let noise = calls_of(all.trial("noise").unwrap(), 2, 0);
+    let step = calls_of(all.trial("step:gain=on").unwrap(), 2, 2);
     let cut = climbed(&plan, &short(), world().tripping(Trip::From(noise + step + 6, Trouble::Interrupted)));
     assert_eq!(cut.verdict("gain=on"), V::Unconfirmed);
     assert_eq!(cut.why("gain=on"), "better in its step; the climb ended before it was seen again");
@@ -238,9 +221,9 @@ fn an_interrupted_trial_is_kept_as_far_as_it_came() {
     let (plan, world) = winding();
     let all = whole(&plan, &short(), world());
     let full = &all.trial("step:gain=on").unwrap().trial.pairs;
-    let before = 4 + 2 * all.trial("noise").unwrap().trial.pairs.len() as u64;
-    // Two more servers, two proofs, ten pairs and one block.
-    let interrupt = Trip::From(before + 2 + 2 + 20 + 2, Trouble::Interrupted);
+    let before = calls_of(all.trial("noise").unwrap(), 2, 0);
+    // Four servers, a proof of each, ten pairs and one block.
+    let interrupt = Trip::From(before + 4 + 4 + 20 + 2, Trouble::Interrupted);
     let cut = climbed(&plan, &short(), world().tripping(interrupt));
     assert_eq!(cut.trial("step:gain=on").unwrap().trial.pairs, full[..10]);
     assert_eq!(cut.verdict("gain=on"), V::NotMeasured);
@@ -262,7 +245,7 @@ fn a_lost_keeper_ends_the_climb() {
 fn a_death_at_any_call_ends_nothing_but_what_it_hits() {
     let (plan, world) = winding();
     let all = whole(&plan, &short(), world());
-    let noise_ends = 4 + 2 * all.trial("noise").unwrap().trial.pairs.len() as u64;
+    let noise_ends = calls_of(all.trial("noise").unwrap(), 2, 0);
     for call in calls(all.world.calls()) {
         let climbed = climbed(&plan, &short(), world().tripping(Trip::Once(call, died())));
         if call <= noise_ends {
@@ -284,7 +267,7 @@ fn too_little_time_is_said_and_kept_to() {
         assert_eq!(record.rungs.len(), plan.rungs.len(), "{time_s} s: every rung is in the record");
         // Two sides are opened before the clock is looked at; the last blocks are finished; all servers are closed.
         let late_s = record.duration_s - time_s as f64;
-        assert!(late_s < 1.6, "{time_s} s: {late_s:.1} s too long");
+        assert!(late_s < 2.0, "{time_s} s: {late_s:.1} s too long");
         assert!(record.total.is_some() || climbed.missing("total"), "{time_s} s");
         assert!(record.noise.is_some() || climbed.missing("noise"), "{time_s} s");
         for rung in &record.rungs {

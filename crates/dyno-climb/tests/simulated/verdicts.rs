@@ -57,24 +57,140 @@ fn a_cheaper_side_with_a_longer_tail_is_refused() {
     let at_step = share(&verdicts, |verdict| *verdict == V::Reverted);
     let later = share(&verdicts, |verdict| *verdict == V::Unconfirmed);
     println!("p99 + 50 %: refused at the step {at_step:.2}, turned back {later:.2}");
-    assert!(at_step >= 0.3 && at_step + later >= 0.95, "{at_step} {later}");
+    // The growth must lie above 10 % with all of its interval, so that no run refuses what the next one keeps.
+    assert!(at_step >= 0.3 && at_step + later >= 0.85, "{at_step} {later}");
 }
 
+/// Memory that differs a little from start to start, around what was once a line: one run refused what the next one kept.
+/// Planted fault: with `Guards::Points` in `Rule::QUICK` a part of the first ten goes back.
 #[test]
-fn a_cheaper_side_that_takes_more_memory_goes_back() {
-    let plan = ladder(&["arena=on", "cache=on"]);
-    let world = quiet(3)
-        .with("arena=on", Does::Cpu(-8.0))
-        .with("arena=on", Does::Memory(30.0))
-        .with("cache=on", Does::Cpu(-8.0))
-        .with("cache=on", Does::Memory(8.0));
-    let climbed = whole(&plan, &options(3, MINUTES), world);
-    assert_eq!(climbed.verdict("arena=on"), V::Reverted);
-    assert_eq!(climbed.why("arena=on"), "cheaper, but memory grew by 30 %");
-    assert_eq!(climbed.verdict("cache=on"), V::Kept);
+fn memory_is_a_price_and_only_a_limit_of_the_plan_refuses() {
+    let world = |seed| {
+        quiet(seed).remembering(1.0).with("arena=on", Does::Cpu(-8.0)).with("arena=on", Does::Memory(10.0))
+    };
+    let verdicts = |limit: Option<u64>| {
+        let plan = dyno_climb::plan::Plan { memory_max_bytes: limit, ..ladder(&["arena=on"]) };
+        over_seeds(10, |seed| {
+            let climbed = whole(&plan, &options(seed, MINUTES), world(seed));
+            let trial = &climbed.trial("step:arena=on").unwrap().trial;
+            let [before, after] = trial.memory().expect("it was read of every server");
+            assert!((after.bytes / before.bytes - 1.1).abs() < 0.02, "{before:?} {after:?}");
+            (climbed.verdict("arena=on"), climbed.why("arena=on").to_owned())
+        })
+    };
+    assert!(verdicts(None).iter().all(|(verdict, _)| *verdict == V::Kept), "{:?}", verdicts(None));
+    assert!(verdicts(Some(23_000_000)).iter().all(|(verdict, _)| *verdict == V::Kept));
+    for (verdict, why) in verdicts(Some(21_000_000)) {
+        assert_eq!(verdict, V::Reverted, "{why}");
+        assert!(
+            why.starts_with("cheaper, but memory is 2") && why.ends_with("the plan allows 21.0"),
+            "{why}"
+        );
+    }
 }
 
-/// A collector: twice the cost in a tenth of the blocks, 10 % in truth, which a trimmed mean does not see.
+/// Each by itself brings as much as both: turned back alone neither makes a difference. One stays.
+/// Planted fault: with all that are not seen again leaving at once both go, and the 10 % with them.
+#[test]
+fn of_two_rungs_that_stand_in_for_each_other_one_stays() {
+    let plan = ladder(&["a=on", "b=on", "c=on"]);
+    let climbs = over_seeds(12, |seed| {
+        let world = quiet(seed)
+            .with("a=on c=off", Does::Cpu(-8.0))
+            .with("b=on c=off", Does::Cpu(-8.0))
+            .with("a=on c=on", Does::Cpu(-10.0))
+            .with("b=on a=off c=on", Does::Cpu(-10.0))
+            .with("c=on", Does::Cpu(-20.0));
+        whole(&plan, &options(seed, 4 * MINUTES), world)
+    });
+    let mut both = 0;
+    for climbed in &climbs {
+        let seed = climbed.record.seed;
+        assert!(climbed.kept("c=on"), "seed {seed}: {}", climbed.why("c=on"));
+        let stands = ["a=on", "b=on"].map(|id| climbed.turned().contains(&id));
+        assert!(stands[0] || stands[1], "seed {seed}: neither is left");
+        // One look at 1.2 %, twice a climb: one of twelve may see again what is not there.
+        if stands == [true, true] {
+            both += 1;
+            continue;
+        }
+        let [stays, left] = if stands[0] { ["a=on", "b=on"] } else { ["b=on", "a=on"] };
+        assert!(climbed.rung(stays).leave_one_out_beside.is_empty(), "measured without {left}");
+        let gain = climbed.rung(stays).leave_one_out.unwrap().interval_percent;
+        assert!(gain[0] < -8.0 && gain[1] > -12.0, "seed {seed}: {gain:?}");
+        // What was measured beside both says so.
+        assert_eq!(climbed.rung("c=on").leave_one_out_beside, [left], "seed {seed}");
+    }
+    assert!(both <= 1, "both stand in {both} of 12");
+}
+
+/// Judged under sixteen requests on the wire; what it does under one is measured as well.
+/// Planted fault: without `check_under_the_plans_load` the final setting of the first is 5 % dearer than it could be.
+#[test]
+fn a_rung_with_a_load_of_its_own_stays_only_where_it_does_no_harm_under_the_plans() {
+    let plan = ladder(&["batch=on", "gain=on"]);
+    let plan =
+        plan.edit("batch=on", |rung| rung.load = Some(LoadSpec { pipeline: 16, ..LoadSpec::default() }));
+    for (plans, stays) in [(5.0, false), (2.0, false), (-3.0, true)] {
+        let climbs = over_seeds(8, |seed| {
+            let world = quiet(seed)
+                .with("batch=on", Does::CpuUnder { plans, others: -20.0 })
+                .with("gain=on", Does::Cpu(-6.0));
+            whole(&plan, &options(seed, 4 * MINUTES), world)
+        });
+        for climbed in &climbs {
+            let (seed, rung) = (climbed.record.seed, climbed.rung("batch=on"));
+            assert!(climbed.kept("batch=on") && climbed.kept("gain=on"), "seed {seed}: {}", rung.attempt.why);
+            assert_eq!(
+                climbed.turned().contains(&"batch=on"),
+                stays,
+                "seed {seed}, {plans} %: {:?}",
+                rung.plan_load
+            );
+            assert_eq!(rung.attempt.own_load, !stays, "seed {seed}, {plans} %: {}", rung.attempt.why);
+            assert_eq!(climbed.record.own_load_only(&rung.attempt), !stays);
+            let [low, high] = rung.plan_load.expect("it was measured").interval_percent;
+            assert!(low <= plans && plans <= high, "seed {seed}: {low} to {high}, true {plans}");
+        }
+    }
+}
+
+/// Planted fault: with the first instance alone read by `prove_all` this is kept.
+#[test]
+fn a_change_that_is_in_force_on_most_servers_only_is_not_applied() {
+    let plan = ladder(&["fast=on"]);
+    let world = quiet(21).with("fast=on", Does::Cpu(-30.0)).reading("fast=on", Evidence::OnMost);
+    let climbed = whole(&plan, &options(21, MINUTES), world);
+    assert_eq!(climbed.verdict("fast=on"), V::NotApplied, "{}", climbed.why("fast=on"));
+}
+
+/// A hundredth of the blocks costs eleven times as much: +10 % in truth, and a trimmed mean sees nothing of it.
+/// Planted fault: with `BURST_ROBUST_SIGMAS` infinite nearly all are called "at most 2 %".
+#[test]
+fn rare_bursts_are_never_called_at_most_a_little() {
+    let plan = ladder(&["rare=on"]);
+    let climbs = over_seeds(24, |seed| {
+        let world = quiet(seed).with("rare=on", Does::Rare(0.01, 11.0));
+        whole(&plan, &options(seed, 4 * MINUTES), world)
+    });
+    let denied = share(&climbs, |climbed| {
+        let [_, high] = climbed.rung("rare=on").attempt.interval_percent.unwrap_or([0.0, f64::INFINITY]);
+        high < 9.0
+    });
+    println!("rare bursts: denied in {denied:.2}");
+    // None of them falls into the 240 blocks of a side in one climb of eleven, and of the few that fall into the long blocks
+    // after those a bootstrap knows too little upwards: 0.29 here, nearly all before.
+    assert!(denied <= 0.35, "{denied}");
+    assert!(climbs.iter().all(|climbed| !climbed.kept("rare=on")));
+    let climbs = over_seeds(24, |seed| {
+        let world = quiet(seed).with("rare=on", Does::Rare(0.01, 11.0)).with("rare=on", Does::Cpu(-5.0));
+        whole(&plan, &options(seed, 4 * MINUTES), world)
+    });
+    let kept = share(&climbs, |climbed| climbed.kept("rare=on"));
+    println!("−5 % in most blocks and +4.5 % in all: kept in {kept:.2}");
+    assert!(kept <= 0.1, "{kept}");
+}
+
 #[test]
 fn bursts_are_judged_by_totals_and_not_by_the_trimmed_mean() {
     let plan = ladder(&["calm=on", "collector=on"]);
@@ -101,7 +217,7 @@ fn bursts_are_judged_by_totals_and_not_by_the_trimmed_mean() {
     println!(
         "found {found:.2}, refused {refused:.2}; trimmed mean {trimmed:.1} %, totals {read:.1} %, true -9.1 %"
     );
-    assert!(found >= 0.9 && refused >= 0.9, "{found} {refused}");
+    assert!(found >= 0.9 && refused >= 0.8, "{found} {refused}");
     assert!(trimmed.abs() < 3.0, "the trimmed mean sees {trimmed} %");
     assert!((-11.0..-7.5).contains(&read), "totals read {read} %");
 }
@@ -268,9 +384,11 @@ fn a_live_dial_is_toggled_in_place() {
     let lines = &climbed.rung("spin=on").attempt.proof;
     let holds: Vec<(&str, bool)> = lines.iter().map(|line| (line.when.as_str(), line.holds)).collect();
     assert_eq!(holds, [("before", false), ("before", true), ("after", false), ("after", true)]);
-    // Two sides for the noise, one after it in each setting, three in each start of the total.
+    // Those of the noise, four for the step and for the confirmation, three in each start of the total.
+    let noise = climbed.trial("noise").unwrap().trial.pairs.iter().map(|pair| u64::from(pair.instance)).max();
     let total = 3 * climbed.record.total.as_ref().unwrap().starts as u64;
-    assert!(climbed.world.opened() <= 4 * 4 + total, "{} servers were started", climbed.world.opened());
+    let most = 2 * (noise.unwrap() + 4) + 2 * 4 + total;
+    assert!(climbed.world.opened() <= most, "{} servers were started", climbed.world.opened());
 }
 
 #[test]

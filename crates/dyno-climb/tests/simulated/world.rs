@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use dyno_climb::dial::Setting;
+use dyno_climb::load::LoadSpec;
 use dyno_climb::meter::{
     Clock, Describe, Described, Length, Look, Measured, Memory, Meter, Opening, Trouble, Vitals,
 };
@@ -35,8 +36,8 @@ const LATENCY_SIGMA: f64 = 0.35;
 const P99_Z: f64 = 2.326;
 /// How the tail of single blocks differs: with it the pairs' p99 has a spread of 45 %, as measured.
 const TAIL_SIGMA: f64 = 0.3;
-/// A new process is a new draw of hashes and layout.
-const INSTANCE_SIGMA: f64 = 0.003;
+/// A new process is a new draw of hashes and layout: so many percent, where a test says nothing else.
+const STARTS_PERCENT: f64 = 0.3;
 /// The second block of a pair was 1.5 % cheaper.
 const SECOND_CHEAPER: f64 = 0.015;
 /// A block after one on the same arm was 3.5 % dearer than one after a switch.
@@ -65,8 +66,14 @@ pub(crate) enum Does {
     Memory(f64),
     /// Share of 25-ms stretches that cost twice as much.
     Bursts(f64),
-    /// CPU per request of every new process more than of the one before, percent: nothing is the same twice.
-    Wear(f64),
+    /// CPU per request more for every ten seconds that a process has lived, percent.
+    Ageing(f64),
+    /// CPU per request more at the start, percent; two thirds of it are gone after so many seconds.
+    WarmUp(f64, f64),
+    /// Share of stretches of 25 ms in which so many times as much CPU is burnt, for no more answers.
+    Rare(f64, f64),
+    /// CPU per request, percent, under the plan's load only; and under any other.
+    CpuUnder { plans: f64, others: f64 },
     /// Spread of processes, percent, beside the usual one.
     Spread(f64),
     /// Slow wandering of every process by itself, over some three seconds, percent.
@@ -77,8 +84,6 @@ pub(crate) enum Does {
     Cut(f64),
     /// 100 ms burnt at once, every so many seconds, load or not.
     Pulse(f64),
-    /// CPU per request of the first four servers more than of all later ones, percent.
-    ColdStart(f64),
 }
 
 /// What a proof reads, where it is not the truth.
@@ -92,6 +97,8 @@ pub(crate) enum Evidence {
     Unreadable,
     /// True when read for the first time on a server, later as if it were not in force.
     Fades,
+    /// True on most servers: on every third it is as if it were not in force.
+    OnMost,
 }
 
 /// Where a fault strikes.
@@ -133,6 +140,12 @@ pub(crate) struct Arm {
     rss: f64,
     memory_left_bytes: u64,
     bursts: f64,
+    rare: (f64, f64),
+    ageing: f64,
+    warm_up: (f64, f64),
+    opened_ns: u64,
+    /// Whether it serves the plan's load.
+    plans_load: bool,
     wander: f64,
     background: f64,
     cut: f64,
@@ -159,6 +172,8 @@ pub(crate) struct World {
     trip: Option<Trip>,
     block_ns: u64,
     open_ns: u64,
+    starts_percent: f64,
+    memory_percent: f64,
     memory_left_bytes: u64,
     now_ns: u64,
     live: BTreeMap<u64, Setting>,
@@ -200,6 +215,8 @@ impl World {
             trip: None,
             block_ns: 31_000_000,
             open_ns: OPEN_NS,
+            starts_percent: STARTS_PERCENT,
+            memory_percent: 0.0,
             memory_left_bytes: u64::MAX,
             now_ns: 0,
             live: BTreeMap::new(),
@@ -255,6 +272,18 @@ impl World {
     /// Servers that take this long to start.
     pub(crate) fn opening(mut self, open_ns: u64) -> Self {
         self.open_ns = open_ns;
+        self
+    }
+
+    /// Servers differ from one start to the next by so many percent (standard deviation).
+    pub(crate) fn starting(mut self, percent: f64) -> Self {
+        self.starts_percent = percent;
+        self
+    }
+
+    /// The memory of servers differs from one start to the next by so many percent.
+    pub(crate) fn remembering(mut self, percent: f64) -> Self {
+        self.memory_percent = percent;
         self
     }
 
@@ -316,13 +345,13 @@ impl World {
         Err(fault.trouble.clone())
     }
 
-    fn start(&mut self, setting: Setting, base_ns: f64) -> Arm {
+    fn start(&mut self, setting: Setting, base_ns: f64, plans_load: bool) -> Arm {
         self.opened += 1;
         self.run = 0;
         let id = self.opened;
         self.live.insert(id, setting.clone());
         self.peak = self.peak.max(self.live.len());
-        let instance = base_ns.ln() + INSTANCE_SIGMA * self.rng.normal();
+        let instance = base_ns.ln() + self.starts_percent / 100.0 * self.rng.normal();
         let mut arm = Arm {
             id,
             setting,
@@ -332,6 +361,11 @@ impl World {
             rss: 0.0,
             memory_left_bytes: self.memory_left_bytes,
             bursts: 0.0,
+            rare: (0.0, 1.0),
+            ageing: 0.0,
+            warm_up: (0.0, 1.0),
+            opened_ns: self.now_ns,
+            plans_load,
             wander: 0.0,
             background: 0.0,
             cut: 0.0,
@@ -353,6 +387,7 @@ impl World {
     /// What the arm's setting means for it.
     fn resolve(&mut self, arm: &mut Arm) {
         (arm.background, arm.pulse_ns) = (0.0, f64::INFINITY);
+        (arm.rare, arm.ageing, arm.warm_up) = ((0.0, 1.0), 0.0, (0.0, 1.0));
         (arm.cost, arm.tail, arm.rss, arm.bursts) = (arm.instance, 0.0, BASE_RSS.ln(), 0.0);
         for (_, does) in self.effects.iter().filter(|(when, _)| stands(&arm.setting, when)) {
             match does {
@@ -365,9 +400,12 @@ impl World {
                 Does::Cut(percent) => arm.cut = percent / 100.0,
                 Does::Pulse(seconds) => arm.pulse_ns = seconds * 1e9,
                 Does::Wander(percent) => arm.wander = log_of_percent(*percent),
-                Does::ColdStart(percent) if arm.id <= 4 => arm.cost += log_of_percent(*percent),
-                Does::ColdStart(_) => {}
-                Does::Wear(percent) => arm.cost += arm.id as f64 * log_of_percent(*percent),
+                Does::Ageing(percent) => arm.ageing += log_of_percent(*percent) / 1e10,
+                Does::WarmUp(percent, seconds) => arm.warm_up = (log_of_percent(*percent), seconds * 1e9),
+                Does::Rare(share, times) => arm.rare = (*share, *times),
+                Does::CpuUnder { plans, others } => {
+                    arm.cost += log_of_percent(if arm.plans_load { *plans } else { *others });
+                }
             }
         }
         self.burning.insert(arm.id, arm.background);
@@ -383,7 +421,9 @@ impl World {
         }
         let second = if self.run % 2 == 1 { SECOND_CHEAPER } else { 0.0 };
         let same = if self.last_arm == Some(arm.id) { SAME_ARM_DEARER } else { 0.0 };
-        arm.cost + (sum / f64::from(slices)).ln() - second + same
+        let age_ns = (self.now_ns - arm.opened_ns) as f64;
+        let aged = arm.ageing * age_ns + arm.warm_up.0 * (-age_ns / arm.warm_up.1).exp();
+        arm.cost + aged + (sum / f64::from(slices)).ln() - second + same
     }
 
     fn latencies(&mut self, arm: &Arm, replies: u64, median_ns: f64) -> Histogram {
@@ -417,14 +457,18 @@ impl Meter for World {
         match what {
             Opening::Server(spec) => {
                 self.fault(&spec.setting, At::Open)?;
-                Ok(self.start(spec.setting.clone(), BASE_NS))
+                let mut arm = self.start(spec.setting.clone(), BASE_NS, spec.load == LoadSpec::default());
+                if self.memory_percent > 0.0 {
+                    arm.rss += self.memory_percent / 100.0 * self.rng.normal();
+                }
+                Ok(arm)
             }
             Opening::Floor { like, .. } => {
                 assert!(
                     self.live.contains_key(&like.id),
                     "the floor is to answer what a dead server answers"
                 );
-                Ok(self.start(Setting::default(), FLOOR_NS))
+                Ok(self.start(Setting::default(), FLOOR_NS, true))
             }
         }
     }
@@ -451,6 +495,7 @@ impl Meter for World {
             Some(Evidence::Always) => true,
             Some(Evidence::Never) => false,
             Some(Evidence::Fades) => truth && arm.proofs == 1,
+            Some(Evidence::OnMost) => truth && !arm.id.is_multiple_of(3),
             None => truth,
         };
         Ok(Reading::Fact { text: arm.setting.words().join(" "), holds })
@@ -490,11 +535,16 @@ impl Meter for World {
             self.crowd = self.crowd.max(self.live.len());
         }
         let left_over_ns = if arm.cut > 0.0 && self.rng.unit() < arm.cut { CUT_NS } else { 0 };
+        // What is burnt for nothing, beside as many answers as ever: collections on another CPU, a log that is turned over.
+        let rare =
+            |rng: &mut Prng| if arm.rare.0 > 0.0 && rng.unit() < arm.rare.0 { arm.rare.1 - 1.0 } else { 0.0 };
+        let more: f64 = (0..slices).map(|_| rare(&mut self.rng)).sum::<f64>() / f64::from(slices);
         let latencies = self.latencies(arm, replies, CONNECTIONS * cost_ns);
         let block = Block {
             replies,
             wall_ns,
-            cpu_in_ns: (replies as f64 * cost_ns + arm.background * wall_ns as f64) as u64 + pulsed_ns[1],
+            cpu_in_ns: (replies as f64 * cost_ns * (1.0 + more) + arm.background * wall_ns as f64) as u64
+                + pulsed_ns[1],
             cpu_off_ns: (arm.background * idle_ns as f64) as u64 + left_over_ns + pulsed_ns[0],
             p50_ns: (CONNECTIONS * cost_ns) as u64,
             p99_ns: (CONNECTIONS * cost_ns * (LATENCY_SIGMA * P99_Z).exp()) as u64,

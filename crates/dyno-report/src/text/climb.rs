@@ -37,6 +37,7 @@ fn small() -> Climb {
         pairs: 240,
         tries: 1,
         trial: None,
+        starts_percent: None,
     });
     for (arm, p99_us) in climb.total.as_mut().unwrap().arms.iter_mut().zip([1_900.0, 1_200.0, 800.0, 780.0]) {
         arm.figures.p99_us = p99_us;

@@ -427,7 +427,11 @@ impl Screen {
                 self.clear();
                 let aa = number::effect(noise.aa_percent, noise.interval_percent);
                 let least = noise.visible_percent;
-                out::say(&format!("noise: A against A {aa}; effects from {least:.1} % up are visible\n"));
+                let starts = noise.starts_percent.map(|percent| format!(", starts differ by {percent:.1} %"));
+                let starts = starts.unwrap_or_default();
+                out::say(&format!(
+                    "noise: A against A {aa}{starts}; effects from {least:.1} % up are visible\n"
+                ));
             }
             Event::Rung(rung) => {
                 self.clear();

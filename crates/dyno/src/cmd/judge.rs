@@ -10,7 +10,8 @@ use crate::out;
 use std::path::Path;
 use std::process::ExitCode;
 
-use dyno_measure::judge::{Estimate, PAIRS_MIN, Verdict, compare_paired, compare_unpaired};
+use dyno_measure::dependence::{Dependence, Told, series_paired, series_unpaired};
+use dyno_measure::judge::{Estimate, PAIRS_MIN, Verdict};
 use serde::Serialize;
 
 use super::exit;
@@ -26,9 +27,9 @@ pub(crate) fn run(args: &cli::Judge) -> Result<ExitCode, Failure> {
         Some(b) => {
             let (a, b) = both(args, b)?;
             let judged = judge(args, &a, &b)?;
-            if let Some(warning) = warning(&a, &b) {
-                out::say(&format!("warning: {warning}\n"));
-            }
+            let dependence = judged.dependence.filter(|_| judged.tells);
+            let warnings = warning(&a, &b).into_iter().chain(dependence.map(depends));
+            warnings.for_each(|warning| out::say(&format!("warning: {warning}\n")));
             out::print(&if args.json { object(&judged)? } else { sentence(&judged, &a, &b, args) })?;
             Ok(if judged.verdict == Verdict::Worse { ExitCode::from(exit::NO) } else { exit::DONE })
         }
@@ -38,7 +39,22 @@ pub(crate) fn run(args: &cli::Judge) -> Result<ExitCode, Failure> {
 struct Judged {
     verdict: Verdict,
     estimate: Estimate,
+    /// How the numbers depend on their neighbours, where they do.
+    dependence: Option<Dependence>,
+    /// Whether they tell anything.
+    tells: bool,
     alpha: f64,
+}
+
+impl Judged {
+    /// Why nothing can be told.
+    fn why_not(&self) -> Option<&'static str> {
+        match (self.tells, self.estimate.has_spread()) {
+            (false, _) => Some(ALL_ALIKE),
+            (true, false) => Some(NO_SPREAD),
+            (true, true) => None,
+        }
+    }
 }
 
 fn both(args: &cli::Judge, b: &Path) -> Result<(Numbers, Numbers), Failure> {
@@ -61,14 +77,16 @@ fn judge(args: &cli::Judge, a: &Numbers, b: &Numbers) -> Result<Judged, Failure>
             return Err(too_few(side));
         }
     }
-    let compare = if args.unpaired { compare_unpaired } else { compare_paired };
-    let estimate = compare(&a.values, &b.values, args.alpha).ok_or_else(|| unequal(a, b))?;
-    let verdict = match (Verdict::of(&estimate), args.higher) {
+    let compare = if args.unpaired { series_unpaired } else { series_paired };
+    let told = compare(&a.values, &b.values, args.alpha).ok_or_else(|| unequal(a, b))?;
+    let Told { estimate, dependence, tells } = told;
+    let verdict = if tells { Verdict::of(&estimate) } else { Verdict::NoDifference };
+    let verdict = match (verdict, args.higher) {
         (Verdict::Better, true) => Verdict::Worse,
         (Verdict::Worse, true) => Verdict::Better,
         (verdict, _) => verdict,
     };
-    Ok(Judged { verdict, estimate, alpha: args.alpha })
+    Ok(Judged { verdict, estimate, dependence, tells, alpha: args.alpha })
 }
 
 /// Below this an interval leans on the noise being well-behaved, and is wide.
@@ -80,6 +98,19 @@ fn warning(a: &Numbers, b: &Numbers) -> Option<String> {
         format!("{least} numbers on a side are few: {VALUES_ENOUGH} or more tell smaller differences")
     })
 }
+
+/// What was done about numbers that resemble their neighbours, and what would have told more.
+fn depends(dependence: Dependence) -> String {
+    format!(
+        "the numbers resemble their neighbours (lag-1 correlation {:.2}): they are worth {:.0} independent ones, and the interval knows that; \
+         A and B in turns (A B B A …, line k beside line k) would tell more than longer runs of each",
+        dependence.lag_1, dependence.effective
+    )
+}
+
+/// Why nothing can be told of series that change as slowly as they last.
+const ALL_ALIKE: &str = "the numbers change too slowly: they are worth too few independent ones for any interval; measure A and B in \
+     turns (A B B A …, line k beside line k), or for many times as long";
 
 /// Why nothing can be told of numbers that are all alike after trimming.
 const NO_SPREAD: &str = "after trimming all values are alike, and without a spread no difference can be told from noise; \
@@ -110,19 +141,26 @@ struct Answer {
     interval_percent: Option<[f64; 2]>,
     pairs: usize,
     alpha: f64,
+    /// Only where the numbers resemble their neighbours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lag_1: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effective_numbers: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'static str>,
 }
 
 fn object(judged: &Judged) -> Result<String, Failure> {
-    let Judged { verdict, estimate, alpha } = *judged;
+    let Judged { verdict, estimate, dependence, tells, alpha } = *judged;
     let answer = Answer {
         verdict,
         effect_percent: estimate.percent(),
-        interval_percent: estimate.has_spread().then(|| estimate.interval_percent()),
+        interval_percent: (estimate.has_spread() && tells).then(|| estimate.interval_percent()),
         pairs: estimate.n,
         alpha,
-        why: (!estimate.has_spread()).then_some(NO_SPREAD),
+        lag_1: dependence.map(|dependence| dependence.lag_1),
+        effective_numbers: dependence.map(|dependence| dependence.effective),
+        why: judged.why_not(),
     };
     let text = serde_json::to_string(&answer);
     let text =
@@ -131,11 +169,12 @@ fn object(judged: &Judged) -> Result<String, Failure> {
 }
 
 fn sentence(judged: &Judged, a: &Numbers, b: &Numbers, args: &cli::Judge) -> String {
-    let Judged { verdict, estimate, alpha } = judged;
+    let Judged { verdict, estimate, dependence, alpha, .. } = judged;
     let effect = number::percent(estimate.percent());
-    if !estimate.has_spread() {
+    if let Some(why) = judged.why_not() {
         let (a, b) = (&a.name, &b.name);
-        return format!("no difference seen: {b} is {effect} against {a}, but {NO_SPREAD}\n");
+        let head = if judged.tells { "no difference seen" } else { "cannot be told" };
+        return format!("{head}: {b} is {effect} against {a}, but {why}\n");
     }
     let [low, high] = estimate.interval_percent().map(number::percent);
     let word = match verdict {
@@ -148,6 +187,8 @@ fn sentence(judged: &Judged, a: &Numbers, b: &Numbers, args: &cli::Judge) -> Str
         true => format!("{} against {} numbers", b.values.len(), a.values.len()),
         false => format!("{} pairs", estimate.n),
     };
+    let worth = dependence.map(|dependence| format!(", worth {:.0} independent ones", dependence.effective));
+    let counted = counted + &worth.unwrap_or_default();
     let direction = if args.higher { "higher is better" } else { "lower is better" };
     let at_most = match verdict {
         Verdict::NoDifference => format!("; at most {:.1} % either way", estimate.at_most_percent()),
@@ -198,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_same_noise_is_no_difference_and_says_how_small_it_must_be() {
-        let (a, b) = (noisy("a.txt", 40, 1.0, 3), noisy("b.txt", 40, 1.0, 4));
+        let (a, b) = (noisy("a.txt", 40, 1.0, 11), noisy("b.txt", 40, 1.0, 12));
         let judged = judge(&args(&[]), &a, &b).unwrap();
         assert_eq!(judged.verdict, Verdict::NoDifference);
         let text = sentence(&judged, &a, &b, &args(&[]));
@@ -206,7 +247,10 @@ mod tests {
             text.starts_with("no difference seen: b.txt is ") && text.contains("against a.txt; at most "),
             "{text}"
         );
-        assert!(text.ends_with("40 pairs, 99 % interval, lower is better\n"), "{text}");
+        assert!(
+            text.contains("; 40 pairs") && text.ends_with(", 99 % interval, lower is better\n"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -230,6 +274,33 @@ mod tests {
         assert!(text.starts_with("no difference seen: b is −1.0 % against a, but after trimming"), "{text}");
         let value: serde_json::Value = serde_json::from_str(&object(&judged).unwrap()).unwrap();
         assert!(value["interval_percent"].is_null() && value["why"].is_string(), "{value}");
+    }
+
+    #[test]
+    fn numbers_that_resemble_their_neighbours_are_told_for_what_they_are_worth() {
+        let unpaired = args(&["--unpaired"]);
+        let list = |name: &str, value: &mut dyn FnMut(f64) -> f64| {
+            let values = (0..120).map(|at| value(f64::from(at))).collect();
+            Numbers { name: name.to_owned(), values }
+        };
+        let mut rng = Prng::new(5);
+        let mut waving = |at: f64| 100.0 + 3.0 * (at / 13.0 * std::f64::consts::TAU).sin() + rng.normal();
+        let (a, b) = (list("a", &mut waving), list("b", &mut waving));
+        let judged = judge(&unpaired, &a, &b).unwrap();
+        let dependence = judged.dependence.unwrap();
+        assert!(dependence.effective < 80.0 && judged.tells, "{dependence:?}");
+        let text = sentence(&judged, &a, &b, &unpaired);
+        assert!(
+            depends(dependence).contains("in turns") && text.contains(" independent ones, 99 %"),
+            "{text}"
+        );
+        let (a, b) = (list("a", &mut |at| 100.0 + at), list("b", &mut |at| 200.0 + at));
+        let judged = judge(&unpaired, &a, &b).unwrap();
+        let text = sentence(&judged, &a, &b, &unpaired);
+        assert!(text.starts_with("cannot be told: b is ") && text.contains("in turns"), "{text}");
+        let value: serde_json::Value = serde_json::from_str(&object(&judged).unwrap()).unwrap();
+        assert!(value["interval_percent"].is_null() && value["lag_1"].as_f64() > Some(0.8), "{value}");
+        assert_eq!(judged.verdict, Verdict::NoDifference);
     }
 
     #[test]

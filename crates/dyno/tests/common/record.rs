@@ -73,6 +73,8 @@ fn rung(id: &str, verdict: RungVerdict, trial: Option<&str>, leave_one_out: Opti
         off_block_percent: 0.0,
         proof: Vec::new(),
         figures: None,
+        own_load: false,
+        horizon_s: None,
         rss_peak_bytes: [0, 0],
         trial: trial.map(str::to_owned),
     };
@@ -89,6 +91,8 @@ fn rung(id: &str, verdict: RungVerdict, trial: Option<&str>, leave_one_out: Opti
         attempt,
         first_attempt: None,
         leave_one_out_trial: leave_one_out.map(|_| format!("leave-one-out:{id}")),
+        leave_one_out_beside: Vec::new(),
+        plan_load: None,
         leave_one_out,
     }
 }

@@ -75,8 +75,11 @@ fn of_no_rung(climb: &Climb, trial: &Compared) -> bool {
 
 fn a_against_a(noise: &Noise) -> String {
     let again = if noise.tries > 1 { ", on fresh instances after a first try that differed" } else { "" };
+    let starts =
+        noise.starts_percent.map(|percent| format!(" · starts of a server differ by {percent:.1} %"));
+    let starts = starts.unwrap_or_default();
     format!(
-        "A against A: {} over {} pairs{again} · effects from {:.1} % up are visible here today",
+        "A against A: {} over {} pairs{again}{starts} · effects from {:.1} % up are visible here today",
         number::effect(noise.aa_percent, noise.interval_percent),
         number::count(noise.pairs as f64),
         noise.visible_percent

@@ -123,7 +123,28 @@ fn notes(climb: &Climb, rung: &Rung) -> Vec<String> {
     if let Some(first) = &rung.first_attempt {
         notes.push(format!("first try: {} {}", first.verdict.words(), step(first)).trim_end().to_owned());
     }
+    notes.extend(price(climb, &rung.attempt));
+    notes.extend(beside(rung));
     notes
+}
+
+/// What a kept rung takes of the memory, where that is more than servers differ by.
+fn price(climb: &Climb, attempt: &Attempt) -> Option<String> {
+    let trial = &climb.trial(attempt.trial.as_ref()?)?.trial;
+    let [before, with] = trial.memory().filter(|_| attempt.verdict == RungVerdict::Kept)?;
+    let (more, half_width) = (with.bytes - before.bytes, with.half_width.hypot(before.half_width));
+    let mb = |bytes: f64| bytes / 1e6;
+    (more > half_width).then(|| {
+        let [low, high] = [more - half_width, more + half_width].map(mb);
+        format!("its price: {:+.1} MB of memory ({low:.1} to {high:.1}) for each server", mb(more))
+    })
+}
+
+/// What stood beside it when its gain was measured, and does not any more.
+fn beside(rung: &Rung) -> Option<String> {
+    let left = &rung.leave_one_out_beside;
+    let kept = rung.attempt.verdict == RungVerdict::Kept && !left.is_empty();
+    kept.then(|| format!("its gain was measured beside {}, which left afterwards", left.join(", ")))
 }
 
 const READ_ME: &str = "Each rung changes one thing and stays only if it was proven in force, better than the noise, and confirmed. \

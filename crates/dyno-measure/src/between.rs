@@ -1,0 +1,264 @@
+//! What servers of one setting differ by from one start to the next, and what an interval pays for it.
+//!
+//! A new process is a new draw of hashes, addresses and layout: its CPU per request differs from that of another start of
+//! the same program, by 1 to 2 % on many machines, and no number of pairs takes that away. So the start is the unit of the
+//! error. A few starts say little of their own spread; all trials of a climb together say enough. The judge adds what is
+//! here to the error over pairs; nothing here decides.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::estimate::Estimate;
+use crate::normal::normal_below;
+use crate::student::student;
+
+/// No variance is smaller: values that are all alike have no spread to divide by.
+const VARIANCE_MIN: f64 = 1e-16;
+/// A trial whose own starts differ by more than chance (1 in 100) lets others' differ by is judged by its own alone.
+const OWN_Z: f64 = 2.326;
+/// Variance between starts of both sides that is supposed before anything was measured, as sure as one degree of freedom: half
+/// a percent a start. Without it a few pairs of the first starts would have to show how much starts differ, and no effect
+/// would be visible in a short climb.
+const SUPPOSED: f64 = 5e-5;
+/// Weights follow from the variance that follows from the weights: it has settled after a few rounds.
+const ROUNDS: usize = 4;
+
+/// What one trial shows: variances of log ratios between starts of both sides.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// Of the starts' own means.
+    observed: f64,
+    /// What of it the noise of their pairs explains.
+    noise: f64,
+    /// Starts less one.
+    freedom: f64,
+}
+
+/// What is known of the variance of a log ratio between starts of both sides (twice that of one start).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Between {
+    /// The estimate; below zero where starts differed by less than the noise of their pairs explains.
+    pub variance: f64,
+    /// Its standard error.
+    pub error: f64,
+}
+
+impl Between {
+    /// What is supposed before anything was measured.
+    pub const SUPPOSED: Self = Self { variance: SUPPOSED, error: SUPPOSED * std::f64::consts::SQRT_2 };
+
+    /// What trials say together, each as sure as it should be where starts differ as all of them say.
+    #[must_use]
+    pub fn pooled(spreads: &[Spread]) -> Self {
+        let mut known = Self::SUPPOSED;
+        for _ in 0..ROUNDS {
+            let expected = known.variance.max(0.0);
+            let supposed = Self::SUPPOSED.error_at(expected).powi(-2);
+            let weight = |spread: &Spread| spread.error(expected).powi(-2);
+            let weights: f64 = supposed + spreads.iter().map(weight).sum::<f64>();
+            let sum: f64 = spreads.iter().map(|spread| weight(spread) * spread.excess()).sum();
+            known = Self { variance: (supposed * SUPPOSED + sum) / weights, error: weights.powf(-0.5) };
+        }
+        known
+    }
+
+    /// Standard deviation of one start of one side, in percent.
+    #[must_use]
+    pub fn percent(&self) -> f64 {
+        crate::units::percent_of_log((self.variance.max(0.0) / 2.0).sqrt())
+    }
+
+    /// Whether numbers that were read from a file make sense.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.variance.is_finite() && self.error.is_finite() && self.error > 0.0
+    }
+
+    /// With what a trial itself shows: by far the most where nothing was known, or where it differs from what was.
+    fn with(self, own: Spread) -> (f64, f64) {
+        let before = self.variance.max(0.0);
+        if own.observed > (before + self.error + own.noise) * at_most(own.freedom) {
+            return (own.excess(), own.error(own.excess().max(0.0)));
+        }
+        let (mut variance, mut error) = (before, self.error);
+        for _ in 0..ROUNDS {
+            let weights =
+                [self.error_at(variance.max(0.0)), own.error(variance.max(0.0))].map(|error| error.powi(-2));
+            let sum = weights[0] * self.variance + weights[1] * own.excess();
+            (variance, error) = (sum / (weights[0] + weights[1]), (weights[0] + weights[1]).powf(-0.5));
+        }
+        (variance, error)
+    }
+
+    /// Its error where the variance is this: what is read from few starts is the less sure the larger it is.
+    fn error_at(&self, variance: f64) -> f64 {
+        self.error * (variance / self.variance.max(SUPPOSED)).max(1.0)
+    }
+}
+
+impl Spread {
+    /// Of values whose starts are known, one way of Fisher's analysis of variance; `None` with fewer than two starts, or
+    /// where none has two values.
+    #[must_use]
+    pub(crate) fn of(values: &[(u32, f64)]) -> Option<Self> {
+        let starts = by_start(values);
+        let (n, count) = (values.len() as f64, starts.len() as f64);
+        if starts.len() < 2 || values.len() <= starts.len() {
+            return None;
+        }
+        let centre = values.iter().map(|(_, value)| value).sum::<f64>() / n;
+        let (mut between, mut within, mut squares) = (0.0, 0.0, 0.0);
+        for start in starts.values() {
+            let mean = start.iter().sum::<f64>() / start.len() as f64;
+            between += start.len() as f64 * (mean - centre).powi(2);
+            within += start.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+            squares += (start.len() as f64).powi(2);
+        }
+        let freedom = count - 1.0;
+        let each = (n - squares / n) / freedom;
+        let variance = |sum: f64, freedom: f64| (sum / freedom / each).max(VARIANCE_MIN);
+        Some(Self { observed: variance(between, freedom), noise: variance(within, n - count), freedom })
+    }
+
+    fn excess(&self) -> f64 {
+        self.observed - self.noise
+    }
+
+    /// Standard error of [`Spread::excess`] where the variance between starts is this.
+    fn error(&self, variance: f64) -> f64 {
+        (variance + self.noise) * (2.0 / self.freedom).sqrt()
+    }
+}
+
+/// An estimate over pairs whose error pays for the starts too; `freedom` is that of the pairs' own error. The values of the
+/// pairs, each with its start, are those that the estimate is the mean of.
+pub(crate) fn paid(
+    over_pairs: Estimate,
+    z: f64,
+    freedom: f64,
+    values: &[(u32, f64)],
+    known: Between,
+) -> Estimate {
+    let starts = by_start(values);
+    let n = values.len() as f64;
+    // A start counts for as much as it has pairs.
+    let share: f64 = starts.values().map(|start| (start.len() as f64 / n).powi(2)).sum();
+    let (variance, error) = Spread::of(values).map_or((known.variance, known.error), |own| known.with(own));
+    let of_pairs = over_pairs.error.powi(2).max(VARIANCE_MIN);
+    let whole = variance.max(0.0) * share + of_pairs;
+    // Satterthwaite: the degrees that a sum of variances has, each as uncertain as it is.
+    let uncertain = (share * error).powi(2) + 2.0 * of_pairs.powi(2) / freedom;
+    let freedom = (2.0 * whole.powi(2) / uncertain).max(1.0);
+    // Without any spread there is nothing to widen.
+    let error = if over_pairs.has_spread() || variance > VARIANCE_MIN { whole.sqrt() } else { 0.0 };
+    Estimate { error, half_width: student(z, freedom) * error, ..over_pairs }
+}
+
+/// What a comparison yet to be made would have: the standard error of its effect, and the half width of its interval.
+#[must_use]
+pub fn planned(known: Between, pair_variance: f64, pairs: usize, starts: usize, z: f64) -> [f64; 2] {
+    assert!(pairs > 0 && starts > 0, "a comparison has a pair and a start");
+    let (share, of_pairs) = (1.0 / starts as f64, (pair_variance / pairs as f64).max(VARIANCE_MIN));
+    let whole = known.variance.max(0.0) * share + of_pairs;
+    // What its own starts will show.
+    let own =
+        (known.variance.max(0.0) + of_pairs * starts as f64) * (2.0 / (starts as f64 - 1.0).max(1.0)).sqrt();
+    let error = (known.error.powi(-2) + own.powi(-2)).powf(-0.5);
+    let uncertain = (share * error).powi(2) + 2.0 * of_pairs.powi(2) / pairs as f64;
+    let freedom = (2.0 * whole.powi(2) / uncertain).max(1.0);
+    [whole.sqrt(), student(z, freedom) * whole.sqrt()]
+}
+
+/// The effect that all of these comparisons, each of an error and a half width, would see with this chance.
+#[must_use]
+pub fn visible(comparisons: &[[f64; 2]], chance: f64) -> f64 {
+    let seen = |effect: f64| -> f64 {
+        comparisons.iter().map(|[error, half_width]| normal_below((effect - half_width) / error)).product()
+    };
+    let (mut low, mut high) = (0.0, comparisons.iter().map(|[error, half]| half + 10.0 * error).sum::<f64>());
+    // Sixty halvings are more than a number's bits.
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if seen(middle) < chance { low = middle } else { high = middle }
+    }
+    high
+}
+
+fn by_start(values: &[(u32, f64)]) -> BTreeMap<u32, Vec<f64>> {
+    let mut starts = BTreeMap::<u32, Vec<f64>>::new();
+    for (start, value) in values {
+        starts.entry(*start).or_default().push(*value);
+    }
+    starts
+}
+
+/// How many times a variance of so many degrees of freedom exceeds what it should be once in a hundred (Wilson and Hilferty).
+fn at_most(freedom: f64) -> f64 {
+    let part = 2.0 / (9.0 * freedom);
+    (1.0 - part + OWN_Z * part.sqrt()).powi(3)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Prng;
+
+    /// Values of so many starts, each with so many pairs.
+    fn values(rng: &mut Prng, starts: u32, each: usize, between: f64, within: f64) -> Vec<(u32, f64)> {
+        let mut all = Vec::new();
+        for start in 0..starts {
+            let draw = between * rng.normal();
+            all.extend((0..each).map(|_| (start, draw + within * rng.normal())));
+        }
+        all
+    }
+
+    #[test]
+    fn the_variance_between_starts_is_found_whatever_the_pairs_noise() {
+        let mut rng = Prng::new(5);
+        for (between, within) in [(0.0, 0.05), (0.01, 0.05), (0.03, 0.02)] {
+            let spreads: Vec<Spread> =
+                (0..800).filter_map(|_| Spread::of(&values(&mut rng, 8, 15, between, within))).collect();
+            let known = Between::pooled(&spreads);
+            let apart = (known.variance - between * between).abs();
+            println!("{between}, {within}: {:.2e} ± {:.1e}", known.variance, known.error);
+            assert!(apart < 4.0 * known.error, "{between}, {within}: {known:?}");
+        }
+    }
+
+    #[test]
+    fn unequal_starts_are_weighed_by_their_pairs() {
+        let mut rng = Prng::new(6);
+        let mean = (0..4_000).filter_map(|_| {
+            let mut all = values(&mut rng, 6, 20, 0.01, 0.03);
+            all.extend(values(&mut rng, 1, 3, 0.01, 0.03).into_iter().map(|(_, value)| (6, value)));
+            Spread::of(&all).map(|spread| spread.excess())
+        });
+        let excess: Vec<f64> = mean.collect();
+        let mean = crate::stats::mean(&excess);
+        assert!((mean / 1e-4 - 1.0).abs() < 0.1, "{mean:e} instead of 1e-4");
+    }
+
+    #[test]
+    fn one_start_or_a_value_each_says_nothing() {
+        assert_eq!(Spread::of(&[(0, 1.0), (0, 2.0), (0, 3.0)]), None);
+        assert_eq!(Spread::of(&[(0, 1.0), (1, 2.0), (2, 3.0)]), None);
+        assert!((Between::pooled(&[]).variance / SUPPOSED - 1.0).abs() < 1e-9);
+        assert!(Between::SUPPOSED.is_sound() && !Between { variance: 0.0, error: 0.0 }.is_sound());
+    }
+
+    #[test]
+    fn chance_alone_exceeds_the_bound_once_in_a_hundred() {
+        let mut rng = Prng::new(7);
+        for freedom in [3_usize, 7, 15] {
+            let beyond = (0..20_000).filter(|_| {
+                let squares: f64 = (0..freedom).map(|_| rng.normal().powi(2)).sum();
+                squares / freedom as f64 > at_most(freedom as f64)
+            });
+            let share = beyond.count() as f64 / 20_000.0;
+            assert!((0.007..0.013).contains(&share), "{freedom} degrees: {share}");
+        }
+    }
+}

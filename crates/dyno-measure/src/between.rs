@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::estimate::Estimate;
 use crate::normal::normal_below;
 use crate::student::student;
 
@@ -131,28 +130,28 @@ impl Spread {
     }
 }
 
-/// An estimate over pairs whose error pays for the starts too; `freedom` is that of the pairs' own error. The values of the
+/// Error and half width of an estimate over pairs that pays for the starts too; `freedom` is that of the pairs' own error. The values of the
 /// pairs, each with its start, are those that the estimate is the mean of.
 pub(crate) fn paid(
-    over_pairs: Estimate,
+    error_of_pairs: f64,
     z: f64,
     freedom: f64,
     values: &[(u32, f64)],
     known: Between,
-) -> Estimate {
+) -> [f64; 2] {
     let starts = by_start(values);
     let n = values.len() as f64;
     // A start counts for as much as it has pairs.
     let share: f64 = starts.values().map(|start| (start.len() as f64 / n).powi(2)).sum();
     let (variance, error) = Spread::of(values).map_or((known.variance, known.error), |own| known.with(own));
-    let of_pairs = over_pairs.error.powi(2).max(VARIANCE_MIN);
+    let of_pairs = error_of_pairs.powi(2).max(VARIANCE_MIN);
     let whole = variance.max(0.0) * share + of_pairs;
     // Satterthwaite: the degrees that a sum of variances has, each as uncertain as it is.
     let uncertain = (share * error).powi(2) + 2.0 * of_pairs.powi(2) / freedom;
     let freedom = (2.0 * whole.powi(2) / uncertain).max(1.0);
     // Without any spread there is nothing to widen.
-    let error = if over_pairs.has_spread() || variance > VARIANCE_MIN { whole.sqrt() } else { 0.0 };
-    Estimate { error, half_width: student(z, freedom) * error, ..over_pairs }
+    let error = if error_of_pairs > 0.0 || variance > VARIANCE_MIN { whole.sqrt() } else { 0.0 };
+    [error, student(z, freedom) * error]
 }
 
 /// What a comparison yet to be made would have: the standard error of its effect, and the half width of its interval.

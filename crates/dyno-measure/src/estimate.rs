@@ -145,7 +145,9 @@ pub fn instance_means(metric: Metric, pairs: &[Pair]) -> Vec<f64> {
 pub(crate) fn over_starts(metric: Metric, pairs: &[Pair], z: f64, known: Between) -> Estimate {
     let ratios: Vec<f64> = pairs.iter().map(|pair| pair.log_ratio(metric)).collect();
     let freedom = yuen(&ratios).2;
-    paid(trimmed_mean(&ratios, z), z, freedom, &starts_and_values(metric, pairs), known)
+    let over_pairs = trimmed_mean(&ratios, z);
+    let [error, half_width] = paid(over_pairs.error, z, freedom, &starts_and_values(metric, pairs), known);
+    Estimate { error, half_width, ..over_pairs }
 }
 
 /// The ratio of totals, whose interval pays for what starts differ by.
@@ -161,7 +163,9 @@ pub(crate) fn totals_over_starts(
 ) -> Estimate {
     let freedom = (pairs.len().div_ceil(RESAMPLE_BLOCK) - 1).max(1) as f64;
     let values = starts_and_values(metric, pairs);
-    paid(ratio_of_totals(metric, pairs, z, seed), z, freedom, &values, known)
+    let over_pairs = ratio_of_totals(metric, pairs, z, seed);
+    let [error, half_width] = paid(over_pairs.error, z, freedom, &values, known);
+    Estimate { error, half_width, ..over_pairs }
 }
 
 /// What a trial shows of the variance between starts.

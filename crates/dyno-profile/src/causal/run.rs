@@ -11,6 +11,7 @@
 
 mod asked;
 mod carryover;
+mod case;
 mod control;
 mod estimate;
 mod experiment;

@@ -1,8 +1,8 @@
 //! What makes every figure of a site worthless, if anything does: asked by the verdict before it reads a figure, in the
 //! order in which it would mislead most. Pure.
 
+use super::case::Case;
 use super::schedule::ROUNDS_MIN;
-use super::verdict::Case;
 
 /// Share of the windows that may be lost to one cause before nothing is said.
 const LOST_SHARE_MAX: f64 = 0.5;

@@ -5,13 +5,14 @@ use dyno_record::causal::{
     self as record, CAUSAL_SCHEMA, Causal, Credibility, Point, SlowDown, Treatment, Verdict,
 };
 
+use super::case::{Case, Lost};
 use super::experiment::Outcome;
 use super::measured::{Excluded, Measured, foreign_percent};
 use super::schedule::VISITS_MIN;
 use super::seen::{self, is_crowded, latency_us, per_second, rate};
 use super::site_run::SiteRun;
 use super::slow_down::{self, Plan};
-use super::verdict::{self, Case, Lost};
+use super::verdict;
 use super::whole;
 use crate::causal::rig::site::Reach;
 use crate::causal::rig::window::Window;

@@ -10,6 +10,7 @@ use dyno_record::shares::shares;
 
 use super::debug::Function;
 use super::entry;
+use super::name::user_name;
 use super::resolver::{Mapped, Resolver, is_name};
 use crate::causal::rig::site::{Place, Reach, Tried};
 
@@ -323,14 +324,6 @@ fn whole_functions(profile: &Profile) -> Vec<(Name<'_>, f64)> {
 fn is_toolchain(frame: &Frame) -> bool {
     let is_in = |file: &String| TOOLCHAIN.iter().any(|folder| file.contains(folder));
     frame.inlined && frame.file.as_ref().is_some_and(is_in)
-}
-
-/// A function's name as its user knows it: `write` for the C library's `__GI___libc_write`.
-pub(super) fn user_name(name: &str) -> &str {
-    let plain = name.strip_prefix("__GI_").unwrap_or(name);
-    let plain = plain.strip_prefix("__libc_").unwrap_or(plain);
-    let is_name = plain.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-    if is_name { plain } else { name }
 }
 
 /// One line for all that was not tried because others have more samples.

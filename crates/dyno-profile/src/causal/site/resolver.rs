@@ -16,10 +16,10 @@ use dyno_record::causal::{Source, SourceKind};
 use dyno_sys::bpf::causal::RANGES_MAX;
 use dyno_sys::{Pid, proc};
 
-use super::choose::user_name;
 use super::debug::{self, Debug, Function, NoLine};
 use super::entry;
 use super::error::{self, SiteError};
+use super::name::user_name;
 use crate::causal::rig::site::{Entry, Place, Reach, Site, Tried, WaitKind};
 use crate::image::elf::{self, Elf};
 use crate::symbol::debug_file;

@@ -139,13 +139,13 @@ fn a_function_of_sixty_percent_that_takes_half_the_time_saves_thirty() {
     let _alone = alone();
     let running = Target::start("three");
     let mut live = running.live(&[running.site("f60"), running.site("f10")]);
-    for (site, truth) in [(0, 0.30), (1, 0.05)] {
-        let half = Treatment::SpeedUp { site, percent: 50 };
-        let (found, off) = saved_within(&mut live, half, 48, own_period_ns);
-        println!("half of site {site} saves {found:.4} ±{off:.4}, true {truth}");
+    for (site, percent, truth) in [(0, 50, 0.30), (1, 100, 0.10)] {
+        let faster = Treatment::SpeedUp { site, percent };
+        let (found, off) = saved_within(&mut live, faster, 48, own_period_ns);
+        println!("{percent} % of site {site} saves {found:.4} ±{off:.4}, true {truth}");
         // Once: in one run of a thousand it is beyond its interval by chance, and pauses are exact to a point. A method that
-        // paid nothing, or all twice, would be off by all of it, five points at least: more than this interval may be wide.
-        assert!(off < 0.03, "site {site}: the interval is ±{off}");
+        // paid nothing, or all twice, would be off by all of it, ten points at least: more than this may be wide.
+        assert!(off < 0.06, "site {site}: the interval is ±{off}");
         assert!((found - truth).abs() < off + 0.01, "site {site}: {found} ±{off}, true {truth}");
     }
 }

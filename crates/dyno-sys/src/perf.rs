@@ -14,7 +14,7 @@ mod ring;
 mod sampling;
 
 pub use clock::TaskClock;
-pub use entries::{PassCounter, busiest};
+pub use entries::{PassCounter, busiest, urgently};
 pub use hot::{HotSample, HotSampler};
 pub use interrupt::interrupt_ns;
 pub use record::{

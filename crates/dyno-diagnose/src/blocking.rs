@@ -19,8 +19,9 @@ const WAIT_SHARE_ALONE: f64 = 0.40;
 const OWN_CPU_MAX: f64 = 0.75;
 /// CPU time spent on taking locks from which they cost, even when the CPUs are full.
 const LOCK_CPU_MIN: f64 = 0.15;
-/// A call that puts this much on the disk is shared by many records already: two pages of 4 KiB.
-const GATHERED_BYTES: f64 = 8_192.0;
+/// A call that puts this much on the disk is shared by many records already: the bytes take as long as the wait. Less than
+/// that is often one record in a page or two, written again with the next one.
+const GATHERED_BYTES: f64 = 65_536.0;
 /// Reads of this size wait for the disk and not for each other: the kernel reads ahead by as much.
 const READ_AT_ONCE_BYTES: f64 = 131_072.0;
 /// CPU time that must be idle before a pool can be what holds the target back.
@@ -37,10 +38,14 @@ const NO_WAITS: &str = "what threads waited for";
 /// Requests wait for a disk.
 pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
     let Some(off) = &facts.off else { return Outcome::Unseen(NO_WAITS) };
-    let share = off.weighted_share(|time| time.disk + time.behind_disk + time.syncing);
+    let by_threads = off.weighted_share(|time| time.disk + time.behind_disk + time.syncing);
+    // Goroutines that wait for a mutex held at the disk have no thread to wait with.
+    let behind = facts.at_mutexes.as_ref().filter(|at| at.behind_disk && at.share >= WAIT_SHARE_MIN);
+    let share = behind.map_or(by_threads, |at| at.share.max(by_threads));
     let direct = off.weighted_share(|time| time.disk + time.syncing);
     if share < WAIT_SHARE_MIN {
-        return Outcome::Against(format!("{} of the working threads' time waits for a disk", percent(share)));
+        let text = format!("{} of the working threads' time waits for a disk", percent(share));
+        return Outcome::Near(share / WAIT_SHARE_MIN, text);
     }
     let draft = io_draft(facts, off, share, direct);
     if only_reads(off) {
@@ -101,6 +106,15 @@ fn io_draft(facts: &Facts<'_>, off: &OffCpu<'_>, share: f64, direct: f64) -> Dra
         draft.fact(format!("{what}: {} waits of {mean_us:.0} µs on average", wait.waits), mean_us, "µs")
     });
     let held = off.weighted_share(|time| time.behind_disk);
+    let goroutines = facts.at_mutexes.as_ref().filter(|at| at.behind_disk);
+    let draft = match goroutines {
+        Some(at) => draft.fact(
+            format!("{:.1} goroutines wait for mutexes whose holder waits for the disk: the lock is not the cause", at.waiting),
+            at.waiting,
+            "goroutines",
+        ),
+        None => draft,
+    };
     let draft = if held >= 0.01 {
         let text = format!(
             "{} waits for locks whose holder waits for the disk: the lock is not the cause",
@@ -138,7 +152,9 @@ fn bytes_per_call(facts: &Facts<'_>, off: &OffCpu<'_>) -> Option<f64> {
 
 /// Threads wait for each other at a lock.
 pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
-    let waited = facts.off.as_ref().map(|off| off.share(|time| time.contended));
+    let goroutines = facts.at_mutexes.as_ref().filter(|at| !at.behind_disk).map(|at| at.share);
+    let threads = facts.off.as_ref().map(|off| off.share(|time| time.contended));
+    let waited = threads.into_iter().chain(goroutines).reduce(f64::max);
     let spent = facts.cpu_share(&[Cost::UserLock, Cost::Futex]);
     let behind_disk = facts.off.as_ref().map_or(0.0, |off| off.share(|time| time.behind_disk));
     let (Some(waited), spent) = (waited.or(spent.map(|_| 0.0)), spent.unwrap_or(0.0)) else {
@@ -165,7 +181,7 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
             percent(waited),
             percent(spent)
         );
-        return Outcome::Against(text);
+        return Outcome::Near((waited / WAIT_SHARE_MIN).max(spent / LOCK_CPU_MIN).min(1.0), text);
     }
     Outcome::Found(lock_draft(facts, Class::LockContention, LockKind::Mutex, waited, spent))
 }
@@ -213,7 +229,7 @@ pub(super) fn allocator_contention(facts: &Facts<'_>) -> Outcome {
             percent(waited),
             percent(spent)
         );
-        return Outcome::Against(text);
+        return Outcome::Near((waited / WAIT_SHARE_MIN).max(spent / LOCK_CPU_MIN).min(1.0), text);
     }
     Outcome::Found(lock_draft(facts, Class::AllocatorContention, LockKind::Allocator, waited, spent))
 }
@@ -223,7 +239,9 @@ fn lock_draft(facts: &Facts<'_>, class: Class, kind: LockKind, waited: f64, spen
     let top = locks.first();
     let whose = if kind == LockKind::Allocator { "the allocator's locks" } else { "locks" };
     let costs = [Cost::UserLock, Cost::Futex, Cost::AllocatorLock];
-    let place = top.and_then(|(_, lock)| lock.place.clone());
+    let goroutines = facts.at_mutexes.as_ref().filter(|at| kind == LockKind::Mutex && at.waiting >= 0.5);
+    let place = goroutines.and_then(|at| at.place.clone());
+    let place = place.or_else(|| top.and_then(|(_, lock)| lock.place.clone()));
     let place = place.or_else(|| Some(facts.on.as_ref()?.places(&costs).first()?.0.clone()));
     let draft = Draft::new(
         class,
@@ -239,6 +257,14 @@ fn lock_draft(facts: &Facts<'_>, class: Class, kind: LockKind, waited: f64, spen
     let draft = locks.iter().take(3).fold(draft, |draft, (name, lock)| {
         draft.fact(lock_in_words(name, lock), lock.wait_ns as f64 / 1e9, "s")
     });
+    let draft = match goroutines {
+        Some(at) => draft.fact(
+            format!("{:.1} goroutines wait for mutexes at a time", at.waiting),
+            at.waiting,
+            "goroutines",
+        ),
+        None => draft,
+    };
     let draft = match facts.spare() {
         Some(spare) => {
             draft.fact(format!("{} of its CPUs' time is free meanwhile", percent(spare)), spare, "share")
@@ -366,8 +392,9 @@ mod tests {
                 .with(|seen| seen.process.disk_write_bytes = Some(100 * bytes))
         };
         assert_eq!(writes(4_096).classes(), [Class::SyncIo]);
-        assert_eq!(writes(16_384).classes(), []);
-        assert_eq!(writes(16_384).diagnosed().notes[0].class, Class::SyncIo);
+        assert_eq!(writes(8_192).classes(), [Class::SyncIo], "a page of a database's log");
+        assert_eq!(writes(131_072).classes(), []);
+        assert_eq!(writes(131_072).diagnosed().notes[0].class, Class::SyncIo);
     }
 
     #[test]

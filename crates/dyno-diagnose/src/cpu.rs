@@ -5,11 +5,18 @@ use dyno_record::finding::{Class, Confidence};
 use super::code::Walk;
 use super::draft::{Draft, Outcome, percent, places};
 use super::facts::{Cost, Facts};
+use super::names;
 
 /// A quarter of the CPU: halving it brings an eighth more, which is worth a change of code.
 const WORK_SHARE_MIN: f64 = 0.25;
 /// Half of the CPU in one place.
 const HOT_SHARE_MIN: f64 = 0.50;
+/// One function so large that nothing else in its thread is worth a change: ten times less of it is nearly ten times as fast.
+const ONE_FUNCTION_MIN: f64 = 0.90;
+/// Nothing else is there.
+const ALL_OF_IT: f64 = 0.95;
+/// A thread that runs less waits for something as well.
+const BUSY_MIN: f64 = 0.80;
 /// Goroutine stacks that grow again and again: each growth copies all there is, so a tenth is much.
 const GROWTH_SHARE_MIN: f64 = 0.10;
 
@@ -17,16 +24,23 @@ const GROWTH_SHARE_MIN: f64 = 0.10;
 /// would speed up.
 const NOTHING_ELSE: f64 = 0.85;
 
-const NO_PROFILE: &str = "where CPU time went";
-
 /// One place takes the CPU, and its code shows how the time is lost.
 pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
-    let Some(on) = &facts.on else { return Outcome::Unseen(NO_PROFILE) };
+    let Some(on) = &facts.on else { return facts.no_profile() };
     if let Some(draft) = search(facts) {
         return Outcome::Found(draft);
     }
+    if let Some(draft) = one_function(facts, on) {
+        return Outcome::Alone(draft);
+    }
     let top = on.top_function();
     match top {
+        Some((place, share)) if share >= HOT_SHARE_MIN && names::is(&place, names::INTERPRETER) => Outcome::Noted(
+            Draft::new(Class::UserHotSpot, share, format!("{place}, an interpreter, takes {} of the CPU", percent(share)))
+                .sure(Confidence::Low)
+                .sign("which of the program's functions it runs does not show in its own code")
+                .next("let the interpreter name them: python -X perf (from 3.12 on), node --perf-basic-prof"),
+        ),
         Some((place, share)) if share >= HOT_SHARE_MIN => Outcome::Noted(
             Draft::new(Class::UserHotSpot, share, format!("{place} takes {} of the CPU", percent(share)))
                 .sure(Confidence::Low)
@@ -37,6 +51,29 @@ pub(super) fn user_hot_spot(facts: &Facts<'_>) -> Outcome {
         Some((place, share)) => Outcome::Against(format!("the hottest function, {place}, takes {} of the CPU", percent(share))),
         None => Outcome::Against("no user function was seen running".to_owned()),
     }
+}
+
+/// One function of the program is all that a thread does which runs all the time.
+fn one_function(facts: &Facts<'_>, on: &super::facts::OnCpu<'_>) -> Option<Draft> {
+    let (thread, run) = facts.busiest().filter(|(_, run)| *run >= BUSY_MIN)?;
+    let (place, share) = on.top_function_of(thread.tid).filter(|(_, share)| *share >= ONE_FUNCTION_MIN)?;
+    let others = [names::INTERPRETER, names::COPY, names::ALLOCATOR, names::FORMAT, names::ACQUIRE];
+    if place.starts_with("0x") || others.iter().any(|table| names::is(&place, table)) {
+        return None;
+    }
+    let sure = if share >= ALL_OF_IT { Confidence::Medium } else { Confidence::Low };
+    let of_all = on.top_function().map_or(0.0, |(_, share)| share);
+    let summary =
+        format!("{place} is {} of what thread {} ({}) does", percent(share), thread.tid, thread.name);
+    Some(
+        Draft::new(Class::UserHotSpot, share * run.min(1.0), summary)
+            .sure(sure)
+            .fact(format!("the thread runs {} of the time", percent(run)), run, "share of the time")
+            .fact(format!("the hottest function takes {} of the CPU in all", percent(of_all)), of_all, "share")
+            .sign("its code shows neither waiting nor a walk: whether it could do with less, its author knows")
+            .next("do less in it: keep results, ask for less, a better algorithm; or share its work out over threads")
+            .at(Some(place)),
+    )
 }
 
 /// The CPU goes from node to node and compares: a search that a better index would not make.
@@ -55,13 +92,14 @@ fn search(facts: &Facts<'_>) -> Option<Draft> {
 
 /// malloc and free take the CPU.
 pub(super) fn allocation_churn(facts: &Facts<'_>) -> Outcome {
-    let Some(on) = &facts.on else { return Outcome::Unseen(NO_PROFILE) };
+    let Some(on) = &facts.on else { return facts.no_profile() };
     let (churn, growth) = (on.share(&[Cost::Allocation]), on.share(&[Cost::StackGrowth]));
     if growth >= GROWTH_SHARE_MIN && growth >= churn {
         return Outcome::Found(growth_draft(facts, growth));
     }
     if churn < WORK_SHARE_MIN {
-        return Outcome::Against(format!("{} of the CPU takes memory and gives it back", percent(churn)));
+        let text = format!("{} of the CPU takes memory and gives it back", percent(churn));
+        return Outcome::Near(churn / WORK_SHARE_MIN, text);
     }
     let by = on.places(&[Cost::Allocation]);
     let draft = Draft::new(
@@ -71,10 +109,7 @@ pub(super) fn allocation_churn(facts: &Facts<'_>) -> Outcome {
     )
     .sure(sureness(churn))
     .fact(
-        format!(
-            "in {}",
-            on.seen_of(super::names::ALLOCATOR).into_iter().take(4).collect::<Vec<_>>().join(", ")
-        ),
+        format!("in {}", on.seen_of(names::ALLOCATOR).into_iter().take(4).collect::<Vec<_>>().join(", ")),
         churn,
         "share",
     )
@@ -90,7 +125,7 @@ fn growth_draft(facts: &Facts<'_>, share: f64) -> Draft {
     let by = facts.on.as_ref().map(|on| on.places(&[Cost::StackGrowth])).unwrap_or_default();
     Draft::new(Class::AllocationChurn, share, format!("{} of the CPU makes goroutines' stacks larger and copies them", percent(share)))
         .sure(sureness(share * 2.0))
-        .fact("runtime.newstack and what it calls", share, "share")
+        .fact(format!("{} in runtime.newstack and what it calls", percent(share)), share, "share")
         .sign_if(places(&by))
         .next("let one goroutine live and take the work, so that its stack has grown once; or keep deep calls shallow")
         .at(by.first().map(|place| place.0.clone()))
@@ -99,7 +134,7 @@ fn growth_draft(facts: &Facts<'_>, share: f64) -> Draft {
 
 /// memcpy takes the CPU.
 pub(super) fn copying(facts: &Facts<'_>) -> Outcome {
-    let Some(on) = &facts.on else { return Outcome::Unseen(NO_PROFILE) };
+    let Some(on) = &facts.on else { return facts.no_profile() };
     let named = on.share(&[Cost::Copy]);
     // A library without symbols hides memcpy's name; its code does not.
     let unnamed = |hot: &super::facts::Hot<'_>| {
@@ -107,7 +142,7 @@ pub(super) fn copying(facts: &Facts<'_>) -> Outcome {
     };
     let share = named + facts.loop_share(unnamed);
     if share < WORK_SHARE_MIN {
-        return Outcome::Against(format!("{} of the CPU copies bytes", percent(share)));
+        return Outcome::Near(share / WORK_SHARE_MIN, format!("{} of the CPU copies bytes", percent(share)));
     }
     let by = on.places(&[Cost::Copy]);
     Outcome::Found(
@@ -128,16 +163,17 @@ pub(super) fn copying(facts: &Facts<'_>) -> Outcome {
 
 /// printf, iostream, to_string take the CPU.
 pub(super) fn formatting(facts: &Facts<'_>) -> Outcome {
-    let Some(on) = &facts.on else { return Outcome::Unseen(NO_PROFILE) };
+    let Some(on) = &facts.on else { return facts.no_profile() };
     let share = on.share(&[Cost::Format]);
     if share < WORK_SHARE_MIN {
-        return Outcome::Against(format!("{} of the CPU makes text of numbers", percent(share)));
+        let text = format!("{} of the CPU makes text of numbers", percent(share));
+        return Outcome::Near(share / WORK_SHARE_MIN, text);
     }
     let by = on.places(&[Cost::Format]);
     Outcome::Found(
         Draft::new(Class::Formatting, share, format!("{} of the CPU goes through formatting machinery", percent(share)))
             .sure(sureness(share))
-            .fact(format!("in {}", on.seen_of(super::names::FORMAT).into_iter().take(4).collect::<Vec<_>>().join(", ")), share, "share")
+            .fact(format!("in {}", on.seen_of(names::FORMAT).into_iter().take(4).collect::<Vec<_>>().join(", ")), share, "share")
             .sign_if(places(&by))
             .next("write digits into a buffer (to_chars, itoa); format what changes, once; leave out what nobody reads")
             .rung("date-cache")
@@ -161,7 +197,11 @@ mod tests {
     use crate::scene::{FIND, ROWS, Scene};
 
     #[test]
-    fn a_walk_from_node_to_node_is_a_hot_spot_and_one_hot_function_alone_is_a_note() {
+    fn a_walk_from_node_to_node_is_a_hot_spot_and_so_is_a_function_that_is_all_a_thread_does() {
+        let all = |seconds| Scene::new(&[seconds]).on("main;digest", 99).on("main;other", 1).classes();
+        assert_eq!((all(9.9), all(5.0)), (vec![Class::UserHotSpot], vec![]));
+        let interpreter = Scene::new(&[9.9]).on("main;_PyEval_EvalFrameDefault", 99);
+        assert_eq!(interpreter.classes(), []);
         let walk = Scene::new(&[10.0]).on("main;work", 100).hot(FIND, 0.8, vec![]);
         assert_eq!(walk.classes(), [Class::UserHotSpot]);
         let hash = Scene::new(&[10.0]).on("main;work", 100).hot(FIND, 0.2, vec![]).hot(ROWS, 0.7, vec![]);

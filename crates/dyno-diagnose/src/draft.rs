@@ -6,10 +6,14 @@ use dyno_record::finding::{Class, Confidence, Evidence, Finding, Next};
 pub(super) enum Outcome {
     /// It is so.
     Found(Draft),
+    /// It is so where nothing else is; beside another cause it is only what that looks like.
+    Alone(Draft),
     /// It is seen, and no fault by itself.
     Noted(Draft),
     /// It is not so, by this figure.
     Against(String),
+    /// It is not so, by a figure that is this part of what it would take.
+    Near(f64, String),
     /// What it needs was not seen.
     Unseen(&'static str),
 }

@@ -70,6 +70,11 @@ impl Equals {
         }
         keys(profile, stack).into_iter().find(|key| self.turns.contains(key))
     }
+
+    /// Whether a thread that waits for a CPU stands where turns are waited for.
+    pub(super) fn is_place_of_turns(&self, profile: &Profile, stack: &Stack) -> bool {
+        way(&leaf_first(profile, stack)).is_some_and(|way| self.turns.contains(&way))
+    }
 }
 
 impl Place {
@@ -112,9 +117,13 @@ fn signalled(profile: &Profile, stack: &Stack) -> bool {
 fn keys(profile: &Profile, stack: &Stack) -> Vec<String> {
     let is_futex = stack.wait.as_ref().is_some_and(|wait| wait.class == WaitClass::Lock);
     let word = stack.wait.as_ref().and_then(|wait| wait.object.clone()).filter(|_| is_futex);
-    let frames = leaf_first(profile, stack);
-    let way: Vec<&str> = user(&frames).take(PLACE_FRAMES).map(|frame| frame.name.as_str()).collect();
-    word.into_iter().chain((way.len() >= 2).then(|| way.join(";"))).collect()
+    word.into_iter().chain(way(&leaf_first(profile, stack))).collect()
+}
+
+/// The innermost functions; a single one is no way.
+fn way(frames: &[&Frame]) -> Option<String> {
+    let way: Vec<&str> = user(frames).take(PLACE_FRAMES).map(|frame| frame.name.as_str()).collect();
+    (way.len() >= 2).then(|| way.join(";"))
 }
 
 fn user<'f>(frames: &'f [&'f Frame]) -> impl Iterator<Item = &'f &'f Frame> {

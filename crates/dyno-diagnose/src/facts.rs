@@ -6,11 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dyno_record::observation::{HotSpot, Observation};
-use dyno_record::profile::{Frame, Origin, Profile};
+use dyno_record::observation::{HotSpot, Observation, ThreadCost};
+use dyno_record::profile::{Frame, Origin, Profile, Stack};
 
 use super::code::Loop;
+use super::draft::Outcome;
 use super::frames::{crowd, leaf_first, own_place, place};
+use super::goroutines::AtMutexes;
 use super::names;
 use super::waits::OffCpu;
 
@@ -53,6 +55,8 @@ pub(super) struct Facts<'o> {
     pub(super) on: Option<OnCpu<'o>>,
     pub(super) off: Option<OffCpu<'o>>,
     pub(super) loops: Vec<Hot<'o>>,
+    /// Goroutines at mutexes, where it is a Go program that shows them.
+    pub(super) at_mutexes: Option<AtMutexes>,
 }
 
 /// A hot instruction and the loop around it.
@@ -77,10 +81,16 @@ impl<'o> Facts<'o> {
     pub(super) fn new(seen: &'o Observation) -> Facts<'o> {
         let hot = seen.hot.iter().filter_map(|spot| Some(Hot { spot, code: Loop::around(spot)? }));
         let enough = |profile: &&Profile| profile.total_ns() > 0 && samples(profile) >= SAMPLES_MIN;
+        let off = seen.off_cpu.as_ref().map(|profile| OffCpu::new(profile, seen));
         Facts {
             seen,
+            at_mutexes: seen
+                .goroutines
+                .as_ref()
+                .filter(|looked| looked.looks > 0)
+                .map(|looked| AtMutexes::of(looked, off.as_ref())),
             on: seen.on_cpu.as_ref().filter(enough).map(|profile| OnCpu::new(profile, seen)),
-            off: seen.off_cpu.as_ref().map(|profile| OffCpu::new(profile, seen)),
+            off,
             loops: hot.collect(),
         }
     }
@@ -119,6 +129,48 @@ impl<'o> Facts<'o> {
         let busiest = self.seen.threads.iter().map(|thread| thread.run_ns).max().unwrap_or(0);
         self.spare().is_some_and(|spare| spare >= FREE_MIN)
             && (busiest as f64) < BUSIEST_MAX * self.seen.duration_s * 1e9
+    }
+
+    /// The thread that runs most, and the share of the window that it ran, or would have run had others not been there.
+    pub(super) fn busiest(&self) -> Option<(&'o ThreadCost, f64)> {
+        let busiest = self.seen.threads.iter().max_by_key(|thread| thread.run_ns)?;
+        let kept_off = busiest.wait_ns as f64 * self.crowd();
+        Some((busiest, (busiest.run_ns as f64 + kept_off) / 1e9 / self.seen.duration_s.max(1e-9)))
+    }
+
+    /// Why there is no profile to judge: it was not to be had, or next to nothing ran.
+    pub(super) fn no_profile(&self) -> Outcome {
+        match &self.seen.on_cpu {
+            Some(profile) => {
+                let (samples, seconds) = (samples(profile), profile.duration_s);
+                Outcome::Against(format!("it hardly ran: {samples} samples in {seconds:.1} s"))
+            }
+            None => Outcome::Unseen("where CPU time went"),
+        }
+    }
+
+    /// The same for the kernel's side, which an ordinary user may not sample.
+    pub(super) fn no_kernel_profile(&self) -> Outcome {
+        if self.on.is_some() {
+            Outcome::Unseen("where CPU time went in the kernel")
+        } else {
+            self.no_profile()
+        }
+    }
+
+    /// Why there are no loops to judge: code was not to be had, or none of the hot code is a tight loop.
+    pub(super) fn no_loops(&self, needs: &'static str) -> Outcome {
+        let refused = self.seen.not_looked_at.iter().any(|one| one.what == HOT_CODE);
+        if self.seen.on_cpu.is_none() || refused && self.seen.hot.is_empty() {
+            return Outcome::Unseen(needs);
+        }
+        if self.seen.hot.is_empty() {
+            return Outcome::Against("it was hardly seen at work in user code".to_owned());
+        }
+        Outcome::Against(format!(
+            "none of its {} hottest instructions lies in a tight loop",
+            self.seen.hot.len()
+        ))
     }
 
     /// What it could use, in CPUs.
@@ -218,9 +270,25 @@ impl<'o> OnCpu<'o> {
 
     /// The user function that is the leaf most often, with its share.
     pub(super) fn top_function(&self) -> Option<(String, f64)> {
+        let (place, ns) = self.top_among(&|_| true)?;
+        Some((place, ns as f64 / self.total_ns))
+    }
+
+    /// The same of one thread, with its share of what that thread was sampled at.
+    pub(super) fn top_function_of(&self, tid: u32) -> Option<(String, f64)> {
+        let threads = &self.profile.threads;
+        let is_its =
+            |stack: &Stack| threads.get(stack.thread as usize).is_some_and(|thread| thread.tid == tid);
+        let all: u64 =
+            self.profile.stacks.iter().filter(|stack| is_its(stack)).map(|stack| stack.weight_ns).sum();
+        let (place, ns) = self.top_among(&is_its)?;
+        Some((place, ns as f64 / all.max(1) as f64))
+    }
+
+    fn top_among(&self, wanted: &dyn Fn(&Stack) -> bool) -> Option<(String, u64)> {
         // By name: a function of many lines is one function. The line that is named is that of its heaviest stack.
         let mut sums = BTreeMap::<&str, (u64, u64, &Frame)>::new();
-        for stack in &self.profile.stacks {
+        for stack in self.profile.stacks.iter().filter(|stack| wanted(stack)) {
             let leaf = stack.frames.iter().rev().map(|at| &self.profile.frames[*at as usize]);
             // What was folded into its caller is its caller's.
             let leaf = leaf.filter(|frame| frame.origin == Origin::User && !frame.inlined).take(1).next();
@@ -237,7 +305,7 @@ impl<'o> OnCpu<'o> {
             }
         }
         let (ns, _, frame) = sums.into_values().max_by_key(|sum| sum.0)?;
-        Some((place(frame), ns as f64 / self.total_ns))
+        Some((place(frame), ns))
     }
 
     /// Names of the frames of this table that were seen, the most frequent first.
@@ -256,6 +324,8 @@ impl<'o> OnCpu<'o> {
     }
 }
 
+/// What the watcher says when it could not read code.
+const HOT_CODE: &str = "the code at hot instructions";
 /// Free share of the CPUs from which on, with no thread busier than the next figure, CPU time is not scarce.
 const FREE_MIN: f64 = 0.75;
 const BUSIEST_MAX: f64 = 0.50;

@@ -26,12 +26,10 @@ const LOCAL_SHARE_MIN: f64 = 0.2;
 /// `ETH_P_ALL`: every packet.
 const EVERY_PACKET: u32 = 3;
 
-const NO_PROFILE: &str = "where CPU time went";
-
 /// seccomp or audit stand before every system call.
 pub(super) fn filtered_syscalls(facts: &Facts<'_>) -> Outcome {
     let filters = facts.seen.process.seccomp_filters;
-    let Some(share) = facts.cpu_share(&[Cost::Filter]) else { return Outcome::Unseen(NO_PROFILE) };
+    let Some(share) = facts.cpu_share(&[Cost::Filter]) else { return facts.no_kernel_profile() };
     if share < FILTER_SHARE_MIN {
         return Outcome::Against(format!(
             "{filters} seccomp filters, {} of the CPU in filters and audit",
@@ -132,7 +130,7 @@ fn elsewhere(facts: &Facts<'_>) -> Outcome {
 
 /// The kernel's network path is what is left; a fault only where a part of it could be avoided.
 pub(super) fn kernel_network(facts: &Facts<'_>) -> Outcome {
-    let Some(on) = facts.on_both_sides() else { return Outcome::Unseen(NO_PROFILE) };
+    let Some(on) = facts.on_both_sides() else { return facts.no_kernel_profile() };
     let firewall = on.share(&[Cost::Firewall]);
     let connects = on.share(&[Cost::Connect]);
     let path = on.share(&[Cost::Network, Cost::Firewall, Cost::Connect, Cost::Tap]);
@@ -249,7 +247,7 @@ mod tests {
         assert_eq!(received(0, 1_000, 0).classes(), []);
         assert_eq!(received(100, 900, 800).classes(), [Class::WrongCore]);
         let mut idle = received(1_000, 0, 0);
-        idle.seen.on_cpu.as_mut().unwrap().stacks.truncate(1);
+        idle.seen.on_cpu.as_mut().unwrap().stacks.truncate(2);
         idle = idle.on("main;work", 20);
         assert_eq!(idle.classes(), [], "who hardly sends loses nothing");
     }

@@ -11,10 +11,12 @@ mod draft;
 mod equals;
 mod facts;
 mod frames;
+mod goroutines;
 mod kernel;
 mod limits;
 mod memory;
 mod names;
+mod network;
 #[cfg(test)]
 mod scene;
 mod spin;
@@ -36,6 +38,8 @@ pub struct Diagnosed {
     pub notes: Vec<Finding>,
     /// What is not wrong, and the figure that says so.
     pub ruled_out: Vec<RuledOut>,
+    /// Of it, what came nearest to being found.
+    pub nearest: Vec<RuledOut>,
     /// What could not be looked at.
     pub not_looked_at: Vec<NotLookedAt>,
 }
@@ -48,10 +52,11 @@ struct Rule {
 }
 
 /// From others' doings, over waiting for the world and for each other, to what the program's own code does with its CPU.
-const RULES: [Rule; 22] = [
+const RULES: [Rule; 23] = [
     rule(Class::GeneratorLimited, 0, limits::generator_limited),
     rule(Class::Throttled, 0, limits::throttled),
     rule(Class::SyncIo, 1, blocking::sync_io),
+    rule(Class::DelayedAck, 1, network::delayed_ack),
     rule(Class::AllocatorContention, 2, blocking::allocator_contention),
     rule(Class::Spinning, 2, spin::spinning),
     rule(Class::LockContention, 2, blocking::lock_contention),
@@ -92,19 +97,40 @@ pub fn diagnose(seen: &Observation) -> Diagnosed {
         said.not_looked_at.push(NotLookedAt { what, why: "give it load, or --load URL".to_owned() });
         return said;
     }
-    let mut found = Vec::new();
+    let (mut found, mut near) = (Vec::new(), Vec::new());
     for rule in &RULES {
         match (rule.look)(&facts) {
-            Outcome::Found(draft) if is_beside_the_point(rule, &facts) => said.notes.push(draft.finding),
-            Outcome::Found(draft) => found.push((rule.depth, draft.finding)),
+            Outcome::Found(draft) | Outcome::Alone(draft) if is_beside_the_point(rule, &facts) => {
+                said.notes.push(draft.finding);
+            }
+            Outcome::Alone(draft) if !found.is_empty() => said.notes.push(draft.finding),
+            Outcome::Found(draft) | Outcome::Alone(draft) => found.push((rule.depth, draft.finding)),
             Outcome::Noted(draft) => said.notes.push(draft.finding),
             Outcome::Against(by) => said.ruled_out.push(RuledOut { class: rule.class, by }),
+            Outcome::Near(part, by) => {
+                let out = RuledOut { class: rule.class, by };
+                near.push((part, out.clone()));
+                said.ruled_out.push(out);
+            }
             Outcome::Unseen(what) => said.not_looked_at.push(unseen(rule.class, what)),
         }
     }
     said.findings = in_order(found);
+    said.nearest = nearest(near);
     name_what_was_ruled_out(&mut said);
     said
+}
+
+/// A figure below this part of what a finding takes is not near to it.
+const NEAR_MIN: f64 = 0.25;
+/// At most so many are told.
+const NEAREST_MAX: usize = 2;
+
+/// What came nearest to being found.
+fn nearest(mut near: Vec<(f64, RuledOut)>) -> Vec<RuledOut> {
+    near.retain(|(part, _)| *part >= NEAR_MIN);
+    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    near.into_iter().take(NEAREST_MAX).map(|(_, out)| out).collect()
 }
 
 /// Whether the target did next to nothing and nothing held it up either.
@@ -115,6 +141,9 @@ fn nothing_ran(facts: &Facts<'_>) -> bool {
         .as_ref()
         .map_or(0, |off| off.sum(|time| time.disk + time.contended + time.behind_disk + time.allocator));
     let held = waits as f64 >= 0.01 * seen.duration_s * 1e9;
+    // What waits for acknowledgements needs no CPU to be slow.
+    let sending = seen.packets.as_ref().and_then(|packets| packets.sending).unwrap_or_default();
+    let held = held || 10 * sending.held >= sending.looks.max(1);
     let loaded = seen.load.as_ref().is_some_and(|load| load.replies > 0 || load.lost > 0);
     seen.duration_s > 0.0 && seen.cpus_used() < IDLE_CPUS && !held && !loaded
 }
@@ -158,15 +187,16 @@ fn name_what_was_ruled_out(said: &mut Diagnosed) {
 /// What could look the same from outside.
 fn rivals(class: Class) -> &'static [Class] {
     use Class::{
-        AllocationChurn, AllocatorContention, CacheMissesSuspected, Copying, FalseSharingSuspected,
-        FilteredSyscalls, Formatting, GeneratorLimited, KernelNetwork, LockContention, NoisyNeighbor,
-        PacketTap, PageFaults, PoolLimit, SingleThreadLimit, Spinning, SyncIo, SyscallHeavy, Throttled,
-        TlbReach, UserHotSpot, WrongCore,
+        AllocationChurn, AllocatorContention, CacheMissesSuspected, Copying, DelayedAck,
+        FalseSharingSuspected, FilteredSyscalls, Formatting, GeneratorLimited, KernelNetwork, LockContention,
+        NoisyNeighbor, PacketTap, PageFaults, PoolLimit, SingleThreadLimit, Spinning, SyncIo, SyscallHeavy,
+        Throttled, TlbReach, UserHotSpot, WrongCore,
     };
     match class {
         // The CPU is not full: something is waited for.
-        SyncIo | LockContention | AllocatorContention | PoolLimit | SingleThreadLimit => &[
+        SyncIo | DelayedAck | LockContention | AllocatorContention | PoolLimit | SingleThreadLimit => &[
             SyncIo,
+            DelayedAck,
             LockContention,
             AllocatorContention,
             PoolLimit,

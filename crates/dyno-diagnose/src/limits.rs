@@ -34,7 +34,7 @@ const THROTTLED_MIN: f64 = 0.05;
 /// One thread is at its limit while CPUs are free. It is a finding only when something waits for that thread.
 pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
     let Some(free) = facts.spare_cpus() else { return Outcome::Unseen("how busy the CPUs were") };
-    let Some((busiest, share)) = busiest(facts) else {
+    let Some((busiest, share)) = facts.busiest() else {
         return Outcome::Unseen("the times of single threads");
     };
     let full = facts.seen.threads.iter().filter(|thread| run_share(facts, thread) >= THREAD_FULL).count();
@@ -46,8 +46,8 @@ pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
         return Outcome::Against(text);
     }
     let draft = Draft::new(Class::SingleThreadLimit, share * free.min(1.0), format!("thread {} ({}) runs {} of the time while {free:.1} CPUs are free", busiest.tid, busiest.name, percent(share)))
-        .fact("the busiest thread", share, "share of the time")
-        .fact("CPUs that nobody uses", free, "CPUs")
+        .fact(format!("the busiest thread runs {} of the time", percent(share)), share, "share of the time")
+        .fact(format!("{free:.1} CPUs are used by nobody"), free, "CPUs")
         .next("a second thread or process for the same work, each with its own listener; or less work on that thread")
         .rung("workers")
         .specimen("single-loop");
@@ -55,11 +55,6 @@ pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
         Some(who) => Outcome::Found(draft.sure(Confidence::High).sign(who)),
         None => Outcome::Noted(draft.sign("nobody was seen waiting for it")),
     }
-}
-
-fn busiest<'f>(facts: &Facts<'f>) -> Option<(&'f ThreadCost, f64)> {
-    let busiest = facts.seen.threads.iter().max_by_key(|thread| thread.run_ns)?;
-    Some((busiest, run_share(facts, busiest)))
 }
 
 /// Share of the window that a thread ran, or would have run had others not been there.
@@ -195,8 +190,8 @@ pub(super) fn noisy_neighbor(facts: &Facts<'_>) -> Outcome {
     Outcome::Found(
         Draft::new(Class::NoisyNeighbor, foreign + steal, text)
             .sure(Confidence::High)
-            .fact("CPU time of others", foreign, "share")
-            .fact("time that the hypervisor kept", steal, "share")
+            .fact(format!("others used {} of its CPUs' time", percent(foreign)), foreign, "share")
+            .fact(format!("the hypervisor kept {}", percent(steal)), steal, "share")
             .sign_if(named(&others))
             .next("stop them, or keep them off the server's CPUs (cpuset); on a shared host, another host"),
     )

@@ -35,7 +35,7 @@ const NO_CODE: &str =
 /// Pages are made or read all the time.
 pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
     let Some(share) = facts.cpu_share(&[Cost::PageFault]) else {
-        return Outcome::Unseen("where CPU time went");
+        return facts.no_kernel_profile();
     };
     let waited = facts.off.as_ref().map_or(0.0, |off| off.share(|time| time.fault));
     let process = &facts.seen.process;
@@ -91,7 +91,7 @@ pub(super) fn tlb_reach(facts: &Facts<'_>) -> Outcome {
         return Outcome::Against(format!("{mib} MiB of memory, {huge_text} of it in huge pages"));
     }
     if facts.loops.is_empty() {
-        return Outcome::Unseen(NO_CODE);
+        return facts.no_loops(NO_CODE);
     }
     let scattered = |hot: &Hot<'_>| matches!(hot.code.walk(), Walk::Scattered | Walk::Chase) && is_wide(hot);
     let share = facts.loop_share(scattered);
@@ -136,7 +136,7 @@ fn wide_in_words(hot: &Hot<'_>) -> String {
 /// Memory is touched in an order that caches dislike.
 pub(super) fn cache_misses(facts: &Facts<'_>) -> Outcome {
     if facts.loops.is_empty() {
-        return Outcome::Unseen(NO_CODE);
+        return facts.no_loops(NO_CODE);
     }
     let strides = |hot: &Hot<'_>| hot.code.skips(LINE_BYTES).is_some();
     let share = facts.loop_share(strides);
@@ -161,7 +161,7 @@ pub(super) fn cache_misses(facts: &Facts<'_>) -> Outcome {
 /// Threads write to the same cache line.
 pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
     if facts.loops.is_empty() {
-        return Outcome::Unseen(NO_CODE);
+        return facts.no_loops(NO_CODE);
     }
     let stores = stores_by_line(facts);
     let shared: BTreeMap<u64, &Stores> = stores

@@ -338,6 +338,21 @@ pub(super) const SENDS: &[&str] = &[
 pub(super) const INTERPRETER_LOCK: &[&str] =
     &["take_gil", "gvl_acquire*", "thread_sched_to_running*", "thread_sched_wait_running*"];
 
+/// The loop of an interpreter: what it runs is somebody else's code.
+pub(super) const INTERPRETER: &[&str] = &[
+    "_PyEval_EvalFrame*",
+    "PyEval_EvalFrame*",
+    "vm_exec_core*",
+    "rb_vm_exec*",
+    "luaV_execute*",
+    "lj_vm_*",
+    "execute_ex*",
+    "Perl_runops*",
+    "Builtins_Interpreter*",
+    "Interpreter*",
+    "sqlite3VdbeExec*",
+];
+
 /// Callers of `take_gil`, where a build hides its name.
 pub(super) const CALLS_INTERPRETER_LOCK: &[&str] = &[
     "_PyEval_EvalFrame*",

@@ -17,9 +17,8 @@ pub(super) fn spinning(facts: &Facts<'_>) -> Outcome {
     let kernel = facts.cpu_share(&[Cost::KernelSpin]).unwrap_or(0.0);
     let share = looped + yielded;
     if facts.loops.is_empty() && yielded < SPIN_SHARE_MIN {
-        return Outcome::Unseen(
-            "the code at hot instructions (x86-64 and the right to read the target are needed)",
-        );
+        return facts
+            .no_loops("the code at hot instructions (x86-64 and the right to read the target are needed)");
     }
     if share < SPIN_SHARE_MIN {
         let text = format!(

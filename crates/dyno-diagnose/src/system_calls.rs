@@ -101,7 +101,8 @@ impl Calls {
         let rates: Vec<(&str, f64)> =
             calls.map(|(name, call)| (name.as_str(), call.count as f64 / seconds)).collect();
         let sum = |table: &[&str]| {
-            rates.iter().filter(|(name, _)| names::is(name, table)).map(|call| call.1).sum::<f64>()
+            // A sum of nothing is minus zero, which would be printed so.
+            rates.iter().filter(|(name, _)| names::is(name, table)).map(|call| call.1).sum::<f64>() + 0.0
         };
         let all = counted.map(|_| rates.iter().map(|call| call.1).sum::<f64>());
         let by_io = vfs_calls(seen);

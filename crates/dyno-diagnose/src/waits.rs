@@ -85,6 +85,8 @@ pub(super) struct OffCpu<'o> {
     crowd: f64,
     /// Waits that equals end.
     equals: Equals,
+    /// Whether it is a Go program: its threads' waits in futexes are for goroutines to run.
+    is_go: bool,
 }
 
 /// What one thread waited for another.
@@ -128,7 +130,8 @@ impl<'o> OffCpu<'o> {
             disks: BTreeMap::new(),
             handed: BTreeMap::new(),
             crowd: crowd(seen),
-            equals: Equals::of(profile),
+            equals: if seen.goroutines.is_some() { Equals::default() } else { Equals::of(profile) },
+            is_go: seen.goroutines.is_some(),
         };
         off.take_run_times(seen);
         off.take_sync_times(seen);
@@ -175,8 +178,11 @@ impl<'o> OffCpu<'o> {
         let frames = leaf_first(self.profile, stack);
         let (tid, ns) = (self.tid(stack), stack.weight_ns);
         let class = self.class(stack, &frames);
+        let at_lock = class == WaitClass::RunQueue && self.equals.is_place_of_turns(self.profile, stack);
         let time = self.threads.entry(tid).or_default();
         match class {
+            // Woken for a lock and not there yet: had the lock been free, it would not have slept.
+            WaitClass::RunQueue if at_lock => time.contended += ns,
             // What others' processes made it wait says nothing of the target.
             WaitClass::RunQueue => time.run_queue += (ns as f64 * (1.0 - self.crowd)) as u64,
             WaitClass::Disk => {
@@ -213,6 +219,7 @@ impl<'o> OffCpu<'o> {
 
     fn kind(&self, stack: &Stack, frames: &[&Frame]) -> LockKind {
         match lock_kind(frames) {
+            LockKind::Unknown if self.is_go => LockKind::Await,
             LockKind::Await | LockKind::Unknown if self.equals.turn(self.profile, stack).is_some() => {
                 LockKind::Mutex
             }

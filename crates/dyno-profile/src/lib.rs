@@ -26,6 +26,7 @@ mod unwind;
 pub mod causal;
 pub mod diff;
 pub mod export;
+pub mod goroutines;
 pub mod import;
 pub mod layout;
 pub mod locks;

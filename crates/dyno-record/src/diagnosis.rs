@@ -37,6 +37,9 @@ pub struct Diagnosis {
     pub notes: Vec<Finding>,
     /// What is not wrong, and the figure that says so.
     pub ruled_out: Vec<RuledOut>,
+    /// Of it, what came nearest to being found.
+    #[serde(default)]
+    pub nearest: Vec<RuledOut>,
     /// What could not be looked at.
     pub not_looked_at: Vec<NotLookedAt>,
     /// What changes how the figures are to be read.

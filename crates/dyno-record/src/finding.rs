@@ -14,6 +14,8 @@ pub const DIAGNOSIS_SCHEMA: &str = "dyno.diagnosis/1";
 pub enum Class {
     /// Requests wait for a disk.
     SyncIo,
+    /// Small pieces wait until the other side acknowledges the piece before, which it delays.
+    DelayedAck,
     /// Threads wait for each other at a lock.
     LockContention,
     /// Threads wait for each other inside the allocator.
@@ -125,8 +127,9 @@ pub struct Finding {
 
 impl Class {
     /// Every class there is, in the order of this file.
-    pub const ALL: [Class; 22] = [
+    pub const ALL: [Class; 23] = [
         Class::SyncIo,
+        Class::DelayedAck,
         Class::LockContention,
         Class::AllocatorContention,
         Class::UserHotSpot,
@@ -155,6 +158,7 @@ impl Class {
     pub fn name(self) -> &'static str {
         match self {
             Class::SyncIo => "sync_io",
+            Class::DelayedAck => "delayed_ack",
             Class::LockContention => "lock_contention",
             Class::AllocatorContention => "allocator_contention",
             Class::UserHotSpot => "user_hot_spot",

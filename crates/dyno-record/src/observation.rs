@@ -39,6 +39,8 @@ pub struct Observation {
     pub on_cpu: Option<Profile>,
     /// Where the rest of its time went.
     pub off_cpu: Option<Profile>,
+    /// What its goroutines did, where it is a Go program.
+    pub goroutines: Option<Goroutines>,
     /// The instructions at which it was seen most often.
     pub hot: Vec<HotSpot>,
     /// Descriptors of the target that are files, by path, with the flags they were opened with: `sync` and the like.
@@ -196,6 +198,22 @@ pub struct Packets {
     pub unread: u64,
     /// Its TCP connections when watching ended.
     pub connections: u64,
+    /// How its connections send, where that could be looked at.
+    pub sending: Option<Sending>,
+}
+
+/// What TCP held back on the target's connections, and on their other ends on the same machine, by looking often.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sending {
+    /// Looks at connections, over all of them.
+    pub looks: u64,
+    /// Looks at which less than a segment was kept until what was on its way was acknowledged (Nagle's algorithm).
+    pub held: u64,
+    /// Of those, at the far end: a peer's bytes for the target.
+    pub held_by_peers: u64,
+    /// Connections without `TCP_NODELAY` among those that were held.
+    pub without_nodelay: u64,
 }
 
 /// A socket that sees packets (`packet(7)`).
@@ -251,6 +269,20 @@ pub enum Limit {
     Yes,
     /// It is not known.
     Unknown,
+}
+
+/// What the goroutines of a Go program did, by looking often.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Goroutines {
+    /// How often it was looked.
+    pub looks: u32,
+    /// How many were in each state, on average: `running`, `runnable`, `in a system call`, or what was waited for.
+    pub states: BTreeMap<String, f64>,
+    /// How many waited for a mutex, on average.
+    pub at_mutexes: f64,
+    /// Functions on the stacks of those, with how many.
+    pub mutexes_in: BTreeMap<String, f64>,
 }
 
 /// An instruction at which the target was seen often, and the bytes around it.

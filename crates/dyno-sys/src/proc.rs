@@ -22,11 +22,14 @@ pub use machine::{
 pub use maps::{
     FileId, Mapping, command_line, file_id, innermost_pid, mappings, name, parse_mappings, parse_mount_device,
 };
-pub use net::{Connections, InetLine, UnixLine, listeners, parse_inet, parse_unix, sockets_accepted};
+pub use net::{
+    Connections, InetLine, UnixLine, listeners, parse_inet, parse_unix, sockets_accepted, tcp_connections,
+};
 pub use process::{
     Stat, all_sleeping, cpus_allowed, epoll_events, folder, has_ended, has_thread_ended, maps,
     parse_epoll_fdinfo, parse_maps, parse_run_ns, parse_stat, parse_status_field, parse_status_kib,
-    pss_bytes, rss_bytes, rss_peak_bytes, run_ns, standing_for, stat, state, tree, user_system_ticks,
+    process_of, pss_bytes, rss_bytes, rss_peak_bytes, run_ns, standing_for, stat, state, tree,
+    user_system_ticks,
 };
 pub use traffic::{
     CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, Ticks, all_ticks, cpu_quota, memory_limit_bytes,

@@ -11,7 +11,7 @@ pub(crate) mod rights;
 mod steer;
 
 pub use addr::{Addr, AddrError};
-pub use bulk::{SLICES_MAX, send_file, send_vectored, unacknowledged, write_vectored};
+pub use bulk::{SLICES_MAX, Sending, send_file, send_vectored, sending, unacknowledged, write_vectored};
 pub use listen::{Accepted, ListenOptions, Reuseport, SocketError, accept, connect, connect_from, listen};
 pub use option::{
     KeepAlive, SockOpt, SockOptError, congestion, incoming_cpu, int_option, keep_alive, read_option,

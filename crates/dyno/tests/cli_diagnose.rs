@@ -72,6 +72,16 @@ fn a_load_that_nobody_answers_is_an_error() {
 }
 
 #[test]
+fn a_diagnosis_that_must_be_complete_ends_with_an_error_where_rules_could_not_look() {
+    let folder = Folder::new("diagnose-complete");
+    let seen = folder.file("seen.json", THROTTLED);
+    let said = run(["diagnose", "--from", &seen, "--require-complete"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("could not look") && said.err.contains("packet_tap"), "{}", said.err);
+    assert_eq!(said.err.lines().count(), 3, "{}", said.err);
+}
+
+#[test]
 fn what_was_seen_is_judged_again_and_the_exit_status_follows() {
     let folder = Folder::new("diagnose-from");
     let seen = folder.file("seen.json", THROTTLED);

@@ -92,7 +92,18 @@ mod tests {
     fn nothing_found_says_how_much_was_looked_at() {
         let ruled_out = vec![RuledOut { class: Class::Spinning, by: "no loop only looks".into() }];
         let healthy = Diagnosis { findings: Vec::new(), ruled_out, ..small() };
-        assert!(diagnosis_card(&healthy, 80, Color::Plain).contains("nothing found by 21 of 22 rules"));
+        assert!(diagnosis_card(&healthy, 80, Color::Plain).contains("nothing found by 22 of 23 rules"));
+        let blind: Vec<NotLookedAt> = Class::ALL
+            .iter()
+            .take(16)
+            .map(|class| NotLookedAt { what: class.name().into(), why: "it needs root".into() })
+            .collect();
+        let blind = Diagnosis { not_looked_at: blind, ..healthy.clone() };
+        let text = diagnosis_card(&blind, 120, Color::Plain);
+        assert!(text.contains("16 of 23 rules could not look") && !text.contains("nothing found"), "{text}");
+        let near = vec![RuledOut { class: Class::Copying, by: "20 % of the CPU copies bytes".into() }];
+        let near = Diagnosis { nearest: near, ..healthy };
+        assert!(diagnosis_card(&near, 80, Color::Plain).contains("nearest      copying: 20 %"));
         let idle = Diagnosis { findings: Vec::new(), ..small() };
         assert!(diagnosis_card(&idle, 80, Color::Plain).contains("no rule had anything to look at"));
     }

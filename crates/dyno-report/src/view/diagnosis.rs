@@ -23,10 +23,12 @@ pub(crate) fn view(record: &Diagnosis) -> View {
         record.notes.iter().map(|note| Fact::new("note", format!("{}: {}", note.class, note.summary)));
     let unseen =
         record.not_looked_at.iter().map(|one| Fact::new("not seen", format!("{}: {}", one.what, one.why)));
+    let nearest = record.nearest.iter().filter(|_| record.findings.is_empty());
+    let nearest = nearest.map(|out| Fact::new("nearest", format!("{}: {}", out.class, out.by)));
     let groups = vec![
         (OnTerminal::Above, Block::Facts(above)),
         (OnTerminal::Found, findings(record)),
-        (OnTerminal::Below, Block::Facts(notes.chain(unseen).collect())),
+        (OnTerminal::Below, Block::Facts(nearest.chain(notes).chain(unseen).collect())),
         (OnTerminal::Last, Block::Facts(words::warnings(&record.warnings))),
     ];
     View::terminal(LABEL_COLUMNS, groups)
@@ -97,9 +99,18 @@ fn nothing_found(record: &Diagnosis) -> String {
     if record.ruled_out.is_empty() && record.notes.is_empty() {
         return "no rule had anything to look at".to_owned();
     }
-    // Rules say by their class's name that they did not look.
-    let unseen = record.not_looked_at.iter().filter(|one| Class::named(&one.what).is_some()).count();
-    format!("nothing found by {} of 22 rules", 22_usize.saturating_sub(unseen))
+    let (all, unseen) = (Class::ALL.len(), unseen_rules(record));
+    if 2 * unseen > all {
+        return format!(
+            "too little could be seen to say that nothing is wrong: {unseen} of {all} rules could not look"
+        );
+    }
+    format!("nothing found by {} of {all} rules", all.saturating_sub(unseen))
+}
+
+/// Rules say by their class's name that they did not look.
+fn unseen_rules(record: &Diagnosis) -> usize {
+    record.not_looked_at.iter().filter(|one| Class::named(&one.what).is_some()).count()
 }
 
 fn of_next(next: &Next) -> String {

@@ -79,6 +79,16 @@ pub fn sockets_accepted(pid: Pid, port: u16) -> Vec<i32> {
     numbers_in(&format!("{folder}/fd")).into_iter().filter(is_ours).collect()
 }
 
+/// The descriptors of `pid` that are TCP connections, ascending.
+pub fn tcp_connections(pid: Pid) -> Vec<i32> {
+    let folder = folder(pid);
+    let lines = inet_lines(&format!("{folder}/net"));
+    let inodes: BTreeSet<u64> =
+        lines.filter(|line| line.state == ESTABLISHED).map(|line| line.inode).collect();
+    let is_one = |fd: &i32| socket_inode(&folder, *fd).is_some_and(|inode| inodes.contains(&inode));
+    numbers_in(&format!("{folder}/fd")).into_iter().filter(is_one).collect()
+}
+
 /// The TCP connections of some processes of one network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connections {

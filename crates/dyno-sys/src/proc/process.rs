@@ -121,6 +121,12 @@ pub fn folder(pid: Pid) -> String {
     format!("/proc/{}", standing_for(pid))
 }
 
+/// The process of a thread.
+pub fn process_of(tid: Tid) -> Option<Pid> {
+    let text = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    parse_status_field(&text, "Tgid")?.trim().parse().ok()
+}
+
 /// Nanoseconds that the living threads of `pid` ran (schedstat, exact to the last switch or tick). Threads that ended
 /// are not in it: [`crate::clock::process_cpu_ns`] has them.
 pub fn run_ns(pid: Pid) -> io::Result<u64> {

@@ -55,6 +55,47 @@ pub fn unacknowledged(fd: impl AsFd) -> io::Result<u64> {
     Ok(u64::try_from(bytes).unwrap_or(0))
 }
 
+/// What TCP holds back on a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sending {
+    /// Segments that the other side has not acknowledged.
+    pub unacknowledged: u32,
+    /// Segments that may be on their way at a time.
+    pub window: u32,
+    /// Bytes that were written and not sent yet.
+    pub unsent: u32,
+    /// Bytes of a full segment.
+    pub segment: u32,
+}
+
+impl Sending {
+    /// Nagle's condition: less than a segment is kept until what is on its way has been acknowledged.
+    #[must_use]
+    pub fn waits_for_acknowledgement(&self) -> bool {
+        let small = self.unsent > 0 && self.unsent < self.segment;
+        small && self.unacknowledged > 0 && self.unacknowledged < self.window
+    }
+}
+
+/// What a TCP connection holds back (`TCP_INFO`). An error for every other kind of socket.
+pub fn sending(fd: impl AsFd) -> io::Result<Sending> {
+    let mut info = [0_u8; 256];
+    let mut len = info.len() as libc::socklen_t;
+    let fd = fd.as_fd().as_raw_fd();
+    let (level, number) = (libc::IPPROTO_TCP, libc::TCP_INFO);
+    // SAFETY: `info` and `len` live through the call and `len` is the size of `info`.
+    checked(unsafe { libc::getsockopt(fd, level, number, info.as_mut_ptr().cast(), &raw mut len) })?;
+    // Offsets of struct tcp_info (linux/tcp.h), which only ever grows at its end.
+    let at = |offset: usize| {
+        let bytes = info.get(offset..offset + 4).and_then(|bytes| bytes.try_into().ok());
+        u32::from_ne_bytes(bytes.unwrap_or_default())
+    };
+    if (len as usize) < 148 {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    Ok(Sending { segment: at(16), unacknowledged: at(24), window: at(80), unsent: at(144) })
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -110,5 +151,18 @@ mod tests {
         while unacknowledged(&near).unwrap() > 0 {
             assert!(crate::clock::mono_ns() < until, "all was read and is not acknowledged");
         }
+    }
+
+    #[test]
+    fn a_small_piece_waits_for_the_piece_before_it_unless_small_pieces_go_at_once() {
+        let kept = |unsent| Sending { unacknowledged: 1, window: 10, unsent, segment: 1_448 };
+        assert!(kept(5).waits_for_acknowledgement());
+        assert!(!kept(0).waits_for_acknowledgement() && !kept(2_000).waits_for_acknowledgement());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let seen = sending(&near).unwrap();
+        assert!(seen.segment > 500 && seen.window > 0 && !seen.waits_for_acknowledgement());
+        let (pair, _other) = UnixStream::pair().unwrap();
+        assert!(sending(&pair).is_err());
     }
 }

@@ -23,7 +23,7 @@ time. Without root parts of it cannot be seen: it says which.",
     help_template = HELP
 )]
 pub(crate) struct Diagnose {
-    /// The process to watch, with its children
+    /// The process to watch, with its children; a thread stands for its process
     #[arg(value_name = "PID", value_parser = process, required_unless_present_any = ["pid", "from"], conflicts_with = "pid")]
     pub(crate) target: Option<Pid>,
     /// The same as a flag
@@ -46,6 +46,9 @@ pub(crate) struct Diagnose {
     /// Confidence from which a finding makes the exit status 1
     #[arg(long, value_name = "WHEN", default_value = "low", help_heading = "Output")]
     pub(crate) fail_on: FailOn,
+    /// End with 2 if some rule could not look, for want of a right or of the kernel's help
+    #[arg(long, help_heading = "Output")]
+    pub(crate) require_complete: bool,
     /// Print the record instead of the card
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,

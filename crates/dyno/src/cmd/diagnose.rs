@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use dyno_lab::look::diagnosis::{self, Sweep, Wanted};
 use dyno_lab::{Failure, file};
 use dyno_record::diagnosis::Diagnosis;
-use dyno_record::finding::{Confidence, DIAGNOSIS_SCHEMA, Finding};
+use dyno_record::finding::{Class, Confidence, DIAGNOSIS_SCHEMA, Finding};
 use dyno_record::observation::{OBSERVATION_SCHEMA, Observation};
 use dyno_report::text::diagnosis_card;
 
@@ -37,12 +37,36 @@ pub(crate) fn run(args: &cli::Diagnose) -> Result<ExitCode, Failure> {
     } else {
         diagnosis_card(&record, out::terminal_width(), args.color.on_stdout())
     })?;
+    if args.require_complete {
+        complete(&record)?;
+    }
     Ok(ending(&record, args.fail_on))
+}
+
+/// Every rule could look; the one about the load needs a load.
+fn complete(record: &Diagnosis) -> Result<(), Failure> {
+    let blind: Vec<&str> = record
+        .not_looked_at
+        .iter()
+        .filter_map(|one| Class::named(&one.what))
+        .filter(|class| *class != Class::GeneratorLimited)
+        .map(Class::name)
+        .collect();
+    if blind.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::error(format!("{} rules could not look: {}", blind.len(), blind.join(", ")))
+        .likely("a right is missing, or the kernel's help; \"not seen\" says which")
+        .try_this("as root, or without --require-complete"))
 }
 
 /// Watches as long as asked, and fills the parts of the record that only this moment knows.
 fn watch(args: &cli::Diagnose, record: &mut Diagnosis) -> Result<Observation, Failure> {
-    let pid = args.target.or(args.pid).ok_or_else(|| Failure::usage("no process is named"))?;
+    let named = args.target.or(args.pid).ok_or_else(|| Failure::usage("no process is named"))?;
+    let pid = diagnosis::process_of(named);
+    if pid != named {
+        record.warnings.push(format!("{named} is a thread of process {pid}, which is watched as a whole"));
+    }
     diagnosis::can_be_watched(pid)?;
     args.output.as_deref().map_or(Ok(()), file::can_be_written)?;
     stop::listen()?;

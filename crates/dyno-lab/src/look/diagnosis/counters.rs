@@ -249,6 +249,8 @@ impl Counters {
             retransmits: since(|net| net.retransmits),
             unread: self.connections.unread.min(after.connections.unread) as u64,
             connections: after.connections.held as u64,
+            // Looked at while the window passes, by somebody else.
+            sending: None,
         })
     }
 }

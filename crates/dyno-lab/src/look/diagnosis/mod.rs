@@ -6,31 +6,29 @@
 mod counters;
 mod hot;
 mod load;
+mod looks;
 mod profiles;
+mod sending;
 mod sweep;
 mod wanted;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use dyno_diagnose::diagnose;
 use dyno_load::run::{self, LoadPlan};
 use dyno_load::{Beside, OpenError};
 use dyno_record::diagnosis::{Card, Diagnosis, Resources, Tail};
-use dyno_record::observation::Observation;
+use dyno_record::observation::{Goroutines, Observation};
 use dyno_record::profile::{Profile, Target};
-use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, child, proc};
 
 use crate::failure::Failure;
 use counters::{Counters, not_looked};
+use looks::rest;
 use wanted::QUIET_SHARE;
 
 pub use counters::cpus_of;
 pub use wanted::{Sweep, Wanted};
-
-/// Between two looks at the clock and the stop flag.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// Watches as long as asked, and fills the parts of the record that only this moment knows: what became of the target, and
 /// the law of its load.
@@ -87,10 +85,21 @@ fn windows(wanted: &Wanted<'_>, load: Option<&Beside>) -> Watched {
     let pid = wanted.pid;
     let before = Counters::read(pid);
     let start = load.map(Beside::progress);
-    rest(wanted.duration.mul_f64(QUIET_SHARE), wanted.stop);
+    let looked = looks::watch(pid, wanted.duration.mul_f64(QUIET_SHARE), wanted.stop);
     let end = load.map(Beside::progress);
     let after = Counters::read(pid);
     let mut seen = before.until(&after, pid);
+    if let Some(packets) = &mut seen.packets {
+        packets.sending = looked.sending;
+    }
+    match looked.goroutines {
+        Ok(looked) => seen.goroutines = looked,
+        Err(why) => {
+            // It is a Go program all the same: what its threads wait for is not what its goroutines do.
+            seen.goroutines = Some(Goroutines::default());
+            not_looked(&mut seen.not_looked_at, "what goroutines wait for", why);
+        }
+    }
     if !after.is_empty() && !wanted.stop.load(Ordering::Relaxed) {
         profiles::add(&mut seen, wanted, load, wanted.stop);
     }
@@ -127,6 +136,12 @@ pub fn can_be_watched(pid: Pid) -> Result<(), Failure> {
     }
 }
 
+/// The process that a thread belongs to; a process's own number stands for itself.
+#[must_use]
+pub fn process_of(pid: Pid) -> Pid {
+    proc::process_of(pid).unwrap_or(pid)
+}
+
 /// The process as records name it.
 #[must_use]
 pub fn target(pid: Pid) -> Target {
@@ -153,14 +168,6 @@ fn has_ended(pid: Pid) -> bool {
     proc::tree(pid).into_iter().all(proc::has_ended)
 }
 
-/// Sleeps as long as asked, or until `stop` is set.
-fn rest(time: Duration, stop: &AtomicBool) {
-    let end_ns = mono_ns() + u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2);
-    while mono_ns() < end_ns && !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(LOOK.min(time));
-    }
-}
-
 /// Fills in the card, what is wrong, and what is not.
 pub fn judge(record: &mut Diagnosis, seen: &Observation) {
     let said = diagnose(seen);
@@ -169,6 +176,7 @@ pub fn judge(record: &mut Diagnosis, seen: &Observation) {
     record.findings = said.findings;
     record.notes = said.notes;
     record.ruled_out = said.ruled_out;
+    record.nearest = said.nearest;
     record.not_looked_at = said.not_looked_at;
     record.duration_s = watched(seen);
 }
@@ -214,6 +222,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use dyno_record::observation::{Load, ProcessCost};
+    use dyno_sys::clock::mono_ns;
 
     #[test]
     fn who_cannot_be_watched_is_refused_in_three_lines() {

@@ -1,0 +1,114 @@
+//! What the goroutines of a Go program wait for, as far as locks and disks are concerned. The rules for those read it.
+//!
+//! A goroutine that waits for a mutex could work; one that waits for a channel, a timer or the network has nothing to do.
+
+use std::collections::BTreeSet;
+
+use dyno_record::observation;
+use dyno_record::profile::{Profile, WaitClass};
+
+use super::frames::leaf_first;
+use super::names;
+use super::waits::{OffCpu, ThreadTime};
+
+/// Of the threads that are busy, those at a disk from which on a mutex is held for it.
+const AT_DISK_MIN: f64 = 0.4;
+
+/// Goroutines at mutexes, against those that do something.
+pub(super) struct AtMutexes {
+    /// Share of the goroutines that could work.
+    pub(super) share: f64,
+    /// How many waited, on average.
+    pub(super) waiting: f64,
+    /// Whether whoever holds the mutex waits for a disk.
+    pub(super) behind_disk: bool,
+    /// The program's function in which most waited.
+    pub(super) place: Option<String>,
+}
+
+impl AtMutexes {
+    pub(super) fn of(seen: &observation::Goroutines, off: Option<&OffCpu<'_>>) -> AtMutexes {
+        let state = |name: &str| seen.states.get(name).copied().unwrap_or(0.0);
+        let active = state("running") + state("runnable") + state("in a system call");
+        let waiting = seen.at_mutexes;
+        let share = if waiting > 0.0 { waiting / (waiting + active) } else { 0.0 };
+        let own = seen.mutexes_in.iter().filter(|(name, _)| !names::is(name, RUN_TIME));
+        let mut own: Vec<(&String, &f64)> = own.collect();
+        own.sort_by(|a, b| b.1.total_cmp(a.1));
+        let functions: BTreeSet<&str> = own.iter().map(|(name, _)| name.as_str()).collect();
+        AtMutexes {
+            share,
+            waiting,
+            behind_disk: off.is_some_and(|off| held_at_disk(off, &functions)),
+            place: own.first().map(|(name, _)| (*name).clone()),
+        }
+    }
+}
+
+/// Go's own functions.
+const RUN_TIME: &[&str] = &["runtime.*", "sync.*", "internal/*", "sync/*", "0x*"];
+
+/// The disk is waited for in a function in which mutexes are waited for, and for much of the time in which anything is done.
+fn held_at_disk(off: &OffCpu<'_>, functions: &BTreeSet<&str>) -> bool {
+    let (disk, busy) = (off.sum(at_disk), off.sum(|time| time.run + time.disk));
+    disk as f64 >= AT_DISK_MIN * busy as f64 && disk > 0 && waits_in(off.profile, functions)
+}
+
+fn at_disk(time: &ThreadTime) -> u64 {
+    time.disk + time.syncing
+}
+
+fn waits_in(profile: &Profile, functions: &BTreeSet<&str>) -> bool {
+    let at_disk = profile
+        .stacks
+        .iter()
+        .filter(|stack| stack.wait.as_ref().is_some_and(|wait| wait.class == WaitClass::Disk));
+    let mut frames = at_disk.flat_map(|stack| leaf_first(profile, stack));
+    frames.any(|frame| functions.contains(frame.name.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeMap;
+
+    use dyno_record::finding::Class;
+    use dyno_record::observation::Goroutines;
+    use dyno_record::profile::WaitClass;
+
+    use crate::scene::Scene;
+
+    fn goroutines(scene: Scene, at_mutexes: f64, running: f64) -> Scene {
+        let states = [("sync.Mutex.Lock", at_mutexes), ("running", running), ("IO wait", 40.0)];
+        let states = states.map(|(name, many)| (name.to_owned(), many));
+        scene.with(|seen| {
+            seen.goroutines = Some(Goroutines {
+                looks: 50,
+                states: BTreeMap::from(states),
+                at_mutexes,
+                mutexes_in: BTreeMap::from([("main.serve".to_owned(), at_mutexes)]),
+            });
+        })
+    }
+
+    #[test]
+    fn goroutines_that_wait_for_a_mutex_contend_and_those_that_wait_for_requests_do_not() {
+        let busy = || Scene::new(&[5.0, 5.0]).on("main.serve;main.count", 100);
+        assert_eq!(goroutines(busy(), 7.0, 1.0).classes(), [Class::LockContention]);
+        assert_eq!(goroutines(busy(), 0.1, 1.0).classes(), []);
+        let place = goroutines(busy(), 7.0, 1.0).diagnosed().findings[0].next[0].code.clone();
+        assert_eq!(place.as_deref(), Some("main.serve"));
+    }
+
+    #[test]
+    fn a_mutex_that_is_held_while_a_disk_is_waited_for_is_synchronous_io() {
+        let syncs = Scene::new(&[0.5, 0.5]).on("main.serve;os.(*File).Sync;do_fsync_[k]", 100).off(
+            1,
+            WaitClass::Disk,
+            "main.serve;os.(*File).Sync;syscall.Fsync;do_fsync_[k]",
+            1.0,
+        );
+        assert_eq!(goroutines(syncs, 7.0, 0.2).classes(), [Class::SyncIo]);
+    }
+}

@@ -2,9 +2,11 @@
 # Read by each program's script, which is called as: script VARIANT PORT FOLDER. It starts a program and its load, prints
 # "pid N" for the process to be diagnosed, and stays until it is told to end; then nothing that it started is left.
 set -u
+# shellcheck disable=SC2034 # for the script that reads this one
 variant=$1
 port=$2
 work=$3
+# shellcheck disable=SC2034 # for the script that reads this one
 here=$(cd "$(dirname "$0")" && pwd)
 started=()
 
@@ -47,7 +49,7 @@ load() {
 # Waits until somebody listens.
 listening() {
     for _ in $(seq 100); do
-        (: <"/dev/tcp/127.0.0.1/${1:-$port}") 2>/dev/null && return 0
+        (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return 0
         sleep 0.1
     done
     echo "nobody listens" >&2

@@ -1,5 +1,6 @@
 #!/bin/bash
 # A few lines of Go over its own library: the variant is a word that work.go knows.
+# shellcheck source=common.sh
 . "$(dirname "$0")/common.sh"
 cd "$work" || exit 1
 cp "$here/work.go" "$work/main.go"

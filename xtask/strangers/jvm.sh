@@ -1,5 +1,6 @@
 #!/bin/bash
 # A few lines of Java over its own library: the variant is a word that Work.java knows.
+# shellcheck source=common.sh
 . "$(dirname "$0")/common.sh"
 cd "$work" || exit 1
 javac -d "$work" "$here/Work.java" || exit 1

@@ -1,5 +1,6 @@
 #!/bin/bash
 # A few lines of C over the C library: the variant is a word that work.c knows.
+# shellcheck source=common.sh
 . "$(dirname "$0")/common.sh"
 cd "$work" || exit 1
 gcc -O2 -g -pthread -o "$work/program" "$here/work.c" || exit 1

@@ -1,5 +1,6 @@
 #!/bin/bash
 # A few lines on node's own library: the variant is a word that work.js knows.
+# shellcheck source=common.sh
 . "$(dirname "$0")/common.sh"
 cd "$work" || exit 1
 start node "$here/work.js" "$variant" "$port"

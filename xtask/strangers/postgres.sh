@@ -1,7 +1,9 @@
 #!/bin/bash
 # PostgreSQL from the distribution under pgbench.
+# shellcheck source=common.sh
 . "$(dirname "$0")/common.sh"
-bin=$(ls -d /usr/lib/postgresql/*/bin | tail -1)
+versions=(/usr/lib/postgresql/*/bin)
+bin=${versions[-1]}
 chown postgres "$work"
 as=(setpriv --reuid postgres --regid postgres --clear-groups env LC_ALL=C HOME="$work")
 "${as[@]}" "$bin/initdb" -D "$work/db" -A trust -N >>"$work/log" 2>&1 || exit 1

@@ -1,5 +1,6 @@
 #!/bin/bash
 # CPython and what is written for it: the variant is a word that work.py knows, or gunicorn's.
+# shellcheck source=common.sh
 . "$(dirname "$0")/common.sh"
 cd "$work" || exit 1
 python=${PYTHON:-/usr/bin/python3}

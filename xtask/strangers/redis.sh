@@ -1,5 +1,6 @@
 #!/bin/bash
 # redis-server from the distribution, asked by redis-benchmark or redis-cli.
+# shellcheck source=common.sh
 . "$(dirname "$0")/common.sh"
 args=(--port "$port" --dir "$work" --save '' --daemonize no)
 case $variant in

@@ -1,5 +1,6 @@
 #!/bin/bash
 # One of stress-ng's stressors: the variant is its name, "+" between words: futex+2.
+# shellcheck source=common.sh
 . "$(dirname "$0")/common.sh"
 IFS=+ read -r name count rest <<<"$variant"
 extra=()

@@ -1,5 +1,6 @@
 #!/bin/bash
 # sysbench from the distribution: the variant is the test.
+# shellcheck source=common.sh
 . "$(dirname "$0")/common.sh"
 cd "$work" || exit 1
 case $variant in

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Web servers from the distribution under wrk or ab.
+# shellcheck source=common.sh
 . "$(dirname "$0")/common.sh"
 mkdir -p "$work/www" "$work/tmp"
 chmod -R a+rx "$work"
@@ -102,7 +103,7 @@ backend b
 C
         start haproxy -db -f "$work/ha.cfg"
         who=$last
-        listening "$port"
+        listening
         if [ "$variant" = haproxy-tls ]; then
             load ab -q -c 4 -n 1000000 -t 60 "https://127.0.0.1:$port/"
         else

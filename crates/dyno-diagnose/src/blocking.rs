@@ -22,6 +22,8 @@ const LOCK_CPU_MIN: f64 = 0.15;
 /// A call that puts this much on the disk is shared by many records already: the bytes take as long as the wait. Less than
 /// that is often one record in a page or two, written again with the next one.
 const GATHERED_BYTES: f64 = 65_536.0;
+/// Who gathers waits at most so often: every 10 ms.
+const OFTEN_PER_S: f64 = 100.0;
 /// Reads of this size wait for the disk and not for each other: the kernel reads ahead by as much.
 const READ_AT_ONCE_BYTES: f64 = 131_072.0;
 /// CPU time that must be idle before a pool can be what holds the target back.
@@ -52,7 +54,7 @@ pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
         return reading(facts, draft);
     }
     match bytes_per_call(facts, off) {
-        Some(bytes) if bytes >= GATHERED_BYTES => Outcome::Noted(draft.fact(
+        Some(bytes) if bytes >= GATHERED_BYTES && !waits_often(off) => Outcome::Noted(draft.fact(
             format!("each call puts {bytes:.0} bytes on the disk: they are gathered already, the disk itself is what is left"),
             bytes,
             "bytes per call",
@@ -64,6 +66,12 @@ pub(super) fn sync_io(facts: &Facts<'_>) -> Outcome {
         )),
         None => Outcome::Found(draft),
     }
+}
+
+/// Whether so many calls wait for the disk that they gather nothing, whatever else is written meanwhile by other ways.
+fn waits_often(off: &OffCpu<'_>) -> bool {
+    let waits: u64 = off.disks.values().map(|wait| wait.waits).sum();
+    waits as f64 >= OFTEN_PER_S * off.window_ns / 1e9
 }
 
 /// Whether all that waits for a disk reads.
@@ -394,6 +402,9 @@ mod tests {
         assert_eq!(writes(4_096).classes(), [Class::SyncIo]);
         assert_eq!(writes(8_192).classes(), [Class::SyncIo], "a page of a database's log");
         assert_eq!(writes(131_072).classes(), []);
+        let often = writes(131_072).with(|seen| seen.off_cpu.as_mut().unwrap().stacks[0].samples = 20_000);
+        let often = often.with(|seen| seen.process.disk_write_bytes = Some(20_000 * 131_072));
+        assert_eq!(often.classes(), [Class::SyncIo], "other ways write as well");
         assert_eq!(writes(131_072).diagnosed().notes[0].class, Class::SyncIo);
     }
 

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::Running;
+use common::{First, Running};
 use dyno_measure::stats::Sorted;
 use dyno_profile::Error;
 use dyno_profile::causal::{
@@ -19,14 +19,14 @@ use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 const MS: u64 = 1_000_000;
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// The probe looks at the whole machine: one test at a time.
+/// The probe looks at the whole machine: one test at a time, and before others.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// A program of a kind that `known/live.c` names, and where its functions lie.
@@ -88,8 +88,9 @@ fn places(child: &mut Child) -> BTreeMap<String, Range<u64>> {
     found
 }
 
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn alone() -> (First, MutexGuard<'static, ()>) {
+    let alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    (First::now(), alone)
 }
 
 const LENGTH: Duration = Duration::from_millis(200);
@@ -141,7 +142,7 @@ fn a_function_of_sixty_percent_that_takes_half_the_time_saves_thirty() {
     let mut live = running.live(&[running.site("f60"), running.site("f10")]);
     for (site, percent, truth) in [(0, 50, 0.30), (1, 100, 0.10)] {
         let faster = Treatment::SpeedUp { site, percent };
-        let (found, off) = saved_within(&mut live, faster, 48, own_period_ns);
+        let (found, off) = saved_within(&mut live, faster, 24, own_period_ns);
         println!("{percent} % of site {site} saves {found:.4} ±{off:.4}, true {truth}");
         // Once: in one run of a thousand it is beyond its interval by chance, and pauses are exact to a point. A method that
         // paid nothing, or all twice, would be off by all of it, ten points at least: more than this may be wide.
@@ -150,14 +151,8 @@ fn a_function_of_sixty_percent_that_takes_half_the_time_saves_thirty() {
     }
 }
 
-/// Planted fault: a probe that is held for half a second on a function that is entered 10^5 to 10^6 times a second leaves
-/// it 0.4 to 4 % of its rate that long (`LOOKS` of `live/entries.rs` at 500 ms).
-#[test]
-#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
-fn a_target_runs_on_while_calls_of_its_hottest_function_are_counted() {
-    let _alone = alone();
-    let running = Target::start("hot");
-    let mut live = running.live(&[running.site("tiny")]);
+/// Countings of calls, and the worst ten milliseconds of the target in each, as a part of its usual rate.
+fn worst_of_countings(running: &Target, live: &mut Live<'_>) -> (Vec<f64>, Vec<f64>) {
     // By its own clock: others may have its CPU. What a probe takes is time of who meets it.
     let slice = || {
         let (done, ran) = (running.done(), proc::run_ns(running.pid).unwrap());
@@ -166,23 +161,41 @@ fn a_target_runs_on_while_calls_of_its_hottest_function_are_counted() {
         (ran >= 5 * MS).then(|| (running.done() - done) as f64 / ran as f64)
     };
     let usual = Sorted::of((0..30).filter_map(|_| slice())).quantile(0.5).unwrap();
-    let (over, counting) = (AtomicBool::new(false), &mut live);
-    let (worst, calls) = std::thread::scope(|scope| {
+    let counting = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
         let counted = scope.spawn(|| {
-            let calls = (0..8).map(|_| counting.entries_per_second(0, Duration::from_millis(500)).unwrap());
-            let calls: Vec<_> = calls.collect();
-            over.store(true, Ordering::Relaxed);
-            calls
+            let count = |at| {
+                let calls = live.entries_per_second(0, Duration::from_millis(500)).unwrap().unwrap();
+                // What comes late is of this one too.
+                sleep_ns(30 * MS);
+                counting.store(at, Ordering::Relaxed);
+                calls
+            };
+            (1..=COUNTINGS).map(count).collect::<Vec<f64>>()
         });
-        let mut worst = f64::INFINITY;
-        while !over.load(Ordering::Relaxed) {
-            worst = slice().map_or(worst, |rate| worst.min(rate));
+        let mut worst = vec![f64::INFINITY; COUNTINGS];
+        while let Some(of_now) = worst.get_mut(counting.load(Ordering::Relaxed)) {
+            *of_now = slice().map_or(*of_now, |rate| of_now.min(rate / usual));
         }
         (worst, counted.join().unwrap())
-    });
-    println!("worst 10 ms: {:.0} % of its usual rate; {calls:?} calls a second", 100.0 * worst / usual);
-    assert!(calls.iter().flatten().all(|calls| *calls > 40_000.0), "{calls:?}");
-    assert!(worst >= 0.5 * usual, "the worst 10 ms were {:.0} % of the usual", 100.0 * worst / usual);
+    })
+}
+
+const COUNTINGS: usize = 8;
+
+/// Planted fault: a probe that is held for half a second on a function that is entered 10^5 to 10^6 times a second leaves
+/// it 0.4 to 4 % of its rate that long, at each counting (`LOOK` of `live/entries.rs` at 500 ms, and no glimpse before it).
+/// A machine may take half of ten milliseconds once by itself; not twice of eight times.
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_target_runs_on_while_calls_of_its_hottest_function_are_counted() {
+    let _alone = alone();
+    let running = Target::start("hot");
+    let mut live = running.live(&[running.site("tiny")]);
+    let (worst, calls) = worst_of_countings(&running, &mut live);
+    println!("worst 10 ms of its usual rate: {worst:.2?}; {calls:.0?} calls a second");
+    assert!(calls.iter().all(|calls| *calls > 40_000.0), "{calls:?}");
+    assert!(worst.iter().filter(|rate| **rate < 0.5).count() <= 1, "{worst:?}");
 }
 
 /// Planted fault: the control left out (`Rig::alike` that answers `None`), or its pauses inserted without anybody owing them.
@@ -310,7 +323,7 @@ fn a_shorter_wait_brings_something_only_where_somebody_waits_for_it() {
     let half = Treatment::SpeedUp { site: 0, percent: 50 };
     let found = |kind| {
         let running = Target::start(kind);
-        saved_within(&mut running.live(&sites), half, 32, period_ns)
+        saved_within(&mut running.live(&sites), half, 20, period_ns)
     };
     // 0.45 and nothing; a wait that is not shortened, or is where nobody waits for it, is off by all of it.
     let (saved, off) = found("waits_long");

@@ -333,7 +333,9 @@ impl Machine {
         }
         if self.counting {
             self.seen.samples += 1;
-            self.seen.foreign += u64::from(self.rng.unit() < self.noise.foreign);
+            let foreign = u64::from(self.rng.unit() < self.noise.foreign);
+            self.seen.foreign += foreign;
+            self.seen.queued_ns += foreign * self.period_ns;
         }
         if let Treatment::SpeedUp { site, percent } = self.treatment {
             let here = self.site_of(at);

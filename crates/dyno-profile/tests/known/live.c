@@ -24,9 +24,14 @@ static volatile long *done;
 static long wait_us, work_n;
 static pthread_barrier_t both;
 
+/* Each step waits for the one before it, four or five cycles: a neighbour on the same core takes none of them, where it
+ * would take a third of the speed of steps that the core could do side by side. */
 static inline __attribute__((always_inline)) void burn(long n) {
-    for (long i = 0; i < n; i++)
-        __asm__ volatile("" ::: "memory");
+    unsigned long step = n;
+    for (long i = 0; i < n; i += 4) {
+        step = step * 6364136223846793005UL + 1442695040888963407UL;
+        __asm__ volatile("" : "+r"(step));
+    }
 }
 
 OWN(f60)(long n) {
@@ -148,10 +153,10 @@ static void units(void) {
         unit();
 }
 
-/* Counts what was done in thousands of calls. */
+/* Counts what was done in hundreds of calls. */
 static void hot(void) {
     for (;;) {
-        for (int i = 0; i < 1000; i++) {
+        for (int i = 0; i < 100; i++) {
             burn(1500);
             tiny();
         }

@@ -27,8 +27,9 @@ const LOOK_HZ: u64 = 499;
 const WATCHED_EACH: Duration = Duration::from_millis(150);
 /// Functions that are counted: the rest is on few stacks, and each takes its time.
 const FUNCTIONS_MAX: usize = 24;
-/// Counting takes no more than this part of the budget.
+/// Counting takes no more than this part of the budget, or than this: a short budget is of no use without progress.
 const COUNTING_PART: u32 = 8;
+const COUNTING_LEAST: Duration = Duration::from_millis(2_500);
 /// Other candidates that the record names.
 const CANDIDATES_MAX: usize = 8;
 /// How long a named progress point is looked at, to know its rate, and how long at most until it is met first: five visits
@@ -179,7 +180,7 @@ fn could_be(asked: &Asked, resolver: &Resolver, stop: &AtomicBool) -> Result<Vec
     let pids = processes(asked);
     let (calls, profile) = watched(asked.pid, &pids, stop)?;
     let functions = resolver.passed(&profile, &pids, FUNCTIONS_MAX);
-    let times = (WATCHED_EACH, asked.budget / COUNTING_PART);
+    let times = (WATCHED_EACH, (asked.budget / COUNTING_PART).max(COUNTING_LEAST));
     let functions = rates(&pids, &functions, times, stop).map_err(|error| not_run(&error))?;
     Ok(ranked(calls, functions))
 }

@@ -67,6 +67,7 @@ impl Counting {
             outer_wakes: counts.outer_wakes,
             remote_wakes: counts.remote_wakes,
             runnable_waits: counts.runnable_waits,
+            queued_ns: counts.queued_ns,
             lost: counts.lost,
             steal_ns: after.steal_ns.saturating_sub(before.steal_ns),
             target_cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),

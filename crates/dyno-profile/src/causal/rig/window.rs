@@ -60,6 +60,8 @@ pub struct Window {
     pub remote_wakes: u64,
     /// Switches onto a core right after another thread of the target.
     pub runnable_waits: u64,
+    /// Time that threads of the target waited for a core, no sibling being there.
+    pub queued_ns: u64,
     /// Time that the hypervisor took, of a CPU in the mean.
     pub steal_ns: u64,
     /// Threads and processes that took no part because the tables were full.

@@ -21,6 +21,11 @@ const OUTLIER_VALUES_MIN: usize = 10;
 /// it the intervals of eight to twelve rounds hold the truth in 92 to 94 %.
 const OUTLIER_SLACK: f64 = 8.0;
 
+/// Values that are far from the rest are disturbed as long as they are few: of more than such a part, and more than so
+/// many, each is one of the ways in which the target runs, and none is left out.
+const DISTURBED_SHARE_MAX: f64 = 0.1;
+const DISTURBED_MAX: usize = 2;
+
 /// How far the share of samples in the site may be from the usual one in a window that is disturbed and not different, as a
 /// part of it, and in samples.
 const ALIKE_PART: f64 = 0.3;
@@ -158,7 +163,7 @@ fn null_pairs(measured: &[Measured], metric: Metric) -> Vec<[usize; 2]> {
     pairs
 }
 
-/// Indices of values beyond so many robust deviations of their median.
+/// Indices of values beyond so many robust deviations of their median; none where they are too many to be disturbed.
 fn beyond(values: &[f64]) -> Vec<usize> {
     if values.len() < OUTLIER_VALUES_MIN {
         return Vec::new();
@@ -168,7 +173,10 @@ fn beyond(values: &[f64]) -> Vec<usize> {
     let slack = 1.0 + OUTLIER_SLACK / values.len() as f64;
     debug_assert!(centre.is_finite(), "windows that count have a time");
     let limit = OUTLIER_SIGMAS * slack * MAD_SIGMA * median(values.iter().map(off));
-    (0..values.len()).filter(|at| limit > 0.0 && off(&values[*at]) > limit).collect()
+    let beyond: Vec<usize> =
+        (0..values.len()).filter(|at| limit > 0.0 && off(&values[*at]) > limit).collect();
+    let most = (DISTURBED_SHARE_MAX * values.len() as f64).max(DISTURBED_MAX as f64);
+    if beyond.len() as f64 > most { Vec::new() } else { beyond }
 }
 
 /// Time saved, in percent, of a log ratio.

@@ -12,7 +12,7 @@ use dyno_measure::stats;
 use dyno_record::causal::Treatment;
 
 use super::mean::Mean;
-use super::measured::{Effective, Excluded, Measured};
+use super::measured::{Effective, Excluded, Measured, excluded};
 use crate::causal::rig::window::Window;
 
 /// Periods that lie outside of the first and last visit where visits come by chance; of regular ones it is one.
@@ -30,10 +30,11 @@ const FALL_CHANCE_MAX: f64 = 0.001;
 const WAKES_MIN: f64 = 0.05;
 const WAKES_LEFT_MAX: f64 = 0.5;
 
-/// Share of the time that lies outside of first and last visits and should not, percent; `None` of few windows.
+/// Share of the time that lies outside of first and last visits and should not, percent; `None` of few windows. Where others
+/// had the CPUs, they made the holes.
 pub(super) fn hidden_percent<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<f64> {
     let (mut edges_ns, mut due_ns, mut all_ns, mut count) = (0.0, 0.0, 0.0, 0);
-    for window in windows {
+    for window in windows.filter(|window| excluded(window).is_none()) {
         let length_ns = window.length_ns as f64;
         let effective = Effective::of(window);
         let inside_ns = window.last.at_ns.saturating_sub(window.first.at_ns) as f64;
@@ -183,6 +184,8 @@ mod tests {
         let hidden = hidden_percent(cut.iter()).expect("ten windows");
         assert!((hidden - 4.0).abs() < 2.0, "{hidden}");
         assert_eq!(hidden_percent(cut[..7].iter()), None);
+        let disturbed = Window { foreign: 50, queued_ns: 60 * MS, ..window(0, 10, 11) };
+        assert_eq!(hidden_percent(regular.iter().chain([&disturbed])), Some(0.0));
     }
 
     fn tried(round: u32, treatment: Treatment, window: Window) -> Measured {

@@ -83,6 +83,8 @@ counts! {
     partner_wakes
     /// Switches onto a core after a sibling that had it for a while.
     runnable_waits
+    /// Time that threads of the target waited for a core which strangers had, from a tenth of a millisecond on.
+    queued_ns
     /// How often the deadline was met.
     expired
     /// How often the target began another program.
@@ -148,7 +150,7 @@ mod tests {
             number += 1;
             number
         });
-        assert_eq!((before.samples, before.lost), (1, 20));
+        assert_eq!((before.samples, before.lost), (1, 21));
         let after = Counts { hits: before.hits + 7, ..before };
         assert_eq!(after.since(&before), Counts { hits: 7, ..Counts::default() });
     }

@@ -77,7 +77,7 @@ fn show(record: &Causal) {
 
 /// A figure that says something: `not measurable` on a program that is made to be measured is a fault, and an interval that
 /// holds everything is no answer. Planted faults: pauses of half their length, or a correction that is left out, are off by
-/// half of the truth, 15 points of 30: nearly twice what is allowed at most.
+/// half of the truth, 15 points of 30 at 50 %: more than is allowed there in any case.
 ///
 /// Chance: some ten rounds give an interval of ±2.2 standard errors, about ±2.7 points at 50 %, most of it by how many
 /// samples happen to lie in the site. Four points beyond it are 5.6 standard errors, which Student's t with ten degrees of
@@ -87,7 +87,8 @@ fn assert_near(record: &Causal, name: &str, percent: u32, truth: f64) {
     assert_ne!(site.verdict, Verdict::NotMeasurable, "{name}: {}", site.reason);
     let point = site.points.iter().find(|point| point.speedup_percent == percent).unwrap();
     let [low, high] = point.interval_percent;
-    assert!((high - low) / 2.0 < 5.0, "{name} at {percent} %: {low} to {high} says nothing");
+    // What the control adds beside a busy neighbour among it: twelve points in all are less than the fifteen of a fault.
+    assert!((high - low) / 2.0 < 8.0, "{name} at {percent} %: {low} to {high} says nothing");
     assert!(
         low - 4.0 <= truth && truth <= high + 4.0,
         "{name} at {percent} %: {low} to {high}, true {truth}"

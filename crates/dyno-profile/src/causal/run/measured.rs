@@ -17,7 +17,7 @@ const VISITS_MIN: u64 = 2;
 /// Windows with more of other processes than this, percent of all ticks, are excluded where they took more than this from
 /// the target too, percent of the time that its threads ran or could have: who runs on cores that it leaves free takes
 /// nothing, and what else a neighbour does to it shows in how much windows deviate.
-const FOREIGN_PERCENT_MAX: f64 = 5.0;
+pub(super) const FOREIGN_PERCENT_MAX: f64 = 5.0;
 const QUEUED_PERCENT_MAX: f64 = 5.0;
 
 /// Time that the hypervisor kept, percent, from which on a window is excluded. It is lost by the clock, and effective time is

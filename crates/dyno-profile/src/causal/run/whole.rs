@@ -12,7 +12,7 @@ use dyno_measure::stats;
 use dyno_record::causal::Treatment;
 
 use super::mean::Mean;
-use super::measured::{Effective, Excluded, Measured, excluded};
+use super::measured::{Effective, Excluded, FOREIGN_PERCENT_MAX, Measured, excluded, foreign_percent};
 use crate::causal::rig::window::Window;
 
 /// Periods that lie outside of the first and last visit where visits come by chance; of regular ones it is one.
@@ -34,7 +34,7 @@ const WAKES_LEFT_MAX: f64 = 0.5;
 /// had the CPUs, they made the holes.
 pub(super) fn hidden_percent<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<f64> {
     let (mut edges_ns, mut due_ns, mut all_ns, mut count) = (0.0, 0.0, 0.0, 0);
-    for window in windows.filter(|window| excluded(window).is_none()) {
+    for window in undisturbed(windows) {
         let length_ns = window.length_ns as f64;
         let effective = Effective::of(window);
         let inside_ns = window.last.at_ns.saturating_sub(window.first.at_ns) as f64;
@@ -43,6 +43,19 @@ pub(super) fn hidden_percent<'w>(windows: impl Iterator<Item = &'w Window>) -> O
         (all_ns, count) = (all_ns + length_ns, count + 1);
     }
     (count >= EDGES_MIN).then(|| (100.0 * (edges_ns - due_ns) / f64::max(all_ns, 1.0)).max(0.0))
+}
+
+/// Least part of the CPU time of the fullest window that one has in which others were there and took nothing.
+const FULL_PART: f64 = 0.95;
+
+/// Windows in which others were not there, or the target ran as much as ever: who still waits for a core when a window ends
+/// has not been counted as waiting.
+fn undisturbed<'w>(windows: impl Iterator<Item = &'w Window>) -> Vec<&'w Window> {
+    let mut all: Vec<&Window> = windows.filter(|window| excluded(window).is_none()).collect();
+    let ran = |window: &Window| window.target_cpu_ns as f64 / window.length_ns.max(1) as f64;
+    let most = all.iter().map(|window| ran(window)).fold(0.0, f64::max);
+    all.retain(|window| foreign_percent(window) <= FOREIGN_PERCENT_MAX || ran(window) >= FULL_PART * most);
+    all
 }
 
 /// Where a site's samples lie, when most of them lie in windows that do not count.
@@ -186,6 +199,14 @@ mod tests {
         assert_eq!(hidden_percent(cut[..7].iter()), None);
         let disturbed = Window { foreign: 50, queued_ns: 60 * MS, ..window(0, 10, 11) };
         assert_eq!(hidden_percent(regular.iter().chain([&disturbed])), Some(0.0));
+        let of = |to_ms, cpu_ms, foreign| Window {
+            target_cpu_ns: cpu_ms * MS,
+            foreign,
+            ..window(1, to_ms, to_ms)
+        };
+        let beside: Vec<Window> =
+            (0..10).map(|at| if at < 5 { of(100, 200, 0) } else { of(70, 170, 30) }).collect();
+        assert_eq!(hidden_percent(beside.iter()), None, "five are left");
     }
 
     fn tried(round: u32, treatment: Treatment, window: Window) -> Measured {

@@ -11,10 +11,12 @@ pub mod rig;
 mod run;
 pub mod site;
 
-pub use live::{Candidate, Children, Live, Subject, candidates, is_possible, ranked, rates};
+pub use live::{
+    Candidate, Children, Live, Subject, candidates, is_possible, passed_per_second, ranked, rates,
+};
 pub use rig::progress::{Named, Progress, Returns};
 pub use rig::site::{Entry, Place, Reach, Site, Tried, WaitKind};
 pub use rig::window::{Moment, Window};
 pub use rig::{Hooks, Pause, Rig, Span, Treatment};
-pub use run::{Asked, RoundEvent, run};
+pub use run::{Asked, RoundEvent, run, sites_that_fit};
 pub use site::{Choice, Parts, Passed, Probe, Resolver, SiteError, of_processes};

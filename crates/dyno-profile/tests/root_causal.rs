@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::Running;
+use common::{First, Running};
 use dyno_measure::stats::Sorted;
 use dyno_profile::Error;
 use dyno_profile::causal::{
@@ -19,14 +19,14 @@ use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 const MS: u64 = 1_000_000;
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// The probe looks at the whole machine: one test at a time.
+/// The probe looks at the whole machine: one test at a time, and before others.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// A program of a kind that `known/live.c` names, and where its functions lie.
@@ -88,8 +88,9 @@ fn places(child: &mut Child) -> BTreeMap<String, Range<u64>> {
     found
 }
 
-fn alone() -> std::sync::MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn alone() -> (First, MutexGuard<'static, ()>) {
+    let alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    (First::now(), alone)
 }
 
 const LENGTH: Duration = Duration::from_millis(200);
@@ -108,22 +109,29 @@ fn own_period_ns(window: &Window) -> f64 {
     (window.target_cpu_ns as f64 - inserted) / window.visits as f64
 }
 
-/// The median over rounds of what a treatment saves of each unit's time.
-fn saved(live: &mut Live<'_>, treatment: Treatment, rounds: usize, period: fn(&Window) -> f64) -> f64 {
+/// What a treatment saves in each round, with the mean of the middle half and the half width of its 99.9 % interval: machines
+/// disturb some rounds, and no round decides.
+fn saved_within(
+    live: &mut Live<'_>,
+    treatment: Treatment,
+    rounds: usize,
+    period: fn(&Window) -> f64,
+) -> (f64, f64) {
     let all = (0..rounds).map(|_| {
         let null = period(&live.window(&Treatment::Nothing, SPAN).unwrap());
         1.0 - period(&live.window(&treatment, SPAN).unwrap()) / null
     });
-    Sorted::of(all).quantile(0.5).unwrap()
-}
-
-/// One of so many tries must be right: waves of other load pass, what is wrong stays.
-fn found_in(most: usize, what: &str, is_right: &dyn Fn(f64) -> bool, mut one: impl FnMut() -> f64) {
-    let mut tries = Vec::new();
-    while !tries.last().copied().is_some_and(is_right) {
-        assert!(tries.len() < most, "{what}: {tries:?}");
-        tries.push(one());
-    }
+    let mut all: Vec<f64> = all.collect();
+    all.sort_by(f64::total_cmp);
+    let middle = &all[rounds / 4..rounds - rounds / 4];
+    let mean = middle.iter().sum::<f64>() / middle.len() as f64;
+    // Of the winsorised deviation (Tukey and McLaughlin): rounds beyond the middle count as its ends.
+    let ends = [middle[0], middle[middle.len() - 1]];
+    let clamped = all.iter().map(|value| value.clamp(ends[0], ends[1]));
+    let variance = clamped.map(|value| (value - mean).powi(2)).sum::<f64>() / (rounds - 1) as f64;
+    let kept = middle.len() as f64 / rounds as f64;
+    // Student's t of 99.9 % at 15 to 20 degrees of freedom is 4.07 to 3.85.
+    (mean, 4.1 * variance.sqrt() / (kept * (rounds as f64).sqrt()))
 }
 
 #[test]
@@ -132,15 +140,88 @@ fn a_function_of_sixty_percent_that_takes_half_the_time_saves_thirty() {
     let _alone = alone();
     let running = Target::start("three");
     let mut live = running.live(&[running.site("f60"), running.site("f10")]);
-    for (site, truth) in [(0, 0.30), (1, 0.05)] {
-        let half = || saved(&mut live, Treatment::SpeedUp { site, percent: 50 }, 15, own_period_ns);
-        found_in(
-            6,
-            &format!("half of site {site} saves {truth}"),
-            &|found| (found - truth).abs() < 0.05,
-            half,
-        );
+    for (site, percent, truth) in [(0, 50, 0.30), (1, 100, 0.10)] {
+        let faster = Treatment::SpeedUp { site, percent };
+        let (found, off) = saved_within(&mut live, faster, 24, own_period_ns);
+        println!("{percent} % of site {site} saves {found:.4} ±{off:.4}, true {truth}");
+        // Once: in one run of a thousand it is beyond its interval by chance, and pauses are exact to a point. A method that
+        // paid nothing, or all twice, would be off by all of it, ten points at least: more than this may be wide.
+        assert!(off < 0.06, "site {site}: the interval is ±{off}");
+        assert!((found - truth).abs() < off + 0.01, "site {site}: {found} ±{off}, true {truth}");
     }
+}
+
+/// Countings of calls, and the worst ten milliseconds of the target in each, as a part of its usual rate.
+fn worst_of_countings(running: &Target, live: &mut Live<'_>) -> (Vec<f64>, Vec<f64>) {
+    // By its own clock: others may have its CPU. What a probe takes is time of who meets it.
+    let slice = || {
+        let (done, ran) = (running.done(), proc::run_ns(running.pid).unwrap());
+        sleep_ns(10 * MS);
+        let ran = proc::run_ns(running.pid).unwrap() - ran;
+        (ran >= 5 * MS).then(|| (running.done() - done) as f64 / ran as f64)
+    };
+    let usual = Sorted::of((0..30).filter_map(|_| slice())).quantile(0.5).unwrap();
+    let counting = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let counted = scope.spawn(|| {
+            let count = |at| {
+                let calls = live.entries_per_second(0, Duration::from_millis(500)).unwrap().unwrap();
+                // What comes late is of this one too.
+                sleep_ns(30 * MS);
+                counting.store(at, Ordering::Relaxed);
+                calls
+            };
+            (1..=COUNTINGS).map(count).collect::<Vec<f64>>()
+        });
+        let mut worst = vec![f64::INFINITY; COUNTINGS];
+        while let Some(of_now) = worst.get_mut(counting.load(Ordering::Relaxed)) {
+            *of_now = slice().map_or(*of_now, |rate| of_now.min(rate / usual));
+        }
+        (worst, counted.join().unwrap())
+    })
+}
+
+const COUNTINGS: usize = 8;
+
+/// Planted fault: a probe that is held for half a second on a function that is entered 10^5 to 10^6 times a second leaves
+/// it 0.4 to 4 % of its rate that long, at each counting (`LOOK` of `live/entries.rs` at 500 ms, and no glimpse before it).
+/// A machine may take half of ten milliseconds once by itself; not twice of eight times.
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_target_runs_on_while_calls_of_its_hottest_function_are_counted() {
+    let _alone = alone();
+    let running = Target::start("hot");
+    let mut live = running.live(&[running.site("tiny")]);
+    let (worst, calls) = worst_of_countings(&running, &mut live);
+    println!("worst 10 ms of its usual rate: {worst:.2?}; {calls:.0?} calls a second");
+    assert!(calls.iter().all(|calls| *calls > 40_000.0), "{calls:?}");
+    assert!(worst.iter().filter(|rate| **rate < 0.5).count() <= 1, "{worst:?}");
+}
+
+/// Planted fault: the control left out (`Rig::alike` that answers `None`), or its pauses inserted without anybody owing them.
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn pauses_for_all_alike_slow_what_runs_by_itself_and_not_what_a_clock_paces() {
+    let _alone = alone();
+    let fell = |kind: &str| {
+        let running = Target::start(kind);
+        let mut live = running.live(&[]);
+        let rate =
+            |window: &Window| (window.visits - 1) as f64 / (window.last.at_ns - window.first.at_ns) as f64;
+        let rounds = (0..12).map(|_| {
+            let null = live.window(&Treatment::Nothing, SPAN).unwrap();
+            let alike = live.alike(25, SPAN).unwrap().unwrap();
+            let inserted = (alike.last.inserted_ns - alike.first.inserted_ns) as f64;
+            let inserted = inserted / (alike.last.at_ns - alike.first.at_ns) as f64;
+            (1.0 - rate(&alike) / rate(&null)) / inserted
+        });
+        Sorted::of(rounds).quantile(0.5).unwrap()
+    };
+    let (own, paced) = (fell("three"), fell("frames"));
+    println!(
+        "visits become rarer by {own:.2} of what is inserted, and by {paced:.2} where a clock paces them"
+    );
+    assert!((0.8..1.25).contains(&own) && paced < 0.3, "{own} {paced}");
 }
 
 #[test]
@@ -240,13 +321,15 @@ fn a_shorter_wait_brings_something_only_where_somebody_waits_for_it() {
     let place = Place::Wait(WaitKind::Network);
     let sites = [Site { name: "wait:network".to_owned(), place, reach: Reach::Own }];
     let half = Treatment::SpeedUp { site: 0, percent: 50 };
-    let found = |kind, is_right: &dyn Fn(f64) -> bool| {
+    let found = |kind| {
         let running = Target::start(kind);
-        let mut live = running.live(&sites);
-        found_in(12, kind, is_right, || saved(&mut live, half, 7, period_ns));
+        saved_within(&mut running.live(&sites), half, 20, period_ns)
     };
-    found("waits_long", &|saved| (0.38..0.52).contains(&saved));
-    found("works_long", &|saved| saved.abs() < 0.06);
+    // 0.45 and nothing; a wait that is not shortened, or is where nobody waits for it, is off by all of it.
+    let (saved, off) = found("waits_long");
+    assert!(off < 0.1 && (0.38 - off..0.52 + off).contains(&saved), "waits_long: {saved} ±{off}");
+    let (saved, off) = found("works_long");
+    assert!(off < 0.1 && saved.abs() < 0.06 + off, "works_long: {saved} ±{off}");
 }
 
 #[test]
@@ -371,7 +454,7 @@ const VICTIM: &str = "DYNO_TEST_CAUSAL_VICTIM";
 
 /// Not a test by itself: what the next one starts and kills.
 #[test]
-#[ignore = "only started by a_killed_profiler_leaves_its_target_running"]
+#[ignore = "only started by a_killed_profiler_is_gone_in_a_tenth_of_a_second_and_its_target_runs_on"]
 fn a_profiler_to_be_killed() {
     let Ok(victim) = std::env::var(VICTIM) else { return };
     let words: Vec<&str> = victim.split_whitespace().collect();
@@ -396,14 +479,32 @@ fn profiler_of(running: &Target) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
+/// How many profilers are killed. What leaves something behind in one kill of seven is missed by twenty in one run of
+/// twenty (0.857^20 = 0.046), by two hundred never; those take four minutes: `DYNO_KILLS=200`.
+fn kills() -> usize {
+    std::env::var("DYNO_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(20)
+}
+
+/// What a target does in a quarter of a second for the time that it runs: others may have its CPU, but a pause takes its time.
+fn done_in_a_while(running: &Target) -> f64 {
+    let ran = || proc::run_ns(running.pid).unwrap();
+    let (done, ran_before) = (running.done(), ran());
+    sleep_ns(250 * MS);
+    (running.done() - done) as f64 / (ran() - ran_before).max(1) as f64
+}
+
+/// Planted faults: programs or links that are pinned (they are there after 100 ms); a pause that outlives its profiler, as
+/// without the deadline and with `active` left set (the target does nothing meanwhile).
 #[test]
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
-fn a_killed_profiler_leaves_its_target_running() {
+fn a_killed_profiler_is_gone_in_a_tenth_of_a_second_and_its_target_runs_on() {
     let _alone = alone();
     let running = Target::start("two");
     let before = bpf::ids().unwrap();
     let mut chance = dyno_measure::Prng::new(7);
-    for _ in 0..8 {
+    let usual = Sorted::of((0..5).map(|_| done_in_a_while(&running))).quantile(0.5).unwrap();
+    let (mut left, mut rates) = (Vec::new(), Vec::new());
+    for _ in 0..kills() {
         let mut profiler = profiler_of(&running);
         let deadline_ns = mono_ns() + 20_000 * MS;
         // All hooks are in place once samples are taken: eight programs, as many links and one for each CPU.
@@ -412,18 +513,18 @@ fn a_killed_profiler_leaves_its_target_running() {
             sleep_ns(MS);
         }
         sleep_ns(chance.below(400 * MS));
+        let killed_ns = mono_ns();
         profiler.kill().unwrap();
         profiler.wait().unwrap();
-        let deadline_ns = mono_ns() + 20_000 * MS;
-        while new_since(&before) != (0, 0) {
-            assert!(mono_ns() < deadline_ns, "left behind: {:?}", new_since(&before));
-            std::thread::yield_now();
-        }
-        // It goes on: it is not held, nothing waits for it.
-        let (done, ran) = (running.done(), proc::run_ns(running.pid).unwrap());
-        while running.done() < done + 100 || proc::run_ns(running.pid).unwrap() < ran + 20 * MS {
-            assert!(mono_ns() < deadline_ns, "the target does not go on");
-            sleep_ns(MS);
-        }
+        sleep_ns((killed_ns + 100 * MS).saturating_sub(mono_ns()));
+        left.push(new_since(&before));
+        rates.push(done_in_a_while(&running) / usual);
+        assert!(rates.last().is_some_and(|rate| *rate > 0.25), "the target does not go on: {rates:?}");
     }
+    let sorted = Sorted::of(rates.iter().copied());
+    let (worst, median) = (sorted.quantile(0.0).unwrap(), sorted.quantile(0.5).unwrap());
+    println!("{} kills: it does {median:.3} of its work in the median, {worst:.3} in the worst", rates.len());
+    assert!(left.iter().all(|left| *left == (0, 0)), "left behind after 100 ms: {left:?}");
+    // Of its two threads one may have less of the CPUs than the other for a quarter of a second; and not in the median.
+    assert!(worst > 0.4 && median > 0.85, "{rates:?}");
 }

@@ -5,14 +5,22 @@
 mod common;
 
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use common::{Running, wait_for};
+use common::{First, Running, wait_for};
 use dyno_profile::causal::{Asked, Live, Progress, Reach, Resolver, Subject, run};
 use dyno_record::causal::{Causal, Metric, Verdict};
 use dyno_sys::clock::mono_ns;
 
 static STOP: AtomicBool = AtomicBool::new(false);
+
+/// An experiment has the machine for itself, as far as these tests can say so: one at a time, and before others.
+fn alone() -> (First, MutexGuard<'static, ()>) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    (First::now(), alone)
+}
 
 fn started(words: &[&str]) -> Running {
     // Loops of one length must run at one speed: a jump that crosses 32 bytes is slower on many a CPU.
@@ -67,40 +75,52 @@ fn show(record: &Causal) {
     }
 }
 
-/// What a machine with much else on it gives up on is no wrong answer.
+/// A figure that says something: `not measurable` on a program that is made to be measured is a fault, and an interval that
+/// holds everything is no answer. Planted faults: pauses of half their length, or a correction that is left out, are off by
+/// half of the truth, 15 points of 30 at 50 %: more than is allowed there in any case.
+///
+/// Chance: some ten rounds give an interval of ±2.2 standard errors, about ±2.7 points at 50 %, most of it by how many
+/// samples happen to lie in the site. Four points beyond it are 5.6 standard errors, which Student's t with ten degrees of
+/// freedom exceeds twice in ten thousand times: six figures in a thousand runs one.
 fn assert_near(record: &Causal, name: &str, percent: u32, truth: f64) {
     let site = record.sites.iter().find(|site| site.name == name).unwrap();
-    if site.verdict == Verdict::NotMeasurable {
-        println!("{name}: not measurable here: {}", site.reason);
-        return;
-    }
+    assert_ne!(site.verdict, Verdict::NotMeasurable, "{name}: {}", site.reason);
     let point = site.points.iter().find(|point| point.speedup_percent == percent).unwrap();
     let [low, high] = point.interval_percent;
-    // Two points beyond the interval: 95 % of intervals hold the truth, and a test must not fail in the other five.
+    // What the control adds beside a busy neighbour among it: twelve points in all are less than the fifteen of a fault.
+    assert!((high - low) / 2.0 < 8.0, "{name} at {percent} %: {low} to {high} says nothing");
     assert!(
-        low - 2.0 <= truth && truth <= high + 2.0,
+        low - 4.0 <= truth && truth <= high + 4.0,
         "{name} at {percent} %: {low} to {high}, true {truth}"
     );
 }
 
 #[test]
-#[ignore = "needs CAP_BPF and CAP_PERFMON, and half a minute"]
+#[ignore = "needs CAP_BPF and CAP_PERFMON, and a third of a minute"]
 fn parts_of_one_thread_are_worth_their_share() {
+    let _alone = alone();
     let running = started(&[]);
-    let record = profiled(&running, &["f60", "f30", "f10"], 30);
-    for (name, share) in [("f60", 60.0), ("f30", 30.0), ("f10", 10.0)] {
-        for percent in [10, 25, 50] {
+    let record = profiled(&running, &["f60", "f30"], 20);
+    for (name, share) in [("f60", 60.0), ("f30", 30.0)] {
+        for percent in [25, 50] {
             assert_near(&record, name, percent, share * f64::from(percent) / 100.0);
         }
     }
 }
 
+/// Planted fault: time that passes for the thread beside taken out of the other's too, without its having paused: half of
+/// it would seem to save 50 points.
 #[test]
 #[ignore = "needs CAP_BPF and CAP_PERFMON, and a quarter of a minute"]
 fn a_thread_beside_the_progress_has_no_effect() {
+    let _alone = alone();
     let running = started(&["beside"]);
-    let record = profiled(&running, &["apart", "f60"], 20);
+    let record = profiled(&running, &["apart", "f60"], 16);
     let apart = record.sites.iter().find(|site| site.name == "apart").unwrap();
-    assert!(!matches!(apart.verdict, Verdict::Helps | Verdict::Hurts), "{}", apart.reason);
+    let slope = apart.slope.unwrap();
+    let [low, high] = slope.interval.map(|per_percent| 50.0 * per_percent);
+    assert!((high - low) / 2.0 < 8.0, "{}: {low} to {high} says nothing", apart.reason);
+    // As above: 2.2 standard errors and four points.
+    assert!(low - 4.0 <= 0.0 && 0.0 <= high + 4.0, "{}: {low} to {high}", apart.reason);
     assert_near(&record, "f60", 50, 30.0);
 }

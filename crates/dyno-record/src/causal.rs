@@ -54,6 +54,9 @@ pub struct Causal {
     pub sites: Vec<Site>,
     /// How far all of it may be believed.
     pub credibility: Credibility,
+    /// Pauses for all alike; none where that was not tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<Control>,
     /// What watching and delaying cost.
     pub overhead: Overhead,
     /// Why it ended early, if it did: what is in the record was measured before.
@@ -196,6 +199,9 @@ pub struct Source {
     pub line: Option<u32>,
     /// Stretches of code: more than one where it was folded into callers, or split.
     pub ranges: usize,
+    /// Share of the samples, percent, that lies in what it calls, where only its own code is made faster and that is much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub callees_percent: Option<f64>,
     /// The hottest source lines in it, with their share of the target's samples in percent.
     #[serde(default)]
     pub hot_lines: Vec<HotLine>,
@@ -361,6 +367,9 @@ pub struct Credibility {
     pub unpaid_percent: f64,
     /// Wake-ups of threads of the target by each other, per second.
     pub inner_wakes: f64,
+    /// Those of them by processes that take part, such as a client on the same machine.
+    #[serde(default, skip_serializing_if = "is_nought")]
+    pub partner_wakes: f64,
     /// Wake-ups from outside, per second.
     pub outer_wakes: f64,
     /// How long each thread that runs does so between two wake-ups of the target by itself: what is left between two
@@ -378,6 +387,30 @@ pub struct Credibility {
     pub pause: String,
     /// Time between samples of one CPU.
     pub period_us: f64,
+    /// What the interrupt of a sample takes from the thread that it hits, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupt_us: Option<f64>,
+}
+
+fn is_nought(value: &f64) -> bool {
+    *value <= 0.0
+}
+
+/// The control: pauses for all threads alike, while nothing was faster. Progress that the target makes by itself becomes
+/// slower by just what is inserted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Control {
+    /// Pairs of windows, with and without.
+    pub pairs: usize,
+    /// What was inserted, percent of the time.
+    pub inserted_percent: f64,
+    /// By how much visits became rarer by the clock: as much as was inserted, where all is well.
+    pub fell_percent: f64,
+    /// What pauses alone seem to save, percent of what was inserted: nought where all is well, a hundred where the target is
+    /// paced from outside.
+    pub artefact_percent: f64,
+    /// Its 95 % interval.
+    pub interval_percent: [f64; 2],
 }
 
 /// What watching and delaying cost.

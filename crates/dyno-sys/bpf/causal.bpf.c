@@ -479,6 +479,8 @@ int on_waking(u64 *context) {
         count(waker ? &all->inner_wakes : &all->outer_wakes);
         if (!waker && thread->waits & FOR_NETWORK)
             count(&all->remote_wakes);
+        if (waker && waker->role & PARTICIPANT)
+            count(&all->partner_wakes);
     }
     if (thread->waits & all->wait_kinds)
         shorten(all, thread, now, credited);
@@ -564,8 +566,16 @@ INLINE void share(struct control *all, struct thread *thread, u64 now) {
     thread->position_ns += given < inserted - position ? given : inserted - position;
 }
 
-/* Shorter queueing behind a sibling is the price of any hand-over on one core. */
+/* Shorter queueing is the price of any hand-over on one core. */
 enum { QUEUED_NS_MIN = 100000 };
+
+/* Time of a thread that could run and did not, no sibling being there: strangers had the core, or the one that it was
+ * taken from. Within a pause it loses nothing by that. */
+INLINE void queue(struct control *all, struct thread *thread, u64 now) {
+    u64 from = thread->off_ns > all->start_ns ? thread->off_ns : all->start_ns;
+    if (thread->role & TARGET && !thread->paused && now > from && now - from >= QUEUED_NS_MIN)
+        add(&all->queued_ns, now - from);
+}
 
 SEC("tp_btf/sched_switch")
 int on_switch(u64 *context) {
@@ -594,8 +604,10 @@ int on_switch(u64 *context) {
             if (enters->role & TARGET && now - enters->off_ns >= QUEUED_NS_MIN)
                 count(&all->runnable_waits);
             credit(all, enters, leaves->position_ns, now);
-        } else if (all->active && previous->pid && !(previous->flags & OF_KERNEL)) {
-            share(all, enters, now);
+        } else if (all->active) {
+            queue(all, enters, now);
+            if (previous->pid && !(previous->flags & OF_KERNEL))
+                share(all, enters, now);
         }
     }
     return 0;

@@ -56,7 +56,9 @@ struct control {
     u64 inner_wakes;
     u64 outer_wakes;
     u64 remote_wakes;      /* those of them that ended a wait for a socket or a pipe */
+    u64 partner_wakes;     /* inner ones by participants */
     u64 runnable_waits;
+    u64 queued_ns;         /* that threads of the target waited for a core which strangers had */
     u64 expired;           /* the deadline was met */
     u64 replaced;          /* the target runs another program */
     u64 lost;              /* threads and processes beyond the tables */
@@ -108,7 +110,7 @@ struct ranges {
     u64 to[RANGES];
 };
 
-_Static_assert(sizeof(struct control) == 424, "control");
+_Static_assert(sizeof(struct control) == 440, "control");
 _Static_assert(sizeof(struct thread) == 72, "thread");
 _Static_assert(sizeof(struct point) == 56, "point");
 _Static_assert(sizeof(struct ranges) == 8 + 16 * RANGES, "ranges");

@@ -1,11 +1,12 @@
 //! Perf events: a clock that counts a process's CPU time, and sampling: what runs, some hundred times a second, with its
-//! stack, and what a sample's interrupt takes.
+//! stack, how often an instruction is passed, and what a sample's interrupt takes.
 //!
 //! The lab opens them; the target pays for its own interrupts. Everything is held by descriptors: when they are closed,
 //! also by `kill -9`, nothing is left. What a record means is written here; what it says of a program is the profiler's.
 
 mod attributes;
 mod clock;
+mod entries;
 mod hot;
 mod interrupt;
 mod record;
@@ -13,6 +14,7 @@ mod ring;
 mod sampling;
 
 pub use clock::TaskClock;
+pub use entries::{PassCounter, busiest, urgently};
 pub use hot::{HotSample, HotSampler};
 pub use interrupt::interrupt_ns;
 pub use record::{

@@ -26,7 +26,7 @@ use super::rig::site::{Entry, Place, Reach, Site};
 use super::rig::window::Window;
 use super::rig::{Hooks, Pause, Rig, Span, Treatment};
 use crate::error::Error;
-pub use candidates::{Candidate, candidates, ranked, rates};
+pub use candidates::{Candidate, candidates, passed_per_second, ranked, rates};
 use entries::entered_per_second;
 use refusal::{no_probe, no_tracepoint, refused};
 pub use subject::{Children, Subject};
@@ -88,6 +88,10 @@ pub struct Live<'s> {
     is_attached: bool,
     window: u64,
     begun_ns: u64,
+    /// Percent of the time that all threads owe, and since when: while a control is run.
+    alike: Option<(u32, u64)>,
+    /// Share of the target's samples in loops that wait, percent.
+    spinning_percent: f64,
 }
 
 impl<'s> Live<'s> {
@@ -131,6 +135,8 @@ impl<'s> Live<'s> {
             is_attached: false,
             window: 0,
             begun_ns: mono_ns(),
+            alike: None,
+            spinning_percent: 0.0,
         };
         live.probe.name_waits(&named_waits()).map_err(refused)?;
         // Where it could not be measured, pauses are taken as they are.
@@ -140,6 +146,12 @@ impl<'s> Live<'s> {
         assert_eq!(live.waits.len(), live.sites.len(), "each site is code or a kind of wait");
         assert!(!live.progress.is_empty(), "progress is counted");
         Ok(live)
+    }
+
+    /// Tells it what a profile knows: the share of the target's samples in loops that wait, percent, wherever they lie.
+    #[must_use]
+    pub fn with_spinning(self, spinning_percent: f64) -> Live<'s> {
+        Live { spinning_percent, ..self }
     }
 
     fn take_in(&mut self) -> Result<(), Error> {
@@ -263,12 +275,19 @@ impl<'s> Live<'s> {
     fn wait_until(&self, until_ns: u64) -> Result<(), Error> {
         while mono_ns() < until_ns && !self.stop.load(Ordering::Relaxed) {
             self.probe.live_until(mono_ns() + WATCHDOG_NS);
-            let look_ns = until_ns.min(mono_ns() + LOOK_NS);
+            let look_ns = until_ns.min(mono_ns() + self.owe_alike());
             let slept = socket::wait_readable(&self.ended, look_ns);
             slept.map_err(|source| Error::Perf { operation: "wait for the target", source })?;
             self.check_target()?;
         }
         Ok(())
+    }
+
+    /// While a control is run: what all threads owe by now. Until when to look again.
+    fn owe_alike(&self) -> u64 {
+        let Some((percent, since_ns)) = self.alike else { return LOOK_NS };
+        self.probe.all_owe(mono_ns().saturating_sub(since_ns) * u64::from(percent) / 100);
+        self.period_ns()
     }
 
     fn chance_ns(&mut self) -> u64 {
@@ -296,11 +315,15 @@ impl<'s> Live<'s> {
         let expired = self.probe.counts().expired;
         let settle_ns = settle_ns.saturating_add(self.chance_ns());
         let start_ns = self.probe.begin(tried, mono_ns() + WATCHDOG_NS).map_err(refused)?;
+        self.alike = self.alike.map(|(percent, _)| (percent, start_ns));
         let window = self.count_window(start_ns, start_ns.saturating_add(settle_ns), length_ns);
         // After an error too: no thread pauses any more.
         self.probe.end();
+        let alike = self.alike.take();
         let window = window?;
         self.wait_until(mono_ns() + COOL_NS)?;
+        // Of several tries each is one.
+        self.alike = alike;
         Ok(Window { expired: self.probe.counts().expired > expired, ..window })
     }
 
@@ -395,6 +418,27 @@ impl Rig for Live<'_> {
         self.experiment(&Tried::Nothing, span)
     }
 
+    fn alike(&mut self, percent: u32, span: Span) -> Result<Option<Window>, Error> {
+        assert!(percent < 100, "some of the time is left");
+        self.attach()?;
+        self.alike = Some((percent, mono_ns()));
+        let window = self.experiment(&Tried::Nothing, span);
+        self.alike = None;
+        window.map(Some)
+    }
+
+    fn throttled(&self) -> Option<u64> {
+        proc::cpu_quota(self.subject.pid).map(|quota| quota.throttled)
+    }
+
+    fn interrupt_ns(&self) -> Option<u64> {
+        self.interrupt_ns
+    }
+
+    fn spinning_percent(&self) -> f64 {
+        self.spinning_percent
+    }
+
     fn hooks(&mut self, length: Duration) -> Result<Option<Hooks>, Error> {
         self.attach()?;
         let Some(_counting) = runs::Counting::begin() else { return Ok(None) };
@@ -436,8 +480,13 @@ impl Rig for Live<'_> {
         if entries.is_empty() {
             return Ok(None);
         }
-        let (number, whom) = (self.next_window(), self.target());
-        match entered_per_second(&mut self.probe, &entries, &whom, number, length) {
+        let whom = self.target();
+        let window = &mut self.window;
+        let mut numbers = || {
+            *window += 1;
+            *window
+        };
+        match entered_per_second(&mut self.probe, &entries, &whom, &mut numbers, length) {
             Err(Error::NoProbe { .. }) => Ok(None),
             counted => counted.map(Some),
         }

@@ -93,6 +93,31 @@ pub trait Rig {
         Ok(None)
     }
 
+    /// The control: a window in which nothing is faster and all threads alike owe pauses, `percent` of the time; `None`
+    /// where that cannot be done. Progress that is made by the target becomes slower by just that, and its effective time
+    /// stays: what differs is no effect of anything, but pauses that are taken for one.
+    ///
+    /// # Errors
+    /// As [`Rig::window`].
+    fn alike(&mut self, _percent: u32, _span: Span) -> Result<Option<Window>, Error> {
+        Ok(None)
+    }
+
+    /// How often the scheduler has kept the target from its CPUs because a quota was used up; `None` where nobody counts it.
+    fn throttled(&self) -> Option<u64> {
+        None
+    }
+
+    /// What the interrupt of a sample takes from the thread that it hits, where that was measured.
+    fn interrupt_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// Share of the target's samples in loops that only wait, percent, wherever they lie.
+    fn spinning_percent(&self) -> f64 {
+        0.0
+    }
+
     /// Time between samples of one CPU.
     fn period_ns(&self) -> u64;
 

@@ -2,19 +2,23 @@
 //!
 //! ```text
 //! experiment (the loop) → site_run (one site's windows) → estimate, carryover, slow_down → schedule (what next)
-//!            └→ watching (what being attached costs)          └→ hand_off (bias of the method)
-//! report (the record) → verdict (answer and reason)
+//!            ├→ watching (what being attached costs)          └→ hand_off (bias of the method)
+//!            └→ control (pauses for all alike), whole (what windows leave out)
+//! report (the record) → verdict (answer and reason) → obstacle (why there is none)
 //! ```
 //! `dyno causal` calls [`run`] over a live process, the tests over simulated ones. It knows neither: time and chance come
 //! in as arguments, windows from the [`Rig`].
 
 mod asked;
 mod carryover;
+mod case;
+mod control;
 mod estimate;
 mod experiment;
 mod hand_off;
 mod mean;
 mod measured;
+mod obstacle;
 mod report;
 mod schedule;
 mod seen;
@@ -22,6 +26,7 @@ mod site_run;
 mod slow_down;
 mod verdict;
 mod watching;
+mod whole;
 
 use std::sync::atomic::AtomicBool;
 
@@ -33,6 +38,7 @@ use crate::error::Error;
 use experiment::Experiment;
 
 pub use asked::{Asked, RoundEvent};
+pub use schedule::sites_that_fit;
 
 /// Tries every site, in the order of the rig's, and says what came of it. Only what belongs to the experiment is filled
 /// in: version, command, machine and target are the caller's to know. `on_round` hears of every round that has ended.

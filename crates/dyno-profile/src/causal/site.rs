@@ -5,6 +5,7 @@ mod choose;
 mod debug;
 mod entry;
 mod error;
+mod name;
 mod passed;
 mod resolver;
 

@@ -21,6 +21,8 @@ const DRIFT_NS: u64 = 20_000_000;
 /// Beside what is asked for.
 const SETTLE_MORE_NS: u64 = 3_000_000;
 const COOL_NS: u64 = 8_000_000;
+/// In which a quota is spent.
+const QUOTA_PERIOD_NS: u64 = 100_000_000;
 
 /// What a thread does; the list is begun again at its end.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +37,10 @@ pub(crate) enum Step {
     /// Waits until all threads of the program are there.
     Meet,
     Sleep(u64),
+    /// Sleeps until the clock is at a multiple of this: a frame, a tick.
+    Until(u64),
+    /// Waits for the next of what comes in every so often, however late it is fetched: an open load, a rate limit.
+    Arrival(u64),
     Visit,
 }
 
@@ -44,6 +50,10 @@ pub(crate) struct Program {
     pub(crate) threads: Vec<Vec<Step>>,
     /// Room of each queue.
     pub(crate) queues: Vec<usize>,
+    /// What lies in each of them when all begins.
+    pub(crate) items: Vec<usize>,
+    /// CPU time of all threads together in each tenth of a second, pauses included.
+    pub(crate) quota_ns: Option<u64>,
 }
 
 /// How much a machine misbehaves.
@@ -84,6 +94,8 @@ struct Thread {
     l: u64,
     g_off: u64,
     t_off: u64,
+    /// Of what comes in, what was fetched.
+    fetched: u64,
 }
 
 /// The machine, seen as a rig.
@@ -107,6 +119,14 @@ pub(crate) struct Machine {
     drift: f64,
     next_drift: u64,
     treatment: Treatment,
+    /// Percent of the time that all owe, and since when.
+    alike: Option<(u32, u64)>,
+    /// CPU time of this period, and until when nobody runs.
+    spent_ns: u64,
+    held_until: u64,
+    /// A rig that has no control, as others may be.
+    has_control: bool,
+    counts_calls: bool,
     active: bool,
     g: u64,
     seen: Window,
@@ -125,13 +145,14 @@ impl Machine {
             l: 0,
             g_off: 0,
             t_off: 0,
+            fetched: 0,
         });
         let threads: Vec<Thread> = threads.collect();
         let locks = 4;
         let mut machine = Machine {
             holders: vec![None; locks],
             lock_queues: vec![VecDeque::new(); locks],
-            items: vec![0; program.queues.len()],
+            items: (0..program.queues.len()).map(|at| program.items.get(at).copied().unwrap_or(0)).collect(),
             poppers: vec![VecDeque::new(); program.queues.len()],
             pushers: vec![VecDeque::new(); program.queues.len()],
             meeting: Vec::new(),
@@ -146,6 +167,11 @@ impl Machine {
             drift: 0.0,
             next_drift: 0,
             treatment: Treatment::Nothing,
+            alike: None,
+            spent_ns: 0,
+            held_until: 0,
+            has_control: true,
+            counts_calls: true,
             active: false,
             g: 0,
             seen: Window::default(),
@@ -159,6 +185,15 @@ impl Machine {
 
     pub(crate) fn with_cheap_interrupts(self) -> Machine {
         Machine { has_cheap_interrupts: true, ..self }
+    }
+
+    /// A rig that counts no calls.
+    pub(crate) fn without_calls(self) -> Machine {
+        Machine { counts_calls: false, ..self }
+    }
+
+    pub(crate) fn without_control(self) -> Machine {
+        Machine { has_control: false, ..self }
     }
 
     /// The machine's clock.
@@ -218,14 +253,36 @@ impl Machine {
         let now = self.now.get();
         let thread = &mut self.threads[at];
         if matches!(thread.state, State::Running | State::Paused { .. }) {
-            let ran = now - thread.since;
+            let ran = now.saturating_sub(thread.since);
             if self.counting {
                 self.seen.target_cpu_ns += ran;
             }
             if thread.state == State::Running {
                 thread.left = thread.left.saturating_sub(ran);
             }
-            thread.since = now;
+            thread.since = thread.since.max(now);
+            self.spend(ran);
+        }
+    }
+
+    /// Where a quota is used up nobody runs, and no pause ends, before the next period begins.
+    fn spend(&mut self, ran: u64) {
+        let Some(quota_ns) = self.program.quota_ns else { return };
+        let now = self.now.get();
+        self.spent_ns += ran;
+        if self.spent_ns < quota_ns {
+            return;
+        }
+        self.spent_ns = 0;
+        let until = (now / QUOTA_PERIOD_NS + 1) * QUOTA_PERIOD_NS;
+        self.held_until = until;
+        for thread in &mut self.threads {
+            let held = until - thread.since.min(until);
+            match &mut thread.state {
+                State::Running => (thread.since, thread.next_tick) = (until, thread.next_tick + held),
+                State::Paused { until: end, .. } => (thread.since, *end) = (until, *end + held),
+                State::Blocked | State::Sleeping { .. } => {}
+            }
         }
     }
 
@@ -255,7 +312,7 @@ impl Machine {
     }
 
     fn skip_ticks(&mut self, at: usize) {
-        let (now, period_ns) = (self.now.get(), self.period_ns);
+        let (now, period_ns) = (self.now.get().max(self.held_until), self.period_ns);
         let thread = &mut self.threads[at];
         while thread.next_tick <= now {
             thread.next_tick += period_ns;
@@ -264,7 +321,7 @@ impl Machine {
 
     fn run_on(&mut self, at: usize) {
         self.threads[at].state = State::Running;
-        self.threads[at].since = self.now.get();
+        self.threads[at].since = self.now.get().max(self.held_until);
         self.skip_ticks(at);
     }
 
@@ -276,7 +333,9 @@ impl Machine {
         }
         if self.counting {
             self.seen.samples += 1;
-            self.seen.foreign += u64::from(self.rng.unit() < self.noise.foreign);
+            let foreign = u64::from(self.rng.unit() < self.noise.foreign);
+            self.seen.foreign += foreign;
+            self.seen.queued_ns += foreign * self.period_ns;
         }
         if let Treatment::SpeedUp { site, percent } = self.treatment {
             let here = self.site_of(at);
@@ -287,6 +346,9 @@ impl Machine {
                     self.seen.hits += 1;
                 }
             }
+        }
+        if let Some((percent, since)) = self.alike {
+            self.g = self.g.max((self.now.get() - since) * u64::from(percent) / 100);
         }
         let debt = self.g - self.threads[at].l;
         if debt > 0 {
@@ -318,7 +380,7 @@ impl Machine {
             match step {
                 Step::Run(site, ns) => {
                     self.threads[at].left = self.duration(site, ns);
-                    self.threads[at].since = self.now.get();
+                    self.threads[at].since = self.now.get().max(self.held_until);
                     return;
                 }
                 Step::Visit => self.visit(at),
@@ -365,16 +427,24 @@ impl Machine {
                     self.meeting.push(at);
                     return self.block(at);
                 }
-                Step::Sleep(ns) => {
-                    let until = self.now.get() + ns;
-                    self.block(at);
-                    self.threads[at].state = State::Sleeping { until };
-                    self.threads[at].at += 1;
-                    return;
+                Step::Sleep(ns) => return self.sleep(at, self.now.get() + ns),
+                Step::Until(ns) => return self.sleep(at, (self.now.get() / ns + 1) * ns),
+                Step::Arrival(ns) => {
+                    self.threads[at].fetched += 1;
+                    let due = self.threads[at].fetched * ns;
+                    if due > self.now.get() {
+                        return self.sleep(at, due);
+                    }
                 }
             }
             self.threads[at].at += 1;
         }
+    }
+
+    fn sleep(&mut self, at: usize, until: u64) {
+        self.block(at);
+        self.threads[at].state = State::Sleeping { until };
+        self.threads[at].at += 1;
     }
 
     fn duration(&mut self, site: usize, ns: u64) -> u64 {
@@ -424,26 +494,43 @@ impl Machine {
     }
 }
 
-impl Rig for Machine {
-    fn window(&mut self, treatment: &Treatment, span: Span) -> Result<Window, Error> {
-        self.treatment = *treatment;
+impl Machine {
+    fn experiment(&mut self, treatment: Treatment, alike: Option<u32>, span: Span) -> Window {
+        self.treatment = treatment;
+        self.alike = alike.map(|percent| (percent, self.now.get()));
         self.active = true;
         self.g = 0;
-        self.threads.iter_mut().for_each(|thread| (thread.l, thread.g_off) = (0, 0));
+        for thread in &mut self.threads {
+            (thread.l, thread.g_off) = (0, 0);
+            // A pause that a used up quota has kept from ending pays for no other experiment.
+            if let State::Paused { debt, .. } = &mut thread.state {
+                *debt = 0;
+            }
+        }
         let jitter = self.rng.below(3_000_000);
         self.advance(self.now.get() + span.settle.as_nanos() as u64 + SETTLE_MORE_NS + jitter);
         let window = self.count(span.length);
         let owed = self.threads.iter().filter(|thread| !matches!(thread.state, State::Blocked));
         let owed_ns = owed.map(|thread| self.g.saturating_sub(thread.l)).sum();
         let delay_ns = match treatment {
-            Treatment::SpeedUp { percent, .. } => u64::from(*percent) * self.period_ns / 100,
+            Treatment::SpeedUp { percent, .. } => u64::from(percent) * self.period_ns / 100,
             _ => 0,
         };
         let threads = self.threads.len() as u64;
-        self.active = false;
+        (self.active, self.alike) = (false, None);
         self.treatment = Treatment::Nothing;
         self.advance(self.now.get() + COOL_NS);
-        Ok(Window { owed_ns, delay_ns, threads, ..window })
+        Window { owed_ns, delay_ns, threads, ..window }
+    }
+}
+
+impl Rig for Machine {
+    fn window(&mut self, treatment: &Treatment, span: Span) -> Result<Window, Error> {
+        Ok(self.experiment(*treatment, None, span))
+    }
+
+    fn alike(&mut self, percent: u32, span: Span) -> Result<Option<Window>, Error> {
+        Ok(self.has_control.then(|| self.experiment(Treatment::Nothing, Some(percent), span)))
     }
 
     fn detached(&mut self, span: Span) -> Result<Window, Error> {
@@ -465,6 +552,9 @@ impl Rig for Machine {
     }
 
     fn entries_per_second(&mut self, site: usize, length: Duration) -> Result<Option<f64>, Error> {
+        if !self.counts_calls {
+            return Ok(None);
+        }
         let of_site = |step: &&Step| matches!(step, Step::Run(of, _) if *of == site);
         let per_turn: usize =
             self.program.threads.iter().map(|steps| steps.iter().filter(of_site).count()).sum();

@@ -13,7 +13,12 @@ pub(crate) const US: u64 = 1_000;
 pub(crate) const MS: u64 = 1_000_000;
 
 pub(crate) fn program(threads: &[&[Step]], queues: &[usize]) -> Program {
-    Program { threads: threads.iter().map(|steps| steps.to_vec()).collect(), queues: queues.to_vec() }
+    Program {
+        threads: threads.iter().map(|steps| steps.to_vec()).collect(),
+        queues: queues.to_vec(),
+        items: Vec::new(),
+        quota_ns: None,
+    }
 }
 
 /// 60, 30 and 10 % of one thread.

@@ -341,6 +341,11 @@ impl Probe {
         self.get(word::INSERTED_NS)
     }
 
+    /// All threads owe so much delay, as if one of them had caused it: whoever has paid less pauses at its next sample.
+    pub fn all_owe(&self, ns: u64) {
+        self.control.all()[word::INSERTED_NS].fetch_max(ns, Relaxed);
+    }
+
     /// Begun and not ended now, once all that had begun before the probes were there have ended.
     pub fn in_flight(&self) -> i64 {
         let signed = |at| self.get(at).cast_signed();

@@ -2,7 +2,7 @@
 
 use dyno_profile::Error;
 use dyno_profile::causal::{Children, SiteError};
-use dyno_record::profile::Profile;
+use dyno_record::profile::{Origin, Profile, Stack};
 use dyno_sys::bpf::BpfError;
 use dyno_sys::proc;
 
@@ -112,9 +112,36 @@ pub(super) fn unknown(asked: &Asked, profile: &Profile) -> Failure {
             .likely("its children do the work, and it only waits for them")
             .try_this(format!("dyno causal {} --children", asked.pid));
     }
+    let nameless = nameless_percent(profile);
+    if nameless >= NAMELESS_PERCENT {
+        return failure
+            .likely(format!("{nameless:.0} % of them lie in code without a file: it was compiled at run time, by a JVM or another interpreter"))
+            .try_this("--site with a function of its libraries, or --site wait:any; compiled code cannot be tried");
+    }
+    if seen >= SAMPLES_RAN {
+        return failure
+            .likely("its time is spread over many functions, or in code that no file holds")
+            .try_this("--site FUNCTION, or --inclusive, or --site wait:any");
+    }
     failure
         .likely("it hardly ran: it waits, or nobody asks it anything")
         .try_this("a load on it, or --site FUNCTION, or --site wait:any")
+}
+
+/// Samples of a target that ran.
+const SAMPLES_RAN: u64 = 200;
+/// Share of the samples in code without a file from which on it is named.
+const NAMELESS_PERCENT: f64 = 30.0;
+
+/// Samples whose innermost user code lies in no file, percent.
+fn nameless_percent(profile: &Profile) -> f64 {
+    let all: u64 = profile.stacks.iter().map(|stack| stack.samples).sum();
+    let innermost = |stack: &&Stack| {
+        let mut frames = stack.frames.iter().rev().filter_map(|at| profile.frames.get(*at as usize));
+        frames.find(|frame| frame.origin == Origin::User).is_some_and(|frame| frame.module.is_none())
+    };
+    let nameless: u64 = profile.stacks.iter().filter(innermost).map(|stack| stack.samples).sum();
+    100.0 * nameless as f64 / all.max(1) as f64
 }
 
 #[cfg(test)]

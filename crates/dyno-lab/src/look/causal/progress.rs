@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use dyno_measure::units::thousands;
 use dyno_profile::causal::{
-    Candidate, Children, Entry, Named, Passed, Progress, Resolver, candidates, ranked, rates,
+    Candidate, Children, Entry, Live, Named, Progress, Resolver, Rig, Span, Subject, candidates,
+    passed_per_second, ranked, rates,
 };
 use dyno_profile::{Options, Recorder, Target};
 use dyno_record::causal as record;
@@ -26,12 +27,18 @@ const LOOK_HZ: u64 = 499;
 const WATCHED_EACH: Duration = Duration::from_millis(150);
 /// Functions that are counted: the rest is on few stacks, and each takes its time.
 const FUNCTIONS_MAX: usize = 24;
-/// Counting takes no more than this part of the budget.
+/// Counting takes no more than this part of the budget, or than this: a short budget is of no use without progress.
 const COUNTING_PART: u32 = 8;
+const COUNTING_LEAST: Duration = Duration::from_millis(2_500);
 /// Other candidates that the record names.
 const CANDIDATES_MAX: usize = 8;
-/// Functions whose names suggest that something is done there once for each unit: they may be too short for any stack.
-const LIKELY_NAMES: [&str; 6] = ["progress", "main.progress", "handle", "serve", "process", "work"];
+/// How long a named progress point is looked at, to know its rate, and how long at most until it is met first: five visits
+/// in four seconds are the fewest that are measured.
+const RATED: Duration = Duration::from_millis(500);
+const MET_WITHIN: u32 = 6;
+/// Visits per second from which on a probe would take a quarter of the time of one core, a microsecond each; and where
+/// the instruction under it is single-stepped.
+const VISITS_MAX: f64 = 250_000.0;
 
 /// What is counted, and how it came to be.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,11 +51,13 @@ pub(super) struct Found {
     pub(super) chosen: Option<String>,
     /// What else could have been.
     pub(super) others: Vec<Candidate>,
+    /// How often it comes, where that was seen.
+    pub(super) per_second: Option<f64>,
 }
 
 impl Found {
     fn named(progress: Progress, name: &str) -> Found {
-        Found { progress, name: name.to_owned(), chosen: None, others: Vec::new() }
+        Found { progress, name: name.to_owned(), chosen: None, others: Vec::new(), per_second: None }
     }
 
     /// The other candidates as records hold them.
@@ -103,15 +112,75 @@ fn replies(load: Pid) -> Result<Progress, Failure> {
     Ok(Progress::At { entries: vec![Entry { image, offset }], whom: vec![load] })
 }
 
-/// What could be counted, the likeliest first.
-fn could_be(asked: &Asked, resolver: &Resolver, stop: &AtomicBool) -> Result<Vec<Candidate>, Failure> {
-    let pids = match asked.children {
+/// How often it comes, which says how much can be tried; what never comes, or too often for a probe, fails at once.
+pub(super) fn rated(asked: &Asked, found: Found, stop: &AtomicBool) -> Result<Found, Failure> {
+    if found.per_second.is_some() {
+        return Ok(found);
+    }
+    if let (Progress::At { entries, whom }, Point::Named(_)) = (&found.progress, &asked.point) {
+        let pids = if whom.is_empty() { processes(asked) } else { whom.clone() };
+        let rate = passed_per_second(&pids, entries, RATED / 2).map_err(|error| not_run(&error))?;
+        if let Some(per_second) = rate.filter(|per_second| *per_second > VISITS_MAX) {
+            return Err(too_often(&found.name, per_second));
+        }
+    }
+    let subject = Subject {
+        children: asked.children,
+        participants: asked.participants.clone(),
+        seed: asked.seed,
+        ..Subject::new(asked.pid)
+    };
+    let mut live = Live::open(&subject, &found.progress, &[], stop).map_err(|error| not_run(&error))?;
+    let span = Span { settle: Duration::ZERO, length: RATED };
+    for _ in 0..MET_WITHIN {
+        let window = live.detached(span).map_err(|error| not_run(&error))?;
+        if stop.load(Ordering::Relaxed) {
+            return Err(Failure::interrupted());
+        }
+        if window.visits > 0 {
+            let per_second = window.visits as f64 * 1e9 / window.length_ns.max(1) as f64;
+            return Ok(Found { per_second: Some(per_second), ..found });
+        }
+    }
+    Err(never_met(asked, &found.name))
+}
+
+fn processes(asked: &Asked) -> Vec<Pid> {
+    match asked.children {
         Children::Followed => proc::tree(asked.pid),
         Children::Strangers => vec![asked.pid],
-    };
+    }
+}
+
+fn too_often(name: &str, per_second: f64) -> Failure {
+    Failure::usage(format!(
+        "{name} is passed {} times a second: a probe there would stall it",
+        thousands(per_second)
+    ))
+    .likely("it is a small part of a unit of work")
+    .try_this("--progress with its caller, or with what is done for every hundredth")
+}
+
+fn never_met(asked: &Asked, name: &str) -> Failure {
+    let seconds = RATED.as_secs_f64() * f64::from(MET_WITHIN);
+    let failure =
+        Failure::usage(format!("{name} was not met once in {seconds:.0} s: nothing would be counted"));
+    if asked.children == Children::Strangers && proc::tree(asked.pid).len() > 1 {
+        return failure
+            .likely("its children do the work, and it only waits for them")
+            .try_this(format!("dyno causal {} --children --progress {name}", asked.pid));
+    }
+    failure
+        .likely("it calls another (sendto or writev for write), or nobody asks it anything")
+        .try_this(format!("dyno causal {}, which looks for what could be counted", asked.pid))
+}
+
+/// What could be counted, the likeliest first.
+fn could_be(asked: &Asked, resolver: &Resolver, stop: &AtomicBool) -> Result<Vec<Candidate>, Failure> {
+    let pids = processes(asked);
     let (calls, profile) = watched(asked.pid, &pids, stop)?;
-    let functions = functions(resolver, &profile, &pids);
-    let times = (WATCHED_EACH, asked.budget / COUNTING_PART);
+    let functions = resolver.passed(&profile, &pids, FUNCTIONS_MAX);
+    let times = (WATCHED_EACH, (asked.budget / COUNTING_PART).max(COUNTING_LEAST));
     let functions = rates(&pids, &functions, times, stop).map_err(|error| not_run(&error))?;
     Ok(ranked(calls, functions))
 }
@@ -128,25 +197,13 @@ fn watched(pid: Pid, pids: &[Pid], stop: &AtomicBool) -> Result<(Vec<Candidate>,
     })
 }
 
-/// Functions to count, while there is time: those with a likely name, then those on most stacks.
-fn functions(resolver: &Resolver, profile: &Profile, pids: &[Pid]) -> Vec<Passed> {
-    let mut found: Vec<Passed> = Vec::new();
-    let by_name = LIKELY_NAMES.iter().filter_map(|name| resolver.passed_named(name, profile, pids));
-    for one in by_name.chain(resolver.passed(profile, pids, FUNCTIONS_MAX)) {
-        if found.iter().all(|known| known.entries != one.entries) {
-            found.push(one);
-        }
-    }
-    found
-}
-
 /// The likeliest of them.
 fn taken(asked: &Asked, resolver: &Resolver, found: &[Candidate]) -> Result<Found, Failure> {
     let Some((best, others)) = found.split_first() else { return Err(nothing(asked)) };
     let others = others.iter().take(CANDIDATES_MAX).cloned().collect();
     let chosen = Some(why(best));
     let progress = named(&best.progress, resolver)?;
-    Ok(Found { progress, name: best.progress.clone(), chosen, others })
+    Ok(Found { progress, name: best.progress.clone(), chosen, others, per_second: Some(best.per_second) })
 }
 
 fn why(best: &Candidate) -> String {
@@ -206,6 +263,15 @@ mod tests {
         assert!(matches!(found.progress, Progress::SystemCall { .. }));
         assert!(found.chosen.is_some_and(|why| why.starts_with("12,346 a second")));
         assert_eq!(found.others[0].progress, "serve");
+    }
+
+    #[test]
+    fn what_never_comes_and_what_comes_too_often_fail_in_three_lines() {
+        let failures = [never_met(&asked(), "syscall:sendto"), too_often("step", 1_234_567.0)];
+        for (failure, word) in failures.into_iter().zip(["not met once in 3 s", "1,234,567 times"]) {
+            let lines = failure.lines();
+            assert!(lines.lines().count() == 3 && lines.contains(word), "{lines}");
+        }
     }
 
     #[test]

@@ -10,9 +10,10 @@ use dyno_sys::bpf::causal::{Children, Probe, Role};
 use dyno_sys::clock::mono_ns;
 use dyno_sys::{Pid, proc, trace};
 
-use super::entries::{entered, held};
+use super::entries::entered_per_second;
 use super::refusal::refused;
 use crate::calls::{self, Moves};
+use crate::causal::rig::site::Entry;
 use crate::causal::site::Passed;
 use crate::error::Error;
 
@@ -63,9 +64,6 @@ pub fn candidates(pids: &[Pid], length: Duration, stop: &AtomicBool) -> Result<V
 const OFFERED_PER_SECOND: std::ops::RangeInclusive<f64> = 20.0..=20_000.0;
 /// The same two percent where the instruction under the probe is single-stepped, some 15 µs each.
 const STEPPED_PER_SECOND_MAX: f64 = 1_500.0;
-/// How long entries of a function are counted at first: one that is entered a million times a second is probed no longer.
-const GLIMPSE: Duration = Duration::from_millis(10);
-
 /// How often functions are entered, each watched alone for `each`, all of them no longer than `longest`: those that come
 /// too seldom, or more often than a probe may be met, are left out. The order is kept.
 ///
@@ -80,11 +78,16 @@ pub fn rates(
     let mut probe = watching(pids)?;
     let until_ns = mono_ns().saturating_add(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
     let mut found = Vec::new();
-    for (number, function) in (1..).step_by(2).zip(functions) {
+    let mut number = 0;
+    let mut next = || {
+        number += 1;
+        number
+    };
+    for function in functions {
         if stop.load(Ordering::Relaxed) || mono_ns() >= until_ns {
             break;
         }
-        let offered = match offered(&mut probe, function, pids, number, each) {
+        let offered = match offered(&mut probe, function, pids, (&mut next, each)) {
             // Of many functions one that the kernel cannot probe is no loss.
             Err(Error::NoProbe { .. }) => None,
             other => other?,
@@ -97,22 +100,34 @@ pub fn rates(
     Ok(found)
 }
 
-/// How often it is entered, when that can be counted: one that comes too often is known after a short look, and probed no longer.
+/// How often it is entered, when that can be counted.
 fn offered(
     probe: &mut Probe,
     function: &Passed,
     pids: &[Pid],
-    number: u64,
-    each: Duration,
+    (next, each): (&mut dyn FnMut() -> u64, Duration),
 ) -> Result<Option<f64>, Error> {
     let most = if function.emulated { *OFFERED_PER_SECOND.end() } else { STEPPED_PER_SECOND_MAX };
-    let _held = held(probe, &function.entries, pids)?;
-    // Of few entries in so short a time chance decides: twice as many as may be are let through.
-    if entered(probe, number, GLIMPSE)? > 2.0 * most {
-        return Ok(None);
-    }
-    let per_second = entered(probe, number + 1, each)?;
+    let per_second = entered_per_second(probe, &function.entries, pids, next, each)?;
     Ok((*OFFERED_PER_SECOND.start()..=most).contains(&per_second).then_some(per_second))
+}
+
+/// How often places in the code are passed, looked at for `each` at most; `None` where a probe cannot be put there. What is
+/// passed too often for a probe is known after a millisecond, and the probe is gone.
+///
+/// # Errors
+/// When the kernel does not take the probe.
+pub fn passed_per_second(pids: &[Pid], places: &[Entry], each: Duration) -> Result<Option<f64>, Error> {
+    let mut probe = watching(pids)?;
+    let mut number = 0;
+    let mut next = || {
+        number += 1;
+        number
+    };
+    match entered_per_second(&mut probe, places, pids, &mut next, each) {
+        Err(Error::NoProbe { .. }) => Ok(None),
+        counted => counted.map(Some),
+    }
 }
 
 /// Rates that differ by less than this part of them may be of the same thing: both were counted at different times.

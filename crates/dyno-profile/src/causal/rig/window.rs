@@ -51,6 +51,8 @@ pub struct Window {
     pub expired: bool,
     /// Wake-ups of threads of the target by each other.
     pub inner_wakes: u64,
+    /// Those of them by participants: clients on this machine that take part.
+    pub partner_wakes: u64,
     /// Wake-ups from outside: time, disks, other processes.
     pub outer_wakes: u64,
     /// Those of the outer wake-ups that ended a wait for a socket or a pipe: something that a client, or another process
@@ -58,6 +60,8 @@ pub struct Window {
     pub remote_wakes: u64,
     /// Switches onto a core right after another thread of the target.
     pub runnable_waits: u64,
+    /// Time that threads of the target waited for a core, no sibling being there.
+    pub queued_ns: u64,
     /// Time that the hypervisor took, of a CPU in the mean.
     pub steal_ns: u64,
     /// Threads and processes that took no part because the tables were full.

@@ -31,7 +31,8 @@ const DRIFT_ROWS_MIN: usize = 3;
 const FREE_SHARE: f64 = 0.8;
 /// Fewest degrees of freedom for a slope and its spread.
 const FREEDOM_MIN: f64 = 6.0;
-
+/// Fewest windows of each kind before: a line goes through one alone, whatever disturbed it, and calls the rest exact.
+const ROWS_MIN: usize = 3;
 /// What was done before a window, and how much longer its units took than those of its like.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Row {
@@ -177,8 +178,30 @@ fn ln(one: &Measured, metric: Metric) -> Option<f64> {
     one.effective.filter(|_| counts)?.value(metric).map(f64::ln)
 }
 
-/// The straight line through the rows, and how often chance alone gives one as steep.
+/// The straight line through the rows, and how often chance alone gives one as steep: without the row that is farthest off
+/// too, which a neighbour has disturbed, perhaps. Times on a busy machine have no normal tails.
 fn slope(rows: &[Row]) -> Option<(f64, f64)> {
+    let highest = rows.iter().map(|row| row.before).fold(0.0, f64::max);
+    let after = rows.iter().filter(|row| row.before >= highest).count();
+    if after.min(rows.len() - after) < ROWS_MIN {
+        return None;
+    }
+    let (slope, chance) = line(rows)?;
+    let (_, of_rest) = line(&without_farthest(rows))?;
+    Some((slope, chance.max(of_rest)))
+}
+
+/// Rows without the one that is farthest from the usual.
+fn without_farthest(rows: &[Row]) -> Vec<Row> {
+    let usual = usual(&rows.iter().map(|row| row.ln).collect::<Vec<_>>());
+    let mut rows = rows.to_vec();
+    rows.sort_by(|a, b| (a.ln - usual).abs().total_cmp(&(b.ln - usual).abs()));
+    rows.pop();
+    rows
+}
+
+/// The line, and how often chance alone gives one as steep where tails are normal.
+fn line(rows: &[Row]) -> Option<(f64, f64)> {
     let n = rows.len() as f64;
     // Each round's mean was taken out of its rows, and so was their own.
     let freedom = n * FREE_SHARE - 1.0;
@@ -197,6 +220,7 @@ fn slope(rows: &[Row]) -> Option<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::causal::rig::window::{Moment, Window};
     use dyno_measure::Prng;
@@ -253,6 +277,38 @@ mod tests {
         println!("of 1,000 sites without memory {wrong} are said to have one, {open} perhaps");
         assert!(wrong <= 5 && open <= 50);
         assert_eq!(carryover(&rounds(12, 0.0, 1, independent), Metric::Throughput), Carryover::None);
+    }
+
+    /// Rounds without memory of which one window in ten was disturbed, the last two with a real slow-down among them.
+    fn disturbed(n: u32, seed: u64, bursts: &mut Prng) -> Vec<Measured> {
+        let faster = |treatment, _| if is_faster(treatment) { 0.8 } else { 1.0 };
+        let mut all = rounds(n, 0.01, seed, faster);
+        for round in n - 2..n {
+            let first = all.iter().position(|one| one.round == round).unwrap();
+            let slower = measured(round, Treatment::SlowDown(1), 1.3e6);
+            all.insert(first + bursts.below(5) as usize, slower);
+        }
+        for one in &mut all {
+            if bursts.unit() < 0.1 {
+                let period_ns = one.window.last.at_ns as f64 / 100.0 * (1.2 + bursts.unit());
+                *one = measured(one.round, one.treatment, period_ns);
+            }
+        }
+        all
+    }
+
+    /// Planted fault: a line through windows of which one stands alone (`ROWS_MIN` of one, and `slope` that asks `line` once).
+    #[test]
+    fn windows_that_a_neighbour_disturbed_are_hardly_ever_taken_for_a_memory() {
+        let mut bursts = Prng::new(11);
+        for n in [5, 8, 12] {
+            let found =
+                (0..1_000).map(|seed| carryover(&disturbed(n, seed, &mut bursts), Metric::Throughput));
+            let wrong = found.filter(|one| matches!(one, Carryover::Shows(_))).count();
+            println!("of 1,000 disturbed sites without memory, {n} rounds, {wrong} are said to have one");
+            // The same seeds each time.
+            assert!(wrong <= 5, "{n} rounds: {wrong}");
+        }
     }
 
     #[test]

@@ -21,6 +21,16 @@ const OUTLIER_VALUES_MIN: usize = 10;
 /// it the intervals of eight to twelve rounds hold the truth in 92 to 94 %.
 const OUTLIER_SLACK: f64 = 8.0;
 
+/// Values that are far from the rest are disturbed as long as they are few: of more than such a part, and more than so
+/// many, each is one of the ways in which the target runs, and none is left out.
+const DISTURBED_SHARE_MAX: f64 = 0.1;
+const DISTURBED_MAX: usize = 2;
+
+/// How far the share of samples in the site may be from the usual one in a window that is disturbed and not different, as a
+/// part of it, and in samples.
+const ALIKE_PART: f64 = 0.3;
+const HITS_BY_CHANCE: f64 = 4.0;
+
 /// What the windows of one site say.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Estimates {
@@ -91,10 +101,24 @@ fn exclude_outliers(measured: &mut [Measured], metric: Metric) {
         treatments.retain(|other| *other != treatment);
         let of_level = ratios(measured, metric, |other| other == treatment);
         let values: Vec<f64> = of_level.iter().map(|(_, value)| *value).collect();
-        for at in beyond(&values) {
+        let alike = alike(measured, &of_level);
+        for at in beyond(&values).into_iter().filter(|at| alike[*at]) {
             measured[of_level[at].0].excluded = Some(Excluded::Outlier);
         }
     }
+}
+
+/// Which windows met the site about as often as is usual. Others are far from their like because the site did something
+/// else in them: phases that alternate are what is measured, and no disturbance of it.
+fn alike(measured: &[Measured], of_level: &[(usize, f64)]) -> Vec<bool> {
+    let hits = |(at, _): &(usize, f64)| {
+        let window = &measured[*at].window;
+        window.hits as f64 / window.samples.max(1) as f64
+    };
+    let usual = median(of_level.iter().map(hits));
+    let chance = |(at, _): &(usize, f64)| HITS_BY_CHANCE / measured[*at].window.samples.max(1) as f64;
+    let is_alike = |one| (hits(one) - usual).abs() <= ALIKE_PART * usual + chance(one);
+    of_level.iter().map(is_alike).collect()
 }
 
 fn exclude_nulls(measured: &mut [Measured], metric: Metric) {
@@ -139,7 +163,7 @@ fn null_pairs(measured: &[Measured], metric: Metric) -> Vec<[usize; 2]> {
     pairs
 }
 
-/// Indices of values beyond so many robust deviations of their median.
+/// Indices of values beyond so many robust deviations of their median; none where they are too many to be disturbed.
 fn beyond(values: &[f64]) -> Vec<usize> {
     if values.len() < OUTLIER_VALUES_MIN {
         return Vec::new();
@@ -149,7 +173,10 @@ fn beyond(values: &[f64]) -> Vec<usize> {
     let slack = 1.0 + OUTLIER_SLACK / values.len() as f64;
     debug_assert!(centre.is_finite(), "windows that count have a time");
     let limit = OUTLIER_SIGMAS * slack * MAD_SIGMA * median(values.iter().map(off));
-    (0..values.len()).filter(|at| limit > 0.0 && off(&values[*at]) > limit).collect()
+    let beyond: Vec<usize> =
+        (0..values.len()).filter(|at| limit > 0.0 && off(&values[*at]) > limit).collect();
+    let most = (DISTURBED_SHARE_MAX * values.len() as f64).max(DISTURBED_MAX as f64);
+    if beyond.len() as f64 > most { Vec::new() } else { beyond }
 }
 
 /// Time saved, in percent, of a log ratio.
@@ -160,17 +187,17 @@ fn saved_percent(ln: f64) -> f64 {
 fn point(measured: &[Measured], metric: Metric, level: u32) -> Option<(Point, f64)> {
     let is_level = |treatment| treatment == Treatment::SpeedUp(level);
     let found = ratios(measured, metric, is_level);
-    let mean = Mean::of(&found.iter().map(|(_, value)| *value).collect::<Vec<_>>())?;
-    let [low, high] = mean.interval();
-    debug_assert!(low <= mean.mean && mean.mean <= high, "a mean lies in its interval");
+    // Of shares of time, not of their logarithms: where a site runs in one window of two it saves half of what it does there.
+    let mean = Mean::of(&found.iter().map(|(_, value)| saved_percent(*value)).collect::<Vec<_>>())?;
+    debug_assert!(mean.half_width >= 0.0, "a mean lies in its interval");
     let of_level = || measured.iter().filter(|one| is_level(one.treatment));
     let inserted_ns: f64 =
         of_level().filter_map(|one| one.effective).map(|effective| effective.inserted_ns).sum();
     let length_ns: f64 = of_level().map(|one| one.window.length_ns as f64).sum();
     let point = Point {
         speedup_percent: level,
-        effect_percent: saved_percent(mean.mean),
-        interval_percent: [saved_percent(high), saved_percent(low)],
+        effect_percent: mean.mean,
+        interval_percent: mean.interval(),
         rounds: mean.n,
         dropped: of_level().filter(|one| one.excluded.is_some()).count(),
         inserted_percent: 100.0 * inserted_ns / length_ns.max(1.0),

@@ -11,15 +11,18 @@ use dyno_record::causal::Treatment as OfSite;
 
 use super::asked::{Asked, RoundEvent};
 use super::carryover::{Carryover, carryover, drift, recovered_after};
+use super::control::Control;
 use super::hand_off;
-use super::measured::{Effective, Measured, excluded};
+use super::measured::{Effective, Excluded, Measured, excluded};
+use super::obstacle::HIDDEN_PERCENT_MAX;
 use super::schedule::{
-    self, BASELINE_MIN, Length, RECOVERIES_MAX, ROUNDS_BEFORE_END, ROUNDS_MIN, SETTLE, VISITS_MIN,
+    self, AROUND, BASELINE_MIN, Length, RECOVERIES_MAX, ROUNDS_BEFORE_END, ROUNDS_MIN, SETTLE, VISITS_MIN,
 };
 use super::seen::{self, Sampling};
 use super::site_run::SiteRun;
 use super::slow_down::{self, Plan};
 use super::watching::Watching;
+use super::whole;
 use crate::causal::rig::site::Tried;
 use crate::causal::rig::window::Window;
 use crate::causal::rig::{Rig, Span, Treatment};
@@ -34,8 +37,7 @@ type End = Option<String>;
 /// An experiment under way. What always holds:
 ///
 /// - the first window comes before everything else: `nulls` is empty until [`Experiment::calibrate`], and never after;
-/// - windows grow during calibration only, and the time to settle grows only: what was measured before it grew is
-///   excluded;
+/// - windows and the time to settle grow only: what was measured before they grew is excluded;
 /// - `recoveries` never exceeds [`RECOVERIES_MAX`]: the target is not left alone for ever.
 pub(super) struct Experiment<'a> {
     asked: &'a Asked,
@@ -46,6 +48,8 @@ pub(super) struct Experiment<'a> {
     begun_ns: u64,
     deadline_ns: u64,
     length: Length,
+    /// Levels that are tried: those that there is time for.
+    levels: Vec<u32>,
     settle: Duration,
     /// Windows before the first delay, as logarithms.
     baseline: Vec<f64>,
@@ -57,6 +61,10 @@ pub(super) struct Experiment<'a> {
     /// Windows of no site, without delay.
     nulls: Vec<Window>,
     watching: Watching,
+    control: Control,
+    /// The first of the windows without site that are as long as those of now.
+    nulls_from: usize,
+    throttled_before: u64,
     too_few_visits: bool,
 }
 
@@ -69,6 +77,15 @@ pub(super) struct Outcome<'a> {
     pub(super) sites: Vec<SiteRun<'a>>,
     pub(super) nulls: Vec<Window>,
     pub(super) watching: Watching,
+    pub(super) control: Control,
+    /// Levels that were tried.
+    pub(super) levels: Vec<u32>,
+    /// How often a quota was used up.
+    pub(super) throttled: u64,
+    /// Time that windows cut off at their ends, percent.
+    pub(super) hidden_percent: f64,
+    /// Share of samples in loops that wait, percent, wherever they lie.
+    pub(super) spinning_percent: f64,
     pub(super) too_few_visits: bool,
 }
 
@@ -82,6 +99,7 @@ impl<'a> Experiment<'a> {
     ) -> Experiment<'a> {
         let budget_ns = u64::try_from(asked.budget.as_nanos()).unwrap_or(u64::MAX);
         let begun_ns = clock();
+        let throttled_before = rig.throttled().unwrap_or(0);
         Experiment {
             asked,
             rig,
@@ -91,6 +109,7 @@ impl<'a> Experiment<'a> {
             begun_ns,
             deadline_ns: begun_ns.saturating_add(budget_ns),
             length: Length::first(),
+            levels: asked.levels_percent.clone(),
             settle: SETTLE,
             baseline: Vec::new(),
             recoveries: 0,
@@ -98,6 +117,9 @@ impl<'a> Experiment<'a> {
             sites: sites.iter().map(SiteRun::new).collect(),
             nulls: Vec::new(),
             watching: Watching::default(),
+            control: Control::default(),
+            nulls_from: 0,
+            throttled_before,
             too_few_visits: false,
         }
     }
@@ -128,6 +150,9 @@ impl<'a> Experiment<'a> {
     /// What was measured.
     pub(super) fn outcome(self) -> Outcome<'a> {
         Outcome {
+            throttled: self.rig.throttled().unwrap_or(0).saturating_sub(self.throttled_before),
+            hidden_percent: self.hidden_percent().unwrap_or(0.0),
+            spinning_percent: self.rig.spinning_percent(),
             asked: self.asked,
             sampling: Sampling::of(self.rig),
             length: self.length.0,
@@ -135,6 +160,8 @@ impl<'a> Experiment<'a> {
             sites: self.sites,
             nulls: self.nulls,
             watching: self.watching,
+            control: self.control,
+            levels: self.levels,
             too_few_visits: self.too_few_visits,
         }
     }
@@ -191,6 +218,9 @@ impl<'a> Experiment<'a> {
     fn rounds(&mut self, on_round: &mut dyn FnMut(&RoundEvent<'_>)) -> Result<End, Error> {
         assert!(!self.too_few_visits, "what cannot be measured is not tried");
         self.baseline = self.undisturbed(self.length.baseline(self.asked.budget))?;
+        self.see_whole()?;
+        while !self.control.has_begun() && self.try_control()? {}
+        self.suit_time();
         loop {
             let mut open: Vec<usize> = (0..self.sites.len()).filter(|at| !self.sites[*at].is_done).collect();
             if open.is_empty() {
@@ -210,14 +240,80 @@ impl<'a> Experiment<'a> {
             if let Some(end) = self.watch()? {
                 return Ok(Some(end));
             }
+            self.try_control()?;
+            self.see_whole()?;
         }
+    }
+
+    /// Another pair of the control, if it is worth its time.
+    fn try_control(&mut self) -> Result<bool, Error> {
+        let begun_ns = (self.clock)();
+        let span = self.span();
+        let pair = (span.whole() + AROUND) * 2;
+        let pair_ns = u64::try_from(pair.as_nanos()).unwrap_or(u64::MAX);
+        let [spent_ns, budget_ns] = [begun_ns, self.deadline_ns].map(|at| at - self.begun_ns);
+        if self.is_stopped() || self.is_over(pair) || !self.control.wants_more(pair_ns, spent_ns, budget_ns) {
+            return Ok(false);
+        }
+        let is_null_first = self.rng.coin();
+        self.control.pair(self.rig, (span, self.asked.metric), is_null_first, &mut self.nulls)?;
+        self.control.spend((self.clock)() - begun_ns);
+        Ok(true)
+    }
+
+    /// Windows without delays of the length that they have now.
+    fn plain(&self) -> impl Iterator<Item = &Window> {
+        let of_sites = self.sites.iter().flat_map(|site| &site.measured);
+        let counts = |one: &&Measured| one.is_null() && !one.excluded.is_some_and(Excluded::is_replaced);
+        self.nulls[self.nulls_from..].iter().chain(of_sites.filter(counts).map(|one| &one.window))
+    }
+
+    /// Time that windows cut off at their ends, percent.
+    fn hidden_percent(&self) -> Option<f64> {
+        whole::hidden_percent(self.plain())
+    }
+
+    /// Where windows cut off what lies between two visits longer ones cut off less of it: all begin again, while there is
+    /// time for that.
+    fn see_whole(&mut self) -> Result<(), Error> {
+        let Some(percent) = self.hidden_percent().filter(|percent| *percent > HIDDEN_PERCENT_MAX) else {
+            return Ok(());
+        };
+        let Some(longer) = self.length.around(percent, HIDDEN_PERCENT_MAX) else { return Ok(()) };
+        let window = longer.0 + self.settle + AROUND;
+        // One level, and its nulls.
+        let least = window * (3 * self.sites.len() * ROUNDS_MIN) as u32;
+        if self.is_over(least) || self.is_stopped() {
+            return Ok(());
+        }
+        (self.length, self.nulls_from) = (longer, self.nulls.len());
+        self.sites.iter_mut().for_each(|site| site.start_over(Excluded::Short));
+        self.baseline = self.undisturbed(self.length.baseline(self.asked.budget))?;
+        self.suit_time();
+        Ok(())
+    }
+
+    /// Levels that there is time for, where there is not enough for all at all sites.
+    fn suit_time(&mut self) {
+        let seen = seen::credibility(self.plain(), self.sampling());
+        let per_second = seen::per_second(self.plain());
+        let is_biased = |level| hand_off::is_biased(level, &seen, per_second);
+        let left = Duration::from_nanos(self.deadline_ns.saturating_sub((self.clock)()));
+        let window = self.span().whole() + AROUND;
+        self.levels =
+            schedule::levels_that_fit(&self.asked.levels_percent, is_biased, self.sites.len(), window, left);
+    }
+
+    /// Whether there is not time for all levels at all sites.
+    fn is_scarce(&self) -> bool {
+        self.levels.len() < self.asked.levels_percent.len()
     }
 
     /// Every treatment of a site once, in an order of chance, and what that says.
     fn round(&mut self, at: usize) -> Result<(), Error> {
         let begun_ns = (self.clock)();
         let (number, added_ns) = (self.sites[at].rounds, self.sites[at].still_to_add_ns());
-        for treatment in schedule::round(&self.asked.levels_percent, added_ns, &mut self.rng) {
+        for treatment in schedule::round(&self.levels, added_ns, &mut self.rng) {
             let window = self.rig.window(&of_rig(treatment, at), self.span())?;
             if self.is_stopped() {
                 // It was cut short, and so is its round.
@@ -233,16 +329,17 @@ impl<'a> Experiment<'a> {
     /// What is known of a site after one more round, and whether that is enough.
     fn review(&mut self, at: usize) -> Result<(), Error> {
         let sampling = self.sampling();
-        self.sites[at].estimate(self.asked, sampling);
+        self.sites[at].estimate(self.asked.metric, &self.levels, sampling);
         if self.sites[at].slow_down == Plan::NotWanted && self.sites[at].claim().is_some() {
             let begun_ns = (self.clock)();
-            let (site, levels) = (&self.sites[at], &self.asked.levels_percent);
+            let (site, levels) = (&self.sites[at], &self.levels);
             let plan = slow_down::plan(self.rig, (at, site.tried), &site.measured, levels, self.length.0)?;
             assert_ne!(plan, Plan::NotWanted, "a claim has a slow-down, or a reason why it has none");
             self.sites[at].slow_down = plan;
             self.spend(at, begun_ns);
         }
-        self.sites[at].is_done = self.sites[at].is_decided(self.asked, sampling);
+        let is_scarce = self.is_scarce();
+        self.sites[at].is_done = self.sites[at].is_decided(&self.levels, is_scarce, sampling);
         self.look_back(at)
     }
 
@@ -320,7 +417,7 @@ impl<'a> Experiment<'a> {
         };
         assert!(settle > self.settle, "the time to settle grows only");
         self.settle = settle;
-        self.sites.iter_mut().for_each(SiteRun::start_over);
+        self.sites.iter_mut().for_each(|site| site.start_over(Excluded::Unsettled));
     }
 
     /// Another pair of windows for what watching costs, as far as its share of the budget goes.
@@ -363,7 +460,7 @@ impl<'a> Experiment<'a> {
     /// What one round of a site takes: its windows, each with settling.
     fn round_time(&self, at: usize, settle: Duration) -> Duration {
         let slow_downs = usize::from(self.sites[at].still_to_add_ns().is_some());
-        let windows = 2 + self.asked.levels_percent.len() + slow_downs;
+        let windows = 2 + self.levels.len() + slow_downs;
         (settle + self.length.0) * windows as u32
     }
 

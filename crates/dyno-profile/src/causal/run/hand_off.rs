@@ -3,9 +3,8 @@
 
 use dyno_record::causal::{Credibility, Point};
 
-/// What a figure may be off by on a live machine even where one thread does all: pauses begin late and end late, and a
-/// sample's interrupt falls into some code. One thread in three parts, shortened for real, was off by 0.1 to 0.6
-/// where chance explained 0.2.
+/// What a figure may be off by on a live machine even where one thread does all, where nobody measured what interrupts take:
+/// pauses begin late and end late, and a sample's interrupt falls into some code.
 const EXACT_POINTS: f64 = 0.4;
 /// Figures of runs shorter than so many pauses between hand-offs are biased.
 const PAUSES_PER_HAND_OFF: f64 = 10.0;
@@ -17,14 +16,26 @@ const HAND_OFF_POINTS: f64 = 30.0;
 const SHORTER_PAUSES_POINTS: f64 = 1.0;
 /// A time can be saved once.
 const POINTS_MAX: f64 = 100.0;
-/// Hand-offs at less than this per visit are not what progress is made of: a server that is woken once for many requests.
-const HAND_OFFS_PER_VISIT: f64 = 0.1;
+/// A client that takes part and wakes a server at each visit paces it; one that does so more seldom than this, per visit,
+/// does as much less: the server hardly ever sleeps, and one wake-up brings many requests. Of hand-offs among the target's
+/// own threads that is not so, however many units of work one of them is counted as: a lock is as long as its turn.
+const PARTNER_WAKES_PER_VISIT: f64 = 0.1;
 
-/// A level's pause over the run between two hand-offs; nought where hand-offs are not what progress is made of.
+/// A level's pause over the run between two hand-offs; nought where there are none.
 fn pause_of_run(level: u32, seen: &Credibility, per_second: f64) -> f64 {
-    let matters = seen.inner_wakes >= HAND_OFFS_PER_VISIT * per_second;
-    let run_us = seen.run_between_wakes_us.filter(|_| matters);
+    let weight = (seen.partner_wakes / (PARTNER_WAKES_PER_VISIT * per_second.max(1.0))).min(1.0);
+    let wakes = seen.inner_wakes - seen.partner_wakes * (1.0 - weight);
+    if wakes <= 0.0 {
+        return 0.0;
+    }
+    let run_us = seen.run_between_wakes_us.map(|run_us| run_us * seen.inner_wakes / wakes);
     run_us.map_or(0.0, |run_us| seen.period_us * f64::from(level) / 100.0 / run_us.max(1.0))
+}
+
+/// What interrupts take of the time, of a level's part of it: pauses leave it out by as much as was measured, and what that
+/// is wrong by is less.
+fn exactness(level: u32, seen: &Credibility) -> f64 {
+    seen.interrupt_us.map_or(EXACT_POINTS, |us| f64::from(level) * us / seen.period_us.max(1.0))
 }
 
 /// By how many points hand-offs may bias a level's figure.
@@ -34,7 +45,7 @@ fn bias_points(level: u32, seen: &Credibility, per_second: f64) -> f64 {
 
 /// By how many points a level's figure may be off, chance aside.
 fn allowance(level: u32, seen: &Credibility, per_second: f64) -> f64 {
-    (EXACT_POINTS + bias_points(level, seen, per_second)).min(POINTS_MAX)
+    (exactness(level, seen) + bias_points(level, seen, per_second)).min(POINTS_MAX)
 }
 
 /// Whether any level would gain from shorter pauses.
@@ -47,10 +58,10 @@ pub(super) fn is_biased(level: u32, seen: &Credibility, per_second: f64) -> bool
     pause_of_run(level, seen, per_second) * PAUSES_PER_HAND_OFF > 1.0
 }
 
-/// A figure with the method's own error, and with what windows leave behind for each other, in its interval.
-pub(super) fn allowed(point: &Point, seen: &Credibility, per_second: f64, carryover_points: f64) -> Point {
+/// A figure with the method's own error in its interval, and with what else it may be off by: `more_points`.
+pub(super) fn allowed(point: &Point, seen: &Credibility, per_second: f64, more_points: f64) -> Point {
     let of_method = allowance(point.speedup_percent, seen, per_second);
-    let allowance_points = (of_method + carryover_points).min(POINTS_MAX);
+    let allowance_points = (of_method + more_points).min(POINTS_MAX);
     let [low, high] = point.interval_percent;
     debug_assert!(
         (0.0..=POINTS_MAX).contains(&allowance_points),
@@ -69,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_hand_offs_leave_only_short_pauses_unless_they_are_rare() {
+    fn short_hand_offs_leave_only_short_pauses_however_many_units_a_turn_is_counted_as() {
         let of = |run: f64, wakes: f64| Credibility {
             run_between_wakes_us: Some(run),
             inner_wakes: wakes,
@@ -83,8 +94,16 @@ mod tests {
         assert_eq!((unbiased(&some, 500.0), points(&some, 500.0)), ([true, false, false], [2.4, 5.4, 10.4]));
         assert_eq!(unbiased(&of(60.0, 1_000.0), 500.0), [false; 3]);
         assert_eq!(points(&of(6.0, 1_000.0), 500.0), [POINTS_MAX; 3]);
-        let rare = of(60.0, 1_000.0);
-        assert_eq!((unbiased(&rare, 50_000.0), points(&rare, 50_000.0)), ([true; 3], [EXACT_POINTS; 3]));
+        let many_units = of(60.0, 1_000.0);
+        assert_eq!(unbiased(&many_units, 50_000.0), [false; 3]);
+        // A server that works all of the time, woken once for fifty requests, for ten, and for each.
+        let client = Credibility { partner_wakes: 1_000.0, ..of(1_000.0, 1_000.0) };
+        assert_eq!(unbiased(&client, 50_000.0), [true; 3]);
+        assert!((allowance(50, &client, 50_000.0) - EXACT_POINTS - 3.0).abs() < 1e-9);
+        assert_eq!(unbiased(&client, 10_000.0), [true, false, false]);
+        assert_eq!(unbiased(&client, 1_000.0), [true, false, false]);
+        let measured = Credibility { interrupt_us: Some(20.0), period_us: 1_000.0, ..Credibility::default() };
+        assert_eq!(points(&measured, 50_000.0), [0.2, 0.5, 1.0]);
         let point = Point { speedup_percent: 10, interval_percent: [1.0, 2.0], ..Point::default() };
         assert_eq!(allowed(&point, &of(1_500.0, 1_000.0), 500.0, 0.0).interval_percent, [-1.4, 4.4]);
     }

@@ -14,8 +14,11 @@ use crate::causal::rig::window::Window;
 /// Fewest visits of a window that have a time between them.
 const VISITS_MIN: u64 = 2;
 
-/// Windows with more of other processes than this, percent of all ticks, are excluded.
-const FOREIGN_PERCENT_MAX: f64 = 5.0;
+/// Windows with more of other processes than this, percent of all ticks, are excluded where they took more than this from
+/// the target too, percent of the time that its threads ran or could have: who runs on cores that it leaves free takes
+/// nothing, and what else a neighbour does to it shows in how much windows deviate.
+pub(super) const FOREIGN_PERCENT_MAX: f64 = 5.0;
+const QUEUED_PERCENT_MAX: f64 = 5.0;
 
 /// Time that the hypervisor kept, percent, from which on a window is excluded. It is lost by the clock, and effective time is
 /// a part of that: at 50 % it weighs twice as much as in a window without pauses, and a site that no thread waits for seems
@@ -72,6 +75,8 @@ pub(super) enum Excluded {
     Outlier,
     /// What was done before it still showed.
     Unsettled,
+    /// Too short for what lies between two visits: longer ones have replaced it.
+    Short,
 }
 
 impl Excluded {
@@ -84,7 +89,13 @@ impl Excluded {
             Excluded::Expired => "cut short: dyno itself was kept from the CPUs",
             Excluded::Outlier => "far from its like",
             Excluded::Unsettled => "what was done before it still showed",
+            Excluded::Short => "too short for what lies between two visits",
         }
+    }
+
+    /// Whether other windows were run in its place.
+    pub(super) fn is_replaced(self) -> bool {
+        matches!(self, Excluded::Unsettled | Excluded::Short)
     }
 }
 
@@ -127,7 +138,7 @@ impl Measured {
 pub(super) fn excluded(window: &Window) -> Option<Excluded> {
     if window.expired {
         Some(Excluded::Expired)
-    } else if foreign_percent(window) > FOREIGN_PERCENT_MAX {
+    } else if foreign_percent(window) > FOREIGN_PERCENT_MAX && queued_percent(window) > QUEUED_PERCENT_MAX {
         Some(Excluded::Foreign)
     } else if stolen_percent(window) > STOLEN_PERCENT_MAX {
         Some(Excluded::Stolen)
@@ -139,6 +150,12 @@ pub(super) fn excluded(window: &Window) -> Option<Excluded> {
 /// Share of the CPUs' time that the hypervisor kept; the kernel counts it in ticks of 10 ms.
 fn stolen_percent(window: &Window) -> f64 {
     100.0 * window.steal_ns as f64 / window.length_ns.max(1) as f64
+}
+
+/// Time that the target's threads waited for a core behind others, of all that they ran or could have.
+fn queued_percent(window: &Window) -> f64 {
+    let could_run_ns = window.target_cpu_ns + window.queued_ns;
+    100.0 * window.queued_ns as f64 / could_run_ns.max(1) as f64
 }
 
 /// Other processes' share of all ticks.
@@ -176,7 +193,11 @@ mod tests {
     #[test]
     fn windows_with_others_on_the_cpus_do_not_count() {
         let excluded = |window| Measured::new(0, Treatment::Nothing, window).excluded;
-        assert_eq!(excluded(Window { foreign: 10, ..window(1_000_000, 0) }), Some(Excluded::Foreign));
+        let beside =
+            |queued_ns| Window { foreign: 10, target_cpu_ns: 90_000_000, queued_ns, ..window(1_000_000, 0) };
+        assert_eq!(excluded(beside(10_000_000)), Some(Excluded::Foreign));
+        assert_eq!(excluded(beside(1_000_000)), None, "on a core that the target left free");
+        assert_eq!(excluded(Window { foreign: 1, ..beside(10_000_000) }), None, "nobody else was there");
         let of = |steal_ns| Window { steal_ns, length_ns: 250_000_000, ..window(1_000_000, 0) };
         assert_eq!(excluded(of(5_000_000)), None);
         assert_eq!(excluded(of(10_000_000)), Some(Excluded::Stolen));

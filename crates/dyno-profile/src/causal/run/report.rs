@@ -5,13 +5,16 @@ use dyno_record::causal::{
     self as record, CAUSAL_SCHEMA, Causal, Credibility, Point, SlowDown, Treatment, Verdict,
 };
 
+use super::case::{Case, Lost};
 use super::experiment::Outcome;
 use super::measured::{Excluded, Measured, foreign_percent};
 use super::schedule::VISITS_MIN;
 use super::seen::{self, is_crowded, latency_us, per_second, rate};
 use super::site_run::SiteRun;
 use super::slow_down::{self, Plan};
-use super::verdict::{self, Case, Lost};
+use super::verdict;
+use super::whole;
+use crate::causal::rig::site::Reach;
 use crate::causal::rig::window::Window;
 
 /// Beyond this level, percent, the method extrapolates.
@@ -27,8 +30,7 @@ pub(super) fn causal(mut outcome: Outcome<'_>) -> Causal {
     let mut sites: Vec<record::Site> = (0..outcome.sites.len()).map(|at| site(outcome, at)).collect();
     sites.sort_by(|a, b| by_weight(b).total_cmp(&by_weight(a)));
     assert_eq!(sites.len(), outcome.sites.len(), "a site that was tried is in the record");
-    let is_null = |one: &&Measured| one.is_null();
-    let nulls = || outcome.nulls.iter().chain(measured(outcome).filter(is_null).map(|one| &one.window));
+    let nulls = || nulls(outcome);
     Causal {
         schema: CAUSAL_SCHEMA.to_owned(),
         seed: outcome.asked.seed,
@@ -45,6 +47,7 @@ pub(super) fn causal(mut outcome: Outcome<'_>) -> Causal {
             ..record::Progress::default()
         },
         credibility: credibility(outcome),
+        control: outcome.control.found().map(|found| found.recorded()),
         overhead: outcome.watching.overhead(inserted_percent(outcome)),
         warnings: warnings(outcome),
         sites,
@@ -55,6 +58,12 @@ pub(super) fn causal(mut outcome: Outcome<'_>) -> Causal {
 /// The windows of all sites.
 fn measured<'o>(outcome: &'o Outcome<'_>) -> impl Iterator<Item = &'o Measured> {
     outcome.sites.iter().flat_map(|site| &site.measured)
+}
+
+/// Windows without delay.
+fn nulls<'o>(outcome: &'o Outcome<'_>) -> impl Iterator<Item = &'o Window> {
+    let of_sites = measured(outcome).filter(|one| one.is_null()).map(|one| &one.window);
+    outcome.nulls.iter().chain(of_sites)
 }
 
 /// What was seen over all windows.
@@ -101,6 +110,16 @@ fn warnings(outcome: &Outcome<'_>) -> Vec<String> {
             site.tried.site.name, site.carryover_points
         ));
     }
+    let [asked, tried] = [&outcome.asked.levels_percent, &outcome.levels].map(Vec::len);
+    if tried < asked && !outcome.too_few_visits {
+        let levels: Vec<String> = outcome.levels.iter().map(|level| format!("{level} %")).collect();
+        warnings.push(format!(
+            "there was no time for all levels at {} sites, at windows of {:.2} s: only {} faster was tried; --for some minutes, or fewer --site, for all",
+            outcome.sites.len(),
+            outcome.length.as_secs_f64(),
+            levels.join(" and ")
+        ));
+    }
     let greatest = outcome.asked.levels_percent.iter().max();
     if let Some(greatest) = greatest.filter(|greatest| **greatest > LEVEL_PERCENT_MAX) {
         warnings.push(format!("{greatest} % is beyond half: where a part nearly vanishes other costs go with it, and the figure is an extrapolation"));
@@ -110,7 +129,7 @@ fn warnings(outcome: &Outcome<'_>) -> Vec<String> {
 
 fn site(outcome: &Outcome<'_>, at: usize) -> record::Site {
     let site = &outcome.sites[at];
-    let points = site.points(outcome.sampling);
+    let points = site.points(outcome.sampling, outcome.control.found());
     let credibility = Credibility {
         dropped_windows: site.measured.iter().filter(|one| one.excluded.is_some()).count(),
         null_sd_percent: site.estimates.nulls.sd_percent,
@@ -167,6 +186,8 @@ fn answer(
     let (site, asked) = (&outcome.sites[at], outcome.asked);
     let others = outcome.sites.iter().enumerate().filter(|(other, _)| *other != at);
     let spinning = others.filter(|(_, site)| site.tried.is_spinning);
+    let named_percent: f64 = spinning.filter_map(|(_, site)| site.tried.share_percent).sum();
+    let own_percent = site.tried.share_percent.filter(|_| site.tried.is_spinning).unwrap_or(0.0);
     let least_percent = asked.levels_percent.iter().copied().min().unwrap_or(0);
     let switches = rate(site.windows(), |window| window.runnable_waits);
     verdict::verdict(&Case {
@@ -179,17 +200,42 @@ fn answer(
         lost: lost(&site.measured),
         carries_over: site.carries_over.then_some(outcome.settle),
         carryover_points: site.carryover_points,
-        spinning_elsewhere_percent: spinning.filter_map(|(_, site)| site.tried.share_percent).sum(),
+        // Loops that no site names hold others up all the same.
+        spinning_elsewhere_percent: named_percent.max(outcome.spinning_percent - own_percent),
         is_spinning: site.tried.is_spinning,
         never_met: site.windows().all(|window| window.hits == 0),
         is_crowded: is_crowded(switches, credibility.target_cpu_percent, asked.cpus),
         sites: outcome.sites.len(),
+        share_percent: site.tried.share_percent,
+        per_second: seen::per_second(site.windows()),
+        control: outcome.control.found(),
+        throttled: outcome.throttled,
+        starved_percent: seen::starved_percent(credibility, asked.cpus),
+        hidden_percent: outcome.hidden_percent,
+        dropped: whole::dropped(&site.measured),
+        behind: site
+            .unbiased
+            .iter()
+            .max()
+            .and_then(|level| whole::behind(&site.measured, nulls(outcome), *level)),
+        callees_percent: site.tried.source.callees_percent,
+        walked_percent: (site.tried.site.reach == Reach::Inclusive).then(|| walked_percent(site)),
+        runs_in_phases: whole::runs_in_phases(&site.measured),
+        length: outcome.length,
     })
+}
+
+/// Share of the samples that met the site while it was made faster, percent.
+fn walked_percent(site: &SiteRun<'_>) -> f64 {
+    let tried = site.measured.iter().filter(|one| matches!(one.treatment, Treatment::SpeedUp(_)));
+    let (hits, samples) =
+        tried.fold((0, 0), |(hits, samples), one| (hits + one.window.hits, samples + one.window.samples));
+    100.0 * hits as f64 / samples.max(1) as f64
 }
 
 /// Shares of the windows that were lost, those left out that another time to settle has replaced.
 fn lost(measured: &[Measured]) -> Lost {
-    let settled = || measured.iter().filter(|one| one.excluded != Some(Excluded::Unsettled));
+    let settled = || measured.iter().filter(|one| !one.excluded.is_some_and(Excluded::is_replaced));
     let all = settled().count().max(1) as f64;
     let share = |why| settled().filter(|one| one.excluded == Some(why)).count() as f64 / all;
     let few_visits = share(Excluded::Visits);

@@ -14,6 +14,12 @@ const CROWDED_PER_SECOND: f64 = 50.0;
 /// Share of all cores that the target then uses.
 const CROWDED_CPU_SHARE: f64 = 0.9;
 
+/// Threads that are woken more seldom than this, per second, never wait; those that run less than such a share of the time
+/// all the same, percent, while others and the hypervisor took less than that, are kept from it.
+const STARVED_WAKES_MAX: f64 = 0.5;
+const STARVED_PERCENT_MAX: f64 = 80.0;
+const STARVED_LOST_MAX: f64 = 2.5;
+
 const NS_PER_S: f64 = 1e9;
 
 /// How a rig samples and pauses.
@@ -21,11 +27,12 @@ const NS_PER_S: f64 = 1e9;
 pub(super) struct Sampling {
     pub(super) pause: Pause,
     pub(super) period_ns: u64,
+    pub(super) interrupt_ns: Option<u64>,
 }
 
 impl Sampling {
     pub(super) fn of(rig: &dyn Rig) -> Sampling {
-        Sampling { pause: rig.pause(), period_ns: rig.period_ns() }
+        Sampling { pause: rig.pause(), period_ns: rig.period_ns(), interrupt_ns: rig.interrupt_ns() }
     }
 }
 
@@ -47,6 +54,7 @@ pub(super) fn credibility<'w>(windows: impl Iterator<Item = &'w Window>, samplin
         missed: all().map(|window| window.missed).sum(),
         unpaid_percent: unpaid_percent(&windows),
         inner_wakes: inner * NS_PER_S / length_ns,
+        partner_wakes: sum(|window| window.partner_wakes) * NS_PER_S / length_ns,
         outer_wakes: sum(|window| window.outer_wakes) * NS_PER_S / length_ns,
         run_between_wakes_us: (inner > 0.0).then_some(cpu_ns / inner / running / 1e3),
         target_cpu_percent: 100.0 * cpu_ns / length_ns,
@@ -57,6 +65,7 @@ pub(super) fn credibility<'w>(windows: impl Iterator<Item = &'w Window>, samplin
             Pause::SpinInSample => "spin_in_sample".to_owned(),
         },
         period_us: sampling.period_ns as f64 / 1e3,
+        interrupt_us: sampling.interrupt_ns.map(|ns| ns as f64 / 1e3),
         ..Credibility::default()
     }
 }
@@ -83,6 +92,17 @@ fn load_bound(remote_wakes: f64, visits: f64) -> Option<bool> {
 /// Whether more threads want to run than there are cores.
 pub(super) fn is_crowded(switches_per_second: f64, cpu_percent: f64, cpus: usize) -> bool {
     switches_per_second >= CROWDED_PER_SECOND && cpu_percent >= 100.0 * CROWDED_CPU_SHARE * cpus as f64
+}
+
+/// Share of the time, percent, that threads run which never wait: less than nearly all of it, with nobody else there, is
+/// what a quota leaves them. `None` where they wait, or run, or others have the CPUs.
+pub(super) fn starved_percent(seen: &Credibility, cpus: usize) -> Option<f64> {
+    let wakes = seen.inner_wakes + seen.outer_wakes;
+    let due = seen.threads.min(cpus as f64).max(1.0);
+    let percent = seen.target_cpu_percent / due;
+    let is_alone = seen.foreign_percent < STARVED_LOST_MAX && seen.steal_percent < STARVED_LOST_MAX;
+    (wakes < STARVED_WAKES_MAX * due && is_alone && percent > 0.0 && percent < STARVED_PERCENT_MAX)
+        .then_some(percent)
 }
 
 /// Visits per second.

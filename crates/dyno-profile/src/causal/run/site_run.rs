@@ -1,14 +1,15 @@
 //! One site while it is tried: its windows, what they say so far, and whether it needs more of them.
 
-use dyno_record::causal::Point;
+use dyno_record::causal::{Metric, Point};
 
-use super::asked::Asked;
+use super::control::Found as Control;
 use super::estimate::{Estimates, estimate};
 use super::hand_off;
 use super::measured::{Excluded, Measured};
 use super::schedule::{self, COST_ROUNDS_ENOUGH, NARROW_POINTS, NARROWER_POINTS, ROUNDS_MIN};
 use super::seen::{self, Sampling};
 use super::slow_down::Plan;
+use super::whole;
 use crate::causal::rig::site::Tried;
 use crate::causal::rig::window::Window;
 
@@ -80,34 +81,44 @@ impl<'a> SiteRun<'a> {
     }
 
     /// Estimates everything from the windows that there are.
-    pub(super) fn estimate(&mut self, asked: &Asked, sampling: Sampling) {
-        let (levels, seen) = (&asked.levels_percent, seen::credibility(self.windows(), sampling));
+    pub(super) fn estimate(&mut self, metric: Metric, levels: &[u32], sampling: Sampling) {
+        let seen = seen::credibility(self.windows(), sampling);
         let per_second = seen::per_second(self.windows());
         let is_unbiased = |level: &u32| !hand_off::is_biased(*level, &seen, per_second);
         self.unbiased = levels.iter().copied().filter(is_unbiased).collect();
-        self.estimates = estimate(&mut self.measured, asked.metric, levels, &self.unbiased);
+        self.estimates = estimate(&mut self.measured, metric, levels, &self.unbiased);
     }
 
     /// Whether more rounds would change nothing that matters.
-    pub(super) fn is_decided(&self, asked: &Asked, sampling: Sampling) -> bool {
+    pub(super) fn is_decided(&self, asked: &[u32], is_scarce: bool, sampling: Sampling) -> bool {
         // Where every level is biased more rounds cannot make one better; fewer that could be used would be the reason
         // that is given.
         if self.unbiased.is_empty() && self.rounds_used() >= ROUNDS_MIN {
             return true;
         }
-        let levels = if self.unbiased.is_empty() { &asked.levels_percent } else { &self.unbiased };
+        let levels = if self.unbiased.is_empty() { asked } else { &self.unbiased };
         let seen = seen::credibility(self.windows(), sampling);
-        let is_inexact =
-            hand_off::wants_shorter_pauses(&asked.levels_percent, &seen, seen::per_second(self.windows()));
-        let narrow_points = if is_inexact { NARROWER_POINTS } else { NARROW_POINTS };
+        let is_inexact = hand_off::wants_shorter_pauses(asked, &seen, seen::per_second(self.windows()));
+        let greatest = levels.iter().copied().max().unwrap_or(0);
+        let narrow_points = match (is_scarce, is_inexact) {
+            (true, _) => schedule::done_where_scarce(greatest, self.tried.share_percent),
+            (false, true) => NARROWER_POINTS,
+            (false, false) => NARROW_POINTS,
+        };
         schedule::is_done(&self.estimates, levels, narrow_points, self.added_ns().is_some())
     }
 
-    /// Figures with what the method itself may be off by, and the chance that there is no effect.
-    pub(super) fn points(&self, sampling: Sampling) -> Vec<(Point, f64)> {
+    /// Figures with what the method itself may be off by, the artefacts that a control shows among it, and the chance that
+    /// there is no effect.
+    pub(super) fn points(&self, sampling: Sampling, control: Option<Control>) -> Vec<(Point, f64)> {
         let seen = seen::credibility(self.windows(), sampling);
         let per_second = seen::per_second(self.windows());
-        let allowed = |point| hand_off::allowed(point, &seen, per_second, self.carryover_points);
+        let allowed = |point: &Point| {
+            let of_control = control.map_or(0.0, |control| control.points(point.inserted_percent));
+            let of_phases =
+                point.effect_percent.abs() * whole::met_otherwise(&self.measured, point.speedup_percent);
+            hand_off::allowed(point, &seen, per_second, self.carryover_points + of_control + of_phases)
+        };
         self.estimates.points.iter().map(|(point, p)| (allowed(point), *p)).collect()
     }
 
@@ -139,13 +150,15 @@ impl<'a> SiteRun<'a> {
         self.added_ns().filter(|_| !is_enough)
     }
 
-    /// Excludes all windows so far, as what was done before them still showed, and begins again.
-    pub(super) fn start_over(&mut self) {
+    /// Excludes all windows so far, as what was done before them still showed or as they are too short, and begins again.
+    pub(super) fn start_over(&mut self, why: Excluded) {
         for one in &mut self.measured {
             // What was excluded for another reason keeps it; outliers are none without their like.
             let other = one.excluded.filter(|why| *why != Excluded::Outlier);
-            one.excluded = other.or(Some(Excluded::Unsettled));
+            one.excluded = other.or(Some(why));
         }
+        debug_assert!(why.is_replaced(), "other windows take their place");
+        self.recovered_at = self.measured.len();
         self.estimates = Estimates::default();
         (self.is_done, self.carryover_points) = (false, 0.0);
         debug_assert!(self.measured.iter().all(|one| one.excluded.is_some()));

@@ -84,7 +84,9 @@ pub(super) fn plan(
 /// and rates change with them.
 fn call_ns(measured: &[Measured], period_ns: u64, calls_per_second: f64) -> f64 {
     let of = |is: fn(Treatment) -> bool| {
-        let counts = |one: &&Measured| !matches!(one.excluded, Some(Excluded::Expired | Excluded::Unsettled));
+        let counts = |one: &&Measured| {
+            !matches!(one.excluded, Some(Excluded::Expired | Excluded::Unsettled | Excluded::Short))
+        };
         measured.iter().filter(counts).filter(move |one| is(one.treatment)).map(|one| &one.window)
     };
     let faster = || of(|treatment| matches!(treatment, Treatment::SpeedUp(_)));

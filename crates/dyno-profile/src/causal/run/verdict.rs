@@ -1,65 +1,22 @@
 //! What may be said of a site, and why. Pure: figures in, one of four answers and a sentence out.
 //!
-//! A verdict is never read from a figure whose bias is known: what stands in the way is asked first, in the order in
-//! which it would mislead most.
+//! A verdict is never read from a figure whose bias is known: what stands in the way is asked first (`obstacle`), in the
+//! order in which it would mislead most.
 
-use std::time::Duration;
+use dyno_record::causal::{Credibility, Metric, Point, Slope, Verdict};
 
-use dyno_record::causal::{Credibility, Metric, Point, Slope, SlowDown, Verdict};
+use super::case::{CHANCE_MAX, Case, WORTH_POINTS};
+use super::obstacle::obstacle;
+use super::schedule::{NARROW_POINTS, narrow_enough};
 
-use super::estimate::Estimates;
-use super::schedule::{NARROW_POINTS, ROUNDS_MIN};
-
-/// Chance of any false claim over all sites of a run. Half of what is promised, because a run is judged on data that
-/// also said when to stop.
-const CHANCE_MAX: f64 = 0.02;
-/// Least effect that matters: pauses are inexact by some tenths of a percent.
-const WORTH_POINTS: f64 = 0.5;
-/// Share of the windows that may be lost to one cause before nothing is said.
-const LOST_SHARE_MAX: f64 = 0.5;
-/// Pauses due at windows' ends, of all that was inserted, from which on the correction for them is guesswork.
-const UNPAID_PERCENT_MAX: f64 = 10.0;
 /// Share of samples in loops that wait from which on others may be held up by pauses of those who spin.
 const SPINNING_PERCENT_MAX: f64 = 10.0;
+/// Wake-ups that do not come from the target itself, for each visit, from which on time may pace it.
+const OUTER_WAKES_PER_VISIT: f64 = 0.1;
+/// Wake-ups of each other, per second, from which on threads wait for each other.
+const INNER_WAKES_MIN: f64 = 1.0;
 /// What the hypervisor kept of the CPUs, percent, from which on it is named as a cause of noise.
 const STEAL_PERCENT_NAMED: f64 = 2.0;
-
-/// Everything that a verdict is read from.
-pub(super) struct Case<'a> {
-    pub(super) metric: Metric,
-    pub(super) estimates: &'a Estimates,
-    /// The estimates' figures with what the method itself may be off by, and the chance that there is no effect.
-    pub(super) points: &'a [(Point, f64)],
-    pub(super) credibility: &'a Credibility,
-    /// Pause of the smallest level, µs.
-    pub(super) least_pause_us: f64,
-    pub(super) slow_down: Option<&'a SlowDown>,
-    pub(super) lost: Lost,
-    /// How long windows settled that still show what was done before them.
-    pub(super) carries_over: Option<Duration>,
-    /// What windows carry over to each other where there was no time to let it settle; part of each allowance.
-    pub(super) carryover_points: f64,
-    /// Share of the target's samples in loops that wait, percent, this site's own not counted.
-    pub(super) spinning_elsewhere_percent: f64,
-    pub(super) is_spinning: bool,
-    /// No sample lay in the site, no wait of its kind ended, in any window.
-    pub(super) never_met: bool,
-    /// More threads want to run than there are cores.
-    pub(super) is_crowded: bool,
-    /// How many sites are tried beside each other.
-    pub(super) sites: usize,
-}
-
-/// Windows that do not count, by cause, as shares of all.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Lost {
-    /// Other processes used the CPUs.
-    pub(super) to_others: f64,
-    pub(super) to_hypervisor: f64,
-    pub(super) to_few_visits: f64,
-    /// The kernel's watchdog ended them.
-    pub(super) to_expiry: f64,
-}
 
 /// Multiplies chances by how many sites were tried, the smallest by all of them, the next by one less (Holm, 1979).
 pub(super) fn adjust(slopes: &mut [&mut Slope]) {
@@ -72,20 +29,21 @@ pub(super) fn adjust(slopes: &mut [&mut Slope]) {
     debug_assert!(slopes.iter().all(|slope| slope.p_adjusted >= slope.p), "more sites never prove more");
 }
 
-impl<'a> Case<'a> {
-    /// Figures that a verdict may rest on.
-    fn unbiased(&self) -> impl Iterator<Item = &'a (Point, f64)> + use<'a> {
-        self.points.iter().filter(|(point, _)| !point.biased)
-    }
-
-    /// The figure that a verdict gives.
-    fn greatest(&self) -> Option<&'a Point> {
-        self.unbiased().map(|(point, _)| point).max_by_key(|point| point.speedup_percent)
+/// The answer and its reason.
+pub(super) fn verdict(case: &Case<'_>) -> (Verdict, String) {
+    let (verdict, said) = judged(case);
+    match case.callees_percent {
+        Some(percent) => (
+            verdict,
+            format!(
+                "{said}; only its own code was made faster: what it calls has {percent:.0} % of the samples (--inclusive)"
+            ),
+        ),
+        None => (verdict, said),
     }
 }
 
-/// The answer and its reason.
-pub(super) fn verdict(case: &Case<'_>) -> (Verdict, String) {
+fn judged(case: &Case<'_>) -> (Verdict, String) {
     if let Some(obstacle) = obstacle(case) {
         return (Verdict::NotMeasurable, obstacle);
     }
@@ -100,11 +58,27 @@ pub(super) fn verdict(case: &Case<'_>) -> (Verdict, String) {
     let is_real = slope.p_adjusted < CHANCE_MAX && is_beyond && greatest.effect_percent.abs() >= WORTH_POINTS;
     // The line and the figure that is given must say the same: a curve that rises and falls has no slope to speak of.
     let agree = slope.per_percent.is_sign_positive() == greatest.effect_percent.is_sign_positive();
+    let (gain, loss) = (case.gain(), case.loss());
+    if let (Some(gain), Some(loss)) = (gain, loss) {
+        return rises_and_falls(case, gain, loss);
+    }
     match slope.per_percent * level {
         total if is_real && agree && total >= WORTH_POINTS => helps(case, greatest),
         total if is_real && agree && total <= -WORTH_POINTS => hurts(case, greatest),
         _ => contention(case).unwrap_or_else(|| neither(case, slope, greatest)),
     }
+}
+
+/// A curve that rises first: it is no contention that the part is faster, only that it is faster by so much.
+fn rises_and_falls(case: &Case<'_>, gain: &Point, loss: &Point) -> (Verdict, String) {
+    let fallen = Point { effect_percent: -loss.effect_percent, interval_percent: flipped(loss), ..*loss };
+    let falls = effect_in_words(case, &fallen, "costs");
+    if gain.biased || gain.speedup_percent > loss.speedup_percent {
+        let rises = effect_in_words(case, gain, "saves");
+        return (Verdict::NotMeasurable, format!("levels disagree: {rises}, and {falls}"));
+    }
+    let (verdict, said) = helps(case, gain);
+    (verdict, format!("{said}; beyond that it turns: {falls}"))
 }
 
 /// Contention that shows at levels whose figures are inexact only: where the loss is greater than all that they may be
@@ -116,94 +90,6 @@ fn contention(case: &Case<'_>) -> Option<(Verdict, String)> {
     };
     let (point, _) = case.points.iter().filter(is_loss).max_by_key(|(point, _)| point.speedup_percent)?;
     Some(hurts(case, point))
-}
-
-/// What makes every figure of a site worthless, if anything does.
-fn obstacle(case: &Case<'_>) -> Option<String> {
-    lost(case).or_else(|| unsettled_or_few(case)).or_else(|| not_tried(case)).or_else(|| biased(case))
-}
-
-/// Most windows do not count.
-fn lost(case: &Case<'_>) -> Option<String> {
-    let (lost, credibility) = (case.lost, case.credibility);
-    let is_most = |share: f64| share > LOST_SHARE_MAX;
-    if is_most(lost.to_few_visits) {
-        return Some(format!(
-            "too few visits of the progress point: {:.0} % of the windows had none or one",
-            100.0 * lost.to_few_visits
-        ));
-    }
-    if is_most(lost.to_others) {
-        return Some(format!(
-            "other processes used {:.1} % of the CPUs: {:.0} % of the windows were lost to them",
-            credibility.foreign_percent,
-            100.0 * lost.to_others
-        ));
-    }
-    if is_most(lost.to_hypervisor) {
-        return Some(format!(
-            "the hypervisor kept {:.0} % of the CPUs: {:.0} % of the windows were lost to it",
-            credibility.steal_percent,
-            100.0 * lost.to_hypervisor
-        ));
-    }
-    is_most(lost.to_expiry).then(|| {
-        format!(
-            "dyno itself was kept from the CPUs: {:.0} % of the windows were cut short by it",
-            100.0 * lost.to_expiry
-        )
-    })
-}
-
-/// Windows depend on each other, or are too few.
-fn unsettled_or_few(case: &Case<'_>) -> Option<String> {
-    if let Some(settled) = case.carries_over {
-        return Some(format!(
-            "what was done in one window still shows in the next after {} s: a queue fills or drains for longer than can be waited for",
-            settled.as_secs_f64()
-        ));
-    }
-    let rounds = case.points.iter().map(|(point, _)| point.rounds).min().unwrap_or(0);
-    (rounds < ROUNDS_MIN).then(|| {
-        format!("only {rounds} rounds could be used, and a verdict needs {ROUNDS_MIN}: give it more time")
-    })
-}
-
-/// The site never ran, or could not be sped up.
-fn not_tried(case: &Case<'_>) -> Option<String> {
-    if case.never_met {
-        return Some(format!(
-            "it was not met once in {} windows: it runs in another process, or not while it was watched",
-            case.credibility.windows
-        ));
-    }
-    (case.is_crowded && case.credibility.pause == "spin_in_sample").then(|| {
-        "more threads want to run than there are cores, and this kernel's pauses hold a whole core".to_owned()
-    })
-}
-
-/// Every figure is biased.
-fn biased(case: &Case<'_>) -> Option<String> {
-    let credibility = case.credibility;
-    if credibility.load_bound == Some(false) {
-        return Some(
-            "not load-bound: the target waits for its clients at most requests, so they are the limit"
-                .to_owned(),
-        );
-    }
-    if credibility.unpaid_percent > UNPAID_PERCENT_MAX {
-        return Some(format!(
-            "threads still owed {:.0} % of the pauses when windows ended: they are seldom on a core when a sample falls",
-            credibility.unpaid_percent
-        ));
-    }
-    case.unbiased().next().is_none().then(|| {
-        format!(
-            "threads hand on to each other every {:.0} µs, less than ten of the shortest pauses ({:.0} µs): the method is biased there",
-            credibility.run_between_wakes_us.unwrap_or(0.0),
-            case.least_pause_us
-        )
-    })
 }
 
 fn helps(case: &Case<'_>, point: &Point) -> (Verdict, String) {
@@ -218,6 +104,9 @@ fn helps(case: &Case<'_>, point: &Point) -> (Verdict, String) {
             ),
         );
     }
+    if let Some(why) = impossible(case).or_else(|| unproved(case, point)) {
+        return (Verdict::NotMeasurable, format!("the virtual speed-up {said}, but {why}"));
+    }
     if case.spinning_elsewhere_percent > SPINNING_PERCENT_MAX && case.slow_down.is_none() {
         return (
             Verdict::NotMeasurable,
@@ -227,7 +116,54 @@ fn helps(case: &Case<'_>, point: &Point) -> (Verdict, String) {
             ),
         );
     }
-    (Verdict::Helps, format!("{}{}{}", said, turns(case), beside(case)))
+    (Verdict::Helps, format!("{}{}{}{}", said, turns(case), beside(case), lasts(case)))
+}
+
+/// More than all the time that was taken from a part cannot be saved, unless others wait less for it.
+fn impossible(case: &Case<'_>) -> Option<String> {
+    let seen = case.credibility;
+    let waits =
+        seen.inner_wakes >= INNER_WAKES_MIN || case.is_spinning || case.spinning_elsewhere_percent > 0.0;
+    let size = |point: &Point| f64::from(point.speedup_percent);
+    let beyond =
+        case.unbiased().map(|(point, _)| point).find(|point| point.interval_percent[0] > size(point))?;
+    let borne_out = case.slow_down.is_some_and(|slow| {
+        slow.interval_percent[1] * size(beyond) / slow.slowdown_percent.max(1.0) >= beyond.interval_percent[0]
+    });
+    (!waits || case.slow_down.is_some() && !borne_out).then(|| {
+        format!(
+            "{} % less of it cannot save {:.1} %: something else changes with the pauses",
+            beyond.speedup_percent, beyond.effect_percent
+        )
+    })
+}
+
+/// A target that waits for time may be paced by it. Pauses for all alike would tell, or a real slow-down.
+fn unproved(case: &Case<'_>, point: &Point) -> Option<String> {
+    if let Some(control) = case.control {
+        let seeming = control.seeming_points(point.inserted_percent);
+        return (point.interval_percent[0] <= seeming).then(|| {
+            format!(
+                "pauses for all threads alike may seem to save up to {seeming:.1} % by themselves: it may be paced from outside, in part"
+            )
+        });
+    }
+    let waits = case.credibility.outer_wakes / case.per_second.max(1e-9);
+    let is_open = case.slow_down.is_none() && waits >= OUTER_WAKES_PER_VISIT;
+    is_open.then(|| {
+        "the target waits for something outside between visits, and whether that paces it could not be tried: it may be paced from outside"
+            .to_owned()
+    })
+}
+
+/// Said where others did less for each visit than they do without pauses, and nothing shows that they are waited for.
+fn lasts(case: &Case<'_>) -> String {
+    case.behind.map_or_else(String::new, |behind| {
+        format!(
+            "; other threads did {:.0} % less for each visit meanwhile: if visits need what they do, it lasts no longer than what was done before",
+            behind.fell_percent
+        )
+    })
 }
 
 fn hurts(case: &Case<'_>, point: &Point) -> (Verdict, String) {
@@ -249,7 +185,7 @@ fn flipped(point: &Point) -> [f64; 2] {
     [-high, -low]
 }
 
-/// No claim: there is no effect, or none can be distinguished from noise.
+/// No claim: there is no effect, or none can be distinguished from noise and from what the method may be off by.
 fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String) {
     if case.carryover_points >= NARROW_POINTS {
         return (
@@ -273,27 +209,38 @@ fn neither(case: &Case<'_>, slope: Slope, greatest: &Point) -> (Verdict, String)
             ),
         );
     }
-    if is_narrow(case) && (is_flat || greatest.effect_percent.abs() < WORTH_POINTS) {
-        let [low, high] = greatest.interval_percent;
+    let narrow = case.unbiased().map(|(point, _)| point).filter(|point| is_narrow(point, case.share_percent));
+    let widest = narrow.max_by_key(|point| point.speedup_percent);
+    if case.runs_in_phases {
+        return (
+            Verdict::NotMeasurable,
+            format!(
+                "it runs in phases, in some windows and hardly in others: {}",
+                too_wide(case.credibility, greatest)
+            ),
+        );
+    }
+    if let Some(point) = widest.filter(|_| is_flat || greatest.effect_percent.abs() < WORTH_POINTS) {
+        let [low, high] = point.interval_percent;
         return (
             Verdict::NoEffect,
             format!(
-                "{} % faster changes less than can be measured: {low:+.1} to {high:+.1} % of {}",
-                greatest.speedup_percent,
-                time_of(case.metric)
+                "{} % faster changes less than can be measured: {low:+.1} to {high:+.1} % of {}{}",
+                point.speedup_percent,
+                time_of(case.metric),
+                lasts(case)
             ),
         );
     }
     (Verdict::NotMeasurable, too_wide(case.credibility, greatest))
 }
 
-/// Whether all intervals are. The method's own error does not shrink with time: it is part of the interval that is given,
-/// and does not keep a site open.
-fn is_narrow(case: &Case<'_>) -> bool {
-    let half = |point: &Point| {
-        (point.interval_percent[1] - point.interval_percent[0]) / 2.0 - point.allowance_points
-    };
-    case.unbiased().map(|(point, _)| half(point)).fold(0.0, f64::max) < NARROW_POINTS
+/// Whether an interval around nothing excludes what would matter, all that the method may be off by in it.
+fn is_narrow(point: &Point, share_percent: Option<f64>) -> bool {
+    let [low, high] = point.interval_percent;
+    low <= 0.0
+        && high >= 0.0
+        && low.abs().max(high.abs()) <= narrow_enough(point.speedup_percent, share_percent)
 }
 
 fn too_wide(credibility: &Credibility, greatest: &Point) -> String {
@@ -304,6 +251,12 @@ fn too_wide(credibility: &Credibility, greatest: &Point) -> String {
         String::new()
     };
     let [low, high] = greatest.interval_percent;
+    let off = greatest.allowance_points;
+    if 2.0 * off > (high - low) / 2.0 {
+        return format!(
+            "the interval is {low:+.1} to {high:+.1} %, and {off:.1} points of each side are what the method may be off by here: more time would not change that"
+        );
+    }
     format!(
         "after {} rounds the interval is still {low:+.1} to {high:+.1} % (a window without delay deviates by {noise:.1} %{stolen}): give it more time or a quieter machine",
         greatest.rounds
@@ -355,7 +308,11 @@ fn beside(case: &Case<'_>) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::case::Lost;
+    use super::super::estimate::Estimates;
     use super::*;
+    use dyno_record::causal::SlowDown;
+    use std::time::Duration;
 
     fn estimates(effect: f64, half: f64, p: f64) -> Estimates {
         let points = [10, 25, 50].map(|level| {
@@ -396,6 +353,18 @@ mod tests {
             never_met: false,
             is_crowded: false,
             sites: 1,
+            share_percent: None,
+            per_second: 1_000.0,
+            control: None,
+            throttled: 0,
+            starved_percent: None,
+            hidden_percent: 0.0,
+            dropped: None,
+            behind: None,
+            runs_in_phases: false,
+            callees_percent: None,
+            walked_percent: None,
+            length: Duration::from_millis(250),
         }
     }
 

@@ -10,6 +10,7 @@ use dyno_record::shares::shares;
 
 use super::debug::Function;
 use super::entry;
+use super::name::user_name;
 use super::resolver::{Mapped, Resolver, is_name};
 use crate::causal::rig::site::{Place, Reach, Tried};
 
@@ -58,6 +59,18 @@ impl Choice {
     }
 }
 
+/// How what has no name is called.
+const NO_NAME: &str = "0x";
+/// Least share, percent, that what a function calls has beyond itself, to be told.
+const CALLEES_PERCENT_MIN: f64 = 2.0;
+/// Functions with less than this are not looked at for loops that wait.
+const SPINNING_OF_PERCENT: f64 = 1.0;
+/// Names of what was not tried that are told.
+const PASSED_OVER_MAX: usize = 5;
+/// Folders whose code is the compiler's or its library's: what of it was folded into a function is that function's code.
+const TOOLCHAIN: [&str; 6] =
+    ["/rustc/", "/usr/include/", "/usr/lib/gcc/", "/usr/lib/llvm", "/usr/lib/clang/", "/rustlib/src/"];
+
 /// A candidate: a name in a file of code.
 pub(super) type Name<'p> = (u32, &'p str);
 
@@ -67,6 +80,7 @@ impl Resolver {
     #[must_use]
     pub fn chosen(&self, profile: &Profile, choice: &Choice) -> (Vec<Tried>, Vec<Missing>) {
         let (mut sites, mut missing): (Vec<Tried>, Vec<Missing>) = Default::default();
+        let mut passed_over: Vec<&str> = Vec::new();
         let found = match choice.parts {
             Parts::Any => functions(profile, choice.reach),
             Parts::Whole => whole_functions(profile),
@@ -77,7 +91,12 @@ impl Resolver {
             }
             let left_out = |why: &str| Missing { what: name.to_owned(), why: why.to_owned() };
             if sites.len() == choice.sites_max {
-                missing.push(left_out("others have more samples; name it to have it tried"));
+                passed_over.push(name);
+                continue;
+            }
+            if name.starts_with(NO_NAME) {
+                // Nobody could say what to do about it; who calls it has a name.
+                missing.push(left_out("its code has no name; --inclusive tries who calls it"));
                 continue;
             }
             if choice.reach == Reach::Inclusive && share > WHOLE_PERCENT {
@@ -90,16 +109,21 @@ impl Resolver {
             };
             match site {
                 // One that is all within another is the same experiment.
-                Some(site) if sites.iter().any(|other| same_code(other, &site)) => {
-                    missing.push(left_out("another site is the same code"));
-                }
-                Some(site) => sites.push(site),
+                Some(site) => match sites.iter_mut().find(|other| same_code(other, &site)) {
+                    // Two names of one function, which the linker folded: one site, under both.
+                    Some(other) if is_folded(other, &site) => {
+                        other.site.name += &format!(" = {}", user_name(name));
+                    }
+                    Some(_) => missing.push(left_out("another site is the same code")),
+                    None => sites.push(site),
+                },
                 None => missing.push(left_out("its code was not found in the running process")),
             }
         }
         if choice.parts == Parts::Any {
             sites.extend(self.lines(profile, &sites, choice));
         }
+        missing.extend(passed_over_in_words(&passed_over));
         sites.iter_mut().for_each(|site| self.weigh(site, profile));
         (sites, missing)
     }
@@ -133,8 +157,33 @@ impl Resolver {
         lines.sort_by(|a, b| b.share_percent.total_cmp(&a.share_percent).then_with(|| a.line.cmp(&b.line)));
         lines.truncate(HOT_LINES_MAX);
         tried.share_percent = Some(percent(hits));
+        tried.source.callees_percent = (tried.site.reach == Reach::Own)
+            .then(|| self.inclusive_percent(ranges, profile) - percent(hits))
+            .filter(|callees| *callees >= CALLEES_PERCENT_MIN);
         tried.source.hot_lines = lines;
         tried.is_spinning = tried.site.reach == Reach::Own && self.mostly_waits(ranges, &at_addresses);
+    }
+
+    /// Samples with this code anywhere on their stacks, percent.
+    fn inclusive_percent(&self, ranges: &[Range<u64>], profile: &Profile) -> f64 {
+        let is_in =
+            |frame: &Frame| self.address(profile, frame).is_some_and(|address| holds(ranges, address));
+        let on = profile.stacks.iter().filter(|stack| reached(profile, stack, Reach::Inclusive).any(is_in));
+        let hits: u64 = on.map(|stack| stack.samples).sum();
+        100.0 * hits as f64 / samples(profile).max(1) as f64
+    }
+
+    /// Share of the samples, percent, in functions that are loops that wait, whether they are tried or not.
+    #[must_use]
+    pub fn spinning_percent(&self, profile: &Profile) -> f64 {
+        let heavy =
+            functions(profile, Reach::Own).into_iter().filter(|(_, share)| *share >= SPINNING_OF_PERCENT);
+        let spins = |((module, name), share): (Name<'_>, f64)| {
+            let mut site = self.in_profile(profile, module, name, Reach::Own)?;
+            self.weigh(&mut site, profile);
+            site.is_spinning.then_some(share)
+        };
+        heavy.filter_map(spins).sum()
     }
 
     /// Whether more than half of the samples lie in loops that only wait.
@@ -180,7 +229,7 @@ impl Resolver {
         let address = profile.frames.iter().find(is_it)?.address;
         let holding = image.debug().functions.iter().filter(|function| holds(&function.ranges, address));
         let mut site = image.of_functions(&[holding.min_by_key(|function| size(&function.ranges))?], reach);
-        site.site.name = name.to_owned();
+        site.site.name = user_name(name).to_owned();
         Some(site)
     }
 
@@ -244,7 +293,7 @@ pub(super) fn functions(profile: &Profile, reach: Reach) -> Vec<(Name<'_>, f64)>
     let mut found: HashMap<Name<'_>, u64> = HashMap::new();
     for stack in &profile.stacks {
         let mut counted = HashSet::new();
-        for frame in reached(profile, stack, reach) {
+        for frame in reached(profile, stack, reach).filter(|frame| !is_toolchain(frame)) {
             let Some(module) = frame.module.filter(|_| counted.insert((frame.module, &frame.name))) else {
                 continue;
             };
@@ -269,6 +318,23 @@ fn whole_functions(profile: &Profile) -> Vec<(Name<'_>, f64)> {
     let all = samples(profile).max(1) as f64;
     let user = shares(profile).into_iter().filter_map(|share| Some(((share.module?, share.name), share)));
     user.map(|(name, share)| (name, 100.0 * share.samples as f64 / all)).collect()
+}
+
+/// Whether a frame is what the compiler's own headers or library folded into a function of the user's.
+fn is_toolchain(frame: &Frame) -> bool {
+    let is_in = |file: &String| TOOLCHAIN.iter().any(|folder| file.contains(folder));
+    frame.inlined && frame.file.as_ref().is_some_and(is_in)
+}
+
+/// One line for all that was not tried because others have more samples.
+fn passed_over_in_words(names: &[&str]) -> Option<Missing> {
+    let first: Vec<&str> = names.iter().take(PASSED_OVER_MAX).copied().collect();
+    let rest = names.len().saturating_sub(first.len());
+    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    (!names.is_empty()).then(|| Missing {
+        what: format!("{}{more}", first.join(", ")),
+        why: "others have more samples; name one with --site to have it tried".to_owned(),
+    })
 }
 
 /// The user frames of a stack that count: the innermost code with what was folded into it, or all of them; the innermost
@@ -296,5 +362,48 @@ fn size(ranges: &[Range<u64>]) -> u64 {
 }
 
 fn same_code(a: &Tried, b: &Tried) -> bool {
-    matches!((&a.site.place, &b.site.place), (Place::Code { ranges: a, .. }, Place::Code { ranges: b, .. }) if a == b)
+    match (&a.site.place, &b.site.place) {
+        (Place::Code { ranges: a, entries: from }, Place::Code { ranges: b, entries: to }) => {
+            a == b || from.iter().any(|entry| to.contains(entry))
+        }
+        _ => false,
+    }
+}
+
+/// Whether two functions are entered at the same place.
+fn is_folded(a: &Tried, b: &Tried) -> bool {
+    match (&a.site.place, &b.site.place) {
+        (Place::Code { entries: a, .. }, Place::Code { entries: b, .. }) => {
+            a.iter().any(|entry| b.contains(entry))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_users_know() {
+        let known = ["__GI___libc_write", "__libc_read", "__GI_memcpy", "main", "__GI_", "std::io::write"];
+        assert_eq!(known.map(user_name), ["write", "read", "memcpy", "main", "__GI_", "std::io::write"]);
+    }
+
+    #[test]
+    fn what_a_compilers_header_folded_into_a_function_is_that_functions_code() {
+        let frame = |file: &str, inlined| Frame { file: Some(file.to_owned()), inlined, ..Frame::default() };
+        assert!(is_toolchain(&frame("/usr/lib/gcc/x86_64-linux-gnu/12/include/emmintrin.h", true)));
+        assert!(!is_toolchain(&frame("/usr/include/c++/12/bits/stl_tree.h", false)));
+        assert!(!is_toolchain(&frame("/home/me/app/main.c", true)));
+    }
+
+    #[test]
+    fn many_that_were_not_tried_are_one_line() {
+        let names: Vec<String> = (0..30).map(|at| format!("f{at}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let said = passed_over_in_words(&names).expect("thirty");
+        assert_eq!(said.what, "f0, f1, f2, f3, f4 and 25 more");
+        assert_eq!(passed_over_in_words(&[]), None);
+    }
 }

@@ -23,13 +23,15 @@ pub(super) struct Place {
     pub(super) emulated: bool,
 }
 
-/// The cheapest place that each call passes once.
+/// The cheapest place that each call passes once and that the kernel puts a probe on: not on an instruction with a LOCK
+/// prefix, where the one behind it serves as well.
 pub(super) fn cheapest(code: &[u8]) -> Place {
     if !cfg!(target_arch = "x86_64") {
         return Place { offset: 0, emulated: false };
     }
     let all = decoded(code, 0);
     let targets: Vec<u64> = all.iter().filter_map(jump).collect();
+    let mut first = None;
     for instruction in &all {
         let at = instruction.ip();
         // Jumps to what lies further on do not pass it twice.
@@ -40,11 +42,12 @@ pub(super) fn cheapest(code: &[u8]) -> Place {
         if is_emulated(instruction) {
             return Place { offset: at, emulated: true };
         }
+        first = first.or_else(|| (!instruction.has_lock_prefix()).then_some(at));
         if instruction.flow_control() != FlowControl::Next || targets.contains(&instruction.next_ip()) {
             break;
         }
     }
-    Place { offset: 0, emulated: false }
+    Place { offset: first.unwrap_or(0), emulated: false }
 }
 
 /// `push` of a register, a no-operation, or a near jump: what `arch/x86/kernel/uprobes.c` emulates.
@@ -135,6 +138,8 @@ mod tests {
         assert_eq!(cheapest(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0xc3]), Place { offset: 4, emulated: true });
         // lea 1(%rdi),%eax; ret
         assert_eq!(cheapest(&[0x8d, 0x47, 0x01, 0xc3]), Place { offset: 0, emulated: false });
+        // lock incl (%rdi); mov (%rdi),%eax; ret: no probe is put on the first
+        assert_eq!(cheapest(&[0xf0, 0xff, 0x07, 0x8b, 0x07, 0xc3]), Place { offset: 3, emulated: false });
         // nopl 0(%rax,%rax); ret
         assert_eq!(cheapest(&[0x0f, 0x1f, 0x44, 0, 0, 0xc3]), Place { offset: 0, emulated: true });
     }

@@ -12,6 +12,18 @@ use crate::causal::rig::site::{Entry, Reach};
 /// How names begin that are of no unit of work: an address in the place of a name, and Go's scheduler, collector and timers.
 const SAYS_NOTHING: [&str; 3] = ["0x", "runtime.", "internal/runtime/"];
 
+/// What begins a program or a thread: on every stack of it, and entered once.
+const BEGINS: [&str; 8] = [
+    "_start",
+    "main",
+    "__libc_start_main_impl",
+    "__libc_start_main",
+    "__libc_start_call_main",
+    "start_thread",
+    "clone3",
+    "__clone3",
+];
+
 /// A function on the stacks of a profile, and where its entries can be counted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Passed {
@@ -33,7 +45,7 @@ impl Resolver {
         let own = of_processes(profile, pids);
         let all = functions(&own, Reach::Inclusive);
         let found = all.into_iter().filter_map(|((module, name), share_percent)| {
-            if SAYS_NOTHING.iter().any(|start| name.starts_with(start)) {
+            if BEGINS.contains(&name) || SAYS_NOTHING.iter().any(|start| name.starts_with(start)) {
                 return None;
             }
             let probe = self.entry_of(&own, module, name)?;

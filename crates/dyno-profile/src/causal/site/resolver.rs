@@ -19,6 +19,7 @@ use dyno_sys::{Pid, proc};
 use super::debug::{self, Debug, Function, NoLine};
 use super::entry;
 use super::error::{self, SiteError};
+use super::name::user_name;
 use crate::causal::rig::site::{Entry, Place, Reach, Site, Tried, WaitKind};
 use crate::image::elf::{self, Elf};
 use crate::symbol::debug_file;
@@ -231,9 +232,9 @@ impl Mapped {
             file: functions[0].file.clone(),
             line: functions[0].line,
             ranges: ranges.len(),
-            hot_lines: Vec::new(),
+            ..Source::default()
         };
-        self.tried(functions[0].name.clone(), &ranges, entries, reach, source)
+        self.tried(user_name(&functions[0].name).to_owned(), &ranges, entries, reach, source)
     }
 
     fn tried(

@@ -9,7 +9,8 @@ use crate::view::words::paragraph;
 
 /// Costs, then the figures that say how far the rest may be believed.
 pub(super) fn section(record: &Causal) -> Option<Section> {
-    let facts: Vec<Fact> = cost(record).into_iter().chain(belief(&record.credibility)).collect();
+    let belief = belief(&record.credibility).into_iter().chain(control(record));
+    let facts: Vec<Fact> = cost(record).into_iter().chain(belief).collect();
     let none = facts.is_empty();
     let place = (OnPage::Beside, OnTerminal::Below);
     let heading = "How far it may be believed, and what it cost";
@@ -33,6 +34,17 @@ fn hooks(parts: &[OverheadPart]) -> Option<String> {
     let parts: Vec<String> =
         parts.iter().map(|part| format!("{} {:.2} %", part.name, part.percent)).collect();
     (!parts.is_empty()).then(|| format!("its programs in the kernel, of all CPUs: {}", parts.join(", ")))
+}
+
+/// Pauses for all threads alike, while nothing was faster.
+fn control(record: &Causal) -> Option<Fact> {
+    let control = record.control?;
+    let [low, high] = control.interval_percent;
+    let words = format!(
+        "pauses of {:.0} % of the time for all threads alike made visits {:.0} % rarer · what they alone seem to save, of each percent: {low:+.0} to {high:+.0} %",
+        control.inserted_percent, control.fell_percent
+    );
+    Some(Fact::new("control", words))
 }
 
 fn belief(seen: &Credibility) -> Vec<Fact> {

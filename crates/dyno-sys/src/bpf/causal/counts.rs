@@ -79,8 +79,12 @@ counts! {
     outer_wakes
     /// Those of them that ended a wait for a socket or a pipe.
     remote_wakes
+    /// Wake-ups of the target by participants, which are among the inner ones.
+    partner_wakes
     /// Switches onto a core after a sibling that had it for a while.
     runnable_waits
+    /// Time that threads of the target waited for a core which strangers had, from a tenth of a millisecond on.
+    queued_ns
     /// How often the deadline was met.
     expired
     /// How often the target began another program.
@@ -146,7 +150,7 @@ mod tests {
             number += 1;
             number
         });
-        assert_eq!((before.samples, before.lost), (1, 19));
+        assert_eq!((before.samples, before.lost), (1, 21));
         let after = Counts { hits: before.hits + 7, ..before };
         assert_eq!(after.since(&before), Counts { hits: 7, ..Counts::default() });
     }

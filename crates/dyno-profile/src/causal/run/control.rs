@@ -1,0 +1,254 @@
+//! The control of an experiment: pauses for all threads alike, while nothing is faster.
+//!
+//! Whatever the target does, its threads are as fast relative to each other as ever: progress becomes slower by just what
+//! was inserted, and its effective time stays. Where it does not, what is seen at sites is no effect of theirs: a target
+//! that is paced from outside (a timer, a rate limit, an open load) passes its visits as often as ever, and taking the
+//! pauses out of the time makes a gain of them; one with a quota of CPU time uses it up by pausing and loses twice. Pairs of
+//! windows, beside each other, spread over the run; the loop runs them, the verdict asks [`Control::found`].
+
+use dyno_measure::stats;
+use dyno_measure::student::chance;
+use dyno_record::causal::{self as record, Metric};
+
+use super::mean::Mean;
+use super::measured::{Effective, excluded};
+use crate::causal::rig::window::Window;
+use crate::causal::rig::{Rig, Span, Treatment};
+use crate::error::Error;
+
+/// What is inserted, percent of the time: half of the longest pause that is tried. Where that leaves it open a target may be
+/// paced from outside and yet have too little time left beside such pauses: then less of them.
+const PERCENT: u32 = 25;
+const PERCENT_SMALL: u32 = 10;
+/// Part of what is inserted that may come out as a gain, from which on it is open.
+const OPEN: f64 = 0.3;
+/// Pairs before the first site, and those that are enough.
+const PAIRS_FIRST: usize = 6;
+const PAIRS_MAX: usize = 24;
+/// Share of the budget that goes into it: of the first pairs, and of all.
+const FIRST_SHARE: f64 = 0.12;
+const BUDGET_SHARE: f64 = 0.05;
+/// Least share of the time that must have been inserted: of less nothing can be told.
+const INSERTED_MIN: f64 = 0.02;
+/// How often chance alone may be taken for an artefact, and how far pairs differ at least: a clock has no spread.
+const CHANCE_MAX: f64 = 0.01;
+const SPREAD_MIN: f64 = 0.01;
+/// Part of what is inserted that comes out as a gain, from which on the target is paced from outside, or as a loss, from
+/// which on pauses cost it more than they last.
+const PACED: f64 = 0.5;
+
+/// The pairs so far.
+#[derive(Debug, Default)]
+pub(super) struct Control {
+    /// What seems to be saved, as parts of what was inserted.
+    artefacts: Vec<f64>,
+    /// Parts of the time that were inserted.
+    inserted: Vec<f64>,
+    /// By how much visits became rarer by the clock.
+    fell: Vec<f64>,
+    /// The rig has no such windows.
+    is_unable: bool,
+    /// The smaller pauses are tried.
+    is_small: bool,
+    spent_ns: u64,
+}
+
+/// What the control says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Found {
+    /// What pauses alone seem to save, as a part of what is inserted, with its 95 % interval.
+    pub(super) artefact: f64,
+    pub(super) interval: [f64; 2],
+    /// Whether it is more than chance.
+    is_real: bool,
+    /// What was inserted, and by how much visits became rarer by the clock, percent.
+    pub(super) inserted_percent: f64,
+    pub(super) fell_percent: f64,
+    pub(super) pairs: usize,
+}
+
+impl Control {
+    /// Whether another pair is worth its time, `pair_ns` long, when so much of a budget is spent.
+    pub(super) fn wants_more(&self, pair_ns: u64, spent_ns: u64, budget_ns: u64) -> bool {
+        if self.is_unable || self.artefacts.len() >= PAIRS_MAX {
+            return false;
+        }
+        let share = |ns: u64, of: u64| ns as f64 / of.max(1) as f64;
+        if self.artefacts.len() < PAIRS_FIRST {
+            return share(self.spent_ns + pair_ns, budget_ns) <= FIRST_SHARE;
+        }
+        share(self.spent_ns, spent_ns) <= BUDGET_SHARE
+    }
+
+    /// Whether that was the time before the first site.
+    pub(super) fn has_begun(&self) -> bool {
+        self.is_unable || self.artefacts.len() >= PAIRS_FIRST
+    }
+
+    /// Begins anew with smaller pauses where the greater ones say neither.
+    fn look_closer(&mut self) {
+        let is_first = !self.is_small && self.artefacts.len() == PAIRS_FIRST;
+        let is_open = self.found().is_some_and(|found| {
+            !found.is_paced() && !found.is_dear() && found.interval[1].max(found.artefact) > OPEN
+        });
+        if is_first && is_open {
+            *self = Control { is_small: true, ..Control::default() };
+        }
+    }
+
+    /// One window without delay and one with pauses for all; the first is a null like any other and goes to `nulls`.
+    pub(super) fn pair(
+        &mut self,
+        rig: &mut dyn Rig,
+        (span, metric): (Span, Metric),
+        is_null_first: bool,
+        nulls: &mut Vec<Window>,
+    ) -> Result<(), Error> {
+        let (mut null, mut alike) = (None, None);
+        for is_null in [is_null_first, !is_null_first] {
+            if is_null {
+                null = Some(rig.window(&Treatment::Nothing, span)?);
+            } else {
+                alike = rig.alike(if self.is_small { PERCENT_SMALL } else { PERCENT }, span)?;
+            }
+        }
+        self.is_unable = alike.is_none();
+        if let (Some(null), Some(alike)) = (&null, &alike) {
+            self.add(null, alike, metric);
+        }
+        nulls.extend(null);
+        self.look_closer();
+        Ok(())
+    }
+
+    fn add(&mut self, null: &Window, alike: &Window, metric: Metric) {
+        let effective = |window: &Window| Effective::of(window).filter(|_| excluded(window).is_none());
+        let (Some(before), Some(paused)) = (effective(null), effective(alike)) else { return };
+        let (Some(of_null), Some(of_alike)) = (before.value(metric), paused.value(metric)) else { return };
+        let elapsed_ns = alike.last.at_ns.saturating_sub(alike.first.at_ns).max(1) as f64;
+        let inserted = paused.inserted_ns / elapsed_ns;
+        if inserted < INSERTED_MIN {
+            return;
+        }
+        self.artefacts.push((1.0 - of_alike / of_null) / inserted);
+        self.inserted.push(inserted);
+        self.fell.push(1.0 - before.period_ns / (paused.period_ns / (1.0 - inserted)));
+    }
+
+    pub(super) fn spend(&mut self, ns: u64) {
+        self.spent_ns += ns;
+    }
+
+    /// What it says; `None` where it could not be asked.
+    pub(super) fn found(&self) -> Option<Found> {
+        let mean = Mean::of(&self.artefacts)?;
+        debug_assert_eq!(self.inserted.len(), self.artefacts.len(), "a pair gives one of each");
+        Some(Found {
+            artefact: mean.mean,
+            interval: mean.interval(),
+            is_real: is_real(&mean),
+            inserted_percent: 100.0 * stats::mean(&self.inserted),
+            fell_percent: 100.0 * stats::mean(&self.fell),
+            pairs: mean.n,
+        })
+    }
+}
+
+/// Whether there is an artefact: equal pairs prove one as well as others.
+fn is_real(mean: &Mean) -> bool {
+    let n = mean.n as f64;
+    chance(mean.mean / (mean.sd.max(SPREAD_MIN) / n.sqrt()), n - 1.0) < CHANCE_MAX
+}
+
+impl Found {
+    /// Pauses hardly make visits rarer: something outside says when they come.
+    pub(super) fn is_paced(&self) -> bool {
+        self.is_real && self.artefact >= PACED
+    }
+
+    /// Pauses cost the target more than they last.
+    pub(super) fn is_dear(&self) -> bool {
+        self.is_real && self.artefact <= -PACED
+    }
+
+    /// By how many points pauses alone may mislead where so much is inserted, percent of the time.
+    pub(super) fn points(&self, inserted_percent: f64) -> f64 {
+        let [low, high] = self.interval;
+        if self.is_real { low.abs().max(high.abs()) * inserted_percent.max(0.0) } else { 0.0 }
+    }
+
+    /// What pauses alone may seem to save at most where so much is inserted, percent of the time: a gain that is no more may
+    /// be theirs.
+    pub(super) fn seeming_points(&self, inserted_percent: f64) -> f64 {
+        self.interval[1].max(0.0) * inserted_percent.max(0.0)
+    }
+
+    /// As a record has it.
+    pub(super) fn recorded(&self) -> record::Control {
+        record::Control {
+            pairs: self.pairs,
+            inserted_percent: self.inserted_percent,
+            fell_percent: self.fell_percent,
+            artefact_percent: 100.0 * self.artefact,
+            interval_percent: self.interval.map(|part| 100.0 * part),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::causal::rig::window::Moment;
+
+    fn window(period_ns: u64, inserted_ns: u64) -> Window {
+        let last = Moment { at_ns: 100 * period_ns, inserted_ns };
+        Window { length_ns: last.at_ns, visits: 101, last, samples: 100, ..Window::default() }
+    }
+
+    /// What six pairs say of a target whose raw period grows to `alike` of a million while a quarter is inserted.
+    fn found(alike: [u64; 6]) -> Found {
+        let mut control = Control::default();
+        for period_ns in alike {
+            control.add(&window(1_000_000, 0), &window(period_ns, 25 * period_ns), Metric::Throughput);
+        }
+        control.found().expect("six pairs")
+    }
+
+    #[test]
+    fn what_pauses_do_not_slow_is_paced_and_what_they_slow_twice_has_a_quota() {
+        let own = found([1_333_000, 1_340_000, 1_330_000, 1_331_000, 1_335_000, 1_334_000]);
+        assert!(!own.is_paced() && !own.is_dear() && own.artefact.abs() < 0.02, "{own:?}");
+        assert!((own.fell_percent - 25.0).abs() < 0.5 && own.points(30.0) < 0.5, "{own:?}");
+        assert!(found([1_000_000; 6]).is_paced(), "a clock has no spread");
+        let paced = found([1_000_000, 1_001_000, 999_000, 1_000_000, 1_002_000, 1_000_500]);
+        assert!(paced.is_paced() && (paced.artefact - 1.0).abs() < 0.02 && paced.fell_percent.abs() < 0.5);
+        assert!((paced.points(30.0) - 30.0).abs() < 0.5 && (paced.seeming_points(30.0) - 30.0).abs() < 0.5);
+        let quota = found([2_000_000, 2_010_000, 1_990_000, 2_000_000, 2_020_000, 1_980_000]);
+        assert!(quota.is_dear() && !quota.is_paced(), "{quota:?}");
+    }
+
+    #[test]
+    fn a_clock_that_is_missed_now_and_then_is_looked_at_with_smaller_pauses() {
+        let mut control = Control::default();
+        for period_ns in [1_000_000, 1_500_000, 1_000_000, 1_200_000, 1_000_000, 1_500_000] {
+            control.add(&window(1_000_000, 0), &window(period_ns, 25 * period_ns), Metric::Throughput);
+        }
+        control.look_closer();
+        assert!(control.is_small && control.found().is_none() && !control.has_begun());
+        for _ in 0..6 {
+            control.add(&window(1_000_000, 0), &window(1_000_000, 10_000_000), Metric::Throughput);
+        }
+        control.look_closer();
+        assert!(control.found().is_some_and(|found| found.is_paced()));
+    }
+
+    #[test]
+    fn a_rig_that_cannot_do_it_is_asked_once() {
+        let mut control = Control::default();
+        assert!(control.wants_more(1, 0, 100) && !control.has_begun());
+        assert!(!control.wants_more(50, 0, 100), "no more than its share of a short budget");
+        control.is_unable = true;
+        assert!(!control.wants_more(1, 0, 100) && control.has_begun());
+        assert_eq!(control.found(), None);
+    }
+}

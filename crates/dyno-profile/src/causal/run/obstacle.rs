@@ -1,0 +1,170 @@
+//! What makes every figure of a site worthless, if anything does: asked by the verdict before it reads a figure, in the
+//! order in which it would mislead most. Pure.
+
+use super::case::Case;
+use super::schedule::ROUNDS_MIN;
+
+/// Share of the windows that may be lost to one cause before nothing is said.
+const LOST_SHARE_MAX: f64 = 0.5;
+/// Pauses due at windows' ends, of all that was inserted, from which on the correction for them is guesswork.
+const UNPAID_PERCENT_MAX: f64 = 10.0;
+/// Time that windows may cut off at their ends, percent.
+pub(super) const HIDDEN_PERCENT_MAX: f64 = 3.0;
+/// Part of its share of a profile that an inclusive site must be met in.
+const WALKED_PART_MIN: f64 = 0.6;
+/// How often a quota may be used up in a whole run.
+const THROTTLED_MAX: u64 = 5;
+
+/// What makes every figure of a site worthless, if anything does.
+pub(super) fn obstacle(case: &Case<'_>) -> Option<String> {
+    lost(case)
+        .or_else(|| elsewhere(case))
+        .or_else(|| outside(case))
+        .or_else(|| unsettled_or_few(case))
+        .or_else(|| not_tried(case))
+        .or_else(|| biased(case))
+}
+
+/// Most windows do not count.
+fn lost(case: &Case<'_>) -> Option<String> {
+    let (lost, credibility) = (case.lost, case.credibility);
+    let is_most = |share: f64| share > LOST_SHARE_MAX;
+    if is_most(lost.to_few_visits) {
+        return Some(format!(
+            "too few visits of the progress point: {:.0} % of the windows had none or one",
+            100.0 * lost.to_few_visits
+        ));
+    }
+    if is_most(lost.to_others) {
+        return Some(format!(
+            "other processes used {:.1} % of the CPUs: {:.0} % of the windows were lost to them",
+            credibility.foreign_percent,
+            100.0 * lost.to_others
+        ));
+    }
+    if is_most(lost.to_hypervisor) {
+        return Some(format!(
+            "the hypervisor kept {:.0} % of the CPUs: {:.0} % of the windows were lost to it",
+            credibility.steal_percent,
+            100.0 * lost.to_hypervisor
+        ));
+    }
+    is_most(lost.to_expiry).then(|| {
+        format!(
+            "dyno itself was kept from the CPUs: {:.0} % of the windows were cut short by it",
+            100.0 * lost.to_expiry
+        )
+    })
+}
+
+/// The site's work lies where windows do not count.
+fn elsewhere(case: &Case<'_>) -> Option<String> {
+    if let Some(dropped) = case.dropped {
+        return Some(format!(
+            "{:.0} % of its samples lie in the {:.0} % of the windows that were set aside as unlike the others: it runs in phases that are longer than a round, and no window stands for all of them",
+            dropped.hits_percent, dropped.windows_percent
+        ));
+    }
+    (case.hidden_percent > HIDDEN_PERCENT_MAX).then(|| {
+        format!(
+            "{:.0} % of the time lies before the first and after the last visit of windows of {:.1} s: something between two visits takes too long for them; give it some minutes",
+            case.hidden_percent,
+            case.length.as_secs_f64()
+        )
+    })
+}
+
+/// Not the target says how often visits come, or it does not have the CPUs for itself.
+fn outside(case: &Case<'_>) -> Option<String> {
+    if let Some(control) = case.control {
+        let alike = format!(
+            "pauses of {:.0} % of the time for all threads alike make visits {:.0} % rarer",
+            control.inserted_percent, control.fell_percent
+        );
+        if control.is_paced() {
+            return Some(format!(
+                "paced from outside: {alike}, so that a timer, a limit or the load decides how often they come"
+            ));
+        }
+        if control.is_dear() {
+            let why = if case.throttled > 0 {
+                "a quota of CPU time, which they use up"
+            } else {
+                "they cost more than they last, as where a quota of CPU time is used up"
+            };
+            return Some(format!("{alike}: {why}"));
+        }
+    }
+    if case.throttled > THROTTLED_MAX {
+        return Some(format!(
+            "a quota of CPU time was used up {} times: pauses use it up too",
+            case.throttled
+        ));
+    }
+    case.starved_percent.filter(|_| case.control.is_none()).map(|percent| {
+        format!("its threads never wait and yet run only {percent:.0} % of the time: they have a quota of CPU time, which pauses use up too")
+    })
+}
+
+/// Windows depend on each other, or are too few.
+fn unsettled_or_few(case: &Case<'_>) -> Option<String> {
+    if let Some(settled) = case.carries_over {
+        return Some(format!(
+            "what was done in one window still shows in the next after {} s: a queue fills or drains for longer than can be waited for",
+            settled.as_secs_f64()
+        ));
+    }
+    let rounds = case.points.iter().map(|(point, _)| point.rounds).min().unwrap_or(0);
+    (rounds < ROUNDS_MIN).then(|| {
+        format!("only {rounds} rounds could be used, and a verdict needs {ROUNDS_MIN}: give it more time")
+    })
+}
+
+/// The site never ran, or could not be sped up.
+fn not_tried(case: &Case<'_>) -> Option<String> {
+    if case.never_met {
+        return Some(format!(
+            "it was not met once in {} windows: it runs in another process, or not while it was watched",
+            case.credibility.windows
+        ));
+    }
+    let walked = case.walked_percent.zip(case.share_percent);
+    if let Some((found, share)) = walked.filter(|(found, share)| *found < WALKED_PART_MIN * share) {
+        return Some(format!(
+            "its callers are found by frame pointers, and so it was met in {found:.0} % of the samples where a profile finds it in {share:.0} %: build with -fno-omit-frame-pointer, or name what it calls"
+        ));
+    }
+    (case.is_crowded && case.credibility.pause == "spin_in_sample").then(|| {
+        "more threads want to run than there are cores, and this kernel's pauses hold a whole core".to_owned()
+    })
+}
+
+/// Every figure is biased.
+fn biased(case: &Case<'_>) -> Option<String> {
+    let credibility = case.credibility;
+    if credibility.load_bound == Some(false) {
+        return Some(
+            "not load-bound: the target waits for its clients at most requests, so they are the limit"
+                .to_owned(),
+        );
+    }
+    if credibility.unpaid_percent > UNPAID_PERCENT_MAX {
+        return Some(format!(
+            "threads still owed {:.0} % of the pauses when windows ended: they are seldom on a core when a sample falls",
+            credibility.unpaid_percent
+        ));
+    }
+    if let Some(behind) = case.behind.filter(|behind| behind.lives_on_backlog) {
+        return Some(format!(
+            "other threads did {:.0} % less for each visit while it was faster, and were not waited for: visits lived on a backlog between them, and what follows when it is used up was not seen",
+            behind.fell_percent
+        ));
+    }
+    case.unbiased().next().is_none().then(|| {
+        format!(
+            "threads hand on to each other every {:.0} µs, less than ten of the shortest pauses ({:.0} µs): the method is biased there",
+            credibility.run_between_wakes_us.unwrap_or(0.0),
+            case.least_pause_us
+        )
+    })
+}

@@ -147,6 +147,9 @@ pub struct Sampling {
     pub lost: u64,
     /// Stacks that end before main or the thread's start.
     pub truncated: u64,
+    /// Why they do, in words, each with its stacks.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub truncated_by: BTreeMap<String, u64>,
 }
 
 /// What watching cost.

@@ -21,6 +21,7 @@ use crate::sample::switches::Away;
 use crate::sample::watched::Watched;
 use crate::stack::names::Names;
 use crate::symbol::Symbols;
+use crate::unwind::{by_words, causes};
 
 /// The rings are looked at this often even when none is a quarter full: an end is noticed as late as that.
 const ROUND_NS: u64 = 50_000_000;
@@ -256,6 +257,7 @@ impl Recorder {
             samples: folded.samples,
             lost: lost.max(session.lost()),
             truncated: folded.truncated,
+            truncated_by: by_words(&folded.cuts),
         };
         debug_assert!(folded.truncated <= folded.samples);
         profile.threads = folded.threads;
@@ -333,8 +335,9 @@ fn warnings(profile: &Profile, with_kernel: bool, throttled: u64, symbols: &mut 
     }
     if share(sampling.truncated) >= TRUNCATED_PERCENT {
         warnings.push(format!(
-            "{:.1} % of the stacks end before their thread's start",
-            share(sampling.truncated)
+            "{:.1} % of the stacks end before their thread's start: {}",
+            share(sampling.truncated),
+            causes(&sampling.truncated_by)
         ));
     }
     if throttled > 0 {

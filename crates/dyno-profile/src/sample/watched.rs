@@ -12,7 +12,7 @@ use crate::image::spaces::AddressSpaces;
 use crate::sample::session::Session;
 use crate::sample::switches::Away;
 use crate::stack::fold::{Folder, Taken};
-use crate::unwind::{Unwinder, Walked, by_chain};
+use crate::unwind::{Unwinder, Walked};
 
 /// What is known of the target while it is watched. What always holds:
 ///
@@ -187,7 +187,7 @@ impl Watched {
                 Some(self.unwinder.unwind(&mut self.spaces, sample.pid, regs, sample.stack, &self.user))
             }
             None if self.user.is_empty() => None,
-            None => Some(by_chain(&self.user)),
+            None => Some(self.unwinder.chained(&mut self.spaces, sample.pid, &self.user)),
         }
     }
 }

@@ -87,6 +87,9 @@ impl Profile {
         both.sampling.samples += other.sampling.samples;
         both.sampling.lost += other.sampling.lost;
         both.sampling.truncated += other.sampling.truncated;
+        for (why, stacks) in &other.sampling.truncated_by {
+            *both.sampling.truncated_by.entry(why.clone()).or_default() += stacks;
+        }
         let fresh = other.warnings.iter().filter(|warning| !self.warnings.contains(warning));
         both.warnings.extend(fresh.cloned());
         both.requests = match (&self.requests, &other.requests) {

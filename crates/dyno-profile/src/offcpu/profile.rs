@@ -230,6 +230,7 @@ fn sampling(counts: Counts, cuts: &BTreeMap<Cut, u64>) -> Sampling {
         call_graph: "auto".to_owned(),
         samples: counts.switches,
         lost: counts.lost_waits + counts.lost_stacks,
+        coarse: counts.coarse,
         truncated: cuts.values().sum(),
         truncated_by: by_words(cuts),
     }

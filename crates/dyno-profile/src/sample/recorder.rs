@@ -256,6 +256,7 @@ impl Recorder {
             call_graph: call_graph(&options).to_owned(),
             samples: folded.samples,
             lost: lost.max(session.lost()),
+            coarse: 0,
             truncated: folded.truncated,
             truncated_by: by_words(&folded.cuts),
         };

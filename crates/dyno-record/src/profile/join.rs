@@ -86,6 +86,7 @@ impl Profile {
         both.duration_s += other.duration_s;
         both.sampling.samples += other.sampling.samples;
         both.sampling.lost += other.sampling.lost;
+        both.sampling.coarse += other.sampling.coarse;
         both.sampling.truncated += other.sampling.truncated;
         for (why, stacks) in &other.sampling.truncated_by {
             *both.sampling.truncated_by.entry(why.clone()).or_default() += stacks;

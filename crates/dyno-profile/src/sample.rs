@@ -3,5 +3,6 @@
 pub(crate) mod options;
 pub(crate) mod recorder;
 pub(crate) mod session;
+pub(crate) mod short;
 pub(crate) mod switches;
 mod watched;

@@ -237,7 +237,7 @@ impl Recorder {
     fn finish(self, profile: &mut Profile, symbols: Symbols) {
         let mut names_of_frames = Names::new(symbols);
         let Recorder { options, asked_hz, session, watched, .. } = self;
-        let Watched { spaces, mut folder, away, names, argv, period, lost, throttled, .. } = watched;
+        let Watched { spaces, mut folder, away, names, argv, period, lost, throttled, short, .. } = watched;
         profile.thread_times = away.map_or_else(Vec::new, |away| away.times(&mut folder));
         let name =
             |pid: Pid, tid: Tid| names.get(&tid).or_else(|| names.get(&pid)).cloned().unwrap_or_default();
@@ -265,7 +265,11 @@ impl Recorder {
         profile.modules = folded.written.modules;
         profile.frames = folded.written.frames;
         profile.stacks = folded.written.stacks;
+        // Outside of the kernel only a part of the time makes samples: the rest is not unseen by chance.
+        let unseen =
+            if with_kernel { short.write(&names, weight_ns(&options, period), profile) } else { None };
         profile.warnings = warnings(profile, with_kernel, throttled, names_of_frames.symbols());
+        profile.warnings.extend(unseen);
         if options.frequency_hz < asked_hz {
             let limited = format!(
                 "sampled at {} Hz instead of {asked_hz}: kernel.perf_event_max_sample_rate",
@@ -344,7 +348,7 @@ fn warnings(profile: &Profile, with_kernel: bool, throttled: u64, symbols: &mut 
     if throttled > 0 {
         warnings.push(format!("the kernel paused sampling {throttled} times: it took too much of a CPU (kernel.perf_cpu_time_max_percent)"));
     }
-    if sampling.samples == 0 {
+    if sampling.samples == 0 && profile.total_ns() == 0 {
         warnings.push("no samples: the target did not run".to_owned());
     }
     warnings.extend(symbols.notes().iter().cloned());

@@ -16,8 +16,10 @@ pub struct First {
 impl First {
     /// Asks for it; needs CAP_SYS_NICE, or root.
     pub fn in_line() -> First {
-        // SAFETY: neither call takes a pointer.
-        let (tid, nice) = unsafe { (libc::gettid(), libc::getpriority(libc::PRIO_PROCESS, 0)) };
+        // SAFETY: the call takes nothing.
+        let tid = unsafe { libc::gettid() };
+        // SAFETY: the call takes no pointer.
+        let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
         let is_first = set(tid, FIRST);
         First { before: is_first.then_some((tid, nice)) }
     }

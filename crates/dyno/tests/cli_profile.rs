@@ -78,6 +78,23 @@ fn a_command_is_watched_from_its_start_and_ends_with_the_profile() {
     assert!(std::fs::read_to_string(place).unwrap().lines().count() > 0);
 }
 
+/// Fault: `while_command` that never sets `over`; the profile then ends after twenty seconds.
+#[test]
+fn a_process_is_watched_for_as_long_as_a_command_runs() {
+    if !may_watch() {
+        return;
+    }
+    let (folder, busy) = (Folder::new("profile-while"), busy());
+    let (place, pid) = (folder.path("p.json"), busy.0.id().to_string());
+    let place = place.to_str().unwrap();
+    let ended = run(["profile", "--for", "20s", "-o", place, "-p", &pid, "--", "sleep", "0.5"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let profile = read(&folder, "p.json");
+    assert!((0.4..10.0).contains(&profile.duration_s), "{} s", profile.duration_s);
+    assert_eq!((profile.target.pid, profile.cut_short), (Some(busy.0.id()), None));
+    assert!(profile.sampling.samples > 20, "{:?}", profile.sampling);
+}
+
 /// A profile of that process that has seen some of it.
 fn watching(place: &Path, pid: &str) -> Child {
     let words = ["profile", "-o", place.to_str().unwrap(), pid];

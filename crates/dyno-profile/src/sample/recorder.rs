@@ -15,6 +15,7 @@ use dyno_sys::perf::{Kernel, Record, STACK_BYTES_MAX, records};
 use dyno_sys::{Pid, Tid, child, proc};
 
 use crate::error::Error;
+use crate::sample::hints::hints;
 use crate::sample::options::{CallGraph, Event, Options, Target};
 use crate::sample::session::{Session, process_of};
 use crate::sample::switches::Away;
@@ -270,6 +271,7 @@ impl Recorder {
             if with_kernel { short.write(&names, weight_ns(&options, period), profile) } else { None };
         profile.warnings = warnings(profile, with_kernel, throttled, names_of_frames.symbols());
         profile.warnings.extend(unseen);
+        profile.warnings.extend(hints(profile));
         if options.frequency_hz < asked_hz {
             let limited = format!(
                 "sampled at {} Hz instead of {asked_hz}: kernel.perf_event_max_sample_rate",

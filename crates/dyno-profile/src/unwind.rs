@@ -7,6 +7,7 @@
 
 mod checked;
 mod far;
+mod walked;
 
 use std::cell::Cell;
 
@@ -17,31 +18,12 @@ use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, UnwindRegsNat
 use crate::image::UnwoundBy;
 use crate::image::spaces::{AddressSpaces, Rules};
 use checked::Checks;
-pub use checked::Cut;
-pub(crate) use checked::{by_words, causes};
 use far::Far;
+pub use walked::{Cut, Ended, Walked};
+pub(crate) use walked::{by_words, causes};
 
 /// The deepest stack: deeper ones are recursions, which look alike; the kernel's own limit is 127.
 const FRAMES_MAX: usize = 1_024;
-
-/// Why a stack has no further frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ended {
-    /// There are none: the start of the thread, as far as its tables or frame pointers say.
-    AtRoot,
-    /// The next one could not be found, or could not be true.
-    Cut(Cut),
-}
-
-/// A stack.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Walked {
-    /// Addresses from the leaf to the root. The leaf's is the instruction that ran; a caller's lies within the call (one
-    /// below the address that is returned to), so that it belongs to the right line.
-    pub addresses: Vec<u64>,
-    /// Why it ended there.
-    pub ended: Ended,
-}
 
 /// Walks stacks; rules once found are cached, over all processes.
 #[derive(Default)]

@@ -5,60 +5,14 @@
 //! everything behind it with it. A frame that was found in words read from memory afterwards must in addition be the
 //! place behind a call, of the very function that it is said to have called: the words may be of another call by now.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use dyno_sys::Pid;
 use dyno_sys::clock::mono_ns;
 
-use super::{Ended, Walked};
+use super::walked::{Cut, Ended, Walked};
 use crate::image::spaces::{AddressSpaces, Place};
 use crate::image::{Image, UnwoundBy};
-
-/// Why a stack was cut before its root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Cut {
-    /// The return address lies in no code of the process.
-    Outside,
-    /// The copied piece ended, and what lies behind it may have changed since.
-    CopyEnded,
-    /// The pages behind the copied piece were never touched, or are not there.
-    Untouched,
-    /// What was read afterwards cannot be what stood there: it is behind no call of that function.
-    Changed,
-    /// Neither tables nor frame pointers lead on.
-    NoRule,
-    /// Deeper than any stack that is shown.
-    TooDeep,
-}
-
-impl Cut {
-    /// For readers.
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Cut::Outside => "return address outside any mapping with code",
-            Cut::CopyEnded => "deeper than the copied piece of the stack",
-            Cut::Untouched => {
-                "the copied piece ended in pages that were never touched, and what lies behind them had changed"
-            }
-            Cut::Changed => "what lay beyond the copied piece had changed when it was read",
-            Cut::NoRule => "neither unwind tables nor frame pointers lead on",
-            Cut::TooDeep => "more than 1,024 frames",
-        }
-    }
-}
-
-/// The causes as a record has them.
-pub(crate) fn by_words(cuts: &BTreeMap<Cut, u64>) -> BTreeMap<String, u64> {
-    cuts.iter().map(|(cut, stacks)| (cut.words().to_owned(), *stacks)).collect()
-}
-
-/// The causes in one line, the most frequent first.
-pub(crate) fn causes(by: &BTreeMap<String, u64>) -> String {
-    let mut by: Vec<_> = by.iter().collect();
-    by.sort_by_key(|(_, stacks)| std::cmp::Reverse(**stacks));
-    let words: Vec<String> = by.into_iter().map(|(why, stacks)| format!("{stacks} × {why}")).collect();
-    words.join("; ")
-}
 
 /// Mappings are read again this often at most, where an address lies in none that is known.
 const READ_AGAIN_NS: u64 = 50_000_000;

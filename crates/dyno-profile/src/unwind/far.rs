@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use dyno_sys::perf::page_bytes;
 use dyno_sys::{Pid, proc};
 
-use super::checked::Cut;
+use super::walked::Cut;
 
 /// Words nearer to the stack pointer than this change with every call: only the copied piece has them as they were.
 const NEAREST: u64 = 8 << 10;
@@ -26,8 +26,11 @@ const OPEN_MAX: usize = 64;
 #[derive(Default)]
 pub(crate) struct Far {
     memory: HashMap<Pid, Option<Memory>>,
-    pages: HashMap<(Pid, u64), Result<Box<[u8]>, Cut>>,
+    pages: HashMap<(Pid, u64), Page>,
 }
+
+/// A page's bytes, or why they cannot be believed.
+type Page = Result<Box<[u8]>, Cut>;
 
 /// A process's memory, and which of its pages are there.
 struct Memory {
@@ -93,7 +96,7 @@ impl Memory {
         Some(Memory { bytes, pages: File::open(format!("{folder}/pagemap")).ok() })
     }
 
-    fn page(&self, start: u64) -> Result<Box<[u8]>, Cut> {
+    fn page(&self, start: u64) -> Page {
         if !self.is_touched(start) {
             return Err(Cut::Untouched);
         }

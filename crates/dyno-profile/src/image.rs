@@ -67,6 +67,8 @@ pub struct Image {
     places: Vec<Place>,
     elf: OnceCell<Option<Rc<Elf>>>,
     unwound_by: OnceCell<UnwoundBy>,
+    /// Where its functions begin, in order.
+    functions: OnceCell<Vec<u64>>,
 }
 
 /// All files that were seen.
@@ -96,8 +98,8 @@ impl Images {
         let next = ImageId(self.images.len() as u32);
         let id = *self.known.entry((kind.clone(), inode, path.clone())).or_insert(next);
         if id == next {
-            let (elf, unwound_by) = (OnceCell::new(), OnceCell::new());
-            self.images.push(Image { path, inode, kind, places: Vec::new(), elf, unwound_by });
+            let (elf, unwound_by, functions) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+            self.images.push(Image { path, inode, kind, places: Vec::new(), elf, unwound_by, functions });
         }
         id
     }
@@ -131,6 +133,26 @@ impl Image {
         let chosen =
             || if self.elf().is_some_and(tables) { UnwoundBy::Dwarf } else { UnwoundBy::FramePointers };
         *self.unwound_by.get_or_init(chosen)
+    }
+
+    /// Where the function that holds an address begins, by its unwind tables; the address where they do not say.
+    pub(crate) fn function(&self, address: u64) -> u64 {
+        let read = || {
+            let index = self.elf().and_then(|elf| elf.unwind_tables().eh_frame_hdr.as_ref());
+            let mut functions = index.map_or_else(Vec::new, elf::starts);
+            functions.sort_unstable();
+            functions
+        };
+        let functions = self.functions.get_or_init(read);
+        let after = functions.partition_point(|start| *start <= address);
+        after.checked_sub(1).map_or(address, |at| functions[at])
+    }
+
+    /// Whether an address lies in the linker's own code, through which functions of other files are called.
+    pub(crate) fn is_linkage(&self, address: u64) -> bool {
+        let sections = [".plt", ".plt.sec", ".plt.got", ".iplt"];
+        let addresses = |name| self.elf()?.header(name)?.addresses();
+        sections.into_iter().filter_map(addresses).any(|section| section.contains(&address))
     }
 
     /// Its file; `None` when it is none, or nowhere to be found any more.

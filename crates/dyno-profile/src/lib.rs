@@ -42,4 +42,4 @@ pub use image::{Image, ImageId, Images, Kind, UnwoundBy};
 pub use sample::options::{CallGraph, Event, Options, Target};
 pub use sample::recorder::{Recorder, record};
 pub use symbol::{Function, Symbols};
-pub use unwind::{Ended, Unwinder, Walked};
+pub use unwind::{Cut, Ended, Unwinder, Walked};

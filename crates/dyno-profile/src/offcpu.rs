@@ -14,5 +14,5 @@ mod user_stacks;
 mod waiting;
 mod watch;
 
-pub use options::{By, Error, MIN_DEFAULT, Options, SPANS_MAX, SWITCHES_BY_BPF, Timeline};
+pub use options::{By, Calls, Error, MIN_DEFAULT, Options, SPANS_MAX, SWITCHES_BY_BPF, Timeline};
 pub use recorder::{Recorder, record};

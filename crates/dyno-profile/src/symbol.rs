@@ -98,6 +98,11 @@ impl Symbols {
         }
     }
 
+    /// Whether one of the kernel's symbols at an address has this name.
+    pub(crate) fn kernel_has(&mut self, name: &str, address: u64) -> bool {
+        self.kernel.get_or_insert_with(KernelSymbols::read).has(name, address)
+    }
+
     /// Whether the kernel shows its names.
     pub fn kernel_has_names(&mut self) -> bool {
         !self.kernel.get_or_insert_with(KernelSymbols::read).is_empty()

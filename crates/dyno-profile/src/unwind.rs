@@ -3,9 +3,13 @@
 //! By the compiler's tables where a file has them, by frame pointers elsewhere, module by module. Where the copied piece
 //! ends the process's memory goes on (`far`). The kernel's own walk
 //! over frame pointers, where a sample has one, continues what the copied bytes cannot: it reads the whole stack, and
-//! with Go also across a switch of stacks.
+//! with Go also across a switch of stacks. What came of it is checked before it is shown (`checked`).
 
+mod checked;
 mod far;
+mod walked;
+
+use std::cell::Cell;
 
 use dyno_sys::Pid;
 use dyno_sys::perf::UserRegs;
@@ -13,35 +17,20 @@ use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, UnwindRegsNat
 
 use crate::image::UnwoundBy;
 use crate::image::spaces::{AddressSpaces, Rules};
+use checked::Checks;
 use far::Far;
+pub use walked::{Cut, Ended, Walked};
+pub(crate) use walked::{by_words, causes};
 
 /// The deepest stack: deeper ones are recursions, which look alike; the kernel's own limit is 127.
 const FRAMES_MAX: usize = 1_024;
-
-/// Why a stack has no further frames.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ended {
-    /// There are none: the start of the thread, as far as its tables or frame pointers say.
-    AtRoot,
-    /// The bytes ended, or no rule was found.
-    Cut,
-}
-
-/// A stack.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Walked {
-    /// Addresses from the leaf to the root. The leaf's is the instruction that ran; a caller's lies within the call (one
-    /// below the address that is returned to), so that it belongs to the right line.
-    pub addresses: Vec<u64>,
-    /// Why it ended there.
-    pub ended: Ended,
-}
 
 /// Walks stacks; rules once found are cached, over all processes.
 #[derive(Default)]
 pub struct Unwinder {
     cache: CacheNative<MayAllocateDuringUnwind>,
     far: Far,
+    checks: Checks,
 }
 
 impl Unwinder {
@@ -58,6 +47,7 @@ impl Unwinder {
     /// A process ended, or runs another program.
     pub fn forget_process(&mut self, pid: Pid) {
         self.far.forget_process(pid);
+        self.checks.forget_process(pid);
     }
 
     /// The stack of a thread with these registers, whose stack from the stack pointer upwards is `stack`. `chain` is
@@ -70,14 +60,35 @@ impl Unwinder {
         stack: &[u8],
         chain: &[u64],
     ) -> Walked {
+        let (walked, first_far) = self.walk(spaces, pid, regs, stack, chain);
+        assert!(walked.addresses.len() <= FRAMES_MAX.max(chain.len() + 1), "a stack is bounded");
+        let end = regs.sp.saturating_add(stack.len() as u64);
+        let far = first_far.map(|first| (first, self.far.why_behind(pid, end)));
+        self.checks.passed(spaces, pid, walked, far)
+    }
+
+    /// The stack that the kernel's chain alone tells.
+    pub(crate) fn chained(&mut self, spaces: &mut AddressSpaces, pid: Pid, chain: &[u64]) -> Walked {
+        self.checks.passed(spaces, pid, by_chain(chain), None)
+    }
+
+    /// Before it is checked, with the place of the first frame that was found in words read afterwards.
+    fn walk(
+        &mut self,
+        spaces: &mut AddressSpaces,
+        pid: Pid,
+        regs: &UserRegs,
+        stack: &[u8],
+        chain: &[u64],
+    ) -> (Walked, Option<usize>) {
         if by_frame_pointers(spaces, pid, regs.ip) && chain.len() > 1 {
             return self.mended(spaces, pid, regs, stack, chain);
         }
-        let Some(rules) = spaces.rules(pid) else { return by_chain(chain) };
-        let mut walk = Walk { frames: Vec::new(), ended: Ended::Cut };
+        let Some(rules) = spaces.rules(pid) else { return (by_chain(chain), None) };
+        let mut walk = Walk::default();
         let mut far = |address| self.far.word(pid, regs.sp, address);
         walk.over(rules, &mut self.cache, regs, stack, (FRAMES_MAX, &mut far));
-        if walk.ended == Ended::Cut {
+        if walk.ended != Ended::AtRoot {
             walk.continue_by(spaces, pid, chain);
         }
         assert!(walk.frames.len() <= FRAMES_MAX, "a stack is bounded, however it was walked");
@@ -94,24 +105,24 @@ impl Unwinder {
         regs: &UserRegs,
         stack: &[u8],
         chain: &[u64],
-    ) -> Walked {
+    ) -> (Walked, Option<usize>) {
         let mut walked = by_chain(chain);
         let leads_nowhere = chain.get(1).is_some_and(|caller| spaces.locate(pid, *caller).is_none());
-        let Some(rules) = spaces.rules(pid) else { return walked };
-        let mut walk = Walk { frames: Vec::new(), ended: Ended::Cut };
+        let Some(rules) = spaces.rules(pid) else { return (walked, None) };
+        let mut walk = Walk::default();
         if leads_nowhere {
             let mut far = |address| self.far.word(pid, regs.sp, address);
             walk.over(rules, &mut self.cache, regs, stack, (FRAMES_MAX, &mut far));
-            return if walk.frames.len() > 1 { walk.walked() } else { walked };
+            return if walk.frames.len() > 1 { walk.walked() } else { (walked, None) };
         }
-        walk.over(rules, &mut self.cache, regs, stack, (2, &mut |_| None));
+        walk.over(rules, &mut self.cache, regs, stack, (2, &mut |_| Err(Cut::CopyEnded)));
         let caller = walk.frames.get(1).map(|frame| frame.address_for_lookup());
         let missing = caller.filter(|caller| walked.addresses.get(1) != Some(caller));
         if let Some(caller) = missing.filter(|caller| spaces.locate(pid, *caller).is_some()) {
             assert!(!walked.addresses.is_empty(), "a chain has its leaf");
             walked.addresses.insert(1, caller);
         }
-        walked
+        (walked, None)
     }
 }
 
@@ -121,15 +132,24 @@ pub(crate) fn within_call((at, address): (usize, &u64)) -> u64 {
     if at == 0 { *address } else { address.saturating_sub(1) }
 }
 
-/// A stack by the kernel's chain alone.
-pub(crate) fn by_chain(chain: &[u64]) -> Walked {
+/// A stack by the kernel's chain alone, unchecked.
+fn by_chain(chain: &[u64]) -> Walked {
     // Where the last frame pointer is zero a root looks like a register that was used otherwise.
-    Walked { addresses: chain.iter().enumerate().map(within_call).collect(), ended: Ended::Cut }
+    let ended = Ended::Cut(Cut::NoRule);
+    Walked { addresses: chain.iter().enumerate().map(within_call).collect(), ended }
 }
 
 struct Walk {
     frames: Vec<FrameAddress>,
     ended: Ended,
+    /// The place of the first frame for which a word was read from memory afterwards.
+    first_far: Option<usize>,
+}
+
+impl Default for Walk {
+    fn default() -> Walk {
+        Walk { frames: Vec::new(), ended: Ended::Cut(Cut::NoRule), first_far: None }
+    }
 }
 
 impl Walk {
@@ -139,24 +159,35 @@ impl Walk {
         cache: &mut CacheNative<MayAllocateDuringUnwind>,
         regs: &UserRegs,
         stack: &[u8],
-        (frames_max, far): (usize, &mut dyn FnMut(u64) -> Option<u64>),
+        (frames_max, far): (usize, &mut dyn FnMut(u64) -> Result<u64, Cut>),
     ) {
+        // The reader is borrowed while frames come: what it saw is told through cells.
+        let (place, first_far, why) = (Cell::new(0), Cell::new(None), Cell::new(Cut::NoRule));
         let mut read = |address: u64| {
             let at = usize::try_from(address.wrapping_sub(regs.sp)).map_err(|_| ())?;
-            let copied = stack.get(at..).and_then(|rest| rest.first_chunk());
-            copied.map(|word| u64::from_ne_bytes(*word)).or_else(|| far(address)).ok_or(())
+            if let Some(word) = stack.get(at..).and_then(|rest| rest.first_chunk()) {
+                return Ok(u64::from_ne_bytes(*word));
+            }
+            first_far.set(first_far.get().or(Some(place.get())));
+            far(address).map_err(|cut| why.set(cut))
         };
         let mut frames = rules.iter_frames(regs.ip, native(regs), cache, &mut read);
+        self.ended = Ended::Cut(Cut::TooDeep);
         while self.frames.len() < frames_max {
+            place.set(self.frames.len());
             match frames.next() {
                 Ok(Some(frame)) => self.frames.push(frame),
                 Ok(None) => {
                     self.ended = Ended::AtRoot;
                     break;
                 }
-                Err(_) => break,
+                Err(_) => {
+                    self.ended = Ended::Cut(why.get());
+                    break;
+                }
             }
         }
+        self.first_far = first_far.get();
     }
 
     /// Where the bytes ended in code with frame pointers, the kernel's chain knows the rest.
@@ -168,12 +199,15 @@ impl Walk {
         let rest = chain.iter().position(|address| *address == last).map_or(&[][..], |at| &chain[at + 1..]);
         self.frames.extend(rest.iter().filter_map(|address| FrameAddress::from_return_address(*address)));
         self.frames.truncate(FRAMES_MAX);
+        if !rest.is_empty() {
+            self.ended = Ended::Cut(Cut::NoRule);
+        }
         debug_assert!(self.frames.iter().any(|frame| frame.address() == last), "what was walked stays");
     }
 
-    fn walked(self) -> Walked {
+    fn walked(self) -> (Walked, Option<usize>) {
         let addresses = self.frames.iter().map(|frame| frame.address_for_lookup()).collect();
-        Walked { addresses, ended: self.ended }
+        (Walked { addresses, ended: self.ended }, self.first_far)
     }
 }
 
@@ -195,6 +229,7 @@ fn native(regs: &UserRegs) -> UnwindRegsNative {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_sys::perf::Mmap;
 
     #[test]
     fn a_chains_callers_point_into_their_calls() {
@@ -206,6 +241,8 @@ mod tests {
     fn a_stack_of_code_without_tables_is_walked_by_frame_pointers_to_its_end() {
         let mut spaces = AddressSpaces::new();
         spaces.exec(7);
+        let (start, length, path) = (0x9_0000, 0x3_0000, b"//anon".as_slice());
+        spaces.mmap(&Mmap { pid: 7, time_ns: 0, start, length, offset: 0, inode: 0, path });
         let stack: Vec<u8> = [1, 2, 0x50_0030, 0xa_0000, 3, 4, 0, 0xb_0000]
             .iter()
             .flat_map(|word: &u64| word.to_ne_bytes())
@@ -214,6 +251,6 @@ mod tests {
         let walked = Unwinder::new().unwind(&mut spaces, 7, &regs, &stack, &[]);
         assert_eq!(walked.addresses[..2], [0x9_0000, 0x9_ffff], "{walked:?}");
         let short = Unwinder::new().unwind(&mut spaces, 7, &regs, &stack[..8], &[]);
-        assert_eq!((short.addresses.len(), short.ended), (1, Ended::Cut));
+        assert_eq!((short.addresses.len(), short.ended), (1, Ended::Cut(Cut::CopyEnded)));
     }
 }

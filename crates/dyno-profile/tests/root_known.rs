@@ -269,6 +269,33 @@ fn threads_of_rust_have_names_and_equal_shares() {
     assert_whole(&profile, &["start_thread", "clone3", "__clone3", "clone"]);
 }
 
+/// Fault: `Checks::passed` that returns what it was given. A third of the stacks then have callers called `0x70a7fe5a4`.
+#[test]
+#[ignore = "these need CAP_PERFMON: they sample the kernel too"]
+fn what_is_no_code_is_never_a_caller_and_why_a_stack_was_cut_is_said() {
+    let flags = ["-O1", "-g", "-fomit-frame-pointer"];
+    let Some(running) = Running::start("cc", &flags, "reused.c", &[]) else { return };
+    let profile = watched(&running, CallGraph::Auto);
+    assert_share(&profile, "work", share_of(&profile, "work"), 50.0);
+    let invented = |frame: &Frame| frame.origin == Origin::User && frame.module.is_none();
+    let invented = share(&profile, |frames| frames.iter().any(|frame| invented(frame)));
+    assert!(
+        invented == 0.0,
+        "{invented} % of the stacks have a caller that is no code: {:#?}",
+        top(&profile)
+    );
+    let (sampling, callers) = (&profile.sampling, ["one", "other", "[stack ends here]"]);
+    let believed = share(&profile, |frames| {
+        let mut pairs = frames.windows(2).filter(|pair| pair[1].name == "work");
+        pairs.all(|pair| callers.contains(&pair[0].name.as_str()))
+    });
+    assert!(believed == 100.0, "work is called by one and other: {:#?}", top(&profile));
+    assert!(sampling.truncated > 0, "the frame is larger than the copied piece: {sampling:?}");
+    assert_eq!(sampling.truncated_by.values().sum::<u64>(), sampling.truncated, "{sampling:?}");
+    let is_said = |warning: &String| warning.contains("had changed when it was read");
+    assert!(profile.warnings.iter().any(is_said), "{:?}", profile.warnings);
+}
+
 #[test]
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
 fn a_program_that_was_deleted_is_read_all_the_same() {

@@ -145,8 +145,19 @@ pub struct Sampling {
     pub samples: u64,
     /// Samples that the kernel could not deliver.
     pub lost: u64,
+    /// Waits that were put together with others for want of room: their time is whole, but who ended them, what they were
+    /// for, or their user stack is missing.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub coarse: u64,
     /// Stacks that end before main or the thread's start.
     pub truncated: u64,
+    /// Why they do, in words, each with its stacks.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub truncated_by: BTreeMap<String, u64>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What watching cost.

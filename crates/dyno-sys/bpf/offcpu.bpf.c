@@ -46,14 +46,14 @@ struct {
 
 struct {
     MAP_KIND(HASH);
-    MAP_ROWS(65536);
+    MAP_ROWS(WAITS);
     MAP_KEY(struct wait_key);
     MAP_VALUE(struct wait_sum);
 } waits SEC(".maps");
 
 struct {
     MAP_KIND(HASH);
-    MAP_ROWS(16384);
+    MAP_ROWS(WAKERS);
     MAP_KEY(u64);
     MAP_VALUE(struct waker);
 } wakers SEC(".maps");
@@ -61,7 +61,7 @@ struct {
 /* Shapes of user stacks that user space has a copy of. */
 struct {
     MAP_KIND(HASH);
-    MAP_ROWS(16384);
+    MAP_ROWS(SHAPES);
     MAP_KEY(u64);
     MAP_VALUE(u32);
 } shapes SEC(".maps");
@@ -281,7 +281,8 @@ INLINE u32 copy_stack(u8 *into, u64 sp) {
     return bytes;
 }
 
-INLINE void send_shape(void *context, struct control *all, struct place *place, u64 shape, u32 tgid) {
+/* `whole`: with the stack; else it is known by its leaf alone, and callers of one would be shown for all. */
+INLINE void send_shape(void *context, struct control *all, struct place *place, u64 shape, u32 tgid, u32 whole) {
     struct shape_record *record = ring_reserve(&ring, sizeof(*record), 0);
     if (!record) {
         /* It is tried again the next time. */
@@ -295,9 +296,9 @@ INLINE void send_shape(void *context, struct control *all, struct place *place, 
     record->ip = place->ip;
     record->sp = place->sp;
     record->bp = place->bp;
-    long got = stack_addresses(context, record->frame, sizeof(record->frame), USER_STACK);
+    long got = whole ? stack_addresses(context, record->frame, sizeof(record->frame), USER_STACK) : 0;
     record->frames = got > 0 ? (u32)got / 8 : 0;
-    record->bytes = copy_stack(record->stack, place->sp);
+    record->bytes = whole ? copy_stack(record->stack, place->sp) : 0;
     ring_submit(record, 0);
 }
 
@@ -310,16 +311,23 @@ INLINE u64 user_shape(void *context, struct control *all, struct task_struct *ta
     u64 shape = shape_of(&place, tgid);
     if (lookup(&shapes, &shape))
         return shape;
-    u32 one = 1;
+    u32 one = 1, whole = all->shape_rows < SHAPES_OF_WORDS;
+    if (!whole) {
+        shape = mixed(mixed(5, tgid), place.ip) | 1;
+        if (lookup(&shapes, &shape))
+            return shape;
+    }
     long refused = update(&shapes, &shape, &one, NEW_ONLY);
-    if (!refused)
-        send_shape(context, all, &place, shape, tgid);
-    else if (refused != -17 /* EEXIST: another CPU was first */)
+    if (!refused) {
+        count(&all->shape_rows);
+        send_shape(context, all, &place, shape, tgid, whole);
+    } else if (refused != -17 /* EEXIST: another CPU was first */)
         count(&all->lost_stacks);
     return shape;
 }
 
 enum { SURE = 3 };                         /* a stale address lies in one place three times in 32 * 32 * 32 */
+enum { SURE_BLINDLY = 8 };                 /* and one too deep to be looked through, by its depth alone */
 enum { LOOK_AGAIN = 64 };                  /* uses, until a stack is unwound again */
 enum { INNER = 4 };                        /* frames of the tracepoint itself, at most, which lie below its arguments */
 
@@ -406,7 +414,7 @@ INLINE void learn(void *context, struct kernel_words *here, struct layout *known
     fresh->sure = 0;
     if (!known) {
         update(&layouts, &key, fresh, ANY);
-    } else if (fresh->frames && same_slots(known, fresh)) {
+    } else if (fresh->frames ? same_slots(known, fresh) : !known->frames && known->id == id) {
         known->sure++;
     } else {
         fresh->uses = known->uses;
@@ -416,14 +424,19 @@ INLINE void learn(void *context, struct kernel_words *here, struct layout *known
     }
 }
 
-/* The stack's number. `key`: what is likely to have the same stack again. */
-INLINE s32 kernel_stack(void *context, struct control *all, u64 key) {
+/*
+ * The stack's number. `key`: what is likely to have the same stack again. `exactly`: the key holds so much that it stands
+ * for a stack that is too deep to be looked through, once it has always been the same.
+ */
+INLINE s32 kernel_stack(void *context, struct control *all, u64 key, u32 exactly) {
     u32 zero = 0;
     struct kernel_words *here = lookup(&kernel_scratch, &zero);
     struct layout *known = lookup(&layouts, &key);
     u32 uses = known ? ++known->uses : 0;
     if (here && known && uses % LOOK_AGAIN && is_sure(known)) {
         s32 id = known->id;
+        if (exactly && !known->frames && *(volatile u32 *)&known->sure >= SURE_BLINDLY)
+            return id;
         if (is_there(here, known, context) && is_sure(known))
             return id;
     }
@@ -498,6 +511,13 @@ INLINE void add(struct control *all, struct thread *thread, u32 tid, u32 part, u
     key.system_call = thread->system_call;
     key.part = part;
     struct wait_sum *sum = lookup(&waits, &key);
+    if (!sum && all->wait_rows >= WAITS_OF_WAKERS) {
+        key.waker = key.object = 0;
+        if (all->wait_rows >= WAITS_OF_SHAPES)
+            key.shape = 0;
+        count(&all->coarse);
+        sum = lookup(&waits, &key);
+    }
     if (sum) {
         __sync_fetch_and_add(&sum->ns, ns);
         __sync_fetch_and_add(&sum->count, 1);
@@ -506,9 +526,12 @@ INLINE void add(struct control *all, struct thread *thread, u32 tid, u32 part, u
         return;
     }
     struct wait_sum fresh = { ns, 1, ns, thread->fault };
-    if (update(&waits, &key, &fresh, NEW_ONLY))
+    if (update(&waits, &key, &fresh, NEW_ONLY)) {
         count(&all->lost_waits);
-    else if (key.object)
+        return;
+    }
+    count(&all->wait_rows);
+    if (key.object)
         tell_object(&key);
 }
 
@@ -536,6 +559,21 @@ INLINE u64 object_of(struct task_struct *task, s32 system_call) {
     return *says == 2 ? (object & 0xffffffff) + 1 : object;
 }
 
+struct pt_regs___arm64_call {
+    int syscallno;
+} MOVED;
+
+/* The system call that the current thread is in, as the kernel keeps it beside the user's registers; -1 outside of one. */
+INLINE s32 call_of(struct task_struct *task) {
+    struct pt_regs *regs = user_registers(task);
+    struct pt_regs___arm64_call *arm = (void *)regs;
+    if (!task->mm || task->flags & OF_KERNEL)
+        return -1;
+    if (HAS(regs->orig_ax))
+        return (s32)regs->orig_ax;
+    return HAS(arm->syscallno) ? arm->syscallno : -1;
+}
+
 INLINE void leave(void *context, struct control *all, struct task_struct *task, int preempted, u64 now) {
     u32 tid = task->pid, tgid = task->tgid;
     if (task->flags & EXITING)
@@ -548,8 +586,10 @@ INLINE void leave(void *context, struct control *all, struct task_struct *task, 
         thread->running_ns += now - thread->since_ns;
         span(all, thread, tid, RUNNING, thread->since_ns, now);
     }
+    if (!all->calls)
+        thread->system_call = call_of(task);
     thread->shape = user_shape(context, all, task, tgid);
-    thread->kernel_stack = kernel_stack(context, all, mixed(mixed(2, thread->shape), thread->system_call));
+    thread->kernel_stack = kernel_stack(context, all, mixed(mixed(2, thread->shape), thread->system_call), 0);
     thread->object = object_of(task, thread->system_call);
     thread->waker = 0;
     thread->since_ns = now;
@@ -601,23 +641,37 @@ int on_switch(u64 *context) {
     return 0;
 }
 
-INLINE u64 waker_of(void *context, struct control *all) {
+/* How much of the kernel's stack is in use; of an interrupt's own stack only that it is another one. */
+INLINE u64 depth(void *context, struct task_struct *task) {
+    return (u64)user_registers(task) - (u64)context;
+}
+
+INLINE u64 waker_of(void *context, struct control *all, struct thread *woken) {
     struct task_struct *task = current_task();
     struct waker waker = {};
     waker.tid = task->pid;
     waker.tgid = task->tgid;
     if (is_watched(all, waker.tgid) && !(task->flags & EXITING))
         waker.shape = user_shape(context, all, task, waker.tgid);
-    waker.kernel_stack = kernel_stack(context, all, mixed(mixed(4, waker.tid), waker.shape));
+    u64 way = mixed(mixed((u32)woken->kernel_stack, woken->system_call), depth(context, task));
+    waker.kernel_stack = kernel_stack(context, all, mixed(mixed(mixed(4, waker.tid), waker.shape), way), 1);
     u64 id = mixed(mixed(mixed(1, waker.tid), waker.kernel_stack), waker.shape) | 1;
     if (lookup(&wakers, &id))
         return id;
+    if (all->waker_rows >= WAKERS_OF_SHAPES) {
+        waker.shape = 0;
+        waker.kernel_stack = NO_STACK;
+        id = mixed(6, waker.tid) | 1;
+        if (lookup(&wakers, &id))
+            return id;
+    }
     read_kernel(waker.comm, sizeof(waker.comm), task->comm);
     long refused = update(&wakers, &id, &waker, NEW_ONLY);
     if (refused && refused != -17) {
         count(&all->lost_stacks);
         return 0;
     }
+    count(&all->waker_rows);
     return id;
 }
 
@@ -633,7 +687,7 @@ int on_waking(u64 *context) {
         return 0;
     u64 now = now_ns();
     if (now - thread->since_ns >= all->min_ns)
-        thread->waker = waker_of(context, all);
+        thread->waker = waker_of(context, all, thread);
     thread->woken_ns = now;
     thread->state = WOKEN;
     return 0;

@@ -20,6 +20,14 @@
 #define KERNEL_WORDS 256   /* words of a kernel stack that are looked through; deeper ones are unwound each time */
 #define KERNEL_FRAMES 32   /* return addresses of a kernel stack that are looked for in it, as a power of two */
 #define NO_STACK (-1)
+/* Rows of tables, and how many may be told apart as finely as can be: the rest is kept for what is told apart less. */
+#define WAITS 131072
+#define WAITS_OF_WAKERS 65536
+#define WAITS_OF_SHAPES 98304
+#define WAKERS 32768
+#define WAKERS_OF_SHAPES 24576
+#define SHAPES 16384
+#define SHAPES_OF_WORDS 12288
 
 /* What user space tells, and counts that it reads; mapped into it. */
 struct control {
@@ -33,6 +41,11 @@ struct control {
     u64 lost_stacks;
     u64 lost_processes;    /* forked, and more than the table holds */
     u64 faults;
+    u64 calls;             /* 1: system calls are watched; else a wait's is read from the registers */
+    u64 wait_rows;         /* rows in use */
+    u64 waker_rows;
+    u64 shape_rows;
+    u64 coarse;            /* waits that were put together with others for want of rows: without waker, object or stack */
     u64 mark[MARKS];       /* a bit that is not set: nobody by such a number is watched */
 };
 
@@ -144,7 +157,7 @@ struct object_record {     /* a wait for something that none waited for in that 
 };
 
 _Static_assert(sizeof(struct object_record) == 24, "object_record");
-_Static_assert(sizeof(struct control) == 80 + 8 * MARKS, "control");
+_Static_assert(sizeof(struct control) == 120 + 8 * MARKS, "control");
 _Static_assert(sizeof(struct thread) == 96, "thread");
 _Static_assert(sizeof(struct wait_key) == 48, "wait_key");
 _Static_assert(sizeof(struct wait_sum) == 32, "wait_sum");

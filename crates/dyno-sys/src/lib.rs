@@ -24,6 +24,7 @@ pub mod keeper;
 pub mod knob;
 pub mod mark;
 pub mod perf;
+pub mod priority;
 pub mod proc;
 pub mod shm;
 pub mod signal;

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use dyno_sys::bpf;
-use dyno_sys::bpf::offcpu::{Event, Part, Probe, Says, Settings, Spans};
+use dyno_sys::bpf::offcpu::{Calls, Event, Part, Probe, Says, Settings, Spans};
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::signal::{Signal, kill};
 use std::process::{Child, Command, Stdio};
@@ -23,7 +23,11 @@ fn reader() -> Child {
 }
 
 fn probe(pid: i32) -> Probe {
-    let mut probe = Probe::load(Settings { min_ns: 0, spans: Spans::Recorded }).unwrap();
+    probe_with(pid, Calls::Watched)
+}
+
+fn probe_with(pid: i32, calls: Calls) -> Probe {
+    let mut probe = Probe::load(Settings { min_ns: 0, spans: Spans::Recorded, calls }).unwrap();
     probe.name_objects(&[(READ, Says::Descriptor)]).unwrap();
     probe.watch(pid).unwrap();
     probe.set_code(pid, &[(0x5000_0000_0000, 0x7fff_ffff_ffff)]).unwrap();
@@ -74,6 +78,30 @@ fn a_reader_of_an_empty_pipe_waits_and_its_stack_is_copied() {
     assert_eq!(waker.pid, std::process::id().cast_signed(), "{waker:?}");
     assert!(probe.kernel_stack(read.kernel_stack.unwrap()).unwrap().len() > 4);
     assert!(probe.calls().unwrap().iter().any(|call| call.number == READ && call.count > 5));
+    kill(pid, Signal::Kill).unwrap();
+    child.wait().unwrap();
+}
+
+/// Fault: `call_of` that answers -1; or hooks of calls that are attached all the same.
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn without_a_hook_at_system_calls_the_one_that_a_thread_waits_in_is_known() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let before = bpf::ids().unwrap();
+    let mut child = reader();
+    let pid = child.id().cast_signed();
+    let mut probe = probe_with(pid, Calls::Passed);
+    assert!(new_since(&before).1 < 8, "one link for each of the other hooks");
+    let mut pipe = child.stdin.take().unwrap();
+    for _ in 0..10 {
+        std::io::Write::write_all(&mut pipe, b"x").unwrap();
+        sleep_ns(2_000_000);
+    }
+    probe.stop();
+    let waits = probe.waits().unwrap();
+    let read = waits.iter().filter(|wait| wait.part == Part::Wait).max_by_key(|wait| wait.ns).unwrap();
+    assert_eq!((read.pid, read.system_call, read.object), (pid, Some(READ), Some(1)), "{read:?}");
+    assert!(probe.calls().unwrap().is_empty(), "none was counted");
     kill(pid, Signal::Kill).unwrap();
     child.wait().unwrap();
 }

@@ -124,6 +124,26 @@ impl AddressSpaces {
         Some(Place { image: mapped.image, address: address.wrapping_sub(bias) })
     }
 
+    /// Whether code is mapped at an address, also that of a file which cannot be found any more.
+    pub(crate) fn is_code(&mut self, pid: Pid, address: u64) -> bool {
+        self.read(pid);
+        let space = self.spaces.get(&pid);
+        let below = space.and_then(|space| space.mapped.range(..=address).next_back());
+        below.is_some_and(|(_, mapped)| address < mapped.end)
+    }
+
+    /// Takes in what a process has mapped and no record said. What is known stays: records that are still to come may be
+    /// of a time when it was there.
+    pub(crate) fn read_more(&mut self, pid: Pid) {
+        for mapping in proc::mappings(pid).unwrap_or_default() {
+            let space = self.spaces.get(&pid);
+            let is_new = space.is_some_and(|space| space.is_free(mapping.start, mapping.end));
+            if mapping.executable && is_new {
+                self.map(pid, &mapping);
+            }
+        }
+    }
+
     /// What to walk a process's stacks with.
     pub(crate) fn rules(&mut self, pid: Pid) -> Option<&Rules> {
         self.read(pid);

@@ -69,6 +69,16 @@ pub enum Timeline {
     None,
 }
 
+/// Whether system calls are counted and timed, each of them: for the whole machine they become dearer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Calls {
+    /// All of the target's.
+    Counted,
+    /// Only the one that a thread waits in is known.
+    #[default]
+    Passed,
+}
+
 /// By what the scheduler is watched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum By {
@@ -91,11 +101,19 @@ pub struct Options {
     pub timeline: Timeline,
     /// By what.
     pub by: By,
+    /// Whether system calls are counted.
+    pub calls: Calls,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { duration: None, min: MIN_DEFAULT, timeline: Timeline::None, by: By::Any }
+        Options {
+            duration: None,
+            min: MIN_DEFAULT,
+            timeline: Timeline::None,
+            by: By::Any,
+            calls: Calls::Passed,
+        }
     }
 }
 

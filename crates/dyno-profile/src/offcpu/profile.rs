@@ -18,6 +18,7 @@ use crate::stack::raw::Raw;
 use crate::stack::rows::{First, Key, Rows, Ties, Written};
 use crate::stack::table::Table;
 use crate::stack::wait::{class, is_interrupt, is_scheduler, without_switch};
+use crate::unwind::{Cut, by_words};
 
 /// Who ends a wait when no thread did: an interrupt of a timer, a disk or a network card.
 const INTERRUPT: &str = "[interrupt]";
@@ -30,7 +31,7 @@ pub(super) fn profile(about: About, mut seen: Seen) -> Profile {
     fold.add_wakers();
     fold.add_waits();
     let timeline = fold.timeline();
-    let Folded { written, wakers, truncated } = fold.finish();
+    let Folded { written, wakers, cuts } = fold.finish();
     let (threads, thread_times) = threads(&seen);
     let has_kernel_names = code.kernel_has_names();
     Profile {
@@ -40,7 +41,7 @@ pub(super) fn profile(about: About, mut seen: Seen) -> Profile {
         duration_s: duration_ns as f64 / 1e9,
         kind: Kind::OffCpu,
         target: target(about),
-        sampling: sampling(seen.counts, truncated),
+        sampling: sampling(seen.counts, &cuts),
         overhead: Overhead {
             profiler_percent: percent(seen.cpu_ns, duration_ns),
             hook_percent: seen.hook_ns.map(|ns| percent(ns, duration_ns)),
@@ -69,20 +70,20 @@ struct Fold<'s> {
     rows: Rows<'s>,
     wakers: Table<Releaser>,
     waker_rows: HashMap<u64, u32>,
-    truncated: u64,
+    cuts: BTreeMap<Cut, u64>,
 }
 
 struct Folded {
     written: Written,
     wakers: Vec<Releaser>,
-    /// Waits whose stacks end before their root.
-    truncated: u64,
+    /// Waits whose stacks end before their root, by why.
+    cuts: BTreeMap<Cut, u64>,
 }
 
 impl<'s> Fold<'s> {
     fn new(seen: &'s Seen, rows: Rows<'s>) -> Fold<'s> {
         let (wakers, waker_rows) = (Table::default(), HashMap::new());
-        Fold { seen, numbers: by_number(&seen.threads), rows, wakers, waker_rows, truncated: 0 }
+        Fold { seen, numbers: by_number(&seen.threads), rows, wakers, waker_rows, cuts: BTreeMap::new() }
     }
 
     fn finish(self) -> Folded {
@@ -91,7 +92,7 @@ impl<'s> Fold<'s> {
             written.stacks.iter().all(|row| row.waker.is_none_or(|waker| (waker as usize) < wakers.len())),
             "a wait was ended by a waker of this record"
         );
-        Folded { written, wakers, truncated: self.truncated }
+        Folded { written, wakers, cuts: self.cuts }
     }
 
     /// Frames of a kernel stack, the leaf first, without those of leaving the CPU.
@@ -151,8 +152,8 @@ impl<'s> Fold<'s> {
         let seeded = wait.shape.and_then(|shape| self.seen.seeded.get(&shape));
         let kernel = seeded.map_or_else(|| self.kernel(wait.kernel_stack), Vec::as_slice);
         let cause = self.cause(wait, kernel);
-        if wait.shape.is_some_and(|shape| self.seen.short.contains(&shape)) {
-            self.truncated += wait.count;
+        if let Some(cut) = wait.shape.and_then(|shape| self.seen.short.get(&shape)) {
+            *self.cuts.entry(*cut).or_default() += wait.count;
         }
         let mut frames = self.frames(kernel);
         frames.extend(self.frames(self.user(wait.shape)));
@@ -222,14 +223,16 @@ impl<'s> Fold<'s> {
 /// What decides the class of a stretch of waiting: its kernel stack and its system call.
 type Blocked = (Option<i32>, Option<u32>);
 
-fn sampling(counts: Counts, truncated: u64) -> Sampling {
+fn sampling(counts: Counts, cuts: &BTreeMap<Cut, u64>) -> Sampling {
     Sampling {
         event: SWITCHES_BY_BPF.to_owned(),
         frequency_hz: None,
         call_graph: "auto".to_owned(),
         samples: counts.switches,
         lost: counts.lost_waits + counts.lost_stacks,
-        truncated,
+        coarse: counts.coarse,
+        truncated: cuts.values().sum(),
+        truncated_by: by_words(cuts),
     }
 }
 

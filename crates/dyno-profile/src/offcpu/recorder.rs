@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use dyno_record::profile::Profile;
 
+use dyno_sys::priority::First;
+
 use super::options::{By, Error, Options};
 use super::profile::profile;
 use super::seen::About;
@@ -45,6 +47,7 @@ impl Recorder {
         if options.by == By::Perf {
             return Ok(Recorder(Means::Perf(by_perf(target, options)?, None)));
         }
+        let _first = First::in_line();
         match Watch::begin(pid, held, options) {
             Ok(watch) => {
                 let (duration, watch) = (options.duration, Box::new(watch));
@@ -67,6 +70,8 @@ impl Recorder {
     pub fn record(self, stop: &AtomicBool) -> Result<Profile, Error> {
         match self.0 {
             Means::Bpf { mut about, duration, mut watch } => {
+                // Among thousands of threads that want a CPU this one would be late by minutes.
+                let _first = First::in_line();
                 let cut_short = watch.listen(about.pid, duration, stop)?;
                 about.look_again();
                 let seen = watch.end(cut_short)?;

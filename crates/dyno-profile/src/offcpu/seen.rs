@@ -1,6 +1,6 @@
 //! What a watch has seen, and what the target was like: from here the record is written.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use dyno_sys::bpf::offcpu::{Call, Counts, Span, Thread, Wait, Waker};
 use dyno_sys::clock::real_coarse_s;
@@ -11,6 +11,7 @@ use super::objects::{Mappings, Objects};
 use super::options::Error;
 use super::waiting::{name, state};
 use crate::stack::raw::Raw;
+use crate::unwind::Cut;
 
 /// The target as it was at the start.
 pub(super) struct About {
@@ -66,8 +67,8 @@ pub(super) struct Seen {
     pub(super) seeded: HashMap<u64, Vec<Raw>>,
     /// User frames by shape, the leaf first.
     pub(super) user: HashMap<u64, Vec<Raw>>,
-    /// Shapes whose stacks end before their root.
-    pub(super) short: BTreeSet<u64>,
+    /// Shapes whose stacks end before their root, and why.
+    pub(super) short: HashMap<u64, Cut>,
     pub(super) spans: Vec<Span>,
     pub(super) spans_cut: bool,
     pub(super) calls: Vec<Call>,

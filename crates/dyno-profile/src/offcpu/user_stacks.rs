@@ -1,13 +1,13 @@
 //! User stacks of waits, by their shapes: walked as they come, placed in files before their process changes its code.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use dyno_sys::Pid;
 use dyno_sys::bpf::offcpu::Shape;
 
 use super::code::Code;
 use crate::stack::raw::Raw;
-use crate::unwind::Ended;
+use crate::unwind::{Cut, Ended};
 
 /// A stack that came through the ring.
 enum UserStack {
@@ -21,8 +21,8 @@ enum UserStack {
 #[derive(Default)]
 pub(super) struct UserStacks {
     by_shape: HashMap<u64, UserStack>,
-    /// Shapes whose stacks end before their root.
-    cut: BTreeSet<u64>,
+    /// Shapes whose stacks end before their root, and why.
+    cut: HashMap<u64, Cut>,
 }
 
 impl UserStacks {
@@ -30,8 +30,8 @@ impl UserStacks {
     pub(super) fn add(&mut self, code: &mut Code, shape: &Shape<'_>) {
         let walked = code.unwind(shape);
         assert!(!walked.addresses.is_empty(), "a stack has at least its leaf");
-        if walked.ended == Ended::Cut {
-            self.cut.insert(shape.id);
+        if let Ended::Cut(cut) = walked.ended {
+            self.cut.insert(shape.id, cut);
         }
         let stack = UserStack::Walked { pid: shape.pid, addresses: walked.addresses };
         self.by_shape.insert(shape.id, stack);
@@ -58,13 +58,13 @@ impl UserStacks {
     }
 
     /// Frames by shape, the leaf first, and the shapes that are cut.
-    pub(super) fn finish(self, code: &mut Code) -> (HashMap<u64, Vec<Raw>>, BTreeSet<u64>) {
+    pub(super) fn finish(self, code: &mut Code) -> (HashMap<u64, Vec<Raw>>, HashMap<u64, Cut>) {
         let frames = |(shape, stack)| match stack {
             UserStack::Walked { pid, addresses } => (shape, code.placed(pid, &addresses)),
             UserStack::Placed(frames) => (shape, frames),
         };
         let frames: HashMap<u64, Vec<Raw>> = self.by_shape.into_iter().map(frames).collect();
-        assert!(self.cut.iter().all(|shape| frames.contains_key(shape)), "what is cut has a stack");
+        assert!(self.cut.keys().all(|shape| frames.contains_key(shape)), "what is cut has a stack");
         (frames, self.cut)
     }
 }

@@ -11,13 +11,13 @@ use std::time::Duration;
 use dyno_sys::bpf::offcpu::{
     Event, Open, Part, Probe, Settings, Shape, Span, Spans, State, Thread, Wait, Waker,
 };
-use dyno_sys::bpf::runs;
+use dyno_sys::bpf::{offcpu as bpf, runs};
 use dyno_sys::clock::{mono_ns, thread_cpu_ns};
 use dyno_sys::{Pid, Tid, child, proc, socket};
 
 use super::code::Code;
 use super::objects::{Mappings, Objects, named_calls};
-use super::options::{Error, Options, SPANS_MAX, Timeline, refused};
+use super::options::{Calls, Error, Options, SPANS_MAX, Timeline, refused};
 use super::seen::Seen;
 use super::user_stacks::UserStacks;
 use super::waiting::{Place, kernel_functions, name, stack_memory, state};
@@ -66,7 +66,11 @@ impl Watch {
     pub(super) fn begin(pid: Pid, held: Held, options: &Options) -> Result<Watch, Error> {
         let min_ns = u64::try_from(options.min.as_nanos()).unwrap_or(u64::MAX);
         let spans = if options.timeline == Timeline::Recorded { Spans::Recorded } else { Spans::Summed };
-        let probe = Probe::load(Settings { min_ns, spans }).map_err(refused)?;
+        let calls = match options.calls {
+            Calls::Counted => bpf::Calls::Watched,
+            Calls::Passed => bpf::Calls::Passed,
+        };
+        let probe = Probe::load(Settings { min_ns, spans, calls }).map_err(refused)?;
         let mut watch = Watch::new(probe, held);
         watch.take_in(pid)?;
         assert!(!watch.processes.is_empty(), "a process is watched");
@@ -236,6 +240,8 @@ impl Watch {
         let kernel = self.kernel_stacks(&waits, &wakers)?;
         let (calls, counts) = (self.probe.calls().map_err(refused)?, self.probe.counts());
         let Watch { probe, mut code, stacks, seeded, spans, spans_cut, objects, start_ns, .. } = self;
+        // Its programs stand in the kernel's stacks, and have names as long as they are there.
+        let _named = code.kernel_has_names();
         // From here on only names are looked up: the probe goes first, so that the target is alone again.
         drop(probe);
         let (user, short) = stacks.finish(&mut code);

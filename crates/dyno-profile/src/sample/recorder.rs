@@ -15,12 +15,14 @@ use dyno_sys::perf::{Kernel, Record, STACK_BYTES_MAX, records};
 use dyno_sys::{Pid, Tid, child, proc};
 
 use crate::error::Error;
+use crate::sample::hints::hints;
 use crate::sample::options::{CallGraph, Event, Options, Target};
 use crate::sample::session::{Session, process_of};
 use crate::sample::switches::Away;
 use crate::sample::watched::Watched;
 use crate::stack::names::Names;
 use crate::symbol::Symbols;
+use crate::unwind::{by_words, causes};
 
 /// The rings are looked at this often even when none is a quarter full: an end is noticed as late as that.
 const ROUND_NS: u64 = 50_000_000;
@@ -236,7 +238,7 @@ impl Recorder {
     fn finish(self, profile: &mut Profile, symbols: Symbols) {
         let mut names_of_frames = Names::new(symbols);
         let Recorder { options, asked_hz, session, watched, .. } = self;
-        let Watched { spaces, mut folder, away, names, argv, period, lost, throttled, .. } = watched;
+        let Watched { spaces, mut folder, away, names, argv, period, lost, throttled, short, .. } = watched;
         profile.thread_times = away.map_or_else(Vec::new, |away| away.times(&mut folder));
         let name =
             |pid: Pid, tid: Tid| names.get(&tid).or_else(|| names.get(&pid)).cloned().unwrap_or_default();
@@ -255,14 +257,21 @@ impl Recorder {
             call_graph: call_graph(&options).to_owned(),
             samples: folded.samples,
             lost: lost.max(session.lost()),
+            coarse: 0,
             truncated: folded.truncated,
+            truncated_by: by_words(&folded.cuts),
         };
         debug_assert!(folded.truncated <= folded.samples);
         profile.threads = folded.threads;
         profile.modules = folded.written.modules;
         profile.frames = folded.written.frames;
         profile.stacks = folded.written.stacks;
+        // Outside of the kernel only a part of the time makes samples: the rest is not unseen by chance.
+        let unseen =
+            if with_kernel { short.write(&names, weight_ns(&options, period), profile) } else { None };
         profile.warnings = warnings(profile, with_kernel, throttled, names_of_frames.symbols());
+        profile.warnings.extend(unseen);
+        profile.warnings.extend(hints(profile));
         if options.frequency_hz < asked_hz {
             let limited = format!(
                 "sampled at {} Hz instead of {asked_hz}: kernel.perf_event_max_sample_rate",
@@ -333,14 +342,15 @@ fn warnings(profile: &Profile, with_kernel: bool, throttled: u64, symbols: &mut 
     }
     if share(sampling.truncated) >= TRUNCATED_PERCENT {
         warnings.push(format!(
-            "{:.1} % of the stacks end before their thread's start",
-            share(sampling.truncated)
+            "{:.1} % of the stacks end before their thread's start: {}",
+            share(sampling.truncated),
+            causes(&sampling.truncated_by)
         ));
     }
     if throttled > 0 {
         warnings.push(format!("the kernel paused sampling {throttled} times: it took too much of a CPU (kernel.perf_cpu_time_max_percent)"));
     }
-    if sampling.samples == 0 {
+    if sampling.samples == 0 && profile.total_ns() == 0 {
         warnings.push("no samples: the target did not run".to_owned());
     }
     warnings.extend(symbols.notes().iter().cloned());

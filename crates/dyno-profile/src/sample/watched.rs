@@ -10,9 +10,10 @@ use dyno_sys::{Pid, Tid, proc};
 
 use crate::image::spaces::AddressSpaces;
 use crate::sample::session::Session;
+use crate::sample::short::Short;
 use crate::sample::switches::Away;
 use crate::stack::fold::{Folder, Taken};
-use crate::unwind::{Unwinder, Walked, by_chain};
+use crate::unwind::{Unwinder, Walked};
 
 /// What is known of the target while it is watched. What always holds:
 ///
@@ -32,6 +33,8 @@ pub(crate) struct Watched {
     /// Events of the clock in all samples, and samples.
     pub(crate) period: (u64, u64),
     pub(crate) lost: u64,
+    /// Time of threads that ended unseen.
+    pub(crate) short: Short,
     pub(crate) throttled: u64,
     /// Room for the chains of one sample.
     kernel: Vec<u64>,
@@ -50,6 +53,7 @@ impl Watched {
             alive: HashMap::new(),
             period: (0, 0),
             lost: 0,
+            short: Short::default(),
             throttled: 0,
             kernel: Vec::new(),
             user: Vec::new(),
@@ -78,6 +82,13 @@ impl Watched {
         }
     }
 
+    /// One that ended before it could be asked has the name of whom it came from.
+    fn inherit_name(&mut self, tid: Tid, parent: Pid) {
+        if let Some(name) = self.names.get(&parent).cloned() {
+            self.names.entry(tid).or_insert(name);
+        }
+    }
+
     fn learn_argv(&mut self, pid: Pid) {
         if let Some(argv) = proc::command_line(pid).ok().filter(|argv| !argv.is_empty()) {
             self.argv.insert(pid, argv);
@@ -103,8 +114,10 @@ impl Watched {
                 if session.sampling().inherit == Inherit::Children {
                     self.alive.entry(task.pid).or_default().insert(task.tid);
                 }
-                self.names.remove(&task.tid);
+                let before = self.names.remove(&task.tid).unwrap_or_default();
+                self.short.settle(task.tid, &before);
                 self.name(task.tid);
+                self.inherit_name(task.tid, task.parent);
                 self.begins(task.pid, task.tid, task.time_ns);
             }
             Record::Switch(switch) => {
@@ -125,6 +138,7 @@ impl Watched {
                     self.forget(task.pid);
                 }
             }
+            Record::Counted(counted) => self.short.told(counted.tid, counted.events),
             Record::Lost(lost) => self.lost += lost.count,
             Record::Throttle { .. } => self.throttled += 1,
         }
@@ -165,6 +179,7 @@ impl Watched {
     fn sample(&mut self, sample: &Sample<'_>) {
         self.period.0 += sample.period;
         self.period.1 += 1;
+        self.short.sampled(sample.tid, sample.period);
         self.name(sample.tid);
         self.kernel.clear();
         self.kernel.extend(sample.kernel_chain());
@@ -187,7 +202,7 @@ impl Watched {
                 Some(self.unwinder.unwind(&mut self.spaces, sample.pid, regs, sample.stack, &self.user))
             }
             None if self.user.is_empty() => None,
-            None => Some(by_chain(&self.user)),
+            None => Some(self.unwinder.chained(&mut self.spaces, sample.pid, &self.user)),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Stacks are counted by their addresses while the target is watched: names cost time, and are found once per address.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use dyno_record::profile::Thread;
@@ -14,7 +14,7 @@ use super::rows::{self, First, KernelFrames, Rows, Ties, Written};
 use super::table::Table;
 use super::wait::{Off, cause, is_scheduler, without_switch};
 use crate::image::spaces::AddressSpaces;
-use crate::unwind::{Ended, Walked, within_call};
+use crate::unwind::{Cut, Ended, Walked, within_call};
 
 /// What stands under a stack whose root was not found.
 const CUT: &str = "[stack ends here]";
@@ -91,6 +91,8 @@ pub(crate) struct Folded {
     pub(crate) written: Written,
     pub(crate) samples: u64,
     pub(crate) truncated: u64,
+    /// Why they were, each with its samples.
+    pub(crate) cuts: BTreeMap<Cut, u64>,
 }
 
 impl Folder {
@@ -137,19 +139,20 @@ impl Folder {
             name: thread_name(*pid, *tid),
         };
         let threads = self.threads.rows().iter().map(thread).collect();
-        let (mut samples, mut truncated) = (0, 0);
+        let (mut samples, mut cuts) = (0, BTreeMap::new());
         for (key, count) in &self.stacks {
-            let cut = naming.is_cut(key);
+            let cut = naming.cut(key);
             samples += count.samples;
-            truncated += if cut { count.samples } else { 0 };
-            let row = naming.row(key, cut);
+            cut.into_iter().for_each(|cut| *cuts.entry(cut).or_default() += count.samples);
+            let row = naming.row(key, cut.is_some());
             naming.rows.add(row, count.samples, (count.weight as f64 * weight_ns).round() as u64);
         }
+        let truncated = cuts.values().sum();
         assert!(truncated <= samples, "what is cut was counted");
         let written = naming.rows.finish(Ties::ByThread);
         let all: u64 = written.stacks.iter().map(|stack| stack.samples).sum();
         assert_eq!(all, samples, "no sample is lost, none counted twice");
-        Folded { threads, written, samples, truncated }
+        Folded { threads, written, samples, truncated, cuts }
     }
 }
 
@@ -170,10 +173,11 @@ impl<'n> Naming<'n> {
         naming
     }
 
-    /// Whether a stack's root was not reached.
-    fn is_cut(&self, key: &Key) -> bool {
+    /// Why a stack's root was not reached, where it was not.
+    fn cut(&self, key: &Key) -> Option<Cut> {
+        let Ended::Cut(cut) = key.ended else { return None };
         let outermost = key.user.last().and_then(|raw| self.named[*raw as usize].functions.last());
-        key.ended == Ended::Cut && !outermost.is_some_and(|function| is_root(&function.name))
+        (!outermost.is_some_and(|function| is_root(&function.name))).then_some(cut)
     }
 
     /// A stack as the record has it.
@@ -211,6 +215,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use dyno_record::profile::Origin;
+    use dyno_sys::perf::Mmap;
 
     fn walked(addresses: &[u64], ended: Ended) -> Walked {
         Walked { addresses: addresses.to_vec(), ended }
@@ -219,6 +224,8 @@ mod tests {
     fn fold(stacks: &[(&[u64], Option<&Walked>)]) -> Folded {
         let (mut folder, mut spaces) = (Folder::default(), AddressSpaces::new());
         spaces.exec(7);
+        let (start, length, path) = (0, 0x1000, b"//anon".as_slice());
+        spaces.mmap(&Mmap { pid: 7, time_ns: 0, start, length, offset: 0, inode: 0, path });
         for (kernel, user) in stacks {
             let key = folder.key(&mut spaces, &Taken { pid: 7, tid: 8, kernel, user: *user });
             folder.count(key, 2);
@@ -243,8 +250,9 @@ mod tests {
 
     #[test]
     fn a_stack_without_its_root_is_counted_and_marked() {
-        let cut = walked(&[0x10], Ended::Cut);
+        let cut = walked(&[0x10], Ended::Cut(Cut::CopyEnded));
         let folded = fold(&[(&[], Some(&cut)), (&[0x9999], None)]);
+        assert_eq!(folded.cuts, BTreeMap::from([(Cut::CopyEnded, 1)]));
         assert_eq!((folded.samples, folded.truncated), (2, 1), "a thread of the kernel has no user's root");
         let marks = folded.written.frames.iter().filter(|frame| frame.origin == Origin::Mark).count();
         assert_eq!(marks, 1);

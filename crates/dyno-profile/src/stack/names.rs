@@ -12,6 +12,9 @@ use crate::symbol::{Function, Symbols};
 /// The module of the kernel's frames, where its loadable modules are not distinguished.
 pub(crate) const KERNEL: &str = "[kernel]";
 
+/// What stands for an address at which no code was mapped: its number would look like a function's.
+const OUTSIDE: &str = "[outside any mapping]";
+
 /// In which file a frame lies, before it is described.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum ModuleKey {
@@ -97,6 +100,10 @@ impl Names {
                 let functions = self.symbols.functions(images, *place);
                 let module = Some(ModuleKey::File(place.image));
                 Named { functions, module, address: place.address, origin: Origin::User }
+            }
+            Raw::Outside => {
+                let functions = vec![named(OUTSIDE.to_owned())];
+                Named { functions, module: None, address: 0, origin: Origin::Mark }
             }
             Raw::Nowhere(address) => {
                 let functions = vec![named(format!("{address:#x}"))];

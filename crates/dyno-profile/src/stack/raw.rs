@@ -16,13 +16,19 @@ pub(crate) enum Raw {
     KernelNamed(String),
     /// Code of a file, or code that a process made itself.
     User(Place),
-    /// An address at which no code is known.
+    /// Code of a file that cannot be found any more.
     Nowhere(u64),
+    /// No code at all: a thread that jumped into nothing, or code that was gone when it was looked for.
+    Outside,
 }
 
 impl Raw {
     /// What lies at a user's address now.
     pub(crate) fn place(spaces: &mut AddressSpaces, pid: Pid, address: u64) -> Raw {
-        spaces.locate(pid, address).map_or(Raw::Nowhere(address), Raw::User)
+        match spaces.locate(pid, address) {
+            Some(place) => Raw::User(place),
+            None if spaces.is_code(pid, address) => Raw::Nowhere(address),
+            None => Raw::Outside,
+        }
     }
 }

@@ -36,10 +36,20 @@ impl KernelSymbols {
         self.symbols.is_empty()
     }
 
+    /// Whether a symbol of this name lies at an address: several may, `_text` and `__pi__text` for one.
+    pub(crate) fn has(&self, name: &str, address: u64) -> bool {
+        let from = self.symbols.partition_point(|symbol| symbol.address < address);
+        let here = self.symbols[from..].iter().take_while(|symbol| symbol.address == address);
+        here.into_iter().any(|symbol| symbol.name == name)
+    }
+
     /// The function at an address and its module: `[kernel]`, `[nf_tables]` …
     pub(crate) fn find(&self, address: u64) -> Option<(&str, String)> {
         let after = self.symbols.partition_point(|symbol| symbol.address <= address);
-        let symbol = &self.symbols[after.checked_sub(1)?];
+        let last = &self.symbols[after.checked_sub(1)?];
+        // Of several names of one place the first is the function's own; aliases (`__pi_…`) stand behind it.
+        let first = self.symbols.partition_point(|symbol| symbol.address < last.address);
+        let symbol = &self.symbols[first];
         let module = if symbol.module.is_empty() { "[kernel]".to_owned() } else { symbol.module.clone() };
         Some((&symbol.name, module))
     }
@@ -69,6 +79,17 @@ mod tests {
         assert_eq!(name(0xffff_ffff_8100_0100), Some(("second".into(), "[kernel]".into())));
         assert_eq!(name(0xffff_ffff_c000_1000), Some(("third".into(), "[wheel]".into())));
         assert_eq!(name(0x40_0000), None);
+    }
+
+    /// Fault: `has` that looks at one of the names only.
+    #[test]
+    fn a_place_with_several_names_is_known_by_each_and_called_by_the_first() {
+        let text = "ffffffff81000000 T _text\nffffffff81000000 T __pi__text\nffffffff81000010 T entry\n";
+        let symbols = KernelSymbols::parse(text);
+        let start = 0xffff_ffff_8100_0000;
+        assert!(symbols.has("_text", start) && symbols.has("__pi__text", start));
+        assert!(!symbols.has("entry", start) && !symbols.has("_text", start + 1));
+        assert_eq!(symbols.find(start + 4).map(|(name, _)| name), Some("_text"));
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! The far end of deep stacks: what a copied piece does not reach is read from the process's memory afterwards.
 //!
 //! The unwinder calls it. A thread seldom leaves its outermost functions (a server's loop, a pool's worker), so what stands
-//! there milliseconds later is what stood there at the sample. A walk that ends at no root is taken as cut all the same.
+//! there milliseconds later is what stood there at the sample; where that cannot be, `checked` sees it. A page that the
+//! thread never touched is not read: it would be zeros, which look like the start of a thread.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use dyno_sys::perf::page_bytes;
 use dyno_sys::{Pid, proc};
+
+use super::walked::Cut;
 
 /// Words nearer to the stack pointer than this change with every call: only the copied piece has them as they were.
 const NEAREST: u64 = 8 << 10;
@@ -21,8 +25,18 @@ const OPEN_MAX: usize = 64;
 /// kept of one is whole.
 #[derive(Default)]
 pub(crate) struct Far {
-    memory: HashMap<Pid, Option<File>>,
-    pages: HashMap<(Pid, u64), Option<Box<[u8]>>>,
+    memory: HashMap<Pid, Option<Memory>>,
+    pages: HashMap<(Pid, u64), Page>,
+}
+
+/// A page's bytes, or why they cannot be believed.
+type Page = Result<Box<[u8]>, Cut>;
+
+/// A process's memory, and which of its pages are there.
+struct Memory {
+    bytes: File,
+    /// Absent where the kernel has none, or does not show it.
+    pages: Option<File>,
 }
 
 impl Far {
@@ -42,28 +56,63 @@ impl Far {
     }
 
     /// The word at an address of the stack whose pointer was `sp`.
-    pub(crate) fn word(&mut self, pid: Pid, sp: u64, address: u64) -> Option<u64> {
-        let depth = address.checked_sub(sp)?;
-        if !(NEAREST..FARTHEST).contains(&depth) {
-            return None;
+    pub(crate) fn word(&mut self, pid: Pid, sp: u64, address: u64) -> Result<u64, Cut> {
+        let depth = address.checked_sub(sp).filter(|depth| *depth < FARTHEST).ok_or(Cut::NoRule)?;
+        let at = usize::try_from(address % PAGE).map_err(|_| Cut::NoRule)?;
+        let page = self.page(pid, address - address % PAGE)?;
+        if depth < NEAREST {
+            return Err(Cut::CopyEnded);
         }
-        debug_assert!(depth < FARTHEST && address >= sp, "only the stack is read");
-        let at = usize::try_from(address % PAGE).ok()?;
-        let word = self.page(pid, address - address % PAGE)?.get(at..)?.first_chunk()?;
-        Some(u64::from_ne_bytes(*word))
+        let word = page.get(at..).and_then(|rest| rest.first_chunk()).ok_or(Cut::NoRule)?;
+        Ok(u64::from_ne_bytes(*word))
     }
 
-    fn page(&mut self, pid: Pid, start: u64) -> Option<&[u8]> {
+    /// Why frames behind the end of a copied piece may be wrong: what a copy stops at, or what became of the rest since.
+    pub(crate) fn why_behind(&mut self, pid: Pid, end: u64) -> Cut {
+        let page = self.page(pid, end - end % PAGE);
+        if page == Err(Cut::Untouched) { Cut::Untouched } else { Cut::Changed }
+    }
+
+    fn page(&mut self, pid: Pid, start: u64) -> Result<&[u8], Cut> {
         assert_eq!(start % PAGE, 0, "a page is read once");
         let memory = &mut self.memory;
         let read = || {
-            let open = || File::open(format!("{}/mem", proc::folder(pid))).ok();
-            let file = memory.entry(pid).or_insert_with(open).as_ref()?;
-            let mut page = vec![0; PAGE as usize];
-            file.read_exact_at(&mut page, start).ok()?;
-            Some(page.into_boxed_slice())
+            let memory = memory.entry(pid).or_insert_with(|| Memory::open(pid)).as_ref();
+            memory.ok_or(Cut::CopyEnded)?.page(start)
         };
-        self.pages.entry((pid, start)).or_insert_with(read).as_deref()
+        let page = self.pages.entry((pid, start)).or_insert_with(read);
+        page.as_deref().map_err(|cut| *cut)
+    }
+}
+
+/// Of a page in the kernel's table: it is in memory, or was written out.
+const PRESENT: u64 = 1 << 63;
+const SWAPPED: u64 = 1 << 62;
+
+impl Memory {
+    fn open(pid: Pid) -> Option<Memory> {
+        let folder = proc::folder(pid);
+        let bytes = File::open(format!("{folder}/mem")).ok()?;
+        Some(Memory { bytes, pages: File::open(format!("{folder}/pagemap")).ok() })
+    }
+
+    fn page(&self, start: u64) -> Page {
+        if !self.is_touched(start) {
+            return Err(Cut::Untouched);
+        }
+        let mut page = vec![0; PAGE as usize];
+        self.bytes.read_exact_at(&mut page, start).map_err(|_| Cut::Untouched)?;
+        Ok(page.into_boxed_slice())
+    }
+
+    /// Whether something was ever written there; also where the kernel does not say.
+    fn is_touched(&self, start: u64) -> bool {
+        let Some(pages) = &self.pages else { return true };
+        let mut entry = [0; 8];
+        if pages.read_exact_at(&mut entry, start / page_bytes() as u64 * 8).is_err() {
+            return true;
+        }
+        u64::from_ne_bytes(entry) & (PRESENT | SWAPPED) != 0
     }
 }
 
@@ -77,10 +126,10 @@ mod tests {
         let stack: Vec<u64> = (0..4_096).collect();
         let (pid, sp) = (dyno_sys::child::this(), stack.as_ptr().addr() as u64);
         let mut far = Far::default();
-        assert_eq!(far.word(pid, sp, sp + 8 * 3_000), Some(3_000));
-        assert_eq!(far.word(pid, sp, sp + 8 * 100), None, "the copy has it");
-        assert_eq!(far.word(pid, sp, sp + FARTHEST), None);
-        assert_eq!(far.word(pid, sp, sp - 8), None);
-        assert_eq!(far.word(pid, 0, 4 * PAGE), None, "nothing is mapped there");
+        assert_eq!(far.word(pid, sp, sp + 8 * 3_000), Ok(3_000));
+        assert_eq!(far.word(pid, sp, sp + 8 * 100), Err(Cut::CopyEnded), "the copy has it");
+        assert_eq!(far.word(pid, sp, sp + FARTHEST), Err(Cut::NoRule));
+        assert_eq!(far.word(pid, sp, sp - 8), Err(Cut::NoRule));
+        assert_eq!(far.word(pid, 0, 4 * PAGE), Err(Cut::Untouched), "nothing is mapped there");
     }
 }

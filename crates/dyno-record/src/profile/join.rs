@@ -86,7 +86,11 @@ impl Profile {
         both.duration_s += other.duration_s;
         both.sampling.samples += other.sampling.samples;
         both.sampling.lost += other.sampling.lost;
+        both.sampling.coarse += other.sampling.coarse;
         both.sampling.truncated += other.sampling.truncated;
+        for (why, stacks) in &other.sampling.truncated_by {
+            *both.sampling.truncated_by.entry(why.clone()).or_default() += stacks;
+        }
         let fresh = other.warnings.iter().filter(|warning| !self.warnings.contains(warning));
         both.warnings.extend(fresh.cloned());
         both.requests = match (&self.requests, &other.requests) {

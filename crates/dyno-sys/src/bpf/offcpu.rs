@@ -40,6 +40,15 @@ pub enum Spans {
     Summed,
 }
 
+/// Whether every system call is watched: it makes each of the whole machine dearer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Calls {
+    /// Counted and timed.
+    Watched,
+    /// Only the one that a thread waits in is known.
+    Passed,
+}
+
 /// What the first argument of a system call says about its wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Says {
@@ -64,6 +73,8 @@ pub struct Counts {
     pub lost_processes: u64,
     /// Page faults in user mode.
     pub faults: u64,
+    /// Waits that were put together with others for want of rows: without who ended them, what for, or their stack.
+    pub coarse: u64,
 }
 
 /// How to watch.
@@ -73,15 +84,18 @@ pub struct Settings {
     pub min_ns: u64,
     /// Whether stretches are recorded.
     pub spans: Spans,
+    /// Whether system calls are watched.
+    pub calls: Calls,
 }
 
-/// Where the programs stand. The last may be missing: it only says which page a fault was for.
-const HOOKS: [(&str, &str); 8] = [
+/// Where the programs of system calls stand.
+const HOOKS_OF_CALLS: [(&str, &str); 2] = [("on_return", "sys_exit"), ("on_call", "sys_enter")];
+
+/// Where the others stand. The last may be missing: it only says which page a fault was for.
+const HOOKS: [(&str, &str); 6] = [
     ("on_fork", "sched_process_fork"),
     ("on_exec", "sched_process_exec"),
     ("on_exit", "sched_process_exit"),
-    ("on_return", "sys_exit"),
-    ("on_call", "sys_enter"),
     ("on_waking", "sched_waking"),
     ("on_switch", "sched_switch"),
     ("on_fault", "page_fault_user"),
@@ -103,6 +117,7 @@ impl Probe {
         let control = object.words("controls", word::COUNT)?;
         control.all()[word::MIN_NS].store(settings.min_ns, Relaxed);
         control.all()[word::SPANS].store(u64::from(settings.spans == Spans::Recorded), Relaxed);
+        control.all()[word::CALLS].store(u64::from(settings.calls == Calls::Watched), Relaxed);
         Ok(Probe { object, ring, control })
     }
 
@@ -138,7 +153,8 @@ impl Probe {
     /// Attaches everything and begins; the time on the monotonic clock from which on all is counted.
     pub fn start(&mut self) -> Result<u64, BpfError> {
         assert!(self.start_ns() == 0, "started twice, the programs would count everything twice");
-        for (program, tracepoint) in HOOKS {
+        let calls = if self.watches_calls() { &HOOKS_OF_CALLS[..] } else { &[] };
+        for &(program, tracepoint) in calls.iter().chain(&HOOKS) {
             if program == "on_fault" && !self.object.has_tracepoint(tracepoint) {
                 continue;
             }
@@ -195,6 +211,10 @@ impl Probe {
         self.control.all()[word::START_NS].load(Relaxed)
     }
 
+    fn watches_calls(&self) -> bool {
+        self.control.all()[word::CALLS].load(Relaxed) == 1
+    }
+
     /// No more stretches are recorded.
     pub fn stop_spans(&self) {
         self.control.all()[word::SPANS].store(0, Relaxed);
@@ -219,6 +239,7 @@ impl Probe {
             lost_stacks: word(word::LOST_STACKS),
             lost_processes: word(word::LOST_PROCESSES),
             faults: word(word::FAULTS),
+            coarse: word(word::COARSE),
         }
     }
 

@@ -19,6 +19,7 @@ pub(super) const EXCLUDE_IDLE: u64 = 1 << 7;
 pub(super) const MMAP: u64 = 1 << 8;
 pub(super) const COMM: u64 = 1 << 9;
 pub(super) const FREQ: u64 = 1 << 10;
+pub(super) const INHERIT_STAT: u64 = 1 << 11;
 pub(super) const ENABLE_ON_EXEC: u64 = 1 << 12;
 pub(super) const TASK: u64 = 1 << 13;
 pub(super) const WATERMARK: u64 = 1 << 14;

@@ -12,6 +12,7 @@ const COMM: u32 = 3;
 const EXIT: u32 = 4;
 const THROTTLE: u32 = 5;
 const FORK: u32 = 7;
+const READ: u32 = 8;
 const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 const LOST_SAMPLES: u32 = 13;
@@ -64,6 +65,8 @@ pub enum Record<'r> {
     Exit(Task),
     /// A thread left a CPU or is back on one; only where switches are sampled.
     Switch(Switch),
+    /// What a thread that inherited the event counted until its end.
+    Counted(Counted),
     /// Records found no room.
     Lost(Lost),
     /// The kernel paused sampling: it took too much of the CPU.
@@ -172,6 +175,17 @@ pub struct Switch {
     pub way: Way,
 }
 
+/// What an event counted in a thread that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// Its number.
+    pub tid: Tid,
+    /// When it ended.
+    pub time_ns: u64,
+    /// Clock events, as in [`Sample::period`].
+    pub events: u64,
+}
+
 /// Which way a thread was switched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -201,6 +215,7 @@ impl Record<'_> {
             Record::Comm(comm) => comm.time_ns,
             Record::Fork(task) | Record::Exit(task) => task.time_ns,
             Record::Switch(switch) => switch.time_ns,
+            Record::Counted(counted) => counted.time_ns,
             Record::Lost(lost) => lost.time_ns,
             Record::Throttle { time_ns } => *time_ns,
         }
@@ -270,7 +285,7 @@ impl<'r> Record<'r> {
             // Behind two processes and two threads.
             FORK | EXIT => word(2),
             THROTTLE => word(0),
-            MMAP | MMAP2 | COMM | LOST | LOST_SAMPLES | SWITCH => trailing_time(header.0, layout),
+            MMAP | MMAP2 | COMM | LOST | LOST_SAMPLES | SWITCH | READ => trailing_time(header.0, layout),
             _ => None,
         }
     }
@@ -296,6 +311,10 @@ fn parse(kind: u32, misc: u16, body: &[u8], layout: Layout) -> Option<Record<'_>
         SWITCH => {
             let (pid, tid) = (cursor.pid()?, cursor.pid()?);
             Some(Record::Switch(Switch { pid, tid, time_ns: time_ns?, way: way(misc) }))
+        }
+        READ => {
+            let (_pid, tid, events) = (cursor.pid()?, cursor.pid()?, cursor.u64()?);
+            Some(Record::Counted(Counted { tid, time_ns: time_ns?, events }))
         }
         LOST_SAMPLES => Some(Record::Lost(Lost { count: cursor.u64()?, time_ns: time_ns? })),
         THROTTLE => Some(Record::Throttle { time_ns: cursor.u64()? }),

@@ -101,7 +101,8 @@ pub fn wait(events: &mut Vec<&SamplingEvent>, deadline_ns: u64) -> io::Result<()
     Ok(())
 }
 
-fn page_bytes() -> usize {
+/// Bytes of a page of this machine.
+pub fn page_bytes() -> usize {
     // SAFETY: sysconf takes a number.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).expect("the page size is known on every Linux")

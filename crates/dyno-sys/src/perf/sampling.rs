@@ -158,6 +158,8 @@ impl Sampling {
         set(switches, bits::CONTEXT_SWITCH);
         set(!switches, bits::FREQ);
         set(self.inherit == Inherit::Children, bits::INHERIT);
+        // What each thread that inherited the event counted is told at its end.
+        set(self.inherit == Inherit::Children && !switches, bits::INHERIT_STAT);
         set(self.start == Start::AtExec, bits::ENABLE_ON_EXEC);
         set(self.kernel == Kernel::Without, bits::EXCLUDE_KERNEL | bits::EXCLUDE_CALLCHAIN_KERNEL);
         set(!self.stacks.chain, bits::EXCLUDE_CALLCHAIN_USER);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use dyno_measure::units::parse_duration;
-use dyno_profile::offcpu::{By, Options, Timeline};
+use dyno_profile::offcpu::{By, Calls, Options, Timeline};
 use dyno_sys::Pid;
 
 use dyno_report::page::flame::Format;
@@ -52,6 +52,9 @@ pub(crate) struct OffCpu {
     /// Keep what each thread did when, for the picture of it
     #[arg(long, help_heading = "How")]
     pub(crate) timeline: bool,
+    /// Count and time all system calls of the target too: each call on this machine becomes dearer meanwhile
+    #[arg(long, conflicts_with = "no_bpf", help_heading = "How")]
+    pub(crate) syscalls: bool,
     /// Not by BPF: tells less, and needs no root for your own processes where kernel.perf_event_paranoid is 1
     #[arg(long, conflicts_with = "timeline", help_heading = "How")]
     pub(crate) no_bpf: bool,
@@ -75,6 +78,7 @@ impl OffCpu {
             min: self.min,
             timeline: if self.timeline { Timeline::Recorded } else { Timeline::None },
             by: if self.no_bpf { By::Perf } else { By::Any },
+            calls: if self.syscalls { Calls::Counted } else { Calls::Passed },
         }
     }
 }

@@ -28,23 +28,24 @@ children, and what they start. Without --for it ends with the target, or with Ct
     after_help = "Your own processes can be watched without root where kernel.perf_event_paranoid is 2; time in the kernel
 is then not seen. Exit status: 130 after Ctrl-C, with the profile written.",
     help_template = HELP,
-    group = ArgGroup::new("target").required(true).args(["pid_alone", "pid", "tid", "all", "command"])
+    group = ArgGroup::new("target").required(true).multiple(true).args(["pid_alone", "pid", "tid", "all", "command"])
 )]
 pub(crate) struct Profile {
     /// The process, as -p
-    #[arg(value_name = "PID", value_parser = process, id = "pid_alone")]
+    #[arg(value_name = "PID", value_parser = process, id = "pid_alone", conflicts_with_all = ["pid", "tid", "all", "command"])]
     pub(crate) pid_alone: Option<Pid>,
 
     /// The process, with its threads and children
-    #[arg(short, long, value_name = "PID", value_parser = process, help_heading = "What")]
+    #[arg(short, long, value_name = "PID", value_parser = process, conflicts_with_all = ["tid", "all"], help_heading = "What")]
     pub(crate) pid: Option<Pid>,
     /// One thread
-    #[arg(short, long, value_name = "TID", value_parser = process, help_heading = "What")]
+    #[arg(short, long, value_name = "TID", value_parser = process, conflicts_with = "all", help_heading = "What")]
     pub(crate) tid: Option<Pid>,
     /// Everything that runs on this machine
     #[arg(short, long = "all", visible_alias = "all-cpus", help_heading = "What")]
     pub(crate) all: bool,
-    /// A command, started now and ended with the profile; what it prints goes to standard error
+    /// A command, started now and ended with the profile; what it prints goes to standard error. Behind -p, -t or -a it
+    /// says how long they are watched, as perf record has it (-p 4242 -- sleep 10)
     #[arg(last = true, value_name = "CMD", help_heading = "What")]
     pub(crate) command: Vec<OsString>,
 
@@ -158,7 +159,11 @@ mod tests {
         assert_eq!(parsed(&["-t", "12"]).unwrap().tid, Some(12));
         assert!(parsed(&["-a"]).unwrap().all);
         assert_eq!(parsed(&["--", "ls", "-l"]).unwrap().command, ["ls", "-l"]);
-        for words in [&[][..], &["12", "-p", "13"], &["-a", "12"], &["12", "--", "ls"]] {
+        let beside = parsed(&["-p", "12", "--", "sleep", "1"]).unwrap();
+        assert_eq!((beside.pid, beside.command.len()), (Some(12), 2));
+        for words in
+            [&[][..], &["12", "-p", "13"], &["-a", "12"], &["12", "--", "ls"], &["-p", "1", "-t", "2"]]
+        {
             assert!(parsed(words).is_err(), "{words:?}");
         }
     }

@@ -4,10 +4,11 @@
 //! The library samples; starting a command and writing are `recording`'s.
 
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
 use dyno_profile::{Recorder, Target};
 
-use super::recording::{Files, of_command, say_how_it_ends};
+use super::recording::{Files, of_command, say_how_it_ends, while_command};
 use super::stop;
 use crate::cli;
 use dyno_lab::Failure;
@@ -18,12 +19,16 @@ use dyno_report::text;
 pub(crate) fn run(args: &cli::Profile) -> Result<ExitCode, Failure> {
     let files = Files::of("profile", args.output.as_ref(), args.format)?;
     let open = |target| Recorder::open(&target, &args.options()).map_err(|error| not_profiled(&error));
+    let record_until =
+        |recorder: Recorder, stop: &AtomicBool| recorder.record(stop).map_err(|error| not_profiled(&error));
     let record = |recorder: Recorder| recorder.record(&stop::STOP).map_err(|error| not_profiled(&error));
     let profile = if args.command.is_empty() {
         stop::listen()?;
         let recorder = open(target(args))?;
         say_how_it_ends(args.time);
         record(recorder)?
+    } else if args.pid.is_some() || args.tid.is_some() || args.all {
+        while_command(&args.command, || open(target(args)), record_until)?
     } else {
         of_command(&args.command, |pid| open(Target::Held(pid)), record)?
     };

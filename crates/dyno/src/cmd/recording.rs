@@ -9,6 +9,8 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use dyno_lab::Failure;
@@ -17,6 +19,7 @@ use dyno_record::profile::{Profile, Requests};
 use dyno_sys::Pid;
 use dyno_sys::child::Exit;
 use dyno_sys::keeper::{Keeper, KeeperError};
+use dyno_sys::{clock, proc};
 
 use super::stop;
 use dyno_report::page::flame;
@@ -92,6 +95,42 @@ pub(super) fn of_command<R>(
         if exit != Exit::Code(0) {
             out::say(&format!("the command ended with {exit}\n"));
         }
+    }
+    Ok(profile)
+}
+
+/// Between looks at whether a command has ended.
+const LOOK_NS: u64 = 10_000_000;
+
+/// Watches something else for as long as a command runs, which ends with the profile in any case.
+pub(super) fn while_command<R>(
+    command: &[OsString],
+    open: impl FnOnce() -> Result<R, Failure>,
+    record: impl FnOnce(R, &AtomicBool) -> Result<Profile, Failure>,
+) -> Result<Profile, Failure> {
+    // Before any other thread: it forks.
+    let keeper = Keeper::start().map_err(|error| Failure::error("cannot start a command").because(&error))?;
+    stop::listen()?;
+    let not_started = |error: KeeperError| not_started(&error, command);
+    let held = keeper.hold(&order(command)?).map_err(not_started)?;
+    let recorder = open()?;
+    let pid = keeper.release(held).map_err(not_started)?;
+    let (over, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+    let mut profile = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Relaxed) && !stop::STOP.load(Relaxed) && !proc::has_ended(pid) {
+                clock::sleep_ns(LOOK_NS);
+            }
+            ended.store(!stop::STOP.load(Relaxed), Relaxed);
+            over.store(true, Relaxed);
+        });
+        let profile = record(recorder, &over);
+        over.store(true, Relaxed);
+        profile
+    })?;
+    // The command's end is the one that was asked for.
+    if ended.load(Relaxed) && profile.cut_short.as_deref() == Some("interrupted") {
+        profile.cut_short = None;
     }
     Ok(profile)
 }

@@ -96,7 +96,8 @@ fn spots(hot: &Hot, pid: Pid, user_share: f64) -> std::io::Result<Vec<HotSpot>> 
 }
 
 fn off_cpu(seen: &mut Observation, pid: Pid, time: Duration, stop: &AtomicBool) {
-    let options = offcpu::Options { duration: Some(time), ..offcpu::Options::default() };
+    let calls = offcpu::Calls::Counted;
+    let options = offcpu::Options { duration: Some(time), calls, ..offcpu::Options::default() };
     let missing = &mut seen.not_looked_at;
     match offcpu::record(&Target::Process(pid), &options, stop) {
         Ok(profile) => {

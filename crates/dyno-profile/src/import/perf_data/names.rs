@@ -43,7 +43,7 @@ impl OnDisk {
     fn kernel(&mut self, place: Place<'_>) -> Option<String> {
         let (symbol, address) = place.anchor?;
         let symbols = &mut self.symbols;
-        let same = *self.same_kernel.get_or_insert_with(|| symbols.kernel(address).0.name == symbol);
+        let same = *self.same_kernel.get_or_insert_with(|| symbols.kernel_has(symbol, address));
         let name = same.then(|| self.symbols.kernel(place.offset).0.name)?;
         (!name.starts_with("0x")).then_some(name)
     }

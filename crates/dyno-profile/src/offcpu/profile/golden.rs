@@ -1,7 +1,7 @@
 //! A watch that saw two threads, their waits and wakers, and the record that it ever became.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 
 use dyno_sys::Tid;
@@ -161,7 +161,7 @@ fn seen() -> Seen {
             ["ep_poll", "do_epoll_wait"].map(|name| Raw::KernelNamed(name.to_owned())).to_vec(),
         )]),
         user,
-        short: BTreeSet::from([7]),
+        short: HashMap::from([(7, Cut::CopyEnded)]),
         spans: vec![
             span(2, State::Blocked, 1_100, Some(1)),
             span(1, State::Running, 1_200, None),

@@ -13,7 +13,7 @@ mod system_calls;
 use dyno_profile::diff;
 use dyno_record::profile::{Kind, Profile, Unit};
 
-use self::parts::{LABEL_COLUMNS, doubts, foot, measured, picture};
+use self::parts::{LABEL_COLUMNS, doubts, foot, lost, measured, picture};
 use super::block::{Block, Headline, OnPage, OnTerminal, Section, View};
 use super::boxes::Boxes;
 use super::look::Look;
@@ -32,6 +32,7 @@ pub(crate) fn view(profile: &Profile, look: Look) -> View {
     let cut_short = words::cut_short(profile.cut_short.as_ref()).into_iter().collect();
     let (title, kicker) = (boxes.title.clone(), format!("Profile · time {kind} · {}", boxes.title));
     let head = [
+        words::alerts("lost", OnTerminal::Above, lost(profile)),
         words::alerts("cut-short", OnTerminal::Above, cut_short),
         Some(Section::page("all", "", OnPage::Head, vec![headline])),
         words::alerts("alerts", OnTerminal::Last, doubts(profile)),

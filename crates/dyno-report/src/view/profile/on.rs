@@ -48,8 +48,10 @@ fn scope(word: &str) -> &str {
 /// CPU time in all, and its two sides.
 fn cpu(profile: &Profile) -> String {
     let (user, kernel) = top::user_and_kernel(profile);
-    let [user, kernel] = [user, kernel].map(|ns| ns as f64);
-    let total = user + kernel;
+    let unseen: u64 =
+        profile.stacks.iter().filter(|stack| stack.samples == 0).map(|stack| stack.weight_ns).sum();
+    let [user, kernel, unseen] = [user.saturating_sub(unseen), kernel, unseen].map(|ns| ns as f64);
+    let total = user + kernel + unseen;
     let of_one_cpu = 100.0 * total / (profile.duration_s.max(1e-9) * 1e9);
     let share = |part: f64| 100.0 * part / total.max(1.0);
     let requests = dyno_profile::diff::requests(profile);
@@ -58,9 +60,10 @@ fn cpu(profile: &Profile) -> String {
         format!(" · {} µs per request (user {}, kernel {})", us(total), us(user), us(kernel))
     });
     format!(
-        "{of_one_cpu:.1} % of one CPU: user {:.1} %, kernel {:.1} %{}",
+        "{of_one_cpu:.1} % of one CPU: user {:.1} %, kernel {:.1} %{}{}",
         share(user),
         share(kernel),
+        if unseen > 0.0 { format!(", too short for a sample {:.1} %", share(unseen)) } else { String::new() },
         per_request.unwrap_or_default()
     )
 }

@@ -1,6 +1,6 @@
 //! What the views of a profile and of a change between two say alike.
 
-use dyno_record::profile::{Profile, Unit};
+use dyno_record::profile::{Kind, Profile, Unit};
 
 use crate::number::{self, count};
 use crate::view::block::{Block, Fact, OnPage, Section};
@@ -34,15 +34,33 @@ pub(super) fn picture(boxes: Boxes) -> Section {
     Section::page("picture", heading, OnPage::Body, vec![Block::Figure(Figure { chart, sentence, caption })])
 }
 
+/// What is missing, which is said before anything else.
+pub(super) fn lost(profile: &Profile) -> Vec<Fact> {
+    let sampling = &profile.sampling;
+    let seen = (sampling.samples + sampling.lost) as f64;
+    let of = |part: u64| format!("{} ({})", count(part as f64), share(part as f64, seen));
+    let mut lost = Vec::new();
+    if sampling.lost as f64 > LOST_MAX * seen {
+        let words = match profile.kind {
+            Kind::OnCpu => format!("{} samples: what ran then is missing", of(sampling.lost)),
+            Kind::OffCpu => {
+                format!("{} waits or their stacks: tables or the ring were full", of(sampling.lost))
+            }
+        };
+        lost.push(Fact::alert("lost", words));
+    }
+    if sampling.coarse > 0 {
+        let why =
+            "with their time, but without who ended them, what for, or their stack: the tables were full";
+        lost.push(Fact::alert("coarse", format!("{} waits stand {why}", of(sampling.coarse))));
+    }
+    lost
+}
+
 /// What changes how the figures are to be read.
 pub(super) fn doubts(profile: &Profile) -> Vec<Fact> {
     let sampling = &profile.sampling;
     let mut found = Vec::new();
-    let seen = (sampling.samples + sampling.lost) as f64;
-    if sampling.lost as f64 > LOST_MAX * seen {
-        let part = share(sampling.lost as f64, seen);
-        found.push(Fact::alert("lost", format!("{part} of all samples were lost: what ran then is missing")));
-    }
     if sampling.truncated as f64 > TRUNCATED_MAX * sampling.samples as f64 {
         let part = share(sampling.truncated as f64, sampling.samples as f64);
         let words = format!("{part} of the stacks end before main or the thread's start");

@@ -102,7 +102,7 @@ const _: () = assert!(size_of::<RawSum>() == 32, "struct wait_sum of offcpu.h");
 const _: () = assert!(size_of::<RawWaker>() == 40, "struct waker of offcpu.h");
 const _: () = assert!(size_of::<RawCall>() == 352, "struct call_sum of offcpu.h");
 const _: () = assert!(size_of::<RawCode>() == 416, "struct code of offcpu.h");
-const _: () = assert!(word::COUNT * 8 == 80 + 8 * MARK_WORDS, "struct control of offcpu.h");
+const _: () = assert!(word::COUNT * 8 == 120 + 8 * MARK_WORDS, "struct control of offcpu.h");
 
 // SAFETY: numbers only, no padding (the sizes are asserted above): every pattern of bytes is a value.
 unsafe impl Pod for RawThread {}

@@ -1,0 +1,117 @@
+//! Time of threads that ended before a sample fell in them, or between two: the kernel counts it exactly, and tells it as
+//! each thread ends.
+//!
+//! The watched target keeps it, the recorder writes it down. A clock that ticks a thousand times a second begins anew with
+//! each thread: one that lives for half a tick is never sampled, and a build or a shell script is made of such.
+
+use std::collections::{BTreeMap, HashMap};
+
+use dyno_record::profile::{Frame, Origin, Profile, Stack, Thread};
+use dyno_sys::Tid;
+
+/// What stands for code that nobody saw.
+const MARK: &str = "[ended before a sample]";
+
+/// Less than this part of all time is left out: every thread ends between two ticks.
+const SHARE_MIN: f64 = 0.01;
+
+/// Units of the clock by thread: in its samples, and told by the kernel at its end.
+#[derive(Debug, Default)]
+pub(crate) struct Short {
+    lives: HashMap<Tid, (u64, u64)>,
+    sums: BTreeMap<String, Sum>,
+}
+
+/// Threads of one name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sum {
+    first: Tid,
+    threads: u64,
+    units: u64,
+}
+
+impl Short {
+    pub(crate) fn sampled(&mut self, tid: Tid, units: u64) {
+        self.lives.entry(tid).or_default().0 += units;
+    }
+
+    pub(crate) fn told(&mut self, tid: Tid, units: u64) {
+        self.lives.entry(tid).or_default().1 += units;
+    }
+
+    /// Nothing more comes of this thread: its number is another's now, or all is over.
+    pub(crate) fn settle(&mut self, tid: Tid, name: &str) {
+        let (sampled, told) = self.lives.remove(&tid).unwrap_or_default();
+        if told > sampled {
+            let sum = self.sums.entry(name.to_owned()).or_insert(Sum { first: tid, ..Sum::default() });
+            sum.threads += 1;
+            sum.units += told - sampled;
+        }
+    }
+
+    /// Writes it into a profile that has all else; a sentence about it, where it is enough to be seen.
+    pub(crate) fn write(
+        mut self,
+        names: &HashMap<Tid, String>,
+        unit_ns: f64,
+        profile: &mut Profile,
+    ) -> Option<String> {
+        for tid in self.lives.keys().copied().collect::<Vec<_>>() {
+            self.settle(tid, names.get(&tid).map_or("", String::as_str));
+        }
+        let ns = |units: u64| (units as f64 * unit_ns).round() as u64;
+        let all: u64 = self.sums.values().map(|sum| ns(sum.units)).sum();
+        let share = all as f64 / (all + profile.total_ns()).max(1) as f64;
+        if share < SHARE_MIN {
+            return None;
+        }
+        let frame = profile.frames.len() as u32;
+        profile.frames.push(Frame { name: MARK.to_owned(), origin: Origin::Mark, ..Frame::default() });
+        for (name, sum) in &self.sums {
+            let (thread, tid) = (profile.threads.len() as u32, sum.first.cast_unsigned());
+            profile.threads.push(Thread { pid: tid, tid, name: name.clone() });
+            let weight_ns = ns(sum.units);
+            profile.stacks.push(Stack { frames: vec![frame], thread, weight_ns, ..Stack::default() });
+        }
+        profile.stacks.sort_by_key(|stack| std::cmp::Reverse(stack.weight_ns));
+        let threads: u64 = self.sums.values().map(|sum| sum.threads).sum();
+        Some(format!(
+            "{:.1} % of the CPU time fell in {threads} threads and processes that ended before a sample, or between two: \
+             the kernel counted it, it stands under {MARK}",
+            100.0 * share
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// Fault: `settle` that drops what was told. The profile then says that the target did not run.
+    #[test]
+    fn what_ended_before_a_sample_counts_under_its_name_and_is_said() {
+        let (mut short, mut profile) = (Short::default(), Profile::default());
+        let names = HashMap::from([(7, "make".to_owned()), (9, "cc".to_owned())]);
+        short.told(7, 300_000);
+        short.settle(7, "cc");
+        short.told(7, 100_000);
+        short.sampled(7, 1_000_000);
+        short.told(9, 500_000);
+        let said = short.write(&names, 1.0, &mut profile).unwrap();
+        assert!(said.starts_with("100.0 % of the CPU time fell in 2 threads"), "{said}");
+        assert_eq!((profile.total_ns(), profile.stacks.len()), (800_000, 1));
+        assert_eq!(profile.threads[0].name, "cc");
+        profile.check().unwrap();
+    }
+
+    #[test]
+    fn the_last_part_of_a_tick_of_a_long_thread_is_not_worth_a_word() {
+        let (mut short, mut profile) = (Short::default(), Profile::default());
+        profile.stacks = vec![Stack { weight_ns: 1_000_000_000, ..Stack::default() }];
+        short.sampled(7, 1_000_000_000);
+        short.told(7, 1_000_700_000);
+        assert_eq!(short.write(&HashMap::new(), 1.0, &mut profile), None);
+        assert_eq!(profile.stacks.len(), 1);
+    }
+}

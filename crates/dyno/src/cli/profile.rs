@@ -11,7 +11,7 @@ use dyno_sys::perf::STACK_BYTES_MAX;
 
 use dyno_report::page::flame::Format;
 
-use super::flame::formats;
+use super::flame::{SortWord, formats};
 use super::words::{HELP, count, process, some_time};
 
 /// `dyno profile`.
@@ -76,6 +76,16 @@ pub(crate) struct Profile {
     #[arg(long, value_name = "N", value_parser = count, help_heading = "How")]
     pub(crate) requests: Option<usize>,
 
+    /// What the table of functions is sorted by: self, or total (with what they call)
+    #[arg(
+        long,
+        value_name = "BY",
+        default_value = "self",
+        value_enum,
+        hide_possible_values = true,
+        help_heading = "Output"
+    )]
+    pub(crate) sort: SortWord,
     /// Where the profile goes; - is standard output [default: profile.json and profile.html]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,

@@ -12,7 +12,7 @@ use super::recording::{Files, of_command, say_how_it_ends};
 use super::stop;
 use crate::cli;
 use dyno_lab::look::refused::not_watched;
-use dyno_report::text;
+use dyno_report::page::flame::Look;
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::OffCpu) -> Result<ExitCode, Failure> {
@@ -28,5 +28,5 @@ pub(crate) fn run(args: &cli::OffCpu) -> Result<ExitCode, Failure> {
     } else {
         of_command(&args.command, |pid| open(Target::Held(pid)), record)?
     };
-    files.write(profile, args.requests, text::profile)
+    files.write(profile, args.requests, Look::default())
 }

@@ -13,7 +13,7 @@ use super::stop;
 use crate::cli;
 use dyno_lab::Failure;
 use dyno_lab::look::refused::not_profiled;
-use dyno_report::text;
+use dyno_report::page::flame::Look;
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Profile) -> Result<ExitCode, Failure> {
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &cli::Profile) -> Result<ExitCode, Failure> {
     } else {
         of_command(&args.command, |pid| open(Target::Held(pid)), record)?
     };
-    files.write(profile, args.requests, text::profile)
+    files.write(profile, args.requests, Look { order: args.sort.order(), ..Look::default() })
 }
 
 /// What runs already.

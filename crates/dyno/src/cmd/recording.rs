@@ -24,6 +24,7 @@ use dyno_sys::{clock, proc};
 use super::stop;
 use dyno_report::page::flame;
 use dyno_report::page::flame::Format;
+use dyno_report::text;
 
 /// The files that a profile goes to, and how each is written.
 pub(super) struct Files(Vec<(PathBuf, Format)>);
@@ -54,14 +55,14 @@ impl Files {
         &self,
         mut profile: Profile,
         requests: Option<usize>,
-        table: fn(&Profile, usize) -> String,
+        look: flame::Look,
     ) -> Result<ExitCode, Failure> {
         profile.command = this_run::command_line();
         profile.machine = machine();
         let counted = |count| Requests { count: count as u64, source: "the command line".to_owned() };
         profile.requests = requests.map(counted);
         for (path, format) in &self.0 {
-            let bytes = flame::write(&profile, *format, flame::Look::default());
+            let bytes = flame::write(&profile, *format, look);
             if self.is_stdout() {
                 out::print_bytes(&bytes)?;
             } else {
@@ -69,7 +70,7 @@ impl Files {
             }
         }
         if !self.is_stdout() {
-            let table = table(&profile, out::terminal_width());
+            let table = text::profile(&profile, out::terminal_width(), look);
             let names: Vec<String> = self.0.iter().map(|(path, _)| path.display().to_string()).collect();
             out::print(&format!("{table}\nprofile   {}\n", names.join("      ")))?;
         }

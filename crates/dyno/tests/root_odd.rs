@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use common::{Ended, Folder, Sleeper, dyno, run};
+use dyno_record::profile::Profile;
 use dyno_sys::bpf;
 use dyno_sys::signal::{Signal, kill};
 
@@ -89,6 +90,28 @@ fn a_thread_of_the_kernel_has_no_place_in_user_mode() {
     let said = run(["offcpu", "--for", "300ms", "-o", place.to_str().unwrap(), "2"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(!said.out.contains("0x0"), "{}", said.out);
+}
+
+/// Fault: `while_command` that keeps "stopped by the user"; or a profile that goes on for its twenty seconds.
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON"]
+fn waits_are_watched_for_as_long_as_a_command_runs() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (folder, sleepers) = (Folder::new("odd-while"), [Sleeper::start(), Sleeper::start()]);
+    let place = folder.path("off.json");
+    let pids = sleepers.each_ref().map(Sleeper::pid).join(",");
+    for by in [&[][..], &["--no-bpf"]] {
+        let words = ["offcpu", "--for", "20s", "-o", place.to_str().unwrap(), "-p", &pids];
+        let said = run(words.iter().chain(by).chain(&["--", "sleep", "0.5"]));
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let profile = Profile::from_json(&std::fs::read_to_string(&place).unwrap()).unwrap();
+        assert!((0.4..10.0).contains(&profile.duration_s), "{} s", profile.duration_s);
+        assert_eq!(profile.cut_short, None, "the command's end is the one that was asked for");
+        let target = &profile.target;
+        let all: Vec<String> =
+            target.pid.iter().chain(target.also.iter().map(|other| &other.pid)).map(u32::to_string).collect();
+        assert_eq!(all.join(","), pids);
+    }
 }
 
 /// Its first thread is a zombie for as long as the other lives.

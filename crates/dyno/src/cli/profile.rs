@@ -35,9 +35,9 @@ pub(crate) struct Profile {
     #[arg(value_name = "PID", value_parser = process, id = "pid_alone", conflicts_with_all = ["pid", "tid", "all", "command"])]
     pub(crate) pid_alone: Option<Pid>,
 
-    /// The process, with its threads and children
-    #[arg(short, long, value_name = "PID", value_parser = process, conflicts_with_all = ["tid", "all"], help_heading = "What")]
-    pub(crate) pid: Option<Pid>,
+    /// The process, with its threads and children; several as 12,13
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', value_parser = process, conflicts_with_all = ["tid", "all"], help_heading = "What")]
+    pub(crate) pid: Vec<Pid>,
     /// One thread
     #[arg(short, long, value_name = "TID", value_parser = process, conflicts_with = "all", help_heading = "What")]
     pub(crate) tid: Option<Pid>,
@@ -165,12 +165,14 @@ mod tests {
     #[test]
     fn a_target_is_named_once_in_one_of_five_ways() {
         assert_eq!(parsed(&["12"]).unwrap().pid_alone, Some(12));
-        assert_eq!(parsed(&["-p", "12"]).unwrap().pid, Some(12));
+        assert_eq!(parsed(&["-p", "12"]).unwrap().pid, [12]);
         assert_eq!(parsed(&["-t", "12"]).unwrap().tid, Some(12));
         assert!(parsed(&["-a"]).unwrap().all);
         assert_eq!(parsed(&["--", "ls", "-l"]).unwrap().command, ["ls", "-l"]);
         let beside = parsed(&["-p", "12", "--", "sleep", "1"]).unwrap();
-        assert_eq!((beside.pid, beside.command.len()), (Some(12), 2));
+        assert_eq!((beside.pid, beside.command.len()), (vec![12], 2));
+        assert_eq!(parsed(&["-p", "12,13"]).unwrap().pid, [12, 13]);
+        assert!(parsed(&["-p", "12,x"]).unwrap_err().to_string().contains("'x'"));
         for words in
             [&[][..], &["12", "-p", "13"], &["-a", "12"], &["12", "--", "ls"], &["-p", "1", "-t", "2"]]
         {

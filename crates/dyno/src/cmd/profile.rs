@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use dyno_profile::{Recorder, Target};
 
-use super::recording::{Files, of_command, say_how_it_ends, while_command};
+use super::recording::{Files, of_command, of_processes, say_how_it_ends, while_command};
 use super::stop;
 use crate::cli;
 use dyno_lab::Failure;
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &cli::Profile) -> Result<ExitCode, Failure> {
         let recorder = open(target(args))?;
         say_how_it_ends(args.time);
         record(recorder)?
-    } else if args.pid.is_some() || args.tid.is_some() || args.all {
+    } else if !args.pid.is_empty() || args.tid.is_some() || args.all {
         while_command(&args.command, || open(target(args)), record_until)?
     } else {
         of_command(&args.command, |pid| open(Target::Held(pid)), record)?
@@ -37,8 +37,8 @@ pub(crate) fn run(args: &cli::Profile) -> Result<ExitCode, Failure> {
 
 /// What runs already.
 fn target(args: &cli::Profile) -> Target {
-    match (args.pid.or(args.pid_alone), args.tid) {
-        (Some(pid), _) => Target::Process(pid),
+    match (of_processes(args.pid_alone, &args.pid), args.tid) {
+        (Some(processes), _) => processes,
         (None, Some(tid)) => Target::Thread(tid),
         (None, None) => Target::Machine,
     }

@@ -150,6 +150,8 @@ fn mistakes_have_three_lines() {
     assert!(
         lines(&["-p", &format!("{},{nobody}", pid(&busy))]).contains(&format!("{nobody} does not exist"))
     );
+    assert!(lines(&["-a", "-C", "0,8191"]).contains("CPU 8191 is not there: this machine has CPU 0"));
+    assert!(lines(&["-a", "-C", "3-2"]).contains("runs backwards"));
     assert!(lines(&["--", "no-such-program-here"]).contains("command -v no-such-program-here"));
     assert!(lines(&["-F", "0", "-p", "1"]).contains("from 1 to"));
     assert!(lines(&[]).contains("error: "));

@@ -15,6 +15,8 @@ pub enum Target {
     Thread(Tid),
     /// Everybody.
     Machine,
+    /// Everybody, on these CPUs only. At least one.
+    Cpus(Vec<usize>),
     /// A child that was held before it execs; sampling begins with its program.
     Held(Pid),
 }
@@ -25,7 +27,7 @@ impl Target {
         match self {
             Target::Process(pid) | Target::Held(pid) => std::slice::from_ref(pid),
             Target::Processes(pids) => pids,
-            Target::Thread(_) | Target::Machine => &[],
+            Target::Thread(_) | Target::Machine | Target::Cpus(_) => &[],
         }
     }
 }

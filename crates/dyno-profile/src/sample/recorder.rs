@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_record::profile::{self, Kind, Overhead, PROFILE_SCHEMA, Profile};
+use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::clock::{mono_ns, process_cpu_ns, real_coarse_s};
 use dyno_sys::perf::{Kernel, Record, STACK_BYTES_MAX, records};
 use dyno_sys::{Pid, Tid, child, proc};
@@ -151,7 +152,7 @@ impl Recorder {
 
     /// Whether no process that is watched is left.
     fn is_gone(&mut self) -> bool {
-        if self.target == Target::Machine {
+        if matches!(self.target, Target::Machine | Target::Cpus(_)) {
             return false;
         }
         if mono_ns() >= self.next_look_ns {
@@ -205,7 +206,7 @@ impl Recorder {
         let scope = match self.target {
             Target::Process(_) | Target::Processes(_) | Target::Held(_) => "process",
             Target::Thread(_) => "thread",
-            Target::Machine => "machine",
+            Target::Machine | Target::Cpus(_) => "machine",
         };
         Profile {
             schema: PROFILE_SCHEMA.to_owned(),
@@ -253,7 +254,10 @@ impl Recorder {
             };
             profile.target.also = target.processes().iter().skip(1).map(other).collect();
         } else {
-            profile.target.name = "machine".to_owned();
+            profile.target.name = match &target {
+                Target::Cpus(cpus) => format!("CPU {}", cpus.iter().copied().collect::<CpuSet>()),
+                _ => "machine".to_owned(),
+            };
         }
         let with_kernel = session.sampling().kernel == Kernel::With;
         let event = options.event.name();
@@ -294,7 +298,16 @@ fn may_be_watched(target: &Target) -> Result<(), Error> {
         Target::Thread(tid) => is_there(*tid),
         // It waits for us, and is there.
         Target::Held(_) => Ok(()),
+        Target::Cpus(cpus) => are_there(cpus),
         _ => target.processes().iter().try_for_each(|pid| is_there(*pid)),
+    }
+}
+
+fn are_there(cpus: &[usize]) -> Result<(), Error> {
+    let online = affinity::online();
+    match cpus.iter().find(|cpu| !online.contains(**cpu)) {
+        None => Ok(()),
+        Some(&cpu) => Err(Error::NoCpu { cpu, online: online.to_string() }),
     }
 }
 

@@ -105,7 +105,8 @@ impl Session {
         // One event per thread and CPU, and a ring or two.
         let _ = proc::raise_nofile_to_hard();
         match target {
-            Target::Machine => self.open_cpus(),
+            Target::Machine => self.open_cpus(affinity::online().iter()),
+            Target::Cpus(cpus) => self.open_cpus(cpus.iter().copied()),
             Target::Thread(tid) => self.open_thread(*tid),
             Target::Held(pid) => self.open_threads_of(&[*pid], || vec![(*pid, *pid)]),
             Target::Process(_) | Target::Processes(_) => {
@@ -115,8 +116,8 @@ impl Session {
         }
     }
 
-    fn open_cpus(&mut self) -> Result<(), Error> {
-        for cpu in affinity::online().iter() {
+    fn open_cpus(&mut self, cpus: impl Iterator<Item = usize>) -> Result<(), Error> {
+        for cpu in cpus {
             let event = SamplingEvent::open(&self.sampling, Whom::Cpu(cpu));
             let event = event.map_err(|source| self.refused(source, "the machine".to_owned()))?;
             self.events.push(event);
@@ -333,7 +334,7 @@ fn sampling(target: &Target, options: &Options) -> Sampling {
         stacks,
         inherit: match target {
             Target::Process(_) | Target::Processes(_) | Target::Held(_) => Inherit::Children,
-            Target::Thread(_) | Target::Machine => Inherit::Nobody,
+            Target::Thread(_) | Target::Machine | Target::Cpus(_) => Inherit::Nobody,
         },
         start: if matches!(target, Target::Held(_)) { Start::AtExec } else { Start::Later },
         wakeup_bytes: u32::try_from(ring).expect("a ring is a few MiB") / WAKEUPS_PER_RING,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use dyno_profile::{CallGraph, Event, Options};
 use dyno_sys::Pid;
+use dyno_sys::affinity::CpuSet;
 use dyno_sys::perf::STACK_BYTES_MAX;
 
 use dyno_report::page::flame::Format;
@@ -44,6 +45,9 @@ pub(crate) struct Profile {
     /// Everything that runs on this machine
     #[arg(short, long = "all", visible_alias = "all-cpus", help_heading = "What")]
     pub(crate) all: bool,
+    /// With -a: only what runs on these CPUs, as 0,2-3
+    #[arg(short = 'C', long = "cpu", value_name = "CPUS", requires = "all", conflicts_with_all = ["pid_alone", "pid", "tid"], help_heading = "What")]
+    pub(crate) cpus: Option<CpuSet>,
     /// A command, started now and ended with the profile; what it prints goes to standard error. Behind -p, -t or -a it
     /// says how long they are watched, as perf record has it (-p 4242 -- sleep 10)
     #[arg(last = true, value_name = "CMD", help_heading = "What")]
@@ -173,9 +177,18 @@ mod tests {
         assert_eq!((beside.pid, beside.command.len()), (vec![12], 2));
         assert_eq!(parsed(&["-p", "12,13"]).unwrap().pid, [12, 13]);
         assert!(parsed(&["-p", "12,x"]).unwrap_err().to_string().contains("'x'"));
-        for words in
-            [&[][..], &["12", "-p", "13"], &["-a", "12"], &["12", "--", "ls"], &["-p", "1", "-t", "2"]]
-        {
+        let cpus = parsed(&["-a", "-C", "0,2-3"]).unwrap().cpus.unwrap();
+        assert_eq!(cpus.iter().collect::<Vec<_>>(), [0, 2, 3]);
+        assert!(parsed(&["-a", "-C", "3-2"]).is_err() && parsed(&["-C", "0", "--", "ls"]).is_err());
+        for words in [
+            &[][..],
+            &["12", "-C", "0"],
+            &["-p", "12", "-C", "0"],
+            &["12", "-p", "13"],
+            &["-a", "12"],
+            &["12", "--", "ls"],
+            &["-p", "1", "-t", "2"],
+        ] {
             assert!(parsed(words).is_err(), "{words:?}");
         }
     }

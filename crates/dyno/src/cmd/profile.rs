@@ -40,6 +40,8 @@ fn target(args: &cli::Profile) -> Target {
     match (of_processes(args.pid_alone, &args.pid), args.tid) {
         (Some(processes), _) => processes,
         (None, Some(tid)) => Target::Thread(tid),
-        (None, None) => Target::Machine,
+        (None, None) => {
+            args.cpus.as_ref().map_or(Target::Machine, |cpus| Target::Cpus(cpus.iter().collect()))
+        }
     }
 }

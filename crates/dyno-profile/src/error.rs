@@ -21,6 +21,14 @@ pub enum Error {
         /// Its number.
         pid: Pid,
     },
+    /// There is no such CPU, or it is switched off.
+    #[error("CPU {cpu} is not there: this machine has CPU {online}")]
+    NoCpu {
+        /// Its number.
+        cpu: usize,
+        /// Those that are there, as 0-3.
+        online: String,
+    },
     /// It is the profiler.
     #[error("process {pid} is this profiler itself")]
     Own {

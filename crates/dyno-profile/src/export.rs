@@ -16,12 +16,7 @@ fn wait_mark(stack: &Stack) -> Option<String> {
 
 /// A line that names what was watched.
 fn title(profile: &Profile) -> String {
-    match (profile.target.name.as_str(), profile.target.pid) {
-        ("", None) => "profile".to_owned(),
-        ("", Some(pid)) => format!("process {pid}"),
-        (name, None) => name.to_owned(),
-        (name, Some(pid)) => format!("{name} ({pid})"),
-    }
+    profile.target.in_words().unwrap_or_else(|| "profile".to_owned())
 }
 
 /// Stacks of each thread that has any.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use dyno_profile::{Error, Options, Target, record};
-use dyno_record::profile::Profile;
+use dyno_record::profile::{Profile, Stack};
 use dyno_sys::{child, proc};
 
 /// A shell that does nothing but count.
@@ -145,7 +145,7 @@ fn a_program_that_execs_is_seen_under_its_new_name_with_its_new_code() {
     let before = shell("sleep 0.2; exec yes > /dev/null");
     let Some(profile) = watched(Target::Process(before.pid()), Duration::from_millis(1_200)) else { return };
     assert_eq!((profile.target.name.as_str(), profile.target.argv[0].as_str()), ("yes", "yes"));
-    let home = |stack: &dyno_record::profile::Stack| {
+    let home = |stack: &Stack| {
         stack
             .frames
             .iter()
@@ -209,6 +209,40 @@ fn what_is_not_there_is_a_zombie_or_is_ourselves_is_refused_by_name() {
     let ended = Running(Command::new("true").spawn().unwrap());
     until("it ends", || proc::stat(ended.pid()).is_ok_and(|stat| stat.state == 'Z'));
     assert!(matches!(refused(ended.pid()), Error::Zombie { .. }));
+}
+
+/// Fault: `Target::processes` that keeps the first alone; the second has no sample then.
+#[test]
+fn each_of_several_processes_is_watched_and_stands_in_the_record() {
+    let (one, other) = (shell(BUSY), shell(BUSY));
+    let pids = vec![one.pid(), other.pid()];
+    let Some(profile) = watched(Target::Processes(pids), Duration::from_secs(1)) else { return };
+    for pid in [&one, &other].map(|running| running.0.id()) {
+        let of_it = |stack: &&Stack| profile.threads[stack.thread as usize].pid == pid;
+        let samples: u64 = profile.stacks.iter().filter(of_it).map(|stack| stack.samples).sum();
+        assert!(samples >= SAMPLES_MIN, "{pid}: {samples} samples");
+    }
+    let also: Vec<u32> = profile.target.also.iter().map(|process| process.pid).collect();
+    assert_eq!((profile.target.pid, also), (Some(one.0.id()), vec![other.0.id()]));
+    assert_eq!(profile.target.also[0].name, "sh");
+}
+
+/// Fault: `is_gone` that asks for the first process alone; it ends after a fifth of a second then.
+#[test]
+fn several_are_watched_until_the_last_of_them_has_ended() {
+    let (first, last) = (shell("timeout 0.2 sh -c 'while :; do :; done'"), shell("sleep 0.7"));
+    let pids = vec![first.pid(), last.pid()];
+    let Some(profile) = watched(Target::Processes(pids), DEADLINE) else { return };
+    // From before the profile began, whose start takes its own time.
+    assert!((0.45..10.0).contains(&profile.duration_s), "{} s", profile.duration_s);
+}
+
+#[test]
+fn a_wrong_one_of_several_is_named() {
+    let busy = shell(BUSY);
+    let pids = vec![busy.pid(), i32::MAX - 1];
+    let refused = record(&Target::Processes(pids), &options(DEADLINE), &AtomicBool::new(false));
+    assert!(matches!(refused, Err(Error::NoProcess { pid }) if pid == i32::MAX - 1), "{refused:?}");
 }
 
 #[test]

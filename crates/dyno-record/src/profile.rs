@@ -130,6 +130,34 @@ pub struct Target {
     pub argv: Vec<String>,
     /// `thread`, `process` (with the children it starts) or `machine`.
     pub scope: String,
+    /// Others that were named beside it and watched with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Process>,
+}
+
+/// A process that was watched beside the first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Its command line.
+    pub argv: Vec<String>,
+}
+
+impl Target {
+    /// All that was watched: `server (7), db (9)`; none where nothing is known of it.
+    pub fn in_words(&self) -> Option<String> {
+        let first = match (self.name.as_str(), self.pid) {
+            ("", None) => return None,
+            ("", Some(pid)) => format!("process {pid}"),
+            (name, None) => name.to_owned(),
+            (name, Some(pid)) => format!("{name} ({pid})"),
+        };
+        let others = self.also.iter().map(|other| format!(", {} ({})", other.name, other.pid));
+        Some(others.fold(first, |words, other| words + &other))
+    }
 }
 
 /// How it was watched.
@@ -443,6 +471,18 @@ mod tests {
         torn.stacks[0].frames.push(7);
         let error = Profile::from_json(&serde_json::to_string(&torn).unwrap()).unwrap_err();
         assert_eq!(error.to_string(), "stacks[0] points at 7, and there are 1");
+    }
+
+    #[test]
+    fn all_processes_that_were_watched_are_named_and_one_alone_needs_no_list() {
+        let one = Target { pid: Some(7), name: "server".to_owned(), ..Target::default() };
+        assert_eq!(one.in_words().as_deref(), Some("server (7)"));
+        assert!(!serde_json::to_string(&one).unwrap().contains("also"));
+        let other = Process { pid: 9, name: "db".to_owned(), argv: Vec::new() };
+        let two = Target { also: vec![other], ..one };
+        assert_eq!(two.in_words().as_deref(), Some("server (7), db (9)"));
+        let read: Target = serde_json::from_str(&serde_json::to_string(&two).unwrap()).unwrap();
+        assert_eq!(read, two);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::fs::{read_to_string, write};
 
 use dyno_record::profile::{Kind, Profile};
+use dyno_report::page::flame::Look;
 use dyno_report::text;
 
 /// `DYNO_GOLDEN=write cargo test -p dyno-report --test tables` writes them anew.
@@ -18,7 +19,7 @@ fn tables_of_recorded_profiles_are_what_they_were() {
             profile.kind = kind;
             for width in [60, 160] {
                 let file = format!("{here}/tests/golden/{name}.{what}.{width}.txt");
-                let text = text::profile(&profile, width);
+                let text = text::profile(&profile, width, Look::default());
                 if std::env::var_os("DYNO_GOLDEN").is_some_and(|what| what == "write") {
                     write(&file, &text).unwrap();
                 }

@@ -20,6 +20,21 @@ fn the_page_lies_beside_its_profile() {
     assert!(page.starts_with("<!doctype html>") && page.contains("sys_read: 300 samples"), "{page}");
 }
 
+/// Fault: a page drawn with the default order whatever was asked for; `main` has no time of its own.
+#[test]
+fn the_pages_table_begins_with_the_callers_where_it_is_sorted_by_total() {
+    let folder = Folder::new("flame-sort");
+    let file = folder.file("stacks.folded", BEFORE);
+    let first = |words: &[&str]| {
+        let ended = run(["flame", &file, "-o", "-"].iter().chain(words));
+        let page = ended.done();
+        let rows = &page[page.find("<caption>Functions by time").unwrap()..];
+        let name = &rows[rows.find("class=\"function\">").unwrap()..];
+        name.split(['>', '<']).nth(1).unwrap().to_owned()
+    };
+    assert_eq!((first(&[]), first(&["--sort", "total"])), ("work".to_owned(), "main".to_owned()));
+}
+
 #[test]
 fn a_format_is_named_or_seen_from_the_output() {
     let folder = Folder::new("flame-formats");

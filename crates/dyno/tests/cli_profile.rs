@@ -146,6 +146,12 @@ fn mistakes_have_three_lines() {
     let nobody = (i32::MAX - 1).to_string();
     let lines = |words: &[&str]| run(["profile", "-o", place].iter().chain(words)).failed().join("\n");
     assert!(lines(&["-p", &nobody]).contains("does not exist"));
+    let (busy, pid) = (busy(), |running: &Running| running.0.id().to_string());
+    assert!(
+        lines(&["-p", &format!("{},{nobody}", pid(&busy))]).contains(&format!("{nobody} does not exist"))
+    );
+    assert!(lines(&["-a", "-C", "0,8191"]).contains("CPU 8191 is not there: this machine has CPU 0"));
+    assert!(lines(&["-a", "-C", "3-2"]).contains("runs backwards"));
     assert!(lines(&["--", "no-such-program-here"]).contains("command -v no-such-program-here"));
     assert!(lines(&["-F", "0", "-p", "1"]).contains("from 1 to"));
     assert!(lines(&[]).contains("error: "));

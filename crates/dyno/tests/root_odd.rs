@@ -4,11 +4,13 @@
 
 mod common;
 
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use common::{Ended, Folder, Sleeper, dyno, run};
+use dyno_record::profile::Profile;
+use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::bpf;
 use dyno_sys::signal::{Signal, kill};
 
@@ -89,6 +91,60 @@ fn a_thread_of_the_kernel_has_no_place_in_user_mode() {
     let said = run(["offcpu", "--for", "300ms", "-o", place.to_str().unwrap(), "2"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(!said.out.contains("0x0"), "{}", said.out);
+}
+
+/// Fault: `while_command` that keeps "stopped by the user"; or a profile that goes on for its twenty seconds.
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON"]
+fn waits_are_watched_for_as_long_as_a_command_runs() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (folder, sleepers) = (Folder::new("odd-while"), [Sleeper::start(), Sleeper::start()]);
+    let place = folder.path("off.json");
+    let pids = sleepers.each_ref().map(Sleeper::pid).join(",");
+    for by in [&[][..], &["--no-bpf"]] {
+        let words = ["offcpu", "--for", "20s", "-o", place.to_str().unwrap(), "-p", &pids];
+        let said = run(words.iter().chain(by).chain(&["--", "sleep", "0.5"]));
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let profile = Profile::from_json(&std::fs::read_to_string(&place).unwrap()).unwrap();
+        assert!((0.4..10.0).contains(&profile.duration_s), "{} s", profile.duration_s);
+        assert_eq!(profile.cut_short, None, "the command's end is the one that was asked for");
+        let target = &profile.target;
+        let all: Vec<String> =
+            target.pid.iter().chain(target.also.iter().map(|other| &other.pid)).map(u32::to_string).collect();
+        assert_eq!(all.join(","), pids);
+    }
+}
+
+/// Fault: `Session::open_all` that opens all CPUs whatever was asked for; the busy one of the other CPU has samples then.
+#[test]
+#[ignore = "needs root: CAP_PERFMON"]
+fn only_what_runs_on_the_cpus_that_were_asked_for_is_sampled() {
+    let (folder, cpus) = (Folder::new("odd-cpus"), affinity::allowed().iter().take(2).collect::<Vec<_>>());
+    let place = folder.path("p.json");
+    let mut busy: Vec<Child> = cpus.iter().map(|cpu| busy_on(*cpu)).collect();
+    let asked = cpus[0].to_string();
+    let said = run(["profile", "--for", "700ms", "-o", place.to_str().unwrap(), "-a", "-C", &asked]);
+    busy.iter_mut().for_each(|child| child.kill().unwrap());
+    let pids: Vec<u32> = busy.iter().map(Child::id).collect();
+    for mut child in busy {
+        child.wait().unwrap();
+    }
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let profile = Profile::from_json(&std::fs::read_to_string(&place).unwrap()).unwrap();
+    let samples = |pid: u32| {
+        let of_it = profile.stacks.iter().filter(|stack| profile.threads[stack.thread as usize].pid == pid);
+        of_it.map(|stack| stack.samples).sum::<u64>()
+    };
+    assert!(samples(pids[0]) > 20, "{:?}", profile.sampling);
+    assert!(pids[1..].iter().all(|pid| samples(*pid) == 0), "{:?}", profile.threads);
+    assert_eq!((profile.target.scope.as_str(), profile.target.name), ("machine", format!("CPU {asked}")));
+}
+
+/// A shell that does nothing but count, on one CPU.
+fn busy_on(cpu: usize) -> Child {
+    let child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    affinity::set_process(child.id().cast_signed(), &CpuSet::single(cpu)).unwrap();
+    child
 }
 
 /// Its first thread is a zombie for as long as the other lives.

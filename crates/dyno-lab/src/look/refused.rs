@@ -20,6 +20,9 @@ pub fn not_profiled(error: &Error) -> Failure {
         Error::Zombie { pid } => failure
             .likely("its parent has not waited for it; nothing runs in it any more")
             .try_this(format!("ps -o pid,ppid,stat,comm -p {pid}")),
+        Error::NoCpu { online, .. } => failure
+            .likely("it is switched off, or it is another number")
+            .try_this(format!("dyno profile -a -C {online}")),
         Error::Own { .. } => {
             failure.likely("a shell's $$ became dyno, by exec").try_this("dyno profile -- COMMAND")
         }
@@ -156,6 +159,7 @@ mod tests {
             Error::NoProcess { pid: 1 },
             Error::Zombie { pid: 1 },
             Error::Own { pid: 1 },
+            Error::NoCpu { cpu: 9, online: "0-1".to_owned() },
             Error::NoEvent { event: "cycles", source: source() },
             Error::Descriptors { threads: 1, cpus: 2, source: source() },
             Error::Ring { bytes: 1, source: source() },

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use dyno_record::profile::{
-    Kind, Overhead, PROFILE_SCHEMA, Profile, Sampling, Span as TimeSpan, SystemCall, Target, Thread,
+    Kind, Overhead, PROFILE_SCHEMA, Process, Profile, Sampling, Span as TimeSpan, SystemCall, Target, Thread,
     ThreadState, ThreadTime, Wait as Cause, WaitClass, Waker as Releaser,
 };
 use dyno_sys::bpf::offcpu::{Call, Counts, Part, Span, State, Wait, Waker};
@@ -264,12 +264,10 @@ fn system_calls(calls: &[Call]) -> BTreeMap<String, SystemCall> {
 }
 
 fn target(about: About) -> Target {
-    Target {
-        pid: Some(about.pid.cast_unsigned()),
-        name: about.name,
-        argv: about.argv,
-        scope: "process".to_owned(),
-    }
+    let mut also = about.processes;
+    assert!(!also.is_empty(), "somebody was watched");
+    let Process { pid, name, argv } = also.remove(0);
+    Target { pid: Some(pid), name, argv, scope: "process".to_owned(), also }
 }
 
 fn warnings(seen: &Seen, has_kernel_names: bool, notes: &[String]) -> Vec<String> {

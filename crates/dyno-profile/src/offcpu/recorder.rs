@@ -38,17 +38,14 @@ impl Recorder {
     /// # Errors
     /// When the target is not there or is no process, or the kernel refuses.
     pub fn open(target: &Target, options: &Options) -> Result<Recorder, Error> {
-        let (pid, held) = match *target {
-            Target::Process(pid) => (pid, Held::No),
-            Target::Held(pid) => (pid, Held::Yes),
-            Target::Thread(_) | Target::Machine => return Err(Error::NoProcess),
-        };
-        let about = About::of(pid)?;
+        let held = if matches!(target, Target::Held(_)) { Held::Yes } else { Held::No };
+        let pids = target.processes();
+        let about = About::of(pids)?;
         if options.by == By::Perf {
             return Ok(Recorder(Means::Perf(by_perf(target, options)?, None)));
         }
         let _first = First::in_line();
-        match Watch::begin(pid, held, options) {
+        match Watch::begin(pids, held, options) {
             Ok(watch) => {
                 let (duration, watch) = (options.duration, Box::new(watch));
                 Ok(Recorder(Means::Bpf { about, duration, watch }))
@@ -72,7 +69,7 @@ impl Recorder {
             Means::Bpf { mut about, duration, mut watch } => {
                 // Among thousands of threads that want a CPU this one would be late by minutes.
                 let _first = First::in_line();
-                let cut_short = watch.listen(about.pid, duration, stop)?;
+                let cut_short = watch.listen(&about.pids(), duration, stop)?;
                 about.look_again();
                 let seen = watch.end(cut_short)?;
                 Ok(profile(about, seen))

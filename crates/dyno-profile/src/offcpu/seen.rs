@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use dyno_record::profile::Process;
 use dyno_sys::bpf::offcpu::{Call, Counts, Span, Thread, Wait, Waker};
 use dyno_sys::clock::real_coarse_s;
 use dyno_sys::{Pid, Tid, child, proc};
@@ -15,35 +16,50 @@ use crate::unwind::Cut;
 
 /// The target as it was at the start.
 pub(super) struct About {
-    pub(super) pid: Pid,
-    pub(super) name: String,
-    pub(super) argv: Vec<String>,
+    /// Its processes as they were named; never none.
+    pub(super) processes: Vec<Process>,
     pub(super) started_unix_s: u64,
 }
 
 impl About {
     /// Refuses what cannot be watched.
-    pub(super) fn of(pid: Pid) -> Result<About, Error> {
+    pub(super) fn of(pids: &[Pid]) -> Result<About, Error> {
+        let processes: Vec<Process> =
+            pids.iter().map(|pid| About::process(*pid)).collect::<Result<_, _>>()?;
+        if processes.is_empty() {
+            Err(Error::NoProcess)
+        } else {
+            Ok(About { processes, started_unix_s: real_coarse_s() })
+        }
+    }
+
+    fn process(pid: Pid) -> Result<Process, Error> {
         if pid == child::this() {
             return Err(Error::Itself { pid });
         }
         match state(pid, pid) {
             None => Err(Error::Gone { pid }),
             Some(_) if proc::has_ended(pid) => Err(Error::Zombie { pid }),
-            Some(_) => Ok(About {
-                pid,
+            Some(_) => Ok(Process {
+                pid: pid.cast_unsigned(),
                 name: name(pid, pid),
                 argv: proc::command_line(pid).unwrap_or_default(),
-                started_unix_s: real_coarse_s(),
             }),
         }
     }
 
+    pub(super) fn pids(&self) -> Vec<Pid> {
+        self.processes.iter().map(|process| process.pid.cast_signed()).collect()
+    }
+
     /// A held child runs its own program by now.
     pub(super) fn look_again(&mut self) {
-        let (name, argv) = (name(self.pid, self.pid), proc::command_line(self.pid).unwrap_or_default());
-        if !argv.is_empty() {
-            (self.name, self.argv) = (name, argv);
+        for process in &mut self.processes {
+            let pid = process.pid.cast_signed();
+            let (name, argv) = (name(pid, pid), proc::command_line(pid).unwrap_or_default());
+            if !argv.is_empty() {
+                (process.name, process.argv) = (name, argv);
+            }
         }
     }
 }
@@ -88,7 +104,7 @@ mod tests {
 
     #[test]
     fn this_process_is_not_watched_nor_one_that_is_not_there() {
-        assert!(matches!(About::of(child::this()), Err(Error::Itself { .. })));
-        assert!(matches!(About::of(Pid::MAX - 1), Err(Error::Gone { .. })));
+        assert!(matches!(About::of(&[child::this()]), Err(Error::Itself { .. })));
+        assert!(matches!(About::of(&[Pid::MAX - 1]), Err(Error::Gone { .. })));
     }
 }

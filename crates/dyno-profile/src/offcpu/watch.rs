@@ -63,7 +63,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Puts the probe in place; from here on everything is counted.
-    pub(super) fn begin(pid: Pid, held: Held, options: &Options) -> Result<Watch, Error> {
+    pub(super) fn begin(pids: &[Pid], held: Held, options: &Options) -> Result<Watch, Error> {
         let min_ns = u64::try_from(options.min.as_nanos()).unwrap_or(u64::MAX);
         let spans = if options.timeline == Timeline::Recorded { Spans::Recorded } else { Spans::Summed };
         let calls = match options.calls {
@@ -72,7 +72,8 @@ impl Watch {
         };
         let probe = Probe::load(Settings { min_ns, spans, calls }).map_err(refused)?;
         let mut watch = Watch::new(probe, held);
-        watch.take_in(pid)?;
+        watch.probe.name_objects(&named_calls()).map_err(refused)?;
+        pids.iter().try_for_each(|pid| watch.take_in(*pid))?;
         assert!(!watch.processes.is_empty(), "a process is watched");
         watch.counting = runs::Counting::begin();
         watch.start_ns = watch.probe.start().map_err(refused)?;
@@ -99,14 +100,15 @@ impl Watch {
         }
     }
 
-    /// The target and its descendants, before the probe begins.
+    /// One of the target's processes and its descendants, before the probe begins.
     fn take_in(&mut self, pid: Pid) -> Result<(), Error> {
-        self.probe.name_objects(&named_calls()).map_err(refused)?;
         let tree = proc::tree(pid);
         if tree.is_empty() {
             return Err(Error::Gone { pid });
         }
-        for member in tree.into_iter().filter(|member| *member != child::this()) {
+        // One that descends from another of the target's is there already.
+        let new: Vec<Pid> = tree.into_iter().filter(|member| !self.processes.contains(member)).collect();
+        for member in new.into_iter().filter(|member| *member != child::this()) {
             self.read_code(member);
             self.probe.watch(member).map_err(refused)?;
             self.processes.insert(member);
@@ -155,7 +157,7 @@ impl Watch {
     /// Until the time is up (none), or why it ended before.
     pub(super) fn listen(
         &mut self,
-        pid: Pid,
+        pids: &[Pid],
         duration: Option<Duration>,
         stop: &AtomicBool,
     ) -> Result<Option<String>, Error> {
@@ -170,7 +172,7 @@ impl Watch {
             if stop.load(Ordering::Relaxed) {
                 return Ok(Some("stopped by the user".to_owned()));
             }
-            if self.all_ended(pid) {
+            if self.all_ended(pids) {
                 // Without a time to watch for, this is the end that was asked for.
                 return Ok(for_ns.map(|_| "the target ended".to_owned()));
             }
@@ -180,8 +182,8 @@ impl Watch {
         }
     }
 
-    fn all_ended(&mut self, pid: Pid) -> bool {
-        if !proc::has_ended(pid) {
+    fn all_ended(&mut self, pids: &[Pid]) -> bool {
+        if !pids.iter().all(|pid| proc::has_ended(*pid)) {
             return false;
         }
         self.processes.retain(|member| !proc::has_ended(*member));

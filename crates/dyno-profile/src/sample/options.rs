@@ -5,16 +5,31 @@ use std::time::Duration;
 use dyno_sys::{Pid, Tid};
 
 /// Who is watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A process with all its threads, its living descendants, and what they start.
     Process(Pid),
+    /// Several processes, each as one alone; the first names the profile. At least one.
+    Processes(Vec<Pid>),
     /// One thread.
     Thread(Tid),
     /// Everybody.
     Machine,
+    /// Everybody, on these CPUs only. At least one.
+    Cpus(Vec<usize>),
     /// A child that was held before it execs; sampling begins with its program.
     Held(Pid),
+}
+
+impl Target {
+    /// The processes that are watched by name, the first first; a thread's is not among them.
+    pub(crate) fn processes(&self) -> &[Pid] {
+        match self {
+            Target::Process(pid) | Target::Held(pid) => std::slice::from_ref(pid),
+            Target::Processes(pids) => pids,
+            Target::Thread(_) | Target::Machine | Target::Cpus(_) => &[],
+        }
+    }
 }
 
 /// What makes a sample.

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dyno_record::profile::{self, Kind, Overhead, PROFILE_SCHEMA, Profile};
+use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::clock::{mono_ns, process_cpu_ns, real_coarse_s};
 use dyno_sys::perf::{Kernel, Record, STACK_BYTES_MAX, records};
 use dyno_sys::{Pid, Tid, child, proc};
@@ -94,7 +95,7 @@ impl Recorder {
         let session = Session::open(target, &options)?;
         let away = (options.event == Event::Switches).then(|| Away::new(options.min));
         Ok(Recorder {
-            target: *target,
+            target: target.clone(),
             asked_hz,
             options,
             session,
@@ -151,7 +152,7 @@ impl Recorder {
 
     /// Whether no process that is watched is left.
     fn is_gone(&mut self) -> bool {
-        if self.target == Target::Machine {
+        if matches!(self.target, Target::Machine | Target::Cpus(_)) {
             return false;
         }
         if mono_ns() >= self.next_look_ns {
@@ -199,14 +200,13 @@ impl Recorder {
     /// What is known before it begins.
     fn head(&self) -> Profile {
         let pid = match self.target {
-            Target::Process(pid) | Target::Held(pid) => Some(pid),
             Target::Thread(tid) => Some(process_of(tid).unwrap_or(tid)),
-            Target::Machine => None,
+            _ => self.target.processes().first().copied(),
         };
         let scope = match self.target {
-            Target::Process(_) | Target::Held(_) => "process",
+            Target::Process(_) | Target::Processes(_) | Target::Held(_) => "process",
             Target::Thread(_) => "thread",
-            Target::Machine => "machine",
+            Target::Machine | Target::Cpus(_) => "machine",
         };
         Profile {
             schema: PROFILE_SCHEMA.to_owned(),
@@ -218,6 +218,7 @@ impl Recorder {
                 name: String::new(),
                 argv: Vec::new(),
                 scope: scope.to_owned(),
+                also: Vec::new(),
             },
             // Machine, command and requests are the caller's to know.
             ..Profile::default()
@@ -237,7 +238,7 @@ impl Recorder {
     /// Names, and everything that is only known at the end.
     fn finish(self, profile: &mut Profile, symbols: Symbols) {
         let mut names_of_frames = Names::new(symbols);
-        let Recorder { options, asked_hz, session, watched, .. } = self;
+        let Recorder { target, options, asked_hz, session, watched, .. } = self;
         let Watched { spaces, mut folder, away, names, argv, period, lost, throttled, short, .. } = watched;
         profile.thread_times = away.map_or_else(Vec::new, |away| away.times(&mut folder));
         let name =
@@ -246,8 +247,17 @@ impl Recorder {
         if let Some(pid) = profile.target.pid.map(u32::cast_signed) {
             profile.target.name = names.get(&pid).cloned().unwrap_or_default();
             profile.target.argv = argv.get(&pid).cloned().unwrap_or_default();
+            let other = |pid: &Pid| profile::Process {
+                pid: pid.cast_unsigned(),
+                name: names.get(pid).cloned().unwrap_or_default(),
+                argv: argv.get(pid).cloned().unwrap_or_default(),
+            };
+            profile.target.also = target.processes().iter().skip(1).map(other).collect();
         } else {
-            profile.target.name = "machine".to_owned();
+            profile.target.name = match &target {
+                Target::Cpus(cpus) => format!("CPU {}", cpus.iter().copied().collect::<CpuSet>()),
+                _ => "machine".to_owned(),
+            };
         }
         let with_kernel = session.sampling().kernel == Kernel::With;
         let event = options.event.name();
@@ -284,7 +294,24 @@ impl Recorder {
 
 /// Refuses what cannot be watched before the kernel does, in better words.
 fn may_be_watched(target: &Target) -> Result<(), Error> {
-    let (Target::Process(pid) | Target::Thread(pid)) = *target else { return Ok(()) };
+    match target {
+        Target::Thread(tid) => is_there(*tid),
+        // It waits for us, and is there.
+        Target::Held(_) => Ok(()),
+        Target::Cpus(cpus) => are_there(cpus),
+        _ => target.processes().iter().try_for_each(|pid| is_there(*pid)),
+    }
+}
+
+fn are_there(cpus: &[usize]) -> Result<(), Error> {
+    let online = affinity::online();
+    match cpus.iter().find(|cpu| !online.contains(**cpu)) {
+        None => Ok(()),
+        Some(&cpu) => Err(Error::NoCpu { cpu, online: online.to_string() }),
+    }
+}
+
+fn is_there(pid: Pid) -> Result<(), Error> {
     if process_of(pid) == Some(child::this()) {
         return Err(Error::Own { pid });
     }

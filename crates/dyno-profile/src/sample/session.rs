@@ -104,19 +104,20 @@ impl Session {
     fn open_all(&mut self, target: &Target) -> Result<(), Error> {
         // One event per thread and CPU, and a ring or two.
         let _ = proc::raise_nofile_to_hard();
-        match *target {
-            Target::Machine => self.open_cpus(),
-            Target::Thread(tid) => self.open_thread(tid),
-            Target::Held(pid) => self.open_threads_of(&[pid], || vec![(pid, pid)]),
-            Target::Process(pid) => {
-                let family = || family(pid).into_iter().flat_map(threads_of).collect();
-                self.open_threads_of(&[pid], family)
+        match target {
+            Target::Machine => self.open_cpus(affinity::online().iter()),
+            Target::Cpus(cpus) => self.open_cpus(cpus.iter().copied()),
+            Target::Thread(tid) => self.open_thread(*tid),
+            Target::Held(pid) => self.open_threads_of(&[*pid], || vec![(*pid, *pid)]),
+            Target::Process(_) | Target::Processes(_) => {
+                let pids = target.processes();
+                self.open_threads_of(pids, || families(pids).flat_map(threads_of).collect())
             }
         }
     }
 
-    fn open_cpus(&mut self) -> Result<(), Error> {
-        for cpu in affinity::online().iter() {
+    fn open_cpus(&mut self, cpus: impl Iterator<Item = usize>) -> Result<(), Error> {
+        for cpu in cpus {
             let event = SamplingEvent::open(&self.sampling, Whom::Cpu(cpu));
             let event = event.map_err(|source| self.refused(source, "the machine".to_owned()))?;
             self.events.push(event);
@@ -332,8 +333,8 @@ fn sampling(target: &Target, options: &Options) -> Sampling {
         kernel: Kernel::With,
         stacks,
         inherit: match target {
-            Target::Process(_) | Target::Held(_) => Inherit::Children,
-            Target::Thread(_) | Target::Machine => Inherit::Nobody,
+            Target::Process(_) | Target::Processes(_) | Target::Held(_) => Inherit::Children,
+            Target::Thread(_) | Target::Machine | Target::Cpus(_) => Inherit::Nobody,
         },
         start: if matches!(target, Target::Held(_)) { Start::AtExec } else { Start::Later },
         wakeup_bytes: u32::try_from(ring).expect("a ring is a few MiB") / WAKEUPS_PER_RING,
@@ -342,18 +343,19 @@ fn sampling(target: &Target, options: &Options) -> Sampling {
 
 /// Whether the target is one static program of Go, whose code keeps frame pointers: then nothing need be copied.
 fn needs_no_tables(target: &Target) -> bool {
-    let Target::Process(pid) = *target else { return false };
+    let (Target::Process(_) | Target::Processes(_)) = target else { return false };
     let go = |pid: Pid| {
         let exe = Source::open(format!("{}/exe", proc::folder(pid)).as_ref());
         let elf = exe.and_then(Elf::open);
         elf.is_some_and(|elf| elf.is_go() && !elf.is_dynamic())
     };
-    family(pid).into_iter().all(go)
+    families(target.processes()).all(go)
 }
 
-/// A process and its living descendants, without this profiler, which may well be one of them.
-fn family(pid: Pid) -> Vec<Pid> {
-    proc::tree(pid).into_iter().filter(|pid| *pid != child::this()).collect()
+/// Processes and their living descendants, without this profiler, which may well be one of them. One that descends from
+/// another of them comes twice.
+fn families(pids: &[Pid]) -> impl Iterator<Item = Pid> + '_ {
+    pids.iter().flat_map(|pid| proc::tree(*pid)).filter(|pid| *pid != child::this())
 }
 
 fn threads_of(pid: Pid) -> Vec<(Pid, Tid)> {

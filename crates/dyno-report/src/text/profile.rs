@@ -7,6 +7,6 @@ use crate::color::Color;
 use crate::view::{self, Look};
 
 /// Everything, in at most `width` columns.
-pub fn profile(profile: &Profile, width: usize) -> String {
-    draw::view(&view::profile::view(profile, Look::default()), width, Color::Plain)
+pub fn profile(profile: &Profile, width: usize, look: Look) -> String {
+    draw::view(&view::profile::view(profile, look), width, Color::Plain)
 }

@@ -168,11 +168,5 @@ impl Boxes {
 
 /// What was watched, in a few words.
 pub(crate) fn target(profile: &Profile) -> String {
-    let target = &profile.target;
-    match (target.name.as_str(), target.pid) {
-        ("", None) => "profile".to_owned(),
-        ("", Some(pid)) => format!("process {pid}"),
-        (name, None) => name.to_owned(),
-        (name, Some(pid)) => format!("{name} ({pid})"),
-    }
+    profile.target.in_words().unwrap_or_else(|| "profile".to_owned())
 }

@@ -1,4 +1,4 @@
-//! How a picture is to look.
+//! How a picture is to look, and the table below it.
 
 use dyno_profile::tree::Threads;
 
@@ -12,6 +12,16 @@ pub enum Orientation {
     Icicle,
 }
 
+/// Which functions stand first in a table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Those with most time of their own.
+    #[default]
+    Own,
+    /// Those with most time in them and in what they call.
+    Total,
+}
+
 /// How a picture is to look.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Look {
@@ -19,4 +29,6 @@ pub struct Look {
     pub orientation: Orientation,
     /// Whether threads stand apart.
     pub threads: Threads,
+    /// Which functions its table begins with.
+    pub order: Order,
 }

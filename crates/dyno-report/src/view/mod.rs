@@ -17,4 +17,4 @@ pub(crate) mod specimen;
 pub(crate) mod table;
 pub(crate) mod words;
 
-pub use look::{Look, Orientation};
+pub use look::{Look, Order, Orientation};

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use dyno_measure::units::parse_count;
 
-use dyno_report::page::flame::Format;
+use dyno_report::page::flame::{Format, Order};
 
 use super::words::{HELP, ZERO};
 
@@ -14,6 +14,26 @@ use super::words::{HELP, ZERO};
 pub(super) fn formats() -> impl TypedValueParser<Value = Format> {
     let words = PossibleValuesParser::new(Format::ALL.map(Format::word));
     words.map(|word| Format::named(&word).expect("the parser lets through the words of formats only"))
+}
+
+/// Which functions stand first in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SortWord {
+    /// By time of their own.
+    #[value(name = "self")]
+    Own,
+    /// By time in them and in what they call.
+    Total,
+}
+
+impl SortWord {
+    /// The same for the report.
+    pub(crate) fn order(self) -> Order {
+        match self {
+            SortWord::Own => Order::Own,
+            SortWord::Total => Order::Total,
+        }
+    }
 }
 
 /// What the numbers of folded stacks count.
@@ -70,6 +90,10 @@ pub(crate) struct Flame {
     /// A tower for each thread's name
     #[arg(long, help_heading = "Picture")]
     pub(crate) per_thread: bool,
+    /// What the page's table of functions is sorted by: self, or total (with what they call)
+    #[arg(long, value_name = "BY", default_value = "self", value_enum, hide_possible_values = true)]
+    #[arg(conflicts_with = "diff", help_heading = "Picture")]
+    pub(crate) sort: SortWord,
 
     /// html, svg, folded, pprof, firefox, speedscope or json [default: what FILE ends in, else html]
     #[arg(long, value_parser = formats(), value_name = "FORMAT", hide_possible_values = true, help_heading = "Output")]

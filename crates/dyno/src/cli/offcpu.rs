@@ -29,17 +29,18 @@ children, and what they start. Without --for it ends with the target, or with Ct
 switches stand in, and tell less. Exit status: 130 after Ctrl-C, with
 the profile written.",
     help_template = HELP,
-    group = ArgGroup::new("waiting").required(true).args(["pid_alone", "pid", "command"])
+    group = ArgGroup::new("waiting").required(true).multiple(true).args(["pid_alone", "pid", "command"])
 )]
 pub(crate) struct OffCpu {
     /// The process, as -p
-    #[arg(value_name = "PID", value_parser = process, id = "pid_alone")]
+    #[arg(value_name = "PID", value_parser = process, id = "pid_alone", conflicts_with_all = ["pid", "command"])]
     pub(crate) pid_alone: Option<Pid>,
 
-    /// The process, with its threads and children
-    #[arg(short, long, value_name = "PID", value_parser = process, help_heading = "What")]
-    pub(crate) pid: Option<Pid>,
-    /// A command, started now and ended with the profile; what it prints goes to standard error
+    /// The process, with its threads and children; several as 12,13
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', value_parser = process, help_heading = "What")]
+    pub(crate) pid: Vec<Pid>,
+    /// A command, started now and ended with the profile; what it prints goes to standard error. Behind -p it says how long
+    /// that is watched (-p 4242 -- sleep 10)
     #[arg(last = true, value_name = "CMD", help_heading = "What")]
     pub(crate) command: Vec<OsString>,
 
@@ -104,8 +105,10 @@ mod tests {
     #[test]
     fn a_target_is_named_once_in_one_of_three_ways() {
         assert_eq!(parsed(&["12"]).unwrap().pid_alone, Some(12));
-        assert_eq!(parsed(&["-p", "12"]).unwrap().pid, Some(12));
+        assert_eq!(parsed(&["-p", "12,13"]).unwrap().pid, [12, 13]);
         assert_eq!(parsed(&["--", "ls", "-l"]).unwrap().command, ["ls", "-l"]);
+        let beside = parsed(&["-p", "12", "--", "sleep", "1"]).unwrap();
+        assert_eq!((beside.pid, beside.command.len()), (vec![12], 2));
         for words in [&[][..], &["12", "-p", "13"], &["12", "--", "ls"]] {
             assert!(parsed(words).is_err(), "{words:?}");
         }

@@ -7,11 +7,12 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use dyno_profile::{CallGraph, Event, Options};
 use dyno_sys::Pid;
+use dyno_sys::affinity::CpuSet;
 use dyno_sys::perf::STACK_BYTES_MAX;
 
 use dyno_report::page::flame::Format;
 
-use super::flame::formats;
+use super::flame::{SortWord, formats};
 use super::words::{HELP, count, process, some_time};
 
 /// `dyno profile`.
@@ -35,15 +36,18 @@ pub(crate) struct Profile {
     #[arg(value_name = "PID", value_parser = process, id = "pid_alone", conflicts_with_all = ["pid", "tid", "all", "command"])]
     pub(crate) pid_alone: Option<Pid>,
 
-    /// The process, with its threads and children
-    #[arg(short, long, value_name = "PID", value_parser = process, conflicts_with_all = ["tid", "all"], help_heading = "What")]
-    pub(crate) pid: Option<Pid>,
+    /// The process, with its threads and children; several as 12,13
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', value_parser = process, conflicts_with_all = ["tid", "all"], help_heading = "What")]
+    pub(crate) pid: Vec<Pid>,
     /// One thread
     #[arg(short, long, value_name = "TID", value_parser = process, conflicts_with = "all", help_heading = "What")]
     pub(crate) tid: Option<Pid>,
     /// Everything that runs on this machine
     #[arg(short, long = "all", visible_alias = "all-cpus", help_heading = "What")]
     pub(crate) all: bool,
+    /// With -a: only what runs on these CPUs, as 0,2-3
+    #[arg(short = 'C', long = "cpu", value_name = "CPUS", requires = "all", conflicts_with_all = ["pid_alone", "pid", "tid"], help_heading = "What")]
+    pub(crate) cpus: Option<CpuSet>,
     /// A command, started now and ended with the profile; what it prints goes to standard error. Behind -p, -t or -a it
     /// says how long they are watched, as perf record has it (-p 4242 -- sleep 10)
     #[arg(last = true, value_name = "CMD", help_heading = "What")]
@@ -76,6 +80,16 @@ pub(crate) struct Profile {
     #[arg(long, value_name = "N", value_parser = count, help_heading = "How")]
     pub(crate) requests: Option<usize>,
 
+    /// What the table of functions is sorted by: self, or total (with what they call)
+    #[arg(
+        long,
+        value_name = "BY",
+        default_value = "self",
+        value_enum,
+        hide_possible_values = true,
+        help_heading = "Output"
+    )]
+    pub(crate) sort: SortWord,
     /// Where the profile goes; - is standard output [default: profile.json and profile.html]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
@@ -155,15 +169,26 @@ mod tests {
     #[test]
     fn a_target_is_named_once_in_one_of_five_ways() {
         assert_eq!(parsed(&["12"]).unwrap().pid_alone, Some(12));
-        assert_eq!(parsed(&["-p", "12"]).unwrap().pid, Some(12));
+        assert_eq!(parsed(&["-p", "12"]).unwrap().pid, [12]);
         assert_eq!(parsed(&["-t", "12"]).unwrap().tid, Some(12));
         assert!(parsed(&["-a"]).unwrap().all);
         assert_eq!(parsed(&["--", "ls", "-l"]).unwrap().command, ["ls", "-l"]);
         let beside = parsed(&["-p", "12", "--", "sleep", "1"]).unwrap();
-        assert_eq!((beside.pid, beside.command.len()), (Some(12), 2));
-        for words in
-            [&[][..], &["12", "-p", "13"], &["-a", "12"], &["12", "--", "ls"], &["-p", "1", "-t", "2"]]
-        {
+        assert_eq!((beside.pid, beside.command.len()), (vec![12], 2));
+        assert_eq!(parsed(&["-p", "12,13"]).unwrap().pid, [12, 13]);
+        assert!(parsed(&["-p", "12,x"]).unwrap_err().to_string().contains("'x'"));
+        let cpus = parsed(&["-a", "-C", "0,2-3"]).unwrap().cpus.unwrap();
+        assert_eq!(cpus.iter().collect::<Vec<_>>(), [0, 2, 3]);
+        assert!(parsed(&["-a", "-C", "3-2"]).is_err() && parsed(&["-C", "0", "--", "ls"]).is_err());
+        for words in [
+            &[][..],
+            &["12", "-C", "0"],
+            &["-p", "12", "-C", "0"],
+            &["12", "-p", "13"],
+            &["-a", "12"],
+            &["12", "--", "ls"],
+            &["-p", "1", "-t", "2"],
+        ] {
             assert!(parsed(words).is_err(), "{words:?}");
         }
     }

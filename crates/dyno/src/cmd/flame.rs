@@ -79,6 +79,7 @@ fn compare(args: &Flame, before: &Path, after: &Path) -> Result<(), Failure> {
 fn look(args: &Flame) -> Look {
     Look {
         orientation: if args.icicle { Orientation::Icicle } else { Orientation::Flame },
+        order: args.sort.order(),
         threads: if args.per_thread { Threads::Apart } else { Threads::Merged },
     }
 }

@@ -8,12 +8,12 @@ use std::sync::atomic::AtomicBool;
 
 use dyno_profile::{Recorder, Target};
 
-use super::recording::{Files, of_command, say_how_it_ends, while_command};
+use super::recording::{Files, of_command, of_processes, say_how_it_ends, while_command};
 use super::stop;
 use crate::cli;
 use dyno_lab::Failure;
 use dyno_lab::look::refused::not_profiled;
-use dyno_report::text;
+use dyno_report::page::flame::Look;
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Profile) -> Result<ExitCode, Failure> {
@@ -27,19 +27,21 @@ pub(crate) fn run(args: &cli::Profile) -> Result<ExitCode, Failure> {
         let recorder = open(target(args))?;
         say_how_it_ends(args.time);
         record(recorder)?
-    } else if args.pid.is_some() || args.tid.is_some() || args.all {
+    } else if !args.pid.is_empty() || args.tid.is_some() || args.all {
         while_command(&args.command, || open(target(args)), record_until)?
     } else {
         of_command(&args.command, |pid| open(Target::Held(pid)), record)?
     };
-    files.write(profile, args.requests, text::profile)
+    files.write(profile, args.requests, Look { order: args.sort.order(), ..Look::default() })
 }
 
 /// What runs already.
 fn target(args: &cli::Profile) -> Target {
-    match (args.pid.or(args.pid_alone), args.tid) {
-        (Some(pid), _) => Target::Process(pid),
+    match (of_processes(args.pid_alone, &args.pid), args.tid) {
+        (Some(processes), _) => processes,
         (None, Some(tid)) => Target::Thread(tid),
-        (None, None) => Target::Machine,
+        (None, None) => {
+            args.cpus.as_ref().map_or(Target::Machine, |cpus| Target::Cpus(cpus.iter().collect()))
+        }
     }
 }

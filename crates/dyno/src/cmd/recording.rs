@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use dyno_lab::Failure;
 use dyno_lab::launch::command::{not_started, order};
+use dyno_profile::Target;
 use dyno_record::profile::{Profile, Requests};
 use dyno_sys::Pid;
 use dyno_sys::child::Exit;
@@ -24,6 +25,7 @@ use dyno_sys::{clock, proc};
 use super::stop;
 use dyno_report::page::flame;
 use dyno_report::page::flame::Format;
+use dyno_report::text;
 
 /// The files that a profile goes to, and how each is written.
 pub(super) struct Files(Vec<(PathBuf, Format)>);
@@ -54,14 +56,14 @@ impl Files {
         &self,
         mut profile: Profile,
         requests: Option<usize>,
-        table: fn(&Profile, usize) -> String,
+        look: flame::Look,
     ) -> Result<ExitCode, Failure> {
         profile.command = this_run::command_line();
         profile.machine = machine();
         let counted = |count| Requests { count: count as u64, source: "the command line".to_owned() };
         profile.requests = requests.map(counted);
         for (path, format) in &self.0 {
-            let bytes = flame::write(&profile, *format, flame::Look::default());
+            let bytes = flame::write(&profile, *format, look);
             if self.is_stdout() {
                 out::print_bytes(&bytes)?;
             } else {
@@ -69,11 +71,26 @@ impl Files {
             }
         }
         if !self.is_stdout() {
-            let table = table(&profile, out::terminal_width());
+            let table = text::profile(&profile, out::terminal_width(), look);
             let names: Vec<String> = self.0.iter().map(|(path, _)| path.display().to_string()).collect();
             out::print(&format!("{table}\nprofile   {}\n", names.join("      ")))?;
         }
         Ok(stop::exit_code())
+    }
+}
+
+/// One process or several, each once, as the command line names them; none where it names none.
+pub(super) fn of_processes(alone: Option<Pid>, listed: &[Pid]) -> Option<Target> {
+    let mut pids: Vec<Pid> = Vec::new();
+    for pid in alone.iter().chain(listed) {
+        if !pids.contains(pid) {
+            pids.push(*pid);
+        }
+    }
+    match pids[..] {
+        [] => None,
+        [pid] => Some(Target::Process(pid)),
+        _ => Some(Target::Processes(pids)),
     }
 }
 
@@ -129,7 +146,8 @@ pub(super) fn while_command<R>(
         profile
     })?;
     // The command's end is the one that was asked for.
-    if ended.load(Relaxed) && profile.cut_short.as_deref() == Some("interrupted") {
+    let is_stopped = matches!(profile.cut_short.as_deref(), Some("interrupted" | "stopped by the user"));
+    if ended.load(Relaxed) && is_stopped {
         profile.cut_short = None;
     }
     Ok(profile)
@@ -139,5 +157,18 @@ pub(super) fn while_command<R>(
 pub(super) fn say_how_it_ends(time: Option<Duration>) {
     if time.is_none() && std::io::stderr().is_terminal() {
         out::say("watching; Ctrl-C ends it and writes the profile\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_named_twice_is_watched_once() {
+        assert_eq!(of_processes(None, &[]), None);
+        assert_eq!(of_processes(Some(4), &[]), Some(Target::Process(4)));
+        assert_eq!(of_processes(None, &[4, 4]), Some(Target::Process(4)));
+        assert_eq!(of_processes(None, &[5, 4, 5]), Some(Target::Processes(vec![5, 4])));
     }
 }

@@ -187,6 +187,7 @@ fn target(pid: Pid) -> Named {
         name: proc::name(pid).unwrap_or_default(),
         argv: proc::command_line(pid).unwrap_or_default(),
         scope: "process".into(),
+        also: Vec::new(),
     }
 }
 

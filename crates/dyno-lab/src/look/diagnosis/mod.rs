@@ -150,6 +150,7 @@ pub fn target(pid: Pid) -> Target {
         name: proc::name(pid).unwrap_or_default(),
         argv: proc::command_line(pid).unwrap_or_default(),
         scope: "process".into(),
+        also: Vec::new(),
     }
 }
 

@@ -185,6 +185,7 @@ fn seen() -> Seen {
 
 #[test]
 fn what_a_watch_saw_folds_as_it_ever_did() {
-    let about = About { pid: PID, name: "server".to_owned(), argv: vec!["a".to_owned()], started_unix_s: 7 };
+    let server = Process { pid: PID.cast_unsigned(), name: "server".to_owned(), argv: vec!["a".to_owned()] };
+    let about = About { processes: vec![server], started_unix_s: 7 };
     assert_golden("offcpu.txt", &lines("waits", &profile(about, seen())));
 }

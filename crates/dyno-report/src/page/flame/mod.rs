@@ -17,7 +17,7 @@ use crate::view;
 use crate::view::block::View;
 use crate::view::boxes::Boxes;
 
-pub use crate::view::{Look, Orientation};
+pub use crate::view::{Look, Order, Orientation};
 pub use format::Format;
 
 const STYLE: &str =

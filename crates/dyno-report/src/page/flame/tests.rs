@@ -1,7 +1,6 @@
 //! Pictures as a whole: well-formed, closed to strangers' names, readable without a script, and the same every time.
 #![allow(clippy::unwrap_used)]
 
-use dyno_profile::tree::Threads;
 use dyno_record::profile::*;
 
 use super::*;
@@ -205,7 +204,7 @@ fn a_comparison_says_what_it_divided_by_and_hides_nothing() {
 #[test]
 fn an_icicle_has_its_root_at_the_top() {
     let of = |orientation| {
-        let look = Look { orientation, threads: Threads::Merged };
+        let look = Look { orientation, ..Look::default() };
         String::from_utf8(write(&small(), Format::Svg, look)).unwrap()
     };
     let root = |svg: &str| {

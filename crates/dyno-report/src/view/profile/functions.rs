@@ -1,4 +1,4 @@
-//! Functions by the time that they took themselves.
+//! Functions by the time that they took themselves, or in all.
 
 use dyno_profile::name;
 use dyno_profile::top::{Function, functions};
@@ -6,6 +6,7 @@ use dyno_record::profile::{Kind, Origin, Profile};
 
 use crate::number::{NONE, micros};
 use crate::view::block::{Block, OnPage, OnTerminal, Section};
+use crate::view::look::Order;
 use crate::view::measure::{Measure, share};
 use crate::view::show::On;
 use crate::view::table::{self, Column, Row, Table, figure, known, words};
@@ -16,8 +17,8 @@ const TERMINAL_ROWS_MAX: usize = 20;
 /// A template instance may fill a page; what is longer has a line of its own.
 const NAME_MAX: usize = 56;
 
-pub(super) fn section(profile: &Profile, measure: &Measure) -> Section {
-    let found = functions(profile);
+pub(super) fn section(profile: &Profile, measure: &Measure, order: Order) -> Section {
+    let (found, first) = in_order(functions(profile), order);
     let columns = [
         Column::words("function", NAME_MAX),
         Column::page(own_head(measure)),
@@ -30,13 +31,25 @@ pub(super) fn section(profile: &Profile, measure: &Measure) -> Section {
         Column::words("where", usize::MAX),
     ];
     let rows = found.iter().take(ROWS_MAX).map(|function| row(profile, measure, function)).collect();
-    let caption = captioned("Functions by time of their own", found.len(), "functions");
+    let caption = captioned(first, found.len(), "functions");
     let table = Table { terminal_rows_max: TERMINAL_ROWS_MAX, ..Table::new(caption, &columns, rows) };
     let blocks = vec![Block::Table(table)];
     match profile.kind {
         Kind::OnCpu => Section::new("functions", "Functions", (OnPage::Body, OnTerminal::Found), blocks),
         // On a terminal the places of waits say more than the functions.
         Kind::OffCpu => Section::page("functions", "Functions", OnPage::Body, blocks),
+    }
+}
+
+/// The functions as they are to stand, and what the first of them have most of.
+fn in_order(mut found: Vec<Function>, order: Order) -> (Vec<Function>, &'static str) {
+    match order {
+        Order::Own => (found, "Functions by time of their own"),
+        Order::Total => {
+            // Stable: what has the same time in all stays in the order of its own.
+            found.sort_by_key(|function| std::cmp::Reverse(function.total));
+            (found, "Functions by time in them and in what they call")
+        }
     }
 }
 
@@ -89,5 +102,33 @@ fn place(function: &Function) -> &str {
     match name::file_name(&function.module) {
         "" if function.origin == Origin::Kernel => "kernel",
         file => file,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(name: &str, own: u64, total: u64) -> Function {
+        Function { name: name.to_owned(), own, total, ..Function::default() }
+    }
+
+    /// Fault: `Order::Total` that leaves the order as it is.
+    #[test]
+    fn the_function_under_which_most_time_lies_comes_first_where_that_is_asked_for() {
+        let found = || {
+            vec![
+                function("leaf", 60, 60),
+                function("work", 40, 90),
+                function("main", 0, 100),
+                function("start", 0, 100),
+            ]
+        };
+        let names = |order| {
+            let (found, said) = in_order(found(), order);
+            (found.into_iter().map(|function| function.name).collect::<Vec<_>>().join(" "), said)
+        };
+        assert_eq!(names(Order::Own), ("leaf work main start".to_owned(), "Functions by time of their own"));
+        assert_eq!(names(Order::Total).0, "main start work leaf");
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn view(profile: &Profile, look: Look) -> View {
     ];
     let tail = [
         lanes::section(profile),
-        Some(functions::section(profile, &boxes.measure)),
+        Some(functions::section(profile, &boxes.measure, look.order)),
         system_calls::section(profile),
         Some(Section::page("measured", "How it was measured", OnPage::Body, vec![measured(profile)])),
     ];

@@ -75,8 +75,7 @@ pub(super) fn doubts(profile: &Profile) -> Vec<Fact> {
 
 /// Who was watched: `server (7)`.
 pub(super) fn watched(profile: &Profile) -> String {
-    let pid = profile.target.pid.map(|pid| format!(" ({pid})")).unwrap_or_default();
-    format!("{}{pid}", profile.target.name)
+    profile.target.in_words().unwrap_or_default()
 }
 
 /// What watching cost.

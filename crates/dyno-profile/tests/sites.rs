@@ -191,5 +191,5 @@ fn functions_are_chosen_by_their_samples_and_small_ones_are_not() {
     assert_eq!(chosen[0].source.hot_lines.len(), 1);
     let few = Choice { sites_max: 1, ..Choice::new(Reach::Own) };
     let (one, missing) = running.sites().chosen(&profile, &few);
-    assert_eq!((one.len(), missing[0].what.as_str()), (1, "second"));
+    assert_eq!((one.len(), missing[0].what.as_str()), (1, "second, waits"));
 }

@@ -107,8 +107,10 @@ impl Drop for Served {
     }
 }
 
+/// This program again. What starts the tests may ignore hangups, as nohup(1) does, and a server would inherit that.
 pub(crate) fn program() -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP").arg(std::env::current_exe().unwrap());
     command.stdin(Stdio::null());
     command
 }

@@ -66,7 +66,7 @@ fn a_watcher_that_is_killed_leaves_nothing_in_the_kernel() {
     let (folder, sleeper) = (Folder::new("odd-killed"), Sleeper::start());
     let place = folder.path("off.json");
     let before = bpf::ids().unwrap();
-    let words = ["offcpu", "--for", "1h", "-o", place.to_str().unwrap(), &sleeper.pid()];
+    let words = ["offcpu", "--syscalls", "--for", "1h", "-o", place.to_str().unwrap(), &sleeper.pid()];
     let mut watcher = dyno(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let new = || {
         let (programs, links) = bpf::ids().unwrap();

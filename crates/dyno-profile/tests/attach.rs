@@ -2,6 +2,9 @@
 //! lets a user watch his own processes (kernel.perf_event_paranoid 2).
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/watching.rs"]
+mod watching;
+
 use std::collections::HashSet;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,26 +43,10 @@ fn options(time: Duration) -> Options {
     Options { duration: Some(time), ..Options::default() }
 }
 
-/// Whether this user holds the right to watch his own processes, by what the kernel says of rights and not by whether it
-/// works: root's rights, or kernel.perf_event_paranoid of 2 or less outside of a sandbox. In CI nothing may be passed over.
-fn may_watch() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let field = |name: &str| proc::parse_status_field(&status, name).unwrap_or_default().to_owned();
-    const PERFMON_OR_ADMIN: u64 = 1 << 38 | 1 << 21;
-    let has_right = u64::from_str_radix(&field("CapEff"), 16).unwrap() & PERFMON_OR_ADMIN != 0;
-    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
-    let is_open = paranoid.trim().parse::<i32>().unwrap() <= 2 && field("Seccomp") == "0";
-    if !has_right && !is_open {
-        assert!(std::env::var_os("CI").is_none(), "CI has the right to watch, or its tests say nothing");
-        println!("not tried: this user may not watch his own processes here");
-    }
-    has_right || is_open
-}
-
 /// `None` where this user has no right to it. With the right an error is a failure. Fault: `Session::open` that answers
 /// [`Error::Refused`]; each test that watches is red then.
 fn watched(target: Target, time: Duration) -> Option<Profile> {
-    may_watch().then(|| record(&target, &options(time), &AtomicBool::new(false)).unwrap())
+    watching::may_watch().then(|| record(&target, &options(time), &AtomicBool::new(false)).unwrap())
 }
 
 fn until(what: &str, done: impl Fn() -> bool) {
@@ -181,7 +168,7 @@ fn one_thread_is_watched_alone() {
 
 #[test]
 fn a_stop_ends_it_at_once_with_what_there_is() {
-    if !may_watch() {
+    if !watching::may_watch() {
         return;
     }
     let busy = shell(BUSY);

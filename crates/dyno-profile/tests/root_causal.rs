@@ -5,7 +5,8 @@
 
 mod common;
 
-use common::{First, Running};
+use common::Running;
+use common::watching::First;
 use dyno_measure::stats::Sorted;
 use dyno_profile::Error;
 use dyno_profile::causal::{

@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use common::{First, Running, wait_for};
+use common::watching::First;
+use common::{Running, wait_for};
 use dyno_profile::causal::{Asked, Live, Progress, Reach, Resolver, Subject, run};
 use dyno_record::causal::{Causal, Metric, Verdict};
 use dyno_sys::clock::mono_ns;

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::watching::may_watch;
 use common::{Ended, Folder, dyno, run};
 use dyno_record::profile::Profile;
 use dyno_sys::proc;
@@ -24,22 +25,6 @@ impl Drop for Running {
 
 fn busy() -> Running {
     Running(Command::new(BUSY[0]).args(&BUSY[1..]).spawn().unwrap())
-}
-
-/// Whether this user holds the right to watch his own processes, by what the kernel says of rights and not by whether it
-/// works: root's rights, or kernel.perf_event_paranoid of 2 or less outside of a sandbox. In CI nothing may be passed over.
-fn may_watch() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let field = |name: &str| proc::parse_status_field(&status, name).unwrap_or_default().to_owned();
-    const PERFMON_OR_ADMIN: u64 = 1 << 38 | 1 << 21;
-    let has_right = u64::from_str_radix(&field("CapEff"), 16).unwrap() & PERFMON_OR_ADMIN != 0;
-    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
-    let is_open = paranoid.trim().parse::<i32>().unwrap() <= 2 && field("Seccomp") == "0";
-    if !has_right && !is_open {
-        assert!(std::env::var_os("CI").is_none(), "CI has the right to watch, or its tests say nothing");
-        println!("not tried: this user may not watch his own processes here");
-    }
-    has_right || is_open
 }
 
 fn read(folder: &Folder, name: &str) -> Profile {

@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::{Ended, First, Folder, dyno, run, wait_for};
+use common::watching::First;
+use common::{Ended, Folder, dyno, run, wait_for};
 use dyno_record::causal::{Causal, Verdict};
 use dyno_sys::proc;
 use dyno_sys::signal::{self, Signal};

@@ -2,6 +2,8 @@
 //!
 //! Every test that watches such a program begins here. What a program should show is the test's own to know.
 
+pub(crate) mod watching;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -64,34 +66,6 @@ pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         assert!(begun.elapsed() < DEADLINE, "not within {DEADLINE:?}: {what}");
         clock::sleep_ns(LOOK_NS);
-    }
-}
-
-/// This thread, and what it starts from now on, go before others on the CPUs: a program that is made to be measured has them
-/// as far as it wants them, whatever runs beside the tests. Without the right to it all stays as it is.
-#[allow(dead_code)]
-pub(crate) struct First;
-
-#[allow(dead_code)]
-impl First {
-    pub(crate) fn now() -> First {
-        let thread = fs::read_link("/proc/thread-self").unwrap();
-        let mut renice = Command::new("renice");
-        renice.args(["-n", "-20", "-p"]).arg(thread.file_name().unwrap());
-        let _ = renice.stdout(Stdio::null()).stderr(Stdio::null()).status();
-        First::of_session("-20");
-        First
-    }
-
-    /// Where the kernel shares the CPUs among sessions first, a thread's own weight says nothing outside of its session.
-    fn of_session(nice: &str) {
-        let _ = fs::write("/proc/self/autogroup", nice);
-    }
-}
-
-impl Drop for First {
-    fn drop(&mut self) {
-        First::of_session("0");
     }
 }
 

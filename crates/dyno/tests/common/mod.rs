@@ -1,6 +1,9 @@
 //! What the tests of the binary share: starting it, hearing it, and ending it, all with deadlines.
 #![allow(dead_code, clippy::unwrap_used)]
 
+#[path = "../../../dyno-profile/tests/common/watching.rs"]
+pub(crate) mod watching;
+
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -20,38 +23,6 @@ pub(crate) fn dyno<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Comma
     let mut command = Command::new(env!("CARGO_BIN_EXE_dyno"));
     command.args(words).env_remove("NO_COLOR").env_remove("COLUMNS").stdin(Stdio::null());
     command
-}
-
-/// This thread, and what it starts from now on, go before others on the CPUs: a program that is made to be measured has them
-/// as far as it wants them, whatever runs beside the tests. Without the right to it all stays as it is.
-#[allow(dead_code)]
-pub(crate) struct First;
-
-impl First {
-    pub(crate) fn now() -> First {
-        let thread = std::fs::read_link("/proc/thread-self").unwrap();
-        let mut renice = Command::new("renice");
-        renice.args(["-n", "-20", "-p"]).arg(thread.file_name().unwrap());
-        let _ = renice.stdout(Stdio::null()).stderr(Stdio::null()).status();
-        First::of_session("self", "-20");
-        First
-    }
-
-    /// And a process that began a session of its own.
-    pub(crate) fn too(&self, pid: Pid) {
-        First::of_session(&pid.to_string(), "-20");
-    }
-
-    /// Where the kernel shares the CPUs among sessions first, a thread's own weight says nothing outside of its session.
-    fn of_session(process: &str, nice: &str) {
-        let _ = std::fs::write(format!("/proc/{process}/autogroup"), nice);
-    }
-}
-
-impl Drop for First {
-    fn drop(&mut self) {
-        First::of_session("self", "0");
-    }
 }
 
 /// Runs it to its end.

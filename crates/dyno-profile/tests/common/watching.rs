@@ -1,0 +1,51 @@
+//! What tests that watch or measure other processes ask of the machine: the right to watch, and the first place in the line
+//! for a CPU. Tests of other crates read this file too.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use dyno_sys::{Pid, priority, proc};
+
+/// Whether this user holds the right to watch his own processes, by what the kernel says of rights and not by whether it
+/// works: root's rights, or kernel.perf_event_paranoid of 2 or less outside of a sandbox. In CI nothing may be passed over.
+pub(crate) fn may_watch() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let field = |name: &str| proc::parse_status_field(&status, name).unwrap_or_default().to_owned();
+    const PERFMON_OR_ADMIN: u64 = 1 << 38 | 1 << 21;
+    let has_right = u64::from_str_radix(&field("CapEff"), 16).unwrap() & PERFMON_OR_ADMIN != 0;
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
+    let is_open = paranoid.trim().parse::<i32>().unwrap() <= 2 && field("Seccomp") == "0";
+    if !has_right && !is_open {
+        assert!(std::env::var_os("CI").is_none(), "CI has the right to watch, or its tests say nothing");
+        println!("not tried: this user may not watch his own processes here");
+    }
+    has_right || is_open
+}
+
+/// This thread, and what it starts from now on, go before others on the CPUs: a program that is made to be measured has them
+/// as far as it wants them, whatever runs beside the tests. Without the right to it all stays as it is.
+pub(crate) struct First {
+    _thread: priority::First,
+}
+
+impl First {
+    pub(crate) fn now() -> First {
+        let first = First { _thread: priority::First::in_line() };
+        first.too(std::process::id().cast_signed());
+        first
+    }
+
+    /// And a process that began a session of its own: where the kernel shares the CPUs among sessions first, a thread's own
+    /// weight says nothing outside of its session.
+    pub(crate) fn too(&self, pid: Pid) {
+        of_session(pid, "-20");
+    }
+}
+
+impl Drop for First {
+    fn drop(&mut self) {
+        of_session(std::process::id().cast_signed(), "0");
+    }
+}
+
+fn of_session(pid: Pid, nice: &str) {
+    let _ = std::fs::write(format!("/proc/{pid}/autogroup"), nice);
+}

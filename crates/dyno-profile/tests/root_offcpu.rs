@@ -21,7 +21,11 @@ impl Waiting {
     fn start(kind: &str) -> Waiting {
         // Without frame pointers: the stacks must come from the unwind tables.
         let flags = ["-O2", "-g", "-fomit-frame-pointer", "-pthread"];
-        Waiting(Running::start("cc", &flags, "waits.c", &[kind, "file"]).unwrap())
+        let running = Running::start("cc", &flags, "waits.c", &[kind, "file"]).unwrap();
+        if !matches!(kind, "flush" | "nap") {
+            named(&running);
+        }
+        Waiting(running)
     }
 
     /// What it waits for in a second and a half.
@@ -34,6 +38,13 @@ impl Waiting {
         let target = Target::Process(self.0.pid());
         record(&target, &options, &AtomicBool::new(false)).unwrap()
     }
+}
+
+/// Waits until both threads of a program are there and have said their names.
+fn named(program: &Running) {
+    let is_named = |tid: &i32| dyno_sys::proc::name(*tid).is_ok_and(|name| name != "program");
+    let named = || dyno_sys::proc::tasks(program.pid()).iter().filter(|tid| is_named(tid)).count();
+    common::wait_for("its threads say their names", || named() == 2);
 }
 
 /// Rows of one thread, by its name, and class.

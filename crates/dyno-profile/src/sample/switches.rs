@@ -69,6 +69,15 @@ impl Away {
     pub(crate) fn switched(&mut self, switch: &Switch, folder: &mut Folder) {
         self.begins(switch.pid, switch.tid, switch.time_ns);
         let Some(life) = self.lives.get_mut(&switch.tid) else { return };
+        let after = match switch.way {
+            Way::In => Now::Running,
+            Way::Waits => Now::Off(Off::Waiting),
+            Way::Preempted => Now::Off(Off::Runnable),
+        };
+        // A thread that was born while events were opened has two, its own and one it inherited, and both tell its switches.
+        if life.now == after {
+            return;
+        }
         let before = match (life.now, switch.way) {
             // It was there before it was watched: its first switch says whether it was on or off the CPU until then.
             (Now::Unknown, Way::In) => Now::Off(Off::Waiting),
@@ -76,11 +85,7 @@ impl Away {
             (known, _) => known,
         };
         life.was(before, switch.time_ns, self.min_ns, folder);
-        life.now = match switch.way {
-            Way::In => Now::Running,
-            Way::Waits => Now::Off(Off::Waiting),
-            Way::Preempted => Now::Off(Off::Runnable),
-        };
+        life.now = after;
     }
 
     pub(crate) fn ended(&mut self, task: &Task, folder: &mut Folder) {
@@ -201,6 +206,24 @@ mod tests {
             (200, 300),
             "ten are below the least"
         );
+    }
+
+    #[test]
+    fn a_switch_that_is_told_twice_counts_once_with_its_stack() {
+        let (mut away, mut folder) = (Away::new(Duration::from_nanos(50)), Folder::default());
+        let mut spaces = AddressSpaces::new();
+        away.begins(7, 8, 1_000);
+        let key = folder.key(&mut spaces, &Taken { pid: 7, tid: 8, kernel: &[0x10], user: None });
+        away.leaves(8, key);
+        let told = [(1_100, Way::Preempted), (1_101, Way::Preempted), (1_400, Way::In), (1_401, Way::In)];
+        for (time_ns, way) in told {
+            away.switched(&switch(8, time_ns, way), &mut folder);
+        }
+        away.end(1_500, &mut folder);
+        let times = away.times(&mut folder);
+        assert_eq!((times[0].running_ns, times[0].runnable_ns), (200, 300));
+        let folded = folder.finish(&spaces, &mut Names::default(), |_, _| String::new(), 1.0);
+        assert_eq!(folded.written.stacks.iter().map(|stack| stack.weight_ns).sum::<u64>(), 300);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use dyno_record::finding::{Class, Confidence};
 
 use super::draft::{Draft, Outcome, percent};
 use super::facts::{Cost, Facts};
+use super::limits::untaken;
 use super::names;
 use super::waits::{Lock, LockKind, OffCpu, ThreadTime};
 
@@ -315,6 +316,15 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
     let Some(off) = &facts.off else { return Outcome::Unseen(NO_WAITS) };
     let sleepers = off.threads.values().filter(|time| sleeps(time, off.window_ns)).count();
     let workers = off.threads.values().filter(|time| time.run as f64 >= RUNS_MIN * off.window_ns).count();
+    // Few threads may sleep for their own reasons, but not while somebody waits to be answered.
+    let waited_for = untaken(facts).filter(|_| sleepers > 0 && sleepers * 2 >= workers);
+    if let Some(waiting) = waited_for.filter(|_| sleepers < SLEEPERS_MIN) {
+        let summary = format!(
+            "{sleepers} of {workers} threads that serve sleep most of the time while requests wait for them"
+        );
+        let draft = pool_draft(spare, summary).fact(waiting, sleepers as f64, "threads");
+        return Outcome::Found(draft.next("in an event loop no call may sleep or block: wait by the loop's own timers, or hand such work to threads"));
+    }
     if sleepers < SLEEPERS_MIN || sleepers * 2 < workers {
         return Outcome::Against(format!("{sleepers} of {workers} threads that work sleep most of the time"));
     }
@@ -364,10 +374,44 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::{Class, Confidence};
-    use dyno_record::observation::Transfers;
-    use dyno_record::profile::WaitClass;
+    use dyno_record::observation::{Packets, Sending, Transfers};
+    use dyno_record::profile::{Span, ThreadState, WaitClass};
 
     use crate::scene::{Scene, synchronous_log};
+
+    /// Four threads wait for a queue's semaphore in turn; all of them for half of the time, or one of them never.
+    #[test]
+    fn a_lock_around_a_queue_is_no_lock_while_all_wait_for_work() {
+        let pool = |all_wait: bool| {
+            let mut scene = Scene::new(&[1.0; 4]).on("run;work", 100);
+            for tid in 1..=4_u32 {
+                scene = scene.off(tid, WaitClass::Lock, "take;sem_wait;futex_wait_[k]", 7.0);
+                scene = scene.woken("0x1", tid % 4 + 1, "take;sem_post");
+            }
+            let span = |thread: u32, from: u64, to: u64| Span {
+                thread,
+                from_ns: from * 1_000_000_000,
+                to_ns: to * 1_000_000_000,
+                state: ThreadState::Waiting,
+                class: Some(WaitClass::Lock),
+            };
+            scene.with(|seen| {
+                let begin = |thread: u64| if all_wait { 3 } else { thread * 2 };
+                let waits = (0..4).flat_map(|thread| {
+                    // Where they take turns each leaves the others waiting for its part.
+                    let (from, rest) = (begin(u64::from(thread)), begin(u64::from(thread)) + 2);
+                    let second = if all_wait { (rest, 10) } else { (rest.min(8), 8) };
+                    let first = if all_wait { (from, rest) } else { (0, from) };
+                    let last = if all_wait { second } else { (rest, 8) };
+                    [span(thread, first.0, first.1), span(thread, last.0, last.1)]
+                });
+                let waits: Vec<Span> = waits.filter(|span| span.to_ns > span.from_ns).collect();
+                seen.off_cpu.as_mut().unwrap().timeline = waits;
+            })
+        };
+        assert_eq!(pool(true).classes(), []);
+        assert_eq!(pool(false).classes(), [Class::LockContention]);
+    }
 
     #[test]
     fn a_lock_whose_holder_waits_for_the_disk_is_synchronous_io_and_no_lock() {
@@ -578,5 +622,18 @@ mod tests {
         };
         assert_eq!(goroutines(2.0).classes(), [Class::PoolLimit]);
         assert_eq!(goroutines(9.5).classes(), []);
+    }
+
+    #[test]
+    fn one_thread_that_serves_and_sleeps_while_requests_wait_is_a_pool_of_one() {
+        let server = |waiting: u64| {
+            let sending = Sending { rounds: 80, rounds_waiting: waiting, waiting, ..Sending::default() };
+            Scene::new(&[0.3])
+                .on("main;serve;nanosleep", 100)
+                .off(1, WaitClass::Sleep, "main;serve;nanosleep;hrtimer_nanosleep_[k]", 9.5)
+                .with(|seen| seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() }))
+        };
+        assert_eq!(server(70).classes(), [Class::PoolLimit]);
+        assert_eq!(server(10).classes(), [], "nobody waits for it");
     }
 }

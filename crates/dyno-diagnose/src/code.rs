@@ -29,6 +29,8 @@ pub(super) struct Loop {
 /// One place in memory that the loop reads or writes each time round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Access {
+    /// The place of its instruction in the loop.
+    at: usize,
     base: Register,
     index: Register,
     scale: u32,
@@ -53,6 +55,24 @@ pub(super) enum Walk {
     Scattered,
 }
 
+/// Of what was seen of a thread, what must be one and the same address for it to stay there; and how often it was seen.
+const UNMOVED_MIN: f64 = 0.9;
+const UNMOVED_SEEN_MIN: usize = 8;
+
+/// Of each thread the address that it was nearly always seen with, if there is one.
+fn unmoved<'s>(found: Vec<(&'s Registers, u64)>) -> Vec<(&'s Registers, u64)> {
+    let mut of_threads = BTreeMap::<u32, BTreeMap<u64, usize>>::new();
+    for (by, address) in &found {
+        *of_threads.entry(by.tid).or_default().entry(*address).or_default() += 1;
+    }
+    let stays = |by: &Registers, address: u64| {
+        let seen = &of_threads[&by.tid];
+        let (all, here) = (seen.values().sum::<usize>(), seen[&address]);
+        all >= UNMOVED_SEEN_MIN && here as f64 >= UNMOVED_MIN * all as f64
+    };
+    found.into_iter().filter(|(by, address)| stays(by, *address)).collect()
+}
+
 impl Loop {
     /// The loop around a hot instruction, if its bytes were seen and they lead back to it.
     pub(super) fn around(spot: &HotSpot) -> Option<Loop> {
@@ -60,7 +80,7 @@ impl Loop {
         let all = reachable(&bytes, spot.code_at, spot.address)?;
         let way = way_back(&all, spot.address)?;
         let mut info = InstructionInfoFactory::new();
-        let accesses = way.iter().flat_map(|instruction| accesses(&mut info, instruction)).collect();
+        let accesses = way.iter().enumerate().flat_map(|(at, one)| accesses(&mut info, at, one)).collect();
         let written = way.iter().map(|instruction| written(&mut info, instruction)).collect();
         Some(Loop { instructions: way, accesses, written })
     }
@@ -233,14 +253,35 @@ impl Loop {
             .find(|before| self.written[*before].contains(&register))
     }
 
-    /// Addresses that it stores to, by thread: only those that stay where they are while it goes round.
+    /// Addresses that it stores to, by thread: only those that stay where they are while it goes round. That they do shows
+    /// in the code; or, where the address is loaded anew each time, in what was seen of each thread.
     pub(super) fn stores<'s>(&self, seen: &'s [Registers]) -> Vec<(&'s Registers, u64)> {
-        let stores =
-            self.accesses.iter().filter(|access| access.writes && !access.own && self.is_still(access));
+        let stores = self.accesses.iter().filter(|access| access.writes && !access.own);
         let of = |access: &Access| {
-            seen.iter().filter_map(|one| Some((one, address(access, one)?))).collect::<Vec<_>>()
+            let found = seen.iter().filter_map(|one| Some((one, address(access, one)?))).collect::<Vec<_>>();
+            match () {
+                () if self.is_still(access) => found,
+                () if self.is_known(access) => unmoved(found),
+                () => Vec::new(),
+            }
         };
         stores.flat_map(of).collect()
+    }
+
+    /// Whether the registers of an access hold at the hot instruction, where the loop begins here, what they held or will
+    /// hold at the access: nothing writes them on one of the two ways.
+    fn is_known(&self, access: &Access) -> bool {
+        [access.base, access.index].iter().all(|register| {
+            let writes = |written: &Vec<Register>| written.contains(register);
+            let (before, after) = self.written.split_at(access.at);
+            !before.iter().any(writes) || !after.iter().any(writes)
+        })
+    }
+
+    /// Addresses that it reads, moving or not, of one look at the registers.
+    pub(super) fn reads_of(&self, seen: &Registers) -> Vec<u64> {
+        let reads = self.accesses.iter().filter(|access| access.reads && !access.own);
+        reads.filter_map(|access| address(access, seen)).collect()
     }
 
     /// Addresses that it reads, one for each time it was seen, where the place moves.
@@ -364,13 +405,14 @@ fn trail(
     trail.iter().rev().map(|address| all[address]).collect()
 }
 
-fn accesses(info: &mut InstructionInfoFactory, instruction: &Instruction) -> Vec<Access> {
+fn accesses(info: &mut InstructionInfoFactory, at: usize, instruction: &Instruction) -> Vec<Access> {
     // A call's push and an address that is only computed are no access of interest.
     if is_call_or_system_call(instruction) || matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop)
     {
         return Vec::new();
     }
     let access = |used: &iced_x86::UsedMemory| Access {
+        at,
         base: used.base().full_register(),
         index: used.index().full_register(),
         scale: used.scale(),
@@ -572,6 +614,32 @@ mod tests {
         let mut one = seen(1, 0x1_0000);
         one.values[3] = 5;
         assert_eq!(around(WALK).reads(&[one]), [0x1_0000 + 5 * 8]);
+    }
+
+    /// What a Java compiler makes of `p.count++` for ever, where `p` is looked up each time: the address of the store is
+    /// loaded anew, and stays the same.
+    const LOOKED_UP: (&str, u64) =
+        ("458b42744f8b5cc4184983c3014f895cc418f0834424c0004d8b9f48030000418503ebdc", 0x18);
+
+    #[test]
+    fn a_place_that_is_looked_up_each_time_stays_where_it_is_seen() {
+        let seen = |tid: u32, r8: u64| {
+            let mut one = seen(tid, 0);
+            one.values[8] = r8;
+            one
+        };
+        let same: Vec<Registers> = (0..10).map(|_| seen(1, 0x1_0000)).collect();
+        let stores = around(LOOKED_UP).stores(&same);
+        assert_eq!(stores.len(), 10);
+        assert!(stores.iter().all(|(_, address)| *address == 0x1_0000 * 8 + 0x18));
+        // One that moves is not compared, nor one that was hardly seen.
+        let moving: Vec<Registers> = (0..10).map(|turn| seen(1, 0x1_0000 + turn)).collect();
+        assert!(
+            around(LOOKED_UP).stores(&moving).is_empty() && around(LOOKED_UP).stores(&same[..5]).is_empty()
+        );
+        // Between the load and the store r8 is not yet, and no more, what it was: between two loads nothing is known.
+        let rewritten = ("458b42744f895cc418458b4278ebf1", 0xd);
+        assert!(around(rewritten).stores(&same).is_empty());
     }
 
     #[test]

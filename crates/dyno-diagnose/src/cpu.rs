@@ -114,7 +114,7 @@ pub(super) fn allocation_churn(facts: &Facts<'_>) -> Outcome {
         "share",
     )
     .sign_if(places(&by))
-    .next("keep buffers and reuse them, reserve what is needed at once, borrow instead of owning")
+    .next("keep buffers and reuse them, reserve what is needed at once, borrow instead of owning; where a collector takes the time, a larger heap lets it run less often")
     .rung("borrowed-headers")
     .at(by.first().map(|place| place.0.clone()))
     .specimen("allocation-churn");

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dyno_record::profile::{Frame, Origin, Profile, Stack, WaitClass};
 
 use super::frames::leaf_first;
+use super::idle::Idle;
 use super::names;
 
 /// Of the time that is waited at a place, what its own waiters must have ended. The rest are those who left last: somebody
@@ -36,7 +37,8 @@ struct Place {
 }
 
 impl Equals {
-    pub(super) fn of(profile: &Profile) -> Equals {
+    /// Where threads that wait there have nothing to do it is no turn.
+    pub(super) fn of(profile: &Profile, idle: &Idle) -> Equals {
         let mut places = BTreeMap::<String, Place>::new();
         let asked = || profile.stacks.iter().filter(|stack| may_be_a_turn(profile, stack));
         for stack in asked() {
@@ -59,7 +61,9 @@ impl Equals {
             }
         }
         let window_ns = profile.duration_s * 1e9;
-        let turns = places.into_iter().filter(|(_, place)| place.is_of_turns(window_ns));
+        let for_work = |place: &Place| idle.wait_for_work(&place.waited.keys().copied().collect());
+        let is_of_turns = |place: &Place| place.is_of_turns(window_ns) && !for_work(place);
+        let turns = places.into_iter().filter(|(_, place)| is_of_turns(place));
         Equals { turns: turns.map(|(key, _)| key).collect() }
     }
 

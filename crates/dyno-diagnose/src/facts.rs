@@ -385,7 +385,7 @@ fn kernel_cost(kernel: impl Fn(&[&str]) -> bool, user: impl Fn(&[&str]) -> bool)
         () if kernel(names::FILTER) => Cost::Filter,
         () if kernel(names::TAP) => Cost::Tap,
         () if kernel(names::FIREWALL) => Cost::Firewall,
-        () if kernel(names::PAGE_FAULT) || kernel(names::UNMAP) => Cost::PageFault,
+        () if kernel(names::PAGE_FAULT) || kernel(names::UNMAP) || kernel(names::FORK) => Cost::PageFault,
         () if kernel(names::FUTEX) && user(names::ALLOCATOR) => Cost::AllocatorLock,
         () if kernel(names::FUTEX) && user(names::AWAIT) => Cost::Waking,
         () if kernel(names::FUTEX) => Cost::Futex,

@@ -12,6 +12,7 @@ mod equals;
 mod facts;
 mod frames;
 mod goroutines;
+mod idle;
 mod kernel;
 mod limits;
 mod memory;

@@ -110,7 +110,7 @@ fn unread(facts: &Facts<'_>) -> Option<String> {
 }
 
 /// At most looks something waited to be read or accepted.
-fn untaken(facts: &Facts<'_>) -> Option<String> {
+pub(super) fn untaken(facts: &Facts<'_>) -> Option<String> {
     let sending = facts.seen.packets.as_ref()?.sending?;
     let (rounds, waited) = (sending.rounds, sending.rounds_waiting);
     let often = rounds >= ROUNDS_MIN && waited as f64 >= WAITING_SHARE_MIN * rounds as f64;

@@ -11,6 +11,7 @@ use dyno_record::observation::Registers;
 use super::code::Walk;
 use super::draft::{Draft, Outcome, percent, places};
 use super::facts::{Cost, Facts, Hot};
+use super::names;
 
 /// CPU time in making and taking away pages from which it is worth a change.
 const FAULT_SHARE_MIN: f64 = 0.15;
@@ -30,6 +31,9 @@ const TOGETHER_MIN: f64 = 1.2;
 /// Fewer sampled addresses prove nothing.
 const ADDRESSES_MIN: usize = 16;
 
+/// Of the CPU time, what fork must take to be told.
+const FORK_SHARE_MIN: f64 = 0.05;
+
 const NO_CODE: &str =
     "the code and registers at hot instructions (x86-64 and the right to read the target are needed)";
 
@@ -48,14 +52,31 @@ pub(super) fn page_faults(facts: &Facts<'_>) -> Outcome {
         return Outcome::Found(waits_for_pages(facts, waited, (rate, unit)));
     }
     let by = facts.on.as_ref().map(|on| on.places(&[Cost::PageFault])).unwrap_or_default();
+    let forks = facts.on.as_ref().map_or(0.0, |on| on.share_with(names::FORK));
+    let next = if forks * 2.0 >= share {
+        "fewer children: let workers live and take the next piece of work, or begin programs by posix_spawn or vfork, which copy no address space"
+    } else {
+        "keep large buffers instead of giving them back; raise malloc's M_MMAP_THRESHOLD and M_TRIM_THRESHOLD"
+    };
+    let forked = (forks >= FORK_SHARE_MIN)
+        .then(|| format!("{} of the CPU copies address spaces for children (fork)", percent(forks)));
     Outcome::Found(
-        Draft::new(Class::PageFaults, share.max(waited), format!("{} of the CPU makes pages and takes them away", percent(share)))
-            .sure(if share >= 2.0 * FAULT_SHARE_MIN { Confidence::High } else { Confidence::Medium })
-            .fact(format!("{rate:.1} page faults {unit}, {} of them from a disk", process.major_faults), rate, unit)
-            .sign_if(places(&by))
-            .next("keep large buffers instead of giving them back; raise malloc's M_MMAP_THRESHOLD and M_TRIM_THRESHOLD")
-            .at(by.first().map(|place| place.0.clone()))
-            .specimen("buffer-per-request"),
+        Draft::new(
+            Class::PageFaults,
+            share.max(waited),
+            format!("{} of the CPU makes pages and takes them away", percent(share)),
+        )
+        .sure(if share >= 2.0 * FAULT_SHARE_MIN { Confidence::High } else { Confidence::Medium })
+        .fact(
+            format!("{rate:.1} page faults {unit}, {} of them from a disk", process.major_faults),
+            rate,
+            unit,
+        )
+        .sign_if(forked)
+        .sign_if(places(&by))
+        .next(next)
+        .at(by.first().map(|place| place.0.clone()))
+        .specimen("buffer-per-request"),
     )
 }
 
@@ -172,8 +193,9 @@ pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
         .map(|(line, stores)| (*line, stores))
         .collect();
     let in_shared = |hot: &Hot<'_>| {
-        let stores = hot.code.stores(&hot.spot.seen);
-        stores.iter().any(|(by, address)| shared.contains_key(&line(facts, by, *address)))
+        let stored = hot.code.stores(&hot.spot.seen);
+        stored.iter().any(|(by, address)| shared.contains_key(&line(facts, by, *address)))
+            || reads_what_others_store(facts, hot, &shared)
     };
     let share = facts.loop_share(in_shared);
     let (Some(hottest), Some((_, most))) = (
@@ -181,7 +203,7 @@ pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
         shared.iter().max_by_key(|(_, stores)| stores.len()),
     ) else {
         return Outcome::Against(format!(
-            "{} of the samples lie in loops that store where another thread stores",
+            "{} of the samples lie in loops that store or read where another thread stores",
             percent(share)
         ));
     };
@@ -192,17 +214,36 @@ pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
         ));
     }
     let addresses: BTreeSet<u64> = most.iter().map(|(_, address)| *address).collect();
+    let reads = facts.loops.iter().any(|hot| reads_what_others_store(facts, hot, &shared));
+    let does = if reads { "stores into and reads" } else { "stores into" };
     let what =
         if addresses.len() > 1 { "different words of one cache line" } else { "one and the same word" };
     Outcome::Found(
-        Draft::new(Class::FalseSharingSuspected, share, format!("{} of the CPU stores into {what} from {} threads", percent(share), threads(most).len()))
+        Draft::new(Class::FalseSharingSuspected, share, format!("{} of the CPU {does} {what} from {} threads", percent(share), threads(most).len()))
             .sign(stores_in_words(most))
-            .fact(format!("{} of the samples lie in loops that store into such lines", percent(share)), share, "share")
+            .fact(format!("{} of the samples lie in loops that use such lines", percent(share)), share, "share")
             .sign("there is no counter of lines that move between CPUs here: the stores are seen, their price is not")
             .next("give each thread's word a line for itself (align to 128 bytes: CPUs fetch lines in pairs), or count locally and add up rarely")
             .at(Some(hottest.place()))
             .specimen("false-sharing"),
     )
+}
+
+/// Of what was seen of a loop, the part that must lie in lines of others for it to read there and not by chance.
+const READ_THERE_MIN: f64 = 0.5;
+
+/// Whether a loop that works reads mostly in lines into which several threads store, others than its own among them.
+fn reads_what_others_store(facts: &Facts<'_>, hot: &Hot<'_>, shared: &BTreeMap<Line, &Stores>) -> bool {
+    if hot.code.only_waits() {
+        return false;
+    }
+    let by_another = |by: &Registers, address: u64| {
+        let stores = shared.get(&line(facts, by, address));
+        stores.is_some_and(|stores| stores.iter().any(|(tid, _)| *tid != by.tid))
+    };
+    let there = |by: &&Registers| hot.code.reads_of(by).iter().any(|address| by_another(by, *address));
+    let all = hot.spot.seen.len();
+    all > 0 && hot.spot.seen.iter().filter(there).count() as f64 >= READ_THERE_MIN * all as f64
 }
 
 /// How many of these threads run at a time. Those that take turns, under a lock, hand a line on and share it with nobody.
@@ -274,6 +315,14 @@ mod tests {
     }
 
     #[test]
+    fn address_spaces_that_are_copied_for_children_are_told_as_forks() {
+        let scene = Scene::new(&[9.0]).on("main;fork;kernel_clone_[k];dup_mmap_[k]", 60).on("main;work", 40);
+        assert_eq!(scene.classes(), [Class::PageFaults]);
+        let found = scene.diagnosed();
+        assert!(found.findings[0].next[0].text.contains("posix_spawn"), "{found:?}");
+    }
+
+    #[test]
     fn columns_miss_the_cache_and_rows_do_not() {
         let table = |code| Scene::new(&[10.0]).on("main;work", 100).hot(code, 0.9, vec![]).classes();
         assert_eq!(table(COLUMNS), [Class::CacheMissesSuspected]);
@@ -289,6 +338,21 @@ mod tests {
         };
         assert_eq!(stores(8), [Class::FalseSharingSuspected]);
         assert_eq!(stores(128), []);
+    }
+
+    #[test]
+    fn reading_a_line_into_which_others_store_is_sharing_it() {
+        let reader = |from: u64| {
+            let stores = (0..8).flat_map(|_| [registers(1, 0x1000, 0), registers(2, 0x1008, 0)]).collect();
+            let reads = (0..16).map(|at| registers(1 + at % 2, from, 0)).collect();
+            Scene::new(&[10.0, 10.0])
+                .on("run;work", 100)
+                .hot(COUNT, 0.02, stores)
+                .hot(ROWS, 0.9, reads)
+                .classes()
+        };
+        assert_eq!(reader(0x1010), [Class::FalseSharingSuspected]);
+        assert_eq!(reader(0x2010), []);
     }
 
     #[test]

@@ -88,6 +88,45 @@ pub(super) const ALLOCATOR: &[&str] = &[
     "runtime.(*mcentral)*",
     "runtime.scanobject",
     "runtime.greyobject",
+    // The Java machine's collectors, and its slow way to new memory.
+    "GangWorker::*",
+    "ConcurrentGCThread::run",
+    "G1*",
+    "PSParallelCompact*",
+    "PSPromotionManager*",
+    "PSScavenge*",
+    "ParCompactionManager*",
+    "DefNewGeneration::*",
+    "GenMarkSweep*",
+    "ShenandoahHeap::*",
+    "ShenandoahConcurrent*",
+    "ZMark*",
+    "ZRelocate*",
+    "ZDriver*",
+    "MemAllocator::*",
+    // V8's.
+    "v8::internal::Heap::*",
+    "v8::internal::Scavenge*",
+    "v8::internal::MarkCompact*",
+    "v8::internal::ConcurrentMarking*",
+    "v8::internal::MainMarkingVisitor*",
+    "v8::internal::Sweeper*",
+    // CPython's, Ruby's, .NET's, OCaml's and Lua's.
+    "gc_collect_main",
+    "gc_collect_generations*",
+    "_PyObject_GC_*",
+    "subtract_refs",
+    "deduce_unreachable",
+    "gc_mark*",
+    "gc_sweep*",
+    "gc_start*",
+    "rb_gc_*",
+    "WKS::gc_heap::*",
+    "SVR::gc_heap::*",
+    "caml_major_*",
+    "caml_minor_*",
+    "caml_empty_minor_heap*",
+    "luaC_*",
 ];
 
 /// Numbers become text.
@@ -447,6 +486,9 @@ pub(super) const PAGE_FAULT: &[&str] = &[
     "do_mem_abort",
     "el0_da",
 ];
+
+/// The kernel copies an address space for a child, or makes one for a program that begins.
+pub(super) const FORK: &[&str] = &["dup_mm", "dup_mmap", "copy_page_range", "begin_new_exec", "exec_mmap"];
 
 /// The kernel takes pages away, as many as were given.
 pub(super) const UNMAP: &[&str] = &[

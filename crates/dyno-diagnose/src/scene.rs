@@ -101,7 +101,7 @@ impl Scene {
             samples: 100,
             weight_ns: (seconds * 1e9) as u64,
             wait,
-            waker: None,
+            ..Stack::default()
         });
         self
     }

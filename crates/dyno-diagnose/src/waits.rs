@@ -10,6 +10,7 @@ use dyno_record::profile::{Frame, Origin, Profile, Stack, WaitClass};
 
 use super::equals::Equals;
 use super::frames::{crowd, is_own, leaf_first, own_place};
+use super::idle::Idle;
 use super::names;
 
 /// One thread's time, in nanoseconds of the off-CPU profile's window.
@@ -122,6 +123,7 @@ const TOGETHER_MAX: f64 = 1.15;
 impl<'o> OffCpu<'o> {
     pub(super) fn new(profile: &'o Profile, seen: &Observation) -> OffCpu<'o> {
         let window_ns = profile.duration_s * 1e9;
+        let idle = Idle::of(profile);
         let mut off = OffCpu {
             profile,
             window_ns,
@@ -130,7 +132,7 @@ impl<'o> OffCpu<'o> {
             disks: BTreeMap::new(),
             handed: BTreeMap::new(),
             crowd: crowd(seen),
-            equals: if seen.goroutines.is_some() { Equals::default() } else { Equals::of(profile) },
+            equals: if seen.goroutines.is_some() { Equals::default() } else { Equals::of(profile, &idle) },
             is_go: seen.goroutines.is_some(),
         };
         off.take_run_times(seen);
@@ -138,7 +140,7 @@ impl<'o> OffCpu<'o> {
         for stack in &profile.stacks {
             off.take(stack);
         }
-        off.tell_locks_from_waiting();
+        off.tell_locks_from_waiting(&idle);
         off.find_holders_at_disks();
         off.share_out_locks();
         off
@@ -261,11 +263,17 @@ impl<'o> OffCpu<'o> {
         }
     }
 
-    /// Where no name says so: a lock is waited for by several threads that wake each other; work comes from elsewhere.
-    fn tell_locks_from_waiting(&mut self) {
+    /// Where no name says so: a lock is waited for by several threads that wake each other; work comes from elsewhere. And
+    /// whatever its name, where all of its threads wait at once it is one for whose turn it is to wait for work.
+    fn tell_locks_from_waiting(&mut self, idle: &Idle) {
         for lock in self.locks.values_mut().filter(|lock| lock.kind == LockKind::Unknown) {
             let each_other = lock.waiters.intersection(&lock.wakers).count() >= 2;
             lock.kind = if each_other { LockKind::Mutex } else { LockKind::Await };
+        }
+        for lock in self.locks.values_mut().filter(|lock| lock.kind == LockKind::Mutex) {
+            if idle.wait_for_work(&lock.waiters.union(&lock.wakers).copied().collect()) {
+                lock.kind = LockKind::Await;
+            }
         }
     }
 

@@ -87,7 +87,15 @@ mod tests {
 
     fn stack(thread: u32, ns: u64, object: Option<&str>, waker: Option<u32>) -> Stack {
         let wait = Wait { class: WaitClass::Lock, object: object.map(str::to_owned), ..Wait::default() };
-        Stack { frames: vec![0, 1], thread, samples: 2, weight_ns: ns, wait: Some(wait), waker }
+        Stack {
+            frames: vec![0, 1],
+            thread,
+            samples: 2,
+            weight_ns: ns,
+            wait: Some(wait),
+            waker,
+            ..Stack::default()
+        }
     }
 
     #[test]

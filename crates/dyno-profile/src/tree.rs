@@ -375,6 +375,17 @@ pub(crate) mod tests {
         }
     }
 
+    /// Small, with the moments of its samples: it works in the first and the third tenth of a microsecond, and is idle in
+    /// the second.
+    pub(crate) fn timed() -> Profile {
+        let mut profile = small();
+        profile.slice_ns = Some(100);
+        profile.stacks.truncate(2);
+        profile.stacks[0] = Stack { samples: 10, slices: vec![(0, 5), (2, 5)], ..stack(&[0, 1], 100) };
+        profile.stacks[1] = Stack { samples: 5, slices: vec![(0, 5)], ..stack(&[0, 1, 3], 50) };
+        profile
+    }
+
     pub(crate) fn waiting() -> Profile {
         let mut profile = small();
         profile.kind = Kind::OffCpu;

@@ -192,6 +192,29 @@ fn kernel_and_user_are_told_apart() {
     assert_whole(&profile, &["main"]);
 }
 
+/// Both halves last ten milliseconds, a slice is two at most: one in five holds a change, and no other holds both.
+/// Fault: samples that are counted at the moment when they are read, or all in the first slice.
+#[test]
+#[ignore = "these need CAP_PERFMON: they sample the kernel too"]
+fn samples_stand_in_the_slice_they_fell_in() {
+    let Some(running) = Running::start("cc", &["-O2", "-g"], "halves.c", &[]) else { return };
+    let duration = Some(Duration::from_millis(1_500));
+    let options = Options { frequency_hz: 1_999, duration, ..Options::default() };
+    let profile = record(&Target::Process(running.pid()), &options, &AtomicBool::new(false)).unwrap();
+    assert_eq!(profile.slice_ns, Some(2_000_000), "a second and a half in at most 1,024 slices");
+    let mut halves = std::collections::BTreeMap::<u32, [u32; 2]>::new();
+    for stack in &profile.stacks {
+        let is_kernel = frames(&profile, stack).iter().any(|frame| frame.name == "in_the_kernel");
+        for (slice, samples) in &stack.slices {
+            halves.entry(*slice).or_default()[usize::from(is_kernel)] += samples;
+        }
+    }
+    let all: u32 = halves.values().flatten().sum();
+    assert_eq!(u64::from(all), profile.sampling.samples, "each sample has its slice");
+    let mixed: u32 = halves.values().map(|[outside, inside]| outside.min(inside)).sum();
+    assert!(mixed * 5 < all, "{mixed} of {all} stand beside samples of the other half");
+}
+
 #[test]
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
 fn folded_and_recursive_functions_keep_their_places() {

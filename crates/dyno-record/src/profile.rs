@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 mod join;
+pub mod slices;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,10 @@ use crate::machine::Machine;
 /// Name and number of the profile record's shape.
 pub const PROFILE_SCHEMA: &str = "dyno.profile/1";
 
-/// A record that could not be read.
+/// What stands under a stack whose root was not found.
+pub const CUT: &str = "[stack ends here]";
+
+/// A record that could not be read, or a part of it that is not there.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// Not JSON, or not of this shape.
@@ -37,6 +41,28 @@ pub enum ProfileError {
         points_at: u32,
         /// Rows of the table it points into.
         rows: usize,
+    },
+    /// Moments of samples that cannot be.
+    #[error("stacks[{row}] has slices out of order, or with more samples than it has")]
+    Slices {
+        /// The stack.
+        row: usize,
+    },
+    /// A part by time of a profile whose samples have none.
+    #[error("this profile does not know when its samples fell: {}", slices::no_moments(*kind))]
+    NoMoments {
+        /// What it holds.
+        kind: Kind,
+    },
+    /// A part by time in which nothing fell.
+    #[error("no sample fell from {from_s} to {to_s} s; the profile is {duration_s:.1} s long")]
+    Nothing {
+        /// From here,
+        from_s: f64,
+        /// to here,
+        to_s: f64,
+        /// of so much.
+        duration_s: f64,
     },
     /// Weights or samples that no sum of 64 bits holds.
     #[error("the {what} of all stacks together do not fit into 64 bits")]
@@ -86,6 +112,9 @@ pub struct Profile {
     pub frames: Vec<Frame>,
     /// Every stack that was seen, once per thread, cause and waker.
     pub stacks: Vec<Stack>,
+    /// How long one slice of `Stack::slices` is, where the moments of samples are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice_ns: Option<u64>,
     /// Stacks of those who ended a wait; `Stack::waker` points here. Empty on the CPU.
     pub wakers: Vec<Waker>,
     /// What each thread did when, where that was recorded: spans in time order per thread.
@@ -278,6 +307,9 @@ pub struct Stack {
     pub wait: Option<Wait>,
     /// Who ended the wait, as an index into `wakers`.
     pub waker: Option<u32>,
+    /// When its samples fell, as far as it is known: numbers of slices in rising order, each with its samples.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<slices::InSlice>,
 }
 
 /// What a wait was for.
@@ -429,6 +461,9 @@ impl Profile {
             inside("stacks", row, stack.thread, self.threads.len())?;
             stack.waker.map_or(Ok(()), |waker| inside("stacks", row, waker, self.wakers.len()))?;
             stack.frames.iter().try_for_each(|&at| inside("stacks", row, at, self.frames.len()))?;
+            if !stack.has_sound_slices() {
+                return Err(ProfileError::Slices { row });
+            }
         }
         for (row, waker) in self.wakers.iter().enumerate() {
             waker.frames.iter().try_for_each(|&at| inside("wakers", row, at, self.frames.len()))?;

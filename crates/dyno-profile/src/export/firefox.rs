@@ -1,7 +1,7 @@
 //! The Firefox profiler's processed-profile JSON, as its front end opens from a file.
 //!
-//! The format has a time axis and our record has none per sample: each thread's stacks are laid one after the other, as
-//! wide as their time, and the product's name says so. Its reader upgrades old versions, so one version is written for
+//! The format has a time axis. Where our record does not know when its samples fell, each thread's stacks are laid one
+//! after the other, as wide as their time, and the product's name says so. Its reader upgrades old versions, so one version is written for
 //! good.
 
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use dyno_record::profile::{Frame, Kind, Origin, Profile, Stack, Unit};
 use serde_json::{Value, json};
 
-use super::{by_thread, title, wait_mark};
+use super::{Stretch, by_thread, stretches, title, wait_mark};
 use crate::name;
 
 /// The version of the shape written here; every thread has tables of its own in it.
@@ -40,13 +40,15 @@ pub fn bytes(profile: &Profile) -> Vec<u8> {
 }
 
 fn meta(profile: &Profile) -> Value {
+    let moments = by_thread(profile).iter().all(|(_, stacks)| super::has_moments(profile, stacks));
+    let axis = if moments { "" } else { " (stacks side by side: the time axis is not when they ran)" };
     let category =
         |name: &str, color: &str| json!({ "name": name, "color": color, "subcategories": ["Other"] });
     let frequency = profile.sampling.frequency_hz.filter(|hz| *hz > 0.0);
     json!({
         "preprocessedProfileVersion": VERSION,
         "version": 24,
-        "product": format!("{} (stacks side by side: the time axis is not when they ran)", title(profile)),
+        "product": format!("{}{axis}", title(profile)),
         "startTime": profile.started_unix_s as f64 * 1e3,
         "interval": frequency.map_or(1.0, |hz| 1e3 / hz),
         "processType": 0,
@@ -209,7 +211,8 @@ fn thread_json(profile: &Profile, thread: u32, stacks: &[&Stack]) -> Value {
     let of = &profile.threads[thread as usize];
     let mut tables = Tables::default();
     let rows: Vec<Option<usize>> = stacks.iter().map(|stack| tables.record(profile, stack)).collect();
-    let whole_ms = stacks.iter().map(|stack| stack.weight_ns).sum::<u64>() as f64 / per_ms(profile.unit);
+    let stretches = stretches(profile, stacks, NS_PER_MS);
+    let whole_ms = stretches.last().map_or(0.0, |last| last.from + last.weight);
     json!({
         "name": of.name,
         "isMainThread": of.pid == of.tid,
@@ -224,7 +227,7 @@ fn thread_json(profile: &Profile, thread: u32, stacks: &[&Stack]) -> Value {
         "pausedRanges": [],
         "showMarkersInTimeline": false,
         "markers": empty(&["category", "data", "endTime", "name", "phase", "startTime"]),
-        "samples": samples(profile, stacks, &rows),
+        "samples": samples(profile, &stretches, &rows),
         "stackTable": {
             "length": tables.stacks.len(),
             "prefix": column(&tables.stacks, |row| row.0),
@@ -244,32 +247,30 @@ fn thread_json(profile: &Profile, thread: u32, stacks: &[&Stack]) -> Value {
     })
 }
 
-/// Of a stack's weight, so much is a millisecond on the axis; a sample of unknown length is one.
-fn per_ms(unit: Unit) -> f64 {
-    match unit {
-        Unit::Nanoseconds => NS_PER_MS,
-        Unit::Samples => 1.0,
-    }
-}
-
-/// Each stack begins where the one before it ends.
-fn samples(profile: &Profile, stacks: &[&Stack], rows: &[Option<usize>]) -> Value {
+/// A sample of unknown length is a millisecond on the axis.
+fn samples(profile: &Profile, stretches: &[Stretch], rows: &[Option<usize>]) -> Value {
     let kind = match profile.unit {
         Unit::Nanoseconds => "tracing-ms",
         Unit::Samples => "samples",
     };
-    let per_ms = per_ms(profile.unit);
-    let weights: Vec<f64> = stacks.iter().map(|stack| stack.weight_ns as f64 / per_ms).collect();
-    let deltas: Vec<f64> = std::iter::once(0.0).chain(weights.iter().copied()).take(weights.len()).collect();
-    // CPU time since the sample before: all of that time, and off the CPU none of it.
-    let used = |delta: &f64| if profile.kind == Kind::OnCpu { (delta * 1e3).round() } else { 0.0 };
+    let before = std::iter::once(None).chain(stretches.iter().map(Some));
+    let deltas: Vec<f64> = stretches
+        .iter()
+        .zip(before.clone())
+        .map(|(stretch, before)| stretch.from - before.map_or(0.0, |before| before.from))
+        .collect();
+    // CPU time since the sample before: that one's, and off the CPU none of it.
+    let used = |before: Option<&Stretch>| match (profile.kind, before) {
+        (Kind::OnCpu, Some(before)) => (before.weight * 1e3).round(),
+        _ => 0.0,
+    };
     json!({
-        "length": rows.len(),
-        "stack": rows,
+        "length": stretches.len(),
+        "stack": column(stretches, |stretch| rows[stretch.stack]),
         "timeDeltas": deltas,
-        "weight": weights,
+        "weight": column(stretches, |stretch| stretch.weight),
         "weightType": kind,
-        "threadCPUDelta": column(&deltas, used),
+        "threadCPUDelta": before.take(stretches.len()).map(used).collect::<Vec<f64>>(),
     })
 }
 
@@ -320,7 +321,7 @@ fn empty(columns: &[&str]) -> Value {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::tree::tests::{small, waiting};
+    use crate::tree::tests::{small, timed, waiting};
 
     fn read(profile: &Profile) -> Value {
         serde_json::from_slice(&bytes(profile)).unwrap()
@@ -371,17 +372,48 @@ mod tests {
     }
 
     #[test]
+    fn samples_stand_where_they_fell() {
+        let file = read(&timed());
+        let samples = &file["threads"][0]["samples"];
+        let numbers = |column: &str| -> Vec<u64> {
+            samples[column]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|n| (n.as_f64().unwrap() * 1e6).round() as u64)
+                .collect()
+        };
+        // Fifty of one stack, fifty of the other, nothing until the third tenth, fifty again.
+        assert_eq!(numbers("timeDeltas"), [0, 50, 150]);
+        assert_eq!(numbers("weight"), [50, 50, 50]);
+        let product = |file: &Value| file["meta"]["product"].as_str().unwrap().to_owned();
+        assert!(
+            !product(&file).contains("side by side") && product(&read(&small())).contains("side by side")
+        );
+    }
+
+    #[test]
     fn all_columns_of_a_table_are_of_its_length() {
-        let file = read(&waiting());
-        let thread = &file["threads"][0];
-        for table in
-            ["samples", "stackTable", "frameTable", "funcTable", "resourceTable", "markers", "nativeSymbols"]
-        {
-            let length = thread[table]["length"].as_u64().unwrap() as usize;
-            for (name, column) in thread[table].as_object().unwrap() {
-                assert!(column.as_array().is_none_or(|rows| rows.len() == length), "{table}.{name}");
+        for profile in [waiting(), timed()] {
+            let file = read(&profile);
+            let thread = &file["threads"][0];
+            for table in [
+                "samples",
+                "stackTable",
+                "frameTable",
+                "funcTable",
+                "resourceTable",
+                "markers",
+                "nativeSymbols",
+            ] {
+                let length = thread[table]["length"].as_u64().unwrap() as usize;
+                for (name, column) in thread[table].as_object().unwrap() {
+                    assert!(column.as_array().is_none_or(|rows| rows.len() == length), "{table}.{name}");
+                }
             }
         }
+        let file = read(&waiting());
+        let thread = &file["threads"][0];
         assert!(samples_of(thread)[0].0.contains(&json!("[waits: lock]")));
     }
 

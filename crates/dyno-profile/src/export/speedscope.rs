@@ -3,7 +3,7 @@
 use dyno_record::profile::{Frame, Profile, Stack, Unit};
 use serde_json::{Value, json};
 
-use super::{by_thread, title, wait_mark};
+use super::{by_thread, stretches, title, wait_mark};
 use crate::name;
 
 /// The file.
@@ -39,14 +39,25 @@ fn frame_json(profile: &Profile, frame: &Frame) -> Value {
 
 fn thread_json(profile: &Profile, thread: u32, stacks: &[&Stack], frames: &mut Vec<Value>) -> Value {
     let of = &profile.threads[thread as usize];
-    let weights: Vec<u64> = stacks.iter().map(|stack| stack.weight_ns).collect();
-    let samples: Vec<Vec<usize>> = stacks.iter().map(|stack| sample(stack, frames)).collect();
+    let rows: Vec<Vec<usize>> = stacks.iter().map(|stack| sample(stack, frames)).collect();
+    // The format has no moments, only what follows what: time between two samples is one without frames.
+    let (mut samples, mut weights, mut end): (Vec<&[usize]>, Vec<u64>, u64) = (Vec::new(), Vec::new(), 0);
+    for stretch in stretches(profile, stacks, 1.0) {
+        let (from, to) = (stretch.from.round() as u64, (stretch.from + stretch.weight).round() as u64);
+        if from > end {
+            samples.push(&[]);
+            weights.push(from - end);
+        }
+        samples.push(&rows[stretch.stack]);
+        weights.push(to - from);
+        end = to;
+    }
     json!({
         "type": "sampled",
         "name": format!("{} ({})", of.name, of.tid),
         "unit": match profile.unit { Unit::Nanoseconds => "nanoseconds", Unit::Samples => "none" },
         "startValue": 0,
-        "endValue": weights.iter().sum::<u64>(),
+        "endValue": end,
         "samples": samples,
         "weights": weights,
     })
@@ -71,7 +82,7 @@ fn sample(stack: &Stack, frames: &mut Vec<Value>) -> Vec<usize> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::tree::tests::{small, waiting};
+    use crate::tree::tests::{small, timed, waiting};
 
     fn read(profile: &Profile) -> Value {
         serde_json::from_slice(&bytes(profile)).unwrap()
@@ -86,6 +97,14 @@ mod tests {
         let name = |at: &Value| file["shared"]["frames"][at.as_u64().unwrap() as usize]["name"].clone();
         let names: Vec<Value> = thread["samples"][1].as_array().unwrap().iter().map(name).collect();
         assert_eq!(names, ["main", "work", "sys_read"]);
+    }
+
+    #[test]
+    fn time_without_a_sample_has_no_frames() {
+        let file = read(&timed());
+        let thread = &file["profiles"][0];
+        assert_eq!((&thread["weights"], &thread["endValue"]), (&json!([50, 50, 100, 50]), &json!(250)));
+        assert_eq!((&thread["samples"][2], &thread["samples"][3]), (&json!([]), &thread["samples"][0]));
     }
 
     #[test]

@@ -4,6 +4,7 @@ pub(crate) mod error;
 
 use std::collections::HashMap;
 
+use dyno_record::profile::slices::{self, Axis};
 use dyno_record::profile::{Frame, Module, PROFILE_SCHEMA, Profile, Stack, Thread, Wait};
 
 /// What readers fill.
@@ -15,6 +16,8 @@ pub(super) struct Gather {
     stacks: HashMap<(u32, Vec<u32>, Option<Wait>), usize>,
     /// All weights so far.
     weight: u64,
+    /// Begins with the first sample whose moment is known.
+    axis: Option<Axis>,
 }
 
 impl Gather {
@@ -25,7 +28,8 @@ impl Gather {
             ..Profile::default()
         };
         let (modules, frames) = (HashMap::new(), HashMap::new());
-        Gather { profile, modules, frames, threads: HashMap::new(), stacks: HashMap::new(), weight: 0 }
+        let (threads, stacks) = (HashMap::new(), HashMap::new());
+        Gather { profile, modules, frames, threads, stacks, weight: 0, axis: None }
     }
 
     pub(super) fn module(&mut self, path: &str) -> u32 {
@@ -62,7 +66,7 @@ impl Gather {
     }
 
     /// Adds to a stack; its frames stand from the root. Numbers are cut where all together would not fit into 64 bits any
-    /// more: the weights of a profile can be added up without overflow.
+    /// more: the weights of a profile can be added up without overflow. The answer is the stack's row.
     pub(super) fn add(
         &mut self,
         thread: u32,
@@ -70,7 +74,7 @@ impl Gather {
         wait: Option<Wait>,
         samples: u64,
         weight: u64,
-    ) {
+    ) -> usize {
         let stacks = &mut self.profile.stacks;
         let at = *self.stacks.entry((thread, frames.clone(), wait.clone())).or_insert_with(|| {
             stacks.push(Stack { frames, thread, wait, ..Stack::default() });
@@ -82,6 +86,22 @@ impl Gather {
         self.weight += weight;
         stacks[at].samples += samples;
         stacks[at].weight_ns += weight;
+        at
+    }
+
+    /// Adds a sample that fell at this moment.
+    pub(super) fn add_sample(&mut self, thread: u32, frames: Vec<u32>, weight: u64, at_ns: u64) {
+        let row = self.add(thread, frames, None, 1, weight);
+        let axis = self.axis.get_or_insert_with(|| Axis::new(at_ns));
+        while axis.slice(at_ns).is_none() {
+            axis.double();
+            let all = self.profile.stacks.iter_mut();
+            all.for_each(|stack| stack.slices = slices::halved(&stack.slices));
+        }
+        self.profile.slice_ns = Some(axis.slice_ns());
+        if let Some(slice) = axis.slice(at_ns) {
+            slices::count(&mut self.profile.stacks[row].slices, slice, 1);
+        }
     }
 
     /// Names the profile by its only process, where it has only one.

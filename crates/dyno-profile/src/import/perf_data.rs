@@ -137,7 +137,7 @@ impl<N: FnMut(Place<'_>) -> Option<String>> Reading<N> {
         let frames: Vec<u32> = frames.collect();
         let name = self.names.get(&sample.tid).cloned().unwrap_or_default();
         let thread = self.gather.thread(sample.pid, sample.tid, &name);
-        self.gather.add(thread, frames, None, 1, sample.period.unwrap_or(1));
+        self.gather.add_sample(thread, frames, sample.period.unwrap_or(1), sample.time);
     }
 
     fn frame(&mut self, pid: u32, address: u64, in_kernel: bool) -> u32 {

@@ -54,10 +54,18 @@ enum Weighing {
     Count,
 }
 
+/// The sample whose frames are being read.
+struct Open {
+    thread: u32,
+    weight: u64,
+    time_s: f64,
+    /// From the leaf.
+    frames: Vec<u32>,
+}
+
 struct Reading {
     gather: Gather,
-    /// The sample whose frames are being read: thread, weight, frames from the leaf.
-    open: Option<(u32, u64, Vec<u32>)>,
+    open: Option<Open>,
     weighing: Weighing,
     times: [f64; 2],
     bare_samples: u64,
@@ -108,7 +116,7 @@ impl Reading {
         self.times = [self.times[0].min(head.time_s), self.times[1].max(head.time_s)];
         clean_event(head.event).clone_into(&mut self.gather.profile.sampling.event);
         let thread = self.gather.thread(head.pid, head.tid, head.name);
-        self.open = Some((thread, weight, Vec::new()));
+        self.open = Some(Open { thread, weight, time_s: head.time_s, frames: Vec::new() });
     }
 
     fn frame(&mut self, frame: &FrameLine<'_>) -> Result<(), &'static str> {
@@ -120,14 +128,21 @@ impl Reading {
             if frame.name == "[unknown]" { format!("0x{:x}", frame.address) } else { frame.name.to_owned() };
         // An address per sample would make a frame per sample: here a function is one frame.
         let address = if frame.name == "[unknown]" { frame.address } else { 0 };
-        open.2.push(self.gather.frame(Frame { name, module, origin, inlined, address, ..Frame::default() }));
+        open.frames.push(self.gather.frame(Frame {
+            name,
+            module,
+            origin,
+            inlined,
+            address,
+            ..Frame::default()
+        }));
         Ok(())
     }
 
     fn end_sample(&mut self) {
-        if let Some((thread, weight, mut frames)) = self.open.take() {
+        if let Some(Open { thread, weight, time_s, mut frames }) = self.open.take() {
             frames.reverse();
-            self.gather.add(thread, frames, None, 1, weight);
+            self.gather.add_sample(thread, frames, weight, (time_s * 1e9) as u64);
         }
     }
 

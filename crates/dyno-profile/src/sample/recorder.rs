@@ -114,6 +114,9 @@ impl Recorder {
     pub fn record(mut self, stop: &AtomicBool) -> Result<Profile, Error> {
         let mut profile = self.head();
         let (begun_ns, cpu_ns) = (mono_ns(), own_cpu_ns());
+        if self.options.event != Event::Switches {
+            self.watched.folder.begin(begun_ns);
+        }
         self.session.enable()?;
         // After the events: what is mapped from here on comes as a record.
         self.watched.add_threads(self.session.threads(), begun_ns);
@@ -276,6 +279,7 @@ impl Recorder {
         profile.modules = folded.written.modules;
         profile.frames = folded.written.frames;
         profile.stacks = folded.written.stacks;
+        profile.slice_ns = folded.slice_ns;
         // Outside of the kernel only a part of the time makes samples: the rest is not unseen by chance.
         let unseen =
             if with_kernel { short.write(&names, weight_ns(&options, period), profile) } else { None };

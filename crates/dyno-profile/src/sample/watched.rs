@@ -191,7 +191,7 @@ impl Watched {
         let key = self.folder.key(&mut self.spaces, &taken);
         match &mut self.away {
             Some(away) => away.leaves(sample.tid, key),
-            None => self.folder.count(key, sample.period),
+            None => self.folder.count_at(key, sample.period, sample.time_ns),
         }
     }
 

@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use dyno_record::profile::Thread;
+use dyno_record::profile::slices::{self, Axis, InSlice};
+use dyno_record::profile::{CUT, Thread};
 use dyno_sys::{Pid, Tid};
 
 use super::names::{Named, Names};
@@ -15,9 +16,6 @@ use super::table::Table;
 use super::wait::{Off, cause, is_scheduler, without_switch};
 use crate::image::spaces::AddressSpaces;
 use crate::unwind::{Cut, Ended, Walked, within_call};
-
-/// What stands under a stack whose root was not found.
-const CUT: &str = "[stack ends here]";
 
 /// Functions that a thread begins with: a stack that reaches one is whole, whatever the tables say.
 const ROOTS: [&str; 13] = [
@@ -70,18 +68,22 @@ pub(crate) struct Taken<'s> {
 }
 
 /// What is counted of one stack.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Count {
     samples: u64,
     weight: u64,
+    /// When they fell, where that is asked for.
+    slices: Vec<InSlice>,
 }
 
-/// All samples so far. Keys have numbers of rows that are there; a stack that is counted has at least one sample.
+/// All samples so far. Keys have numbers of rows that are there; a stack that is counted has at least one sample; all
+/// slices have the length of the axis.
 #[derive(Debug, Default)]
 pub(crate) struct Folder {
     raw: Table<Raw>,
     threads: Table<(Pid, Tid)>,
     stacks: HashMap<Key, Count>,
+    axis: Option<Axis>,
 }
 
 /// The parts of a profile that come from samples.
@@ -93,6 +95,8 @@ pub(crate) struct Folded {
     pub(crate) truncated: u64,
     /// Why they were, each with its samples.
     pub(crate) cuts: BTreeMap<Cut, u64>,
+    /// How long a slice of the time axis is, where there is one.
+    pub(crate) slice_ns: Option<u64>,
 }
 
 impl Folder {
@@ -101,13 +105,43 @@ impl Folder {
         self.threads.number((pid, tid))
     }
 
-    /// Adds a sample.
+    /// From this moment on it is kept when samples fall.
+    pub(crate) fn begin(&mut self, begun_ns: u64) {
+        assert!(self.stacks.is_empty(), "an axis begins before its samples");
+        self.axis = Some(Axis::new(begun_ns));
+    }
+
+    /// Adds a sample, or a wait.
     pub(crate) fn count(&mut self, key: Key, weight: u64) {
+        self.add(key, weight);
+    }
+
+    /// Adds a sample that fell at this moment.
+    pub(crate) fn count_at(&mut self, key: Key, weight: u64, at_ns: u64) {
+        let slice = self.slice(at_ns);
+        let count = self.add(key, weight);
+        if let Some(slice) = slice {
+            slices::count(&mut count.slices, slice, 1);
+        }
+    }
+
+    fn add(&mut self, key: Key, weight: u64) -> &mut Count {
         debug_assert!((key.thread as usize) < self.threads.rows().len(), "a stack is of a thread with a row");
         let count = self.stacks.entry(key).or_default();
         count.samples += 1;
         count.weight += weight;
         debug_assert!(count.samples > 0 && count.weight >= weight, "sums do not wrap");
+        count
+    }
+
+    /// A moment's slice; all slices become longer where there would be too many.
+    fn slice(&mut self, at_ns: u64) -> Option<u32> {
+        let axis = self.axis.as_mut()?;
+        while axis.slice(at_ns).is_none() {
+            axis.double();
+            self.stacks.values_mut().for_each(|count| count.slices = slices::halved(&count.slices));
+        }
+        axis.slice(at_ns)
     }
 
     /// What a sample's stack is counted under.
@@ -132,6 +166,7 @@ impl Folder {
         thread_name: impl Fn(Pid, Tid) -> String,
         weight_ns: f64,
     ) -> Folded {
+        let slice_ns = self.axis.as_ref().map(Axis::slice_ns);
         let mut naming = Naming::new(&self.raw, Rows::new(spaces.images(), names, KernelFrames::ByAddress));
         let thread = |(pid, tid): &(Pid, Tid)| Thread {
             pid: pid.cast_unsigned(),
@@ -145,14 +180,17 @@ impl Folder {
             samples += count.samples;
             cut.into_iter().for_each(|cut| *cuts.entry(cut).or_default() += count.samples);
             let row = naming.row(key, cut.is_some());
-            naming.rows.add(row, count.samples, (count.weight as f64 * weight_ns).round() as u64);
+            let row = naming.rows.add(row, count.samples, (count.weight as f64 * weight_ns).round() as u64);
+            for (slice, samples) in &count.slices {
+                slices::count(&mut row.slices, *slice, *samples);
+            }
         }
         let truncated = cuts.values().sum();
         assert!(truncated <= samples, "what is cut was counted");
         let written = naming.rows.finish(Ties::ByThread);
         let all: u64 = written.stacks.iter().map(|stack| stack.samples).sum();
         assert_eq!(all, samples, "no sample is lost, none counted twice");
-        Folded { threads, written, samples, truncated, cuts }
+        Folded { threads, written, samples, truncated, cuts, slice_ns }
     }
 }
 

@@ -122,8 +122,8 @@ impl<'r> Rows<'r> {
         number
     }
 
-    /// Adds to a stack.
-    pub(crate) fn add(&mut self, key: Key, samples: u64, weight_ns: u64) {
+    /// Adds to a stack; its row, for what else is to be added.
+    pub(crate) fn add(&mut self, key: Key, samples: u64, weight_ns: u64) -> &mut Stack {
         debug_assert!(
             key.frames.iter().all(|frame| (*frame as usize) < self.frames.rows().len()),
             "a stack has frames of this record"
@@ -132,11 +132,12 @@ impl<'r> Rows<'r> {
             Entry::Occupied(row) => row.into_mut(),
             Entry::Vacant(row) => {
                 let Key { frames, thread, wait, waker } = row.key().clone();
-                row.insert(Stack { frames, thread, samples: 0, weight_ns: 0, wait, waker })
+                row.insert(Stack { frames, thread, wait, waker, ..Stack::default() })
             }
         };
         row.samples += samples;
         row.weight_ns += weight_ns;
+        row
     }
 
     /// Describes modules, and puts the heaviest stack first.

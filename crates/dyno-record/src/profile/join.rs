@@ -43,7 +43,7 @@ impl Profile {
             equal
         });
         let frames = self.frames.iter().map(|frame| Frame { line: None, ..frame.clone() }).collect();
-        Profile { stacks, frames, ..self.clone() }.compacted()
+        Profile { stacks, frames, slice_ns: None, ..self.clone() }.compacted()
     }
 
     /// Two profiles without the dust of both together ([`Profile::pruned`]): what is folded on one side is folded on the
@@ -75,7 +75,9 @@ impl Profile {
             .map(|(frame, at)| *first.entry((function(frame), frame.name.as_str())).or_insert(at))
             .collect();
         let of = |stack: &Stack| stack.frames.iter().map(|at| same[*at as usize]).collect();
-        self.stacks.iter().map(|stack| Stack { frames: of(stack), ..stack.clone() }).collect()
+        // What is joined or compared has no common axis.
+        let row = |stack: &Stack| Stack { frames: of(stack), slices: Vec::new(), ..stack.clone() };
+        self.stacks.iter().map(row).collect()
     }
 
     /// Both as one, as if it had been watched for as long as both together. For time on the CPU: wakers, timelines and counts
@@ -83,6 +85,8 @@ impl Profile {
     #[must_use]
     pub fn joined(&self, other: &Profile) -> Profile {
         let mut both = self.clone();
+        both.slice_ns = None;
+        both.stacks.iter_mut().for_each(|stack| stack.slices.clear());
         both.duration_s += other.duration_s;
         both.sampling.samples += other.sampling.samples;
         both.sampling.lost += other.sampling.lost;
@@ -118,6 +122,7 @@ impl Profile {
             frames: stack.frames.iter().map(|at| frames[*at as usize]).collect(),
             thread: threads + stack.thread,
             waker: None,
+            slices: Vec::new(),
             ..stack.clone()
         }));
         both

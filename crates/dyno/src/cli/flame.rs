@@ -84,6 +84,10 @@ pub(crate) struct Flame {
     #[arg(hide_default_value = true, help_heading = "What it counts")]
     pub(crate) counts: Counts,
 
+    /// Only what fell between two moments, in seconds from the beginning: 2,3.5 or 2, or ,3.5
+    #[arg(long, value_name = "FROM,TO", value_parser = times, help_heading = "What it counts")]
+    pub(crate) time: Option<(f64, f64)>,
+
     /// Root at the top
     #[arg(long, help_heading = "Picture")]
     pub(crate) icicle: bool,
@@ -101,6 +105,21 @@ pub(crate) struct Flame {
     /// Where it goes; - is standard output [default: the input's name with the format's ending]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// Two moments, as perf takes them; the one that is left out is the beginning or the end.
+fn times(text: &str) -> Result<(f64, f64), String> {
+    let (from, to) = text.split_once(',').ok_or("two moments have a comma between them, as 2,3.5")?;
+    let moment = |text: &str, missing: f64| match text.trim() {
+        "" => Ok(missing),
+        text => {
+            let moment = text.strip_suffix('s').unwrap_or(text).parse::<f64>();
+            moment.map_err(|_| format!("\"{text}\" is no number of seconds"))
+        }
+    };
+    let (from, to) = (moment(from, 0.0)?, moment(to, f64::INFINITY)?);
+    let in_order = from.is_finite() && from >= 0.0 && to > from;
+    in_order.then_some((from, to)).ok_or_else(|| format!("{from} s does not come before {to} s"))
 }
 
 /// One number for all, or one for before and one for after.
@@ -142,6 +161,14 @@ mod tests {
         assert_eq!(counts("us"), Ok(Counts::Time(1e3)));
         assert_eq!(counts("100Hz"), Ok(Counts::Time(1e7)));
         assert!(["0Hz", "Hz", "-1Hz", "fast"].iter().all(|word| counts(word).is_err()));
+    }
+
+    #[test]
+    fn two_moments_are_in_order_and_either_may_be_left_out() {
+        assert_eq!(times("2,3.5"), Ok((2.0, 3.5)));
+        assert_eq!(times(" 2s, "), Ok((2.0, f64::INFINITY)));
+        assert_eq!(times(",0.5"), Ok((0.0, 0.5)));
+        assert!(["2", "3,2", "2,2", "-1,2", "a,b", "NaN,1", "inf,"].iter().all(|text| times(text).is_err()));
     }
 
     #[test]

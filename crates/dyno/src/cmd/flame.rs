@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use dyno_profile::import::{self, ImportError};
 use dyno_profile::tree::Threads;
-use dyno_record::profile::{Profile, Requests, Unit};
+use dyno_record::profile::{Profile, ProfileError, Requests, Unit};
 
 use super::exit;
 use crate::cli::{Answered, Counts, Flame};
@@ -97,6 +97,9 @@ fn profile(args: &Flame, path: &Path, side: usize) -> Result<Profile, Failure> {
     if let (Unit::Samples, Counts::Time(ns)) = (profile.unit, args.counts) {
         profile = import::folded::as_time(profile, ns);
     }
+    if let Some((from, to)) = args.time {
+        profile = profile.between(from, to).map_err(|error| not_a_part(&name, &error))?;
+    }
     if let Some(answered) = args.requests {
         let count = match answered {
             Answered::Once(count) => count,
@@ -108,6 +111,18 @@ fn profile(args: &Flame, path: &Path, side: usize) -> Result<Profile, Failure> {
         profile.target.name = path.file_name().map_or(name, |name| name.to_string_lossy().into_owned());
     }
     Ok(profile)
+}
+
+fn not_a_part(name: &str, error: &ProfileError) -> Failure {
+    let failure = Failure::error(format!("cannot cut a part by time out of {name}")).because(error);
+    match error {
+        ProfileError::Nothing { .. } => {
+            failure.likely("the moments count from the beginning of the profile, in seconds")
+        }
+        _ => failure
+            .likely("only dyno profile, perf script and perf.data tell when samples fell")
+            .try_this("dyno profile -p PID --for 10s -o profile.json"),
+    }
 }
 
 fn unread(name: &str, error: &ImportError) -> Failure {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use dyno_load::Beside;
 use dyno_profile::{AddressSpaces, Options, Symbols, Target, offcpu, record};
 use dyno_record::observation::{HotSpot, Observation};
-use dyno_record::profile::{Origin, Profile, Requests};
+use dyno_record::profile::{Origin, Profile, Requests, Span};
 use dyno_sys::Pid;
 use dyno_sys::clock::mono_ns;
 
@@ -95,12 +95,28 @@ fn spots(hot: &Hot, pid: Pid, user_share: f64) -> std::io::Result<Vec<HotSpot>> 
     hot.spots(pid, user_share, &mut name)
 }
 
+/// Spans that an observation keeps: whether threads wait at the same time shows in a second of a busy server.
+const SPANS_KEPT: usize = 20_000;
+
+/// Keeps the earliest spans of all threads, and nothing behind the moment at which the first of them ends.
+fn shorten(timeline: &mut Vec<Span>) {
+    if timeline.len() <= SPANS_KEPT {
+        return;
+    }
+    let mut begins: Vec<u64> = timeline.iter().map(|span| span.from_ns).collect();
+    let (_, end, _) = begins.select_nth_unstable(SPANS_KEPT);
+    let end = *end;
+    timeline.retain(|span| span.from_ns < end);
+    timeline.iter_mut().for_each(|span| span.to_ns = span.to_ns.min(end));
+}
+
 fn off_cpu(seen: &mut Observation, pid: Pid, time: Duration, stop: &AtomicBool) {
-    let calls = offcpu::Calls::Counted;
-    let options = offcpu::Options { duration: Some(time), calls, ..offcpu::Options::default() };
+    let (calls, timeline) = (offcpu::Calls::Counted, offcpu::Timeline::Recorded);
+    let options = offcpu::Options { duration: Some(time), calls, timeline, ..offcpu::Options::default() };
     let missing = &mut seen.not_looked_at;
     match offcpu::record(&Target::Process(pid), &options, stop) {
-        Ok(profile) => {
+        Ok(mut profile) => {
+            shorten(&mut profile.timeline);
             if profile.sampling.event != offcpu::SWITCHES_BY_BPF {
                 not_looked(missing, "who ends waits, locks and files waited for, system calls", NO_BPF);
             }

@@ -61,7 +61,7 @@ pub(super) struct Sample {
     /// Addresses from the leaf, and whether they are the kernel's.
     pub(super) chain: Vec<(u64, bool)>,
     pub(super) has_user_stack: bool,
-    time: u64,
+    pub(super) time: u64,
 }
 
 /// All records that matter, in the file's order.

@@ -1,0 +1,208 @@
+//! When all who wait at one place wait at once: then nobody holds what they wait for, and they wait for work.
+//!
+//! A lock that is waited for is held by somebody, who runs, wants a CPU, or waits for something else. Workers that hand on
+//! whose turn it is to look for work (a leader and its followers, a lock around a queue's pipe, accept in turns) wake
+//! each other just as a lock's waiters do; but between two pieces of work all of them wait. Called by `waits` and
+//! `equals`; without a timeline it does not answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dyno_record::profile::{Profile, Stack, ThreadState, WaitClass};
+
+/// Of the time in which somebody waits there, the part in which all do, from which on they wait for work.
+const ALL_MIN: f64 = 0.3;
+/// A shorter part of the window proves nothing.
+const WINDOW_MIN: f64 = 0.1;
+/// A thread that ran for less did nothing.
+const RAN_MIN: f64 = 0.01;
+/// Of what a thread waits for others' processes, what must be for work to come for all of it to be.
+const EVENTS_MIN: f64 = 0.5;
+
+/// Calls that wait until there is something to do; where the descriptor is a pipe, reading is one too.
+const EVENTS: &[&str] = &[
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "accept",
+    "accept4",
+];
+
+/// What a thread did when.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    from: u64,
+    to: u64,
+    at_lock: bool,
+}
+
+/// The stretches of each thread in which it had nothing to do, or waited for a turn.
+#[derive(Debug, Default)]
+pub(super) struct Idle {
+    window_ns: f64,
+    stretches: BTreeMap<u32, Vec<Stretch>>,
+    /// From the first to the last that is known of a thread.
+    known: BTreeMap<u32, (u64, u64)>,
+    ran: BTreeSet<u32>,
+    own: BTreeSet<u32>,
+}
+
+impl Idle {
+    pub(super) fn of(profile: &Profile) -> Idle {
+        let window_ns = profile.duration_s * 1e9;
+        let tid = |thread: u32| profile.threads[thread as usize].tid;
+        let for_events = waits_for_events(profile);
+        let mut idle = Idle { window_ns, ..Idle::default() };
+        idle.own = profile.threads.iter().map(|thread| thread.tid).collect();
+        let ran = |ns: u64| ns as f64 >= RAN_MIN * window_ns;
+        let times = profile.thread_times.iter().filter(|time| ran(time.running_ns + time.runnable_ns));
+        idle.ran = times.map(|time| tid(time.thread)).collect();
+        for span in &profile.timeline {
+            let thread = tid(span.thread);
+            let known = idle.known.entry(thread).or_insert((span.from_ns, span.to_ns));
+            *known = (known.0.min(span.from_ns), known.1.max(span.to_ns));
+            let at_lock = span.class == Some(WaitClass::Lock);
+            let event = span.class == Some(WaitClass::Network) && for_events.contains(&thread);
+            if span.state == ThreadState::Waiting && (at_lock || event) {
+                let stretch = Stretch { from: span.from_ns, to: span.to_ns, at_lock };
+                idle.stretches.entry(thread).or_default().push(stretch);
+            }
+        }
+        idle
+    }
+
+    /// Whether these threads often wait all at once.
+    pub(super) fn wait_for_work(&self, tids: &BTreeSet<u32>) -> bool {
+        self.all_at_once(tids).is_some_and(|share| share >= ALL_MIN)
+    }
+
+    /// Of the time in which one of them is at a lock, the part in which all of them wait.
+    fn all_at_once(&self, tids: &BTreeSet<u32>) -> Option<f64> {
+        let group: Vec<u32> = tids.intersection(&self.own).copied().collect();
+        // One that waited all the time is no holder; one that ran and of which nothing is known may be.
+        let seen: Vec<u32> = group.iter().copied().filter(|tid| self.known.contains_key(tid)).collect();
+        if seen.len() < 2 || group.iter().any(|tid| !seen.contains(tid) && self.ran.contains(tid)) {
+            return None;
+        }
+        let from = seen.iter().map(|tid| self.known[tid].0).max()?;
+        let to = seen.iter().map(|tid| self.known[tid].1).min()?;
+        if (to.saturating_sub(from) as f64) < WINDOW_MIN * self.window_ns {
+            return None;
+        }
+        let stretches = seen.iter().filter_map(|tid| self.stretches.get(tid)).flatten();
+        let mut turns: Vec<(u64, i64, i64)> = Vec::new();
+        for one in stretches.filter(|one| one.from < to && one.to > from) {
+            let at_lock = i64::from(one.at_lock);
+            turns.push((one.from.max(from), 1, at_lock));
+            turns.push((one.to.min(to), -1, -at_lock));
+        }
+        turns.sort_unstable();
+        let (mut waiting, mut at_lock, mut before) = (0, 0, from);
+        let (mut any_ns, mut all_ns) = (0, 0);
+        for (at, waits, locks) in turns {
+            let ns = at - before;
+            any_ns += if at_lock > 0 { ns } else { 0 };
+            all_ns += if at_lock > 0 && waiting == seen.len() as i64 { ns } else { 0 };
+            (waiting, at_lock, before) = (waiting + waits, at_lock + locks, at);
+        }
+        debug_assert!(waiting == 0 && at_lock == 0, "every stretch that begins ends");
+        (any_ns > 0).then(|| all_ns as f64 / any_ns as f64)
+    }
+}
+
+/// Threads that wait for others' processes mostly in calls that wait for something to do: not for an answer.
+fn waits_for_events(profile: &Profile) -> BTreeSet<u32> {
+    let mut waited = BTreeMap::<u32, (u64, u64)>::new();
+    for stack in &profile.stacks {
+        if stack.wait.as_ref().is_none_or(|wait| wait.class != WaitClass::Network) {
+            continue;
+        }
+        let (events, all) = waited.entry(profile.threads[stack.thread as usize].tid).or_default();
+        *all += stack.weight_ns;
+        *events += if is_event(stack) { stack.weight_ns } else { 0 };
+    }
+    let mostly = |(events, all): &(u64, u64)| *events as f64 >= EVENTS_MIN * *all as f64;
+    waited.into_iter().filter(|(_, waited)| mostly(waited)).map(|(tid, _)| tid).collect()
+}
+
+fn is_event(stack: &Stack) -> bool {
+    let Some(wait) = &stack.wait else { return false };
+    let is_call = wait.system_call.as_deref().is_some_and(|call| EVENTS.contains(&call));
+    // What comes through a pipe is never an answer: nobody asks through it.
+    is_call || wait.object.as_deref().is_some_and(|object| object.starts_with("pipe:"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_record::profile::{Span, Thread};
+
+    /// Two threads, and what each did in hundredths of a second.
+    fn profile(spans: &[(u32, u64, u64, Option<WaitClass>)]) -> Profile {
+        let span = |(thread, from, to, class): &(u32, u64, u64, Option<WaitClass>)| Span {
+            thread: *thread,
+            from_ns: from * 10_000_000,
+            to_ns: to * 10_000_000,
+            state: if class.is_some() { ThreadState::Waiting } else { ThreadState::Running },
+            class: *class,
+        };
+        Profile {
+            duration_s: 1.0,
+            threads: [1, 2].map(|tid| Thread { pid: 1, tid, name: "worker".to_owned() }).to_vec(),
+            timeline: spans.iter().map(span).collect(),
+            ..Profile::default()
+        }
+    }
+
+    fn share(spans: &[(u32, u64, u64, Option<WaitClass>)]) -> Option<f64> {
+        Idle::of(&profile(spans)).all_at_once(&BTreeSet::from([1, 2]))
+    }
+
+    const LOCK: Option<WaitClass> = Some(WaitClass::Lock);
+
+    #[test]
+    fn a_lock_is_held_while_it_is_waited_for() {
+        let turns = [(0, 0, 50, None), (0, 50, 100, LOCK), (1, 0, 50, LOCK), (1, 50, 100, None)];
+        assert_eq!(share(&turns), Some(0.0));
+        // Its holder may sleep, or wait for an answer.
+        for class in [WaitClass::Sleep, WaitClass::Disk, WaitClass::Network] {
+            assert_eq!(share(&[(0, 0, 100, Some(class)), (1, 0, 100, LOCK)]), Some(0.0));
+        }
+    }
+
+    #[test]
+    fn where_all_wait_at_once_nobody_holds_anything() {
+        let pool = [(0, 0, 10, None), (0, 10, 100, LOCK), (1, 0, 90, LOCK), (1, 90, 100, None)];
+        assert_eq!(share(&pool), Some(0.8));
+        assert!(Idle::of(&profile(&pool)).wait_for_work(&BTreeSet::from([1, 2, 77])));
+    }
+
+    #[test]
+    fn one_that_waits_for_events_has_nothing_to_do() {
+        let spans = [(0, 0, 100, Some(WaitClass::Network)), (1, 0, 100, LOCK)];
+        let mut profile = profile(&spans);
+        profile.stacks.push(Stack { weight_ns: 1_000, ..wait("epoll_wait", None) });
+        profile.stacks.push(Stack { weight_ns: 900, ..wait("recvfrom", Some("socket:[7]")) });
+        let both = BTreeSet::from([1, 2]);
+        assert_eq!(Idle::of(&profile).all_at_once(&both), Some(1.0));
+        profile.stacks[0] = Stack { weight_ns: 800, ..wait("read", Some("pipe:[9]")) };
+        assert_eq!(Idle::of(&profile).all_at_once(&both), Some(0.0), "more of it is for an answer");
+    }
+
+    fn wait(call: &str, object: Option<&str>) -> Stack {
+        let (class, object) = (WaitClass::Network, object.map(str::to_owned));
+        let wait = dyno_record::profile::Wait { class, system_call: Some(call.to_owned()), object };
+        Stack { wait: Some(wait), ..Stack::default() }
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_told() {
+        assert_eq!(share(&[]), None);
+        assert_eq!(share(&[(0, 0, 100, LOCK)]), None, "of the other nothing is known");
+        assert_eq!(share(&[(0, 0, 6, LOCK), (1, 0, 100, LOCK)]), None, "too short");
+    }
+}

@@ -49,7 +49,7 @@ pub enum ProfileError {
         row: usize,
     },
     /// A part by time of a profile whose samples have none.
-    #[error("this profile does not know when its samples fell: {}", slices::no_moments(*kind))]
+    #[error("this profile does not know when its samples fell: {}", kind.no_moments())]
     NoMoments {
         /// What it holds.
         kind: Kind,
@@ -135,6 +135,16 @@ pub enum Kind {
     OnCpu,
     /// Time not on a CPU: waiting, or runnable without one.
     OffCpu,
+}
+
+impl Kind {
+    /// Why such a profile may not know when its samples fell.
+    fn no_moments(self) -> &'static str {
+        match self {
+            Kind::OnCpu => "folded stacks keep no times, and records of earlier versions do not",
+            Kind::OffCpu => "waits are added up by place",
+        }
+    }
 }
 
 /// What a weight counts.
@@ -309,8 +319,11 @@ pub struct Stack {
     pub waker: Option<u32>,
     /// When its samples fell, as far as it is known: numbers of slices in rising order, each with its samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub slices: Vec<slices::InSlice>,
+    pub slices: Vec<InSlice>,
 }
+
+/// The samples of one stack that fell into one slice: the slice's number, from the beginning of the profile, and how many.
+pub type InSlice = (u32, u32);
 
 /// What a wait was for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

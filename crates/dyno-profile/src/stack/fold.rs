@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use dyno_record::profile::slices::{self, Axis, InSlice};
-use dyno_record::profile::{CUT, Thread};
+use dyno_record::profile::slices::{self, Axis};
+use dyno_record::profile::{CUT, InSlice, Thread};
 use dyno_sys::{Pid, Tid};
 
 use super::names::{Named, Names};

@@ -3,16 +3,13 @@
 //! The recorder fills it, lanes and exports are drawn from it, [`Profile::between`] cuts by it. A sample's moment is known
 //! to its slice and no closer.
 
-use super::{Kind, Profile, ProfileError, Stack};
+use super::{InSlice, Profile, ProfileError, Stack};
 
 /// Slices of a profile at most: twice a page's columns, nearly. Where there would be more, two become one.
 pub const SLICES_MAX: u32 = 1_024;
 
 /// How long a slice is at first.
 const FIRST_NS: u64 = 1_000_000;
-
-/// The samples of one stack that fell into one slice: the slice's number, from the beginning of the profile, and how many.
-pub type InSlice = (u32, u32);
 
 /// The axis of a profile in the making: as long as a slice has to be for what came so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,14 +133,6 @@ impl Profile {
             root.is_some_and(|frame| frame.origin == super::Origin::Mark && frame.name == super::CUT)
         };
         self.stacks.iter().filter(is_cut).map(|stack| stack.samples).sum()
-    }
-}
-
-/// Why a profile has no moments.
-pub(super) fn no_moments(kind: Kind) -> &'static str {
-    match kind {
-        Kind::OnCpu => "folded stacks keep none, and records of earlier versions do not",
-        Kind::OffCpu => "waits are added up by place",
     }
 }
 

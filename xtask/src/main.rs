@@ -48,7 +48,7 @@ usage: cargo xtask VERB
                           [--history FILE]
   simulate [SEEDS]  the engine's core on simulated networks: FIRST..LAST, or one seed, printed in full
   strangers         dyno diagnose on programs that nobody here wrote, against what is known of them: [--only A,B]
-                     [--dyno FILE] [--write PAGE] [--list]; some ten minutes, as root, not in ci
+                     [--dyno FILE] [--write PAGE] [--keep FOLDER] [--list]; some ten minutes, as root, not in ci
   mutants           whether tests see faults: a seeded sample of small changes, each tested alone; takes hours
                     [--seed N] [--sample 200] [--time 3h] [--only proto,judge,measure,engine,verdicts]
                     [--page docs/evidence/mutants.md]

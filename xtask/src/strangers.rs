@@ -33,6 +33,7 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     let only: Option<String> = flags.parsed("--only")?;
     let dyno: Option<PathBuf> = flags.parsed("--dyno")?;
     let write: Option<PathBuf> = flags.parsed("--write")?;
+    let keep: Option<PathBuf> = flags.parsed("--keep")?;
     flags.finish()?;
     let folder = repo.root().join("xtask/strangers");
     let mut truths = truths::read(&folder.join("truths.tsv"))?;
@@ -51,22 +52,24 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     let scratch = repo.root().join("target/strangers");
     let mut rows = Vec::new();
     for truth in truths {
-        let row = meet(&folder, &scratch, &dyno, truth);
+        let kept = keep.as_ref().map(|folder| folder.join(format!("{}.json", truth.name)));
+        let row = meet((&folder, &scratch), &dyno, truth, kept.as_deref());
         println!("{}", page::line(&row));
         rows.push(row);
     }
     println!("\n{}", page::sum(&rows));
     if let Some(path) = write {
+        path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(Trouble::cannot("make its folder"))?;
         std::fs::write(&path, page::page(&rows, WATCHED))
             .map_err(Trouble::cannot(format!("write {}", path.display())))?;
     }
     Ok(Outcome::done_if(|| rows.iter().all(|row| row.verdict() == Verdict::Right)))
 }
 
-/// Starts it, looks at it, and ends it.
-fn meet(folder: &Path, scratch: &Path, dyno: &Path, truth: Truth) -> Row {
+/// Starts it, looks at it, and ends it; what was seen is kept where that is asked for.
+fn meet((folder, scratch): (&Path, &Path), dyno: &Path, truth: Truth, keep: Option<&Path>) -> Row {
     let seen = Program::start(folder, scratch, &truth).and_then(|program| {
-        let said = diagnosis(dyno, program.pid());
+        let said = diagnosis(dyno, program.pid(), keep);
         program.end();
         said
     });
@@ -76,11 +79,12 @@ fn meet(folder: &Path, scratch: &Path, dyno: &Path, truth: Truth) -> Row {
     }
 }
 
-fn diagnosis(dyno: &Path, pid: u32) -> Result<Vec<Found>, Trouble> {
+fn diagnosis(dyno: &Path, pid: u32, keep: Option<&Path>) -> Result<Vec<Found>, Trouble> {
     let pid = pid.to_string();
     let words = ["diagnose", &pid, "--for", WATCHED, "--json", "--fail-on", "never"];
     let mut command = std::process::Command::new(dyno);
-    let text = output(command.args(words))?;
+    let kept = keep.into_iter().flat_map(|path| ["-o".as_ref(), path.as_os_str()]);
+    let text = output(command.args(words).args(kept))?;
     let record: serde_json::Value =
         serde_json::from_str(&text).map_err(Trouble::cannot("read a diagnosis"))?;
     let word = |finding: &serde_json::Value, field: &str| {

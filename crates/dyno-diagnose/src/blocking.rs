@@ -18,6 +18,13 @@ const SPARE_MIN: f64 = 0.10;
 const WAIT_SHARE_ALONE: f64 = 0.40;
 /// The target's own share of its CPUs from which on more of its threads would only wait for each other.
 const OWN_CPU_MAX: f64 = 0.75;
+/// Of one thread's time: what all threads together wait for less is no loss, however little they do besides.
+const CONTENDED_MIN: f64 = 0.1;
+/// Where nobody waits for long, threads that meet at a lock sleep now and then: fewer times a second its price is that of
+/// taking it, and not that of sharing it.
+const MET_PER_S: f64 = 100.0;
+/// Of the CPU time, what the sleepers must use to be those who serve: others keep house beside them.
+const SERVE_SHARE_MIN: f64 = 0.75;
 /// CPU time spent on taking locks from which they cost, even when the CPUs are full.
 const LOCK_CPU_MIN: f64 = 0.15;
 /// A call that puts this much on the disk is shared by many records already: the bytes take as long as the wait. Less than
@@ -162,7 +169,10 @@ fn bytes_per_call(facts: &Facts<'_>, off: &OffCpu<'_>) -> Option<f64> {
 /// Threads wait for each other at a lock.
 pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
     let goroutines = facts.at_mutexes.as_ref().filter(|at| !at.behind_disk).map(|at| at.share);
-    let threads = facts.off.as_ref().map(|off| off.share(|time| time.contended));
+    let threads = facts.off.as_ref().map(|off| {
+        let is_little = (off.sum(|time| time.contended) as f64) < CONTENDED_MIN * off.window_ns;
+        if is_little { 0.0 } else { off.share(|time| time.contended) }
+    });
     let waited = threads.into_iter().chain(goroutines).reduce(f64::max);
     let spent = facts.cpu_share(&[Cost::UserLock, Cost::Futex]);
     let behind_disk = facts.off.as_ref().map_or(0.0, |off| off.share(|time| time.behind_disk));
@@ -170,12 +180,14 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
         return Outcome::Unseen(NO_WAITS);
     };
     let free = facts.spare().is_none_or(|spare| spare >= SPARE_MIN);
-    let peers = facts.off.as_ref().is_none_or(|off| !off.locks_of(LockKind::Mutex).is_empty());
+    let met = facts.off.as_ref().is_none_or(|off| {
+        let waits: u64 = off.locks_of(LockKind::Mutex).iter().map(|(_, lock)| lock.waits).sum();
+        waits as f64 >= MET_PER_S * off.window_ns / 1e9
+    });
     let holds_up = waited >= WAIT_SHARE_MIN && free || waited >= WAIT_SHARE_ALONE && !fills_cpus(facts);
     // What little CPU time is used may go into locks: where there is plenty it is no loss.
-    let costs = spent >= LOCK_CPU_MIN
-        && !facts.has_cpu_to_spare()
-        && (waited >= 0.01 || facts.off.is_none() || peers);
+    let costs =
+        spent >= LOCK_CPU_MIN && !facts.has_cpu_to_spare() && (waited >= 0.01 || facts.off.is_none() || met);
     if !holds_up && !costs {
         if let Some(draft) = turns(facts, free) {
             return Outcome::Found(draft);
@@ -317,7 +329,9 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
     let sleepers = off.threads.values().filter(|time| sleeps(time, off.window_ns)).count();
     let workers = off.threads.values().filter(|time| time.run as f64 >= RUNS_MIN * off.window_ns).count();
     // Few threads may sleep for their own reasons, but not while somebody waits to be answered.
-    let waited_for = untaken(facts).filter(|_| sleepers > 0 && sleepers * 2 >= workers);
+    let serving = off.threads.values().filter(|time| sleeps(time, off.window_ns)).map(|time| time.run);
+    let serve = serving.sum::<u64>() as f64 >= SERVE_SHARE_MIN * off.sum(|time| time.run) as f64;
+    let waited_for = untaken(facts).filter(|_| sleepers > 0 && serve);
     if let Some(waiting) = waited_for.filter(|_| sleepers < SLEEPERS_MIN) {
         let summary = format!(
             "{sleepers} of {workers} threads that serve sleep most of the time while requests wait for them"
@@ -582,6 +596,21 @@ mod tests {
             );
         }
         assert_eq!(scene.classes(), [Class::LockContention]);
+    }
+
+    #[test]
+    fn a_moment_at_a_lock_is_no_loss_where_little_is_done() {
+        let waits = |seconds: f64| {
+            let mut scene = Scene::new(&[0.05; 4]).on("run;work", 100);
+            for tid in 1..=4 {
+                scene = scene
+                    .off(tid, WaitClass::Lock, "run;pthread_mutex_lock;futex_wait_[k]", seconds)
+                    .woken("0x7f", tid % 4 + 1, "run;pthread_mutex_unlock");
+            }
+            scene.classes()
+        };
+        assert_eq!(waits(0.2), [], "0.8 of 40 s, a tenth of one thread's ten would be one");
+        assert_eq!(waits(0.3), [Class::LockContention]);
     }
 
     #[test]

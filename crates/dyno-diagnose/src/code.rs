@@ -278,12 +278,6 @@ impl Loop {
         })
     }
 
-    /// Addresses that it reads, moving or not, of one look at the registers.
-    pub(super) fn reads_of(&self, seen: &Registers) -> Vec<u64> {
-        let reads = self.accesses.iter().filter(|access| access.reads && !access.own);
-        reads.filter_map(|access| address(access, seen)).collect()
-    }
-
     /// Addresses that it reads, one for each time it was seen, where the place moves.
     pub(super) fn reads(&self, seen: &[Registers]) -> Vec<u64> {
         let reads =

@@ -90,12 +90,19 @@ fn search(facts: &Facts<'_>) -> Option<Draft> {
     Some(draft)
 }
 
+/// Why rules that know functions by name do not answer.
+const NO_NAMES: &str = "names: most of the CPU time lies in code that has none, stripped or compiled at run time \
+                        (dyno profile says how to get them)";
+
 /// malloc and free take the CPU.
 pub(super) fn allocation_churn(facts: &Facts<'_>) -> Outcome {
     let Some(on) = &facts.on else { return facts.no_profile() };
     let (churn, growth) = (on.share(&[Cost::Allocation]), on.share(&[Cost::StackGrowth]));
     if growth >= GROWTH_SHARE_MIN && growth >= churn {
         return Outcome::Found(growth_draft(facts, growth));
+    }
+    if churn < WORK_SHARE_MIN && on.lacks_names() {
+        return Outcome::Unseen(NO_NAMES);
     }
     if churn < WORK_SHARE_MIN {
         let text = format!("{} of the CPU takes memory and gives it back", percent(churn));
@@ -165,6 +172,9 @@ pub(super) fn copying(facts: &Facts<'_>) -> Outcome {
 pub(super) fn formatting(facts: &Facts<'_>) -> Outcome {
     let Some(on) = &facts.on else { return facts.no_profile() };
     let share = on.share(&[Cost::Format]);
+    if share < WORK_SHARE_MIN && on.lacks_names() {
+        return Outcome::Unseen(NO_NAMES);
+    }
     if share < WORK_SHARE_MIN {
         let text = format!("{} of the CPU makes text of numbers", percent(share));
         return Outcome::Near(share / WORK_SHARE_MIN, text);
@@ -279,5 +289,15 @@ mod tests {
             })
         };
         assert_eq!((walks(0.0).classes(), walks(0.8).classes()), (vec![Class::UserHotSpot], vec![]));
+    }
+
+    #[test]
+    fn what_goes_by_names_is_not_answered_where_there_are_none() {
+        let program = |unnamed: u64| {
+            let scene = Scene::new(&[9.0]).on("0x10;0x20", unnamed).on("main;sum", 100 - unnamed);
+            let not: Vec<String> = scene.diagnosed().not_looked_at.into_iter().map(|not| not.what).collect();
+            not.iter().filter(|what| what.contains("formatting") || what.contains("allocation")).count()
+        };
+        assert_eq!((program(60), program(40)), (2, 0));
     }
 }

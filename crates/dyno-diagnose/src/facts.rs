@@ -16,6 +16,9 @@ use super::goroutines::AtMutexes;
 use super::names;
 use super::waits::OffCpu;
 
+/// From half of the CPU time on what has no name outweighs what has one.
+const UNNAMED_MIN: f64 = 0.5;
+
 /// What CPU time was spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cost {
@@ -249,6 +252,15 @@ impl<'o> OnCpu<'o> {
     pub(super) fn share_where(&self, holds: impl Fn(&[&Frame]) -> bool) -> f64 {
         let stacks = self.profile.stacks.iter().filter(|stack| holds(&leaf_first(self.profile, stack)));
         stacks.map(|stack| stack.weight_ns).sum::<u64>() as f64 / self.total_ns
+    }
+
+    /// Whether most of the time lies in code without names, stripped or compiled at run time: rules that go by the names of
+    /// functions cannot look there.
+    pub(super) fn lacks_names(&self) -> bool {
+        let unnamed = |frames: &[&Frame]| {
+            frames.first().is_some_and(|leaf| leaf.origin == Origin::User && leaf.name.starts_with("0x"))
+        };
+        self.share_where(unnamed) >= UNNAMED_MIN
     }
 
     /// Share of the time in the kernel.

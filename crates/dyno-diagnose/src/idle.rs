@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dyno_record::profile::{Profile, Stack, ThreadState, WaitClass};
 
+use super::frames::leaf_first;
+use super::names;
+
 /// Of the time in which somebody waits there, the part in which all do, from which on they wait for work.
 const ALL_MIN: f64 = 0.3;
 /// A shorter part of the window proves nothing.
@@ -17,6 +20,10 @@ const WINDOW_MIN: f64 = 0.1;
 const RAN_MIN: f64 = 0.01;
 /// Of what a thread waits for others' processes, what must be for work to come for all of it to be.
 const EVENTS_MIN: f64 = 0.5;
+
+/// Of the window, what the threads together may sleep for a time: a sleeper may hold a lock, and where run-times sleep in a
+/// futex its waits look like the others'.
+const SLEPT_MAX: f64 = 0.1;
 
 /// Calls that wait until there is something to do; where the descriptor is a pipe, reading is one too.
 const EVENTS: &[&str] = &[
@@ -47,6 +54,8 @@ pub(super) struct Idle {
     /// From the first to the last that is known of a thread.
     known: BTreeMap<u32, (u64, u64)>,
     ran: BTreeSet<u32>,
+    /// How long each slept in a futex.
+    slept_ns: BTreeMap<u32, u64>,
     own: BTreeSet<u32>,
 }
 
@@ -56,6 +65,7 @@ impl Idle {
         let tid = |thread: u32| profile.threads[thread as usize].tid;
         let for_events = waits_for_events(profile);
         let mut idle = Idle { window_ns, ..Idle::default() };
+        idle.slept_ns = sleeps_in_futexes(profile);
         idle.own = profile.threads.iter().map(|thread| thread.tid).collect();
         let ran = |ns: u64| ns as f64 >= RAN_MIN * window_ns;
         let times = profile.thread_times.iter().filter(|time| ran(time.running_ns + time.runnable_ns));
@@ -85,6 +95,10 @@ impl Idle {
         // One that waited all the time is no holder; one that ran and of which nothing is known may be.
         let seen: Vec<u32> = group.iter().copied().filter(|tid| self.known.contains_key(tid)).collect();
         if seen.len() < 2 || group.iter().any(|tid| !seen.contains(tid) && self.ran.contains(tid)) {
+            return None;
+        }
+        let slept_ns: u64 = group.iter().filter_map(|tid| self.slept_ns.get(tid)).sum();
+        if slept_ns as f64 > SLEPT_MAX * self.window_ns {
             return None;
         }
         let from = seen.iter().map(|tid| self.known[tid].0).max()?;
@@ -126,6 +140,18 @@ fn waits_for_events(profile: &Profile) -> BTreeSet<u32> {
     }
     let mostly = |(events, all): &(u64, u64)| *events as f64 >= EVENTS_MIN * *all as f64;
     waited.into_iter().filter(|(_, waited)| mostly(waited)).map(|(tid, _)| tid).collect()
+}
+
+fn sleeps_in_futexes(profile: &Profile) -> BTreeMap<u32, u64> {
+    let mut slept = BTreeMap::new();
+    for stack in &profile.stacks {
+        let is_futex = stack.wait.as_ref().is_some_and(|wait| wait.class == WaitClass::Lock);
+        let sleeps = || leaf_first(profile, stack).iter().any(|frame| names::is(&frame.name, names::SLEEP));
+        if is_futex && sleeps() {
+            *slept.entry(profile.threads[stack.thread as usize].tid).or_default() += stack.weight_ns;
+        }
+    }
+    slept
 }
 
 fn is_event(stack: &Stack) -> bool {
@@ -179,6 +205,22 @@ mod tests {
         let pool = [(0, 0, 10, None), (0, 10, 100, LOCK), (1, 0, 90, LOCK), (1, 90, 100, None)];
         assert_eq!(share(&pool), Some(0.8));
         assert!(Idle::of(&profile(&pool)).wait_for_work(&BTreeSet::from([1, 2, 77])));
+    }
+
+    #[test]
+    fn one_that_sleeps_in_a_futex_may_hold_the_lock() {
+        let mut profile = profile(&[(0, 0, 100, LOCK), (1, 0, 100, LOCK)]);
+        let both = BTreeSet::from([1, 2]);
+        profile
+            .frames
+            .push(dyno_record::profile::Frame { name: "JVM_Sleep".to_owned(), ..Default::default() });
+        let futex = dyno_record::profile::Wait { class: WaitClass::Lock, ..Default::default() };
+        let slept =
+            |ns| Stack { frames: vec![0], weight_ns: ns, wait: Some(futex.clone()), ..Stack::default() };
+        profile.stacks = vec![slept(90_000_000)];
+        assert_eq!(Idle::of(&profile).all_at_once(&both), Some(1.0));
+        profile.stacks = vec![slept(500_000_000)];
+        assert_eq!(Idle::of(&profile).all_at_once(&both), None);
     }
 
     #[test]

@@ -195,7 +195,6 @@ pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
     let in_shared = |hot: &Hot<'_>| {
         let stored = hot.code.stores(&hot.spot.seen);
         stored.iter().any(|(by, address)| shared.contains_key(&line(facts, by, *address)))
-            || reads_what_others_store(facts, hot, &shared)
     };
     let share = facts.loop_share(in_shared);
     let (Some(hottest), Some((_, most))) = (
@@ -203,7 +202,7 @@ pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
         shared.iter().max_by_key(|(_, stores)| stores.len()),
     ) else {
         return Outcome::Against(format!(
-            "{} of the samples lie in loops that store or read where another thread stores",
+            "{} of the samples lie in loops that store where another thread stores",
             percent(share)
         ));
     };
@@ -214,36 +213,17 @@ pub(super) fn false_sharing(facts: &Facts<'_>) -> Outcome {
         ));
     }
     let addresses: BTreeSet<u64> = most.iter().map(|(_, address)| *address).collect();
-    let reads = facts.loops.iter().any(|hot| reads_what_others_store(facts, hot, &shared));
-    let does = if reads { "stores into and reads" } else { "stores into" };
     let what =
         if addresses.len() > 1 { "different words of one cache line" } else { "one and the same word" };
     Outcome::Found(
-        Draft::new(Class::FalseSharingSuspected, share, format!("{} of the CPU {does} {what} from {} threads", percent(share), threads(most).len()))
+        Draft::new(Class::FalseSharingSuspected, share, format!("{} of the CPU stores into {what} from {} threads", percent(share), threads(most).len()))
             .sign(stores_in_words(most))
-            .fact(format!("{} of the samples lie in loops that use such lines", percent(share)), share, "share")
+            .fact(format!("{} of the samples lie in loops that store into such lines", percent(share)), share, "share")
             .sign("there is no counter of lines that move between CPUs here: the stores are seen, their price is not")
             .next("give each thread's word a line for itself (align to 128 bytes: CPUs fetch lines in pairs), or count locally and add up rarely")
             .at(Some(hottest.place()))
             .specimen("false-sharing"),
     )
-}
-
-/// Of what was seen of a loop, the part that must lie in lines of others for it to read there and not by chance.
-const READ_THERE_MIN: f64 = 0.5;
-
-/// Whether a loop that works reads mostly in lines into which several threads store, others than its own among them.
-fn reads_what_others_store(facts: &Facts<'_>, hot: &Hot<'_>, shared: &BTreeMap<Line, &Stores>) -> bool {
-    if hot.code.only_waits() {
-        return false;
-    }
-    let by_another = |by: &Registers, address: u64| {
-        let stores = shared.get(&line(facts, by, address));
-        stores.is_some_and(|stores| stores.iter().any(|(tid, _)| *tid != by.tid))
-    };
-    let there = |by: &&Registers| hot.code.reads_of(by).iter().any(|address| by_another(by, *address));
-    let all = hot.spot.seen.len();
-    all > 0 && hot.spot.seen.iter().filter(there).count() as f64 >= READ_THERE_MIN * all as f64
 }
 
 /// How many of these threads run at a time. Those that take turns, under a lock, hand a line on and share it with nobody.
@@ -338,21 +318,6 @@ mod tests {
         };
         assert_eq!(stores(8), [Class::FalseSharingSuspected]);
         assert_eq!(stores(128), []);
-    }
-
-    #[test]
-    fn reading_a_line_into_which_others_store_is_sharing_it() {
-        let reader = |from: u64| {
-            let stores = (0..8).flat_map(|_| [registers(1, 0x1000, 0), registers(2, 0x1008, 0)]).collect();
-            let reads = (0..16).map(|at| registers(1 + at % 2, from, 0)).collect();
-            Scene::new(&[10.0, 10.0])
-                .on("run;work", 100)
-                .hot(COUNT, 0.02, stores)
-                .hot(ROWS, 0.9, reads)
-                .classes()
-        };
-        assert_eq!(reader(0x1010), [Class::FalseSharingSuspected]);
-        assert_eq!(reader(0x2010), []);
     }
 
     #[test]

@@ -552,7 +552,29 @@ pub(super) const FUTEX: &[&str] =
     &["__x64_sys_futex*", "__arm64_sys_futex*", "do_futex", "futex_wait*", "futex_wake*", "__futex_wait*"];
 
 /// A thread gives its turn away, to look again.
-pub(super) const YIELD: &[&str] = &["__x64_sys_sched_yield", "__arm64_sys_sched_yield", "do_sched_yield"];
+pub(super) const YIELD: &[&str] =
+    &["__x64_sys_sched_yield", "__arm64_sys_sched_yield", "__do_sys_sched_yield", "do_sched_yield"];
+
+/// Sleeping for a time, by a wait with a time limit that nobody ends.
+pub(super) const SLEEP: &[&str] = &[
+    "JVM_Sleep",
+    "JavaThread::sleep*",
+    "os::sleep*",
+    "os::naked_*sleep*",
+    "rb_thread_sleep*",
+    "rb_thread_wait_for",
+    "sleep_hrtime*",
+    "sleep_timespec*",
+    "native_sleep",
+    "usleep",
+    "sleep",
+    "*nanosleep*",
+    "std::thread::sleep*",
+    "std::this_thread::sleep*",
+    "pysleep",
+    "time_sleep",
+    "SystemNative_*Sleep*",
+];
 
 /// Connections are made and ended.
 pub(super) const CONNECT: &[&str] = &[

@@ -76,9 +76,9 @@ public class Work {
         });
     }
 
-    static void http(int port) throws IOException {
+    static void http(int port, int workers) throws IOException {
         HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", port), 64);
-        server.setExecutor(Executors.newFixedThreadPool(4));
+        if (workers > 0) server.setExecutor(Executors.newFixedThreadPool(workers));
         server.createContext("/", exchange -> {
             byte[] body = "hello".getBytes();
             exchange.sendResponseHeaders(200, body.length);
@@ -104,7 +104,8 @@ public class Work {
             case "pool" -> pool();
             case "churn" -> churn();
             case "force" -> force();
-            case "http" -> http(Integer.parseInt(words[1]));
+            case "http" -> http(Integer.parseInt(words[1]), 4);
+            case "http-direct" -> http(Integer.parseInt(words[1]), 0);
             case "apart" -> threads(2, () -> { count(2_000_000); sleep(2); });
             default -> throw new IllegalArgumentException(words[0]);
         }

@@ -6,7 +6,7 @@ cd "$work" || exit 1
 javac -d "$work" "$here/Work.java" || exit 1
 flags=(-Xmx256m)
 [ "$variant" = churn ] && flags=(-Xmx48m -XX:+UseSerialGC)
-[ "$variant" = http-nodelay ] && flags+=(-Dsun.net.httpserver.nodelay=true)
+[[ $variant = http-* ]] && flags+=(-Dsun.net.httpserver.nodelay=true)
 start java "${flags[@]}" -cp "$work" Work "${variant%-nodelay}" "$port"
 java=$last
 [[ $variant = http* ]] && listening && load wrk -t1 -c4 -d60s "http://127.0.0.1:$port/"

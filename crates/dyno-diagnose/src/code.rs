@@ -60,7 +60,7 @@ const UNMOVED_MIN: f64 = 0.9;
 const UNMOVED_SEEN_MIN: usize = 8;
 
 /// Of each thread the address that it was nearly always seen with, if there is one.
-fn unmoved<'s>(found: Vec<(&'s Registers, u64)>) -> Vec<(&'s Registers, u64)> {
+fn unmoved(found: Vec<(&Registers, u64)>) -> Vec<(&Registers, u64)> {
     let mut of_threads = BTreeMap::<u32, BTreeMap<u64, usize>>::new();
     for (by, address) in &found {
         *of_threads.entry(by.tid).or_default().entry(*address).or_default() += 1;

@@ -204,7 +204,7 @@ fn samples_stand_in_the_slice_they_fell_in() {
     assert_eq!(profile.slice_ns, Some(2_000_000), "a second and a half in at most 1,024 slices");
     let mut halves = std::collections::BTreeMap::<u32, [u32; 2]>::new();
     for stack in &profile.stacks {
-        let is_kernel = frames(&profile, stack).iter().any(|frame| frame.name == "in_the_kernel");
+        let is_kernel = frames(&profile, stack).any(|frame| frame.name == "in_the_kernel");
         for (slice, samples) in &stack.slices {
             halves.entry(*slice).or_default()[usize::from(is_kernel)] += samples;
         }

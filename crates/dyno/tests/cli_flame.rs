@@ -65,6 +65,22 @@ fn the_text_of_perf_script_is_read_from_a_pipe() {
     assert_eq!(run_with_input(["flame", "-", "--format", "folded"], text).done(), "main;hot 2000000\n");
 }
 
+/// Fault: `between` that keeps every stack whole; `cold` stands in the part then.
+#[test]
+fn a_part_by_time_holds_what_fell_into_it() {
+    let sample = |seconds: &str, name: &str| {
+        format!("w 7 {seconds}:    2000000 cpu-clock:\n\t 1145 {name}+0xc (/srv/w)\n\n")
+    };
+    let text = [sample("1.000000", "cold"), sample("1.400000", "hot"), sample("1.500000", "hot")].concat();
+    let folded = |time: &str| run_with_input(["flame", "-", "--format", "folded", "--time", time], &text);
+    assert_eq!(folded("0.3,").done(), "hot 4000000\n");
+    assert_eq!(folded(",0.2").done(), "cold 2000000\n");
+    let refused = folded("0.1,0.2");
+    assert!(refused.failed()[0].contains("no sample fell"), "{}", refused.err);
+    let refused = run_with_input(["flame", "-", "--time", "1,2"], BEFORE);
+    assert!(refused.failed()[0].contains("does not know when its samples fell"), "{}", refused.err);
+}
+
 #[test]
 fn a_comparison_needs_something_to_divide_by() {
     let folder = Folder::new("flame-diff");

@@ -95,15 +95,18 @@ impl Profile {
     pub fn between(&self, from_s: f64, to_s: f64) -> Result<Profile, ProfileError> {
         let slice_s = self.slice_ns.filter(|_| self.has_slices()).map(|ns| ns as f64 / 1e9);
         let slice_s = slice_s.ok_or(ProfileError::NoMoments { kind: self.kind })?;
-        let end_s = to_s.min(self.duration_s);
         // Times are written in decimals: 0.3 s is slice 3 of 0.1 s, not 2.999.
-        let (from, to) = ((from_s / slice_s + 1e-6).floor() as u32, (end_s / slice_s - 1e-6).ceil() as u32);
+        let from = (from_s / slice_s + 1e-6).floor() as u32;
+        // The last sample may fall at the end itself.
+        let to = if to_s >= self.duration_s { u32::MAX } else { (to_s / slice_s - 1e-6).ceil() as u32 };
         let stacks: Vec<Stack> = self.stacks.iter().filter_map(|stack| stack.between(from, to)).collect();
         if stacks.is_empty() {
             return Err(ProfileError::Nothing { from_s, to_s, duration_s: self.duration_s });
         }
+        let begins_s = f64::from(from) * slice_s;
+        let ends_s = self.duration_s.min(f64::from(to) * slice_s).max(begins_s);
         let mut part = Profile {
-            duration_s: f64::from(to) * slice_s - f64::from(from) * slice_s,
+            duration_s: ends_s - begins_s,
             requests: None,
             wakers: Vec::new(),
             timeline: Vec::new(),

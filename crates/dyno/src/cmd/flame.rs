@@ -116,9 +116,9 @@ fn profile(args: &Flame, path: &Path, side: usize) -> Result<Profile, Failure> {
 fn not_a_part(name: &str, error: &ProfileError) -> Failure {
     let failure = Failure::error(format!("cannot cut a part by time out of {name}")).because(error);
     match error {
-        ProfileError::Nothing { .. } => {
-            failure.likely("the moments count from the beginning of the profile, in seconds")
-        }
+        ProfileError::Nothing { .. } => failure
+            .likely("the moments count from the beginning of the profile, in seconds, or nothing ran between them")
+            .try_this("dyno flame FILE, which shows when each thread ran"),
         _ => failure
             .likely("only dyno profile, perf script and perf.data tell when samples fell")
             .try_this("dyno profile -p PID --for 10s -o profile.json"),

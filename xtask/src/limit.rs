@@ -15,8 +15,8 @@ use crate::trouble::Trouble;
 /// Between two looks whether it has ended: a run of a second is not noticeably longer for it.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Whoever forks while it is killed may leave a child that was not seen: so often it is looked again.
-const KILLS_MAX: usize = 20;
+/// Whoever forks until it stops may leave a child that was not seen: so often it is looked again.
+const ROUNDS_MAX: usize = 20;
 
 /// What a process of a run has in its environment, before the run's own name.
 const MARK: &str = "DYNO_TEST_RUN";
@@ -53,23 +53,36 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<Ended
     }
 }
 
-/// Kills all of a run; how many they were.
+/// Kills all of a run; how many they were. All are stopped before the first is killed: a child that is born meanwhile is
+/// found below its parent as long as that lives, whatever its environment.
 fn killed(mut child: Child, mark: &str) -> Result<usize, Trouble> {
     let mut all = BTreeSet::new();
-    for _ in 0..KILLS_MAX {
-        let found = of_run(child.id(), mark);
-        if found.is_empty() {
+    for _ in 0..ROUNDS_MAX {
+        let new: BTreeSet<u32> = of_run(child.id(), mark).difference(&all).copied().collect();
+        if new.is_empty() {
             break;
         }
-        let pids = found.iter().map(u32::to_string);
-        let words = ["sh", "-c", "kill -KILL \"$@\" 2> /dev/null", "sh"].map(str::to_owned);
-        // One that has ended meanwhile is no trouble.
-        let _ = command_of(words.into_iter().chain(pids)).status();
-        all.extend(found);
-        let _ = child.try_wait();
+        send("STOP", &new);
+        all.extend(new);
     }
+    send("KILL", &all);
     child.wait().map_err(Trouble::cannot("wait for what was killed"))?;
+    // Stopped ones do not fork; what is left was born of the last that were not seen.
+    for _ in 0..ROUNDS_MAX {
+        let left = of_run(child.id(), mark);
+        if left.is_empty() {
+            break;
+        }
+        send("KILL", &left);
+        all.extend(left);
+    }
     Ok(all.len())
+}
+
+fn send(signal: &str, pids: &BTreeSet<u32>) {
+    let words = ["sh", "-c", &format!("kill -{signal} \"$@\" 2> /dev/null"), "sh"].map(str::to_owned);
+    // One that has ended meanwhile is no trouble.
+    let _ = command_of(words.into_iter().chain(pids.iter().map(u32::to_string))).status();
 }
 
 /// The processes of a run that live: the first one, its descendants, and those that have its mark.
@@ -159,6 +172,26 @@ mod tests {
         let left: Vec<&u32> = pids.iter().filter(|pid| parent_of(**pid).is_some()).collect();
         assert!(left.is_empty(), "{left:?} of {pids:?} live");
         std::fs::remove_dir_all(mark).unwrap();
+    }
+
+    /// A shell that begins a child without the mark every millisecond. Fault: killing without stopping first; the last
+    /// child is found by nothing then.
+    #[test]
+    fn what_goes_on_forking_leaves_nobody() {
+        let word = format!("dyno-forks-{}", std::process::id());
+        for _ in 0..6 {
+            let script = format!(
+                "i=0; while [ $i -lt 300 ]; do env -i sh -c 'sleep 600; : {word}' & i=$((i+1)); done; sleep 600"
+            );
+            assert!(matches!(shell(&script, Duration::from_millis(60)), Ended::TooLate(1..)));
+            let named = |pid: &u32| {
+                let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                String::from_utf8_lossy(&line).contains(&word)
+            };
+            let left: Vec<u32> = processes().into_iter().map(|(pid, _)| pid).filter(named).collect();
+            send("KILL", &left.iter().copied().collect());
+            assert!(left.is_empty(), "{left:?} live");
+        }
     }
 
     #[test]

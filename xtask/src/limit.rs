@@ -174,7 +174,7 @@ mod tests {
         std::fs::remove_dir_all(mark).unwrap();
     }
 
-    /// A shell that begins a child without the mark every millisecond. Fault: killing without stopping first; the last
+    /// A shell that begins a child without the mark every millisecond. Fault: killing round by round what is seen; the last
     /// child is found by nothing then.
     #[test]
     fn what_goes_on_forking_leaves_nobody() {

@@ -27,6 +27,8 @@ const MET_PER_S: f64 = 100.0;
 const SERVE_SHARE_MIN: f64 = 0.75;
 /// CPU time spent on taking locks from which they cost, even when the CPUs are full.
 const LOCK_CPU_MIN: f64 = 0.15;
+/// The same, where a fifth of the time is waited besides.
+const LOCK_CPU_BESIDE: f64 = 0.10;
 /// A call that puts this much on the disk is shared by many records already: the bytes take as long as the wait. Less than
 /// that is often one record in a page or two, written again with the next one.
 const GATHERED_BYTES: f64 = 65_536.0;
@@ -186,8 +188,8 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
     });
     let holds_up = waited >= WAIT_SHARE_MIN && free || waited >= WAIT_SHARE_ALONE && !fills_cpus(facts);
     // What little CPU time is used may go into locks: where there is plenty it is no loss.
-    let costs =
-        spent >= LOCK_CPU_MIN && !facts.has_cpu_to_spare() && (waited >= 0.01 || facts.off.is_none() || met);
+    let spends = spent >= LOCK_CPU_MIN || spent >= LOCK_CPU_BESIDE && waited >= WAIT_SHARE_MIN;
+    let costs = spends && !facts.has_cpu_to_spare() && (waited >= 0.01 || facts.off.is_none() || met);
     if !holds_up && !costs {
         if let Some(draft) = turns(facts, free) {
             return Outcome::Found(draft);

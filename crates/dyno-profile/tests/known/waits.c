@@ -12,7 +12,7 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int pipes[2];
-static int event;
+static int event, taken;
 
 static void nap(long us) {
     struct timespec time = {0, us * 1000};
@@ -46,20 +46,21 @@ static void give(void) {
         _exit(1);
 }
 
-/* One place that waits for two things in turn. */
+/* One place that waits for two things in turn; each is given when the one before was taken, so that it is waited for. */
 static void choose(void) {
     static unsigned turn;
     char value[8];
-    if (read(turn++ & 1 ? pipes[0] : event, value, sizeof value) < 1)
+    if (read(turn++ & 1 ? pipes[0] : event, value, sizeof value) < 1 || eventfd_write(taken, 1))
         _exit(1);
 }
 
 static void feed(void) {
+    static unsigned turn;
+    eventfd_t value;
     nap(100);
-    if (eventfd_write(event, 1))
+    if (turn++ & 1 ? write(pipes[1], "x", 1) != 1 : eventfd_write(event, 1))
         _exit(1);
-    nap(100);
-    if (write(pipes[1], "x", 1) != 1)
+    if (eventfd_read(taken, &value))
         _exit(1);
 }
 
@@ -114,6 +115,7 @@ int main(int count, char **words) {
     }
     if (!strcmp(kind, "choice")) {
         event = eventfd(0, 0);
+        taken = eventfd(0, 0);
         start(chooser);
         start(feeder);
     }

@@ -66,7 +66,6 @@ fn killed(mut child: Child, mark: &str) -> Result<usize, Trouble> {
         all.extend(new);
     }
     send("KILL", &all);
-    child.wait().map_err(Trouble::cannot("wait for what was killed"))?;
     // Stopped ones do not fork; what is left was born of the last that were not seen.
     for _ in 0..ROUNDS_MAX {
         let left = of_run(child.id(), mark);
@@ -76,6 +75,8 @@ fn killed(mut child: Child, mark: &str) -> Result<usize, Trouble> {
         send("KILL", &left);
         all.extend(left);
     }
+    // Last of all: until then its number is nobody else's.
+    child.wait().map_err(Trouble::cannot("wait for what was killed"))?;
     Ok(all.len())
 }
 

@@ -171,10 +171,10 @@ fn bytes_per_call(facts: &Facts<'_>, off: &OffCpu<'_>) -> Option<f64> {
 /// Threads wait for each other at a lock.
 pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
     let goroutines = facts.at_mutexes.as_ref().filter(|at| !at.behind_disk).map(|at| at.share);
-    let threads = facts.off.as_ref().map(|off| {
-        let is_little = (off.sum(|time| time.contended) as f64) < CONTENDED_MIN * off.window_ns;
-        if is_little { 0.0 } else { off.share(|time| time.contended) }
-    });
+    let threads = facts.off.as_ref().map(|off| off.share(|time| time.contended));
+    let contended_ns = |off: &OffCpu<'_>| off.sum(|time| time.contended) as f64;
+    let little = goroutines.is_none()
+        && facts.off.as_ref().is_some_and(|off| contended_ns(off) < CONTENDED_MIN * off.window_ns);
     let waited = threads.into_iter().chain(goroutines).reduce(f64::max);
     let spent = facts.cpu_share(&[Cost::UserLock, Cost::Futex]);
     let behind_disk = facts.off.as_ref().map_or(0.0, |off| off.share(|time| time.behind_disk));
@@ -186,16 +186,19 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
         let waits: u64 = off.locks_of(LockKind::Mutex).iter().map(|(_, lock)| lock.waits).sum();
         waits as f64 >= MET_PER_S * off.window_ns / 1e9
     });
-    let holds_up = waited >= WAIT_SHARE_MIN && free || waited >= WAIT_SHARE_ALONE && !fills_cpus(facts);
+    let holds_up =
+        !little && (waited >= WAIT_SHARE_MIN && free || waited >= WAIT_SHARE_ALONE && !fills_cpus(facts));
     // What little CPU time is used may go into locks: where there is plenty it is no loss.
-    let spends = spent >= LOCK_CPU_MIN || spent >= LOCK_CPU_BESIDE && waited >= WAIT_SHARE_MIN;
-    let costs = spends && !facts.has_cpu_to_spare() && (waited >= 0.01 || facts.off.is_none() || met);
+    let spends = spent >= LOCK_CPU_MIN || spent >= LOCK_CPU_BESIDE && waited >= WAIT_SHARE_MIN && !little;
+    let costs = spends && !facts.has_cpu_to_spare() && (waited >= 0.01 && !little || met);
     if !holds_up && !costs {
         if let Some(draft) = turns(facts, free) {
             return Outcome::Found(draft);
         }
         let disk = if behind_disk >= WAIT_SHARE_MIN {
             "; the rest waits for holders that wait for a disk"
+        } else if little && waited >= WAIT_SHARE_MIN {
+            "; all together less than a tenth of one thread's time"
         } else {
             ""
         };
@@ -328,13 +331,14 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
         return Outcome::Found(draft);
     }
     let Some(off) = &facts.off else { return Outcome::Unseen(NO_WAITS) };
-    let sleepers = off.threads.values().filter(|time| sleeps(time, off.window_ns)).count();
+    let asleep: Vec<&ThreadTime> = off.threads.values().filter(|time| sleeps(time, off.window_ns)).collect();
+    let sleepers = asleep.len();
     let workers = off.threads.values().filter(|time| time.run as f64 >= RUNS_MIN * off.window_ns).count();
     // Few threads may sleep for their own reasons, but not while somebody waits to be answered.
-    let serving = off.threads.values().filter(|time| sleeps(time, off.window_ns)).map(|time| time.run);
-    let serve = serving.sum::<u64>() as f64 >= SERVE_SHARE_MIN * off.sum(|time| time.run) as f64;
-    let waited_for = untaken(facts).filter(|_| sleepers > 0 && serve);
-    if let Some(waiting) = waited_for.filter(|_| sleepers < SLEEPERS_MIN) {
+    let ran: u64 = asleep.iter().map(|time| time.run).sum();
+    let serve = ran as f64 >= SERVE_SHARE_MIN * off.sum(|time| time.run) as f64;
+    let few = (1..SLEEPERS_MIN).contains(&sleepers);
+    if let Some(waiting) = untaken(facts).filter(|_| few && serve) {
         let summary = format!(
             "{sleepers} of {workers} threads that serve sleep most of the time while requests wait for them"
         );

@@ -32,7 +32,11 @@ fn a_child_ends_with_its_answer() {
 }
 
 fn a_child_that_panics_ends_with_101() {
-    let pid = child::fork(|| panic!("on purpose")).unwrap();
+    let pid = child::fork(|| {
+        std::panic::set_hook(Box::new(|_| {}));
+        panic!("on purpose")
+    })
+    .unwrap();
     assert_eq!(child::wait(pid, Wait::Block).unwrap(), Some(Exit::Code(101)));
 }
 

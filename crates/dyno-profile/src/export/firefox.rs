@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use dyno_record::profile::{Frame, Kind, Origin, Profile, Stack, Unit};
 use serde_json::{Value, json};
 
-use super::{Stretch, by_thread, stretches, title, wait_mark};
+use super::{Stretch, by_thread, has_moments, stretches, title, wait_mark};
 use crate::name;
 
 /// The version of the shape written here; every thread has tables of its own in it.
@@ -24,12 +24,12 @@ const WAITING: usize = 3;
 
 /// The file.
 pub fn bytes(profile: &Profile) -> Vec<u8> {
-    let threads: Vec<Value> = by_thread(profile)
-        .into_iter()
-        .map(|(thread, stacks)| thread_json(profile, thread, &stacks))
-        .collect();
+    let by_thread = by_thread(profile);
+    let threads: Vec<Value> =
+        by_thread.iter().map(|(thread, stacks)| thread_json(profile, *thread, stacks)).collect();
+    let moments = by_thread.iter().all(|(_, stacks)| has_moments(profile, stacks));
     let file = json!({
-        "meta": meta(profile),
+        "meta": meta(profile, if moments { "" } else { SIDE_BY_SIDE }),
         "libs": profile.modules.iter().map(|module| lib(&module.path, module.build_id.as_deref())).collect::<Vec<_>>(),
         "threads": threads,
         "pages": [],
@@ -39,9 +39,10 @@ pub fn bytes(profile: &Profile) -> Vec<u8> {
     file.to_string().into_bytes()
 }
 
-fn meta(profile: &Profile) -> Value {
-    let moments = by_thread(profile).iter().all(|(_, stacks)| super::has_moments(profile, stacks));
-    let axis = if moments { "" } else { " (stacks side by side: the time axis is not when they ran)" };
+/// What the axis is where it is no time.
+const SIDE_BY_SIDE: &str = " (stacks side by side: the time axis is not when they ran)";
+
+fn meta(profile: &Profile, axis: &str) -> Value {
     let category =
         |name: &str, color: &str| json!({ "name": name, "color": color, "subcategories": ["Other"] });
     let frequency = profile.sampling.frequency_hz.filter(|hz| *hz > 0.0);

@@ -89,19 +89,17 @@ impl Gather {
         at
     }
 
-    /// Adds a sample that fell at this moment.
+    /// Adds a sample that fell at this moment; 0 where the file does not tell.
     pub(super) fn add_sample(&mut self, thread: u32, frames: Vec<u32>, weight: u64, at_ns: u64) {
         let row = self.add(thread, frames, None, 1, weight);
+        if at_ns == 0 {
+            return;
+        }
         let axis = self.axis.get_or_insert_with(|| Axis::new(at_ns));
-        while axis.slice(at_ns).is_none() {
-            axis.double();
-            let all = self.profile.stacks.iter_mut();
-            all.for_each(|stack| stack.slices = slices::halved(&stack.slices));
-        }
+        let all = self.profile.stacks.iter_mut().map(|stack| &mut stack.slices);
+        let slice = axis.slice(at_ns, all);
         self.profile.slice_ns = Some(axis.slice_ns());
-        if let Some(slice) = axis.slice(at_ns) {
-            slices::count(&mut self.profile.stacks[row].slices, slice, 1);
-        }
+        slices::count(&mut self.profile.stacks[row].slices, slice, 1);
     }
 
     /// Names the profile by its only process, where it has only one.

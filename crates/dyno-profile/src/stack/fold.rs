@@ -118,7 +118,8 @@ impl Folder {
 
     /// Adds a sample that fell at this moment.
     pub(crate) fn count_at(&mut self, key: Key, weight: u64, at_ns: u64) {
-        let slice = self.slice(at_ns);
+        let all = self.stacks.values_mut().map(|count| &mut count.slices);
+        let slice = self.axis.as_mut().map(|axis| axis.slice(at_ns, all));
         let count = self.add(key, weight);
         if let Some(slice) = slice {
             slices::count(&mut count.slices, slice, 1);
@@ -132,16 +133,6 @@ impl Folder {
         count.weight += weight;
         debug_assert!(count.samples > 0 && count.weight >= weight, "sums do not wrap");
         count
-    }
-
-    /// A moment's slice; all slices become longer where there would be too many.
-    fn slice(&mut self, at_ns: u64) -> Option<u32> {
-        let axis = self.axis.as_mut()?;
-        while axis.slice(at_ns).is_none() {
-            axis.double();
-            self.stacks.values_mut().for_each(|count| count.slices = slices::halved(&count.slices));
-        }
-        axis.slice(at_ns)
     }
 
     /// What a sample's stack is counted under.

@@ -29,16 +29,19 @@ impl Axis {
         self.slice_ns
     }
 
-    /// The slice of a moment, by the present length; `None` when slices must become longer first ([`Axis::double`]). What
-    /// fell before the beginning belongs to the first.
-    pub fn slice(&self, at_ns: u64) -> Option<u32> {
-        let number = at_ns.saturating_sub(self.begun_ns) / self.slice_ns;
-        u32::try_from(number).ok().filter(|number| *number < SLICES_MAX)
-    }
-
-    /// Slices are twice as long from here on: what was counted by the old ones goes through [`halved`].
-    pub fn double(&mut self) {
-        self.slice_ns = self.slice_ns.saturating_mul(2);
+    /// The slice of a moment; what fell before the beginning belongs to the first. Where there would be too many, slices
+    /// become twice as long, and `all` that was counted so far stands in the longer ones.
+    pub fn slice<'s>(&mut self, at_ns: u64, all: impl Iterator<Item = &'s mut Vec<InSlice>>) -> u32 {
+        let since_ns = at_ns.saturating_sub(self.begun_ns);
+        let mut doubled = 0;
+        while since_ns / self.slice_ns >= u64::from(SLICES_MAX) {
+            self.slice_ns = self.slice_ns.saturating_mul(2);
+            doubled += 1;
+        }
+        if doubled > 0 {
+            all.for_each(|slices| *slices = longer(slices, doubled));
+        }
+        (since_ns / self.slice_ns) as u32
     }
 }
 
@@ -51,11 +54,12 @@ pub fn count(slices: &mut Vec<InSlice>, slice: u32, samples: u32) {
     debug_assert!(slices.is_sorted_by(|a, b| a.0 < b.0), "each slice once, in order");
 }
 
-/// The same samples in slices of twice the length.
-pub fn halved(slices: &[InSlice]) -> Vec<InSlice> {
-    let mut halved = Vec::new();
-    slices.iter().for_each(|(slice, samples)| count(&mut halved, slice / 2, *samples));
-    halved
+/// The same samples in slices that were doubled so often.
+fn longer(slices: &[InSlice], doubled: u32) -> Vec<InSlice> {
+    let mut longer = Vec::new();
+    let number = |slice: u32| slice.checked_shr(doubled).unwrap_or(0);
+    slices.iter().for_each(|(slice, samples)| count(&mut longer, number(*slice), *samples));
+    longer
 }
 
 impl Stack {
@@ -187,11 +191,8 @@ mod tests {
         let (mut axis, mut slices) = (Axis::new(5), Vec::new());
         for at in 0..5_000_u64 {
             let at_ns = 5 + at * 1_000_000;
-            while axis.slice(at_ns).is_none() {
-                axis.double();
-                slices = halved(&slices);
-            }
-            count(&mut slices, axis.slice(at_ns).unwrap(), 1);
+            let slice = axis.slice(at_ns, std::iter::once(&mut slices));
+            count(&mut slices, slice, 1);
         }
         assert_eq!(axis.slice_ns(), 8_000_000);
         assert_eq!(slices.len(), 625);

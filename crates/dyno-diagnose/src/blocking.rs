@@ -20,9 +20,11 @@ const WAIT_SHARE_ALONE: f64 = 0.40;
 const OWN_CPU_MAX: f64 = 0.75;
 /// Of one thread's time: what all threads together wait for less is no loss, however little they do besides.
 const CONTENDED_MIN: f64 = 0.1;
-/// Where nobody waits for long, threads that meet at a lock sleep now and then: fewer times a second its price is that of
-/// taking it, and not that of sharing it.
-const MET_PER_S: f64 = 100.0;
+/// CPU time of a wait at most: into the kernel, to sleep, to be woken, and back.
+const WAIT_CPU_NS: f64 = 20_000.0;
+/// Where nobody waits for long and waits explain less than this of the CPU time at locks, their price is that of taking
+/// them, and not that of sharing them.
+const EXPLAINED_MIN: f64 = 0.25;
 /// Of the CPU time, what the sleepers must use to be those who serve: others keep house beside them.
 const SERVE_SHARE_MIN: f64 = 0.75;
 /// CPU time spent on taking locks from which they cost, even when the CPUs are full.
@@ -184,7 +186,8 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
     let free = facts.spare().is_none_or(|spare| spare >= SPARE_MIN);
     let met = facts.off.as_ref().is_none_or(|off| {
         let waits: u64 = off.locks_of(LockKind::Mutex).iter().map(|(_, lock)| lock.waits).sum();
-        waits as f64 >= MET_PER_S * off.window_ns / 1e9
+        let spent_ns = spent * facts.seen.cpus_used() * off.window_ns;
+        waits as f64 * WAIT_CPU_NS >= EXPLAINED_MIN * spent_ns
     });
     let holds_up =
         !little && (waited >= WAIT_SHARE_MIN && free || waited >= WAIT_SHARE_ALONE && !fills_cpus(facts));

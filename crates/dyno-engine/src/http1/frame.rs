@@ -1,6 +1,7 @@
 //! Framing: from a response to the bytes of an HTTP/1.1 reply. HEAD, Content-Length, chunking and Connection are made
 //! here and nowhere else.
 
+use super::prepared;
 use crate::asked::{Asked, Chunks, Connection, Content};
 use crate::conn::{Owed, OwedWhat, StreamFraming};
 use crate::response::{Body, Media, Promised, Response, Streamed};
@@ -80,6 +81,9 @@ pub(super) fn frame(scratch: &mut Scratch, asked: Asked, response: Response, spl
             let length = file.length;
             put_piece(scratch, asked, (status, media), length, Piece::File(file), splits)
         }
+        Body::Prepared { site, variant, portion } => {
+            prepared::put(scratch, asked, status, (site, variant), portion, splits)
+        }
         Body::Stream(streamed) => return begin_stream(scratch, asked, status, media, *streamed, splits),
         Body::Later(promised) => return promise(asked, *promised),
     };
@@ -97,7 +101,7 @@ fn length_of(status: u16, bytes: u64) -> Length {
 }
 
 /// Whether the body's bytes follow.
-fn is_sent(asked: Asked, status: u16) -> bool {
+pub(super) fn is_sent(asked: Asked, status: u16) -> bool {
     asked.content == Content::Sent && has_content(status)
 }
 

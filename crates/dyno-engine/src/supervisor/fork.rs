@@ -98,6 +98,8 @@ impl Supervisor<'_> {
             // SIGINT comes to the whole terminal group: the supervisor hears it and gives the order.
             signals: Some(SignalFd::new(&[Signal::Term, Signal::Int])?),
             router: Arc::new((self.routes)()),
+            sites: Vec::new(),
+            mounts: Vec::new(),
             log,
             counters: self.counters,
         };

@@ -5,6 +5,7 @@
 //! Workers are forked with what they need and nothing of their siblings; when the supervisor dies they die.
 
 mod fork;
+mod images;
 mod place;
 mod supply;
 
@@ -25,12 +26,12 @@ use dyno_sys::shm::Ring;
 use dyno_sys::signal::{self, Signal, SignalFd};
 use dyno_sys::socket::{self, Addr};
 use dyno_sys::{Pid, clock, proc};
+use images::Images;
 use place::{CUT, Life, OK, PAUSE_NS_MAX, Place};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use supply::Supply;
 
 /// What workers get beyond the time for draining to end in, before they are killed.
 const LATE_NS: u64 = 50_000_000;
@@ -225,7 +226,7 @@ struct Supervisor<'r> {
     /// The place of the process that writes the log from the rings.
     writer: Place,
     /// What is served of folders.
-    supply: Supply,
+    images: Images,
     counters: Counters,
     /// Tells workers that one of them is full, or no longer.
     full: Arc<EventFd>,
@@ -250,7 +251,7 @@ impl<'r> Supervisor<'r> {
         config.limits.check(workers)?;
         let full = Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?);
         let bound = listen::bind(&config.listen, &config.dials, config.socket_mode)?;
-        let supply = Supply::new(std::mem::take(&mut config.content));
+        let images = Images::new(std::mem::take(&mut config.content));
         Ok(Supervisor {
             log: open_log(&config)?,
             lines: log_lines(&config)?,
@@ -267,7 +268,7 @@ impl<'r> Supervisor<'r> {
             config,
             routes,
             writer: Place::vacant(),
-            supply,
+            images,
             deaths: 0,
             stopping: Stopping::No,
             drained: Drained::Wholly,
@@ -347,7 +348,7 @@ impl<'r> Supervisor<'r> {
 
     fn next_due(&self) -> Timeout {
         let replacements =
-            self.places.iter().chain([&self.writer, &self.supply.builder]).filter_map(Place::due_ns);
+            self.places.iter().chain([&self.writer, &self.images.builder]).filter_map(Place::due_ns);
         let end = match self.stopping {
             Stopping::Draining { end_ns } => Some(end_ns),
             _ => None,
@@ -429,8 +430,8 @@ impl<'r> Supervisor<'r> {
             if self.writer.pid() == Some(pid) {
                 let replaced_in_ns = self.writer.die(pid, clock::mono_ns());
                 on_event(Event::LogWriterDied { exit, replaced_in_ns });
-            } else if self.supply.builder.pid() == Some(pid) {
-                let replaced_in_ns = self.supply.builder.die(pid, clock::mono_ns());
+            } else if self.images.builder.pid() == Some(pid) {
+                let replaced_in_ns = self.images.builder.die(pid, clock::mono_ns());
                 on_event(Event::BuilderDied { exit, replaced_in_ns });
             } else if let Some(number) = self.places.iter().position(|place| place.pid() == Some(pid)) {
                 self.worker_ended(number, pid, exit, on_event);
@@ -467,9 +468,9 @@ impl<'r> Supervisor<'r> {
                 *until_ns = clock::mono_ns() + PAUSE_NS_MAX;
             }
         }
-        if self.supply.builder.due_ns().is_some_and(|due_ns| due_ns <= clock::mono_ns())
+        if self.images.builder.due_ns().is_some_and(|due_ns| due_ns <= clock::mono_ns())
             && let (Err(_), Life::Waiting { until_ns, .. }) =
-                (self.start_builder(), &mut self.supply.builder.life)
+                (self.start_builder(), &mut self.images.builder.life)
         {
             *until_ns = clock::mono_ns() + PAUSE_NS_MAX;
         }

@@ -94,7 +94,6 @@ pub(crate) enum Verb {
     about = "Serves a folder, or the demonstration routes: /json, /plaintext, /echo and /hello/NAME.",
     before_help = "Examples:
   dyno serve public
-  dyno serve
   dyno serve --listen 127.0.0.1:8080 --listen unix:/tmp/dyno.sock --workers 1
   dyno serve --naive --log off
 

@@ -2,7 +2,6 @@
 //!
 //! `frame` calls it. Nothing is allocated, and nothing looked up but the variant.
 
-use super::frame::is_sent;
 use crate::asked::Asked;
 use crate::response::Portion;
 use crate::scratch::Scratch;
@@ -15,7 +14,8 @@ use dyno_proto::semantics::range::{Part, content_range, content_range_len};
 /// Up to here a copy costs less than another piece of a gathering write, and replies in a row leave in one send.
 const INLINE_BYTES_MAX: u64 = 4 << 10;
 
-/// What a boundary begins with. The variant's tag follows: a digest of the content, which the content cannot hold.
+/// What a boundary begins with. The variant's tag follows: a digest of the content, or of a large file the nanosecond in
+/// which it was written. Neither was known when the content was written, so that it does not stand in there.
 const BOUNDARY: &[u8] = b"dyno-";
 const MULTIPART: &[u8] = b"Content-Type: multipart/byteranges; boundary=";
 const DELIMITER: &[u8] = b"\r\n--";
@@ -52,7 +52,7 @@ pub(super) fn put(
     if splits {
         out.cut(*mark, head);
     }
-    if !is_sent(asked, status) {
+    if !asked.is_sent(status) {
         return 0;
     }
     if portion == Portion::Parts {

@@ -4,8 +4,8 @@
 //! builds its worker, and says that it is ready. Nothing of the parent runs on in it: it ends with its work's outcome as
 //! its exit status.
 
+use super::images::Images;
 use super::place::{CUT, FAILED, Life, OK};
-use super::supply::Supply;
 use super::{LogLines, Supervisor};
 use crate::config::SECOND_NS;
 use crate::content::{ContentError, Mount, sites, table_of};
@@ -89,8 +89,8 @@ impl Supervisor<'_> {
         let neighbours = Neighbours::new(number, self.counters, others, Arc::clone(&self.full));
         let listeners = by_worker.into_iter().nth(number).unwrap_or_default();
         let log = self.access_log(number)?;
-        let images = self.supply.files()?;
-        let mounts = std::mem::take(&mut self.supply.mounts);
+        let images = self.images.files()?;
+        let mounts = std::mem::take(&mut self.images.mounts);
         self.leave_parent();
         if self.config.dials.pin == Pin::Cpu && !self.cpus.is_empty() {
             affinity::set_current(&CpuSet::single(self.cpus[number % self.cpus.len()]))?;
@@ -154,7 +154,7 @@ impl Supervisor<'_> {
         self.ears = None;
         self.listeners.clear();
         self.places.clear();
-        self.supply = Supply::new(Vec::new());
+        self.images = Images::new(Vec::new());
         self.log = None;
     }
 }

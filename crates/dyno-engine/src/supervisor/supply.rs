@@ -4,7 +4,8 @@
 //! The process gives up its rights as workers do before it opens anything. When it dies it is started anew, and the images
 //! that there are go on being served.
 
-use super::place::{FAILED, Life, OK, Place};
+use super::images::{Arrived, PACKET_BYTES_MAX, REFUSED};
+use super::place::{FAILED, Life, OK};
 use super::{Event, Supervisor};
 use crate::content::{Builders, ContentError, Mount};
 use crate::error::{EngineError, refused};
@@ -16,81 +17,22 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Bytes of a packet: the number of a folder, or a word and the reason why it cannot be served.
-const PACKET_BYTES_MAX: usize = 4_096;
-
-/// What a reason begins with.
-const REFUSED: &str = "refused: ";
-
 /// How often it is looked for a signal while folders are read for the first time.
 const LOOK_NS: u64 = 50_000_000;
-
-/// Images, and who makes them.
-pub(super) struct Supply {
-    pub(super) mounts: Vec<Mount>,
-    /// The newest of each folder.
-    pub(super) images: Vec<Option<OwnedFd>>,
-    /// Where new ones come in; its end tells the process that it is not needed any more.
-    pub(super) channel: Option<OwnedFd>,
-    pub(super) builder: Place,
-}
-
-/// What came in.
-enum Arrived {
-    Image(usize),
-    Refused(String),
-    /// Nothing any more: the process is gone.
-    End,
-    NotYet,
-}
-
-impl Supply {
-    pub(super) fn new(mut mounts: Vec<Mount>) -> Supply {
-        Mount::sort(&mut mounts);
-        let images = mounts.iter().map(|_| None).collect();
-        Supply { mounts, images, channel: None, builder: Place::vacant() }
-    }
-
-    fn take(&mut self) -> Arrived {
-        let Some(channel) = &self.channel else { return Arrived::NotYet };
-        let packet = match rights::receive(channel.as_fd(), PACKET_BYTES_MAX) {
-            Ok(packet) if !packet.bytes.is_empty() => packet,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Arrived::NotYet,
-            Ok(_) | Err(_) => return Arrived::End,
-        };
-        let text = String::from_utf8_lossy(&packet.bytes).into_owned();
-        if let Some(why) = text.strip_prefix(REFUSED) {
-            return Arrived::Refused(why.to_owned());
-        }
-        let number = text.parse().ok().filter(|number| *number < self.images.len());
-        match (number, packet.fds.into_iter().next()) {
-            (Some(number), Some(image)) => {
-                self.images[number] = Some(image);
-                Arrived::Image(number)
-            }
-            _ => Arrived::End,
-        }
-    }
-
-    /// The newest image of each folder, for a worker that starts.
-    pub(super) fn files(&self) -> io::Result<Vec<File>> {
-        self.images.iter().flatten().map(|image| image.try_clone().map(File::from)).collect()
-    }
-}
 
 impl Supervisor<'_> {
     /// Has the folders read; returns when there is an image of each.
     pub(super) fn start_supply(&mut self) -> Result<(), EngineError> {
-        if self.supply.mounts.is_empty() {
+        if self.images.mounts.is_empty() {
             return Ok(());
         }
         self.start_builder()?;
-        while self.supply.images.iter().any(Option::is_none) {
+        while self.images.newest.iter().any(Option::is_none) {
             let stopped = self.ears.as_ref().and_then(|ears| ears.signals.next());
             if stopped.is_some_and(|signal| matches!(signal, Signal::Term | Signal::Int)) {
                 return Err(refused("read the folders to the end")(io::ErrorKind::Interrupted.into()));
             }
-            match self.supply.take() {
+            match self.images.take() {
                 Arrived::Image(_) => {}
                 Arrived::Refused(why) => return Err(ContentError::Builder { why }.into()),
                 Arrived::End => {
@@ -98,7 +40,7 @@ impl Supervisor<'_> {
                     return Err(ContentError::Builder { why }.into());
                 }
                 Arrived::NotYet => {
-                    let Some(channel) = &self.supply.channel else { break };
+                    let Some(channel) = &self.images.channel else { break };
                     let _ = socket::wait_readable(channel, clock::mono_ns() + LOOK_NS);
                 }
             }
@@ -108,7 +50,7 @@ impl Supervisor<'_> {
 
     /// Forks the process that reads folders.
     pub(super) fn start_builder(&mut self) -> Result<(), EngineError> {
-        assert!(self.supply.builder.pid().is_none(), "folders are read by one process");
+        assert!(self.images.builder.pid().is_none(), "folders are read by one process");
         let (ours, theirs) = socket::pair().map_err(refused("open a channel"))?;
         let mut channel = Some(ours);
         let pid = child::fork(|| {
@@ -119,13 +61,13 @@ impl Supervisor<'_> {
         if let (Some(ears), Some(channel)) = (&self.ears, &channel) {
             ears.watch_supply(channel).map_err(refused("watch a channel"))?;
         }
-        self.supply.channel = channel;
-        self.supply.builder.life = Life::Running { pid, since_ns: clock::mono_ns(), orders: None };
+        self.images.channel = channel;
+        self.images.builder.life = Life::Running { pid, since_ns: clock::mono_ns(), orders: None };
         Ok(())
     }
 
     fn live_as_builder(&mut self, channel: &OwnedFd) -> i32 {
-        let mounts = std::mem::take(&mut self.supply.mounts);
+        let mounts = std::mem::take(&mut self.images.mounts);
         self.leave_parent();
         // A copy of the log's end would keep its writer waiting.
         self.lines = None;
@@ -140,12 +82,12 @@ impl Supervisor<'_> {
     /// Takes new images and passes them on.
     pub(super) fn on_supply(&mut self, on_event: &mut dyn FnMut(Event)) {
         loop {
-            match self.supply.take() {
+            match self.images.take() {
                 Arrived::Image(number) => self.pass_on(number),
                 Arrived::Refused(why) => on_event(Event::ContentStale { why }),
                 Arrived::End => {
                     // Its death is told by a signal.
-                    self.supply.channel = None;
+                    self.images.channel = None;
                     return;
                 }
                 Arrived::NotYet => return,
@@ -154,7 +96,7 @@ impl Supervisor<'_> {
     }
 
     fn pass_on(&self, number: usize) {
-        let Some(image) = &self.supply.images[number] else { return };
+        let Some(image) = &self.images.newest[number] else { return };
         for place in &self.places {
             if let Life::Running { orders: Some(orders), .. } = &place.life {
                 // A worker that takes nothing any more is about to end, and its successor starts with the newest.
@@ -165,12 +107,12 @@ impl Supervisor<'_> {
 
     /// Ends the process that reads folders, whatever it is at.
     pub(super) fn end_supply(&mut self) {
-        self.supply.channel = None;
-        if let Some(pid) = self.supply.builder.pid() {
+        self.images.channel = None;
+        if let Some(pid) = self.images.builder.pid() {
             let _ = signal::kill(pid, Signal::Kill);
             let _ = child::wait(pid, Wait::Block);
         }
-        self.supply.builder.life = Life::Vacant;
+        self.images.builder.life = Life::Vacant;
     }
 }
 

@@ -3,6 +3,7 @@
 //! The binary fills a `Config` from its flags, the library's `Server` from its builder calls. Nothing here is read
 //! from files or the environment.
 
+use crate::content::Mount;
 use crate::dials::Dials;
 use crate::error::EngineError;
 use dyno_proto::http1::request;
@@ -34,6 +35,8 @@ pub struct Config {
     /// Who the workers and the log's writer become once they are forked; `None`: they stay who the supervisor is. Only root
     /// may become somebody else. Sockets and the log are opened before.
     pub user: Option<Identity>,
+    /// Folders whose files are served where no route is.
+    pub content: Vec<Mount>,
     /// How long a drain may take, in nanoseconds, before connections that are left are cut.
     pub drain_ns: u64,
     /// A SOCK_SEQPACKET socket on which the supervisor takes orders while it runs; see `control`.
@@ -49,6 +52,7 @@ impl Default for Config {
             limits: Limits::default(),
             log_file: None,
             user: None,
+            content: Vec::new(),
             drain_ns: DRAIN_NS_DEFAULT,
             control: None,
         }

@@ -240,6 +240,7 @@ impl<N: Net> Core<N> {
                     self.go_on_with_body(index);
                 }
             }
+            Message::Table(site, table) => self.http.scratch.sites[site].table = table,
         }
     }
 

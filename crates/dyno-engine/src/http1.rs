@@ -8,6 +8,7 @@
 mod dispatch;
 mod frame;
 pub(crate) mod intake;
+mod prepared;
 mod stream;
 
 use crate::answer::{Answer, AnswerContent};

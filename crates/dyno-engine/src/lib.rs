@@ -22,6 +22,7 @@ mod asked;
 mod budget;
 mod config;
 mod conn;
+mod content;
 mod control;
 mod core;
 mod dials;
@@ -54,6 +55,7 @@ mod server;
 mod shared;
 mod stats;
 pub mod supervisor;
+mod table;
 mod timer;
 mod upload;
 mod worker;
@@ -70,6 +72,7 @@ mod traffic;
 
 pub use answer::Answer;
 pub use config::{Config, DRAIN_NS_DEFAULT, Limits};
+pub use content::{Compress, Content, ContentError, Mount, Watch};
 pub use dials::{
     About, Body, Calls, Congestion, Date, Dial, DialError, Dials, Headers, Log, Pin, Read, Replies,
     Reuseport, Scope, Send, Spin, Trigger, Workers,

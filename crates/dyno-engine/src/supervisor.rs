@@ -5,7 +5,9 @@
 //! Workers are forked with what they need and nothing of their siblings; when the supervisor dies they die.
 
 mod fork;
+mod images;
 mod place;
+mod supply;
 
 use crate::config::{Config, SECOND_NS};
 use crate::control;
@@ -24,7 +26,9 @@ use dyno_sys::shm::Ring;
 use dyno_sys::signal::{self, Signal, SignalFd};
 use dyno_sys::socket::{self, Addr};
 use dyno_sys::{Pid, clock, proc};
+use images::Images;
 use place::{CUT, Life, OK, PAUSE_NS_MAX, Place};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,6 +48,7 @@ const MEMORY_LOOK_NS: u64 = 60 * SECOND_NS;
 const SIGNALS: u64 = 0;
 const CONTROL: u64 = 1;
 const FULL: u64 = 2;
+const SUPPLY: u64 = 3;
 
 /// What happens while a server runs.
 #[derive(Debug)]
@@ -87,6 +92,18 @@ pub enum Event {
         exit: Exit,
         /// How soon it is replaced; 0 unless it keeps dying.
         replaced_in_ns: u64,
+    },
+    /// The process that reads the folders ended; it is replaced, and what was read goes on being served.
+    BuilderDied {
+        /// How.
+        exit: Exit,
+        /// How soon it is replaced; 0 unless it keeps dying.
+        replaced_in_ns: u64,
+    },
+    /// A folder cannot be read any more; what was read of it goes on being served.
+    ContentStale {
+        /// The reason.
+        why: String,
     },
     /// A worker can hold fewer connections than it was asked to: descriptors are limited.
     Fitted {
@@ -208,6 +225,8 @@ struct Supervisor<'r> {
     lines: Option<LogLines>,
     /// The place of the process that writes the log from the rings.
     writer: Place,
+    /// What is served of folders.
+    images: Images,
     counters: Counters,
     /// Tells workers that one of them is full, or no longer.
     full: Arc<EventFd>,
@@ -232,6 +251,7 @@ impl<'r> Supervisor<'r> {
         config.limits.check(workers)?;
         let full = Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?);
         let bound = listen::bind(&config.listen, &config.dials, config.socket_mode)?;
+        let images = Images::new(std::mem::take(&mut config.content));
         Ok(Supervisor {
             log: open_log(&config)?,
             lines: log_lines(&config)?,
@@ -248,6 +268,7 @@ impl<'r> Supervisor<'r> {
             config,
             routes,
             writer: Place::vacant(),
+            images,
             deaths: 0,
             stopping: Stopping::No,
             drained: Drained::Wholly,
@@ -271,6 +292,7 @@ impl<'r> Supervisor<'r> {
         if self.lines.is_some() {
             self.start_writer()?;
         }
+        self.start_supply()?;
         (0..self.places.len()).try_for_each(|number| self.start_worker(number).map(|_pid| ()))
     }
 
@@ -307,6 +329,7 @@ impl<'r> Supervisor<'r> {
         let ears = self.ears.as_ref().expect("only children have dropped it");
         let Ok(ready) = ears.epoll.wait(events, timeout) else { return };
         let has_control = ready.iter().any(|event| event.token() == CONTROL);
+        let has_supply = ready.iter().any(|event| event.token() == SUPPLY);
         // Signals are asked for every time: reading none costs a call, and a wake-up is rare.
         while let Some(signal) = self.ears.as_ref().and_then(|ears| ears.signals.next()) {
             match signal {
@@ -318,10 +341,14 @@ impl<'r> Supervisor<'r> {
         if has_control {
             self.on_control();
         }
+        if has_supply {
+            self.on_supply(on_event);
+        }
     }
 
     fn next_due(&self) -> Timeout {
-        let replacements = self.places.iter().chain([&self.writer]).filter_map(Place::due_ns);
+        let replacements =
+            self.places.iter().chain([&self.writer, &self.images.builder]).filter_map(Place::due_ns);
         let end = match self.stopping {
             Stopping::Draining { end_ns } => Some(end_ns),
             _ => None,
@@ -378,6 +405,7 @@ impl<'r> Supervisor<'r> {
         }
         let end_ns = clock::mono_ns().saturating_add(self.config.drain_ns).saturating_add(LATE_NS);
         self.stopping = Stopping::Draining { end_ns };
+        self.end_supply();
         self.listeners.clear();
         for place in &mut self.places {
             match &mut place.life {
@@ -402,6 +430,9 @@ impl<'r> Supervisor<'r> {
             if self.writer.pid() == Some(pid) {
                 let replaced_in_ns = self.writer.die(pid, clock::mono_ns());
                 on_event(Event::LogWriterDied { exit, replaced_in_ns });
+            } else if self.images.builder.pid() == Some(pid) {
+                let replaced_in_ns = self.images.builder.die(pid, clock::mono_ns());
+                on_event(Event::BuilderDied { exit, replaced_in_ns });
             } else if let Some(number) = self.places.iter().position(|place| place.pid() == Some(pid)) {
                 self.worker_ended(number, pid, exit, on_event);
             }
@@ -437,6 +468,12 @@ impl<'r> Supervisor<'r> {
                 *until_ns = clock::mono_ns() + PAUSE_NS_MAX;
             }
         }
+        if self.images.builder.due_ns().is_some_and(|due_ns| due_ns <= clock::mono_ns())
+            && let (Err(_), Life::Waiting { until_ns, .. }) =
+                (self.start_builder(), &mut self.images.builder.life)
+        {
+            *until_ns = clock::mono_ns() + PAUSE_NS_MAX;
+        }
         for number in 0..self.places.len() {
             let Life::Waiting { until_ns, old } = self.places[number].life else { continue };
             if until_ns > clock::mono_ns() {
@@ -467,6 +504,7 @@ impl<'r> Supervisor<'r> {
     /// Lets the log's writer finish and takes away what lies in the file system.
     fn finish(&mut self) {
         assert!(self.pids().is_empty(), "the log's writer outlives every worker");
+        self.end_supply();
         self.end_writer();
         self.files.iter().for_each(SocketFile::remove);
     }
@@ -501,6 +539,12 @@ impl<'r> Supervisor<'r> {
             }
             clock::sleep_ns(LOOK_NS);
         }
+    }
+}
+
+impl Ears {
+    fn watch_supply(&self, channel: &OwnedFd) -> io::Result<()> {
+        self.epoll.add(channel, SUPPLY, Interest::READ)
     }
 }
 

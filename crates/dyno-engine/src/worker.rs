@@ -4,6 +4,7 @@
 //! epoll, reads the clock once per turn, takes no lock, and hands what happened to the core.
 
 use crate::config::{Limits, SECOND_NS};
+use crate::content::{Mount, table_of};
 use crate::core::Core;
 use crate::dials::{Dials, Reuseport};
 use crate::draining::Drained;
@@ -17,14 +18,15 @@ use crate::route::Router;
 use crate::scratch::Scratch;
 use crate::seam::Readiness;
 use crate::stats::{Accepting, Counters, RunsIn, Tally};
+use crate::table::Site;
 use dyno_sys::clock;
 use dyno_sys::epoll::{Epoll, Event, Events, Interest, Timeout};
 use dyno_sys::event::EventFd;
 use dyno_sys::signal::{Signal, SignalFd};
-use dyno_sys::socket::{self, Accepted, Addr};
+use dyno_sys::socket::{self, Accepted, Addr, rights};
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -36,6 +38,9 @@ const ACCEPTS_MAX: usize = 64;
 
 /// Descriptors that a worker needs besides its connections: standard ones, epoll, listeners, log, orders, some spare.
 const DESCRIPTORS_KEPT: usize = 32;
+
+/// Bytes of an order: the number of a folder.
+const ORDER_BYTES_MAX: usize = 32;
 
 /// The longest wait that a spurious early return of a wait could turn the loop for: none, waits are rounded up.
 const MS_NS: u64 = SECOND_NS / 1_000;
@@ -57,11 +62,14 @@ pub(crate) struct Input {
     pub(crate) runs_in: RunsIn,
     pub(crate) listeners: Vec<OwnedFd>,
     pub(crate) neighbours: Neighbours,
-    /// Readable or at its end: drain.
+    /// At its end: drain. A packet brings an image of a folder, see [`Loop::take_orders`].
     pub(crate) orders: OwnedFd,
     /// Where SIGTERM comes in as well, when the worker has a process of its own.
     pub(crate) signals: Option<SignalFd>,
     pub(crate) router: Arc<Router>,
+    /// The folders that are served, and what they were made of: new tables come by their number.
+    pub(crate) sites: Vec<Site>,
+    pub(crate) mounts: Vec<Mount>,
     pub(crate) log: AccessLog,
     pub(crate) counters: Counters,
 }
@@ -93,6 +101,14 @@ impl Worker {
         })
     }
 
+    /// Where other threads reach it.
+    pub(crate) fn mailbox(&self) -> Arc<Mailbox> {
+        Arc::clone(match self {
+            Worker::Direct(worker) => &worker.mailbox,
+            Worker::ByDials(worker) => &worker.mailbox,
+        })
+    }
+
     /// Serves until it is told to drain, and then until everything is answered.
     pub(crate) fn run(self) -> Left {
         match self {
@@ -108,6 +124,7 @@ pub(crate) struct Loop<W: Way> {
     listeners: Listeners,
     neighbours: Neighbours,
     mailbox: Arc<Mailbox>,
+    mounts: Vec<Mount>,
     orders: OwnedFd,
     signals: Option<SignalFd>,
     now_ns: u64,
@@ -124,8 +141,9 @@ impl<W: Way> Loop<W> {
         let tally = Tally::new(input.counters, input.number, input.runs_in);
         let mailbox = Mailbox::new(Some(EventFd::new()?));
         let unix_s = clock::real_coarse_s();
-        let scratch =
+        let mut scratch =
             Scratch::new(tally, Arc::clone(&mailbox), limits.outstanding_max, limits.later_ns, unix_s);
+        scratch.sites = input.sites;
         let workers = dials.workers.get();
         let buffered = limits.buffer_bytes_max / workers;
         let http = Http1::new(input.router, limits, input.log, scratch, buffered);
@@ -136,6 +154,7 @@ impl<W: Way> Loop<W> {
             listeners: Listeners::new(input.listeners, sharing),
             neighbours: input.neighbours,
             mailbox,
+            mounts: input.mounts,
             orders: input.orders,
             signals: input.signals,
             now_ns,
@@ -231,7 +250,7 @@ impl<W: Way> Loop<W> {
     #[cold]
     fn on_special(&mut self, kind: u64) {
         match kind {
-            ORDERS => self.begin_drain(),
+            ORDERS => self.take_orders(),
             SIGNALS => {
                 let signal = self.signals.as_ref().and_then(SignalFd::next);
                 if signal == Some(Signal::Term) {
@@ -241,6 +260,28 @@ impl<W: Way> Loop<W> {
             MAIL => self.core.on_mail(),
             NEIGHBOURS => self.look_at_neighbours(),
             listener => self.accept_all(listener, ACCEPTS_MAX),
+        }
+    }
+
+    /// The supervisor hands over images; its end of the channel, or a pipe's, tells to drain.
+    fn take_orders(&mut self) {
+        loop {
+            match rights::receive(self.orders.as_fd(), ORDER_BYTES_MAX) {
+                Ok(packet) if packet.bytes.is_empty() => return self.begin_drain(),
+                Ok(packet) => self.take_image(packet),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => return self.begin_drain(),
+            }
+        }
+    }
+
+    /// Serves what a folder has now. A new image that cannot be used leaves the old one where it is.
+    fn take_image(&mut self, packet: rights::Packet) {
+        let number = str::from_utf8(&packet.bytes).ok().and_then(|text| text.parse::<usize>().ok());
+        let (Some(number), Some(image)) = (number, packet.fds.into_iter().next()) else { return };
+        let Some(mount) = self.mounts.get(number) else { return };
+        if let Ok(table) = table_of(image.into(), mount) {
+            self.core.http.scratch.sites[number].table = Arc::new(table);
         }
     }
 

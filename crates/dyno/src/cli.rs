@@ -4,6 +4,7 @@
 //! only whether standard output is a terminal. A word that only the engine can judge (a dial's) stays a string here.
 
 mod causal;
+mod content;
 mod diagnose;
 mod dials;
 mod flame;
@@ -23,6 +24,7 @@ use dyno_sys::affinity::CpuSet;
 use dyno_sys::socket::Addr;
 
 pub(crate) use causal::Causal;
+pub(crate) use content::ContentFlags;
 pub(crate) use diagnose::{Diagnose, FailOn};
 use dials::DialFlags;
 pub(crate) use flame::{Answered, Counts, Flame};
@@ -89,9 +91,9 @@ pub(crate) enum Verb {
 /// `dyno serve`.
 #[derive(Debug, Args)]
 #[command(
-    about = "Serves the demonstration routes: /json, /plaintext, /echo and /hello/NAME.",
+    about = "Serves a folder, or the demonstration routes: /json, /plaintext, /echo and /hello/NAME.",
     before_help = "Examples:
-  dyno serve
+  dyno serve public
   dyno serve --listen 127.0.0.1:8080 --listen unix:/tmp/dyno.sock --workers 1
   dyno serve --naive --log off
 
@@ -101,6 +103,8 @@ climb starts; a dial that is given wins over it.",
     help_template = HELP
 )]
 pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) content: ContentFlags,
     /// Where to listen: 127.0.0.1:8080, [::1]:8080 or unix:/path; may be given again
     #[arg(
         long,

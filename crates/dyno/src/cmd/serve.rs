@@ -3,6 +3,7 @@
 //! Started as root its workers become somebody else, see [`user`]. Standard output is the access log's; everything that happens is told on standard error. It forks, so nothing here
 //! starts a thread.
 
+mod content;
 mod user;
 
 use crate::out;
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use dyno_engine::supervisor::{self, Event, ExitReport};
-use dyno_engine::{Addr, Config, DialError, Dials, Drained, EngineError, Limits, handler};
+use dyno_engine::{Addr, Config, DialError, Dials, Drained, EngineError, Limits, Router, handler};
 use dyno_measure::units::thousands;
 use dyno_sys::socket::SocketError;
 use dyno_sys::{child, proc};
@@ -38,6 +39,8 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         None => None,
     };
     let user = user::of_workers(args.user.as_deref())?;
+    let content = content::mounts(&args.content)?;
+    let is_demo = content.is_empty();
     let config = config(args).map_err(|error| unknown_word(&error))?;
     if let (dyno_engine::Log::Off, Some(path)) = (config.dials.log, &config.log_file) {
         // Not an error: whoever turns the log off may leave the rest of the command as it is, as a climb does.
@@ -47,11 +50,13 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         ));
     }
     let who = user.as_ref().map_or_else(String::new, |user| format!("as user {}\n", user.name));
-    let config = Config { control, user: user.map(|user| user.identity), ..config };
+    let config = Config { control, content, user: user.map(|user| user.identity), ..config };
     let drain = args.drain_timeout;
     let dials = config.dials.clone();
-    let routes =
-        || handler::demo(&dials).expect("the routes are fixed, and a test of the engine adds them all");
+    let routes = || match is_demo {
+        true => handler::demo(&dials).expect("the routes are fixed, and a test of the engine adds them all"),
+        false => Router::new(),
+    };
     let report = supervisor::run(config, &routes, &mut |event| {
         out::say(&told(&event, drain));
         if matches!(event, Event::Listening { .. }) {
@@ -90,6 +95,7 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         socket_mode: args.socket_mode,
         control: None,
         user: None,
+        content: Vec::new(),
     })
 }
 
@@ -138,6 +144,13 @@ fn told(event: &Event, drain: Duration) -> String {
         }
         Event::LogWriterDied { exit, replaced_in_ns } => {
             format!("warning: the access log's writer died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
+        }
+        Event::BuilderDied { exit, replaced_in_ns } => format!(
+            "warning: the process that reads the folder died ({exit}); it is replaced {}\n",
+            soon(*replaced_in_ns)
+        ),
+        Event::ContentStale { why } => {
+            format!("warning: changes of the folder are not served: {why}; it is tried again\n")
         }
         Event::Fitted { asked, fitting } => format!(
             "warning: a worker can hold {} connections, not {}: descriptors are limited (ulimit -n)\n",
@@ -219,6 +232,9 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
             .because(error)
             .likely("this root may not become other users, as in some containers")
             .try_this("dyno serve --user root, if what it serves may have all of root's rights"),
+        EngineError::Content { source } => Failure::error(chain(source))
+            .likely("whoever serves may not read it (dyno serve --help, --user), or it is another's")
+            .try_this("ls -ld, on the folder and those above it"),
         EngineError::System { .. } | EngineError::WorkerStart { .. } => {
             failure.because(error).try_this("dyno serve --workers 1 --pin none --reuseport off")
         }

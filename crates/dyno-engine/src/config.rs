@@ -36,6 +36,9 @@ pub struct Config {
     pub user: Option<Identity>,
     /// How long a drain may take, in nanoseconds, before connections that are left are cut.
     pub drain_ns: u64,
+    /// Where `/metrics` and `/healthz` are served, by a process of their own; `None`: nowhere, and nothing is counted for
+    /// them.
+    pub metrics: Option<Addr>,
     /// A SOCK_SEQPACKET socket on which the supervisor takes orders while it runs; see `control`.
     pub control: Option<OwnedFd>,
 }
@@ -50,6 +53,7 @@ impl Default for Config {
             log_file: None,
             user: None,
             drain_ns: DRAIN_NS_DEFAULT,
+            metrics: None,
             control: None,
         }
     }

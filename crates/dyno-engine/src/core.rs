@@ -22,6 +22,7 @@ use crate::draining::Drain;
 use crate::fault::{Fault, planted};
 use crate::http1::{Digest, End, Http1, Turn};
 use crate::mailbox::Message;
+use crate::meter::Ended;
 use crate::seam::{Net, ReadUntil, Readiness, Watch};
 use crate::segment::Flushed;
 use crate::timer::{Tick, Wheel, tick_of, ticks_of};
@@ -545,6 +546,9 @@ impl<N: Net> Core<N> {
         http.on_end(&mut turn, why);
         drop(self.conns.remove(index));
         self.http.scratch.counts().closes += 1;
+        if let Some(meter) = self.net.meter() {
+            meter.closed(ended(why));
+        }
         self.has_closed = true;
     }
 
@@ -563,6 +567,15 @@ impl<N: Net> Core<N> {
         let token = self.conns.token(index);
         let conn = self.conns.get(index);
         (&mut self.http, Turn { net: &mut self.net, conn, token, now: self.now })
+    }
+}
+
+/// How a connection ended, as metrics tell it.
+fn ended(why: BodyError) -> Ended {
+    match why {
+        BodyError::Closed | BodyError::Malformed(_) | BodyError::Refused => Ended::Done,
+        BodyError::TimedOut => Ended::Late,
+        BodyError::Cut => Ended::ByPeer,
     }
 }
 

@@ -237,6 +237,7 @@ impl Http1 {
             }
             let answered = Answered { status: owed.status, body_bytes: owed.body_bytes };
             if owed.status > 0 {
+                self.count_reply(turn.net, owed.status);
                 self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
             }
             self.scratch.owing.release();
@@ -273,6 +274,7 @@ impl Http1 {
             found => otherwise(found, head, &mut self.scratch),
         };
         if self.log.is_off() && !turn.net.splits() && frame::is_predicted(&self.scratch, asked, &response) {
+            self.count_reply(turn.net, 200);
             // An inline body owns nothing.
             std::mem::forget(response);
             return Next::Request;
@@ -297,6 +299,7 @@ impl Http1 {
     ) -> Next {
         match frame::frame(&mut self.scratch, asked, response, turn.net.splits()) {
             Framed::Whole(answered) => {
+                self.count_reply(turn.net, answered.status);
                 if !self.log.is_off() {
                     self.log_request(turn.conn.peer, head, answered);
                 }
@@ -368,6 +371,7 @@ impl Http1 {
         else {
             unreachable!("an answer is neither streamed nor left to another")
         };
+        self.count_reply(turn.net, answered.status);
         self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
         next_after(owed.asked.connection)
     }
@@ -402,6 +406,7 @@ impl Http1 {
         let response = short(&mut self.scratch, status, None);
         let framed = frame::frame(&mut self.scratch, asked, response, turn.net.splits());
         if let Framed::Whole(answered) = framed {
+            self.count_reply(turn.net, answered.status);
             self.log_line(turn.conn.peer, None, answered);
         }
     }
@@ -451,6 +456,15 @@ impl Http1 {
         self.scratch.out.move_to(&mut turn.conn.busy_mut().queue);
         debug_assert!(self.scratch.out.is_empty(), "what the socket refused is the connection's own now");
         Flushed::Blocked
+    }
+
+    /// Counts a reply where anybody asks for metrics.
+    #[inline(always)] // Where nobody can, nothing is left of it.
+    fn count_reply<N: Net>(&self, net: &mut N, status: u16) {
+        if let Some(meter) = net.meter() {
+            meter.replied(status);
+            meter.figures.log_lines += u64::from(!self.log.is_off());
+        }
     }
 
     /// What the log will say of a request that is not answered yet.

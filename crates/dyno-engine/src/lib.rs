@@ -39,6 +39,8 @@ mod later;
 mod listen;
 mod log;
 mod mailbox;
+mod meter;
+mod metrics;
 mod neighbours;
 mod outbox;
 mod params;

@@ -6,6 +6,7 @@
 use crate::config::{Config, Limits};
 use crate::dials::{Dials, Log, Pin, Spin};
 use crate::error::{EngineError, refused};
+use crate::kernel::Extras;
 use crate::listen::{self, SocketFile};
 use crate::log::{self, AccessLog};
 use crate::mailbox::Waker;
@@ -164,6 +165,7 @@ impl Server {
                 router,
                 log,
                 counters,
+                extras: Extras::default(),
             };
             let worker = Worker::new(input, &dials, &limits, drain_ns).map_err(refused("start a worker"))?;
             running.workers.push(spawn_worker(number, &dials, worker)?);

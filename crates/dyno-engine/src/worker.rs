@@ -8,14 +8,14 @@ use crate::core::Core;
 use crate::dials::{Dials, Reuseport};
 use crate::draining::Drained;
 use crate::http1::Http1;
-use crate::kernel::{ByDials, Direct, Kernel, Way};
+use crate::kernel::{ByDials, Direct, Extras, Kernel, Way};
 use crate::listen::{BACKLOG, Listeners};
 use crate::log::AccessLog;
 use crate::mailbox::Mailbox;
 use crate::neighbours::Neighbours;
 use crate::route::Router;
 use crate::scratch::Scratch;
-use crate::seam::Readiness;
+use crate::seam::{Net, Readiness};
 use crate::stats::{Accepting, Counters, RunsIn, Tally};
 use dyno_sys::clock;
 use dyno_sys::epoll::{Epoll, Event, Events, Interest, Timeout};
@@ -64,6 +64,7 @@ pub(crate) struct Input {
     pub(crate) router: Arc<Router>,
     pub(crate) log: AccessLog,
     pub(crate) counters: Counters,
+    pub(crate) extras: Extras,
 }
 
 /// How a worker ended.
@@ -85,9 +86,10 @@ pub(crate) enum Worker {
 
 impl Worker {
     /// Makes everything that a worker needs.
-    pub(crate) fn new(input: Input, dials: &Dials, limits: &Limits, drain_ns: u64) -> io::Result<Worker> {
-        Ok(if ByDials::differs(dials) {
-            Worker::ByDials(Box::new(Loop::new(input, dials, limits, drain_ns, ByDials::new(dials))?))
+    pub(crate) fn new(mut input: Input, dials: &Dials, limits: &Limits, drain_ns: u64) -> io::Result<Worker> {
+        let way = ByDials::new(dials, std::mem::take(&mut input.extras));
+        Ok(if way.differs() {
+            Worker::ByDials(Box::new(Loop::new(input, dials, limits, drain_ns, way)?))
         } else {
             Worker::Direct(Box::new(Loop::new(input, dials, limits, drain_ns, Direct)?))
         })
@@ -155,7 +157,7 @@ impl<W: Way> Loop<W> {
             let Ok(ready) = self.core.net.epoll.wait(&mut events, timeout) else { return Left::Broken };
             self.turn(ready);
             if !ready.is_empty() || timeout != Timeout::Poll {
-                self.core.http.scratch.tally.publish();
+                self.publish();
             }
             if self.core.is_draining()
                 && let Some(left) = self.left()
@@ -172,8 +174,16 @@ impl<W: Way> Loop<W> {
             Drained::Wholly => Left::Drained,
             Drained::Cut => Left::Cut,
         };
-        self.core.http.scratch.tally.publish();
+        self.publish();
         Some(left)
+    }
+
+    #[inline(always)] // In the loop, and once at its end.
+    fn publish(&mut self) {
+        self.core.http.scratch.tally.publish();
+        if let Some(meter) = self.core.net.meter() {
+            meter.publish(self.core.http.budget.used());
+        }
     }
 
     fn watch(&mut self) -> io::Result<()> {

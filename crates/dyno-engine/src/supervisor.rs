@@ -30,6 +30,7 @@ use dyno_sys::socket::{self, Addr};
 use dyno_sys::{Pid, clock, proc};
 use place::{CUT, Life, OK, PAUSE_NS_MAX, Place};
 use scraped::Scraped;
+use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -49,6 +50,9 @@ const MEMORY_LOOK_NS: u64 = 60 * SECOND_NS;
 const SIGNALS: u64 = 0;
 const CONTROL: u64 = 1;
 const FULL: u64 = 2;
+
+/// What the process that serves metrics calls itself, so that it can be found among its siblings.
+pub const METRICS_NAME: &CStr = scraped::NAME;
 
 /// What happens while a server runs.
 #[derive(Debug)]

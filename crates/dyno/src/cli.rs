@@ -11,6 +11,7 @@ pub(crate) mod layout;
 mod offcpu;
 mod profile;
 pub(crate) mod specimen;
+mod top;
 mod words;
 
 use std::num::NonZeroUsize;
@@ -28,6 +29,7 @@ use dials::DialFlags;
 pub(crate) use flame::{Answered, Counts, Flame};
 pub(crate) use offcpu::OffCpu;
 pub(crate) use profile::Profile;
+pub(crate) use top::Top;
 use words::{ColorWhen, EXIT_STATUS, HELP, alpha, count, mode, process, some, some_time};
 
 /// The help heading of flags that are about the settings and are none themselves.
@@ -75,6 +77,7 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Serve(Box<Serve>),
+    Top(Top),
     Floor(Floor),
     Load(Box<Load>),
     Judge(Judge),

@@ -20,10 +20,14 @@ use dyno_sys::event::EventFd;
 use dyno_sys::signal::{self, Signal};
 use dyno_sys::socket::Addr;
 use dyno_sys::{Pid, clock};
+use std::ffi::CStr;
 use std::io;
 use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+
+/// What it calls itself (at most 15 bytes, prctl(2)).
+pub(super) const NAME: &CStr = c"dyno-metrics";
 
 /// What the supervisor keeps of it.
 pub(super) struct Scraped {
@@ -102,6 +106,7 @@ fn dials() -> Dials {
 
 /// Serves, in its process, until it is killed.
 pub(super) fn serve(listeners: Vec<OwnedFd>, board: Board, orders: OwnedFd) -> io::Result<()> {
+    child::set_name(NAME)?;
     // Its own traffic is nobody's figure.
     let counters = Counters::new(1, 0)?;
     let input = Input {

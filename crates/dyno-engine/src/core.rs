@@ -116,6 +116,9 @@ impl<N: Net> Core<N> {
         self.now_ns = now_ns;
         self.now = tick_of(now_ns);
         self.http.scratch.turn(now_ns);
+        if let Some(gate) = self.net.gate() {
+            gate.begin_turn(now_ns);
+        }
     }
 
     /// A loop turn ends: what is due is done.
@@ -164,6 +167,9 @@ impl<N: Net> Core<N> {
         let index = self.conns.insert(socket, peer);
         let token = self.conns.token(index);
         self.http.scratch.counts().accepts += 1;
+        if let Some(gate) = self.net.gate() {
+            self.conns.get(index).awaits_header = gate.awaits_header(peer);
+        }
         self.conns.get(index).link.due = self.now + Wrapping(self.spans.idle);
         self.wheel.arm(&mut self.conns, index);
         let is_watched = self.net.watch(self.conns.get(index).socket(), token).is_ok();
@@ -544,6 +550,9 @@ impl<N: Net> Core<N> {
         self.wheel.disarm(&mut self.conns, index);
         let (http, mut turn) = self.turn(index);
         http.on_end(&mut turn, why);
+        if let Some(gate) = self.net.gate() {
+            gate.disconnect(self.conns.get(index).peer);
+        }
         drop(self.conns.remove(index));
         self.http.scratch.counts().closes += 1;
         if let Some(meter) = self.net.meter() {

@@ -7,6 +7,7 @@
 
 use crate::dials::{Calls, Dials, Read, Replies, Send, Trigger};
 use crate::file::FilePart;
+use crate::gate::Gate;
 use crate::meter::Meter;
 use crate::outbox::OUTBOX_BYTES_FLUSH;
 use crate::seam::{Net, ReadUntil, Watch};
@@ -28,6 +29,11 @@ pub(crate) trait Way {
     fn meter(&mut self) -> Option<&mut Meter> {
         None
     }
+    /// See [`Net::gate`].
+    #[inline(always)]
+    fn gate(&mut self) -> Option<&mut Gate> {
+        None
+    }
     fn read(&self) -> Read;
     fn trigger(&self) -> Trigger;
     fn replies(&self) -> Replies;
@@ -42,6 +48,8 @@ pub(crate) struct Direct;
 pub(crate) struct Extras {
     /// Counts for metrics.
     pub(crate) meter: Option<Meter>,
+    /// Limits addresses and knows who asks.
+    pub(crate) gate: Option<Gate>,
 }
 
 /// Whatever the dials say, and whatever extras there are.
@@ -65,6 +73,7 @@ impl ByDials {
         (self.calls, self.read, self.trigger) != (Calls::RecvSend, Read::Once, Trigger::Level)
             || (self.replies, self.send) != (Replies::Batch, Send::Joined)
             || self.extras.meter.is_some()
+            || self.extras.gate.is_some()
     }
 
     fn taken_in(&mut self, moved: Io) -> Io {
@@ -145,6 +154,10 @@ impl Way for ByDials {
 
     fn meter(&mut self) -> Option<&mut Meter> {
         self.extras.meter.as_mut()
+    }
+
+    fn gate(&mut self) -> Option<&mut Gate> {
+        self.extras.gate.as_mut()
     }
 
     fn read(&self) -> Read {
@@ -247,6 +260,11 @@ impl<W: Way> Net for Kernel<W> {
     #[inline(always)]
     fn meter(&mut self) -> Option<&mut Meter> {
         self.way.meter()
+    }
+
+    #[inline(always)]
+    fn gate(&mut self) -> Option<&mut Gate> {
+        self.way.gate()
     }
 
     #[inline]

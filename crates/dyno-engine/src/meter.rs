@@ -49,6 +49,8 @@ figures! {
     closed_limited,
     /// Requests refused because their address asks too often.
     requests_limited,
+    /// Connections and requests whose address found no place in the table, and that were let in uncounted.
+    addresses_uncounted,
     /// Lines made for the access log.
     log_lines,
     /// Bytes that connections hold in memory now.

@@ -5,6 +5,7 @@
 //! nothing comes, two sends for a reply) is a [`Kernel`](crate::kernel::Kernel) of its own: the core has no branch for it.
 
 use crate::file::FilePart;
+use crate::gate::Gate;
 use crate::meter::Meter;
 use dyno_sys::socket::Io;
 use std::io::{self, IoSlice};
@@ -74,6 +75,12 @@ pub(crate) trait Net {
     /// What counts for whoever asks for metrics; nothing is counted where nobody does.
     #[inline(always)]
     fn meter(&mut self) -> Option<&mut Meter> {
+        None
+    }
+
+    /// What limits addresses and knows who asks; nobody is asked where there is none.
+    #[inline(always)]
+    fn gate(&mut self) -> Option<&mut Gate> {
         None
     }
 

@@ -3,9 +3,11 @@
 //! `Server::run` blocks until the server ends; `Server::start` hands back a `Running` that can be asked and stopped.
 //! No signal is touched: the program that embeds a server decides what ends it.
 
+use crate::clients::Clients;
 use crate::config::{Config, Limits};
 use crate::dials::{Dials, Log, Pin, Spin};
 use crate::error::{EngineError, refused};
+use crate::gate::Gate;
 use crate::kernel::Extras;
 use crate::listen::{self, SocketFile};
 use crate::log::{self, AccessLog};
@@ -108,6 +110,12 @@ impl Server {
         self
     }
 
+    /// Sets how it is known who asks, where proxies stand between.
+    pub fn clients(mut self, clients: Clients) -> Server {
+        self.config.clients = clients;
+        self
+    }
+
     /// Sets how long a drain may take, in nanoseconds.
     pub fn drain_ns(mut self, drain_ns: u64) -> Server {
         self.config.drain_ns = drain_ns;
@@ -132,7 +140,7 @@ impl Server {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let Config { listen, dials, socket_mode, limits, log_file, drain_ns, .. } = self.config;
+        let Config { listen, dials, socket_mode, limits, log_file, drain_ns, clients, .. } = self.config;
         limits.check(dials.workers.get())?;
         let bound = listen::bind(&listen, &dials, socket_mode)?;
         let counters =
@@ -165,7 +173,7 @@ impl Server {
                 router,
                 log,
                 counters,
-                extras: Extras::default(),
+                extras: Extras { meter: None, gate: Gate::new(&limits.address, &clients) },
             };
             let worker = Worker::new(input, &dials, &limits, drain_ns).map_err(refused("start a worker"))?;
             running.workers.push(spawn_worker(number, &dials, worker)?);

@@ -3,10 +3,12 @@
 //! The supervisor runs it in a process of its own, the embedded server in a thread; it is the same loop. It waits in
 //! epoll, reads the clock once per turn, takes no lock, and hands what happened to the core.
 
+use crate::addresses::May;
 use crate::config::{Limits, SECOND_NS};
 use crate::core::Core;
 use crate::dials::{Dials, Reuseport};
 use crate::draining::Drained;
+use crate::gate::Gate;
 use crate::http1::Http1;
 use crate::kernel::{ByDials, Direct, Extras, Kernel, Way};
 use crate::listen::{BACKLOG, Listeners};
@@ -181,7 +183,9 @@ impl<W: Way> Loop<W> {
     #[inline(always)] // In the loop, and once at its end.
     fn publish(&mut self) {
         self.core.http.scratch.tally.publish();
+        let uncounted = self.core.net.gate().map_or(0, Gate::take_uncounted);
         if let Some(meter) = self.core.net.meter() {
+            meter.figures.addresses_uncounted += uncounted;
             meter.publish(self.core.http.budget.used());
         }
     }
@@ -277,7 +281,7 @@ impl<W: Way> Loop<W> {
                         self.core.conns.in_use() < self.connections_max,
                         "no more are held than may be"
                     );
-                    let peer = if self.core.http.wants_peer() { peer_of(&socket) } else { None };
+                    let Some(peer) = self.let_in(&socket) else { continue };
                     if !self.core.admit(socket, peer) {
                         // No memory for a watch (epoll(7), max_user_watches): as good as a descriptor limit.
                         return self.pause();
@@ -288,6 +292,21 @@ impl<W: Way> Loop<W> {
                 Accepted::LimitReached | Accepted::Failed(_) => return self.pause(),
             }
         }
+    }
+
+    /// Who a new connection's peer is, as far as anybody wants to know; `None` when its address has as many as it may.
+    fn let_in(&mut self, socket: &OwnedFd) -> Option<Option<IpAddr>> {
+        let wants_peer = self.core.http.wants_peer() || self.core.net.gate().is_some();
+        let peer = if wants_peer { peer_of(socket) } else { None };
+        if let Some(gate) = self.core.net.gate()
+            && gate.connect(peer) == May::No
+        {
+            if let Some(meter) = self.core.net.meter() {
+                meter.figures.closed_limited += 1;
+            }
+            return None;
+        }
+        Some(peer)
     }
 
     /// Stops accepting until there is room.

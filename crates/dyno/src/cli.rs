@@ -4,6 +4,7 @@
 //! only whether standard output is a terminal. A word that only the engine can judge (a dial's) stays a string here.
 
 mod causal;
+mod clients;
 mod diagnose;
 mod dials;
 mod flame;
@@ -24,6 +25,7 @@ use dyno_sys::affinity::CpuSet;
 use dyno_sys::socket::Addr;
 
 pub(crate) use causal::Causal;
+pub(crate) use clients::{ClientFlags, TrustedProxy};
 pub(crate) use diagnose::{Diagnose, FailOn};
 use dials::DialFlags;
 pub(crate) use flame::{Answered, Counts, Flame};
@@ -153,6 +155,9 @@ pub(crate) struct Serve {
     /// Let --metrics be an address that others than this machine reach
     #[arg(long, help_heading = "Watching")]
     pub(crate) metrics_public: bool,
+
+    #[command(flatten)]
+    pub(crate) clients: ClientFlags,
 
     /// Connections of one worker
     #[arg(long, value_name = "N", default_value = "1M", value_parser = some, help_heading = "Limits")]

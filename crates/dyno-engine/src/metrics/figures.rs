@@ -66,6 +66,11 @@ fn requests(page: &mut Page, rows: &[(Counts, Figures)]) {
             of(|counts, _| counts.budget_refusals),
         ),
         (
+            "dyno_addresses_uncounted",
+            "Connections and requests whose address found no place in the table of limits.",
+            of(|_, seen| seen.addresses_uncounted),
+        ),
+        (
             "dyno_handler_panics",
             "Handlers that panicked; each was answered with 500.",
             of(|counts, _| counts.panics),

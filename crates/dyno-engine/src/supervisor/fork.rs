@@ -9,6 +9,7 @@ use super::{LogLines, Supervisor, scraped};
 use crate::config::SECOND_NS;
 use crate::dials::{Log, Pin};
 use crate::error::{EngineError, refused};
+use crate::gate::Gate;
 use crate::kernel::Extras;
 use crate::listen;
 use crate::log::{self, AccessLog};
@@ -131,7 +132,10 @@ impl Supervisor<'_> {
             router: Arc::new((self.routes)()),
             log,
             counters: self.counters,
-            extras: Extras { meter: self.scraped.as_ref().map(|scraped| Meter::new(scraped.meters, number)) },
+            extras: Extras {
+                meter: self.scraped.as_ref().map(|scraped| Meter::new(scraped.meters, number)),
+                gate: Gate::new(&self.config.limits.address, &self.config.clients),
+            },
         };
         Worker::new(input, &self.config.dials, &self.config.limits, self.config.drain_ns)
     }

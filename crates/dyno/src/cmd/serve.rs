@@ -3,6 +3,7 @@
 //! Started as root its workers become somebody else, see [`user`]. Standard output is the access log's; everything that happens is told on standard error. It forks, so nothing here
 //! starts a thread.
 
+mod clients;
 mod file;
 mod layers;
 mod settings;
@@ -49,6 +50,7 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
     let args = &effective.args;
     let config = config(args).map_err(|error| unknown_word(&error))?;
     private(args)?;
+    clients::check(&args.clients)?;
     if args.show_config {
         out::print(&show::shown(&effective, &config))?;
         return Ok(exit::DONE);
@@ -130,6 +132,7 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         idle_ns: ns(args.idle_timeout),
         body_ns: ns(args.body_timeout),
         write_ns: ns(args.write_timeout),
+        address: clients::limits(&args.clients),
         ..usual
     };
     Ok(Config {
@@ -140,6 +143,7 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         drain_ns: ns(args.drain_timeout),
         socket_mode: args.socket_mode,
         metrics: args.metrics.clone(),
+        clients: clients::of(&args.clients),
         control: None,
         user: None,
     })

@@ -121,17 +121,28 @@ fn bind_each(addr: &Addr, dials: &Dials) -> Result<Vec<OwnedFd>, EngineError> {
     Ok(listeners)
 }
 
+/// Whether the address could be listened on.
+pub(crate) fn would_listen(addr: &Addr, dials: &Dials) -> Result<(), EngineError> {
+    let options = options(addr, dials, socket::Reuseport::Off, None);
+    let refused = |source: SocketError| EngineError::Listen { addr: addr.clone(), source };
+    socket::try_listen(addr, &options).map_err(refused)
+}
+
+fn options(addr: &Addr, dials: &Dials, reuseport: socket::Reuseport, mode: Option<u32>) -> ListenOptions {
+    let congestion = match (&dials.congestion, addr) {
+        (Congestion::Named(name), Addr::Tcp(_)) => Some(name.clone()),
+        _ => None,
+    };
+    ListenOptions { backlog: BACKLOG, reuseport, congestion, mode }
+}
+
 fn listen(
     addr: &Addr,
     dials: &Dials,
     reuseport: socket::Reuseport,
     mode: Option<u32>,
 ) -> Result<OwnedFd, EngineError> {
-    let congestion = match (&dials.congestion, addr) {
-        (Congestion::Named(name), Addr::Tcp(_)) => Some(name.clone()),
-        _ => None,
-    };
-    let options = ListenOptions { backlog: BACKLOG, reuseport, congestion, mode };
+    let options = options(addr, dials, reuseport, mode);
     let refused = |source: SocketError| EngineError::Listen { addr: addr.clone(), source };
     let listener = socket::listen(addr, &options).map_err(refused)?;
     if matches!(addr, Addr::Tcp(_)) {

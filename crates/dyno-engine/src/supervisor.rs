@@ -4,9 +4,11 @@
 //! `dyno serve` calls `run` while it has one thread. Nothing is printed here: what happens is told to a callback.
 //! Workers are forked with what they need and nothing of their siblings; when the supervisor dies they die.
 
+mod check;
 mod fork;
 mod images;
 mod place;
+mod scraped;
 mod supply;
 
 use crate::config::{Config, SECOND_NS};
@@ -15,9 +17,11 @@ use crate::dials::Log;
 use crate::error::{EngineError, refused};
 use crate::listen::{self, SocketFile};
 use crate::log;
+use crate::meter::Meters;
 use crate::route::Router;
 use crate::stats::{Accepting, Counters, Counts, RunsIn};
 use crate::worker::connections_max;
+pub use check::check;
 use dyno_sys::affinity;
 use dyno_sys::child::{self, Exit, Wait};
 use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
@@ -28,6 +32,8 @@ use dyno_sys::socket::{self, Addr};
 use dyno_sys::{Pid, clock, proc};
 use images::Images;
 use place::{CUT, Life, OK, PAUSE_NS_MAX, Place};
+use scraped::Scraped;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -50,6 +56,9 @@ const CONTROL: u64 = 1;
 const FULL: u64 = 2;
 const SUPPLY: u64 = 3;
 
+/// What the process that serves metrics calls itself, so that it can be found among its siblings.
+pub const METRICS_NAME: &CStr = scraped::NAME;
+
 /// What happens while a server runs.
 #[derive(Debug)]
 pub enum Event {
@@ -59,6 +68,18 @@ pub enum Event {
         addrs: Vec<Addr>,
         /// The workers, in their order.
         pids: Vec<Pid>,
+    },
+    /// The process for metrics listens; told after `Listening`.
+    Metrics {
+        /// Where, with the port that the kernel chose.
+        addr: Addr,
+    },
+    /// The process for metrics ended; it is replaced.
+    MetricsDied {
+        /// How.
+        exit: Exit,
+        /// How soon it is replaced; 0 unless it keeps dying.
+        replaced_in_ns: u64,
     },
     /// A worker ended without being told to.
     WorkerDied {
@@ -177,6 +198,9 @@ pub fn run(
         on_event(Event::Fitted { asked, fitting });
     }
     on_event(Event::Listening { addrs: supervisor.addrs.clone(), pids: supervisor.pids() });
+    if let Some(scraped) = &supervisor.scraped {
+        on_event(Event::Metrics { addr: scraped.addr.clone() });
+    }
     let drained = supervisor.watch(on_event);
     supervisor.finish();
     Ok(ExitReport { drained, deaths: supervisor.deaths, counts: supervisor.counters.total() })
@@ -228,6 +252,8 @@ struct Supervisor<'r> {
     /// What is served of folders.
     images: Images,
     counters: Counters,
+    /// The process that serves metrics, where one is asked for.
+    scraped: Option<Scraped>,
     /// Tells workers that one of them is full, or no longer.
     full: Arc<EventFd>,
     /// When it was said last that workers are full.
@@ -255,6 +281,7 @@ impl<'r> Supervisor<'r> {
         Ok(Supervisor {
             log: open_log(&config)?,
             lines: log_lines(&config)?,
+            scraped: Scraped::new(&config)?,
             ears: Some(ears(config.control.take(), &full)?),
             full,
             full_told_ns: None,
@@ -293,7 +320,8 @@ impl<'r> Supervisor<'r> {
             self.start_writer()?;
         }
         self.start_supply()?;
-        (0..self.places.len()).try_for_each(|number| self.start_worker(number).map(|_pid| ()))
+        (0..self.places.len()).try_for_each(|number| self.start_worker(number).map(|_pid| ()))?;
+        self.start_scraped()
     }
 
     fn pids(&self) -> Vec<Pid> {
@@ -347,8 +375,9 @@ impl<'r> Supervisor<'r> {
     }
 
     fn next_due(&self) -> Timeout {
-        let replacements =
-            self.places.iter().chain([&self.writer, &self.images.builder]).filter_map(Place::due_ns);
+        let scraped = self.scraped.as_ref().map(|scraped| &scraped.place);
+        let helpers = [&self.writer, &self.images.builder].into_iter().chain(scraped);
+        let replacements = self.places.iter().chain(helpers).filter_map(Place::due_ns);
         let end = match self.stopping {
             Stopping::Draining { end_ns } => Some(end_ns),
             _ => None,
@@ -406,6 +435,7 @@ impl<'r> Supervisor<'r> {
         let end_ns = clock::mono_ns().saturating_add(self.config.drain_ns).saturating_add(LATE_NS);
         self.stopping = Stopping::Draining { end_ns };
         self.end_supply();
+        self.tell_scraped(|meters| meters.begin_drain());
         self.listeners.clear();
         for place in &mut self.places {
             match &mut place.life {
@@ -433,6 +463,9 @@ impl<'r> Supervisor<'r> {
             } else if self.images.builder.pid() == Some(pid) {
                 let replaced_in_ns = self.images.builder.die(pid, clock::mono_ns());
                 on_event(Event::BuilderDied { exit, replaced_in_ns });
+            } else if let Some(scraped) = self.scraped.as_mut().filter(|scraped| scraped.is(pid)) {
+                let replaced_in_ns = scraped.place.die(pid, clock::mono_ns());
+                on_event(Event::MetricsDied { exit, replaced_in_ns });
             } else if let Some(number) = self.places.iter().position(|place| place.pid() == Some(pid)) {
                 self.worker_ended(number, pid, exit, on_event);
             }
@@ -442,6 +475,9 @@ impl<'r> Supervisor<'r> {
     fn worker_ended(&mut self, number: usize, pid: Pid, exit: Exit, on_event: &mut dyn FnMut(Event)) {
         let place = &mut self.places[number];
         assert_eq!(place.pid(), Some(pid), "a worker's place is its own");
+        if let Some(scraped) = &self.scraped {
+            scraped.meters.set_pid(number, None);
+        }
         if self.stopping != Stopping::No {
             place.life = Life::Vacant;
             if exit != Exit::Code(0) {
@@ -458,6 +494,7 @@ impl<'r> Supervisor<'r> {
             return on_event(Event::WorkerDrained { pid });
         }
         self.deaths += 1;
+        self.tell_scraped(|meters| meters.count_restart());
         on_event(Event::WorkerDied { pid, exit, replaced_in_ns });
     }
 
@@ -474,6 +511,7 @@ impl<'r> Supervisor<'r> {
         {
             *until_ns = clock::mono_ns() + PAUSE_NS_MAX;
         }
+        self.replace_scraped();
         for number in 0..self.places.len() {
             let Life::Waiting { until_ns, old } = self.places[number].life else { continue };
             if until_ns > clock::mono_ns() {
@@ -487,6 +525,22 @@ impl<'r> Supervisor<'r> {
                     on_event(Event::WorkerNotReplaced { why });
                 }
             }
+        }
+    }
+
+    fn replace_scraped(&mut self) {
+        let due_ns = self.scraped.as_ref().and_then(|scraped| scraped.place.due_ns());
+        if due_ns.is_some_and(|due_ns| due_ns <= clock::mono_ns())
+            && self.start_scraped().is_err()
+            && let Some(scraped) = &mut self.scraped
+        {
+            scraped.put_off();
+        }
+    }
+
+    fn tell_scraped(&self, tell: impl FnOnce(Meters)) {
+        if let Some(scraped) = &self.scraped {
+            tell(scraped.meters);
         }
     }
 
@@ -506,6 +560,9 @@ impl<'r> Supervisor<'r> {
         assert!(self.pids().is_empty(), "the log's writer outlives every worker");
         self.end_supply();
         self.end_writer();
+        if let Some(scraped) = self.scraped.take() {
+            scraped.end();
+        }
         self.files.iter().for_each(SocketFile::remove);
     }
 

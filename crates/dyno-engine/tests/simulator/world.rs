@@ -72,6 +72,7 @@ fn limits(mode: Mode) -> Limits {
         connections_max: 100,
         buffer_bytes_max: if mode == Mode::Tight { 12_000 } else { 64 << 20 },
         outstanding_max: 1_000,
+        address: crate::clients::AddressLimits::default(),
         head_ns: HEAD_S * SECOND_NS,
         idle_ns: IDLE_S * SECOND_NS,
         body_ns: BODY_S * SECOND_NS,

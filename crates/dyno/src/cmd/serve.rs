@@ -1,13 +1,20 @@
-//! `dyno serve`: the engine's supervisor with its configuration from flags.
+//! `dyno serve`: the engine's supervisor with its configuration from flags, environment and file.
 //!
 //! Started as root its workers become somebody else, see [`user`]. Standard output is the access log's; everything that happens is told on standard error. It forks, so nothing here
 //! starts a thread.
 
+mod clients;
 mod content;
+mod file;
+mod layers;
+mod settings;
+mod show;
 mod user;
+mod what;
 
 use crate::out;
 use std::error::Error;
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::process::ExitCode;
@@ -38,10 +45,23 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         })?),
         None => None,
     };
-    let user = user::of_workers(args.user.as_deref())?;
+    let line: Vec<OsString> = std::env::args_os().collect();
+    let effective =
+        layers::effective(&line, settings::all(), |name| std::env::var_os(name)).map_err(all_but_one)?;
+    let args = &effective.args;
+    let config = config(args).map_err(|error| unknown_word(&error))?;
+    private(args)?;
+    clients::check(&args.clients)?;
+    if args.show_config {
+        out::print(&show::shown(&effective, &config))?;
+        return Ok(exit::DONE);
+    }
     let content = content::mounts(&args.content)?;
     let is_demo = content.is_empty();
-    let config = config(args).map_err(|error| unknown_word(&error))?;
+    let user = user::of_workers(args.user.as_deref())?;
+    if args.check {
+        return check(args, &config);
+    }
     if let (dyno_engine::Log::Off, Some(path)) = (config.dials.log, &config.log_file) {
         // Not an error: whoever turns the log off may leave the rest of the command as it is, as a climb does.
         let path = path.display();
@@ -67,6 +87,39 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
     Ok(exit::DONE)
 }
 
+/// Says whether these settings would serve.
+fn check(args: &cli::Serve, config: &Config) -> Result<ExitCode, Failure> {
+    let busy = supervisor::check(config).map_err(|error| engine_failure(&error))?;
+    for addr in busy {
+        let place = url(&addr);
+        out::say(&format!(
+            "warning: {place} is in use now; that is as it should be if this server runs there\n"
+        ));
+    }
+    let what = args.what.as_deref().map_or_else(|| "dyno".to_owned(), dyno_lab::file::name);
+    out::print(&format!("{what} would serve\n"))?;
+    Ok(exit::DONE)
+}
+
+/// Metrics are nobody else's business, unless that is said.
+fn private(args: &cli::Serve) -> Result<(), Failure> {
+    match &args.metrics {
+        Some(Addr::Tcp(addr)) if !addr.ip().is_loopback() && !args.metrics_public => {
+            Err(Failure::usage(format!("others than this machine could read the metrics on {addr}"))
+                .likely("it is no address of this machine's own (127.0.0.1, [::1] or unix:/path)")
+                .try_this(format!("--metrics 127.0.0.1:{}, or --metrics-public", addr.port())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says every mistake but the last, which is the failure's to say.
+fn all_but_one(mut mistakes: Vec<Failure>) -> Failure {
+    let last = mistakes.pop().expect("who fails has a reason");
+    mistakes.iter().for_each(|mistake| out::say(&mistake.lines()));
+    last
+}
+
 /// The engine's configuration for these flags.
 ///
 /// # Errors
@@ -84,6 +137,7 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         idle_ns: ns(args.idle_timeout),
         body_ns: ns(args.body_timeout),
         write_ns: ns(args.write_timeout),
+        address: clients::limits(&args.clients),
         ..usual
     };
     Ok(Config {
@@ -93,6 +147,8 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         log_file: args.log_file.clone(),
         drain_ns: ns(args.drain_timeout),
         socket_mode: args.socket_mode,
+        metrics: args.metrics.clone(),
+        clients: clients::of(&args.clients),
         control: None,
         user: None,
         content: Vec::new(),
@@ -131,6 +187,13 @@ fn told(event: &Event, drain: Duration) -> String {
             let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
             let noun = if pids.len() == 1 { "worker" } else { "workers" };
             format!("{lines}{noun} {}\n", pids.join(" "))
+        }
+        Event::Metrics { addr } => match addr {
+            Addr::Tcp(_) => format!("metrics on {}/metrics\n", url(addr)),
+            Addr::Unix(_) => format!("metrics on {addr}\n"),
+        },
+        Event::MetricsDied { exit, replaced_in_ns } => {
+            format!("warning: the process for metrics died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
         }
         Event::WorkerDied { pid, exit, replaced_in_ns } => {
             format!("warning: worker {pid} died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))

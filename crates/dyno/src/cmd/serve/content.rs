@@ -13,7 +13,7 @@ use crate::cli::ContentFlags;
 /// # Errors
 /// When there is no such folder, or no such coding.
 pub(super) fn mounts(flags: &ContentFlags) -> Result<Vec<Mount>, Failure> {
-    let Some(folder) = &flags.folder else { return Ok(Vec::new()) };
+    let Some(folder) = &flags.content_root else { return Ok(Vec::new()) };
     if !folder.is_dir() {
         return Err(no_folder(folder));
     }

@@ -30,6 +30,7 @@ use images::Images;
 use place::{CUT, Life, OK, PAUSE_NS_MAX, Place};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -92,6 +93,15 @@ pub enum Event {
         exit: Exit,
         /// How soon it is replaced; 0 unless it keeps dying.
         replaced_in_ns: u64,
+    },
+    /// A folder was read, before anything was served.
+    Content {
+        /// Which.
+        folder: PathBuf,
+        /// How many files of it are served.
+        files: usize,
+        /// How many could not be read.
+        unread: usize,
     },
     /// The process that reads the folders ended; it is replaced, and what was read goes on being served.
     BuilderDied {
@@ -176,6 +186,7 @@ pub fn run(
     if fitting < asked {
         on_event(Event::Fitted { asked, fitting });
     }
+    supervisor.tell_supply(on_event);
     on_event(Event::Listening { addrs: supervisor.addrs.clone(), pids: supervisor.pids() });
     let drained = supervisor.watch(on_event);
     supervisor.finish();

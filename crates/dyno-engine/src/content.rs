@@ -17,6 +17,7 @@ mod settings;
 mod watch;
 
 pub(crate) use answer::{Answered, answer};
+pub(crate) use build::Built;
 pub use error::ContentError;
 pub(crate) use load::{sites, table_of};
 pub use settings::{Compress, Content, Mount, Watch};

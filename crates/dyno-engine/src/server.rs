@@ -5,7 +5,7 @@
 
 use crate::clients::Clients;
 use crate::config::{Config, Limits};
-use crate::content::{Builders, Content, Mount, sites, table_of};
+use crate::content::{Builders, Built, Content, Mount, sites, table_of};
 use crate::dials::{Dials, Log, Pin, Spin};
 use crate::error::{EngineError, refused};
 use crate::gate::Gate;
@@ -299,8 +299,8 @@ impl Folders {
         let (mut builders, mut tables) = (None, Vec::new());
         if !mounts.is_empty() {
             let images = builders.insert(Builders::open(&mounts)?).first()?;
-            for (image, mount) in images.into_iter().zip(&mounts) {
-                tables.push(Arc::new(table_of(image, mount)?));
+            for (built, mount) in images.into_iter().zip(&mounts) {
+                tables.push(Arc::new(table_of(built.image, mount)?));
             }
         }
         Ok(Folders { mounts, tables, builders, mailboxes: Vec::new() })
@@ -315,9 +315,9 @@ impl Folders {
         let Some(builders) = builders else { return Ok(None) };
         let (stopped, stop) = socket::pipe().map_err(refused("open a pipe"))?;
         let life = move || {
-            let mut deliver = |number: usize, image| {
+            let mut deliver = |number: usize, built: Built| {
                 // What cannot be used leaves the table where it is.
-                let Ok(table) = table_of(image, &mounts[number]) else { return };
+                let Ok(table) = table_of(built.image, &mounts[number]) else { return };
                 let table = Arc::new(table);
                 for mailbox in &mailboxes {
                     mailbox.put(Message::Table(number, Arc::clone(&table)));

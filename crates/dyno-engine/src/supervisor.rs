@@ -36,6 +36,7 @@ use scraped::Scraped;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -113,6 +114,15 @@ pub enum Event {
         exit: Exit,
         /// How soon it is replaced; 0 unless it keeps dying.
         replaced_in_ns: u64,
+    },
+    /// A folder was read, before anything was served.
+    Content {
+        /// Which.
+        folder: PathBuf,
+        /// How many files of it are served.
+        files: usize,
+        /// How many could not be read.
+        unread: usize,
     },
     /// The process that reads the folders ended; it is replaced, and what was read goes on being served.
     BuilderDied {
@@ -197,6 +207,7 @@ pub fn run(
     if fitting < asked {
         on_event(Event::Fitted { asked, fitting });
     }
+    supervisor.tell_supply(on_event);
     on_event(Event::Listening { addrs: supervisor.addrs.clone(), pids: supervisor.pids() });
     if let Some(scraped) = &supervisor.scraped {
         on_event(Event::Metrics { addr: scraped.addr.clone() });

@@ -106,6 +106,14 @@ pub(crate) enum Varies {
 }
 
 impl Table {
+    /// How many descriptors its files hold open.
+    pub(crate) fn descriptors(&self) -> usize {
+        let own = |variant: &&Variant| {
+            matches!(&variant.body, Stored::File(_)) && variant.coding == Coding::Identity
+        };
+        self.variants.iter().filter(own).count()
+    }
+
     /// What stands under a name: decoded, below the site's prefix.
     pub(crate) fn find(&self, name: &[u8]) -> Option<&Entry> {
         self.names.get(name)

@@ -153,6 +153,7 @@ impl<W: Way> Loop<W> {
         let http = Http1::new(input.router, limits, input.log, scratch, buffered);
         // Listeners that every worker holds wake one of them; a worker alone needs no such care.
         let sharing = if workers == 1 { Reuseport::Hash } else { dials.reuseport };
+        let files = http.scratch.sites.iter().map(|site| site.table.descriptors()).sum::<usize>();
         let mut worker = Loop {
             core: Core::new(Kernel::new(Epoll::new()?, way), http, limits, now_ns),
             listeners: Listeners::new(input.listeners, sharing),
@@ -164,7 +165,7 @@ impl<W: Way> Loop<W> {
             now_ns,
             worked_ns: 0,
             spin_us: input.counters.spin(),
-            connections_max: connections_max(limits, dials, input.runs_in),
+            connections_max: connections_max(limits, dials, input.runs_in).saturating_sub(files).max(1),
             drain_ns,
         };
         worker.watch()?;

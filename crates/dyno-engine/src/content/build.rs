@@ -40,6 +40,15 @@ pub(crate) enum Progress {
     More,
 }
 
+/// An image, and what is in it.
+#[derive(Debug)]
+pub(crate) struct Built {
+    pub(crate) image: File,
+    pub(crate) files: usize,
+    /// Files that could not be read.
+    pub(crate) unread: usize,
+}
+
 /// Makes the images of one folder, one after the other.
 pub(crate) struct Builder {
     pub(crate) mount: Mount,
@@ -103,16 +112,17 @@ impl Builder {
     }
 
     /// The image of what was seen, for which so many bytes may be encoded; `None` when it would be the one before.
-    pub(crate) fn build(&mut self, scan: &Scan, encode_bytes_max: u64) -> io::Result<Option<File>> {
+    pub(crate) fn build(&mut self, scan: &Scan, encode_bytes_max: u64) -> io::Result<Option<Built>> {
         if self.image.is_some() && self.progress == Progress::Whole && self.seen == scan.files {
             return Ok(None);
         }
-        let (known, file) = self.make(scan, encode_bytes_max)?;
+        let (known, image) = self.make(scan, encode_bytes_max)?;
         let is_whole = known.values().all(|known| known.progress == Progress::Whole);
         self.progress = if is_whole { Progress::Whole } else { Progress::More };
-        self.image = Some(Mapping::of_sealed(&file)?);
+        self.image = Some(Mapping::of_sealed(&image)?);
         (self.known, self.seen) = (known, scan.files.clone());
-        Ok(Some(file))
+        let files = self.known.len();
+        Ok(Some(Built { image, files, unread: scan.files.len() - files }))
     }
 
     fn make(&self, scan: &Scan, encode_bytes_max: u64) -> io::Result<(HashMap<Vec<u8>, Known>, File)> {

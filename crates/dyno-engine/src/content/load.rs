@@ -19,6 +19,10 @@ use std::sync::Arc;
 /// The name that stands for its folder.
 const INDEX: &[u8] = b"index.html";
 
+/// One of so many descriptors may be a file's, while an old table and a new one are there together; the others are for
+/// connections. Files that find none are not served.
+const DESCRIPTORS_SHARE: usize = 4;
+
 /// What a table's bodies are taken from.
 struct Source<'m> {
     mount: &'m Mount,
@@ -46,7 +50,13 @@ pub(crate) fn table_of(image: File, mount: &Mount) -> Result<Table, ContentError
     let records = image::records(mapping.as_ref()).map_err(of_image)?;
     let source = Source { mount, root, memory: Arc::new(mapping), image: Arc::new(image) };
     let mut table = Table::default();
+    let (descriptors, _) = dyno_sys::proc::nofile();
+    let mut files_left = usize::try_from(descriptors).unwrap_or(usize::MAX) / DESCRIPTORS_SHARE;
     for record in &records {
+        if record.plain == Plain::InFile {
+            let Some(left) = files_left.checked_sub(1) else { continue };
+            files_left = left;
+        }
         source.add(record, &mut table);
     }
     Ok(table)

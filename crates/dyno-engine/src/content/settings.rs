@@ -10,8 +10,13 @@ const MAXAGE_MAX_S: u32 = 31_536_000;
 /// Bodies above this leave by `sendfile`, and files above it that are not encoded stay where they are.
 const SENDFILE_BYTES: u64 = 100_000;
 
-/// Bytes of all bodies in memory. They are shared by all workers.
+/// Bytes of all bodies in memory, where that is no more than an eighth of it: while a new image takes an old one's place
+/// there are two. They are shared by all workers.
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
+
+fn memory_bytes_default() -> u64 {
+    dyno_sys::proc::memory_limit_bytes().map_or(MEMORY_BYTES_MAX, |bytes| MEMORY_BYTES_MAX.min(bytes / 8))
+}
 
 /// Whether encoded forms are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +70,7 @@ impl Content {
             maxage_max_s: MAXAGE_MAX_S,
             forced: None,
             sendfile_bytes: SENDFILE_BYTES,
-            memory_bytes_max: MEMORY_BYTES_MAX,
+            memory_bytes_max: memory_bytes_default(),
             cache: None,
         }
     }
@@ -114,7 +119,7 @@ impl Content {
     }
 
     /// Bytes of all bodies that are kept in memory, at most; what does not fit stays in its file and is not encoded.
-    /// 256 MiB unless told otherwise.
+    /// 256 MiB or an eighth of the memory unless told otherwise, whichever is less.
     #[must_use]
     pub fn memory_bytes_max(mut self, bytes: u64) -> Content {
         self.memory_bytes_max = bytes;
@@ -152,6 +157,12 @@ impl Mount {
             return Err(refused());
         }
         Ok(Mount { prefix: format!("{names}/").into_bytes(), content })
+    }
+
+    /// Which folder it is.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.content.folder()
     }
 
     /// Longer paths come first: a request belongs to the longest that it begins with.

@@ -3,14 +3,13 @@
 //! The library runs it in a thread, the supervisor in a process of its own. An event of inotify says only that something
 //! has changed: the folder is looked at anew, so that no change is lost and none is believed.
 
-use super::build::{Builder, Progress, START_BYTES_MAX, STEP_BYTES_MAX};
+use super::build::{Builder, Built, Progress, START_BYTES_MAX, STEP_BYTES_MAX};
 use super::error::ContentError;
 use super::scan::Scan;
 use super::settings::{Mount, Watch};
 use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
 use dyno_sys::inotify::{Changed, Watches};
-use dyno_sys::user;
-use std::fs::File;
+use dyno_sys::{priority, user};
 use std::io;
 use std::os::fd::AsFd;
 
@@ -32,7 +31,7 @@ const AGAIN_MS: i32 = 1_000;
 const STOP: u64 = u64::MAX;
 
 /// Takes a new image of the folder of that number.
-pub(crate) type Delivery<'d> = dyn FnMut(usize, File) + 'd;
+pub(crate) type Delivery<'d> = dyn FnMut(usize, Built) + 'd;
 
 /// The builders of all folders, and who tells them of changes.
 pub(crate) struct Builders {
@@ -64,7 +63,7 @@ impl Builders {
     }
 
     /// The first image of each folder: what is soon made.
-    pub(crate) fn first(&mut self) -> Result<Vec<File>, ContentError> {
+    pub(crate) fn first(&mut self) -> Result<Vec<Built>, ContentError> {
         let first = |watched: &mut Watched| {
             let built = watched
                 .build(START_BYTES_MAX)
@@ -77,6 +76,8 @@ impl Builders {
 
     /// Goes on until `stop` can be read or is at its end.
     pub(crate) fn run(mut self, stop: impl AsFd, deliver: &mut Delivery<'_>) -> io::Result<()> {
+        // What is encoded from here on is encoded while requests are answered.
+        priority::give_way();
         let epoll = Epoll::new()?;
         epoll.add(stop, STOP, Interest::READ)?;
         for (number, watched) in self.all.iter().enumerate() {
@@ -163,7 +164,7 @@ enum Stop {
 }
 
 impl Watched {
-    fn build(&mut self, encode_bytes_max: u64) -> io::Result<Option<File>> {
+    fn build(&mut self, encode_bytes_max: u64) -> io::Result<Option<Built>> {
         let scan = self.look()?;
         self.builder.build(&scan, encode_bytes_max)
     }

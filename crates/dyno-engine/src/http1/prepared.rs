@@ -3,6 +3,7 @@
 //! `frame` calls it. Nothing is allocated, and nothing looked up but the variant.
 
 use crate::asked::Asked;
+use crate::fault::{Fault, planted};
 use crate::response::Portion;
 use crate::scratch::Scratch;
 use crate::segment::Piece;
@@ -40,7 +41,8 @@ pub(super) fn put(
     };
     let bytes = out.bytes();
     heads.begin(bytes, status);
-    put_lines(bytes, variant, &portion, parts);
+    let told = if planted(Fault::FormMistaken) { sites[usize::from(site)].table.variant(0) } else { variant };
+    put_lines(bytes, told, &portion, parts);
     bytes.extend_from_slice(own_fields);
     if let Some(option) = asked.connection.option() {
         for piece in ["Connection: ", option, "\r\n"] {

@@ -18,6 +18,8 @@ pub(super) struct Images {
     pub(super) mounts: Vec<Mount>,
     /// The newest of each folder.
     pub(super) newest: Vec<Option<OwnedFd>>,
+    /// How many files are in it, and how many could not be read.
+    pub(super) files: Vec<(usize, usize)>,
     /// Where new ones come in; its end tells the process that it is not needed any more.
     pub(super) channel: Option<OwnedFd>,
     pub(super) builder: Place,
@@ -36,7 +38,8 @@ impl Images {
     pub(super) fn new(mut mounts: Vec<Mount>) -> Images {
         Mount::sort(&mut mounts);
         let newest = mounts.iter().map(|_| None).collect();
-        Images { mounts, newest, channel: None, builder: Place::vacant() }
+        let files = mounts.iter().map(|_| (0, 0)).collect();
+        Images { mounts, newest, files, channel: None, builder: Place::vacant() }
     }
 
     /// The next that has come.
@@ -51,10 +54,11 @@ impl Images {
         if let Some(why) = text.strip_prefix(REFUSED) {
             return Arrived::Refused(why.to_owned());
         }
-        let number = text.parse().ok().filter(|number| *number < self.newest.len());
-        match (number, packet.fds.into_iter().next()) {
-            (Some(number), Some(image)) => {
+        let numbers: Vec<usize> = text.split(' ').filter_map(|word| word.parse().ok()).collect();
+        match (&numbers[..], packet.fds.into_iter().next()) {
+            (&[number, files, unread], Some(image)) if number < self.newest.len() => {
                 self.newest[number] = Some(image);
+                self.files[number] = (files, unread);
                 Arrived::Image(number)
             }
             _ => Arrived::End,

@@ -7,13 +7,12 @@
 use super::images::{Arrived, PACKET_BYTES_MAX, REFUSED};
 use super::place::{FAILED, Life, OK};
 use super::{Event, Supervisor};
-use crate::content::{Builders, ContentError, Mount};
+use crate::content::{Builders, Built, ContentError, Mount};
 use crate::error::{EngineError, refused};
 use dyno_sys::child::{self, Wait};
 use dyno_sys::clock;
 use dyno_sys::signal::{self, Signal, SignalFd};
 use dyno_sys::socket::{self, rights};
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -95,6 +94,14 @@ impl Supervisor<'_> {
         }
     }
 
+    /// What was read of the folders at the start.
+    pub(super) fn tell_supply(&self, on_event: &mut dyn FnMut(Event)) {
+        for (mount, (files, unread)) in self.images.mounts.iter().zip(&self.images.files) {
+            let folder = mount.folder().to_owned();
+            on_event(Event::Content { folder, files: *files, unread: *unread });
+        }
+    }
+
     fn pass_on(&self, number: usize) {
         let Some(image) = &self.images.newest[number] else { return };
         for place in &self.places {
@@ -128,8 +135,9 @@ fn supply(mounts: &[Mount], channel: &OwnedFd) -> i32 {
         let source = std::error::Error::source(error).map(|source| format!(": {source}"));
         format!("{error}{}", source.unwrap_or_default())
     };
-    let hand_over = |number: usize, image: File| {
-        rights::send(channel.as_fd(), number.to_string().as_bytes(), &[image.as_fd()]).is_ok()
+    let hand_over = |number: usize, built: Built| {
+        let text = format!("{number} {} {}", built.files, built.unread);
+        rights::send(channel.as_fd(), text.as_bytes(), &[built.image.as_fd()]).is_ok()
     };
     let mut builders = match Builders::open(mounts) {
         Ok(builders) => builders,
@@ -143,6 +151,6 @@ fn supply(mounts: &[Mount], channel: &OwnedFd) -> i32 {
         return FAILED;
     }
     let mut is_heard = true;
-    let went_on = builders.run(channel, &mut |number, image| is_heard &= hand_over(number, image));
+    let went_on = builders.run(channel, &mut |number, built| is_heard &= hand_over(number, built));
     if went_on.is_ok() && is_heard { OK } else { FAILED }
 }

@@ -196,6 +196,7 @@ fn tell(event: Event) {
         Event::WorkerReplaced { old, new } => println!("replaced {old} {new}"),
         Event::WorkerNotReplaced { why } => println!("not replaced: {why}"),
         Event::LogWriterDied { .. } => println!("writer died"),
+        Event::Content { .. } => {}
         Event::BuilderDied { exit, .. } => println!("builder died {exit}"),
         Event::ContentStale { why } => println!("stale: {why}"),
         Event::Fitted { .. } => {}

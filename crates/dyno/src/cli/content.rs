@@ -38,15 +38,9 @@ pub(crate) struct ContentFlags {
         help_heading = CONTENT
     )]
     pub(crate) sendfile_bytes: usize,
-    /// Bytes of all bodies in memory; what does not fit stays in its file
-    #[arg(
-        long,
-        value_name = "BYTES",
-        default_value = "268435456",
-        value_parser = count,
-        help_heading = CONTENT
-    )]
-    pub(crate) content_bytes_max: usize,
+    /// Bytes of all bodies in memory; what does not fit stays in its file [default: 256 MiB or an eighth of the memory]
+    #[arg(long, value_name = "BYTES", value_parser = count, help_heading = CONTENT)]
+    pub(crate) content_bytes_max: Option<usize>,
     /// Where encoded files are kept from start to start [default: ~/.cache/dyno/content; nowhere as root]
     #[arg(long, value_name = "DIR", help_heading = CONTENT)]
     pub(crate) cache: Option<PathBuf>,

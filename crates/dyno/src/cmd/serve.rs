@@ -208,6 +208,14 @@ fn told(event: &Event, drain: Duration) -> String {
         Event::LogWriterDied { exit, replaced_in_ns } => {
             format!("warning: the access log's writer died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
         }
+        Event::Content { folder, files, unread } => {
+            let lost = match unread {
+                0 => String::new(),
+                unread => format!(" (warning: {unread} cannot be read by whoever serves)"),
+            };
+            let noun = if *files == 1 { "file" } else { "files" };
+            format!("{} {noun} of {}{lost}\n", thousands(*files as f64), folder.display())
+        }
         Event::BuilderDied { exit, replaced_in_ns } => format!(
             "warning: the process that reads the folder died ({exit}); it is replaced {}\n",
             soon(*replaced_in_ns)

@@ -21,8 +21,10 @@ pub(super) fn mounts(flags: &ContentFlags) -> Result<Vec<Mount>, Failure> {
         .maxage_max_s(flags.maxage_max)
         .compress(if flags.no_compress { Compress::No } else { Compress::Yes })
         .watch(if flags.no_watch { Watch::No } else { Watch::Yes })
-        .sendfile_bytes(flags.sendfile_bytes as u64)
-        .memory_bytes_max(flags.content_bytes_max as u64);
+        .sendfile_bytes(flags.sendfile_bytes as u64);
+    if let Some(bytes) = flags.content_bytes_max {
+        content = content.memory_bytes_max(bytes as u64);
+    }
     if let Some(coding) = &flags.force_encoding {
         content = content.force_encoding(coding).ok_or_else(|| no_coding(coding))?;
     }

@@ -45,6 +45,10 @@ pub struct Config {
     pub metrics: Option<Addr>,
     /// How it is known who asks, where proxies stand between.
     pub clients: Clients,
+    /// Listeners that a service manager has opened; where there are any they take the place of `listen`.
+    pub inherited: Vec<OwnedFd>,
+    /// How often [`Event::Alive`](crate::supervisor::Event::Alive) is told, in nanoseconds; `None`: never.
+    pub alive_ns: Option<u64>,
     /// A SOCK_SEQPACKET socket on which the supervisor takes orders while it runs; see `control`.
     pub control: Option<OwnedFd>,
 }
@@ -62,6 +66,8 @@ impl Default for Config {
             drain_ns: DRAIN_NS_DEFAULT,
             metrics: None,
             clients: Clients::default(),
+            inherited: Vec::new(),
+            alive_ns: None,
             control: None,
         }
     }

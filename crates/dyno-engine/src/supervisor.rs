@@ -13,7 +13,7 @@ mod supply;
 
 use crate::config::{Config, SECOND_NS};
 use crate::control;
-use crate::dials::Log;
+use crate::dials::{Log, Reuseport};
 use crate::error::{EngineError, refused};
 use crate::listen::{self, SocketFile};
 use crate::log;
@@ -148,6 +148,8 @@ pub enum Event {
         /// How many workers.
         workers: usize,
     },
+    /// The supervisor is alive; told every `alive_ns`.
+    Alive,
     /// A signal came that means nothing here.
     SignalIgnored {
         /// Which.
@@ -269,6 +271,8 @@ struct Supervisor<'r> {
     full: Arc<EventFd>,
     /// When it was said last that workers are full.
     full_told_ns: Option<u64>,
+    /// When it is said next that the supervisor is alive.
+    alive_due_ns: Option<u64>,
     ears: Option<Ears>,
     deaths: u64,
     stopping: Stopping,
@@ -287,7 +291,14 @@ impl<'r> Supervisor<'r> {
         let workers = config.dials.workers.get();
         config.limits.check(workers)?;
         let full = Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?);
-        let bound = listen::bind(&config.listen, &config.dials, config.socket_mode)?;
+        let inherited = std::mem::take(&mut config.inherited);
+        let bound = if inherited.is_empty() {
+            listen::bind(&config.listen, &config.dials, config.socket_mode)?
+        } else {
+            // There is one socket of each, whatever there could have been.
+            config.dials.reuseport = Reuseport::Off;
+            listen::adopt(inherited, workers)?
+        };
         let images = Images::new(std::mem::take(&mut config.content));
         Ok(Supervisor {
             log: open_log(&config)?,
@@ -296,6 +307,7 @@ impl<'r> Supervisor<'r> {
             ears: Some(ears(config.control.take(), &full)?),
             full,
             full_told_ns: None,
+            alive_due_ns: config.alive_ns.map(|_| clock::mono_ns()),
             counters: Counters::new(workers, config.dials.spin.us())
                 .map_err(refused("share memory for counters"))?,
             cpus: affinity::allowed().iter().collect(),
@@ -348,6 +360,7 @@ impl<'r> Supervisor<'r> {
             self.tell_lost(on_event);
             self.tell_memory(on_event);
             self.tell_full(on_event);
+            self.tell_alive(on_event);
             match self.stopping {
                 Stopping::No => continue,
                 Stopping::Draining { end_ns } if clock::mono_ns() < end_ns => {}
@@ -395,7 +408,7 @@ impl<'r> Supervisor<'r> {
         };
         let minute = Some(self.memory.looked_ns + MEMORY_LOOK_NS);
         let look = (self.log.is_some() && !self.lost_reported).then(|| clock::mono_ns() + LOST_LOOK_NS);
-        match replacements.chain(end).chain(look).chain(minute).min() {
+        match replacements.chain(end).chain(look).chain(minute).chain(self.alive_due_ns).min() {
             None => Timeout::Forever,
             Some(due_ns) => {
                 let wait_ms = due_ns.saturating_sub(clock::mono_ns()).div_ceil(1_000_000);
@@ -409,6 +422,17 @@ impl<'r> Supervisor<'r> {
         if lines > 0 && !self.lost_reported {
             self.lost_reported = true;
             on_event(Event::LogLinesLost { lines });
+        }
+    }
+
+    /// Whoever watches the supervisor hears of it in time.
+    fn tell_alive(&mut self, on_event: &mut dyn FnMut(Event)) {
+        let now_ns = clock::mono_ns();
+        if let (Some(due_ns), Some(alive_ns)) = (self.alive_due_ns, self.config.alive_ns)
+            && due_ns <= now_ns
+        {
+            self.alive_due_ns = Some(now_ns + alive_ns);
+            on_event(Event::Alive);
         }
     }
 

@@ -6,6 +6,7 @@ mod common;
 use common::{DEADLINE, Server, ask, wait_for};
 use dyno_sys::proc;
 use dyno_sys::signal::{self, Signal};
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
@@ -124,4 +125,30 @@ fn nothing_else_is_served_there_and_nothing_by_the_workers() {
         ask(place, b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", 12),
         b"HTTP/1.1 405"
     );
+}
+
+const DASHBOARD: &str = include_str!("../../../dist/grafana-dashboard.json");
+
+#[test]
+fn the_dashboard_draws_every_figure_that_is_served_and_no_other() {
+    let (_server, place) = watched(&[]);
+    let text = get(place, "/metrics", "");
+    let served: BTreeSet<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("dyno_"))
+        .filter_map(|line| line.split(['{', ' ']).next())
+        .collect();
+    let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let exprs: Vec<&str> = panels
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().unwrap())
+        .map(|target| target["expr"].as_str().unwrap())
+        .collect();
+    let words = |text: &'static str| text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let drawn: BTreeSet<&str> = words(DASHBOARD).filter(|word| word.starts_with("dyno_")).collect();
+    let left_out: Vec<_> = served.difference(&drawn).collect();
+    assert_eq!(left_out, [&"dyno_start_time_seconds"], "an age says as much");
+    assert_eq!(drawn.difference(&served).count(), 0, "{drawn:?}");
+    assert!(exprs.len() >= panels.len());
 }

@@ -7,6 +7,7 @@ mod clients;
 mod content;
 mod file;
 mod layers;
+mod manager;
 mod settings;
 mod show;
 mod user;
@@ -30,6 +31,8 @@ use super::exit;
 use crate::cli;
 use dyno_lab::Failure;
 use dyno_lab::chain;
+use layers::Origin;
+use manager::Manager;
 
 /// Ports below this one belong to root (ip_unprivileged_port_start, ip-sysctl).
 const PRIVILEGED_PORTS: u16 = 1_024;
@@ -71,6 +74,15 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
     }
     let who = user.as_ref().map_or_else(String::new, |user| format!("as user {}\n", user.name));
     let config = Config { control, content, user: user.map(|user| user.identity), ..config };
+    let mut manager = Manager::of(|name| std::env::var_os(name), child::this())?;
+    let config = Config { inherited: manager.take_listeners()?, alive_ns: manager.alive_ns(), ..config };
+    let is_set = effective
+        .settings
+        .iter()
+        .any(|(setting, _, origin)| setting.id == "listen" && *origin != Origin::Default);
+    if !config.inherited.is_empty() && is_set {
+        out::say("warning: it is listened where the service manager says, not where listen is set\n");
+    }
     let drain = args.drain_timeout;
     let dials = config.dials.clone();
     let routes = || match is_demo {
@@ -78,6 +90,7 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         false => Router::new(),
     };
     let report = supervisor::run(config, &routes, &mut |event| {
+        manager.tell(&event);
         out::say(&told(&event, drain));
         if matches!(event, Event::Listening { .. }) {
             out::say(&who);
@@ -149,6 +162,8 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         socket_mode: args.socket_mode,
         metrics: args.metrics.clone(),
         clients: clients::of(&args.clients),
+        inherited: Vec::new(),
+        alive_ns: None,
         control: None,
         user: None,
         content: Vec::new(),
@@ -232,6 +247,7 @@ fn told(event: &Event, drain: Duration) -> String {
             let who = if *workers == 1 { "a worker accepts".to_owned() } else { format!("{workers} workers accept") };
             format!("warning: {who} no more connections: no descriptor is free, or --connections-max is reached\n")
         }
+        Event::Alive => String::new(),
         Event::SignalIgnored { signal } => format!("{signal} means nothing here and is ignored\n"),
         Event::LogLinesLost { .. } => {
             "warning: the access log does not take every line (a full disk?); how many are lost is said at the end\n"
@@ -311,6 +327,10 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
         }
         EngineError::Limit { limit, .. } => Failure::usage(error.to_string())
             .try_this(format!("another --{} (dyno serve --help)", limit.replace('_', "-"))),
+        EngineError::Inherited { .. } => failure
+            .because(error)
+            .likely("a mistake in the socket unit")
+            .try_this("systemctl cat dyno.socket"),
         EngineError::NoAddress | EngineError::Address { .. } | EngineError::Route { .. } => {
             failure.because(error).try_this("dyno serve --help")
         }

@@ -6,7 +6,7 @@ use dyno_record::finding::{Class, Confidence};
 
 use super::draft::{Draft, Outcome, percent};
 use super::facts::{Cost, Facts};
-use super::limits::untaken;
+use super::limits::{WAITING_SHARE_MIN, untaken};
 use super::names;
 use super::waits::{Lock, LockKind, OffCpu, ThreadTime};
 
@@ -20,14 +20,19 @@ const WAIT_SHARE_ALONE: f64 = 0.40;
 const OWN_CPU_MAX: f64 = 0.75;
 /// Of one thread's time: what all threads together wait for less is no loss, however little they do besides.
 const CONTENDED_MIN: f64 = 0.1;
-/// Where nobody waits for long, threads that meet at a lock sleep now and then: fewer times a second its price is that of
-/// taking it, and not that of sharing it.
-const MET_PER_S: f64 = 100.0;
+/// CPU time of a wait at most: into the kernel, to sleep, to be woken, and back.
+const WAIT_CPU_NS: f64 = 20_000.0;
+/// Where nobody waits for long and waits explain less than this of the CPU time at locks, their price is that of taking
+/// them, and not that of sharing them.
+const EXPLAINED_MIN: f64 = 0.25;
+/// CPU time in futex(2), beside no less in the locks themselves, from which threads meet at them though they hardly sleep:
+/// a lock calls the kernel only where another holds it.
+const FUTEX_MET_MIN: f64 = 0.02;
 /// Of the CPU time, what the sleepers must use to be those who serve: others keep house beside them.
 const SERVE_SHARE_MIN: f64 = 0.75;
 /// CPU time spent on taking locks from which they cost, even when the CPUs are full.
 const LOCK_CPU_MIN: f64 = 0.15;
-/// The same, where a fifth of the time is waited besides.
+/// The same, where a fifth of the time is waited besides, or locks call the kernel.
 const LOCK_CPU_BESIDE: f64 = 0.10;
 /// A call that puts this much on the disk is shared by many records already: the bytes take as long as the wait. Less than
 /// that is often one record in a page or two, written again with the next one.
@@ -184,13 +189,18 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
     let free = facts.spare().is_none_or(|spare| spare >= SPARE_MIN);
     let met = facts.off.as_ref().is_none_or(|off| {
         let waits: u64 = off.locks_of(LockKind::Mutex).iter().map(|(_, lock)| lock.waits).sum();
-        waits as f64 >= MET_PER_S * off.window_ns / 1e9
+        let spent_ns = spent * facts.seen.cpus_used() * off.window_ns;
+        waits as f64 * WAIT_CPU_NS >= EXPLAINED_MIN * spent_ns
     });
     let holds_up =
         !little && (waited >= WAIT_SHARE_MIN && free || waited >= WAIT_SHARE_ALONE && !fills_cpus(facts));
     // What little CPU time is used may go into locks: where there is plenty it is no loss.
-    let spends = spent >= LOCK_CPU_MIN || spent >= LOCK_CPU_BESIDE && waited >= WAIT_SHARE_MIN && !little;
-    let costs = spends && !facts.has_cpu_to_spare() && (waited >= 0.01 && !little || met);
+    let [in_kernel, in_locks] =
+        [Cost::Futex, Cost::UserLock].map(|cost| facts.cpu_share(&[cost]).unwrap_or(0.0));
+    let calls = in_kernel >= FUTEX_MET_MIN && in_locks >= in_kernel;
+    let beside = calls || waited >= WAIT_SHARE_MIN && !little;
+    let spends = spent >= LOCK_CPU_MIN || spent >= LOCK_CPU_BESIDE && beside;
+    let costs = spends && !facts.has_cpu_to_spare() && (waited >= 0.01 && !little || met || calls);
     if !holds_up && !costs {
         if let Some(draft) = turns(facts, free) {
             return Outcome::Found(draft);
@@ -338,7 +348,7 @@ pub(super) fn pool_limit(facts: &Facts<'_>) -> Outcome {
     let ran: u64 = asleep.iter().map(|time| time.run).sum();
     let serve = ran as f64 >= SERVE_SHARE_MIN * off.sum(|time| time.run) as f64;
     let few = (1..SLEEPERS_MIN).contains(&sleepers);
-    if let Some(waiting) = untaken(facts).filter(|_| few && serve) {
+    if let Some(waiting) = untaken(facts, WAITING_SHARE_MIN).filter(|_| few && serve) {
         let summary = format!(
             "{sleepers} of {workers} threads that serve sleep most of the time while requests wait for them"
         );
@@ -602,6 +612,20 @@ mod tests {
             );
         }
         assert_eq!(scene.classes(), [Class::LockContention]);
+    }
+
+    #[test]
+    fn locks_that_are_taken_are_met_where_they_call_the_kernel() {
+        let taking = |in_kernel: u64| {
+            Scene::new(&[9.8; 2])
+                .on("run;work", 85 - in_kernel)
+                .on("run;pthread_mutex_lock", 15)
+                .on("run;pthread_mutex_unlock;do_futex_[k];futex_wake_[k]", in_kernel)
+                .off(1, WaitClass::Lock, "run;pthread_mutex_lock;futex_wait_[k]", 0.02)
+                .classes()
+        };
+        assert_eq!(taking(3), [Class::LockContention], "hardly anybody sleeps, but locks are found taken");
+        assert_eq!(taking(1), [], "the price of taking them");
     }
 
     #[test]

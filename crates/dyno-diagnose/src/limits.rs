@@ -20,7 +20,10 @@ const UNREAD_SHARE_MIN: f64 = 0.5;
 const ROUNDS_MIN: u64 = 20;
 /// Share of the looks at which something waited to be read or accepted: one client alone never waits like that, since it
 /// asks again only after it was answered.
-const WAITING_SHARE_MIN: f64 = 0.5;
+pub(super) const WAITING_SHARE_MIN: f64 = 0.5;
+/// The same before a thread at its limit: what one client alone asks waits only while that thread does not run, an eighth
+/// of the time at most.
+const WAITING_BEFORE_FULL_MIN: f64 = 0.25;
 /// Share of the other threads' waits that the thread at its limit ended.
 const WAIT_FOR_IT_MIN: f64 = 0.3;
 /// Waiting of other threads below this share of the window is no waiting.
@@ -81,7 +84,7 @@ fn who_waits(facts: &Facts<'_>, busiest: &ThreadCost) -> Option<String> {
     }
     requests_in_line(facts)
         .or_else(|| unread(facts))
-        .or_else(|| untaken(facts))
+        .or_else(|| untaken(facts, WAITING_BEFORE_FULL_MIN))
         .or_else(|| threads_wait(facts, busiest))
 }
 
@@ -109,11 +112,11 @@ fn unread(facts: &Facts<'_>) -> Option<String> {
         .then(|| format!("{unread} connections and more held bytes that it had not read"))
 }
 
-/// At most looks something waited to be read or accepted.
-pub(super) fn untaken(facts: &Facts<'_>) -> Option<String> {
+/// At so many of the looks something waited to be read or accepted.
+pub(super) fn untaken(facts: &Facts<'_>, share_min: f64) -> Option<String> {
     let sending = facts.seen.packets.as_ref()?.sending?;
     let (rounds, waited) = (sending.rounds, sending.rounds_waiting);
-    let often = rounds >= ROUNDS_MIN && waited as f64 >= WAITING_SHARE_MIN * rounds as f64;
+    let often = rounds >= ROUNDS_MIN && waited as f64 >= share_min * rounds as f64;
     often.then(|| {
         let mean = sending.waiting as f64 / rounds as f64;
         format!(
@@ -378,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_at_its_limit_leads_where_something_waits_at_most_looks() {
+    fn a_thread_at_its_limit_leads_where_something_waits_at_a_quarter_of_the_looks() {
         let looked = |rounds, rounds_waiting| {
             let sending = Sending { rounds, rounds_waiting, waiting: rounds_waiting, ..Sending::default() };
             Scene::new(&[9.8])
@@ -386,8 +389,8 @@ mod tests {
                 .with(|seen| seen.packets = Some(Packets { sending: Some(sending), ..Packets::default() }))
                 .classes()
         };
-        assert_eq!(looked(100, 50), [Class::SingleThreadLimit]);
-        assert_eq!(looked(100, 49), [], "one client that asks again at once");
+        assert_eq!(looked(100, 25), [Class::SingleThreadLimit]);
+        assert_eq!(looked(100, 24), [], "one client that asks again at once");
         assert_eq!(looked(19, 19), [], "looked at too seldom");
     }
 }

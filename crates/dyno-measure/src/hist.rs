@@ -161,15 +161,6 @@ impl Histogram {
         self.occupied().map(|(bucket, count)| (middle_of(bucket), count)).collect()
     }
 
-    /// A histogram from what [`Self::sparse`] gave; minimum, maximum and moments are then those of the buckets.
-    pub fn from_sparse(pairs: impl IntoIterator<Item = (u64, u64)>) -> Self {
-        let mut histogram = Self::new();
-        for (value, count) in pairs {
-            histogram.record_n(value, count);
-        }
-        histogram
-    }
-
     fn occupied(&self) -> impl Iterator<Item = (usize, u64)> {
         let first = if self.is_empty() { 0 } else { bucket_of(self.min) };
         let end = if self.is_empty() { 0 } else { bucket_of(self.max) + 1 };
@@ -264,7 +255,8 @@ mod tests {
     fn sparse_form_keeps_counts_and_quantiles() {
         let mut histogram = Histogram::new();
         (1..5_000_u64).for_each(|v| histogram.record(v * 977));
-        let copy = Histogram::from_sparse(histogram.sparse());
+        let mut copy = Histogram::new();
+        histogram.sparse().iter().for_each(|(value, count)| copy.record_n(*value, *count));
         assert_eq!(copy.len(), histogram.len());
         assert_eq!(copy.sparse(), histogram.sparse());
     }

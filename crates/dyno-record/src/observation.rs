@@ -342,12 +342,6 @@ impl Observation {
         if self.duration_s > 0.0 { self.process.cpu_ns as f64 / 1e9 / self.duration_s } else { 0.0 }
     }
 
-    /// Share of the target's CPUs on which nothing ran; `None` when nothing tells.
-    #[must_use]
-    pub fn idle_share(&self) -> Option<f64> {
-        (self.host.all_ns > 0).then(|| self.host.idle_ns as f64 / self.host.all_ns as f64)
-    }
-
     /// Requests answered in the window, where they were counted.
     #[must_use]
     pub fn requests(&self) -> Option<f64> {
@@ -374,12 +368,12 @@ mod tests {
         };
         let text = serde_json::to_string(&seen).unwrap();
         assert_eq!(serde_json::from_str::<Observation>(&text).unwrap(), seen);
-        assert_eq!((seen.idle_share(), seen.requests()), (Some(0.25), Some(20.0)));
+        assert_eq!(seen.requests(), Some(20.0));
     }
 
     #[test]
     fn nothing_seen_divides_by_nothing() {
         let nothing: Observation = serde_json::from_str("{}").unwrap();
-        assert_eq!((nothing.cpus_used(), nothing.idle_share(), nothing.requests()), (0.0, None, None));
+        assert_eq!((nothing.cpus_used(), nothing.requests()), (0.0, None));
     }
 }

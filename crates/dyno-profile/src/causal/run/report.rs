@@ -213,8 +213,9 @@ fn answer(
         starved_percent: seen::starved_percent(credibility, asked.cpus),
         hidden_percent: outcome.hidden_percent,
         dropped: whole::dropped(&site.measured),
-        behind: site
-            .unbiased
+        // The greatest level shows it best, also where its figure is biased: work is counted, not time.
+        behind: outcome
+            .levels
             .iter()
             .max()
             .and_then(|level| whole::behind(&site.measured, nulls(outcome), *level)),

@@ -27,7 +27,7 @@ const LOOKS_MAX: usize = 8;
 
 /// After a build it rests for so many times as long as that took, ten seconds at most: a file that is written all the time
 /// must not keep a CPU busy.
-const RESTS: u64 = 4;
+const RESTS: u64 = 2;
 const REST_NS_MAX: u64 = 10_000_000_000;
 
 /// A failed build is tried again after this.

@@ -5,7 +5,7 @@
 
 use crate::clients::Clients;
 use crate::config::{Config, Limits};
-use crate::content::{Builders, Built, Content, Mount, sites, table_of};
+use crate::content::{Builders, Built, Content, Mount, Tables, sites, table_of};
 use crate::dials::{Dials, Log, Pin, Spin};
 use crate::error::{EngineError, refused};
 use crate::gate::Gate;
@@ -311,18 +311,18 @@ impl Folders {
     }
 
     fn spawn_builder(self) -> Result<Option<OwnedFd>, EngineError> {
-        let Folders { mounts, builders, mailboxes, .. } = self;
+        let Folders { mounts, tables, builders, mailboxes } = self;
         let Some(builders) = builders else { return Ok(None) };
         let (stopped, stop) = socket::pipe().map_err(refused("open a pipe"))?;
+        let put = move |number, table: Arc<Table>| {
+            for mailbox in &mailboxes {
+                mailbox.put(Message::Table(number, Arc::clone(&table)));
+            }
+        };
+        let tables =
+            Tables::start(mounts, tables, put).map_err(refused("start the thread that makes tables"))?;
         let life = move || {
-            let mut deliver = |number: usize, built: Built| {
-                // What cannot be used leaves the table where it is.
-                let Ok(table) = table_of(built.image, &mounts[number]) else { return };
-                let table = Arc::new(table);
-                for mailbox in &mailboxes {
-                    mailbox.put(Message::Table(number, Arc::clone(&table)));
-                }
-            };
+            let mut deliver = |number: usize, built: Built| tables.make(number, built.image);
             // Without an epoll instance there are no changes; what was there at the start is served.
             let _ = builders.run(&stopped, &mut deliver);
         };

@@ -5,7 +5,7 @@
 
 use crate::addresses::May;
 use crate::config::{Limits, SECOND_NS};
-use crate::content::{Mount, table_of};
+use crate::content::{Mount, Tables};
 use crate::core::Core;
 use crate::dials::{Dials, Reuseport};
 use crate::draining::Drained;
@@ -14,7 +14,7 @@ use crate::http1::Http1;
 use crate::kernel::{ByDials, Direct, Extras, Kernel, Way};
 use crate::listen::{BACKLOG, Listeners};
 use crate::log::AccessLog;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mailbox, Message};
 use crate::neighbours::Neighbours;
 use crate::route::Router;
 use crate::scratch::Scratch;
@@ -129,6 +129,8 @@ pub(crate) struct Loop<W: Way> {
     neighbours: Neighbours,
     mailbox: Arc<Mailbox>,
     mounts: Vec<Mount>,
+    /// Who makes tables, once one was to be made.
+    tables: Option<Tables>,
     orders: OwnedFd,
     signals: Option<SignalFd>,
     now_ns: u64,
@@ -160,6 +162,7 @@ impl<W: Way> Loop<W> {
             neighbours: input.neighbours,
             mailbox,
             mounts: input.mounts,
+            tables: None,
             orders: input.orders,
             signals: input.signals,
             now_ns,
@@ -290,13 +293,19 @@ impl<W: Way> Loop<W> {
         }
     }
 
-    /// Serves what a folder has now. A new image that cannot be used leaves the old one where it is.
+    /// Has a table made of what a folder has now; it comes by the mailbox.
     fn take_image(&mut self, packet: rights::Packet) {
         let number = str::from_utf8(&packet.bytes).ok().and_then(|text| text.parse::<usize>().ok());
         let (Some(number), Some(image)) = (number, packet.fds.into_iter().next()) else { return };
-        let Some(mount) = self.mounts.get(number) else { return };
-        if let Ok(table) = table_of(image.into(), mount) {
-            self.core.http.scratch.sites[number].table = Arc::new(table);
+        if self.tables.is_none() {
+            let mailbox = Arc::clone(&self.mailbox);
+            let put = move |number, table| mailbox.put(Message::Table(number, table));
+            let current = self.core.http.scratch.sites.iter().map(|site| Arc::clone(&site.table)).collect();
+            // Without a thread for it what is there goes on being served, and the next image tries again.
+            self.tables = Tables::start(self.mounts.clone(), current, put).ok();
+        }
+        if let Some(tables) = &self.tables {
+            tables.make(number, image.into());
         }
     }
 

@@ -9,7 +9,7 @@ use super::scan::Scan;
 use super::settings::{Mount, Watch};
 use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
 use dyno_sys::inotify::{Changed, Watches};
-use dyno_sys::{priority, user};
+use dyno_sys::{clock, priority, user};
 use std::io;
 use std::os::fd::AsFd;
 
@@ -24,6 +24,11 @@ const LOOK_MS: i32 = 10_000;
 
 /// Looks in a row at a folder in which new folders keep appearing, each of which must be watched first.
 const LOOKS_MAX: usize = 8;
+
+/// After a build it rests for so many times as long as that took, ten seconds at most: a file that is written all the time
+/// must not keep a CPU busy.
+const RESTS: u64 = 2;
+const REST_NS_MAX: u64 = 10_000_000_000;
 
 /// A failed build is tried again after this.
 const AGAIN_MS: i32 = 1_000;
@@ -87,7 +92,10 @@ impl Builders {
         }
         let mut events = Events::with_capacity(16);
         loop {
+            let began_ns = clock::mono_ns();
             let timeout = self.work(deliver);
+            let ended_ns = clock::mono_ns();
+            let rested_ns = ended_ns + ((ended_ns - began_ns) * RESTS).min(REST_NS_MAX);
             if self.wait(&epoll, &mut events, timeout)? == Stop::Now {
                 return Ok(());
             }
@@ -107,7 +115,20 @@ impl Builders {
                     break;
                 }
             }
+            while let Some(left_ns) = self.rest_ns(rested_ns) {
+                let timeout = Timeout::Millis(i32::try_from(left_ns.div_ceil(1_000_000)).unwrap_or(i32::MAX));
+                if self.wait(&epoll, &mut events, timeout)? == Stop::Now {
+                    return Ok(());
+                }
+            }
         }
+    }
+
+    /// How long to rest yet before a change is looked at.
+    fn rest_ns(&self, rested_ns: u64) -> Option<u64> {
+        let has_changed = self.all.iter().any(|watched| watched.has_changed);
+        let left_ns = rested_ns.saturating_sub(clock::mono_ns());
+        (has_changed && left_ns > 0).then_some(left_ns)
     }
 
     fn take_changes(&mut self) -> Vec<bool> {

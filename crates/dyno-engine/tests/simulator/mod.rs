@@ -4,5 +4,6 @@
 mod check;
 mod handlers;
 mod net;
+mod proxy;
 mod run;
 mod world;

@@ -106,3 +106,13 @@ fn a_variable_that_is_wrong_is_named() {
     let ended = Ended::from(dyno(["serve"]).env("DYNO_DRAIN_TIMEOUT", "soon").output().unwrap());
     assert!(ended.failed()[0].contains("DYNO_DRAIN_TIMEOUT cannot be \"soon\""), "{}", ended.err);
 }
+
+#[test]
+fn the_manuals_example_is_a_file_that_is_read() {
+    const MANUAL: &str = include_str!("../../../docs/manual/operations.md");
+    let text = MANUAL.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let folder = Folder::new("manual");
+    let file = folder.file("dyno.toml", text);
+    let ended = run(["serve", &file, "--show-config"]);
+    assert!(ended.done().contains("body_bytes_max = \"4M\""), "{}", ended.out);
+}

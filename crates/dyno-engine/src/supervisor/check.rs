@@ -22,7 +22,7 @@ pub fn check(config: &Config) -> Result<Vec<Addr>, EngineError> {
         could_open(path).map_err(|source| EngineError::Log { path: Some(path.clone()), source })?;
     }
     let mut busy = Vec::new();
-    for addr in &config.listen {
+    for addr in config.listen.iter().chain(&config.metrics) {
         match listen::would_listen(addr, &config.dials) {
             Ok(()) => {}
             Err(EngineError::Listen { source: SocketError::InUse { .. }, .. }) => busy.push(addr.clone()),
@@ -63,6 +63,8 @@ mod tests {
         // 192.0.2.0/24 is for documentation (RFC 5737): no machine has it.
         assert!(matches!(check(&config("192.0.2.1:80")), Err(EngineError::Listen { .. })));
         assert!(matches!(check(&config("unix:/nowhere/x.sock")), Err(EngineError::Listen { .. })));
+        let metrics = Some("192.0.2.1:80".parse().unwrap());
+        assert!(check(&Config { metrics, ..config("127.0.0.1:0") }).is_err());
         let path = std::env::temp_dir().join(format!("dyno-check-{}.sock", std::process::id()));
         assert_eq!(check(&config(&format!("unix:{}", path.display()))).unwrap(), []);
         assert!(!path.exists());

@@ -162,7 +162,8 @@ impl Server {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let Config { listen, dials, socket_mode, limits, log_file, drain_ns, content, clients, .. } = self.config;
+        let Config { listen, dials, socket_mode, limits, log_file, drain_ns, content, clients, .. } =
+            self.config;
         limits.check(dials.workers.get())?;
         let mut folders = Folders::open(content)?;
         let bound = listen::bind(&listen, &dials, socket_mode)?;

@@ -321,7 +321,9 @@ mod tests {
 
     #[test]
     fn a_folder_is_a_setting_too() {
-        let root = |words: &[&str]| laid(words, &[]).map(|found| (origin(&found, "content.root"), found.args.content));
+        let root = |words: &[&str]| {
+            laid(words, &[]).map(|found| (origin(&found, "content.root"), found.args.content))
+        };
         let (said, content) = root(&["/", "--maxage-max", "60"]).unwrap();
         assert_eq!((said.as_str(), content.maxage_max), ("/ flag", 60));
         assert_eq!(content.content_root.as_deref(), Some(Path::new("/")));

@@ -37,9 +37,20 @@ pub(crate) enum Chunks {
 }
 
 impl Asked {
+    /// Whether a body's bytes follow the head of a reply with this status. RFC 9110 §15.3.5 and §15.4.5: 204 and 304 have
+    /// none.
+    pub(crate) fn is_sent(self, status: u16) -> bool {
+        self.content == Content::Sent && has_content(status)
+    }
+
     /// What a refusal is framed for: the last reply of its connection.
     pub(crate) const LAST: Asked =
         Asked { connection: Connection::Closed, content: Content::Sent, chunks: Chunks::Known };
+}
+
+/// Whether a reply with this status has content at all.
+pub(crate) fn has_content(status: u16) -> bool {
+    status != 204 && status != 304
 }
 
 impl Connection {

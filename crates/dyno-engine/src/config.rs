@@ -4,6 +4,7 @@
 //! from files or the environment.
 
 use crate::clients::{AddressLimits, Clients};
+use crate::content::Mount;
 use crate::dials::Dials;
 use crate::error::EngineError;
 use dyno_proto::http1::request;
@@ -35,6 +36,8 @@ pub struct Config {
     /// Who the workers and the log's writer become once they are forked; `None`: they stay who the supervisor is. Only root
     /// may become somebody else. Sockets and the log are opened before.
     pub user: Option<Identity>,
+    /// Folders whose files are served where no route is.
+    pub content: Vec<Mount>,
     /// How long a drain may take, in nanoseconds, before connections that are left are cut.
     pub drain_ns: u64,
     /// Where `/metrics` and `/healthz` are served, by a process of their own; `None`: nowhere, and nothing is counted for
@@ -59,6 +62,7 @@ impl Default for Config {
             limits: Limits::default(),
             log_file: None,
             user: None,
+            content: Vec::new(),
             drain_ns: DRAIN_NS_DEFAULT,
             metrics: None,
             clients: Clients::default(),

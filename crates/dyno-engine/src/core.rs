@@ -247,6 +247,7 @@ impl<N: Net> Core<N> {
                     self.go_on_with_body(index);
                 }
             }
+            Message::Table(site, table) => self.http.scratch.sites[site].table = table,
         }
     }
 
@@ -332,6 +333,10 @@ impl<N: Net> Core<N> {
                 self.begin_close(index);
                 Going::Over
             }
+            End::Short => {
+                self.linger(index);
+                Going::Over
+            }
             End::Broken => {
                 self.break_off(index);
                 Going::Over
@@ -344,6 +349,7 @@ impl<N: Net> Core<N> {
         match end {
             End::More | End::Paused => self.go_on(index),
             End::Close => self.begin_close(index),
+            End::Short => self.linger(index),
             End::Broken => self.break_off(index),
         }
     }
@@ -410,6 +416,8 @@ impl<N: Net> Core<N> {
         match sent {
             Flushed::All => self.go_on_with_body(index),
             Flushed::Blocked => self.wait_for_room(index),
+            // What waits behind a reply that cannot be completed would be taken for the rest of it.
+            Flushed::Shrunk => self.linger(index),
             Flushed::Broken => self.close(index, BodyError::Cut),
         }
     }
@@ -454,7 +462,7 @@ impl<N: Net> Core<N> {
         self.arrange(index);
     }
 
-    /// Everything was said. The sending side is closed and what the peer still sends is discarded for a while: closing
+    /// Everything was said that can be. The sending side is closed and what the peer still sends is discarded for a while: closing
     /// at once would make the kernel answer it with a reset, which can destroy the reply unread (RFC 9112 §9.6).
     fn linger(&mut self, index: u32) {
         let (http, mut turn) = self.turn(index);

@@ -1,5 +1,6 @@
 //! Why a server could not start or go on: the errors at this crate's edge.
 
+use crate::content::ContentError;
 use crate::route::RouteError;
 use dyno_sys::socket::{Addr, AddrError, SocketError};
 use std::io;
@@ -49,6 +50,13 @@ pub enum EngineError {
         /// What is wrong with it.
         #[from]
         source: RouteError,
+    },
+    /// A folder could not be served.
+    #[error("the content cannot be served")]
+    Content {
+        /// What is wrong with it.
+        #[from]
+        source: ContentError,
     },
     /// The access log could not be opened.
     #[error("cannot open the access log {path}", path = path.as_deref().unwrap_or("standard output".as_ref()).display())]

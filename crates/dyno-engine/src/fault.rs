@@ -54,12 +54,18 @@ pub(crate) enum Fault {
     PeerCloseUnseen,
     /// The kernel is not asked whether the peer of a silent stream is still there.
     NotKeptAlive,
+    /// The rest of a file that has shrunk is taken for sent.
+    ShrunkTakenForSent,
+    /// A part of a file is sent though it is of another version than the client has.
+    IfRangeIgnored,
+    /// A form of a file is sent under the header lines of another one.
+    FormMistaken,
 }
 
 #[cfg(test)]
 impl Fault {
     /// Every fault.
-    pub(crate) const ALL: [Fault; 24] = [
+    pub(crate) const ALL: [Fault; 27] = [
         Fault::DeadlineNotArmed,
         Fault::NearestInThePast,
         Fault::ShortWriteLost,
@@ -84,6 +90,9 @@ impl Fault {
         Fault::UnreadIsIdle,
         Fault::PeerCloseUnseen,
         Fault::NotKeptAlive,
+        Fault::ShrunkTakenForSent,
+        Fault::IfRangeIgnored,
+        Fault::FormMistaken,
     ];
 }
 

@@ -67,6 +67,18 @@ impl Heads {
         ready.count == head_bytes && ready.length == body_bytes
     }
 
+    /// Appends the first lines of any reply.
+    pub(crate) fn begin(&self, out: &mut Vec<u8>, status: u16) {
+        if status == 200 {
+            out.extend_from_slice(STATUS_OK);
+        } else {
+            encode::reply_start(out, status);
+            out.extend_from_slice(b"Server: dyno\r\nDate: ");
+        }
+        out.extend_from_slice(&self.date);
+        out.extend_from_slice(b"\r\n");
+    }
+
     /// Formats the date for this second.
     pub(crate) fn stamp(&mut self, unix_s: u64) {
         self.unix_s = unix_s;

@@ -9,6 +9,7 @@ mod dispatch;
 mod frame;
 mod guard;
 pub(crate) mod intake;
+mod prepared;
 mod stream;
 
 use crate::answer::{Answer, AnswerContent};
@@ -52,6 +53,8 @@ pub(crate) enum End {
     Paused,
     /// The last reply was made.
     Close,
+    /// The last reply is shorter than it said: the peer gets what there is, and the end.
+    Short,
     /// The connection is broken, or must be broken off.
     Broken,
 }
@@ -70,6 +73,7 @@ enum Next {
     MoreInput,
     Paused,
     Close,
+    Short,
     Broken,
 }
 
@@ -429,6 +433,7 @@ impl Http1 {
     fn flush_between<N: Net>(&mut self, turn: &mut Turn<'_, N>, next: Next) -> Next {
         match self.flush(turn) {
             Flushed::Broken => Next::Broken,
+            Flushed::Shrunk => Next::Short,
             Flushed::Blocked if next == Next::Request && turn.conn.busy_mut().is_paused() => Next::Paused,
             _ => next,
         }
@@ -436,13 +441,16 @@ impl Http1 {
 
     #[inline(always)] // Into each entrance, the common one above all.
     fn flush_last<N: Net>(&mut self, turn: &mut Turn<'_, N>, next: Next) -> End {
-        if self.flush(turn) == Flushed::Broken {
-            return End::Broken;
+        match self.flush(turn) {
+            Flushed::Broken => return End::Broken,
+            Flushed::Shrunk => return End::Short,
+            Flushed::All | Flushed::Blocked => {}
         }
         match next {
             Next::Request | Next::MoreInput => End::More,
             Next::Paused => End::Paused,
             Next::Close => End::Close,
+            Next::Short => End::Short,
             Next::Broken => End::Broken,
         }
     }

@@ -24,6 +24,7 @@ mod budget;
 mod clients;
 mod config;
 mod conn;
+mod content;
 mod control;
 mod core;
 mod dials;
@@ -59,6 +60,7 @@ mod server;
 mod shared;
 mod stats;
 pub mod supervisor;
+mod table;
 mod timer;
 mod upload;
 mod worker;
@@ -76,6 +78,7 @@ mod traffic;
 pub use answer::Answer;
 pub use clients::{AddressLimits, Clients, ToldBy};
 pub use config::{Config, DRAIN_NS_DEFAULT, Limits};
+pub use content::{Compress, Content, ContentError, Mount, Watch};
 pub use dials::{
     About, Body, Calls, Congestion, Date, Dial, DialError, Dials, Headers, Log, Pin, Read, Replies,
     Reuseport, Scope, Send, Spin, Trigger, Workers,

@@ -2,9 +2,11 @@
 //!
 //! A [`crate::later::Responder`] puts an answer in, a [`Waker`] says that a body has more or takes more. The queue is
 //! crossbeam's `SegQueue`: lock-free, so that a thread that is stopped in the middle of a push holds up nobody. It has no
-//! bound of its own; the worker bounds how many requests are outstanding, and each has at most two messages in it.
+//! bound of its own; the worker bounds how many requests are outstanding, and each has at most two messages in it. A new
+//! table of content comes once per change of files.
 
 use crate::answer::Answer;
+use crate::table::Table;
 use crossbeam_queue::SegQueue;
 use dyno_sys::event::EventFd;
 use std::sync::Arc;
@@ -25,6 +27,8 @@ pub(crate) enum Message {
     Answer(Address, Box<Answer>),
     /// A body can go on: a source has more bytes, or an upload takes more.
     Ready(Address, Arc<AtomicBool>),
+    /// What the folder of this number has now.
+    Table(usize, Arc<Table>),
 }
 
 /// The queue, and how the worker is woken.

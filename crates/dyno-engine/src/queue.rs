@@ -2,6 +2,7 @@
 //!
 //! Shared bodies and files wait by reference; only inline bytes are copied.
 
+use crate::fault::{Fault, planted};
 use crate::seam::Net;
 use crate::segment::{FILE_BYTES_STEP, Flushed, Piece, SLICES_MAX, Segment};
 use crate::stats::Counts;
@@ -95,7 +96,8 @@ impl Queue {
                 _ => self.send_gathered(net, socket),
             };
             match sent {
-                Io::Done(0) => return Flushed::Broken,
+                Io::Done(0) if planted(Fault::ShrunkTakenForSent) => self.advance(offered as u64),
+                Io::Done(0) => return Flushed::Shrunk,
                 Io::Done(taken) => {
                     self.advance(taken as u64);
                     if taken < offered {

@@ -3,6 +3,7 @@
 
 use crate::file::FilePart;
 use crate::shared::Shared;
+use dyno_proto::semantics::range::Part;
 
 /// What a handler answers, made by [`Reply`](crate::Reply).
 ///
@@ -61,10 +62,23 @@ pub(crate) enum Body {
     Shared(Shared),
     /// In the page cache; never copied.
     File(FilePart),
+    /// Of a table, with its header lines.
+    Prepared { site: u16, variant: u32, portion: Portion },
     /// Made piece by piece, as the peer takes it.
     Stream(Box<Streamed>),
     /// Not known yet.
     Later(Box<Promised>),
+}
+
+/// How much of a prepared variant is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Portion {
+    Whole,
+    Part(Part),
+    /// Those that stand in the worker's scratch.
+    Parts,
+    /// Nothing: the client has it.
+    Unchanged,
 }
 
 /// A body that is made piece by piece.
@@ -93,6 +107,9 @@ impl std::fmt::Debug for Body {
             Body::Static(bytes) => write!(out, "Static({} bytes)", bytes.len()),
             Body::Shared(shared) => write!(out, "{shared:?}"),
             Body::File(file) => write!(out, "File({} bytes)", file.length),
+            Body::Prepared { site, variant, portion } => {
+                write!(out, "Prepared({site}.{variant} {portion:?})")
+            }
             Body::Stream(streamed) => write!(out, "Stream({:?} bytes)", streamed.length),
             Body::Later(promised) => write!(out, "Later({})", promised.serial),
         }

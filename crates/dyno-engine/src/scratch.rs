@@ -8,6 +8,8 @@ use crate::heads::Heads;
 use crate::mailbox::{Address, Mailbox};
 use crate::outbox::{Mark, Outbox};
 use crate::stats::{Counts, Tally};
+use crate::table::Site;
+use dyno_proto::semantics::range::Parts;
 use dyno_sys::clock;
 use std::sync::Arc;
 
@@ -31,6 +33,12 @@ pub(crate) struct Scratch {
     pub(crate) mark: Mark,
     pub(crate) asked: Asked,
     pub(crate) owing: Owing,
+    /// The folders that are served, those with longer prefixes first.
+    pub(crate) sites: Vec<Site>,
+    /// The decoded path of the request at hand.
+    pub(crate) name: Vec<u8>,
+    /// The parts of the reply in the making, where it has several.
+    pub(crate) parts: Parts,
 }
 
 /// Who may answer later, and how many do.
@@ -91,6 +99,9 @@ impl Scratch {
             mark,
             asked: Asked::LAST,
             owing,
+            sites: Vec::new(),
+            name: Vec::new(),
+            parts: Parts::default(),
         }
     }
 

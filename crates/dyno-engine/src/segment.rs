@@ -17,7 +17,9 @@ pub(crate) enum Flushed {
     All,
     /// The socket is full, or has had its share of the turn; the rest is in the outbox.
     Blocked,
-    /// The connection is broken, or a file has shrunk: nothing more can be said on it.
+    /// A file has shrunk: the reply cannot be completed, and nothing more can be said.
+    Shrunk,
+    /// The connection is broken.
     Broken,
 }
 

@@ -5,13 +5,14 @@
 
 use crate::clients::Clients;
 use crate::config::{Config, Limits};
+use crate::content::{Builders, Built, Content, Mount, Tables, sites, table_of};
 use crate::dials::{Dials, Log, Pin, Spin};
 use crate::error::{EngineError, refused};
 use crate::gate::Gate;
 use crate::kernel::Extras;
 use crate::listen::{self, SocketFile};
 use crate::log::{self, AccessLog};
-use crate::mailbox::Waker;
+use crate::mailbox::{Mailbox, Message, Waker};
 use crate::neighbours::Neighbours;
 use crate::reply::Reply;
 use crate::request::Request;
@@ -19,6 +20,7 @@ use crate::response::Response;
 use crate::route::Router;
 use crate::stats::{Counters, Counts, RunsIn};
 use crate::supervisor::Drained;
+use crate::table::{Site, Table};
 use crate::upload::Upload;
 use crate::worker::{Input, Left, Worker};
 use dyno_proto::http1::request::Method;
@@ -86,6 +88,26 @@ impl Server {
         self
     }
 
+    /// Serves the files of a folder under `path`, `/` or `/static`, where no route is: each with its encoded forms, entity
+    /// tag and header lines made once. GET and HEAD, conditions and ranges are answered; a folder by its `index.html`.
+    ///
+    /// ```no_run
+    /// # use dyno_engine::{Content, Server};
+    /// Server::new()
+    ///     .listen("127.0.0.1:8080")
+    ///     .content("/", "public")
+    ///     .content("/static", Content::new("build/static").maxage_max_s(86_400))
+    ///     .run()?;
+    /// # Ok::<(), dyno_engine::EngineError>(())
+    /// ```
+    pub fn content(mut self, path: &str, content: impl Into<Content>) -> Server {
+        match Mount::new(path, content) {
+            Ok(mount) => self.config.content.push(mount),
+            Err(source) => self.fail(EngineError::Content { source }),
+        }
+        self
+    }
+
     /// Takes a whole router instead of the routes added so far.
     pub fn router(mut self, router: Router) -> Server {
         self.router = router;
@@ -140,8 +162,10 @@ impl Server {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let Config { listen, dials, socket_mode, limits, log_file, drain_ns, clients, .. } = self.config;
+        let Config { listen, dials, socket_mode, limits, log_file, drain_ns, content, clients, .. } =
+            self.config;
         limits.check(dials.workers.get())?;
+        let mut folders = Folders::open(content)?;
         let bound = listen::bind(&listen, &dials, socket_mode)?;
         let counters =
             Counters::new(bound.by_worker.len(), dials.spin.us()).map_err(refused("make counters"))?;
@@ -154,6 +178,7 @@ impl Server {
             workers: Vec::new(),
             orders: Vec::new(),
             writer: None,
+            builder: None,
         };
         let full = Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?);
         let others = (0..bound.by_worker.len()).map(|own| listen::of_others(&bound.by_worker, own, &dials));
@@ -171,15 +196,19 @@ impl Server {
                 orders,
                 signals: None,
                 router,
+                sites: folders.sites(),
+                mounts: Vec::new(),
                 log,
                 counters,
                 extras: Extras { meter: None, gate: Gate::new(&limits.address, &clients) },
             };
             let worker = Worker::new(input, &dials, &limits, drain_ns).map_err(refused("start a worker"))?;
+            folders.mailboxes.push(worker.mailbox());
             running.workers.push(spawn_worker(number, &dials, worker)?);
             running.orders.push(order);
         }
         running.writer = logs.spawn_writer(running.counters.lost())?;
+        running.builder = folders.spawn_builder()?;
         Ok(running)
     }
 
@@ -197,6 +226,8 @@ pub struct Running {
     /// Closing them tells the workers to drain.
     orders: Vec<OwnedFd>,
     writer: Option<(OwnedFd, JoinHandle<()>)>,
+    /// Closing it tells the thread that makes images to end, when it has done what it is at.
+    builder: Option<OwnedFd>,
 }
 
 impl Running {
@@ -228,6 +259,7 @@ impl Running {
     }
 
     fn join(&mut self) -> Drained {
+        self.builder = None;
         let left: Vec<_> = self.workers.drain(..).map(JoinHandle::join).collect();
         if let Some((stop, writer)) = self.writer.take() {
             drop(stop);
@@ -252,6 +284,53 @@ fn spawn_worker(number: usize, dials: &Dials, worker: Worker) -> Result<JoinHand
     };
     let thread = thread::Builder::new().name(format!("dyno-{number}"));
     thread.spawn(life).map_err(refused("start a worker's thread"))
+}
+
+/// The folders of an embedded server.
+struct Folders {
+    mounts: Vec<Mount>,
+    tables: Vec<Arc<Table>>,
+    builders: Option<Builders>,
+    mailboxes: Vec<Arc<Mailbox>>,
+}
+
+impl Folders {
+    fn open(mut mounts: Vec<Mount>) -> Result<Folders, EngineError> {
+        Mount::sort(&mut mounts);
+        let (mut builders, mut tables) = (None, Vec::new());
+        if !mounts.is_empty() {
+            let images = builders.insert(Builders::open(&mounts)?).first()?;
+            for (built, mount) in images.into_iter().zip(&mounts) {
+                tables.push(Arc::new(table_of(built.image, mount)?));
+            }
+        }
+        Ok(Folders { mounts, tables, builders, mailboxes: Vec::new() })
+    }
+
+    fn sites(&self) -> Vec<Site> {
+        sites(self.mounts.iter().zip(self.tables.iter().cloned()))
+    }
+
+    fn spawn_builder(self) -> Result<Option<OwnedFd>, EngineError> {
+        let Folders { mounts, tables, builders, mailboxes } = self;
+        let Some(builders) = builders else { return Ok(None) };
+        let (stopped, stop) = socket::pipe().map_err(refused("open a pipe"))?;
+        let put = move |number, table: Arc<Table>| {
+            for mailbox in &mailboxes {
+                mailbox.put(Message::Table(number, Arc::clone(&table)));
+            }
+        };
+        let tables =
+            Tables::start(mounts, tables, put).map_err(refused("start the thread that makes tables"))?;
+        let life = move || {
+            let mut deliver = |number: usize, built: Built| tables.make(number, built.image);
+            // Without an epoll instance there are no changes; what was there at the start is served.
+            let _ = builders.run(&stopped, &mut deliver);
+        };
+        let thread = thread::Builder::new().name("dyno-content".to_owned());
+        thread.spawn(life).map_err(refused("start the thread that reads folders"))?;
+        Ok(Some(stop))
+    }
 }
 
 /// The access log of an embedded server.

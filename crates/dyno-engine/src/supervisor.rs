@@ -6,8 +6,10 @@
 
 mod check;
 mod fork;
+mod images;
 mod place;
 mod scraped;
+mod supply;
 
 use crate::config::{Config, SECOND_NS};
 use crate::control;
@@ -28,10 +30,13 @@ use dyno_sys::shm::Ring;
 use dyno_sys::signal::{self, Signal, SignalFd};
 use dyno_sys::socket::{self, Addr};
 use dyno_sys::{Pid, clock, proc};
+use images::Images;
 use place::{CUT, Life, OK, PAUSE_NS_MAX, Place};
 use scraped::Scraped;
 use std::ffi::CStr;
+use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -50,6 +55,7 @@ const MEMORY_LOOK_NS: u64 = 60 * SECOND_NS;
 const SIGNALS: u64 = 0;
 const CONTROL: u64 = 1;
 const FULL: u64 = 2;
+const SUPPLY: u64 = 3;
 
 /// What the process that serves metrics calls itself, so that it can be found among its siblings.
 pub const METRICS_NAME: &CStr = scraped::NAME;
@@ -108,6 +114,27 @@ pub enum Event {
         exit: Exit,
         /// How soon it is replaced; 0 unless it keeps dying.
         replaced_in_ns: u64,
+    },
+    /// A folder was read, before anything was served.
+    Content {
+        /// Which.
+        folder: PathBuf,
+        /// How many files of it are served.
+        files: usize,
+        /// How many could not be read.
+        unread: usize,
+    },
+    /// The process that reads the folders ended; it is replaced, and what was read goes on being served.
+    BuilderDied {
+        /// How.
+        exit: Exit,
+        /// How soon it is replaced; 0 unless it keeps dying.
+        replaced_in_ns: u64,
+    },
+    /// A folder cannot be read any more; what was read of it goes on being served.
+    ContentStale {
+        /// The reason.
+        why: String,
     },
     /// A worker can hold fewer connections than it was asked to: descriptors are limited.
     Fitted {
@@ -182,6 +209,7 @@ pub fn run(
     if fitting < asked {
         on_event(Event::Fitted { asked, fitting });
     }
+    supervisor.tell_supply(on_event);
     on_event(Event::Listening { addrs: supervisor.addrs.clone(), pids: supervisor.pids() });
     if let Some(scraped) = &supervisor.scraped {
         on_event(Event::Metrics { addr: scraped.addr.clone() });
@@ -234,6 +262,8 @@ struct Supervisor<'r> {
     lines: Option<LogLines>,
     /// The place of the process that writes the log from the rings.
     writer: Place,
+    /// What is served of folders.
+    images: Images,
     counters: Counters,
     /// The process that serves metrics, where one is asked for.
     scraped: Option<Scraped>,
@@ -269,6 +299,7 @@ impl<'r> Supervisor<'r> {
             config.dials.reuseport = Reuseport::Off;
             listen::adopt(inherited, workers)?
         };
+        let images = Images::new(std::mem::take(&mut config.content));
         Ok(Supervisor {
             log: open_log(&config)?,
             lines: log_lines(&config)?,
@@ -287,6 +318,7 @@ impl<'r> Supervisor<'r> {
             config,
             routes,
             writer: Place::vacant(),
+            images,
             deaths: 0,
             stopping: Stopping::No,
             drained: Drained::Wholly,
@@ -310,6 +342,7 @@ impl<'r> Supervisor<'r> {
         if self.lines.is_some() {
             self.start_writer()?;
         }
+        self.start_supply()?;
         (0..self.places.len()).try_for_each(|number| self.start_worker(number).map(|_pid| ()))?;
         self.start_scraped()
     }
@@ -348,6 +381,7 @@ impl<'r> Supervisor<'r> {
         let ears = self.ears.as_ref().expect("only children have dropped it");
         let Ok(ready) = ears.epoll.wait(events, timeout) else { return };
         let has_control = ready.iter().any(|event| event.token() == CONTROL);
+        let has_supply = ready.iter().any(|event| event.token() == SUPPLY);
         // Signals are asked for every time: reading none costs a call, and a wake-up is rare.
         while let Some(signal) = self.ears.as_ref().and_then(|ears| ears.signals.next()) {
             match signal {
@@ -359,11 +393,15 @@ impl<'r> Supervisor<'r> {
         if has_control {
             self.on_control();
         }
+        if has_supply {
+            self.on_supply(on_event);
+        }
     }
 
     fn next_due(&self) -> Timeout {
         let scraped = self.scraped.as_ref().map(|scraped| &scraped.place);
-        let replacements = self.places.iter().chain([&self.writer]).chain(scraped).filter_map(Place::due_ns);
+        let helpers = [&self.writer, &self.images.builder].into_iter().chain(scraped);
+        let replacements = self.places.iter().chain(helpers).filter_map(Place::due_ns);
         let end = match self.stopping {
             Stopping::Draining { end_ns } => Some(end_ns),
             _ => None,
@@ -431,6 +469,7 @@ impl<'r> Supervisor<'r> {
         }
         let end_ns = clock::mono_ns().saturating_add(self.config.drain_ns).saturating_add(LATE_NS);
         self.stopping = Stopping::Draining { end_ns };
+        self.end_supply();
         self.tell_scraped(|meters| meters.begin_drain());
         self.listeners.clear();
         for place in &mut self.places {
@@ -456,6 +495,9 @@ impl<'r> Supervisor<'r> {
             if self.writer.pid() == Some(pid) {
                 let replaced_in_ns = self.writer.die(pid, clock::mono_ns());
                 on_event(Event::LogWriterDied { exit, replaced_in_ns });
+            } else if self.images.builder.pid() == Some(pid) {
+                let replaced_in_ns = self.images.builder.die(pid, clock::mono_ns());
+                on_event(Event::BuilderDied { exit, replaced_in_ns });
             } else if let Some(scraped) = self.scraped.as_mut().filter(|scraped| scraped.is(pid)) {
                 let replaced_in_ns = scraped.place.die(pid, clock::mono_ns());
                 on_event(Event::MetricsDied { exit, replaced_in_ns });
@@ -497,6 +539,12 @@ impl<'r> Supervisor<'r> {
             if let (Err(_), Life::Waiting { until_ns, .. }) = (self.start_writer(), &mut self.writer.life) {
                 *until_ns = clock::mono_ns() + PAUSE_NS_MAX;
             }
+        }
+        if self.images.builder.due_ns().is_some_and(|due_ns| due_ns <= clock::mono_ns())
+            && let (Err(_), Life::Waiting { until_ns, .. }) =
+                (self.start_builder(), &mut self.images.builder.life)
+        {
+            *until_ns = clock::mono_ns() + PAUSE_NS_MAX;
         }
         self.replace_scraped();
         for number in 0..self.places.len() {
@@ -545,6 +593,7 @@ impl<'r> Supervisor<'r> {
     /// Lets the log's writer finish and takes away what lies in the file system.
     fn finish(&mut self) {
         assert!(self.pids().is_empty(), "the log's writer outlives every worker");
+        self.end_supply();
         self.end_writer();
         if let Some(scraped) = self.scraped.take() {
             scraped.end();
@@ -582,6 +631,12 @@ impl<'r> Supervisor<'r> {
             }
             clock::sleep_ns(LOOK_NS);
         }
+    }
+}
+
+impl Ears {
+    fn watch_supply(&self, channel: &OwnedFd) -> io::Result<()> {
+        self.epoll.add(channel, SUPPLY, Interest::READ)
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::addresses::May;
 use crate::config::{Limits, SECOND_NS};
+use crate::content::{Mount, Tables};
 use crate::core::Core;
 use crate::dials::{Dials, Reuseport};
 use crate::draining::Drained;
@@ -13,21 +14,22 @@ use crate::http1::Http1;
 use crate::kernel::{ByDials, Direct, Extras, Kernel, Way};
 use crate::listen::{BACKLOG, Listeners};
 use crate::log::AccessLog;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mailbox, Message};
 use crate::meter::Ended;
 use crate::neighbours::Neighbours;
 use crate::route::Router;
 use crate::scratch::Scratch;
 use crate::seam::{Net, Readiness};
 use crate::stats::{Accepting, Counters, RunsIn, Tally};
+use crate::table::Site;
 use dyno_sys::clock;
 use dyno_sys::epoll::{Epoll, Event, Events, Interest, Timeout};
 use dyno_sys::event::EventFd;
 use dyno_sys::signal::{Signal, SignalFd};
-use dyno_sys::socket::{self, Accepted, Addr};
+use dyno_sys::socket::{self, Accepted, Addr, rights};
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -39,6 +41,9 @@ const ACCEPTS_MAX: usize = 64;
 
 /// Descriptors that a worker needs besides its connections: standard ones, epoll, listeners, log, orders, some spare.
 const DESCRIPTORS_KEPT: usize = 32;
+
+/// Bytes of an order: the number of a folder.
+const ORDER_BYTES_MAX: usize = 32;
 
 /// The longest wait that a spurious early return of a wait could turn the loop for: none, waits are rounded up.
 const MS_NS: u64 = SECOND_NS / 1_000;
@@ -60,11 +65,14 @@ pub(crate) struct Input {
     pub(crate) runs_in: RunsIn,
     pub(crate) listeners: Vec<OwnedFd>,
     pub(crate) neighbours: Neighbours,
-    /// Readable or at its end: drain.
+    /// At its end: drain. A packet brings an image of a folder, see [`Loop::take_orders`].
     pub(crate) orders: OwnedFd,
     /// Where SIGTERM comes in as well, when the worker has a process of its own.
     pub(crate) signals: Option<SignalFd>,
     pub(crate) router: Arc<Router>,
+    /// The folders that are served, and what they were made of: new tables come by their number.
+    pub(crate) sites: Vec<Site>,
+    pub(crate) mounts: Vec<Mount>,
     pub(crate) log: AccessLog,
     pub(crate) counters: Counters,
     pub(crate) extras: Extras,
@@ -98,6 +106,14 @@ impl Worker {
         })
     }
 
+    /// Where other threads reach it.
+    pub(crate) fn mailbox(&self) -> Arc<Mailbox> {
+        Arc::clone(match self {
+            Worker::Direct(worker) => &worker.mailbox,
+            Worker::ByDials(worker) => &worker.mailbox,
+        })
+    }
+
     /// Serves until it is told to drain, and then until everything is answered.
     pub(crate) fn run(self) -> Left {
         match self {
@@ -113,6 +129,9 @@ pub(crate) struct Loop<W: Way> {
     listeners: Listeners,
     neighbours: Neighbours,
     mailbox: Arc<Mailbox>,
+    mounts: Vec<Mount>,
+    /// Who makes tables, once one was to be made.
+    tables: Option<Tables>,
     orders: OwnedFd,
     signals: Option<SignalFd>,
     now_ns: u64,
@@ -129,24 +148,28 @@ impl<W: Way> Loop<W> {
         let tally = Tally::new(input.counters, input.number, input.runs_in);
         let mailbox = Mailbox::new(Some(EventFd::new()?));
         let unix_s = clock::real_coarse_s();
-        let scratch =
+        let mut scratch =
             Scratch::new(tally, Arc::clone(&mailbox), limits.outstanding_max, limits.later_ns, unix_s);
+        scratch.sites = input.sites;
         let workers = dials.workers.get();
         let buffered = limits.buffer_bytes_max / workers;
         let http = Http1::new(input.router, limits, input.log, scratch, buffered);
         // Listeners that every worker holds wake one of them; a worker alone needs no such care.
         let sharing = if workers == 1 { Reuseport::Hash } else { dials.reuseport };
+        let files = http.scratch.sites.iter().map(|site| site.table.descriptors()).sum::<usize>();
         let mut worker = Loop {
             core: Core::new(Kernel::new(Epoll::new()?, way), http, limits, now_ns),
             listeners: Listeners::new(input.listeners, sharing),
             neighbours: input.neighbours,
             mailbox,
+            mounts: input.mounts,
+            tables: None,
             orders: input.orders,
             signals: input.signals,
             now_ns,
             worked_ns: 0,
             spin_us: input.counters.spin(),
-            connections_max: connections_max(limits, dials, input.runs_in),
+            connections_max: connections_max(limits, dials, input.runs_in).saturating_sub(files).max(1),
             drain_ns,
         };
         worker.watch()?;
@@ -246,7 +269,7 @@ impl<W: Way> Loop<W> {
     #[cold]
     fn on_special(&mut self, kind: u64) {
         match kind {
-            ORDERS => self.begin_drain(),
+            ORDERS => self.take_orders(),
             SIGNALS => {
                 let signal = self.signals.as_ref().and_then(SignalFd::next);
                 if signal == Some(Signal::Term) {
@@ -256,6 +279,34 @@ impl<W: Way> Loop<W> {
             MAIL => self.core.on_mail(),
             NEIGHBOURS => self.look_at_neighbours(),
             listener => self.accept_all(listener, ACCEPTS_MAX),
+        }
+    }
+
+    /// The supervisor hands over images; its end of the channel, or a pipe's, tells to drain.
+    fn take_orders(&mut self) {
+        loop {
+            match rights::receive(self.orders.as_fd(), ORDER_BYTES_MAX) {
+                Ok(packet) if packet.bytes.is_empty() => return self.begin_drain(),
+                Ok(packet) => self.take_image(packet),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => return self.begin_drain(),
+            }
+        }
+    }
+
+    /// Has a table made of what a folder has now; it comes by the mailbox.
+    fn take_image(&mut self, packet: rights::Packet) {
+        let number = str::from_utf8(&packet.bytes).ok().and_then(|text| text.parse::<usize>().ok());
+        let (Some(number), Some(image)) = (number, packet.fds.into_iter().next()) else { return };
+        if self.tables.is_none() {
+            let mailbox = Arc::clone(&self.mailbox);
+            let put = move |number, table| mailbox.put(Message::Table(number, table));
+            let current = self.core.http.scratch.sites.iter().map(|site| Arc::clone(&site.table)).collect();
+            // Without a thread for it what is there goes on being served, and the next image tries again.
+            self.tables = Tables::start(self.mounts.clone(), current, put).ok();
+        }
+        if let Some(tables) = &self.tables {
+            tables.make(number, image.into());
         }
     }
 

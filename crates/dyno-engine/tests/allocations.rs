@@ -72,4 +72,55 @@ fn a_warm_server_allocates_nothing_and_the_naive_one_for_every_request() {
         }
         drop(client);
     }
+    content_allocates_nothing();
+}
+
+const CONTENT: &[u8] = b"GET /small.txt HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip, deflate, br, zstd\r\n\r\n\
+    GET /middle.bin?maxage=60 HTTP/1.1\r\nHost: a\r\n\r\n\
+    GET /%6diddle.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=5-9999\r\nIf-Range: \"x\"\r\n\r\n\
+    GET /middle.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=5-9999\r\n\r\n\
+    GET /middle.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=0-9,100-5000,-5\r\n\r\n\
+    GET /middle.bin HTTP/1.1\r\nHost: a\r\nRange: bytes=99999-\r\n\r\n\
+    GET /small.txt HTTP/1.1\r\nHost: a\r\nIf-None-Match: *\r\n\r\n\
+    GET /small.txt HTTP/1.1\r\nHost: a\r\nIf-Match: \"x\"\r\nIf-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n\
+    GET /docs?a=b HTTP/1.1\r\nHost: a\r\n\r\n\
+    GET /docs/ HTTP/1.1\r\nHost: a\r\n\r\n\
+    GET /none HTTP/1.1\r\nHost: a\r\n\r\n\
+    GET /../none HTTP/1.1\r\nHost: a\r\n\r\n\
+    HEAD /large.bin HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n";
+const CONTENT_REQUESTS: u64 = 13;
+
+/// Whatever is asked of a folder, once its table stands.
+fn content_allocates_nothing() {
+    let folder = std::env::temp_dir().join(format!("dyno-allocations-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("docs")).unwrap();
+    for (name, bytes) in
+        [("small.txt", 3_000), ("middle.bin", 15_000), ("large.bin", 300_000), ("docs/index.html", 100)]
+    {
+        std::fs::write(folder.join(name), vec![b'x'; bytes]).unwrap();
+    }
+    let content = dyno_engine::Content::new(&folder).watch(dyno_engine::Watch::No);
+    let server = dyno_engine::Server::new().listen("127.0.0.1:0").dials(one_worker()).limits(patient());
+    let running = server.content("/", content).start().unwrap();
+    let mut client = Client::connect(addr(&running));
+    client.send(CONTENT);
+    let mut answer_bytes = 0;
+    for number in 1..=CONTENT_REQUESTS {
+        let reply = if number == CONTENT_REQUESTS { client.head_of_reply() } else { client.reply() };
+        answer_bytes += reply.head.len() + reply.body.len();
+    }
+    let mut buffer = vec![0; answer_bytes];
+    let mut ask = |client: &mut Client, rounds| {
+        for _ in 0..rounds {
+            client.stream.write_all(CONTENT).unwrap();
+            client.stream.read_exact(&mut buffer).unwrap();
+        }
+    };
+    ask(&mut client, 100);
+    wait_for("the counters to be published", || running.counts().requests == 101 * CONTENT_REQUESTS);
+    let before = running.counts();
+    ask(&mut client, 500);
+    wait_for("the counters to be published", || running.counts().requests == 601 * CONTENT_REQUESTS);
+    assert_eq!(running.counts().allocations - before.allocations, 0);
+    std::fs::remove_dir_all(folder).unwrap();
 }

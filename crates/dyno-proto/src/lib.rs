@@ -1,4 +1,4 @@
-//! Bytes in, events out: HTTP/1.1 for both directions, JSON encoding, percent-encoding and dates.
+//! Bytes in, events out: HTTP/1.1 for both directions, the semantics of content, JSON encoding, percent-encoding, dates.
 //!
 //! The engine reads requests and writes replies with it, the load generator writes requests and reads
 //! replies. Nothing in here touches a socket, a clock, a thread or the environment: the same bytes give
@@ -6,8 +6,10 @@
 
 pub mod client;
 pub mod date;
+pub mod file_path;
 pub mod http1;
 pub mod json;
 pub mod percent;
 mod scan;
+pub mod semantics;
 mod word;

@@ -50,7 +50,7 @@ pub fn normalize(raw: &[u8], out: &mut Vec<u8>) -> Result<(), BadEscape> {
 }
 
 /// The escape of a byte.
-fn escape(byte: u8) -> [u8; 3] {
+pub(crate) fn escape(byte: u8) -> [u8; 3] {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     [b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]
 }

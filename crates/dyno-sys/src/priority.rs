@@ -1,10 +1,13 @@
 //! The place of a thread in the line for a CPU. Whoever watches thousands of busy threads asks for the first one, for as
-//! long as it watches; without the right to it nothing changes.
+//! long as it watches; without the right to it nothing changes. Whoever works beside those that serve takes the last one.
 
 use crate::Tid;
 
 /// Before all others of the usual kind.
 const FIRST: libc::c_int = -20;
+
+/// Behind them: a sixtieth of the share of one in the middle (kernel/sched/core.c, sched_prio_to_weight).
+const LAST: libc::c_int = 19;
 
 /// The calling thread stands first while this lives.
 #[derive(Debug)]
@@ -33,6 +36,15 @@ impl Drop for First {
     }
 }
 
+/// The calling thread stands behind all others of the usual kind from now on, and so do those that it starts: it works on
+/// what they leave.
+pub fn give_way() {
+    // SAFETY: the call takes nothing.
+    let tid = unsafe { libc::gettid() };
+    // Everybody may stand further behind.
+    set(tid, LAST);
+}
+
 fn set(tid: Tid, nice: libc::c_int) -> bool {
     // SAFETY: the call takes no pointer.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, tid.cast_unsigned(), nice) == 0 }
@@ -45,6 +57,17 @@ mod tests {
     fn nice() -> libc::c_int {
         // SAFETY: the call takes no pointer.
         unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
+    }
+
+    #[test]
+    fn who_gives_way_stands_last_with_those_it_starts() {
+        let before = nice();
+        let theirs = std::thread::spawn(|| {
+            give_way();
+            (nice(), std::thread::spawn(nice).join())
+        });
+        assert!(matches!(theirs.join(), Ok((LAST, Ok(LAST)))));
+        assert_eq!(nice(), before, "the others stand where they stood");
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod addr;
 mod bulk;
 mod listen;
 mod option;
-pub(crate) mod rights;
+pub mod rights;
 mod steer;
 
 pub use addr::{Addr, AddrError};

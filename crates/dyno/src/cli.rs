@@ -5,6 +5,7 @@
 
 mod causal;
 mod clients;
+mod content;
 mod diagnose;
 mod dials;
 mod flame;
@@ -26,6 +27,7 @@ use dyno_sys::socket::Addr;
 
 pub(crate) use causal::Causal;
 pub(crate) use clients::{ClientFlags, TrustedProxy};
+pub(crate) use content::ContentFlags;
 pub(crate) use diagnose::{Diagnose, FailOn};
 use dials::DialFlags;
 pub(crate) use flame::{Answered, Counts, Flame};
@@ -97,9 +99,9 @@ pub(crate) enum Verb {
 /// `dyno serve`.
 #[derive(Debug, Args)]
 #[command(
-    about = "Serves the demonstration routes: /json, /plaintext, /echo and /hello/NAME.",
+    about = "Serves a folder, or the demonstration routes: /json, /plaintext, /echo and /hello/NAME.",
     before_help = "Examples:
-  dyno serve
+  dyno serve public
   dyno serve --listen 127.0.0.1:8080 --listen unix:/tmp/dyno.sock --workers 1
   dyno serve dyno.toml --log off
 
@@ -111,8 +113,8 @@ version does, where the climb starts; a dial that is given wins over it.",
     help_template = HELP
 )]
 pub(crate) struct Serve {
-    /// A file with settings, in TOML; - is standard input
-    #[arg(value_name = "FILE")]
+    /// A folder to serve, or a file with settings in TOML, - for standard input [default: the demonstration routes]
+    #[arg(value_name = "DIR|FILE")]
     pub(crate) what: Option<PathBuf>,
     /// Say whether it would serve, and do not serve
     #[arg(long, help_heading = ON_SETTINGS)]
@@ -121,6 +123,8 @@ pub(crate) struct Serve {
     #[arg(long, help_heading = ON_SETTINGS, conflicts_with = "check")]
     pub(crate) show_config: bool,
 
+    #[command(flatten)]
+    pub(crate) content: ContentFlags,
     /// Where to listen: 127.0.0.1:8080, [::1]:8080 or unix:/path; may be given again
     #[arg(
         long,

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Folder, Server, ask, dyno, run, wait_for};
+use common::{Folder, Server, ask, dyno, run, wait_for, word};
 use dyno_sys::proc;
 use dyno_sys::signal::Signal;
 use std::io::{Read, Write};
@@ -203,5 +203,46 @@ fn log_lines_that_get_lost_are_told_of_at_once_and_counted_at_the_end() {
         server.signal(Signal::Term);
         assert_eq!(server.hear("warning: 1 line"), "warning: 1 line of the access log was lost");
         assert_eq!(server.end().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_folder_is_served_in_place_of_the_demonstration_routes() {
+    let folder = Folder::new("serve-folder");
+    std::fs::create_dir(folder.path("site")).unwrap();
+    folder.file("site/index.html", "<p>home".repeat(100));
+    let site = word(&folder.path("site"));
+    let mut server = Server::serve(&[&site, "--no-cache", "--maxage-max", "60"]);
+    let ask = |request: &str| {
+        let mut stream = TcpStream::connect(server.addr()).unwrap();
+        stream
+            .write_all(format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes())
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let home = ask("GET /?maxage=60");
+    assert!(home.starts_with("HTTP/1.1 200 OK\r\n") && home.ends_with(&"<p>home".repeat(100)), "{home}");
+    assert!(home.contains("Cache-Control: max-age=60\r\n"), "{home}");
+    assert!(ask("GET /?maxage=61").starts_with("HTTP/1.1 400 "));
+    assert!(ask("GET /json").starts_with("HTTP/1.1 404 "));
+    server.signal(Signal::Term);
+    server.hear("drained");
+    assert!(server.end().success());
+}
+
+#[test]
+fn a_folder_that_cannot_be_served_is_told_with_the_reason() {
+    for (words, reason) in [
+        (&["/nowhere"][..], "likely: there is no such file or folder"),
+        (&["--content-root", "/nowhere"], "likely: there is no such folder"),
+        (&["--content-root", "/etc/passwd"], "likely: it is no folder"),
+        (&["/", "--force-encoding", "zip"], "likely: it takes gzip, deflate or br"),
+        (&["--no-compress"], "error: --no-compress means nothing without a folder"),
+    ] {
+        let ended = run(["serve"].iter().chain(words));
+        assert!(ended.err.contains(reason), "{words:?}: {}", ended.err);
+        assert_eq!(ended.code, Some(2), "{words:?}");
     }
 }

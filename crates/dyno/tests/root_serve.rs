@@ -152,3 +152,37 @@ fn a_worker_that_is_replaced_is_nobody_too_and_all_die_with_the_supervisor() {
     server.end();
     wait_for("the worker is gone", || std::fs::metadata(format!("/proc/{new}")).is_err());
 }
+
+#[test]
+#[ignore = "needs root: CAP_SETUID, CAP_SETGID"]
+fn a_folder_is_read_by_nobody_and_what_nobody_may_not_read_is_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("root-folder");
+    std::fs::create_dir(folder.path("site")).unwrap();
+    folder.file("site/plaintext", "for all");
+    let secret = folder.file("site/secret", "for root");
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let site = folder.path("site").to_str().unwrap().to_owned();
+    let mut server = Server::serve(&[&site]);
+    server.hear("as user nobody");
+    answers(&server);
+    assert_eq!(ask(server.addr(), b"GET /secret HTTP/1.1\r\nHost: x\r\n\r\n", 12), b"HTTP/1.1 404");
+    let children = workers(&server);
+    assert_eq!(children.len(), 2, "a worker, and who reads the folder");
+    for pid in children {
+        is_only(pid, NOBODY, NOBODY);
+        assert_eq!(status(pid, "NoNewPrivs"), "1");
+    }
+    server.signal(Signal::Term);
+    server.hear("drained");
+    assert!(server.end().success());
+    // A folder that is closed to nobody is not served at all.
+    std::fs::set_permissions(&site, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let ended = run(["serve", &site, "--listen", "127.0.0.1:0"]);
+    assert_eq!(ended.code, Some(2), "{}", ended.err);
+    assert!(
+        ended.err.contains("cannot read the folder") && ended.err.contains("ermission denied"),
+        "{}",
+        ended.err
+    );
+}

@@ -4,6 +4,7 @@
 //! Nothing here knows connections.
 
 use crate::conn::Uploading;
+use crate::content::{Answered, answer};
 use crate::mailbox::Waker;
 use crate::reply::Reply;
 use crate::request::Request;
@@ -30,7 +31,19 @@ pub(super) fn otherwise(found: Found<'_>, head: &Head<'_>, scratch: &mut Scratch
         Found::MethodMissing { allow } => short(scratch, 405, Some(allow)),
         Found::NotImplemented => short(scratch, 501, None),
         Found::BadPath => short(scratch, 400, None),
-        Found::Nowhere => short(scratch, 404, None),
+        Found::Nowhere if scratch.sites.is_empty() => short(scratch, 404, None),
+        Found::Nowhere => of_content(head, scratch),
+    }
+}
+
+/// What the folders have that are served.
+fn of_content(head: &Head<'_>, scratch: &mut Scratch) -> Response {
+    let mut name = std::mem::take(&mut scratch.name);
+    let answered = answer(head, &mut name, scratch);
+    scratch.name = name;
+    match answered {
+        Answered::Prepared(response) => response,
+        Answered::Short { status, allow } => short(scratch, status, allow),
     }
 }
 

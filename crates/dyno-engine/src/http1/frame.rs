@@ -1,7 +1,8 @@
 //! Framing: from a response to the bytes of an HTTP/1.1 reply. HEAD, Content-Length, chunking and Connection are made
 //! here and nowhere else.
 
-use crate::asked::{Asked, Chunks, Connection, Content};
+use super::prepared;
+use crate::asked::{Asked, Chunks, Connection, Content, has_content};
 use crate::conn::{Owed, OwedWhat, StreamFraming};
 use crate::response::{Body, Media, Promised, Response, Streamed};
 use crate::scratch::Scratch;
@@ -80,6 +81,9 @@ pub(super) fn frame(scratch: &mut Scratch, asked: Asked, response: Response, spl
             let length = file.length;
             put_piece(scratch, asked, (status, media), length, Piece::File(file), splits)
         }
+        Body::Prepared { site, variant, portion } => {
+            prepared::put(scratch, asked, status, (site, variant), portion, splits)
+        }
         Body::Stream(streamed) => return begin_stream(scratch, asked, status, media, *streamed, splits),
         Body::Later(promised) => return promise(asked, *promised),
     };
@@ -87,18 +91,9 @@ pub(super) fn frame(scratch: &mut Scratch, asked: Asked, response: Response, spl
     Framed::Whole(Answered { status, body_bytes })
 }
 
-/// RFC 9110 §15.3.5 and §15.4.5: these two have no content, and 204 no Content-Length either.
-fn has_content(status: u16) -> bool {
-    status != 204 && status != 304
-}
-
+/// 204 has no Content-Length either (RFC 9110 §8.6).
 fn length_of(status: u16, bytes: u64) -> Length {
     if has_content(status) { Length::Known(bytes) } else { Length::Absent }
-}
-
-/// Whether the body's bytes follow.
-fn is_sent(asked: Asked, status: u16) -> bool {
-    asked.content == Content::Sent && has_content(status)
 }
 
 /// An inline body behind a head of `head` bytes: cut off where it must not be sent.
@@ -112,7 +107,7 @@ fn cut_inline(
 ) -> u64 {
     let mark = scratch.mark;
     debug_assert_eq!(scratch.out.since(mark), head + body, "a reply is its head and its body");
-    let sent = if is_sent(asked, status) { body } else { 0 };
+    let sent = if asked.is_sent(status) { body } else { 0 };
     scratch.out.truncate(mark, head + sent);
     if splits {
         scratch.out.cut(mark, head);
@@ -133,7 +128,7 @@ fn put_piece(
 ) -> u64 {
     compose(scratch, status, media, length_of(status, length), asked.connection);
     put_head(scratch, 0, splits);
-    if !is_sent(asked, status) {
+    if !asked.is_sent(status) {
         return 0;
     }
     scratch.out.push(piece);
@@ -178,13 +173,13 @@ fn begin_stream(
         (None, Chunks::Unknown) => (Length::Close, StreamFraming::Close),
     };
     let length = if has_content(status) { length } else { Length::Absent };
-    if framing == StreamFraming::Close && is_sent(asked, status) {
+    if framing == StreamFraming::Close && asked.is_sent(status) {
         asked.connection = Connection::Closed;
     }
     compose(scratch, status, media, length, asked.connection);
     put_head(scratch, 0, splits);
     scratch.own_fields.clear();
-    if !is_sent(asked, status) {
+    if !asked.is_sent(status) {
         return Framed::Whole(Answered { status, body_bytes: 0 });
     }
     let Streamed { source, serial, .. } = streamed;

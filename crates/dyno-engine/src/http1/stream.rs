@@ -56,6 +56,7 @@ impl Http1 {
             match self.flush(turn) {
                 Flushed::All => {}
                 Flushed::Blocked => return Next::Paused,
+                Flushed::Shrunk => return Next::Short,
                 Flushed::Broken => return Next::Broken,
             }
         }

@@ -4,9 +4,11 @@
 //! builds its worker, and says that it is ready. Nothing of the parent runs on in it: it ends with its work's outcome as
 //! its exit status.
 
+use super::images::Images;
 use super::place::{CUT, FAILED, Life, OK};
 use super::{LogLines, Supervisor, scraped};
 use crate::config::SECOND_NS;
+use crate::content::{ContentError, Mount, sites, table_of};
 use crate::dials::{Log, Pin};
 use crate::error::{EngineError, refused};
 use crate::gate::Gate;
@@ -16,6 +18,7 @@ use crate::log::{self, AccessLog};
 use crate::meter::Meter;
 use crate::neighbours::Neighbours;
 use crate::stats::RunsIn;
+use crate::table::Site;
 use crate::worker::{Input, Left, Worker};
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::child::{self, Wait};
@@ -23,6 +26,7 @@ use dyno_sys::signal::{self, Signal, SignalFd};
 use dyno_sys::socket::{self, Io, Ready};
 use dyno_sys::user::become_identity;
 use dyno_sys::{Pid, clock};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -37,7 +41,7 @@ impl Supervisor<'_> {
     /// Forks a worker and waits until it listens; only then may the next one start.
     pub(super) fn start_worker(&mut self, number: usize) -> Result<Pid, EngineError> {
         assert!(self.places[number].pid().is_none(), "a place has one worker at a time");
-        let (orders, order) = socket::pipe().map_err(refused("open a pipe"))?;
+        let (orders, order) = socket::pair().map_err(refused("open a channel"))?;
         let (ready, readiness) = socket::pipe().map_err(refused("open a pipe"))?;
         let mut parents = Some((order, ready));
         let forked = child::fork(|| {
@@ -117,6 +121,8 @@ impl Supervisor<'_> {
         let neighbours = Neighbours::new(number, self.counters, others, Arc::clone(&self.full));
         let listeners = by_worker.into_iter().nth(number).unwrap_or_default();
         let log = self.access_log(number)?;
+        let images = self.images.files()?;
+        let mounts = std::mem::take(&mut self.images.mounts);
         self.leave_parent();
         if self.config.dials.pin == Pin::Cpu && !self.cpus.is_empty() {
             affinity::set_current(&CpuSet::single(self.cpus[number % self.cpus.len()]))?;
@@ -130,6 +136,8 @@ impl Supervisor<'_> {
             // SIGINT comes to the whole terminal group: the supervisor hears it and gives the order.
             signals: Some(SignalFd::new(&[Signal::Term, Signal::Int])?),
             router: Arc::new((self.routes)()),
+            sites: sites_of(&mounts, images)?,
+            mounts,
             log,
             counters: self.counters,
             extras: Extras {
@@ -141,7 +149,7 @@ impl Supervisor<'_> {
     }
 
     /// Becomes the user that serves; nothing that it ever starts gains rights again.
-    fn give_up_rights(&self) -> io::Result<()> {
+    pub(super) fn give_up_rights(&self) -> io::Result<()> {
         if let Some(user) = &self.config.user {
             let denied = |error: io::Error| {
                 let kind = error.kind();
@@ -178,15 +186,23 @@ impl Supervisor<'_> {
 
     /// Closes, in a child, what belongs to the parent: its ears, workers' listeners and orders. A worker keeps the log's
     /// `stop` open for as long as it lives, so that the writer outlives it.
-    fn leave_parent(&mut self) {
+    pub(super) fn leave_parent(&mut self) {
         self.ears = None;
         if let Some(scraped) = &mut self.scraped {
             scraped.leave();
         }
         self.listeners.clear();
         self.places.clear();
+        self.images = Images::new(Vec::new());
         self.log = None;
     }
+}
+
+/// A worker's sites, of the newest images.
+fn sites_of(mounts: &[Mount], images: Vec<File>) -> io::Result<Vec<Site>> {
+    let table = |(mount, image): (_, File)| Ok((mount, Arc::new(table_of(image, mount)?)));
+    let tables = mounts.iter().zip(images).map(table).collect::<Result<Vec<_>, ContentError>>();
+    tables.map(sites).map_err(io::Error::other)
 }
 
 fn wait_until_ready(number: usize, pid: Pid, ready: &OwnedFd) -> Result<(), EngineError> {

@@ -24,7 +24,7 @@ pub(super) struct Place {
 }
 
 pub(super) enum Life {
-    /// `orders` is the supervisor's end of a pipe: closing it tells a worker to drain.
+    /// `orders` is the supervisor's end of a channel: closing it tells a worker to drain.
     Running {
         pid: Pid,
         since_ns: u64,

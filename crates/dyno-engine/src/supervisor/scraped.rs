@@ -118,6 +118,8 @@ pub(super) fn serve(listeners: Vec<OwnedFd>, board: Board, orders: OwnedFd) -> i
         // SIGTERM, which a service manager sends to all processes, stays blocked: a drain can be seen to its end.
         signals: None,
         router: Arc::new(metrics::routes(board).map_err(io::Error::other)?),
+        sites: Vec::new(),
+        mounts: Vec::new(),
         log: AccessLog::Off,
         counters,
         extras: Extras::default(),

@@ -6,6 +6,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod content;
 mod log;
 mod served;
 
@@ -53,6 +54,14 @@ const TESTS: &[(&str, fn())] = &[
         "at_its_descriptor_limit_a_server_waits_without_spinning",
         at_its_descriptor_limit_a_server_waits_without_spinning,
     ),
+    ("workers_serve_a_folder_and_its_changes", content::workers_serve_a_folder_and_its_changes),
+    ("a_new_worker_serves_what_the_folder_has_now", content::a_new_worker_serves_what_the_folder_has_now),
+    (
+        "a_killed_builder_is_replaced_and_changes_go_on",
+        content::a_killed_builder_is_replaced_and_changes_go_on,
+    ),
+    ("a_folder_that_is_not_there_is_named", content::a_folder_that_is_not_there_is_named),
+    ("no_request_is_lost_while_files_change", content::no_request_is_lost_while_files_change),
     ("the_floor_answers_what_it_was_given", the_floor_answers_what_it_was_given),
 ];
 

@@ -2,7 +2,7 @@
 
 use crate::common::DEADLINE;
 use dyno_engine::supervisor::{self, Event};
-use dyno_engine::{Addr, Config, Dials, Limits, handler};
+use dyno_engine::{Addr, Config, Dials, Limits, Mount, handler};
 use dyno_sys::Pid;
 use dyno_sys::signal::{self, Signal};
 use dyno_sys::socket::{self, Io, Ready};
@@ -162,6 +162,7 @@ pub(crate) fn be_server(settings: &[String]) -> ExitCode {
             "drain_ms" => config.drain_ns = word.parse::<u64>().unwrap() * 1_000_000,
             "log_file" => config.log_file = Some(word.into()),
             "socket_mode" => config.socket_mode = Some(u32::from_str_radix(word, 8).unwrap()),
+            "content" => config.content.push(Mount::new("/", word).unwrap()),
             "nofile" | "file_blocks" => {}
             dial => config.dials.set(dial, word).unwrap(),
         }
@@ -196,6 +197,9 @@ fn tell(event: Event) {
         Event::WorkerReplaced { old, new } => println!("replaced {old} {new}"),
         Event::WorkerNotReplaced { why } => println!("not replaced: {why}"),
         Event::LogWriterDied { .. } => println!("writer died"),
+        Event::Content { .. } => {}
+        Event::BuilderDied { exit, .. } => println!("builder died {exit}"),
+        Event::ContentStale { why } => println!("stale: {why}"),
         Event::Fitted { .. } => {}
         Event::Full { workers } => println!("full {workers}"),
         Event::SignalIgnored { signal } => println!("ignored {signal}"),

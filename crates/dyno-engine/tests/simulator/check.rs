@@ -1,6 +1,7 @@
 //! What must have come out of a simulation, by the plain model of HTTP.
 
 use crate::model::{Asked, Reply, RequestKind, Step, read_replies_so_far, understand};
+use crate::simulator::content::{self, HAS_CONTENT};
 use crate::simulator::handlers::{Call, Kind};
 use crate::simulator::world::{MODEL_LIMITS, Mode, World};
 
@@ -25,11 +26,16 @@ fn kind_of(step: &Step) -> RequestKind {
     }
 }
 
-/// Whether a handler is called for it; the router answers the others by itself.
-fn is_routed(call: &Call) -> bool {
+/// Whether a handler is called for it; the router answers the others by itself, or the folder.
+fn is_routed(world: &World, call: &Call) -> bool {
     let methods: [&[u8]; 7] = [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"PATCH", b"OPTIONS"];
     let path = call.target.split(|byte| *byte == b'?').next().unwrap_or_default();
-    methods.contains(&call.method.as_slice()) && path.starts_with(b"/") && is_text_when_decoded(path)
+    let is_one_name = path.iter().filter(|byte| **byte == b'/').count() == 1;
+    let has_route = is_one_name || world.scenario.salt & HAS_CONTENT == 0;
+    methods.contains(&call.method.as_slice())
+        && path.starts_with(b"/")
+        && has_route
+        && is_text_when_decoded(path)
 }
 
 fn is_text_when_decoded(path: &[u8]) -> bool {
@@ -74,11 +80,13 @@ fn check_client(world: &World, id: usize, calls: &mut Vec<Call>, unanswered: &mu
                     target: request.target.clone(),
                     body: request.body.clone(),
                 };
+                let is_content = world.scenario.salt & HAS_CONTENT != 0 && content::is_for(request);
                 match reply {
                     // Given up before it was whole: no handler was called.
                     Some(reply) if may_give_up(world, reply.status) => assert!(reply.closes, "client {id}"),
+                    Some(reply) if is_content => content::check(request, reply),
                     Some(reply) => {
-                        let was_called = is_routed(&call) && take(calls, &call);
+                        let was_called = is_routed(world, &call) && take(calls, &call);
                         check_reply(world, id, number, &call, was_called, reply);
                     }
                     None if is_over => {}
@@ -87,6 +95,9 @@ fn check_client(world: &World, id: usize, calls: &mut Vec<Call>, unanswered: &mu
                             !must_be_answered(world, id),
                             "client {id}: request {number} was not answered"
                         );
+                        if is_content && content::is_for_cut(request) && number == replies.len() {
+                            content::check_cut(&received[used..]);
+                        }
                         unanswered.push(call);
                     }
                 }
@@ -100,9 +111,16 @@ fn check_client(world: &World, id: usize, calls: &mut Vec<Call>, unanswered: &mu
                     assert!(is_over || !must_be_answered(world, id), "client {id}: nobody refused {step:?}");
                 }
             },
-            Step::Incomplete { .. } => {
+            Step::Incomplete { kind } => {
+                // What no route takes is refused before its body comes, to who asked (RFC 9110 §10.1.1).
+                let is_refused = |reply: &Reply| {
+                    let by_nobody = [400, 404, 405].contains(&reply.status) && reply.closes;
+                    by_nobody && kind.expect_continue && world.scenario.salt & HAS_CONTENT != 0
+                };
                 let is_late = |reply: &Reply| reply.status == 408 && world.scenario.mode == Mode::Slow;
-                let is_right = reply.is_none_or(|reply| may_give_up(world, reply.status) || is_late(reply));
+                let is_right = reply.is_none_or(|reply| {
+                    may_give_up(world, reply.status) || is_late(reply) || is_refused(reply)
+                });
                 assert!(is_right, "client {id}: an answer to half a request: {reply:?}");
             }
         }
@@ -143,7 +161,7 @@ fn may_give_up(world: &World, status: u16) -> bool {
 }
 
 fn check_reply(world: &World, id: usize, number: usize, call: &Call, was_called: bool, reply: &Reply) {
-    if !is_routed(call) {
+    if !is_routed(world, call) {
         let by_router = [200, 400, 404, 405, 501].contains(&reply.status);
         assert!(by_router, "client {id}: request {number} got {} from nobody", reply.status);
         return;

@@ -9,6 +9,7 @@ use crate::request::Request;
 use crate::response::{Filled, Response};
 use crate::route::Router;
 use crate::shared::Shared;
+use crate::simulator::content::HAS_CONTENT;
 use crate::upload::{BodyError, Flow, Upload};
 use dyno_proto::http1::Method;
 use std::fs::File;
@@ -150,10 +151,11 @@ pub(crate) fn file() -> FilePart {
     .clone()
 }
 
-/// Every method and every path.
+/// Every method and every path; where a folder is served, every path of one name.
 pub(crate) fn router(shop: &Shop, salt: u32) -> Router {
     let mut router = Router::new();
-    for pattern in ["/", "/{*rest}"] {
+    let rest = if salt & HAS_CONTENT == 0 { "/{*rest}" } else { "/{name}" };
+    for pattern in ["/", rest] {
         for method in [Method::Get, Method::Post, Method::Delete, Method::Patch, Method::Options] {
             let shop = Arc::clone(shop);
             let handler = move |request: &Request<'_>, reply: Reply<'_>| handle(&shop, salt, request, reply);

@@ -6,6 +6,7 @@
 use crate::fault::{self, Fault};
 use crate::model;
 use crate::simulator::check::check;
+use crate::simulator::content::{self, HAS_CONTENT};
 use crate::simulator::handlers::HAS_SILENT;
 use crate::simulator::net::Manner;
 use crate::simulator::world::{MODEL_LIMITS, Mode, Scenario, World};
@@ -46,12 +47,25 @@ fn scenario(seed: u64) -> Scenario {
     let room_max = [200, 5_000, 60_000, 1 << 20][chance.below(4) as usize];
     // A buffer that holds less than the progress that is asked for in a stretch of time is nobody's.
     let room_max = if mode == Mode::Slow { room_max.max(5_000) } else { room_max };
-    let scripts = (0..=chance.below(3)).map(|_| split(&conversation(&mut chance, &MIX))).collect();
+    let mut scripts: Vec<_> =
+        (0..=chance.below(3)).map(|_| split(&conversation(&mut chance, &MIX))).collect();
     let salt = match mode {
         Mode::Rude | Mode::Tight => chance.next_u64() as u32 | HAS_SILENT,
         Mode::Patient | Mode::Draining | Mode::Slow => chance.next_u64() as u32 & !HAS_SILENT,
     };
+    if salt & HAS_CONTENT != 0 {
+        let may_be_cut = matches!(mode, Mode::Rude | Mode::Tight);
+        scripts.iter_mut().for_each(|script| add_content(&mut chance, script, may_be_cut));
+    }
     Scenario { seed, mode, scripts, manner, room_max, salt }
+}
+
+/// Puts requests for files between the others; the last piece may be no request.
+fn add_content(chance: &mut Prng, script: &mut Vec<Vec<u8>>, may_be_cut: bool) {
+    for _ in 0..chance.below(5) {
+        let at = chance.below(script.len() as u64) as usize;
+        script.insert(at, content::request(chance, may_be_cut));
+    }
 }
 
 /// A conversation as its requests, as far as they can be told apart: what shrinking takes away.

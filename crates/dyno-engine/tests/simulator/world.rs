@@ -5,9 +5,10 @@ use crate::core::Core;
 use crate::draining::Drained;
 use crate::http1::Http1;
 use crate::log::AccessLog;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mailbox, Message};
 use crate::model;
 use crate::scratch::Scratch;
+use crate::simulator::content::{self, HAS_CONTENT};
 use crate::simulator::handlers::{self, Shop, Work};
 use crate::simulator::net::{Link, Manner, SimNet, Socket};
 use crate::simulator::proxy::Proxy;
@@ -112,6 +113,8 @@ pub(crate) struct World {
     now_ns: u64,
     drain_began_ns: Option<u64>,
     drained: Drained,
+    /// Whether the files have changed.
+    has_changed: bool,
     /// Turns that time alone brought about and in which nothing was done, since something else happened.
     idle_wakes: u32,
     pub(crate) trace: Option<Vec<String>>,
@@ -125,8 +128,11 @@ impl World {
         let limits = limits(scenario.mode);
         let tally = Tally::new(counters(), 0, RunsIn::Process);
         let mailbox = Mailbox::new(None);
-        let scratch =
+        let mut scratch =
             Scratch::new(tally, Arc::clone(&mailbox), limits.outstanding_max, limits.later_ns, 1_700_000_000);
+        if scenario.salt & HAS_CONTENT != 0 {
+            scratch.sites.push(content::site());
+        }
         let http = Http1::new(router, &limits, AccessLog::Off, scratch, limits.buffer_bytes_max);
         let mut net = SimNet::new(Prng::new(chance.next_u64()), scenario.manner, scenario.room_max);
         // A moment anywhere in a tick, late in the life of a machine now and then.
@@ -161,6 +167,7 @@ impl World {
             now_ns,
             drain_began_ns: None,
             drained: Drained::NotYet,
+            has_changed: false,
             idle_wakes: 0,
             trace: traced.then(Vec::new),
         }
@@ -220,6 +227,11 @@ impl World {
     }
 
     fn act(&mut self) {
+        if self.scenario.salt & HAS_CONTENT != 0 && !self.has_changed && self.chance.below(100) == 0 {
+            self.note(|| "the files change".to_owned());
+            self.mailbox.put(Message::Table(0, content::table(1)));
+            self.has_changed = true;
+        }
         if self.scenario.mode == Mode::Slow {
             return self.act_slowly();
         }

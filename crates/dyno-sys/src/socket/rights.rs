@@ -1,4 +1,5 @@
-//! Packets that carry descriptors (`SCM_RIGHTS`, `unix(7)`). Used by the keeper's channels only.
+//! Packets that carry descriptors (`SCM_RIGHTS`, `unix(7)`). Used by the keeper's channels, and by the engine's supervisor
+//! for what it hands to its workers.
 //!
 //! A received descriptor is owned at once, so that none can leak; a packet that was cut is an error.
 
@@ -7,20 +8,22 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Descriptors in one packet; the kernel's SCM_MAX_FD is 253.
-pub(crate) const RIGHTS_MAX: usize = 64;
+pub const RIGHTS_MAX: usize = 64;
 const FD_BYTES: usize = size_of::<libc::c_int>();
 /// Room for one control message of RIGHTS_MAX descriptors: header (16 bytes) and numbers, in aligned words.
 const CONTROL_WORDS: usize = (16 + RIGHTS_MAX * FD_BYTES).div_ceil(8);
 
 /// One received packet.
 #[derive(Debug)]
-pub(crate) struct Packet {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) fds: Vec<OwnedFd>,
+pub struct Packet {
+    /// What it says.
+    pub bytes: Vec<u8>,
+    /// What came with it.
+    pub fds: Vec<OwnedFd>,
 }
 
 /// Sends one packet; whole or not at all. `EAGAIN` when the channel is full, `EPIPE` when nobody reads.
-pub(crate) fn send(channel: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub fn send(channel: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     assert!(fds.len() <= RIGHTS_MAX, "more descriptors than a packet takes");
     let mut control = [0_u64; CONTROL_WORDS];
     let mut piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
@@ -39,7 +42,7 @@ pub(crate) fn send(channel: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]
 }
 
 /// Takes one packet of at most `bytes_max`; an empty one is the end of the channel. `EAGAIN` when there is none.
-pub(crate) fn receive(channel: BorrowedFd<'_>, bytes_max: usize) -> io::Result<Packet> {
+pub fn receive(channel: BorrowedFd<'_>, bytes_max: usize) -> io::Result<Packet> {
     let mut bytes = vec![0; bytes_max];
     let mut control = [0_u64; CONTROL_WORDS];
     let mut piece = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };

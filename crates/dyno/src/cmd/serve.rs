@@ -4,6 +4,7 @@
 //! starts a thread.
 
 mod clients;
+mod content;
 mod file;
 mod layers;
 mod manager;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use dyno_engine::supervisor::{self, Event, ExitReport};
-use dyno_engine::{Addr, Config, DialError, Dials, Drained, EngineError, Limits, handler};
+use dyno_engine::{Addr, Config, DialError, Dials, Drained, EngineError, Limits, Router, handler};
 use dyno_measure::units::thousands;
 use dyno_sys::socket::SocketError;
 use dyno_sys::{child, proc};
@@ -58,6 +59,8 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         out::print(&show::shown(&effective, &config))?;
         return Ok(exit::DONE);
     }
+    let content = content::mounts(&args.content)?;
+    let is_demo = content.is_empty();
     let user = user::of_workers(args.user.as_deref())?;
     if args.check {
         return check(args, &config);
@@ -70,7 +73,7 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         ));
     }
     let who = user.as_ref().map_or_else(String::new, |user| format!("as user {}\n", user.name));
-    let config = Config { control, user: user.map(|user| user.identity), ..config };
+    let config = Config { control, content, user: user.map(|user| user.identity), ..config };
     let mut manager = Manager::of(|name| std::env::var_os(name), child::this())?;
     let config = Config { inherited: manager.take_listeners()?, alive_ns: manager.alive_ns(), ..config };
     let is_set = effective
@@ -82,8 +85,10 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
     }
     let drain = args.drain_timeout;
     let dials = config.dials.clone();
-    let routes =
-        || handler::demo(&dials).expect("the routes are fixed, and a test of the engine adds them all");
+    let routes = || match is_demo {
+        true => handler::demo(&dials).expect("the routes are fixed, and a test of the engine adds them all"),
+        false => Router::new(),
+    };
     let report = supervisor::run(config, &routes, &mut |event| {
         manager.tell(&event);
         out::say(&told(&event, drain));
@@ -161,6 +166,7 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         alive_ns: None,
         control: None,
         user: None,
+        content: Vec::new(),
     })
 }
 
@@ -216,6 +222,21 @@ fn told(event: &Event, drain: Duration) -> String {
         }
         Event::LogWriterDied { exit, replaced_in_ns } => {
             format!("warning: the access log's writer died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
+        }
+        Event::Content { folder, files, unread } => {
+            let lost = match unread {
+                0 => String::new(),
+                unread => format!(" (warning: {unread} cannot be read by whoever serves)"),
+            };
+            let noun = if *files == 1 { "file" } else { "files" };
+            format!("{} {noun} of {}{lost}\n", thousands(*files as f64), folder.display())
+        }
+        Event::BuilderDied { exit, replaced_in_ns } => format!(
+            "warning: the process that reads the folder died ({exit}); it is replaced {}\n",
+            soon(*replaced_in_ns)
+        ),
+        Event::ContentStale { why } => {
+            format!("warning: changes of the folder are not served: {why}; it is tried again\n")
         }
         Event::Fitted { asked, fitting } => format!(
             "warning: a worker can hold {} connections, not {}: descriptors are limited (ulimit -n)\n",
@@ -298,6 +319,9 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
             .because(error)
             .likely("this root may not become other users, as in some containers")
             .try_this("dyno serve --user root, if what it serves may have all of root's rights"),
+        EngineError::Content { source } => Failure::error(chain(source))
+            .likely("whoever serves may not read it (dyno serve --help, --user), or it is another's")
+            .try_this("ls -ld, on the folder and those above it"),
         EngineError::System { .. } | EngineError::WorkerStart { .. } => {
             failure.because(error).try_this("dyno serve --workers 1 --pin none --reuseport off")
         }

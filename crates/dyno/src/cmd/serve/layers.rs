@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::ffi::OsString;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, Parser};
@@ -20,6 +20,9 @@ use dyno_lab::Failure;
 
 /// Bits of a file's permissions that let everybody write.
 const OTHERS_WRITE: u32 = 0o002;
+
+/// What the command line knows the folder by that is served.
+const ROOT: &str = "content_root";
 
 /// Where a setting comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,8 +64,13 @@ pub(super) fn effective(
     let matches = Cli::command().try_get_matches_from(line).map_err(|error| vec![unreadable(&error)])?;
     let matches =
         matches.subcommand_matches("serve").ok_or_else(|| vec![Failure::usage("serve was asked for")])?;
-    let path = matches.get_one::<std::path::PathBuf>("what");
-    let mut from_file = path.map_or(Ok(Vec::new()), |path| of_file(path, &settings))?;
+    let what = matches.get_one::<PathBuf>("what").map(|path| what::named(path)).transpose();
+    let (mut from_file, folder) = match what.map_err(|failure| vec![failure])? {
+        Some(What::Settings(path)) => (of_file(&path, &settings)?, None),
+        Some(What::Folder(folder)) => (Vec::new(), Some(folder)),
+        None => (Vec::new(), None),
+    };
+    one_folder(matches, folder.as_deref())?;
     // Whoever starts a server with orders, as a climb does, has said everything on its command line.
     let is_ordered = matches.contains_id("control_fd");
     let environment = |variable: &str| environment(variable).filter(|word| !is_ordered && !word.is_empty());
@@ -71,7 +79,12 @@ pub(super) fn effective(
     for (at, setting) in settings.into_iter().enumerate() {
         let in_file =
             from_file.iter().position(|(given, _)| *given == at).map(|found| from_file.swap_remove(found).1);
-        let (words, origin) = match of(&setting, matches, &environment, in_file) {
+        let named = folder.as_ref().filter(|_| setting.id == ROOT).map(|folder| folder.display().to_string());
+        let found = match named {
+            Some(folder) => Ok((vec![folder], Origin::Flag)),
+            None => of(&setting, matches, &environment, in_file),
+        };
+        let (words, origin) = match found {
             Ok(found) => found,
             Err(mistake) => {
                 mistakes.push(mistake);
@@ -86,8 +99,20 @@ pub(super) fn effective(
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
-    let args = parsed(&whole_line(line, &laid)).map_err(|error| vec![unreadable(&error)])?;
+    let mut args = parsed(&whole_line(line, &laid)).map_err(|error| vec![unreadable(&error)])?;
+    args.content.content_root = folder.or(args.content.content_root);
     Ok(Effective { args, settings: laid })
+}
+
+/// A folder that is named twice is two folders, perhaps.
+fn one_folder(matches: &ArgMatches, folder: Option<&Path>) -> Result<(), Vec<Failure>> {
+    match (folder, matches.get_one::<PathBuf>(ROOT)) {
+        (Some(one), Some(other)) => {
+            let what = format!("two folders are named: {} and {}", one.display(), other.display());
+            Err(vec![Failure::usage(what).try_this("one of them")])
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The words of one setting, from the first layer that has it.
@@ -182,10 +207,9 @@ fn unreadable(error: &clap::Error) -> Failure {
 type FromFile = Vec<(usize, (Vec<String>, Origin))>;
 
 fn of_file(path: &Path, settings: &[Setting]) -> Result<FromFile, Vec<Failure>> {
-    let What::Settings(path) = what::named(path).map_err(|failure| vec![failure])?;
-    let name = dyno_lab::file::name(&path);
-    check_writers(&path).map_err(|failure| vec![failure])?;
-    let bytes = dyno_lab::file::read(&path).map_err(|failure| vec![failure])?;
+    let name = dyno_lab::file::name(path);
+    check_writers(path).map_err(|failure| vec![failure])?;
+    let bytes = dyno_lab::file::read(path).map_err(|failure| vec![failure])?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()]
             .iter()
@@ -296,6 +320,21 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_is_a_setting_too() {
+        let root = |words: &[&str]| {
+            laid(words, &[]).map(|found| (origin(&found, "content.root"), found.args.content))
+        };
+        let (said, content) = root(&["/", "--maxage-max", "60"]).unwrap();
+        assert_eq!((said.as_str(), content.maxage_max), ("/ flag", 60));
+        assert_eq!(content.content_root.as_deref(), Some(Path::new("/")));
+        let file = File::new("content", "[content]\nroot = \"/tmp\"\nno_watch = true\n");
+        let (said, content) = root(&[file.name()]).unwrap();
+        assert_eq!((said, content.no_watch), (format!("/tmp {}:2", file.name()), true));
+        assert_eq!(content.content_root.as_deref(), Some(Path::new("/tmp")));
+        assert_eq!(root(&["/", "--content-root", "/tmp"]).unwrap_err().len(), 1);
+    }
+
+    #[test]
     fn a_word_that_does_not_suit_is_told_with_its_place_and_what_is_taken() {
         let file = File::new(
             "wrong",
@@ -317,10 +356,9 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_mends_what_the_file_has_wrong_and_a_folder_is_no_file() {
+    fn a_flag_mends_what_the_file_has_wrong() {
         let file = File::new("mended", "[limits]\nidle_timeout = \"fast\"\n");
         assert!(laid(&[file.name(), "--idle-timeout", "3s"], &[]).is_ok());
-        assert!(laid(&["/"], &[]).unwrap_err()[0].starts_with("cannot serve the folder /"));
         assert!(laid(&["/nowhere.toml"], &[]).unwrap_err()[0].starts_with("cannot read /nowhere.toml"));
     }
 }

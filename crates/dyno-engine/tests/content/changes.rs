@@ -1,0 +1,122 @@
+//! Files that change while they are served: nothing is torn, nothing lost, and the new version comes by itself.
+
+use super::common::{Client, addr, wait_for};
+use super::folder::{Folder, get, noise, request, serve, text};
+use dyno_engine::{Content, Watch};
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[test]
+fn a_change_is_served_without_a_restart() {
+    let folder = Folder::new("change").with("a.css", text(1_000)).with("gone.txt", "x");
+    let running = folder.serve();
+    let before = get(&running, "/a.css", "");
+    folder.put("a.css", text(2_000));
+    folder.put("new/deep/er.txt", "new");
+    fs::remove_file(folder.path.join("gone.txt")).unwrap();
+    wait_for("the new version", || get(&running, "/a.css", "").body == text(2_000));
+    wait_for("the new file", || get(&running, "/new/deep/er.txt", "").text() == "new");
+    wait_for("the end of the old file", || get(&running, "/gone.txt", "").status == 404);
+    let lines = format!("If-None-Match: {}\r\n", before.header("etag").unwrap());
+    assert_eq!(get(&running, "/a.css", &lines).status, 200);
+    // In a folder that was not there at the start, too.
+    folder.put("new/deep/er.txt", "newer");
+    wait_for("the change in a new folder", || get(&running, "/new/deep/er.txt", "").text() == "newer");
+    wait_for("the new version's codings", || {
+        get(&running, "/a.css", "Accept-Encoding: br\r\n").header("content-encoding") == Some("br")
+    });
+}
+
+#[test]
+fn what_is_not_watched_stays_as_it_was() {
+    let folder = Folder::new("unwatched").with("a.txt", "old");
+    let running = serve(Content::new(&folder.path).watch(Watch::No));
+    folder.put("a.txt", "new");
+    assert_eq!(get(&running, "/a.txt", "").text(), "old");
+}
+
+/// Each reply is one version, whole, while versions follow each other as fast as they can.
+#[test]
+fn a_file_that_is_replaced_again_and_again_is_never_torn() {
+    for (name, bytes) in [("small.txt", 3_000), ("middle.bin", 60_000), ("large.bin", 400_000)] {
+        let version = |number: u8| vec![b'a' + number % 26; bytes + usize::from(number % 26)];
+        let folder = Folder::new(name).with(name, version(0));
+        let running = folder.serve();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut number = 0_u8;
+                while !is_over.load(Ordering::Relaxed) {
+                    number = number.wrapping_add(1);
+                    folder.put(name, version(number));
+                    std::thread::yield_now();
+                }
+            });
+            let mut client = Client::connect(addr(&running));
+            let mut versions = std::collections::BTreeSet::new();
+            let start = std::time::Instant::now();
+            while versions.len() < 4 {
+                assert!(start.elapsed() < super::common::DEADLINE, "{name}: versions {versions:?}");
+                let reply = client.ask(request("GET", &format!("/{name}"), ""));
+                // Between two versions of a large file it may be gone for a moment, but never half.
+                assert_eq!(reply.status, 200, "{name}");
+                let first = reply.body[0];
+                assert!(reply.body.iter().all(|byte| *byte == first), "{name} is torn");
+                assert_eq!(reply.body.len(), bytes + usize::from(first - b'a'), "{name}");
+                versions.insert(first);
+            }
+            is_over.store(true, Ordering::Relaxed);
+            writer.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_download_goes_on_with_the_version_that_it_began_with() {
+    let old = noise(3_000_000);
+    let folder = Folder::new("download").with("large.bin", &old);
+    let running = folder.serve();
+    let mut client = Client::connect(addr(&running));
+    client.send(request("GET", "/large.bin", ""));
+    let head = client.head_of_reply();
+    assert_eq!(head.header("content-length"), Some("3000000"));
+    folder.put("large.bin", text(2_000_000));
+    wait_for("the new version", || {
+        let reply = get(&running, "/large.bin", "Range: bytes=0-9\r\n");
+        reply.header("content-range") == Some("bytes 0-9/2000000")
+    });
+    client.shutdown_write();
+    assert!(client.rest() == old, "the old version is whole");
+}
+
+#[test]
+fn a_file_that_shrinks_closes_the_connection_and_nothing_is_padded() {
+    let folder = Folder::new("shrinks").with("large.bin", noise(5_000_000));
+    let running = serve(Content::new(&folder.path).watch(Watch::No));
+    let file = fs::OpenOptions::new().write(true).open(folder.path.join("large.bin")).unwrap();
+    file.set_len(100_000).unwrap();
+    let mut client = Client::connect(addr(&running));
+    client.send(request("GET", "/large.bin", ""));
+    assert_eq!(client.head_of_reply().header("content-length"), Some("5000000"));
+    assert!(client.rest() == noise(100_000), "what there was, and the end");
+    let mut client = Client::connect(addr(&running));
+    assert_eq!(client.ask(request("GET", "/large.bin", "Range: bytes=0-9\r\n")).body, noise(10));
+}
+
+#[test]
+fn encoded_files_are_kept_from_start_to_start() {
+    let (folder, cache) = (Folder::new("cached").with("a.js", text(50_000)), Folder::new("cache"));
+    let private = cache.path.join("private");
+    let content = || Content::new(&folder.path).cache(&private);
+    let ask = || {
+        let running = serve(content());
+        get(&running, "/a.js", "Accept-Encoding: br\r\n").body
+    };
+    let first = ask();
+    let names = || fs::read_dir(&private).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    assert_eq!(names().len(), 3, "gzip, deflate and br");
+    assert_eq!(ask(), first);
+    // What somebody has spoilt is made again.
+    names().iter().for_each(|entry| fs::write(entry, "spoilt").unwrap());
+    assert_eq!(ask(), first);
+}

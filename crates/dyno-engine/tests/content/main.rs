@@ -1,0 +1,12 @@
+//! Folders over real sockets: whole files and parts, codings, conditions, names that must not be served, and changes.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod changes;
+mod conditions;
+mod folder;
+mod names;
+mod parts;
+mod whole;

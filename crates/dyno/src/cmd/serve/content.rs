@@ -1,0 +1,84 @@
+//! `dyno serve DIR`: from flags to a folder as the engine has it.
+
+use std::path::{Path, PathBuf};
+
+use dyno_engine::{Compress, Content, Mount, Watch};
+use dyno_lab::Failure;
+use dyno_sys::user;
+
+use crate::cli::ContentFlags;
+
+/// What is served of folders: one, under `/`, or none.
+///
+/// # Errors
+/// When there is no such folder, or no such coding.
+pub(super) fn mounts(flags: &ContentFlags) -> Result<Vec<Mount>, Failure> {
+    let Some(folder) = &flags.content_root else { return without_folder(flags) };
+    if !folder.is_dir() {
+        return Err(no_folder(folder));
+    }
+    let mut content = Content::new(folder)
+        .maxage_max_s(flags.maxage_max)
+        .compress(if flags.no_compress { Compress::No } else { Compress::Yes })
+        .watch(if flags.no_watch { Watch::No } else { Watch::Yes })
+        .sendfile_bytes(flags.sendfile_bytes as u64);
+    if let Some(bytes) = flags.content_bytes_max {
+        content = content.memory_bytes_max(bytes as u64);
+    }
+    if let Some(coding) = &flags.force_encoding {
+        content = content.force_encoding(coding).ok_or_else(|| no_coding(coding))?;
+    }
+    if let Some(cache) = cache(flags) {
+        content = content.cache(cache);
+    }
+    let mount = Mount::new("/", content).map_err(|error| Failure::error(error.to_string()))?;
+    Ok(vec![mount])
+}
+
+/// Nothing, unless something was said of how the folder is served.
+fn without_folder(flags: &ContentFlags) -> Result<Vec<Mount>, Failure> {
+    let said = [
+        ("--no-compress", flags.no_compress),
+        ("--force-encoding", flags.force_encoding.is_some()),
+        ("--content-bytes-max", flags.content_bytes_max.is_some()),
+        ("--cache", flags.cache.is_some()),
+        ("--no-cache", flags.no_cache),
+        ("--no-watch", flags.no_watch),
+    ];
+    match said.iter().find(|(_, is_said)| *is_said) {
+        Some((flag, _)) => Err(Failure::usage(format!("{flag} means nothing without a folder"))
+            .try_this(format!("dyno serve DIR {flag}, or root in the table [content] of the file"))),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn no_folder(folder: &Path) -> Failure {
+    let what = format!("cannot serve {}", folder.display());
+    match folder.try_exists() {
+        Ok(true) => Failure::error(what).likely("it is no folder").try_this("dyno serve ."),
+        _ => Failure::error(what).likely("there is no such folder").try_this("dyno serve ."),
+    }
+}
+
+fn no_coding(word: &str) -> Failure {
+    Failure::usage(format!("no file is encoded as \"{word}\""))
+        .likely("it takes gzip, deflate or br")
+        .try_this("--force-encoding deflate")
+}
+
+/// Where encoded files are kept. Started as root, files are read by a user without a folder of its own: only one that was
+/// named is used.
+fn cache(flags: &ContentFlags) -> Option<PathBuf> {
+    if flags.no_cache {
+        return None;
+    }
+    flags.cache.clone().or_else(|| {
+        let (uid, _) = user::current();
+        if uid == 0 {
+            return None;
+        }
+        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+        caches.map(|caches| caches.join("dyno/content"))
+    })
+}

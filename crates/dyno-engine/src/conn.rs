@@ -42,6 +42,17 @@ pub(crate) enum Reading {
     Done,
 }
 
+/// Whether it is known whose connection it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// As far as it ever will be.
+    Known,
+    /// A proxy's header must come before anything else.
+    Awaited,
+    /// It came, and its client has as many connections as it may: this one is closed.
+    TooMany,
+}
+
 /// One connection. `S` is its end: a descriptor, or a simulator's.
 #[derive(Debug)]
 pub(crate) struct Conn<S> {
@@ -55,8 +66,7 @@ pub(crate) struct Conn<S> {
     pub(crate) reading: Reading,
     /// Who the peer is, or whom a proxy's header names. Only known when there is an access log or a gate.
     pub(crate) peer: Option<IpAddr>,
-    /// Whether a proxy's header must come before anything else.
-    pub(crate) awaits_header: bool,
+    pub(crate) client: Client,
 }
 
 /// What a connection holds while something is incomplete.
@@ -262,7 +272,7 @@ impl<S> Conn<S> {
             discarded: 0,
             reading: Reading::Idle,
             peer,
-            awaits_header: false,
+            client: Client::Known,
         }
     }
 

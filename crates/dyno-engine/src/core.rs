@@ -17,7 +17,7 @@ mod deadline;
 mod drain;
 
 use crate::config::Limits;
-use crate::conn::{Reading, Slab};
+use crate::conn::{Client, Reading, Slab};
 use crate::draining::Drain;
 use crate::fault::{Fault, planted};
 use crate::http1::{Digest, End, Http1, Turn};
@@ -167,8 +167,8 @@ impl<N: Net> Core<N> {
         let index = self.conns.insert(socket, peer);
         let token = self.conns.token(index);
         self.http.scratch.counts().accepts += 1;
-        if let Some(gate) = self.net.gate() {
-            self.conns.get(index).awaits_header = gate.awaits_header(peer);
+        if self.net.gate().is_some_and(|gate| gate.awaits_header(peer)) {
+            self.conns.get(index).client = Client::Awaited;
         }
         self.conns.get(index).link.due = self.now + Wrapping(self.spans.idle);
         self.wheel.arm(&mut self.conns, index);
@@ -561,11 +561,12 @@ impl<N: Net> Core<N> {
         if let Some(gate) = self.net.gate() {
             gate.disconnect(self.conns.get(index).peer);
         }
+        if let Some(meter) = self.net.meter() {
+            let is_limited = self.conns.get(index).client == Client::TooMany;
+            meter.closed(if is_limited { Ended::Limited } else { ended(why) });
+        }
         drop(self.conns.remove(index));
         self.http.scratch.counts().closes += 1;
-        if let Some(meter) = self.net.meter() {
-            meter.closed(ended(why));
-        }
         self.has_closed = true;
     }
 

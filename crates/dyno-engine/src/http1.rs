@@ -16,7 +16,7 @@ use crate::answer::{Answer, AnswerContent};
 use crate::asked::{Asked, Chunks, Connection, Content};
 use crate::budget::Budget;
 use crate::config::Limits;
-use crate::conn::{Conn, LogLine, Owed, OwedWhat};
+use crate::conn::{Client, Conn, LogLine, Owed, OwedWhat};
 use crate::fault::{Fault, planted};
 use crate::log::{AccessLog, Entry};
 use crate::reply::Reply;
@@ -142,7 +142,7 @@ impl Http1 {
         );
         self.scratch.owing.token = turn.token;
         let (mut used, mut next) = (0, Next::Request);
-        if turn.net.gate().is_some() && turn.conn.awaits_header {
+        if turn.net.gate().is_some() && turn.conn.client == Client::Awaited {
             match self.take_header(turn, input) {
                 Ok(header) => used = header,
                 Err(digest) => return digest,

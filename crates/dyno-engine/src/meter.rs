@@ -66,6 +66,8 @@ pub(crate) enum Ended {
     ByPeer,
     /// It took too long.
     Late,
+    /// Its address had as many as it may.
+    Limited,
 }
 
 /// Words of a row, whole cache lines.
@@ -175,6 +177,7 @@ impl Meter {
             Ended::Done => figures.closed_done += 1,
             Ended::ByPeer => figures.closed_by_peer += 1,
             Ended::Late => figures.closed_late += 1,
+            Ended::Limited => figures.closed_limited += 1,
         }
     }
 

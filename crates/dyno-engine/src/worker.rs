@@ -15,6 +15,7 @@ use crate::kernel::{ByDials, Direct, Extras, Kernel, Way};
 use crate::listen::{BACKLOG, Listeners};
 use crate::log::AccessLog;
 use crate::mailbox::{Mailbox, Message};
+use crate::meter::Ended;
 use crate::neighbours::Neighbours;
 use crate::route::Router;
 use crate::scratch::Scratch;
@@ -353,7 +354,7 @@ impl<W: Way> Loop<W> {
             && gate.connect(peer) == May::No
         {
             if let Some(meter) = self.core.net.meter() {
-                meter.figures.closed_limited += 1;
+                meter.closed(Ended::Limited);
             }
             return None;
         }

@@ -4,6 +4,7 @@
 
 use super::{Digest, End, Http1, Turn};
 use crate::addresses::May;
+use crate::conn::Client;
 use crate::gate::Header;
 use crate::seam::Net;
 use dyno_proto::http1::request::Head;
@@ -37,18 +38,16 @@ impl Http1 {
             }
             Header::Whole { client: None, used } => {
                 // The proxy asks for itself, as for a health check.
-                turn.conn.awaits_header = false;
+                turn.conn.client = Client::Known;
                 Ok(used)
             }
             Header::Whole { client, used } => {
                 if gate.connect(client) == May::No {
                     // The peer stays the proxy, which nobody counts: this connection is not given back.
-                    if let Some(meter) = turn.net.meter() {
-                        meter.figures.closed_limited += 1;
-                    }
+                    turn.conn.client = Client::TooMany;
                     return Err(broken);
                 }
-                (turn.conn.peer, turn.conn.awaits_header) = (client, false);
+                (turn.conn.peer, turn.conn.client) = (client, Client::Known);
                 Ok(used)
             }
         }

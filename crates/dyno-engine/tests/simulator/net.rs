@@ -3,6 +3,7 @@
 
 use crate::file::FilePart;
 use crate::gate::Gate;
+use crate::meter::Meter;
 use crate::outbox::OUTBOX_BYTES_FLUSH;
 use crate::seam::{Net, ReadUntil, Readiness, Watch};
 use dyno_measure::Prng;
@@ -96,11 +97,12 @@ pub(crate) struct SimNet {
     room_max: usize,
     /// Where clients come through a proxy.
     pub(crate) gate: Option<Gate>,
+    pub(crate) meter: Option<Meter>,
 }
 
 impl SimNet {
     pub(crate) fn new(chance: Prng, manner: Manner, room_max: usize) -> SimNet {
-        SimNet { links: Vec::new(), manner, chance, room_max, gate: None }
+        SimNet { links: Vec::new(), manner, chance, room_max, gate: None, meter: None }
     }
 
     /// A client connects.
@@ -226,6 +228,10 @@ impl Net for SimNet {
         assert_eq!(link.token, Some(token), "a connection is watched under its own token");
         (link.watch, link.has_edge) = (watch, true);
         Ok(())
+    }
+
+    fn meter(&mut self) -> Option<&mut Meter> {
+        self.meter.as_mut()
     }
 
     fn gate(&mut self) -> Option<&mut Gate> {

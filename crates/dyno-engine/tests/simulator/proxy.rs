@@ -3,6 +3,7 @@
 
 use crate::clients::{AddressLimits, Clients, ToldBy};
 use crate::gate::Gate;
+use crate::meter::{Meter, Meters};
 use dyno_measure::Prng;
 
 /// One simulation in so many has a proxy.
@@ -24,6 +25,14 @@ impl Proxy {
     pub(crate) fn gate() -> Option<Gate> {
         let clients = Clients { told_by: ToldBy::ProxyProtocol, trusted: Vec::new(), trusts_unix: true };
         Gate::new(&AddressLimits::default(), &clients)
+    }
+
+    /// What counts beside it. Rows are mapped for the life of the process, and this one is never written.
+    pub(crate) fn meter() -> Meter {
+        thread_local! {
+            static METERS: Meters = Meters::new(1).expect("a row can be mapped");
+        }
+        METERS.with(|meters| Meter::new(*meters, 0))
     }
 
     /// What it says in front of a connection.

@@ -141,6 +141,7 @@ impl World {
         // Chances of their own, so that the same seed does all else as it does without a proxy.
         let mut proxy = Proxy::by_chance(scenario.seed);
         net.gate = proxy.as_ref().and_then(|_| Proxy::gate());
+        net.meter = proxy.as_ref().map(|_| Proxy::meter());
         let clients =
             scenario.scripts.iter().map(|script| (proxy.as_mut().map_or(Vec::new(), Proxy::header), script));
         let clients = clients.map(|(header, script)| Client {
@@ -532,6 +533,13 @@ impl World {
         );
         let counts = self.core.http.scratch.tally.counts;
         assert_eq!(counts.accepts, counts.closes, "what was accepted is closed");
+        if let Some(meter) = &self.core.net.meter {
+            let seen = meter.figures;
+            let closed = seen.closed_done + seen.closed_by_peer + seen.closed_late + seen.closed_limited;
+            assert_eq!(closed, counts.closes, "each connection ends for one reason");
+            let replies = seen.replies_2xx + seen.replies_3xx + seen.replies_4xx + seen.replies_5xx;
+            assert!(replies <= counts.requests, "no more is answered than is asked");
+        }
         if self.core.is_draining() {
             self.core.begin_turn(self.now_ns);
             assert_eq!(self.core.drained(), Drained::Wholly, "a drained worker ends");

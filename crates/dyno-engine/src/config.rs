@@ -3,6 +3,7 @@
 //! The binary fills a `Config` from its flags, the library's `Server` from its builder calls. Nothing here is read
 //! from files or the environment.
 
+use crate::clients::{AddressLimits, Clients};
 use crate::content::Mount;
 use crate::dials::Dials;
 use crate::error::EngineError;
@@ -39,6 +40,15 @@ pub struct Config {
     pub content: Vec<Mount>,
     /// How long a drain may take, in nanoseconds, before connections that are left are cut.
     pub drain_ns: u64,
+    /// Where `/metrics` and `/healthz` are served, by a process of their own; `None`: nowhere, and nothing is counted for
+    /// them.
+    pub metrics: Option<Addr>,
+    /// How it is known who asks, where proxies stand between.
+    pub clients: Clients,
+    /// Listeners that a service manager has opened; where there are any they take the place of `listen`.
+    pub inherited: Vec<OwnedFd>,
+    /// How often [`Event::Alive`](crate::supervisor::Event::Alive) is told, in nanoseconds; `None`: never.
+    pub alive_ns: Option<u64>,
     /// A SOCK_SEQPACKET socket on which the supervisor takes orders while it runs; see `control`.
     pub control: Option<OwnedFd>,
 }
@@ -54,6 +64,10 @@ impl Default for Config {
             user: None,
             content: Vec::new(),
             drain_ns: DRAIN_NS_DEFAULT,
+            metrics: None,
+            clients: Clients::default(),
+            inherited: Vec::new(),
+            alive_ns: None,
             control: None,
         }
     }
@@ -77,6 +91,8 @@ pub struct Limits {
     /// Bytes that all connections together may hold in memory: partial heads, bodies that are collected, replies that
     /// wait. Divided among the workers. Over it new bodies get 503 and the worst hoarders are cut.
     pub buffer_bytes_max: usize,
+    /// What one address may have of all this.
+    pub address: AddressLimits,
     /// Requests of one worker that are answered later, streamed or uploaded at a time; more get 503.
     pub outstanding_max: usize,
     /// A head must be complete this long after its first byte (not after its last: RFC 9110 §15.5.9, 408).
@@ -110,6 +126,7 @@ impl Default for Limits {
             upload_bytes_max: 1 << 40,
             connections_max: 1_000_000,
             buffer_bytes_max: buffer_bytes_default(),
+            address: AddressLimits::default(),
             outstanding_max: 65_536,
             head_ns: 10 * SECOND_NS,
             idle_ns: 60 * SECOND_NS,
@@ -131,6 +148,9 @@ fn buffer_bytes_default() -> usize {
 /// A worker reads into one buffer with room for a whole head.
 const HEAD_BYTES_MOST: usize = 64 << 20;
 
+/// More addresses than this at a time no server has seen; the table takes 400 MB then.
+const ADDRESSES_MOST: usize = 1 << 24;
+
 impl Limits {
     /// Whether a server of so many workers could keep to them.
     ///
@@ -141,6 +161,10 @@ impl Limits {
         if self.head_bytes_max > HEAD_BYTES_MOST {
             let why = format!("a worker has a buffer of this size, so it is {HEAD_BYTES_MOST} at most");
             return refuse("head_bytes_max", self.head_bytes_max, why);
+        }
+        if self.address.addresses_max > ADDRESSES_MOST {
+            let why = format!("each takes 24 bytes in each worker, so it is {ADDRESSES_MOST} at most");
+            return refuse("addresses_max", self.address.addresses_max, why);
         }
         let least = self.head_bytes_max * workers;
         if self.buffer_bytes_max < least {

@@ -53,8 +53,10 @@ pub(crate) struct Conn<S> {
     /// Bytes discarded since reading was done; the next free entry while free.
     pub(crate) discarded: u32,
     pub(crate) reading: Reading,
-    /// Only known when there is an access log.
+    /// Who the peer is, or whom a proxy's header names. Only known when there is an access log or a gate.
     pub(crate) peer: Option<IpAddr>,
+    /// Whether a proxy's header must come before anything else.
+    pub(crate) awaits_header: bool,
 }
 
 /// What a connection holds while something is incomplete.
@@ -163,6 +165,7 @@ pub(crate) struct LogLine {
     pub(crate) method: Vec<u8>,
     pub(crate) target: Vec<u8>,
     pub(crate) version: &'static str,
+    pub(crate) client: Option<IpAddr>,
 }
 
 impl Default for Busy {
@@ -259,6 +262,7 @@ impl<S> Conn<S> {
             discarded: 0,
             reading: Reading::Idle,
             peer,
+            awaits_header: false,
         }
     }
 

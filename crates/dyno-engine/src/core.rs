@@ -22,6 +22,7 @@ use crate::draining::Drain;
 use crate::fault::{Fault, planted};
 use crate::http1::{Digest, End, Http1, Turn};
 use crate::mailbox::Message;
+use crate::meter::Ended;
 use crate::seam::{Net, ReadUntil, Readiness, Watch};
 use crate::segment::Flushed;
 use crate::timer::{Tick, Wheel, tick_of, ticks_of};
@@ -115,6 +116,9 @@ impl<N: Net> Core<N> {
         self.now_ns = now_ns;
         self.now = tick_of(now_ns);
         self.http.scratch.turn(now_ns);
+        if let Some(gate) = self.net.gate() {
+            gate.begin_turn(now_ns);
+        }
     }
 
     /// A loop turn ends: what is due is done.
@@ -163,6 +167,9 @@ impl<N: Net> Core<N> {
         let index = self.conns.insert(socket, peer);
         let token = self.conns.token(index);
         self.http.scratch.counts().accepts += 1;
+        if let Some(gate) = self.net.gate() {
+            self.conns.get(index).awaits_header = gate.awaits_header(peer);
+        }
         self.conns.get(index).link.due = self.now + Wrapping(self.spans.idle);
         self.wheel.arm(&mut self.conns, index);
         let is_watched = self.net.watch(self.conns.get(index).socket(), token).is_ok();
@@ -551,8 +558,14 @@ impl<N: Net> Core<N> {
         self.wheel.disarm(&mut self.conns, index);
         let (http, mut turn) = self.turn(index);
         http.on_end(&mut turn, why);
+        if let Some(gate) = self.net.gate() {
+            gate.disconnect(self.conns.get(index).peer);
+        }
         drop(self.conns.remove(index));
         self.http.scratch.counts().closes += 1;
+        if let Some(meter) = self.net.meter() {
+            meter.closed(ended(why));
+        }
         self.has_closed = true;
     }
 
@@ -571,6 +584,15 @@ impl<N: Net> Core<N> {
         let token = self.conns.token(index);
         let conn = self.conns.get(index);
         (&mut self.http, Turn { net: &mut self.net, conn, token, now: self.now })
+    }
+}
+
+/// How a connection ended, as metrics tell it.
+fn ended(why: BodyError) -> Ended {
+    match why {
+        BodyError::Closed | BodyError::Malformed(_) | BodyError::Refused => Ended::Done,
+        BodyError::TimedOut => Ended::Late,
+        BodyError::Cut => Ended::ByPeer,
     }
 }
 

@@ -36,6 +36,14 @@ pub enum EngineError {
         /// What was refused.
         source: SocketError,
     },
+    /// A descriptor that a service manager has handed over cannot be served on.
+    #[error("socket {number} of the service manager cannot be used: {why}")]
+    Inherited {
+        /// Which, from 0.
+        number: usize,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A route could not be added.
     #[error("the routes cannot be served")]
     Route {

@@ -7,6 +7,7 @@
 
 mod dispatch;
 mod frame;
+mod guard;
 pub(crate) mod intake;
 mod prepared;
 mod stream;
@@ -27,9 +28,10 @@ use crate::seam::Net;
 use crate::segment::Flushed;
 use crate::timer::{Tick, ticks_of};
 use crate::upload::BodyError;
-use dispatch::{call, otherwise, short};
+use dispatch::{call, otherwise, short, too_many};
 use dyno_proto::http1::request::{self, BodyLength, Head, Method, Parsed, Slots, Version};
 use frame::{Answered, Framed};
+use std::net::IpAddr;
 use std::num::Wrapping;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -140,9 +142,15 @@ impl Http1 {
         );
         self.scratch.owing.token = turn.token;
         let (mut used, mut next) = (0, Next::Request);
+        if turn.net.gate().is_some() && turn.conn.awaits_header {
+            match self.take_header(turn, input) {
+                Ok(header) => used = header,
+                Err(digest) => return digest,
+            }
+        }
         if turn.conn.busy.is_some() {
-            let step = self.resume(turn, slots, input);
-            (used, next) = (step.used, step.next);
+            let step = self.resume(turn, slots, &input[used..]);
+            (used, next) = (used + step.used, step.next);
         }
         while next == Next::Request && used < input.len() {
             let step = self.step(turn, slots, &input[used..]);
@@ -241,6 +249,7 @@ impl Http1 {
             }
             let answered = Answered { status: owed.status, body_bytes: owed.body_bytes };
             if owed.status > 0 {
+                self.count_reply(turn.net, owed.status);
                 self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
             }
             self.scratch.owing.release();
@@ -270,13 +279,18 @@ impl Http1 {
         let asked = self.asked(head);
         self.scratch.begin(asked);
         self.scratch.tally.counts.requests += 1;
-        let response = match self.router.find(head.method, head.path(), &mut self.path) {
-            Found::Action { action: Action::Answer(handler), params } => {
-                call(handler, &Request::new(head, body, &params), &mut self.scratch)
+        let response = if self.is_too_many(turn, head) {
+            too_many(&mut self.scratch)
+        } else {
+            match self.router.find(head.method, head.path(), &mut self.path) {
+                Found::Action { action: Action::Answer(handler), params } => {
+                    call(handler, &Request::new(head, body, &params), &mut self.scratch)
+                }
+                found => otherwise(found, head, &mut self.scratch),
             }
-            found => otherwise(found, head, &mut self.scratch),
         };
         if self.log.is_off() && !turn.net.splits() && frame::is_predicted(&self.scratch, asked, &response) {
+            self.count_reply(turn.net, 200);
             // An inline body owns nothing.
             std::mem::forget(response);
             return Next::Request;
@@ -301,13 +315,15 @@ impl Http1 {
     ) -> Next {
         match frame::frame(&mut self.scratch, asked, response, turn.net.splits()) {
             Framed::Whole(answered) => {
+                self.count_reply(turn.net, answered.status);
                 if !self.log.is_off() {
-                    self.log_request(turn.conn.peer, head, answered);
+                    let client = client_of(turn, head);
+                    self.log_request(client, head, answered);
                 }
                 next_after(asked.connection)
             }
             Framed::Owed(owed) => {
-                let line = self.line_of(head);
+                let line = self.line_of(turn, head);
                 self.take_on(turn, *owed, line)
             }
         }
@@ -372,6 +388,7 @@ impl Http1 {
         else {
             unreachable!("an answer is neither streamed nor left to another")
         };
+        self.count_reply(turn.net, answered.status);
         self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
         next_after(owed.asked.connection)
     }
@@ -406,6 +423,7 @@ impl Http1 {
         let response = short(&mut self.scratch, status, None);
         let framed = frame::frame(&mut self.scratch, asked, response, turn.net.splits());
         if let Framed::Whole(answered) = framed {
+            self.count_reply(turn.net, answered.status);
             self.log_line(turn.conn.peer, None, answered);
         }
     }
@@ -461,34 +479,39 @@ impl Http1 {
         Flushed::Blocked
     }
 
+    /// Counts a reply where anybody asks for metrics.
+    #[inline(always)] // Where nobody can, nothing is left of it.
+    fn count_reply<N: Net>(&self, net: &mut N, status: u16) {
+        if let Some(meter) = net.meter() {
+            meter.replied(status);
+            meter.figures.log_lines += u64::from(!self.log.is_off());
+        }
+    }
+
     /// What the log will say of a request that is not answered yet.
-    fn line_of(&self, head: &Head<'_>) -> Option<Box<LogLine>> {
+    fn line_of<N: Net>(&self, turn: &mut Turn<'_, N>, head: &Head<'_>) -> Option<Box<LogLine>> {
         if self.log.is_off() {
             return None;
         }
         let (method, target) = (head.method.as_bytes().to_vec(), head.target.to_vec());
-        Some(Box::new(LogLine { method, target, version: version_name(head.version) }))
+        let (version, client) = (version_name(head.version), client_of(turn, head));
+        Some(Box::new(LogLine { method, target, version, client }))
     }
 
     #[inline(never)]
-    fn log_request(&mut self, peer: Option<std::net::IpAddr>, head: &Head<'_>, answered: Answered) {
+    fn log_request(&mut self, peer: Option<IpAddr>, head: &Head<'_>, answered: Answered) {
         let request = Some((head.method.as_bytes(), head.target, version_name(head.version)));
         self.log_entry(peer, request, answered);
     }
 
-    fn log_line(&mut self, peer: Option<std::net::IpAddr>, line: Option<&LogLine>, answered: Answered) {
+    fn log_line(&mut self, peer: Option<IpAddr>, line: Option<&LogLine>, answered: Answered) {
         if !self.log.is_off() {
             let request = line.map(|line| (&line.method[..], &line.target[..], line.version));
-            self.log_entry(peer, request, answered);
+            self.log_entry(line.map_or(peer, |line| line.client), request, answered);
         }
     }
 
-    fn log_entry(
-        &mut self,
-        peer: Option<std::net::IpAddr>,
-        request: Option<(&[u8], &[u8], &str)>,
-        answered: Answered,
-    ) {
+    fn log_entry(&mut self, peer: Option<IpAddr>, request: Option<(&[u8], &[u8], &str)>, answered: Answered) {
         let Answered { status, body_bytes } = answered;
         let Scratch { heads, tally, .. } = &mut self.scratch;
         let entry = Entry { peer, date: &heads.log_date, request, status, body_bytes };
@@ -508,6 +531,13 @@ fn content_for(head: &[u8]) -> Content {
 
 fn version_name(version: Version) -> &'static str {
     if version == Version::Http10 { "HTTP/1.0" } else { "HTTP/1.1" }
+}
+
+/// Who asks, as the access log tells it.
+#[inline(always)] // Without a gate it is the peer.
+fn client_of<N: Net>(turn: &mut Turn<'_, N>, head: &Head<'_>) -> Option<IpAddr> {
+    let peer = turn.conn.peer;
+    turn.net.gate().map_or(peer, |gate| gate.client(head, peer))
 }
 
 #[inline]

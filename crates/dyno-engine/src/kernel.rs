@@ -1,11 +1,14 @@
 //! The seam's kernel form: sockets, and one epoll instance.
 //!
 //! `Direct` is how dyno moves bytes. `ByDials` does what the dials of a first version ask for: other calls, reads until
-//! nothing comes, two sends for a reply, a flush for each reply, edges. Which of both a worker has is chosen when it
-//! starts, so that neither the core nor the protocol has a branch for it.
+//! nothing comes, two sends for a reply, a flush for each reply, edges. It also has what an operator may ask for: a meter
+//! of bytes and replies, a gate for addresses. Which of both a worker has is chosen when it starts, so that neither the
+//! core nor the protocol has a branch for it, and who asks for nothing of all this pays nothing for it.
 
 use crate::dials::{Calls, Dials, Read, Replies, Send, Trigger};
 use crate::file::FilePart;
+use crate::gate::Gate;
+use crate::meter::Meter;
 use crate::outbox::OUTBOX_BYTES_FLUSH;
 use crate::seam::{Net, ReadUntil, Watch};
 use dyno_sys::epoll::{Epoll, Interest};
@@ -18,9 +21,19 @@ const KEEP_ALIVE: socket::KeepAlive = socket::KeepAlive { idle_s: 60, interval_s
 
 /// How bytes move at a socket.
 pub(crate) trait Way {
-    fn receive(&self, socket: &OwnedFd, into: &mut [u8]) -> Io;
-    fn send(&self, socket: &OwnedFd, bytes: &[u8]) -> Io;
-    fn send_slices(&self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io;
+    fn receive(&mut self, socket: &OwnedFd, into: &mut [u8]) -> Io;
+    fn send(&mut self, socket: &OwnedFd, bytes: &[u8]) -> Io;
+    fn send_slices(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io;
+    /// See [`Net::meter`].
+    #[inline(always)]
+    fn meter(&mut self) -> Option<&mut Meter> {
+        None
+    }
+    /// See [`Net::gate`].
+    #[inline(always)]
+    fn gate(&mut self) -> Option<&mut Gate> {
+        None
+    }
     fn read(&self) -> Read;
     fn trigger(&self) -> Trigger;
     fn replies(&self) -> Replies;
@@ -30,8 +43,18 @@ pub(crate) trait Way {
 /// The way that the climb reached.
 pub(crate) struct Direct;
 
-/// Whatever the dials say.
+/// What an operator may ask of a worker beyond serving.
+#[derive(Default)]
+pub(crate) struct Extras {
+    /// Counts for metrics.
+    pub(crate) meter: Option<Meter>,
+    /// Limits addresses and knows who asks.
+    pub(crate) gate: Option<Gate>,
+}
+
+/// Whatever the dials say, and whatever extras there are.
 pub(crate) struct ByDials {
+    extras: Extras,
     calls: Calls,
     read: Read,
     trigger: Trigger,
@@ -40,31 +63,46 @@ pub(crate) struct ByDials {
 }
 
 impl ByDials {
-    pub(crate) fn new(dials: &Dials) -> ByDials {
+    pub(crate) fn new(dials: &Dials, extras: Extras) -> ByDials {
         let Dials { calls, read, trigger, replies, send, .. } = *dials;
-        ByDials { calls, read, trigger, replies, send }
+        ByDials { extras, calls, read, trigger, replies, send }
     }
 
-    /// Whether the dials ask for anything that `Direct` does not do.
-    pub(crate) fn differs(dials: &Dials) -> bool {
-        let way = ByDials::new(dials);
-        (way.calls, way.read, way.trigger) != (Calls::RecvSend, Read::Once, Trigger::Level)
-            || (way.replies, way.send) != (Replies::Batch, Send::Joined)
+    /// Whether anything is asked for that `Direct` does not do.
+    pub(crate) fn differs(&self) -> bool {
+        (self.calls, self.read, self.trigger) != (Calls::RecvSend, Read::Once, Trigger::Level)
+            || (self.replies, self.send) != (Replies::Batch, Send::Joined)
+            || self.extras.meter.is_some()
+            || self.extras.gate.is_some()
+    }
+
+    fn taken_in(&mut self, moved: Io) -> Io {
+        if let (Some(meter), Io::Done(count)) = (&mut self.extras.meter, moved) {
+            meter.figures.received_bytes += count as u64;
+        }
+        moved
+    }
+
+    fn given_out(&mut self, moved: Io) -> Io {
+        if let (Some(meter), Io::Done(count)) = (&mut self.extras.meter, moved) {
+            meter.figures.sent_bytes += count as u64;
+        }
+        moved
     }
 }
 
 impl Way for Direct {
     #[inline]
-    fn receive(&self, socket: &OwnedFd, into: &mut [u8]) -> Io {
+    fn receive(&mut self, socket: &OwnedFd, into: &mut [u8]) -> Io {
         socket::recv(socket, into)
     }
 
     #[inline]
-    fn send(&self, socket: &OwnedFd, bytes: &[u8]) -> Io {
+    fn send(&mut self, socket: &OwnedFd, bytes: &[u8]) -> Io {
         socket::send(socket, bytes)
     }
 
-    fn send_slices(&self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io {
+    fn send_slices(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io {
         socket::send_vectored(socket, slices)
     }
 
@@ -90,25 +128,36 @@ impl Way for Direct {
 }
 
 impl Way for ByDials {
-    fn receive(&self, socket: &OwnedFd, into: &mut [u8]) -> Io {
-        match self.calls {
+    fn receive(&mut self, socket: &OwnedFd, into: &mut [u8]) -> Io {
+        let moved = match self.calls {
             Calls::RecvSend => socket::recv(socket, into),
             Calls::ReadWrite => socket::read(socket, into),
-        }
+        };
+        self.taken_in(moved)
     }
 
-    fn send(&self, socket: &OwnedFd, bytes: &[u8]) -> Io {
-        match self.calls {
+    fn send(&mut self, socket: &OwnedFd, bytes: &[u8]) -> Io {
+        let moved = match self.calls {
             Calls::RecvSend => socket::send(socket, bytes),
             Calls::ReadWrite => socket::write(socket, bytes),
-        }
+        };
+        self.given_out(moved)
     }
 
-    fn send_slices(&self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io {
-        match self.calls {
+    fn send_slices(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io {
+        let moved = match self.calls {
             Calls::RecvSend => socket::send_vectored(socket, slices),
             Calls::ReadWrite => socket::write_vectored(socket, slices),
-        }
+        };
+        self.given_out(moved)
+    }
+
+    fn meter(&mut self) -> Option<&mut Meter> {
+        self.extras.meter.as_mut()
+    }
+
+    fn gate(&mut self) -> Option<&mut Gate> {
+        self.extras.gate.as_mut()
     }
 
     fn read(&self) -> Read {
@@ -174,7 +223,11 @@ impl<W: Way> Net for Kernel<W> {
     }
 
     fn send_file(&mut self, socket: &OwnedFd, file: &FilePart, offset: u64, count: usize) -> Io {
-        socket::send_file(socket, &*file.file, offset, count)
+        let moved = socket::send_file(socket, &*file.file, offset, count);
+        if let (Some(meter), Io::Done(count)) = (self.way.meter(), moved) {
+            meter.figures.sent_bytes += count as u64;
+        }
+        moved
     }
 
     fn end_output(&mut self, socket: &OwnedFd) -> io::Result<()> {
@@ -202,6 +255,16 @@ impl<W: Way> Net for Kernel<W> {
 
     fn rewatch(&mut self, socket: &OwnedFd, token: u64, watch: Watch) -> io::Result<()> {
         self.epoll.modify(socket, token, self.interest(watch))
+    }
+
+    #[inline(always)]
+    fn meter(&mut self) -> Option<&mut Meter> {
+        self.way.meter()
+    }
+
+    #[inline(always)]
+    fn gate(&mut self) -> Option<&mut Gate> {
+        self.way.gate()
     }
 
     #[inline]

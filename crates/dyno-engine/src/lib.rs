@@ -17,9 +17,11 @@
 //! # Ok::<(), dyno_engine::EngineError>(())
 //! ```
 
+mod addresses;
 mod answer;
 mod asked;
 mod budget;
+mod clients;
 mod config;
 mod conn;
 mod content;
@@ -32,6 +34,7 @@ mod fault;
 mod field;
 mod file;
 pub mod floor;
+mod gate;
 pub mod handler;
 mod heads;
 mod http1;
@@ -40,6 +43,8 @@ mod later;
 mod listen;
 mod log;
 mod mailbox;
+mod meter;
+mod metrics;
 mod neighbours;
 mod outbox;
 mod params;
@@ -71,12 +76,14 @@ mod simulator;
 mod traffic;
 
 pub use answer::Answer;
+pub use clients::{AddressLimits, Clients, ToldBy};
 pub use config::{Config, DRAIN_NS_DEFAULT, Limits};
 pub use content::{Compress, Content, ContentError, Mount, Watch};
 pub use dials::{
     About, Body, Calls, Congestion, Date, Dial, DialError, Dials, Headers, Log, Pin, Read, Replies,
     Reuseport, Scope, Send, Spin, Trigger, Workers,
 };
+pub use dyno_proto::client::{Network, NetworkError};
 pub use dyno_proto::http1::Method;
 pub use dyno_proto::json::Encode;
 pub use dyno_sys::socket::{Addr, AddrError};

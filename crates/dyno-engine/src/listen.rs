@@ -7,7 +7,7 @@
 use crate::dials::{Congestion, Dials, Reuseport};
 use crate::error::{EngineError, refused};
 use dyno_sys::epoll::{Epoll, Interest};
-use dyno_sys::socket::{self, Addr, ListenOptions, SocketError};
+use dyno_sys::socket::{self, Addr, ListenOptions, SockOpt, SocketError};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -19,6 +19,9 @@ pub(crate) const BACKLOG: u32 = 65_535;
 /// A worker that could accept no more tries again after this long even if none of its own connections closed:
 /// another process may have freed what was short. Ten tries a second cost nothing.
 const PAUSE_NS: u64 = 100_000_000;
+
+/// SOCK_STREAM, as SO_TYPE tells it.
+const STREAM: i32 = 1;
 
 /// The sockets of a server.
 pub(crate) struct Bound {
@@ -79,6 +82,40 @@ pub(crate) fn bind(addrs: &[Addr], dials: &Dials, mode: Option<u32>) -> Result<B
     Ok(bound)
 }
 
+/// Takes listeners over that somebody else has bound: all workers share each. Their files, if any, are not ours to remove.
+pub(crate) fn adopt(inherited: Vec<OwnedFd>, workers: usize) -> Result<Bound, EngineError> {
+    let by_worker = (0..workers).map(|_| Vec::new()).collect();
+    let mut bound = Bound { addrs: Vec::new(), files: Vec::new(), by_worker };
+    for (number, listener) in inherited.into_iter().enumerate() {
+        let adopted = adopt_one(&listener).map_err(|why| EngineError::Inherited { number, why })?;
+        bound.addrs.push(adopted);
+        for own in &mut bound.by_worker {
+            own.push(listener.try_clone().map_err(refused("copy a listener for each worker"))?);
+        }
+    }
+    Ok(bound)
+}
+
+/// Where a listener listens, once it is sure that it is one, and set as our own ones are.
+fn adopt_one(listener: &OwnedFd) -> Result<Addr, String> {
+    let option = |option: SockOpt| {
+        socket::int_option(listener, option).map_err(|error| format!("{option} cannot be read: {error}"))
+    };
+    if option(SockOpt::AcceptConn)? != 1 {
+        return Err("it does not listen (Accept=yes in a socket unit?)".to_owned());
+    }
+    if option(SockOpt::Type)? != STREAM {
+        return Err("it is no stream (ListenStream= in a socket unit makes one)".to_owned());
+    }
+    let set = |set: io::Result<()>| set.map_err(|error| error.to_string());
+    set(socket::set_nonblocking(listener))?;
+    let addr = socket::local_addr(listener).map_err(|error| error.to_string())?;
+    if matches!(addr, Addr::Tcp(_)) {
+        set(socket::set_nodelay(listener))?;
+    }
+    Ok(addr)
+}
+
 /// Copies of the listeners of every worker but `own`, where each worker has its own; none where all share them.
 pub(crate) fn of_others(
     by_worker: &[Vec<OwnedFd>],
@@ -121,17 +158,28 @@ fn bind_each(addr: &Addr, dials: &Dials) -> Result<Vec<OwnedFd>, EngineError> {
     Ok(listeners)
 }
 
+/// Whether the address could be listened on.
+pub(crate) fn would_listen(addr: &Addr, dials: &Dials) -> Result<(), EngineError> {
+    let options = options(addr, dials, socket::Reuseport::Off, None);
+    let refused = |source: SocketError| EngineError::Listen { addr: addr.clone(), source };
+    socket::try_listen(addr, &options).map_err(refused)
+}
+
+fn options(addr: &Addr, dials: &Dials, reuseport: socket::Reuseport, mode: Option<u32>) -> ListenOptions {
+    let congestion = match (&dials.congestion, addr) {
+        (Congestion::Named(name), Addr::Tcp(_)) => Some(name.clone()),
+        _ => None,
+    };
+    ListenOptions { backlog: BACKLOG, reuseport, congestion, mode }
+}
+
 fn listen(
     addr: &Addr,
     dials: &Dials,
     reuseport: socket::Reuseport,
     mode: Option<u32>,
 ) -> Result<OwnedFd, EngineError> {
-    let congestion = match (&dials.congestion, addr) {
-        (Congestion::Named(name), Addr::Tcp(_)) => Some(name.clone()),
-        _ => None,
-    };
-    let options = ListenOptions { backlog: BACKLOG, reuseport, congestion, mode };
+    let options = options(addr, dials, reuseport, mode);
     let refused = |source: SocketError| EngineError::Listen { addr: addr.clone(), source };
     let listener = socket::listen(addr, &options).map_err(refused)?;
     if matches!(addr, Addr::Tcp(_)) {

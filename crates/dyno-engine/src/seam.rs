@@ -5,6 +5,8 @@
 //! nothing comes, two sends for a reply) is a [`Kernel`](crate::kernel::Kernel) of its own: the core has no branch for it.
 
 use crate::file::FilePart;
+use crate::gate::Gate;
+use crate::meter::Meter;
 use dyno_sys::socket::Io;
 use std::io::{self, IoSlice};
 
@@ -69,6 +71,18 @@ pub(crate) trait Net {
     fn watch(&mut self, socket: &Self::Socket, token: u64) -> io::Result<()>;
     /// Watches a connection for something else; what is the case already is told again.
     fn rewatch(&mut self, socket: &Self::Socket, token: u64, watch: Watch) -> io::Result<()>;
+
+    /// What counts for whoever asks for metrics; nothing is counted where nobody does.
+    #[inline(always)]
+    fn meter(&mut self) -> Option<&mut Meter> {
+        None
+    }
+
+    /// What limits addresses and knows who asks; nobody is asked where there is none.
+    #[inline(always)]
+    fn gate(&mut self) -> Option<&mut Gate> {
+        None
+    }
 
     /// When a turn of reading ends.
     fn read_until(&self) -> ReadUntil;

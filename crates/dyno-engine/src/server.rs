@@ -3,10 +3,13 @@
 //! `Server::run` blocks until the server ends; `Server::start` hands back a `Running` that can be asked and stopped.
 //! No signal is touched: the program that embeds a server decides what ends it.
 
+use crate::clients::Clients;
 use crate::config::{Config, Limits};
 use crate::content::{Builders, Built, Content, Mount, Tables, sites, table_of};
 use crate::dials::{Dials, Log, Pin, Spin};
 use crate::error::{EngineError, refused};
+use crate::gate::Gate;
+use crate::kernel::Extras;
 use crate::listen::{self, SocketFile};
 use crate::log::{self, AccessLog};
 use crate::mailbox::{Mailbox, Message, Waker};
@@ -129,6 +132,12 @@ impl Server {
         self
     }
 
+    /// Sets how it is known who asks, where proxies stand between.
+    pub fn clients(mut self, clients: Clients) -> Server {
+        self.config.clients = clients;
+        self
+    }
+
     /// Sets how long a drain may take, in nanoseconds.
     pub fn drain_ns(mut self, drain_ns: u64) -> Server {
         self.config.drain_ns = drain_ns;
@@ -153,7 +162,8 @@ impl Server {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let Config { listen, dials, socket_mode, limits, log_file, drain_ns, content, .. } = self.config;
+        let Config { listen, dials, socket_mode, limits, log_file, drain_ns, content, clients, .. } =
+            self.config;
         limits.check(dials.workers.get())?;
         let mut folders = Folders::open(content)?;
         let bound = listen::bind(&listen, &dials, socket_mode)?;
@@ -190,6 +200,7 @@ impl Server {
                 mounts: Vec::new(),
                 log,
                 counters,
+                extras: Extras { meter: None, gate: Gate::new(&limits.address, &clients) },
             };
             let worker = Worker::new(input, &dials, &limits, drain_ns).map_err(refused("start a worker"))?;
             folders.mailboxes.push(worker.mailbox());

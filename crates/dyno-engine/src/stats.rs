@@ -170,6 +170,12 @@ impl Counters {
         counts
     }
 
+    /// One worker's figures.
+    pub(crate) fn of(&self, row: usize) -> Counts {
+        assert!(row < self.rows, "a worker's row is one of the {}, not {row}", self.rows);
+        Counts::fill(|at| self.word(row, at).load(Ordering::Acquire))
+    }
+
     fn word(&self, row: usize, at: usize) -> &'static AtomicU64 {
         self.words.get(row * ROW_WORDS + at)
     }

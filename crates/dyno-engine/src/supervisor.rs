@@ -4,20 +4,24 @@
 //! `dyno serve` calls `run` while it has one thread. Nothing is printed here: what happens is told to a callback.
 //! Workers are forked with what they need and nothing of their siblings; when the supervisor dies they die.
 
+mod check;
 mod fork;
 mod images;
 mod place;
+mod scraped;
 mod supply;
 
 use crate::config::{Config, SECOND_NS};
 use crate::control;
-use crate::dials::Log;
+use crate::dials::{Log, Reuseport};
 use crate::error::{EngineError, refused};
 use crate::listen::{self, SocketFile};
 use crate::log;
+use crate::meter::Meters;
 use crate::route::Router;
 use crate::stats::{Accepting, Counters, Counts, RunsIn};
 use crate::worker::connections_max;
+pub use check::check;
 use dyno_sys::affinity;
 use dyno_sys::child::{self, Exit, Wait};
 use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
@@ -28,6 +32,8 @@ use dyno_sys::socket::{self, Addr};
 use dyno_sys::{Pid, clock, proc};
 use images::Images;
 use place::{CUT, Life, OK, PAUSE_NS_MAX, Place};
+use scraped::Scraped;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -51,6 +57,9 @@ const CONTROL: u64 = 1;
 const FULL: u64 = 2;
 const SUPPLY: u64 = 3;
 
+/// What the process that serves metrics calls itself, so that it can be found among its siblings.
+pub const METRICS_NAME: &CStr = scraped::NAME;
+
 /// What happens while a server runs.
 #[derive(Debug)]
 pub enum Event {
@@ -60,6 +69,18 @@ pub enum Event {
         addrs: Vec<Addr>,
         /// The workers, in their order.
         pids: Vec<Pid>,
+    },
+    /// The process for metrics listens; told after `Listening`.
+    Metrics {
+        /// Where, with the port that the kernel chose.
+        addr: Addr,
+    },
+    /// The process for metrics ended; it is replaced.
+    MetricsDied {
+        /// How.
+        exit: Exit,
+        /// How soon it is replaced; 0 unless it keeps dying.
+        replaced_in_ns: u64,
     },
     /// A worker ended without being told to.
     WorkerDied {
@@ -127,6 +148,8 @@ pub enum Event {
         /// How many workers.
         workers: usize,
     },
+    /// The supervisor is alive; told every `alive_ns`.
+    Alive,
     /// A signal came that means nothing here.
     SignalIgnored {
         /// Which.
@@ -188,6 +211,9 @@ pub fn run(
     }
     supervisor.tell_supply(on_event);
     on_event(Event::Listening { addrs: supervisor.addrs.clone(), pids: supervisor.pids() });
+    if let Some(scraped) = &supervisor.scraped {
+        on_event(Event::Metrics { addr: scraped.addr.clone() });
+    }
     let drained = supervisor.watch(on_event);
     supervisor.finish();
     Ok(ExitReport { drained, deaths: supervisor.deaths, counts: supervisor.counters.total() })
@@ -239,10 +265,14 @@ struct Supervisor<'r> {
     /// What is served of folders.
     images: Images,
     counters: Counters,
+    /// The process that serves metrics, where one is asked for.
+    scraped: Option<Scraped>,
     /// Tells workers that one of them is full, or no longer.
     full: Arc<EventFd>,
     /// When it was said last that workers are full.
     full_told_ns: Option<u64>,
+    /// When it is said next that the supervisor is alive.
+    alive_due_ns: Option<u64>,
     ears: Option<Ears>,
     deaths: u64,
     stopping: Stopping,
@@ -261,14 +291,23 @@ impl<'r> Supervisor<'r> {
         let workers = config.dials.workers.get();
         config.limits.check(workers)?;
         let full = Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?);
-        let bound = listen::bind(&config.listen, &config.dials, config.socket_mode)?;
+        let inherited = std::mem::take(&mut config.inherited);
+        let bound = if inherited.is_empty() {
+            listen::bind(&config.listen, &config.dials, config.socket_mode)?
+        } else {
+            // There is one socket of each, whatever there could have been.
+            config.dials.reuseport = Reuseport::Off;
+            listen::adopt(inherited, workers)?
+        };
         let images = Images::new(std::mem::take(&mut config.content));
         Ok(Supervisor {
             log: open_log(&config)?,
             lines: log_lines(&config)?,
+            scraped: Scraped::new(&config)?,
             ears: Some(ears(config.control.take(), &full)?),
             full,
             full_told_ns: None,
+            alive_due_ns: config.alive_ns.map(|_| clock::mono_ns()),
             counters: Counters::new(workers, config.dials.spin.us())
                 .map_err(refused("share memory for counters"))?,
             cpus: affinity::allowed().iter().collect(),
@@ -304,7 +343,8 @@ impl<'r> Supervisor<'r> {
             self.start_writer()?;
         }
         self.start_supply()?;
-        (0..self.places.len()).try_for_each(|number| self.start_worker(number).map(|_pid| ()))
+        (0..self.places.len()).try_for_each(|number| self.start_worker(number).map(|_pid| ()))?;
+        self.start_scraped()
     }
 
     fn pids(&self) -> Vec<Pid> {
@@ -320,6 +360,7 @@ impl<'r> Supervisor<'r> {
             self.tell_lost(on_event);
             self.tell_memory(on_event);
             self.tell_full(on_event);
+            self.tell_alive(on_event);
             match self.stopping {
                 Stopping::No => continue,
                 Stopping::Draining { end_ns } if clock::mono_ns() < end_ns => {}
@@ -358,15 +399,16 @@ impl<'r> Supervisor<'r> {
     }
 
     fn next_due(&self) -> Timeout {
-        let replacements =
-            self.places.iter().chain([&self.writer, &self.images.builder]).filter_map(Place::due_ns);
+        let scraped = self.scraped.as_ref().map(|scraped| &scraped.place);
+        let helpers = [&self.writer, &self.images.builder].into_iter().chain(scraped);
+        let replacements = self.places.iter().chain(helpers).filter_map(Place::due_ns);
         let end = match self.stopping {
             Stopping::Draining { end_ns } => Some(end_ns),
             _ => None,
         };
         let minute = Some(self.memory.looked_ns + MEMORY_LOOK_NS);
         let look = (self.log.is_some() && !self.lost_reported).then(|| clock::mono_ns() + LOST_LOOK_NS);
-        match replacements.chain(end).chain(look).chain(minute).min() {
+        match replacements.chain(end).chain(look).chain(minute).chain(self.alive_due_ns).min() {
             None => Timeout::Forever,
             Some(due_ns) => {
                 let wait_ms = due_ns.saturating_sub(clock::mono_ns()).div_ceil(1_000_000);
@@ -380,6 +422,17 @@ impl<'r> Supervisor<'r> {
         if lines > 0 && !self.lost_reported {
             self.lost_reported = true;
             on_event(Event::LogLinesLost { lines });
+        }
+    }
+
+    /// Whoever watches the supervisor hears of it in time.
+    fn tell_alive(&mut self, on_event: &mut dyn FnMut(Event)) {
+        let now_ns = clock::mono_ns();
+        if let (Some(due_ns), Some(alive_ns)) = (self.alive_due_ns, self.config.alive_ns)
+            && due_ns <= now_ns
+        {
+            self.alive_due_ns = Some(now_ns + alive_ns);
+            on_event(Event::Alive);
         }
     }
 
@@ -417,6 +470,7 @@ impl<'r> Supervisor<'r> {
         let end_ns = clock::mono_ns().saturating_add(self.config.drain_ns).saturating_add(LATE_NS);
         self.stopping = Stopping::Draining { end_ns };
         self.end_supply();
+        self.tell_scraped(|meters| meters.begin_drain());
         self.listeners.clear();
         for place in &mut self.places {
             match &mut place.life {
@@ -444,6 +498,9 @@ impl<'r> Supervisor<'r> {
             } else if self.images.builder.pid() == Some(pid) {
                 let replaced_in_ns = self.images.builder.die(pid, clock::mono_ns());
                 on_event(Event::BuilderDied { exit, replaced_in_ns });
+            } else if let Some(scraped) = self.scraped.as_mut().filter(|scraped| scraped.is(pid)) {
+                let replaced_in_ns = scraped.place.die(pid, clock::mono_ns());
+                on_event(Event::MetricsDied { exit, replaced_in_ns });
             } else if let Some(number) = self.places.iter().position(|place| place.pid() == Some(pid)) {
                 self.worker_ended(number, pid, exit, on_event);
             }
@@ -453,6 +510,9 @@ impl<'r> Supervisor<'r> {
     fn worker_ended(&mut self, number: usize, pid: Pid, exit: Exit, on_event: &mut dyn FnMut(Event)) {
         let place = &mut self.places[number];
         assert_eq!(place.pid(), Some(pid), "a worker's place is its own");
+        if let Some(scraped) = &self.scraped {
+            scraped.meters.set_pid(number, None);
+        }
         if self.stopping != Stopping::No {
             place.life = Life::Vacant;
             if exit != Exit::Code(0) {
@@ -469,6 +529,7 @@ impl<'r> Supervisor<'r> {
             return on_event(Event::WorkerDrained { pid });
         }
         self.deaths += 1;
+        self.tell_scraped(|meters| meters.count_restart());
         on_event(Event::WorkerDied { pid, exit, replaced_in_ns });
     }
 
@@ -485,6 +546,7 @@ impl<'r> Supervisor<'r> {
         {
             *until_ns = clock::mono_ns() + PAUSE_NS_MAX;
         }
+        self.replace_scraped();
         for number in 0..self.places.len() {
             let Life::Waiting { until_ns, old } = self.places[number].life else { continue };
             if until_ns > clock::mono_ns() {
@@ -498,6 +560,22 @@ impl<'r> Supervisor<'r> {
                     on_event(Event::WorkerNotReplaced { why });
                 }
             }
+        }
+    }
+
+    fn replace_scraped(&mut self) {
+        let due_ns = self.scraped.as_ref().and_then(|scraped| scraped.place.due_ns());
+        if due_ns.is_some_and(|due_ns| due_ns <= clock::mono_ns())
+            && self.start_scraped().is_err()
+            && let Some(scraped) = &mut self.scraped
+        {
+            scraped.put_off();
+        }
+    }
+
+    fn tell_scraped(&self, tell: impl FnOnce(Meters)) {
+        if let Some(scraped) = &self.scraped {
+            tell(scraped.meters);
         }
     }
 
@@ -517,6 +595,9 @@ impl<'r> Supervisor<'r> {
         assert!(self.pids().is_empty(), "the log's writer outlives every worker");
         self.end_supply();
         self.end_writer();
+        if let Some(scraped) = self.scraped.take() {
+            scraped.end();
+        }
         self.files.iter().for_each(SocketFile::remove);
     }
 

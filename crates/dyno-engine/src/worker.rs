@@ -3,20 +3,22 @@
 //! The supervisor runs it in a process of its own, the embedded server in a thread; it is the same loop. It waits in
 //! epoll, reads the clock once per turn, takes no lock, and hands what happened to the core.
 
+use crate::addresses::May;
 use crate::config::{Limits, SECOND_NS};
 use crate::content::{Mount, Tables};
 use crate::core::Core;
 use crate::dials::{Dials, Reuseport};
 use crate::draining::Drained;
+use crate::gate::Gate;
 use crate::http1::Http1;
-use crate::kernel::{ByDials, Direct, Kernel, Way};
+use crate::kernel::{ByDials, Direct, Extras, Kernel, Way};
 use crate::listen::{BACKLOG, Listeners};
 use crate::log::AccessLog;
 use crate::mailbox::{Mailbox, Message};
 use crate::neighbours::Neighbours;
 use crate::route::Router;
 use crate::scratch::Scratch;
-use crate::seam::Readiness;
+use crate::seam::{Net, Readiness};
 use crate::stats::{Accepting, Counters, RunsIn, Tally};
 use crate::table::Site;
 use dyno_sys::clock;
@@ -72,6 +74,7 @@ pub(crate) struct Input {
     pub(crate) mounts: Vec<Mount>,
     pub(crate) log: AccessLog,
     pub(crate) counters: Counters,
+    pub(crate) extras: Extras,
 }
 
 /// How a worker ended.
@@ -93,9 +96,10 @@ pub(crate) enum Worker {
 
 impl Worker {
     /// Makes everything that a worker needs.
-    pub(crate) fn new(input: Input, dials: &Dials, limits: &Limits, drain_ns: u64) -> io::Result<Worker> {
-        Ok(if ByDials::differs(dials) {
-            Worker::ByDials(Box::new(Loop::new(input, dials, limits, drain_ns, ByDials::new(dials))?))
+    pub(crate) fn new(mut input: Input, dials: &Dials, limits: &Limits, drain_ns: u64) -> io::Result<Worker> {
+        let way = ByDials::new(dials, std::mem::take(&mut input.extras));
+        Ok(if way.differs() {
+            Worker::ByDials(Box::new(Loop::new(input, dials, limits, drain_ns, way)?))
         } else {
             Worker::Direct(Box::new(Loop::new(input, dials, limits, drain_ns, Direct)?))
         })
@@ -178,7 +182,7 @@ impl<W: Way> Loop<W> {
             let Ok(ready) = self.core.net.epoll.wait(&mut events, timeout) else { return Left::Broken };
             self.turn(ready);
             if !ready.is_empty() || timeout != Timeout::Poll {
-                self.core.http.scratch.tally.publish();
+                self.publish();
             }
             if self.core.is_draining()
                 && let Some(left) = self.left()
@@ -195,8 +199,18 @@ impl<W: Way> Loop<W> {
             Drained::Wholly => Left::Drained,
             Drained::Cut => Left::Cut,
         };
-        self.core.http.scratch.tally.publish();
+        self.publish();
         Some(left)
+    }
+
+    #[inline(always)] // In the loop, and once at its end.
+    fn publish(&mut self) {
+        self.core.http.scratch.tally.publish();
+        let uncounted = self.core.net.gate().map_or(0, Gate::take_uncounted);
+        if let Some(meter) = self.core.net.meter() {
+            meter.figures.addresses_uncounted += uncounted;
+            meter.publish(self.core.http.budget.used());
+        }
     }
 
     fn watch(&mut self) -> io::Result<()> {
@@ -318,7 +332,7 @@ impl<W: Way> Loop<W> {
                         self.core.conns.in_use() < self.connections_max,
                         "no more are held than may be"
                     );
-                    let peer = if self.core.http.wants_peer() { peer_of(&socket) } else { None };
+                    let Some(peer) = self.let_in(&socket) else { continue };
                     if !self.core.admit(socket, peer) {
                         // No memory for a watch (epoll(7), max_user_watches): as good as a descriptor limit.
                         return self.pause();
@@ -329,6 +343,21 @@ impl<W: Way> Loop<W> {
                 Accepted::LimitReached | Accepted::Failed(_) => return self.pause(),
             }
         }
+    }
+
+    /// Who a new connection's peer is, as far as anybody wants to know; `None` when its address has as many as it may.
+    fn let_in(&mut self, socket: &OwnedFd) -> Option<Option<IpAddr>> {
+        let wants_peer = self.core.http.wants_peer() || self.core.net.gate().is_some();
+        let peer = if wants_peer { peer_of(socket) } else { None };
+        if let Some(gate) = self.core.net.gate()
+            && gate.connect(peer) == May::No
+        {
+            if let Some(meter) = self.core.net.meter() {
+                meter.figures.closed_limited += 1;
+            }
+            return None;
+        }
+        Some(peer)
     }
 
     /// Stops accepting until there is room.

@@ -4,8 +4,10 @@
 mod common;
 
 use common::{Client, addr, one_worker, patient, serve, wait_for};
+use dyno_engine::{AddressLimits, Limits};
 use dyno_sys::alloc::CountingAlloc;
 use std::io::{Read, Write};
+use std::num::NonZeroU32;
 
 #[global_allocator]
 static ALLOC: CountingAlloc = CountingAlloc;
@@ -27,19 +29,26 @@ fn ask(client: &mut Client, answer_bytes: usize, rounds: u32) {
     }
 }
 
+/// Limits of one address that are asked for each request and never reached.
+fn limited() -> Limits {
+    let many = NonZeroU32::new(1_000_000);
+    let address =
+        AddressLimits { connections_max: many, requests_per_second: many, ..AddressLimits::default() };
+    Limits { address, ..patient() }
+}
+
 // One test only: others would allocate beside it.
 #[test]
 fn a_warm_server_allocates_nothing_and_the_naive_one_for_every_request() {
     let mut drain = one_worker();
     drain.set("read", "drain").unwrap();
     drain.set("trigger", "edge").unwrap();
-    for dials in [
-        one_worker(),
-        drain,
-        dyno_engine::Dials { log: dyno_engine::Log::Off, ..dyno_engine::Dials::naive() },
-    ] {
+    let naive = dyno_engine::Dials { log: dyno_engine::Log::Off, ..dyno_engine::Dials::naive() };
+    for (dials, limits) in
+        [(one_worker(), patient()), (one_worker(), limited()), (drain, patient()), (naive, patient())]
+    {
         let is_naive = dials.body == dyno_engine::Body::Generic;
-        let running = serve(dials, patient());
+        let running = serve(dials, limits);
         let mut client = Client::connect(addr(&running));
         client.send(INPUT);
         let mut answer_bytes = 0;

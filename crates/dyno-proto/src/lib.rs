@@ -4,6 +4,7 @@
 //! replies. Nothing in here touches a socket, a clock, a thread or the environment: the same bytes give
 //! the same outcome, however they were cut and whenever they came.
 
+pub mod client;
 pub mod date;
 pub mod file_path;
 pub mod http1;

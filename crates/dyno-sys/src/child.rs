@@ -183,7 +183,7 @@ pub fn become_subreaper() -> io::Result<()> {
 }
 
 /// Names this thread in `ps` and /proc/PID/comm; the kernel keeps 15 bytes.
-pub(crate) fn set_name(name: &std::ffi::CStr) -> io::Result<()> {
+pub fn set_name(name: &std::ffi::CStr) -> io::Result<()> {
     prctl(libc::PR_SET_NAME, name.as_ptr() as libc::c_ulong)
 }
 

@@ -23,7 +23,8 @@ pub use maps::{
     FileId, Mapping, command_line, file_id, innermost_pid, mappings, name, parse_mappings, parse_mount_device,
 };
 pub use net::{
-    Connections, InetLine, UnixLine, listeners, parse_inet, parse_unix, sockets_accepted, tcp_sockets,
+    Connections, InetLine, UnixLine, listeners, listens_on, parse_inet, parse_unix, sockets_accepted,
+    tcp_sockets,
 };
 pub use process::{
     Stat, all_sleeping, cpus_allowed, epoll_events, folder, has_ended, has_thread_ended, maps,

@@ -14,7 +14,9 @@ pub use addr::{Addr, AddrError};
 pub use bulk::{
     SLICES_MAX, Sending, send_file, send_vectored, sending, unacknowledged, waiting, write_vectored,
 };
-pub use listen::{Accepted, ListenOptions, Reuseport, SocketError, accept, connect, connect_from, listen};
+pub use listen::{
+    Accepted, ListenOptions, Reuseport, SocketError, accept, connect, connect_from, listen, try_listen,
+};
 pub use option::{
     KeepAlive, SockOpt, SockOptError, congestion, incoming_cpu, int_option, keep_alive, read_option,
     set_congestion, set_incoming_cpu, set_int_option, set_linger_zero, set_nodelay, take_error,

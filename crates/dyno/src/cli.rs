@@ -4,6 +4,7 @@
 //! only whether standard output is a terminal. A word that only the engine can judge (a dial's) stays a string here.
 
 mod causal;
+mod clients;
 mod content;
 mod diagnose;
 mod dials;
@@ -12,6 +13,7 @@ pub(crate) mod layout;
 mod offcpu;
 mod profile;
 pub(crate) mod specimen;
+mod top;
 mod words;
 
 use std::num::NonZeroUsize;
@@ -24,13 +26,18 @@ use dyno_sys::affinity::CpuSet;
 use dyno_sys::socket::Addr;
 
 pub(crate) use causal::Causal;
+pub(crate) use clients::{ClientFlags, TrustedProxy};
 pub(crate) use content::ContentFlags;
 pub(crate) use diagnose::{Diagnose, FailOn};
 use dials::DialFlags;
 pub(crate) use flame::{Answered, Counts, Flame};
 pub(crate) use offcpu::OffCpu;
 pub(crate) use profile::Profile;
+pub(crate) use top::Top;
 use words::{ColorWhen, EXIT_STATUS, HELP, alpha, count, mode, process, some, some_time};
+
+/// The help heading of flags that are about the settings and are none themselves.
+pub(crate) const ON_SETTINGS: &str = "Settings";
 
 /// `dyno` and its verb.
 #[derive(Debug, Parser)]
@@ -74,6 +81,7 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Serve(Box<Serve>),
+    Top(Top),
     Floor(Floor),
     Load(Box<Load>),
     Judge(Judge),
@@ -95,14 +103,26 @@ pub(crate) enum Verb {
     before_help = "Examples:
   dyno serve public
   dyno serve --listen 127.0.0.1:8080 --listen unix:/tmp/dyno.sock --workers 1
-  dyno serve --naive --log off
+  dyno serve dyno.toml --log off
 
-Every dial is a flag. --naive turns all of them to what an ordinary first version does, where the
-climb starts; a dial that is given wins over it.",
+Every setting is a flag, a variable of the environment and a key of the file: --idle-timeout,
+DYNO_IDLE_TIMEOUT, and idle_timeout in the table [limits]. The flag wins over the variable, and that
+over the file; --show-config tells who won. --naive turns every dial to what an ordinary first
+version does, where the climb starts; a dial that is given wins over it.",
     after_help = "SIGTERM, SIGHUP or Ctrl-C drains: nothing more is accepted, what was accepted is answered. A second one ends at once; the exit code is 0 either way.",
     help_template = HELP
 )]
 pub(crate) struct Serve {
+    /// A folder to serve, or a file with settings in TOML, - for standard input [default: the demonstration routes]
+    #[arg(value_name = "DIR|FILE")]
+    pub(crate) what: Option<PathBuf>,
+    /// Say whether it would serve, and do not serve
+    #[arg(long, help_heading = ON_SETTINGS)]
+    pub(crate) check: bool,
+    /// Print every setting and where it comes from, as a file for FILE, and do not serve
+    #[arg(long, help_heading = ON_SETTINGS, conflicts_with = "check")]
+    pub(crate) show_config: bool,
+
     #[command(flatten)]
     pub(crate) content: ContentFlags,
     /// Where to listen: 127.0.0.1:8080, [::1]:8080 or unix:/path; may be given again
@@ -132,6 +152,16 @@ pub(crate) struct Serve {
     /// How long a drain may take
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time, help_heading = "Log and end")]
     pub(crate) drain_timeout: Duration,
+
+    /// Serve /metrics (Prometheus, OpenMetrics) and /healthz there, by a process of its own [default: nowhere]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Watching")]
+    pub(crate) metrics: Option<Addr>,
+    /// Let --metrics be an address that others than this machine reach
+    #[arg(long, help_heading = "Watching")]
+    pub(crate) metrics_public: bool,
+
+    #[command(flatten)]
+    pub(crate) clients: ClientFlags,
 
     /// Connections of one worker
     #[arg(long, value_name = "N", default_value = "1M", value_parser = some, help_heading = "Limits")]

@@ -235,10 +235,11 @@ fn a_folder_is_served_in_place_of_the_demonstration_routes() {
 #[test]
 fn a_folder_that_cannot_be_served_is_told_with_the_reason() {
     for (words, reason) in [
-        (&["/nowhere"][..], "likely: there is no such folder"),
-        (&["/etc/passwd"], "likely: it is no folder"),
+        (&["/nowhere"][..], "likely: there is no such file or folder"),
+        (&["--content-root", "/nowhere"], "likely: there is no such folder"),
+        (&["--content-root", "/etc/passwd"], "likely: it is no folder"),
         (&["/", "--force-encoding", "zip"], "likely: it takes gzip, deflate or br"),
-        (&["--no-compress"], "error: the following required arguments were not provided"),
+        (&["--no-compress"], "error: --no-compress means nothing without a folder"),
     ] {
         let ended = run(["serve"].iter().chain(words));
         assert!(ended.err.contains(reason), "{words:?}: {}", ended.err);

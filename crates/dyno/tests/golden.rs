@@ -57,9 +57,10 @@ const CASES: [(&str, i32, &str); 34] = [
 ];
 
 /// Everything that has a page of help.
-const HELPED: [&str; 16] = [
+const HELPED: [&str; 17] = [
     "",
     "serve",
+    "top",
     "floor",
     "load",
     "judge",

@@ -7,7 +7,7 @@ use common::{Folder, Server, ask, dyno, run, wait_for};
 use dyno_sys::signal::{self, Signal};
 use dyno_sys::{Pid, proc};
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 
 const REQUEST: &[u8] = b"GET /plaintext HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -62,6 +62,30 @@ fn workers_and_the_logs_writer_are_nobody_and_the_supervisor_stays_root() {
         server.hear("drained");
         assert!(server.end().success());
     }
+}
+
+#[test]
+#[ignore = "needs root: CAP_SETUID, CAP_SETGID"]
+fn the_process_for_metrics_is_nobody_and_holds_its_own_listener_alone() {
+    let mut server = Server::serve(&["--metrics", "127.0.0.1:0"]);
+    let line = server.hear("metrics on http://");
+    let place = line["metrics on http://".len()..].strip_suffix("/metrics").unwrap();
+    let place: dyno_sys::socket::Addr = place.parse().unwrap();
+    for pid in workers(&server) {
+        is_only(pid, NOBODY, NOBODY);
+        assert_eq!(status(pid, "NoNewPrivs"), "1");
+        let is_metrics = proc::name(pid).unwrap() == "dyno-metrics";
+        let listens: Vec<_> = proc::listens_on(pid);
+        assert_eq!(listens.contains(&place), is_metrics, "{listens:?}");
+        assert_eq!(listens.len(), 1, "{listens:?}");
+    }
+    // It reads the workers' times as nobody.
+    let dyno_sys::socket::Addr::Tcp(place) = place else { panic!("a TCP address was asked for") };
+    let mut stream = TcpStream::connect(place).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    assert!(page.contains("\ndyno_worker_cpu_seconds_total{worker=\"0\",mode=\"user\"} "), "{page}");
 }
 
 #[test]

@@ -75,6 +75,13 @@ pub(super) fn short(scratch: &mut Scratch, status: u16, allow: Option<&str>) -> 
     if status == 200 { reply.empty() } else { reply.text(encode::reason(status)) }
 }
 
+/// The reply to who asks too often. A second is the unit in which the limit is given.
+#[cold]
+pub(super) fn too_many(scratch: &mut Scratch) -> Response {
+    let reply = Reply::new(scratch).status(429).header("Retry-After", "1");
+    reply.text(encode::reason(429))
+}
+
 /// An upload whose request has no body.
 pub(super) fn upload_of_nothing(begin: &Begin, request: &Request<'_>, scratch: &mut Scratch) -> Response {
     let Some(address) = scratch.owing.reserve() else { return short(scratch, 503, None) };

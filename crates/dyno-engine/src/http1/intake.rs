@@ -220,6 +220,7 @@ impl Http1 {
                 let splits = turn.net.splits();
                 match frame::frame(&mut self.scratch, incoming.asked, response, splits) {
                     Framed::Whole(answered) => {
+                        self.count_reply(turn.net, answered.status);
                         self.log_line(turn.conn.peer, incoming.line.as_deref(), answered);
                         next_after(incoming.asked.connection)
                     }
@@ -239,6 +240,9 @@ impl Http1 {
     ) -> Step {
         if matches!(head.body, BodyLength::Length(length) if length > self.upload_bytes_max) {
             return self.reject(turn, 413, head_bytes, input.len());
+        }
+        if self.is_too_many(turn, head) {
+            return self.reject(turn, 429, head_bytes, input.len());
         }
         let Some(address) = self.scratch.owing.reserve() else {
             return self.reject(turn, 503, head_bytes, input.len());
@@ -280,7 +284,7 @@ impl Http1 {
             _ => Framing::Chunked(Decoder::new()),
         };
         let into = Into::Upload(Box::new(Uploading { upload: Some(upload), address, is_paused: false }));
-        let (asked, line) = (self.asked(head), self.line_of(head));
+        let (asked, line) = (self.asked(head), self.line_of(turn, head));
         self.await_body(turn, Incoming { head: Vec::new(), asked, framing, into, line });
         // What has come with the head; an upload never needs the head again, so no room to note it is needed either.
         self.resume(turn, &mut Slots::new(&request::Limits { headers_max: 0, ..self.http_limits }), input)

@@ -108,6 +108,7 @@ impl Http1 {
         debug_assert!(is_framed, "a stream of a known length ends when all of it was given");
         self.scratch.owing.release();
         let answered = Answered { status: owed.status, body_bytes: owed.body_bytes };
+        self.count_reply(turn.net, answered.status);
         self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
         next_after(owed.asked.connection)
     }

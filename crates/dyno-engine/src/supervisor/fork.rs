@@ -6,13 +6,16 @@
 
 use super::images::Images;
 use super::place::{CUT, FAILED, Life, OK};
-use super::{LogLines, Supervisor};
+use super::{LogLines, Supervisor, scraped};
 use crate::config::SECOND_NS;
 use crate::content::{ContentError, Mount, sites, table_of};
 use crate::dials::{Log, Pin};
 use crate::error::{EngineError, refused};
+use crate::gate::Gate;
+use crate::kernel::Extras;
 use crate::listen;
 use crate::log::{self, AccessLog};
+use crate::meter::Meter;
 use crate::neighbours::Neighbours;
 use crate::stats::RunsIn;
 use crate::table::Site;
@@ -51,6 +54,7 @@ impl Supervisor<'_> {
         let (order, ready) = parents.expect("only the child has taken them");
         wait_until_ready(number, pid, &ready)?;
         self.places[number].life = Life::Running { pid, since_ns: clock::mono_ns(), orders: Some(order) };
+        self.tell_scraped(|meters| meters.set_pid(number, Some(pid)));
         Ok(pid)
     }
 
@@ -60,6 +64,34 @@ impl Supervisor<'_> {
         let pid = child::fork(|| self.live_as_writer()).map_err(refused("fork the log's writer"))?;
         self.writer.life = Life::Running { pid, since_ns: clock::mono_ns(), orders: None };
         Ok(())
+    }
+
+    /// Forks the process that serves metrics, where one is asked for.
+    pub(super) fn start_scraped(&mut self) -> Result<(), EngineError> {
+        let Some(scraped) = &self.scraped else { return Ok(()) };
+        assert!(scraped.place.pid().is_none(), "a place has one process at a time");
+        let (orders, order) = socket::pipe().map_err(refused("open a pipe"))?;
+        let mut parents = Some(order);
+        let forked = child::fork(|| {
+            drop(parents.take());
+            self.live_as_scraped(orders).map_or(FAILED, |()| OK)
+        });
+        let pid = forked.map_err(refused("fork the process for metrics"))?;
+        if let Some(scraped) = &mut self.scraped {
+            scraped.place.life = Life::Running { pid, since_ns: clock::mono_ns(), orders: parents };
+        }
+        Ok(())
+    }
+
+    fn live_as_scraped(&mut self, orders: OwnedFd) -> io::Result<()> {
+        let Some(scraped) = &mut self.scraped else { return Ok(()) };
+        let (listeners, board) = scraped.take(self.counters, &self.config.limits);
+        self.give_up_rights()?;
+        // After the change of user, which clears it.
+        child::die_with_parent()?;
+        self.leave_parent();
+        self.lines = None;
+        scraped::serve(listeners, board, orders)
     }
 
     fn live_as_worker(&mut self, number: usize, orders: OwnedFd, readiness: &OwnedFd) -> i32 {
@@ -108,6 +140,10 @@ impl Supervisor<'_> {
             mounts,
             log,
             counters: self.counters,
+            extras: Extras {
+                meter: self.scraped.as_ref().map(|scraped| Meter::new(scraped.meters, number)),
+                gate: Gate::new(&self.config.limits.address, &self.config.clients),
+            },
         };
         Worker::new(input, &self.config.dials, &self.config.limits, self.config.drain_ns)
     }
@@ -152,6 +188,9 @@ impl Supervisor<'_> {
     /// `stop` open for as long as it lives, so that the writer outlives it.
     pub(super) fn leave_parent(&mut self) {
         self.ears = None;
+        if let Some(scraped) = &mut self.scraped {
+            scraped.leave();
+        }
         self.listeners.clear();
         self.places.clear();
         self.images = Images::new(Vec::new());

@@ -80,7 +80,10 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn connect(addr: SocketAddr) -> Client {
-        let stream = TcpStream::connect(addr).unwrap();
+        Client::over(TcpStream::connect(addr).unwrap())
+    }
+
+    pub(crate) fn over(stream: TcpStream) -> Client {
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
         stream.set_write_timeout(Some(DEADLINE)).unwrap();

@@ -190,6 +190,9 @@ fn tell(event: Event) {
         Event::WorkerDied { pid, exit, replaced_in_ns } => {
             println!("died {pid} {exit} after_ns {replaced_in_ns}");
         }
+        Event::Alive => println!("alive"),
+        Event::Metrics { addr } => println!("metrics {addr}"),
+        Event::MetricsDied { exit, .. } => println!("metrics died {exit}"),
         Event::WorkerDrained { pid } => println!("drained {pid}"),
         Event::WorkerReplaced { old, new } => println!("replaced {old} {new}"),
         Event::WorkerNotReplaced { why } => println!("not replaced: {why}"),

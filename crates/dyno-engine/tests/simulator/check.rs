@@ -48,7 +48,8 @@ fn is_text_when_decoded(path: &[u8]) -> bool {
 
 fn check_client(world: &World, id: usize, calls: &mut Vec<Call>, unanswered: &mut Vec<Call>) {
     let client = &world.clients[id];
-    let sent = &client.script[..client.sent];
+    // The model knows no proxy: what it says in front is not part of the conversation.
+    let sent = &client.script[client.header.min(client.sent)..client.sent];
     let steps = understand(sent, &MODEL_LIMITS);
     let may_be_late = may_give_up(world, 408) || world.scenario.mode == Mode::Slow;
     let unknown = may_be_late.then(RequestKind::default);

@@ -5,5 +5,6 @@ mod check;
 mod content;
 mod handlers;
 mod net;
+mod proxy;
 mod run;
 mod world;

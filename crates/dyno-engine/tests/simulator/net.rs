@@ -2,6 +2,7 @@
 //! the server's kernel would hold and what its client has.
 
 use crate::file::FilePart;
+use crate::gate::Gate;
 use crate::outbox::OUTBOX_BYTES_FLUSH;
 use crate::seam::{Net, ReadUntil, Readiness, Watch};
 use dyno_measure::Prng;
@@ -93,11 +94,13 @@ pub(crate) struct SimNet {
     pub(crate) chance: Prng,
     /// How much a client's kernel takes while the client does not read.
     room_max: usize,
+    /// Where clients come through a proxy.
+    pub(crate) gate: Option<Gate>,
 }
 
 impl SimNet {
     pub(crate) fn new(chance: Prng, manner: Manner, room_max: usize) -> SimNet {
-        SimNet { links: Vec::new(), manner, chance, room_max }
+        SimNet { links: Vec::new(), manner, chance, room_max, gate: None }
     }
 
     /// A client connects.
@@ -223,6 +226,10 @@ impl Net for SimNet {
         assert_eq!(link.token, Some(token), "a connection is watched under its own token");
         (link.watch, link.has_edge) = (watch, true);
         Ok(())
+    }
+
+    fn gate(&mut self) -> Option<&mut Gate> {
+        self.gate.as_mut()
     }
 
     fn read_until(&self) -> ReadUntil {

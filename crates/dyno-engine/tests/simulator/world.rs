@@ -11,6 +11,7 @@ use crate::scratch::Scratch;
 use crate::simulator::content::{self, HAS_CONTENT};
 use crate::simulator::handlers::{self, Shop, Work};
 use crate::simulator::net::{Link, Manner, SimNet, Socket};
+use crate::simulator::proxy::Proxy;
 use crate::stats::{Counters, RunsIn, Tally};
 use crate::timer::TICK_NS_SHIFT;
 use dyno_measure::Prng;
@@ -73,6 +74,7 @@ fn limits(mode: Mode) -> Limits {
         connections_max: 100,
         buffer_bytes_max: if mode == Mode::Tight { 12_000 } else { 64 << 20 },
         outstanding_max: 1_000,
+        address: crate::clients::AddressLimits::default(),
         head_ns: HEAD_S * SECOND_NS,
         idle_ns: IDLE_S * SECOND_NS,
         body_ns: BODY_S * SECOND_NS,
@@ -85,6 +87,8 @@ fn limits(mode: Mode) -> Limits {
 /// One client: what it still has to send, and whether it has gone.
 pub(crate) struct Client {
     pub(crate) script: Vec<u8>,
+    /// Bytes of a proxy's header in front of its script.
+    pub(crate) header: usize,
     pub(crate) sent: usize,
     has_finished: bool,
     pub(crate) has_reset: bool,
@@ -134,8 +138,14 @@ impl World {
         // A moment anywhere in a tick, late in the life of a machine now and then.
         let age = if chance.coin() { 1 << 40 } else { 1 << 56 };
         let now_ns = SECOND_NS + chance.below(age);
-        let clients = scenario.scripts.iter().map(|script| Client {
-            script: script.concat(),
+        // Chances of their own, so that the same seed does all else as it does without a proxy.
+        let mut proxy = Proxy::by_chance(scenario.seed);
+        net.gate = proxy.as_ref().and_then(|_| Proxy::gate());
+        let clients =
+            scenario.scripts.iter().map(|script| (proxy.as_mut().map_or(Vec::new(), Proxy::header), script));
+        let clients = clients.map(|(header, script)| Client {
+            header: header.len(),
+            script: [header, script.concat()].concat(),
             sent: 0,
             has_finished: false,
             has_reset: false,

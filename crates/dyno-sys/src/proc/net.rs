@@ -60,6 +60,18 @@ pub fn listeners(addr: &Addr) -> Vec<Pid> {
     owners(&inodes)
 }
 
+/// Where `pid` listens, as far as we may read its descriptors: TCP first, then socket files.
+pub fn listens_on(pid: Pid) -> Vec<Addr> {
+    let own: BTreeSet<u64> = socket_inodes(pid).collect();
+    let folder = folder(pid);
+    let lines = inet_lines(&format!("{folder}/net"));
+    let tcp = lines.filter(|line| line.state == LISTEN && own.contains(&line.inode));
+    let text = fs::read_to_string(format!("{folder}/net/unix")).unwrap_or_default();
+    let files = parse_unix(&text).into_iter();
+    let files = files.filter(|line| line.flags & UNIX_ACCEPTS != 0 && own.contains(&line.inode));
+    tcp.map(|line| Addr::Tcp(line.local)).chain(files.map(|line| Addr::Unix(line.path))).collect()
+}
+
 fn hears(line: &InetLine, addr: &SocketAddr) -> bool {
     let same_ip = line.local.ip() == addr.ip();
     let any = |ip: IpAddr| ip.is_unspecified();
@@ -252,6 +264,7 @@ mod tests {
         assert!(listeners(&Addr::Tcp(ip)).contains(&this()));
         assert!(listeners(&Addr::Tcp(SocketAddr::from(([0, 0, 0, 0], ip.port())))).contains(&this()));
         assert!(!listeners(&Addr::Tcp(SocketAddr::from(([127, 0, 0, 2], ip.port())))).contains(&this()));
+        assert!(listens_on(this()).contains(&Addr::Tcp(ip)));
         drop(listener);
         assert!(!listeners(&Addr::Tcp(ip)).contains(&this()));
     }

@@ -5,10 +5,12 @@
 use super::addr::Addr;
 use super::option::{SockOpt, set_congestion, set_int_option};
 use crate::errno::{self, checked};
+use std::ffi::CString;
 use std::fs::Permissions;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 
@@ -135,6 +137,36 @@ pub fn listen(addr: &Addr, options: &ListenOptions) -> Result<OwnedFd, SocketErr
         Err(source) if in_use(&source) => Err(SocketError::InUse { addr: addr.clone() }),
         Err(source) => Err(SocketError::Listen { addr: addr.clone(), source }),
     }
+}
+
+/// Whether [`listen`] would succeed, as far as that can be told without listening: nothing is left behind, and nobody
+/// can connect meanwhile.
+pub fn try_listen(addr: &Addr, options: &ListenOptions) -> Result<(), SocketError> {
+    let refused = |source| match in_use(&source) {
+        true => SocketError::InUse { addr: addr.clone() },
+        false => SocketError::Bind { addr: addr.clone(), source },
+    };
+    match addr {
+        Addr::Unix(path) => can_make(path).map_err(refused),
+        Addr::Tcp(_) => {
+            let fd = open(addr)?;
+            prepare(&fd, addr, options)?;
+            bind(&fd, addr).map_err(refused)
+        }
+    }
+}
+
+/// Whether a socket's file could be made.
+fn can_make(path: &Path) -> io::Result<()> {
+    if std::fs::symlink_metadata(path).is_ok() && !is_stale(path) {
+        return Err(io::Error::from_raw_os_error(libc::EADDRINUSE));
+    }
+    let folder =
+        path.parent().filter(|folder| folder.components().next().is_some()).unwrap_or(Path::new("."));
+    let folder = CString::new(folder.as_os_str().as_bytes())?;
+    // SAFETY: `folder` is a string with its closing zero and lives through the call.
+    checked(unsafe { libc::access(folder.as_ptr(), libc::W_OK | libc::X_OK) })?;
+    Ok(())
 }
 
 /// Takes one waiting connection, nonblocking and close-on-exec.

@@ -53,6 +53,8 @@ pub enum SockOpt {
     ReusePort,
     /// `SO_ACCEPTCONN`: 1 on a listener; read only.
     AcceptConn,
+    /// `SO_TYPE`: 1 is a stream's; read only.
+    Type,
     /// `IPV6_V6ONLY`
     V6Only,
     /// `IP_BIND_ADDRESS_NO_PORT`
@@ -60,7 +62,7 @@ pub enum SockOpt {
 }
 
 /// Every option with its kernel name, level and number.
-const TABLE: [(SockOpt, &str, i32, i32); 22] = [
+const TABLE: [(SockOpt, &str, i32, i32); 23] = [
     (SockOpt::NoDelay, "TCP_NODELAY", libc::IPPROTO_TCP, libc::TCP_NODELAY),
     (SockOpt::Congestion, "TCP_CONGESTION", libc::IPPROTO_TCP, libc::TCP_CONGESTION),
     (SockOpt::QuickAck, "TCP_QUICKACK", libc::IPPROTO_TCP, libc::TCP_QUICKACK),
@@ -81,6 +83,7 @@ const TABLE: [(SockOpt, &str, i32, i32); 22] = [
     (SockOpt::ReuseAddr, "SO_REUSEADDR", libc::SOL_SOCKET, libc::SO_REUSEADDR),
     (SockOpt::ReusePort, "SO_REUSEPORT", libc::SOL_SOCKET, libc::SO_REUSEPORT),
     (SockOpt::AcceptConn, "SO_ACCEPTCONN", libc::SOL_SOCKET, libc::SO_ACCEPTCONN),
+    (SockOpt::Type, "SO_TYPE", libc::SOL_SOCKET, libc::SO_TYPE),
     (SockOpt::V6Only, "IPV6_V6ONLY", libc::IPPROTO_IPV6, libc::IPV6_V6ONLY),
     (SockOpt::BindNoPort, "IP_BIND_ADDRESS_NO_PORT", libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT),
 ];

@@ -1,4 +1,4 @@
-//! `dyno serve DIR`: what is said of a folder on the command line.
+//! `dyno serve DIR`: what is said of a folder, on the command line or in the file's table `[content]`.
 
 use std::path::PathBuf;
 
@@ -9,26 +9,25 @@ use super::words::count;
 /// The group of these flags in the help.
 const CONTENT: &str = "Content";
 
-/// A folder and how it is served. Without a folder its flags mean nothing and are refused.
+/// A folder and how it is served. Without a folder its flags mean nothing.
 #[derive(Debug, Args)]
 pub(crate) struct ContentFlags {
-    /// A folder whose files are served [default: none, but the demonstration routes]
-    #[arg(value_name = "DIR")]
-    pub(crate) folder: Option<PathBuf>,
+    /// A folder whose files are served, as DIR [default: none, but the demonstration routes]
+    #[arg(long, value_name = "DIR", help_heading = CONTENT)]
+    pub(crate) content_root: Option<PathBuf>,
     /// The greatest N of ?maxage=N, in seconds; a greater one gets 400
     #[arg(
         long,
         value_name = "SECONDS",
         default_value = "31536000",
-        requires = "folder",
         help_heading = CONTENT
     )]
     pub(crate) maxage_max: u32,
     /// Encode nothing: only .gz and .br files that are there are used
-    #[arg(long, requires = "folder", help_heading = CONTENT)]
+    #[arg(long, help_heading = CONTENT)]
     pub(crate) no_compress: bool,
     /// Send every file that is encoded in this coding, whatever a client accepts: gzip, deflate or br
-    #[arg(long, value_name = "CODING", requires = "folder", help_heading = CONTENT)]
+    #[arg(long, value_name = "CODING", help_heading = CONTENT)]
     pub(crate) force_encoding: Option<String>,
     /// Bodies above this leave by sendfile
     #[arg(
@@ -36,20 +35,19 @@ pub(crate) struct ContentFlags {
         value_name = "BYTES",
         default_value = "100000",
         value_parser = count,
-        requires = "folder",
         help_heading = CONTENT
     )]
     pub(crate) sendfile_bytes: usize,
     /// Bytes of all bodies in memory; what does not fit stays in its file [default: 256 MiB or an eighth of the memory]
-    #[arg(long, value_name = "BYTES", value_parser = count, requires = "folder", help_heading = CONTENT)]
+    #[arg(long, value_name = "BYTES", value_parser = count, help_heading = CONTENT)]
     pub(crate) content_bytes_max: Option<usize>,
     /// Where encoded files are kept from start to start [default: ~/.cache/dyno/content; nowhere as root]
-    #[arg(long, value_name = "DIR", requires = "folder", help_heading = CONTENT)]
+    #[arg(long, value_name = "DIR", help_heading = CONTENT)]
     pub(crate) cache: Option<PathBuf>,
-    /// Keep encoded files nowhere
-    #[arg(long, requires = "folder", conflicts_with = "cache", help_heading = CONTENT)]
+    /// Keep encoded files nowhere, whatever --cache says
+    #[arg(long, help_heading = CONTENT)]
     pub(crate) no_cache: bool,
     /// Serve what was there at the start, whatever changes
-    #[arg(long, requires = "folder", help_heading = CONTENT)]
+    #[arg(long, help_heading = CONTENT)]
     pub(crate) no_watch: bool,
 }

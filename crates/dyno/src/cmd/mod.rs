@@ -17,6 +17,7 @@ mod report;
 mod serve;
 pub(crate) mod specimen;
 mod stop;
+mod top;
 mod usage;
 
 use std::process::ExitCode;
@@ -36,6 +37,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
             Ok(exit::DONE)
         }
         Some(Verb::Serve(args)) => serve::run(&args),
+        Some(Verb::Top(args)) => top::run(&args),
         Some(Verb::Floor(args)) => floor::run(&args),
         Some(Verb::Load(args)) => load::run(&args),
         Some(Verb::Judge(args)) => judge::run(&args),

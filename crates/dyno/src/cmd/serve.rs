@@ -1,13 +1,21 @@
-//! `dyno serve`: the engine's supervisor with its configuration from flags.
+//! `dyno serve`: the engine's supervisor with its configuration from flags, environment and file.
 //!
 //! Started as root its workers become somebody else, see [`user`]. Standard output is the access log's; everything that happens is told on standard error. It forks, so nothing here
 //! starts a thread.
 
+mod clients;
 mod content;
+mod file;
+mod layers;
+mod manager;
+mod settings;
+mod show;
 mod user;
+mod what;
 
 use crate::out;
 use std::error::Error;
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::process::ExitCode;
@@ -23,6 +31,8 @@ use super::exit;
 use crate::cli;
 use dyno_lab::Failure;
 use dyno_lab::chain;
+use layers::Origin;
+use manager::Manager;
 
 /// Ports below this one belong to root (ip_unprivileged_port_start, ip-sysctl).
 const PRIVILEGED_PORTS: u16 = 1_024;
@@ -38,10 +48,23 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         })?),
         None => None,
     };
-    let user = user::of_workers(args.user.as_deref())?;
+    let line: Vec<OsString> = std::env::args_os().collect();
+    let effective =
+        layers::effective(&line, settings::all(), |name| std::env::var_os(name)).map_err(all_but_one)?;
+    let args = &effective.args;
+    let config = config(args).map_err(|error| unknown_word(&error))?;
+    private(args)?;
+    clients::check(&args.clients)?;
+    if args.show_config {
+        out::print(&show::shown(&effective, &config))?;
+        return Ok(exit::DONE);
+    }
     let content = content::mounts(&args.content)?;
     let is_demo = content.is_empty();
-    let config = config(args).map_err(|error| unknown_word(&error))?;
+    let user = user::of_workers(args.user.as_deref())?;
+    if args.check {
+        return check(args, &config);
+    }
     if let (dyno_engine::Log::Off, Some(path)) = (config.dials.log, &config.log_file) {
         // Not an error: whoever turns the log off may leave the rest of the command as it is, as a climb does.
         let path = path.display();
@@ -51,6 +74,15 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
     }
     let who = user.as_ref().map_or_else(String::new, |user| format!("as user {}\n", user.name));
     let config = Config { control, content, user: user.map(|user| user.identity), ..config };
+    let mut manager = Manager::of(|name| std::env::var_os(name), child::this())?;
+    let config = Config { inherited: manager.take_listeners()?, alive_ns: manager.alive_ns(), ..config };
+    let is_set = effective
+        .settings
+        .iter()
+        .any(|(setting, _, origin)| setting.id == "listen" && *origin != Origin::Default);
+    if !config.inherited.is_empty() && is_set {
+        out::say("warning: it is listened where the service manager says, not where listen is set\n");
+    }
     let drain = args.drain_timeout;
     let dials = config.dials.clone();
     let routes = || match is_demo {
@@ -58,6 +90,7 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         false => Router::new(),
     };
     let report = supervisor::run(config, &routes, &mut |event| {
+        manager.tell(&event);
         out::say(&told(&event, drain));
         if matches!(event, Event::Listening { .. }) {
             out::say(&who);
@@ -65,6 +98,39 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
     });
     out::say(&end(&report.map_err(|error| engine_failure(&error))?));
     Ok(exit::DONE)
+}
+
+/// Says whether these settings would serve.
+fn check(args: &cli::Serve, config: &Config) -> Result<ExitCode, Failure> {
+    let busy = supervisor::check(config).map_err(|error| engine_failure(&error))?;
+    for addr in busy {
+        let place = url(&addr);
+        out::say(&format!(
+            "warning: {place} is in use now; that is as it should be if this server runs there\n"
+        ));
+    }
+    let what = args.what.as_deref().map_or_else(|| "dyno".to_owned(), dyno_lab::file::name);
+    out::print(&format!("{what} would serve\n"))?;
+    Ok(exit::DONE)
+}
+
+/// Metrics are nobody else's business, unless that is said.
+fn private(args: &cli::Serve) -> Result<(), Failure> {
+    match &args.metrics {
+        Some(Addr::Tcp(addr)) if !addr.ip().is_loopback() && !args.metrics_public => {
+            Err(Failure::usage(format!("others than this machine could read the metrics on {addr}"))
+                .likely("it is no address of this machine's own (127.0.0.1, [::1] or unix:/path)")
+                .try_this(format!("--metrics 127.0.0.1:{}, or --metrics-public", addr.port())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says every mistake but the last, which is the failure's to say.
+fn all_but_one(mut mistakes: Vec<Failure>) -> Failure {
+    let last = mistakes.pop().expect("who fails has a reason");
+    mistakes.iter().for_each(|mistake| out::say(&mistake.lines()));
+    last
 }
 
 /// The engine's configuration for these flags.
@@ -84,6 +150,7 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         idle_ns: ns(args.idle_timeout),
         body_ns: ns(args.body_timeout),
         write_ns: ns(args.write_timeout),
+        address: clients::limits(&args.clients),
         ..usual
     };
     Ok(Config {
@@ -93,6 +160,10 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         log_file: args.log_file.clone(),
         drain_ns: ns(args.drain_timeout),
         socket_mode: args.socket_mode,
+        metrics: args.metrics.clone(),
+        clients: clients::of(&args.clients),
+        inherited: Vec::new(),
+        alive_ns: None,
         control: None,
         user: None,
         content: Vec::new(),
@@ -132,6 +203,13 @@ fn told(event: &Event, drain: Duration) -> String {
             let noun = if pids.len() == 1 { "worker" } else { "workers" };
             format!("{lines}{noun} {}\n", pids.join(" "))
         }
+        Event::Metrics { addr } => match addr {
+            Addr::Tcp(_) => format!("metrics on {}/metrics\n", url(addr)),
+            Addr::Unix(_) => format!("metrics on {addr}\n"),
+        },
+        Event::MetricsDied { exit, replaced_in_ns } => {
+            format!("warning: the process for metrics died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
+        }
         Event::WorkerDied { pid, exit, replaced_in_ns } => {
             format!("warning: worker {pid} died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
         }
@@ -169,6 +247,7 @@ fn told(event: &Event, drain: Duration) -> String {
             let who = if *workers == 1 { "a worker accepts".to_owned() } else { format!("{workers} workers accept") };
             format!("warning: {who} no more connections: no descriptor is free, or --connections-max is reached\n")
         }
+        Event::Alive => String::new(),
         Event::SignalIgnored { signal } => format!("{signal} means nothing here and is ignored\n"),
         Event::LogLinesLost { .. } => {
             "warning: the access log does not take every line (a full disk?); how many are lost is said at the end\n"
@@ -248,6 +327,10 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
         }
         EngineError::Limit { limit, .. } => Failure::usage(error.to_string())
             .try_this(format!("another --{} (dyno serve --help)", limit.replace('_', "-"))),
+        EngineError::Inherited { .. } => failure
+            .because(error)
+            .likely("a mistake in the socket unit")
+            .try_this("systemctl cat dyno.socket"),
         EngineError::NoAddress | EngineError::Address { .. } | EngineError::Route { .. } => {
             failure.because(error).try_this("dyno serve --help")
         }

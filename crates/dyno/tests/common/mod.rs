@@ -161,6 +161,13 @@ impl Server {
         }
     }
 
+    /// A line that begins like this, heard before or still to come.
+    #[track_caller]
+    pub(crate) fn hear_again(&mut self, start: &str) -> String {
+        let heard = self.heard.iter().find(|line| line.starts_with(start)).cloned();
+        heard.unwrap_or_else(|| self.hear(start))
+    }
+
     pub(crate) fn pid(&self) -> Pid {
         self.child.id().cast_signed()
     }

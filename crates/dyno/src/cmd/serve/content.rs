@@ -13,7 +13,7 @@ use crate::cli::ContentFlags;
 /// # Errors
 /// When there is no such folder, or no such coding.
 pub(super) fn mounts(flags: &ContentFlags) -> Result<Vec<Mount>, Failure> {
-    let Some(folder) = &flags.folder else { return Ok(Vec::new()) };
+    let Some(folder) = &flags.content_root else { return without_folder(flags) };
     if !folder.is_dir() {
         return Err(no_folder(folder));
     }
@@ -33,6 +33,23 @@ pub(super) fn mounts(flags: &ContentFlags) -> Result<Vec<Mount>, Failure> {
     }
     let mount = Mount::new("/", content).map_err(|error| Failure::error(error.to_string()))?;
     Ok(vec![mount])
+}
+
+/// Nothing, unless something was said of how the folder is served.
+fn without_folder(flags: &ContentFlags) -> Result<Vec<Mount>, Failure> {
+    let said = [
+        ("--no-compress", flags.no_compress),
+        ("--force-encoding", flags.force_encoding.is_some()),
+        ("--content-bytes-max", flags.content_bytes_max.is_some()),
+        ("--cache", flags.cache.is_some()),
+        ("--no-cache", flags.no_cache),
+        ("--no-watch", flags.no_watch),
+    ];
+    match said.iter().find(|(_, is_said)| *is_said) {
+        Some((flag, _)) => Err(Failure::usage(format!("{flag} means nothing without a folder"))
+            .try_this(format!("dyno serve DIR {flag}, or root in the table [content] of the file"))),
+        None => Ok(Vec::new()),
+    }
 }
 
 fn no_folder(folder: &Path) -> Failure {

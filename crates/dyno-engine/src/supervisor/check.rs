@@ -1,0 +1,82 @@
+//! Whether a configuration would serve, asked without serving: nothing is bound, forked or written.
+
+use crate::config::Config;
+use crate::dials::Log;
+use crate::error::EngineError;
+use crate::{listen, log};
+use dyno_sys::socket::{Addr, SocketError};
+use std::io;
+use std::path::Path;
+
+/// Asks everything that a start would ask. The addresses that somebody listens on at this moment are handed back: whoever
+/// checks the configuration of a server that runs finds it there.
+///
+/// # Errors
+/// What would keep the server from starting.
+pub fn check(config: &Config) -> Result<Vec<Addr>, EngineError> {
+    config.limits.check(config.dials.workers.get())?;
+    if config.listen.is_empty() {
+        return Err(EngineError::NoAddress);
+    }
+    if let (true, Some(path)) = (config.dials.log != Log::Off, &config.log_file) {
+        could_open(path).map_err(|source| EngineError::Log { path: Some(path.clone()), source })?;
+    }
+    let mut busy = Vec::new();
+    for addr in config.listen.iter().chain(&config.metrics) {
+        match listen::would_listen(addr, &config.dials) {
+            Ok(()) => {}
+            Err(EngineError::Listen { source: SocketError::InUse { .. }, .. }) => busy.push(addr.clone()),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(busy)
+}
+
+/// A log that is not there yet is not made: its folder must be.
+fn could_open(path: &Path) -> io::Result<()> {
+    if path.try_exists()? {
+        return log::open(Some(path)).map(|_log| ());
+    }
+    let folder = path.parent().filter(|folder| folder.components().next().is_some());
+    let folder = std::fs::metadata(folder.unwrap_or(Path::new(".")))?;
+    if folder.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::config::Limits;
+    use crate::dials::Dials;
+    use std::net::TcpListener;
+
+    fn config(listen: &str) -> Config {
+        Config { listen: vec![listen.parse().unwrap()], ..Config::default() }
+    }
+
+    #[test]
+    fn a_check_finds_what_a_start_would_and_leaves_nothing() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = taken.local_addr().unwrap().to_string();
+        assert_eq!(check(&config(&place)).unwrap(), [place.parse().unwrap()]);
+        assert_eq!(check(&config("127.0.0.1:0")).unwrap(), []);
+        // 192.0.2.0/24 is for documentation (RFC 5737): no machine has it.
+        assert!(matches!(check(&config("192.0.2.1:80")), Err(EngineError::Listen { .. })));
+        assert!(matches!(check(&config("unix:/nowhere/x.sock")), Err(EngineError::Listen { .. })));
+        let metrics = Some("192.0.2.1:80".parse().unwrap());
+        assert!(check(&Config { metrics, ..config("127.0.0.1:0") }).is_err());
+        let path = std::env::temp_dir().join(format!("dyno-check-{}.sock", std::process::id()));
+        assert_eq!(check(&config(&format!("unix:{}", path.display()))).unwrap(), []);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn limits_and_the_log_are_asked_too() {
+        let limits = Limits { buffer_bytes_max: 0, ..Limits::default() };
+        let short = Config { limits, ..config("127.0.0.1:0") };
+        assert!(matches!(check(&short), Err(EngineError::Limit { .. })));
+        let log_file = Some("/nowhere/log".into());
+        let logging = Config { dials: Dials::naive(), log_file, ..config("127.0.0.1:0") };
+        assert!(matches!(check(&logging), Err(EngineError::Log { .. })));
+    }
+}

@@ -1,0 +1,129 @@
+//! The process that serves `/metrics` and `/healthz`: forked beside the workers, replaced like them, ended last.
+//!
+//! It is a worker like theirs with its own listener, two routes and no rights, so that the supervisor never serves and
+//! no worker is asked anything. It outlives the workers, so that a drain can be seen, and is killed when they are gone.
+
+use super::place::{Life, PAUSE_NS_MAX, Place};
+use crate::config::{Config, DRAIN_NS_DEFAULT, Limits};
+use crate::dials::Dials;
+use crate::error::{EngineError, refused};
+use crate::kernel::Extras;
+use crate::listen::{self, SocketFile};
+use crate::log::AccessLog;
+use crate::meter::Meters;
+use crate::metrics::{self, Board};
+use crate::neighbours::Neighbours;
+use crate::stats::{Counters, RunsIn};
+use crate::worker::{Input, Worker};
+use dyno_sys::child::{self, Wait};
+use dyno_sys::event::EventFd;
+use dyno_sys::signal::{self, Signal};
+use dyno_sys::socket::Addr;
+use dyno_sys::{Pid, clock};
+use std::ffi::CStr;
+use std::io;
+use std::num::NonZeroU32;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// What it calls itself (at most 15 bytes, prctl(2)).
+pub(super) const NAME: &CStr = c"dyno-metrics";
+
+/// What the supervisor keeps of it.
+pub(super) struct Scraped {
+    pub(super) addr: Addr,
+    pub(super) meters: Meters,
+    pub(super) place: Place,
+    listeners: Vec<OwnedFd>,
+    files: Vec<SocketFile>,
+    started_s: u64,
+    started_ns: u64,
+}
+
+impl Scraped {
+    /// Binds the address of the configuration, if it has one.
+    pub(super) fn new(config: &Config) -> Result<Option<Scraped>, EngineError> {
+        let Some(addr) = &config.metrics else { return Ok(None) };
+        let mut bound = listen::bind(std::slice::from_ref(addr), &dials(), config.socket_mode)?;
+        let meters = Meters::new(config.dials.workers.get()).map_err(refused("share memory for metrics"))?;
+        Ok(Some(Scraped {
+            addr: bound.addrs.remove(0),
+            meters,
+            place: Place::vacant(),
+            listeners: bound.by_worker.remove(0),
+            files: bound.files,
+            started_s: clock::real_coarse_s(),
+            started_ns: clock::mono_ns(),
+        }))
+    }
+
+    /// Whether this is its process.
+    pub(super) fn is(&self, pid: Pid) -> bool {
+        self.place.pid() == Some(pid)
+    }
+
+    /// What its process serves from, and what it tells; called in it.
+    pub(super) fn take(&mut self, counters: Counters, limits: &Limits) -> (Vec<OwnedFd>, Board) {
+        let board = Board {
+            counters,
+            meters: self.meters,
+            buffer_bytes_max: limits.buffer_bytes_max,
+            started_s: self.started_s,
+            started_ns: self.started_ns,
+            version: env!("CARGO_PKG_VERSION"),
+        };
+        (std::mem::take(&mut self.listeners), board)
+    }
+
+    /// A replacement could not be started: it is tried again later.
+    pub(super) fn put_off(&mut self) {
+        if let Life::Waiting { until_ns, .. } = &mut self.place.life {
+            *until_ns = clock::mono_ns() + PAUSE_NS_MAX;
+        }
+    }
+
+    /// Ends it: the server that it tells of is no more.
+    pub(super) fn end(self) {
+        if let Some(pid) = self.place.pid() {
+            // It may have ended by itself meanwhile; it is waited for in either case.
+            let _ = signal::kill(pid, Signal::Kill);
+            let _ = child::wait(pid, Wait::Block);
+        }
+        self.files.iter().for_each(SocketFile::remove);
+    }
+
+    /// Lets go, in a child, of what is its parent's.
+    pub(super) fn leave(&mut self) {
+        self.listeners.clear();
+        self.place = Place::vacant();
+    }
+}
+
+/// One worker, which does as little as can be.
+fn dials() -> Dials {
+    Dials::for_workers(NonZeroU32::MIN)
+}
+
+/// Serves, in its process, until it is killed.
+pub(super) fn serve(listeners: Vec<OwnedFd>, board: Board, orders: OwnedFd) -> io::Result<()> {
+    child::set_name(NAME)?;
+    // Its own traffic is nobody's figure.
+    let counters = Counters::new(1, 0)?;
+    let input = Input {
+        number: 0,
+        runs_in: RunsIn::Process,
+        listeners,
+        neighbours: Neighbours::new(0, counters, Vec::new(), Arc::new(EventFd::new()?)),
+        orders,
+        // SIGTERM, which a service manager sends to all processes, stays blocked: a drain can be seen to its end.
+        signals: None,
+        router: Arc::new(metrics::routes(board).map_err(io::Error::other)?),
+        sites: Vec::new(),
+        mounts: Vec::new(),
+        log: AccessLog::Off,
+        counters,
+        extras: Extras::default(),
+    };
+    Worker::new(input, &dials(), &metrics::limits(), DRAIN_NS_DEFAULT)?.run();
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Limits of one address and clients behind proxies, over real sockets: 127.0.0.x are as many addresses as are wanted.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Client, Reply, addr, one_worker, patient, server, wait_for};
+use dyno_engine::{AddressLimits, Clients, Dials, Limits, Log, Running, ToldBy};
+use dyno_sys::socket::{self, Addr};
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+const JSON: &str = "GET /json HTTP/1.1\r\nHost: a\r\n\r\n";
+
+fn limits(connections: u32, rate: u32, burst: u32) -> Limits {
+    let some = NonZeroU32::new;
+    let address = AddressLimits {
+        connections_max: some(connections),
+        requests_per_second: some(rate),
+        burst: some(burst),
+        ..AddressLimits::default()
+    };
+    Limits { address, ..patient() }
+}
+
+/// A client at 127.0.0.`last`.
+fn from(last: u8, to: SocketAddr) -> Client {
+    Client::over(stream(last, to))
+}
+
+fn stream(last: u8, to: SocketAddr) -> TcpStream {
+    let source = IpAddr::from([127, 0, 0, last]);
+    let fd = socket::connect_from(&Addr::Tcp(to), source).unwrap();
+    let stream = TcpStream::from(fd);
+    stream.set_nonblocking(false).unwrap();
+    stream
+}
+
+/// The first 429 to a client that asks again and again: a busy machine may let a second pass between two requests.
+fn too_many(client: &mut Client, request: &str) -> Reply {
+    let mut replies = (0..1_000).map(|_| client.ask(request));
+    replies.find(|reply| reply.status == 429).expect("a thousand requests in a row are too many")
+}
+
+/// Whether a request from there gets any answer on a connection of its own.
+fn is_answered(last: u8, to: SocketAddr, bytes: &str) -> bool {
+    let mut stream = stream(last, to);
+    stream.write_all(bytes.as_bytes()).is_ok() && stream.read(&mut [0]).is_ok_and(|count| count > 0)
+}
+
+fn behind(told_by: ToldBy) -> Clients {
+    Clients { told_by, trusted: vec!["127.0.0.9".parse().unwrap()], trusts_unix: false }
+}
+
+/// A server whose log says who asked.
+fn logging(limits: Limits, told_by: ToldBy) -> (Running, PathBuf) {
+    let number = std::process::id();
+    let path = std::env::temp_dir().join(format!("dyno-addresses-{number}-{told_by:?}.log"));
+    let dials = Dials { log: Log::Sync, ..one_worker() };
+    let running = server(dials, limits).clients(behind(told_by)).log_file(&path).start().unwrap();
+    (running, path)
+}
+
+fn who_asked(running: Running, path: &PathBuf) -> Vec<String> {
+    running.stop();
+    let text = std::fs::read_to_string(path).unwrap();
+    std::fs::remove_file(path).unwrap();
+    text.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_address_with_as_many_connections_as_it_may_have_gets_no_more() {
+    let running = server(one_worker(), limits(2, 0, 0)).start().unwrap();
+    let to = addr(&running);
+    let mut held = [from(2, to), from(2, to)];
+    for client in &mut held {
+        assert_eq!(client.ask(JSON).status, 200);
+    }
+    from(2, to).assert_closed();
+    assert_eq!(from(3, to).ask(JSON).status, 200, "another address is another's");
+    let [first, mut second] = held;
+    drop(first);
+    wait_for("the place of a closed connection", || is_answered(2, to, JSON));
+    assert_eq!(second.ask(JSON).status, 200);
+}
+
+#[test]
+fn an_address_that_asks_too_often_gets_429_and_keeps_its_connection() {
+    let running = server(one_worker(), limits(0, 1, 3)).start().unwrap();
+    let to = addr(&running);
+    let mut client = from(2, to);
+    let statuses: Vec<u16> = (0..3).map(|_| client.ask(JSON).status).collect();
+    assert_eq!(statuses, [200, 200, 200]);
+    let limited = too_many(&mut client, JSON);
+    assert_eq!((limited.status, limited.header("retry-after")), (429, Some("1")));
+    assert_eq!(limited.header("connection"), None);
+    // Another connection of the same address has no time of its own, and a body changes nothing.
+    too_many(&mut from(2, to), JSON);
+    assert_eq!(from(3, to).ask(JSON).status, 200);
+    let post = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi";
+    too_many(&mut client, post);
+    wait_for("a second to pass", || client.ask(JSON).status == 200);
+}
+
+#[test]
+fn a_trusted_proxy_names_its_clients_by_a_field_and_others_do_not() {
+    for (told_by, field) in [
+        (ToldBy::XForwardedFor, "X-Forwarded-For: 192.0.2.7"),
+        (ToldBy::Forwarded, "Forwarded: for=192.0.2.7"),
+    ] {
+        let (running, path) = logging(limits(0, 1, 1), told_by);
+        let to = addr(&running);
+        let request = format!("GET /json HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n");
+        let (mut proxy, mut other) = (from(9, to), from(2, to));
+        assert_eq!(proxy.ask(&request).status, 200);
+        too_many(&mut proxy, &request);
+        assert_eq!((proxy.ask(JSON).status, proxy.ask(JSON).status), (200, 200), "itself it is not limited");
+        assert_eq!(other.ask(&request).status, 200);
+        drop((proxy, other));
+        let mut said = who_asked(running, &path);
+        said.dedup();
+        assert_eq!(said, ["192.0.2.7", "127.0.0.9", "127.0.0.2"]);
+    }
+}
+
+#[test]
+fn a_trusted_proxy_names_its_client_in_front_of_the_connection() {
+    let (running, path) = logging(limits(1, 0, 0), ToldBy::ProxyProtocol);
+    let to = addr(&running);
+    let line = "PROXY TCP4 192.0.2.7 192.0.2.8 4711 80\r\n";
+    let mut client = from(9, to);
+    assert_eq!(client.ask(format!("{line}{JSON}")).status, 200);
+    assert_eq!(client.ask(JSON).status, 200, "the header comes once");
+    let mut refused = from(9, to);
+    refused.send(line);
+    refused.assert_closed();
+    drop(client);
+    wait_for("the place of the closed connection", || is_answered(9, to, &format!("{line}{JSON}")));
+    // In two pieces, and with nothing said.
+    let mut client = from(9, to);
+    client.send(b"\r\n\r\n\0\r\nQUI");
+    client.send(b"T\n\x20\x00\x00\x00");
+    assert_eq!(client.ask(JSON).status, 200);
+    drop(client);
+    // Whoever is not trusted is not asked, and cannot say.
+    assert_eq!(from(2, to).ask(JSON).status, 200);
+    assert_eq!(from(2, to).ask(format!("{line}{JSON}")).status, 400);
+    let said = who_asked(running, &path);
+    assert!(
+        said.iter().all(|who| ["192.0.2.7", "127.0.0.9", "127.0.0.2"].contains(&who.as_str())),
+        "{said:?}"
+    );
+    assert_eq!(said[..2], ["192.0.2.7", "192.0.2.7"]);
+    assert_eq!(said[said.len() - 3..], ["127.0.0.9", "127.0.0.2", "127.0.0.2"]);
+}
+
+#[test]
+fn a_trusted_proxy_that_says_nothing_or_nonsense_is_closed_without_an_answer() {
+    let clients = behind(ToldBy::ProxyProtocol);
+    let running = server(one_worker(), patient()).clients(clients).start().unwrap();
+    let to = addr(&running);
+    for text in
+        [JSON, "PROXY TCP4 192.0.2.7\r\n", "PROXY TCP4 192.0.2.7 192.0.2.8 1 99999\r\nGET /json HTTP/1.1\r\n"]
+    {
+        let mut client = from(9, to);
+        client.send(text);
+        client.assert_closed();
+    }
+    wait_for("the three to be counted", || running.counts().rejects == 3);
+    assert_eq!(running.counts().requests, 0, "nothing behind it was understood");
+}

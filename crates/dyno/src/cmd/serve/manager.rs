@@ -1,0 +1,169 @@
+//! The service manager that started us, as systemd is one: the sockets it has opened, and what it is told.
+//!
+//! Its protocols are a few variables of the environment and a datagram socket (sd_listen_fds(3), sd_notify(3)). Without
+//! those variables nothing here does anything. A manager that cannot be told is no reason not to serve.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+use dyno_engine::supervisor::Event;
+use dyno_lab::Failure;
+use dyno_sys::{Pid, child};
+
+/// The first descriptor that is handed over (SD_LISTEN_FDS_START).
+const FIRST: i32 = 3;
+
+/// More sockets than this nobody hands over; a wrong number must not be believed.
+const LISTENERS_MAX: i32 = 1_024;
+
+/// What the manager has said of itself.
+#[derive(Debug, Default)]
+pub(super) struct Manager {
+    notify: Option<(UnixDatagram, SocketAddr)>,
+    listeners: i32,
+    /// How long it waits for a sign of life, in microseconds.
+    watchdog_us: Option<u64>,
+    pid: Pid,
+}
+
+impl Manager {
+    /// What the environment says of a manager.
+    ///
+    /// # Errors
+    /// When it says it wrongly.
+    pub(super) fn of(variable: impl Fn(&str) -> Option<OsString>, pid: Pid) -> Result<Manager, Failure> {
+        let number = |name: &str| -> Result<Option<u64>, Failure> {
+            let Some(text) = variable(name).filter(|text| !text.is_empty()) else { return Ok(None) };
+            let number = text.to_str().and_then(|text| text.parse().ok());
+            number.map(Some).ok_or_else(|| wrong(name, &text))
+        };
+        // Variables that are meant for another process, which started us, are none of ours.
+        let own = u64::from(pid.unsigned_abs());
+        let is_ours = |of: Option<u64>| of.is_none_or(|pid| pid == own);
+        let listeners = match (number("LISTEN_PID")?, number("LISTEN_FDS")?) {
+            (Some(of), Some(count)) if of == own => {
+                i32::try_from(count).ok().filter(|count| *count <= LISTENERS_MAX)
+            }
+            _ => Some(0),
+        };
+        let listeners = listeners.ok_or_else(|| wrong("LISTEN_FDS", OsStr::new("a number that large")))?;
+        let watchdog_us = number("WATCHDOG_USEC")?.filter(|us| *us > 0);
+        let watchdog_us = if is_ours(number("WATCHDOG_PID")?) { watchdog_us } else { None };
+        let notify = variable("NOTIFY_SOCKET").filter(|text| !text.is_empty());
+        let notify =
+            notify.map(|path| open(&path).ok_or_else(|| wrong("NOTIFY_SOCKET", &path))).transpose()?;
+        Ok(Manager { notify, listeners, watchdog_us, pid })
+    }
+
+    /// The sockets that it has opened for us.
+    pub(super) fn take_listeners(&mut self) -> Result<Vec<OwnedFd>, Failure> {
+        let take = |number: i32| {
+            child::take_inherited(number).map_err(|error| {
+                Failure::error(format!("cannot take the service manager's socket {number}"))
+                    .because(&error)
+                    .likely("LISTEN_FDS says that there are more than there are")
+                    .try_this("env -u LISTEN_FDS dyno serve")
+            })
+        };
+        (FIRST..FIRST + std::mem::take(&mut self.listeners)).map(take).collect()
+    }
+
+    /// How often it wants to hear from us: twice in the time that it waits.
+    pub(super) fn alive_ns(&self) -> Option<u64> {
+        let wanted = self.notify.as_ref().and(self.watchdog_us);
+        wanted.map(|us| (us.saturating_mul(1_000) / 2).max(1_000_000))
+    }
+
+    /// Tells it what concerns it.
+    pub(super) fn tell(&self, event: &Event) {
+        if let Some((socket, addr)) = &self.notify
+            && let Some(text) = self.text(event)
+        {
+            // A manager that does not listen has nothing to complain of.
+            let _ = socket.send_to_addr(text.as_bytes(), addr);
+        }
+    }
+
+    fn text(&self, event: &Event) -> Option<String> {
+        Some(match event {
+            Event::Listening { pids, .. } => {
+                let (pid, workers) = (self.pid, pids.len());
+                format!("READY=1\nMAINPID={pid}\nSTATUS=serving with {workers} worker processes\n")
+            }
+            Event::WorkerDied { pid, .. } => format!("STATUS=worker {pid} died and is replaced\n"),
+            Event::Draining => "STOPPING=1\nSTATUS=draining\n".to_owned(),
+            Event::Alive => "WATCHDOG=1\n".to_owned(),
+            _ => return None,
+        })
+    }
+}
+
+/// A path, or with an `@` in front a name in the abstract namespace (unix(7)).
+fn open(path: &OsStr) -> Option<(UnixDatagram, SocketAddr)> {
+    let addr = match path.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name).ok()?,
+        [b'/', ..] => SocketAddr::from_pathname(path).ok()?,
+        _ => return None,
+    };
+    let socket = UnixDatagram::unbound().ok()?;
+    socket.set_nonblocking(true).ok()?;
+    Some((socket, addr))
+}
+
+fn wrong(name: &str, text: &OsStr) -> Failure {
+    Failure::usage(format!("{name} cannot be \"{}\"", text.display()))
+        .likely("it is the service manager's to set, and something else has set it")
+        .try_this(format!("env -u {name} dyno serve"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn manager(variables: &[(&str, &str)]) -> Result<Manager, String> {
+        let variable = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, text)| OsString::from(text))
+        };
+        Manager::of(variable, 77).map_err(|failure| failure.in_one_line())
+    }
+
+    #[test]
+    fn without_a_manager_nothing_is_told_or_taken() {
+        let mut manager = manager(&[]).unwrap();
+        assert!(manager.take_listeners().unwrap().is_empty() && manager.alive_ns().is_none());
+        manager.tell(&Event::Draining);
+    }
+
+    #[test]
+    fn what_is_meant_for_another_process_is_none_of_ours() {
+        let listeners = |pid| manager(&[("LISTEN_PID", pid), ("LISTEN_FDS", "2")]).unwrap().listeners;
+        assert_eq!((listeners("77"), listeners("78")), (2, 0));
+        assert_eq!(manager(&[("LISTEN_FDS", "2")]).unwrap().listeners, 0, "nobody is named");
+        let alive = |pid| {
+            let variables = [("NOTIFY_SOCKET", "@x"), ("WATCHDOG_USEC", "30000000"), ("WATCHDOG_PID", pid)];
+            manager(&variables).unwrap().alive_ns()
+        };
+        assert_eq!((alive("77"), alive("78")), (Some(15_000_000_000), None));
+        assert_eq!(manager(&[("WATCHDOG_USEC", "1")]).unwrap().alive_ns(), None, "there is nobody to tell");
+    }
+
+    #[test]
+    fn a_wrong_variable_is_named() {
+        for (variables, name) in [
+            (&[("LISTEN_PID", "77"), ("LISTEN_FDS", "two")][..], "LISTEN_FDS"),
+            (&[("LISTEN_PID", "77"), ("LISTEN_FDS", "1000000")], "LISTEN_FDS"),
+            (&[("LISTEN_PID", "-1")], "LISTEN_PID"),
+            (&[("WATCHDOG_USEC", "soon")], "WATCHDOG_USEC"),
+            (&[("NOTIFY_SOCKET", "relative")], "NOTIFY_SOCKET"),
+        ] {
+            assert!(
+                manager(variables).unwrap_err().starts_with(&format!("{name} cannot be ")),
+                "{variables:?}"
+            );
+        }
+    }
+}

@@ -96,7 +96,9 @@ impl Builder {
         Ok(Builder { mount, root, cache, known, image, seen, progress: Progress::More })
     }
 
-    pub(crate) fn scan(&self) -> io::Result<Scan> {
+    /// What the folder has now. Its name may have come to mean another one.
+    pub(crate) fn scan(&mut self) -> io::Result<Scan> {
+        self.root = Root::open(&self.mount.content.folder)?;
         scan(&self.root)
     }
 

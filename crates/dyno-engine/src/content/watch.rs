@@ -12,6 +12,7 @@ use dyno_sys::inotify::{Changed, Watches};
 use dyno_sys::{clock, priority, user};
 use std::io;
 use std::os::fd::AsFd;
+use std::path::Path;
 
 /// A change is served when nothing more has changed for so long: a program that copies a folder does not pause longer.
 const QUIET_MS: i32 = 50;
@@ -192,8 +193,16 @@ impl Watched {
 
     /// Looks at the folder and sees to it that all that was seen is watched: what changes afterwards is told.
     fn look(&mut self) -> io::Result<Scan> {
+        if let Some(watches) = &mut self.watches {
+            let folder = &self.builder.mount.content.folder;
+            if let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) {
+                let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+                // Who may not look there learns of another folder under this name when something else changes.
+                let _ = watches.add_name(parent, name);
+            }
+        }
         let mut scan = self.builder.scan()?;
-        let Some(watches) = &self.watches else { return Ok(scan) };
+        let Some(watches) = &mut self.watches else { return Ok(scan) };
         for _ in 0..LOOKS_MAX {
             self.is_watched = scan.folders.iter().all(|folder| {
                 let added = self.builder.with_folder(folder, |path| watches.add(path));

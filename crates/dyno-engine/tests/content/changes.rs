@@ -28,6 +28,44 @@ fn a_change_is_served_without_a_restart() {
 }
 
 #[test]
+fn whatever_way_a_folder_changes_is_noticed() {
+    let folder = Folder::new("ways").with("dir/a.txt", "one").with("b.txt", "one");
+    let running = folder.serve();
+    let is = |path: &str, text: &str| get(&running, path, "").text() == text;
+    fs::write(folder.path.join("b.txt"), "written in place").unwrap();
+    wait_for("a file written in place", || is("/b.txt", "written in place"));
+    fs::rename(folder.path.join("dir"), folder.path.join("other")).unwrap();
+    wait_for("a renamed folder", || {
+        is("/other/a.txt", "one") && get(&running, "/dir/a.txt", "").status == 404
+    });
+    fs::remove_dir_all(folder.path.join("other")).unwrap();
+    folder.put("other/a.txt", "two");
+    wait_for("a folder made anew", || is("/other/a.txt", "two"));
+    folder.put("other/a.txt", "three");
+    wait_for("a change in the folder made anew", || is("/other/a.txt", "three"));
+    std::os::unix::fs::symlink("other", folder.path.join("link")).unwrap();
+    wait_for("a link to a folder", || is("/link/a.txt", "three"));
+}
+
+/// As releases are put in place: a link is led to another folder.
+#[test]
+fn a_root_that_comes_to_mean_another_folder_is_served_as_that() {
+    let folder = Folder::new("release").with("v1/a.txt", "one").with("v2/a.txt", "two");
+    let large = noise(200_000);
+    folder.put("v2/large.bin", &large);
+    let current = folder.path.join("current");
+    std::os::unix::fs::symlink("v1", &current).unwrap();
+    let running = serve(Content::new(&current));
+    assert_eq!(get(&running, "/a.txt", "").text(), "one");
+    std::os::unix::fs::symlink("v2", folder.path.join("next")).unwrap();
+    fs::rename(folder.path.join("next"), &current).unwrap();
+    wait_for("the next release", || get(&running, "/a.txt", "").text() == "two");
+    assert!(get(&running, "/large.bin", "").body == large);
+    folder.put("v2/a.txt", "three");
+    wait_for("a change in it", || get(&running, "/a.txt", "").text() == "three");
+}
+
+#[test]
 fn what_is_not_watched_stays_as_it_was() {
     let folder = Folder::new("unwatched").with("a.txt", "old");
     let running = serve(Content::new(&folder.path).watch(Watch::No));

@@ -43,5 +43,5 @@ fn nginx_is_climbed() {
 
 #[test]
 fn go_is_built_and_climbed() {
-    assert_checkable(&climbed("go.toml", "20s"));
+    assert_checkable(&climbed("go.toml", "30s"));
 }

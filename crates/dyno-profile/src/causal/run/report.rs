@@ -213,12 +213,7 @@ fn answer(
         starved_percent: seen::starved_percent(credibility, asked.cpus),
         hidden_percent: outcome.hidden_percent,
         dropped: whole::dropped(&site.measured),
-        // The greatest level shows it best, also where its figure is biased: work is counted, not time.
-        behind: outcome
-            .levels
-            .iter()
-            .max()
-            .and_then(|level| whole::behind(&site.measured, nulls(outcome), *level)),
+        behind: whole::behind(&site.measured, nulls(outcome)),
         callees_percent: site.tried.source.callees_percent,
         walked_percent: (site.tried.site.reach == Reach::Inclusive).then(|| walked_percent(site)),
         runs_in_phases: whole::runs_in_phases(&site.measured),

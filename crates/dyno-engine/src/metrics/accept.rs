@@ -1,20 +1,21 @@
 //! Which form a scraper wants, by its Accept field (RFC 9110 §12.5.1).
 
 use super::page::Form;
+use dyno_proto::semantics::coding;
 
 /// The form for an Accept field; without one, or where nothing fits, the one that everything reads.
 pub(super) fn form(accept: Option<&str>) -> Form {
     let Some(accept) = accept else { return Form::Prometheus };
-    let open = quality(accept, "application", "openmetrics-text");
+    let open = highest(accept, "application", "openmetrics-text");
     // A wildcard asks for no form by name: who does not know OpenMetrics is not given it.
     match open {
-        Some(open) if open > 0 && open >= quality(accept, "text", "plain").unwrap_or(0) => Form::OpenMetrics,
+        Some(open) if open > 0 && open >= highest(accept, "text", "plain").unwrap_or(0) => Form::OpenMetrics,
         _ => Form::Prometheus,
     }
 }
 
 /// The highest weight, in thousandths, that the field gives to this very media type in a version that is spoken here.
-fn quality(accept: &str, kind: &str, subtype: &str) -> Option<u16> {
+fn highest(accept: &str, kind: &str, subtype: &str) -> Option<u16> {
     accept.split(',').filter_map(|range| weight(range, kind, subtype)).max()
 }
 
@@ -28,23 +29,12 @@ fn weight(range: &str, kind: &str, subtype: &str) -> Option<u16> {
     for parameter in parts {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         match name.trim().to_ascii_lowercase().as_str() {
-            "q" => weight = thousandths(value.trim())?,
+            "q" => weight = coding::quality(value.trim().as_bytes())?,
             "version" if subtype == "openmetrics-text" && value.trim() != "1.0.0" => return None,
             _ => {}
         }
     }
     Some(weight)
-}
-
-/// `0.75` is 750; at most three digits after the point (RFC 9110 §12.4.2).
-fn thousandths(text: &str) -> Option<u16> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let is_digits = part.len() <= 3 && part.bytes().all(|byte| byte.is_ascii_digit());
-    match whole {
-        "0" if is_digits => format!("{part:0<3}").parse().ok(),
-        "1" if is_digits && part.bytes().all(|byte| byte == b'0') => Some(1_000),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -99,8 +99,8 @@ fn weighted(member: &[u8]) -> Option<(&[u8], u16)> {
     }
 }
 
-/// A quality value (RFC 9110 §12.4.2) in thousandths: 0 to 1 with at most three digits behind the point.
-fn quality(value: &[u8]) -> Option<u16> {
+/// A quality value (RFC 9110 §12.4.2) in thousandths: 0 to 1 with at most three digits behind the point; `None` is none.
+pub fn quality(value: &[u8]) -> Option<u16> {
     let (whole, fraction) = match value {
         [whole] => (whole, &[][..]),
         [whole, b'.', fraction @ ..] if fraction.len() <= 3 => (whole, fraction),

@@ -1,4 +1,6 @@
-//! Who runs this, and who called sudo.
+//! Who runs this, who called sudo, and where that user keeps what can be made again.
+
+use std::path::PathBuf;
 
 /// The effective user of this process.
 #[must_use]
@@ -10,6 +12,13 @@ pub fn user_id() -> u32 {
 #[must_use]
 pub fn is_root() -> bool {
     user_id() == 0
+}
+
+/// The folder of this user's caches, as the XDG base directory specification says; `None` when the environment names none.
+#[must_use]
+pub fn caches() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))
 }
 
 /// Who called sudo, when this is root by sudo: files belong to that user, and servers run as that user.

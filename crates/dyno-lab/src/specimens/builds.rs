@@ -15,7 +15,7 @@ use super::neutral::{self, Naming};
 use super::runner::{Halt, Runner};
 use crate::failure::Failure;
 use crate::file::refused;
-use crate::user::user_id;
+use crate::user::{caches, user_id};
 use dyno_record::specimen::Specimen;
 
 /// A build takes seconds; the first one of Go builds its library too, on a slow machine for minutes.
@@ -106,11 +106,9 @@ impl Drop for RunFolder {
 /// What folders of runs are called, before the number of the process and the time.
 const RUN: &str = "run-";
 
-/// As the XDG base directory specification says.
+/// Below this user's caches.
 fn root() -> Result<PathBuf, Failure> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
-    let cache = cache.ok_or_else(|| {
+    let cache = caches().ok_or_else(|| {
         Failure::error("there is no cache folder to build in")
             .likely("neither XDG_CACHE_HOME nor HOME is an absolute path")
             .try_this("XDG_CACHE_HOME=/var/tmp/my-cache dyno specimen run NAME")

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use dyno_engine::{Compress, Content, Mount, Watch};
-use dyno_lab::Failure;
-use dyno_sys::user;
+use dyno_lab::{Failure, user};
 
 use crate::cli::ContentFlags;
 
@@ -73,12 +72,7 @@ fn cache(flags: &ContentFlags) -> Option<PathBuf> {
         return None;
     }
     flags.cache.clone().or_else(|| {
-        let (uid, _) = user::current();
-        if uid == 0 {
-            return None;
-        }
-        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+        let caches = if user::is_root() { None } else { user::caches() };
         caches.map(|caches| caches.join("dyno/content"))
     })
 }

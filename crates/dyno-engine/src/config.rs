@@ -20,6 +20,12 @@ pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 /// How long a drain may take before what is left is cut: the ten seconds that service managers commonly grant.
 pub const DRAIN_NS_DEFAULT: u64 = 10 * SECOND_NS;
 
+/// How long the workers of old settings may go on: as long as a large download over a slow line takes.
+pub const RETIRE_NS_DEFAULT: u64 = 3_600 * SECOND_NS;
+
+/// How long a program that takes over has until it serves: what reads a large folder first needs some.
+pub const HAND_OVER_NS_DEFAULT: u64 = 60 * SECOND_NS;
+
 /// Everything a server is told before it starts.
 #[derive(Debug)]
 pub struct Config {
@@ -40,6 +46,8 @@ pub struct Config {
     pub content: Vec<Mount>,
     /// How long a drain may take, in nanoseconds, before connections that are left are cut.
     pub drain_ns: u64,
+    /// How long the workers of old settings may go on after a reload, in nanoseconds, before their connections are cut.
+    pub retire_ns: u64,
     /// Where `/metrics` and `/healthz` are served, by a process of their own; `None`: nowhere, and nothing is counted for
     /// them.
     pub metrics: Option<Addr>,
@@ -49,6 +57,8 @@ pub struct Config {
     pub inherited: Vec<OwnedFd>,
     /// How often [`Event::Alive`](crate::supervisor::Event::Alive) is told, in nanoseconds; `None`: never.
     pub alive_ns: Option<u64>,
+    /// How long a program that takes over on SIGUSR2 has until it serves, in nanoseconds.
+    pub hand_over_ns: u64,
     /// A SOCK_SEQPACKET socket on which the supervisor takes orders while it runs; see `control`.
     pub control: Option<OwnedFd>,
 }
@@ -64,10 +74,12 @@ impl Default for Config {
             user: None,
             content: Vec::new(),
             drain_ns: DRAIN_NS_DEFAULT,
+            retire_ns: RETIRE_NS_DEFAULT,
             metrics: None,
             clients: Clients::default(),
             inherited: Vec::new(),
             alive_ns: None,
+            hand_over_ns: HAND_OVER_NS_DEFAULT,
             control: None,
         }
     }

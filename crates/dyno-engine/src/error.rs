@@ -74,6 +74,12 @@ pub enum EngineError {
         /// The reason.
         source: io::Error,
     },
+    /// The first generation of workers did not start; why was told as [`Event::NotStarted`](crate::supervisor::Event).
+    #[error("the server did not start: {why}")]
+    NotStarted {
+        /// The reason, once more.
+        why: String,
+    },
     /// A worker ended before it was ready.
     #[error("worker {worker} did not start: {how}")]
     WorkerStart {
@@ -82,6 +88,17 @@ pub enum EngineError {
         /// How it ended.
         how: String,
     },
+}
+
+/// An error with everything behind it, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text = format!("{text}: {source}");
+        next = source.source();
+    }
+    text
 }
 
 /// Names what was tried when the kernel refuses.

@@ -1,6 +1,6 @@
 //! The thread-per-core HTTP server: HTTP/1.1 on epoll, one loop per CPU that owns everything it touches.
 //!
-//! The same worker runs in two ways: [`Server`] runs workers as threads of an embedding program, [`supervisor::run`]
+//! The same worker runs in two ways: [`Server`] runs workers as threads of an embedding program, [`master::run`]
 //! runs them as processes under a small parent, which is what `dyno serve` does. [`floor`] is the smallest loop that
 //! answers, the yardstick of both. Every choice that matters for speed is a dial ([`Dials`]) with a name and words, so
 //! that it can be turned and measured.
@@ -40,12 +40,15 @@ mod heads;
 mod http1;
 mod kernel;
 mod later;
+mod ledger;
 mod listen;
 mod log;
 mod mailbox;
+pub mod master;
 mod meter;
 mod metrics;
 mod neighbours;
+mod orders;
 mod outbox;
 mod params;
 mod queue;
@@ -77,7 +80,7 @@ mod traffic;
 
 pub use answer::Answer;
 pub use clients::{AddressLimits, Clients, ToldBy};
-pub use config::{Config, DRAIN_NS_DEFAULT, Limits};
+pub use config::{Config, DRAIN_NS_DEFAULT, HAND_OVER_NS_DEFAULT, Limits, RETIRE_NS_DEFAULT};
 pub use content::{Compress, Content, ContentError, Mount, Watch};
 pub use dials::{
     About, Body, Calls, Congestion, Date, Dial, DialError, Dials, Headers, Log, Pin, Read, Replies,

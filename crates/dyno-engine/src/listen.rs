@@ -40,7 +40,7 @@ pub(crate) struct SocketFile {
 }
 
 impl SocketFile {
-    fn of(addr: &Addr) -> Option<SocketFile> {
+    pub(crate) fn of(addr: &Addr) -> Option<SocketFile> {
         let Addr::Unix(path) = addr else { return None };
         Some(SocketFile { path: path.clone(), id: id_of(path)? })
     }
@@ -67,8 +67,11 @@ pub(crate) fn bind(addrs: &[Addr], dials: &Dials, mode: Option<u32>) -> Result<B
     let by_worker = (0..workers).map(|_| Vec::new()).collect();
     let mut bound = Bound { addrs: Vec::new(), files: Vec::new(), by_worker };
     for addr in addrs {
-        let own = matches!(addr, Addr::Tcp(_)) && dials.reuseport != Reuseport::Off;
-        let listeners = if own { bind_each(addr, dials)? } else { bind_shared(addr, dials, mode)? };
+        let mut listeners = open(addr, dials, mode)?;
+        if listeners.len() < workers {
+            let copies = (1..workers).map(|_| listeners[0].try_clone()).collect::<io::Result<Vec<_>>>();
+            listeners.extend(copies.map_err(refused("copy a listener for each worker"))?);
+        }
         bound.files.extend(SocketFile::of(addr));
         bound
             .addrs
@@ -82,22 +85,18 @@ pub(crate) fn bind(addrs: &[Addr], dials: &Dials, mode: Option<u32>) -> Result<B
     Ok(bound)
 }
 
-/// Takes listeners over that somebody else has bound: all workers share each. Their files, if any, are not ours to remove.
-pub(crate) fn adopt(inherited: Vec<OwnedFd>, workers: usize) -> Result<Bound, EngineError> {
-    let by_worker = (0..workers).map(|_| Vec::new()).collect();
-    let mut bound = Bound { addrs: Vec::new(), files: Vec::new(), by_worker };
-    for (number, listener) in inherited.into_iter().enumerate() {
-        let adopted = adopt_one(&listener).map_err(|why| EngineError::Inherited { number, why })?;
-        bound.addrs.push(adopted);
-        for own in &mut bound.by_worker {
-            own.push(listener.try_clone().map_err(refused("copy a listener for each worker"))?);
+/// The sockets of an address: one for each worker where each has its own, else one that all share.
+pub(crate) fn open(addr: &Addr, dials: &Dials, mode: Option<u32>) -> Result<Vec<OwnedFd>, EngineError> {
+    match (addr, dials.reuseport) {
+        (Addr::Unix(_), _) | (Addr::Tcp(_), Reuseport::Off) => {
+            Ok(vec![listen(addr, dials, socket::Reuseport::Off, mode)?])
         }
+        (Addr::Tcp(_), _) => bind_each(addr, dials),
     }
-    Ok(bound)
 }
 
-/// Where a listener listens, once it is sure that it is one, and set as our own ones are.
-fn adopt_one(listener: &OwnedFd) -> Result<Addr, String> {
+/// Where a listener of somebody else's listens, once it is sure that it is one, and set as our own ones are.
+pub(crate) fn adopt(listener: &OwnedFd) -> Result<Addr, String> {
     let option = |option: SockOpt| {
         socket::int_option(listener, option).map_err(|error| format!("{option} cannot be read: {error}"))
     };
@@ -131,31 +130,30 @@ pub(crate) fn of_others(
         .collect()
 }
 
-/// One socket, a descriptor of it for each worker.
-fn bind_shared(addr: &Addr, dials: &Dials, mode: Option<u32>) -> Result<Vec<OwnedFd>, EngineError> {
-    let first = listen(addr, dials, socket::Reuseport::Off, mode)?;
-    let copies = (1..dials.workers.get()).map(|_| first.try_clone()).collect::<io::Result<Vec<_>>>();
-    let mut listeners = copies.map_err(refused("copy a listener for each worker"))?;
-    listeners.insert(0, first);
-    Ok(listeners)
-}
-
 /// A socket for each worker, bound in their order: steering by CPU counts sockets in the order in which they joined.
 fn bind_each(addr: &Addr, dials: &Dials) -> Result<Vec<OwnedFd>, EngineError> {
     // With SO_REUSEPORT a second server of the same user would join the first one's group unnoticed. Without it the
     // kernel says that the port is busy, so that is asked first.
     let mut addr = addr.clone();
     drop(listen(&addr, dials, socket::Reuseport::Off, None)?);
-    let mut listeners = Vec::new();
-    for _ in 0..dials.workers.get() {
-        listeners.push(listen(&addr, dials, socket::Reuseport::On, None)?);
-        addr = socket::local_addr(&listeners[0]).map_err(refused("read where the server listens"))?;
+    let first = listen(&addr, dials, socket::Reuseport::On, None)?;
+    addr = socket::local_addr(&first).map_err(refused("read where the server listens"))?;
+    let mut listeners = vec![first];
+    join(&mut listeners, &addr, dials)?;
+    Ok(listeners)
+}
+
+/// Binds as many more of an address's sockets as there are more workers, and has the kernel spread connections over as many
+/// as there are workers.
+pub(crate) fn join(listeners: &mut Vec<OwnedFd>, addr: &Addr, dials: &Dials) -> Result<(), EngineError> {
+    while listeners.len() < dials.workers.get() {
+        listeners.push(listen(addr, dials, socket::Reuseport::On, None)?);
     }
     if dials.reuseport == Reuseport::Cpu {
         let attached = socket::attach_reuseport_by_cpu(&listeners[0], dials.workers.count().get());
         attached.map_err(refused("steer connections by CPU (SO_ATTACH_REUSEPORT_CBPF)"))?;
     }
-    Ok(listeners)
+    Ok(())
 }
 
 /// Whether the address could be listened on.

@@ -22,7 +22,7 @@ use crate::stats::{Counters, Counts, RunsIn};
 use crate::supervisor::Drained;
 use crate::table::{Site, Table};
 use crate::upload::Upload;
-use crate::worker::{Input, Left, Worker};
+use crate::worker::{Input, Leaving, Left, Worker};
 use dyno_proto::http1::request::Method;
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::event::EventFd;
@@ -202,7 +202,8 @@ impl Server {
                 counters,
                 extras: Extras { meter: None, gate: Gate::new(&limits.address, &clients) },
             };
-            let worker = Worker::new(input, &dials, &limits, drain_ns).map_err(refused("start a worker"))?;
+            let worker = Worker::new(input, &dials, &limits, Leaving::soon(drain_ns))
+                .map_err(refused("start a worker"))?;
             folders.mailboxes.push(worker.mailbox());
             running.workers.push(spawn_worker(number, &dials, worker)?);
             running.orders.push(order);

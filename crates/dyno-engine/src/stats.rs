@@ -19,13 +19,13 @@ macro_rules! counts {
             /// The names of the figures, in the order of a row.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
 
-            fn each(&self, mut see: impl FnMut(usize, u64)) {
+            pub(crate) fn each(&self, mut see: impl FnMut(usize, u64)) {
                 let mut at = 0;
                 $(see(at, self.$name); at += 1;)+
                 debug_assert_eq!(at, Counts::NAMES.len());
             }
 
-            fn fill(mut value: impl FnMut(usize) -> u64) -> Counts {
+            pub(crate) fn fill(mut value: impl FnMut(usize) -> u64) -> Counts {
                 let mut at = 0;
                 let mut next = || { at += 1; value(at - 1) };
                 Counts { $($name: next()),+ }

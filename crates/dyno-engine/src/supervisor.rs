@@ -1,23 +1,28 @@
-//! The supervisor: the parent of worker processes. It binds, starts workers one at a time in CPU order, watches and
-//! replaces them, passes orders on, and never serves.
+//! The supervisor: the parent of the worker processes of one generation of settings. It starts workers one at a time in CPU
+//! order, watches and replaces them, passes orders on, and never serves.
 //!
-//! `dyno serve` calls `run` while it has one thread. Nothing is printed here: what happens is told to a callback.
-//! Workers are forked with what they need and nothing of their siblings; when the supervisor dies they die.
+//! The master (`master`) forks it with the sockets that it has bound, and calls `live` in it. Nothing is printed here: what
+//! happens is told to a callback. Workers are forked with what they need and nothing of their siblings; when the supervisor
+//! dies they die.
 
 mod check;
+mod event;
 mod fork;
 mod images;
+mod leave;
 mod place;
 mod scraped;
 mod supply;
+mod tell;
 
 use crate::config::{Config, SECOND_NS};
 use crate::control;
-use crate::dials::{Log, Reuseport};
+use crate::dials::Log;
 use crate::error::{EngineError, refused};
-use crate::listen::{self, SocketFile};
+use crate::ledger::Ledger;
 use crate::log;
 use crate::meter::Meters;
+use crate::orders::{Order, Report};
 use crate::route::Router;
 use crate::stats::{Accepting, Counters, Counts, RunsIn};
 use crate::worker::connections_max;
@@ -29,14 +34,14 @@ use dyno_sys::event::EventFd;
 use dyno_sys::shm::Ring;
 use dyno_sys::signal::{self, Signal, SignalFd};
 use dyno_sys::socket::{self, Addr};
-use dyno_sys::{Pid, clock, proc};
+use dyno_sys::{Pid, clock};
+pub use event::Event;
 use images::Images;
-use place::{CUT, Life, OK, PAUSE_NS_MAX, Place};
+pub(crate) use place::{CUT, FAILED, Life, OK, PAUSE_NS_MAX, Place};
 use scraped::Scraped;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -56,120 +61,10 @@ const SIGNALS: u64 = 0;
 const CONTROL: u64 = 1;
 const FULL: u64 = 2;
 const SUPPLY: u64 = 3;
+const MASTER: u64 = 4;
 
 /// What the process that serves metrics calls itself, so that it can be found among its siblings.
 pub const METRICS_NAME: &CStr = scraped::NAME;
-
-/// What happens while a server runs.
-#[derive(Debug)]
-pub enum Event {
-    /// All workers are ready.
-    Listening {
-        /// Where, with the ports that the kernel chose.
-        addrs: Vec<Addr>,
-        /// The workers, in their order.
-        pids: Vec<Pid>,
-    },
-    /// The process for metrics listens; told after `Listening`.
-    Metrics {
-        /// Where, with the port that the kernel chose.
-        addr: Addr,
-    },
-    /// The process for metrics ended; it is replaced.
-    MetricsDied {
-        /// How.
-        exit: Exit,
-        /// How soon it is replaced; 0 unless it keeps dying.
-        replaced_in_ns: u64,
-    },
-    /// A worker ended without being told to.
-    WorkerDied {
-        /// Which.
-        pid: Pid,
-        /// How.
-        exit: Exit,
-        /// Nanoseconds until its replacement is started.
-        replaced_in_ns: u64,
-    },
-    /// A worker was told alone to drain, and did.
-    WorkerDrained {
-        /// Which.
-        pid: Pid,
-    },
-    /// A replacement is ready.
-    WorkerReplaced {
-        /// The dead one.
-        old: Pid,
-        /// The new one.
-        new: Pid,
-    },
-    /// A replacement could not be started; it will be tried again.
-    WorkerNotReplaced {
-        /// The reason.
-        why: EngineError,
-    },
-    /// The process that writes the access log ended; it is replaced.
-    LogWriterDied {
-        /// How.
-        exit: Exit,
-        /// How soon it is replaced; 0 unless it keeps dying.
-        replaced_in_ns: u64,
-    },
-    /// A folder was read, before anything was served.
-    Content {
-        /// Which.
-        folder: PathBuf,
-        /// How many files of it are served.
-        files: usize,
-        /// How many could not be read.
-        unread: usize,
-    },
-    /// The process that reads the folders ended; it is replaced, and what was read goes on being served.
-    BuilderDied {
-        /// How.
-        exit: Exit,
-        /// How soon it is replaced; 0 unless it keeps dying.
-        replaced_in_ns: u64,
-    },
-    /// A folder cannot be read any more; what was read of it goes on being served.
-    ContentStale {
-        /// The reason.
-        why: String,
-    },
-    /// A worker can hold fewer connections than it was asked to: descriptors are limited.
-    Fitted {
-        /// How many were asked for.
-        asked: usize,
-        /// How many a worker can hold.
-        fitting: usize,
-    },
-    /// Workers accept no more: they hold as many connections as they can. Told once a minute while it goes on.
-    Full {
-        /// How many workers.
-        workers: usize,
-    },
-    /// The supervisor is alive; told every `alive_ns`.
-    Alive,
-    /// A signal came that means nothing here.
-    SignalIgnored {
-        /// Which.
-        signal: Signal,
-    },
-    /// The access log does not take every line; told once.
-    LogLinesLost {
-        /// How many were lost when this was seen.
-        lines: u64,
-    },
-    /// Connections hold more than `buffer_bytes_max`; told once a minute while it goes on.
-    MemoryShort {
-        /// Bodies that were refused since this was told last.
-        refused: u64,
-        /// Connections that were cut since then.
-        cut: u64,
-    },
-    /// No more connections are accepted; what was accepted is answered.
-    Draining,
-}
 
 /// How a server ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,18 +86,46 @@ pub enum Drained {
     Cut,
 }
 
-/// Serves until SIGTERM or SIGINT, then drains; a second signal ends at once. `routes` is called in each worker.
-///
-/// Call it while the process has one thread: it forks. SIGTERM, SIGINT and SIGCHLD are taken over.
-///
-/// # Errors
-/// [`EngineError`] when the server could not start, [`EngineError::Listen`] naming a busy address above all.
-pub fn run(
-    config: Config,
+/// What the master gives a supervisor, in the process that it has forked for it.
+pub(crate) struct Given {
+    pub(crate) config: Config,
+    /// Where is listened, with the ports that the kernel chose, and the listeners of each worker.
+    pub(crate) addrs: Vec<Addr>,
+    pub(crate) by_worker: Vec<Vec<OwnedFd>>,
+    /// Where metrics are served.
+    pub(crate) metrics: Option<(Addr, OwnedFd)>,
+    /// Where orders come in and reports go out.
+    pub(crate) master: OwnedFd,
+    pub(crate) ledger: Ledger,
+}
+
+/// A supervisor's life: serves until it is ordered to retire or to drain. `routes` is called in each worker. The answer is
+/// the exit status of its process.
+pub(crate) fn live(given: Given, routes: &dyn Fn() -> Router, on_event: &mut dyn FnMut(Event)) -> i32 {
+    let (ledger, master) = (given.ledger, given.master.try_clone());
+    match serve(given, routes, on_event) {
+        Ok(report) => {
+            ledger.add(report.deaths, &report.counts);
+            if report.drained == Drained::Wholly { OK } else { CUT }
+        }
+        Err(error) => {
+            let why = crate::error::chain(&error);
+            on_event(Event::NotStarted { error });
+            if let Ok(master) = master {
+                Report::Failed(why).send(&master);
+            }
+            FAILED
+        }
+    }
+}
+
+fn serve(
+    given: Given,
     routes: &dyn Fn() -> Router,
     on_event: &mut dyn FnMut(Event),
 ) -> Result<ExitReport, EngineError> {
-    let mut supervisor = Supervisor::new(config, routes)?;
+    child::die_with_parent().map_err(refused("follow the master"))?;
+    let mut supervisor = Supervisor::new(given, routes)?;
     supervisor.start_all()?;
     let asked = supervisor.config.limits.connections_max;
     let fitting = connections_max(&supervisor.config.limits, &supervisor.config.dials, RunsIn::Process);
@@ -214,6 +137,7 @@ pub fn run(
     if let Some(scraped) = &supervisor.scraped {
         on_event(Event::Metrics { addr: scraped.addr.clone() });
     }
+    supervisor.report(&Report::Ready { workers: supervisor.places.len() });
     let drained = supervisor.watch(on_event);
     supervisor.finish();
     Ok(ExitReport { drained, deaths: supervisor.deaths, counts: supervisor.counters.total() })
@@ -238,13 +162,20 @@ struct LogLines {
 struct Ears {
     epoll: Epoll,
     signals: SignalFd,
+    master: OwnedFd,
     control: Option<OwnedFd>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stopping {
     No,
-    Draining { end_ns: u64 },
+    /// Another generation serves; clients have time to come once more.
+    Retiring {
+        end_ns: u64,
+    },
+    Draining {
+        end_ns: u64,
+    },
     AtOnce,
 }
 
@@ -252,7 +183,6 @@ struct Supervisor<'r> {
     config: Config,
     routes: &'r dyn Fn() -> Router,
     addrs: Vec<Addr>,
-    files: Vec<SocketFile>,
     /// The listeners of each worker, for as long as workers may be started.
     listeners: Vec<Vec<OwnedFd>>,
     /// The workers' places.
@@ -283,38 +213,25 @@ struct Supervisor<'r> {
 }
 
 impl<'r> Supervisor<'r> {
-    fn new(mut config: Config, routes: &'r dyn Fn() -> Router) -> Result<Supervisor<'r>, EngineError> {
-        signal::ignore_sigpipe();
-        signal::ignore_sigxfsz();
-        // The usual 1,024 descriptors are for programs that use select(2). Where it cannot be raised, workers fit themselves.
-        let _ = proc::raise_nofile_to_hard();
+    fn new(given: Given, routes: &'r dyn Fn() -> Router) -> Result<Supervisor<'r>, EngineError> {
+        let Given { mut config, addrs, by_worker, metrics, master, ledger } = given;
         let workers = config.dials.workers.get();
-        config.limits.check(workers)?;
         let full = Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?);
-        let inherited = std::mem::take(&mut config.inherited);
-        let bound = if inherited.is_empty() {
-            listen::bind(&config.listen, &config.dials, config.socket_mode)?
-        } else {
-            // There is one socket of each, whatever there could have been.
-            config.dials.reuseport = Reuseport::Off;
-            listen::adopt(inherited, workers)?
-        };
         let images = Images::new(std::mem::take(&mut config.content));
         Ok(Supervisor {
             log: open_log(&config)?,
             lines: log_lines(&config)?,
-            scraped: Scraped::new(&config)?,
-            ears: Some(ears(config.control.take(), &full)?),
+            scraped: Scraped::new(metrics, workers, ledger)?,
+            ears: Some(ears(config.control.take(), master, &full)?),
             full,
             full_told_ns: None,
             alive_due_ns: config.alive_ns.map(|_| clock::mono_ns()),
             counters: Counters::new(workers, config.dials.spin.us())
                 .map_err(refused("share memory for counters"))?,
             cpus: affinity::allowed().iter().collect(),
-            places: bound.by_worker.iter().map(|_| Place::vacant()).collect(),
-            listeners: bound.by_worker,
-            addrs: bound.addrs,
-            files: bound.files,
+            places: by_worker.iter().map(|_| Place::vacant()).collect(),
+            listeners: by_worker,
+            addrs,
             config,
             routes,
             writer: Place::vacant(),
@@ -360,11 +277,12 @@ impl<'r> Supervisor<'r> {
             self.tell_lost(on_event);
             self.tell_memory(on_event);
             self.tell_full(on_event);
-            self.tell_alive(on_event);
+            self.tell_alive();
             match self.stopping {
                 Stopping::No => continue,
-                Stopping::Draining { end_ns } if clock::mono_ns() < end_ns => {}
-                Stopping::Draining { .. } | Stopping::AtOnce => {
+                Stopping::Retiring { end_ns } | Stopping::Draining { end_ns }
+                    if clock::mono_ns() < end_ns => {}
+                Stopping::Retiring { .. } | Stopping::Draining { .. } | Stopping::AtOnce => {
                     self.drained = Drained::Cut;
                     self.kill_all();
                 }
@@ -384,11 +302,12 @@ impl<'r> Supervisor<'r> {
         let has_supply = ready.iter().any(|event| event.token() == SUPPLY);
         // Signals are asked for every time: reading none costs a call, and a wake-up is rare.
         while let Some(signal) = self.ears.as_ref().and_then(|ears| ears.signals.next()) {
-            match signal {
-                Signal::Term | Signal::Int | Signal::Hup => self.on_stop(on_event),
-                Signal::Usr1 | Signal::Usr2 => on_event(Event::SignalIgnored { signal }),
-                _ => {}
+            if signal == Signal::Usr1 {
+                on_event(Event::SignalIgnored { signal });
             }
+        }
+        while let Some(order) = self.order() {
+            self.on_order(order);
         }
         if has_control {
             self.on_control();
@@ -403,8 +322,8 @@ impl<'r> Supervisor<'r> {
         let helpers = [&self.writer, &self.images.builder].into_iter().chain(scraped);
         let replacements = self.places.iter().chain(helpers).filter_map(Place::due_ns);
         let end = match self.stopping {
-            Stopping::Draining { end_ns } => Some(end_ns),
-            _ => None,
+            Stopping::Retiring { end_ns } | Stopping::Draining { end_ns } => Some(end_ns),
+            Stopping::No | Stopping::AtOnce => None,
         };
         let minute = Some(self.memory.looked_ns + MEMORY_LOOK_NS);
         let look = (self.log.is_some() && !self.lost_reported).then(|| clock::mono_ns() + LOST_LOOK_NS);
@@ -415,70 +334,6 @@ impl<'r> Supervisor<'r> {
                 Timeout::Millis(i32::try_from(wait_ms).unwrap_or(i32::MAX))
             }
         }
-    }
-
-    fn tell_lost(&mut self, on_event: &mut dyn FnMut(Event)) {
-        let lines = self.counters.total().log_drops;
-        if lines > 0 && !self.lost_reported {
-            self.lost_reported = true;
-            on_event(Event::LogLinesLost { lines });
-        }
-    }
-
-    /// Whoever watches the supervisor hears of it in time.
-    fn tell_alive(&mut self, on_event: &mut dyn FnMut(Event)) {
-        let now_ns = clock::mono_ns();
-        if let (Some(due_ns), Some(alive_ns)) = (self.alive_due_ns, self.config.alive_ns)
-            && due_ns <= now_ns
-        {
-            self.alive_due_ns = Some(now_ns + alive_ns);
-            on_event(Event::Alive);
-        }
-    }
-
-    /// Says at once that workers are full, and then once a minute.
-    fn tell_full(&mut self, on_event: &mut dyn FnMut(Event)) {
-        let is_full = |number: &usize| self.counters.accepting(*number) == Accepting::Full;
-        let workers = (0..self.places.len()).filter(is_full).count();
-        let now_ns = clock::mono_ns();
-        let is_news = self.full_told_ns.is_none_or(|told_ns| now_ns >= told_ns + MEMORY_LOOK_NS);
-        if workers > 0 && is_news {
-            self.full_told_ns = Some(now_ns);
-            on_event(Event::Full { workers });
-        }
-    }
-
-    /// Says once a minute what lack of memory has cost.
-    fn tell_memory(&mut self, on_event: &mut dyn FnMut(Event)) {
-        let now_ns = clock::mono_ns();
-        if now_ns < self.memory.looked_ns + MEMORY_LOOK_NS {
-            return;
-        }
-        let Counts { budget_refusals, budget_cuts, .. } = self.counters.total();
-        let (refused, cut) = (budget_refusals - self.memory.refused, budget_cuts - self.memory.cut);
-        self.memory = MemoryReported { looked_ns: now_ns, refused: budget_refusals, cut: budget_cuts };
-        if refused + cut > 0 {
-            on_event(Event::MemoryShort { refused, cut });
-        }
-    }
-
-    fn on_stop(&mut self, on_event: &mut dyn FnMut(Event)) {
-        if self.stopping != Stopping::No {
-            self.stopping = Stopping::AtOnce;
-            return;
-        }
-        let end_ns = clock::mono_ns().saturating_add(self.config.drain_ns).saturating_add(LATE_NS);
-        self.stopping = Stopping::Draining { end_ns };
-        self.end_supply();
-        self.tell_scraped(|meters| meters.begin_drain());
-        self.listeners.clear();
-        for place in &mut self.places {
-            match &mut place.life {
-                Life::Running { orders, .. } => *orders = None,
-                other => *other = Life::Vacant,
-            }
-        }
-        on_event(Event::Draining);
     }
 
     fn on_control(&mut self) {
@@ -499,6 +354,11 @@ impl<'r> Supervisor<'r> {
                 let replaced_in_ns = self.images.builder.die(pid, clock::mono_ns());
                 on_event(Event::BuilderDied { exit, replaced_in_ns });
             } else if let Some(scraped) = self.scraped.as_mut().filter(|scraped| scraped.is(pid)) {
+                if let Stopping::Retiring { .. } = self.stopping {
+                    // Another generation's serves by now.
+                    scraped.place.life = Life::Vacant;
+                    continue;
+                }
                 let replaced_in_ns = scraped.place.die(pid, clock::mono_ns());
                 on_event(Event::MetricsDied { exit, replaced_in_ns });
             } else if let Some(number) = self.places.iter().position(|place| place.pid() == Some(pid)) {
@@ -598,7 +458,6 @@ impl<'r> Supervisor<'r> {
         if let Some(scraped) = self.scraped.take() {
             scraped.end();
         }
-        self.files.iter().for_each(SocketFile::remove);
     }
 
     /// What the writer cannot write in its time, because nobody reads the log, is counted as lost.
@@ -619,12 +478,10 @@ impl<'r> Supervisor<'r> {
     fn wait_for_writer(&mut self, pid: Pid) {
         let end_ns = match self.stopping {
             Stopping::Draining { end_ns } => end_ns.max(clock::mono_ns() + log::WRITER_NS_MAX),
-            Stopping::No | Stopping::AtOnce => clock::mono_ns() + log::WRITER_NS_MAX,
+            _ => clock::mono_ns() + log::WRITER_NS_MAX,
         };
-        let is_stopped = |signal| matches!(signal, Signal::Term | Signal::Int);
         while matches!(child::wait(pid, Wait::NoHang), Ok(None)) {
-            let signal = self.ears.as_ref().and_then(|ears| ears.signals.next());
-            if clock::mono_ns() > end_ns || signal.is_some_and(is_stopped) {
+            if clock::mono_ns() > end_ns || self.order() == Some(Order::End) {
                 let _ = signal::kill(pid, Signal::Kill);
                 let _ = child::wait(pid, Wait::Block);
                 return;
@@ -640,19 +497,20 @@ impl Ears {
     }
 }
 
-fn ears(control: Option<OwnedFd>, full: &EventFd) -> Result<Ears, EngineError> {
-    let mut heard = vec![Signal::Term, Signal::Int, Signal::Child, Signal::Usr1, Signal::Usr2];
-    // Whoever started it with nohup wants it to outlive the terminal.
-    heard.extend(Some(Signal::Hup).filter(|hup| !signal::is_ignored(*hup)));
-    let signals = SignalFd::new(&heard).map_err(refused("take signals by descriptor"))?;
+fn ears(control: Option<OwnedFd>, master: OwnedFd, full: &EventFd) -> Result<Ears, EngineError> {
+    // What ends a server or changes its settings is the master's to hear. Ctrl-C comes to the whole terminal group, and stays
+    // blocked here, as the master has it.
+    let signals =
+        SignalFd::new(&[Signal::Child, Signal::Usr1]).map_err(refused("take signals by descriptor"))?;
     let epoll = Epoll::new().map_err(refused("open an epoll instance"))?;
     epoll.add(&signals, SIGNALS, Interest::READ).map_err(refused("watch for signals"))?;
+    epoll.add(&master, MASTER, Interest::READ).map_err(refused("watch for orders"))?;
     epoll.add(full, FULL, Interest::READ.edge()).map_err(refused("watch for full workers"))?;
     if let Some(control) = &control {
         socket::set_nonblocking(control).map_err(refused("use the control socket"))?;
         epoll.add(control, CONTROL, Interest::READ).map_err(refused("watch the control socket"))?;
     }
-    Ok(Ears { epoll, signals, control })
+    Ok(Ears { epoll, signals, master, control })
 }
 
 fn open_log(config: &Config) -> Result<Option<OwnedFd>, EngineError> {

@@ -8,7 +8,7 @@ use crate::config::{Limits, SECOND_NS};
 use crate::content::{Mount, Tables};
 use crate::core::Core;
 use crate::dials::{Dials, Reuseport};
-use crate::draining::Drained;
+use crate::draining::{Drained, Leave};
 use crate::gate::Gate;
 use crate::http1::Http1;
 use crate::kernel::{ByDials, Direct, Extras, Kernel, Way};
@@ -78,6 +78,25 @@ pub(crate) struct Input {
     pub(crate) extras: Extras,
 }
 
+/// The order to let others take over.
+pub(crate) const RETIRE: &[u8] = b"retire";
+
+/// How long a worker may take to leave, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Leaving {
+    /// When the server ends.
+    pub(crate) drain_ns: u64,
+    /// When others have taken over.
+    pub(crate) retire_ns: u64,
+}
+
+impl Leaving {
+    /// The same in either case.
+    pub(crate) fn soon(drain_ns: u64) -> Leaving {
+        Leaving { drain_ns, retire_ns: drain_ns }
+    }
+}
+
 /// How a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
@@ -97,12 +116,17 @@ pub(crate) enum Worker {
 
 impl Worker {
     /// Makes everything that a worker needs.
-    pub(crate) fn new(mut input: Input, dials: &Dials, limits: &Limits, drain_ns: u64) -> io::Result<Worker> {
+    pub(crate) fn new(
+        mut input: Input,
+        dials: &Dials,
+        limits: &Limits,
+        leaving: Leaving,
+    ) -> io::Result<Worker> {
         let way = ByDials::new(dials, std::mem::take(&mut input.extras));
         Ok(if way.differs() {
-            Worker::ByDials(Box::new(Loop::new(input, dials, limits, drain_ns, way)?))
+            Worker::ByDials(Box::new(Loop::new(input, dials, limits, leaving, way)?))
         } else {
-            Worker::Direct(Box::new(Loop::new(input, dials, limits, drain_ns, Direct)?))
+            Worker::Direct(Box::new(Loop::new(input, dials, limits, leaving, Direct)?))
         })
     }
 
@@ -138,11 +162,11 @@ pub(crate) struct Loop<W: Way> {
     worked_ns: u64,
     spin_us: &'static AtomicU64,
     connections_max: usize,
-    drain_ns: u64,
+    leaving: Leaving,
 }
 
 impl<W: Way> Loop<W> {
-    fn new(input: Input, dials: &Dials, limits: &Limits, drain_ns: u64, way: W) -> io::Result<Loop<W>> {
+    fn new(input: Input, dials: &Dials, limits: &Limits, leaving: Leaving, way: W) -> io::Result<Loop<W>> {
         assert!(!input.listeners.is_empty(), "a worker listens");
         let now_ns = clock::mono_ns();
         let tally = Tally::new(input.counters, input.number, input.runs_in);
@@ -170,7 +194,7 @@ impl<W: Way> Loop<W> {
             worked_ns: 0,
             spin_us: input.counters.spin(),
             connections_max: connections_max(limits, dials, input.runs_in).saturating_sub(files).max(1),
-            drain_ns,
+            leaving,
         };
         worker.watch()?;
         Ok(worker)
@@ -273,7 +297,7 @@ impl<W: Way> Loop<W> {
             SIGNALS => {
                 let signal = self.signals.as_ref().and_then(SignalFd::next);
                 if signal == Some(Signal::Term) {
-                    self.begin_drain();
+                    self.begin_drain(Leave::Stopped);
                 }
             }
             MAIL => self.core.on_mail(),
@@ -286,10 +310,11 @@ impl<W: Way> Loop<W> {
     fn take_orders(&mut self) {
         loop {
             match rights::receive(self.orders.as_fd(), ORDER_BYTES_MAX) {
-                Ok(packet) if packet.bytes.is_empty() => return self.begin_drain(),
+                Ok(packet) if packet.bytes.is_empty() => return self.begin_drain(Leave::Stopped),
+                Ok(packet) if packet.bytes == RETIRE => self.begin_drain(Leave::Replaced),
                 Ok(packet) => self.take_image(packet),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(_) => return self.begin_drain(),
+                Err(_) => return self.begin_drain(Leave::Stopped),
             }
         }
     }
@@ -405,13 +430,20 @@ impl<W: Way> Loop<W> {
     }
 
     /// Stops accepting; what waits in the kernel's queue is taken in first, for its clients count as connected.
-    fn begin_drain(&mut self) {
-        if self.core.is_draining() {
+    fn begin_drain(&mut self, leave: Leave) {
+        if leave == Leave::Stopped {
+            // The end of file stays readable: it has been understood.
+            let _ = self.core.net.epoll.remove(&self.orders);
+        }
+        let is_draining = self.core.is_draining();
+        let drain_ns = match leave {
+            Leave::Stopped => self.leaving.drain_ns,
+            Leave::Replaced => self.leaving.retire_ns,
+        };
+        self.core.begin_drain(leave, drain_ns);
+        if is_draining {
             return;
         }
-        // The end of file stays readable: it has been understood.
-        let _ = self.core.net.epoll.remove(&self.orders);
-        self.core.begin_drain(self.drain_ns);
         for listener in 0..self.listeners.count() {
             self.accept_all(LISTENERS + listener as u64, BACKLOG as usize);
         }

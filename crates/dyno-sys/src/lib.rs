@@ -20,6 +20,7 @@ pub mod clock;
 pub mod epoll;
 mod errno;
 pub mod event;
+pub mod exec;
 pub mod folder;
 pub mod inotify;
 pub mod keeper;

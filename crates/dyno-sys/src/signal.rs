@@ -168,6 +168,12 @@ pub fn ignore_sigxfsz() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
+/// The end of a terminal then ends nothing, as under `nohup`.
+pub fn ignore_hangup() {
+    // SAFETY: SIG_IGN installs no code.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+}
+
 /// Whether this process was started with the signal ignored, as `nohup` does with SIGHUP: then it should stay so.
 pub fn is_ignored(signal: Signal) -> bool {
     // SAFETY: all zeroes is a valid sigaction: numbers and a null handler.

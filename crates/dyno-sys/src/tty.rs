@@ -1,4 +1,4 @@
-//! The terminal: how large it is.
+//! The terminal: whether there is one, and how large it is.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -24,6 +24,12 @@ pub fn size(terminal: impl AsFd) -> Option<Size> {
 /// Columns of the terminal behind this descriptor; `None` when it is none or has no size.
 pub fn columns(terminal: impl AsFd) -> Option<usize> {
     size(terminal).map(|size| size.columns)
+}
+
+/// Whether there is a terminal behind this descriptor; not any more once it was hung up.
+pub fn is_terminal(fd: impl AsFd) -> bool {
+    // SAFETY: isatty takes an integer.
+    unsafe { libc::isatty(fd.as_fd().as_raw_fd()) == 1 }
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ Every setting is a flag, a variable of the environment and a key of the file: --
 DYNO_IDLE_TIMEOUT, and idle_timeout in the table [limits]. The flag wins over the variable, and that
 over the file; --show-config tells who won. --naive turns every dial to what an ordinary first
 version does, where the climb starts; a dial that is given wins over it.",
-    after_help = "SIGTERM, SIGHUP or Ctrl-C drains: nothing more is accepted, what was accepted is answered. A second one ends at once; the exit code is 0 either way.",
+    after_help = "SIGTERM or Ctrl-C drains: nothing more is accepted, what was accepted is answered. A second one ends at once; the exit code is 0 either way. SIGHUP reads the settings and the content again, and SIGUSR2 has the program at the same path take over, both without a lost request.",
     help_template = HELP
 )]
 pub(crate) struct Serve {
@@ -152,6 +152,13 @@ pub(crate) struct Serve {
     /// How long a drain may take
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time, help_heading = "Log and end")]
     pub(crate) drain_timeout: Duration,
+
+    /// How long the workers of old settings may take to finish after a reload
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = some_time, help_heading = "Log and end")]
+    pub(crate) retire_timeout: Duration,
+    /// How long a new version may take on SIGUSR2 until it serves
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = some_time, help_heading = "Log and end")]
+    pub(crate) hand_over_timeout: Duration,
 
     /// Serve /metrics (Prometheus, OpenMetrics) and /healthz there, by a process of its own [default: nowhere]
     #[arg(long, value_name = "ADDRESS", help_heading = "Watching")]

@@ -36,6 +36,9 @@ fn a_manager_hears_of_the_start_of_life_and_of_the_end() {
     assert!(ready.contains(&format!("MAINPID={}\n", server.pid())) && ready.contains("STATUS="), "{ready}");
     heard(&manager, "WATCHDOG=1\n");
     heard(&manager, "WATCHDOG=1\n");
+    server.signal(Signal::Hup);
+    assert!(heard(&manager, "RELOADING=1\n").contains("\nMONOTONIC_USEC="));
+    assert!(heard(&manager, "READY=1\n").contains("generation 2"));
     server.signal(Signal::Term);
     heard(&manager, "STOPPING=1\n");
     assert!(server.end().success());
@@ -107,7 +110,7 @@ const UNIT: &str = include_str!("../../../dist/dyno.service");
 fn the_unit_starts_a_command_that_exists() {
     let commands: Vec<&str> =
         UNIT.lines().filter_map(|line| line.split_once("=/usr/bin/dyno ")).map(|(_, words)| words).collect();
-    assert_eq!(commands.len(), 2, "{UNIT}");
+    assert_eq!(commands.len(), 3, "{UNIT}");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist/dyno.toml");
     for words in commands {
         let words = words.replace("/etc/dyno/dyno.toml", file);

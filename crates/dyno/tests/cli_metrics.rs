@@ -108,10 +108,9 @@ fn a_worker_and_the_process_for_metrics_are_replaced_and_figures_go_on() {
     wait_for("the replacement", || get(place, "/healthz", "").starts_with("HTTP/1.1 200"));
     assert_eq!(requests(), 1.0);
     assert_eq!(figure(&get(place, "/metrics", ""), "dyno_worker_restarts_total"), 1.0);
-    let others = proc::tree(server.pid());
-    let replacement: Vec<i32> = others.iter().copied().filter(|pid| *pid != server.pid()).collect();
-    // The process for metrics is the child that is older than the replacement.
-    signal::kill(*replacement.iter().min().unwrap(), Signal::Kill).unwrap();
+    let is_metrics = |pid: &i32| proc::name(*pid).is_ok_and(|name| name == "dyno-metrics");
+    let metrics = proc::tree(server.pid()).into_iter().find(is_metrics);
+    signal::kill(metrics.unwrap(), Signal::Kill).unwrap();
     server.hear("warning: the process for metrics died (killed by SIGKILL)");
     assert_eq!(requests(), 1.0);
 }

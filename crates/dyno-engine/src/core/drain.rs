@@ -3,7 +3,7 @@
 use super::Core;
 use crate::config::SECOND_NS;
 use crate::conn::Reading;
-use crate::draining::{Drain, Drained};
+use crate::draining::{Drain, Drained, Leave};
 use crate::seam::Net;
 use crate::upload::BodyError;
 
@@ -12,13 +12,19 @@ use crate::upload::BodyError;
 const GRACE_NS: u64 = SECOND_NS / 4;
 
 impl<N: Net> Core<N> {
-    /// Every reply is its connection's last from now on.
-    pub(crate) fn begin_drain(&mut self, drain_ns: u64) {
-        debug_assert!(self.drain.is_none(), "a drain begins once");
+    /// Every reply is its connection's last from now on. Of two drains the one that presses more holds.
+    pub(crate) fn begin_drain(&mut self, leave: Leave, drain_ns: u64) {
         self.http.is_draining = true;
         let end_ns = self.now_ns.saturating_add(drain_ns);
-        let grace_ns = Some(end_ns.min(self.now_ns + GRACE_NS));
-        self.drain = Some(Drain { grace_ns, end_ns });
+        let grace_ns = match leave {
+            Leave::Stopped => end_ns.min(self.now_ns + GRACE_NS),
+            Leave::Replaced => end_ns,
+        };
+        let new = Drain { grace_ns: Some(grace_ns), end_ns };
+        match &mut self.drain {
+            Some(drain) => drain.hasten(&new),
+            None => self.drain = Some(new),
+        }
     }
 
     pub(crate) fn is_draining(&self) -> bool {

@@ -1,5 +1,6 @@
 //! What a server tells of itself: its workers' shared memory, and what was fixed at its start.
 
+use crate::ledger::Ledger;
 use crate::meter::Meters;
 use crate::stats::{Accepting, Counters};
 
@@ -8,6 +9,7 @@ use crate::stats::{Accepting, Counters};
 pub(crate) struct Board {
     pub(crate) counters: Counters,
     pub(crate) meters: Meters,
+    pub(crate) ledger: Ledger,
     /// Bytes that connections of all workers may hold.
     pub(crate) buffer_bytes_max: usize,
     /// When the server started: seconds since 1970, and nanoseconds of the monotonic clock.
@@ -37,8 +39,16 @@ mod tests {
     #[test]
     fn a_server_is_well_while_every_worker_accepts() {
         let (counters, meters) = (Counters::new(2, 0).unwrap(), Meters::new(2).unwrap());
-        let board =
-            Board { counters, meters, buffer_bytes_max: 1, started_s: 0, started_ns: 0, version: "1" };
+        let ledger = Ledger::new().unwrap();
+        let board = Board {
+            counters,
+            meters,
+            ledger,
+            buffer_bytes_max: 1,
+            started_s: 0,
+            started_ns: 0,
+            version: "1",
+        };
         assert_eq!(board.ailment(), None);
         counters.set_accepting(1, Accepting::Full);
         assert_eq!(board.ailment().as_deref(), Some("1 of 2 workers accept\n"));

@@ -1,6 +1,7 @@
 //! Which figures there are, under which names: base units, `dyno_` in front, one series per worker.
 //!
-//! A figure of a worker goes on over its replacement, CPU time aside, which is its process's and starts anew.
+//! A figure of a worker goes on over its replacement, CPU time aside, which is its process's and starts anew. A reload starts
+//! all of them anew, but for those of reloads.
 
 use super::board::Board;
 use super::page::{Family, Kind, Page};
@@ -21,6 +22,7 @@ pub(super) fn write(page: &mut Page, board: Board) {
     bytes(page, board, &rows);
     log(page, board, &rows);
     workers(page, board);
+    reloads(page, board);
 }
 
 fn server(page: &mut Page, board: Board) {
@@ -139,6 +141,17 @@ fn workers(page: &mut Page, board: Board) {
     });
     let help = "CPU time of a worker's process; a replacement starts anew.";
     page.family(counter("dyno_worker_cpu_seconds", Some("seconds"), help), modes.collect::<Vec<_>>());
+}
+
+fn reloads(page: &mut Page, board: Board) {
+    let (reloads, failures) = board.ledger.reloads();
+    let help = "Times that new settings came into force.";
+    page.family(counter("dyno_reloads", None, help), [(String::new(), reloads)]);
+    let help = "Times that new settings were refused, so that those before them stayed.";
+    page.family(counter("dyno_reload_failures", None, help), [(String::new(), failures)]);
+    let help = "Whether the last reload succeeded; 1 before there was one.";
+    let succeeded = u8::from(!board.ledger.has_failed_last());
+    page.family(gauge("dyno_last_reload_successful", None, help), [(String::new(), succeeded)]);
 }
 
 /// Samples for each worker, from its figures.

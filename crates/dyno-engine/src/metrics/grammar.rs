@@ -190,6 +190,7 @@ mod tests {
     use super::super::figures;
     use super::super::page::{Family, Kind, Page};
     use super::*;
+    use crate::ledger::Ledger;
     use crate::meter::{Meter, Meters};
     use crate::stats::{Counters, RunsIn, Tally};
 
@@ -205,8 +206,15 @@ mod tests {
         meter.replied(404);
         meter.publish(7);
         meters.set_pid(0, Some(dyno_sys::child::this()));
-        let board =
-            Board { counters, meters, buffer_bytes_max: 9, started_s: 1, started_ns: 0, version: "0.1.0" };
+        let board = Board {
+            counters,
+            meters,
+            ledger: Ledger::new().unwrap(),
+            buffer_bytes_max: 9,
+            started_s: 1,
+            started_ns: 0,
+            version: "0.1.0",
+        };
         for form in FORMS {
             let mut page = Page::new(form);
             figures::write(&mut page, board);

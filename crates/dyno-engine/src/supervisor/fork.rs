@@ -7,7 +7,7 @@
 use super::images::Images;
 use super::place::{CUT, FAILED, Life, OK};
 use super::{LogLines, Supervisor, scraped};
-use crate::config::SECOND_NS;
+use crate::config::{Config, SECOND_NS};
 use crate::content::{ContentError, Mount, sites, table_of};
 use crate::dials::{Log, Pin};
 use crate::error::{EngineError, refused};
@@ -19,7 +19,7 @@ use crate::meter::Meter;
 use crate::neighbours::Neighbours;
 use crate::stats::RunsIn;
 use crate::table::Site;
-use crate::worker::{Input, Left, Worker};
+use crate::worker::{Input, Leaving, Left, Worker};
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::child::{self, Wait};
 use dyno_sys::signal::{self, Signal, SignalFd};
@@ -145,7 +145,8 @@ impl Supervisor<'_> {
                 gate: Gate::new(&self.config.limits.address, &self.config.clients),
             },
         };
-        Worker::new(input, &self.config.dials, &self.config.limits, self.config.drain_ns)
+        let Config { drain_ns, retire_ns, .. } = self.config;
+        Worker::new(input, &self.config.dials, &self.config.limits, Leaving { drain_ns, retire_ns })
     }
 
     /// Becomes the user that serves; nothing that it ever starts gains rights again.

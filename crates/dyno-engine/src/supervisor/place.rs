@@ -10,20 +10,20 @@ const SHORT_LIFE_NS: u64 = SECOND_NS / 5;
 /// So many short lives in a row are replaced at once; after them the pause doubles from `PAUSE_NS` to `PAUSE_NS_MAX`.
 const SHORT_LIVES_FREE: u32 = 3;
 const PAUSE_NS: u64 = 10_000_000;
-pub(super) const PAUSE_NS_MAX: u64 = 5 * SECOND_NS;
+pub(crate) const PAUSE_NS_MAX: u64 = 5 * SECOND_NS;
 
 /// How a process in a place ends: with its work done, not able to do it, or with connections cut at the end of a drain.
-pub(super) const OK: i32 = 0;
-pub(super) const FAILED: i32 = 2;
-pub(super) const CUT: i32 = 3;
+pub(crate) const OK: i32 = 0;
+pub(crate) const FAILED: i32 = 2;
+pub(crate) const CUT: i32 = 3;
 
 /// A place, whether there is a process in it or not.
-pub(super) struct Place {
-    pub(super) life: Life,
+pub(crate) struct Place {
+    pub(crate) life: Life,
     short_lives: u32,
 }
 
-pub(super) enum Life {
+pub(crate) enum Life {
     /// `orders` is the supervisor's end of a channel: closing it tells a worker to drain.
     Running {
         pid: Pid,
@@ -38,11 +38,11 @@ pub(super) enum Life {
 }
 
 impl Place {
-    pub(super) fn vacant() -> Place {
+    pub(crate) fn vacant() -> Place {
         Place { life: Life::Vacant, short_lives: 0 }
     }
 
-    pub(super) fn pid(&self) -> Option<Pid> {
+    pub(crate) fn pid(&self) -> Option<Pid> {
         match self.life {
             Life::Running { pid, .. } => Some(pid),
             _ => None,
@@ -50,7 +50,7 @@ impl Place {
     }
 
     /// When its next process is started.
-    pub(super) fn due_ns(&self) -> Option<u64> {
+    pub(crate) fn due_ns(&self) -> Option<u64> {
         match self.life {
             Life::Waiting { until_ns, .. } => Some(until_ns),
             _ => None,
@@ -58,7 +58,7 @@ impl Place {
     }
 
     /// Its process is dead; says in how many nanoseconds it is replaced.
-    pub(super) fn die(&mut self, pid: Pid, now_ns: u64) -> u64 {
+    pub(crate) fn die(&mut self, pid: Pid, now_ns: u64) -> u64 {
         assert_eq!(self.pid(), Some(pid), "who dies was in its place");
         let lived_ns = match self.life {
             Life::Running { since_ns, .. } => now_ns.saturating_sub(since_ns),

@@ -4,17 +4,17 @@
 //! no worker is asked anything. It outlives the workers, so that a drain can be seen, and is killed when they are gone.
 
 use super::place::{Life, PAUSE_NS_MAX, Place};
-use crate::config::{Config, DRAIN_NS_DEFAULT, Limits};
+use crate::config::{DRAIN_NS_DEFAULT, Limits};
 use crate::dials::Dials;
 use crate::error::{EngineError, refused};
 use crate::kernel::Extras;
-use crate::listen::{self, SocketFile};
+use crate::ledger::Ledger;
 use crate::log::AccessLog;
 use crate::meter::Meters;
 use crate::metrics::{self, Board};
 use crate::neighbours::Neighbours;
 use crate::stats::{Counters, RunsIn};
-use crate::worker::{Input, Worker};
+use crate::worker::{Input, Leaving, Worker};
 use dyno_sys::child::{self, Wait};
 use dyno_sys::event::EventFd;
 use dyno_sys::signal::{self, Signal};
@@ -35,25 +35,23 @@ pub(super) struct Scraped {
     pub(super) meters: Meters,
     pub(super) place: Place,
     listeners: Vec<OwnedFd>,
-    files: Vec<SocketFile>,
-    started_s: u64,
-    started_ns: u64,
+    ledger: Ledger,
 }
 
 impl Scraped {
-    /// Binds the address of the configuration, if it has one.
-    pub(super) fn new(config: &Config) -> Result<Option<Scraped>, EngineError> {
-        let Some(addr) = &config.metrics else { return Ok(None) };
-        let mut bound = listen::bind(std::slice::from_ref(addr), &dials(), config.socket_mode)?;
-        let meters = Meters::new(config.dials.workers.get()).map_err(refused("share memory for metrics"))?;
+    /// Serves at this address, if there is one.
+    pub(super) fn new(
+        metrics: Option<(Addr, OwnedFd)>,
+        workers: usize,
+        ledger: Ledger,
+    ) -> Result<Option<Scraped>, EngineError> {
+        let Some((addr, listener)) = metrics else { return Ok(None) };
         Ok(Some(Scraped {
-            addr: bound.addrs.remove(0),
-            meters,
+            addr,
+            meters: Meters::new(workers).map_err(refused("share memory for metrics"))?,
             place: Place::vacant(),
-            listeners: bound.by_worker.remove(0),
-            files: bound.files,
-            started_s: clock::real_coarse_s(),
-            started_ns: clock::mono_ns(),
+            listeners: vec![listener],
+            ledger,
         }))
     }
 
@@ -64,12 +62,14 @@ impl Scraped {
 
     /// What its process serves from, and what it tells; called in it.
     pub(super) fn take(&mut self, counters: Counters, limits: &Limits) -> (Vec<OwnedFd>, Board) {
+        let (started_s, started_ns) = self.ledger.started();
         let board = Board {
             counters,
             meters: self.meters,
+            ledger: self.ledger,
             buffer_bytes_max: limits.buffer_bytes_max,
-            started_s: self.started_s,
-            started_ns: self.started_ns,
+            started_s,
+            started_ns,
             version: env!("CARGO_PKG_VERSION"),
         };
         (std::mem::take(&mut self.listeners), board)
@@ -82,6 +82,15 @@ impl Scraped {
         }
     }
 
+    /// Lets it answer what it has accepted: another generation's serves by now.
+    pub(super) fn retire(&mut self) {
+        self.listeners.clear();
+        match &mut self.place.life {
+            Life::Running { orders, .. } => *orders = None,
+            other => *other = Life::Vacant,
+        }
+    }
+
     /// Ends it: the server that it tells of is no more.
     pub(super) fn end(self) {
         if let Some(pid) = self.place.pid() {
@@ -89,7 +98,6 @@ impl Scraped {
             let _ = signal::kill(pid, Signal::Kill);
             let _ = child::wait(pid, Wait::Block);
         }
-        self.files.iter().for_each(SocketFile::remove);
     }
 
     /// Lets go, in a child, of what is its parent's.
@@ -124,6 +132,6 @@ pub(super) fn serve(listeners: Vec<OwnedFd>, board: Board, orders: OwnedFd) -> i
         counters,
         extras: Extras::default(),
     };
-    Worker::new(input, &dials(), &metrics::limits(), DRAIN_NS_DEFAULT)?.run();
+    Worker::new(input, &dials(), &metrics::limits(), Leaving::soon(DRAIN_NS_DEFAULT))?.run();
     Ok(())
 }

@@ -11,12 +11,12 @@ use crate::content::{Builders, Built, ContentError, Mount};
 use crate::error::{EngineError, refused};
 use dyno_sys::child::{self, Wait};
 use dyno_sys::clock;
-use dyno_sys::signal::{self, Signal, SignalFd};
+use dyno_sys::signal::{self, Signal};
 use dyno_sys::socket::{self, rights};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// How often it is looked for a signal while folders are read for the first time.
+/// How often it is looked for an order while folders are read for the first time.
 const LOOK_NS: u64 = 50_000_000;
 
 impl Supervisor<'_> {
@@ -27,8 +27,7 @@ impl Supervisor<'_> {
         }
         self.start_builder()?;
         while self.images.newest.iter().any(Option::is_none) {
-            let stopped = self.ears.as_ref().and_then(|ears| ears.signals.next());
-            if stopped.is_some_and(|signal| matches!(signal, Signal::Term | Signal::Int)) {
+            if self.order().is_some() {
                 return Err(refused("read the folders to the end")(io::ErrorKind::Interrupted.into()));
             }
             match self.images.take() {
@@ -70,11 +69,11 @@ impl Supervisor<'_> {
         self.leave_parent();
         // A copy of the log's end would keep its writer waiting.
         self.lines = None;
-        // SIGINT comes to the whole terminal group; the end of the channel tells when it is over.
-        let deaf = SignalFd::new(&[Signal::Int]);
-        match (deaf, self.give_up_rights().and_then(|()| child::die_with_parent())) {
-            (Ok(_deaf), Ok(())) => supply(&mounts, channel),
-            _ => FAILED,
+        // SIGINT, which comes to the whole terminal group, is blocked here as in the parent; the end of the channel tells when
+        // it is over.
+        match self.give_up_rights().and_then(|()| child::die_with_parent()) {
+            Ok(()) => supply(&mounts, channel),
+            Err(_) => FAILED,
         }
     }
 

@@ -47,7 +47,7 @@ fn request(path: &str) -> String {
 
 /// The supervisor's child that is no worker.
 fn builder(served: &Served) -> Option<Pid> {
-    let children = format!("/proc/{0}/task/{0}/children", served.pid());
+    let children = format!("/proc/{0}/task/{0}/children", served.supervisor());
     let children = fs::read_to_string(Path::new(&children)).unwrap();
     let pids = children.split_whitespace().map(|pid| pid.parse::<Pid>().unwrap());
     pids.into_iter().find(|pid| !served.pids.contains(pid))

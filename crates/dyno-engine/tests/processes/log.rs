@@ -22,8 +22,8 @@ fn is_answered(stream: &mut TcpStream, number: usize) -> bool {
 }
 
 fn writer_of(served: &Served) -> Option<Pid> {
-    let family = dyno_sys::proc::tree(served.pid());
-    family.into_iter().find(|pid| *pid != served.pid() && !served.pids.contains(pid))
+    let family = dyno_sys::proc::tree(served.supervisor());
+    family.into_iter().find(|pid| *pid != served.supervisor() && !served.pids.contains(pid))
 }
 
 /// The numbers of the requests that have a line; every line must be whole.

@@ -8,7 +8,9 @@
 mod common;
 mod content;
 mod log;
+mod reload;
 mod served;
+mod upgrade;
 
 use crate::served::{Served, be_server, figure, is_alive, is_zombie, program, temporary, words};
 use common::{Client, DEADLINE, wait_for};
@@ -46,7 +48,32 @@ const TESTS: &[(&str, fn())] = &[
     ("no_line_is_lost_when_the_supervisor_is_killed", log::no_line_is_lost_when_the_supervisor_is_killed),
     ("lines_that_a_stalled_reader_leaves_are_counted", log::lines_that_a_stalled_reader_leaves_are_counted),
     ("a_file_size_limit_costs_lines_and_no_process", log::a_file_size_limit_costs_lines_and_no_process),
-    ("a_hangup_drains_and_other_signals_are_ignored", a_hangup_drains_and_other_signals_are_ignored),
+    ("a_reload_takes_new_settings_and_loses_nothing", reload::a_reload_takes_new_settings_and_loses_nothing),
+    (
+        "what_is_wrong_with_new_settings_changes_nothing",
+        reload::what_is_wrong_with_new_settings_changes_nothing,
+    ),
+    ("addresses_come_and_go_with_a_reload", reload::addresses_come_and_go_with_a_reload),
+    (
+        "a_connection_that_idles_over_a_reload_is_answered_once_more",
+        reload::a_connection_that_idles_over_a_reload_is_answered_once_more,
+    ),
+    ("a_retired_generation_is_cut_at_its_deadline", reload::a_retired_generation_is_cut_at_its_deadline),
+    ("a_supervisor_that_dies_is_replaced", reload::a_supervisor_that_dies_is_replaced),
+    ("metrics_go_on_over_a_reload", reload::metrics_go_on_over_a_reload),
+    ("no_request_is_lost_over_reloads_under_load", reload::no_request_is_lost_over_reloads_under_load),
+    (
+        "no_request_is_lost_when_a_new_program_takes_over_under_load",
+        upgrade::no_request_is_lost_when_a_new_program_takes_over_under_load,
+    ),
+    (
+        "a_program_that_cannot_take_over_changes_nothing",
+        upgrade::a_program_that_cannot_take_over_changes_nothing,
+    ),
+    (
+        "a_new_program_gets_the_sockets_and_nothing_else",
+        upgrade::a_new_program_gets_the_sockets_and_nothing_else,
+    ),
     ("a_successors_socket_file_stays", a_successors_socket_file_stays),
     ("a_socket_file_has_the_mode_that_was_asked_for", a_socket_file_has_the_mode_that_was_asked_for),
     ("orders_come_in_over_the_control_socket", orders_come_in_over_the_control_socket),
@@ -197,7 +224,7 @@ fn a_worker_that_is_told_to_end_drains_and_is_replaced() {
 fn workers_die_with_their_supervisor() {
     let served = Served::start(&[("workers", "2"), ("log", "ring")]);
     let family = dyno_sys::proc::tree(served.pid());
-    assert_eq!(family.len(), 4, "the supervisor, two workers, the log writer");
+    assert_eq!(family.len(), 5, "the master, its supervisor, two workers, the log writer");
     signal::kill(served.pid(), Signal::Kill).unwrap();
     for pid in family.into_iter().filter(|pid| *pid != served.pid()) {
         wait_for("the orphan to end", || !is_alive(pid) || is_zombie(pid));
@@ -211,19 +238,6 @@ fn workers_are_pinned_in_cpu_order() {
         let cpus: Vec<usize> = dyno_sys::proc::cpus_allowed(*pid).unwrap().iter().collect();
         assert_eq!(cpus, [allowed[number % allowed.len()]]);
     }
-}
-
-fn a_hangup_drains_and_other_signals_are_ignored() {
-    let mut served = Served::start(&[]);
-    for signal in [Signal::Usr1, Signal::Usr2] {
-        signal::kill(served.pid(), signal).unwrap();
-        assert_eq!(served.line(), format!("ignored {signal}"));
-        assert_eq!(Client::connect(served.addr()).ask(JSON).status, 200);
-    }
-    signal::kill(served.pid(), Signal::Hup).unwrap();
-    assert_eq!(served.line(), "draining");
-    let (status, report) = served.ended();
-    assert!(status.success() && report.starts_with("report Wholly"), "{status}: {report}");
 }
 
 fn a_successors_socket_file_stays() {

@@ -1,8 +1,9 @@
 //! This program again as a server process, and what the tests do with it.
 
 use crate::common::DEADLINE;
-use dyno_engine::supervisor::{self, Event};
-use dyno_engine::{Addr, Config, Dials, Limits, Mount, handler};
+use dyno_engine::master::{self, Inheritance, Own, Program, Setup};
+use dyno_engine::supervisor::Event;
+use dyno_engine::{Addr, Config, Dials, EngineError, Limits, Mount, handler};
 use dyno_sys::Pid;
 use dyno_sys::signal::{self, Signal};
 use dyno_sys::socket::{self, Io, Ready};
@@ -21,6 +22,8 @@ pub(crate) struct Served {
     addr: Addr,
     pub(crate) pids: Vec<Pid>,
     control: OwnedFd,
+    /// Programs that took over, which are nobody's children any more when their predecessors have ended.
+    pub(crate) successors: Vec<Pid>,
 }
 
 impl Served {
@@ -29,6 +32,8 @@ impl Served {
         let limits = settings.iter().find_map(|(name, limit)| match *name {
             "nofile" => Some(format!("ulimit -n {limit}")),
             "file_blocks" => Some(format!("ulimit -f {limit}")),
+            // A descriptor that whoever started the server has left open.
+            "extra" => Some(format!("exec 9<{limit}")),
             _ => None,
         });
         let mut command = match limits {
@@ -51,7 +56,7 @@ impl Served {
         let said: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(said.first(), Some(&"listening"), "{line}");
         let pids = said[2..].iter().map(|pid| pid.parse().unwrap()).collect();
-        Served { child, lines, addr: said[1].parse().unwrap(), pids, control: ours }
+        Served { child, lines, addr: said[1].parse().unwrap(), pids, control: ours, successors: Vec::new() }
     }
 
     /// Where it listens, over TCP.
@@ -64,6 +69,24 @@ impl Served {
 
     pub(crate) fn pid(&self) -> Pid {
         self.child.id().cast_signed()
+    }
+
+    /// The supervisor of the workers.
+    pub(crate) fn supervisor(&self) -> Pid {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pids[0])).unwrap();
+        stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+
+    /// Hears of the workers of a new generation; what else is told before is passed over.
+    pub(crate) fn hear_pids(&mut self) {
+        let line = loop {
+            let line = self.line();
+            assert!(!line.is_empty(), "the server has ended");
+            if line.starts_with("listening ") {
+                break line;
+            }
+        };
+        self.pids = line.split(' ').skip(2).map(|pid| pid.parse().unwrap()).collect();
     }
 
     /// The next thing that the server tells.
@@ -104,6 +127,8 @@ impl Drop for Served {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // Those that ended by order are gone.
+        self.successors.iter().for_each(|pid| drop(signal::kill(*pid, Signal::Kill)));
     }
 }
 
@@ -145,40 +170,72 @@ pub(crate) fn figure(text: &str, name: &str) -> u64 {
 
 /// The server itself: a process of one thread.
 pub(crate) fn be_server(settings: &[String]) -> ExitCode {
-    let mut config = Config {
-        listen: vec!["127.0.0.1:0".parse().unwrap()],
-        dials: Dials::for_workers(NonZeroU32::MIN),
-        limits: Limits::default(),
-        control: std::io::stdin()
-            .as_fd()
-            .try_clone_to_owned()
-            .ok()
-            .filter(|fd| socket::local_addr(fd).is_ok()),
-        ..Config::default()
+    let handed = std::env::var(master::VARIABLE);
+    let own = Own {
+        inheritance: handed.map(|text| Inheritance::take(&text).unwrap()).unwrap_or_default(),
+        program: Some(Program {
+            path: std::env::current_exe().unwrap(),
+            words: std::env::args_os().collect(),
+            environment: std::env::vars_os().collect(),
+        }),
     };
-    for (name, word) in settings.iter().filter_map(|setting| setting.split_once('=')) {
-        match name {
-            "addr" => config.listen = vec![word.parse().unwrap()],
-            "drain_ms" => config.drain_ns = word.parse::<u64>().unwrap() * 1_000_000,
-            "log_file" => config.log_file = Some(word.into()),
-            "socket_mode" => config.socket_mode = Some(u32::from_str_radix(word, 8).unwrap()),
-            "content" => config.content.push(Mount::new("/", word).unwrap()),
-            "nofile" | "file_blocks" => {}
-            dial => config.dials.set(dial, word).unwrap(),
-        }
-    }
-    let dials = config.dials.clone();
-    match supervisor::run(config, &|| handler::demo(&dials).unwrap(), &mut tell) {
+    let control = std::io::stdin().as_fd().try_clone_to_owned();
+    let mut first = setup(settings).unwrap();
+    first.config.control = control.ok().filter(|fd| socket::local_addr(fd).is_ok());
+    match master::run(first, own, &mut || setup(settings), &mut tell) {
         Ok(report) => {
             println!("report {:?} deaths={} {}", report.drained, report.deaths, report.counts);
             ExitCode::SUCCESS
         }
+        Err(EngineError::NotStarted { .. }) => ExitCode::from(2),
         Err(error) => {
-            let source = error.source().map(ToString::to_string).unwrap_or_default();
-            println!("error: {error}: {source}");
+            println!("{}", failure(&error));
             ExitCode::from(2)
         }
     }
+}
+
+fn failure(error: &EngineError) -> String {
+    let source = error.source().map(ToString::to_string).unwrap_or_default();
+    format!("error: {error}: {source}")
+}
+
+/// What is served: as the words say, and those of the file that one of them names.
+fn setup(settings: &[String]) -> Result<Setup, String> {
+    let mut config = Config {
+        listen: vec!["127.0.0.1:0".parse().unwrap()],
+        dials: Dials::for_workers(NonZeroU32::MIN),
+        limits: Limits::default(),
+        ..Config::default()
+    };
+    let file = settings.iter().find_map(|setting| setting.strip_prefix("settings="));
+    let more = file.map(|file| std::fs::read_to_string(file).unwrap()).unwrap_or_default();
+    let ms = |word: &str| word.parse::<u64>().unwrap() * 1_000_000;
+    for (name, word) in
+        settings.iter().map(String::as_str).chain(more.lines()).filter_map(|line| line.split_once('='))
+    {
+        match name {
+            "addr" => config.listen = word.split(' ').map(|addr| addr.parse().unwrap()).collect(),
+            "metrics" => config.metrics = Some(word.parse().unwrap()),
+            "drain_ms" => config.drain_ns = ms(word),
+            "retire_ms" => config.retire_ns = ms(word),
+            "idle_ms" => config.limits.idle_ns = ms(word),
+            "hand_over_ms" => config.hand_over_ns = ms(word),
+            "log_file" => config.log_file = Some(word.into()),
+            "socket_mode" => config.socket_mode = Some(u32::from_str_radix(word, 8).unwrap()),
+            "content" => config.content.push(Mount::new("/", word).unwrap()),
+            "workers" => {
+                let workers: NonZeroU32 = word.parse().unwrap();
+                config.dials.set("workers", &workers.to_string()).unwrap();
+            }
+            // What takes over may be broken in this way.
+            "stall" => std::thread::park_timeout(DEADLINE),
+            "nofile" | "file_blocks" | "extra" | "settings" => {}
+            dial => config.dials.set(dial, word).map_err(|error| error.to_string())?,
+        }
+    }
+    let dials = config.dials.clone();
+    Ok(Setup { config, routes: Box::new(move || handler::demo(&dials).unwrap()) })
 }
 
 fn tell(event: Event) {
@@ -205,6 +262,18 @@ fn tell(event: Event) {
         Event::SignalIgnored { signal } => println!("ignored {signal}"),
         Event::LogLinesLost { .. } => println!("log lines lost"),
         Event::MemoryShort { refused, cut } => println!("memory short: {refused} refused, {cut} cut"),
-        Event::Draining => println!("draining"),
+        Event::Draining { .. } => println!("draining"),
+        Event::NotStarted { error } => println!("{}", failure(&error)),
+        Event::Ready { .. } => {}
+        Event::SupervisorDied { pid, exit, .. } => println!("supervisor died {pid} {exit}"),
+        Event::Reloading => println!("reloading"),
+        Event::Reloaded { generation, workers, kept } => {
+            println!("reloaded {generation} {workers} {}", kept.join(","));
+        }
+        Event::NotReloaded { why } => println!("not reloaded: {why}"),
+        Event::Retired { generation, drained } => println!("retired {generation} {drained:?}"),
+        Event::HandingOver { pid } => println!("handing over {pid}"),
+        Event::HandedOver { pid } => println!("handed over {pid}"),
+        Event::NotHandedOver { why } => println!("not handed over: {why}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::config::{Limits, SECOND_NS};
 use crate::core::Core;
-use crate::draining::Drained;
+use crate::draining::{Drained, Leave};
 use crate::http1::Http1;
 use crate::log::AccessLog;
 use crate::mailbox::{Mailbox, Message};
@@ -248,7 +248,7 @@ impl World {
         if self.scenario.mode == Mode::Draining && self.drain_began_ns.is_none() && self.chance.below(60) == 0
         {
             self.note(|| "drain".to_owned());
-            self.core.begin_drain(DRAIN_S * SECOND_NS);
+            self.core.begin_drain(Leave::Stopped, DRAIN_S * SECOND_NS);
             self.drain_began_ns = Some(self.now_ns);
         }
         self.pass_time();

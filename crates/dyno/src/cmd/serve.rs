@@ -10,10 +10,13 @@ mod layers;
 mod manager;
 mod settings;
 mod show;
+mod told;
+mod upgrade;
 mod user;
 mod what;
 
 use crate::out;
+use std::cell::RefCell;
 use std::error::Error;
 use std::ffi::OsString;
 use std::io;
@@ -21,9 +24,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use dyno_engine::supervisor::{self, Event, ExitReport};
-use dyno_engine::{Addr, Config, DialError, Dials, Drained, EngineError, Limits, Router, handler};
-use dyno_measure::units::thousands;
+use dyno_engine::master::{self, Setup};
+use dyno_engine::supervisor::{self, Event};
+use dyno_engine::{Addr, Config, DialError, Dials, EngineError, Limits, Router, handler};
 use dyno_sys::socket::SocketError;
 use dyno_sys::{child, proc};
 
@@ -31,7 +34,7 @@ use super::exit;
 use crate::cli;
 use dyno_lab::Failure;
 use dyno_lab::chain;
-use layers::Origin;
+use layers::{Effective, Origin};
 use manager::Manager;
 
 /// Ports below this one belong to root (ip_unprivileged_port_start, ip-sysctl).
@@ -39,7 +42,7 @@ const PRIVILEGED_PORTS: u16 = 1_024;
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
-    // First of all, before anything else could be opened under its number.
+    // First of all, before anything else could be opened under these numbers.
     let control = match args.control_fd {
         Some(number) => Some(child::take_inherited(number).map_err(|error| {
             let what = format!("cannot take orders on descriptor {number}");
@@ -48,23 +51,66 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         })?),
         None => None,
     };
-    let line: Vec<OsString> = std::env::args_os().collect();
-    let effective =
-        layers::effective(&line, settings::all(), |name| std::env::var_os(name)).map_err(all_but_one)?;
+    let own = upgrade::own(|name| std::env::var_os(name))?;
+    let effective = effective().map_err(all_but_one)?;
     let args = &effective.args;
+    if args.show_config {
+        out::print(&show::shown(&effective, &sane(args)?))?;
+        return Ok(exit::DONE);
+    }
+    if args.check {
+        return check(args, &sane(args)?);
+    }
+    let mut manager = Manager::of(|name| std::env::var_os(name), child::this())?;
+    let (first, who) = setup(args, &manager)?;
+    let inherited = manager.take_listeners()?;
+    let is_set = effective
+        .settings
+        .iter()
+        .any(|(setting, _, origin)| setting.id == "listen" && *origin != Origin::Default);
+    if !inherited.is_empty() && is_set {
+        out::say("warning: it is listened where the service manager says, not where listen is set\n");
+    }
+    let first = Setup { config: Config { control, inherited, ..first.config }, ..first };
+    // As a generation's process knows it: new settings may name another user.
+    let who = RefCell::new(who);
+    let mut again = || again(&manager, &who);
+    let report = master::run(first, own, &mut again, &mut |event| {
+        manager.tell(&event);
+        out::say(&told::told(&event));
+        if matches!(event, Event::Listening { .. }) {
+            out::say(&who.borrow());
+        }
+    });
+    match report {
+        Ok(report) => out::say(&told::end(&report)),
+        // It was told where it happened.
+        Err(EngineError::NotStarted { .. }) => return Ok(ExitCode::from(exit::ERROR)),
+        Err(error) => return Err(engine_failure(&error)),
+    }
+    Ok(exit::DONE)
+}
+
+/// The settings as the command line, the environment and the file have them at this moment.
+fn effective() -> Result<Effective, Vec<Failure>> {
+    let line: Vec<OsString> = std::env::args_os().collect();
+    layers::effective(&line, settings::all(), |name| std::env::var_os(name))
+}
+
+/// The engine's configuration, where the settings agree with each other.
+fn sane(args: &cli::Serve) -> Result<Config, Failure> {
     let config = config(args).map_err(|error| unknown_word(&error))?;
     private(args)?;
     clients::check(&args.clients)?;
-    if args.show_config {
-        out::print(&show::shown(&effective, &config))?;
-        return Ok(exit::DONE);
-    }
+    Ok(config)
+}
+
+/// What is to be served, and a line about who does it.
+fn setup(args: &cli::Serve, manager: &Manager) -> Result<(Setup, String), Failure> {
+    let config = sane(args)?;
     let content = content::mounts(&args.content)?;
     let is_demo = content.is_empty();
     let user = user::of_workers(args.user.as_deref())?;
-    if args.check {
-        return check(args, &config);
-    }
     if let (dyno_engine::Log::Off, Some(path)) = (config.dials.log, &config.log_file) {
         // Not an error: whoever turns the log off may leave the rest of the command as it is, as a climb does.
         let path = path.display();
@@ -73,35 +119,32 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         ));
     }
     let who = user.as_ref().map_or_else(String::new, |user| format!("as user {}\n", user.name));
-    let config = Config { control, content, user: user.map(|user| user.identity), ..config };
-    let mut manager = Manager::of(|name| std::env::var_os(name), child::this())?;
-    let config = Config { inherited: manager.take_listeners()?, alive_ns: manager.alive_ns(), ..config };
-    let is_set = effective
-        .settings
-        .iter()
-        .any(|(setting, _, origin)| setting.id == "listen" && *origin != Origin::Default);
-    if !config.inherited.is_empty() && is_set {
-        out::say("warning: it is listened where the service manager says, not where listen is set\n");
-    }
-    let drain = args.drain_timeout;
     let dials = config.dials.clone();
-    let routes = || match is_demo {
+    let routes = move || match is_demo {
         true => handler::demo(&dials).expect("the routes are fixed, and a test of the engine adds them all"),
         false => Router::new(),
     };
-    let report = supervisor::run(config, &routes, &mut |event| {
-        manager.tell(&event);
-        out::say(&told(&event, drain));
-        if matches!(event, Event::Listening { .. }) {
-            out::say(&who);
-        }
-    });
-    out::say(&end(&report.map_err(|error| engine_failure(&error))?));
-    Ok(exit::DONE)
+    let (user, alive_ns) = (user.map(|user| user.identity), manager.alive_ns());
+    Ok((Setup { config: Config { content, user, alive_ns, ..config }, routes: Box::new(routes) }, who))
+}
+
+/// New settings, or everything that is wrong with them in one line.
+fn again(manager: &Manager, who: &RefCell<String>) -> Result<Setup, String> {
+    let in_lines =
+        |mistakes: Vec<Failure>| mistakes.iter().map(Failure::in_one_line).collect::<Vec<_>>().join("; ");
+    let effective = effective().map_err(in_lines)?;
+    if effective.args.what.as_deref().is_some_and(|what| what.as_os_str() == "-") {
+        return Err("they came from standard input, which cannot be read again".to_owned());
+    }
+    let (setup, now) = setup(&effective.args, manager).map_err(|failure| failure.in_one_line())?;
+    who.replace(now);
+    Ok(setup)
 }
 
 /// Says whether these settings would serve.
 fn check(args: &cli::Serve, config: &Config) -> Result<ExitCode, Failure> {
+    content::mounts(&args.content)?;
+    user::of_workers(args.user.as_deref())?;
     let busy = supervisor::check(config).map_err(|error| engine_failure(&error))?;
     for addr in busy {
         let place = url(&addr);
@@ -159,6 +202,8 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         limits,
         log_file: args.log_file.clone(),
         drain_ns: ns(args.drain_timeout),
+        retire_ns: ns(args.retire_timeout),
+        hand_over_ns: ns(args.hand_over_timeout),
         socket_mode: args.socket_mode,
         metrics: args.metrics.clone(),
         clients: clients::of(&args.clients),
@@ -195,108 +240,10 @@ fn unknown_word(error: &DialError) -> Failure {
     }
 }
 
-fn told(event: &Event, drain: Duration) -> String {
-    match event {
-        Event::Listening { addrs, pids } => {
-            let lines: String = addrs.iter().map(|addr| format!("listening on {}\n", url(addr))).collect();
-            let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
-            let noun = if pids.len() == 1 { "worker" } else { "workers" };
-            format!("{lines}{noun} {}\n", pids.join(" "))
-        }
-        Event::Metrics { addr } => match addr {
-            Addr::Tcp(_) => format!("metrics on {}/metrics\n", url(addr)),
-            Addr::Unix(_) => format!("metrics on {addr}\n"),
-        },
-        Event::MetricsDied { exit, replaced_in_ns } => {
-            format!("warning: the process for metrics died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
-        }
-        Event::WorkerDied { pid, exit, replaced_in_ns } => {
-            format!("warning: worker {pid} died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
-        }
-        Event::WorkerDrained { pid } => {
-            format!("worker {pid} was told to drain and has ended; it is replaced\n")
-        }
-        Event::WorkerReplaced { old, new } => format!("worker {new} replaces {old}\n"),
-        Event::WorkerNotReplaced { why } => {
-            format!("warning: a worker could not be replaced: {}; it is tried again\n", chain(why))
-        }
-        Event::LogWriterDied { exit, replaced_in_ns } => {
-            format!("warning: the access log's writer died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
-        }
-        Event::Content { folder, files, unread } => {
-            let lost = match unread {
-                0 => String::new(),
-                unread => format!(" (warning: {unread} cannot be read by whoever serves)"),
-            };
-            let noun = if *files == 1 { "file" } else { "files" };
-            format!("{} {noun} of {}{lost}\n", thousands(*files as f64), folder.display())
-        }
-        Event::BuilderDied { exit, replaced_in_ns } => format!(
-            "warning: the process that reads the folder died ({exit}); it is replaced {}\n",
-            soon(*replaced_in_ns)
-        ),
-        Event::ContentStale { why } => {
-            format!("warning: changes of the folder are not served: {why}; it is tried again\n")
-        }
-        Event::Fitted { asked, fitting } => format!(
-            "warning: a worker can hold {} connections, not {}: descriptors are limited (ulimit -n)\n",
-            thousands(*fitting as f64),
-            thousands(*asked as f64)
-        ),
-        Event::Full { workers } => {
-            let who = if *workers == 1 { "a worker accepts".to_owned() } else { format!("{workers} workers accept") };
-            format!("warning: {who} no more connections: no descriptor is free, or --connections-max is reached\n")
-        }
-        Event::Alive => String::new(),
-        Event::SignalIgnored { signal } => format!("{signal} means nothing here and is ignored\n"),
-        Event::LogLinesLost { .. } => {
-            "warning: the access log does not take every line (a full disk?); how many are lost is said at the end\n"
-                .to_owned()
-        }
-        Event::MemoryShort { refused, cut } => format!(
-            "warning: connections hold more than --buffer-bytes-max: {refused} bodies were refused, {cut} connections \
-             cut in the last minute\n"
-        ),
-        Event::Draining => {
-            let seconds = drain.as_secs_f64();
-            format!("draining for at most {seconds} s; a second signal ends at once\n")
-        }
-    }
-}
-
 pub(crate) fn url(addr: &Addr) -> String {
     match addr {
         Addr::Tcp(addr) => format!("http://{addr}"),
         Addr::Unix(_) => addr.to_string(),
-    }
-}
-
-fn soon(pause_ns: u64) -> String {
-    match pause_ns / 1_000_000 {
-        0 => "at once".to_owned(),
-        pause_ms => format!("in {pause_ms} ms"),
-    }
-}
-
-fn end(report: &ExitReport) -> String {
-    let lost = match report.counts.log_drops {
-        0 => String::new(),
-        1 => "warning: 1 line of the access log was lost\n".to_owned(),
-        lines => format!("warning: {lines} lines of the access log were lost\n"),
-    };
-    lost + &drained(report)
-}
-
-fn drained(report: &ExitReport) -> String {
-    let requests = report.counts.requests;
-    let noun = if requests == 1 { "request" } else { "requests" };
-    match report.drained {
-        Drained::Wholly => format!("drained after {requests} {noun}\n"),
-        Drained::Cut => {
-            format!(
-                "warning: the drain was cut short: open connections were closed, after {requests} {noun}\n"
-            )
-        }
     }
 }
 
@@ -322,7 +269,7 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
         EngineError::Content { source } => Failure::error(chain(source))
             .likely("whoever serves may not read it (dyno serve --help, --user), or it is another's")
             .try_this("ls -ld, on the folder and those above it"),
-        EngineError::System { .. } | EngineError::WorkerStart { .. } => {
+        EngineError::System { .. } | EngineError::WorkerStart { .. } | EngineError::NotStarted { .. } => {
             failure.because(error).try_this("dyno serve --workers 1 --pin none --reuseport off")
         }
         EngineError::Limit { limit, .. } => Failure::usage(error.to_string())
@@ -488,17 +435,5 @@ mod tests {
                 config(&serve(&words)).unwrap_or_else(|error| panic!("{words:?}: {error}"));
             }
         }
-    }
-
-    #[test]
-    fn events_are_told_in_a_line_each() {
-        let addrs = vec!["127.0.0.1:8080".parse().unwrap(), "unix:/tmp/x".parse().unwrap()];
-        let listening = told(&Event::Listening { addrs, pids: vec![7, 8] }, Duration::ZERO);
-        assert_eq!(listening, "listening on http://127.0.0.1:8080\nlistening on unix:/tmp/x\nworkers 7 8\n");
-        let died = Event::WorkerDied { pid: 7, exit: child::Exit::Signal(9), replaced_in_ns: 20_000_000 };
-        assert_eq!(
-            told(&died, Duration::ZERO),
-            "warning: worker 7 died (killed by SIGKILL); it is replaced in 20 ms\n"
-        );
     }
 }

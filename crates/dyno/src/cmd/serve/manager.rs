@@ -11,7 +11,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use dyno_engine::supervisor::Event;
 use dyno_lab::Failure;
-use dyno_sys::{Pid, child};
+use dyno_sys::{Pid, child, clock};
 
 /// The first descriptor that is handed over (SD_LISTEN_FDS_START).
 const FIRST: i32 = 3;
@@ -77,9 +77,10 @@ impl Manager {
         wanted.map(|us| (us.saturating_mul(1_000) / 2).max(1_000_000))
     }
 
-    /// Tells it what concerns it.
+    /// Tells it what concerns it. It listens to its main process only, so others need not speak.
     pub(super) fn tell(&self, event: &Event) {
         if let Some((socket, addr)) = &self.notify
+            && child::this() == self.pid
             && let Some(text) = self.text(event)
         {
             // A manager that does not listen has nothing to complain of.
@@ -89,12 +90,23 @@ impl Manager {
 
     fn text(&self, event: &Event) -> Option<String> {
         Some(match event {
-            Event::Listening { pids, .. } => {
-                let (pid, workers) = (self.pid, pids.len());
+            Event::Ready { workers } => {
+                let pid = self.pid;
                 format!("READY=1\nMAINPID={pid}\nSTATUS=serving with {workers} worker processes\n")
             }
-            Event::WorkerDied { pid, .. } => format!("STATUS=worker {pid} died and is replaced\n"),
-            Event::Draining => "STOPPING=1\nSTATUS=draining\n".to_owned(),
+            Event::Reloading => {
+                let now_us = clock::mono_ns() / 1_000;
+                format!("RELOADING=1\nMONOTONIC_USEC={now_us}\nSTATUS=reading the settings again\n")
+            }
+            Event::Reloaded { generation, workers, .. } => {
+                format!("READY=1\nSTATUS=serving with {workers} worker processes, generation {generation}\n")
+            }
+            Event::NotReloaded { why } => {
+                let why = why.lines().next().unwrap_or_default();
+                format!("READY=1\nSTATUS=serving with the settings of before; not reloaded: {why}\n")
+            }
+            Event::HandedOver { pid } => format!("MAINPID={pid}\nSTATUS=process {pid} has taken over\n"),
+            Event::Draining { .. } => "STOPPING=1\nSTATUS=draining\n".to_owned(),
             Event::Alive => "WATCHDOG=1\n".to_owned(),
             _ => return None,
         })
@@ -135,7 +147,7 @@ mod tests {
     fn without_a_manager_nothing_is_told_or_taken() {
         let mut manager = manager(&[]).unwrap();
         assert!(manager.take_listeners().unwrap().is_empty() && manager.alive_ns().is_none());
-        manager.tell(&Event::Draining);
+        manager.tell(&Event::Draining { within_ns: 0 });
     }
 
     #[test]

@@ -1,0 +1,135 @@
+//! SIGUSR2: the program started anew takes over, or nothing has happened.
+
+use crate::common::{Client, wait_for};
+use crate::reload::{Seen, Settings, ask_on};
+use crate::served::{Served, is_alive, is_zombie, temporary};
+use dyno_sys::Pid;
+use dyno_sys::signal::{self, Signal};
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const JSON: &str = "GET /json HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// Has the program take over: the new process.
+fn upgrade(served: &mut Served, master: Pid) -> Pid {
+    signal::kill(master, Signal::Usr2).unwrap();
+    let mut line = served.line();
+    // What a predecessor of this one has to say at its end may come at any moment.
+    while line.starts_with("retired") || line.starts_with("report") {
+        line = served.line();
+    }
+    let new = number(&line, "handing over ");
+    served.successors.push(new);
+    served.hear_pids();
+    loop {
+        let line = served.line();
+        assert!(!line.is_empty() && !line.contains("not handed over"), "{line}");
+        if line.starts_with("handed over") {
+            assert_eq!(line, format!("handed over {new}"));
+            return new;
+        }
+    }
+}
+
+fn number(line: &str, before: &str) -> Pid {
+    line.strip_prefix(before).unwrap_or_else(|| panic!("{line}")).parse().unwrap()
+}
+
+/// Ends what took over; the old program's report is the first in the lines that are left, if it was not heard.
+fn end(served: &mut Served, new: Pid) -> Vec<String> {
+    signal::kill(new, Signal::Term).unwrap();
+    let mut lines = Vec::new();
+    loop {
+        match served.line() {
+            line if line.is_empty() => return lines,
+            line => lines.push(line),
+        }
+    }
+}
+
+pub(crate) fn no_request_is_lost_when_a_new_program_takes_over_under_load() {
+    for reuseport in ["off", "hash"] {
+        let mut served = Served::start(&[("workers", "2"), ("reuseport", reuseport)]);
+        let addr = served.addr();
+        let (seen, stopped) = (Seen::default(), AtomicBool::new(false));
+        let mut master = served.pid();
+        thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| ask_on(addr, Duration::from_millis(2), &stopped, &seen));
+            }
+            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                for _ in 0..5 {
+                    let before = seen.answered.load(Ordering::Relaxed);
+                    master = upgrade(&mut served, master);
+                    wait_for("some requests", || seen.answered.load(Ordering::Relaxed) > before + 500);
+                }
+            }));
+            stopped.store(true, Ordering::Relaxed);
+            ended.unwrap();
+        });
+        seen.assert_nothing_lost();
+        let lines = end(&mut served, master);
+        let reports = lines.iter().filter(|line| line.starts_with("report"));
+        assert!(reports.clone().all(|line| line.starts_with("report Wholly")), "{lines:?}");
+        assert!(served.child.wait().unwrap().success());
+    }
+}
+
+pub(crate) fn a_program_that_cannot_take_over_changes_nothing() {
+    let settings = Settings::new("upgrade.conf", "");
+    let mut served = settings.serve(&[("hand_over_ms", "300")]);
+    for (text, why) in [
+        ("stall=1\n", "it was not ready in time"),
+        ("log=loud\n", "it ended: exit status 101"),
+        ("log=sync\nlog_file=/nowhere/log\n", "it ended: exit status 2"),
+    ] {
+        settings.write(text);
+        signal::kill(served.pid(), Signal::Usr2).unwrap();
+        let new = number(&served.line(), "handing over ");
+        let line = loop {
+            let line = served.line();
+            if line.starts_with("not handed over") {
+                break line;
+            }
+            assert!(line.starts_with("error: "), "{line}");
+        };
+        assert_eq!(line, format!("not handed over: {why}"));
+        wait_for("it to be gone", || !is_alive(new) || is_zombie(new));
+        let reply = Client::connect(served.addr()).ask(JSON);
+        assert_eq!((reply.status, reply.header("connection")), (200, None));
+    }
+    settings.write("");
+    let mut client = Client::connect(served.addr());
+    assert_eq!(client.ask(JSON).status, 200);
+    let pid = served.pid();
+    let new = upgrade(&mut served, pid);
+    // Who was connected is answered once more, by the old one.
+    wait_for("the old worker to hear of it", || client.ask(JSON).header("connection") == Some("close"));
+    drop(client);
+    assert!(served.child.wait().unwrap().success());
+    assert_eq!(Client::connect(served.addr()).ask(JSON).status, 200);
+    end(&mut served, new);
+}
+
+pub(crate) fn a_new_program_gets_the_sockets_and_nothing_else() {
+    let (path, secret) = (temporary("upgrade.sock"), temporary("upgrade.secret"));
+    fs::write(&secret, "x").unwrap();
+    let words = [("addr", &*format!("unix:{}", path.display())), ("extra", secret.to_str().unwrap())];
+    let mut served = Served::start(&words);
+    let holds = |pid: Pid, what: &str| {
+        let fds = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        fds.filter_map(|fd| fs::read_link(fd.unwrap().path()).ok()).any(|link| link.to_str() == Some(what))
+    };
+    let pid = served.pid();
+    assert!(holds(pid, secret.to_str().unwrap()), "it was left open on purpose");
+    let new = upgrade(&mut served, pid);
+    assert!(!holds(new, secret.to_str().unwrap()));
+    assert!(served.child.wait().unwrap().success());
+    assert!(UnixStream::connect(&path).is_ok(), "the socket's file is the new program's");
+    end(&mut served, new);
+    assert!(!path.exists(), "which takes it away");
+    fs::remove_file(secret).unwrap();
+}

@@ -7,6 +7,7 @@ use crate::clients::{AddressLimits, Clients};
 use crate::content::Mount;
 use crate::dials::Dials;
 use crate::error::EngineError;
+use crate::sandbox::Sandbox;
 use dyno_proto::http1::request;
 use dyno_sys::socket::Addr;
 use dyno_sys::user::Identity;
@@ -42,6 +43,9 @@ pub struct Config {
     /// Who the workers and the log's writer become once they are forked; `None`: they stay who the supervisor is. Only root
     /// may become somebody else. Sockets and the log are opened before.
     pub user: Option<Identity>,
+    /// Whether workers and helpers are kept from what they do not need. Routes of one's own may need more than those here:
+    /// that is why it is off unless it is asked for.
+    pub sandbox: Sandbox,
     /// Folders whose files are served where no route is.
     pub content: Vec<Mount>,
     /// How long a drain may take, in nanoseconds, before connections that are left are cut.
@@ -72,6 +76,7 @@ impl Default for Config {
             limits: Limits::default(),
             log_file: None,
             user: None,
+            sandbox: Sandbox::Off,
             content: Vec::new(),
             drain_ns: DRAIN_NS_DEFAULT,
             retire_ns: RETIRE_NS_DEFAULT,

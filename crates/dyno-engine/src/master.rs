@@ -3,23 +3,26 @@
 //! A generation is a supervisor with its workers, in processes of their own, for one reading of the settings. On SIGHUP the
 //! settings are read again and a new generation starts beside the old one; only when it serves the old one retires. Whatever
 //! new settings do, they do it to the new generation, and a generation that cannot start changes nothing. On SIGUSR2 the
-//! sockets go to a program started anew in the same way (`successor`).
+//! sockets go to a program started anew in the same way (`hand_over`).
 //!
 //! `dyno serve` calls `run` while it has one thread. Nothing is printed here: what happens is told to a callback, some of it
 //! in the process of a generation.
 
 mod generation;
+mod hand_over;
 mod handed;
 mod program;
 mod reload;
+mod setup;
 mod sockets;
+mod start;
 mod successor;
 
-use crate::config::{Config, SECOND_NS};
+use crate::config::SECOND_NS;
 use crate::error::{EngineError, refused};
 use crate::ledger::Ledger;
 use crate::orders::{Order, Report};
-use crate::route::Router;
+use crate::sandbox::{self, Sandbox};
 use crate::supervisor::{Drained, Event, ExitReport, Life, OK, Place};
 use dyno_sys::child::{self, Exit};
 use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
@@ -28,6 +31,7 @@ use dyno_sys::{Pid, clock, proc, tty};
 use generation::{Generation, Next};
 pub use handed::{Inheritance, VARIABLE};
 pub use program::Program;
+pub use setup::{Again, Own, Setup};
 use sockets::Sockets;
 use std::os::fd::OwnedFd;
 use successor::Successor;
@@ -36,30 +40,8 @@ use successor::Successor;
 /// needs, two seconds at most.
 const END_NS_MAX: u64 = 5 * SECOND_NS;
 
+/// Successors and generations have other tokens.
 const SIGNALS: u64 = 0;
-const SUCCESSOR: u64 = 1;
-/// Generations, by their number, from here on.
-const GENERATIONS: u64 = 16;
-
-/// What a generation serves, and how.
-pub struct Setup {
-    /// The settings.
-    pub config: Config,
-    /// Makes the routes; called in each worker.
-    pub routes: Box<dyn Fn() -> Router>,
-}
-
-/// What a master has for its life, whatever its settings come to.
-#[derive(Debug, Default)]
-pub struct Own {
-    /// What a program handed over that this one takes the place of.
-    pub inheritance: Inheritance,
-    /// What takes over on SIGUSR2; `None`: nothing does.
-    pub program: Option<Program>,
-}
-
-/// Reads the settings again; in what cannot be read there is the reason.
-pub type Again<'a> = dyn FnMut() -> Result<Setup, String> + 'a;
 
 /// Serves until SIGTERM or SIGINT, then drains; a second signal ends at once. SIGHUP has `again` asked for new settings,
 /// SIGUSR2 hands over to `own.program`.
@@ -76,6 +58,9 @@ pub fn run(
     on_event: &mut dyn FnMut(Event),
 ) -> Result<ExitReport, EngineError> {
     let mut master = Master::new(setup, own, again)?;
+    if master.setup.config.sandbox == Sandbox::On && !sandbox::keeps_files() {
+        on_event(Event::FilesOpen);
+    }
     let ended = master.serve(on_event);
     // Who has not taken over yet, or no more, has nothing to take away.
     if !master.has_handed_over && master.predecessor.is_none() {

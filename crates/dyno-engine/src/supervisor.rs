@@ -35,7 +35,7 @@ use dyno_sys::shm::Ring;
 use dyno_sys::signal::{self, Signal, SignalFd};
 use dyno_sys::socket::{self, Addr};
 use dyno_sys::{Pid, clock};
-pub use event::Event;
+pub use event::{Drained, Event};
 use images::Images;
 pub(crate) use place::{CUT, FAILED, Life, OK, PAUSE_NS_MAX, Place};
 use scraped::Scraped;
@@ -75,15 +75,6 @@ pub struct ExitReport {
     pub deaths: u64,
     /// What all workers counted.
     pub counts: Counts,
-}
-
-/// Whether everything that was accepted was answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Drained {
-    /// Every worker ended on its own within the time given.
-    Wholly,
-    /// The time was over, or a second signal came: connections were cut.
-    Cut,
 }
 
 /// What the master gives a supervisor, in the process that it has forked for it.

@@ -12,6 +12,7 @@ mod flame;
 pub(crate) mod layout;
 mod offcpu;
 mod profile;
+mod sandbox;
 pub(crate) mod specimen;
 mod top;
 mod words;
@@ -33,6 +34,7 @@ use dials::DialFlags;
 pub(crate) use flame::{Answered, Counts, Flame};
 pub(crate) use offcpu::OffCpu;
 pub(crate) use profile::Profile;
+use sandbox::SandboxWord;
 pub(crate) use top::Top;
 use words::{ColorWhen, EXIT_STATUS, HELP, alpha, count, mode, process, some, some_time};
 
@@ -145,6 +147,10 @@ pub(crate) struct Serve {
     /// Who workers run as, as NAME or NAME:GROUP, when started as root [default: nobody]
     #[arg(long, value_name = "USER", help_heading = dials::WORKERS)]
     pub(crate) user: Option<String>,
+
+    /// Whether workers and helpers may do only what they need: system calls by a filter, files by Landlock
+    #[arg(long, value_name = "WORD", value_enum, default_value = "on", help_heading = dials::WORKERS)]
+    pub(crate) sandbox: SandboxWord,
 
     /// Where the access log goes [default: standard output]
     #[arg(long, value_name = "FILE", help_heading = "Log and end")]

@@ -1,30 +1,25 @@
-//! A generation as the master knows it: a supervisor's process and the channel to it; how it is forked, and how it takes
-//! over from the one before.
+//! A generation as the master knows it: a supervisor's process and the channel to it.
 
-use super::sockets::Dealt;
-use super::{GENERATIONS, Master, Setup};
-use crate::config::Config;
-use crate::error::{EngineError, chain, refused};
+use super::setup::Setup;
 use crate::orders::{Order, Report};
-use crate::supervisor::{self, Event, FAILED, Given, Life};
-use dyno_sys::child::{self, Exit};
-use dyno_sys::epoll::Interest;
-use dyno_sys::socket;
-use dyno_sys::{Pid, clock};
+use dyno_sys::Pid;
 use std::os::fd::OwnedFd;
+
+/// What the master watches channels under: this and the generation's number.
+pub(super) const TOKENS: u64 = 16;
 
 /// A supervisor's process.
 pub(super) struct Generation {
     pub(super) number: u64,
     pub(super) pid: Pid,
-    channel: OwnedFd,
+    pub(super) channel: OwnedFd,
 }
 
 /// One that starts.
 pub(super) struct Next {
     pub(super) generation: Generation,
     /// What it serves, where that is not what the one before does.
-    setup: Option<Setup>,
+    pub(super) setup: Option<Setup>,
     /// Why it cannot start, once it has said so.
     pub(super) why: Option<String>,
 }
@@ -37,119 +32,4 @@ impl Generation {
     pub(super) fn report(&self) -> Option<Report> {
         Report::receive(&self.channel)
     }
-}
-
-impl Master<'_> {
-    /// Forks a generation, of new settings or of those that are in force. It takes over when it says that it is ready.
-    pub(super) fn start(
-        &mut self,
-        mut setup: Option<Setup>,
-        on_event: &mut dyn FnMut(Event),
-    ) -> Result<(), EngineError> {
-        assert!(self.next.is_none(), "one generation starts at a time");
-        self.generations += 1;
-        let number = self.generations;
-        let (ours, theirs) = socket::pair().map_err(refused("open a channel"))?;
-        let mut ours = Some(ours);
-        let pid = child::fork(|| {
-            drop(ours.take());
-            let setup = setup.as_mut().unwrap_or(&mut self.setup);
-            let config = std::mem::take(&mut setup.config);
-            let routes = std::mem::replace(&mut setup.routes, Box::new(crate::route::Router::new));
-            self.live(config, &*routes, theirs, on_event)
-        });
-        let pid = pid.map_err(refused("fork a supervisor"))?;
-        let channel = ours.expect("only the child has taken it");
-        if let Some(ears) = &self.ears {
-            let watched = ears.epoll.add(&channel, GENERATIONS + number, Interest::READ);
-            watched.map_err(refused("watch a channel"))?;
-        }
-        self.next = Some(Next { generation: Generation { number, pid, channel }, setup, why: None });
-        Ok(())
-    }
-
-    /// What the child does: it lets go of everything that is the master's, and supervises.
-    fn live(
-        &mut self,
-        mut config: Config,
-        routes: &dyn Fn() -> crate::route::Router,
-        master: OwnedFd,
-        on_event: &mut dyn FnMut(Event),
-    ) -> i32 {
-        self.ears = None;
-        (self.current, self.next, self.successor, self.predecessor) = (None, None, None, None);
-        self.old.clear();
-        config.control = self.control.take();
-        let ledger = self.ledger;
-        match std::mem::take(&mut self.sockets).deal(&mut config) {
-            Ok(Dealt { addrs, by_worker, metrics }) => {
-                let given = Given { config, addrs, by_worker, metrics, master, ledger };
-                supervisor::live(given, routes, on_event)
-            }
-            Err(error) => {
-                Report::Failed(chain(&error)).send(&master);
-                on_event(Event::NotStarted { error });
-                FAILED
-            }
-        }
-    }
-
-    /// The next generation serves: it is the current one from now on, and the one before retires.
-    pub(super) fn take_over(&mut self, workers: usize, on_event: &mut dyn FnMut(Event)) {
-        let Some(Next { generation, setup, .. }) = self.next.take() else { return };
-        let (number, pid) = (generation.number, generation.pid);
-        let before = self.current.replace(generation);
-        let old = setup.map(|setup| std::mem::replace(&mut self.setup, setup));
-        self.sockets.keep(&self.setup.config);
-        self.place.life = Life::Running { pid, since_ns: clock::mono_ns(), orders: None };
-        if let Some(old) = old {
-            self.ledger.count_reload();
-            on_event(Event::Reloaded {
-                generation: number,
-                workers,
-                kept: kept(&old.config, &self.setup.config),
-            });
-        } else {
-            on_event(Event::Ready { workers });
-        }
-        if let Some(before) = before {
-            before.order(Order::Retire);
-            self.old.push(before);
-        }
-        if let Some(predecessor) = self.predecessor.take() {
-            // Nobody reads it when the predecessor has died: then there is nothing to hand over any more.
-            let _ = socket::write(&predecessor, super::successor::READY);
-        }
-        self.do_asked(on_event);
-    }
-
-    /// A generation has ended before it was ready.
-    pub(super) fn next_ended(
-        &mut self,
-        next: Next,
-        exit: Exit,
-        on_event: &mut dyn FnMut(Event),
-    ) -> Result<(), EngineError> {
-        let why = next.why.unwrap_or_else(|| format!("the supervisor ended: {exit}"));
-        let is_first = self.current.is_none() && matches!(self.place.life, Life::Vacant);
-        match next.setup {
-            _ if self.stopping != super::Stopping::No => {}
-            Some(_) => self.refuse(why, on_event),
-            None if is_first => return Err(EngineError::NotStarted { why }),
-            None => self.put_off(),
-        }
-        self.do_asked(on_event);
-        Ok(())
-    }
-}
-
-/// What of new settings is not in force though they are: sockets that stay are as they were bound.
-fn kept(old: &Config, new: &Config) -> Vec<&'static str> {
-    let stays = new.listen.iter().any(|addr| old.listen.contains(addr));
-    let differs = [
-        ("reuseport", old.dials.reuseport != new.dials.reuseport && old.dials.workers == new.dials.workers),
-        ("congestion", old.dials.congestion != new.dials.congestion),
-        ("socket_mode", old.socket_mode != new.socket_mode),
-    ];
-    differs.into_iter().filter(|(_, differs)| stays && *differs).map(|(name, _)| name).collect()
 }

@@ -1,6 +1,5 @@
 //! What a supervisor tells while a server runs: values for whoever started it, who may print them.
 
-use super::Drained;
 use crate::error::EngineError;
 use dyno_sys::Pid;
 use dyno_sys::child::Exit;
@@ -139,6 +138,8 @@ pub enum Event {
         /// How soon it is replaced; 0 unless it keeps dying.
         replaced_in_ns: u64,
     },
+    /// The kernel cannot keep processes from files (Landlock): filters of system calls alone confine them.
+    FilesOpen,
     /// The settings are read again.
     Reloading,
     /// New settings are in force, and the workers of the old ones retire.
@@ -177,4 +178,13 @@ pub enum Event {
         /// The reason.
         why: String,
     },
+}
+
+/// Whether everything that was accepted was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drained {
+    /// Every worker ended on its own within the time given.
+    Wholly,
+    /// The time was over, or a second signal came: connections were cut.
+    Cut,
 }

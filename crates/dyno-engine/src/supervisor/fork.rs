@@ -17,6 +17,7 @@ use crate::listen;
 use crate::log::{self, AccessLog};
 use crate::meter::Meter;
 use crate::neighbours::Neighbours;
+use crate::sandbox::Kind;
 use crate::stats::RunsIn;
 use crate::table::Site;
 use crate::worker::{Input, Leaving, Left, Worker};
@@ -91,7 +92,7 @@ impl Supervisor<'_> {
         child::die_with_parent()?;
         self.leave_parent();
         self.lines = None;
-        scraped::serve(listeners, board, orders)
+        scraped::serve(listeners, board, orders, self.config.sandbox)
     }
 
     fn live_as_worker(&mut self, number: usize, orders: OwnedFd, readiness: &OwnedFd) -> i32 {
@@ -146,7 +147,11 @@ impl Supervisor<'_> {
             },
         };
         let Config { drain_ns, retire_ns, .. } = self.config;
-        Worker::new(input, &self.config.dials, &self.config.limits, Leaving { drain_ns, retire_ns })
+        let kept = input.mounts.clone();
+        let worker =
+            Worker::new(input, &self.config.dials, &self.config.limits, Leaving { drain_ns, retire_ns })?;
+        self.config.sandbox.enter(Kind::Worker, &kept)?;
+        Ok(worker)
     }
 
     /// Becomes the user that serves; nothing that it ever starts gains rights again.
@@ -176,7 +181,9 @@ impl Supervisor<'_> {
         self.leave_parent();
         let Some(LogLines { rings, stopped, stop }) = self.lines.take() else { return FAILED };
         drop(stop);
-        if self.give_up_rights().is_err() {
+        let is_confined =
+            self.give_up_rights().and_then(|()| self.config.sandbox.enter(Kind::LogWriter, &[]));
+        if is_confined.is_err() {
             return FAILED;
         }
         match log::write_rings(&rings, log, &stopped, self.counters.lost()) {

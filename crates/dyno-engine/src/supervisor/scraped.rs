@@ -13,6 +13,7 @@ use crate::log::AccessLog;
 use crate::meter::Meters;
 use crate::metrics::{self, Board};
 use crate::neighbours::Neighbours;
+use crate::sandbox::{Kind, Sandbox};
 use crate::stats::{Counters, RunsIn};
 use crate::worker::{Input, Leaving, Worker};
 use dyno_sys::child::{self, Wait};
@@ -113,7 +114,12 @@ fn dials() -> Dials {
 }
 
 /// Serves, in its process, until it is killed.
-pub(super) fn serve(listeners: Vec<OwnedFd>, board: Board, orders: OwnedFd) -> io::Result<()> {
+pub(super) fn serve(
+    listeners: Vec<OwnedFd>,
+    board: Board,
+    orders: OwnedFd,
+    sandbox: Sandbox,
+) -> io::Result<()> {
     child::set_name(NAME)?;
     // Its own traffic is nobody's figure.
     let counters = Counters::new(1, 0)?;
@@ -132,6 +138,8 @@ pub(super) fn serve(listeners: Vec<OwnedFd>, board: Board, orders: OwnedFd) -> i
         counters,
         extras: Extras::default(),
     };
-    Worker::new(input, &dials(), &metrics::limits(), Leaving::soon(DRAIN_NS_DEFAULT))?.run();
+    let worker = Worker::new(input, &dials(), &metrics::limits(), Leaving::soon(DRAIN_NS_DEFAULT))?;
+    sandbox.enter(Kind::Metrics, &[])?;
+    worker.run();
     Ok(())
 }

@@ -9,6 +9,7 @@ use super::place::{FAILED, Life, OK};
 use super::{Event, Supervisor};
 use crate::content::{Builders, Built, ContentError, Mount};
 use crate::error::{EngineError, refused};
+use crate::sandbox::{Kind, Sandbox};
 use dyno_sys::child::{self, Wait};
 use dyno_sys::clock;
 use dyno_sys::signal::{self, Signal};
@@ -72,7 +73,7 @@ impl Supervisor<'_> {
         // SIGINT, which comes to the whole terminal group, is blocked here as in the parent; the end of the channel tells when
         // it is over.
         match self.give_up_rights().and_then(|()| child::die_with_parent()) {
-            Ok(()) => supply(&mounts, channel),
+            Ok(()) => supply(&mounts, channel, self.config.sandbox),
             Err(_) => FAILED,
         }
     }
@@ -123,7 +124,7 @@ impl Supervisor<'_> {
 }
 
 /// The life of the process that reads folders.
-fn supply(mounts: &[Mount], channel: &OwnedFd) -> i32 {
+fn supply(mounts: &[Mount], channel: &OwnedFd, sandbox: Sandbox) -> i32 {
     let say = |why: String| {
         let mut text = format!("{REFUSED}{why}");
         text.truncate(text.floor_char_boundary(PACKET_BYTES_MAX));
@@ -142,6 +143,10 @@ fn supply(mounts: &[Mount], channel: &OwnedFd) -> i32 {
         Ok(builders) => builders,
         Err(error) => return say(chain(&error)),
     };
+    // The folders are open and the cache is there; nothing of theirs was read yet.
+    if let Err(error) = sandbox.enter(Kind::Builder, mounts) {
+        return say(error.to_string());
+    }
     let first = match builders.first() {
         Ok(first) => first,
         Err(error) => return say(chain(&error)),

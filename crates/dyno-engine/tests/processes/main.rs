@@ -9,6 +9,7 @@ mod common;
 mod content;
 mod log;
 mod reload;
+mod sandbox;
 mod served;
 mod upgrade;
 
@@ -73,6 +74,15 @@ const TESTS: &[(&str, fn())] = &[
     (
         "a_new_program_gets_the_sockets_and_nothing_else",
         upgrade::a_new_program_gets_the_sockets_and_nothing_else,
+    ),
+    ("a_worker_can_open_start_and_connect_nothing", sandbox::a_worker_can_open_start_and_connect_nothing),
+    (
+        "a_worker_that_becomes_another_program_is_ended_and_replaced",
+        sandbox::a_worker_that_becomes_another_program_is_ended_and_replaced,
+    ),
+    (
+        "a_folder_is_served_and_changes_inside_the_sandbox_and_nothing_beside_it",
+        sandbox::a_folder_is_served_and_changes_inside_the_sandbox_and_nothing_beside_it,
     ),
     ("a_successors_socket_file_stays", a_successors_socket_file_stays),
     ("a_socket_file_has_the_mode_that_was_asked_for", a_socket_file_has_the_mode_that_was_asked_for),

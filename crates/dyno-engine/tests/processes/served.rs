@@ -3,7 +3,7 @@
 use crate::common::DEADLINE;
 use dyno_engine::master::{self, Inheritance, Own, Program, Setup};
 use dyno_engine::supervisor::Event;
-use dyno_engine::{Addr, Config, Dials, EngineError, Limits, Mount, handler};
+use dyno_engine::{Addr, Config, Dials, EngineError, Limits, Mount, Sandbox, handler};
 use dyno_sys::Pid;
 use dyno_sys::signal::{self, Signal};
 use dyno_sys::socket::{self, Io, Ready};
@@ -224,6 +224,8 @@ fn setup(settings: &[String]) -> Result<Setup, String> {
             "log_file" => config.log_file = Some(word.into()),
             "socket_mode" => config.socket_mode = Some(u32::from_str_radix(word, 8).unwrap()),
             "content" => config.content.push(Mount::new("/", word).unwrap()),
+            "sandbox" if word == "on" => config.sandbox = Sandbox::On,
+            "sandbox" => config.sandbox = Sandbox::Off,
             "workers" => {
                 let workers: NonZeroU32 = word.parse().unwrap();
                 config.dials.set("workers", &workers.to_string()).unwrap();
@@ -235,7 +237,10 @@ fn setup(settings: &[String]) -> Result<Setup, String> {
         }
     }
     let dials = config.dials.clone();
-    Ok(Setup { config, routes: Box::new(move || handler::demo(&dials).unwrap()) })
+    Ok(Setup {
+        config,
+        routes: Box::new(move || crate::sandbox::with_faults(handler::demo(&dials).unwrap())),
+    })
 }
 
 fn tell(event: Event) {
@@ -263,6 +268,7 @@ fn tell(event: Event) {
         Event::LogLinesLost { .. } => println!("log lines lost"),
         Event::MemoryShort { refused, cut } => println!("memory short: {refused} refused, {cut} cut"),
         Event::Draining { .. } => println!("draining"),
+        Event::FilesOpen => println!("files open"),
         Event::NotStarted { error } => println!("{}", failure(&error)),
         Event::Ready { .. } => {}
         Event::SupervisorDied { pid, exit, .. } => println!("supervisor died {pid} {exit}"),

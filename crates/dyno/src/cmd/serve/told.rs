@@ -5,7 +5,7 @@ use dyno_engine::{Addr, Drained};
 use dyno_lab::chain;
 use dyno_measure::units::thousands;
 
-use super::{engine_failure, url};
+use super::trouble::{engine_failure, url};
 
 /// The line for an event; some have none.
 pub(super) fn told(event: &Event) -> String {
@@ -80,6 +80,9 @@ pub(super) fn told(event: &Event) -> String {
             "warning: supervisor {pid} died ({exit}), and its workers with it; it is replaced {}\n",
             soon(*replaced_in_ns)
         ),
+        Event::FilesOpen => {
+            "warning: this kernel has no Landlock: workers are kept from system calls, not from files\n".to_owned()
+        }
         Event::Reloading => "reading the settings again\n".to_owned(),
         Event::Reloaded { generation, kept, .. } => {
             let kept = match &kept[..] {

@@ -24,6 +24,7 @@ pub(crate) trait Way {
     fn receive(&mut self, socket: &OwnedFd, into: &mut [u8]) -> Io;
     fn send(&mut self, socket: &OwnedFd, bytes: &[u8]) -> Io;
     fn send_slices(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io;
+    fn send_before_file(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io;
     /// See [`Net::meter`].
     #[inline(always)]
     fn meter(&mut self) -> Option<&mut Meter> {
@@ -106,6 +107,10 @@ impl Way for Direct {
         socket::send_vectored(socket, slices)
     }
 
+    fn send_before_file(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io {
+        socket::send_vectored_more(socket, slices)
+    }
+
     #[inline]
     fn read(&self) -> Read {
         Read::Once
@@ -147,6 +152,14 @@ impl Way for ByDials {
     fn send_slices(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io {
         let moved = match self.calls {
             Calls::RecvSend => socket::send_vectored(socket, slices),
+            Calls::ReadWrite => socket::write_vectored(socket, slices),
+        };
+        self.given_out(moved)
+    }
+
+    fn send_before_file(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io {
+        let moved = match self.calls {
+            Calls::RecvSend => socket::send_vectored_more(socket, slices),
             Calls::ReadWrite => socket::write_vectored(socket, slices),
         };
         self.given_out(moved)
@@ -220,6 +233,10 @@ impl<W: Way> Net for Kernel<W> {
 
     fn send_slices(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io {
         self.way.send_slices(socket, slices)
+    }
+
+    fn send_before_file(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io {
+        self.way.send_before_file(socket, slices)
     }
 
     fn send_file(&mut self, socket: &OwnedFd, file: &FilePart, offset: u64, count: usize) -> Io {

@@ -194,6 +194,10 @@ impl Net for SimNet {
         self.accept(socket.id, &slices)
     }
 
+    fn send_before_file(&mut self, socket: &Socket, slices: &[IoSlice<'_>]) -> Io {
+        self.send_slices(socket, slices)
+    }
+
     fn send_file(&mut self, socket: &Socket, file: &FilePart, offset: u64, count: usize) -> Io {
         let mut bytes = vec![0; count];
         let read = file.file.read_at(&mut bytes, offset).expect("the simulator's file can be read");

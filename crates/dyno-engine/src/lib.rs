@@ -91,6 +91,7 @@ pub use dyno_sys::user::Identity;
 pub use error::EngineError;
 pub use file::FilePart;
 pub use later::Responder;
+pub use log::{LogFormat, LogFormatError};
 pub use mailbox::Waker;
 pub use reply::Reply;
 pub use request::Request;

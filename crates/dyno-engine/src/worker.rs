@@ -13,7 +13,7 @@ use crate::gate::Gate;
 use crate::http1::Http1;
 use crate::kernel::{ByDials, Direct, Extras, Kernel, Way};
 use crate::listen::{BACKLOG, Listeners};
-use crate::log::AccessLog;
+use crate::log::{self, AccessLog};
 use crate::mailbox::{Mailbox, Message};
 use crate::meter::Ended;
 use crate::neighbours::Neighbours;
@@ -54,7 +54,8 @@ const ORDERS: u64 = 0;
 const SIGNALS: u64 = 1;
 const MAIL: u64 = 2;
 const NEIGHBOURS: u64 = 3;
-const LISTENERS: u64 = 4;
+const WRITTEN: u64 = 4;
+const LISTENERS: u64 = 5;
 /// Listeners of other workers, from here on.
 const OTHERS: u64 = 1 << 16;
 
@@ -223,6 +224,9 @@ impl<W: Way> Loop<W> {
         if let Some(event) = self.mailbox.event() {
             epoll.add(event, MAIL << 32 | SPECIAL, Interest::READ)?;
         }
+        if let Some(written) = self.core.http.lines_written() {
+            epoll.add(written, WRITTEN << 32 | SPECIAL, Interest::READ.edge())?;
+        }
         self.neighbours.watch(epoll, NEIGHBOURS << 32 | SPECIAL)?;
         self.listeners.watch(epoll, listener_token)
     }
@@ -278,6 +282,8 @@ impl<W: Way> Loop<W> {
             }
             MAIL => self.core.on_mail(),
             NEIGHBOURS => self.look_at_neighbours(),
+            // The end of the turn sees which replies may leave.
+            WRITTEN => {}
             listener => self.accept_all(listener, ACCEPTS_MAX),
         }
     }
@@ -287,10 +293,18 @@ impl<W: Way> Loop<W> {
         loop {
             match rights::receive(self.orders.as_fd(), ORDER_BYTES_MAX) {
                 Ok(packet) if packet.bytes.is_empty() => return self.begin_drain(),
+                Ok(packet) if packet.bytes == log::ORDER => self.take_log(&packet),
                 Ok(packet) => self.take_image(packet),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => return self.begin_drain(),
             }
+        }
+    }
+
+    /// A log that was opened anew.
+    fn take_log(&mut self, packet: &rights::Packet) {
+        if let Some(log) = packet.fds.first() {
+            self.core.http.reopen_log(log);
         }
     }
 

@@ -161,6 +161,8 @@ pub(crate) fn be_server(settings: &[String]) -> ExitCode {
             "addr" => config.listen = vec![word.parse().unwrap()],
             "drain_ms" => config.drain_ns = word.parse::<u64>().unwrap() * 1_000_000,
             "log_file" => config.log_file = Some(word.into()),
+            "log_format" => config.log_format = word.parse().unwrap(),
+            "log_fsync" => config.log_fsync = word.parse().unwrap(),
             "socket_mode" => config.socket_mode = Some(u32::from_str_radix(word, 8).unwrap()),
             "content" => config.content.push(Mount::new("/", word).unwrap()),
             "nofile" | "file_blocks" => {}
@@ -203,7 +205,10 @@ fn tell(event: Event) {
         Event::Fitted { .. } => {}
         Event::Full { workers } => println!("full {workers}"),
         Event::SignalIgnored { signal } => println!("ignored {signal}"),
-        Event::LogLinesLost { .. } => println!("log lines lost"),
+        Event::LogTrouble { why } => println!("log trouble: {why:?}"),
+        Event::LogRecovered { lost } => println!("log recovered after {lost}"),
+        Event::LogReopened { .. } => println!("log reopened"),
+        Event::LogNotReopened { why } => println!("log not reopened: {why}"),
         Event::MemoryShort { refused, cut } => println!("memory short: {refused} refused, {cut} cut"),
         Event::Draining => println!("draining"),
     }

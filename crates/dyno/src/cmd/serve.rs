@@ -7,6 +7,7 @@ mod clients;
 mod content;
 mod file;
 mod layers;
+mod logs;
 mod manager;
 mod settings;
 mod show;
@@ -34,6 +35,9 @@ use dyno_lab::chain;
 use layers::Origin;
 use manager::Manager;
 
+/// What opening a pipe for writing answers that nobody has opened for reading (ENXIO, fifo(7)).
+const NOBODY_READS: i32 = 6;
+
 /// Ports below this one belong to root (ip_unprivileged_port_start, ip-sysctl).
 const PRIVILEGED_PORTS: u16 = 1_024;
 
@@ -55,6 +59,7 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
     let config = config(args).map_err(|error| unknown_word(&error))?;
     private(args)?;
     clients::check(&args.clients)?;
+    logs::check(&args.logs, &config)?;
     if args.show_config {
         out::print(&show::shown(&effective, &config))?;
         return Ok(exit::DONE);
@@ -69,7 +74,7 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         // Not an error: whoever turns the log off may leave the rest of the command as it is, as a climb does.
         let path = path.display();
         out::say(&format!(
-            "warning: nothing is written to {path}: the access log is off (--log ring or sync)\n"
+            "warning: nothing is written to {path}: the access log is off (--log ring turns it on)\n"
         ));
     }
     let who = user.as_ref().map_or_else(String::new, |user| format!("as user {}\n", user.name));
@@ -157,7 +162,9 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         listen: args.listen.clone(),
         dials: dials(args)?,
         limits,
-        log_file: args.log_file.clone(),
+        log_file: args.logs.log_file.clone(),
+        log_format: args.logs.log_format.clone(),
+        log_fsync: args.logs.log_fsync,
         drain_ns: ns(args.drain_timeout),
         socket_mode: args.socket_mode,
         metrics: args.metrics.clone(),
@@ -208,7 +215,10 @@ fn told(event: &Event, drain: Duration) -> String {
             Addr::Unix(_) => format!("metrics on {addr}\n"),
         },
         Event::MetricsDied { exit, replaced_in_ns } => {
-            format!("warning: the process for metrics died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
+            format!(
+                "warning: the process for metrics died ({exit}); it is replaced {}\n",
+                soon(*replaced_in_ns)
+            )
         }
         Event::WorkerDied { pid, exit, replaced_in_ns } => {
             format!("warning: worker {pid} died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
@@ -221,7 +231,10 @@ fn told(event: &Event, drain: Duration) -> String {
             format!("warning: a worker could not be replaced: {}; it is tried again\n", chain(why))
         }
         Event::LogWriterDied { exit, replaced_in_ns } => {
-            format!("warning: the access log's writer died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
+            format!(
+                "warning: the access log's writer died ({exit}); it is replaced {}\n",
+                soon(*replaced_in_ns)
+            )
         }
         Event::Content { folder, files, unread } => {
             let lost = match unread {
@@ -244,14 +257,22 @@ fn told(event: &Event, drain: Duration) -> String {
             thousands(*asked as f64)
         ),
         Event::Full { workers } => {
-            let who = if *workers == 1 { "a worker accepts".to_owned() } else { format!("{workers} workers accept") };
-            format!("warning: {who} no more connections: no descriptor is free, or --connections-max is reached\n")
+            let who = if *workers == 1 {
+                "a worker accepts".to_owned()
+            } else {
+                format!("{workers} workers accept")
+            };
+            format!(
+                "warning: {who} no more connections: no descriptor is free, or --connections-max is reached\n"
+            )
         }
         Event::Alive => String::new(),
         Event::SignalIgnored { signal } => format!("{signal} means nothing here and is ignored\n"),
-        Event::LogLinesLost { .. } => {
-            "warning: the access log does not take every line (a full disk?); how many are lost is said at the end\n"
-                .to_owned()
+        Event::LogTrouble { why } => logs::trouble(why),
+        Event::LogRecovered { lost } => logs::recovered(*lost),
+        Event::LogReopened { path } => format!("the access log was opened anew: {}\n", path.display()),
+        Event::LogNotReopened { why } => {
+            format!("warning: {}; the file that was open goes on being written\n", chain(why))
         }
         Event::MemoryShort { refused, cut } => format!(
             "warning: connections hold more than --buffer-bytes-max: {refused} bodies were refused, {cut} connections \
@@ -305,6 +326,10 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
     let failure = Failure::error(error.to_string());
     match error {
         EngineError::Listen { addr, source } => not_listening(failure.because(error), addr, source),
+        EngineError::Log { source, .. } if source.raw_os_error() == Some(NOBODY_READS) => failure
+            .because(source)
+            .likely("it is a pipe that nobody reads")
+            .try_this("start its reader first"),
         EngineError::Log { path, source } => {
             let failure = dyno_lab::file::refused(&error.to_string(), source);
             match path {
@@ -457,11 +482,9 @@ mod tests {
     #[test]
     fn a_word_that_a_dial_does_not_know_is_answered_with_its_choices() {
         let lines = unknown_word(&config(&serve(&["--log", "loud"])).unwrap_err()).lines();
-        assert!(
-            lines.starts_with(
-                "error: dial log cannot stand at \"loud\"\n  likely: it takes sync, ring or off\n"
-            )
-        );
+        assert!(lines.starts_with(
+            "error: dial log cannot stand at \"loud\"\n  likely: it takes sync, ring, commit or off\n"
+        ));
     }
 
     /// The climb turns dials by the words of these flags; it must not invent any.

@@ -18,6 +18,7 @@ use crate::asked::{Asked, Chunks, Connection, Content};
 use crate::budget::Budget;
 use crate::config::Limits;
 use crate::conn::{Client, Conn, Owed, OwedWhat};
+use crate::error_log::Level;
 use crate::fault::{Fault, planted};
 use crate::log::{AccessLog, Entry, Kept, Seen};
 use crate::reply::Reply;
@@ -30,7 +31,7 @@ use crate::segment::Flushed;
 use crate::timer::{Tick, ticks_of};
 use crate::upload::BodyError;
 use dispatch::{call, otherwise, short, too_many};
-use dyno_proto::http1::request::{self, BodyLength, Head, Method, Parsed, Slots, Version};
+use dyno_proto::http1::request::{self, BodyLength, Head, Method, Parsed, Reject, Slots, Version};
 use frame::{Answered, Framed};
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -96,6 +97,8 @@ pub(crate) struct Http1 {
     /// Connections whose replies wait, each behind how far the log must be written, in that order. One may stand here
     /// twice: what holds is what its box says.
     held: VecDeque<(u64, u64)>,
+    /// What the parser has against the request that is refused.
+    reason: Option<Reject>,
     http_limits: request::Limits,
     body_bytes_max: usize,
     upload_bytes_max: u64,
@@ -122,6 +125,7 @@ impl Http1 {
             router,
             log,
             held: VecDeque::new(),
+            reason: None,
             http_limits: limits.http(),
             body_bytes_max: limits.body_bytes_max,
             upload_bytes_max: limits.upload_bytes_max,
@@ -132,7 +136,7 @@ impl Http1 {
 
     /// Whether lines are written that need the peer's address.
     pub(crate) fn wants_peer(&self) -> bool {
-        !self.log.is_off()
+        !self.log.is_off() || self.scratch.errors.as_ref().is_some_and(|errors| errors.takes(Level::Info))
     }
 
     /// Answers every request that is whole in `input`, which continues what the connection holds of a body.
@@ -241,6 +245,7 @@ impl Http1 {
         if let OwedWhat::Answer { gone } = &owed.what {
             gone.store(true, Ordering::Relaxed);
         }
+        self.scratch.complain(Level::Warn, format_args!("an answer did not come in its time: 504"));
         self.scratch.begin(owed.asked);
         let response = short(&mut self.scratch, 504, None);
         let next = self.send_owed(turn, owed, response);
@@ -281,7 +286,10 @@ impl Http1 {
                 self.step_with_body(turn, &head, &input[..used], &input[used..])
             }
             Ok(Parsed::NeedMore) => Step { used: 0, next: Next::MoreInput },
-            Err(reject) => self.reject(turn, reject.status(), input, input.len()),
+            Err(reject) => {
+                self.reason = Some(reject);
+                self.reject(turn, reject.status(), input, input.len())
+            }
         }
     }
 
@@ -430,6 +438,7 @@ impl Http1 {
         let counts = self.scratch.counts();
         counts.requests += 1;
         counts.rejects += 1;
+        self.complain_of(turn, status);
         let asked = Asked { content, ..Asked::LAST };
         self.scratch.begin(asked);
         let response = short(&mut self.scratch, status, None);
@@ -438,6 +447,16 @@ impl Http1 {
             self.count_reply(turn.net, answered.status);
             self.log_line(turn.conn.peer, None, answered);
         }
+    }
+
+    /// Says why a request is refused, and whose.
+    #[cold]
+    fn complain_of<N: Net>(&mut self, turn: &Turn<'_, N>, status: u16) {
+        let why = self.reason.take().map_or_else(String::new, |why| format!(": {why}"));
+        let client = turn.conn.peer.map_or_else(String::new, |client| format!(" of {client}"));
+        let what = dyno_proto::http1::encode::reason(status);
+        self.scratch
+            .complain(Level::Info, format_args!("a request{client} is refused with {status} {what}{why}"));
     }
 
     /// In the middle of a turn, because much has gathered, or because each reply leaves by itself.

@@ -17,7 +17,7 @@ use dyno_sys::event::EventFd;
 use dyno_sys::shm::Pushed;
 use dyno_sys::socket::{self, Io};
 use dyno_sys::{Pid, child};
-pub(crate) use file::{open, open_anew};
+pub(crate) use file::{could_open, open, open_anew};
 pub(crate) use format::RECORD_BYTES_MAX;
 pub use format::{LogFormat, LogFormatError};
 pub(crate) use ledger::Trouble;

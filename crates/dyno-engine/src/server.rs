@@ -204,6 +204,7 @@ impl Server {
                 sites: folders.sites(),
                 mounts: Vec::new(),
                 log,
+                errors: None,
                 counters,
                 extras: Extras { meter: None, gate: Gate::new(&limits.address, &clients) },
             };

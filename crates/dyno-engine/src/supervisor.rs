@@ -160,12 +160,12 @@ pub enum Event {
         /// How many were lost since it did not.
         lost: u64,
     },
-    /// The access log was opened anew, as SIGUSR1 asks for; it is written there from now on.
+    /// A log was opened anew, as SIGUSR1 asks for; it is written there from now on.
     LogReopened {
         /// Where.
         path: PathBuf,
     },
-    /// The access log could not be opened anew; the file that was open goes on being written.
+    /// A log could not be opened anew; the file that was open goes on being written.
     LogNotReopened {
         /// The reason.
         why: EngineError,

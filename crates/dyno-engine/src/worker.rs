@@ -9,6 +9,7 @@ use crate::content::{Mount, Tables};
 use crate::core::Core;
 use crate::dials::{Dials, Reuseport};
 use crate::draining::Drained;
+use crate::error_log::{self, Errors};
 use crate::gate::Gate;
 use crate::http1::Http1;
 use crate::kernel::{ByDials, Direct, Extras, Kernel, Way};
@@ -75,6 +76,7 @@ pub(crate) struct Input {
     pub(crate) sites: Vec<Site>,
     pub(crate) mounts: Vec<Mount>,
     pub(crate) log: AccessLog,
+    pub(crate) errors: Option<Errors>,
     pub(crate) counters: Counters,
     pub(crate) extras: Extras,
 }
@@ -152,6 +154,7 @@ impl<W: Way> Loop<W> {
         let mut scratch =
             Scratch::new(tally, Arc::clone(&mailbox), limits.outstanding_max, limits.later_ns, unix_s);
         scratch.sites = input.sites;
+        scratch.errors = input.errors;
         let workers = dials.workers.get();
         let buffered = limits.buffer_bytes_max / workers;
         let http = Http1::new(input.router, limits, input.log, scratch, buffered);
@@ -293,7 +296,9 @@ impl<W: Way> Loop<W> {
         loop {
             match rights::receive(self.orders.as_fd(), ORDER_BYTES_MAX) {
                 Ok(packet) if packet.bytes.is_empty() => return self.begin_drain(),
-                Ok(packet) if packet.bytes == log::ORDER => self.take_log(&packet),
+                Ok(packet) if [log::ORDER, error_log::ORDER].contains(&&*packet.bytes) => {
+                    self.take_log(&packet);
+                }
                 Ok(packet) => self.take_image(packet),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => return self.begin_drain(),
@@ -303,8 +308,10 @@ impl<W: Way> Loop<W> {
 
     /// A log that was opened anew.
     fn take_log(&mut self, packet: &rights::Packet) {
-        if let Some(log) = packet.fds.first() {
-            self.core.http.reopen_log(log);
+        match packet.fds.first() {
+            Some(log) if packet.bytes == log::ORDER => self.core.http.reopen_log(log),
+            Some(log) => self.core.http.change_errors(log),
+            None => {}
         }
     }
 

@@ -59,4 +59,11 @@ impl Http1 {
         // A number that cannot be replaced stays what it is: the old file goes on being written.
         let _ = self.log.reopen(new);
     }
+
+    /// Says what goes wrong in a file that was opened anew.
+    pub(crate) fn change_errors(&mut self, new: &std::os::fd::OwnedFd) {
+        if let Some(errors) = &mut self.scratch.errors {
+            errors.change(new);
+        }
+    }
 }

@@ -55,6 +55,16 @@ pub(crate) fn open_anew(path: &Path, old: &OwnedFd) -> io::Result<OwnedFd> {
     }
 }
 
+/// Whether a log could be opened. One that is not there yet is not made: its folder must be.
+pub(crate) fn could_open(path: &Path) -> io::Result<()> {
+    if path.try_exists()? {
+        return open(Some(path)).map(|_log| ());
+    }
+    let folder = path.parent().filter(|folder| folder.components().next().is_some());
+    let folder = std::fs::metadata(folder.unwrap_or(Path::new(".")))?;
+    if folder.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
+}
+
 /// A regular file is opened for reading too, so that its writer can see what it holds; a log that may only be written to
 /// is one all the same.
 fn append(path: &Path, flags: i32) -> io::Result<File> {

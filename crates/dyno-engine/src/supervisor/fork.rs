@@ -11,6 +11,7 @@ use crate::config::SECOND_NS;
 use crate::content::{ContentError, Mount, sites, table_of};
 use crate::dials::Pin;
 use crate::error::{EngineError, refused};
+use crate::error_log::{self, Errors};
 use crate::gate::Gate;
 use crate::kernel::Extras;
 use crate::listen;
@@ -111,6 +112,9 @@ impl Supervisor<'_> {
         let others = listen::of_others(&by_worker, number, &self.config.dials)?;
         let neighbours = Neighbours::new(number, self.counters, others, Arc::clone(&self.full));
         let listeners = by_worker.into_iter().nth(number).unwrap_or_default();
+        if let Some(errors) = &self.config.error_log {
+            error_log::tell_panics(errors);
+        }
         let log = self.logs.of_worker(&self.config, number)?;
         let images = self.images.files()?;
         let mounts = std::mem::take(&mut self.images.mounts);
@@ -130,6 +134,7 @@ impl Supervisor<'_> {
             sites: sites_of(&mounts, images)?,
             mounts,
             log,
+            errors: self.config.error_log.clone().map(Errors::new),
             counters: self.counters,
             extras: Extras {
                 meter: self.scraped.as_ref().map(|scraped| Meter::new(scraped.meters, number)),

@@ -121,6 +121,7 @@ pub(super) fn serve(listeners: Vec<OwnedFd>, board: Board, orders: OwnedFd) -> i
         sites: Vec::new(),
         mounts: Vec::new(),
         log: AccessLog::off(),
+        errors: None,
         counters,
         extras: Extras::default(),
     };

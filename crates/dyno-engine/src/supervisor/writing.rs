@@ -2,9 +2,10 @@
 //! SIGUSR1.
 
 use super::logs::{Lines, Tiding};
-use super::place::{FAILED, Life, OK};
+use super::place::{FAILED, Life, OK, Place};
 use super::{Event, Stopping, Supervisor};
 use crate::error::{EngineError, refused};
+use crate::error_log;
 use crate::log;
 use dyno_sys::child::{self, Wait};
 use dyno_sys::signal::{self, Signal};
@@ -48,8 +49,12 @@ impl Supervisor<'_> {
 
     /// Opens the logs anew, as after a rotation.
     pub(super) fn reopen_logs(&mut self, signal: Signal, on_event: &mut dyn FnMut(Event)) {
+        let has_errors = self.reopen_error_log(on_event);
         let (Some(path), Some(old)) = (&self.config.log_file, &self.logs.log) else {
-            return on_event(Event::SignalIgnored { signal });
+            if !has_errors {
+                on_event(Event::SignalIgnored { signal });
+            }
+            return;
         };
         match log::open_anew(path, old) {
             Ok(new) => {
@@ -64,18 +69,30 @@ impl Supervisor<'_> {
         }
     }
 
+    /// Opens the error log anew, here and in the workers; `false` where it is no file.
+    fn reopen_error_log(&self, on_event: &mut dyn FnMut(Event)) -> bool {
+        let Some(errors) = &self.config.error_log else { return false };
+        let Some((path, opened)) = errors.open_anew() else { return false };
+        match opened.and_then(|new| errors.change(&new).map(|()| new)) {
+            Ok(new) => {
+                hand_over(&self.places, error_log::ORDER, &new);
+                on_event(Event::LogReopened { path: path.to_owned() });
+            }
+            Err(source) => {
+                let why = EngineError::ErrorLog { path: path.to_owned(), source };
+                on_event(Event::LogNotReopened { why });
+            }
+        }
+        true
+    }
+
     /// To the writer, or to the workers where they write themselves.
     fn hand_over_log(&self, log: &OwnedFd) {
         let places = match self.logs.lines {
             Some(_) => std::slice::from_ref(&self.writer),
             None => &self.places[..],
         };
-        for place in places {
-            if let Life::Running { orders: Some(orders), .. } = &place.life {
-                // Who takes nothing any more is about to end, and its successor starts with the newest.
-                let _ = rights::send(orders.as_fd(), log::ORDER, &[log.as_fd()]);
-            }
-        }
+        hand_over(places, log::ORDER, log);
     }
 
     /// Lines that were lost until now, of dead workers too.
@@ -131,6 +148,15 @@ impl Supervisor<'_> {
                 return;
             }
             clock::sleep_ns(LOOK_NS);
+        }
+    }
+}
+
+fn hand_over(places: &[Place], order: &[u8], log: &OwnedFd) {
+    for place in places {
+        if let Life::Running { orders: Some(orders), .. } = &place.life {
+            // Who takes nothing any more is about to end, and its successor starts with the newest.
+            let _ = rights::send(orders.as_fd(), order, &[log.as_fd()]);
         }
     }
 }

@@ -297,7 +297,7 @@ pub(crate) fn a_log_that_cannot_be_opened_anew_goes_on_being_written() {
 }
 
 /// Kills of each kind: a few with the ordinary tests, `DYNO_KILLS` of them where that is asked for.
-fn kills() -> usize {
+pub(crate) fn kills() -> usize {
     std::env::var("DYNO_KILLS").map_or(8, |kills| kills.parse().unwrap())
 }
 

@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod content;
+mod errors;
 mod log;
 mod served;
 
@@ -60,6 +61,15 @@ const TESTS: &[(&str, fn())] = &[
     ("a_reply_waits_for_its_line", log::a_reply_waits_for_its_line),
     ("without_room_for_its_line_nobody_gets_a_reply", log::without_room_for_its_line_nobody_gets_a_reply),
     ("each_format_is_written_for_whatever_is_answered", log::each_format_is_written_for_whatever_is_answered),
+    (
+        "an_error_stands_in_its_log_before_the_reply_has_left",
+        errors::an_error_stands_in_its_log_before_the_reply_has_left,
+    ),
+    ("no_error_is_lost_when_workers_are_killed", errors::no_error_is_lost_when_workers_are_killed),
+    (
+        "an_error_log_is_opened_anew_by_whoever_writes_it",
+        errors::an_error_log_is_opened_anew_by_whoever_writes_it,
+    ),
     ("a_hangup_drains_and_other_signals_are_ignored", a_hangup_drains_and_other_signals_are_ignored),
     ("a_successors_socket_file_stays", a_successors_socket_file_stays),
     ("a_socket_file_has_the_mode_that_was_asked_for", a_socket_file_has_the_mode_that_was_asked_for),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use dyno_engine::LogFormat;
+use dyno_engine::{Level, LogFormat};
 
 /// The help heading of flags about logs and the end.
 const LOGS: &str = "Log and end";
@@ -20,4 +20,10 @@ pub(crate) struct LogFlags {
     /// With --log commit, replies wait until the disk has their lines
     #[arg(long, help_heading = LOGS)]
     pub(crate) log_fsync: bool,
+    /// Where errors go, and what the server does, with the time in front [default: standard error, without it]
+    #[arg(long, value_name = "FILE", help_heading = LOGS)]
+    pub(crate) error_log: Option<PathBuf>,
+    /// The least that is told there: error, warn, notice, or info, which has every refused request too
+    #[arg(long, value_name = "LEVEL", default_value = "notice", help_heading = LOGS)]
+    pub(crate) error_level: Level,
 }

@@ -94,19 +94,23 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         true => handler::demo(&dials).expect("the routes are fixed, and a test of the engine adds them all"),
         false => Router::new(),
     };
+    let errors = logs::open_errors(&args.logs)?;
+    let config = Config { error_log: Some(errors.clone()), ..config };
     let report = supervisor::run(config, &routes, &mut |event| {
         manager.tell(&event);
-        out::say(&told(&event, drain));
+        logs::tell(&errors, logs::When::of(&event), &told(&event, drain));
         if matches!(event, Event::Listening { .. }) {
-            out::say(&who);
+            logs::tell(&errors, logs::When::Start, &who);
         }
     });
-    out::say(&end(&report.map_err(|error| engine_failure(&error))?));
+    let report = report.map_err(|error| engine_failure(&error))?;
+    logs::tell(&errors, logs::When::Later, &end(&report));
     Ok(exit::DONE)
 }
 
 /// Says whether these settings would serve.
 fn check(args: &cli::Serve, config: &Config) -> Result<ExitCode, Failure> {
+    logs::check_errors(&args.logs)?;
     let busy = supervisor::check(config).map_err(|error| engine_failure(&error))?;
     for addr in busy {
         let place = url(&addr);
@@ -169,6 +173,7 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         socket_mode: args.socket_mode,
         metrics: args.metrics.clone(),
         clients: clients::of(&args.clients),
+        error_log: None,
         inherited: Vec::new(),
         alive_ns: None,
         control: None,
@@ -337,6 +342,7 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
                 None => failure.try_this("dyno serve --log-file access.log"),
             }
         }
+        EngineError::ErrorLog { source, .. } => dyno_lab::file::refused(&error.to_string(), source),
         EngineError::System { source, .. } if source.raw_os_error().is_some_and(is_short_of_memory) => {
             failure.because(error).likely("memory or processes are limited here").try_this("ulimit -a")
         }

@@ -1,10 +1,65 @@
 //! What the flags about logs come to, and what is told of the logs.
 
+use std::io;
+use std::path::Path;
+
 use crate::cli::LogFlags;
-use dyno_engine::supervisor::LogTrouble;
-use dyno_engine::{Config, Log};
+use crate::out;
+use dyno_engine::supervisor::{Event, LogTrouble};
+use dyno_engine::{Config, ErrorLog, Level, Log};
 use dyno_lab::Failure;
 use dyno_measure::units::thousands;
+
+/// What a line of talk begins with that tells of something wrong.
+const WARNING: &str = "warning: ";
+
+/// Whether the error log could be opened.
+pub(super) fn check_errors(flags: &LogFlags) -> Result<(), Failure> {
+    let Some(path) = &flags.error_log else { return Ok(()) };
+    ErrorLog::check(path).map_err(|error| not_opened(path, &error))
+}
+
+fn not_opened(path: &Path, error: &io::Error) -> Failure {
+    dyno_lab::file::refused(&format!("cannot open the error log {}", path.display()), error)
+}
+
+/// The error log, as the flags have it.
+pub(super) fn open_errors(flags: &LogFlags) -> Result<ErrorLog, Failure> {
+    let Some(path) = &flags.error_log else { return Ok(ErrorLog::on_stderr(flags.error_level)) };
+    ErrorLog::open(path, flags.error_level).map_err(|error| not_opened(path, &error))
+}
+
+/// When something is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    /// At the start, which whoever starts a server looks at.
+    Start,
+    /// While it runs.
+    Later,
+}
+
+impl When {
+    pub(super) fn of(event: &Event) -> When {
+        match event {
+            Event::Listening { .. } | Event::Metrics { .. } => When::Start,
+            Event::Content { .. } | Event::Fitted { .. } => When::Start,
+            _ => When::Later,
+        }
+    }
+}
+
+/// Tells what happens: in the error log; on standard error where that is the error log, and at the start in any case.
+pub(super) fn tell(log: &ErrorLog, when: When, text: &str) {
+    for line in text.split_inclusive('\n') {
+        let level = if line.starts_with(WARNING) { Level::Warn } else { Level::Notice };
+        if log.is_file() {
+            log.say(level, line.strip_prefix(WARNING).unwrap_or(line));
+        }
+        if when == When::Start || !log.is_file() && log.takes(level) {
+            out::say(line);
+        }
+    }
+}
 
 /// Words that would do nothing are a mistake: who sets them wants something.
 pub(super) fn check(flags: &LogFlags, config: &Config) -> Result<(), Failure> {

@@ -4,6 +4,8 @@
 mod check;
 mod commit;
 mod content;
+#[cfg(fuzzing)]
+pub mod fuzzed;
 mod handlers;
 mod net;
 mod proxy;

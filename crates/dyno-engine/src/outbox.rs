@@ -298,6 +298,12 @@ impl Outbox {
         self.clear();
     }
 
+    /// Drops what has not left.
+    #[cold]
+    pub(crate) fn discard(&mut self) {
+        self.clear();
+    }
+
     #[inline]
     fn clear(&mut self) {
         self.bytes.clear();

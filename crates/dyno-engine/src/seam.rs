@@ -86,6 +86,12 @@ pub(crate) trait Net {
         None
     }
 
+    /// Whether replies wait until the access log has their lines.
+    #[inline(always)]
+    fn holds_replies(&self) -> bool {
+        false
+    }
+
     /// When a turn of reading ends.
     fn read_until(&self) -> ReadUntil;
     /// Whether readiness is told once only, so that unread input must be asked for again.

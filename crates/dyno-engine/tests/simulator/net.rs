@@ -98,11 +98,13 @@ pub(crate) struct SimNet {
     /// Where clients come through a proxy.
     pub(crate) gate: Option<Gate>,
     pub(crate) meter: Option<Meter>,
+    /// Whether replies wait for the log.
+    pub(crate) holds: bool,
 }
 
 impl SimNet {
     pub(crate) fn new(chance: Prng, manner: Manner, room_max: usize) -> SimNet {
-        SimNet { links: Vec::new(), manner, chance, room_max, gate: None, meter: None }
+        SimNet { links: Vec::new(), manner, chance, room_max, gate: None, meter: None, holds: false }
     }
 
     /// A client connects.
@@ -240,6 +242,10 @@ impl Net for SimNet {
 
     fn gate(&mut self) -> Option<&mut Gate> {
         self.gate.as_mut()
+    }
+
+    fn holds_replies(&self) -> bool {
+        self.holds
     }
 
     fn read_until(&self) -> ReadUntil {

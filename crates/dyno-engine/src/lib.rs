@@ -30,6 +30,7 @@ mod core;
 mod dials;
 mod draining;
 mod error;
+mod error_log;
 mod fault;
 mod field;
 mod file;
@@ -69,15 +70,22 @@ mod timer;
 mod upload;
 mod worker;
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(fuzzing, allow(dead_code))]
 #[path = "../tests/simulator/model.rs"]
 mod model;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(fuzzing, allow(dead_code, unreachable_pub))]
 #[path = "../tests/simulator/mod.rs"]
 mod simulator;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(fuzzing, allow(dead_code))]
 #[path = "../tests/simulator/traffic.rs"]
 mod traffic;
+
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use simulator::fuzzed::simulate;
 
 pub use answer::Answer;
 pub use clients::{AddressLimits, Clients, ToldBy};
@@ -93,8 +101,10 @@ pub use dyno_proto::json::Encode;
 pub use dyno_sys::socket::{Addr, AddrError};
 pub use dyno_sys::user::Identity;
 pub use error::EngineError;
+pub use error_log::{ErrorLog, Level, LevelError};
 pub use file::FilePart;
 pub use later::Responder;
+pub use log::{LogFormat, LogFormatError};
 pub use mailbox::Waker;
 pub use reply::Reply;
 pub use request::Request;

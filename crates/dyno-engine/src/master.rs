@@ -200,12 +200,21 @@ impl<'a> Master<'a> {
                     self.on_stop(on_event);
                 }
                 Signal::Hup => self.reload(on_event),
-                Signal::Usr1 => {
-                    self.all().for_each(|generation| drop(signal::kill(generation.pid, Signal::Usr1)));
-                }
+                Signal::Usr1 => self.reopen_logs(),
                 Signal::Usr2 => self.hand_over(on_event),
                 _ => {}
             }
+        }
+    }
+
+    /// Each generation opens its logs anew, and tells of it; what the master says itself goes into the error log too.
+    fn reopen_logs(&self) {
+        self.all().for_each(|generation| drop(signal::kill(generation.pid, Signal::Usr1)));
+        if let Some(errors) = &self.setup.config.error_log
+            && let Some((_, Ok(new))) = errors.open_anew()
+        {
+            // The old file goes on being written where that fails, which generations tell of.
+            let _ = errors.change(&new);
         }
     }
 

@@ -56,13 +56,13 @@ pub(crate) fn keeps_files() -> bool {
 }
 
 fn purposes(kind: Kind, mounts: &[Mount]) -> &'static [Purpose] {
-    use Purpose::{Build, Connect, Read, Run, Sync, Write};
+    use Purpose::{Build, Connect, Log, Read, Run, Write};
     match kind {
         // Without a folder there is nothing to open.
         Kind::Worker if mounts.is_empty() => &[Run, Connect],
         Kind::Worker | Kind::Metrics => &[Run, Connect, Read],
         Kind::Builder => &[Run, Read, Write, Build],
-        Kind::LogWriter => &[Run, Sync],
+        Kind::LogWriter => &[Run, Log],
     }
 }
 

@@ -10,19 +10,19 @@ mod event;
 mod fork;
 mod images;
 mod leave;
+mod logs;
 mod place;
 mod scraped;
 mod supply;
 mod tell;
+mod writing;
 
 use crate::config::{Config, SECOND_NS};
 use crate::control;
-use crate::dials::Log;
 use crate::error::{EngineError, refused};
 use crate::ledger::Ledger;
-use crate::log;
 use crate::meter::Meters;
-use crate::orders::{Order, Report};
+use crate::orders::Report;
 use crate::route::Router;
 use crate::stats::{Accepting, Counters, Counts, RunsIn};
 use crate::worker::connections_max;
@@ -31,28 +31,22 @@ use dyno_sys::affinity;
 use dyno_sys::child::{self, Exit, Wait};
 use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
 use dyno_sys::event::EventFd;
-use dyno_sys::shm::Ring;
 use dyno_sys::signal::{self, Signal, SignalFd};
 use dyno_sys::socket::{self, Addr};
 use dyno_sys::{Pid, clock};
 pub use event::{Drained, Event};
 use images::Images;
+pub use logs::LogTrouble;
+use logs::Logs;
 pub(crate) use place::{CUT, FAILED, Life, OK, PAUSE_NS_MAX, Place};
 use scraped::Scraped;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// What workers get beyond the time for draining to end in, before they are killed.
 const LATE_NS: u64 = 50_000_000;
-
-/// How often a writer that should end is looked at.
-const LOOK_NS: u64 = 1_000_000;
-
-/// How often it is looked whether log lines get lost, until they are: soon enough for whoever watches a disk fill up.
-const LOST_LOOK_NS: u64 = SECOND_NS;
 
 /// How often lack of memory is looked for, and what goes on being short is told.
 const MEMORY_LOOK_NS: u64 = 60 * SECOND_NS;
@@ -141,14 +135,6 @@ struct MemoryReported {
     cut: u64,
 }
 
-/// Where the log's lines go in and how its writer is told that no more will come: it ends when every `stop` is closed,
-/// the supervisor's and each worker's.
-struct LogLines {
-    rings: Vec<&'static Ring>,
-    stopped: OwnedFd,
-    stop: OwnedFd,
-}
-
 /// What the supervisor listens to; a child drops it.
 struct Ears {
     epoll: Epoll,
@@ -179,8 +165,7 @@ struct Supervisor<'r> {
     /// The workers' places.
     places: Vec<Place>,
     cpus: Vec<usize>,
-    log: Option<OwnedFd>,
-    lines: Option<LogLines>,
+    logs: Logs,
     /// The place of the process that writes the log from the rings.
     writer: Place,
     /// What is served of folders.
@@ -198,8 +183,6 @@ struct Supervisor<'r> {
     deaths: u64,
     stopping: Stopping,
     drained: Drained,
-    /// Whether lost log lines were told of.
-    lost_reported: bool,
     memory: MemoryReported,
 }
 
@@ -210,8 +193,7 @@ impl<'r> Supervisor<'r> {
         let full = Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?);
         let images = Images::new(std::mem::take(&mut config.content));
         Ok(Supervisor {
-            log: open_log(&config)?,
-            lines: log_lines(&config)?,
+            logs: Logs::open(&config)?,
             scraped: Scraped::new(metrics, workers, ledger)?,
             ears: Some(ears(config.control.take(), master, &full)?),
             full,
@@ -230,7 +212,6 @@ impl<'r> Supervisor<'r> {
             deaths: 0,
             stopping: Stopping::No,
             drained: Drained::Wholly,
-            lost_reported: false,
             memory: MemoryReported { looked_ns: clock::mono_ns(), refused: 0, cut: 0 },
         })
     }
@@ -247,7 +228,7 @@ impl<'r> Supervisor<'r> {
     }
 
     fn try_start_all(&mut self) -> Result<(), EngineError> {
-        if self.lines.is_some() {
+        if self.logs.has_writer() {
             self.start_writer()?;
         }
         self.start_supply()?;
@@ -265,7 +246,7 @@ impl<'r> Supervisor<'r> {
             self.listen_once(&mut events, on_event);
             self.reap(on_event);
             self.replace_due(on_event);
-            self.tell_lost(on_event);
+            self.tell_log(on_event);
             self.tell_memory(on_event);
             self.tell_full(on_event);
             self.tell_alive();
@@ -294,7 +275,7 @@ impl<'r> Supervisor<'r> {
         // Signals are asked for every time: reading none costs a call, and a wake-up is rare.
         while let Some(signal) = self.ears.as_ref().and_then(|ears| ears.signals.next()) {
             if signal == Signal::Usr1 {
-                on_event(Event::SignalIgnored { signal });
+                self.reopen_logs(signal, on_event);
             }
         }
         while let Some(order) = self.order() {
@@ -317,7 +298,7 @@ impl<'r> Supervisor<'r> {
             Stopping::No | Stopping::AtOnce => None,
         };
         let minute = Some(self.memory.looked_ns + MEMORY_LOOK_NS);
-        let look = (self.log.is_some() && !self.lost_reported).then(|| clock::mono_ns() + LOST_LOOK_NS);
+        let look = self.logs.look_due_ns();
         match replacements.chain(end).chain(look).chain(minute).chain(self.alive_due_ns).min() {
             None => Timeout::Forever,
             Some(due_ns) => {
@@ -450,36 +431,6 @@ impl<'r> Supervisor<'r> {
             scraped.end();
         }
     }
-
-    /// What the writer cannot write in its time, because nobody reads the log, is counted as lost.
-    fn end_writer(&mut self) {
-        if self.lines.is_some() && self.writer.pid().is_none() {
-            let _ = self.start_writer();
-        }
-        let Some(LogLines { rings, stop, .. }) = self.lines.take() else { return };
-        drop(stop);
-        if let Some(pid) = self.writer.pid() {
-            self.wait_for_writer(pid);
-        }
-        let left = rings.iter().map(|ring| ring.records()).sum();
-        self.counters.lost().fetch_add(left, Ordering::Relaxed);
-    }
-
-    /// Waits as long as the drain may take, and two seconds in any case; a further signal ends it.
-    fn wait_for_writer(&mut self, pid: Pid) {
-        let end_ns = match self.stopping {
-            Stopping::Draining { end_ns } => end_ns.max(clock::mono_ns() + log::WRITER_NS_MAX),
-            _ => clock::mono_ns() + log::WRITER_NS_MAX,
-        };
-        while matches!(child::wait(pid, Wait::NoHang), Ok(None)) {
-            if clock::mono_ns() > end_ns || self.order() == Some(Order::End) {
-                let _ = signal::kill(pid, Signal::Kill);
-                let _ = child::wait(pid, Wait::Block);
-                return;
-            }
-            clock::sleep_ns(LOOK_NS);
-        }
-    }
 }
 
 impl Ears {
@@ -502,22 +453,4 @@ fn ears(control: Option<OwnedFd>, master: OwnedFd, full: &EventFd) -> Result<Ear
         epoll.add(control, CONTROL, Interest::READ).map_err(refused("watch the control socket"))?;
     }
     Ok(Ears { epoll, signals, master, control })
-}
-
-fn open_log(config: &Config) -> Result<Option<OwnedFd>, EngineError> {
-    if config.dials.log == Log::Off {
-        return Ok(None);
-    }
-    let path = config.log_file.clone();
-    log::open(path.as_deref()).map(Some).map_err(|source| EngineError::Log { path, source })
-}
-
-fn log_lines(config: &Config) -> Result<Option<LogLines>, EngineError> {
-    if config.dials.log != Log::Ring {
-        return Ok(None);
-    }
-    let ring = |_| log::ring().map_err(refused("share memory for the log"));
-    let rings = (0..config.dials.workers.get()).map(ring).collect::<Result<_, _>>()?;
-    let (stopped, stop) = socket::pipe().map_err(refused("open a pipe"))?;
-    Ok(Some(LogLines { rings, stopped, stop }))
 }

@@ -10,6 +10,7 @@ mod diagnose;
 mod dials;
 mod flame;
 pub(crate) mod layout;
+mod logs;
 mod offcpu;
 mod profile;
 mod sandbox;
@@ -32,6 +33,7 @@ pub(crate) use content::ContentFlags;
 pub(crate) use diagnose::{Diagnose, FailOn};
 use dials::DialFlags;
 pub(crate) use flame::{Answered, Counts, Flame};
+pub(crate) use logs::LogFlags;
 pub(crate) use offcpu::OffCpu;
 pub(crate) use profile::Profile;
 use sandbox::SandboxWord;
@@ -111,7 +113,7 @@ Every setting is a flag, a variable of the environment and a key of the file: --
 DYNO_IDLE_TIMEOUT, and idle_timeout in the table [limits]. The flag wins over the variable, and that
 over the file; --show-config tells who won. --naive turns every dial to what an ordinary first
 version does, where the climb starts; a dial that is given wins over it.",
-    after_help = "SIGTERM or Ctrl-C drains: nothing more is accepted, what was accepted is answered. A second one ends at once; the exit code is 0 either way. SIGHUP reads the settings and the content again, and SIGUSR2 has the program at the same path take over, both without a lost request.",
+    after_help = "SIGTERM or Ctrl-C drains: nothing more is accepted, what was accepted is answered. A second one ends at once; the exit code is 0 either way. SIGHUP reads the settings and the content again, and SIGUSR2 has the program at the same path take over, both without a lost request. SIGUSR1 opens the logs anew, as after a rotation.",
     help_template = HELP
 )]
 pub(crate) struct Serve {
@@ -148,13 +150,19 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "USER", help_heading = dials::WORKERS)]
     pub(crate) user: Option<String>,
 
-    /// Whether workers and helpers may do only what they need: system calls by a filter, files by Landlock
-    #[arg(long, value_name = "WORD", value_enum, default_value = "on", help_heading = dials::WORKERS)]
+    /// Whether workers and helpers may do only what they need: on or off
+    #[arg(
+        long,
+        value_name = "WORD",
+        value_enum,
+        default_value = "on",
+        hide_possible_values = true,
+        help_heading = dials::WORKERS
+    )]
     pub(crate) sandbox: SandboxWord,
 
-    /// Where the access log goes [default: standard output]
-    #[arg(long, value_name = "FILE", help_heading = "Log and end")]
-    pub(crate) log_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) logs: LogFlags,
     /// How long a drain may take
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time, help_heading = "Log and end")]
     pub(crate) drain_timeout: Duration,
@@ -228,6 +236,9 @@ pub(crate) struct Floor {
     /// The whole answer, head and body, sent as it is; - is standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) answer: PathBuf,
+    /// A file to send behind each answer, by sendfile
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sendfile: Option<PathBuf>,
     /// Bytes of one request [default: the length of the first one]
     #[arg(long, value_name = "N", value_parser = some)]
     pub(crate) request_bytes: Option<NonZeroUsize>,

@@ -44,6 +44,9 @@ impl Http1 {
             if made > 0 {
                 turn.forget_silence();
             }
+            if turn.net.holds_replies() {
+                self.tell_whole(turn);
+            }
             match asking {
                 Asking::Again => {}
                 Asking::Waits => {
@@ -70,6 +73,20 @@ impl Http1 {
             busy.is_kept_alive = true;
             turn.net.keep_alive(turn.conn.socket());
         }
+    }
+
+    /// A body of known length is whole for its client with its last byte, though its source may not have said so yet: with
+    /// that byte waits its line, where replies wait for theirs.
+    fn tell_whole<N: Net>(&mut self, turn: &mut Turn<'_, N>) {
+        let owed = turn.conn.busy.as_deref_mut().and_then(|busy| busy.owed.as_mut());
+        let Some(owed) = owed.filter(|owed| !owed.is_told) else { return };
+        if !matches!(owed.what, OwedWhat::Stream { framing: StreamFraming::Length(0), .. }) {
+            return;
+        }
+        owed.is_told = true;
+        let answered = Answered { status: owed.status, body_bytes: owed.body_bytes };
+        let line = owed.line.take();
+        self.log_line(turn.conn.peer, line.as_deref(), answered);
     }
 
     /// One piece, framed into the outbox.
@@ -109,7 +126,9 @@ impl Http1 {
         self.scratch.owing.release();
         let answered = Answered { status: owed.status, body_bytes: owed.body_bytes };
         self.count_reply(turn.net, answered.status);
-        self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
+        if !owed.is_told {
+            self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
+        }
         next_after(owed.asked.connection)
     }
 }

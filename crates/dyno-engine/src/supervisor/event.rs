@@ -1,5 +1,6 @@
 //! What a supervisor tells while a server runs: values for whoever started it, who may print them.
 
+use super::logs::LogTrouble;
 use crate::error::EngineError;
 use dyno_sys::Pid;
 use dyno_sys::child::Exit;
@@ -102,10 +103,25 @@ pub enum Event {
         /// Which.
         signal: Signal,
     },
-    /// The access log does not take every line; told once.
-    LogLinesLost {
-        /// How many were lost when this was seen.
-        lines: u64,
+    /// The access log does not take every line; told once, until [`Event::LogRecovered`].
+    LogTrouble {
+        /// What is wrong with it.
+        why: LogTrouble,
+    },
+    /// The access log takes every line again.
+    LogRecovered {
+        /// How many were lost since it did not.
+        lost: u64,
+    },
+    /// A log was opened anew, as SIGUSR1 asks for; it is written there from now on.
+    LogReopened {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A log could not be opened anew; the file that was open goes on being written.
+    LogNotReopened {
+        /// The reason.
+        why: EngineError,
     },
     /// Connections hold more than `buffer_bytes_max`; told once a minute while it goes on.
     MemoryShort {

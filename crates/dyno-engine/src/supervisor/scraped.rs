@@ -134,7 +134,8 @@ pub(super) fn serve(
         router: Arc::new(metrics::routes(board).map_err(io::Error::other)?),
         sites: Vec::new(),
         mounts: Vec::new(),
-        log: AccessLog::Off,
+        log: AccessLog::off(),
+        errors: None,
         counters,
         extras: Extras::default(),
     };

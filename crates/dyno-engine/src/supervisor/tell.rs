@@ -1,4 +1,4 @@
-//! What a supervisor tells by itself, without anything having come in: lost lines, full workers, lack of memory, life.
+//! What a supervisor tells by itself, without anything having come in: full workers, lack of memory, life.
 
 use super::{Event, MEMORY_LOOK_NS, MemoryReported, Supervisor};
 use crate::orders::Report;
@@ -6,14 +6,6 @@ use crate::stats::{Accepting, Counts};
 use dyno_sys::clock;
 
 impl Supervisor<'_> {
-    pub(super) fn tell_lost(&mut self, on_event: &mut dyn FnMut(Event)) {
-        let lines = self.counters.total().log_drops;
-        if lines > 0 && !self.lost_reported {
-            self.lost_reported = true;
-            on_event(Event::LogLinesLost { lines });
-        }
-    }
-
     /// The master hears of it in time, and tells whoever watches the server.
     pub(super) fn tell_alive(&mut self) {
         let now_ns = clock::mono_ns();

@@ -3,7 +3,10 @@
 use crate::common::DEADLINE;
 use dyno_engine::master::{self, Inheritance, Own, Program, Setup};
 use dyno_engine::supervisor::Event;
-use dyno_engine::{Addr, Config, Dials, EngineError, Limits, Mount, Sandbox, handler};
+use dyno_engine::{
+    Addr, Config, Dials, EngineError, ErrorLog, Level, Limits, Method, Mount, Reply, Request, Response,
+    Router, Sandbox, handler,
+};
 use dyno_sys::Pid;
 use dyno_sys::signal::{self, Signal};
 use dyno_sys::socket::{self, Io, Ready};
@@ -136,7 +139,8 @@ impl Drop for Served {
 pub(crate) fn program() -> Command {
     let mut command = Command::new("env");
     command.arg("--default-signal=HUP").arg(std::env::current_exe().unwrap());
-    command.stdin(Stdio::null());
+    // Some tests have handlers panic: that is not to be told at length.
+    command.stdin(Stdio::null()).env_remove("RUST_BACKTRACE");
     command
 }
 
@@ -222,6 +226,9 @@ fn setup(settings: &[String]) -> Result<Setup, String> {
             "idle_ms" => config.limits.idle_ns = ms(word),
             "hand_over_ms" => config.hand_over_ns = ms(word),
             "log_file" => config.log_file = Some(word.into()),
+            "log_format" => config.log_format = word.parse().unwrap(),
+            "error_log" => config.error_log = Some(ErrorLog::open(word.as_ref(), Level::Info).unwrap()),
+            "log_fsync" => config.log_fsync = word.parse().unwrap(),
             "socket_mode" => config.socket_mode = Some(u32::from_str_radix(word, 8).unwrap()),
             "content" => config.content.push(Mount::new("/", word).unwrap()),
             "sandbox" if word == "on" => config.sandbox = Sandbox::On,
@@ -237,10 +244,15 @@ fn setup(settings: &[String]) -> Result<Setup, String> {
         }
     }
     let dials = config.dials.clone();
-    Ok(Setup {
-        config,
-        routes: Box::new(move || crate::sandbox::with_faults(handler::demo(&dials).unwrap())),
-    })
+    Ok(Setup { config, routes: Box::new(move || routes(&dials)) })
+}
+
+/// The demonstration, a handler that panics, and what nobody should be able to do.
+fn routes(dials: &Dials) -> Router {
+    let mut router = handler::demo(dials).unwrap();
+    let panics = |_: &Request<'_>, _: Reply<'_>| -> Response { panic!("it was asked to\n\x1b[31m panic") };
+    router.route(Method::Get, "/panic", panics).unwrap();
+    crate::sandbox::with_faults(router)
 }
 
 fn tell(event: Event) {
@@ -265,7 +277,10 @@ fn tell(event: Event) {
         Event::Fitted { .. } => {}
         Event::Full { workers } => println!("full {workers}"),
         Event::SignalIgnored { signal } => println!("ignored {signal}"),
-        Event::LogLinesLost { .. } => println!("log lines lost"),
+        Event::LogTrouble { why } => println!("log trouble: {why:?}"),
+        Event::LogRecovered { lost } => println!("log recovered after {lost}"),
+        Event::LogReopened { .. } => println!("log reopened"),
+        Event::LogNotReopened { why } => println!("log not reopened: {why}"),
         Event::MemoryShort { refused, cut } => println!("memory short: {refused} refused, {cut} cut"),
         Event::Draining { .. } => println!("draining"),
         Event::FilesOpen => println!("files open"),

@@ -17,8 +17,8 @@ pub enum Purpose {
     Write,
     /// To watch folders, and to make memory that others are handed.
     Build,
-    /// To see to it that what was written is on the disk.
-    Sync,
+    /// To keep a log: to see that it is on the disk, to take back a torn line, to be handed another file.
+    Log,
 }
 
 /// To become another program, to look into others, or to change the kernel: no accident does that.
@@ -82,6 +82,7 @@ const RUN: &[libc::c_long] = &[
     libc::SYS_fstat,
     libc::SYS_fcntl,
     libc::SYS_dup,
+    libc::SYS_dup3,
 ];
 
 /// The kernel's own way back into a probe that somebody else has set (Linux 6.11): who profiles a server must not kill it.
@@ -146,7 +147,16 @@ const BUILD: &[libc::c_long] = &[
     libc::SYS_recvmsg,
 ];
 
-const SYNC: &[libc::c_long] = &[libc::SYS_fsync, libc::SYS_fdatasync];
+const LOG: &[libc::c_long] = &[
+    libc::SYS_fsync,
+    libc::SYS_fdatasync,
+    libc::SYS_ftruncate,
+    libc::SYS_statx,
+    libc::SYS_newfstatat,
+    libc::SYS_lseek,
+    libc::SYS_pread64,
+    libc::SYS_recvmsg,
+];
 
 /// The rules for some purposes: a call that one of them needs is allowed.
 pub fn rules(purposes: &[Purpose]) -> Vec<Rule> {
@@ -161,7 +171,7 @@ pub fn rules(purposes: &[Purpose]) -> Vec<Rule> {
             Purpose::Read => (READ, READ_OLD),
             Purpose::Write => (WRITE, WRITE_OLD),
             Purpose::Build => (BUILD, &[]),
-            Purpose::Sync => (SYNC, &[]),
+            Purpose::Log => (LOG, &[]),
         };
         rules.extend(calls.iter().chain(old).map(|number| (*number, Action::Allow)));
     }
@@ -199,7 +209,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     const ALL: [Purpose; 6] =
-        [Purpose::Run, Purpose::Connect, Purpose::Read, Purpose::Write, Purpose::Build, Purpose::Sync];
+        [Purpose::Run, Purpose::Connect, Purpose::Read, Purpose::Write, Purpose::Build, Purpose::Log];
 
     #[test]
     fn no_two_groups_contradict_each_other() {

@@ -7,6 +7,7 @@ mod clients;
 mod content;
 mod file;
 mod layers;
+mod logs;
 mod manager;
 mod settings;
 mod show;
@@ -14,16 +15,16 @@ mod told;
 mod trouble;
 mod upgrade;
 mod user;
+mod voice;
 mod what;
 
 use crate::out;
-use std::cell::RefCell;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use dyno_engine::master::{self, Setup};
-use dyno_engine::supervisor::{self, Event};
+use dyno_engine::supervisor;
 use dyno_engine::{Addr, Config, DialError, Dials, EngineError, Limits, Router, handler};
 use dyno_sys::child;
 
@@ -33,6 +34,7 @@ use dyno_lab::Failure;
 use layers::{Effective, Origin};
 use manager::Manager;
 pub(crate) use trouble::{engine_failure, url};
+use voice::{Voice, Voices};
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
@@ -56,7 +58,7 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         return check(args, &sane(args)?);
     }
     let mut manager = Manager::of(|name| std::env::var_os(name), child::this())?;
-    let (first, who) = setup(args, &manager)?;
+    let (first, voice) = setup(args, &manager)?;
     let inherited = manager.take_listeners()?;
     let is_set = effective
         .settings
@@ -66,18 +68,14 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         out::say("warning: it is listened where the service manager says, not where listen is set\n");
     }
     let first = Setup { config: Config { control, inherited, ..first.config }, ..first };
-    // As a generation's process knows it: new settings may name another user.
-    let who = RefCell::new(who);
-    let mut again = || again(&manager, &who);
+    let voices = Voices::new(voice);
+    let mut again = || again(&manager, &voices);
     let report = master::run(first, own, &mut again, &mut |event| {
         manager.tell(&event);
-        out::say(&told::told(&event));
-        if matches!(event, Event::Listening { .. }) {
-            out::say(&who.borrow());
-        }
+        voices.tell(&event);
     });
     match report {
-        Ok(report) => out::say(&told::end(&report)),
+        Ok(report) => voices.say(&told::end(&report)),
         // It was told where it happened.
         Err(EngineError::NotStarted { .. }) => return Ok(ExitCode::from(exit::ERROR)),
         Err(error) => return Err(engine_failure(&error)),
@@ -96,11 +94,12 @@ fn sane(args: &cli::Serve) -> Result<Config, Failure> {
     let config = config(args).map_err(|error| unknown_word(&error))?;
     private(args)?;
     clients::check(&args.clients)?;
+    logs::check(&args.logs, &config)?;
     Ok(config)
 }
 
-/// What is to be served, and a line about who does it.
-fn setup(args: &cli::Serve, manager: &Manager) -> Result<(Setup, String), Failure> {
+/// What is to be served, and how is told of it.
+fn setup(args: &cli::Serve, manager: &Manager) -> Result<(Setup, Voice), Failure> {
     let config = sane(args)?;
     let content = content::mounts(&args.content)?;
     let is_demo = content.is_empty();
@@ -109,7 +108,7 @@ fn setup(args: &cli::Serve, manager: &Manager) -> Result<(Setup, String), Failur
         // Not an error: whoever turns the log off may leave the rest of the command as it is, as a climb does.
         let path = path.display();
         out::say(&format!(
-            "warning: nothing is written to {path}: the access log is off (--log ring or sync)\n"
+            "warning: nothing is written to {path}: the access log is off (--log ring turns it on)\n"
         ));
     }
     let who = user.as_ref().map_or_else(String::new, |user| format!("as user {}\n", user.name));
@@ -118,25 +117,29 @@ fn setup(args: &cli::Serve, manager: &Manager) -> Result<(Setup, String), Failur
         true => handler::demo(&dials).expect("the routes are fixed, and a test of the engine adds them all"),
         false => Router::new(),
     };
+    let errors = logs::open_errors(&args.logs)?;
     let (user, alive_ns) = (user.map(|user| user.identity), manager.alive_ns());
-    Ok((Setup { config: Config { content, user, alive_ns, ..config }, routes: Box::new(routes) }, who))
+    let error_log = Some(errors.clone());
+    let config = Config { content, user, alive_ns, error_log, ..config };
+    Ok((Setup { config, routes: Box::new(routes) }, Voice { who, errors }))
 }
 
 /// New settings, or everything that is wrong with them in one line.
-fn again(manager: &Manager, who: &RefCell<String>) -> Result<Setup, String> {
+fn again(manager: &Manager, voices: &Voices) -> Result<Setup, String> {
     let in_lines =
         |mistakes: Vec<Failure>| mistakes.iter().map(Failure::in_one_line).collect::<Vec<_>>().join("; ");
     let effective = effective().map_err(in_lines)?;
     if effective.args.what.as_deref().is_some_and(|what| what.as_os_str() == "-") {
         return Err("they came from standard input, which cannot be read again".to_owned());
     }
-    let (setup, now) = setup(&effective.args, manager).map_err(|failure| failure.in_one_line())?;
-    who.replace(now);
+    let (setup, voice) = setup(&effective.args, manager).map_err(|failure| failure.in_one_line())?;
+    voices.prepare(voice);
     Ok(setup)
 }
 
 /// Says whether these settings would serve.
 fn check(args: &cli::Serve, config: &Config) -> Result<ExitCode, Failure> {
+    logs::check_errors(&args.logs)?;
     content::mounts(&args.content)?;
     user::of_workers(args.user.as_deref())?;
     let busy = supervisor::check(config).map_err(|error| engine_failure(&error))?;
@@ -194,13 +197,16 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         listen: args.listen.clone(),
         dials: dials(args)?,
         limits,
-        log_file: args.log_file.clone(),
+        log_file: args.logs.log_file.clone(),
+        log_format: args.logs.log_format.clone(),
+        log_fsync: args.logs.log_fsync,
         drain_ns: ns(args.drain_timeout),
         retire_ns: ns(args.retire_timeout),
         hand_over_ns: ns(args.hand_over_timeout),
         socket_mode: args.socket_mode,
         metrics: args.metrics.clone(),
         clients: clients::of(&args.clients),
+        error_log: None,
         inherited: Vec::new(),
         alive_ns: None,
         control: None,
@@ -289,11 +295,9 @@ mod tests {
     #[test]
     fn a_word_that_a_dial_does_not_know_is_answered_with_its_choices() {
         let lines = unknown_word(&config(&serve(&["--log", "loud"])).unwrap_err()).lines();
-        assert!(
-            lines.starts_with(
-                "error: dial log cannot stand at \"loud\"\n  likely: it takes sync, ring or off\n"
-            )
-        );
+        assert!(lines.starts_with(
+            "error: dial log cannot stand at \"loud\"\n  likely: it takes sync, ring, commit or off\n"
+        ));
     }
 
     /// The climb turns dials by the words of these flags; it must not invent any.

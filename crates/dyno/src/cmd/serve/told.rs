@@ -5,6 +5,7 @@ use dyno_engine::{Addr, Drained};
 use dyno_lab::chain;
 use dyno_measure::units::thousands;
 
+use super::logs;
 use super::trouble::{engine_failure, url};
 
 /// The line for an event; some have none.
@@ -21,7 +22,10 @@ pub(super) fn told(event: &Event) -> String {
             Addr::Unix(_) => format!("metrics on {addr}\n"),
         },
         Event::MetricsDied { exit, replaced_in_ns } => {
-            format!("warning: the process for metrics died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
+            format!(
+                "warning: the process for metrics died ({exit}); it is replaced {}\n",
+                soon(*replaced_in_ns)
+            )
         }
         Event::WorkerDied { pid, exit, replaced_in_ns } => {
             format!("warning: worker {pid} died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
@@ -34,7 +38,10 @@ pub(super) fn told(event: &Event) -> String {
             format!("warning: a worker could not be replaced: {}; it is tried again\n", chain(why))
         }
         Event::LogWriterDied { exit, replaced_in_ns } => {
-            format!("warning: the access log's writer died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
+            format!(
+                "warning: the access log's writer died ({exit}); it is replaced {}\n",
+                soon(*replaced_in_ns)
+            )
         }
         Event::Content { folder, files, unread } => {
             let lost = match unread {
@@ -57,14 +64,22 @@ pub(super) fn told(event: &Event) -> String {
             thousands(*asked as f64)
         ),
         Event::Full { workers } => {
-            let who = if *workers == 1 { "a worker accepts".to_owned() } else { format!("{workers} workers accept") };
-            format!("warning: {who} no more connections: no descriptor is free, or --connections-max is reached\n")
+            let who = if *workers == 1 {
+                "a worker accepts".to_owned()
+            } else {
+                format!("{workers} workers accept")
+            };
+            format!(
+                "warning: {who} no more connections: no descriptor is free, or --connections-max is reached\n"
+            )
         }
         Event::Alive => String::new(),
         Event::SignalIgnored { signal } => format!("{signal} means nothing here and is ignored\n"),
-        Event::LogLinesLost { .. } => {
-            "warning: the access log does not take every line (a full disk?); how many are lost is said at the end\n"
-                .to_owned()
+        Event::LogTrouble { why } => logs::trouble(why),
+        Event::LogRecovered { lost } => logs::recovered(*lost),
+        Event::LogReopened { path } => format!("the access log was opened anew: {}\n", path.display()),
+        Event::LogNotReopened { why } => {
+            format!("warning: {}; the file that was open goes on being written\n", chain(why))
         }
         Event::MemoryShort { refused, cut } => format!(
             "warning: connections hold more than --buffer-bytes-max: {refused} bodies were refused, {cut} connections \
@@ -81,7 +96,8 @@ pub(super) fn told(event: &Event) -> String {
             soon(*replaced_in_ns)
         ),
         Event::FilesOpen => {
-            "warning: this kernel has no Landlock: workers are kept from system calls, not from files\n".to_owned()
+            "warning: this kernel has no Landlock: workers are kept from system calls, not from files\n"
+                .to_owned()
         }
         Event::Reloading => "reading the settings again\n".to_owned(),
         Event::Reloaded { generation, kept, .. } => {
@@ -101,7 +117,9 @@ pub(super) fn told(event: &Event) -> String {
             format!("generation {generation} has finished\n")
         }
         Event::Retired { generation, drained: Drained::Cut } => {
-            format!("warning: generation {generation} did not finish in time: its last connections were closed\n")
+            format!(
+                "warning: generation {generation} did not finish in time: its last connections were closed\n"
+            )
         }
         Event::HandingOver { pid } => format!("process {pid} is to take over\n"),
         Event::HandedOver { pid } => format!("process {pid} serves; this one finishes\n"),

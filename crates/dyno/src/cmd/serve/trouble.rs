@@ -9,6 +9,9 @@ use dyno_lab::{Failure, chain};
 use dyno_sys::proc;
 use dyno_sys::socket::SocketError;
 
+/// What opening a pipe for writing answers that nobody has opened for reading (ENXIO, fifo(7)).
+const NOBODY_READS: i32 = 6;
+
 /// Ports below this one belong to root (ip_unprivileged_port_start, ip-sysctl).
 const PRIVILEGED_PORTS: u16 = 1_024;
 
@@ -25,6 +28,10 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
     let failure = Failure::error(error.to_string());
     match error {
         EngineError::Listen { addr, source } => not_listening(failure.because(error), addr, source),
+        EngineError::Log { source, .. } if source.raw_os_error() == Some(NOBODY_READS) => failure
+            .because(source)
+            .likely("it is a pipe that nobody reads")
+            .try_this("start its reader first"),
         EngineError::Log { path, source } => {
             let failure = dyno_lab::file::refused(&error.to_string(), source);
             match path {
@@ -32,6 +39,7 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
                 None => failure.try_this("dyno serve --log-file access.log"),
             }
         }
+        EngineError::ErrorLog { source, .. } => dyno_lab::file::refused(&error.to_string(), source),
         EngineError::System { source, .. } if source.raw_os_error().is_some_and(is_short_of_memory) => {
             failure.because(error).likely("memory or processes are limited here").try_this("ulimit -a")
         }

@@ -167,8 +167,13 @@ fn read_as(world: &World, received: &[u8], kinds: Vec<RequestKind>) -> Result<(V
 }
 
 /// Whether this client did everything that it should, so that every request must have its answer.
-fn must_be_answered(world: &World, _id: usize) -> bool {
-    matches!(world.scenario.mode, Mode::Patient | Mode::Slow)
+fn must_be_answered(world: &World, id: usize) -> bool {
+    match world.scenario.mode {
+        Mode::Patient | Mode::Slow => true,
+        // A reload loses nothing: whoever was connected is answered up to the reply that says that it is the last.
+        Mode::Draining => world.is_replaced && world.clients[id].was_admitted,
+        Mode::Rude | Mode::Tight => false,
+    }
 }
 
 /// Statuses with which the server may give up a request of somebody who is slow, or when memory is short.

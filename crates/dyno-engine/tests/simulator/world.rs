@@ -58,6 +58,8 @@ const WRITE_S: u64 = 20;
 const LINGER_S: u64 = 10;
 const LATER_S: u64 = 5;
 const DRAIN_S: u64 = 100;
+/// Longer than anybody needs.
+const RETIRE_S: u64 = 1_000_000;
 /// The longest that a worker is kept from its CPU.
 const JUMP_S: u64 = 200;
 /// How long the kernel takes to find out that nobody is there any more.
@@ -97,6 +99,8 @@ pub(crate) struct Client {
     /// Does nothing more of its own accord.
     stalls: bool,
     is_connected: bool,
+    /// Whether there was a listener when it came.
+    pub(crate) was_admitted: bool,
     /// The server's end, until it is accepted.
     socket: Option<Socket>,
     /// When it last did something.
@@ -116,6 +120,8 @@ pub(crate) struct World {
     now_ns: u64,
     drain_began_ns: Option<u64>,
     drained: Drained,
+    /// Whether others have taken over, and the server goes on.
+    pub(crate) is_replaced: bool,
     /// Whether the files have changed.
     has_changed: bool,
     /// Turns that time alone brought about and in which nothing was done, since something else happened.
@@ -158,6 +164,7 @@ impl World {
             has_reset: false,
             stalls: false,
             is_connected: false,
+            was_admitted: false,
             socket: Some(net.connect()),
             acted_ns: now_ns,
             closed_ns: None,
@@ -174,6 +181,7 @@ impl World {
             now_ns,
             drain_began_ns: None,
             drained: Drained::NotYet,
+            is_replaced: false,
             has_changed: false,
             idle_wakes: 0,
             trace: traced.then(Vec::new),
@@ -270,11 +278,26 @@ impl World {
         }
         if self.scenario.mode == Mode::Draining && self.drain_began_ns.is_none() && self.chance.below(60) == 0
         {
-            self.note(|| "drain".to_owned());
-            self.core.begin_drain(Leave::Stopped, DRAIN_S * SECOND_NS);
+            self.is_replaced = self.chance.below(2) == 0;
             self.drain_began_ns = Some(self.now_ns);
+            if self.is_replaced {
+                self.note(|| "others take over".to_owned());
+                self.core.begin_drain(Leave::Replaced, RETIRE_S * SECOND_NS);
+            } else {
+                self.drain();
+            }
+        } else if self.is_replaced && self.chance.below(1_000) == 0 {
+            // The server ends while this worker still finishes.
+            self.is_replaced = false;
+            self.drain();
         }
         self.pass_time();
+    }
+
+    fn drain(&mut self) {
+        self.note(|| "drain".to_owned());
+        self.core.begin_drain(Leave::Stopped, DRAIN_S * SECOND_NS);
+        self.drain_began_ns = Some(self.now_ns);
     }
 
     fn act_client(&mut self, id: usize) {
@@ -283,6 +306,7 @@ impl World {
             let socket = self.clients[id].socket.take().expect("a client connects once");
             if self.drain_began_ns.is_none() {
                 assert!(self.core.admit(socket, None), "it can be watched");
+                self.clients[id].was_admitted = true;
             }
             self.clients[id].is_connected = true;
             self.clients[id].acted_ns = self.now_ns;

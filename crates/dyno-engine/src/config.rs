@@ -7,6 +7,7 @@ use crate::clients::{AddressLimits, Clients};
 use crate::content::Mount;
 use crate::dials::Dials;
 use crate::error::EngineError;
+use crate::host::Host;
 use dyno_proto::http1::request;
 use dyno_sys::socket::Addr;
 use dyno_sys::user::Identity;
@@ -36,8 +37,10 @@ pub struct Config {
     /// Who the workers and the log's writer become once they are forked; `None`: they stay who the supervisor is. Only root
     /// may become somebody else. Sockets and the log are opened before.
     pub user: Option<Identity>,
-    /// Folders whose files are served where no route is.
+    /// Folders whose files are served where no route is, for every name that is no other host's.
     pub content: Vec<Mount>,
+    /// Hosts that are told apart, with their folders, redirects, header lines and error pages.
+    pub hosts: Vec<Host>,
     /// How long a drain may take, in nanoseconds, before connections that are left are cut.
     pub drain_ns: u64,
     /// Where `/metrics` and `/healthz` are served, by a process of their own; `None`: nowhere, and nothing is counted for
@@ -63,6 +66,7 @@ impl Default for Config {
             log_file: None,
             user: None,
             content: Vec::new(),
+            hosts: Vec::new(),
             drain_ns: DRAIN_NS_DEFAULT,
             metrics: None,
             clients: Clients::default(),

@@ -9,6 +9,7 @@
 
 use crate::asked::Asked;
 use crate::fault::{Fault, planted};
+use crate::later::Waited;
 use crate::mailbox::Address;
 use crate::queue::Queue;
 use crate::response::Source;
@@ -18,7 +19,6 @@ use crate::upload::Upload;
 use dyno_proto::http1::chunk;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// "No entry" in the list of free ones.
 const NONE: u32 = u32::MAX;
@@ -153,7 +153,7 @@ pub(crate) struct Owed {
 /// What is missing.
 pub(crate) enum OwedWhat {
     /// All of it.
-    Answer { gone: Arc<AtomicBool> },
+    Answer { waited: Arc<Waited> },
     /// The rest of its body.
     Stream { source: Box<dyn Source>, framing: StreamFraming, is_waiting: bool },
 }

@@ -34,7 +34,6 @@ use frame::{Answered, Framed};
 use std::net::IpAddr;
 use std::num::Wrapping;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// One connection, for the time in which something is done with it.
 pub(crate) struct Turn<'t, N: Net> {
@@ -215,8 +214,8 @@ impl Http1 {
     pub(crate) fn on_peer_closed<N: Net>(&mut self, turn: &mut Turn<'_, N>) {
         let Some(busy) = turn.conn.busy.as_deref_mut() else { return };
         busy.peer_has_closed = true;
-        if let Some(Owed { what: OwedWhat::Answer { gone }, .. }) = &busy.owed {
-            gone.store(true, Ordering::Relaxed);
+        if let Some(Owed { what: OwedWhat::Answer { waited }, .. }) = &busy.owed {
+            waited.client_has_closed();
         }
     }
 
@@ -230,8 +229,8 @@ impl Http1 {
         let Some(serial) = busy.owed.as_ref().map(|owed| owed.serial) else { return End::Paused };
         self.check_entrance(turn);
         let Some(owed) = self.take_owed(turn, serial) else { return End::Paused };
-        if let OwedWhat::Answer { gone } = &owed.what {
-            gone.store(true, Ordering::Relaxed);
+        if let OwedWhat::Answer { waited } = &owed.what {
+            waited.end();
         }
         self.scratch.begin(owed.asked);
         let response = short(&mut self.scratch, 504, None);
@@ -244,8 +243,8 @@ impl Http1 {
         self.drop_incoming(turn, why);
         let Some(mut busy) = turn.conn.busy.take() else { return };
         if let Some(owed) = busy.owed.take() {
-            if let OwedWhat::Answer { gone } = &owed.what {
-                gone.store(true, Ordering::Relaxed);
+            if let OwedWhat::Answer { waited } = &owed.what {
+                waited.end();
             }
             let answered = Answered { status: owed.status, body_bytes: owed.body_bytes };
             if owed.status > 0 {
@@ -276,7 +275,7 @@ impl Http1 {
     /// Answers a request that is whole.
     #[inline(always)] // Once in each step over a request without a body, and once below.
     fn answer<N: Net>(&mut self, turn: &mut Turn<'_, N>, head: &Head<'_>, body: &[u8]) -> Next {
-        let asked = self.asked(head);
+        let asked = self.asked(turn, head);
         self.scratch.begin(asked);
         self.scratch.tally.counts.requests += 1;
         let response = if self.is_too_many(turn, head) {
@@ -289,7 +288,8 @@ impl Http1 {
                 found => otherwise(found, head, &mut self.scratch),
             }
         };
-        if self.log.is_off() && !turn.net.splits() && frame::is_predicted(&self.scratch, asked, &response) {
+        let is_plain = self.log.is_off() && !turn.net.splits() && !turn.net.tells_hosts_apart();
+        if is_plain && frame::is_predicted(&self.scratch, asked, &response) {
             self.count_reply(turn.net, 200);
             // An inline body owns nothing.
             std::mem::forget(response);
@@ -394,7 +394,7 @@ impl Http1 {
     }
 
     #[inline]
-    fn asked(&self, head: &Head<'_>) -> Asked {
+    fn asked<N: Net>(&self, turn: &Turn<'_, N>, head: &Head<'_>) -> Asked {
         let is_old = head.version == Version::Http10;
         let connection = match (head.keep_alive && !self.is_draining, is_old) {
             (false, _) => Connection::Closed,
@@ -402,7 +402,11 @@ impl Http1 {
             (true, false) => Connection::Kept,
         };
         let content = if head.method == Method::Head { Content::Omitted } else { Content::Sent };
-        Asked { connection, content, chunks: if is_old { Chunks::Unknown } else { Chunks::Known } }
+        let host = match &self.scratch.hosts {
+            Some(hosts) if turn.net.tells_hosts_apart() => hosts.find(head.host()),
+            _ => 0,
+        };
+        Asked { connection, content, chunks: if is_old { Chunks::Unknown } else { Chunks::Known }, host }
     }
 
     /// Refuses what cannot be a request; all of the input is used, for nothing after it is understood. `head` is what

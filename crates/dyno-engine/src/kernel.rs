@@ -2,12 +2,13 @@
 //!
 //! `Direct` is how dyno moves bytes. `ByDials` does what the dials of a first version ask for: other calls, reads until
 //! nothing comes, two sends for a reply, a flush for each reply, edges. It also has what an operator may ask for: a meter
-//! of bytes and replies, a gate for addresses. Which of both a worker has is chosen when it starts, so that neither the
+//! of bytes and replies, a gate for addresses, hosts. Which of both a worker has is chosen when it starts, so that neither the
 //! core nor the protocol has a branch for it, and who asks for nothing of all this pays nothing for it.
 
 use crate::dials::{Calls, Dials, Read, Replies, Send, Trigger};
 use crate::file::FilePart;
 use crate::gate::Gate;
+use crate::hosts::Hosts;
 use crate::meter::Meter;
 use crate::outbox::OUTBOX_BYTES_FLUSH;
 use crate::seam::{Net, ReadUntil, Watch};
@@ -15,6 +16,7 @@ use dyno_sys::epoll::{Epoll, Interest};
 use dyno_sys::socket::{self, Io};
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// A connection on which nothing moves is asked after a minute, and is over when nobody has answered for one more.
 const KEEP_ALIVE: socket::KeepAlive = socket::KeepAlive { idle_s: 60, interval_s: 15, probes: 4 };
@@ -34,6 +36,11 @@ pub(crate) trait Way {
     fn gate(&mut self) -> Option<&mut Gate> {
         None
     }
+    /// See [`Net::tells_hosts_apart`].
+    #[inline(always)]
+    fn tells_hosts_apart(&self) -> bool {
+        false
+    }
     fn read(&self) -> Read;
     fn trigger(&self) -> Trigger;
     fn replies(&self) -> Replies;
@@ -50,6 +57,8 @@ pub(crate) struct Extras {
     pub(crate) meter: Option<Meter>,
     /// Limits addresses and knows who asks.
     pub(crate) gate: Option<Gate>,
+    /// What is said of hosts.
+    pub(crate) hosts: Option<Arc<Hosts>>,
 }
 
 /// Whatever the dials say, and whatever extras there are.
@@ -74,6 +83,7 @@ impl ByDials {
             || (self.replies, self.send) != (Replies::Batch, Send::Joined)
             || self.extras.meter.is_some()
             || self.extras.gate.is_some()
+            || self.extras.hosts.is_some()
     }
 
     fn taken_in(&mut self, moved: Io) -> Io {
@@ -158,6 +168,10 @@ impl Way for ByDials {
 
     fn gate(&mut self) -> Option<&mut Gate> {
         self.extras.gate.as_mut()
+    }
+
+    fn tells_hosts_apart(&self) -> bool {
+        self.extras.hosts.is_some()
     }
 
     fn read(&self) -> Read {
@@ -265,6 +279,11 @@ impl<W: Way> Net for Kernel<W> {
     #[inline(always)]
     fn gate(&mut self) -> Option<&mut Gate> {
         self.way.gate()
+    }
+
+    #[inline(always)]
+    fn tells_hosts_apart(&self) -> bool {
+        self.way.tells_hosts_apart()
     }
 
     #[inline]

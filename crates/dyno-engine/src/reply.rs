@@ -63,6 +63,30 @@ impl<'w> Reply<'w> {
         Response { status: self.status, media: Media::Json, body }
     }
 
+    /// Finishes with what a writer appends to the send buffer; `false` takes it back and turns the reply into a 500.
+    pub(crate) fn written(
+        mut self,
+        content_type: &str,
+        write: impl FnOnce(&mut Vec<u8>) -> bool,
+    ) -> Response {
+        let media = self.media(content_type);
+        if self.is_refused {
+            return self.refuse();
+        }
+        let Scratch { out, heads, .. } = &mut *self.scratch;
+        let start = out.mark();
+        if let Some(ready) = heads.ready(media) {
+            ready.copy_to(out.bytes());
+        }
+        let head = out.since(start);
+        if !write(out.bytes()) {
+            out.take_back(start);
+            return self.refuse();
+        }
+        let body = Body::Inline { head, body: out.since(start) - head };
+        Response { status: self.status, media, body }
+    }
+
     /// Finishes with a text body (`text/plain`).
     #[inline]
     pub fn text(self, text: &str) -> Response {
@@ -144,9 +168,9 @@ impl<'w> Reply<'w> {
     pub fn later_within(self, wait_ns: u64, hand_over: impl FnOnce(Responder)) -> Response {
         let owing = &mut self.scratch.owing;
         let Some(address) = owing.reserve() else { return self.overloaded() };
-        let gone = Arc::default();
-        let promised = Promised { serial: address.serial, gone: Arc::clone(&gone), wait_ns };
-        hand_over(Responder::new(Arc::clone(&owing.mailbox), address, gone));
+        let waited = Arc::default();
+        let promised = Promised { serial: address.serial, waited: Arc::clone(&waited), wait_ns };
+        hand_over(Responder::new(Arc::clone(&owing.mailbox), address, waited));
         self.scratch.own_fields.clear();
         Response { status: 200, media: Media::Absent, body: Body::Later(Box::new(promised)) }
     }

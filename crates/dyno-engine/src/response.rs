@@ -2,8 +2,10 @@
 //! of it, the same for every protocol.
 
 use crate::file::FilePart;
+use crate::later::Waited;
 use crate::shared::Shared;
 use dyno_proto::semantics::range::Part;
+use std::sync::Arc;
 
 /// What a handler answers, made by [`Reply`](crate::Reply).
 ///
@@ -79,6 +81,8 @@ pub(crate) enum Portion {
     Parts,
     /// Nothing: the client has it.
     Unchanged,
+    /// All of it, as the words for a status: without what is said of a file that was asked for.
+    Page,
 }
 
 /// A body that is made piece by piece.
@@ -92,8 +96,8 @@ pub(crate) struct Streamed {
 /// A reply that somebody owes.
 pub(crate) struct Promised {
     pub(crate) serial: u32,
-    /// Set when nobody waits for the answer any more.
-    pub(crate) gone: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    /// Whether the answer is waited for.
+    pub(crate) waited: Arc<Waited>,
     /// How long it is waited for, in nanoseconds.
     pub(crate) wait_ns: u64,
 }

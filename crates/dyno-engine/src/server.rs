@@ -9,6 +9,7 @@ use crate::content::{Builders, Built, Content, Mount, Tables, sites, table_of};
 use crate::dials::{Dials, Log, Pin, Spin};
 use crate::error::{EngineError, refused};
 use crate::gate::Gate;
+use crate::host::{self, Host};
 use crate::kernel::Extras;
 use crate::listen::{self, SocketFile};
 use crate::log::{self, AccessLog};
@@ -108,6 +109,22 @@ impl Server {
         self
     }
 
+    /// Adds a host: names, and what is served and said under them. See [`Host`].
+    ///
+    /// ```no_run
+    /// # use dyno_engine::{Host, Server};
+    /// Server::new()
+    ///     .listen("127.0.0.1:8080")
+    ///     .host(Host::new(["example.org"])?.content("/", "sites/example")?.error_page(404, "404.html")?)
+    ///     .host(Host::new(["*.example.net"])?.content("/", "sites/net")?)
+    ///     .run()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn host(mut self, host: Host) -> Server {
+        self.config.hosts.push(host);
+        self
+    }
+
     /// Takes a whole router instead of the routes added so far.
     pub fn router(mut self, router: Router) -> Server {
         self.router = router;
@@ -162,10 +179,12 @@ impl Server {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let Config { listen, dials, socket_mode, limits, log_file, drain_ns, content, clients, .. } =
-            self.config;
+        let Config {
+            listen, dials, socket_mode, limits, log_file, drain_ns, content, hosts, clients, ..
+        } = self.config;
         limits.check(dials.workers.get())?;
-        let mut folders = Folders::open(content)?;
+        let (mounts, hosts) = host::prepare(content, hosts)?;
+        let mut folders = Folders::open(mounts)?;
         let bound = listen::bind(&listen, &dials, socket_mode)?;
         let counters =
             Counters::new(bound.by_worker.len(), dials.spin.us()).map_err(refused("make counters"))?;
@@ -200,7 +219,11 @@ impl Server {
                 mounts: Vec::new(),
                 log,
                 counters,
-                extras: Extras { meter: None, gate: Gate::new(&limits.address, &clients) },
+                extras: Extras {
+                    meter: None,
+                    gate: Gate::new(&limits.address, &clients),
+                    hosts: hosts.clone(),
+                },
             };
             let worker = Worker::new(input, &dials, &limits, drain_ns).map_err(refused("start a worker"))?;
             folders.mailboxes.push(worker.mailbox());
@@ -295,8 +318,7 @@ struct Folders {
 }
 
 impl Folders {
-    fn open(mut mounts: Vec<Mount>) -> Result<Folders, EngineError> {
-        Mount::sort(&mut mounts);
+    fn open(mounts: Vec<Mount>) -> Result<Folders, EngineError> {
         let (mut builders, mut tables) = (None, Vec::new());
         if !mounts.is_empty() {
             let images = builders.insert(Builders::open(&mounts)?).first()?;

@@ -15,6 +15,8 @@ use crate::config::{Config, SECOND_NS};
 use crate::control;
 use crate::dials::{Log, Reuseport};
 use crate::error::{EngineError, refused};
+use crate::host;
+use crate::hosts::Hosts;
 use crate::listen::{self, SocketFile};
 use crate::log;
 use crate::meter::Meters;
@@ -264,6 +266,8 @@ struct Supervisor<'r> {
     writer: Place,
     /// What is served of folders.
     images: Images,
+    /// What is said of hosts.
+    hosts: Option<Arc<Hosts>>,
     counters: Counters,
     /// The process that serves metrics, where one is asked for.
     scraped: Option<Scraped>,
@@ -299,7 +303,9 @@ impl<'r> Supervisor<'r> {
             config.dials.reuseport = Reuseport::Off;
             listen::adopt(inherited, workers)?
         };
-        let images = Images::new(std::mem::take(&mut config.content));
+        let (mounts, hosts) =
+            host::prepare(std::mem::take(&mut config.content), std::mem::take(&mut config.hosts))?;
+        let images = Images::new(mounts);
         Ok(Supervisor {
             log: open_log(&config)?,
             lines: log_lines(&config)?,
@@ -319,6 +325,7 @@ impl<'r> Supervisor<'r> {
             routes,
             writer: Place::vacant(),
             images,
+            hosts,
             deaths: 0,
             stopping: Stopping::No,
             drained: Drained::Wholly,

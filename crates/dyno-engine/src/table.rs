@@ -198,6 +198,11 @@ impl Variant {
         self.stretch(0..self.type_end)
     }
 
+    /// The line with the length.
+    pub(crate) fn length_line(&self) -> &[u8] {
+        self.stretch(self.length_start..self.lines.len() as u32)
+    }
+
     /// The lines of a 304 (RFC 9110 §15.4.5).
     pub(crate) fn validators(&self) -> &[u8] {
         self.stretch(self.validators_start..self.length_start)
@@ -237,7 +242,7 @@ fn line(lines: &mut Vec<u8>, name: &str, value: &[u8]) {
 /// Hashes names eight bytes at a time. It need not resist an attacker: the names in a table are the operator's, and
 /// whoever asks for others only misses.
 #[derive(Debug, Default)]
-struct NameHasher(u64);
+pub(crate) struct NameHasher(u64);
 
 impl Hasher for NameHasher {
     fn write(&mut self, bytes: &[u8]) {

@@ -57,6 +57,8 @@ pub struct Content {
 pub struct Mount {
     /// As [`Site::prefix`](crate::table::Site) has it.
     pub(crate) prefix: Vec<u8>,
+    /// Whose it is: the number of a host, 0 where there are none.
+    pub(crate) host: u16,
     pub(crate) content: Content,
 }
 
@@ -126,6 +128,20 @@ impl Content {
         self
     }
 
+    /// Divides what may be kept in memory among so many folders that are served by one server.
+    ///
+    /// ```
+    /// use dyno_engine::Content;
+    ///
+    /// let folders = ["a", "b"].map(|name| Content::new(name).memory_bytes_max(64 << 20).memory_divided_by(2));
+    /// # let _ = folders;
+    /// ```
+    #[must_use]
+    pub fn memory_divided_by(mut self, folders: usize) -> Content {
+        self.memory_bytes_max /= folders.max(1) as u64;
+        self
+    }
+
     /// A folder in which encoded forms are kept from start to start. It is made if it is not there, and must be this
     /// user's alone.
     #[must_use]
@@ -151,12 +167,12 @@ impl Mount {
         let content = content.into();
         let names = path.strip_prefix('/').ok_or_else(refused)?.trim_end_matches('/');
         if names.is_empty() {
-            return Ok(Mount { prefix: Vec::new(), content });
+            return Ok(Mount { prefix: Vec::new(), host: 0, content });
         }
         if !dyno_proto::file_path::is_served(names.as_bytes()) || names.contains(['?', '#', '%']) {
             return Err(refused());
         }
-        Ok(Mount { prefix: format!("{names}/").into_bytes(), content })
+        Ok(Mount { prefix: format!("{names}/").into_bytes(), host: 0, content })
     }
 
     /// Which folder it is.
@@ -165,9 +181,14 @@ impl Mount {
         self.content.folder()
     }
 
-    /// Longer paths come first: a request belongs to the longest that it begins with.
+    /// The same for a host.
+    pub(crate) fn of_host(self, host: u16) -> Mount {
+        Mount { host, ..self }
+    }
+
+    /// Host by host. Longer paths come first: a request belongs to the longest that it begins with.
     pub(crate) fn sort(mounts: &mut [Mount]) {
-        mounts.sort_by_key(|mount| std::cmp::Reverse(mount.prefix.len()));
+        mounts.sort_by_key(|mount| (mount.host, std::cmp::Reverse(mount.prefix.len())));
     }
 }
 

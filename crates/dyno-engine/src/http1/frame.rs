@@ -52,6 +52,10 @@ pub(super) fn is_predicted(scratch: &Scratch, asked: Asked, response: &Response)
 /// Puts the reply into the outbox.
 pub(super) fn frame(scratch: &mut Scratch, asked: Asked, response: Response, splits: bool) -> Framed {
     let Response { status, media, body } = response;
+    // Of a reply that comes later they are said when it comes.
+    if !matches!(body, Body::Later(_)) {
+        scratch.put_host_lines();
+    }
     let body_bytes = match body {
         Body::Empty => {
             compose(scratch, status, media, length_of(status, 0), asked.connection);
@@ -189,7 +193,7 @@ fn begin_stream(
 }
 
 fn promise(asked: Asked, promised: Promised) -> Framed {
-    let what = OwedWhat::Answer { gone: promised.gone };
+    let what = OwedWhat::Answer { waited: promised.waited };
     let owed = Owed { serial: promised.serial, asked, what, line: None, status: 0, body_bytes: 0 };
     Framed::Owed(Box::new(FramedOwed { owed, wait_ns: Some(promised.wait_ns) }))
 }

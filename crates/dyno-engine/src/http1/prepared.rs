@@ -34,10 +34,10 @@ pub(super) fn put(
     let variant = sites[usize::from(site)].table.variant(number);
     let length = variant.body.bytes();
     let parts: &[Part] = match &portion {
-        Portion::Whole if length > 0 => &[Part { from: 0, to: length }],
+        Portion::Whole | Portion::Page if length > 0 => &[Part { from: 0, to: length }],
         Portion::Part(part) => std::slice::from_ref(part),
         Portion::Parts => parts.as_slice(),
-        Portion::Whole | Portion::Unchanged => &[],
+        Portion::Whole | Portion::Page | Portion::Unchanged => &[],
     };
     let bytes = out.bytes();
     heads.begin(bytes, status);
@@ -75,6 +75,10 @@ fn put_lines(out: &mut Vec<u8>, variant: &Variant, portion: &Portion, parts: &[P
     match portion {
         Portion::Whole => out.extend_from_slice(variant.lines()),
         Portion::Unchanged => out.extend_from_slice(variant.validators()),
+        Portion::Page => {
+            out.extend_from_slice(variant.type_line());
+            out.extend_from_slice(variant.length_line());
+        }
         Portion::Part(part) => {
             out.extend_from_slice(variant.lines_of_part());
             content_range(out, *part, variant.body.bytes());

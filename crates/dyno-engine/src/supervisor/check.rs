@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::dials::Log;
 use crate::error::EngineError;
-use crate::{listen, log};
+use crate::{host, listen, log};
 use dyno_sys::socket::{Addr, SocketError};
 use std::io;
 use std::path::Path;
@@ -15,6 +15,7 @@ use std::path::Path;
 /// What would keep the server from starting.
 pub fn check(config: &Config) -> Result<Vec<Addr>, EngineError> {
     config.limits.check(config.dials.workers.get())?;
+    host::prepare(config.content.clone(), config.hosts.clone())?;
     if config.listen.is_empty() {
         return Err(EngineError::NoAddress);
     }

@@ -7,6 +7,7 @@ mod common;
 mod changes;
 mod conditions;
 mod folder;
+mod hosts;
 mod names;
 mod parts;
 mod whole;

@@ -4,10 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::hosts::{CONTENT, HostFlags};
 use super::words::count;
-
-/// The group of these flags in the help.
-const CONTENT: &str = "Content";
 
 /// A folder and how it is served. Without a folder its flags mean nothing.
 #[derive(Debug, Args)]
@@ -50,4 +48,7 @@ pub(crate) struct ContentFlags {
     /// Serve what was there at the start, whatever changes
     #[arg(long, help_heading = CONTENT)]
     pub(crate) no_watch: bool,
+
+    #[command(flatten)]
+    pub(crate) host: HostFlags,
 }

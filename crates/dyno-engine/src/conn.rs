@@ -147,6 +147,7 @@ pub(crate) struct Owed {
     pub(crate) what: OwedWhat,
     pub(crate) line: Option<Box<LogLine>>,
     pub(crate) status: u16,
+    pub(crate) head_bytes: u64,
     pub(crate) body_bytes: u64,
 }
 

@@ -222,7 +222,8 @@ pub(crate) fn prepare(content: Vec<Mount>, hosts: Vec<Host>) -> Result<Prepared,
         let sites = mounts.len()..mounts.len() + folders.len();
         mounts.extend(folders.into_iter().map(|mount| mount.of_host(of)));
         let (redirects, lines, pages) = (Redirects::of(redirects)?, lines.made(), pages.into());
-        ready.add(&names, Own { sites, redirects, lines, pages })?;
+        let name = names.first().map_or("*", String::as_str).into();
+        ready.add(&names, Own { name, sites, redirects, lines, pages })?;
     }
     // Hosts stay in their order, so that each one's folders stay where they were counted.
     Ok((sorted(mounts), Some(Arc::new(ready))))

@@ -30,6 +30,8 @@ pub(crate) struct Hosts {
 /// One host.
 #[derive(Debug)]
 pub(crate) struct Own {
+    /// Its first name; a star where it has none.
+    pub(crate) name: Box<str>,
     /// Which of the server's folders are its own.
     pub(crate) sites: Range<usize>,
     pub(crate) redirects: Redirects,

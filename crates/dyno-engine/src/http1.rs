@@ -21,7 +21,7 @@ use crate::fault::{Fault, planted};
 use crate::log::{AccessLog, Entry};
 use crate::reply::Reply;
 use crate::request::Request;
-use crate::response::Response;
+use crate::response::{Body, Response};
 use crate::route::{Action, Found, Router};
 use crate::scratch::Scratch;
 use crate::seam::Net;
@@ -30,7 +30,7 @@ use crate::timer::{Tick, ticks_of};
 use crate::upload::BodyError;
 use dispatch::{call, otherwise, short, too_many};
 use dyno_proto::http1::request::{self, BodyLength, Head, Method, Parsed, Slots, Version};
-use frame::{Answered, Framed};
+use frame::{Answered, Framed, answered};
 use std::net::IpAddr;
 use std::num::Wrapping;
 use std::sync::Arc;
@@ -246,9 +246,9 @@ impl Http1 {
             if let OwedWhat::Answer { waited } = &owed.what {
                 waited.end();
             }
-            let answered = Answered { status: owed.status, body_bytes: owed.body_bytes };
+            let answered = answered(&owed);
             if owed.status > 0 {
-                self.count_reply(turn.net, owed.status);
+                self.count_reply(turn.net, answered);
                 self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
             }
             self.scratch.owing.release();
@@ -290,7 +290,12 @@ impl Http1 {
         };
         let is_plain = self.log.is_off() && !turn.net.splits() && !turn.net.tells_hosts_apart();
         if is_plain && frame::is_predicted(&self.scratch, asked, &response) {
-            self.count_reply(turn.net, 200);
+            if let Body::Inline { head, body } = response.body {
+                self.count_reply(
+                    turn.net,
+                    Answered { status: 200, head_bytes: head as u64, body_bytes: body as u64 },
+                );
+            }
             // An inline body owns nothing.
             std::mem::forget(response);
             return Next::Request;
@@ -315,7 +320,7 @@ impl Http1 {
     ) -> Next {
         match frame::frame(&mut self.scratch, asked, response, turn.net.splits()) {
             Framed::Whole(answered) => {
-                self.count_reply(turn.net, answered.status);
+                self.count_reply(turn.net, answered);
                 if !self.log.is_off() {
                     let client = client_of(turn, head);
                     self.log_request(client, head, answered);
@@ -388,7 +393,7 @@ impl Http1 {
         else {
             unreachable!("an answer is neither streamed nor left to another")
         };
-        self.count_reply(turn.net, answered.status);
+        self.count_reply(turn.net, answered);
         self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
         next_after(owed.asked.connection)
     }
@@ -427,7 +432,7 @@ impl Http1 {
         let response = short(&mut self.scratch, status, None);
         let framed = frame::frame(&mut self.scratch, asked, response, turn.net.splits());
         if let Framed::Whole(answered) = framed {
-            self.count_reply(turn.net, answered.status);
+            self.count_reply(turn.net, answered);
             self.log_line(turn.conn.peer, None, answered);
         }
     }
@@ -485,9 +490,9 @@ impl Http1 {
 
     /// Counts a reply where anybody asks for metrics.
     #[inline(always)] // Where nobody can, nothing is left of it.
-    fn count_reply<N: Net>(&self, net: &mut N, status: u16) {
+    fn count_reply<N: Net>(&self, net: &mut N, answered: Answered) {
         if let Some(meter) = net.meter() {
-            meter.replied(status);
+            meter.replied(answered.status, answered.head_bytes, answered.body_bytes);
             meter.figures.log_lines += u64::from(!self.log.is_off());
         }
     }
@@ -516,7 +521,7 @@ impl Http1 {
     }
 
     fn log_entry(&mut self, peer: Option<IpAddr>, request: Option<(&[u8], &[u8], &str)>, answered: Answered) {
-        let Answered { status, body_bytes } = answered;
+        let Answered { status, body_bytes, .. } = answered;
         let Scratch { heads, tally, .. } = &mut self.scratch;
         let entry = Entry { peer, date: &heads.log_date, request, status, body_bytes };
         self.log.entry(&entry, &mut tally.counts);

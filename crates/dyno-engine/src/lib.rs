@@ -17,6 +17,7 @@
 //! # Ok::<(), dyno_engine::EngineError>(())
 //! ```
 
+mod account;
 mod addresses;
 mod answer;
 mod asked;
@@ -79,6 +80,7 @@ mod simulator;
 #[path = "../tests/simulator/traffic.rs"]
 mod traffic;
 
+pub use account::{ReplyBytes, account};
 pub use answer::Answer;
 pub use clients::{AddressLimits, Clients, ToldBy};
 pub use config::{Config, DRAIN_NS_DEFAULT, Limits};

@@ -119,6 +119,16 @@ impl Table {
         self.names.get(name)
     }
 
+    /// Every file by the name that it has itself.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&[u8], Resource)> {
+        let files = self.names.iter().filter_map(|(name, entry)| match entry {
+            Entry::File(file) => Some((&**name, *file)),
+            Entry::Moved(_) => None,
+        });
+        // Folders are other names of their index.
+        files.filter(|(name, _)| !name.is_empty() && !name.ends_with(b"/"))
+    }
+
     /// The variants of a file with their numbers, the one that is preferred among equals first.
     pub(crate) fn variants(&self, of: Resource) -> impl Iterator<Item = (u32, &Variant)> + Clone {
         (of.first..of.first + of.count).map(|number| (number, self.variant(number)))

@@ -220,7 +220,7 @@ impl Http1 {
                 let splits = turn.net.splits();
                 match frame::frame(&mut self.scratch, incoming.asked, response, splits) {
                     Framed::Whole(answered) => {
-                        self.count_reply(turn.net, answered.status);
+                        self.count_reply(turn.net, answered);
                         self.log_line(turn.conn.peer, incoming.line.as_deref(), answered);
                         next_after(incoming.asked.connection)
                     }

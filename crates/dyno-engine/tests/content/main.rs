@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod account;
 mod changes;
 mod conditions;
 mod folder;

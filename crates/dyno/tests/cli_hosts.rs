@@ -141,3 +141,25 @@ fn what_is_wrong_with_a_host_is_told_with_its_place() {
         assert!(lines.iter().any(|line| line.contains(likely)), "{text}: {lines:#?}");
     }
 }
+
+#[test]
+fn a_report_of_bytes_is_about_what_would_be_served() {
+    let folder = Folder::new("bytes");
+    let main = site(&folder, "main");
+    let plain = run(["serve", &main, "--no-cache", "--bytes-report"]).done().to_owned();
+    for says in ["/index.html", "/lost.html", "on average", "line of the head", "TLS: 0", "ETag"] {
+        assert!(plain.contains(says), "{says} is not in\n{plain}");
+    }
+    let one = ["--bytes-report=/index.html", "--price-per-gb", "0.08", "--requests-per-second", "3000"];
+    let words = ["serve", &main, "--no-cache", "--header", "X-Long: 1234567"].into_iter().chain(one);
+    let priced = run(words).done().to_owned();
+    assert!(
+        priced.contains("price a year") && priced.contains("X-Long") && !priced.contains("lost.html"),
+        "{priced}"
+    );
+    assert!(
+        run(["serve", &main, "--no-cache", "--bytes-report=/none"]).failed()[0]
+            .contains("/none is no file here")
+    );
+    assert!(run(["serve", "--bytes-report"]).failed()[0].contains("no file is served"));
+}

@@ -3,6 +3,7 @@
 //! Started as root its workers become somebody else, see [`user`]. Standard output is the access log's; everything that happens is told on standard error. It forks, so nothing here
 //! starts a thread.
 
+mod bytes;
 mod clients;
 mod content;
 mod file;
@@ -64,6 +65,11 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
     let content = content::mounts(&args.content, hosts::roots(&effective))?;
     let is_demo = content.is_empty() && hosts.is_empty();
     let user = user::of_workers(args.user.as_deref())?;
+    if args.bytes.bytes_report.is_some() {
+        let replies = dyno_engine::account(content, hosts).map_err(|error| engine_failure(&error))?;
+        out::print(&bytes::report(&args.bytes, &replies)?)?;
+        return Ok(exit::DONE);
+    }
     if args.check {
         return check(args, &Config { content, hosts, ..config });
     }

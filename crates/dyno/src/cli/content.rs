@@ -21,10 +21,10 @@ pub(crate) struct ContentFlags {
         help_heading = CONTENT
     )]
     pub(crate) maxage_max: u32,
-    /// Encode nothing: only .gz and .br files that are there are used
+    /// Encode nothing: only .gz, .br and .zst files that are there are used
     #[arg(long, help_heading = CONTENT)]
     pub(crate) no_compress: bool,
-    /// Send every file that is encoded in this coding, whatever a client accepts: gzip, deflate or br
+    /// Send every file that is encoded in this coding, whatever a client accepts: gzip, deflate, br [zstd]
     #[arg(long, value_name = "CODING", help_heading = CONTENT)]
     pub(crate) force_encoding: Option<String>,
     /// Bodies above this leave by sendfile

@@ -72,7 +72,7 @@ fn no_folder(folder: &Path) -> Failure {
 
 fn no_coding(word: &str) -> Failure {
     Failure::usage(format!("no file is encoded as \"{word}\""))
-        .likely("it takes gzip, deflate or br")
+        .likely("it takes gzip, deflate or br, and zstd where dyno was built with it")
         .try_this("--force-encoding deflate")
 }
 

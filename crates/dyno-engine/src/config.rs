@@ -19,9 +19,22 @@ use std::path::PathBuf;
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
 /// How long a drain may take before what is left is cut: the ten seconds that service managers commonly grant.
+///
+/// ```
+/// # use dyno_engine::*;
+/// assert_eq!(DRAIN_NS_DEFAULT, 10_000_000_000);
+/// ```
 pub const DRAIN_NS_DEFAULT: u64 = 10 * SECOND_NS;
 
 /// Everything a server is told before it starts.
+///
+/// ```no_run
+/// # use dyno_engine::*;
+///
+/// let config = Config { listen: vec!["127.0.0.1:8080".parse()?], ..Config::default() };
+/// supervisor::run(config, &Router::new, &mut |event| eprintln!("{event:?}"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Config {
     /// Where to listen; never empty.
@@ -78,6 +91,14 @@ impl Default for Config {
 }
 
 /// What a peer may ask for at most, and for how long it may keep the server waiting. Times are nanoseconds.
+///
+/// ```
+/// # use dyno_engine::*;
+///
+/// let limits = Limits { body_bytes_max: 64 << 10, idle_ns: 5_000_000_000, ..Limits::default() };
+/// let server = Server::new().limits(limits);
+/// # let _ = server;
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a request line; longer ones get 414.

@@ -8,6 +8,13 @@ use std::io;
 use std::path::PathBuf;
 
 /// Why a server could not start or go on.
+///
+/// ```
+/// # use dyno_engine::*;
+///
+/// let refused = Server::new().listen("no address").start();
+/// assert!(matches!(refused, Err(EngineError::Address { .. })));
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// A limit is set so that nothing could be served, or more memory would be asked for than there can be.

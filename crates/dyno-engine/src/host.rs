@@ -11,6 +11,12 @@ use std::sync::Arc;
 const HOSTS_MAX: usize = 10_000;
 
 /// Whether the lines for safety are sent.
+///
+/// ```
+/// # use dyno_engine::*;
+/// let host = Host::any().security(Security::Preset);
+/// # let _ = host;
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Security {
     /// `X-Content-Type-Options: nosniff`, `Referrer-Policy: strict-origin-when-cross-origin`, `X-Frame-Options: SAMEORIGIN`

@@ -25,6 +25,13 @@ impl Waited {
 }
 
 /// The right to answer one request, from any thread, once. Dropped unanswered it answers 500.
+///
+/// ```
+/// # use dyno_engine::*;
+/// Server::new().route(Method::Get, "/", |_request, reply| reply.later(|responder: Responder| {
+///     std::thread::spawn(move || responder.answer(Answer::text("from a thread\n")));
+/// }));
+/// ```
 #[must_use = "whoever drops a responder answers 500"]
 pub struct Responder {
     mailbox: Arc<Mailbox>,
@@ -39,12 +46,29 @@ impl Responder {
     }
 
     /// Answers. It cannot fail: an answer for which nobody waits any more is dropped.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/", |_request, reply| reply.later(|responder: Responder| {
+    ///     std::thread::spawn(move || responder.answer(Answer::empty().status(204)));
+    /// }));
+    /// ```
     pub fn answer(mut self, answer: Answer) {
         self.put(answer);
     }
 
     /// Whether the client has gone, has closed its sending side, or has been told that it took too long: then the work may
     /// as well stop. An answer to a client that has closed its sending side only is still sent.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/", |_request, reply| reply.later(|responder: Responder| {
+    ///     std::thread::spawn(move || {
+    ///         let sum: u64 = (0..1_000_000).take_while(|_| !responder.is_gone()).sum();
+    ///         responder.answer(Answer::text(sum.to_string()));
+    ///     });
+    /// }));
+    /// ```
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.waited.0.load(Ordering::Relaxed) >= HALF
@@ -52,6 +76,17 @@ impl Responder {
 
     /// Whether nobody can get an answer any more: the connection has ended, or the client has been told that it took too
     /// long. Work that has not begun need not begin.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/", |_request, reply| reply.later(|responder: Responder| {
+    ///     std::thread::spawn(move || {
+    ///         if !responder.is_over() {
+    ///             responder.answer(Answer::text("still wanted\n"));
+    ///         }
+    ///     });
+    /// }));
+    /// ```
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.waited.0.load(Ordering::Relaxed) >= OVER

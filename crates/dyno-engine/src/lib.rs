@@ -17,6 +17,8 @@
 //! # Ok::<(), dyno_engine::EngineError>(())
 //! ```
 
+#![deny(missing_docs)]
+
 mod account;
 mod addresses;
 mod answer;

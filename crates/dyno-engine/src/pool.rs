@@ -69,6 +69,15 @@ impl PoolSize {
     ///
     /// Threads that compute are of no use beyond the CPUs that workers leave; threads that wait, for a disk or a
     /// database, are.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    ///
+    /// use std::time::Duration;
+    ///
+    /// let size = PoolSize::for_load(50.0, Duration::from_millis(100), Duration::from_millis(500));
+    /// assert_eq!((size.threads.get(), size.waiting_max), (8, 40));
+    /// ```
     #[must_use]
     pub fn for_load(jobs_per_second: f64, job: Duration, wait_max: Duration) -> PoolSize {
         let job_s = job.as_secs_f64().max(1e-9);

@@ -11,6 +11,14 @@ use std::sync::Arc;
 ///
 /// Inline bodies and the handler's own header lines stand in the worker's buffers already; the value says how long they
 /// are. It is small, so that returning it costs a few stores.
+///
+/// ```
+/// # use dyno_engine::*;
+/// fn not_here(reply: Reply<'_>) -> Response {
+///     reply.status(404).text("not here\n")
+/// }
+/// Server::new().route(Method::Get, "/", |_request, reply| not_here(reply));
+/// ```
 #[derive(Debug)]
 #[must_use = "a request is answered by returning its response"]
 pub struct Response {
@@ -121,6 +129,17 @@ impl std::fmt::Debug for Body {
 }
 
 /// What a source did when it was asked for more.
+///
+/// ```
+/// # use dyno_engine::*;
+/// let mut left = 3;
+/// let mut source = move |out: &mut Vec<u8>| {
+///     out.extend_from_slice(b"tick\n");
+///     left -= 1;
+///     if left > 0 { Filled::More } else { Filled::End }
+/// };
+/// assert_eq!(source.fill(&mut Vec::new()), Filled::More);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filled {
     /// It appended something and has more.
@@ -135,9 +154,33 @@ pub enum Filled {
 
 /// A body made piece by piece. It lives on its worker's thread and must not block; what takes time happens elsewhere and
 /// wakes it.
+///
+/// ```
+/// # use dyno_engine::*;
+/// struct Countdown(u32);
+///
+/// impl Source for Countdown {
+///     fn fill(&mut self, out: &mut Vec<u8>) -> Filled {
+///         out.extend_from_slice(format!("{}\n", self.0).as_bytes());
+///         self.0 -= 1;
+///         if self.0 > 0 { Filled::More } else { Filled::End }
+///     }
+/// }
+/// Server::new().route(Method::Get, "/", |_request, reply| reply.stream("text/plain", |_waker| Countdown(10)));
+/// ```
 pub trait Source: Send {
     /// Appends more of the body to `out`, some kilobytes at a time: a piece waits in memory until the peer has taken it,
     /// and the source is asked for the next one only then.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let mut source = |out: &mut Vec<u8>| {
+    ///     out.extend_from_slice(b"all of it");
+    ///     Filled::End
+    /// };
+    /// let mut out = Vec::new();
+    /// assert_eq!((source.fill(&mut out), out.len()), (Filled::End, 9));
+    /// ```
     fn fill(&mut self, out: &mut Vec<u8>) -> Filled;
 }
 

@@ -55,6 +55,11 @@ enum Kind {
 impl Redirect {
     /// From a path of this server to a path or an address that begins with `http://` or `https://`.
     ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// assert_eq!(Redirect::new("/old", "/new", 301), "301 /old /new".parse());
+    /// ```
+    ///
     /// # Errors
     /// [`HostError::Redirect`] where it would be open, endless or not understood.
     pub fn new(from: &str, to: &str, status: u16) -> Result<Redirect, HostError> {

@@ -11,6 +11,13 @@ use std::path::Path;
 /// Asks everything that a start would ask. The addresses that somebody listens on at this moment are handed back: whoever
 /// checks the configuration of a server that runs finds it there.
 ///
+/// ```
+/// # use dyno_engine::*;
+/// let config = Config { listen: vec!["127.0.0.1:0".parse()?], ..Config::default() };
+/// assert!(supervisor::check(&config)?.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// What would keep the server from starting.
 pub fn check(config: &Config) -> Result<Vec<Addr>, EngineError> {

@@ -72,15 +72,22 @@ mod timer;
 mod upload;
 mod worker;
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(fuzzing, allow(dead_code))]
 #[path = "../tests/simulator/model.rs"]
 mod model;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(fuzzing, allow(dead_code, unreachable_pub))]
 #[path = "../tests/simulator/mod.rs"]
 mod simulator;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(fuzzing, allow(dead_code))]
 #[path = "../tests/simulator/traffic.rs"]
 mod traffic;
+
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use simulator::fuzzed::simulate;
 
 pub use account::{ReplyBytes, account};
 pub use answer::Answer;

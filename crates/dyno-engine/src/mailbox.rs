@@ -80,7 +80,7 @@ impl Mailbox {
     }
 
     /// Whether there is something to take, for who looks without being woken.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn has_mail(&self) -> bool {
         !self.queue.is_empty()
     }

@@ -23,7 +23,7 @@ pub use maps::{
     FileId, Mapping, command_line, file_id, innermost_pid, mappings, name, parse_mappings, parse_mount_device,
 };
 pub use net::{
-    Connections, InetLine, UnixLine, listeners, listens_on, parse_inet, parse_unix, sockets_accepted,
+    Connections, InetLine, UnixLine, listeners, listens_on, parse_inet, parse_unix, peers, sockets_accepted,
     tcp_sockets,
 };
 pub use process::{

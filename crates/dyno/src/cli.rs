@@ -218,6 +218,9 @@ pub(crate) struct Floor {
     /// The whole answer, head and body, sent as it is; - is standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) answer: PathBuf,
+    /// A file to send behind each answer, by sendfile
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sendfile: Option<PathBuf>,
     /// Bytes of one request [default: the length of the first one]
     #[arg(long, value_name = "N", value_parser = some)]
     pub(crate) request_bytes: Option<NonZeroUsize>,

@@ -3,6 +3,8 @@
 
 mod check;
 mod content;
+#[cfg(fuzzing)]
+pub mod fuzzed;
 mod handlers;
 mod net;
 mod proxy;

@@ -8,6 +8,7 @@ use crate::content::Mount;
 use crate::dials::Dials;
 use crate::error::EngineError;
 use crate::error_log::ErrorLog;
+use crate::host::Host;
 use crate::log::LogFormat;
 use crate::sandbox::Sandbox;
 use dyno_proto::http1::request;
@@ -21,6 +22,11 @@ use std::path::PathBuf;
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
 /// How long a drain may take before what is left is cut: the ten seconds that service managers commonly grant.
+///
+/// ```
+/// # use dyno_engine::*;
+/// assert_eq!(DRAIN_NS_DEFAULT, 10_000_000_000);
+/// ```
 pub const DRAIN_NS_DEFAULT: u64 = 10 * SECOND_NS;
 
 /// How long the workers of old settings may go on: as long as a large download over a slow line takes.
@@ -30,6 +36,14 @@ pub const RETIRE_NS_DEFAULT: u64 = 3_600 * SECOND_NS;
 pub const HAND_OVER_NS_DEFAULT: u64 = 60 * SECOND_NS;
 
 /// Everything a server is told before it starts.
+///
+/// ```no_run
+/// # use dyno_engine::*;
+///
+/// let config = Config { listen: vec!["127.0.0.1:8080".parse()?], ..Config::default() };
+/// supervisor::run(config, &Router::new, &mut |event| eprintln!("{event:?}"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Config {
     /// Where to listen; never empty.
@@ -54,8 +68,10 @@ pub struct Config {
     /// Whether workers and helpers are kept from what they do not need. Routes of one's own may need more than those here:
     /// that is why it is off unless it is asked for.
     pub sandbox: Sandbox,
-    /// Folders whose files are served where no route is.
+    /// Folders whose files are served where no route is, for every name that is no other host's.
     pub content: Vec<Mount>,
+    /// Hosts that are told apart, with their folders, redirects, header lines and error pages.
+    pub hosts: Vec<Host>,
     /// How long a drain may take, in nanoseconds, before connections that are left are cut.
     pub drain_ns: u64,
     /// How long the workers of old settings may go on after a reload, in nanoseconds, before their connections are cut.
@@ -89,6 +105,7 @@ impl Default for Config {
             user: None,
             sandbox: Sandbox::Off,
             content: Vec::new(),
+            hosts: Vec::new(),
             drain_ns: DRAIN_NS_DEFAULT,
             retire_ns: RETIRE_NS_DEFAULT,
             metrics: None,
@@ -102,6 +119,14 @@ impl Default for Config {
 }
 
 /// What a peer may ask for at most, and for how long it may keep the server waiting. Times are nanoseconds.
+///
+/// ```
+/// # use dyno_engine::*;
+///
+/// let limits = Limits { body_bytes_max: 64 << 10, idle_ns: 5_000_000_000, ..Limits::default() };
+/// let server = Server::new().limits(limits);
+/// # let _ = server;
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a request line; longer ones get 414.

@@ -20,6 +20,8 @@ mod writing;
 use crate::config::{Config, SECOND_NS};
 use crate::control;
 use crate::error::{EngineError, refused};
+use crate::host;
+use crate::hosts::Hosts;
 use crate::ledger::Ledger;
 use crate::meter::Meters;
 use crate::orders::Report;
@@ -58,9 +60,22 @@ const SUPPLY: u64 = 3;
 const MASTER: u64 = 4;
 
 /// What the process that serves metrics calls itself, so that it can be found among its siblings.
+///
+/// ```
+/// # use dyno_engine::*;
+/// assert!(!supervisor::METRICS_NAME.is_empty());
+/// ```
 pub const METRICS_NAME: &CStr = scraped::NAME;
 
 /// How a server ended.
+///
+/// ```no_run
+/// # use dyno_engine::*;
+/// let config = Config { listen: vec!["127.0.0.1:8080".parse()?], ..Config::default() };
+/// let report = supervisor::run(config, &Router::new, &mut |_event| {})?;
+/// println!("{} requests, {} deaths", report.counts.requests, report.deaths);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExitReport {
     /// Whether everything that was accepted was answered.
@@ -170,6 +185,8 @@ struct Supervisor<'r> {
     writer: Place,
     /// What is served of folders.
     images: Images,
+    /// What is said of hosts.
+    hosts: Option<Arc<Hosts>>,
     counters: Counters,
     /// The process that serves metrics, where one is asked for.
     scraped: Option<Scraped>,
@@ -191,7 +208,9 @@ impl<'r> Supervisor<'r> {
         let Given { mut config, addrs, by_worker, metrics, master, ledger } = given;
         let workers = config.dials.workers.get();
         let full = Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?);
-        let images = Images::new(std::mem::take(&mut config.content));
+        let (mounts, hosts) =
+            host::prepare(std::mem::take(&mut config.content), std::mem::take(&mut config.hosts))?;
+        let images = Images::new(mounts);
         Ok(Supervisor {
             logs: Logs::open(&config)?,
             scraped: Scraped::new(metrics, workers, ledger)?,
@@ -209,6 +228,7 @@ impl<'r> Supervisor<'r> {
             routes,
             writer: Place::vacant(),
             images,
+            hosts,
             deaths: 0,
             stopping: Stopping::No,
             drained: Drained::Wholly,

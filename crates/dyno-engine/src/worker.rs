@@ -125,9 +125,12 @@ impl Worker {
         limits: &Limits,
         leaving: Leaving,
     ) -> io::Result<Worker> {
+        let hosts = input.extras.hosts.clone();
         let way = ByDials::new(dials, std::mem::take(&mut input.extras));
         Ok(if way.differs() {
-            Worker::ByDials(Box::new(Loop::new(input, dials, limits, leaving, way)?))
+            let mut worker = Loop::new(input, dials, limits, leaving, way)?;
+            worker.core.http.scratch.hosts = hosts;
+            Worker::ByDials(Box::new(worker))
         } else {
             Worker::Direct(Box::new(Loop::new(input, dials, limits, leaving, Direct)?))
         })

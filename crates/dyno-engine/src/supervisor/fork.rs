@@ -140,6 +140,7 @@ impl Supervisor<'_> {
             extras: Extras {
                 meter: self.scraped.as_ref().map(|scraped| Meter::new(scraped.meters, number)),
                 gate: Gate::new(&self.config.limits.address, &self.config.clients),
+                hosts: self.hosts.clone(),
             },
         };
         let Config { drain_ns, retire_ns, .. } = self.config;

@@ -3,9 +3,11 @@
 //! Started as root its workers become somebody else, see [`user`]. Standard output is the access log's; everything that happens is told on standard error. It forks, so nothing here
 //! starts a thread.
 
+mod bytes;
 mod clients;
 mod content;
 mod file;
+mod hosts;
 mod layers;
 mod logs;
 mod manager;
@@ -54,11 +56,18 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         out::print(&show::shown(&effective, &sane(args)?))?;
         return Ok(exit::DONE);
     }
+    if args.bytes.bytes_report.is_some() {
+        let Config { content, hosts, .. } = whole(&effective)?;
+        let replies = dyno_engine::account(content, hosts).map_err(|error| engine_failure(&error))?;
+        out::print(&bytes::report(&args.bytes, &replies)?)?;
+        return Ok(exit::DONE);
+    }
     if args.check {
-        return check(args, &sane(args)?);
+        user::of_workers(args.user.as_deref())?;
+        return check(args, &whole(&effective)?);
     }
     let mut manager = Manager::of(|name| std::env::var_os(name), child::this())?;
-    let (first, voice) = setup(args, &manager)?;
+    let (first, voice) = setup(&effective, &manager)?;
     let inherited = manager.take_listeners()?;
     let is_set = effective
         .settings
@@ -98,11 +107,20 @@ fn sane(args: &cli::Serve) -> Result<Config, Failure> {
     Ok(config)
 }
 
-/// What is to be served, and how is told of it.
-fn setup(args: &cli::Serve, manager: &Manager) -> Result<(Setup, Voice), Failure> {
+/// The settings with what they say of folders and hosts.
+fn whole(effective: &Effective) -> Result<Config, Failure> {
+    let args = &effective.args;
     let config = sane(args)?;
-    let content = content::mounts(&args.content)?;
-    let is_demo = content.is_empty();
+    let hosts = hosts::of(effective)?;
+    let content = content::mounts(&args.content, hosts::roots(effective))?;
+    Ok(Config { content, hosts, ..config })
+}
+
+/// What is to be served, and how is told of it.
+fn setup(effective: &Effective, manager: &Manager) -> Result<(Setup, Voice), Failure> {
+    let args = &effective.args;
+    let config = whole(effective)?;
+    let is_demo = config.content.is_empty() && config.hosts.is_empty();
     let user = user::of_workers(args.user.as_deref())?;
     if let (dyno_engine::Log::Off, Some(path)) = (config.dials.log, &config.log_file) {
         // Not an error: whoever turns the log off may leave the rest of the command as it is, as a climb does.
@@ -120,7 +138,7 @@ fn setup(args: &cli::Serve, manager: &Manager) -> Result<(Setup, Voice), Failure
     let errors = logs::open_errors(&args.logs)?;
     let (user, alive_ns) = (user.map(|user| user.identity), manager.alive_ns());
     let error_log = Some(errors.clone());
-    let config = Config { content, user, alive_ns, error_log, ..config };
+    let config = Config { user, alive_ns, error_log, ..config };
     Ok((Setup { config, routes: Box::new(routes) }, Voice { who, errors }))
 }
 
@@ -132,7 +150,7 @@ fn again(manager: &Manager, voices: &Voices) -> Result<Setup, String> {
     if effective.args.what.as_deref().is_some_and(|what| what.as_os_str() == "-") {
         return Err("they came from standard input, which cannot be read again".to_owned());
     }
-    let (setup, voice) = setup(&effective.args, manager).map_err(|failure| failure.in_one_line())?;
+    let (setup, voice) = setup(&effective, manager).map_err(|failure| failure.in_one_line())?;
     voices.prepare(voice);
     Ok(setup)
 }
@@ -140,8 +158,6 @@ fn again(manager: &Manager, voices: &Voices) -> Result<Setup, String> {
 /// Says whether these settings would serve.
 fn check(args: &cli::Serve, config: &Config) -> Result<ExitCode, Failure> {
     logs::check_errors(&args.logs)?;
-    content::mounts(&args.content)?;
-    user::of_workers(args.user.as_deref())?;
     let busy = supervisor::check(config).map_err(|error| engine_failure(&error))?;
     for addr in busy {
         let place = url(&addr);
@@ -213,6 +229,7 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         user: None,
         sandbox: args.sandbox.into(),
         content: Vec::new(),
+        hosts: Vec::new(),
     })
 }
 

@@ -59,6 +59,9 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
             .because(error)
             .likely("a mistake in the socket unit")
             .try_this("systemctl cat dyno.socket"),
+        EngineError::Host { source } => Failure::usage(chain(source))
+            .likely("two settings of hosts contradict each other")
+            .try_this("docs/manual/hosts.md"),
         EngineError::NoAddress | EngineError::Address { .. } | EngineError::Route { .. } => {
             failure.because(error).try_this("dyno serve --help")
         }

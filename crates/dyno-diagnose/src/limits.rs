@@ -53,10 +53,10 @@ pub(super) fn single_thread_limit(facts: &Facts<'_>) -> Outcome {
     let full = facts.seen.threads.iter().filter(|thread| run_share(facts, thread) >= THREAD_FULL).count();
     let gain = facts.gain_at_most().unwrap_or(0.0);
     if share < THREAD_FULL || full > 1 || free < FREE_CPUS_MIN || gain < GAIN_MIN {
+        let much = if gain < GAIN_MIN { format!(": {} more at most", percent(gain)) } else { String::new() };
         let text = format!(
-            "the busiest thread runs {} of the time, {full} are full, {free:.1} CPUs are free: {} more at most",
-            percent(share),
-            percent(gain)
+            "the busiest thread runs {} of the time, {full} are full, {free:.1} CPUs are free{much}",
+            percent(share)
         );
         return Outcome::Against(text);
     }

@@ -9,6 +9,7 @@
 
 use crate::asked::Asked;
 use crate::fault::{Fault, planted};
+use crate::later::Waited;
 use crate::log::Kept;
 use crate::mailbox::Address;
 use crate::queue::Queue;
@@ -19,7 +20,6 @@ use crate::upload::Upload;
 use dyno_proto::http1::chunk;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// "No entry" in the list of free ones.
 const NONE: u32 = u32::MAX;
@@ -152,13 +152,14 @@ pub(crate) struct Owed {
     /// Whether the access log has its line already.
     pub(crate) is_told: bool,
     pub(crate) status: u16,
+    pub(crate) head_bytes: u64,
     pub(crate) body_bytes: u64,
 }
 
 /// What is missing.
 pub(crate) enum OwedWhat {
     /// All of it.
-    Answer { gone: Arc<AtomicBool> },
+    Answer { waited: Arc<Waited> },
     /// The rest of its body.
     Stream { source: Box<dyn Source>, framing: StreamFraming, is_waiting: bool },
 }

@@ -34,6 +34,15 @@ const SIGNALS: u64 = u64::MAX - 1;
 const WAIT_MS: i32 = (SECOND_NS / 10 / 1_000_000) as i32;
 
 /// What the floor is told.
+///
+/// ```no_run
+/// # use dyno_engine::*;
+/// let answer = b"HTTP/1.1 204 No Content\r\n\r\n".to_vec();
+/// let addr = "127.0.0.1:8080".parse()?;
+/// let floor = floor::Floor { addr, answer, file: None, request_bytes: None, cpu: None };
+/// floor::run(&floor, &mut |addr| println!("listening on {addr}"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Floor {
     /// Where to listen.
@@ -51,6 +60,15 @@ pub struct Floor {
 /// Answers until SIGTERM or SIGINT; `on_ready` is told the address once it listens.
 ///
 /// Call it while the process has one thread. It answers everything, also what is no request: never expose it.
+///
+/// ```no_run
+/// # use dyno_engine::*;
+/// let answer = b"HTTP/1.1 204 No Content\r\n\r\n".to_vec();
+/// let addr = "127.0.0.1:8080".parse()?;
+/// let floor = floor::Floor { addr, answer, file: None, request_bytes: None, cpu: None };
+/// floor::run(&floor, &mut |addr| println!("listening on {addr}"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// [`EngineError`] when it cannot start or the loop breaks.

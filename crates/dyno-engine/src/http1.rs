@@ -23,7 +23,7 @@ use crate::fault::{Fault, planted};
 use crate::log::{AccessLog, Entry, Kept, Seen};
 use crate::reply::Reply;
 use crate::request::Request;
-use crate::response::Response;
+use crate::response::{Body, Response};
 use crate::route::{Action, Found, Router};
 use crate::scratch::Scratch;
 use crate::seam::Net;
@@ -32,12 +32,11 @@ use crate::timer::{Tick, ticks_of};
 use crate::upload::BodyError;
 use dispatch::{call, otherwise, short, too_many};
 use dyno_proto::http1::request::{self, BodyLength, Head, Method, Parsed, Reject, Slots, Version};
-use frame::{Answered, Framed};
+use frame::{Answered, Framed, answered};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::num::Wrapping;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// One connection, for the time in which something is done with it.
 pub(crate) struct Turn<'t, N: Net> {
@@ -227,8 +226,8 @@ impl Http1 {
     pub(crate) fn on_peer_closed<N: Net>(&mut self, turn: &mut Turn<'_, N>) {
         let Some(busy) = turn.conn.busy.as_deref_mut() else { return };
         busy.peer_has_closed = true;
-        if let Some(Owed { what: OwedWhat::Answer { gone }, .. }) = &busy.owed {
-            gone.store(true, Ordering::Relaxed);
+        if let Some(Owed { what: OwedWhat::Answer { waited }, .. }) = &busy.owed {
+            waited.client_has_closed();
         }
     }
 
@@ -242,8 +241,8 @@ impl Http1 {
         let Some(serial) = busy.owed.as_ref().map(|owed| owed.serial) else { return End::Paused };
         self.check_entrance(turn);
         let Some(owed) = self.take_owed(turn, serial) else { return End::Paused };
-        if let OwedWhat::Answer { gone } = &owed.what {
-            gone.store(true, Ordering::Relaxed);
+        if let OwedWhat::Answer { waited } = &owed.what {
+            waited.end();
         }
         self.scratch.complain(Level::Warn, format_args!("an answer did not come in its time: 504"));
         self.scratch.begin(owed.asked);
@@ -257,12 +256,12 @@ impl Http1 {
         self.drop_incoming(turn, why);
         let Some(mut busy) = turn.conn.busy.take() else { return };
         if let Some(owed) = busy.owed.take() {
-            if let OwedWhat::Answer { gone } = &owed.what {
-                gone.store(true, Ordering::Relaxed);
+            if let OwedWhat::Answer { waited } = &owed.what {
+                waited.end();
             }
-            let answered = Answered { status: owed.status, body_bytes: owed.body_bytes };
+            let answered = answered(&owed);
             if owed.status > 0 {
-                self.count_reply(turn.net, owed.status);
+                self.count_reply(turn.net, answered);
                 if !owed.is_told {
                     self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
                 }
@@ -296,7 +295,7 @@ impl Http1 {
     /// Answers a request that is whole.
     #[inline(always)] // Once in each step over a request without a body, and once below.
     fn answer<N: Net>(&mut self, turn: &mut Turn<'_, N>, head: &Head<'_>, body: &[u8]) -> Next {
-        let asked = self.asked(head);
+        let asked = self.asked(turn, head);
         self.scratch.begin(asked);
         self.scratch.tally.counts.requests += 1;
         let response = if self.is_too_many(turn, head) {
@@ -309,8 +308,14 @@ impl Http1 {
                 found => otherwise(found, head, &mut self.scratch),
             }
         };
-        if self.log.is_off() && !turn.net.splits() && frame::is_predicted(&self.scratch, asked, &response) {
-            self.count_reply(turn.net, 200);
+        let is_plain = self.log.is_off() && !turn.net.splits() && !turn.net.tells_hosts_apart();
+        if is_plain && frame::is_predicted(&self.scratch, asked, &response) {
+            if let Body::Inline { head, body } = response.body {
+                self.count_reply(
+                    turn.net,
+                    Answered { status: 200, head_bytes: head as u64, body_bytes: body as u64 },
+                );
+            }
             // An inline body owns nothing.
             std::mem::forget(response);
             return Next::Request;
@@ -335,7 +340,7 @@ impl Http1 {
     ) -> Next {
         match frame::frame(&mut self.scratch, asked, response, turn.net.splits()) {
             Framed::Whole(answered) => {
-                self.count_reply(turn.net, answered.status);
+                self.count_reply(turn.net, answered);
                 if !self.log.is_off() {
                     let client = client_of(turn, head);
                     self.log_request(client, head, answered);
@@ -408,13 +413,13 @@ impl Http1 {
         else {
             unreachable!("an answer is neither streamed nor left to another")
         };
-        self.count_reply(turn.net, answered.status);
+        self.count_reply(turn.net, answered);
         self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
         next_after(owed.asked.connection)
     }
 
     #[inline]
-    fn asked(&self, head: &Head<'_>) -> Asked {
+    fn asked<N: Net>(&self, turn: &Turn<'_, N>, head: &Head<'_>) -> Asked {
         let is_old = head.version == Version::Http10;
         let connection = match (head.keep_alive && !self.is_draining, is_old) {
             (false, _) => Connection::Closed,
@@ -422,7 +427,11 @@ impl Http1 {
             (true, false) => Connection::Kept,
         };
         let content = if head.method == Method::Head { Content::Omitted } else { Content::Sent };
-        Asked { connection, content, chunks: if is_old { Chunks::Unknown } else { Chunks::Known } }
+        let host = match &self.scratch.hosts {
+            Some(hosts) if turn.net.tells_hosts_apart() => hosts.find(head.host()),
+            _ => 0,
+        };
+        Asked { connection, content, chunks: if is_old { Chunks::Unknown } else { Chunks::Known }, host }
     }
 
     /// Refuses what cannot be a request; all of the input is used, for nothing after it is understood. `head` is what
@@ -444,7 +453,7 @@ impl Http1 {
         let response = short(&mut self.scratch, status, None);
         let framed = frame::frame(&mut self.scratch, asked, response, turn.net.splits());
         if let Framed::Whole(answered) = framed {
-            self.count_reply(turn.net, answered.status);
+            self.count_reply(turn.net, answered);
             self.log_line(turn.conn.peer, None, answered);
         }
     }
@@ -517,9 +526,9 @@ impl Http1 {
 
     /// Counts a reply where anybody asks for metrics.
     #[inline(always)] // Where nobody can, nothing is left of it.
-    fn count_reply<N: Net>(&self, net: &mut N, status: u16) {
+    fn count_reply<N: Net>(&self, net: &mut N, answered: Answered) {
         if let Some(meter) = net.meter() {
-            meter.replied(status);
+            meter.replied(answered.status, answered.head_bytes, answered.body_bytes);
             meter.figures.log_lines += u64::from(!self.log.is_off());
         }
     }
@@ -545,7 +554,7 @@ impl Http1 {
     }
 
     fn log_entry(&mut self, client: Option<IpAddr>, request: Seen<'_>, answered: Answered) {
-        let Answered { status, body_bytes } = answered;
+        let Answered { status, body_bytes, .. } = answered;
         let Scratch { heads, tally, .. } = &mut self.scratch;
         let entry = Entry { client, dates: &heads.log_dates, request, status, body_bytes };
         self.log.entry(&entry, &mut tally.counts);

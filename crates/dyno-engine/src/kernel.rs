@@ -2,12 +2,14 @@
 //!
 //! `Direct` is how dyno moves bytes. `ByDials` does what the dials of a first version ask for: other calls, reads until
 //! nothing comes, two sends for a reply, a flush for each reply, edges. It also has what an operator may ask for: a meter
-//! of bytes and replies, a gate for addresses, replies that wait for the access log. Which of both a worker has is chosen when it starts, so that neither the
-//! core nor the protocol has a branch for it, and who asks for nothing of all this pays nothing for it.
+//! of bytes and replies, a gate for addresses, hosts, replies that wait for the access log. Which of both a worker has is
+//! chosen when it starts, so that neither the core nor the protocol has a branch for it, and who asks for nothing of all
+//! this pays nothing for it.
 
 use crate::dials::{Calls, Dials, Log, Read, Replies, Send, Trigger};
 use crate::file::FilePart;
 use crate::gate::Gate;
+use crate::hosts::Hosts;
 use crate::meter::Meter;
 use crate::outbox::OUTBOX_BYTES_FLUSH;
 use crate::seam::{Net, ReadUntil, Watch};
@@ -15,6 +17,7 @@ use dyno_sys::epoll::{Epoll, Interest};
 use dyno_sys::socket::{self, Io};
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// A connection on which nothing moves is asked after a minute, and is over when nobody has answered for one more.
 const KEEP_ALIVE: socket::KeepAlive = socket::KeepAlive { idle_s: 60, interval_s: 15, probes: 4 };
@@ -40,6 +43,11 @@ pub(crate) trait Way {
     fn holds_replies(&self) -> bool {
         false
     }
+    /// See [`Net::tells_hosts_apart`].
+    #[inline(always)]
+    fn tells_hosts_apart(&self) -> bool {
+        false
+    }
     fn read(&self) -> Read;
     fn trigger(&self) -> Trigger;
     fn replies(&self) -> Replies;
@@ -56,6 +64,8 @@ pub(crate) struct Extras {
     pub(crate) meter: Option<Meter>,
     /// Limits addresses and knows who asks.
     pub(crate) gate: Option<Gate>,
+    /// What is said of hosts.
+    pub(crate) hosts: Option<Arc<Hosts>>,
 }
 
 /// Whatever the dials say, and whatever extras there are.
@@ -82,6 +92,7 @@ impl ByDials {
             || self.log == Log::Commit
             || self.extras.meter.is_some()
             || self.extras.gate.is_some()
+            || self.extras.hosts.is_some()
     }
 
     fn taken_in(&mut self, moved: Io) -> Io {
@@ -182,6 +193,10 @@ impl Way for ByDials {
 
     fn holds_replies(&self) -> bool {
         self.log == Log::Commit
+    }
+
+    fn tells_hosts_apart(&self) -> bool {
+        self.extras.hosts.is_some()
     }
 
     fn read(&self) -> Read {
@@ -298,6 +313,10 @@ impl<W: Way> Net for Kernel<W> {
     #[inline(always)]
     fn holds_replies(&self) -> bool {
         self.way.holds_replies()
+    }
+
+    fn tells_hosts_apart(&self) -> bool {
+        self.way.tells_hosts_apart()
     }
 
     #[inline]

@@ -6,6 +6,7 @@
 use crate::asked::Asked;
 use crate::error_log::{Errors, Level};
 use crate::heads::Heads;
+use crate::hosts::{Hosts, Own};
 use crate::mailbox::{Address, Mailbox};
 use crate::outbox::{Mark, Outbox};
 use crate::stats::{Counts, Tally};
@@ -34,8 +35,10 @@ pub(crate) struct Scratch {
     pub(crate) mark: Mark,
     pub(crate) asked: Asked,
     pub(crate) owing: Owing,
-    /// The folders that are served, those with longer prefixes first.
+    /// The folders that are served, host by host, those with longer prefixes first.
     pub(crate) sites: Vec<Site>,
+    /// What is said of hosts, if anything is.
+    pub(crate) hosts: Option<Arc<Hosts>>,
     /// The decoded path of the request at hand.
     pub(crate) name: Vec<u8>,
     /// The parts of the reply in the making, where it has several.
@@ -103,6 +106,7 @@ impl Scratch {
             asked: Asked::LAST,
             owing,
             sites: Vec::new(),
+            hosts: None,
             name: Vec::new(),
             parts: Parts::default(),
             errors: None,
@@ -144,6 +148,28 @@ impl Scratch {
     pub(crate) fn begin(&mut self, asked: Asked) {
         (self.mark, self.asked) = (self.out.mark(), asked);
         debug_assert!(self.own_fields.is_empty(), "the reply before has used its header lines");
+    }
+
+    /// The host of the request at hand.
+    pub(crate) fn host(&self) -> Option<&Own> {
+        self.hosts.as_deref().map(|hosts| hosts.own(self.asked.host))
+    }
+
+    /// Appends the header lines that the host's replies have.
+    #[inline]
+    pub(crate) fn put_host_lines(&mut self) {
+        if let Some(hosts) = &self.hosts {
+            hosts.own(self.asked.host).lines.put(&mut self.own_fields);
+        }
+    }
+
+    /// The folder of that host, by its number, in which a decoded path is.
+    pub(crate) fn site_of(&self, name: &[u8]) -> Option<usize> {
+        let (first, sites) = match self.host() {
+            Some(host) => (host.sites.start, &self.sites[host.sites.clone()]),
+            None => (0, &self.sites[..]),
+        };
+        Some(first + sites.iter().position(|site| site.holds(name))?)
     }
 
     /// Forgets the reply in the making.

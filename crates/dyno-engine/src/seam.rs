@@ -92,6 +92,12 @@ pub(crate) trait Net {
         false
     }
 
+    /// Whether a request's host is looked at.
+    #[inline(always)]
+    fn tells_hosts_apart(&self) -> bool {
+        false
+    }
+
     /// When a turn of reading ends.
     fn read_until(&self) -> ReadUntil;
     /// Whether readiness is told once only, so that unread input must be asked for again.

@@ -10,6 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
         /// What workers count. Every figure only grows.
+        ///
+        /// ```
+        /// # use dyno_engine::*;
+        /// let running = Server::new().listen("127.0.0.1:0").start()?;
+        /// let Counts { requests, accepts, .. } = running.counts();
+        /// assert_eq!((requests, accepts), (0, 0));
+        /// # Ok::<(), EngineError>(())
+        /// ```
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         pub struct Counts {
             $($(#[$doc])* pub $name: u64),+
@@ -17,6 +25,11 @@ macro_rules! counts {
 
         impl Counts {
             /// The names of the figures, in the order of a row.
+            ///
+            /// ```
+            /// # use dyno_engine::*;
+            /// assert!(Counts::NAMES.contains(&"requests"));
+            /// ```
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
 
             fn each(&self, mut see: impl FnMut(usize, u64)) {

@@ -17,6 +17,8 @@ use crate::config::{Config, SECOND_NS};
 use crate::control;
 use crate::dials::Reuseport;
 use crate::error::{EngineError, refused};
+use crate::host;
+use crate::hosts::Hosts;
 use crate::listen::{self, SocketFile};
 use crate::meter::Meters;
 use crate::route::Router;
@@ -53,9 +55,26 @@ const FULL: u64 = 2;
 const SUPPLY: u64 = 3;
 
 /// What the process that serves metrics calls itself, so that it can be found among its siblings.
+///
+/// ```
+/// # use dyno_engine::*;
+/// assert!(!supervisor::METRICS_NAME.is_empty());
+/// ```
 pub const METRICS_NAME: &CStr = scraped::NAME;
 
 /// What happens while a server runs.
+///
+/// ```
+/// # use dyno_engine::*;
+/// use supervisor::Event;
+///
+/// fn tell(event: Event) {
+///     if let Event::WorkerDied { pid, exit, .. } = event {
+///         eprintln!("worker {pid} died ({exit})");
+///     }
+/// }
+/// tell(Event::Draining);
+/// ```
 #[derive(Debug)]
 pub enum Event {
     /// All workers are ready.
@@ -182,6 +201,14 @@ pub enum Event {
 }
 
 /// How a server ended.
+///
+/// ```no_run
+/// # use dyno_engine::*;
+/// let config = Config { listen: vec!["127.0.0.1:8080".parse()?], ..Config::default() };
+/// let report = supervisor::run(config, &Router::new, &mut |_event| {})?;
+/// println!("{} requests, {} deaths", report.counts.requests, report.deaths);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExitReport {
     /// Whether everything that was accepted was answered.
@@ -193,6 +220,16 @@ pub struct ExitReport {
 }
 
 /// Whether everything that was accepted was answered.
+///
+/// ```
+/// # use dyno_engine::*;
+/// let running = Server::new().listen("127.0.0.1:0").start()?;
+/// match running.stop() {
+///     Drained::Wholly => {}
+///     Drained::Cut => eprintln!("connections were cut"),
+/// }
+/// # Ok::<(), EngineError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drained {
     /// Every worker ended on its own within the time given.
@@ -204,6 +241,19 @@ pub enum Drained {
 /// Serves until SIGTERM or SIGINT, then drains; a second signal ends at once. `routes` is called in each worker.
 ///
 /// Call it while the process has one thread: it forks. SIGTERM, SIGINT and SIGCHLD are taken over.
+///
+/// ```no_run
+/// # use dyno_engine::*;
+/// let config = Config { listen: vec!["127.0.0.1:8080".parse()?], ..Config::default() };
+/// let routes = || {
+///     let mut router = Router::new();
+///     let added = router.route(Method::Get, "/", |_request, reply| reply.text("Hello!\n"));
+///     added.expect("the pattern is a path");
+///     router
+/// };
+/// supervisor::run(config, &routes, &mut |event| eprintln!("{event:?}"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// [`EngineError`] when the server could not start, [`EngineError::Listen`] naming a busy address above all.
@@ -265,6 +315,8 @@ struct Supervisor<'r> {
     writer: Place,
     /// What is served of folders.
     images: Images,
+    /// What is said of hosts.
+    hosts: Option<Arc<Hosts>>,
     counters: Counters,
     /// The process that serves metrics, where one is asked for.
     scraped: Option<Scraped>,
@@ -298,7 +350,9 @@ impl<'r> Supervisor<'r> {
             config.dials.reuseport = Reuseport::Off;
             listen::adopt(inherited, workers)?
         };
-        let images = Images::new(std::mem::take(&mut config.content));
+        let (mounts, hosts) =
+            host::prepare(std::mem::take(&mut config.content), std::mem::take(&mut config.hosts))?;
+        let images = Images::new(mounts);
         Ok(Supervisor {
             logs: Logs::open(&config)?,
             scraped: Scraped::new(&config)?,
@@ -317,6 +371,7 @@ impl<'r> Supervisor<'r> {
             routes,
             writer: Place::vacant(),
             images,
+            hosts,
             deaths: 0,
             stopping: Stopping::No,
             drained: Drained::Wholly,

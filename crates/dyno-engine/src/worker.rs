@@ -101,9 +101,12 @@ pub(crate) enum Worker {
 impl Worker {
     /// Makes everything that a worker needs.
     pub(crate) fn new(mut input: Input, dials: &Dials, limits: &Limits, drain_ns: u64) -> io::Result<Worker> {
+        let hosts = input.extras.hosts.clone();
         let way = ByDials::new(dials, std::mem::take(&mut input.extras));
         Ok(if way.differs() {
-            Worker::ByDials(Box::new(Loop::new(input, dials, limits, drain_ns, way)?))
+            let mut worker = Loop::new(input, dials, limits, drain_ns, way)?;
+            worker.core.http.scratch.hosts = hosts;
+            Worker::ByDials(Box::new(worker))
         } else {
             Worker::Direct(Box::new(Loop::new(input, dials, limits, drain_ns, Direct)?))
         })

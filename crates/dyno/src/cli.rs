@@ -3,12 +3,14 @@
 //! `main` parses with this and hands each verb its struct. Nothing here reads a file or prints; of the machine it asks
 //! only whether standard output is a terminal. A word that only the engine can judge (a dial's) stays a string here.
 
+mod bytes;
 mod causal;
 mod clients;
 mod content;
 mod diagnose;
 mod dials;
 mod flame;
+mod hosts;
 pub(crate) mod layout;
 mod logs;
 mod offcpu;
@@ -26,20 +28,19 @@ use dyno_sys::Pid;
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::socket::Addr;
 
+pub(crate) use bytes::{BytesFlags, ON_SETTINGS};
 pub(crate) use causal::Causal;
 pub(crate) use clients::{ClientFlags, TrustedProxy};
 pub(crate) use content::ContentFlags;
 pub(crate) use diagnose::{Diagnose, FailOn};
 use dials::DialFlags;
 pub(crate) use flame::{Answered, Counts, Flame};
+pub(crate) use hosts::{ErrorPage, HeaderLine, HostFlags, SecurityWord};
 pub(crate) use logs::LogFlags;
 pub(crate) use offcpu::OffCpu;
 pub(crate) use profile::Profile;
 pub(crate) use top::Top;
 use words::{ColorWhen, EXIT_STATUS, HELP, alpha, count, mode, process, some, some_time};
-
-/// The help heading of flags that are about the settings and are none themselves.
-pub(crate) const ON_SETTINGS: &str = "Settings";
 
 /// `dyno` and its verb.
 #[derive(Debug, Parser)]
@@ -124,6 +125,8 @@ pub(crate) struct Serve {
     /// Print every setting and where it comes from, as a file for FILE, and do not serve
     #[arg(long, help_heading = ON_SETTINGS, conflicts_with = "check")]
     pub(crate) show_config: bool,
+    #[command(flatten)]
+    pub(crate) bytes: BytesFlags,
 
     #[command(flatten)]
     pub(crate) content: ContentFlags,

@@ -4,6 +4,13 @@ use super::dial::{About, Dial, Scope, words};
 use std::num::NonZeroU32;
 
 /// How the access log is written.
+///
+/// ```
+/// use dyno_engine::{Dials, Log};
+///
+/// let log: Log = Dials::default().log;
+/// assert_eq!(log.to_string().parse(), Ok(log));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Log {
     /// One `write(2)` per request, by the worker that answers it.

@@ -1,6 +1,7 @@
 //! Streamed bodies: a source is asked for the next piece when the one before has left.
 
-use super::{Answered, Http1, Next, Turn, next_after};
+use super::frame::answered;
+use super::{Http1, Next, Turn, next_after};
 use crate::conn::{Owed, OwedWhat, StreamFraming};
 use crate::fault::{Fault, planted};
 use crate::response::Filled;
@@ -84,7 +85,7 @@ impl Http1 {
             return;
         }
         owed.is_told = true;
-        let answered = Answered { status: owed.status, body_bytes: owed.body_bytes };
+        let answered = answered(owed);
         let line = owed.line.take();
         self.log_line(turn.conn.peer, line.as_deref(), answered);
     }
@@ -124,8 +125,8 @@ impl Http1 {
         let is_framed = !matches!(owed.what, OwedWhat::Stream { framing: StreamFraming::Length(1..), .. });
         debug_assert!(is_framed, "a stream of a known length ends when all of it was given");
         self.scratch.owing.release();
-        let answered = Answered { status: owed.status, body_bytes: owed.body_bytes };
-        self.count_reply(turn.net, answered.status);
+        let answered = answered(&owed);
+        self.count_reply(turn.net, answered);
         if !owed.is_told {
             self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
         }

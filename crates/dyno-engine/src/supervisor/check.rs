@@ -3,16 +3,24 @@
 use crate::config::Config;
 use crate::dials::Log;
 use crate::error::EngineError;
-use crate::{listen, log};
+use crate::{host, listen, log};
 use dyno_sys::socket::{Addr, SocketError};
 
 /// Asks everything that a start would ask. The addresses that somebody listens on at this moment are handed back: whoever
 /// checks the configuration of a server that runs finds it there.
 ///
+/// ```
+/// # use dyno_engine::*;
+/// let config = Config { listen: vec!["127.0.0.1:0".parse()?], ..Config::default() };
+/// assert!(supervisor::check(&config)?.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// What would keep the server from starting.
 pub fn check(config: &Config) -> Result<Vec<Addr>, EngineError> {
     config.limits.check(config.dials.workers.get())?;
+    host::prepare(config.content.clone(), config.hosts.clone())?;
     if config.listen.is_empty() {
         return Err(EngineError::NoAddress);
     }

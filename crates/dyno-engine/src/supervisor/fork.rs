@@ -139,6 +139,7 @@ impl Supervisor<'_> {
             extras: Extras {
                 meter: self.scraped.as_ref().map(|scraped| Meter::new(scraped.meters, number)),
                 gate: Gate::new(&self.config.limits.address, &self.config.clients),
+                hosts: self.hosts.clone(),
             },
         };
         Worker::new(input, &self.config.dials, &self.config.limits, self.config.drain_ns)

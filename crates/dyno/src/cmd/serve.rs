@@ -3,9 +3,11 @@
 //! Started as root its workers become somebody else, see [`user`]. Standard output is the access log's; everything that happens is told on standard error. It forks, so nothing here
 //! starts a thread.
 
+mod bytes;
 mod clients;
 mod content;
 mod file;
+mod hosts;
 mod layers;
 mod logs;
 mod manager;
@@ -64,11 +66,17 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         out::print(&show::shown(&effective, &config))?;
         return Ok(exit::DONE);
     }
-    let content = content::mounts(&args.content)?;
-    let is_demo = content.is_empty();
+    let hosts = hosts::of(&effective)?;
+    let content = content::mounts(&args.content, hosts::roots(&effective))?;
+    let is_demo = content.is_empty() && hosts.is_empty();
     let user = user::of_workers(args.user.as_deref())?;
+    if args.bytes.bytes_report.is_some() {
+        let replies = dyno_engine::account(content, hosts).map_err(|error| engine_failure(&error))?;
+        out::print(&bytes::report(&args.bytes, &replies)?)?;
+        return Ok(exit::DONE);
+    }
     if args.check {
-        return check(args, &config);
+        return check(args, &Config { content, hosts, ..config });
     }
     if let (dyno_engine::Log::Off, Some(path)) = (config.dials.log, &config.log_file) {
         // Not an error: whoever turns the log off may leave the rest of the command as it is, as a climb does.
@@ -78,7 +86,7 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         ));
     }
     let who = user.as_ref().map_or_else(String::new, |user| format!("as user {}\n", user.name));
-    let config = Config { control, content, user: user.map(|user| user.identity), ..config };
+    let config = Config { control, content, hosts, user: user.map(|user| user.identity), ..config };
     let mut manager = Manager::of(|name| std::env::var_os(name), child::this())?;
     let config = Config { inherited: manager.take_listeners()?, alive_ns: manager.alive_ns(), ..config };
     let is_set = effective
@@ -179,6 +187,7 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         control: None,
         user: None,
         content: Vec::new(),
+        hosts: Vec::new(),
     })
 }
 
@@ -362,6 +371,9 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
             .because(error)
             .likely("a mistake in the socket unit")
             .try_this("systemctl cat dyno.socket"),
+        EngineError::Host { source } => Failure::usage(chain(source))
+            .likely("two settings of hosts contradict each other")
+            .try_this("docs/manual/hosts.md"),
         EngineError::NoAddress | EngineError::Address { .. } | EngineError::Route { .. } => {
             failure.because(error).try_this("dyno serve --help")
         }

@@ -4,6 +4,7 @@ use crate::common::{Client, wait_for};
 use crate::served::{Served, temporary};
 use dyno_sys::signal::{self, Signal};
 use std::path::Path;
+use std::time::Instant;
 
 const FOLDED: &str = "GET /\x24{jndi} HTTP/1.1\r\nHost: a\r\n Folded: \x1b[31m\r\n\r\n";
 
@@ -51,6 +52,8 @@ pub(crate) fn no_error_is_lost_when_workers_are_killed() {
     let mut served = Served::start(&[("error_log", path.to_str().unwrap())]);
     let kills = crate::log::kills();
     for _ in 0..kills {
+        let start = Instant::now();
+        wait_for("the worker to be old enough", || start.elapsed() >= crate::log::between_kills());
         assert_eq!(Client::connect(served.addr()).ask(FOLDED).status, 400);
         signal::kill(served.pids[0], Signal::Kill).unwrap();
         assert!(served.line().starts_with("died "));

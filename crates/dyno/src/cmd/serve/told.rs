@@ -77,7 +77,7 @@ pub(super) fn told(event: &Event) -> String {
         Event::SignalIgnored { signal } => format!("{signal} means nothing here and is ignored\n"),
         Event::LogTrouble { why } => logs::trouble(why),
         Event::LogRecovered { lost } => logs::recovered(*lost),
-        Event::LogReopened { path } => format!("the access log was opened anew: {}\n", path.display()),
+        Event::LogReopened { path } => format!("the log {} was opened anew\n", path.display()),
         Event::LogNotReopened { why } => {
             format!("warning: {}; the file that was open goes on being written\n", chain(why))
         }

@@ -7,7 +7,9 @@ use crate::clients::{AddressLimits, Clients};
 use crate::content::Mount;
 use crate::dials::Dials;
 use crate::error::EngineError;
+use crate::error_log::ErrorLog;
 use crate::host::Host;
+use crate::log::LogFormat;
 use dyno_proto::http1::request;
 use dyno_sys::socket::Addr;
 use dyno_sys::user::Identity;
@@ -47,6 +49,12 @@ pub struct Config {
     pub limits: Limits,
     /// Where the access log goes; `None` is standard output.
     pub log_file: Option<PathBuf>,
+    /// What a line of the access log says.
+    pub log_format: LogFormat,
+    /// Whether replies that wait for the access log ([`Log::Commit`](crate::Log::Commit)) wait until the disk has it.
+    pub log_fsync: bool,
+    /// Where workers say what goes wrong with a request, before its reply leaves; `None`: nowhere.
+    pub error_log: Option<ErrorLog>,
     /// Who the workers and the log's writer become once they are forked; `None`: they stay who the supervisor is. Only root
     /// may become somebody else. Sockets and the log are opened before.
     pub user: Option<Identity>,
@@ -77,6 +85,9 @@ impl Default for Config {
             socket_mode: None,
             limits: Limits::default(),
             log_file: None,
+            log_format: LogFormat::default(),
+            log_fsync: false,
+            error_log: None,
             user: None,
             content: Vec::new(),
             hosts: Vec::new(),

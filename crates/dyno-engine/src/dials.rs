@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn every_dial_reads_back_the_word_it_was_set_to() {
         let words = [
-            ("log", "sync ring off"),
+            ("log", "sync ring commit off"),
             ("send", "joined split"),
             ("calls", "recv-send read-write"),
             ("read", "once drain"),

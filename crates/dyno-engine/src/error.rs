@@ -81,6 +81,14 @@ pub enum EngineError {
         /// The reason.
         source: io::Error,
     },
+    /// The error log could not be opened.
+    #[error("cannot open the error log {}", path.display())]
+    ErrorLog {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
     /// The kernel refused something that a server needs.
     #[error("cannot {what}")]
     System {

@@ -8,6 +8,7 @@
 mod dispatch;
 mod frame;
 mod guard;
+mod hold;
 pub(crate) mod intake;
 mod prepared;
 mod stream;
@@ -16,9 +17,10 @@ use crate::answer::{Answer, AnswerContent};
 use crate::asked::{Asked, Chunks, Connection, Content};
 use crate::budget::Budget;
 use crate::config::Limits;
-use crate::conn::{Client, Conn, LogLine, Owed, OwedWhat};
+use crate::conn::{Client, Conn, Owed, OwedWhat};
+use crate::error_log::Level;
 use crate::fault::{Fault, planted};
-use crate::log::{AccessLog, Entry};
+use crate::log::{AccessLog, Entry, Kept, Seen};
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::response::{Body, Response};
@@ -29,8 +31,9 @@ use crate::segment::Flushed;
 use crate::timer::{Tick, ticks_of};
 use crate::upload::BodyError;
 use dispatch::{call, otherwise, short, too_many};
-use dyno_proto::http1::request::{self, BodyLength, Head, Method, Parsed, Slots, Version};
+use dyno_proto::http1::request::{self, BodyLength, Head, Method, Parsed, Reject, Slots, Version};
 use frame::{Answered, Framed, answered};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::num::Wrapping;
 use std::sync::Arc;
@@ -90,6 +93,11 @@ pub(crate) struct Http1 {
     pub(crate) is_draining: bool,
     router: Arc<Router>,
     log: AccessLog,
+    /// Connections whose replies wait, each behind how far the log must be written, in that order. One may stand here
+    /// twice: what holds is what its box says.
+    held: VecDeque<(u64, u64)>,
+    /// What the parser has against the request that is refused.
+    reason: Option<Reject>,
     http_limits: request::Limits,
     body_bytes_max: usize,
     upload_bytes_max: u64,
@@ -104,15 +112,19 @@ impl Http1 {
         router: Arc<Router>,
         limits: &Limits,
         log: AccessLog,
-        scratch: Scratch,
+        mut scratch: Scratch,
         buffer_bytes_max: usize,
     ) -> Http1 {
+        let drops = &mut scratch.tally.counts.log_drops;
+        *drops = log.dropped_before().max(*drops);
         Http1 {
             scratch,
             budget: Budget::new(buffer_bytes_max),
             is_draining: false,
             router,
             log,
+            held: VecDeque::new(),
+            reason: None,
             http_limits: limits.http(),
             body_bytes_max: limits.body_bytes_max,
             upload_bytes_max: limits.upload_bytes_max,
@@ -123,7 +135,7 @@ impl Http1 {
 
     /// Whether lines are written that need the peer's address.
     pub(crate) fn wants_peer(&self) -> bool {
-        !self.log.is_off()
+        !self.log.is_off() || self.scratch.errors.as_ref().is_some_and(|errors| errors.takes(Level::Info))
     }
 
     /// Answers every request that is whole in `input`, which continues what the connection holds of a body.
@@ -232,6 +244,7 @@ impl Http1 {
         if let OwedWhat::Answer { waited } = &owed.what {
             waited.end();
         }
+        self.scratch.complain(Level::Warn, format_args!("an answer did not come in its time: 504"));
         self.scratch.begin(owed.asked);
         let response = short(&mut self.scratch, 504, None);
         let next = self.send_owed(turn, owed, response);
@@ -249,7 +262,11 @@ impl Http1 {
             let answered = answered(&owed);
             if owed.status > 0 {
                 self.count_reply(turn.net, answered);
-                self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
+                if !owed.is_told {
+                    self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
+                }
+                // There is nobody left from whom a reply could be kept.
+                self.log.take_refused();
             }
             self.scratch.owing.release();
         }
@@ -268,7 +285,10 @@ impl Http1 {
                 self.step_with_body(turn, &head, &input[..used], &input[used..])
             }
             Ok(Parsed::NeedMore) => Step { used: 0, next: Next::MoreInput },
-            Err(reject) => self.reject(turn, reject.status(), input, input.len()),
+            Err(reject) => {
+                self.reason = Some(reject);
+                self.reject(turn, reject.status(), input, input.len())
+            }
         }
     }
 
@@ -339,7 +359,7 @@ impl Http1 {
         &mut self,
         turn: &mut Turn<'_, N>,
         framed: frame::FramedOwed,
-        line: Option<Box<LogLine>>,
+        line: Option<Box<Kept>>,
     ) -> Next {
         let frame::FramedOwed { mut owed, wait_ns } = framed;
         owed.line = line;
@@ -427,6 +447,7 @@ impl Http1 {
         let counts = self.scratch.counts();
         counts.requests += 1;
         counts.rejects += 1;
+        self.complain_of(turn, status);
         let asked = Asked { content, ..Asked::LAST };
         self.scratch.begin(asked);
         let response = short(&mut self.scratch, status, None);
@@ -435,6 +456,16 @@ impl Http1 {
             self.count_reply(turn.net, answered);
             self.log_line(turn.conn.peer, None, answered);
         }
+    }
+
+    /// Says why a request is refused, and whose.
+    #[cold]
+    fn complain_of<N: Net>(&mut self, turn: &Turn<'_, N>, status: u16) {
+        let why = self.reason.take().map_or_else(String::new, |why| format!(": {why}"));
+        let client = turn.conn.peer.map_or_else(String::new, |client| format!(" of {client}"));
+        let what = dyno_proto::http1::encode::reason(status);
+        self.scratch
+            .complain(Level::Info, format_args!("a request{client} is refused with {status} {what}{why}"));
     }
 
     /// In the middle of a turn, because much has gathered, or because each reply leaves by itself.
@@ -467,6 +498,11 @@ impl Http1 {
     /// Sends what has gathered, behind what waits already.
     #[inline(always)] // Its common way is one call.
     fn flush<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> Flushed {
+        if turn.net.holds_replies()
+            && let Some(held) = self.hold(turn)
+        {
+            return held;
+        }
         let out = &mut self.scratch.out;
         if out.is_empty() {
             return Flushed::All;
@@ -498,32 +534,29 @@ impl Http1 {
     }
 
     /// What the log will say of a request that is not answered yet.
-    fn line_of<N: Net>(&self, turn: &mut Turn<'_, N>, head: &Head<'_>) -> Option<Box<LogLine>> {
+    fn line_of<N: Net>(&self, turn: &mut Turn<'_, N>, head: &Head<'_>) -> Option<Box<Kept>> {
         if self.log.is_off() {
             return None;
         }
-        let (method, target) = (head.method.as_bytes().to_vec(), head.target.to_vec());
-        let (version, client) = (version_name(head.version), client_of(turn, head));
-        Some(Box::new(LogLine { method, target, version, client }))
+        Some(Box::new(Kept::new(self.log.format(), head, client_of(turn, head))))
     }
 
     #[inline(never)]
-    fn log_request(&mut self, peer: Option<IpAddr>, head: &Head<'_>, answered: Answered) {
-        let request = Some((head.method.as_bytes(), head.target, version_name(head.version)));
-        self.log_entry(peer, request, answered);
+    fn log_request(&mut self, client: Option<IpAddr>, head: &Head<'_>, answered: Answered) {
+        self.log_entry(client, Seen::Head(head), answered);
     }
 
-    fn log_line(&mut self, peer: Option<IpAddr>, line: Option<&LogLine>, answered: Answered) {
+    fn log_line(&mut self, peer: Option<IpAddr>, line: Option<&Kept>, answered: Answered) {
         if !self.log.is_off() {
-            let request = line.map(|line| (&line.method[..], &line.target[..], line.version));
+            let request = line.map_or(Seen::Nothing, Seen::Kept);
             self.log_entry(line.map_or(peer, |line| line.client), request, answered);
         }
     }
 
-    fn log_entry(&mut self, peer: Option<IpAddr>, request: Option<(&[u8], &[u8], &str)>, answered: Answered) {
+    fn log_entry(&mut self, client: Option<IpAddr>, request: Seen<'_>, answered: Answered) {
         let Answered { status, body_bytes, .. } = answered;
         let Scratch { heads, tally, .. } = &mut self.scratch;
-        let entry = Entry { peer, date: &heads.log_date, request, status, body_bytes };
+        let entry = Entry { client, dates: &heads.log_dates, request, status, body_bytes };
         self.log.entry(&entry, &mut tally.counts);
     }
 }
@@ -536,10 +569,6 @@ fn content_for(head: &[u8]) -> Content {
         line = line.strip_prefix(b"\r\n").unwrap_or(line);
     }
     if line.starts_with(b"HEAD ") { Content::Omitted } else { Content::Sent }
-}
-
-fn version_name(version: Version) -> &'static str {
-    if version == Version::Http10 { "HTTP/1.0" } else { "HTTP/1.1" }
 }
 
 /// Who asks, as the access log tells it.

@@ -4,6 +4,7 @@
 //! request to request.
 
 use crate::asked::Asked;
+use crate::error_log::{Errors, Level};
 use crate::heads::Heads;
 use crate::hosts::{Hosts, Own};
 use crate::mailbox::{Address, Mailbox};
@@ -42,6 +43,8 @@ pub(crate) struct Scratch {
     pub(crate) name: Vec<u8>,
     /// The parts of the reply in the making, where it has several.
     pub(crate) parts: Parts,
+    /// Where it is said what goes wrong.
+    pub(crate) errors: Option<Errors>,
 }
 
 /// Who may answer later, and how many do.
@@ -106,6 +109,7 @@ impl Scratch {
             hosts: None,
             name: Vec::new(),
             parts: Parts::default(),
+            errors: None,
         }
     }
 
@@ -129,6 +133,14 @@ impl Scratch {
     pub(crate) fn stamp(&mut self, unix_s: u64) {
         self.heads.stamp(unix_s);
         self.tally.counts.dates_formatted += 1;
+    }
+
+    /// Says what goes wrong, where anybody wants to know.
+    #[cold]
+    pub(crate) fn complain(&mut self, level: Level, text: std::fmt::Arguments<'_>) {
+        if let Some(errors) = &mut self.errors {
+            errors.say(self.heads.unix_s, &self.heads.log_dates, level, text);
+        }
     }
 
     /// A reply begins.

@@ -12,7 +12,7 @@ use crate::gate::Gate;
 use crate::host::{self, Host};
 use crate::kernel::Extras;
 use crate::listen::{self, SocketFile};
-use crate::log::{self, AccessLog};
+use crate::log::{self, AccessLog, LogFormat, Rings, Until};
 use crate::mailbox::{Mailbox, Message, Waker};
 use crate::neighbours::Neighbours;
 use crate::reply::Reply;
@@ -27,12 +27,11 @@ use crate::worker::{Input, Left, Worker};
 use dyno_proto::http1::request::Method;
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::event::EventFd;
-use dyno_sys::shm::Ring;
 use dyno_sys::socket::{self, Addr};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 /// A server in the making.
@@ -221,6 +220,12 @@ impl Server {
         self
     }
 
+    /// Sets what a line of the access log says.
+    pub fn log_format(mut self, format: LogFormat) -> Server {
+        self.config.log_format = format;
+        self
+    }
+
     /// Sets how it is known who asks, where proxies stand between.
     ///
     /// ```
@@ -279,16 +284,16 @@ impl Server {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let Config {
-            listen, dials, socket_mode, limits, log_file, drain_ns, content, hosts, clients, ..
-        } = self.config;
+        let Config { listen, dials, socket_mode, limits, drain_ns, content, hosts, clients, .. } =
+            self.config;
+        let Config { log_file, log_format, log_fsync, .. } = self.config;
         limits.check(dials.workers.get())?;
         let (mounts, hosts) = host::prepare(content, hosts)?;
         let mut folders = Folders::open(mounts)?;
         let bound = listen::bind(&listen, &dials, socket_mode)?;
         let counters =
             Counters::new(bound.by_worker.len(), dials.spin.us()).map_err(refused("make counters"))?;
-        let mut logs = Logs::open(&dials, log_file, bound.by_worker.len())?;
+        let mut logs = Logs::open(&dials, log_file, (log_format, log_fsync), bound.by_worker.len())?;
         let router = Arc::new(self.router);
         let mut running = Running {
             addrs: bound.addrs,
@@ -318,6 +323,7 @@ impl Server {
                 sites: folders.sites(),
                 mounts: Vec::new(),
                 log,
+                errors: None,
                 counters,
                 extras: Extras {
                     meter: None,
@@ -492,28 +498,33 @@ impl Folders {
 
 /// The access log of an embedded server.
 struct Logs {
-    kind: Log,
     file: Option<OwnedFd>,
-    rings: Vec<&'static Ring>,
+    rings: Option<Rings>,
+    format: LogFormat,
 }
 
 impl Logs {
-    fn open(dials: &Dials, path: Option<std::path::PathBuf>, workers: usize) -> Result<Logs, EngineError> {
-        let kind = dials.log;
-        if kind == Log::Off {
-            return Ok(Logs { kind, file: None, rings: Vec::new() });
+    fn open(
+        dials: &Dials,
+        path: Option<std::path::PathBuf>,
+        (format, fsync): (LogFormat, bool),
+        workers: usize,
+    ) -> Result<Logs, EngineError> {
+        if dials.log == Log::Off {
+            return Ok(Logs { file: None, rings: None, format });
         }
         let file = log::open(path.as_deref()).map_err(|source| EngineError::Log { path, source })?;
-        let count = if kind == Log::Ring { workers } else { 0 };
-        let rings = (0..count).map(|_| log::ring()).collect::<io::Result<_>>();
-        Ok(Logs { kind, file: Some(file), rings: rings.map_err(refused("make a ring for the log"))? })
+        let until = if fsync { Until::OnDisk } else { Until::Written };
+        let rings = Rings::new(dials.log, until, workers).map_err(refused("make a ring for the log"))?;
+        Ok(Logs { file: Some(file), rings, format })
     }
 
     fn of(&self, number: usize) -> io::Result<AccessLog> {
-        Ok(match (self.kind, &self.file) {
-            (Log::Sync, Some(file)) => AccessLog::sync(file.try_clone()?),
-            (Log::Ring, _) => AccessLog::ring(self.rings[number]),
-            _ => AccessLog::Off,
+        let format = self.format.clone();
+        Ok(match (&self.rings, &self.file) {
+            (Some(rings), _) => AccessLog::ring(format, rings.end(number)),
+            (None, Some(file)) => AccessLog::sync(format, file.try_clone()?),
+            (None, None) => AccessLog::off(),
         })
     }
 
@@ -521,12 +532,14 @@ impl Logs {
         &mut self,
         lost: &'static AtomicU64,
     ) -> Result<Option<(OwnedFd, JoinHandle<()>)>, EngineError> {
-        let (Log::Ring, Some(file)) = (self.kind, self.file.take()) else { return Ok(None) };
+        let Some(rings) = self.rings.take() else { return Ok(None) };
+        let Some(file) = self.file.take() else { return Ok(None) };
         let (stopped, stop) = socket::pipe().map_err(refused("open a pipe"))?;
-        let rings = std::mem::take(&mut self.rings);
+        let job = rings.job(file, stopped, None, lost, Some(log::WRITER_NS_MAX));
         let life = move || {
             // Without an epoll instance there is no writer; the rings fill up and count what they drop.
-            let _ = log::write_rings(&rings, file, &stopped, lost);
+            let _ = log::write_rings(job);
+            lost.fetch_add(rings.left(), Ordering::Relaxed);
         };
         let thread = thread::Builder::new().name("dyno-log".to_owned());
         Ok(Some((stop, thread.spawn(life).map_err(refused("start the log's writer"))?)))

@@ -160,6 +160,19 @@ impl Counters {
         self.words.get(self.rows * ROW_WORDS + 1)
     }
 
+    /// Whether the access log does not take every line, as the supervisor has seen it last.
+    pub(crate) fn is_log_failing(&self) -> bool {
+        self.log_failing().load(Ordering::Relaxed) != 0
+    }
+
+    pub(crate) fn set_log_failing(&self, is_failing: bool) {
+        self.log_failing().store(u64::from(is_failing), Ordering::Relaxed);
+    }
+
+    fn log_failing(&self) -> &'static AtomicU64 {
+        self.words.get(self.rows * ROW_WORDS + 2)
+    }
+
     /// Whether a worker accepts connections.
     pub(crate) fn accepting(&self, row: usize) -> Accepting {
         Accepting::of(self.accepting_word(row).load(Ordering::Acquire))

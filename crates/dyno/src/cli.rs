@@ -12,6 +12,7 @@ mod dials;
 mod flame;
 mod hosts;
 pub(crate) mod layout;
+mod logs;
 mod offcpu;
 mod profile;
 pub(crate) mod specimen;
@@ -35,6 +36,7 @@ pub(crate) use diagnose::{Diagnose, FailOn};
 use dials::DialFlags;
 pub(crate) use flame::{Answered, Counts, Flame};
 pub(crate) use hosts::{ErrorPage, HeaderLine, HostFlags, SecurityWord};
+pub(crate) use logs::LogFlags;
 pub(crate) use offcpu::OffCpu;
 pub(crate) use profile::Profile;
 pub(crate) use top::Top;
@@ -110,7 +112,7 @@ Every setting is a flag, a variable of the environment and a key of the file: --
 DYNO_IDLE_TIMEOUT, and idle_timeout in the table [limits]. The flag wins over the variable, and that
 over the file; --show-config tells who won. --naive turns every dial to what an ordinary first
 version does, where the climb starts; a dial that is given wins over it.",
-    after_help = "SIGTERM, SIGHUP or Ctrl-C drains: nothing more is accepted, what was accepted is answered. A second one ends at once; the exit code is 0 either way.",
+    after_help = "SIGTERM, SIGHUP or Ctrl-C drains: nothing more is accepted, what was accepted is answered. A second one ends at once; the exit code is 0 either way. SIGUSR1 opens the logs anew, as after a rotation.",
     help_template = HELP
 )]
 pub(crate) struct Serve {
@@ -149,9 +151,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "USER", help_heading = dials::WORKERS)]
     pub(crate) user: Option<String>,
 
-    /// Where the access log goes [default: standard output]
-    #[arg(long, value_name = "FILE", help_heading = "Log and end")]
-    pub(crate) log_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) logs: LogFlags,
     /// How long a drain may take
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time, help_heading = "Log and end")]
     pub(crate) drain_timeout: Duration,

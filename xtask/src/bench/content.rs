@@ -44,13 +44,16 @@ enum Form {
     Large,
 }
 
-const ITEMS: [Item; 4] = [
+const ITEMS: [Item; 5] = [
     Item { name: "1kB.html", sent_bytes: 1_000, form: Form::Compressed, connections: 64 },
     Item { name: "15kB.html", sent_bytes: 15_000, form: Form::Compressed, connections: 64 },
-    // Below the size at which dyno turns to sendfile.
+    Item { name: "40kB.html", sent_bytes: 40_000, form: Form::Compressed, connections: 64 },
     Item { name: "100kB.html", sent_bytes: 98_000, form: Form::Compressed, connections: 64 },
     Item { name: "10MB.bin", sent_bytes: 10_000_000, form: Form::Large, connections: 8 },
 ];
+
+/// dyno with every body sent from memory, and with every body by sendfile: where the one becomes dearer than the other.
+const WAYS: [(&str, &str); 2] = [("dyno-copy", "1000000000"), ("dyno-sendfile", "1")];
 
 /// Runs the bench.
 pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Outcome, Trouble> {
@@ -60,6 +63,12 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Outcome, Trouble> {
     let files: Vec<PathBuf> = ITEMS.iter().map(|item| item.write(&root)).collect::<Result<_, _>>()?;
     let content = root.to_string_lossy();
     let mut arms = vec![stable.dyno(&dyno, "dyno", &["--content-root", &content])?];
+    for (name, sendfile_bytes) in WAYS {
+        if options.wants(name) {
+            let flags = ["--content-root", &content, "--sendfile-bytes", sendfile_bytes];
+            arms.push(stable.dyno(&dyno, name, &flags)?);
+        }
+    }
     arms.extend(peers(repo, options, &stable, &root)?);
     let mut results = Vec::new();
     for (item, sent) in ITEMS.iter().zip(&files) {

@@ -5,6 +5,7 @@
 
 use crate::conn::Uploading;
 use crate::content::{Answered, answer, error_page};
+use crate::error_log::Level;
 use crate::mailbox::Waker;
 use crate::reply::Reply;
 use crate::request::Request;
@@ -52,8 +53,16 @@ fn of_content(head: &Head<'_>, scratch: &mut Scratch) -> Response {
 pub(super) fn call(handler: &Handler, request: &Request<'_>, scratch: &mut Scratch) -> Response {
     match catch_unwind(AssertUnwindSafe(|| handler(request, Reply::new(scratch)))) {
         Ok(response) => response,
-        Err(_) => panicked(scratch),
+        Err(_) => panicked_at(request, scratch),
     }
+}
+
+#[cold]
+fn panicked_at(request: &Request<'_>, scratch: &mut Scratch) -> Response {
+    let (method, path) = (request.method().as_bytes().escape_ascii(), request.path());
+    scratch
+        .complain(Level::Error, format_args!("{method} {path} is answered with 500: its handler panicked"));
+    panicked(scratch)
 }
 
 /// Whatever the handler had begun to say is taken back: one request, one whole reply.

@@ -205,14 +205,15 @@ fn begin_stream(
     }
     let Streamed { source, serial, .. } = streamed;
     let what = OwedWhat::Stream { source, framing, is_waiting: false };
-    let owed = Owed { serial, asked, what, line: None, status, head_bytes, body_bytes: 0 };
+    let owed = Owed { serial, asked, what, line: None, is_told: false, status, head_bytes, body_bytes: 0 };
     Framed::Owed(Box::new(FramedOwed { owed, wait_ns: None }))
 }
 
 fn promise(asked: Asked, promised: Promised) -> Framed {
     let what = OwedWhat::Answer { waited: promised.waited };
+    let serial = promised.serial;
     let owed =
-        Owed { serial: promised.serial, asked, what, line: None, status: 0, head_bytes: 0, body_bytes: 0 };
+        Owed { serial, asked, what, line: None, is_told: false, status: 0, head_bytes: 0, body_bytes: 0 };
     Framed::Owed(Box::new(FramedOwed { owed, wait_ns: Some(promised.wait_ns) }))
 }
 

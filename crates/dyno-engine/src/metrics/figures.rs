@@ -125,6 +125,9 @@ fn log(page: &mut Page, board: Board, rows: &[(Counts, Figures)]) {
     let lost = board.counters.total().log_drops;
     let help = "Lines of the access log that were lost.";
     page.family(counter("dyno_log_lines_lost", None, help), [(String::new(), lost)]);
+    let failing = u8::from(board.counters.is_log_failing());
+    let help = "Whether the access log does not take every line, as it was seen within the last second.";
+    page.family(gauge("dyno_log_failing", None, help), [(String::new(), failing)]);
 }
 
 fn workers(page: &mut Page, board: Board) {

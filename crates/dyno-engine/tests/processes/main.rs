@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod content;
+mod errors;
 mod log;
 mod served;
 
@@ -47,6 +48,29 @@ const TESTS: &[(&str, fn())] = &[
     ("no_line_is_lost_when_the_supervisor_is_killed", log::no_line_is_lost_when_the_supervisor_is_killed),
     ("lines_that_a_stalled_reader_leaves_are_counted", log::lines_that_a_stalled_reader_leaves_are_counted),
     ("a_file_size_limit_costs_lines_and_no_process", log::a_file_size_limit_costs_lines_and_no_process),
+    (
+        "a_stalled_log_is_told_of_once_and_once_when_it_is_over_with_what_was_lost",
+        log::a_stalled_log_is_told_of_once_and_once_when_it_is_over_with_what_was_lost,
+    ),
+    ("a_full_disk_is_served_on_over", log::a_full_disk_is_served_on_over),
+    ("no_line_is_lost_or_torn_when_the_log_is_rotated", log::no_line_is_lost_or_torn_when_the_log_is_rotated),
+    (
+        "a_log_that_cannot_be_opened_anew_goes_on_being_written",
+        log::a_log_that_cannot_be_opened_anew_goes_on_being_written,
+    ),
+    ("no_line_of_a_reply_is_lost_whoever_is_killed", log::no_line_of_a_reply_is_lost_whoever_is_killed),
+    ("a_reply_waits_for_its_line", log::a_reply_waits_for_its_line),
+    ("without_room_for_its_line_nobody_gets_a_reply", log::without_room_for_its_line_nobody_gets_a_reply),
+    ("each_format_is_written_for_whatever_is_answered", log::each_format_is_written_for_whatever_is_answered),
+    (
+        "an_error_stands_in_its_log_before_the_reply_has_left",
+        errors::an_error_stands_in_its_log_before_the_reply_has_left,
+    ),
+    ("no_error_is_lost_when_workers_are_killed", errors::no_error_is_lost_when_workers_are_killed),
+    (
+        "an_error_log_is_opened_anew_by_whoever_writes_it",
+        errors::an_error_log_is_opened_anew_by_whoever_writes_it,
+    ),
     ("a_hangup_drains_and_other_signals_are_ignored", a_hangup_drains_and_other_signals_are_ignored),
     ("a_successors_socket_file_stays", a_successors_socket_file_stays),
     ("a_socket_file_has_the_mode_that_was_asked_for", a_socket_file_has_the_mode_that_was_asked_for),

@@ -2,6 +2,7 @@
 //! root, because the tests over loopback use them too.
 
 mod check;
+mod commit;
 mod content;
 #[cfg(fuzzing)]
 pub mod fuzzed;

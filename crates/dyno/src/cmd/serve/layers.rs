@@ -371,7 +371,7 @@ mod tests {
             format!("{name}:1: listen cannot be \":80\" (\":80\" names no host"),
             format!("{name}:2: socket_mode cannot be \"9\" (permissions are octal digits"),
             format!("{name}:4: limits.idle_timeout cannot be \"fast\" ("),
-            format!("{name}:6: dials.log cannot be \"loud\" (it takes sync, ring or off)"),
+            format!("{name}:6: dials.log cannot be \"loud\" (it takes sync, ring, commit or off)"),
             "DYNO_NAIVE cannot be \"yes\" (it takes true or false)".to_owned(),
             "DYNO_SPIN cannot be \"x\" (it takes microseconds from 0".to_owned(),
         ] {

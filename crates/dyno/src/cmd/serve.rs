@@ -68,7 +68,7 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
     }
     let hosts = hosts::of(&effective)?;
     let content = content::mounts(&args.content, hosts::roots(&effective))?;
-    let is_demo = content.is_empty() && hosts.is_empty();
+    let is_demo = content.is_empty() && !hosts::answer(&effective);
     let user = user::of_workers(args.user.as_deref())?;
     if args.bytes.bytes_report.is_some() {
         let replies = dyno_engine::account(content, hosts).map_err(|error| engine_failure(&error))?;

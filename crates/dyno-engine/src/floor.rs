@@ -39,7 +39,7 @@ const WAIT_MS: i32 = (SECOND_NS / 10 / 1_000_000) as i32;
 /// # use dyno_engine::*;
 /// let answer = b"HTTP/1.1 204 No Content\r\n\r\n".to_vec();
 /// let addr = "127.0.0.1:8080".parse()?;
-/// let floor = floor::Floor { addr, answer, request_bytes: None, cpu: None };
+/// let floor = floor::Floor { addr, answer, request_bytes: None, cpu: None, file: None };
 /// floor::run(&floor, &mut |addr| println!("listening on {addr}"))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -65,7 +65,7 @@ pub struct Floor {
 /// # use dyno_engine::*;
 /// let answer = b"HTTP/1.1 204 No Content\r\n\r\n".to_vec();
 /// let addr = "127.0.0.1:8080".parse()?;
-/// let floor = floor::Floor { addr, answer, request_bytes: None, cpu: None };
+/// let floor = floor::Floor { addr, answer, request_bytes: None, cpu: None, file: None };
 /// floor::run(&floor, &mut |addr| println!("listening on {addr}"))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

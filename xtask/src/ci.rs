@@ -15,7 +15,7 @@ use crate::{budget, fuzz, generate, packages, simulate, tidy};
 type Stage = (&'static str, fn(&Repo) -> Result<Outcome, Trouble>);
 
 /// In the order in which they run; the first that fails ends it.
-const STAGES: [Stage; 11] = [
+const STAGES: [Stage; 12] = [
     ("format", format),
     ("tidy", |repo| tidy::run(repo, Flags::new(vec![]))),
     ("clippy", clippy),
@@ -23,6 +23,7 @@ const STAGES: [Stage; 11] = [
     ("scripts", scripts),
     ("bpf", |repo| generate::bpf::run(repo, Given::Yes)),
     ("test", tests),
+    ("features", features),
     ("simulate", simulate::run_built),
     ("fuzz", fuzz::run_in_ci),
     ("manual", |repo| generate::run(repo, Flags::new(vec!["--check".to_owned()]))),
@@ -64,6 +65,12 @@ fn clippy(repo: &Repo) -> Result<Outcome, Trouble> {
 /// The README's command for them, and beside its first part the build that the manual and the budgets want.
 fn tests(repo: &Repo) -> Result<Outcome, Trouble> {
     test::run_beside(repo, Given::No, Some(Beside { build: repo.release_build() }))
+}
+
+/// What the product is built without unless asked: a feature that nobody builds rots.
+fn features(repo: &Repo) -> Result<Outcome, Trouble> {
+    let words = ["test", "-p", "dyno-engine", "--features", "zstd", "--lib", "content"];
+    run_command(cargo(words).current_dir(repo.root()))
 }
 
 /// What is not Rust: shell scripts, and the Go servers of the examples and the bench.

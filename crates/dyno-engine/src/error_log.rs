@@ -25,6 +25,11 @@ const LINES_A_SECOND: u32 = 50;
 pub(crate) const ORDER: &[u8] = b"errors";
 
 /// How much a line matters.
+///
+/// ```
+/// # use dyno_engine::*;
+/// assert!(Level::Error < Level::Info);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Something failed: a handler panicked.
@@ -39,6 +44,11 @@ pub enum Level {
 
 impl Level {
     /// Every level, those that matter most first.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// assert_eq!(Level::ALL[0], Level::Error);
+    /// ```
     pub const ALL: [Level; 4] = [Level::Error, Level::Warn, Level::Notice, Level::Info];
 
     fn name(self) -> &'static str {
@@ -58,6 +68,11 @@ impl fmt::Display for Level {
 }
 
 /// A word that is no level.
+///
+/// ```
+/// # use dyno_engine::*;
+/// assert_eq!("loud".parse::<Level>(), Err(LevelError));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("it is error, warn, notice or info")]
 pub struct LevelError;
@@ -71,6 +86,12 @@ impl FromStr for Level {
 }
 
 /// An error log. Copies write to the same file.
+///
+/// ```
+/// # use dyno_engine::*;
+/// let log = ErrorLog::on_stderr(Level::Warn);
+/// assert!(log.takes(Level::Error));
+/// ```
 #[derive(Debug, Clone)]
 pub struct ErrorLog {
     /// `None`: standard error.
@@ -80,11 +101,23 @@ pub struct ErrorLog {
 
 impl ErrorLog {
     /// On standard error, for those who look at it: without the time.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// assert!(!ErrorLog::on_stderr(Level::Warn).is_file());
+    /// ```
     pub fn on_stderr(most: Level) -> ErrorLog {
         ErrorLog { file: None, most }
     }
 
     /// In a file, which is opened for appending; a link that another user may have made is not followed.
+    ///
+    /// ```no_run
+    /// # use dyno_engine::*;
+    /// let log = ErrorLog::open("error.log".as_ref(), Level::Notice)?;
+    /// log.say(Level::Notice, "started");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -95,6 +128,11 @@ impl ErrorLog {
 
     /// Whether such a log could be opened; nothing is made.
     ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// assert!(ErrorLog::check("/no/such/folder/error.log".as_ref()).is_err());
+    /// ```
+    ///
     /// # Errors
     /// When it could not.
     pub fn check(path: &Path) -> io::Result<()> {
@@ -102,18 +140,34 @@ impl ErrorLog {
     }
 
     /// Whether it is a file.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// assert!(!ErrorLog::on_stderr(Level::Warn).is_file());
+    /// ```
     #[must_use]
     pub fn is_file(&self) -> bool {
         self.file.is_some()
     }
 
     /// Whether lines of this level are written.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let log = ErrorLog::on_stderr(Level::Warn);
+    /// assert!(log.takes(Level::Warn) && !log.takes(Level::Info));
+    /// ```
     #[must_use]
     pub fn takes(&self, level: Level) -> bool {
         level <= self.most
     }
 
     /// Says something, a line for each of the text's.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// ErrorLog::on_stderr(Level::Warn).say(Level::Warn, "the disk is nearly full");
+    /// ```
     pub fn say(&self, level: Level, text: &str) {
         let dates = LogDates::new(clock::real_coarse_s());
         for line in text.lines().filter(|line| !line.is_empty()) {

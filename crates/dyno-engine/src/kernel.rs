@@ -315,6 +315,7 @@ impl<W: Way> Net for Kernel<W> {
         self.way.holds_replies()
     }
 
+    #[inline(always)]
     fn tells_hosts_apart(&self) -> bool {
         self.way.tells_hosts_apart()
     }

@@ -221,6 +221,12 @@ impl Server {
     }
 
     /// Sets what a line of the access log says.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let server = Server::new().log_format(LogFormat::default());
+    /// # let _ = server;
+    /// ```
     pub fn log_format(mut self, format: LogFormat) -> Server {
         self.config.log_format = format;
         self

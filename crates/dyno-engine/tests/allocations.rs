@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Client, addr, one_worker, patient, serve, wait_for};
-use dyno_engine::{AddressLimits, Limits};
+use dyno_engine::{AddressLimits, Limits, Running};
 use dyno_sys::alloc::CountingAlloc;
 use std::io::{Read, Write};
 use std::num::NonZeroU32;
@@ -73,6 +73,7 @@ fn a_warm_server_allocates_nothing_and_the_naive_one_for_every_request() {
         drop(client);
     }
     content_allocates_nothing();
+    hosts_allocate_nothing();
     logs_allocate_nothing();
 }
 
@@ -139,25 +140,59 @@ fn content_allocates_nothing() {
     let content = dyno_engine::Content::new(&folder).watch(dyno_engine::Watch::No);
     let server = dyno_engine::Server::new().listen("127.0.0.1:0").dials(one_worker()).limits(patient());
     let running = server.content("/", content).start().unwrap();
-    let mut client = Client::connect(addr(&running));
-    client.send(CONTENT);
+    answers_without_allocating(&running, CONTENT, CONTENT_REQUESTS);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Asks for all of `input`, whose last request is a HEAD, again and again.
+fn answers_without_allocating(running: &Running, input: &[u8], requests: u64) {
+    let mut client = Client::connect(addr(running));
+    client.send(input);
     let mut answer_bytes = 0;
-    for number in 1..=CONTENT_REQUESTS {
-        let reply = if number == CONTENT_REQUESTS { client.head_of_reply() } else { client.reply() };
+    for number in 1..=requests {
+        let reply = if number == requests { client.head_of_reply() } else { client.reply() };
         answer_bytes += reply.head.len() + reply.body.len();
     }
     let mut buffer = vec![0; answer_bytes];
     let mut ask = |client: &mut Client, rounds| {
         for _ in 0..rounds {
-            client.stream.write_all(CONTENT).unwrap();
+            client.stream.write_all(input).unwrap();
             client.stream.read_exact(&mut buffer).unwrap();
         }
     };
     ask(&mut client, 100);
-    wait_for("the counters to be published", || running.counts().requests == 101 * CONTENT_REQUESTS);
+    wait_for("the counters to be published", || running.counts().requests == 101 * requests);
     let before = running.counts();
     ask(&mut client, 500);
-    wait_for("the counters to be published", || running.counts().requests == 601 * CONTENT_REQUESTS);
+    wait_for("the counters to be published", || running.counts().requests == 601 * requests);
     assert_eq!(running.counts().allocations - before.allocations, 0);
+}
+
+const HOSTS: &[u8] = b"GET /small.txt HTTP/1.1\r\nHost: one.example\r\n\r\n\
+    GET /small.txt HTTP/1.1\r\nHost: A.B.TWO.example:80\r\n\r\n\
+    GET /old/x%20y?z HTTP/1.1\r\nHost: one.example\r\n\r\n\
+    GET /none HTTP/1.1\r\nHost: one.example\r\n\r\n\
+    DELETE /small.txt HTTP/1.1\r\nHost: one.example\r\n\r\n\
+    GET /small.txt?maxage=5 HTTP/1.1\r\nHost: nobody.example\r\nRange: bytes=1-5\r\n\r\n\
+    HEAD /none HTTP/1.1\r\nHost: one.example\r\n\r\n";
+const HOSTS_REQUESTS: u64 = 7;
+
+/// Hosts with all that can be said of them.
+fn hosts_allocate_nothing() {
+    use dyno_engine::{Content, Host, Redirect, Security, Server, Watch};
+    let folder = std::env::temp_dir().join(format!("dyno-allocations-hosts-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, bytes) in [("small.txt", 3_000), ("404.html", 9_000)] {
+        std::fs::write(folder.join(name), vec![b'x'; bytes]).unwrap();
+    }
+    let host = |name| {
+        let content = Content::new(&folder).watch(Watch::No);
+        let host = Host::new([name]).unwrap().content("/", content).unwrap().security(Security::Preset);
+        let host = host.redirect(Redirect::new("/old/*", "/new/*", 301).unwrap());
+        host.header("X-Own", name).unwrap().error_page(404, "404.html").unwrap()
+    };
+    let server = Server::new().listen("127.0.0.1:0").dials(one_worker()).limits(patient());
+    let running = server.host(host("one.example")).host(host("*.two.example")).start().unwrap();
+    answers_without_allocating(&running, HOSTS, HOSTS_REQUESTS);
     std::fs::remove_dir_all(folder).unwrap();
 }

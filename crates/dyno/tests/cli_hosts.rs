@@ -74,6 +74,9 @@ fn flags_say_the_same_and_need_no_folder_to_redirect() {
     ]));
     let moved = reply(&server, "any", "/x");
     assert!(moved.contains("\r\nLocation: https://example.org/x\r\n") && moved.contains("X-A: b"), "{moved}");
+    let server = Server::serve(&["--header", "X-A: b"]);
+    let demo = reply(&server, "any", "/json");
+    assert!(demo.starts_with("HTTP/1.1 200") && demo.contains("\r\nX-A: b\r\n"), "{demo}");
 }
 
 #[test]

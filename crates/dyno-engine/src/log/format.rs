@@ -111,6 +111,12 @@ pub struct LogFormat {
 }
 
 /// Why a text is no format.
+///
+/// ```
+/// # use dyno_engine::*;
+/// let refused = "$no_such_field".parse::<LogFormat>();
+/// assert!(refused.is_err());
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogFormatError {
     /// It is none of the words, and has no field.
@@ -350,6 +356,11 @@ fn place(text: &str, rest: &str) -> usize {
 
 impl LogFormat {
     /// The names of the fields, without those of header fields.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// assert!(LogFormat::fields().count() > 0);
+    /// ```
     pub fn fields() -> impl Iterator<Item = &'static str> {
         FIELDS.iter().map(|(name, _)| *name)
     }

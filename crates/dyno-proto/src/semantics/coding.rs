@@ -189,6 +189,22 @@ mod tests {
     }
 
     #[test]
+    fn zstd_is_chosen_as_others_are() {
+        for (value, expected) in [
+            ("zstd", Some(Coding::Zstd)),
+            ("ZSTD;q=0.1, br;q=0.2", Some(Coding::Br)),
+            ("gzip, deflate, br, zstd", Some(Coding::Zstd)),
+            ("gzip", Some(Coding::Identity)),
+            ("zstd;q=0, identity;q=0", None),
+        ] {
+            let mut accepted = Accepted::default();
+            accepted.add(value.as_bytes());
+            let offers = [Coding::Zstd, Coding::Br, Coding::Identity];
+            assert_eq!(accepted.choose(offers), expected, "{value:?}");
+        }
+    }
+
+    #[test]
     fn lines_are_one_list() {
         assert_eq!(chosen(&[]), Some(Coding::Identity));
         assert_eq!(chosen(&["gzip", "br"]), Some(Coding::Br));

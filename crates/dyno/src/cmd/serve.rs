@@ -120,7 +120,7 @@ fn whole(effective: &Effective) -> Result<Config, Failure> {
 fn setup(effective: &Effective, manager: &Manager) -> Result<(Setup, Voice), Failure> {
     let args = &effective.args;
     let config = whole(effective)?;
-    let is_demo = config.content.is_empty() && config.hosts.is_empty();
+    let is_demo = config.content.is_empty() && !hosts::answer(effective);
     let user = user::of_workers(args.user.as_deref())?;
     if let (dyno_engine::Log::Off, Some(path)) = (config.dials.log, &config.log_file) {
         // Not an error: whoever turns the log off may leave the rest of the command as it is, as a climb does.

@@ -17,6 +17,11 @@ pub(super) fn roots(effective: &Effective) -> usize {
     own + usize::from(effective.args.content.content_root.is_some())
 }
 
+/// Whether hosts answer requests, and do not only say something with each reply.
+pub(super) fn answer(effective: &Effective) -> bool {
+    !effective.hosts.is_empty() || !effective.args.content.host.redirect.is_empty()
+}
+
 /// What is said of hosts; nothing where nothing is.
 ///
 /// # Errors

@@ -41,7 +41,9 @@ pub const HAND_OVER_NS_DEFAULT: u64 = 60 * SECOND_NS;
 /// # use dyno_engine::*;
 ///
 /// let config = Config { listen: vec!["127.0.0.1:8080".parse()?], ..Config::default() };
-/// supervisor::run(config, &Router::new, &mut |event| eprintln!("{event:?}"))?;
+/// let setup = master::Setup { config, routes: Box::new(Router::new) };
+/// let mut again = || Err("nothing is read again".to_owned());
+/// master::run(setup, master::Own::default(), &mut again, &mut |event| eprintln!("{event:?}"))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -72,7 +72,9 @@ pub const METRICS_NAME: &CStr = scraped::NAME;
 /// ```no_run
 /// # use dyno_engine::*;
 /// let config = Config { listen: vec!["127.0.0.1:8080".parse()?], ..Config::default() };
-/// let report = supervisor::run(config, &Router::new, &mut |_event| {})?;
+/// let setup = master::Setup { config, routes: Box::new(Router::new) };
+/// let mut again = || Err("nothing is read again".to_owned());
+/// let report = master::run(setup, master::Own::default(), &mut again, &mut |_event| {})?;
 /// println!("{} requests, {} deaths", report.counts.requests, report.deaths);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

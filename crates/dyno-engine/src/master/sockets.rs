@@ -166,6 +166,8 @@ impl Sockets {
     /// What settings name and nobody has bound.
     fn missing(&self, config: &Config) -> Vec<(Role, Addr)> {
         let mut found = self.wanted(config);
+        found.sort_unstable();
+        found.dedup();
         let mut is_there = |(role, asked): &(Role, Addr)| {
             let place = found.iter().position(|at| {
                 let Listening { role: is_for, asked: is_at, .. } = &self.all[*at];

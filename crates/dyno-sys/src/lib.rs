@@ -20,12 +20,15 @@ pub mod clock;
 pub mod epoll;
 mod errno;
 pub mod event;
+pub mod filter;
 pub mod folder;
 pub mod inotify;
 pub mod keeper;
 pub mod knob;
 pub mod mark;
 pub mod memfd;
+pub mod namespace;
+pub mod netlink;
 pub mod perf;
 pub mod priority;
 pub mod proc;
@@ -36,6 +39,7 @@ mod tasks;
 pub mod trace;
 pub mod tty;
 pub mod user;
+pub mod xtables;
 
 /// A process, by the number the kernel gave it (`pid_t`).
 pub type Pid = libc::pid_t;

@@ -6,7 +6,7 @@ use super::process::folder;
 use crate::Pid;
 use crate::socket::Addr;
 use crate::tasks::numbers_in;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -162,6 +162,37 @@ pub(super) fn owners(inodes: &BTreeSet<u64>) -> Vec<Pid> {
         fds.into_iter().any(|fd| socket_inode(&folder, fd).is_some_and(|inode| inodes.contains(&inode)))
     };
     numbers_in("/proc").into_iter().filter(holds).collect()
+}
+
+/// Who holds which sockets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holders {
+    /// Processes by inode, ascending, with their descriptors.
+    pub of: BTreeMap<u64, Vec<(Pid, i32)>>,
+    /// Processes whose descriptors may not be read.
+    pub hidden: usize,
+}
+
+/// Every process that holds one of these sockets, from one walk over all descriptors of the machine.
+pub fn holders(inodes: &BTreeSet<u64>) -> Holders {
+    let mut holders = Holders::default();
+    if inodes.is_empty() {
+        return holders;
+    }
+    for pid in numbers_in("/proc") {
+        let folder = format!("/proc/{pid}");
+        if fs::read_dir(format!("{folder}/fd"))
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+        {
+            holders.hidden += 1;
+        }
+        for fd in numbers_in(&format!("{folder}/fd")) {
+            if let Some(inode) = socket_inode(&folder, fd).filter(|inode| inodes.contains(inode)) {
+                holders.of.entry(inode).or_default().push((pid, fd));
+            }
+        }
+    }
+    holders
 }
 
 fn socket_inode(folder: &str, fd: i32) -> Option<u64> {

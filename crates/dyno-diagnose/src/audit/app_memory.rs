@@ -19,8 +19,9 @@ const LARGE_BYTES: u64 = 256 << 20;
 fn allocator(facts: &Facts) -> Seen {
     let server = server(facts)?;
     let name = server.allocator.known()?;
-    let threads = server.threads.known()?.count;
-    let found = format!("{name}, {}", counted(threads as usize, "thread"));
+    // Processes do not share an allocator.
+    let threads = server.threads.known()?.of_largest;
+    let found = format!("{name}, {} in the largest process", counted(threads as usize, "thread"));
     if name != "glibc" && name != "musl" || threads < 2 {
         return Ok(Looked::Fine(found));
     }

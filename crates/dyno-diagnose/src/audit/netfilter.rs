@@ -29,6 +29,11 @@ const LINEAR_MIN: usize = 10;
 const LEGACY_MIN: usize = 100;
 /// What stands before the accept of standing connections in any usual rule set: the loopback device, and invalid packets.
 const BEFORE_MAX: usize = 2;
+/// µs per rule and request, the least and the most that was measured: in tables of the family inet, of ip, and in the older
+/// ones.
+const INET_US: (f64, f64) = (0.05, 0.09);
+const IP_US: (f64, f64) = (0.008, 0.012);
+const LEGACY_US: (f64, f64) = (0.003, 0.009);
 /// A request's CPU where costs of rules were measured, µs.
 const REQUEST_US: f64 = 12.5;
 
@@ -40,10 +45,9 @@ fn linear(facts: &Facts) -> Seen {
 }
 
 fn of_linear(chain: &Chain, walk: Walk) -> AuditFinding {
-    // µs per rule, the least and the most that was measured.
-    let cost = if chain.family == "inet" { (0.05, 0.09) } else { (0.008, 0.012) };
+    let cost = if chain.family == "inet" { INET_US } else { IP_US };
     let place = place(chain);
-    finding(
+    let made = finding(
         format!("Each packet is held against up to {} of a packet filter, one by one", counted(walk.rules, "rule")),
         format!("{} in {place} before a packet of a standing connection is let through", counted(walk.rules, "rule")),
         "one rule that lets standing connections through first, and one set in place of many addresses",
@@ -51,13 +55,8 @@ fn of_linear(chain: &Chain, walk: Walk) -> AuditFinding {
     .about(place)
     .gain(FAST, share(walk.rules, cost, "rules of this family, one by one"))
     .risk(Risk::Security, "an order or a set that is written wrongly lets packets in; load a whole file, which is taken or refused as one")
-    .why("A packet is compared with one rule after the other; a set is one look-up however many addresses it holds. Rules in a table of the family inet cost several times those in a table of the family ip.")
-    .see(&[&format!("sudo nft -a list chain {}", words(chain))])
-    .apply(&[
-        "sudo nft list ruleset > /root/ruleset.before",
-        &format!("sudo nft insert rule {} ct state established,related accept", words(chain)),
-    ])
-    .revert(&["(echo flush ruleset; cat /root/ruleset.before) | sudo nft -f -"])
+    .why("A packet is compared with one rule after the other; a set is one look-up however many addresses it holds. Rules in a table of the family inet cost several times those in a table of the family ip.");
+    of_nft(chain).give(made)
 }
 
 fn legacy(facts: &Facts) -> Seen {
@@ -69,9 +68,7 @@ fn legacy(facts: &Facts) -> Seen {
 
 fn of_legacy(chain: &Chain, walk: Walk) -> AuditFinding {
     let place = place(chain);
-    let tool = if chain.family == "ip6" { "ip6tables-legacy" } else { "iptables-legacy" };
-    let (table, name) = (quoted(&chain.table), quoted(&chain.name));
-    finding(
+    let made = finding(
         format!(
             "Each packet is held against up to {} of a packet filter, one by one",
             counted(walk.rules, "rule")
@@ -83,40 +80,45 @@ fn of_legacy(chain: &Chain, walk: Walk) -> AuditFinding {
         "the rule that lets standing connections through first, or an ipset in place of many addresses",
     )
     .about(place)
-    .gain(FAST, share(walk.rules, (0.003, 0.009), "rules of the older tables"))
+    .gain(FAST, share(walk.rules, LEGACY_US, "rules of the older tables"))
     .risk(Risk::Security, "an order that is written wrongly lets packets in")
-    .why("A packet is compared with one rule after the other until one decides.")
-    .see(&[&format!("sudo {tool} -t {table} -vnL {name} --line-numbers")])
-    .apply(&[
-        &format!("sudo {tool}-save > /root/{tool}.before"),
-        &format!("sudo {tool} -t {table} -I {name} 1 -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT"),
-    ])
-    .revert(&[&format!("sudo {tool}-restore < /root/{tool}.before")])
+    .why("A packet is compared with one rule after the other until one decides.");
+    of_iptables(chain).give(made)
 }
 
 fn first(facts: &Facts) -> Seen {
-    let chains = both(facts)?;
-    let late = |(chain, walk): (&Chain, Walk)| {
+    let none = Vec::new();
+    let (nftables, legacy) =
+        (facts.netfilter.nftables.or_absent(&none)?, facts.netfilter.legacy.or_absent(&none)?);
+    let late = |(chain, walk): (&Chain, Walk), kind: Kind| {
         let before = walk.before_established.filter(|before| *before > BEFORE_MAX)?;
-        Some(of_first(chain, before))
+        Some(of_first(chain, before, kind))
     };
-    let found: Vec<AuditFinding> = walked(facts, &chains).into_iter().filter_map(late).collect();
-    Ok(Looked::found_or(found, || summary(&chains)))
+    let of_new = walked(facts, nftables).into_iter().filter_map(|one| late(one, Kind::Nftables));
+    let of_old = walked(facts, legacy).into_iter().filter_map(|one| late(one, Kind::Legacy));
+    let found: Vec<AuditFinding> = of_new.chain(of_old).collect();
+    Ok(Looked::found_or(found, || summary(&[&nftables[..], legacy].concat())))
 }
 
-fn of_first(chain: &Chain, before: usize) -> AuditFinding {
+/// Which of the two filters a chain is of.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Nftables,
+    Legacy,
+}
+
+fn of_first(chain: &Chain, before: usize, kind: Kind) -> AuditFinding {
     let place = place(chain);
-    let cost = if chain.family == "inet" { (0.05, 0.09) } else { (0.003, 0.012) };
-    let apply = if chain.hook.is_some() && !chain.name.chars().all(|c| c.is_ascii_uppercase()) {
-        format!("sudo nft insert rule {} ct state established,related accept", words(chain))
-    } else {
-        format!(
-            "sudo iptables -t {} -I {} 1 -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT",
-            quoted(&chain.table),
-            quoted(&chain.name)
-        )
+    let cost = match (kind, chain.family.as_str()) {
+        (Kind::Legacy, _) => LEGACY_US,
+        (Kind::Nftables, "inet") => INET_US,
+        (Kind::Nftables, _) => IP_US,
     };
-    finding(
+    let commands = match kind {
+        Kind::Nftables => of_nft(chain),
+        Kind::Legacy => of_iptables(chain),
+    };
+    let made = finding(
         format!("Standing connections are let through only after {}", counted(before, "other rule")),
         format!("'established accept' stands behind {} in {place}", counted(before, "rule")),
         "'established accept' as the first rule",
@@ -124,10 +126,48 @@ fn of_first(chain: &Chain, before: usize) -> AuditFinding {
     .about(place)
     .gain(FAST, share(before, cost, "rules before it"))
     .risk(Risk::Security, "addresses that the rules before it drop keep the connections that they have")
-    .why("Nearly all packets of a server belong to connections that stand already; whatever stands before that rule is asked for each of them.")
-    .see(&["sudo nft -a list ruleset", "sudo iptables-save"])
-    .apply(&[&apply])
-    .revert(&["delete that first rule by its handle: sudo nft -a list ruleset; sudo nft delete rule … handle N"])
+    .why("Nearly all packets of a server belong to connections that stand already; whatever stands before that rule is asked for each of them.");
+    commands.give(made)
+}
+
+/// How a rule for standing connections is put first, and taken away.
+struct Commands {
+    see: String,
+    apply: [String; 2],
+    revert: String,
+}
+
+impl Commands {
+    fn give(&self, finding: AuditFinding) -> AuditFinding {
+        finding.see(&[&self.see]).apply(&[&self.apply[0], &self.apply[1]]).revert(&[&self.revert])
+    }
+}
+
+/// A whole file is taken or refused as one, and puts back what was there, counters aside.
+fn of_nft(chain: &Chain) -> Commands {
+    let words = words(chain);
+    Commands {
+        see: format!("sudo nft -a list chain {words}"),
+        apply: [
+            "sudo nft -s list ruleset > ruleset.before".to_owned(),
+            format!("sudo nft insert rule {words} ct state established,related accept"),
+        ],
+        revert: "(echo flush ruleset; cat ruleset.before) | sudo nft -f -".to_owned(),
+    }
+}
+
+fn of_iptables(chain: &Chain) -> Commands {
+    let tool = if chain.family == "ip6" { "ip6tables-legacy" } else { "iptables-legacy" };
+    let (table, name) = (quoted(&chain.table), quoted(&chain.name));
+    let rule = "-m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT";
+    Commands {
+        see: format!("sudo {tool} -t {table} -vnL {name} --line-numbers"),
+        apply: [
+            format!("sudo {tool}-save > {tool}.before"),
+            format!("sudo {tool} -t {table} -I {name} 1 {rule}"),
+        ],
+        revert: format!("sudo {tool}-restore < {tool}.before"),
+    }
 }
 
 fn tracking(facts: &Facts) -> Seen {
@@ -144,6 +184,7 @@ fn tracking(facts: &Facts) -> Seen {
         let words = if untracked { "some packets are not tracked" } else { "no rule asks for connections" };
         return Ok(Looked::fine(format!("{words}; {count} connections are followed")));
     }
+    let port = ports(facts).first().map_or_else(|| "PORT".to_owned(), u16::to_string);
     Ok(finding(
         "Every packet is matched to a connection in the kernel's table",
         format!("{count} connections followed; asked for by {}", users.join(", ")),
@@ -157,8 +198,8 @@ fn tracking(facts: &Facts) -> Seen {
         "sudo nft add table ip dyno_notrack",
         "sudo nft 'add chain ip dyno_notrack in { type filter hook prerouting priority raw; }'",
         "sudo nft 'add chain ip dyno_notrack out { type filter hook output priority raw; }'",
-        "sudo nft add rule ip dyno_notrack in tcp dport 80 notrack  # the server's port; rules by state must let it through before",
-        "sudo nft add rule ip dyno_notrack out tcp sport 80 notrack",
+        &format!("sudo nft add rule ip dyno_notrack in tcp dport {port} notrack  # rules by state must let that port through before"),
+        &format!("sudo nft add rule ip dyno_notrack out tcp sport {port} notrack"),
     ])
     .revert(&["sudo nft delete table ip dyno_notrack"])
     .into())
@@ -209,23 +250,35 @@ fn nat(facts: &Facts) -> Seen {
     .into())
 }
 
+/// Packets that must have been counted before a rule that met none says anything.
+const COUNTED_MIN: u64 = 10_000;
+
 fn unused(facts: &Facts) -> Seen {
     let chains = both(facts)?;
-    let counts = |chain: &Chain| chain.rules.iter().filter(|rule| rule.packets.is_some()).count();
-    let idle = |chain: &Chain| chain.rules.iter().filter(|rule| rule.packets == Some(0)).count();
-    let (all, never): (usize, usize) = (chains.iter().map(counts).sum(), chains.iter().map(idle).sum());
-    let found = format!("{never} of {all} counting rules never met a packet");
-    // A few stand by; a crowd of them is what a packet is held against for nothing.
-    if never <= LINEAR_MIN {
+    let counts: Vec<u64> =
+        chains.iter().flat_map(|chain| &chain.rules).filter_map(|rule| rule.packets).collect();
+    let never = counts.iter().filter(|packets| **packets == 0).count();
+    let packets: u64 = counts.iter().sum();
+    let found = format!(
+        "{never} of {} never met a packet, of {packets} counted",
+        counted(counts.len(), "counting rule")
+    );
+    // A few stand by; a crowd of them is what each packet is held against for nothing.
+    if never <= LINEAR_MIN || packets < COUNTED_MIN {
         return Ok(Looked::Fine(found));
     }
-    let made =
-        finding("Many rules of a packet filter never met a packet", found, "only rules that are needed")
-            .gain(FAST, share(never, (0.003, 0.09), "rules that are asked for nothing"))
-            .risk(Risk::Security, "a rule that has met nothing yet may be there for the day when it does")
-            .why("Each is compared with every packet that comes as far.")
-            .see(&["sudo iptables -vnL", "sudo nft list ruleset"]);
-    Ok(made.choice().into())
+    Ok(finding("Many rules of a packet filter never met a packet", found, "only rules that are needed")
+        .gain(FAST, share(never, (LEGACY_US.0, INET_US.1), "rules that are asked for nothing"))
+        .choice()
+        .risk(Risk::Security, "a rule that has met nothing yet may be there for the day when it does")
+        .why("Each is compared with every packet that comes as far.")
+        .see(&["sudo iptables-save -c | grep '^.0:0'", "sudo nft list ruleset"])
+        .apply(&[
+            "sudo iptables-save > iptables.before; sudo nft -s list ruleset > ruleset.before",
+            "delete those that nobody needs",
+        ])
+        .revert(&["sudo iptables-restore < iptables.before"])
+        .into())
 }
 
 /// Both kinds of filters; what is not there has no chains.

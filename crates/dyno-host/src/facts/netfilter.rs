@@ -31,8 +31,8 @@ pub(super) fn netfilter(parts: &[String], cut: &mut Vec<String>) -> Netfilter {
 
 /// The tables that are there. Their names' files are there where the kernel has them at all.
 fn legacy(cut: &mut Vec<String>) -> Fact<Vec<Chain>> {
-    let four = tables(Version::Four, "/proc/net/ip_tables_names");
-    let six = tables(Version::Six, "/proc/net/ip6_tables_names");
+    let four = tables(Version::Four, "/proc/thread-self/net/ip_tables_names");
+    let six = tables(Version::Six, "/proc/thread-self/net/ip6_tables_names");
     let mut chains = match (four, six) {
         (Fact::Value(four), Fact::Value(six)) => [four, six].concat(),
         (Fact::Value(one), Fact::Absent(_)) | (Fact::Absent(_), Fact::Value(one)) => one,
@@ -119,7 +119,7 @@ fn action(action: Action) -> String {
 fn conntrack() -> Fact<Conntrack> {
     const FOLDER: &str = "/proc/sys/net/netfilter";
     let read = |name: &str| number::<u64>(&format!("{FOLDER}/{name}")).value().copied().unwrap_or(0);
-    let stats = proc::text("/proc/net/stat/nf_conntrack").unwrap_or_default();
+    let stats = proc::text("/proc/thread-self/net/stat/nf_conntrack").unwrap_or_default();
     number::<u64>(&format!("{FOLDER}/nf_conntrack_count")).map(|count| Conntrack {
         count,
         max: read("nf_conntrack_max"),

@@ -38,9 +38,9 @@ pub(super) fn network(parts: &[String], cut: &mut Vec<String>) -> Network {
         devices,
         taps,
         listeners,
-        counters: parsed("/proc/net/netstat", |text| Some(parse_counters(text))),
+        counters: parsed("/proc/thread-self/net/netstat", |text| Some(parse_counters(text))),
         softnet: softnet(),
-        sockets: parsed("/proc/net/sockstat", |text| Some(parse_sockstat(text))),
+        sockets: parsed("/proc/thread-self/net/sockstat", |text| Some(parse_sockstat(text))),
     }
 }
 
@@ -83,7 +83,7 @@ fn told<T>(all: Vec<T>, read: Read, what: &str, cut: &mut Vec<String>) -> Vec<T>
 
 /// The table in /proc has no rings and no filters.
 fn plain_taps() -> Fact<Vec<sock_diag::Tap>> {
-    parsed("/proc/net/packet", |text| {
+    parsed("/proc/thread-self/net/packet", |text| {
         let tap = |line: proc::PacketLine| sock_diag::Tap {
             protocol: line.protocol as u16,
             device: line.device,
@@ -149,7 +149,7 @@ fn parse_sockstat(text: &str) -> BTreeMap<String, u64> {
 
 /// The backlogs before the protocols.
 pub(super) fn softnet() -> Fact<Softnet> {
-    parsed("/proc/net/softnet_stat", |text| Some(parse_softnet(text)))
+    parsed("/proc/thread-self/net/softnet_stat", |text| Some(parse_softnet(text)))
 }
 
 /// Columns in hexadecimal: packets, dropped, squeezed, and in the tenth those that another CPU handed over.

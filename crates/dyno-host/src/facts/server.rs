@@ -62,9 +62,11 @@ fn status(pid: Pid) -> std::io::Result<String> {
 fn threads(pids: &[Pid], listeners: &Fact<Vec<Listener>>) -> Fact<Threads> {
     let mut threads = Threads::default();
     for pid in pids {
+        let before = threads.count;
         for tid in proc::tasks(*pid).into_iter().take(THREADS_MAX) {
             add_thread(&mut threads, *pid, tid);
         }
+        threads.of_largest = threads.of_largest.max(threads.count - before);
     }
     let serving = |pid: &&Pid| listeners.value().into_iter().flatten().any(|one| one.pids.contains(pid));
     threads.serving = pids.iter().filter(serving).count() as u32;

@@ -44,6 +44,8 @@ pub struct Server {
 pub struct Threads {
     /// How many.
     pub count: u32,
+    /// Those of the process that has most.
+    pub of_largest: u32,
     /// Threads by CPUs that they may use.
     pub cpus: BTreeMap<String, u32>,
     /// By policy and nice value: `other 0`, `fifo`.

@@ -154,6 +154,9 @@ fn push_notes(
     if !text.is_empty() {
         out.push_str(&wrapped(&text.join(" · "), width, NOTE_INDENT));
     }
+    for sentence in &row.row.sentences {
+        out.push_str(&wrapped(&visible(sentence), width, NOTE_INDENT));
+    }
 }
 
 fn push_cell(line: &mut String, text: &str, shown: &Shown) {

@@ -147,7 +147,7 @@ fn row(finding: &AuditFinding) -> Row {
         Some(format!("better: {}", finding.recommended)),
         first,
     ];
-    Row { cells, notes: notes.into_iter().flatten().collect(), ..Row::default() }
+    Row { cells, sentences: notes.into_iter().flatten().collect(), ..Row::default() }
 }
 
 fn tone(level: Level) -> Tone {

@@ -55,5 +55,10 @@ fn row(one: &Ability) -> Row {
     let state = Cell { words: word.into(), look: Look::Toned(tone) };
     let why = if one.state == State::Works { String::new() } else { one.why.clone() };
     let get = (one.state != State::Works && !one.get.is_empty()).then(|| format!("get it: {}", one.get));
-    Row { cells: vec![words(&one.name), words(&one.purpose), state], why, notes: get.into_iter().collect() }
+    Row {
+        cells: vec![words(&one.name), words(&one.purpose), state],
+        why,
+        sentences: get.into_iter().collect(),
+        ..Row::default()
+    }
 }

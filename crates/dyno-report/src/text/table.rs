@@ -182,7 +182,7 @@ mod tests {
 
     fn row(name: &str, said: &str, figure: &str, why: &str) -> Row {
         let cells = [name, said, figure, "kept"].map(words).to_vec();
-        Row { cells, why: why.into(), notes: Vec::new() }
+        Row { cells, why: why.into(), ..Row::default() }
     }
 
     fn text(rows: Vec<Row>, width: usize) -> String {

@@ -12,6 +12,9 @@ const LABEL_COLUMNS: usize = 13;
 /// Checks that could not look, of one reason, that are named; the others are counted.
 const NAMED_MAX: usize = 12;
 
+/// Commands that a row has room for: one that saves what is there, and one that changes it.
+const COMMANDS_MAX: usize = 2;
+
 /// How much of each finding a terminal says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
@@ -140,7 +143,11 @@ fn row(finding: &AuditFinding) -> Row {
         words(finding.risk.name()),
         level,
     ];
-    let first = finding.apply.first().map(|command| format!("try: {command}"));
+    let commands = match finding.apply.len() {
+        0..=COMMANDS_MAX => finding.apply.join("; "),
+        count => format!("{count} commands, which --full has"),
+    };
+    let first = (!commands.is_empty()).then(|| format!("try: {commands}"));
     let notes = [
         Some(format!("{}.", finding.title)),
         Some(format!("found: {}", finding.found)),

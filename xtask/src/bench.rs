@@ -1,10 +1,12 @@
 //! `cargo xtask bench`: timed comparisons with programs of other people, paired and interleaved.
 //!
-//! `peers` compares servers by their CPU per request with every shape of requests, `load` generators by theirs.
+//! `peers` compares servers by their CPU per request with every shape of requests, `content` with files, `load` generators
+//! by theirs.
 //! Everything is alive at once and gets one short slice per cycle in shuffled order, because a shared machine changes its speed by tenths within seconds:
 //! only ratios within a cycle count. People call it; tests and CI never do. Each run adds a line to the history.
 
 mod arms;
+mod content;
 mod history;
 mod load;
 mod options;
@@ -26,9 +28,15 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     flags.finish()?;
     match (which.as_deref(), contest) {
         (Some("peers"), contest) => peers::run(repo, &options, &contest.unwrap_or_default()),
+        (Some("content"), None) => content::run(repo, &options),
         (Some("load"), None) => load::run(repo, &options),
-        (Some("load"), Some(_)) => Err(Trouble::new("--shape and --against belong to \"bench peers\"")
-            .remedy("cargo xtask bench peers --shape wrk,browser")),
-        _ => Err(Trouble::new("a bench is \"peers\" or \"load\"").remedy("cargo xtask bench peers")),
+        (Some("load" | "content"), Some(_)) => {
+            Err(Trouble::new("--shape and --against belong to \"bench peers\"")
+                .remedy("cargo xtask bench peers --shape wrk,browser"))
+        }
+        _ => {
+            Err(Trouble::new("a bench is \"peers\", \"content\" or \"load\"")
+                .remedy("cargo xtask bench peers"))
+        }
     }
 }

@@ -10,12 +10,12 @@ use crate::flags::{Flags, Given};
 use crate::repo::Repo;
 use crate::test::{self, Beside};
 use crate::trouble::{Outcome, Trouble};
-use crate::{budget, generate, packages, simulate, tidy};
+use crate::{budget, fuzz, generate, packages, simulate, tidy};
 
 type Stage = (&'static str, fn(&Repo) -> Result<Outcome, Trouble>);
 
 /// In the order in which they run; the first that fails ends it.
-const STAGES: [Stage; 10] = [
+const STAGES: [Stage; 11] = [
     ("format", format),
     ("tidy", |repo| tidy::run(repo, Flags::new(vec![]))),
     ("clippy", clippy),
@@ -24,6 +24,7 @@ const STAGES: [Stage; 10] = [
     ("bpf", |repo| generate::bpf::run(repo, Given::Yes)),
     ("test", tests),
     ("simulate", simulate::run_built),
+    ("fuzz", fuzz::run_in_ci),
     ("manual", |repo| generate::run(repo, Flags::new(vec!["--check".to_owned()]))),
     ("budget", |repo| budget::run(repo, Flags::new(vec![]))),
 ];

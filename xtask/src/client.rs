@@ -69,10 +69,18 @@ fn check(answers: &[u8], answer_bytes: usize) -> Result<(), Trouble> {
 pub(crate) fn fetch(addr: SocketAddr, request: &str) -> Result<Vec<u8>, Trouble> {
     let mut stream = TcpStream::connect(addr).map_err(Trouble::cannot(format!("connect to {addr}")))?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(Trouble::cannot("set a timeout"))?;
-    let mut buffer = vec![0; BUFFER_BYTES];
-    let whole = first_answer(&mut stream, request.as_bytes(), &mut buffer)?;
-    buffer.truncate(whole);
-    Ok(buffer)
+    stream.write_all(request.as_bytes()).map_err(Trouble::cannot("send a request"))?;
+    let (mut answer, mut buffer) = (Vec::new(), vec![0; BUFFER_BYTES]);
+    loop {
+        match stream.read(&mut buffer).map_err(Trouble::cannot("read an answer"))? {
+            0 => return Err(Trouble::new("the server closed the connection")),
+            got => answer.extend_from_slice(&buffer[..got]),
+        }
+        if let Some(whole) = answer_bytes(&answer).filter(|whole| *whole <= answer.len()) {
+            answer.truncate(whole);
+            return Ok(answer);
+        }
+    }
 }
 
 #[cfg(test)]

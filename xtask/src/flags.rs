@@ -1,6 +1,7 @@
 //! The words after a verb: flags with and without a value, and that nothing is left over.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::trouble::Trouble;
 
@@ -76,6 +77,18 @@ impl Flags {
     }
 }
 
+/// `90m`, `3h` or `600s`.
+pub(crate) fn time(text: &str) -> Option<Duration> {
+    let seconds = match text.chars().last()? {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        _ => return None,
+    };
+    let number: u64 = text[..text.len() - 1].parse().ok()?;
+    number.checked_mul(seconds).map(Duration::from_secs)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -102,5 +115,15 @@ mod tests {
         assert!(flags("--seed").parsed::<u64>("--seed").is_err());
         let refused = flags("--seed x").parsed::<u64>("--seed").unwrap_err();
         assert!(refused.to_string().contains("--seed cannot be \"x\""), "{refused}");
+    }
+
+    #[test]
+    fn a_time_has_a_unit() {
+        assert_eq!(time("3h"), Some(Duration::from_secs(10_800)));
+        assert_eq!(time("90m"), Some(Duration::from_secs(5400)));
+        assert_eq!(time("10s"), Some(Duration::from_secs(10)));
+        for bad in ["", "h", "10", "-1m", "ten m", "99999999999999999999h", "18446744073709551615h"] {
+            assert_eq!(time(bad), None, "{bad}");
+        }
     }
 }

@@ -9,6 +9,7 @@ mod ci;
 mod client;
 mod command;
 mod flags;
+mod fuzz;
 mod generate;
 mod go;
 mod limit;
@@ -43,10 +44,13 @@ usage: cargo xtask VERB
   bench peers       server CPU per request, in all, in user space and in the kernel, beside the floor and other
                     servers, interleaved: [--shape A,B] of wrk, techempower, browser, x16-equal, x16-different;
                     [--against FILE], another build of dyno
+  bench content     server CPU per reply with files of 1 kB to 10 MB, beside the floor, nginx and h2o
   bench load        the generator's CPU per request beside other generators, interleaved
-                    both: [--cycles N] [--slice 1s] [--seed N] [--only A,B] [--server-cpu N] [--load-cpu N]
+                    all: [--cycles N] [--slice 1s] [--seed N] [--only A,B] [--server-cpu N] [--load-cpu N]
                           [--history FILE]
   simulate [SEEDS]  the engine's core on simulated networks: FIRST..LAST, or one seed, printed in full
+  fuzz [A,B]        what strangers send, changed by a fuzzer; of request, chunked, response, fields, server, imports,
+                    plan: [--time 60s] each, [--keep] what reaches new code, [--input FILE] of a finding once more
   strangers         dyno diagnose on programs that nobody here wrote, against what is known of them: [--only A,B]
                      [--dyno FILE] [--write PAGE] [--keep FOLDER] [--list]; some ten minutes, as root, not in ci
   mutants           whether tests see faults: a seeded sample of small changes, each tested alone; takes hours
@@ -81,6 +85,7 @@ fn run(mut words: Vec<String>) -> Result<Outcome, Trouble> {
         "tidy" => tidy::run(&repo, flags),
         "budget" => budget::run(&repo, flags),
         "bench" => bench::run(&repo, flags),
+        "fuzz" => fuzz::run(&repo, flags),
         "mutants" => mutants::run(&repo, flags),
         "simulate" => simulate::run(&repo, flags),
         "strangers" => strangers::run(&repo, flags),

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::flags::Flags;
+use crate::flags::{self, Flags};
 use crate::repo::Repo;
 use crate::trouble::{Outcome, Trouble};
 use report::Report;
@@ -44,7 +44,7 @@ impl Options {
         let options = Options {
             seed: flags.parsed("--seed")?.unwrap_or(SEED),
             sample: flags.parsed("--sample")?.unwrap_or(SAMPLE),
-            time: flags.value("--time", time)?.unwrap_or(Duration::from_secs(HOURS * 3600)),
+            time: flags.value("--time", flags::time)?.unwrap_or(Duration::from_secs(HOURS * 3600)),
             page: flags.parsed("--page")?.unwrap_or_else(|| repo.path(PAGE)),
             only: flags.parsed("--only")?,
         };
@@ -58,18 +58,6 @@ impl Options {
         let minutes = self.time.as_secs() / 60;
         format!("cargo xtask mutants --seed {} --sample {} --time {minutes}m{only}", self.seed, self.sample)
     }
-}
-
-/// `90m`, `3h` or `600s`.
-fn time(text: &str) -> Option<Duration> {
-    let seconds = match text.chars().last()? {
-        's' => 1,
-        'm' => 60,
-        'h' => 3600,
-        _ => return None,
-    };
-    let number: u64 = text[..text.len() - 1].parse().ok()?;
-    number.checked_mul(seconds).map(Duration::from_secs)
 }
 
 /// Runs the verb.
@@ -118,19 +106,4 @@ fn tried(
         }
     };
     tool.test(mutant, limit)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_has_a_unit() {
-        assert_eq!(time("3h"), Some(Duration::from_secs(10_800)));
-        assert_eq!(time("90m"), Some(Duration::from_secs(5400)));
-        assert_eq!(time("10s"), Some(Duration::from_secs(10)));
-        for bad in ["", "h", "10", "-1m", "ten m", "99999999999999999999h", "18446744073709551615h"] {
-            assert_eq!(time(bad), None, "{bad}");
-        }
-    }
 }

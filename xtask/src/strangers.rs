@@ -50,6 +50,9 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
             .remedy("cargo build --release, or --dyno FILE"));
     }
     let scratch = repo.root().join("target/strangers");
+    if let Some(folder) = &keep {
+        std::fs::create_dir_all(folder).map_err(Trouble::cannot(format!("make {}", folder.display())))?;
+    }
     let mut rows = Vec::new();
     for truth in truths {
         let kept = keep.as_ref().map(|folder| folder.join(format!("{}.json", truth.name)));

@@ -17,7 +17,7 @@ use crate::packages;
 use crate::repo::{Repo, is_ci};
 use crate::rights::Rights;
 use crate::trouble::{Outcome, Trouble};
-pub(crate) use binaries::Binary;
+pub(crate) use binaries::{Binary, KEPT_BYTES};
 
 /// So many of the slowest are told at the end.
 const SLOWEST: usize = 8;

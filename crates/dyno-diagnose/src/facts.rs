@@ -181,6 +181,14 @@ impl<'o> Facts<'o> {
         self.spare().map(|spare| spare * f64::from(self.seen.host.cpus))
     }
 
+    /// How much more the free CPUs could do, as a share of what is done now: the target's work brings that of those who ask.
+    pub(super) fn gain_at_most(&self) -> Option<f64> {
+        let host = &self.seen.host;
+        let used = (self.seen.process.cpu_ns + host.peers_ns) as f64;
+        let free = self.spare()? * host.all_ns as f64;
+        (used > 0.0).then(|| free / used)
+    }
+
     /// Share of all samples that lie in loops of which `holds` is true; each loop's instructions are summed.
     pub(super) fn loop_share(&self, holds: impl Fn(&Hot<'_>) -> bool) -> f64 {
         let shares = self.loops.iter().filter(|hot| holds(hot)).map(|hot| hot.spot.share);

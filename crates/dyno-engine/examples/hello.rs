@@ -4,11 +4,12 @@
 use dyno_engine::{EngineError, Method, Server};
 
 fn main() -> Result<(), EngineError> {
-    Server::new()
-        .listen("127.0.0.1:8080")
-        .route(Method::Get, "/hello/{name}", |request, reply| {
-            let name = request.param("name").unwrap_or("nobody");
-            reply.text(&format!("Hello, {name}!\n"))
-        })
-        .run()
+    server().listen("127.0.0.1:8080").run()
+}
+
+pub(crate) fn server() -> Server {
+    Server::new().route(Method::Get, "/hello/{name}", |request, reply| {
+        let name = request.param("name").unwrap_or("nobody");
+        reply.text(&format!("Hello, {name}!\n"))
+    })
 }

@@ -17,15 +17,16 @@ use std::thread;
 const WAITING_BYTES_MAX: usize = 4 << 20;
 
 fn main() -> Result<(), EngineError> {
-    let folder = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| ".".to_owned()));
-    Server::new()
-        .listen("127.0.0.1:8080")
-        .upload(Method::Put, "/files/{name}", move |request, waker| {
-            let name = request.param("name").filter(|name| !name.contains('/') && !name.starts_with('.'));
-            let path = folder.join(name.ok_or(400_u16)?);
-            Ok(Box::new(ToDisk::new(path, waker)) as Box<dyn Upload>)
-        })
-        .run()
+    let folder = std::env::args_os().nth(1).unwrap_or_else(|| ".".into());
+    server(folder.into()).listen("127.0.0.1:8080").run()
+}
+
+pub(crate) fn server(folder: PathBuf) -> Server {
+    Server::new().upload(Method::Put, "/files/{name}", move |request, waker| {
+        let name = request.param("name").filter(|name| !name.contains('/') && !name.starts_with('.'));
+        let path = folder.join(name.ok_or(400_u16)?);
+        Ok(Box::new(ToDisk::new(path, waker)) as Box<dyn Upload>)
+    })
 }
 
 /// What the writing thread is told.

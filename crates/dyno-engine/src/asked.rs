@@ -7,6 +7,8 @@ pub(crate) struct Asked {
     pub(crate) content: Content,
     /// Whether the client knows the chunked coding, which HTTP/1.0 does not.
     pub(crate) chunks: Chunks,
+    /// The host that is asked; 0 where there is but one.
+    pub(crate) host: u16,
 }
 
 /// What the Connection header of a reply says.
@@ -45,7 +47,7 @@ impl Asked {
 
     /// What a refusal is framed for: the last reply of its connection.
     pub(crate) const LAST: Asked =
-        Asked { connection: Connection::Closed, content: Content::Sent, chunks: Chunks::Known };
+        Asked { connection: Connection::Closed, content: Content::Sent, chunks: Chunks::Known, host: 0 };
 }
 
 /// Whether a reply with this status has content at all.

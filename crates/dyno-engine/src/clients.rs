@@ -4,6 +4,16 @@ use dyno_proto::client::Network;
 use std::num::NonZeroU32;
 
 /// How it is known who asks. A proxy that is not trusted is a client like any other.
+///
+/// ```
+/// # use dyno_engine::*;
+///
+/// // Behind a proxy on this machine that tells the client by X-Forwarded-For.
+/// let trusted = vec!["127.0.0.0/8".parse()?];
+/// let server = Server::new().clients(Clients { told_by: ToldBy::XForwardedFor, trusted, trusts_unix: false });
+/// # let _ = server;
+/// # Ok::<(), NetworkError>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Clients {
     /// What a trusted proxy tells it by.
@@ -15,6 +25,13 @@ pub struct Clients {
 }
 
 /// What a proxy tells by who asks. One of them only: what a proxy does not write itself, it passes on from the client.
+///
+/// ```
+/// # use dyno_engine::*;
+///
+/// let clients = Clients { told_by: ToldBy::ProxyProtocol, trusts_unix: true, ..Clients::default() };
+/// # let _ = clients;
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToldBy {
     /// Nothing: the peer is the client.
@@ -29,6 +46,16 @@ pub enum ToldBy {
 }
 
 /// Limits of one address (of IPv6: of one /64) in one worker; none by default. Trusted proxies have none.
+///
+/// ```
+/// # use dyno_engine::*;
+///
+/// use std::num::NonZeroU32;
+///
+/// let address = AddressLimits { requests_per_second: NonZeroU32::new(20), ..AddressLimits::default() };
+/// let server = Server::new().limits(Limits { address, ..Limits::default() });
+/// # let _ = server;
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressLimits {
     /// Connections; more are closed at once.

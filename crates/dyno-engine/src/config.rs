@@ -7,6 +7,9 @@ use crate::clients::{AddressLimits, Clients};
 use crate::content::Mount;
 use crate::dials::Dials;
 use crate::error::EngineError;
+use crate::error_log::ErrorLog;
+use crate::host::Host;
+use crate::log::LogFormat;
 use dyno_proto::http1::request;
 use dyno_sys::socket::Addr;
 use dyno_sys::user::Identity;
@@ -18,9 +21,22 @@ use std::path::PathBuf;
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
 /// How long a drain may take before what is left is cut: the ten seconds that service managers commonly grant.
+///
+/// ```
+/// # use dyno_engine::*;
+/// assert_eq!(DRAIN_NS_DEFAULT, 10_000_000_000);
+/// ```
 pub const DRAIN_NS_DEFAULT: u64 = 10 * SECOND_NS;
 
 /// Everything a server is told before it starts.
+///
+/// ```no_run
+/// # use dyno_engine::*;
+///
+/// let config = Config { listen: vec!["127.0.0.1:8080".parse()?], ..Config::default() };
+/// supervisor::run(config, &Router::new, &mut |event| eprintln!("{event:?}"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Config {
     /// Where to listen; never empty.
@@ -33,11 +49,19 @@ pub struct Config {
     pub limits: Limits,
     /// Where the access log goes; `None` is standard output.
     pub log_file: Option<PathBuf>,
+    /// What a line of the access log says.
+    pub log_format: LogFormat,
+    /// Whether replies that wait for the access log ([`Log::Commit`](crate::Log::Commit)) wait until the disk has it.
+    pub log_fsync: bool,
+    /// Where workers say what goes wrong with a request, before its reply leaves; `None`: nowhere.
+    pub error_log: Option<ErrorLog>,
     /// Who the workers and the log's writer become once they are forked; `None`: they stay who the supervisor is. Only root
     /// may become somebody else. Sockets and the log are opened before.
     pub user: Option<Identity>,
-    /// Folders whose files are served where no route is.
+    /// Folders whose files are served where no route is, for every name that is no other host's.
     pub content: Vec<Mount>,
+    /// Hosts that are told apart, with their folders, redirects, header lines and error pages.
+    pub hosts: Vec<Host>,
     /// How long a drain may take, in nanoseconds, before connections that are left are cut.
     pub drain_ns: u64,
     /// Where `/metrics` and `/healthz` are served, by a process of their own; `None`: nowhere, and nothing is counted for
@@ -61,8 +85,12 @@ impl Default for Config {
             socket_mode: None,
             limits: Limits::default(),
             log_file: None,
+            log_format: LogFormat::default(),
+            log_fsync: false,
+            error_log: None,
             user: None,
             content: Vec::new(),
+            hosts: Vec::new(),
             drain_ns: DRAIN_NS_DEFAULT,
             metrics: None,
             clients: Clients::default(),
@@ -74,6 +102,14 @@ impl Default for Config {
 }
 
 /// What a peer may ask for at most, and for how long it may keep the server waiting. Times are nanoseconds.
+///
+/// ```
+/// # use dyno_engine::*;
+///
+/// let limits = Limits { body_bytes_max: 64 << 10, idle_ns: 5_000_000_000, ..Limits::default() };
+/// let server = Server::new().limits(limits);
+/// # let _ = server;
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of a request line; longer ones get 414.

@@ -9,6 +9,8 @@
 
 use crate::asked::Asked;
 use crate::fault::{Fault, planted};
+use crate::later::Waited;
+use crate::log::Kept;
 use crate::mailbox::Address;
 use crate::queue::Queue;
 use crate::response::Source;
@@ -18,7 +20,6 @@ use crate::upload::Upload;
 use dyno_proto::http1::chunk;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// "No entry" in the list of free ones.
 const NONE: u32 = u32::MAX;
@@ -88,6 +89,8 @@ pub(crate) struct Busy {
     pub(crate) peer_has_closed: bool,
     /// The kernel looks after the peer while nothing is sent.
     pub(crate) is_kept_alive: bool,
+    /// Up to where the access log must be written before anything of the queue leaves.
+    pub(crate) held_until: Option<u64>,
     /// Bytes charged to the budget.
     pub(crate) charged: usize,
     /// When reading, writing and waiting for an answer have taken too long.
@@ -112,7 +115,7 @@ pub(crate) struct Incoming {
     pub(crate) framing: Framing,
     pub(crate) into: Into,
     /// What the access log says of it, when there is one.
-    pub(crate) line: Option<Box<LogLine>>,
+    pub(crate) line: Option<Box<Kept>>,
 }
 
 /// Where a body goes.
@@ -145,15 +148,18 @@ pub(crate) struct Owed {
     pub(crate) serial: u32,
     pub(crate) asked: Asked,
     pub(crate) what: OwedWhat,
-    pub(crate) line: Option<Box<LogLine>>,
+    pub(crate) line: Option<Box<Kept>>,
+    /// Whether the access log has its line already.
+    pub(crate) is_told: bool,
     pub(crate) status: u16,
+    pub(crate) head_bytes: u64,
     pub(crate) body_bytes: u64,
 }
 
 /// What is missing.
 pub(crate) enum OwedWhat {
     /// All of it.
-    Answer { gone: Arc<AtomicBool> },
+    Answer { waited: Arc<Waited> },
     /// The rest of its body.
     Stream { source: Box<dyn Source>, framing: StreamFraming, is_waiting: bool },
 }
@@ -169,15 +175,6 @@ pub(crate) enum StreamFraming {
     Close,
 }
 
-/// What an access log line says of a request, kept for those that are answered later.
-#[derive(Debug, Clone)]
-pub(crate) struct LogLine {
-    pub(crate) method: Vec<u8>,
-    pub(crate) target: Vec<u8>,
-    pub(crate) version: &'static str,
-    pub(crate) client: Option<IpAddr>,
-}
-
 impl Default for Busy {
     fn default() -> Busy {
         Busy {
@@ -189,6 +186,7 @@ impl Default for Busy {
             watch: Watch::INPUT,
             peer_has_closed: false,
             is_kept_alive: false,
+            held_until: None,
             charged: 0,
             read_due: None,
             write_due: None,

@@ -17,7 +17,7 @@ mod settings;
 mod tables;
 mod watch;
 
-pub(crate) use answer::{Answered, answer};
+pub(crate) use answer::{Answered, answer, error_page};
 pub(crate) use build::Built;
 pub use error::ContentError;
 pub(crate) use load::{sites, table_of};

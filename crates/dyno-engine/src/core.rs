@@ -15,6 +15,7 @@
 mod budgeted;
 mod deadline;
 mod drain;
+mod release;
 
 use crate::config::Limits;
 use crate::conn::{Client, Reading, Slab};
@@ -132,6 +133,9 @@ impl<N: Net> Core<N> {
             self.check_outbox();
         }
         self.expired = expired;
+        if self.net.holds_replies() {
+            self.release_written();
+        }
         while let Some(token) = self.idle_in_drain.pop() {
             if let Some(index) = self.conns.index_of(token) {
                 self.close_idle(index);
@@ -139,6 +143,9 @@ impl<N: Net> Core<N> {
         }
         if self.http.budget.is_over() {
             self.cut_hoarders();
+        }
+        if self.net.holds_replies() {
+            self.http.announce_lines();
         }
     }
 
@@ -397,6 +404,9 @@ impl<N: Net> Core<N> {
         if planted(Fault::ReaderStarved) {
             return;
         }
+        if conn.busy.as_ref().is_some_and(|busy| busy.held_until.is_some()) {
+            return;
+        }
         let Some(mut busy) = conn.busy.take() else { return };
         debug_assert!(conn.reading != Reading::Done, "done is done: who lingers has nothing to send");
         let taken = busy.queue.taken;
@@ -520,7 +530,8 @@ impl<N: Net> Core<N> {
         };
         let watch = Watch {
             input: conn.reading != Reading::Paused,
-            output: !busy.queue.is_empty() || busy.has_source_ready(),
+            // What waits for the log is sent when it has its lines, whatever room the socket has.
+            output: busy.held_until.is_none() && (!busy.queue.is_empty() || busy.has_source_ready()),
             peer_close: is_paused
                 && busy.owed.is_some()
                 && !busy.peer_has_closed

@@ -41,6 +41,14 @@ macro_rules! dials {
         /// A value for each dial.
         ///
         /// `Dials::default()` is the setting that the climb reached; `Dials::naive()` is where it starts.
+        ///
+        /// ```
+        /// # use dyno_engine::*;
+        ///
+        /// let dials = Dials { log: Log::Ring, ..Dials::default() };
+        /// let server = Server::new().dials(dials);
+        /// # let _ = server;
+        /// ```
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct Dials {
             $(#[doc = concat!("See [`", stringify!($Type), "`].")] pub $field: $Type),+
@@ -48,24 +56,56 @@ macro_rules! dials {
 
         impl Dials {
             /// What is said of each dial, in the order of the manual.
+            ///
+            /// ```
+            /// # use dyno_engine::*;
+            /// assert!(Dials::ABOUT.iter().any(|about| about.name == "log"));
+            /// ```
             pub const ABOUT: &'static [About] = &[$($Type::ABOUT),+];
 
             /// The names of all dials, in the same order.
+            ///
+            /// ```
+            /// # use dyno_engine::*;
+            /// assert!(Dials::NAMES.contains(&"spin"));
+            /// ```
             pub const NAMES: &'static [&'static str] = &[$($Type::ABOUT.name),+];
 
             /// The climbed setting for this many workers: more than one get a listener and a CPU each.
+            ///
+            /// ```
+            /// # use dyno_engine::*;
+            ///
+            /// let dials = Dials::for_workers(std::num::NonZeroU32::MIN);
+            /// assert_eq!(dials.workers.get(), 1);
+            /// ```
             #[must_use]
             pub fn for_workers(workers: NonZeroU32) -> Dials {
                 Dials { $($field: $Type::climbed(workers)),+ }
             }
 
             /// What an ordinary first version does: where the climb starts.
+            ///
+            /// ```
+            /// # use dyno_engine::*;
+            /// assert_ne!(Dials::naive().body, Dials::default().body);
+            /// ```
             #[must_use]
             pub fn naive() -> Dials {
                 Dials { $($field: $Type::naive()),+ }
             }
 
             /// Turns the dial called `name` to `word`.
+            ///
+            /// ```
+            /// # use dyno_engine::*;
+            ///
+            /// let mut dials = Dials::default();
+            /// dials.set("log", "ring")?;
+            /// assert_eq!(dials.log, Log::Ring);
+            /// assert!(dials.set("log", "loud").is_err());
+            /// # Ok::<(), DialError>(())
+            /// ```
             ///
             /// # Errors
             /// [`DialError`] when there is no such dial or it does not take this word; nothing is changed then.
@@ -78,6 +118,11 @@ macro_rules! dials {
             }
 
             /// The word at which the dial called `name` stands; `None` when there is no such dial.
+            ///
+            /// ```
+            /// # use dyno_engine::*;
+            /// assert_eq!(Dials::default().get("log").as_deref(), Some("off"));
+            /// ```
             #[must_use]
             pub fn get(&self, name: &str) -> Option<String> {
                 $(if name == $Type::ABOUT.name {
@@ -121,7 +166,7 @@ mod tests {
     #[test]
     fn every_dial_reads_back_the_word_it_was_set_to() {
         let words = [
-            ("log", "sync ring off"),
+            ("log", "sync ring commit off"),
             ("send", "joined split"),
             ("calls", "recv-send read-write"),
             ("read", "once drain"),

@@ -1,12 +1,20 @@
 //! Why a server could not start or go on: the errors at this crate's edge.
 
 use crate::content::ContentError;
+use crate::hosts::HostError;
 use crate::route::RouteError;
 use dyno_sys::socket::{Addr, AddrError, SocketError};
 use std::io;
 use std::path::PathBuf;
 
 /// Why a server could not start or go on.
+///
+/// ```
+/// # use dyno_engine::*;
+///
+/// let refused = Server::new().listen("no address").start();
+/// assert!(matches!(refused, Err(EngineError::Address { .. })));
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// A limit is set so that nothing could be served, or more memory would be asked for than there can be.
@@ -58,11 +66,26 @@ pub enum EngineError {
         #[from]
         source: ContentError,
     },
+    /// Hosts cannot be served as they were told.
+    #[error("the hosts cannot be served")]
+    Host {
+        /// What is wrong with them.
+        #[from]
+        source: HostError,
+    },
     /// The access log could not be opened.
     #[error("cannot open the access log {path}", path = path.as_deref().unwrap_or("standard output".as_ref()).display())]
     Log {
         /// The file; `None` is standard output.
         path: Option<PathBuf>,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The error log could not be opened.
+    #[error("cannot open the error log {}", path.display())]
+    ErrorLog {
+        /// The file.
+        path: PathBuf,
         /// The reason.
         source: io::Error,
     },

@@ -60,12 +60,14 @@ pub(crate) enum Fault {
     IfRangeIgnored,
     /// A form of a file is sent under the header lines of another one.
     FormMistaken,
+    /// A reply that waits for the access log leaves before its line is written.
+    ReplyBeforeItsLine,
 }
 
 #[cfg(test)]
 impl Fault {
     /// Every fault.
-    pub(crate) const ALL: [Fault; 27] = [
+    pub(crate) const ALL: [Fault; 28] = [
         Fault::DeadlineNotArmed,
         Fault::NearestInThePast,
         Fault::ShortWriteLost,
@@ -93,6 +95,7 @@ impl Fault {
         Fault::ShrunkTakenForSent,
         Fault::IfRangeIgnored,
         Fault::FormMistaken,
+        Fault::ReplyBeforeItsLine,
     ];
 }
 

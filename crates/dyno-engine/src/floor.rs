@@ -2,11 +2,13 @@
 //!
 //! It is the yardstick of every climb: what the kernel alone costs for these bytes on this machine. The number of
 //! requests in a read is its bytes divided by the length of the first request that ever came. Level-triggered epoll,
-//! one read into one shared buffer, one send of as many copies of the answer as there were requests.
+//! one read into one shared buffer, one send of as many copies of the answer as there were requests. An answer may go on
+//! with a file, which leaves by sendfile. What a socket does not take at once is sent when it takes more.
 
 use crate::config::SECOND_NS;
 use crate::dials::{Dials, Reuseport};
 use crate::error::{EngineError, refused};
+use crate::file::FilePart;
 use crate::listen::{self, Listeners, SocketFile};
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
@@ -32,12 +34,23 @@ const SIGNALS: u64 = u64::MAX - 1;
 const WAIT_MS: i32 = (SECOND_NS / 10 / 1_000_000) as i32;
 
 /// What the floor is told.
+///
+/// ```no_run
+/// # use dyno_engine::*;
+/// let answer = b"HTTP/1.1 204 No Content\r\n\r\n".to_vec();
+/// let addr = "127.0.0.1:8080".parse()?;
+/// let floor = floor::Floor { addr, answer, file: None, request_bytes: None, cpu: None };
+/// floor::run(&floor, &mut |addr| println!("listening on {addr}"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Floor {
     /// Where to listen.
     pub addr: Addr,
     /// The whole answer, head and body; it is sent as it is.
     pub answer: Vec<u8>,
+    /// What is sent behind the answer, by sendfile.
+    pub file: Option<FilePart>,
     /// Bytes of one request; `None` takes the first request's length, up to its empty line.
     pub request_bytes: Option<usize>,
     /// The CPU to run on; `None` leaves it to the scheduler.
@@ -47,6 +60,15 @@ pub struct Floor {
 /// Answers until SIGTERM or SIGINT; `on_ready` is told the address once it listens.
 ///
 /// Call it while the process has one thread. It answers everything, also what is no request: never expose it.
+///
+/// ```no_run
+/// # use dyno_engine::*;
+/// let answer = b"HTTP/1.1 204 No Content\r\n\r\n".to_vec();
+/// let addr = "127.0.0.1:8080".parse()?;
+/// let floor = floor::Floor { addr, answer, file: None, request_bytes: None, cpu: None };
+/// floor::run(&floor, &mut |addr| println!("listening on {addr}"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// [`EngineError`] when it cannot start or the loop breaks.
@@ -70,22 +92,34 @@ pub fn run(floor: &Floor, on_ready: &mut dyn FnMut(&Addr)) -> Result<(), EngineE
 struct Ground {
     epoll: Epoll,
     listeners: Listeners,
-    answers: Vec<u8>,
-    answer_bytes: usize,
+    answers: Answers,
     request_bytes: usize,
     /// Indexed by descriptor, as the kernel hands them out densely.
-    conns: Vec<Option<OwnedFd>>,
+    conns: Vec<Option<Conn>>,
     buffer: Box<[u8]>,
+}
+
+struct Conn {
+    socket: OwnedFd,
+    /// Bytes of answers that the socket has not taken yet. Nothing is read while there are any.
+    owed: u64,
+}
+
+/// What is answered.
+struct Answers {
+    /// The answer as often as there is room for, one behind the other; once if a file follows.
+    copies: Vec<u8>,
+    /// Bytes of one of them.
+    head: u64,
+    file: Option<FilePart>,
 }
 
 impl Ground {
     fn new(listeners: Vec<OwnedFd>, floor: &Floor) -> std::io::Result<Ground> {
-        let copies = (ANSWERS_BYTES_MAX / floor.answer.len().max(1)).clamp(1, COPIES_MAX);
         let mut ground = Ground {
             epoll: Epoll::new()?,
             listeners: Listeners::new(listeners, Reuseport::Hash),
-            answers: floor.answer.repeat(copies),
-            answer_bytes: floor.answer.len(),
+            answers: Answers::new(floor),
             request_bytes: floor.request_bytes.unwrap_or(0),
             conns: Vec::new(),
             buffer: vec![0; RECEIVE_BYTES].into_boxed_slice(),
@@ -116,20 +150,44 @@ impl Ground {
     fn answer(&mut self, descriptor: u64) {
         let at = usize::try_from(descriptor).unwrap_or(usize::MAX);
         let Some(Some(conn)) = self.conns.get(at) else { return };
-        let answered = match socket::recv(conn, &mut self.buffer) {
+        if conn.owed > 0 {
+            return self.go_on(at);
+        }
+        let owed = match socket::recv(&conn.socket, &mut self.buffer) {
             Io::Done(count) => {
                 if self.request_bytes == 0 {
                     self.request_bytes = first_request(&self.buffer[..count]);
                 }
-                let copies = (count / self.request_bytes.max(1)).max(1);
-                let bytes = (copies * self.answer_bytes).min(self.answers.len());
-                // A peer that does not read its answers is cut off: there is nowhere to keep them.
-                socket::send(conn, &self.answers[..bytes]) == Io::Done(bytes)
+                let requests = (count / self.request_bytes.max(1)).max(1);
+                self.answers.begin(&conn.socket, requests)
             }
-            Io::WouldBlock => true,
-            Io::Closed | Io::Failed(_) => false,
+            Io::WouldBlock => Some(0),
+            Io::Closed | Io::Failed(_) => None,
         };
-        if !answered {
+        match owed {
+            Some(0) => {}
+            Some(owed) => self.owe(at, owed),
+            None => self.conns[at] = None,
+        }
+    }
+
+    /// Waits for room to write instead of for requests.
+    #[cold]
+    fn owe(&mut self, at: usize, owed: u64) {
+        let Some(conn) = self.conns[at].as_mut() else { return };
+        conn.owed = owed;
+        if self.epoll.modify(&conn.socket, at as u64, Interest::WRITE).is_err() {
+            self.conns[at] = None;
+        }
+    }
+
+    /// Sends what is owed, and reads again when nothing is.
+    fn go_on(&mut self, at: usize) {
+        let Some(conn) = self.conns[at].as_mut() else { return };
+        let is_open = self.answers.send(conn);
+        let is_over = conn.owed == 0;
+        let watched = || self.epoll.modify(&conn.socket, at as u64, Interest::READ).is_ok();
+        if !is_open || (is_over && !watched()) {
             self.conns[at] = None;
         }
     }
@@ -152,7 +210,68 @@ impl Ground {
             if self.conns.len() <= at {
                 self.conns.resize_with(at + 1, || None);
             }
-            self.conns[at] = Some(conn);
+            self.conns[at] = Some(Conn { socket: conn, owed: 0 });
+        }
+    }
+}
+
+impl Answers {
+    fn new(floor: &Floor) -> Answers {
+        let room = (ANSWERS_BYTES_MAX / floor.answer.len().max(1)).clamp(1, COPIES_MAX);
+        let copies = if floor.file.is_some() { 1 } else { room };
+        Answers {
+            copies: floor.answer.repeat(copies),
+            head: floor.answer.len() as u64,
+            file: floor.file.clone(),
+        }
+    }
+
+    /// Bytes of one answer.
+    fn bytes(&self) -> u64 {
+        self.head + self.file.as_ref().map_or(0, FilePart::len)
+    }
+
+    /// Sends so many answers, as far as the first call goes; how many bytes are owed after it, none when the connection is
+    /// over.
+    #[inline]
+    fn begin(&self, socket: &OwnedFd, requests: usize) -> Option<u64> {
+        let bytes = requests as u64 * self.bytes();
+        let first = self.copies.len().min(requests * self.head as usize);
+        match socket::send(socket, &self.copies[..first]) {
+            Io::Done(count) => Some(bytes - count as u64),
+            Io::WouldBlock => Some(bytes),
+            Io::Closed | Io::Failed(_) => None,
+        }
+    }
+
+    /// Sends what is owed until the socket takes no more; `false` when the connection is over.
+    fn send(&self, conn: &mut Conn) -> bool {
+        while conn.owed > 0 {
+            // What is owed ends with a whole answer: how much of the one before it is sent follows.
+            let sent = (self.bytes() - conn.owed % self.bytes()) % self.bytes();
+            match self.send_from(sent, conn) {
+                Io::Done(count) if count > 0 => conn.owed -= count as u64,
+                Io::WouldBlock => return true,
+                // A file that has become shorter has no more bytes.
+                Io::Done(_) | Io::Closed | Io::Failed(_) => return false,
+            }
+        }
+        true
+    }
+
+    fn send_from(&self, sent: u64, conn: &Conn) -> Io {
+        match &self.file {
+            Some(file) if sent >= self.head => {
+                let (offset, left) = (sent - self.head, self.bytes() - sent);
+                let count = usize::try_from(left).unwrap_or(usize::MAX);
+                socket::send_file(&conn.socket, &*file.file, file.offset + offset, count)
+            }
+            _ => {
+                let from = usize::try_from(sent).expect("within one answer, which is in memory");
+                let owed = usize::try_from(conn.owed).unwrap_or(usize::MAX);
+                let end = from.saturating_add(owed).min(self.copies.len());
+                socket::send(&conn.socket, &self.copies[from..end])
+            }
         }
     }
 }

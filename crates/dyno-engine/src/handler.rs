@@ -14,6 +14,13 @@ use first_version::{FirstVersion, with};
 /// The routes that `dyno serve` serves: `GET /json`, `GET /plaintext`, `POST /echo`, `GET /hello/{name}`. The dials
 /// `headers`, `body` and `date` choose between these handlers and those that do what a first version does.
 ///
+/// ```
+/// # use dyno_engine::*;
+/// let server = Server::new().router(handler::demo(&Dials::default())?);
+/// # let _ = server;
+/// # Ok::<(), RouteError>(())
+/// ```
+///
 /// # Errors
 /// None that a test does not show first: the routes are fixed and do not collide.
 pub fn demo(dials: &Dials) -> Result<Router, RouteError> {

@@ -16,15 +16,42 @@ const READY_BYTES: usize = 160;
 /// make without a call. Text and JSON have shorter heads.
 const COPY_BYTES: usize = 128;
 
-/// Bytes of a date in the access log.
-pub(crate) const LOG_DATE_BYTES: usize = 26;
+/// The date as logs write it, in UTC.
+pub(crate) struct LogDates {
+    /// `21/Nov/2026:01:37:58 +0000`
+    pub(crate) local: [u8; 26],
+    /// `2026-11-21T01:37:58+00:00` (RFC 3339).
+    pub(crate) iso8601: [u8; 25],
+}
+
+impl LogDates {
+    /// Of a time in seconds since 1970.
+    pub(crate) fn new(unix_s: u64) -> LogDates {
+        LogDates::of(&date::imf_fixdate(unix_s))
+    }
+
+    /// Of `Sat, 21 Nov 2026 01:37:58 GMT`, whose parts they have in another order.
+    fn of(date: &[u8; DATE_BYTES]) -> LogDates {
+        let (mut local, mut iso8601) = (*b"dd/mmm/yyyy:hh:mm:ss +0000", *b"yyyy-mm-ddThh:mm:ss+00:00");
+        local[0..2].copy_from_slice(&date[5..7]);
+        local[3..6].copy_from_slice(&date[8..11]);
+        local[7..11].copy_from_slice(&date[12..16]);
+        local[12..20].copy_from_slice(&date[17..25]);
+        let month = date::month_number(&[date[8], date[9], date[10]]).unwrap_or(0);
+        iso8601[0..4].copy_from_slice(&date[12..16]);
+        iso8601[5..7].copy_from_slice(&[b'0' + month / 10, b'0' + month % 10]);
+        iso8601[8..10].copy_from_slice(&date[5..7]);
+        iso8601[11..19].copy_from_slice(&date[17..25]);
+        LogDates { local, iso8601 }
+    }
+}
 
 /// The date, and the heads that are ready.
 pub(crate) struct Heads {
     pub(crate) unix_s: u64,
     pub(crate) stale_ns: u64,
     pub(crate) date: [u8; DATE_BYTES],
-    pub(crate) log_date: [u8; LOG_DATE_BYTES],
+    pub(crate) log_dates: LogDates,
     pub(crate) json: Ready,
     text: Ready,
     octets: Ready,
@@ -36,7 +63,7 @@ impl Heads {
             unix_s: 0,
             stale_ns: 0,
             date: [b' '; DATE_BYTES],
-            log_date: [b' '; LOG_DATE_BYTES],
+            log_dates: LogDates::new(unix_s),
             json: Ready::new(Media::Json),
             text: Ready::new(Media::Text),
             octets: Ready::new(Media::Octets),
@@ -83,7 +110,7 @@ impl Heads {
     pub(crate) fn stamp(&mut self, unix_s: u64) {
         self.unix_s = unix_s;
         self.date = date::imf_fixdate(unix_s);
-        self.log_date = log_date(&self.date);
+        self.log_dates = LogDates::of(&self.date);
         for ready in [&mut self.json, &mut self.text, &mut self.octets] {
             ready.bytes[STATUS_OK.len()..STATUS_OK.len() + DATE_BYTES].copy_from_slice(&self.date);
         }
@@ -156,16 +183,6 @@ impl Ready {
     }
 }
 
-/// `Sat, 21 Nov 2026 01:37:58 GMT` as `21/Nov/2026:01:37:58 +0000`.
-fn log_date(date: &[u8; DATE_BYTES]) -> [u8; LOG_DATE_BYTES] {
-    let mut log = *b"dd/mmm/yyyy:hh:mm:ss +0000";
-    log[0..2].copy_from_slice(&date[5..7]);
-    log[3..6].copy_from_slice(&date[8..11]);
-    log[7..11].copy_from_slice(&date[12..16]);
-    log[12..20].copy_from_slice(&date[17..25]);
-    log
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,7 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn the_log_date_is_the_http_date_in_another_order() {
-        assert_eq!(&log_date(b"Sat, 21 Nov 2026 01:37:58 GMT"), b"21/Nov/2026:01:37:58 +0000");
+    fn the_logs_dates_are_the_http_date_in_another_order() {
+        for (unix_s, local, iso8601) in [
+            (1_795_225_078, b"21/Nov/2026:01:37:58 +0000", b"2026-11-21T01:37:58+00:00"),
+            (0, b"01/Jan/1970:00:00:00 +0000", b"1970-01-01T00:00:00+00:00"),
+            (u64::MAX, b"31/Dec/9999:23:59:59 +0000", b"9999-12-31T23:59:59+00:00"),
+        ] {
+            let dates = LogDates::new(unix_s);
+            assert_eq!((&dates.local, &dates.iso8601), (local, iso8601));
+        }
     }
 }

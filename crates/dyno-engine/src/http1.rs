@@ -8,6 +8,7 @@
 mod dispatch;
 mod frame;
 mod guard;
+mod hold;
 pub(crate) mod intake;
 mod prepared;
 mod stream;
@@ -16,12 +17,13 @@ use crate::answer::{Answer, AnswerContent};
 use crate::asked::{Asked, Chunks, Connection, Content};
 use crate::budget::Budget;
 use crate::config::Limits;
-use crate::conn::{Client, Conn, LogLine, Owed, OwedWhat};
+use crate::conn::{Client, Conn, Owed, OwedWhat};
+use crate::error_log::Level;
 use crate::fault::{Fault, planted};
-use crate::log::{AccessLog, Entry};
+use crate::log::{AccessLog, Entry, Kept, Seen};
 use crate::reply::Reply;
 use crate::request::Request;
-use crate::response::Response;
+use crate::response::{Body, Response};
 use crate::route::{Action, Found, Router};
 use crate::scratch::Scratch;
 use crate::seam::Net;
@@ -29,12 +31,12 @@ use crate::segment::Flushed;
 use crate::timer::{Tick, ticks_of};
 use crate::upload::BodyError;
 use dispatch::{call, otherwise, short, too_many};
-use dyno_proto::http1::request::{self, BodyLength, Head, Method, Parsed, Slots, Version};
-use frame::{Answered, Framed};
+use dyno_proto::http1::request::{self, BodyLength, Head, Method, Parsed, Reject, Slots, Version};
+use frame::{Answered, Framed, answered};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::num::Wrapping;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// One connection, for the time in which something is done with it.
 pub(crate) struct Turn<'t, N: Net> {
@@ -91,6 +93,11 @@ pub(crate) struct Http1 {
     pub(crate) is_draining: bool,
     router: Arc<Router>,
     log: AccessLog,
+    /// Connections whose replies wait, each behind how far the log must be written, in that order. One may stand here
+    /// twice: what holds is what its box says.
+    held: VecDeque<(u64, u64)>,
+    /// What the parser has against the request that is refused.
+    reason: Option<Reject>,
     http_limits: request::Limits,
     body_bytes_max: usize,
     upload_bytes_max: u64,
@@ -105,15 +112,19 @@ impl Http1 {
         router: Arc<Router>,
         limits: &Limits,
         log: AccessLog,
-        scratch: Scratch,
+        mut scratch: Scratch,
         buffer_bytes_max: usize,
     ) -> Http1 {
+        let drops = &mut scratch.tally.counts.log_drops;
+        *drops = log.dropped_before().max(*drops);
         Http1 {
             scratch,
             budget: Budget::new(buffer_bytes_max),
             is_draining: false,
             router,
             log,
+            held: VecDeque::new(),
+            reason: None,
             http_limits: limits.http(),
             body_bytes_max: limits.body_bytes_max,
             upload_bytes_max: limits.upload_bytes_max,
@@ -124,7 +135,7 @@ impl Http1 {
 
     /// Whether lines are written that need the peer's address.
     pub(crate) fn wants_peer(&self) -> bool {
-        !self.log.is_off()
+        !self.log.is_off() || self.scratch.errors.as_ref().is_some_and(|errors| errors.takes(Level::Info))
     }
 
     /// Answers every request that is whole in `input`, which continues what the connection holds of a body.
@@ -215,8 +226,8 @@ impl Http1 {
     pub(crate) fn on_peer_closed<N: Net>(&mut self, turn: &mut Turn<'_, N>) {
         let Some(busy) = turn.conn.busy.as_deref_mut() else { return };
         busy.peer_has_closed = true;
-        if let Some(Owed { what: OwedWhat::Answer { gone }, .. }) = &busy.owed {
-            gone.store(true, Ordering::Relaxed);
+        if let Some(Owed { what: OwedWhat::Answer { waited }, .. }) = &busy.owed {
+            waited.client_has_closed();
         }
     }
 
@@ -230,9 +241,10 @@ impl Http1 {
         let Some(serial) = busy.owed.as_ref().map(|owed| owed.serial) else { return End::Paused };
         self.check_entrance(turn);
         let Some(owed) = self.take_owed(turn, serial) else { return End::Paused };
-        if let OwedWhat::Answer { gone } = &owed.what {
-            gone.store(true, Ordering::Relaxed);
+        if let OwedWhat::Answer { waited } = &owed.what {
+            waited.end();
         }
+        self.scratch.complain(Level::Warn, format_args!("an answer did not come in its time: 504"));
         self.scratch.begin(owed.asked);
         let response = short(&mut self.scratch, 504, None);
         let next = self.send_owed(turn, owed, response);
@@ -244,13 +256,17 @@ impl Http1 {
         self.drop_incoming(turn, why);
         let Some(mut busy) = turn.conn.busy.take() else { return };
         if let Some(owed) = busy.owed.take() {
-            if let OwedWhat::Answer { gone } = &owed.what {
-                gone.store(true, Ordering::Relaxed);
+            if let OwedWhat::Answer { waited } = &owed.what {
+                waited.end();
             }
-            let answered = Answered { status: owed.status, body_bytes: owed.body_bytes };
+            let answered = answered(&owed);
             if owed.status > 0 {
-                self.count_reply(turn.net, owed.status);
-                self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
+                self.count_reply(turn.net, answered);
+                if !owed.is_told {
+                    self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
+                }
+                // There is nobody left from whom a reply could be kept.
+                self.log.take_refused();
             }
             self.scratch.owing.release();
         }
@@ -269,14 +285,17 @@ impl Http1 {
                 self.step_with_body(turn, &head, &input[..used], &input[used..])
             }
             Ok(Parsed::NeedMore) => Step { used: 0, next: Next::MoreInput },
-            Err(reject) => self.reject(turn, reject.status(), input, input.len()),
+            Err(reject) => {
+                self.reason = Some(reject);
+                self.reject(turn, reject.status(), input, input.len())
+            }
         }
     }
 
     /// Answers a request that is whole.
     #[inline(always)] // Once in each step over a request without a body, and once below.
     fn answer<N: Net>(&mut self, turn: &mut Turn<'_, N>, head: &Head<'_>, body: &[u8]) -> Next {
-        let asked = self.asked(head);
+        let asked = self.asked(turn, head);
         self.scratch.begin(asked);
         self.scratch.tally.counts.requests += 1;
         let response = if self.is_too_many(turn, head) {
@@ -289,8 +308,14 @@ impl Http1 {
                 found => otherwise(found, head, &mut self.scratch),
             }
         };
-        if self.log.is_off() && !turn.net.splits() && frame::is_predicted(&self.scratch, asked, &response) {
-            self.count_reply(turn.net, 200);
+        let is_plain = self.log.is_off() && !turn.net.splits() && !turn.net.tells_hosts_apart();
+        if is_plain && frame::is_predicted(&self.scratch, asked, &response) {
+            if let Body::Inline { head, body } = response.body {
+                self.count_reply(
+                    turn.net,
+                    Answered { status: 200, head_bytes: head as u64, body_bytes: body as u64 },
+                );
+            }
             // An inline body owns nothing.
             std::mem::forget(response);
             return Next::Request;
@@ -315,7 +340,7 @@ impl Http1 {
     ) -> Next {
         match frame::frame(&mut self.scratch, asked, response, turn.net.splits()) {
             Framed::Whole(answered) => {
-                self.count_reply(turn.net, answered.status);
+                self.count_reply(turn.net, answered);
                 if !self.log.is_off() {
                     let client = client_of(turn, head);
                     self.log_request(client, head, answered);
@@ -334,7 +359,7 @@ impl Http1 {
         &mut self,
         turn: &mut Turn<'_, N>,
         framed: frame::FramedOwed,
-        line: Option<Box<LogLine>>,
+        line: Option<Box<Kept>>,
     ) -> Next {
         let frame::FramedOwed { mut owed, wait_ns } = framed;
         owed.line = line;
@@ -388,13 +413,13 @@ impl Http1 {
         else {
             unreachable!("an answer is neither streamed nor left to another")
         };
-        self.count_reply(turn.net, answered.status);
+        self.count_reply(turn.net, answered);
         self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
         next_after(owed.asked.connection)
     }
 
     #[inline]
-    fn asked(&self, head: &Head<'_>) -> Asked {
+    fn asked<N: Net>(&self, turn: &Turn<'_, N>, head: &Head<'_>) -> Asked {
         let is_old = head.version == Version::Http10;
         let connection = match (head.keep_alive && !self.is_draining, is_old) {
             (false, _) => Connection::Closed,
@@ -402,7 +427,11 @@ impl Http1 {
             (true, false) => Connection::Kept,
         };
         let content = if head.method == Method::Head { Content::Omitted } else { Content::Sent };
-        Asked { connection, content, chunks: if is_old { Chunks::Unknown } else { Chunks::Known } }
+        let host = match &self.scratch.hosts {
+            Some(hosts) if turn.net.tells_hosts_apart() => hosts.find(head.host()),
+            _ => 0,
+        };
+        Asked { connection, content, chunks: if is_old { Chunks::Unknown } else { Chunks::Known }, host }
     }
 
     /// Refuses what cannot be a request; all of the input is used, for nothing after it is understood. `head` is what
@@ -418,14 +447,25 @@ impl Http1 {
         let counts = self.scratch.counts();
         counts.requests += 1;
         counts.rejects += 1;
+        self.complain_of(turn, status);
         let asked = Asked { content, ..Asked::LAST };
         self.scratch.begin(asked);
         let response = short(&mut self.scratch, status, None);
         let framed = frame::frame(&mut self.scratch, asked, response, turn.net.splits());
         if let Framed::Whole(answered) = framed {
-            self.count_reply(turn.net, answered.status);
+            self.count_reply(turn.net, answered);
             self.log_line(turn.conn.peer, None, answered);
         }
+    }
+
+    /// Says why a request is refused, and whose.
+    #[cold]
+    fn complain_of<N: Net>(&mut self, turn: &Turn<'_, N>, status: u16) {
+        let why = self.reason.take().map_or_else(String::new, |why| format!(": {why}"));
+        let client = turn.conn.peer.map_or_else(String::new, |client| format!(" of {client}"));
+        let what = dyno_proto::http1::encode::reason(status);
+        self.scratch
+            .complain(Level::Info, format_args!("a request{client} is refused with {status} {what}{why}"));
     }
 
     /// In the middle of a turn, because much has gathered, or because each reply leaves by itself.
@@ -458,6 +498,11 @@ impl Http1 {
     /// Sends what has gathered, behind what waits already.
     #[inline(always)] // Its common way is one call.
     fn flush<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> Flushed {
+        if turn.net.holds_replies()
+            && let Some(held) = self.hold(turn)
+        {
+            return held;
+        }
         let out = &mut self.scratch.out;
         if out.is_empty() {
             return Flushed::All;
@@ -481,40 +526,37 @@ impl Http1 {
 
     /// Counts a reply where anybody asks for metrics.
     #[inline(always)] // Where nobody can, nothing is left of it.
-    fn count_reply<N: Net>(&self, net: &mut N, status: u16) {
+    fn count_reply<N: Net>(&self, net: &mut N, answered: Answered) {
         if let Some(meter) = net.meter() {
-            meter.replied(status);
+            meter.replied(answered.status, answered.head_bytes, answered.body_bytes);
             meter.figures.log_lines += u64::from(!self.log.is_off());
         }
     }
 
     /// What the log will say of a request that is not answered yet.
-    fn line_of<N: Net>(&self, turn: &mut Turn<'_, N>, head: &Head<'_>) -> Option<Box<LogLine>> {
+    fn line_of<N: Net>(&self, turn: &mut Turn<'_, N>, head: &Head<'_>) -> Option<Box<Kept>> {
         if self.log.is_off() {
             return None;
         }
-        let (method, target) = (head.method.as_bytes().to_vec(), head.target.to_vec());
-        let (version, client) = (version_name(head.version), client_of(turn, head));
-        Some(Box::new(LogLine { method, target, version, client }))
+        Some(Box::new(Kept::new(self.log.format(), head, client_of(turn, head))))
     }
 
     #[inline(never)]
-    fn log_request(&mut self, peer: Option<IpAddr>, head: &Head<'_>, answered: Answered) {
-        let request = Some((head.method.as_bytes(), head.target, version_name(head.version)));
-        self.log_entry(peer, request, answered);
+    fn log_request(&mut self, client: Option<IpAddr>, head: &Head<'_>, answered: Answered) {
+        self.log_entry(client, Seen::Head(head), answered);
     }
 
-    fn log_line(&mut self, peer: Option<IpAddr>, line: Option<&LogLine>, answered: Answered) {
+    fn log_line(&mut self, peer: Option<IpAddr>, line: Option<&Kept>, answered: Answered) {
         if !self.log.is_off() {
-            let request = line.map(|line| (&line.method[..], &line.target[..], line.version));
+            let request = line.map_or(Seen::Nothing, Seen::Kept);
             self.log_entry(line.map_or(peer, |line| line.client), request, answered);
         }
     }
 
-    fn log_entry(&mut self, peer: Option<IpAddr>, request: Option<(&[u8], &[u8], &str)>, answered: Answered) {
-        let Answered { status, body_bytes } = answered;
+    fn log_entry(&mut self, client: Option<IpAddr>, request: Seen<'_>, answered: Answered) {
+        let Answered { status, body_bytes, .. } = answered;
         let Scratch { heads, tally, .. } = &mut self.scratch;
-        let entry = Entry { peer, date: &heads.log_date, request, status, body_bytes };
+        let entry = Entry { client, dates: &heads.log_dates, request, status, body_bytes };
         self.log.entry(&entry, &mut tally.counts);
     }
 }
@@ -527,10 +569,6 @@ fn content_for(head: &[u8]) -> Content {
         line = line.strip_prefix(b"\r\n").unwrap_or(line);
     }
     if line.starts_with(b"HEAD ") { Content::Omitted } else { Content::Sent }
-}
-
-fn version_name(version: Version) -> &'static str {
-    if version == Version::Http10 { "HTTP/1.0" } else { "HTTP/1.1" }
 }
 
 /// Who asks, as the access log tells it.

@@ -2,12 +2,14 @@
 //!
 //! `Direct` is how dyno moves bytes. `ByDials` does what the dials of a first version ask for: other calls, reads until
 //! nothing comes, two sends for a reply, a flush for each reply, edges. It also has what an operator may ask for: a meter
-//! of bytes and replies, a gate for addresses. Which of both a worker has is chosen when it starts, so that neither the
-//! core nor the protocol has a branch for it, and who asks for nothing of all this pays nothing for it.
+//! of bytes and replies, a gate for addresses, hosts, replies that wait for the access log. Which of both a worker has is
+//! chosen when it starts, so that neither the core nor the protocol has a branch for it, and who asks for nothing of all
+//! this pays nothing for it.
 
-use crate::dials::{Calls, Dials, Read, Replies, Send, Trigger};
+use crate::dials::{Calls, Dials, Log, Read, Replies, Send, Trigger};
 use crate::file::FilePart;
 use crate::gate::Gate;
+use crate::hosts::Hosts;
 use crate::meter::Meter;
 use crate::outbox::OUTBOX_BYTES_FLUSH;
 use crate::seam::{Net, ReadUntil, Watch};
@@ -15,6 +17,7 @@ use dyno_sys::epoll::{Epoll, Interest};
 use dyno_sys::socket::{self, Io};
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// A connection on which nothing moves is asked after a minute, and is over when nobody has answered for one more.
 const KEEP_ALIVE: socket::KeepAlive = socket::KeepAlive { idle_s: 60, interval_s: 15, probes: 4 };
@@ -24,6 +27,7 @@ pub(crate) trait Way {
     fn receive(&mut self, socket: &OwnedFd, into: &mut [u8]) -> Io;
     fn send(&mut self, socket: &OwnedFd, bytes: &[u8]) -> Io;
     fn send_slices(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io;
+    fn send_before_file(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io;
     /// See [`Net::meter`].
     #[inline(always)]
     fn meter(&mut self) -> Option<&mut Meter> {
@@ -33,6 +37,16 @@ pub(crate) trait Way {
     #[inline(always)]
     fn gate(&mut self) -> Option<&mut Gate> {
         None
+    }
+    /// See [`Net::holds_replies`].
+    #[inline(always)]
+    fn holds_replies(&self) -> bool {
+        false
+    }
+    /// See [`Net::tells_hosts_apart`].
+    #[inline(always)]
+    fn tells_hosts_apart(&self) -> bool {
+        false
     }
     fn read(&self) -> Read;
     fn trigger(&self) -> Trigger;
@@ -50,6 +64,8 @@ pub(crate) struct Extras {
     pub(crate) meter: Option<Meter>,
     /// Limits addresses and knows who asks.
     pub(crate) gate: Option<Gate>,
+    /// What is said of hosts.
+    pub(crate) hosts: Option<Arc<Hosts>>,
 }
 
 /// Whatever the dials say, and whatever extras there are.
@@ -60,20 +76,23 @@ pub(crate) struct ByDials {
     trigger: Trigger,
     replies: Replies,
     send: Send,
+    log: Log,
 }
 
 impl ByDials {
     pub(crate) fn new(dials: &Dials, extras: Extras) -> ByDials {
-        let Dials { calls, read, trigger, replies, send, .. } = *dials;
-        ByDials { extras, calls, read, trigger, replies, send }
+        let Dials { calls, read, trigger, replies, send, log, .. } = *dials;
+        ByDials { extras, calls, read, trigger, replies, send, log }
     }
 
     /// Whether anything is asked for that `Direct` does not do.
     pub(crate) fn differs(&self) -> bool {
         (self.calls, self.read, self.trigger) != (Calls::RecvSend, Read::Once, Trigger::Level)
             || (self.replies, self.send) != (Replies::Batch, Send::Joined)
+            || self.log == Log::Commit
             || self.extras.meter.is_some()
             || self.extras.gate.is_some()
+            || self.extras.hosts.is_some()
     }
 
     fn taken_in(&mut self, moved: Io) -> Io {
@@ -104,6 +123,10 @@ impl Way for Direct {
 
     fn send_slices(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io {
         socket::send_vectored(socket, slices)
+    }
+
+    fn send_before_file(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io {
+        socket::send_vectored_more(socket, slices)
     }
 
     #[inline]
@@ -152,12 +175,28 @@ impl Way for ByDials {
         self.given_out(moved)
     }
 
+    fn send_before_file(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io {
+        let moved = match self.calls {
+            Calls::RecvSend => socket::send_vectored_more(socket, slices),
+            Calls::ReadWrite => socket::write_vectored(socket, slices),
+        };
+        self.given_out(moved)
+    }
+
     fn meter(&mut self) -> Option<&mut Meter> {
         self.extras.meter.as_mut()
     }
 
     fn gate(&mut self) -> Option<&mut Gate> {
         self.extras.gate.as_mut()
+    }
+
+    fn holds_replies(&self) -> bool {
+        self.log == Log::Commit
+    }
+
+    fn tells_hosts_apart(&self) -> bool {
+        self.extras.hosts.is_some()
     }
 
     fn read(&self) -> Read {
@@ -222,6 +261,10 @@ impl<W: Way> Net for Kernel<W> {
         self.way.send_slices(socket, slices)
     }
 
+    fn send_before_file(&mut self, socket: &OwnedFd, slices: &[IoSlice<'_>]) -> Io {
+        self.way.send_before_file(socket, slices)
+    }
+
     fn send_file(&mut self, socket: &OwnedFd, file: &FilePart, offset: u64, count: usize) -> Io {
         let moved = socket::send_file(socket, &*file.file, offset, count);
         if let (Some(meter), Io::Done(count)) = (self.way.meter(), moved) {
@@ -265,6 +308,15 @@ impl<W: Way> Net for Kernel<W> {
     #[inline(always)]
     fn gate(&mut self) -> Option<&mut Gate> {
         self.way.gate()
+    }
+
+    #[inline(always)]
+    fn holds_replies(&self) -> bool {
+        self.way.holds_replies()
+    }
+
+    fn tells_hosts_apart(&self) -> bool {
+        self.way.tells_hosts_apart()
     }
 
     #[inline]

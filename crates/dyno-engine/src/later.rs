@@ -3,32 +3,93 @@
 use crate::answer::Answer;
 use crate::mailbox::{Address, Mailbox, Message};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Whether an answer is waited for: its connection says so, whoever makes it asks.
+#[derive(Debug, Default)]
+pub(crate) struct Waited(AtomicU8);
+
+const HALF: u8 = 1;
+const OVER: u8 = 2;
+
+impl Waited {
+    /// The client sends no more; whether it reads is not known.
+    pub(crate) fn client_has_closed(&self) {
+        self.0.fetch_max(HALF, Ordering::Relaxed);
+    }
+
+    /// Nobody gets the answer any more.
+    pub(crate) fn end(&self) {
+        self.0.fetch_max(OVER, Ordering::Relaxed);
+    }
+}
 
 /// The right to answer one request, from any thread, once. Dropped unanswered it answers 500.
+///
+/// ```
+/// # use dyno_engine::*;
+/// Server::new().route(Method::Get, "/", |_request, reply| reply.later(|responder: Responder| {
+///     std::thread::spawn(move || responder.answer(Answer::text("from a thread\n")));
+/// }));
+/// ```
 #[must_use = "whoever drops a responder answers 500"]
 pub struct Responder {
     mailbox: Arc<Mailbox>,
     address: Address,
-    gone: Arc<AtomicBool>,
+    waited: Arc<Waited>,
     is_used: bool,
 }
 
 impl Responder {
-    pub(crate) fn new(mailbox: Arc<Mailbox>, address: Address, gone: Arc<AtomicBool>) -> Responder {
-        Responder { mailbox, address, gone, is_used: false }
+    pub(crate) fn new(mailbox: Arc<Mailbox>, address: Address, waited: Arc<Waited>) -> Responder {
+        Responder { mailbox, address, waited, is_used: false }
     }
 
     /// Answers. It cannot fail: an answer for which nobody waits any more is dropped.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/", |_request, reply| reply.later(|responder: Responder| {
+    ///     std::thread::spawn(move || responder.answer(Answer::empty().status(204)));
+    /// }));
+    /// ```
     pub fn answer(mut self, answer: Answer) {
         self.put(answer);
     }
 
     /// Whether the client has gone, has closed its sending side, or has been told that it took too long: then the work may
     /// as well stop. An answer to a client that has closed its sending side only is still sent.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/", |_request, reply| reply.later(|responder: Responder| {
+    ///     std::thread::spawn(move || {
+    ///         let sum: u64 = (0..1_000_000).take_while(|_| !responder.is_gone()).sum();
+    ///         responder.answer(Answer::text(sum.to_string()));
+    ///     });
+    /// }));
+    /// ```
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
+        self.waited.0.load(Ordering::Relaxed) >= HALF
+    }
+
+    /// Whether nobody can get an answer any more: the connection has ended, or the client has been told that it took too
+    /// long. Work that has not begun need not begin.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/", |_request, reply| reply.later(|responder: Responder| {
+    ///     std::thread::spawn(move || {
+    ///         if !responder.is_over() {
+    ///             responder.answer(Answer::text("still wanted\n"));
+    ///         }
+    ///     });
+    /// }));
+    /// ```
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.waited.0.load(Ordering::Relaxed) >= OVER
     }
 
     fn put(&mut self, answer: Answer) {

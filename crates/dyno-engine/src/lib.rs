@@ -17,6 +17,9 @@
 //! # Ok::<(), dyno_engine::EngineError>(())
 //! ```
 
+#![deny(missing_docs)]
+
+mod account;
 mod addresses;
 mod answer;
 mod asked;
@@ -30,6 +33,7 @@ mod core;
 mod dials;
 mod draining;
 mod error;
+mod error_log;
 mod fault;
 mod field;
 mod file;
@@ -37,7 +41,10 @@ pub mod floor;
 mod gate;
 pub mod handler;
 mod heads;
+mod host;
+mod hosts;
 mod http1;
+mod json;
 mod kernel;
 mod later;
 mod listen;
@@ -48,6 +55,7 @@ mod metrics;
 mod neighbours;
 mod outbox;
 mod params;
+mod pool;
 mod queue;
 mod reply;
 mod request;
@@ -65,16 +73,24 @@ mod timer;
 mod upload;
 mod worker;
 
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(fuzzing, allow(dead_code))]
 #[path = "../tests/simulator/model.rs"]
 mod model;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(fuzzing, allow(dead_code, unreachable_pub))]
 #[path = "../tests/simulator/mod.rs"]
 mod simulator;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(fuzzing, allow(dead_code))]
 #[path = "../tests/simulator/traffic.rs"]
 mod traffic;
 
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use simulator::fuzzed::simulate;
+
+pub use account::{ReplyBytes, account};
 pub use answer::Answer;
 pub use clients::{AddressLimits, Clients, ToldBy};
 pub use config::{Config, DRAIN_NS_DEFAULT, Limits};
@@ -83,15 +99,22 @@ pub use dials::{
     About, Body, Calls, Congestion, Date, Dial, DialError, Dials, Headers, Log, Pin, Read, Replies,
     Reuseport, Scope, Send, Spin, Trigger, Workers,
 };
+pub use dyno_json_derive::Encode;
 pub use dyno_proto::client::{Network, NetworkError};
 pub use dyno_proto::http1::Method;
 pub use dyno_proto::json::Encode;
 pub use dyno_sys::socket::{Addr, AddrError};
 pub use dyno_sys::user::Identity;
 pub use error::EngineError;
+pub use error_log::{ErrorLog, Level, LevelError};
 pub use file::FilePart;
+pub use host::{Host, Security};
+pub use hosts::{HostError, Redirect};
+pub use json::{Json, JsonError, json};
 pub use later::Responder;
+pub use log::{LogFormat, LogFormatError};
 pub use mailbox::Waker;
+pub use pool::{Pool, PoolCounts, PoolSize};
 pub use reply::Reply;
 pub use request::Request;
 pub use response::{Filled, Response, Source};

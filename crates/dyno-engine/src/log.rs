@@ -1,195 +1,251 @@
-//! The access log: one line per request in the combined style, and the writer that empties the workers' rings.
+//! The access log: a line for each request, and the writer that empties the workers' rings.
 //!
-//! A worker writes a line itself (`log = sync`) or puts it into its ring (`log = ring`) before the reply leaves, so a
-//! reply that was seen has its line. The writer runs in a process (or thread) of its own. Nothing that a peer sends
-//! can begin a line of its own: everything outside visible ASCII is escaped.
+//! A worker puts a line into its ring (`log = ring`, `log = commit`) or writes it itself (`log = sync`) before the reply
+//! leaves, so a reply that was seen has its line; with `commit` it does not leave before the line is written. The writer
+//! runs in a process (or thread) of its own. Nothing that a peer sends can begin a line of its own: see [`line`].
 
 mod file;
+mod format;
+mod ledger;
+mod line;
+mod rings;
+mod sink;
 mod writer;
 
 use crate::stats::Counts;
-use dyno_proto::http1::encode;
-use dyno_sys::shm::{Pushed, Ring};
-use dyno_sys::socket;
-pub(crate) use file::open;
-use std::io::Write;
-use std::net::IpAddr;
+use dyno_sys::event::EventFd;
+use dyno_sys::shm::Pushed;
+use dyno_sys::socket::{self, Io};
+use dyno_sys::{Pid, child};
+pub(crate) use file::{could_open, open, open_anew};
+pub(crate) use format::RECORD_BYTES_MAX;
+pub use format::{LogFormat, LogFormatError};
+pub(crate) use ledger::Trouble;
+pub(crate) use line::{Entry, Kept, Seen};
+pub(crate) use rings::{RingEnd, Rings};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use writer::{End, write_whole};
-pub(crate) use writer::{WRITER_NS_MAX, ring, write_rings};
+pub(crate) use writer::{Until, WRITER_NS_MAX, write_rings};
 
-/// Where a worker's lines go.
-pub(crate) enum AccessLog {
-    Off,
+/// What an order says that brings a log that was opened anew.
+pub(crate) const ORDER: &[u8] = b"log";
+
+/// A worker's access log.
+pub(crate) struct AccessLog {
+    to: To,
+    format: LogFormat,
+    /// The line in the making.
+    line: Vec<u8>,
+    pid: u32,
+}
+
+/// Where lines go.
+enum To {
+    Nowhere,
     /// `end` is how the last line that was begun ended.
-    Sync {
+    File {
         file: OwnedFd,
-        line: Vec<u8>,
         end: End,
     },
-    Ring {
-        ring: &'static Ring,
-        line: Vec<u8>,
+    Ring(RingEnd),
+    /// Replies wait until the ring's lines are written. `is_refused`: one found no room, and its reply must not leave.
+    Commit {
+        ring: RingEnd,
+        is_refused: bool,
     },
 }
 
-/// What a line tells.
-pub(crate) struct Entry<'e> {
-    pub(crate) peer: Option<IpAddr>,
-    pub(crate) date: &'e [u8],
-    /// Method, target and version; `None` when the request could not be understood.
-    pub(crate) request: Option<(&'e [u8], &'e [u8], &'e str)>,
-    pub(crate) status: u16,
-    pub(crate) body_bytes: u64,
+/// How the text ends that was written last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// With its newline, or nothing was written yet.
+    Whole,
+    /// Within a line: the disk was full, say. The next line must not be glued to it.
+    Torn,
 }
 
 impl AccessLog {
-    pub(crate) fn sync(file: OwnedFd) -> AccessLog {
-        AccessLog::Sync { file, line: Vec::new(), end: End::Whole }
+    pub(crate) fn off() -> AccessLog {
+        AccessLog { to: To::Nowhere, format: LogFormat::default(), line: Vec::new(), pid: 0 }
     }
 
-    pub(crate) fn ring(ring: &'static Ring) -> AccessLog {
-        AccessLog::Ring { ring, line: Vec::new() }
+    pub(crate) fn sync(format: LogFormat, file: OwnedFd) -> AccessLog {
+        AccessLog::to(format, To::File { file, end: End::Whole })
     }
 
+    pub(crate) fn ring(format: LogFormat, ring: RingEnd) -> AccessLog {
+        let is_awaited = ring.written.is_some();
+        AccessLog::to(
+            format,
+            if is_awaited { To::Commit { ring, is_refused: false } } else { To::Ring(ring) },
+        )
+    }
+
+    fn to(format: LogFormat, to: To) -> AccessLog {
+        let pid = Pid::unsigned_abs(child::this());
+        AccessLog { to, format, line: Vec::with_capacity(RECORD_BYTES_MAX), pid }
+    }
+
+    #[inline]
     pub(crate) fn is_off(&self) -> bool {
-        matches!(self, AccessLog::Off)
+        matches!(self.to, To::Nowhere)
+    }
+
+    pub(crate) fn format(&self) -> &LogFormat {
+        &self.format
+    }
+
+    /// Lines that were lost before this worker was there, by the one whose ring it goes on with.
+    pub(crate) fn dropped_before(&self) -> u64 {
+        match &self.to {
+            To::Ring(ring) | To::Commit { ring, .. } => ring.dropped(),
+            To::Nowhere | To::File { .. } => 0,
+        }
     }
 
     /// Writes or queues a line; what finds no room is counted and gone.
     pub(crate) fn entry(&mut self, entry: &Entry<'_>, counts: &mut Counts) {
-        match self {
-            AccessLog::Off => {}
-            AccessLog::Sync { file, line, end } => {
-                format_line(line, entry);
-                check_line(line);
-                if *end == End::Torn {
-                    line.insert(0, b'\n');
-                }
-                let write = |rest: &[u8]| {
-                    counts.log_writes += 1;
-                    socket::write(file.as_fd(), rest)
-                };
-                let written = write_whole(line, end, write);
-                counts.log_drops += u64::from(written < line.len());
+        let AccessLog { to, format, line, pid } = self;
+        match to {
+            To::Nowhere => {}
+            To::File { file, end } => {
+                line::put(line, format, entry, *pid);
+                counts.log_drops += u64::from(write_line(file, line, end, counts) == Wrote::Part);
             }
-            AccessLog::Ring { ring, line } => {
-                format_line(line, entry);
-                check_line(line);
+            To::Ring(ring) => {
+                line::put(line, format, entry, *pid);
                 if ring.push(line) == Pushed::Dropped {
-                    counts.log_drops += 1;
+                    // The ring's own count, which no death of a worker takes anything from.
+                    counts.log_drops = ring.dropped();
+                }
+            }
+            To::Commit { ring, is_refused } => {
+                line::put(line, format, entry, *pid);
+                if ring.push(line) == Pushed::Dropped {
+                    counts.log_drops = ring.dropped();
+                    *is_refused = true;
                 }
             }
         }
     }
-}
 
-/// One request is one line, whatever it asked for.
-fn check_line(line: &[u8]) {
-    let breaks = line.iter().filter(|byte| byte.is_ascii_control()).count();
-    debug_assert!(
-        breaks == 1 && line.ends_with(b"\n"),
-        "a line of the log is one line: {}",
-        line.escape_ascii()
-    );
-}
-
-fn format_line(line: &mut Vec<u8>, entry: &Entry<'_>) {
-    line.clear();
-    match entry.peer {
-        Some(IpAddr::V4(address)) => push_v4(line, address.octets()),
-        // Longer addresses are rare enough for the formatting machinery; writing into a Vec cannot fail.
-        Some(IpAddr::V6(address)) => write!(line, "{address}").unwrap_or_default(),
-        None => line.push(b'-'),
-    }
-    line.extend_from_slice(b" - - [");
-    line.extend_from_slice(entry.date);
-    line.extend_from_slice(b"] \"");
-    match entry.request {
-        Some((method, target, version)) => {
-            escape(line, method);
-            line.push(b' ');
-            escape(line, target);
-            line.push(b' ');
-            line.extend_from_slice(version.as_bytes());
-        }
-        None => line.push(b'-'),
-    }
-    line.extend_from_slice(b"\" ");
-    encode::decimal(line, u64::from(entry.status));
-    line.push(b' ');
-    encode::decimal(line, entry.body_bytes);
-    line.push(b'\n');
-}
-
-fn push_v4(line: &mut Vec<u8>, octets: [u8; 4]) {
-    for (at, octet) in octets.into_iter().enumerate() {
-        if at > 0 {
-            line.push(b'.');
-        }
-        encode::decimal(line, u64::from(octet));
-    }
-}
-
-/// Visible ASCII as it is, all else as `\xHH`, as nginx and Apache write it.
-fn escape(line: &mut Vec<u8>, bytes: &[u8]) {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    for &byte in bytes {
-        if (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\' {
-            line.push(byte);
-        } else {
-            line.extend_from_slice(&[b'\\', b'x', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+    /// Whether a line found no room whose reply must not leave; told once.
+    pub(crate) fn take_refused(&mut self) -> bool {
+        match &mut self.to {
+            To::Commit { is_refused, .. } => std::mem::take(is_refused),
+            _ => false,
         }
     }
+
+    /// Up to where lines must be written before a reply may leave; `None` when all are.
+    pub(crate) fn unwritten(&self) -> Option<u64> {
+        match &self.to {
+            To::Commit { ring, .. } => ring.unwritten(),
+            _ => None,
+        }
+    }
+
+    /// Whether every line up to there is written.
+    pub(crate) fn is_written(&self, until: u64) -> bool {
+        match &self.to {
+            To::Commit { ring, .. } => ring.is_written(until),
+            _ => true,
+        }
+    }
+
+    /// Tells the writer that replies wait for it.
+    pub(crate) fn announce(&mut self) {
+        if let To::Commit { ring, .. } = &mut self.to {
+            ring.announce();
+        }
+    }
+
+    /// What is signalled when lines are written that replies wait for.
+    pub(crate) fn written(&self) -> Option<&EventFd> {
+        match &self.to {
+            To::Commit { ring, .. } => ring.written.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Writes to a file that was opened anew, where this worker writes itself.
+    pub(crate) fn reopen(&mut self, new: &OwnedFd) -> io::Result<()> {
+        let To::File { file, end } = &mut self.to else { return Ok(()) };
+        child::replace(file.as_fd(), new)?;
+        *end = End::Whole;
+        Ok(())
+    }
+}
+
+/// Whether all of a line is in the log.
+#[derive(PartialEq, Eq)]
+enum Wrote {
+    All,
+    Part,
+}
+
+/// Writes a line at once, behind the end of one that is torn.
+fn write_line(file: &OwnedFd, line: &mut Vec<u8>, end: &mut End, counts: &mut Counts) -> Wrote {
+    if *end == End::Torn {
+        line.insert(0, b'\n');
+    }
+    let write = |rest: &[u8]| {
+        counts.log_writes += 1;
+        socket::write(file.as_fd(), rest)
+    };
+    if write_whole(line, end, write) == line.len() { Wrote::All } else { Wrote::Part }
+}
+
+/// Writes until all is written or no more can be; how many bytes were, and how what was written ends. A disk that fills
+/// up takes part of a write and refuses the next (write(2)).
+fn write_whole(bytes: &[u8], end: &mut End, mut write: impl FnMut(&[u8]) -> Io) -> usize {
+    let mut written = 0;
+    while written < bytes.len() {
+        match write(&bytes[written..]) {
+            Io::Done(some) if some > 0 => written += some,
+            _ => break,
+        }
+    }
+    if let Some(last) = bytes[..written].last() {
+        *end = if *last == b'\n' { End::Whole } else { End::Torn };
+    }
+    written
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::heads::LogDates;
     use std::fs::OpenOptions;
-
-    fn line(request: Option<(&[u8], &[u8], &str)>, peer: Option<IpAddr>) -> String {
-        let mut line = Vec::new();
-        let date = b"21/Nov/2026:01:37:58 +0000";
-        format_line(&mut line, &Entry { peer, date, request, status: 200, body_bytes: 27 });
-        String::from_utf8(line).unwrap()
-    }
-
-    #[test]
-    fn a_line_reads_as_other_servers_write_it() {
-        let local = Some("127.0.0.1".parse().unwrap());
-        assert_eq!(
-            line(Some((b"GET", b"/json?a=b", "HTTP/1.1")), local),
-            "127.0.0.1 - - [21/Nov/2026:01:37:58 +0000] \"GET /json?a=b HTTP/1.1\" 200 27\n"
-        );
-        let other = Some("2001:db8::1".parse().unwrap());
-        assert!(line(None, other).starts_with("2001:db8::1 - - ["));
-        assert!(line(None, None).ends_with("] \"-\" 200 27\n"));
-    }
-
-    #[test]
-    fn nothing_that_was_sent_can_forge_a_line() {
-        let target: Vec<u8> = (0..=255).collect();
-        let line = line(Some((b"GET", &target, "HTTP/1.1")), None);
-        assert_eq!(line.matches('\n').count(), 1);
-        assert_eq!(line.matches('"').count(), 2);
-        assert!(line.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)), "{line}");
-        assert!(
-            line.contains("\\x0A")
-                && line.contains("\\x1B")
-                && line.contains("\\x22")
-                && line.contains("\\x5C")
-        );
-    }
 
     #[test]
     fn a_line_that_a_full_disk_does_not_take_is_counted() {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let mut log = AccessLog::sync(OwnedFd::from(full));
+        let mut log = AccessLog::sync(LogFormat::default(), OwnedFd::from(full));
         let mut counts = Counts::default();
-        let entry = Entry { peer: None, date: b"", request: None, status: 200, body_bytes: 0 };
+        let dates = LogDates::new(0);
+        let entry = Entry { client: None, dates: &dates, request: Seen::Nothing, status: 200, body_bytes: 0 };
         log.entry(&entry, &mut counts);
         assert_eq!((counts.log_writes, counts.log_drops), (1, 1));
+    }
+
+    #[test]
+    fn a_short_write_is_gone_on_with_and_a_torn_line_is_known() {
+        let (mut end, mut out) = (End::Whole, Vec::new());
+        let three = |rest: &[u8], out: &mut Vec<u8>| {
+            let some = rest.len().min(3);
+            out.extend_from_slice(&rest[..some]);
+            Io::Done(some)
+        };
+        assert_eq!(write_whole(b"a line\n", &mut end, |rest| three(rest, &mut out)), 7);
+        assert!(out == b"a line\n" && end == End::Whole);
+        let mut room = 2;
+        let filling = |rest: &[u8]| {
+            room -= 1;
+            if room == 0 { Io::WouldBlock } else { Io::Done(rest.len().min(3)) }
+        };
+        assert_eq!(write_whole(b"a line\n", &mut end, filling), 3);
+        assert!(end == End::Torn);
     }
 }

@@ -80,13 +80,34 @@ impl Mailbox {
     }
 
     /// Whether there is something to take, for who looks without being woken.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn has_mail(&self) -> bool {
         !self.queue.is_empty()
     }
 }
 
 /// Wakes a body that waits: a source that had nothing to send, or an upload that took no more. Any thread may use it.
+///
+/// ```
+/// # use dyno_engine::*;
+/// Server::new().route(Method::Get, "/", |_request, reply| reply.stream("text/plain", |waker: Waker| {
+///     let (sender, lines) = std::sync::mpsc::channel::<String>();
+///     std::thread::spawn(move || {
+///         // Who listens no more is not sent anything.
+///         let _ = sender.send("a line\n".to_owned());
+///         drop(sender);
+///         waker.wake();
+///     });
+///     move |out: &mut Vec<u8>| match lines.try_recv() {
+///         Ok(line) => {
+///             out.extend_from_slice(line.as_bytes());
+///             Filled::More
+///         }
+///         Err(std::sync::mpsc::TryRecvError::Empty) => Filled::Wait,
+///         Err(std::sync::mpsc::TryRecvError::Disconnected) => Filled::End,
+///     }
+/// }));
+/// ```
 #[derive(Clone)]
 pub struct Waker {
     mailbox: Arc<Mailbox>,
@@ -102,6 +123,14 @@ impl Waker {
 
     /// Has the worker ask the body again. It costs a system call only when the worker's mailbox was empty; nothing
     /// happens when the connection is gone.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// fn on_news(waiting: &[Waker]) {
+    ///     waiting.iter().for_each(Waker::wake);
+    /// }
+    /// # on_news(&[]);
+    /// ```
     pub fn wake(&self) {
         if !self.is_waking.swap(true, Ordering::SeqCst) {
             self.mailbox.put(Message::Ready(self.address, Arc::clone(&self.is_waking)));

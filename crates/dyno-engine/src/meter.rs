@@ -39,6 +39,9 @@ figures! {
     /// Bytes that connections took in and gave out.
     received_bytes,
     sent_bytes,
+    /// Bytes of replies as they were made, by what they are; what a peer did not take of them was not sent.
+    head_bytes,
+    body_bytes,
     /// Connections that ended because their last reply was made, or by a drain.
     closed_done,
     /// By their peer, in whatever way.
@@ -160,8 +163,10 @@ impl Meter {
     }
 
     /// A reply was made.
-    pub(crate) fn replied(&mut self, status: u16) {
+    pub(crate) fn replied(&mut self, status: u16, head_bytes: u64, body_bytes: u64) {
         let figures = &mut self.figures;
+        figures.head_bytes += head_bytes;
+        figures.body_bytes += body_bytes;
         match status / 100 {
             0..=2 => figures.replies_2xx += 1,
             3 => figures.replies_3xx += 1,
@@ -199,8 +204,8 @@ mod tests {
     fn a_successor_goes_on_from_its_row_and_holds_nothing() {
         let meters = Meters::new(2).unwrap();
         let mut first = Meter::new(meters, 1);
-        first.replied(200);
-        first.replied(404);
+        first.replied(200, 100, 5);
+        first.replied(404, 10, 0);
         first.closed(Ended::Late);
         first.publish(77);
         let seen = meters.figures(1);
@@ -209,10 +214,11 @@ mod tests {
             (1, 1, 1, 77)
         );
         let mut second = Meter::new(meters, 1);
-        second.replied(503);
+        second.replied(503, 1, 1);
         second.publish(0);
         let seen = meters.figures(1);
         assert_eq!((seen.replies_2xx, seen.replies_5xx, seen.buffered_bytes), (1, 1, 0));
+        assert_eq!((seen.head_bytes, seen.body_bytes), (111, 6));
         assert_eq!(meters.figures(0), Figures::default());
     }
 

@@ -224,7 +224,7 @@ impl Outbox {
             self.parts_sent += 1;
         }
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        let (mut count, mut at, mut is_all) = (0, self.sent, true);
+        let (mut count, mut at, mut is_all, mut file_follows) = (0, self.sent, true, false);
         for part in &self.parts[self.parts_sent..] {
             if part.at > at {
                 slices[count] = IoSlice::new(&self.bytes[at..part.at]);
@@ -236,6 +236,7 @@ impl Outbox {
             };
             let Some(rest) = rest else {
                 is_all = false;
+                file_follows = matches!(&part.what, What::Segment(Segment { piece: Piece::File(_), .. }));
                 break;
             };
             slices[count] = IoSlice::new(rest);
@@ -248,6 +249,7 @@ impl Outbox {
         let offered = slices[..count].iter().map(|slice| slice.len()).sum();
         match count {
             0 => (0, Io::Done(0)),
+            _ if file_follows && !net.splits() => (offered, net.send_before_file(socket, &slices[..count])),
             1 => (offered, net.send(socket, &slices[0])),
             _ => (offered, net.send_slices(socket, &slices[..count])),
         }
@@ -293,6 +295,12 @@ impl Outbox {
         if planted(Fault::ReplyDoubled) {
             queue.push_bytes(&self.bytes[self.sent..]);
         }
+        self.clear();
+    }
+
+    /// Drops what has not left.
+    #[cold]
+    pub(crate) fn discard(&mut self) {
         self.clear();
     }
 

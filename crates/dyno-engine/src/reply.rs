@@ -11,6 +11,11 @@ use dyno_proto::json::Encode;
 use std::sync::Arc;
 
 /// A reply in the making: status and headers first, then one of the bodies, which finishes it.
+///
+/// ```
+/// # use dyno_engine::*;
+/// Server::new().route(Method::Get, "/", |_request, reply| reply.status(202).header("X-Own", "1").text("taken\n"));
+/// ```
 #[must_use = "a request is answered by finishing its reply"]
 pub struct Reply<'w> {
     scratch: &'w mut Scratch,
@@ -25,6 +30,11 @@ impl<'w> Reply<'w> {
     }
 
     /// Sets the status; 200 unless told otherwise. A number outside 200..=599 turns the reply into a 500.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/", |_request, reply| reply.status(404).text("not here\n"));
+    /// ```
     pub fn status(mut self, status: u16) -> Reply<'w> {
         self.is_refused |= !(200..=599).contains(&status);
         self.status = status;
@@ -33,6 +43,11 @@ impl<'w> Reply<'w> {
 
     /// Adds a header. A name that is no token, a value with a control character (CR and LF above all), a header that
     /// the engine writes itself, and more than 32 KiB of headers turn the reply into a 500.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/", |_request, reply| reply.header("Cache-Control", "no-store").empty());
+    /// ```
     pub fn header(mut self, name: &str, value: &str) -> Reply<'w> {
         let fields = &mut self.scratch.own_fields;
         if fields.len() + name.len() + value.len() > OWN_BYTES_MAX || !is_settable(name) || !is_value(value) {
@@ -49,6 +64,11 @@ impl<'w> Reply<'w> {
     ///
     /// The head goes in with the length of the last such reply and is corrected if this body has another one: that is
     /// cheaper than asking the encoder first, and what is told is always the length that was written.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/", |_request, reply| reply.json(&vec![1, 2, 3]));
+    /// ```
     #[inline]
     pub fn json(self, value: &impl Encode) -> Response {
         if self.is_refused {
@@ -63,34 +83,91 @@ impl<'w> Reply<'w> {
         Response { status: self.status, media: Media::Json, body }
     }
 
+    /// Finishes with what a writer appends to the send buffer; `false` takes it back and turns the reply into a 500.
+    pub(crate) fn written(
+        mut self,
+        content_type: &str,
+        write: impl FnOnce(&mut Vec<u8>) -> bool,
+    ) -> Response {
+        let media = self.media(content_type);
+        if self.is_refused {
+            return self.refuse();
+        }
+        let Scratch { out, heads, .. } = &mut *self.scratch;
+        let start = out.mark();
+        if let Some(ready) = heads.ready(media) {
+            ready.copy_to(out.bytes());
+        }
+        let head = out.since(start);
+        if !write(out.bytes()) {
+            out.take_back(start);
+            return self.refuse();
+        }
+        let body = Body::Inline { head, body: out.since(start) - head };
+        Response { status: self.status, media, body }
+    }
+
     /// Finishes with a text body (`text/plain`).
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/", |_request, reply| reply.text("Hello!\n"));
+    /// ```
     #[inline]
     pub fn text(self, text: &str) -> Response {
         self.inline(Media::Text, text.as_bytes())
     }
 
     /// Finishes with a copy of any bytes. A content type that could not stand in a header turns the reply into a 500.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/", |_request, reply| reply.bytes("image/gif", b"GIF89a"));
+    /// ```
     pub fn bytes(mut self, content_type: &str, body: &[u8]) -> Response {
         let media = self.media(content_type);
         self.inline(media, body)
     }
 
     /// Finishes with bytes of the program, which are not copied.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/", |_request, reply| reply.fixed("text/html", b"<h1>home</h1>"));
+    /// ```
     pub fn fixed(self, content_type: &str, body: &'static [u8]) -> Response {
         self.with(content_type, Body::Static(body))
     }
 
     /// Finishes with bytes that are shared, not copied.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let page = Shared::from("a page that many replies share");
+    /// Server::new().route(Method::Get, "/", move |_request, reply| reply.shared("text/plain", page.clone()));
+    /// ```
     pub fn shared(self, content_type: &str, body: Shared) -> Response {
         self.with(content_type, Body::Shared(body))
     }
 
     /// Finishes with a part of a file, which is never read into the server's memory.
+    ///
+    /// ```no_run
+    /// # use dyno_engine::*;
+    /// let movie = FilePart::whole(std::fs::File::open("movie.mp4")?)?;
+    /// Server::new().route(Method::Get, "/", move |_request, reply| reply.file("video/mp4", movie.clone()));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn file(self, content_type: &str, file: FilePart) -> Response {
         self.with(content_type, Body::File(file))
     }
 
     /// Finishes without a body: `Content-Length: 0`, or no such header where the status forbids one (204, 304).
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/", |_request, reply| reply.status(204).empty());
+    /// ```
     pub fn empty(self) -> Response {
         if self.is_refused {
             return self.refuse();
@@ -102,12 +179,34 @@ impl<'w> Reply<'w> {
     /// HTTP/1.0. `make` gets the waker with which a source that had nothing says that it has something again.
     ///
     /// Where too many requests are outstanding already the reply is a 503 and `make` is not called.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/count", |_request, reply| reply.stream("text/plain", |_waker| {
+    ///     let mut number = 0;
+    ///     move |out: &mut Vec<u8>| {
+    ///         number += 1;
+    ///         out.extend_from_slice(format!("{number}\n").as_bytes());
+    ///         if number < 1_000 { Filled::More } else { Filled::End }
+    ///     }
+    /// }));
+    /// ```
     pub fn stream<S: Source + 'static>(self, content_type: &str, make: impl FnOnce(Waker) -> S) -> Response {
         self.stream_of(content_type, None, make)
     }
 
     /// The same for a body whose length is known: Content-Length tells it, and a source that gives more or less breaks
     /// the connection.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/zeros", |_request, reply| {
+    ///     reply.stream_sized("application/octet-stream", 4_096, |_waker| |out: &mut Vec<u8>| {
+    ///         out.resize(4_096, 0);
+    ///         Filled::End
+    ///     })
+    /// });
+    /// ```
     pub fn stream_sized<S: Source + 'static>(
         self,
         content_type: &str,
@@ -135,18 +234,35 @@ impl<'w> Reply<'w> {
     /// Take out of the request what the answer needs, as owned data. Status and headers set before are dropped: the
     /// answer has its own. Where too many requests are outstanding already the reply is a 503 and `hand_over` is not
     /// called.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/", |_request, reply| reply.later(|responder| {
+    ///     std::thread::spawn(move || responder.answer(Answer::text("done\n")));
+    /// }));
+    /// ```
     pub fn later(self, hand_over: impl FnOnce(Responder)) -> Response {
         let wait_ns = self.scratch.owing.wait_ns;
         self.later_within(wait_ns, hand_over)
     }
 
     /// The same with a deadline of its own, in nanoseconds.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// Server::new().route(Method::Get, "/", |_request, reply| {
+    ///     // Half a second, then 504.
+    ///     reply.later_within(500_000_000, |responder| {
+    ///         std::thread::spawn(move || responder.answer(Answer::text("done\n")));
+    ///     })
+    /// });
+    /// ```
     pub fn later_within(self, wait_ns: u64, hand_over: impl FnOnce(Responder)) -> Response {
         let owing = &mut self.scratch.owing;
         let Some(address) = owing.reserve() else { return self.overloaded() };
-        let gone = Arc::default();
-        let promised = Promised { serial: address.serial, gone: Arc::clone(&gone), wait_ns };
-        hand_over(Responder::new(Arc::clone(&owing.mailbox), address, gone));
+        let waited = Arc::default();
+        let promised = Promised { serial: address.serial, waited: Arc::clone(&waited), wait_ns };
+        hand_over(Responder::new(Arc::clone(&owing.mailbox), address, waited));
         self.scratch.own_fields.clear();
         Response { status: 200, media: Media::Absent, body: Body::Later(Box::new(promised)) }
     }

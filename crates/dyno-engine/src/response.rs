@@ -2,13 +2,23 @@
 //! of it, the same for every protocol.
 
 use crate::file::FilePart;
+use crate::later::Waited;
 use crate::shared::Shared;
 use dyno_proto::semantics::range::Part;
+use std::sync::Arc;
 
 /// What a handler answers, made by [`Reply`](crate::Reply).
 ///
 /// Inline bodies and the handler's own header lines stand in the worker's buffers already; the value says how long they
 /// are. It is small, so that returning it costs a few stores.
+///
+/// ```
+/// # use dyno_engine::*;
+/// fn not_here(reply: Reply<'_>) -> Response {
+///     reply.status(404).text("not here\n")
+/// }
+/// Server::new().route(Method::Get, "/", |_request, reply| not_here(reply));
+/// ```
 #[derive(Debug)]
 #[must_use = "a request is answered by returning its response"]
 pub struct Response {
@@ -79,6 +89,8 @@ pub(crate) enum Portion {
     Parts,
     /// Nothing: the client has it.
     Unchanged,
+    /// All of it, as the words for a status: without what is said of a file that was asked for.
+    Page,
 }
 
 /// A body that is made piece by piece.
@@ -92,8 +104,8 @@ pub(crate) struct Streamed {
 /// A reply that somebody owes.
 pub(crate) struct Promised {
     pub(crate) serial: u32,
-    /// Set when nobody waits for the answer any more.
-    pub(crate) gone: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    /// Whether the answer is waited for.
+    pub(crate) waited: Arc<Waited>,
     /// How long it is waited for, in nanoseconds.
     pub(crate) wait_ns: u64,
 }
@@ -117,6 +129,17 @@ impl std::fmt::Debug for Body {
 }
 
 /// What a source did when it was asked for more.
+///
+/// ```
+/// # use dyno_engine::*;
+/// let mut left = 3;
+/// let mut source = move |out: &mut Vec<u8>| {
+///     out.extend_from_slice(b"tick\n");
+///     left -= 1;
+///     if left > 0 { Filled::More } else { Filled::End }
+/// };
+/// assert_eq!(source.fill(&mut Vec::new()), Filled::More);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filled {
     /// It appended something and has more.
@@ -131,9 +154,33 @@ pub enum Filled {
 
 /// A body made piece by piece. It lives on its worker's thread and must not block; what takes time happens elsewhere and
 /// wakes it.
+///
+/// ```
+/// # use dyno_engine::*;
+/// struct Countdown(u32);
+///
+/// impl Source for Countdown {
+///     fn fill(&mut self, out: &mut Vec<u8>) -> Filled {
+///         out.extend_from_slice(format!("{}\n", self.0).as_bytes());
+///         self.0 -= 1;
+///         if self.0 > 0 { Filled::More } else { Filled::End }
+///     }
+/// }
+/// Server::new().route(Method::Get, "/", |_request, reply| reply.stream("text/plain", |_waker| Countdown(10)));
+/// ```
 pub trait Source: Send {
     /// Appends more of the body to `out`, some kilobytes at a time: a piece waits in memory until the peer has taken it,
     /// and the source is asked for the next one only then.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let mut source = |out: &mut Vec<u8>| {
+    ///     out.extend_from_slice(b"all of it");
+    ///     Filled::End
+    /// };
+    /// let mut out = Vec::new();
+    /// assert_eq!((source.fill(&mut out), out.len()), (Filled::End, 9));
+    /// ```
     fn fill(&mut self, out: &mut Vec<u8>) -> Filled;
 }
 

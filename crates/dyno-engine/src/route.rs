@@ -14,10 +14,22 @@ use dyno_proto::http1::request::Method;
 use dyno_proto::percent;
 
 /// A handler: called once per request, on the worker's thread; it must not block.
+///
+/// ```
+/// # use dyno_engine::*;
+/// let hello: Box<Handler> = Box::new(|_request, reply| reply.text("Hello!\n"));
+/// # let _ = hello;
+/// ```
 pub type Handler = dyn for<'r, 'w> Fn(&Request<'r>, Reply<'w>) -> Response + Send + Sync;
 
 /// Begins an upload: called with the request's head, before its body has come. The waker lets a paused upload go on; an
 /// error is a status to answer with instead.
+///
+/// ```
+/// # use dyno_engine::*;
+/// let nobody: Box<Begin> = Box::new(|_request, _waker| Err(403));
+/// # let _ = nobody;
+/// ```
 pub type Begin = dyn for<'r> Fn(&Request<'r>, Waker) -> Result<Box<dyn Upload>, u16> + Send + Sync;
 
 /// What a route does with a request.
@@ -39,6 +51,13 @@ const METHODS: [Method<'static>; 7] =
 const ALLOW_ALL: &str = "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS";
 
 /// Why a route could not be added.
+///
+/// ```
+/// # use dyno_engine::*;
+/// let mut router = Router::new();
+/// let refused = router.route(Method::Get, "no/slash", |_request, reply| reply.empty());
+/// assert!(matches!(refused, Err(RouteError::Pattern { .. })));
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum RouteError {
     /// The pattern has a handler for this method already.
@@ -68,6 +87,15 @@ pub enum RouteError {
 }
 
 /// The routes of a server.
+///
+/// ```
+/// # use dyno_engine::*;
+/// let mut router = Router::new();
+/// router.route(Method::Get, "/users/{id}", |request, reply| reply.text(request.param("id").unwrap_or("")))?;
+/// let server = Server::new().router(router);
+/// # let _ = server;
+/// # Ok::<(), RouteError>(())
+/// ```
 pub struct Router {
     fixed: [Vec<(Box<[u8]>, usize)>; BUCKETS],
     with_params: matchit::Router<usize>,
@@ -92,6 +120,12 @@ impl Default for Router {
 
 impl Router {
     /// A router without routes: everything is 404.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let server = Server::new().router(Router::new());
+    /// # let _ = server;
+    /// ```
     #[must_use]
     pub fn new() -> Router {
         Router::default()
@@ -99,6 +133,13 @@ impl Router {
 
     /// Adds a route. `{name}` stands for one segment, `{*name}` for the rest of the path; parameters are decoded.
     /// HEAD is answered by the GET handler and OPTIONS by itself unless they have a handler of their own.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let mut router = Router::new();
+    /// router.route(Method::Get, "/files/{*path}", |request, reply| reply.text(request.param("path").unwrap_or("")))?;
+    /// # Ok::<(), RouteError>(())
+    /// ```
     ///
     /// # Errors
     /// [`RouteError`] when the pattern is no path, collides, or has this method already.
@@ -110,6 +151,25 @@ impl Router {
     }
 
     /// Adds a route that takes request bodies piece by piece: they may be of any length and are never held whole.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// struct Count(usize);
+    ///
+    /// impl Upload for Count {
+    ///     fn data(&mut self, bytes: &[u8]) -> Flow {
+    ///         self.0 += bytes.len();
+    ///         Flow::More
+    ///     }
+    ///     fn end(self: Box<Self>, reply: Reply<'_>) -> Response {
+    ///         reply.text(&format!("{} bytes\n", self.0))
+    ///     }
+    /// }
+    ///
+    /// let mut router = Router::new();
+    /// router.upload(Method::Put, "/count", |_request, _waker| Ok(Box::new(Count(0)) as Box<dyn Upload>))?;
+    /// # Ok::<(), RouteError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Router::route`].

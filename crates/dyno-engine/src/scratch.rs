@@ -4,7 +4,9 @@
 //! request to request.
 
 use crate::asked::Asked;
+use crate::error_log::{Errors, Level};
 use crate::heads::Heads;
+use crate::hosts::{Hosts, Own};
 use crate::mailbox::{Address, Mailbox};
 use crate::outbox::{Mark, Outbox};
 use crate::stats::{Counts, Tally};
@@ -33,12 +35,16 @@ pub(crate) struct Scratch {
     pub(crate) mark: Mark,
     pub(crate) asked: Asked,
     pub(crate) owing: Owing,
-    /// The folders that are served, those with longer prefixes first.
+    /// The folders that are served, host by host, those with longer prefixes first.
     pub(crate) sites: Vec<Site>,
+    /// What is said of hosts, if anything is.
+    pub(crate) hosts: Option<Arc<Hosts>>,
     /// The decoded path of the request at hand.
     pub(crate) name: Vec<u8>,
     /// The parts of the reply in the making, where it has several.
     pub(crate) parts: Parts,
+    /// Where it is said what goes wrong.
+    pub(crate) errors: Option<Errors>,
 }
 
 /// Who may answer later, and how many do.
@@ -100,8 +106,10 @@ impl Scratch {
             asked: Asked::LAST,
             owing,
             sites: Vec::new(),
+            hosts: None,
             name: Vec::new(),
             parts: Parts::default(),
+            errors: None,
         }
     }
 
@@ -127,11 +135,41 @@ impl Scratch {
         self.tally.counts.dates_formatted += 1;
     }
 
+    /// Says what goes wrong, where anybody wants to know.
+    #[cold]
+    pub(crate) fn complain(&mut self, level: Level, text: std::fmt::Arguments<'_>) {
+        if let Some(errors) = &mut self.errors {
+            errors.say(self.heads.unix_s, &self.heads.log_dates, level, text);
+        }
+    }
+
     /// A reply begins.
     #[inline]
     pub(crate) fn begin(&mut self, asked: Asked) {
         (self.mark, self.asked) = (self.out.mark(), asked);
         debug_assert!(self.own_fields.is_empty(), "the reply before has used its header lines");
+    }
+
+    /// The host of the request at hand.
+    pub(crate) fn host(&self) -> Option<&Own> {
+        self.hosts.as_deref().map(|hosts| hosts.own(self.asked.host))
+    }
+
+    /// Appends the header lines that the host's replies have.
+    #[inline]
+    pub(crate) fn put_host_lines(&mut self) {
+        if let Some(hosts) = &self.hosts {
+            hosts.own(self.asked.host).lines.put(&mut self.own_fields);
+        }
+    }
+
+    /// The folder of that host, by its number, in which a decoded path is.
+    pub(crate) fn site_of(&self, name: &[u8]) -> Option<usize> {
+        let (first, sites) = match self.host() {
+            Some(host) => (host.sites.start, &self.sites[host.sites.clone()]),
+            None => (0, &self.sites[..]),
+        };
+        Some(first + sites.iter().position(|site| site.holds(name))?)
     }
 
     /// Forgets the reply in the making.

@@ -57,6 +57,8 @@ pub(crate) trait Net {
     fn send(&mut self, socket: &Self::Socket, bytes: &[u8]) -> Io;
     /// Writes several pieces in their order, as one.
     fn send_slices(&mut self, socket: &Self::Socket, slices: &[IoSlice<'_>]) -> Io;
+    /// The same where a file follows at once: the last of it may wait for the file's first bytes.
+    fn send_before_file(&mut self, socket: &Self::Socket, slices: &[IoSlice<'_>]) -> Io;
     /// Writes at most `count` bytes of the file from `offset` on; `Done(0)` when it ends before.
     fn send_file(&mut self, socket: &Self::Socket, file: &FilePart, offset: u64, count: usize) -> Io;
     /// Ends the sending side; the peer reads the end of the stream after what was sent.
@@ -82,6 +84,18 @@ pub(crate) trait Net {
     #[inline(always)]
     fn gate(&mut self) -> Option<&mut Gate> {
         None
+    }
+
+    /// Whether replies wait until the access log has their lines.
+    #[inline(always)]
+    fn holds_replies(&self) -> bool {
+        false
+    }
+
+    /// Whether a request's host is looked at.
+    #[inline(always)]
+    fn tells_hosts_apart(&self) -> bool {
+        false
     }
 
     /// When a turn of reading ends.

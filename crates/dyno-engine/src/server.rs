@@ -9,9 +9,10 @@ use crate::content::{Builders, Built, Content, Mount, Tables, sites, table_of};
 use crate::dials::{Dials, Log, Pin, Spin};
 use crate::error::{EngineError, refused};
 use crate::gate::Gate;
+use crate::host::{self, Host};
 use crate::kernel::Extras;
 use crate::listen::{self, SocketFile};
-use crate::log::{self, AccessLog};
+use crate::log::{self, AccessLog, LogFormat, Rings, Until};
 use crate::mailbox::{Mailbox, Message, Waker};
 use crate::neighbours::Neighbours;
 use crate::reply::Reply;
@@ -26,17 +27,25 @@ use crate::worker::{Input, Left, Worker};
 use dyno_proto::http1::request::Method;
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::event::EventFd;
-use dyno_sys::shm::Ring;
 use dyno_sys::socket::{self, Addr};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
 /// A server in the making.
 ///
 /// The first thing that goes wrong while it is built is kept and told by `start` or `run`.
+///
+/// ```no_run
+/// # use dyno_engine::*;
+/// Server::new()
+///     .listen("127.0.0.1:8080")
+///     .route(Method::Get, "/", |_request, reply| reply.text("Hello!\n"))
+///     .run()?;
+/// # Ok::<(), EngineError>(())
+/// ```
 #[must_use = "a server serves when it is run"]
 pub struct Server {
     config: Config,
@@ -52,12 +61,24 @@ impl Default for Server {
 
 impl Server {
     /// A server with the climbed dials, the default limits and no routes.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let server = Server::new();
+    /// # let _ = server;
+    /// ```
     pub fn new() -> Server {
         let config = Config { listen: Vec::new(), ..Config::default() };
         Server { config, router: Router::new(), error: None }
     }
 
     /// Listens there too: `127.0.0.1:8080`, `[::1]:8080`, `unix:/run/x.sock`; port 0 lets the kernel choose.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let server = Server::new().listen("127.0.0.1:8080").listen("unix:/run/site.sock");
+    /// # let _ = server;
+    /// ```
     pub fn listen(mut self, addr: &str) -> Server {
         match addr.parse() {
             Ok(addr) => self.config.listen.push(addr),
@@ -67,6 +88,14 @@ impl Server {
     }
 
     /// Adds a route; see [`Router::route`].
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let server = Server::new().route(Method::Get, "/hello/{name}", |request, reply| {
+    ///     reply.text(&format!("Hello, {}!\n", request.param("name").unwrap_or("nobody")))
+    /// });
+    /// # let _ = server;
+    /// ```
     pub fn route<F>(mut self, method: Method<'_>, pattern: &str, handler: F) -> Server
     where
         F: for<'r, 'w> Fn(&Request<'r>, Reply<'w>) -> Response + Send + Sync + 'static,
@@ -78,6 +107,25 @@ impl Server {
     }
 
     /// Adds a route that takes request bodies piece by piece; see [`Router::upload`].
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// struct Count(usize);
+    ///
+    /// impl Upload for Count {
+    ///     fn data(&mut self, bytes: &[u8]) -> Flow {
+    ///         self.0 += bytes.len();
+    ///         Flow::More
+    ///     }
+    ///     fn end(self: Box<Self>, reply: Reply<'_>) -> Response {
+    ///         reply.text(&format!("{} bytes\n", self.0))
+    ///     }
+    /// }
+    ///
+    /// let server = Server::new()
+    ///     .upload(Method::Put, "/count", |_request, _waker| Ok(Box::new(Count(0)) as Box<dyn Upload>));
+    /// # let _ = server;
+    /// ```
     pub fn upload<F>(mut self, method: Method<'_>, pattern: &str, begin: F) -> Server
     where
         F: for<'r> Fn(&Request<'r>, Waker) -> Result<Box<dyn Upload>, u16> + Send + Sync + 'static,
@@ -108,43 +156,109 @@ impl Server {
         self
     }
 
+    /// Adds a host: names, and what is served and said under them. See [`Host`].
+    ///
+    /// ```no_run
+    /// # use dyno_engine::{Host, Server};
+    /// Server::new()
+    ///     .listen("127.0.0.1:8080")
+    ///     .host(Host::new(["example.org"])?.content("/", "sites/example")?.error_page(404, "404.html")?)
+    ///     .host(Host::new(["*.example.net"])?.content("/", "sites/net")?)
+    ///     .run()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn host(mut self, host: Host) -> Server {
+        self.config.hosts.push(host);
+        self
+    }
+
     /// Takes a whole router instead of the routes added so far.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let server = Server::new().router(Router::new());
+    /// # let _ = server;
+    /// ```
     pub fn router(mut self, router: Router) -> Server {
         self.router = router;
         self
     }
 
     /// Sets the dials.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let server = Server::new().dials(Dials { log: Log::Ring, ..Dials::default() });
+    /// # let _ = server;
+    /// ```
     pub fn dials(mut self, dials: Dials) -> Server {
         self.config.dials = dials;
         self
     }
 
     /// Sets the limits.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let server = Server::new().limits(Limits { body_bytes_max: 4_096, ..Limits::default() });
+    /// # let _ = server;
+    /// ```
     pub fn limits(mut self, limits: Limits) -> Server {
         self.config.limits = limits;
         self
     }
 
     /// Sets the access log's file; without one the log goes to standard output.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let server = Server::new().dials(Dials { log: Log::Ring, ..Dials::default() }).log_file("access.log");
+    /// # let _ = server;
+    /// ```
     pub fn log_file(mut self, path: impl Into<std::path::PathBuf>) -> Server {
         self.config.log_file = Some(path.into());
         self
     }
 
+    /// Sets what a line of the access log says.
+    pub fn log_format(mut self, format: LogFormat) -> Server {
+        self.config.log_format = format;
+        self
+    }
+
     /// Sets how it is known who asks, where proxies stand between.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let trusted = vec!["10.0.0.0/8".parse()?];
+    /// let server = Server::new().clients(Clients { told_by: ToldBy::Forwarded, trusted, trusts_unix: false });
+    /// # let _ = server;
+    /// # Ok::<(), NetworkError>(())
+    /// ```
     pub fn clients(mut self, clients: Clients) -> Server {
         self.config.clients = clients;
         self
     }
 
     /// Sets how long a drain may take, in nanoseconds.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let server = Server::new().drain_ns(2_000_000_000);
+    /// # let _ = server;
+    /// ```
     pub fn drain_ns(mut self, drain_ns: u64) -> Server {
         self.config.drain_ns = drain_ns;
         self
     }
 
     /// Serves on this thread's behalf for as long as the program lives.
+    ///
+    /// ```no_run
+    /// # use dyno_engine::*;
+    /// Server::new().listen("127.0.0.1:8080").run()?;
+    /// # Ok::<(), EngineError>(())
+    /// ```
     ///
     /// # Errors
     /// [`EngineError`] when the server cannot start.
@@ -156,20 +270,30 @@ impl Server {
 
     /// Starts the workers; connections are accepted when this returns.
     ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let running = Server::new().listen("127.0.0.1:0").start()?;
+    /// println!("it listens on {:?}", running.addrs());
+    /// # running.stop();
+    /// # Ok::<(), EngineError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`EngineError`] when the server cannot start.
     pub fn start(self) -> Result<Running, EngineError> {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let Config { listen, dials, socket_mode, limits, log_file, drain_ns, content, clients, .. } =
+        let Config { listen, dials, socket_mode, limits, drain_ns, content, hosts, clients, .. } =
             self.config;
+        let Config { log_file, log_format, log_fsync, .. } = self.config;
         limits.check(dials.workers.get())?;
-        let mut folders = Folders::open(content)?;
+        let (mounts, hosts) = host::prepare(content, hosts)?;
+        let mut folders = Folders::open(mounts)?;
         let bound = listen::bind(&listen, &dials, socket_mode)?;
         let counters =
             Counters::new(bound.by_worker.len(), dials.spin.us()).map_err(refused("make counters"))?;
-        let mut logs = Logs::open(&dials, log_file, bound.by_worker.len())?;
+        let mut logs = Logs::open(&dials, log_file, (log_format, log_fsync), bound.by_worker.len())?;
         let router = Arc::new(self.router);
         let mut running = Running {
             addrs: bound.addrs,
@@ -199,8 +323,13 @@ impl Server {
                 sites: folders.sites(),
                 mounts: Vec::new(),
                 log,
+                errors: None,
                 counters,
-                extras: Extras { meter: None, gate: Gate::new(&limits.address, &clients) },
+                extras: Extras {
+                    meter: None,
+                    gate: Gate::new(&limits.address, &clients),
+                    hosts: hosts.clone(),
+                },
             };
             let worker = Worker::new(input, &dials, &limits, drain_ns).map_err(refused("start a worker"))?;
             folders.mailboxes.push(worker.mailbox());
@@ -218,6 +347,13 @@ impl Server {
 }
 
 /// A server that serves. Dropping it drains it without waiting.
+///
+/// ```
+/// # use dyno_engine::*;
+/// let running = Server::new().listen("127.0.0.1:0").start()?;
+/// assert_eq!(running.stop(), Drained::Wholly);
+/// # Ok::<(), EngineError>(())
+/// ```
 pub struct Running {
     addrs: Vec<Addr>,
     files: Vec<SocketFile>,
@@ -232,23 +368,51 @@ pub struct Running {
 
 impl Running {
     /// Where it listens, with the ports that the kernel chose.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let running = Server::new().listen("127.0.0.1:0").start()?;
+    /// assert!(matches!(running.addrs(), [Addr::Tcp(addr)] if addr.port() > 0));
+    /// # Ok::<(), EngineError>(())
+    /// ```
     #[must_use]
     pub fn addrs(&self) -> &[Addr] {
         &self.addrs
     }
 
     /// What all workers have counted.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let running = Server::new().listen("127.0.0.1:0").start()?;
+    /// assert_eq!(running.counts().requests, 0);
+    /// # Ok::<(), EngineError>(())
+    /// ```
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counters.total()
     }
 
     /// Turns the spin dial, in microseconds; workers see it at their next turn.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let running = Server::new().listen("127.0.0.1:0").start()?;
+    /// running.set_spin(20);
+    /// # Ok::<(), EngineError>(())
+    /// ```
     pub fn set_spin(&self, spin_us: u32) {
         self.counters.set_spin(Spin::from_us(spin_us).us());
     }
 
     /// Drains and waits until every worker has ended.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let running = Server::new().listen("127.0.0.1:0").start()?;
+    /// assert_eq!(running.stop(), Drained::Wholly);
+    /// # Ok::<(), EngineError>(())
+    /// ```
     pub fn stop(mut self) -> Drained {
         self.orders.clear();
         self.join()
@@ -295,8 +459,7 @@ struct Folders {
 }
 
 impl Folders {
-    fn open(mut mounts: Vec<Mount>) -> Result<Folders, EngineError> {
-        Mount::sort(&mut mounts);
+    fn open(mounts: Vec<Mount>) -> Result<Folders, EngineError> {
         let (mut builders, mut tables) = (None, Vec::new());
         if !mounts.is_empty() {
             let images = builders.insert(Builders::open(&mounts)?).first()?;
@@ -335,28 +498,33 @@ impl Folders {
 
 /// The access log of an embedded server.
 struct Logs {
-    kind: Log,
     file: Option<OwnedFd>,
-    rings: Vec<&'static Ring>,
+    rings: Option<Rings>,
+    format: LogFormat,
 }
 
 impl Logs {
-    fn open(dials: &Dials, path: Option<std::path::PathBuf>, workers: usize) -> Result<Logs, EngineError> {
-        let kind = dials.log;
-        if kind == Log::Off {
-            return Ok(Logs { kind, file: None, rings: Vec::new() });
+    fn open(
+        dials: &Dials,
+        path: Option<std::path::PathBuf>,
+        (format, fsync): (LogFormat, bool),
+        workers: usize,
+    ) -> Result<Logs, EngineError> {
+        if dials.log == Log::Off {
+            return Ok(Logs { file: None, rings: None, format });
         }
         let file = log::open(path.as_deref()).map_err(|source| EngineError::Log { path, source })?;
-        let count = if kind == Log::Ring { workers } else { 0 };
-        let rings = (0..count).map(|_| log::ring()).collect::<io::Result<_>>();
-        Ok(Logs { kind, file: Some(file), rings: rings.map_err(refused("make a ring for the log"))? })
+        let until = if fsync { Until::OnDisk } else { Until::Written };
+        let rings = Rings::new(dials.log, until, workers).map_err(refused("make a ring for the log"))?;
+        Ok(Logs { file: Some(file), rings, format })
     }
 
     fn of(&self, number: usize) -> io::Result<AccessLog> {
-        Ok(match (self.kind, &self.file) {
-            (Log::Sync, Some(file)) => AccessLog::sync(file.try_clone()?),
-            (Log::Ring, _) => AccessLog::ring(self.rings[number]),
-            _ => AccessLog::Off,
+        let format = self.format.clone();
+        Ok(match (&self.rings, &self.file) {
+            (Some(rings), _) => AccessLog::ring(format, rings.end(number)),
+            (None, Some(file)) => AccessLog::sync(format, file.try_clone()?),
+            (None, None) => AccessLog::off(),
         })
     }
 
@@ -364,12 +532,14 @@ impl Logs {
         &mut self,
         lost: &'static AtomicU64,
     ) -> Result<Option<(OwnedFd, JoinHandle<()>)>, EngineError> {
-        let (Log::Ring, Some(file)) = (self.kind, self.file.take()) else { return Ok(None) };
+        let Some(rings) = self.rings.take() else { return Ok(None) };
+        let Some(file) = self.file.take() else { return Ok(None) };
         let (stopped, stop) = socket::pipe().map_err(refused("open a pipe"))?;
-        let rings = std::mem::take(&mut self.rings);
+        let job = rings.job(file, stopped, None, lost, Some(log::WRITER_NS_MAX));
         let life = move || {
             // Without an epoll instance there is no writer; the rings fill up and count what they drop.
-            let _ = log::write_rings(&rings, file, &stopped, lost);
+            let _ = log::write_rings(job);
+            lost.fetch_add(rings.left(), Ordering::Relaxed);
         };
         let thread = thread::Builder::new().name("dyno-log".to_owned());
         Ok(Some((stop, thread.spawn(life).map_err(refused("start the log's writer"))?)))

@@ -9,6 +9,13 @@ use std::sync::Arc;
 /// A part of some bytes with an owner: an `Arc<[u8]>`, a `Vec<u8>`, a file mapping, anything that can show its bytes.
 ///
 /// Copies share the owner. What the owner shows must not change while a copy exists.
+///
+/// ```
+/// # use dyno_engine::*;
+/// let page = Shared::from("a page that many replies share");
+/// let first = page.part(0..6).map(|part| part.as_bytes().to_vec());
+/// assert_eq!(first.as_deref(), Some(&b"a page"[..]));
+/// ```
 #[derive(Clone)]
 pub struct Shared {
     owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
@@ -18,11 +25,22 @@ pub struct Shared {
 
 impl Shared {
     /// All bytes of `owner`.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// assert_eq!(Shared::new(vec![1, 2, 3]).len(), 3);
+    /// ```
     pub fn new(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Shared {
         Shared::from_arc(Arc::new(owner))
     }
 
     /// The same for an owner that is counted already.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let bytes = std::sync::Arc::new(vec![1, 2, 3]);
+    /// assert_eq!(Shared::from_arc(bytes).as_bytes(), [1, 2, 3]);
+    /// ```
     #[must_use]
     pub fn from_arc(owner: Arc<dyn AsRef<[u8]> + Send + Sync>) -> Shared {
         let end = (*owner).as_ref().len();
@@ -30,6 +48,13 @@ impl Shared {
     }
 
     /// A part of these bytes; `None` when `range` goes beyond them.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let whole = Shared::from("12345");
+    /// assert_eq!(whole.part(1..3).map(|part| part.len()), Some(2));
+    /// assert!(whole.part(1..9).is_none());
+    /// ```
     #[must_use]
     pub fn part(&self, range: Range<usize>) -> Option<Shared> {
         let length = self.end - self.start;
@@ -41,18 +66,33 @@ impl Shared {
     }
 
     /// How many bytes there are.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// assert_eq!(Shared::from("12345").len(), 5);
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.end - self.start
     }
 
     /// Whether there are none.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// assert!(Shared::from("").is_empty());
+    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
     /// The bytes.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// assert_eq!(Shared::from("12345").as_bytes(), b"12345");
+    /// ```
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &(*self.owner).as_ref()[self.start..self.end]

@@ -10,6 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
         /// What workers count. Every figure only grows.
+        ///
+        /// ```
+        /// # use dyno_engine::*;
+        /// let running = Server::new().listen("127.0.0.1:0").start()?;
+        /// let Counts { requests, accepts, .. } = running.counts();
+        /// assert_eq!((requests, accepts), (0, 0));
+        /// # Ok::<(), EngineError>(())
+        /// ```
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         pub struct Counts {
             $($(#[$doc])* pub $name: u64),+
@@ -17,6 +25,11 @@ macro_rules! counts {
 
         impl Counts {
             /// The names of the figures, in the order of a row.
+            ///
+            /// ```
+            /// # use dyno_engine::*;
+            /// assert!(Counts::NAMES.contains(&"requests"));
+            /// ```
             pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),+];
 
             fn each(&self, mut see: impl FnMut(usize, u64)) {
@@ -145,6 +158,19 @@ impl Counters {
     /// Access log lines that the rings' writer could not write; it has no row of its own.
     pub(crate) fn lost(&self) -> &'static AtomicU64 {
         self.words.get(self.rows * ROW_WORDS + 1)
+    }
+
+    /// Whether the access log does not take every line, as the supervisor has seen it last.
+    pub(crate) fn is_log_failing(&self) -> bool {
+        self.log_failing().load(Ordering::Relaxed) != 0
+    }
+
+    pub(crate) fn set_log_failing(&self, is_failing: bool) {
+        self.log_failing().store(u64::from(is_failing), Ordering::Relaxed);
+    }
+
+    fn log_failing(&self) -> &'static AtomicU64 {
+        self.words.get(self.rows * ROW_WORDS + 2)
     }
 
     /// Whether a worker accepts connections.

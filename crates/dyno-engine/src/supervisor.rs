@@ -7,16 +7,19 @@
 mod check;
 mod fork;
 mod images;
+mod logs;
 mod place;
 mod scraped;
 mod supply;
+mod writing;
 
 use crate::config::{Config, SECOND_NS};
 use crate::control;
-use crate::dials::{Log, Reuseport};
+use crate::dials::Reuseport;
 use crate::error::{EngineError, refused};
+use crate::host;
+use crate::hosts::Hosts;
 use crate::listen::{self, SocketFile};
-use crate::log;
 use crate::meter::Meters;
 use crate::route::Router;
 use crate::stats::{Accepting, Counters, Counts, RunsIn};
@@ -26,11 +29,12 @@ use dyno_sys::affinity;
 use dyno_sys::child::{self, Exit, Wait};
 use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
 use dyno_sys::event::EventFd;
-use dyno_sys::shm::Ring;
 use dyno_sys::signal::{self, Signal, SignalFd};
 use dyno_sys::socket::{self, Addr};
 use dyno_sys::{Pid, clock, proc};
 use images::Images;
+pub use logs::LogTrouble;
+use logs::Logs;
 use place::{CUT, Life, OK, PAUSE_NS_MAX, Place};
 use scraped::Scraped;
 use std::ffi::CStr;
@@ -38,16 +42,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// What workers get beyond the time for draining to end in, before they are killed.
 const LATE_NS: u64 = 50_000_000;
-
-/// How often a writer that should end is looked at.
-const LOOK_NS: u64 = 1_000_000;
-
-/// How often it is looked whether log lines get lost, until they are: soon enough for whoever watches a disk fill up.
-const LOST_LOOK_NS: u64 = SECOND_NS;
 
 /// How often lack of memory is looked for, and what goes on being short is told.
 const MEMORY_LOOK_NS: u64 = 60 * SECOND_NS;
@@ -58,9 +55,26 @@ const FULL: u64 = 2;
 const SUPPLY: u64 = 3;
 
 /// What the process that serves metrics calls itself, so that it can be found among its siblings.
+///
+/// ```
+/// # use dyno_engine::*;
+/// assert!(!supervisor::METRICS_NAME.is_empty());
+/// ```
 pub const METRICS_NAME: &CStr = scraped::NAME;
 
 /// What happens while a server runs.
+///
+/// ```
+/// # use dyno_engine::*;
+/// use supervisor::Event;
+///
+/// fn tell(event: Event) {
+///     if let Event::WorkerDied { pid, exit, .. } = event {
+///         eprintln!("worker {pid} died ({exit})");
+///     }
+/// }
+/// tell(Event::Draining);
+/// ```
 #[derive(Debug)]
 pub enum Event {
     /// All workers are ready.
@@ -155,10 +169,25 @@ pub enum Event {
         /// Which.
         signal: Signal,
     },
-    /// The access log does not take every line; told once.
-    LogLinesLost {
-        /// How many were lost when this was seen.
-        lines: u64,
+    /// The access log does not take every line; told once, until [`Event::LogRecovered`].
+    LogTrouble {
+        /// What is wrong with it.
+        why: LogTrouble,
+    },
+    /// The access log takes every line again.
+    LogRecovered {
+        /// How many were lost since it did not.
+        lost: u64,
+    },
+    /// A log was opened anew, as SIGUSR1 asks for; it is written there from now on.
+    LogReopened {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A log could not be opened anew; the file that was open goes on being written.
+    LogNotReopened {
+        /// The reason.
+        why: EngineError,
     },
     /// Connections hold more than `buffer_bytes_max`; told once a minute while it goes on.
     MemoryShort {
@@ -172,6 +201,14 @@ pub enum Event {
 }
 
 /// How a server ended.
+///
+/// ```no_run
+/// # use dyno_engine::*;
+/// let config = Config { listen: vec!["127.0.0.1:8080".parse()?], ..Config::default() };
+/// let report = supervisor::run(config, &Router::new, &mut |_event| {})?;
+/// println!("{} requests, {} deaths", report.counts.requests, report.deaths);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExitReport {
     /// Whether everything that was accepted was answered.
@@ -183,6 +220,16 @@ pub struct ExitReport {
 }
 
 /// Whether everything that was accepted was answered.
+///
+/// ```
+/// # use dyno_engine::*;
+/// let running = Server::new().listen("127.0.0.1:0").start()?;
+/// match running.stop() {
+///     Drained::Wholly => {}
+///     Drained::Cut => eprintln!("connections were cut"),
+/// }
+/// # Ok::<(), EngineError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drained {
     /// Every worker ended on its own within the time given.
@@ -194,6 +241,19 @@ pub enum Drained {
 /// Serves until SIGTERM or SIGINT, then drains; a second signal ends at once. `routes` is called in each worker.
 ///
 /// Call it while the process has one thread: it forks. SIGTERM, SIGINT and SIGCHLD are taken over.
+///
+/// ```no_run
+/// # use dyno_engine::*;
+/// let config = Config { listen: vec!["127.0.0.1:8080".parse()?], ..Config::default() };
+/// let routes = || {
+///     let mut router = Router::new();
+///     let added = router.route(Method::Get, "/", |_request, reply| reply.text("Hello!\n"));
+///     added.expect("the pattern is a path");
+///     router
+/// };
+/// supervisor::run(config, &routes, &mut |event| eprintln!("{event:?}"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// [`EngineError`] when the server could not start, [`EngineError::Listen`] naming a busy address above all.
@@ -226,14 +286,6 @@ struct MemoryReported {
     cut: u64,
 }
 
-/// Where the log's lines go in and how its writer is told that no more will come: it ends when every `stop` is closed,
-/// the supervisor's and each worker's.
-struct LogLines {
-    rings: Vec<&'static Ring>,
-    stopped: OwnedFd,
-    stop: OwnedFd,
-}
-
 /// What the supervisor listens to; a child drops it.
 struct Ears {
     epoll: Epoll,
@@ -258,12 +310,13 @@ struct Supervisor<'r> {
     /// The workers' places.
     places: Vec<Place>,
     cpus: Vec<usize>,
-    log: Option<OwnedFd>,
-    lines: Option<LogLines>,
+    logs: Logs,
     /// The place of the process that writes the log from the rings.
     writer: Place,
     /// What is served of folders.
     images: Images,
+    /// What is said of hosts.
+    hosts: Option<Arc<Hosts>>,
     counters: Counters,
     /// The process that serves metrics, where one is asked for.
     scraped: Option<Scraped>,
@@ -277,8 +330,6 @@ struct Supervisor<'r> {
     deaths: u64,
     stopping: Stopping,
     drained: Drained,
-    /// Whether lost log lines were told of.
-    lost_reported: bool,
     memory: MemoryReported,
 }
 
@@ -299,10 +350,11 @@ impl<'r> Supervisor<'r> {
             config.dials.reuseport = Reuseport::Off;
             listen::adopt(inherited, workers)?
         };
-        let images = Images::new(std::mem::take(&mut config.content));
+        let (mounts, hosts) =
+            host::prepare(std::mem::take(&mut config.content), std::mem::take(&mut config.hosts))?;
+        let images = Images::new(mounts);
         Ok(Supervisor {
-            log: open_log(&config)?,
-            lines: log_lines(&config)?,
+            logs: Logs::open(&config)?,
             scraped: Scraped::new(&config)?,
             ears: Some(ears(config.control.take(), &full)?),
             full,
@@ -319,10 +371,10 @@ impl<'r> Supervisor<'r> {
             routes,
             writer: Place::vacant(),
             images,
+            hosts,
             deaths: 0,
             stopping: Stopping::No,
             drained: Drained::Wholly,
-            lost_reported: false,
             memory: MemoryReported { looked_ns: clock::mono_ns(), refused: 0, cut: 0 },
         })
     }
@@ -339,7 +391,7 @@ impl<'r> Supervisor<'r> {
     }
 
     fn try_start_all(&mut self) -> Result<(), EngineError> {
-        if self.lines.is_some() {
+        if self.logs.has_writer() {
             self.start_writer()?;
         }
         self.start_supply()?;
@@ -357,7 +409,7 @@ impl<'r> Supervisor<'r> {
             self.listen_once(&mut events, on_event);
             self.reap(on_event);
             self.replace_due(on_event);
-            self.tell_lost(on_event);
+            self.tell_log(on_event);
             self.tell_memory(on_event);
             self.tell_full(on_event);
             self.tell_alive(on_event);
@@ -386,7 +438,8 @@ impl<'r> Supervisor<'r> {
         while let Some(signal) = self.ears.as_ref().and_then(|ears| ears.signals.next()) {
             match signal {
                 Signal::Term | Signal::Int | Signal::Hup => self.on_stop(on_event),
-                Signal::Usr1 | Signal::Usr2 => on_event(Event::SignalIgnored { signal }),
+                Signal::Usr1 => self.reopen_logs(signal, on_event),
+                Signal::Usr2 => on_event(Event::SignalIgnored { signal }),
                 _ => {}
             }
         }
@@ -407,21 +460,13 @@ impl<'r> Supervisor<'r> {
             _ => None,
         };
         let minute = Some(self.memory.looked_ns + MEMORY_LOOK_NS);
-        let look = (self.log.is_some() && !self.lost_reported).then(|| clock::mono_ns() + LOST_LOOK_NS);
+        let look = self.logs.look_due_ns();
         match replacements.chain(end).chain(look).chain(minute).chain(self.alive_due_ns).min() {
             None => Timeout::Forever,
             Some(due_ns) => {
                 let wait_ms = due_ns.saturating_sub(clock::mono_ns()).div_ceil(1_000_000);
                 Timeout::Millis(i32::try_from(wait_ms).unwrap_or(i32::MAX))
             }
-        }
-    }
-
-    fn tell_lost(&mut self, on_event: &mut dyn FnMut(Event)) {
-        let lines = self.counters.total().log_drops;
-        if lines > 0 && !self.lost_reported {
-            self.lost_reported = true;
-            on_event(Event::LogLinesLost { lines });
         }
     }
 
@@ -600,38 +645,6 @@ impl<'r> Supervisor<'r> {
         }
         self.files.iter().for_each(SocketFile::remove);
     }
-
-    /// What the writer cannot write in its time, because nobody reads the log, is counted as lost.
-    fn end_writer(&mut self) {
-        if self.lines.is_some() && self.writer.pid().is_none() {
-            let _ = self.start_writer();
-        }
-        let Some(LogLines { rings, stop, .. }) = self.lines.take() else { return };
-        drop(stop);
-        if let Some(pid) = self.writer.pid() {
-            self.wait_for_writer(pid);
-        }
-        let left = rings.iter().map(|ring| ring.records()).sum();
-        self.counters.lost().fetch_add(left, Ordering::Relaxed);
-    }
-
-    /// Waits as long as the drain may take, and two seconds in any case; a further signal ends it.
-    fn wait_for_writer(&mut self, pid: Pid) {
-        let end_ns = match self.stopping {
-            Stopping::Draining { end_ns } => end_ns.max(clock::mono_ns() + log::WRITER_NS_MAX),
-            Stopping::No | Stopping::AtOnce => clock::mono_ns() + log::WRITER_NS_MAX,
-        };
-        let is_stopped = |signal| matches!(signal, Signal::Term | Signal::Int);
-        while matches!(child::wait(pid, Wait::NoHang), Ok(None)) {
-            let signal = self.ears.as_ref().and_then(|ears| ears.signals.next());
-            if clock::mono_ns() > end_ns || signal.is_some_and(is_stopped) {
-                let _ = signal::kill(pid, Signal::Kill);
-                let _ = child::wait(pid, Wait::Block);
-                return;
-            }
-            clock::sleep_ns(LOOK_NS);
-        }
-    }
 }
 
 impl Ears {
@@ -653,22 +666,4 @@ fn ears(control: Option<OwnedFd>, full: &EventFd) -> Result<Ears, EngineError> {
         epoll.add(control, CONTROL, Interest::READ).map_err(refused("watch the control socket"))?;
     }
     Ok(Ears { epoll, signals, control })
-}
-
-fn open_log(config: &Config) -> Result<Option<OwnedFd>, EngineError> {
-    if config.dials.log == Log::Off {
-        return Ok(None);
-    }
-    let path = config.log_file.clone();
-    log::open(path.as_deref()).map(Some).map_err(|source| EngineError::Log { path, source })
-}
-
-fn log_lines(config: &Config) -> Result<Option<LogLines>, EngineError> {
-    if config.dials.log != Log::Ring {
-        return Ok(None);
-    }
-    let ring = |_| log::ring().map_err(refused("share memory for the log"));
-    let rings = (0..config.dials.workers.get()).map(ring).collect::<Result<_, _>>()?;
-    let (stopped, stop) = socket::pipe().map_err(refused("open a pipe"))?;
-    Ok(Some(LogLines { rings, stopped, stop }))
 }

@@ -119,6 +119,16 @@ impl Table {
         self.names.get(name)
     }
 
+    /// Every file by the name that it has itself.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&[u8], Resource)> {
+        let files = self.names.iter().filter_map(|(name, entry)| match entry {
+            Entry::File(file) => Some((&**name, *file)),
+            Entry::Moved(_) => None,
+        });
+        // Folders are other names of their index.
+        files.filter(|(name, _)| !name.is_empty() && !name.ends_with(b"/"))
+    }
+
     /// The variants of a file with their numbers, the one that is preferred among equals first.
     pub(crate) fn variants(&self, of: Resource) -> impl Iterator<Item = (u32, &Variant)> + Clone {
         (of.first..of.first + of.count).map(|number| (number, self.variant(number)))
@@ -198,6 +208,11 @@ impl Variant {
         self.stretch(0..self.type_end)
     }
 
+    /// The line with the length.
+    pub(crate) fn length_line(&self) -> &[u8] {
+        self.stretch(self.length_start..self.lines.len() as u32)
+    }
+
     /// The lines of a 304 (RFC 9110 §15.4.5).
     pub(crate) fn validators(&self) -> &[u8] {
         self.stretch(self.validators_start..self.length_start)
@@ -237,7 +252,7 @@ fn line(lines: &mut Vec<u8>, name: &str, value: &[u8]) {
 /// Hashes names eight bytes at a time. It need not resist an attacker: the names in a table are the operator's, and
 /// whoever asks for others only misses.
 #[derive(Debug, Default)]
-struct NameHasher(u64);
+pub(crate) struct NameHasher(u64);
 
 impl Hasher for NameHasher {
     fn write(&mut self, bytes: &[u8]) {

@@ -4,6 +4,14 @@ use crate::reply::Reply;
 use crate::response::Response;
 
 /// What an upload says to a piece of its body.
+///
+/// ```
+/// # use dyno_engine::*;
+/// fn judge(so_far: u64) -> Flow {
+///     if so_far > 1 << 30 { Flow::Refuse(413) } else { Flow::More }
+/// }
+/// assert_eq!(judge(5), Flow::More);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// Go on.
@@ -15,6 +23,11 @@ pub enum Flow {
 }
 
 /// Why a body ended before its end.
+///
+/// ```
+/// # use dyno_engine::*;
+/// assert_eq!(BodyError::Cut.to_string(), "the connection ended in the middle of the body");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
     /// The client closed the connection, or it broke.
@@ -35,6 +48,23 @@ pub enum BodyError {
 }
 
 /// One request body on its way in. It lives on its worker's thread and must not block.
+///
+/// ```
+/// # use dyno_engine::*;
+/// struct Count(usize);
+///
+/// impl Upload for Count {
+///     fn data(&mut self, bytes: &[u8]) -> Flow {
+///         self.0 += bytes.len();
+///         Flow::More
+///     }
+///     fn end(self: Box<Self>, reply: Reply<'_>) -> Response {
+///         reply.text(&format!("{} bytes\n", self.0))
+///     }
+/// }
+///
+/// Server::new().upload(Method::Put, "/count", |_request, _waker| Ok(Box::new(Count(0)) as Box<dyn Upload>));
+/// ```
 pub trait Upload: Send {
     /// Takes the next bytes of the body, without its framing; never empty.
     fn data(&mut self, bytes: &[u8]) -> Flow;

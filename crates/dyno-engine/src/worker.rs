@@ -9,11 +9,12 @@ use crate::content::{Mount, Tables};
 use crate::core::Core;
 use crate::dials::{Dials, Reuseport};
 use crate::draining::Drained;
+use crate::error_log::{self, Errors};
 use crate::gate::Gate;
 use crate::http1::Http1;
 use crate::kernel::{ByDials, Direct, Extras, Kernel, Way};
 use crate::listen::{BACKLOG, Listeners};
-use crate::log::AccessLog;
+use crate::log::{self, AccessLog};
 use crate::mailbox::{Mailbox, Message};
 use crate::meter::Ended;
 use crate::neighbours::Neighbours;
@@ -54,7 +55,8 @@ const ORDERS: u64 = 0;
 const SIGNALS: u64 = 1;
 const MAIL: u64 = 2;
 const NEIGHBOURS: u64 = 3;
-const LISTENERS: u64 = 4;
+const WRITTEN: u64 = 4;
+const LISTENERS: u64 = 5;
 /// Listeners of other workers, from here on.
 const OTHERS: u64 = 1 << 16;
 
@@ -74,6 +76,7 @@ pub(crate) struct Input {
     pub(crate) sites: Vec<Site>,
     pub(crate) mounts: Vec<Mount>,
     pub(crate) log: AccessLog,
+    pub(crate) errors: Option<Errors>,
     pub(crate) counters: Counters,
     pub(crate) extras: Extras,
 }
@@ -98,9 +101,12 @@ pub(crate) enum Worker {
 impl Worker {
     /// Makes everything that a worker needs.
     pub(crate) fn new(mut input: Input, dials: &Dials, limits: &Limits, drain_ns: u64) -> io::Result<Worker> {
+        let hosts = input.extras.hosts.clone();
         let way = ByDials::new(dials, std::mem::take(&mut input.extras));
         Ok(if way.differs() {
-            Worker::ByDials(Box::new(Loop::new(input, dials, limits, drain_ns, way)?))
+            let mut worker = Loop::new(input, dials, limits, drain_ns, way)?;
+            worker.core.http.scratch.hosts = hosts;
+            Worker::ByDials(Box::new(worker))
         } else {
             Worker::Direct(Box::new(Loop::new(input, dials, limits, drain_ns, Direct)?))
         })
@@ -151,6 +157,7 @@ impl<W: Way> Loop<W> {
         let mut scratch =
             Scratch::new(tally, Arc::clone(&mailbox), limits.outstanding_max, limits.later_ns, unix_s);
         scratch.sites = input.sites;
+        scratch.errors = input.errors;
         let workers = dials.workers.get();
         let buffered = limits.buffer_bytes_max / workers;
         let http = Http1::new(input.router, limits, input.log, scratch, buffered);
@@ -223,6 +230,9 @@ impl<W: Way> Loop<W> {
         if let Some(event) = self.mailbox.event() {
             epoll.add(event, MAIL << 32 | SPECIAL, Interest::READ)?;
         }
+        if let Some(written) = self.core.http.lines_written() {
+            epoll.add(written, WRITTEN << 32 | SPECIAL, Interest::READ.edge())?;
+        }
         self.neighbours.watch(epoll, NEIGHBOURS << 32 | SPECIAL)?;
         self.listeners.watch(epoll, listener_token)
     }
@@ -278,6 +288,8 @@ impl<W: Way> Loop<W> {
             }
             MAIL => self.core.on_mail(),
             NEIGHBOURS => self.look_at_neighbours(),
+            // The end of the turn sees which replies may leave.
+            WRITTEN => {}
             listener => self.accept_all(listener, ACCEPTS_MAX),
         }
     }
@@ -287,10 +299,22 @@ impl<W: Way> Loop<W> {
         loop {
             match rights::receive(self.orders.as_fd(), ORDER_BYTES_MAX) {
                 Ok(packet) if packet.bytes.is_empty() => return self.begin_drain(),
+                Ok(packet) if [log::ORDER, error_log::ORDER].contains(&&*packet.bytes) => {
+                    self.take_log(&packet);
+                }
                 Ok(packet) => self.take_image(packet),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(_) => return self.begin_drain(),
             }
+        }
+    }
+
+    /// A log that was opened anew.
+    fn take_log(&mut self, packet: &rights::Packet) {
+        match packet.fds.first() {
+            Some(log) if packet.bytes == log::ORDER => self.core.http.reopen_log(log),
+            Some(log) => self.core.http.change_errors(log),
+            None => {}
         }
     }
 

@@ -73,6 +73,43 @@ fn a_warm_server_allocates_nothing_and_the_naive_one_for_every_request() {
         drop(client);
     }
     content_allocates_nothing();
+    logs_allocate_nothing();
+}
+
+const LOGGED: &[u8] =
+    b"GET /json?\"a HTTP/1.1\r\nHost: a\r\nReferer: http://x/\r\nUser-Agent: \xff\xc3\xbc\r\n\r\n\
+    GET /plaintext HTTP/1.1\r\nHost: a\r\n\r\n\
+    POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello\
+    GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n";
+const LOGGED_REQUESTS: u64 = 4;
+
+/// Whatever a line says and wherever it goes. The log's writer, which is a thread of this process, allocates nothing
+/// either. Replies that wait for their lines are kept in memory of their own until then: that is another mode's price.
+fn logs_allocate_nothing() {
+    for (log, format) in [("ring", "common"), ("ring", "combined"), ("ring", "json"), ("sync", "json")] {
+        let mut dials = one_worker();
+        dials.set("log", log).unwrap();
+        let server =
+            common::server(dials, patient()).log_file("/dev/null").log_format(format.parse().unwrap());
+        let running = server.start().unwrap();
+        let mut client = Client::connect(addr(&running));
+        client.send(LOGGED);
+        let replies = (0..LOGGED_REQUESTS).map(|_| client.reply());
+        let answer_bytes = replies.map(|reply| reply.head.len() + reply.body.len()).sum();
+        let mut buffer = vec![0; answer_bytes];
+        let mut ask = |client: &mut Client, rounds| {
+            for _ in 0..rounds {
+                client.stream.write_all(LOGGED).unwrap();
+                client.stream.read_exact(&mut buffer).unwrap();
+            }
+        };
+        ask(&mut client, 200);
+        wait_for("the counters", || running.counts().requests == 201 * LOGGED_REQUESTS);
+        let before = running.counts();
+        ask(&mut client, 500);
+        wait_for("the counters", || running.counts().requests == 701 * LOGGED_REQUESTS);
+        assert_eq!(running.counts().allocations - before.allocations, 0, "{log} {format}");
+    }
 }
 
 const CONTENT: &[u8] = b"GET /small.txt HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip, deflate, br, zstd\r\n\r\n\

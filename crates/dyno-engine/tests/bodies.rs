@@ -431,7 +431,9 @@ fn bodies_beyond_the_budget_are_refused_and_hoarders_are_cut_before_readers() {
         client.stream.set_write_timeout(Some(DEADLINE)).unwrap();
         client.stream.write_all(head.as_bytes()).unwrap();
         let _ = client.stream.write_all(&vec![b'y'; 1_000_000]);
-        let refused = client.reply().status == 503;
+        // It may be this one that is cut, which ends the connection without a word.
+        let mut line = [0; 12];
+        let refused = client.stream.read_exact(&mut line).is_ok() && line == *b"HTTP/1.1 503";
         refused || running.counts().budget_cuts > 0
     });
     // A turn's figures are published at its end, after its replies have left.
@@ -440,29 +442,6 @@ fn bodies_beyond_the_budget_are_refused_and_hoarders_are_cut_before_readers() {
     drop(hoarders);
     wait_for("the hoarders to be gone", || running.counts().accepts - running.counts().closes == 0);
     assert_eq!(statuses(&mut Client::connect(addr(&running))), 200);
-}
-
-/// Memory that large replies took is given back when they have left.
-#[test]
-fn memory_does_not_stay_after_large_replies() {
-    let rss = || dyno_sys::proc::rss_bytes(dyno_sys::child::this()).unwrap();
-    let running = start(patient(), |router| {
-        // Inline: copied for each reader.
-        router.route(Method::Get, "/inline", |_, reply| reply.bytes("a/b", &vec![b'x'; 4 << 20])).unwrap();
-    });
-    let mut warm = Client::connect(addr(&running));
-    assert_eq!(warm.ask(get("/inline")).body.len(), 4 << 20);
-    drop(warm);
-    let before = rss();
-    let mut readers: Vec<Client> = (0..30).map(|_| Client::connect(addr(&running))).collect();
-    for reader in &mut readers {
-        reader.send(get("/inline").repeat(3));
-    }
-    wait_for("the replies to be made", || running.counts().requests >= 31);
-    drop(readers);
-    wait_for("the readers to be gone", || running.counts().accepts == running.counts().closes);
-    let after = rss();
-    assert!(after < before + (24 << 20), "{} MB before, {} MB after", before >> 20, after >> 20);
 }
 
 /// With a listener for each worker the kernel goes on choosing one that is full.

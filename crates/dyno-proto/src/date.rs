@@ -51,6 +51,11 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
+/// The number of a month, from 1 on, by the three letters that a date has.
+pub fn month_number(name: &[u8; 3]) -> Option<u8> {
+    (1..).zip(MONTHS).find(|(_, known)| *known == name).map(|(number, _)| number)
+}
+
 /// The time of a date in any of the three forms that a recipient must accept, in seconds since 1970. One before 1970 is
 /// that moment: nothing that is served is older. The name of the day is read and not believed.
 ///
@@ -98,9 +103,8 @@ fn is_weekday(name: &[u8]) -> bool {
     WEEKDAYS.iter().any(|known| name == *known)
 }
 
-/// From 1 on.
 fn month(name: &[u8; 3]) -> Option<u64> {
-    MONTHS.iter().position(|known| *known == name).map(|at| at as u64 + 1)
+    month_number(name).map(u64::from)
 }
 
 fn digits(text: &[u8]) -> Option<u64> {

@@ -86,6 +86,11 @@ fn decode_name(name: &[u8], is_first: bool, out: &mut Vec<u8>) -> Result<(), NoF
 /// escaped (RFC 3986 §3.3).
 pub fn encode(path: &[u8], out: &mut Vec<u8>) {
     out.push(b'/');
+    encode_names(path, out);
+}
+
+/// The same without the first slash: what follows a slash that is there already.
+pub fn encode_names(path: &[u8], out: &mut Vec<u8>) {
     for &byte in path {
         if byte.is_ascii_alphanumeric() || b"-._~/!$&'()*+,;=:@".contains(&byte) {
             out.push(byte);

@@ -223,6 +223,15 @@ pub fn take_inherited(fd: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// Makes the number of `old` stand for what `new` is; what it stood for is closed there. Copies of `old` under other
+/// numbers, in other processes above all, stay what they were (`dup3(2)`).
+pub fn replace(old: impl AsFd, new: impl AsFd) -> io::Result<()> {
+    let (old, new) = (old.as_fd().as_raw_fd(), new.as_fd().as_raw_fd());
+    // SAFETY: dup3 takes integers, and both descriptors are borrowed and so open; the owner of `old` still owns its number.
+    checked(unsafe { libc::dup3(new, old, libc::O_CLOEXEC) })?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     // Waiting is what is tested here, by number.

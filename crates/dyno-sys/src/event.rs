@@ -1,4 +1,5 @@
-//! A wake-up across threads (`eventfd(2)`): one side signals, the other watches the descriptor in its epoll instance.
+//! Wake-ups across threads (`eventfd(2)`): one side signals, the other watches the descriptor in its epoll instance, or
+//! waits at it as at a semaphore.
 
 use crate::errno::checked;
 use std::io;
@@ -39,6 +40,35 @@ impl AsFd for EventFd {
     }
 }
 
+/// A count that threads wait for to be more than nothing: each wait takes one. Whoever adds to it never waits and takes no
+/// lock, which a mutex with a condition would ask for.
+#[derive(Debug)]
+pub struct Semaphore {
+    fd: OwnedFd,
+}
+
+impl Semaphore {
+    /// One that counts nothing yet; close-on-exec.
+    pub fn new() -> io::Result<Semaphore> {
+        // SAFETY: eventfd takes no pointer.
+        let fd = checked(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_SEMAPHORE) })?;
+        // SAFETY: the kernel has just handed out this descriptor and nobody else knows it.
+        Ok(Semaphore { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    /// Adds so many, which wakes as many of those who wait.
+    pub fn add(&self, count: u64) {
+        // It would wait only at 2^64 - 1, and fail only for that number or a closed descriptor.
+        let _ = crate::socket::write(&self.fd, &count.to_ne_bytes());
+    }
+
+    /// Takes one, and waits for it if there is none.
+    pub fn take(&self) {
+        let mut one = 0_u64.to_ne_bytes();
+        let _ = crate::socket::read(&self.fd, &mut one);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -58,5 +88,19 @@ mod tests {
         assert_eq!(ready(), 1);
         event.clear();
         assert_eq!(ready(), 0);
+    }
+
+    #[test]
+    fn a_semaphore_lets_as_many_through_as_were_added() {
+        let (count, threads) = (100, 4);
+        let semaphore = Semaphore::new().unwrap();
+        semaphore.add(1);
+        semaphore.take();
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| (0..count).for_each(|_| semaphore.take()));
+            }
+            (0..count).for_each(|_| semaphore.add(threads));
+        });
     }
 }

@@ -14,6 +14,9 @@ pub const KNOB_BYTES_MAX: usize = 4_096;
 /// For `custom_flags` of files beside settings, such as a journal: a symbolic link is not followed (open(2)).
 pub const NO_FOLLOW: i32 = libc::O_NOFOLLOW;
 
+/// Opening and writing then answer `EAGAIN`, or `ENXIO` for a pipe that nobody reads, instead of waiting.
+pub const NO_WAIT: i32 = libc::O_NONBLOCK;
+
 /// What a setting was before it was written, and what it reads now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Old {

@@ -25,8 +25,8 @@ pub use maps::{
     FileId, Mapping, command_line, file_id, innermost_pid, mappings, name, parse_mappings, parse_mount_device,
 };
 pub use net::{
-    Connections, Holders, InetLine, UnixLine, holders, listeners, listens_on, parse_inet, parse_unix,
-    sockets_accepted, tcp_sockets,
+    Connections, Holders, InetLine, UnixLine, listeners, listens_on, parse_inet, parse_unix, peers,
+    socket_holders, sockets_accepted, tcp_sockets,
 };
 pub use process::{
     Stat, all_sleeping, cpus_allowed, epoll_events, folder, has_ended, has_thread_ended, maps,

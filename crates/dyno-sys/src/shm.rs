@@ -172,6 +172,19 @@ impl Ring {
         is_possible.then_some((length as usize, at.wrapping_add(1).wrapping_add(words)))
     }
 
+    /// Up to where records were put in; it only grows, in a unit of its own, and wraps.
+    #[inline]
+    pub fn pushed(&self) -> u64 {
+        self.header[HEAD].load(Relaxed)
+    }
+
+    /// Up to where records were released, in the unit of [`Ring::pushed`].
+    #[inline]
+    pub fn released(&self) -> u64 {
+        // Acquire: who acts on a release sees what its consumer did before.
+        self.header[TAIL].load(Acquire)
+    }
+
     /// Records that found no room, since the ring was made.
     #[inline]
     pub fn dropped(&self) -> u64 {
@@ -248,6 +261,11 @@ mod tests {
         }
         assert_eq!(drained(&ring), b"oneexactly8nine byte");
         assert_eq!((ring.level(), ring.dropped()), (0, 0));
+        let before = ring.pushed();
+        ring.push(b"one more");
+        assert_eq!((ring.released(), ring.pushed() > before), (before, true));
+        drained(&ring);
+        assert_eq!(ring.released(), ring.pushed());
     }
 
     #[test]

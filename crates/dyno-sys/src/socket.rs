@@ -12,7 +12,8 @@ mod steer;
 
 pub use addr::{Addr, AddrError};
 pub use bulk::{
-    SLICES_MAX, Sending, send_file, send_vectored, sending, unacknowledged, waiting, write_vectored,
+    SLICES_MAX, Sending, send_file, send_vectored, send_vectored_more, sending, unacknowledged, waiting,
+    write_vectored,
 };
 pub use listen::{
     Accepted, ListenOptions, Reuseport, SocketError, accept, connect, connect_from, listen, try_listen,
@@ -147,6 +148,13 @@ pub fn wait_readable(fd: impl AsFd, deadline_ns: u64) -> io::Result<Ready> {
             _ => return Ok(Ready::Yes),
         }
     }
+}
+
+/// Whether a write to a pipe, a terminal or a socket could move something now. A broken one can be written to as well: the
+/// write tells what is wrong. A pipe that can be written to takes `PIPE_BUF` bytes (`pipe(7)`).
+pub fn is_writable(fd: impl AsFd) -> bool {
+    let mut asked = [libc::pollfd { events: libc::POLLOUT, ..poll_for(fd.as_fd().as_raw_fd()) }];
+    !matches!(poll(&mut asked, 0), Ok(0))
 }
 
 pub(crate) fn poll_for(fd: i32) -> libc::pollfd {

@@ -4,13 +4,16 @@
 //! only whether standard output is a terminal. A word that only the engine can judge (a dial's) stays a string here.
 
 pub(crate) mod audit;
+mod bytes;
 mod causal;
 mod clients;
 mod content;
 mod diagnose;
 mod dials;
 mod flame;
+mod hosts;
 pub(crate) mod layout;
+mod logs;
 mod offcpu;
 mod profile;
 pub(crate) mod specimen;
@@ -27,19 +30,19 @@ use dyno_sys::affinity::CpuSet;
 use dyno_sys::socket::Addr;
 
 pub(crate) use audit::{Audit, Doctor};
+pub(crate) use bytes::{BytesFlags, ON_SETTINGS};
 pub(crate) use causal::Causal;
 pub(crate) use clients::{ClientFlags, TrustedProxy};
 pub(crate) use content::ContentFlags;
 pub(crate) use diagnose::{Diagnose, FailOn};
 use dials::DialFlags;
 pub(crate) use flame::{Answered, Counts, Flame};
+pub(crate) use hosts::{ErrorPage, HeaderLine, HostFlags, SecurityWord};
+pub(crate) use logs::LogFlags;
 pub(crate) use offcpu::OffCpu;
 pub(crate) use profile::Profile;
 pub(crate) use top::Top;
 use words::{ColorWhen, EXIT_STATUS, HELP, alpha, count, mode, process, some, some_time};
-
-/// The help heading of flags that are about the settings and are none themselves.
-pub(crate) const ON_SETTINGS: &str = "Settings";
 
 /// `dyno` and its verb.
 #[derive(Debug, Parser)]
@@ -113,7 +116,7 @@ Every setting is a flag, a variable of the environment and a key of the file: --
 DYNO_IDLE_TIMEOUT, and idle_timeout in the table [limits]. The flag wins over the variable, and that
 over the file; --show-config tells who won. --naive turns every dial to what an ordinary first
 version does, where the climb starts; a dial that is given wins over it.",
-    after_help = "SIGTERM, SIGHUP or Ctrl-C drains: nothing more is accepted, what was accepted is answered. A second one ends at once; the exit code is 0 either way.",
+    after_help = "SIGTERM, SIGHUP or Ctrl-C drains: nothing more is accepted, what was accepted is answered. A second one ends at once; the exit code is 0 either way. SIGUSR1 opens the logs anew, as after a rotation.",
     help_template = HELP
 )]
 pub(crate) struct Serve {
@@ -126,6 +129,8 @@ pub(crate) struct Serve {
     /// Print every setting and where it comes from, as a file for FILE, and do not serve
     #[arg(long, help_heading = ON_SETTINGS, conflicts_with = "check")]
     pub(crate) show_config: bool,
+    #[command(flatten)]
+    pub(crate) bytes: BytesFlags,
 
     #[command(flatten)]
     pub(crate) content: ContentFlags,
@@ -150,9 +155,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "USER", help_heading = dials::WORKERS)]
     pub(crate) user: Option<String>,
 
-    /// Where the access log goes [default: standard output]
-    #[arg(long, value_name = "FILE", help_heading = "Log and end")]
-    pub(crate) log_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) logs: LogFlags,
     /// How long a drain may take
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = some_time, help_heading = "Log and end")]
     pub(crate) drain_timeout: Duration,
@@ -219,6 +223,9 @@ pub(crate) struct Floor {
     /// The whole answer, head and body, sent as it is; - is standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) answer: PathBuf,
+    /// A file to send behind each answer, by sendfile
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sendfile: Option<PathBuf>,
     /// Bytes of one request [default: the length of the first one]
     #[arg(long, value_name = "N", value_parser = some)]
     pub(crate) request_bytes: Option<NonZeroUsize>,

@@ -59,6 +59,9 @@ fn requests_bytes_and_connections_are_counted() {
     let sent = requests.concat().len() as f64;
     assert_eq!(figure(&text, "dyno_received_bytes_total{worker=\"0\"}"), sent);
     assert!(figure(&text, "dyno_sent_bytes_total{worker=\"0\"}") > 3.0 * 50.0);
+    let made = |kind| figure(&text, &format!("dyno_reply_bytes_total{{worker=\"0\",kind=\"{kind}\"}}"));
+    assert_eq!(made("head") + made("body"), figure(&text, "dyno_sent_bytes_total{worker=\"0\"}"));
+    assert_eq!(made("body"), (27 + "Not Found".len() + "Bad Request".len()) as f64);
     let closed =
         |reason| figure(&text, &format!("dyno_connections_closed_total{{worker=\"0\",reason=\"{reason}\"}}"));
     assert_eq!(closed("peer") + closed("done"), 3.0);

@@ -246,3 +246,48 @@ fn a_folder_that_cannot_be_served_is_told_with_the_reason() {
         assert_eq!(ended.code, Some(2), "{words:?}");
     }
 }
+
+#[test]
+fn an_error_log_has_what_is_told_with_the_time_and_standard_error_the_start_alone() {
+    let folder = Folder::new("error-log");
+    let path = folder.file("errors.log", "");
+    let mut server = Server::serve(&["--error-log", &path, "--log", "ring", "--log-file", "/dev/full"]);
+    let text = || std::fs::read_to_string(&path).unwrap();
+    wait_for("the start to be told", || text().contains("listening on http://"));
+    ask(server.addr(), b"GET /json HTTP/1.1\r\nHost: x\r\n\r\n", 12);
+    wait_for("the trouble to be told", || {
+        text().contains(": the access log does not take every line: No space left")
+    });
+    server.signal(Signal::Term);
+    assert!(server.end().success());
+    let text = text();
+    let pid = server.pid();
+    assert!(text.lines().all(|line| line.contains(&format!(" {pid}: ")) && line.starts_with("20")), "{text}");
+    let levels = [
+        ("listening on ", "notice"),
+        ("the access log does not", "warn"),
+        ("1 line of the", "warn"),
+        ("drained after 1 request", "notice"),
+    ];
+    for (says, level) in levels {
+        assert!(text.contains(&format!(" {level} {pid}: {says}")), "{says}: {text}");
+    }
+}
+
+#[test]
+fn a_level_leaves_out_what_matters_less() {
+    let folder = Folder::new("error-level");
+    let path = folder.file("errors.log", "");
+    let mut server = Server::serve(&["--error-log", &path, "--error-level", "warn"]);
+    assert_eq!(ask(server.addr(), b"GET / HTTP/9\r\n\r\n", 12), b"HTTP/1.1 505");
+    server.signal(Signal::Term);
+    assert!(server.end().success());
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.lines().all(|line| line.contains(" warn ")), "{text}");
+    let ended = run(["serve", "--error-level", "loud"]);
+    assert!(ended.failed().iter().any(|line| line.contains("it is error, warn, notice or info")));
+    let ended = run(["serve", "--check", "--error-log", "/nowhere/errors.log"]);
+    assert!(
+        ended.failed()[0].starts_with("error: cannot open the error log /nowhere/errors.log: No such file")
+    );
+}

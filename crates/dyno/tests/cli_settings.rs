@@ -116,3 +116,35 @@ fn the_manuals_example_is_a_file_that_is_read() {
     let ended = run(["serve", &file, "--show-config"]);
     assert!(ended.done().contains("body_bytes_max = \"4M\""), "{}", ended.out);
 }
+
+#[test]
+fn a_log_format_that_cannot_be_is_told_with_its_place_wherever_it_stands() {
+    let folder = Folder::new("log-format");
+    let file = folder.file("dyno.toml", "\nlog_format = \"$status $upstream\"\n");
+    for (args, what) in [
+        (
+            vec!["serve", "--log-format", "$status $upstream"],
+            "error: invalid value '$status $upstream' for '--log-format <FORMAT>'",
+        ),
+        (vec!["serve", &file], &*format!("error: {file}:2: log_format cannot be \"$status $upstream\"")),
+    ] {
+        let ended = run(args);
+        let lines = ended.failed();
+        assert!(lines[0].starts_with(what), "{lines:?}");
+        let says = "character 10: there is no field \"upstream\"; there are remote_addr, ";
+        assert!(lines.iter().any(|line| line.contains(says)), "{lines:?}");
+    }
+    let ended = run(["serve", "--log", "ring", "--log-fsync"]);
+    assert_eq!(ended.failed()[0], "error: --log-fsync is set and replies do not wait for the access log");
+}
+
+/// What the manual has of the fields is what the engine has.
+#[test]
+fn the_manual_tells_of_every_field_of_the_log() {
+    let manual = include_str!("../../../docs/manual/logs.md");
+    for field in dyno_engine::LogFormat::fields() {
+        let is_told =
+            manual.lines().any(|line| line.starts_with("| `") && line.contains(&format!("`{field}`")));
+        assert!(is_told, "{field}");
+    }
+}

@@ -44,8 +44,13 @@ impl<'b> Stable<'b> {
         words: impl FnOnce(SocketAddr) -> Vec<String>,
     ) -> Result<Arm, Trouble> {
         let addr = free_addr()?;
+        self.start_at(name, addr, words(addr))
+    }
+
+    /// The same for an address that is chosen already.
+    pub(crate) fn start_at(&self, name: &str, addr: SocketAddr, words: Vec<String>) -> Result<Arm, Trouble> {
         let mut program = command(["taskset", "-c", &self.options.server_cpu.to_string()]);
-        program.args(words(addr));
+        program.args(words);
         let said = self.folder.join(format!("{name}.log"));
         Ok(Arm { name: name.to_owned(), server: Server::start(program, addr, &said)? })
     }

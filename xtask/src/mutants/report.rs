@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::strata::{Mutant, Queues, stratum_of};
-use super::tool::Fate;
+use super::tool::{Fate, told_left_out};
 use crate::command::{command, output};
 use crate::trouble::Trouble;
 
@@ -76,7 +76,8 @@ impl Report {
     fn text(&self, date: &str, machine: &str) -> String {
         let mut page = format!(
             "# Mutants\n\nSmall changes to the code, each built and tested alone by its own package's tests (those that need \
-             root are not among\nthem); caught are those that a test noticed. Made by `{}`, {date}, {machine}.\n\n",
+             root are not among\nthem, nor the longest: {}); caught are those that a test noticed. Made by `{}`, {date}, {machine}.\n\n",
+            told_left_out(),
             self.command
         );
         if let Some(after) = self.cut {

@@ -12,6 +12,7 @@ use super::strata::Mutant;
 use crate::command::{cargo, command, find_program, output, run as run_command, shown};
 use crate::limit::{Ended, run_within};
 use crate::repo::Repo;
+use crate::test::KEPT_BYTES;
 use crate::trouble::{Outcome, Trouble};
 
 /// The one whose words this understands.
@@ -23,6 +24,21 @@ const LIMIT_MIN: Duration = Duration::from_secs(30);
 
 /// Above what building and testing one change takes with its limit of its own: cargo-mutants itself does not hang.
 const TOOL_MAX: Duration = Duration::from_secs(1800);
+
+/// Tests of a package that take most of its time and look at rates over thousands of climbs: left out here, because a
+/// change would take four minutes. What only they would notice counts as not noticed.
+const LEFT_OUT: [(&str, &[&str]); 1] = [(
+    "dyno-climb",
+    &[
+        "rates::when_nothing_is_kept_the_total_holds_one",
+        "burning::servers_that_burn_are_measured_in_turn_and_judged_rightly",
+        "burning::thousands_of_equal_sides_in_turn_are_rarely_called_different",
+        "starts::equal_starts_are_rarely_called_different_however_much_starts_differ",
+        "burning::blocks_that_were_cut_short_now_and_then_are_no_server_that_burns",
+        "rates::on_a_contended_machine_two_percent_is_mostly_found_and_five_always",
+        "rates::thousands_of_equal_sides_are_rarely_called_different_or_bursty",
+    ],
+)];
 
 /// What became of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +86,7 @@ impl Tool {
         command.current_dir(&self.tree).env("CARGO_TARGET_DIR", self.folder.join("target"));
         // Each change is built on what was built for the one before; nobody debugs them.
         command.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_TEST_DEBUG", "0");
+        command.env("MALLOC_TRIM_THRESHOLD_", KEPT_BYTES.to_string());
         command.env("CARGO_PROFILE_DEV_DEBUG", "0").env_remove("CARGO_MANIFEST_DIR");
         command
     }
@@ -92,7 +109,8 @@ impl Tool {
     /// How long a package's tests may take with a change: they run once without one, and must pass.
     pub(super) fn limit_of(&self, package: &str, left: Duration) -> Result<Duration, Trouble> {
         let test = |last: &[&'static str]| {
-            self.in_tree(cargo([&["test", "--quiet", "--package", package], last].concat()))
+            let words = ["test", "--quiet", "--package", package];
+            self.in_tree(cargo(words.into_iter().chain(last.iter().copied()).chain(left_out(package))))
         };
         let fails = || Trouble::new(format!("the tests of {package} fail without any change"));
         let mut build = test(&["--no-run"]);
@@ -118,6 +136,8 @@ impl Tool {
             &format!("^{}$", escaped(&mutant.name)),
         ]);
         asked.arg("--output").arg(&self.folder).stdout(Stdio::null()).stderr(Stdio::null());
+        // Behind its own words stand those for cargo test.
+        asked.arg("--").args(left_out(&mutant.package));
         let told = self.folder.join("mutants.out");
         if told.exists() {
             std::fs::remove_dir_all(&told).map_err(Trouble::cannot("clear what was told before"))?;
@@ -127,6 +147,20 @@ impl Tool {
         fate(&told)
             .ok_or_else(|| Trouble::new(format!("cargo-mutants did not say what became of {}", mutant.name)))
     }
+}
+
+/// The words for `cargo test` that leave a package's longest tests out.
+fn left_out(package: &str) -> Vec<&'static str> {
+    let tests = LEFT_OUT.iter().find(|(of, _)| *of == package).map_or(&[][..], |(_, tests)| tests);
+    let skips = tests.iter().flat_map(|test| ["--skip", test]);
+    let opening = (!tests.is_empty()).then_some("--");
+    opening.into_iter().chain(skips).collect()
+}
+
+/// How many tests are left out, of which package.
+pub(super) fn told_left_out() -> String {
+    let told = LEFT_OUT.iter().map(|(package, tests)| format!("{} of {package}", tests.len()));
+    told.collect::<Vec<_>>().join(", ")
 }
 
 /// From the PATH or from below the target folder.
@@ -195,6 +229,20 @@ mod tests {
     fn a_name_stands_for_itself_only() {
         assert_eq!(escaped("a.rs:1:2: replace f -> u8 with 0"), r"a\.rs:1:2: replace f \-> u8 with 0");
         assert_eq!(escaped("(x || y)"), r"\(x \|\| y\)");
+    }
+
+    #[test]
+    fn tests_that_are_left_out_are_there() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+        for (package, tests) in LEFT_OUT {
+            for test in tests {
+                let (file, name) = test.split_once("::").unwrap();
+                let path = root.join(package).join(format!("tests/simulated/{file}.rs"));
+                assert!(std::fs::read_to_string(path).unwrap().contains(&format!("fn {name}()")), "{test}");
+            }
+        }
+        assert_eq!(left_out("dyno-proto"), [""; 0]);
+        assert_eq!(left_out("dyno-climb")[..2], ["--", "--skip"]);
     }
 
     #[test]

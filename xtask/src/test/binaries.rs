@@ -33,7 +33,7 @@ const MEASURING: [&str; 6] = [
 
 /// Memory up to here stays with the process: a simulation takes and gives back megabytes for each of its blocks, and the
 /// kernel cleared them anew each time, which was half of its run.
-const KEPT_BYTES: u64 = 1 << 30;
+pub(crate) const KEPT_BYTES: u64 = 1 << 30;
 const SIMULATION: &str = "crates/dyno-climb/tests/simulated/main.rs";
 
 /// One binary.

@@ -7,12 +7,13 @@ use serde_json::Value;
 use super::finding::Finding;
 
 /// A crate of ours and those of ours that it may depend on; an empty list means none.
-const ALLOWED: [(&str, &[&str]); 14] = [
+const ALLOWED: [(&str, &[&str]); 16] = [
     ("dyno-measure", &[]),
     ("dyno-sys", &[]),
     ("dyno-proto", &[]),
     ("dyno-record", &["dyno-measure"]),
-    ("dyno-engine", &["dyno-proto", "dyno-sys", "dyno-measure"]),
+    ("dyno-json-derive", &[]),
+    ("dyno-engine", &["dyno-proto", "dyno-sys", "dyno-measure", "dyno-json-derive"]),
     ("dyno-load", &["dyno-proto", "dyno-sys", "dyno-measure"]),
     ("dyno-profile", &["dyno-sys", "dyno-record", "dyno-measure"]),
     ("dyno-host", &["dyno-sys", "dyno-record"]),
@@ -22,6 +23,7 @@ const ALLOWED: [(&str, &[&str]); 14] = [
     ("dyno-report", &["dyno-record", "dyno-measure", "dyno-profile", "dyno-proto"]),
     ("dyno", &ALL),
     ("xtask", &["dyno-measure"]),
+    ("crud", &["dyno-engine"]),
 ];
 
 /// What the lab's top knows: all of the lab but those who draw, and nothing of the engine.

@@ -34,9 +34,11 @@ pub(crate) fn answer(head: &Head<'_>, name: &mut Vec<u8>, scratch: &mut Scratch)
     if let Err(no_file) = file_path::decode(head.path(), name) {
         return short(no_file.status());
     }
-    let sites = &scratch.sites;
-    let Some(number) = sites.iter().position(|site| site.holds(name)) else { return short(404) };
-    let site = &sites[number];
+    if let Some(status) = redirected(head, name, scratch) {
+        return short(status);
+    }
+    let Some(number) = scratch.site_of(name) else { return short(404) };
+    let site = &scratch.sites[number];
     let found = match name.get(site.prefix.len()..) {
         Some(below) => site.table.find(below),
         None => Some(&site.home),
@@ -54,6 +56,26 @@ pub(crate) fn answer(head: &Head<'_>, name: &mut Vec<u8>, scratch: &mut Scratch)
         }
         (Some(_), _) => Answered::Short { status: 405, allow: Some(ALLOW) },
     }
+}
+
+/// The status of a redirect that the host has for this name, and its Location among the reply's own lines.
+fn redirected(head: &Head<'_>, name: &[u8], scratch: &mut Scratch) -> Option<u16> {
+    let hosts = scratch.hosts.as_deref()?;
+    let redirect = hosts.own(scratch.asked.host).redirects.find(name)?;
+    redirect.put_line(name, head.query(), &mut scratch.own_fields);
+    Some(redirect.status())
+}
+
+/// The file of the host that is sent with a status, as it is and however it is asked for. `name` is used for its path.
+pub(crate) fn error_page(status: u16, name: &mut Vec<u8>, scratch: &Scratch) -> Option<Response> {
+    name.clear();
+    name.extend_from_slice(scratch.host()?.page(status)?);
+    let number = scratch.site_of(name)?;
+    let site = &scratch.sites[number];
+    let Some(Entry::File(file)) = site.table.find(name.get(site.prefix.len()..)?) else { return None };
+    let (variant, _) = site.table.variants(*file).find(|(_, variant)| variant.coding == Coding::Identity)?;
+    let body = Body::Prepared { site: number as u16, variant, portion: Portion::Page };
+    Some(Response { status, media: Media::Absent, body })
 }
 
 /// The parser admits visible ASCII only to a query: it cannot end the line.
@@ -98,7 +120,7 @@ fn answer_file(head: &Head<'_>, number: usize, file: Resource, scratch: &mut Scr
         }
     }
     let status = match portion {
-        Portion::Whole => 200,
+        Portion::Whole | Portion::Page => 200,
         Portion::Part(_) | Portion::Parts => 206,
         Portion::Unchanged => 304,
     };

@@ -5,7 +5,7 @@
 //! change costs the looking, a copy, and the encoding of what is new.
 
 use super::cache::{self, Cache, Kept, Sum};
-use super::encode::{self, MADE, SIBLINGS};
+use super::encode::{self, KEPT, SIBLINGS};
 use super::error::ContentError;
 use super::image::{Coded, Plain, Record, Span, Tagged, Writer};
 use super::scan::{Facts, Scan, Seen, scan};
@@ -249,10 +249,10 @@ impl Builder {
         making: &Making<'_>,
     ) -> io::Result<(Vec<Coded>, Progress)> {
         let (mut coded, mut progress) = (Vec::new(), Progress::Whole);
-        for coding in MADE {
+        for coding in KEPT {
             let form = match self.sibling(seen, coding, plain, making) {
                 Some(form) => Some(form),
-                None if !self.is_encoded(seen, plain) => None,
+                None if !encode::is_made(coding) || !self.is_encoded(seen, plain) => None,
                 None => match self.kept(coding, sum, making) {
                     Kept::Form(form) => Some(form),
                     Kept::NotWorthwhile => None,
@@ -298,8 +298,12 @@ impl Builder {
     }
 
     fn encoded(&self, coding: Coding, plain: &[u8], sum: &Sum) -> io::Result<Option<Vec<u8>>> {
-        let form = encode::encode(coding, plain)?;
-        let form = encode::is_smaller(form.len(), plain.len()).then_some(form);
+        let form = match encode::encode(coding, plain) {
+            Ok(form) => encode::is_smaller(form.len(), plain.len()).then_some(form),
+            // A file that this coding is not for.
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => None,
+            Err(error) => return Err(error),
+        };
         if let Some(cache) = &self.cache {
             cache.put(sum, coding, form.as_deref());
         }
@@ -315,7 +319,7 @@ impl Making<'_> {
 
     fn facts(&self, seen: &Seen) -> [Option<Facts>; 1 + SIBLINGS.len()] {
         let beside = |ending: &[u8]| Some(self.seen(&[&seen.path, ending].concat())?.facts);
-        [Some(seen.facts), beside(SIBLINGS[0].1), beside(SIBLINGS[1].1)]
+        [Some(seen.facts), beside(SIBLINGS[0].1), beside(SIBLINGS[1].1), beside(SIBLINGS[2].1)]
     }
 
     fn add(&self, bytes: &[u8], tag: String) -> io::Result<Option<Tagged>> {

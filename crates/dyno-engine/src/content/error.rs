@@ -4,6 +4,13 @@ use std::io;
 use std::path::PathBuf;
 
 /// Why a folder cannot be served.
+///
+/// ```
+/// # use dyno_engine::*;
+///
+/// let refused = Mount::new("not/a/path", Content::new("public"));
+/// assert!(matches!(refused, Err(ContentError::Path { .. })));
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum ContentError {
     /// It cannot be read.

@@ -34,7 +34,7 @@ struct Source<'m> {
 /// The sites of a worker.
 pub(crate) fn sites<'m>(mounts: impl IntoIterator<Item = (&'m Mount, Arc<Table>)>) -> Vec<Site> {
     let site = |(mount, table): (&Mount, _)| {
-        let Mount { prefix, content } = mount;
+        let Mount { prefix, content, .. } = mount;
         Site { table, ..Site::new(prefix, content.maxage_max_s, content.forced) }
     };
     mounts.into_iter().map(site).collect()

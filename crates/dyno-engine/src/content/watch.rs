@@ -70,9 +70,18 @@ impl Builders {
 
     /// The first image of each folder: what is soon made.
     pub(crate) fn first(&mut self) -> Result<Vec<Built>, ContentError> {
+        self.images(START_BYTES_MAX)
+    }
+
+    /// An image of each folder in which all is encoded that shall be.
+    pub(crate) fn whole(&mut self) -> Result<Vec<Built>, ContentError> {
+        self.images(u64::MAX)
+    }
+
+    fn images(&mut self, encode_bytes_max: u64) -> Result<Vec<Built>, ContentError> {
         let first = |watched: &mut Watched| {
             let built = watched
-                .build(START_BYTES_MAX)
+                .build(encode_bytes_max)
                 .and_then(|image| image.ok_or_else(|| io::Error::other("a first image has none before it")));
             let folder = watched.builder.mount.content.folder.clone();
             built.map_err(|source| ContentError::Folder { folder, source })

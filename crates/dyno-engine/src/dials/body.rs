@@ -4,6 +4,13 @@ use super::dial::{About, Dial, Scope, words};
 use std::num::NonZeroU32;
 
 /// How a reply is put together.
+///
+/// ```
+/// use dyno_engine::{Dials, Body};
+///
+/// let body: Body = Dials::default().body;
+/// assert_eq!(body.to_string().parse(), Ok(body));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body {
     /// Encoded straight into the shared send buffer from pieces made beforehand.

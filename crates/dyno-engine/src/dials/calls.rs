@@ -4,6 +4,13 @@ use super::dial::{About, Dial, Scope, words};
 use std::num::NonZeroU32;
 
 /// Which system calls move the bytes.
+///
+/// ```
+/// use dyno_engine::{Dials, Calls};
+///
+/// let calls: Calls = Dials::default().calls;
+/// assert_eq!(calls.to_string().parse(), Ok(calls));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Calls {
     /// `recv(2)` and `send(2)`, which go straight to the socket.

@@ -6,6 +6,13 @@ use std::num::NonZeroU32;
 use std::str::FromStr;
 
 /// The congestion control of accepted connections.
+///
+/// ```
+/// use dyno_engine::{Congestion, Dials};
+///
+/// let congestion: Congestion = Dials::default().congestion;
+/// assert_eq!(congestion.to_string().parse().as_ref(), Ok(&congestion));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Congestion {
     /// What the kernel uses (`net.ipv4.tcp_congestion_control`).

@@ -4,6 +4,13 @@ use super::dial::{About, Dial, Scope, words};
 use std::num::NonZeroU32;
 
 /// When the Date header is formatted.
+///
+/// ```
+/// use dyno_engine::{Dials, Date};
+///
+/// let date: Date = Dials::default().date;
+/// assert_eq!(date.to_string().parse(), Ok(date));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Date {
     /// Once a second.

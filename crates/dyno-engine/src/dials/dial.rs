@@ -7,6 +7,13 @@ use std::num::NonZeroU32;
 use std::str::FromStr;
 
 /// Why a dial could not be set.
+///
+/// ```
+/// # use dyno_engine::*;
+///
+/// let refused = Dials::default().set("log", "loud");
+/// assert!(matches!(refused, Err(DialError::UnknownWord { .. })));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DialError {
     /// There is no dial of this name.
@@ -30,6 +37,11 @@ pub enum DialError {
 }
 
 /// What a dial acts on.
+///
+/// ```
+/// # use dyno_engine::*;
+/// assert!(Dials::ABOUT.iter().any(|about| about.scope == Dials::ABOUT[0].scope));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// How many workers there are, and which connections and CPUs they get.
@@ -39,6 +51,12 @@ pub enum Scope {
 }
 
 /// What a command line or a manual says of a dial.
+///
+/// ```
+/// # use dyno_engine::*;
+/// let names: Vec<&str> = Dials::ABOUT.iter().map(|about: &About| about.name).collect();
+/// assert_eq!(names, Dials::NAMES);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct About {
     /// Its name, which is its flag's as well.
@@ -54,6 +72,13 @@ pub struct About {
 }
 
 /// A choice that has a name and words.
+///
+/// ```
+/// # use dyno_engine::*;
+///
+/// assert_eq!(<Log as Dial>::ABOUT.name, "log");
+/// assert_ne!(Body::naive(), Body::climbed(std::num::NonZeroU32::MIN));
+/// ```
 pub trait Dial: Sized + Display + FromStr<Err = DialError> {
     /// What is said of it.
     const ABOUT: About;
@@ -80,6 +105,11 @@ macro_rules! words {
     ($name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
         impl $name {
             /// Every position of this dial, in the order of its words.
+            ///
+            /// ```
+            /// # use dyno_engine::*;
+            /// assert!(Log::ALL.contains(&Log::Ring));
+            /// ```
             pub const ALL: &'static [$name] = &[$($name::$variant),+];
         }
 

@@ -4,6 +4,13 @@ use super::dial::{About, Dial, Scope, words};
 use std::num::NonZeroU32;
 
 /// How a handler sees the request's headers.
+///
+/// ```
+/// use dyno_engine::{Dials, Headers};
+///
+/// let headers: Headers = Dials::default().headers;
+/// assert_eq!(headers.to_string().parse(), Ok(headers));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Headers {
     /// As slices of the receive buffer.

@@ -4,6 +4,13 @@ use super::dial::{About, Dial, Scope, words};
 use std::num::NonZeroU32;
 
 /// Whether a worker is bound to a CPU.
+///
+/// ```
+/// use dyno_engine::{Dials, Pin};
+///
+/// let pin: Pin = Dials::default().pin;
+/// assert_eq!(pin.to_string().parse(), Ok(pin));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pin {
     /// The scheduler decides.

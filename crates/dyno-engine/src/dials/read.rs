@@ -4,6 +4,13 @@ use super::dial::{About, Dial, Scope, words};
 use std::num::NonZeroU32;
 
 /// When a worker stops reading from a connection.
+///
+/// ```
+/// use dyno_engine::{Dials, Read};
+///
+/// let read: Read = Dials::default().read;
+/// assert_eq!(read.to_string().parse(), Ok(read));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read {
     /// A read that did not fill the buffer was the last one.

@@ -4,6 +4,13 @@ use super::dial::{About, Dial, Scope, words};
 use std::num::NonZeroU32;
 
 /// When replies to pipelined requests leave.
+///
+/// ```
+/// use dyno_engine::{Dials, Replies};
+///
+/// let replies: Replies = Dials::default().replies;
+/// assert_eq!(replies.to_string().parse(), Ok(replies));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replies {
     /// All replies of one connection's turn together.

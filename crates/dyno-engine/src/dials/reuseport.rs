@@ -4,6 +4,13 @@ use super::dial::{About, Dial, Scope, words};
 use std::num::NonZeroU32;
 
 /// How connections are spread over workers.
+///
+/// ```
+/// use dyno_engine::{Dials, Reuseport};
+///
+/// let reuseport: Reuseport = Dials::default().reuseport;
+/// assert_eq!(reuseport.to_string().parse(), Ok(reuseport));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuseport {
     /// One listener shared by all workers.

@@ -4,6 +4,13 @@ use super::dial::{About, Dial, Scope, words};
 use std::num::NonZeroU32;
 
 /// Whether the head and the body of a reply leave together.
+///
+/// ```
+/// use dyno_engine::{Dials, Send};
+///
+/// let send: Send = Dials::default().send;
+/// assert_eq!(send.to_string().parse(), Ok(send));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Send {
     /// Head and body in one send.

@@ -6,20 +6,41 @@ use std::num::NonZeroU32;
 use std::str::FromStr;
 
 /// Microseconds of polling before a worker sleeps; 0 is off.
+///
+/// ```
+/// # use dyno_engine::*;
+/// assert_eq!(Spin::from_us(50).us(), 50);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spin(u32);
 
 impl Spin {
     /// The longest a worker may poll before it sleeps: one second. More is a busy loop by another name.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// assert_eq!(Spin::from_us(u32::MAX).us(), Spin::US_MAX);
+    /// ```
     pub const US_MAX: u32 = 1_000_000;
 
     /// This many microseconds, at most [`Spin::US_MAX`].
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let dials = Dials { spin: Spin::from_us(20), ..Dials::default() };
+    /// # let _ = dials;
+    /// ```
     #[must_use]
     pub fn from_us(us: u32) -> Spin {
         Spin(us.min(Spin::US_MAX))
     }
 
     /// The microseconds.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// assert_eq!(Dials::default().spin.us(), 0);
+    /// ```
     #[must_use]
     pub fn us(self) -> u32 {
         self.0

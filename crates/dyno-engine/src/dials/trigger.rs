@@ -4,6 +4,13 @@ use super::dial::{About, Dial, Scope, words};
 use std::num::NonZeroU32;
 
 /// How the kernel reports readiness (epoll(7)).
+///
+/// ```
+/// use dyno_engine::{Dials, Trigger};
+///
+/// let trigger: Trigger = Dials::default().trigger;
+/// assert_eq!(trigger.to_string().parse(), Ok(trigger));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
     /// As long as there is something to read.

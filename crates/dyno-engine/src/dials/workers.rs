@@ -6,14 +6,30 @@ use std::num::NonZeroU32;
 use std::str::FromStr;
 
 /// How many workers serve.
+///
+/// ```
+/// # use dyno_engine::*;
+/// assert!(Workers::for_each_cpu().get() >= 1);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workers(NonZeroU32);
 
 impl Workers {
     /// The most workers a server may have: the width of a `cpu_set_t` (sched_setaffinity(2)).
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// assert!(Workers::for_each_cpu().get() <= Workers::MAX as usize);
+    /// ```
     pub const MAX: u32 = 1_024;
 
     /// A worker for each CPU that this process may use.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let dials = Dials::for_workers(Workers::for_each_cpu().count());
+    /// # let _ = dials;
+    /// ```
     #[must_use]
     pub fn for_each_cpu() -> Workers {
         let cpus = u32::try_from(dyno_sys::affinity::allowed().len()).unwrap_or(Workers::MAX);
@@ -21,12 +37,22 @@ impl Workers {
     }
 
     /// How many.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// assert!(Workers::for_each_cpu().count().get() >= 1);
+    /// ```
     #[must_use]
     pub fn count(self) -> NonZeroU32 {
         self.0
     }
 
     /// How many, to count or to size something with.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// assert!(Dials::default().workers.get() >= 1);
+    /// ```
     #[must_use]
     pub fn get(self) -> usize {
         self.0.get() as usize

@@ -4,7 +4,8 @@
 //! Nothing here knows connections.
 
 use crate::conn::Uploading;
-use crate::content::{Answered, answer};
+use crate::content::{Answered, answer, error_page};
+use crate::error_log::Level;
 use crate::mailbox::Waker;
 use crate::reply::Reply;
 use crate::request::Request;
@@ -31,7 +32,7 @@ pub(super) fn otherwise(found: Found<'_>, head: &Head<'_>, scratch: &mut Scratch
         Found::MethodMissing { allow } => short(scratch, 405, Some(allow)),
         Found::NotImplemented => short(scratch, 501, None),
         Found::BadPath => short(scratch, 400, None),
-        Found::Nowhere if scratch.sites.is_empty() => short(scratch, 404, None),
+        Found::Nowhere if scratch.sites.is_empty() && scratch.hosts.is_none() => short(scratch, 404, None),
         Found::Nowhere => of_content(head, scratch),
     }
 }
@@ -52,8 +53,16 @@ fn of_content(head: &Head<'_>, scratch: &mut Scratch) -> Response {
 pub(super) fn call(handler: &Handler, request: &Request<'_>, scratch: &mut Scratch) -> Response {
     match catch_unwind(AssertUnwindSafe(|| handler(request, Reply::new(scratch)))) {
         Ok(response) => response,
-        Err(_) => panicked(scratch),
+        Err(_) => panicked_at(request, scratch),
     }
+}
+
+#[cold]
+fn panicked_at(request: &Request<'_>, scratch: &mut Scratch) -> Response {
+    let (method, path) = (request.method().as_bytes().escape_ascii(), request.path());
+    scratch
+        .complain(Level::Error, format_args!("{method} {path} is answered with 500: its handler panicked"));
+    panicked(scratch)
 }
 
 /// Whatever the handler had begun to say is taken back: one request, one whole reply.
@@ -64,9 +73,12 @@ pub(super) fn panicked(scratch: &mut Scratch) -> Response {
     short(scratch, 500, None)
 }
 
-/// A reply of the engine's own: the status in words as text, nothing for 200.
+/// A reply of the engine's own: the host's page for the status, or the status in words as text; nothing for 200.
 #[cold]
 pub(super) fn short(scratch: &mut Scratch, status: u16, allow: Option<&str>) -> Response {
+    if let Some(page) = page(scratch, status, allow) {
+        return page;
+    }
     let reply = Reply::new(scratch).status(status);
     let reply = match allow {
         Some(allow) => reply.header("Allow", allow),
@@ -75,11 +87,25 @@ pub(super) fn short(scratch: &mut Scratch, status: u16, allow: Option<&str>) -> 
     if status == 200 { reply.empty() } else { reply.text(encode::reason(status)) }
 }
 
+/// The host's page for a status, if it has one.
+fn page(scratch: &mut Scratch, status: u16, allow: Option<&str>) -> Option<Response> {
+    scratch.hosts.as_ref()?;
+    let mut name = std::mem::take(&mut scratch.name);
+    let page = error_page(status, &mut name, scratch);
+    scratch.name = name;
+    if let (Some(_), Some(allow)) = (&page, allow) {
+        for piece in ["Allow: ", allow, "\r\n"] {
+            scratch.own_fields.extend_from_slice(piece.as_bytes());
+        }
+    }
+    page
+}
+
 /// The reply to who asks too often. A second is the unit in which the limit is given.
 #[cold]
 pub(super) fn too_many(scratch: &mut Scratch) -> Response {
-    let reply = Reply::new(scratch).status(429).header("Retry-After", "1");
-    reply.text(encode::reason(429))
+    scratch.own_fields.extend_from_slice(b"Retry-After: 1\r\n");
+    short(scratch, 429, None)
 }
 
 /// An upload whose request has no body.

@@ -13,7 +13,13 @@ use dyno_proto::http1::encode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answered {
     pub(super) status: u16,
+    pub(super) head_bytes: u64,
     pub(super) body_bytes: u64,
+}
+
+/// What was answered by a reply that was owed.
+pub(super) fn answered(owed: &Owed) -> Answered {
+    Answered { status: owed.status, head_bytes: owed.head_bytes, body_bytes: owed.body_bytes }
 }
 
 /// What became of a response.
@@ -52,6 +58,11 @@ pub(super) fn is_predicted(scratch: &Scratch, asked: Asked, response: &Response)
 /// Puts the reply into the outbox.
 pub(super) fn frame(scratch: &mut Scratch, asked: Asked, response: Response, splits: bool) -> Framed {
     let Response { status, media, body } = response;
+    // Of a reply that comes later they are said when it comes.
+    if !matches!(body, Body::Later(_)) {
+        scratch.put_host_lines();
+    }
+    let mut head_bytes = 0;
     let body_bytes = match body {
         Body::Empty => {
             compose(scratch, status, media, length_of(status, 0), asked.connection);
@@ -59,7 +70,7 @@ pub(super) fn frame(scratch: &mut Scratch, asked: Asked, response: Response, spl
             0
         }
         Body::Inline { head, body } if head > 0 && is_plain(scratch, asked, status) && !splits => {
-            correct(scratch, media, head, body);
+            head_bytes = correct(scratch, media, head, body);
             body as u64
         }
         Body::Inline { head, body } => {
@@ -68,7 +79,10 @@ pub(super) fn frame(scratch: &mut Scratch, asked: Asked, response: Response, spl
             let composed = scratch.head.len();
             cut_inline(scratch, asked, status, composed, body, splits)
         }
-        Body::Whole { head, body } => cut_inline(scratch, asked, status, head, body, splits),
+        Body::Whole { head, body } => {
+            head_bytes = head;
+            cut_inline(scratch, asked, status, head, body, splits)
+        }
         Body::Static(bytes) => {
             let length = bytes.len() as u64;
             put_piece(scratch, asked, (status, media), length, Piece::Static(bytes), splits)
@@ -82,13 +96,17 @@ pub(super) fn frame(scratch: &mut Scratch, asked: Asked, response: Response, spl
             put_piece(scratch, asked, (status, media), length, Piece::File(file), splits)
         }
         Body::Prepared { site, variant, portion } => {
-            prepared::put(scratch, asked, status, (site, variant), portion, splits)
+            let (head, body) = prepared::put(scratch, asked, status, (site, variant), portion, splits);
+            head_bytes = head;
+            body
         }
         Body::Stream(streamed) => return begin_stream(scratch, asked, status, media, *streamed, splits),
         Body::Later(promised) => return promise(asked, *promised),
     };
     scratch.own_fields.clear();
-    Framed::Whole(Answered { status, body_bytes })
+    // What was put together in the scratch is the head of all others.
+    let head_bytes = if head_bytes == 0 { scratch.head.len() } else { head_bytes } as u64;
+    Framed::Whole(Answered { status, head_bytes, body_bytes })
 }
 
 /// 204 has no Content-Length either (RFC 9110 §8.6).
@@ -144,10 +162,12 @@ fn is_plain(scratch: &Scratch, asked: Asked, status: u16) -> bool {
 }
 
 /// The body has another length than its head says. The next prediction is this length.
-fn correct(scratch: &mut Scratch, media: Media, head: usize, body: usize) {
+fn correct(scratch: &mut Scratch, media: Media, head: usize, body: usize) -> usize {
     let Scratch { out, heads, mark, .. } = scratch;
     let ready = heads.ready(media).expect("a head was predicted, so there is one");
-    out.replace_head(*mark, head, ready.with_length(body).as_bytes());
+    let right = ready.with_length(body).as_bytes();
+    out.replace_head(*mark, head, right);
+    right.len()
 }
 
 /// Puts the composed head in the place of the predicted one.
@@ -179,18 +199,21 @@ fn begin_stream(
     compose(scratch, status, media, length, asked.connection);
     put_head(scratch, 0, splits);
     scratch.own_fields.clear();
+    let head_bytes = scratch.head.len() as u64;
     if !asked.is_sent(status) {
-        return Framed::Whole(Answered { status, body_bytes: 0 });
+        return Framed::Whole(Answered { status, head_bytes, body_bytes: 0 });
     }
     let Streamed { source, serial, .. } = streamed;
     let what = OwedWhat::Stream { source, framing, is_waiting: false };
-    let owed = Owed { serial, asked, what, line: None, status, body_bytes: 0 };
+    let owed = Owed { serial, asked, what, line: None, is_told: false, status, head_bytes, body_bytes: 0 };
     Framed::Owed(Box::new(FramedOwed { owed, wait_ns: None }))
 }
 
 fn promise(asked: Asked, promised: Promised) -> Framed {
-    let what = OwedWhat::Answer { gone: promised.gone };
-    let owed = Owed { serial: promised.serial, asked, what, line: None, status: 0, body_bytes: 0 };
+    let what = OwedWhat::Answer { waited: promised.waited };
+    let serial = promised.serial;
+    let owed =
+        Owed { serial, asked, what, line: None, is_told: false, status: 0, head_bytes: 0, body_bytes: 0 };
     Framed::Owed(Box::new(FramedOwed { owed, wait_ns: Some(promised.wait_ns) }))
 }
 

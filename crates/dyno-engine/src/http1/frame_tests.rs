@@ -8,7 +8,8 @@ use crate::reply::Reply;
 use crate::shared::Shared;
 use crate::stats::{Counters, RunsIn, Tally};
 
-const KEPT: Asked = Asked { connection: Connection::Kept, content: Content::Sent, chunks: Chunks::Known };
+const KEPT: Asked =
+    Asked { connection: Connection::Kept, content: Content::Sent, chunks: Chunks::Known, host: 0 };
 
 fn scratch() -> Scratch {
     let tally = Tally::new(Counters::new(1, 0).unwrap(), 0, RunsIn::Process);

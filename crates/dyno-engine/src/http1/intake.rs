@@ -125,7 +125,7 @@ impl Http1 {
             }
             self.go_ahead(turn);
         }
-        let asked = self.asked(head);
+        let asked = self.asked(turn, head);
         let into = Into::Memory(body.to_vec());
         self.await_body(turn, Incoming { head: head_bytes.to_vec(), asked, framing, into, line: None });
         Step { used, next: Next::MoreInput }
@@ -152,7 +152,7 @@ impl Http1 {
 
     /// The answer to a request whose body is not read.
     fn answer_and_close<N: Net>(&mut self, turn: &mut Turn<'_, N>, head: &Head<'_>) -> Next {
-        let asked = Asked { connection: Connection::Closed, ..self.asked(head) };
+        let asked = Asked { connection: Connection::Closed, ..self.asked(turn, head) };
         self.scratch.begin(asked);
         self.scratch.counts().requests += 1;
         let found = self.router.find(head.method, head.path(), &mut self.path);
@@ -220,7 +220,7 @@ impl Http1 {
                 let splits = turn.net.splits();
                 match frame::frame(&mut self.scratch, incoming.asked, response, splits) {
                     Framed::Whole(answered) => {
-                        self.count_reply(turn.net, answered.status);
+                        self.count_reply(turn.net, answered);
                         self.log_line(turn.conn.peer, incoming.line.as_deref(), answered);
                         next_after(incoming.asked.connection)
                     }
@@ -256,7 +256,7 @@ impl Http1 {
             Ok(upload) => self.take_upload(turn, head, address, upload, input),
             Err(status) => {
                 // The body that follows is not wanted: the connection cannot be used again.
-                let asked = Asked { connection: Connection::Closed, ..self.asked(head) };
+                let asked = Asked { connection: Connection::Closed, ..self.asked(turn, head) };
                 self.scratch.begin(asked);
                 self.scratch.counts().requests += 1;
                 let response = short(&mut self.scratch, status, None);
@@ -284,7 +284,7 @@ impl Http1 {
             _ => Framing::Chunked(Decoder::new()),
         };
         let into = Into::Upload(Box::new(Uploading { upload: Some(upload), address, is_paused: false }));
-        let (asked, line) = (self.asked(head), self.line_of(turn, head));
+        let (asked, line) = (self.asked(turn, head), self.line_of(turn, head));
         self.await_body(turn, Incoming { head: Vec::new(), asked, framing, into, line });
         // What has come with the head; an upload never needs the head again, so no room to note it is needed either.
         self.resume(turn, &mut Slots::new(&request::Limits { headers_max: 0, ..self.http_limits }), input)

@@ -21,7 +21,7 @@ const BOUNDARY: &[u8] = b"dyno-";
 const MULTIPART: &[u8] = b"Content-Type: multipart/byteranges; boundary=";
 const DELIMITER: &[u8] = b"\r\n--";
 
-/// Puts the reply into the outbox; how many bytes its body has.
+/// Puts the reply into the outbox; how many bytes its head and its body have.
 pub(super) fn put(
     scratch: &mut Scratch,
     asked: Asked,
@@ -29,15 +29,15 @@ pub(super) fn put(
     (site, number): (u16, u32),
     portion: Portion,
     splits: bool,
-) -> u64 {
+) -> (usize, u64) {
     let Scratch { out, heads, own_fields, sites, parts, mark, .. } = scratch;
     let variant = sites[usize::from(site)].table.variant(number);
     let length = variant.body.bytes();
     let parts: &[Part] = match &portion {
-        Portion::Whole if length > 0 => &[Part { from: 0, to: length }],
+        Portion::Whole | Portion::Page if length > 0 => &[Part { from: 0, to: length }],
         Portion::Part(part) => std::slice::from_ref(part),
         Portion::Parts => parts.as_slice(),
-        Portion::Whole | Portion::Unchanged => &[],
+        Portion::Whole | Portion::Page | Portion::Unchanged => &[],
     };
     let bytes = out.bytes();
     heads.begin(bytes, status);
@@ -55,10 +55,10 @@ pub(super) fn put(
         out.cut(*mark, head);
     }
     if !asked.is_sent(status) {
-        return 0;
+        return (head, 0);
     }
     if portion == Portion::Parts {
-        return put_parts(out, variant, parts);
+        return (head, put_parts(out, variant, parts));
     }
     for &part in parts {
         put_part(out, variant, part);
@@ -67,7 +67,7 @@ pub(super) fn put(
         let whole = out.since(*mark);
         out.cut(*mark, whole);
     }
-    parts.iter().map(|part| part.bytes()).sum()
+    (head, parts.iter().map(|part| part.bytes()).sum())
 }
 
 /// The header lines that depend on the variant and on how much of it is sent.
@@ -75,6 +75,10 @@ fn put_lines(out: &mut Vec<u8>, variant: &Variant, portion: &Portion, parts: &[P
     match portion {
         Portion::Whole => out.extend_from_slice(variant.lines()),
         Portion::Unchanged => out.extend_from_slice(variant.validators()),
+        Portion::Page => {
+            out.extend_from_slice(variant.type_line());
+            out.extend_from_slice(variant.length_line());
+        }
         Portion::Part(part) => {
             out.extend_from_slice(variant.lines_of_part());
             content_range(out, *part, variant.body.bytes());

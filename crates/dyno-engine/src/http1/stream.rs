@@ -1,6 +1,7 @@
 //! Streamed bodies: a source is asked for the next piece when the one before has left.
 
-use super::{Answered, Http1, Next, Turn, next_after};
+use super::frame::answered;
+use super::{Http1, Next, Turn, next_after};
 use crate::conn::{Owed, OwedWhat, StreamFraming};
 use crate::fault::{Fault, planted};
 use crate::response::Filled;
@@ -44,6 +45,9 @@ impl Http1 {
             if made > 0 {
                 turn.forget_silence();
             }
+            if turn.net.holds_replies() {
+                self.tell_whole(turn);
+            }
             match asking {
                 Asking::Again => {}
                 Asking::Waits => {
@@ -70,6 +74,20 @@ impl Http1 {
             busy.is_kept_alive = true;
             turn.net.keep_alive(turn.conn.socket());
         }
+    }
+
+    /// A body of known length is whole for its client with its last byte, though its source may not have said so yet: with
+    /// that byte waits its line, where replies wait for theirs.
+    fn tell_whole<N: Net>(&mut self, turn: &mut Turn<'_, N>) {
+        let owed = turn.conn.busy.as_deref_mut().and_then(|busy| busy.owed.as_mut());
+        let Some(owed) = owed.filter(|owed| !owed.is_told) else { return };
+        if !matches!(owed.what, OwedWhat::Stream { framing: StreamFraming::Length(0), .. }) {
+            return;
+        }
+        owed.is_told = true;
+        let answered = answered(owed);
+        let line = owed.line.take();
+        self.log_line(turn.conn.peer, line.as_deref(), answered);
     }
 
     /// One piece, framed into the outbox.
@@ -107,9 +125,11 @@ impl Http1 {
         let is_framed = !matches!(owed.what, OwedWhat::Stream { framing: StreamFraming::Length(1..), .. });
         debug_assert!(is_framed, "a stream of a known length ends when all of it was given");
         self.scratch.owing.release();
-        let answered = Answered { status: owed.status, body_bytes: owed.body_bytes };
-        self.count_reply(turn.net, answered.status);
-        self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
+        let answered = answered(&owed);
+        self.count_reply(turn.net, answered);
+        if !owed.is_told {
+            self.log_line(turn.conn.peer, owed.line.as_deref(), answered);
+        }
         next_after(owed.asked.connection)
     }
 }

@@ -106,6 +106,10 @@ fn bytes(page: &mut Page, board: Board, rows: &[(Counts, Figures)]) {
     page.family(counter("dyno_received_bytes", Some("bytes"), help), of(|seen| seen.received_bytes));
     let help = "Bytes given to connections.";
     page.family(counter("dyno_sent_bytes", Some("bytes"), help), of(|seen| seen.sent_bytes));
+    let help = "Bytes of replies as they were made: head (status and header lines) and body.";
+    let made =
+        each(rows, |_, seen| vec![("kind=\"head\"", seen.head_bytes), ("kind=\"body\"", seen.body_bytes)]);
+    page.family(counter("dyno_reply_bytes", Some("bytes"), help), made);
     let help = "Bytes that connections hold in memory: partial requests, and replies that wait.";
     page.family(gauge("dyno_buffered_bytes", Some("bytes"), help), of(|seen| seen.buffered_bytes));
     let help = "Bytes that the connections of all workers may hold.";
@@ -121,6 +125,9 @@ fn log(page: &mut Page, board: Board, rows: &[(Counts, Figures)]) {
     let lost = board.counters.total().log_drops;
     let help = "Lines of the access log that were lost.";
     page.family(counter("dyno_log_lines_lost", None, help), [(String::new(), lost)]);
+    let failing = u8::from(board.counters.is_log_failing());
+    let help = "Whether the access log does not take every line, as it was seen within the last second.";
+    page.family(gauge("dyno_log_failing", None, help), [(String::new(), failing)]);
 }
 
 fn workers(page: &mut Page, board: Board) {

@@ -202,7 +202,7 @@ mod tests {
         (tally.counts.accepts, tally.counts.closes) = (5, 2);
         tally.publish();
         let mut meter = Meter::new(meters, 1);
-        meter.replied(404);
+        meter.replied(404, 90, 9);
         meter.publish(7);
         meters.set_pid(0, Some(dyno_sys::child::this()));
         let board =

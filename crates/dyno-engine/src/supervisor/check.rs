@@ -3,23 +3,29 @@
 use crate::config::Config;
 use crate::dials::Log;
 use crate::error::EngineError;
-use crate::{listen, log};
+use crate::{host, listen, log};
 use dyno_sys::socket::{Addr, SocketError};
-use std::io;
-use std::path::Path;
 
 /// Asks everything that a start would ask. The addresses that somebody listens on at this moment are handed back: whoever
 /// checks the configuration of a server that runs finds it there.
+///
+/// ```
+/// # use dyno_engine::*;
+/// let config = Config { listen: vec!["127.0.0.1:0".parse()?], ..Config::default() };
+/// assert!(supervisor::check(&config)?.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// What would keep the server from starting.
 pub fn check(config: &Config) -> Result<Vec<Addr>, EngineError> {
     config.limits.check(config.dials.workers.get())?;
+    host::prepare(config.content.clone(), config.hosts.clone())?;
     if config.listen.is_empty() {
         return Err(EngineError::NoAddress);
     }
     if let (true, Some(path)) = (config.dials.log != Log::Off, &config.log_file) {
-        could_open(path).map_err(|source| EngineError::Log { path: Some(path.clone()), source })?;
+        log::could_open(path).map_err(|source| EngineError::Log { path: Some(path.clone()), source })?;
     }
     let mut busy = Vec::new();
     for addr in config.listen.iter().chain(&config.metrics) {
@@ -30,16 +36,6 @@ pub fn check(config: &Config) -> Result<Vec<Addr>, EngineError> {
         }
     }
     Ok(busy)
-}
-
-/// A log that is not there yet is not made: its folder must be.
-fn could_open(path: &Path) -> io::Result<()> {
-    if path.try_exists()? {
-        return log::open(Some(path)).map(|_log| ());
-    }
-    let folder = path.parent().filter(|folder| folder.components().next().is_some());
-    let folder = std::fs::metadata(folder.unwrap_or(Path::new(".")))?;
-    if folder.is_dir() { Ok(()) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
 #[cfg(test)]

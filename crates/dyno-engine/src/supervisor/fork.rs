@@ -1,20 +1,20 @@
-//! Forks: how the supervisor starts a worker or the log writer, and what the child does before it serves.
+//! Forks: how the supervisor starts a worker, and what the child does before it serves.
 //!
 //! A child first becomes the user that serves, lets go of everything that is its parent's or its siblings', pins itself,
 //! builds its worker, and says that it is ready. Nothing of the parent runs on in it: it ends with its work's outcome as
 //! its exit status.
 
 use super::images::Images;
-use super::place::{CUT, FAILED, Life, OK};
-use super::{LogLines, Supervisor, scraped};
+use super::place::{CUT, FAILED, Life, OK, Place};
+use super::{Supervisor, scraped};
 use crate::config::SECOND_NS;
 use crate::content::{ContentError, Mount, sites, table_of};
-use crate::dials::{Log, Pin};
+use crate::dials::Pin;
 use crate::error::{EngineError, refused};
+use crate::error_log::{self, Errors};
 use crate::gate::Gate;
 use crate::kernel::Extras;
 use crate::listen;
-use crate::log::{self, AccessLog};
 use crate::meter::Meter;
 use crate::neighbours::Neighbours;
 use crate::stats::RunsIn;
@@ -58,14 +58,6 @@ impl Supervisor<'_> {
         Ok(pid)
     }
 
-    /// Forks the process that writes the access log.
-    pub(super) fn start_writer(&mut self) -> Result<(), EngineError> {
-        assert!(self.writer.pid().is_none(), "a ring has one reader");
-        let pid = child::fork(|| self.live_as_writer()).map_err(refused("fork the log's writer"))?;
-        self.writer.life = Life::Running { pid, since_ns: clock::mono_ns(), orders: None };
-        Ok(())
-    }
-
     /// Forks the process that serves metrics, where one is asked for.
     pub(super) fn start_scraped(&mut self) -> Result<(), EngineError> {
         let Some(scraped) = &self.scraped else { return Ok(()) };
@@ -90,7 +82,7 @@ impl Supervisor<'_> {
         // After the change of user, which clears it.
         child::die_with_parent()?;
         self.leave_parent();
-        self.lines = None;
+        self.logs.leave_all();
         scraped::serve(listeners, board, orders)
     }
 
@@ -120,7 +112,10 @@ impl Supervisor<'_> {
         let others = listen::of_others(&by_worker, number, &self.config.dials)?;
         let neighbours = Neighbours::new(number, self.counters, others, Arc::clone(&self.full));
         let listeners = by_worker.into_iter().nth(number).unwrap_or_default();
-        let log = self.access_log(number)?;
+        if let Some(errors) = &self.config.error_log {
+            error_log::tell_panics(errors);
+        }
+        let log = self.logs.of_worker(&self.config, number)?;
         let images = self.images.files()?;
         let mounts = std::mem::take(&mut self.images.mounts);
         self.leave_parent();
@@ -139,10 +134,12 @@ impl Supervisor<'_> {
             sites: sites_of(&mounts, images)?,
             mounts,
             log,
+            errors: self.config.error_log.clone().map(Errors::new),
             counters: self.counters,
             extras: Extras {
                 meter: self.scraped.as_ref().map(|scraped| Meter::new(scraped.meters, number)),
                 gate: Gate::new(&self.config.limits.address, &self.config.clients),
+                hosts: self.hosts.clone(),
             },
         };
         Worker::new(input, &self.config.dials, &self.config.limits, self.config.drain_ns)
@@ -160,30 +157,6 @@ impl Supervisor<'_> {
         child::no_new_privs()
     }
 
-    fn access_log(&self, number: usize) -> io::Result<AccessLog> {
-        Ok(match (self.config.dials.log, &self.log) {
-            (Log::Sync, Some(log)) => AccessLog::sync(log.try_clone()?),
-            (Log::Ring, _) => {
-                self.lines.as_ref().map_or(AccessLog::Off, |lines| AccessLog::ring(lines.rings[number]))
-            }
-            _ => AccessLog::Off,
-        })
-    }
-
-    fn live_as_writer(&mut self) -> i32 {
-        let Some(log) = self.log.take() else { return FAILED };
-        self.leave_parent();
-        let Some(LogLines { rings, stopped, stop }) = self.lines.take() else { return FAILED };
-        drop(stop);
-        if self.give_up_rights().is_err() {
-            return FAILED;
-        }
-        match log::write_rings(&rings, log, &stopped, self.counters.lost()) {
-            Ok(()) => OK,
-            Err(_) => FAILED,
-        }
-    }
-
     /// Closes, in a child, what belongs to the parent: its ears, workers' listeners and orders. A worker keeps the log's
     /// `stop` open for as long as it lives, so that the writer outlives it.
     pub(super) fn leave_parent(&mut self) {
@@ -193,8 +166,9 @@ impl Supervisor<'_> {
         }
         self.listeners.clear();
         self.places.clear();
+        self.writer = Place::vacant();
         self.images = Images::new(Vec::new());
-        self.log = None;
+        self.logs.leave();
     }
 }
 

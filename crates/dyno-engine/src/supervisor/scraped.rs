@@ -120,7 +120,8 @@ pub(super) fn serve(listeners: Vec<OwnedFd>, board: Board, orders: OwnedFd) -> i
         router: Arc::new(metrics::routes(board).map_err(io::Error::other)?),
         sites: Vec::new(),
         mounts: Vec::new(),
-        log: AccessLog::Off,
+        log: AccessLog::off(),
+        errors: None,
         counters,
         extras: Extras::default(),
     };

@@ -69,7 +69,7 @@ impl Supervisor<'_> {
         let mounts = std::mem::take(&mut self.images.mounts);
         self.leave_parent();
         // A copy of the log's end would keep its writer waiting.
-        self.lines = None;
+        self.logs.leave_all();
         // SIGINT comes to the whole terminal group; the end of the channel tells when it is over.
         let deaf = SignalFd::new(&[Signal::Int]);
         match (deaf, self.give_up_rights().and_then(|()| child::die_with_parent())) {

@@ -4,9 +4,11 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod account;
 mod changes;
 mod conditions;
 mod folder;
+mod hosts;
 mod names;
 mod parts;
 mod whole;

@@ -70,7 +70,7 @@ fn every_coding_is_the_file_again_and_has_a_tag_of_its_own() {
     for (reply, coding) in
         [(&plain, None), (&gzip, Some("gzip")), (&deflate, Some("deflate")), (&br, Some("br"))]
     {
-        assert_eq!(reply.header("content-encoding"), coding);
+        assert_eq!(reply.header("content-encoding"), coding, "{}", reply.head);
         assert_eq!((reply.status, reply.header("vary")), (200, Some("Accept-Encoding")));
         assert!(reply.body.len() < plain.body.len() / 4 || coding.is_none());
         tags.push(reply.header("etag").unwrap().to_owned());
@@ -232,5 +232,39 @@ fn replies_in_a_row_come_in_their_order() {
             _ => b"Not Found".to_vec(),
         };
         assert!(client.reply().body == bytes, "{path}");
+    }
+}
+
+/// Also where this program makes none: whoever puts one there wants it sent.
+#[test]
+fn a_zst_file_beside_a_file_is_sent_if_it_holds_it() {
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+    let packed = |text: &[u8]| compress_to_vec(text, CompressionLevel::Fastest);
+    let folder = Folder::new("zst")
+        .with("good.css", text(60_000))
+        .with("good.css.zst", packed(&text(60_000)))
+        .with("stale.css", text(60_000))
+        .with("stale.css.zst", packed(&text(50_000)));
+    let running = serve(Content::new(&folder.path).compress(Compress::No));
+    let good = get(&running, "/good.css", "Accept-Encoding: zstd\r\n");
+    assert_eq!(
+        (good.header("content-encoding"), good.header("vary")),
+        (Some("zstd"), Some("Accept-Encoding"))
+    );
+    assert_eq!(good.body, packed(&text(60_000)));
+    assert_eq!(get(&running, "/good.css", "Accept-Encoding: br\r\n").body, text(60_000));
+    let stale = get(&running, "/stale.css", "Accept-Encoding: zstd\r\n");
+    assert_eq!((stale.header("content-encoding"), &stale.body), (None, &text(60_000)));
+}
+
+#[test]
+fn zstd_is_made_where_the_library_was_built_with_it() {
+    let folder = Folder::new("made-zstd").with("a.css", text(60_000));
+    let reply = get(&folder.serve(), "/a.css", "Accept-Encoding: zstd\r\n");
+    let coding = cfg!(feature = "zstd").then_some("zstd");
+    assert_eq!(reply.header("content-encoding"), coding, "{}", reply.head);
+    match coding {
+        Some(_) => assert_eq!(unpacked("zstd", &reply.body), text(60_000)),
+        None => assert_eq!(reply.body, text(60_000)),
     }
 }

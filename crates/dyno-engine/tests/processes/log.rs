@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 fn ask(client: &mut Client, number: usize) {
     assert_eq!(client.ask(format!("GET /json?{number} HTTP/1.1\r\nHost: a\r\n\r\n")).status, 200);
@@ -147,10 +149,312 @@ pub(crate) fn a_file_size_limit_costs_lines_and_no_process() {
     let writer = writer_of(&served).unwrap();
     let mut client = Client::connect(served.addr());
     (0..500).for_each(|number| ask(&mut client, number));
-    wait_for("a lost line", || figure(&served.order("counters"), "log_drops") > 0);
+    // EFBIG
+    assert_eq!(served.line(), "log trouble: Refused(27)");
     assert_eq!(writer_of(&served), Some(writer), "the writer is the one that it was");
     drop(client);
     let (_, report) = served.stop();
-    let lines = read_and_remove(&path).matches('\n').count();
-    assert_eq!(lines + figure(&report, "log_drops") as usize, 500, "{report}");
+    let text = read_and_remove(&path);
+    let lines = numbers_in(&text);
+    assert_eq!(lines, (0..lines.len()).collect(), "the first ones, and all of them whole");
+    assert!(text.len() <= 4_096 && lines.len() > 40, "as many as fit: {}", lines.len());
+    assert_eq!(lines.len() + figure(&report, "log_drops") as usize, 500, "{report}");
+}
+
+/// More lines than a ring holds, so that some find no room.
+fn ask_more_than_a_ring_holds(client: &mut Client, from: usize) -> usize {
+    const TOGETHER: usize = 100;
+    const REQUESTS: usize = 6_000;
+    let request = |number: usize| format!("GET /json?{number} HTTP/1.1\r\nHost: a\r\n\r\n");
+    for first in (from..from + REQUESTS).step_by(TOGETHER) {
+        client.send((first..first + TOGETHER).map(request).collect::<String>());
+        (0..TOGETHER).for_each(|_| assert_eq!(client.reply().status, 200));
+    }
+    from + REQUESTS
+}
+
+pub(crate) fn a_stalled_log_is_told_of_once_and_once_when_it_is_over_with_what_was_lost() {
+    let path = temporary("recovers.fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let reader = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let settings = [("log", "ring"), ("log_file", path.to_str().unwrap())];
+    let mut served = Served::start(&settings);
+    let mut client = Client::connect(served.addr());
+    let mut asked = 0;
+    let mut lost = 0;
+    let mut seen = BTreeSet::new();
+    let reading = Arc::new(AtomicBool::new(false));
+    let lines = Arc::new(Mutex::new(String::new()));
+    let thread = {
+        let (reading, lines) = (reading.clone(), lines.clone());
+        std::thread::spawn(move || read_while(reader, &reading, &lines))
+    };
+    for round in 0..2 {
+        reading.store(false, Ordering::SeqCst);
+        asked = ask_more_than_a_ring_holds(&mut client, asked);
+        let told = served.line();
+        assert!(told.starts_with("log trouble: "), "{told}");
+        reading.store(true, Ordering::SeqCst);
+        let told = served.line();
+        lost += told.strip_prefix("log recovered after ").unwrap().parse::<usize>().unwrap();
+        assert_eq!(figure(&served.order("counters"), "log_drops") as usize, lost, "round {round}");
+    }
+    drop(client);
+    let (_, report) = served.stop();
+    wait_for("every line", || {
+        seen = numbers_in(lines.lock().unwrap().rsplit_once('\n').map_or("", |(whole, _)| whole));
+        seen.len() + lost == asked
+    });
+    assert!(lost > 0 && figure(&report, "log_drops") as usize == lost, "{report}");
+    drop(thread);
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// Reads as long as it should.
+fn read_while(mut from: std::fs::File, reading: &AtomicBool, into: &Mutex<String>) {
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        if !reading.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+            continue;
+        }
+        let Ok(count) = from.read(&mut piece) else { return };
+        into.lock().unwrap().push_str(std::str::from_utf8(&piece[..count]).unwrap());
+    }
+}
+
+pub(crate) fn a_full_disk_is_served_on_over() {
+    let settings = [("log", "ring"), ("log_file", "/dev/full")];
+    let mut served = Served::start(&settings);
+    let mut client = Client::connect(served.addr());
+    let asked = ask_more_than_a_ring_holds(&mut client, 0);
+    // ENOSPC
+    assert_eq!(served.line(), "log trouble: Refused(28)");
+    drop(client);
+    let (status, report) = served.stop();
+    assert!(status.success() && report.starts_with("report Wholly"), "{report}");
+    assert_eq!(figure(&report, "log_drops") as usize, asked, "{report}");
+}
+
+pub(crate) fn no_line_is_lost_or_torn_when_the_log_is_rotated() {
+    for log in ["ring", "sync", "commit"] {
+        rotated(log);
+    }
+}
+
+fn rotated(log: &str) {
+    const ROTATIONS: usize = 10;
+    let path = temporary(&format!("rotated-{log}.log"));
+    let mut served = Served::start(&[("log", log), ("log_file", path.to_str().unwrap())]);
+    let moved = |number: usize| path.with_extension(format!("log.{number}"));
+    let (asked, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = Client::connect(served.addr());
+            while !is_over.load(Ordering::SeqCst) {
+                ask(&mut client, asked.fetch_add(1, Ordering::SeqCst));
+            }
+        });
+        for number in 0..ROTATIONS {
+            let before = asked.load(Ordering::SeqCst);
+            wait_for("some load", || asked.load(Ordering::SeqCst) > before + 50);
+            std::fs::rename(&path, moved(number)).unwrap();
+            signal::kill(served.child.id().cast_signed(), Signal::Usr1).unwrap();
+            wait_for("the new file to be written", || {
+                std::fs::metadata(&path).is_ok_and(|file| file.len() > 0)
+            });
+        }
+        is_over.store(true, Ordering::SeqCst);
+    });
+    for _ in 0..ROTATIONS {
+        assert_eq!(served.line(), "log reopened");
+    }
+    let (status, report) = served.stop();
+    assert!(status.success() && figure(&report, "log_drops") == 0, "{report}");
+    let texts: Vec<String> =
+        (0..ROTATIONS).map(moved).chain([path.clone()]).map(|path| read_and_remove(&path)).collect();
+    assert!(texts.iter().all(|text| text.is_empty() || text.ends_with('\n')), "{log}: a file ends torn");
+    let asked = asked.into_inner();
+    assert_eq!(texts.concat().lines().count(), asked, "{log}: once each");
+    assert_eq!(numbers_in(&texts.concat()), (0..asked).collect(), "{log}");
+}
+
+pub(crate) fn a_log_that_cannot_be_opened_anew_goes_on_being_written() {
+    let folder = temporary("gone");
+    std::fs::create_dir(&folder).unwrap();
+    let path = folder.join("log");
+    let mut served = Served::start(&[("log", "ring"), ("log_file", path.to_str().unwrap())]);
+    let mut client = Client::connect(served.addr());
+    let away = folder.with_extension("away");
+    std::fs::rename(&folder, &away).unwrap();
+    signal::kill(served.pid(), Signal::Usr1).unwrap();
+    assert!(served.line().starts_with("log not reopened: cannot open the access log "));
+    (0..10).for_each(|number| ask(&mut client, number));
+    drop(client);
+    assert!(served.stop().0.success());
+    assert_eq!(numbers_in(&std::fs::read_to_string(away.join("log")).unwrap()), (0..10).collect());
+    std::fs::remove_dir_all(&away).unwrap();
+}
+
+/// Kills of each kind: a few with the ordinary tests, `DYNO_KILLS` of them where that is asked for.
+pub(crate) fn kills() -> usize {
+    std::env::var("DYNO_KILLS").map_or(8, |kills| kills.parse().unwrap())
+}
+
+/// Workers and the writer are killed by turns, in the middle of load: who got a reply has its line, and no line is torn
+/// or stands twice.
+pub(crate) fn no_line_of_a_reply_is_lost_whoever_is_killed() {
+    for log in ["ring", "commit"] {
+        killed_by_turns(log);
+    }
+}
+
+fn killed_by_turns(log: &str) {
+    let path = temporary(&format!("kills-{log}.log"));
+    let mut served = Served::start(&[("log", log), ("log_file", path.to_str().unwrap()), ("workers", "2")]);
+    let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let answered = Mutex::new(BTreeSet::new());
+    let addr = served.addr();
+    let mut workers = 0;
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::SeqCst) {
+                    let Ok(stream) = TcpStream::connect(addr) else { continue };
+                    answered.lock().unwrap().extend(ask_until_it_dies(stream, &next, &is_over));
+                }
+            });
+        }
+        for kill in 0..kills() {
+            let before = next.load(Ordering::SeqCst);
+            wait_for("some load", || next.load(Ordering::SeqCst) > before + 200);
+            let is_writer = kill % 2 == 0;
+            let mut victim = None;
+            wait_for("a victim", || {
+                let writer = writer_of(&served);
+                victim = if is_writer { writer } else { served.pids.first().copied() };
+                victim.is_some() && writer.is_some()
+            });
+            signal::kill(victim.unwrap(), Signal::Kill).unwrap();
+            if is_writer {
+                assert_eq!(served.line(), "writer died");
+                continue;
+            }
+            workers += 1;
+            assert!(served.line().starts_with("died "));
+            let replaced = served.line();
+            let new = replaced.rsplit(' ').next().and_then(|pid| pid.parse().ok());
+            served.pids.remove(0);
+            served.pids.push(new.unwrap_or_else(|| panic!("{replaced}")));
+        }
+        is_over.store(true, Ordering::SeqCst);
+    });
+    let (_, report) = served.stop();
+    let text = read_and_remove(&path);
+    let (numbers, lines) = (numbers_in(&text), text.lines().count());
+    let answered = answered.into_inner().unwrap();
+    let missing = answered.difference(&numbers).count();
+    let torn_or_twice = lines - numbers.len();
+    println!(
+        "{log}: {} kills, {workers} of them of workers; {} answered, {missing} without a line, {} lines, {torn_or_twice} twice",
+        kills(),
+        answered.len(),
+        lines
+    );
+    assert_eq!((missing, torn_or_twice, figure(&report, "log_drops")), (0, 0, 0), "{report}");
+}
+
+/// The numbers of the requests that were answered on this connection.
+fn ask_until_it_dies(mut stream: TcpStream, next: &AtomicUsize, is_over: &AtomicBool) -> Vec<usize> {
+    let mut answered = Vec::new();
+    stream.set_read_timeout(Some(crate::common::DEADLINE)).unwrap();
+    while !is_over.load(Ordering::SeqCst) {
+        let number = next.fetch_add(1, Ordering::SeqCst);
+        if !is_answered(&mut stream, number) {
+            break;
+        }
+        answered.push(number);
+    }
+    answered
+}
+
+pub(crate) fn a_reply_waits_for_its_line() {
+    let path = temporary("waits.log");
+    for fsync in ["false", "true"] {
+        let settings = [("log", "commit"), ("log_fsync", fsync), ("log_file", path.to_str().unwrap())];
+        let mut served = Served::start(&settings);
+        let mut client = Client::connect(served.addr());
+        (0..20).for_each(|number| ask(&mut client, number));
+        let writer = writer_of(&served).unwrap();
+        signal::kill(writer, Signal::Stop).unwrap();
+        wait_for("the writer to stop", || crate::served::state(writer) == Some('T'));
+        client.send("GET /json?20 HTTP/1.1\r\nHost: a\r\n\r\n");
+        wait_for("the request to be answered", || figure(&served.order("counters"), "requests") == 21);
+        // Another client is let in and waits too; whoever asks the supervisor is answered.
+        let mut other = Client::connect(served.addr());
+        other.send("GET /json?21 HTTP/1.1\r\nHost: a\r\n\r\nGET /json?22 HTTP/1.1\r\nHost: a\r\n\r\n");
+        wait_for("the others", || figure(&served.order("counters"), "requests") == 23);
+        assert_eq!(figure(&served.order("counters"), "sends"), 20, "nothing has left");
+        signal::kill(writer, Signal::Cont).unwrap();
+        assert_eq!((client.reply().status, other.reply().status, other.reply().status), (200, 200, 200));
+        drop((client, other));
+        let (status, report) = served.stop();
+        assert!(status.success() && report.starts_with("report Wholly"), "{report}");
+        assert_eq!(numbers_in(&read_and_remove(&path)), (0..23).collect());
+    }
+}
+
+/// Nothing leaves whose line cannot be written: where the ring is full connections end without an answer.
+pub(crate) fn without_room_for_its_line_nobody_gets_a_reply() {
+    let mut served = Served::start(&[("log", "commit"), ("log_file", "/dev/full"), ("drain_ms", "300")]);
+    let long = "x".repeat(3_000);
+    let mut clients = Vec::new();
+    let mut refused = None;
+    for number in 0..200 {
+        let mut client = Client::connect(served.addr());
+        client.send(format!("GET /json?{number}&{long} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        wait_for("the request to be seen", || figure(&served.order("counters"), "requests") == number + 1);
+        if figure(&served.order("counters"), "log_drops") > 0 {
+            refused = Some(client);
+            break;
+        }
+        clients.push(client);
+    }
+    refused.expect("a ring of 256 KiB is full after 80 such lines").assert_closed();
+    assert_eq!(figure(&served.order("counters"), "sends"), 0, "nobody got anything");
+    assert_eq!(served.line(), "log trouble: Refused(28)");
+    let held = clients.len();
+    let (_, report) = served.stop();
+    assert!(report.starts_with("report Cut"), "who waits is cut at the end of a drain: {report}");
+    assert_eq!(figure(&report, "log_drops") as usize, held + 1, "{report}");
+}
+
+pub(crate) fn each_format_is_written_for_whatever_is_answered() {
+    for (format, of_json, of_refused) in [
+        (
+            "combined",
+            "\"GET /json HTTP/1.1\" 200 27 \"http://r/\" \"A \\x22B\\x22\"",
+            "\"-\" 400 11 \"-\" \"-\"",
+        ),
+        (
+            "json:status,http_user_agent",
+            "{\"status\":200,\"http_user_agent\":\"A \\\"B\\\"\"}",
+            "{\"status\":400,\"http_user_agent\":null}",
+        ),
+        ("$status $http_referer", "200 http://r/", "400 -"),
+    ] {
+        let path = temporary("format.log");
+        let settings = [("log", "ring"), ("log_file", path.to_str().unwrap()), ("log_format", format)];
+        let mut served = Served::start(&settings);
+        let mut client = Client::connect(served.addr());
+        let reply =
+            client.ask("GET /json HTTP/1.1\r\nHost: a\r\nReferer: http://r/\r\nUser-Agent: A \"B\"\r\n\r\n");
+        assert_eq!(reply.status, 200);
+        assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: a\r\n Folded: yes\r\n\r\n").status, 400);
+        drop(client);
+        assert!(served.stop().0.success());
+        let text = read_and_remove(&path);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.len() == 2 && lines[0].ends_with(of_json) && lines[1].ends_with(of_refused), "{text}");
+    }
 }

@@ -7,18 +7,20 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod content;
+mod errors;
 mod log;
 mod served;
 
 use crate::served::{Served, be_server, figure, is_alive, is_zombie, program, temporary, words};
 use common::{Client, DEADLINE, wait_for};
-use dyno_engine::{Addr, floor};
+use dyno_engine::{Addr, FilePart, floor};
 use dyno_sys::Pid;
 use dyno_sys::signal::{self, Signal};
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::{ExitCode, Stdio};
+use std::process::{Child, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -46,6 +48,29 @@ const TESTS: &[(&str, fn())] = &[
     ("no_line_is_lost_when_the_supervisor_is_killed", log::no_line_is_lost_when_the_supervisor_is_killed),
     ("lines_that_a_stalled_reader_leaves_are_counted", log::lines_that_a_stalled_reader_leaves_are_counted),
     ("a_file_size_limit_costs_lines_and_no_process", log::a_file_size_limit_costs_lines_and_no_process),
+    (
+        "a_stalled_log_is_told_of_once_and_once_when_it_is_over_with_what_was_lost",
+        log::a_stalled_log_is_told_of_once_and_once_when_it_is_over_with_what_was_lost,
+    ),
+    ("a_full_disk_is_served_on_over", log::a_full_disk_is_served_on_over),
+    ("no_line_is_lost_or_torn_when_the_log_is_rotated", log::no_line_is_lost_or_torn_when_the_log_is_rotated),
+    (
+        "a_log_that_cannot_be_opened_anew_goes_on_being_written",
+        log::a_log_that_cannot_be_opened_anew_goes_on_being_written,
+    ),
+    ("no_line_of_a_reply_is_lost_whoever_is_killed", log::no_line_of_a_reply_is_lost_whoever_is_killed),
+    ("a_reply_waits_for_its_line", log::a_reply_waits_for_its_line),
+    ("without_room_for_its_line_nobody_gets_a_reply", log::without_room_for_its_line_nobody_gets_a_reply),
+    ("each_format_is_written_for_whatever_is_answered", log::each_format_is_written_for_whatever_is_answered),
+    (
+        "an_error_stands_in_its_log_before_the_reply_has_left",
+        errors::an_error_stands_in_its_log_before_the_reply_has_left,
+    ),
+    ("no_error_is_lost_when_workers_are_killed", errors::no_error_is_lost_when_workers_are_killed),
+    (
+        "an_error_log_is_opened_anew_by_whoever_writes_it",
+        errors::an_error_log_is_opened_anew_by_whoever_writes_it,
+    ),
     ("a_hangup_drains_and_other_signals_are_ignored", a_hangup_drains_and_other_signals_are_ignored),
     ("a_successors_socket_file_stays", a_successors_socket_file_stays),
     ("a_socket_file_has_the_mode_that_was_asked_for", a_socket_file_has_the_mode_that_was_asked_for),
@@ -63,6 +88,10 @@ const TESTS: &[(&str, fn())] = &[
     ("a_folder_that_is_not_there_is_named", content::a_folder_that_is_not_there_is_named),
     ("no_request_is_lost_while_files_change", content::no_request_is_lost_while_files_change),
     ("the_floor_answers_what_it_was_given", the_floor_answers_what_it_was_given),
+    (
+        "the_floor_sends_what_a_socket_does_not_take_at_once",
+        the_floor_sends_what_a_socket_does_not_take_at_once,
+    ),
 ];
 
 fn a_term_signal_drains_and_ends_with_a_report() {
@@ -286,12 +315,19 @@ fn at_its_descriptor_limit_a_server_waits_without_spinning() {
     assert!(served.stop().0.success());
 }
 
-fn the_floor_answers_what_it_was_given() {
-    let mut child = program().arg("floor").stdout(Stdio::piped()).spawn().unwrap();
+/// A floor as a process, and where it listens.
+fn start_floor(file_bytes: usize) -> (Child, SocketAddr) {
+    let mut child =
+        program().args(["floor", &file_bytes.to_string()]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
-    let mut client = Client::connect(line.trim().parse().unwrap());
+    (child, line.trim().parse().unwrap())
+}
+
+fn the_floor_answers_what_it_was_given() {
+    let (mut child, addr) = start_floor(0);
+    let mut client = Client::connect(addr);
     for count in [1, 3, 100] {
         client.send(JSON.repeat(count));
         for _ in 0..count {
@@ -302,10 +338,36 @@ fn the_floor_answers_what_it_was_given() {
     assert!(child.wait().unwrap().success());
 }
 
-fn be_floor() -> ExitCode {
-    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfloor".to_vec();
+/// Answers that go on with a file, more of them than both sockets hold: they come whole and in order, and the next request
+/// is answered as well.
+fn the_floor_sends_what_a_socket_does_not_take_at_once() {
+    let bytes = 5_000_000;
+    let (mut child, addr) = start_floor(bytes);
+    let mut client = Client::connect(addr);
+    for count in [1, 6, 1] {
+        client.send(JSON.repeat(count));
+        for _ in 0..count {
+            assert_eq!(client.reply().body, [b"floor".to_vec(), pattern(bytes)].concat());
+        }
+    }
+    signal::kill(child.id().cast_signed(), Signal::Term).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+/// Bytes of which no two stretches next to each other are equal.
+fn pattern(bytes: usize) -> Vec<u8> {
+    (0..bytes).map(|at| (at ^ at >> 8 ^ at >> 16) as u8).collect()
+}
+
+fn be_floor(file_bytes: usize) -> ExitCode {
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\nfloor", 5 + file_bytes).into_bytes();
+    let path = temporary("floor");
+    std::fs::write(&path, pattern(file_bytes)).unwrap();
+    let file = std::fs::File::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let file = (file_bytes > 0).then(|| FilePart::whole(file).unwrap());
     let addr: Addr = "127.0.0.1:0".parse().unwrap();
-    let floor = floor::Floor { addr, answer, request_bytes: None, cpu: None };
+    let floor = floor::Floor { addr, answer, file, request_bytes: None, cpu: None };
     floor::run(&floor, &mut |addr| println!("{addr}")).unwrap();
     ExitCode::SUCCESS
 }
@@ -343,7 +405,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some("serve") => return be_server(&arguments[1..]),
-        Some("floor") => return be_floor(),
+        Some("floor") if arguments.len() == 2 => return be_floor(arguments[1].parse().unwrap()),
         _ => {}
     }
     let lists = arguments.iter().any(|argument| argument == "--list");

@@ -2,7 +2,9 @@
 
 use crate::common::DEADLINE;
 use dyno_engine::supervisor::{self, Event};
-use dyno_engine::{Addr, Config, Dials, Limits, Mount, handler};
+use dyno_engine::{
+    Addr, Config, Dials, ErrorLog, Level, Limits, Method, Mount, Reply, Request, Response, handler,
+};
 use dyno_sys::Pid;
 use dyno_sys::signal::{self, Signal};
 use dyno_sys::socket::{self, Io, Ready};
@@ -111,7 +113,8 @@ impl Drop for Served {
 pub(crate) fn program() -> Command {
     let mut command = Command::new("env");
     command.arg("--default-signal=HUP").arg(std::env::current_exe().unwrap());
-    command.stdin(Stdio::null());
+    // Some tests have handlers panic: that is not to be told at length.
+    command.stdin(Stdio::null()).env_remove("RUST_BACKTRACE");
     command
 }
 
@@ -161,6 +164,9 @@ pub(crate) fn be_server(settings: &[String]) -> ExitCode {
             "addr" => config.listen = vec![word.parse().unwrap()],
             "drain_ms" => config.drain_ns = word.parse::<u64>().unwrap() * 1_000_000,
             "log_file" => config.log_file = Some(word.into()),
+            "log_format" => config.log_format = word.parse().unwrap(),
+            "error_log" => config.error_log = Some(ErrorLog::open(word.as_ref(), Level::Info).unwrap()),
+            "log_fsync" => config.log_fsync = word.parse().unwrap(),
             "socket_mode" => config.socket_mode = Some(u32::from_str_radix(word, 8).unwrap()),
             "content" => config.content.push(Mount::new("/", word).unwrap()),
             "nofile" | "file_blocks" => {}
@@ -168,7 +174,14 @@ pub(crate) fn be_server(settings: &[String]) -> ExitCode {
         }
     }
     let dials = config.dials.clone();
-    match supervisor::run(config, &|| handler::demo(&dials).unwrap(), &mut tell) {
+    let routes = || {
+        let mut router = handler::demo(&dials).unwrap();
+        let panics =
+            |_: &Request<'_>, _: Reply<'_>| -> Response { panic!("it was asked to\n\x1b[31m panic") };
+        router.route(Method::Get, "/panic", panics).unwrap();
+        router
+    };
+    match supervisor::run(config, &routes, &mut tell) {
         Ok(report) => {
             println!("report {:?} deaths={} {}", report.drained, report.deaths, report.counts);
             ExitCode::SUCCESS
@@ -203,7 +216,10 @@ fn tell(event: Event) {
         Event::Fitted { .. } => {}
         Event::Full { workers } => println!("full {workers}"),
         Event::SignalIgnored { signal } => println!("ignored {signal}"),
-        Event::LogLinesLost { .. } => println!("log lines lost"),
+        Event::LogTrouble { why } => println!("log trouble: {why:?}"),
+        Event::LogRecovered { lost } => println!("log recovered after {lost}"),
+        Event::LogReopened { .. } => println!("log reopened"),
+        Event::LogNotReopened { why } => println!("log not reopened: {why}"),
         Event::MemoryShort { refused, cut } => println!("memory short: {refused} refused, {cut} cut"),
         Event::Draining => println!("draining"),
     }

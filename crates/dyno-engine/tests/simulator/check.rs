@@ -3,7 +3,8 @@
 use crate::model::{Asked, Reply, RequestKind, Step, read_replies_so_far, understand};
 use crate::simulator::content::{self, HAS_CONTENT};
 use crate::simulator::handlers::{Call, Kind};
-use crate::simulator::world::{MODEL_LIMITS, Mode, World};
+use crate::simulator::net::Link;
+use crate::simulator::world::{Client, MODEL_LIMITS, Mode, World};
 
 /// Compares what each client got with what the model says of what it sent.
 pub(crate) fn check(world: &World) {
@@ -17,6 +18,25 @@ pub(crate) fn check(world: &World) {
     }
     calls.retain(|call| !take(&mut unanswered, call));
     assert!(calls.is_empty(), "handlers were called for what nobody asked: {:?}", calls.first());
+}
+
+/// How many whole replies all clients have, or could have of what was sent.
+pub(crate) fn whole_replies(world: &World) -> u64 {
+    let of = |(client, link): (&Client, &Link)| {
+        let sent = &client.script[client.header.min(client.sent)..client.sent];
+        let kinds: Vec<RequestKind> = understand(sent, &MODEL_LIMITS).iter().map(kind_of).collect();
+        let given: Vec<u8> = link.received.iter().chain(&link.held).copied().collect();
+        // Whose conversation cannot be told apart yet counts for nothing here; the end looks at it again.
+        let replies = read_replies_so_far(&given, &kinds).map_or_else(|_| Vec::new(), |(replies, _)| replies);
+        replies.iter().filter(|reply| !reply.is_interim() && is_whole(reply)).count() as u64
+    };
+    world.clients.iter().zip(&world.core.net.links).map(of).sum()
+}
+
+/// Whether its client sees by itself that it has all of it. A body that ends with the connection has its line later.
+fn is_whole(reply: &Reply) -> bool {
+    let has_length = reply.header("Content-Length").is_some() || reply.header("Transfer-Encoding").is_some();
+    has_length || reply.status == 204 || reply.status == 304
 }
 
 fn kind_of(step: &Step) -> RequestKind {

@@ -2,7 +2,10 @@
 //! root, because the tests over loopback use them too.
 
 mod check;
+mod commit;
 mod content;
+#[cfg(fuzzing)]
+pub mod fuzzed;
 mod handlers;
 mod net;
 mod proxy;

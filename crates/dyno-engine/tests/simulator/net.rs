@@ -98,11 +98,13 @@ pub(crate) struct SimNet {
     /// Where clients come through a proxy.
     pub(crate) gate: Option<Gate>,
     pub(crate) meter: Option<Meter>,
+    /// Whether replies wait for the log.
+    pub(crate) holds: bool,
 }
 
 impl SimNet {
     pub(crate) fn new(chance: Prng, manner: Manner, room_max: usize) -> SimNet {
-        SimNet { links: Vec::new(), manner, chance, room_max, gate: None, meter: None }
+        SimNet { links: Vec::new(), manner, chance, room_max, gate: None, meter: None, holds: false }
     }
 
     /// A client connects.
@@ -194,6 +196,10 @@ impl Net for SimNet {
         self.accept(socket.id, &slices)
     }
 
+    fn send_before_file(&mut self, socket: &Socket, slices: &[IoSlice<'_>]) -> Io {
+        self.send_slices(socket, slices)
+    }
+
     fn send_file(&mut self, socket: &Socket, file: &FilePart, offset: u64, count: usize) -> Io {
         let mut bytes = vec![0; count];
         let read = file.file.read_at(&mut bytes, offset).expect("the simulator's file can be read");
@@ -236,6 +242,10 @@ impl Net for SimNet {
 
     fn gate(&mut self) -> Option<&mut Gate> {
         self.gate.as_mut()
+    }
+
+    fn holds_replies(&self) -> bool {
+        self.holds
     }
 
     fn read_until(&self) -> ReadUntil {

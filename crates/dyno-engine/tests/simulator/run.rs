@@ -3,6 +3,7 @@
 //! `cargo xtask simulate` runs many seeds and replays one; a part of them runs with the ordinary tests. A seed that fails
 //! is made smaller and told with what happened in it.
 
+#[cfg(test)]
 use crate::fault::{self, Fault};
 use crate::model;
 use crate::simulator::check::check;
@@ -69,7 +70,7 @@ fn add_content(chance: &mut Prng, script: &mut Vec<Vec<u8>>, may_be_cut: bool) {
 }
 
 /// A conversation as its requests, as far as they can be told apart: what shrinking takes away.
-fn split(bytes: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn split(bytes: &[u8]) -> Vec<Vec<u8>> {
     let (mut pieces, mut at) = (Vec::new(), 0);
     for step in model::understand(bytes, &MODEL_LIMITS) {
         if let model::Step::Request(request) = step {

@@ -8,6 +8,8 @@ use crate::log::AccessLog;
 use crate::mailbox::{Mailbox, Message};
 use crate::model;
 use crate::scratch::Scratch;
+use crate::simulator::check::whole_replies;
+use crate::simulator::commit::Commit;
 use crate::simulator::content::{self, HAS_CONTENT};
 use crate::simulator::handlers::{self, Shop, Work};
 use crate::simulator::net::{Link, Manner, SimNet, Socket};
@@ -108,6 +110,7 @@ pub(crate) struct World {
     pub(crate) core: Core<SimNet>,
     pub(crate) clients: Vec<Client>,
     pub(crate) shop: Shop,
+    pub(crate) commit: Option<Commit>,
     mailbox: Arc<Mailbox>,
     chance: Prng,
     now_ns: u64,
@@ -133,8 +136,11 @@ impl World {
         if scenario.salt & HAS_CONTENT != 0 {
             scratch.sites.push(content::site());
         }
-        let http = Http1::new(router, &limits, AccessLog::Off, scratch, limits.buffer_bytes_max);
+        let commit = Commit::by_chance(scenario.seed);
+        let log = commit.as_ref().map_or_else(AccessLog::off, Commit::log);
+        let http = Http1::new(router, &limits, log, scratch, limits.buffer_bytes_max);
         let mut net = SimNet::new(Prng::new(chance.next_u64()), scenario.manner, scenario.room_max);
+        net.holds = commit.is_some();
         // A moment anywhere in a tick, late in the life of a machine now and then.
         let age = if chance.coin() { 1 << 40 } else { 1 << 56 };
         let now_ns = SECOND_NS + chance.below(age);
@@ -162,6 +168,7 @@ impl World {
             core: Core::new(net, http, &limits, now_ns),
             scenario,
             shop,
+            commit,
             mailbox,
             chance,
             now_ns,
@@ -201,6 +208,7 @@ impl World {
 
     /// Everything is sent at once and taken a little at a time, with seconds in between.
     fn act_slowly(&mut self) {
+        self.act_writer();
         for id in 0..self.clients.len() {
             if !self.clients[id].is_connected {
                 self.act_client(id);
@@ -226,7 +234,22 @@ impl World {
         self.now_ns += self.chance.below(6 * SECOND_NS);
     }
 
+    /// The log's writer has its turn: before it, no reply is whole whose line was not written.
+    fn act_writer(&mut self) {
+        let Some(commit) = &mut self.commit else { return };
+        if !commit.is_due() {
+            return;
+        }
+        let written = commit.written;
+        let replies = whole_replies(self);
+        assert!(replies <= written, "{replies} replies are whole and {written} lines are written");
+        if let Some(commit) = &mut self.commit {
+            commit.write();
+        }
+    }
+
     fn act(&mut self) {
+        self.act_writer();
         if self.scenario.salt & HAS_CONTENT != 0 && !self.has_changed && self.chance.below(100) == 0 {
             self.note(|| "the files change".to_owned());
             self.mailbox.put(Message::Table(0, content::table(1)));
@@ -392,7 +415,9 @@ impl World {
     /// Whether nobody but a client, or time, has anything to do.
     fn is_quiet(&self, is_quiet: impl Fn(&Link) -> bool) -> bool {
         let work = handlers::lock(&self.shop);
-        let pool_rests = work.wakers.is_empty() && work.later.is_empty() && !self.mailbox.has_mail();
+        let log_rests = !self.commit.as_ref().is_some_and(Commit::is_awaited);
+        let pool_rests =
+            log_rests && work.wakers.is_empty() && work.later.is_empty() && !self.mailbox.has_mail();
         pool_rests && self.core.net.links.iter().all(is_quiet)
     }
 
@@ -411,7 +436,8 @@ impl World {
         ready.truncate(told);
         let has_mail = self.mailbox.has_mail() && self.chance.below(3) > 0;
         let is_due = self.core.next_due_ns().is_some_and(|due_ns| due_ns <= self.now_ns);
-        if ready.is_empty() && !has_mail && !is_due {
+        let is_told = self.commit.as_mut().is_some_and(|commit| std::mem::take(&mut commit.tells));
+        if ready.is_empty() && !has_mail && !is_due && !is_told {
             return;
         }
         let before = self.core.http.scratch.tally.counts;
@@ -443,7 +469,7 @@ impl World {
         let did_something = counts.timeouts != before.timeouts || counts.closes != before.closes;
         // A limit that is looked at and renewed is not for nothing: it is due much later.
         let is_soon = self.core.next_due_ns().is_some_and(|due_ns| due_ns < self.now_ns + SECOND_NS);
-        let only_time = ready.is_empty() && !has_mail && is_soon;
+        let only_time = ready.is_empty() && !has_mail && !is_told && is_soon;
         self.idle_wakes = if only_time && !did_something { self.idle_wakes + 1 } else { 0 };
     }
 
@@ -514,7 +540,9 @@ impl World {
             let quiet_s = self.now_ns.saturating_sub(client.acted_ns) / SECOND_NS;
             let is_open = client.is_connected && !self.core.net.links[id].is_closed();
             let work = handlers::lock(&self.shop);
-            let waits_for_us = !work.wakers.is_empty() || !work.later.is_empty() || self.mailbox.has_mail();
+            let waits_for_log = self.commit.as_ref().is_some_and(Commit::is_awaited);
+            let waits_for_us =
+                waits_for_log || !work.wakers.is_empty() || !work.later.is_empty() || self.mailbox.has_mail();
             assert!(
                 !is_open || quiet_s < longest_s || waits_for_us,
                 "client {id} did nothing for {quiet_s} s and is still connected"

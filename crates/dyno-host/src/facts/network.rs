@@ -65,7 +65,7 @@ fn sockets(
     let of_taps = taps.value().into_iter().flatten().map(|tap| u64::from(tap.inode));
     let of_listeners = listeners.value().into_iter().flatten().map(|one| u64::from(one.inode));
     let inodes: BTreeSet<u64> = of_taps.chain(of_listeners).collect();
-    let holders = proc::holders(&inodes);
+    let holders = proc::socket_holders(&inodes);
     let names: BTreeMap<u32, &str> =
         devices.iter().map(|device| (device.index, device.name.as_str())).collect();
     (

@@ -15,6 +15,8 @@ pub enum Coding {
     Deflate,
     /// Brotli, RFC 7932.
     Br,
+    /// Zstandard, RFC 8878 with a window of 8 MiB at most (RFC 9659).
+    Zstd,
 }
 
 /// Weights in thousandths, as a quality value has three digits.
@@ -22,7 +24,7 @@ const WHOLE: u16 = 1_000;
 
 impl Coding {
     /// All of them.
-    pub const ALL: [Coding; 4] = [Coding::Identity, Coding::Gzip, Coding::Deflate, Coding::Br];
+    pub const ALL: [Coding; 5] = [Coding::Identity, Coding::Gzip, Coding::Deflate, Coding::Br, Coding::Zstd];
 
     /// Its registered name.
     pub fn name(self) -> &'static str {
@@ -31,6 +33,7 @@ impl Coding {
             Coding::Gzip => "gzip",
             Coding::Deflate => "deflate",
             Coding::Br => "br",
+            Coding::Zstd => "zstd",
         }
     }
 

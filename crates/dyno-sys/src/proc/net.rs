@@ -15,6 +15,10 @@ use std::path::PathBuf;
 const ESTABLISHED: u8 = 0x01;
 const CLOSE_WAIT: u8 = 0x08;
 const LISTEN: u8 = 0x0A;
+/// Connections that cost little to list again and again; of more, some last longer than a look.
+const FEW: usize = 256;
+/// So often a process is asked for its connections: between two of them it may have none.
+const TRIES_MAX: usize = 5;
 /// `__SO_ACCEPTCON` in the flags of /proc/net/unix: it listens.
 const UNIX_ACCEPTS: u32 = 0x1_0000;
 
@@ -111,6 +115,8 @@ pub struct Connections {
     /// How many they hold.
     pub held: usize,
     far_ends: BTreeSet<u64>,
+    /// There are connections, and the other ends of all are elsewhere.
+    leads_away: bool,
 }
 
 impl Connections {
@@ -126,18 +132,38 @@ impl Connections {
             all.into_iter().partition(|line| own.contains(&line.inode));
         let far: BTreeSet<_> = held.iter().map(|line| (line.remote, line.local)).collect();
         let far_ends = others.iter().filter(|line| far.contains(&(line.local, line.remote)));
+        let near = |line: &InetLine| line.remote.ip().is_loopback() || line.remote.ip() == line.local.ip();
         Connections {
+            leads_away: !held.is_empty() && !held.iter().any(near),
             unread: held.iter().filter(|line| line.unread > 0).count(),
             listens,
             held: held.len(),
             far_ends: far_ends.map(|line| line.inode).filter(|inode| *inode != 0).collect(),
         }
     }
+}
 
-    /// Other processes of this machine that hold the far ends, as far as we may read their descriptors.
-    pub fn peers(&self) -> Vec<Pid> {
-        owners(&self.far_ends)
+/// Other processes of this machine that hold the far ends of these processes' connections, as far as we may read their
+/// descriptors.
+///
+/// A client that gives up all of its connections at once, as one does whose server closes each after a thousand requests,
+/// has others when it is asked which ones it holds. So who is not found is asked first, and the connections are listed
+/// right after that.
+pub fn peers(pids: &[Pid]) -> Vec<Pid> {
+    let connections = Connections::of(pids);
+    let holders = holders(&connections.far_ends);
+    let known: BTreeSet<u64> = holders.values().flatten().copied().collect();
+    let all_known = known == connections.far_ends && (!known.is_empty() || connections.leads_away);
+    if all_known || connections.held > FEW {
+        return holders.into_keys().collect();
     }
+    let asked = |pid: Pid| {
+        let own: BTreeSet<u64> = socket_inodes(pid).collect();
+        !own.is_empty() && !own.is_disjoint(&Connections::of(pids).far_ends)
+    };
+    let is_peer =
+        |pid: &Pid| holders.contains_key(pid) || !pids.contains(pid) && (0..TRIES_MAX).any(|_| asked(*pid));
+    numbers_in("/proc").into_iter().filter(is_peer).collect()
 }
 
 fn socket_inodes(pid: Pid) -> impl Iterator<Item = u64> {
@@ -153,15 +179,17 @@ fn inet_lines(folder: &str) -> impl Iterator<Item = InetLine> + use<> {
 }
 
 pub(super) fn owners(inodes: &BTreeSet<u64>) -> Vec<Pid> {
+    holders(inodes).into_keys().collect()
+}
+
+/// Which processes hold which of these sockets.
+fn holders(inodes: &BTreeSet<u64>) -> BTreeMap<Pid, BTreeSet<u64>> {
     if inodes.is_empty() {
-        return Vec::new();
+        return BTreeMap::new();
     }
-    let holds = |pid: &Pid| {
-        let folder = format!("/proc/{pid}");
-        let fds = numbers_in(&format!("{folder}/fd"));
-        fds.into_iter().any(|fd| socket_inode(&folder, fd).is_some_and(|inode| inodes.contains(&inode)))
-    };
-    numbers_in("/proc").into_iter().filter(holds).collect()
+    let held = |pid| (pid, socket_inodes(pid).filter(|inode| inodes.contains(inode)).collect());
+    let all = numbers_in("/proc").into_iter().map(held);
+    all.filter(|(_, held): &(Pid, BTreeSet<u64>)| !held.is_empty()).collect()
 }
 
 /// Who holds which sockets.
@@ -174,7 +202,7 @@ pub struct Holders {
 }
 
 /// Every process that holds one of these sockets, from one walk over all descriptors of the machine.
-pub fn holders(inodes: &BTreeSet<u64>) -> Holders {
+pub fn socket_holders(inodes: &BTreeSet<u64>) -> Holders {
     let mut holders = Holders::default();
     if inodes.is_empty() {
         return holders;
@@ -317,7 +345,42 @@ mod tests {
         assert!(Connections::of(&[this()]).unread >= 1);
         conn.read_exact(&mut [0]).unwrap();
         assert_eq!(unread(), 0);
-        assert!(!Connections::of(&[this()]).peers().contains(&this()));
+        assert!(!peers(&[this()]).contains(&this()));
+    }
+
+    /// A client that has another connection every few milliseconds is found each time. Who lists the connections first and
+    /// then looks through all processes misses it in every third try.
+    #[test]
+    fn a_peer_that_connects_anew_all_the_time_is_found() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let script = format!("while exec 3<>/dev/tcp/127.0.0.1/{port}; do read -r -t 0.02 <&3; done");
+        let mut client = std::process::Command::new("bash").args(["-c", &script]).spawn().unwrap();
+        let pid = client.id().cast_signed();
+        let accepting = std::thread::spawn(move || {
+            let mut held = std::collections::VecDeque::new();
+            // The last one is the test's own, which says that it is over.
+            while let Ok((conn, from)) = listener.accept() {
+                held.push_back(conn);
+                if held.len() > 2 {
+                    held.pop_front();
+                }
+                if from.ip() != std::net::IpAddr::from([127, 0, 0, 1]) {
+                    return;
+                }
+            }
+        });
+        let begun = std::time::Instant::now();
+        while !peers(&[this()]).contains(&pid) {
+            assert!(begun.elapsed().as_secs() < 20, "the client never came");
+        }
+        let missed = (0..30).filter(|_| !peers(&[this()]).contains(&pid)).count();
+        client.kill().unwrap();
+        client.wait().unwrap();
+        let from = std::net::IpAddr::from([127, 0, 0, 2]);
+        drop(crate::socket::connect_from(&Addr::Tcp(SocketAddr::from(([127, 0, 0, 1], port))), from));
+        accepting.join().unwrap();
+        assert_eq!(missed, 0);
     }
 
     #[test]

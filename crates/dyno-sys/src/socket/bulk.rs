@@ -14,6 +14,18 @@ pub const SLICES_MAX: usize = 1_024;
 /// `sendmsg(2)` without SIGPIPE: `writev(2)` for sockets. The order of the slices is the order on the wire.
 #[inline]
 pub fn send_vectored(fd: impl AsFd, slices: &[io::IoSlice<'_>]) -> Io {
+    send_message(fd, slices, libc::MSG_NOSIGNAL)
+}
+
+/// The same where more is sent at once by another call (`MSG_MORE`, send(2)): the last bytes may leave with it, in one
+/// packet. What does not follow within a fifth of a second is no longer waited for.
+#[inline]
+pub fn send_vectored_more(fd: impl AsFd, slices: &[io::IoSlice<'_>]) -> Io {
+    send_message(fd, slices, libc::MSG_NOSIGNAL | libc::MSG_MORE)
+}
+
+#[inline]
+fn send_message(fd: impl AsFd, slices: &[io::IoSlice<'_>], flags: libc::c_int) -> Io {
     debug_assert!(slices.len() <= SLICES_MAX, "the kernel takes {SLICES_MAX} buffers in one call");
     let fd = fd.as_fd();
     // SAFETY: msghdr is a structure of numbers and pointers; all zeros is its empty value.
@@ -22,7 +34,7 @@ pub fn send_vectored(fd: impl AsFd, slices: &[io::IoSlice<'_>]) -> Io {
     message.msg_iov = slices.as_ptr().cast_mut().cast();
     message.msg_iovlen = slices.len();
     // SAFETY: `message` and the slices it points to live through the call.
-    given(|| unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) })
+    given(|| unsafe { libc::sendmsg(fd.as_raw_fd(), &raw const message, flags) })
 }
 
 /// `writev(2)`: the same by the call that also serves files. Raises SIGPIPE unless it is ignored.

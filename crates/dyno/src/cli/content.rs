@@ -4,10 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::hosts::{CONTENT, HostFlags};
 use super::words::count;
-
-/// The group of these flags in the help.
-const CONTENT: &str = "Content";
 
 /// A folder and how it is served. Without a folder its flags mean nothing.
 #[derive(Debug, Args)]
@@ -23,10 +21,10 @@ pub(crate) struct ContentFlags {
         help_heading = CONTENT
     )]
     pub(crate) maxage_max: u32,
-    /// Encode nothing: only .gz and .br files that are there are used
+    /// Encode nothing: only .gz, .br and .zst files that are there are used
     #[arg(long, help_heading = CONTENT)]
     pub(crate) no_compress: bool,
-    /// Send every file that is encoded in this coding, whatever a client accepts: gzip, deflate or br
+    /// Send every file that is encoded in this coding, whatever a client accepts: gzip, deflate, br [zstd]
     #[arg(long, value_name = "CODING", help_heading = CONTENT)]
     pub(crate) force_encoding: Option<String>,
     /// Bodies above this leave by sendfile
@@ -50,4 +48,7 @@ pub(crate) struct ContentFlags {
     /// Serve what was there at the start, whatever changes
     #[arg(long, help_heading = CONTENT)]
     pub(crate) no_watch: bool,
+
+    #[command(flatten)]
+    pub(crate) host: HostFlags,
 }

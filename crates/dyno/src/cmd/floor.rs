@@ -1,8 +1,10 @@
 //! `dyno floor`: the smallest loop that answers with given bytes, as a process of its own.
 
 use crate::out;
+use std::path::Path;
 use std::process::ExitCode;
 
+use dyno_engine::FilePart;
 use dyno_engine::floor::{self, Floor};
 
 use super::exit;
@@ -21,10 +23,16 @@ pub(crate) fn run(args: &cli::Floor) -> Result<ExitCode, Failure> {
             .try_this("curl -si http://127.0.0.1:8080/json > answer"));
     }
     let request_bytes = args.request_bytes.map(std::num::NonZeroUsize::get);
-    let floor = Floor { addr: args.listen.clone(), answer, request_bytes, cpu: None };
+    let file = args.sendfile.as_deref().map(opened).transpose()?;
+    let floor = Floor { addr: args.listen.clone(), answer, file, request_bytes, cpu: None };
     // Every connection is a descriptor; where it cannot be raised the loop fits itself.
     let _ = dyno_sys::proc::raise_nofile_to_hard();
     floor::run(&floor, &mut |addr| out::say(&format!("listening on {}\n", serve::url(addr))))
         .map_err(|error| serve::engine_failure(&error))?;
     Ok(exit::DONE)
+}
+
+fn opened(path: &Path) -> Result<FilePart, Failure> {
+    let cannot = |error: std::io::Error| Failure::error(format!("cannot send {}: {error}", file::name(path)));
+    std::fs::File::open(path).and_then(FilePart::whole).map_err(cannot)
 }

@@ -3,10 +3,13 @@
 //! Started as root its workers become somebody else, see [`user`]. Standard output is the access log's; everything that happens is told on standard error. It forks, so nothing here
 //! starts a thread.
 
+mod bytes;
 mod clients;
 mod content;
 mod file;
+mod hosts;
 mod layers;
+mod logs;
 mod manager;
 mod settings;
 mod show;
@@ -34,6 +37,9 @@ use dyno_lab::chain;
 use layers::Origin;
 use manager::Manager;
 
+/// What opening a pipe for writing answers that nobody has opened for reading (ENXIO, fifo(7)).
+const NOBODY_READS: i32 = 6;
+
 /// Ports below this one belong to root (ip_unprivileged_port_start, ip-sysctl).
 const PRIVILEGED_PORTS: u16 = 1_024;
 
@@ -55,25 +61,32 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
     let config = config(args).map_err(|error| unknown_word(&error))?;
     private(args)?;
     clients::check(&args.clients)?;
+    logs::check(&args.logs, &config)?;
     if args.show_config {
         out::print(&show::shown(&effective, &config))?;
         return Ok(exit::DONE);
     }
-    let content = content::mounts(&args.content)?;
-    let is_demo = content.is_empty();
+    let hosts = hosts::of(&effective)?;
+    let content = content::mounts(&args.content, hosts::roots(&effective))?;
+    let is_demo = content.is_empty() && hosts.is_empty();
     let user = user::of_workers(args.user.as_deref())?;
+    if args.bytes.bytes_report.is_some() {
+        let replies = dyno_engine::account(content, hosts).map_err(|error| engine_failure(&error))?;
+        out::print(&bytes::report(&args.bytes, &replies)?)?;
+        return Ok(exit::DONE);
+    }
     if args.check {
-        return check(args, &config);
+        return check(args, &Config { content, hosts, ..config });
     }
     if let (dyno_engine::Log::Off, Some(path)) = (config.dials.log, &config.log_file) {
         // Not an error: whoever turns the log off may leave the rest of the command as it is, as a climb does.
         let path = path.display();
         out::say(&format!(
-            "warning: nothing is written to {path}: the access log is off (--log ring or sync)\n"
+            "warning: nothing is written to {path}: the access log is off (--log ring turns it on)\n"
         ));
     }
     let who = user.as_ref().map_or_else(String::new, |user| format!("as user {}\n", user.name));
-    let config = Config { control, content, user: user.map(|user| user.identity), ..config };
+    let config = Config { control, content, hosts, user: user.map(|user| user.identity), ..config };
     let mut manager = Manager::of(|name| std::env::var_os(name), child::this())?;
     let config = Config { inherited: manager.take_listeners()?, alive_ns: manager.alive_ns(), ..config };
     let is_set = effective
@@ -89,19 +102,23 @@ pub(crate) fn run(args: &cli::Serve) -> Result<ExitCode, Failure> {
         true => handler::demo(&dials).expect("the routes are fixed, and a test of the engine adds them all"),
         false => Router::new(),
     };
+    let errors = logs::open_errors(&args.logs)?;
+    let config = Config { error_log: Some(errors.clone()), ..config };
     let report = supervisor::run(config, &routes, &mut |event| {
         manager.tell(&event);
-        out::say(&told(&event, drain));
+        logs::tell(&errors, logs::When::of(&event), &told(&event, drain));
         if matches!(event, Event::Listening { .. }) {
-            out::say(&who);
+            logs::tell(&errors, logs::When::Start, &who);
         }
     });
-    out::say(&end(&report.map_err(|error| engine_failure(&error))?));
+    let report = report.map_err(|error| engine_failure(&error))?;
+    logs::tell(&errors, logs::When::Later, &end(&report));
     Ok(exit::DONE)
 }
 
 /// Says whether these settings would serve.
 fn check(args: &cli::Serve, config: &Config) -> Result<ExitCode, Failure> {
+    logs::check_errors(&args.logs)?;
     let busy = supervisor::check(config).map_err(|error| engine_failure(&error))?;
     for addr in busy {
         let place = url(&addr);
@@ -157,16 +174,20 @@ pub(crate) fn config(args: &cli::Serve) -> Result<Config, DialError> {
         listen: args.listen.clone(),
         dials: dials(args)?,
         limits,
-        log_file: args.log_file.clone(),
+        log_file: args.logs.log_file.clone(),
+        log_format: args.logs.log_format.clone(),
+        log_fsync: args.logs.log_fsync,
         drain_ns: ns(args.drain_timeout),
         socket_mode: args.socket_mode,
         metrics: args.metrics.clone(),
         clients: clients::of(&args.clients),
+        error_log: None,
         inherited: Vec::new(),
         alive_ns: None,
         control: None,
         user: None,
         content: Vec::new(),
+        hosts: Vec::new(),
     })
 }
 
@@ -208,7 +229,10 @@ fn told(event: &Event, drain: Duration) -> String {
             Addr::Unix(_) => format!("metrics on {addr}\n"),
         },
         Event::MetricsDied { exit, replaced_in_ns } => {
-            format!("warning: the process for metrics died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
+            format!(
+                "warning: the process for metrics died ({exit}); it is replaced {}\n",
+                soon(*replaced_in_ns)
+            )
         }
         Event::WorkerDied { pid, exit, replaced_in_ns } => {
             format!("warning: worker {pid} died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
@@ -221,7 +245,10 @@ fn told(event: &Event, drain: Duration) -> String {
             format!("warning: a worker could not be replaced: {}; it is tried again\n", chain(why))
         }
         Event::LogWriterDied { exit, replaced_in_ns } => {
-            format!("warning: the access log's writer died ({exit}); it is replaced {}\n", soon(*replaced_in_ns))
+            format!(
+                "warning: the access log's writer died ({exit}); it is replaced {}\n",
+                soon(*replaced_in_ns)
+            )
         }
         Event::Content { folder, files, unread } => {
             let lost = match unread {
@@ -244,14 +271,22 @@ fn told(event: &Event, drain: Duration) -> String {
             thousands(*asked as f64)
         ),
         Event::Full { workers } => {
-            let who = if *workers == 1 { "a worker accepts".to_owned() } else { format!("{workers} workers accept") };
-            format!("warning: {who} no more connections: no descriptor is free, or --connections-max is reached\n")
+            let who = if *workers == 1 {
+                "a worker accepts".to_owned()
+            } else {
+                format!("{workers} workers accept")
+            };
+            format!(
+                "warning: {who} no more connections: no descriptor is free, or --connections-max is reached\n"
+            )
         }
         Event::Alive => String::new(),
         Event::SignalIgnored { signal } => format!("{signal} means nothing here and is ignored\n"),
-        Event::LogLinesLost { .. } => {
-            "warning: the access log does not take every line (a full disk?); how many are lost is said at the end\n"
-                .to_owned()
+        Event::LogTrouble { why } => logs::trouble(why),
+        Event::LogRecovered { lost } => logs::recovered(*lost),
+        Event::LogReopened { path } => format!("the access log was opened anew: {}\n", path.display()),
+        Event::LogNotReopened { why } => {
+            format!("warning: {}; the file that was open goes on being written\n", chain(why))
         }
         Event::MemoryShort { refused, cut } => format!(
             "warning: connections hold more than --buffer-bytes-max: {refused} bodies were refused, {cut} connections \
@@ -305,6 +340,10 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
     let failure = Failure::error(error.to_string());
     match error {
         EngineError::Listen { addr, source } => not_listening(failure.because(error), addr, source),
+        EngineError::Log { source, .. } if source.raw_os_error() == Some(NOBODY_READS) => failure
+            .because(source)
+            .likely("it is a pipe that nobody reads")
+            .try_this("start its reader first"),
         EngineError::Log { path, source } => {
             let failure = dyno_lab::file::refused(&error.to_string(), source);
             match path {
@@ -312,6 +351,7 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
                 None => failure.try_this("dyno serve --log-file access.log"),
             }
         }
+        EngineError::ErrorLog { source, .. } => dyno_lab::file::refused(&error.to_string(), source),
         EngineError::System { source, .. } if source.raw_os_error().is_some_and(is_short_of_memory) => {
             failure.because(error).likely("memory or processes are limited here").try_this("ulimit -a")
         }
@@ -331,6 +371,9 @@ pub(crate) fn engine_failure(error: &EngineError) -> Failure {
             .because(error)
             .likely("a mistake in the socket unit")
             .try_this("systemctl cat dyno.socket"),
+        EngineError::Host { source } => Failure::usage(chain(source))
+            .likely("two settings of hosts contradict each other")
+            .try_this("docs/manual/hosts.md"),
         EngineError::NoAddress | EngineError::Address { .. } | EngineError::Route { .. } => {
             failure.because(error).try_this("dyno serve --help")
         }
@@ -457,11 +500,9 @@ mod tests {
     #[test]
     fn a_word_that_a_dial_does_not_know_is_answered_with_its_choices() {
         let lines = unknown_word(&config(&serve(&["--log", "loud"])).unwrap_err()).lines();
-        assert!(
-            lines.starts_with(
-                "error: dial log cannot stand at \"loud\"\n  likely: it takes sync, ring or off\n"
-            )
-        );
+        assert!(lines.starts_with(
+            "error: dial log cannot stand at \"loud\"\n  likely: it takes sync, ring, commit or off\n"
+        ));
     }
 
     /// The climb turns dials by the words of these flags; it must not invent any.

@@ -50,7 +50,7 @@ impl Counters {
         let (net, net_cpus, quota) = (proc::net_count(pid), proc::net_cpus(), proc::cpu_quota(pid));
         let tree = proc::tree(pid);
         let connections = proc::Connections::of(&tree);
-        let peers = connections.peers();
+        let peers = proc::peers(&tree);
         let processes = tree.into_iter().map(|pid| (pid, Process::read(pid))).collect();
         let own_ns = clock::process_cpu_ns(child::this()).unwrap_or(0);
         Counters {

@@ -35,7 +35,7 @@ impl Watch {
     /// The target with its children, and who holds the other ends of its connections.
     pub(super) fn of(pid: Pid) -> Watch {
         let tree = proc::tree(pid);
-        let peers = proc::Connections::of(&tree).peers();
+        let peers = proc::peers(&tree);
         let known: BTreeSet<Pid> = tree.iter().copied().collect();
         let held = |pids: &mut dyn Iterator<Item = Pid>| {
             let held =

@@ -7,12 +7,23 @@ use dyno_lab::{Failure, user};
 
 use crate::cli::ContentFlags;
 
-/// What is served of folders: one, under `/`, or none.
+/// What is served of folders whatever host is asked: one, under `/`, or none. `roots` is how many folders there are in all.
 ///
 /// # Errors
 /// When there is no such folder, or no such coding.
-pub(super) fn mounts(flags: &ContentFlags) -> Result<Vec<Mount>, Failure> {
-    let Some(folder) = &flags.content_root else { return without_folder(flags) };
+pub(super) fn mounts(flags: &ContentFlags, roots: usize) -> Result<Vec<Mount>, Failure> {
+    let Some(folder) = &flags.content_root else {
+        return if roots == 0 { without_folder(flags) } else { Ok(Vec::new()) };
+    };
+    let mount = Mount::new("/", of_folder(flags, folder, roots)?);
+    Ok(vec![mount.map_err(|error| Failure::error(error.to_string()))?])
+}
+
+/// A folder as the flags have it served; the memory for bodies is divided among all `roots` of them.
+///
+/// # Errors
+/// As [`mounts`].
+pub(super) fn of_folder(flags: &ContentFlags, folder: &Path, roots: usize) -> Result<Content, Failure> {
     if !folder.is_dir() {
         return Err(no_folder(folder));
     }
@@ -24,14 +35,14 @@ pub(super) fn mounts(flags: &ContentFlags) -> Result<Vec<Mount>, Failure> {
     if let Some(bytes) = flags.content_bytes_max {
         content = content.memory_bytes_max(bytes as u64);
     }
+    content = content.memory_divided_by(roots);
     if let Some(coding) = &flags.force_encoding {
         content = content.force_encoding(coding).ok_or_else(|| no_coding(coding))?;
     }
     if let Some(cache) = cache(flags) {
         content = content.cache(cache);
     }
-    let mount = Mount::new("/", content).map_err(|error| Failure::error(error.to_string()))?;
-    Ok(vec![mount])
+    Ok(content)
 }
 
 /// Nothing, unless something was said of how the folder is served.
@@ -61,7 +72,7 @@ fn no_folder(folder: &Path) -> Failure {
 
 fn no_coding(word: &str) -> Failure {
     Failure::usage(format!("no file is encoded as \"{word}\""))
-        .likely("it takes gzip, deflate or br")
+        .likely("it takes gzip, deflate or br, and zstd where dyno was built with it")
         .try_this("--force-encoding deflate")
 }
 

@@ -8,6 +8,9 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::settings::{self, Kind, Setting};
 use dyno_lab::Failure;
 
+/// Where hosts are told of.
+const MANUAL: &str = "docs/manual/hosts.md";
+
 /// Two names are taken for one with a typing mistake from this likeness on (1 is the same).
 const ALIKE: f64 = 0.6;
 
@@ -21,9 +24,32 @@ pub(super) struct Given {
     pub(super) line: usize,
 }
 
+/// What a file gives one host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct GivenHost {
+    /// Where its table begins.
+    pub(super) line: usize,
+    /// Its names, and where they stand.
+    pub(super) names: (Vec<String>, usize),
+    pub(super) given: Vec<Given>,
+}
+
+/// What a file gives.
+#[derive(Debug, Default)]
+pub(super) struct Gives {
+    pub(super) settings: Vec<Given>,
+    pub(super) hosts: Vec<GivenHost>,
+}
+
+/// The tables of hosts.
+const HOST: &str = "host";
+
+/// What a host may have of its own, as the table `[content]` has it.
+const OF_HOSTS: [&str; 5] = ["root", "redirect", "header", "error_page", "security_headers"];
+
 /// Reads a file's text; every mistake in it is told.
-pub(super) fn read(name: &str, text: &str, settings: &[Setting]) -> Result<Vec<Given>, Vec<Failure>> {
-    let mut reader = Reader { name, text, settings, given: Vec::new(), mistakes: Vec::new() };
+pub(super) fn read(name: &str, text: &str, settings: &[Setting]) -> Result<Gives, Vec<Failure>> {
+    let mut reader = Reader { name, text, settings, gives: Gives::default(), mistakes: Vec::new() };
     match DeTable::parse(text) {
         Ok(table) => reader.table(None, table.get_ref()),
         Err(error) => {
@@ -35,7 +61,7 @@ pub(super) fn read(name: &str, text: &str, settings: &[Setting]) -> Result<Vec<G
         }
     }
     match reader.mistakes.is_empty() {
-        true => Ok(reader.given),
+        true => Ok(reader.gives),
         false => Err(reader.mistakes),
     }
 }
@@ -44,7 +70,7 @@ struct Reader<'r> {
     name: &'r str,
     text: &'r str,
     settings: &'r [Setting],
-    given: Vec<Given>,
+    gives: Gives,
     mistakes: Vec<Failure>,
 }
 
@@ -57,6 +83,7 @@ impl Reader<'_> {
                 DeValue::Table(inner) if within.is_none() && is_table(key.get_ref()) => {
                     self.table(Some(key.get_ref()), inner);
                 }
+                DeValue::Array(hosts) if within.is_none() && key.get_ref() == HOST => self.hosts(hosts),
                 _ => self.entry(within, key, value),
             }
         }
@@ -69,14 +96,73 @@ impl Reader<'_> {
         let Some(setting) = self.settings.iter().position(|setting| setting.path() == path) else {
             return self.unknown(line, &path);
         };
-        match words(self.settings[setting].kind, value.get_ref()) {
-            Ok(words) => self.given.push(Given { setting, words, line }),
+        if let Some(words) = self.words(self.settings[setting].kind, &path, line, value) {
+            self.gives.settings.push(Given { setting, words, line });
+        }
+    }
+
+    /// The words for a setting; a mistake is noted.
+    fn words(
+        &mut self,
+        kind: Kind,
+        path: &str,
+        line: usize,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Option<Vec<String>> {
+        match words(kind, value.get_ref()) {
+            Ok(words) => Some(words),
             Err(takes) => {
                 let is = value.get_ref().type_str();
                 let what = format!("{}:{line}: {path} cannot be of the type {is}", self.name);
                 self.mistakes.push(Failure::usage(what).likely(takes).try_this("dyno serve --show-config"));
+                None
             }
         }
+    }
+
+    fn hosts(&mut self, hosts: &[Spanned<DeValue<'_>>]) {
+        for host in hosts {
+            let line = line_of(self.text, host.span().start);
+            let DeValue::Table(table) = host.get_ref() else {
+                let what = format!("{}:{line}: a host is a table, [[host]]", self.name);
+                self.mistakes.push(Failure::usage(what).likely("[[host]] is meant").try_this(MANUAL));
+                continue;
+            };
+            let given = self.host(line, table);
+            if given.names.0.is_empty() {
+                let what = format!("{}:{line}: a host without names", self.name);
+                let failure = Failure::usage(what).likely("names = [\"example.org\"] is missing");
+                self.mistakes.push(failure.try_this(MANUAL));
+            }
+            self.gives.hosts.push(given);
+        }
+    }
+
+    fn host(&mut self, line: usize, table: &DeTable<'_>) -> GivenHost {
+        let mut entries: Vec<_> = table.iter().collect();
+        entries.sort_by_key(|(key, _)| key.span().start);
+        let mut host = GivenHost { line, ..GivenHost::default() };
+        for (key, value) in entries {
+            let line = line_of(self.text, key.span().start);
+            let path = format!("{HOST}.{}", key.get_ref());
+            if key.get_ref() == "names" {
+                host.names = (self.words(Kind::List, &path, line, value).unwrap_or_default(), line);
+                continue;
+            }
+            let found = OF_HOSTS.iter().find(|known| *known == key.get_ref()).and_then(|known| {
+                self.settings.iter().position(|setting| setting.path() == format!("content.{known}"))
+            });
+            let Some(setting) = found else {
+                let what = format!("{}:{line}: a host has no setting \"{}\"", self.name, key.get_ref());
+                let takes = format!("it has names, {}", OF_HOSTS.join(", "));
+                self.mistakes.push(Failure::usage(what).likely(takes).try_this(MANUAL));
+                continue;
+            };
+            if let Some(words) = self.words(self.settings[setting].kind, &path, line, value) {
+                host.given.push(Given { setting, words, line });
+            }
+        }
+        host
     }
 
     fn unknown(&mut self, line: usize, path: &str) {
@@ -144,7 +230,11 @@ mod tests {
     fn given(text: &str) -> Vec<(String, Vec<String>, usize)> {
         let settings = settings::all();
         let given = read("x.toml", text, &settings).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
-        given.into_iter().map(|given| (settings[given.setting].path(), given.words, given.line)).collect()
+        given
+            .settings
+            .into_iter()
+            .map(|given| (settings[given.setting].path(), given.words, given.line))
+            .collect()
     }
 
     fn mistakes(text: &str) -> Vec<String> {
@@ -217,6 +307,33 @@ mod tests {
         {
             let said = mistakes(text);
             assert!(said.len() == 1 && said[0].starts_with(&format!("x.toml:{line}: ")), "{text}: {said:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_given_in_their_order_with_their_lines() {
+        let text = "listen = []\n[[host]]\nnames = [\"a\", \"*.a\"]\nroot = \"x\"\n\n[[host]]\nnames = \"b\"\nheader = [\"X: y\"]\n";
+        let settings = settings::all();
+        let gives = read("x.toml", text, &settings).unwrap();
+        let names = |number: usize| gives.hosts[number].names.clone();
+        assert_eq!(gives.hosts.len(), 2);
+        assert_eq!(names(0), (vec!["a".to_owned(), "*.a".to_owned()], 3));
+        assert_eq!(names(1), (vec!["b".to_owned()], 7));
+        let given = &gives.hosts[1].given[0];
+        assert_eq!((settings[given.setting].path().as_str(), given.line), ("content.header", 8));
+    }
+
+    #[test]
+    fn what_no_host_has_is_told_with_its_line() {
+        for (text, says) in [
+            ("[[host]]\nroot = \"x\"", "x.toml:1: a host without names"),
+            ("[[host]]\nnames = [\"a\"]\nworkers = 1", "x.toml:3: a host has no setting \"workers\""),
+            ("[[host]]\nnames = [\"a\"]\nroot = 1.5", "x.toml:3: host.root cannot be of the type float"),
+            ("host = [1]", "x.toml:1: a host is a table"),
+            ("host = 1", "x.toml:1: there is no setting \"host\""),
+        ] {
+            let said = mistakes(text);
+            assert!(said.len() == 1 && said[0].starts_with(says), "{text}: {said:?}");
         }
     }
 }

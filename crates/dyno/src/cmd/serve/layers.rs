@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, Parser};
 
-use super::file;
+use super::file::{self, GivenHost, Gives};
 use super::settings::{Kind, Setting};
 use super::what::{self, What};
 use crate::cli::{self, Cli, Verb};
@@ -50,6 +50,17 @@ pub(super) struct Effective {
     pub(super) args: cli::Serve,
     /// Every setting, with its words, if it has any, and where they come from.
     pub(super) settings: Vec<(Setting, Vec<String>, Origin)>,
+    /// The hosts that the file tells apart.
+    pub(super) hosts: Vec<LaidHost>,
+}
+
+/// A host of the file.
+#[derive(Debug)]
+pub(super) struct LaidHost {
+    pub(super) names: Vec<String>,
+    /// Where its names stand.
+    pub(super) origin: Origin,
+    pub(super) settings: Vec<(Setting, Vec<String>, Origin)>,
 }
 
 /// Lays flags over the environment over the file that the flags name.
@@ -65,10 +76,10 @@ pub(super) fn effective(
     let matches =
         matches.subcommand_matches("serve").ok_or_else(|| vec![Failure::usage("serve was asked for")])?;
     let what = matches.get_one::<PathBuf>("what").map(|path| what::named(path)).transpose();
-    let (mut from_file, folder) = match what.map_err(|failure| vec![failure])? {
+    let ((mut from_file, hosts), folder) = match what.map_err(|failure| vec![failure])? {
         Some(What::Settings(path)) => (of_file(&path, &settings)?, None),
-        Some(What::Folder(folder)) => (Vec::new(), Some(folder)),
-        None => (Vec::new(), None),
+        Some(What::Folder(folder)) => (<_>::default(), Some(folder)),
+        None => <_>::default(),
     };
     one_folder(matches, folder.as_deref())?;
     // Whoever starts a server with orders, as a climb does, has said everything on its command line.
@@ -96,12 +107,16 @@ pub(super) fn effective(
         }
         laid.push((setting, words, origin));
     }
+    let in_hosts = hosts.iter().flat_map(|host| &host.settings);
+    mistakes.extend(in_hosts.flat_map(|(setting, words, origin)| {
+        words.iter().filter_map(|word| mistake(setting, word, origin)).collect::<Vec<_>>()
+    }));
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
     let mut args = parsed(&whole_line(line, &laid)).map_err(|error| vec![unreadable(&error)])?;
     args.content.content_root = folder.or(args.content.content_root);
-    Ok(Effective { args, settings: laid })
+    Ok(Effective { args, settings: laid, hosts })
 }
 
 /// A folder that is named twice is two folders, perhaps.
@@ -204,7 +219,7 @@ fn unreadable(error: &clap::Error) -> Failure {
     Failure::usage(first.strip_prefix("error: ").unwrap_or(first)).try_this("dyno serve --help")
 }
 
-type FromFile = Vec<(usize, (Vec<String>, Origin))>;
+type FromFile = (Vec<(usize, (Vec<String>, Origin))>, Vec<LaidHost>);
 
 fn of_file(path: &Path, settings: &[Setting]) -> Result<FromFile, Vec<Failure>> {
     let name = dyno_lab::file::name(path);
@@ -220,9 +235,19 @@ fn of_file(path: &Path, settings: &[Setting]) -> Result<FromFile, Vec<Failure>> 
                 .likely("it is no file with settings"),
         ]
     })?;
-    let given = file::read(&name, &text, settings)?;
+    let Gives { settings: given, hosts } = file::read(&name, &text, settings)?;
     let origin = |line| Origin::File { name: name.clone(), line };
-    Ok(given.into_iter().map(|given| (given.setting, (given.words, origin(given.line)))).collect())
+    let of_host = |host: GivenHost| LaidHost {
+        names: host.names.0,
+        origin: origin(host.names.1),
+        settings: host
+            .given
+            .into_iter()
+            .map(|given| (settings[given.setting].clone(), given.words, origin(given.line)))
+            .collect(),
+    };
+    let given = given.into_iter().map(|given| (given.setting, (given.words, origin(given.line))));
+    Ok((given.collect(), hosts.into_iter().map(of_host).collect()))
 }
 
 /// What root does must not be everybody's to say.
@@ -346,7 +371,7 @@ mod tests {
             format!("{name}:1: listen cannot be \":80\" (\":80\" names no host"),
             format!("{name}:2: socket_mode cannot be \"9\" (permissions are octal digits"),
             format!("{name}:4: limits.idle_timeout cannot be \"fast\" ("),
-            format!("{name}:6: dials.log cannot be \"loud\" (it takes sync, ring or off)"),
+            format!("{name}:6: dials.log cannot be \"loud\" (it takes sync, ring, commit or off)"),
             "DYNO_NAIVE cannot be \"yes\" (it takes true or false)".to_owned(),
             "DYNO_SPIN cannot be \"x\" (it takes microseconds from 0".to_owned(),
         ] {

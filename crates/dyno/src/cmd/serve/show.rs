@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::layers::Effective;
+use super::layers::{Effective, LaidHost};
 use super::settings::{Kind, Setting};
 use dyno_engine::Config;
 
@@ -29,6 +29,18 @@ pub(super) fn shown(effective: &Effective, config: &Config) -> String {
             _ => origin.to_string(),
         };
         let _ = writeln!(text, "{line:<ORIGIN_COLUMN$} # {from}");
+    }
+    effective.hosts.iter().for_each(|host| text.push_str(&shown_host(host)));
+    text
+}
+
+/// A host of the file.
+fn shown_host(host: &LaidHost) -> String {
+    let names = format!("names = {}", value(Kind::List, &host.names));
+    let mut text = format!("\n[[host]]\n{names:<ORIGIN_COLUMN$} # {}\n", host.origin);
+    for (setting, words, origin) in &host.settings {
+        let line = format!("{} = {}", setting.key, value(setting.kind, words));
+        let _ = writeln!(text, "{line:<ORIGIN_COLUMN$} # {origin}");
     }
     text
 }

@@ -1,4 +1,4 @@
-//! Server-sent events: `cargo run --release -p dyno-engine --example stream`, then
+//! Server-sent events: `cargo run --release -p dyno-engine --example clock`, then
 //! `curl -N http://127.0.0.1:8080/clock`. One thread ticks; every open stream is woken by it.
 
 use dyno_engine::{EngineError, Filled, Method, Server, Waker};
@@ -15,18 +15,17 @@ struct Clock {
 }
 
 fn main() -> Result<(), EngineError> {
+    server(Duration::from_secs(1)).listen("127.0.0.1:8080").run()
+}
+
+pub(crate) fn server(tick_every: Duration) -> Server {
     let clock = Arc::new(Clock::default());
     let ticking = Arc::clone(&clock);
-    thread::spawn(move || tick(&ticking));
-    Server::new()
-        .listen("127.0.0.1:8080")
-        .route(Method::Get, "/clock", move |_request, reply| {
-            let clock = Arc::clone(&clock);
-            reply
-                .header("Cache-Control", "no-store")
-                .stream("text/event-stream", |waker| events(clock, waker))
-        })
-        .run()
+    thread::spawn(move || tick(&ticking, tick_every));
+    Server::new().route(Method::Get, "/clock", move |_request, reply| {
+        let clock = Arc::clone(&clock);
+        reply.header("Cache-Control", "no-store").stream("text/event-stream", |waker| events(clock, waker))
+    })
 }
 
 /// A source: says each second once, and waits for the next.
@@ -44,9 +43,9 @@ fn events(clock: Arc<Clock>, waker: Waker) -> impl FnMut(&mut Vec<u8>) -> Filled
     }
 }
 
-fn tick(clock: &Clock) {
+fn tick(clock: &Clock, every: Duration) {
     loop {
-        thread::sleep(Duration::from_secs(1));
+        thread::sleep(every);
         clock.seconds.fetch_add(1, Ordering::SeqCst);
         let waiting = std::mem::take(&mut *clock.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         waiting.iter().for_each(Waker::wake);

@@ -6,6 +6,8 @@
 
 pub mod change;
 pub mod changes;
+pub mod doctor;
+pub mod facts;
 mod file;
 pub mod host;
 pub mod journal;

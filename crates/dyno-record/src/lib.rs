@@ -5,11 +5,15 @@
 //! describes them for readers. A record holds all that its verdicts were made from, so that anybody can judge it again.
 //! Nothing here measures, and nothing asks the machine anything.
 
+pub mod audit;
 pub mod causal;
 pub mod change;
 pub mod climb;
 pub mod comparison;
 pub mod diagnosis;
+pub mod doctor;
+pub mod fact;
+pub mod facts;
 pub mod finding;
 pub mod journal;
 pub mod machine;

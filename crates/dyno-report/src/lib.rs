@@ -10,6 +10,7 @@ mod color;
 mod samples;
 mod view;
 
+pub mod export;
 pub mod number;
 pub mod page;
 pub mod text;

@@ -5,6 +5,7 @@
 //! pinned: however it ends, `kill -9` included, the kernel takes the programs out.
 
 pub mod causal;
+mod loaded;
 pub mod offcpu;
 pub mod runs;
 pub mod types;
@@ -26,6 +27,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
+
+pub use loaded::{Loaded, ids, loaded};
 
 /// Why a BPF object is not at work.
 #[derive(Debug, thiserror::Error)]
@@ -410,32 +413,6 @@ impl Drop for Words {
         // SAFETY: start and length are those that mmap gave; no reference outlives `self`.
         let unmapped = unsafe { libc::munmap(self.start.as_ptr().cast(), self.count * size_of::<u64>()) };
         debug_assert!(checked(unmapped).is_ok(), "a mapping of ours can be unmapped");
-    }
-}
-
-/// The numbers of all BPF programs and links of the machine: what is the same before and after was left as it was.
-/// Needs CAP_SYS_ADMIN.
-pub fn ids() -> io::Result<(Vec<u32>, Vec<u32>)> {
-    Ok((every_id(PROG_GET_NEXT_ID)?, every_id(LINK_GET_NEXT_ID)?))
-}
-
-/// Commands of bpf(2), from uapi/linux/bpf.h.
-const PROG_GET_NEXT_ID: libc::c_int = 11;
-const LINK_GET_NEXT_ID: libc::c_int = 31;
-
-fn every_id(command: libc::c_int) -> io::Result<Vec<u32>> {
-    let mut found = Vec::new();
-    loop {
-        // `start_id`, `next_id` and `open_flags` of `union bpf_attr`.
-        let mut asked = [found.last().copied().unwrap_or(0), 0_u32, 0];
-        let (place, bytes) = (asked.as_mut_ptr(), size_of_val(&asked));
-        // SAFETY: `asked` is writable for its whole length through the call.
-        let answer = unsafe { libc::syscall(libc::SYS_bpf, command, place, bytes) };
-        match crate::errno::checked_long(answer) {
-            Ok(_) => found.push(asked[1]),
-            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(found),
-            Err(error) => return Err(error),
-        }
     }
 }
 

@@ -39,6 +39,32 @@ pub struct Events {
 #[repr(transparent)]
 pub struct Event(libc::epoll_event);
 
+/// How an instance polls devices itself instead of waiting for their interrupts (`ioctl_eventpoll(2)`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Polling {
+    /// Microseconds.
+    pub busy_poll_usecs: u32,
+    /// Packets in one go.
+    pub budget: u16,
+    /// 1: it is preferred to interrupts.
+    pub prefer: u8,
+    padding: u8,
+}
+
+/// `EPIOCGPARAMS` (include/uapi/linux/eventpoll.h).
+const GET_PARAMS: libc::c_ulong = 0x8008_8a02;
+const _: () = assert!(size_of::<Polling>() == 8, "the number of the request holds the size");
+
+/// What an instance, also a duplicate of another process's, is set to. `ENOTTY` before Linux 6.9 or on anything else.
+pub fn polling(fd: impl AsFd) -> io::Result<Polling> {
+    let mut polling = Polling::default();
+    let fd = fd.as_fd().as_raw_fd();
+    // SAFETY: `polling` has the size that the request names, and lives through the call.
+    checked(unsafe { libc::ioctl(fd, GET_PARAMS, &raw mut polling) })?;
+    Ok(polling)
+}
+
 impl Epoll {
     /// Makes an empty instance. Fails at the descriptor limit or without kernel memory.
     pub fn new() -> io::Result<Epoll> {

@@ -21,6 +21,7 @@ pub mod epoll;
 mod errno;
 pub mod event;
 pub mod exec;
+pub mod filter;
 pub mod folder;
 pub mod inotify;
 pub mod keeper;
@@ -28,6 +29,8 @@ pub mod knob;
 pub mod landlock;
 pub mod mark;
 pub mod memfd;
+pub mod namespace;
+pub mod netlink;
 pub mod perf;
 pub mod priority;
 pub mod proc;
@@ -39,6 +42,7 @@ mod tasks;
 pub mod trace;
 pub mod tty;
 pub mod user;
+pub mod xtables;
 
 /// A process, by the number the kernel gave it (`pid_t`).
 pub type Pid = libc::pid_t;

@@ -4,6 +4,7 @@
 //! beside them read the live files. A process that ends meanwhile is an error or an empty answer, never a panic.
 
 mod cost;
+mod files;
 mod machine;
 mod maps;
 mod net;
@@ -15,6 +16,7 @@ pub use cost::{
     Faults, IoCount, Memory, MemoryUse, TaskCost, faults, io_count, memory_use, open_files, parse_faults,
     parse_io, parse_memory_use, parse_task_status, task_costs,
 };
+pub use files::{kernel_symbols, link_name, names, parse_capabilities, text};
 pub use machine::{
     CpuStat, LoadAverage, Machine, cpu_stat, load_average, machine, memory_left_bytes, nofile,
     parse_cpu_model, parse_cpu_stat, parse_load_average, parse_memory_bytes, raise_nofile_to_hard, uptime_ns,
@@ -23,8 +25,8 @@ pub use maps::{
     FileId, Mapping, command_line, file_id, innermost_pid, mappings, name, parse_mappings, parse_mount_device,
 };
 pub use net::{
-    Connections, InetLine, UnixLine, listeners, listens_on, parse_inet, parse_unix, peers, sockets_accepted,
-    tcp_sockets,
+    Connections, Holders, InetLine, UnixLine, listeners, listens_on, parse_inet, parse_unix, peers,
+    socket_holders, sockets_accepted, tcp_sockets,
 };
 pub use process::{
     Stat, all_sleeping, cpus_allowed, epoll_events, folder, has_ended, has_thread_ended, maps,

@@ -3,6 +3,7 @@
 //! `main` parses with this and hands each verb its struct. Nothing here reads a file or prints; of the machine it asks
 //! only whether standard output is a terminal. A word that only the engine can judge (a dial's) stays a string here.
 
+pub(crate) mod audit;
 mod bytes;
 mod causal;
 mod clients;
@@ -29,6 +30,7 @@ use dyno_sys::Pid;
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::socket::Addr;
 
+pub(crate) use audit::{Audit, Doctor};
 pub(crate) use bytes::{BytesFlags, ON_SETTINGS};
 pub(crate) use causal::Causal;
 pub(crate) use clients::{ClientFlags, TrustedProxy};
@@ -99,6 +101,8 @@ pub(crate) enum Verb {
     Specimen(specimen::Specimen),
     Diagnose(Box<Diagnose>),
     Causal(Box<Causal>),
+    Audit(Box<Audit>),
+    Doctor(Doctor),
 }
 
 /// `dyno serve`.

@@ -7,9 +7,9 @@ use common::{Ended, dyno, run};
 use std::fs::OpenOptions;
 use std::process::Stdio;
 
-const VERBS: [&str; 12] = [
+const VERBS: [&str; 14] = [
     "serve", "floor", "load", "judge", "climb", "report", "profile", "offcpu", "flame", "specimen",
-    "diagnose", "causal",
+    "diagnose", "causal", "audit", "doctor",
 ];
 
 #[test]

@@ -19,7 +19,7 @@ use std::process::Stdio;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 
 /// The output's file, the exit status, and the words.
-const CASES: [(&str, i32, &str); 34] = [
+const CASES: [(&str, i32, &str); 39] = [
     ("out/report-climb.txt", 0, "report climb.json -o /dev/null --color always"),
     ("out/report-climb.html", 0, "report climb.json -o -"),
     ("out/report-causal.txt", 0, "report causal.json -o /dev/null --color always"),
@@ -50,6 +50,11 @@ const CASES: [(&str, i32, &str); 34] = [
     ("out/diagnose-generator.txt", 1, "diagnose --from seen-generator.json"),
     ("out/diagnose-lock.txt", 1, "diagnose --from seen-lock.json"),
     ("out/diagnose-malloc.txt", 1, "diagnose --from seen-malloc.json"),
+    ("out/audit-planted.txt", 0, "audit --from facts-planted.json"),
+    ("out/audit-planted-full.txt", 1, "audit --from facts-planted.json --full --fail-on high --color always"),
+    ("out/audit-planted.sarif", 0, "audit --from facts-planted.json --format sarif"),
+    ("out/audit-planted.prom", 0, "audit --from facts-planted.json --format prometheus"),
+    ("out/audit-planted.html", 0, "audit --from facts-planted.json --format html"),
     ("out/specimen-list.txt", 0, "specimen list"),
     ("out/specimen-list.json", 0, "specimen list --json"),
     ("out/specimen-explain.txt", 0, "specimen explain sync-log"),
@@ -57,7 +62,7 @@ const CASES: [(&str, i32, &str); 34] = [
 ];
 
 /// Everything that has a page of help.
-const HELPED: [&str; 17] = [
+const HELPED: [&str; 20] = [
     "",
     "serve",
     "top",
@@ -75,6 +80,9 @@ const HELPED: [&str; 17] = [
     "specimen run",
     "diagnose",
     "causal",
+    "audit",
+    "audit facts",
+    "doctor",
 ];
 
 /// Runs it among the inputs, on a terminal of a hundred columns.

@@ -12,6 +12,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub mod audit;
 pub mod causal;
 pub mod climb;
 pub mod flame;

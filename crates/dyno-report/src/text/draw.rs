@@ -118,7 +118,14 @@ impl Writer {
             let tone = card.verdict.map_or(Tone::Faint, |verdict| verdict.tone);
             let name = painted(&visible(&card.name), tone, self.color);
             let parting = if at > 0 { "\n" } else { "" };
-            self.out.push_str(&format!("{parting}{:>3}  {name}  {}\n", at + 1, visible(&card.aside)));
+            let aside = visible(&card.aside);
+            let columns = CARD_INDENT + visible(&card.name).chars().count() + 2 + aside.chars().count();
+            if columns <= self.width {
+                self.out.push_str(&format!("{parting}{:>3}  {name}  {aside}\n", at + 1));
+            } else {
+                self.out.push_str(&format!("{parting}{:>3}  {name}\n", at + 1));
+                self.out.push_str(&wrapped(&aside, self.width, CARD_INDENT));
+            }
             card.blocks.iter().for_each(|block| self.of_card(block));
         }
     }

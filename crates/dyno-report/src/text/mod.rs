@@ -3,6 +3,7 @@
 //! Verbs call this and write the text where it belongs: data to stdout, talk to stderr. Nothing here writes, reads a
 //! clock, or asks whether there is a terminal; width and colour are arguments.
 
+pub mod audit;
 pub mod causal;
 #[cfg(test)]
 mod climb;

@@ -154,6 +154,9 @@ fn push_notes(
     if !text.is_empty() {
         out.push_str(&wrapped(&text.join(" · "), width, NOTE_INDENT));
     }
+    for sentence in &row.row.sentences {
+        out.push_str(&wrapped(&visible(sentence), width, NOTE_INDENT));
+    }
 }
 
 fn push_cell(line: &mut String, text: &str, shown: &Shown) {
@@ -179,7 +182,7 @@ mod tests {
 
     fn row(name: &str, said: &str, figure: &str, why: &str) -> Row {
         let cells = [name, said, figure, "kept"].map(words).to_vec();
-        Row { cells, why: why.into(), notes: Vec::new() }
+        Row { cells, why: why.into(), ..Row::default() }
     }
 
     fn text(rows: Vec<Row>, width: usize) -> String {

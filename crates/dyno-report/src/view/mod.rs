@@ -3,12 +3,14 @@
 //! One file per record makes its view from plain data types; `text` and `page` draw any of them and know no record. A view
 //! holds words as they are: each writer makes harmless what its reader would obey. Nothing here knows a width or a tag.
 
+pub(crate) mod audit;
 pub(crate) mod block;
 pub(crate) mod boxes;
 pub(crate) mod causal;
 pub(crate) mod chart;
 pub(crate) mod climb;
 pub(crate) mod diagnosis;
+pub(crate) mod doctor;
 mod look;
 pub(crate) mod measure;
 pub(crate) mod profile;

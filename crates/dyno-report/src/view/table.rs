@@ -124,6 +124,8 @@ pub(crate) struct Row {
     pub(crate) why: String,
     /// Lines under the row of a terminal in any case.
     pub(crate) notes: Vec<String>,
+    /// Sentences under these, each on a line of its own.
+    pub(crate) sentences: Vec<String>,
 }
 
 impl From<Vec<Cell>> for Row {

@@ -192,6 +192,37 @@ fn holders(inodes: &BTreeSet<u64>) -> BTreeMap<Pid, BTreeSet<u64>> {
     all.filter(|(_, held): &(Pid, BTreeSet<u64>)| !held.is_empty()).collect()
 }
 
+/// Who holds which sockets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holders {
+    /// Processes by inode, ascending, with their descriptors.
+    pub of: BTreeMap<u64, Vec<(Pid, i32)>>,
+    /// Processes whose descriptors may not be read.
+    pub hidden: usize,
+}
+
+/// Every process that holds one of these sockets, from one walk over all descriptors of the machine.
+pub fn socket_holders(inodes: &BTreeSet<u64>) -> Holders {
+    let mut holders = Holders::default();
+    if inodes.is_empty() {
+        return holders;
+    }
+    for pid in numbers_in("/proc") {
+        let folder = format!("/proc/{pid}");
+        if fs::read_dir(format!("{folder}/fd"))
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+        {
+            holders.hidden += 1;
+        }
+        for fd in numbers_in(&format!("{folder}/fd")) {
+            if let Some(inode) = socket_inode(&folder, fd).filter(|inode| inodes.contains(inode)) {
+                holders.of.entry(inode).or_default().push((pid, fd));
+            }
+        }
+    }
+    holders
+}
+
 fn socket_inode(folder: &str, fd: i32) -> Option<u64> {
     let link = fs::read_link(format!("{folder}/fd/{fd}")).ok()?;
     link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()

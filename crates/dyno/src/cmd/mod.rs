@@ -2,9 +2,11 @@
 //!
 //! `main` calls `run` once. A verb returns its exit code, or a failure that `main` prints in three lines.
 
+mod audit;
 pub(crate) mod causal;
 pub(crate) mod climb;
 mod diagnose;
+mod doctor;
 mod exit;
 mod flame;
 mod floor;
@@ -49,5 +51,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Specimen(args)) => specimen::run(&args),
         Some(Verb::Diagnose(args)) => diagnose::run(&args),
         Some(Verb::Causal(args)) => causal::run(&args),
+        Some(Verb::Audit(args)) => audit::run(&args),
+        Some(Verb::Doctor(args)) => doctor::run(&args),
     }
 }

@@ -70,7 +70,7 @@ fn row(at: usize, site: &Site) -> Row {
         table::known(greatest.map(|point| point.rounds as f64), |rounds| rounds.to_string()),
         table::verdict(show::Verdict { word, tone: tone(site.verdict) }),
     ];
-    Row { cells, why: why.to_owned(), notes: notes(site) }
+    Row { cells, why: why.to_owned(), notes: notes(site), ..Row::default() }
 }
 
 /// The reason, and the lower levels.

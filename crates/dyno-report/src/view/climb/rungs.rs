@@ -100,7 +100,7 @@ fn row(climb: &Climb, at: usize, rung: &Rung) -> Row {
     let rest = [step, gain, verdict(verdict_of(attempt.verdict))];
     let figures = cells(attempt.figures.as_ref().map(|[_, after]| after));
     let cells = name.into_iter().chain(figures).chain(rest).collect();
-    Row { cells, why: why(attempt), notes: notes(climb, rung) }
+    Row { cells, why: why(attempt), notes: notes(climb, rung), ..Row::default() }
 }
 
 /// Rate, CPU and tail of one side. Two decimals in all rows: a column is read downwards.

@@ -1,0 +1,243 @@
+//! The named server: its processes against the CPUs, its listeners, its connections.
+
+use dyno_record::audit::{AuditFinding, Risk};
+use dyno_record::fact::Gap;
+use dyno_record::facts::{Facts, Threads};
+
+use super::draft::{
+    ALL, CONNECTIONS, Check, FAST, LATENCY, Looked, Say, Seen, THROUGHPUT, counted, finding, measured,
+    published, server, unknown, with_sysctl,
+};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check { id: "app.workers", about: "threads of the server against CPUs", look: workers },
+    Check { id: "app.overcommit", about: "serving processes against CPUs", look: overcommit },
+    Check { id: "app.pin", about: "CPUs that the server's threads may use", look: pin },
+    Check { id: "app.foreign", about: "others that listen on the server's port", look: foreign },
+    Check {
+        id: "app.locality",
+        about: "whether packets come in on the CPU that serves them",
+        look: locality,
+    },
+    Check { id: "app.busypoll", about: "busy polling of the server's epoll instances", look: busy_poll },
+    Check { id: "app.backlog", about: "connections that wait to be accepted", look: backlog },
+    Check { id: "app.files", about: "descriptors that the server may open", look: files },
+];
+
+fn threads(facts: &Facts) -> Result<&Threads, Gap> {
+    server(facts)?.threads.known()
+}
+
+fn workers(facts: &Facts) -> Seen {
+    let threads = threads(facts)?;
+    let cpus = facts.cpus.count;
+    let found = format!("{} on {}", counted(threads.count as usize, "thread"), counted(cpus as usize, "CPU"));
+    if threads.serving == 0 || threads.count >= cpus {
+        return Ok(Looked::Fine(found));
+    }
+    Ok(finding("The server has fewer threads than the machine has CPUs", found, "a worker for each CPU that is free for it")
+        .gain(THROUGHPUT, published(25.0, "all four CPUs used instead of some"))
+        .risk(Risk::None, "")
+        .why("A thread runs on one CPU at a time. Where others need the remaining CPUs, or one is not busy, nothing is gained.")
+        .see(&["top -H"])
+        .apply(&["the server's own setting, as nginx's worker_processes or dyno serve --workers; then restart it"])
+        .revert(&["the setting as it was; then restart it"])
+        .into())
+}
+
+fn overcommit(facts: &Facts) -> Seen {
+    let threads = threads(facts)?;
+    let (serving, cpus) = (threads.serving, facts.cpus.count);
+    let found =
+        format!("{} that serve, {}", counted(serving as usize, "process"), counted(cpus as usize, "CPU"));
+    if serving <= cpus.max(1) + 1 {
+        return Ok(Looked::Fine(found));
+    }
+    Ok(finding(
+        "More processes serve than the machine has CPUs",
+        found,
+        "one for each CPU, where they do not wait for disks or others",
+    )
+    .gain(
+        THROUGHPUT,
+        measured(
+            0.0,
+            10.0,
+            "eight workers on two CPUs, against two: no loss was seen, and their memory is used",
+        ),
+    )
+    .choice()
+    .risk(Risk::Operational, "a server that waits in its handlers needs more processes than CPUs")
+    .why("They take turns on the same CPUs, and each has memory of its own.")
+    .see(&["top -H"])
+    .apply(&["the server's own setting; then restart it"])
+    .revert(&["the setting as it was; then restart it"])
+    .into())
+}
+
+/// Where nothing binds interrupts, binding threads has nothing to match.
+fn pin(facts: &Facts) -> Seen {
+    let threads = threads(facts)?;
+    let sets: Vec<String> = threads.cpus.iter().map(|(cpus, count)| format!("{count} on {cpus}")).collect();
+    Ok(Looked::fine(format!("threads by CPUs: {}; binding alone measured no difference", sets.join(", "))))
+}
+
+fn foreign(facts: &Facts) -> Seen {
+    let server = server(facts)?;
+    let listeners = server.listeners.known()?;
+    if listeners.is_empty() {
+        return Ok(Looked::NotHere("a TCP listener of the server".into()));
+    }
+    let found: Vec<AuditFinding> = listeners
+        .iter()
+        .filter(|one| !one.strangers.is_empty())
+        .map(|one| {
+            let names: Vec<String> = one
+                .strangers
+                .iter()
+                .map(|group| match group.pid {
+                    Some(pid) => format!("{} ({pid}) with {}", group.name, counted(group.sockets as usize, "socket")),
+                    None => format!("an unseen process with {}", counted(group.sockets as usize, "socket")),
+                })
+                .collect();
+            let kills: Vec<String> =
+                one.strangers.iter().filter_map(|group| Some(format!("sudo kill {}", group.pid?))).collect();
+            let kills: Vec<&str> = kills.iter().map(String::as_str).collect();
+            let theirs: u32 = one.strangers.iter().map(|group| group.sockets).sum();
+            let share = 100.0 * f64::from(theirs) / f64::from(theirs + one.sockets).max(1.0);
+            finding(
+                format!("Somebody else takes connections on {}", one.local),
+                format!("{}; the server has {}", names.join(", "), counted(one.sockets as usize, "socket")),
+                "the server's processes alone",
+            )
+            .about(&one.local)
+            .gain(ALL, measured(share.floor(), share.ceil(), "the share of sockets: a server left over took half of all connections"))
+            .loses()
+            .risk(Risk::Operational, "what it has accepted is closed")
+            .why("Sockets that share a port each get a share of its connections, whoever they belong to. A server of an earlier version that still runs is the usual one.")
+            .see(&["sudo ss -ltnp"])
+            .apply(&kills)
+            .revert(&["start it again"])
+        })
+        .collect();
+    Ok(Looked::found_or(found, || format!("{}, all of the server", counted(listeners.len(), "address"))))
+}
+
+/// Share of connections whose packets come in where they are served, below which steering is worth a look.
+const LOCAL_MIN: f64 = 90.0;
+
+fn locality(facts: &Facts) -> Seen {
+    let options = server(facts)?.options.known()?;
+    if options.pinned == 0 {
+        let why = match options.asked {
+            0 => "no connection is open: measured under load",
+            _ => "no process of the server is bound to one CPU",
+        };
+        return Ok(Looked::NotHere(why.into()));
+    }
+    let share = 100.0 * f64::from(options.local) / f64::from(options.pinned);
+    let found = format!("{} of {} connections ({share:.0} %)", options.local, options.pinned);
+    if share >= LOCAL_MIN {
+        return Ok(Looked::Fine(found));
+    }
+    Ok(finding("Packets come in on other CPUs than those that serve them", found, "all on the CPU of the worker that serves them")
+        .gain(FAST, measured(6.0, 31.0, "from 44 % to 100 % local with two pinned clients; 38 % published with a network card of four queues"))
+        .risk(Risk::None, "")
+        .why("A connection's data then moves between the caches of two CPUs, and one wakes the other.")
+        .see(&["sudo ss -tni"])
+        .apply(&["let the server order its listeners by CPU and attach a BPF filter that picks by CPU (SO_ATTACH_REUSEPORT_CBPF), as dyno serve --dial steer=… does"])
+        .revert(&["the setting as it was; then restart it"])
+        .into())
+}
+
+fn busy_poll(facts: &Facts) -> Seen {
+    let server = server(facts)?;
+    let epolls = server.epolls.known()?;
+    let set: Vec<String> = epolls
+        .iter()
+        .filter(|one| one.busy_poll_usecs > 0)
+        .map(|one| {
+            format!("{} µs, budget {}, prefer {}", one.busy_poll_usecs, one.budget, u8::from(one.prefer))
+        })
+        .collect();
+    if set.is_empty() {
+        let found = format!("off in {}", counted(epolls.len(), "epoll instance"));
+        let queued =
+            facts.network.devices.value().is_some_and(|all| all.iter().any(|one| !one.napi_ids.is_empty()));
+        if !queued {
+            return Ok(Looked::fine(format!("{found}; no device here can be polled")));
+        }
+        return Ok(finding("The server sleeps until an interrupt wakes it", found, "200 µs, where one connection's latency matters")
+            .gain(LATENCY, measured(40.0, 70.0, "one connection at a time; with 64 no difference"))
+            .risk(Risk::CpuBurn, "a CPU is busy while it waits")
+            .why("Waking takes longer than the work of a small request; polling the device for a while avoids it.")
+            .see(&["dyno audit facts --json --pid PID"])
+            .apply(&["ioctl EPIOCSPARAMS in the server (Linux 6.9), or sudo sysctl -w net.core.busy_poll=50 for every server"])
+            .revert(&["sudo sysctl -w net.core.busy_poll=0"])
+            .into());
+    }
+    let options = server.options.known()?;
+    let ids = options.values.get("SO_INCOMING_NAPI_ID");
+    let without = ids.and_then(|ids| ids.get("0")).copied().unwrap_or(0);
+    if without == 0 || options.asked == 0 {
+        return Ok(Looked::Fine(set.join("; ")));
+    }
+    Ok(finding(
+        "Busy polling is set and does nothing: its connections come from no queue that can be polled",
+        format!("{}; {without} of {} connections have NAPI id 0", set.join("; "), options.asked),
+        "a device whose queues have NAPI ids, or no busy polling",
+    )
+    .gain(LATENCY, measured(0.0, 0.0, "busy polling without NAPI ids: no difference seen [−7, +14]"))
+    .risk(Risk::None, "")
+    .why("lo has no queue, and a veth has one only while the other end's segmentation offload is off.")
+    .see(&["dyno audit facts --json --pid PID"])
+    .apply(&["the server's own setting"])
+    .revert(&["the setting as it was"])
+    .into())
+}
+
+fn backlog(facts: &Facts) -> Seen {
+    let server = server(facts)?;
+    let listeners = server.listeners.known()?;
+    let counters = facts.network.counters.known()?;
+    let overflows = counters.get("ListenOverflows").copied().unwrap_or(0);
+    let Some(fullest) = listeners.iter().max_by_key(|one| one.waiting) else {
+        return Ok(Looked::NotHere("a TCP listener of the server".into()));
+    };
+    let found = format!(
+        "{} of {} wait on {}; {overflows} overflows in this namespace since it was made",
+        fullest.waiting, fullest.backlog, fullest.local
+    );
+    if overflows == 0 && 2 * fullest.waiting <= fullest.backlog.max(1) {
+        return Ok(Looked::Fine(found));
+    }
+    let most = facts.sysctl("net.core.somaxconn")?.to_owned();
+    let made = finding("Connections were refused because the queue of a listener was full", found, "a longer queue, and a server that accepts sooner")
+        .gain(ALL, unknown("connections are lost, not slowed"))
+        .loses()
+        .risk(Risk::None, "")
+        .why("A connection that finds the queue full is dropped; its client tries again after a second. net.core.somaxconn limits what a server may ask for.");
+    Ok(with_sysctl(made, "net.core.somaxconn", "65535", &most).into())
+}
+
+/// What a server for many connections should be allowed.
+const FILES_WANTED: u64 = 65_536;
+
+fn files(facts: &Facts) -> Seen {
+    let server = server(facts)?;
+    let (open, max) = *server.files.known()?;
+    let found = format!("{open} open of {max}");
+    let is_near = open.saturating_mul(10) > max.saturating_mul(8);
+    if !is_near && max >= FILES_WANTED {
+        return Ok(Looked::Fine(found));
+    }
+    let pid = server.pid;
+    let made = finding("The server may not open many descriptors", found, format!("{FILES_WANTED} or more"))
+        .gain(CONNECTIONS, unknown("each connection takes one; beyond it none is accepted"))
+        .risk(Risk::None, "")
+        .why("A server at its limit accepts nothing more until a connection is closed.")
+        .see(&[&format!("grep 'open files' /proc/{pid}/limits")])
+        .apply(&[&format!("sudo prlimit --pid {pid} --nofile=1048576:1048576")])
+        .revert(&[&format!("sudo prlimit --pid {pid} --nofile={max}")]);
+    Ok(if is_near { made.loses() } else { made }.into())
+}

@@ -1,0 +1,124 @@
+//! The named server: what stands before its system calls, how it is scheduled, what its control group allows.
+
+use dyno_record::audit::Risk;
+use dyno_record::facts::Facts;
+
+use super::draft::{
+    ALL, Check, FAST, Looked, Say, Seen, counted, finding, measured, quoted, server, unknown,
+};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check { id: "app.seccomp", about: "seccomp filters before its system calls", look: seccomp },
+    Check { id: "app.spec", about: "speculation that it is denied", look: speculation },
+    Check { id: "app.sched", about: "how its threads are scheduled", look: scheduling },
+    Check { id: "app.cgroup", about: "the CPU quota of its control group", look: quota },
+];
+
+/// Filters from which a stack is one: a single list of names is answered from a bitmap (Linux 5.11) and cost nothing.
+const STACK: u32 = 2;
+
+fn seccomp(facts: &Facts) -> Seen {
+    let threads = server(facts)?.threads.known()?;
+    let most = threads.seccomp_filters.keys().max().copied().unwrap_or(0);
+    let words: Vec<String> = threads
+        .seccomp_filters
+        .iter()
+        .map(|(filters, count)| {
+            format!("{} with {}", counted(*count as usize, "thread"), counted(*filters as usize, "filter"))
+        })
+        .collect();
+    if most < STACK {
+        return Ok(Looked::Fine(words.join(", ")));
+    }
+    Ok(finding(
+        format!("{} are asked before each system call of the server", counted(most as usize, "seccomp filter")),
+        words.join(", "),
+        "one filter that names calls and tests no arguments",
+    )
+    .gain(FAST, measured(4.0, 12.0, "one filter that tests arguments 4 %, three of them 10 % [8, 12]; a list of names alone no difference"))
+    .risk(Risk::Security, "a call that a filter refuses today is allowed then")
+    .why("Filters add up: a container engine's, a service manager's, the server's own. A filter that only names calls is answered from a table; one that tests arguments runs each time.")
+    .see(&["grep Seccomp /proc/PID/task/*/status"])
+    .apply(&["systemd: fewer SystemCallFilter= lines; docker: --security-opt seccomp=PROFILE with names alone; then restart the server"])
+    .revert(&["the setting as it was; then restart it"])
+    .into())
+}
+
+fn speculation(facts: &Facts) -> Seen {
+    let threads = server(facts)?.threads.known()?;
+    let denied: Vec<String> = threads
+        .speculation
+        .iter()
+        .filter(|(state, _)| state.contains("mitigated"))
+        .map(|(state, count)| format!("{}: {state}", counted(*count as usize, "thread")))
+        .collect();
+    let all: Vec<&str> =
+        threads.speculation.keys().map(String::as_str).filter(|state| !state.is_empty()).collect();
+    if denied.is_empty() {
+        return Ok(Looked::fine(if all.is_empty() {
+            "the kernel says nothing of it".into()
+        } else {
+            all.join(", ")
+        }));
+    }
+    Ok(finding("The server may not speculate past stores", denied.join(", "), "allowed, where it runs no foreign code")
+        .gain(FAST, unknown("it depends on the processor and the code"))
+        .risk(Risk::Security, "code inside the server could read memory that it should not")
+        .why("Before Linux 5.16 a seccomp filter switched this off with it; some service managers still do.")
+        .see(&["grep Speculation /proc/PID/status"])
+        .apply(&["start the server with SECCOMP_FILTER_FLAG_SPEC_ALLOW, or with spec_store_bypass_disable=prctl on the kernel's command line"])
+        .revert(&["the start as it was"])
+        .into())
+}
+
+fn scheduling(facts: &Facts) -> Seen {
+    let server = server(facts)?;
+    let threads = server.threads.known()?;
+    let words: Vec<String> = threads.scheduling.iter().map(|(how, count)| format!("{count} {how}")).collect();
+    let is_behind = |how: &&String| {
+        let nice = how.strip_prefix("other ").and_then(|nice| nice.parse::<i32>().ok());
+        nice.is_some_and(|nice| nice > 0) || matches!(how.as_str(), "batch" | "idle")
+    };
+    if !threads.scheduling.keys().any(|how| is_behind(&how)) {
+        return Ok(Looked::Fine(words.join(", ")));
+    }
+    let pid = server.pid;
+    Ok(finding("The server stands behind other programs when CPUs are short", words.join(", "), "nice 0")
+        .gain(
+            FAST,
+            measured(0.0, 15.0, "nothing while nobody else wants the CPU; a busy neighbour cost 13 to 15 %"),
+        )
+        .choice()
+        .risk(Risk::Operational, "what was to come first comes second")
+        .why("A positive nice value, or the class batch or idle, gives way to everybody else.")
+        .see(&[&format!("ps -L -o tid,cls,ni,comm {pid}")])
+        .apply(&[&format!("sudo renice -n 0 -p {pid}")])
+        .revert(&["renice to the value above"])
+        .into())
+}
+
+/// Percent of periods in which a group was held, from which it is worth a sentence.
+const HELD_MIN: f64 = 1.0;
+
+fn quota(facts: &Facts) -> Seen {
+    let group = server(facts)?.cgroup.known()?;
+    let held = 100.0 * group.throttled as f64 / group.periods.max(1) as f64;
+    let cpus = group.cpus.map_or_else(|| "no quota".to_owned(), |cpus| format!("{cpus:.2} CPUs"));
+    let found = format!(
+        "{cpus}; held in {} of {} periods ({held:.1} %), {} of them while the facts were read",
+        group.throttled, group.periods, group.throttled_lately
+    );
+    if group.throttled_lately == 0 && held < HELD_MIN {
+        return Ok(Looked::Fine(found));
+    }
+    let file = quoted(&format!("/sys/fs/cgroup{}/cpu.max", group.path.trim_end_matches('/')));
+    Ok(finding("The server's control group holds it back", found, "a larger quota, or none")
+        .gain(ALL, unknown("as much as the quota withholds"))
+        .loses()
+        .risk(Risk::Operational, "others of this machine get less")
+        .why("When a group has used its CPU time of a period, all its threads stand still until the next: a request that meets this waits up to 100 ms.")
+        .see(&[&format!("cat {file}")])
+        .apply(&[&format!("echo max | sudo tee {file}")])
+        .revert(&["write back what it read"])
+        .into())
+}

@@ -1,0 +1,73 @@
+//! The named server's memory: who allocates, in pages of which size, and what was swapped out.
+
+use dyno_record::audit::Risk;
+use dyno_record::facts::Facts;
+
+use super::draft::{
+    ALL, Check, FAST, Looked, Say, Seen, THROUGHPUT, counted, finding, measured, server, unknown,
+};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check { id: "app.alloc", about: "its allocator", look: allocator },
+    Check { id: "app.thp", about: "huge pages under its memory", look: huge_pages },
+    Check { id: "app.swap", about: "memory of it that was swapped out", look: swapped },
+];
+
+/// Memory below which a TLB reaches nearly everything: 1,536 entries of 4 kB pages, and the caches beyond them.
+const LARGE_BYTES: u64 = 256 << 20;
+
+fn allocator(facts: &Facts) -> Seen {
+    let server = server(facts)?;
+    let name = server.allocator.known()?;
+    // Processes do not share an allocator.
+    let threads = server.threads.known()?.of_largest;
+    let found = format!("{name}, {} in the largest process", counted(threads as usize, "thread"));
+    if name != "glibc" && name != "musl" || threads < 2 {
+        return Ok(Looked::Fine(found));
+    }
+    Ok(finding("The C library's allocator serves several threads", found, "jemalloc or mimalloc, where diagnose sees malloc take the CPU")
+        .gain(THROUGHPUT, unknown("of malloc's own time it is half: 1.7 to 2.0 times as many allocations a second with two threads; nothing where nothing is allocated"))
+        .risk(Risk::Operational, "memory is kept and given back in other ways")
+        .why("Memory that one thread frees and another took passes a lock of the allocator.")
+        .see(&["dyno diagnose PID --load 'URL -c 64'"])
+        .apply(&["LD_PRELOAD=libjemalloc.so.2 before the server's command; then restart it"])
+        .revert(&["without LD_PRELOAD; then restart it"])
+        .into())
+}
+
+fn huge_pages(facts: &Facts) -> Seen {
+    let server = server(facts)?;
+    let (rss, huge) = (*server.rss_bytes.known()?, *server.huge_bytes.known()?);
+    let megabytes = |bytes: u64| bytes / (1 << 20);
+    let found = format!("{} MB in use, {} MB of it in huge pages", megabytes(rss), megabytes(huge));
+    if rss < LARGE_BYTES || huge * 10 > rss {
+        return Ok(Looked::Fine(found));
+    }
+    Ok(finding("Much memory lies in small pages", found, "huge pages, where it is read at random")
+        .gain(FAST, measured(25.0, 31.0, "of the time of a random load in a table of 1 to 4 GB; not of a request"))
+        .choice()
+        .risk(Risk::Operational, "memory use grows; finding huge pages can take time")
+        .why("A processor keeps the addresses of some thousand pages at hand; for others it looks through tables in memory.")
+        .see(&["grep -i huge /proc/PID/smaps_rollup"])
+        .apply(&["madvise(MADV_HUGEPAGE) in the server, or glibc.malloc.hugetlb=1 in GLIBC_TUNABLES; then restart it"])
+        .revert(&["the start as it was"])
+        .into())
+}
+
+fn swapped(facts: &Facts) -> Seen {
+    let server = server(facts)?;
+    let bytes = *server.swapped_bytes.known()?;
+    let found = format!("{} kB", bytes / 1_024);
+    if bytes == 0 {
+        return Ok(Looked::Fine(found));
+    }
+    Ok(finding("Part of the server lies on a disk", found, "0 kB")
+        .gain(ALL, unknown("a request that needs that part waits for the disk"))
+        .loses()
+        .risk(Risk::Operational, "something else has to leave memory")
+        .why("Memory that was swapped out is read back page by page when it is touched.")
+        .see(&["grep VmSwap /proc/PID/status"])
+        .apply(&["sudo swapoff -a && sudo swapon -a  # reads all of it back; needs that much free memory"])
+        .revert(&["nothing to revert"])
+        .into())
+}

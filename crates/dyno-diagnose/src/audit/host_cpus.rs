@@ -1,0 +1,188 @@
+//! The processors: clock, sleep, speed, and who else wants them.
+
+use dyno_record::audit::{AuditFinding, Risk};
+use dyno_record::fact::Fact;
+use dyno_record::facts::Facts;
+
+use super::draft::{
+    Check, FAST, LATENCY, Looked, Say, Seen, counted, finding, measured, quoted, unknown, with_file,
+    with_sysctl,
+};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check { id: "host.clock", about: "the clock that programs read", look: clock },
+    Check { id: "host.steal", about: "time that the hypervisor takes", look: steal },
+    Check { id: "host.idle", about: "how CPUs wait", look: idle },
+    Check { id: "host.freq", about: "how fast CPUs run", look: frequency },
+    Check { id: "host.neigh", about: "other programs on the CPUs", look: neighbours },
+    Check { id: "host.nmi", about: "the watchdog that takes a counter", look: watchdog },
+];
+
+fn clock(facts: &Facts) -> Seen {
+    let (now, all) = (facts.kernel.clocksource.known()?, facts.kernel.clocksources.known()?);
+    let found = format!("{now} of {all}");
+    let has_tsc = all.split_whitespace().any(|one| one == "tsc");
+    // Those that programs read without a system call.
+    let is_quick =
+        matches!(now.as_str(), "tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "arch_sys_counter");
+    if now == "tsc" || (is_quick && !has_tsc) {
+        return Ok(Looked::Fine(found));
+    }
+    let gain = match is_quick {
+        true => measured(0.0, 1.0, "4 ns for each reading of the clock"),
+        false => unknown("each reading is a system call and a read of a slow device, about 1 µs"),
+    };
+    let made = finding(
+        "Reading the clock is dearer than it need be",
+        found,
+        if has_tsc { "tsc" } else { "a quick one; this machine offers none" },
+    )
+    .gain(FAST, gain)
+    .risk(Risk::Operational, "where the kernel distrusts the tsc it may run differently on different CPUs")
+    .why("Servers and their libraries read the clock for each request.");
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    Ok(if has_tsc { with_file(made, path, "tsc", now) } else { made }.into())
+}
+
+/// Percent of stolen time from which figures mean little.
+const STEAL_MAX: f64 = 2.0;
+
+fn steal(facts: &Facts) -> Seen {
+    let (lately, boot) = (*facts.cpus.lately.known()?, *facts.cpus.since_boot.known()?);
+    let found = format!("{:.1} % in {:.1} s, {:.1} % since boot", lately.steal, lately.over_s, boot.steal);
+    if lately.steal <= STEAL_MAX && boot.steal <= STEAL_MAX {
+        return Ok(Looked::Fine(found));
+    }
+    Ok(finding("The hypervisor gives the CPUs to others", found, "below 2 %")
+        .gain(FAST, unknown("what is stolen is missing, and figures of that time mean little"))
+        .risk(Risk::None, "")
+        .why("A virtual CPU that wants to run waits until the hypervisor lets it.")
+        .see(&["vmstat 1 5"])
+        .apply(&["another size or kind of virtual machine, or dedicated CPUs"])
+        .revert(&["nothing to revert"])
+        .into())
+}
+
+/// µs of waking from which sleep shows in the time of an answer.
+const WAKE_US: u64 = 20;
+
+fn idle(facts: &Facts) -> Seen {
+    let idle = &facts.cpus.idle;
+    let is_guest = facts.cpus.hypervisor.is_some();
+    if let (true, Fact::Value(ns)) = (is_guest, &idle.haltpoll_ns) {
+        return Ok(guest_idle(*ns));
+    }
+    let states = idle.states.known()?;
+    let deep: Vec<String> = states
+        .iter()
+        .filter(|state| !state.disabled && state.latency_us >= WAKE_US)
+        .map(|state| format!("{} {} µs", state.name, state.latency_us))
+        .collect();
+    if deep.is_empty() {
+        return Ok(Looked::fine(format!("{} states, none slow to leave", states.len())));
+    }
+    Ok(finding(
+        "Idle CPUs sleep so deeply that waking them shows",
+        deep.join(", "),
+        "no deep sleep, where the time of a single answer matters",
+    )
+    .gain(LATENCY, unknown("up to the waking time, per answer, on an idle host"))
+    .risk(Risk::CpuBurn, "more power, and less turbo for the others")
+    .why("A CPU that sleeps deeply needs tens of microseconds to come back.")
+    .see(&["grep . /sys/devices/system/cpu/cpu0/cpuidle/state*/latency"])
+    .apply(&[
+        "exec 3<>/dev/cpu_dma_latency; printf '\\0\\0\\0\\0' >&3  # as root; holds while the file is open",
+    ])
+    .revert(&["exec 3>&-"])
+    .into())
+}
+
+fn guest_idle(ns: u64) -> Looked {
+    let found = format!("guest_halt_poll_ns={ns}");
+    if ns > 0 {
+        return Looked::Fine(found);
+    }
+    let made = finding(
+        "An idle virtual CPU gives itself back at once, and has to be woken",
+        found,
+        "200000, where the time of a single answer matters",
+    )
+    .gain(LATENCY, measured(30.0, 73.0, "the median of one connection, 200 µs against 0"))
+    .risk(Risk::CpuBurn, "a CPU is busy for that long whenever it becomes idle")
+    .why("Leaving and entering a virtual machine takes longer than the work of a small request.");
+    with_file(made, "/sys/module/haltpoll/parameters/guest_halt_poll_ns", "200000", &ns.to_string()).into()
+}
+
+fn frequency(facts: &Facts) -> Seen {
+    let frequency = &facts.cpus.frequency;
+    let governors = frequency.governors.known()?;
+    let driver = frequency.driver.value().map_or("unknown", String::as_str);
+    let words: Vec<String> =
+        governors.iter().map(|(governor, cpus)| format!("{governor} on {cpus}")).collect();
+    let found = format!("{driver}: {}", words.join(", "));
+    if !governors.keys().any(|governor| governor != "performance") {
+        return Ok(Looked::Fine(found));
+    }
+    let was = governors.keys().next().map_or("schedutil", String::as_str);
+    let set = |governor: &str| {
+        format!(
+            "for f in /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor; do echo {} | sudo tee $f; done",
+            quoted(governor)
+        )
+    };
+    Ok(finding("CPUs save power before they serve", found, "performance")
+        .gain(FAST, unknown("no machine with frequencies was at hand; tuned sets it in its profiles for throughput and latency"))
+        .risk(Risk::CpuBurn, "more power while nothing happens")
+        .why("A CPU that was slowed down needs milliseconds to become fast again.")
+        .see(&["grep . /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"])
+        .apply(&[&set("performance")])
+        .revert(&[&set(was)])
+        .into())
+}
+
+/// Percent of a CPU from which somebody is a neighbour.
+const NEIGHBOUR_MIN: f64 = 2.0;
+
+fn neighbours(facts: &Facts) -> Seen {
+    let all = facts.neighbours.known()?;
+    let loud: Vec<_> = all.iter().filter(|one| one.cpu_percent >= NEIGHBOUR_MIN).collect();
+    if loud.is_empty() {
+        return Ok(Looked::fine("nobody used 2 % of a CPU while the facts were read"));
+    }
+    let words: Vec<String> = loud
+        .iter()
+        .take(5)
+        .map(|one| format!("{} ({}) {:.0} % of CPU {}", one.name, one.pid, one.cpu_percent, one.cpu))
+        .collect();
+    let total: f64 = loud.iter().map(|one| one.cpu_percent).sum();
+    let stops: Vec<String> =
+        loud.iter().take(5).map(|one| format!("sudo taskset -a -p -c CPUS {}", one.pid)).collect();
+    let made: AuditFinding = finding(
+        format!("Other programs use {total:.0} % of a CPU in all"),
+        words.join(", "),
+        format!("none on the server's CPUs; {} here", counted(facts.cpus.count as usize, "CPU")),
+    )
+    .gain(FAST, measured(11.0, 17.0, "a program that wanted all of the server's CPU, whatever its nice value; p99 six times as long"))
+    .risk(Risk::Operational, "these programs run slower, or elsewhere")
+    .why("nice does not help against a program in a session of its own: the scheduler shares between sessions first.")
+    .see(&["top -b -n 1"])
+    .revert(&["taskset with all CPUs"]);
+    Ok(AuditFinding { apply: stops, ..made }.into())
+}
+
+fn watchdog(facts: &Facts) -> Seen {
+    let value = facts.sysctl("kernel.nmi_watchdog")?;
+    let found = format!("kernel.nmi_watchdog={value}");
+    if value == "0" {
+        return Ok(Looked::Fine(found));
+    }
+    let made = finding(
+        "A watchdog interrupts each CPU and holds one of its counters",
+        found,
+        "0, where a profile is wanted",
+    )
+    .gain(FAST, unknown("an interrupt some times a second; tuned turns it off for latency"))
+    .risk(Risk::Operational, "a CPU that hangs in the kernel is no longer noticed")
+    .why("The counter that it takes is missing to profiles.");
+    Ok(with_sysctl(made, "kernel.nmi_watchdog", "0", value).into())
+}

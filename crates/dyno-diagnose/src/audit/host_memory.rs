@@ -1,0 +1,125 @@
+//! The host's memory: huge pages, swap, and who tidies up.
+
+use dyno_record::audit::Risk;
+use dyno_record::facts::Facts;
+
+use super::draft::{
+    ALL, Check, FAST, LATENCY, Looked, Say, Seen, finding, measured, unknown, with_file, with_sysctl,
+};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check { id: "host.thp", about: "huge pages without asking", look: huge_pages },
+    Check { id: "host.defrag", about: "waiting for huge pages", look: defrag },
+    Check { id: "host.swap", about: "memory on a disk", look: swap },
+    Check { id: "host.pressure", about: "tasks that wait for memory", look: pressure },
+    Check { id: "host.numa", about: "moving memory between nodes", look: numa },
+    Check { id: "host.ksm", about: "merging equal pages", look: merging },
+];
+
+const THP: &str = "/sys/kernel/mm/transparent_hugepage";
+
+fn huge_pages(facts: &Facts) -> Seen {
+    let value = facts.memory.thp.known()?;
+    if !value.contains("[never]") {
+        return Ok(Looked::fine(value));
+    }
+    let made = finding("No program gets huge pages, also those that ask for them", value, "madvise: those that ask")
+        .gain(FAST, measured(25.0, 31.0, "of the time of a random load in a table of 1 to 4 GB; not of a request"))
+        .choice()
+        .risk(Risk::Operational, "programs that ask for them use more memory")
+        .why("A processor keeps the addresses of some thousand pages at hand; huge pages make them reach 512 times as far.");
+    Ok(with_file(made, &format!("{THP}/enabled"), "madvise", value).into())
+}
+
+fn defrag(facts: &Facts) -> Seen {
+    let value = facts.memory.thp_defrag.known()?;
+    let is_on = facts.memory.thp.value().is_some_and(|thp| thp.contains("[always]"));
+    if !(value.contains("[always]") && is_on) {
+        return Ok(Looked::fine(value));
+    }
+    let made = finding(
+        "A program that touches new memory may wait until memory was tidied up",
+        value,
+        "defer+madvise",
+    )
+    .gain(LATENCY, unknown("pauses of milliseconds when memory is fragmented"))
+    .risk(Risk::None, "")
+    .why("With 'always' the kernel moves pages about at once to make room for a huge one.");
+    Ok(with_file(made, &format!("{THP}/defrag"), "defer+madvise", value).into())
+}
+
+fn swap(facts: &Facts) -> Seen {
+    let areas = facts.memory.swaps.known()?;
+    let swappiness = facts.sysctl("vm.swappiness")?;
+    let used: u64 = areas.iter().map(|area| area.used_bytes).sum();
+    let found = format!(
+        "{} MB used of {} MB, vm.swappiness={swappiness}",
+        used >> 20,
+        areas.iter().map(|area| area.bytes).sum::<u64>() >> 20
+    );
+    if used == 0 {
+        return Ok(Looked::Fine(found));
+    }
+    let made = finding("Part of the memory lies on a disk", found, "memory enough, or vm.swappiness=10")
+        .gain(LATENCY, unknown("a request that needs that part waits for the disk"))
+        .risk(Risk::Operational, "files are forgotten before programs are")
+        .why("What was swapped out is read back page by page when it is touched. dyno audit --pid says whether it is the server's.");
+    Ok(with_sysctl(made, "vm.swappiness", "10", swappiness).into())
+}
+
+/// Percent of ten seconds in which some task waited for memory.
+const WAITING_MIN: f64 = 1.0;
+
+fn pressure(facts: &Facts) -> Seen {
+    let Some(memory) = facts.cpus.pressure.get("memory") else {
+        return Ok(Looked::NotHere("pressure of memory".into()));
+    };
+    let memory = *memory.known()?;
+    let found = format!("{:.2} % of 10 s, {:.2} % of a minute", memory.avg10, memory.avg60);
+    if memory.avg10 < WAITING_MIN {
+        return Ok(Looked::Fine(found));
+    }
+    Ok(finding("Programs wait for memory", found, "0 %")
+        .gain(ALL, unknown("the share of time that they wait"))
+        .loses()
+        .risk(Risk::Operational, "something has to use less")
+        .why("The kernel looks for memory that it can take from somebody, and whoever asked waits meanwhile.")
+        .see(&["cat /proc/pressure/memory", "ps aux --sort -rss"])
+        .apply(&["more memory, or fewer programs"])
+        .revert(&["nothing to revert"])
+        .into())
+}
+
+fn numa(facts: &Facts) -> Seen {
+    let nodes = facts.cpus.nodes.known()?.len();
+    let value = facts.sysctl("kernel.numa_balancing")?;
+    let found = format!("kernel.numa_balancing={value}, {nodes} memory nodes");
+    if value == "0" || nodes < 2 {
+        return Ok(Looked::Fine(found));
+    }
+    let made = finding(
+        "The kernel moves memory between nodes while programs run",
+        found,
+        "0, where the server's processes are bound to nodes",
+    )
+    .gain(LATENCY, unknown("no machine with several nodes was at hand; tuned turns it off for latency"))
+    .risk(Risk::Operational, "a program that is not bound may stay far from its memory")
+    .why("To see who uses a page it is taken away for a moment, and the next touch is a fault.");
+    Ok(with_sysctl(made, "kernel.numa_balancing", "0", value).into())
+}
+
+fn merging(facts: &Facts) -> Seen {
+    let value = facts.memory.ksm.known()?;
+    if value != "1" {
+        return Ok(Looked::fine(format!("ksm run={value}")));
+    }
+    let made = finding(
+        "A thread of the kernel compares pages to merge equal ones",
+        format!("ksm run={value}"),
+        "0, where no virtual machines run here",
+    )
+    .gain(FAST, unknown("its CPU time, and a fault for each write to a merged page"))
+    .risk(Risk::Operational, "memory that was merged is needed again")
+    .why("A merged page is copied when somebody writes to it.");
+    Ok(with_file(made, "/sys/kernel/mm/ksm/run", "0", value).into())
+}

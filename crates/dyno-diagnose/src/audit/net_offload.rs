@@ -1,0 +1,170 @@
+//! What devices do for the CPU, and the queues before them.
+
+use dyno_record::audit::{AuditFinding, Risk};
+use dyno_record::fact::Gap;
+use dyno_record::facts::{Device, Facts};
+
+use super::draft::{
+    Check, FAST, Looked, Say, Seen, THROUGHPUT, finding, measured, published, quoted, unknown,
+};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check { id: "net.tso", about: "cutting large replies into packets (TSO, GSO)", look: segmentation },
+    Check { id: "net.gro", about: "joining packets that come in (GRO)", look: joining },
+    Check { id: "net.qdisc", about: "queues before devices", look: qdisc },
+    Check { id: "net.cc", about: "congestion control", look: congestion },
+];
+
+const TSO: &str = "tx-tcp-segmentation";
+const GSO: &str = "tx-generic-segmentation";
+const GRO: &str = "rx-gro";
+/// Disciplines that count, delay or sort by rules: what a server sends passes one lock and some arithmetic.
+const SHAPING: [&str; 9] = ["tbf", "htb", "hfsc", "cbq", "netem", "drr", "ets", "prio", "red"];
+/// Those that have a queue for each of the device's.
+const SPREADING: [&str; 4] = ["mq", "mqprio", "noqueue", "taprio"];
+
+/// A device that is up, with its offloads.
+struct Offloads<'f> {
+    device: &'f Device,
+    on: &'f [String],
+    settable: &'f [String],
+}
+
+/// Of devices that have none, nothing is said.
+fn offloads(facts: &Facts) -> Result<Vec<Offloads<'_>>, Gap> {
+    let mut all = Vec::new();
+    for device in facts.network.devices.known()?.iter().filter(|device| device.is_up) {
+        let settable = device.settable_features.value().map_or(&[][..], Vec::as_slice);
+        match device.features.known() {
+            Ok(on) => all.push(Offloads { device, on, settable }),
+            Err(Gap::Absent(_)) => {}
+            Err(gap) => return Err(gap),
+        }
+    }
+    Ok(all)
+}
+
+fn has(features: &[String], name: &str) -> bool {
+    features.iter().any(|feature| feature == name)
+}
+
+fn segmentation(facts: &Facts) -> Seen {
+    let all = offloads(facts)?;
+    let mut found: Vec<AuditFinding> = Vec::new();
+    for Offloads { device, on, settable } in &all {
+        let off: Vec<&str> =
+            [TSO, GSO].into_iter().filter(|name| !has(on, name) && has(settable, name)).collect();
+        if off.is_empty() {
+            continue;
+        }
+        let name = quoted(&device.name);
+        let set = |state: &str| {
+            let words = [(TSO, "tso"), (GSO, "gso")];
+            let words: Vec<String> = words
+                .iter()
+                .filter(|(long, _)| off.contains(long))
+                .map(|(_, short)| format!("{short} {state}"))
+                .collect();
+            format!("sudo ethtool -K {name} {}", words.join(" "))
+        };
+        found.push(
+            finding(
+                format!("The CPU cuts large replies on {} into packets, early", device.name),
+                format!("off: {}", off.join(", ")),
+                "on",
+            )
+            .about(&device.name)
+            .gain(
+                THROUGHPUT,
+                measured(83.0, 85.0, "replies of 64 kB with both off; nothing for replies of one packet"),
+            )
+            .risk(Risk::None, "")
+            .why("Each packet then passes the whole way through the kernel alone instead of forty at once.")
+            .see(&[&format!("ethtool -k {name}")])
+            .apply(&[&set("on")])
+            .revert(&[&set("off")]),
+        );
+    }
+    let names: Vec<&str> = all.iter().map(|one| one.device.name.as_str()).collect();
+    Ok(Looked::found_or(found, || format!("on, or not to be had, on {}", names.join(", "))))
+}
+
+fn joining(facts: &Facts) -> Seen {
+    let all = offloads(facts)?;
+    let words: Vec<String> = all
+        .iter()
+        .map(|one| format!("{} {}", one.device.name, if has(one.on, GRO) { "on" } else { "off" }))
+        .collect();
+    // Either way measured no difference for replies of one packet; what is published for turning it off is 4 %.
+    Ok(Looked::fine(format!("{}; no difference was measured with small requests", words.join(", "))))
+}
+
+fn qdisc(facts: &Facts) -> Seen {
+    let mut found = Vec::new();
+    let mut fine = Vec::new();
+    for device in facts.network.devices.known()?.iter().filter(|device| device.is_up) {
+        let all = device.qdiscs.known()?;
+        let Some(root) = all.iter().find(|one| one.is_root) else { continue };
+        let name = quoted(&device.name);
+        let words =
+            format!("{} {}, {} dropped, {} delayed", device.name, root.kind, root.drops, root.overlimits);
+        let made = if SHAPING.contains(&root.kind.as_str()) {
+            finding(
+                format!("What {} sends is counted and held back by rules", device.name),
+                words,
+                "the default, where nothing is to be limited",
+            )
+            .gain(FAST, measured(5.0, 8.0, "a token bucket that never held anything back, against none"))
+            .risk(Risk::Operational, "a limit that somebody set is gone")
+        } else if device.tx_queues > 1 && device.driver.is_some() && !SPREADING.contains(&root.kind.as_str())
+        {
+            finding(
+                format!("All queues of {} share one lock", device.name),
+                words,
+                "mq: a queue for each of the device's",
+            )
+            .gain(FAST, published(2.0, "no queue at all, against the default"))
+            .risk(Risk::Operational, "fairness between connections is per queue")
+        } else {
+            fine.push(format!("{} {}", device.name, root.kind));
+            continue;
+        };
+        found.push(
+            made.about(&device.name)
+                .why("Every packet that is sent passes the queue before the device.")
+                .see(&[&format!("tc -s qdisc show dev {name}")])
+                .apply(&[
+                    &format!("tc qdisc show dev {name} | sudo tee /root/qdisc.before"),
+                    &format!("sudo tc qdisc del dev {name} root"),
+                ])
+                .revert(&[&format!(
+                    "sudo tc qdisc replace dev {name} root …  # as /root/qdisc.before has it"
+                )]),
+        );
+    }
+    Ok(Looked::found_or(found, || fine.join(", ")))
+}
+
+fn congestion(facts: &Facts) -> Seen {
+    let value = facts.sysctl("net.ipv4.tcp_congestion_control")?;
+    let of_server = facts.server.as_ref().and_then(|server| server.options.value());
+    let used = of_server.and_then(|options| options.values.get("TCP_CONGESTION"));
+    let others: Vec<String> = used
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| name.as_str() != value)
+        .map(|(name, count)| format!("{count} connections use {name}"))
+        .collect();
+    let found = format!("{value}; reno, cubic and bbr measured no difference with replies of one packet");
+    if others.is_empty() {
+        return Ok(Looked::Fine(found));
+    }
+    Ok(finding("Connections use another congestion control than the system's", format!("{value}; {}", others.join(", ")), "as you meant it")
+        .gain(FAST, unknown("with replies of one packet it makes no difference"))
+        .risk(Risk::None, "")
+        .why("A listener keeps the one that was set when it was made, and so do its connections: a change reaches only what is opened afterwards.")
+        .see(&["ss -tni"])
+        .apply(&["restart the server"])
+        .revert(&["nothing to revert"])
+        .into())
+}

@@ -1,0 +1,297 @@
+//! Queues of network devices: who takes their packets, on which CPU.
+
+use dyno_record::audit::{AuditFinding, Risk};
+use dyno_record::facts::{Device, Facts, QueueSetting};
+
+use super::draft::{
+    Check, FAST, Looked, Say, Seen, THROUGHPUT, counted, finding, measured, published, quoted, unknown,
+    with_sysctl,
+};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check { id: "net.rps", about: "packets that one CPU hands to another (RPS)", look: rps },
+    Check { id: "net.rfs", about: "handing packets to the CPU that reads them (RFS)", look: rfs },
+    Check { id: "net.xps", about: "CPUs of sending queues (XPS)", look: xps },
+    Check { id: "net.rss", about: "queues of the hardware against CPUs (RSS)", look: rss },
+    Check { id: "net.irq", about: "CPUs that take the hardware's interrupts", look: irq },
+    Check { id: "net.coal", about: "how often the hardware interrupts", look: coalescing },
+    Check { id: "net.rings", about: "room in the hardware's rings", look: rings },
+];
+
+/// CPUs up to which handing packets on only moves work to a CPU that is busy already: it was measured on two.
+const FEW_CPUS: u32 = 4;
+
+/// Whether a mask of CPUs, as `0,00000003`, names any.
+fn is_set(mask: &str) -> bool {
+    mask.chars().any(|c| c.is_ascii_hexdigit() && c != '0')
+}
+
+fn set_queues(queues: &[QueueSetting]) -> Vec<&QueueSetting> {
+    queues.iter().filter(|queue| is_set(&queue.value)).collect()
+}
+
+fn listed(queues: &[&QueueSetting]) -> String {
+    let more = if queues.len() > 4 { format!(" and {} more", queues.len() - 4) } else { String::new() };
+    let shown: Vec<String> =
+        queues.iter().take(4).map(|one| format!("{}={}", one.queue, one.value)).collect();
+    shown.join(" ") + &more
+}
+
+fn up(devices: &[Device]) -> impl Iterator<Item = &Device> {
+    devices.iter().filter(|device| device.is_up)
+}
+
+fn rps(facts: &Facts) -> Seen {
+    let devices = facts.network.devices.known()?;
+    let mut found: Vec<AuditFinding> = Vec::new();
+    let mut kept = Vec::new();
+    for device in up(devices) {
+        let queues = set_queues(device.rps.known()?);
+        if queues.is_empty() {
+            continue;
+        }
+        // Software devices have no interrupts to spread; hardware with a queue for each CPU spreads by itself.
+        let is_needless = device.driver.is_none() || device.rx_queues >= facts.cpus.count;
+        match is_needless || facts.cpus.count <= FEW_CPUS {
+            true => found.push(of_rps(device, &queues)),
+            false => kept.push(format!("{} {}", device.name, listed(&queues))),
+        }
+    }
+    Ok(Looked::found_or(found, || match kept.is_empty() {
+        true => "off on every device".to_owned(),
+        false => format!("{}: more CPUs than queues", kept.join(", ")),
+    }))
+}
+
+fn of_rps(device: &Device, queues: &[&QueueSetting]) -> AuditFinding {
+    let name = quoted(&device.name);
+    let file = |queue: &QueueSetting| format!("/sys/class/net/{name}/queues/{}/rps_cpus", queue.queue);
+    let apply: Vec<String> =
+        queues.iter().take(4).map(|queue| format!("echo 0 | sudo tee {}", file(queue))).collect();
+    let revert: Vec<String> = queues
+        .iter()
+        .take(4)
+        .map(|queue| format!("echo {} | sudo tee {}", queue.value, file(queue)))
+        .collect();
+    let words = |all: &[String]| all.iter().map(String::as_str).map(str::to_owned).collect::<Vec<_>>();
+    let mut made = finding(
+        format!("Each packet of {} is handed from one CPU to another before it is worked on", device.name),
+        listed(queues),
+        "0: off",
+    )
+    .about(&device.name)
+    .gain(FAST, measured(34.0, 47.0, "masks set on a device of one queue with two busy CPUs, against off"))
+    .risk(Risk::None, "")
+    .why("Handing a packet over takes an interrupt between CPUs, 7 to 16 µs a request. It helps only where one CPU is full of packets while others idle.")
+    .see(&[&format!("grep . /sys/class/net/{name}/queues/rx-*/rps_cpus")]);
+    made.apply = words(&apply);
+    made.revert = words(&revert);
+    made
+}
+
+fn rfs(facts: &Facts) -> Seen {
+    let devices = facts.network.devices.known()?;
+    let zero = "0".to_owned();
+    let sysctl = facts.sysctls.get("net.core.rps_sock_flow_entries");
+    let entries = sysctl.map_or(Ok(&zero), |fact| fact.or_absent(&zero))?;
+    let mut with_flows = Vec::new();
+    for device in up(devices) {
+        let own = device.rfs.known()?.iter().filter(|queue| queue.value != "0").count();
+        with_flows.extend((own > 0).then(|| format!("{} ({})", device.name, counted(own, "queue"))));
+    }
+    let found = format!(
+        "net.core.rps_sock_flow_entries={entries}, rps_flow_cnt set on: {}",
+        match with_flows.is_empty() {
+            true => "none".to_owned(),
+            false => with_flows.join(", "),
+        }
+    );
+    if (entries == "0") == with_flows.is_empty() {
+        return Ok(Looked::Fine(found));
+    }
+    let made = finding(
+        "Half of RFS is set: packets are not handed to the CPU that reads them",
+        found,
+        "both tables set, or both 0",
+    )
+    .gain(FAST, unknown("half set it does nothing; wholly set with RPS it cost 63 % on two busy CPUs"))
+    .risk(Risk::None, "")
+    .why("RFS needs a table for the machine and one for each queue; with one of them missing it is off.");
+    let mut made = with_sysctl(made, "net.core.rps_sock_flow_entries", "0", entries);
+    made.see.push("grep . /sys/class/net/*/queues/rx-*/rps_flow_cnt".into());
+    Ok(made.into())
+}
+
+fn xps(facts: &Facts) -> Seen {
+    let devices = facts.network.devices.known()?;
+    let mut found = Vec::new();
+    let several: Vec<&Device> =
+        up(devices).filter(|device| device.tx_queues > 1 && device.driver.is_some()).collect();
+    if several.is_empty() {
+        return Ok(Looked::NotHere("a hardware device with several sending queues".into()));
+    }
+    for device in several {
+        let queues = device.xps.known()?;
+        if queues.is_empty() || !set_queues(queues).is_empty() {
+            continue;
+        }
+        let name = quoted(&device.name);
+        found.push(
+            finding(
+                format!("Sending queues of {} are chosen by hash, not by CPU", device.name),
+                format!("{}, no CPUs set for any", counted(device.tx_queues as usize, "sending queue")),
+                "a queue for each CPU",
+            )
+            .about(&device.name)
+            .gain(FAST, unknown("part of the published 38 % for locality"))
+            .risk(Risk::None, "")
+            .why("Two CPUs that send through one queue take turns at its lock.")
+            .see(&[&format!("grep . /sys/class/net/{name}/queues/tx-*/xps_cpus")])
+            .apply(&[&format!("for q in $(seq 0 {}); do printf '%x' $((1 << q)) | sudo tee /sys/class/net/{name}/queues/tx-$q/xps_cpus; done", device.tx_queues.min(facts.cpus.count).saturating_sub(1))])
+            .revert(&[&format!("for f in /sys/class/net/{name}/queues/tx-*/xps_cpus; do echo 0 | sudo tee $f; done")]),
+        );
+    }
+    Ok(Looked::found_or(found, || "CPUs are set for sending queues".to_owned()))
+}
+
+fn hardware(facts: &Facts) -> Result<Vec<&Device>, dyno_record::fact::Gap> {
+    Ok(up(facts.network.devices.known()?).filter(|device| device.driver.is_some()).collect())
+}
+
+fn rss(facts: &Facts) -> Seen {
+    let mut found = Vec::new();
+    let mut fine = Vec::new();
+    for device in hardware(facts)? {
+        let Some(channels) = device.channels.value() else {
+            fine.push(format!(
+                "{}: {}, none can be added",
+                device.name,
+                counted(device.rx_queues as usize, "queue")
+            ));
+            continue;
+        };
+        let wanted = channels.max.min(facts.cpus.count);
+        fine.push(format!("{}: {} of {} queues", device.name, channels.is, channels.max));
+        if channels.is >= wanted {
+            continue;
+        }
+        let name = quoted(&device.name);
+        found.push(
+            finding(
+                format!("{} spreads packets over fewer CPUs than there are", device.name),
+                format!(
+                    "{} of {} queues, {}",
+                    channels.is,
+                    channels.max,
+                    counted(facts.cpus.count as usize, "CPU")
+                ),
+                format!("{wanted} queues"),
+            )
+            .about(&device.name)
+            .gain(THROUGHPUT, published(38.0, "locality as a whole, of which this is a part"))
+            .risk(Risk::Operational, "the device is reset: connections stall for a moment")
+            .why("Packets of a queue are worked on by the CPU that takes its interrupt.")
+            .see(&[&format!("ethtool -l {name}")])
+            .apply(&[&format!("sudo ethtool -L {name} combined {wanted}")])
+            .revert(&[&format!("sudo ethtool -L {name} combined {}", channels.is)]),
+        );
+    }
+    if fine.is_empty() {
+        return Ok(Looked::NotHere("a hardware network device".into()));
+    }
+    Ok(Looked::found_or(found, || fine.join(", ")))
+}
+
+fn irq(facts: &Facts) -> Seen {
+    let interrupts = facts.cpus.interrupts.known()?;
+    let devices = hardware(facts)?;
+    let own = |device: &&Device| !device.interrupts.is_empty();
+    if !devices.iter().any(own) {
+        return Ok(Looked::NotHere("a network device with interrupts".into()));
+    }
+    let cpus_of = |device: &Device| -> Vec<String> {
+        let own = interrupts.iter().filter(|one| device.interrupts.contains(&one.irq));
+        own.map(|one| format!("{}→{}", one.irq, one.effective)).collect()
+    };
+    let words: Vec<String> =
+        devices.iter().map(|device| format!("{}: {}", device.name, cpus_of(device).join(" "))).collect();
+    let found = words.join("; ");
+    let Some(pid) = facts.cpus.irqbalance.known()? else { return Ok(Looked::Fine(found)) };
+    Ok(finding("A daemon moves the network's interrupts between CPUs", format!("irqbalance ({pid}); {found}"), "fixed CPUs, those of the workers")
+        .gain(FAST, published(38.0, "locality as a whole, of which this is a part"))
+        .choice()
+        .risk(Risk::Operational, "interrupts of other devices are no longer spread")
+        .why("A queue's packets stay with the CPU of its interrupt; when that moves, the worker's data moves after it.")
+        .see(&["cat /proc/interrupts", "grep . /proc/irq/*/effective_affinity_list"])
+        .apply(&["sudo systemctl stop irqbalance", "echo CPU | sudo tee /proc/irq/IRQ/smp_affinity_list"])
+        .revert(&["sudo systemctl start irqbalance"])
+        .into())
+}
+
+/// µs below which a device that does not adapt interrupts for nearly every packet.
+const OFTEN_USECS: u32 = 16;
+
+fn coalescing(facts: &Facts) -> Seen {
+    let mut found = Vec::new();
+    let mut fine = Vec::new();
+    for device in hardware(facts)? {
+        let (Some(rx), Some(tx)) = (device.rx_usecs.value(), device.tx_usecs.value()) else { continue };
+        let adaptive = device.adaptive_rx.value().copied().unwrap_or(false);
+        let words = format!(
+            "{}: adaptive {}, rx {rx} µs, tx {tx} µs",
+            device.name,
+            if adaptive { "on" } else { "off" }
+        );
+        if adaptive || *rx >= OFTEN_USECS {
+            fine.push(words);
+            continue;
+        }
+        let name = quoted(&device.name);
+        found.push(
+            finding(format!("{} interrupts for nearly every packet", device.name), words, "adaptive, with 256 µs on sending")
+                .about(&device.name)
+                .gain(THROUGHPUT, published(28.0, "adaptive moderation together with busy polling"))
+                .risk(Risk::None, "")
+                .why("Under load a CPU spends more time being interrupted than working; a pause of some µs gathers packets.")
+                .see(&[&format!("ethtool -c {name}")])
+                .apply(&[&format!("sudo ethtool -C {name} adaptive-rx on tx-usecs 256")])
+                .revert(&[&format!("sudo ethtool -C {name} adaptive-rx off rx-usecs {rx} tx-usecs {tx}")]),
+        );
+    }
+    if found.is_empty() && fine.is_empty() {
+        return Ok(Looked::NotHere("a device whose interrupts can be moderated".into()));
+    }
+    Ok(Looked::found_or(found, || fine.join(", ")))
+}
+
+fn rings(facts: &Facts) -> Seen {
+    let mut found = Vec::new();
+    let mut fine = Vec::new();
+    for device in hardware(facts)? {
+        let Some(ring) = device.rx_ring.value() else { continue };
+        let words = format!(
+            "{}: {} of {} descriptors, {} packets lost for want of room",
+            device.name, ring.is, ring.max, device.rx_missed
+        );
+        if device.rx_missed == 0 || ring.is >= ring.max {
+            fine.push(words);
+            continue;
+        }
+        let name = quoted(&device.name);
+        found.push(
+            finding(format!("{} lost packets because its ring was full", device.name), words, format!("{} descriptors", ring.max))
+                .about(&device.name)
+                .gain(FAST, unknown("lost packets are sent again, after a pause"))
+                .loses()
+                .risk(Risk::Operational, "the device is reset: connections stall for a moment")
+                .why("Packets that arrive while the CPU is elsewhere wait in the ring; when it is full they are lost.")
+                .see(&[&format!("ethtool -g {name}"), &format!("ip -s -s link show dev {name}")])
+                .apply(&[&format!("sudo ethtool -G {name} rx {}", ring.max)])
+                .revert(&[&format!("sudo ethtool -G {name} rx {}", ring.is)]),
+        );
+    }
+    if found.is_empty() && fine.is_empty() {
+        return Ok(Looked::NotHere("a device whose rings can be set".into()));
+    }
+    Ok(Looked::found_or(found, || fine.join(", ")))
+}

@@ -1,0 +1,336 @@
+//! Packet filters: rules that every packet of a standing connection is held against.
+
+use std::collections::BTreeMap;
+
+use dyno_record::audit::{AuditFinding, Risk};
+use dyno_record::fact::Gap;
+use dyno_record::facts::{Chain, Facts};
+
+use super::draft::{
+    CONNECTIONS, Check, FAST, Looked, Say, Seen, counted, finding, measured, quoted, unknown, with_sysctl,
+};
+use super::rule_walk::{Walk, walk};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check { id: "nf.linear", about: "rules of nftables, one after the other", look: linear },
+    Check { id: "nf.legacy", about: "rules of the older tables (iptables-legacy)", look: legacy },
+    Check { id: "nf.first", about: "where standing connections are let through", look: first },
+    Check { id: "nf.ct", about: "connection tracking", look: tracking },
+    Check { id: "nf.ctfull", about: "room for tracked connections", look: full },
+    Check { id: "nf.nat", about: "translation of addresses", look: nat },
+    Check { id: "nf.unused", about: "rules that no packet ever met", look: unused },
+];
+
+/// Hooks that a server's packets pass.
+const HOOKS: [&str; 5] = ["ingress", "prerouting", "input", "output", "postrouting"];
+/// Rules from which a chain is worth a sentence: ten cost 3 % [0, 5].
+const LINEAR_MIN: usize = 10;
+/// The same for the older tables, whose rules cost a tenth of it.
+const LEGACY_MIN: usize = 100;
+/// What stands before the accept of standing connections in any usual rule set: the loopback device, and invalid packets.
+const BEFORE_MAX: usize = 2;
+/// µs per rule and request, the least and the most that was measured: in tables of the family inet, of ip, and in the older
+/// ones.
+const INET_US: (f64, f64) = (0.05, 0.09);
+const IP_US: (f64, f64) = (0.008, 0.012);
+const LEGACY_US: (f64, f64) = (0.003, 0.009);
+/// A request's CPU where costs of rules were measured, µs.
+const REQUEST_US: f64 = 12.5;
+
+fn linear(facts: &Facts) -> Seen {
+    let chains = facts.netfilter.nftables.known()?;
+    let long = walked(facts, chains).into_iter().filter(|(_, walk)| walk.rules > LINEAR_MIN);
+    let found: Vec<AuditFinding> = long.map(|(chain, walk)| of_linear(chain, walk)).collect();
+    Ok(Looked::found_or(found, || summary(chains)))
+}
+
+fn of_linear(chain: &Chain, walk: Walk) -> AuditFinding {
+    let cost = if chain.family == "inet" { INET_US } else { IP_US };
+    let place = place(chain);
+    let made = finding(
+        format!("Each packet is held against up to {} of a packet filter, one by one", counted(walk.rules, "rule")),
+        format!("{} in {place} before a packet of a standing connection is let through", counted(walk.rules, "rule")),
+        "one rule that lets standing connections through first, and one set in place of many addresses",
+    )
+    .about(place)
+    .gain(FAST, share(walk.rules, cost, "rules of this family, one by one"))
+    .risk(Risk::Security, "an order or a set that is written wrongly lets packets in; load a whole file, which is taken or refused as one")
+    .why("A packet is compared with one rule after the other; a set is one look-up however many addresses it holds. Rules in a table of the family inet cost several times those in a table of the family ip.");
+    of_nft(chain).give(made)
+}
+
+fn legacy(facts: &Facts) -> Seen {
+    let chains = facts.netfilter.legacy.known()?;
+    let long = walked(facts, chains).into_iter().filter(|(_, walk)| walk.rules > LEGACY_MIN);
+    let found: Vec<AuditFinding> = long.map(|(chain, walk)| of_legacy(chain, walk)).collect();
+    Ok(Looked::found_or(found, || summary(chains)))
+}
+
+fn of_legacy(chain: &Chain, walk: Walk) -> AuditFinding {
+    let place = place(chain);
+    let made = finding(
+        format!(
+            "Each packet is held against up to {} of a packet filter, one by one",
+            counted(walk.rules, "rule")
+        ),
+        format!(
+            "{} in {place} before a packet of a standing connection is let through",
+            counted(walk.rules, "rule")
+        ),
+        "the rule that lets standing connections through first, or an ipset in place of many addresses",
+    )
+    .about(place)
+    .gain(FAST, share(walk.rules, LEGACY_US, "rules of the older tables"))
+    .risk(Risk::Security, "an order that is written wrongly lets packets in")
+    .why("A packet is compared with one rule after the other until one decides.");
+    of_iptables(chain).give(made)
+}
+
+fn first(facts: &Facts) -> Seen {
+    let none = Vec::new();
+    let (nftables, legacy) =
+        (facts.netfilter.nftables.or_absent(&none)?, facts.netfilter.legacy.or_absent(&none)?);
+    let late = |(chain, walk): (&Chain, Walk), kind: Kind| {
+        let before = walk.before_established.filter(|before| *before > BEFORE_MAX)?;
+        Some(of_first(chain, before, kind))
+    };
+    let of_new = walked(facts, nftables).into_iter().filter_map(|one| late(one, Kind::Nftables));
+    let of_old = walked(facts, legacy).into_iter().filter_map(|one| late(one, Kind::Legacy));
+    let found: Vec<AuditFinding> = of_new.chain(of_old).collect();
+    Ok(Looked::found_or(found, || summary(&[&nftables[..], legacy].concat())))
+}
+
+/// Which of the two filters a chain is of.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Nftables,
+    Legacy,
+}
+
+fn of_first(chain: &Chain, before: usize, kind: Kind) -> AuditFinding {
+    let place = place(chain);
+    let cost = match (kind, chain.family.as_str()) {
+        (Kind::Legacy, _) => LEGACY_US,
+        (Kind::Nftables, "inet") => INET_US,
+        (Kind::Nftables, _) => IP_US,
+    };
+    let commands = match kind {
+        Kind::Nftables => of_nft(chain),
+        Kind::Legacy => of_iptables(chain),
+    };
+    let made = finding(
+        format!("Standing connections are let through only after {}", counted(before, "other rule")),
+        format!("'established accept' stands behind {} in {place}", counted(before, "rule")),
+        "'established accept' as the first rule",
+    )
+    .about(place)
+    .gain(FAST, share(before, cost, "rules before it"))
+    .risk(Risk::Security, "addresses that the rules before it drop keep the connections that they have")
+    .why("Nearly all packets of a server belong to connections that stand already; whatever stands before that rule is asked for each of them.");
+    commands.give(made)
+}
+
+/// How a rule for standing connections is put first, and taken away.
+struct Commands {
+    see: String,
+    apply: [String; 2],
+    revert: String,
+}
+
+impl Commands {
+    fn give(&self, finding: AuditFinding) -> AuditFinding {
+        finding.see(&[&self.see]).apply(&[&self.apply[0], &self.apply[1]]).revert(&[&self.revert])
+    }
+}
+
+/// A whole file is taken or refused as one, and puts back what was there, counters aside.
+fn of_nft(chain: &Chain) -> Commands {
+    let words = words(chain);
+    Commands {
+        see: format!("sudo nft -a list chain {words}"),
+        apply: [
+            "sudo nft -s list ruleset > ruleset.before".to_owned(),
+            format!("sudo nft insert rule {words} ct state established,related accept"),
+        ],
+        revert: "(echo flush ruleset; cat ruleset.before) | sudo nft -f -".to_owned(),
+    }
+}
+
+fn of_iptables(chain: &Chain) -> Commands {
+    let tool = if chain.family == "ip6" { "ip6tables-legacy" } else { "iptables-legacy" };
+    let (table, name) = (quoted(&chain.table), quoted(&chain.name));
+    let rule = "-m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT";
+    Commands {
+        see: format!("sudo {tool} -t {table} -vnL {name} --line-numbers"),
+        apply: [
+            format!("sudo {tool}-save > {tool}.before"),
+            format!("sudo {tool} -t {table} -I {name} 1 {rule}"),
+        ],
+        revert: format!("sudo {tool}-restore < {tool}.before"),
+    }
+}
+
+fn tracking(facts: &Facts) -> Seen {
+    let chains = both(facts)?;
+    let follows = |chain: &&Chain| {
+        let by_rule = |test: &String| test == "established" || test == "connection";
+        chain.kind == "nat" && !chain.rules.is_empty()
+            || chain.rules.iter().any(|rule| rule.tests.iter().any(by_rule))
+    };
+    let users: Vec<String> = chains.iter().filter(follows).map(place).collect();
+    let count = facts.netfilter.conntrack.value().map_or(0, |one| one.count);
+    let untracked = chains.iter().any(|chain| chain.rules.iter().any(|rule| rule.action == "notrack"));
+    if users.is_empty() || untracked {
+        let words = if untracked { "some packets are not tracked" } else { "no rule asks for connections" };
+        return Ok(Looked::fine(format!("{words}; {count} connections are followed")));
+    }
+    let port = ports(facts).first().map_or_else(|| "PORT".to_owned(), u16::to_string);
+    Ok(finding(
+        "Every packet is matched to a connection in the kernel's table",
+        format!("{count} connections followed; asked for by {}", users.join(", ")),
+        "no tracking for the server's port: 'notrack' there, and rules by port instead of by state",
+    )
+    .gain(FAST, measured(5.0, 12.0, "tracking for the server's port, against none"))
+    .risk(Risk::Security, "packets to that port are then judged one by one, without their connection")
+    .why("Tracking looks each packet up in a table and takes a lock; a rule by port can do without it.")
+    .see(&["sudo nft list ruleset", "cat /proc/sys/net/netfilter/nf_conntrack_count"])
+    .apply(&[
+        "sudo nft add table ip dyno_notrack",
+        "sudo nft 'add chain ip dyno_notrack in { type filter hook prerouting priority raw; }'",
+        "sudo nft 'add chain ip dyno_notrack out { type filter hook output priority raw; }'",
+        &format!("sudo nft add rule ip dyno_notrack in tcp dport {port} notrack  # rules by state must let that port through before"),
+        &format!("sudo nft add rule ip dyno_notrack out tcp sport {port} notrack"),
+    ])
+    .revert(&["sudo nft delete table ip dyno_notrack"])
+    .into())
+}
+
+fn full(facts: &Facts) -> Seen {
+    let table = *facts.netfilter.conntrack.known()?;
+    let share = 100.0 * table.count as f64 / table.max.max(1) as f64;
+    let found = format!(
+        "{} of {} ({share:.0} %), {} not entered, {} dropped",
+        table.count, table.max, table.insert_failed, table.dropped
+    );
+    if share < 70.0 && table.insert_failed == 0 && table.dropped == 0 {
+        return Ok(Looked::Fine(found));
+    }
+    let wanted = (table.max * 4).to_string();
+    let made = finding(
+        "The table of tracked connections is full, or nearly: new ones are dropped",
+        found,
+        format!("room for four times as many ({wanted}), or no tracking for the server's port"),
+    )
+    .gain(CONNECTIONS, unknown("connections are lost, not slowed"))
+    .loses()
+    .risk(Risk::None, "")
+    .why("When it is full, packets of new connections are dropped without a word to either side.");
+    Ok(with_sysctl(made, "net.netfilter.nf_conntrack_max", &wanted, &table.max.to_string()).into())
+}
+
+fn nat(facts: &Facts) -> Seen {
+    let chains = both(facts)?;
+    let rules: usize = chains.iter().filter(|chain| chain.kind == "nat").map(|chain| chain.rules.len()).sum();
+    if rules == 0 {
+        return Ok(Looked::fine("no rule translates addresses"));
+    }
+    let places: Vec<String> =
+        chains.iter().filter(|chain| chain.kind == "nat" && !chain.rules.is_empty()).map(place).collect();
+    Ok(finding(
+        "Addresses may be translated, so every connection is tracked",
+        format!("{} in {}", counted(rules, "rule"), places.join(", ")),
+        "none, where no container and no other machine is reached through this one",
+    )
+    .gain(FAST, measured(4.0, 12.0, "the rules of a container engine, against none"))
+    .risk(Risk::Operational, "containers lose their network; their engine writes the rules again")
+    .why("A chain for translation makes the kernel track every connection and look each new one up in its rules.")
+    .see(&["sudo nft list ruleset", "sudo iptables -t nat -vnL"])
+    .apply(&["run the server in the host's own network, or stop the engine that made the rules"])
+    .revert(&["start the engine again"])
+    .into())
+}
+
+/// Packets that must have been counted before a rule that met none says anything.
+const COUNTED_MIN: u64 = 10_000;
+
+fn unused(facts: &Facts) -> Seen {
+    let chains = both(facts)?;
+    let counts: Vec<u64> =
+        chains.iter().flat_map(|chain| &chain.rules).filter_map(|rule| rule.packets).collect();
+    let never = counts.iter().filter(|packets| **packets == 0).count();
+    let packets: u64 = counts.iter().sum();
+    let found = format!(
+        "{never} of {} never met a packet, of {packets} counted",
+        counted(counts.len(), "counting rule")
+    );
+    // A few stand by; a crowd of them is what each packet is held against for nothing.
+    if never <= LINEAR_MIN || packets < COUNTED_MIN {
+        return Ok(Looked::Fine(found));
+    }
+    Ok(finding("Many rules of a packet filter never met a packet", found, "only rules that are needed")
+        .gain(FAST, share(never, (LEGACY_US.0, INET_US.1), "rules that are asked for nothing"))
+        .choice()
+        .risk(Risk::Security, "a rule that has met nothing yet may be there for the day when it does")
+        .why("Each is compared with every packet that comes as far.")
+        .see(&["sudo iptables-save -c | grep '^.0:0'", "sudo nft list ruleset"])
+        .apply(&[
+            "sudo iptables-save > iptables.before; sudo nft -s list ruleset > ruleset.before",
+            "delete those that nobody needs",
+        ])
+        .revert(&["sudo iptables-restore < iptables.before"])
+        .into())
+}
+
+/// Both kinds of filters; what is not there has no chains.
+fn both(facts: &Facts) -> Result<Vec<Chain>, Gap> {
+    let none = Vec::new();
+    let nftables = facts.netfilter.nftables.or_absent(&none)?;
+    let legacy = facts.netfilter.legacy.or_absent(&none)?;
+    Ok([&nftables[..], legacy].concat())
+}
+
+/// Chains that a server's packets enter, with their ways.
+fn walked<'f>(facts: &Facts, chains: &'f [Chain]) -> Vec<(&'f Chain, Walk)> {
+    let ports = ports(facts);
+    let entered =
+        chains.iter().filter(|chain| chain.hook.as_deref().is_some_and(|hook| HOOKS.contains(&hook)));
+    // Rules for translation are asked for the first packet of a connection alone.
+    entered.filter(|chain| chain.kind != "nat").map(|chain| (chain, walk(chains, chain, &ports))).collect()
+}
+
+fn ports(facts: &Facts) -> Vec<u16> {
+    let listeners = facts.server.iter().flat_map(|server| server.listeners.value().into_iter().flatten());
+    listeners.filter_map(|one| one.local.rsplit(':').next()?.parse().ok()).collect()
+}
+
+/// The share of a request's CPU that rules cost.
+fn share(rules: usize, (least, most): (f64, f64), what: &str) -> dyno_record::audit::Gain {
+    let percent = |us_per_rule: f64| {
+        let us = rules as f64 * us_per_rule;
+        (100.0 * us / (us + REQUEST_US)).round()
+    };
+    measured(percent(least), percent(most), &format!("{least} to {most} µs a rule and request: {what}"))
+}
+
+fn place(chain: &Chain) -> String {
+    format!("{} {} {}", chain.family, chain.table, chain.name)
+}
+
+fn words(chain: &Chain) -> String {
+    [&chain.family, &chain.table, &chain.name].map(|word| quoted(word)).join(" ")
+}
+
+fn summary(chains: &[Chain]) -> String {
+    let rules: BTreeMap<&str, usize> = chains.iter().fold(BTreeMap::new(), |mut sum, chain| {
+        *sum.entry(chain.family.as_str()).or_default() += chain.rules.len();
+        sum
+    });
+    if rules.values().sum::<usize>() == 0 {
+        return "no rules".to_owned();
+    }
+    rules
+        .iter()
+        .map(|(family, count)| format!("{family}: {}", counted(*count, "rule")))
+        .collect::<Vec<_>>()
+        .join(", ")
+}

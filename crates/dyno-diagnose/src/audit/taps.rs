@@ -1,0 +1,121 @@
+//! Who sees packets besides the server: sockets that tap, and devices that take what is not for them.
+
+use std::collections::BTreeMap;
+
+use dyno_record::audit::{AuditFinding, Risk};
+use dyno_record::facts::{Facts, Tap};
+
+use super::draft::{Check, FAST, Looked, Say, Seen, counted, finding, measured, quoted, unknown};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check { id: "tap.packet", about: "sockets that tap packets", look: packet },
+    Check { id: "tap.promisc", about: "devices that take every packet of the wire", look: promiscuous },
+];
+
+/// Protocols that a server's packets have: every packet, IPv4, IPv6. A tap for others (LLDP, ARP) sees none of them.
+const PROTOCOLS: [u32; 3] = [3, 0x0800, 0x86dd];
+/// µs per request: a filter that refuses packets, a ring that takes them, a socket that copies each.
+const FILTERED_US: (f64, f64) = (0.2, 0.4);
+const RING_US: (f64, f64) = (0.3, 0.4);
+const COPY_US: (f64, f64) = (0.4, 0.9);
+/// Kinds of taps of one owner that are told apart.
+const KINDS_MAX: usize = 4;
+/// A request's CPU where that was measured, µs.
+const REQUEST_US: f64 = 12.5;
+
+fn packet(facts: &Facts) -> Seen {
+    let taps = facts.network.taps.known()?;
+    let mut by_owner: BTreeMap<(Option<i32>, &str), Vec<&Tap>> = BTreeMap::new();
+    for tap in taps.iter().filter(|tap| PROTOCOLS.contains(&tap.protocol)) {
+        by_owner.entry((tap.pid, tap.owner.as_str())).or_default().push(tap);
+    }
+    let found: Vec<AuditFinding> = by_owner.into_iter().map(|(owner, taps)| of_owner(owner, &taps)).collect();
+    let others = taps.len();
+    Ok(Looked::found_or(found, || match others {
+        0 => "no socket taps packets".to_owned(),
+        _ => format!("{} for protocols that a server does not speak", counted(others, "tap")),
+    }))
+}
+
+fn of_owner((pid, name): (Option<i32>, &str), taps: &[&Tap]) -> AuditFinding {
+    let owner = match pid {
+        Some(pid) => format!("{name} ({pid})"),
+        None => "a process that is not seen from here".to_owned(),
+    };
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    taps.iter().for_each(|tap| *kinds.entry(described(tap)).or_default() += 1);
+    let words: Vec<String> =
+        kinds.iter().take(KINDS_MAX).map(|(kind, count)| format!("{count} {kind}")).collect();
+    let more = if kinds.len() > KINDS_MAX { " and others" } else { "" };
+    let apply = match pid {
+        Some(pid) => {
+            format!("sudo kill {pid}  # {}; a DHCP client's can be spared by a fixed address", quoted(name))
+        }
+        None => "stop the process that holds it: sudo ss -0 -p".to_owned(),
+    };
+    finding(
+        format!("{owner} is shown every packet that the server receives and sends"),
+        format!("{}: {}{more}", counted(taps.len(), "socket"), words.join("; ")),
+        "no tap while the server is to be fast",
+    )
+    .about(owner)
+    .gain(FAST, cost(taps))
+    .risk(Risk::Operational, "what that program watches or does is no longer watched or done")
+    .why("The kernel hands each packet to every tap before the server gets it: a filter runs, and where it agrees the packet is copied. A DHCP client taps too while it only waits for its lease to end.")
+    .see(&["sudo ss -0 -e -b -p", "cat /proc/net/ptype"])
+    .apply(&[&apply])
+    .revert(&["start that program again"])
+}
+
+fn described(tap: &Tap) -> String {
+    let device = if tap.device.is_empty() { "all devices" } else { &tap.device };
+    let filter = tap.filter.map_or_else(
+        || "no filter seen".to_owned(),
+        |count| format!("a filter of {}", counted(count as usize, "instruction")),
+    );
+    let ring = tap.ring_bytes.map_or_else(String::new, |bytes| format!(", a ring of {} kB", bytes / 1_024));
+    format!("on {device}, {filter}{ring}")
+}
+
+fn cost(taps: &[&Tap]) -> dyno_record::audit::Gain {
+    let us = |pick: fn((f64, f64)) -> f64| -> f64 { taps.iter().map(|tap| pick(us_of(tap))).sum() };
+    let percent = |us: f64| (100.0 * us / (us + REQUEST_US)).round();
+    measured(
+        percent(us(|cost| cost.0)),
+        percent(us(|cost| cost.1)),
+        "0.2 to 0.4 µs for a tap that refuses packets, 0.3 to 0.9 µs for one that takes them; ten of them cost 16 to 22 %",
+    )
+}
+
+fn us_of(tap: &Tap) -> (f64, f64) {
+    match (tap.filter, tap.ring_bytes) {
+        (Some(_), _) => FILTERED_US,
+        (None, Some(_)) => RING_US,
+        (None, None) => COPY_US,
+    }
+}
+
+fn promiscuous(facts: &Facts) -> Seen {
+    let devices = facts.network.devices.known()?;
+    let found: Vec<AuditFinding> = devices
+        .iter()
+        // A bridge's ports have to.
+        .filter(|device| device.promiscuity > 0 && device.is_up && device.driver.is_some())
+        .map(|device| {
+            let name = quoted(&device.name);
+            finding(
+                format!("{} takes packets that are not for this machine", device.name),
+                format!("asked for by {}", device.promiscuity),
+                "0, where no bridge or virtual machine needs it",
+            )
+            .about(&device.name)
+            .gain(FAST, unknown("it depends on what else is on the wire"))
+            .risk(Risk::Operational, "who asked for it no longer sees the wire")
+            .why("The network card filters by address for nothing; this makes the CPU do it.")
+            .see(&[&format!("ip -d link show dev {name}")])
+            .apply(&[&format!("sudo ip link set dev {name} promisc off")])
+            .revert(&[&format!("sudo ip link set dev {name} promisc on")])
+        })
+        .collect();
+    Ok(Looked::found_or(found, || "no hardware device does".to_owned()))
+}

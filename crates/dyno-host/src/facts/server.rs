@@ -1,0 +1,321 @@
+//! One server: its threads, listeners, sockets, memory and limits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+
+use dyno_record::fact::Fact;
+use dyno_record::facts::{
+    Cgroup, EpollPolling, Group, Listener, Server, ServerListener, SocketOptions, Threads,
+};
+use dyno_sys::proc::{self, parse_status_field};
+use dyno_sys::socket::{SockOpt, read_option};
+use dyno_sys::{Pid, child, epoll};
+
+use super::limits::{CONNECTIONS_MAX, QUEUES_MAX, THREADS_MAX};
+use super::read::{fact, unread};
+
+/// Options that some check reads.
+const OPTIONS: [SockOpt; 7] = [
+    SockOpt::NoDelay,
+    SockOpt::Congestion,
+    SockOpt::BusyPoll,
+    SockOpt::PreferBusyPoll,
+    SockOpt::IncomingCpu,
+    SockOpt::IncomingNapiId,
+    SockOpt::DeferAccept,
+];
+/// Libraries that allocate, by a part of their file's name.
+const ALLOCATORS: [(&str, &str); 5] = [
+    ("jemalloc", "jemalloc"),
+    ("mimalloc", "mimalloc"),
+    ("tcmalloc", "tcmalloc"),
+    ("snmalloc", "snmalloc"),
+    ("ld-musl", "musl"),
+];
+
+/// All of it.
+pub(super) fn server(pid: Pid, listeners: &Fact<Vec<Listener>>) -> Server {
+    let pids = proc::tree(pid);
+    let own = listeners.clone().map(|all| of_server(&all, &pids));
+    Server {
+        pid,
+        name: proc::name(pid).unwrap_or_default(),
+        threads: threads(&pids, listeners),
+        listeners: own,
+        options: options(&pids),
+        epolls: epolls(&pids),
+        allocator: allocator(&pids),
+        rss_bytes: memory(&pids, |one| one.rss),
+        huge_bytes: memory(&pids, |one| one.huge),
+        swapped_bytes: fact("VmSwap", status(pid))
+            .map(|text| proc::parse_status_kib(&text, "VmSwap").unwrap_or(0)),
+        files: files(pid),
+        cgroup: cgroup(pid),
+        pids,
+    }
+}
+
+fn status(pid: Pid) -> std::io::Result<String> {
+    proc::text(&format!("/proc/{pid}/status"))
+}
+
+fn threads(pids: &[Pid], listeners: &Fact<Vec<Listener>>) -> Fact<Threads> {
+    let mut threads = Threads::default();
+    for pid in pids {
+        let before = threads.count;
+        for tid in proc::tasks(*pid).into_iter().take(THREADS_MAX) {
+            add_thread(&mut threads, *pid, tid);
+        }
+        threads.of_largest = threads.of_largest.max(threads.count - before);
+    }
+    let serving = |pid: &&Pid| listeners.value().into_iter().flatten().any(|one| one.pids.contains(pid));
+    threads.serving = pids.iter().filter(serving).count() as u32;
+    match threads.count {
+        0 => Fact::Absent("the server has ended".into()),
+        _ => Fact::Value(threads),
+    }
+}
+
+fn add_thread(threads: &mut Threads, pid: Pid, tid: Pid) {
+    let folder = format!("/proc/{pid}/task/{tid}");
+    // One that ended meanwhile is none.
+    let Ok(status) = proc::text(&format!("{folder}/status")) else { return };
+    let field = |name: &str| parse_status_field(&status, name).unwrap_or_default().to_owned();
+    threads.count += 1;
+    *threads.cpus.entry(field("Cpus_allowed_list")).or_default() += 1;
+    *threads.seccomp_filters.entry(field("Seccomp_filters").parse().unwrap_or(0)).or_default() += 1;
+    *threads.speculation.entry(field("Speculation_Store_Bypass")).or_default() += 1;
+    let stat = proc::text(&format!("{folder}/stat")).unwrap_or_default();
+    *threads.scheduling.entry(scheduling(&stat)).or_default() += 1;
+    let slack = proc::text(&format!("/proc/{tid}/timerslack_ns")).ok().and_then(|text| text.parse().ok());
+    if let Some(slack) = slack {
+        *threads.timer_slack_ns.entry(slack).or_default() += 1;
+    }
+}
+
+/// Policy and nice value, fields 41 and 19 of a thread's stat, counted from the last bracket.
+fn scheduling(stat: &str) -> String {
+    let fields: Vec<&str> =
+        stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
+    let field = |number: usize| fields.get(number - 3).copied().unwrap_or_default();
+    match field(41) {
+        "1" => "fifo".into(),
+        "2" => "round robin".into(),
+        "3" => "batch".into(),
+        "5" => "idle".into(),
+        "6" => "deadline".into(),
+        _ => format!("other {}", field(19)),
+    }
+}
+
+/// The server's listeners, with the sockets of others on the same address and port.
+fn of_server(all: &[Listener], pids: &[Pid]) -> Vec<ServerListener> {
+    let is_own = |one: &&Listener| one.pids.iter().any(|pid| pids.contains(pid));
+    let places: BTreeSet<&String> = all.iter().filter(is_own).map(|one| &one.local).collect();
+    let mut listeners = Vec::new();
+    for local in places {
+        let here = || all.iter().filter(|one| one.local == *local);
+        let own: Vec<&Listener> = here().filter(is_own).collect();
+        let fullest = own.iter().max_by_key(|one| one.waiting);
+        let mut strangers: BTreeMap<(Option<i32>, String), u32> = BTreeMap::new();
+        for one in here().filter(|one| !is_own(one)) {
+            *strangers.entry((one.pids.first().copied(), one.owner.clone())).or_default() += 1;
+        }
+        let group = |((pid, name), sockets)| Group { pid, name, sockets };
+        listeners.push(ServerListener {
+            local: local.clone(),
+            sockets: own.len() as u32,
+            waiting: fullest.map_or(0, |one| one.waiting),
+            backlog: fullest.map_or(0, |one| one.backlog),
+            strangers: strangers.into_iter().map(group).collect(),
+        });
+    }
+    listeners
+}
+
+/// Asks duplicates of the server's sockets; nothing is set on them, and they are closed at once.
+fn options(pids: &[Pid]) -> Fact<SocketOptions> {
+    let mut options = SocketOptions::default();
+    let mut refused = None;
+    for pid in pids {
+        let sockets = proc::tcp_sockets(*pid);
+        options.connections += sockets.len() as u32;
+        let handle = child::pidfd_open(*pid);
+        let home = proc::cpus_allowed(*pid).ok().filter(|cpus| cpus.len() == 1);
+        let home = home.and_then(|cpus| cpus.iter().next());
+        for fd in sockets.into_iter().take(CONNECTIONS_MAX) {
+            let copy =
+                handle.as_ref().map_err(std::io::Error::kind).map(|handle| child::pidfd_getfd(handle, fd));
+            match copy {
+                Ok(Ok(copy)) => add_options(&mut options, &copy, home),
+                Ok(Err(error)) => refused = Some(error),
+                Err(kind) => refused = Some(kind.into()),
+            }
+        }
+    }
+    match refused {
+        Some(error) if options.asked == 0 => fact("socket options", Err(error)),
+        _ => Fact::Value(options),
+    }
+}
+
+fn add_options(options: &mut SocketOptions, socket: &OwnedFd, home: Option<usize>) {
+    let is_listener = read_option(socket, SockOpt::AcceptConn).is_ok_and(|value| value == "1");
+    if let (false, Some(home), Ok(cpu)) = (is_listener, home, read_option(socket, SockOpt::IncomingCpu)) {
+        options.pinned += 1;
+        options.local += u32::from(cpu == home.to_string());
+    }
+    let values = match is_listener {
+        true => {
+            options.connections -= 1;
+            &mut options.listener_values
+        }
+        false => {
+            options.asked += 1;
+            &mut options.values
+        }
+    };
+    for option in OPTIONS {
+        if let Ok(value) = read_option(socket, option) {
+            *values.entry(option.to_string()).or_default().entry(value).or_default() += 1;
+        }
+    }
+}
+
+fn epolls(pids: &[Pid]) -> Fact<Vec<EpollPolling>> {
+    let mut all = Vec::new();
+    let mut failure = None;
+    for pid in pids {
+        let Ok(handle) = child::pidfd_open(*pid) else { continue };
+        for fd in epoll_descriptors(*pid) {
+            match child::pidfd_getfd(&handle, fd).and_then(|copy| epoll::polling(&copy)) {
+                Ok(polling) => all.push(EpollPolling {
+                    fd,
+                    busy_poll_usecs: polling.busy_poll_usecs,
+                    budget: u32::from(polling.budget),
+                    prefer: polling.prefer != 0,
+                }),
+                Err(error) => failure = Some(error),
+            }
+        }
+    }
+    match failure {
+        // ENOTTY is 25.
+        Some(error) if error.raw_os_error() == Some(25) && all.is_empty() => {
+            Fact::Absent("busy polling of an epoll instance (Linux 6.9)".into())
+        }
+        Some(error) if all.is_empty() => fact("epoll instances", Err(error)),
+        _ => Fact::Value(all),
+    }
+}
+
+fn epoll_descriptors(pid: Pid) -> Vec<i32> {
+    let folder = format!("/proc/{pid}/fd");
+    let names = proc::names(&folder, QUEUES_MAX).unwrap_or_default();
+    let is_epoll = |fd: &i32| {
+        proc::link_name(&format!("{folder}/{fd}")).is_ok_and(|target| target.contains("eventpoll"))
+    };
+    names.iter().filter_map(|name| name.parse().ok()).filter(is_epoll).collect()
+}
+
+fn allocator(pids: &[Pid]) -> Fact<String> {
+    let Some(pid) = pids.last() else { return Fact::Absent("the server has ended".into()) };
+    fact("mapped files", proc::maps(*pid)).map(|files| {
+        let has =
+            |part: &str| files.iter().any(|file| file.rsplit('/').next().unwrap_or(file).contains(part));
+        let found = ALLOCATORS.iter().find(|(part, _)| has(part)).map(|(_, name)| *name);
+        let glibc = has("libc.so.6").then_some("glibc");
+        found.or(glibc).unwrap_or("static or other").to_owned()
+    })
+}
+
+fn memory(pids: &[Pid], part: fn(&proc::MemoryUse) -> u64) -> Fact<u64> {
+    let read: std::io::Result<Vec<_>> = pids.iter().map(|pid| proc::memory_use(*pid)).collect();
+    fact("memory use", read).map(|all| all.iter().map(part).sum())
+}
+
+fn files(pid: Pid) -> Fact<(u64, u64)> {
+    let limits = fact("limits", proc::text(&format!("/proc/{pid}/limits")));
+    let open = fact("descriptors", proc::names(&format!("/proc/{pid}/fd"), usize::MAX));
+    match (open, limits) {
+        (Fact::Value(open), Fact::Value(limits)) => match parse_files_max(&limits) {
+            Some(max) => Fact::Value((open.len() as u64, max)),
+            None => unread("limits", None, "there is no line of open files", ""),
+        },
+        (Fact::Absent(what), _) | (_, Fact::Absent(what)) => Fact::Absent(what),
+        (Fact::Unread(why), _) | (_, Fact::Unread(why)) => Fact::Unread(why),
+    }
+}
+
+/// The soft limit in the line `Max open files  1024  1048576  files`.
+fn parse_files_max(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    let word = line.split_whitespace().next()?;
+    word.parse().ok().or((word == "unlimited").then_some(u64::MAX))
+}
+
+fn cgroup(pid: Pid) -> Fact<Cgroup> {
+    let path = format!("/proc/{pid}/cgroup");
+    let quota = proc::cpu_quota(pid);
+    fact(&path, proc::text(&path)).map(|groups| {
+        let unified = groups.lines().find_map(|line| line.strip_prefix("0::"));
+        let group = unified.unwrap_or("/").to_owned();
+        let memory = proc::text(&format!("/sys/fs/cgroup{group}/memory.max")).ok();
+        Cgroup {
+            path: group,
+            cpus: quota.and_then(|quota| quota.cpus),
+            periods: quota.map_or(0, |quota| quota.periods),
+            throttled: quota.map_or(0, |quota| quota.throttled),
+            throttled_lately: 0,
+            memory_max_bytes: memory.and_then(|text| text.parse().ok()),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn listener(local: &str, pid: i32, owner: &str) -> Listener {
+        Listener { local: local.into(), pids: vec![pid], owner: owner.into(), ..Listener::default() }
+    }
+
+    #[test]
+    fn somebody_else_on_the_servers_port_is_a_stranger() {
+        let all = [
+            listener("0.0.0.0:80", 7, "server"),
+            listener("0.0.0.0:80", 8, "server"),
+            listener("0.0.0.0:80", 99, "old server"),
+            listener("0.0.0.0:22", 1, "sshd"),
+        ];
+        let own = of_server(&all, &[7, 8]);
+        assert_eq!((own.len(), own[0].sockets), (1, 2));
+        assert_eq!(own[0].strangers, [Group { pid: Some(99), name: "old server".into(), sockets: 1 }]);
+    }
+
+    #[test]
+    fn limits_and_policies_are_read() {
+        assert_eq!(
+            parse_files_max("Limit Soft\nMax open files            1024      4096     files"),
+            Some(1_024)
+        );
+        assert_eq!(parse_files_max("Max open files            unlimited unlimited files"), Some(u64::MAX));
+        let fields: Vec<String> =
+            (3..=41).map(|at| if at == 19 { "-5".into() } else { "0".to_string() }).collect();
+        assert_eq!(scheduling(&format!("1 (a) b) {}", fields.join(" "))), "other -5");
+    }
+
+    #[test]
+    fn this_process_is_read_like_a_server() {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let local = socket.local_addr().unwrap().to_string();
+        let pid = child::this();
+        let server = server(pid, &Fact::Value(vec![listener(&local, pid, "tests")]));
+        let threads = server.threads.value().unwrap();
+        assert!(threads.count > 0 && threads.serving == 1 && server.pids.contains(&pid));
+        assert!(server.options.value().is_some_and(|options| !options.listener_values.is_empty()));
+        assert!(server.files.value().unwrap().0 > 2 && server.rss_bytes.value().unwrap() > &0);
+        drop(socket);
+    }
+}

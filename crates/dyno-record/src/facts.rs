@@ -1,0 +1,149 @@
+//! The facts of a host: everything an audit judges, as it was read, once.
+//!
+//! `dyno audit facts --json` writes them; its field names are an interface (docs/records.md). The audit reads them and nothing
+//! else, so that facts from another machine, or made up, are judged alike. Values are raw: what the kernel said, in its units.
+
+mod machine;
+mod network;
+mod server;
+
+pub use machine::{
+    Audit, AuditRule, BpfProgram, Cache, Cpus, Frequency, Idle, IdleState, Interrupt, Kernel, Memory,
+    Neighbour, Node, Pressure, Reader, Security, Swap, TimeShares, Tracing, Watchers,
+};
+pub use network::{
+    Chain, Conntrack, Device, Listener, Netfilter, Network, Qdisc, QueueSetting, Rule, Softnet, Tap, Within,
+};
+pub use server::{Cgroup, EpollPolling, Group, Server, ServerListener, SocketOptions, Threads};
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fact::{Fact, Gap, Unread};
+
+/// Name and number of this record's shape.
+pub const FACTS_SCHEMA: &str = "dyno.facts/1";
+
+/// All that was read of a host.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// [`FACTS_SCHEMA`].
+    pub schema: String,
+    /// Version of the program.
+    pub version: String,
+    /// When it was read, seconds since 1970 (UTC).
+    pub taken_unix_s: u64,
+    /// How long reading took.
+    pub took_s: f64,
+    /// Who read it.
+    pub reader: Reader,
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Its processors.
+    pub cpus: Cpus,
+    /// What stands before system calls and packets for safety's sake.
+    pub security: Security,
+    /// Who watches.
+    pub watchers: Watchers,
+    /// Memory.
+    pub memory: Memory,
+    /// The network.
+    pub network: Network,
+    /// Packet filters.
+    pub netfilter: Netfilter,
+    /// Settings under `/proc/sys`, by name, as they read.
+    pub sysctls: BTreeMap<String, Fact<String>>,
+    /// Who else used the CPUs while the facts were read.
+    pub neighbours: Fact<Vec<Neighbour>>,
+    /// The server that was named, if one was.
+    pub server: Option<Server>,
+    /// Lists that were longer than what is read of them.
+    pub cut: Vec<String>,
+}
+
+impl Facts {
+    /// A setting under `/proc/sys` as it reads.
+    ///
+    /// # Errors
+    /// When it was not read.
+    pub fn sysctl(&self, name: &str) -> Result<&str, Gap> {
+        match self.sysctls.get(name) {
+            Some(fact) => fact.known().map(String::as_str),
+            None => Err(Gap::Unread(Unread {
+                what: name.into(),
+                why: "these facts do not hold it".into(),
+                ..Unread::default()
+            })),
+        }
+    }
+
+    /// The same as the number that it begins with.
+    ///
+    /// # Errors
+    /// When it was not read, or is no number.
+    pub fn sysctl_number(&self, name: &str) -> Result<i64, Gap> {
+        let text = self.sysctl(name)?;
+        let number = text.split_whitespace().next().and_then(|word| word.parse().ok());
+        number.ok_or_else(|| {
+            Gap::Unread(Unread {
+                what: name.into(),
+                why: format!("it reads {text:?}, which is no number"),
+                ..Unread::default()
+            })
+        })
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// When it is none, or of another version.
+    pub fn from_json(text: &str) -> Result<Facts, FactsError> {
+        let facts: Facts = serde_json::from_str(text)?;
+        match facts.schema.as_str() {
+            FACTS_SCHEMA => Ok(facts),
+            other => Err(FactsError::Schema { found: other.to_owned() }),
+        }
+    }
+}
+
+/// Why a text is no record of facts.
+#[derive(Debug, thiserror::Error)]
+pub enum FactsError {
+    /// It says that it is something else.
+    #[error("it says {found:?} of itself, not {FACTS_SCHEMA}")]
+    Schema {
+        /// What it says.
+        found: String,
+    },
+    /// It is damaged.
+    #[error("it is not shaped like facts")]
+    Shape(#[from] serde_json::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn facts_are_read_back_as_they_were_written() {
+        let facts = Facts {
+            schema: FACTS_SCHEMA.into(),
+            sysctls: [("net.core.somaxconn".to_owned(), Fact::Value("4096".to_owned()))].into(),
+            server: Some(Server { pid: 7, ..Server::default() }),
+            ..Facts::default()
+        };
+        let text = serde_json::to_string(&facts).unwrap();
+        assert_eq!(Facts::from_json(&text).unwrap(), facts);
+        assert_eq!(facts.sysctl_number("net.core.somaxconn"), Ok(4_096));
+        assert!(facts.sysctl("net.core.busy_poll").is_err());
+    }
+
+    #[test]
+    fn another_record_is_refused_by_its_name() {
+        assert!(matches!(Facts::from_json(r#"{"schema":"dyno.climb/2"}"#), Err(FactsError::Schema { .. })));
+        assert!(matches!(Facts::from_json("7"), Err(FactsError::Shape(_))));
+    }
+}

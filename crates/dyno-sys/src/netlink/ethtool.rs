@@ -1,0 +1,233 @@
+//! What network hardware is set to (ethtool's netlink family) and its NAPI instances (the family netdev).
+//!
+//! Read by the host's facts. Devices without such settings are not in the answers.
+
+use super::attribute::{Attribute, attributes, find, put};
+use super::socket::{Netlink, Protocol, Until};
+use std::collections::BTreeMap;
+use std::io;
+
+const CTRL: u16 = 16;
+const CTRL_GETFAMILY: u8 = 3;
+/// Bytes of `struct genlmsghdr`.
+const HEAD_BYTES: usize = 4;
+const FEATURES_GET: u8 = 11;
+const RINGS_GET: u8 = 15;
+const CHANNELS_GET: u8 = 17;
+const COALESCE_GET: u8 = 19;
+const RSS_GET: u8 = 38;
+const NAPI_GET: u8 = 11;
+
+/// Something that is set to a value below a maximum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Within {
+    /// What it is.
+    pub is: u32,
+    /// What it may be.
+    pub max: u32,
+}
+
+/// When the device interrupts; `None` is not settable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coalescing {
+    /// Microseconds after a packet came in.
+    pub rx_usecs: Option<u32>,
+    /// Microseconds after one went out.
+    pub tx_usecs: Option<u32>,
+    /// The driver adapts the first.
+    pub adaptive_rx: Option<bool>,
+    /// And the second.
+    pub adaptive_tx: Option<bool>,
+}
+
+/// All that is known of a device, by its number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Names of the offloads that are on.
+    pub features: Option<Vec<String>>,
+    /// Names of those that can be switched.
+    pub settable: Option<Vec<String>>,
+    /// Descriptors of a receiving queue.
+    pub rx_ring: Option<Within>,
+    /// Descriptors of a sending queue.
+    pub tx_ring: Option<Within>,
+    /// Queues.
+    pub channels: Option<Within>,
+    /// When it interrupts.
+    pub coalescing: Option<Coalescing>,
+}
+
+/// A NAPI instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Napi {
+    /// Its device.
+    pub device: u32,
+    /// What sockets know it by.
+    pub id: u32,
+    /// Its interrupt.
+    pub irq: Option<u32>,
+    /// The thread that polls it.
+    pub thread: Option<u32>,
+    /// Polls without packets before interrupts are taken again.
+    pub defer_hard_irqs: u32,
+    /// How long interrupts stay away while an application polls, ns.
+    pub irq_suspend_ns: u64,
+}
+
+/// The settings of every device, by its number; `max` devices at most.
+pub fn settings(max: usize) -> io::Result<BTreeMap<u32, Settings>> {
+    let mut netlink = Netlink::open(Protocol::Generic)?;
+    let family = family(&mut netlink, "ethtool")?;
+    let mut all: BTreeMap<u32, Settings> = BTreeMap::new();
+    for command in [FEATURES_GET, RINGS_GET, CHANNELS_GET, COALESCE_GET] {
+        let mut each = |message: &[u8]| {
+            let rest = message.get(HEAD_BYTES..).unwrap_or_default();
+            if let Some(device) = device_of(rest) {
+                apply(all.entry(device).or_default(), command, rest);
+            }
+        };
+        // A device that does not answer one question may answer the next.
+        netlink.ask((family, &[command, 1, 0, 0]), Until::Dumped, max, &mut each)?;
+    }
+    Ok(all)
+}
+
+/// The NAPI instances, `max` at most.
+pub fn napis(max: usize) -> io::Result<Vec<Napi>> {
+    let mut netlink = Netlink::open(Protocol::Generic)?;
+    let family = family(&mut netlink, "netdev")?;
+    let mut all = Vec::new();
+    let mut each = |message: &[u8]| all.push(parse_napi(message.get(HEAD_BYTES..).unwrap_or_default()));
+    netlink.ask((family, &[NAPI_GET, 1, 0, 0]), Until::Dumped, max, &mut each)?;
+    Ok(all)
+}
+
+/// How many different queues a device's table for spreading packets names.
+pub fn rss_queues(device: u32) -> io::Result<usize> {
+    let mut netlink = Netlink::open(Protocol::Generic)?;
+    let family = family(&mut netlink, "ethtool")?;
+    let mut body = vec![RSS_GET, 1, 0, 0];
+    let mut header = Vec::new();
+    put(&mut header, 1, &device.to_le_bytes());
+    put(&mut body, 1 | 0x8000, &header);
+    let mut queues = 0;
+    netlink.ask((family, &body), Until::First, 1, &mut |message| {
+        let table = find(message.get(HEAD_BYTES..).unwrap_or_default(), 4);
+        let entries = table.map(|table| table.bytes).unwrap_or_default().chunks_exact(4);
+        queues = entries.collect::<std::collections::BTreeSet<_>>().len();
+    })?;
+    Ok(queues)
+}
+
+/// The number of a family. Only families of ours are asked for, so that no module is looked for.
+fn family(netlink: &mut Netlink, name: &str) -> io::Result<u16> {
+    let mut body = vec![CTRL_GETFAMILY, 1, 0, 0];
+    put(&mut body, 2, &[name.as_bytes(), b"\0"].concat());
+    let mut id = None;
+    netlink.ask((CTRL, &body), Until::First, 1, &mut |message| {
+        id = find(message.get(HEAD_BYTES..).unwrap_or_default(), 1).map(|id| id.number() as u16);
+    })?;
+    id.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
+}
+
+fn device_of(message: &[u8]) -> Option<u32> {
+    Some(find(find(message, 1)?.bytes, 1)?.u32())
+}
+
+fn apply(settings: &mut Settings, command: u8, message: &[u8]) {
+    match command {
+        FEATURES_GET => {
+            settings.features = find(message, 4).map(|active| parse_bitset(&active));
+            settings.settable = find(message, 2).map(|settable| parse_bitset(&settable));
+        }
+        RINGS_GET => {
+            settings.rx_ring = within(message, 6, 2);
+            settings.tx_ring = within(message, 9, 5);
+        }
+        CHANNELS_GET => {
+            // Devices whose queues only come in pairs count them apart from the others.
+            settings.channels = within(message, 9, 5).or_else(|| within(message, 6, 2));
+        }
+        _ => settings.coalescing = Some(parse_coalescing(message)),
+    }
+}
+
+fn within(message: &[u8], is: u16, max: u16) -> Option<Within> {
+    let number = |kind: u16| find(message, kind).map(|attribute| attribute.u32());
+    Some(Within { is: number(is)?, max: number(max)? }).filter(|within| within.max > 0)
+}
+
+/// The names in a set that lists what is on.
+fn parse_bitset(set: &Attribute<'_>) -> Vec<String> {
+    let bits = find(set.bytes, 3).map(|bits| bits.bytes).unwrap_or_default();
+    attributes(bits).filter_map(|bit| find(bit.bytes, 2).map(|name| name.text())).collect()
+}
+
+fn parse_coalescing(message: &[u8]) -> Coalescing {
+    let number = |kind: u16| find(message, kind).map(|attribute| attribute.u32());
+    let is_on = |kind: u16| number(kind).map(|value| value != 0);
+    Coalescing { rx_usecs: number(2), tx_usecs: number(6), adaptive_rx: is_on(11), adaptive_tx: is_on(12) }
+}
+
+/// An answer to `napi-get`.
+pub fn parse_napi(message: &[u8]) -> Napi {
+    let number = |kind: u16| find(message, kind).map(|attribute| attribute.number());
+    let word = |kind: u16| number(kind).map(|value| value as u32);
+    Napi {
+        device: word(1).unwrap_or(0),
+        id: word(2).unwrap_or(0),
+        irq: word(3),
+        thread: word(4),
+        defer_hard_irqs: word(5).unwrap_or(0),
+        irq_suspend_ns: number(7).unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn words(pairs: &[(u16, u32)]) -> Vec<u8> {
+        let mut out = Vec::new();
+        pairs.iter().for_each(|(kind, value)| put(&mut out, *kind, &value.to_le_bytes()));
+        out
+    }
+
+    #[test]
+    fn rings_queues_and_coalescing_are_read() {
+        let mut settings = Settings::default();
+        apply(&mut settings, RINGS_GET, &words(&[(2, 4_096), (5, 512), (6, 256), (9, 512)]));
+        apply(&mut settings, CHANNELS_GET, &words(&[(5, 8), (9, 2)]));
+        apply(&mut settings, COALESCE_GET, &words(&[(2, 3), (11, 0)]));
+        assert_eq!(settings.rx_ring, Some(Within { is: 256, max: 4_096 }));
+        assert_eq!(settings.channels, Some(Within { is: 2, max: 8 }));
+        let coalescing = settings.coalescing.unwrap();
+        assert_eq!((coalescing.rx_usecs, coalescing.adaptive_rx), (Some(3), Some(false)));
+        assert_eq!(coalescing.tx_usecs, None);
+        assert_eq!(within(&words(&[(5, 0), (9, 0)]), 9, 5), None, "a maximum of 0 is no setting");
+    }
+
+    #[test]
+    fn offloads_that_are_on_are_named() {
+        let mut names = Vec::new();
+        for name in ["tx-tcp-segmentation\0", "rx-gro\0"] {
+            let mut bit = Vec::new();
+            put(&mut bit, 2, name.as_bytes());
+            put(&mut names, 1, &bit);
+        }
+        let mut set = Vec::new();
+        put(&mut set, 3, &names);
+        let set = Attribute { kind: 4, bytes: &set };
+        assert_eq!(parse_bitset(&set), ["tx-tcp-segmentation", "rx-gro"]);
+    }
+
+    #[test]
+    fn this_kernel_tells_its_offloads_or_has_no_such_family() {
+        match settings(1_000) {
+            Ok(all) => assert!(all.values().any(|one| one.features.is_some()), "lo has offloads"),
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOENT)),
+        }
+        let _ = napis(1_000);
+    }
+}

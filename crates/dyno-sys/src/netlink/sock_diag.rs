@@ -1,0 +1,152 @@
+//! Sockets as `ss` sees them (`sock_diag(7)`): TCP listeners with their queues, and sockets that tap packets.
+//!
+//! Read by the host's facts, in this thread's network namespace. Asking loads a module of the kernel where it is one: callers
+//! see first whether it is there.
+
+use super::attribute::{attributes, u32_at};
+use super::socket::{Netlink, Protocol, Read, Until};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
+/// Bytes of `struct inet_diag_req_v2`, and of the two answers' heads.
+const INET_REQUEST_BYTES: usize = 56;
+const INET_HEAD_BYTES: usize = 72;
+const PACKET_HEAD_BYTES: usize = 16;
+const LISTEN: u32 = 10;
+/// What is asked of a tap: its device, its ring, its fanout group, its filter (`linux/packet_diag.h`).
+const PACKET_SHOW: u32 = 1 | 4 | 8 | 32;
+/// Bytes of an instruction of a filter (`struct sock_filter`).
+const INSTRUCTION_BYTES: usize = 8;
+
+/// A TCP listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// Where it listens.
+    pub local: SocketAddr,
+    /// Connections that wait to be accepted, and how many may.
+    pub waiting: u32,
+    /// See `waiting`.
+    pub backlog: u32,
+    /// What /proc/PID/fd names as `socket:[inode]`.
+    pub inode: u32,
+    /// Whose it is.
+    pub uid: u32,
+}
+
+/// A socket of the family `AF_PACKET`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tap {
+    /// What it asked for, by number; 3 is every packet, 0 is none yet.
+    pub protocol: u16,
+    /// Its device; 0 is all.
+    pub device: u32,
+    /// What /proc/PID/fd names as `socket:[inode]`.
+    pub inode: u32,
+    /// Bytes of its receiving ring, where it has one.
+    pub ring_bytes: Option<u64>,
+    /// Instructions of its filter; `None` without one, or without the right to know.
+    pub filter: Option<u32>,
+    /// Whether it shares the packets with others of a group.
+    pub has_fanout: bool,
+}
+
+/// The TCP listeners, `max` of each family at most.
+pub fn listeners(max: usize) -> io::Result<(Vec<Listener>, Read)> {
+    let (mut all, mut whole) = (Vec::new(), Read::Whole);
+    let mut netlink = Netlink::open(Protocol::SockDiag)?;
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let mut request = [0; INET_REQUEST_BYTES];
+        request[0] = family as u8;
+        request[1] = libc::IPPROTO_TCP as u8;
+        request[4..8].copy_from_slice(&(1u32 << LISTEN).to_le_bytes());
+        let each = &mut |message: &[u8]| all.extend(parse_listener(message));
+        if netlink.ask((SOCK_DIAG_BY_FAMILY, &request), Until::Dumped, max, each)? == Read::Cut {
+            // What is left of a dump would be taken for the answer to the next question.
+            netlink = Netlink::open(Protocol::SockDiag)?;
+            whole = Read::Cut;
+        }
+    }
+    Ok((all, whole))
+}
+
+/// The taps, `max` at most.
+pub fn taps(max: usize) -> io::Result<(Vec<Tap>, Read)> {
+    let mut request = [0; 20];
+    request[0] = libc::AF_PACKET as u8;
+    request[8..12].copy_from_slice(&PACKET_SHOW.to_le_bytes());
+    let mut all = Vec::new();
+    let each = &mut |message: &[u8]| all.extend(parse_tap(message));
+    let mut netlink = Netlink::open(Protocol::SockDiag)?;
+    let read = netlink.ask((SOCK_DIAG_BY_FAMILY, &request), Until::Dumped, max, each)?;
+    Ok((all, read))
+}
+
+/// `struct inet_diag_msg`.
+pub fn parse_listener(message: &[u8]) -> Option<Listener> {
+    let head = message.get(..INET_HEAD_BYTES)?;
+    let port = u16::from_be_bytes([head[4], head[5]]);
+    let address: IpAddr = match i32::from(head[0]) {
+        libc::AF_INET => Ipv4Addr::new(head[8], head[9], head[10], head[11]).into(),
+        _ => Ipv6Addr::from(<[u8; 16]>::try_from(&head[8..24]).expect("it is sixteen bytes")).into(),
+    };
+    Some(Listener {
+        local: SocketAddr::new(address, port),
+        waiting: u32_at(head, 56),
+        backlog: u32_at(head, 60),
+        uid: u32_at(head, 64),
+        inode: u32_at(head, 68),
+    })
+}
+
+/// `struct packet_diag_msg`.
+pub fn parse_tap(message: &[u8]) -> Option<Tap> {
+    let rest = message.get(PACKET_HEAD_BYTES..)?;
+    let protocol = u16::from_le_bytes([message[2], message[3]]);
+    let mut tap = Tap { protocol, inode: u32_at(message, 4), ..Tap::default() };
+    for attribute in attributes(rest) {
+        match attribute.kind {
+            0 => tap.device = u32_at(attribute.bytes, 0),
+            2 => {
+                let (size, blocks) = (u32_at(attribute.bytes, 0), u32_at(attribute.bytes, 4));
+                tap.ring_bytes = Some(u64::from(size) * u64::from(blocks));
+            }
+            4 => tap.has_fanout = true,
+            7 => tap.filter = u32::try_from(attribute.bytes.len() / INSTRUCTION_BYTES).ok(),
+            _ => {}
+        }
+    }
+    tap.filter = tap.filter.filter(|count| *count > 0);
+    Some(tap)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::netlink::attribute::put;
+
+    #[test]
+    fn a_listener_of_ours_is_seen_with_its_backlog() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let local = listener.local_addr().unwrap();
+        let (all, _) = listeners(10_000).unwrap();
+        let seen = all.into_iter().find(|one| one.local == local).unwrap();
+        assert!(seen.backlog >= 128 && seen.waiting == 0 && seen.inode > 0);
+    }
+
+    #[test]
+    fn a_tap_is_read_with_ring_and_filter() {
+        let mut message = vec![0; PACKET_HEAD_BYTES];
+        message[2] = 3;
+        message[4] = 42;
+        put(&mut message, 0, &[7, 0, 0, 0, 0, 0, 0, 0]);
+        put(&mut message, 2, &[4_096u32, 16].iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>());
+        put(&mut message, 7, &[0; 24]);
+        let tap = parse_tap(&message).unwrap();
+        assert_eq!((tap.protocol, tap.inode, tap.device), (3, 42, 7));
+        assert_eq!((tap.ring_bytes, tap.filter, tap.has_fanout), (Some(65_536), Some(3), false));
+        assert!((0..PACKET_HEAD_BYTES).all(|end| parse_tap(&message[..end]).is_none()));
+        assert!(parse_listener(&[0; INET_HEAD_BYTES - 1]).is_none());
+    }
+}

@@ -1,0 +1,81 @@
+//! `dyno audit` and `dyno doctor`: this machine as it is, and facts from a file.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Folder, run, run_with_input};
+use dyno_record::audit::{AUDIT_SCHEMA, Audit};
+use dyno_record::doctor::{Doctor, State};
+use dyno_record::facts::Facts;
+
+/// Facts of a host with things planted, as `dyno audit facts` wrote them.
+const PLANTED: &str = include_str!("golden/facts-planted.json");
+
+#[test]
+fn a_machine_is_judged_alike_live_and_from_a_file() {
+    let folder = Folder::new("audit-facts");
+    let place = folder.path("facts.json").to_str().unwrap().to_owned();
+    run(["audit", "facts", "-o", &place]).done();
+    let facts = Facts::from_json(&std::fs::read_to_string(&place).unwrap()).unwrap();
+    let judged: Audit = serde_json::from_str(run(["audit", "--from", &place, "--json"]).done()).unwrap();
+    assert_eq!((judged.schema.as_str(), judged.started_unix_s), (AUDIT_SCHEMA, facts.taken_unix_s));
+    let again = dyno_diagnose::audit::audit(&facts, judged.goal);
+    assert_eq!((judged.findings, judged.fine), (again.findings, again.fine));
+    assert_eq!(judged.machine.cpus, facts.cpus.count as usize);
+}
+
+#[test]
+fn a_server_is_looked_at_and_this_test_is_one() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let me = std::process::id().to_string();
+    let facts = run(["audit", "facts", "--pid", &me]);
+    let server = Facts::from_json(facts.done()).unwrap().server.unwrap();
+    let local = listener.local_addr().unwrap().to_string();
+    assert!(server.listeners.value().unwrap().iter().any(|one| one.local == local), "{server:?}");
+    assert!(server.threads.value().unwrap().count > 1);
+}
+
+#[test]
+fn the_exit_status_is_the_answer_only_where_it_is_asked_for() {
+    let ending = |words: &[&str]| run_with_input(["audit", "--from", "-"].iter().chain(words), PLANTED).code;
+    assert_eq!(ending(&[]), Some(0));
+    assert_eq!(ending(&["--fail-on", "high"]), Some(1));
+    assert_eq!(ending(&["--fail-on", "never", "--json"]), Some(0));
+    assert_eq!(ending(&["--fail-on", "high", "--goal", "memory"]), Some(0));
+}
+
+#[test]
+fn a_hostile_name_is_no_tag_of_the_page_and_no_order_to_the_terminal() {
+    let hostile = PLANTED.replace("<img src=x>", "<img src=x>\\u001b[2J\\u202e");
+    assert_ne!(hostile, PLANTED, "the planted host has a hostile name");
+    let page = run_with_input(["audit", "--from", "-", "--format", "html"], &hostile);
+    let page = page.done();
+    assert!(!page.contains("<img") && page.contains("&lt;img"));
+    let text = run_with_input(["audit", "--from", "-", "--full"], &hostile);
+    let text = text.done();
+    assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}') && text.contains("<img src=x>"), "{text}");
+}
+
+#[test]
+fn what_is_no_record_of_facts_is_told_in_three_lines() {
+    for text in ["", "[]x", r#"{"schema": "dyno.climb/2"}"#] {
+        let ended = run_with_input(["audit", "--from", "-"], text);
+        assert_eq!((ended.code, ended.err.lines().count()), (Some(2), 3), "{}", ended.err);
+        assert!(ended.err.contains("dyno audit facts"), "{}", ended.err);
+    }
+    let gone = run(["audit", "--pid", "2147483646"]);
+    assert_eq!(gone.code, Some(2));
+    assert!(gone.err.contains("there is no process 2147483646"), "{}", gone.err);
+}
+
+#[test]
+fn the_doctor_says_of_each_missing_thing_what_gets_it() {
+    let doctor: Doctor = serde_json::from_str(run(["doctor", "--json"]).done()).unwrap();
+    let missing = doctor.abilities.iter().filter(|one| one.state != State::Works);
+    let text = run(["doctor"]);
+    let text = text.done();
+    for one in missing {
+        assert!(!one.get.is_empty() && text.contains(&one.name), "{one:?}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}

@@ -38,7 +38,11 @@ fn enter(network: &File) -> io::Result<()> {
     mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE)?;
     // SAFETY: the descriptor is open, and only this thread enters.
     checked(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })?;
-    mount(c"sysfs", c"/sys", libc::MS_RDONLY)
+    match mount(c"sysfs", c"/sys", libc::MS_RDONLY) {
+        // The kernel mounts nothing on itself: the devices there are this namespace's already.
+        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Ok(()),
+        mounted => mounted,
+    }
 }
 
 fn mount(what: &std::ffi::CStr, place: &std::ffi::CStr, flags: libc::c_ulong) -> io::Result<()> {

@@ -36,7 +36,8 @@ impl Master<'_> {
         let pid = pid.map_err(refused("fork a supervisor"))?;
         let channel = ours.expect("only the child has taken it");
         if let Some(ears) = &self.ears {
-            let watched = ears.epoll.add(&channel, TOKENS + number, Interest::READ);
+            // With edges: all that it says is read each time, and its end is told once, though it is reaped later.
+            let watched = ears.epoll.add(&channel, TOKENS + number, Interest::READ.edge());
             watched.map_err(refused("watch a channel"))?;
         }
         self.next = Some(Next { generation: Generation { number, pid, channel }, setup, why: None });

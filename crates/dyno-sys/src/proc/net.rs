@@ -151,18 +151,19 @@ impl Connections {
 /// right after that.
 pub fn peers(pids: &[Pid]) -> Vec<Pid> {
     let connections = Connections::of(pids);
-    let holders = holders(&connections.far_ends);
-    let known: BTreeSet<u64> = holders.values().flatten().copied().collect();
-    let all_known = known == connections.far_ends && (!known.is_empty() || connections.leads_away);
+    let holders = socket_holders(&connections.far_ends);
+    let known = holders.of.len();
+    let found = pids_of(&holders);
+    let all_known = known == connections.far_ends.len() && (known > 0 || connections.leads_away);
     if all_known || connections.held > FEW {
-        return holders.into_keys().collect();
+        return found.into_iter().collect();
     }
     let asked = |pid: Pid| {
         let own: BTreeSet<u64> = socket_inodes(pid).collect();
         !own.is_empty() && !own.is_disjoint(&Connections::of(pids).far_ends)
     };
     let is_peer =
-        |pid: &Pid| holders.contains_key(pid) || !pids.contains(pid) && (0..TRIES_MAX).any(|_| asked(*pid));
+        |pid: &Pid| found.contains(pid) || !pids.contains(pid) && (0..TRIES_MAX).any(|_| asked(*pid));
     numbers_in("/proc").into_iter().filter(is_peer).collect()
 }
 
@@ -179,17 +180,11 @@ fn inet_lines(folder: &str) -> impl Iterator<Item = InetLine> + use<> {
 }
 
 pub(super) fn owners(inodes: &BTreeSet<u64>) -> Vec<Pid> {
-    holders(inodes).into_keys().collect()
+    pids_of(&socket_holders(inodes)).into_iter().collect()
 }
 
-/// Which processes hold which of these sockets.
-fn holders(inodes: &BTreeSet<u64>) -> BTreeMap<Pid, BTreeSet<u64>> {
-    if inodes.is_empty() {
-        return BTreeMap::new();
-    }
-    let held = |pid| (pid, socket_inodes(pid).filter(|inode| inodes.contains(inode)).collect());
-    let all = numbers_in("/proc").into_iter().map(held);
-    all.filter(|(_, held): &(Pid, BTreeSet<u64>)| !held.is_empty()).collect()
+fn pids_of(holders: &Holders) -> BTreeSet<Pid> {
+    holders.of.values().flatten().map(|(pid, _)| *pid).collect()
 }
 
 /// Who holds which sockets.

@@ -38,6 +38,7 @@ pub mod seccomp;
 pub mod shm;
 pub mod signal;
 pub mod socket;
+pub mod tap;
 mod tasks;
 pub mod trace;
 pub mod tty;

@@ -1,6 +1,6 @@
 //! A netlink socket that asks and reads the answer.
 //!
-//! The readers of this folder use it. No request has the flags that create or change; every wait has an end.
+//! The readers of this folder use it, and `link` to make what a laboratory is built of. Every wait has an end.
 
 use super::attribute::u32_at;
 use crate::errno::{checked, checked_size};
@@ -17,6 +17,7 @@ const WAIT_S: i64 = 1;
 const TRIES_MAX: usize = 3;
 
 const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
 const NLM_F_DUMP_INTR: u16 = 0x10;
 const NLM_F_DUMP: u16 = 0x300;
 const NLMSG_NOOP: u16 = 1;
@@ -107,6 +108,19 @@ impl Netlink {
             }
         }
         Err(io::Error::from_raw_os_error(libc::EINTR))
+    }
+
+    /// Sends an order, with flags such as "create", and waits until it is carried out.
+    pub fn order(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
+        self.send(kind, NLM_F_ACK | flags, body)?;
+        let (mut buffer, mut ignored) = (vec![0; ANSWER_BYTES], Answer::default());
+        loop {
+            let len = self.receive(&mut buffer)?;
+            // What comes before the word that it is done is what it was set to.
+            if self.split(&buffer[..len], Until::Done, usize::MAX, &mut ignored)?.is_some() {
+                return Ok(());
+            }
+        }
     }
 
     /// One try.

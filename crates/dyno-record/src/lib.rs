@@ -16,6 +16,7 @@ pub mod fact;
 pub mod facts;
 pub mod finding;
 pub mod journal;
+pub mod lab;
 pub mod machine;
 pub mod observation;
 pub mod profile;

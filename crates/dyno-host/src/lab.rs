@@ -12,6 +12,7 @@ mod tables;
 mod tool;
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use dyno_record::lab::{Count, Part};
 use dyno_sys::namespace::Network;
@@ -23,7 +24,7 @@ pub use error::LabError;
 /// A laboratory in whose server's namespace this process lives.
 #[derive(Debug)]
 pub struct Lab {
-    client: Network,
+    client: Rc<Network>,
     device: u32,
     queues: u32,
     /// Where parts stand that were turned.
@@ -43,15 +44,21 @@ impl Lab {
             (Network::make().map_err(LabError::Namespace)?, Network::make().map_err(LabError::Namespace)?);
         server.settle().map_err(LabError::Namespace)?;
         let device = cable::lay(&client, queues)?;
-        let lab = Lab { client, device, queues, stands: BTreeMap::new(), taps: Vec::new() };
+        let lab = Lab { client: Rc::new(client), device, queues, stands: BTreeMap::new(), taps: Vec::new() };
         cable::check(&lab.client, device, queues)?;
         Ok(lab)
     }
 
     /// The namespace of the load: what opens connections does it there.
     #[must_use]
-    pub fn client(&self) -> &Network {
-        &self.client
+    pub fn client(&self) -> Rc<Network> {
+        Rc::clone(&self.client)
+    }
+
+    /// Queues of each end.
+    #[must_use]
+    pub fn queues(&self) -> u32 {
+        self.queues
     }
 
     /// Where a part stands.

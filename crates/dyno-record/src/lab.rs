@@ -117,6 +117,18 @@ fn is_mask(text: &str) -> bool {
     !text.is_empty() && text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b',')
 }
 
+/// What the planted host has at the server's end (the filters and the log are its server's): rules in one chain with tracking
+/// behind them, a limiter that never limits, packets handed to the server's CPUs, ten taps.
+#[must_use]
+pub fn planted(server_mask: &str) -> Vec<(Part, String)> {
+    vec![
+        (Part::Rules, "linear 300 tracked".to_owned()),
+        (Part::Qdisc, "tbf".to_owned()),
+        (Part::Rps, server_mask.to_owned()),
+        (Part::Taps, "10".to_owned()),
+    ]
+}
+
 /// What the rules are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rules {

@@ -75,7 +75,7 @@ impl Lab {
         let cannot = |source| LabError::Cable { what: "set the offloads", source };
         let (polled, whole) = (value != "off", value != "on");
         link::set_offloads(self.device, &[GRO], on(polled)).map_err(cannot)?;
-        let peer = peer(self.client())?;
+        let peer = peer(&self.client())?;
         let there = || {
             link::set_offloads(peer, &SEGMENTATION, on(whole)).map_err(cannot)?;
             has(peer, SEGMENTATION[0])

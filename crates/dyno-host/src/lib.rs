@@ -14,5 +14,7 @@ pub mod journal;
 pub mod lock;
 pub mod machine;
 pub mod memory;
+pub mod place;
 pub mod recovery;
+mod setting;
 pub mod tally;

@@ -7,6 +7,7 @@ use crate::errno::checked;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::ptr;
 
 /// Whether a network namespace could be made. It needs CAP_SYS_ADMIN.
@@ -22,23 +23,132 @@ pub fn can_make_network() -> io::Result<()> {
 /// `/proc/thread-self/net`. Nothing outside of the thread is changed; it needs CAP_SYS_ADMIN.
 pub fn in_network_of<T: Send>(pid: Pid, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let network = File::open(format!("/proc/{pid}/ns/net"))?;
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(move || {
+    on_a_thread(
+        || {
+            own_mounts()?;
             enter(&network)?;
-            Ok(work())
-        });
+            mount_sys(Sys::ReadOnly)
+        },
+        work,
+    )
+}
+
+/// The same in a namespace that was found, and what is under /sys can be written.
+pub(crate) fn in_network<T: Send>(network: &File, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    on_a_thread(
+        || {
+            own_mounts()?;
+            enter(network)?;
+            mount_sys(Sys::Writable)
+        },
+        work,
+    )
+}
+
+/// Runs `work` on a thread in a network namespace that is made for it and ends with it: for tests of what changes a network.
+/// Programs that `work` starts are in it too. Needs CAP_SYS_ADMIN.
+pub fn in_new_network<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    on_a_thread(
+        || {
+            own_mounts()?;
+            // SAFETY: unshare takes an integer; only this thread is in the new namespace.
+            checked(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+            mount_sys(Sys::Writable)
+        },
+        work,
+    )
+}
+
+fn on_a_thread<T: Send>(
+    prepare: impl FnOnce() -> io::Result<()> + Send,
+    work: impl FnOnce() -> T + Send,
+) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(move || prepare().map(|()| work()));
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-/// Devices under /sys are those of the namespace in which it was mounted, so it is mounted anew, for this thread alone.
-fn enter(network: &File) -> io::Result<()> {
+/// What tells one network namespace of this boot from every other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Its number in the file system of namespaces: short, and given to another once it has ended.
+    pub inode: u64,
+    /// Its number since the boot, which no other gets (Linux 5.14); 0 where it is not known.
+    pub cookie: u64,
+}
+
+/// The namespace of this thread.
+pub fn network() -> io::Result<Network> {
+    let inode = std::fs::metadata("/proc/thread-self/ns/net")?.ino();
+    Ok(Network { inode, cookie: cookie().unwrap_or(0) })
+}
+
+impl Network {
+    /// Whether this is the namespace that is meant.
+    pub(crate) fn is(&self, other: &Network) -> bool {
+        let told_apart = self.cookie != 0 && other.cookie != 0 && self.cookie != other.cookie;
+        self.inode == other.inode && !told_apart
+    }
+}
+
+/// `SO_NETNS_COOKIE` of a socket that is made here.
+fn cookie() -> io::Result<u64> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").or_else(|_| std::net::UdpSocket::bind("[::]:0"))?;
+    let mut cookie = 0u64;
+    let mut len = size_of::<u64>() as libc::socklen_t;
+    let at = (&raw mut cookie).cast();
+    // SAFETY: `cookie` is writable for `len` bytes, and both live through the call.
+    checked(unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_NETNS_COOKIE, at, &raw mut len)
+    })?;
+    Ok(cookie)
+}
+
+const SO_NETNS_COOKIE: libc::c_int = 71;
+
+/// Opens the namespace of that number: of a process, or mounted somewhere. `None` when nobody has it any more.
+pub(crate) fn find(network: &Network) -> Option<File> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let of_process = processes.map(|entry| entry.path().join("ns/net"));
+    of_process.chain(mounted(network.inode)).find_map(|path| {
+        let is_it = |meta: std::fs::Metadata| meta.ino() == network.inode;
+        std::fs::metadata(&path).is_ok_and(is_it).then(|| File::open(&path).ok()).flatten()
+    })
+}
+
+/// Where a namespace is mounted, as `ip netns` does it.
+fn mounted(inode: u64) -> Vec<std::path::PathBuf> {
+    let root = format!("net:[{inode}]");
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let place = |line: &str| {
+        let mut words = line.split(' ').skip(3);
+        (words.next()? == root).then(|| words.next().map(Into::into)).flatten()
+    };
+    mounts.lines().filter_map(place).collect()
+}
+
+/// How the files under /sys may be used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sys {
+    ReadOnly,
+    Writable,
+}
+
+fn own_mounts() -> io::Result<()> {
     // SAFETY: unshare takes an integer; only this thread gets a list of mounts of its own.
     checked(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
-    mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE)?;
+    mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE)
+}
+
+fn enter(network: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open, and only this thread enters.
-    checked(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })?;
-    match mount(c"sysfs", c"/sys", libc::MS_RDONLY) {
+    checked(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) }).map(|_| ())
+}
+
+/// Devices under /sys are those of the namespace in which it was mounted, so it is mounted anew, for this thread alone.
+fn mount_sys(sys: Sys) -> io::Result<()> {
+    match mount(c"sysfs", c"/sys", if sys == Sys::ReadOnly { libc::MS_RDONLY } else { 0 }) {
         // The kernel mounts nothing on itself: the devices there are this namespace's already.
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Ok(()),
         mounted => mounted,
@@ -65,6 +175,29 @@ mod tests {
             Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EPERM)),
         }
         assert_eq!(proc::link_name("/proc/self/ns/net").unwrap(), before);
+    }
+
+    #[test]
+    fn a_new_network_is_another_one_and_is_found_while_it_lives() {
+        let own = network().unwrap();
+        let made = in_new_network(|| {
+            let made = network().unwrap();
+            assert!(!made.is(&own) && made.cookie != own.cookie);
+            let names: Vec<_> = std::fs::read_dir("/sys/class/net").unwrap().flatten().collect();
+            assert!(names.iter().all(|name| name.file_name() != "eth0"), "its devices are its own");
+            made
+        });
+        match made {
+            Ok(made) => assert!(find(&made).is_none(), "it ended with its thread"),
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EPERM)),
+        }
+        assert!(find(&own).is_some());
+    }
+
+    #[test]
+    fn a_later_namespace_of_the_same_number_is_another() {
+        let first = Network { inode: 7, cookie: 1 };
+        assert!(!first.is(&Network { inode: 7, cookie: 2 }) && first.is(&Network { inode: 7, cookie: 0 }));
     }
 
     #[test]

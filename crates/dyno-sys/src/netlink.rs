@@ -1,8 +1,8 @@
 //! Netlink (`netlink(7)`): what the kernel tells in messages instead of files: devices, queues of packets, offloads,
 //! listeners, taps, audit rules, packet filters.
 //!
-//! The host's facts are read with it. It only asks: no request here changes anything. Replies are parsed by pure functions of
-//! bytes, and every dump has a limit.
+//! The host's facts are read with it. The readers only ask; [`crate::setting`] alone changes something. Replies are parsed by
+//! pure functions of bytes, and every dump has a limit.
 
 pub mod attribute;
 pub mod audit;

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use dyno_record::lab::{Count, Part};
-use dyno_sys::namespace::Network;
+use dyno_sys::namespace::OwnNetwork;
 use dyno_sys::tap::Tap;
 
 pub use cable::{CLIENT, CLIENT_DEVICE, SERVER, SERVER_DEVICE};
@@ -24,7 +24,7 @@ pub use error::LabError;
 /// A laboratory in whose server's namespace this process lives.
 #[derive(Debug)]
 pub struct Lab {
-    client: Rc<Network>,
+    client: Rc<OwnNetwork>,
     device: u32,
     queues: u32,
     /// Where parts stand that were turned.
@@ -40,8 +40,10 @@ impl Lab {
     /// # Errors
     /// Without root, and where the cable is not as it was asked for.
     pub fn enter(queues: u32) -> Result<Lab, LabError> {
-        let (server, client) =
-            (Network::make().map_err(LabError::Namespace)?, Network::make().map_err(LabError::Namespace)?);
+        let (server, client) = (
+            OwnNetwork::make().map_err(LabError::Namespace)?,
+            OwnNetwork::make().map_err(LabError::Namespace)?,
+        );
         server.settle().map_err(LabError::Namespace)?;
         let device = cable::lay(&client, queues)?;
         let lab = Lab { client: Rc::new(client), device, queues, stands: BTreeMap::new(), taps: Vec::new() };
@@ -51,7 +53,7 @@ impl Lab {
 
     /// The namespace of the load: what opens connections does it there.
     #[must_use]
-    pub fn client(&self) -> Rc<Network> {
+    pub fn client(&self) -> Rc<OwnNetwork> {
         Rc::clone(&self.client)
     }
 
@@ -235,12 +237,12 @@ mod tests {
 
     #[test]
     fn a_laboratory_ends_with_who_lives_in_it() {
-        let ends = dyno_sys::namespace::Network::of_this_thread().unwrap().number().unwrap();
+        let ends = dyno_sys::namespace::OwnNetwork::of_this_thread().unwrap().number().unwrap();
         in_lab(|lab| {
             let other = lab.client().number().unwrap();
-            assert_ne!(dyno_sys::namespace::Network::of_this_thread().unwrap().number().unwrap(), other);
+            assert_ne!(dyno_sys::namespace::OwnNetwork::of_this_thread().unwrap().number().unwrap(), other);
         });
-        assert_eq!(dyno_sys::namespace::Network::of_this_thread().unwrap().number().unwrap(), ends);
+        assert_eq!(dyno_sys::namespace::OwnNetwork::of_this_thread().unwrap().number().unwrap(), ends);
         let (links, _) = dyno_sys::netlink::route::links(1_000).unwrap();
         assert!(links.iter().all(|link| link.name != SERVER_DEVICE && link.name != CLIENT_DEVICE));
     }

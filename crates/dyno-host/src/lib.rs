@@ -15,5 +15,7 @@ pub mod lab;
 pub mod lock;
 pub mod machine;
 pub mod memory;
+pub mod place;
 pub mod recovery;
+mod setting;
 pub mod tally;

@@ -35,6 +35,7 @@ pub mod perf;
 pub mod priority;
 pub mod proc;
 pub mod seccomp;
+pub mod setting;
 pub mod shm;
 pub mod signal;
 pub mod socket;

@@ -1,6 +1,6 @@
 //! Namespaces (`namespaces(7)`): whether this process may make one, and a look into another's network.
 //!
-//! `dyno doctor` asks, the host's facts look, the host's laboratory makes two and lives in one ([`Network`]). None has a name:
+//! `dyno doctor` asks, the host's facts look, the host's laboratory makes two and lives in one ([`OwnNetwork`]). None has a name:
 //! it ends with the last process and the last descriptor in it, however they end.
 
 use crate::Pid;
@@ -9,6 +9,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::ptr;
 
 /// `MOVE_MOUNT_F_EMPTY_PATH` (linux/mount.h).
@@ -18,33 +19,32 @@ const A_COPY: libc::c_uint = 1;
 
 /// A network namespace, for as long as this is held or somebody is in it.
 #[derive(Debug)]
-pub struct Network(OwnedFd);
+pub struct OwnNetwork(OwnedFd);
 
-impl AsFd for Network {
+impl AsFd for OwnNetwork {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl Network {
+impl OwnNetwork {
     /// Makes one, with nothing in it but `lo`. It needs CAP_SYS_ADMIN.
-    pub fn make() -> io::Result<Network> {
+    pub fn make() -> io::Result<OwnNetwork> {
         let made = std::thread::spawn(|| {
             // SAFETY: unshare takes an integer; only this thread, which ends here, is in the new namespace.
             checked(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
-            Network::of_this_thread()
+            OwnNetwork::of_this_thread()
         });
         made.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
     /// The one that this thread is in.
-    pub fn of_this_thread() -> io::Result<Network> {
-        Ok(Network(File::open("/proc/thread-self/ns/net")?.into()))
+    pub fn of_this_thread() -> io::Result<OwnNetwork> {
+        Ok(OwnNetwork(File::open("/proc/thread-self/ns/net")?.into()))
     }
 
     /// Its number, by which the kernel tells namespaces apart.
     pub fn number(&self) -> io::Result<u64> {
-        use std::os::unix::fs::MetadataExt;
         Ok(File::from(self.0.try_clone()?).metadata()?.ino())
     }
 
@@ -53,7 +53,7 @@ impl Network {
     /// # Panics
     /// When the thread cannot go back: whatever it did next would be done in the wrong place.
     pub fn within<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
-        let home = Network::of_this_thread()?;
+        let home = OwnNetwork::of_this_thread()?;
         self.join()?;
         // Also where `work` panics.
         let back = Back(&home);
@@ -90,7 +90,7 @@ impl Network {
 }
 
 /// Takes the thread home when it is dropped.
-struct Back<'n>(&'n Network);
+struct Back<'n>(&'n OwnNetwork);
 
 impl Drop for Back<'_> {
     fn drop(&mut self) {
@@ -145,23 +145,132 @@ pub fn can_make_network() -> io::Result<()> {
 /// `/proc/thread-self/net`. Nothing outside of the thread is changed; it needs CAP_SYS_ADMIN.
 pub fn in_network_of<T: Send>(pid: Pid, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let network = File::open(format!("/proc/{pid}/ns/net"))?;
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(move || {
+    on_a_thread(
+        || {
+            own_mounts()?;
             enter(&network)?;
-            Ok(work())
-        });
+            mount_sys(Sys::ReadOnly)
+        },
+        work,
+    )
+}
+
+/// The same in a namespace that was found, and what is under /sys can be written.
+pub(crate) fn in_network<T: Send>(network: &File, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    on_a_thread(
+        || {
+            own_mounts()?;
+            enter(network)?;
+            mount_sys(Sys::Writable)
+        },
+        work,
+    )
+}
+
+/// Runs `work` on a thread in a network namespace that is made for it and ends with it: for tests of what changes a network.
+/// Programs that `work` starts are in it too. Needs CAP_SYS_ADMIN.
+pub fn in_new_network<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    on_a_thread(
+        || {
+            own_mounts()?;
+            // SAFETY: unshare takes an integer; only this thread is in the new namespace.
+            checked(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+            mount_sys(Sys::Writable)
+        },
+        work,
+    )
+}
+
+fn on_a_thread<T: Send>(
+    prepare: impl FnOnce() -> io::Result<()> + Send,
+    work: impl FnOnce() -> T + Send,
+) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(move || prepare().map(|()| work()));
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-/// Devices under /sys are those of the namespace in which it was mounted, so it is mounted anew, for this thread alone.
-fn enter(network: &File) -> io::Result<()> {
+/// What tells one network namespace of this boot from every other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Its number in the file system of namespaces: short, and given to another once it has ended.
+    pub inode: u64,
+    /// Its number since the boot, which no other gets (Linux 5.14); 0 where it is not known.
+    pub cookie: u64,
+}
+
+/// The namespace of this thread.
+pub fn network() -> io::Result<Network> {
+    let inode = std::fs::metadata("/proc/thread-self/ns/net")?.ino();
+    Ok(Network { inode, cookie: cookie().unwrap_or(0) })
+}
+
+impl Network {
+    /// Whether this is the namespace that is meant.
+    pub(crate) fn is(&self, other: &Network) -> bool {
+        let told_apart = self.cookie != 0 && other.cookie != 0 && self.cookie != other.cookie;
+        self.inode == other.inode && !told_apart
+    }
+}
+
+/// `SO_NETNS_COOKIE` of a socket that is made here.
+fn cookie() -> io::Result<u64> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").or_else(|_| std::net::UdpSocket::bind("[::]:0"))?;
+    let mut cookie = 0u64;
+    let mut len = size_of::<u64>() as libc::socklen_t;
+    let at = (&raw mut cookie).cast();
+    // SAFETY: `cookie` is writable for `len` bytes, and both live through the call.
+    checked(unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_NETNS_COOKIE, at, &raw mut len)
+    })?;
+    Ok(cookie)
+}
+
+const SO_NETNS_COOKIE: libc::c_int = 71;
+
+/// Opens the namespace of that number: of a process, or mounted somewhere. `None` when nobody has it any more.
+pub(crate) fn find(network: &Network) -> Option<File> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let of_process = processes.map(|entry| entry.path().join("ns/net"));
+    of_process.chain(mounted(network.inode)).find_map(|path| {
+        let is_it = |meta: std::fs::Metadata| meta.ino() == network.inode;
+        std::fs::metadata(&path).is_ok_and(is_it).then(|| File::open(&path).ok()).flatten()
+    })
+}
+
+/// Where a namespace is mounted, as `ip netns` does it.
+fn mounted(inode: u64) -> Vec<std::path::PathBuf> {
+    let root = format!("net:[{inode}]");
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let place = |line: &str| {
+        let mut words = line.split(' ').skip(3);
+        (words.next()? == root).then(|| words.next().map(Into::into)).flatten()
+    };
+    mounts.lines().filter_map(place).collect()
+}
+
+/// How the files under /sys may be used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sys {
+    ReadOnly,
+    Writable,
+}
+
+fn own_mounts() -> io::Result<()> {
     // SAFETY: unshare takes an integer; only this thread gets a list of mounts of its own.
     checked(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
-    mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE)?;
+    mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE)
+}
+
+fn enter(network: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open, and only this thread enters.
-    checked(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })?;
-    match mount(c"sysfs", c"/sys", libc::MS_RDONLY) {
+    checked(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) }).map(|_| ())
+}
+
+/// Devices under /sys are those of the namespace in which it was mounted, so it is mounted anew, for this thread alone.
+fn mount_sys(sys: Sys) -> io::Result<()> {
+    match mount(c"sysfs", c"/sys", if sys == Sys::ReadOnly { libc::MS_RDONLY } else { 0 }) {
         // The kernel mounts nothing on itself: the devices there are this namespace's already.
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Ok(()),
         mounted => mounted,
@@ -192,19 +301,19 @@ mod tests {
 
     #[test]
     fn sockets_made_within_are_of_that_namespace_and_the_thread_comes_back() {
-        let own = Network::of_this_thread().unwrap().number().unwrap();
-        let Ok(other) = Network::make() else { return };
+        let own = OwnNetwork::of_this_thread().unwrap().number().unwrap();
+        let Ok(other) = OwnNetwork::make() else { return };
         assert_ne!(other.number().unwrap(), own);
-        let inside = other.within(|| Network::of_this_thread().unwrap().number().unwrap()).unwrap();
+        let inside = other.within(|| OwnNetwork::of_this_thread().unwrap().number().unwrap()).unwrap();
         assert_eq!(inside, other.number().unwrap());
         let panicked = std::panic::catch_unwind(|| other.within(|| panic!("work that goes wrong")));
         assert!(panicked.is_err());
-        assert_eq!(Network::of_this_thread().unwrap().number().unwrap(), own);
+        assert_eq!(OwnNetwork::of_this_thread().unwrap().number().unwrap(), own);
     }
 
     #[test]
     fn who_settles_there_sees_its_devices_and_whatever_else_is_mounted_below_sys() {
-        let Ok(other) = Network::make() else { return };
+        let Ok(other) = OwnNetwork::make() else { return };
         let mounts = || proc::text("/proc/thread-self/mounts").unwrap();
         let outside = mounts();
         let (devices, inside) = std::thread::spawn(move || {
@@ -218,6 +327,29 @@ mod tests {
         assert_eq!(devices, ["lo"]);
         assert_eq!(inside, mounts_below_sys().unwrap());
         assert_eq!(mounts(), outside);
+    }
+
+    #[test]
+    fn a_new_network_is_another_one_and_is_found_while_it_lives() {
+        let own = network().unwrap();
+        let made = in_new_network(|| {
+            let made = network().unwrap();
+            assert!(!made.is(&own) && made.cookie != own.cookie);
+            let names: Vec<_> = std::fs::read_dir("/sys/class/net").unwrap().flatten().collect();
+            assert!(names.iter().all(|name| name.file_name() != "eth0"), "its devices are its own");
+            made
+        });
+        match made {
+            Ok(made) => assert!(find(&made).is_none(), "it ended with its thread"),
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EPERM)),
+        }
+        assert!(find(&own).is_some());
+    }
+
+    #[test]
+    fn a_later_namespace_of_the_same_number_is_another() {
+        let first = Network { inode: 7, cookie: 1 };
+        assert!(!first.is(&Network { inode: 7, cookie: 2 }) && first.is(&Network { inode: 7, cookie: 0 }));
     }
 
     #[test]

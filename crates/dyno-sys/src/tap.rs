@@ -103,12 +103,12 @@ impl Drop for Tap {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::namespace::Network;
+    use crate::namespace::OwnNetwork;
     use std::net::UdpSocket;
 
     #[test]
     fn a_tap_sees_packets_only_while_it_is_bound_to_all() {
-        let Ok(own) = Network::make() else { return };
+        let Ok(own) = OwnNetwork::make() else { return };
         own.within(|| {
             crate::netlink::link::set_up(1).unwrap();
             let mut tap = Tap::open().unwrap();

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use dyno_record::lab::Part;
 use dyno_sys::knob;
-use dyno_sys::namespace::Network;
+use dyno_sys::namespace::OwnNetwork;
 use dyno_sys::netlink::ethtool;
 use dyno_sys::netlink::link::{self, Offload, Veth};
 use dyno_sys::netlink::route::{self, Link};
@@ -36,7 +36,7 @@ pub(super) const GSO: &str = "tx-generic-segmentation";
 pub(super) const GRO: &str = "rx-gro";
 
 /// Lays the cable from this thread's namespace; the number of this end.
-pub(super) fn lay(client: &Network, queues: u32) -> Result<u32, LabError> {
+pub(super) fn lay(client: &OwnNetwork, queues: u32) -> Result<u32, LabError> {
     let cannot = |what| move |source| LabError::Cable { what, source };
     quiet()?;
     let veth = Veth { names: [SERVER_DEVICE, CLIENT_DEVICE], queues };
@@ -89,7 +89,7 @@ pub(super) fn has(device: u32, offload: &str) -> Result<bool, LabError> {
 }
 
 /// That the cable is what was asked for: both ends up, with their queues, and the offloads on which polling hangs.
-pub(super) fn check(client: &Network, device: u32, queues: u32) -> Result<(), LabError> {
+pub(super) fn check(client: &OwnNetwork, device: u32, queues: u32) -> Result<(), LabError> {
     let here = link_of(SERVER_DEVICE)?;
     let there = client.within(|| link_of(CLIENT_DEVICE)).map_err(LabError::Namespace)??;
     let read = format!("{} up, {:?} queues; {} up, {:?}", here.is_up, here.queues, there.is_up, there.queues);
@@ -102,7 +102,7 @@ pub(super) fn check(client: &Network, device: u32, queues: u32) -> Result<(), La
 }
 
 /// The number of the client's end, in its namespace.
-pub(super) fn peer(client: &Network) -> Result<u32, LabError> {
+pub(super) fn peer(client: &OwnNetwork) -> Result<u32, LabError> {
     Ok(client.within(|| link_of(CLIENT_DEVICE)).map_err(LabError::Namespace)??.index)
 }
 

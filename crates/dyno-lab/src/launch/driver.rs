@@ -7,13 +7,13 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use dyno_load::{Beside, BlockReport, BlockSpec, Crew, Edge, OpenError, Placement, SessionPlan};
-use dyno_sys::namespace::Network;
+use dyno_sys::namespace::OwnNetwork;
 
 /// Connections with the place where they are opened.
 #[derive(Debug)]
 pub(crate) struct Driver {
     crew: Crew,
-    from: Option<Rc<Network>>,
+    from: Option<Rc<OwnNetwork>>,
 }
 
 impl Driver {
@@ -21,7 +21,7 @@ impl Driver {
     pub(crate) fn open(
         plan: &SessionPlan,
         placement: &Placement,
-        from: Option<Rc<Network>>,
+        from: Option<Rc<OwnNetwork>>,
     ) -> Result<Driver, OpenError> {
         let crew = within(from.as_deref(), || Crew::open(plan, placement))?;
         Ok(Driver { crew, from })
@@ -56,7 +56,7 @@ impl Driver {
 /// # Panics
 /// When this process may not enter a namespace that it made: it lost its rights meanwhile, and no figure would be one of the
 /// laboratory any more.
-pub(crate) fn within<T>(network: Option<&Network>, work: impl FnOnce() -> T) -> T {
+pub(crate) fn within<T>(network: Option<&OwnNetwork>, work: impl FnOnce() -> T) -> T {
     match network {
         None => work(),
         Some(network) => network.within(work).expect("who made a namespace may enter it"),

@@ -15,7 +15,7 @@ use dyno_host::tally::Tally;
 use dyno_record::change::{ChangeSpec, What};
 use dyno_sys::Pid;
 use dyno_sys::keeper::{Closing, Keeper};
-use dyno_sys::namespace::Network;
+use dyno_sys::namespace::OwnNetwork;
 
 use std::net::Ipv4Addr;
 use std::rc::Rc;
@@ -84,7 +84,7 @@ impl<'w> World<'w> {
     }
 
     /// Where connections of the load are opened, if not here.
-    pub(crate) fn client(&self) -> Option<Rc<Network>> {
+    pub(crate) fn client(&self) -> Option<Rc<OwnNetwork>> {
         self.lab.as_ref().map(Lab::client)
     }
 
@@ -152,8 +152,8 @@ impl<'w> World<'w> {
 /// Whether the kernel keeps it per namespace, or for a device in one. A file that it has for all namespaces together is not
 /// there in any but the first, and so cannot be written from the laboratory by mistake.
 fn is_of_network(what: &What) -> bool {
-    let What::File(path) = what;
-    ["/proc/sys/net/", "/sys/class/net/"].iter().any(|root| path.starts_with(root))
+    let roots = ["/proc/sys/net/", "/sys/class/net/"];
+    matches!(what, What::File(path) if roots.iter().any(|root| path.starts_with(root)))
 }
 
 fn knob_trouble(error: &HostError) -> Trouble {

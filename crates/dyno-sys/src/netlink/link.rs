@@ -51,7 +51,7 @@ pub fn make_veth(veth: Veth<'_>, other: impl AsFd) -> io::Result<()> {
     put(&mut info, 2 | NESTED, &peer);
     let mut here = end(veth.names[0]);
     put(&mut here, 18 | NESTED, &info);
-    Netlink::open(Protocol::Route)?.order(RTM_NEWLINK, CREATE | EXCLUSIVE, &here)
+    Netlink::open(Protocol::Route)?.tell(RTM_NEWLINK, CREATE | EXCLUSIVE, &here)
 }
 
 /// Gives a device of this thread's namespace an address.
@@ -64,7 +64,7 @@ pub fn add_address(device: u32, address: Ipv4Addr, prefix: u8) -> io::Result<()>
     body.extend(device.to_le_bytes());
     put(&mut body, 2, &address.octets());
     put(&mut body, 1, &address.octets());
-    Netlink::open(Protocol::Route)?.order(RTM_NEWADDR, CREATE | EXCLUSIVE, &body)
+    Netlink::open(Protocol::Route)?.tell(RTM_NEWADDR, CREATE | EXCLUSIVE, &body)
 }
 
 /// Sets a device of this thread's namespace up.
@@ -76,7 +76,7 @@ pub fn set_up(device: u32) -> io::Result<()> {
     body[4..8].copy_from_slice(&device.to_le_bytes());
     body[8..12].copy_from_slice(&IFF_UP.to_le_bytes());
     body[12..16].copy_from_slice(&IFF_UP.to_le_bytes());
-    Netlink::open(Protocol::Route)?.order(RTM_NEWLINK, 0, &body)
+    Netlink::open(Protocol::Route)?.tell(RTM_NEWLINK, 0, &body)
 }
 
 /// Where an offload is to stand.
@@ -110,7 +110,7 @@ pub fn set_offloads(device: u32, names: &[&str], wanted: Offload) -> io::Result<
         put(&mut bits, 1 | NESTED, &bit);
     }
     put(&mut body, 3 | NESTED, &inside(3, &bits));
-    netlink.order(family, 0, &body)
+    netlink.tell(family, 0, &body)
 }
 
 /// Attributes inside of one attribute.
@@ -124,12 +124,12 @@ fn inside(kind: u16, content: &[u8]) -> Vec<u8> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::namespace::Network;
+    use crate::namespace::OwnNetwork;
     use crate::netlink::{ethtool, route};
 
     /// Two namespaces and a cable between them.
-    fn cable() -> Option<[Network; 2]> {
-        let [here, there] = [Network::make().ok()?, Network::make().ok()?];
+    fn cable() -> Option<[OwnNetwork; 2]> {
+        let [here, there] = [OwnNetwork::make().ok()?, OwnNetwork::make().ok()?];
         let veth = Veth { names: ["a", "b"], queues: 2 };
         here.within(|| make_veth(veth, &there)).unwrap().unwrap();
         Some([here, there])

@@ -8,6 +8,7 @@ mod cable;
 mod counts;
 mod error;
 mod parts;
+mod snapshot;
 mod tables;
 mod tool;
 
@@ -20,6 +21,7 @@ use dyno_sys::tap::Tap;
 
 pub use cable::{CLIENT, CLIENT_DEVICE, SERVER, SERVER_DEVICE};
 pub use error::LabError;
+pub use snapshot::MOVING;
 
 /// A laboratory in whose server's namespace this process lives.
 #[derive(Debug)]
@@ -170,6 +172,24 @@ mod tests {
             assert!(Part::ALL.iter().all(|part| lab.stands(*part) == part.fresh()));
             let refused = lab.stand(Part::Rules, "many").unwrap_err().to_string();
             assert!(refused.contains("linear N"), "{refused}");
+        });
+    }
+
+    #[test]
+    fn a_snapshot_shows_every_part_that_is_turned_and_nothing_once_it_is_cleared() {
+        in_lab(|lab| {
+            let before = lab.snapshot().unwrap();
+            assert!(before.len() > 300, "{}", before.len());
+            for (part, value) in dyno_record::lab::planted("1") {
+                lab.stand(part, &value).unwrap();
+                let now = lab.snapshot().unwrap();
+                assert_ne!(now, before, "{} cannot be seen", part.name());
+                lab.stand(part, "").unwrap();
+                let now = lab.snapshot().unwrap();
+                let differs: Vec<_> =
+                    now.iter().filter(|(name, value)| before.get(*name) != Some(value)).collect();
+                assert!(differs.is_empty() && now.len() == before.len(), "{}: {differs:?}", part.name());
+            }
         });
     }
 

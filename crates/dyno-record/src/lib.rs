@@ -19,6 +19,7 @@ pub mod journal;
 pub mod lab;
 pub mod machine;
 pub mod observation;
+pub mod planted;
 pub mod profile;
 pub mod ratios;
 pub mod shares;

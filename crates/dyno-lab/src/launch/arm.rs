@@ -52,6 +52,12 @@ impl Arm {
         processes(self.warden)
     }
 
+    /// The process that was launched.
+    #[must_use]
+    pub fn server(&self) -> Pid {
+        self.pid
+    }
+
     /// The end of what the server printed.
     pub(crate) fn output_tail(&self) -> String {
         tail(&self.output)

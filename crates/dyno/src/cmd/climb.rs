@@ -214,6 +214,14 @@ fn show(args: &cli::Climb, record: &Record) -> Result<(), Failure> {
 
 /// The split of the CPUs: the generator on the last half of the physical cores, SMT siblings never apart.
 fn cpus(args: &cli::Climb) -> Result<(CpuSet, Vec<usize>, bool), Failure> {
+    split(args.server_cpus.as_ref(), args.load_cpus.as_ref())
+}
+
+/// CPUs of the servers, those of the load, and whether they share one; what is not given is chosen.
+pub(crate) fn split(
+    servers: Option<&CpuSet>,
+    loads: Option<&CpuSet>,
+) -> Result<(CpuSet, Vec<usize>, bool), Failure> {
     let allowed = affinity::allowed();
     let mut cores: Vec<Vec<usize>> = Vec::new();
     for cpu in allowed.iter() {
@@ -223,11 +231,11 @@ fn cpus(args: &cli::Climb) -> Result<(CpuSet, Vec<usize>, bool), Failure> {
             None => cores.push(vec![cpu]),
         }
     }
-    let load: Vec<usize> = match &args.load_cpus {
+    let load: Vec<usize> = match loads {
         Some(set) => set.iter().collect(),
-        None => load_by_default(&cores, args.server_cpus.as_ref()),
+        None => load_by_default(&cores, servers),
     };
-    let server: Vec<usize> = match &args.server_cpus {
+    let server: Vec<usize> = match servers {
         Some(set) => set.iter().collect(),
         None => cores.concat().into_iter().filter(|cpu| !load.contains(cpu)).collect(),
     };
@@ -298,7 +306,7 @@ fn suits(plan: &Plan, args: &cli::Climb, name: &str) -> Result<(), Failure> {
 }
 
 /// The laboratory, for the record.
-fn described(lab: &Lab) -> Network {
+pub(crate) fn described(lab: &Lab) -> Network {
     Network {
         server: SERVER.to_string(),
         load: CLIENT.to_string(),
@@ -373,7 +381,7 @@ fn list(plan: &Plan, only: &[String]) -> String {
     rungs.iter().map(line).collect()
 }
 
-fn new_record(server_cpus: &CpuSet, load_cpus: &[usize]) -> Record {
+pub(crate) fn new_record(server_cpus: &CpuSet, load_cpus: &[usize]) -> Record {
     let mut load = CpuSet::empty();
     load_cpus.iter().for_each(|cpu| load.insert(*cpu));
     Record {
@@ -386,7 +394,7 @@ fn new_record(server_cpus: &CpuSet, load_cpus: &[usize]) -> Record {
     }
 }
 
-fn finish_machine(record: &mut Record, world: &World<'_>) {
+pub(crate) fn finish_machine(record: &mut Record, world: &World<'_>) {
     let tally = world.tally();
     let spent = tally.spent();
     let percent = |ns: u64| 100.0 * ns as f64 / spent.all_ns.max(1) as f64;
@@ -442,18 +450,18 @@ impl OutputNames {
 }
 
 /// Live progress on stderr: one line that rewrites itself on a terminal, a line per finished rung elsewhere.
-struct Screen {
+pub(crate) struct Screen {
     terminal: bool,
     width: usize,
     shown_ns: u64,
 }
 
 impl Screen {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { terminal: std::io::stderr().is_terminal(), width: out::terminal_width(), shown_ns: 0 }
     }
 
-    fn show(&mut self, event: &Event<'_>) {
+    pub(crate) fn show(&mut self, event: &Event<'_>) {
         match event {
             Event::Pair { stage, name, pair, of, estimate, left_ns } if self.terminal && self.due() => {
                 let effect = estimate.map(|e| {
@@ -500,7 +508,7 @@ impl Screen {
         due
     }
 
-    fn clear(&self) {
+    pub(crate) fn clear(&self) {
         if self.terminal {
             out::say("\r\x1b[K");
         }

@@ -14,6 +14,7 @@ mod generate;
 mod go;
 mod limit;
 mod mutants;
+mod netlab;
 mod packages;
 mod repo;
 mod rights;
@@ -56,6 +57,9 @@ usage: cargo xtask VERB
   mutants           whether tests see faults: a seeded sample of small changes, each tested alone; takes hours
                     [--seed N] [--sample 200] [--time 3h] [--only proto,judge,measure,engine,verdicts]
                     [--page docs/evidence/mutants.md]
+  netlab up|down|plant
+                    a laboratory of two network namespaces, as root: made and held, ended, given the planted host's
+                    defects; it tells how to enter it
   gen [--check]     writes the manual page of the command line from its own help, or compares
   gen bpf [--check] builds the BPF objects that are committed beside their sources, or compares; needs clang 14
 
@@ -87,6 +91,7 @@ fn run(mut words: Vec<String>) -> Result<Outcome, Trouble> {
         "bench" => bench::run(&repo, flags),
         "fuzz" => fuzz::run(&repo, flags),
         "mutants" => mutants::run(&repo, flags),
+        "netlab" => netlab::run(&repo, flags),
         "simulate" => simulate::run(&repo, flags),
         "strangers" => strangers::run(&repo, flags),
         "gen" => generate::run(&repo, flags),

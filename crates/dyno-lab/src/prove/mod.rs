@@ -88,6 +88,7 @@ impl World<'_> {
     fn command(&mut self, arm: &Arm, argv: &[String], expect: &str) -> Result<Reading, Trouble> {
         let fill = |word: &String| {
             let word = word.replace("{pid}", &arm.pid.to_string()).replace("{port}", &arm.port.to_string());
+            let word = word.replace("{address}", &self.address().to_string());
             word.replace("{dir}", &arm.dir.display().to_string())
         };
         let argv: Vec<String> = argv.iter().map(fill).collect();

@@ -49,12 +49,11 @@ fn audit(found: &Found) -> String {
     }
     let missing = found.expected.iter().filter(|id| !added.contains(id)).cloned();
     let stray = added.iter().filter(|id| !found.expected.contains(id)).cloned();
-    let gone = found.before.iter().filter(|id| !found.after.contains(id)).cloned();
     let part = |what: &str, ids: Vec<String>| (!ids.is_empty()).then(|| format!("{what} {}", ids.join(", ")));
     let parts = [
         part("planted and not found", missing.collect()),
         part("found and not planted", stray.collect()),
-        part("found on the clean host only", gone.collect()),
+        part("found on the clean host only", found.gone()),
     ];
     format!("not the plants alone: {}", parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
 }

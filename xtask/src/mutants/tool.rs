@@ -40,6 +40,25 @@ const LEFT_OUT: [(&str, &[&str]); 1] = [(
     ],
 )];
 
+/// Which of a package's tests run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tests {
+    /// Those of its library, in one binary.
+    BesideTheCode,
+    /// All but examples in the documentation.
+    All,
+}
+
+impl Tests {
+    /// The words for `cargo test`.
+    fn words(self, package: &str) -> Vec<&'static str> {
+        match self {
+            Tests::BesideTheCode => vec!["--lib"],
+            Tests::All => [&["--tests"][..], &left_out(package)].concat(),
+        }
+    }
+}
+
 /// What became of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
@@ -107,10 +126,10 @@ impl Tool {
     }
 
     /// How long a package's tests may take with a change: they run once without one, and must pass.
-    pub(super) fn limit_of(&self, package: &str, left: Duration) -> Result<Duration, Trouble> {
-        let test = |last: &[&'static str]| {
+    pub(super) fn limit_of(&self, package: &str, tests: Tests, left: Duration) -> Result<Duration, Trouble> {
+        let test = |first: &[&'static str]| {
             let words = ["test", "--quiet", "--package", package];
-            self.in_tree(cargo(words.into_iter().chain(last.iter().copied()).chain(left_out(package))))
+            self.in_tree(cargo(words.into_iter().chain(first.iter().copied()).chain(tests.words(package))))
         };
         let fails = || Trouble::new(format!("the tests of {package} fail without any change"));
         let mut build = test(&["--no-run"]);
@@ -126,7 +145,7 @@ impl Tool {
     }
 
     /// Makes one change, builds and tests its package, and takes it back.
-    pub(super) fn test(&self, mutant: &Mutant, limit: Duration) -> Result<Fate, Trouble> {
+    pub(super) fn test(&self, mutant: &Mutant, tests: Tests, limit: Duration) -> Result<Fate, Trouble> {
         let mut asked = self.asked();
         asked.args(["--in-place", "--baseline", "skip", "--package", &mutant.package]);
         asked.args([
@@ -137,7 +156,7 @@ impl Tool {
         ]);
         asked.arg("--output").arg(&self.folder).stdout(Stdio::null()).stderr(Stdio::null());
         // Behind its own words stand those for cargo test.
-        asked.arg("--").args(left_out(&mutant.package));
+        asked.arg("--").args(tests.words(&mutant.package));
         let told = self.folder.join("mutants.out");
         if told.exists() {
             std::fs::remove_dir_all(&told).map_err(Trouble::cannot("clear what was told before"))?;
@@ -243,6 +262,7 @@ mod tests {
         }
         assert_eq!(left_out("dyno-proto"), [""; 0]);
         assert_eq!(left_out("dyno-climb")[..2], ["--", "--skip"]);
+        assert_eq!(Tests::All.words("dyno-climb")[..3], ["--tests", "--", "--skip"]);
     }
 
     #[test]

@@ -192,7 +192,13 @@ mod tests {
 
     fn mutant(line: usize) -> Mutant {
         let file = "crates/dyno-proto/src/json.rs".to_owned();
-        Mutant { name: format!("{file}:{line}: replace f with ()"), package: "dyno-proto".to_owned(), file }
+        Mutant {
+            name: format!("{file}:{line}: replace f with ()"),
+            package: "dyno-proto".to_owned(),
+            file,
+            span: [(1, 1); 2],
+            replacement: String::new(),
+        }
     }
 
     #[test]

@@ -29,6 +29,11 @@ pub enum Proof {
         /// The bound.
         count: Bound,
     },
+    /// Filters that system calls of its tasks pass (seccomp), those that its surroundings put there included.
+    Filters {
+        /// The bound on their number, over all tasks.
+        count: Bound,
+    },
     /// Tasks that may run on one CPU only, each on its own.
     Cpus {
         /// The bound on such tasks.
@@ -137,6 +142,7 @@ impl std::fmt::Display for Proof {
             }
             Self::Counter { name, per_request } => write!(f, "{name} per request: {per_request}"),
             Self::Threads { count } => write!(f, "threads: {count}"),
+            Self::Filters { count } => write!(f, "filters on system calls, over all threads: {count}"),
             Self::Cpus { pinned } => write!(f, "threads pinned to one CPU: {pinned}"),
             Self::Local { percent } => write!(f, "connections on their worker's CPU, percent: {percent}"),
             Self::Sockopt { option, expect } => write!(f, "{option} of a connection: {expect}"),
@@ -156,6 +162,7 @@ impl Proof {
             Self::Syscalls { per_request: bound, .. }
             | Self::Counter { per_request: bound, .. }
             | Self::Threads { count: bound }
+            | Self::Filters { count: bound }
             | Self::Cpus { pinned: bound }
             | Self::Local { percent: bound }
             | Self::Listeners { count: bound } => Some(*bound),

@@ -155,6 +155,7 @@ fn rung_of(text: RungText, dials: &[Dial]) -> Result<Rung, PlanError> {
         impossible: None,
         proofs: text.proof,
         in_place,
+        only_named: false,
     })
 }
 

@@ -30,6 +30,7 @@ impl World<'_> {
         let pids = arm.processes();
         match proof {
             Proof::Threads { .. } => Ok(seen::threads(&pids)),
+            Proof::Filters { .. } => Ok(seen::filters(&pids)),
             Proof::Cpus { .. } => Ok(seen::pinned(&pids)),
             Proof::Maps { contains } => Ok(seen::maps(&pids, contains)),
             Proof::Listeners { .. } => Ok(seen::listeners(&pids, &arm.addr)),

@@ -12,10 +12,20 @@ use crate::launch::foreign_listener;
 
 /// Bit of `EPOLLET` in the events that fdinfo shows.
 const EPOLLET: u32 = 1 << 31;
+/// The mode of a task with a filter (SECCOMP_MODE_FILTER).
+const FILTER: u32 = 2;
 
 /// Tasks of all these processes.
 pub(super) fn threads(pids: &[Pid]) -> Reading {
     Reading::Number(pids.iter().map(|pid| proc::tasks(*pid).len()).sum::<usize>() as f64)
+}
+
+/// Filters that system calls of all these tasks pass. A kernel before 5.10 does not tell how many: there each task that has any
+/// counts once.
+pub(super) fn filters(pids: &[Pid]) -> Reading {
+    let costs = pids.iter().flat_map(|pid| proc::task_costs(*pid));
+    let of = |cost: proc::TaskCost| cost.seccomp_filters.max(u32::from(cost.seccomp == FILTER));
+    Reading::Number(costs.map(|cost| f64::from(of(cost))).sum())
 }
 
 /// Tasks of these processes that may run on one CPU only, counted once per CPU.

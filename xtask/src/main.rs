@@ -14,6 +14,7 @@ mod generate;
 mod go;
 mod limit;
 mod mutants;
+mod netlab;
 mod packages;
 mod pictures;
 mod repo;
@@ -65,6 +66,9 @@ usage: cargo xtask VERB
                     [--seed N] [--sample 200] [--time 3h] [--only proto,judge,measure,engine,verdicts]
                     [--page docs/evidence/mutants.md]
   pictures          the README's pictures, from records that are given or made: [--climb FILE] [--profile FILE]
+  netlab up|down|plant
+                    a laboratory of two network namespaces, as root: made and held, ended, given the planted host's
+                    defects; it tells how to enter it
   gen [--check]     writes the manual page of the command line from its own help, or compares
   gen bpf [--check] builds the BPF objects that are committed beside their sources, or compares; needs clang 14
 
@@ -97,6 +101,7 @@ fn run(mut words: Vec<String>) -> Result<Outcome, Trouble> {
         "fuzz" => fuzz::run(&repo, flags),
         "mutants" => mutants::run(&repo, flags),
         "pictures" => pictures::run(&repo, flags),
+        "netlab" => netlab::run(&repo, flags),
         "simulate" => simulate::run(&repo, flags),
         "slow" => slow::run(&repo, flags),
         "soak" => soak::run(&repo, flags),

@@ -4,6 +4,7 @@
 //! the system calls that serve fifty requests) or, for what has no outside, a counter that the server keeps at the very
 //! place where the work is done. The same proof is read on both sides: it must hold with the change and fail without it.
 
+use dyno_record::lab::Count;
 use serde::{Deserialize, Serialize};
 
 /// What to read, and what must be read when the change is in force.
@@ -63,6 +64,25 @@ pub enum Proof {
     },
     /// Processes that listen on the server's port; a process of somebody else among them fails the proof.
     Listeners {
+        /// The bound.
+        count: Bound,
+    },
+    /// What the laboratory's network counted, per request (`dyno climb --netns`): at the place where the work is done, so that
+    /// what is set and not in force counts nothing.
+    Network {
+        /// What.
+        count: Count,
+        /// The bound.
+        per_request: Bound,
+    },
+    /// Share of accepted connections whose packets come by polling (they have a NAPI id): a device may have polling on, and
+    /// its packets pass it by.
+    Polled {
+        /// The bound, in percent.
+        percent: Bound,
+    },
+    /// Filters of system calls that every thread of the server passes, the fewest of any.
+    Filters {
         /// The bound.
         count: Bound,
     },
@@ -150,6 +170,11 @@ impl std::fmt::Display for Proof {
             Self::EpollFlags { edge: false } => f.write_str("epoll events of a connection: level"),
             Self::Maps { contains } => write!(f, "mapped files: {contains}"),
             Self::Listeners { count } => write!(f, "listening processes: {count}, no stranger"),
+            Self::Network { count, per_request } => write!(f, "{} per request: {per_request}", count.words()),
+            Self::Polled { percent } => {
+                write!(f, "connections whose packets are polled for, percent: {percent}")
+            }
+            Self::Filters { count } => write!(f, "filters of system calls: {count}"),
             Self::Answer { path, contains } => write!(f, "answer to {path}: contains \"{contains}\""),
             Self::Command { argv, expect } => write!(f, "{}: prints \"{expect}\"", argv.join(" ")),
         }
@@ -165,6 +190,9 @@ impl Proof {
             | Self::Filters { count: bound }
             | Self::Cpus { pinned: bound }
             | Self::Local { percent: bound }
+            | Self::Network { per_request: bound, .. }
+            | Self::Polled { percent: bound }
+            | Self::Filters { count: bound }
             | Self::Listeners { count: bound } => Some(*bound),
             _ => None,
         }

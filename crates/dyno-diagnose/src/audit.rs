@@ -17,6 +17,7 @@ mod net_polling;
 mod net_queues;
 mod net_tcp;
 mod netfilter;
+mod placed;
 mod rule_walk;
 mod security;
 mod taps;
@@ -79,7 +80,8 @@ fn enter(audit: &mut Audit, check: &Check, facts: &Facts) {
         Ok(Looked::Found(findings)) => {
             assert!(!findings.is_empty(), "{}: nothing was found is said in another way", check.id);
             for finding in findings {
-                enter_finding(audit, AuditFinding { id: id(), ..finding });
+                let changes = placed::placed(finding.changes.clone(), facts);
+                enter_finding(audit, AuditFinding { id: id(), changes, ..finding });
             }
         }
         Err(Gap::Unread(why)) => {

@@ -20,7 +20,7 @@ pub enum HostError {
     #[error("{what} would be changed, which needs --allow-host-changes")]
     NotAllowed {
         /// The setting.
-        what: What,
+        what: Box<What>,
     },
     /// It could not be read, written or put back.
     #[error(transparent)]
@@ -37,7 +37,7 @@ pub enum HostError {
     )]
     Foreign {
         /// The setting.
-        what: What,
+        what: Box<What>,
         /// What was written here last.
         wrote: String,
         /// What it reads.
@@ -129,7 +129,7 @@ impl<T> HostChange<T> {
         match host.write(&self.what, &value) {
             Ok(()) if host.holds(&self.what, &value)? => {
                 self.stands = Stands::At(value);
-                Ok(())
+                self.note_held(host, journal)
             }
             // Between the write and this somebody else has written.
             Ok(()) => Err(self.foreign(host)),
@@ -142,7 +142,31 @@ impl<T> HostChange<T> {
         }
     }
 
-    /// Puts the setting back and lets go of it.
+    /// What it reads goes into the journal once for every value: until then the value is one that may have been written.
+    fn note_held(&self, host: &dyn Host, journal: &mut Journal) -> Result<(), HostError> {
+        if !journal.is_pending(self.number) {
+            return Ok(());
+        }
+        Ok(journal.held(self.number, &text(&host.read(&self.what)?))?)
+    }
+
+    /// Lets the setting stand where it stands, also after our death: the journal alone knows what it was.
+    ///
+    /// # Errors
+    /// When that cannot be written down; then it is still guarded.
+    pub fn keep<G: Guard<Token = T>>(
+        self,
+        by: &str,
+        guard: &G,
+        journal: &mut Journal,
+    ) -> Result<(), HostError> {
+        assert!(self.is_changed(), "{} stands as it was found, and there is nothing to keep", self.what);
+        journal.kept(self.number, by)?;
+        guard.release(self.token);
+        Ok(())
+    }
+
+    /// Puts the setting back and lets go of it. What is gone needs no putting back.
     ///
     /// # Errors
     /// When it is not back; then guard and journal go on knowing what it was.
@@ -153,13 +177,23 @@ impl<T> HostChange<T> {
         journal: &mut Journal,
     ) -> Result<(), HostError> {
         // One that stands as it was found has nothing of ours, whatever somebody else has written since.
+        match self.put_back(host) {
+            Ok(()) => journal.restored(self.number)?,
+            Err(HostError::Knob(gone @ KnobError::Gone { .. })) => {
+                journal.gone(self.number, &gone.to_string())?;
+            }
+            Err(error) => return Err(error),
+        }
+        assert!(!journal.is_open(self.number), "the journal lets go before the guard does");
+        guard.release(self.token);
+        Ok(())
+    }
+
+    fn put_back(&self, host: &mut dyn Host) -> Result<(), HostError> {
         if self.is_changed() && !host.holds(&self.what, &self.old)? {
             self.check_ours(host)?;
             host.put_back(&self.what, &self.old)?;
         }
-        journal.restored(self.number)?;
-        assert!(!journal.is_open(self.number), "the journal lets go before the guard does");
-        guard.release(self.token);
         Ok(())
     }
 
@@ -200,7 +234,7 @@ impl<T> HostChange<T> {
             Stands::Unknown => String::new(),
         };
         let reads = host.read(&self.what).map_or_else(|error| error.to_string(), |value| text(&value));
-        HostError::Foreign { what: self.what.clone(), wrote, reads, old: text(&self.old) }
+        HostError::Foreign { what: Box::new(self.what.clone()), wrote, reads, old: text(&self.old) }
     }
 }
 
@@ -268,6 +302,37 @@ mod tests {
         bench.undo(change).unwrap();
         assert_eq!(bench.reads(), "60");
         assert!(bench.journal.open_changes().is_empty() && bench.guard.guarded().is_empty());
+    }
+
+    #[test]
+    fn a_value_that_was_read_back_is_written_down_once() {
+        let mut bench = bench();
+        let mut change = bench.prepared("10");
+        assert!(bench.journal.is_pending(change.number));
+        for wanted in ["10", "", "10", "20", "10"] {
+            bench.stand(&mut change, wanted).unwrap();
+        }
+        assert!(!bench.journal.is_pending(change.number));
+        let held = |entry: &&Entry| matches!(entry, Entry::Held { .. });
+        assert_eq!(bench.journal.entries().iter().filter(held).count(), 2);
+    }
+
+    #[test]
+    fn what_is_kept_outlives_us_and_the_journal_knows_what_it_was() {
+        let mut bench = bench();
+        let mut change = bench.prepared("10");
+        bench.stand(&mut change, "10").unwrap();
+        change.keep("net.idle", &bench.guard, &mut bench.journal).unwrap();
+        assert!(bench.guard.guarded().is_empty());
+        assert_eq!((bench.reads().as_str(), bench.journal.open_changes().len()), ("10", 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "there is nothing to keep")]
+    fn what_stands_as_it_was_found_is_never_kept() {
+        let mut bench = bench();
+        let change = bench.prepared("10");
+        let _ = change.keep("net.idle", &bench.guard, &mut bench.journal);
     }
 
     #[test]

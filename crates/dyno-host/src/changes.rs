@@ -66,7 +66,7 @@ impl<G: Guard> OpenChanges<G> {
 
     fn touch(&mut self, spec: &ChangeSpec, host: &dyn Host, guard: &G) -> Result<usize, HostError> {
         if self.allowed == HostChanges::Refused {
-            return Err(HostError::NotAllowed { what: spec.what.clone() });
+            return Err(HostError::NotAllowed { what: Box::new(spec.what.clone()) });
         }
         let journal = opened(&mut self.journal, &self.journal_path)?;
         let change = HostChange::prepare(spec, host, guard, journal)?;

@@ -1,13 +1,13 @@
 //! What a change of the host needs of it: reads, writes, and a guard that undoes it if this process dies.
 //!
-//! [`Kernel`] and the keeper are the real ones; tests have both in memory (`memory`). Each kind of setting has a file of its
-//! own with its reader, its writer and its undo, and a line in every match here.
+//! [`Kernel`] and the keeper are the real ones; tests have both in memory (`memory`). Files are
+//! [`crate::file`]'s, all else [`crate::setting`]'s.
 
 use dyno_record::change::What;
 use dyno_sys::keeper::{Keeper, KeeperError, Token, Undo};
 use dyno_sys::knob::KnobError;
 
-use crate::file;
+use crate::{file, setting};
 
 /// The settings of a host. Values are given and taken in the form in which they are written.
 pub trait Host {
@@ -71,24 +71,28 @@ impl Host for Kernel {
     fn read(&self, what: &What) -> Result<Vec<u8>, KnobError> {
         match what {
             What::File(path) => file::read(path),
+            _ => setting::of(what)?.read(),
         }
     }
 
     fn holds(&self, what: &What, value: &[u8]) -> Result<bool, KnobError> {
         match what {
             What::File(path) => file::holds(path, value),
+            _ => setting::of(what)?.holds(value),
         }
     }
 
     fn write(&mut self, what: &What, value: &[u8]) -> Result<(), KnobError> {
         match what {
             What::File(path) => file::write(path, value),
+            _ => setting::of(what)?.write(value),
         }
     }
 
     fn put_back(&mut self, what: &What, old: &[u8]) -> Result<(), KnobError> {
         match what {
             What::File(path) => file::put_back(path, old),
+            _ => setting::of(what)?.put_back(old),
         }
     }
 }
@@ -114,5 +118,6 @@ fn undo_of(what: &What, old: &[u8], ours: &[Vec<u8>]) -> Vec<Undo> {
     assert!(!ours.is_empty(), "a change that writes nothing is guarded");
     match what {
         What::File(path) => file::undo(path, old, ours),
+        _ => setting::undo(what, old, ours),
     }
 }

@@ -16,12 +16,18 @@ use crate::journal::{Journal, JournalError};
 /// A setting that a journal left open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
+    /// Number of the change in its journal.
+    pub number: u64,
     /// The setting.
     pub what: What,
     /// What it was.
     pub old: String,
     /// Every value that was written there; none where an older journal does not tell.
-    ours: Vec<String>,
+    pub ours: Vec<String>,
+    /// The last of them was not read back: the kernel may have made another value of it.
+    pub is_pending: bool,
+    /// It was changed since this machine was started.
+    pub is_this_boot: bool,
 }
 
 /// Where such a setting stands now.
@@ -29,10 +35,14 @@ pub struct Left {
 pub enum Now {
     /// Where it was before.
     Back,
-    /// At a value that was written there, or it cannot be read.
+    /// At a value that was written there, or that the kernel made of one, or it cannot be read.
     Ours(String),
     /// At another one: somebody else has changed it since. It is left alone.
     Foreign(String),
+    /// Its device, namespace or thread is gone, and what was set with it.
+    Gone(String),
+    /// It was the running kernel's, which was started again since.
+    GoneWithBoot,
 }
 
 /// What a journal left open, to be put back in this order.
@@ -43,28 +53,49 @@ pub fn left_open(journal: &Path) -> Result<Vec<Left>, JournalError> {
     if !journal.exists() {
         return Ok(Vec::new());
     }
-    let journal = Journal::open(journal)?;
+    Ok(left_in(&Journal::open(journal)?))
+}
+
+/// The same of a journal that is open.
+#[must_use]
+pub fn left_in(journal: &Journal) -> Vec<Left> {
     let left = |entry: Entry| match entry {
-        // Journals without reasons held the first value only.
-        Entry::Change { what, old, why, .. } if why.is_empty() => Some(Left { what, old, ours: Vec::new() }),
-        Entry::Change { number, what, old, .. } => Some(Left { what, old, ours: journal.values_of(number) }),
-        Entry::Also { .. } | Entry::Restored { .. } => None,
+        Entry::Change { number, what, old, why, boot, .. } => {
+            // Journals without reasons held the first value only.
+            let ours = if why.is_empty() { Vec::new() } else { journal.values_of(number) };
+            let is_this_boot = boot.is_empty() || boot == journal.boot();
+            let is_pending = !boot.is_empty() && is_this_boot && journal.is_pending(number);
+            Some(Left { number, what, old, ours, is_pending, is_this_boot })
+        }
+        _ => None,
     };
     // Backwards, so that of two changes of one setting the first one's old value is written last.
-    Ok(journal.open_changes().into_iter().rev().filter_map(left).collect())
+    journal.open_changes().into_iter().rev().filter_map(left).collect()
 }
 
 impl Left {
-    /// Where it stands.
+    /// Where it stands. Whoever asks in order to write holds the lock.
     pub fn now(&self, host: &dyn Host) -> Now {
-        let holds = |value: &String| host.holds(&self.what, value.as_bytes());
-        let reads = || host.read(&self.what).map(|value| String::from_utf8_lossy(&value).into_owned());
-        let is_ours = self.ours.is_empty() || self.ours.iter().any(|value| holds(value).unwrap_or(false));
-        match (holds(&self.old), is_ours) {
-            (Ok(true), _) => Now::Back,
-            (Ok(false), false) => Now::Foreign(reads().unwrap_or_default()),
-            (Ok(false), true) | (Err(_), _) => Now::Ours(reads().unwrap_or_default()),
+        if !self.is_this_boot && !self.what.outlives_boot() {
+            return Now::GoneWithBoot;
         }
+        let reads = || match host.read(&self.what) {
+            Ok(value) => String::from_utf8_lossy(&value).into_owned(),
+            Err(error) => error.to_string(),
+        };
+        match host.holds(&self.what, self.old.as_bytes()) {
+            Ok(true) => Now::Back,
+            Err(KnobError::Gone { why, .. }) => Now::Gone(why),
+            Ok(false) if !self.is_ours(host) => Now::Foreign(reads()),
+            Err(KnobError::NotExact { .. }) => Now::Foreign(reads()),
+            Ok(false) | Err(_) => Now::Ours(reads()),
+        }
+    }
+
+    fn is_ours(&self, host: &dyn Host) -> bool {
+        let holds = |value: &String| host.holds(&self.what, value.as_bytes()).unwrap_or(false);
+        // Nobody else may write while a value of ours is on its way: another reading is what the kernel made of it.
+        self.is_pending || self.ours.is_empty() || self.ours.iter().any(holds)
     }
 }
 
@@ -115,7 +146,7 @@ pub fn settle(
 ) -> Result<(), Unsettled> {
     for left in left_open(journal)? {
         match left.now(host) {
-            Now::Back => {}
+            Now::Back | Now::Gone(_) | Now::GoneWithBoot => {}
             Now::Foreign(now) => report(Settled::Foreign(left, now)),
             Now::Ours(now) if allowed == HostChanges::Refused => {
                 return Err(Unsettled::NotAllowed { left: Box::new(left), now });
@@ -144,6 +175,7 @@ mod tests {
             let spec = ChangeSpec { what: What::File(name.into()), wanted: "1".into(), why: "a test".into() };
             let number = journal.change(&spec, "0").unwrap();
             journal.also(number, "2").unwrap();
+            journal.held(number, "2").unwrap();
         }
         path
     }
@@ -161,6 +193,37 @@ mod tests {
         let now: Vec<Now> = left.iter().map(|one| one.now(&host)).collect();
         assert_eq!(now, [Now::Foreign("3".into()), Now::Ours("2".into()), Now::Back]);
         assert_eq!(left_open(Path::new("/nowhere/at/all")).unwrap(), []);
+    }
+
+    /// Planted fault: `is_pending` is never true; then 4096 is taken for somebody else's.
+    #[test]
+    fn what_the_kernel_made_of_a_value_on_its_way_is_ours_and_after_it_was_read_back_somebody_elses() {
+        let mut journal = Journal::in_memory();
+        let spec =
+            ChangeSpec { what: What::File("/cnt".into()), wanted: "4000".into(), why: "a test".into() };
+        let number = journal.change(&spec, "0").unwrap();
+        let host = InMemory::holding(&[("/cnt", "4096")]);
+        assert_eq!(left_in(&journal)[0].now(&host), Now::Ours("4096".into()));
+        journal.held(number, "4000").unwrap();
+        assert_eq!(left_in(&journal)[0].now(&host), Now::Foreign("4096".into()));
+    }
+
+    /// Planted fault: the boot is not compared; then the old value of another boot is written.
+    #[test]
+    fn what_was_changed_before_this_boot_is_gone_with_it_and_a_file_is_not() {
+        let left = |what: What, old: &str| Left {
+            number: 1,
+            what,
+            old: old.into(),
+            ours: vec!["1".into()],
+            is_pending: false,
+            is_this_boot: false,
+        };
+        let file = What::OwnFile { path: "/etc/x".into() };
+        let mut host = InMemory::holding(&[("/a", "1")]);
+        host.set(&file, "1");
+        assert_eq!(left(What::File("/a".into()), "0").now(&host), Now::GoneWithBoot);
+        assert_eq!(left(file, "").now(&host), Now::Ours("1".into()));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::change::ChangeSpec;
 use crate::machine::Machine;
 
 /// Name and number of this record's shape.
@@ -183,6 +184,9 @@ pub struct AuditFinding {
     pub apply: Vec<String>,
     /// Commands that undo that.
     pub revert: Vec<String>,
+    /// The same as changes that `dyno tune` carries out; none where it takes a person.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ChangeSpec>,
 }
 
 /// A check that found nothing to change.

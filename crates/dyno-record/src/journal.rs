@@ -24,6 +24,9 @@ pub enum Entry {
         /// Why; empty in older journals.
         #[serde(default)]
         why: String,
+        /// The boot it was changed in; empty in older journals.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        boot: String,
     },
     /// Written before the same setting is given another value.
     Also {
@@ -31,6 +34,27 @@ pub enum Entry {
         number: u64,
         /// What is written.
         new: String,
+    },
+    /// Written after a value was written for the first time and read back.
+    Held {
+        /// Number of the change.
+        number: u64,
+        /// What it reads.
+        reads: String,
+    },
+    /// Written after the last one: it is to stay until it is rolled back.
+    Kept {
+        /// Number of the change.
+        number: u64,
+        /// What asked for it, as the finding `net.rps`.
+        by: String,
+    },
+    /// Written when its device, namespace or thread was gone, and the value with it; or somebody else's value is to stay.
+    Gone {
+        /// Number of the change.
+        number: u64,
+        /// What is gone.
+        why: String,
     },
     /// Written after the old value was put back and read back.
     Restored {
@@ -48,19 +72,22 @@ mod tests {
     fn a_line_of_an_older_journal_is_read() {
         let line = r#"{"step":"change","number":1,"knob":"/proc/sys/a","old":"0","new":"1"}"#;
         let what = What::File("/proc/sys/a".into());
-        let (old, new, why) = ("0".to_owned(), "1".to_owned(), String::new());
+        let (old, new, why, boot) = ("0".to_owned(), "1".to_owned(), String::new(), String::new());
         assert_eq!(
             serde_json::from_str::<Entry>(line).unwrap(),
-            Entry::Change { number: 1, what, old, new, why }
+            Entry::Change { number: 1, what, old, new, why, boot }
         );
     }
 
     #[test]
     fn a_line_survives_json() {
         let what = What::File("/sys/b".into());
-        let (old, new, why) = ("a".to_owned(), "b".to_owned(), "a test".to_owned());
+        let (old, new, why, boot) = ("a".to_owned(), "b".to_owned(), "a test".to_owned(), "c-d".to_owned());
         for entry in [
-            Entry::Change { number: 7, what, old, new, why },
+            Entry::Change { number: 7, what, old, new, why, boot },
+            Entry::Held { number: 7, reads: "b".into() },
+            Entry::Kept { number: 7, by: "net.rps".into() },
+            Entry::Gone { number: 7, why: "vA is gone".into() },
             Entry::Also { number: 7, new: "c".into() },
             Entry::Restored { number: 7 },
         ] {

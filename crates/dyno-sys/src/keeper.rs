@@ -18,6 +18,7 @@ mod launch;
 mod limits;
 mod packet;
 mod process;
+mod setting_wire;
 mod setup;
 mod step;
 mod undo;

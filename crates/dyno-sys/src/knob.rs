@@ -1,7 +1,7 @@
 //! Host settings as files (/proc/sys, sysfs): read one, write one and see that it holds, put it back.
 //!
-//! The only place where this product changes a host setting. The caller has journalled the old value first. Nothing
-//! is created and no link is followed; a setting that cannot be read back is never written.
+//! With [`crate::setting`] the only place where this product changes a host setting. The caller has journalled the old value
+//! first. Nothing is created and no link is followed; a setting that cannot be read back is never written.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -64,6 +64,22 @@ pub enum KnobError {
         wrote: String,
         /// What it read then.
         read: String,
+    },
+    /// It is no longer there: its device, its network namespace or its thread has gone, and with it what was set.
+    #[error("{} is gone: {why}", knob.display())]
+    Gone {
+        /// The setting.
+        knob: PathBuf,
+        /// What is gone, or who has its name now.
+        why: String,
+    },
+    /// It could not be put back exactly, and is not changed for that reason.
+    #[error("{} is not changed: {why}", knob.display())]
+    NotExact {
+        /// The setting.
+        knob: PathBuf,
+        /// What would be lost.
+        why: String,
     },
     /// The old value could not be put back: the host is not as it was.
     #[error("{} could not be put back to {old:?}", knob.display())]
@@ -133,7 +149,7 @@ pub fn holds(path: impl AsRef<Path>, value: &[u8]) -> Result<bool, KnobError> {
 }
 
 /// One write call: two would be two settings to the kernel. O_TRUNC matters to ordinary files only.
-fn put(path: &Path, value: &[u8]) -> io::Result<()> {
+pub(crate) fn put(path: &Path, value: &[u8]) -> io::Result<()> {
     // Nothing at all would not reach the kernel; a newline alone empties a setting.
     let value = if value.is_empty() { b"\n" } else { value };
     let mut options = OpenOptions::new();
@@ -155,7 +171,7 @@ pub fn settable(raw: &[u8]) -> Vec<u8> {
     }
 }
 
-fn same(read: &[u8], wrote: &[u8]) -> bool {
+pub(crate) fn same(read: &[u8], wrote: &[u8]) -> bool {
     let words = |raw: &[u8]| -> Vec<String> { text(raw).split_whitespace().map(normal).collect() };
     words(read) == words(wrote)
 }

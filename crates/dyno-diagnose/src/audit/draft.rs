@@ -1,6 +1,7 @@
 //! What every check is made of: its answer, findings with their gains and prices, and commands that can be pasted.
 
 use dyno_record::audit::{AuditFinding, Gain, Goal, Level, Prices, Risk, Source};
+use dyno_record::change::{self, ChangeSpec, What};
 use dyno_record::fact::{Gap, Unread};
 use dyno_record::facts::{Facts, Server};
 
@@ -102,6 +103,8 @@ pub(super) trait Say: Sized {
     fn see(self, commands: &[&str]) -> Self;
     fn apply(self, commands: &[&str]) -> Self;
     fn revert(self, commands: &[&str]) -> Self;
+    /// What `dyno tune` would set, and where it is to stand. Namespaces and devices are named when the audit is whole.
+    fn set(self, what: What, wanted: &str) -> Self;
 }
 
 /// Percent from which a gain is medium, and high.
@@ -167,6 +170,11 @@ impl Say for AuditFinding {
         self.revert = owned(commands);
         self
     }
+
+    fn set(mut self, what: What, wanted: &str) -> Self {
+        self.changes.push(ChangeSpec { what, wanted: wanted.to_owned(), why: self.title.clone() });
+        self
+    }
 }
 
 fn owned(commands: &[&str]) -> Vec<String> {
@@ -176,16 +184,27 @@ fn owned(commands: &[&str]) -> Vec<String> {
 /// How a sysctl is seen, set, and set back.
 pub(super) fn with_sysctl(finding: AuditFinding, name: &str, wanted: &str, was: &str) -> AuditFinding {
     let set = |value: &str| format!("sudo sysctl -w {name}={}", quoted(value));
-    finding.see(&[&format!("sysctl {name}")]).apply(&[&set(wanted)]).revert(&[&set(was)])
+    let file = What::File(format!("/proc/sys/{}", name.replace('.', "/")));
+    finding.see(&[&format!("sysctl {name}")]).apply(&[&set(wanted)]).revert(&[&set(was)]).set(file, wanted)
 }
 
 /// How a file under /sys is seen, written, and written back. A choice goes back to its word in brackets.
 pub(super) fn with_file(finding: AuditFinding, path: &str, wanted: &str, was: &str) -> AuditFinding {
-    let file = quoted(path);
+    let target = quoted(path);
     let was =
         was.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']')).unwrap_or(was);
-    let set = |value: &str| format!("echo {} | sudo tee {file}", quoted(value));
-    finding.see(&[&format!("cat {file}")]).apply(&[&set(wanted)]).revert(&[&set(was)])
+    let set = |value: &str| format!("echo {} | sudo tee {target}", quoted(value));
+    let file = What::File(path.to_owned());
+    finding
+        .see(&[&format!("cat {}", quoted(path))])
+        .apply(&[&set(wanted)])
+        .revert(&[&set(was)])
+        .set(file, wanted)
+}
+
+/// A device that is named; its number and its namespace are entered when the audit is whole.
+pub(super) fn device(name: &str) -> change::Device {
+    change::Device { name: name.to_owned(), ..change::Device::default() }
 }
 
 /// A word as a shell reads it back: names of devices and processes are whatever their makers chose.

@@ -1,6 +1,7 @@
 //! The processors: clock, sleep, speed, and who else wants them.
 
 use dyno_record::audit::{AuditFinding, Risk};
+use dyno_record::change::What;
 use dyno_record::fact::Fact;
 use dyno_record::facts::Facts;
 
@@ -130,14 +131,16 @@ fn frequency(facts: &Facts) -> Seen {
             quoted(governor)
         )
     };
-    Ok(finding("CPUs save power before they serve", found, "performance")
+    let made = finding("CPUs save power before they serve", found, "performance")
         .gain(FAST, unknown("no machine with frequencies was at hand; tuned sets it in its profiles for throughput and latency"))
         .risk(Risk::CpuBurn, "more power while nothing happens")
         .why("A CPU that was slowed down needs milliseconds to become fast again.")
         .see(&["grep . /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"])
         .apply(&[&set("performance")])
-        .revert(&[&set(was)])
-        .into())
+        .revert(&[&set(was)]);
+    let file = |cpu: u32| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+    let each = (0..facts.cpus.count).map(|cpu| What::File(file(cpu)));
+    Ok(each.fold(made, |made, what| made.set(what, "performance")).into())
 }
 
 /// Percent of a CPU from which somebody is a neighbour.

@@ -1,11 +1,13 @@
 //! What devices do for the CPU, and the queues before them.
 
 use dyno_record::audit::{AuditFinding, Risk};
+use dyno_record::change::What;
 use dyno_record::fact::Gap;
 use dyno_record::facts::{Device, Facts};
 
 use super::draft::{
-    Check, FAST, Looked, Say, Seen, THROUGHPUT, finding, measured, published, quoted, unknown,
+    Check, FAST, Looked, Say, Seen, THROUGHPUT, device as named, finding, measured, published, quoted,
+    unknown,
 };
 
 pub(super) const CHECKS: &[Check] = &[
@@ -67,23 +69,24 @@ fn segmentation(facts: &Facts) -> Seen {
                 .collect();
             format!("sudo ethtool -K {name} {}", words.join(" "))
         };
-        found.push(
-            finding(
-                format!("The CPU cuts large replies on {} into packets, early", device.name),
-                format!("off: {}", off.join(", ")),
-                "on",
-            )
-            .about(&device.name)
-            .gain(
-                THROUGHPUT,
-                measured(83.0, 85.0, "replies of 64 kB with both off; nothing for replies of one packet"),
-            )
-            .risk(Risk::None, "")
-            .why("Each packet then passes the whole way through the kernel alone instead of forty at once.")
-            .see(&[&format!("ethtool -k {name}")])
-            .apply(&[&set("on")])
-            .revert(&[&set("off")]),
-        );
+        let made = finding(
+            format!("The CPU cuts large replies on {} into packets, early", device.name),
+            format!("off: {}", off.join(", ")),
+            "on",
+        )
+        .about(&device.name)
+        .gain(
+            THROUGHPUT,
+            measured(83.0, 85.0, "replies of 64 kB with both off; nothing for replies of one packet"),
+        )
+        .risk(Risk::None, "")
+        .why("Each packet then passes the whole way through the kernel alone instead of forty at once.")
+        .see(&[&format!("ethtool -k {name}")])
+        .apply(&[&set("on")])
+        .revert(&[&set("off")]);
+        found.push(off.iter().fold(made, |made, feature| {
+            made.set(What::Feature { device: named(&device.name), name: (*feature).to_owned() }, "on")
+        }));
     }
     let names: Vec<&str> = all.iter().map(|one| one.device.name.as_str()).collect();
     Ok(Looked::found_or(found, || format!("on, or not to be had, on {}", names.join(", "))))
@@ -139,7 +142,8 @@ fn qdisc(facts: &Facts) -> Seen {
                 ])
                 .revert(&[&format!(
                     "sudo tc qdisc replace dev {name} root …  # as /root/qdisc.before has it"
-                )]),
+                )])
+                .set(What::Qdisc { device: named(&device.name) }, "default"),
         );
     }
     Ok(Looked::found_or(found, || fine.join(", ")))

@@ -1,11 +1,12 @@
 //! Polling devices in place of waiting for their interrupts.
 
 use dyno_record::audit::{AuditFinding, Risk};
+use dyno_record::change::What;
 use dyno_record::facts::Facts;
 
 use super::draft::{
-    Check, FAST, LATENCY, Looked, Say, Seen, counted, finding, measured, quoted, unknown, with_file,
-    with_sysctl,
+    Check, FAST, LATENCY, Looked, Say, Seen, counted, device as named, finding, measured, quoted, unknown,
+    with_file, with_sysctl,
 };
 
 pub(super) const CHECKS: &[Check] = &[
@@ -67,6 +68,8 @@ fn defer(facts: &Facts) -> Seen {
         .see(&[&format!("grep . {folder}/napi_defer_hard_irqs {folder}/gro_flush_timeout")]);
         made.apply = set(2, 200_000).to_vec();
         made.revert = set(deferred, flush).to_vec();
+        let file = |file: &str| What::DeviceFile { device: named(&device.name), file: file.to_owned() };
+        let made = made.set(file("napi_defer_hard_irqs"), "2").set(file("gro_flush_timeout"), "200000");
         found.push(made);
     }
     Ok(Looked::found_or(found, || "interrupts are deferred".to_owned()))
@@ -93,7 +96,10 @@ fn threaded(facts: &Facts) -> Seen {
         .gain(FAST, measured(4.0, 21.0, "threaded polling on two CPUs, against none"))
         .risk(Risk::None, "")
         .why("The thread competes with the server for the CPU, and each packet is handed over to it.");
-        found.push(with_file(made, &format!("/sys/class/net/{}/threaded", device.name), "0", "1"));
+        let mut made = with_file(made, &format!("/sys/class/net/{}/threaded", device.name), "0", "1");
+        made.changes.clear();
+        let file = What::DeviceFile { device: named(&device.name), file: "threaded".into() };
+        found.push(made.set(file, "0"));
     }
     Ok(Looked::found_or(found, || match on.is_empty() {
         true => "off on every device".to_owned(),

@@ -1,11 +1,12 @@
 //! Queues of network devices: who takes their packets, on which CPU.
 
 use dyno_record::audit::{AuditFinding, Risk};
+use dyno_record::change::What;
 use dyno_record::facts::{Device, Facts, QueueSetting};
 
 use super::draft::{
-    Check, FAST, Looked, Say, Seen, THROUGHPUT, counted, finding, measured, published, quoted, unknown,
-    with_sysctl,
+    Check, FAST, Looked, Say, Seen, THROUGHPUT, counted, device as named, finding, measured, published,
+    quoted, unknown, with_sysctl,
 };
 
 pub(super) const CHECKS: &[Check] = &[
@@ -24,6 +25,12 @@ const FEW_CPUS: u32 = 4;
 /// Whether a mask of CPUs, as `0,00000003`, names any.
 fn is_set(mask: &str) -> bool {
     mask.chars().any(|c| c.is_ascii_hexdigit() && c != '0')
+}
+
+/// The mask of one CPU as the kernel takes it: words of 32 bits, the highest first.
+fn mask_of(cpu: u32) -> String {
+    let zeroes = ",00000000".repeat(cpu as usize / 32);
+    format!("{:x}{zeroes}", 1u32 << (cpu % 32))
 }
 
 fn set_queues(queues: &[QueueSetting]) -> Vec<&QueueSetting> {
@@ -86,7 +93,10 @@ fn of_rps(device: &Device, queues: &[&QueueSetting]) -> AuditFinding {
     .see(&[&format!("grep . /sys/class/net/{name}/queues/rx-*/rps_cpus")]);
     made.apply = words(&apply);
     made.revert = words(&revert);
-    made
+    queues.iter().fold(made, |made, queue| {
+        let (device, file) = (named(&device.name), format!("queues/{}/rps_cpus", queue.queue));
+        made.set(What::DeviceFile { device, file }, "0")
+    })
 }
 
 fn rfs(facts: &Facts) -> Seen {
@@ -136,7 +146,7 @@ fn xps(facts: &Facts) -> Seen {
             continue;
         }
         let name = quoted(&device.name);
-        found.push(
+        let made =
             finding(
                 format!("Sending queues of {} are chosen by hash, not by CPU", device.name),
                 format!("{}, no CPUs set for any", counted(device.tx_queues as usize, "sending queue")),
@@ -148,10 +158,17 @@ fn xps(facts: &Facts) -> Seen {
             .why("Two CPUs that send through one queue take turns at its lock.")
             .see(&[&format!("grep . /sys/class/net/{name}/queues/tx-*/xps_cpus")])
             .apply(&[&format!("for q in $(seq 0 {}); do printf '%x' $((1 << q)) | sudo tee /sys/class/net/{name}/queues/tx-$q/xps_cpus; done", device.tx_queues.min(facts.cpus.count).saturating_sub(1))])
-            .revert(&[&format!("for f in /sys/class/net/{name}/queues/tx-*/xps_cpus; do echo 0 | sudo tee $f; done")]),
-        );
+            .revert(&[&format!("for f in /sys/class/net/{name}/queues/tx-*/xps_cpus; do echo 0 | sudo tee $f; done")]);
+        found.push((0..device.tx_queues.min(facts.cpus.count)).fold(made, |made, queue| {
+            let file = format!("queues/tx-{queue}/xps_cpus");
+            made.set(What::DeviceFile { device: named(&device.name), file }, &mask_of(queue))
+        }));
     }
     Ok(Looked::found_or(found, || "CPUs are set for sending queues".to_owned()))
+}
+
+fn hardware_of(device: &Device, field: &str) -> What {
+    What::Hardware { device: named(&device.name), field: field.to_owned() }
 }
 
 fn hardware(facts: &Facts) -> Result<Vec<&Device>, dyno_record::fact::Gap> {
@@ -193,7 +210,8 @@ fn rss(facts: &Facts) -> Seen {
             .why("Packets of a queue are worked on by the CPU that takes its interrupt.")
             .see(&[&format!("ethtool -l {name}")])
             .apply(&[&format!("sudo ethtool -L {name} combined {wanted}")])
-            .revert(&[&format!("sudo ethtool -L {name} combined {}", channels.is)]),
+            .revert(&[&format!("sudo ethtool -L {name} combined {}", channels.is)])
+            .set(hardware_of(device, "channels combined"), &wanted.to_string()),
         );
     }
     if fine.is_empty() {
@@ -255,7 +273,9 @@ fn coalescing(facts: &Facts) -> Seen {
                 .why("Under load a CPU spends more time being interrupted than working; a pause of some µs gathers packets.")
                 .see(&[&format!("ethtool -c {name}")])
                 .apply(&[&format!("sudo ethtool -C {name} adaptive-rx on tx-usecs 256")])
-                .revert(&[&format!("sudo ethtool -C {name} adaptive-rx off rx-usecs {rx} tx-usecs {tx}")]),
+                .revert(&[&format!("sudo ethtool -C {name} adaptive-rx off rx-usecs {rx} tx-usecs {tx}")])
+                .set(hardware_of(device, "coalesce adaptive-rx"), "1")
+                .set(hardware_of(device, "coalesce tx-usecs"), "256"),
         );
     }
     if found.is_empty() && fine.is_empty() {
@@ -287,7 +307,8 @@ fn rings(facts: &Facts) -> Seen {
                 .why("Packets that arrive while the CPU is elsewhere wait in the ring; when it is full they are lost.")
                 .see(&[&format!("ethtool -g {name}"), &format!("ip -s -s link show dev {name}")])
                 .apply(&[&format!("sudo ethtool -G {name} rx {}", ring.max)])
-                .revert(&[&format!("sudo ethtool -G {name} rx {}", ring.is)]),
+                .revert(&[&format!("sudo ethtool -G {name} rx {}", ring.is)])
+                .set(hardware_of(device, "ring rx"), &ring.max.to_string()),
         );
     }
     if found.is_empty() && fine.is_empty() {

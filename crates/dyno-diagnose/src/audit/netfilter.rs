@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dyno_record::audit::{AuditFinding, Risk};
+use dyno_record::change::{Network, What};
 use dyno_record::fact::Gap;
 use dyno_record::facts::{Chain, Facts};
 
@@ -185,7 +186,7 @@ fn tracking(facts: &Facts) -> Seen {
         return Ok(Looked::fine(format!("{words}; {count} connections are followed")));
     }
     let port = ports(facts).first().map_or_else(|| "PORT".to_owned(), u16::to_string);
-    Ok(finding(
+    let made = finding(
         "Every packet is matched to a connection in the kernel's table",
         format!("{count} connections followed; asked for by {}", users.join(", ")),
         "no tracking for the server's port: 'notrack' there, and rules by port instead of by state",
@@ -201,8 +202,23 @@ fn tracking(facts: &Facts) -> Seen {
         &format!("sudo nft add rule ip dyno_notrack in tcp dport {port} notrack  # rules by state must let that port through before"),
         &format!("sudo nft add rule ip dyno_notrack out tcp sport {port} notrack"),
     ])
-    .revert(&["sudo nft delete table ip dyno_notrack"])
+    .revert(&["sudo nft delete table ip dyno_notrack"]);
+    Ok(match ports(facts).first() {
+        None => made,
+        Some(port) => {
+            let (network, family, name) = (Network::default(), "ip".to_owned(), "dyno_notrack".to_owned());
+            made.set(What::Table { network, family, name }, &notrack(*port))
+        }
+    }
     .into())
+}
+
+/// A table whose chains let no packet of this port be tracked.
+fn notrack(port: u16) -> String {
+    format!(
+        "chain in {{ type filter hook prerouting priority raw; tcp dport {port} notrack; }}\n\
+         chain out {{ type filter hook output priority raw; tcp sport {port} notrack; }}"
+    )
 }
 
 fn full(facts: &Facts) -> Seen {

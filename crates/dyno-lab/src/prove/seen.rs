@@ -60,6 +60,39 @@ pub(super) fn local(pids: &[Pid], port: u16) -> Reading {
     }
 }
 
+/// Share of the accepted connections on `port` whose last packet came by polling, in percent: they have a NAPI id then.
+pub(super) fn polled(pids: &[Pid], port: u16) -> Reading {
+    let (mut polled, mut all) = (0.0, 0.0);
+    for pid in pids {
+        let Ok(pidfd) = child::pidfd_open(*pid) else { continue };
+        for fd in proc::sockets_accepted(*pid, port) {
+            let copy = child::pidfd_getfd(&pidfd, fd);
+            let Ok(id) = copy.and_then(|copy| socket::int_option(copy, SockOpt::IncomingNapiId)) else {
+                continue;
+            };
+            all += 1.0;
+            polled += f64::from(u8::from(id != 0));
+        }
+    }
+    if all == 0.0 {
+        Reading::CannotTell("no accepted connection could be read".into())
+    } else {
+        Reading::Number(100.0 * polled / all)
+    }
+}
+
+/// Filters of system calls that every thread of these processes passes.
+pub(super) fn filters(pids: &[Pid]) -> Reading {
+    let tids = pids.iter().flat_map(|pid| proc::tasks(*pid));
+    let status = tids.filter_map(|tid| proc::text(&format!("/proc/{tid}/status")).ok());
+    let counts =
+        status.map(|text| proc::parse_status_field(&text, "Seccomp_filters")?.trim().parse::<u32>().ok());
+    match counts.collect::<Option<Vec<_>>>().and_then(|counts| counts.into_iter().min()) {
+        Some(fewest) => Reading::Number(f64::from(fewest)),
+        None => Reading::CannotTell("this kernel does not tell how many filters a thread has".into()),
+    }
+}
+
 /// Whether a mapped file's path contains the text, in any of these processes.
 pub(super) fn maps(pids: &[Pid], contains: &str) -> Reading {
     let mut found = pids

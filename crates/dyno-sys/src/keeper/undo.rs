@@ -4,7 +4,9 @@
 //! bytes and what it does in this file; the keeper knows nothing else of it.
 
 use super::packet::{Reader, Writer};
-use crate::knob;
+use super::setting_wire;
+use crate::knob::{self, KnobError};
+use crate::setting::{Setting, VALUE_BYTES_MAX};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -22,6 +24,15 @@ pub enum Undo {
         /// alone; with none it is written whatever it reads.
         ours: Vec<Vec<u8>>,
     },
+    /// Put a setting that is more than a file back.
+    PutBack {
+        /// The setting.
+        setting: Box<Setting>,
+        /// What it was.
+        old: Vec<u8>,
+        /// As in [`Undo::Write`].
+        ours: Vec<Vec<u8>>,
+    },
 }
 
 impl Undo {
@@ -32,26 +43,58 @@ impl Undo {
 
     /// Why it could never be carried out, in words.
     pub(super) fn fault(&self) -> Option<String> {
-        let Undo::Write { path, old, ours } = self;
-        let longest = ours.iter().chain([old]).map(Vec::len).max().unwrap_or(0);
-        let bad = !path.is_absolute() || longest > knob::KNOB_BYTES_MAX;
-        bad.then(|| format!("{} is no absolute path of a setting", path.display()))
+        let longest =
+            |old: &Vec<u8>, ours: &[Vec<u8>]| ours.iter().chain([old]).map(Vec::len).max().unwrap_or(0);
+        match self {
+            Undo::Write { path, old, ours } => {
+                let bad = !path.is_absolute() || longest(old, ours) > knob::KNOB_BYTES_MAX;
+                bad.then(|| format!("{} is no absolute path of a setting", path.display()))
+            }
+            Undo::PutBack { setting, old, ours } => setting.fault().or_else(|| {
+                let is_long = longest(old, ours) > VALUE_BYTES_MAX;
+                is_long.then(|| format!("a value of {setting} is longer than {VALUE_BYTES_MAX} bytes"))
+            }),
+        }
     }
 
     /// Whether the host is as it was.
     pub(super) fn carry_out(&self) -> bool {
-        let Undo::Write { path, old, ours } = self;
-        let reads = |value: &[u8]| knob::holds(path, value).unwrap_or(false);
-        if reads(old) {
-            return true;
+        let (old, ours) = match self {
+            Undo::Write { old, ours, .. } | Undo::PutBack { old, ours, .. } => (old, ours),
+        };
+        match self.holds(old) {
+            // What is gone took its value with it.
+            Ok(true) | Err(KnobError::Gone { .. }) => return true,
+            Ok(false) | Err(_) => {}
         }
-        let is_ours = ours.is_empty() || ours.iter().any(|value| reads(value));
-        is_ours && knob::put_back(path, old).is_ok()
+        let is_ours = ours.is_empty() || ours.iter().any(|value| self.holds(value).unwrap_or(false));
+        is_ours && matches!(self.put_back(), Ok(()) | Err(KnobError::Gone { .. }))
+    }
+
+    fn holds(&self, value: &[u8]) -> Result<bool, KnobError> {
+        match self {
+            Undo::Write { path, .. } => knob::holds(path, value),
+            Undo::PutBack { setting, .. } => setting.holds(value),
+        }
+    }
+
+    fn put_back(&self) -> Result<(), KnobError> {
+        match self {
+            Undo::Write { path, old, .. } => knob::put_back(path, old),
+            Undo::PutBack { setting, old, .. } => setting.put_back(old),
+        }
     }
 
     pub(super) fn encode(&self, out: &mut Writer) {
-        let Undo::Write { path, old, ours } = self;
-        out.number(0).bytes(path.as_os_str().as_bytes()).bytes(old).number(ours.len() as u64);
+        let (old, ours) = match self {
+            Undo::Write { path, old, ours } => {
+                (out.number(0).bytes(path.as_os_str().as_bytes()).bytes(old), ours)
+            }
+            Undo::PutBack { setting, old, ours } => {
+                (setting_wire::write(setting, out.number(1)).bytes(old), ours)
+            }
+        };
+        old.number(ours.len() as u64);
         ours.iter().for_each(|value| {
             out.bytes(value);
         });
@@ -61,6 +104,11 @@ impl Undo {
         match packet.number()? {
             0 => Some(Undo::Write {
                 path: OsString::from_vec(packet.bytes()?).into(),
+                old: packet.bytes()?,
+                ours: packet.many(Reader::bytes)?,
+            }),
+            1 => Some(Undo::PutBack {
+                setting: Box::new(setting_wire::read(packet)?),
                 old: packet.bytes()?,
                 ours: packet.many(Reader::bytes)?,
             }),

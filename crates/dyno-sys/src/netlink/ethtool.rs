@@ -106,12 +106,8 @@ pub fn napis(max: usize) -> io::Result<Vec<Napi>> {
 pub fn rss_queues(device: u32) -> io::Result<usize> {
     let mut netlink = Netlink::open(Protocol::Generic)?;
     let family = family(&mut netlink, "ethtool")?;
-    let mut body = vec![RSS_GET, 1, 0, 0];
-    let mut header = Vec::new();
-    put(&mut header, 1, &device.to_le_bytes());
-    put(&mut body, 1 | 0x8000, &header);
     let mut queues = 0;
-    netlink.ask((family, &body), Until::First, 1, &mut |message| {
+    netlink.ask((family, &request(device, RSS_GET, 0)), Until::First, 1, &mut |message| {
         let table = find(message.get(HEAD_BYTES..).unwrap_or_default(), 4);
         let entries = table.map(|table| table.bytes).unwrap_or_default().chunks_exact(4);
         queues = entries.collect::<std::collections::BTreeSet<_>>().len();
@@ -119,8 +115,39 @@ pub fn rss_queues(device: u32) -> io::Result<usize> {
     Ok(queues)
 }
 
+/// The answer of one device to one question of the family `ethtool`, without its head.
+pub(crate) fn answer(device: u32, command: u8) -> io::Result<Vec<u8>> {
+    let mut netlink = Netlink::open(Protocol::Generic)?;
+    let family = family(&mut netlink, "ethtool")?;
+    let mut answer = Vec::new();
+    netlink.ask((family, &request(device, command, 0)), Until::First, 1, &mut |message| {
+        answer = message.get(HEAD_BYTES..).unwrap_or_default().to_vec();
+    })?;
+    Ok(answer)
+}
+
+/// Has one device change what these attributes say.
+pub(crate) fn tell(device: u32, command: u8, attributes: &[u8]) -> io::Result<()> {
+    /// `ETHTOOL_FLAG_OMIT_REPLY`: the acknowledgement is enough.
+    const OMIT_REPLY: u32 = 2;
+    let mut netlink = Netlink::open(Protocol::Generic)?;
+    let family = family(&mut netlink, "ethtool")?;
+    let body = [request(device, command, OMIT_REPLY), attributes.to_vec()].concat();
+    netlink.tell(family, 0, &body)
+}
+
+fn request(device: u32, command: u8, flags: u32) -> Vec<u8> {
+    let (mut body, mut header) = (vec![command, 1, 0, 0], Vec::new());
+    put(&mut header, 1, &device.to_le_bytes());
+    if flags != 0 {
+        put(&mut header, 3, &flags.to_le_bytes());
+    }
+    put(&mut body, 1 | 0x8000, &header);
+    body
+}
+
 /// The number of a family. Only families of ours are asked for, so that no module is looked for.
-fn family(netlink: &mut Netlink, name: &str) -> io::Result<u16> {
+pub(super) fn family(netlink: &mut Netlink, name: &str) -> io::Result<u16> {
     let mut body = vec![CTRL_GETFAMILY, 1, 0, 0];
     put(&mut body, 2, &[name.as_bytes(), b"\0"].concat());
     let mut id = None;
@@ -158,7 +185,7 @@ fn within(message: &[u8], is: u16, max: u16) -> Option<Within> {
 }
 
 /// The names in a set that lists what is on.
-fn parse_bitset(set: &Attribute<'_>) -> Vec<String> {
+pub(crate) fn parse_bitset(set: &Attribute<'_>) -> Vec<String> {
     let bits = find(set.bytes, 3).map(|bits| bits.bytes).unwrap_or_default();
     attributes(bits).filter_map(|bit| find(bit.bytes, 2).map(|name| name.text())).collect()
 }

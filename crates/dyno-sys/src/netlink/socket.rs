@@ -1,6 +1,7 @@
 //! A netlink socket that asks and reads the answer.
 //!
-//! The readers of this folder use it. No request has the flags that create or change; every wait has an end.
+//! The readers of this folder use it, and those who tell the kernel to change something: [`crate::setting`], and `link` for
+//! what a laboratory is built of. Every wait has an end.
 
 use super::attribute::u32_at;
 use crate::errno::{checked, checked_size};
@@ -17,6 +18,7 @@ const WAIT_S: i64 = 1;
 const TRIES_MAX: usize = 3;
 
 const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
 const NLM_F_DUMP_INTR: u16 = 0x10;
 const NLM_F_DUMP: u16 = 0x300;
 const NLMSG_NOOP: u16 = 1;
@@ -127,8 +129,34 @@ impl Netlink {
         }
     }
 
+    /// Has the kernel change something; returns when it has, or with its refusal.
+    pub(crate) fn tell(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
+        self.tell_all(&[(kind, flags | NLM_F_ACK, body)])
+    }
+
+    /// Several messages at once, as a batch of packet filters is; those with the flag of an acknowledgement get one, and the
+    /// first answer counts.
+    pub(crate) fn tell_all(&mut self, messages: &[(u16, u16, &[u8])]) -> io::Result<()> {
+        self.sequence += 1;
+        let packed =
+            messages.iter().flat_map(|(kind, flags, body)| self.packed(*kind, *flags, body)).collect();
+        self.send_packed(packed)?;
+        let (mut buffer, mut answer) = (vec![0; ANSWER_BYTES], Answer::default());
+        loop {
+            let len = self.receive(&mut buffer)?;
+            if self.split(&buffer[..len], Until::Done, usize::MAX, &mut answer)?.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
     fn send(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<()> {
         self.sequence += 1;
+        let message = self.packed(kind, flags, body);
+        self.send_packed(message)
+    }
+
+    fn packed(&self, kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
         let len = u32::try_from(HEAD_BYTES + body.len()).expect("our requests are short");
         let mut message = len.to_le_bytes().to_vec();
         message.extend(kind.to_le_bytes());
@@ -136,6 +164,11 @@ impl Netlink {
         message.extend(self.sequence.to_le_bytes());
         message.extend([0; 4]);
         message.extend(body);
+        message.resize(message.len().next_multiple_of(4), 0);
+        message
+    }
+
+    fn send_packed(&mut self, message: Vec<u8>) -> io::Result<()> {
         let (at, len) = (message.as_ptr().cast(), message.len());
         // SAFETY: `message` is readable for its length through the call.
         let sent = checked_size(unsafe { libc::send(self.fd.as_raw_fd(), at, len, 0) })?;

@@ -81,11 +81,6 @@ pub enum Proof {
         /// The bound, in percent.
         percent: Bound,
     },
-    /// Filters of system calls that every thread of the server passes, the fewest of any.
-    Filters {
-        /// The bound.
-        count: Bound,
-    },
     /// The answer to another request on the same server contains a text.
     Answer {
         /// Path of the request.
@@ -174,7 +169,6 @@ impl std::fmt::Display for Proof {
             Self::Polled { percent } => {
                 write!(f, "connections whose packets are polled for, percent: {percent}")
             }
-            Self::Filters { count } => write!(f, "filters of system calls: {count}"),
             Self::Answer { path, contains } => write!(f, "answer to {path}: contains \"{contains}\""),
             Self::Command { argv, expect } => write!(f, "{}: prints \"{expect}\"", argv.join(" ")),
         }
@@ -192,7 +186,6 @@ impl Proof {
             | Self::Local { percent: bound }
             | Self::Network { per_request: bound, .. }
             | Self::Polled { percent: bound }
-            | Self::Filters { count: bound }
             | Self::Listeners { count: bound } => Some(*bound),
             _ => None,
         }

@@ -42,7 +42,6 @@ impl World<'_> {
             Proof::Counter { name, .. } => self.counter(arm, name),
             Proof::Network { count, .. } => self.network(arm, *count),
             Proof::Polled { .. } => Ok(seen::polled(&pids, arm.port)),
-            Proof::Filters { .. } => Ok(seen::filters(&pids)),
             Proof::Answer { path, contains } => Ok(self.answer(arm, path, contains)),
             Proof::Command { argv, expect } => self.command(arm, argv, expect),
         }

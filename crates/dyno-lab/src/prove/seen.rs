@@ -81,18 +81,6 @@ pub(super) fn polled(pids: &[Pid], port: u16) -> Reading {
     }
 }
 
-/// Filters of system calls that every thread of these processes passes.
-pub(super) fn filters(pids: &[Pid]) -> Reading {
-    let tids = pids.iter().flat_map(|pid| proc::tasks(*pid));
-    let status = tids.filter_map(|tid| proc::text(&format!("/proc/{tid}/status")).ok());
-    let counts =
-        status.map(|text| proc::parse_status_field(&text, "Seccomp_filters")?.trim().parse::<u32>().ok());
-    match counts.collect::<Option<Vec<_>>>().and_then(|counts| counts.into_iter().min()) {
-        Some(fewest) => Reading::Number(f64::from(fewest)),
-        None => Reading::CannotTell("this kernel does not tell how many filters a thread has".into()),
-    }
-}
-
 /// Whether a mapped file's path contains the text, in any of these processes.
 pub(super) fn maps(pids: &[Pid], contains: &str) -> Reading {
     let mut found = pids

@@ -84,7 +84,7 @@ pub(super) fn run(args: &Run) -> Result<ExitCode, Failure> {
     let mut screen = Screen::new();
     let (mut host, outcome) =
         planted::run(&plan, &mut world, &options(args, server_cpus.len()), record, &mut |event| {
-            screen.show(event)
+            screen.show(event);
         });
     screen.clear();
     finish_machine(&mut host.climb, &world);

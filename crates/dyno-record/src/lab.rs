@@ -186,8 +186,8 @@ pub enum Count {
     RulesPassed,
     /// Packets of tracked connections.
     Tracked,
-    /// Packets that were to be left untracked.
-    Untracked,
+    /// Packets whose connection a rule asked for, tracked or not.
+    Asked,
     /// Packets that the queueing discipline held.
     Queued,
     /// Packets that one CPU handed to another.
@@ -207,7 +207,7 @@ impl Count {
         match self {
             Count::RulesPassed => "rules passed",
             Count::Tracked => "packets of tracked connections",
-            Count::Untracked => "untracked packets",
+            Count::Asked => "packets whose connection was asked for",
             Count::Queued => "packets through a queue",
             Count::HandedOver => "packets handed to another CPU",
             Count::Tapped => "copies for taps",

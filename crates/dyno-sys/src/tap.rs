@@ -113,7 +113,7 @@ mod tests {
             crate::netlink::link::set_up(1).unwrap();
             let mut tap = Tap::open().unwrap();
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-            let mut sent = |tap: &mut Tap, hears| {
+            let sent = |tap: &mut Tap, hears| {
                 tap.set(hears).unwrap();
                 let before = tap.seen().unwrap();
                 socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();

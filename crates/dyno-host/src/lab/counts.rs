@@ -20,7 +20,11 @@ impl Lab {
                 Ok(packets * tables::rules_before(&ruleset))
             }
             Count::Tracked => Ok(tables::packets(&ruleset()?, tables::TRACKING, tables::TRACKED)),
-            Count::Untracked => Ok(tables::packets(&ruleset()?, tables::TRACKING, tables::UNTRACKED)),
+            Count::Asked => {
+                let ruleset = ruleset()?;
+                let of = |counter| tables::packets(&ruleset, tables::TRACKING, counter);
+                Ok(of(tables::TRACKED) + of(tables::UNTRACKED))
+            }
             Count::Queued => queued(),
             Count::HandedOver => Ok(proc::net_cpus().iter().map(|cpu| cpu.handed_over).sum()),
             Count::Tapped => {

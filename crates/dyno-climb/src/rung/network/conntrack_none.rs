@@ -10,7 +10,7 @@ pub(super) fn step(_: &NetworkHere) -> Step {
         claim: "without rules that ask for connections nothing hooks into the way of packets".into(),
         source: "docs/ladder.md: tracking costs 12 % elsewhere".into(),
         risk: "security: no rule can ask for established connections".into(),
-        ..network_rung("conntrack-none", Part::Conntrack, "none", Count::Untracked, Bound::Drops(0.5))
+        ..network_rung("conntrack-none", Part::Conntrack, "none", Count::Asked, Bound::Drops(0.5))
     };
     Step::further(rung)
 }

@@ -67,6 +67,7 @@ fn rung(dial: &str, claim: &str, risk: &str, proof: Proof) -> Rung {
         source: "docs/ladder.md, the planted host".into(),
         risk: risk.into(),
         metric: Metric::SecondsPerRequest,
+        only_named: false,
         load: None,
         server_cpus: 1,
         impossible: None,

@@ -30,6 +30,11 @@ pub enum Proof {
         /// The bound.
         count: Bound,
     },
+    /// Filters that system calls of its tasks pass (seccomp), those that its surroundings put there included.
+    Filters {
+        /// The bound on their number, over all tasks.
+        count: Bound,
+    },
     /// Tasks that may run on one CPU only, each on its own.
     Cpus {
         /// The bound on such tasks.
@@ -75,11 +80,6 @@ pub enum Proof {
     Polled {
         /// The bound, in percent.
         percent: Bound,
-    },
-    /// Filters of system calls that every thread of the server passes, the fewest of any.
-    Filters {
-        /// The bound.
-        count: Bound,
     },
     /// The answer to another request on the same server contains a text.
     Answer {
@@ -157,6 +157,7 @@ impl std::fmt::Display for Proof {
             }
             Self::Counter { name, per_request } => write!(f, "{name} per request: {per_request}"),
             Self::Threads { count } => write!(f, "threads: {count}"),
+            Self::Filters { count } => write!(f, "filters on system calls, over all threads: {count}"),
             Self::Cpus { pinned } => write!(f, "threads pinned to one CPU: {pinned}"),
             Self::Local { percent } => write!(f, "connections on their worker's CPU, percent: {percent}"),
             Self::Sockopt { option, expect } => write!(f, "{option} of a connection: {expect}"),
@@ -168,7 +169,6 @@ impl std::fmt::Display for Proof {
             Self::Polled { percent } => {
                 write!(f, "connections whose packets are polled for, percent: {percent}")
             }
-            Self::Filters { count } => write!(f, "filters of system calls: {count}"),
             Self::Answer { path, contains } => write!(f, "answer to {path}: contains \"{contains}\""),
             Self::Command { argv, expect } => write!(f, "{}: prints \"{expect}\"", argv.join(" ")),
         }
@@ -181,11 +181,11 @@ impl Proof {
             Self::Syscalls { per_request: bound, .. }
             | Self::Counter { per_request: bound, .. }
             | Self::Threads { count: bound }
+            | Self::Filters { count: bound }
             | Self::Cpus { pinned: bound }
             | Self::Local { percent: bound }
             | Self::Network { per_request: bound, .. }
             | Self::Polled { percent: bound }
-            | Self::Filters { count: bound }
             | Self::Listeners { count: bound } => Some(*bound),
             _ => None,
         }

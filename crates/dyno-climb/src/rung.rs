@@ -18,6 +18,7 @@ mod outbox;
 mod pin;
 mod recv_send;
 mod reuseport;
+mod sandbox_off;
 mod shape;
 mod short_read;
 mod spin;
@@ -46,6 +47,7 @@ pub(crate) fn steps(surroundings: &Surroundings) -> Vec<Step> {
         reuseport::step,
         pin::step,
         cpu_steering::step,
+        sandbox_off::step,
     ];
     let network = surroundings.network.iter().flat_map(network::steps);
     all.iter().map(|step| step(surroundings)).chain(network).collect()
@@ -67,5 +69,18 @@ mod tests {
         let network = Some(NetworkHere { server_mask: "1".into() });
         let with = steps(&Surroundings { network, ..Surroundings::default() }).len();
         assert_eq!(files("src/rung/network"), with - rungs, "one file each");
+    }
+
+    /// A climb that nobody asked for it must not end without a sandbox, however much faster that is.
+    #[test]
+    fn what_gives_up_security_is_tried_by_who_names_it_and_says_what_it_risks() {
+        let steps = steps(&Surroundings::default());
+        let asked: Vec<&Rung> = steps.iter().map(|step| &step.rung).filter(|rung| rung.only_named).collect();
+        assert_eq!(asked.iter().map(|rung| rung.id.as_str()).collect::<Vec<_>>(), ["sandbox-off"]);
+        let rung = asked[0];
+        assert!(!rung.is_wanted(&[]) && !rung.is_wanted(&["pin".into()]));
+        assert!(rung.is_wanted(&["pin".into(), "sandbox-off".into()]));
+        assert!(rung.risk.contains("SECURITY"), "{}", rung.risk);
+        assert!(steps.iter().filter(|step| !step.rung.only_named).all(|step| step.rung.is_wanted(&[])));
     }
 }

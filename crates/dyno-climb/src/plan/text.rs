@@ -169,6 +169,7 @@ fn rung_of(text: RungText, dials: &[Dial]) -> Result<Rung, PlanError> {
         impossible: None,
         proofs: text.proof,
         in_place,
+        only_named: false,
     })
 }
 

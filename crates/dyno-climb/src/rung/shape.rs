@@ -39,9 +39,17 @@ pub struct Rung {
     pub proofs: Vec<Proof>,
     /// Toggled in one running instance instead of measured between two.
     pub in_place: bool,
+    /// Tried by who names it and by nobody else: it gives up what no speed is worth unasked.
+    pub only_named: bool,
 }
 
 impl Rung {
+    /// Whether a climb tries it that was asked for these rungs, or for none in particular.
+    #[must_use]
+    pub fn is_wanted(&self, only: &[String]) -> bool {
+        if only.is_empty() { !self.only_named } else { only.contains(&self.id) }
+    }
+
     /// Whether it is kept for a load of its own only: one that is judged by another measure than CPU per request may pay
     /// in CPU, so the setting on which other rungs are measured goes on without it. (A server that spins burns all the CPU
     /// that the generator leaves it, and CPU per request then measures the generator.)
@@ -149,6 +157,7 @@ pub(super) fn rung(id: &str, dial: &str, to: &str, proofs: Vec<Proof>) -> Rung {
         impossible: None,
         proofs,
         in_place: false,
+        only_named: false,
     }
 }
 

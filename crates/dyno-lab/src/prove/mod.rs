@@ -31,6 +31,7 @@ impl World<'_> {
         let pids = arm.processes();
         match proof {
             Proof::Threads { .. } => Ok(seen::threads(&pids)),
+            Proof::Filters { .. } => Ok(seen::filters(&pids)),
             Proof::Cpus { .. } => Ok(seen::pinned(&pids)),
             Proof::Maps { contains } => Ok(seen::maps(&pids, contains)),
             Proof::Listeners { .. } => Ok(seen::listeners(&pids, &arm.addr)),
@@ -41,7 +42,6 @@ impl World<'_> {
             Proof::Counter { name, .. } => self.counter(arm, name),
             Proof::Network { count, .. } => self.network(arm, *count),
             Proof::Polled { .. } => Ok(seen::polled(&pids, arm.port)),
-            Proof::Filters { .. } => Ok(seen::filters(&pids)),
             Proof::Answer { path, contains } => Ok(self.answer(arm, path, contains)),
             Proof::Command { argv, expect } => self.command(arm, argv, expect),
         }

@@ -12,10 +12,20 @@ use crate::launch::foreign_listener;
 
 /// Bit of `EPOLLET` in the events that fdinfo shows.
 const EPOLLET: u32 = 1 << 31;
+/// The mode of a task with a filter (SECCOMP_MODE_FILTER).
+const FILTER: u32 = 2;
 
 /// Tasks of all these processes.
 pub(super) fn threads(pids: &[Pid]) -> Reading {
     Reading::Number(pids.iter().map(|pid| proc::tasks(*pid).len()).sum::<usize>() as f64)
+}
+
+/// Filters that system calls of all these tasks pass. A kernel before 5.10 does not tell how many: there each task that has any
+/// counts once.
+pub(super) fn filters(pids: &[Pid]) -> Reading {
+    let costs = pids.iter().flat_map(|pid| proc::task_costs(*pid));
+    let of = |cost: proc::TaskCost| cost.seccomp_filters.max(u32::from(cost.seccomp == FILTER));
+    Reading::Number(costs.map(|cost| f64::from(of(cost))).sum())
 }
 
 /// Tasks of these processes that may run on one CPU only, counted once per CPU.
@@ -68,18 +78,6 @@ pub(super) fn polled(pids: &[Pid], port: u16) -> Reading {
         Reading::CannotTell("no accepted connection could be read".into())
     } else {
         Reading::Number(100.0 * polled / all)
-    }
-}
-
-/// Filters of system calls that every thread of these processes passes.
-pub(super) fn filters(pids: &[Pid]) -> Reading {
-    let tids = pids.iter().flat_map(|pid| proc::tasks(*pid));
-    let status = tids.filter_map(|tid| proc::text(&format!("/proc/{tid}/status")).ok());
-    let counts =
-        status.map(|text| proc::parse_status_field(&text, "Seccomp_filters")?.trim().parse::<u32>().ok());
-    match counts.collect::<Option<Vec<_>>>().and_then(|counts| counts.into_iter().min()) {
-        Some(fewest) => Reading::Number(f64::from(fewest)),
-        None => Reading::CannotTell("this kernel does not tell how many filters a thread has".into()),
     }
 }
 

@@ -366,17 +366,23 @@ fn order(text: &str) -> Result<Order, Failure> {
     }
 }
 
-/// The rungs that `--rung` chose, or all.
+/// The rungs that `--rung` chose, or all but those that must be chosen.
 fn chosen<'p>(plan: &'p Plan, only: &[String]) -> Vec<&'p Rung> {
-    plan.rungs.iter().filter(|rung| only.is_empty() || only.contains(&rung.id)).collect()
+    plan.rungs.iter().filter(|rung| rung.is_wanted(only)).collect()
 }
 
 fn list(plan: &Plan, only: &[String]) -> String {
-    let rungs = chosen(plan, only);
+    let listed = |rung: &&Rung| only.is_empty() || rung.is_wanted(only);
+    let rungs: Vec<&Rung> = plan.rungs.iter().filter(listed).collect();
     let width = rungs.iter().map(|rung| rung.id.chars().count()).max().unwrap_or(0).min(NAME_COLUMNS_MAX);
     let line = |rung: &&Rung| {
         let [id, dial, to, claim] = [&rung.id, &rung.dial, &rung.to, &rung.claim].map(|text| visible(text));
-        format!("{id:width$}  {dial}={to}  {claim}\n")
+        let when = if rung.only_named {
+            format!("; only with --rung {id}: {}", visible(&rung.risk))
+        } else {
+            String::new()
+        };
+        format!("{id:width$}  {dial}={to}  {claim}{when}\n")
     };
     rungs.iter().map(line).collect()
 }

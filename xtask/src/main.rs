@@ -15,6 +15,7 @@ mod go;
 mod limit;
 mod mutants;
 mod packages;
+mod pictures;
 mod repo;
 mod rights;
 mod server;
@@ -56,6 +57,7 @@ usage: cargo xtask VERB
   mutants           whether tests see faults: a seeded sample of small changes, each tested alone; takes hours
                     [--seed N] [--sample 200] [--time 3h] [--only proto,judge,measure,engine,verdicts]
                     [--page docs/evidence/mutants.md]
+  pictures          the README's pictures, from records that are given or made: [--climb FILE] [--profile FILE]
   gen [--check]     writes the manual page of the command line from its own help, or compares
   gen bpf [--check] builds the BPF objects that are committed beside their sources, or compares; needs clang 14
 
@@ -87,6 +89,7 @@ fn run(mut words: Vec<String>) -> Result<Outcome, Trouble> {
         "bench" => bench::run(&repo, flags),
         "fuzz" => fuzz::run(&repo, flags),
         "mutants" => mutants::run(&repo, flags),
+        "pictures" => pictures::run(&repo, flags),
         "simulate" => simulate::run(&repo, flags),
         "strangers" => strangers::run(&repo, flags),
         "gen" => generate::run(&repo, flags),

@@ -19,7 +19,7 @@ use crate::repo::Repo;
 use crate::trouble::{Outcome, Trouble};
 use report::Report;
 use strata::{Mutant, Queues, STRATA};
-use tool::{Fate, Tool};
+use tool::{Fate, Tests, Tool};
 
 /// What the project asks of itself: four in five would be little for code that judges.
 const CAUGHT_PERCENT_MIN: f64 = 85.0;
@@ -90,20 +90,28 @@ pub(crate) fn run(repo: &Repo, flags: Flags) -> Result<Outcome, Trouble> {
     Ok(Outcome::done_if(|| report.percent().is_some_and(|caught| caught >= CAUGHT_PERCENT_MIN)))
 }
 
-/// Tries one; a package's first is preceded by its tests without any change, which say how long they take.
+/// Tries one: a package's own tests beside its code first, which take seconds, and all of its tests only where those saw
+/// nothing. The first of each is preceded by the tests without any change, which say how long they take.
 fn tried(
     tool: &Tool,
     mutant: &Mutant,
-    limits: &mut BTreeMap<String, Duration>,
+    limits: &mut BTreeMap<(String, Tests), Duration>,
     left: Duration,
 ) -> Result<Fate, Trouble> {
-    let limit = match limits.get(&mutant.package) {
-        Some(limit) => *limit,
-        None => {
-            let limit = tool.limit_of(&mutant.package, left)?;
-            limits.insert(mutant.package.clone(), limit);
-            limit
+    for tests in [Tests::BesideTheCode, Tests::All] {
+        let key = (mutant.package.clone(), tests);
+        let limit = match limits.get(&key) {
+            Some(limit) => *limit,
+            None => {
+                let limit = tool.limit_of(&mutant.package, tests, left)?;
+                limits.insert(key, limit);
+                limit
+            }
+        };
+        let fate = tool.test(mutant, tests, limit)?;
+        if fate != Fate::Missed {
+            return Ok(fate);
         }
-    };
-    tool.test(mutant, limit)
+    }
+    Ok(Fate::Missed)
 }

@@ -40,6 +40,8 @@ pub(crate) enum Fault {
     ClosedTooEarly,
     /// A connection that is closing is closed without reading on, so that the kernel resets it.
     NoLinger,
+    /// What follows a request that was refused is understood.
+    ReadOnAfterRefusal,
     /// The handler is called before the body is whole.
     CalledTooEarly,
     /// The last chunk of a streamed body is not sent.
@@ -67,7 +69,7 @@ pub(crate) enum Fault {
 #[cfg(test)]
 impl Fault {
     /// Every fault.
-    pub(crate) const ALL: [Fault; 28] = [
+    pub(crate) const ALL: [Fault; 29] = [
         Fault::DeadlineNotArmed,
         Fault::NearestInThePast,
         Fault::ShortWriteLost,
@@ -85,6 +87,7 @@ impl Fault {
         Fault::OrderLost,
         Fault::ClosedTooEarly,
         Fault::NoLinger,
+        Fault::ReadOnAfterRefusal,
         Fault::CalledTooEarly,
         Fault::NoLastChunk,
         Fault::NoReaderTimeout,

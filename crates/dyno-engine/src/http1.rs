@@ -439,6 +439,9 @@ impl Http1 {
     #[cold]
     fn reject<N: Net>(&mut self, turn: &mut Turn<'_, N>, status: u16, head: &[u8], used: usize) -> Step {
         self.refuse(turn, status, content_for(head));
+        if planted(Fault::ReadOnAfterRefusal) && used > 0 {
+            return Step { used, next: Next::Request };
+        }
         Step { used, next: Next::Close }
     }
 

@@ -85,6 +85,9 @@ mod model;
 #[cfg_attr(fuzzing, allow(dead_code, unreachable_pub))]
 #[path = "../tests/simulator/mod.rs"]
 mod simulator;
+#[cfg(test)]
+#[path = "../tests/strictness/core.rs"]
+mod strictness;
 #[cfg(any(test, fuzzing))]
 #[cfg_attr(fuzzing, allow(dead_code))]
 #[path = "../tests/simulator/traffic.rs"]

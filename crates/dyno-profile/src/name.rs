@@ -42,6 +42,92 @@ pub fn short(name: &str) -> &str {
     }
 }
 
+/// A name as people say it: without type arguments, parameters and the C library's own prefixes.
+///
+/// `<T as Trait>::call` is `T::call`, `Vec<u8>::push` is `Vec::push`, `__GI___libc_write` is `write`. What it cannot make
+/// sense of stays as it is: the whole name is always one look away.
+pub fn plain(name: &str) -> String {
+    let name = libc_call(name);
+    let (opened, rest) = subject(name);
+    let mut said = opened;
+    let mut depth = 0_u32;
+    let bytes = rest.as_bytes();
+    for (at, letter) in rest.char_indices() {
+        let is_operator =
+            said.ends_with("operator") || said.ends_with("operator<") || said.ends_with("operator-");
+        match letter {
+            '<' if !is_operator => depth += 1,
+            // The arrow of a function type closes nothing.
+            '>' if depth > 0 && (at == 0 || bytes[at - 1] != b'-') => depth -= 1,
+            _ if depth == 0 => said.push(letter),
+            _ => {}
+        }
+    }
+    if depth > 0 {
+        return name.to_owned();
+    }
+    let said = without_parameters(said.replace("::::", "::").trim_end_matches("::")).to_owned();
+    if said.is_empty() { name.to_owned() } else { said }
+}
+
+/// The call that a wrapper of the C library is about.
+fn libc_call(name: &str) -> &str {
+    let inner = name.strip_prefix("__GI_").unwrap_or(name);
+    let call = inner.strip_prefix("__libc_").unwrap_or(inner);
+    let is_call = !call.is_empty() && !call.starts_with("start") && !call.starts_with('_');
+    if is_call { call } else { inner }
+}
+
+/// Whose function it is, where the name begins with `<T>` or `<T as Trait>`, and what follows.
+fn subject(name: &str) -> (String, &str) {
+    let whole = (String::new(), name);
+    let Some(inside) = name.strip_prefix('<') else { return whole };
+    let mut depth = 1_u32;
+    for (at, letter) in inside.char_indices() {
+        match letter {
+            '<' => depth += 1,
+            '>' if !inside[..at].ends_with('-') => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            let subject = &inside[..at];
+            let end = outermost_as(subject).unwrap_or(subject.len());
+            let subject = subject[..end]
+                .trim_start_matches(['&', '*'])
+                .trim_start_matches("mut ")
+                .trim_start_matches("dyn ");
+            return (plain(subject), &inside[at + 1..]);
+        }
+    }
+    whole
+}
+
+/// Where ` as ` stands outside of any brackets.
+fn outermost_as(subject: &str) -> Option<usize> {
+    let mut depth = 0_i32;
+    subject.char_indices().find_map(|(at, letter)| {
+        depth += i32::from(matches!(letter, '<' | '(' | '[')) - i32::from(matches!(letter, '>' | ')' | ']'));
+        (depth == 0 && subject[at..].starts_with(" as ")).then_some(at)
+    })
+}
+
+/// Without a list of parameters at its end; Go's `main.(*T).f` and `(anonymous namespace)` have none.
+fn without_parameters(name: &str) -> &str {
+    let bare = name.strip_suffix(" const").unwrap_or(name);
+    if !bare.ends_with(')') {
+        return name;
+    }
+    let mut depth = 0_i32;
+    let open = bare.char_indices().rev().find(|(_, letter)| {
+        depth += i32::from(*letter == ')') - i32::from(*letter == '(');
+        depth == 0
+    });
+    match open {
+        Some((at, _)) if at > 0 && !bare[..at].ends_with(['.', ':', ' ']) => &bare[..at],
+        _ => name,
+    }
+}
+
 /// A wait's kind in words.
 pub fn of_wait(class: WaitClass) -> &'static str {
     match class {
@@ -85,6 +171,37 @@ mod tests {
             ("é::ü::ö", "ü::ö"),
         ] {
             assert_eq!(short(whole), wanted, "{whole}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_said_without_what_nobody_says() {
+        for (whole, wanted) in [
+            ("main", "main"),
+            ("__GI___libc_write", "write"),
+            ("__libc_send", "send"),
+            ("__libc_start_main_impl", "__libc_start_main_impl"),
+            ("__x64_sys_write", "__x64_sys_write"),
+            ("alloc::vec::Vec<u8, A>::push", "alloc::vec::Vec::push"),
+            ("core::mem::swap::<alloc::string::String>", "core::mem::swap"),
+            ("<a::B<C> as d::E<F>>::call", "a::B::call"),
+            ("<&dyn core::ops::Fn() as core::ops::FnOnce<()>>::call_once", "core::ops::Fn::call_once"),
+            ("try_fold<Range<usize>, fn() -> X<Y>>", "try_fold"),
+            ("std::vector<int, std::allocator<int> >::push_back(int const&)", "std::vector::push_back"),
+            ("N::Tree::find(unsigned long) const", "N::Tree::find"),
+            ("operator<(A const&, B const&)", "operator<"),
+            ("std::operator<<(A const&)", "std::operator<<"),
+            ("T::operator->(int)", "T::operator->"),
+            ("(anonymous namespace)::f(int)", "(anonymous namespace)::f"),
+            ("main.(*Server).serve", "main.(*Server).serve"),
+            ("a::{closure#0}", "a::{closure#0}"),
+            ("<unbalanced", "<unbalanced"),
+            ("a < b", "a < b"),
+            ("", ""),
+            ("<>", "<>"),
+            ("é<ü>::ö", "é::ö"),
+        ] {
+            assert_eq!(plain(whole), wanted, "{whole}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use dyno_record::profile::{Origin, Profile, WaitClass};
+use dyno_record::profile::{Origin, Profile, Stack, WaitClass};
 
 use crate::name;
 
@@ -84,6 +84,37 @@ pub fn user_and_kernel(profile: &Profile) -> (u64, u64) {
         Some(Origin::Kernel) => (user, kernel + stack.weight_ns),
         _ => (user + stack.weight_ns, kernel),
     })
+}
+
+/// What is under the kernel's time: the last function of the program before its door, by its plain name, the most first.
+pub fn doors(profile: &Profile) -> Vec<(String, u64)> {
+    let mut below: BTreeMap<String, u64> = BTreeMap::new();
+    let in_kernel = |stack: &&Stack| leaf_origin(profile, &stack.frames) == Some(Origin::Kernel);
+    for stack in profile.stacks.iter().filter(in_kernel) {
+        let frames = stack.frames.iter().rev().filter_map(|&at| profile.frames.get(at as usize));
+        if let Some(frame) = frames.into_iter().find(|frame| frame.origin == Origin::User) {
+            *below.entry(name::plain(&name::of_frame(profile, frame))).or_default() += stack.weight_ns;
+        }
+    }
+    most_first(below)
+}
+
+/// Functions of the program by the time of their own, by their plain names, the most first.
+pub fn own(profile: &Profile) -> Vec<(String, u64)> {
+    let mut own: BTreeMap<String, u64> = BTreeMap::new();
+    for stack in &profile.stacks {
+        let leaf = stack.frames.last().and_then(|&at| profile.frames.get(at as usize));
+        if let Some(leaf) = leaf.filter(|leaf| leaf.origin == Origin::User) {
+            *own.entry(name::plain(&name::of_frame(profile, leaf))).or_default() += stack.weight_ns;
+        }
+    }
+    most_first(own)
+}
+
+fn most_first(times: BTreeMap<String, u64>) -> Vec<(String, u64)> {
+    let mut times: Vec<(String, u64)> = times.into_iter().collect();
+    times.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    times
 }
 
 /// What waits of one kind came to.

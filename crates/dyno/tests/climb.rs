@@ -120,7 +120,7 @@ const IDLE_PROOF: &str = r#"{ kind = "command", argv = ["cat", "/proc/{pid}/cmdl
 fn a_short_climb_keeps_the_single_send_and_its_record_can_be_judged_and_drawn_again() {
     let _machine = alone();
     let folder = Folder::new("short");
-    let output = run(&folder, &["--time", "40s", "--rung", "one-send", "--seed", "7"]);
+    let output = run(&folder, &["--time", "30s", "--rung", "one-send", "--seed", "7"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let record = record(&folder);
     let talk = text(&output.stderr);
@@ -155,7 +155,7 @@ values = [{ name = "a", words = ["--naive"] }, { name = "b", words = ["--idle-ti
     let burning = r#""sh", "-c", "(while :; do sleep 0.02; done) & exec \"$@\"", "sh", "#;
     let plan = plan(CHOICE, IDLE_PROOF).replacen("argv = [", &format!("argv = [{burning}"), 1);
     folder.file("plan.toml", &plan);
-    let output = run(&folder, &["plan.toml", "--time", "60s", "--seed", "5"]);
+    let output = run(&folder, &["plan.toml", "--time", "45s", "--seed", "5"]);
     let talk = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{talk}");
     let record = record(&folder);

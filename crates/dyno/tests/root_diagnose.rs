@@ -65,7 +65,7 @@ fn first_finding(name: &str, connections: Option<usize>) -> Value {
     let defect = Defect::start(name);
     let pid = defect.started["pid"].to_string();
     let load = defect.started["url"].as_str().map(|url| format!("{url} -c {}", connections.unwrap_or(16)));
-    let mut words = vec!["diagnose", &pid, "--for", "4s", "--json"];
+    let mut words = vec!["diagnose", &pid, "--for", "3s", "--json"];
     words.extend(load.iter().flat_map(|load| ["--load", load.as_str()]));
     let said: Ended = run(&words);
     let record: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{}", said.err));

@@ -76,7 +76,7 @@ impl Report {
     fn text(&self, date: &str, machine: &str) -> String {
         let mut page = format!(
             "# Mutants\n\nSmall changes to the code, each built and tested alone by its own package's tests (those that need \
-             root are not among\nthem, nor the longest: {}); caught are those that a test noticed. Made by `{}`, {date}, {machine}.\n\n",
+             root are not among\nthem, nor the documentation's examples, nor the longest: {}); caught are those that a test noticed. Made by `{}`, {date}, {machine}.\n\n",
             told_left_out(),
             self.command
         );
@@ -192,7 +192,13 @@ mod tests {
 
     fn mutant(line: usize) -> Mutant {
         let file = "crates/dyno-proto/src/json.rs".to_owned();
-        Mutant { name: format!("{file}:{line}: replace f with ()"), package: "dyno-proto".to_owned(), file }
+        Mutant {
+            name: format!("{file}:{line}: replace f with ()"),
+            package: "dyno-proto".to_owned(),
+            file,
+            span: [(1, 1); 2],
+            replacement: String::new(),
+        }
     }
 
     #[test]

@@ -56,6 +56,29 @@ pub(super) struct Mutant {
     pub(super) name: String,
     pub(super) package: String,
     pub(super) file: String,
+    /// From where to where, as (line, column) from 1, in letters; the end is behind it.
+    pub(super) span: [(usize, usize); 2],
+    /// What stands there instead.
+    pub(super) replacement: String,
+}
+
+impl Mutant {
+    /// The file's text with the change.
+    pub(super) fn made_in(&self, text: &str) -> Option<String> {
+        let [from, to] = self.span.map(|(line, column)| offset(text, line, column));
+        let (from, to) = (from?, to?);
+        let rest = text.get(to..)?;
+        // A field, or an arm, that goes takes its comma with it.
+        let rest = if self.replacement.is_empty() { rest.strip_prefix(',').unwrap_or(rest) } else { rest };
+        Some(format!("{} {} {rest}", text.get(..from)?, self.replacement))
+    }
+}
+
+/// Where a line's column begins in a text.
+fn offset(text: &str, line: usize, column: usize) -> Option<usize> {
+    let before: usize = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum();
+    let within = text.get(before..)?.char_indices().nth(column.checked_sub(1)?);
+    within.map(|(at, _)| before + at)
 }
 
 /// What may still be tried, one queue for each stratum.
@@ -122,6 +145,8 @@ mod tests {
             name: format!("{file}:{number}"),
             package: "p".to_owned(),
             file: (*file).to_owned(),
+            span: [(1, 1); 2],
+            replacement: String::new(),
         })
         .collect()
     }
@@ -170,6 +195,20 @@ mod tests {
             let there = root.join(place).is_dir() || root.join(format!("{place}.rs")).is_file();
             assert!(there, "{place}");
         }
+    }
+
+    #[test]
+    fn a_change_replaces_its_letters_and_nothing_else() {
+        let change = |span, replacement: &str| {
+            let replacement = replacement.to_owned();
+            Mutant { span, replacement, ..listed().remove(0) }
+        };
+        let text = "é { a < b,\n c: 1, d: 2 }\n";
+        let made = |span, replacement| change(span, replacement).made_in(text);
+        assert_eq!(made([(1, 7), (1, 8)], ">").as_deref(), Some("é { a  >  b,\n c: 1, d: 2 }\n"));
+        assert_eq!(made([(2, 2), (2, 6)], "").as_deref(), Some("é { a < b,\n    d: 2 }\n"));
+        assert_eq!(made([(9, 1), (9, 2)], "x"), None);
+        assert_eq!(made([(0, 1), (1, 2)], "x"), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! cargo-mutants: installed where it is missing, asked for its list, and told to try one change at a time.
+//! cargo-mutants: installed where it is missing, and asked for its list of changes.
 //!
-//! It works in a copy of the repository, in place: what is built there is built on, and the repository stays as it is.
+//! They are made here, in a copy of the repository, one after another: what is built there is built on, and the repository
+//! stays as it is. (Asked for one by its name, it tries all that leave a field out as well.)
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,8 +23,8 @@ const VERSION: &str = "27.1.0";
 const LIMIT_TIMES: u32 = 5;
 const LIMIT_MIN: Duration = Duration::from_secs(30);
 
-/// Above what building and testing one change takes with its limit of its own: cargo-mutants itself does not hang.
-const TOOL_MAX: Duration = Duration::from_secs(1800);
+/// No crate takes so long to build.
+const BUILD_MAX: Duration = Duration::from_secs(600);
 
 /// Tests of a package that take most of its time and look at rates over thousands of climbs: left out here, because a
 /// change would take four minutes. What only they would notice counts as not noticed.
@@ -39,6 +40,25 @@ const LEFT_OUT: [(&str, &[&str]); 1] = [(
         "rates::thousands_of_equal_sides_are_rarely_called_different_or_bursty",
     ],
 )];
+
+/// Which of a package's tests run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tests {
+    /// Those of its library, in one binary.
+    BesideTheCode,
+    /// All but examples in the documentation.
+    All,
+}
+
+impl Tests {
+    /// The words for `cargo test`.
+    fn words(self, package: &str) -> Vec<&'static str> {
+        match self {
+            Tests::BesideTheCode => vec!["--lib"],
+            Tests::All => [&["--tests"][..], &left_out(package)].concat(),
+        }
+    }
+}
 
 /// What became of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,45 +127,52 @@ impl Tool {
     }
 
     /// How long a package's tests may take with a change: they run once without one, and must pass.
-    pub(super) fn limit_of(&self, package: &str, left: Duration) -> Result<Duration, Trouble> {
-        let test = |last: &[&'static str]| {
-            let words = ["test", "--quiet", "--package", package];
-            self.in_tree(cargo(words.into_iter().chain(last.iter().copied()).chain(left_out(package))))
-        };
+    pub(super) fn limit_of(&self, package: &str, tests: Tests, left: Duration) -> Result<Duration, Trouble> {
         let fails = || Trouble::new(format!("the tests of {package} fail without any change"));
-        let mut build = test(&["--no-run"]);
+        let mut build = self.testing(package, tests, &["--no-run"]);
         eprintln!("$ {}", shown(&build));
         if run_within(build.stdout(Stdio::null()), left)? != Ended::Well {
             return Err(fails());
         }
         let begun = Instant::now();
-        if run_within(test(&[]).stdout(Stdio::null()), left)? != Ended::Well {
+        if run_within(self.testing(package, tests, &[]).stdout(Stdio::null()), left)? != Ended::Well {
             return Err(fails());
         }
         Ok((begun.elapsed() * LIMIT_TIMES).max(LIMIT_MIN))
     }
 
     /// Makes one change, builds and tests its package, and takes it back.
-    pub(super) fn test(&self, mutant: &Mutant, limit: Duration) -> Result<Fate, Trouble> {
-        let mut asked = self.asked();
-        asked.args(["--in-place", "--baseline", "skip", "--package", &mutant.package]);
-        asked.args([
-            "--timeout",
-            &limit.as_secs().to_string(),
-            "--re",
-            &format!("^{}$", escaped(&mutant.name)),
-        ]);
-        asked.arg("--output").arg(&self.folder).stdout(Stdio::null()).stderr(Stdio::null());
-        // Behind its own words stand those for cargo test.
-        asked.arg("--").args(left_out(&mutant.package));
-        let told = self.folder.join("mutants.out");
-        if told.exists() {
-            std::fs::remove_dir_all(&told).map_err(Trouble::cannot("clear what was told before"))?;
+    pub(super) fn test(&self, mutant: &Mutant, tests: Tests, limit: Duration) -> Result<Fate, Trouble> {
+        let path = self.tree.join(&mutant.file);
+        let file = || format!("change {}", path.display());
+        let text = std::fs::read_to_string(&path).map_err(Trouble::cannot(file()))?;
+        let made =
+            mutant.made_in(&text).ok_or_else(|| Trouble::new(format!("{} is not there", mutant.name)))?;
+        std::fs::write(&path, made).map_err(Trouble::cannot(file()))?;
+        let fate = self.fate(&mutant.package, tests, limit);
+        std::fs::write(&path, text).map_err(Trouble::cannot(file()))?;
+        fate
+    }
+
+    fn fate(&self, package: &str, tests: Tests, limit: Duration) -> Result<Fate, Trouble> {
+        match self.quietly(&mut self.testing(package, tests, &["--no-run"]), BUILD_MAX)? {
+            Ended::Well => {}
+            Ended::Badly(_) | Ended::TooLate(_) => return Ok(Fate::Unviable),
         }
-        // Its exit code says the same less clearly; what counts is in its files.
-        run_within(&mut asked, TOOL_MAX)?;
-        fate(&told)
-            .ok_or_else(|| Trouble::new(format!("cargo-mutants did not say what became of {}", mutant.name)))
+        Ok(match self.quietly(&mut self.testing(package, tests, &[]), limit)? {
+            Ended::Well => Fate::Missed,
+            Ended::Badly(_) => Fate::Caught,
+            Ended::TooLate(_) => Fate::TimedOut,
+        })
+    }
+
+    fn quietly(&self, command: &mut Command, limit: Duration) -> Result<Ended, Trouble> {
+        run_within(command.stdout(Stdio::null()).stderr(Stdio::null()), limit)
+    }
+
+    fn testing(&self, package: &str, tests: Tests, first: &[&'static str]) -> Command {
+        let words = ["test", "--quiet", "--package", package];
+        self.in_tree(cargo(words.into_iter().chain(first.iter().copied()).chain(tests.words(package))))
     }
 }
 
@@ -190,7 +217,8 @@ fn copy(root: &Path, tree: &Path) -> Result<(), Trouble> {
         std::fs::remove_dir_all(tree).map_err(Trouble::cannot(format!("clear {}", tree.display())))?;
     }
     std::fs::create_dir_all(tree).map_err(Trouble::cannot(format!("make {}", tree.display())))?;
-    let script = "tar -C \"$1\" --exclude=target --exclude=.git -cf - . | tar -C \"$2\" -xf -";
+    // Everything is as of now: what a run that was cut short has built of a change must not be taken for built.
+    let script = "tar -C \"$1\" --exclude=target --exclude=.git -cf - . | tar -C \"$2\" -xmf -";
     let mut copy = command(["sh", "-c", script, "sh"]);
     output(copy.arg(root).arg(tree)).map(drop)
 }
@@ -198,38 +226,23 @@ fn copy(root: &Path, tree: &Path) -> Result<(), Trouble> {
 /// From an entry of its list.
 fn mutant(told: &Value) -> Option<Mutant> {
     let text = |name: &str| told[name].as_str().map(str::to_owned);
-    Some(Mutant { name: text("name")?, package: text("package")?, file: text("file")? })
-}
-
-/// It writes each change's name into one of four files.
-fn fate(folder: &Path) -> Option<Fate> {
-    let files = [
-        ("caught.txt", Fate::Caught),
-        ("missed.txt", Fate::Missed),
-        ("timeout.txt", Fate::TimedOut),
-        ("unviable.txt", Fate::Unviable),
-    ];
-    let filled = |name: &str| std::fs::metadata(folder.join(name)).is_ok_and(|file| file.len() > 0);
-    files.into_iter().find(|(name, _)| filled(name)).map(|(_, fate)| fate)
-}
-
-/// For a regular expression that means these letters only.
-fn escaped(name: &str) -> String {
-    name.chars()
-        .flat_map(|c| r"\.+*?()|[]{}^$#&-~".contains(c).then_some('\\').into_iter().chain([c]))
-        .collect()
+    let place = |end: &str| {
+        let number = |name: &str| usize::try_from(told["span"][end][name].as_u64()?).ok();
+        Some((number("line")?, number("column")?))
+    };
+    Some(Mutant {
+        name: text("name")?,
+        package: text("package")?,
+        file: text("file")?,
+        span: [place("start")?, place("end")?],
+        replacement: text("replacement")?,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn a_name_stands_for_itself_only() {
-        assert_eq!(escaped("a.rs:1:2: replace f -> u8 with 0"), r"a\.rs:1:2: replace f \-> u8 with 0");
-        assert_eq!(escaped("(x || y)"), r"\(x \|\| y\)");
-    }
 
     #[test]
     fn tests_that_are_left_out_are_there() {
@@ -243,30 +256,19 @@ mod tests {
         }
         assert_eq!(left_out("dyno-proto"), [""; 0]);
         assert_eq!(left_out("dyno-climb")[..2], ["--", "--skip"]);
+        assert_eq!(Tests::All.words("dyno-climb")[..3], ["--tests", "--", "--skip"]);
     }
 
     #[test]
     fn an_entry_of_the_list_is_read_and_an_odd_one_refused() {
-        let told = r#"{ "name": "a.rs:1: x", "package": "p", "file": "a.rs", "genre": "FnValue" }"#;
+        let told = r#"{ "name": "a.rs:1: x", "package": "p", "file": "a.rs", "replacement": "()",
+            "span": { "start": { "line": 1, "column": 2 }, "end": { "line": 3, "column": 4 } } }"#;
         let read = mutant(&serde_json::from_str(told).unwrap()).unwrap();
         assert_eq!(
-            (read.name.as_str(), read.package.as_str(), read.file.as_str()),
-            ("a.rs:1: x", "p", "a.rs")
+            (read.name.as_str(), read.package.as_str(), read.file.as_str(), read.span),
+            ("a.rs:1: x", "p", "a.rs", [(1, 2), (3, 4)])
         );
         assert_eq!(mutant(&Value::Null), None);
-    }
-
-    #[test]
-    fn what_became_of_a_change_is_the_file_that_is_not_empty() {
-        let folder = std::env::temp_dir().join(format!("dyno-fate-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        for name in ["caught.txt", "missed.txt", "timeout.txt", "unviable.txt"] {
-            std::fs::write(folder.join(name), "").unwrap();
-        }
-        assert_eq!(fate(&folder), None);
-        std::fs::write(folder.join("missed.txt"), "a.rs:1: x\n").unwrap();
-        assert_eq!(fate(&folder), Some(Fate::Missed));
-        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -302,7 +302,7 @@ pub(crate) fn a_log_that_cannot_be_opened_anew_goes_on_being_written() {
     std::fs::remove_dir_all(&away).unwrap();
 }
 
-const KILLS: usize = 8;
+pub(crate) const KILLS: usize = 8;
 
 /// Kills of each kind: a few with the ordinary tests, `DYNO_KILLS` of them where that is asked for.
 pub(crate) fn kills() -> usize {

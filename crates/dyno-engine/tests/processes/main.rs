@@ -8,6 +8,8 @@
 mod common;
 mod content;
 mod errors;
+mod full;
+mod kills;
 mod log;
 mod reload;
 mod sandbox;
@@ -115,6 +117,14 @@ const TESTS: &[(&str, fn())] = &[
     (
         "at_its_descriptor_limit_a_server_waits_without_spinning",
         at_its_descriptor_limit_a_server_waits_without_spinning,
+    ),
+    (
+        "three_hundred_clients_before_64_descriptors_cost_nothing_and_are_all_served",
+        full::three_hundred_clients_before_64_descriptors_cost_nothing_and_are_all_served,
+    ),
+    (
+        "a_killed_worker_loses_its_own_requests_and_is_replaced_within_20_ms",
+        kills::a_killed_worker_loses_its_own_requests_and_is_replaced_within_20_ms,
     ),
     ("workers_serve_a_folder_and_its_changes", content::workers_serve_a_folder_and_its_changes),
     ("a_new_worker_serves_what_the_folder_has_now", content::a_new_worker_serves_what_the_folder_has_now),

@@ -252,7 +252,7 @@ fn routes(dials: &Dials) -> Router {
     let mut router = handler::demo(dials).unwrap();
     let panics = |_: &Request<'_>, _: Reply<'_>| -> Response { panic!("it was asked to\n\x1b[31m panic") };
     router.route(Method::Get, "/panic", panics).unwrap();
-    crate::sandbox::with_faults(router)
+    crate::kills::with_pid(crate::sandbox::with_faults(router))
 }
 
 fn tell(event: Event) {

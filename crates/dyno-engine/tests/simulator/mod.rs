@@ -7,7 +7,7 @@ mod content;
 #[cfg(fuzzing)]
 pub mod fuzzed;
 mod handlers;
-mod net;
+pub(crate) mod net;
 mod proxy;
 mod run;
 mod world;

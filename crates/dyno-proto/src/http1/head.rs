@@ -71,7 +71,8 @@ pub struct Head<'b> {
     pub version: Version,
     /// How the body's end is found.
     pub body: BodyLength,
-    /// Whether the connection may serve another request after this one (RFC 9112 §9.3).
+    /// Whether the connection may serve another request after this one (RFC 9112 §9.3); never after a CONNECT, behind
+    /// which its client may already send what is meant for the tunnel.
     pub keep_alive: bool,
     /// Whether the client waits for `100 Continue` before it sends the body; only when there is one.
     pub expect_continue: bool,

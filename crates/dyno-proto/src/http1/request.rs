@@ -79,12 +79,14 @@ fn read_head<'b>(window: &'b [u8], limits: &Limits, slots: &'b mut Slots) -> Res
     let (count, rest) = read_fields(lines, line.version, slots.room(limits.headers_max), &mut fields)?;
     let body = after_line_end(rest, Reject::FieldName)?;
     fields.finish(line.version)?;
+    let method = Method::from_token(&begin[..line.method_bytes]);
     let head = Head {
-        method: Method::from_token(&begin[..line.method_bytes]),
+        method,
         target: line.target.bytes,
         version: line.version,
         body: fields.body,
-        keep_alive: fields.keep_alive(line.version),
+        // What follows a CONNECT is meant for the tunnel, whatever it looks like.
+        keep_alive: fields.keep_alive(line.version) && method != Method::Connect,
         expect_continue: fields.expect_continue(),
         path_bytes: line.target.path_bytes,
         host: line.target.authority.or(fields.host),

@@ -201,6 +201,7 @@ fn put_together(
         (false, Some(length)) => Framing::Length(length),
         (false, None) => Framing::None,
     };
+    let is_tunnel = Asked::by(&method) == Asked::Connect;
     Head {
         method,
         target: target.text,
@@ -208,8 +209,10 @@ fn put_together(
         version,
         headers,
         framing,
-        // RFC 9112 §9.3: close wins; an old client has to ask.
-        keep_alive: !meaning.says_close && (version == Version::Http11 || meaning.says_keep_alive),
+        // RFC 9112 §9.3: close wins; an old client has to ask. Behind a CONNECT stands what is meant for the tunnel.
+        keep_alive: !is_tunnel
+            && !meaning.says_close
+            && (version == Version::Http11 || meaning.says_keep_alive),
         expect_continue: meaning.expects_continue && !matches!(framing, Framing::None | Framing::Length(0)),
         ends_at,
     }

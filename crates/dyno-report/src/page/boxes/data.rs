@@ -45,13 +45,13 @@ fn numbers(boxes: &Boxes, laid: &Layout) -> String {
         What::Narrow { .. } => None,
     };
     let totals = totals(boxes, laid, scale, &mut names);
-    let shorts: Vec<&str> = names.all.iter().map(|full| name::short(full)).collect();
+    let plain: Vec<String> = names.all.iter().map(|full| name::plain(full)).collect();
     let data = json!({
         "unit": boxes.measure.said,
         "divisor": boxes.measure.divisor * scale,
         "diff": boxes.basis.is_some(),
         "icicle": boxes.orientation == Orientation::Icicle,
-        "names": names.all.iter().zip(shorts).map(|(full, short)| [full.as_str(), short]).collect::<Vec<_>>(),
+        "names": names.all.iter().zip(&plain).map(|(full, plain)| [full.as_str(), plain.as_str()]).collect::<Vec<_>>(),
         "classes": classes.all,
         "totals": totals,
         "depth": laid.cells.iter().map(|cell| cell.depth).collect::<Vec<_>>(),

@@ -201,6 +201,19 @@ fn a_comparison_says_what_it_divided_by_and_hides_nothing() {
     assert!(page.contains("divided by the time they were watched (2.0 s and 2.0 s)"), "{page}");
 }
 
+/// Planted fault: the kernel's time counted to the outermost function of the program says "below main".
+#[test]
+fn the_headline_says_what_the_profile_says() {
+    let mut profile = small();
+    profile.requests = None;
+    let page = page(&profile);
+    assert!(page.contains("of its CPU time is in parse itself"), "{page}");
+    assert!(page.contains("30.0\u{a0}% below serve · 60.0\u{a0}% in parse itself"), "{page}");
+    profile.stacks[2].weight_ns = 3_000_000_000;
+    let page = super::tests::page(&profile);
+    assert!(page.contains("of its CPU time is in the kernel; 81.1\u{a0}% below serve"), "{page}");
+}
+
 #[test]
 fn an_icicle_has_its_root_at_the_top() {
     let of = |orientation| {

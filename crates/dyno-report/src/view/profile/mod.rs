@@ -17,9 +17,7 @@ use self::parts::{LABEL_COLUMNS, doubts, foot, lost, measured, picture};
 use super::block::{Block, Headline, OnPage, OnTerminal, Section, View};
 use super::boxes::Boxes;
 use super::look::Look;
-use super::measure::share;
 use super::words;
-use crate::number;
 
 /// All that is said of a profile; the boxes are those of its picture.
 pub(crate) fn view(profile: &Profile, look: Look) -> View {
@@ -57,13 +55,9 @@ pub(crate) fn view(profile: &Profile, look: Look) -> View {
 /// The largest figure and its unit.
 fn headline(boxes: &Boxes, profile: &Profile) -> Headline {
     let total = profile.total_ns() as f64;
-    let per_cpu = total / (profile.duration_s * 1e9);
     let known = profile.duration_s > 0.0 && profile.unit == Unit::Nanoseconds;
     let (big, unit) = match profile.kind {
-        Kind::OnCpu if known && diff::requests(profile).is_none() => {
-            let time = number::latency(total / 1e3);
-            (share(per_cpu, 1.0), format!("of one CPU: {time} in {:.1} s", profile.duration_s))
-        }
+        Kind::OnCpu if known && diff::requests(profile).is_none() => on::headline(profile),
         _ => (boxes.measure.figure(total), boxes.measure.said.clone()),
     };
     Headline { big, unit, ..Headline::default() }

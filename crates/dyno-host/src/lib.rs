@@ -18,3 +18,4 @@ pub mod place;
 pub mod recovery;
 mod setting;
 pub mod tally;
+pub mod tune;

@@ -245,7 +245,7 @@ fn a_value_that_the_kernel_rounded_before_a_death_is_put_back() {
         let mut journal = lab.journal();
         let all = open(&journal);
         roll_back(&all, Foreign::Told, &mut journal, &mut Kernel, &mut |_, outcome| {
-            outcomes.push(outcome.clone())
+            outcomes.push(outcome.clone());
         })
         .unwrap();
         assert_eq!(outcomes, [Outcome::PutBack("4096".into())]);

@@ -122,6 +122,12 @@ impl State {
         Ok(waited)
     }
 
+    /// Removes what a wait left that was killed. Whoever calls it has the lock, so that nobody waits.
+    pub fn forget_wait(&self) {
+        let _ = fs::remove_file(self.waiting());
+        let _ = fs::remove_file(self.confirmed());
+    }
+
     /// The plan that waits for a confirmation, and the process that does.
     #[must_use]
     pub fn waits(&self) -> Option<(String, u32)> {

@@ -11,7 +11,8 @@ use dyno_host::tune::state::{State, Waited};
 use dyno_lab::Failure;
 use dyno_record::tune::Plan;
 
-use super::{Bench, ask, chosen, unusable, words};
+use super::bench::{Bench, unusable};
+use super::{ask, chosen, words};
 use crate::cli::tune::{TuneApply, TunePlan};
 use crate::cmd::{exit, stop};
 use crate::out;

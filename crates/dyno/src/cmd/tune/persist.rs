@@ -12,7 +12,8 @@ use dyno_record::commands::command;
 use dyno_record::tune::{Plan, Planned, Step};
 use dyno_record::visible::visible;
 
-use super::{Bench, apply, ask, chosen, rollback, words};
+use super::bench::Bench;
+use super::{apply, ask, chosen, rollback, words};
 use crate::cli::audit::WantedFor;
 use crate::cli::tune::{Chosen, TunePersist};
 use crate::cmd::{exit, stop};

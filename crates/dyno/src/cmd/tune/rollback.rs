@@ -11,7 +11,8 @@ use dyno_lab::Failure;
 use dyno_record::commands::command;
 use dyno_record::visible::visible;
 
-use super::{Bench, ask, chosen, unusable, words};
+use super::bench::{Bench, unusable};
+use super::{ask, chosen, words};
 use crate::cli::tune::{TuneRollback, TuneStatus};
 use crate::cmd::exit;
 use crate::out;

@@ -274,3 +274,40 @@ tune diff /proc/version; echo diff $?",
     assert!(ended.err.contains("cannot be made to last"), "{ended:?}");
     assert!(!ended.err.contains('\u{1b}') && !ended.out.contains('\u{1b}'));
 }
+
+/// Planted fault: `place::there` works without entering; then this namespace's settings change, or none.
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN"]
+fn a_servers_network_is_changed_there_and_put_back_also_by_the_keeper_and_marked_when_it_ends() {
+    let folder = Folder::new("elsewhere");
+    let ended = in_a_lab(
+        &folder,
+        "unshare --net --mount bash -c 'mount -t sysfs sysfs /sys; ip link add vA type veth peer name vB
+ip link set vA up; ip link set vB up; echo 1 > /sys/class/net/vA/queues/rx-0/rps_cpus
+tc qdisc replace dev vA root handle 77: tbf rate 40gbit burst 10mb limit 100mb
+touch $D/ready; exec sleep 600' & server=$!
+until test -e $D/ready; do :; done
+there() { nsenter -t $server -n -m \"$@\"; }
+tune apply net.rps:vA net.idle --pid $server --yes; echo applied $?
+echo inside $(there cat /sys/class/net/vA/queues/rx-0/rps_cpus /proc/sys/net/ipv4/tcp_slow_start_after_idle)
+echo outside $(cat /sys/class/net/vA/queues/rx-0/rps_cpus /proc/sys/net/ipv4/tcp_slow_start_after_idle)
+tune rollback --yes; echo rolled $?
+echo back $(there cat /sys/class/net/vA/queues/rx-0/rps_cpus /proc/sys/net/ipv4/tcp_slow_start_after_idle)
+DYNO tune apply net.qdisc:vA --pid $server --state $D/state --yes --confirm-within 60s & pid=$!
+for i in $(seq 600); do tune status | grep -q 'waits for' && break; done
+there tc qdisc show dev vA | grep -q tbf; echo limited $?
+kill -KILL $pid; wait $pid
+for i in $(seq 600); do there tc qdisc show dev vA | grep -q tbf && break; done
+there tc qdisc show dev vA | grep -q 'tbf 77: root'; echo keeper $?
+tune apply net.rps:vA --pid $server --yes; kill $server; wait $server
+tune rollback --yes; echo ended $?
+tune status",
+    );
+    for part in
+        ["applied 0", "inside 0 0", "outside 1 1", "rolled 0", "back 1 1", "limited 1", "keeper 0", "ended 0"]
+    {
+        assert!(ended.out.lines().any(|line| line == part), "{part}: {ended:?}");
+    }
+    assert!(ended.err.contains("# in the network namespace of process"), "{ended:?}");
+    assert!(ended.out.contains("has ended") && ended.out.contains("holds no change"), "{ended:?}");
+}

@@ -27,13 +27,26 @@ pub fn plan(findings: &[AuditFinding], server: Option<Pid>, host: &dyn Host) -> 
 }
 
 /// Namespaces with their cookies.
-struct Known(Vec<Network>);
+struct Known {
+    networks: Vec<Network>,
+    own: Option<Network>,
+    server: Option<Pid>,
+}
 
 impl Known {
     fn look(server: Option<Pid>) -> Known {
         let own = place::network().ok();
         let of_server = server.and_then(|pid| place::network_of(pid).ok());
-        Known(own.into_iter().chain(of_server).collect())
+        Known { networks: own.into_iter().chain(of_server).collect(), own, server }
+    }
+
+    /// What a command needs said beside it: it is for the setting's namespace.
+    fn beside(&self, what: &What) -> String {
+        match (network_of(what).filter(|network| Some(*network) != self.own), self.server) {
+            (Some(_), Some(pid)) => format!("  # in the network namespace of process {pid}"),
+            (Some(network), None) => format!("  # in net:[{}]", network.inode),
+            (None, _) => String::new(),
+        }
     }
 
     /// The change, with the cookie of its namespace: facts know the number alone.
@@ -48,10 +61,17 @@ impl Known {
             _ => None,
         };
         if let Some(network) = network {
-            let same = self.0.iter().find(|known| known.inode == network.inode);
+            let same = self.networks.iter().find(|known| known.inode == network.inode);
             *network = same.copied().unwrap_or(*network);
         }
         spec
+    }
+}
+
+fn network_of(what: &What) -> Option<Network> {
+    match what {
+        What::NetworkFile { network, .. } | What::Table { network, .. } => Some(*network),
+        what => what.device().map(|device| device.network),
     }
 }
 
@@ -64,7 +84,7 @@ fn step(finding: &AuditFinding, known: &Known, host: &dyn Host) -> Step {
     let AuditFinding { id, object, title, level, gain, risk, prices, .. } = finding.clone();
     let mut step = Step { id, object, title, level, gain, risk, prices, ..Step::default() };
     for spec in &finding.changes {
-        match planned(known.completed(spec), host) {
+        match planned(known.completed(spec), known, host) {
             Ok(planned) => step.changes.extend(planned),
             Err(why) => step.cannot = Some(why),
         }
@@ -77,13 +97,14 @@ fn step(finding: &AuditFinding, known: &Known, host: &dyn Host) -> Step {
 }
 
 /// The change, or nothing where the setting stands there already.
-fn planned(spec: ChangeSpec, host: &dyn Host) -> Result<Option<Planned>, String> {
+fn planned(spec: ChangeSpec, known: &Known, host: &dyn Host) -> Result<Option<Planned>, String> {
     let was = host.read(&spec.what).map_err(|error| chain(&error))?;
     if host.holds(&spec.what, spec.wanted.as_bytes()).map_err(|error| chain(&error))? {
         return Ok(None);
     }
     let was = String::from_utf8_lossy(&was).into_owned();
-    let (set, undo) = (command(&spec.what, &spec.wanted), command(&spec.what, &was));
+    let told = |value: &str| command(&spec.what, value) + &known.beside(&spec.what);
+    let (set, undo) = (told(&spec.wanted), told(&was));
     let cuts = cuts(&spec.what).map(str::to_owned);
     Ok(Some(Planned { spec, was, set, undo, cuts }))
 }

@@ -14,6 +14,7 @@ mod generate;
 mod go;
 mod limit;
 mod mutants;
+mod netlab;
 mod packages;
 mod pictures;
 mod repo;
@@ -21,10 +22,13 @@ mod rights;
 mod server;
 mod shapes;
 mod simulate;
+mod slow;
+mod soak;
 mod strangers;
 mod test;
 mod tidy;
 mod trouble;
+mod watched;
 
 use std::process::ExitCode;
 
@@ -54,10 +58,17 @@ usage: cargo xtask VERB
                     plan: [--time 60s] each, [--keep] what reaches new code, [--input FILE] of a finding once more
   strangers         dyno diagnose on programs that nobody here wrote, against what is known of them: [--only A,B]
                      [--dyno FILE] [--write PAGE] [--keep FOLDER] [--list]; some ten minutes, as root, not in ci
+  slow              thousands of slow clients before dyno serve, by slowhttptest, and good ones beside them:
+                    [--connections 4000] [--only heads,bodies,readers] [--dyno FILE] [--write PAGE]
+  soak              good, bad and slow clients, changes, rotations, reloads and kills at once, and whether memory stays
+                    flat: [--time 30m] [--dyno FILE]
   mutants           whether tests see faults: a seeded sample of small changes, each tested alone; takes hours
                     [--seed N] [--sample 200] [--time 3h] [--only proto,judge,measure,engine,verdicts]
                     [--page docs/evidence/mutants.md]
   pictures          the README's pictures, from records that are given or made: [--climb FILE] [--profile FILE]
+  netlab up|down|plant
+                    a laboratory of two network namespaces, as root: made and held, ended, given the planted host's
+                    defects; it tells how to enter it
   gen [--check]     writes the manual page of the command line from its own help, or compares
   gen bpf [--check] builds the BPF objects that are committed beside their sources, or compares; needs clang 14
 
@@ -90,7 +101,10 @@ fn run(mut words: Vec<String>) -> Result<Outcome, Trouble> {
         "fuzz" => fuzz::run(&repo, flags),
         "mutants" => mutants::run(&repo, flags),
         "pictures" => pictures::run(&repo, flags),
+        "netlab" => netlab::run(&repo, flags),
         "simulate" => simulate::run(&repo, flags),
+        "slow" => slow::run(&repo, flags),
+        "soak" => soak::run(&repo, flags),
         "strangers" => strangers::run(&repo, flags),
         "gen" => generate::run(&repo, flags),
         _ => Err(Trouble::new(format!("there is no task \"{verb}\"")).remedy("cargo xtask --help")),

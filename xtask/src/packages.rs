@@ -34,7 +34,7 @@ pub(crate) enum Seen {
 }
 
 /// Everything that is needed. What every Debian has (coreutils, util-linux) is not named.
-pub(crate) const PACKAGES: [Package; 15] = [
+pub(crate) const PACKAGES: [Package; 16] = [
     Package {
         name: "nginx",
         seen: Seen::Program("nginx"),
@@ -46,6 +46,11 @@ pub(crate) const PACKAGES: [Package; 15] = [
         name: "shellcheck",
         seen: Seen::Program("shellcheck"),
         reason: "reads the commands that reports give",
+    },
+    Package {
+        name: "chromium",
+        seen: Seen::Program("chromium"),
+        reason: "opens the pages that are written; nothing of it asks a network",
     },
     Package {
         name: "libmimalloc2.0",

@@ -7,9 +7,12 @@ use crate::rung::{Step, Surroundings, steps};
 /// The built-in ladder of `dyno serve`, from an ordinary first version upwards.
 #[must_use]
 pub fn built_in(surroundings: &Surroundings) -> Plan {
-    let argv = ["{program}", "serve", "--listen", "127.0.0.1:{port}", "--control-fd", "{control}"];
+    let argv = ["{program}", "serve", "--listen", "{address}:{port}", "--control-fd", "{control}"];
+    // In the laboratory the filters of a dial are put in front of the server.
+    let under = ["{program}", "netlab", "under", "--filters", "{filters}", "--"];
+    let under = if surroundings.network.is_some() { &under[..] } else { &[] };
     let mut argv: Vec<String> =
-        argv.iter().map(|word| word.replace("{program}", &surroundings.program)).collect();
+        under.iter().chain(&argv).map(|word| word.replace("{program}", &surroundings.program)).collect();
     argv.extend(["--log-file".into(), "{dir}/access.log".into()]);
     let launch = Launch { argv, warm_up_ms: 100, ready_ms: 10_000, control: true, ..Launch::default() };
     let load = LoadSpec { path: "/json".into(), ..LoadSpec::default() };
@@ -18,7 +21,8 @@ pub fn built_in(surroundings: &Surroundings) -> Plan {
         dials.extend(dial);
         rungs.push(rung);
     }
-    let name = "dyno serve, from --naive".into();
+    let network = if surroundings.network.is_some() { ", behind an ordinary host's network" } else { "" };
+    let name = format!("dyno serve, from --naive{network}");
     Plan { name, launch, load, dials, rungs, memory_max_bytes: None, headline: Some("one-send".into()) }
 }
 
@@ -36,8 +40,19 @@ mod tests {
     }
 
     #[test]
+    fn in_the_laboratory_the_plan_has_a_network_and_elsewhere_none() {
+        let network = Some(crate::rung::NetworkHere { server_mask: "1".into() });
+        let plan = built_in(&Surroundings { server_cpus: 1, network, ..Surroundings::default() });
+        plan.check().expect("the laboratory's plan");
+        assert!(plan.lab_dial().is_some() && plan.loopback_text().is_none());
+        assert_eq!(built_in(&Surroundings::default()).lab_dial(), None);
+    }
+
+    #[test]
     fn every_rung_says_what_it_claims_on_whose_word_and_at_what_risk() {
-        for rung in built_in(&Surroundings { server_cpus: 2, ..Surroundings::default() }).rungs {
+        let network = Some(crate::rung::NetworkHere { server_mask: "1".into() });
+        let here = Surroundings { server_cpus: 2, network, ..Surroundings::default() };
+        for rung in built_in(&here).rungs {
             for (what, text) in [("claim", &rung.claim), ("source", &rung.source), ("risk", &rung.risk)] {
                 assert!(text.len() >= 4, "{}: {what} is \"{text}\"", rung.id);
             }

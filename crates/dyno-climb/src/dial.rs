@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use dyno_record::lab::Part;
+
 /// How a dial's value reaches the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum How {
@@ -24,6 +26,11 @@ pub enum How {
         /// The file under `/proc/sys` or `/sys`.
         path: String,
     },
+    /// A part of the laboratory's network (`dyno climb --netns`), which ends with the climb.
+    Lab {
+        /// The part.
+        part: Part,
+    },
 }
 
 impl How {
@@ -36,6 +43,9 @@ impl How {
             Self::Template => "render the files with the value before, restart".into(),
             Self::Live => "set back over the control socket, at once".into(),
             Self::Knob { path } => format!("the journal holds the old value of {path}; it is written back"),
+            Self::Lab { part } => {
+                format!("{} is set back in the laboratory, which ends with the climb", part.name())
+            }
         }
     }
 }

@@ -11,5 +11,6 @@ pub mod dial;
 pub mod load;
 pub mod meter;
 pub mod plan;
+pub mod planted;
 pub mod proof;
 pub mod rung;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::dial::{Dial, Setting, Value};
+use crate::dial::{Dial, How, Setting, Value};
 use crate::load::LoadSpec;
 use crate::rung::Rung;
 
@@ -38,7 +38,7 @@ pub struct Plan {
     pub headline: Option<String>,
 }
 
-/// How a server is started. `{port}`, `{dir}` and template dials are filled into every text.
+/// How a server is started. `{address}`, `{port}`, `{dir}` and template dials are filled into every text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Launch {
@@ -184,6 +184,27 @@ impl Plan {
     #[must_use]
     pub fn dial(&self, name: &str) -> &Dial {
         self.dials.iter().find(|dial| dial.name == name).expect("check() has seen every dial's name")
+    }
+
+    /// The first dial that only a laboratory has, if there is one.
+    #[must_use]
+    pub fn lab_dial(&self) -> Option<&Dial> {
+        self.dials.iter().find(|dial| matches!(dial.how, How::Lab { .. }))
+    }
+
+    /// A text of the launch with an address that only this machine's loopback has, where no text asks for `{address}`.
+    #[must_use]
+    pub fn loopback_text(&self) -> Option<&str> {
+        let launch = &self.launch;
+        let values = self.dials.iter().flat_map(|dial| &dial.values);
+        let dials = values.flat_map(|value| value.words.iter().chain([&value.text]));
+        let texts: Vec<&String> =
+            launch.argv.iter().chain(launch.env.values()).chain(launch.files.values()).chain(dials).collect();
+        if texts.iter().any(|text| text.contains("{address}")) {
+            return None;
+        }
+        let found = texts.into_iter().find(|text| text.contains("127.0.0.1") || text.contains("localhost"));
+        found.map(String::as_str)
     }
 
     /// Where all dials stand at the start.

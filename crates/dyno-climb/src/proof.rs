@@ -4,6 +4,7 @@
 //! the system calls that serve fifty requests) or, for what has no outside, a counter that the server keeps at the very
 //! place where the work is done. The same proof is read on both sides: it must hold with the change and fail without it.
 
+use dyno_record::lab::Count;
 use serde::{Deserialize, Serialize};
 
 /// What to read, and what must be read when the change is in force.
@@ -27,6 +28,11 @@ pub enum Proof {
     /// Tasks (threads of all its processes).
     Threads {
         /// The bound.
+        count: Bound,
+    },
+    /// Filters that system calls of its tasks pass (seccomp), those that its surroundings put there included.
+    Filters {
+        /// The bound on their number, over all tasks.
         count: Bound,
     },
     /// Tasks that may run on one CPU only, each on its own.
@@ -60,6 +66,20 @@ pub enum Proof {
     Listeners {
         /// The bound.
         count: Bound,
+    },
+    /// What the laboratory's network counted, per request (`dyno climb --netns`): at the place where the work is done, so that
+    /// what is set and not in force counts nothing.
+    Network {
+        /// What.
+        count: Count,
+        /// The bound.
+        per_request: Bound,
+    },
+    /// Share of accepted connections whose packets come by polling (they have a NAPI id): a device may have polling on, and
+    /// its packets pass it by.
+    Polled {
+        /// The bound, in percent.
+        percent: Bound,
     },
     /// The answer to another request on the same server contains a text.
     Answer {
@@ -137,6 +157,7 @@ impl std::fmt::Display for Proof {
             }
             Self::Counter { name, per_request } => write!(f, "{name} per request: {per_request}"),
             Self::Threads { count } => write!(f, "threads: {count}"),
+            Self::Filters { count } => write!(f, "filters on system calls, over all threads: {count}"),
             Self::Cpus { pinned } => write!(f, "threads pinned to one CPU: {pinned}"),
             Self::Local { percent } => write!(f, "connections on their worker's CPU, percent: {percent}"),
             Self::Sockopt { option, expect } => write!(f, "{option} of a connection: {expect}"),
@@ -144,6 +165,10 @@ impl std::fmt::Display for Proof {
             Self::EpollFlags { edge: false } => f.write_str("epoll events of a connection: level"),
             Self::Maps { contains } => write!(f, "mapped files: {contains}"),
             Self::Listeners { count } => write!(f, "listening processes: {count}, no stranger"),
+            Self::Network { count, per_request } => write!(f, "{} per request: {per_request}", count.words()),
+            Self::Polled { percent } => {
+                write!(f, "connections whose packets are polled for, percent: {percent}")
+            }
             Self::Answer { path, contains } => write!(f, "answer to {path}: contains \"{contains}\""),
             Self::Command { argv, expect } => write!(f, "{}: prints \"{expect}\"", argv.join(" ")),
         }
@@ -156,8 +181,11 @@ impl Proof {
             Self::Syscalls { per_request: bound, .. }
             | Self::Counter { per_request: bound, .. }
             | Self::Threads { count: bound }
+            | Self::Filters { count: bound }
             | Self::Cpus { pinned: bound }
             | Self::Local { percent: bound }
+            | Self::Network { per_request: bound, .. }
+            | Self::Polled { percent: bound }
             | Self::Listeners { count: bound } => Some(*bound),
             _ => None,
         }

@@ -3,6 +3,8 @@
 //! `Server::run` blocks until the server ends; `Server::start` hands back a `Running` that can be asked and stopped.
 //! No signal is touched: the program that embeds a server decides what ends it.
 
+mod scraped;
+
 use crate::clients::Clients;
 use crate::config::{Config, Limits};
 use crate::content::{Builders, Built, Content, Mount, Tables, sites, table_of};
@@ -28,6 +30,7 @@ use dyno_proto::http1::request::Method;
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::event::EventFd;
 use dyno_sys::socket::{self, Addr};
+use scraped::{Scraped, Scraping};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -232,6 +235,30 @@ impl Server {
         self
     }
 
+    /// Serves `/metrics` (Prometheus, OpenMetrics) and `/healthz` there, by a thread of its own. Workers count more then than
+    /// without. Everybody who reaches the address may read the figures.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// # use std::io::{Read, Write};
+    /// let running = Server::new().listen("127.0.0.1:0").metrics("127.0.0.1:0").start()?;
+    /// let Some(Addr::Tcp(addr)) = running.metrics_addr() else { unreachable!("it was asked for") };
+    /// let mut stream = std::net::TcpStream::connect(addr)?;
+    /// stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")?;
+    /// let mut reply = String::new();
+    /// stream.read_to_string(&mut reply)?;
+    /// assert!(reply.starts_with("HTTP/1.1 200 OK\r\n") && reply.ends_with("ok\n"));
+    /// # running.stop();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn metrics(mut self, addr: &str) -> Server {
+        match addr.parse() {
+            Ok(addr) => self.config.metrics = Some(addr),
+            Err(source) => self.fail(EngineError::Address { source }),
+        }
+        self
+    }
+
     /// Sets how it is known who asks, where proxies stand between.
     ///
     /// ```
@@ -286,10 +313,13 @@ impl Server {
     ///
     /// # Errors
     /// [`EngineError`] when the server cannot start.
-    pub fn start(self) -> Result<Running, EngineError> {
+    pub fn start(mut self) -> Result<Running, EngineError> {
         if let Some(error) = self.error {
             return Err(error);
         }
+        let scraped = self.config.metrics.take();
+        let workers = self.config.dials.workers.get();
+        let scraped = scraped.map(|addr| Scraped::bind(addr, &self.config, workers)).transpose()?;
         let Config { listen, dials, socket_mode, limits, drain_ns, content, hosts, clients, .. } =
             self.config;
         let Config { log_file, log_format, log_fsync, .. } = self.config;
@@ -309,6 +339,7 @@ impl Server {
             orders: Vec::new(),
             writer: None,
             builder: None,
+            scraping: None,
         };
         let full = Arc::new(EventFd::new().map_err(refused("make a signal for full workers"))?);
         let others = (0..bound.by_worker.len()).map(|own| listen::of_others(&bound.by_worker, own, &dials));
@@ -332,7 +363,7 @@ impl Server {
                 errors: None,
                 counters,
                 extras: Extras {
-                    meter: None,
+                    meter: scraped.as_ref().map(|scraped| scraped.meter(number)),
                     gate: Gate::new(&limits.address, &clients),
                     hosts: hosts.clone(),
                 },
@@ -345,6 +376,7 @@ impl Server {
         }
         running.writer = logs.spawn_writer(running.counters.lost())?;
         running.builder = folders.spawn_builder()?;
+        running.scraping = scraped.map(|scraped| scraped.start(running.counters, &limits)).transpose()?;
         Ok(running)
     }
 
@@ -371,6 +403,7 @@ pub struct Running {
     writer: Option<(OwnedFd, JoinHandle<()>)>,
     /// Closing it tells the thread that makes images to end, when it has done what it is at.
     builder: Option<OwnedFd>,
+    scraping: Option<Scraping>,
 }
 
 impl Running {
@@ -385,6 +418,20 @@ impl Running {
     #[must_use]
     pub fn addrs(&self) -> &[Addr] {
         &self.addrs
+    }
+
+    /// Where metrics are served, with the port that the kernel chose; `None` where nobody asked for them.
+    ///
+    /// ```
+    /// # use dyno_engine::*;
+    /// let running = Server::new().listen("127.0.0.1:0").metrics("127.0.0.1:0").start()?;
+    /// assert!(matches!(running.metrics_addr(), Some(Addr::Tcp(addr)) if addr.port() > 0));
+    /// # running.stop();
+    /// # Ok::<(), EngineError>(())
+    /// ```
+    #[must_use]
+    pub fn metrics_addr(&self) -> Option<&Addr> {
+        self.scraping.as_ref().map(|scraping| &scraping.addr)
     }
 
     /// What all workers have counted.
@@ -421,6 +468,9 @@ impl Running {
     /// # Ok::<(), EngineError>(())
     /// ```
     pub fn stop(mut self) -> Drained {
+        if let Some(scraping) = &self.scraping {
+            scraping.begin_drain();
+        }
         self.orders.clear();
         self.join()
     }
@@ -438,6 +488,9 @@ impl Running {
             let _ = writer.join();
         }
         self.files.iter().for_each(SocketFile::remove);
+        if let Some(scraping) = self.scraping.take() {
+            scraping.end();
+        }
         let wholly = left.iter().all(|left| matches!(left, Ok(Left::Drained)));
         if wholly { Drained::Wholly } else { Drained::Cut }
     }

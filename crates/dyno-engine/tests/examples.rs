@@ -16,6 +16,9 @@ mod json;
 #[path = "../examples/later.rs"]
 mod later;
 #[allow(dead_code)]
+#[path = "../examples/metrics.rs"]
+mod metrics;
+#[allow(dead_code)]
 #[path = "../examples/static_site.rs"]
 mod static_site;
 #[allow(dead_code)]
@@ -23,7 +26,7 @@ mod static_site;
 mod upload;
 
 use common::{Client, Reply, addr, one_worker, wait_for};
-use dyno_engine::{Running, Server};
+use dyno_engine::{Addr, Running, Server};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -158,4 +161,33 @@ fn upload_writes_what_it_was_sent_and_no_part_of_it() {
     wait_for("the part to be there", || names().len() == 2);
     drop(cut);
     wait_for("the part to be gone", || names() == ["a.txt"]);
+}
+
+/// Red with a worker that has no meter (`Extras::meter` left at `None`): the classes of replies stay at zero.
+#[test]
+fn metrics_are_read_beside_the_server_and_healthz_tells_of_its_end() {
+    let running = start(metrics::server().metrics("127.0.0.1:0"));
+    for _ in 0..3 {
+        assert_eq!(get(&running, "/").text(), "It counts.\n");
+    }
+    assert_eq!(get(&running, "/nowhere").status, 404);
+    let Some(Addr::Tcp(addr)) = running.metrics_addr().cloned() else { panic!("it was asked for") };
+    let mut scraper = Client::connect(addr);
+    let mut ask = |path: &str| scraper.ask(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    assert_eq!(ask("/healthz").text(), "ok\n");
+    // Workers publish at the end of a turn, which may come after the reply has.
+    let mut page = String::new();
+    wait_for("the figures", || {
+        page = ask("/metrics").text();
+        page.contains("dyno_http_requests_total{worker=\"0\",code=\"2xx\"} 3\n")
+    });
+    assert!(page.contains("dyno_http_requests_total{worker=\"0\",code=\"4xx\"} 1\n"), "{page}");
+    assert!(page.contains("dyno_connections_accepted_total{worker=\"0\"} 4\n"), "its own are not counted");
+    let mut late = Client::connect(common::addr(&running));
+    late.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx");
+    let stopping = std::thread::spawn(|| running.stop());
+    wait_for("the end to be told", || ask("/healthz").status == 503);
+    late.send("y");
+    assert_eq!(late.reply().status, 405);
+    stopping.join().unwrap();
 }

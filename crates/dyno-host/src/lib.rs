@@ -11,6 +11,7 @@ pub mod facts;
 mod file;
 pub mod host;
 pub mod journal;
+pub mod lab;
 pub mod lock;
 pub mod machine;
 pub mod memory;

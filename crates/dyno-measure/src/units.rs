@@ -80,6 +80,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn thousands_are_parted_by_commas() {
+        for (value, wanted) in [
+            (0.0, "0"),
+            (999.4, "999"),
+            (1e3, "1,000"),
+            (-118_432.0, "−118,432"),
+            (-0.2, "0"),
+            (1e9, "1,000,000,000"),
+            (f64::NAN, "–"),
+        ] {
+            assert_eq!(thousands(value), wanted, "{value}");
+        }
+    }
+
+    #[test]
     fn durations_are_read_as_wrk_and_people_write_them() {
         let millis = |text| parse_duration(text).map(|d| d.as_micros());
         assert_eq!(millis("250ms"), Ok(250_000));

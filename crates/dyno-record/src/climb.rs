@@ -63,6 +63,9 @@ pub struct Climb {
     pub plan: String,
     /// Where it ran.
     pub machine: Machine,
+    /// The laboratory's network; without one it was loopback.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Network>,
     /// The plan's own load; a rung may have another.
     pub load: Load,
     /// Why it ended early, if it did: what follows was measured before that.
@@ -87,6 +90,19 @@ pub struct Climb {
     /// Where the CPU time of both sides went, where that was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<SideProfile>,
+}
+
+/// The network of a climb in a laboratory: two namespaces and a virtual cable.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Network {
+    /// The servers' address.
+    pub server: String,
+    /// The load's.
+    pub load: String,
+    /// Queues of each end of the cable.
+    pub queues: u32,
+    /// Packets for the server were polled for at the start (NAPI), which was seen before anything was measured.
+    pub polled: bool,
 }
 
 /// Where the CPU time of one side of a rung went.

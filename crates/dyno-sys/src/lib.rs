@@ -39,6 +39,7 @@ pub mod setting;
 pub mod shm;
 pub mod signal;
 pub mod socket;
+pub mod tap;
 mod tasks;
 pub mod trace;
 pub mod tty;

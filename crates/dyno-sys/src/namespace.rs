@@ -1,14 +1,136 @@
 //! Namespaces (`namespaces(7)`): whether this process may make one, and a look into another's network.
 //!
-//! `dyno doctor` asks, the host's facts look. What is made or entered belongs to one thread, and is left when that has ended.
+//! `dyno doctor` asks, the host's facts look, the host's laboratory makes two and lives in one ([`OwnNetwork`]). None has a name:
+//! it ends with the last process and the last descriptor in it, however they end.
 
 use crate::Pid;
-use crate::errno::checked;
+use crate::errno::{checked, checked_long};
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::ptr;
+
+/// `MOVE_MOUNT_F_EMPTY_PATH` (linux/mount.h).
+const FROM_DESCRIPTOR: libc::c_uint = 4;
+/// `OPEN_TREE_CLONE`.
+const A_COPY: libc::c_uint = 1;
+
+/// A network namespace, for as long as this is held or somebody is in it.
+#[derive(Debug)]
+pub struct OwnNetwork(OwnedFd);
+
+impl AsFd for OwnNetwork {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl OwnNetwork {
+    /// Makes one, with nothing in it but `lo`. It needs CAP_SYS_ADMIN.
+    pub fn make() -> io::Result<OwnNetwork> {
+        let made = std::thread::spawn(|| {
+            // SAFETY: unshare takes an integer; only this thread, which ends here, is in the new namespace.
+            checked(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+            OwnNetwork::of_this_thread()
+        });
+        made.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// The one that this thread is in.
+    pub fn of_this_thread() -> io::Result<OwnNetwork> {
+        Ok(OwnNetwork(File::open("/proc/thread-self/ns/net")?.into()))
+    }
+
+    /// Its number, by which the kernel tells namespaces apart.
+    pub fn number(&self) -> io::Result<u64> {
+        Ok(File::from(self.0.try_clone()?).metadata()?.ino())
+    }
+
+    /// Does `work` with this thread in it: sockets that are made then are its own for good. The thread is back afterwards.
+    ///
+    /// # Panics
+    /// When the thread cannot go back: whatever it did next would be done in the wrong place.
+    pub fn within<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
+        let home = OwnNetwork::of_this_thread()?;
+        self.join()?;
+        // Also where `work` panics.
+        let back = Back(&home);
+        let done = work();
+        drop(back);
+        Ok(done)
+    }
+
+    fn join(&self) -> io::Result<()> {
+        // SAFETY: the descriptor is open, and only this thread enters.
+        checked(unsafe { libc::setns(self.0.as_raw_fd(), libc::CLONE_NEWNET) }).map(|_| ())
+    }
+
+    /// Takes this thread into it for good, and with it every thread and process that it starts from now on. They get a
+    /// list of mounts of their own, in which `/sys` shows this namespace's devices, with all else that is mounted there.
+    ///
+    /// # Errors
+    /// Without CAP_SYS_ADMIN. Then the thread may be half there, and the process should end.
+    pub fn settle(&self) -> io::Result<()> {
+        // SAFETY: unshare takes an integer; only this thread gets a list of mounts of its own.
+        checked(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+        mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE)?;
+        self.join()?;
+        let below: Vec<(CString, OwnedFd)> = mounts_below_sys()?
+            .into_iter()
+            .filter_map(|place| copy_of_tree(&place).ok().map(|tree| (place, tree)))
+            .collect();
+        match mount(c"sysfs", c"/sys", 0) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => return Ok(()),
+            mounted => mounted?,
+        }
+        below.iter().try_for_each(|(place, tree)| put_tree(tree, place))
+    }
+}
+
+/// Takes the thread home when it is dropped.
+struct Back<'n>(&'n OwnNetwork);
+
+impl Drop for Back<'_> {
+    fn drop(&mut self) {
+        self.0.join().expect("a thread may always go back to the namespace that it came from");
+    }
+}
+
+/// What is mounted right below `/sys`; what lies deeper comes along.
+fn mounts_below_sys() -> io::Result<Vec<CString>> {
+    let text = crate::proc::text("/proc/thread-self/mounts")?;
+    let mut places: Vec<String> = text
+        .lines()
+        .filter_map(|line| line.split(' ').nth(1))
+        .filter(|place| place.starts_with("/sys/"))
+        .map(str::to_owned)
+        .collect();
+    places.sort();
+    places.dedup();
+    let is_below = |place: &String, other: &String| place.starts_with(&format!("{other}/"));
+    let highest = places.iter().filter(|place| !places.iter().any(|other| is_below(place, other)));
+    Ok(highest.filter_map(|place| CString::new(place.as_str()).ok()).collect())
+}
+
+fn copy_of_tree(place: &CString) -> io::Result<OwnedFd> {
+    let flags = A_COPY | libc::AT_RECURSIVE as libc::c_uint | libc::O_CLOEXEC as libc::c_uint;
+    // SAFETY: the path ends in a zero byte and lives through the call; the rest are integers.
+    let fd =
+        checked_long(unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, place.as_ptr(), flags) })?;
+    // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+fn put_tree(tree: &OwnedFd, place: &CString) -> io::Result<()> {
+    let (from, to) = (c"".as_ptr(), place.as_ptr());
+    // SAFETY: both paths end in a zero byte and live through the call; the descriptor is open.
+    checked_long(unsafe {
+        libc::syscall(libc::SYS_move_mount, tree.as_raw_fd(), from, libc::AT_FDCWD, to, FROM_DESCRIPTOR)
+    })
+    .map(|_| ())
+}
 
 /// Whether a network namespace could be made. It needs CAP_SYS_ADMIN.
 pub fn can_make_network() -> io::Result<()> {
@@ -175,6 +297,36 @@ mod tests {
             Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EPERM)),
         }
         assert_eq!(proc::link_name("/proc/self/ns/net").unwrap(), before);
+    }
+
+    #[test]
+    fn sockets_made_within_are_of_that_namespace_and_the_thread_comes_back() {
+        let own = OwnNetwork::of_this_thread().unwrap().number().unwrap();
+        let Ok(other) = OwnNetwork::make() else { return };
+        assert_ne!(other.number().unwrap(), own);
+        let inside = other.within(|| OwnNetwork::of_this_thread().unwrap().number().unwrap()).unwrap();
+        assert_eq!(inside, other.number().unwrap());
+        let panicked = std::panic::catch_unwind(|| other.within(|| panic!("work that goes wrong")));
+        assert!(panicked.is_err());
+        assert_eq!(OwnNetwork::of_this_thread().unwrap().number().unwrap(), own);
+    }
+
+    #[test]
+    fn who_settles_there_sees_its_devices_and_whatever_else_is_mounted_below_sys() {
+        let Ok(other) = OwnNetwork::make() else { return };
+        let mounts = || proc::text("/proc/thread-self/mounts").unwrap();
+        let outside = mounts();
+        let (devices, inside) = std::thread::spawn(move || {
+            other.settle().unwrap();
+            let devices = std::fs::read_dir("/sys/class/net").unwrap();
+            let names: Vec<_> = devices.map(|device| device.unwrap().file_name()).collect();
+            (names, mounts_below_sys().unwrap())
+        })
+        .join()
+        .unwrap();
+        assert_eq!(devices, ["lo"]);
+        assert_eq!(inside, mounts_below_sys().unwrap());
+        assert_eq!(mounts(), outside);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod flame;
 mod hosts;
 pub(crate) mod layout;
 mod logs;
+pub(crate) mod netlab;
 mod offcpu;
 mod profile;
 mod sandbox;
@@ -106,6 +107,8 @@ pub(crate) enum Verb {
     Audit(Box<Audit>),
     Tune(Tune),
     Doctor(Doctor),
+    #[command(hide = true)]
+    Netlab(netlab::Netlab),
 }
 
 /// `dyno serve`.
@@ -415,6 +418,9 @@ pub(crate) struct Climb {
     /// Agree that a plan turns settings of this machine; they are put back at the end
     #[arg(long, help_heading = "Where")]
     pub(crate) allow_host_changes: bool,
+    /// Put servers and load into two network namespaces joined by a virtual cable, and climb the network's rungs too; as root
+    #[arg(long, help_heading = "Where")]
+    pub(crate) netns: bool,
 
     /// Profile both sides of every measured rung too, a second each: flame graphs in the page
     #[arg(long, help_heading = "Output")]

@@ -247,6 +247,19 @@ fn a_folder_that_cannot_be_served_is_told_with_the_reason() {
     }
 }
 
+/// Red, as an ordinary user, with a default cache that must be there. (As root there is no default.)
+#[test]
+fn who_has_no_home_is_served_without_a_cache() {
+    let folder = Folder::new("homeless");
+    std::fs::write(folder.path("index.html"), "here").unwrap();
+    let path = folder.path("");
+    let words = ["serve", path.to_str().unwrap(), "--listen", "127.0.0.1:0", "--workers", "1"];
+    let mut command = dyno(words);
+    let server = Server::start(command.env_remove("XDG_CACHE_HOME").env("HOME", "/proc"));
+    let answer = ask(server.addr(), b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 15);
+    assert_eq!(answer, b"HTTP/1.1 200 OK");
+}
+
 #[test]
 fn an_error_log_has_what_is_told_with_the_time_and_standard_error_the_start_alone() {
     let folder = Folder::new("error-log");

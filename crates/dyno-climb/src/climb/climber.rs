@@ -156,8 +156,7 @@ impl<M: Meter> Climber<'_, M> {
 
     /// Rungs of the plan, in the order asked for, only those asked for.
     pub(crate) fn order(&self) -> Vec<usize> {
-        let wanted =
-            |i: &usize| self.options.only.is_empty() || self.options.only.contains(&self.plan.rungs[*i].id);
+        let wanted = |i: &usize| self.plan.rungs[*i].is_wanted(&self.options.only);
         let mut order: Vec<usize> = (0..self.plan.rungs.len()).filter(wanted).collect();
         match self.options.order {
             Order::Given => {}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dyno_measure::series::Metric;
+use dyno_record::lab::Part;
 use serde::Deserialize;
 
 use super::{Launch, Plan, PlanError, sense};
@@ -32,6 +33,7 @@ struct DialText {
     how: HowText,
     variable: Option<String>,
     path: Option<String>,
+    part: Option<String>,
     start: String,
     values: Vec<ValueText>,
 }
@@ -44,6 +46,7 @@ enum HowText {
     Template,
     Live,
     Knob,
+    Lab,
 }
 
 #[derive(Deserialize)]
@@ -112,10 +115,15 @@ fn dial_of(name: String, text: DialText) -> Result<Dial, PlanError> {
         HowText::Env => How::Env { variable: text.variable.ok_or_else(|| missing("variable"))? },
         HowText::Template => How::Template,
         HowText::Live => How::Live,
+        HowText::Lab => How::Lab { part: lab_part(&place, &text.part.ok_or_else(|| missing("part"))?)? },
         HowText::Knob => How::Knob { path: knob_path(&place, text.path.ok_or_else(|| missing("path"))?)? },
     };
     let values: Vec<Value> =
         text.values.into_iter().map(|v| Value { name: v.name, words: v.words, text: v.text }).collect();
+    if let How::Lab { part } = &how {
+        let faults = values.iter().filter(|value| !value.text.is_empty()).filter_map(|v| part.fault(&v.text));
+        faults.map(|why| sense(&place, why)).next().map_or(Ok(()), Err)?;
+    }
     if values.len() < 2 {
         return Err(sense(place, "a dial has at least two values"));
     }
@@ -123,6 +131,12 @@ fn dial_of(name: String, text: DialText) -> Result<Dial, PlanError> {
     let start =
         start.ok_or_else(|| sense(&place, format!("start \"{}\" is none of its values", text.start)))?;
     Ok(Dial { name, how, values, start })
+}
+
+fn lab_part(place: &str, name: &str) -> Result<Part, PlanError> {
+    let known = Part::ALL.map(Part::name).join(", ");
+    let unknown = || sense(place, format!("the laboratory has no part \"{name}\"; its parts are {known}"));
+    Part::of_name(name).ok_or_else(unknown)
 }
 
 /// Host settings live in two places; anything else is a file, and files are not knobs.
@@ -155,6 +169,7 @@ fn rung_of(text: RungText, dials: &[Dial]) -> Result<Rung, PlanError> {
         impossible: None,
         proofs: text.proof,
         in_place,
+        only_named: false,
     })
 }
 
@@ -242,6 +257,12 @@ proof = [{ kind = "syscalls", names = ["write"], per_request = { drops = 0.8 } }
             ("\"log=off\"", "\"log\"", "rung \"log-off\": \"log\" is not dial=value"),
             ("argv = [\"demo\", \"--port\", \"{port}\"]", "argv = []", "launch: argv is empty"),
             ("how = \"arg\"", "how = \"knob\"\npath = \"/etc/passwd\"", "is not under /proc/sys or /sys"),
+            ("how = \"arg\"", "how = \"lab\"", "dial \"log\": part is missing"),
+            (
+                "how = \"arg\"",
+                "how = \"lab\"\npart = \"wires\"",
+                "no part \"wires\"; its parts are taps, rules",
+            ),
             (
                 "how = \"arg\"",
                 "how = \"knob\"\npath = \"/proc/sys/../../etc/passwd\"",

@@ -5,6 +5,8 @@
 use dyno_measure::series::Metric;
 
 use crate::dial::{Dial, How, Value};
+use dyno_record::lab::{Count, Part};
+
 use crate::load::LoadSpec;
 use crate::proof::{Bound, Proof};
 
@@ -37,9 +39,17 @@ pub struct Rung {
     pub proofs: Vec<Proof>,
     /// Toggled in one running instance instead of measured between two.
     pub in_place: bool,
+    /// Tried by who names it and by nobody else: it gives up what no speed is worth unasked.
+    pub only_named: bool,
 }
 
 impl Rung {
+    /// Whether a climb tries it that was asked for these rungs, or for none in particular.
+    #[must_use]
+    pub fn is_wanted(&self, only: &[String]) -> bool {
+        if only.is_empty() { !self.only_named } else { only.contains(&self.id) }
+    }
+
     /// Whether it is kept for a load of its own only: one that is judged by another measure than CPU per request may pay
     /// in CPU, so the setting on which other rungs are measured goes on without it. (A server that spins burns all the CPU
     /// that the generator leaves it, and CPU per request then measures the generator.)
@@ -69,6 +79,15 @@ pub struct Surroundings {
     pub congestion_controls: Vec<String>,
     /// Allocators that can be preloaded.
     pub allocators: Vec<String>,
+    /// The laboratory's network, where servers are behind one.
+    pub network: Option<NetworkHere>,
+}
+
+/// What the network's rungs must know.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NetworkHere {
+    /// The servers' CPUs as a mask in hexadecimal.
+    pub server_mask: String,
 }
 
 /// A rung, with its dial where no rung before it moves the same.
@@ -105,6 +124,23 @@ pub(super) fn flag(name: &str, values: &[&str]) -> Dial {
     Dial { name: name.to_owned(), how: How::Arg, values: values.iter().map(value).collect(), start: 0 }
 }
 
+/// A dial that is a part of the laboratory: names and texts of its values, the first the start.
+pub(super) fn part(part: Part, values: &[(&str, &str)]) -> Dial {
+    let value = |(name, text): &(&str, &str)| {
+        let fault = part.fault(text);
+        assert!(fault.is_none(), "{fault:?}");
+        Value { name: (*name).to_owned(), words: Vec::new(), text: (*text).to_owned() }
+    };
+    let values = values.iter().map(value).collect();
+    Dial { name: part.name().to_owned(), how: How::Lab { part }, values, start: 0 }
+}
+
+/// A rung of the network: what it costs is paid by whoever's CPU the packet is on, so time per request is compared.
+pub(super) fn network_rung(id: &str, part: Part, to: &str, count: Count, per_request: Bound) -> Rung {
+    let proof = Proof::Network { count, per_request };
+    Rung { metric: Metric::SecondsPerRequest, ..rung(id, part.name(), to, vec![proof]) }
+}
+
 /// A rung with the usual metric and load; its file fills in the rest.
 pub(super) fn rung(id: &str, dial: &str, to: &str, proofs: Vec<Proof>) -> Rung {
     Rung {
@@ -121,6 +157,7 @@ pub(super) fn rung(id: &str, dial: &str, to: &str, proofs: Vec<Proof>) -> Rung {
         impossible: None,
         proofs,
         in_place: false,
+        only_named: false,
     }
 }
 

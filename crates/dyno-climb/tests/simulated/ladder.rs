@@ -65,6 +65,7 @@ fn rung(step: &str, dial: String, to: String) -> Rung {
         impossible: None,
         proofs: vec![Proof::Answer { path: "/dials".into(), contains: step.to_owned() }],
         in_place: false,
+        only_named: false,
     }
 }
 

@@ -9,6 +9,7 @@ mod common;
 mod content;
 mod errors;
 mod full;
+mod idle;
 mod kills;
 mod log;
 mod reload;
@@ -121,6 +122,10 @@ const TESTS: &[(&str, fn())] = &[
     (
         "three_hundred_clients_before_64_descriptors_cost_nothing_and_are_all_served",
         full::three_hundred_clients_before_64_descriptors_cost_nothing_and_are_all_served,
+    ),
+    (
+        "an_idle_connection_takes_80_bytes_with_content_logs_limits_and_filters",
+        idle::an_idle_connection_takes_80_bytes_with_content_logs_limits_and_filters,
     ),
     (
         "a_killed_worker_loses_its_own_requests_and_is_replaced_within_20_ms",

@@ -4,8 +4,8 @@ use crate::common::DEADLINE;
 use dyno_engine::master::{self, Inheritance, Own, Program, Setup};
 use dyno_engine::supervisor::Event;
 use dyno_engine::{
-    Addr, Config, Dials, EngineError, ErrorLog, Level, Limits, Method, Mount, Reply, Request, Response,
-    Router, Sandbox, handler,
+    Addr, AddressLimits, Config, Dials, EngineError, ErrorLog, Level, Limits, Method, Mount, Reply, Request,
+    Response, Router, Sandbox, handler,
 };
 use dyno_sys::Pid;
 use dyno_sys::signal::{self, Signal};
@@ -221,6 +221,14 @@ fn setup(settings: &[String]) -> Result<Setup, String> {
         match name {
             "addr" => config.listen = word.split(' ').map(|addr| addr.parse().unwrap()).collect(),
             "metrics" => config.metrics = Some(word.parse().unwrap()),
+            "address_max" => {
+                let many = Some(word.parse().unwrap());
+                config.limits.address = AddressLimits {
+                    connections_max: many,
+                    requests_per_second: many,
+                    ..AddressLimits::default()
+                };
+            }
             "drain_ms" => config.drain_ns = ms(word),
             "retire_ms" => config.retire_ns = ms(word),
             "idle_ms" => config.limits.idle_ns = ms(word),

@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use dyno_climb::dial::{How, Setting};
 use dyno_climb::meter::{ArmSpec, Memory, Trouble, Vitals};
 use dyno_climb::plan::Plan;
-use dyno_load::{Crew, Placement};
+use dyno_load::Placement;
 use dyno_sys::clock::mono_ns;
 use dyno_sys::socket::{self, Addr, Io, Ready};
 use dyno_sys::{Pid, proc};
 
 use super::clock::Clock;
+use super::driver::Driver;
 
 /// The end of a server's output that is shown when it died.
 const TAIL_BYTES: u64 = 600;
@@ -35,7 +36,7 @@ pub struct Arm {
     pub(crate) dir: PathBuf,
     pub(crate) clock: Clock,
     /// The load on it: on this thread when there is one load CPU, else on one thread per CPU.
-    pub(crate) driver: Crew,
+    pub(crate) driver: Driver,
     pub(crate) control: Option<OwnedFd>,
     /// What it prints.
     pub(crate) output: File,
@@ -49,6 +50,12 @@ impl Arm {
     /// All processes of the server, also those that left their parent (a daemon forks twice).
     pub(crate) fn processes(&self) -> Vec<Pid> {
         processes(self.warden)
+    }
+
+    /// The process that was launched.
+    #[must_use]
+    pub fn server(&self) -> Pid {
+        self.pid
     }
 
     /// The end of what the server printed.

@@ -12,6 +12,7 @@ const PORT: &str = "8080";
 /// Command line, environment and shell commands of a setting, without what only the climb needs.
 pub(crate) fn described(plan: &Plan, setting: &Setting) -> Described {
     let fixed = vec![
+        ("address", "127.0.0.1".to_owned()),
         ("port", PORT.to_owned()),
         ("dir", ".".to_owned()),
         ("plan", ".".to_owned()),
@@ -23,6 +24,7 @@ pub(crate) fn described(plan: &Plan, setting: &Setting) -> Described {
     let mut apply: Vec<String> =
         filling.files().iter().map(|(name, text)| write_command(name, text)).collect();
     apply.extend(knob_commands(plan, setting));
+    apply.extend(network_line(plan, setting));
     let words = env.iter().map(|pair| assignment(pair)).chain(argv.iter().map(|word| quoted(word)));
     apply.push(words.collect::<Vec<_>>().join(" "));
     Described { argv, env, apply }
@@ -49,6 +51,14 @@ fn knob_commands(plan: &Plan, setting: &Setting) -> Vec<String> {
         (!wanted.is_empty()).then(|| format!("echo {} | sudo tee {}", quoted(wanted), quoted(path)))
     };
     plan.dials.iter().filter_map(command).collect()
+}
+
+/// Where the laboratory's network stands, to be read: whoever applies it has a network of another kind.
+fn network_line(plan: &Plan, setting: &Setting) -> Option<String> {
+    let of_lab = plan.dials.iter().filter(|dial| matches!(dial.how, How::Lab { .. }));
+    let words: Vec<String> =
+        of_lab.map(|dial| format!("{}={}", dial.name, setting.get(&dial.name))).collect();
+    (!words.is_empty()).then(|| format!("# the laboratory's network: {}", words.join(" ")))
 }
 
 fn write_command(name: &str, text: &str) -> String {

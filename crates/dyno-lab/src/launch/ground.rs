@@ -16,7 +16,7 @@ pub struct Ground {
     pub scratch: PathBuf,
     /// The folder of the plan: `{plan}` in its texts.
     pub plan_dir: PathBuf,
-    /// Whether host settings may be written.
+    /// Whether host settings may be written; those of a laboratory's network always may.
     pub host_changes: HostChanges,
     /// The user that servers run as, when the climb runs under sudo.
     pub user: Option<(u32, u32)>,

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use dyno_climb::dial::{How, Setting};
 use dyno_climb::load::LoadSpec;
 use dyno_climb::meter::{ArmSpec, Trouble};
 use dyno_climb::plan::Plan;
-use dyno_load::{BlockSpec, Body, Crew, Expect, OpenError, SessionPlan, Target};
+use dyno_load::{BlockSpec, Body, Expect, OpenError, SessionPlan, Target};
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::keeper::{KeeperError, Launch as KeeperLaunch};
 use dyno_sys::socket;
@@ -18,6 +18,7 @@ use dyno_sys::{Pid, proc};
 
 use super::arm::{Arm, placement, tail};
 use super::clock::Clock;
+use super::driver::Driver;
 use super::listeners::foreign_listener;
 use super::world::{STOP_GRACE_NS, World};
 use crate::failure::chain;
@@ -91,9 +92,10 @@ struct Started {
 
 impl World<'_> {
     pub(crate) fn open_server(&mut self, spec: &ArmSpec) -> Result<Arm, Trouble> {
-        let port = free_port()?;
+        let port = free_port(self.address())?;
         let dir = self.next_folder();
         let fixed = vec![
+            ("address", self.address().to_string()),
             ("port", port.to_string()),
             ("dir", dir.display().to_string()),
             ("plan", self.ground.plan_dir.display().to_string()),
@@ -118,12 +120,13 @@ impl World<'_> {
                 "the answer is longer than the floor can repeat (256 KiB)",
             ));
         }
-        let (port, dir) = (free_port()?, self.next_folder());
+        let address = self.address();
+        let (port, dir) = (free_port(address)?, self.next_folder());
         self.folder_with(&dir, &[("answer".to_owned(), answer)])?;
         let program =
             std::env::current_exe().map_err(|error| launch_error("dyno floor", &error.to_string()))?;
-        let request_bytes = target(load, port)?.request().len().to_string();
-        let (listen, file) = (format!("127.0.0.1:{port}"), dir.join("answer").display().to_string());
+        let request_bytes = target(load, address, port)?.request().len().to_string();
+        let (listen, file) = (format!("{address}:{port}"), dir.join("answer").display().to_string());
         let program = program.display().to_string();
         let argv =
             [&program, "floor", "--listen", &listen, "--answer", &file, "--request-bytes", &request_bytes];
@@ -224,7 +227,7 @@ impl World<'_> {
         expect: &Expect,
     ) -> Result<Arm, Trouble> {
         let deadline = mono_ns() + self.plan.launch.ready_ms * 1_000_000;
-        let target = target(&spec.load, port)?;
+        let target = target(&spec.load, self.address(), port)?;
         let addr = target.addr().clone();
         let session = SessionPlan {
             target,
@@ -264,14 +267,19 @@ impl World<'_> {
         }
     }
 
-    fn connect(&mut self, started: &Started, session: &SessionPlan, deadline: u64) -> Result<Crew, Trouble> {
+    fn connect(
+        &mut self,
+        started: &Started,
+        session: &SessionPlan,
+        deadline: u64,
+    ) -> Result<Driver, Trouble> {
         let placement = placement(&self.ground.load_cpus, session.connections);
         loop {
             self.check_interrupt()?;
             if let Some(status) = self.exit_of(started.pid) {
                 return Err(Trouble::Died { status, stderr_tail: tail(&started.output) });
             }
-            match Crew::open(session, &placement) {
+            match Driver::open(session, &placement, self.client()) {
                 Ok(driver) => return Ok(driver),
                 Err(OpenError::WrongAnswer { expected, got, .. }) => {
                     return Err(Trouble::WrongAnswer { expected, got });
@@ -372,13 +380,15 @@ impl World<'_> {
 const PREPARE_NS_MAX: u64 = 600_000_000_000;
 
 /// A port that nobody listens on now. Whoever takes it before the server does is found by the listeners' check.
-fn free_port() -> Result<u16, Trouble> {
-    let bound = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
-    bound.map(|addr| addr.port()).map_err(|error| launch_error("a port on 127.0.0.1", &error.to_string()))
+fn free_port(address: Ipv4Addr) -> Result<u16, Trouble> {
+    let bound = TcpListener::bind((address, 0)).and_then(|listener| listener.local_addr());
+    bound
+        .map(|addr| addr.port())
+        .map_err(|error| launch_error(&format!("a port on {address}"), &error.to_string()))
 }
 
-pub(crate) fn target(load: &LoadSpec, port: u16) -> Result<Target, Trouble> {
-    let url = format!("http://127.0.0.1:{port}{}", load.path);
+pub(crate) fn target(load: &LoadSpec, address: Ipv4Addr, port: u16) -> Result<Target, Trouble> {
+    let url = format!("http://{address}:{port}{}", load.path);
     let mut builder = Target::builder(&url).method(&load.method);
     for (name, value) in &load.headers {
         builder = builder.header(name, value);

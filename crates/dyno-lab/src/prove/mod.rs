@@ -1,5 +1,6 @@
 //! Proofs on a live server: what is read to see that a change is in force.
 
+mod network;
 mod seen;
 
 use dyno_climb::load::LoadSpec;
@@ -10,7 +11,7 @@ use dyno_sys::proc;
 use dyno_sys::trace::count_syscalls;
 
 use crate::failure::chain;
-use crate::launch::{Arm, World, load_target as target};
+use crate::launch::{Arm, World, load_target as target, within};
 
 /// Requests that a counting proof watches: enough that one odd call does not matter.
 const REQUESTS: u64 = 50;
@@ -30,6 +31,7 @@ impl World<'_> {
         let pids = arm.processes();
         match proof {
             Proof::Threads { .. } => Ok(seen::threads(&pids)),
+            Proof::Filters { .. } => Ok(seen::filters(&pids)),
             Proof::Cpus { .. } => Ok(seen::pinned(&pids)),
             Proof::Maps { contains } => Ok(seen::maps(&pids, contains)),
             Proof::Listeners { .. } => Ok(seen::listeners(&pids, &arm.addr)),
@@ -38,7 +40,9 @@ impl World<'_> {
             Proof::Sockopt { option, expect } => Ok(seen::sockopt(&pids, arm.port, option, expect)),
             Proof::Syscalls { names, .. } => self.syscalls(arm, &pids, names),
             Proof::Counter { name, .. } => self.counter(arm, name),
-            Proof::Answer { path, contains } => Ok(answer(arm, path, contains)),
+            Proof::Network { count, .. } => self.network(arm, *count),
+            Proof::Polled { .. } => Ok(seen::polled(&pids, arm.port)),
+            Proof::Answer { path, contains } => Ok(self.answer(arm, path, contains)),
             Proof::Command { argv, expect } => self.command(arm, argv, expect),
         }
     }
@@ -84,6 +88,7 @@ impl World<'_> {
     fn command(&mut self, arm: &Arm, argv: &[String], expect: &str) -> Result<Reading, Trouble> {
         let fill = |word: &String| {
             let word = word.replace("{pid}", &arm.pid.to_string()).replace("{port}", &arm.port.to_string());
+            let word = word.replace("{address}", &self.address().to_string());
             word.replace("{dir}", &arm.dir.display().to_string())
         };
         let argv: Vec<String> = argv.iter().map(fill).collect();
@@ -93,33 +98,34 @@ impl World<'_> {
             Err(trouble) => Ok(Reading::CannotTell(trouble.to_string())),
         }
     }
+
+    /// Another request's answer.
+    fn answer(&self, arm: &Arm, path: &str, contains: &str) -> Reading {
+        let load = LoadSpec { path: path.to_owned(), connections: 1, ..LoadSpec::default() };
+        let open = |target| {
+            let plan = SessionPlan {
+                target,
+                expect: Expect::any(),
+                connections: 1,
+                pipeline: 1,
+                timeout_ns: 2_000_000_000,
+            };
+            within(self.client().as_deref(), || Session::open(&plan)).map_err(|error| chain(&error))
+        };
+        match target(&load, self.address(), arm.port).map_err(|trouble| trouble.to_string()).and_then(open) {
+            Err(why) => Reading::CannotTell(why),
+            Ok(session) => {
+                let text = String::from_utf8_lossy(session.sample_answer()).into_owned();
+                let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+                Reading::Fact { holds: body.contains(contains), text: first_line(body) }
+            }
+        }
+    }
 }
 
 /// The value of `name=` in a line of counters.
 fn counter_of(line: &str, name: &str) -> Option<u64> {
     line.split_whitespace().find_map(|word| word.split_once('=').filter(|(n, _)| *n == name)?.1.parse().ok())
-}
-
-fn answer(arm: &Arm, path: &str, contains: &str) -> Reading {
-    let load = LoadSpec { path: path.to_owned(), connections: 1, ..LoadSpec::default() };
-    let open = |target| {
-        let plan = SessionPlan {
-            target,
-            expect: Expect::any(),
-            connections: 1,
-            pipeline: 1,
-            timeout_ns: 2_000_000_000,
-        };
-        Session::open(&plan).map_err(|error| chain(&error))
-    };
-    match target(&load, arm.port).map_err(|trouble| trouble.to_string()).and_then(open) {
-        Err(why) => Reading::CannotTell(why),
-        Ok(session) => {
-            let text = String::from_utf8_lossy(session.sample_answer()).into_owned();
-            let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-            Reading::Fact { holds: body.contains(contains), text: first_line(body) }
-        }
-    }
 }
 
 /// Enough of an output to recognise it.

@@ -12,10 +12,20 @@ use crate::launch::foreign_listener;
 
 /// Bit of `EPOLLET` in the events that fdinfo shows.
 const EPOLLET: u32 = 1 << 31;
+/// The mode of a task with a filter (SECCOMP_MODE_FILTER).
+const FILTER: u32 = 2;
 
 /// Tasks of all these processes.
 pub(super) fn threads(pids: &[Pid]) -> Reading {
     Reading::Number(pids.iter().map(|pid| proc::tasks(*pid).len()).sum::<usize>() as f64)
+}
+
+/// Filters that system calls of all these tasks pass. A kernel before 5.10 does not tell how many: there each task that has any
+/// counts once.
+pub(super) fn filters(pids: &[Pid]) -> Reading {
+    let costs = pids.iter().flat_map(|pid| proc::task_costs(*pid));
+    let of = |cost: proc::TaskCost| cost.seccomp_filters.max(u32::from(cost.seccomp == FILTER));
+    Reading::Number(costs.map(|cost| f64::from(of(cost))).sum())
 }
 
 /// Tasks of these processes that may run on one CPU only, counted once per CPU.
@@ -47,6 +57,27 @@ pub(super) fn local(pids: &[Pid], port: u16) -> Reading {
         Reading::CannotTell("no accepted connection could be read".into())
     } else {
         Reading::Number(100.0 * here / all)
+    }
+}
+
+/// Share of the accepted connections on `port` whose last packet came by polling, in percent: they have a NAPI id then.
+pub(super) fn polled(pids: &[Pid], port: u16) -> Reading {
+    let (mut polled, mut all) = (0.0, 0.0);
+    for pid in pids {
+        let Ok(pidfd) = child::pidfd_open(*pid) else { continue };
+        for fd in proc::sockets_accepted(*pid, port) {
+            let copy = child::pidfd_getfd(&pidfd, fd);
+            let Ok(id) = copy.and_then(|copy| socket::int_option(copy, SockOpt::IncomingNapiId)) else {
+                continue;
+            };
+            all += 1.0;
+            polled += f64::from(u8::from(id != 0));
+        }
+    }
+    if all == 0.0 {
+        Reading::CannotTell("no accepted connection could be read".into())
+    } else {
+        Reading::Number(100.0 * polled / all)
     }
 }
 

@@ -8,5 +8,6 @@ pub mod catalogue;
 pub mod causal;
 pub mod measure;
 pub mod neutral;
+pub mod planted;
 pub mod ready;
 pub mod runner;

@@ -7,7 +7,9 @@ use super::parts::{figure, tied, verdict_word};
 use super::table::table;
 use super::{boxes, chart};
 use crate::apply;
-use crate::view::block::{Block, Card, Fact, Headline, Item, Kind, OnPage, Paragraph, Section, View, Voice};
+use crate::view::block::{
+    Block, Card, Fact, Headline, Item, Kind, OnPage, Paragraph, Section, Shown, View, Voice,
+};
 use crate::view::chart::{Chart, Figure};
 
 /// What every page can do beside being read.
@@ -167,8 +169,16 @@ fn card(card: &Card) -> Tag {
     let aside = unless_empty(tag("span").class("change").text(&card.aside));
     let title = tag("h3").push(tag("span").class("id").text(&card.name)).push_all(aside);
     let title = title.push_all(card.verdict.map(verdict_word));
-    let made = tag("article").class("card").attr("id", &card.anchor).push(title);
-    made.push_all(card.blocks.iter().flat_map(block))
+    let blocks = card.blocks.iter().flat_map(block);
+    match card.shown {
+        Shown::Open => tag("article").class("card").attr("id", &card.anchor).push(title).push_all(blocks),
+        // The anchor lies within, so that whoever follows a link to it finds it open.
+        Shown::Folded => {
+            let summary = tag("summary").push(title.attr("id", &card.anchor));
+            let folded = tag("details").class("folded").push(summary).push_all(blocks);
+            tag("article").class("card").push(folded)
+        }
+    }
 }
 
 fn side_by_side(columns: &[Vec<Block>]) -> Tag {

@@ -11,6 +11,7 @@ mod diagnose;
 mod draw;
 mod line;
 mod lines;
+mod planted;
 mod profile;
 pub mod specimen;
 mod table;
@@ -22,6 +23,7 @@ use crate::view;
 
 pub use diagnose::diagnosis_card;
 pub use line::Progress;
+pub use planted::planted_host;
 pub use profile::profile;
 
 /// The whole climb in at most `width` columns (40 at least).

@@ -2,7 +2,7 @@
 
 use dyno_record::audit::{Audit, AuditFinding, Gain, Goal, Level, NotLooked, Risk, Source};
 
-use super::block::{Block, Card, Fact, Headline, Item, OnPage, OnTerminal, Section, View, Voice};
+use super::block::{Block, Card, Fact, Headline, Item, OnPage, OnTerminal, Section, Shown, View, Voice};
 use super::show::{Tone, Verdict};
 use super::table::{Cell, Column, Look, Row, Table, words};
 use super::words::{self as said, alerts, counted, machine, paragraph, when};
@@ -203,6 +203,7 @@ fn card(at: usize, finding: &AuditFinding) -> Card {
         name: finding.id.clone(),
         aside: format!("costs {}{object}", costs(finding)),
         verdict: Some(Verdict { word: finding.level.name(), tone: tone(finding.level) }),
+        shown: Shown::Open,
         blocks: vec![
             said::said(Voice::Plain, "", format!("{}. {}", finding.title, finding.why)),
             Block::List("", points.concat()),

@@ -236,7 +236,17 @@ pub(crate) struct Card {
     /// What is said beside the name.
     pub(crate) aside: String,
     pub(crate) verdict: Option<Verdict>,
+    pub(crate) shown: Shown,
     pub(crate) blocks: Vec<Block>,
+}
+
+/// How much of a card a page shows at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// All of it.
+    Open,
+    /// Its heading; the rest at a click, or when a link leads there.
+    Folded,
 }
 
 #[cfg(test)]

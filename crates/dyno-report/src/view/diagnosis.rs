@@ -4,7 +4,7 @@ use dyno_measure::usl::{Estimate, Usl};
 use dyno_record::diagnosis::{Card as Figures, Diagnosis};
 use dyno_record::finding::{Class, Confidence, Finding, Next};
 
-use super::block::{Block, Card, Fact, Item, OnTerminal, View, Voice};
+use super::block::{Block, Card, Fact, Item, OnTerminal, Shown, View, Voice};
 use super::show::{Tone, Verdict};
 use super::words::{self, paragraph, said};
 use crate::number::{count, latency, micros};
@@ -90,6 +90,7 @@ fn finding(finding: &Finding) -> Card {
         name: name.to_owned(),
         aside: sure.to_owned(),
         verdict: Some(Verdict { word: name, tone: Tone::Bad }),
+        shown: Shown::Open,
         blocks: vec![said(Voice::Plain, "", &finding.summary), Block::List("", points)],
     }
 }

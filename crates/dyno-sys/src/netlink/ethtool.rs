@@ -147,7 +147,7 @@ fn request(device: u32, command: u8, flags: u32) -> Vec<u8> {
 }
 
 /// The number of a family. Only families of ours are asked for, so that no module is looked for.
-fn family(netlink: &mut Netlink, name: &str) -> io::Result<u16> {
+pub(super) fn family(netlink: &mut Netlink, name: &str) -> io::Result<u16> {
     let mut body = vec![CTRL_GETFAMILY, 1, 0, 0];
     put(&mut body, 2, &[name.as_bytes(), b"\0"].concat());
     let mut id = None;

@@ -1,7 +1,7 @@
 //! A netlink socket that asks and reads the answer.
 //!
-//! The readers of this folder use it, and [`crate::setting`], which alone tells the kernel to change something. Every wait has
-//! an end.
+//! The readers of this folder use it, and those who tell the kernel to change something: [`crate::setting`], and `link` for
+//! what a laboratory is built of. Every wait has an end.
 
 use super::attribute::u32_at;
 use crate::errno::{checked, checked_size};

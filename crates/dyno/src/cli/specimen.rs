@@ -19,6 +19,8 @@ const ROUNDS_MIN: i64 = dyno_measure::judge::PAIRS_MIN as i64;
   dyno specimen run sync-log
 
 Their sources are in this program; they are built with your compilers in ~/.cache/dyno/specimens.
+planted-host is a whole host with planted defects, in network namespaces of its own, as root: it is
+audited, climbed, and compared with the clean one.
 To look at one with a profiler: dyno specimen run NAME --defect prints its process number and waits.",
     after_help = "Exit status: 1 when the repair was not faster, with an interval that excludes it, or when a prediction missed; 2 for an error, also when a compiler is missing.",
     help_template = HELP

@@ -19,8 +19,10 @@ use dyno_climb::built_in::built_in;
 use dyno_climb::climb::{ClimbError, Event, Options, Order, Profiles, climb};
 use dyno_climb::meter::Trouble;
 use dyno_climb::plan::Plan;
-use dyno_climb::rung::{Rung, Surroundings};
-use dyno_record::climb::{CLIMB_SCHEMA, Climb as Record};
+use dyno_climb::rung::{NetworkHere, Rung, Surroundings};
+use dyno_host::lab::{CLIENT, Lab, SERVER};
+use dyno_record::climb::{CLIMB_SCHEMA, Climb as Record, Network};
+use dyno_record::lab::Part;
 use dyno_record::machine::Machine;
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::keeper::Keeper;
@@ -31,7 +33,7 @@ use crate::cli;
 use dyno_host::changes::HostChanges;
 use dyno_lab::Failure;
 use dyno_lab::launch::scratch::Scratch;
-use dyno_lab::launch::{Ground, Interrupt, World, alone};
+use dyno_lab::launch::{Ground, Interrupt, World, alone, laboratory};
 use dyno_report::number::{self, NAME_COLUMNS_MAX, visible};
 use dyno_report::text::{self, Progress};
 
@@ -59,6 +61,9 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
     let lock = if args.allow_host_changes { Some(alone::lock()?) } else { None };
     // Best effort: the load says clearly when descriptors are too few.
     let _ = proc::raise_nofile_to_hard();
+    // While this process is on the host: what a dead climb left there is looked for there.
+    let mut scratch = Scratch::new(host_changes, &mut |warning| out::say(&format!("warning: {warning}\n")))?;
+    let lab = if args.netns { Some(laboratory::entered()?) } else { None };
     let locks: Vec<_> = lock.iter().map(AsFd::as_fd).collect();
     let keeper = Keeper::start_with(&locks)
         .map_err(|error| Failure::error("cannot start the keeper").because(&error))?;
@@ -67,7 +72,6 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
     if let [cpu] = load_cpus[..] {
         let _ = affinity::set_current(&CpuSet::single(cpu));
     }
-    let mut scratch = Scratch::new(host_changes, &mut |warning| out::say(&format!("warning: {warning}\n")))?;
     keeper
         .remove_at_end(scratch.path())
         .map_err(|error| Failure::error("cannot start the keeper").because(&error))?;
@@ -80,8 +84,13 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
         host_changes,
         user,
     };
-    let mut world = World::new(&plan, ground, keeper, interrupt);
     let mut record = new_record(&server_cpus, &load_cpus);
+    record.network = lab.as_ref().map(described);
+    let world = World::new(&plan, ground, keeper, interrupt);
+    let mut world = match lab {
+        Some(lab) => world.in_lab(lab),
+        None => world,
+    };
     if shared {
         record.warnings.push(
             "one CPU for server and load: each steals the other's time, throughput means little".into(),
@@ -205,6 +214,14 @@ fn show(args: &cli::Climb, record: &Record) -> Result<(), Failure> {
 
 /// The split of the CPUs: the generator on the last half of the physical cores, SMT siblings never apart.
 fn cpus(args: &cli::Climb) -> Result<(CpuSet, Vec<usize>, bool), Failure> {
+    split(args.server_cpus.as_ref(), args.load_cpus.as_ref())
+}
+
+/// CPUs of the servers, those of the load, and whether they share one; what is not given is chosen.
+pub(crate) fn split(
+    servers: Option<&CpuSet>,
+    loads: Option<&CpuSet>,
+) -> Result<(CpuSet, Vec<usize>, bool), Failure> {
     let allowed = affinity::allowed();
     let mut cores: Vec<Vec<usize>> = Vec::new();
     for cpu in allowed.iter() {
@@ -214,11 +231,11 @@ fn cpus(args: &cli::Climb) -> Result<(CpuSet, Vec<usize>, bool), Failure> {
             None => cores.push(vec![cpu]),
         }
     }
-    let load: Vec<usize> = match &args.load_cpus {
+    let load: Vec<usize> = match loads {
         Some(set) => set.iter().collect(),
-        None => load_by_default(&cores, args.server_cpus.as_ref()),
+        None => load_by_default(&cores, servers),
     };
-    let server: Vec<usize> = match &args.server_cpus {
+    let server: Vec<usize> = match servers {
         Some(set) => set.iter().collect(),
         None => cores.concat().into_iter().filter(|cpu| !load.contains(cpu)).collect(),
     };
@@ -251,7 +268,9 @@ fn load_by_default(cores: &[Vec<usize>], server: Option<&CpuSet>) -> Vec<usize> 
 
 fn plan(args: &cli::Climb, server_cpus: &CpuSet) -> Result<(Plan, PathBuf), Failure> {
     let Some(path) = &args.plan else {
-        return Ok((built_in(&surroundings(server_cpus)?), PathBuf::from("/")));
+        let network = args.netns.then(|| NetworkHere { server_mask: laboratory::mask(server_cpus.iter()) });
+        let surroundings = Surroundings { network, ..surroundings(server_cpus)? };
+        return Ok((built_in(&surroundings), PathBuf::from("/")));
     };
     let name = path.display();
     let text = std::fs::read_to_string(path)
@@ -261,8 +280,39 @@ fn plan(args: &cli::Climb, server_cpus: &CpuSet) -> Result<(Plan, PathBuf), Fail
             .because(&error)
             .try_this("compare it with examples/nginx.toml; docs/manual/plans.md lists every key")
     })?;
+    suits(&plan, args, &name.to_string())?;
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
     Ok((plan, absolute.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned)))
+}
+
+/// Whether the plan can be climbed where it is to be.
+fn suits(plan: &Plan, args: &cli::Climb, name: &str) -> Result<(), Failure> {
+    match (args.netns, plan.lab_dial(), plan.loopback_text()) {
+        (false, Some(dial), _) => {
+            let what =
+                format!("{name}: dial \"{}\" is a part of the laboratory's network", visible(&dial.name));
+            Err(Failure::error(what)
+                .likely("it is there with --netns only")
+                .try_this("sudo dyno climb PLAN --netns"))
+        }
+        (true, _, Some(text)) => {
+            let what = format!("{name}: the load of --netns cannot come to \"{}\"", visible(text));
+            Err(Failure::error(what)
+                .likely("in another namespace that address is another machine's")
+                .try_this("write {address}, which is 127.0.0.1 without --netns"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The laboratory, for the record.
+pub(crate) fn described(lab: &Lab) -> Network {
+    Network {
+        server: SERVER.to_string(),
+        load: CLIENT.to_string(),
+        queues: lab.queues(),
+        polled: lab.stands(Part::Napi) == Part::Napi.fresh(),
+    }
 }
 
 fn surroundings(server_cpus: &CpuSet) -> Result<Surroundings, Failure> {
@@ -279,6 +329,7 @@ fn surroundings(server_cpus: &CpuSet) -> Result<Surroundings, Failure> {
         server_cpus: server_cpus.len(),
         congestion_controls: controls.split_whitespace().map(str::to_owned).collect(),
         allocators: allocators(),
+        network: None,
     })
 }
 
@@ -315,22 +366,28 @@ fn order(text: &str) -> Result<Order, Failure> {
     }
 }
 
-/// The rungs that `--rung` chose, or all.
+/// The rungs that `--rung` chose, or all but those that must be chosen.
 fn chosen<'p>(plan: &'p Plan, only: &[String]) -> Vec<&'p Rung> {
-    plan.rungs.iter().filter(|rung| only.is_empty() || only.contains(&rung.id)).collect()
+    plan.rungs.iter().filter(|rung| rung.is_wanted(only)).collect()
 }
 
 fn list(plan: &Plan, only: &[String]) -> String {
-    let rungs = chosen(plan, only);
+    let listed = |rung: &&Rung| only.is_empty() || rung.is_wanted(only);
+    let rungs: Vec<&Rung> = plan.rungs.iter().filter(listed).collect();
     let width = rungs.iter().map(|rung| rung.id.chars().count()).max().unwrap_or(0).min(NAME_COLUMNS_MAX);
     let line = |rung: &&Rung| {
         let [id, dial, to, claim] = [&rung.id, &rung.dial, &rung.to, &rung.claim].map(|text| visible(text));
-        format!("{id:width$}  {dial}={to}  {claim}\n")
+        let when = if rung.only_named {
+            format!("; only with --rung {id}: {}", visible(&rung.risk))
+        } else {
+            String::new()
+        };
+        format!("{id:width$}  {dial}={to}  {claim}{when}\n")
     };
     rungs.iter().map(line).collect()
 }
 
-fn new_record(server_cpus: &CpuSet, load_cpus: &[usize]) -> Record {
+pub(crate) fn new_record(server_cpus: &CpuSet, load_cpus: &[usize]) -> Record {
     let mut load = CpuSet::empty();
     load_cpus.iter().for_each(|cpu| load.insert(*cpu));
     Record {
@@ -343,7 +400,7 @@ fn new_record(server_cpus: &CpuSet, load_cpus: &[usize]) -> Record {
     }
 }
 
-fn finish_machine(record: &mut Record, world: &World<'_>) {
+pub(crate) fn finish_machine(record: &mut Record, world: &World<'_>) {
     let tally = world.tally();
     let spent = tally.spent();
     let percent = |ns: u64| 100.0 * ns as f64 / spent.all_ns.max(1) as f64;
@@ -399,18 +456,18 @@ impl OutputNames {
 }
 
 /// Live progress on stderr: one line that rewrites itself on a terminal, a line per finished rung elsewhere.
-struct Screen {
+pub(crate) struct Screen {
     terminal: bool,
     width: usize,
     shown_ns: u64,
 }
 
 impl Screen {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { terminal: std::io::stderr().is_terminal(), width: out::terminal_width(), shown_ns: 0 }
     }
 
-    fn show(&mut self, event: &Event<'_>) {
+    pub(crate) fn show(&mut self, event: &Event<'_>) {
         match event {
             Event::Pair { stage, name, pair, of, estimate, left_ns } if self.terminal && self.due() => {
                 let effect = estimate.map(|e| {
@@ -457,7 +514,7 @@ impl Screen {
         due
     }
 
-    fn clear(&self) {
+    pub(crate) fn clear(&self) {
         if self.terminal {
             out::say("\r\x1b[K");
         }

@@ -12,6 +12,7 @@ mod flame;
 mod floor;
 mod judge;
 mod load;
+mod netlab;
 mod offcpu;
 mod profile;
 mod recording;
@@ -55,5 +56,6 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Audit(args)) => audit::run(&args),
         Some(Verb::Tune(args)) => tune::run(&args),
         Some(Verb::Doctor(args)) => doctor::run(&args),
+        Some(Verb::Netlab(args)) => netlab::run(&args),
     }
 }

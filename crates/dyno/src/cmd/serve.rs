@@ -325,6 +325,7 @@ mod tests {
             server_cpus: 4,
             congestion_controls: vec!["reno".into(), "cubic".into()],
             allocators: vec!["/usr/lib/libmimalloc.so.2".into()],
+            network: None,
         };
         let plan: Plan = built_in(&surroundings);
         let words: Vec<&str> = plan

@@ -4,7 +4,7 @@ use dyno_record::causal::{Causal, HotLine, Metric, Point, Site, SourceKind, Trea
 
 use super::sites::{anchor, effect_of, tone};
 use crate::number;
-use crate::view::block::{Block, Card, Item, OnPage, Section, Voice};
+use crate::view::block::{Block, Card, Item, OnPage, Section, Shown, Voice};
 use crate::view::chart::{Chart, Effect, Estimate, Figure, Scale, Trust};
 use crate::view::show;
 use crate::view::table::{self, Column, Table, count, figure, words};
@@ -76,6 +76,7 @@ fn card(axes: &Axes, at: usize, site: &Site) -> Card {
         name: site.name.clone(),
         aside: String::new(),
         verdict: Some(show::Verdict { word: site.verdict.words(), tone: tone(site.verdict) }),
+        shown: Shown::Open,
         blocks: blocks.collect(),
     }
 }

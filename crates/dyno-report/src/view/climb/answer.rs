@@ -131,10 +131,7 @@ fn bar(arm: &Arm, half_width: Option<f64>) -> Bar {
 pub(super) fn limits(climb: &Climb) -> Section {
     let m = &climb.machine;
     let mut items = vec![
-        Item::new(
-            "Loopback.",
-            "Server and client share this machine; about 40 % of the server's CPU is the client's TCP input, absent behind a network card.",
-        ),
+        way(climb),
         Item::new(
             "Closed loop.",
             format!(
@@ -155,6 +152,23 @@ pub(super) fn limits(climb: &Climb) -> Section {
         items.push(Item { items: prices, ..Item::new("Its price.", "What the fast setting gives up:") });
     }
     Section::page("limits", "What it cannot say", OnPage::Beside, vec![Block::List("", items)])
+}
+
+/// The way between server and load.
+fn way(climb: &Climb) -> Item {
+    match &climb.network {
+        None => Item::new(
+            "Loopback.",
+            "Server and client share this machine; about 40 % of the server's CPU is the client's TCP input, absent behind a network card.",
+        ),
+        Some(network) => Item::new(
+            "Two namespaces.",
+            format!(
+                "Server ({}) and client ({}) share this machine, joined by a virtual cable with {} queues: there are no interrupts, and whoever sends does part of the receiver's work.",
+                network.server, network.load, network.queues
+            ),
+        ),
+    }
 }
 
 /// What each rung risks that stands in the final setting, where it risks anything: `none: why` is how a rung says that it

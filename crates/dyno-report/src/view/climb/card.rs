@@ -9,7 +9,7 @@ use dyno_record::trial::Compared;
 use super::rungs::{self, anchor, own_load, step};
 use super::{profiles, series};
 use crate::number;
-use crate::view::block::{Block, Card, Fact, OnPage, Section, Voice};
+use crate::view::block::{Block, Card, Fact, OnPage, Section, Shown, Voice};
 use crate::view::chart::{Estimates, Ink, Mark, Row};
 use crate::view::table::{self, Column, Table, figure, words};
 use crate::view::words::said;
@@ -31,6 +31,7 @@ fn card(climb: &Climb, at: usize, rung: &Rung) -> Card {
         name: rung.id.clone(),
         aside: rung.change.clone(),
         verdict: Some(rungs::verdict_of(rung.attempt.verdict)),
+        shown: Shown::Folded,
         blocks: std::iter::once(Block::Columns(columns)).chain(profiles::block(climb, rung)).collect(),
     }
 }

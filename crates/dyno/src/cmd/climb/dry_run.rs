@@ -40,6 +40,7 @@ fn reaches(dial: &Dial, value: &Value) -> String {
         How::Env { variable } => format!("variable {variable}={:?}", value.text),
         How::Template => format!("{{{}}} is {:?}", dial.name, value.text),
         How::Knob { path } if value.text.is_empty() => format!("{path} as it was found"),
+        How::Lab { part } => format!("the laboratory's {} is {:?}", part.name(), value.text),
         How::Knob { path } => format!("writes {:?} to {path}, and puts it back", value.text),
     }
 }

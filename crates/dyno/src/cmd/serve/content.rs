@@ -1,5 +1,7 @@
 //! `dyno serve DIR`: from flags to a folder as the engine has it.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use dyno_engine::{Compress, Content, Mount, Watch};
@@ -82,8 +84,12 @@ fn cache(flags: &ContentFlags) -> Option<PathBuf> {
     if flags.no_cache {
         return None;
     }
-    flags.cache.clone().or_else(|| {
-        let caches = if user::is_root() { None } else { user::caches() };
-        caches.map(|caches| caches.join("dyno/content"))
-    })
+    flags.cache.clone().or_else(|| if user::is_root() { None } else { own_cache() })
+}
+
+/// The user's own, where one can be made: who has no home, as in a container, serves without.
+fn own_cache() -> Option<PathBuf> {
+    let folder = user::caches()?.join("dyno/content");
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+    made.is_ok().then_some(folder)
 }

@@ -3,6 +3,8 @@
 //! They are the oracle of diagnosis (its truth is written down) and teach what a defect looks like. The lab holds, builds
 //! and measures them. Nothing is measured that is not printed or in the record.
 
+mod planted;
+
 use crate::out;
 use crate::this_run;
 use dyno_host::machine::machine;
@@ -37,6 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let outcome = match &args.what {
         What::List(args) => return list(args),
         What::Explain(args) => return explain(args),
+        What::Run(args) if args.name == planted::NAME => return planted::run(args),
         What::Run(args) => match (args.defect, args.repaired) {
             (true, _) => alone(args, Side::Defect),
             (_, true) => alone(args, Side::Repaired),
@@ -62,6 +65,10 @@ fn list(args: &List) -> Result<ExitCode, Failure> {
 }
 
 fn explain(args: &Explain) -> Result<ExitCode, Failure> {
+    if args.name == planted::NAME {
+        out::print(planted::ABOUT)?;
+        return Ok(exit::DONE);
+    }
     let specimen = named(&args.name)?;
     let page = match args.source {
         true => text::source(&specimen),

@@ -1,0 +1,274 @@
+//! The laboratory: two network namespaces and a cable between them, for servers at one end and load at the other.
+//!
+//! Both are without names: they end with the last process in them, so that nothing is left whatever ends this one. What is
+//! turned there is a setting of the laboratory and never one of the host: no journal knows it, and none need. The lab's
+//! `World` holds one for `dyno climb --netns`, the planted host and the tests' own.
+
+mod cable;
+mod counts;
+mod error;
+mod parts;
+mod snapshot;
+mod tables;
+mod tool;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use dyno_record::lab::{Count, Part};
+use dyno_sys::clock;
+use dyno_sys::namespace::OwnNetwork;
+use dyno_sys::tap::Tap;
+
+pub use cable::{CLIENT, CLIENT_DEVICE, SERVER, SERVER_DEVICE};
+pub use error::LabError;
+pub use snapshot::MOVING;
+
+/// What was taken away is freed behind our back, once every CPU has let go of it: not while the next block is measured.
+const SETTLE_NS: u64 = 10_000_000;
+
+/// A laboratory in whose server's namespace this process lives.
+#[derive(Debug)]
+pub struct Lab {
+    client: Rc<OwnNetwork>,
+    device: u32,
+    queues: u32,
+    /// Where parts stand that were turned.
+    stands: BTreeMap<Part, String>,
+    /// Once opened they stay: one that is to hear nothing waits for what nobody sends.
+    taps: Vec<Tap>,
+}
+
+impl Lab {
+    /// Makes both namespaces and the cable, and takes this process into the server's, with everything that it starts from now
+    /// on; `/sys` shows the devices there. The process must have one thread.
+    ///
+    /// # Errors
+    /// Without root, and where the cable is not as it was asked for.
+    pub fn enter(queues: u32) -> Result<Lab, LabError> {
+        let (server, client) = (
+            OwnNetwork::make().map_err(LabError::Namespace)?,
+            OwnNetwork::make().map_err(LabError::Namespace)?,
+        );
+        server.settle().map_err(LabError::Namespace)?;
+        let device = cable::lay(&client, queues)?;
+        let lab = Lab { client: Rc::new(client), device, queues, stands: BTreeMap::new(), taps: Vec::new() };
+        cable::check(&lab.client, device, queues)?;
+        Ok(lab)
+    }
+
+    /// The namespace of the load: what opens connections does it there.
+    #[must_use]
+    pub fn client(&self) -> Rc<OwnNetwork> {
+        Rc::clone(&self.client)
+    }
+
+    /// Queues of each end.
+    #[must_use]
+    pub fn queues(&self) -> u32 {
+        self.queues
+    }
+
+    /// Where a part stands.
+    #[must_use]
+    pub fn stands(&self, part: Part) -> &str {
+        self.stands.get(&part).map_or(part.fresh(), String::as_str)
+    }
+
+    /// Makes a part stand somewhere; an empty text is where it was in the new laboratory.
+    ///
+    /// # Errors
+    /// When it does not stand there then.
+    pub fn stand(&mut self, part: Part, value: &str) -> Result<(), LabError> {
+        let value = if value.is_empty() { part.fresh() } else { value };
+        if let Some(why) = part.fault(value) {
+            return Err(LabError::Value(why));
+        }
+        if self.stands(part) == value {
+            return Ok(());
+        }
+        self.turn(part, value)?;
+        clock::sleep_ns(SETTLE_NS);
+        self.stands.insert(part, value.to_owned());
+        assert!(self.stands(part) == value, "{} stands where it was put", part.name());
+        Ok(())
+    }
+
+    /// Every part to where it was in the new laboratory.
+    ///
+    /// # Errors
+    /// The first failure, after all were tried.
+    pub fn clear(&mut self) -> Result<(), LabError> {
+        let mut outcome = Ok(());
+        for part in Part::ALL {
+            outcome = outcome.and(self.stand(part, ""));
+        }
+        outcome
+    }
+
+    /// What was counted since the laboratory was made; callers take differences.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn count(&mut self, count: Count) -> Result<u64, LabError> {
+        self.read(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    /// Does `work` on a thread in a laboratory of its own; nothing where this user may not make one.
+    fn in_lab(work: impl FnOnce(&mut Lab) + Send + 'static) {
+        if dyno_sys::namespace::can_make_network().is_err() {
+            return;
+        }
+        let thread = std::thread::spawn(|| work(&mut Lab::enter(2).unwrap()));
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    }
+
+    /// A connection over the cable.
+    fn connection(lab: &Lab) -> [TcpStream; 2] {
+        let listener = TcpListener::bind((SERVER, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let client = lab.client().within(|| TcpStream::connect(address)).unwrap().unwrap();
+        client.set_nodelay(true).unwrap();
+        [listener.accept().unwrap().0, client]
+    }
+
+    /// What a question and an answer count.
+    fn counted(lab: &mut Lab, ends: &mut [TcpStream; 2], count: Count) -> u64 {
+        let before = lab.count(count).unwrap();
+        for _ in 0..20 {
+            ends[1].write_all(b"?").unwrap();
+            ends[0].read_exact(&mut [0]).unwrap();
+            ends[0].write_all(b"!").unwrap();
+            ends[1].read_exact(&mut [0]).unwrap();
+        }
+        lab.count(count).unwrap() - before
+    }
+
+    fn napi(end: &TcpStream) -> i32 {
+        dyno_sys::socket::int_option(end, dyno_sys::socket::SockOpt::IncomingNapiId).unwrap()
+    }
+
+    #[test]
+    fn every_part_stands_where_it_is_put_and_is_back_when_it_is_cleared() {
+        in_lab(|lab| {
+            let turned = [
+                (Part::Rules, "set 20 tracked"),
+                (Part::Conntrack, "notrack"),
+                (Part::Qdisc, "tbf"),
+                (Part::Rps, "1"),
+                (Part::Taps, "2"),
+                (Part::Threads, "1"),
+                (Part::Napi, "off"),
+                (Part::Segments, "off"),
+            ];
+            for (part, value) in turned {
+                lab.stand(part, value).unwrap();
+                assert_eq!(lab.stands(part), value);
+            }
+            lab.clear().unwrap();
+            assert!(Part::ALL.iter().all(|part| lab.stands(*part) == part.fresh()));
+            let refused = lab.stand(Part::Rules, "many").unwrap_err().to_string();
+            assert!(refused.contains("linear N"), "{refused}");
+        });
+    }
+
+    #[test]
+    fn a_snapshot_shows_every_part_that_is_turned_and_nothing_once_it_is_cleared() {
+        in_lab(|lab| {
+            let before = lab.snapshot().unwrap();
+            assert!(before.len() > 300, "{}", before.len());
+            for (part, value) in dyno_record::lab::planted("1") {
+                lab.stand(part, &value).unwrap();
+                let now = lab.snapshot().unwrap();
+                assert_ne!(now, before, "{} cannot be seen", part.name());
+                lab.stand(part, "").unwrap();
+                let now = lab.snapshot().unwrap();
+                let differs: Vec<_> =
+                    now.iter().filter(|(name, value)| before.get(*name) != Some(value)).collect();
+                assert!(differs.is_empty() && now.len() == before.len(), "{}: {differs:?}", part.name());
+            }
+        });
+    }
+
+    #[test]
+    fn rules_count_where_packets_pass_them_and_not_where_they_are_only_written_down() {
+        in_lab(|lab| {
+            let mut ends = connection(lab);
+            assert_eq!(counted(lab, &mut ends, Count::RulesPassed), 0);
+            lab.stand(Part::Rules, "linear 100").unwrap();
+            assert!(counted(lab, &mut ends, Count::RulesPassed) >= 20 * 100);
+            lab.stand(Part::Rules, "unhooked 100").unwrap();
+            assert_eq!(counted(lab, &mut ends, Count::RulesPassed), 0, "written, and not in force");
+            lab.stand(Part::Rules, "set 100").unwrap();
+            let passed = counted(lab, &mut ends, Count::RulesPassed);
+            assert!((20..20 * 10).contains(&passed), "{passed}");
+        });
+    }
+
+    #[test]
+    fn polling_is_real_only_when_the_other_end_does_not_segment() {
+        in_lab(|lab| {
+            let mut ends = connection(lab);
+            counted(lab, &mut ends, Count::Sent);
+            assert_ne!(napi(&ends[0]), 0);
+            lab.stand(Part::Napi, "nominal").unwrap();
+            let mut ends = connection(lab);
+            counted(lab, &mut ends, Count::Sent);
+            assert_eq!(napi(&ends[0]), 0, "GRO is on, and nothing is polled");
+        });
+    }
+
+    #[test]
+    fn a_polling_thread_works_only_where_polling_is_real() {
+        in_lab(|lab| {
+            lab.stand(Part::Threads, "1").unwrap();
+            let mut ends = connection(lab);
+            let real = counted(lab, &mut ends, Count::ThreadUs);
+            lab.stand(Part::Napi, "nominal").unwrap();
+            let mut ends = connection(lab);
+            let nominal = counted(lab, &mut ends, Count::ThreadUs);
+            assert!(real > 20 && nominal < real / 4, "{real} µs and {nominal} µs");
+        });
+    }
+
+    #[test]
+    fn tracking_taps_and_queues_are_counted_where_packets_meet_them() {
+        in_lab(|lab| {
+            let mut ends = connection(lab);
+            for (part, value, count) in [
+                (Part::Conntrack, "tracked", Count::Tracked),
+                (Part::Conntrack, "notrack", Count::Asked),
+                (Part::Qdisc, "tbf", Count::Queued),
+                (Part::Taps, "3", Count::Tapped),
+            ] {
+                assert_eq!(counted(lab, &mut ends, count), 0, "{value} is not there yet");
+                lab.stand(part, value).unwrap();
+                let seen = counted(lab, &mut ends, count);
+                // The first packet of a connection is a new one to who tracks it.
+                assert!(seen >= 19, "{value}: {seen}");
+                lab.stand(part, "").unwrap();
+                assert_eq!(counted(lab, &mut ends, count), 0, "{value} is gone");
+            }
+        });
+    }
+
+    #[test]
+    fn a_laboratory_ends_with_who_lives_in_it() {
+        let ends = dyno_sys::namespace::OwnNetwork::of_this_thread().unwrap().number().unwrap();
+        in_lab(|lab| {
+            let other = lab.client().number().unwrap();
+            assert_ne!(dyno_sys::namespace::OwnNetwork::of_this_thread().unwrap().number().unwrap(), other);
+        });
+        assert_eq!(dyno_sys::namespace::OwnNetwork::of_this_thread().unwrap().number().unwrap(), ends);
+        let (links, _) = dyno_sys::netlink::route::links(1_000).unwrap();
+        assert!(links.iter().all(|link| link.name != SERVER_DEVICE && link.name != CLIENT_DEVICE));
+    }
+}

@@ -1,0 +1,55 @@
+//! `dyno netlab`: for `cargo xtask netlab`, for tests, and for plans whose servers run under filters.
+
+use std::ffi::OsString;
+
+use clap::{Args, Subcommand};
+
+use super::words::HELP;
+
+/// `dyno netlab`.
+#[derive(Debug, Args)]
+#[command(
+    about = "A network to measure on: two namespaces and a cable; and servers under filters.",
+    before_help = "Examples:
+  dyno netlab hold
+  dyno netlab hold --plant
+  dyno netlab under --filters 3 -- dyno serve
+
+dyno climb --netns makes its own; this is for looking at one by hand.",
+    help_template = HELP
+)]
+pub(crate) struct Netlab {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) what: What,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum What {
+    Hold(Hold),
+    Under(Under),
+}
+
+/// `dyno netlab hold`.
+#[derive(Debug, Args)]
+#[command(about = "Makes the network and keeps it until SIGTERM or Ctrl-C; SIGUSR1 plants the defects.")]
+pub(crate) struct Hold {
+    /// Plant the defects of the planted host at once
+    #[arg(long)]
+    pub(crate) plant: bool,
+}
+
+/// `dyno netlab under`.
+#[derive(Debug, Args)]
+#[command(
+    about = "Becomes a program under filters of system calls that allow everything, and cost what filters cost."
+)]
+pub(crate) struct Under {
+    /// How many filters, on top of one another
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=16))]
+    pub(crate) filters: u8,
+    /// The program and its words
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<OsString>,
+}

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_counts_only_where_every_thread_has_it() {
+    fn a_filter_on_one_thread_counts_once_however_many_there_are() {
         let (tell, told) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
@@ -156,7 +156,7 @@ mod tests {
         });
         let (added, own) = told.recv().expect("the thread tells");
         assert_eq!((added, own.as_deref()), (true, Some("1")));
-        assert_eq!(filters(&[child::this()]), Reading::Number(0.0), "on one thread, and not in force");
+        assert_eq!(filters(&[child::this()]), Reading::Number(1.0), "the others pass none");
         drop(end);
         thread.join().expect("the thread does not panic");
     }

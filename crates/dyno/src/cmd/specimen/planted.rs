@@ -40,8 +40,8 @@ planted-host: a server that is fine, on a host that is not.
   Nothing of the real host is changed. Elsewhere the plants cost 78 % of the clean rate.
 ";
 
-/// A climb of six rungs whose effects are large.
-const CLIMB_NS: u64 = 150_000_000_000;
+/// A climb of six rungs, of which the least brings some 5 %: in half of it the filters were not confirmed.
+const CLIMB_NS: u64 = 240_000_000_000;
 
 /// Runs it.
 pub(super) fn run(args: &Run) -> Result<ExitCode, Failure> {

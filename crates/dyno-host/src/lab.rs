@@ -261,6 +261,45 @@ mod tests {
     }
 
     #[test]
+    fn packets_are_handed_over_only_by_a_mask_that_names_another_cpu() {
+        if dyno_sys::affinity::allowed().len() < 2 {
+            return;
+        }
+        in_lab(|lab| {
+            // Whoever sends receives on the same CPU: here on the first.
+            dyno_sys::affinity::set_current(&dyno_sys::affinity::CpuSet::single(0)).unwrap();
+            let mut ends = connection(lab);
+            lab.stand(Part::Rps, "1").unwrap();
+            let own = counted(lab, &mut ends, Count::HandedOver);
+            lab.stand(Part::Rps, "2").unwrap();
+            let other = counted(lab, &mut ends, Count::HandedOver);
+            assert!(
+                other >= 1 && own < other,
+                "{own} with a mask that changes nothing, {other} with one that does"
+            );
+        });
+    }
+
+    #[test]
+    fn large_replies_are_cut_where_segmentation_is_off() {
+        in_lab(|lab| {
+            let mut sent = |value: &str| {
+                lab.stand(Part::Segments, value).unwrap();
+                let [mut server, mut client] = connection(lab);
+                let before = lab.count(Count::Sent).unwrap();
+                for _ in 0..4 {
+                    server.write_all(&[0; 32_000]).unwrap();
+                    client.read_exact(&mut [0; 32_000]).unwrap();
+                }
+                lab.count(Count::Sent).unwrap() - before
+            };
+            let (whole, cut) = (sent("on"), sent("off"));
+            // 4 × 32,000 bytes are 88 segments.
+            assert!(cut >= 88 && whole < cut / 2, "{whole} packets whole, {cut} cut");
+        });
+    }
+
+    #[test]
     fn a_laboratory_ends_with_who_lives_in_it() {
         let ends = dyno_sys::namespace::OwnNetwork::of_this_thread().unwrap().number().unwrap();
         in_lab(|lab| {

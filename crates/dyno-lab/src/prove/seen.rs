@@ -144,6 +144,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_filter_counts_only_where_every_thread_has_it() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let added = child::no_new_privs().and_then(|()| dyno_sys::seccomp::weigh_down());
+            let status = proc::text("/proc/thread-self/status").unwrap_or_default();
+            let own = proc::parse_status_field(&status, "Seccomp_filters").map(|text| text.trim().to_owned());
+            let _ = tell.send((added.is_ok(), own));
+            let _ = ended.recv();
+        });
+        let (added, own) = told.recv().expect("the thread tells");
+        assert_eq!((added, own.as_deref()), (true, Some("1")));
+        assert_eq!(filters(&[child::this()]), Reading::Number(0.0), "on one thread, and not in force");
+        drop(end);
+        thread.join().expect("the thread does not panic");
+    }
+
+    #[test]
     fn our_own_process_can_be_read() {
         let pid = child::this();
         assert!(matches!(threads(&[pid]), Reading::Number(n) if n >= 1.0));

@@ -97,7 +97,7 @@ pub(super) fn run(args: &Run) -> Result<ExitCode, Failure> {
 
 fn options(args: &Run, server_cpus: usize) -> Options {
     Options {
-        time_ns: args.time.map_or(CLIMB_NS, super::nanoseconds),
+        time_ns: args.time.map_or(CLIMB_NS, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
         order: Order::Given,
         seed: args.seed.unwrap_or_else(this_run::seed_of_the_day),
         instances: INSTANCES,

@@ -34,7 +34,7 @@ pub(crate) enum Seen {
 }
 
 /// Everything that is needed. What every Debian has (coreutils, util-linux) is not named.
-pub(crate) const PACKAGES: [Package; 16] = [
+pub(crate) const PACKAGES: [Package; 20] = [
     Package {
         name: "nginx",
         seen: Seen::Program("nginx"),
@@ -90,6 +90,14 @@ pub(crate) const PACKAGES: [Package; 16] = [
         reason: "builds the BPF objects, to compare them with the committed ones",
     },
     Package { name: "llvm-14", seen: Seen::Program("llvm-strip-14"), reason: "strips the BPF objects" },
+    Package { name: "strace", seen: Seen::Program("strace"), reason: "kills a tuner at each of its calls" },
+    Package { name: "nftables", seen: Seen::Program("nft"), reason: "packet filters of the laboratory" },
+    Package { name: "iproute2", seen: Seen::Program("tc"), reason: "queueing disciplines of the laboratory" },
+    Package {
+        name: "ethtool",
+        seen: Seen::Program("ethtool"),
+        reason: "plants offloads, to see them put back",
+    },
     Package { name: "procps", seen: Seen::Program("kill"), reason: "interrupts what tests have started" },
 ];
 

@@ -34,6 +34,8 @@ pub(crate) enum Fault {
     NoAnswerTimeout,
     /// A connection that becomes idle in a drain is kept.
     IdleKeptInDrain,
+    /// A worker whose place others have taken closes who is idle, instead of answering once more.
+    RetiredClosesIdle,
     /// Pipelined requests are answered though the answer before them is still owed.
     OrderLost,
     /// A connection is closed while its last reply is still queued.
@@ -69,7 +71,7 @@ pub(crate) enum Fault {
 #[cfg(test)]
 impl Fault {
     /// Every fault.
-    pub(crate) const ALL: [Fault; 29] = [
+    pub(crate) const ALL: [Fault; 30] = [
         Fault::DeadlineNotArmed,
         Fault::NearestInThePast,
         Fault::ShortWriteLost,
@@ -84,6 +86,7 @@ impl Fault {
         Fault::WakeLost,
         Fault::NoAnswerTimeout,
         Fault::IdleKeptInDrain,
+        Fault::RetiredClosesIdle,
         Fault::OrderLost,
         Fault::ClosedTooEarly,
         Fault::NoLinger,

@@ -19,3 +19,4 @@ pub mod place;
 pub mod recovery;
 mod setting;
 pub mod tally;
+pub mod tune;

@@ -110,7 +110,7 @@ impl What {
         matches!(self, Self::OwnFile { .. } | Self::OwnFolder { .. })
     }
 
-    /// Whether it is the running kernel's: known to a boot, a namespace or a device.
+    /// The device that it is of.
     #[must_use]
     pub fn device(&self) -> Option<&Device> {
         match self {

@@ -7,6 +7,7 @@
 
 mod feature;
 mod hardware;
+mod kind;
 mod own;
 mod place;
 mod qdisc;
@@ -14,18 +15,17 @@ mod table;
 mod task;
 
 pub use hardware::Field;
+pub use kind::VALUE_BYTES_MAX;
 pub use own::{FOLDER, MARK};
 pub use place::{Device, Task};
 pub use table::PREFIX as TABLE_PREFIX;
 
 use crate::knob::{self, KnobError};
 use crate::namespace::Network;
+use kind::{Kind, NotExact};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// Longest value: a table of packet filters, or a file.
-pub const VALUE_BYTES_MAX: usize = 16 * 1_024;
 
 /// Which setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,16 +77,6 @@ pub enum Setting {
     OwnFile(PathBuf),
     /// A folder of our own: [`FOLDER`]; nothing is "no such folder".
     OwnFolder(PathBuf),
-}
-
-/// What each kind can do. Values are texts.
-trait Kind {
-    fn get(&self) -> io::Result<String>;
-    fn put(&self, value: &str) -> io::Result<()>;
-    /// Whether what reads like this is what was wanted.
-    fn same(&self, reads: &str, wanted: &str) -> bool {
-        reads == wanted
-    }
 }
 
 impl Setting {
@@ -267,15 +257,6 @@ impl Kind for InFile {
     fn same(&self, reads: &str, wanted: &str) -> bool {
         knob::same(reads.as_bytes(), wanted.as_bytes())
     }
-}
-
-/// Inside an `io::Error`: a setting that could not be put back exactly.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct NotExact(String);
-
-fn not_exact(why: impl Into<String>) -> io::Error {
-    io::Error::other(NotExact(why.into()))
 }
 
 fn inner(error: KnobError) -> io::Error {

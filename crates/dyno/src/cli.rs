@@ -20,6 +20,7 @@ mod profile;
 mod sandbox;
 pub(crate) mod specimen;
 mod top;
+pub(crate) mod tune;
 mod words;
 
 use std::num::NonZeroUsize;
@@ -45,6 +46,7 @@ pub(crate) use offcpu::OffCpu;
 pub(crate) use profile::Profile;
 use sandbox::SandboxWord;
 pub(crate) use top::Top;
+pub(crate) use tune::Tune;
 use words::{ColorWhen, EXIT_STATUS, HELP, alpha, count, mode, process, some, some_time};
 
 /// `dyno` and its verb.
@@ -103,6 +105,7 @@ pub(crate) enum Verb {
     Diagnose(Box<Diagnose>),
     Causal(Box<Causal>),
     Audit(Box<Audit>),
+    Tune(Tune),
     Doctor(Doctor),
     #[command(hide = true)]
     Netlab(netlab::Netlab),

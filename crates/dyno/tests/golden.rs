@@ -62,7 +62,7 @@ const CASES: [(&str, i32, &str); 39] = [
 ];
 
 /// Everything that has a page of help.
-const HELPED: [&str; 20] = [
+const HELPED: [&str; 29] = [
     "",
     "serve",
     "top",
@@ -82,6 +82,15 @@ const HELPED: [&str; 20] = [
     "causal",
     "audit",
     "audit facts",
+    "tune",
+    "tune plan",
+    "tune apply",
+    "tune confirm",
+    "tune status",
+    "tune rollback",
+    "tune persist",
+    "tune snapshot",
+    "tune diff",
     "doctor",
 ];
 

@@ -4,6 +4,7 @@ use super::Core;
 use crate::config::SECOND_NS;
 use crate::conn::Reading;
 use crate::draining::{Drain, Drained, Leave};
+use crate::fault::{Fault, planted};
 use crate::seam::Net;
 use crate::upload::BodyError;
 
@@ -18,6 +19,7 @@ impl<N: Net> Core<N> {
         let end_ns = self.now_ns.saturating_add(drain_ns);
         let grace_ns = match leave {
             Leave::Stopped => end_ns.min(self.now_ns + GRACE_NS),
+            Leave::Replaced if planted(Fault::RetiredClosesIdle) => self.now_ns,
             Leave::Replaced => end_ns,
         };
         let new = Drain { grace_ns: Some(grace_ns), end_ns };

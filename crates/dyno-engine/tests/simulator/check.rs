@@ -39,7 +39,7 @@ fn is_whole(reply: &Reply) -> bool {
     has_length || reply.status == 204 || reply.status == 304
 }
 
-fn kind_of(step: &Step) -> RequestKind {
+pub(crate) fn kind_of(step: &Step) -> RequestKind {
     match step {
         Step::Request(request) => request.kind(),
         Step::Reject { kind, .. } | Step::Incomplete { kind } => *kind,

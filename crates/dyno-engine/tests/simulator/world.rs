@@ -8,7 +8,7 @@ use crate::log::AccessLog;
 use crate::mailbox::{Mailbox, Message};
 use crate::model;
 use crate::scratch::Scratch;
-use crate::simulator::check::whole_replies;
+use crate::simulator::check::{kind_of, whole_replies};
 use crate::simulator::commit::Commit;
 use crate::simulator::content::{self, HAS_CONTENT};
 use crate::simulator::handlers::{self, Shop, Work};
@@ -356,7 +356,37 @@ impl World {
         self.send(id, count);
     }
 
+    /// A worker whose place others have taken closes nobody who was not told so by a reply: what this client was about to
+    /// send would be lost.
+    fn assert_told(&self, id: usize) {
+        let (client, link) = (&self.clients[id], &self.core.net.links[id]);
+        let has_timed_out = self.core.http.scratch.tally.counts.timeouts > 0;
+        if !self.is_replaced || !client.was_admitted || client.has_finished || link.is_reset || has_timed_out
+        {
+            return;
+        }
+        assert!(
+            self.is_told(id),
+            "client {id} was closed without a word, though others have only taken over"
+        );
+    }
+
+    /// Whether its last reply says that it is the last, or is still under way.
+    fn is_told(&self, id: usize) -> bool {
+        let (client, link) = (&self.clients[id], &self.core.net.links[id]);
+        let sent = &client.script[client.header.min(client.sent)..client.sent];
+        let kinds: Vec<_> = model::understand(sent, &MODEL_LIMITS).iter().map(kind_of).collect();
+        let given: Vec<u8> = link.received.iter().chain(&link.held).copied().collect();
+        let read = model::read_replies_so_far(&given, &kinds);
+        read.is_ok_and(|(replies, used)| {
+            used < given.len() || replies.last().is_some_and(|reply| reply.closes)
+        })
+    }
+
     fn send(&mut self, id: usize, count: usize) {
+        if self.core.net.links[id].is_closed() {
+            self.assert_told(id);
+        }
         let client = &mut self.clients[id];
         let link = &mut self.core.net.links[id];
         if client.has_finished || link.is_closed() || link.is_reset {

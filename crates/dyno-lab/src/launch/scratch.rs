@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use dyno_host::changes::HostChanges;
 use dyno_host::host::Kernel;
 use dyno_host::recovery::{self, Left, Settled, Unsettled};
+use dyno_record::commands::command;
 use dyno_record::visible::visible;
 
 use crate::failure::Failure;
@@ -119,9 +120,9 @@ fn changed(left: &Left, now: &str) -> String {
 
 fn failure(error: &Unsettled, journal: &Path) -> Failure {
     let by_hand = |left: &Left| {
-        let [knob, was] = [&left.what.to_string(), &left.old].map(|text| visible(text));
         format!(
-            "echo '{was}' > {knob}, or remove {} if it is to stay",
+            "{}, or remove {} if it is to stay",
+            visible(&command(&left.what, &left.old)),
             visible(&journal.display().to_string())
         )
     };

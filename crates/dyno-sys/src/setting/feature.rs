@@ -1,6 +1,6 @@
 //! An offload of a network device (`ethtool -K`), by ethtool's netlink family.
 
-use super::Kind;
+use super::kind::Kind;
 use crate::netlink::attribute::{find, put};
 use crate::netlink::ethtool;
 use std::io;

@@ -1,6 +1,6 @@
 //! What network hardware is set to: queues, rings, and when it interrupts (`ethtool -L -G -C`), by ethtool's netlink family.
 
-use super::Kind;
+use super::kind::Kind;
 use crate::netlink::attribute::{find, put};
 use crate::netlink::ethtool;
 use std::io;

@@ -2,7 +2,7 @@
 //!
 //! A file appears whole or not at all, and only where there was none; one without our mark is never read as ours or removed.
 
-use super::{Kind, VALUE_BYTES_MAX, not_exact};
+use super::kind::{Kind, VALUE_BYTES_MAX, not_exact};
 use crate::errno::checked;
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -127,7 +127,7 @@ mod tests {
         assert!(matches!(file.write(contents.as_bytes()), Err(KnobError::NotExact { .. })));
         assert!(file.put_back(b"").is_err());
         assert!(
-            super::Kind::put(&super::OwnFile(&path), &contents).is_err(),
+            super::super::kind::Kind::put(&super::OwnFile(&path), &contents).is_err(),
             "it came between look and write"
         );
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs\n");

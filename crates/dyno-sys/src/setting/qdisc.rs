@@ -3,7 +3,7 @@
 //! It reads as `default KIND` where the kernel chose it, else as `KIND handle 8001 options HEX`: what the kernel dumps is what it
 //! takes. A tree of classes, or a kind whose options were not seen to come back, cannot be put back exactly and is refused.
 
-use super::{Kind, not_exact};
+use super::kind::{Kind, not_exact};
 use crate::netlink::attribute::{find, put, u32_at};
 use crate::netlink::socket::{Netlink, Protocol, Until};
 use std::fmt::Write;

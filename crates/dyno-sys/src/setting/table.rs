@@ -2,7 +2,7 @@
 //!
 //! Its comment holds a hash of what was loaded, so that it is known again; nobody else's table is read as ours or deleted.
 
-use super::{Kind, not_exact};
+use super::kind::{Kind, not_exact};
 use crate::netlink::attribute::{find, put};
 use crate::netlink::socket::{Netlink, Protocol, Until};
 use std::io::{self, Write};

@@ -1,6 +1,6 @@
 //! A thread's CPUs and its place in line (`sched_setaffinity(2)`, `sched_setattr(2)`).
 
-use super::{Kind, not_exact};
+use super::kind::{Kind, not_exact};
 use crate::Tid;
 use crate::affinity::{self, CpuSet};
 use crate::errno::{checked, checked_long};

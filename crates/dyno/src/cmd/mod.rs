@@ -21,6 +21,7 @@ mod serve;
 pub(crate) mod specimen;
 mod stop;
 mod top;
+mod tune;
 mod usage;
 
 use std::process::ExitCode;
@@ -53,6 +54,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Diagnose(args)) => diagnose::run(&args),
         Some(Verb::Causal(args)) => causal::run(&args),
         Some(Verb::Audit(args)) => audit::run(&args),
+        Some(Verb::Tune(args)) => tune::run(&args),
         Some(Verb::Doctor(args)) => doctor::run(&args),
         Some(Verb::Netlab(args)) => netlab::run(&args),
     }

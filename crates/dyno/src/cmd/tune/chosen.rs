@@ -1,0 +1,114 @@
+//! Which findings are meant: ids as the audit has them, one object of them perhaps; and the plan that follows.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use dyno_diagnose::audit::{audit, catalogue};
+use dyno_host::facts::{self, Wanted};
+use dyno_host::host::Kernel;
+use dyno_host::tune::plan;
+use dyno_lab::Failure;
+use dyno_record::audit::{AuditFinding, Goal};
+use dyno_record::tune::Plan;
+use dyno_sys::proc;
+
+use crate::cli::tune::Chosen;
+
+/// Neighbours are no setting: they are looked at as short as a tick allows.
+const WATCH: Duration = Duration::from_millis(20);
+/// Names that are less alike are no help.
+const ALIKE_MIN: f64 = 0.6;
+
+/// One id of the command line.
+struct Asked<'a> {
+    id: &'a str,
+    object: Option<&'a str>,
+}
+
+/// The plan for these ids, or for all findings of the goal.
+pub(super) fn plan_for(ids: &[String], chosen: &Chosen) -> Result<Plan, Failure> {
+    let known: Vec<&str> = catalogue().into_iter().map(|(id, _)| id).collect();
+    let asked: Vec<Asked<'_>> = ids.iter().map(|id| asked(id, &known)).collect::<Result<_, _>>()?;
+    if let Some(pid) = chosen.pid.filter(|pid| proc::stat(*pid).is_err()) {
+        return Err(Failure::error(format!("there is no process {pid}"))
+            .likely("it has ended")
+            .try_this("pgrep -a NAME"));
+    }
+    let facts = facts::read(&Wanted { server: chosen.pid, watch: WATCH });
+    let goals = if ids.is_empty() { vec![chosen.goal.goal()] } else { Goal::ALL.to_vec() };
+    let found = goals.into_iter().flat_map(|goal| audit(&facts, goal).findings);
+    let findings =
+        each_once(found.filter(|finding| asked.is_empty() || asked.iter().any(|one| one.means(finding))));
+    let mut plan = plan::plan(&findings, chosen.pid, &Kernel);
+    env!("CARGO_PKG_VERSION").clone_into(&mut plan.version);
+    plan.nothing_to_do = idle(ids, &asked, &plan);
+    Ok(plan)
+}
+
+impl Asked<'_> {
+    fn means(&self, finding: &AuditFinding) -> bool {
+        self.is(&finding.id, &finding.object)
+    }
+
+    fn is(&self, id: &str, object: &str) -> bool {
+        self.id == id && self.object.is_none_or(|wanted| wanted == object)
+    }
+}
+
+fn asked<'a>(text: &'a str, known: &[&str]) -> Result<Asked<'a>, Failure> {
+    let (id, object) = text.split_once(':').map_or((text, None), |(id, object)| (id, Some(object)));
+    match known.contains(&id) {
+        true => Ok(Asked { id, object }),
+        false => Err(unknown(id, known)),
+    }
+}
+
+/// An id that nobody has, with the one that was perhaps meant.
+pub(super) fn unknown(id: &str, known: &[&str]) -> Failure {
+    let alike = |name: &&str| strsim::normalized_damerau_levenshtein(id, name);
+    let nearest = known.iter().copied().max_by(|a, b| alike(a).total_cmp(&alike(b)));
+    let failure = Failure::error(format!("there is no finding {id}"));
+    match nearest.filter(|name| alike(name) >= ALIKE_MIN) {
+        Some(name) => failure.likely(format!("{name} was meant")).try_this("dyno tune plan"),
+        None => failure.likely("it is spelt otherwise").try_this("dyno tune plan, which lists what there is"),
+    }
+}
+
+/// A finding helps several goals and is one finding.
+fn each_once(findings: impl Iterator<Item = AuditFinding>) -> Vec<AuditFinding> {
+    let mut seen = BTreeSet::new();
+    findings.filter(|finding| seen.insert((finding.id.clone(), finding.object.clone()))).collect()
+}
+
+/// Ids for which nothing is found, or all stands already.
+fn idle(ids: &[String], asked: &[Asked<'_>], plan: &Plan) -> Vec<String> {
+    let is_busy = |one: &Asked<'_>| {
+        let steps = plan.steps.iter().filter(|step| !step.changes.is_empty() || step.cannot.is_some());
+        steps
+            .map(|step| (&step.id, &step.object))
+            .chain(plan.by_hand.iter().map(|hand| (&hand.id, &hand.object)))
+            .any(|(id, object)| one.is(id, object))
+    };
+    ids.iter().zip(asked).filter(|(_, one)| !is_busy(one)).map(|(id, _)| id.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn an_unknown_id_says_what_was_perhaps_meant() {
+        let known = ["net.rps", "nf.linear"];
+        let lines = unknown("net.rsp", &known).lines();
+        assert!(lines.contains("net.rps was meant"), "{lines}");
+        assert!(!unknown("<img src=x>\u{1b}[2J", &known).lines().contains('\u{1b}'));
+        assert!(asked("net.rps:eth0", &known).is_ok_and(|one| one.object == Some("eth0")));
+    }
+
+    #[test]
+    fn every_id_of_the_catalogue_is_accepted() {
+        let known: Vec<&str> = catalogue().into_iter().map(|(id, _)| id).collect();
+        assert!(known.iter().all(|id| asked(id, &known).is_ok()));
+    }
+}

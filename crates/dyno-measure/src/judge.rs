@@ -486,6 +486,18 @@ mod tests {
         (0..400).filter(|_| count(&mut rng)).count() as f64 / 400.0
     }
 
+    /// Planted fault: a limit that falls as the noise rises.
+    #[test]
+    fn one_block_that_cost_eleven_times_as_much_lies_beyond_all_noise() {
+        let mut rng = Prng::new(7);
+        for noise in [0.003, 0.02] {
+            let mut pairs = trial(&mut rng, 60, 0.0, noise, 0.0).pairs;
+            assert!(!beyond_noise(Metric::CpuPerRequest, &pairs, 0.0), "{noise}");
+            pairs[31].b = block(66_000.0);
+            assert!(beyond_noise(Metric::CpuPerRequest, &pairs, 0.0), "{noise}");
+        }
+    }
+
     #[test]
     fn equal_sides_are_rarely_called_different() {
         let alarms = share(|rng| {

@@ -177,3 +177,25 @@ pub(crate) fn share_ns(now_ns: u64, end_ns: u64, parts: usize, least_ns: u64) ->
     assert!(share_ns <= left_ns, "{share_ns} ns are given away of {left_ns}");
     share_ns
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Planted fault: a sign that is turned, and the total begins after its end.
+    #[test]
+    fn each_part_of_the_time_ends_before_the_next() {
+        let clock = Clockwork { began_ns: 1_000, time_ns: 240_000_000_000 };
+        let moments = [
+            clock.began_ns,
+            clock.noise_end_ns(),
+            clock.rungs_end_ns(),
+            clock.confirm_end_ns(),
+            clock.total_begins_ns(),
+            clock.end_ns(),
+        ];
+        assert!(moments.is_sorted_by(|earlier, later| earlier < later), "{moments:?}");
+        assert_eq!(clock.end_ns(), 240_000_001_000);
+        assert_eq!(clock.left_ns(clock.end_ns() + 1), 0);
+    }
+}

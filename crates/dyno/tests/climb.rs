@@ -155,7 +155,7 @@ values = [{ name = "a", words = ["--naive"] }, { name = "b", words = ["--idle-ti
     let burning = r#""sh", "-c", "(while :; do sleep 0.02; done) & exec \"$@\"", "sh", "#;
     let plan = plan(CHOICE, IDLE_PROOF).replacen("argv = [", &format!("argv = [{burning}"), 1);
     folder.file("plan.toml", &plan);
-    let output = run(&folder, &["plan.toml", "--time", "45s", "--seed", "5"]);
+    let output = run(&folder, &["plan.toml", "--time", "60s", "--seed", "5"]);
     let talk = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{talk}");
     let record = record(&folder);

@@ -117,8 +117,11 @@ impl State {
             }
             std::thread::sleep(LOOK);
         };
+        // A confirmation was heard when its file goes while somebody waits. One that came too late is left to who wrote it.
+        if waited == Waited::Confirmed {
+            let _ = fs::remove_file(self.confirmed());
+        }
         let _ = fs::remove_file(self.waiting());
-        let _ = fs::remove_file(self.confirmed());
         Ok(waited)
     }
 

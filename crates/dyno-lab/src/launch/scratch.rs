@@ -157,7 +157,9 @@ mod tests {
         let mut journal = Journal::open(&dead.join("journal.jsonl")).unwrap();
         let what = What::File(knob.display().to_string());
         let spec = ChangeSpec { what, wanted: "advise".into(), why: "dial thp".into() };
-        journal.change(&spec, "never").unwrap();
+        let number = journal.change(&spec, "never").unwrap();
+        // It was seen to stand: what reads otherwise afterwards is somebody else's.
+        journal.held(number, "advise").unwrap();
         (parent, dead, knob)
     }
 

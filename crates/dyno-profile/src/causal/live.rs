@@ -329,14 +329,31 @@ impl<'s> Live<'s> {
 
     fn count_window(&mut self, start_ns: u64, open_ns: u64, length_ns: u64) -> Result<Window, Error> {
         self.wait_until(open_ns)?;
-        let counting = Counting { number: self.next_window(), start_ns, is_pair: self.is_pair };
-        let before = self.sums();
-        self.probe.open_window(counting.number);
+        let (number, before) = self.opened();
+        let counting = Counting { number, start_ns, is_pair: self.is_pair };
         self.wait_until(before.at_ns.saturating_add(length_ns))?;
         self.probe.close_window();
         let after = self.sums();
         assert!(after.at_ns >= before.at_ns, "the clock is monotonic");
         counting.window(&self.probe, &before, &after).map_err(refused)
+    }
+
+    /// A window that is open, and the sums at its opening. A unit of a pair that ended between the two would be taken to be
+    /// on its way for all of the window: then another one is opened. Where units pass faster than that can be done, one of
+    /// them more or less is in flight.
+    fn opened(&mut self) -> (u64, Sums) {
+        const TRIES: usize = 16;
+        for _ in 1..TRIES {
+            let (number, before) = (self.next_window(), self.sums());
+            self.probe.open_window(number);
+            if !self.is_pair || self.probe.in_flight() == before.in_flight {
+                return (number, before);
+            }
+            self.probe.close_window();
+        }
+        let (number, before) = (self.next_window(), self.sums());
+        self.probe.open_window(number);
+        (number, before)
     }
 
     fn sums(&self) -> Sums {

@@ -15,7 +15,7 @@ pub(super) struct Sums {
     counts: Counts,
     cpu_ns: u64,
     steal_ns: u64,
-    in_flight: i64,
+    pub(super) in_flight: i64,
 }
 
 impl Sums {

@@ -70,7 +70,7 @@ impl Rings {
     }
 
     /// Takes the lines of a ring as if they had been written; how many.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn take(&self, number: usize) -> u64 {
         let peeked = self.rings[number].peek(&mut Vec::new(), usize::MAX);
         let records = peeked.records;

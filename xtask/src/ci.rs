@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: everything that has to hold before a merge, the cheap and likely failures first.
 //!
 //! `.ci/run` and careful people call it. Build variants are few, because building is most of the time: the dev profile
-//! for clippy and tests, release for the manual and the budgets, built beside tests that wait.
+//! for clippy and tests, release for the manual and the budgets, built beside tests that wait, as the book's program is.
 
 use std::time::Instant;
 
@@ -10,12 +10,12 @@ use crate::flags::{Flags, Given};
 use crate::repo::Repo;
 use crate::test::{self, Beside};
 use crate::trouble::{Outcome, Trouble};
-use crate::{budget, fuzz, generate, packages, simulate, tidy};
+use crate::{book, budget, fuzz, generate, packages, simulate, tidy};
 
 type Stage = (&'static str, fn(&Repo) -> Result<Outcome, Trouble>);
 
 /// In the order in which they run; the first that fails ends it.
-const STAGES: [Stage; 12] = [
+const STAGES: [Stage; 13] = [
     ("format", format),
     ("tidy", |repo| tidy::run(repo, Flags::new(vec![]))),
     ("clippy", clippy),
@@ -26,6 +26,7 @@ const STAGES: [Stage; 12] = [
     ("features", features),
     ("simulate", simulate::run_built),
     ("fuzz", fuzz::run_in_ci),
+    ("book", |repo| book::run(repo, Flags::new(vec![]))),
     ("manual", |repo| generate::run(repo, Flags::new(vec!["--check".to_owned()]))),
     ("budget", |repo| budget::run(repo, Flags::new(vec![]))),
 ];
@@ -62,9 +63,10 @@ fn clippy(repo: &Repo) -> Result<Outcome, Trouble> {
     run_command(cargo(words).current_dir(repo.root()))
 }
 
-/// The README's command for them, and beside its first part the build that the manual and the budgets want.
+/// The README's command for them, and beside its first part the builds that the manual, the budgets and the book want.
 fn tests(repo: &Repo) -> Result<Outcome, Trouble> {
-    test::run_beside(repo, Given::No, Some(Beside { build: repo.release_build() }))
+    let builds = std::iter::once(repo.release_build()).chain(book::build_of_tool(repo)).collect();
+    test::run_beside(repo, Given::No, Some(Beside { builds }))
 }
 
 /// What the product is built without unless asked: a feature that nobody builds rots.

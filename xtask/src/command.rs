@@ -57,6 +57,7 @@ pub(crate) fn run_in_background(of: &mut Command) -> Result<Child, Trouble> {
     let program = of.get_program().to_string_lossy().into_owned();
     let idle = ["chrt", "--idle", "0"].map(str::to_owned).into_iter();
     let mut lowly = command(idle.chain([program]).chain(words));
+    lowly.envs(of.get_envs().filter_map(|(name, value)| Some((name, value?))));
     if let Some(folder) = of.get_current_dir() {
         lowly.current_dir(folder);
     }

@@ -4,6 +4,7 @@
 //! change git's state and write nothing outside the target folder but what they say they write.
 
 mod bench;
+mod book;
 mod budget;
 mod ci;
 mod client;
@@ -12,6 +13,7 @@ mod flags;
 mod fuzz;
 mod generate;
 mod go;
+mod install;
 mod limit;
 mod mutants;
 mod netlab;
@@ -69,6 +71,9 @@ usage: cargo xtask VERB
   netlab up|down|plant
                     a laboratory of two network namespaces, as root: made and held, ended, given the planted host's
                     defects; it tells how to enter it
+  install [--prefix ~/.local] [--uninstall]
+                    the release build with its completions (bash, zsh, fish) and manual pages; or away with them
+  book              the pages of docs/ as a book with search, in target/book; builds mdBook where it is missing
   gen [--check]     writes the manual page of the command line from its own help, or compares
   gen bpf [--check] builds the BPF objects that are committed beside their sources, or compares; needs clang 14
 
@@ -97,6 +102,8 @@ fn run(mut words: Vec<String>) -> Result<Outcome, Trouble> {
         "ci" => ci::run(&repo, flags),
         "tidy" => tidy::run(&repo, flags),
         "budget" => budget::run(&repo, flags),
+        "book" => book::run(&repo, flags),
+        "install" => install::run(&repo, flags),
         "bench" => bench::run(&repo, flags),
         "fuzz" => fuzz::run(&repo, flags),
         "mutants" => mutants::run(&repo, flags),

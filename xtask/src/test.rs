@@ -24,8 +24,8 @@ const SLOWEST: usize = 8;
 
 /// What `ci` needs afterwards and can be done meanwhile.
 pub(crate) struct Beside {
-    /// Started when the tests are built.
-    pub(crate) build: Command,
+    /// Started when the tests are built, all at once.
+    pub(crate) builds: Vec<Command>,
 }
 
 /// Runs the verb.
@@ -35,7 +35,7 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     run_beside(repo, yes, None)
 }
 
-/// The same, with a build beside those tests that measure nothing; it has ended before the others begin.
+/// The same, with builds beside those tests that measure nothing; they have ended before the others begin.
 pub(crate) fn run_beside(repo: &Repo, yes: Given, beside: Option<Beside>) -> Result<Outcome, Trouble> {
     packages::provide(yes)?;
     let (able, skipped) =
@@ -66,15 +66,17 @@ fn run_all(
     let (measuring, waiting): (Vec<&Binary>, Vec<&Binary>) =
         others.into_iter().partition(|binary| binary.measures());
     let mut runs = Runs::default();
-    let mut build = beside.map(|mut beside| run_in_background(&mut beside.build)).transpose()?;
+    let builds = beside.map(|beside| beside.builds).unwrap_or_default();
+    let started = builds.into_iter().map(|mut build| run_in_background(&mut build));
+    let mut builds = started.collect::<Result<Vec<_>, Trouble>>()?;
     for binary in waiting {
         runs.add(&binary.source, &mut binary.command(), binary.limit())?;
     }
     let (mut documentation, limit) = binaries::documentation(repo);
     runs.add("the documentation's examples", &mut documentation, limit)?;
-    if let Some(build) = &mut build {
-        let ended = build.wait().map_err(Trouble::cannot("wait for the build beside the tests"))?;
-        runs.failed.extend((!ended.success()).then(|| "the build beside the tests".to_owned()));
+    for build in &mut builds {
+        let ended = build.wait().map_err(Trouble::cannot("wait for a build beside the tests"))?;
+        runs.failed.extend((!ended.success()).then(|| "a build beside the tests".to_owned()));
     }
     for binary in measuring {
         runs.add(&binary.source, &mut binary.command(), binary.limit())?;

@@ -9,6 +9,7 @@ mod circles;
 mod crates;
 mod finding;
 mod modules;
+pub(crate) mod pages;
 mod rules;
 mod source;
 mod uses;
@@ -34,6 +35,7 @@ pub(crate) fn run(repo: &Repo, flags: Flags) -> Result<Outcome, Trouble> {
     }
     findings.extend(stale_listings(repo, &listed));
     findings.extend(circles(repo, &files)?);
+    findings.extend(pages::findings(repo)?);
     findings.sort();
     findings.iter().for_each(|finding| println!("{finding}"));
     eprintln!("{}", assertions::line(&assertions_by_crate(repo, &files)?));

@@ -8,8 +8,8 @@ use crate::rung::{Step, Surroundings, steps};
 #[must_use]
 pub fn built_in(surroundings: &Surroundings) -> Plan {
     let argv = ["{program}", "serve", "--listen", "{address}:{port}", "--control-fd", "{control}"];
-    // In the laboratory the filters of a dial are put in front of the server.
-    let under = ["{program}", "netlab", "under", "--filters", "{filters}", "--"];
+    // In the laboratory the filters of a dial are put in front of the server, and its class is chosen.
+    let under = ["{program}", "netlab", "under", "--filters", "{filters}", "--class", "{class}", "--"];
     let under = if surroundings.network.is_some() { &under[..] } else { &[] };
     let mut argv: Vec<String> =
         under.iter().chain(&argv).map(|word| word.replace("{program}", &surroundings.program)).collect();
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn in_the_laboratory_the_plan_has_a_network_and_elsewhere_none() {
-        let network = Some(crate::rung::NetworkHere { server_mask: "1".into() });
+        let network = Some(crate::rung::NetworkHere { server_mask: "1".into(), ..Default::default() });
         let plan = built_in(&Surroundings { server_cpus: 1, network, ..Surroundings::default() });
         plan.check().expect("the laboratory's plan");
         assert!(plan.lab_dial().is_some() && plan.loopback_text().is_none());
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn every_rung_says_what_it_claims_on_whose_word_and_at_what_risk() {
-        let network = Some(crate::rung::NetworkHere { server_mask: "1".into() });
+        let network = Some(crate::rung::NetworkHere { server_mask: "1".into(), ..Default::default() });
         let here = Surroundings { server_cpus: 2, network, ..Surroundings::default() };
         for rung in built_in(&here).rungs {
             for (what, text) in [("claim", &rung.claim), ("source", &rung.source), ("risk", &rung.risk)] {

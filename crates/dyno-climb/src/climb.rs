@@ -33,7 +33,7 @@ use dyno_record::climb::Climb;
 use crate::meter::{Describe, Look};
 use crate::plan::Plan;
 use climber::Climber;
-pub use options::{ClimbError, Event, INSTANCES, Options, Order, Profiles};
+pub use options::{ClimbError, Event, INSTANCES, Options, Order, Profiles, Suffices};
 pub use rules::step_rule;
 
 /// Climbs, and returns the record, with the reason when it ended early: what was measured is in the record all the same.
@@ -63,6 +63,7 @@ pub fn climb<M: Look + Describe>(
 }
 
 fn in_order<M: Look + Describe>(climber: &mut Climber<'_, M>) -> Result<(), ClimbError> {
+    climber.begins();
     climber.noise()?;
     assert!(climber.kept.is_empty(), "nothing is kept before a rung was tried");
     climber.first_pass()?;

@@ -31,6 +31,8 @@ pub enum How {
         /// The part.
         part: Part,
     },
+    /// Nothing that a climb turns: what a rung that is told and not tried would change.
+    Told,
 }
 
 impl How {
@@ -46,6 +48,7 @@ impl How {
             Self::Lab { part } => {
                 format!("{} is set back in the laboratory, which ends with the climb", part.name())
             }
+            Self::Told => "nothing is changed".into(),
         }
     }
 }

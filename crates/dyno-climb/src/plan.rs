@@ -3,15 +3,19 @@
 //! A launch, a load, dials and rungs. The built-in plan is made in `rung/`; the user's comes from TOML (`text`). A plan runs
 //! commands: trust it like a Makefile. Everything wrong in it is found before anything is started, and named with its place.
 
+mod syntax;
 mod text;
 
 use std::collections::BTreeMap;
 
+use dyno_record::alike;
 use serde::Deserialize;
 
 use crate::dial::{Dial, How, Setting, Value};
 use crate::load::LoadSpec;
 use crate::rung::Rung;
+
+pub use syntax::Syntax;
 
 /// Most dials and rungs of a plan: far above any ladder that a night of measuring could climb.
 const ENTRIES_MAX: usize = 200;
@@ -75,9 +79,9 @@ fn ready_ms() -> u64 {
 /// Why a plan cannot be climbed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// Not TOML, an unknown key, or a value of the wrong type; the message has line and column.
-    #[error("the plan does not parse")]
-    Syntax(#[source] Box<toml::de::Error>),
+    /// Not TOML, an unknown key, or a value of the wrong type.
+    #[error("line {}, column {}: {}", .0.line, .0.column, .0.what)]
+    Syntax(Box<Syntax>),
     /// Well-formed, and makes no sense.
     #[error("{place}: {what}")]
     Sense {
@@ -85,6 +89,8 @@ pub enum PlanError {
         place: String,
         /// What is wrong and what would be right.
         what: String,
+        /// The name that was perhaps meant.
+        meant: Option<String>,
     },
     /// A rung was named that the plan does not have.
     #[error("the plan has no rung \"{name}\"; its rungs are {}", known.join(", "))]
@@ -97,7 +103,25 @@ pub enum PlanError {
 }
 
 fn sense(place: impl Into<String>, what: impl Into<String>) -> PlanError {
-    PlanError::Sense { place: place.into(), what: what.into() }
+    PlanError::Sense { place: place.into(), what: what.into(), meant: None }
+}
+
+/// A name that is none of the known ones.
+fn unknown(place: &str, what: String, name: &str, known: &[&str]) -> PlanError {
+    let meant = alike::meant(name, known.iter().copied()).map(str::to_owned);
+    PlanError::Sense { place: place.to_owned(), what, meant }
+}
+
+impl PlanError {
+    /// The name that was perhaps meant, where one is wrong.
+    #[must_use]
+    pub fn meant(&self) -> Option<&str> {
+        match self {
+            PlanError::Syntax(syntax) => syntax.meant.as_deref(),
+            PlanError::Sense { meant, .. } => meant.as_deref(),
+            PlanError::UnknownRung { name, known } => alike::meant(name, known.iter().map(String::as_str)),
+        }
+    }
 }
 
 impl Plan {
@@ -155,14 +179,13 @@ impl Plan {
     fn known(&self, place: &str, dial: &str, value: &str) -> Result<(), PlanError> {
         let known: Vec<&str> = self.dials.iter().map(|d| d.name.as_str()).collect();
         let found = self.dials.iter().find(|d| d.name == dial);
-        let found = found
-            .ok_or_else(|| sense(place, format!("no dial \"{dial}\"; the dials are {}", known.join(", "))))?;
+        let found = found.ok_or_else(|| {
+            unknown(place, format!("no dial \"{dial}\"; the dials are {}", known.join(", ")), dial, &known)
+        })?;
         let values: Vec<&str> = found.values.iter().map(|v| v.name.as_str()).collect();
         if !values.contains(&value) {
-            return Err(sense(
-                place,
-                format!("dial \"{dial}\" has no value \"{value}\", only {}", values.join(", ")),
-            ));
+            let what = format!("dial \"{dial}\" has no value \"{value}\", only {}", values.join(", "));
+            return Err(unknown(place, what, value, &values));
         }
         Ok(())
     }

@@ -71,6 +71,8 @@ fn rung(dial: &str, claim: &str, risk: &str, proof: Proof) -> Rung {
         load: None,
         server_cpus: 1,
         impossible: None,
+        state: None,
+        elsewhere: String::new(),
         proofs: vec![proof],
         in_place: false,
     }

@@ -35,6 +35,16 @@ pub enum Proof {
         /// The bound on their number, over all tasks.
         count: Bound,
     },
+    /// How all of its tasks are scheduled: one that is scheduled otherwise may be the one that serves.
+    Scheduled {
+        /// The kernel's class: `other`, `batch`, `idle`, `fifo`, `rr`.
+        class: String,
+    },
+    /// Memory of all its processes that stands in huge pages: what is allowed and not used counts nothing.
+    HugePages {
+        /// The bound, in MB.
+        mb: Bound,
+    },
     /// Tasks that may run on one CPU only, each on its own.
     Cpus {
         /// The bound on such tasks.
@@ -158,6 +168,8 @@ impl std::fmt::Display for Proof {
             Self::Counter { name, per_request } => write!(f, "{name} per request: {per_request}"),
             Self::Threads { count } => write!(f, "threads: {count}"),
             Self::Filters { count } => write!(f, "filters on system calls, over all threads: {count}"),
+            Self::HugePages { mb } => write!(f, "memory in huge pages, MB: {mb}"),
+            Self::Scheduled { class } => write!(f, "class of every thread: {class}"),
             Self::Cpus { pinned } => write!(f, "threads pinned to one CPU: {pinned}"),
             Self::Local { percent } => write!(f, "connections on their worker's CPU, percent: {percent}"),
             Self::Sockopt { option, expect } => write!(f, "{option} of a connection: {expect}"),
@@ -182,6 +194,7 @@ impl Proof {
             | Self::Counter { per_request: bound, .. }
             | Self::Threads { count: bound }
             | Self::Filters { count: bound }
+            | Self::HugePages { mb: bound }
             | Self::Cpus { pinned: bound }
             | Self::Local { percent: bound }
             | Self::Network { per_request: bound, .. }

@@ -25,7 +25,7 @@ mod spin;
 mod workers;
 
 pub(crate) use shape::Step;
-pub use shape::{Needs, NetworkHere, Rung, Surroundings};
+pub use shape::{HostHere, Needs, NetworkHere, Rung, Surroundings};
 
 /// In the order in which they are climbed; dials stand on the command line in the order of their first rungs.
 pub(crate) fn steps(surroundings: &Surroundings) -> Vec<Step> {
@@ -66,7 +66,7 @@ mod tests {
     fn every_file_of_the_folder_is_a_rung_of_the_plan() {
         let rungs = steps(&Surroundings::default()).len();
         assert_eq!(files("src/rung"), rungs + 3, "one file each, shape.rs, and the network's");
-        let network = Some(NetworkHere { server_mask: "1".into() });
+        let network = Some(NetworkHere { server_mask: "1".into(), ..NetworkHere::default() });
         let with = steps(&Surroundings { network, ..Surroundings::default() }).len();
         assert_eq!(files("src/rung/network"), with - rungs, "one file each");
     }

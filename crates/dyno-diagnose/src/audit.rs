@@ -9,8 +9,10 @@ mod app_filters;
 mod app_memory;
 mod app_watched;
 mod draft;
+mod here;
 mod host_cpus;
 mod host_memory;
+mod host_others;
 mod net_drops;
 mod net_offload;
 mod net_polling;
@@ -30,7 +32,7 @@ use draft::{Check, Looked};
 
 /// Every check, by what it is about.
 fn checks() -> impl Iterator<Item = &'static Check> {
-    let lists: [&'static [Check]; 14] = [
+    let lists: [&'static [Check]; 15] = [
         app::CHECKS,
         app_filters::CHECKS,
         app_memory::CHECKS,
@@ -45,6 +47,7 @@ fn checks() -> impl Iterator<Item = &'static Check> {
         net_tcp::CHECKS,
         host_cpus::CHECKS,
         host_memory::CHECKS,
+        host_others::CHECKS,
     ];
     lists.into_iter().flatten()
 }
@@ -59,6 +62,7 @@ pub fn catalogue() -> Vec<(&'static str, &'static str)> {
 pub fn audit(facts: &Facts, goal: Goal) -> Audit {
     let mut audit =
         Audit { goal, took_s: facts.took_s, started_unix_s: facts.taken_unix_s, ..Audit::default() };
+    audit.measured.clone_from(&facts.measured);
     audit.server = facts.server.as_ref().map(|server| format!("{} ({})", server.name, server.pid));
     for check in checks() {
         enter(&mut audit, check, facts);
@@ -103,3 +107,5 @@ fn enter_finding(audit: &mut Audit, finding: AuditFinding) {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_here;

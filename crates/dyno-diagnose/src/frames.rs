@@ -1,5 +1,6 @@
 //! Readings of stacks that facts and waits share: frames from the leaf, the program's own code, who crowds the CPUs.
 
+use dyno_record::name;
 use dyno_record::observation::Observation;
 use dyno_record::profile::{Frame, Origin, Profile, Stack};
 
@@ -66,6 +67,7 @@ pub(super) fn is_own(profile: &Profile, frame: &Frame) -> bool {
     ];
     frame.origin == Origin::User
         && !library
+        && !name::of_toolchain(frame)
         && !names::is(&frame.name, RUN_TIME)
         && !tables.iter().any(|table| names::is(&frame.name, table))
 }
@@ -73,8 +75,8 @@ pub(super) fn is_own(profile: &Profile, frame: &Frame) -> bool {
 /// A function and its file and line, for people.
 pub(super) fn place(frame: &Frame) -> String {
     match (&frame.file, frame.line) {
-        (Some(file), Some(line)) => format!("{} ({}:{line})", frame.name, short(file)),
-        _ => frame.name.clone(),
+        (Some(file), Some(line)) => format!("{} ({}:{line})", name::plain(&frame.name), short(file)),
+        _ => name::plain(&frame.name),
     }
 }
 

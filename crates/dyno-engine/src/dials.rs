@@ -4,6 +4,7 @@
 //! A dial is one file in this folder and one line in the list below.
 
 mod body;
+mod busy_poll;
 mod calls;
 mod congestion;
 mod date;
@@ -20,6 +21,7 @@ mod trigger;
 mod workers;
 
 pub use body::Body;
+pub use busy_poll::BusyPoll;
 pub use calls::Calls;
 pub use congestion::Congestion;
 pub use date::Date;
@@ -146,6 +148,7 @@ dials! {
     replies: Replies,
     congestion: Congestion,
     spin: Spin,
+    busy_poll: BusyPoll,
     workers: Workers,
     reuseport: Reuseport,
     pin: Pin,
@@ -177,6 +180,7 @@ mod tests {
             ("replies", "batch single"),
             ("congestion", "default reno"),
             ("spin", "0 200 1000000"),
+            ("busy-poll", "0 200 1000000"),
             ("workers", "1 2 1024"),
             ("reuseport", "off hash cpu"),
             ("pin", "none cpu"),

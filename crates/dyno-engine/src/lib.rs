@@ -103,7 +103,7 @@ pub use clients::{AddressLimits, Clients, ToldBy};
 pub use config::{Config, DRAIN_NS_DEFAULT, HAND_OVER_NS_DEFAULT, Limits, RETIRE_NS_DEFAULT};
 pub use content::{Compress, Content, ContentError, Mount, Watch};
 pub use dials::{
-    About, Body, Calls, Congestion, Date, Dial, DialError, Dials, Headers, Log, Pin, Read, Replies,
+    About, Body, BusyPoll, Calls, Congestion, Date, Dial, DialError, Dials, Headers, Log, Pin, Read, Replies,
     Reuseport, Scope, Send, Spin, Trigger, Workers,
 };
 pub use dyno_json_derive::Encode;

@@ -188,8 +188,12 @@ impl<W: Way> Loop<W> {
         // Listeners that every worker holds wake one of them; a worker alone needs no such care.
         let sharing = if workers == 1 { Reuseport::Hash } else { dials.reuseport };
         let files = http.scratch.sites.iter().map(|site| site.table.descriptors()).sum::<usize>();
+        let epoll = Epoll::new()?;
+        if dials.busy_poll.us() > 0 {
+            epoll.poll_devices(dials.busy_poll.us())?;
+        }
         let mut worker = Loop {
-            core: Core::new(Kernel::new(Epoll::new()?, way), http, limits, now_ns),
+            core: Core::new(Kernel::new(epoll, way), http, limits, now_ns),
             listeners: Listeners::new(input.listeners, sharing),
             neighbours: input.neighbours,
             mailbox,

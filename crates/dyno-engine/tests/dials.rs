@@ -23,7 +23,7 @@ const SCRIPT: &str = "GET /json HTTP/1.1\r\nHost: a\r\n\r\n\
 const REQUESTS: u64 = 10;
 
 /// Every dial's every word that this machine can take.
-const WORDS: [(&str, &str); 14] = [
+const WORDS: [(&str, &str); 15] = [
     ("log", "off sync ring"),
     ("send", "joined split"),
     ("calls", "recv-send read-write"),
@@ -35,6 +35,7 @@ const WORDS: [(&str, &str); 14] = [
     ("replies", "batch single"),
     ("congestion", "default reno"),
     ("spin", "0 100"),
+    ("busy-poll", "0 100"),
     ("workers", "1 2"),
     ("reuseport", "off hash cpu"),
     ("pin", "none cpu"),

@@ -10,7 +10,7 @@ mod error;
 mod parts;
 mod snapshot;
 mod tables;
-mod tool;
+pub mod tool;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -168,6 +168,7 @@ mod tests {
                 (Part::Threads, "1"),
                 (Part::Napi, "off"),
                 (Part::Segments, "off"),
+                (Part::Defer, "20 2"),
             ];
             for (part, value) in turned {
                 lab.stand(part, value).unwrap();
@@ -237,6 +238,84 @@ mod tests {
             let nominal = counted(lab, &mut ends, Count::ThreadUs);
             assert!(real > 20 && nominal < real / 4, "{real} µs and {nominal} µs");
         });
+    }
+
+    #[test]
+    fn interrupts_are_deferred_only_where_polling_is_real() {
+        in_lab(|lab| {
+            // A poll that finds nothing comes after each that found something. The whole machine's are counted, and what else
+            // arrives can only add to them: the least of several counts is the laboratory's own.
+            let mut polls = |napi: &str, defer: &str| {
+                lab.stand(Part::Napi, napi).unwrap();
+                lab.stand(Part::Defer, defer).unwrap();
+                let mut ends = connection(lab);
+                dyno_sys::affinity::set_current(&dyno_sys::affinity::CpuSet::single(0)).unwrap();
+                let counts = std::iter::repeat_with(|| counted_slowly(lab, &mut ends, Count::Polls));
+                counts.take(COUNTS).min().unwrap()
+            };
+            let (real, deferred) = (polls("on", "0"), polls("on", "20 2"));
+            let (nominal, written) = (polls("nominal", "0"), polls("nominal", "20 2"));
+            assert!(deferred >= real + 10, "{real} without, {deferred} with");
+            assert!(written < nominal + 10, "{nominal} without, {written} where it is only written down");
+        });
+    }
+
+    /// So many windows of some milliseconds: one of them at least falls between packets of others, unless they come without end.
+    const COUNTS: usize = 9;
+
+    /// The same as `counted`, with time for whatever comes later.
+    fn counted_slowly(lab: &mut Lab, ends: &mut [TcpStream; 2], count: Count) -> u64 {
+        let before = lab.count(count).unwrap();
+        for _ in 0..20 {
+            ends[1].write_all(b"?").unwrap();
+            ends[0].read_exact(&mut [0]).unwrap();
+            clock::sleep_ns(200_000);
+        }
+        lab.count(count).unwrap() - before
+    }
+
+    #[test]
+    fn busy_polling_takes_packets_only_where_there_is_a_queue_that_can_be_polled() {
+        let cpus: Vec<usize> = dyno_sys::affinity::allowed().iter().collect();
+        let [server_cpu, client_cpu, ..] = cpus[..] else { return };
+        in_lab(move |lab| {
+            let mut polled = |napi: &str| {
+                lab.stand(Part::Napi, napi).unwrap();
+                let mut ends = connection(lab);
+                // The connection's queue is known once something came by it.
+                counted(lab, &mut ends, Count::BusyPolled);
+                waited_for(lab, ends, [server_cpu, client_cpu])
+            };
+            let (real, nominal) = (polled("on"), polled("nominal"));
+            assert!(real >= 5 && nominal == 0, "{real} packets, {nominal} where it is only set");
+        });
+    }
+
+    /// Packets that a wait for events took itself, while the other end sends from another CPU.
+    fn waited_for(lab: &mut Lab, ends: [TcpStream; 2], cpus: [usize; 2]) -> u64 {
+        use dyno_sys::affinity::{CpuSet, set_current};
+        use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
+        let [mut server, mut client] = ends;
+        let epoll = Epoll::new().unwrap();
+        epoll.poll_devices(200).unwrap();
+        epoll.add(&server, 0, Interest::READ).unwrap();
+        set_current(&CpuSet::single(cpus[0])).unwrap();
+        let before = lab.count(Count::BusyPolled).unwrap();
+        let sender = std::thread::spawn(move || {
+            set_current(&CpuSet::single(cpus[1])).unwrap();
+            for _ in 0..2_000 {
+                client.write_all(b"?").unwrap();
+                client.read_exact(&mut [0]).unwrap();
+            }
+        });
+        let mut events = Events::with_capacity(4);
+        for _ in 0..2_000 {
+            while epoll.wait(&mut events, Timeout::Forever).unwrap().is_empty() {}
+            server.read_exact(&mut [0]).unwrap();
+            server.write_all(b"!").unwrap();
+        }
+        sender.join().unwrap();
+        lab.count(Count::BusyPolled).unwrap() - before
     }
 
     #[test]

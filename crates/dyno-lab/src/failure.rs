@@ -2,7 +2,7 @@
 //!
 //! Everything here and the binary's verbs return it; the binary turns it into an exit code and prints its lines.
 
-use dyno_record::visible::visible;
+use dyno_record::visible::{in_place, visible};
 
 /// How a verb ends that failed so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub enum Ending {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Failure {
     what: String,
+    /// Lines of a text, with a mark where it is wrong.
+    picture: Vec<String>,
     likely: Option<String>,
     try_this: Option<String>,
     ending: Ending,
@@ -28,7 +30,7 @@ pub struct Failure {
 
 impl Failure {
     fn with(ending: Ending, what: impl Into<String>) -> Self {
-        Self { what: what.into(), likely: None, try_this: None, ending }
+        Self { what: what.into(), picture: Vec::new(), likely: None, try_this: None, ending }
     }
 
     /// The answer is no.
@@ -85,6 +87,13 @@ impl Failure {
         self
     }
 
+    /// Adds the lines of a text that show where it is wrong.
+    #[must_use]
+    pub fn picture(mut self, lines: &[String]) -> Self {
+        lines.clone_into(&mut self.picture);
+        self
+    }
+
     /// Adds that processes have other numbers here than the kernel's programs see.
     #[must_use]
     pub fn in_a_container(self) -> Self {
@@ -104,10 +113,11 @@ impl Failure {
         &self.what
     }
 
-    /// Its three lines: what; likely why; what to try. Nothing in them is for a terminal to obey.
+    /// Its three lines: what; likely why; what to try. A picture stands below the first. Nothing in them is for a terminal to obey.
     #[must_use]
     pub fn lines(&self) -> String {
         let mut out = format!("error: {}\n", visible(&self.what));
+        self.picture.iter().for_each(|line| out.push_str(&format!("  {}\n", in_place(line))));
         for (label, text) in [("likely:", &self.likely), ("try:", &self.try_this)] {
             if let Some(text) = text {
                 out.push_str(&format!("  {label:<7} {}\n", visible(text)));
@@ -158,5 +168,12 @@ mod tests {
              \x20 try:    sudo sysctl kernel.perf_event_paranoid=1\n"
         );
         assert_eq!(Failure::error("no such file").lines(), "error: no such file\n");
+    }
+
+    #[test]
+    fn a_picture_keeps_its_blanks_and_nothing_in_it_is_obeyed() {
+        let picture = ["1 | a =  \u{1b}[2J".to_owned(), "  |      ^".to_owned()];
+        let lines = Failure::error("x").picture(&picture).likely("y").lines();
+        assert_eq!(lines, "error: x\n  1 | a =  \\u{1b}[2J\n    |      ^\n  likely: y\n");
     }
 }

@@ -48,6 +48,24 @@ pub fn can_be_written(path: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Whether an output would be written over one of the files that it is made from; a pipe or a terminal is over nothing.
+pub fn not_over(inputs: &[&Path], output: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::MetadataExt;
+    let place = |path: &Path| {
+        fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|file| (file.dev(), file.ino()))
+    };
+    let written = place(output);
+    match inputs.iter().find(|input| written.is_some() && place(input) == written) {
+        None => Ok(()),
+        Some(input) => {
+            let what = format!("{} would be written over {}, which is read", output.display(), name(input));
+            Err(Failure::usage(what)
+                .likely("one file is named twice")
+                .try_this("name another file for what is written"))
+        }
+    }
+}
+
 /// Writes a file that belongs to `owner` (user, group), or to whoever runs this.
 pub fn write_file(path: &Path, bytes: &[u8], owner: Option<(u32, u32)>) -> Result<(), Failure> {
     match place(path)? {

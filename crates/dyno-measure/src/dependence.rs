@@ -6,6 +6,7 @@
 //! slowest waves of the series, which are what a mean suffers from (Müller, 2004; Lazarus, Lewis, Stock and Watson, 2018).
 //! `dyno judge` asks it of two files; a climb's blocks are interleaved and need it not.
 
+use crate::apart::Known;
 use crate::estimate::{Estimate, PAIRS_MIN, calibrated, influences, mean};
 use crate::normal::normal_quantile;
 use crate::student::student;
@@ -98,6 +99,16 @@ pub fn series_unpaired(a: &[f64], b: &[f64], alpha: f64) -> Option<Told> {
         dependence: dependences.min_by(|a, b| a.effective.total_cmp(&b.effective)),
         tells,
     })
+}
+
+/// One list's level, with the half width of its interval as a log ratio. `None` where it is too short, or where its numbers
+/// change too slowly for any interval.
+#[must_use]
+pub fn series_level(values: &[f64], alpha: f64) -> Option<Known> {
+    let sound = values.len() >= PAIRS_MIN && values.iter().all(|value| value.is_finite() && *value > 0.0);
+    let centre = sound.then(|| Centre::of(&values.iter().map(|value| value.ln()).collect::<Vec<_>>()))?;
+    let half_width = student(normal_quantile(1.0 - alpha / 2.0), centre.freedom?) * centre.error;
+    Some(Known { log: centre.value, half_width })
 }
 
 impl Centre {

@@ -4,6 +4,7 @@
 //! Everything here is a pure function of its arguments: no clock, socket, thread or environment; chance comes from a
 //! seeded [`Prng`].
 
+pub mod apart;
 pub mod between;
 pub mod dependence;
 pub mod estimate;

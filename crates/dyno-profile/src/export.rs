@@ -7,7 +7,7 @@ pub mod speedscope;
 
 use dyno_record::profile::{Profile, Stack, Unit};
 
-use crate::name;
+use dyno_record::name;
 
 /// What a wait is called where a format has only frames; the folded reader knows it again.
 fn wait_mark(stack: &Stack) -> Option<String> {

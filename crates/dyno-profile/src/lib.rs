@@ -23,6 +23,7 @@ mod stack;
 mod symbol;
 mod unwind;
 
+pub mod call_tree;
 pub mod causal;
 pub mod diff;
 pub mod export;
@@ -31,8 +32,8 @@ pub mod import;
 pub mod layout;
 pub mod locks;
 pub mod moved;
-pub mod name;
 pub mod offcpu;
+pub mod sheet;
 pub mod top;
 pub mod tree;
 

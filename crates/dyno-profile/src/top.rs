@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use dyno_record::profile::{Origin, Profile, Stack, WaitClass};
 
-use crate::name;
+use dyno_record::name;
 
 /// A function.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::ops::AddAssign;
 
 use dyno_record::profile::{Origin, Profile, Stack, WaitClass, Waker};
 
-use crate::name;
+use dyno_record::name;
 
 /// Frames of one stack that are kept: the kernel's own limit is 127, and a picture of more cannot be read.
 pub const DEPTH_MAX: usize = 512;

@@ -300,7 +300,10 @@ fn a_file_that_is_waited_for_can_be_made_faster_and_another_cannot() {
     let running = Target::start("syncer");
     let wait = |kind| Site { name: "wait".to_owned(), place: Place::Wait(kind), reach: Reach::Own };
     let file = running.file("done").to_string_lossy().into_owned();
-    let other = running.file("program").to_string_lossy().into_owned();
+    // Not its program's file, of which a page may have to be read at any time.
+    let other = running.file("other");
+    std::fs::write(&other, "nobody opens it").unwrap();
+    let other = other.to_string_lossy().into_owned();
     let sites = [WaitKind::File(file), WaitKind::Disk, WaitKind::File(other), WaitKind::Lock].map(wait);
     let mut live = running.live(&sites);
     let hits = |live: &mut Live<'_>, site| {

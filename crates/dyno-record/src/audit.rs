@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::change::ChangeSpec;
+use crate::facts::Measured;
 use crate::machine::Machine;
 
 /// Name and number of this record's shape.
@@ -259,6 +260,9 @@ pub struct Audit {
     pub not_here: Vec<NotHere>,
     /// Checks that could not look.
     pub not_looked_at: Vec<NotLooked>,
+    /// What was measured here (`--measure`), raw.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
     /// What changes how all of it is to be read.
     pub warnings: Vec<String>,
 }

@@ -72,6 +72,9 @@ pub struct Climb {
     pub cut_short: Option<String>,
     /// A against A.
     pub noise: Option<Noise>,
+    /// What a gain must be worth for its risk, in percent; none in older records, which kept every gain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worthwhile_percent: Option<f64>,
     /// Every rung that was asked for, in the order in which they were climbed, those that were not reached last.
     pub rungs: Vec<Rung>,
     /// The final setting against the smallest loop that answers the same bytes.
@@ -153,6 +156,30 @@ impl Climb {
         attempt.own_load || attempt.metric != Metric::CpuPerRequest && attempt.load != self.load.to_string()
     }
 
+    /// Whether a gain is worth what it risks: below [`Climb::worthwhile_percent`] only what risks nothing is.
+    #[must_use]
+    pub fn is_worth(&self, risk: &str, effect_percent: f64) -> bool {
+        !is_a_risk(risk) || self.worthwhile_percent.is_none_or(|least| effect_percent.abs() >= least)
+    }
+
+    /// Whether the final setting is another one than the start.
+    #[must_use]
+    pub fn has_climbed(&self) -> bool {
+        let kept = |rung: &&Rung| rung.attempt.verdict == RungVerdict::Kept;
+        self.rungs.iter().filter(kept).any(|rung| !self.own_load_only(&rung.attempt))
+    }
+
+    /// Whether any rung has an answer: a figure, or that its change fails or is not in force.
+    #[must_use]
+    pub fn has_answers(&self) -> bool {
+        let unanswered = [RungVerdict::NotMeasured, RungVerdict::NotPossible];
+        let is_answer =
+            |tried: &Attempt| tried.effect_percent.is_some() || !unanswered.contains(&tried.verdict);
+        let tries =
+            |rung: &Rung| is_answer(&rung.attempt) || rung.first_attempt.as_ref().is_some_and(is_answer);
+        self.rungs.iter().any(tries)
+    }
+
     /// The final setting and how to come to it, when the climb came to one.
     #[must_use]
     pub fn reached(&self) -> Option<&Reached> {
@@ -216,6 +243,8 @@ pub enum RungVerdict {
     Kept,
     /// Worse, or vetoed by a guard.
     Reverted,
+    /// Better, by less than its risk is worth: told, not kept.
+    NotWorthwhile,
     /// No difference seen: the setting before stays.
     NoDifference,
     /// Better at its step, not confirmed on fresh data: out of the final setting.
@@ -237,12 +266,40 @@ impl RungVerdict {
         match self {
             Self::Kept => "kept",
             Self::Reverted => "reverted",
+            Self::NotWorthwhile => "not worthwhile",
             Self::NoDifference => "no difference",
             Self::Unconfirmed => "unconfirmed",
             Self::NotApplied => "not applied",
             Self::NotPossible => "not possible",
             Self::NotMeasured => "not measured",
             Self::Failed => "failed",
+        }
+    }
+}
+
+/// How far a rung came here, whatever came of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It was in force and measured.
+    MeasuredHere,
+    /// It can be written down here, and does nothing.
+    NotInForce,
+    /// What it changes is not here.
+    NotPresent,
+    /// It counts from the next boot on.
+    NeedsReboot,
+}
+
+impl State {
+    /// The same in words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::MeasuredHere => "measured here",
+            Self::NotInForce => "configured, not in force",
+            Self::NotPresent => "not present",
+            Self::NeedsReboot => "needs reboot",
         }
     }
 }
@@ -297,6 +354,12 @@ pub struct Rung {
     pub reverts: String,
     /// Dials that must stand somewhere for it, as `dial=value`.
     pub needs: Vec<String>,
+    /// How far it came here; none where time, noise or the server stood in the way, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<State>,
+    /// What it was worth where somebody else measured it, in words. It enters no total.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub elsewhere: String,
     /// Rungs that were judged together with it, because it is nothing without them.
     pub bundle: Vec<String>,
     /// Its last attempt.
@@ -315,6 +378,13 @@ pub struct Rung {
     /// What a rung with a load of its own does under the plan's load; none where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_load: Option<Effect>,
+}
+
+/// Whether a rung's risk is one: `none`, alone or with its reason, is how a rung says that it is not.
+#[must_use]
+pub fn is_a_risk(risk: &str) -> bool {
+    let none = risk.strip_prefix("none").is_some_and(|rest| !rest.starts_with(char::is_alphanumeric));
+    !risk.trim().is_empty() && !none
 }
 
 /// One try at a rung.

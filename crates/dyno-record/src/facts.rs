@@ -4,6 +4,7 @@
 //! else, so that facts from another machine, or made up, are judged alike. Values are raw: what the kernel said, in its units.
 
 mod machine;
+mod measured;
 mod network;
 mod server;
 
@@ -11,6 +12,7 @@ pub use machine::{
     Audit, AuditRule, BpfProgram, Cache, Cpus, Frequency, Idle, IdleState, Interrupt, Kernel, Memory,
     Neighbour, Node, Pressure, Reader, Security, Swap, TimeShares, Tracing, Watchers,
 };
+pub use measured::{Figure, Filters, Locality, Measured, Packets, Watched};
 pub use network::{
     Chain, Conntrack, Device, Listener, Netfilter, Network, Qdisc, QueueSetting, Rule, Softnet, Tap, Within,
 };
@@ -59,6 +61,9 @@ pub struct Facts {
     pub neighbours: Fact<Vec<Neighbour>>,
     /// The server that was named, if one was.
     pub server: Option<Server>,
+    /// What was measured, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
     /// Lists that were longer than what is read of them.
     pub cut: Vec<String>,
 }

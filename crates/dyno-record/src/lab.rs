@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Most rules, and most taps, that a laboratory is given: ten times what slows a server to a fifth.
 const RULES_MAX: usize = 10_000;
 const TAPS_MAX: usize = 64;
+/// A packet that waits longer than ten milliseconds is lost to everybody who asked for it.
+const DEFER_US_MAX: u64 = 10_000;
+const DEFER_POLLS_MAX: u32 = 1_000;
 
 /// A part of the network at the server's end of the cable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -31,12 +34,14 @@ pub enum Part {
     Threads,
     /// Large segments leave whole (TSO and GSO): `on`, `off`.
     Segments,
+    /// Interrupts stay away: `0`, or for how many µs after a poll, and for how many polls that found nothing: `20 2`.
+    Defer,
 }
 
 impl Part {
     /// All of them, in the order in which a laboratory is put back: taps and rules first, threads once
     /// there is polling again.
-    pub const ALL: [Part; 8] = [
+    pub const ALL: [Part; 9] = [
         Part::Taps,
         Part::Rules,
         Part::Conntrack,
@@ -45,6 +50,7 @@ impl Part {
         Part::Napi,
         Part::Threads,
         Part::Segments,
+        Part::Defer,
     ];
 
     /// Its name in plans.
@@ -59,6 +65,7 @@ impl Part {
             Part::Napi => "napi",
             Part::Threads => "threads",
             Part::Segments => "segments",
+            Part::Defer => "defer",
         }
     }
 
@@ -68,7 +75,7 @@ impl Part {
         match self {
             Part::Rules | Part::Conntrack => "none",
             Part::Qdisc => "noqueue",
-            Part::Rps | Part::Taps | Part::Threads => "0",
+            Part::Rps | Part::Taps | Part::Threads | Part::Defer => "0",
             Part::Napi | Part::Segments => "on",
         }
     }
@@ -91,6 +98,7 @@ impl Part {
             Part::Napi => ["on", "off", "nominal"].contains(&value),
             Part::Threads => ["0", "1"].contains(&value),
             Part::Segments => ["on", "off"].contains(&value),
+            Part::Defer => deferral(value).is_some(),
         };
         (!is_known).then(|| format!("{} cannot be \"{value}\": {}", self.name(), self.takes()))
     }
@@ -109,8 +117,23 @@ impl Part {
             Part::Napi => "it takes on, off or nominal".into(),
             Part::Threads => "it takes 0 or 1".into(),
             Part::Segments => "it takes on or off".into(),
+            Part::Defer => {
+                format!("it takes 0, or µs up to {DEFER_US_MAX} and polls up to {DEFER_POLLS_MAX}, as 20 2")
+            }
         }
     }
+}
+
+/// What a deferral means: ns, and polls that found nothing; none where it is no deferral.
+#[must_use]
+pub fn deferral(text: &str) -> Option<(u64, u32)> {
+    if text == "0" {
+        return Some((0, 0));
+    }
+    let (us, polls) = text.split_once(' ')?;
+    let us = us.parse().ok().filter(|us| (1..=DEFER_US_MAX).contains(us))?;
+    let polls = polls.parse().ok().filter(|polls| (1..=DEFER_POLLS_MAX).contains(polls))?;
+    Some((us * 1_000, polls))
 }
 
 fn is_mask(text: &str) -> bool {
@@ -198,6 +221,10 @@ pub enum Count {
     ThreadUs,
     /// Packets that the device sent.
     Sent,
+    /// Packets that somebody who waited for events took from the device by polling it (busy polling).
+    BusyPolled,
+    /// Soft interrupts that receive, of all the machine.
+    Polls,
 }
 
 impl Count {
@@ -213,6 +240,8 @@ impl Count {
             Count::Tapped => "copies for taps",
             Count::ThreadUs => "µs of the polling threads",
             Count::Sent => "packets sent",
+            Count::BusyPolled => "packets taken by busy polling",
+            Count::Polls => "receive interrupts",
         }
     }
 }
@@ -227,6 +256,14 @@ mod tests {
             assert_eq!(part.fault(part.fresh()), None, "{}", part.name());
             assert_eq!(Part::of_name(part.name()), Some(part));
             assert!(part.fault("$(reboot)").is_some_and(|why| why.contains("it takes")), "{}", part.name());
+        }
+    }
+
+    #[test]
+    fn a_deferral_has_a_time_and_a_number_of_polls() {
+        assert_eq!((deferral("0"), deferral("20 2")), (Some((0, 0)), Some((20_000, 2))));
+        for text in ["", "20", "20 0", "0 2", "20000 2", "20 2 2", "-1 2", "20 1001"] {
+            assert_eq!(deferral(text), None, "{text}");
         }
     }
 

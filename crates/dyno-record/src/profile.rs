@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 
 mod join;
 pub mod slices;
+mod threads;
 
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
+use crate::visible::visible;
 
 /// Name and number of the profile record's shape.
 pub const PROFILE_SCHEMA: &str = "dyno.profile/1";
@@ -53,6 +55,14 @@ pub enum ProfileError {
     NoMoments {
         /// What it holds.
         kind: Kind,
+    },
+    /// A part by threads of which there is none.
+    #[error("no thread is called \"{}\"; there are {}", visible(word), visible(threads))]
+    NoThread {
+        /// What was asked for.
+        word: String,
+        /// Those that there are.
+        threads: String,
     },
     /// A part by time in which nothing fell.
     #[error("no sample fell from {from_s} to {to_s} s; the profile is {duration_s:.1} s long")]

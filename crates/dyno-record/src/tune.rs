@@ -7,12 +7,16 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::{Gain, Level, Prices, Risk};
-use crate::change::ChangeSpec;
+use crate::change::{ChangeSpec, What};
 
 /// Name and number of the plan's shape.
 pub const PLAN_SCHEMA: &str = "dyno.plan/1";
 /// Name and number of the snapshot's shape.
 pub const SNAPSHOT_SCHEMA: &str = "dyno.snapshot/1";
+/// Name and number of the shape of two snapshots compared.
+pub const SETTINGS_SCHEMA: &str = "dyno.settings/1";
+/// Name and number of the shape of what the journal holds.
+pub const CHANGES_SCHEMA: &str = "dyno.changes/1";
 
 /// One setting that would be changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,16 +161,46 @@ pub const MOVING: [&str; 14] = [
 /// What differs between two snapshots.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
+    /// [`SETTINGS_SCHEMA`].
+    pub schema: String,
     /// Settings that differ: before and after; `None` is not there.
     pub changed: BTreeMap<String, (Option<Reading>, Option<Reading>)>,
     /// Settings that differ and move by themselves.
     pub moving: Vec<String>,
 }
 
+/// What the journal holds: changes that are not undone.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// [`CHANGES_SCHEMA`].
+    pub schema: String,
+    /// Version of the program.
+    pub version: String,
+    /// The changes, the oldest first.
+    pub changes: Vec<Held>,
+}
+
+/// A change that is not undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Its number in the journal.
+    pub number: u64,
+    /// What kept it; none where nothing did.
+    pub by: Option<String>,
+    /// The setting.
+    pub what: What,
+    /// What it was before.
+    pub was: String,
+    /// How it stands now, in words.
+    pub state: String,
+    /// What it reads now, where that is another thing.
+    pub reads: String,
+}
+
 /// Compares.
 #[must_use]
 pub fn difference(before: &Snapshot, after: &Snapshot) -> Difference {
-    let mut difference = Difference::default();
+    let mut difference = Difference { schema: SETTINGS_SCHEMA.into(), ..Difference::default() };
     let names: std::collections::BTreeSet<&String> =
         before.settings.keys().chain(after.settings.keys()).collect();
     for name in names {
@@ -187,7 +221,6 @@ pub fn difference(before: &Snapshot, after: &Snapshot) -> Difference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::What;
 
     fn step(was: &str, wanted: &str) -> Step {
         let spec = ChangeSpec { what: What::File("/a".into()), wanted: wanted.into(), why: "w".into() };

@@ -7,9 +7,16 @@
 /// Records come from strangers: an escape sequence or a reversal of the writing direction is shown as its number.
 pub fn visible(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let mut out = String::with_capacity(text.len());
-    for c in words.join(" ").chars() {
-        if obeyed(c) {
+    in_place(&words.join(" "))
+}
+
+/// The same for a line whose blanks say where something stands; a tab is a blank.
+pub fn in_place(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    for c in line.chars() {
+        if c == '\t' {
+            out.push(' ');
+        } else if obeyed(c) {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);

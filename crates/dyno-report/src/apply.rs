@@ -13,9 +13,9 @@ pub(crate) const PAGE_COLUMNS: usize = 36;
 const FOLD_INDENT: usize = 2;
 
 /// The commands of the final setting: those of the record, or its command line where it has none. None where the climb came
-/// to no setting.
+/// to no setting, or to the start's.
 pub(crate) fn commands(climb: &Climb) -> Vec<String> {
-    let Some(reached) = climb.reached() else { return Vec::new() };
+    let Some(reached) = climb.reached().filter(|_| climb.has_climbed()) else { return Vec::new() };
     if !reached.apply.is_empty() {
         return reached.apply.iter().map(|command| shown(command)).collect();
     }
@@ -125,11 +125,13 @@ fn words(command: &str) -> impl Iterator<Item = &str> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use dyno_record::climb::{Reached, Total};
+    use crate::samples::climb::sample_climb;
+    use dyno_record::climb::{Reached, RungVerdict, Total};
 
-    /// A climb without a total that came to this setting.
+    /// A climb without a total that came to this setting by a rung of the sample's.
     fn ending(reached: &Reached) -> Climb {
-        Climb { reached: Some(reached.clone()), ..Climb::default() }
+        let rungs = sample_climb(1).rungs;
+        Climb { reached: Some(reached.clone()), rungs, ..Climb::default() }
     }
 
     /// What a real shell makes of a command line: its arguments, one per line.
@@ -176,8 +178,11 @@ mod tests {
         reached.apply = vec!["sudo sysctl net.core.busy_poll=50".into()];
         assert_eq!(commands(&ending(&reached)), ["sudo sysctl net.core.busy_poll=50"]);
         let total = Total { reached, ..Total::default() };
-        assert_eq!(commands(&Climb { total: Some(total), ..Climb::default() }).len(), 1);
+        let mut whole = Climb { total: Some(total), ..ending(&Reached::default()) };
+        assert_eq!(commands(&whole).len(), 1);
         assert!(commands(&ending(&Reached::default())).is_empty() && commands(&Climb::default()).is_empty());
+        whole.rungs.iter_mut().for_each(|rung| rung.attempt.verdict = RungVerdict::NoDifference);
+        assert!(commands(&whole).is_empty(), "the start needs no applying");
     }
 
     #[test]

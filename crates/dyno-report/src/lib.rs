@@ -11,6 +11,7 @@ mod samples;
 mod view;
 
 pub mod export;
+pub mod figures;
 pub mod number;
 pub mod page;
 pub mod text;

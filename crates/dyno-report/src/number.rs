@@ -16,15 +16,29 @@ pub const NONE: &str = "–";
 /// panic of the formatting machinery.
 pub const NAME_COLUMNS_MAX: usize = 100;
 
+/// Most decimals of an effect: a thousandth of a percent is nobody's business.
+const DECIMALS_MAX: usize = 3;
+
 /// `−33.1 %`, `+0.1 %`, `0.0 %`.
 pub fn percent(value: f64) -> String {
-    if value.is_finite() { format!("{} %", signed(value)) } else { NONE.to_owned() }
+    percent_to(value, 1)
 }
 
-/// `−33.1 % ±0.8`: the half width stands for both ends, which differ only for large effects.
+fn percent_to(value: f64, decimals: usize) -> String {
+    if value.is_finite() { format!("{} %", signed(value, decimals)) } else { NONE.to_owned() }
+}
+
+/// `−33.1 % ±0.8`: the half width stands for both ends, which differ only for large effects. Where an end nears zero there
+/// are as many decimals as tell on which side of it that end lies.
 pub fn effect(value: f64, interval: [f64; 2]) -> String {
     let half = (interval[1] - interval[0]).abs() / 2.0;
-    if half.is_finite() { format!("{} ±{half:.1}", percent(value)) } else { percent(value) }
+    let nearest = interval[0].abs().min(interval[1].abs());
+    let decimals = (1..DECIMALS_MAX).find(|decimals| nearest >= 0.1_f64.powi(*decimals as i32));
+    let decimals = if nearest > 0.0 { decimals.unwrap_or(DECIMALS_MAX) } else { 1 };
+    match half.is_finite() {
+        true => format!("{} ±{half:.decimals$}", percent_to(value, decimals)),
+        false => percent(value),
+    }
 }
 
 /// What is known of an effect: with its interval, without, or nothing.
@@ -36,11 +50,11 @@ pub(crate) fn estimate(value: Option<f64>, interval: Option<[f64; 2]>) -> String
     }
 }
 
-/// One decimal and a sign; what rounds to nothing has none.
-fn signed(value: f64) -> String {
-    let size = format!("{:.1}", value.abs());
+/// A sign; what rounds to nothing has none.
+fn signed(value: f64, decimals: usize) -> String {
+    let size = format!("{:.decimals$}", value.abs());
     match value {
-        _ if size == "0.0" => size,
+        _ if !size.contains(|digit| ('1'..='9').contains(&digit)) => size,
         v if v < 0.0 => format!("−{size}"),
         _ => format!("+{size}"),
     }
@@ -134,6 +148,15 @@ mod tests {
         assert_eq!(effect(-33.14, [-33.9, -32.3]), "−33.1 % ±0.8");
         assert_eq!(effect(0.1, [-0.7, 0.9]), "+0.1 % ±0.8");
         assert_eq!(effect(f64::NAN, [f64::NAN, 1.0]), NONE);
+    }
+
+    #[test]
+    fn an_interval_that_nears_zero_shows_on_which_side_it_ends() {
+        assert_eq!(effect(-0.70, [-1.35, -0.05]), "−0.70 % ±0.65");
+        assert_eq!(effect(-0.70, [-1.45, 0.05]), "−0.70 % ±0.75");
+        assert_eq!(effect(-0.70, [-1.396, -0.004]), "−0.700 % ±0.696");
+        assert_eq!(effect(3.0, [0.1, 5.9]), "+3.0 % ±2.9");
+        assert_eq!(effect(0.0, [0.0, 0.0]), "0.0 % ±0.0");
     }
 
     #[test]

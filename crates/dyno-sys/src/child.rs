@@ -60,6 +60,9 @@ impl fmt::Display for Exit {
 /// panic ends it with 101. Refused when this process has more than one thread.
 pub fn fork(life: impl FnOnce() -> i32) -> io::Result<Pid> {
     let threads = crate::proc::tasks(this()).len();
+    if threads == 0 {
+        return Err(io::Error::other("the threads of this process cannot be counted: /proc is not mounted"));
+    }
     if threads != 1 {
         return Err(io::Error::other(format!("a process of {threads} threads cannot be forked safely")));
     }
@@ -160,6 +163,12 @@ pub(crate) fn pidfd_kill(pidfd: &OwnedFd, number: i32) -> io::Result<()> {
 /// From now on nothing this process starts gains privileges (set-user-id files lose their power). Inherited, for good.
 pub fn no_new_privs() -> io::Result<()> {
     prctl(libc::PR_SET_NO_NEW_PRIVS, 1)
+}
+
+/// From now on this process and whatever it starts get no huge pages, also where the system gives them to everybody
+/// (`PR_SET_THP_DISABLE`).
+pub fn no_huge_pages() -> io::Result<()> {
+    prctl(libc::PR_SET_THP_DISABLE, 1)
 }
 
 /// The kernel kills this process when the thread that forked it ends (`PR_SET_PDEATHSIG`). `ESRCH` when that has already

@@ -54,6 +54,10 @@ pub struct Polling {
 
 /// `EPIOCGPARAMS` (include/uapi/linux/eventpoll.h).
 const GET_PARAMS: libc::c_ulong = 0x8008_8a02;
+/// `EPIOCSPARAMS`.
+const SET_PARAMS: libc::c_ulong = 0x4008_8a01;
+/// Packets in one go: as many as a device's own poll takes. More needs CAP_NET_ADMIN.
+const BUDGET: u16 = 64;
 const _: () = assert!(size_of::<Polling>() == 8, "the number of the request holds the size");
 
 /// What an instance, also a duplicate of another process's, is set to. `ENOTTY` before Linux 6.9 or on anything else.
@@ -72,6 +76,23 @@ impl Epoll {
         let fd = checked(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: the kernel has just handed out this descriptor and nobody else knows it.
         Ok(Epoll { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    /// A wait that finds nothing polls the device of the watched sockets for so many microseconds before it sleeps, in place of
+    /// the device's interrupts; 0 is off. It does something only where packets come through a queue that can be polled.
+    ///
+    /// # Errors
+    /// `ENOTTY` before Linux 6.9.
+    pub fn poll_devices(&self, us: u32) -> io::Result<()> {
+        let is_on = us > 0;
+        let polling = Polling {
+            busy_poll_usecs: us,
+            budget: if is_on { BUDGET } else { 0 },
+            prefer: u8::from(is_on),
+            padding: 0,
+        };
+        // SAFETY: `polling` has the size that the request names, and lives through the call; the kernel only reads it.
+        checked(unsafe { libc::ioctl(self.fd.as_raw_fd(), SET_PARAMS, &raw const polling) }).map(|_| ())
     }
 
     /// Starts watching `fd`; its events carry `token`.
@@ -240,6 +261,20 @@ impl std::fmt::Debug for Event {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn polling_of_devices_is_read_back_as_it_was_set() {
+        let epoll = Epoll::new().unwrap();
+        match epoll.poll_devices(200) {
+            Ok(()) => {
+                let set = polling(&epoll.fd).unwrap();
+                assert_eq!((set.busy_poll_usecs, set.budget, set.prefer), (200, BUDGET, 1));
+                epoll.poll_devices(0).unwrap();
+                assert_eq!(polling(&epoll.fd).unwrap(), Polling::default());
+            }
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOTTY), "before Linux 6.9"),
+        }
+    }
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
 

@@ -4,10 +4,12 @@
 //! supervisor once they have everything that they need. Nothing here chooses calls.
 
 mod calls;
+mod copy;
 mod rule;
 
 use crate::errno::checked_long;
 pub use calls::{Purpose, rules};
+pub use copy::Filter;
 pub use rule::{Action, Rule};
 use std::io;
 

@@ -11,6 +11,7 @@ mod kind;
 mod own;
 mod place;
 mod qdisc;
+pub mod scheduling;
 mod table;
 mod task;
 

@@ -5,9 +5,13 @@
 //! the process table here. Targets are let go when it ends, whatever happens: the kernel detaches what a tracer leaves.
 //! Threads that start meanwhile are not followed.
 
+mod filters;
 mod names;
+mod watched;
 
-pub use names::{name as call_name, number as call_number};
+pub use filters::filters_of;
+pub use names::{all as call_names, name as call_name, number as call_number};
+pub use watched::Seen;
 
 use crate::Tid;
 use crate::clock::{mono_ns, sleep_ns};
@@ -18,6 +22,7 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::mpsc;
+use watched::{AtCall, Watched};
 
 /// How often each system call was entered, by name; `syscall_NNN` where this build knows none.
 pub type Counts = BTreeMap<Cow<'static, str>, u64>;
@@ -46,6 +51,14 @@ pub enum TraceError {
         /// The kernel's word.
         source: io::Error,
     },
+    /// Its filters may not be read, or this kernel cannot tell them.
+    #[error("cannot read the filters of thread {tid}")]
+    Filters {
+        /// The thread.
+        tid: Tid,
+        /// The kernel's word.
+        source: io::Error,
+    },
     /// It did not stop in time.
     #[error("thread {tid} does not stop to be traced")]
     Unstoppable {
@@ -59,13 +72,32 @@ pub enum TraceError {
 /// A thread that waits in a call (epoll_wait) is made to leave and enter it again, which counts as one. Targets may be
 /// any descendants, of several processes; one that ends meanwhile keeps what it was counted.
 pub fn count_syscalls(tids: &[Tid], during: &mut dyn FnMut()) -> Result<Counts, TraceError> {
+    let counts = traced(tids, 0, during)?.calls;
+    Ok(counts.iter().map(|(&number, &count)| (names::name(number), count)).collect())
+}
+
+/// The calls that the threads `tids` make while `during` runs, in their order, `calls_max` at most: then they are let go, and run
+/// on at their own speed until `during` ends.
+///
+/// # Errors
+/// When they cannot be traced; they run as before.
+pub fn watch_syscalls(
+    tids: &[Tid],
+    calls_max: usize,
+    during: &mut dyn FnMut(),
+) -> Result<Vec<Seen>, TraceError> {
+    Ok(traced(tids, calls_max, during)?.watched.seen)
+}
+
+/// Has `tids` traced while `during` runs, by a thread that answers with what it saw: counts, and as many calls as asked for.
+fn traced(tids: &[Tid], calls_max: usize, during: &mut dyn FnMut()) -> Result<Tracer, TraceError> {
     let done = AtomicBool::new(false);
     let (ready, is_ready) = mpsc::channel();
     std::thread::scope(|scope| {
         let tracer = std::thread::Builder::new().name("dyno-trace".to_owned());
         let flag = &done;
         // The sender moves in, so that a failed seizing closes the channel at once.
-        let life = move || Tracer::seize(tids).map(|tracer| tracer.run(flag, &ready));
+        let life = move || Tracer::seize(tids, calls_max).map(|tracer| tracer.run(flag, &ready));
         let tracer = tracer.spawn_scoped(scope, life).map_err(|source| TraceError::Thread { source })?;
         {
             // Also when `during` panics: or the scope would wait for the tracer for ever.
@@ -99,6 +131,7 @@ enum Target {
 struct Tracer {
     targets: BTreeMap<Tid, Target>,
     calls: BTreeMap<u64, u64>,
+    watched: Watched,
 }
 
 /// Why a target stopped.
@@ -116,8 +149,9 @@ enum Stop {
 }
 
 impl Tracer {
-    fn seize(tids: &[Tid]) -> Result<Tracer, TraceError> {
-        let mut tracer = Tracer { targets: BTreeMap::new(), calls: BTreeMap::new() };
+    fn seize(tids: &[Tid], calls_max: usize) -> Result<Tracer, TraceError> {
+        let watched = Watched::of_at_most(calls_max);
+        let mut tracer = Tracer { targets: BTreeMap::new(), calls: BTreeMap::new(), watched };
         if let Err(refused) = tracer.seize_all(tids) {
             // Here, and not by this thread's end: a thread that joins it goes on before the kernel detaches the targets.
             tracer.let_go();
@@ -125,6 +159,7 @@ impl Tracer {
         }
         // What they did until all were ready is not part of the answer.
         tracer.calls.clear();
+        tracer.watched.clear();
         Ok(tracer)
     }
 
@@ -153,11 +188,11 @@ impl Tracer {
         self.targets.iter().find(|target| *target.1 == Target::Fresh).map(|target| *target.0)
     }
 
-    fn run(mut self, done: &AtomicBool, ready: &mpsc::Sender<()>) -> Counts {
+    fn run(mut self, done: &AtomicBool, ready: &mpsc::Sender<()>) -> Tracer {
         // Nobody to tell means that the caller has given up, and then `done` is set.
         let _ = ready.send(());
         let mut idle = 0;
-        while !done.load(Acquire) && !self.targets.is_empty() {
+        while !done.load(Acquire) && !self.targets.is_empty() && !self.watched.is_full() {
             if self.step(resume_traced) {
                 idle = 0;
                 continue;
@@ -165,13 +200,11 @@ impl Tracer {
             idle += 1;
             if idle < SPINS_MAX { std::thread::yield_now() } else { sleep_ns(LOOK_NS) }
         }
-        let counts = self.named();
+        let seen = std::mem::take(&mut self.calls);
+        self.watched.end();
         self.let_go();
-        counts
-    }
-
-    fn named(&self) -> Counts {
-        self.calls.iter().map(|(&number, &count)| (names::name(number), count)).collect()
+        self.calls = seen;
+        self
     }
 
     /// Detaches each at a stop of its own; those that will not stop are let go when this thread ends.
@@ -212,9 +245,11 @@ impl Tracer {
     }
 
     fn count(&mut self, tid: Tid) {
-        if let Some(number) = entered(tid) {
+        let Some(at) = at_call(tid) else { return };
+        if let AtCall::Entry { number, .. } = at {
             *self.calls.entry(number).or_default() += 1;
         }
+        self.watched.take(tid, at);
     }
 }
 
@@ -276,25 +311,34 @@ fn stop_of(status: i32) -> Stop {
     }
 }
 
-/// The first fields of `struct ptrace_syscall_info` (uapi/linux/ptrace.h): all that an entry needs.
+/// The first fields of `struct ptrace_syscall_info` (uapi/linux/ptrace.h): all that an entry and an exit need.
 #[repr(C)]
+#[derive(Default)]
 struct SyscallInfo {
     op: u8,
     pad: [u8; 3],
     arch: u32,
     instruction: u64,
     stack: u64,
-    number: u64,
+    /// The number at an entry, the answer at an exit.
+    first: u64,
+    /// The first argument at an entry.
+    second: u64,
 }
-/// `PTRACE_SYSCALL_INFO_ENTRY`.
+/// `PTRACE_SYSCALL_INFO_ENTRY` and `PTRACE_SYSCALL_INFO_EXIT`.
 const ENTRY: u8 = 1;
+const EXIT: u8 = 2;
 
-/// The number of the call that a target is about to make; `None` when it stopped at an exit (Linux 5.3).
-fn entered(tid: Tid) -> Option<u64> {
-    let mut info = SyscallInfo { op: 0, pad: [0; 3], arch: 0, instruction: 0, stack: 0, number: 0 };
+/// The call that a target is about to make, or the answer that it is about to get (Linux 5.3).
+fn at_call(tid: Tid) -> Option<AtCall> {
+    let mut info = SyscallInfo::default();
     let place = (&raw mut info) as usize;
     ptrace(libc::PTRACE_GET_SYSCALL_INFO, tid, size_of::<SyscallInfo>(), place).ok()?;
-    (info.op == ENTRY).then_some(info.number)
+    match info.op {
+        ENTRY => Some(AtCall::Entry { number: info.first, first: info.second }),
+        EXIT => Some(AtCall::Exit { answer: info.first.cast_signed() }),
+        _ => None,
+    }
 }
 
 /// `address` and `data` are numbers, but for PTRACE_GET_SYSCALL_INFO: the size and address of a live `SyscallInfo`.

@@ -7,15 +7,18 @@ pub(crate) mod audit;
 mod bytes;
 mod causal;
 mod clients;
+mod compare;
 mod content;
 mod diagnose;
 mod dials;
+mod export;
 mod flame;
 mod hosts;
 pub(crate) mod layout;
 mod logs;
 pub(crate) mod netlab;
 mod offcpu;
+mod pages;
 mod profile;
 mod sandbox;
 pub(crate) mod specimen;
@@ -36,24 +39,27 @@ pub(crate) use audit::{Audit, Doctor};
 pub(crate) use bytes::{BytesFlags, ON_SETTINGS};
 pub(crate) use causal::Causal;
 pub(crate) use clients::{ClientFlags, TrustedProxy};
+pub(crate) use compare::Compare;
 pub(crate) use content::ContentFlags;
 pub(crate) use diagnose::{Diagnose, FailOn};
 use dials::DialFlags;
+pub(crate) use export::{Format, FormatFlag, Gate, Json};
 pub(crate) use flame::{Answered, Counts, Flame};
 pub(crate) use hosts::{ErrorPage, HeaderLine, HostFlags, SecurityWord};
 pub(crate) use logs::LogFlags;
 pub(crate) use offcpu::OffCpu;
+pub(crate) use pages::{Completions, Man, Shell};
 pub(crate) use profile::Profile;
 use sandbox::SandboxWord;
 pub(crate) use top::Top;
 pub(crate) use tune::Tune;
-use words::{ColorWhen, EXIT_STATUS, HELP, alpha, count, mode, process, some, some_time};
+use words::{ColorWhen, EXIT_STATUS, HELP, alpha, count, mode, percent, process, some, some_time};
 
 /// `dyno` and its verb.
 #[derive(Debug, Parser)]
 #[command(
     name = "dyno",
-    version,
+    version = crate::this_run::VERSION,
     about = "Serves HTTP, and measures what makes a server fast.",
     before_help = "Examples:
   dyno serve
@@ -95,6 +101,7 @@ pub(crate) enum Verb {
     Floor(Floor),
     Load(Box<Load>),
     Judge(Judge),
+    Compare(Compare),
     Climb(Box<Climb>),
     Report(Report),
     Profile(Box<Profile>),
@@ -107,6 +114,9 @@ pub(crate) enum Verb {
     Audit(Box<Audit>),
     Tune(Tune),
     Doctor(Doctor),
+    Completions(Completions),
+    #[command(hide = true)]
+    Man(Man),
     #[command(hide = true)]
     Netlab(netlab::Netlab),
 }
@@ -319,9 +329,13 @@ pub(crate) struct Load {
     /// The server's process: tells its CPU per request, with all its threads and children
     #[arg(short, long, value_name = "PID", value_parser = process, help_heading = "Output")]
     pub(crate) pid: Option<Pid>,
-    /// Print one JSON object instead
+    /// Print the record; short for --format json
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatFlag,
+    #[command(flatten)]
+    pub(crate) gate: Gate,
 
     /// wrk's Lua script: not yet
     #[arg(short, long, value_name = "SCRIPT", hide = true)]
@@ -338,18 +352,20 @@ pub(crate) struct Load {
     before_help = "Examples:
   shuf -i 101-140 > before; shuf -i 81-120 > after; dyno judge before after
   go test -bench . -count 20 > new; dyno judge --unpaired --name BenchmarkServe old new
-  dyno judge climb.json
+  dyno judge before.json after.json --fail-under 'total>=-2%'
 
 A file holds numbers, one per line, or a JSON array of them, or what hyperfine --export-json or
-go test -bench wrote; - is standard input. Lower is better unless --higher is given. A climb's
-record alone is judged again: every verdict in it must follow from its measurements.",
-    after_help = "Exit status: 1 when B is worse, or when a record's verdicts are not reached again; 2 for an error.",
+go test -bench wrote; - is standard input. Lower is better unless --higher is given. Two records of
+dyno climb, load, profile or diagnose are held against each other, figure by figure, with what else
+changed and what that forbids to conclude. A climb's record alone is judged again: every verdict in
+it must follow from its measurements.",
+    after_help = "Exit status: 1 when B is worse, when a record's verdicts are not reached again, or when a condition is not met; 2 for an error.",
     help_template = HELP
 )]
 pub(crate) struct Judge {
-    /// Numbers of the side before; alone: a climb's record
+    /// Numbers, or a record, of the side before; alone: a climb's record
     pub(crate) a: PathBuf,
-    /// Numbers of the side with the change
+    /// Numbers, or a record, of the side with the change
     pub(crate) b: Option<PathBuf>,
     /// The numbers have no common order: compare the two lists as wholes
     #[arg(long)]
@@ -363,9 +379,20 @@ pub(crate) struct Judge {
     /// Which benchmark of a file with several; given twice: A's, then B's
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Vec<String>,
-    /// Print one JSON object instead
-    #[arg(long)]
+
+    /// Also write a page of two records; - prints it and nothing else
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) html: Option<PathBuf>,
+    /// Print one JSON object; short for --format json
+    #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatFlag,
+    #[command(flatten)]
+    pub(crate) gate: Gate,
+    /// The global choice.
+    #[arg(from_global)]
+    pub(crate) color: ColorWhen,
 }
 
 /// `dyno climb`.
@@ -395,6 +422,9 @@ pub(crate) struct Climb {
     /// Order of the rungs: default, given, reverse or shuffle:SEED
     #[arg(long, value_name = "ORDER", default_value = "default", help_heading = "What and how long")]
     pub(crate) order: String,
+    /// What a gain must be worth for its risk: smaller ones are told and not kept [default: 1 %, or what is visible, the larger]
+    #[arg(long, value_name = "PERCENT", value_parser = percent, help_heading = "What and how long")]
+    pub(crate) worthwhile: Option<f64>,
     /// Seed of every coin [default: another one each time; the record keeps it]
     #[arg(long, value_name = "N", help_heading = "What and how long")]
     pub(crate) seed: Option<u64>,
@@ -428,9 +458,13 @@ pub(crate) struct Climb {
     /// The record; the page lies beside it, with .html for its ending [default: climb.json]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
-    /// Print the record instead of the table
+    /// Print the record; short for --format json
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatFlag,
+    #[command(flatten)]
+    pub(crate) gate: Gate,
     /// The global choice.
     #[arg(from_global)]
     pub(crate) color: ColorWhen,
@@ -439,7 +473,7 @@ pub(crate) struct Climb {
 /// `dyno report`.
 #[derive(Debug, Args)]
 #[command(
-    about = "Draws a record of climb or causal again: the page into a file, the table onto the terminal.",
+    about = "Draws a record again: the page into a file, the table onto the terminal.",
     before_help = "Examples:
   dyno report climb.json
   dyno report causal.json -o /tmp/causal.html
@@ -447,11 +481,18 @@ pub(crate) struct Climb {
     help_template = HELP
 )]
 pub(crate) struct Report {
-    /// The record, as dyno climb or dyno causal wrote it
+    /// The record, as dyno climb, dyno causal or dyno diagnose --json wrote it
     pub(crate) record: PathBuf,
     /// Where the page goes; - is standard output [default: RECORD with .html for its ending]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Print the record as it was read; short for --format json
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) format: FormatFlag,
+    #[command(flatten)]
+    pub(crate) gate: Gate,
     /// The global choice.
     #[arg(from_global)]
     pub(crate) color: ColorWhen,

@@ -2,8 +2,10 @@
 //!
 //! The only place that parses arguments, prints and exits: everything else is a library or a verb in `cmd/`.
 
+mod candidates;
 mod cli;
 mod cmd;
+mod live;
 mod out;
 mod this_run;
 
@@ -16,6 +18,7 @@ use dyno_sys::alloc::CountingAlloc;
 static ALLOCATIONS: CountingAlloc = CountingAlloc;
 
 fn main() -> ExitCode {
+    candidates::answered();
     let ended = match cli::Cli::from_command_line() {
         Ok(cli) => cmd::run(cli),
         Err(error) => cmd::unparsed(&error),

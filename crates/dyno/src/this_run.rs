@@ -1,4 +1,20 @@
-//! What records say of the run that made them: its command line, and a seed where none was given.
+//! What records say of the run that made them: its command line, and a seed where none was given; and of which commit and
+//! target this program is.
+//!
+//! Verbs and the command line ask; `build.rs` has looked up the commit.
+
+/// Version, commit (`-dirty` where sources were not as committed) and target: what a report of a fault begins with.
+pub(crate) const VERSION: &str = match cfg!(debug_assertions) {
+    true => concat!(
+        env!("CARGO_PKG_VERSION"),
+        " (",
+        env!("DYNO_COMMIT"),
+        ", ",
+        env!("DYNO_TARGET"),
+        ", assertions on)"
+    ),
+    false => concat!(env!("CARGO_PKG_VERSION"), " (", env!("DYNO_COMMIT"), ", ", env!("DYNO_TARGET"), ")"),
+};
 
 /// This process's command line, for records; what is no text in it is replaced by U+FFFD.
 pub(crate) fn command_line() -> Vec<String> {

@@ -79,3 +79,19 @@ fn the_doctor_says_of_each_missing_thing_what_gets_it() {
     }
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
+
+#[test]
+fn measuring_says_how_long_it_takes_and_what_it_could_not_measure() {
+    let ended = run(["audit", "--measure", "--json"]);
+    let audit: Audit = serde_json::from_str(ended.done()).unwrap();
+    assert!(ended.err.contains("measuring for up to 15 s"), "{}", ended.err);
+    let measured = audit.measured.unwrap();
+    let call = measured.call_ns.value().unwrap();
+    assert!(call.value > 10.0 && call.interval[0] <= call.value && call.n > 5, "{call:?}");
+    assert!(measured.request_us.value().is_some());
+    let text = run(["audit", "--measure"]);
+    let text = text.done();
+    assert!(text.contains("not measured: not here: a server to look at"), "{text}");
+    let refused = run_with_input(["audit", "--from", "-", "--measure"], PLANTED);
+    assert_eq!(refused.code, Some(2), "what a file holds cannot be measured");
+}

@@ -7,9 +7,24 @@ use common::{Ended, dyno, run};
 use std::fs::OpenOptions;
 use std::process::Stdio;
 
-const VERBS: [&str; 14] = [
-    "serve", "floor", "load", "judge", "climb", "report", "profile", "offcpu", "flame", "specimen",
-    "diagnose", "causal", "audit", "doctor",
+const VERBS: [&str; 17] = [
+    "serve",
+    "floor",
+    "load",
+    "judge",
+    "climb",
+    "report",
+    "profile",
+    "offcpu",
+    "flame",
+    "specimen",
+    "diagnose",
+    "causal",
+    "audit",
+    "doctor",
+    "tune",
+    "top",
+    "completions",
 ];
 
 #[test]
@@ -53,8 +68,16 @@ fn help_is_no_wider_than_a_terminal_that_says_how_wide_it_is() {
 }
 
 #[test]
-fn the_version_is_a_name_and_a_number() {
-    assert_eq!(run(["--version"]).done(), format!("dyno {}\n", env!("CARGO_PKG_VERSION")));
+fn the_version_is_a_name_a_number_a_commit_and_a_target() {
+    let whole = run(["--version"]);
+    assert_eq!(whole.done(), run(["-V"]).done());
+    let line = whole.done().strip_suffix("\n").unwrap();
+    let told = line.strip_prefix(&format!("dyno {} (", env!("CARGO_PKG_VERSION"))).unwrap();
+    let parts: Vec<&str> = told.strip_suffix(')').unwrap().split(", ").collect();
+    let commit = parts[0].trim_end_matches("-dirty");
+    let is_commit = commit.len() == 12 && commit.bytes().all(|digit| digit.is_ascii_hexdigit());
+    assert!(is_commit || commit == "commit unknown", "{line}");
+    assert!(parts[1].starts_with(std::env::consts::ARCH) && parts[1].contains("linux"), "{line}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/schema.rs"]
+mod schema;
 
 use common::watching::may_watch;
 use common::{Ended, Folder, dyno, run};
@@ -28,7 +30,9 @@ fn busy() -> Running {
 }
 
 fn read(folder: &Folder, name: &str) -> Profile {
-    Profile::from_json(&std::fs::read_to_string(folder.path(name)).unwrap()).unwrap()
+    let text = std::fs::read_to_string(folder.path(name)).unwrap();
+    schema::holds("profile", &text);
+    Profile::from_json(&text).unwrap()
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn a_check_says_whether_it_would_serve() {
         (
             "listen = [\"127.0.0.1:0\"]\n[limits]\nidel_timeout = \"5s\"\n",
             ":3: there is no setting \"limits.idel_timeout\"",
-            "limits.idle_timeout is meant",
+            "did you mean limits.idle_timeout?",
         ),
         ("workers = \"many\"\n", ":1: workers cannot be \"many\"", "it takes"),
         ("\nlisten = \n", ":2: ", "a mistake in TOML"),

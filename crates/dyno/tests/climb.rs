@@ -1,5 +1,8 @@
 //! `dyno climb` from the outside: real servers, short times, and every way to be stopped.
 
+#[path = "common/schema.rs"]
+mod schema;
+
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -63,6 +66,7 @@ fn text(bytes: &[u8]) -> String {
 
 fn record(folder: &Folder) -> Climb {
     let json = fs::read_to_string(folder.0.join("climb.json")).expect("the record was written");
+    schema::holds("climb", &json);
     Climb::from_json(&json).expect("a whole record")
 }
 

@@ -19,7 +19,7 @@ use std::process::Stdio;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 
 /// The output's file, the exit status, and the words.
-const CASES: [(&str, i32, &str); 39] = [
+const CASES: [(&str, i32, &str); 57] = [
     ("out/report-climb.txt", 0, "report climb.json -o /dev/null --color always"),
     ("out/report-climb.html", 0, "report climb.json -o -"),
     ("out/report-causal.txt", 0, "report causal.json -o /dev/null --color always"),
@@ -33,6 +33,33 @@ const CASES: [(&str, i32, &str); 39] = [
     ("out/judge-numbers.txt", 0, "judge numbers-a.txt numbers-b.txt"),
     ("out/judge-numbers.json", 0, "judge numbers-a.txt numbers-b.txt --json"),
     ("out/judge-unpaired.txt", 1, "judge --unpaired --higher numbers-a.txt numbers-b.txt --alpha 0.1"),
+    ("out/judge-two-climbs.txt", 0, "judge history/climb-2.json history/climb-5.json"),
+    ("out/judge-two-climbs.json", 0, "judge history/climb-2.json history/climb-5.json --json"),
+    ("out/judge-two-climbs.html", 0, "judge history/climb-2.json history/climb-5.json --html -"),
+    (
+        "out/judge-two-machines.txt",
+        1,
+        "judge history/climb-2.json history/climb-6.json --fail-under total>=0%",
+    ),
+    ("out/judge-two-profiles.txt", 0, "judge before.json after.json"),
+    ("out/judge-two-loads.txt", 1, "judge load-a.json load-b.json"),
+    ("out/compare.txt", 0, "compare history -o /dev/null --color always"),
+    ("out/compare.json", 0, "compare history --json"),
+    ("out/compare.html", 0, "compare history -o -"),
+    ("out/report-climb.md", 0, "report climb.json -o /dev/null --format markdown --fail-under total>=2"),
+    ("out/report-climb.csv", 0, "report history/climb-4.json -o /dev/null --format csv"),
+    (
+        "out/report-climb.xml",
+        1,
+        "report history/climb-4.json -o /dev/null --format junit --fail-under total>=9",
+    ),
+    (
+        "out/report-climb.github",
+        1,
+        "report history/climb-4.json -o /dev/null --format github --fail-under total>=9",
+    ),
+    ("out/audit-planted.xml", 1, "audit --from facts-planted.json --format junit --fail-on high"),
+    ("out/diagnose-disk.md", 1, "diagnose --from seen-disk.json --format markdown"),
     ("out/flame-before.svg", 0, "flame before.json --format svg -o -"),
     ("out/flame-waiting.html", 0, "flame waiting.json -o -"),
     ("out/flame-hostile.svg", 0, "flame hostile.json --format svg --icicle -o -"),
@@ -50,6 +77,9 @@ const CASES: [(&str, i32, &str); 39] = [
     ("out/diagnose-generator.txt", 1, "diagnose --from seen-generator.json"),
     ("out/diagnose-lock.txt", 1, "diagnose --from seen-lock.json"),
     ("out/diagnose-malloc.txt", 1, "diagnose --from seen-malloc.json"),
+    ("out/diagnose-lock.html", 1, "diagnose --from seen-lock.json --html -"),
+    ("out/diagnose-nothing.html", 0, "diagnose --from seen-nothing.json --html -"),
+    ("out/diagnose-nothing.txt", 0, "diagnose --from seen-nothing.json"),
     ("out/audit-planted.txt", 0, "audit --from facts-planted.json"),
     ("out/audit-planted-full.txt", 1, "audit --from facts-planted.json --full --fail-on high --color always"),
     ("out/audit-planted.sarif", 0, "audit --from facts-planted.json --format sarif"),
@@ -62,13 +92,14 @@ const CASES: [(&str, i32, &str); 39] = [
 ];
 
 /// Everything that has a page of help.
-const HELPED: [&str; 29] = [
+const HELPED: [&str; 30] = [
     "",
     "serve",
     "top",
     "floor",
     "load",
     "judge",
+    "compare",
     "climb",
     "report",
     "profile",

@@ -13,13 +13,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use browser::{Browser, Window};
 
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 10] = [
     "report-climb.html",
     "report-climb-1.html",
     "report-causal.html",
     "flame-waiting.html",
     "flame-diff.html",
     "audit-planted.html",
+    "diagnose-lock.html",
+    "diagnose-nothing.html",
+    "compare.html",
+    "judge-two-climbs.html",
 ];
 
 const LAPTOP: Window = Window { width: 1280, height: 800, theme: "light", medium: "screen" };
@@ -136,6 +140,18 @@ fn a_climbs_page_is_small_and_short() {
         let screens =
             browser.evaluate("document.documentElement.scrollHeight / innerHeight").as_f64().unwrap();
         assert!(screens <= 12.0, "{name}: {screens:.1} screens of a phone");
+    }
+}
+
+/// Planted fault: every rung's card opened for the printer.
+#[test]
+fn a_climb_prints_on_six_sheets() {
+    let _alone = alone();
+    let mut browser = Browser::start("sheets");
+    for name in ["report-climb.html", "report-climb-1.html"] {
+        browser.open(&page(name), Window { medium: "print", ..LAPTOP });
+        let sheets = browser.sheets();
+        assert!(sheets <= 6, "{name}: {sheets} sheets");
     }
 }
 

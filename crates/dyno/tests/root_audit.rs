@@ -61,3 +61,78 @@ fn a_server_of_another_namespace_is_looked_at_there() {
     let rps = devices[0].rps.value().unwrap();
     assert!(rps[0].value.ends_with('1'), "the mask of that namespace is read: {rps:?}");
 }
+
+/// Rules that refuse what never comes, and everything else but one port.
+fn rules() -> String {
+    let refused: String = (0..200).map(|at| format!("ip saddr 192.168.9.{at} drop\n")).collect();
+    let head = "type filter hook input priority 0; policy drop;";
+    format!("table inet t {{ chain c {{ {head}\n{refused}tcp dport 8080 accept\n}}\n}}\n")
+}
+
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN, CAP_NET_ADMIN"]
+fn rules_that_drop_nearly_everything_are_measured_here_and_nothing_is_left() {
+    let folder = common::Folder::new("root-audit-measure");
+    std::fs::write(folder.path("rules"), rules()).unwrap();
+    let script = format!("nft -f {} && DYNO audit --measure --json", folder.path("rules").display());
+    let ended = in_a_namespace(&script);
+    let audit: Audit = serde_json::from_str(ended.done()).unwrap();
+    let linear = audit.findings.iter().find(|one| one.id == "nf.linear").unwrap();
+    assert_eq!(linear.gain.source, dyno_record::audit::Source::MeasuredHere, "{:?}", audit.measured);
+    let measured = audit.measured.unwrap();
+    let rules = measured.rules.value().unwrap();
+    assert!(rules.what.ends_with("port 8080") && rules.packet_ns.value > 100.0, "{rules:?}");
+    assert!(measured.tap.value().is_some() && measured.took_s < 20.0, "{measured:?}");
+    let left = std::fs::read_dir("/sys/class/net").unwrap().flatten();
+    assert!(left.map(|one| one.file_name()).all(|name| !name.to_string_lossy().starts_with("veth-")));
+}
+
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_SYS_PTRACE"]
+fn a_server_under_load_is_watched_and_goes_on() {
+    let folder = common::Folder::new("root-audit-watched");
+    let log = folder.path("access.log").display().to_string();
+    let mut server = common::Server::serve(&["--naive", "--log-file", &log]);
+    let url = server.url("/json");
+    let mut load = common::dyno(["load", &url, "-t1", "-c8", "--duration", "12s"]);
+    let load = load.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let ended = common::run(["audit", "--measure", "--json", "--pid", &server.pid().to_string()]);
+    let audit: Audit = serde_json::from_str(ended.done()).unwrap();
+    let ids: Vec<&str> = audit.findings.iter().map(|one| one.id.as_str()).collect();
+    // The naive start is all of these.
+    let habits = ["app.split", "app.rw", "app.log"];
+    assert!(habits.iter().all(|id| ids.contains(id)), "{ids:?} {:?}", audit.measured);
+    let measured = audit.measured.unwrap();
+    let filters = measured.filters.value().unwrap();
+    assert!(filters.count >= 1 && filters.instructions > 10, "{filters:?}");
+    let text = Ended::of(load);
+    assert!(text.out.contains("requests in") && !text.out.contains("Socket errors"), "{}", text.out);
+    server.signal(dyno_sys::signal::Signal::Term);
+    assert!(server.end().success());
+}
+
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN, CAP_NET_ADMIN"]
+fn nothing_is_left_of_a_measuring_that_is_killed() {
+    let mut child = common::dyno(["audit", "--measure"]);
+    let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let own = std::fs::read_link("/proc/self/ns/net").unwrap();
+    let threads = || std::fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten();
+    let elsewhere = || {
+        let networks = threads().filter_map(|thread| std::fs::read_link(thread.path().join("ns/net")).ok());
+        networks.filter(|network| *network != own).collect::<Vec<_>>()
+    };
+    let mut entered = Vec::new();
+    common::wait_for("it measures in namespaces of its own", || {
+        entered = elsewhere();
+        !entered.is_empty()
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let is_lived_in = || {
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        all.filter_map(|one| std::fs::read_link(one.path().join("ns/net")).ok())
+            .any(|one| entered.contains(&one))
+    };
+    common::wait_for("nobody is in them any more", || !is_lived_in());
+}

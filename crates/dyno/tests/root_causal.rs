@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/schema.rs"]
+mod schema;
 
 use common::watching::First;
 use common::{Ended, Folder, dyno, run, wait_for};
@@ -59,7 +61,9 @@ fn started(first: &First, folder: &Folder, words: &[&str]) -> Child {
 }
 
 fn record(folder: &Folder) -> Causal {
-    Causal::from_json(&std::fs::read_to_string(folder.path("c.json")).unwrap()).unwrap()
+    let text = std::fs::read_to_string(folder.path("c.json")).unwrap();
+    schema::holds("causal", &text);
+    Causal::from_json(&text).unwrap()
 }
 
 #[test]

@@ -7,6 +7,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/schema.rs"]
+mod schema;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -69,13 +71,14 @@ fn first_finding(name: &str, connections: Option<usize>) -> Value {
     words.extend(load.iter().flat_map(|load| ["--load", load.as_str()]));
     let said: Ended = run(&words);
     let record: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{}", said.err));
+    schema::holds("diagnosis", &said.out);
     record["findings"].get(0).cloned().unwrap_or_else(|| panic!("{name}: nothing found: {record:#}"))
 }
 
 /// As the list tells it: what must be named, and how it is loaded.
 fn listed(name: &str) -> (String, Option<usize>) {
     let list: Value = serde_json::from_str(run(["specimen", "list", "--json"]).done()).unwrap();
-    let row = list.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
+    let row = list["specimens"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
     let connections = row["connections"].as_u64().map(|many| usize::try_from(many).unwrap());
     (row["class"].as_str().unwrap().to_owned(), connections)
 }
@@ -127,7 +130,7 @@ named_first! {
 #[test]
 fn every_specimen_with_a_class_is_met_here() {
     let list: Value = serde_json::from_str(run(["specimen", "list", "--json"]).done()).unwrap();
-    let rows = list.as_array().unwrap().iter().filter(|row| !row["class"].is_null());
+    let rows = list["specimens"].as_array().unwrap().iter().filter(|row| !row["class"].is_null());
     for row in rows {
         assert!(MET.contains(&row["name"].as_str().unwrap()), "{row}");
     }

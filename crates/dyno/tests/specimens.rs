@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/schema.rs"]
+mod schema;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -30,7 +32,8 @@ struct Listed {
 }
 
 fn listed() -> Vec<Listed> {
-    serde_json::from_str(run(["specimen", "list", "--json"]).done()).unwrap()
+    let list: serde_json::Value = serde_json::from_str(run(["specimen", "list", "--json"]).done()).unwrap();
+    serde_json::from_value(list["specimens"].clone()).unwrap()
 }
 
 /// Builds are kept between runs of the tests, by the hash of their sources.
@@ -131,6 +134,7 @@ fn loaded_sides_answer(name: &str) {
         let output = specimen(name, &words).output().unwrap();
         // So short a run may show no gain; it must have its figures.
         assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
+        schema::holds("specimen", &String::from_utf8_lossy(&output.stdout));
         let record: Value = serde_json::from_slice(&output.stdout).unwrap();
         let rounds = record["rounds"].as_array().unwrap();
         assert_eq!(
@@ -289,5 +293,5 @@ fn mistakes_are_told_in_three_lines() {
     ] {
         run(words).failed();
     }
-    assert!(run(["specimen", "run", "sync-lgo"]).err.contains("sync-log is meant"));
+    assert!(run(["specimen", "run", "sync-lgo"]).err.contains("did you mean sync-log?"));
 }

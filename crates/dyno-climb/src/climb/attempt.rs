@@ -223,7 +223,7 @@ impl<M: Look> Climber<'_, M> {
         let trial = &self.record.series.trials[trial].trial;
         assert!(!trial.pairs.is_empty(), "{} is judged, and nothing was measured", rung.id);
         let estimate = &judgement.estimate;
-        let (verdict, why) = words(judgement);
+        let (verdict, why) = self.worth_it(rung, estimate.percent(), words(judgement));
         let means = instance_means(trial.metric, &trial.pairs);
         Attempt {
             effect_percent: Some(estimate.percent()),

@@ -132,6 +132,21 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
+    /// A gain below what its risk is worth is told, and not kept.
+    pub(crate) fn worth_it(
+        &self,
+        rung: &Rung,
+        effect_percent: f64,
+        (verdict, why): (RungVerdict, String),
+    ) -> (RungVerdict, String) {
+        if verdict != RungVerdict::Kept || self.record.is_worth(&rung.risk, effect_percent) {
+            return (verdict, why);
+        }
+        let least = self.record.worthwhile_percent.unwrap_or_default();
+        let why = format!("{why}; below {least:.1} % it is not worth its risk: {}", rung.risk);
+        (RungVerdict::NotWorthwhile, why)
+    }
+
     pub(crate) fn close_side(&mut self, side: SideArms<M::Arm>) {
         for arm in side.arms {
             self.meter.close(arm);

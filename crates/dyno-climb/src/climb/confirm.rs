@@ -13,7 +13,7 @@ use super::bench::Bench;
 use super::climber::Climber;
 use super::comparison::{Comparison, Sides};
 use super::off_block::off_block_words;
-use super::options::ClimbError;
+use super::options::{ClimbError, Event};
 use super::pairs::{Asked, Outcome, Tried};
 use super::rules::{BURSTY, CONFIRM_Z, IN_TURN, LONG_PAIRS};
 use super::time::Pace;
@@ -96,8 +96,8 @@ pub(super) enum Seen {
     Again,
     /// It is not: this is what was read, log, and in words.
     Not(f64, String),
-    /// It could not be measured, or a guard refused it.
-    Gone(String),
+    /// It could not be measured, or a guard refused it, or it is less than its risk is worth.
+    Gone(RungVerdict, String),
 }
 
 impl<M: Meter> Climber<'_, M> {
@@ -113,7 +113,7 @@ impl<M: Meter> Climber<'_, M> {
         while !unseen.is_empty() {
             unseen.sort_by(|(_, one, _), (_, other, _)| one.total_cmp(other));
             if let Some((least, _, why)) = unseen.pop() {
-                self.leave(&least, why);
+                self.leave(&least, RungVerdict::Unconfirmed, why);
             }
             unseen = self.turned_back_each(unseen.into_iter().map(|(kept, ..)| kept).collect())?;
         }
@@ -122,9 +122,17 @@ impl<M: Meter> Climber<'_, M> {
     }
 
     /// Takes a rung that was not confirmed out of the setting, with what stands on it.
-    fn leave(&mut self, one: &Kept, why: String) {
+    fn leave(&mut self, one: &Kept, verdict: RungVerdict, why: String) {
+        assert!(verdict != RungVerdict::Kept, "what leaves is not kept");
         let attempt = &mut self.record.rungs[one.rung].attempt;
-        (attempt.verdict, attempt.why) = (RungVerdict::Unconfirmed, why);
+        (attempt.verdict, attempt.why) = (verdict, why);
+        (self.watch)(&Event::Confirmed(&self.record.rungs[one.rung]));
+        // What is worth less than its risk leaves for good: that the setting is better with it is known.
+        if let Some(before) = self.before_confirming.take() {
+            let bought = verdict != RungVerdict::NotWorthwhile;
+            let without = || self.turned_back(&before, one, &self.kept);
+            self.before_confirming = Some(if bought { before } else { without() });
+        }
         self.without(one);
     }
 
@@ -162,9 +170,12 @@ impl<M: Meter> Climber<'_, M> {
             let one = Waiting { schedule, ..self.waits(&kept) };
             let stage = format!("confirming {} of {all}", all - waiting.len());
             match self.confirm(one, pairs, &stage)? {
-                Seen::Again => self.check_under_the_plans_load(&kept, pairs, &stage)?,
+                Seen::Again => {
+                    self.check_under_the_plans_load(&kept, pairs, &stage)?;
+                    (self.watch)(&Event::Confirmed(&self.record.rungs[kept.rung]));
+                }
                 Seen::Not(read, why) => unseen.push((kept, read, why)),
-                Seen::Gone(why) => self.leave(&kept, why),
+                Seen::Gone(verdict, why) => self.leave(&kept, verdict, why),
             }
         }
         Ok(unseen)
@@ -393,28 +404,36 @@ impl<M: Meter> Climber<'_, M> {
         tried: Option<usize>,
         outcome: Outcome,
     ) -> Result<Seen, ClimbError> {
-        let rung = &mut self.record.rungs[one.rung];
+        let (rung, gone) = (self.rung_of(one.rung).clone(), |why| Seen::Gone(RungVerdict::Unconfirmed, why));
         let seen = match outcome {
             Outcome::Trouble(_, trouble) if trouble.ends_the_climb() => {
                 return Err(ClimbError::Ended(trouble));
             }
-            Outcome::Trouble(_, trouble) => Seen::Gone(format!("could not be measured again: {trouble}")),
+            Outcome::Trouble(_, trouble) => gone(format!("could not be measured again: {trouble}")),
             Outcome::OutOfTime(why) | Outcome::Unmeasured(why) => {
-                Seen::Gone(format!("could not be measured again: {why}"))
+                gone(format!("could not be measured again: {why}"))
             }
-            Outcome::Bursty => Seen::Gone("could not be measured again: it works in bursts".into()),
-            Outcome::NotApplied(why) => Seen::Gone(format!("when it was measured again: {why}")),
+            Outcome::Bursty => gone("could not be measured again: it works in bursts".into()),
+            Outcome::NotApplied(why) => gone(format!("when it was measured again: {why}")),
             Outcome::OffBlock(_) => unreachable!("confirmed() measures in turn then"),
             Outcome::Judged(judgement) => {
                 assert!(tried.is_some(), "what was judged is in the record");
-                rung.leave_one_out = Some(Effect::from(judgement.estimate));
-                rung.leave_one_out_beside.clear();
-                rung.leave_one_out_trial = tried.map(|at| self.record.series.trials[at].id.clone());
+                let trial = tried.map(|at| self.record.series.trials[at].id.clone());
+                let done = &mut self.record.rungs[one.rung];
+                done.leave_one_out = Some(Effect::from(judgement.estimate));
+                done.leave_one_out_beside.clear();
+                done.leave_one_out_trial = trial;
                 let [low, high] = judgement.estimate.interval_percent();
                 let seen = format!("turned back on fresh data it made {low:+.1} to {high:+.1} %");
                 match (judgement.verdict, judgement.veto) {
-                    (Verdict::Better, None) => Seen::Again,
-                    (Verdict::Better, Some(veto)) => Seen::Gone(format!("{seen}, but {veto}")),
+                    (Verdict::Better, None) => {
+                        let gain = judgement.estimate.percent();
+                        match self.worth_it(&rung, gain, (RungVerdict::Kept, seen)) {
+                            (RungVerdict::Kept, _) => Seen::Again,
+                            (verdict, why) => Seen::Gone(verdict, why),
+                        }
+                    }
+                    (Verdict::Better, Some(veto)) => gone(format!("{seen}, but {veto}")),
                     _ => Seen::Not(judgement.estimate.log_ratio, format!("{seen}: not confirmed")),
                 }
             }

@@ -85,6 +85,7 @@ fn options(instances: usize) -> Options {
         instances,
         server_cpus: 1,
         only: Vec::new(),
+        worthwhile_percent: None,
         profiles: Profiles::None,
     }
 }
@@ -180,6 +181,8 @@ fn recorded(climber: &Climber<'_, Idle>, verdict: RungVerdict) -> RungRecord {
         source: String::new(),
         risk: String::new(),
         reverts: String::new(),
+        state: None,
+        elsewhere: String::new(),
         needs: Vec::new(),
         bundle: Vec::new(),
         attempt: blank(rung, &climber.load_of(rung), verdict, String::new()),

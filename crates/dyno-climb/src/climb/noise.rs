@@ -21,6 +21,14 @@ const VISIBLE_CHANCE: f64 = 0.8;
 const TRIES: u32 = 2;
 
 impl<M: Meter> Climber<'_, M> {
+    /// Says what the time suffices for.
+    pub(crate) fn begins(&mut self) {
+        let possible = |at: &usize| self.possible(&self.plan.rungs[*at]).is_ok();
+        let rungs = self.order().iter().filter(|at| possible(at)).count();
+        let suffices = self.clockwork.suffices(&self.pace, rungs);
+        (self.watch)(&Event::Begins(suffices));
+    }
+
     pub(crate) fn noise(&mut self) -> Result<(), ClimbError> {
         let mut seen = String::new();
         for tries in 1..=TRIES {
@@ -31,6 +39,7 @@ impl<M: Meter> Climber<'_, M> {
                     let noise = self.noise_of(&judgement, tries, trial, tried.trial);
                     (self.watch)(&Event::Noise(&noise));
                     seen = format!("{:+.1} %", noise.aa_percent);
+                    self.record.worthwhile_percent = Some(self.worthwhile(Some(noise.visible_percent)));
                     self.record.noise = Some(noise);
                     if judgement.verdict == Verdict::NoDifference {
                         return Ok(());
@@ -39,6 +48,7 @@ impl<M: Meter> Climber<'_, M> {
                 Outcome::Bursty => "it works in bursts".clone_into(&mut seen),
                 Outcome::OutOfTime(why) => {
                     self.missing("noise", why);
+                    self.record.worthwhile_percent = Some(self.worthwhile(None));
                     return Ok(());
                 }
                 Outcome::OffBlock(_) | Outcome::NotApplied(_) => {
@@ -51,6 +61,12 @@ impl<M: Meter> Climber<'_, M> {
             }
         }
         Err(ClimbError::Noise(seen))
+    }
+
+    /// What was asked for, or the judge's own least, or what is visible where that is more.
+    fn worthwhile(&self, visible_percent: Option<f64>) -> f64 {
+        let least = Rule::QUICK.worthwhile_percent.max(visible_percent.unwrap_or(0.0));
+        self.options.worthwhile_percent.unwrap_or(least)
     }
 
     /// Side by side, or one instance after another where the start burns CPU outside its blocks.

@@ -37,6 +37,8 @@ pub struct Options {
     pub server_cpus: usize,
     /// Only these rungs, all when empty.
     pub only: Vec<String>,
+    /// What a gain must be worth for its risk, in percent; none: 1 %, or what is visible, the larger.
+    pub worthwhile_percent: Option<f64>,
     /// Whether both sides of every measured rung are profiled as well.
     pub profiles: Profiles,
 }
@@ -69,10 +71,27 @@ pub enum Event<'e> {
         /// Time left of the whole, ns.
         left_ns: u64,
     },
+    /// It begins, and this is what its time suffices for.
+    Begins(Suffices),
     /// Noise was measured.
     Noise(&'e Noise),
-    /// A rung has its verdict.
+    /// A rung has its verdict: kept is better so far, until it is confirmed.
     Rung(&'e RungRecord),
+    /// A kept rung was turned back on fresh data: it has its last verdict.
+    Confirmed(&'e RungRecord),
+}
+
+/// What a climb's time suffices for, as long as nothing is known of the servers but how long blocks are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Suffices {
+    /// Rungs that are possible here.
+    pub rungs: usize,
+    /// As many of them have the time of one look at least.
+    pub measured: usize,
+    /// Pairs of each.
+    pub pairs: usize,
+    /// Time in which all have that of one look, ns.
+    pub needed_ns: u64,
 }
 
 /// Why there is no climb.

@@ -3,7 +3,7 @@
 //! How a rung is measured stands in `attempt`, what it turns in `change`; here is who is tried, when, and with how much time.
 
 use dyno_measure::judge::{LAST_LOOK_MIN, Rule};
-use dyno_record::climb::{Rung as RungRecord, RungVerdict};
+use dyno_record::climb::{Attempt, Rung as RungRecord, RungVerdict, State};
 
 use super::attempt::{Pass, blank};
 use super::climber::Climber;
@@ -51,6 +51,7 @@ impl<M: Look> Climber<'_, M> {
         let first_kept = self.kept.len();
         let slots: Vec<usize> =
             (0..self.record.rungs.len()).filter(|slot| self.deserves_another_try(*slot)).collect();
+        let mut untried = Vec::new();
         for (k, slot) in slots.iter().enumerate() {
             let rung = self.rung_of(*slot).clone();
             // What was kept meanwhile may have moved its dial on; or what it needs still does not stand.
@@ -59,11 +60,14 @@ impl<M: Look> Climber<'_, M> {
             }
             let share = self.rung_share_ns(&rung, slots.len() - k);
             if share < SECOND_TRY_NS.max(self.least_ns(&rung, LAST_LOOK_MIN)) {
-                self.missing(format!("second try of {}", rung.id), "no time left for it");
+                untried.push(rung.id);
                 continue;
             }
             let stage = format!("second try {} of {}", k + 1, slots.len());
             self.try_rung(&rung, *slot, &stage, Pass::Second, share)?;
+        }
+        if !untried.is_empty() {
+            self.missing(format!("second try of {}", untried.join(", ")), "no time left for it");
         }
         Ok(())
     }
@@ -71,10 +75,12 @@ impl<M: Look> Climber<'_, M> {
     /// Judged, and something was kept after that; or not even measured, which time or fresh instances may cure.
     fn deserves_another_try(&self, slot: usize) -> bool {
         match self.record.rungs[slot].attempt.verdict {
-            RungVerdict::NoDifference | RungVerdict::Reverted => {
+            RungVerdict::NoDifference | RungVerdict::NotWorthwhile | RungVerdict::Reverted => {
                 self.kept.iter().any(|kept| kept.rung > slot)
             }
-            RungVerdict::NotMeasured | RungVerdict::NotPossible => true,
+            RungVerdict::NotMeasured => true,
+            // What the machine cannot have it cannot have later either.
+            RungVerdict::NotPossible => self.rung_of(slot).impossible.is_none(),
             _ => false,
         }
     }
@@ -132,6 +138,7 @@ impl<M: Look> Climber<'_, M> {
                 attempt
             }
         };
+        self.record.rungs[slot].state = state_of(rung, &attempt);
         let earlier = std::mem::replace(&mut self.record.rungs[slot].attempt, attempt);
         if pass == Pass::Second {
             assert!(earlier.verdict != RungVerdict::Kept, "what was kept is not tried again");
@@ -155,6 +162,8 @@ fn unreached(plan: &Plan, rung: &Rung, standing: &Setting) -> RungRecord {
         reverts: plan.dial(&rung.dial).how.reverts(),
         needs: rung.needs.iter().map(|need| format!("{}={}", need.dial, need.value)).collect(),
         sets: format!("{}={}", rung.dial, rung.to),
+        state: None,
+        elsewhere: rung.elsewhere.clone(),
         bundle: Vec::new(),
         attempt: blank(rung, load, RungVerdict::NotMeasured, "the climb ended before it".into()),
         first_attempt: None,
@@ -162,6 +171,20 @@ fn unreached(plan: &Plan, rung: &Rung, standing: &Setting) -> RungRecord {
         leave_one_out_trial: None,
         leave_one_out_beside: Vec::new(),
         plan_load: None,
+    }
+}
+
+/// How far it came.
+fn state_of(rung: &Rung, attempt: &Attempt) -> Option<State> {
+    match attempt.verdict {
+        RungVerdict::NotPossible => rung.state,
+        RungVerdict::NotApplied => Some(State::NotInForce),
+        RungVerdict::NotMeasured | RungVerdict::Failed => None,
+        RungVerdict::Kept
+        | RungVerdict::Reverted
+        | RungVerdict::NotWorthwhile
+        | RungVerdict::NoDifference
+        | RungVerdict::Unconfirmed => Some(State::MeasuredHere),
     }
 }
 

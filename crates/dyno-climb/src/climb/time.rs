@@ -2,6 +2,7 @@
 
 use dyno_measure::judge::Rule;
 
+use super::options::Suffices;
 use super::rules::IN_TURN;
 
 /// Share of the time that is kept for leave-one-out and the total: they are the figures that are quoted.
@@ -164,6 +165,17 @@ impl Clockwork {
         rungs_ns.max(confirmed_ns) as u64
     }
 
+    /// What the time of the rungs suffices for at this pace.
+    pub(crate) fn suffices(&self, pace: &Pace, rungs: usize) -> Suffices {
+        let look_ns = pace.of_pairs(Rule::QUICK.first);
+        let rungs_ns = (self.time_ns as f64 * (1.0 - CONFIRM_SHARE - NOISE_SHARE)) as u64;
+        let measured = rungs.min((rungs_ns / look_ns) as usize);
+        let each_ns = rungs_ns / measured.max(1) as u64;
+        let pairs = pace.pairs_in(each_ns.saturating_sub(pace.open_ns)) as usize;
+        let pairs = pairs.clamp(Rule::QUICK.first, Rule::QUICK.last);
+        Suffices { rungs, measured, pairs, needed_ns: Self::needed_ns(rungs, look_ns, look_ns) }
+    }
+
     pub(crate) fn left_ns(&self, now_ns: u64) -> u64 {
         self.end_ns().saturating_sub(now_ns)
     }
@@ -181,6 +193,21 @@ pub(crate) fn share_ns(now_ns: u64, end_ns: u64, parts: usize, least_ns: u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_says_how_many_rungs_it_suffices_for() {
+        let suffices = |seconds: u64, rungs| {
+            Clockwork { began_ns: 0, time_ns: seconds * 1_000_000_000 }.suffices(&Pace::default(), rungs)
+        };
+        let enough = suffices(240, 11);
+        assert_eq!((enough.rungs, enough.measured), (11, 11));
+        assert!((60..=240).contains(&enough.pairs), "{enough:?}");
+        let short = suffices(20, 11);
+        assert!(short.measured < 11 && short.pairs >= Rule::QUICK.first, "{short:?}");
+        let again = suffices(short.needed_ns.div_ceil(1_000_000_000), 11);
+        assert_eq!(again.measured, 11, "the time that it names is enough: {short:?} {again:?}");
+        assert_eq!(suffices(240, 0).measured, 0);
+    }
 
     /// Planted fault: a sign that is turned, and the total begins after its end.
     #[test]

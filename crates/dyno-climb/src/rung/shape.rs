@@ -5,6 +5,7 @@
 use dyno_measure::series::Metric;
 
 use crate::dial::{Dial, How, Value};
+use dyno_record::climb::State;
 use dyno_record::lab::{Count, Part};
 
 use crate::load::LoadSpec;
@@ -35,6 +36,10 @@ pub struct Rung {
     pub server_cpus: usize,
     /// Why it cannot be had on this machine, if it cannot.
     pub impossible: Option<String>,
+    /// How far it can come here at all, where it is impossible.
+    pub state: Option<State>,
+    /// What it was worth where somebody else measured it; empty where nobody's figure is known.
+    pub elsewhere: String,
     /// How to see that it is in force; all must hold.
     pub proofs: Vec<Proof>,
     /// Toggled in one running instance instead of measured between two.
@@ -88,6 +93,23 @@ pub struct Surroundings {
 pub struct NetworkHere {
     /// The servers' CPUs as a mask in hexadecimal.
     pub server_mask: String,
+    /// What was read of the host, for rungs that are told and not tried.
+    pub host: HostHere,
+}
+
+/// What was read of the host, each in words; empty where nobody looked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostHere {
+    /// Measures against weaknesses of the processor that are in force.
+    pub mitigations: String,
+    /// Whether audit is on, and its rules.
+    pub audit: String,
+    /// Its rules for system calls.
+    pub audit_rules: usize,
+    /// `net.core.rps_sock_flow_entries`.
+    pub flow_entries: String,
+    /// The clock that programs read.
+    pub clocksource: String,
 }
 
 /// A rung, with its dial where no rung before it moves the same.
@@ -141,6 +163,24 @@ pub(super) fn network_rung(id: &str, part: Part, to: &str, count: Count, per_req
     Rung { metric: Metric::SecondsPerRequest, ..rung(id, part.name(), to, vec![proof]) }
 }
 
+/// A rung that is told and not tried: what it would change, how far it can come here, and what was read. Its dial turns nothing.
+pub(super) fn told(id: &str, dial: &str, values: [&str; 2], state: Option<State>, why: String) -> Step {
+    let value = |name: &str| Value { name: name.to_owned(), words: Vec::new(), text: String::new() };
+    let words = state.map_or_else(|| why.clone(), |state| format!("{}: {why}", state.words()));
+    // Never read: what is not tried has nothing to prove.
+    let proofs = vec![Proof::Command { argv: vec!["/bin/false".into()], expect: "nothing".into() }];
+    let rung = Rung { impossible: Some(words), state, ..rung(id, dial, values[1], proofs) };
+    Step::first(
+        Dial {
+            name: dial.to_owned(),
+            how: How::Told,
+            values: values.iter().map(|name| value(name)).collect(),
+            start: 0,
+        },
+        rung,
+    )
+}
+
 /// A rung with the usual metric and load; its file fills in the rest.
 pub(super) fn rung(id: &str, dial: &str, to: &str, proofs: Vec<Proof>) -> Rung {
     Rung {
@@ -155,6 +195,8 @@ pub(super) fn rung(id: &str, dial: &str, to: &str, proofs: Vec<Proof>) -> Rung {
         load: None,
         server_cpus: 1,
         impossible: None,
+        state: None,
+        elsewhere: String::new(),
         proofs,
         in_place: false,
         only_named: false,

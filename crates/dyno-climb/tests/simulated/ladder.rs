@@ -63,6 +63,8 @@ fn rung(step: &str, dial: String, to: String) -> Rung {
         load: None,
         server_cpus: 1,
         impossible: None,
+        state: None,
+        elsewhere: String::new(),
         proofs: vec![Proof::Answer { path: "/dials".into(), contains: step.to_owned() }],
         in_place: false,
         only_named: false,
@@ -110,6 +112,7 @@ pub(crate) fn options(seed: u64, time_s: u64) -> Options {
         instances: INSTANCES,
         server_cpus: 1,
         only: Vec::new(),
+        worthwhile_percent: None,
         profiles: Profiles::None,
     }
 }

@@ -28,12 +28,15 @@ fn step_says_the_same(record: &Climb, rung: &Rung, attempt: &Attempt) {
     let again = again(record, record.trial(id).expect("its trial")).expect("it was judged");
     assert_same(again.estimate.interval_percent(), interval, &rung.id);
     let verdict = match (again.verdict, again.veto) {
-        (Verdict::Better, None) => RungVerdict::Kept,
+        (Verdict::Better, None) if record.is_worth(&rung.risk, again.estimate.percent()) => RungVerdict::Kept,
+        (Verdict::Better, None) => RungVerdict::NotWorthwhile,
         (Verdict::Better, Some(_)) | (Verdict::Worse, _) => RungVerdict::Reverted,
         (Verdict::NoDifference, _) => RungVerdict::NoDifference,
     };
     let stored = match attempt.verdict {
         RungVerdict::Unconfirmed => RungVerdict::Kept,
+        // Worth it in its step, and not when it was turned back.
+        RungVerdict::NotWorthwhile if rung.leave_one_out.is_some() => RungVerdict::Kept,
         // The proof failed after measuring: its trial decided nothing.
         RungVerdict::NotApplied => return,
         other => other,
@@ -48,7 +51,16 @@ fn confirmation_says_the_same(record: &Climb, rung: &Rung) {
     let again = again(record, trial).expect("it was judged");
     assert_same(again.estimate.interval_percent(), stored.interval_percent, id);
     let confirmed = again.verdict == Verdict::Better && again.veto.is_none();
-    assert_eq!(confirmed, rung.attempt.verdict == RungVerdict::Kept, "seed {}: {}", record.seed, rung.id);
+    let worth = record.is_worth(&rung.risk, again.estimate.percent());
+    let stored = rung.attempt.verdict;
+    assert_eq!(confirmed && worth, stored == RungVerdict::Kept, "seed {}: {}", record.seed, rung.id);
+    assert_eq!(
+        confirmed && !worth,
+        stored == RungVerdict::NotWorthwhile,
+        "seed {}: {}",
+        record.seed,
+        rung.id
+    );
 }
 
 /// Decimal text may cost a number its last bit.

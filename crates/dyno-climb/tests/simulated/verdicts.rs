@@ -2,6 +2,7 @@
 
 use dyno_climb::climb::{Options, Order};
 use dyno_climb::load::LoadSpec;
+use dyno_climb::plan::Plan;
 use dyno_measure::judge::trimmed_mean;
 use dyno_measure::series::Metric;
 use dyno_record::climb::RungVerdict as V;
@@ -25,6 +26,39 @@ fn a_gain_is_kept_and_a_harm_goes_back() {
     assert_eq!(climbed.turned(), ["gain=on"]);
     assert_eq!(climbed.events, 2);
     assert!(climbed.why("harm=on").starts_with("worse"), "{}", climbed.why("harm=on"));
+}
+
+/// Beside it the same gain without a risk, and with a risk that is taken; where the line is higher, all risks are too dear.
+#[test]
+fn a_gain_below_what_its_risk_is_worth_is_told_and_not_kept() {
+    let risky = |plan: Plan, step: &str| plan.edit(step, |rung| rung.risk = "lines may be lost".into());
+    let plan = risky(risky(ladder(&["small=on", "free=on", "large=on"]), "small=on"), "large=on");
+    let effects = [("small=on", -2.0), ("free=on", -2.0), ("large=on", -9.0)];
+    let world = |seed| effects.iter().fold(quiet(seed), |world, (step, by)| world.with(step, Does::Cpu(*by)));
+    let least = |seed, percent| Options { worthwhile_percent: Some(percent), ..options(seed, 4 * MINUTES) };
+    let climbed = whole(&plan, &least(21, 4.0), world(21));
+    let verdicts = effects.map(|(step, _)| climbed.verdict(step));
+    assert_eq!(verdicts, [V::NotWorthwhile, V::Kept, V::Kept]);
+    let why = climbed.why("small=on");
+    assert!(why.contains("below 4.0 %") && why.contains("lines may be lost"), "{why}");
+    assert_eq!(climbed.turned(), ["free=on", "large=on"]);
+    let climbed = whole(&plan, &least(22, 0.0), world(22));
+    assert_eq!(effects.map(|(step, _)| climbed.verdict(step)), [V::Kept; 3]);
+}
+
+/// `late` takes away most of what `risky` brought before: worth its risk in its step, and not beside what came after it.
+#[test]
+fn what_is_worth_its_risk_no_more_when_it_is_turned_back_leaves() {
+    let plan = ladder(&["risky=on", "late=on"]).edit("risky=on", |rung| rung.risk = "burns a CPU".into());
+    let world = quiet(23)
+        .with("risky=on late=off", Does::Cpu(-8.0))
+        .with("risky=on late=on", Does::Cpu(-2.5))
+        .with("late=on", Does::Cpu(-30.0));
+    let options = Options { worthwhile_percent: Some(5.0), ..options(23, 4 * MINUTES) };
+    let climbed = whole(&plan, &options, world);
+    assert_eq!(climbed.verdict("risky=on"), V::NotWorthwhile, "{}", climbed.why("risky=on"));
+    assert!(climbed.rung("risky=on").leave_one_out.is_some(), "the gain that was too small is told");
+    assert_eq!(climbed.turned(), ["late=on"]);
 }
 
 #[test]
@@ -162,6 +196,7 @@ fn a_change_that_is_in_force_on_most_servers_only_is_not_applied() {
     let world = quiet(21).with("fast=on", Does::Cpu(-30.0)).reading("fast=on", Evidence::OnMost);
     let climbed = whole(&plan, &options(21, MINUTES), world);
     assert_eq!(climbed.verdict("fast=on"), V::NotApplied, "{}", climbed.why("fast=on"));
+    assert_eq!(climbed.rung("fast=on").state, Some(dyno_record::climb::State::NotInForce));
 }
 
 /// A hundredth of the blocks costs eleven times as much: +10 % in truth, and a trimmed mean sees nothing of it.
@@ -285,6 +320,24 @@ fn what_this_machine_cannot_have_is_not_possible_and_says_why() {
     assert_eq!(climbed.why("odd=on"), "no such library here");
     assert!(climbed.kept("gain=on"));
     assert!(climbed.rung("wide=on").first_attempt.is_none());
+}
+
+#[test]
+fn each_rung_says_how_far_it_came_and_what_it_was_worth_elsewhere() {
+    use dyno_record::climb::State;
+    let plan = ladder(&["boot=on", "short=on", "gain=on", "none=on"])
+        .edit("boot=on", |rung| {
+            (rung.impossible, rung.state) = (Some("at boot".into()), Some(State::NeedsReboot));
+            rung.elsewhere = "+28 %, published".into();
+        })
+        .edit("short=on", |rung| rung.server_cpus = 2);
+    let world = quiet(9).with("gain=on", Does::Cpu(-5.0));
+    let climbed = whole(&plan, &options(9, MINUTES), world);
+    let state = |id| climbed.rung(id).state;
+    assert_eq!((state("boot=on"), state("short=on")), (Some(State::NeedsReboot), None));
+    assert_eq!((state("gain=on"), state("none=on")), (Some(State::MeasuredHere), Some(State::MeasuredHere)));
+    assert_eq!(climbed.rung("boot=on").elsewhere, "+28 %, published");
+    assert!(climbed.rung("boot=on").attempt.effect_percent.is_none() && climbed.turned() == ["gain=on"]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use dyno_record::facts::Facts;
 use super::draft::{
     ALL, Check, FAST, Looked, Say, Seen, counted, finding, measured, quoted, server, unknown,
 };
+use super::here;
 
 pub(super) const CHECKS: &[Check] = &[
     Check { id: "app.seccomp", about: "seccomp filters before its system calls", look: seccomp },
@@ -35,7 +36,7 @@ fn seccomp(facts: &Facts) -> Seen {
         words.join(", "),
         "one filter that names calls and tests no arguments",
     )
-    .gain(FAST, measured(4.0, 12.0, "one filter that tests arguments 4 %, three of them 10 % [8, 12]; a list of names alone no difference"))
+    .gain(FAST, here::of_filters(facts).unwrap_or_else(|| measured(4.0, 12.0, "one filter that tests arguments 4 %, three of them 10 % [8, 12]; a list of names alone no difference")))
     .risk(Risk::Security, "a call that a filter refuses today is allowed then")
     .why("Filters add up: a container engine's, a service manager's, the server's own. A filter that only names calls is answered from a table; one that tests arguments runs each time.")
     .see(&["grep Seccomp /proc/PID/task/*/status"])

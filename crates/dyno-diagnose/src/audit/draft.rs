@@ -71,6 +71,12 @@ pub(super) fn published(percent: f64, what: &str) -> Gain {
     Gain { percent: Some([percent, percent]), source: Source::MeasuredElsewhere, of }
 }
 
+/// A figure that was measured on this machine: the least and the most percent. What is below nothing is nothing.
+pub(super) fn measured_here([least, most]: [f64; 2], what: String) -> Gain {
+    let percent = [least, most].map(|percent| (percent.clamp(0.0, 100.0) * 10.0).round() / 10.0);
+    Gain { percent: Some(percent), source: Source::MeasuredHere, of: what }
+}
+
 /// Nobody's figure is known.
 pub(super) fn unknown(what: &str) -> Gain {
     Gain { percent: None, source: Source::NoneFound, of: what.to_owned() }

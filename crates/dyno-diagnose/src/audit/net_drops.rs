@@ -39,6 +39,13 @@ fn softnet(facts: &Facts) -> Seen {
     Ok(if dropped > 0 || !is_history { made.loses() } else { made }.into())
 }
 
+/// The same least and usual size, and twice the largest: 16 MiB at least, and never less than it was.
+fn larger(was: &str) -> String {
+    let sizes: Vec<u64> = was.split_whitespace().filter_map(|size| size.parse().ok()).collect();
+    let [least, usual, most] = sizes[..] else { return "4096 131072 16777216".to_owned() };
+    format!("{least} {usual} {}", most.saturating_mul(2).clamp(16 << 20, 1 << 30).max(most))
+}
+
 fn prune(facts: &Facts) -> Seen {
     let counters = facts.network.counters.known()?;
     let count = |name: &str| counters.get(name).copied().unwrap_or(0);
@@ -53,6 +60,19 @@ fn prune(facts: &Facts) -> Seen {
         .gain(ALL, unknown("what is thrown away is sent again, after a pause"))
         .risk(Risk::Operational, "each connection may take more memory")
         .why("Counted since this namespace was made. The kernel tidies a full buffer up, and drops what still does not fit.");
-    let made = with_sysctl(made, "net.ipv4.tcp_rmem", "4096 131072 16777216", &was);
+    let made = with_sysctl(made, "net.ipv4.tcp_rmem", &larger(&was), &was);
     Ok(if lost { made.loses() } else { made }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Planted fault: a constant, which made the buffers of a tuned host smaller.
+    #[test]
+    fn buffers_that_were_full_are_never_advised_to_be_smaller() {
+        assert_eq!(larger("4096\t131072\t6291456"), "4096 131072 16777216");
+        assert_eq!(larger("4096\t131072\t33554432"), "4096 131072 67108864");
+        assert_eq!(larger("8192 262144 2147483647"), "8192 262144 2147483647");
+    }
 }

@@ -10,6 +10,7 @@ use dyno_record::facts::{Chain, Facts};
 use super::draft::{
     CONNECTIONS, Check, FAST, Looked, Say, Seen, counted, finding, measured, quoted, unknown, with_sysctl,
 };
+use super::here;
 use super::rule_walk::{Walk, walk};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -41,11 +42,11 @@ const REQUEST_US: f64 = 12.5;
 fn linear(facts: &Facts) -> Seen {
     let chains = facts.netfilter.nftables.known()?;
     let long = walked(facts, chains).into_iter().filter(|(_, walk)| walk.rules > LINEAR_MIN);
-    let found: Vec<AuditFinding> = long.map(|(chain, walk)| of_linear(chain, walk)).collect();
+    let found: Vec<AuditFinding> = long.map(|(chain, walk)| of_linear(facts, chain, walk)).collect();
     Ok(Looked::found_or(found, || summary(chains)))
 }
 
-fn of_linear(chain: &Chain, walk: Walk) -> AuditFinding {
+fn of_linear(facts: &Facts, chain: &Chain, walk: Walk) -> AuditFinding {
     let cost = if chain.family == "inet" { INET_US } else { IP_US };
     let place = place(chain);
     let made = finding(
@@ -54,7 +55,7 @@ fn of_linear(chain: &Chain, walk: Walk) -> AuditFinding {
         "one rule that lets standing connections through first, and one set in place of many addresses",
     )
     .about(place)
-    .gain(FAST, share(walk.rules, cost, "rules of this family, one by one"))
+    .gain(FAST, here::of_rules(facts).unwrap_or_else(|| share(walk.rules, cost, "rules of this family, one by one")))
     .risk(Risk::Security, "an order or a set that is written wrongly lets packets in; load a whole file, which is taken or refused as one")
     .why("A packet is compared with one rule after the other; a set is one look-up however many addresses it holds. Rules in a table of the family inet cost several times those in a table of the family ip.");
     of_nft(chain).give(made)
@@ -63,11 +64,11 @@ fn of_linear(chain: &Chain, walk: Walk) -> AuditFinding {
 fn legacy(facts: &Facts) -> Seen {
     let chains = facts.netfilter.legacy.known()?;
     let long = walked(facts, chains).into_iter().filter(|(_, walk)| walk.rules > LEGACY_MIN);
-    let found: Vec<AuditFinding> = long.map(|(chain, walk)| of_legacy(chain, walk)).collect();
+    let found: Vec<AuditFinding> = long.map(|(chain, walk)| of_legacy(facts, chain, walk)).collect();
     Ok(Looked::found_or(found, || summary(chains)))
 }
 
-fn of_legacy(chain: &Chain, walk: Walk) -> AuditFinding {
+fn of_legacy(facts: &Facts, chain: &Chain, walk: Walk) -> AuditFinding {
     let place = place(chain);
     let made = finding(
         format!(
@@ -81,7 +82,10 @@ fn of_legacy(chain: &Chain, walk: Walk) -> AuditFinding {
         "the rule that lets standing connections through first, or an ipset in place of many addresses",
     )
     .about(place)
-    .gain(FAST, share(walk.rules, LEGACY_US, "rules of the older tables"))
+    .gain(
+        FAST,
+        here::of_rules(facts).unwrap_or_else(|| share(walk.rules, LEGACY_US, "rules of the older tables")),
+    )
     .risk(Risk::Security, "an order that is written wrongly lets packets in")
     .why("A packet is compared with one rule after the other until one decides.");
     of_iptables(chain).give(made)

@@ -5,6 +5,7 @@ use dyno_record::fact::{Gap, Unread};
 use dyno_record::facts::Facts;
 
 use super::draft::{Check, FAST, Looked, Say, Seen, counted, finding, measured, published, unknown};
+use super::here;
 
 pub(super) const CHECKS: &[Check] = &[
     Check { id: "sec.mitig", about: "measures against weaknesses of the processor", look: mitigations },
@@ -118,9 +119,18 @@ fn audit_sticky(facts: &Facts) -> Seen {
     if spared {
         return Ok(Looked::fine("a rule never,task spares new tasks"));
     }
+    let why = "the kernel does not say; the time of a system call in a fresh task does";
+    let here = here::measured(facts).and_then(|measured| measured.call_ns.value());
+    let (took, needs) = match here {
+        Some(call) => {
+            (format!(": {} here; elsewhere 130 ns bare and 222 ns after audit was on", here::ns(call)), "")
+        }
+        None => (String::new(), "dyno audit --measure, which times one"),
+    };
     Err(Gap::Unread(Unread {
         what: "whether audit was ever on".into(),
-        why: "the kernel does not say; the time of a system call in a fresh task does".into(),
+        why: format!("{why}{took}"),
+        needs: needs.into(),
         ..Unread::default()
     }))
 }

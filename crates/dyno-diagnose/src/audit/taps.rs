@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use dyno_record::audit::{AuditFinding, Risk};
-use dyno_record::facts::{Facts, Tap};
+use dyno_record::facts::{Facts, Packets, Tap};
 
 use super::draft::{Check, FAST, Looked, Say, Seen, counted, finding, measured, quoted, unknown};
+use super::here;
 
 pub(super) const CHECKS: &[Check] = &[
     Check { id: "tap.packet", about: "sockets that tap packets", look: packet },
@@ -29,7 +30,8 @@ fn packet(facts: &Facts) -> Seen {
     for tap in taps.iter().filter(|tap| PROTOCOLS.contains(&tap.protocol)) {
         by_owner.entry((tap.pid, tap.owner.as_str())).or_default().push(tap);
     }
-    let found: Vec<AuditFinding> = by_owner.into_iter().map(|(owner, taps)| of_owner(owner, &taps)).collect();
+    let found: Vec<AuditFinding> =
+        by_owner.into_iter().map(|(owner, taps)| of_owner(owner, &taps, here::tap(facts))).collect();
     let others = taps.len();
     Ok(Looked::found_or(found, || match others {
         0 => "no socket taps packets".to_owned(),
@@ -37,7 +39,7 @@ fn packet(facts: &Facts) -> Seen {
     }))
 }
 
-fn of_owner((pid, name): (Option<i32>, &str), taps: &[&Tap]) -> AuditFinding {
+fn of_owner((pid, name): (Option<i32>, &str), taps: &[&Tap], here: Option<&Packets>) -> AuditFinding {
     let owner = match pid {
         Some(pid) => format!("{name} ({pid})"),
         None => "a process that is not seen from here".to_owned(),
@@ -59,7 +61,7 @@ fn of_owner((pid, name): (Option<i32>, &str), taps: &[&Tap]) -> AuditFinding {
         "no tap while the server is to be fast",
     )
     .about(owner)
-    .gain(FAST, cost(taps))
+    .gain(FAST, here.map_or_else(|| cost(taps), |one| here::of_taps(taps, one)))
     .risk(Risk::Operational, "what that program watches or does is no longer watched or done")
     .why("The kernel hands each packet to every tap before the server gets it: a filter runs, and where it agrees the packet is copied. A DHCP client taps too while it only waits for its lease to end.")
     .see(&["sudo ss -0 -e -b -p", "cat /proc/net/ptype"])

@@ -339,3 +339,30 @@ fn a_hostile_name_is_one_word_of_a_command() {
         assert!(text.contains(&format!("/sys/class/net/{hostile}/")), "{command}: {text}");
     }
 }
+
+#[test]
+fn what_other_tools_look_at_is_found_where_it_bears_on_speed() {
+    let set = |facts: &mut Facts, name: &str, value: &str| {
+        facts.sysctls.insert(name.to_owned(), Fact::Value(value.to_owned()));
+    };
+    let mut facts = quiet();
+    set(&mut facts, "net.core.bpf_jit_enable", "1");
+    set(&mut facts, "net.core.bpf_jit_harden", "2");
+    set(&mut facts, "vm.dirty_ratio", "20");
+    set(&mut facts, "vm.dirty_background_ratio", "10");
+    set(&mut facts, "net.ipv4.neigh.default.gc_thresh3", "1024");
+    facts.memory.total_bytes = 64 << 30;
+    facts.network.counters = Fact::Value(
+        [("ListenOverflows", 0), ("NeighbourEntries", 1_000)].map(|(name, n)| (name.to_owned(), n)).into(),
+    );
+    let latency = found(&facts, Goal::Latency);
+    assert!(
+        ["host.jit", "host.writeback", "net.neigh"].iter().all(|id| latency.contains(*id)),
+        "{latency:?}"
+    );
+    set(&mut facts, "net.core.bpf_jit_harden", "1");
+    set(&mut facts, "vm.dirty_ratio", "10");
+    set(&mut facts, "net.ipv4.neigh.default.gc_thresh3", "4096");
+    let latency = found(&facts, Goal::Latency);
+    assert!(!latency.iter().any(|id| id.starts_with("host.") || id == "net.neigh"), "{latency:?}");
+}

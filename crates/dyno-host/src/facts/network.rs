@@ -38,7 +38,7 @@ pub(super) fn network(parts: &[String], cut: &mut Vec<String>) -> Network {
         devices,
         taps,
         listeners,
-        counters: parsed("/proc/thread-self/net/netstat", |text| Some(parse_counters(text))),
+        counters: counters(),
         softnet: softnet(),
         sockets: parsed("/proc/thread-self/net/sockstat", |text| Some(parse_sockstat(text))),
     }
@@ -124,6 +124,33 @@ fn listener(one: &sock_diag::Listener, holders: &Holders) -> Listener {
     }
 }
 
+/// Those of TCP, and those of the table of neighbours where there is one.
+fn counters() -> Fact<BTreeMap<String, u64>> {
+    let of_tcp = parsed("/proc/thread-self/net/netstat", |text| Some(parse_counters(text)));
+    let neighbours = parsed("/proc/thread-self/net/stat/arp_cache", |text| Some(parse_neighbours(text)));
+    of_tcp.map(|mut all| {
+        all.extend(neighbours.value().cloned().unwrap_or_default());
+        all
+    })
+}
+
+/// A line of names, then one for each CPU in hexadecimal. Entries are the same in each line, the others are of the CPU.
+fn parse_neighbours(text: &str) -> BTreeMap<String, u64> {
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
+    let rows: Vec<Vec<u64>> = lines
+        .map(|line| line.split_whitespace().map(|word| u64::from_str_radix(word, 16).unwrap_or(0)).collect())
+        .collect();
+    let column = |name: &str| {
+        let at = names.iter().position(|one| *one == name)?;
+        Some(rows.iter().filter_map(move |row| row.get(at).copied()))
+    };
+    let entries = column("entries").and_then(|all| all.max());
+    let fulls = column("table_fulls").map(|all| all.sum());
+    let named = [("NeighbourEntries", entries), ("NeighbourTableFull", fulls)];
+    named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
 /// Pairs of lines, names and then values, both beginning with their group.
 fn parse_counters(text: &str) -> BTreeMap<String, u64> {
     let lines: Vec<&str> = text.lines().collect();
@@ -177,6 +204,13 @@ mod tests {
         let text = "TcpExt: A ListenOverflows\nTcpExt: 1 22\nIpExt: B PFMemallocDrop\nIpExt: 3 4\n";
         let counters = parse_counters(text);
         assert_eq!((counters["ListenOverflows"], counters["PFMemallocDrop"], counters.len()), (22, 4, 2));
+    }
+
+    #[test]
+    fn neighbours_are_counted_once_and_losses_of_all_cpus_together() {
+        let all = parse_neighbours("entries  allocs table_fulls\n00000010 00000001 00000002\n00000010 0 3\n");
+        assert_eq!((all["NeighbourEntries"], all["NeighbourTableFull"]), (16, 5));
+        assert!(parse_neighbours("").is_empty());
     }
 
     #[test]

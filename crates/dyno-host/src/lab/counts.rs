@@ -35,6 +35,12 @@ impl Lab {
                 Ok(all)
             }
             Count::ThreadUs => Ok(threads_us()),
+            Count::Polls => Ok(proc::net_cpus().iter().map(|cpu| cpu.net_rx).sum()),
+            Count::BusyPolled => {
+                let text = proc::text("/proc/thread-self/net/netstat");
+                let text = text.map_err(|source| LabError::Count { what, source })?;
+                busy_polled(&text).ok_or(LabError::Count { what, source: io::ErrorKind::NotFound.into() })
+            }
             Count::Sent => {
                 let path = format!("/sys/class/net/{SERVER_DEVICE}/statistics/tx_packets");
                 let text = proc::text(&path).map_err(|source| LabError::Count { what, source })?;
@@ -42,6 +48,13 @@ impl Lab {
             }
         }
     }
+}
+
+/// The counter of this name: names stand in one line, numbers in the next, both behind `TcpExt:`.
+fn busy_polled(netstat: &str) -> Option<u64> {
+    let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
+    let at = lines.next()?.split_whitespace().position(|name| name == "BusyPollRxPackets")?;
+    lines.next()?.split_whitespace().nth(at)?.parse().ok()
 }
 
 fn ruleset() -> Result<Value, LabError> {
@@ -66,4 +79,18 @@ fn threads_us() -> u64 {
     let is_ours = |pid: &i32| proc::name(*pid).is_ok_and(|name| name.starts_with(&start));
     proc::all_ticks().into_keys().filter(is_ours).filter_map(|pid| proc::run_ns(pid).ok()).sum::<u64>()
         / 1_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_below_a_name_is_its_count() {
+        let text = "TcpExt: A BusyPollRxPackets C\nTcpExt: 1 22 3\nIpExt: BusyPollRxPackets\nIpExt: 9";
+        assert_eq!(busy_polled(text), Some(22));
+        assert_eq!(busy_polled("TcpExt: A\nTcpExt: 1"), None);
+        let own = proc::text("/proc/self/net/netstat").ok();
+        assert!(own.is_some_and(|own| busy_polled(&own).is_some()), "this kernel has it");
+    }
 }

@@ -1,6 +1,6 @@
 //! Turning a part of the laboratory: written, read back, compared.
 
-use dyno_record::lab::{Part, Rules};
+use dyno_record::lab::{Part, Rules, deferral};
 use dyno_sys::knob;
 use dyno_sys::netlink::link::{self, Offload};
 use dyno_sys::netlink::route;
@@ -29,6 +29,7 @@ impl Lab {
                 Ok(knob::write(format!("/sys/class/net/{SERVER_DEVICE}/threaded"), value.as_bytes())
                     .map(|_| ())?)
             }
+            Part::Defer => set_deferral(deferral(value).expect("the value was looked at")),
             Part::Segments => self.set_segments(if value == "on" { Offload::On } else { Offload::Off }),
         }
     }
@@ -93,4 +94,12 @@ impl Lab {
         let wanted = [wanted == Offload::On; 2];
         same(Part::Segments.name(), format!("{wanted:?}"), format!("{is:?}"))
     }
+}
+
+/// Both, or interrupts stay away for ever, or not at all.
+fn set_deferral((flush_ns, polls): (u64, u32)) -> Result<(), LabError> {
+    let folder = format!("/sys/class/net/{SERVER_DEVICE}");
+    knob::write(format!("{folder}/gro_flush_timeout"), flush_ns.to_string().as_bytes())?;
+    knob::write(format!("{folder}/napi_defer_hard_irqs"), polls.to_string().as_bytes())?;
+    Ok(())
 }

@@ -19,12 +19,7 @@ fn path_of(tool: &'static str, part: &'static str) -> Result<PathBuf, LabError> 
 }
 
 /// Runs it with these words and this input; what it printed.
-pub(super) fn run(
-    tool: &'static str,
-    part: &'static str,
-    words: &[&str],
-    input: &str,
-) -> Result<String, LabError> {
+pub fn run(tool: &'static str, part: &'static str, words: &[&str], input: &str) -> Result<String, LabError> {
     let path = path_of(tool, part)?;
     let refused = |said: &str| LabError::Tool { tool, said: said.chars().take(SAID_BYTES_MAX).collect() };
     let failed = |error: std::io::Error| refused(&error.to_string());

@@ -129,7 +129,7 @@ impl<'w> World<'w> {
                     let lab = self.lab.as_mut().ok_or_else(|| Trouble::Knob(NO_LAB.to_owned()))?;
                     lab.stand(*part, wanted).map_err(|error| Trouble::Knob(chain(&error)))?;
                 }
-                How::Arg | How::Env { .. } | How::Template | How::Live => {}
+                How::Arg | How::Env { .. } | How::Template | How::Live | How::Told => {}
             }
         }
         Ok(())

@@ -32,6 +32,8 @@ impl World<'_> {
         match proof {
             Proof::Threads { .. } => Ok(seen::threads(&pids)),
             Proof::Filters { .. } => Ok(seen::filters(&pids)),
+            Proof::Scheduled { class } => Ok(seen::scheduled(&pids, class)),
+            Proof::HugePages { .. } => Ok(seen::huge_pages(&pids)),
             Proof::Cpus { .. } => Ok(seen::pinned(&pids)),
             Proof::Maps { contains } => Ok(seen::maps(&pids, contains)),
             Proof::Listeners { .. } => Ok(seen::listeners(&pids, &arm.addr)),

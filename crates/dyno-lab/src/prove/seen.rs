@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use dyno_climb::proof::Reading;
+use dyno_sys::setting::scheduling;
 use dyno_sys::socket::{Addr, SockOpt};
 use dyno_sys::{Pid, child, proc, socket};
 
@@ -26,6 +27,30 @@ pub(super) fn filters(pids: &[Pid]) -> Reading {
     let costs = pids.iter().flat_map(|pid| proc::task_costs(*pid));
     let of = |cost: proc::TaskCost| cost.seccomp_filters.max(u32::from(cost.seccomp == FILTER));
     Reading::Number(costs.map(|cost| f64::from(of(cost))).sum())
+}
+
+/// Memory of these processes that stands in huge pages, MB.
+pub(super) fn huge_pages(pids: &[Pid]) -> Reading {
+    let read: std::io::Result<Vec<_>> = pids.iter().map(|pid| proc::memory_use(*pid)).collect();
+    match read {
+        Ok(all) => Reading::Number(all.iter().map(|one| one.huge as f64 / 1e6).sum()),
+        Err(error) => Reading::CannotTell(format!("its memory cannot be read: {error}")),
+    }
+}
+
+/// Whether every task of these processes is scheduled in this class.
+pub(super) fn scheduled(pids: &[Pid], class: &str) -> Reading {
+    let tids = pids.iter().flat_map(|pid| proc::tasks(*pid));
+    let classes: Vec<String> = tids.filter_map(|tid| scheduling::class_of(tid).ok()).collect();
+    let others = classes.iter().filter(|one| *one != class).count();
+    match classes.first() {
+        None => Reading::CannotTell("no thread of the server could be asked".into()),
+        Some(_) if others == 0 => Reading::Fact { text: class.to_owned(), holds: true },
+        Some(_) => {
+            let text = format!("{others} of {} threads are not in class {class}", classes.len());
+            Reading::Fact { text, holds: false }
+        }
+    }
 }
 
 /// Tasks of these processes that may run on one CPU only, counted once per CPU.
@@ -159,6 +184,35 @@ mod tests {
         assert_eq!(filters(&[child::this()]), Reading::Number(1.0), "the others pass none");
         drop(end);
         thread.join().expect("the thread does not panic");
+    }
+
+    #[test]
+    fn a_class_of_one_thread_is_not_in_force_while_others_serve_in_another() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let _ = tell.send(scheduling::set_own("batch nice 0").is_ok());
+            let _ = ended.recv();
+        });
+        assert_eq!(told.recv(), Ok(true), "everybody may be in less of a hurry");
+        assert!(matches!(scheduled(&[child::this()], "batch"), Reading::Fact { holds: false, .. }));
+        drop(end);
+        thread.join().expect("the thread does not panic");
+        let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().expect("a program");
+        let pid = sleeper.id().cast_signed();
+        assert!(matches!(scheduled(&[pid], "other"), Reading::Fact { holds: true, .. }));
+        sleeper.kill().expect("it runs");
+        sleeper.wait().expect("it was started here");
+    }
+
+    #[test]
+    fn huge_pages_that_are_allowed_and_not_used_count_nothing() {
+        let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().expect("a program");
+        let pid = sleeper.id().cast_signed();
+        assert!(matches!(huge_pages(&[pid]), Reading::Number(mb) if mb < 1.0), "it has no memory for one");
+        sleeper.kill().expect("it runs");
+        sleeper.wait().expect("it was started here");
+        assert!(matches!(huge_pages(&[i32::MAX]), Reading::CannotTell(_)));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::measure::Measuring;
 use super::neutral::Naming;
 use super::runner::{Halt, Runner};
 use crate::failure::Failure;
+use dyno_record::alike::did_you_mean;
 use dyno_record::specimen::Specimen;
 
 /// The specimen of this name.
@@ -19,12 +20,11 @@ pub fn named(name: &str) -> Result<Specimen, Failure> {
     })
 }
 
-/// What a wrong name was meant to be, if it begins like one.
+/// What a wrong name was perhaps meant to be.
 fn nearest(name: &str) -> String {
-    let start: String = name.chars().take(3).collect();
     let all = catalogue::all();
-    let alike = all.iter().find(|specimen| !start.is_empty() && specimen.name.contains(&start));
-    alike.map_or("its name is another one".to_owned(), |specimen| format!("{} is meant", specimen.name))
+    let question = did_you_mean(name, all.iter().map(|specimen| specimen.name.as_str()));
+    question.unwrap_or_else(|| "its name is another one".to_owned())
 }
 
 /// A specimen that is built, and all that it takes to run it.

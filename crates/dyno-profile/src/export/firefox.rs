@@ -10,7 +10,7 @@ use dyno_record::profile::{Frame, Kind, Origin, Profile, Stack, Unit};
 use serde_json::{Value, json};
 
 use super::{Stretch, by_thread, has_moments, stretches, title, wait_mark};
-use crate::name;
+use dyno_record::name;
 
 /// The version of the shape written here; every thread has tables of its own in it.
 const VERSION: u32 = 55;

@@ -10,8 +10,8 @@ use dyno_record::profile::{Frame, Origin, Profile};
 
 use super::wait_mark;
 use crate::diff::Diff;
-use crate::name;
 use crate::tree::{Label, Role, Tree};
+use dyno_record::name;
 
 /// The file.
 pub fn bytes(profile: &Profile) -> Vec<u8> {

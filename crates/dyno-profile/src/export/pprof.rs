@@ -11,7 +11,7 @@ use dyno_record::profile::{Frame, Kind, Module, Profile, Stack, Unit};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::name;
+use dyno_record::name;
 
 /// The file.
 pub fn bytes(profile: &Profile) -> Vec<u8> {

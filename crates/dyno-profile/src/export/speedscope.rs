@@ -4,7 +4,7 @@ use dyno_record::profile::{Frame, Profile, Stack, Unit};
 use serde_json::{Value, json};
 
 use super::{by_thread, stretches, title, wait_mark};
-use crate::name;
+use dyno_record::name;
 
 /// The file.
 pub fn bytes(profile: &Profile) -> Vec<u8> {

@@ -7,7 +7,7 @@ use dyno_record::profile::{Frame, Kind, Origin, Profile, Unit, Wait, WaitClass};
 
 use super::gather::Gather;
 use super::gather::error::ImportError;
-use crate::name;
+use dyno_record::name;
 
 /// Whether a text is one: its first lines all are.
 pub(super) fn is_one(text: &str) -> bool {

@@ -134,7 +134,8 @@ impl Profile {
         Ok(part)
     }
 
-    fn truncated_stacks(&self) -> u64 {
+    /// Samples whose own stacks end before their root.
+    pub fn truncated_stacks(&self) -> u64 {
         let is_cut = |stack: &&Stack| {
             let root = stack.frames.first().and_then(|at| self.frames.get(*at as usize));
             root.is_some_and(|frame| frame.origin == super::Origin::Mark && frame.name == super::CUT)

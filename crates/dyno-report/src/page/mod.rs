@@ -15,4 +15,7 @@ mod tests;
 pub mod audit;
 pub mod causal;
 pub mod climb;
+pub mod diagnosis;
+pub mod difference;
 pub mod flame;
+pub mod history;

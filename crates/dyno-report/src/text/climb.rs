@@ -52,7 +52,7 @@ fn a_wide_terminal_shows_every_column() {
 }
 
 #[test]
-fn sixty_columns_keep_rungs_steps_and_verdicts_and_lose_nothing() {
+fn sixty_columns_keep_rungs_gains_and_verdicts_and_lose_nothing() {
     let text = climb_table(&small(), 60, Color::Plain);
     assert_eq!(text, include_str!("narrow.txt"), "{text}");
 }
@@ -68,8 +68,8 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 #[test]
-fn columns_fall_in_one_order_as_the_terminal_narrows() {
-    let heads = ["gain (confirmed)", "p50/p99 µs", "req/s", "CPU µs/req", "change"];
+fn columns_fall_in_one_order_as_the_terminal_narrows_and_the_gain_stays() {
+    let heads = ["p50/p99 µs", "req/s", "CPU µs/req", "step", "change"];
     let (climb, mut shown) = (sample_climb(3), heads.len());
     for width in (60..160).rev() {
         let text = climb_table(&climb, width, Color::Plain);
@@ -78,9 +78,24 @@ fn columns_fall_in_one_order_as_the_terminal_narrows() {
         assert!(here.is_sorted(), "{width}: {head}");
         let count = here.iter().filter(|there| **there).count();
         assert!(count <= shown && head.contains("verdict"), "{width}: {head}");
+        assert!(head.contains("gain (confirmed)"), "{width}: {head}");
         shown = count;
     }
     assert!(shown < 2, "sixty columns cannot hold them");
+}
+
+#[test]
+fn a_rung_under_another_load_stands_in_a_table_of_its_own() {
+    let mut climb = sample_climb(8);
+    let kept = climb.rungs.iter_mut().find(|rung| rung.id == "one-send").unwrap();
+    kept.attempt.load = "GET /plaintext, 1 connection, closed loop".into();
+    kept.attempt.own_load = true;
+    let text = climb_table(&climb, 100, Color::Plain);
+    let (first, own) = text.split_once("judged under GET /plaintext, 1 connection, closed loop").unwrap();
+    assert!(first.contains("rung ") && !first.contains("one-send"), "{first}");
+    let own: Vec<&str> = own.lines().take(4).collect();
+    assert!(own[1].contains("gain (confirmed)"), "{own:?}");
+    assert!(own[2].contains("one-send") && own[2].contains("kept for that load"), "{own:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::view;
 
 /// The whole diagnosis in at most `width` columns.
 pub fn diagnosis_card(record: &Diagnosis, width: usize, color: Color) -> String {
-    draw::view(&view::diagnosis::view(record), width, color)
+    draw::view(&view::diagnosis::view(record, &[]), width, color)
 }
 
 #[cfg(test)]

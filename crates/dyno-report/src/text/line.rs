@@ -37,9 +37,34 @@ impl Progress<'_> {
     }
 }
 
+/// What is being done that takes its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Doing<'d> {
+    /// In words.
+    pub what: &'d str,
+    /// Time left; none where nobody knows.
+    pub left: Option<Duration>,
+    /// Time since it all began, told where the time left is not known.
+    pub spent: Duration,
+}
+
+impl Doing<'_> {
+    /// One line of at most `width` columns.
+    pub fn line(&self, width: usize) -> String {
+        let what = [visible(self.what)].into_iter();
+        match self.left {
+            Some(left) => fitted(what, left, width),
+            None => with_end(what, format!("({} so far)", clock(self.spent)), width),
+        }
+    }
+}
+
 /// As many parts as fit, from the left, and the time left in any case.
 pub(super) fn fitted(parts: impl Iterator<Item = String>, left: Duration, width: usize) -> String {
-    let left = format!("({} left)", clock(left));
+    with_end(parts, format!("({} left)", clock(left)), width)
+}
+
+fn with_end(parts: impl Iterator<Item = String>, left: String, width: usize) -> String {
     let mut line = String::new();
     for part in parts {
         if line.chars().count() + part.chars().count() + 2 + left.chars().count() > width {
@@ -70,6 +95,16 @@ mod tests {
         assert_eq!(RUNNING.line(80), "rung 3 of 11  recv-send  pair 86/240  −2.1 % ±1.4  (2:31 left)");
         let before = Progress { effect: None, ..RUNNING };
         assert_eq!(before.line(80), "rung 3 of 11  recv-send  pair 86/240  (2:31 left)");
+    }
+
+    #[test]
+    fn what_is_done_is_told_with_the_time_left_or_else_the_time_spent() {
+        let doing =
+            Doing { what: "watching nginx", left: Some(Duration::from_secs(18)), spent: Duration::ZERO };
+        assert_eq!(doing.line(80), "watching nginx  (0:18 left)");
+        let endless = Doing { left: None, spent: Duration::from_secs(75), ..doing };
+        assert_eq!(endless.line(80), "watching nginx  (1:15 so far)");
+        assert!((0..40).all(|width| doing.line(width).chars().count() <= width));
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod audit;
 pub mod causal;
 #[cfg(test)]
 mod climb;
+mod compare;
 mod diagnose;
 mod draw;
 mod line;
@@ -21,8 +22,9 @@ use dyno_record::climb::Climb;
 use crate::color::Color;
 use crate::view;
 
+pub use compare::{difference, history, judged};
 pub use diagnose::diagnosis_card;
-pub use line::Progress;
+pub use line::{Doing, Progress};
 pub use planted::planted_host;
 pub use profile::profile;
 

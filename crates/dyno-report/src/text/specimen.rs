@@ -43,6 +43,9 @@ pub fn list(all: &[Specimen], width: usize) -> String {
     out
 }
 
+/// Name and number of the list's shape.
+const LIST_SCHEMA: &str = "dyno.specimens/1";
+
 /// The list for machines.
 pub fn list_json(all: &[Specimen]) -> Value {
     let entry = |specimen: &Specimen| {
@@ -57,7 +60,7 @@ pub fn list_json(all: &[Specimen]) -> Value {
             "causal": specimen.causal.is_some(),
         })
     };
-    all.iter().map(entry).collect()
+    json!({ "schema": LIST_SCHEMA, "specimens": all.iter().map(entry).collect::<Vec<_>>() })
 }
 
 /// The truth of a specimen.

@@ -43,7 +43,9 @@ pub(super) fn render(table: &Table, width: usize, color: Color) -> String {
     let end_head = end.map_or("", |end| table.columns[end].head);
     let end_width = rows.iter().map(|row| chars(&row.end)).chain([chars(end_head)]).max().unwrap_or(0);
     let shown = shown_columns(&columns, &rows, width.saturating_sub(INDENT + end_width));
-    let mut out = head_line(&shown, end_head);
+    let lead = visible(&table.lead);
+    let mut out = if lead.is_empty() { lead } else { wrapped(&lead, width, INDENT) };
+    out.push_str(&head_line(&shown, end_head));
     for row in rows.iter().filter(|row| says_something(&shown, row)) {
         push_row(&mut out, &shown, row, &columns, width);
     }
@@ -63,7 +65,7 @@ fn line<'r>(row: &'r Row, places: &[usize], end: Option<usize>, color: Color) ->
 
 /// Whether more than a row's name is left of it.
 fn says_something(shown: &[Shown], row: &Line<'_>) -> bool {
-    !row.end.is_empty() || shown.iter().any(|s| s.column.falls.is_some() && !row.cells[s.at].is_empty())
+    !row.end.is_empty() || shown.iter().skip(1).any(|s| !row.cells[s.at].is_empty())
 }
 
 /// A column that is shown: its place and its width.

@@ -2,6 +2,7 @@
 
 use dyno_record::audit::{Audit, AuditFinding, Gain, Goal, Level, NotLooked, Risk, Source};
 
+use super::audit_here as here;
 use super::block::{Block, Card, Fact, Headline, Item, OnPage, OnTerminal, Section, Shown, View, Voice};
 use super::show::{Tone, Verdict};
 use super::table::{Cell, Column, Look, Row, Table, words};
@@ -59,6 +60,10 @@ pub(crate) fn view(audit: &Audit, depth: Depth) -> View {
             (OnPage::Nowhere, OnTerminal::Below),
             vec![Block::Facts(rest(audit, depth))],
         )),
+        audit.measured.as_ref().map(|measured| {
+            let facts = vec![Block::Facts(here::measured(measured))];
+            Section::new("measured", "Measured here", (OnPage::Body, OnTerminal::Below), facts)
+        }),
         Some(Section::page("fine", "Nothing to change", OnPage::Body, vec![fine(audit)])),
     ];
     View {
@@ -168,6 +173,9 @@ fn tone(level: Level) -> Tone {
 /// What it costs, in a few characters.
 fn costs(finding: &AuditFinding) -> String {
     match finding.gain.percent {
+        Some([least, most]) if finding.gain.source == Source::MeasuredHere && most < 10.0 => {
+            format!("{least:.1} to {most:.1} %")
+        }
         Some([least, most]) if least == most => format!("{most:.0} %"),
         Some([least, most]) => format!("{least:.0} to {most:.0} %"),
         None if finding.level == Level::High => "losses".to_owned(),

@@ -4,8 +4,8 @@
 
 use dyno_profile::diff::{Basis, Diff, DiffError, diff};
 use dyno_profile::layout::{Cell, What, widths};
-use dyno_profile::name;
 use dyno_profile::tree::{Role, Tree};
+use dyno_record::name;
 use dyno_record::profile::{Kind, Profile};
 
 use super::look::{Look, Orientation};
@@ -122,7 +122,7 @@ impl Boxes {
         }
         let mut sums: Vec<(String, f64)> = sums
             .into_iter()
-            .map(|(name, own): (&str, f64)| (number::visible(name::short(name)), own))
+            .map(|(name, own): (&str, f64)| (number::visible(name::short(&name::plain(name))), own))
             .collect();
         sums.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
         sums.truncate(count);

@@ -23,6 +23,7 @@ pub(crate) enum Chart {
     Ladder(Ladder),
     Curves(Curves),
     Effect(Effect),
+    Course(Course),
     Points(Points),
     Boxes(Box<Boxes>),
     /// The boxes that a page is about: its script searches and enlarges them.
@@ -295,8 +296,36 @@ impl Effect {
     }
 }
 
+/// A figure over several runs, in the order in which they were made.
+#[derive(Debug, Clone)]
+pub(crate) struct Course {
+    pub(crate) title: String,
+    /// The last run's, in words.
+    pub(crate) figure: String,
+    /// The value that means nothing was gained.
+    pub(crate) base: f64,
+    /// What stands behind the numbers of the scale.
+    pub(crate) suffix: &'static str,
+    /// One for each run; none where it was not measured.
+    pub(crate) marks: Vec<Option<Mark>>,
+    /// Whether something changed between the run before and this one.
+    pub(crate) changed: Vec<bool>,
+    /// When the first and the last run began.
+    pub(crate) dates: [String; 2],
+}
+
+impl Course {
+    /// A scale that holds all runs and the base.
+    pub(crate) fn frame(&self) -> Scale {
+        let ends = self.marks.iter().flatten().flat_map(Mark::ends).filter(|end| end.is_finite());
+        let (low, high) = ends.fold((self.base, self.base), |(low, high), end| (low.min(end), high.max(end)));
+        let air = (0.06 * (high - low)).max(1e-3);
+        Scale { left: low - air, right: high + air }
+    }
+}
+
 /// States of a thread, from the bottom up: running, runnable, and the kinds of waits.
-pub(crate) const STATES: usize = 2 + dyno_profile::name::WAITS.len();
+pub(crate) const STATES: usize = 2 + dyno_record::name::WAITS.len();
 
 /// What each thread did when.
 #[derive(Debug, Clone)]

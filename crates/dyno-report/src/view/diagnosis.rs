@@ -3,8 +3,13 @@
 use dyno_measure::usl::{Estimate, Usl};
 use dyno_record::diagnosis::{Card as Figures, Diagnosis};
 use dyno_record::finding::{Class, Confidence, Finding, Next};
+use dyno_record::observation::NotLookedAt;
+use dyno_record::profile::{Kind, Profile};
 
-use super::block::{Block, Card, Fact, Item, OnTerminal, Shown, View, Voice};
+use super::block::{Block, Card, Fact, Headline, Item, OnPage, OnTerminal, Section, Shown, View, Voice};
+use super::boxes::Boxes;
+use super::chart::{Chart, Figure};
+use super::look::Look;
 use super::show::{Tone, Verdict};
 use super::words::{self, paragraph, said};
 use crate::number::{count, latency, micros};
@@ -14,31 +19,147 @@ const LABEL_COLUMNS: usize = 13;
 /// Points that lie farther from the curve than this, on average, do not follow the law.
 const MISFIT_MAX: f64 = 0.10;
 
-/// All that is said of a diagnosis.
-pub(crate) fn view(record: &Diagnosis) -> View {
-    let cut_short = words::cut_short(record.cut_short.as_ref());
-    let above: Vec<Fact> =
-        cut_short.into_iter().chain([target(record)]).chain(figures(&record.card)).collect();
-    let notes =
-        record.notes.iter().map(|note| Fact::new("note", format!("{}: {}", note.class, note.summary)));
-    let unseen =
-        record.not_looked_at.iter().map(|one| Fact::new("not seen", format!("{}: {}", one.what, one.why)));
+/// All that is said of a diagnosis; the profiles that it rests on are drawn on its page.
+pub(crate) fn view(record: &Diagnosis, profiles: &[&Profile]) -> View {
+    let cut_short = words::cut_short(record.cut_short.as_ref()).into_iter().collect();
+    let sections = [
+        words::alerts("cut-short", OnTerminal::Above, cut_short),
+        Some(Section::page("answer", "", OnPage::Head, vec![Block::Headline(headline(record))])),
+        Some(Section::new(
+            "figures",
+            "",
+            (OnPage::Head, OnTerminal::Above),
+            vec![Block::Facts(seen(record))],
+        )),
+        words::alerts("warnings", OnTerminal::Last, words::warnings(&record.warnings)),
+        Some(found(record)),
+        facts("notes", "Seen, and no fault by itself", notes(record)),
+        facts("unseen", "Not looked at", unseen(record)),
+        ruled_out(record),
+        drawn(profiles),
+        Some(measured(record)),
+    ];
+    View {
+        title: format!("{} · dyno diagnose", name_of(record)),
+        kicker: format!(
+            "dyno diagnose · {} · {}",
+            name_of(record),
+            words::when(record.started_unix_s, record.duration_s)
+        ),
+        sections: sections.into_iter().flatten().collect(),
+        foot: format!(
+            "dyno {} · every finding rests on the figures beside it; nothing on this page asks the network",
+            record.version
+        ),
+        label_columns: LABEL_COLUMNS,
+    }
+}
+
+fn name_of(record: &Diagnosis) -> String {
+    match record.target.pid {
+        Some(pid) => format!("{} ({pid})", record.target.name),
+        None => "a record".to_owned(),
+    }
+}
+
+/// What holds it back, or that nothing was found.
+fn headline(record: &Diagnosis) -> Headline {
+    match record.findings.first() {
+        Some(first) => {
+            let others = record.findings.len() - 1;
+            let more = if others > 0 {
+                format!("; {} more below", words::counted(others, "finding"))
+            } else {
+                String::new()
+            };
+            Headline {
+                unit: capital(&first.class.name().replace('_', " ")),
+                interval: format!("{}{more}", sureness(first.confidence)),
+                from: first.summary.clone(),
+                ..Headline::default()
+            }
+        }
+        None => Headline { unit: capital(&nothing_found(record)), ..Headline::default() },
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(char::to_uppercase).into_iter().flatten().chain(letters).collect()
+}
+
+fn sureness(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::High => "sure",
+        Confidence::Medium => "likely",
+        Confidence::Low => "perhaps",
+    }
+}
+
+fn seen(record: &Diagnosis) -> Vec<Fact> {
+    std::iter::once(target(record)).chain(figures(&record.card)).collect()
+}
+
+fn found(record: &Diagnosis) -> Section {
+    // A page says in its headline that there is none.
+    let on_page = if record.findings.is_empty() { OnPage::Nowhere } else { OnPage::Body };
+    Section::new("findings", "Findings", (on_page, OnTerminal::Found), vec![findings(record)])
+}
+
+fn notes(record: &Diagnosis) -> Vec<Fact> {
     let nearest = record.nearest.iter().filter(|_| record.findings.is_empty());
     let nearest = nearest.map(|out| Fact::new("nearest", format!("{}: {}", out.class, out.by)));
-    let groups = vec![
-        (OnTerminal::Above, Block::Facts(above)),
-        (OnTerminal::Found, findings(record)),
-        (OnTerminal::Below, Block::Facts(nearest.chain(notes).chain(unseen).collect())),
-        (OnTerminal::Last, Block::Facts(words::warnings(&record.warnings))),
+    let note = |note: &Finding| Fact::new("note", format!("{}: {}", note.class, note.summary));
+    nearest.chain(record.notes.iter().map(note)).collect()
+}
+
+fn unseen(record: &Diagnosis) -> Vec<Fact> {
+    let fact = |one: &NotLookedAt| Fact::new("not seen", format!("{}: {}", one.what, one.why));
+    record.not_looked_at.iter().map(fact).collect()
+}
+
+fn facts(id: &'static str, heading: &'static str, facts: Vec<Fact>) -> Option<Section> {
+    let place = (OnPage::Body, OnTerminal::Below);
+    (!facts.is_empty()).then(|| Section::new(id, heading, place, vec![Block::Facts(facts)]))
+}
+
+/// What is not wrong, and the figure that says so: a terminal has no room for it.
+fn ruled_out(record: &Diagnosis) -> Option<Section> {
+    let items = record.ruled_out.iter().map(|out| Item::new(format!("{}:", out.class), &out.by)).collect();
+    let section = |items| {
+        Section::page("ruled-out", "Looked at and ruled out", OnPage::Body, vec![Block::List("", items)])
+    };
+    (!record.ruled_out.is_empty()).then(|| section(items))
+}
+
+/// The profiles as pictures.
+fn drawn(profiles: &[&Profile]) -> Option<Section> {
+    let blocks = profiles.iter().filter(|profile| !profile.stacks.is_empty()).flat_map(|profile| {
+        let boxes = Boxes::of(profile, Look::default());
+        let sentence = boxes.summary();
+        let heading = match profile.kind {
+            Kind::OnCpu => "Where CPU time went",
+            Kind::OffCpu => "What threads waited for",
+        };
+        let chart = Chart::Boxes(Box::new(boxes));
+        [Block::Heading(heading), Block::Figure(Figure { chart, sentence, caption: String::new() })]
+    });
+    let blocks: Vec<Block> = blocks.collect();
+    (!blocks.is_empty()).then(|| Section::page("profiles", "Profiles", OnPage::Body, blocks))
+}
+
+fn measured(record: &Diagnosis) -> Section {
+    let machine = if record.machine.cpus > 0 { words::machine(&record.machine) } else { String::new() };
+    let facts = vec![
+        Fact::code("started as", record.target.argv.join(" ")),
+        Fact::code("command", record.command.join(" ")),
+        Fact::new("machine", machine),
     ];
-    View::terminal(LABEL_COLUMNS, groups)
+    Section::page("measured", "How it was watched", OnPage::Body, vec![Block::Facts(facts)])
 }
 
 fn target(record: &Diagnosis) -> Fact {
-    let target = match record.target.pid {
-        Some(pid) => format!("{} ({pid})", record.target.name),
-        None => "a record".to_owned(),
-    };
+    let target = name_of(record);
     let used = format!("{:.2} of {} CPUs busy", record.card.cpus_used, record.card.cpus);
     Fact::new("target", format!("{target} · {used} · watched for {:.1} s", record.duration_s))
 }
@@ -75,11 +196,6 @@ fn findings(record: &Diagnosis) -> Block {
 }
 
 fn finding(finding: &Finding) -> Card {
-    let sure = match finding.confidence {
-        Confidence::High => "(sure)",
-        Confidence::Medium => "(likely)",
-        Confidence::Low => "(perhaps)",
-    };
     let evidence = finding.evidence.iter().map(|fact| Item::new("·", &fact.text));
     let out = finding.ruled_out.iter().map(|out| Item::new("not", format!("{}: {}", out.class, out.by)));
     let next = finding.next.iter().map(|next| Item::new("try", of_next(next)));
@@ -88,7 +204,7 @@ fn finding(finding: &Finding) -> Card {
     Card {
         anchor: name.to_owned(),
         name: name.to_owned(),
-        aside: sure.to_owned(),
+        aside: format!("({})", sureness(finding.confidence)),
         verdict: Some(Verdict { word: name, tone: Tone::Bad }),
         shown: Shown::Open,
         blocks: vec![said(Voice::Plain, "", &finding.summary), Block::List("", points)],

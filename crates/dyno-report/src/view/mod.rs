@@ -4,16 +4,22 @@
 //! holds words as they are: each writer makes harmless what its reader would obey. Nothing here knows a width or a tag.
 
 pub(crate) mod audit;
+mod audit_here;
 pub(crate) mod block;
 pub(crate) mod boxes;
 pub(crate) mod causal;
 pub(crate) mod chart;
 pub(crate) mod climb;
 pub(crate) mod diagnosis;
+pub(crate) mod difference;
 pub(crate) mod doctor;
+pub(crate) mod history;
+pub(crate) mod judged;
+pub(crate) mod load;
 mod look;
 pub(crate) mod measure;
 pub(crate) mod profile;
+pub(crate) mod sheet;
 pub(crate) mod show;
 pub(crate) mod specimen;
 pub(crate) mod table;

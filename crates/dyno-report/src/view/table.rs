@@ -49,6 +49,11 @@ impl Column {
         Self { under, ..self }
     }
 
+    /// A column that no terminal is too narrow for.
+    pub(crate) const fn stays(self) -> Self {
+        Self { falls: None, ..self }
+    }
+
     pub(crate) const fn falls(self, falls: u8) -> Self {
         Self { falls: Some(falls), ..self }
     }
@@ -139,6 +144,8 @@ impl From<Vec<Cell>> for Row {
 pub(crate) struct Table {
     /// What it is, where rows are free to be sorted and copied; empty: it is narrow, and its rows have their order.
     pub(crate) caption: String,
+    /// Words over it on a terminal, which has no captions; empty: none.
+    pub(crate) lead: String,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
     /// Rows that a terminal shows at most.
@@ -152,7 +159,12 @@ impl Table {
         for row in &rows {
             assert_eq!(row.cells.len(), columns.len(), "a row is as wide as the head of its table");
         }
-        Self { caption: caption.into(), columns: columns.to_vec(), rows, terminal_rows_max: usize::MAX }
+        let (caption, columns) = (caption.into(), columns.to_vec());
+        Self { caption, lead: String::new(), columns, rows, terminal_rows_max: usize::MAX }
+    }
+
+    pub(crate) fn led_by(self, lead: impl Into<String>) -> Self {
+        Self { lead: lead.into(), ..self }
     }
 }
 

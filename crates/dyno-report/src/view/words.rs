@@ -46,10 +46,17 @@ pub(crate) fn machine(m: &Machine) -> String {
     format!("{} ({}{vm}){kernel}", counted(m.cpus, "CPU"), m.model)
 }
 
-/// When it began and how long it took.
+/// A moment: `Mon, 23 Nov 2026 19:00:00 GMT`.
+pub(crate) fn date(unix_s: u64) -> String {
+    String::from_utf8_lossy(&imf_fixdate(unix_s)).into_owned()
+}
+
+/// When it began, where that is known, and how long it took.
 pub(crate) fn when(started_unix_s: u64, duration_s: f64) -> String {
-    let date = imf_fixdate(started_unix_s);
-    format!("{} · {}", String::from_utf8_lossy(&date), number::duration(duration_s))
+    if started_unix_s == 0 {
+        return number::duration(duration_s);
+    }
+    format!("{} · {}", date(started_unix_s), number::duration(duration_s))
 }
 
 /// What changes how all the rest is to be read, in the head of a page.

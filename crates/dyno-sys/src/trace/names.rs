@@ -14,6 +14,11 @@ pub fn number(name: &str) -> Option<u32> {
     u32::try_from(known.0).ok()
 }
 
+/// The names of all calls that this build knows, for who asked for one that it does not.
+pub fn all() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|row| row.1)
+}
+
 macro_rules! rows {
     ($($constant:ident $name:literal)*) => { &[$((libc::$constant, $name)),*] };
 }

@@ -168,3 +168,51 @@ fn a_panic_meanwhile_lets_go() {
     assert!(panicking.is_err() && is_untraced(tid));
     echo.exchange("y\n");
 }
+
+#[test]
+fn calls_are_watched_with_what_they_are_made_on_and_what_they_answer() {
+    let mut cat = Echo::new(&["cat"]);
+    let pid = cat.pid();
+    let mut during = || (0..30).for_each(|_| cat.exchange("four\n"));
+    let seen = watch_syscalls(&[pid], 1_000, &mut during).unwrap();
+    let of = |name: &str, fd| {
+        seen.iter().filter(|call| call.name == name && call.first == fd && call.answer == 5).count()
+    };
+    assert!(of("read", 0) >= 29 && of("write", 1) >= 29, "{seen:?}");
+    assert!(seen.iter().all(|call| call.tid == pid));
+    until("it runs on untraced", || is_untraced(pid));
+    let few = watch_syscalls(&[pid], 7, &mut || (0..30).for_each(|_| cat.exchange("x\n"))).unwrap();
+    assert_eq!(few.len(), 7, "and all thirty lines were answered");
+}
+
+#[test]
+fn a_filter_of_another_is_read_as_it_was_written_and_it_runs_on() {
+    if crate::user::current().0 != 0 {
+        return;
+    }
+    let (tell, told) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    // A thread cannot be traced by its own process: the filtered one is a program that inherits the filter.
+    let thread = std::thread::spawn(move || {
+        child::no_new_privs().unwrap();
+        crate::seccomp::weigh_down().unwrap();
+        tell.send(Echo::new(&["cat"])).unwrap();
+        let _ = ended.recv();
+    });
+    let mut cat = told.recv().unwrap();
+    cat.exchange("one\n");
+    match filters_of(cat.pid()) {
+        Ok(filters) => {
+            assert_eq!(filters.len(), 1);
+            assert_eq!(filters[0].len(), 102, "a look, a hundred comparisons, an answer");
+        }
+        Err(TraceError::Filters { source, .. }) => {
+            assert!(source.raw_os_error().is_some(), "a kernel that cannot tell them: {source}");
+        }
+        Err(error) => panic!("{error}"),
+    }
+    cat.exchange("two\n");
+    until("it runs on untraced", || is_untraced(cat.pid()));
+    drop(end);
+    thread.join().unwrap();
+}

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use dyno_record::audit::Goal;
 use dyno_sys::Pid;
 
+use super::export::Gate;
 use super::words::{ColorWhen, HELP, process};
 
 /// `dyno audit`.
@@ -15,7 +16,7 @@ use super::words::{ColorWhen, HELP, process};
     before_help = "Examples:
   dyno audit
   dyno audit --pid 4242 --goal latency --full
-  dyno audit --format html -o audit.html
+  sudo dyno audit --pid 4242 --measure
 
 It only reads. What could not be looked at is said; as root little is hidden. With --pid it looks at
 a running server too: its threads, filters, listeners and sockets.",
@@ -45,6 +46,10 @@ pub(crate) struct Audit {
     #[arg(long, value_name = "FILE", help_heading = "What")]
     pub(crate) from: Option<PathBuf>,
 
+    /// Measure too what can be measured safely, up to 15 s: calls in children, packets in namespaces of its own; watches the server
+    #[arg(long, conflicts_with = "from", help_heading = "What")]
+    pub(crate) measure: bool,
+
     /// Cost from which a finding makes the exit status 1: low, medium (3 %), high (10 %, or losses) or never
     #[arg(
         long,
@@ -61,7 +66,9 @@ pub(crate) struct Audit {
     /// Print the record; short for --format json
     #[arg(long, conflicts_with = "format", help_heading = "Output")]
     pub(crate) json: bool,
-    /// How: table, json, html, sarif, or prometheus for node_exporter's textfile collector
+    #[command(flatten)]
+    pub(crate) gate: Gate,
+    /// How: table, json, html, sarif, markdown, csv, junit, github, or prometheus for node_exporter's textfile collector
     #[arg(
         long,
         value_name = "FORMAT",
@@ -95,6 +102,9 @@ pub(crate) struct AuditFacts {
     /// A running server to look at
     #[arg(short, long, value_name = "PID", value_parser = process)]
     pub(crate) pid: Option<Pid>,
+    /// Measure too, as dyno audit --measure does
+    #[arg(long)]
+    pub(crate) measure: bool,
     /// Facts are JSON in any case
     #[arg(long)]
     pub(crate) json: bool,
@@ -154,6 +164,14 @@ pub(crate) enum AuditFormat {
     Sarif,
     /// Metrics.
     Prometheus,
+    /// For a comment or a job's summary.
+    Markdown,
+    /// Every figure in a row.
+    Csv,
+    /// JUnit's XML.
+    Junit,
+    /// Workflow commands of GitHub's runners.
+    Github,
 }
 
 /// `dyno doctor`.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use dyno_sys::Pid;
 
+use super::export::{FormatFlag, Gate};
 use super::words::{ColorWhen, HELP, process, some_time};
 
 /// `dyno diagnose`.
@@ -49,9 +50,16 @@ pub(crate) struct Diagnose {
     /// End with 2 if some rule could not look, for want of a right or of the kernel's help
     #[arg(long, help_heading = "Output")]
     pub(crate) require_complete: bool,
-    /// Print the record instead of the card
+    /// Print the record; short for --format json
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+    /// Also write a page with the findings and the profiles that they rest on; - prints it instead of the card
+    #[arg(long, value_name = "FILE", conflicts_with = "json", help_heading = "Output")]
+    pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) format: FormatFlag,
+    #[command(flatten)]
+    pub(crate) gate: Gate,
     /// Also write all that was seen, profiles included
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,

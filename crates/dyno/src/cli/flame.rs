@@ -88,6 +88,10 @@ pub(crate) struct Flame {
     #[arg(long, value_name = "FROM,TO", value_parser = times, help_heading = "What it counts")]
     pub(crate) time: Option<(f64, f64)>,
 
+    /// Only this thread, by its name or number; may be given again
+    #[arg(long, value_name = "THREAD", help_heading = "What it counts")]
+    pub(crate) thread: Vec<String>,
+
     /// Root at the top
     #[arg(long, help_heading = "Picture")]
     pub(crate) icicle: bool,

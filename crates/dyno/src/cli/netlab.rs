@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::words::HELP;
 
@@ -40,15 +40,37 @@ pub(crate) struct Hold {
     pub(crate) plant: bool,
 }
 
+/// What pages a program may have: system, or small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pages {
+    /// As the system has them.
+    System,
+    /// Small ones only.
+    Small,
+}
+
 /// `dyno netlab under`.
 #[derive(Debug, Args)]
 #[command(
-    about = "Becomes a program under filters of system calls that allow everything, and cost what filters cost."
+    about = "Becomes a program under filters of system calls that allow everything, and cost what filters cost; in a class of the scheduler."
 )]
 pub(crate) struct Under {
     /// How many filters, on top of one another
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=16))]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u8).range(0..=16))]
     pub(crate) filters: u8,
+    /// The scheduler's class: "other nice 0", "batch nice 0", "fifo priority 1" [default: this process's]
+    #[arg(long, value_name = "CLASS", hide_default_value = true)]
+    pub(crate) class: Option<String>,
+    /// Pages of memory: system (huge ones where the system gives them), or small
+    #[arg(
+        long,
+        value_name = "WORD",
+        value_enum,
+        hide_possible_values = true,
+        default_value = "system",
+        hide_default_value = true
+    )]
+    pub(crate) pages: Pages,
     /// The program and its words
     #[arg(last = true, required = true)]
     pub(crate) command: Vec<OsString>,

@@ -12,6 +12,9 @@ use dyno_sys::Pid;
 /// A sentence, examples, the usage, then what can be said, in groups of a task.
 pub(super) const HELP: &str = "{about}\n\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 
+/// What is written, and where to.
+pub(super) const OUTPUT: &str = "Output";
+
 pub(super) const EXIT_STATUS: &str =
     "Exit status: 0 done, 1 the answer is no, 2 error, 3 the host could not be put back, 130 Ctrl-C.";
 
@@ -84,6 +87,13 @@ pub(super) fn alpha(text: &str) -> Result<f64, String> {
     // The judge's quantiles hold up to 1 - 1e-12; nobody has data for a billionth.
     let share = text.parse().ok().filter(|share| (1e-9..1.0).contains(share));
     share.ok_or_else(|| "it must be more than 0 and less than 1, as 0.01".to_owned())
+}
+
+/// A share of a hundred, with or without its sign.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
+    let value = number.parse().ok().filter(|value| (0.0..100.0).contains(value));
+    value.ok_or_else(|| "it must be at least 0 and less than 100, as 1% or 0.5".to_owned())
 }
 
 /// Permissions as chmod takes them; what is beyond read, write and execute a socket's file does not know.

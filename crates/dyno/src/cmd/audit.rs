@@ -8,15 +8,18 @@ use std::time::Duration;
 
 use dyno_diagnose::audit::{audit, catalogue};
 use dyno_host::facts::{self, Wanted};
+use dyno_lab::look::cost;
 use dyno_lab::{Failure, file};
 use dyno_record::audit::{AUDIT_SCHEMA, Audit, Level};
+use dyno_record::condition::Held;
 use dyno_record::facts::Facts;
 use dyno_record::machine::Machine;
-use dyno_report::export::{sarif::sarif, textfile::textfile};
+use dyno_record::sheet::of_audit;
+use dyno_report::export::{self, Subject, sarif::sarif, textfile::textfile};
 use dyno_report::text::audit::{Depth, audit as table};
 use dyno_sys::{Pid, proc};
 
-use super::exit;
+use super::{exit, gate};
 use crate::cli;
 use crate::cli::audit::{AuditFormat, FailOnLevel, What};
 use crate::{out, this_run};
@@ -27,13 +30,17 @@ const WATCH: Duration = Duration::from_secs(1);
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Audit) -> Result<ExitCode, Failure> {
     if let Some(What::Facts(wanted)) = &args.what {
-        let facts = read(wanted.pid)?;
+        let facts = read(wanted.pid, wanted.measure)?;
         write(wanted.output.as_deref(), &(json(&facts)? + "\n"))?;
         return Ok(exit::DONE);
     }
+    let conditions = gate::Conditions::read(&args.gate)?;
+    if let (Some(from), Some(output)) = (&args.from, &args.output) {
+        file::not_over(&[from], output)?;
+    }
     let facts = match &args.from {
         Some(path) => from_file(path)?,
-        None => read(args.pid)?,
+        None => read(args.pid, args.measure)?,
     };
     let record = Audit {
         schema: AUDIT_SCHEMA.into(),
@@ -42,17 +49,38 @@ pub(crate) fn run(args: &cli::Audit) -> Result<ExitCode, Failure> {
         machine: of(&facts),
         ..audit(&facts, args.goal.goal())
     };
-    write(args.output.as_deref(), &written(&record, args)?)?;
-    Ok(ending(&record, args.fail_on))
+    let held = conditions.hold(&of_audit(&record))?;
+    write(args.output.as_deref(), &written(&record, args, &held)?)?;
+    Ok(if gate::told(&held) { ending(&record, args.fail_on) } else { ExitCode::from(exit::NO) })
 }
 
-fn read(pid: Option<Pid>) -> Result<Facts, Failure> {
+fn read(pid: Option<Pid>, measure: bool) -> Result<Facts, Failure> {
     if let Some(pid) = pid.filter(|pid| proc::stat(*pid).is_err()) {
         return Err(Failure::error(format!("there is no process {pid}"))
             .likely("it has ended")
             .try_this("pgrep -a NAME"));
     }
-    Ok(facts::read(&Wanted { server: pid, watch: WATCH }))
+    let mut facts = facts::read(&Wanted { server: pid, watch: WATCH });
+    if measure {
+        out::say(&beforehand(&facts));
+        facts.measured = Some(cost::measure(&facts));
+    }
+    Ok(facts)
+}
+
+/// How long it takes and what it does, before it does it.
+fn beforehand(facts: &Facts) -> String {
+    let server = match &facts.server {
+        Some(server) => format!(
+            "; {} ({}) is looked at: its filters are read, and its system calls watched for less than a second, which slows it meanwhile",
+            server.name, server.pid
+        ),
+        None => String::new(),
+    };
+    format!(
+        "measuring for up to {} s: system calls in children, packets in namespaces that end with this program{server}\n",
+        cost::TAKES_MAX.as_secs()
+    )
 }
 
 /// The machine that the facts are of, which need not be this one.
@@ -81,7 +109,8 @@ fn from_file(path: &Path) -> Result<Facts, Failure> {
     })
 }
 
-fn written(record: &Audit, args: &cli::Audit) -> Result<String, Failure> {
+fn written(record: &Audit, args: &cli::Audit, held: &[Held]) -> Result<String, Failure> {
+    let exported = |format| export::write(format, Subject::Audit(record, least(args.fail_on)), held);
     let format = if args.json { AuditFormat::Json } else { args.format };
     let depth = if args.full { Depth::Full } else { Depth::Short };
     Ok(match format {
@@ -90,6 +119,10 @@ fn written(record: &Audit, args: &cli::Audit) -> Result<String, Failure> {
         AuditFormat::Html => dyno_report::page::audit::render(record),
         AuditFormat::Sarif => sarif(record, &catalogue()),
         AuditFormat::Prometheus => textfile(record),
+        AuditFormat::Markdown => exported(export::Format::Markdown),
+        AuditFormat::Csv => exported(export::Format::Csv),
+        AuditFormat::Junit => exported(export::Format::Junit),
+        AuditFormat::Github => exported(export::Format::Github),
     })
 }
 
@@ -105,13 +138,18 @@ fn write(path: Option<&Path>, text: &str) -> Result<(), Failure> {
     }
 }
 
+/// The level from which a finding is a failure.
+fn least(fail_on: FailOnLevel) -> Option<Level> {
+    match fail_on {
+        FailOnLevel::Low => Some(Level::Low),
+        FailOnLevel::Medium => Some(Level::Medium),
+        FailOnLevel::High => Some(Level::High),
+        FailOnLevel::Never => None,
+    }
+}
+
 fn ending(record: &Audit, fail_on: FailOnLevel) -> ExitCode {
-    let least = match fail_on {
-        FailOnLevel::Low => Level::Low,
-        FailOnLevel::Medium => Level::Medium,
-        FailOnLevel::High => Level::High,
-        FailOnLevel::Never => return exit::DONE,
-    };
+    let Some(least) = least(fail_on) else { return exit::DONE };
     match record.findings.iter().any(|finding| finding.level >= least) {
         true => ExitCode::from(exit::NO),
         false => exit::DONE,

@@ -4,36 +4,43 @@
 //! meter, and writes record and report, also when it was cut short.
 
 mod dry_run;
+mod host_here;
+mod mistaken;
 
 use crate::out;
 use crate::this_run;
 use dyno_host::machine::machine;
 use dyno_lab::file;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use dyno_climb::built_in::built_in;
-use dyno_climb::climb::{ClimbError, Event, Options, Order, Profiles, climb};
+use dyno_climb::climb::{ClimbError, Event, Options, Order, Profiles, Suffices, climb};
 use dyno_climb::meter::Trouble;
 use dyno_climb::plan::Plan;
 use dyno_climb::rung::{NetworkHere, Rung, Surroundings};
 use dyno_host::lab::{CLIENT, Lab, SERVER};
-use dyno_record::climb::{CLIMB_SCHEMA, Climb as Record, Network};
+use dyno_record::climb::{CLIMB_SCHEMA, Climb as Record, Network, Rung as RungRecord, RungVerdict};
+use dyno_record::condition::{Held, Known};
+use dyno_record::figure::{Better, Figure, Unit};
 use dyno_record::lab::Part;
 use dyno_record::machine::Machine;
+use dyno_record::sheet::{RUNG, STEP, of_climb};
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::keeper::Keeper;
 use dyno_sys::proc;
 
-use super::exit;
-use crate::cli;
+use super::{exit, gate};
+use crate::cli::{self, Format};
+use crate::live::Place;
 use dyno_host::changes::HostChanges;
 use dyno_lab::Failure;
 use dyno_lab::launch::scratch::Scratch;
 use dyno_lab::launch::{Ground, Interrupt, World, alone, laboratory};
+use dyno_report::export::{self, Subject};
 use dyno_report::number::{self, NAME_COLUMNS_MAX, visible};
 use dyno_report::text::{self, Progress};
 
@@ -42,11 +49,14 @@ const UNQUIET_PERCENT: f64 = 10.0;
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
+    let conditions = gate::Conditions::read(&args.gate)?;
     let (server_cpus, load_cpus, shared) = cpus(args)?;
     let (plan, plan_dir) = plan(args, &server_cpus)?;
     for name in &args.rung {
-        plan.rung(name).map_err(|error| Failure::usage(error.to_string()).try_this("dyno climb --list"))?;
+        plan.rung(name).map_err(|error| mistaken::rung(&error))?;
     }
+    let known = figures(&plan, &args.rung);
+    conditions.check(&known)?;
     if args.list {
         out::print(&list(&plan, &args.rung))?;
         return Ok(exit::DONE);
@@ -105,6 +115,7 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
         instances: usize::from(args.instances),
         server_cpus: server_cpus.len(),
         only: args.rung.clone(),
+        worthwhile_percent: args.worthwhile,
         profiles: if args.profile { Profiles::Sides } else { Profiles::None },
     };
     let prepared = world.prepare();
@@ -126,7 +137,7 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
         told.failure(&Failure::not_restored(trouble.to_string()));
     }
     drop(lock);
-    told.all(args, &record, &names, user, &outcome);
+    told.all(args, &record, &names, user, &outcome, &held(&conditions, &record, &known));
     Ok(ExitCode::from(told.code))
 }
 
@@ -163,15 +174,21 @@ impl Told {
         names: &OutputNames,
         user: Option<(u32, u32)>,
         outcome: &Result<(), ClimbError>,
+        held: &Result<Vec<Held>, Failure>,
     ) {
-        let shown = show(args, record);
+        let held = held.as_deref().unwrap_or_default();
+        let format = args.format.wanted(cli::Json::of(args.json));
+        let shown = show(args, record, format, held);
         let written = names.write(record, user);
         let kept = written.is_ok();
-        if kept && !args.json && shown.is_ok() {
+        if kept && format == Format::Table && shown.is_ok() {
             self.outcome(out::print(&names.line()));
         }
         self.outcome(shown);
         self.outcome(written);
+        if !gate::told(held) {
+            self.weigh(exit::NO);
+        }
         if matches!(outcome, Err(ClimbError::Ended(Trouble::Interrupted))) {
             let what =
                 if kept { "the record holds what was measured before" } else { "no record was written" };
@@ -179,6 +196,8 @@ impl Told {
             self.weigh(exit::INTERRUPTED);
         } else if let Err(error) = outcome {
             self.failure(&ended_badly(error, record));
+        } else if !record.has_answers() {
+            self.failure(&nothing_measured(record));
         }
     }
 
@@ -186,6 +205,18 @@ impl Told {
         if let Err(failure) = outcome {
             self.failure(&failure);
         }
+    }
+}
+
+/// A climb that reached its end and has no answer.
+fn nothing_measured(record: &Record) -> Failure {
+    let failure = Failure::no("nothing was measured");
+    let out_of_time = |rung: &&RungRecord| rung.attempt.verdict == RungVerdict::NotMeasured;
+    match record.rungs.iter().find(out_of_time).or(record.rungs.first()) {
+        Some(rung) => failure
+            .likely(format!("{}: {}", visible(&rung.id), visible(&rung.attempt.why)))
+            .try_this("more --time, or fewer rungs with --rung; dyno climb --list names them"),
+        None => failure.likely("no rung was asked for").try_this("dyno climb --list"),
     }
 }
 
@@ -202,8 +233,11 @@ fn ended_badly(error: &ClimbError, record: &Record) -> Failure {
     failure.try_this("start the server by hand with the plan's command, and ask it with curl")
 }
 
-fn show(args: &cli::Climb, record: &Record) -> Result<(), Failure> {
-    if !args.json {
+fn show(args: &cli::Climb, record: &Record, format: Format, held: &[Held]) -> Result<(), Failure> {
+    if let Some(exporter) = format.exporter() {
+        return out::print(&export::write(exporter, Subject::Climb(record), held));
+    }
+    if format == Format::Table {
         return out::print(&text::climb_table(record, out::terminal_width(), args.color.on_stdout()));
     }
     let mut out = std::io::stdout().lock();
@@ -268,18 +302,18 @@ fn load_by_default(cores: &[Vec<usize>], server: Option<&CpuSet>) -> Vec<usize> 
 
 fn plan(args: &cli::Climb, server_cpus: &CpuSet) -> Result<(Plan, PathBuf), Failure> {
     let Some(path) = &args.plan else {
-        let network = args.netns.then(|| NetworkHere { server_mask: laboratory::mask(server_cpus.iter()) });
+        let network = args.netns.then(|| NetworkHere {
+            server_mask: laboratory::mask(server_cpus.iter()),
+            host: host_here::host_here(),
+        });
         let surroundings = Surroundings { network, ..surroundings(server_cpus)? };
         return Ok((built_in(&surroundings), PathBuf::from("/")));
     };
     let name = path.display();
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::error(format!("cannot read the plan {name}")).because(&error))?;
-    let plan = Plan::from_toml(&text).map_err(|error| {
-        Failure::error(format!("{name}: {error}"))
-            .because(&error)
-            .try_this("compare it with examples/nginx.toml; docs/manual/plans.md lists every key")
-    })?;
+    let plan = Plan::from_toml(&text).map_err(|error| mistaken::plan(&path.display().to_string(), &error))?;
+    mistaken::calls(&plan, &name.to_string())?;
     suits(&plan, args, &name.to_string())?;
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
     Ok((plan, absolute.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned)))
@@ -371,6 +405,27 @@ fn chosen<'p>(plan: &'p Plan, only: &[String]) -> Vec<&'p Rung> {
     plan.rungs.iter().filter(|rung| rung.is_wanted(only)).collect()
 }
 
+/// Figures that a climb of this plan will have, by name.
+fn figures(plan: &Plan, only: &[String]) -> Vec<Known> {
+    let known = |name: String, unit| Known { name, unit };
+    let rungs = chosen(plan, only).into_iter();
+    let rungs = rungs
+        .flat_map(|rung| [RUNG, STEP].map(|prefix| known(format!("{prefix}{}", rung.id), Unit::Percent)));
+    Known::of(&of_climb(&Record::default())).into_iter().chain(rungs).collect()
+}
+
+/// What came of the conditions. A rung that the climb never came to is a figure that was not measured, and no unknown name.
+fn held(conditions: &gate::Conditions, record: &Record, known: &[Known]) -> Result<Vec<Held>, Failure> {
+    let mut sheet = of_climb(record);
+    for one in known.iter().filter(|one| record.rungs.is_empty() || one.name.contains('.')) {
+        if sheet.figure(&one.name).is_none() {
+            let figure = Figure::new(&one.name, "", (one.unit, Better::Neither), None);
+            sheet.figures.push(figure.basis("the climb did not come to it"));
+        }
+    }
+    conditions.hold(&sheet)
+}
+
 fn list(plan: &Plan, only: &[String]) -> String {
     let listed = |rung: &&Rung| only.is_empty() || rung.is_wanted(only);
     let rungs: Vec<&Rung> = plan.rungs.iter().filter(listed).collect();
@@ -425,6 +480,11 @@ struct OutputNames {
 impl OutputNames {
     fn new(args: &cli::Climb) -> Result<Self, Failure> {
         let record = args.output.clone().unwrap_or_else(|| PathBuf::from("climb.json"));
+        if record.as_os_str() == "-" {
+            return Err(Failure::usage("-o - is no file, and a climb writes two")
+                .likely("the record was to go to standard output")
+                .try_this("dyno climb --json"));
+        }
         // Beside a device or a pipe there is no place for a page.
         let is_file = std::fs::metadata(&record).map_or(true, |file| file.is_file() || file.is_dir());
         let page = is_file.then(|| record.with_extension("html"));
@@ -457,19 +517,21 @@ impl OutputNames {
 
 /// Live progress on stderr: one line that rewrites itself on a terminal, a line per finished rung elsewhere.
 pub(crate) struct Screen {
-    terminal: bool,
+    place: Place,
     width: usize,
     shown_ns: u64,
 }
 
 impl Screen {
     pub(crate) fn new() -> Self {
-        Self { terminal: std::io::stderr().is_terminal(), width: out::terminal_width(), shown_ns: 0 }
+        Self { place: Place::of_stderr(), width: out::terminal_width(), shown_ns: 0 }
     }
 
     pub(crate) fn show(&mut self, event: &Event<'_>) {
         match event {
-            Event::Pair { stage, name, pair, of, estimate, left_ns } if self.terminal && self.due() => {
+            Event::Pair { stage, name, pair, of, estimate, left_ns }
+                if self.place == Place::Terminal && self.due() =>
+            {
                 let effect = estimate.map(|e| {
                     let [low, high] = e.interval_percent();
                     (e.percent(), (high - low) / 2.0)
@@ -477,7 +539,7 @@ impl Screen {
                 let left = Duration::from_nanos(*left_ns);
                 let line = Progress { stage, rung: name, pair: *pair, pairs_max: *of, effect, left }
                     .line(self.width);
-                out::say(&format!("\r\x1b[K{line}"));
+                self.place.rewrite(&line);
             }
             Event::Pair { .. } => {}
             Event::Noise(noise) => {
@@ -490,16 +552,14 @@ impl Screen {
                     "noise: A against A {aa}{starts}; effects from {least:.1} % up are visible\n"
                 ));
             }
+            Event::Begins(suffices) => out::say(&suffices_words(suffices)),
             Event::Rung(rung) => {
                 self.clear();
-                let attempt = &rung.attempt;
-                let effect = match (attempt.effect_percent, attempt.interval_percent) {
-                    (Some(effect), Some(interval)) => format!("{}  ", number::effect(effect, interval)),
-                    _ => String::new(),
-                };
-                // Both may hold what a plan or a server said: nothing in it is for the terminal to obey.
-                let (id, why) = (visible(&rung.id), visible(&attempt.why));
-                out::say(&format!("{id}: {effect}{} ({why})\n", attempt.verdict.words()));
+                out::say(&rung_line(rung));
+            }
+            Event::Confirmed(rung) => {
+                self.clear();
+                out::say(&confirmed_line(rung));
             }
         }
     }
@@ -515,9 +575,48 @@ impl Screen {
     }
 
     pub(crate) fn clear(&self) {
-        if self.terminal {
-            out::say("\r\x1b[K");
+        self.place.clear();
+    }
+}
+
+/// What the time suffices for, before anything is measured.
+fn suffices_words(suffices: &Suffices) -> String {
+    let Suffices { rungs, measured, pairs, needed_ns } = *suffices;
+    let plural = |count: usize| if count == 1 { "" } else { "s" };
+    let each = format!("some {pairs} pairs each");
+    match rungs == measured {
+        true => format!("time: enough for {rungs} rung{}, {each}\n", plural(rungs)),
+        false => {
+            let seconds = needed_ns.div_ceil(1_000_000_000).next_multiple_of(10);
+            format!(
+                "time: enough for {measured} of {rungs} rungs, {each}; all need --time {seconds}s or more\n"
+            )
         }
+    }
+}
+
+/// What a step came to. It may hold what a plan or a server said: nothing in it is for the terminal to obey.
+fn rung_line(rung: &RungRecord) -> String {
+    let attempt = &rung.attempt;
+    let effect = match (attempt.effect_percent, attempt.interval_percent) {
+        (Some(effect), Some(interval)) => format!("{}  ", number::effect(effect, interval)),
+        _ => String::new(),
+    };
+    let word = match attempt.verdict {
+        RungVerdict::Kept => "better so far",
+        other => other.words(),
+    };
+    format!("{}: {effect}{word} ({})\n", visible(&rung.id), visible(&attempt.why))
+}
+
+/// What it came to when it was turned back on fresh data.
+fn confirmed_line(rung: &RungRecord) -> String {
+    let (id, verdict) = (visible(&rung.id), rung.attempt.verdict);
+    let gain = rung.leave_one_out.map(|gain| number::effect(gain.effect_percent, gain.interval_percent));
+    let gain = gain.map(|gain| format!("{gain}  ")).unwrap_or_default();
+    match verdict {
+        RungVerdict::Kept => format!("{id}: {gain}confirmed\n"),
+        other => format!("{id}: {gain}{} ({})\n", other.words(), visible(&rung.attempt.why)),
     }
 }
 
@@ -525,6 +624,24 @@ impl Screen {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_step_is_better_so_far_until_it_is_confirmed() {
+        let climb = Record::from_json(include_str!("../../tests/golden/climb.json")).unwrap();
+        let kept = climb.rungs.iter().find(|rung| rung.attempt.verdict == RungVerdict::Kept).unwrap();
+        let mut rung = kept.clone();
+        rung.attempt.why = "the interval excludes zero".into();
+        assert!(
+            rung_line(&rung).ends_with("better so far (the interval excludes zero)\n"),
+            "{}",
+            rung_line(&rung)
+        );
+        assert!(confirmed_line(&rung).ends_with("confirmed\n") && !rung_line(&rung).contains("kept"));
+        let mut gone = rung.clone();
+        (gone.attempt.verdict, gone.attempt.why) = (RungVerdict::Unconfirmed, "gone \u{1b}[2J".into());
+        assert!(confirmed_line(&gone).contains("unconfirmed (gone"), "{}", confirmed_line(&gone));
+        assert!(!confirmed_line(&gone).contains('\u{1b}'));
+    }
 
     #[test]
     fn the_load_goes_where_the_servers_are_not() {

@@ -10,20 +10,33 @@ use dyno_host::machine::machine;
 use std::path::Path;
 use std::process::ExitCode;
 
-use dyno_lab::look::diagnosis::{self, Sweep, Wanted};
+use dyno_lab::look::diagnosis::{self, Stage, Sweep, Wanted};
 use dyno_lab::{Failure, file};
+use dyno_record::condition::Held;
 use dyno_record::diagnosis::Diagnosis;
 use dyno_record::finding::{Class, Confidence, DIAGNOSIS_SCHEMA, Finding};
 use dyno_record::observation::{OBSERVATION_SCHEMA, Observation};
+use dyno_record::profile::Profile;
+use dyno_record::sheet::of_diagnosis;
+use dyno_report::export::{self, Subject};
 use dyno_report::text::diagnosis_card;
 
-use super::{exit, stop};
-use crate::cli::{self, FailOn};
+use super::{exit, gate, recording, stop};
+use crate::cli::{self, FailOn, Format};
+use crate::live::Live;
 use load::Asked;
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Diagnose) -> Result<ExitCode, Failure> {
-    let mut record = record();
+    let conditions = gate::Conditions::read(&args.gate)?;
+    let mut record = Diagnosis {
+        schema: DIAGNOSIS_SCHEMA.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        ..Diagnosis::default()
+    };
+    if let (Some(from), Some(html)) = (&args.from, &args.html) {
+        file::not_over(&[from], html)?;
+    }
     let seen = match &args.from {
         Some(path) => again(path)?,
         None => watch(args, &mut record)?,
@@ -32,15 +45,31 @@ pub(crate) fn run(args: &cli::Diagnose) -> Result<ExitCode, Failure> {
         write(path, &seen)?;
     }
     diagnosis::judge(&mut record, &seen);
-    out::print(&if args.json {
-        json(&record)?
-    } else {
-        diagnosis_card(&record, out::terminal_width(), args.color.on_stdout())
-    })?;
+    let held = conditions.hold(&of_diagnosis(&record))?;
+    show(args, &record, &seen, &held)?;
+    let met = gate::told(&held);
     if args.require_complete {
         complete(&record)?;
     }
-    Ok(ending(&record, args.fail_on))
+    Ok(ending(&record, args.fail_on, met))
+}
+
+/// The page where one was asked for; the card, or the record.
+fn show(args: &cli::Diagnose, record: &Diagnosis, seen: &Observation, held: &[Held]) -> Result<(), Failure> {
+    if let Some(path) = &args.html {
+        let profiles: Vec<&Profile> = [&seen.on_cpu, &seen.off_cpu].into_iter().flatten().collect();
+        let page = dyno_report::page::diagnosis::render(record, &profiles);
+        if path.as_os_str() == "-" {
+            return out::print(&page);
+        }
+        file::write_file(path, page.as_bytes(), dyno_lab::user::caller())?;
+    }
+    let format = args.format.wanted(cli::Json::of(args.json));
+    out::print(&match format.exporter() {
+        Some(exporter) => export::write(exporter, Subject::Diagnosis(record, least(args.fail_on)), held),
+        None if format == Format::Json => json(record)?,
+        None => diagnosis_card(record, out::terminal_width(), args.color.on_stdout()),
+    })
 }
 
 /// Every rule could look; the one about the load needs a load.
@@ -68,10 +97,16 @@ fn watch(args: &cli::Diagnose, record: &mut Diagnosis) -> Result<Observation, Fa
         record.warnings.push(format!("{named} is a thread of process {pid}, which is watched as a whole"));
     }
     diagnosis::can_be_watched(pid)?;
-    args.output.as_deref().map_or(Ok(()), file::can_be_written)?;
+    let files = [&args.output, &args.html].into_iter().flatten();
+    files.filter(|path| path.as_os_str() != "-").try_for_each(|path| file::can_be_written(path))?;
     stop::listen()?;
+    // When, where and by what: of an observation that comes from a file nobody knows.
+    (record.started_unix_s, record.machine) = (dyno_sys::clock::real_coarse_s(), machine());
+    record.command = this_run::command_line();
     record.target = diagnosis::target(pid);
     let asked = args.load.as_ref().map(|words| Asked::parse(words, &diagnosis::cpus_of(pid))).transpose()?;
+    let who = recording::called(pid);
+    let live = Live::start(&who, Some(args.duration), "putting names to what was seen", &stop::STOP);
     let wanted = Wanted {
         pid,
         duration: args.duration,
@@ -79,23 +114,14 @@ fn watch(args: &cli::Diagnose, record: &mut Diagnosis) -> Result<Observation, Fa
         load: asked.as_ref().map(|asked| &asked.plan),
         sweep: if args.sweep { Sweep::Connections } else { Sweep::None },
         stop: &stop::STOP,
+        on_stage: &|stage: Stage| live.now(&format!("{who}: {}", stage.what), stage.left),
     };
     let seen = diagnosis::watch(&wanted, record);
+    drop(live);
     seen.map_err(|error| match &asked {
         Some(asked) => asked.not_opened(&error),
         None => Failure::error("a load failed that nobody asked for"),
     })
-}
-
-fn record() -> Diagnosis {
-    Diagnosis {
-        schema: DIAGNOSIS_SCHEMA.into(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        started_unix_s: dyno_sys::clock::real_coarse_s(),
-        command: this_run::command_line(),
-        machine: machine(),
-        ..Diagnosis::default()
-    }
 }
 
 /// An observation that `-o` wrote.
@@ -130,16 +156,21 @@ fn json(record: &Diagnosis) -> Result<String, Failure> {
     Ok(text + "\n")
 }
 
-fn ending(record: &Diagnosis, fail_on: FailOn) -> ExitCode {
+/// The confidence from which a finding is a failure.
+fn least(fail_on: FailOn) -> Option<Confidence> {
+    match fail_on {
+        FailOn::Low => Some(Confidence::Low),
+        FailOn::Medium => Some(Confidence::Medium),
+        FailOn::High => Some(Confidence::High),
+        FailOn::Never => None,
+    }
+}
+
+fn ending(record: &Diagnosis, fail_on: FailOn, conditions_met: bool) -> ExitCode {
     if stop::asked() {
         return ExitCode::from(exit::INTERRUPTED);
     }
-    let least = match fail_on {
-        FailOn::Low => Confidence::Low,
-        FailOn::Medium => Confidence::Medium,
-        FailOn::High => Confidence::High,
-        FailOn::Never => return exit::DONE,
-    };
-    let counts = |finding: &Finding| finding.confidence >= least;
-    if record.findings.iter().any(counts) { ExitCode::from(exit::NO) } else { exit::DONE }
+    let counts = |finding: &Finding| least(fail_on).is_some_and(|least| finding.confidence >= least);
+    let found = record.findings.iter().any(counts);
+    if found || !conditions_met { ExitCode::from(exit::NO) } else { exit::DONE }
 }

@@ -100,6 +100,12 @@ fn profile(args: &Flame, path: &Path, side: usize) -> Result<Profile, Failure> {
     if let Some((from, to)) = args.time {
         profile = profile.between(from, to).map_err(|error| not_a_part(&name, &error))?;
     }
+    if !args.thread.is_empty() {
+        profile = profile.of_threads(&args.thread).map_err(|error| {
+            let failure = Failure::error(format!("cannot cut threads out of {name}")).because(&error);
+            failure.try_this("dyno flame FILE --per-thread, which shows all of them")
+        })?;
+    }
     if let Some(answered) = args.requests {
         let count = match answered {
             Answered::Once(count) => count,

@@ -1,10 +1,13 @@
-//! `dyno judge`: two lists of numbers, or a climb's record again. The judge itself is `dyno_measure::judge`.
+//! `dyno judge`: two lists of numbers, two records, or a climb's record again. The judge itself is `dyno_measure::judge`.
 //!
-//! It knows nothing of what was measured. Exit code 1 is reserved for worse, and for a record whose verdicts are not
-//! reached again.
+//! It knows nothing of what was measured. Exit code 1 is reserved for worse, for a record whose verdicts are not reached
+//! again, and for a condition that is not met.
 
 mod again;
 mod numbers;
+mod records;
+mod side;
+mod written;
 
 use crate::out;
 use std::path::Path;
@@ -12,28 +15,84 @@ use std::process::ExitCode;
 
 use dyno_measure::dependence::{Dependence, Told, series_paired, series_unpaired};
 use dyno_measure::judge::{Estimate, PAIRS_MIN, Verdict};
-use serde::Serialize;
+use dyno_record::figure::Better;
+use dyno_record::judged::{self, NUMBERS_SCHEMA};
+use dyno_report::export::Subject;
 
-use super::exit;
-use crate::cli;
+use super::{exit, gate};
+use crate::cli::{self, Format};
 use dyno_lab::Failure;
 use dyno_report::number;
 use numbers::Numbers;
+use side::Input;
+use written::{exported, json};
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Judge) -> Result<ExitCode, Failure> {
-    match &args.b {
-        None => again::run(args),
-        Some(b) => {
-            let (a, b) = both(args, b)?;
-            let judged = judge(args, &a, &b)?;
-            let dependence = judged.dependence.filter(|_| judged.tells);
-            let warnings = warning(&a, &b).into_iter().chain(dependence.map(depends));
-            warnings.for_each(|warning| out::say(&format!("warning: {warning}\n")));
-            out::print(&if args.json { object(&judged)? } else { sentence(&judged, &a, &b, args) })?;
-            Ok(if judged.verdict == Verdict::Worse { ExitCode::from(exit::NO) } else { exit::DONE })
+    let conditions = gate::Conditions::read(&args.gate)?;
+    let Some(b) = &args.b else {
+        only_for_two_records(args)?;
+        return again::run(args, &conditions);
+    };
+    let [a, b] = both(args, b)?;
+    match (records::schema(&a.text), records::schema(&b.text)) {
+        (Some(_), Some(_)) => records::run(args, &conditions, [&a, &b]),
+        (None, None) => {
+            only_for_two_records(args)?;
+            of_numbers(args, &conditions, &a, &b)
         }
+        (of_a, _) => Err(mixed(if of_a.is_some() { [&a, &b] } else { [&b, &a] })),
     }
+}
+
+fn mixed([record, other]: [&Input; 2]) -> Failure {
+    if other.text.trim_start().starts_with(['{', '\u{feff}']) {
+        let what = match serde_json::from_str::<serde_json::Value>(&other.text) {
+            Err(error) => format!("{}: {error}", other.name),
+            Ok(_) => format!("{} names no schema of a record", other.name),
+        };
+        return Failure::error(what)
+            .likely("it was cut short or damaged, or another program wrote it")
+            .try_this("write it anew: dyno climb -o FILE, or dyno load … --json > FILE");
+    }
+    Failure::usage(format!("{} is a record, {} is none", record.name, other.name))
+        .likely("a record is compared with a record of its kind, numbers with numbers")
+        .try_this("dyno judge --help")
+}
+
+fn only_for_two_records(args: &cli::Judge) -> Result<(), Failure> {
+    match args.html {
+        None => Ok(()),
+        Some(_) => Err(Failure::usage("--html draws two records, and there are not two")
+            .likely("a list of numbers has no page, and a climb's record has its own")
+            .try_this("dyno report RECORD")),
+    }
+}
+
+fn of_numbers(
+    args: &cli::Judge,
+    conditions: &gate::Conditions,
+    a: &Input,
+    b: &Input,
+) -> Result<ExitCode, Failure> {
+    let a = Numbers::parse(a.name.clone(), &a.text, args.name.first())?;
+    let b = Numbers::parse(b.name.clone(), &b.text, args.name.last())?;
+    let judged = judge(args, &a, &b)?;
+    let dependence = judged.dependence.filter(|_| judged.tells);
+    let warnings: Vec<String> = warning(&a, &b).into_iter().chain(dependence.map(depends)).collect();
+    warnings.iter().for_each(|warning| out::say(&format!("warning: {warning}\n")));
+    let record = record(&judged, &a, &b);
+    let mut sheet = record.sheet(if args.higher { Better::Higher } else { Better::Lower });
+    sheet.warnings = warnings;
+    let held = conditions.hold(&sheet)?;
+    let answer = sentence(&judged, &a, &b, args);
+    out::print(&match args.format.wanted(cli::Json::of(args.json)) {
+        Format::Json => json(&record)?,
+        Format::Table => answer,
+        other => exported(other, Subject::Numbers(&sheet, answer.trim_end()), &held),
+    })?;
+    let met = gate::told(&held);
+    Ok(if judged.verdict == Verdict::Worse || !met { ExitCode::from(exit::NO) } else { exit::DONE })
 }
 
 struct Judged {
@@ -57,7 +116,7 @@ impl Judged {
     }
 }
 
-fn both(args: &cli::Judge, b: &Path) -> Result<(Numbers, Numbers), Failure> {
+fn both(args: &cli::Judge, b: &Path) -> Result<[Input; 2], Failure> {
     if args.a.as_os_str() == "-" && b.as_os_str() == "-" {
         let failure = Failure::usage("both sides cannot come from standard input");
         return Err(failure.likely("- is given twice").try_this("name a file for one of them"));
@@ -66,9 +125,7 @@ fn both(args: &cli::Judge, b: &Path) -> Result<(Numbers, Numbers), Failure> {
         let what = format!("--name is given {} times", args.name.len());
         return Err(Failure::usage(what).likely("there are two sides").try_this("dyno judge --help"));
     }
-    let name_of_a = args.name.first();
-    let name_of_b = args.name.last();
-    Ok((Numbers::read(&args.a, name_of_a)?, Numbers::read(b, name_of_b)?))
+    Ok([Input::read(&args.a)?, Input::read(b)?])
 }
 
 fn judge(args: &cli::Judge, a: &Numbers, b: &Numbers) -> Result<Judged, Failure> {
@@ -133,26 +190,13 @@ fn unequal(a: &Numbers, b: &Numbers) -> Failure {
 }
 
 /// The published shape of an answer (docs/records.md).
-#[derive(Serialize)]
-struct Answer {
-    verdict: Verdict,
-    effect_percent: f64,
-    /// None without a spread.
-    interval_percent: Option<[f64; 2]>,
-    pairs: usize,
-    alpha: f64,
-    /// Only where the numbers resemble their neighbours.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lag_1: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    effective_numbers: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<&'static str>,
-}
-
-fn object(judged: &Judged) -> Result<String, Failure> {
+fn record(judged: &Judged, a: &Numbers, b: &Numbers) -> judged::Numbers {
     let Judged { verdict, estimate, dependence, tells, alpha } = *judged;
-    let answer = Answer {
+    judged::Numbers {
+        schema: NUMBERS_SCHEMA.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        a: a.name.clone(),
+        b: b.name.clone(),
         verdict,
         effect_percent: estimate.percent(),
         interval_percent: (estimate.has_spread() && tells).then(|| estimate.interval_percent()),
@@ -160,12 +204,8 @@ fn object(judged: &Judged) -> Result<String, Failure> {
         alpha,
         lag_1: dependence.map(|dependence| dependence.lag_1),
         effective_numbers: dependence.map(|dependence| dependence.effective),
-        why: judged.why_not(),
-    };
-    let text = serde_json::to_string(&answer);
-    let text =
-        text.map_err(|error| Failure::error("the answer cannot be written as JSON").because(&error))?;
-    Ok(text + "\n")
+        why: judged.why_not().map(str::to_owned),
+    }
 }
 
 fn sentence(judged: &Judged, a: &Numbers, b: &Numbers, args: &cli::Judge) -> String {
@@ -272,7 +312,7 @@ mod tests {
         assert_eq!(judged.verdict, Verdict::NoDifference);
         let text = sentence(&judged, &a, &b, &args(&[]));
         assert!(text.starts_with("no difference seen: b is −1.0 % against a, but after trimming"), "{text}");
-        let value: serde_json::Value = serde_json::from_str(&object(&judged).unwrap()).unwrap();
+        let value: serde_json::Value = serde_json::to_value(record(&judged, &a, &b)).unwrap();
         assert!(value["interval_percent"].is_null() && value["why"].is_string(), "{value}");
     }
 
@@ -298,7 +338,7 @@ mod tests {
         let judged = judge(&unpaired, &a, &b).unwrap();
         let text = sentence(&judged, &a, &b, &unpaired);
         assert!(text.starts_with("cannot be told: b is ") && text.contains("in turns"), "{text}");
-        let value: serde_json::Value = serde_json::from_str(&object(&judged).unwrap()).unwrap();
+        let value: serde_json::Value = serde_json::to_value(record(&judged, &a, &b)).unwrap();
         assert!(value["interval_percent"].is_null() && value["lag_1"].as_f64() > Some(0.8), "{value}");
         assert_eq!(judged.verdict, Verdict::NoDifference);
     }
@@ -320,15 +360,15 @@ mod tests {
     #[test]
     fn the_object_has_the_published_fields() {
         let (a, b) = (noisy("a", 40, 1.0, 1), noisy("b", 40, 1.05, 2));
-        let text = object(&judge(&args(&[]), &a, &b).unwrap()).unwrap();
-        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let judged = judge(&args(&[]), &a, &b).unwrap();
+        let value = serde_json::to_value(record(&judged, &a, &b)).unwrap();
         assert_eq!(
             (&value["verdict"], &value["pairs"], &value["alpha"]),
             (&"worse".into(), &40.into(), &0.01.into())
         );
         let effect = value["effect_percent"].as_f64().unwrap();
         let [low, high] = [0, 1].map(|end| value["interval_percent"][end].as_f64().unwrap());
-        assert!(low < effect && effect < high && low > 0.0, "{text}");
-        assert_eq!(value.as_object().unwrap().len(), 5);
+        assert!(low < effect && effect < high && low > 0.0, "{value}");
+        assert_eq!(value.as_object().unwrap().len(), 9);
     }
 }

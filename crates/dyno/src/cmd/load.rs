@@ -4,8 +4,8 @@
 //! but the server's clocks at the edges, when a process was named.
 
 mod ask;
-mod json;
 mod outcome;
+mod record;
 mod text;
 
 use crate::out;
@@ -19,12 +19,15 @@ use dyno_sys::affinity::CpuSet;
 use dyno_sys::proc;
 use dyno_sys::socket::Addr;
 
-use super::exit;
-use super::stop;
-use crate::cli;
+use super::{exit, gate, stop};
+use crate::cli::{self, Format};
 use dyno_lab::Failure;
 use dyno_lab::chain;
 use dyno_lab::measure::cost::{ServerClock, ServerCost};
+use dyno_record::condition::Known;
+use dyno_record::load::{LoadRun, Server};
+use dyno_record::sheet::of_load;
+use dyno_report::export::{self, Subject};
 use outcome::{Outcome, failed};
 
 /// Descriptors beside the connections: standard ones, one event queue per thread, one signal descriptor, and what reading
@@ -37,12 +40,15 @@ const THREADS_DEFAULT: usize = 2;
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
     refuse_what_is_not_there_yet(args)?;
+    let conditions = gate::Conditions::read(&args.gate)?;
+    conditions.check(&figures(args))?;
+    let format = format(args);
     let threads = threads(args)?;
     let plan = plan(args, threads)?;
     let clock = args.pid.map(ServerClock::new).transpose()?;
     make_room(args.connections.get() as u64 + threads as u64)?;
     stop::listen()?;
-    if !args.json {
+    if format == Format::Table {
         out::print(&text::head(args, threads))?;
     }
     let (report, server, rates) = measure(args, &plan, clock)?;
@@ -51,8 +57,33 @@ pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
         ..Signs::of(&report.block, args.connections.get())
     };
     let outcome = Outcome { args, threads, report: &report, signs, limited: signs.limited(), server, rates };
-    out::print(&if args.json { json::object(&outcome)? } else { text::body(&outcome) })?;
-    ending(&report)
+    let run = record::record(&outcome);
+    let held = conditions.hold(&of_load(&run))?;
+    let why = failed(&report).map(|(what, why)| why.map_or(what.clone(), |why| format!("{what}: {why}")));
+    out::print(&match format.exporter() {
+        Some(exporter) => export::write(exporter, Subject::Load(&run, why.as_deref()), &held),
+        None if format == Format::Json => json(&run)?,
+        None => text::body(&outcome),
+    })?;
+    let met = gate::told(&held);
+    ending(&report, met)
+}
+
+fn format(args: &cli::Load) -> Format {
+    args.format.wanted(cli::Json::of(args.json))
+}
+
+/// Figures that a load will have, by name: the server's CPU only where its process is named.
+fn figures(args: &cli::Load) -> Vec<Known> {
+    let server = args.pid.map(|_| Server::default());
+    Known::of(&of_load(&LoadRun { server, ..LoadRun::default() }))
+}
+
+fn json(run: &LoadRun) -> Result<String, Failure> {
+    let text = serde_json::to_string(run);
+    let text =
+        text.map_err(|error| Failure::error("the result cannot be written as JSON").because(&error))?;
+    Ok(text + "\n")
 }
 
 pub(super) fn refuse_what_is_not_there_yet(args: &cli::Load) -> Result<(), Failure> {
@@ -130,7 +161,7 @@ fn measure(args: &cli::Load, plan: &LoadPlan, mut clock: Option<ServerClock>) ->
         }
     };
     let mut rates = Rates::new(plan.placement.threads());
-    let screen = !args.json && std::io::stderr().is_terminal();
+    let screen = format(args) == Format::Table && std::io::stderr().is_terminal();
     let mut progress = |progress: &Progress| {
         rates.add(progress.elapsed_ns, progress.replies);
         if screen {
@@ -178,11 +209,13 @@ impl Rates {
     }
 }
 
-fn ending(report: &LoadReport) -> Result<ExitCode, Failure> {
+fn ending(report: &LoadReport, conditions_met: bool) -> Result<ExitCode, Failure> {
     if report.ended == Ended::Stopped {
         return Ok(ExitCode::from(exit::INTERRUPTED));
     }
-    let Some((what, why)) = failed(report) else { return Ok(exit::DONE) };
+    let Some((what, why)) = failed(report) else {
+        return Ok(if conditions_met { exit::DONE } else { ExitCode::from(exit::NO) });
+    };
     let failure = Failure::error(what).try_this("curl -si URL");
     Err(match why {
         Some(why) => failure.likely(why),

@@ -5,15 +5,18 @@
 mod audit;
 pub(crate) mod causal;
 pub(crate) mod climb;
+mod compare;
 mod diagnose;
 mod doctor;
 mod exit;
 mod flame;
 mod floor;
+mod gate;
 mod judge;
 mod load;
 mod netlab;
 mod offcpu;
+mod pages;
 mod profile;
 mod recording;
 mod report;
@@ -45,6 +48,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Floor(args)) => floor::run(&args),
         Some(Verb::Load(args)) => load::run(&args),
         Some(Verb::Judge(args)) => judge::run(&args),
+        Some(Verb::Compare(args)) => compare::run(&args),
         Some(Verb::Climb(args)) => climb::run(&args),
         Some(Verb::Report(args)) => report::run(&args),
         Some(Verb::Profile(args)) => profile::run(&args),
@@ -56,6 +60,8 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Some(Verb::Audit(args)) => audit::run(&args),
         Some(Verb::Tune(args)) => tune::run(&args),
         Some(Verb::Doctor(args)) => doctor::run(&args),
+        Some(Verb::Completions(args)) => pages::completions(&args),
+        Some(Verb::Man(args)) => pages::man(&args),
         Some(Verb::Netlab(args)) => netlab::run(&args),
     }
 }

@@ -1,6 +1,5 @@
 //! `dyno netlab`: the laboratory held for people and tests, and a program under filters of system calls.
 
-use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -10,18 +9,19 @@ use dyno_lab::Failure;
 use dyno_lab::launch::laboratory::{self, entered};
 use dyno_record::lab::planted;
 use dyno_sys::affinity;
+use dyno_sys::setting::scheduling;
 use dyno_sys::signal::{Signal, SignalFd};
 use dyno_sys::{child, seccomp, socket};
 
 use super::exit;
-use crate::cli::netlab::{Netlab, What};
+use crate::cli::netlab::{Netlab, Pages, Under, What};
 use crate::out;
 
 /// Runs the verb.
 pub(crate) fn run(args: &Netlab) -> Result<ExitCode, Failure> {
     match &args.what {
         What::Hold(hold) => held(hold.plant),
-        What::Under(under) => Err(become_it(under.filters, &under.command)),
+        What::Under(under) => Err(become_it(under)),
     }
 }
 
@@ -68,9 +68,19 @@ fn how_to_enter(lab: &Lab) -> String {
 }
 
 /// Comes back only with the reason why not.
-fn become_it(filters: u8, command: &[OsString]) -> Failure {
+fn become_it(under: &Under) -> Failure {
+    let Under { filters, class, pages, command } = under;
     let name = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-    let burdened = child::no_new_privs().and_then(|()| (0..filters).try_for_each(|_| seccomp::weigh_down()));
+    if let Some(Err(error)) = class.as_ref().map(|class| scheduling::set_own(class)) {
+        return Failure::error(format!("cannot be in class \"{}\"", class.as_deref().unwrap_or_default()))
+            .because(&error)
+            .likely("there is no such class, or fifo and rr need root")
+            .try_this("--class \"batch nice 0\"");
+    }
+    if let Err(error) = small_pages(*pages) {
+        return Failure::error("cannot do without huge pages").because(&error);
+    }
+    let burdened = child::no_new_privs().and_then(|()| (0..*filters).try_for_each(|_| seccomp::weigh_down()));
     if let Err(error) = burdened {
         return Failure::error("cannot filter system calls").because(&error);
     }
@@ -79,4 +89,8 @@ fn become_it(filters: u8, command: &[OsString]) -> Failure {
     };
     let error = Command::new(program).args(words).exec();
     Failure::error(format!("cannot run {name}")).because(&error).try_this(format!("command -v {name}"))
+}
+
+fn small_pages(pages: Pages) -> std::io::Result<()> {
+    if pages == Pages::Small { child::no_huge_pages() } else { Ok(()) }
 }

@@ -9,7 +9,7 @@ use dyno_lab::Failure;
 use dyno_profile::Target;
 use dyno_profile::offcpu::Recorder;
 
-use super::recording::{Files, of_command, of_processes, say_how_it_ends, while_command};
+use super::recording::{Files, of_command, of_processes, watching, while_command};
 use super::stop;
 use crate::cli;
 use dyno_lab::look::refused::not_watched;
@@ -26,9 +26,10 @@ pub(crate) fn run(args: &cli::OffCpu) -> Result<ExitCode, Failure> {
         None => of_command(&args.command, |pid| open(Target::Held(pid)), record)?,
         Some(target) if args.command.is_empty() => {
             stop::listen()?;
-            let recorder = open(target)?;
-            say_how_it_ends(args.time);
-            record(recorder)?
+            let live = watching(&target, args.time);
+            let profile = open(target).and_then(record);
+            drop(live);
+            profile?
         }
         Some(target) => while_command(&args.command, || open(target), record_until)?,
     };

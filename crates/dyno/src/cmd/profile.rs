@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use dyno_profile::{Recorder, Target};
 
-use super::recording::{Files, of_command, of_processes, say_how_it_ends, while_command};
+use super::recording::{Files, of_command, of_processes, watching, while_command};
 use super::stop;
 use crate::cli;
 use dyno_lab::Failure;
@@ -24,9 +24,11 @@ pub(crate) fn run(args: &cli::Profile) -> Result<ExitCode, Failure> {
     let record = |recorder: Recorder| recorder.record(&stop::STOP).map_err(|error| not_profiled(&error));
     let profile = if args.command.is_empty() {
         stop::listen()?;
-        let recorder = open(target(args))?;
-        say_how_it_ends(args.time);
-        record(recorder)?
+        let target = target(args);
+        let live = watching(&target, args.time);
+        let profile = open(target).and_then(record);
+        drop(live);
+        profile?
     } else if !args.pid.is_empty() || args.tid.is_some() || args.all {
         while_command(&args.command, || open(target(args)), record_until)?
     } else {

@@ -6,7 +6,6 @@ use crate::this_run;
 use dyno_host::machine::machine;
 use dyno_lab::file;
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -23,6 +22,7 @@ use dyno_sys::keeper::{Keeper, KeeperError};
 use dyno_sys::{clock, proc};
 
 use super::stop;
+use crate::live::Live;
 use dyno_report::page::flame;
 use dyno_report::page::flame::Format;
 use dyno_report::text;
@@ -153,11 +153,22 @@ pub(super) fn while_command<R>(
     Ok(profile)
 }
 
-/// Says how to end what has no end of its own, where somebody looks.
-pub(super) fn say_how_it_ends(time: Option<Duration>) {
-    if time.is_none() && std::io::stderr().is_terminal() {
-        out::say("watching; Ctrl-C ends it and writes the profile\n");
-    }
+/// Says what is watched, how long still, and how to end what has no end of its own.
+pub(super) fn watching(target: &Target, time: Option<Duration>) -> Live {
+    let what = match target {
+        Target::Process(pid) | Target::Held(pid) => format!("watching {}", called(*pid)),
+        Target::Processes(pids) => format!("watching {} processes", pids.len()),
+        Target::Thread(tid) => format!("watching thread {}", called(*tid)),
+        Target::Machine | Target::Cpus(_) => "watching the machine".to_owned(),
+    };
+    let until = if time.is_none() { "; Ctrl-C ends it and writes the profile" } else { "" };
+    Live::start(&format!("{what}{until}"), time, "putting names to what was seen", &stop::STOP)
+}
+
+/// A process by number and name, as far as it says one.
+pub(super) fn called(pid: Pid) -> String {
+    let name = proc::name(pid).map(|name| format!(" ({name})")).unwrap_or_default();
+    format!("{pid}{name}")
 }
 
 #[cfg(test)]

@@ -6,28 +6,53 @@ use std::process::ExitCode;
 
 use dyno_record::causal::{CAUSAL_SCHEMA, Causal, CausalError};
 use dyno_record::climb::{CLIMB_SCHEMA, Climb, RecordError};
+use dyno_record::diagnosis::Diagnosis;
+use dyno_record::finding::DIAGNOSIS_SCHEMA;
 
-use super::exit;
-use crate::cli;
+use super::{exit, gate};
+use crate::cli::{self, Format};
 use dyno_lab::Failure;
 use dyno_lab::file;
-use dyno_report::text::{causal, climb_table};
+use dyno_record::sheet::of_climb;
+use dyno_report::export::{self, Subject};
+use dyno_report::number::visible;
+use dyno_report::text::{causal, climb_table, diagnosis_card};
 
 /// What the schema of every climb's record begins with, before its version.
 const FAMILY: &str = "dyno.climb/";
 /// The same of a causal profile's.
 const CAUSAL_FAMILY: &str = "dyno.causal/";
+/// The same of a diagnosis's.
+const DIAGNOSIS_FAMILY: &str = "dyno.diagnosis/";
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Report) -> Result<ExitCode, Failure> {
     let (width, color) = (out::terminal_width(), args.color.on_stdout());
+    let conditions = gate::Conditions::read(&args.gate)?;
     let text = text(&args.record)?;
-    let (page, table) = if is_causal(&text) {
-        let record = causal_record(&args.record, &text)?;
-        (dyno_report::page::causal::render(&record), causal::causal(&record, width, color))
-    } else {
-        let climb = climb_record(&args.record, &text)?;
-        (dyno_report::page::climb::render(&climb), climb_table(&climb, width, color))
+    let format = args.format.wanted(cli::Json::of(args.json));
+    let (page, table, held) = match family(&text) {
+        Family::Causal => {
+            let record = causal_record(&args.record, &text)?;
+            only_a_table(args, format, "a causal profile")?;
+            (dyno_report::page::causal::render(&record), causal::causal(&record, width, color), Vec::new())
+        }
+        Family::Diagnosis => {
+            let record = diagnosis_record(&args.record, &text)?;
+            only_a_table(args, format, "a diagnosis")?;
+            let card = diagnosis_card(&record, width, color);
+            (dyno_report::page::diagnosis::render(&record, &[]), card, Vec::new())
+        }
+        Family::Climb => {
+            let climb = climb_record(&args.record, &text)?;
+            let held = conditions.hold(&of_climb(&climb))?;
+            let written = match format.exporter() {
+                Some(exporter) => export::write(exporter, Subject::Climb(&climb), &held),
+                None if format == Format::Json => json(&climb)?,
+                None => climb_table(&climb, width, color),
+            };
+            (dyno_report::page::climb::render(&climb), written, held)
+        }
     };
     match place(args)? {
         None => out::print(&page)?,
@@ -37,16 +62,58 @@ pub(crate) fn run(args: &cli::Report) -> Result<ExitCode, Failure> {
             out::say(&format!("report    {}\n", path.display()));
         }
     }
-    Ok(exit::DONE)
+    Ok(if gate::told(&held) { exit::DONE } else { ExitCode::from(exit::NO) })
 }
 
-/// Whether a text says of itself that it is a causal profile, whatever its version.
-fn is_causal(text: &str) -> bool {
+/// What is no climb has no figures to gate or export by name here.
+fn only_a_table(args: &cli::Report, format: Format, what: &str) -> Result<(), Failure> {
+    let flag = match (format, args.gate.fail_under.is_empty()) {
+        (Format::Table, true) => return Ok(()),
+        (Format::Table, false) => "--fail-under",
+        _ => "--format",
+    };
+    Err(Failure::usage(format!("{flag} is for a climb here, and this is {what}"))
+        .likely("the record is another one than meant")
+        .try_this(format!("dyno report {}", file::name(&args.record))))
+}
+
+fn json(climb: &Climb) -> Result<String, Failure> {
+    let text = serde_json::to_string(climb);
+    Ok(text.map_err(|error| Failure::error("the record cannot be written as JSON").because(&error))? + "\n")
+}
+
+/// What a record is of.
+enum Family {
+    Climb,
+    Causal,
+    Diagnosis,
+}
+
+/// What a text says of itself that it is, whatever its version; a climb where it says nothing.
+fn family(text: &str) -> Family {
     #[derive(serde::Deserialize)]
     struct Head {
         schema: String,
     }
-    serde_json::from_str::<Head>(text).is_ok_and(|head| head.schema.starts_with(CAUSAL_FAMILY))
+    match serde_json::from_str::<Head>(text) {
+        Ok(head) if head.schema.starts_with(CAUSAL_FAMILY) => Family::Causal,
+        Ok(head) if head.schema.starts_with(DIAGNOSIS_FAMILY) => Family::Diagnosis,
+        _ => Family::Climb,
+    }
+}
+
+fn diagnosis_record(path: &Path, text: &str) -> Result<Diagnosis, Failure> {
+    let record = serde_json::from_str::<Diagnosis>(text).map_err(|error| {
+        let failure = Failure::error(format!("{}: {error}", file::name(path))).because(&error);
+        failure.likely("it is damaged").try_this("dyno diagnose PID --json > diagnosis.json")
+    })?;
+    if record.schema == DIAGNOSIS_SCHEMA {
+        return Ok(record);
+    }
+    let what = format!("{}: the record's schema is \"{}\"", file::name(path), visible(&record.schema));
+    Err(Failure::error(what)
+        .likely(format!("another version of dyno wrote it; this one knows {DIAGNOSIS_SCHEMA}"))
+        .try_this("the dyno that wrote it, or a newer one"))
 }
 
 fn causal_record(path: &Path, text: &str) -> Result<Causal, Failure> {
@@ -77,7 +144,7 @@ fn text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-fn climb_record(path: &Path, text: &str) -> Result<Climb, Failure> {
+pub(super) fn climb_record(path: &Path, text: &str) -> Result<Climb, Failure> {
     let name = file::name(path);
     Climb::from_json(text).map_err(|error| {
         let failure = Failure::error(format!("{name}: {error}")).because(&error);

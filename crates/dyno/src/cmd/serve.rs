@@ -33,6 +33,7 @@ use dyno_sys::child;
 use super::exit;
 use crate::cli;
 use dyno_lab::Failure;
+use dyno_record::alike;
 use layers::{Effective, Origin};
 use manager::Manager;
 pub(crate) use trouble::{engine_failure, url};
@@ -248,11 +249,18 @@ fn dials(args: &cli::Serve) -> Result<Dials, DialError> {
     Ok(dials)
 }
 
+/// What a dial takes, after the word of it that was perhaps meant.
+fn takes(word: &str, choices: &str) -> String {
+    let words = choices.split(", ").flat_map(|part| part.split(" or ")).filter(|one| !one.contains(' '));
+    let question = alike::did_you_mean(word, words).map(|question| question + " ").unwrap_or_default();
+    format!("{question}it takes {choices}")
+}
+
 fn unknown_word(error: &DialError) -> Failure {
     match error {
         DialError::UnknownWord { dial, word, choices } => {
             let what = format!("dial {dial} cannot stand at \"{word}\"");
-            Failure::usage(what).likely(format!("it takes {choices}")).try_this("dyno serve --help")
+            Failure::usage(what).likely(takes(word, choices)).try_this("dyno serve --help")
         }
         DialError::UnknownDial { .. } => Failure::usage(error.to_string()).try_this("dyno serve --help"),
     }
@@ -266,7 +274,7 @@ mod tests {
     use clap::Parser;
     use dyno_climb::built_in::built_in;
     use dyno_climb::plan::Plan;
-    use dyno_climb::rung::Surroundings;
+    use dyno_climb::rung::{NetworkHere, Surroundings};
 
     fn serve(words: &[&str]) -> Box<cli::Serve> {
         let cli = Cli::try_parse_from(["dyno", "serve"].iter().chain(words)).unwrap();
@@ -325,7 +333,7 @@ mod tests {
             server_cpus: 4,
             congestion_controls: vec!["reno".into(), "cubic".into()],
             allocators: vec!["/usr/lib/libmimalloc.so.2".into()],
-            network: None,
+            network: Some(NetworkHere { server_mask: "1".into(), ..NetworkHere::default() }),
         };
         let plan: Plan = built_in(&surroundings);
         let words: Vec<&str> = plan

@@ -91,6 +91,16 @@ impl Browser {
         self.ask("Input.dispatchMouseEvent", event);
     }
 
+    /// Sheets of A4 that the page takes on paper.
+    pub(crate) fn sheets(&mut self) -> usize {
+        let a4 = json!({ "paperWidth": 8.27, "paperHeight": 11.69, "preferCSSPageSize": true });
+        let told = self.ask("Page.printToPDF", a4);
+        let pdf = from_base64(told["data"].as_str().unwrap());
+        let sheets = pdf.windows(SHEET.len()).filter(|bytes| *bytes == SHEET).count();
+        assert!(sheets > 0, "a page takes a sheet at least");
+        sheets
+    }
+
     fn ask(&mut self, method: &str, parameters: Value) -> Value {
         self.last += 1;
         let mut message = json!({ "id": self.last, "method": method, "params": parameters });
@@ -124,6 +134,27 @@ impl Browser {
         assert_eq!(text.pop(), Some(0), "the browser ended");
         serde_json::from_slice(&text).unwrap()
     }
+}
+
+/// What begins a sheet in a PDF of this browser's.
+const SHEET: &[u8] = b"/Type /Page\n";
+
+/// What the browser packs bytes into (RFC 4648, section 4).
+fn from_base64(text: &str) -> Vec<u8> {
+    let value = |letter: u8| match letter {
+        b'A'..=b'Z' => letter - b'A',
+        b'a'..=b'z' => letter - b'a' + 26,
+        b'0'..=b'9' => letter - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let letters: Vec<u8> = text.bytes().filter(|letter| *letter != b'=').collect();
+    let group = |four: &[u8]| {
+        let bits = four.iter().fold(0_u32, |bits, letter| bits << 6 | u32::from(value(*letter)));
+        let bits = bits << (6 * (4 - four.len()));
+        bits.to_be_bytes()[1..four.len()].to_vec()
+    };
+    letters.chunks(4).flat_map(group).collect()
 }
 
 /// What of an event is a fault of the page's.

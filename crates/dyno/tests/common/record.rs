@@ -85,6 +85,8 @@ fn rung(id: &str, verdict: RungVerdict, trial: Option<&str>, leave_one_out: Opti
         source: String::new(),
         risk: String::new(),
         reverts: String::new(),
+        state: None,
+        elsewhere: String::new(),
         needs: Vec::new(),
         sets: String::new(),
         bundle: Vec::new(),

@@ -2,14 +2,18 @@
 
 use dyno_profile::Error;
 use dyno_profile::causal::{Children, SiteError};
+use dyno_record::alike;
 use dyno_record::profile::{Origin, Profile, Stack};
 use dyno_sys::bpf::BpfError;
-use dyno_sys::proc;
+use dyno_sys::{proc, trace};
 
 use super::asked::Asked;
 use crate::failure::{Failure, chain};
 use crate::look::refused::not_profiled;
 use crate::user::is_root;
+
+/// Waits that can be tried, but for those for a file.
+const WAITS: [&str; 4] = ["wait:disk", "wait:lock", "wait:network", "wait:any"];
 
 /// A place in the code that was not found.
 pub(super) fn no_site(error: &SiteError) -> Failure {
@@ -39,9 +43,13 @@ pub(super) fn no_site(error: &SiteError) -> Failure {
         SiteError::NoDebug { .. } => {
             failure.likely("it was built without -g").try_this("a function's name instead of FILE:LINE")
         }
-        SiteError::NoWait { .. } => failure
-            .likely("a word of another spelling, or a path without its beginning")
-            .try_this("--site wait:disk, or --site wait:/var/lib/data"),
+        SiteError::NoWait { name } => {
+            failure
+                .likely(alike::did_you_mean(name, WAITS).unwrap_or_else(|| {
+                    "a word of another spelling, or a path without its beginning".to_owned()
+                }))
+                .try_this("--site wait:disk, or --site wait:/var/lib/data")
+        }
         SiteError::Offset { .. } => {
             failure.likely("an offset is for --progress").try_this("the function, or FILE:LINE")
         }
@@ -53,12 +61,17 @@ pub(super) fn no_site(error: &SiteError) -> Failure {
 
 /// Something that cannot be counted.
 pub(super) fn not_counted(error: &Error) -> Failure {
-    let failure = Failure::usage(chain(error));
-    failure
-        .likely(
-            "it is SYMBOL, SYMBOL+OFFSET, FILE:LINE, begin:PLACE,end:PLACE, tracepoint:NAME or syscall:NAME",
-        )
-        .try_this("--progress syscall:write")
+    let forms =
+        "it is SYMBOL, SYMBOL+OFFSET, FILE:LINE, begin:PLACE,end:PLACE, tracepoint:NAME or syscall:NAME";
+    let likely = call_meant(error).unwrap_or_else(|| forms.to_owned());
+    Failure::usage(chain(error)).likely(likely).try_this("--progress syscall:write")
+}
+
+/// The system call that was perhaps meant.
+fn call_meant(error: &Error) -> Option<String> {
+    let Error::NoProgress { asked, .. } = error else { return None };
+    let call = alike::meant(asked.strip_prefix("syscall:")?, trace::call_names())?;
+    Some(alike::question(&format!("syscall:{call}")))
 }
 
 /// The experiments could not begin, or not one window of them could be run.

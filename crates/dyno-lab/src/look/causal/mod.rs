@@ -12,3 +12,4 @@ pub use asked::{Asked, Point};
 pub use event::Event;
 pub use experiment::experiment;
 pub use failure::not_run;
+pub use progress::can_be_counted;

@@ -71,6 +71,14 @@ impl Found {
     }
 }
 
+/// Whether a progress point is written as one, as far as that is seen without a target.
+///
+/// # Errors
+/// When it is not; the error says what was perhaps meant.
+pub fn can_be_counted(asked: &str) -> Result<(), Failure> {
+    asked.parse::<Named>().map(|_| ()).map_err(|error| not_counted(&error))
+}
+
 /// What is counted, with its places. Where nothing was named the likeliest is taken, and an event says so.
 pub(super) fn resolved(
     asked: &Asked,

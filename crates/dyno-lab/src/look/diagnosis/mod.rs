@@ -28,7 +28,7 @@ use looks::rest;
 use wanted::QUIET_SHARE;
 
 pub use counters::cpus_of;
-pub use wanted::{Sweep, Wanted};
+pub use wanted::{Stage, Sweep, Wanted};
 
 /// Watches as long as asked, and fills the parts of the record that only this moment knows: what became of the target, and
 /// the law of its load.
@@ -46,6 +46,7 @@ pub fn watch(wanted: &Wanted<'_>, record: &mut Diagnosis) -> Result<Observation,
     record.duration_s = watched(&seen);
     note_endings(record, &after, wanted);
     if let Some(plan) = wanted.load.filter(|_| wanted.sweep == Sweep::Connections) {
+        (wanted.on_stage)(Stage { what: "loading it by 1, 2, 4 … connections", left: None });
         match sweep::sweep(plan, wanted.stop) {
             Ok(usl) => record.card.scalability = Some(usl),
             Err(why) => not_looked(&mut seen.not_looked_at, "scalability", &why),
@@ -83,6 +84,7 @@ fn watch_under(plan: &LoadPlan, wanted: &Wanted<'_>) -> Result<(Observation, Cou
 /// The three windows, one after another.
 fn windows(wanted: &Wanted<'_>, load: Option<&Beside>) -> Watched {
     let pid = wanted.pid;
+    (wanted.on_stage)(Stage { what: "counting what it does", left: Some(wanted.duration) });
     let before = Counters::read(pid);
     let start = load.map(Beside::progress);
     let looked = looks::watch(pid, wanted.duration.mul_f64(QUIET_SHARE), wanted.stop);

@@ -14,7 +14,7 @@ use dyno_sys::clock::mono_ns;
 
 use super::counters::not_looked;
 use super::hot::{Hot, shared_memory};
-use super::wanted::{ON_CPU_SHARE, QUIET_SHARE, Wanted};
+use super::wanted::{ON_CPU_SHARE, QUIET_SHARE, Stage, Wanted};
 use crate::failure::chain;
 
 /// Why perf's records of switches stood in.
@@ -24,6 +24,8 @@ const NO_BPF: &str = "BPF is not to be had here; dyno offcpu says why";
 pub(super) fn add(seen: &mut Observation, wanted: &Wanted<'_>, load: Option<&Beside>, stop: &AtomicBool) {
     let pid = wanted.pid;
     let time = wanted.duration.mul_f64(ON_CPU_SHARE);
+    let left = Some(wanted.duration.mul_f64(1.0 - QUIET_SHARE));
+    (wanted.on_stage)(Stage { what: "sampling where its CPU time goes", left });
     let ((on_cpu, hot), rate) = rate_during(load, time, || on_cpu(pid, time, wanted.frequency_hz, stop));
     let user_share = on_cpu.as_ref().map_or(1.0, user_share);
     match on_cpu {
@@ -36,6 +38,7 @@ pub(super) fn add(seen: &mut Observation, wanted: &Wanted<'_>, load: Option<&Bes
     }
     if !stop.load(Ordering::Relaxed) {
         let time = wanted.duration.mul_f64(1.0 - QUIET_SHARE - ON_CPU_SHARE);
+        (wanted.on_stage)(Stage { what: "watching what its threads wait for", left: Some(time) });
         let ((), rate) = rate_during(load, time, || off_cpu(seen, pid, time, stop));
         seen.off_cpu = seen.off_cpu.take().map(|profile| counted(profile, rate));
     }

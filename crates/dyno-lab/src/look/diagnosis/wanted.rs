@@ -11,7 +11,7 @@ pub(super) const QUIET_SHARE: f64 = 0.25;
 pub(super) const ON_CPU_SHARE: f64 = 0.45;
 
 /// What is to be watched.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Wanted<'w> {
     /// The process, with its children.
     pub pid: Pid,
@@ -25,6 +25,17 @@ pub struct Wanted<'w> {
     pub sweep: Sweep,
     /// Set when somebody wants to stop.
     pub stop: &'w AtomicBool,
+    /// Hears what is done now.
+    pub on_stage: &'w dyn Fn(Stage),
+}
+
+/// What is done now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stage {
+    /// In words.
+    pub what: &'static str,
+    /// Time left of all windows; none where it is not known.
+    pub left: Option<Duration>,
 }
 
 /// Whether the load is swept.

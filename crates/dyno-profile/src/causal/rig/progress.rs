@@ -81,7 +81,9 @@ impl FromStr for Named {
             return Err(wrong("it is empty"));
         }
         if let Some(name) = asked.strip_prefix("syscall:") {
-            return system_call(name).ok_or_else(|| wrong("this machine has no such system call"));
+            return system_call(name).ok_or_else(|| {
+                wrong("this machine has no such system call, or it is none that is known here")
+            });
         }
         if let Some(name) = asked.strip_prefix("tracepoint:") {
             return tracepoint(name).map_err(wrong);

@@ -395,5 +395,5 @@ fn in_words(function: &Function) -> String {
 
 /// The last part of a path.
 fn short(path: &str) -> &str {
-    crate::name::file_name(path)
+    dyno_record::name::file_name(path)
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::name;
+use dyno_record::name;
 
 const IP_TID_TIME_CHAIN_PERIOD: u64 = 1 | 2 | 4 | 32 | 256;
 const FREQUENCY_AND_SAMPLE_ID_ALL: u64 = 1 << 10 | 1 << 18;

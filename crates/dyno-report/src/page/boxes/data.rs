@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use dyno_profile::layout::{Cell, Layout, Limits, What, layout};
-use dyno_profile::name;
 use dyno_profile::tree::{Both, Label, Role};
+use dyno_record::name;
 use serde_json::json;
 
 use super::colour;

@@ -1,7 +1,7 @@
 //! The picture without a script: within a page, as wide as its place; and as a file of its own.
 
 use dyno_profile::layout::{Cell, Layout, Limits, layout};
-use dyno_profile::name;
+use dyno_record::name;
 
 use super::{colour, key};
 use crate::page::html::{Tag, tag};
@@ -152,9 +152,10 @@ fn file_box(boxes: &Boxes, cell: &Cell, laid: &Layout) -> Tag {
 /// As much of a name as its box holds: whole, else its last parts, else its beginning.
 fn fitted(name: &str, width: f64) -> String {
     let letters = ((width - 6.0) / LETTER).floor().max(0.0) as usize;
-    let short = name::short(name);
-    match name.chars().count() {
-        whole if whole <= letters => name.to_owned(),
+    let plain = name::plain(name);
+    let short = name::short(&plain);
+    match plain.chars().count() {
+        whole if whole <= letters => plain,
         _ if short.chars().count() <= letters => short.to_owned(),
         _ if letters < 3 => String::new(),
         _ => short.chars().take(letters - 1).chain(['…']).collect(),

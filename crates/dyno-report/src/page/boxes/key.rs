@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use dyno_profile::name;
+use dyno_record::name;
 use dyno_record::profile::{Kind, WaitClass};
 
 use super::colour;

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use dyno_profile::name;
+use dyno_record::name;
 
 use super::colour;
 use super::key::swatches;

@@ -15,7 +15,8 @@ pub(super) fn ladder(ladder: &Ladder) -> Tag {
     let head = tag("div").class("rung-row head").attr("aria-hidden", "true").push(tag("span"));
     let head = head.push(scale.push(axis(&ladder.scale, "%")));
     let rows = tag("ol").push_all(ladder.rungs.iter().map(|rung| row(&ladder.scale, rung)));
-    tag("div").class("ladder").push(key(&ladder.key)).push(head).push(rows)
+    let key = (!ladder.key.is_empty()).then(|| key(&ladder.key));
+    tag("div").class("ladder").push_all(key).push(head).push(rows)
 }
 
 fn key(key: &[(Mark, &'static str)]) -> Tag {

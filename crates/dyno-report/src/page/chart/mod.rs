@@ -3,6 +3,7 @@
 //! The writer of pages calls this. Positions across are percentages of the width, positions down are pixels, so that one
 //! drawing serves a phone and a screen. Colours come from the style sheet by class. Nothing here knows what a rung is.
 
+mod course;
 mod curve;
 mod effect;
 mod ladder;
@@ -22,6 +23,7 @@ pub(super) fn figure(figure: &Figure) -> Tag {
         Chart::Estimates(estimates) => strip::estimates(estimates),
         Chart::Ladder(ladder) => ladder::ladder(ladder),
         Chart::Curves(all) => curve::curves(all, sentence),
+        Chart::Course(one) => course::course(one, sentence),
         Chart::Effect(one) => effect::effect(one, sentence),
         Chart::Points(series) => points::points(series, sentence),
         Chart::Boxes(boxes) | Chart::Explorable(boxes) => super::boxes::in_page(boxes, sentence),

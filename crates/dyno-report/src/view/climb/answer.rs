@@ -1,6 +1,6 @@
 //! What was gained, what it is worth against the floor, what it does not mean, and how to have it.
 
-use dyno_record::climb::{Arm, Climb, Ratio, Rung, RungVerdict, Total};
+use dyno_record::climb::{Arm, Climb, Ratio, Rung, RungVerdict, Total, is_a_risk};
 
 use crate::apply;
 use crate::number;
@@ -175,7 +175,7 @@ fn way(climb: &Climb) -> Item {
 /// does not. A dial that moved on, or that was kept for a load of its own, costs nothing there.
 fn prices(climb: &Climb) -> Vec<Item> {
     let standing = climb.rungs.iter().filter(|rung| stands(climb, rung));
-    let priced = standing.filter(|rung| !rung.risk.is_empty() && !rung.risk.starts_with("none"));
+    let priced = standing.filter(|rung| is_a_risk(&rung.risk));
     priced.map(|rung| Item::new(format!("{}:", rung.id), &rung.risk)).collect()
 }
 
@@ -191,7 +191,7 @@ pub(super) fn apply(climb: &Climb) -> Section {
     let commands = apply::commands(climb);
     match commands.is_empty() {
         true => {
-            let none = paragraph("The climb came to no setting to apply.");
+            let none = paragraph("The climb came to no setting but the start: there is nothing to apply.");
             Section::page("apply", "Apply it", OnPage::Beside, vec![none])
         }
         false => {

@@ -6,7 +6,7 @@ use dyno_measure::units::percent_of_log;
 use dyno_record::climb::{Attempt, Climb, Figures, ProofLine, Rung, RungVerdict};
 use dyno_record::trial::Compared;
 
-use super::rungs::{self, anchor, own_load, step};
+use super::rungs::{self, anchor, otherwise, step};
 use super::{profiles, series};
 use crate::number;
 use crate::view::block::{Block, Card, Fact, OnPage, Section, Shown, Voice};
@@ -30,7 +30,7 @@ fn card(climb: &Climb, at: usize, rung: &Rung) -> Card {
         anchor: anchor(at),
         name: rung.id.clone(),
         aside: rung.change.clone(),
-        verdict: Some(rungs::verdict_of(rung.attempt.verdict)),
+        verdict: Some(rungs::verdict_on(climb, &rung.attempt)),
         shown: Shown::Folded,
         blocks: std::iter::once(Block::Columns(columns)).chain(profiles::block(climb, rung)).collect(),
     }
@@ -60,7 +60,7 @@ fn about(climb: &Climb, rung: &Rung) -> Block {
         ("needs", rung.needs.join(", ")),
         ("judged with", rung.bundle.join(", ")),
         ("judged by", if own_metric { attempt.metric.to_string() } else { String::new() }),
-        ("load", own_load(climb, attempt).unwrap_or_default()),
+        ("load", otherwise(climb, attempt).map(|_| attempt.load.clone()).unwrap_or_default()),
         ("clock", attempt.clock.clone()),
         ("data", data(attempt)),
     ];

@@ -10,7 +10,7 @@ use crate::view::words::paragraph;
 
 pub(super) fn section(climb: &Climb) -> Option<Section> {
     let arms = climb.total.as_ref().map(|total| arms(climb, total)).unwrap_or_default();
-    let blocks: Vec<Block> = arms.into_iter().chain(turned_back(&climb.rungs)).collect();
+    let blocks: Vec<Block> = arms.into_iter().chain(turned_back(climb)).collect();
     (!blocks.is_empty()).then(|| Section::page("figures", "Figures", OnPage::Body, blocks))
 }
 
@@ -60,7 +60,7 @@ const TURNED_BACK: [Column; 5] = [
 ];
 
 /// Every kept dial turned back on fresh data.
-fn turned_back(all: &[Rung]) -> Vec<Block> {
+fn turned_back(climb: &Climb) -> Vec<Block> {
     let row = |(at, rung): (usize, &Rung)| -> Option<Row> {
         let back = rung.leave_one_out?;
         let step = rung.attempt.effect_percent;
@@ -69,11 +69,11 @@ fn turned_back(all: &[Rung]) -> Vec<Block> {
             figure(number::estimate(step, rung.attempt.interval_percent), step.unwrap_or(f64::NAN)),
             figure(number::effect(back.effect_percent, back.interval_percent), back.effect_percent),
             count(back.pairs as f64),
-            verdict(rungs::verdict_of(rung.attempt.verdict)),
+            verdict(rungs::verdict_on(climb, &rung.attempt)),
         ];
         Some(cells.into())
     };
-    let rows: Vec<Row> = all.iter().enumerate().filter_map(row).collect();
+    let rows: Vec<Row> = climb.rungs.iter().enumerate().filter_map(row).collect();
     if rows.is_empty() {
         return Vec::new();
     }

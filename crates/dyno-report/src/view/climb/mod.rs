@@ -32,6 +32,7 @@ pub(crate) fn view(climb: &Climb) -> View {
         card::section(climb),
         latency::section(climb),
         figures::section(climb),
+        rungs::folded(climb),
         rungs::section(climb),
         Some(conditions::machine(climb)),
         Some(conditions::noise(climb)),

@@ -3,8 +3,8 @@
 use dyno_measure::series::Side;
 use dyno_profile::diff::Basis;
 use dyno_profile::moved::{Moved, Time, moved};
-use dyno_profile::name;
 use dyno_record::climb::{Climb, Rung, RungVerdict};
+use dyno_record::name;
 use dyno_record::profile::Profile;
 
 use crate::view::block::{Block, Voice};

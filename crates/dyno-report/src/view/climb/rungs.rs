@@ -1,7 +1,7 @@
 //! Every rung: its row of figures, and its place on the ladder.
 
 use dyno_measure::series::Metric;
-use dyno_record::climb::{Attempt, Climb, Effect, Figures, Rung, RungVerdict};
+use dyno_record::climb::{Attempt, Climb, Effect, Figures, Rung, RungVerdict, State};
 
 use crate::number;
 use crate::view::block::{Block, OnPage, OnTerminal, Section};
@@ -19,17 +19,17 @@ const LOSS_SHARE_MAX: f64 = 1.0;
 /// Narrowest half of the scale, in percent: noise alone must not look like a mountain.
 const SPAN_PERCENT_MIN: f64 = 5.0;
 
-/// From the right: the confirmed gain leaves first, then the tail, the rate, the CPU; the step's figure is the last.
+/// The gain to quote and the verdict stay on every terminal; the tail leaves first, then the rate, the CPU, the step.
 const COLUMNS: [Column; 10] = [
     Column::words("rung", NAME_MAX),
     Column::words("change", CHANGE_MAX).falls(2).under("{}").on(On::Terminal),
-    Column::figure("req/s", 4, 12),
-    Column::figure("CPU µs/req", 3, 12),
-    Column::figure("p50/p99 µs", 5, 20).on(On::Terminal),
+    Column::figure("req/s", 5, 12),
+    Column::figure("CPU µs/req", 4, 12),
+    Column::figure("p50/p99 µs", 6, 20).on(On::Terminal),
     Column::page("p50 µs"),
     Column::page("p99 µs"),
-    Column::figure("step", 1, 20),
-    Column::figure("gain (confirmed)", 6, 20).under("confirmed {}"),
+    Column::figure("step", 3, 20).under("step {}"),
+    Column::figure("gain (confirmed)", 0, 20).stays(),
     Column::words("verdict", usize::MAX),
 ];
 
@@ -38,12 +38,23 @@ pub(super) fn anchor(at: usize) -> String {
     format!("rung-{}", at + 1)
 }
 
+/// The verdict of a rung as it stands at the end.
+pub(super) fn verdict_on(climb: &Climb, attempt: &Attempt) -> Verdict {
+    match attempt.verdict == RungVerdict::Kept && climb.own_load_only(attempt) {
+        true => Verdict { word: "kept for that load", tone: Tone::Doubt },
+        false => verdict_of(attempt.verdict),
+    }
+}
+
 pub(super) fn verdict_of(verdict: RungVerdict) -> Verdict {
     let tone = match verdict {
         RungVerdict::Kept => Tone::Good,
         RungVerdict::Reverted | RungVerdict::Failed => Tone::Bad,
         RungVerdict::Unconfirmed | RungVerdict::NotApplied => Tone::Doubt,
-        RungVerdict::NoDifference | RungVerdict::NotPossible | RungVerdict::NotMeasured => Tone::Faint,
+        RungVerdict::NotWorthwhile
+        | RungVerdict::NoDifference
+        | RungVerdict::NotPossible
+        | RungVerdict::NotMeasured => Tone::Faint,
     };
     Verdict { word: verdict.words(), tone }
 }
@@ -58,12 +69,28 @@ pub(super) fn confirmed(rung: &Rung) -> Option<Effect> {
     rung.leave_one_out.filter(|_| rung.attempt.verdict == RungVerdict::Kept)
 }
 
-/// The rung's load when it is not the plan's, and whether the final setting goes without the rung because of it.
-pub(super) fn own_load(climb: &Climb, attempt: &Attempt) -> Option<String> {
+/// What a rung was judged by and under, where that is not the plan's: its figures are of another kind than its neighbours'.
+pub(super) fn otherwise(climb: &Climb, attempt: &Attempt) -> Option<String> {
+    let metric = (attempt.metric != Metric::CpuPerRequest).then(|| attempt.metric.to_string());
     let other = !attempt.load.is_empty() && attempt.load != climb.load.to_string();
-    let only = climb.own_load_only(attempt) && attempt.verdict == RungVerdict::Kept;
-    let kept = if only { ", and kept for that load only: the final setting goes without it" } else { "" };
-    other.then(|| format!("under {}{kept}", attempt.load))
+    let load = other.then(|| format!("under {}", attempt.load));
+    let words: Vec<String> = metric.into_iter().chain(load).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// The places of rungs that can be compared, with what their figures are: the plan's own first.
+fn groups(climb: &Climb) -> Vec<(Option<String>, Vec<usize>)> {
+    let mut groups: Vec<(Option<String>, Vec<usize>)> = vec![(None, Vec::new())];
+    for (at, rung) in climb.rungs.iter().enumerate() {
+        // What has no figure is compared with nothing.
+        let kind = rung.attempt.effect_percent.and_then(|_| otherwise(climb, &rung.attempt));
+        match groups.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, places)) => places.push(at),
+            None => groups.push((kind, vec![at])),
+        }
+    }
+    groups.retain(|(_, places)| !places.is_empty());
+    groups
 }
 
 /// A kept rung's reason is its figures; every other verdict owes one.
@@ -71,19 +98,45 @@ fn why(attempt: &Attempt) -> String {
     if attempt.verdict == RungVerdict::Kept { String::new() } else { attempt.why.clone() }
 }
 
-/// All rungs with the figures of their own side of their own trial.
+/// All rungs with the figures of their own side of their own trial; those under other loads in tables of their own.
+fn tables(climb: &Climb) -> Vec<Block> {
+    groups(climb).into_iter().map(|(kind, at)| Block::Table(table(climb, kind, &at))).collect()
+}
+
+/// What a terminal shows of all rungs.
 pub(super) fn section(climb: &Climb) -> Option<Section> {
-    let rungs = climb.rungs.iter().enumerate().map(|(at, rung)| row(climb, at, rung));
-    let rows: Vec<Row> = start(climb).into_iter().chain(rungs).collect();
-    let caption = "Every rung, with the figures of its own side of its own trial";
-    let table = Table::new(caption, &COLUMNS, rows);
-    let place = (OnPage::Body, OnTerminal::Found);
-    (!climb.rungs.is_empty()).then(|| Section::new("table", "Every rung", place, vec![Block::Table(table)]))
+    let place = (OnPage::Nowhere, OnTerminal::Found);
+    (!climb.rungs.is_empty()).then(|| Section::new("table", "Every rung", place, tables(climb)))
+}
+
+/// The same for a page, which has drawn them already: one click away, to sort and to copy.
+pub(super) fn folded(climb: &Climb) -> Option<Section> {
+    let block = Block::Details("Every rung as a table".to_owned(), tables(climb));
+    (!climb.rungs.is_empty()).then(|| Section::page("every-rung", "Every rung", OnPage::Body, vec![block]))
+}
+
+fn table(climb: &Climb, kind: Option<String>, places: &[usize]) -> Table {
+    let rungs = places.iter().map(|at| row(climb, *at, &climb.rungs[*at]));
+    match kind {
+        None => {
+            let rows = start(climb).into_iter().chain(rungs).collect();
+            Table::new("Every rung, with the figures of its own side of its own trial", &COLUMNS, rows)
+        }
+        Some(kind) => {
+            let (caption, lead) = (format!("Judged by {kind}"), format!("judged by {kind}"));
+            Table::new(by_cpu(&caption), &COLUMNS, rungs.collect()).led_by(by_cpu(&lead))
+        }
+    }
+}
+
+/// Where only the load is another one, the measure is the climb's own.
+fn by_cpu(words: &str) -> String {
+    words.replacen(" by under ", " under ", 1)
 }
 
 /// Where the climb starts: what its first rung measured on the side before it, under the plan's own load.
 fn start(climb: &Climb) -> Option<Row> {
-    let of_plan = |rung: &&Rung| rung.attempt.figures.is_some() && own_load(climb, &rung.attempt).is_none();
+    let of_plan = |rung: &&Rung| rung.attempt.figures.is_some() && otherwise(climb, &rung.attempt).is_none();
     let [figures, _] = climb.rungs.iter().find(of_plan)?.attempt.figures?;
     let name = [words("start"), nothing()];
     let rest = [nothing(), nothing(), nothing()];
@@ -97,7 +150,7 @@ fn row(climb: &Climb, at: usize, rung: &Rung) -> Row {
     });
     let name = [link(&rung.id, anchor(at)), words(&rung.change)];
     let step = figure(step(attempt), attempt.effect_percent.unwrap_or(f64::NAN));
-    let rest = [step, gain, verdict(verdict_of(attempt.verdict))];
+    let rest = [step, gain, verdict(verdict_on(climb, attempt))];
     let figures = cells(attempt.figures.as_ref().map(|[_, after]| after));
     let cells = name.into_iter().chain(figures).chain(rest).collect();
     Row { cells, why: why(attempt), notes: notes(climb, rung), ..Row::default() }
@@ -116,7 +169,7 @@ fn cells(figures: Option<&Figures>) -> [Cell; 5] {
 }
 
 fn notes(climb: &Climb, rung: &Rung) -> Vec<String> {
-    let mut notes: Vec<String> = own_load(climb, &rung.attempt).into_iter().collect();
+    let mut notes: Vec<String> = for_that_load(climb, &rung.attempt).into_iter().map(str::to_owned).collect();
     if !rung.bundle.is_empty() {
         notes.push(format!("judged together with {}", rung.bundle.join(", ")));
     }
@@ -124,8 +177,21 @@ fn notes(climb: &Climb, rung: &Rung) -> Vec<String> {
         notes.push(format!("first try: {} {}", first.verdict.words(), step(first)).trim_end().to_owned());
     }
     notes.extend(price(climb, &rung.attempt));
+    notes.extend(elsewhere(rung));
     notes.extend(beside(rung));
     notes
+}
+
+/// What became of a rung that pays under its own load only.
+fn for_that_load(climb: &Climb, attempt: &Attempt) -> Option<&'static str> {
+    let only = climb.own_load_only(attempt) && attempt.verdict == RungVerdict::Kept;
+    only.then_some("the final setting goes without it")
+}
+
+/// What others measured, beside a rung that could not be measured here.
+fn elsewhere(rung: &Rung) -> Option<String> {
+    let untold = rung.elsewhere.is_empty() || rung.state == Some(State::MeasuredHere);
+    (!untold).then(|| format!("elsewhere, and in no total: {}", rung.elsewhere))
 }
 
 /// What a kept rung takes of the memory, where that is more than servers differ by.
@@ -148,21 +214,30 @@ fn beside(rung: &Rung) -> Option<String> {
 }
 
 const READ_ME: &str = "Each rung changes one thing and stays only if it was proven in force, better than the noise, and confirmed. \
-    Figures are the change of the rung's metric, CPU per request unless the row says otherwise. Rungs overlap: \
+    Figures are the change of CPU per request; rungs that are judged by another measure or under another load stand apart. Rungs overlap: \
     their gains neither add nor multiply up to the total.";
 
-/// Every rung on one scale, from top to bottom in the order of the climb.
+/// Every rung on a scale that it shares with those it can be compared with, in the order of the climb.
 pub(super) fn ladder(climb: &Climb) -> Option<Section> {
-    let rungs = &climb.rungs;
-    let chart = Chart::Ladder(Ladder {
-        scale: scale(rungs),
-        sides: ["← costs more", "costs less →"],
-        key: key(),
-        rungs: rungs.iter().enumerate().map(|(at, rung)| on_ladder(climb, at, rung)).collect(),
+    let drawn = groups(climb).into_iter().flat_map(|(kind, places)| {
+        let heading = kind.map(|kind| paragraph(by_cpu(&format!("Judged by {kind}:"))));
+        let is_first = places.contains(&0) || heading.is_none();
+        let key = if is_first { key() } else { Vec::new() };
+        heading.into_iter().chain([Block::Figure(on_one_scale(climb, &places, key))])
     });
-    let figure = Figure { chart, sentence: String::new(), caption: String::new() };
-    let blocks = vec![paragraph(READ_ME), Block::Figure(figure)];
-    (!rungs.is_empty()).then(|| Section::page("ladder", "The ladder", OnPage::Body, blocks))
+    let blocks = std::iter::once(paragraph(READ_ME)).chain(drawn).collect();
+    (!climb.rungs.is_empty()).then(|| Section::page("ladder", "The ladder", OnPage::Body, blocks))
+}
+
+fn on_one_scale(climb: &Climb, places: &[usize], key: Vec<(Mark, &'static str)>) -> Figure {
+    let rungs: Vec<&Rung> = places.iter().map(|at| &climb.rungs[*at]).collect();
+    let chart = Chart::Ladder(Ladder {
+        scale: scale(&rungs),
+        sides: ["← costs more", "costs less →"],
+        key,
+        rungs: places.iter().map(|at| on_ladder(climb, *at, &climb.rungs[*at])).collect(),
+    });
+    Figure { chart, sentence: String::new(), caption: String::new() }
 }
 
 /// The four ways of drawing, each beside its word.
@@ -177,8 +252,8 @@ fn key() -> Vec<(Mark, &'static str)> {
 }
 
 /// Gains to the right. The same scale serves all rows.
-fn scale(rungs: &[Rung]) -> Scale {
-    let ends = || rungs.iter().flat_map(marks).flat_map(|mark| mark.ends());
+fn scale(rungs: &[&Rung]) -> Scale {
+    let ends = || rungs.iter().flat_map(|rung| marks(rung)).flat_map(|mark| mark.ends());
     let gain = ends().fold(-SPAN_PERCENT_MIN, f64::min);
     let loss_max = LOSS_SHARE_MAX * -gain;
     Scale::around_zero(ends().map(|end| end.min(loss_max)).chain([gain])).mirrored()
@@ -191,19 +266,13 @@ fn on_ladder(climb: &Climb, at: usize, rung: &Rung) -> LadderRung {
         anchor: anchor(at),
         name: rung.id.clone(),
         change: rung.change.clone(),
-        otherwise: otherwise(climb, attempt),
+        otherwise: for_that_load(climb, attempt).unwrap_or_default().to_owned(),
         marks: marks(rung),
         figure: gain.map_or_else(|| step(attempt), |e| number::effect(e.effect_percent, e.interval_percent)),
         confirmed: gain.is_some(),
-        verdict: verdict_of(attempt.verdict),
+        verdict: verdict_on(climb, attempt),
         why: why(attempt),
     }
-}
-
-/// A metric or a load of the rung's own: its figure is of another kind than its neighbours'.
-fn otherwise(climb: &Climb, attempt: &Attempt) -> String {
-    let metric = (attempt.metric != Metric::CpuPerRequest).then(|| attempt.metric.to_string());
-    metric.into_iter().chain(own_load(climb, attempt)).collect::<Vec<_>>().join(" · ")
 }
 
 /// What a rung's row shows.

@@ -1,7 +1,7 @@
 //! Functions by the time that they took themselves, or in all.
 
-use dyno_profile::name;
 use dyno_profile::top::{Function, functions};
+use dyno_record::name;
 use dyno_record::profile::{Kind, Origin, Profile};
 
 use crate::number::{NONE, micros};

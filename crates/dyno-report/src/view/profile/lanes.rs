@@ -3,7 +3,7 @@
 //! Time is cut into columns. In each the states stand on one another, as high as their share of that column: however
 //! many switches there were, nothing is dropped and nothing is drawn wider than it was.
 
-use dyno_profile::name;
+use dyno_record::name;
 use dyno_record::profile::{Profile, Span, ThreadState, Unit};
 
 use crate::number;

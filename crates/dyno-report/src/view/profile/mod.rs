@@ -2,6 +2,7 @@
 //!
 //! `dyno profile`, `dyno offcpu` and `dyno flame` show it; [`change`] is the view of what changed between two.
 
+mod call_tree;
 pub(crate) mod change;
 mod functions;
 pub(crate) mod lanes;
@@ -38,6 +39,7 @@ pub(crate) fn view(profile: &Profile, look: Look) -> View {
     let tail = [
         lanes::section(profile),
         Some(functions::section(profile, &boxes.measure, look.order)),
+        call_tree::section(profile),
         system_calls::section(profile),
         Some(Section::page("measured", "How it was measured", OnPage::Body, vec![measured(profile)])),
     ];

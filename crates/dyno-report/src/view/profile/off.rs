@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use dyno_profile::locks::{Lock, locks};
-use dyno_profile::{name, top};
-use dyno_record::profile::{Origin, Profile, Stack, ThreadTime, WaitClass};
+use dyno_profile::top;
+use dyno_record::name;
+use dyno_record::profile::{Frame, Origin, Profile, Stack, ThreadTime, WaitClass};
 
 use super::parts::{own_cost, requests, watched};
 use crate::number::{count, latency};
@@ -151,14 +152,19 @@ fn stacks(profile: &Profile) -> Vec<String> {
     rows.into_iter().take(ROWS_MAX).map(row).collect()
 }
 
-/// The nearest functions of the program, the innermost first; the kernel's where there is none.
+/// The nearest functions, the innermost first; where these are a library's alone, the program's own that called them ends
+/// the line. The kernel's where there is nothing else.
 fn place(profile: &Profile, frames: &[u32]) -> String {
     let known = || frames.iter().rev().filter_map(|&at| profile.frames.get(at as usize));
-    let user: Vec<&str> =
-        known().filter(|frame| frame.origin == Origin::User).map(|frame| frame.name.as_str()).collect();
-    let kernel: Vec<&str> = known().map(|frame| frame.name.as_str()).collect();
-    let names = if user.is_empty() { kernel } else { user };
-    let shown: Vec<&str> = names.into_iter().take(FRAMES_SHOWN).collect();
+    let user: Vec<&Frame> = known().filter(|frame| frame.origin == Origin::User).collect();
+    let frames = if user.is_empty() { known().collect() } else { user };
+    let own = frames.iter().position(|frame| !name::is_library(profile, frame));
+    let said = |frame: &&Frame| name::plain(&name::of_frame(profile, frame));
+    let mut shown: Vec<String> = frames.iter().take(FRAMES_SHOWN).map(said).collect();
+    if let Some(own) = own.filter(|own| *own >= FRAMES_SHOWN) {
+        shown.truncate(FRAMES_SHOWN - 1);
+        shown.push(format!("… < {}", said(&frames[own])));
+    }
     if shown.is_empty() { "an unknown place".to_owned() } else { shown.join(" < ") }
 }
 
@@ -196,7 +202,28 @@ fn files(profile: &Profile) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_record::profile::{Frame, Kind, Thread, Wait, Waker};
+    use dyno_record::profile::{Kind, Thread, Wait, Waker};
+
+    /// Planted fault: the innermost four alone, and every wait of a Go program is its run-time's.
+    #[test]
+    fn a_wait_in_a_library_is_told_with_the_function_that_called_it() {
+        let frame = |name: &str| Frame { name: name.to_owned(), ..Frame::default() };
+        let names = [
+            "main.main",
+            "main.audit",
+            "sync.(*Mutex).Lock",
+            "sync.(*Mutex).lockSlow",
+            "runtime.semacquire",
+            "runtime.park",
+        ];
+        let profile = Profile { frames: names.map(frame).to_vec(), ..Profile::default() };
+        assert_eq!(
+            place(&profile, &[0, 1, 2, 3, 4, 5]),
+            "runtime.park < runtime.semacquire < sync.(*Mutex).lockSlow < … < main.audit"
+        );
+        assert_eq!(place(&profile, &[0, 1, 2]), "sync.(*Mutex).Lock < main.audit < main.main");
+        assert_eq!(place(&profile, &[2, 3]), "sync.(*Mutex).lockSlow < sync.(*Mutex).Lock");
+    }
 
     #[test]
     fn the_lists_name_the_wait_the_lock_and_who_let_go() {

@@ -61,8 +61,13 @@ pub(super) fn lost(profile: &Profile) -> Vec<Fact> {
 pub(super) fn doubts(profile: &Profile) -> Vec<Fact> {
     let sampling = &profile.sampling;
     let mut found = Vec::new();
-    if sampling.truncated as f64 > TRUNCATED_MAX * sampling.samples as f64 {
-        let part = share(sampling.truncated as f64, sampling.samples as f64);
+    // Of a wait two stacks may be cut, its own and that of who ended it: its own counts.
+    let cut = match profile.kind {
+        Kind::OnCpu => sampling.truncated,
+        Kind::OffCpu => profile.truncated_stacks(),
+    };
+    if cut as f64 > TRUNCATED_MAX * sampling.samples as f64 {
+        let part = share(cut as f64, sampling.samples as f64);
         let words = format!("{part} of the stacks end before main or the thread's start");
         found.push(Fact::alert("cut", words));
     }

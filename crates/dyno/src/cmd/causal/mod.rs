@@ -16,7 +16,7 @@ use dyno_record::causal::Causal;
 
 use dyno_lab::Failure;
 use dyno_lab::file;
-use dyno_lab::look::causal::{Asked, experiment};
+use dyno_lab::look::causal::{Asked, can_be_counted, experiment};
 
 use super::stop;
 use crate::cli;
@@ -28,8 +28,10 @@ pub(crate) use watch::Watch;
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Causal) -> Result<ExitCode, Failure> {
     let files = Files::of(args)?;
+    // Before anything is started: a misspelt name must not cost a server's start.
+    args.progress.as_deref().map_or(Ok(()), can_be_counted)?;
     let target = target::open(args)?;
-    let mut watch = Watch::new();
+    let mut watch = Watch::new(Some(args.time));
     let measured = experiment(&asked(args, &target), &mut |event| watch.show(event), &stop::STOP);
     watch.clear();
     let mut record = measured.map_err(|failure| target.explained(failure))?;

@@ -1,6 +1,6 @@
 //! What is shown while experiments run: a line that rewrites itself on a terminal, plain lines elsewhere.
 
-use std::io::IsTerminal;
+use std::time::{Duration, Instant};
 
 use dyno_sys::clock::mono_ns;
 
@@ -8,6 +8,8 @@ use dyno_lab::look::causal::Event;
 use dyno_record::causal::Standing;
 use dyno_report::text::causal as text;
 
+use crate::cmd::stop::STOP;
+use crate::live::{Live, Place};
 use crate::out::{say, terminal_width};
 
 /// Off a terminal a line comes this often: a log is not to be filled.
@@ -17,20 +19,17 @@ const PLAIN_EVERY_NS: u64 = 5_000_000_000;
 pub(crate) struct Watch {
     place: Place,
     next_ns: u64,
-}
-
-/// What standard error is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Terminal,
-    Plain,
+    /// When all of it is to be over, where that is known.
+    until: Option<Instant>,
+    /// What keeps a stage's line up to date, on a terminal.
+    stage: Option<Live>,
 }
 
 impl Watch {
-    /// On standard error, whatever it is.
-    pub(crate) fn new() -> Watch {
-        let place = if std::io::stderr().is_terminal() { Place::Terminal } else { Place::Plain };
-        Watch { place, next_ns: 0 }
+    /// On standard error, whatever it is; all of it takes so long, where that is known.
+    pub(crate) fn new(time: Option<Duration>) -> Watch {
+        let until = time.and_then(|time| Instant::now().checked_add(time));
+        Watch { place: Place::of_stderr(), next_ns: 0, until, stage: None }
     }
 
     /// Shows what is reported.
@@ -43,18 +42,23 @@ impl Watch {
     }
 
     /// Says in a sentence what is done now.
-    pub(crate) fn stage(&self, text: &str) {
-        match self.place {
-            Place::Terminal => say(&format!("\r\x1b[K{text}")),
-            Place::Plain => say(&format!("{text}\n")),
+    pub(crate) fn stage(&mut self, text: &str) {
+        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        match (self.place, &self.stage) {
+            (Place::Plain, _) => say(&format!("{text}\n")),
+            (Place::Terminal, Some(live)) => live.now(text, left),
+            (Place::Terminal, None) => {
+                self.stage = Some(Live::start(text, left, "ending, with what there is", &STOP));
+            }
         }
     }
 
     /// Shows where the experiments stand.
     fn standing(&mut self, standing: &Standing<'_>) {
+        self.stage = None;
         let line = text::standing(standing, terminal_width());
         match self.place {
-            Place::Terminal => say(&format!("\r\x1b[K{line}")),
+            Place::Terminal => self.place.rewrite(&line),
             Place::Plain if mono_ns() >= self.next_ns => {
                 self.next_ns = mono_ns() + PLAIN_EVERY_NS;
                 say(&format!("{line}\n"));
@@ -64,9 +68,8 @@ impl Watch {
     }
 
     /// Takes the line away.
-    pub(crate) fn clear(&self) {
-        if self.place == Place::Terminal {
-            say("\r\x1b[K");
-        }
+    pub(crate) fn clear(&mut self) {
+        self.stage = None;
+        self.place.clear();
     }
 }

@@ -38,6 +38,7 @@ fn reaches(dial: &Dial, value: &Value) -> String {
         How::Arg => format!("words {:?}", value.words),
         How::Live => format!("words {:?}, or the message {:?}", value.words, value.text),
         How::Env { variable } => format!("variable {variable}={:?}", value.text),
+        How::Told => "changes nothing: it is told and not tried".to_owned(),
         How::Template => format!("{{{}}} is {:?}", dial.name, value.text),
         How::Knob { path } if value.text.is_empty() => format!("{path} as it was found"),
         How::Lab { part } => format!("the laboratory's {} is {:?}", part.name(), value.text),

@@ -8,49 +8,43 @@ use std::process::ExitCode;
 
 use dyno_measure::judge::{self, Verdict};
 use dyno_record::climb::{Attempt, Climb, Rung, RungVerdict};
+use dyno_record::judged::{Again, JUDGED_SCHEMA, Judged};
 use dyno_record::ratios::Ratios;
+use dyno_record::sheet::of_climb;
 use dyno_record::trial::Compared;
-use serde::Serialize;
 
 use super::numbers::Numbers;
-use crate::cli;
-use crate::cmd::exit;
-use crate::cmd::report;
+use super::written::{exported, json};
+use crate::cli::{self, Format};
+use crate::cmd::{exit, gate, report};
 use dyno_lab::Failure;
 use dyno_lab::file;
-use dyno_report::number::{NAME_COLUMNS_MAX, visible};
-
-/// One verdict of the record, and what its measurements say.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-struct Line {
-    rung: String,
-    stored: RungVerdict,
-    /// `None` when there is nothing to judge.
-    again: Option<RungVerdict>,
-}
-
-impl Line {
-    fn differs(&self) -> bool {
-        self.again.is_some_and(|again| again != self.stored)
-    }
-}
+use dyno_report::export::Subject;
+use dyno_report::number::visible;
 
 /// Runs the verb on one record.
-pub(super) fn run(args: &cli::Judge) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &cli::Judge, conditions: &gate::Conditions) -> Result<ExitCode, Failure> {
     only_for_two_files(args)?;
     let climb = report::record(&args.a).map_err(|failure| alone(args).unwrap_or(failure))?;
-    let lines = lines(&climb).map_err(|what| {
+    let held = conditions.hold(&of_climb(&climb))?;
+    let verdicts = lines(&climb).map_err(|what| {
         let failure = Failure::error(format!("{}: {what}", file::name(&args.a)));
         failure.likely("the record is damaged, or was shortened").try_this("dyno climb -o climb.json")
     })?;
-    let follows = Ratios::follow(&climb);
-    let text = match args.json {
-        true => serde_json::to_string(&lines).map(|text| text + "\n"),
-        false => Ok(table(&lines) + total_in_words(follows)),
+    let record = Judged {
+        schema: JUDGED_SCHEMA.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        file: file::name(&args.a),
+        verdicts,
+        total_follows: Ratios::follow(&climb),
     };
-    out::print(&text.map_err(|error| Failure::error("cannot write JSON").because(&error))?)?;
-    let differing = lines.iter().filter(|line| line.differs()).count();
-    Ok(if differing == 0 && follows != Some(false) { exit::DONE } else { ExitCode::from(exit::NO) })
+    out::print(&match args.format.wanted(cli::Json::of(args.json)) {
+        Format::Json => json(&record)?,
+        Format::Table => dyno_report::text::judged(&record, out::terminal_width(), args.color.on_stdout()),
+        other => exported(other, Subject::Judged(&record), &held),
+    })?;
+    let met = gate::told(&held);
+    Ok(if record.holds() && met { exit::DONE } else { ExitCode::from(exit::NO) })
 }
 
 fn only_for_two_files(args: &cli::Judge) -> Result<(), Failure> {
@@ -76,21 +70,21 @@ fn alone(args: &cli::Judge) -> Option<Failure> {
     })
 }
 
-fn lines(climb: &Climb) -> Result<Vec<Line>, String> {
+fn lines(climb: &Climb) -> Result<Vec<Again>, String> {
     let mut lines = Vec::new();
     for rung in &climb.rungs {
         if let Some(first) = &rung.first_attempt {
-            let again = step(climb, first)?;
-            lines.push(Line { rung: format!("{} (first try)", rung.id), stored: first.verdict, again });
+            let again = step(climb, rung, first)?;
+            lines.push(Again { rung: format!("{} (first try)", rung.id), stored: first.verdict, again });
         }
-        lines.push(Line { rung: rung.id.clone(), stored: rung.attempt.verdict, again: whole(climb, rung)? });
+        lines.push(Again { rung: rung.id.clone(), stored: rung.attempt.verdict, again: whole(climb, rung)? });
     }
     Ok(lines)
 }
 
 /// The verdict of a rung's last try: its step, and where that was kept, the dial turned back.
 fn whole(climb: &Climb, rung: &Rung) -> Result<Option<RungVerdict>, String> {
-    let Some(again) = step(climb, &rung.attempt)? else { return Ok(None) };
+    let Some(again) = step(climb, rung, &rung.attempt)? else { return Ok(None) };
     if again != RungVerdict::Kept {
         return Ok(Some(again));
     }
@@ -104,14 +98,23 @@ fn whole(climb: &Climb, rung: &Rung) -> Result<Option<RungVerdict>, String> {
     };
     let compared = find(climb, id)?;
     let judged = judge::cut_short(&compared.trial, &compared.rule, climb.seed);
-    let confirmed = judged.is_some_and(|judged| judged.verdict == Verdict::Better && judged.veto.is_none());
-    Ok(Some(if confirmed { RungVerdict::Kept } else { RungVerdict::Unconfirmed }))
+    let confirmed = judged.filter(|judged| judged.verdict == Verdict::Better && judged.veto.is_none());
+    Ok(Some(match confirmed {
+        Some(judged) => better(climb, rung, judged.estimate.percent()),
+        None => RungVerdict::Unconfirmed,
+    }))
+}
+
+/// Kept, where the gain is worth its risk.
+fn better(climb: &Climb, rung: &Rung, effect_percent: f64) -> RungVerdict {
+    let worth = climb.is_worth(&rung.risk, effect_percent);
+    if worth { RungVerdict::Kept } else { RungVerdict::NotWorthwhile }
 }
 
 /// What a try's trial says; `None` when its verdict does not come from one.
-fn step(climb: &Climb, attempt: &Attempt) -> Result<Option<RungVerdict>, String> {
-    use RungVerdict::{Kept, NoDifference, Reverted, Unconfirmed};
-    if !matches!(attempt.verdict, Kept | Reverted | NoDifference | Unconfirmed) {
+fn step(climb: &Climb, rung: &Rung, attempt: &Attempt) -> Result<Option<RungVerdict>, String> {
+    use RungVerdict::{Kept, NoDifference, NotWorthwhile, Reverted, Unconfirmed};
+    if !matches!(attempt.verdict, Kept | Reverted | NotWorthwhile | NoDifference | Unconfirmed) {
         return Ok(None);
     }
     let Some(id) = &attempt.trial else {
@@ -120,7 +123,7 @@ fn step(climb: &Climb, attempt: &Attempt) -> Result<Option<RungVerdict>, String>
     let compared = find(climb, id)?;
     let judged = judge::cut_short(&compared.trial, &compared.rule, climb.seed);
     Ok(Some(judged.map_or(RungVerdict::NotMeasured, |judged| match (judged.verdict, judged.veto) {
-        (Verdict::Better, None) => Kept,
+        (Verdict::Better, None) => better(climb, rung, judged.estimate.percent()),
         (Verdict::Better, Some(_)) | (Verdict::Worse, _) => Reverted,
         (Verdict::NoDifference, _) => NoDifference,
     })))
@@ -134,40 +137,5 @@ fn find<'c>(climb: &'c Climb, id: &str) -> Result<&'c Compared, String> {
     match values.into_iter().all(|value| value.is_finite() && value > 0.0) {
         true => Ok(compared),
         false => Err(format!("the trial \"{}\" has a block without a figure", visible(id))),
-    }
-}
-
-fn table(lines: &[Line]) -> String {
-    let names: Vec<String> = lines.iter().map(|line| visible(&line.rung)).collect();
-    let rung = names.iter().map(|name| name.chars().count()).chain(["rung".len()]).max().unwrap_or(0);
-    let rung = rung.min(NAME_COLUMNS_MAX);
-    // The head of its column is longer than every verdict.
-    let stored = "stored verdict".len();
-    let mut out = format!("  {:rung$}   stored verdict   judged again\n", "rung");
-    for (line, name) in lines.iter().zip(&names) {
-        let again = line.again.map_or("nothing to judge", RungVerdict::words);
-        let mark = if line.differs() { "   differs" } else { "" };
-        out.push_str(&format!("  {name:rung$}   {:stored$}   {again}{mark}\n", line.stored.words()));
-    }
-    out + &conclusion(lines)
-}
-
-/// Whether total and floor follow from their rounds; nothing where there are none to say it of.
-fn total_in_words(follows: Option<bool>) -> &'static str {
-    match follows {
-        None => "",
-        Some(true) => "total and floor follow from their rounds\n",
-        Some(false) => "total or floor do not follow from their rounds\n",
-    }
-}
-
-fn conclusion(lines: &[Line]) -> String {
-    let judged = lines.iter().filter(|line| line.again.is_some()).count();
-    let differing = lines.iter().filter(|line| line.differs()).count();
-    match (judged, differing) {
-        (0, _) => "no verdict in it rests on measurements\n".to_owned(),
-        (1, 0) => "the one verdict that rests on measurements is reached again\n".to_owned(),
-        (_, 0) => format!("all {judged} verdicts that rest on measurements are reached again\n"),
-        _ => format!("{differing} of {judged} verdicts are not reached again\n"),
     }
 }

@@ -32,7 +32,7 @@ impl Numbers {
         Numbers::parse(name, &text, wanted)
     }
 
-    fn parse(name: String, text: &str, wanted: Option<&String>) -> Result<Numbers, Failure> {
+    pub(super) fn parse(name: String, text: &str, wanted: Option<&String>) -> Result<Numbers, Failure> {
         let text = text.trim_start_matches('\u{feff}');
         let reader = Reader { name: &name, wanted };
         let values = match text.trim_start().as_bytes().first() {
@@ -45,7 +45,7 @@ impl Numbers {
     }
 }
 
-const FORMS: &str = "it must hold numbers, one per line, a JSON array of them, hyperfine's --export-json, or go test -bench output";
+pub(super) const FORMS: &str = "it must hold numbers, one per line, a JSON array of them, hyperfine's --export-json, or go test -bench output";
 
 /// What is read of one file, with the file's name for messages.
 struct Reader<'r> {

@@ -7,6 +7,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::settings::{self, Kind, Setting};
 use dyno_lab::Failure;
+use dyno_record::alike;
 
 /// Where hosts are told of.
 const MANUAL: &str = "docs/manual/hosts.md";
@@ -167,10 +168,9 @@ impl Reader<'_> {
 
     fn unknown(&mut self, line: usize, path: &str) {
         let failure = Failure::usage(format!("{}:{line}: there is no setting \"{path}\"", self.name));
-        let likely = match nearest(path, self.settings) {
-            Some(known) => format!("{known} is meant"),
-            None => "a typing mistake, or a setting of another version".to_owned(),
-        };
+        let known = nearest(path, self.settings).map(|known| alike::question(&known));
+        let known = known.or_else(|| alike::did_you_mean(path, settings::tables()));
+        let likely = known.unwrap_or_else(|| "a typing mistake, or a setting of another version".to_owned());
         self.mistakes
             .push(failure.likely(likely).try_this("dyno serve --show-config, which shows every setting"));
     }
@@ -207,8 +207,8 @@ fn word(value: &DeValue<'_>) -> Result<String, &'static str> {
 pub(super) fn nearest(path: &str, settings: &[Setting]) -> Option<String> {
     let key = path.rsplit('.').next().unwrap_or(path);
     let likeness = |setting: &Setting| {
-        let whole = strsim::normalized_damerau_levenshtein(path, &setting.path());
-        let alone = strsim::normalized_damerau_levenshtein(key, &setting.key);
+        let whole = alike::likeness(path, &setting.path());
+        let alone = alike::likeness(key, &setting.key);
         (whole.max(alone), whole)
     };
     let rated = settings.iter().map(|setting| (likeness(setting), setting));
@@ -267,16 +267,16 @@ mod tests {
     #[test]
     fn an_unknown_key_is_told_with_its_line_and_what_was_meant() {
         for (text, says) in [
-            ("\nlisten_on = []", "x.toml:2: there is no setting \"listen_on\" (listen is meant)"),
+            ("\nlisten_on = []", "x.toml:2: there is no setting \"listen_on\" (did you mean listen?)"),
             (
                 "idle_timeout = 1",
-                "x.toml:1: there is no setting \"idle_timeout\" (limits.idle_timeout is meant)",
+                "x.toml:1: there is no setting \"idle_timeout\" (did you mean limits.idle_timeout?)",
             ),
             (
                 "[limits]\nidel_timeout = 1",
-                "x.toml:2: there is no setting \"limits.idel_timeout\" (limits.idle_timeout is meant)",
+                "x.toml:2: there is no setting \"limits.idel_timeout\" (did you mean limits.idle_timeout?)",
             ),
-            ("[limts]\nidle_timeout = 1", "x.toml:1: there is no setting \"limts\" (a typing mistake, or"),
+            ("[limts]\nidle_timeout = 1", "x.toml:1: there is no setting \"limts\" (did you mean limits?)"),
             ("qqqqq = 1", "there is no setting \"qqqqq\" (a typing mistake"),
             ("check = true", "there is no setting \"check\""),
         ] {

@@ -8,7 +8,6 @@ mod planted;
 use crate::out;
 use crate::this_run;
 use dyno_host::machine::machine;
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -21,6 +20,7 @@ use dyno_report::text::specimen as text;
 use super::exit;
 use crate::cli::specimen::{Explain, List, Run, Specimen as Args, What};
 use crate::cmd::causal::Watch;
+use crate::live::Place;
 use dyno_lab::Failure;
 use dyno_lab::specimens::catalogue;
 use dyno_lab::specimens::causal::{self, RUN_NS_MIN, Wanted};
@@ -97,15 +97,10 @@ fn compare(args: &Run) -> Result<ExitCode, Halt> {
     let run_ns = (side_ns / u64::from(args.rounds)).max(RUN_NS_MIN);
     let seed = args.seed.unwrap_or_else(this_run::seed_of_the_day);
     let mut record = Record::new(&ready.specimen, made(), seed, run_ns);
-    let terminal = std::io::stderr().is_terminal();
-    let shown = |text: &str| {
-        if terminal {
-            out::say(&format!("\r\x1b[K{text}"));
-        }
-    };
-    let mut told = |round: usize| shown(&format!("round {round} of {}", args.rounds));
+    let place = Place::of_stderr();
+    let mut told = |round: usize| place.rewrite(&format!("round {round} of {}", args.rounds));
     let outcome = ready.measuring().rounds(&mut record, args.rounds, &mut told);
-    shown("");
+    place.clear();
     match outcome {
         Ok(()) => judged(args, &ready.specimen, record),
         Err(Halt::Interrupted) if !record.rounds.is_empty() => {
@@ -142,7 +137,7 @@ fn predict(args: &Run) -> Result<ExitCode, Halt> {
         seed: args.seed.unwrap_or_else(this_run::seed_of_the_day),
         made: made(),
     };
-    let mut watch = Watch::new();
+    let mut watch = Watch::new(None);
     let (truth, ended) = causal::compare(&wanted, &mut ready, &mut |event| watch.show(event))?;
     out::print(&match args.json {
         true => json(&truth)?,

@@ -103,6 +103,8 @@ fn options(args: &Run, server_cpus: usize) -> Options {
         instances: INSTANCES,
         server_cpus,
         only: Vec::new(),
+        // What was planted is to be found, however little it costs.
+        worthwhile_percent: Some(0.0),
         profiles: Profiles::None,
     }
 }

@@ -8,6 +8,7 @@ use dyno_host::facts::{self, Wanted};
 use dyno_host::host::Kernel;
 use dyno_host::tune::plan;
 use dyno_lab::Failure;
+use dyno_record::alike::did_you_mean;
 use dyno_record::audit::{AuditFinding, Goal};
 use dyno_record::tune::Plan;
 use dyno_sys::proc;
@@ -16,8 +17,6 @@ use crate::cli::tune::Chosen;
 
 /// Neighbours are no setting: they are looked at as short as a tick allows.
 const WATCH: Duration = Duration::from_millis(20);
-/// Names that are less alike are no help.
-const ALIKE_MIN: f64 = 0.6;
 
 /// One id of the command line.
 struct Asked<'a> {
@@ -65,13 +64,11 @@ fn asked<'a>(text: &'a str, known: &[&str]) -> Result<Asked<'a>, Failure> {
 
 /// An id that nobody has, with the one that was perhaps meant.
 pub(super) fn unknown(id: &str, known: &[&str]) -> Failure {
-    let alike = |name: &&str| strsim::normalized_damerau_levenshtein(id, name);
-    let nearest = known.iter().copied().max_by(|a, b| alike(a).total_cmp(&alike(b)));
-    let failure = Failure::error(format!("there is no finding {id}"));
-    match nearest.filter(|name| alike(name) >= ALIKE_MIN) {
-        Some(name) => failure.likely(format!("{name} was meant")).try_this("dyno tune plan"),
-        None => failure.likely("it is spelt otherwise").try_this("dyno tune plan, which lists what there is"),
-    }
+    let likely =
+        did_you_mean(id, known.iter().copied()).unwrap_or_else(|| "it is spelt otherwise".to_owned());
+    Failure::usage(format!("there is no finding {id}"))
+        .likely(likely)
+        .try_this("dyno tune plan, which lists what there is")
 }
 
 /// A finding helps several goals and is one finding.
@@ -101,7 +98,7 @@ mod tests {
     fn an_unknown_id_says_what_was_perhaps_meant() {
         let known = ["net.rps", "nf.linear"];
         let lines = unknown("net.rsp", &known).lines();
-        assert!(lines.contains("net.rps was meant"), "{lines}");
+        assert!(lines.contains("did you mean net.rps?"), "{lines}");
         assert!(!unknown("<img src=x>\u{1b}[2J", &known).lines().contains('\u{1b}'));
         assert!(asked("net.rps:eth0", &known).is_ok_and(|one| one.object == Some("eth0")));
     }

@@ -7,6 +7,7 @@ use dyno_host::host::{Host, Kernel};
 use dyno_host::tune::persist::{Form, Lasting, changes, lasting};
 use dyno_host::tune::rollback::{Foreign, Open, Outcome, open};
 use dyno_lab::Failure;
+use dyno_record::alike::did_you_mean;
 use dyno_record::change::{ChangeSpec, What};
 use dyno_record::commands::command;
 use dyno_record::tune::{Plan, Planned, Step};
@@ -57,7 +58,10 @@ fn applied(all: &[Open], ids: &[String]) -> Result<Vec<(What, String)>, Failure>
     let known: Vec<&str> = all.iter().filter_map(|open| open.by.as_deref()).filter(|by| *by != BY).collect();
     if let Some(id) = ids.iter().find(|id| !known.contains(&id.as_str())) {
         return Err(Failure::error(format!("{id} was not applied, and nothing of it can be made to last"))
-            .likely("it was rolled back, or is gone with the boot")
+            .likely(
+                did_you_mean(id, known.iter().copied())
+                    .unwrap_or_else(|| "it was rolled back, or is gone with the boot".to_owned()),
+            )
             .try_this(format!("dyno tune apply {id}, or dyno tune status")));
     }
     let is_meant = |by: &str| by != BY && (ids.is_empty() || ids.iter().any(|id| id == by));

@@ -9,6 +9,7 @@ use dyno_host::tune::rollback::{Foreign, Open, Outcome, open};
 use dyno_host::tune::state::State;
 use dyno_lab::Failure;
 use dyno_record::commands::command;
+use dyno_record::tune::{CHANGES_SCHEMA, Changes, Held};
 use dyno_record::visible::visible;
 
 use super::bench::{Bench, unusable};
@@ -24,8 +25,10 @@ const UNKEPT: &str = "not kept";
 pub(super) fn status(args: &TuneStatus, folder: &Path) -> Result<ExitCode, Failure> {
     let all = if folder.exists() { open(&journal(folder)?) } else { Vec::new() };
     if args.json {
-        let rows: Vec<serde_json::Value> = all.iter().map(row).collect();
-        return out::print(&(super::compare::json(&rows)? + "\n")).map(|()| exit::DONE);
+        let changes = all.iter().map(row).collect();
+        let record =
+            Changes { schema: CHANGES_SCHEMA.into(), version: env!("CARGO_PKG_VERSION").into(), changes };
+        return out::print(&(super::compare::json(&record)? + "\n")).map(|()| exit::DONE);
     }
     let mut text = String::new();
     for one in &all {
@@ -52,16 +55,16 @@ pub(super) fn journal(folder: &Path) -> Result<Journal, Failure> {
     state.journal().map_err(|error| unusable(&error))
 }
 
-fn row(open: &Open) -> serde_json::Value {
+fn row(open: &Open) -> Held {
     let (state, reads) = words::now(&open.left.now(&Kernel));
-    serde_json::json!({
-        "number": open.left.number,
-        "by": open.by,
-        "what": open.left.what,
-        "was": open.left.old,
-        "state": state,
-        "reads": reads,
-    })
+    Held {
+        number: open.left.number,
+        by: open.by.clone(),
+        what: open.left.what.clone(),
+        was: open.left.old.clone(),
+        state: state.to_owned(),
+        reads,
+    }
 }
 
 /// `dyno tune rollback`.

@@ -1,6 +1,6 @@
 //! What a frame is called in pictures and exports, and how a long name is said in short.
 
-use dyno_record::profile::{Frame, Profile, WaitClass};
+use crate::profile::{Frame, Origin, Profile, WaitClass};
 
 /// What a frame is called: its function, or its file and address where it has no symbol, so that two files' addresses
 /// are never taken for one function.
@@ -40,6 +40,39 @@ pub fn short(name: &str) -> &str {
         0 | 1 => name,
         many => &name[cuts[many - 2]..],
     }
+}
+
+/// Whether a function came with the compiler: its source lies in the tree of Rust's library, or of Go's.
+pub fn of_toolchain(frame: &Frame) -> bool {
+    let trees = ["/rustc/", "/go/src/", "golang.org/toolchain@", "/lib/rustlib/src/rust/library/"];
+    frame.file.as_ref().is_some_and(|file| trees.iter().any(|tree| file.contains(tree)))
+}
+
+/// Whether a frame is none of the program's own: the kernel's, a shared library's, or a language's own library's. What
+/// waits or runs there was called by somebody, and that is who is asked about.
+pub fn is_library(profile: &Profile, frame: &Frame) -> bool {
+    const OWN: [&str; 14] = [
+        "std::",
+        "core::",
+        "alloc::",
+        "<std::",
+        "<core::",
+        "<alloc::",
+        "runtime.",
+        "sync.",
+        "syscall.",
+        "internal/",
+        "0x",
+        "_",
+        "start_thread",
+        "clone3",
+    ];
+    let module = frame.module.and_then(|at| profile.modules.get(at as usize));
+    let shared = module.is_some_and(|module| module.path.contains(".so") || module.path.starts_with('['));
+    frame.origin != Origin::User
+        || shared
+        || of_toolchain(frame)
+        || OWN.iter().any(|beginning| frame.name.starts_with(beginning))
 }
 
 /// A name as people say it: without type arguments, parameters and the C library's own prefixes.
@@ -155,7 +188,7 @@ pub const WAITS: [WaitClass; 7] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_record::profile::Module;
+    use crate::profile::Module;
 
     #[test]
     fn a_long_path_is_said_by_its_last_two_parts() {

@@ -1,0 +1,97 @@
+//! What other tools look at and what bears on a server's speed: compiled filters, pages that wait to be written, neighbours.
+
+use dyno_record::audit::Risk;
+use dyno_record::facts::Facts;
+
+use super::draft::{ALL, Check, FAST, LATENCY, Looked, Say, Seen, finding, unknown, with_sysctl};
+
+pub(super) const CHECKS: &[Check] = &[
+    Check { id: "host.jit", about: "whether filters are compiled, and how", look: compiled },
+    Check { id: "host.writeback", about: "how much may wait to be written", look: write_back },
+    Check { id: "net.neigh", about: "room for neighbours", look: neighbours },
+];
+
+/// Compiling is off on old kernels, and hardened on kernels that somebody made safer: constants are blinded for everybody with 2.
+fn compiled(facts: &Facts) -> Seen {
+    let enabled = facts.sysctl("net.core.bpf_jit_enable")?;
+    let hardened = facts.sysctl("net.core.bpf_jit_harden").unwrap_or("0");
+    let found = format!("net.core.bpf_jit_enable={enabled}, net.core.bpf_jit_harden={hardened}");
+    if enabled == "0" {
+        let made = finding(
+            "Filters of packets and system calls are interpreted, one instruction after the other",
+            found,
+            "1",
+        )
+        .gain(
+            FAST,
+            unknown("several times the cost of each filter; dyno audit --measure says what those here cost"),
+        )
+        .risk(
+            Risk::Security,
+            "code that is made from a filter's text can be abused where the kernel has other holes",
+        )
+        .why("Seccomp, taps, XDP and traffic control run programs for each call or packet.");
+        return Ok(with_sysctl(made, "net.core.bpf_jit_enable", "1", enabled).into());
+    }
+    if hardened != "2" {
+        return Ok(Looked::Fine(found));
+    }
+    let made = finding(
+        "Every filter's constants are hidden, also those of root's",
+        found,
+        "1: those of users without rights alone",
+    )
+    .gain(FAST, unknown("some instructions more for each constant of a filter"))
+    .choice()
+    .risk(Risk::Security, "constants of root's programs can be placed in the kernel's code; Lynis asks for 2")
+    .why("A constant that is hidden is put together at each use.");
+    Ok(with_sysctl(made, "net.core.bpf_jit_harden", "1", hardened).into())
+}
+
+/// Percent of memory from which a writer may stand still for long: TuneD's profiles for latency have 10.
+const DIRTY_MAX: i64 = 10;
+/// On smaller machines a fifth of memory is written in a second or two.
+const MEMORY_MIN: u64 = 16 << 30;
+
+fn write_back(facts: &Facts) -> Seen {
+    let ratio = facts.sysctl_number("vm.dirty_ratio")?;
+    let behind = facts.sysctl_number("vm.dirty_background_ratio")?;
+    let memory = facts.memory.total_bytes;
+    let found = format!(
+        "vm.dirty_ratio={ratio}, vm.dirty_background_ratio={behind}: up to {:.1} GB may wait",
+        memory as f64 * ratio as f64 / 100.0 / 1e9
+    );
+    // 0: a number of bytes stands in its place.
+    if ratio <= DIRTY_MAX || memory < MEMORY_MIN {
+        return Ok(Looked::Fine(found));
+    }
+    let made = finding("Much may wait to be written, and then all writers wait for it", found, "10, and 3 in the background")
+        .gain(LATENCY, unknown("nothing while nobody writes; TuneD sets it for latency, and the opposite (40) for throughput"))
+        .risk(Risk::Operational, "disks are written to sooner and more evenly")
+        .why("A program that writes when that share of memory is dirty stands still until the disk has caught up: a log line then waits for seconds.");
+    Ok(with_sysctl(made, "vm.dirty_ratio", "10", &ratio.to_string()).into())
+}
+
+/// Percent of the table from which it is worth a sentence.
+const NEIGHBOURS_MAX: u64 = 80;
+
+fn neighbours(facts: &Facts) -> Seen {
+    let counters = facts.network.counters.known()?;
+    let most = facts.sysctl_number("net.ipv4.neigh.default.gc_thresh3")?;
+    let Some(entries) = counters.get("NeighbourEntries").copied() else {
+        return Ok(Looked::NotHere("a table of neighbours".into()));
+    };
+    let fulls = counters.get("NeighbourTableFull").copied().unwrap_or(0);
+    let found = format!("{entries} of {most}; the table was full {fulls} times");
+    let most_known = u64::try_from(most).unwrap_or(0).max(1);
+    if fulls == 0 && 100 * entries < NEIGHBOURS_MAX * most_known {
+        return Ok(Looked::Fine(found));
+    }
+    let wanted = (4 * most_known).to_string();
+    let made = finding("The table of neighbours on the wire is full, or nearly", found, format!("{wanted} or more"))
+        .gain(ALL, unknown("packets to a neighbour that finds no room are lost"))
+        .loses()
+        .risk(Risk::Operational, "a little memory for each neighbour")
+        .why("Each machine or container of the own network takes an entry; when there is none left its packets are dropped.");
+    Ok(with_sysctl(made, "net.ipv4.neigh.default.gc_thresh3", &wanted, &most.to_string()).into())
+}

@@ -1,0 +1,99 @@
+//! Two estimates of runs that have nothing in common: each made at its own time, with servers of its own.
+//!
+//! What compares two records calls it. No pair joins such runs, so that each estimate pays with its own interval.
+
+use crate::between::Between;
+
+/// Normal quantile of the 99 % intervals that records hold.
+const Z: f64 = 2.576;
+
+/// The natural logarithm of an estimate, and the half width of its interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Known {
+    /// ln of the value.
+    pub log: f64,
+    /// Half width, as a log ratio.
+    pub half_width: f64,
+}
+
+impl Known {
+    /// Of a value above zero and both ends of its interval; the wider half counts. `None` where one of them is no number.
+    #[must_use]
+    pub fn of(value: f64, [low, high]: [f64; 2]) -> Option<Self> {
+        let log = value.ln();
+        let half_width = (log - low.ln()).max(high.ln() - log);
+        let sound = log.is_finite() && low <= value && value <= high && half_width.is_finite();
+        sound.then_some(Self { log, half_width })
+    }
+}
+
+/// ln(B / A) of two such estimates. The half width is the root of the sum of both squares: where both stand for the same
+/// confidence it is at least as wide as Welch's interval, whatever their degrees of freedom, and needs to know none.
+#[must_use]
+pub fn apart(a: Known, b: Known) -> Known {
+    Known { log: b.log - a.log, half_width: a.half_width.hypot(b.half_width) }
+}
+
+/// The same where each side is one start of its server: what starts differ by was not seen, and is supposed.
+#[must_use]
+pub fn apart_in_one_start(a: Known, b: Known) -> Known {
+    let supposed = Z * Between::SUPPOSED.variance.sqrt();
+    let told = apart(a, b);
+    Known { half_width: told.half_width.hypot(supposed), ..told }
+}
+
+/// Both ends of a value's interval that is so wide on the scale of logarithms.
+#[must_use]
+pub fn around(value: f64, half_width: f64) -> [f64; 2] {
+    [value * (-half_width).exp(), value * half_width.exp()]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Prng;
+    use crate::stats::{deviation, mean};
+    use crate::student::student;
+
+    /// A mean of so many normal values with its 99 % interval by Student's t.
+    fn known(rng: &mut Prng, truth: f64, spread: f64, n: usize) -> Known {
+        let values: Vec<f64> = (0..n).map(|_| truth + spread * rng.normal()).collect();
+        let error = deviation(&values) / (n as f64).sqrt();
+        Known { log: mean(&values), half_width: student(Z, (n - 1) as f64) * error }
+    }
+
+    #[test]
+    fn the_interval_holds_the_difference_of_few_and_of_many_starts() {
+        const RUNS: usize = 4_000;
+        for (starts, spreads) in [([3, 3], [0.02, 0.02]), ([3, 12], [0.01, 0.05]), ([5, 5], [0.03, 0.001])] {
+            let mut rng = Prng::new(7);
+            let holds = |rng: &mut Prng| {
+                let (a, b) = (known(rng, 0.5, spreads[0], starts[0]), known(rng, 0.7, spreads[1], starts[1]));
+                let told = apart(a, b);
+                (told.log - 0.2).abs() <= told.half_width
+            };
+            let held = (0..RUNS).filter(|_| holds(&mut rng)).count() as f64 / RUNS as f64;
+            assert!(held >= 0.985, "{starts:?} {spreads:?}: {held}");
+        }
+    }
+
+    #[test]
+    fn one_start_a_side_pays_for_what_was_not_seen() {
+        let exact = Known { log: 1.0, half_width: 0.0 };
+        assert_eq!(apart(exact, exact).half_width, 0.0);
+        let half = apart_in_one_start(exact, exact).half_width;
+        assert!((0.018..0.019).contains(&half), "{half}");
+    }
+
+    #[test]
+    fn the_wider_half_of_an_interval_counts_and_nonsense_is_none() {
+        let one = Known::of(2.0, [1.0, 3.0]).unwrap();
+        assert!((one.half_width - 2_f64.ln()).abs() < 1e-12, "{one:?}");
+        assert_eq!(Known::of(-1.0, [-2.0, 0.0]), None);
+        assert_eq!(Known::of(1.0, [f64::NAN, 2.0]), None);
+        assert_eq!(Known::of(1.0, [2.0, 3.0]), None);
+        let [low, high] = around(2.0, 2_f64.ln());
+        assert!((low - 1.0).abs() < 1e-12 && (high - 4.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,13 @@
+//! Sheets of records: which figures each kind has, by which names, and under what they were made.
+//!
+//! Comparing, gating and exporting call them. A name never changes its meaning.
+
+mod audit;
+mod climb;
+mod diagnosis;
+mod load;
+
+pub use audit::of_audit;
+pub use climb::{FINAL_SETTING, RUNG, STEP, of_climb};
+pub use diagnosis::of_diagnosis;
+pub use load::of_load;

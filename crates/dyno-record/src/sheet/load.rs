@@ -1,0 +1,188 @@
+//! The sheet of a load: rate, latencies, errors, and the server's CPU where it was asked for.
+
+use dyno_measure::apart::around;
+use dyno_measure::dependence::series_level;
+use dyno_measure::judge::PAIRS_MIN;
+
+use crate::figure::{Better, Condition, Figure, Forbids, Sheet, Starts, Unit, of_machine};
+use crate::load::LoadRun;
+
+/// Rates that are all alike have no spread to read an interval from: what is smaller is rounding.
+const HALF_MIN: f64 = 1e-9;
+/// Chance that the rate's interval misses it.
+const ALPHA: f64 = 0.01;
+
+/// All that a load comes to.
+#[must_use]
+pub fn of_load(run: &LoadRun) -> Sheet {
+    Sheet {
+        kind: "load",
+        schema: run.schema.clone(),
+        version: run.version.clone(),
+        started_unix_s: run.started_unix_s,
+        duration_s: run.duration_s,
+        cut_short: run.interrupted.then(|| "interrupted".to_owned()),
+        conditions: conditions(run),
+        figures: rates(run).into_iter().chain(latencies(run)).chain(errors(run)).chain(cpu(run)).collect(),
+        starts: Starts::One,
+        warnings: warnings(run),
+    }
+}
+
+fn conditions(run: &LoadRun) -> Vec<Condition> {
+    let own = [
+        Condition::new("request", path(&run.request), Forbids::All),
+        Condition::new("address", address(&run.request), Forbids::Nothing),
+        Condition::new("connections", run.connections.to_string(), Forbids::All),
+        Condition::new("pipeline", run.pipeline.to_string(), Forbids::All),
+        Condition::new("threads", run.threads.to_string(), Forbids::Cause),
+        Condition::new("version", run.version.clone(), Forbids::Nothing),
+    ];
+    // A load says nothing of which CPUs servers have.
+    let machine = of_machine(&run.machine).into_iter().filter(|one| !one.value.is_empty());
+    machine.chain(own).collect()
+}
+
+/// Method and path: a server has another port each time.
+fn path(request: &str) -> String {
+    let (method, url) = request.split_once(' ').unwrap_or(("", request));
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let path = rest.find('/').map_or("/", |at| &rest[at..]);
+    format!("{method} {path}")
+}
+
+/// Where the server was: another port is mostly another start of it, and may be another server.
+fn address(request: &str) -> String {
+    let url = request.split_once("://").map_or("", |(_, rest)| rest);
+    url.split('/').next().unwrap_or_default().to_owned()
+}
+
+fn rates(run: &LoadRun) -> Vec<Figure> {
+    let half = series_level(&run.rates, ALPHA).map(|level| level.half_width).filter(|half| *half > HALF_MIN);
+    let rate = run.requests_per_second;
+    let rps = Figure::new("rps", "right answers per second", (Unit::PerSecond, Better::Higher), Some(rate));
+    let silent = run.rates.iter().filter(|rate| **rate <= 0.0).count();
+    let basis = match (half, run.rates.len()) {
+        (Some(_), _) => "",
+        (None, _) if silent > 0 => "in some seconds nothing was answered: no interval",
+        (None, ..PAIRS_MIN) => "too few seconds for an interval",
+        (None, _) => "its seconds change too slowly for an interval: load for longer",
+    };
+    let requests = (Unit::Count, Better::Neither);
+    vec![
+        rps.within(half.map(|half| around(rate, half))).basis(basis).deciding(),
+        Figure::new("requests", "right answers", requests, Some(run.requests as f64)),
+        Figure::new(
+            "silent",
+            "seconds without a right answer",
+            (Unit::Count, Better::Lower),
+            Some(silent as f64),
+        )
+        .guarding(),
+    ]
+}
+
+fn latencies(run: &LoadRun) -> Vec<Figure> {
+    let l = &run.latency_us;
+    let all = [
+        ("p50", "median latency", l.p50),
+        ("p75", "75 % latency", l.p75),
+        ("p90", "90 % latency", l.p90),
+        ("p99", "99 % latency", l.p99),
+        ("p99_9", "99.9 % latency", l.p99_9),
+        ("p99_99", "99.99 % latency", l.p99_99),
+        ("max", "longest latency", l.max),
+        ("mean", "mean latency", l.mean),
+    ];
+    // Of no answer there is no latency.
+    let some = run.requests > 0;
+    let figure = |(name, what, value): (&str, &str, f64)| {
+        Figure::new(name, what, (Unit::Us, Better::Lower), some.then_some(value))
+    };
+    all.map(figure).into()
+}
+
+fn errors(run: &LoadRun) -> Vec<Figure> {
+    let figure = |name: String, what: String, count: u64| {
+        Figure::new(name, what, (Unit::Count, Better::Lower), Some(count as f64))
+    };
+    let all = figure("errors".into(), "errors of every kind".into(), run.errors.total()).guarding();
+    let kinds = run
+        .errors
+        .by_name()
+        .map(|(kind, count)| figure(format!("errors.{kind}"), format!("{kind} errors"), count));
+    std::iter::once(all).chain(kinds).collect()
+}
+
+fn cpu(run: &LoadRun) -> Option<Figure> {
+    let total = run.server.as_ref()?.cpu_us_per_request.total;
+    Some(Figure::new("cpu", "server CPU per request", (Unit::Us, Better::Lower), total))
+}
+
+fn warnings(run: &LoadRun) -> Vec<String> {
+    let limited =
+        run.generator.limited.then(|| format!("the generator was the limit: {}", run.generator.limit_reason));
+    let errors = run.errors.total();
+    let wrong = (errors > 0).then(|| {
+        format!("{errors} of {} requests were not answered rightly", run.requests.saturating_add(errors))
+    });
+    let server = run.server.as_ref().and_then(|server| server.warning.clone());
+    limited.into_iter().chain(wrong).chain(server).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::difference::{Difference, Named, Verdict};
+    use crate::load::Errors;
+
+    fn verdict(a: &LoadRun, b: &LoadRun) -> (Verdict, String) {
+        let (a, b) = (of_load(a), of_load(b));
+        let sides = (Named { file: "a", sheet: &a }, Named { file: "b", sheet: &b });
+        let told = Difference::of(sides.0, sides.1, "0").expect("two loads");
+        (told.verdict, told.why)
+    }
+
+    /// Planted fault: a figure without an interval is never judged, and a dead server is as good as any.
+    #[test]
+    fn a_server_that_dies_or_errs_is_worse_whatever_its_seconds_say() {
+        let rates = vec![100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 99.8];
+        let sound = LoadRun { requests_per_second: 100.0, requests: 700, rates, ..LoadRun::default() };
+        let dead =
+            LoadRun { requests_per_second: 0.0, requests: 0, rates: vec![0.0; 7], ..LoadRun::default() };
+        let half = LoadRun { rates: vec![100.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], ..sound.clone() };
+        let errors = LoadRun { errors: Errors { status: 3, ..Errors::default() }, ..sound.clone() };
+        for worse in [&dead, &half, &errors] {
+            let (verdict, why) = verdict(&sound, worse);
+            assert_eq!(verdict, Verdict::Worse, "{why}");
+        }
+        assert_eq!(verdict(&sound, &sound).0, Verdict::NoDifference);
+        assert_ne!(verdict(&errors, &sound).0, Verdict::Worse, "errors of A's are no fault of B's");
+    }
+
+    #[test]
+    fn a_request_is_compared_without_its_host_and_port() {
+        assert_eq!(path("GET http://127.0.0.1:4711/json?a=b"), "GET /json?a=b");
+        assert_eq!(path("GET http://[::1]:80"), "GET /");
+        assert_eq!(path(""), " /");
+        assert_eq!(address("GET http://127.0.0.1:4711/json?a=b"), "127.0.0.1:4711");
+    }
+
+    #[test]
+    fn a_rate_has_an_interval_from_its_seconds_and_none_from_too_few() {
+        let rates = vec![100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 99.8];
+        let run = LoadRun { requests_per_second: 100.0, requests: 700, rates, ..LoadRun::default() };
+        let rps = |run: &LoadRun| of_load(run).figure("rps").and_then(|figure| figure.interval);
+        let interval = rps(&run);
+        assert!(
+            interval.is_some_and(|[low, high]| 95.0 < low && low < 100.0 && 100.0 < high && high < 105.0),
+            "{interval:?}"
+        );
+        assert_eq!(rps(&LoadRun { rates: vec![100.0; 4], ..run.clone() }), None);
+        assert_eq!(
+            rps(&LoadRun { rates: vec![100.0; 9], ..run }),
+            None,
+            "numbers without spread say nothing"
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! Figures of sheets in words: values with their intervals, changes, and conditions with what was found.
+//!
+//! Views, exports and the verbs' last lines call it.
+
+use dyno_record::climb::Ratio;
+use dyno_record::condition::{End, Held};
+use dyno_record::figure::Unit;
+
+use crate::number::{self, NONE};
+
+/// A value with its unit: `2.07×`, `−33.1 %`, `1.89 ms`, `118,432`.
+pub fn value(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Ratio => number::times(value),
+        Unit::Percent => number::percent(value),
+        Unit::Us => number::latency(value),
+        Unit::PerSecond => number::count(value),
+        Unit::Count if value.is_finite() && value.fract() != 0.0 && value.abs() < 100.0 => {
+            format!("{value:.2}")
+        }
+        Unit::Count => number::count(value),
+        Unit::Share if value.is_finite() => format!("{value:.1} %"),
+        Unit::Share => NONE.to_owned(),
+    }
+}
+
+/// A value with both ends of its interval.
+pub fn within(unit: Unit, known: f64, interval: Option<[f64; 2]>) -> String {
+    match (unit, interval) {
+        (_, None) => value(unit, known),
+        (Unit::Ratio, Some(interval)) => number::times_with_interval(&Ratio { ratio: known, interval }),
+        (Unit::Percent, Some(interval)) => number::effect(known, interval),
+        (_, Some(ends)) => {
+            let [low, high] = ends.map(|end| value(unit, end));
+            format!("{} ({low} … {high})", value(unit, known))
+        }
+    }
+}
+
+/// A change of one record against another: percent, or percentage points of shares.
+pub fn change(unit: Unit, effect: Option<f64>, interval: Option<[f64; 2]>) -> String {
+    match (effect, interval) {
+        (None, _) => String::new(),
+        // Both ends: a half width would round away whether zero is among them.
+        (Some(effect), Some(interval)) => {
+            let [low, high] = ends(interval);
+            format!("{} ({low} … {high})", number::percent(effect))
+        }
+        (Some(effect), None) if unit == Unit::Share => number::percent(effect).replace('%', "points"),
+        (Some(effect), None) => number::percent(effect),
+    }
+}
+
+/// Both ends of a change in percent, without the unit: with two decimals where one would hide on which side of zero an end
+/// lies.
+pub fn ends(interval: [f64; 2]) -> [String; 2] {
+    let close = interval.iter().any(|end| *end != 0.0 && end.abs() < 0.05);
+    interval.map(|end| match (end.is_finite(), close) {
+        (true, true) => format!("{}{:.2}", if end < 0.0 { "−" } else { "+" }, end.abs()),
+        _ => number::percent(end).replace(" %", ""),
+    })
+}
+
+/// A condition, whether it is met, what was found and what was wanted.
+pub fn held(held: &Held) -> String {
+    let figure = &held.figure;
+    let name = match held.end {
+        End::Estimate => figure.name.clone(),
+        End::Low => format!("the lower end of {}", figure.name),
+        End::High => format!("the upper end of {}", figure.name),
+    };
+    let limit = value(figure.unit, held.limit);
+    let wanted = format!("wanted {} {limit}", held.op.sign());
+    let found = match (held.found, held.end) {
+        (None, End::Estimate) if figure.value.is_none() => format!("not measured{}", why(&figure.basis)),
+        (None, _) => "not known (there is no interval)".to_owned(),
+        (Some(found), End::Estimate) => within(figure.unit, found, figure.interval),
+        (Some(found), _) => value(figure.unit, found),
+    };
+    let crosses =
+        if held.crosses { "; the interval holds the limit: another run may end otherwise" } else { "" };
+    let exact = matches!(figure.unit, Unit::Count | Unit::Share);
+    let alone = held.found.is_some() && held.end == End::Estimate && figure.interval.is_none() && !exact;
+    let crosses = if alone { "; it has no interval: chance alone may have decided" } else { crosses };
+    let word = if held.met { "met" } else { "not met" };
+    format!("{word}: {name} is {found}, {wanted}{crosses}")
+}
+
+fn why(basis: &str) -> String {
+    let basis = basis.strip_prefix("not measured").unwrap_or(basis).trim_start_matches(": ");
+    if basis.is_empty() { String::new() } else { format!(" ({basis})") }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_record::condition::read;
+    use dyno_record::figure::{Better, Figure, Sheet};
+
+    #[test]
+    fn a_condition_says_what_was_found_and_what_was_wanted() {
+        let total = Figure::new("total", "gain", (Unit::Ratio, Better::Higher), Some(1.32));
+        let p99 =
+            Figure::new("p99", "tail", (Unit::Us, Better::Lower), None).basis("not measured: cut short");
+        let sheet = Sheet { figures: vec![total.within(Some([1.2, 1.55])), p99], ..Sheet::default() };
+        let say = |text: &str| held(&read(text).unwrap()[0].hold(&sheet).unwrap());
+        assert_eq!(
+            say("total>=1.5"),
+            "not met: total is 1.32× (1.20 … 1.55), wanted >= 1.50×; the interval holds the limit: another run may end otherwise"
+        );
+        assert_eq!(say("low(total)>=1.1"), "met: the lower end of total is 1.20×, wanted >= 1.10×");
+        assert_eq!(say("p99<5ms"), "not met: p99 is not measured (cut short), wanted < 5.00 ms");
+    }
+
+    #[test]
+    fn values_have_their_units() {
+        let written = [
+            within(Unit::Us, 7.2, Some([7.1, 7.3])),
+            within(Unit::Percent, -33.1, Some([-33.9, -32.3])),
+            value(Unit::PerSecond, 118_432.0),
+            value(Unit::Count, 4.125),
+            value(Unit::Count, 3.0),
+            change(Unit::Share, Some(2.0), None),
+            change(Unit::Ratio, Some(5.2), Some([0.04, 10.6])),
+            change(Unit::Ratio, Some(5.2), Some([-1.0, 11.0])),
+        ];
+        assert_eq!(
+            written,
+            [
+                "7.20 µs (7.10 µs … 7.30 µs)",
+                "−33.1 % ±0.8",
+                "118,432",
+                "4.12",
+                "3",
+                "+2.0 points",
+                "+5.2 % (+0.04 … +10.60)",
+                "+5.2 % (−1.0 … +11.0)"
+            ]
+        );
+    }
+}

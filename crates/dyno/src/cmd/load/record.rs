@@ -1,0 +1,129 @@
+//! A run as its record (`dyno_record::load`), with what is printed or written of it for programs.
+
+use dyno_host::machine::machine;
+use dyno_lab::measure::cost::ServerCost;
+use dyno_load::limit::Limited;
+use dyno_load::run::Ended;
+use dyno_record::load::{Cpu, Errors, Generator, LOAD_SCHEMA, Latency, LoadRun, Server};
+
+use super::outcome::Outcome;
+use crate::this_run;
+
+/// The record.
+pub(super) fn record(outcome: &Outcome<'_>) -> LoadRun {
+    let (args, block) = (outcome.args, &outcome.report.block);
+    let duration_s = block.loaded.wall_ns as f64 / 1e9;
+    LoadRun {
+        schema: LOAD_SCHEMA.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        started_unix_s: dyno_sys::clock::real_coarse_s().saturating_sub(duration_s as u64),
+        command: this_run::command_line(),
+        machine: machine(),
+        request: format!("{} {}", args.method, args.url),
+        connections: args.connections.get(),
+        threads: outcome.threads,
+        pipeline: args.pipeline.get(),
+        requests: block.loaded.replies,
+        requests_per_second: outcome.report.replies_per_s(),
+        // Samples are the mean over all threads.
+        rates: outcome.rates.iter().map(|rate| rate * outcome.threads as f64).collect(),
+        duration_s,
+        bytes_read: block.loaded.bytes,
+        errors: errors(outcome),
+        latency_us: latency(&block.latencies),
+        generator: generator(outcome),
+        server: outcome.server.as_ref().map(server),
+        interrupted: outcome.report.ended == Ended::Stopped,
+    }
+}
+
+fn errors(outcome: &Outcome<'_>) -> Errors {
+    let errors = &outcome.report.block.errors;
+    Errors {
+        connect: errors.connect,
+        read: errors.read,
+        write: errors.write,
+        timeout: errors.timeout,
+        status: errors.status,
+        protocol: errors.protocol,
+        mismatch: errors.mismatch,
+    }
+}
+
+fn generator(outcome: &Outcome<'_>) -> Generator {
+    let block = &outcome.report.block;
+    Generator {
+        cpu_us_per_request: (block.replies > 0).then(|| block.cpu_ns as f64 / 1e3 / block.replies as f64),
+        busy_fraction: outcome.signs.busy(),
+        events_per_wait: outcome.signs.events_per_wait(),
+        limited: matches!(outcome.limited, Limited::Yes | Limited::Both),
+        limit_reason: outcome.limited.in_words().to_owned(),
+    }
+}
+
+fn latency(latencies: &dyno_measure::Histogram) -> Latency {
+    let us = |ns: f64| ns / 1e3;
+    let at = |q| us(latencies.quantile(q) as f64);
+    Latency {
+        min: us(latencies.min() as f64),
+        mean: us(latencies.mean()),
+        stdev: us(latencies.stdev()),
+        p50: at(0.5),
+        p75: at(0.75),
+        p90: at(0.9),
+        p99: at(0.99),
+        p99_9: at(0.999),
+        p99_99: at(0.9999),
+        max: us(latencies.max() as f64),
+    }
+}
+
+fn server(cost: &ServerCost) -> Server {
+    let part = |share: Option<f64>| Some(cost.total_us? * share?);
+    Server {
+        cpu_us_per_request: Cpu {
+            user: part(cost.user_share),
+            system: part(cost.user_share.map(|share| 1.0 - share)),
+            total: cost.total_us,
+        },
+        warning: cost.warning.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::text::tests::Sample;
+    use super::*;
+
+    fn keys(value: &serde_json::Value) -> Vec<&str> {
+        value.as_object().unwrap().keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn the_object_has_the_published_fields() {
+        let sample = Sample::new();
+        let value: serde_json::Value = serde_json::to_value(record(&sample.outcome())).unwrap();
+        let mut top = keys(&value);
+        top.sort_unstable();
+        let wanted = "bytes_read command connections duration_s errors generator interrupted latency_us machine pipeline rates request \
+                      requests requests_per_second schema server started_unix_s threads version";
+        assert_eq!(top.join(" "), wanted);
+        assert_eq!(keys(&value["errors"]).len(), 7);
+        assert_eq!(keys(&value["latency_us"]).len(), 10);
+        assert_eq!(keys(&value["generator"]).len(), 5);
+        assert_eq!(value["generator"]["limited"], true);
+        assert_eq!(value["server"]["cpu_us_per_request"]["total"], 8.0);
+        assert_eq!(value["server"]["cpu_us_per_request"]["user"], 2.0);
+    }
+
+    #[test]
+    fn what_is_not_known_is_null_and_no_server_is_no_field() {
+        let mut sample = Sample::new();
+        sample.report.block.replies = 0;
+        let outcome = Outcome { server: None, ..sample.outcome() };
+        let value: serde_json::Value = serde_json::to_value(record(&outcome)).unwrap();
+        assert!(value["generator"]["cpu_us_per_request"].is_null());
+        assert!(value.get("server").is_none());
+    }
+}

@@ -25,10 +25,17 @@ impl Known {
     }
 }
 
+fn is_libc(map: &dyno_sys::proc::Mapping) -> bool {
+    map.executable && map.path.contains("/libc.so")
+}
+
 /// Builds `folded.c` and starts it; `None` when there is no compiler.
 fn started(flags: &[&str]) -> Option<Known> {
     let flags = [&["-O2", "-fno-unroll-loops"], flags].concat();
     let running = Running::start("gcc", &flags, "folded.c", &[])?;
+    // A program that has only just become one has neither its libraries nor their names.
+    let loaded = || dyno_sys::proc::mappings(running.pid()).is_ok_and(|maps| maps.iter().any(is_libc));
+    wait_for("its libraries are there", loaded);
     wait_for("it can be looked into", || Resolver::open(running.pid()).is_ok());
     Some(Known(running))
 }

@@ -59,14 +59,14 @@ usage: cargo xtask VERB
   fuzz [A,B]        what strangers send, changed by a fuzzer; of request, chunked, response, fields, server, imports,
                     plan: [--time 60s] each, [--keep] what reaches new code, [--input FILE] of a finding once more
   strangers         dyno diagnose on programs that nobody here wrote, against what is known of them: [--only A,B]
-                     [--dyno FILE] [--write PAGE] [--keep FOLDER] [--list]; some ten minutes, as root, not in ci
+                     [--dyno FILE] [--write PAGE] [--keep FOLDER] [--list] [--yes]; some ten minutes, as root, not in ci
   slow              thousands of slow clients before dyno serve, by slowhttptest, and good ones beside them:
                     [--connections 4000] [--only heads,bodies,readers] [--dyno FILE] [--write PAGE]
   soak              good, bad and slow clients, changes, rotations, reloads and kills at once, and whether memory stays
                     flat: [--time 30m] [--dyno FILE]
   mutants           whether tests see faults: a seeded sample of small changes, each tested alone; takes hours
                     [--seed N] [--sample 200] [--time 3h] [--only proto,judge,measure,engine,verdicts]
-                    [--page docs/evidence/mutants.md]
+                    [--page docs/evidence/mutants.md] [--continue]
   pictures          the README's pictures, from records that are given or made: [--climb FILE] [--profile FILE]
   netlab up|down|plant
                     a laboratory of two network namespaces, as root: made and held, ended, given the planted host's

@@ -4,17 +4,18 @@
 //! People call it before a release and after tests were changed; it takes hours and is no part of `ci`. The changes are
 //! cargo-mutants' own, which is installed below the target folder where it is missing. They are made in a copy of the
 //! repository. Results go into a page of docs/evidence, anew after each change, so that a run that was cut short has its
-//! page too.
+//! page too. Beside the page stands a list of what was tried, which `--continue` goes on from.
 
 mod report;
 mod strata;
 mod tool;
+mod tried;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::flags::{self, Flags};
+use crate::flags::{self, Flags, Given};
 use crate::repo::Repo;
 use crate::trouble::{Outcome, Trouble};
 use report::Report;
@@ -37,6 +38,8 @@ struct Options {
     page: PathBuf,
     /// Only these strata, or all.
     only: Option<String>,
+    /// What an earlier run tried counts, and is not tried again.
+    goes_on: bool,
 }
 
 impl Options {
@@ -47,6 +50,7 @@ impl Options {
             time: flags.value("--time", flags::time)?.unwrap_or(Duration::from_secs(HOURS * 3600)),
             page: flags.parsed("--page")?.unwrap_or_else(|| repo.path(PAGE)),
             only: flags.parsed("--only")?,
+            goes_on: flags.switch("--continue") == Given::Yes,
         };
         flags.finish()?;
         Ok(options)
@@ -55,8 +59,7 @@ impl Options {
     /// The line that would repeat it.
     fn command(&self) -> String {
         let only = self.only.as_ref().map(|only| format!(" --only {only}")).unwrap_or_default();
-        let minutes = self.time.as_secs() / 60;
-        format!("cargo xtask mutants --seed {} --sample {} --time {minutes}m{only}", self.seed, self.sample)
+        format!("cargo xtask mutants --seed {} --sample {}{only}", self.seed, self.sample)
     }
 }
 
@@ -72,18 +75,25 @@ pub(crate) fn run(repo: &Repo, flags: Flags) -> Result<Outcome, Trouble> {
     let tool = Tool::provide(repo)?;
     let listed = tool.list()?;
     let mut queues = Queues::new(listed, options.seed, wanted);
-    let mut report = Report::new(options.command(), &queues);
+    let mut report = Report::new(options.command(), &queues, tried::commit(repo)?);
+    let list = options.page.with_extension("tsv");
+    if options.goes_on {
+        report.take(tried::read(&list)?);
+    }
     let mut limits = BTreeMap::new();
     while let Some(mutant) = queues.next(options.sample, |name| report.counted(name)) {
+        if report.knows(&mutant.name) {
+            continue;
+        }
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            report.cut_short(options.time);
             break;
         }
-        let fate = tried(&tool, &mutant, &mut limits, left)?;
+        let fate = fate_of(&tool, &mutant, &mut limits, left)?;
         eprintln!("{:<9} {}", fate.word(), mutant.name);
         report.add(mutant, fate);
         report.write(&options.page)?;
+        tried::write(&list, report.tried())?;
     }
     report.write(&options.page)?;
     println!("{}", report.headline());
@@ -92,7 +102,7 @@ pub(crate) fn run(repo: &Repo, flags: Flags) -> Result<Outcome, Trouble> {
 
 /// Tries one: a package's own tests beside its code first, which take seconds, and all of its tests only where those saw
 /// nothing. The first of each is preceded by the tests without any change, which say how long they take.
-fn tried(
+fn fate_of(
     tool: &Tool,
     mutant: &Mutant,
     limits: &mut BTreeMap<(String, Tests), Duration>,

@@ -106,12 +106,16 @@ pub(crate) const PACKAGES: [Package; 20] = [
 /// # Errors
 /// When something is missing and may not or cannot be installed.
 pub(crate) fn provide(yes: Given) -> Result<(), Trouble> {
-    provide_packages(yes)?;
+    provide_these(&PACKAGES, yes)?;
     go::provide()
 }
 
-fn provide_packages(yes: Given) -> Result<(), Trouble> {
-    let missing: Vec<&Package> = PACKAGES.iter().filter(|package| !is_there(&package.seen)).collect();
+/// Installs what is missing of `wanted`.
+///
+/// # Errors
+/// When something is missing and may not or cannot be installed.
+pub(crate) fn provide_these(wanted: &[Package], yes: Given) -> Result<(), Trouble> {
+    let missing: Vec<&Package> = wanted.iter().filter(|package| !is_there(&package.seen)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -122,9 +126,9 @@ fn provide_packages(yes: Given) -> Result<(), Trouble> {
         return Err(trouble);
     }
     if yes == Given::No && !is_ci() && !agreed()? {
-        return Err(needs(&names).remedy("cargo xtask test --yes"));
+        return Err(needs(&names).remedy("the same command with --yes"));
     }
-    install(&names)
+    install(&missing)
 }
 
 /// Why nothing can be installed here, with what to do by hand.
@@ -177,10 +181,11 @@ fn agreed() -> Result<bool, Trouble> {
 /// How long apt-get waits for another one to finish: an unattended upgrade takes minutes.
 const LOCK_S_MAX: u32 = 300;
 
-fn install(names: &[&str]) -> Result<(), Trouble> {
+fn install(missing: &[&Package]) -> Result<(), Trouble> {
+    let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
     apt(&["update", "-q"])?;
-    apt(&[&["install", "-q", "-y", "--no-install-recommends"], names].concat())?;
-    let still = PACKAGES.iter().find(|package| names.contains(&package.name) && !is_there(&package.seen));
+    apt(&[&["install", "-q", "-y", "--no-install-recommends"], &names[..]].concat())?;
+    let still = missing.iter().find(|package| !is_there(&package.seen));
     still.map_or(Ok(()), |package| Err(Trouble::new(format!("{} is installed, yet not found", package.name))))
 }
 

@@ -3,8 +3,10 @@
 //! Each line of `xtask/strangers/truths.tsv` is a program from a distribution or a run-time with a few lines of work, its
 //! setting, and what is wrong with it: known because changing that setting changes its speed. It is started with its load,
 //! diagnosed once, and ended; the first finding is compared with the truth. Not part of CI: it takes some ten minutes. It
-//! changes nothing outside the target folder but the page of evidence that it is told to write.
+//! installs what is missing when it is allowed to, and else changes nothing outside the target folder but the page of
+//! evidence that it is told to write.
 
+mod needs;
 mod page;
 mod program;
 mod row;
@@ -14,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use crate::command::output;
 use crate::flags::{Flags, Given};
+use crate::packages;
 use crate::repo::Repo;
 use crate::trouble::{Outcome, Trouble};
 
@@ -27,13 +30,14 @@ const WATCHED: &str = "6s";
 /// Runs those that are asked for.
 ///
 /// # Errors
-/// When the table cannot be read, or no dyno is built.
+/// When the table cannot be read, no dyno is built, or a package is missing.
 pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     let list = flags.switch("--list");
     let only: Option<String> = flags.parsed("--only")?;
     let dyno: Option<PathBuf> = flags.parsed("--dyno")?;
     let write: Option<PathBuf> = flags.parsed("--write")?;
     let keep: Option<PathBuf> = flags.parsed("--keep")?;
+    let yes = flags.switch("--yes");
     flags.finish()?;
     let folder = repo.root().join("xtask/strangers");
     let mut truths = truths::read(&folder.join("truths.tsv"))?;
@@ -53,6 +57,8 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     if let Some(folder) = &keep {
         std::fs::create_dir_all(folder).map_err(Trouble::cannot(format!("make {}", folder.display())))?;
     }
+    packages::provide(yes)?;
+    packages::provide_these(&needs::PACKAGES, yes)?;
     let mut rows = Vec::new();
     for truth in truths {
         let kept = keep.as_ref().map(|folder| folder.join(format!("{}.json", truth.name)));

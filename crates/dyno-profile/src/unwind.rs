@@ -1,12 +1,13 @@
 //! From registers and a copied piece of stack to the calls that led here.
 //!
-//! By the compiler's tables where a file has them, by frame pointers elsewhere, module by module. Where the copied piece
-//! ends the process's memory goes on (`far`). The kernel's own walk
-//! over frame pointers, where a sample has one, continues what the copied bytes cannot: it reads the whole stack, and
+//! By the compiler's tables where a file has them, by frame pointers elsewhere, module by module; through code without a
+//! file by its own instructions where they tell (`made`). Where the copied piece ends the process's memory goes on (`far`).
+//! The kernel's own walk over frame pointers, where a sample has one, continues what the copied bytes cannot: it reads the whole stack, and
 //! with Go also across a switch of stacks. What came of it is checked before it is shown (`checked`).
 
 mod checked;
 mod far;
+mod made;
 mod walked;
 
 use std::cell::Cell;
@@ -16,9 +17,10 @@ use dyno_sys::perf::UserRegs;
 use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, UnwindRegsNative, Unwinder as _};
 
 use crate::image::UnwoundBy;
-use crate::image::spaces::{AddressSpaces, Rules};
+use crate::image::spaces::AddressSpaces;
 use checked::Checks;
 use far::Far;
+use made::Made;
 pub use walked::{Cut, Ended, Walked};
 pub(crate) use walked::{by_words, causes};
 
@@ -30,6 +32,7 @@ const FRAMES_MAX: usize = 1_024;
 pub struct Unwinder {
     cache: CacheNative<MayAllocateDuringUnwind>,
     far: Far,
+    made: Made,
     checks: Checks,
 }
 
@@ -47,6 +50,7 @@ impl Unwinder {
     /// A process ended, or runs another program.
     pub fn forget_process(&mut self, pid: Pid) {
         self.far.forget_process(pid);
+        self.made.forget_process(pid);
         self.checks.forget_process(pid);
     }
 
@@ -84,10 +88,13 @@ impl Unwinder {
         if by_frame_pointers(spaces, pid, regs.ip) && chain.len() > 1 {
             return self.mended(spaces, pid, regs, stack, chain);
         }
-        let Some(rules) = spaces.rules(pid) else { return (by_chain(chain), None) };
+        if !spaces.learned(pid) {
+            return (by_chain(chain), None);
+        }
         let mut walk = Walk::default();
         let mut far = |address| self.far.word(pid, regs.sp, address);
-        walk.over(rules, &mut self.cache, regs, stack, (FRAMES_MAX, &mut far));
+        let way = (&mut self.cache, &mut self.made);
+        walk.over((spaces, pid), way, regs, stack, (FRAMES_MAX, &mut far));
         if walk.ended != Ended::AtRoot {
             walk.continue_by(spaces, pid, chain);
         }
@@ -108,14 +115,17 @@ impl Unwinder {
     ) -> (Walked, Option<usize>) {
         let mut walked = by_chain(chain);
         let leads_nowhere = chain.get(1).is_some_and(|caller| spaces.locate(pid, *caller).is_none());
-        let Some(rules) = spaces.rules(pid) else { return (walked, None) };
+        if !spaces.learned(pid) {
+            return (walked, None);
+        }
         let mut walk = Walk::default();
+        let way = (&mut self.cache, &mut self.made);
         if leads_nowhere {
             let mut far = |address| self.far.word(pid, regs.sp, address);
-            walk.over(rules, &mut self.cache, regs, stack, (FRAMES_MAX, &mut far));
+            walk.over((spaces, pid), way, regs, stack, (FRAMES_MAX, &mut far));
             return if walk.frames.len() > 1 { walk.walked() } else { (walked, None) };
         }
-        walk.over(rules, &mut self.cache, regs, stack, (2, &mut |_| Err(Cut::CopyEnded)));
+        walk.over((spaces, pid), way, regs, stack, (2, &mut |_| Err(Cut::CopyEnded)));
         let caller = walk.frames.get(1).map(|frame| frame.address_for_lookup());
         let missing = caller.filter(|caller| walked.addresses.get(1) != Some(caller));
         if let Some(caller) = missing.filter(|caller| spaces.locate(pid, *caller).is_some()) {
@@ -155,13 +165,14 @@ impl Default for Walk {
 impl Walk {
     fn over(
         &mut self,
-        rules: &Rules,
-        cache: &mut CacheNative<MayAllocateDuringUnwind>,
+        (spaces, pid): (&AddressSpaces, Pid),
+        (cache, made): (&mut CacheNative<MayAllocateDuringUnwind>, &mut Made),
         regs: &UserRegs,
         stack: &[u8],
         (frames_max, far): (usize, &mut dyn FnMut(u64) -> Result<u64, Cut>),
     ) {
-        // The reader is borrowed while frames come: what it saw is told through cells.
+        let Some(rules) = spaces.rules(pid) else { return };
+        // The reader is lent while frames come: what it saw is told through cells.
         let (place, first_far, why) = (Cell::new(0), Cell::new(None), Cell::new(Cut::NoRule));
         let mut read = |address: u64| {
             let at = usize::try_from(address.wrapping_sub(regs.sp)).map_err(|_| ())?;
@@ -171,20 +182,29 @@ impl Walk {
             first_far.set(first_far.get().or(Some(place.get())));
             far(address).map_err(|cut| why.set(cut))
         };
-        let mut frames = rules.iter_frames(regs.ip, native(regs), cache, &mut read);
-        self.ended = Ended::Cut(Cut::TooDeep);
-        while self.frames.len() < frames_max {
+        let mut moving = native(regs);
+        let mut next = Some(FrameAddress::from_instruction_pointer(regs.ip));
+        self.ended = Ended::AtRoot;
+        while let Some(frame) = next {
+            if self.frames.len() == frames_max {
+                self.ended = Ended::Cut(Cut::TooDeep);
+                break;
+            }
+            self.frames.push(frame);
             place.set(self.frames.len());
-            match frames.next() {
-                Ok(Some(frame)) => self.frames.push(frame),
-                Ok(None) => {
-                    self.ended = Ended::AtRoot;
-                    break;
-                }
-                Err(_) => {
-                    self.ended = Ended::Cut(why.get());
-                    break;
-                }
+            let in_made = spaces.is_made(pid, frame.address_for_lookup());
+            let by_code = in_made.then(|| made.step(pid, frame.address(), &mut moving, &mut read)).flatten();
+            let found = by_code.map_or_else(
+                || rules.unwind_frame(frame, &mut moving, cache, &mut read),
+                |word| Ok(Some(word)),
+            );
+            next = match found {
+                Ok(Some(address)) => FrameAddress::from_return_address(address),
+                Ok(None) => break,
+                Err(_) => None,
+            };
+            if next.is_none() {
+                self.ended = Ended::Cut(why.get());
             }
         }
         self.first_far = first_far.get();

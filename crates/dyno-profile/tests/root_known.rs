@@ -319,6 +319,23 @@ fn what_is_no_code_is_never_a_caller_and_why_a_stack_was_cut_is_said() {
     assert!(profile.warnings.iter().any(is_said), "{:?}", profile.warnings);
 }
 
+/// Fault: `Made::step` that answers `None`. Every stack then ends at the first piece.
+#[test]
+#[ignore = "these need CAP_PERFMON: they sample the kernel too"]
+fn code_made_at_run_time_without_frame_pointers_is_walked_through_and_named() {
+    let flags = ["-O1", "-g", "-fomit-frame-pointer"];
+    let Some(running) = Running::start("cc", &flags, "trampoline.c", &[]) else { return };
+    let profile = watched(&running, CallGraph::Auto);
+    let _ = fs::remove_file(format!("/tmp/perf-{}.map", running.pid()));
+    assert_whole(&profile, &["main"]);
+    let calls = ["main", "made_outer", "middle", "made_middle", "inner", "made_inner", "work"];
+    let all = share(&profile, |frames| {
+        let named: Vec<&str> = frames.iter().map(|frame| frame.name.as_str()).collect();
+        named.windows(calls.len()).any(|part| part == calls)
+    });
+    assert!(all >= 100.0 * WHOLE_MIN, "{all} % of the stacks have all calls: {:#?}", top(&profile));
+}
+
 #[test]
 #[ignore = "these need CAP_PERFMON: they sample the kernel too"]
 fn a_program_that_was_deleted_is_read_all_the_same() {

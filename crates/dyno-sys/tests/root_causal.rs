@@ -51,6 +51,8 @@ static void nap(long us) { struct timespec t = { 0, us * 1000 }; nanosleep(&t, 0
 static void *in_f60(void *x) { for (;;) f60(1000); return x; }
 static void *in_f30(void *x) { for (;;) { f30(10000); progress(); } return x; }
 static void *periodic(void *x) { for (;;) { nap(2000); f30(100000); progress(); } return x; }
+/* Laps of one length would be met by the samples' clock at the same places again and again, and 600 of them would not be 600. */
+static long varied(void) { static unsigned seed = 1; seed = seed * 1103515245 + 12345; return 5000 + seed / 65536 % 10000; }
 static int ping[2], pong[2];
 static void *ponger(void *x) { char c; for (;;) { if (read(ping[0], &c, 1) != 1) break; f30(20000); if (write(pong[1], &c, 1) != 1) break; } return x; }
 static void *pinger(void *x) { char c = 'x'; for (;;) { f60(10000); if (write(ping[1], &c, 1) != 1) break; if (read(pong[0], &c, 1) != 1) break; progress(); } return x; }
@@ -58,8 +60,8 @@ static void start(void *(*life)(void *)) { pthread_t t; pthread_create(&t, 0, li
 int main(int count, char **words) {
     BORDERS(f60); BORDERS(f30); BORDERS(f10); BORDERS(progress); BORDERS(caller);
     printf("\n"); fflush(stdout);
-    if (!strcmp(words[1], "three")) for (;;) { f60(10000); f30(10000); f10(10000); progress(); }
-    if (!strcmp(words[1], "calls")) for (;;) { caller(10000); f30(20000); progress(); }
+    if (!strcmp(words[1], "three")) for (;;) { long n = varied(); f60(n); f30(n); f10(n); progress(); }
+    if (!strcmp(words[1], "calls")) for (;;) { long n = varied(); caller(n); f30(2 * n); progress(); }
     if (!strcmp(words[1], "two")) { start(in_f60); start(in_f30); }
     if (!strcmp(words[1], "periodic")) { start(in_f60); start(periodic); }
     if (!strcmp(words[1], "pingpong")) { if (pipe(ping) || pipe(pong)) return 1; start(ponger); start(pinger); }

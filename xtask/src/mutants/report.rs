@@ -1,11 +1,12 @@
 //! What a run of `cargo xtask mutants` found, as a page: the score with its interval, and what nobody noticed.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Duration;
 
 use super::strata::{Mutant, Queues, stratum_of};
 use super::tool::{Fate, told_left_out};
+use super::tried::Tried;
 use crate::command::{command, output};
 use crate::trouble::Trouble;
 
@@ -16,22 +17,32 @@ const Z: f64 = 1.959_964;
 pub(super) struct Report {
     command: String,
     strata: Vec<(&'static str, usize)>,
-    tried: Vec<(Mutant, Fate)>,
-    cut: Option<Duration>,
+    /// What is tested now.
+    commit: String,
+    tried: Vec<Tried>,
 }
 
 impl Report {
-    pub(super) fn new(command: String, queues: &Queues) -> Report {
-        Report { command, strata: queues.sizes().collect(), tried: vec![], cut: None }
+    pub(super) fn new(command: String, queues: &Queues, commit: String) -> Report {
+        Report { command, strata: queues.sizes().collect(), commit, tried: vec![] }
+    }
+
+    /// Takes what an earlier run tried in its strata.
+    pub(super) fn take(&mut self, earlier: Vec<Tried>) {
+        let sampled = |stratum: &str| self.strata.iter().any(|(name, _)| *name == stratum);
+        self.tried.extend(earlier.into_iter().filter(|tried| stratum_of(tried.file()).is_some_and(sampled)));
+    }
+
+    pub(super) fn knows(&self, name: &str) -> bool {
+        self.tried.iter().any(|tried| tried.name == name)
+    }
+
+    pub(super) fn tried(&self) -> &[Tried] {
+        &self.tried
     }
 
     pub(super) fn add(&mut self, mutant: Mutant, fate: Fate) {
-        self.tried.push((mutant, fate));
-    }
-
-    /// The time was over first.
-    pub(super) fn cut_short(&mut self, after: Duration) {
-        self.cut = Some(after);
+        self.tried.push(Tried { name: mutant.name, fate, commit: self.commit.clone() });
     }
 
     /// How many of a stratum say something: those that could be built.
@@ -40,8 +51,8 @@ impl Report {
     }
 
     fn number(&self, stratum: Option<&str>, holds: impl Fn(Fate) -> bool) -> usize {
-        let of = |mutant: &Mutant| stratum.is_none() || stratum_of(&mutant.file) == stratum;
-        self.tried.iter().filter(|(mutant, fate)| of(mutant) && holds(*fate)).count()
+        let of = |tried: &Tried| stratum.is_none() || stratum_of(tried.file()) == stratum;
+        self.tried.iter().filter(|tried| of(tried) && holds(tried.fate)).count()
     }
 
     /// Those that a test noticed, one that then hung among them, and all that say something.
@@ -76,18 +87,12 @@ impl Report {
     fn text(&self, date: &str, machine: &str) -> String {
         let mut page = format!(
             "# Mutants\n\nSmall changes to the code, each built and tested alone by its own package's tests (those that need \
-             root are not among\nthem, nor the documentation's examples, nor the longest: {}); caught are those that a test noticed. Made by `{}`, {date}, {machine}.\n\n",
+             root are not among\nthem, nor the documentation's examples, nor the longest: {}); caught are those that a test noticed. Made by `{}`, {date}, {machine}.\n\n\
+             Tried at: {}. Each is a line of the list beside this page, and `--continue` goes on from there.\n\n",
             told_left_out(),
-            self.command
+            self.command,
+            self.commits(),
         );
-        if let Some(after) = self.cut {
-            writeln!(
-                page,
-                "Cut short after {} minutes: the sample is what was tried by then.\n",
-                after.as_secs() / 60
-            )
-            .expect("a String takes all");
-        }
         page +=
             "| stratum | changes in it | tried | not buildable | caught | of these by time-out | score |\n";
         page += "|---|--:|--:|--:|--:|--:|---|\n";
@@ -102,6 +107,13 @@ impl Report {
         page
     }
 
+    /// Each with how many were tried at it.
+    fn commits(&self) -> String {
+        let mut commits: BTreeMap<&str, usize> = BTreeMap::new();
+        self.tried.iter().for_each(|tried| *commits.entry(&tried.commit).or_default() += 1);
+        commits.iter().map(|(commit, number)| format!("{commit} ({number})")).collect::<Vec<_>>().join(", ")
+    }
+
     fn row(&self, name: &str, stratum: Option<&str>, size: usize) -> String {
         let (caught, all) = self.score(stratum);
         let (unviable, late) = (
@@ -113,12 +125,8 @@ impl Report {
     }
 
     fn list(&self, page: &mut String, title: &str, listed: Fate) {
-        let mut names: Vec<&str> = self
-            .tried
-            .iter()
-            .filter(|(_, fate)| *fate == listed)
-            .map(|(mutant, _)| mutant.name.as_str())
-            .collect();
+        let mut names: Vec<&str> =
+            self.tried.iter().filter(|tried| tried.fate == listed).map(|tried| tried.name.as_str()).collect();
         names.sort_unstable();
         writeln!(page, "\n## {title}\n").expect("a String takes all");
         if names.is_empty() {
@@ -204,7 +212,7 @@ mod tests {
     #[test]
     fn the_page_has_the_score_the_survivors_and_the_command() {
         let queues = Queues::new((1..=9).map(mutant).collect(), 1, |name| name == "proto");
-        let mut report = Report::new("cargo xtask mutants --seed 1".to_owned(), &queues);
+        let mut report = Report::new("cargo xtask mutants --seed 1".to_owned(), &queues, "abc".to_owned());
         for (line, fate) in [(1, Fate::Caught), (2, Fate::Missed), (3, Fate::TimedOut), (4, Fate::Unviable)] {
             report.add(mutant(line), fate);
         }
@@ -221,11 +229,20 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_cut_short_says_so() {
-        let queues = Queues::new(vec![], 1, |_| true);
-        let mut report = Report::new(String::new(), &queues);
+    fn what_was_tried_earlier_counts_where_it_is_sampled() {
+        let queues = Queues::new(vec![], 1, |name| name == "proto");
+        let mut report = Report::new(String::new(), &queues, "new".to_owned());
         assert_eq!((report.percent(), report.headline()), (None, "mutants: nothing tried".to_owned()));
-        report.cut_short(Duration::from_secs(600));
-        assert!(report.text("", "").contains("Cut short after 10 minutes"));
+        let earlier = |file: &str| Tried {
+            name: format!("{file}:1: replace f with ()"),
+            fate: Fate::Caught,
+            commit: "old".to_owned(),
+        };
+        report.take(["crates/dyno-proto/src/json.rs", "crates/dyno-measure/src/hist.rs"].map(earlier).into());
+        assert_eq!((report.tried().len(), report.counted("proto")), (1, 1), "measure is not sampled");
+        report.add(mutant(2), Fate::Missed);
+        assert!(report.knows("crates/dyno-proto/src/json.rs:1: replace f with ()"));
+        assert!(!report.knows("crates/dyno-proto/src/json.rs:3: replace f with ()"));
+        assert!(report.text("", "").contains("Tried at: new (1), old (1)"));
     }
 }

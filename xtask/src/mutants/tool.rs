@@ -74,6 +74,12 @@ pub(super) enum Fate {
 }
 
 impl Fate {
+    const ALL: [Fate; 4] = [Fate::Caught, Fate::Missed, Fate::TimedOut, Fate::Unviable];
+
+    pub(super) fn of_word(word: &str) -> Option<Fate> {
+        Fate::ALL.into_iter().find(|fate| fate.word() == word)
+    }
+
     pub(super) fn word(self) -> &'static str {
         match self {
             Fate::Caught => "caught",

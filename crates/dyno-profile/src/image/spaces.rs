@@ -144,11 +144,23 @@ impl AddressSpaces {
         }
     }
 
-    /// What to walk a process's stacks with.
-    pub(crate) fn rules(&mut self, pid: Pid) -> Option<&Rules> {
+    /// Learns what a process has mapped by now. Whether it is known at all.
+    pub(crate) fn learned(&mut self, pid: Pid) -> bool {
         self.read(pid);
         self.learn(pid);
+        self.spaces.contains_key(&pid)
+    }
+
+    /// What to walk a process's stacks with, as far as it was learned.
+    pub(crate) fn rules(&self, pid: Pid) -> Option<&Rules> {
         self.spaces.get(&pid).map(|space| &space.rules)
+    }
+
+    /// Whether an address lies in code that the process made itself.
+    pub(crate) fn is_made(&self, pid: Pid, address: u64) -> bool {
+        let below = self.spaces.get(&pid).and_then(|space| space.mapped.range(..=address).next_back());
+        let here = below.filter(|(_, mapped)| address < mapped.end);
+        here.is_some_and(|(_, mapped)| matches!(self.images.get(mapped.image).kind(), Kind::Jit(_)))
     }
 
     fn map(&mut self, pid: Pid, mapping: &Mapping) {

@@ -1,0 +1,30 @@
+//! The programs from the distribution that are met, and what asks them.
+
+use crate::packages::{Package, Seen};
+
+/// Beside what the tests need. A program that has no package here (a compiler, a run-time of the tests) is one of theirs.
+pub(super) const PACKAGES: [Package; 14] = [
+    program("redis-server", "redis-server", "is met"),
+    program("redis-tools", "redis-benchmark", "asks redis"),
+    program("memcached", "memcached", "is met"),
+    Package {
+        name: "postgresql",
+        // With its own path in every version; this is what starts them.
+        seen: Seen::Program("pg_createcluster"),
+        reason: "is met, and asked by its pgbench",
+    },
+    program("haproxy", "haproxy", "is met"),
+    program("lighttpd", "lighttpd", "is met"),
+    program("caddy", "caddy", "is met"),
+    Package { name: "gunicorn", seen: Seen::File("/usr/bin/gunicorn"), reason: "is met" },
+    Package { name: "python3", seen: Seen::File("/usr/bin/python3"), reason: "is met, and asks memcached" },
+    program("nodejs", "node", "is met"),
+    program("sysbench", "sysbench", "is met"),
+    program("stress-ng", "stress-ng", "is met"),
+    program("tcpdump", "tcpdump", "hears the packets of redis"),
+    program("apache2-utils", "ab", "asks gunicorn"),
+];
+
+const fn program(name: &'static str, file: &'static str, reason: &'static str) -> Package {
+    Package { name, seen: Seen::Program(file), reason }
+}

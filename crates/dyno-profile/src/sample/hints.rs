@@ -1,17 +1,28 @@
-//! How to get the names of functions that a runtime made while it ran, where one was seen that does not tell them.
+//! How to get the names of functions that a runtime made while it ran, and their callers, where one was seen that does not
+//! tell them.
 //!
-//! The recorder asks at the end. A hint is not given where the names are there.
+//! The recorder asks at the end. A hint is not given where they are there.
 
 use dyno_record::profile::Profile;
 
-/// What to do for each runtime that was seen and told no names.
+/// Share of the samples whose stacks were cut from which on callers are missing.
+const CUT_MIN: f64 = 0.1;
+
+/// What to do for each runtime that was seen and told no names, or kept no frame pointers.
 pub(crate) fn hints(profile: &Profile) -> Vec<String> {
     let is_named = profile.modules.iter().any(|module| module.path == "[jit]" && module.symbols);
     let file = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let files: Vec<String> = profile.modules.iter().map(|module| file(&module.path)).collect();
     let pid = profile.target.pid.map_or_else(|| "PID".to_owned(), |pid| pid.to_string());
     let mut hints = Vec::new();
-    if !is_named && files.iter().any(|file| file == "libjvm.so") {
+    let is_java = files.iter().any(|file| file == "libjvm.so");
+    if is_java && profile.sampling.truncated as f64 > CUT_MIN * profile.sampling.samples as f64 {
+        hints.push(
+            "Java's compiled functions lose their callers: java -XX:+PreserveFramePointer keeps what leads to them"
+                .to_owned(),
+        );
+    }
+    if !is_named && is_java {
         hints.push(format!(
             "Java's compiled functions have no names: jcmd {pid} Compiler.perfmap writes them down (JDK 17 and later), \
              before the profile ends"
@@ -51,6 +62,20 @@ mod tests {
             ..Module::default()
         };
         hints(&Profile { modules: paths.iter().map(module).collect(), ..Profile::default() })
+    }
+
+    /// Fault: a hint wherever Java is. One whose stacks are whole then has it too.
+    #[test]
+    fn java_without_frame_pointers_is_told_how_to_keep_them() {
+        let of = |truncated| {
+            let module = Module { path: "/x/libjvm.so".to_owned(), symbols: true, ..Module::default() };
+            let jit = Module { path: "[jit]".to_owned(), symbols: true, ..Module::default() };
+            let mut profile = Profile { modules: vec![module, jit], ..Profile::default() };
+            (profile.sampling.samples, profile.sampling.truncated) = (1_000, truncated);
+            hints(&profile)
+        };
+        assert!(of(650).first().is_some_and(|hint| hint.contains("-XX:+PreserveFramePointer")));
+        assert_eq!(of(20), [""; 0]);
     }
 
     /// Fault: `is_named` that is always false. A profile with all names then has a hint.

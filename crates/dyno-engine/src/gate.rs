@@ -107,8 +107,10 @@ impl Gate {
             return peer;
         }
         let named = head.headers().filter(|header| header.name.eq_ignore_ascii_case(field.name()));
-        let believes_all = planted(Fault::FirstOfField);
-        let is_trusted = |address| address == NOBODY || believes_all || self.trusts(Some(address));
+        let is_believed = |address| {
+            planted(Fault::FirstOfField) || planted(Fault::AnybodyBelieved) && Some(address) == peer
+        };
+        let is_trusted = |address| address == NOBODY || self.trusts(Some(address)) || is_believed(address);
         let client =
             client::client(peer.unwrap_or(NOBODY), field, named.map(|header| header.value), is_trusted);
         (client != NOBODY).then_some(client)

@@ -40,6 +40,8 @@ pub(crate) struct Key(String);
 pub(crate) struct Door {
     chance: Prng,
     told_by: ToldBy,
+    /// Whose connections and requests meet oftenest.
+    usual: &'static str,
     /// Connections that one address may have.
     pub(crate) connections_max: Option<u32>,
     /// Requests that one may send at once; one a second afterwards.
@@ -79,7 +81,8 @@ impl Door {
         };
         let connections_max = (chance.below(3) > 0).then(|| 1 + chance.below(2) as u32);
         let burst = chance.coin().then(|| 1 + chance.below(8) as u32);
-        Some(Door { chance, told_by, connections_max, burst })
+        let usual = any_address(&mut chance);
+        Some(Door { chance, told_by, usual, connections_max, burst })
     }
 
     pub(crate) fn gate(&self) -> Option<Gate> {
@@ -127,7 +130,7 @@ impl Door {
     }
 
     fn address(&mut self) -> &'static str {
-        ADDRESSES[self.chance.below(ADDRESSES.len() as u64) as usize]
+        if self.chance.coin() { self.usual } else { any_address(&mut self.chance) }
     }
 
     /// What a proxy says in front of a connection.
@@ -239,6 +242,10 @@ impl Door {
         }
         Some(client)
     }
+}
+
+fn any_address(chance: &mut Prng) -> &'static str {
+    ADDRESSES[chance.below(ADDRESSES.len() as u64) as usize]
 }
 
 fn ip(text: &str) -> IpAddr {

@@ -304,12 +304,15 @@ fn names_of(path: &[u8]) -> Result<Vec<u8>, u16> {
     for (at, name) in names.iter().enumerate() {
         let decoded = decoded(name);
         let is_last = at + 1 == names.len();
-        if decoded == b".." || decoded.iter().any(|byte| [0, b'/'].contains(byte)) {
+        if decoded == b".." {
             return Err(400);
         }
         let is_hidden = decoded.starts_with(b".") && (at > 0 || decoded != b".well-known");
         if is_hidden || decoded.is_empty() && !is_last {
             return Err(404);
+        }
+        if decoded.iter().any(|byte| [0, b'/'].contains(byte)) {
+            return Err(400);
         }
         whole.push(decoded);
     }

@@ -8,6 +8,7 @@
 //! Invariants: *a place is one address's*; *connections are given back once*.
 
 use crate::clients::AddressLimits;
+use crate::fault::{Fault, planted};
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 
@@ -28,6 +29,7 @@ impl Key {
         let bits = match address.to_canonical() {
             IpAddr::V4(four) => V4 | u64::from(four.to_bits()),
             // The upper half: the /64.
+            IpAddr::V6(six) if planted(Fault::WholeAddressCounted) => six.to_bits() as u64,
             IpAddr::V6(six) => (six.to_bits() >> 64) as u64,
         };
         // ::1 is in ::/64, whose bits are 0; the highest number is no sender's.
@@ -104,6 +106,7 @@ impl Addresses {
     /// A request of this address has come.
     pub(crate) fn request(&mut self, address: IpAddr, now_ns: u64) -> May {
         let (interval_ns, burst_ns) = (self.interval_ns, self.burst_ns);
+        let burst_ns = if planted(Fault::OneTooMany) { burst_ns + interval_ns } else { burst_ns };
         if interval_ns == 0 {
             return May::Yes;
         }

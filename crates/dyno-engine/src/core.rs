@@ -17,6 +17,7 @@ mod deadline;
 mod drain;
 mod release;
 
+use crate::addresses::May;
 use crate::config::Limits;
 use crate::conn::{Client, Reading, Slab};
 use crate::draining::Drain;
@@ -169,6 +170,17 @@ impl<N: Net> Core<N> {
         std::mem::take(&mut self.has_closed)
     }
 
+    /// Whether a connection of this peer may be. The gate counts it from now on.
+    pub(crate) fn let_in(&mut self, peer: Option<IpAddr>) -> May {
+        let may = self.net.gate().map_or(May::Yes, |gate| gate.connect(peer));
+        if may == May::No
+            && let Some(meter) = self.net.meter()
+        {
+            meter.closed(Ended::Limited);
+        }
+        may
+    }
+
     /// Takes a new connection in; `false` when it could not be watched and is closed.
     pub(crate) fn admit(&mut self, socket: N::Socket, peer: Option<IpAddr>) -> bool {
         let index = self.conns.insert(socket, peer);
@@ -254,7 +266,11 @@ impl<N: Net> Core<N> {
                     self.go_on_with_body(index);
                 }
             }
-            Message::Table(site, table) => self.http.scratch.sites[site].table = table,
+            Message::Table(site, table) => {
+                let sites = &mut self.http.scratch.sites;
+                let site = if planted(Fault::TableOfAnotherSite) { (site + 1) % sites.len() } else { site };
+                sites[site].table = table;
+            }
         }
     }
 
@@ -570,7 +586,9 @@ impl<N: Net> Core<N> {
         let (http, mut turn) = self.turn(index);
         http.on_end(&mut turn, why);
         if let Some(gate) = self.net.gate() {
-            gate.disconnect(self.conns.get(index).peer);
+            if !planted(Fault::PlaceKept) {
+                gate.disconnect(self.conns.get(index).peer);
+            }
         }
         if let Some(meter) = self.net.meter() {
             let is_limited = self.conns.get(index).client == Client::TooMany;

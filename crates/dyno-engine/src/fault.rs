@@ -66,12 +66,66 @@ pub(crate) enum Fault {
     FormMistaken,
     /// A reply that waits for the access log leaves before its line is written.
     ReplyBeforeItsLine,
+    /// The field Host goes before the authority of an absolute target.
+    FieldBeforeTarget,
+    /// A port is taken for a part of a host's name.
+    PortKept,
+    /// Of the names with a star the shortest is taken.
+    ShortestStar,
+    /// A name with a star goes before the name as it stands.
+    StarBeforeName,
+    /// A name with a star is taken for what it is below, too.
+    StarIsItself,
+    /// An answer that comes later has the lines of another host.
+    AnswerOfAnotherHost,
+    /// Files are sent without the lines of their host.
+    LinesForgotten,
+    /// A host's line is sent beside a handler's of the same name.
+    LineTwice,
+    /// Which error page is sent is another host's choice.
+    PageOfAnotherHost,
+    /// An error page is sent in a coding that nobody has asked for.
+    PageEncoded,
+    /// A request whose body is refused is answered as for a name that is nobody's.
+    RefusedAsAnybodys,
+    /// A file goes before a redirect.
+    FilesBeforeRedirects,
+    /// Of the redirects the shortest is taken.
+    ShortestRedirect,
+    /// A redirect does not keep the query.
+    QueryLost,
+    /// What a redirect takes of a path is not escaped anew.
+    RestUnescaped,
+    /// New files are put in the place of another host's.
+    TableOfAnotherSite,
+    /// The place of a connection that has ended is not given back to its address.
+    PlaceKept,
+    /// The place of a connection that had none is given back.
+    PlaceGivenTwice,
+    /// Addresses of one /64 are told apart.
+    WholeAddressCounted,
+    /// A proxy that is trusted is limited itself.
+    ProxyLimited,
+    /// The field of a peer that is not trusted is believed.
+    AnybodyBelieved,
+    /// A field is read from its beginning, which its client writes.
+    FirstOfField,
+    /// An address gets one answer more than its burst.
+    OneTooMany,
+    /// Who asks too often loses its connection.
+    LimitedIsClosed,
+    /// An upload that is too many is not told when to come again.
+    UploadNotTold,
+    /// A connection without a right header of its proxy goes on.
+    WrongHeaderPassed,
+    /// A connection whose proxy is late with its header is answered.
+    LateHeaderAnswered,
 }
 
 #[cfg(test)]
 impl Fault {
     /// Every fault.
-    pub(crate) const ALL: [Fault; 30] = [
+    pub(crate) const ALL: [Fault; 57] = [
         Fault::DeadlineNotArmed,
         Fault::NearestInThePast,
         Fault::ShortWriteLost,
@@ -102,6 +156,33 @@ impl Fault {
         Fault::IfRangeIgnored,
         Fault::FormMistaken,
         Fault::ReplyBeforeItsLine,
+        Fault::FieldBeforeTarget,
+        Fault::PortKept,
+        Fault::ShortestStar,
+        Fault::StarBeforeName,
+        Fault::StarIsItself,
+        Fault::AnswerOfAnotherHost,
+        Fault::LinesForgotten,
+        Fault::LineTwice,
+        Fault::PageOfAnotherHost,
+        Fault::PageEncoded,
+        Fault::RefusedAsAnybodys,
+        Fault::FilesBeforeRedirects,
+        Fault::ShortestRedirect,
+        Fault::QueryLost,
+        Fault::RestUnescaped,
+        Fault::TableOfAnotherSite,
+        Fault::PlaceKept,
+        Fault::PlaceGivenTwice,
+        Fault::WholeAddressCounted,
+        Fault::ProxyLimited,
+        Fault::AnybodyBelieved,
+        Fault::FirstOfField,
+        Fault::OneTooMany,
+        Fault::LimitedIsClosed,
+        Fault::UploadNotTold,
+        Fault::WrongHeaderPassed,
+        Fault::LateHeaderAnswered,
     ];
 }
 

@@ -7,6 +7,7 @@
 
 use crate::addresses::{Addresses, May};
 use crate::clients::{AddressLimits, Clients, ToldBy};
+use crate::fault::{Fault, planted};
 use dyno_proto::client::proxy::{self, Parsed};
 use dyno_proto::client::{self, Field};
 use dyno_proto::http1::request::Head;
@@ -70,7 +71,7 @@ impl Gate {
 
     /// Whether a connection of this address may be; it counts until [`Gate::disconnect`].
     pub(crate) fn connect(&mut self, address: Option<IpAddr>) -> May {
-        let (now_ns, is_free) = (self.now_ns, self.trusts(address));
+        let (now_ns, is_free) = (self.now_ns, self.trusts(address) && !planted(Fault::ProxyLimited));
         match (&mut self.addresses, address) {
             (Some(addresses), Some(address)) if !is_free => addresses.connect(address, now_ns),
             _ => May::Yes,
@@ -88,7 +89,7 @@ impl Gate {
     /// Whether this request may be answered.
     pub(crate) fn request(&mut self, head: &Head<'_>, peer: Option<IpAddr>) -> May {
         let (now_ns, client) = (self.now_ns, self.client(head, peer));
-        let is_free = self.trusts(client);
+        let is_free = self.trusts(client) && !planted(Fault::ProxyLimited);
         match (&mut self.addresses, client) {
             (Some(addresses), Some(client)) if !is_free => addresses.request(client, now_ns),
             _ => May::Yes,
@@ -102,11 +103,14 @@ impl Gate {
             ToldBy::Forwarded => Field::Forwarded,
             ToldBy::Nobody | ToldBy::ProxyProtocol => return peer,
         };
-        if !self.trusts(peer) {
+        if !self.trusts(peer) && !planted(Fault::AnybodyBelieved) {
             return peer;
         }
         let named = head.headers().filter(|header| header.name.eq_ignore_ascii_case(field.name()));
-        let is_trusted = |address| address == NOBODY || self.trusts(Some(address));
+        let is_believed = |address| {
+            planted(Fault::FirstOfField) || planted(Fault::AnybodyBelieved) && Some(address) == peer
+        };
+        let is_trusted = |address| address == NOBODY || self.trusts(Some(address)) || is_believed(address);
         let client =
             client::client(peer.unwrap_or(NOBODY), field, named.map(|header| header.value), is_trusted);
         (client != NOBODY).then_some(client)

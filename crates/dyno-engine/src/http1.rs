@@ -195,7 +195,8 @@ impl Http1 {
         let owed = self.take_owed(turn, serial)?;
         self.check_entrance(turn);
         self.scratch.owing.token = turn.token;
-        self.scratch.begin(owed.asked);
+        let host = if planted(Fault::AnswerOfAnotherHost) { 0 } else { owed.asked.host };
+        self.scratch.begin(Asked { host, ..owed.asked });
         let response = self.made_of(answer);
         let next = self.send_owed(turn, owed, response);
         Some(self.flush_last(turn, next))
@@ -209,16 +210,20 @@ impl Http1 {
         self.flush_last(turn, next)
     }
 
-    /// A head or a body took too long: 408.
+    /// A head or a body took too long: 408. A proxy's header: nobody is answered.
     pub(crate) fn on_time<N: Net>(&mut self, turn: &mut Turn<'_, N>) -> End {
         self.check_entrance(turn);
+        if turn.conn.client == Client::Awaited && !planted(Fault::LateHeaderAnswered) {
+            // Nobody has asked for anything yet: a proxy's header is not whole.
+            return End::Broken;
+        }
         let busy = turn.conn.busy.as_deref();
-        let content = busy.map_or(Content::Sent, |busy| match &busy.incoming {
-            Some(incoming) => incoming.asked.content,
-            None => content_for(&busy.input),
+        let asked = busy.map_or(Asked::LAST, |busy| match &busy.incoming {
+            Some(incoming) => incoming.asked,
+            None => Asked { content: content_for(&busy.input), ..Asked::LAST },
         });
         self.drop_incoming(turn, BodyError::TimedOut);
-        self.refuse(turn, 408, content);
+        self.refuse(turn, 408, asked);
         self.flush_last(turn, Next::Close)
     }
 
@@ -287,7 +292,8 @@ impl Http1 {
             Ok(Parsed::NeedMore) => Step { used: 0, next: Next::MoreInput },
             Err(reject) => {
                 self.reason = Some(reject);
-                self.reject(turn, reject.status(), input, input.len())
+                let asked = Asked { content: content_for(input), ..Asked::LAST };
+                self.reject(turn, reject.status(), asked, input.len())
             }
         }
     }
@@ -295,10 +301,13 @@ impl Http1 {
     /// Answers a request that is whole.
     #[inline(always)] // Once in each step over a request without a body, and once below.
     fn answer<N: Net>(&mut self, turn: &mut Turn<'_, N>, head: &Head<'_>, body: &[u8]) -> Next {
-        let asked = self.asked(turn, head);
+        let mut asked = self.asked(turn, head);
         self.scratch.begin(asked);
         self.scratch.tally.counts.requests += 1;
         let response = if self.is_too_many(turn, head) {
+            if planted(Fault::LimitedIsClosed) {
+                asked.connection = Connection::Closed;
+            }
             too_many(&mut self.scratch)
         } else {
             match self.router.find(head.method, head.path(), &mut self.path) {
@@ -428,17 +437,18 @@ impl Http1 {
         };
         let content = if head.method == Method::Head { Content::Omitted } else { Content::Sent };
         let host = match &self.scratch.hosts {
-            Some(hosts) if turn.net.tells_hosts_apart() => hosts.find(head.host()),
+            Some(hosts) if turn.net.tells_hosts_apart() => hosts.find(named_host(head)),
             _ => 0,
         };
         Asked { connection, content, chunks: if is_old { Chunks::Unknown } else { Chunks::Known }, host }
     }
 
-    /// Refuses what cannot be a request; all of the input is used, for nothing after it is understood. `head` is what
-    /// there is of its head: an answer to HEAD has no content, also when it is a refusal (RFC 9110 §9.3.2).
+    /// Refuses what cannot be a request; all of the input is used, for nothing after it is understood. `asked` is as much as
+    /// is known of it: an answer to HEAD has no content, also when it is a refusal (RFC 9110 §9.3.2), and what was asked of
+    /// a host is refused by that host.
     #[cold]
-    fn reject<N: Net>(&mut self, turn: &mut Turn<'_, N>, status: u16, head: &[u8], used: usize) -> Step {
-        self.refuse(turn, status, content_for(head));
+    fn reject<N: Net>(&mut self, turn: &mut Turn<'_, N>, status: u16, asked: Asked, used: usize) -> Step {
+        self.refuse(turn, status, asked);
         if planted(Fault::ReadOnAfterRefusal) && used > 0 {
             return Step { used, next: Next::Request };
         }
@@ -446,14 +456,18 @@ impl Http1 {
     }
 
     #[cold]
-    fn refuse<N: Net>(&mut self, turn: &mut Turn<'_, N>, status: u16, content: Content) {
+    fn refuse<N: Net>(&mut self, turn: &mut Turn<'_, N>, status: u16, asked: Asked) {
         let counts = self.scratch.counts();
         counts.requests += 1;
         counts.rejects += 1;
         self.complain_of(turn, status);
-        let asked = Asked { content, ..Asked::LAST };
+        let host = if planted(Fault::RefusedAsAnybodys) { 0 } else { asked.host };
+        let asked = Asked { content: asked.content, host, ..Asked::LAST };
         self.scratch.begin(asked);
-        let response = short(&mut self.scratch, status, None);
+        let response = match status {
+            429 if !planted(Fault::UploadNotTold) => too_many(&mut self.scratch),
+            _ => short(&mut self.scratch, status, None),
+        };
         let framed = frame::frame(&mut self.scratch, asked, response, turn.net.splits());
         if let Framed::Whole(answered) = framed {
             self.count_reply(turn.net, answered);
@@ -572,6 +586,15 @@ fn content_for(head: &[u8]) -> Content {
         line = line.strip_prefix(b"\r\n").unwrap_or(line);
     }
     if line.starts_with(b"HEAD ") { Content::Omitted } else { Content::Sent }
+}
+
+/// The host that a request names.
+#[inline]
+fn named_host<'h>(head: &Head<'h>) -> Option<&'h [u8]> {
+    if planted(Fault::FieldBeforeTarget) {
+        return head.headers().find(|line| line.name.eq_ignore_ascii_case(b"Host")).map(|line| line.value);
+    }
+    head.host()
 }
 
 /// Who asks, as the access log tells it.

@@ -16,7 +16,6 @@ use crate::kernel::{ByDials, Direct, Extras, Kernel, Way};
 use crate::listen::{BACKLOG, Listeners};
 use crate::log::{self, AccessLog};
 use crate::mailbox::{Mailbox, Message};
-use crate::meter::Ended;
 use crate::neighbours::Neighbours;
 use crate::route::Router;
 use crate::scratch::Scratch;
@@ -403,15 +402,7 @@ impl<W: Way> Loop<W> {
     fn let_in(&mut self, socket: &OwnedFd) -> Option<Option<IpAddr>> {
         let wants_peer = self.core.http.wants_peer() || self.core.net.gate().is_some();
         let peer = if wants_peer { peer_of(socket) } else { None };
-        if let Some(gate) = self.core.net.gate()
-            && gate.connect(peer) == May::No
-        {
-            if let Some(meter) = self.core.net.meter() {
-                meter.closed(Ended::Limited);
-            }
-            return None;
-        }
-        Some(peer)
+        (self.core.let_in(peer) == May::Yes).then_some(peer)
     }
 
     /// Stops accepting until there is room.

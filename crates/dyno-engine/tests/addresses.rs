@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Client, Reply, addr, one_worker, patient, server, wait_for};
-use dyno_engine::{AddressLimits, Clients, Dials, Limits, Log, Running, ToldBy};
+use dyno_engine::{AddressLimits, Clients, Dials, Limits, Log, Method, Router, Running, ToldBy};
 use dyno_sys::socket::{self, Addr};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -103,6 +103,23 @@ fn an_address_that_asks_too_often_gets_429_and_keeps_its_connection() {
     wait_for("a second to pass", || client.ask(JSON).status == 200);
 }
 
+/// Planted faults: an upload is refused as what is malformed is; what no route takes is not asked of the gate.
+#[test]
+fn a_request_whose_body_is_not_read_is_limited_like_any_other() {
+    let mut router = Router::new();
+    router.upload(Method::Put, "/up", |_, _| Err(403)).unwrap();
+    let running = server(one_worker(), limits(0, 1, 1)).router(router).start().unwrap();
+    let to = addr(&running);
+    for (last, line) in [(2, "PUT /up"), (3, "POST /nowhere")] {
+        let fields = "Host: a\r\nExpect: 100-continue\r\nContent-Length: 2";
+        let request = format!("{line} HTTP/1.1\r\n{fields}\r\n\r\n");
+        let mut replies = (0..1_000).map(|_| from(last, to).ask(&request));
+        let limited = replies.find(|reply| reply.status == 429).expect("a thousand are too many");
+        assert_eq!(limited.header("retry-after"), Some("1"), "{line}");
+        assert_eq!(limited.header("connection"), Some("close"), "{line}: the body may follow all the same");
+    }
+}
+
 #[test]
 fn a_trusted_proxy_names_its_clients_by_a_field_and_others_do_not() {
     for (told_by, field) in [
@@ -169,4 +186,16 @@ fn a_trusted_proxy_that_says_nothing_or_nonsense_is_closed_without_an_answer() {
     }
     wait_for("the three to be counted", || running.counts().rejects == 3);
     assert_eq!(running.counts().requests, 0, "nothing behind it was understood");
+}
+
+/// Planted fault: `on_time` answers 408 whoever is late.
+#[test]
+fn a_trusted_proxy_that_is_late_with_its_header_is_closed_without_an_answer() {
+    let limits = Limits { head_ns: 200_000_000, ..patient() };
+    let running = server(one_worker(), limits).clients(behind(ToldBy::ProxyProtocol)).start().unwrap();
+    let mut client = from(9, addr(&running));
+    client.send("PROXY TCP4 192.0.2.7 ");
+    client.assert_closed();
+    wait_for("it to be counted", || running.counts().timeouts == 1);
+    assert_eq!(running.counts().requests, 0, "nobody has asked for anything");
 }

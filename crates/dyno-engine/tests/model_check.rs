@@ -264,7 +264,7 @@ fn disagreement(input: &[u8], limits: &Limits, output: &[u8], calls: &[Call]) ->
 fn kind(step: &Step) -> RequestKind {
     match step {
         Step::Request(request) => request.kind(),
-        Step::Reject { kind, .. } | Step::Incomplete { kind } => *kind,
+        Step::Reject { kind, .. } | Step::Incomplete { kind, .. } => *kind,
     }
 }
 

@@ -61,6 +61,10 @@ pub(crate) fn answer(head: &Head<'_>, name: &mut Vec<u8>, scratch: &mut Scratch)
 /// The status of a redirect that the host has for this name, and its Location among the reply's own lines.
 fn redirected(head: &Head<'_>, name: &[u8], scratch: &mut Scratch) -> Option<u16> {
     let hosts = scratch.hosts.as_deref()?;
+    let is_file = |number: usize| scratch.sites[number].table.find(name).is_some();
+    if planted(Fault::FilesBeforeRedirects) && scratch.site_of(name).is_some_and(is_file) {
+        return None;
+    }
     let redirect = hosts.own(scratch.asked.host).redirects.find(name)?;
     redirect.put_line(name, head.query(), &mut scratch.own_fields);
     Some(redirect.status())
@@ -69,11 +73,16 @@ fn redirected(head: &Head<'_>, name: &[u8], scratch: &mut Scratch) -> Option<u16
 /// The file of the host that is sent with a status, as it is and however it is asked for. `name` is used for its path.
 pub(crate) fn error_page(status: u16, name: &mut Vec<u8>, scratch: &Scratch) -> Option<Response> {
     name.clear();
-    name.extend_from_slice(scratch.host()?.page(status)?);
+    let host = scratch.host()?;
+    let other = scratch.hosts.as_ref().filter(|_| planted(Fault::PageOfAnotherHost));
+    name.extend_from_slice(other.map_or(host, |hosts| hosts.own(0)).page(status)?);
     let number = scratch.site_of(name)?;
     let site = &scratch.sites[number];
     let Some(Entry::File(file)) = site.table.find(name.get(site.prefix.len()..)?) else { return None };
-    let (variant, _) = site.table.variants(*file).find(|(_, variant)| variant.coding == Coding::Identity)?;
+    let (variant, _) = site
+        .table
+        .variants(*file)
+        .find(|(_, variant)| variant.coding == Coding::Identity || planted(Fault::PageEncoded))?;
     let body = Body::Prepared { site: number as u16, variant, portion: Portion::Page };
     Some(Response { status, media: Media::Absent, body })
 }

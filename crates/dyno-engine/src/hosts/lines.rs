@@ -1,6 +1,7 @@
 //! Header lines that stand in every reply of a host: a preset for safety, and the operator's own, which go before it.
 
 use super::error::HostError;
+use crate::fault::{Fault, planted};
 use crate::field::{is_settable, is_value};
 
 /// Bytes of all lines of a host: each reply carries them.
@@ -91,7 +92,7 @@ pub(crate) struct Lines {
 impl Lines {
     /// Appends those that are not there yet: what a handler has said of its own reply goes before.
     pub(crate) fn put(&self, fields: &mut Vec<u8>) {
-        if fields.is_empty() {
+        if fields.is_empty() || planted(Fault::LineTwice) {
             return fields.extend_from_slice(&self.bytes);
         }
         let own = fields.len();

@@ -4,6 +4,7 @@
 //! at the end say nothing.
 
 use super::error::HostError;
+use crate::fault::{Fault, planted};
 use crate::table::NameHasher;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -49,19 +50,28 @@ impl Names {
         let lower = lower.get_mut(..name.len())?;
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
-        if let Some(host) = self.exact.get(&*lower) {
-            return Some(*host);
+        let exact = self.exact.get(&*lower).copied();
+        if exact.is_some() && !planted(Fault::StarBeforeName) {
+            return exact;
         }
         if self.below.is_empty() {
             return None;
         }
+        if planted(Fault::StarIsItself) && self.below.contains_key(&*lower) {
+            return self.below.get(&*lower).copied();
+        }
         let dots = (0..lower.len()).filter(|at| lower[*at] == b'.' && *at > 0);
-        dots.filter_map(|at| self.below.get(&lower[at + 1..])).next().copied()
+        let mut stars = dots.filter_map(|at| self.below.get(&lower[at + 1..]));
+        let longest = if planted(Fault::ShortestStar) { stars.next_back() } else { stars.next() };
+        longest.copied().or(exact)
     }
 }
 
 /// An authority without its port and without a dot at the end.
 fn name_of(authority: &[u8]) -> &[u8] {
+    if planted(Fault::PortKept) {
+        return authority;
+    }
     let end = match authority {
         [b'[', ..] => authority.iter().position(|&byte| byte == b']').map(|at| at + 1),
         _ => authority.iter().position(|&byte| byte == b':'),

@@ -4,6 +4,7 @@
 //! neither host nor scheme; it is escaped anew, so that it cannot end a line.
 
 use super::error::HostError;
+use crate::fault::{Fault, planted};
 use crate::table::NameHasher;
 use dyno_proto::file_path;
 use std::collections::HashMap;
@@ -105,16 +106,23 @@ impl Redirect {
     pub(crate) fn put_line(&self, name: &[u8], query: Option<&[u8]>, lines: &mut Vec<u8>) {
         debug_assert!(name.starts_with(&self.from), "what is redirected begins as the redirect says");
         lines.extend_from_slice(b"Location: ");
-        lines.extend_from_slice(&self.location);
-        if self.kind == Kind::Each {
-            file_path::encode_names(&name[self.from.len()..], lines);
+        // What follows the number sign ends an address (RFC 3986 §3.5): the query stands before it.
+        let end = self.location.iter().position(|&byte| byte == b'#').unwrap_or(self.location.len());
+        let (location, fragment) = self.location.split_at(end);
+        lines.extend_from_slice(location);
+        let rest = &name[self.from.len()..];
+        match self.kind {
+            Kind::Each if planted(Fault::RestUnescaped) => lines.extend_from_slice(rest),
+            Kind::Each => file_path::encode_names(rest, lines),
+            Kind::One | Kind::Below => {}
         }
-        if let Some(query) = query
-            && !self.location.contains(&b'?')
+        if let Some(query) = query.filter(|_| !planted(Fault::QueryLost))
+            && !location.contains(&b'?')
         {
             lines.push(b'?');
             lines.extend_from_slice(query);
         }
+        lines.extend_from_slice(fragment);
         lines.extend_from_slice(b"\r\n");
     }
 }
@@ -215,7 +223,8 @@ impl Redirects {
             return None;
         }
         let slashes = (0..name.len()).rev().filter(|at| name[*at] == b'/').map(|at| at + 1);
-        slashes.chain([0]).find_map(|end| self.below.get(&name[..end]))
+        let mut fitting = slashes.chain([0]).filter_map(|end| self.below.get(&name[..end]));
+        if planted(Fault::ShortestRedirect) { fitting.last() } else { fitting.next() }
     }
 }
 
@@ -261,6 +270,7 @@ mod tests {
             ("/blog", None, None),
             ("/gone/a/b", None, Some("/sorry")),
             ("/caf%c3%a9", None, Some("/coffee#menu")),
+            ("/caf%c3%a9", Some("a=b"), Some("/coffee?a=b#menu")),
             ("/blog/a%20b%0d%0aSet-Cookie:x", None, Some("https://blog.example.org/a%20b%0D%0ASet-Cookie:x")),
         ] {
             let expected = location.map(|location| format!("Location: {location}\r\n"));

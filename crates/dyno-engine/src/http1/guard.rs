@@ -5,6 +5,7 @@
 use super::{Digest, End, Http1, Turn};
 use crate::addresses::May;
 use crate::conn::Client;
+use crate::fault::{Fault, planted};
 use crate::gate::Header;
 use crate::seam::Net;
 use dyno_proto::http1::request::Head;
@@ -32,6 +33,10 @@ impl Http1 {
         let Some(gate) = turn.net.gate() else { return Ok(0) };
         match gate.header(input, self.http_limits.head_bytes_max) {
             Header::NeedMore => Err(Digest { used: 0, end: End::More }),
+            Header::Wrong if planted(Fault::WrongHeaderPassed) => {
+                turn.conn.client = Client::Known;
+                Ok(0)
+            }
             Header::Wrong => {
                 self.scratch.counts().rejects += 1;
                 Err(broken)
@@ -45,6 +50,9 @@ impl Http1 {
                 if gate.connect(client) == May::No {
                     // The peer stays the proxy, which nobody counts: this connection is not given back.
                     turn.conn.client = Client::TooMany;
+                    if planted(Fault::PlaceGivenTwice) {
+                        turn.conn.peer = client;
+                    }
                     return Err(broken);
                 }
                 (turn.conn.peer, turn.conn.client) = (client, Client::Known);

@@ -1,6 +1,6 @@
 //! Request bodies on their way in: collected until they are whole and sane, or handed to an upload piece by piece.
 
-use super::dispatch::{begun, end_upload, otherwise, short};
+use super::dispatch::{begun, end_upload, otherwise, short, too_many};
 use super::frame::{self, Framed};
 use super::{Http1, Next, Step, Turn, next_after};
 use crate::asked::{Asked, Connection};
@@ -52,7 +52,7 @@ impl Http1 {
         if let Found::Action { action: Action::Upload(_), .. } =
             self.router.find(head.method, head.path(), &mut self.path)
         {
-            let step = self.begin_upload(turn, head, head_bytes, input);
+            let step = self.begin_upload(turn, head, input);
             return Step { used: head_bytes.len() + step.used, next: step.next };
         }
         debug_assert!(
@@ -72,7 +72,10 @@ impl Http1 {
                     let left = Framing::Length(length - input.len() as u64);
                     self.collect(turn, head, head_bytes, input.len(), left, input)
                 }
-                None => self.reject(turn, 413, head_bytes, input.len()),
+                None => {
+                    let asked = self.asked(turn, head);
+                    self.reject(turn, 413, asked, input.len())
+                }
             },
             BodyLength::None => Step { used: 0, next: self.answer_with_body(turn, head, &[]) },
         };
@@ -94,7 +97,10 @@ impl Http1 {
             Intake::NeedMore { used } | Intake::Paused { used } => {
                 self.collect(turn, head, head_bytes, used, framing, body)
             }
-            Intake::Rejected { status, .. } => self.reject(turn, status, head_bytes, input.len()),
+            Intake::Rejected { status, .. } => {
+                let asked = self.asked(turn, head);
+                self.reject(turn, status, asked, input.len())
+            }
         }
     }
 
@@ -114,7 +120,8 @@ impl Http1 {
         };
         if !self.budget.has_room(needs + body.len() + head_bytes.len()) {
             self.scratch.counts().budget_refusals += 1;
-            return self.reject(turn, 503, head_bytes, used);
+            let asked = self.asked(turn, head);
+            return self.reject(turn, 503, asked, used);
         }
         // A client that has begun to send the body does not wait (RFC 9110 §10.1.1).
         if head.expect_continue && used == 0 {
@@ -155,8 +162,12 @@ impl Http1 {
         let asked = Asked { connection: Connection::Closed, ..self.asked(turn, head) };
         self.scratch.begin(asked);
         self.scratch.counts().requests += 1;
-        let found = self.router.find(head.method, head.path(), &mut self.path);
-        let response = otherwise(found, head, &mut self.scratch);
+        let response = if self.is_too_many(turn, head) {
+            too_many(&mut self.scratch)
+        } else {
+            let found = self.router.find(head.method, head.path(), &mut self.path);
+            otherwise(found, head, &mut self.scratch)
+        };
         self.finish(turn, head, asked, response);
         Next::Close
     }
@@ -190,10 +201,10 @@ impl Http1 {
                 Step { used, next }
             }
             Intake::Rejected { status, why } => {
-                let content = incoming.asked.content;
+                let asked = incoming.asked;
                 busy.incoming = Some(incoming);
                 self.drop_incoming(turn, why);
-                self.refuse(turn, status, content);
+                self.refuse(turn, status, asked);
                 Step { used: input.len(), next: Next::Close }
             }
         }
@@ -210,7 +221,7 @@ impl Http1 {
             Into::Memory(body) => match request::parse(&incoming.head, &self.http_limits, slots) {
                 Ok(Parsed::Whole { head, .. }) => self.answer_with_body(turn, &head, &body),
                 // The same bytes were a whole head before; if they are not now, the fault is ours.
-                Ok(Parsed::NeedMore) | Err(_) => self.reject(turn, 500, &incoming.head, 0).next,
+                Ok(Parsed::NeedMore) | Err(_) => self.reject(turn, 500, incoming.asked, 0).next,
             },
             Into::Upload(mut uploading) => {
                 self.scratch.owing.release();
@@ -231,21 +242,16 @@ impl Http1 {
     }
 
     /// Asks the route whether it takes the body, and hands it what has come.
-    fn begin_upload<N: Net>(
-        &mut self,
-        turn: &mut Turn<'_, N>,
-        head: &Head<'_>,
-        head_bytes: &[u8],
-        input: &[u8],
-    ) -> Step {
+    fn begin_upload<N: Net>(&mut self, turn: &mut Turn<'_, N>, head: &Head<'_>, input: &[u8]) -> Step {
+        let asked = self.asked(turn, head);
         if matches!(head.body, BodyLength::Length(length) if length > self.upload_bytes_max) {
-            return self.reject(turn, 413, head_bytes, input.len());
+            return self.reject(turn, 413, asked, input.len());
         }
         if self.is_too_many(turn, head) {
-            return self.reject(turn, 429, head_bytes, input.len());
+            return self.reject(turn, 429, asked, input.len());
         }
         let Some(address) = self.scratch.owing.reserve() else {
-            return self.reject(turn, 503, head_bytes, input.len());
+            return self.reject(turn, 503, asked, input.len());
         };
         let waker = Waker::new(Arc::clone(&self.scratch.owing.mailbox), address);
         let found = self.router.find(head.method, head.path(), &mut self.path);
@@ -256,7 +262,7 @@ impl Http1 {
             Ok(upload) => self.take_upload(turn, head, address, upload, input),
             Err(status) => {
                 // The body that follows is not wanted: the connection cannot be used again.
-                let asked = Asked { connection: Connection::Closed, ..self.asked(turn, head) };
+                let asked = Asked { connection: Connection::Closed, ..asked };
                 self.scratch.begin(asked);
                 self.scratch.counts().requests += 1;
                 let response = short(&mut self.scratch, status, None);

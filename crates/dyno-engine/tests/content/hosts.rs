@@ -270,6 +270,23 @@ fn an_error_page_stands_in_the_place_of_the_engines_words() {
     broken.assert_closed();
 }
 
+/// Planted fault: `refuse` asks nobody's host, whatever it is told.
+#[test]
+fn a_request_that_is_refused_after_its_head_is_refused_by_its_host() {
+    let (one, two) = (Folder::new("refused-one"), Folder::new("refused-two").with("large.html", "too large"));
+    let two = host("two", &two).header("X-Two", "2").unwrap().error_page(413, "large.html").unwrap();
+    let running = start([host("one", &one.with("index.html", "x")), two]);
+    let ask = |lines: &str| Client::connect(addr(&running)).ask(format!("POST / HTTP/1.1\r\n{lines}"));
+    let large = ask("Host: two\r\nContent-Length: 99999999\r\n\r\n");
+    assert_eq!((large.status, large.header("X-Two"), large.text()), (413, Some("2"), "too large".to_owned()));
+    for rest in ["zz\r\n", "5\r\nhello\r\nzz\r\n"] {
+        let broken = ask(&format!("Host: two\r\nTransfer-Encoding: chunked\r\n\r\n{rest}"));
+        assert_eq!((broken.status, broken.header("X-Two")), (400, Some("2")), "{rest:?}");
+    }
+    // Whose it is, is not known before the head is.
+    assert_eq!(ask("Host: two\r\nbad line\r\n\r\n").header("X-Two"), None);
+}
+
 #[test]
 fn an_error_page_changes_with_its_file_and_a_missing_one_is_the_engines_words() {
     let one = Folder::new("page-changes").with("index.html", "x");

@@ -1,8 +1,10 @@
 //! What must have come out of a simulation, by the plain model of HTTP.
 
-use crate::model::{Asked, Reply, RequestKind, Step, read_replies_so_far, understand};
+use crate::model::{Asked, Reply, Request, RequestKind, Step, read_replies_so_far, understand};
 use crate::simulator::content::{self, HAS_CONTENT};
+use crate::simulator::door::{Ledger, Outcome};
 use crate::simulator::handlers::{Call, Kind};
+use crate::simulator::hosts;
 use crate::simulator::net::Link;
 use crate::simulator::world::{Client, MODEL_LIMITS, Mode, World};
 
@@ -12,10 +14,12 @@ pub(crate) fn check(world: &World) {
     let mut calls: Vec<Call> = work.calls.clone();
     drop(work);
     // Requests whose answer did not arrive: a handler may have been called for each, once.
-    let mut unanswered = Vec::new();
+    let (mut unanswered, mut ledger) = (Vec::new(), Ledger::default());
     for id in 0..world.clients.len() {
         check_client(world, id, &mut calls, &mut unanswered);
+        note_requests(world, id, &mut ledger);
     }
+    ledger.check(world.door.as_ref(), world.lasted_ns());
     calls.retain(|call| !take(&mut unanswered, call));
     assert!(calls.is_empty(), "handlers were called for what nobody asked: {:?}", calls.first());
 }
@@ -42,7 +46,7 @@ fn is_whole(reply: &Reply) -> bool {
 pub(crate) fn kind_of(step: &Step) -> RequestKind {
     match step {
         Step::Request(request) => request.kind(),
-        Step::Reject { kind, .. } | Step::Incomplete { kind } => *kind,
+        Step::Reject { kind, .. } | Step::Incomplete { kind, .. } => *kind,
     }
 }
 
@@ -81,6 +85,11 @@ fn check_client(world: &World, id: usize, calls: &mut Vec<Call>, unanswered: &mu
     };
     let is_patient = matches!(world.scenario.mode, Mode::Patient | Mode::Draining | Mode::Slow);
     let link = &world.core.net.links[id];
+    let is_told_whose = client.sent >= client.header;
+    assert!(
+        is_told_whose || link.received.is_empty(),
+        "client {id}: an answer to who has not said who it is"
+    );
     assert!(
         !is_patient || used == received.len(),
         "client {id}: its last reply is cut off at {used} of {}: {} bytes unread, {} held: {}",
@@ -95,19 +104,18 @@ fn check_client(world: &World, id: usize, calls: &mut Vec<Call>, unanswered: &mu
         let reply = finals.next();
         match step {
             Step::Request(request) => {
-                let call = Call {
-                    method: request.method.clone(),
-                    target: request.target.clone(),
-                    body: request.body.clone(),
-                };
-                let is_content = world.scenario.salt & HAS_CONTENT != 0 && content::is_for(request);
+                let call = call_of(request);
+                let is_cut = !is_routed(world, &call) && content::is_for_cut(request);
                 match reply {
+                    Some(reply) if reply.status == 429 => check_limited(world, id, request, reply),
                     // Given up before it was whole: no handler was called.
-                    Some(reply) if may_give_up(world, reply.status) => assert!(reply.closes, "client {id}"),
-                    Some(reply) if is_content => content::check(request, reply),
+                    Some(reply) if may_give_up(world, reply.status) => {
+                        assert!(reply.closes, "client {id}");
+                        check_words(world, id, Some(request), reply, MayBeEarly::Yes);
+                    }
                     Some(reply) => {
                         let was_called = is_routed(world, &call) && take(calls, &call);
-                        check_reply(world, id, number, &call, was_called, reply);
+                        check_reply(world, id, number, (request, &call), was_called, reply);
                     }
                     None if is_over => {}
                     None => {
@@ -115,33 +123,46 @@ fn check_client(world: &World, id: usize, calls: &mut Vec<Call>, unanswered: &mu
                             !must_be_answered(world, id),
                             "client {id}: request {number} was not answered"
                         );
-                        if is_content && content::is_for_cut(request) && number == replies.len() {
-                            content::check_cut(&received[used..]);
+                        if is_cut && number == replies.len() {
+                            content::check_cut(world.scenario.salt, request, &received[used..]);
                         }
                         unanswered.push(call);
                     }
                 }
             }
-            Step::Reject { statuses, .. } => match reply {
+            Step::Reject { statuses, head, .. } => match reply {
+                Some(reply) if reply.status == 429 && may_be_limited(head.as_deref()) => {
+                    head.iter().for_each(|head| check_limited(world, id, head, reply));
+                }
                 Some(reply) => {
-                    let is_known = statuses.contains(&reply.status) || may_give_up(world, reply.status);
+                    let is_given_up = may_give_up(world, reply.status);
+                    let is_known = statuses.contains(&reply.status) || is_given_up;
                     assert!(is_known && reply.closes, "client {id}: {} for {step:?}", reply.status);
+                    let may_be_early = if is_given_up { MayBeEarly::Yes } else { MayBeEarly::No };
+                    check_words(world, id, head.as_deref(), reply, may_be_early);
                 }
                 None => {
                     assert!(is_over || !must_be_answered(world, id), "client {id}: nobody refused {step:?}");
                 }
             },
-            Step::Incomplete { kind } => {
+            Step::Incomplete { kind, head } => {
                 // What no route takes is refused before its body comes, to who asked (RFC 9110 §10.1.1).
-                let is_refused = |reply: &Reply| {
-                    let by_nobody = [400, 404, 405].contains(&reply.status) && reply.closes;
-                    by_nobody && kind.expect_continue && world.scenario.salt & HAS_CONTENT != 0
-                };
-                let is_late = |reply: &Reply| reply.status == 408 && world.scenario.mode == Mode::Slow;
-                let is_right = reply.is_none_or(|reply| {
-                    may_give_up(world, reply.status) || is_late(reply) || is_refused(reply)
+                let refused = head.as_deref().filter(|head| {
+                    let has_content = world.scenario.salt & HAS_CONTENT != 0;
+                    has_content && kind.expect_continue && !is_routed(world, &call_of(head))
                 });
-                assert!(is_right, "client {id}: an answer to half a request: {reply:?}");
+                let is_late = |reply: &Reply| reply.status == 408 && world.scenario.mode == Mode::Slow;
+                match (reply, refused) {
+                    (None, _) => {}
+                    (Some(reply), _) if reply.status == 429 && may_be_limited(head.as_deref()) => {
+                        head.iter().for_each(|head| check_limited(world, id, head, reply));
+                    }
+                    (Some(reply), _) if may_give_up(world, reply.status) || is_late(reply) => {
+                        check_words(world, id, head.as_deref(), reply, MayBeEarly::Yes);
+                    }
+                    (Some(reply), Some(head)) if reply.closes => check_unrouted(world, id, head, reply),
+                    _ => panic!("client {id}: an answer to half a request: {reply:?}"),
+                }
             }
         }
         is_over |= reply.is_some_and(|reply| reply.closes);
@@ -169,6 +190,7 @@ fn read_as(world: &World, received: &[u8], kinds: Vec<RequestKind>) -> Result<(V
 /// Whether this client did everything that it should, so that every request must have its answer.
 fn must_be_answered(world: &World, id: usize) -> bool {
     match world.scenario.mode {
+        _ if world.clients[id].may_be_refused => false,
         Mode::Patient | Mode::Slow => true,
         // A reload loses nothing: whoever was connected is answered up to the reply that says that it is the last.
         Mode::Draining => world.is_replaced && world.clients[id].was_admitted,
@@ -185,23 +207,109 @@ fn may_give_up(world: &World, status: u16) -> bool {
     }
 }
 
-fn check_reply(world: &World, id: usize, number: usize, call: &Call, was_called: bool, reply: &Reply) {
+/// Whether it is limited before its body is whole: an upload, and what no route takes.
+fn may_be_limited(head: Option<&Request>) -> bool {
+    head.is_some_and(|head| head.method == b"PUT" || head.expect_continue)
+}
+
+/// 429 says when to come again, and ends the connection only where a body that nobody reads would follow, or it ends anyhow.
+/// Whether it is right that this address is limited is seen over the whole simulation.
+fn check_limited(world: &World, id: usize, request: &Request, reply: &Reply) {
+    assert!(world.door.is_some(), "client {id}: nobody is to be limited");
+    assert_eq!(reply.header("Retry-After"), Some(&b"1"[..]), "client {id}: when to ask again");
+    let ends = !request.keep_alive || may_be_limited(Some(request)) || world.scenario.mode == Mode::Draining;
+    assert!(ends || !reply.closes, "client {id}: who asks too often keeps its connection");
+    check_words(world, id, Some(request), reply, MayBeEarly::No);
+}
+
+/// Writes down whose requests were answered, and whose were too many.
+fn note_requests(world: &World, id: usize, ledger: &mut Ledger) {
+    let (client, link) = (&world.clients[id], &world.core.net.links[id]);
+    let Some(door) = &world.door else { return };
+    let sent = &client.script[client.header.min(client.sent)..client.sent];
+    let steps = understand(sent, &MODEL_LIMITS);
+    let kinds: Vec<RequestKind> = steps.iter().map(kind_of).collect();
+    let replies = read_as(world, &link.received, kinds).map_or_else(|_| Vec::new(), |(replies, _)| replies);
+    let mut finals = replies.iter().filter(|reply| !reply.is_interim());
+    for step in &steps {
+        let status = finals.next().map(|reply| reply.status);
+        let (request, is_whole) = match step {
+            Step::Request(request) => (request, true),
+            Step::Reject { head: Some(head), .. } | Step::Incomplete { head: Some(head), .. } => {
+                (&**head, false)
+            }
+            Step::Reject { .. } | Step::Incomplete { .. } => continue,
+        };
+        let outcome = match status {
+            Some(429) => Outcome::Limited,
+            Some(status) if is_whole && !may_give_up(world, status) => Outcome::Answered,
+            _ => Outcome::Lost,
+        };
+        ledger.note(door, &client.comer, request, outcome);
+    }
+}
+
+fn call_of(request: &Request) -> Call {
+    Call { method: request.method.clone(), target: request.target.clone(), body: request.body.clone() }
+}
+
+/// Whether a reply may have been made before the head was whole, when nobody knew its host.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MayBeEarly {
+    Yes,
+    No,
+}
+
+/// What the engine says by itself is said as the host of the request says it; without a head, as for a name that is
+/// nobody's.
+fn check_words(world: &World, id: usize, head: Option<&Request>, reply: &Reply, may_be_early: MayBeEarly) {
+    let salt = world.scenario.salt;
+    let own = hosts::asked(salt, head.and_then(|head| head.host.as_deref()));
+    let is_head = head.map_or(reply.body.is_empty(), |head| head.method == b"HEAD");
+    let wrong = hosts::wrong_words(own, is_head, reply).filter(|_| {
+        let anybodys = hosts::asked(salt, None);
+        let is_early = || hosts::wrong_words(anybodys, reply.body.is_empty(), reply).is_none();
+        may_be_early == MayBeEarly::No || !is_early()
+    });
+    assert_eq!(wrong, None, "client {id}: {} of the wrong host", reply.status);
+}
+
+/// No handler takes it: a folder, a redirect or nobody.
+fn check_unrouted(world: &World, id: usize, request: &Request, reply: &Reply) {
+    if world.scenario.salt & HAS_CONTENT != 0 && hosts::is_clear(request) {
+        return content::check(world.scenario.salt, request, reply);
+    }
+    let by_router = [200, 400, 404, 405, 501].contains(&reply.status);
+    assert!(by_router, "client {id}: a request got {} from nobody", reply.status);
+    check_words(world, id, Some(request), reply, MayBeEarly::No);
+}
+
+fn check_reply(
+    world: &World,
+    id: usize,
+    number: usize,
+    (request, call): (&Request, &Call),
+    was_called: bool,
+    reply: &Reply,
+) {
     if !is_routed(world, call) {
-        let by_router = [200, 400, 404, 405, 501].contains(&reply.status);
-        assert!(by_router, "client {id}: request {number} got {} from nobody", reply.status);
-        return;
+        return check_unrouted(world, id, request, reply);
     }
     assert!(
         was_called,
         "client {id}: request {number} was answered with {} and never dispatched",
         reply.status
     );
-    let (status, body) = call.expected(world.scenario.salt);
-    let may_be_late =
-        matches!(call.kind(world.scenario.salt), Kind::Later | Kind::Forgotten) && reply.status == 504;
-    if may_be_late {
-        return;
+    let salt = world.scenario.salt;
+    let (status, body) = call.expected(salt);
+    let may_be_late = matches!(call.kind(salt), Kind::Later | Kind::Forgotten) && reply.status == 504;
+    if may_be_late || matches!(call.kind(salt), Kind::Never | Kind::Panic) {
+        assert!(may_be_late || reply.status == status, "client {id}: the status of request {number}");
+        return check_words(world, id, Some(request), reply, MayBeEarly::No);
     }
+    let host = hosts::asked(salt, request.host.as_deref());
+    let wrong = hosts::wrong_line(host, call.own_lines(salt), reply);
+    assert_eq!(wrong, None, "client {id}: the lines of request {number}");
     assert_eq!(reply.status, status, "client {id}: the status of request {number}");
     // A body that ends with the connection may be cut by a client that does not take it.
     let ends_by_close = reply.header("Content-Length").is_none()

@@ -1,15 +1,20 @@
-//! The simulator's folder: two versions of a few files, requests for them by the seed, and a plain model of what must come.
+//! The simulator's folders: two versions of a few files, requests for them by the seed, and a plain model of what must come.
 //!
-//! The model is written from RFC 9110 alone. It knows only what `request` writes, and looks at every byte of a file for
-//! each range. A reply must be right for one of the versions, as a whole.
+//! The model is written from RFC 9110 and docs/manual/content.md alone. It knows only what `request` writes, and looks at
+//! every byte of a file for each range. A reply must be right for one of the versions, as a whole. Folders have the same
+//! names in them; no two have the same bytes.
 
 use crate::file::FilePart;
 use crate::model::{Reply, Request};
 use crate::shared::Shared;
+use crate::simulator::hosts::{self, Meaning, Place, Told as Host};
 use crate::table::{Site, Stored, Table, Told, Variant, Varies};
 use dyno_measure::Prng;
 use dyno_proto::semantics::coding::Coding;
-use std::sync::Arc;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 /// The bit of a simulation's salt that says that a folder is served.
 pub(crate) const HAS_CONTENT: u32 = 1 << 30;
@@ -41,39 +46,92 @@ const LARGE: &[(&str, usize)] = &[("identity", 30_000)];
 /// The same, but the file has only the first half: it has shrunk.
 const CUT: &[(&str, usize)] = &[("identity", 30_000)];
 const CUT_BYTES: usize = 15_000;
+/// What stands in an error's place.
+const PAGE: &[(&str, usize)] = &[("gzip", 200), ("identity", 700)];
+/// The same, but it comes with the second version.
+const LATE: &[(&str, usize)] = &[("identity", 500)];
+/// Of a folder in the folder.
+const INDEX: &[(&str, usize)] = &[("br", 100), ("identity", 400)];
 
-fn codings(name: &str) -> Option<&'static [(&'static str, usize)]> {
+const FILES: [(&str, &[(&str, usize)]); 7] = [
+    ("text", TEXT),
+    ("small", SMALL),
+    ("large", LARGE),
+    ("cut", CUT),
+    ("page", PAGE),
+    ("late", LATE),
+    ("sub/index.html", INDEX),
+];
+
+/// A folder: which one it is. The first is served by a server without hosts, under a path of its own.
+pub(crate) type Folder = u32;
+
+/// What stands under a decoded path, without its first slash, of a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    File(&'static str),
+    /// A folder without its slash.
+    Moved,
+}
+
+pub(crate) fn entry(path: &[u8], version: u64) -> Option<Entry> {
+    let name = path.strip_prefix(PREFIX[1..].as_bytes())?;
     match name {
-        "text" => Some(TEXT),
-        "small" => Some(SMALL),
-        "large" => Some(LARGE),
-        "cut" => Some(CUT),
-        _ => None,
+        b"sub" => return Some(Entry::Moved),
+        b"sub/" => return Some(Entry::File("sub/index.html")),
+        _ => {}
     }
+    let (name, _) = FILES.iter().find(|(other, _)| other.as_bytes() == name)?;
+    (*name != "late" || version > 0).then_some(Entry::File(name))
 }
 
-fn tag(name: &str, coding: &str, version: u64) -> String {
-    format!("{name}-{coding}-{version}")
+fn codings(name: &str) -> &'static [(&'static str, usize)] {
+    FILES.iter().find(|(other, _)| *other == name).expect("it is one of them").1
 }
 
-/// The bytes of a form: no two forms have the same anywhere near.
-fn bytes(name: &str, coding: &str, version: u64, length: usize) -> Vec<u8> {
-    let seed =
-        tag(name, coding, version).bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
-    let mut prng = Prng::new(seed);
-    (0..length).map(|_| b'a' + prng.below(26) as u8).collect()
+fn tag(folder: Folder, name: &str, coding: &str, version: u64) -> String {
+    let name = name.split('/').next().unwrap_or_default();
+    format!("{name}-{folder}-{coding}-{version}")
+}
+
+/// The bytes of a form: no two forms have the same anywhere near. Made once for all simulations of a thread.
+fn bytes(folder: Folder, name: &str, coding: &str, version: u64, length: usize) -> Rc<[u8]> {
+    thread_local! {
+        static MADE: RefCell<HashMap<String, Rc<[u8]>>> = RefCell::default();
+    }
+    let tag = tag(folder, name, coding, version);
+    let make = |tag: &str| {
+        let seed = tag.bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
+        let mut prng = Prng::new(seed);
+        (0..length).map(|_| b'a' + prng.below(26) as u8).collect()
+    };
+    MADE.with_borrow_mut(|made| {
+        if let Some(bytes) = made.get(&tag) {
+            return Rc::clone(bytes);
+        }
+        let bytes: Rc<[u8]> = make(&tag);
+        made.insert(tag, Rc::clone(&bytes));
+        bytes
+    })
+}
+
+/// A file's own bytes, of a version in which it is there: what an error page is.
+pub(crate) fn plain(folder: Folder, path: &str, version: u64) -> Option<Rc<[u8]>> {
+    let Some(Entry::File(name)) = entry(path.trim_start_matches('/').as_bytes(), version) else {
+        return None;
+    };
+    let length = codings(name).iter().find(|(coding, _)| *coding == "identity")?.1;
+    Some(bytes(folder, name, "identity", version, length))
 }
 
 /// A file of these bytes, of which it is said that it is `length` long; made once for all simulations of a process.
-fn file(name: &'static str, version: u64, there: usize, length: usize) -> FilePart {
-    use std::collections::HashMap;
-    use std::sync::Mutex;
-    static FILES: Mutex<Option<HashMap<(&str, u64), FilePart>>> = Mutex::new(None);
-    let mut files = FILES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let made = files.get_or_insert_default().entry((name, version)).or_insert_with(|| {
-        let path =
-            std::env::temp_dir().join(format!("dyno-simulator-{}-{name}-{version}", std::process::id()));
-        std::fs::write(&path, &bytes(name, "identity", version, length)[..there])
+fn file(folder: Folder, name: &'static str, version: u64, there: usize, length: usize) -> FilePart {
+    static OPEN: Mutex<Option<HashMap<String, FilePart>>> = Mutex::new(None);
+    let mut files = OPEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let tag = tag(folder, name, "identity", version);
+    let made = files.get_or_insert_default().entry(tag).or_insert_with_key(|tag| {
+        let path = std::env::temp_dir().join(format!("dyno-simulator-{}-{tag}", std::process::id()));
+        std::fs::write(&path, &bytes(folder, name, "identity", version, length)[..there])
             .expect("a file can be written");
         let file = std::fs::File::open(&path).expect("it was just written");
         std::fs::remove_file(&path).expect("it was just written");
@@ -82,42 +140,60 @@ fn file(name: &'static str, version: u64, there: usize, length: usize) -> FilePa
     made.clone()
 }
 
-/// A version of the folder.
-pub(crate) fn table(version: u64) -> Arc<Table> {
+/// A version of a folder; made once for all simulations of a thread.
+pub(crate) fn table(folder: Folder, version: u64) -> Arc<Table> {
+    thread_local! {
+        static MADE: RefCell<HashMap<(Folder, u64), Arc<Table>>> = RefCell::default();
+    }
+    MADE.with_borrow_mut(|made| {
+        Arc::clone(made.entry((folder, version)).or_insert_with(|| Arc::new(make_table(folder, version))))
+    })
+}
+
+fn make_table(folder: Folder, version: u64) -> Table {
     let mut table = Table::default();
-    for name in ["text", "small", "large", "cut"] {
-        let forms = codings(name).expect("it is one of them");
+    // The folder of a server without hosts has its path in front of it, those of hosts in it.
+    let (prefix, inside) = if folder == 0 { (&PREFIX[1..], "") } else { ("", &PREFIX[1..]) };
+    let modified_s = MODIFIED_S[version as usize];
+    for (name, forms) in FILES.iter().filter(|(name, _)| *name != "late" || version > 0) {
         let varies = if forms.len() > 1 { Varies::Yes } else { Varies::No };
         let variant = |(coding, length): &(&str, usize)| {
-            let body = match name {
-                "large" => Stored::File(file("large", version, *length, *length)),
-                "cut" => Stored::File(file("cut", version, CUT_BYTES, *length)),
-                _ => Stored::Memory(Shared::from(bytes(name, coding, version, *length))),
+            let body = match *name {
+                "large" => Stored::File(file(folder, "large", version, *length, *length)),
+                "cut" => Stored::File(file(folder, "cut", version, CUT_BYTES, *length)),
+                _ => Stored::Memory(Shared::from(bytes(folder, name, coding, version, *length).to_vec())),
             };
-            let tag = tag(name, coding, version);
+            let tag = tag(folder, name, coding, version);
             let coding = Coding::of_name(coding.as_bytes()).expect("it is one of them");
-            let told =
-                Told { media: "a/b", coding, tag: &tag, modified_s: MODIFIED_S[version as usize], varies };
-            Variant::new(&told, body)
+            Variant::new(&Told { media: "a/b", coding, tag: &tag, modified_s, varies }, body)
         };
-        table.add(name.as_bytes(), MODIFIED_S[version as usize], forms.iter().map(variant).collect());
+        table.add(format!("{inside}{name}").as_bytes(), modified_s, forms.iter().map(variant).collect());
     }
-    Arc::new(table)
+    let index = format!("{inside}sub/index.html");
+    table.add_name(format!("{inside}sub/").as_bytes(), index.as_bytes());
+    table.add_moved(format!("{inside}sub").as_bytes(), prefix.as_bytes());
+    table
 }
 
-/// The folder as it is at first.
-pub(crate) fn site() -> Site {
-    Site { table: table(0), ..Site::new(b"c/", MAXAGE_MAX_S, None) }
+/// A folder as it is at first.
+pub(crate) fn site(folder: Folder) -> Site {
+    let prefix = if folder == 0 { &PREFIX[1..] } else { "" };
+    Site { table: table(folder, 0), ..Site::new(prefix.as_bytes(), MAXAGE_MAX_S, None) }
 }
 
-/// A request for one of its files, or for none.
-pub(crate) fn request(prng: &mut Prng, may_be_cut: bool) -> Vec<u8> {
+/// A request for one of the files, or for none, of whatever host.
+pub(crate) fn request(prng: &mut Prng, salt: u32, may_be_cut: bool) -> Vec<u8> {
     let names: &[&str] =
         if may_be_cut { &["text", "small", "large", "cut"] } else { &["text", "small", "large"] };
-    let name = if prng.below(20) == 0 { "none" } else { one_of(prng, names) };
+    let name = match prng.below(20) {
+        0 => "none",
+        1 => one_of(prng, &["late", "page", "sub", "sub/"]),
+        _ => one_of(prng, names),
+    };
     let method = one_of(prng, &["GET", "GET", "GET", "HEAD"]);
     let query = one_of(prng, &["", "", "", "?maxage=60", "?v=1&maxage=1000", "?maxage=1001", "?maxage=x"]);
-    let mut lines = vec!["Host: a".to_owned()];
+    let asked = hosts::Asked::by_chance(prng, salt);
+    let mut lines = asked.lines;
     if prng.coin() {
         let accepted = [
             "gzip",
@@ -135,7 +211,8 @@ pub(crate) fn request(prng: &mut Prng, may_be_cut: bool) -> Vec<u8> {
     }
     for field in ["If-Match", "If-None-Match"] {
         if prng.below(5) == 0 {
-            let list: Vec<String> = (0..=prng.below(2)).map(|_| some_tag(prng, name)).collect();
+            let folder = hosts::some_folder(prng, salt, asked.folder);
+            let list: Vec<String> = (0..=prng.below(2)).map(|_| some_tag(prng, folder, name)).collect();
             let value = if prng.below(6) == 0 { "*".to_owned() } else { list.join(", ") };
             lines.push(format!("{field}: {value}"));
         }
@@ -150,18 +227,18 @@ pub(crate) fn request(prng: &mut Prng, may_be_cut: bool) -> Vec<u8> {
         lines.push(format!("Range: bytes={}", list.join(",")));
         if prng.below(3) == 0 {
             let date = DATES[prng.below(5) as usize].1.to_owned();
-            let value = if prng.coin() { date } else { some_tag(prng, name) };
+            let value = if prng.coin() { date } else { some_tag(prng, asked.folder, name) };
             lines.push(format!("If-Range: {value}"));
         }
     }
     prng.shuffle(&mut lines);
-    format!("{method} {PREFIX}{name}{query} HTTP/1.1\r\n{}\r\n\r\n", lines.join("\r\n")).into_bytes()
+    hosts::written(method, &asked.before, &format!("{PREFIX}{name}{query}"), &lines)
 }
 
-fn some_tag(prng: &mut Prng, name: &str) -> String {
+fn some_tag(prng: &mut Prng, folder: Folder, name: &str) -> String {
     let coding = one_of(prng, &["identity", "identity", "gzip", "br"]);
     let weak = if prng.below(4) == 0 { "W/" } else { "" };
-    format!("{weak}\"{}\"", tag(name, coding, prng.below(VERSIONS + 1)))
+    format!("{weak}\"{}\"", tag(folder, name, coding, prng.below(VERSIONS + 1)))
 }
 
 fn some_range(prng: &mut Prng) -> String {
@@ -175,66 +252,89 @@ fn some_range(prng: &mut Prng) -> String {
     }
 }
 
-fn one_of<'a>(prng: &mut Prng, choices: &[&'a str]) -> &'a str {
+pub(crate) fn one_of<'a>(prng: &mut Prng, choices: &[&'a str]) -> &'a str {
     choices[prng.below(choices.len() as u64) as usize]
 }
 
-/// Whether a request is for the folder.
-pub(crate) fn is_for(request: &Request) -> bool {
-    request.target.starts_with(PREFIX.as_bytes())
-}
-
-/// Asserts that the reply is right for one of the versions.
-pub(crate) fn check(request: &Request, reply: &Reply) {
-    let wrongs: Vec<String> = (0..VERSIONS).filter_map(|version| differs(request, version, reply)).collect();
+/// Asserts that the reply, which no handler has made, is right for one of the versions.
+pub(crate) fn check(salt: u32, request: &Request, reply: &Reply) {
+    let host = hosts::asked(salt, request.host.as_deref());
+    let wrong = |version| {
+        let expected = expected(host, request, version);
+        differs(host, request, &expected, reply).map(|what| format!("version {version}: {what}"))
+    };
+    let wrongs: Vec<String> = (0..VERSIONS).filter_map(wrong).collect();
     let target = String::from_utf8_lossy(&request.target);
     assert!(wrongs.len() < VERSIONS as usize, "{target} is right for no version: {wrongs:?}");
 }
 
 /// Asserts that what came of a reply that was cut off is the beginning of a version, with nothing in the place of what
 /// is missing.
-pub(crate) fn check_cut(received: &[u8]) {
+pub(crate) fn check_cut(salt: u32, request: &Request, received: &[u8]) {
     let Some(end) = received.windows(4).position(|four| four == b"\r\n\r\n") else { return };
     let (head, body) = received.split_at(end + 4);
     // Parts have heads of their own: only whole bodies are looked at.
     if !head.starts_with(b"HTTP/1.1 200") {
         return;
     }
-    let is_start = |version| bytes("cut", "identity", version, CUT[0].1).starts_with(body);
+    let Some(folder) = hosts::folder(hosts::asked(salt, request.host.as_deref())) else { return };
+    let is_start = |version| bytes(folder, "cut", "identity", version, CUT[0].1).starts_with(body);
     assert!(body.len() <= CUT_BYTES && (0..VERSIONS).any(is_start), "a file that has shrunk was padded");
 }
 
 /// Whether the request is for the file that has shrunk.
 pub(crate) fn is_for_cut(request: &Request) -> bool {
-    path_of(request) == format!("{PREFIX}cut")
+    path_of(request) == format!("{PREFIX}cut").as_bytes()
 }
 
-fn path_of(request: &Request) -> String {
-    let target = String::from_utf8_lossy(&request.target).into_owned();
-    target.split('?').next().unwrap_or_default().to_owned()
+pub(crate) fn path_of(request: &Request) -> &[u8] {
+    request.target.split(|byte| *byte == b'?').next().unwrap_or_default()
 }
 
-/// The first thing that is not as the version has it.
-fn differs(request: &Request, version: u64, reply: &Reply) -> Option<String> {
-    let expected = expected(request, version);
+/// The first thing that is not as it must be.
+fn differs(host: Option<&Host>, request: &Request, expected: &Expected, reply: &Reply) -> Option<String> {
     let told = |name: &str| reply.header(name).map(|value| String::from_utf8_lossy(value).into_owned());
     if reply.status != expected.status {
-        return Some(format!("version {version}: {}, not {}", reply.status, expected.status));
+        return Some(format!("{}, not {}", reply.status, expected.status));
     }
-    let lines = [
-        ("ETag", &expected.tag),
-        ("Content-Encoding", &expected.coding),
-        ("Content-Range", &expected.range),
-        ("Cache-Control", &expected.control),
-    ];
+    let lines =
+        [("ETag", &expected.tag), ("Content-Encoding", &expected.coding), ("Content-Range", &expected.range)];
     for (name, value) in lines {
         if told(name) != *value {
-            return Some(format!("version {version}: {name} is {:?}, not {value:?}", told(name)));
+            return Some(format!("{name} is {:?}, not {value:?}", told(name)));
         }
     }
-    let body = if request.method == b"HEAD" { Vec::new() } else { expected.body(told("Content-Type")) };
-    (reply.body != body).then(|| format!("version {version}: {} bytes, not {}", reply.body.len(), body.len()))
+    let is_placed = match (told("Location"), &expected.place) {
+        (Some(location), Some(place)) => place.is(&location),
+        (location, place) => location.is_none() && place.is_none(),
+    };
+    if !is_placed {
+        return Some(format!("Location is {:?}, not {:?}", told("Location"), expected.place));
+    }
+    if expected.allow.is_some() && told("Allow").as_deref() != expected.allow {
+        return Some(format!("Allow is {:?}", told("Allow")));
+    }
+    let own: Vec<(&str, &str)> =
+        expected.control.iter().map(|control| ("Cache-Control", control.as_str())).collect();
+    if let Some(line) = hosts::wrong_line(host, &own, reply) {
+        return Some(line);
+    }
+    if expected.tag.is_none()
+        && let Some(name) = OF_FILES.iter().find(|name| told(name).is_some())
+    {
+        return Some(format!("{name} is said of what is no file"));
+    }
+    let body = expected.body(told("Content-Type"));
+    let length = Some(body.len().to_string());
+    if reply.status != 304 && told("Content-Length") != length {
+        return Some(format!("its length is told as {:?}, not {length:?}", told("Content-Length")));
+    }
+    let body = if request.method == b"HEAD" { Vec::new() } else { body };
+    (reply.body != body).then(|| format!("{} bytes, not {}", reply.body.len(), body.len()))
 }
+
+/// What is said of files alone.
+const OF_FILES: [&str; 4] = ["ETag", "Last-Modified", "Accept-Ranges", "Content-Encoding"];
 
 #[derive(Default)]
 struct Expected {
@@ -243,6 +343,8 @@ struct Expected {
     coding: Option<String>,
     range: Option<String>,
     control: Option<String>,
+    place: Option<Place>,
+    allow: Option<&'static str>,
     whole: Vec<u8>,
     /// From and up to, of a reply with several parts.
     parts: Vec<(usize, usize)>,
@@ -270,15 +372,10 @@ impl Expected {
     }
 }
 
-fn short(status: u16) -> Expected {
-    let words = match status {
-        400 => "Bad Request",
-        404 => "Not Found",
-        406 => "Not Acceptable",
-        412 => "Precondition Failed",
-        _ => "Range Not Satisfiable",
-    };
-    Expected { status, whole: words.as_bytes().to_vec(), ..Expected::default() }
+/// What the engine says by itself.
+fn short(host: Option<&Host>, status: u16, version: u64) -> Expected {
+    let whole = if status == 200 { Vec::new() } else { hosts::words(host, status, version) };
+    Expected { status, whole, ..Expected::default() }
 }
 
 fn field<'r>(request: &'r Request, name: &str) -> Option<&'r str> {
@@ -287,9 +384,23 @@ fn field<'r>(request: &'r Request, name: &str) -> Option<&'r str> {
 }
 
 /// What a version answers.
-fn expected(request: &Request, version: u64) -> Expected {
-    let name = path_of(request)[PREFIX.len()..].to_owned();
-    let Some(forms) = codings(&name) else { return short(404) };
+fn expected(host: Option<&Host>, request: &Request, version: u64) -> Expected {
+    let short = |status| short(host, status, version);
+    match hosts::meaning(host, request, version) {
+        Meaning::File(folder, name) => expected_of_file(host, request, version, (folder, name)),
+        Meaning::Status(status) => short(status),
+        Meaning::Elsewhere(status, place) => Expected { place: Some(place), ..short(status) },
+        Meaning::Methods(status) => Expected { allow: Some("GET, HEAD, OPTIONS"), ..short(status) },
+    }
+}
+
+fn expected_of_file(
+    host: Option<&Host>,
+    request: &Request,
+    version: u64,
+    (folder, name): (Folder, &str),
+) -> Expected {
+    let (forms, short) = (codings(name), |status| short(host, status, version));
     let target = String::from_utf8_lossy(&request.target).into_owned();
     let lifetime = target.split(['?', '&']).find_map(|pair| pair.strip_prefix("maxage="));
     if lifetime.is_some_and(|word| word.parse::<u32>().map_or(true, |number| number > MAXAGE_MAX_S)) {
@@ -298,8 +409,8 @@ fn expected(request: &Request, version: u64) -> Expected {
     let Some((coding, length)) = preferred(field(request, "Accept-Encoding"), forms) else {
         return short(406);
     };
-    let whole = bytes(&name, coding, version, length);
-    let own = format!("\"{}\"", tag(&name, coding, version));
+    let whole = bytes(folder, name, coding, version, length).to_vec();
+    let own = format!("\"{}\"", tag(folder, name, coding, version));
     let modified = 2 * version + 1;
     let date = |name| field(request, name).map(|date| order_of(date).expect("it is one of ours"));
     let lists = |name, is_weak| field(request, name).map(|list| lists(list, &own, is_weak));

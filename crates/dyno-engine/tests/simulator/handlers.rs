@@ -96,6 +96,11 @@ impl Call {
         }
     }
 
+    /// The lines that the handler adds.
+    pub(crate) fn own_lines(&self, salt: u32) -> &'static [(&'static str, &'static str)] {
+        if self.kind(salt) == Kind::Shared { &[OWN_LINE] } else { &[] }
+    }
+
     fn text(&self) -> String {
         let (method, target) = (String::from_utf8_lossy(&self.method), String::from_utf8_lossy(&self.target));
         format!("{method} {target} {} {:08x};", self.body.len(), self.sum())
@@ -111,6 +116,9 @@ impl Call {
         (from, from + (self.sum() >> 13) as usize % (FILE_BYTES - from))
     }
 }
+
+/// What a handler says beside its reply, where a host may say the same.
+const OWN_LINE: (&str, &str) = ("X-Own", "handler");
 
 /// The bit of a simulation's salt that says that some streams fall silent for ever.
 pub(crate) const HAS_SILENT: u32 = 1 << 31;
@@ -182,7 +190,9 @@ fn handle(shop: &Shop, salt: u32, request: &Request<'_>, reply: Reply<'_>) -> Re
     match call.kind(salt) {
         Kind::Text | Kind::Upload => reply.text(&text),
         Kind::Static => reply.fixed("a/static", STATIC),
-        Kind::Shared => reply.shared("a/shared", Shared::from(text.repeat(call.repeats()).into_bytes())),
+        Kind::Shared => reply
+            .header(OWN_LINE.0, OWN_LINE.1)
+            .shared("a/shared", Shared::from(text.repeat(call.repeats()).into_bytes())),
         Kind::File => {
             let (from, to) = call.file_range();
             reply.file("a/file", file().part(from as u64..to as u64).expect("a part of the file"))

@@ -4,10 +4,11 @@
 mod check;
 mod commit;
 mod content;
+mod door;
 #[cfg(fuzzing)]
 pub mod fuzzed;
 mod handlers;
+mod hosts;
 pub(crate) mod net;
-mod proxy;
 mod run;
 mod world;

@@ -115,9 +115,11 @@ pub(crate) enum Step {
         why: &'static str,
         /// As much as was known when it was refused.
         kind: RequestKind,
+        /// The request without its body, if its head was understood.
+        head: Option<Box<Request>>,
     },
     /// The input ends within a request (half-close inside): no dispatch, no answer but perhaps a 100.
-    Incomplete { kind: RequestKind },
+    Incomplete { kind: RequestKind, head: Option<Box<Request>> },
 }
 
 /// A whole request.
@@ -179,23 +181,31 @@ fn has_more_than_empty_lines(rest: &[u8]) -> bool {
 /// The step that begins at `at`.
 fn understand_one(input: &[u8], at: usize, limits: &Limits) -> Step {
     let mut kind = RequestKind::default();
-    match whole_request(input, at, limits, &mut kind) {
-        Ok(request) => Step::Request(request),
-        Err(Stop::Ended) => Step::Incomplete { kind },
-        Err(Stop::Wrong(Refusal { statuses, at, why })) => {
-            Step::Reject { statuses, at_or_before: at, why, kind }
+    let (head, stop) = match read_head(input, at, limits, &mut kind) {
+        Ok(head) => match body_of(input, &head, limits) {
+            Ok((body, ends_at)) => return Step::Request(request(head, body, ends_at)),
+            Err(stop) => (Some(Box::new(request(head, Vec::new(), at))), stop),
+        },
+        Err(stop) => (None, stop),
+    };
+    match stop {
+        Stop::Ended => Step::Incomplete { kind, head },
+        Stop::Wrong(Refusal { statuses, at, why }) => {
+            Step::Reject { statuses, at_or_before: at, why, kind, head }
         }
     }
 }
 
-fn whole_request(input: &[u8], at: usize, limits: &Limits, kind: &mut RequestKind) -> Result<Request, Stop> {
-    let head = read_head(input, at, limits, kind)?;
-    let (body, ends_at) = match head.framing {
-        Framing::None => (Vec::new(), head.ends_at),
-        Framing::Length(bytes) => body_of_length(input, head.ends_at, bytes, limits)?,
-        Framing::Chunked => dechunk(input, head.ends_at, limits.body_bytes_max)?,
-    };
-    Ok(Request {
+fn body_of(input: &[u8], head: &Head, limits: &Limits) -> Result<(Vec<u8>, usize), Stop> {
+    match head.framing {
+        Framing::None => Ok((Vec::new(), head.ends_at)),
+        Framing::Length(bytes) => body_of_length(input, head.ends_at, bytes, limits),
+        Framing::Chunked => dechunk(input, head.ends_at, limits.body_bytes_max),
+    }
+}
+
+fn request(head: Head, body: Vec<u8>, ends_at: usize) -> Request {
+    Request {
         method: head.method,
         target: head.target,
         host: head.host,
@@ -206,7 +216,7 @@ fn whole_request(input: &[u8], at: usize, limits: &Limits, kind: &mut RequestKin
         expect_continue: head.expect_continue,
         head_ends_at: head.ends_at,
         ends_at,
-    })
+    }
 }
 
 /// A body that is too long is refused before it comes.

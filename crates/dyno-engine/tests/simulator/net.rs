@@ -100,11 +100,22 @@ pub(crate) struct SimNet {
     pub(crate) meter: Option<Meter>,
     /// Whether replies wait for the log.
     pub(crate) holds: bool,
+    /// Whether there are hosts.
+    pub(crate) tells_hosts_apart: bool,
 }
 
 impl SimNet {
     pub(crate) fn new(chance: Prng, manner: Manner, room_max: usize) -> SimNet {
-        SimNet { links: Vec::new(), manner, chance, room_max, gate: None, meter: None, holds: false }
+        SimNet {
+            links: Vec::new(),
+            manner,
+            chance,
+            room_max,
+            gate: None,
+            meter: None,
+            holds: false,
+            tells_hosts_apart: false,
+        }
     }
 
     /// A client connects.
@@ -246,6 +257,10 @@ impl Net for SimNet {
 
     fn holds_replies(&self) -> bool {
         self.holds
+    }
+
+    fn tells_hosts_apart(&self) -> bool {
+        self.tells_hosts_apart
     }
 
     fn read_until(&self) -> ReadUntil {

@@ -7,8 +7,10 @@
 use crate::fault::{self, Fault};
 use crate::model;
 use crate::simulator::check::check;
-use crate::simulator::content::{self, HAS_CONTENT};
+use crate::simulator::content::HAS_CONTENT;
+use crate::simulator::door::Door;
 use crate::simulator::handlers::HAS_SILENT;
+use crate::simulator::hosts;
 use crate::simulator::net::Manner;
 use crate::simulator::world::{MODEL_LIMITS, Mode, Scenario, World};
 use crate::traffic::{Mix, conversation};
@@ -56,16 +58,17 @@ fn scenario(seed: u64) -> Scenario {
     };
     if salt & HAS_CONTENT != 0 {
         let may_be_cut = matches!(mode, Mode::Rude | Mode::Tight);
-        scripts.iter_mut().for_each(|script| add_content(&mut chance, script, may_be_cut));
+        scripts.iter_mut().for_each(|script| add_content(&mut chance, script, salt, may_be_cut));
     }
+    Door::name_clients(seed, &mut scripts);
     Scenario { seed, mode, scripts, manner, room_max, salt }
 }
 
-/// Puts requests for files between the others; the last piece may be no request.
-fn add_content(chance: &mut Prng, script: &mut Vec<Vec<u8>>, may_be_cut: bool) {
+/// Puts requests for files between the others, and for what else hosts have; the last piece may be no request.
+fn add_content(chance: &mut Prng, script: &mut Vec<Vec<u8>>, salt: u32, may_be_cut: bool) {
     for _ in 0..chance.below(5) {
         let at = chance.below(script.len() as u64) as usize;
-        script.insert(at, content::request(chance, may_be_cut));
+        script.insert(at, hosts::request(chance, salt, may_be_cut));
     }
 }
 

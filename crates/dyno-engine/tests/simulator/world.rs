@@ -1,5 +1,6 @@
 //! A simulated world: the real core on a simulated network and clock, driven by a seed, looked at after every step.
 
+use crate::addresses::May;
 use crate::config::{Limits, SECOND_NS};
 use crate::core::Core;
 use crate::draining::{Drained, Leave};
@@ -10,13 +11,15 @@ use crate::model;
 use crate::scratch::Scratch;
 use crate::simulator::check::{kind_of, whole_replies};
 use crate::simulator::commit::Commit;
-use crate::simulator::content::{self, HAS_CONTENT};
+use crate::simulator::content;
+use crate::simulator::door::{self, Comer, Door, Key};
 use crate::simulator::handlers::{self, Shop, Work};
+use crate::simulator::hosts;
 use crate::simulator::net::{Link, Manner, SimNet, Socket};
-use crate::simulator::proxy::Proxy;
 use crate::stats::{Counters, RunsIn, Tally};
 use crate::timer::TICK_NS_SHIFT;
 use dyno_measure::Prng;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 /// The clients' habits in one simulation.
@@ -91,8 +94,11 @@ fn limits(mode: Mode) -> Limits {
 /// One client: what it still has to send, and whether it has gone.
 pub(crate) struct Client {
     pub(crate) script: Vec<u8>,
-    /// Bytes of a proxy's header in front of its script.
+    /// Bytes of a proxy's header in front of its script; all of it where that is none.
     pub(crate) header: usize,
+    pub(crate) comer: Comer,
+    /// It may have been closed because its address had as many connections as it may have.
+    pub(crate) may_be_refused: bool,
     pub(crate) sent: usize,
     has_finished: bool,
     pub(crate) has_reset: bool,
@@ -115,6 +121,10 @@ pub(crate) struct World {
     pub(crate) clients: Vec<Client>,
     pub(crate) shop: Shop,
     pub(crate) commit: Option<Commit>,
+    pub(crate) door: Option<Door>,
+    /// Connections that were closed at the door.
+    refused: u64,
+    began_ns: u64,
     mailbox: Arc<Mailbox>,
     chance: Prng,
     now_ns: u64,
@@ -122,8 +132,10 @@ pub(crate) struct World {
     drained: Drained,
     /// Whether others have taken over, and the server goes on.
     pub(crate) is_replaced: bool,
-    /// Whether the files have changed.
-    has_changed: bool,
+    /// Which folder each site is.
+    folders: Rc<[content::Folder]>,
+    /// How many of them have changed.
+    changed: usize,
     /// Turns that time alone brought about and in which nothing was done, since something else happened.
     idle_wakes: u32,
     pub(crate) trace: Option<Vec<String>>,
@@ -139,26 +151,27 @@ impl World {
         let mailbox = Mailbox::new(None);
         let mut scratch =
             Scratch::new(tally, Arc::clone(&mailbox), limits.outstanding_max, limits.later_ns, 1_700_000_000);
-        if scenario.salt & HAS_CONTENT != 0 {
-            scratch.sites.push(content::site());
-        }
+        let folders = hosts::install(&mut scratch, scenario.salt);
+        let has_hosts = scratch.hosts.is_some();
         let commit = Commit::by_chance(scenario.seed);
         let log = commit.as_ref().map_or_else(AccessLog::off, Commit::log);
         let http = Http1::new(router, &limits, log, scratch, limits.buffer_bytes_max);
         let mut net = SimNet::new(Prng::new(chance.next_u64()), scenario.manner, scenario.room_max);
-        net.holds = commit.is_some();
+        (net.holds, net.tells_hosts_apart) = (commit.is_some(), has_hosts);
         // A moment anywhere in a tick, late in the life of a machine now and then.
         let age = if chance.coin() { 1 << 40 } else { 1 << 56 };
         let now_ns = SECOND_NS + chance.below(age);
         // Chances of their own, so that the same seed does all else as it does without a proxy.
-        let mut proxy = Proxy::by_chance(scenario.seed);
-        net.gate = proxy.as_ref().and_then(|_| Proxy::gate());
-        net.meter = proxy.as_ref().map(|_| Proxy::meter());
-        let clients =
-            scenario.scripts.iter().map(|script| (proxy.as_mut().map_or(Vec::new(), Proxy::header), script));
-        let clients = clients.map(|(header, script)| Client {
-            header: header.len(),
-            script: [header, script.concat()].concat(),
+        let mut door = Door::by_chance(scenario.seed);
+        net.gate = door.as_ref().and_then(Door::gate);
+        net.meter = door.as_ref().map(|_| Door::meter());
+        let clients = scenario.scripts.iter();
+        let clients = clients.map(|script| (door.as_mut().map_or_else(Comer::unknown, Door::comer), script));
+        let clients = clients.map(|(comer, script)| Client {
+            header: if comer.is_wrong { usize::MAX } else { comer.header.len() },
+            script: [&comer.header[..], &script.concat()].concat(),
+            comer,
+            may_be_refused: false,
             sent: 0,
             has_finished: false,
             has_reset: false,
@@ -176,13 +189,17 @@ impl World {
             scenario,
             shop,
             commit,
+            door,
+            refused: 0,
+            began_ns: now_ns,
             mailbox,
             chance,
             now_ns,
             drain_began_ns: None,
             drained: Drained::NotYet,
             is_replaced: false,
-            has_changed: false,
+            folders,
+            changed: 0,
             idle_wakes: 0,
             trace: traced.then(Vec::new),
         }
@@ -258,10 +275,11 @@ impl World {
 
     fn act(&mut self) {
         self.act_writer();
-        if self.scenario.salt & HAS_CONTENT != 0 && !self.has_changed && self.chance.below(100) == 0 {
-            self.note(|| "the files change".to_owned());
-            self.mailbox.put(Message::Table(0, content::table(1)));
-            self.has_changed = true;
+        if self.changed < self.folders.len() && self.chance.below(100) == 0 {
+            let (site, folder) = (self.changed, self.folders[self.changed]);
+            self.note(|| format!("the files of site {site} change"));
+            self.mailbox.put(Message::Table(site, content::table(folder, 1)));
+            self.changed += 1;
         }
         if self.scenario.mode == Mode::Slow {
             return self.act_slowly();
@@ -302,10 +320,14 @@ impl World {
 
     fn act_client(&mut self, id: usize) {
         if !self.clients[id].is_connected {
+            // Where there is a door they come one after the other, so that some find others gone.
+            if self.door.is_some() && self.chance.below(4) > 0 {
+                return;
+            }
             // Who comes after a drain began finds no listener.
             let socket = self.clients[id].socket.take().expect("a client connects once");
-            if self.drain_began_ns.is_none() {
-                assert!(self.core.admit(socket, None), "it can be watched");
+            if self.drain_began_ns.is_none() && self.let_in(id) {
+                assert!(self.core.admit(socket, self.clients[id].comer.peer), "it can be watched");
                 self.clients[id].was_admitted = true;
             }
             self.clients[id].is_connected = true;
@@ -341,6 +363,58 @@ impl World {
         }
     }
 
+    /// Whether the server takes this connection, which it must as long as its address has not as many as it may have.
+    fn let_in(&mut self, id: usize) -> bool {
+        let peer = self.clients[id].comer.peer;
+        let may = self.core.let_in(peer) == May::Yes;
+        let most =
+            self.door.as_ref().and_then(|door| door.connections_max).map_or(usize::MAX, |most| most as usize);
+        let (surely, perhaps) = door::key(peer).map_or((0, 0), |key| self.open(&key, None));
+        assert!(!may || surely < most, "client {id} is let in beside {surely} others of its address");
+        assert!(may || perhaps >= most, "client {id} is refused for {perhaps} others of its address");
+        self.note(|| format!("client {id} of {peer:?} comes: {may}"));
+        self.refused += u64::from(!may);
+        self.clients[id].may_be_refused = !may;
+        may
+    }
+
+    /// How many connections of an address are open: surely, and perhaps, since a proxy's header is read in its time.
+    fn open(&self, key: &Key, without: Option<usize>) -> (usize, usize) {
+        let open = self.clients.iter().zip(&self.core.net.links).enumerate().filter(|(id, (client, _))| {
+            client.was_admitted && client.closed_ns.is_none() && Some(*id) != without
+        });
+        let own = open.filter(|(_, (client, _))| door::key(client.comer.named).as_ref() == Some(key));
+        let (mut surely, mut perhaps) = (0, 0);
+        for (_, (client, link)) in own {
+            let is_read = client.header == 0 || !link.received.is_empty() || !link.held.is_empty();
+            surely += usize::from(is_read && !link.is_closed());
+            perhaps += usize::from(client.sent >= client.header);
+        }
+        (surely, perhaps)
+    }
+
+    /// What the door has promised: no address has more connections than it may have, and none is closed for less.
+    fn look_at_door(&mut self) {
+        let Some(most) = self.door.as_ref().and_then(|door| door.connections_max) else { return };
+        for id in 0..self.clients.len() {
+            let (client, link) = (&self.clients[id], &self.core.net.links[id]);
+            let Some(key) = door::key(client.comer.named).filter(|_| client.was_admitted) else { continue };
+            if !link.is_closed() {
+                let (surely, _) = self.open(&key, None);
+                assert!(surely <= most as usize, "{key:?} has {surely} connections");
+            } else if client.closed_ns.is_none() && client.header > 0 {
+                let (_, perhaps) = self.open(&key, Some(id));
+                let was_silent = link.received.is_empty() && link.held.is_empty();
+                self.clients[id].may_be_refused = was_silent && perhaps >= most as usize;
+            }
+        }
+    }
+
+    /// How long it has lasted.
+    pub(crate) fn lasted_ns(&self) -> u64 {
+        self.now_ns - self.began_ns
+    }
+
     fn send_some(&mut self, id: usize) {
         let left = self.clients[id].script.len() - self.clients[id].sent;
         if left == 0 {
@@ -361,6 +435,9 @@ impl World {
     fn assert_told(&self, id: usize) {
         let (client, link) = (&self.clients[id], &self.core.net.links[id]);
         let has_timed_out = self.core.http.scratch.tally.counts.timeouts > 0;
+        if client.comer.is_wrong || client.may_be_refused {
+            return;
+        }
         if !self.is_replaced || !client.was_admitted || client.has_finished || link.is_reset || has_timed_out
         {
             return;
@@ -555,6 +632,7 @@ impl World {
             let waited_s = (self.now_ns - began_ns) / SECOND_NS;
             assert!(waited_s < DRAIN_S || self.drained != Drained::Cut, "a drain ends");
         }
+        self.look_at_door();
         for (id, client) in self.clients.iter_mut().enumerate() {
             if client.closed_ns.is_none() && self.core.net.links.get(id).is_some_and(|link| link.is_closed())
             {
@@ -618,7 +696,7 @@ impl World {
         if let Some(meter) = &self.core.net.meter {
             let seen = meter.figures;
             let closed = seen.closed_done + seen.closed_by_peer + seen.closed_late + seen.closed_limited;
-            assert_eq!(closed, counts.closes, "each connection ends for one reason");
+            assert_eq!(closed, counts.closes + self.refused, "each connection ends for one reason");
             let replies = seen.replies_2xx + seen.replies_3xx + seen.replies_4xx + seen.replies_5xx;
             assert!(replies <= counts.requests, "no more is answered than is asked");
         }

@@ -244,7 +244,7 @@ impl<'r> Case<'r> {
         let steps = understand(&bytes, &model_limits());
         let kinds = steps.iter().map(|step| match step {
             Step::Request(request) => request.kind(),
-            Step::Reject { kind, .. } | Step::Incomplete { kind } => *kind,
+            Step::Reject { kind, .. } | Step::Incomplete { kind, .. } => *kind,
         });
         let expected =
             expected(row, &steps[usize::from(!before.is_empty()).min(steps.len())..], !before.is_empty());

@@ -51,6 +51,20 @@ pub fn change(unit: Unit, effect: Option<f64>, interval: Option<[f64; 2]>) -> St
     }
 }
 
+/// The same with the wider half of its interval alone; nothing where that is no shorter, or would hide on which side of zero it
+/// ends.
+pub fn change_in_short(effect: Option<f64>, interval: Option<[f64; 2]>) -> String {
+    let (Some(effect), Some([low, high])) = (effect, interval) else { return String::new() };
+    let half = (effect - low).max(high - effect);
+    let excludes = |low: f64, high: f64| low > 0.0 || high < 0.0;
+    let tenths = |value: f64| (value * 10.0).round() / 10.0;
+    let rounded = [tenths(effect) - tenths(half), tenths(effect) + tenths(half)];
+    match half.is_finite() && excludes(low, high) == excludes(rounded[0], rounded[1]) {
+        true => format!("{} ±{half:.1}", number::percent(effect)),
+        false => String::new(),
+    }
+}
+
 /// Both ends of a change in percent, without the unit: with two decimals where one would hide on which side of zero an end
 /// lies.
 pub fn ends(interval: [f64; 2]) -> [String; 2] {
@@ -106,10 +120,10 @@ mod tests {
         let sheet = Sheet { figures: vec![total.within(Some([1.2, 1.55])), p99], ..Sheet::default() };
         let say = |text: &str| held(&read(text).unwrap()[0].hold(&sheet).unwrap());
         assert_eq!(
-            say("total>=1.5"),
+            say("total>=1.5x"),
             "not met: total is 1.32× (1.20 … 1.55), wanted >= 1.50×; the interval holds the limit: another run may end otherwise"
         );
-        assert_eq!(say("low(total)>=1.1"), "met: the lower end of total is 1.20×, wanted >= 1.10×");
+        assert_eq!(say("low(total)>=1.1x"), "met: the lower end of total is 1.20×, wanted >= 1.10×");
         assert_eq!(say("p99<5ms"), "not met: p99 is not measured (cut short), wanted < 5.00 ms");
     }
 

@@ -51,17 +51,19 @@ pub fn change(unit: Unit, effect: Option<f64>, interval: Option<[f64; 2]>) -> St
     }
 }
 
-/// The same with the wider half of its interval alone; nothing where that is no shorter, or would hide on which side of zero it
-/// ends.
+/// The same with the wider half of its interval alone; where that would hide that the interval leaves out zero, with the side on
+/// which it lies.
 pub fn change_in_short(effect: Option<f64>, interval: Option<[f64; 2]>) -> String {
     let (Some(effect), Some([low, high])) = (effect, interval) else { return String::new() };
-    let half = (effect - low).max(high - effect);
-    let excludes = |low: f64, high: f64| low > 0.0 || high < 0.0;
-    let tenths = |value: f64| (value * 10.0).round() / 10.0;
-    let rounded = [tenths(effect) - tenths(half), tenths(effect) + tenths(half)];
-    match half.is_finite() && excludes(low, high) == excludes(rounded[0], rounded[1]) {
-        true => format!("{} ±{half:.1}", number::percent(effect)),
-        false => String::new(),
+    // Rounded up: what holds zero never seems to leave it out.
+    let half = ((effect - low).max(high - effect) * 10.0).ceil() / 10.0;
+    let near = (effect.abs() * 10.0).round() / 10.0;
+    let said = number::percent(effect);
+    match (low > 0.0, high < 0.0) {
+        _ if !half.is_finite() => String::new(),
+        (true, _) if near <= half => format!("{said} (>0)"),
+        (_, true) if near <= half => format!("{said} (<0)"),
+        _ => format!("{said} ±{half:.1}"),
     }
 }
 
@@ -111,6 +113,17 @@ mod tests {
     use super::*;
     use dyno_record::condition::read;
     use dyno_record::figure::{Better, Figure, Sheet};
+
+    /// Planted fault: a half width that is rounded hides on which side of zero the interval lies.
+    #[test]
+    fn a_short_change_says_no_more_and_no_less_than_its_interval() {
+        let short = |effect, low, high| change_in_short(Some(effect), Some([low, high]));
+        assert_eq!(short(-7.0, -8.7, -5.2), "−7.0 % ±1.8");
+        assert_eq!(short(5.2, 0.004, 10.61), "+5.2 % (>0)");
+        assert_eq!(short(-2.0, -4.0, -0.01), "−2.0 % (<0)");
+        assert_eq!(short(1.0, -0.01, 2.01), "+1.0 % ±1.1");
+        assert_eq!(change_in_short(Some(1.0), None), "");
+    }
 
     #[test]
     fn a_condition_says_what_was_found_and_what_was_wanted() {

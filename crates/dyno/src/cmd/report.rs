@@ -6,8 +6,7 @@ use crate::out;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use dyno_record::causal::{CAUSAL_SCHEMA, Causal, CausalError};
-use dyno_record::climb::{CLIMB_SCHEMA, Climb, RecordError};
+use dyno_record::climb::Climb;
 use dyno_record::condition::Held;
 
 use super::{exit, gate};
@@ -15,11 +14,9 @@ use crate::cli::{self, Format};
 use dyno_lab::Failure;
 use dyno_lab::file;
 use dyno_report::export;
-use dyno_report::number::visible;
 use kinds::Record;
 
-/// What the schema of every climb's record begins with, before its version.
-const FAMILY: &str = "dyno.climb/";
+pub(super) use kinds::{BY_HAND, climb_record};
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Report) -> Result<ExitCode, Failure> {
@@ -64,23 +61,6 @@ fn json(record: &Record) -> Result<String, Failure> {
     Ok(text.map_err(|error| Failure::error("the record cannot be written as JSON").because(&error))? + "\n")
 }
 
-pub(super) fn causal_record(path: &Path, text: &str) -> Result<Causal, Failure> {
-    Causal::from_json(text).map_err(|error| {
-        let failure = Failure::error(format!("{}: {error}", file::name(path))).because(&error);
-        let again = "dyno causal PID -o causal.json";
-        match &error {
-            CausalError::Schema { .. } => failure
-                .likely(format!("another version of dyno wrote it; this one knows {CAUSAL_SCHEMA}"))
-                .try_this("the dyno that wrote it, or a newer one"),
-            CausalError::Impossible(_) => failure.likely(BY_HAND).try_this(again),
-            CausalError::Shape(_) => failure.likely("it is damaged").try_this(again),
-        }
-    })
-}
-
-/// Where a figure comes from that no measurement gives.
-pub(super) const BY_HAND: &str = "it was written or changed by hand, or damaged: no run of dyno writes that";
-
 /// Reads a climb's record; `-` is standard input.
 pub(crate) fn record(path: &Path) -> Result<Climb, Failure> {
     climb_record(path, &text(path)?)
@@ -92,31 +72,6 @@ fn text(path: &Path) -> Result<String, Failure> {
             .because(&error)
             .likely("it is no record of a climb")
             .try_this("dyno climb -o climb.json")
-    })
-}
-
-pub(super) fn climb_record(path: &Path, text: &str) -> Result<Climb, Failure> {
-    let name = file::name(path);
-    Climb::from_json(text).map_err(|error| {
-        let failure = Failure::error(format!("{name}: {error}")).because(&error);
-        let again = "dyno climb -o climb.json";
-        match &error {
-            RecordError::Schema { found } if found.starts_with(FAMILY) => failure
-                .likely(format!("another version of dyno wrote it; this one knows {CLIMB_SCHEMA}"))
-                .try_this("the dyno that wrote it, or a newer one"),
-            RecordError::Schema { found } => match kinds::verb_of(found) {
-                Some((what, verb)) => {
-                    failure.likely(format!("it is {what}")).try_this(verb.replace("FILE", &visible(&name)))
-                }
-                None => failure
-                    .likely("another program wrote it, or another version of dyno")
-                    .try_this("dyno report --help"),
-            },
-            RecordError::Impossible(_) => failure.likely(BY_HAND).try_this(again),
-            _ => failure
-                .likely("it is damaged, or was written by something else than dyno climb")
-                .try_this(again),
-        }
     })
 }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use dyno_lab::{Failure, file};
 use dyno_record::audit::{AUDIT_SCHEMA, Audit};
-use dyno_record::causal::Causal;
-use dyno_record::climb::Climb;
+use dyno_record::causal::{CAUSAL_SCHEMA, Causal, CausalError};
+use dyno_record::climb::{CLIMB_SCHEMA, Climb, RecordError};
 use dyno_record::diagnosis::Diagnosis;
 use dyno_record::difference::{DIFFERENCE_SCHEMA, Difference};
 use dyno_record::figure::Sheet;
@@ -19,7 +19,12 @@ use dyno_report::export::Subject;
 use dyno_report::number::visible;
 use dyno_report::{page, text};
 
-use super::{BY_HAND, causal_record, climb_record};
+/// What the schema of every climb's record begins with, before its version.
+const FAMILY: &str = "dyno.climb/";
+
+/// Where a figure comes from that no measurement gives.
+pub(in crate::cmd) const BY_HAND: &str =
+    "it was written or changed by hand, or damaged: no run of dyno writes that";
 
 /// A record that was read.
 pub(super) enum Record {
@@ -122,6 +127,45 @@ impl Record {
     }
 }
 
+fn causal_record(path: &Path, text: &str) -> Result<Causal, Failure> {
+    Causal::from_json(text).map_err(|error| {
+        let failure = Failure::error(format!("{}: {error}", file::name(path))).because(&error);
+        let again = "dyno causal PID -o causal.json";
+        match &error {
+            CausalError::Schema { .. } => failure
+                .likely(format!("another version of dyno wrote it; this one knows {CAUSAL_SCHEMA}"))
+                .try_this("the dyno that wrote it, or a newer one"),
+            CausalError::Impossible(_) => failure.likely(BY_HAND).try_this(again),
+            CausalError::Shape(_) => failure.likely("it is damaged").try_this(again),
+        }
+    })
+}
+
+pub(in crate::cmd) fn climb_record(path: &Path, text: &str) -> Result<Climb, Failure> {
+    let name = file::name(path);
+    Climb::from_json(text).map_err(|error| {
+        let failure = Failure::error(format!("{name}: {error}")).because(&error);
+        let again = "dyno climb -o climb.json";
+        match &error {
+            RecordError::Schema { found } if found.starts_with(FAMILY) => failure
+                .likely(format!("another version of dyno wrote it; this one knows {CLIMB_SCHEMA}"))
+                .try_this("the dyno that wrote it, or a newer one"),
+            RecordError::Schema { found } => match verb_of(found) {
+                Some((what, verb)) => {
+                    failure.likely(format!("it is {what}")).try_this(verb.replace("FILE", &visible(&name)))
+                }
+                None => failure
+                    .likely("another program wrote it, or another version of dyno")
+                    .try_this("dyno report --help"),
+            },
+            RecordError::Impossible(_) => failure.likely(BY_HAND).try_this(again),
+            _ => failure
+                .likely("it is damaged, or was written by something else than dyno climb")
+                .try_this(again),
+        }
+    })
+}
+
 /// What a text says of itself.
 fn schema(text: &str) -> String {
     #[derive(serde::Deserialize)]
@@ -132,7 +176,7 @@ fn schema(text: &str) -> String {
 }
 
 /// Records that are drawn by another verb: what each is, and which.
-pub(super) fn verb_of(schema: &str) -> Option<(&'static str, &'static str)> {
+fn verb_of(schema: &str) -> Option<(&'static str, &'static str)> {
     let all = [
         ("dyno.profile/", "a profile", "dyno flame FILE"),
         ("dyno.facts/", "the facts of a host", "dyno audit --from FILE"),

@@ -19,11 +19,12 @@ use std::process::Stdio;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 
 /// The output's file, the exit status, and the words.
-const CASES: [(&str, i32, &str); 57] = [
+const CASES: [(&str, i32, &str); 58] = [
     ("out/report-climb.txt", 0, "report climb.json -o /dev/null --color always"),
     ("out/report-climb.html", 0, "report climb.json -o -"),
     ("out/report-causal.txt", 0, "report causal.json -o /dev/null --color always"),
     ("out/report-causal.html", 0, "report causal.json -o -"),
+    ("out/report-load.html", 0, "report load-a.json -o -"),
     ("out/judge-climb.txt", 1, "judge climb.json"),
     ("out/judge-climb.json", 1, "judge climb.json --json"),
     ("out/report-climb-1.txt", 0, "report climb-1.json -o /dev/null --color always"),

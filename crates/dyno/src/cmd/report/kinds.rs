@@ -23,8 +23,7 @@ use dyno_report::{page, text};
 const FAMILY: &str = "dyno.climb/";
 
 /// Where a figure comes from that no measurement gives.
-pub(in crate::cmd) const BY_HAND: &str =
-    "it was written or changed by hand, or damaged: no run of dyno writes that";
+pub(crate) const BY_HAND: &str = "it was written or changed by hand, or damaged: no run of dyno writes that";
 
 /// A record that was read.
 pub(super) enum Record {
@@ -141,7 +140,7 @@ fn causal_record(path: &Path, text: &str) -> Result<Causal, Failure> {
     })
 }
 
-pub(in crate::cmd) fn climb_record(path: &Path, text: &str) -> Result<Climb, Failure> {
+pub(crate) fn climb_record(path: &Path, text: &str) -> Result<Climb, Failure> {
     let name = file::name(path);
     Climb::from_json(text).map_err(|error| {
         let failure = Failure::error(format!("{name}: {error}")).because(&error);

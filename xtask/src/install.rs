@@ -1,4 +1,5 @@
-//! `cargo xtask install`: the release build with its completions and manual pages, below a prefix; and away again.
+//! `cargo xtask install`: the release build with its completions, manual pages and the schemas of its records, below a
+//! prefix; and away again.
 //!
 //! People call it, and who makes a package (`--prefix target/package`, which the Debian package takes its pages from). It
 //! says what it wrote, keeps a list of it, and `--uninstall` removes what stands on that list and nothing else.
@@ -20,6 +21,9 @@ const COMPLETIONS: [(&str, &str); 3] = [
 const BINARY: &str = "bin/dyno";
 
 const PAGES: &str = "share/man/man1";
+
+/// What each record's JSON looks like.
+const SCHEMAS: &str = "share/dyno/schema";
 
 /// What was written, a path in a line.
 const LIST: &str = "share/dyno/installed";
@@ -52,6 +56,7 @@ fn install(repo: &Repo, prefix: &Path) -> Result<Outcome, Trouble> {
         files.push((place.to_owned(), script.into_bytes()));
     }
     files.extend(pages(repo, &dyno)?);
+    files.extend(of_folder(&repo.root().join("docs/schema"), SCHEMAS)?);
     let list: String = files.iter().map(|(place, _)| format!("{place}\n")).collect();
     // First the list: whatever is cut short can be removed.
     write(prefix, LIST, list.as_bytes(), Mode::Data)?;
@@ -81,11 +86,16 @@ fn pages(repo: &Repo, dyno: &Path) -> Result<Vec<(String, Vec<u8>)>, Trouble> {
         std::fs::remove_file(&old).map_err(Trouble::cannot(format!("remove {}", old.display())))?;
     }
     output(command([dyno.to_string_lossy(), "man".into(), "--all".into()]).arg(&folder))?;
-    let page = |path: PathBuf| {
+    of_folder(&folder, PAGES)
+}
+
+/// Every file of a folder, with its place below the prefix.
+fn of_folder(folder: &Path, place: &str) -> Result<Vec<(String, Vec<u8>)>, Trouble> {
+    let file = |path: PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok((format!("{PAGES}/{name}"), read(&path)?))
+        Ok((format!("{place}/{name}"), read(&path)?))
     };
-    entries(&folder)?.into_iter().map(page).collect()
+    entries(folder)?.into_iter().map(file).collect()
 }
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, Trouble> {
@@ -154,16 +164,21 @@ fn removed(prefix: &Path) -> Result<Outcome, Trouble> {
         }
     }
     // Only when nothing else is in it.
-    let _ = std::fs::remove_dir(prefix.join("share/dyno"));
+    for folder in [SCHEMAS, "share/dyno"] {
+        let _ = std::fs::remove_dir(prefix.join(folder));
+    }
     Ok(Outcome::Done)
 }
 
 /// A list may have been edited: nothing is removed that this task would not write.
 fn is_ours(place: &str) -> bool {
-    let page = place.strip_prefix(PAGES).and_then(|rest| rest.strip_prefix('/'));
-    let is_page =
-        page.is_some_and(|name| name.starts_with("dyno") && name.ends_with(".1") && !name.contains('/'));
-    place == BINARY || is_page || COMPLETIONS.iter().any(|(_, known)| *known == place)
+    let within = |folder: &str| {
+        let name = place.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
+        name.filter(|name| !name.contains('/'))
+    };
+    let is_page = within(PAGES).is_some_and(|name| name.starts_with("dyno") && name.ends_with(".1"));
+    let is_schema = within(SCHEMAS).is_some_and(|name| name.ends_with(".json"));
+    place == BINARY || is_page || is_schema || COMPLETIONS.iter().any(|(_, known)| *known == place)
 }
 
 #[cfg(test)]
@@ -189,10 +204,33 @@ mod tests {
         std::fs::remove_dir_all(prefix).unwrap();
     }
 
+    /// Planted fault: records are described in the sources alone.
+    #[test]
+    fn schemas_are_installed_and_in_the_package_for_each_record() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let installed = of_folder(&root.join("docs/schema"), SCHEMAS).unwrap();
+        assert!(
+            installed.len() >= 20 && installed.iter().all(|(place, _)| is_ours(place)),
+            "{}",
+            installed.len()
+        );
+        let manifest = std::fs::read_to_string(root.join("crates/dyno/Cargo.toml")).unwrap();
+        assert!(manifest.contains(r#"["../../docs/schema/*.json", "usr/share/dyno/schema/", "644"]"#));
+    }
+
     #[test]
     fn a_list_names_only_what_is_installed() {
         assert!(is_ours(BINARY) && is_ours("share/man/man1/dyno-tune-apply.1"));
-        for place in ["/bin/sh", "bin/sh", "share/man/man1/../dyno.1", "share/man/man1/ls.1", ""] {
+        assert!(is_ours("share/dyno/schema/climb.json"));
+        for place in [
+            "share/dyno/schema/../x.json",
+            "share/dyno/other",
+            "/bin/sh",
+            "bin/sh",
+            "share/man/man1/../dyno.1",
+            "share/man/man1/ls.1",
+            "",
+        ] {
             assert!(!is_ours(place), "{place}");
         }
     }

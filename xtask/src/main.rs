@@ -72,7 +72,7 @@ usage: cargo xtask VERB
                     a laboratory of two network namespaces, as root: made and held, ended, given the planted host's
                     defects; it tells how to enter it
   install [--prefix ~/.local] [--uninstall]
-                    the release build with its completions (bash, zsh, fish) and manual pages; or away with them
+                    the release build with its completions (bash, zsh, fish), manual pages and schemas; or away with them
   book              the pages of docs/ as a book with search, in target/book; builds mdBook where it is missing
   gen [--check]     writes the manual page of the command line from its own help, or compares
   gen bpf [--check] builds the BPF objects that are committed beside their sources, or compares; needs clang 14

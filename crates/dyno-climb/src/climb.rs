@@ -45,6 +45,7 @@ pub fn climb<M: Look + Describe>(
     watch: &mut dyn FnMut(&Event<'_>),
 ) -> Result<(), ClimbError> {
     record.plan.clone_from(&plan.name);
+    record.texts = plan.texts();
     record.seed = options.seed;
     record.load = plan.load.record();
     record.series.block_columns = BLOCK_COLUMNS.map(str::to_owned).to_vec();

@@ -64,6 +64,22 @@ pub struct Value {
     pub text: String,
 }
 
+impl Value {
+    /// What it puts into force where the dial's values reach the server so.
+    #[must_use]
+    pub fn stands_for(&self, how: &How) -> String {
+        let words = self.words.join(" ");
+        match how {
+            How::Arg | How::Live => [words, self.text.clone()].join(" ").trim().to_owned(),
+            How::Env { variable } => format!("{variable}={}", self.text),
+            How::Template => self.text.clone(),
+            How::Knob { path } => format!("{path}: {}", self.text),
+            How::Lab { part } => format!("{}: {}", part.name(), self.text),
+            How::Told => String::new(),
+        }
+    }
+}
+
 /// A named choice with ordered values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dial {

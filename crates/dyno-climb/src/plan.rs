@@ -9,6 +9,7 @@ mod text;
 use std::collections::BTreeMap;
 
 use dyno_record::alike;
+use dyno_record::plan_text::PlanText;
 use serde::Deserialize;
 
 use crate::dial::{Dial, How, Setting, Value};
@@ -234,6 +235,25 @@ impl Plan {
     #[must_use]
     pub fn start(&self) -> Setting {
         Setting::start(&self.dials)
+    }
+
+    /// What its names stand for, for the record: a name may be another text tomorrow.
+    #[must_use]
+    pub fn texts(&self) -> Vec<PlanText> {
+        let of_dial = |dial: &Dial| {
+            let value = |(at, value): (usize, &Value)| PlanText {
+                name: format!("{}={}", dial.name, value.name),
+                text: value.stands_for(&dial.how),
+                start: at == dial.start,
+            };
+            dial.values.iter().enumerate().map(value).collect::<Vec<_>>()
+        };
+        let file = |(name, text): (&String, &String)| PlanText {
+            name: format!("file {name}"),
+            text: text.clone(),
+            start: false,
+        };
+        self.dials.iter().flat_map(of_dial).chain(self.launch.files.iter().map(file)).collect()
     }
 
     /// The value that a setting gives a dial.

@@ -71,9 +71,20 @@ pub fn audit(facts: &Facts, goal: Goal) -> Audit {
     audit
         .findings
         .sort_by(|a, b| b.level.cmp(&a.level).then(dearest(b).total_cmp(&dearest(a))).then(a.id.cmp(&b.id)));
-    audit.warnings =
-        facts.cut.iter().map(|what| format!("too many to read all: {what} were left out")).collect();
+    let cut = facts.cut.iter().map(|what| format!("too many to read all: {what} were left out"));
+    audit.warnings = missing(facts).into_iter().chain(cut).collect();
     audit
+}
+
+/// Parts that a warning names; a file that holds less than that is told by their number.
+const NAMED_MAX: usize = 8;
+
+fn missing(facts: &Facts) -> Option<String> {
+    let named = facts.missing.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    let more = facts.missing.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!named.is_empty())
+        .then(|| format!("these facts do not hold {named}{more}: what rests on them could not be looked at"))
 }
 
 fn enter(audit: &mut Audit, check: &Check, facts: &Facts) {

@@ -117,18 +117,26 @@ fn io_draft(facts: &Facts<'_>, off: &OffCpu<'_>, share: f64, direct: f64) -> Dra
     // A file that was closed before it could be looked up has no name: one with a name says more.
     let top = disks.iter().find(|(what, _)| what.contains(" of ")).or(disks.first());
     let what = top.map_or("the disk".to_owned(), |(what, _)| (*what).clone());
-    let draft = Draft::new(
-        Class::SyncIo,
-        share,
-        format!("{} of the working threads' time goes into waiting for {what}", percent(share)),
-    )
-    .sure(Confidence::High)
-    .fact(format!("{} of it waits for the disk itself", percent(direct)), direct, "share");
+    let held = off.weighted_share(|time| time.behind_disk);
+    // Threads run other goroutines while some wait: a share of one is no share of the other.
+    let (summary, of) = match share > direct + held {
+        true => (
+            format!("{} of the goroutines that could work wait behind {what}", percent(share)),
+            "the working threads' time",
+        ),
+        false => {
+            (format!("{} of the working threads' time goes into waiting for {what}", percent(share)), "it")
+        }
+    };
+    let draft = Draft::new(Class::SyncIo, share, summary).sure(Confidence::High).fact(
+        format!("{} of {of} waits for the disk itself", percent(direct)),
+        direct,
+        "share",
+    );
     let draft = disks.iter().take(3).fold(draft, |draft, (what, wait)| {
         let mean_us = wait.ns as f64 / 1e3 / wait.waits.max(1) as f64;
         draft.fact(format!("{what}: {} waits of {mean_us:.0} µs on average", wait.waits), mean_us, "µs")
     });
-    let held = off.weighted_share(|time| time.behind_disk);
     let goroutines = facts.at_mutexes.as_ref().filter(|at| at.behind_disk);
     let draft = match goroutines {
         Some(at) => draft.fact(
@@ -205,7 +213,12 @@ pub(super) fn lock_contention(facts: &Facts<'_>) -> Outcome {
         if let Some(draft) = turns(facts, free) {
             return Outcome::Found(draft);
         }
-        let disk = if behind_disk >= WAIT_SHARE_MIN {
+        let held = facts.at_mutexes.as_ref().filter(|at| at.behind_disk && at.waiting >= 0.5);
+        let held =
+            held.map(|at| format!("; {:.1} goroutines wait for holders that wait for a disk", at.waiting));
+        let disk = if let Some(held) = &held {
+            held
+        } else if behind_disk >= WAIT_SHARE_MIN {
             "; the rest waits for holders that wait for a disk"
         } else if little && waited >= WAIT_SHARE_MIN {
             "; all together less than a tenth of one thread's time"
@@ -270,6 +283,9 @@ pub(super) fn allocator_contention(facts: &Facts<'_>) -> Outcome {
     Outcome::Found(lock_draft(facts, Class::AllocatorContention, LockKind::Allocator, waited, spent))
 }
 
+/// CPU time below this prints as nothing.
+const SPENT_TOLD_MIN: f64 = 0.0005;
+
 fn lock_draft(facts: &Facts<'_>, class: Class, kind: LockKind, waited: f64, spent: f64) -> Draft {
     let locks = facts.off.as_ref().map(|off| off.locks_of(kind)).unwrap_or_default();
     let top = locks.first();
@@ -279,17 +295,24 @@ fn lock_draft(facts: &Facts<'_>, class: Class, kind: LockKind, waited: f64, spen
     let place = goroutines.and_then(|at| at.place.clone());
     let place = place.or_else(|| top.and_then(|(_, lock)| lock.place.clone()));
     let place = place.or_else(|| Some(facts.on.as_ref()?.places(&costs).first()?.0.clone()));
-    let draft = Draft::new(
-        class,
-        waited.max(spent),
-        format!("{} of the working threads' time waits for {whose}", percent(waited)),
-    )
-    .sure(if waited >= 2.0 * WAIT_SHARE_MIN { Confidence::High } else { Confidence::Medium })
-    .fact(
-        format!("{} of the CPU time goes into taking and giving back {whose}", percent(spent)),
-        spent,
-        "share",
-    );
+    let summary = match goroutines.is_some_and(|at| at.share >= waited) {
+        true => format!("{} of the goroutines that could work wait for {whose}", percent(waited)),
+        false => format!("{} of the working threads' time waits for {whose}", percent(waited)),
+    };
+    let draft = Draft::new(class, waited.max(spent), summary).sure(if waited >= 2.0 * WAIT_SHARE_MIN {
+        Confidence::High
+    } else {
+        Confidence::Medium
+    });
+    // A goroutine that waits uses no CPU: that none goes into locks is no evidence there.
+    let draft = match goroutines.is_some() && spent < SPENT_TOLD_MIN {
+        true => draft,
+        false => draft.fact(
+            format!("{} of the CPU time goes into taking and giving back {whose}", percent(spent)),
+            spent,
+            "share",
+        ),
+    };
     let draft = locks.iter().take(3).fold(draft, |draft, (name, lock)| {
         draft.fact(lock_in_words(name, lock), lock.wait_ns as f64 / 1e9, "s")
     });

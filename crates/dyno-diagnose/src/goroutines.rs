@@ -101,6 +101,18 @@ mod tests {
         assert_eq!(place.as_deref(), Some("main.serve"));
     }
 
+    /// Planted fault: the time of threads, which run other goroutines meanwhile, beside the number of those that wait.
+    #[test]
+    fn waits_of_goroutines_are_no_share_of_their_threads_time() {
+        let busy = Scene::new(&[5.0, 5.0]).on("main.serve;main.count", 100);
+        let said = goroutines(busy, 30.2, 1.0).diagnosed();
+        let finding = &said.findings[0];
+        assert_eq!(finding.summary, "97 % of the goroutines that could work wait for locks");
+        let facts: Vec<&str> = finding.evidence.iter().map(|fact| fact.text.as_str()).collect();
+        assert!(facts.iter().any(|fact| fact.starts_with("30.2 goroutines wait")), "{facts:?}");
+        assert!(facts.iter().all(|fact| !fact.starts_with("0.0 %")), "{facts:?}");
+    }
+
     #[test]
     fn a_mutex_that_is_held_while_a_disk_is_waited_for_is_synchronous_io() {
         let syncs = Scene::new(&[0.5, 0.5]).on("main.serve;os.(*File).Sync;do_fsync_[k]", 100).off(

@@ -21,6 +21,7 @@ pub fn of_profile(profile: &Profile) -> Sheet {
         duration_s: profile.duration_s,
         cut_short: profile.cut_short.clone(),
         conditions: conditions(profile),
+        texts: Vec::new(),
         figures: whole(profile).into_iter().chain(functions(profile)).collect(),
         starts: Starts::One,
         warnings: profile.warnings.clone(),

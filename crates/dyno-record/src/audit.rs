@@ -268,6 +268,12 @@ pub struct Audit {
 }
 
 impl Audit {
+    /// Whether too little could be seen to say that nothing is wrong: more than half of the checks could not look.
+    #[must_use]
+    pub fn saw_too_little(&self) -> bool {
+        2 * self.not_looked_at.len() > self.checks()
+    }
+
     /// How many checks there were.
     #[must_use]
     pub fn checks(&self) -> usize {

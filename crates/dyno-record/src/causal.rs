@@ -19,6 +19,9 @@ pub enum CausalError {
     /// Not JSON, or not of this shape.
     #[error("this is not a causal record")]
     Shape(#[source] serde_json::Error),
+    /// A figure that no measurement gives.
+    #[error(transparent)]
+    Impossible(#[from] crate::sane::Impossible),
     /// A record of another shape than this program knows.
     #[error("the record's schema is \"{found}\", this program reads \"{CAUSAL_SCHEMA}\"")]
     Schema {
@@ -470,6 +473,7 @@ impl Causal {
         if head.schema != CAUSAL_SCHEMA {
             return Err(CausalError::Schema { found: head.schema });
         }
+        crate::sane::check(&serde_json::from_str(text).map_err(CausalError::Shape)?)?;
         serde_json::from_str(text).map_err(CausalError::Shape)
     }
 }

@@ -9,7 +9,9 @@ use dyno_measure::series::{Block, Metric, Side, Tail};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{Machine, Missing};
+use crate::plan_text::PlanText;
 use crate::profile::{Profile, ProfileError};
+use crate::sane::{self, Impossible};
 use crate::trial::Compared;
 use crate::upgrade::{self, FIRST_SCHEMA};
 
@@ -20,8 +22,16 @@ pub const CLIMB_SCHEMA: &str = "dyno.climb/2";
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// Not JSON, or not of this shape.
-    #[error("this is not a climb record")]
-    Shape(#[source] serde_json::Error),
+    #[error("this is not a climb record{}", at(field))]
+    Shape {
+        /// The field at which reading ended, as far as it has a name.
+        field: Option<String>,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// A figure that no measurement gives.
+    #[error(transparent)]
+    Impossible(#[from] Impossible),
     /// A record of another shape than this program knows.
     #[error("the record's schema is \"{found}\", this program reads \"{CLIMB_SCHEMA}\"")]
     Schema {
@@ -44,6 +54,10 @@ pub enum RecordError {
     },
 }
 
+fn at(field: &Option<String>) -> String {
+    field.as_ref().map(|field| format!(", at {field}")).unwrap_or_default()
+}
+
 /// One climb.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Climb {
@@ -61,6 +75,9 @@ pub struct Climb {
     pub command: Vec<String>,
     /// Name of the plan.
     pub plan: String,
+    /// What the plan's names stood for; empty in older records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub texts: Vec<PlanText>,
     /// Where it ran.
     pub machine: Machine,
     /// The laboratory's network; without one it was loopback.
@@ -130,16 +147,22 @@ impl Climb {
         struct Head {
             schema: String,
         }
-        let head: Head = serde_json::from_str(text).map_err(RecordError::Shape)?;
-        let climb: Climb = match head.schema.as_str() {
-            CLIMB_SCHEMA => serde_json::from_str(text),
-            FIRST_SCHEMA => serde_json::from_str(text).and_then(|mut record| {
-                upgrade::from_first(&mut record, CLIMB_SCHEMA);
-                serde_json::from_value(record)
-            }),
-            _ => return Err(RecordError::Schema { found: head.schema }),
+        let shape =
+            |source: serde_json::Error| RecordError::Shape { field: sane::field_at(text, &source), source };
+        let head: Head = serde_json::from_str(text).map_err(shape)?;
+        if ![CLIMB_SCHEMA, FIRST_SCHEMA].contains(&head.schema.as_str()) {
+            return Err(RecordError::Schema { found: head.schema });
         }
-        .map_err(RecordError::Shape)?;
+        let mut record = serde_json::from_str(text).map_err(shape)?;
+        sane::check(&record)?;
+        let climb: Climb = match head.schema.as_str() {
+            // From the text: an error in it has a place.
+            CLIMB_SCHEMA => serde_json::from_str(text).map_err(shape)?,
+            _ => {
+                upgrade::from_first(&mut record, CLIMB_SCHEMA);
+                serde_json::from_value(record).map_err(shape)?
+            }
+        };
         if let Some(at) = climb.series.trials.iter().position(|compared| !compared.rule.is_sound()) {
             return Err(RecordError::Rule { number: at + 1 });
         }
@@ -574,7 +597,23 @@ mod tests {
     fn a_record_of_another_schema_is_named_not_guessed() {
         let error = Climb::from_json(r#"{"schema":"dyno.climb/9"}"#).expect_err("another schema");
         assert!(error.to_string().contains("dyno.climb/9"), "{error}");
-        assert!(matches!(Climb::from_json("[]"), Err(RecordError::Shape(_))));
+        assert!(matches!(Climb::from_json("[]"), Err(RecordError::Shape { .. })));
+    }
+
+    /// Planted faults: figures are believed as they stand; a figure that is null is "not a climb record".
+    #[test]
+    fn figures_that_cannot_be_are_refused_by_name() {
+        let climb = Climb { schema: CLIMB_SCHEMA.into(), total: Some(Total::default()), ..Climb::default() };
+        let text = serde_json::to_string(&climb).expect("a record is plain data");
+        for (wrong, says) in [
+            (r#""ratio":-2.0"#, "total.ratio is -2.0: it cannot be negative"),
+            (r#""ratio":1e308"#, "total.ratio is 1e+308: no measurement is as large"),
+            (r#""ratio":null"#, "total.ratio is null: a figure must stand there"),
+        ] {
+            let text = text.replacen(r#""ratio":0.0"#, wrong, 1);
+            let refused = Climb::from_json(&text).expect_err(wrong).to_string();
+            assert!(refused.starts_with(says), "{refused}");
+        }
     }
 
     #[test]

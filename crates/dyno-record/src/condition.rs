@@ -1,12 +1,15 @@
-//! Conditions on a record's figures: `total>=1.5, rung.one-send<=-5%`; read, checked against names, and held.
+//! Conditions on a record's figures: `total>=1.5x, rung.one-send<=-5%`; read, checked against names, and held.
 //!
 //! ```text
 //! conditions  condition, condition and condition
 //! condition   figure op limit
 //! figure      NAME, low(NAME) or high(NAME): an end of its interval
 //! op          >= > <= <
-//! limit       a number with a unit of the figure: 1.5 or 1.5x, -5%, 300us 5ms 1s, 10000 or 10k
+//! limit       a number with a unit of the figure: 1.5x, -5%, 300us 5ms 1s, 10000 or 10k
 //! ```
+//!
+//! A figure that is a ratio in one record and a change in percent of two needs its unit: `total>=1.5` would be half more in a
+//! climb and 1.5 % more in a comparison. Both units hold of both: 1.5x is +50 %.
 //!
 //! A name without `low` or `high` is the figure as it is quoted; where its interval crosses the limit that is said. The
 //! verbs call this for `--fail-under`. Nothing here prints.
@@ -121,13 +124,17 @@ pub struct Known {
     pub name: String,
     /// What it counts.
     pub unit: Unit,
+    /// What it counts in a record by itself.
+    pub alone: Unit,
 }
 
 impl Known {
     /// Every figure of a sheet.
     #[must_use]
     pub fn of(sheet: &Sheet) -> Vec<Known> {
-        sheet.figures.iter().map(|figure| Known { name: figure.name.clone(), unit: figure.unit }).collect()
+        let known =
+            |figure: &Figure| Known { name: figure.name.clone(), unit: figure.unit, alone: figure.alone };
+        sheet.figures.iter().map(known).collect()
     }
 }
 
@@ -160,7 +167,7 @@ impl Condition {
     pub fn check(&self, known: &[Known]) -> Result<(), ConditionError> {
         match known.iter().find(|one| one.name == self.name) {
             None => Err(self.unknown(known)),
-            Some(one) => self.factor(one.unit).map(|_| ()),
+            Some(one) => self.limit(one.unit, one.alone).map(|_| ()),
         }
     }
 
@@ -175,24 +182,42 @@ impl Condition {
         ConditionError { what, hint, at: self.name_at }
     }
 
-    /// What the limit's number is multiplied with to be in the figure's unit.
-    fn factor(&self, unit: Unit) -> Result<f64, ConditionError> {
+    /// The limit in the figure's unit.
+    fn limit(&self, unit: Unit, alone: Unit) -> Result<f64, ConditionError> {
+        let change = unit == Unit::Percent && !matches!(alone, Unit::Percent | Unit::Share);
+        match (self.unit.as_str(), unit) {
+            ("", Unit::Ratio) => return Err(self.ambiguous()),
+            ("", Unit::Percent) if change => return Err(self.ambiguous()),
+            ("%", Unit::Ratio) => return Ok(1.0 + self.limit / 100.0),
+            ("x" | "×", Unit::Percent) if change => return Ok(100.0 * (self.limit - 1.0)),
+            _ => {}
+        }
         let table: &[(&str, f64)] = match unit {
-            Unit::Ratio => &[("", 1.0), ("x", 1.0), ("×", 1.0)],
+            Unit::Ratio => &[("x", 1.0), ("×", 1.0)],
             Unit::Percent | Unit::Share => &[("", 1.0), ("%", 1.0)],
             Unit::Us => &[("us", 1.0), ("µs", 1.0), ("ms", 1e3), ("s", 1e6)],
             Unit::PerSecond => &[("", 1.0), ("/s", 1.0), ("k", 1e3), ("k/s", 1e3), ("M", 1e6), ("M/s", 1e6)],
             Unit::Count => &[("", 1.0), ("k", 1e3), ("M", 1e6)],
         };
         if let Some((_, factor)) = table.iter().find(|(name, _)| *name == self.unit) {
-            return Ok(*factor);
+            return Ok(self.limit * factor);
         }
-        let shown: Vec<String> = table.iter().map(|(name, _)| format!("{}{name}", self.limit)).collect();
+        let shown: Vec<String> = match (unit, change) {
+            (Unit::Ratio, _) | (_, true) => ["x", "%"].map(|name| format!("{}{name}", self.limit)).into(),
+            _ => table.iter().map(|(name, _)| format!("{}{name}", self.limit)).collect(),
+        };
         let what = match self.unit.as_str() {
             "" => format!("{} is {} and needs a unit", self.name, unit.words()),
             other => format!("{} is {}, which has no unit \"{other}\"", self.name, unit.words()),
         };
         Err(ConditionError { what, hint: format!("write {}", shown.join(" or ")), at: self.unit_at })
+    }
+
+    /// A bare number is a factor to one reader and a change in percent to the other.
+    fn ambiguous(&self) -> ConditionError {
+        let (limit, text) = (self.limit, &self.text);
+        let what = format!("{limit} may be a factor or a change in percent here");
+        ConditionError { what, hint: format!("write {text}x or {text}%"), at: self.unit_at }
     }
 
     /// Holds it against a sheet.
@@ -201,7 +226,7 @@ impl Condition {
     /// As [`Condition::check`].
     pub fn hold(&self, sheet: &Sheet) -> Result<Held, ConditionError> {
         let figure = sheet.figure(&self.name).ok_or_else(|| self.unknown(&Known::of(sheet)))?;
-        let limit = self.limit * self.factor(figure.unit)?;
+        let limit = self.limit(figure.unit, figure.alone)?;
         let found = match self.end {
             End::Estimate => figure.value,
             End::Low => figure.interval.map(|[low, _]| low),
@@ -275,18 +300,41 @@ mod tests {
 
     #[test]
     fn conditions_are_held_in_the_figures_own_unit() {
-        assert_eq!(met("total>=1.5, p99<=5ms and rung.one-send <= -5%"), [true; 3]);
+        assert_eq!(met("total>=1.5x, p99<=5ms and rung.one-send <= -5%"), [true; 3]);
         assert_eq!(met("p99<4200us"), [false]);
         assert_eq!(met("p99<=4200us,p99>1ms,p99<0.1s"), [true; 3]);
         assert_eq!(met("total>1.6x"), [false]);
     }
 
+    /// Planted fault: a bare number is the figure's own unit, another one in a climb than in a comparison.
+    #[test]
+    fn a_factor_and_a_change_in_percent_are_told_apart_in_one_record_and_in_two() {
+        let mut two = sheet();
+        for figure in &mut two.figures {
+            figure.unit = Unit::Percent;
+        }
+        two.figures[0].value = Some(3.0);
+        let one = |text: &str| read(text).unwrap()[0].clone();
+        for text in ["total>=1.5", "total<2", "low(total)>=1"] {
+            for sheet in [&sheet(), &two] {
+                let error = one(text).hold(sheet).unwrap_err();
+                assert_eq!(error.hint, format!("write {text}x or {text}%"), "{error}");
+            }
+        }
+        let limit = |text: &str, sheet: &Sheet| one(text).hold(sheet).unwrap().limit;
+        assert_eq!((limit("total>=1.5x", &sheet()), limit("total>=50%", &sheet())), (1.5, 1.5));
+        assert_eq!((limit("total>=1.5x", &two), limit("total>=50%", &two)), (50.0, 50.0));
+        assert_eq!((limit("rung.one-send<=-5", &sheet()), limit("rung.one-send<=-5", &two)), (-5.0, -5.0));
+        assert!(one("p99<=5ms").hold(&two).is_err() && one("p99<=5").hold(&two).is_err());
+        assert!(one("p99<=5%").hold(&two).is_ok() && one("p99<=1.05x").hold(&two).is_ok());
+    }
+
     #[test]
     fn an_end_of_the_interval_can_be_asked_for_and_crossing_is_told() {
-        assert_eq!(met("low(total)>=1.5, high(total)<=1.8"), [false, true]);
-        let crossing = &held("total>=1.5")[0];
+        assert_eq!(met("low(total)>=1.5x, high(total)<=1.8x"), [false, true]);
+        let crossing = &held("total>=1.5x")[0];
         assert!(crossing.met && crossing.crosses);
-        assert!(!held("total>=1.3")[0].crosses && !held("low(total)>=1.5")[0].crosses);
+        assert!(!held("total>=1.3x")[0].crosses && !held("low(total)>=1.5x")[0].crosses);
     }
 
     #[test]
@@ -300,9 +348,11 @@ mod tests {
     fn a_name_or_a_unit_that_is_not_there_is_shown_in_its_place() {
         for (text, marked, hint) in [
             ("totl>=1", "totl", "\"total\" is meant"),
-            ("total>=1ms", "ms", "write 1 or 1x or 1×"),
+            ("total>=1ms", "ms", "write 1x or 1%"),
+            ("total>=1.5", "1.5", "write total>=1.5x or total>=1.5%"),
+            ("low( total )>=1.5", "1.5", "write low( total )>=1.5x or low( total )>=1.5%"),
             ("p99<=5", "5", "write 5us or 5µs or 5ms or 5s"),
-            ("total>=1, qqqqqqqqq<3", "qqqqqqqqq", "there are total, p99, rung.one-send, rung.a b"),
+            ("total>=1x, qqqqqqqqq<3", "qqqqqqqqq", "there are total, p99, rung.one-send, rung.a b"),
         ] {
             let all = read(text).unwrap();
             let error = all.iter().find_map(|one| one.hold(&sheet()).err()).unwrap();

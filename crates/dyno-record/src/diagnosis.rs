@@ -46,6 +46,15 @@ pub struct Diagnosis {
     pub warnings: Vec<String>,
 }
 
+impl Diagnosis {
+    /// Whether the server of this program was watched: its rungs are advice for no other one.
+    #[must_use]
+    pub fn is_of_dyno_serve(&self) -> bool {
+        let program = self.target.argv.first().map(|path| path.rsplit('/').next().unwrap_or_default());
+        program == Some("dyno") && self.target.argv[1..].iter().any(|word| word == "serve")
+    }
+}
+
 /// Throughput, latency, what a request costs, and how it scales.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Card {
@@ -89,4 +98,21 @@ pub struct Resources {
     pub wire_bytes: Option<f64>,
     /// Connections opened, where a load ran.
     pub connections: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Planted fault: every program is advised to turn our own server's dials.
+    #[test]
+    fn only_dyno_serve_is_dyno_serve() {
+        let of = |line: &str| {
+            let argv = line.split_whitespace().map(str::to_owned).collect();
+            let target = Target { argv, ..Target::default() };
+            Diagnosis { target, ..Diagnosis::default() }.is_of_dyno_serve()
+        };
+        assert!(of("/usr/bin/dyno serve public") && of("dyno serve") && of("dyno --color never serve"));
+        assert!(!of("nginx: worker process") && !of("dyno load http://h/") && !of("serve dyno") && !of(""));
+    }
 }

@@ -8,6 +8,7 @@ use dyno_measure::units::percent_of_log;
 use serde::{Deserialize, Serialize};
 
 use crate::figure::{Better, Decides, Figure, Forbids, Sheet, Starts, Unit};
+use crate::plan_text;
 use crate::sheet::{FINAL_SETTING, RUNG, STEP};
 
 /// Name and number of this record's shape.
@@ -205,7 +206,7 @@ impl Difference {
             let what = format!("{}, B against A", delta.what);
             let figure =
                 Figure::new(&delta.name, what, (unit, delta.better), delta.effect).within(delta.interval);
-            figure.word(delta.verdict.words()).basis(&delta.why)
+            Figure { alone: delta.unit, ..figure.word(delta.verdict.words()).basis(&delta.why) }
         };
         Sheet {
             kind: "difference",
@@ -263,7 +264,10 @@ pub fn changes(a: &Sheet, b: &Sheet) -> Vec<Change> {
         };
         (now != was).then(|| Change { what: one.what.into(), a, b, forbids: one.forbids })
     };
-    let mut changes: Vec<Change> = a.conditions.iter().filter_map(change).collect();
+    // A name that is another text may be what was changed on purpose, and is then the cause.
+    let texts = plan_text::changed(&a.texts, &b.texts).into_iter();
+    let texts = texts.map(|one| Change { what: one.name, a: one.a, b: one.b, forbids: Forbids::Cause });
+    let mut changes: Vec<Change> = a.conditions.iter().filter_map(change).chain(texts).collect();
     changes.sort_by_key(|change| std::cmp::Reverse(change.forbids));
     changes
 }
@@ -335,6 +339,9 @@ fn unjudged(a: &Figure, b: &Figure, forbids: Forbids) -> Option<String> {
     let steps = |figure: &Figure| figure.basis.split(", ").skip(1).collect::<Vec<_>>().join(", ");
     if a.unit == Unit::Percent && steps(a) != steps(b) {
         return Some("another metric or another load".into());
+    }
+    if let Some(changed) = plan_text::changed(&a.of, &b.of).first() {
+        return Some(changed.to_string());
     }
     match forbids {
         Forbids::All => Some("what was measured is not the same".into()),
@@ -476,6 +483,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::figure::Condition;
+    use crate::plan_text::PlanText;
 
     fn sheet(total: f64, half: f64, model: &str) -> Sheet {
         let total = Figure::new("total", "gain", (Unit::Ratio, Better::Higher), Some(total));
@@ -550,6 +558,37 @@ mod tests {
         b.conditions.push(Condition::new(FINAL_SETTING, "send=joined log=ring edge=level", Forbids::Nothing));
         let change = &of(&a, &b).unwrap().changes[0];
         assert_eq!((change.a.as_str(), change.b.as_str()), ("log=sync", "log=ring"));
+    }
+
+    /// Planted fault: names are compared and not what they stand for.
+    #[test]
+    fn a_rung_whose_name_is_another_text_in_b_is_not_compared() {
+        let with = |text: &str| {
+            let means =
+                |name: &str, text: &str| PlanText { name: name.into(), text: text.into(), start: false };
+            let of = vec![means("log=off", text)];
+            let rung = |name: &str| {
+                Figure::new(name, "gain", (Unit::Percent, Better::Lower), Some(-9.0))
+                    .within(Some([-9.5, -8.5]))
+            };
+            let mut sheet = sheet(2.0, 0.05, "x");
+            sheet.figures.extend([rung("rung.log-off").of(of.clone()), rung("rung.edge")]);
+            Sheet { texts: of, ..sheet }
+        };
+        let (a, b) = (with("access_log off;"), with("access_log /dev/null;"));
+        let one = of(&a, &b).unwrap();
+        assert_eq!(
+            (verdict(&one, "rung.log-off"), verdict(&one, "rung.edge")),
+            (Verdict::NotJudged, Verdict::NoDifference)
+        );
+        let why = &one.figures.iter().find(|one| one.name == "rung.log-off").unwrap().why;
+        assert_eq!(why, "`log=off` is not the same in both: access_log off; / access_log /dev/null;");
+        assert!(
+            one.changes.iter().any(|change| change.what == "log=off" && change.forbids == Forbids::Cause)
+        );
+        assert_eq!(verdict(&of(&a, &a).unwrap(), "rung.log-off"), Verdict::NoDifference);
+        let older = Sheet { texts: Vec::new(), figures: sheet(2.0, 0.05, "x").figures, ..a.clone() };
+        assert!(of(&older, &b).unwrap().changes.is_empty(), "an older record says nothing of texts");
     }
 
     #[test]

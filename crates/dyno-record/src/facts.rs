@@ -21,6 +21,7 @@ pub use server::{Cgroup, EpollPolling, Group, Server, ServerListener, SocketOpti
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::fact::{Fact, Gap, Unread};
 
@@ -66,6 +67,9 @@ pub struct Facts {
     pub measured: Option<Measured>,
     /// Lists that were longer than what is read of them.
     pub cut: Vec<String>,
+    /// Parts that a file did not hold: what stands in their place here says nothing.
+    #[serde(skip)]
+    pub missing: Vec<String>,
 }
 
 impl Facts {
@@ -100,6 +104,22 @@ impl Facts {
         })
     }
 
+    /// How many processors there are.
+    ///
+    /// # Errors
+    /// When these facts do not say.
+    pub fn cpu_count(&self) -> Result<u32, Gap> {
+        counted("cpus.count", self.cpus.count)
+    }
+
+    /// How much memory there is, bytes.
+    ///
+    /// # Errors
+    /// When these facts do not say.
+    pub fn memory_bytes(&self) -> Result<u64, Gap> {
+        counted("memory.total_bytes", self.memory.total_bytes)
+    }
+
     /// Reads a record.
     ///
     /// # Errors
@@ -107,10 +127,43 @@ impl Facts {
     pub fn from_json(text: &str) -> Result<Facts, FactsError> {
         let facts: Facts = serde_json::from_str(text)?;
         match facts.schema.as_str() {
-            FACTS_SCHEMA => Ok(facts),
+            FACTS_SCHEMA => Ok(Facts { missing: missing(&serde_json::from_str(text)?), ..facts }),
             other => Err(FactsError::Schema { found: other.to_owned() }),
         }
     }
+}
+
+/// A number of which no machine has none.
+fn counted<N: Default + PartialEq>(what: &str, number: N) -> Result<N, Gap> {
+    match number == N::default() {
+        false => Ok(number),
+        true => Err(Gap::Unread(Unread {
+            what: what.into(),
+            why: "these facts do not hold it".into(),
+            ..Unread::default()
+        })),
+    }
+}
+
+/// What `dyno audit facts` writes of each host and this text does not hold: whole parts, or fields of one.
+fn missing(text: &Value) -> Vec<String> {
+    let whole = serde_json::to_value(Facts::default()).unwrap_or_default();
+    // What is no object is about the record, or is there only where it was asked for.
+    let parts = whole.as_object().into_iter().flatten().filter(|(_, part)| part.is_object());
+    let mut all = Vec::new();
+    for (name, part) in parts {
+        match (text.get(name), part.as_object()) {
+            (None, _) => all.push(name.clone()),
+            (Some(held), Some(fields)) if !fields.is_empty() && !fields.contains_key("unread") => {
+                let gone = fields.keys().filter(|field| held.get(field).is_none());
+                all.extend(gone.map(|field| format!("{name}.{field}")));
+            }
+            // Settings have the names that the kernel has: none at all is a part that is not there.
+            (Some(Value::Object(held)), _) if held.is_empty() => all.push(name.clone()),
+            _ => {}
+        }
+    }
+    all
 }
 
 /// Why a text is no record of facts.
@@ -144,6 +197,21 @@ mod tests {
         assert_eq!(Facts::from_json(&text).unwrap(), facts);
         assert_eq!(facts.sysctl_number("net.core.somaxconn"), Ok(4_096));
         assert!(facts.sysctl("net.core.busy_poll").is_err());
+    }
+
+    /// Planted fault: what a file does not hold reads as none of it.
+    #[test]
+    fn what_a_file_does_not_hold_is_known_to_be_missing() {
+        let whole = serde_json::to_value(Facts { schema: FACTS_SCHEMA.into(), ..Facts::default() }).unwrap();
+        let missing = |text: &Value| Facts::from_json(&text.to_string()).unwrap().missing;
+        assert_eq!(missing(&whole), ["sysctls"], "settings without names are none");
+        let mut cut = whole.clone();
+        cut["sysctls"]["net.core.somaxconn"] = serde_json::json!({ "value": "1" });
+        cut.as_object_mut().unwrap().remove("network");
+        cut["cpus"].as_object_mut().unwrap().remove("count");
+        assert_eq!(missing(&cut), ["cpus.count", "network"]);
+        let nearly_empty = Facts::from_json(r#"{"schema":"dyno.facts/1"}"#).unwrap();
+        assert!(nearly_empty.missing.len() == 10 && nearly_empty.cpu_count().is_err());
     }
 
     #[test]

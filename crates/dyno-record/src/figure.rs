@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
+use crate::plan_text::PlanText;
 
 /// What a figure counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +68,8 @@ pub struct Figure {
     pub what: String,
     /// What it counts.
     pub unit: Unit,
+    /// What the figure of this name counts in a record by itself: of two records it is a change in percent.
+    pub alone: Unit,
     /// Which direction is good.
     pub better: Better,
     /// None where it was not measured.
@@ -77,6 +80,8 @@ pub struct Figure {
     pub word: String,
     /// Why there is no value, or what it is a figure of: two figures of another kind are not compared.
     pub basis: String,
+    /// Names of a plan that it is a figure of: where one is another text, the figure is another one.
+    pub of: Vec<PlanText>,
     /// Whether a comparison of two records ends with its answer.
     pub decides: Decides,
 }
@@ -105,11 +110,13 @@ impl Figure {
             name: name.into(),
             what: what.into(),
             unit,
+            alone: unit,
             better,
             value: value.filter(|value| value.is_finite()),
             interval: None,
             word: String::new(),
             basis: String::new(),
+            of: Vec::new(),
             decides: Decides::Nothing,
         }
     }
@@ -131,6 +138,12 @@ impl Figure {
     #[must_use]
     pub fn basis(self, basis: impl Into<String>) -> Self {
         Self { basis: basis.into(), ..self }
+    }
+
+    /// With the names that it is a figure of.
+    #[must_use]
+    pub fn of(self, of: Vec<PlanText>) -> Self {
+        Self { of, ..self }
     }
 
     /// The one that decides.
@@ -206,6 +219,8 @@ pub struct Sheet {
     pub cut_short: Option<String>,
     /// Under what it was made.
     pub conditions: Vec<Condition>,
+    /// What the names of its plan stood for, where it has one and says so.
+    pub texts: Vec<PlanText>,
     /// The figures.
     pub figures: Vec<Figure>,
     /// Whether its intervals hold what starts differ by.

@@ -26,6 +26,9 @@ pub enum ProfileError {
     /// Not JSON, or not of this shape.
     #[error("this is not a profile record")]
     Shape(#[source] serde_json::Error),
+    /// A figure that no measurement gives.
+    #[error(transparent)]
+    Impossible(#[from] crate::sane::Impossible),
     /// A record of another shape than this program knows.
     #[error("the record's schema is \"{found}\", this program reads \"{PROFILE_SCHEMA}\"")]
     Schema {
@@ -56,6 +59,9 @@ pub enum ProfileError {
         /// What it holds.
         kind: Kind,
     },
+    /// A part by threads of what does not tell them apart.
+    #[error("this profile does not tell threads apart: it holds stacks alone")]
+    NoThreads,
     /// A part by threads of which there is none.
     #[error("no thread is called \"{}\"; there are {}", visible(word), visible(threads))]
     NoThread {
@@ -450,6 +456,7 @@ impl Profile {
         if head.schema != PROFILE_SCHEMA {
             return Err(ProfileError::Schema { found: head.schema });
         }
+        crate::sane::check(&serde_json::from_str(text).map_err(ProfileError::Shape)?)?;
         let profile: Profile = serde_json::from_str(text).map_err(ProfileError::Shape)?;
         profile.check()?;
         Ok(profile)

@@ -51,6 +51,22 @@ pub fn change(unit: Unit, effect: Option<f64>, interval: Option<[f64; 2]>) -> St
     }
 }
 
+/// The same with the wider half of its interval alone; where that would hide that the interval leaves out zero, with the side on
+/// which it lies.
+pub fn change_in_short(effect: Option<f64>, interval: Option<[f64; 2]>) -> String {
+    let (Some(effect), Some([low, high])) = (effect, interval) else { return String::new() };
+    // Rounded up: what holds zero never seems to leave it out.
+    let half = ((effect - low).max(high - effect) * 10.0).ceil() / 10.0;
+    let near = (effect.abs() * 10.0).round() / 10.0;
+    let said = number::percent(effect);
+    match (low > 0.0, high < 0.0) {
+        _ if !half.is_finite() => String::new(),
+        (true, _) if near <= half => format!("{said} (>0)"),
+        (_, true) if near <= half => format!("{said} (<0)"),
+        _ => format!("{said} ±{half:.1}"),
+    }
+}
+
 /// Both ends of a change in percent, without the unit: with two decimals where one would hide on which side of zero an end
 /// lies.
 pub fn ends(interval: [f64; 2]) -> [String; 2] {
@@ -98,6 +114,17 @@ mod tests {
     use dyno_record::condition::read;
     use dyno_record::figure::{Better, Figure, Sheet};
 
+    /// Planted fault: a half width that is rounded hides on which side of zero the interval lies.
+    #[test]
+    fn a_short_change_says_no_more_and_no_less_than_its_interval() {
+        let short = |effect, low, high| change_in_short(Some(effect), Some([low, high]));
+        assert_eq!(short(-7.0, -8.7, -5.2), "−7.0 % ±1.8");
+        assert_eq!(short(5.2, 0.004, 10.61), "+5.2 % (>0)");
+        assert_eq!(short(-2.0, -4.0, -0.01), "−2.0 % (<0)");
+        assert_eq!(short(1.0, -0.01, 2.01), "+1.0 % ±1.1");
+        assert_eq!(change_in_short(Some(1.0), None), "");
+    }
+
     #[test]
     fn a_condition_says_what_was_found_and_what_was_wanted() {
         let total = Figure::new("total", "gain", (Unit::Ratio, Better::Higher), Some(1.32));
@@ -106,10 +133,10 @@ mod tests {
         let sheet = Sheet { figures: vec![total.within(Some([1.2, 1.55])), p99], ..Sheet::default() };
         let say = |text: &str| held(&read(text).unwrap()[0].hold(&sheet).unwrap());
         assert_eq!(
-            say("total>=1.5"),
+            say("total>=1.5x"),
             "not met: total is 1.32× (1.20 … 1.55), wanted >= 1.50×; the interval holds the limit: another run may end otherwise"
         );
-        assert_eq!(say("low(total)>=1.1"), "met: the lower end of total is 1.20×, wanted >= 1.10×");
+        assert_eq!(say("low(total)>=1.1x"), "met: the lower end of total is 1.20×, wanted >= 1.10×");
         assert_eq!(say("p99<5ms"), "not met: p99 is not measured (cut short), wanted < 5.00 ms");
     }
 

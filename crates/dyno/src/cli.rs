@@ -329,6 +329,9 @@ pub(crate) struct Load {
     /// The server's process: tells its CPU per request, with all its threads and children
     #[arg(short, long, value_name = "PID", value_parser = process, help_heading = "Output")]
     pub(crate) pid: Option<Pid>,
+    /// Also write the record, for dyno report and dyno judge
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
     /// Print the record; short for --format json
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
@@ -481,7 +484,7 @@ pub(crate) struct Climb {
     help_template = HELP
 )]
 pub(crate) struct Report {
-    /// The record, as dyno climb, dyno causal or dyno diagnose --json wrote it
+    /// The record of a climb, a causal profile, a load, a diagnosis, an audit or a comparison
     pub(crate) record: PathBuf,
     /// Where the page goes; - is standard output [default: RECORD with .html for its ending]
     #[arg(short, long, value_name = "FILE")]

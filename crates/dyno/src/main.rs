@@ -5,6 +5,7 @@
 mod candidates;
 mod cli;
 mod cmd;
+mod failed;
 mod live;
 mod out;
 mod this_run;
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
         Err(error) => cmd::unparsed(&error),
     };
     ended.unwrap_or_else(|failure| {
-        out::say(&failure.lines());
+        failed::told(&failure);
         cmd::code(&failure)
     })
 }

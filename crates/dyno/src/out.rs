@@ -43,9 +43,18 @@ pub(crate) fn terminal_width() -> usize {
     columns().unwrap_or(WIDTH_DEFAULT).min(WIDTH_MAX)
 }
 
+/// Columns for paragraphs that a pipe takes whole, a line each: none where nobody looks.
+pub(crate) fn paragraph_width() -> Option<usize> {
+    columns_told().or_else(|| dyno_sys::tty::columns(io::stdout())).map(|columns| columns.min(WIDTH_MAX))
+}
+
+fn columns_told() -> Option<usize> {
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    told.filter(|columns| *columns > 0)
+}
+
 /// What `COLUMNS` says, else the terminal itself.
 pub(crate) fn columns() -> Option<usize> {
-    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let asked = || dyno_sys::tty::columns(io::stdout()).or_else(|| dyno_sys::tty::columns(io::stderr()));
-    told.filter(|columns| *columns > 0).or_else(asked)
+    columns_told().or_else(asked)
 }

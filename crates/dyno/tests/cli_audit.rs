@@ -68,6 +68,31 @@ fn what_is_no_record_of_facts_is_told_in_three_lines() {
     assert!(gone.err.contains("there is no process 2147483646"), "{}", gone.err);
 }
 
+/// Planted fault: parts that the file does not hold read as nothing wrong.
+#[test]
+fn facts_that_hold_nearly_nothing_are_no_host_on_which_all_is_well() {
+    let headline = "too little could be seen to say that nothing is wrong: ";
+    let one_finding =
+        r#"{"schema":"dyno.facts/1","sysctls":{"net.ipv4.tcp_congestion_control":{"value":"cubic"}}}"#;
+    for text in [r#"{"schema":"dyno.facts/1"}"#, one_finding] {
+        let told = run_with_input(["audit", "--from", "-"], text);
+        let flat = told.done().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            flat.contains(headline) && flat.contains("these facts do not hold cpus, kernel, memory"),
+            "{flat}"
+        );
+        for format in ["github", "html"] {
+            let written = run_with_input(["audit", "--from", "-", "--format", format], text);
+            assert!(written.done().contains(headline), "{}", written.out);
+        }
+    }
+    let mut cut: serde_json::Value = serde_json::from_str(PLANTED).unwrap();
+    cut["cpus"].as_object_mut().unwrap().remove("count");
+    let told = run_with_input(["audit", "--from", "-"], &cut.to_string());
+    assert!(told.done().contains("these facts do not hold cpus.count: what rests on"), "{}", told.out);
+    assert!(!run_with_input(["audit", "--from", "-"], PLANTED).done().contains("do not hold"));
+}
+
 #[test]
 fn the_doctor_says_of_each_missing_thing_what_gets_it() {
     let doctor: Doctor = serde_json::from_str(run(["doctor", "--json"]).done()).unwrap();

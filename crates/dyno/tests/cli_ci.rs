@@ -23,11 +23,11 @@ fn said_of(words: &[&str]) -> Ended {
 #[test]
 fn a_condition_that_is_not_met_is_a_no_that_says_found_and_wanted() {
     for (conditions, code, says) in [
-        ("total>=2", 0, "met: total is 2.30× (2.21 … 2.38), wanted >= 2.00×"),
-        ("total>=2.5", 1, "not met: total is 2.30×"),
-        ("total>=2.25", 0, "the interval holds the limit"),
-        ("low(total)>=2.25", 1, "not met: the lower end of total is 2.21×"),
-        ("total>=2, rung.one-send<=-5%, p99<=1ms", 0, "met: rung.one-send is −31.4 % ±1.2"),
+        ("total>=2x", 0, "met: total is 2.30× (2.21 … 2.38), wanted >= 2.00×"),
+        ("total>=2.5x", 1, "not met: total is 2.30×"),
+        ("total>=2.25x", 0, "the interval holds the limit"),
+        ("low(total)>=2.25x", 1, "not met: the lower end of total is 2.21×"),
+        ("total>=2x, rung.one-send<=-5%, p99<=1ms", 0, "met: rung.one-send is −31.4 % ±1.2"),
         ("rung.workers<=0", 1, "not met: rung.workers is not measured (one server CPU)"),
         ("floor<=1.1x and errors<=0", 2, "there is no figure \"errors\""),
     ] {
@@ -39,7 +39,7 @@ fn a_condition_that_is_not_met_is_a_no_that_says_found_and_wanted() {
 
 #[test]
 fn several_conditions_must_all_hold_and_each_is_told() {
-    let words = ["judge", "climb-1.json", "--fail-under", "total>=1", "--fail-under", "total>=99"];
+    let words = ["judge", "climb-1.json", "--fail-under", "total>=1x", "--fail-under", "total>=99x"];
     let ended = said(words);
     assert_eq!(ended.code, Some(1));
     let told: Vec<&str> = ended.err.lines().collect();
@@ -52,6 +52,7 @@ fn what_cannot_be_read_is_shown_in_its_place_before_anything_is_measured() {
     for (verb, conditions, marked) in [
         (&["climb"][..], "total>>1", ">>"),
         (&["climb"], "total>=1ms", "ms"),
+        (&["climb"], "total>=1.5", "1.5"),
         (&["climb", "--rung", "one-send"], "rung.edge<=0", "rung.edge"),
         (&["load", "http://127.0.0.1:1/"], "p99<=5", "5"),
         (&["load", "http://127.0.0.1:1/"], "cpu<=5us", "cpu"),
@@ -98,6 +99,41 @@ fn a_load_is_gated_and_written_for_every_reader() {
         "{}",
         markdown.out
     );
+}
+
+/// Planted fault: a failure is told on standard error alone.
+#[test]
+fn an_error_is_an_annotation_too_once_and_escaped() {
+    let file = "a,b::warning::c%0A.json";
+    for (words, says) in [
+        (&["judge", "climb-1.json", "--format", "github", "--fail-under", "total>=1.5"][..], "--fail-under"),
+        (&["report", file, "--format", "github"], "cannot read a,b::warning::c%250A.json"),
+        (&["judge", "numbers-a.txt", "climb-1.json", "--format=github"], "climb-1.json is a record"),
+        (&["audit", "--format", "github", "--no-such-flag"], "unexpected argument"),
+        (&["load", "http://127.0.0.1:1/", "--format", "github"], "127.0.0.1:1 refuses connections"),
+    ] {
+        let ended = said_of(words);
+        assert_eq!(ended.code, Some(2), "{words:?}: {}", ended.err);
+        let line = format!("::error title=dyno {}::", words[0]);
+        assert!(ended.out.starts_with(&line) && ended.out.contains(says), "{words:?}: {}", ended.out);
+        assert_eq!(
+            (ended.out.lines().count(), ended.err.matches("error: ").count()),
+            (1, 1),
+            "{}",
+            ended.out
+        );
+    }
+    let silent = said_of(&["judge", "climb-1.json", "--format", "junit", "--fail-under", "total>=1.5"]);
+    assert_eq!(silent.out, "", "other formats have no place for it");
+}
+
+/// Planted fault: a load that failed says so in its annotations, and once more behind them.
+#[test]
+fn a_load_without_a_right_answer_is_one_annotation() {
+    let server = Server::serve(&[]);
+    let url = format!("http://{}/none", server.place);
+    let ended = run(["load", "-d", "200ms", "--format", "github", &url]);
+    assert_eq!(ended.out.matches("::error ").count(), 1, "{}{}", ended.out, ended.err);
 }
 
 #[test]

@@ -142,3 +142,17 @@ fn nothing_is_written_over_what_it_was_made_from() {
     );
     assert_eq!(std::fs::read_to_string(&file).unwrap(), BEFORE);
 }
+
+#[test]
+fn threads_of_folded_stacks_are_not_looked_for() {
+    let folder = Folder::new("flame-no-threads");
+    let file = folder.file("stacks.folded", BEFORE);
+    let ended = run(["flame", &file, "--thread", "worker"]);
+    let lines = ended.failed();
+    assert!(
+        lines[0].ends_with("this profile does not tell threads apart: it holds stacks alone"),
+        "{}",
+        ended.err
+    );
+    assert!(lines[1].contains("folded stacks hold functions and counts alone"), "{}", ended.err);
+}

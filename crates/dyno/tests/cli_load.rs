@@ -264,3 +264,25 @@ fn a_server_that_dies_meanwhile_is_told_by_what_was_lost() {
     assert_eq!(ended.code, Some(130));
     assert!(lost > 0, "{value:#}");
 }
+
+/// Planted fault: the table alone is printed, and the record of a long run is lost.
+#[test]
+fn a_record_is_written_beside_the_table_where_one_is_asked_for() {
+    let folder = common::Folder::new("load-record");
+    let server = Server::serve(&[]);
+    let url = format!("http://{}/json", server.place);
+    let file = common::word(&folder.path("load.json"));
+    let ended = run(["load", "-d", "200ms", "-o", &file, &url]);
+    assert!(
+        ended.done().starts_with("Running ") && ended.err.contains(&format!("record    {file}\n")),
+        "{}",
+        ended.err
+    );
+    assert!(run(["report", &file]).done().contains("/json"));
+    let printed = run(["load", "-d", "200ms", "-o", "-", &url]);
+    let record: dyno_record::load::LoadRun = serde_json::from_str(printed.done()).unwrap();
+    assert!(record.requests > 0);
+    let nowhere = common::word(&folder.path("missing/load.json"));
+    let refused = run(["load", "-o", &nowhere, &url]);
+    assert!(refused.failed()[0].contains("cannot write") && refused.out.is_empty(), "{}", refused.out);
+}

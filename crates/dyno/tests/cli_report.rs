@@ -76,3 +76,121 @@ fn what_is_no_record_is_refused_by_name() {
         assert!(ended.failed()[0].contains(says) && ended.err.contains(&file), "{}", ended.err);
     }
 }
+
+/// One of each kind, among the recorded inputs or made here; whether its figures have names.
+fn of_each_kind(folder: &Folder) -> Vec<(&'static str, String, bool)> {
+    let golden = |name: &str| format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
+    let said = |name: &str, words: &[&str]| folder.file(name, run(words).out);
+    vec![
+        ("climb", golden("climb.json"), true),
+        ("causal", golden("causal.json"), false),
+        ("load", golden("load-a.json"), true),
+        (
+            "diagnosis",
+            said("diagnosis.json", &["diagnose", "--from", &golden("seen-disk.json"), "--json"]),
+            true,
+        ),
+        ("audit", said("audit.json", &["audit", "--from", &golden("facts-planted.json"), "--json"]), true),
+        (
+            "difference",
+            said("difference.json", &["judge", &golden("load-a.json"), &golden("load-b.json"), "--json"]),
+            true,
+        ),
+    ]
+}
+
+/// Planted fault: a kind is drawn, and refused in the one format that every kind has.
+#[test]
+fn each_kind_is_written_in_each_format_or_says_which_it_has() {
+    let folder = Folder::new("report-kinds");
+    for (kind, file, named) in of_each_kind(&folder) {
+        for (format, begins) in [
+            ("table", ""),
+            ("json", "{\"schema\":\"dyno."),
+            ("markdown", "#"),
+            ("csv", "name,value,"),
+            ("junit", "<?xml "),
+            ("github", "::"),
+        ] {
+            let page = word(&folder.path(&format!("{kind}.{format}.html")));
+            let ended = run(["report", &file, "-o", &page, "--format", format]);
+            if !named && !matches!(format, "table" | "json") {
+                let lines = ended.err.lines().collect::<Vec<_>>();
+                assert_eq!((ended.code, lines.len()), (Some(2), 3), "{kind} as {format}: {}", ended.err);
+                assert!(lines[1].contains("the formats for it are table and json"), "{}", ended.err);
+                continue;
+            }
+            assert!(
+                ended.done().starts_with(begins) && !ended.out.is_empty(),
+                "{kind} as {format}: {}",
+                ended.out
+            );
+            assert!(std::fs::read_to_string(&page).unwrap().starts_with("<!doctype html>"), "{kind}");
+        }
+        let json = run(["report", &file, "-o", "/dev/null", "--json"]).done().to_owned();
+        let (written, read): (serde_json::Value, serde_json::Value) = (
+            serde_json::from_str(&json).unwrap(),
+            serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap(),
+        );
+        let family = |record: &serde_json::Value| {
+            record["schema"].as_str().unwrap().split('/').next().unwrap().to_owned()
+        };
+        assert_eq!(family(&written), family(&read), "an older climb is written as one of now");
+        let gated = run(["report", &file, "-o", "/dev/null", "--fail-under", "nothing<=0"]);
+        let says = if named {
+            "there is no figure \"nothing\""
+        } else {
+            "--fail-under is for figures that have names"
+        };
+        assert!(gated.code == Some(2) && gated.err.contains(says), "{kind}: {}", gated.err);
+    }
+}
+
+#[test]
+fn a_record_that_another_verb_draws_is_told_which() {
+    let folder = Folder::new("report-others");
+    for (schema, verb) in
+        [("profile", "dyno flame"), ("facts", "dyno audit --from"), ("seen", "dyno diagnose --from")]
+    {
+        let file = folder.file("other.json", format!(r#"{{"schema":"dyno.{schema}/1"}}"#));
+        let ended = run(["report", &file]);
+        let lines = ended.failed();
+        assert!(lines[2].contains(&format!("{verb} {file}")), "{}", ended.err);
+    }
+}
+
+/// Planted fault: any number is believed.
+#[test]
+fn a_record_with_a_figure_that_cannot_be_is_refused_with_its_field() {
+    let folder = Folder::new("report-impossible");
+    let golden = |name: &str| {
+        std::fs::read_to_string(format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    };
+    let changed = |name: &str, place: &str, figure: serde_json::Value| {
+        let mut record: serde_json::Value = serde_json::from_str(&golden(name)).unwrap();
+        *record.pointer_mut(place).unwrap() = figure;
+        folder.file("changed.json", record.to_string())
+    };
+    for (name, place, figure, field) in [
+        ("climb.json", "/total/ratio", serde_json::json!(-2.0), "total.ratio is -2.0"),
+        (
+            "climb.json",
+            "/rungs/0/figures/0/p99_us",
+            serde_json::json!(1e308),
+            "rungs[0].figures[0].p99_us is 1e+308",
+        ),
+        ("climb.json", "/total/interval/0", serde_json::Value::Null, "total.interval[0] is null"),
+        ("load-a.json", "/requests_per_second", serde_json::json!(-1), "requests_per_second is -1"),
+        ("load-a.json", "/latency_us/p50", serde_json::Value::Null, "p50: invalid type: null"),
+        ("causal.json", "/duration_s", serde_json::json!(-9.5), "duration_s is -9.5"),
+        ("before.json", "/duration_s", serde_json::json!(1e300), "duration_s is 1e+300"),
+    ] {
+        let file = changed(name, place, figure);
+        let verb = if name == "before.json" { "flame" } else { "report" };
+        let ended = run([verb, &file]);
+        assert!(ended.failed()[0].contains(field), "{place}: {}", ended.err);
+        if name.starts_with("load") {
+            assert!(run(["judge", &file, &file]).failed()[0].contains(field), "{place}");
+        }
+    }
+}

@@ -407,3 +407,29 @@ fn a_killed_climb_of_nginx_leaves_no_process_behind() {
     let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/nginx.toml");
     killed_at_many_moments("killed-nginx", &[&plan.display().to_string(), "--time", "60s"], "nginx");
 }
+
+/// Planted fault: lines of any width, which a narrow terminal breaks where it likes.
+#[test]
+fn lists_and_dry_runs_fit_a_terminal_and_a_pipe_has_a_line_for_each() {
+    let _machine = among_others();
+    let folder = Folder::new("narrow");
+    let lines = |words: &[&str], columns: Option<&str>| {
+        let mut command = climb(&folder, words);
+        command.env_remove("COLUMNS");
+        columns.map(|columns| command.env("COLUMNS", columns));
+        let output = command.output().expect("dyno runs");
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout).lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    for words in [&["--list"][..], &["-n", "--rung", "one-send"]] {
+        for columns in ["40", "60", "80", "140"] {
+            let wide: Vec<String> = lines(words, Some(columns))
+                .into_iter()
+                .filter(|line| line.chars().count() > columns.parse().expect("a number"))
+                .collect();
+            assert!(wide.is_empty(), "{words:?} at {columns}: {wide:#?}");
+        }
+    }
+    let rungs = lines(&["--list"], None);
+    assert!(rungs.iter().all(|line| line.contains('=')), "a rung is a line: {rungs:#?}");
+}

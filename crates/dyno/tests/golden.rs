@@ -19,11 +19,12 @@ use std::process::Stdio;
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 
 /// The output's file, the exit status, and the words.
-const CASES: [(&str, i32, &str); 57] = [
+const CASES: [(&str, i32, &str); 58] = [
     ("out/report-climb.txt", 0, "report climb.json -o /dev/null --color always"),
     ("out/report-climb.html", 0, "report climb.json -o -"),
     ("out/report-causal.txt", 0, "report causal.json -o /dev/null --color always"),
     ("out/report-causal.html", 0, "report causal.json -o -"),
+    ("out/report-load.html", 0, "report load-a.json -o -"),
     ("out/judge-climb.txt", 1, "judge climb.json"),
     ("out/judge-climb.json", 1, "judge climb.json --json"),
     ("out/report-climb-1.txt", 0, "report climb-1.json -o /dev/null --color always"),
@@ -46,17 +47,17 @@ const CASES: [(&str, i32, &str); 57] = [
     ("out/compare.txt", 0, "compare history -o /dev/null --color always"),
     ("out/compare.json", 0, "compare history --json"),
     ("out/compare.html", 0, "compare history -o -"),
-    ("out/report-climb.md", 0, "report climb.json -o /dev/null --format markdown --fail-under total>=2"),
+    ("out/report-climb.md", 0, "report climb.json -o /dev/null --format markdown --fail-under total>=2x"),
     ("out/report-climb.csv", 0, "report history/climb-4.json -o /dev/null --format csv"),
     (
         "out/report-climb.xml",
         1,
-        "report history/climb-4.json -o /dev/null --format junit --fail-under total>=9",
+        "report history/climb-4.json -o /dev/null --format junit --fail-under total>=9x",
     ),
     (
         "out/report-climb.github",
         1,
-        "report history/climb-4.json -o /dev/null --format github --fail-under total>=9",
+        "report history/climb-4.json -o /dev/null --format github --fail-under total>=9x",
     ),
     ("out/audit-planted.xml", 1, "audit --from facts-planted.json --format junit --fail-on high"),
     ("out/diagnose-disk.md", 1, "diagnose --from seen-disk.json --format markdown"),

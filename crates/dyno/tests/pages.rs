@@ -13,10 +13,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use browser::{Browser, Window};
 
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "report-climb.html",
     "report-climb-1.html",
     "report-causal.html",
+    "report-load.html",
     "flame-waiting.html",
     "flame-diff.html",
     "audit-planted.html",

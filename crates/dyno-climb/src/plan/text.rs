@@ -239,6 +239,21 @@ proof = [{ kind = "syscalls", names = ["write"], per_request = { drops = 0.8 } }
         assert_eq!(plan.value(&plan.start(), plan.dial("log")).words, ["--log", "sync"]);
     }
 
+    /// Planted fault: only the names of values are recorded.
+    #[test]
+    fn what_names_stand_for_is_known_with_the_files_and_where_it_starts() {
+        let plan = PLAN.replace("[dial.log]", "[launch.files]\n\"a.conf\" = \"log {log}\"\n[dial.log]");
+        let texts = Plan::from_toml(&plan).expect("the sample with a file").texts();
+        let told: Vec<_> =
+            texts.iter().map(|one| (one.name.as_str(), one.text.as_str(), one.start)).collect();
+        let wanted = [
+            ("log=sync", "--log sync", true),
+            ("log=off", "--log off", false),
+            ("file a.conf", "log {log}", false),
+        ];
+        assert_eq!(told, wanted);
+    }
+
     #[test]
     fn a_typo_is_named_with_its_line() {
         let text = error("claim =", "clame =");

@@ -31,7 +31,7 @@ fn threads(facts: &Facts) -> Result<&Threads, Gap> {
 
 fn workers(facts: &Facts) -> Seen {
     let threads = threads(facts)?;
-    let cpus = facts.cpus.count;
+    let cpus = facts.cpu_count()?;
     let found = format!("{} on {}", counted(threads.count as usize, "thread"), counted(cpus as usize, "CPU"));
     if threads.serving == 0 || threads.count >= cpus {
         return Ok(Looked::Fine(found));
@@ -48,7 +48,7 @@ fn workers(facts: &Facts) -> Seen {
 
 fn overcommit(facts: &Facts) -> Seen {
     let threads = threads(facts)?;
-    let (serving, cpus) = (threads.serving, facts.cpus.count);
+    let (serving, cpus) = (threads.serving, facts.cpu_count()?);
     let found =
         format!("{} that serve, {}", counted(serving as usize, "process"), counted(cpus as usize, "CPU"));
     if serving <= cpus.max(1) + 1 {

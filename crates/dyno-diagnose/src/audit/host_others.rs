@@ -56,7 +56,7 @@ const MEMORY_MIN: u64 = 16 << 30;
 fn write_back(facts: &Facts) -> Seen {
     let ratio = facts.sysctl_number("vm.dirty_ratio")?;
     let behind = facts.sysctl_number("vm.dirty_background_ratio")?;
-    let memory = facts.memory.total_bytes;
+    let memory = facts.memory_bytes()?;
     let found = format!(
         "vm.dirty_ratio={ratio}, vm.dirty_background_ratio={behind}: up to {:.1} GB may wait",
         memory as f64 * ratio as f64 / 100.0 / 1e9

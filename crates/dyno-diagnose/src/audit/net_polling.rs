@@ -84,7 +84,7 @@ fn threaded(facts: &Facts) -> Seen {
             continue;
         }
         on.push(device.name.clone());
-        if facts.cpus.count > FEW_CPUS {
+        if facts.cpu_count()? > FEW_CPUS {
             continue;
         }
         let made = finding(

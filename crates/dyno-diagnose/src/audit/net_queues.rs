@@ -58,8 +58,8 @@ fn rps(facts: &Facts) -> Seen {
             continue;
         }
         // Software devices have no interrupts to spread; hardware with a queue for each CPU spreads by itself.
-        let is_needless = device.driver.is_none() || device.rx_queues >= facts.cpus.count;
-        match is_needless || facts.cpus.count <= FEW_CPUS {
+        let is_needless = device.driver.is_none() || device.rx_queues >= facts.cpu_count()?;
+        match is_needless || facts.cpu_count()? <= FEW_CPUS {
             true => found.push(of_rps(device, &queues)),
             false => kept.push(format!("{} {}", device.name, listed(&queues))),
         }
@@ -187,7 +187,7 @@ fn rss(facts: &Facts) -> Seen {
             ));
             continue;
         };
-        let wanted = channels.max.min(facts.cpus.count);
+        let wanted = channels.max.min(facts.cpu_count()?);
         fine.push(format!("{}: {} of {} queues", device.name, channels.is, channels.max));
         if channels.is >= wanted {
             continue;

@@ -16,6 +16,7 @@ mod control;
 mod estimate;
 mod experiment;
 mod hand_off;
+mod lost;
 mod mean;
 mod measured;
 mod obstacle;

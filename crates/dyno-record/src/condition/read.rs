@@ -22,7 +22,7 @@ pub fn read(text: &str) -> Result<Vec<Condition>, ConditionError> {
     Ok(all)
 }
 
-const EXAMPLE: &str = "write it as total>=1.5 or p99<=5ms";
+const EXAMPLE: &str = "write it as total>=1.5x or p99<=5ms";
 
 struct Reader {
     chars: Vec<char>,

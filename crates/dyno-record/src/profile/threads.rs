@@ -15,6 +15,11 @@ impl Profile {
     /// # Errors
     /// When one of the words is no thread's name or number.
     pub fn of_threads(&self, words: &[String]) -> Result<Profile, ProfileError> {
+        // What has no threads is written down as one of number 0, which no thread of a process has.
+        let is_told = self.threads.iter().any(|thread| thread.tid != 0);
+        if !is_told && !words.iter().all(|word| self.threads.iter().any(|thread| thread.name == *word)) {
+            return Err(ProfileError::NoThreads);
+        }
         if let Some(word) = words.iter().find(|word| !self.threads.iter().any(|thread| is(thread, word))) {
             return Err(ProfileError::NoThread { word: word.clone(), threads: self.names() });
         }
@@ -82,6 +87,15 @@ mod tests {
             profile().of_threads(&words).unwrap().sampling.samples
         };
         assert_eq!((samples(&["worker"]), samples(&["3"]), samples(&["main", "2"])), (5, 2, 8));
+    }
+
+    /// Planted fault: the name that stands for all of them is offered as if it were a thread's.
+    #[test]
+    fn stacks_without_threads_are_told_as_that() {
+        let all = Thread { pid: 0, tid: 0, name: "all threads".to_owned() };
+        let stacks = Profile { threads: vec![all], stacks: vec![Stack::default()], ..Profile::default() };
+        let error = stacks.of_threads(&["worker".to_owned()]).unwrap_err();
+        assert!(matches!(error, ProfileError::NoThreads), "{error}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub fn of_audit(audit: &Audit) -> Sheet {
         duration_s: audit.took_s,
         cut_short: None,
         conditions: of_machine(&audit.machine),
+        texts: Vec::new(),
         figures: counts(audit).into_iter().chain(findings(audit)).collect(),
         starts: Starts::One,
         warnings: audit.warnings.clone(),

@@ -4,6 +4,7 @@ use dyno_measure::apart::around;
 
 use crate::climb::{Attempt, Climb, Role, Rung, RungVerdict};
 use crate::figure::{Better, Condition, Figure, Forbids, Sheet, Starts, Unit, of_machine};
+use crate::plan_text::PlanText;
 
 /// What the name of a rung's figure to quote begins with.
 pub const RUNG: &str = "rung.";
@@ -25,6 +26,7 @@ pub fn of_climb(climb: &Climb) -> Sheet {
         duration_s: climb.duration_s,
         cut_short: climb.cut_short.clone(),
         conditions: conditions(climb),
+        texts: climb.texts.clone(),
         figures: ratios(climb).into_iter().chain(last(climb)).chain([noise(climb)]).chain(rungs).collect(),
         starts: Starts::Seen,
         warnings: climb.warnings.clone(),
@@ -70,7 +72,9 @@ fn ratios(climb: &Climb) -> Vec<Figure> {
     let gain = "requests per CPU-second, final setting over start";
     let with = without.map(|one| format!(" with {}", one.rung)).unwrap_or_default();
     vec![
-        figure("total", gain.to_owned(), Better::Higher, total.map(|total| total.gain)).deciding(),
+        figure("total", gain.to_owned(), Better::Higher, total.map(|total| total.gain))
+            .of(texts(climb, |text| text.start))
+            .deciding(),
         figure(
             "floor",
             "CPU per request, final setting over the smallest loop".to_owned(),
@@ -153,7 +157,19 @@ fn of_attempt(climb: &Climb, rung: &Rung, prefix: &str) -> Figure {
     let what = format!("{}: {}", attempt.metric, rung.change);
     let name = format!("{prefix}{}", rung.id);
     let figure = Figure::new(name, what, (Unit::Percent, Better::Lower), attempt.effect_percent);
+    let figure = figure.of(texts(climb, |text| is_of(rung, text)));
     figure.within(attempt.interval_percent).word(attempt.verdict.words()).basis(basis)
+}
+
+fn texts(climb: &Climb, wanted: impl Fn(&PlanText) -> bool) -> Vec<PlanText> {
+    climb.texts.iter().filter(|text| wanted(text)).cloned().collect()
+}
+
+/// Whether a rung goes to this value, needs it, or came from it.
+fn is_of(rung: &Rung, text: &PlanText) -> bool {
+    let dial = |name: &str| name.split_once('=').map(|(dial, _)| dial.to_owned());
+    let from = text.start && dial(&text.name).is_some() && dial(&text.name) == dial(&rung.sets);
+    text.name == rung.sets || rung.needs.contains(&text.name) || from
 }
 
 /// Of which metric, and of which load where that is the rung's own.

@@ -15,6 +15,7 @@ pub fn of_diagnosis(record: &Diagnosis) -> Sheet {
         duration_s: record.duration_s,
         cut_short: record.cut_short.clone(),
         conditions: conditions(record),
+        texts: Vec::new(),
         figures: findings(record).into_iter().chain(card(record)).collect(),
         starts: Starts::One,
         warnings: record.warnings.clone(),

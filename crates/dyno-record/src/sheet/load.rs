@@ -23,6 +23,7 @@ pub fn of_load(run: &LoadRun) -> Sheet {
         duration_s: run.duration_s,
         cut_short: run.interrupted.then(|| "interrupted".to_owned()),
         conditions: conditions(run),
+        texts: Vec::new(),
         figures: rates(run).into_iter().chain(latencies(run)).chain(errors(run)).chain(cpu(run)).collect(),
         starts: Starts::One,
         warnings: warnings(run),

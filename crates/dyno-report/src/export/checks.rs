@@ -259,7 +259,10 @@ fn of_audit(audit: &Audit, least: Option<Level>) -> Checks {
         .map(|one| case("not seen", one.id.clone(), Outcome::Skipped(one.why.clone())));
     Checks {
         name: "dyno audit".to_owned(),
-        headline: format!("{} found for {}", audit.findings.len(), audit.goal.name()),
+        headline: match audit.saw_too_little() {
+            true => crate::view::audit::too_little(audit),
+            false => format!("{} found for {}", audit.findings.len(), audit.goal.name()),
+        },
         seconds: audit.took_s,
         cases: found.chain(fine).chain(unseen).collect(),
         warnings: audit.warnings.clone(),

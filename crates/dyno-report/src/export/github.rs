@@ -23,7 +23,8 @@ fn of_case(checks: &Checks, case: &Case) -> Option<String> {
     }
 }
 
-fn command(name: &str, title: &str, message: &str) -> String {
+/// One command, on a line of its own.
+pub(super) fn command(name: &str, title: &str, message: &str) -> String {
     format!("::{name} title={}::{}\n", property(title), data(message))
 }
 

@@ -19,3 +19,4 @@ pub mod diagnosis;
 pub mod difference;
 pub mod flame;
 pub mod history;
+pub mod load;

@@ -27,8 +27,10 @@ pub fn judged(record: &Judged, width: usize, color: Color) -> String {
 mod tests {
     use super::*;
     use crate::samples::climb::sample_climb;
+    use dyno_record::climb::RungVerdict;
     use dyno_record::difference::Named;
     use dyno_record::history::Skipped;
+    use dyno_record::judged::Again;
     use dyno_record::sheet::of_climb;
 
     /// Two climbs, the later one with other names and on another machine.
@@ -56,6 +58,29 @@ mod tests {
                 assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text}");
             }
         }
+    }
+
+    /// Planted faults: A falls first, for nobody said which side is wanted; a table without columns that fall runs over.
+    #[test]
+    fn both_sides_stand_at_eighty_columns_and_the_side_before_stays_longest() {
+        let [told, _] = texts(80);
+        let head =
+            told.lines().find(|line| line.trim_start().starts_with("figure")).expect("the table's head");
+        let heads: Vec<&str> = head.split_whitespace().collect();
+        assert_eq!(heads, ["figure", "A", "B", "B", "against", "A", "verdict"], "{told}");
+        let [told, _] = texts(60);
+        let head =
+            told.lines().find(|line| line.trim_start().starts_with("figure")).expect("the table's head");
+        assert!(head.split_whitespace().nth(1) == Some("A"), "{told}");
+        let again = |rung: &str| Again {
+            rung: rung.into(),
+            stored: RungVerdict::NoDifference,
+            again: Some(RungVerdict::Kept),
+        };
+        let record = Judged { verdicts: vec![again("log-off (first try)")], ..Judged::default() };
+        let text = judged(&record, 40, Color::Plain);
+        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+        assert!(text.contains("stored verdict no difference") && text.contains("kept — differs"), "{text}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A table of text that knows how to become narrow.
 //!
-//! Columns fall away in a fixed order until the rest fits; what a column held goes to an indented line under its row, so
-//! that nothing is lost. The last column is free text and never falls.
+//! Columns are shortened, then fall away, in a fixed order until the rest fits; what a column held goes to an indented line
+//! under its row, so that nothing is lost. The last column is free text and never falls: where it has no room it stands under
+//! its row, too.
 
 use super::lines::{chars, wrapped};
 use crate::color::{Color, painted};
@@ -20,6 +21,8 @@ const WHY_CHARS_MAX: usize = 300;
 /// A row as the terminal may show it.
 struct Line<'r> {
     cells: Vec<String>,
+    /// The same in fewer columns, empty where there is no shorter way.
+    shorts: Vec<String>,
     end: String,
     /// The end with its colour.
     end_printed: String,
@@ -41,11 +44,13 @@ pub(super) fn render(table: &Table, width: usize, color: Color) -> String {
         return String::new();
     }
     let end_head = end.map_or("", |end| table.columns[end].head);
-    let end_width = rows.iter().map(|row| chars(&row.end)).chain([chars(end_head)]).max().unwrap_or(0);
+    let end_max = end.map_or(0, |end| table.columns[end].cell_max);
+    let ends = rows.iter().map(|row| chars(&row.end)).filter(|width| *width <= end_max);
+    let end_width = ends.chain([chars(end_head)]).max().unwrap_or(0);
     let shown = shown_columns(&columns, &rows, width.saturating_sub(INDENT + end_width));
     let lead = visible(&table.lead);
     let mut out = if lead.is_empty() { lead } else { wrapped(&lead, width, INDENT) };
-    out.push_str(&head_line(&shown, end_head));
+    out.push_str(&head_line(&shown, end_head, width));
     for row in rows.iter().filter(|row| says_something(&shown, row)) {
         push_row(&mut out, &shown, row, &columns, width);
     }
@@ -60,7 +65,8 @@ fn line<'r>(row: &'r Row, places: &[usize], end: Option<usize>, color: Color) ->
         _ => word.clone(),
     };
     let cells = places.iter().map(|at| visible(&row.cells[*at].words)).collect();
-    Line { cells, end: word, end_printed, row }
+    let shorts = places.iter().map(|at| visible(&row.cells[*at].short)).collect();
+    Line { cells, shorts, end: word, end_printed, row }
 }
 
 /// Whether more than a row's name is left of it.
@@ -68,23 +74,57 @@ fn says_something(shown: &[Shown], row: &Line<'_>) -> bool {
     !row.end.is_empty() || shown.iter().skip(1).any(|s| !row.cells[s.at].is_empty())
 }
 
+/// How much of a cell is said.
+#[derive(Clone, Copy, PartialEq)]
+enum Said {
+    Whole,
+    InShort,
+}
+
 /// A column that is shown: its place and its width.
 struct Shown {
     at: usize,
     width: usize,
     column: Column,
+    said: Said,
 }
 
-/// The columns that hold anything and fit into `room` together.
+impl Shown {
+    fn new(at: usize, column: Column, said: Said, rows: &[Line<'_>]) -> Shown {
+        let shown = Shown { at, width: 0, column, said };
+        let cells = rows.iter().map(|row| chars(shown.cell(row))).filter(|width| *width <= column.cell_max);
+        let width = cells.chain([chars(column.head)]).max().unwrap_or(0);
+        Shown { width, ..shown }
+    }
+
+    /// What stands in its place in a row.
+    fn cell<'l>(&self, row: &'l Line<'_>) -> &'l str {
+        match self.said {
+            Said::InShort if !row.shorts[self.at].is_empty() => &row.shorts[self.at],
+            _ => &row.cells[self.at],
+        }
+    }
+}
+
+/// The columns that hold anything and fit into `room` together: first they are shortened, then they fall.
 fn shown_columns(columns: &[Column], rows: &[Line<'_>], room: usize) -> Vec<Shown> {
     let mut shown: Vec<Shown> = columns
         .iter()
         .enumerate()
         .filter(|(at, _)| rows.iter().any(|row| !row.cells[*at].is_empty()))
-        .map(|(at, column)| Shown { at, width: column_width(column, at, rows), column: *column })
+        .map(|(at, column)| Shown::new(at, *column, Said::Whole, rows))
         .collect();
+    let falls = |s: &Shown| s.column.falls.unwrap_or(0);
     while shown.iter().map(|s| s.width + GAP).sum::<usize>() > room {
-        let falls = |s: &Shown| s.column.falls.unwrap_or(0);
+        let is_long =
+            |s: &Shown| s.said == Said::Whole && rows.iter().any(|row| !row.shorts[s.at].is_empty());
+        // Columns that fall alike are compared with each other, and are shortened together.
+        if let Some(most) = shown.iter().filter(|s| is_long(s)).map(falls).max() {
+            for s in shown.iter_mut().filter(|s| falls(s) == most && is_long(s)) {
+                *s = Shown::new(s.at, s.column, Said::InShort, rows);
+            }
+            continue;
+        }
         match shown.iter().enumerate().max_by_key(|(_, s)| falls(s)) {
             Some((at, s)) if falls(s) > 0 => drop(shown.remove(at)),
             _ => break,
@@ -93,24 +133,22 @@ fn shown_columns(columns: &[Column], rows: &[Line<'_>], room: usize) -> Vec<Show
     shown
 }
 
-fn column_width(column: &Column, at: usize, rows: &[Line<'_>]) -> usize {
-    let cells = rows.iter().map(|row| chars(&row.cells[at])).filter(|width| *width <= column.cell_max);
-    cells.chain([chars(column.head)]).max().unwrap_or(0)
-}
-
-fn head_line(shown: &[Shown], end_head: &str) -> String {
+fn head_line(shown: &[Shown], end_head: &str, width: usize) -> String {
     let mut line = " ".repeat(INDENT);
     for s in shown {
         push_cell(&mut line, s.column.head, s);
     }
-    line.push_str(end_head);
+    // What has no room stands under each row and needs no head.
+    if chars(&line) + chars(end_head) <= width {
+        line.push_str(end_head);
+    }
     format!("{}\n", line.trim_end())
 }
 
 fn push_row(out: &mut String, shown: &[Shown], row: &Line<'_>, columns: &[Column], width: usize) {
     let mut line = " ".repeat(INDENT);
     for s in shown {
-        let cell = &row.cells[s.at];
+        let cell = s.cell(row);
         if chars(cell) <= s.width {
             push_cell(&mut line, cell, s);
         } else if s.column.falls.is_none() {
@@ -122,6 +160,15 @@ fn push_row(out: &mut String, shown: &[Shown], row: &Line<'_>, columns: &[Column
         }
     }
     let why = in_short(&visible(&row.row.why));
+    if chars(&line) + chars(&row.end) > width {
+        out.extend([line.trim_end(), "\n"]);
+        match chars(&row.end) + NOTE_INDENT <= width {
+            true => out.extend([&" ".repeat(NOTE_INDENT), &row.end_printed, "\n"]),
+            false => out.push_str(&wrapped(&row.end, width, NOTE_INDENT)),
+        }
+        push_notes(out, shown, row, columns, &why, width);
+        return;
+    }
     let fits = why.is_empty() || chars(&line) + chars(&row.end) + 2 + chars(&why) <= width;
     line.push_str(&row.end_printed);
     if fits && !why.is_empty() {
@@ -147,7 +194,7 @@ fn push_notes(
     why: &str,
     width: usize,
 ) {
-    let has_place = |at: usize| shown.iter().any(|s| s.at == at && chars(&row.cells[at]) <= s.width);
+    let has_place = |at: usize| shown.iter().any(|s| s.at == at && chars(s.cell(row)) <= s.width);
     let fallen = columns.iter().zip(&row.cells).enumerate();
     let fallen = fallen.filter(|(at, (_, cell))| !has_place(*at) && !cell.is_empty());
     let fallen = fallen.map(|(_, (column, cell))| column.under.replace("{}", cell));
@@ -210,6 +257,25 @@ mod tests {
             "  name  words                          verdict\n\
              \x20 one   a change that takes much room  kept\n\
              \x20     figure 1.0\n"
+        );
+    }
+
+    /// Planted faults: columns fall before they are shortened; a long last cell takes the room of all others.
+    #[test]
+    fn cells_are_shortened_before_columns_fall_and_a_long_end_stands_under_its_row() {
+        let columns = [
+            Column::words("name", 10),
+            Column::figure("figure", 1, 20).under("figure {}"),
+            Column::words("verdict", 20),
+        ];
+        let row =
+            |end: &str| Row::from(vec![words("one"), words("1.0 (0.9 … 1.1)").in_short("1.0"), words(end)]);
+        let text = |end: &str, width| render(&Table::new("", &columns, vec![row(end)]), width, Color::Plain);
+        assert_eq!(text("kept", 40), "  name           figure  verdict\n  one   1.0 (0.9 … 1.1)  kept\n");
+        assert_eq!(text("kept", 26), "  name  figure  verdict\n  one      1.0  kept\n");
+        assert_eq!(
+            text("a reason that is longer than any verdict", 40),
+            "  name           figure  verdict\n  one   1.0 (0.9 … 1.1)\n      a reason that is longer than any\n      verdict\n"
         );
     }
 

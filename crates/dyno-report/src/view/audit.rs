@@ -45,7 +45,7 @@ pub(crate) fn view(audit: &Audit, depth: Depth) -> View {
             vec![Block::Headline(headline(audit)), Block::Facts(about(audit))],
         )),
         alerts("warnings", OnTerminal::Last, said::warnings(&audit.warnings)),
-        Some(Section::new("overview", "Overview", (OnPage::Body, table), vec![overview(audit)])),
+        Some(Section::new("overview", "Overview", (OnPage::Body, table), overview(audit))),
         (!audit.findings.is_empty() || depth == Depth::Full)
             .then(|| Section::new("findings", "Findings", (OnPage::Body, cards), vec![all_cards(audit)])),
         Some(Section::new(
@@ -80,6 +80,11 @@ pub(crate) fn view(audit: &Audit, depth: Depth) -> View {
 }
 
 fn headline(audit: &Audit) -> Headline {
+    if audit.saw_too_little() {
+        let unit = format!("findings for {}, and that says little", audit.goal.name());
+        let big = audit.findings.len().to_string();
+        return Headline { big, unit, from: too_little(audit), ..Headline::default() };
+    }
     let worst =
         audit.findings.first().map_or_else(String::new, |first| format!("the dearest: {}", first.title));
     Headline {
@@ -121,26 +126,36 @@ const COLUMNS: [Column; 5] = [
     Column::words("level", 8),
 ];
 
-fn overview(audit: &Audit) -> Block {
+fn overview(audit: &Audit) -> Vec<Block> {
     if audit.findings.is_empty() {
-        return paragraph(nothing_found(audit));
+        return vec![paragraph(nothing_found(audit))];
     }
-    Block::Table(Table::new("findings", &COLUMNS, audit.findings.iter().map(row).collect()))
+    let doubt = audit.saw_too_little().then(|| paragraph(too_little(audit)));
+    let table = Block::Table(Table::new("findings", &COLUMNS, audit.findings.iter().map(row).collect()));
+    doubt.into_iter().chain([table]).collect()
 }
 
 /// How much was looked at.
 fn nothing_found(audit: &Audit) -> String {
     let (all, unseen) = (audit.checks(), audit.not_looked_at.len());
-    match 2 * unseen > all {
-        true => format!(
-            "too little could be seen to say that nothing is wrong: {unseen} of {all} checks could not look"
-        ),
+    match audit.saw_too_little() {
+        true => too_little(audit),
         false => format!("nothing found for {} by {} of {all} checks", audit.goal.name(), all - unseen),
     }
 }
 
+/// The headline of an audit that could not look.
+pub(crate) fn too_little(audit: &Audit) -> String {
+    let (all, unseen) = (audit.checks(), audit.not_looked_at.len());
+    format!("too little could be seen to say that nothing is wrong: {unseen} of {all} checks could not look")
+}
+
 fn row(finding: &AuditFinding) -> Row {
-    let level = Cell { words: finding.level.name().into(), look: Look::Toned(tone(finding.level)) };
+    let level = Cell {
+        words: finding.level.name().into(),
+        look: Look::Toned(tone(finding.level)),
+        ..Cell::default()
+    };
     let cells = vec![
         words(&finding.id),
         words(costs(finding)),
@@ -268,8 +283,12 @@ fn unseen_for(needs: &str, all: &[&NotLooked]) -> Fact {
     let ids: Vec<&str> = all.iter().take(NAMED_MAX).map(|one| one.id.as_str()).collect();
     let more =
         if all.len() > NAMED_MAX { format!(" and {} more", all.len() - NAMED_MAX) } else { String::new() };
-    let mut whys: Vec<&str> = all.iter().map(|one| one.why.as_str()).collect();
-    whys.dedup();
+    let mut whys: Vec<&str> = Vec::new();
+    for one in all {
+        if !whys.contains(&one.why.as_str()) {
+            whys.push(&one.why);
+        }
+    }
     let needs = if needs.is_empty() { String::new() } else { format!("; it needs {needs}") };
     Fact::new("not seen", format!("{}{more}: {}{needs}", ids.join(", "), whys.join("; ")))
 }

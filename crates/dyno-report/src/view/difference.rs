@@ -16,12 +16,16 @@ const LABEL_COLUMNS: usize = 9;
 /// A longer name has a line for itself.
 const NAME_MAX: usize = 22;
 
+/// The longest verdict; a longer reason has lines for itself.
+const VERDICT_MAX: usize = 18;
+
 const COLUMNS: [Column; 6] = [
     Column::words("figure", NAME_MAX),
-    Column::figure("A", 3, 26),
-    Column::figure("B", 2, 26),
+    // Of the two B goes first: it follows from A and the change.
+    Column::figure("A", 2, 26).under("A {}"),
+    Column::figure("B", 2, 26).under("B {}"),
     Column::figure("B against A", 1, 26).under("B against A {}"),
-    Column::words("verdict", usize::MAX),
+    Column::words("verdict", VERDICT_MAX),
     Column::words("why", 0).on(On::Page),
 ];
 
@@ -161,14 +165,16 @@ fn row(delta: &Delta) -> Row {
 
 fn side(delta: &Delta, value: Option<&Value>) -> Cell {
     match value.and_then(|value| Some((value.value?, value.interval))) {
-        Some((value, interval)) => figure(figures::within(delta.unit, value, interval), value),
+        Some((value, interval)) => figure(figures::within(delta.unit, value, interval), value)
+            .in_short(figures::value(delta.unit, value)),
         None => nothing(),
     }
 }
 
 fn effect(delta: &Delta) -> Cell {
     match delta.effect {
-        Some(effect) => figure(figures::change(delta.unit, delta.effect, delta.interval), effect),
+        Some(effect) => figure(figures::change(delta.unit, delta.effect, delta.interval), effect)
+            .in_short(figures::change_in_short(delta.effect, delta.interval)),
         None => nothing(),
     }
 }

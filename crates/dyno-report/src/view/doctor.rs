@@ -52,7 +52,7 @@ fn row(one: &Ability) -> Row {
         State::Partly => ("partly", Tone::Doubt),
         State::Missing => ("missing", Tone::Bad),
     };
-    let state = Cell { words: word.into(), look: Look::Toned(tone) };
+    let state = Cell { words: word.into(), look: Look::Toned(tone), ..Cell::default() };
     let why = if one.state == State::Works { String::new() } else { one.why.clone() };
     let get = (one.state != State::Works && !one.get.is_empty()).then(|| format!("get it: {}", one.get));
     Row {

@@ -12,8 +12,8 @@ const LABEL_COLUMNS: usize = 10;
 
 const COLUMNS: [Column; 3] = [
     Column::words("rung", NAME_COLUMNS_MAX),
-    Column::words("stored verdict", 24),
-    Column::words("judged again", usize::MAX),
+    Column::words("stored verdict", 24).falls(1).under("stored verdict {}"),
+    Column::words("judged again", 24),
 ];
 
 /// All that is said of it.

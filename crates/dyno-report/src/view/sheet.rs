@@ -13,7 +13,7 @@ const COLUMNS: [Column; 4] = [
     Column::words("figure", 20),
     Column::figure("value", 0, 40),
     Column::words("verdict", 20),
-    Column::words("what", usize::MAX),
+    Column::words("what", 20),
 ];
 
 /// A sheet, and the answer that was read from it.
@@ -41,7 +41,10 @@ pub(crate) fn view(sheet: &Sheet, answer: &str) -> View {
 /// Every figure of a sheet that has a value.
 pub(super) fn table(sheet: &Sheet) -> Table {
     let row = |one: &Figure| -> Row {
-        let value = one.value.map(|value| figure(figures::within(one.unit, value, one.interval), value));
+        let value = one.value.map(|value| {
+            let whole = figures::within(one.unit, value, one.interval);
+            figure(whole, value).in_short(figures::value(one.unit, value))
+        });
         vec![words(&one.name), value.unwrap_or_else(nothing), words(&one.word), words(&one.what)].into()
     };
     let known = sheet.figures.iter().filter(|one| one.value.is_some());

@@ -82,16 +82,25 @@ pub(crate) enum Look {
 pub(crate) struct Cell {
     pub(crate) words: String,
     pub(crate) look: Look,
+    /// The same in fewer columns, for a terminal that has no room for all of it; empty: there is no shorter way.
+    pub(crate) short: String,
+}
+
+impl Cell {
+    /// With a way to say it in fewer columns.
+    pub(crate) fn in_short(self, short: impl Into<String>) -> Self {
+        Self { short: short.into(), ..self }
+    }
 }
 
 /// Words.
 pub(crate) fn words(words: impl Into<String>) -> Cell {
-    Cell { words: words.into(), look: Look::Words }
+    Cell { words: words.into(), ..Cell::default() }
 }
 
 /// A figure; what is not finite sorts last.
 pub(crate) fn figure(words: impl Into<String>, value: f64) -> Cell {
-    Cell { words: words.into(), look: Look::Figure(value) }
+    Cell { words: words.into(), look: Look::Figure(value), ..Cell::default() }
 }
 
 /// A figure that may not be known.
@@ -110,15 +119,15 @@ pub(crate) fn nothing() -> Cell {
 }
 
 pub(crate) fn verdict(verdict: Verdict) -> Cell {
-    Cell { words: verdict.word.to_owned(), look: Look::Toned(verdict.tone) }
+    Cell { words: verdict.word.to_owned(), look: Look::Toned(verdict.tone), ..Cell::default() }
 }
 
 pub(crate) fn link(words: impl Into<String>, anchor: String) -> Cell {
-    Cell { words: words.into(), look: Look::Link(anchor) }
+    Cell { words: words.into(), look: Look::Link(anchor), ..Cell::default() }
 }
 
 pub(crate) fn function(name: impl Into<String>) -> Cell {
-    Cell { words: name.into(), look: Look::Function }
+    Cell { words: name.into(), look: Look::Function, ..Cell::default() }
 }
 
 /// A row: a cell for each column; the first one is its name.

@@ -7,7 +7,7 @@ use super::words::OUTPUT;
 /// What figures must be.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Gate {
-    /// Exit with 1 unless this holds: 'p99<=5ms, errors<=0' of a load, 'total>=1.5' of a climb, 'rps>=-2%' of two loads; may be given again
+    /// Exit with 1 unless this holds: 'p99<=5ms, errors<=0' of a load, 'total>=1.5x' of a climb, 'rps>=-2%' of two loads; may be given again
     #[arg(long, value_name = "CONDITIONS", help_heading = OUTPUT)]
     pub(crate) fail_under: Vec<String>,
 }

@@ -94,7 +94,7 @@ fn of(facts: &Facts) -> Machine {
         memory_bytes: facts.memory.total_bytes,
         clocksource: facts.kernel.clocksource.value().cloned().unwrap_or_default(),
         congestion: sysctl("net.ipv4.tcp_congestion_control"),
-        root: facts.reader.uid == 0,
+        root: facts.reader.uid == 0 && !facts.missing.iter().any(|part| part.starts_with("reader")),
         ..Machine::default()
     }
 }

@@ -7,6 +7,7 @@ mod dry_run;
 mod host_here;
 mod mistaken;
 
+use crate::failed;
 use crate::out;
 use crate::this_run;
 use dyno_host::machine::machine;
@@ -58,12 +59,13 @@ pub(crate) fn run(args: &cli::Climb) -> Result<ExitCode, Failure> {
     let known = figures(&plan, &args.rung);
     conditions.check(&known)?;
     if args.list {
-        out::print(&list(&plan, &args.rung))?;
+        out::print(&list(&plan, &args.rung, out::paragraph_width()))?;
         return Ok(exit::DONE);
     }
     let order = order(&args.order)?;
     if args.dry_run {
-        out::print(&dry_run::text(&plan, &chosen(&plan, &args.rung), &server_cpus, &load_cpus))?;
+        let columns = out::paragraph_width();
+        out::print(&dry_run::text(&plan, &chosen(&plan, &args.rung), &server_cpus, &load_cpus, columns))?;
         return Ok(exit::DONE);
     }
     let names = OutputNames::new(args)?;
@@ -149,7 +151,7 @@ struct Told {
 
 impl Told {
     fn failure(&mut self, failure: &Failure) {
-        out::say(&failure.lines());
+        failed::told(failure);
         self.weigh(exit::number(failure));
     }
 
@@ -407,7 +409,7 @@ fn chosen<'p>(plan: &'p Plan, only: &[String]) -> Vec<&'p Rung> {
 
 /// Figures that a climb of this plan will have, by name.
 fn figures(plan: &Plan, only: &[String]) -> Vec<Known> {
-    let known = |name: String, unit| Known { name, unit };
+    let known = |name: String, unit| Known { name, unit, alone: unit };
     let rungs = chosen(plan, only).into_iter();
     let rungs = rungs
         .flat_map(|rung| [RUNG, STEP].map(|prefix| known(format!("{prefix}{}", rung.id), Unit::Percent)));
@@ -426,7 +428,7 @@ fn held(conditions: &gate::Conditions, record: &Record, known: &[Known]) -> Resu
     conditions.hold(&sheet)
 }
 
-fn list(plan: &Plan, only: &[String]) -> String {
+fn list(plan: &Plan, only: &[String], columns: Option<usize>) -> String {
     let listed = |rung: &&Rung| only.is_empty() || rung.is_wanted(only);
     let rungs: Vec<&Rung> = plan.rungs.iter().filter(listed).collect();
     let width = rungs.iter().map(|rung| rung.id.chars().count()).max().unwrap_or(0).min(NAME_COLUMNS_MAX);
@@ -437,7 +439,7 @@ fn list(plan: &Plan, only: &[String]) -> String {
         } else {
             String::new()
         };
-        format!("{id:width$}  {dial}={to}  {claim}{when}\n")
+        text::beside(&format!("{id:width$}  {dial}={to}  "), &format!("{claim}{when}"), columns)
     };
     rungs.iter().map(line).collect()
 }

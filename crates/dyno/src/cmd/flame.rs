@@ -103,7 +103,12 @@ fn profile(args: &Flame, path: &Path, side: usize) -> Result<Profile, Failure> {
     if !args.thread.is_empty() {
         profile = profile.of_threads(&args.thread).map_err(|error| {
             let failure = Failure::error(format!("cannot cut threads out of {name}")).because(&error);
-            failure.try_this("dyno flame FILE --per-thread, which shows all of them")
+            match error {
+                ProfileError::NoThreads => failure
+                    .likely("folded stacks hold functions and counts alone")
+                    .try_this("perf script -i perf.data | dyno flame - --thread NAME, or dyno profile PID"),
+                _ => failure.try_this("dyno flame FILE --per-thread, which shows all of them"),
+            }
         })?;
     }
     if let Some(answered) = args.requests {
@@ -134,6 +139,9 @@ fn not_a_part(name: &str, error: &ProfileError) -> Failure {
 fn unread(name: &str, error: &ImportError) -> Failure {
     let failure = Failure::error(format!("cannot read {name} as a profile: {error}")).because(error);
     match error {
+        ImportError::Record(ProfileError::Impossible(_)) => {
+            failure.likely(super::report::BY_HAND).try_this("dyno profile PID -o profile.json")
+        }
         ImportError::Unsupported { instead, .. } => {
             failure.likely("perf itself reads such a file").try_this(*instead)
         }

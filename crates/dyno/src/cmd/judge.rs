@@ -53,7 +53,7 @@ fn mixed([record, other]: [&Input; 2]) -> Failure {
         };
         return Failure::error(what)
             .likely("it was cut short or damaged, or another program wrote it")
-            .try_this("write it anew: dyno climb -o FILE, or dyno load … --json > FILE");
+            .try_this("write it anew: dyno climb -o FILE, or dyno load URL -o FILE");
     }
     Failure::usage(format!("{} is a record, {} is none", record.name, other.name))
         .likely("a record is compared with a record of its kind, numbers with numbers")

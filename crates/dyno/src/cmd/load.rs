@@ -10,6 +10,7 @@ mod text;
 
 use crate::out;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 use dyno_load::limit::Signs;
@@ -23,6 +24,7 @@ use super::{exit, gate, stop};
 use crate::cli::{self, Format};
 use dyno_lab::Failure;
 use dyno_lab::chain;
+use dyno_lab::file;
 use dyno_lab::measure::cost::{ServerClock, ServerCost};
 use dyno_record::condition::Known;
 use dyno_record::load::{LoadRun, Server};
@@ -43,6 +45,8 @@ pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
     let conditions = gate::Conditions::read(&args.gate)?;
     conditions.check(&figures(args))?;
     let format = format(args);
+    // Whether it can be written is known before anything is measured.
+    args.output.iter().filter(|path| !is_stdout(path)).try_for_each(|path| file::can_be_written(path))?;
     let threads = threads(args)?;
     let plan = plan(args, threads)?;
     let clock = args.pid.map(ServerClock::new).transpose()?;
@@ -65,12 +69,26 @@ pub(crate) fn run(args: &cli::Load) -> Result<ExitCode, Failure> {
         None if format == Format::Json => json(&run)?,
         None => text::body(&outcome),
     })?;
+    // Behind what was printed: a full disk must not take away what was measured.
+    if let Some(path) = args.output.as_deref().filter(|path| !is_stdout(path)) {
+        file::write_file(path, json(&run)?.as_bytes(), dyno_lab::user::caller())?;
+        out::say(&format!("record    {}\n", path.display()));
+    }
+    if why.is_some() && format == Format::Github {
+        crate::failed::stands_in_the_format();
+    }
     let met = gate::told(&held);
     ending(&report, met)
 }
 
+/// `-o -` prints the record and nothing else, as `--json` does.
 fn format(args: &cli::Load) -> Format {
-    args.format.wanted(cli::Json::of(args.json))
+    let record = args.json || args.output.as_deref().is_some_and(is_stdout);
+    args.format.wanted(cli::Json::of(record))
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
 }
 
 /// Figures that a load will have, by name: the server's CPU only where its process is named.

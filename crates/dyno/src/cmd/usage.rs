@@ -8,7 +8,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::exit;
 use crate::cli::{Cli, layout};
@@ -23,12 +23,17 @@ pub(crate) fn unparsed(error: &clap::Error) -> Result<ExitCode, Failure> {
         }
         _ => {
             let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-            Err(mistake(error, words))
+            Err(mistake(error, &words.collect::<Vec<_>>()))
         }
     }
 }
 
-fn mistake(error: &clap::Error, words: impl Iterator<Item = String>) -> Failure {
+fn mistake(error: &clap::Error, words: &[String]) -> Failure {
+    if let Some(flag) = given_nothing(error, words) {
+        return Failure::usage(format!("{flag} is given an empty text"))
+            .likely("a variable of the shell that stands there is not set")
+            .try_this(help_of(words));
+    }
     let text = error.render().to_string();
     let paragraphs: Vec<&str> = text.split("\n\n").collect();
     let what = one_line(paragraphs.first().copied().unwrap_or_default());
@@ -42,6 +47,19 @@ fn mistake(error: &clap::Error, words: impl Iterator<Item = String>) -> Failure 
         (None, None) => (what, tip(&paragraphs).or_else(|| usage(&paragraphs))),
     };
     Failure::usage(what).likely(likely.unwrap_or_else(|| otherwise(error.kind()))).try_this(help_of(words))
+}
+
+/// The flag whose value is there and empty, which clap tells as one that is missing.
+fn given_nothing(error: &clap::Error, words: &[String]) -> Option<String> {
+    if !words.iter().any(|word| word.is_empty() || word.starts_with('-') && word.ends_with('=')) {
+        return None;
+    }
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let empty = error.kind() == ErrorKind::InvalidValue && text(ContextKind::InvalidValue)?.is_empty();
+    empty.then(|| text(ContextKind::InvalidArg)).flatten()
 }
 
 /// What is likely where clap gives neither reason nor tip nor usage.
@@ -68,9 +86,9 @@ fn usage(paragraphs: &[&str]) -> Option<String> {
 }
 
 /// The help of the verb that was meant.
-fn help_of(words: impl Iterator<Item = String>) -> String {
+fn help_of(words: &[String]) -> String {
     let command = Cli::command();
-    let mut words = words.filter(|word| command.find_subcommand(word).is_some());
+    let mut words = words.iter().filter(|word| command.find_subcommand(word).is_some());
     words.next().map_or_else(|| "dyno --help".to_owned(), |verb| format!("dyno {verb} --help"))
 }
 
@@ -82,7 +100,7 @@ mod tests {
 
     fn lines(words: &[&str]) -> Vec<String> {
         let error = Cli::try_parse_from(["dyno"].iter().chain(words)).unwrap_err();
-        let failure = mistake(&error, words.iter().map(|word| (*word).to_owned()));
+        let failure = mistake(&error, &words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         failure.lines().lines().map(str::to_owned).collect()
     }
 
@@ -117,6 +135,22 @@ mod tests {
     fn a_word_that_is_nearly_right_is_told_the_right_one() {
         assert_eq!(lines(&["serv"])[1], "  likely: a similar subcommand exists: 'serve'");
         assert!(lines(&["serve", "--lsten", "x"])[1].contains("'--listen'"));
+    }
+
+    /// Planted fault: the value is told as missing, and the reader looks for what he wrote.
+    #[test]
+    fn an_empty_text_for_a_file_is_told_as_that() {
+        for words in
+            [&["climb", "-o", ""][..], &["judge", "a", "b", "--html", ""], &["report", "a", "--output="]]
+        {
+            let lines = lines(words);
+            assert!(
+                lines[0].ends_with("is given an empty text") && lines[0].contains(" <FILE>"),
+                "{lines:#?}"
+            );
+            assert_eq!(lines[1], "  likely: a variable of the shell that stands there is not set");
+        }
+        assert!(lines(&["load", "http://h/", "-d"])[0].contains("none was supplied"), "nothing is there");
     }
 
     #[test]

@@ -137,6 +137,9 @@ fn run(
             left: event.left,
         };
         on_event(Event::Standing(standing));
+        if let Some(warning) = &event.warning {
+            on_event(Event::Warning(warning));
+        }
     };
     let record = causal::run(&wanted, &mut live, sites, &mono_ns, &mut watch, stop);
     let mut record = record.map_err(|error| not_run(&error))?;

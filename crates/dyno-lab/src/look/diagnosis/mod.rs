@@ -178,6 +178,11 @@ pub fn judge(record: &mut Diagnosis, seen: &Observation) {
     record.card = Card { scalability: record.card.scalability.take(), ..card };
     record.findings = said.findings;
     record.notes = said.notes;
+    if !record.is_of_dyno_serve() {
+        // A rung turns a dial of our own server: for any other the sentence is the advice.
+        let all = record.findings.iter_mut().chain(&mut record.notes);
+        all.flat_map(|finding| &mut finding.next).for_each(|next| next.rung = None);
+    }
     record.ruled_out = said.ruled_out;
     record.nearest = said.nearest;
     record.not_looked_at = said.not_looked_at;

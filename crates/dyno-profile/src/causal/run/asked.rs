@@ -39,4 +39,6 @@ pub struct RoundEvent<'a> {
     pub done: (usize, usize),
     /// What is left of the budget.
     pub left: Duration,
+    /// Why all of it will come to nothing, said once.
+    pub warning: Option<String>,
 }

@@ -6,6 +6,7 @@ use dyno_record::causal::{Credibility, Metric, Point, SlowDown};
 
 use super::control::Found as Control;
 use super::estimate::Estimates;
+use super::lost::Lost;
 use super::whole::{Behind, Dropped};
 
 /// Chance of any false claim over all sites of a run. Half of what is promised, because a run is judged on data that
@@ -61,17 +62,6 @@ pub(super) struct Case<'a> {
     /// Of an inclusive site the share of the samples that the kernel's walk found it in, percent.
     pub(super) walked_percent: Option<f64>,
     pub(super) length: Duration,
-}
-
-/// Windows that do not count, by cause, as shares of all.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Lost {
-    /// Other processes used the CPUs.
-    pub(super) to_others: f64,
-    pub(super) to_hypervisor: f64,
-    pub(super) to_few_visits: f64,
-    /// The kernel's watchdog ended them.
-    pub(super) to_expiry: f64,
 }
 
 impl<'a> Case<'a> {

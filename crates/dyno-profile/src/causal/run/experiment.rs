@@ -13,6 +13,7 @@ use super::asked::{Asked, RoundEvent};
 use super::carryover::{Carryover, carryover, drift, recovered_after};
 use super::control::Control;
 use super::hand_off;
+use super::lost::{self, Lost};
 use super::measured::{Effective, Excluded, Measured, excluded};
 use super::obstacle::HIDDEN_PERCENT_MAX;
 use super::schedule::{
@@ -66,6 +67,8 @@ pub(super) struct Experiment<'a> {
     nulls_from: usize,
     throttled_before: u64,
     too_few_visits: bool,
+    /// It was told that no site can be answered: once is enough.
+    is_warned: bool,
 }
 
 /// What an experiment has measured when it is over.
@@ -121,6 +124,7 @@ impl<'a> Experiment<'a> {
             nulls_from: 0,
             throttled_before,
             too_few_visits: false,
+            is_warned: false,
         }
     }
 
@@ -235,7 +239,8 @@ impl<'a> Experiment<'a> {
                     return Ok(None);
                 }
                 self.round(at)?;
-                on_round(&self.event(at));
+                let warning = self.warning();
+                on_round(&RoundEvent { warning, ..self.event(at) });
             }
             if let Some(end) = self.watch()? {
                 return Ok(Some(end));
@@ -436,6 +441,23 @@ impl<'a> Experiment<'a> {
         Ok(self.watching.too_dear())
     }
 
+    /// Said once, as soon as it is to be seen that all of it is for nothing.
+    fn warning(&mut self) -> Option<String> {
+        let sampling = self.sampling();
+        let standing = |site: &SiteRun<'_>| lost::Standing {
+            is_done: site.is_done,
+            rounds: site.rounds,
+            used: site.rounds_used(),
+            lost: Lost::of(&site.measured).most(&seen::credibility(site.windows(), sampling)),
+        };
+        let sites: Vec<lost::Standing> = self.sites.iter().map(standing).collect();
+        let all: Duration = (0..self.sites.len()).map(|at| self.round_time(at, self.settle)).sum();
+        let left_ns = self.deadline_ns.saturating_sub((self.clock)());
+        let rounds_left = u128::from(left_ns) / all.as_nanos().max(1);
+        let why = lost::unanswerable(&sites, usize::try_from(rounds_left).unwrap_or(usize::MAX));
+        why.filter(|_| !std::mem::replace(&mut self.is_warned, true))
+    }
+
     fn event(&self, at: usize) -> RoundEvent<'a> {
         let site = &self.sites[at];
         let done = self.sites.iter().filter(|site| site.is_done).count();
@@ -445,6 +467,7 @@ impl<'a> Experiment<'a> {
             running: site.greatest(),
             done: (done, self.sites.len()),
             left: Duration::from_nanos(self.deadline_ns.saturating_sub((self.clock)())),
+            warning: None,
         }
     }
 

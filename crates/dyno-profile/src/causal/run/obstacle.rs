@@ -4,8 +4,6 @@
 use super::case::Case;
 use super::schedule::ROUNDS_MIN;
 
-/// Share of the windows that may be lost to one cause before nothing is said.
-const LOST_SHARE_MAX: f64 = 0.5;
 /// Pauses due at windows' ends, of all that was inserted, from which on the correction for them is guesswork.
 const UNPAID_PERCENT_MAX: f64 = 10.0;
 /// Time that windows may cut off at their ends, percent.
@@ -17,44 +15,13 @@ const THROTTLED_MAX: u64 = 5;
 
 /// What makes every figure of a site worthless, if anything does.
 pub(super) fn obstacle(case: &Case<'_>) -> Option<String> {
-    lost(case)
+    case.lost
+        .most(case.credibility)
         .or_else(|| elsewhere(case))
         .or_else(|| outside(case))
         .or_else(|| unsettled_or_few(case))
         .or_else(|| not_tried(case))
         .or_else(|| biased(case))
-}
-
-/// Most windows do not count.
-fn lost(case: &Case<'_>) -> Option<String> {
-    let (lost, credibility) = (case.lost, case.credibility);
-    let is_most = |share: f64| share > LOST_SHARE_MAX;
-    if is_most(lost.to_few_visits) {
-        return Some(format!(
-            "too few visits of the progress point: {:.0} % of the windows had none or one",
-            100.0 * lost.to_few_visits
-        ));
-    }
-    if is_most(lost.to_others) {
-        return Some(format!(
-            "other processes used {:.1} % of the CPUs: {:.0} % of the windows were lost to them",
-            credibility.foreign_percent,
-            100.0 * lost.to_others
-        ));
-    }
-    if is_most(lost.to_hypervisor) {
-        return Some(format!(
-            "the hypervisor kept {:.0} % of the CPUs: {:.0} % of the windows were lost to it",
-            credibility.steal_percent,
-            100.0 * lost.to_hypervisor
-        ));
-    }
-    is_most(lost.to_expiry).then(|| {
-        format!(
-            "dyno itself was kept from the CPUs: {:.0} % of the windows were cut short by it",
-            100.0 * lost.to_expiry
-        )
-    })
 }
 
 /// The site's work lies where windows do not count.

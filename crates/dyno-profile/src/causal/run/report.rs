@@ -5,8 +5,9 @@ use dyno_record::causal::{
     self as record, CAUSAL_SCHEMA, Causal, Credibility, Point, SlowDown, Treatment, Verdict,
 };
 
-use super::case::{Case, Lost};
+use super::case::Case;
 use super::experiment::Outcome;
+use super::lost::Lost;
 use super::measured::{Excluded, Measured, foreign_percent};
 use super::schedule::VISITS_MIN;
 use super::seen::{self, is_crowded, latency_us, per_second, rate};
@@ -197,7 +198,7 @@ fn answer(
         credibility,
         least_pause_us: credibility.period_us * f64::from(least_percent) / 100.0,
         slow_down,
-        lost: lost(&site.measured),
+        lost: Lost::of(&site.measured),
         carries_over: site.carries_over.then_some(outcome.settle),
         carryover_points: site.carryover_points,
         // Loops that no site names hold others up all the same.
@@ -227,21 +228,6 @@ fn walked_percent(site: &SiteRun<'_>) -> f64 {
     let (hits, samples) =
         tried.fold((0, 0), |(hits, samples), one| (hits + one.window.hits, samples + one.window.samples));
     100.0 * hits as f64 / samples.max(1) as f64
-}
-
-/// Shares of the windows that were lost, those left out that another time to settle has replaced.
-fn lost(measured: &[Measured]) -> Lost {
-    let settled = || measured.iter().filter(|one| !one.excluded.is_some_and(Excluded::is_replaced));
-    let all = settled().count().max(1) as f64;
-    let share = |why| settled().filter(|one| one.excluded == Some(why)).count() as f64 / all;
-    let few_visits = share(Excluded::Visits);
-    debug_assert!((0.0..=1.0).contains(&few_visits), "a share of all");
-    Lost {
-        to_others: share(Excluded::Foreign),
-        to_hypervisor: share(Excluded::Stolen),
-        to_few_visits: few_visits,
-        to_expiry: share(Excluded::Expired),
-    }
 }
 
 /// Claims first, the greatest effect first; then what has none, then what cannot be said.

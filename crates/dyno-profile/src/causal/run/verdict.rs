@@ -308,8 +308,8 @@ fn beside(case: &Case<'_>) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::case::Lost;
     use super::super::estimate::Estimates;
+    use super::super::lost::Lost;
     use super::*;
     use dyno_record::causal::SlowDown;
     use std::time::Duration;

@@ -10,6 +10,7 @@ use crate::view::show::On;
 use crate::view::words::{machine, paragraph, seen};
 
 use super::conditions::neighbours;
+use super::widths;
 
 /// What a gain is a gain in.
 const UNIT: &str = "requests per CPU-second";
@@ -72,7 +73,8 @@ fn proportions(climb: &Climb) -> Vec<Fact> {
         Fact::with_figure("headline", number::times_with_interval(&without.gain), words).on(On::Page)
     });
     let total = total.map(|total| Fact::new("total", in_a_line(climb, total)).on(On::Terminal));
-    [total, Some(floor), without, p99].into_iter().flatten().collect()
+    let wider = widths::of_total(climb).map(|why| Fact::new("interval", why));
+    [total, wider, Some(floor), without, p99].into_iter().flatten().collect()
 }
 
 /// The total for a terminal, where it has no large letters.

@@ -5,7 +5,7 @@ use dyno_record::machine::Machine;
 use dyno_record::trial::Compared;
 
 use super::card::belongs;
-use super::series;
+use super::{series, widths};
 use crate::apply;
 use crate::number;
 use crate::view::block::{Block, Fact, OnPage, OnTerminal, Section};
@@ -59,7 +59,7 @@ fn commands(climb: &Climb) -> Vec<Fact> {
 /// A against A, what it hides, and the series that belong to no rung.
 pub(super) fn noise(climb: &Climb) -> Section {
     let said = match &climb.noise {
-        Some(noise) => a_against_a(noise),
+        Some(noise) => a_against_a(noise) + widths::of_noise(climb).unwrap_or_default(),
         None => "not measured: how small an effect would show is unknown".to_owned(),
     };
     let picture = climb.noise.as_ref().and_then(drawn).map(Block::Figure);

@@ -10,6 +10,7 @@ mod latency;
 mod profiles;
 mod rungs;
 mod series;
+mod widths;
 
 use dyno_record::climb::Climb;
 

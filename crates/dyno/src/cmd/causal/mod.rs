@@ -10,9 +10,10 @@ use crate::this_run;
 use dyno_host::machine::machine;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering::Relaxed;
 
 use dyno_profile::causal::{Children, Choice, Reach};
-use dyno_record::causal::Causal;
+use dyno_record::causal::{Causal, Verdict};
 
 use dyno_lab::Failure;
 use dyno_lab::file;
@@ -20,6 +21,7 @@ use dyno_lab::look::causal::{Asked, can_be_counted, experiment};
 
 use super::stop;
 use crate::cli;
+use dyno_report::number::visible;
 use dyno_report::page::causal as page;
 use dyno_report::text;
 
@@ -42,7 +44,26 @@ pub(crate) fn run(args: &cli::Causal) -> Result<ExitCode, Failure> {
         true => json(&record)? + "\n",
         false => shown(args, &files, &record),
     })?;
-    Ok(stop::exit_code())
+    match nothing_measured(&record) {
+        Some(failure) if !stop::STOP.load(Relaxed) => Err(failure),
+        _ => Ok(stop::exit_code()),
+    }
+}
+
+/// Experiments that reached their end and have no answer, with the reason of the site that had the most time.
+fn nothing_measured(record: &Causal) -> Option<Failure> {
+    if record.sites.iter().any(|site| site.verdict != Verdict::NotMeasurable) {
+        return None;
+    }
+    let failure = Failure::no("nothing was measured");
+    let first = record.sites.iter().max_by(|a, b| a.spent_s.total_cmp(&b.spent_s));
+    Some(match (first, &record.cut_short) {
+        (_, Some(why)) => failure.likely(visible(why)).try_this("a target that lives longer than the run"),
+        (Some(site), None) => failure
+            .likely(format!("{}: {}", visible(&site.name), visible(&site.reason)))
+            .try_this("what the reason names; or more --for, and fewer --site"),
+        (None, None) => failure.likely("no site was tried").try_this("dyno causal PID --site FUNCTION"),
+    })
 }
 
 fn asked(args: &cli::Causal, target: &target::Opened) -> Asked {
@@ -126,6 +147,27 @@ fn beside(record: PathBuf) -> Result<(PathBuf, PathBuf), Failure> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use dyno_record::causal::Site;
+
+    /// Planted fault: sites without an answer end like sites without an effect.
+    #[test]
+    fn a_run_in_which_no_site_could_be_answered_is_a_no() {
+        let site = |verdict, reason: &str| Site {
+            name: "work".into(),
+            verdict,
+            reason: reason.into(),
+            ..Site::default()
+        };
+        let of = |sites| nothing_measured(&Causal { sites, ..Causal::default() });
+        let lines =
+            of(vec![site(Verdict::NotMeasurable, "other processes used 48 % of the CPUs")]).unwrap().lines();
+        assert!(
+            lines.starts_with("error: nothing was measured\n  likely: work: other processes used 48 %"),
+            "{lines}"
+        );
+        assert!(of(vec![site(Verdict::NotMeasurable, "x"), site(Verdict::NoEffect, "y")]).is_none());
+        assert!(of(Vec::new()).unwrap().lines().contains("no site was tried"));
+    }
 
     #[test]
     fn the_page_lies_beside_its_record_and_never_over_it() {

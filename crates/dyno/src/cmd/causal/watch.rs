@@ -37,6 +37,10 @@ impl Watch {
         match event {
             Event::Stage(text) => self.stage(text),
             Event::Standing(standing) => self.standing(&standing),
+            Event::Warning(text) => {
+                self.clear();
+                say(&format!("warning: {text}\n"));
+            }
             Event::Over => self.clear(),
         }
     }

@@ -9,10 +9,17 @@ use dyno_climb::rung::Rung;
 use dyno_sys::affinity::CpuSet;
 
 use dyno_report::number::visible;
+use dyno_report::text::beside;
 
 /// What would be started, which files and host settings would be written, which commands would be run.
-pub(super) fn text(plan: &Plan, rungs: &[&Rung], server_cpus: &CpuSet, load_cpus: &[usize]) -> String {
-    let mut lines = Lines(String::new());
+pub(super) fn text(
+    plan: &Plan,
+    rungs: &[&Rung],
+    server_cpus: &CpuSet,
+    load_cpus: &[usize],
+    columns: Option<usize>,
+) -> String {
+    let mut lines = Lines { text: String::new(), columns };
     lines.launch(plan);
     let shared = load_cpus.iter().any(|cpu| server_cpus.contains(*cpu));
     let shared = if shared { ", shared: each steals the other's time" } else { "" };
@@ -23,7 +30,7 @@ pub(super) fn text(plan: &Plan, rungs: &[&Rung], server_cpus: &CpuSet, load_cpus
         lines.line("start", &format!("{}={}: {}", dial.name, start.name, reaches(dial, start)));
     }
     rungs.iter().for_each(|rung| lines.rung(plan, rung));
-    lines.0
+    lines.text
 }
 
 /// Whether the start hands the server something that the command line above does not show.
@@ -46,12 +53,16 @@ fn reaches(dial: &Dial, value: &Value) -> String {
     }
 }
 
-struct Lines(String);
+struct Lines {
+    text: String,
+    /// Where lines end, if anywhere.
+    columns: Option<usize>,
+}
 
 impl Lines {
     /// One line under a label of ten columns.
     fn line(&mut self, label: &str, text: &str) {
-        self.0.push_str(&format!("{label:<10}{}\n", visible(text)));
+        self.text.push_str(&beside(&format!("{label:<10}"), &visible(text), self.columns));
     }
 
     fn launch(&mut self, plan: &Plan) {
@@ -65,7 +76,7 @@ impl Lines {
         }
         for (name, text) in &launch.files {
             self.line("file", &format!("{{dir}}/{name}"));
-            text.lines().for_each(|line| self.0.push_str(&format!("          | {}\n", shown(line))));
+            text.lines().for_each(|line| self.text.push_str(&format!("          | {}\n", shown(line))));
         }
     }
 

@@ -11,7 +11,8 @@ use dyno_record::difference::{Difference, DifferenceError, Named, Verdict};
 use dyno_record::figure::Sheet;
 use dyno_record::finding::DIAGNOSIS_SCHEMA;
 use dyno_record::load::{LOAD_SCHEMA, LoadRun};
-use dyno_record::profile::{PROFILE_SCHEMA, Profile};
+use dyno_record::profile::{PROFILE_SCHEMA, Profile, ProfileError};
+use dyno_record::sane::{self, ReadError};
 use dyno_record::sheet::{of_climb, of_diagnosis, of_load};
 use dyno_record::visible::visible;
 use dyno_report::export::Subject;
@@ -114,15 +115,24 @@ fn sheet(input: &Input) -> Result<Sheet, Failure> {
             .map(|profile| dyno_profile::sheet::of_profile(&profile))
             .map_err(|error| {
                 let failure = Failure::error(format!("{}: {error}", input.name)).because(&error);
-                failure.likely("it is damaged").try_this("dyno profile PID -o profile.json")
+                let impossible = matches!(error, ProfileError::Impossible(_));
+                let likely = if impossible { crate::cmd::report::BY_HAND } else { "it is damaged" };
+                failure.likely(likely).try_this("dyno profile PID -o profile.json")
             }),
     }
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(input: &Input) -> Result<T, Failure> {
-    serde_json::from_str(&input.text).map_err(|error| {
-        let failure = Failure::error(format!("{}:{}: {error}", input.name, error.line()));
-        failure.likely("the record is cut or damaged").try_this("python3 -m json.tool FILE")
+    sane::read(&input.text).map_err(|error| {
+        let failure = Failure::error(format!("{}: {error}", input.name));
+        match error {
+            ReadError::Impossible(_) => failure
+                .likely(crate::cmd::report::BY_HAND)
+                .try_this("measure again, and keep the record as it is written"),
+            ReadError::Shape { .. } => {
+                failure.likely("the record is cut or damaged").try_this("python3 -m json.tool FILE")
+            }
+        }
     })
 }
 

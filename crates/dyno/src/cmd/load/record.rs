@@ -29,7 +29,7 @@ pub(super) fn record(outcome: &Outcome<'_>) -> LoadRun {
         rates: outcome.rates.iter().map(|rate| rate * outcome.threads as f64).collect(),
         duration_s,
         bytes_read: block.loaded.bytes,
-        errors: errors(outcome),
+        errors: errors(&block.errors),
         latency_us: latency(&block.latencies),
         generator: generator(outcome),
         server: outcome.server.as_ref().map(server),
@@ -37,17 +37,11 @@ pub(super) fn record(outcome: &Outcome<'_>) -> LoadRun {
     }
 }
 
-fn errors(outcome: &Outcome<'_>) -> Errors {
-    let errors = &outcome.report.block.errors;
-    Errors {
-        connect: errors.connect,
-        read: errors.read,
-        write: errors.write,
-        timeout: errors.timeout,
-        status: errors.status,
-        protocol: errors.protocol,
-        mismatch: errors.mismatch,
-    }
+/// The generator's kinds as the record's: the two know nothing of each other, and here a kind that one of them alone has
+/// does not compile.
+fn errors(of_load: &dyno_load::Errors) -> Errors {
+    let dyno_load::Errors { connect, read, write, timeout, status, protocol, mismatch } = *of_load;
+    Errors { connect, read, write, timeout, status, protocol, mismatch }
 }
 
 fn generator(outcome: &Outcome<'_>) -> Generator {
@@ -115,6 +109,26 @@ mod tests {
         assert_eq!(value["generator"]["limited"], true);
         assert_eq!(value["server"]["cpu_us_per_request"]["total"], 8.0);
         assert_eq!(value["server"]["cpu_us_per_request"]["user"], 2.0);
+    }
+
+    /// Planted fault: a kind of the generator's that the record counts under another name, or not at all.
+    #[test]
+    fn each_kind_of_error_is_recorded_under_the_name_that_the_generator_has_for_it() {
+        let of_load = dyno_load::Errors {
+            connect: 1,
+            read: 2,
+            write: 3,
+            timeout: 4,
+            status: 5,
+            protocol: 6,
+            mismatch: 7,
+        };
+        let recorded = errors(&of_load);
+        assert_eq!(recorded.total(), of_load.total());
+        let debug = format!("{of_load:?}");
+        for (name, count) in recorded.by_name() {
+            assert!(debug.contains(&format!("{name}: {count}")), "{name} is {count} of {debug}");
+        }
     }
 
     #[test]

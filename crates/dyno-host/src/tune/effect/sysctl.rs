@@ -112,7 +112,7 @@ fn busy_poll(wanted: &str, sight: &Sight<'_>) -> Effect {
 /// RFS is two tables. The kernel tells the length of the one that it has, not what was written.
 fn flows(wanted: &str, sight: &Sight<'_>) -> Effect {
     if wanted.trim() == "0" {
-        return Effect::in_force(format!("{} tells the length of the kernel's table, which is gone", FLOWS));
+        return Effect::in_force(format!("{FLOWS} tells the length of the kernel's table, which is gone"));
     }
     let devices = proc::names("/sys/class/net", DEVICES_MAX).unwrap_or_default();
     let has_table = |device: &String| {

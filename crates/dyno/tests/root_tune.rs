@@ -179,6 +179,44 @@ kill $server",
     assert!(ended.out.contains("in force: "), "{ended:?}");
 }
 
+/// The group is the test's own, below whatever group the test is in; without the CPU controller there is nothing to test.
+///
+/// Planted fault: periods are not counted; then a quota that nobody lifted is in force.
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN"]
+fn a_servers_quota_is_lifted_shown_to_be_and_put_back() {
+    let folder = Folder::new("quota");
+    let ended = in_a_lab(
+        &folder,
+        "none() { echo no controller; exit; }
+if mount -t tmpfs none /sys/fs/cgroup && mkdir /sys/fs/cgroup/cpu && mount -t cgroup -o cpu none /sys/fs/cgroup/cpu; then
+  mkdir /sys/fs/cgroup/cpuacct; mount -t cgroup -o cpuacct none /sys/fs/cgroup/cpuacct
+  usage=/sys/fs/cgroup/cpuacct/dyno-test-$$; mkdir $usage
+  group=/sys/fs/cgroup/cpu/dyno-test-$$ file=cpu.cfs_quota_us limit=20000 lifted=-1
+else
+  umount /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup || none
+  group=/sys/fs/cgroup/dyno-test-$$ file=cpu.max limit='20000 100000' lifted='max 100000'
+fi
+mkdir $group || none
+echo $limit > $group/$file || { rmdir $group $usage; none; }
+bash -c 'while :; do :; done' & server=$!
+for one in $group $usage; do echo $server > $one/cgroup.procs; done
+until grep -q '^nr_throttled [1-9]' $group/cpu.stat; do :; done
+tune apply app.cgroup --pid $server --yes 2>/dev/null; echo applied $?
+test \"$(cat $group/$file)\" = \"$lifted\"; echo lifted $?
+tune status
+tune rollback --yes >/dev/null; test \"$(cat $group/$file)\" = \"$limit\"; echo back $?
+kill $server; wait $server 2>/dev/null; for one in $group $usage; do until rmdir $one 2>/dev/null; do :; done; done",
+    );
+    if ended.out.contains("no controller") {
+        return;
+    }
+    for part in ["applied 0", "lifted 0", "back 0"] {
+        assert!(ended.out.lines().any(|line| line == part), "{part}: {ended:?}");
+    }
+    assert_eq!(ended.out.matches("\n  in force: the group ran").count(), 2, "{ended:?}");
+}
+
 /// Planted fault: `check` does not compare the hash; then a plan is applied that was never shown.
 #[test]
 #[ignore = "needs root: CAP_SYS_ADMIN"]

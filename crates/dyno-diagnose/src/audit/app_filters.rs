@@ -119,7 +119,11 @@ fn quota(facts: &Facts) -> Seen {
     if group.throttled_lately == 0 && held < HELD_MIN {
         return Ok(Looked::Fine(found));
     }
-    let path = format!("/sys/fs/cgroup{}/cpu.max", group.path.trim_end_matches('/'));
+    let path = match group.quota_file.as_str() {
+        "" => format!("/sys/fs/cgroup{}/cpu.max", group.path.trim_end_matches('/')),
+        file => file.to_owned(),
+    };
+    let (none, all_of_it) = if path.ends_with("/cpu.max") { ("max", "max 100000") } else { ("-1", "-1") };
     let file = quoted(&path);
     let made = finding("The server's control group holds it back", found, "a larger quota, or none")
         .gain(ALL, unknown("as much as the quota withholds"))
@@ -127,11 +131,11 @@ fn quota(facts: &Facts) -> Seen {
         .risk(Risk::Operational, "others of this machine get less")
         .why("When a group has used its CPU time of a period, all its threads stand still until the next: a request that meets this waits up to 100 ms.")
         .see(&[&format!("cat {file}")])
-        .apply(&[&format!("echo max | sudo tee {file}")])
+        .apply(&[&format!("echo {none} | sudo tee {file}")])
         .revert(&["write back what it read"]);
     Ok(match group.cpus {
         // The file has a period too, which is the kernel's own where nothing is held to it.
-        Some(_) => made.set(What::File(path), "max 100000").into(),
-        None => made.into(),
+        Some(_) if !group.quota_file.is_empty() => made.set(What::File(path), all_of_it).into(),
+        _ => made.into(),
     })
 }

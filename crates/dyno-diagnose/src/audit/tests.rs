@@ -168,6 +168,7 @@ fn found(facts: &Facts, goal: Goal) -> BTreeSet<String> {
 #[test]
 fn threads_behind_others_and_a_quota_that_holds_are_changes_of_that_server_alone() {
     let mut facts = quiet();
+    facts.reader.network_namespace = Fact::Value("net:[9]".into());
     let server = facts.server.as_mut().unwrap();
     let thread = |tid: i32, scheduling: &str| Scheduled {
         task: change::Task { pid: 42, tid, started: 7 },
@@ -180,6 +181,7 @@ fn threads_behind_others_and_a_quota_that_holds_are_changes_of_that_server_alone
     server.cgroup = Fact::Value(Cgroup {
         path: "/web".into(),
         cpus: Some(0.5),
+        quota_file: "/sys/fs/cgroup/web/cpu.max".into(),
         periods: 100,
         throttled: 50,
         ..Cgroup::default()

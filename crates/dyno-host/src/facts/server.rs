@@ -271,6 +271,7 @@ fn cgroup(pid: Pid) -> Fact<Cgroup> {
         Cgroup {
             path: group,
             cpus: quota.and_then(|quota| quota.cpus),
+            quota_file: proc::cpu_quota_file(pid).unwrap_or_default(),
             periods: quota.map_or(0, |quota| quota.periods),
             throttled: quota.map_or(0, |quota| quota.throttled),
             throttled_lately: 0,

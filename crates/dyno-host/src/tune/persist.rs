@@ -127,10 +127,10 @@ fn of(what: &What, value: &str, form: Form) -> Result<(String, String), String> 
 
 /// A group is made by who starts its service, and its quota with it.
 fn quota(path: &str, value: &str) -> Result<(String, String), String> {
-    let unit = path.strip_suffix("/cpu.max").and_then(|group| group.rsplit('/').next());
+    let unit = path.rsplit('/').nth(1);
     let unit = unit.filter(|unit| unit.ends_with(".service"));
     let unit = unit.ok_or_else(|| "its control group is no service's".to_owned())?;
-    match value.starts_with("max") {
+    match value.starts_with("max") || value == "-1" {
         // Nothing at all takes an earlier line back (systemd.resource-control(5)).
         true => Ok((format!("etc/systemd/system/{}.d/90-dyno.conf", plain(unit)?), "CPUQuota=".to_owned())),
         false => Err("only a quota that is lifted is known to a unit in the same words".into()),

@@ -142,6 +142,9 @@ pub struct Cgroup {
     pub path: String,
     /// CPUs that it may use, where a quota is set.
     pub cpus: Option<f64>,
+    /// The file that sets them.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub quota_file: String,
     /// Periods counted, and those in which it was held.
     pub periods: u64,
     /// See `periods`.

@@ -28,7 +28,7 @@ const CPUS_MAX: usize = 10_000;
 /// Counters that show it.
 pub(super) fn moving(path: &str, text: Text<'_>) -> Moved {
     let number = |path: &str| text(path)?.parse().ok();
-    if let Some(group) = path.strip_prefix(GROUPS).and_then(|rest| rest.strip_suffix("/cpu.max")) {
+    if let Some(group) = group_of(path) {
         return of_group(group, text);
     }
     match path {
@@ -37,6 +37,21 @@ pub(super) fn moving(path: &str, text: Text<'_>) -> Moved {
         _ if path.starts_with(KSM) => Moved::default().with(SCANNED, number(&format!("{KSM}pages_scanned"))),
         _ => Moved::default(),
     }
+}
+
+/// The group whose quota this file sets.
+fn group_of(path: &str) -> Option<&str> {
+    let (group, file) = path.strip_prefix(GROUPS)?.rsplit_once('/')?;
+    ["cpu.max", "cpu.cfs_quota_us"].contains(&file).then_some(group)
+}
+
+/// µs that a group of v1 has run, which another controller counts.
+fn group_us(group: &str, text: Text<'_>) -> Option<u64> {
+    let beside = group.strip_prefix("/cpu").map(|rest| format!("/cpuacct{rest}"));
+    let folders = [Some(group.to_owned()), beside];
+    let mut told =
+        folders.iter().flatten().filter_map(|group| text(&format!("{GROUPS}{group}/cpuacct.usage")));
+    told.next()?.parse::<u64>().ok().map(|ns| ns / 1_000)
 }
 
 /// Counters of a control group, and of those that it is in.
@@ -49,7 +64,7 @@ fn of_group(group: &str, text: Text<'_>) -> Moved {
     let above =
         || std::iter::successors(group.rsplit_once('/').map(|(up, _)| up), |up| Some(up.rsplit_once('/')?.0));
     Moved::default()
-        .with(GROUP_US, of(group, "usage_usec"))
+        .with(GROUP_US, of(group, "usage_usec").or_else(|| group_us(group, text)))
         .with(PERIODS, of(group, "nr_periods"))
         .with(HELD, of(group, "nr_throttled"))
         .with(HELD_ABOVE, above().filter_map(|up| of(up, "nr_throttled")).sum::<u64>())
@@ -79,7 +94,7 @@ pub(super) fn judge(path: &str, wanted: &str, sight: &Sight<'_>) -> Effect {
     if path.ends_with("/cpufreq/scaling_governor") {
         return frequency(path, wanted, sight);
     }
-    if path.starts_with(GROUPS) && path.ends_with("/cpu.max") {
+    if group_of(path).is_some() {
         return quota(wanted, &sight.moved);
     }
     match path {
@@ -153,7 +168,7 @@ fn quota(wanted: &str, moved: &Moved) -> Effect {
             "a group that it is in was held {above} times meanwhile, by a quota of its own"
         ));
     }
-    match wanted.starts_with("max") {
+    match wanted.starts_with("max") || wanted == "-1" {
         true if periods > 0 => {
             Effect::not_in_force(format!("{periods} periods of a quota were counted meanwhile"))
         }
@@ -338,6 +353,13 @@ mod tests {
             "/sys/fs/cgroup/a/cpu.stat" => Some("usage_usec 9\nnr_throttled 7".to_owned()),
             _ => None,
         };
+        let usage =
+            |path: &str| (path == "/sys/fs/cgroup/cpuacct/a/cpuacct.usage").then(|| "9000".to_owned());
+        assert_eq!(moving("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", &usage).of(GROUP_US), 9);
+        assert_eq!(
+            force("/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "-1", &[], &[(GROUP_US, 9)]),
+            Force::InForce
+        );
         let seen = moving(path, &files);
         assert_eq!([GROUP_US, PERIODS, HELD, HELD_ABOVE].map(|name| seen.of(name)), [5, 4, 3, 7]);
     }

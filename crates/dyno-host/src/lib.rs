@@ -6,7 +6,7 @@
 
 pub mod change;
 pub mod changes;
-mod counted;
+pub mod counted;
 pub mod doctor;
 pub mod facts;
 mod file;

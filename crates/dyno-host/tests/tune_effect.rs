@@ -255,6 +255,51 @@ fn an_offload_of_a_device_that_takes_no_large_segment_is_not_in_force() {
     });
 }
 
+/// Two no-ops that were met: packets are joined, and interrupts put off, for nobody, because the other end's TSO has packets
+/// pass both by. One connection shows it.
+///
+/// Planted fault: connections are not looked at.
+#[test]
+fn joining_packets_that_pass_it_by_is_not_in_force() {
+    in_network(|| {
+        let pair = Pair::new();
+        let gro = What::Feature { device: place::device("vA").unwrap(), name: "rx-gro".into() };
+        shows(&still(&gro, "off", "on"), Force::NotInForce, "no NAPI instance");
+        Kernel.write(&gro, b"on").unwrap();
+        let defer = device_file("napi_defer_hard_irqs");
+        write("/sys/class/net/vA/napi_defer_hard_irqs", "2");
+        write("/sys/class/net/vA/gro_flush_timeout", "200000");
+        shows(&still(&gro, "off", "on"), Force::NotShown, "no connection was seen");
+        let connected = || {
+            let listener = TcpListener::bind("10.9.0.1:0").unwrap();
+            let at = listener.local_addr().unwrap();
+            let mut far = pair.there(|| TcpStream::connect(at).unwrap());
+            let (mut near, _) = listener.accept().unwrap();
+            far.write_all(b"a question").unwrap();
+            near.read_exact(&mut [0; 10]).unwrap();
+            (near, far)
+        };
+        let past = connected();
+        for what in [&gro, &defer] {
+            shows(
+                &still(what, "0", if what == &gro { "on" } else { "2" }),
+                Force::NotInForce,
+                "pass the NAPI",
+            );
+        }
+        drop(past);
+        pair.there(|| run("ethtool -K vB tso off"));
+        let _polled = connected();
+        for what in [&gro, &defer] {
+            shows(
+                &still(what, "0", if what == &gro { "on" } else { "2" }),
+                Force::InForce,
+                "by NAPI instance",
+            );
+        }
+    });
+}
+
 #[test]
 fn queues_are_in_force_when_the_kernel_works_them_and_masks_when_nothing_goes_before_them() {
     in_network(|| {

@@ -3,6 +3,8 @@
 //! A qdisc has to count what the device sends, an offload needs what it works with; what only a card could tell is told as not
 //! shown. It only reads.
 
+use std::collections::BTreeMap;
+
 use dyno_record::change::Device;
 use dyno_record::tune::Effect;
 use dyno_sys::netlink::{ethtool, route};
@@ -96,7 +98,7 @@ pub(super) fn feature(device: &Device, name: &str, wanted: &str, sight: &Sight<'
             Some(link) => segments(&link, wanted, sight),
             None => Effect::not_shown("the device cannot be asked", "ip -d link show"),
         },
-        GRO => joining(&device.name, wanted, napis(device)),
+        GRO => joining(device, wanted),
         _ => Effect::not_shown(
             format!("no counter tells whether {name} works"),
             format!("ethtool -S {}, where the driver counts it", device.name),
@@ -131,15 +133,56 @@ fn segments(link: &route::Link, wanted: &str, sight: &Sight<'_>) -> Effect {
 }
 
 /// Packets are joined where the device is polled, if they are handed to it for that.
-fn joining(name: &str, wanted: &str, napis: Option<Vec<(u32, u32)>>) -> Effect {
-    match (wanted, napis) {
-        ("on", Some(none)) if none.is_empty() => Effect::not_in_force(format!(
-            "nothing polls {name} (it has no NAPI instance), and packets are joined there"
-        )),
-        _ => Effect::not_shown(
-            format!("what is joined on {name} is not counted, and packets may pass it by"),
-            "a connection with a NAPI id (SO_INCOMING_NAPI_ID), or reads longer than a packet",
-        ),
+fn joining(device: &Device, wanted: &str) -> Effect {
+    if wanted != "on" {
+        return Effect::not_shown(
+            format!("what is joined on {} is not counted", device.name),
+            "reads that are never longer than a packet",
+        );
+    }
+    by_napi(device, "joined")
+}
+
+/// Whether packets come by the device's NAPI instances, seen at connections that stand.
+pub(super) fn by_napi(device: &Device, what: &str) -> Effect {
+    let all = route::links(DEVICES_MAX).map(|(all, _)| all).unwrap_or_default();
+    let others =
+        all.iter().filter(|link| link.is_up && link.index != device.index && link.name != "lo").count();
+    let ways =
+        Ways { napis: napis(device), connections: counted::connections_by_napi(), is_alone: others == 0 };
+    ways.judge(&device.name, what)
+}
+
+/// How packets come.
+struct Ways {
+    napis: Option<Vec<(u32, u32)>>,
+    connections: BTreeMap<u32, usize>,
+    /// No other device is up: what does not come by this one's instances passes them by.
+    is_alone: bool,
+}
+
+impl Ways {
+    fn judge(&self, name: &str, what: &str) -> Effect {
+        let napis = self.napis.as_deref();
+        if napis.is_some_and(<[_]>::is_empty) {
+            return Effect::not_in_force(format!(
+                "nothing polls {name} (it has no NAPI instance), and packets are {what} there"
+            ));
+        }
+        let polled = napis.unwrap_or_default().iter().find(|(id, _)| self.connections.contains_key(id));
+        let past = self.connections.get(&0).copied().unwrap_or(0);
+        match polled {
+            Some((id, _)) => Effect::in_force(format!(
+                "packets of connections come by NAPI instance {id} of {name}, where they are {what}"
+            )),
+            None if self.is_alone && past > 0 => Effect::not_in_force(format!(
+                "packets of {past} connections pass the NAPI instances of {name} by (on a virtual cable while the other end has TSO)"
+            )),
+            None => Effect::not_shown(
+                format!("no connection was seen to get its packets by a NAPI instance of {name}"),
+                "a connection with a NAPI id (SO_INCOMING_NAPI_ID) of the device",
+            ),
+        }
     }
 }
 
@@ -265,10 +308,19 @@ mod tests {
         assert_eq!([force(0), force(3)], [Force::NotShown, Force::NotInForce]);
     }
 
+    /// Planted fault: connections are not looked at; then packets that pass by what joins them are not told.
     #[test]
-    fn what_nothing_polls_joins_nothing() {
-        assert_eq!(joining("vA", "on", Some(vec![])).force, Force::NotInForce);
-        assert_eq!(joining("vA", "on", Some(vec![(8_193, 0)])).force, Force::NotShown);
+    fn packets_that_pass_by_who_joins_them_are_told() {
+        let force = |napis: &[(u32, u32)], connections: &[(u32, usize)], is_alone| {
+            let connections = connections.iter().copied().collect();
+            Ways { napis: Some(napis.to_vec()), connections, is_alone }.judge("vA", "joined").force
+        };
+        let own = [(8_193, 0)];
+        assert_eq!(force(&[], &[], true), Force::NotInForce);
+        assert_eq!(force(&own, &[(8_193, 2), (0, 1)], true), Force::InForce);
+        assert_eq!(force(&own, &[(0, 3)], true), Force::NotInForce);
+        assert_eq!(force(&own, &[(0, 3)], false), Force::NotShown);
+        assert_eq!(force(&own, &[], true), Force::NotShown);
     }
 
     /// Planted fault: the device's limit is not looked at; then segments that are cut before it are in force.

@@ -4,10 +4,10 @@
 //! It only reads.
 
 use dyno_record::change::Device;
-use dyno_record::tune::Effect;
+use dyno_record::tune::{Effect, Force};
 use dyno_sys::proc;
 
-use super::device::{HANDED_OVER, RECEIVED, THREAD_US, link, napis};
+use super::device::{HANDED_OVER, RECEIVED, THREAD_US, by_napi, link, napis};
 use super::seen::{Sight, is_empty_mask};
 
 /// Fewer packets show nothing: one may be handed over by chance.
@@ -150,7 +150,10 @@ fn deferring(device: &Device, file: &str, wanted: &str, sight: &Sight<'_>) -> Ef
     let beside = sight.number(&format!("{}/{other}", folder(device)));
     let polls = wanted.trim().parse().ok().filter(|_| file == "napi_defer_hard_irqs");
     let is_card = link(device).is_some_and(|link| link.kind.is_empty() && link.name != "lo");
-    deferred(&device.name, (other, beside), (wanted.trim() != "0", polls), napis(device), is_card)
+    let shown =
+        deferred(&device.name, (other, beside), (wanted.trim() != "0", polls), napis(device), is_card);
+    // Instances that have it count where packets come by them.
+    if shown.force == Force::NotShown { by_napi(device, "waited for") } else { shown }
 }
 
 fn deferred(
@@ -195,7 +198,6 @@ fn deferred(
 mod tests {
     use super::super::seen::Moved;
     use super::*;
-    use dyno_record::tune::Force;
 
     fn sight(received: u64, handed: u64) -> Sight<'static> {
         let moved = Moved::default().with(RECEIVED, received).with(HANDED_OVER, handed);

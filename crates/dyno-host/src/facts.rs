@@ -11,7 +11,7 @@ mod limits;
 mod memory;
 mod neighbours;
 mod netfilter;
-mod network;
+pub(crate) mod network;
 mod read;
 mod server;
 mod sysctls;

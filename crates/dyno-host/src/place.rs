@@ -50,7 +50,7 @@ pub fn threads(pid: Pid) -> io::Result<Vec<Task>> {
     if known.is_empty() { Err(io::Error::from(io::ErrorKind::NotFound)) } else { Ok(known) }
 }
 
-fn task(pid: Pid, tid: Pid) -> io::Result<Task> {
+pub(crate) fn task(pid: Pid, tid: Pid) -> io::Result<Task> {
     let setting::Task { pid, tid, started } = setting::Task::of(pid, tid)?;
     Ok(Task { pid, tid, started })
 }

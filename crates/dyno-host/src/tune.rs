@@ -3,6 +3,7 @@
 //! `dyno tune` calls it. Every write goes through [`crate::change::HostChange`]; what it takes to be asked first, and in which
 //! words, is the verb's.
 
+pub mod effect;
 pub mod persist;
 pub mod plan;
 pub mod rollback;

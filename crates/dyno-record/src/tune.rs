@@ -195,6 +195,70 @@ pub struct Held {
     pub state: String,
     /// What it reads now, where that is another thing.
     pub reads: String,
+    /// Whether it does what it is for; missing where it does not stand any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<Effect>,
+}
+
+/// Whether a change that reads back does what it is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Force {
+    /// Something shows that it does.
+    InForce,
+    /// Something shows that it does not.
+    NotInForce,
+    /// Nothing shows it either way.
+    #[default]
+    NotShown,
+}
+
+/// The proof of effect of one change: what is written and read back is not yet in force.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effect {
+    /// Whether.
+    pub force: Force,
+    /// What shows it, or why nothing does.
+    pub why: String,
+    /// What would show it; empty where something does.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub shown_by: String,
+}
+
+impl Effect {
+    /// This shows that it is in force.
+    #[must_use]
+    pub fn in_force(why: impl Into<String>) -> Effect {
+        Effect { force: Force::InForce, why: why.into(), shown_by: String::new() }
+    }
+
+    /// This shows that it is not.
+    #[must_use]
+    pub fn not_in_force(why: impl Into<String>) -> Effect {
+        Effect { force: Force::NotInForce, why: why.into(), shown_by: String::new() }
+    }
+
+    /// Nothing shows it; something else would.
+    #[must_use]
+    pub fn not_shown(why: impl Into<String>, shown_by: impl Into<String>) -> Effect {
+        Effect { force: Force::NotShown, why: why.into(), shown_by: shown_by.into() }
+    }
+}
+
+impl std::fmt::Display for Effect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Effect { force, why, shown_by } = self;
+        match force {
+            Force::InForce => write!(f, "in force: {why}"),
+            Force::NotInForce => write!(f, "written, not in force: {why}"),
+            Force::NotShown => {
+                write!(
+                    f,
+                    "written and read back; in force: not shown: {why} (what would show it: {shown_by})"
+                )
+            }
+        }
+    }
 }
 
 /// Compares.

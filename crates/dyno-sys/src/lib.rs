@@ -23,6 +23,7 @@ pub mod event;
 pub mod exec;
 pub mod filter;
 pub mod folder;
+pub mod huge;
 pub mod idle_call;
 pub mod inotify;
 pub mod keeper;

@@ -35,7 +35,7 @@ pub use process::{
     user_system_ticks,
 };
 pub use traffic::{
-    CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, Ticks, all_ticks, cpu_quota, memory_limit_bytes,
-    net_count, net_cpus, packet_taps, parse_cpu_max, parse_cpu_stat_file, parse_dev, parse_net_cpus,
-    parse_packet,
+    CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, Ticks, all_ticks, cpu_quota, cpu_quota_file,
+    memory_limit_bytes, net_count, net_cpus, packet_taps, parse_cpu_max, parse_cpu_stat_file, parse_dev,
+    parse_net_cpus, parse_packet,
 };

@@ -18,7 +18,7 @@ mod task;
 pub use hardware::Field;
 pub use kind::VALUE_BYTES_MAX;
 pub use own::{FOLDER, MARK};
-pub use place::{Device, Task};
+pub use place::{Device, Task, there};
 pub use table::PREFIX as TABLE_PREFIX;
 
 use crate::knob::{self, KnobError};

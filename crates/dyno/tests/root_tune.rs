@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "common/schema.rs"]
+mod schema;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -93,7 +95,10 @@ tune diff $D/before; echo back $?",
     ] {
         assert!(ended.out.lines().any(|line| line == part), "{part}: {ended:?}");
     }
-    assert!(ended.out.contains("nothing to roll back") && ended.out.contains("in force"), "{ended:?}");
+    assert!(
+        ended.out.contains("nothing to roll back") && ended.out.contains("was 1, written: 0"),
+        "{ended:?}"
+    );
     assert!(
         ended.err.contains("net.threaded: nothing to do") && ended.err.contains("net.rps: nothing to do")
             || ended.err.contains("net.rps:vA: nothing to do"),
@@ -107,6 +112,109 @@ tune diff $D/before; echo back $?",
         "{}",
         read("dry")
     );
+}
+
+/// Planted fault: `carry_out` does not ask for effects, or `status` does not; then what is written is all that is told.
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN"]
+fn what_is_applied_says_whether_it_is_in_force_and_status_asks_again() {
+    let folder = Folder::new("effect");
+    let ended = in_a_lab(
+        &folder,
+        "echo reno > /proc/sys/net/ipv4/tcp_congestion_control
+tune apply net.rps:vA net.idle --yes 2>/dev/null >$D/applied; echo applied $?
+tune status >$D/status; tune status --json >$D/json
+tune rollback --yes >/dev/null
+tune apply net.idle --yes --json 2>/dev/null >$D/record; echo record $?
+echo bbr 2>/dev/null > /proc/sys/net/ipv4/tcp_congestion_control && { tune status >$D/bbr; echo bbr; }
+tune rollback --yes >/dev/null; echo rolled $?",
+    );
+    for part in ["applied 0", "record 0", "rolled 0"] {
+        assert!(ended.out.lines().any(|line| line == part), "{part}: {ended:?}");
+    }
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
+    for name in ["applied", "status"] {
+        let text = read(name);
+        assert!(text.contains("\n  in force: a connection's window was"), "{name}: {text}");
+        assert!(text.contains("\n  written and read back; in force: not shown: "), "{name}: {text}");
+        assert!(text.contains("packets came in on vA meanwhile (what would show it: "), "{name}: {text}");
+    }
+    assert!(
+        read("json").contains(r#""effect":{"force":"in_force","why":"a connection's"#),
+        "{}",
+        read("json")
+    );
+    schema::holds("changes", &read("json"));
+    schema::holds("changes", &read("record"));
+    assert!(read("record").contains(r#""by":"net.idle""#), "{}", read("record"));
+    assert!(read("record").contains(r#""force":"in_force""#), "{}", read("record"));
+    if ended.out.lines().any(|line| line == "bbr") {
+        assert!(
+            read("bbr").contains("\n  written, not in force: new connections use bbr"),
+            "{}",
+            read("bbr")
+        );
+    }
+}
+
+/// A quota and a place in line are those of the server that is named; both come back as they were.
+///
+/// Planted fault: a wanted value of another spelling than the kernel's; then it does not read back and is refused.
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN"]
+fn a_servers_place_in_line_is_changed_thread_by_thread_and_put_back() {
+    let folder = Folder::new("sched");
+    let ended = in_a_lab(
+        &folder,
+        "nice -n 7 sleep 600 & server=$!
+nice_of() { cut -d' ' -f19 /proc/$server/stat; }
+until test \"$(nice_of)\" = 7; do :; done
+tune apply app.sched --pid $server --yes 2>/dev/null; echo applied $?
+echo nice $(nice_of); tune rollback --yes >/dev/null; echo back $(nice_of)
+kill $server",
+    );
+    for part in ["applied 0", "nice 0", "back 7"] {
+        assert!(ended.out.lines().any(|line| line == part), "{part}: {ended:?}");
+    }
+    assert!(ended.out.contains("in force: "), "{ended:?}");
+}
+
+/// The group is the test's own, below whatever group the test is in; without the CPU controller there is nothing to test.
+///
+/// Planted fault: periods are not counted; then a quota that nobody lifted is in force.
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN"]
+fn a_servers_quota_is_lifted_shown_to_be_and_put_back() {
+    let folder = Folder::new("quota");
+    let ended = in_a_lab(
+        &folder,
+        "none() { echo no controller; exit; }
+if mount -t tmpfs none /sys/fs/cgroup && mkdir /sys/fs/cgroup/cpu && mount -t cgroup -o cpu none /sys/fs/cgroup/cpu; then
+  mkdir /sys/fs/cgroup/cpuacct; mount -t cgroup -o cpuacct none /sys/fs/cgroup/cpuacct
+  usage=/sys/fs/cgroup/cpuacct/dyno-test-$$; mkdir $usage
+  group=/sys/fs/cgroup/cpu/dyno-test-$$ file=cpu.cfs_quota_us limit=20000 lifted=-1
+else
+  umount /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup || none
+  group=/sys/fs/cgroup/dyno-test-$$ file=cpu.max limit='20000 100000' lifted='max 100000'
+fi
+mkdir $group || none
+echo $limit > $group/$file || { rmdir $group $usage; none; }
+bash -c 'while :; do :; done' & server=$!
+for one in $group $usage; do echo $server > $one/cgroup.procs; done
+until grep -q '^nr_throttled [1-9]' $group/cpu.stat; do :; done
+tune apply app.cgroup --pid $server --yes 2>/dev/null; echo applied $?
+test \"$(cat $group/$file)\" = \"$lifted\"; echo lifted $?
+tune status
+tune rollback --yes >/dev/null; test \"$(cat $group/$file)\" = \"$limit\"; echo back $?
+kill $server; wait $server 2>/dev/null; for one in $group $usage; do until rmdir $one 2>/dev/null; do :; done; done",
+    );
+    if ended.out.contains("no controller") {
+        return;
+    }
+    for part in ["applied 0", "lifted 0", "back 0"] {
+        assert!(ended.out.lines().any(|line| line == part), "{part}: {ended:?}");
+    }
+    assert_eq!(ended.out.matches("\n  in force: the group ran").count(), 2, "{ended:?}");
 }
 
 /// Planted fault: `check` does not compare the hash; then a plan is applied that was never shown.

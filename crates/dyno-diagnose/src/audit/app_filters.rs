@@ -1,6 +1,7 @@
 //! The named server: what stands before its system calls, how it is scheduled, what its control group allows.
 
 use dyno_record::audit::Risk;
+use dyno_record::change::What;
 use dyno_record::facts::Facts;
 
 use super::draft::{
@@ -76,26 +77,32 @@ fn scheduling(facts: &Facts) -> Seen {
     let server = server(facts)?;
     let threads = server.threads.known()?;
     let words: Vec<String> = threads.scheduling.iter().map(|(how, count)| format!("{count} {how}")).collect();
-    let is_behind = |how: &&String| {
+    let is_behind = |how: &str| {
         let nice = how.strip_prefix("other ").and_then(|nice| nice.parse::<i32>().ok());
-        nice.is_some_and(|nice| nice > 0) || matches!(how.as_str(), "batch" | "idle")
+        nice.is_some_and(|nice| nice > 0) || matches!(how, "batch" | "idle")
     };
-    if !threads.scheduling.keys().any(|how| is_behind(&how)) {
+    if !threads.scheduling.keys().any(|how| is_behind(how)) {
         return Ok(Looked::Fine(words.join(", ")));
     }
     let pid = server.pid;
-    Ok(finding("The server stands behind other programs when CPUs are short", words.join(", "), "nice 0")
-        .gain(
-            FAST,
-            measured(0.0, 15.0, "nothing while nobody else wants the CPU; a busy neighbour cost 13 to 15 %"),
-        )
-        .choice()
-        .risk(Risk::Operational, "what was to come first comes second")
-        .why("A positive nice value, or the class batch or idle, gives way to everybody else.")
-        .see(&[&format!("ps -L -o tid,cls,ni,comm {pid}")])
-        .apply(&[&format!("sudo renice -n 0 -p {pid}")])
-        .revert(&["renice to the value above"])
-        .into())
+    let made =
+        finding("The server stands behind other programs when CPUs are short", words.join(", "), "nice 0")
+            .gain(
+                FAST,
+                measured(
+                    0.0,
+                    15.0,
+                    "nothing while nobody else wants the CPU; a busy neighbour cost 13 to 15 %",
+                ),
+            )
+            .choice()
+            .risk(Risk::Operational, "what was to come first comes second")
+            .why("A positive nice value, or the class batch or idle, gives way to everybody else.")
+            .see(&[&format!("ps -L -o tid,cls,ni,comm {pid}")])
+            .apply(&[&format!("sudo renice -n 0 -p {pid}")])
+            .revert(&["renice to the value above"]);
+    let behind = threads.apart.iter().filter(|one| is_behind(&one.scheduling));
+    Ok(behind.fold(made, |made, one| made.set(What::Scheduler(one.task), "other nice 0")).into())
 }
 
 /// Percent of periods in which a group was held, from which it is worth a sentence.
@@ -112,14 +119,23 @@ fn quota(facts: &Facts) -> Seen {
     if group.throttled_lately == 0 && held < HELD_MIN {
         return Ok(Looked::Fine(found));
     }
-    let file = quoted(&format!("/sys/fs/cgroup{}/cpu.max", group.path.trim_end_matches('/')));
-    Ok(finding("The server's control group holds it back", found, "a larger quota, or none")
+    let path = match group.quota_file.as_str() {
+        "" => format!("/sys/fs/cgroup{}/cpu.max", group.path.trim_end_matches('/')),
+        file => file.to_owned(),
+    };
+    let (none, all_of_it) = if path.ends_with("/cpu.max") { ("max", "max 100000") } else { ("-1", "-1") };
+    let file = quoted(&path);
+    let made = finding("The server's control group holds it back", found, "a larger quota, or none")
         .gain(ALL, unknown("as much as the quota withholds"))
         .loses()
         .risk(Risk::Operational, "others of this machine get less")
         .why("When a group has used its CPU time of a period, all its threads stand still until the next: a request that meets this waits up to 100 ms.")
         .see(&[&format!("cat {file}")])
-        .apply(&[&format!("echo max | sudo tee {file}")])
-        .revert(&["write back what it read"])
-        .into())
+        .apply(&[&format!("echo {none} | sudo tee {file}")])
+        .revert(&["write back what it read"]);
+    Ok(match group.cpus {
+        // The file has a period too, which is the kernel's own where nothing is held to it.
+        Some(_) if !group.quota_file.is_empty() => made.set(What::File(path), all_of_it).into(),
+        _ => made.into(),
+    })
 }

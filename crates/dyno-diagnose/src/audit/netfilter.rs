@@ -220,8 +220,8 @@ fn tracking(facts: &Facts) -> Seen {
 /// A table whose chains let no packet of this port be tracked.
 fn notrack(port: u16) -> String {
     format!(
-        "chain in {{ type filter hook prerouting priority raw; tcp dport {port} notrack; }}\n\
-         chain out {{ type filter hook output priority raw; tcp sport {port} notrack; }}"
+        "chain in {{ type filter hook prerouting priority raw; tcp dport {port} counter notrack; }}\n\
+         chain out {{ type filter hook output priority raw; tcp sport {port} counter notrack; }}"
     )
 }
 

@@ -5,10 +5,11 @@
 use std::collections::BTreeSet;
 
 use dyno_record::audit::{Audit, Goal, Level, Risk, Source};
+use dyno_record::change;
 use dyno_record::fact::{Fact, Unread};
 use dyno_record::facts::{
-    Audit as AuditFacts, AuditRule, Chain, Conntrack, Cpus, Device, Facts, Listener, Network, Qdisc,
-    QueueSetting, Rule, Server, ServerListener, Softnet, Tap, Threads,
+    Audit as AuditFacts, AuditRule, Cgroup, Chain, Conntrack, Cpus, Device, Facts, Listener, Network, Qdisc,
+    QueueSetting, Rule, Scheduled, Server, ServerListener, Softnet, Tap, Threads,
 };
 
 use super::{audit, catalogue};
@@ -161,6 +162,43 @@ fn device(facts: &mut Facts) -> &mut Device {
 
 fn found(facts: &Facts, goal: Goal) -> BTreeSet<String> {
     audit(facts, goal).findings.into_iter().map(|finding| finding.id).collect()
+}
+
+/// Planted fault: threads that were put before others (`other -5`, `fifo`) are changed too.
+#[test]
+fn threads_behind_others_and_a_quota_that_holds_are_changes_of_that_server_alone() {
+    let mut facts = quiet();
+    facts.reader.network_namespace = Fact::Value("net:[9]".into());
+    let server = facts.server.as_mut().unwrap();
+    let thread = |tid: i32, scheduling: &str| Scheduled {
+        task: change::Task { pid: 42, tid, started: 7 },
+        scheduling: scheduling.into(),
+    };
+    let Fact::Value(threads) = &mut server.threads else { panic!("they are planted") };
+    threads.apart =
+        vec![thread(42, "other 7"), thread(43, "other -5"), thread(44, "batch"), thread(45, "fifo")];
+    threads.scheduling = threads.apart.iter().map(|one| (one.scheduling.clone(), 1)).collect();
+    server.cgroup = Fact::Value(Cgroup {
+        path: "/web".into(),
+        cpus: Some(0.5),
+        quota_file: "/sys/fs/cgroup/web/cpu.max".into(),
+        periods: 100,
+        throttled: 50,
+        ..Cgroup::default()
+    });
+    let found = audit(&facts, Goal::Throughput).findings;
+    let changes = |id: &str| found.iter().find(|finding| finding.id == id).unwrap().changes.clone();
+    let tids: Vec<i32> = changes("app.sched")
+        .iter()
+        .map(|spec| match &spec.what {
+            change::What::Scheduler(task) => task.tid,
+            other => panic!("{other}"),
+        })
+        .collect();
+    assert_eq!(tids, [42, 44]);
+    let quota = changes("app.cgroup");
+    assert_eq!(quota[0].what, change::What::File("/sys/fs/cgroup/web/cpu.max".into()));
+    assert_eq!(quota[0].wanted, "max 100000");
 }
 
 #[test]

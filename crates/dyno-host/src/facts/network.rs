@@ -175,7 +175,7 @@ fn parse_sockstat(text: &str) -> BTreeMap<String, u64> {
 }
 
 /// The backlogs before the protocols.
-pub(super) fn softnet() -> Fact<Softnet> {
+pub(crate) fn softnet() -> Fact<Softnet> {
     parsed("/proc/thread-self/net/softnet_stat", |text| Some(parse_softnet(text)))
 }
 

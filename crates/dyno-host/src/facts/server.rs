@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use dyno_record::fact::Fact;
 use dyno_record::facts::{
-    Cgroup, EpollPolling, Group, Listener, Server, ServerListener, SocketOptions, Threads,
+    Cgroup, EpollPolling, Group, Listener, Scheduled, Server, ServerListener, SocketOptions, Threads,
 };
 use dyno_sys::proc::{self, parse_status_field};
 use dyno_sys::socket::{SockOpt, read_option};
@@ -13,7 +13,10 @@ use dyno_sys::{Pid, child, epoll};
 
 use super::limits::{CONNECTIONS_MAX, QUEUES_MAX, THREADS_MAX};
 use super::read::{fact, unread};
+use crate::place;
 
+/// How a thread is scheduled that nobody asked for anything else.
+const USUAL: &str = "other 0";
 /// Options that some check reads.
 const OPTIONS: [SockOpt; 7] = [
     SockOpt::NoDelay,
@@ -86,7 +89,11 @@ fn add_thread(threads: &mut Threads, pid: Pid, tid: Pid) {
     *threads.seccomp_filters.entry(field("Seccomp_filters").parse().unwrap_or(0)).or_default() += 1;
     *threads.speculation.entry(field("Speculation_Store_Bypass")).or_default() += 1;
     let stat = proc::text(&format!("{folder}/stat")).unwrap_or_default();
-    *threads.scheduling.entry(scheduling(&stat)).or_default() += 1;
+    let scheduling = scheduling(&stat);
+    if let (true, Ok(task)) = (scheduling != USUAL, place::task(pid, tid)) {
+        threads.apart.push(Scheduled { task, scheduling: scheduling.clone() });
+    }
+    *threads.scheduling.entry(scheduling).or_default() += 1;
     let slack = proc::text(&format!("/proc/{tid}/timerslack_ns")).ok().and_then(|text| text.parse().ok());
     if let Some(slack) = slack {
         *threads.timer_slack_ns.entry(slack).or_default() += 1;
@@ -264,6 +271,7 @@ fn cgroup(pid: Pid) -> Fact<Cgroup> {
         Cgroup {
             path: group,
             cpus: quota.and_then(|quota| quota.cpus),
+            quota_file: proc::cpu_quota_file(pid).unwrap_or_default(),
             periods: quota.map_or(0, |quota| quota.periods),
             throttled: quota.map_or(0, |quota| quota.throttled),
             throttled_lately: 0,

@@ -19,6 +19,8 @@ const UDEV: &str = "etc/udev/rules.d/90-dyno.rules";
 const TABLES: &str = "etc/nftables.d/dyno.nft";
 const UNIT: &str = "etc/systemd/system/dyno-tune.service";
 const WANTS: &str = "etc/systemd/system/multi-user.target.d/90-dyno.conf";
+/// Where control groups are.
+const GROUPS: &str = "/sys/fs/cgroup/";
 const PROFILE: &str = "etc/tuned/dyno/tuned.conf";
 
 /// How changes are made to last.
@@ -93,6 +95,7 @@ fn of(what: &What, value: &str, form: Form) -> Result<(String, String), String> 
     match what {
         What::File(path) if path.starts_with("/proc/sys/") => Ok(sysctl(path, value, form)),
         What::NetworkFile { network, path } => here(network).map(|()| sysctl(path, value, form)),
+        What::File(path) if path.starts_with(GROUPS) => quota(path, value),
         What::File(path) if form == Form::Tuned => Ok((PROFILE.into(), format!("[sysfs]{path}={value}"))),
         What::File(path) => {
             Ok((UNIT.into(), shell_line(&format!("echo {} > {}", plain(value)?, plain(path)?))))
@@ -119,6 +122,18 @@ fn of(what: &What, value: &str, form: Form) -> Result<(String, String), String> 
         What::Affinity(task) => unit_of(task.pid).map(|file| (file, format!("CPUAffinity={value}"))),
         What::Scheduler(task) => unit_of(task.pid).and_then(|file| Ok((file, scheduling(value)?))),
         What::OwnFile { .. } | What::OwnFolder { .. } => Err("it lasts already".into()),
+    }
+}
+
+/// A group is made by who starts its service, and its quota with it.
+fn quota(path: &str, value: &str) -> Result<(String, String), String> {
+    let unit = path.rsplit('/').nth(1);
+    let unit = unit.filter(|unit| unit.ends_with(".service"));
+    let unit = unit.ok_or_else(|| "its control group is no service's".to_owned())?;
+    match value.starts_with("max") || value == "-1" {
+        // Nothing at all takes an earlier line back (systemd.resource-control(5)).
+        true => Ok((format!("etc/systemd/system/{}.d/90-dyno.conf", plain(unit)?), "CPUQuota=".to_owned())),
+        false => Err("only a quota that is lifted is known to a unit in the same words".into()),
     }
 }
 
@@ -271,6 +286,18 @@ mod tests {
         assert!(profile.contains("\n[sysctl]\nnet.ipv4.tcp_rmem=1 2 3\nvm.swappiness=10\n"), "{profile}");
         assert!(profile.contains("\n[sysfs]\n/sys/kernel/mm/ksm/run=0\n"), "{profile}");
         assert!(lasting.files.contains_key(UDEV) && !lasting.files.contains_key(SYSCTL));
+    }
+
+    #[test]
+    fn a_quota_that_was_lifted_is_its_services_and_no_other_groups() {
+        let of = |path: &str| {
+            let what = What::File(format!("{GROUPS}{path}"));
+            lasting(&[(what, "max 100000".to_owned())], Form::Tuned)
+        };
+        let files = of("system.slice/web.service/cpu.max").files;
+        let unit = &files["etc/systemd/system/web.service.d/90-dyno.conf"];
+        assert!(unit.contains("[Service]\nCPUQuota=\n"), "{unit}");
+        assert!(of("user.slice/cpu.max").files.is_empty());
     }
 
     /// Planted fault: `plain` takes every word; then a device's name ends udev's quotes and runs what follows.

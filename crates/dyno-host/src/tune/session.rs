@@ -3,11 +3,12 @@
 //! The verb calls it between lock and confirmation. When this process dies before [`Session::keep`], the keeper undoes
 //! everything; when that dies too, the journal knows.
 
-use dyno_record::tune::{Plan, Planned};
+use dyno_record::tune::{Effect, Plan, Planned};
 
 use crate::change::{HostChange, HostError};
 use crate::host::{Guard, Host};
 use crate::journal::Journal;
+use crate::tune::effect::{self, Asked};
 
 /// The changes of one plan.
 #[derive(Debug)]
@@ -64,6 +65,14 @@ impl<'s, G: Guard> Session<'s, G> {
         }
         stood?;
         Ok(String::from_utf8_lossy(&host.read(&planned.spec.what)?).into_owned())
+    }
+
+    /// Whether each change of the plan does what it is for, in their order; asked once all of them stand.
+    pub fn prove(&self, plan: &Plan, pause: &mut dyn FnMut()) -> Vec<Effect> {
+        let all: Vec<&Planned> = plan.steps.iter().flat_map(|step| &step.changes).collect();
+        let asked =
+            all.iter().map(|one| Asked { what: &one.spec.what, old: &one.was, wanted: &one.spec.wanted });
+        effect::prove(&asked.collect::<Vec<_>>(), pause)
     }
 
     /// How many changes were made.

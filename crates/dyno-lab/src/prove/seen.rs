@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use dyno_climb::proof::Reading;
+use dyno_host::counted;
 use dyno_sys::setting::scheduling;
 use dyno_sys::socket::{Addr, SockOpt};
 use dyno_sys::{Pid, child, proc, socket};
@@ -91,10 +92,7 @@ pub(super) fn polled(pids: &[Pid], port: u16) -> Reading {
     for pid in pids {
         let Ok(pidfd) = child::pidfd_open(*pid) else { continue };
         for fd in proc::sockets_accepted(*pid, port) {
-            let copy = child::pidfd_getfd(&pidfd, fd);
-            let Ok(id) = copy.and_then(|copy| socket::int_option(copy, SockOpt::IncomingNapiId)) else {
-                continue;
-            };
+            let Ok(id) = counted::napi_id(&pidfd, fd) else { continue };
             all += 1.0;
             polled += f64::from(u8::from(id != 0));
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::change::Task;
 use crate::fact::Fact;
 
 /// A server, with all its processes.
@@ -38,6 +39,16 @@ pub struct Server {
     pub cgroup: Fact<Cgroup>,
 }
 
+/// A thread and how it is scheduled.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scheduled {
+    /// The thread.
+    #[serde(flatten)]
+    pub task: Task,
+    /// Policy and nice value.
+    pub scheduling: String,
+}
+
 /// What the threads have in common, and where they differ: how many threads by value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -50,6 +61,9 @@ pub struct Threads {
     pub cpus: BTreeMap<String, u32>,
     /// By policy and nice value: `other 0`, `fifo`.
     pub scheduling: BTreeMap<String, u32>,
+    /// Those that are scheduled in another way than `other 0`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub apart: Vec<Scheduled>,
     /// By number of seccomp filters.
     pub seccomp_filters: BTreeMap<u32, u32>,
     /// By what the kernel says of speculation: `thread force mitigated`.
@@ -128,6 +142,9 @@ pub struct Cgroup {
     pub path: String,
     /// CPUs that it may use, where a quota is set.
     pub cpus: Option<f64>,
+    /// The file that sets them.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub quota_file: String,
     /// Periods counted, and those in which it was held.
     pub periods: u64,
     /// See `periods`.

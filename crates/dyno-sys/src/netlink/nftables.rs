@@ -3,7 +3,7 @@
 //! Read by the host's facts, in this thread's network namespace. Asking loads the module `nf_tables` where it is one: callers
 //! see first whether it is there.
 
-use super::attribute::{attributes, find};
+use super::attribute::{attributes, find, put};
 use super::expression;
 use super::socket::{Netlink, Protocol, Read, Until};
 use crate::filter::{Chain, HOOKS};
@@ -12,6 +12,9 @@ use std::io;
 
 /// `NFNL_SUBSYS_NFTABLES`, and what can be asked of it.
 const SUBSYSTEM: u16 = 10 << 8;
+const GETTABLE: u16 = 1;
+/// `NFT_TABLE_F_DORMANT`
+const DORMANT: u64 = 1;
 const GETCHAIN: u16 = 4;
 const GETRULE: u16 = 7;
 const GETSET: u16 = 10;
@@ -64,6 +67,20 @@ pub fn ruleset(rules_max: usize) -> io::Result<Ruleset> {
     let read = if [one, two, three].contains(&Read::Cut) { Read::Cut } else { Read::Whole };
     let chains = order.iter().filter_map(|key| chains.remove(key)).collect();
     Ok(Ruleset { chains, sets, read })
+}
+
+/// Whether a table sleeps (`flags dormant`): its chains are in no hook then.
+pub fn is_dormant(family: &str, table: &str) -> io::Result<bool> {
+    let number = (0..=10).find(|number| self::family(&[*number]) == family);
+    let mut request = vec![number.ok_or(io::ErrorKind::InvalidInput)?, 0, 0, 0];
+    put(&mut request, 1, &[table.as_bytes(), b"\0"].concat());
+    let mut flags = 0;
+    let mut netlink = Netlink::open(Protocol::Netfilter)?;
+    netlink.ask((SUBSYSTEM | GETTABLE, &request), Until::First, 1, &mut |message| {
+        let found = find(message.get(HEAD.len()..).unwrap_or_default(), 2);
+        flags = found.map_or(0, |flags| flags.be());
+    })?;
+    Ok(flags & DORMANT != 0)
 }
 
 fn dump<T>(what: u16, max: usize, parse: impl Fn(&[u8]) -> Option<T>) -> io::Result<(Vec<T>, Read)> {

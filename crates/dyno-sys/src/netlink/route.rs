@@ -37,6 +37,8 @@ pub struct Link {
     pub qdisc: String,
     /// Largest segment that is handed to it whole, in bytes.
     pub gso_max_bytes: u32,
+    /// Packets that such a segment may make.
+    pub gso_max_segments: u32,
     /// An XDP program is attached.
     pub has_xdp: bool,
     /// Packets received, and those dropped since it exists: on receipt, for want of room, on sending.
@@ -58,8 +60,12 @@ pub struct Qdisc {
     pub kind: String,
     /// Its number, as `8001:`.
     pub handle: u32,
+    /// Where it hangs: below a root that has a place for each queue, the queue's number and one.
+    pub parent: u32,
     /// Whether it is the root.
     pub is_root: bool,
+    /// Packets that it has passed on; below 2^32.
+    pub packets: u32,
     /// Packets dropped and delayed.
     pub drops: u32,
     /// See `drops`.
@@ -114,6 +120,7 @@ pub fn parse_link(message: &[u8]) -> Option<Link> {
             30 => link.promiscuity = attribute.u32(),
             31 => link.queues.1 = attribute.u32(),
             32 => link.queues.0 = attribute.u32(),
+            40 => link.gso_max_segments = attribute.u32(),
             41 => link.gso_max_bytes = attribute.u32(),
             43 => link.has_xdp = find(attribute.bytes, 2).is_some_and(|mode| mode.number() != 0),
             _ => {}
@@ -135,6 +142,7 @@ pub fn parse_qdisc(message: &[u8]) -> Option<Qdisc> {
     let mut qdisc = Qdisc {
         device: u32_at(message, 4),
         handle: u32_at(message, 8),
+        parent: u32_at(message, 12),
         is_root: u32_at(message, 12) == ROOT,
         ..Qdisc::default()
     };
@@ -142,6 +150,9 @@ pub fn parse_qdisc(message: &[u8]) -> Option<Qdisc> {
         match attribute.kind {
             1 => qdisc.kind = attribute.text(),
             7 => {
+                // struct gnet_stats_basic: bytes, packets.
+                let basic = find(attribute.bytes, 1).map(|basic| basic.bytes).unwrap_or_default();
+                qdisc.packets = u32_at(basic, 8);
                 // struct gnet_stats_queue: qlen, backlog, drops, requeues, overlimits.
                 let queue = find(attribute.bytes, 3).map(|queue| queue.bytes).unwrap_or_default();
                 (qdisc.queued, qdisc.drops, qdisc.overlimits) =

@@ -167,6 +167,13 @@ pub fn cpu_quota(pid: Pid) -> Option<CpuQuota> {
     groups.lines().filter_map(quota_folder).find_map(|folder| quota_in(&folder))
 }
 
+/// The file that the CPU quota of the cgroup of `pid` is set by: `cpu.max`, or `cpu.cfs_quota_us` of v1.
+pub fn cpu_quota_file(pid: Pid) -> Option<String> {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let files = |folder: String| ["cpu.max", "cpu.cfs_quota_us"].map(|file| format!("{folder}/{file}"));
+    groups.lines().filter_map(quota_folder).flat_map(files).find(|file| Path::new(file).exists())
+}
+
 /// The folder of a line of /proc/PID/cgroup, where the usual mounts have it.
 fn quota_folder(line: &str) -> Option<String> {
     let mut parts = line.splitn(3, ':');

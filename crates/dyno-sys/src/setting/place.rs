@@ -101,10 +101,7 @@ impl Task {
 ///
 /// # Errors
 /// When it cannot be entered.
-pub(super) fn there<T: Send>(
-    network: &Network,
-    work: impl FnOnce() -> T + Send,
-) -> io::Result<Result<T, String>> {
+pub fn there<T: Send>(network: &Network, work: impl FnOnce() -> T + Send) -> io::Result<Result<T, String>> {
     if namespace::network().is_ok_and(|own| own.is(network)) {
         return Ok(Ok(work()));
     }

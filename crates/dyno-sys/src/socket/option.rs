@@ -59,10 +59,12 @@ pub enum SockOpt {
     V6Only,
     /// `IP_BIND_ADDRESS_NO_PORT`
     BindNoPort,
+    /// `TCP_MAXSEG`, bytes
+    MaxSegment,
 }
 
 /// Every option with its kernel name, level and number.
-const TABLE: [(SockOpt, &str, i32, i32); 23] = [
+const TABLE: [(SockOpt, &str, i32, i32); 24] = [
     (SockOpt::NoDelay, "TCP_NODELAY", libc::IPPROTO_TCP, libc::TCP_NODELAY),
     (SockOpt::Congestion, "TCP_CONGESTION", libc::IPPROTO_TCP, libc::TCP_CONGESTION),
     (SockOpt::QuickAck, "TCP_QUICKACK", libc::IPPROTO_TCP, libc::TCP_QUICKACK),
@@ -86,6 +88,7 @@ const TABLE: [(SockOpt, &str, i32, i32); 23] = [
     (SockOpt::Type, "SO_TYPE", libc::SOL_SOCKET, libc::SO_TYPE),
     (SockOpt::V6Only, "IPV6_V6ONLY", libc::IPPROTO_IPV6, libc::IPV6_V6ONLY),
     (SockOpt::BindNoPort, "IP_BIND_ADDRESS_NO_PORT", libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT),
+    (SockOpt::MaxSegment, "TCP_MAXSEG", libc::IPPROTO_TCP, libc::TCP_MAXSEG),
 ];
 
 /// A name that is none of ours.

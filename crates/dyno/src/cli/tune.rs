@@ -22,8 +22,8 @@ const OUTPUT: &str = "Output";
   sudo dyno tune apply net.rps net.idle --yes
   sudo dyno tune rollback --yes
 
-Every change is read, written into the journal, written, and read back. What somebody else has changed
-since is told and left alone. After a reboot runtime values are gone with the boot.",
+Every change is read, written into the journal, written, and read back; then it is told whether it is in
+force. What somebody else has changed since is told and left alone. After a reboot runtime values are gone with the boot.",
     after_help = "Exit status: 0 done, 1 the answer is no (snapshots differ, something is left to somebody else), 2 error, 3 the host could not be put back.",
     help_template = HELP
 )]
@@ -94,7 +94,7 @@ pub(crate) struct TunePlan {
 
 /// `dyno tune apply`.
 #[derive(Debug, Args)]
-#[command(about = "Changes what the plan shows, and keeps a journal of it.", help_template = HELP)]
+#[command(about = "Changes what the plan shows, keeps a journal of it, and says of each change whether it is in force.", help_template = HELP)]
 pub(crate) struct TuneApply {
     /// Findings, as net.rps, or net.rps:eth0 for one device of it
     #[arg(value_name = "ID", required = true)]
@@ -112,6 +112,9 @@ pub(crate) struct TuneApply {
     /// Put everything back unless dyno tune confirm comes within this time
     #[arg(long, value_name = "TIME", value_parser = some_time, help_heading = CONSENT)]
     pub(crate) confirm_within: Option<Duration>,
+    /// Print what was changed, and whether it is in force, as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
 }
 
 /// `dyno tune confirm`.
@@ -121,7 +124,7 @@ pub(crate) struct TuneConfirm {}
 
 /// `dyno tune status`.
 #[derive(Debug, Args)]
-#[command(about = "Shows what the journal holds: what was changed, what it was, and where it stands now.", help_template = HELP)]
+#[command(about = "Shows what the journal holds: what was changed, what it was, where it stands now, and whether it is in force.", help_template = HELP)]
 pub(crate) struct TuneStatus {
     /// Print it as JSON
     #[arg(long, help_heading = OUTPUT)]

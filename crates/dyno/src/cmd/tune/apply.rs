@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use dyno_host::change::HostError;
 use dyno_host::host::Kernel;
+use dyno_host::tune::effect;
+use dyno_host::tune::rollback::open;
 use dyno_host::tune::session::Session;
 use dyno_host::tune::state::{State, Waited};
 use dyno_lab::Failure;
-use dyno_record::tune::Plan;
+use dyno_record::tune::{Changes, Effect, Plan, Planned};
 
 use super::bench::{Bench, unusable};
-use super::{ask, chosen, words};
+use super::{ask, chosen, rollback, words};
 use crate::cli::tune::{TuneApply, TunePlan};
 use crate::cmd::{exit, stop};
 use crate::out;
@@ -49,8 +51,34 @@ pub(super) fn apply(args: &TuneApply, folder: &Path) -> Result<ExitCode, Failure
     if !ask::agreed(args.consent, "Change these settings?")? {
         return Err(Failure::no("nothing was changed"));
     }
-    carry_out(&mut bench, &plan, args.confirm_within)?;
+    let told = if args.json { Told::Json } else { Told::Text };
+    let effects = carry_out(&mut bench, &plan, args.confirm_within, told)?;
+    if told == Told::Json {
+        out::print(&(super::compare::json(&record(&bench, &plan, effects))? + "\n"))?;
+    }
     bench.close().map(|()| exit::DONE)
+}
+
+/// How the changes are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Each with its effect, in words.
+    Text,
+    /// The same as a record, when they are kept.
+    Json,
+    /// They are files for the next boot.
+    Files,
+}
+
+/// What this plan has left in the journal, with the effect of each change.
+fn record(bench: &Bench, plan: &Plan, effects: Vec<Effect>) -> Changes {
+    let all = open(&bench.journal);
+    let planned = plan.steps.iter().flat_map(|step| &step.changes);
+    let row = |(planned, effect): (&Planned, Effect)| {
+        let own = all.iter().find(|open| open.left.what == planned.spec.what)?;
+        Some(rollback::row(own, Some(effect)))
+    };
+    rollback::changes(planned.zip(effects).filter_map(row).collect())
 }
 
 /// Whether the plan is the one that was shown, and what it asks for was given.
@@ -86,14 +114,23 @@ pub(super) fn carry_out(
     bench: &mut Bench,
     plan: &Plan,
     confirm_within: Option<Duration>,
-) -> Result<(), Failure> {
+    told: Told,
+) -> Result<Vec<Effect>, Failure> {
     let mut session = Session::new(&bench.keeper, &mut bench.journal);
-    let mut text = String::new();
-    let made = session.carry_out(plan, &mut Kernel, &mut |made| text.push_str(&words::made(made)));
-    out::print(&text)?;
+    let mut lines = Vec::new();
+    let made = session.carry_out(plan, &mut Kernel, &mut |made| lines.push(words::made(made)));
     if let Err(error) = made {
+        out::print(&lines.concat())?;
         let failure = refused(&error);
         return Err(undone(session).err().unwrap_or(failure));
+    }
+    // Files wait for the next boot: nothing of them can be in force yet.
+    let effects = match told {
+        Told::Files => Vec::new(),
+        Told::Text | Told::Json => session.prove(plan, &mut || std::thread::sleep(effect::PAUSE)),
+    };
+    if told != Told::Json {
+        out::print(&words::with_effects(&lines, &effects))?;
     }
     if let Some(within) = confirm_within {
         out::say(&format!(
@@ -108,7 +145,8 @@ pub(super) fn carry_out(
     if stop::asked() {
         return Err(undone(session).err().unwrap_or_else(Failure::interrupted));
     }
-    session.keep().map_err(|error| Failure::error("cannot keep the changes").because(&error))
+    session.keep().map_err(|error| Failure::error("cannot keep the changes").because(&error))?;
+    Ok(effects)
 }
 
 fn undone(session: Session<'_, dyno_sys::keeper::Keeper>) -> Result<(), Failure> {

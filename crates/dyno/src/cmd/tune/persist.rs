@@ -49,7 +49,7 @@ pub(super) fn persist(args: &TunePersist, folder: &Path) -> Result<ExitCode, Fai
     }
     remove_earlier(&mut bench)?;
     let plan = plan(&changes(&wanted.files, &root))?;
-    apply::carry_out(&mut bench, &plan, None)?;
+    apply::carry_out(&mut bench, &plan, None, apply::Told::Files)?;
     bench.close().map(|()| exit::DONE)
 }
 

@@ -5,11 +5,13 @@ use std::process::ExitCode;
 
 use dyno_host::host::Kernel;
 use dyno_host::journal::Journal;
+use dyno_host::recovery::{Left, Now};
+use dyno_host::tune::effect::{self, Asked};
 use dyno_host::tune::rollback::{Foreign, Open, Outcome, open};
 use dyno_host::tune::state::State;
 use dyno_lab::Failure;
 use dyno_record::commands::command;
-use dyno_record::tune::{CHANGES_SCHEMA, Changes, Held};
+use dyno_record::tune::{CHANGES_SCHEMA, Changes, Effect, Held};
 use dyno_record::visible::visible;
 
 use super::bench::{Bench, unusable};
@@ -24,14 +26,13 @@ const UNKEPT: &str = "not kept";
 /// `dyno tune status`.
 pub(super) fn status(args: &TuneStatus, folder: &Path) -> Result<ExitCode, Failure> {
     let all = if folder.exists() { open(&journal(folder)?) } else { Vec::new() };
+    let effects = effects(&all);
     if args.json {
-        let changes = all.iter().map(row).collect();
-        let record =
-            Changes { schema: CHANGES_SCHEMA.into(), version: env!("CARGO_PKG_VERSION").into(), changes };
-        return out::print(&(super::compare::json(&record)? + "\n")).map(|()| exit::DONE);
+        let rows = all.iter().zip(effects).map(|(open, effect)| row(open, effect)).collect();
+        return out::print(&(super::compare::json(&changes(rows))? + "\n")).map(|()| exit::DONE);
     }
     let mut text = String::new();
-    for one in &all {
+    for (one, effect) in all.iter().zip(effects) {
         let (state, reads) = words::now(&one.left.now(&Kernel));
         text.push_str(&format!(
             "{}  {}  was {}, {state}{}\n",
@@ -40,6 +41,7 @@ pub(super) fn status(args: &TuneStatus, folder: &Path) -> Result<ExitCode, Failu
             words::value(&one.left.old),
             if reads.is_empty() { String::new() } else { format!(": {}", words::value(&reads)) }
         ));
+        text.push_str(&effect.map_or_else(String::new, |effect| words::effect(&effect)));
     }
     if all.is_empty() {
         text.push_str("the journal holds no change\n");
@@ -55,7 +57,28 @@ pub(super) fn journal(folder: &Path) -> Result<Journal, Failure> {
     state.journal().map_err(|error| unusable(&error))
 }
 
-fn row(open: &Open) -> Held {
+/// The effect of each that stands where it was written, asked again.
+fn effects(all: &[Open]) -> Vec<Option<Effect>> {
+    let stands = |open: &&Open| matches!(open.left.now(&Kernel), Now::Ours(_)) && !open.left.ours.is_empty();
+    let standing: Vec<&Open> = all.iter().filter(stands).collect();
+    let mut asked = Vec::new();
+    for open in &standing {
+        let Left { what, old, ours, .. } = &open.left;
+        asked.push(Asked { what, old, wanted: ours.last().map_or("", String::as_str) });
+    }
+    let mut shown = effect::prove(&asked, &mut || std::thread::sleep(effect::PAUSE)).into_iter();
+    let mut of = |open: &Open| {
+        let is_asked = standing.iter().any(|one| one.left.number == open.left.number);
+        if is_asked { shown.next() } else { None }
+    };
+    all.iter().map(&mut of).collect()
+}
+
+pub(super) fn changes(changes: Vec<Held>) -> Changes {
+    Changes { schema: CHANGES_SCHEMA.into(), version: env!("CARGO_PKG_VERSION").into(), changes }
+}
+
+pub(super) fn row(open: &Open, effect: Option<Effect>) -> Held {
     let (state, reads) = words::now(&open.left.now(&Kernel));
     Held {
         number: open.left.number,
@@ -64,6 +87,7 @@ fn row(open: &Open) -> Held {
         was: open.left.old.clone(),
         state: state.to_owned(),
         reads,
+        effect,
     }
 }
 

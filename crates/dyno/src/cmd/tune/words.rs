@@ -5,7 +5,7 @@ use dyno_host::tune::rollback::{Open, Outcome};
 use dyno_host::tune::session::Made;
 use dyno_record::audit::{Gain, Prices};
 use dyno_record::commands::quoted;
-use dyno_record::tune::{Plan, Planned, Step};
+use dyno_record::tune::{Effect, Plan, Planned, Step};
 use dyno_record::visible::visible;
 
 /// Values are shown in one line up to here.
@@ -112,6 +112,21 @@ pub(super) fn made(made: &Made<'_>) -> String {
     )
 }
 
+/// Changes with whether each does what it is for.
+pub(super) fn with_effects(lines: &[String], effects: &[Effect]) -> String {
+    let mut text = String::new();
+    for (at, line) in lines.iter().enumerate() {
+        text.push_str(line);
+        text.push_str(&effects.get(at).map_or_else(String::new, effect));
+    }
+    text
+}
+
+/// Whether a change does what it is for. Names of devices and programs are in it.
+pub(super) fn effect(effect: &Effect) -> String {
+    format!("  {}\n", visible(&effect.to_string()))
+}
+
 /// What became of a change.
 pub(super) fn outcome(open: &Open, outcome: &Outcome) -> String {
     let (what, old) = (visible(&open.left.what.to_string()), value(&open.left.old));
@@ -131,7 +146,7 @@ pub(super) fn outcome(open: &Open, outcome: &Outcome) -> String {
 pub(super) fn now(now: &Now) -> (&'static str, String) {
     match now {
         Now::Back => ("back", String::new()),
-        Now::Ours(reads) => ("in force", reads.clone()),
+        Now::Ours(reads) => ("written", reads.clone()),
         Now::Foreign(reads) => ("changed by somebody else", reads.clone()),
         Now::Gone(why) => ("gone", why.clone()),
         Now::GoneWithBoot => ("gone with the boot", String::new()),

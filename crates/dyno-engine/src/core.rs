@@ -585,10 +585,10 @@ impl<N: Net> Core<N> {
         self.wheel.disarm(&mut self.conns, index);
         let (http, mut turn) = self.turn(index);
         http.on_end(&mut turn, why);
-        if let Some(gate) = self.net.gate() {
-            if !planted(Fault::PlaceKept) {
-                gate.disconnect(self.conns.get(index).peer);
-            }
+        if let Some(gate) = self.net.gate()
+            && !planted(Fault::PlaceKept)
+        {
+            gate.disconnect(self.conns.get(index).peer);
         }
         if let Some(meter) = self.net.meter() {
             let is_limited = self.conns.get(index).client == Client::TooMany;

@@ -224,7 +224,7 @@ impl Redirects {
         }
         let slashes = (0..name.len()).rev().filter(|at| name[*at] == b'/').map(|at| at + 1);
         let mut fitting = slashes.chain([0]).filter_map(|end| self.below.get(&name[..end]));
-        if planted(Fault::ShortestRedirect) { fitting.last() } else { fitting.next() }
+        if planted(Fault::ShortestRedirect) { fitting.next_back() } else { fitting.next() }
     }
 }
 

@@ -75,7 +75,7 @@ pub(crate) enum Entry {
 }
 
 pub(crate) fn entry(path: &[u8], version: u64) -> Option<Entry> {
-    let name = path.strip_prefix(PREFIX[1..].as_bytes())?;
+    let name = path.strip_prefix(&PREFIX.as_bytes()[1..])?;
     match name {
         b"sub" => return Some(Entry::Moved),
         b"sub/" => return Some(Entry::File("sub/index.html")),

@@ -137,10 +137,13 @@ fn nameless(salt: u32) -> Option<&'static Told> {
     }
 }
 
+/// Which folders the sites are, and the hosts.
+type Installed = (Rc<[Folder]>, Arc<Hosts>);
+
 /// Tells the engine of the hosts of a simulation; which folders its sites are.
 pub(crate) fn install(scratch: &mut Scratch, salt: u32) -> Rc<[Folder]> {
     thread_local! {
-        static MADE: RefCell<HashMap<u32, (Rc<[Folder]>, Arc<Hosts>)>> = RefCell::default();
+        static MADE: RefCell<HashMap<u32, Installed>> = RefCell::default();
     }
     let folders = if has_hosts(salt) {
         let (folders, hosts) = MADE.with_borrow_mut(|made| {
@@ -157,7 +160,7 @@ pub(crate) fn install(scratch: &mut Scratch, salt: u32) -> Rc<[Folder]> {
     folders
 }
 
-fn make(nameless: Option<&Told>) -> (Rc<[Folder]>, Arc<Hosts>) {
+fn make(nameless: Option<&Told>) -> Installed {
     let mount = |folder: Folder| Mount::new("/", folder.to_string()).expect("a slash is a path");
     let whatever = nameless.and_then(|told| told.folder).map(mount).into_iter().collect();
     let hosts = nameless.into_iter().chain(&HOSTS).map(made).collect();

@@ -326,6 +326,8 @@ impl World {
             }
             // Who comes after a drain began finds no listener.
             let socket = self.clients[id].socket.take().expect("a client connects once");
+            // A worker accepts in a turn: its limits run from then.
+            self.core.begin_turn(self.now_ns);
             if self.drain_began_ns.is_none() && self.let_in(id) {
                 assert!(self.core.admit(socket, self.clients[id].comer.peer), "it can be watched");
                 self.clients[id].was_admitted = true;

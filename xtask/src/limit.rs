@@ -18,6 +18,9 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Whoever forks until it stops may leave a child that was not seen: so often it is looked again.
 const ROUNDS_MAX: usize = 20;
 
+/// What was killed is gone when it next gets a CPU; what hangs in the kernel longer than this is left to it.
+const GONE_MAX: Duration = Duration::from_secs(5);
+
 /// What a process of a run has in its environment, before the run's own name.
 const MARK: &str = "DYNO_TEST_RUN";
 
@@ -74,6 +77,11 @@ fn killed(mut child: Child, mark: &str) -> Result<usize, Trouble> {
         }
         send("KILL", &left);
         all.extend(left);
+    }
+    // A signal is sent before it is obeyed: on a busy machine somebody whose parent is gone already may still be there.
+    let begun = Instant::now();
+    while all.iter().any(|pid| parent_of(*pid).is_some()) && begun.elapsed() < GONE_MAX {
+        sleep(LOOK);
     }
     // Last of all: until then its number is nobody else's.
     child.wait().map_err(Trouble::cannot("wait for what was killed"))?;

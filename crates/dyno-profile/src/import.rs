@@ -8,7 +8,8 @@ mod gather;
 pub mod perf_data;
 pub mod perf_script;
 
-use dyno_record::profile::Profile;
+use dyno_record::profile::{Profile, ProfileError};
+use serde_json::json;
 
 pub use gather::error::ImportError;
 
@@ -18,14 +19,14 @@ pub use gather::error::ImportError;
 /// When it is none, or a damaged one.
 pub fn read(bytes: &[u8]) -> Result<Profile, ImportError> {
     if perf_data::is_one(bytes) {
-        return perf_data::read(bytes);
+        return possible(perf_data::read(bytes)?);
     }
     let text = std::str::from_utf8(bytes).map_err(|_| ImportError::NotText)?;
     let start = text.trim_start_matches('\u{feff}').trim_start();
     match () {
         () if start.is_empty() => Err(ImportError::Empty),
         () if start.starts_with(['{', '[']) && !folded::is_one(text) => Ok(Profile::from_json(start)?),
-        () if perf_script::is_one(text) => perf_script::read(text),
+        () if perf_script::is_one(text) => possible(perf_script::read(text)?),
         () if folded::is_one(text) => folded::read(text),
         () => Err(unknown(text)),
     }
@@ -41,7 +42,14 @@ pub fn read_here(bytes: &[u8]) -> Result<Profile, ImportError> {
         return read(bytes);
     }
     let mut names = perf_data::OnDisk::default();
-    perf_data::read_named(bytes, |place| names.name(place))
+    possible(perf_data::read_named(bytes, |place| names.name(place))?)
+}
+
+/// A profile whose figures can be: what could not be read again is not written.
+fn possible(profile: Profile) -> Result<Profile, ImportError> {
+    let figures = json!({ "duration_s": profile.duration_s, "frequency_hz": profile.sampling.frequency_hz });
+    dyno_record::sane::check(&figures).map_err(ProfileError::Impossible)?;
+    Ok(profile)
 }
 
 /// The first line that is of neither kind, as far as it is fit to be shown.

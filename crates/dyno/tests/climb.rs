@@ -124,7 +124,7 @@ const IDLE_PROOF: &str = r#"{ kind = "command", argv = ["cat", "/proc/{pid}/cmdl
 fn a_short_climb_keeps_the_single_send_and_its_record_can_be_judged_and_drawn_again() {
     let _machine = alone();
     let folder = Folder::new("short");
-    let output = run(&folder, &["--time", "30s", "--rung", "one-send", "--seed", "7"]);
+    let output = run(&folder, &["--time", "45s", "--rung", "one-send", "--seed", "7"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let record = record(&folder);
     let talk = text(&output.stderr);

@@ -146,7 +146,7 @@ fn refusal(names: &[&str], apt: Option<&Path>, rights: &Rights) -> Option<Troubl
 }
 
 fn needs(names: &[&str]) -> Trouble {
-    Trouble::new(format!("the tests need what is missing here: {}", names.join(", ")))
+    Trouble::new(format!("this needs what is missing here: {}", names.join(", ")))
 }
 
 fn is_there(seen: &Seen) -> bool {

@@ -2,8 +2,8 @@
 //!
 //! By the compiler's tables where a file has them, by frame pointers elsewhere, module by module; through code without a
 //! file by its own instructions where they tell (`made`). Where the copied piece ends the process's memory goes on (`far`).
-//! The kernel's own walk over frame pointers, where a sample has one, continues what the copied bytes cannot: it reads the whole stack, and
-//! with Go also across a switch of stacks. What came of it is checked before it is shown (`checked`).
+//! The kernel's own walk over frame pointers, where a sample has one, continues what the copied bytes cannot: it reads the
+//! whole stack, and with Go also across a switch of stacks. What came of it is checked before it is shown (`checked`).
 
 mod checked;
 mod far;

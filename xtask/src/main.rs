@@ -13,6 +13,7 @@ mod flags;
 mod fuzz;
 mod generate;
 mod go;
+mod hold;
 mod install;
 mod limit;
 mod mutants;
@@ -64,6 +65,8 @@ usage: cargo xtask VERB
                     [--connections 4000] [--only heads,bodies,readers] [--dyno FILE] [--write PAGE]
   soak              good, bad and slow clients, changes, rotations, reloads and kills at once, and whether memory stays
                     flat: [--time 30m] [--dyno FILE]
+  hold              a million idle connections before dyno serve, requests beside them, and what each costs:
+                    [--connections 1007000] [--dyno FILE]; as root, two minutes and ten gigabytes
   mutants           whether tests see faults: a seeded sample of small changes, each tested alone; takes hours
                     [--seed N] [--sample 200] [--time 3h] [--only proto,judge,measure,engine,verdicts]
                     [--page docs/evidence/mutants.md] [--continue]
@@ -104,6 +107,7 @@ fn run(mut words: Vec<String>) -> Result<Outcome, Trouble> {
         "budget" => budget::run(&repo, flags),
         "book" => book::run(&repo, flags),
         "install" => install::run(&repo, flags),
+        "hold" => hold::run(&repo, flags),
         "bench" => bench::run(&repo, flags),
         "fuzz" => fuzz::run(&repo, flags),
         "mutants" => mutants::run(&repo, flags),

@@ -308,7 +308,9 @@ fn delta(a: &Sheet, b: &Sheet, name: &str, forbids: Forbids) -> Option<Delta> {
     }
     let word = |figure: Option<&Figure>| figure.map(|figure| figure.word.clone());
     let measured = |figure: Option<&Figure>| figure.is_some_and(|figure| figure.value.is_some());
-    if !measured(of_a) && !measured(of_b) && word(of_a) == word(of_b) {
+    // That the figure which decides is missing in both is the answer.
+    let decides = any.decides == Decides::Verdict;
+    if !decides && !measured(of_a) && !measured(of_b) && word(of_a) == word(of_b) {
         return None;
     }
     let (effect, interval, verdict, why) = judged(of_a, of_b, forbids, a.starts);

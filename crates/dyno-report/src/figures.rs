@@ -88,7 +88,7 @@ pub fn held(held: &Held) -> String {
     let limit = value(figure.unit, held.limit);
     let wanted = format!("wanted {} {limit}", held.op.sign());
     let found = match (held.found, held.end) {
-        (None, End::Estimate) if figure.value.is_none() => format!("not measured{}", why(&figure.basis)),
+        (None, _) if figure.value.is_none() => unmeasured(&figure.basis),
         (None, _) => "not known (there is no interval)".to_owned(),
         (Some(found), End::Estimate) => within(figure.unit, found, figure.interval),
         (Some(found), _) => value(figure.unit, found),
@@ -102,9 +102,14 @@ pub fn held(held: &Held) -> String {
     format!("{word}: {name} is {found}, {wanted}{crosses}")
 }
 
-fn why(basis: &str) -> String {
-    let basis = basis.strip_prefix("not measured").unwrap_or(basis).trim_start_matches(": ");
-    if basis.is_empty() { String::new() } else { format!(" ({basis})") }
+/// That it is not measured, and why or where.
+fn unmeasured(basis: &str) -> String {
+    let rest = basis.strip_prefix("not measured");
+    match rest.and_then(|rest| rest.strip_prefix(": ")).or(rest).unwrap_or(basis) {
+        "" => "not measured".to_owned(),
+        place if place.starts_with(' ') => format!("not measured{place}"),
+        why => format!("not measured ({why})"),
+    }
 }
 
 #[cfg(test)]
@@ -138,6 +143,11 @@ mod tests {
         );
         assert_eq!(say("low(total)>=1.1x"), "met: the lower end of total is 1.20×, wanted >= 1.10×");
         assert_eq!(say("p99<5ms"), "not met: p99 is not measured (cut short), wanted < 5.00 ms");
+        // Fault: an end of what was not measured is told as a figure without an interval.
+        let end = "not met: the upper end of p99 is not measured (cut short), wanted < 5.00 ms";
+        assert_eq!(say("high(p99)<5ms"), end);
+        assert_eq!(unmeasured("not measured in A and B"), "not measured in A and B");
+        assert_eq!([unmeasured(""), unmeasured("not measured")], ["not measured", "not measured"]);
     }
 
     #[test]

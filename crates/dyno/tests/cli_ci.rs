@@ -37,6 +37,22 @@ fn a_condition_that_is_not_met_is_a_no_that_says_found_and_wanted() {
     }
 }
 
+/// Planted fault: figures that neither record has are left out, and a gate on the total ends as a mistake in its name.
+#[test]
+fn what_neither_of_two_records_measured_is_not_met_and_no_mistake() {
+    let folder = common::Folder::new("unmeasured");
+    let text = std::fs::read_to_string(format!("{FOLDER}/history/climb-1.json")).unwrap();
+    let mut climb: serde_json::Value = serde_json::from_str(&text).unwrap();
+    (climb["total"], climb["floor"]) = (serde_json::Value::Null, serde_json::Value::Null);
+    let short = folder.file("short.json", climb.to_string());
+    let ended = said_of(&["judge", &short, &short, "--fail-under", "high(total)>=-2%, cpu<=0"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    for told in ["the upper end of total is not measured in A and B", "cpu is not measured in A and B"] {
+        assert!(ended.err.contains(told), "{}", ended.err);
+    }
+    assert!(ended.out.contains("not judged · total: not measured in A and B"), "{}", ended.out);
+}
+
 #[test]
 fn several_conditions_must_all_hold_and_each_is_told() {
     let words = ["judge", "climb-1.json", "--fail-under", "total>=1x", "--fail-under", "total>=99x"];

@@ -8,7 +8,7 @@ use dyno_record::causal::CAUSAL_SCHEMA;
 use dyno_record::climb::{CLIMB_SCHEMA, Climb};
 use dyno_record::diagnosis::Diagnosis;
 use dyno_record::difference::{Difference, DifferenceError, Named, Verdict};
-use dyno_record::figure::Sheet;
+use dyno_record::figure::{Figure, Sheet, Unit};
 use dyno_record::finding::DIAGNOSIS_SCHEMA;
 use dyno_record::load::{LOAD_SCHEMA, LoadRun};
 use dyno_record::profile::{PROFILE_SCHEMA, Profile, ProfileError};
@@ -49,7 +49,7 @@ pub(super) fn run(
     let sides = (Named { file: &file_a, sheet: sheet_a }, Named { file: &file_b, sheet: sheet_b });
     let record =
         Difference::of(sides.0, sides.1, env!("CARGO_PKG_VERSION")).map_err(|error| unlike(&error))?;
-    let held = conditions.hold(&record.sheet())?;
+    let held = conditions.hold(&with_unmeasured(record.sheet(), &sheets))?;
     let subject = Subject::Difference(&record);
     let page = || dyno_report::page::difference::render(&record);
     let to_stdout = args.html.as_ref().is_some_and(|path| path.as_os_str() == "-");
@@ -67,6 +67,17 @@ pub(super) fn run(
     }
     let met = gate::told(&held);
     Ok(if record.verdict == Verdict::Worse || !met { ExitCode::from(exit::NO) } else { exit::DONE })
+}
+
+/// The figures of both, those with that neither measured: a condition on one of them is not met, and no mistake.
+fn with_unmeasured(mut of_both: Sheet, sides: &[Sheet; 2]) -> Sheet {
+    for figure in sides.iter().flat_map(|side| &side.figures) {
+        if figure.value.is_none() && of_both.figure(&figure.name).is_none() {
+            let missing = Figure::new(&figure.name, &figure.what, (Unit::Percent, figure.better), None);
+            of_both.figures.push(missing.basis("not measured in A and B"));
+        }
+    }
+    of_both
 }
 
 fn only_for_numbers(args: &cli::Judge) -> Result<(), Failure> {

@@ -203,9 +203,30 @@ fn arm_record<A>(one: &Live<A>, levels: &Levels, at: usize) -> ArmRecord {
     }
 }
 
-/// Share of user ticks and its binomial error: the kernel samples the split once a tick.
+/// Share of user ticks and its binomial error: the kernel samples the split once a tick. None where a handful of ticks says
+/// next to nothing. The error is that of two ticks more on each side (Agresti and Coull, 1998): of seven ticks in the kernel
+/// the plain one would be zero.
 fn user_share((user, system): (u64, u64)) -> Option<(f64, f64)> {
     let all = (user + system) as f64;
-    let share = user as f64 / all;
-    (all > 0.0).then(|| (share, (share * (1.0 - share) / all).sqrt()))
+    let near = (user as f64 + 2.0) / (all + 4.0);
+    let error = (near * (1.0 - near) / (all + 4.0)).sqrt();
+    (error <= USER_SHARE_ERROR_MAX && all > 0.0).then(|| (user as f64 / all, error))
+}
+
+/// A split that is off by more (one standard error) is not told: a bar would show halves of nothing.
+const USER_SHARE_ERROR_MAX: f64 = 0.08;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fault: the plain binomial error, by which seven ticks in the kernel show for sure that a server has no time of its own.
+    #[test]
+    fn a_handful_of_ticks_splits_nothing() {
+        assert_eq!([user_share((0, 0)), user_share((0, 7)), user_share((1, 6))], [None, None, None]);
+        let none = user_share((0, 400)).unwrap_or_default();
+        assert!(none.0 == 0.0 && none.1 > 0.0 && none.1 < 0.01, "{none:?}");
+        let some = user_share((100, 300)).unwrap_or_default();
+        assert!(some.0 == 0.25 && (some.1 - 0.0217).abs() < 0.001, "{some:?}");
+    }
 }

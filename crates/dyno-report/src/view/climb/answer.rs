@@ -106,7 +106,7 @@ fn arms_drawn(climb: &Climb, total: &Total) -> Figure {
     let rows: Vec<Bar> = total.arms.iter().enumerate().map(|(at, arm)| bar(arm, half_width(at))).collect();
     let said: Vec<String> = rows.iter().map(|row| format!("{} {}", row.name, row.figure)).collect();
     let split = if total.arms.iter().any(|arm| arm.user_share.is_some()) {
-        " Dark: the program's own (user) time; pale: the kernel's."
+        " Strong: the program's own (user) time; faint: the kernel's."
     } else {
         ""
     };

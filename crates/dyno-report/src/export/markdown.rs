@@ -98,7 +98,11 @@ fn visible_in_place(line: &str) -> String {
 }
 
 fn card(card: &Card) -> String {
-    let head = format!("- **{}** {}\n", text(&card.name), text(&card.aside));
+    let aside = match (card.aside.as_str(), &card.verdict) {
+        ("", Some(verdict)) => format!("({})", verdict.word),
+        (aside, _) => text(aside),
+    };
+    let head = format!("- **{}** {aside}\n", text(&card.name));
     let said = card.blocks.iter().map(|block| match block {
         Block::Paragraph(one) => format!("  - {}\n", text(&one.words)),
         Block::List(_, items) => {

@@ -6,7 +6,10 @@ use crate::view::table::{Align, Cell, Column, Look, Row, Table};
 
 /// A table; each row begins with its name. A column's unit stands in its head.
 pub(super) fn table(table: &Table) -> Tag {
-    let on: Vec<usize> = (0..table.columns.len()).filter(|at| table.columns[*at].on.page()).collect();
+    // A column in which no row has a word is a head above nothing.
+    let is_filled = |at: &usize| *at == 0 || table.rows.iter().any(|row| !row.cells[*at].words.is_empty());
+    let on: Vec<usize> =
+        (0..table.columns.len()).filter(|at| table.columns[*at].on.page() && is_filled(at)).collect();
     let heads: Vec<&Column> = on.iter().map(|at| &table.columns[*at]).collect();
     let caption = (!table.caption.is_empty()).then(|| tag("caption").text(tied(&table.caption)));
     let made = match caption {
@@ -48,10 +51,17 @@ fn plain(cell: &Cell, _: &Column) -> Tag {
     }
 }
 
+/// From here on a cell takes a phone's whole row: two of them are wider than half of 360 pixels each.
+const WIDE_CHARS: usize = 16;
+
 /// On a phone a cell stands below its row's name with its column's head before it.
 fn labelled(cell: &Cell, column: &Column) -> Tag {
     let content = plain(cell, column).attr("data-label", column.head);
-    let content = if cell.words.is_empty() { content.attr("data-empty", "") } else { content };
+    let content = match cell.words.chars().count() {
+        0 => content.attr("data-empty", ""),
+        WIDE_CHARS.. => content.attr("data-wide", ""),
+        _ => content,
+    };
     match cell.look {
         Look::Figure(value) if value.is_finite() => content.attr("data-value", value),
         _ => content,

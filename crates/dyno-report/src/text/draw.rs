@@ -18,7 +18,7 @@ const LINE_INDENT: usize = 2;
 /// Columns before what stands under a card's name, and before its points; those of their marks.
 const CARD_INDENT: usize = 5;
 const POINT_INDENT: usize = 7;
-const MARK_COLUMNS: usize = 4;
+const MARK_COLUMNS_MIN: usize = 4;
 
 /// The whole view in at most `width` columns, 40 at least.
 pub(super) fn view(view: &View, width: usize, color: Color) -> String {
@@ -118,7 +118,10 @@ impl Writer {
             let tone = card.verdict.map_or(Tone::Faint, |verdict| verdict.tone);
             let name = painted(&visible(&card.name), tone, self.color);
             let parting = if at > 0 { "\n" } else { "" };
-            let aside = visible(&card.aside);
+            let aside = match (card.aside.as_str(), &card.verdict) {
+                ("", Some(verdict)) => format!("({})", verdict.word),
+                (aside, _) => visible(aside),
+            };
             let columns = CARD_INDENT + visible(&card.name).chars().count() + 2 + aside.chars().count();
             if columns <= self.width {
                 self.out.push_str(&format!("{parting}{:>3}  {name}  {aside}\n", at + 1));
@@ -135,16 +138,19 @@ impl Writer {
             Block::Paragraph(said) => {
                 self.out.push_str(&wrapped(&visible(&said.words), self.width, CARD_INDENT));
             }
-            Block::List(_, items) => items.iter().for_each(|item| self.point(item)),
+            Block::List(_, items) => {
+                let longest = items.iter().map(|item| item.lead.chars().count()).max().unwrap_or(0);
+                items.iter().for_each(|item| self.point(item, MARK_COLUMNS_MIN.max(longest + 1)));
+            }
             _ => self.block(block),
         }
     }
 
-    fn point(&mut self, item: &Item) {
-        let room = self.width - POINT_INDENT - MARK_COLUMNS;
+    fn point(&mut self, item: &Item, marks: usize) {
+        let room = self.width.saturating_sub(POINT_INDENT + marks);
         for (k, line) in lines(&visible(&item.words), room).iter().enumerate() {
             let mark = if k == 0 { item.lead.as_str() } else { "" };
-            self.out.push_str(&format!("{:POINT_INDENT$}{mark:<MARK_COLUMNS$}{line}\n", ""));
+            self.out.push_str(&format!("{:POINT_INDENT$}{mark:<marks$}{line}\n", ""));
         }
     }
 }

@@ -212,9 +212,9 @@ fn card(at: usize, finding: &AuditFinding) -> Card {
     };
     let points = [
         vec![
-            Item::new("is", &finding.found),
-            Item::new("→", &finding.recommended),
-            Item::new("%", of_gain(&finding.gain)),
+            Item::new("found", &finding.found),
+            Item::new("better", &finding.recommended),
+            Item::new("gain", of_gain(&finding.gain)),
         ],
         prices(finding),
         command("see", &finding.see),
@@ -238,7 +238,9 @@ fn of_gain(gain: &Gain) -> String {
     match (gain.source, gain.percent) {
         (Source::NoneFound, _) | (_, None) => format!("no figure is known: {}", gain.of),
         (source, Some([least, most])) => {
-            format!("{least:.0} to {most:.0} % ({}): {}", source.name(), gain.of)
+            let [least, most] = [least, most].map(|end| format!("{end:.0}"));
+            let both = if least == most { least } else { format!("{least} to {most}") };
+            format!("{both} % ({}): {}", source.name(), gain.of)
         }
     }
 }

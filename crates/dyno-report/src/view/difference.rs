@@ -85,6 +85,16 @@ fn headline(record: &Difference) -> Headline {
         format!("99 % interval {low} % … {high} %")
     };
     let what = delta.map(|delta| format!("{}: ", delta.what)).unwrap_or_default();
+    // Large letters say what was found: a change that may as well be none is not in them.
+    if record.verdict == Verdict::NoDifference {
+        let ends = interval.map(|interval| format!(", {}", ends(interval))).unwrap_or_default();
+        return Headline {
+            unit: "No difference seen".to_owned(),
+            interval: format!("{what}{big}{ends}"),
+            from: record.why.clone(),
+            ..Headline::default()
+        };
+    }
     Headline {
         big,
         unit: format!("{what}{}", record.verdict.words()),

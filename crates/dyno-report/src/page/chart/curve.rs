@@ -22,7 +22,12 @@ pub(super) fn curves(all: &Curves, sentence: &str) -> Tag {
     let mut svg = drawing(HEIGHT as u32, sentence).class("curves");
     for (x, text) in across {
         let at = whole.at(*x);
-        svg = svg.push(line([at, at], [0.0, floor], "grid")).push(label(at, HEIGHT - 6.0, "axis", text));
+        // On a phone the next one begins where the first would end: that has the room beneath the levels.
+        let mark = match *x > 0.0 {
+            true => label(at, HEIGHT - 6.0, "axis", text),
+            false => tag("text").attr("y", HEIGHT - 6.0).attr("text-anchor", "end").class("axis").text(text),
+        };
+        svg = svg.push(line([at, at], [0.0, floor], "grid")).push(mark);
     }
     svg = svg.push_all(up.iter().map(|(y, _)| line([0.0, 100.0], [down(*y); 2], "grid")));
     svg = svg.push(plot(curves, floor));

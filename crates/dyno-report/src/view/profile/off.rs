@@ -29,6 +29,7 @@ pub(super) fn sections(profile: &Profile, measure: &Measure) -> (Section, Vec<Se
         Fact::new("threads", states(profile)),
         Fact::new("own cost", own_cost(profile)),
         requests(profile),
+        idle_threads(profile),
     ];
     let about = Section::new("about", "", (OnPage::Head, OnTerminal::Above), vec![Block::Facts(facts)]);
     let tables = waits(profile, measure).map(Block::Table);
@@ -66,6 +67,31 @@ fn states(profile: &Profile) -> String {
     format!(
         "running {running} · wanting a CPU {runnable} · waiting {waiting} of {:.1} s of their time",
         all / 1e9
+    )
+}
+
+/// Where Go's runtime puts a thread to sleep that has nothing to run: the kernel sees a futex, and the program has no lock there.
+const GO_SLEEPS: &str = "runtime.notesleep";
+
+/// How much of the waiting at locks is that of idle threads of Go's, which says nothing of the program.
+fn idle_threads(profile: &Profile) -> Fact {
+    let sleeps = |stack: &Stack| {
+        let frames = stack.frames.iter().filter_map(|&at| profile.frames.get(at as usize));
+        frames.into_iter().any(|frame| frame.origin == Origin::User && frame.name == GO_SLEEPS)
+    };
+    let locks = || profile.stacks.iter().filter(|stack| class_of(stack) == WaitClass::Lock);
+    let all: u64 = locks().map(|stack| stack.weight_ns).sum();
+    let idle: u64 = locks().filter(|stack| sleeps(stack)).map(|stack| stack.weight_ns).sum();
+    if idle == 0 {
+        return Fact::new("Go", "");
+    }
+    let part = share(idle as f64, all as f64);
+    Fact::alert(
+        "Go",
+        format!(
+            "{part} of the waiting at locks is threads of Go's runtime that have nothing to run: no lock of the program's. \
+             dyno diagnose PID says what its goroutines wait for"
+        ),
     )
 }
 
@@ -141,10 +167,10 @@ fn stacks(profile: &Profile) -> Vec<String> {
     let row = |((frames, class), (ns, waits, wakers)): Place<'_>| {
         let woken = wakers.iter().max_by_key(|(_, ns)| **ns).map(|(&waker, _)| woken(profile, waker));
         format!(
-            "{} {} {} waits in {}{}",
+            "{} {} {} in {}{}",
             share(ns as f64, all),
             name::of_wait(class),
-            count(waits as f64),
+            waits_of(waits),
             place(profile, frames),
             woken.unwrap_or_default()
         )
@@ -176,12 +202,17 @@ fn woken(profile: &Profile, waker: u32) -> String {
     format!(" · ended by {} ({}) in {}", waker.name, waker.tid, place(profile, &waker.frames))
 }
 
+/// `1,976 waits`, `1 wait`.
+fn waits_of(waits: u64) -> String {
+    if waits == 1 { "1 wait".to_owned() } else { format!("{} waits", count(waits as f64)) }
+}
+
 fn contended(profile: &Profile) -> Vec<String> {
     let row = |lock: Lock| {
         let by = lock.released_by.first().map(|(waker, _)| woken(profile, *waker)).unwrap_or_default();
         let time = latency(lock.waiting_ns as f64 / 1e3);
-        let (waits, waiters) = (count(lock.waits as f64), counted(lock.waiters.len(), "thread"));
-        format!("{}: {time} in {waits} waits of {waiters}{by}", lock.name)
+        let (waits, waiters) = (waits_of(lock.waits), counted(lock.waiters.len(), "thread"));
+        format!("{}: {time} in {waits} of {waiters}{by}", lock.name)
     };
     locks(profile).into_iter().take(ROWS_MAX).map(row).collect()
 }
@@ -225,6 +256,24 @@ mod tests {
         assert_eq!(place(&profile, &[2, 3]), "sync.(*Mutex).lockSlow < sync.(*Mutex).Lock");
     }
 
+    /// Fault: an idle thread of Go's told as a lock of the program's, and nothing beside it.
+    #[test]
+    fn idle_threads_of_a_go_program_are_no_locks() {
+        let frame = |name: &str| Frame { name: name.to_owned(), origin: Origin::User, ..Frame::default() };
+        let wait = || Some(Wait { class: WaitClass::Lock, ..Wait::default() });
+        let stack =
+            |frames: Vec<u32>, weight_ns| Stack { frames, weight_ns, wait: wait(), ..Stack::default() };
+        let of = |stacks| Profile {
+            kind: Kind::OffCpu,
+            frames: vec![frame("main"), frame(GO_SLEEPS)],
+            stacks,
+            ..Profile::default()
+        };
+        let go = idle_threads(&of(vec![stack(vec![0], 25), stack(vec![0, 1], 75)])).text();
+        assert!(go.starts_with("75.0 % of the waiting at locks") && go.contains("dyno diagnose PID"), "{go}");
+        assert!(idle_threads(&of(vec![stack(vec![0], 25)])).is_empty());
+    }
+
     #[test]
     fn the_lists_name_the_wait_the_lock_and_who_let_go() {
         let frame = |name: &str, origin| Frame { name: name.to_owned(), origin, ..Frame::default() };
@@ -252,6 +301,7 @@ mod tests {
             wakers: vec![Waker { pid: 7, tid: 9, name: "other".to_owned(), frames: vec![0, 3] }],
             ..Profile::default()
         };
+        assert_eq!([waits_of(1), waits_of(1_976)], ["1 wait", "1,976 waits"]);
         assert!(states(&profile).starts_with("running 25.0 % · wanting a CPU 25.0 % · waiting 50.0 % of"));
         assert_eq!(
             stacks(&profile),

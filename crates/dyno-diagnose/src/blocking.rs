@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use dyno_record::finding::{Class, Confidence};
 
-use super::draft::{Draft, Outcome, percent};
+use super::draft::{Draft, Outcome, counted, percent};
 use super::facts::{Cost, Facts};
 use super::limits::{WAITING_SHARE_MIN, untaken};
 use super::names;
@@ -344,10 +344,10 @@ fn lock_in_words(name: &str, lock: &Lock) -> String {
     let mean_us = lock.wait_ns as f64 / 1e3 / lock.waits.max(1) as f64;
     let place = lock.place.as_ref().map_or_else(String::new, |place| format!(" in {place}"));
     format!(
-        "{name}: {} waits of {mean_us:.0} µs on average by {} threads{place}, ended by {} threads",
-        lock.waits,
-        lock.waiters.len(),
-        lock.wakers.len()
+        "{name}: {} of {mean_us:.0} µs on average by {}{place}, ended by {}",
+        counted(lock.waits, "wait"),
+        counted(lock.waiters.len() as u64, "thread"),
+        counted(lock.wakers.len() as u64, "thread")
     )
 }
 

@@ -101,6 +101,11 @@ impl Draft {
     }
 }
 
+/// `3 threads`, `1 thread`.
+pub(super) fn counted(count: u64, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
+
 /// A share as percent for a sentence.
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;

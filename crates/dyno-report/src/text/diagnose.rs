@@ -101,6 +101,8 @@ mod tests {
         let blind = Diagnosis { not_looked_at: blind, ..healthy.clone() };
         let text = diagnosis_card(&blind, 120, Color::Plain);
         assert!(text.contains("16 of 23 rules could not look") && !text.contains("nothing found"), "{text}");
+        // Fault: a line for each rule, sixteen times the same reason.
+        assert_eq!(text.matches("it needs root").count(), 1, "{text}");
         let near = vec![RuledOut { class: Class::Copying, by: "20 % of the CPU copies bytes".into() }];
         let near = Diagnosis { nearest: near, ..healthy };
         assert!(diagnosis_card(&near, 80, Color::Plain).contains("nearest      copying: 20 %"));

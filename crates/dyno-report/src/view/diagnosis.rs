@@ -113,9 +113,18 @@ fn notes(record: &Diagnosis) -> Vec<Fact> {
     nearest.chain(record.notes.iter().map(note)).collect()
 }
 
+/// What could not be looked at, by the reason: one right that is missing takes many rules at once.
 fn unseen(record: &Diagnosis) -> Vec<Fact> {
-    let fact = |one: &NotLookedAt| Fact::new("not seen", format!("{}: {}", one.what, one.why));
-    record.not_looked_at.iter().map(fact).collect()
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for NotLookedAt { what, why } in &record.not_looked_at {
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, whats)) => whats.push(what),
+            None => reasons.push((why, vec![what])),
+        }
+    }
+    let fact =
+        |(why, whats): (&str, Vec<&str>)| Fact::new("not seen", format!("{}: {why}", whats.join(", ")));
+    reasons.into_iter().map(fact).collect()
 }
 
 fn facts(id: &'static str, heading: &'static str, facts: Vec<Fact>) -> Option<Section> {
@@ -204,8 +213,8 @@ fn finding(finding: &Finding) -> Card {
     Card {
         anchor: name.to_owned(),
         name: name.to_owned(),
-        aside: format!("({})", sureness(finding.confidence)),
-        verdict: Some(Verdict { word: name, tone: Tone::Bad }),
+        aside: String::new(),
+        verdict: Some(Verdict { word: sureness(finding.confidence), tone: Tone::Bad }),
         shown: Shown::Open,
         blocks: vec![said(Voice::Plain, "", &finding.summary), Block::List("", points)],
     }

@@ -24,11 +24,11 @@ time. Without root parts of it cannot be seen: it says which.",
     help_template = HELP
 )]
 pub(crate) struct Diagnose {
-    /// The process to watch, with its children; a thread stands for its process
+    /// The process, as -p
     #[arg(value_name = "PID", value_parser = process, required_unless_present_any = ["pid", "from"], conflicts_with = "pid")]
     pub(crate) target: Option<Pid>,
-    /// The same as a flag
-    #[arg(short, long, value_name = "PID", value_parser = process)]
+    /// The process to watch, with its children; a thread stands for its process
+    #[arg(short, long, value_name = "PID", value_parser = process, help_heading = "What and how long")]
     pub(crate) pid: Option<Pid>,
 
     /// How long to watch
@@ -44,8 +44,14 @@ pub(crate) struct Diagnose {
     #[arg(short = 'F', long = "freq", value_name = "HZ", default_value = "997", value_parser = clap::value_parser!(u32).range(10..=10_000), help_heading = "What and how long")]
     pub(crate) frequency: u32,
 
-    /// Confidence from which a finding makes the exit status 1
-    #[arg(long, value_name = "WHEN", default_value = "low", help_heading = "Output")]
+    /// Confidence from which a finding makes the exit status 1: low (all), medium (likely and surer), high (sure) or never
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "low",
+        hide_possible_values = true,
+        help_heading = "Output"
+    )]
     pub(crate) fail_on: FailOn,
     /// End with 2 if some rule could not look, for want of a right or of the kernel's help
     #[arg(long, help_heading = "Output")]

@@ -68,7 +68,7 @@ mod tests {
         for (order, expected) in [
             ("set spin 200", "ok"),
             ("counters\n", "requests=0 "),
-            ("set spin x", "error: dial spin cannot stand at \"x\""),
+            ("set spin x", "error: dial spin cannot be \"x\""),
             ("set log off", "error: dial log cannot be turned while"),
             ("dance", "error: the orders are"),
         ] {

@@ -207,10 +207,7 @@ mod tests {
             ("pin", ""),
         ] {
             let error = dials.set(name, word).unwrap_err();
-            assert!(
-                error.to_string().starts_with(&format!("dial {name} cannot stand at \"{word}\"")),
-                "{error}"
-            );
+            assert!(error.to_string().starts_with(&format!("dial {name} cannot be \"{word}\"")), "{error}");
         }
         assert_eq!(dials, Dials::naive());
         assert!(matches!(dials.set("colour", "red"), Err(DialError::UnknownDial { .. })));

@@ -80,6 +80,13 @@ impl Failure {
         self
     }
 
+    /// Puts the place where it was said before what happened, as `dyno.toml:3`.
+    #[must_use]
+    pub fn at(mut self, place: &str) -> Self {
+        self.what = format!("{place}: {}", self.what);
+        self
+    }
+
     /// Adds the likely cause.
     #[must_use]
     pub fn likely(mut self, cause: impl Into<String>) -> Self {

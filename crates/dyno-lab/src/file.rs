@@ -8,6 +8,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use dyno_record::commands::quoted;
+
 use crate::failure::Failure;
 
 /// Bytes of a file that is read whole: a climb's record has some 2 MB, a million numbers 20 MB.
@@ -128,6 +130,21 @@ fn open_device(path: &Path) -> Result<File, Failure> {
     OpenOptions::new().write(true).open(path).map_err(|error| refused(&cannot_write(path), &error))
 }
 
+/// A file that cannot be made: most often the folder that it is for is not there.
+fn not_placed(path: &Path, error: &io::Error) -> Failure {
+    let failure = refused(&cannot_write(path), error);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.filter(|folder| error.kind() == io::ErrorKind::NotFound && !folder.exists()) {
+        Some(folder) => {
+            let folder = folder.display().to_string();
+            failure
+                .likely(format!("there is no folder {folder}"))
+                .try_this(format!("mkdir -p {}", quoted(&folder)))
+        }
+        None => failure,
+    }
+}
+
 fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
@@ -148,7 +165,7 @@ impl<'p> Draft<'p> {
         let beside = path.with_file_name(name);
         // `create_new` is O_EXCL: it follows no link and takes over no file.
         let opened = OpenOptions::new().write(true).create_new(true).open(&beside);
-        let file = opened.map_err(|error| refused(&cannot_write(path), &error))?;
+        let file = opened.map_err(|error| not_placed(path, &error))?;
         Ok(Draft { path, beside, file })
     }
 
@@ -245,7 +262,12 @@ mod tests {
         let folder = Folder::new("before");
         assert!(can_be_written(&folder.0).unwrap_err().lines().contains("it is a folder"));
         let nowhere = folder.0.join("missing/x.json");
-        assert!(can_be_written(&nowhere).unwrap_err().lines().contains("no such file or folder"));
+        let lines = can_be_written(&nowhere).unwrap_err().lines();
+        // Fault: the file is told as missing, which it is meant to be.
+        assert!(
+            lines.contains("likely: there is no folder ") && lines.contains("try:    mkdir -p "),
+            "{lines}"
+        );
         can_be_written(&folder.0.join("x.json")).unwrap();
         assert!(folder.names().is_empty());
     }

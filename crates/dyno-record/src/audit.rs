@@ -185,7 +185,7 @@ pub struct AuditFinding {
     pub apply: Vec<String>,
     /// Commands that undo that.
     pub revert: Vec<String>,
-    /// The same as changes that `dyno tune` carries out; none where it takes a person.
+    /// The same as changes that `dyno tune` carries out; none where it is done by hand.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ChangeSpec>,
 }

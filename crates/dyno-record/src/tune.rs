@@ -60,7 +60,7 @@ pub struct Step {
     pub cannot: Option<String>,
 }
 
-/// A finding that takes a person.
+/// A finding that is mended by hand.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByHand {
     /// The finding.

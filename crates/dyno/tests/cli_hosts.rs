@@ -111,7 +111,11 @@ fn what_is_wrong_with_a_host_is_told_with_its_place() {
             "a is the name of two hosts",
             "contradict",
         ),
-        ("[[host]]\nnames = [\"a\"]\nroot = \"/no/such\"\n", ":3: cannot serve /no/such", ""),
+        (
+            "[[host]]\nnames = [\"a\"]\nroot = \"/no/such\"\n",
+            ":3: cannot serve /no/such",
+            "likely: there is no such folder",
+        ),
         (
             "[[host]]\nnames = [\"a\"]\nredirect = [\"301 /* https://b*\"]\n",
             ":3: content.redirect cannot be",

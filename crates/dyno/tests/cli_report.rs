@@ -67,9 +67,9 @@ fn a_link_is_never_written_through_and_a_record_never_over() {
 fn what_is_no_record_is_refused_by_name() {
     let folder = Folder::new("report-none");
     for (name, text, says) in [
-        ("numbers", "[1,2,3]", "this is not a climb record"),
+        ("numbers", "[1,2,3]", "is no record of dyno"),
         ("other.json", r#"{"schema":"dyno.climb/99"}"#, "dyno.climb/99"),
-        ("empty", "", "this is not a climb record"),
+        ("empty", "", "is no record of dyno"),
     ] {
         let file = folder.file(name, text);
         let ended = run(["report", &file]);

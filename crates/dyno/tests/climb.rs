@@ -307,9 +307,9 @@ fn a_dry_run_shows_every_command_file_and_word_of_the_chosen_rungs() {
         "{dir}/server.conf",
         "|   deep on",
         "cat /proc/{pid}/cmdline",
-        r#""--idle-timeout", "61s""#,
-        r#""--idle-timeout", "60s""#,
-        "shared",
+        "--idle-timeout 61s",
+        "--idle-timeout 60s",
+        "load on 0, shared",
     ] {
         assert!(shown.contains(wanted), "{wanted} is missing: {shown}");
     }
@@ -430,6 +430,14 @@ fn lists_and_dry_runs_fit_a_terminal_and_a_pipe_has_a_line_for_each() {
             assert!(wide.is_empty(), "{words:?} at {columns}: {wide:#?}");
         }
     }
+    // Fault: claims that begin wherever their rung's words end.
+    let wide = lines(&["--list"], Some("140"));
+    let at = |line: &String, word: &str| line.find(word).map(|byte| line[..byte].chars().count());
+    let claims: Vec<_> = ["head and body in one send", "a log line is copied", "no line is formatted"]
+        .iter()
+        .map(|claim| wide.iter().find_map(|line| at(line, claim)))
+        .collect();
+    assert!(claims[0].is_some() && claims.windows(2).all(|two| two[0] == two[1]), "{claims:?}: {wide:#?}");
     let rungs = lines(&["--list"], None);
     assert!(rungs.iter().all(|line| line.contains('=')), "a rung is a line: {rungs:#?}");
 }

@@ -25,7 +25,7 @@ pub enum DialError {
         known: &'static [&'static str],
     },
     /// The dial exists and does not know this word.
-    #[error("dial {dial} cannot stand at \"{word}\"; it takes {choices}")]
+    #[error("dial {dial} cannot be \"{word}\"; it takes {choices}")]
     UnknownWord {
         /// The dial's name.
         dial: &'static str,

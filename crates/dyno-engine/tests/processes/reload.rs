@@ -81,7 +81,7 @@ pub(crate) fn what_is_wrong_with_new_settings_changes_nothing() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = format!("addr={}\n", taken.local_addr().unwrap());
     for (text, says) in [
-        ("log=loud\n", "not reloaded: dial log cannot stand at \"loud\""),
+        ("log=loud\n", "not reloaded: dial log cannot be \"loud\""),
         (&taken, "not reloaded: cannot listen on 127.0.0.1"),
         ("log=sync\nlog_file=/nowhere/log\n", "error: cannot open the access log /nowhere/log: No such file"),
         ("content=/nowhere\n", "error: the content cannot be served"),

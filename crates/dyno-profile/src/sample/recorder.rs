@@ -382,7 +382,7 @@ fn warnings(profile: &Profile, with_kernel: bool, throttled: u64, symbols: &mut 
         warnings.push(format!("the kernel paused sampling {throttled} times: it took too much of a CPU (kernel.perf_cpu_time_max_percent)"));
     }
     if sampling.samples == 0 && profile.total_ns() == 0 {
-        warnings.push("no samples: the target did not run".to_owned());
+        warnings.push("no samples: the target used less CPU time than one sample takes, or none".to_owned());
     }
     warnings.extend(symbols.notes().iter().cloned());
     warnings

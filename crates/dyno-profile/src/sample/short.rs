@@ -88,7 +88,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Fault: `settle` that drops what was told. The profile then says that the target did not run.
+    /// Fault: `settle` that drops what was told. The profile then has no samples.
     #[test]
     fn what_ended_before_a_sample_counts_under_its_name_and_is_said() {
         let (mut short, mut profile) = (Short::default(), Profile::default());

@@ -64,10 +64,18 @@ pub(super) fn fitted(parts: impl Iterator<Item = String>, left: Duration, width:
     with_end(parts, format!("({} left)", clock(left)), width)
 }
 
+/// Fewer letters of a name are no name.
+const BEGINNING_MIN: usize = 8;
+
 fn with_end(parts: impl Iterator<Item = String>, left: String, width: usize) -> String {
     let mut line = String::new();
     for part in parts {
-        if line.chars().count() + part.chars().count() + 2 + left.chars().count() > width {
+        let room = width.saturating_sub(line.chars().count() + 2 + left.chars().count());
+        if part.chars().count() > room {
+            // A time left of nothing tells nobody anything: of the first part stays what there is room for.
+            if line.is_empty() && room >= BEGINNING_MIN {
+                line.extend(part.chars().take(room - 1).chain("…  ".chars()));
+            }
             break;
         }
         line.push_str(&part);
@@ -105,6 +113,16 @@ mod tests {
         let endless = Doing { left: None, spent: Duration::from_secs(75), ..doing };
         assert_eq!(endless.line(80), "watching nginx  (1:15 so far)");
         assert!((0..40).all(|width| doing.line(width).chars().count() <= width));
+    }
+
+    /// Fault: a name that is wider than the terminal leaves the time left alone.
+    #[test]
+    fn of_a_long_name_the_beginning_is_told() {
+        let what =
+            "rank(std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > const&)";
+        let doing = Doing { what, left: Some(Duration::from_secs(19)), spent: Duration::ZERO };
+        assert_eq!(doing.line(40), "rank(std::__cxx11::basic_s…  (0:19 left)");
+        assert!((0..120).all(|width| doing.line(width).chars().count() <= width));
     }
 
     #[test]

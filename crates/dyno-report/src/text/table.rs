@@ -6,7 +6,7 @@
 
 use super::lines::{chars, wrapped};
 use crate::color::{Color, painted};
-use crate::number::visible;
+use crate::number::{NONE, visible};
 use crate::view::table::{Align, Column, Look, Row, Table};
 
 /// Blanks between columns.
@@ -196,7 +196,8 @@ fn push_notes(
 ) {
     let has_place = |at: usize| shown.iter().any(|s| s.at == at && chars(s.cell(row)) <= s.width);
     let fallen = columns.iter().zip(&row.cells).enumerate();
-    let fallen = fallen.filter(|(at, (_, cell))| !has_place(*at) && !cell.is_empty());
+    let says_nothing = |cell: &String| cell.is_empty() || cell == NONE;
+    let fallen = fallen.filter(|(at, (_, cell))| !has_place(*at) && !says_nothing(cell));
     let fallen = fallen.map(|(_, (column, cell))| column.under.replace("{}", cell));
     let notes = fallen.chain([why.to_owned()]).chain(row.row.notes.iter().map(|note| visible(note)));
     let text: Vec<String> = notes.filter(|note| !note.is_empty()).collect();

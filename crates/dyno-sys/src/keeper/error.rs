@@ -23,7 +23,7 @@ pub enum KeeperError {
     #[error("the keeper of processes is gone, and everything it kept with it")]
     Gone,
     /// No answer came in time.
-    #[error("no answer in time to: {operation}")]
+    #[error("the keeper of processes did not answer in time (asked to {operation})")]
     Late {
         /// What was asked.
         operation: &'static str,

@@ -312,13 +312,21 @@ fn plan(args: &cli::Climb, server_cpus: &CpuSet) -> Result<(Plan, PathBuf), Fail
         return Ok((built_in(&surroundings), PathBuf::from("/")));
     };
     let name = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::error(format!("cannot read the plan {name}")).because(&error))?;
+    let text = plan_text(path)?;
     let plan = Plan::from_toml(&text).map_err(|error| mistaken::plan(&path.display().to_string(), &error))?;
     mistaken::calls(&plan, &name.to_string())?;
     suits(&plan, args, &name.to_string())?;
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
     Ok((plan, absolute.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned)))
+}
+
+fn plan_text(path: &Path) -> Result<String, Failure> {
+    String::from_utf8(dyno_lab::file::read(path)?).map_err(|error| {
+        Failure::error(format!("{} is no plan: it is not text", dyno_lab::file::name(path)))
+            .because(&error.utf8_error())
+            .likely("another file is meant: a plan is TOML")
+            .try_this("docs/manual/plans.md, or examples/nginx.toml")
+    })
 }
 
 /// Whether the plan can be climbed where it is to be.
@@ -432,14 +440,25 @@ fn list(plan: &Plan, only: &[String], columns: Option<usize>) -> String {
     let listed = |rung: &&Rung| only.is_empty() || rung.is_wanted(only);
     let rungs: Vec<&Rung> = plan.rungs.iter().filter(listed).collect();
     let width = rungs.iter().map(|rung| rung.id.chars().count()).max().unwrap_or(0).min(NAME_COLUMNS_MAX);
+    let set = |rung: &Rung| format!("{}={}", visible(&rung.dial), visible(&rung.to));
+    let widest = rungs.iter().map(|rung| set(rung).chars().count()).max().unwrap_or(0).min(NAME_COLUMNS_MAX);
     let line = |rung: &&Rung| {
-        let [id, dial, to, claim] = [&rung.id, &rung.dial, &rung.to, &rung.claim].map(|text| visible(text));
+        let [id, claim] = [&rung.id, &rung.claim].map(|text| visible(text));
+        let set = set(rung);
         let when = if rung.only_named {
             format!("; only with --rung {id}: {}", visible(&rung.risk))
         } else {
             String::new()
         };
-        text::beside(&format!("{id:width$}  {dial}={to}  "), &format!("{claim}{when}"), columns)
+        let lead = format!("{id:width$}  {set:widest$}  ");
+        // Beside a lead of half the line a claim would be a pillar of words.
+        match columns.filter(|columns| lead.chars().count() * 2 > *columns) {
+            None => text::beside(&lead, &format!("{claim}{when}"), columns),
+            Some(_) => {
+                text::beside("", lead.trim_end(), columns)
+                    + &text::beside("    ", &format!("{claim}{when}"), columns)
+            }
+        }
     };
     rungs.iter().map(line).collect()
 }

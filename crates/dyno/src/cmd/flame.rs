@@ -142,6 +142,17 @@ fn unread(name: &str, error: &ImportError) -> Failure {
         ImportError::Record(ProfileError::Impossible(_)) => {
             failure.likely(super::report::BY_HAND).try_this("dyno profile PID -o profile.json")
         }
+        ImportError::Record(ProfileError::Schema { found }) => match super::report::verb_of(found) {
+            Some((what, verb)) if !found.starts_with("dyno.profile/") => {
+                failure.likely(format!("it is {what}")).try_this(verb.replace("FILE", name))
+            }
+            _ => failure
+                .likely("another version of dyno wrote it")
+                .try_this("the dyno that wrote it, or a newer one"),
+        },
+        ImportError::Record(_) => failure
+            .likely("it is cut or damaged, or another program wrote it")
+            .try_this("dyno profile PID -o profile.json"),
         ImportError::Unsupported { instead, .. } => {
             failure.likely("perf itself reads such a file").try_this(*instead)
         }

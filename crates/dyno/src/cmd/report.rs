@@ -16,7 +16,7 @@ use dyno_lab::file;
 use dyno_report::export;
 use kinds::Record;
 
-pub(super) use kinds::{BY_HAND, climb_record};
+pub(super) use kinds::{BY_HAND, climb_record, verb_of};
 
 /// Runs the verb.
 pub(crate) fn run(args: &cli::Report) -> Result<ExitCode, Failure> {
@@ -70,8 +70,8 @@ fn text(path: &Path) -> Result<String, Failure> {
     String::from_utf8(file::read(path)?).map_err(|error| {
         Failure::error(format!("{} is not text", file::name(path)))
             .because(&error)
-            .likely("it is no record of a climb")
-            .try_this("dyno climb -o climb.json")
+            .likely("it is no record of dyno")
+            .try_this("dyno report --help, which says what is drawn")
     })
 }
 

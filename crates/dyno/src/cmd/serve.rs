@@ -166,7 +166,7 @@ fn check(args: &cli::Serve, config: &Config) -> Result<ExitCode, Failure> {
             "warning: {place} is in use now; that is as it should be if this server runs there\n"
         ));
     }
-    let what = args.what.as_deref().map_or_else(|| "dyno".to_owned(), dyno_lab::file::name);
+    let what = args.what.as_deref().map_or_else(|| "dyno serve".to_owned(), dyno_lab::file::name);
     out::print(&format!("{what} would serve\n"))?;
     Ok(exit::DONE)
 }
@@ -259,7 +259,7 @@ fn takes(word: &str, choices: &str) -> String {
 fn unknown_word(error: &DialError) -> Failure {
     match error {
         DialError::UnknownWord { dial, word, choices } => {
-            let what = format!("dial {dial} cannot stand at \"{word}\"");
+            let what = format!("--{dial} cannot be \"{word}\"");
             Failure::usage(what).likely(takes(word, choices)).try_this("dyno serve --help")
         }
         DialError::UnknownDial { .. } => Failure::usage(error.to_string()).try_this("dyno serve --help"),
@@ -320,9 +320,11 @@ mod tests {
     #[test]
     fn a_word_that_a_dial_does_not_know_is_answered_with_its_choices() {
         let lines = unknown_word(&config(&serve(&["--log", "loud"])).unwrap_err()).lines();
-        assert!(lines.starts_with(
-            "error: dial log cannot stand at \"loud\"\n  likely: it takes sync, ring, commit or off\n"
-        ));
+        assert!(
+            lines.starts_with(
+                "error: --log cannot be \"loud\"\n  likely: it takes sync, ring, commit or off\n"
+            )
+        );
     }
 
     /// The climb turns dials by the words of these flags; it must not invent any.

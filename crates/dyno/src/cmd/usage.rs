@@ -34,6 +34,9 @@ fn mistake(error: &clap::Error, words: &[String]) -> Failure {
             .likely("a variable of the shell that stands there is not set")
             .try_this(help_of(words));
     }
+    if let ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand = error.kind() {
+        return without_command(words);
+    }
     let text = error.render().to_string();
     let paragraphs: Vec<&str> = text.split("\n\n").collect();
     let what = one_line(paragraphs.first().copied().unwrap_or_default());
@@ -44,9 +47,33 @@ fn mistake(error: &clap::Error, words: &[String]) -> Failure {
             (what.strip_suffix(&format!(": {reason}")).unwrap_or(what), Some(reason))
         }
         (None, Some((what, values))) => (what, Some(format!("it takes {}", values.trim_end_matches(']')))),
+        (None, None) if is_unknown_flag(error) => {
+            (what, alike(&paragraphs).or_else(|| Some(format!("{} has no such flag", verb_of(words)))))
+        }
         (None, None) => (what, tip(&paragraphs).or_else(|| usage(&paragraphs))),
     };
     Failure::usage(what).likely(likely.unwrap_or_else(|| otherwise(error.kind()))).try_this(help_of(words))
+}
+
+/// A verb that has commands of its own, without one of them: clap tells its whole help.
+fn without_command(words: &[String]) -> Failure {
+    let command = meant(words);
+    let names = command.get_subcommands().map(clap::Command::get_name).filter(|name| *name != "help");
+    Failure::usage(format!("{} needs a command", verb_of(words)))
+        .likely(format!("it takes {}", names.collect::<Vec<_>>().join(", ")))
+        .try_this(help_of(words))
+}
+
+/// A flag that the verb has not. What takes values as well could take the word for one (`-- --flag`), which nobody means.
+fn is_unknown_flag(error: &clap::Error) -> bool {
+    let word = error.get(ContextKind::InvalidArg);
+    error.kind() == ErrorKind::UnknownArgument
+        && matches!(word, Some(ContextValue::String(word)) if word.starts_with('-'))
+}
+
+/// The flag that was perhaps meant.
+fn alike(paragraphs: &[&str]) -> Option<String> {
+    tip(paragraphs).filter(|tip| !tip.starts_with("to pass "))
 }
 
 /// The flag whose value is there and empty, which clap tells as one that is missing.
@@ -82,14 +109,35 @@ fn tip(paragraphs: &[&str]) -> Option<String> {
 
 fn usage(paragraphs: &[&str]) -> Option<String> {
     let usage = paragraphs.iter().find_map(|paragraph| paragraph.strip_prefix("Usage: "))?;
-    Some(format!("it is used as {}", one_line(usage)))
+    // A verb that is used in two ways has a line for each.
+    let ways: Vec<String> = usage.lines().map(one_line).filter(|way| !way.is_empty()).collect();
+    Some(format!("it is used as {}", ways.join(", or ")))
 }
 
 /// The help of the verb that was meant.
 fn help_of(words: &[String]) -> String {
-    let command = Cli::command();
-    let mut words = words.iter().filter(|word| command.find_subcommand(word).is_some());
-    words.next().map_or_else(|| "dyno --help".to_owned(), |verb| format!("dyno {verb} --help"))
+    format!("{} --help", verb_of(words))
+}
+
+/// The verb that was meant, with its command where it has such: `dyno tune apply`.
+fn verb_of(words: &[String]) -> String {
+    let (_, path) = walked(words);
+    path.iter().fold("dyno".to_owned(), |verb, word| format!("{verb} {word}"))
+}
+
+fn meant(words: &[String]) -> clap::Command {
+    walked(words).0
+}
+
+/// The command that the words lead to, and those of them that lead there.
+fn walked(words: &[String]) -> (clap::Command, Vec<String>) {
+    let (mut command, mut path) = (Cli::command(), Vec::new());
+    for word in words {
+        let Some(next) = command.find_subcommand(word).cloned() else { continue };
+        path.push(word.clone());
+        command = next;
+    }
+    (command, path)
 }
 
 #[cfg(test)]
@@ -121,6 +169,35 @@ mod tests {
             let starts = ["error: ", "  likely: ", "  try:    dyno "];
             assert!(lines.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{lines:#?}");
         }
+    }
+
+    /// Fault: clap's own text, which begins with what the verb does and looks like the mistake.
+    #[test]
+    fn a_verb_without_its_command_is_told_which_there_are() {
+        assert_eq!(
+            lines(&["tune", "--color", "never"]),
+            [
+                "error: dyno tune needs a command",
+                "  likely: it takes plan, apply, confirm, status, rollback, persist, snapshot, diff",
+                "  try:    dyno tune --help"
+            ]
+        );
+    }
+
+    /// Fault: clap's tip, which would have the word passed on as a value.
+    #[test]
+    fn a_flag_that_a_verb_has_not_is_told_as_that() {
+        assert_eq!(lines(&["load", "--wrong"])[1], "  likely: dyno load has no such flag");
+        assert_eq!(lines(&["tune", "apply", "--wrong"])[2], "  try:    dyno tune apply --help");
+    }
+
+    /// Fault: the ways of use told as one line of words.
+    #[test]
+    fn a_verb_that_is_used_in_two_ways_has_both_told() {
+        let likely = &lines(&["audit", "facts", "more"])[1];
+        assert!(!likely.contains("dyno audit facts [OPTIONS] dyno"), "{likely}");
+        let two = usage(&["Usage: dyno audit [OPTIONS]\n       dyno audit <COMMAND>\n"]);
+        assert_eq!(two.as_deref(), Some("it is used as dyno audit [OPTIONS], or dyno audit <COMMAND>"));
     }
 
     #[test]

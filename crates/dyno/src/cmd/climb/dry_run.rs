@@ -6,6 +6,7 @@ use dyno_climb::dial::{Dial, How, Value};
 use dyno_climb::plan::Plan;
 use dyno_climb::proof::Proof;
 use dyno_climb::rung::Rung;
+use dyno_record::commands::quoted;
 use dyno_sys::affinity::CpuSet;
 
 use dyno_report::number::visible;
@@ -21,9 +22,11 @@ pub(super) fn text(
 ) -> String {
     let mut lines = Lines { text: String::new(), columns };
     lines.launch(plan);
+    let mut load = CpuSet::empty();
+    load_cpus.iter().for_each(|cpu| load.insert(*cpu));
     let shared = load_cpus.iter().any(|cpu| server_cpus.contains(*cpu));
     let shared = if shared { ", shared: each steals the other's time" } else { "" };
-    lines.line("CPUs", &format!("servers on {server_cpus}, load on {load_cpus:?}{shared}"));
+    lines.line("CPUs", &format!("servers on {server_cpus}, load on {load}{shared}"));
     lines.line("load", &plan.load.record().to_string());
     for dial in plan.dials.iter().filter(|dial| starts_with_text(dial)) {
         let start = &dial.values[dial.start];
@@ -42,8 +45,10 @@ fn starts_with_text(dial: &Dial) -> bool {
 /// How a value reaches the server.
 fn reaches(dial: &Dial, value: &Value) -> String {
     match &dial.how {
-        How::Arg => format!("words {:?}", value.words),
-        How::Live => format!("words {:?}, or the message {:?}", value.words, value.text),
+        How::Arg if value.words.is_empty() => "no words".to_owned(),
+        How::Arg => words(value),
+        How::Live => format!("{}, or the message {:?} while it runs", words(value), value.text),
+        How::Env { variable } if value.text.is_empty() => format!("variable {variable} as it was found"),
         How::Env { variable } => format!("variable {variable}={:?}", value.text),
         How::Told => "changes nothing: it is told and not tried".to_owned(),
         How::Template => format!("{{{}}} is {:?}", dial.name, value.text),
@@ -51,6 +56,11 @@ fn reaches(dial: &Dial, value: &Value) -> String {
         How::Lab { part } => format!("the laboratory's {} is {:?}", part.name(), value.text),
         How::Knob { path } => format!("writes {:?} to {path}, and puts it back", value.text),
     }
+}
+
+/// Words of a command line as a shell takes them.
+fn words(value: &Value) -> String {
+    value.words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 struct Lines {

@@ -36,7 +36,7 @@ pub(super) enum Record {
 }
 
 impl Record {
-    /// Reads a record as what it says of itself, whatever its version; as a climb where it says nothing.
+    /// Reads a record as what it says of itself, whatever its version.
     pub(super) fn read(path: &Path, text: &str) -> Result<Record, Failure> {
         let schema = schema(text);
         let plain = Plain { path, text, schema: &schema };
@@ -52,6 +52,7 @@ impl Record {
             "dyno.difference" => Record::Difference(Box::new(
                 plain.read(DIFFERENCE_SCHEMA, "dyno judge A B --json > difference.json")?,
             )),
+            "" => return Err(no_record(path)),
             _ => Record::Climb(Box::new(climb_record(path, text)?)),
         })
     }
@@ -126,6 +127,13 @@ impl Record {
     }
 }
 
+/// What does not say of itself that it is a record.
+fn no_record(path: &Path) -> Failure {
+    Failure::error(format!("{} is no record of dyno: it names no schema", file::name(path)))
+        .likely("it is empty, cut short or damaged, or another program wrote it")
+        .try_this("dyno report --help, which says what is drawn")
+}
+
 fn causal_record(path: &Path, text: &str) -> Result<Causal, Failure> {
     Causal::from_json(text).map_err(|error| {
         let failure = Failure::error(format!("{}: {error}", file::name(path))).because(&error);
@@ -171,12 +179,28 @@ fn schema(text: &str) -> String {
     struct Head {
         schema: String,
     }
-    serde_json::from_str::<Head>(text).map(|head| head.schema).unwrap_or_default()
+    let whole = serde_json::from_str::<Head>(text).map(|head| head.schema);
+    whole.ok().or_else(|| first_field(text).map(str::to_owned)).unwrap_or_default()
+}
+
+/// The schema of a text that ends too early: it stands first in every record.
+fn first_field(text: &str) -> Option<&str> {
+    let mut rest = text;
+    for part in ["{", "\"schema\"", ":", "\""] {
+        rest = rest.trim_start().strip_prefix(part)?;
+    }
+    rest.split_once('"').map(|(schema, _)| schema)
 }
 
 /// Records that are drawn by another verb: what each is, and which.
-fn verb_of(schema: &str) -> Option<(&'static str, &'static str)> {
+pub(crate) fn verb_of(schema: &str) -> Option<(&'static str, &'static str)> {
     let all = [
+        ("dyno.climb/", "a climb", "dyno report FILE"),
+        ("dyno.causal/", "a causal profile", "dyno report FILE"),
+        ("dyno.load/", "a load", "dyno report FILE"),
+        ("dyno.diagnosis/", "a diagnosis", "dyno report FILE"),
+        ("dyno.audit/", "an audit", "dyno report FILE"),
+        ("dyno.difference/", "a comparison", "dyno report FILE"),
         ("dyno.profile/", "a profile", "dyno flame FILE"),
         ("dyno.facts/", "the facts of a host", "dyno audit --from FILE"),
         ("dyno.seen/", "what a diagnosis saw", "dyno diagnose --from FILE"),
@@ -213,5 +237,41 @@ impl Plain<'_> {
             };
             failure.likely(likely).try_this(again)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        Record::read(Path::new("x.json"), text).map(|_| ()).unwrap_err().lines()
+    }
+
+    /// Fault: whatever is no record is told as a broken climb, and a climb as the remedy.
+    #[test]
+    fn what_is_no_record_is_not_told_as_a_climb() {
+        for text in ["", "garbage", "{}", "[1,2"] {
+            let lines = refused(text);
+            assert!(lines.starts_with("error: x.json is no record of dyno"), "{lines}");
+            assert!(!lines.contains("dyno climb"), "{lines}");
+        }
+    }
+
+    /// Fault: a schema that is read from whole texts alone.
+    #[test]
+    fn a_record_that_is_cut_short_keeps_its_kind() {
+        assert!(refused("{\"schema\": \"dyno.load/1\", \"vers").contains("try:    dyno load URL"), "a load");
+        assert!(refused("{\"schema\":\"dyno.climb/2\",\"vers").contains("not a climb record"), "a climb");
+    }
+
+    #[test]
+    fn every_record_that_is_drawn_here_is_known_to_other_verbs() {
+        for schema in
+            [CLIMB_SCHEMA, CAUSAL_SCHEMA, DIAGNOSIS_SCHEMA, LOAD_SCHEMA, AUDIT_SCHEMA, DIFFERENCE_SCHEMA]
+        {
+            assert_eq!(verb_of(schema).map(|(_, verb)| verb), Some("dyno report FILE"), "{schema}");
+        }
     }
 }

@@ -79,7 +79,8 @@ fn of_host(laid: &LaidHost, flags: &ContentFlags, usual: &Said, roots: usize) ->
     let mut said = usual.clone();
     let folder = root(laid);
     if let Some((folder, origin)) = &folder {
-        let content = content::of_folder(flags, folder, roots).map_err(|failure| at(origin, &failure))?;
+        let content =
+            content::of_folder(flags, folder, roots).map_err(|failure| failure.at(&origin.to_string()))?;
         host = host.content("/", content).map_err(|error| Failure::error(error.to_string()))?;
     }
     for (setting, words, origin) in &laid.settings {
@@ -98,7 +99,7 @@ fn of_host(laid: &LaidHost, flags: &ContentFlags, usual: &Said, roots: usize) ->
             _ => {}
         }
     }
-    said.say(host).map_err(|failure| at(&laid.origin, &failure))
+    said.say(host).map_err(|failure| failure.at(&laid.origin.to_string()))
 }
 
 fn root(laid: &LaidHost) -> Option<(PathBuf, &Origin)> {
@@ -136,12 +137,5 @@ fn check_page(page: &ErrorPage, root: Option<&Path>, place: &str) -> Result<(), 
 fn refused(place: &str, error: &HostError) -> Failure {
     Failure::usage(format!("{place}{error}"))
         .likely("a typing mistake, or what no server should send")
-        .try_this("docs/manual/hosts.md, which tells what is taken")
-}
-
-/// The same failure with the place where its setting stands.
-fn at(origin: &Origin, failure: &Failure) -> Failure {
-    Failure::usage(format!("{origin}: {}", failure.what()))
-        .likely("what is said there does not suit")
         .try_this("docs/manual/hosts.md, which tells what is taken")
 }

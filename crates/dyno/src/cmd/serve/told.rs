@@ -1,7 +1,7 @@
 //! What `dyno serve` says of what happens: a line for each event, on standard error.
 
 use dyno_engine::supervisor::{Event, ExitReport};
-use dyno_engine::{Addr, Drained};
+use dyno_engine::{Addr, Drained, Limits};
 use dyno_lab::chain;
 use dyno_measure::units::thousands;
 
@@ -57,6 +57,10 @@ pub(super) fn told(event: &Event) -> String {
         ),
         Event::ContentStale { why } => {
             format!("warning: changes of the folder are not served: {why}; it is tried again\n")
+        }
+        // Nobody asked for so many: it is told, and nothing is amiss.
+        Event::Fitted { asked, fitting } if *asked == Limits::default().connections_max => {
+            format!("a worker can hold {} connections (ulimit -n)\n", thousands(*fitting as f64))
         }
         Event::Fitted { asked, fitting } => format!(
             "warning: a worker can hold {} connections, not {}: descriptors are limited (ulimit -n)\n",
@@ -171,6 +175,10 @@ mod tests {
         let listening = told(&Event::Listening { addrs, pids: vec![7, 8] });
         assert_eq!(listening, "listening on http://127.0.0.1:8080\nlistening on unix:/tmp/x\nworkers 7 8\n");
         let died = Event::WorkerDied { pid: 7, exit: child::Exit::Signal(9), replaced_in_ns: 20_000_000 };
+        // Fault: a warning at every start of whoever set nothing.
+        let fitted = |asked| told(&Event::Fitted { asked, fitting: 19_968 });
+        assert_eq!(fitted(1_000_000), "a worker can hold 19,968 connections (ulimit -n)\n");
+        assert!(fitted(50_000).starts_with("warning: a worker can hold 19,968 connections, not 50,000"));
         assert_eq!(told(&died), "warning: worker 7 died (killed by SIGKILL); it is replaced in 20 ms\n");
     }
 }

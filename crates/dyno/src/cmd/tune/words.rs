@@ -20,11 +20,7 @@ pub(super) fn plan(plan: &Plan) -> String {
         text.push_str(&format!("\n{}: nothing to do\n", visible(id)));
     }
     for hand in &plan.by_hand {
-        text.push_str(&format!(
-            "\n{}  {}\n  takes a person:\n",
-            name(&hand.id, &hand.object),
-            visible(&hand.title)
-        ));
+        text.push_str(&format!("\n{}  {}\n  by hand:\n", name(&hand.id, &hand.object), visible(&hand.title)));
         hand.apply.iter().for_each(|line| text.push_str(&format!("    {}\n", visible(line))));
     }
     text

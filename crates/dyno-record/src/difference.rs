@@ -473,7 +473,9 @@ fn warnings(a: Named<'_>, b: Named<'_>) -> Vec<String> {
         all.push("the two were made at different times: what changed meanwhile and stands in no record is in no interval".into());
     }
     for (side, named) in [("A", a), ("B", b)] {
-        let cut = named.sheet.cut_short.as_ref().map(|why| format!("{side} ended early: {why}"));
+        let cut = named.sheet.cut_short.as_ref();
+        let cut = cut.map(|why| why.strip_prefix("cut short: ").unwrap_or(why));
+        let cut = cut.map(|why| format!("{side} ended early: {why}"));
         all.extend(cut);
         all.extend(named.sheet.warnings.iter().map(|warning| format!("{side}: {warning}")));
     }

@@ -45,7 +45,7 @@ fn what_neither_of_two_records_measured_is_not_met_and_no_mistake() {
     let mut climb: serde_json::Value = serde_json::from_str(&text).unwrap();
     (climb["total"], climb["floor"]) = (serde_json::Value::Null, serde_json::Value::Null);
     let short = folder.file("short.json", climb.to_string());
-    let ended = said_of(&["judge", &short, &short, "--fail-under", "high(total)>=-2%, cpu<=0"]);
+    let ended = said_of(&["judge", &short, &short, "--fail-under", "high(total)>=-2%, cpu<=0%"]);
     assert_eq!(ended.code, Some(1), "{}", ended.err);
     for told in ["the upper end of total is not measured in A and B", "cpu is not measured in A and B"] {
         assert!(ended.err.contains(told), "{}", ended.err);

@@ -75,7 +75,7 @@ fn a_check_says_whether_it_would_serve() {
 fn a_check_beside_the_running_server_says_that_its_place_is_in_use() {
     let server = Server::serve(&[]);
     let ended = run(["serve", "--check", "--listen", &server.place]);
-    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "dyno serve would serve\n"));
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "it would serve\n"));
     assert!(ended.err.contains("is in use now"), "{}", ended.err);
 }
 

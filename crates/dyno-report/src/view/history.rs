@@ -276,7 +276,10 @@ fn climbs(line: &Line) -> Vec<Block> {
         let of = |name: &str| point(climb, name).map_or_else(nothing, written);
         let rungs: Vec<&Point> = climb.figures.iter().filter(|point| point.name.starts_with(RUNG)).collect();
         let kept = rungs.iter().filter(|point| point.word == "kept").count();
-        let cut = climb.cut_short.as_ref().map(|why| format!("ended early: {why}"));
+        let cut = climb
+            .cut_short
+            .as_ref()
+            .map(|why| format!("ended early: {}", why.strip_prefix("cut short: ").unwrap_or(why)));
         let changed = (!climb.changes.is_empty()).then(|| format!("changed: {}", in_words(&climb.changes)));
         Row {
             cells: vec![

@@ -166,7 +166,7 @@ fn check(args: &cli::Serve, config: &Config) -> Result<ExitCode, Failure> {
             "warning: {place} is in use now; that is as it should be if this server runs there\n"
         ));
     }
-    let what = args.what.as_deref().map_or_else(|| "dyno serve".to_owned(), dyno_lab::file::name);
+    let what = args.what.as_deref().map_or_else(|| "it".to_owned(), dyno_lab::file::name);
     out::print(&format!("{what} would serve\n"))?;
     Ok(exit::DONE)
 }

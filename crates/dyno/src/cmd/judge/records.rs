@@ -73,8 +73,11 @@ pub(super) fn run(
 fn with_unmeasured(mut of_both: Sheet, sides: &[Sheet; 2]) -> Sheet {
     for figure in sides.iter().flat_map(|side| &side.figures) {
         if figure.value.is_none() && of_both.figure(&figure.name).is_none() {
-            let missing = Figure::new(&figure.name, &figure.what, (Unit::Percent, figure.better), None);
-            of_both.figures.push(missing.basis("not measured in A and B"));
+            // As of those that were measured: a share's change is in points, any other in percent.
+            let unit = if figure.unit == Unit::Share { Unit::Share } else { Unit::Percent };
+            let missing = Figure::new(&figure.name, &figure.what, (unit, figure.better), None);
+            let missing = missing.basis("not measured in A and B");
+            of_both.figures.push(Figure { alone: figure.unit, ..missing });
         }
     }
     of_both

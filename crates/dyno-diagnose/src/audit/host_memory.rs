@@ -1,7 +1,7 @@
 //! The host's memory: huge pages, swap, and who tidies up.
 
 use dyno_record::audit::Risk;
-use dyno_record::facts::Facts;
+use dyno_record::facts::{Facts, Swap};
 
 use super::draft::{
     ALL, Check, FAST, LATENCY, Looked, Say, Seen, finding, measured, unknown, with_file, with_sysctl,
@@ -48,10 +48,15 @@ fn defrag(facts: &Facts) -> Seen {
     Ok(with_file(made, &format!("{THP}/defrag"), "defer+madvise", value).into())
 }
 
+/// As TuneD's profiles for servers have it.
+const SWAPPINESS_WANTED: u64 = 10;
+
 fn swap(facts: &Facts) -> Seen {
     let areas = facts.memory.swaps.known()?;
     let swappiness = facts.sysctl("vm.swappiness")?;
-    let used: u64 = areas.iter().map(|area| area.used_bytes).sum();
+    // What is swapped to a compressed part of memory is on no disk.
+    let on_disk = |area: &&Swap| !area.name.starts_with("/dev/zram");
+    let used: u64 = areas.iter().filter(on_disk).map(|area| area.used_bytes).sum();
     let found = format!(
         "{} MB used of {} MB, vm.swappiness={swappiness}",
         used >> 20,
@@ -60,11 +65,17 @@ fn swap(facts: &Facts) -> Seen {
     if used == 0 {
         return Ok(Looked::Fine(found));
     }
-    let made = finding("Part of the memory lies on a disk", found, "memory enough, or vm.swappiness=10")
+    let is_low = swappiness.trim().parse::<u64>().is_ok_and(|value| value <= SWAPPINESS_WANTED);
+    let better = if is_low { "memory enough" } else { "memory enough, or vm.swappiness=10" };
+    let made = finding("Part of the memory lies on a disk", found, better)
         .gain(LATENCY, unknown("a request that needs that part waits for the disk"))
         .risk(Risk::Operational, "files are forgotten before programs are")
         .why("What was swapped out is read back page by page when it is touched. dyno audit --pid says whether it is the server's.");
-    Ok(with_sysctl(made, "vm.swappiness", "10", swappiness).into())
+    if is_low {
+        let made = made.see(&["cat /proc/swaps", "vmstat 1 5"]).hand("vm.swappiness is low already");
+        return Ok(made.apply(&["more memory, or fewer programs"]).revert(&["nothing to revert"]).into());
+    }
+    Ok(with_sysctl(made, "vm.swappiness", &SWAPPINESS_WANTED.to_string(), swappiness).into())
 }
 
 /// Percent of ten seconds in which some task waited for memory.
@@ -122,4 +133,31 @@ fn merging(facts: &Facts) -> Seen {
     .risk(Risk::Operational, "memory that was merged is needed again")
     .why("A merged page is copied when somebody writes to it.");
     Ok(with_file(made, "/sys/kernel/mm/ksm/run", "0", value).into())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_record::audit::{AuditFinding, Goal};
+    use dyno_record::fact::Fact;
+
+    fn swapped(name: &str, swappiness: &str) -> Option<AuditFinding> {
+        let mut facts = Facts::default();
+        let area = Swap { name: name.into(), bytes: 8 << 30, used_bytes: 1 << 30 };
+        facts.memory.swaps = Fact::Value(vec![area]);
+        facts.sysctls.insert("vm.swappiness".into(), Fact::Value(swappiness.into()));
+        facts.reader.network_namespace = Fact::Value("net:[9]".into());
+        let found = crate::audit::audit(&facts, Goal::Latency).findings;
+        found.into_iter().find(|one| one.id == "host.swap")
+    }
+
+    /// Planted fault: a constant; then a host with 1 is advised to swap more.
+    #[test]
+    fn a_swappiness_that_is_low_already_is_not_advised_and_compressed_memory_is_no_disk() {
+        assert_eq!(swapped("/dev/vda2", "60").unwrap().changes[0].wanted, "10");
+        let low = swapped("/dev/vda2", "1").unwrap();
+        assert!(low.changes.is_empty() && low.recommended == "memory enough", "{low:?}");
+        assert_eq!(swapped("/dev/zram0", "60"), None);
+    }
 }

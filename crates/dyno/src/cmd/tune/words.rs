@@ -5,7 +5,7 @@ use dyno_host::tune::rollback::{Open, Outcome};
 use dyno_host::tune::session::Made;
 use dyno_record::audit::{Gain, Prices};
 use dyno_record::commands::quoted;
-use dyno_record::tune::{Effect, Plan, Planned, Step};
+use dyno_record::tune::{ByHand, Effect, Plan, Planned, Step};
 use dyno_record::visible::visible;
 
 /// Values are shown in one line up to here.
@@ -20,12 +20,21 @@ pub(super) fn plan(plan: &Plan) -> String {
         text.push_str(&format!("\n{}: nothing to do\n", visible(id)));
     }
     for hand in &plan.by_hand {
-        text.push_str(&format!(
-            "\n{}  {}\n  takes a person:\n",
-            name(&hand.id, &hand.object),
-            visible(&hand.title)
-        ));
-        hand.apply.iter().for_each(|line| text.push_str(&format!("    {}\n", visible(line))));
+        text.push_str(&by_hand(hand));
+    }
+    text
+}
+
+/// What a person has to do, and to undo.
+fn by_hand(hand: &ByHand) -> String {
+    let mut text = format!("\n{}  {}\n", name(&hand.id, &hand.object), visible(&hand.title));
+    text.push_str("  by hand");
+    text.push_str(&if hand.why.is_empty() { ":".to_owned() } else { format!(": {}", visible(&hand.why)) });
+    text.push('\n');
+    for (lead, commands) in [("do:  ", &hand.apply), ("undo:", &hand.revert)] {
+        for line in commands {
+            text.push_str(&format!("    {lead} {}\n", visible(line)));
+        }
     }
     text
 }

@@ -26,10 +26,10 @@ fn allocator(facts: &Facts) -> Seen {
     if name != "glibc" && name != "musl" || threads < 2 {
         return Ok(Looked::Fine(found));
     }
-    Ok(finding("The C library's allocator serves several threads", found, "jemalloc or mimalloc, where diagnose sees malloc take the CPU")
+    Ok(finding("Several threads get their memory from the C library's malloc", found, "jemalloc or mimalloc, where diagnose sees malloc take the CPU")
         .gain(THROUGHPUT, unknown("of malloc's own time it is half: 1.7 to 2.0 times as many allocations a second with two threads; nothing where nothing is allocated"))
         .risk(Risk::Operational, "memory is kept and given back in other ways")
-        .why("Memory that one thread frees and another took passes a lock of the allocator.")
+        .why("When one thread frees memory that another one took, both need the same lock.")
         .see(&["dyno diagnose PID --load 'URL -c 64'"])
         .apply(&["LD_PRELOAD=libjemalloc.so.2 before the server's command; then restart it"])
         .revert(&["without LD_PRELOAD; then restart it"])
@@ -59,7 +59,7 @@ fn huge_pages(facts: &Facts) -> Seen {
         .gain(FAST, measured(25.0, 31.0, "of the time of a random load in a table of 1 to 4 GB; not of a request"))
         .choice()
         .risk(Risk::Operational, "memory use grows; finding huge pages can take time")
-        .why("A processor keeps the addresses of some thousand pages at hand; for others it looks through tables in memory.")
+        .why("A processor remembers where some thousand pages of memory lie. For any other page it has to read a table in memory first.")
         .see(&["grep -i huge /proc/PID/smaps_rollup"])
         .apply(&apply)
         .revert(if is_off { &["echo never | sudo tee /sys/kernel/mm/transparent_hugepage/enabled", "the start as it was"] } else { &["the start as it was"][..] })

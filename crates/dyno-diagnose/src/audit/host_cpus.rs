@@ -35,7 +35,7 @@ fn clock(facts: &Facts) -> Seen {
         false => unknown("each reading is a system call and a read of a slow device, about 1 µs"),
     };
     let made = finding(
-        "Reading the clock is dearer than it need be",
+        "Reading the clock takes longer than it could",
         found,
         if has_tsc { "tsc" } else { "a quick one; this machine offers none" },
     )
@@ -91,7 +91,7 @@ fn idle(facts: &Facts) -> Seen {
     )
     .gain(LATENCY, unknown("up to the waking time, per answer, on an idle host"))
     .risk(Risk::CpuBurn, "more power, and less turbo for the others")
-    .why("A CPU that sleeps deeply needs tens of microseconds to come back.")
+    .why("A CPU that sleeps deeply needs tens of microseconds to wake up.")
     .see(&["grep . /sys/devices/system/cpu/cpu0/cpuidle/state*/latency"])
     .apply(&[
         "exec 3<>/dev/cpu_dma_latency; printf '\\0\\0\\0\\0' >&3  # as root; holds while the file is open",
@@ -149,7 +149,7 @@ fn frequency(facts: &Facts) -> Seen {
     };
     let undo: Vec<String> = slow.iter().map(|(governor, all)| set(governor, all)).collect();
     let all: Vec<u32> = slow.iter().flat_map(|(_, all)| all.iter().copied()).collect();
-    let made = finding("CPUs save power before they serve", found, "performance")
+    let made = finding("CPUs run slower than they could, to save power", found, "performance")
         .gain(FAST, unknown("no machine with frequencies was at hand; tuned sets it in its profiles for throughput and latency"))
         .risk(Risk::CpuBurn, "more power while nothing happens")
         .why("A CPU that was slowed down needs milliseconds to become fast again.")
@@ -204,7 +204,7 @@ fn watchdog(facts: &Facts) -> Seen {
     )
     .gain(FAST, unknown("an interrupt some times a second; tuned turns it off for latency"))
     .risk(Risk::Operational, "a CPU that hangs in the kernel is no longer noticed")
-    .why("The counter that it takes is missing to profiles.");
+    .why("It interrupts each CPU every few seconds, and keeps one of the few counters that profiles need.");
     Ok(with_sysctl(made, "kernel.nmi_watchdog", "0", value).into())
 }
 

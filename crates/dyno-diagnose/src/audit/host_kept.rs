@@ -54,7 +54,7 @@ fn isolated(facts: &Facts) -> Seen {
     .into())
 }
 
-/// Kernel documentation, admin-guide/pm/intel_pstate (`no_turbo`) and cpufreq (`boost`); TuneD 2.20 leaves both alone.
+/// Kernel documentation, admin-guide/pm/intel_pstate (`no_turbo`) and cpufreq (`boost`).
 fn turbo(facts: &Facts) -> Seen {
     let is_off = *facts.cpus.frequency.no_turbo.known()?;
     let driver = facts.cpus.frequency.driver.value().map_or("", String::as_str);
@@ -78,7 +78,7 @@ fn turbo(facts: &Facts) -> Seen {
     Ok(with_file(made, path, wanted, was).into())
 }
 
-/// `energy_performance_preference` (admin-guide/pm/intel_pstate, amd-pstate). TuneD sets it with its governor.
+/// `energy_performance_preference` (admin-guide/pm/intel_pstate, amd-pstate).
 fn energy(facts: &Facts) -> Seen {
     let all = facts.cpus.frequency.preferences.known()?;
     let told: Vec<String> = all.iter().map(|(preference, list)| format!("{preference} on {list}")).collect();
@@ -99,7 +99,7 @@ fn energy(facts: &Facts) -> Seen {
     };
     let cpus: Vec<u32> = slow.iter().flat_map(|(_, all)| all.iter().copied()).collect();
     let made = finding("Processors prefer saving power to speed", told.join(", "), "performance")
-        .gain(FAST, unknown("no machine with it was at hand; TuneD sets it in its profiles for throughput and latency"))
+        .gain(FAST, unknown("no machine with it was at hand; TuneD's profiles for throughput and latency set what older processors have in its place (energy_perf_bias)"))
         .risk(Risk::CpuBurn, "more power while little happens")
         .why("The processor itself chooses how fast it becomes, and how soon; this is what it is told to prefer.")
         .see(&["grep . /sys/devices/system/cpu/cpu*/cpufreq/energy_performance_preference"])

@@ -23,11 +23,11 @@ fn huge_pages(facts: &Facts) -> Seen {
     if !value.contains("[never]") {
         return Ok(Looked::fine(value));
     }
-    let made = finding("No program gets huge pages, also those that ask for them", value, "madvise: those that ask")
+    let made = finding("No program gets huge pages, not even one that asks for them", value, "madvise: those that ask")
         .gain(FAST, measured(25.0, 31.0, "of the time of a random load in a table of 1 to 4 GB; not of a request"))
         .choice()
         .risk(Risk::Operational, "programs that ask for them use more memory")
-        .why("A processor keeps the addresses of some thousand pages at hand; huge pages make them reach 512 times as far.");
+        .why("A processor remembers where some thousand pages of memory lie. Huge pages are 512 times as large, so that these cover more.");
     Ok(with_file(made, &format!("{THP}/enabled"), "madvise", value).into())
 }
 
@@ -44,7 +44,7 @@ fn defrag(facts: &Facts) -> Seen {
     )
     .gain(LATENCY, unknown("pauses of milliseconds when memory is fragmented"))
     .risk(Risk::None, "")
-    .why("With 'always' the kernel moves pages about at once to make room for a huge one.");
+    .why("With 'always', a program that needs a huge page waits while the kernel moves other pages aside.");
     Ok(with_file(made, &format!("{THP}/defrag"), "defer+madvise", value).into())
 }
 
@@ -115,7 +115,7 @@ fn numa(facts: &Facts) -> Seen {
     )
     .gain(LATENCY, unknown("no machine with several nodes was at hand; tuned turns it off for latency"))
     .risk(Risk::Operational, "a program that is not bound may stay far from its memory")
-    .why("To see who uses a page it is taken away for a moment, and the next touch is a fault.");
+    .why("To learn which CPU uses a page, the kernel takes it away for a moment; the next access then has to ask the kernel for it.");
     Ok(with_sysctl(made, "kernel.numa_balancing", "0", value).into())
 }
 
@@ -125,7 +125,7 @@ fn merging(facts: &Facts) -> Seen {
         return Ok(Looked::fine(format!("ksm run={value}")));
     }
     let made = finding(
-        "A thread of the kernel compares pages to merge equal ones",
+        "The kernel searches memory for equal pages, to keep each of them once",
         format!("ksm run={value}"),
         "0, where no virtual machines run here",
     )

@@ -76,7 +76,7 @@ fn segmentation(facts: &Facts) -> Seen {
             format!("sudo ethtool -K {name} {}", words.join(" "))
         };
         let made = finding(
-            format!("The CPU cuts large replies on {} into packets, early", device.name),
+            format!("Large replies are cut into packets long before they reach {}", device.name),
             format!("off: {}", off.join(", ")),
             "on",
         )
@@ -86,7 +86,7 @@ fn segmentation(facts: &Facts) -> Seen {
             measured(83.0, 85.0, "replies of 64 kB with both off; nothing for replies of one packet"),
         )
         .risk(Risk::None, "")
-        .why("Each packet then passes the whole way through the kernel alone instead of forty at once.")
+        .why("Each packet then runs through all of the network code by itself, instead of forty at once.")
         .see(&[&format!("ethtool -k {name}")])
         .apply(&[&set("on")])
         .revert(&[&set("off")]);
@@ -120,7 +120,7 @@ fn qdisc(facts: &Facts) -> Seen {
             format!("{} {}, {} dropped, {} delayed", device.name, root.kind, root.drops, root.overlimits);
         let made = if SHAPING.contains(&root.kind.as_str()) {
             finding(
-                format!("What {} sends is counted and held back by rules", device.name),
+                format!("Rules limit how fast {} may send", device.name),
                 words,
                 "the default, where nothing is to be limited",
             )

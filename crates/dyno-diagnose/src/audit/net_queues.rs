@@ -177,7 +177,7 @@ fn xps(facts: &Facts) -> Seen {
             .about(&device.name)
             .gain(FAST, unknown("part of the published 38 % for locality"))
             .risk(Risk::None, "")
-            .why("Two CPUs that send through one queue take turns at its lock.")
+            .why("Two CPUs that send through one queue wait for each other.")
             .see(&[&format!("grep . /sys/class/net/{name}/queues/tx-*/xps_cpus")])
             .apply(&[&format!("for q in $(seq 0 {}); do printf '%x' $((1 << q)) | sudo tee /sys/class/net/{name}/queues/tx-$q/xps_cpus; done", device.tx_queues.min(facts.cpus.count).saturating_sub(1))])
             .revert(&[&format!("for f in /sys/class/net/{name}/queues/tx-*/xps_cpus; do echo 0 | sudo tee $f; done")]);

@@ -47,7 +47,7 @@ fn time_wait(facts: &Facts) -> Seen {
         return Ok(Looked::Fine(found));
     }
     let made = finding(
-        "Many connections are closed again at once, and wait",
+        "Many connections are closed soon after they were opened, and keep their ports for a minute",
         found,
         "connections that are kept, or a larger table",
     )
@@ -108,7 +108,7 @@ fn buffers(facts: &Facts) -> Seen {
         let made = finding("A connection's buffers may not grow far", found, "4 MB or more")
             .gain(THROUGHPUT, unknown("large bodies over long distances; nothing for small ones"))
             .risk(Risk::Operational, "each connection may take more memory")
-            .why("What is on its way has to fit into the sender's and the receiver's buffer.");
+            .why("Data that was sent and is not yet acknowledged has to fit into the buffers of both ends.");
         return Ok(with_sysctl(made, name, &set(4 << 20), was).into());
     }
     if last(rmem).max(last(wmem)) <= LARGE_BUFFER_BYTES {
@@ -194,8 +194,8 @@ fn idle(facts: &Facts) -> Seen {
         "0, where kept connections send large replies",
     )
     .gain(LATENCY, unknown("replies of more than ten packets over long distances; nothing for small ones"))
-    .risk(Risk::Operational, "after a pause a burst may meet a road that has become narrow")
-    .why("After a pause of a round trip TCP forgets how much the way could carry.");
+    .risk(Risk::Operational, "after a pause it may send faster than the network can take by now")
+    .why("After a short pause TCP forgets how fast the network was, and begins slowly again.");
     Ok(with_sysctl(made, "net.ipv4.tcp_slow_start_after_idle", "0", value).into())
 }
 

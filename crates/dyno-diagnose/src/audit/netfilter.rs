@@ -186,14 +186,14 @@ fn of_first(chain: &Chain, before: usize, kind: Kind) -> AuditFinding {
         Kind::Legacy => of_iptables(chain),
     };
     let made = finding(
-        format!("Standing connections are let through only after {}", counted(before, "other rule")),
+        format!("Connections that are open already are let through only after {}", counted(before, "other rule")),
         format!("'established accept' stands behind {} in {place}", counted(before, "rule")),
         "'established accept' as the first rule",
     )
     .about(place)
     .gain(FAST, share(before, cost, "rules before it"))
     .risk(Risk::Security, "addresses that the rules before it drop keep the connections that they have")
-    .why("Nearly all packets of a server belong to connections that stand already; whatever stands before that rule is asked for each of them.");
+    .why("Nearly all packets of a server belong to connections that are open already, and each of them is held against every rule before that one.");
     let made = commands.give(made);
     match kind {
         Kind::Legacy => made.hand(WHOLE),
@@ -355,7 +355,17 @@ fn full(facts: &Facts) -> Seen {
     .loses()
     .risk(Risk::None, "")
     .why("When it is full, packets of new connections are dropped without a word to either side.");
-    Ok(with_sysctl(made, "net.netfilter.nf_conntrack_max", &wanted, &table.max.to_string()).into())
+    let made = with_sysctl(made, "net.netfilter.nf_conntrack_max", &wanted, &table.max.to_string());
+    // A longer table with as many buckets as before is one of long lists (networking/nf_conntrack-sysctl).
+    if table.buckets == 0 || table.buckets >= 4 * table.max {
+        return Ok(made.into());
+    }
+    let buckets = "net.netfilter.nf_conntrack_buckets";
+    let mut made = made.set(What::File("/proc/sys/net/netfilter/nf_conntrack_buckets".into()), &wanted);
+    made.see.push(format!("sysctl {buckets}"));
+    made.apply.push(format!("sudo sysctl -w {buckets}={wanted}"));
+    made.revert.push(format!("sudo sysctl -w {buckets}={}", table.buckets));
+    Ok(made.into())
 }
 
 fn nat(facts: &Facts) -> Seen {
@@ -401,7 +411,7 @@ fn unused(facts: &Facts) -> Seen {
         .gain(FAST, share(never, (LEGACY_US.0, INET_US.1), "rules that are asked for nothing"))
         .choice()
         .risk(Risk::Security, "a rule that has met nothing yet may be there for the day when it does")
-        .why("Each is compared with every packet that comes as far.")
+        .why("Every packet that gets as far as such a rule is compared with it.")
         .see(&["sudo iptables-save -c | grep '^.0:0'", "sudo nft list ruleset"])
         .apply(&[
             "sudo iptables-save > iptables.before; sudo nft -s list ruleset > ruleset.before",
@@ -527,6 +537,24 @@ mod tests {
             );
             assert!(!by_hand.apply.is_empty() && !by_hand.revert.is_empty());
         }
+    }
+
+    /// Planted fault: the limit alone is raised; then every packet is looked for in lists four times as long.
+    #[test]
+    fn a_table_that_is_full_gets_room_and_buckets_for_it() {
+        let of = |buckets| {
+            let mut facts = Facts::default();
+            facts.reader.network_namespace = Fact::Value("net:[9]".into());
+            let table = Conntrack { count: 900, max: 1_000, buckets, ..Conntrack::default() };
+            facts.netfilter.conntrack = Fact::Value(table);
+            let all = crate::audit::audit(&facts, Goal::Connections).findings;
+            let made = all.into_iter().find(|one| one.id == "nf.ctfull").unwrap();
+            made.changes.iter().map(|spec| spec.wanted.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (of(1_000).len(), of(8_000), of(0)),
+            (2, vec!["4000".to_owned()], vec!["4000".to_owned()])
+        );
     }
 
     /// Planted fault: the hook's order is not looked at; then a rule by state is advised where no packet has one.

@@ -63,7 +63,7 @@ fn mitigations(facts: &Facts) -> Seen {
     .gain(FAST, published(28.0, "all of them off, on a processor of 2018"))
     .choice()
     .risk(Risk::Reboot, "any program on this machine, or in a guest of it, may read the memory of others")
-    .why("Each entry to the kernel and each switch between programs clears or fences what the processor has guessed.")
+    .why("So that no program reads another one's memory, the kernel throws away what the processor has guessed, at each system call and each switch between programs.")
     .see(&["grep . /sys/devices/system/cpu/vulnerabilities/*"])
     .apply(&["add mitigations=off to the kernel's command line in your boot loader, and reboot"])
     .revert(&["remove it again, and reboot"])
@@ -83,7 +83,7 @@ fn audit_on(facts: &Facts) -> Seen {
     )
     .gain(FAST, measured(0.0, 1.0, "audit on without rules, against off"))
     .risk(Risk::Security, "nothing is written down any more; some rules of an organisation demand it")
-    .why("A task that audit may be asked about takes the longer way into the kernel.")
+    .why("A program that audit watches takes a slower way into the kernel at each system call.")
     .see(&["sudo auditctl -s"]);
     if audit.enabled == LOCKED {
         return Ok(until_boot(made, "delete the line -e 2, and add -e 0").into());
@@ -212,7 +212,7 @@ fn bpf(facts: &Facts) -> Seen {
     )
     .gain(FAST, unknown("it depends on the programs; their time can be counted"))
     .risk(Risk::Security, "they may be a firewall, a container network, or somebody's eyes on the machine")
-    .why("Each runs whenever what it hooks into happens.")
+    .why("Each of them runs every time the event happens that it is attached to.")
     .see(&["sudo bpftool prog show", "sudo sysctl -w kernel.bpf_stats_enabled=1; sleep 1; sudo bpftool prog show; sudo sysctl -w kernel.bpf_stats_enabled=0"])
     .apply(&["stop the program that loaded them"])
     .revert(&["start it again"])

@@ -130,7 +130,7 @@ fn promiscuous(facts: &Facts) -> Seen {
             .about(&device.name)
             .gain(FAST, unknown("it depends on what else is on the wire"))
             .risk(Risk::Operational, "who asked for it no longer sees the wire")
-            .why("The network card filters by address for nothing; this makes the CPU do it.")
+            .why("The network card could leave out packets for other machines by itself; now the CPU has to.")
             .see(&[&format!("ip -d link show dev {name}")])
             .apply(&[&apply])
             .revert(&[&revert])

@@ -217,6 +217,11 @@ fn card(at: usize, finding: &AuditFinding) -> Card {
             Item::new("%", of_gain(&finding.gain)),
         ],
         prices(finding),
+        Some(&finding.by_hand)
+            .filter(|why| !why.is_empty())
+            .map(|why| Item::new("by hand", why))
+            .into_iter()
+            .collect(),
         command("see", &finding.see),
         command("do", &finding.apply),
         command("undo", &finding.revert),

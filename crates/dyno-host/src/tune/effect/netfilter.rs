@@ -52,7 +52,8 @@ fn of_first(ours: &nftables::Ours, chain: &str, lately: u64) -> Effect {
     let nftables::Ours { before, packets, .. } = *ours;
     match (before, packets) {
         (1.., _) => Effect::not_in_force(format!(
-            "{before} rules stand before it in chain {chain}: somebody put them there since"
+            "it is rule {} of chain {chain}: somebody put others before it since",
+            before + 1
         )),
         (0, 0) => Effect::not_shown(
             format!("it is the first rule of chain {chain}, and no packet of a standing connection came yet"),

@@ -252,7 +252,7 @@ kept() { tune apply net.irq --yes --confirm-within 60s & pid=$!; waits; tune con
 kept; tune status
 echo 1 > /proc/irq/901/effective_affinity_list; tune status
 tune apply net.irq --yes --confirm-within 60s; echo again $?
-tune persist net.irq --root $D/root --yes; cat $D/root/etc/systemd/system/dyno-tune.service; tune rollback persist --yes >/dev/null
+mkdir $D/root; tune persist net.irq --root $D/root --yes; cat $D/root/etc/systemd/system/dyno-tune.service; tune rollback persist --yes >/dev/null
 echo 0 > /proc/irq/901/smp_affinity_list; tune rollback --yes; echo foreign $? $(cpus)
 tune rollback --yes --forget >/dev/null; echo 0-1 > /proc/irq/901/smp_affinity_list; echo 0 > /proc/irq/901/effective_affinity_list
 kept; tune rollback --yes; echo rolled $? $(cpus); tune rollback --yes; echo twice $?
@@ -303,7 +303,7 @@ fn a_fast_accept_goes_first_in_somebodys_chain_is_counted_and_goes_again_also_wh
         &folder,
         "{ echo 'table inet filter { chain input { type filter hook input priority 0; policy accept;'
 for n in $(seq 20); do echo ip saddr 192.168.9.$n drop; done
-echo 'ct state established,related accept'; echo '} }'; } | nft -f - || { echo no nftables; exit; }
+echo 'ct state established,related accept'; echo '}'; echo '}'; } | nft -f - || { echo no nftables; exit; }
 nft list ruleset > $D/rules
 same() { nft list ruleset | cmp -s - $D/rules; }
 tune apply nf.first --yes --confirm-within 60s; echo unaccepted $?
@@ -342,7 +342,7 @@ tune rollback --yes; echo twice $?",
     }
     for part in [
         "in force: not shown: it is the first rule of chain input",
-        "in force: the first rule of chain input has let ",
+        "in force: the first rule of chain input has let packets through: ",
         "written, not in force: it is rule 2 of chain input",
         "do:   sudo nft 'insert rule inet filter input ct state established counter accept",
         "lowers a defence: addresses that the rules before it drop",

@@ -175,6 +175,18 @@ mod tests {
         assert!(plan.steps[0].cannot.as_ref().is_some_and(|why| why.contains("/missing")));
     }
 
+    /// Planted fault: the reason is for people alone; then a setting is tried that nobody may write here.
+    #[test]
+    fn what_keeps_a_change_from_being_made_here_is_why_it_cannot_be_done() {
+        let host = InMemory::holding(&[("/a", "0")]);
+        let closed = AuditFinding { by_hand: "/a is read-only here".into(), ..finding("x", &[("/a", "1")]) };
+        let hand = AuditFinding { by_hand: "why".into(), revert: vec!["undo".into()], ..finding("y", &[]) };
+        let plan = plan(&[closed, hand], None, &host);
+        assert_eq!(plan.steps[0].cannot.as_deref(), Some("/a is read-only here"));
+        assert!(plan.steps[0].changes.is_empty());
+        assert_eq!((plan.by_hand[0].why.as_str(), plan.by_hand[0].revert.len()), ("why", 1));
+    }
+
     #[test]
     fn what_can_cut_the_way_in_says_how() {
         let device = dyno_record::change::Device::default();

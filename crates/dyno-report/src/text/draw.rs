@@ -135,16 +135,21 @@ impl Writer {
             Block::Paragraph(said) => {
                 self.out.push_str(&wrapped(&visible(&said.words), self.width, CARD_INDENT));
             }
-            Block::List(_, items) => items.iter().for_each(|item| self.point(item)),
+            Block::List(_, items) => {
+                let longest = items.iter().map(|item| item.lead.chars().count() + 1).max();
+                let columns = longest.unwrap_or(0).max(MARK_COLUMNS);
+                items.iter().for_each(|item| self.point(item, columns));
+            }
             _ => self.block(block),
         }
     }
 
-    fn point(&mut self, item: &Item) {
-        let room = self.width - POINT_INDENT - MARK_COLUMNS;
+    /// A mark and its words, with a blank between them at least.
+    fn point(&mut self, item: &Item, columns: usize) {
+        let room = self.width - POINT_INDENT - columns;
         for (k, line) in lines(&visible(&item.words), room).iter().enumerate() {
             let mark = if k == 0 { item.lead.as_str() } else { "" };
-            self.out.push_str(&format!("{:POINT_INDENT$}{mark:<MARK_COLUMNS$}{line}\n", ""));
+            self.out.push_str(&format!("{:POINT_INDENT$}{mark:<columns$}{line}\n", ""));
         }
     }
 }

@@ -60,7 +60,7 @@ fn of_first(ours: &nftables::Ours, chain: &str, lately: u64) -> Effect {
             format!("its counter: sudo nft list chain … {chain}, once a connection stands"),
         ),
         (0, packets) => Effect::in_force(format!(
-            "the first rule of chain {chain} has let {packets} packets through, {lately} of them meanwhile"
+            "the first rule of chain {chain} has let packets through: {packets}, and {lately} of them meanwhile"
         )),
     }
 }

@@ -213,6 +213,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_takes_a_person_says_why_and_how_it_is_done_and_undone() {
+        let hand = ByHand {
+            id: "nf.legacy".into(),
+            title: "a title".into(),
+            why: "a table is replaced whole\u{1b}".into(),
+            apply: vec!["do this".into()],
+            revert: vec!["undo it".into()],
+            ..ByHand::default()
+        };
+        let text = by_hand(&hand);
+        assert!(
+            text.contains("  by hand: a table is replaced whole") && !text.contains('\u{1b}'),
+            "{text:?}"
+        );
+        assert!(text.contains("    do:   do this\n    undo: undo it\n"), "{text}");
+    }
+
     /// Planted fault: a value is printed as it is; then the terminal obeys it.
     #[test]
     fn hostile_names_and_values_are_shown_and_not_obeyed() {

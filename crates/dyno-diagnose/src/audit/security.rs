@@ -147,7 +147,7 @@ fn audit_sticky(facts: &Facts) -> Seen {
     if spared {
         return Ok(Looked::fine("a rule never,task spares new tasks"));
     }
-    let why = "the kernel does not say; the time of a system call in a fresh task does";
+    let why = "the kernel does not say it; only the time of a system call in a new process shows it";
     let here = here::measured(facts).and_then(|measured| measured.call_ns.value());
     let (took, needs) = match here {
         Some(call) => {

@@ -102,7 +102,9 @@ fn a_hostile_name_is_a_text_in_every_format() {
     }
     for format in ["json", "sarif"] {
         let text = written(format);
-        assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok() && !is_obeyed(&text), "{format}");
+        // What only turns a line about is a letter to JSON; what ends one, or is an order, is escaped.
+        let has_orders = text.chars().any(|c| c.is_control() && c != '\n');
+        assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok() && !has_orders, "{format}");
     }
     let lines = written("prometheus");
     let is_sample = |line: &str| line.starts_with('#') || line.starts_with("dyno_audit_");

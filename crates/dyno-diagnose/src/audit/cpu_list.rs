@@ -26,6 +26,23 @@ pub(super) fn words(cpus: &[u32]) -> String {
     named.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
 }
 
+/// All of them as words of a shell: a long run of them is counted there, `0 $(seq 4 4095)`.
+pub(super) fn shell(cpus: &[u32]) -> String {
+    const RUN_MIN: u32 = 4;
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for cpu in cpus {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == *cpu => *last = *cpu,
+            _ => runs.push((*cpu, *cpu)),
+        }
+    }
+    let run = |(first, last): (u32, u32)| match last - first + 1 < RUN_MIN {
+        true => (first..=last).map(|cpu| cpu.to_string()).collect::<Vec<_>>().join(" "),
+        false => format!("$(seq {first} {last})"),
+    };
+    runs.into_iter().map(run).collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,6 +54,7 @@ mod tests {
         assert_eq!(cpus("5,0,5"), [0, 5]);
         assert!(cpus("").is_empty() && cpus("all").is_empty() && cpus("3-1").is_empty());
         assert_eq!(cpus("0-4294967295").len(), CPUS_MAX);
+        assert_eq!(shell(&cpus("0,2-4,8-4095")), "0 2 3 4 $(seq 8 4095)");
         assert_eq!(words(&cpus("0-9")), "0, 1, 2, 3, 4, 5, 6, 7 and 2 more");
     }
 }

@@ -5,7 +5,7 @@ use dyno_record::change::What;
 use dyno_record::fact::Fact;
 use dyno_record::facts::Facts;
 
-use super::cpu_list::cpus;
+use super::cpu_list::{cpus, shell};
 use super::draft::{
     Check, FAST, LATENCY, Looked, Say, Seen, counted, finding, measured, quoted, unknown, with_file,
     with_sysctl,
@@ -140,10 +140,9 @@ fn frequency(facts: &Facts) -> Seen {
         .map(|(governor, list)| (governor, cpus(list)))
         .collect();
     let set = |governor: &str, all: &[u32]| {
-        let each: Vec<String> = all.iter().map(u32::to_string).collect();
         format!(
             "for c in {}; do echo {} | sudo tee /sys/devices/system/cpu/cpu$c/cpufreq/scaling_governor; done",
-            each.join(" "),
+            shell(all),
             quoted(governor)
         )
     };

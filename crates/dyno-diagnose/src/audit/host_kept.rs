@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use dyno_record::audit::{AuditFinding, Risk};
 use dyno_record::facts::Facts;
 
-use super::cpu_list::{cpus, words};
+use super::cpu_list::{cpus, shell, words};
 use super::draft::{
     ALL, Check, FAST, LATENCY, Looked, Say, Seen, THROUGHPUT, counted, finding, quoted, unknown, with_file,
     with_sysctl,
@@ -93,9 +93,8 @@ fn energy(facts: &Facts) -> Seen {
     }
     let file = |cpu: u32| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/energy_performance_preference");
     let set = |word: &str, all: &[u32]| {
-        let each: Vec<String> = all.iter().map(u32::to_string).collect();
         let target = "/sys/devices/system/cpu/cpu$c/cpufreq/energy_performance_preference";
-        format!("for c in {}; do echo {} | sudo tee {target}; done", each.join(" "), quoted(word))
+        format!("for c in {}; do echo {} | sudo tee {target}; done", shell(all), quoted(word))
     };
     let cpus: Vec<u32> = slow.iter().flat_map(|(_, all)| all.iter().copied()).collect();
     let made = finding("Processors prefer saving power to speed", told.join(", "), "performance")

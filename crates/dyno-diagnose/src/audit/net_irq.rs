@@ -21,6 +21,8 @@ const RECEIVING: [&str; 3] = ["rx", "input", "comp"];
 const SENDING: [&str; 2] = ["tx", "output"];
 /// Interrupts that one finding names.
 const NAMED_MAX: usize = 8;
+/// And whose commands it shows.
+const COMMANDS_MAX: usize = 16;
 
 fn irq(facts: &Facts) -> Seen {
     let interrupts = facts.cpus.interrupts.known()?;
@@ -63,10 +65,9 @@ enum Reason {
 
 impl<'f> Placed<'f> {
     fn of(device: &'f Device, interrupts: &'f [Interrupt], facts: &Facts) -> Result<Placed<'f>, Gap> {
-        let own: Vec<&Interrupt> = interrupts
-            .iter()
-            .filter(|one| device.interrupts.contains(&one.irq) && !has(&one.name, &CONTROL))
-            .collect();
+        let numbers: BTreeSet<u32> = device.interrupts.iter().copied().collect();
+        let is_own = |one: &&Interrupt| numbers.contains(&one.irq) && !has(&one.name, &CONTROL);
+        let own: Vec<&Interrupt> = interrupts.iter().filter(is_own).collect();
         let named: Vec<&Interrupt> = own.iter().copied().filter(|one| has(&one.name, &RECEIVING)).collect();
         let mut receiving = if named.is_empty() { own.clone() } else { named };
         receiving.sort_by_key(|one| (number(&one.name), one.irq));
@@ -79,15 +80,14 @@ impl<'f> Placed<'f> {
         let mut moves = Vec::new();
         if reason != Reason::None {
             let movable = |one: &Interrupt, cpu| !one.is_fixed && taken(one) != Some(cpu);
+            let senders = senders(&own, &receiving);
             for (one, cpu) in wanted(&receiving, &room).into_iter().filter(|(one, cpu)| movable(one, *cpu)) {
                 moves.push((one, cpu));
                 // The sending interrupt of a queue goes with the receiving one.
-                let sends = |other: &&&Interrupt| {
-                    has(&other.name, &SENDING)
-                        && number(&other.name) == number(&one.name)
-                        && !receiving.iter().any(|rx| rx.irq == other.irq)
-                };
-                moves.extend(own.iter().filter(sends).filter(|one| movable(one, cpu)).map(|one| (*one, cpu)));
+                let with = number(&one.name).and_then(|queue| senders.get(&queue));
+                moves.extend(
+                    with.into_iter().flatten().filter(|one| movable(one, cpu)).map(|one| (*one, cpu)),
+                );
             }
         }
         let reason = if moves.is_empty() { Reason::None } else { reason };
@@ -140,8 +140,13 @@ impl<'f> Placed<'f> {
     fn with_commands(&self, made: AuditFinding, balancer: Option<u32>) -> AuditFinding {
         let set = |irq: u32, cpus: &str| format!("echo {cpus} | sudo tee /proc/irq/{irq}/smp_affinity_list");
         let mut made = made.see(&["cat /proc/interrupts", "grep . /proc/irq/*/effective_affinity_list"]);
-        made.apply = self.moves.iter().map(|(one, cpu)| set(one.irq, &cpu.to_string())).collect();
-        made.revert = self.moves.iter().map(|(one, _)| set(one.irq, &one.allowed)).collect();
+        let shown = || self.moves.iter().take(COMMANDS_MAX);
+        made.apply = shown().map(|(one, cpu)| set(one.irq, &cpu.to_string())).collect();
+        made.revert = shown().map(|(one, _)| set(one.irq, &one.allowed)).collect();
+        let more = self.moves.len().saturating_sub(COMMANDS_MAX);
+        if more > 0 {
+            made.apply.push(format!("# and {more} more: dyno tune apply net.irq does all of them"));
+        }
         if balancer.is_some() {
             made.apply.insert(0, STOP.to_owned());
             made.revert.push(START.to_owned());
@@ -262,13 +267,25 @@ fn wanted<'f>(receiving: &[&'f Interrupt], room: &[u32]) -> Vec<(&'f Interrupt, 
             _ => left.push(*one),
         }
     }
+    let mut fewest: BTreeSet<(usize, u32)> = load.into_iter().map(|(cpu, count)| (count, cpu)).collect();
     for one in left {
-        let fewest = room.iter().copied().min_by_key(|cpu| (load.get(cpu).copied().unwrap_or(0), *cpu));
-        let Some(cpu) = fewest else { break };
-        *load.entry(cpu).or_default() += 1;
+        let Some((count, cpu)) = fewest.pop_first() else { break };
+        fewest.insert((count + 1, cpu));
         placed.push((one, cpu));
     }
     placed
+}
+
+/// Interrupts that tell that something was sent, by their queue.
+fn senders<'f>(own: &[&'f Interrupt], receiving: &[&Interrupt]) -> BTreeMap<u32, Vec<&'f Interrupt>> {
+    let received: BTreeSet<u32> = receiving.iter().map(|one| one.irq).collect();
+    let mut all: BTreeMap<u32, Vec<&Interrupt>> = BTreeMap::new();
+    for one in own.iter().filter(|one| !received.contains(&one.irq) && has(&one.name, &SENDING)) {
+        if let Some(queue) = number(&one.name) {
+            all.entry(queue).or_default().push(one);
+        }
+    }
+    all
 }
 
 #[cfg(test)]

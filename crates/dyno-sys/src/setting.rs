@@ -27,7 +27,7 @@ pub use table::PREFIX as TABLE_PREFIX;
 
 use crate::knob::{self, KnobError};
 use crate::namespace::Network;
-use kind::{Kind, NotExact};
+use kind::{Kind, NotExact, inner};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -293,13 +293,6 @@ impl Kind for InFile {
 
     fn same(&self, reads: &str, wanted: &str) -> bool {
         knob::same(reads.as_bytes(), wanted.as_bytes())
-    }
-}
-
-fn inner(error: KnobError) -> io::Error {
-    match error {
-        KnobError::Unreadable { source, .. } => source,
-        other => io::Error::other(other),
     }
 }
 

@@ -25,7 +25,7 @@ fn one(change: ChangeSpec, facts: &Facts) -> Option<ChangeSpec> {
             what = What::NetworkFile { network: at, path: path.clone() };
         }
         What::NetworkFile { network, .. } | What::Table { network, .. } | What::FirstRule { network, .. } => {
-            *network = at
+            *network = at;
         }
         What::DeviceFile { device, .. }
         | What::Feature { device, .. }

@@ -2,7 +2,7 @@
 //!
 //! A number is given to another device when its own has gone; such a namesake is never touched.
 
-use super::kind::Kind;
+use super::kind::{Kind, inner};
 use crate::affinity::CpuSet;
 use crate::knob;
 use crate::proc;
@@ -30,8 +30,8 @@ pub(super) fn missing(irq: u32, name: &str) -> Option<String> {
 
 impl Kind for Interrupt {
     fn get(&self) -> io::Result<String> {
-        let raw = knob::read(file(self.0)).map_err(super::inner)?;
-        Ok(super::text(raw.trim_ascii()))
+        let raw = knob::read(file(self.0)).map_err(inner)?;
+        Ok(String::from_utf8_lossy(raw.trim_ascii()).into_owned())
     }
 
     fn put(&self, value: &str) -> io::Result<()> {

@@ -8,12 +8,15 @@ mod app;
 mod app_filters;
 mod app_memory;
 mod app_watched;
+mod cpu_list;
 mod draft;
 mod here;
 mod host_cpus;
+mod host_kept;
 mod host_memory;
 mod host_others;
 mod net_drops;
+mod net_irq;
 mod net_offload;
 mod net_polling;
 mod net_queues;
@@ -32,7 +35,7 @@ use draft::{Check, Looked};
 
 /// Every check, by what it is about.
 fn checks() -> impl Iterator<Item = &'static Check> {
-    let lists: [&'static [Check]; 15] = [
+    let lists: [&'static [Check]; 17] = [
         app::CHECKS,
         app_filters::CHECKS,
         app_memory::CHECKS,
@@ -41,12 +44,14 @@ fn checks() -> impl Iterator<Item = &'static Check> {
         netfilter::CHECKS,
         taps::CHECKS,
         net_queues::CHECKS,
+        net_irq::CHECKS,
         net_polling::CHECKS,
         net_offload::CHECKS,
         net_drops::CHECKS,
         net_tcp::CHECKS,
         host_cpus::CHECKS,
         host_memory::CHECKS,
+        host_kept::CHECKS,
         host_others::CHECKS,
     ];
     lists.into_iter().flatten()
@@ -96,7 +101,11 @@ fn enter(audit: &mut Audit, check: &Check, facts: &Facts) {
             assert!(!findings.is_empty(), "{}: nothing was found is said in another way", check.id);
             for finding in findings {
                 let changes = placed::placed(finding.changes.clone(), facts);
-                enter_finding(audit, AuditFinding { id: id(), changes, ..finding });
+                let by_hand = match placed::read_only(&changes, facts) {
+                    Some(why) => why,
+                    None => finding.by_hand.clone(),
+                };
+                enter_finding(audit, AuditFinding { id: id(), changes, by_hand, ..finding });
             }
         }
         Err(Gap::Unread(why)) => {

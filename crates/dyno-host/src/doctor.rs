@@ -22,6 +22,8 @@ const FILES_WANTED: u64 = 20_000;
 /// Who asks, and what he may.
 struct Asker {
     is_root: bool,
+    /// Its rights hold inside of a user namespace alone, as in a container: for what is the whole machine's they are none.
+    is_contained: bool,
     capabilities: Vec<String>,
     paranoid: i64,
 }
@@ -29,6 +31,19 @@ struct Asker {
 impl Asker {
     fn has(&self, capability: &str) -> bool {
         self.capabilities.iter().any(|one| one == capability)
+    }
+
+    /// The same of a right over the whole machine.
+    fn has_over_all(&self, capability: &str) -> bool {
+        self.has(capability) && !self.is_contained
+    }
+
+    /// What gets a right over the whole machine.
+    fn gets(&self) -> &'static str {
+        match self.is_root {
+            true => "on the host itself, outside of the container",
+            false => "as root: sudo dyno …",
+        }
     }
 }
 
@@ -39,6 +54,7 @@ pub fn examine() -> Doctor {
     let uid = user::current().0;
     let asker = Asker {
         is_root: uid == 0,
+        is_contained: is_contained(&proc::text("/proc/self/uid_map").unwrap_or_default()),
         capabilities: proc::parse_capabilities(&status),
         paranoid: number("/proc/sys/kernel/perf_event_paranoid").unwrap_or(4),
     };
@@ -51,6 +67,12 @@ pub fn examine() -> Doctor {
         capabilities: asker.capabilities,
         abilities,
     }
+}
+
+/// The first user namespace maps all users to themselves (user_namespaces(7)).
+fn is_contained(uid_map: &str) -> bool {
+    let words: Vec<&str> = uid_map.split_whitespace().collect();
+    !words.is_empty() && words != ["0", "0", "4294967295"]
 }
 
 fn ability(name: &str, purpose: &str, state: State, (why, get): (&str, &str)) -> Ability {
@@ -139,11 +161,16 @@ fn open(clock: Clock, kernel: Kernel, whom: Whom) -> io::Result<()> {
 fn kernel(asker: &Asker) -> Vec<Ability> {
     vec![
         programs(asker),
-        tracer(),
+        tracer(asker),
         ptrace(asker),
         others(asker),
-        rights(asker, "audit_control", "audit rules", "audit: the rules of the kernel's audit"),
-        rights(asker, "net_admin", "packet filters", "audit: rules, taps' filters"),
+        // The kernel's audit is the machine's; packet filters are those of this network namespace.
+        rights(
+            asker,
+            asker.has_over_all("audit_control"),
+            ("audit_control", "audit rules", "audit: the rules of the kernel's audit"),
+        ),
+        rights(asker, asker.has("net_admin"), ("net_admin", "packet filters", "audit: rules, taps' filters")),
     ]
 }
 
@@ -151,7 +178,7 @@ fn kernel(asker: &Asker) -> Vec<Ability> {
 fn programs(asker: &Asker) -> Ability {
     let (name, purpose) = ("BPF", "offcpu, causal, diagnose: what threads wait for");
     let has_types = proc::names("/sys/kernel/btf", 1).is_ok_and(|names| !names.is_empty());
-    let may = asker.has("sys_admin") || (asker.has("bpf") && asker.has("perfmon"));
+    let may = asker.has_over_all("sys_admin") || (asker.has_over_all("bpf") && asker.has_over_all("perfmon"));
     match (may, has_types) {
         (true, true) => ability(name, purpose, State::Works, ("", "")),
         (true, false) => ability(
@@ -160,22 +187,19 @@ fn programs(asker: &Asker) -> Ability {
             State::Missing,
             ("the kernel has no types (CONFIG_DEBUG_INFO_BTF)", "a kernel of a distribution, 5.8 or newer"),
         ),
-        (false, _) => ability(
-            name,
-            purpose,
-            State::Missing,
-            ("it needs CAP_BPF and CAP_PERFMON", "as root: sudo dyno …"),
-        ),
+        (false, _) => {
+            ability(name, purpose, State::Missing, ("it needs CAP_BPF and CAP_PERFMON", asker.gets()))
+        }
     }
 }
 
-fn tracer() -> Ability {
+fn tracer(asker: &Asker) -> Ability {
     let read = proc::text("/sys/kernel/tracing/current_tracer").map(drop);
     let get = match &read {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !asker.is_contained => {
             "sudo mount -t tracefs tracefs /sys/kernel/tracing"
         }
-        _ => "as root: sudo dyno …",
+        _ => asker.gets(),
     };
     tried("tracefs", "audit: who traces system calls", read, get)
 }
@@ -199,20 +223,18 @@ fn ptrace(asker: &Asker) -> Ability {
 
 fn others(asker: &Asker) -> Ability {
     let (name, purpose) = ("others' processes", "audit, diagnose: owners of sockets, servers of other users");
-    match asker.has("sys_ptrace") {
+    match asker.has_over_all("sys_ptrace") {
         true => ability(name, purpose, State::Works, ("", "")),
-        false => {
-            ability(name, purpose, State::Partly, ("only processes of your own", "as root: sudo dyno …"))
-        }
+        false => ability(name, purpose, State::Partly, ("only processes of your own", asker.gets())),
     }
 }
 
-fn rights(asker: &Asker, capability: &str, name: &str, purpose: &str) -> Ability {
-    match asker.has(capability) {
+fn rights(asker: &Asker, has: bool, (capability, name, purpose): (&str, &str, &str)) -> Ability {
+    match has {
         true => ability(name, purpose, State::Works, ("", "")),
         false => {
             let why = format!("it needs CAP_{}", capability.to_uppercase());
-            ability(name, purpose, State::Missing, (&why, "as root: sudo dyno …"))
+            ability(name, purpose, State::Missing, (&why, asker.gets()))
         }
     }
 }
@@ -234,7 +256,7 @@ fn host(asker: &Asker) -> Vec<Ability> {
         ),
         files(),
         cpus(),
-        programs_seen(),
+        programs_seen(asker),
     ]
 }
 
@@ -271,14 +293,9 @@ fn cpus() -> Ability {
     }
 }
 
-fn programs_seen() -> Ability {
+fn programs_seen(asker: &Asker) -> Ability {
     let seen = bpf::loaded(1).map(drop);
-    tried(
-        "others' BPF programs",
-        "audit: who stands on the way of packets and calls",
-        seen,
-        "as root: sudo dyno …",
-    )
+    tried("others' BPF programs", "audit: who stands on the way of packets and calls", seen, asker.gets())
 }
 
 /// Tools that the commands of an audit name, and compilers of the specimens: dyno itself calls none of the first.
@@ -330,11 +347,25 @@ mod tests {
     fn a_right_is_looked_up_by_its_name() {
         let asker = |capabilities: &[&str]| Asker {
             is_root: false,
+            is_contained: false,
             capabilities: capabilities.iter().map(|one| (*one).to_owned()).collect(),
             paranoid: 2,
         };
         assert_eq!(programs(&asker(&["bpf"])).state, State::Missing);
-        assert_eq!(rights(&asker(&["net_admin"]), "net_admin", "x", "y").state, State::Works);
+        let admin = asker(&["net_admin"]);
+        assert_eq!(rights(&admin, admin.has("net_admin"), ("net_admin", "x", "y")).state, State::Works);
         assert_eq!(others(&asker(&[])).state, State::Partly);
+    }
+
+    /// Planted fault: rights are looked up by their names alone; then all of the machine works inside of a container.
+    #[test]
+    fn rights_inside_of_a_user_namespace_are_none_over_the_machine() {
+        assert!(!is_contained("         0          0 4294967295\n") && !is_contained(""));
+        assert!(is_contained("         0       1000          1\n"));
+        let all = ["sys_admin", "bpf", "perfmon", "sys_ptrace"].map(str::to_owned).to_vec();
+        let root = Asker { is_root: true, is_contained: true, capabilities: all, paranoid: 2 };
+        let (bpf, processes) = (programs(&root), others(&root));
+        assert_eq!((bpf.state, processes.state), (State::Missing, State::Partly));
+        assert!(bpf.get.contains("outside of the container"), "{}", bpf.get);
     }
 }

@@ -30,6 +30,10 @@ pub(crate) fn of(what: &What) -> Result<Setting, KnobError> {
         What::Table { network, family, name } => {
             Setting::Table { network: place::to_sys(network), family, name }
         }
+        What::FirstRule { network, family, table, chain } => {
+            Setting::FirstRule { network: place::to_sys(network), family, table, chain }
+        }
+        What::Interrupt { irq, name } => Setting::Interrupt { irq, name },
         What::Affinity(task) => Setting::Affinity(place::task_to_sys(task)),
         What::Scheduler(task) => Setting::Scheduler(place::task_to_sys(task)),
         What::OwnFile { path } => Setting::OwnFile(path.into()),

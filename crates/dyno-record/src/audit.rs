@@ -185,6 +185,9 @@ pub struct AuditFinding {
     pub apply: Vec<String>,
     /// Commands that undo that.
     pub revert: Vec<String>,
+    /// Why it is done by hand; empty where `dyno tune` carries it out, or where it goes without saying.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub by_hand: String,
     /// The same as changes that `dyno tune` carries out; none where it is done by hand.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ChangeSpec>,

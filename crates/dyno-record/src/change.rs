@@ -42,7 +42,7 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
-    /// A file under `/proc/sys` or `/sys`, as this process sees it: a sysctl, an interrupt's CPUs, an attribute of the machine.
+    /// A file under `/proc/sys` or `/sys`, as this process sees it: a sysctl, an attribute of the machine.
     #[serde(rename = "knob")]
     File(String),
     /// A file under `/proc/sys/net` of a network namespace.
@@ -85,6 +85,24 @@ pub enum What {
         /// `inet`, `ip` or `ip6`.
         family: String,
         /// Its name, which begins with `dyno_`.
+        name: String,
+    },
+    /// A rule of ours at the head of somebody's chain of nftables, which lets standing connections through. It was none before.
+    FirstRule {
+        /// The namespace.
+        network: Network,
+        /// `inet`, `ip` or `ip6`.
+        family: String,
+        /// The table.
+        table: String,
+        /// The chain.
+        chain: String,
+    },
+    /// The CPUs that may take an interrupt: `0-1,5`.
+    Interrupt {
+        /// Its number.
+        irq: u32,
+        /// Who asked for it; another one's interrupt of the number is another one.
         name: String,
     },
     /// Where a thread may run: `0-1,5`.
@@ -135,11 +153,18 @@ impl std::fmt::Display for What {
             Self::Hardware { device, field } => write!(f, "{field} of {}", device.name),
             Self::Qdisc { device } => write!(f, "root qdisc of {}", device.name),
             Self::Table { family, name, .. } => write!(f, "nftables table {family} {name}"),
+            Self::FirstRule { family, table, chain, .. } => {
+                write!(f, "first rule of nftables chain {family} {table} {chain}")
+            }
+            Self::Interrupt { irq, name } => write!(f, "CPUs of interrupt {irq} ({name})"),
             Self::Affinity(task) => write!(f, "CPUs of thread {} of {}", task.tid, task.pid),
             Self::Scheduler(task) => write!(f, "scheduling of thread {} of {}", task.tid, task.pid),
         }
     }
 }
+
+/// What [`What::FirstRule`] is set to where it is there.
+pub const FIRST_RULE: &str = "ct state established counter accept";
 
 /// What is to be changed, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,6 +196,8 @@ mod tests {
             What::Hardware { device: device.clone(), field: "ring rx".into() },
             What::Qdisc { device },
             What::Table { network, family: "inet".into(), name: "dyno_x".into() },
+            What::FirstRule { network, family: "ip".into(), table: "<b>".into(), chain: "c".into() },
+            What::Interrupt { irq: 41, name: "eth0-rx-0".into() },
             What::Affinity(Task { pid: 1, tid: 2, started: 3 }),
             What::Scheduler(Task::default()),
             What::OwnFile { path: "/etc/x".into() },

@@ -19,6 +19,8 @@ pub fn command(what: &What, value: &str) -> String {
         What::Hardware { device, field } => hardware(&device.name, field, value),
         What::Qdisc { device } => qdisc(&quoted(&device.name), value),
         What::Table { family, name, .. } => table(family, name, value),
+        What::FirstRule { family, table, chain, .. } => first_rule([family, table, chain], value),
+        What::Interrupt { irq, .. } => write(&format!("/proc/irq/{irq}/smp_affinity_list"), value),
         What::Affinity(task) => format!("sudo taskset -pc {} {}", quoted(value), task.tid),
         What::Scheduler(task) => scheduler(task.tid, value),
         What::OwnFile { path } | What::OwnFolder { path } if value.is_empty() => {
@@ -68,6 +70,18 @@ fn table(family: &str, name: &str, value: &str) -> String {
             "sudo nft {}",
             quoted(&format!("table {family} {name} {{ {} }}", rules.replace('\n', " ")))
         ),
+    }
+}
+
+/// Its comment tells it from the others when it is to be taken away; its number is known once it is there.
+fn first_rule(chain: [&str; 3], value: &str) -> String {
+    let chain = chain.map(quoted).join(" ");
+    let comment = "dyno: standing connections first";
+    match value {
+        "" => format!(
+            "sudo nft delete rule {chain} handle $(sudo nft -a list chain {chain} | sed -n '/{comment}/s/.*handle //p')"
+        ),
+        rule => format!("sudo nft {}", quoted(&format!("insert rule {chain} {rule} comment \"{comment}\""))),
     }
 }
 

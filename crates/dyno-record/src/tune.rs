@@ -69,8 +69,13 @@ pub struct ByHand {
     pub object: String,
     /// What costs speed.
     pub title: String,
+    /// Why dyno does not do it; empty where it goes without saying.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
     /// Commands that change it.
     pub apply: Vec<String>,
+    /// Commands that undo that.
+    pub revert: Vec<String>,
 }
 
 /// What would be done.

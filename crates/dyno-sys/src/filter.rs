@@ -32,6 +32,8 @@ pub struct Rule {
     pub tests: Vec<Test>,
     /// What it does then.
     pub action: Action,
+    /// It does something besides: logs, marks, remembers an address.
+    pub besides: bool,
     /// Packets that it decided, where it counts them.
     pub packets: Option<u64>,
     /// Its number in the table, for commands.

@@ -1,12 +1,15 @@
 //! Settings of the host that are more than a file: offloads and hardware of a network device, its root qdisc, a table of packet
-//! filters, a thread's CPUs and its place in line, files of a network namespace, files and folders of our own.
+//! filters, a rule of ours in somebody's chain, an interrupt's CPUs, a thread's CPUs and its place in line, files of a network
+//! namespace, files and folders of our own.
 //!
 //! `dyno_host` calls it to change one, the keeper to undo it. A value is a text that reads back as it was written; a device is
 //! known by its namespace, its number and its name, a thread by its number and its start, so that a namesake is never touched.
 //! What could not be put back exactly is not changed. The caller has journalled the old value first.
 
 mod feature;
+mod first_rule;
 mod hardware;
+mod interrupt;
 mod kind;
 mod own;
 mod place;
@@ -15,6 +18,7 @@ pub mod scheduling;
 mod table;
 mod task;
 
+pub use first_rule::RULE as FIRST_RULE;
 pub use hardware::Field;
 pub use kind::VALUE_BYTES_MAX;
 pub use own::{FOLDER, MARK};
@@ -23,7 +27,7 @@ pub use table::PREFIX as TABLE_PREFIX;
 
 use crate::knob::{self, KnobError};
 use crate::namespace::Network;
-use kind::{Kind, NotExact};
+use kind::{Kind, NotExact, inner};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -68,6 +72,24 @@ pub enum Setting {
         /// `ip`, `ip6` or `inet`.
         family: String,
         /// Its name, which begins with [`TABLE_PREFIX`].
+        name: String,
+    },
+    /// A rule of ours at the head of somebody's chain: [`FIRST_RULE`]; nothing is "no such rule".
+    FirstRule {
+        /// The namespace.
+        network: Network,
+        /// `ip`, `ip6` or `inet`.
+        family: String,
+        /// The table, which is somebody's.
+        table: String,
+        /// The chain in it.
+        chain: String,
+    },
+    /// The CPUs that may take an interrupt, as `0-1,5`.
+    Interrupt {
+        /// Its number.
+        irq: u32,
+        /// Who asked for it, as `/sys/kernel/irq/N/actions` says: tells it from a later one of the number.
         name: String,
     },
     /// Where a thread may run: CPUs, as `0-1,5`.
@@ -135,6 +157,8 @@ impl Setting {
                 device.is_crooked()
             }
             Setting::Table { family, name, .. } => table::is_crooked(family, name),
+            Setting::FirstRule { family, table, chain, .. } => first_rule::is_crooked(family, [table, chain]),
+            Setting::Interrupt { name, .. } => name.is_empty(),
             Setting::Affinity(task) | Setting::Scheduler(task) => task.tid <= 0,
             Setting::OwnFile(path) | Setting::OwnFolder(path) => !path.is_absolute() || is_crooked(path),
         };
@@ -165,14 +189,18 @@ impl Setting {
 
     fn network(&self) -> Option<&Network> {
         match self {
-            Setting::NetworkFile { network, .. } | Setting::Table { network, .. } => Some(network),
+            Setting::NetworkFile { network, .. }
+            | Setting::Table { network, .. }
+            | Setting::FirstRule { network, .. } => Some(network),
             Setting::DeviceFile { device, .. }
             | Setting::Feature { device, .. }
             | Setting::Hardware { device, .. }
             | Setting::Qdisc(device) => Some(&device.network),
-            Setting::Affinity(_) | Setting::Scheduler(_) | Setting::OwnFile(_) | Setting::OwnFolder(_) => {
-                None
-            }
+            Setting::Interrupt { .. }
+            | Setting::Affinity(_)
+            | Setting::Scheduler(_)
+            | Setting::OwnFile(_)
+            | Setting::OwnFolder(_) => None,
         }
     }
 
@@ -184,6 +212,10 @@ impl Setting {
             | Setting::Hardware { device, .. }
             | Setting::Qdisc(device) => device.missing(),
             Setting::Affinity(task) | Setting::Scheduler(task) => task.missing(),
+            Setting::Interrupt { irq, name } => interrupt::missing(*irq, name),
+            Setting::FirstRule { family, table, chain, .. } => {
+                first_rule::FirstRule { family, table, chain }.missing()
+            }
             _ => None,
         }
     }
@@ -198,6 +230,10 @@ impl Setting {
             }
             Setting::Qdisc(device) => Box::new(qdisc::Root(device.index)),
             Setting::Table { family, name, .. } => Box::new(table::Table { family, name }),
+            Setting::FirstRule { family, table, chain, .. } => {
+                Box::new(first_rule::FirstRule { family, table, chain })
+            }
+            Setting::Interrupt { irq, .. } => Box::new(interrupt::Interrupt(*irq)),
             Setting::Affinity(task) => Box::new(task::Affinity(task.tid)),
             Setting::Scheduler(task) => Box::new(task::Scheduler(task.tid)),
             Setting::OwnFile(path) => Box::new(own::OwnFile(path)),
@@ -260,13 +296,6 @@ impl Kind for InFile {
     }
 }
 
-fn inner(error: KnobError) -> io::Error {
-    match error {
-        KnobError::Unreadable { source, .. } => source,
-        other => io::Error::other(other),
-    }
-}
-
 /// A path that leads elsewhere than it says.
 fn is_crooked(path: &Path) -> bool {
     use std::path::Component;
@@ -286,6 +315,10 @@ impl fmt::Display for Setting {
             Setting::Hardware { device, field } => write!(f, "{} of {}", field.name(), device.name),
             Setting::Qdisc(device) => write!(f, "root qdisc of {}", device.name),
             Setting::Table { family, name, .. } => write!(f, "nftables table {family} {name}"),
+            Setting::FirstRule { family, table, chain, .. } => {
+                write!(f, "first rule of nftables chain {family} {table} {chain}")
+            }
+            Setting::Interrupt { irq, name } => write!(f, "CPUs of interrupt {irq} ({name})"),
             Setting::Affinity(task) => write!(f, "CPUs of thread {} of {}", task.tid, task.pid),
             Setting::Scheduler(task) => write!(f, "scheduling of thread {} of {}", task.tid, task.pid),
             Setting::OwnFile(path) | Setting::OwnFolder(path) => write!(f, "{}", path.display()),

@@ -205,7 +205,7 @@ fn rule(layout: &Layout, entry: &[u8]) -> Rule {
         parts = rest;
     }
     let packets = Some(u64_at(entry, layout.counters));
-    Rule { tests, action: action(target_of(layout, entry)), packets, handle: 0 }
+    Rule { tests, action: action(target_of(layout, entry)), packets, ..Rule::default() }
 }
 
 fn first_part(parts: &[u8]) -> Option<(&[u8], &[u8])> {

@@ -56,6 +56,97 @@ fn a_hostile_name_is_no_tag_of_the_page_and_no_order_to_the_terminal() {
     assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}') && text.contains("<img src=x>"), "{text}");
 }
 
+/// Names as their makers may choose them: tags, orders to a terminal, ends of lines, quotes of every format.
+const HOSTILE: &str = "<img src=x onerror=1>\u{1b}[2J\n\r\u{202e}\"'\\{},|`$(reboot)";
+
+/// Every text of the facts that a stranger chooses is that name.
+fn all_hostile() -> String {
+    fn hostile(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    let is_name = ["name", "owner", "device", "table", "label"].contains(&name.as_str());
+                    match value {
+                        serde_json::Value::String(text) if is_name => *text = HOSTILE.to_owned(),
+                        value => hostile(value),
+                    }
+                }
+            }
+            serde_json::Value::Array(all) => all.iter_mut().for_each(hostile),
+            _ => {}
+        }
+    }
+    let mut facts: serde_json::Value = serde_json::from_str(PLANTED).unwrap();
+    hostile(&mut facts);
+    facts.to_string()
+}
+
+/// Planted fault: a format writes a name as it is; then whoever reads it obeys it.
+#[test]
+fn a_hostile_name_is_a_text_in_every_format() {
+    let facts = all_hostile();
+    let written = |format: &str| {
+        let ended = run_with_input(["audit", "--from", "-", "--full", "--format", format], &facts);
+        ended.done().to_owned()
+    };
+    let is_obeyed =
+        |text: &str| text.chars().any(|c| c.is_control() && c != '\n') || text.contains('\u{202e}');
+    for format in ["table", "markdown", "csv", "junit", "github", "prometheus", "html"] {
+        let text = written(format);
+        // A cell of CSV may hold the end of a line within its quotes.
+        let text = if format == "csv" { text.replace('\r', "") } else { text };
+        assert!(!is_obeyed(&text), "{format}: {:?}", text.chars().find(|c| is_obeyed(&c.to_string())));
+    }
+    for format in ["html", "junit"] {
+        assert!(!written(format).contains("<img"), "{format}");
+    }
+    for format in ["json", "sarif"] {
+        let text = written(format);
+        // What only turns a line about is a letter to JSON; what ends one, or is an order, is escaped.
+        let has_orders = text.chars().any(|c| c.is_control() && c != '\n');
+        assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok() && !has_orders, "{format}");
+    }
+    let lines = written("prometheus");
+    let is_sample = |line: &str| line.starts_with('#') || line.starts_with("dyno_audit_");
+    assert!(lines.lines().all(is_sample), "{lines}");
+}
+
+/// Planted fault: something in the judgement is square in the CPUs, or a list of them is shown whole.
+#[test]
+fn a_machine_of_four_thousand_cpus_is_judged_in_a_second_and_told_in_few_lines() {
+    let cpus = 4_096u32;
+    let mut facts: serde_json::Value = serde_json::from_str(PLANTED).unwrap();
+    facts["cpus"]["count"] = cpus.into();
+    facts["cpus"]["online"] = serde_json::json!({ "value": format!("0-{}", cpus - 1) });
+    facts["cpus"]["isolated"] = serde_json::json!({ "value": "2048-4095" });
+    let powersave = serde_json::json!({ "value": { "powersave": "0-4095" } });
+    facts["cpus"]["frequency"]["governors"] = powersave.clone();
+    facts["cpus"]["frequency"]["preferences"] = serde_json::json!({ "value": { "power": "0-4095" } });
+    let one = |irq: u32| serde_json::json!({ "irq": irq, "name": format!("eth0-TxRx-{irq}"), "allowed": "0-4095", "effective": "7", "count": 9 });
+    facts["cpus"]["interrupts"] = serde_json::json!({ "value": (0..cpus).map(one).collect::<Vec<_>>() });
+    facts["cpus"]["irqbalance"] = serde_json::json!({ "value": null });
+    let device = &mut facts["network"]["devices"]["value"][0];
+    device["interrupts"] = (0..cpus).collect();
+    device["driver"] = "mlx5_core".into();
+    device["is_up"] = true.into();
+    let facts = facts.to_string();
+    let begun = std::time::Instant::now();
+    let judged = run_with_input(["audit", "--from", "-", "--json"], &facts);
+    let took = begun.elapsed();
+    let judged: Audit = serde_json::from_str(judged.done()).unwrap();
+    // No stopwatch: ten times what it takes on the slowest machine, so that only another order of growth fails.
+    assert!(took.as_secs() < 30, "{took:?}");
+    let irq = judged.findings.iter().find(|one| one.id == "net.irq").unwrap();
+    assert!(
+        irq.found.len() < 400 && irq.recommended.len() < 400 && irq.changes.len() > 4_000,
+        "{}",
+        irq.found
+    );
+    let text = run_with_input(["audit", "--from", "-"], &facts);
+    assert!(text.done().lines().count() < 200, "{}", text.out.lines().count());
+    assert!(text.out.lines().all(|line| line.chars().count() <= 80), "{}", text.out);
+}
+
 #[test]
 fn what_is_no_record_of_facts_is_told_in_three_lines() {
     for text in ["", "[]x", r#"{"schema": "dyno.climb/2"}"#] {

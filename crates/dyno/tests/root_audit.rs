@@ -111,9 +111,160 @@ fn a_server_under_load_is_watched_and_goes_on() {
     assert!(server.end().success());
 }
 
+/// Planted fault: rules are read with a query for each; then ten thousand of them take minutes.
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN, CAP_NET_ADMIN, and nftables"]
+fn ten_thousand_rules_a_read_only_proc_no_sys_and_odd_names_are_all_audited() {
+    let script = "ip link add '<img>$(x)' type veth peer name 'a\"b' && ip link set '<img>$(x)' up
+{ echo 'table inet t { chain c { type filter hook input priority 0;'
+for n in $(seq 10000); do echo ip saddr 10.$((n / 65536)).$((n / 256 % 256)).$((n % 256)) drop; done
+echo '}'; echo '}'; } | nft -f - || { echo no nftables; exit; }
+DYNO audit --json; echo
+mount -o bind,ro /proc/sys /proc/sys && DYNO audit --json; echo
+umount -l /sys; DYNO audit --json; echo";
+    let ended = in_a_namespace(script);
+    if ended.out.contains("no nftables") {
+        return;
+    }
+    let audits: Vec<Audit> = ended
+        .out
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(audits.len(), 3, "{}", ended.err);
+    for audit in &audits {
+        let linear = audit.findings.iter().find(|one| one.id == "nf.linear").unwrap();
+        assert!(linear.found.starts_with("10000 rules"), "{}", linear.found);
+        // A second of it is for the neighbours; the rest is reading.
+        assert!(audit.took_s < 3.0 * slowness(), "{}", audit.took_s);
+    }
+    let closed = audits[1].findings.iter().filter(|one| one.by_hand.contains("/proc/sys is read-only here"));
+    let changed = audits[0]
+        .findings
+        .iter()
+        .filter(|one| one.changes.iter().any(|spec| spec.what.to_string().starts_with("/proc/sys")));
+    assert_eq!(closed.count(), changed.count());
+    let unseen = &audits[2].not_looked_at;
+    assert!(
+        audits[2].not_here.len() + unseen.len() > audits[0].not_here.len(),
+        "without /sys some things are not there"
+    );
+}
+
+/// How much slower than alone this machine is now: other tests run beside.
+fn slowness() -> f64 {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load: f64 = load.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
+    let cpus = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
+    (load / cpus).max(1.0)
+}
+
+/// A container's view: namespaces of its own for users, processes, mounts and network; and somebody who is not root.
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN"]
+fn inside_of_namespaces_and_as_nobody_every_check_ends_and_says_what_it_lacks() {
+    let dyno = env!("CARGO_BIN_EXE_dyno");
+    let folder = common::Folder::new("root-audit-nobody");
+    // Whoever runs it may not reach the folder of the build.
+    let copy = std::env::temp_dir().join(format!("dyno-audit-{}", std::process::id()));
+    std::fs::copy(dyno, &copy).unwrap();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).current_dir("/").stdin(Stdio::null());
+        Ended::of(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    };
+    let copy = copy.display().to_string();
+    let inside = run(&["unshare", "-Urpfm", "--mount-proc", "--net", &copy, "audit", "--json"]);
+    let nobody =
+        run(&["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", &copy, "audit", "--json"]);
+    let doctor = run(&["unshare", "-Urpfm", "--mount-proc", &copy, "doctor"]);
+    let plan = run(&["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", &copy, "tune", "plan"]);
+    std::fs::remove_file(&copy).unwrap();
+    drop(folder);
+    for ended in [inside, nobody] {
+        let audit: Audit = serde_json::from_str(ended.done()).unwrap();
+        assert!(
+            audit.checks() > 70 && audit.took_s < 3.0 * slowness(),
+            "{} {}",
+            audit.checks(),
+            audit.took_s
+        );
+        assert!(!audit.not_looked_at.is_empty());
+        assert!(audit.not_looked_at.iter().all(|one| !one.why.is_empty()), "{:?}", audit.not_looked_at);
+    }
+    assert!(doctor.done().contains("answer"), "{}", doctor.out);
+    assert!(plan.done().starts_with("plan "), "{}", plan.out);
+}
+
+/// The intervention is the number of rules: twenty times as many have to cost more than the others' interval, and several times as much.
+///
+/// Planted fault: the copy of the rules is not loaded; then three hundred cost as much as none.
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN, CAP_NET_ADMIN, and nftables"]
+fn what_rules_are_measured_to_cost_grows_with_how_many_are_planted() {
+    let folder = common::Folder::new("root-audit-intervention");
+    let with = |count: usize| {
+        let refused: String =
+            (0..count).map(|at| format!("ip saddr 192.168.{}.{} drop\n", at / 250, at % 250)).collect();
+        let head = "type filter hook input priority 0; policy accept;";
+        let place = folder.path(&format!("rules-{count}"));
+        std::fs::write(&place, format!("table inet t {{ chain c {{ {head}\n{refused}}}\n}}\n")).unwrap();
+        let ended = in_a_namespace(&format!("nft -f {} && DYNO audit --measure --json", place.display()));
+        let audit: Audit = serde_json::from_str(ended.done()).unwrap();
+        audit.measured.unwrap().rules.value().unwrap().packet_ns
+    };
+    let (few, many) = (with(30), with(600));
+    assert!(many.interval[0] > few.interval[1], "{few:?} {many:?}");
+    assert!(many.value > 5.0 * few.value.max(1.0), "twenty times as many: {few:?} {many:?}");
+}
+
+/// The intervention: the program itself is put behind six filters, and its own calls are timed. What copies of the filters of another
+/// process that is behind the same six were measured to add has to be what they add there.
+///
+/// Planted fault: the copies are not put on; then they add nothing.
+#[test]
+#[ignore = "needs root: CAP_SYS_ADMIN, CAP_SYS_PTRACE"]
+fn what_copies_of_filters_add_is_what_the_filters_themselves_add() {
+    let under = |words: &[&str]| {
+        let mut command = common::dyno(["netlab", "under", "--filters", "6", "--"]);
+        command.args(words).stdin(Stdio::null());
+        command
+    };
+    let mut server = under(&["sleep", "600"]).spawn().unwrap();
+    let status = format!("/proc/{}/status", server.id());
+    common::wait_for("it is behind its filters", || {
+        let status = std::fs::read_to_string(&status).unwrap_or_default();
+        status.contains("Seccomp_filters:\t6") && status.starts_with("Name:\tsleep")
+    });
+    let measured = |ended: Ended| serde_json::from_str::<Audit>(ended.done()).unwrap().measured.unwrap();
+    let copies = measured(common::run(["audit", "--measure", "--json", "--pid", &server.id().to_string()]));
+    let dyno = env!("CARGO_BIN_EXE_dyno");
+    let mut behind = under(&[dyno, "audit", "--measure", "--json"]);
+    let behind = behind.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let behind = measured(Ended::of(behind));
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let filters = copies.filters.value().unwrap();
+    let (bare, there) = (copies.call_ns.value().unwrap(), behind.call_ns.value().unwrap());
+    let added = there.value - bare.value;
+    assert_eq!(filters.count, 6);
+    // Both are measured beside other tests: a third of it, and the width of the intervals.
+    let width = |one: &dyno_record::facts::Figure| one.interval[1] - one.interval[0];
+    let allowance = added / 3.0 + width(bare) + width(there) + width(&filters.extra_ns);
+    assert!((filters.extra_ns.value - added).abs() < allowance, "{filters:?} {bare:?} {there:?}");
+    assert!(filters.extra_ns.interval[0] > 0.0, "{filters:?}");
+}
+
 #[test]
 #[ignore = "needs root: CAP_SYS_ADMIN, CAP_NET_ADMIN"]
-fn nothing_is_left_of_a_measuring_that_is_killed() {
+fn nothing_is_left_of_a_measuring_that_is_broken_off_or_killed() {
+    for signal in [dyno_sys::signal::Signal::Int, dyno_sys::signal::Signal::Kill] {
+        ended_by(signal);
+    }
+}
+
+fn ended_by(signal: dyno_sys::signal::Signal) {
     let mut child = common::dyno(["audit", "--measure"]);
     let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let own = std::fs::read_link("/proc/self/ns/net").unwrap();
@@ -127,7 +278,7 @@ fn nothing_is_left_of_a_measuring_that_is_killed() {
         entered = elsewhere();
         !entered.is_empty()
     });
-    child.kill().unwrap();
+    dyno_sys::signal::kill(child.id().cast_signed(), signal).unwrap();
     child.wait().unwrap();
     let is_lived_in = || {
         let all = std::fs::read_dir("/proc").unwrap().flatten();

@@ -1,14 +1,18 @@
 //! The named server: its processes against the CPUs, its listeners, its connections.
 
+use std::collections::BTreeSet;
+
 use dyno_record::audit::{AuditFinding, Risk};
 use dyno_record::fact::Gap;
 use dyno_record::facts::{Facts, Locality, Threads};
 
+use super::cpu_list::cpus;
 use super::draft::{
     ALL, CONNECTIONS, Check, FAST, LATENCY, Looked, Say, Seen, THROUGHPUT, counted, finding, measured,
-    published, server, unknown, with_sysctl,
+    published, server, unknown,
 };
 use super::here;
+use super::net_tcp::longer_queue;
 
 pub(super) const CHECKS: &[Check] = &[
     Check { id: "app.workers", about: "threads of the server against CPUs", look: workers },
@@ -29,14 +33,25 @@ fn threads(facts: &Facts) -> Result<&Threads, Gap> {
     server(facts)?.threads.known()
 }
 
+/// CPUs that the server may use: of all, those that its threads may run on, and no more than its quota pays for.
+fn usable(facts: &Facts) -> Result<u32, Gap> {
+    let server = server(facts)?;
+    let lists = server.threads.known()?.cpus.keys();
+    let allowed: BTreeSet<u32> = lists.flat_map(|list| cpus(list)).collect();
+    let count = facts.cpu_count()?;
+    let allowed = if allowed.is_empty() { count } else { count.min(allowed.len() as u32) };
+    let quota = server.cgroup.value().and_then(|group| group.cpus);
+    Ok(quota.map_or(allowed, |quota| allowed.min(quota.ceil().max(1.0) as u32)))
+}
+
 fn workers(facts: &Facts) -> Seen {
     let threads = threads(facts)?;
-    let cpus = facts.cpu_count()?;
+    let cpus = usable(facts)?;
     let found = format!("{} on {}", counted(threads.count as usize, "thread"), counted(cpus as usize, "CPU"));
     if threads.serving == 0 || threads.count >= cpus {
         return Ok(Looked::Fine(found));
     }
-    Ok(finding("The server has fewer threads than the machine has CPUs", found, "a worker for each CPU that is free for it")
+    Ok(finding("The server has fewer threads than the machine has CPUs", found, "a worker for each CPU that it may use and nobody else needs")
         .gain(THROUGHPUT, published(25.0, "all four CPUs used instead of some"))
         .risk(Risk::None, "")
         .why("A thread runs on one CPU at a time. Where others need the remaining CPUs, or one is not busy, nothing is gained.")
@@ -48,14 +63,17 @@ fn workers(facts: &Facts) -> Seen {
 
 fn overcommit(facts: &Facts) -> Seen {
     let threads = threads(facts)?;
-    let (serving, cpus) = (threads.serving, facts.cpu_count()?);
-    let found =
-        format!("{} that serve, {}", counted(serving as usize, "process"), counted(cpus as usize, "CPU"));
+    let (serving, cpus) = (threads.serving, usable(facts)?);
+    let found = format!(
+        "{} that serve, {} for them",
+        counted(serving as usize, "process"),
+        counted(cpus as usize, "CPU")
+    );
     if serving <= cpus.max(1) + 1 {
         return Ok(Looked::Fine(found));
     }
     Ok(finding(
-        "More processes serve than the machine has CPUs",
+        "More processes serve than there are CPUs for them",
         found,
         "one for each CPU, where they do not wait for disks or others",
     )
@@ -69,7 +87,7 @@ fn overcommit(facts: &Facts) -> Seen {
     )
     .choice()
     .risk(Risk::Operational, "a server that waits in its handlers needs more processes than CPUs")
-    .why("They take turns on the same CPUs, and each has memory of its own.")
+    .why("Processes beyond the number of CPUs only take turns, and each uses memory of its own.")
     .see(&["top -H"])
     .apply(&["the server's own setting; then restart it"])
     .revert(&["the setting as it was; then restart it"])
@@ -115,7 +133,7 @@ fn foreign(facts: &Facts) -> Seen {
             .gain(ALL, measured(share.floor(), share.ceil(), "the share of sockets: a server left over took half of all connections"))
             .loses()
             .risk(Risk::Operational, "what it has accepted is closed")
-            .why("Sockets that share a port each get a share of its connections, whoever they belong to. A server of an earlier version that still runs is the usual one.")
+            .why("Sockets that share a port each get a share of its connections, whoever they belong to. Most often it is an earlier version of the server that was never stopped.")
             .see(&["sudo ss -ltnp"])
             .apply(&kills)
             .revert(&["start it again"])
@@ -194,6 +212,11 @@ fn busy_poll(facts: &Facts) -> Seen {
         if !queued {
             return Ok(Looked::fine(format!("{found}; no device here can be polled")));
         }
+        if comes_by_no_queue(facts) {
+            return Ok(Looked::fine(format!(
+                "{found}; none of its connections comes from a device that can be polled"
+            )));
+        }
         return Ok(finding("The server sleeps until an interrupt wakes it", found, "200 µs, where one connection's latency matters")
             .gain(LATENCY, measured(40.0, 70.0, "one connection at a time; with 64 no difference"))
             .risk(Risk::CpuBurn, "a CPU is busy while it waits")
@@ -216,11 +239,18 @@ fn busy_poll(facts: &Facts) -> Seen {
     )
     .gain(LATENCY, measured(0.0, 0.0, "busy polling without NAPI ids: no difference seen [−7, +14]"))
     .risk(Risk::None, "")
-    .why("lo has no queue, and a veth has one only while the other end's segmentation offload is off.")
+    .why("The loopback device has no queue that could be polled. A virtual cable (veth) has one only while its other end does not send large segments (TSO is off).")
     .see(&["dyno audit facts --json --pid PID"])
     .apply(&["the server's own setting"])
     .revert(&["the setting as it was"])
     .into())
+}
+
+/// Whether the server's connections were asked, and none came by a queue that can be polled.
+pub(super) fn comes_by_no_queue(facts: &Facts) -> bool {
+    let options = facts.server.as_ref().and_then(|server| server.options.value());
+    let ids = options.and_then(|options| options.values.get("SO_INCOMING_NAPI_ID"));
+    ids.is_some_and(|ids| !ids.is_empty() && ids.keys().all(|id| id == "0"))
 }
 
 fn backlog(facts: &Facts) -> Seen {
@@ -238,15 +268,16 @@ fn backlog(facts: &Facts) -> Seen {
     if overflows == 0 && 2 * fullest.waiting <= fullest.backlog.max(1) {
         return Ok(Looked::Fine(found));
     }
-    let most = facts.sysctl("net.core.somaxconn")?.to_owned();
     let made = finding("Connections were refused because the queue of a listener was full", found, "a longer queue, and a server that accepts sooner")
         .gain(ALL, unknown("connections are lost, not slowed"))
         .loses()
         .risk(Risk::None, "")
         .why("A connection that finds the queue full is dropped; its client tries again after a second. net.core.somaxconn limits what a server may ask for.");
-    Ok(with_sysctl(made, "net.core.somaxconn", "65535", &most).into())
+    Ok(longer_queue(facts, made)?.into())
 }
 
+/// What is given where the kernel lets it: its own first `fs.nr_open`.
+const FILES_GIVEN: u64 = 1 << 20;
 /// What a server for many connections should be allowed.
 const FILES_WANTED: u64 = 65_536;
 
@@ -259,12 +290,22 @@ fn files(facts: &Facts) -> Seen {
         return Ok(Looked::Fine(found));
     }
     let pid = server.pid;
+    // More than fs.nr_open the kernel gives nobody, root neither.
+    let most = facts.sysctl_number("fs.nr_open").ok().and_then(|most| u64::try_from(most).ok());
+    let wanted = most.unwrap_or(FILES_GIVEN).min(FILES_GIVEN);
+    if wanted <= max && !is_near {
+        return Ok(Looked::Fine(format!("{found}; fs.nr_open={wanted} allows no more")));
+    }
+    let (wanted, first) = match wanted <= max {
+        true => (4 * max, format!("sudo sysctl -w fs.nr_open={} && ", 4 * max)),
+        false => (wanted, String::new()),
+    };
     let made = finding("The server may not open many descriptors", found, format!("{FILES_WANTED} or more"))
         .gain(CONNECTIONS, unknown("each connection takes one; beyond it none is accepted"))
         .risk(Risk::None, "")
         .why("A server at its limit accepts nothing more until a connection is closed.")
         .see(&[&format!("grep 'open files' /proc/{pid}/limits")])
-        .apply(&[&format!("sudo prlimit --pid {pid} --nofile=1048576:1048576")])
+        .apply(&[&format!("{first}sudo prlimit --pid {pid} --nofile={wanted}:{wanted}")])
         .revert(&[&format!("sudo prlimit --pid {pid} --nofile={max}")]);
     Ok(if is_near { made.loses() } else { made }.into())
 }

@@ -63,10 +63,10 @@ fn speculation(facts: &Facts) -> Seen {
             all.join(", ")
         }));
     }
-    Ok(finding("The server may not speculate past stores", denied.join(", "), "allowed, where it runs no foreign code")
+    Ok(finding("The processor may not work ahead of the server's writes to memory", denied.join(", "), "allowed, where it runs no foreign code")
         .gain(FAST, unknown("it depends on the processor and the code"))
         .risk(Risk::Security, "code inside the server could read memory that it should not")
-        .why("Before Linux 5.16 a seccomp filter switched this off with it; some service managers still do.")
+        .why("Some processors leak memory when they work ahead, and the kernel can forbid it for a program. Before Linux 5.16 each seccomp filter did so; some service managers still do.")
         .see(&["grep Speculation /proc/PID/status"])
         .apply(&["start the server with SECCOMP_FILTER_FLAG_SPEC_ALLOW, or with spec_store_bypass_disable=prctl on the kernel's command line"])
         .revert(&["the start as it was"])
@@ -86,7 +86,7 @@ fn scheduling(facts: &Facts) -> Seen {
     }
     let pid = server.pid;
     let made =
-        finding("The server stands behind other programs when CPUs are short", words.join(", "), "nice 0")
+        finding("Other programs run before the server when CPUs are short", words.join(", "), "nice 0")
             .gain(
                 FAST,
                 measured(

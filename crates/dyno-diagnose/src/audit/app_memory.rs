@@ -1,6 +1,7 @@
 //! The named server's memory: who allocates, in pages of which size, and what was swapped out.
 
 use dyno_record::audit::Risk;
+use dyno_record::fact::Gap;
 use dyno_record::facts::Facts;
 
 use super::draft::{
@@ -25,10 +26,10 @@ fn allocator(facts: &Facts) -> Seen {
     if name != "glibc" && name != "musl" || threads < 2 {
         return Ok(Looked::Fine(found));
     }
-    Ok(finding("The C library's allocator serves several threads", found, "jemalloc or mimalloc, where diagnose sees malloc take the CPU")
+    Ok(finding("Several threads get their memory from the C library's malloc", found, "jemalloc or mimalloc, where diagnose sees malloc take the CPU")
         .gain(THROUGHPUT, unknown("of malloc's own time it is half: 1.7 to 2.0 times as many allocations a second with two threads; nothing where nothing is allocated"))
         .risk(Risk::Operational, "memory is kept and given back in other ways")
-        .why("Memory that one thread frees and another took passes a lock of the allocator.")
+        .why("When one thread frees memory that another one took, both need the same lock.")
         .see(&["dyno diagnose PID --load 'URL -c 64'"])
         .apply(&["LD_PRELOAD=libjemalloc.so.2 before the server's command; then restart it"])
         .revert(&["without LD_PRELOAD; then restart it"])
@@ -43,14 +44,25 @@ fn huge_pages(facts: &Facts) -> Seen {
     if rss < LARGE_BYTES || huge * 10 > rss {
         return Ok(Looked::Fine(found));
     }
+    if let Err(Gap::Absent(what)) = facts.memory.thp.known() {
+        return Ok(Looked::NotHere(what));
+    }
+    // While the machine gives none, asking for some gets none.
+    let is_off = facts.memory.thp.value().is_some_and(|thp| thp.contains("[never]"));
+    let mut apply = vec![
+        "madvise(MADV_HUGEPAGE) in the server, or glibc.malloc.hugetlb=1 in GLIBC_TUNABLES; then restart it",
+    ];
+    if is_off {
+        apply.insert(0, "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled  # before: it is off for everybody (host.thp)");
+    }
     Ok(finding("Much memory lies in small pages", found, "huge pages, where it is read at random")
         .gain(FAST, measured(25.0, 31.0, "of the time of a random load in a table of 1 to 4 GB; not of a request"))
         .choice()
         .risk(Risk::Operational, "memory use grows; finding huge pages can take time")
-        .why("A processor keeps the addresses of some thousand pages at hand; for others it looks through tables in memory.")
+        .why("A processor remembers where some thousand pages of memory lie. For any other page it has to read a table in memory first.")
         .see(&["grep -i huge /proc/PID/smaps_rollup"])
-        .apply(&["madvise(MADV_HUGEPAGE) in the server, or glibc.malloc.hugetlb=1 in GLIBC_TUNABLES; then restart it"])
-        .revert(&["the start as it was"])
+        .apply(&apply)
+        .revert(if is_off { &["echo never | sudo tee /sys/kernel/mm/transparent_hugepage/enabled", "the start as it was"] } else { &["the start as it was"][..] })
         .into())
 }
 
@@ -61,13 +73,61 @@ fn swapped(facts: &Facts) -> Seen {
     if bytes == 0 {
         return Ok(Looked::Fine(found));
     }
+    // Reading it back takes room: without it the kernel would swap out something else, or kill something.
+    let has_room = facts.memory.available_bytes.value().is_none_or(|free| *free > 2 * bytes);
+    let apply = match has_room {
+        true => "sudo swapoff -a && sudo swapon -a  # reads all of it back; needs that much free memory",
+        false => "first more memory, or fewer programs: there is no room to read it back",
+    };
     Ok(finding("Part of the server lies on a disk", found, "0 kB")
         .gain(ALL, unknown("a request that needs that part waits for the disk"))
         .loses()
         .risk(Risk::Operational, "something else has to leave memory")
         .why("Memory that was swapped out is read back page by page when it is touched.")
         .see(&["grep VmSwap /proc/PID/status"])
-        .apply(&["sudo swapoff -a && sudo swapon -a  # reads all of it back; needs that much free memory"])
+        .apply(&[apply])
         .revert(&["nothing to revert"])
         .into())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_record::audit::{Audit, Goal};
+    use dyno_record::fact::Fact;
+    use dyno_record::facts::Server;
+
+    fn judged(change: impl FnOnce(&mut Facts)) -> Audit {
+        let server = Server {
+            rss_bytes: Fact::Value(1 << 30),
+            huge_bytes: Fact::Value(0),
+            swapped_bytes: Fact::Value(1 << 30),
+            ..Server::default()
+        };
+        let mut facts = Facts { server: Some(server), ..Facts::default() };
+        change(&mut facts);
+        crate::audit::audit(&facts, Goal::Latency)
+    }
+
+    fn apply(audit: &Audit, id: &str) -> Vec<String> {
+        audit.findings.iter().find(|one| one.id == id).map(|one| one.apply.clone()).unwrap_or_default()
+    }
+
+    /// Planted fault: what the machine gives is not looked at; then a server is told to ask for what nobody gives.
+    #[test]
+    fn huge_pages_are_turned_on_before_a_server_asks_for_them() {
+        let of = |thp: &str| judged(|facts| facts.memory.thp = Fact::Value(thp.into()));
+        assert_eq!(apply(&of("always [madvise] never"), "app.thp").len(), 1);
+        assert!(apply(&of("always madvise [never]"), "app.thp")[0].starts_with("echo madvise"));
+        let none = judged(|facts| facts.memory.thp = Fact::Absent("huge pages".into()));
+        assert!(none.not_here.iter().any(|one| one.id == "app.thp"));
+    }
+
+    #[test]
+    fn memory_is_read_back_from_a_disk_only_where_there_is_room_for_it() {
+        let of = |free: u64| judged(|facts| facts.memory.available_bytes = Fact::Value(free));
+        assert!(apply(&of(8 << 30), "app.swap")[0].contains("swapoff"));
+        assert!(!apply(&of(1 << 29), "app.swap")[0].contains("swapoff"));
+    }
 }

@@ -106,6 +106,8 @@ pub(super) trait Say: Sized {
     fn choice(self) -> Self;
     fn risk(self, risk: Risk, price: &str) -> Self;
     fn why(self, why: &str) -> Self;
+    /// Why it takes a person.
+    fn hand(self, why: &str) -> Self;
     fn see(self, commands: &[&str]) -> Self;
     fn apply(self, commands: &[&str]) -> Self;
     fn revert(self, commands: &[&str]) -> Self;
@@ -159,6 +161,11 @@ impl Say for AuditFinding {
 
     fn why(mut self, why: &str) -> Self {
         self.why = why.to_owned();
+        self
+    }
+
+    fn hand(mut self, why: &str) -> Self {
+        self.by_hand = why.to_owned();
         self
     }
 

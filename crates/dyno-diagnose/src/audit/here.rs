@@ -28,6 +28,10 @@ pub(super) fn tap(facts: &Facts) -> Option<&Packets> {
     measured(facts)?.tap.value()
 }
 
+/// What a further tap costs at least of the first: that one makes the kernel take times and copies, which the others share. On
+/// loopback 1, 5, 10 and 20 taps added 0.6, 1.6, 2.7 and 4.9 µs to a request.
+const FURTHER: f64 = 0.3;
+
 /// Taps of one owner, by what one of ours costs. One with a filter may refuse packets before they are copied, and costs less
 /// then: such ones count from nothing on.
 pub(super) fn of_taps(taps: &[&Tap], one: &Packets) -> Gain {
@@ -36,9 +40,10 @@ pub(super) fn of_taps(taps: &[&Tap], one: &Packets) -> Gain {
     let cost_us = |count: f64, ns: f64| count * 2.0 * ns.max(0.0) / 1_000.0;
     let percent = |us: f64| 100.0 * us / (us + one.request_us.value);
     let [least, most] = one.packet_ns.interval;
-    let range = [percent(cost_us(unfiltered, least)), percent(cost_us(taps.len() as f64, most))];
+    let at_least = unfiltered.min(1.0) + FURTHER * (unfiltered - 1.0).max(0.0);
+    let range = [percent(cost_us(at_least, least)), percent(cost_us(taps.len() as f64, most))];
     let what = format!(
-        "{} at {} a packet each (one with a ring; a filter that refuses packets makes it less), of a small request of {}",
+        "{}, of which the first takes {} a packet and each further one a third of it or more (a filter that refuses packets makes it less), of a small request of {}",
         counted(taps.len(), "tap"),
         ns(&one.packet_ns),
         us(&one.request_us)

@@ -5,6 +5,7 @@ use dyno_record::change::What;
 use dyno_record::fact::Fact;
 use dyno_record::facts::Facts;
 
+use super::cpu_list::{cpus, shell};
 use super::draft::{
     Check, FAST, LATENCY, Looked, Say, Seen, counted, finding, measured, quoted, unknown, with_file,
     with_sysctl,
@@ -34,7 +35,7 @@ fn clock(facts: &Facts) -> Seen {
         false => unknown("each reading is a system call and a read of a slow device, about 1 µs"),
     };
     let made = finding(
-        "Reading the clock is dearer than it need be",
+        "Reading the clock takes longer than it could",
         found,
         if has_tsc { "tsc" } else { "a quick one; this machine offers none" },
     )
@@ -71,7 +72,8 @@ fn idle(facts: &Facts) -> Seen {
     let idle = &facts.cpus.idle;
     let is_guest = facts.cpus.hypervisor.is_some();
     if let (true, Fact::Value(ns)) = (is_guest, &idle.haltpoll_ns) {
-        return Ok(guest_idle(*ns));
+        let governor = idle.governor.value().map_or("none", String::as_str);
+        return Ok(guest_idle(*ns, governor));
     }
     let states = idle.states.known()?;
     let deep: Vec<String> = states
@@ -89,7 +91,7 @@ fn idle(facts: &Facts) -> Seen {
     )
     .gain(LATENCY, unknown("up to the waking time, per answer, on an idle host"))
     .risk(Risk::CpuBurn, "more power, and less turbo for the others")
-    .why("A CPU that sleeps deeply needs tens of microseconds to come back.")
+    .why("A CPU that sleeps deeply needs tens of microseconds to wake up.")
     .see(&["grep . /sys/devices/system/cpu/cpu0/cpuidle/state*/latency"])
     .apply(&[
         "exec 3<>/dev/cpu_dma_latency; printf '\\0\\0\\0\\0' >&3  # as root; holds while the file is open",
@@ -98,10 +100,18 @@ fn idle(facts: &Facts) -> Seen {
     .into())
 }
 
-fn guest_idle(ns: u64) -> Looked {
+/// Who alone asks how long a guest polls (drivers/cpuidle/governors/haltpoll.c).
+const GUEST_GOVERNOR: &str = "haltpoll";
+
+fn guest_idle(ns: u64, governor: &str) -> Looked {
     let found = format!("guest_halt_poll_ns={ns}");
     if ns > 0 {
         return Looked::Fine(found);
+    }
+    if governor != GUEST_GOVERNOR {
+        return Looked::Fine(format!(
+            "{found}; nobody asks for it: idle CPUs follow the governor {governor}"
+        ));
     }
     let made = finding(
         "An idle virtual CPU gives itself back at once, and has to be woken",
@@ -124,22 +134,29 @@ fn frequency(facts: &Facts) -> Seen {
     if !governors.keys().any(|governor| governor != "performance") {
         return Ok(Looked::Fine(found));
     }
-    let was = governors.keys().next().map_or("schedutil", String::as_str);
-    let set = |governor: &str| {
+    let slow: Vec<(&String, Vec<u32>)> = governors
+        .iter()
+        .filter(|(governor, _)| *governor != "performance")
+        .map(|(governor, list)| (governor, cpus(list)))
+        .collect();
+    let set = |governor: &str, all: &[u32]| {
         format!(
-            "for f in /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor; do echo {} | sudo tee $f; done",
+            "for c in {}; do echo {} | sudo tee /sys/devices/system/cpu/cpu$c/cpufreq/scaling_governor; done",
+            shell(all),
             quoted(governor)
         )
     };
-    let made = finding("CPUs save power before they serve", found, "performance")
+    let undo: Vec<String> = slow.iter().map(|(governor, all)| set(governor, all)).collect();
+    let all: Vec<u32> = slow.iter().flat_map(|(_, all)| all.iter().copied()).collect();
+    let made = finding("CPUs run slower than they could, to save power", found, "performance")
         .gain(FAST, unknown("no machine with frequencies was at hand; tuned sets it in its profiles for throughput and latency"))
         .risk(Risk::CpuBurn, "more power while nothing happens")
         .why("A CPU that was slowed down needs milliseconds to become fast again.")
         .see(&["grep . /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"])
-        .apply(&[&set("performance")])
-        .revert(&[&set(was)]);
+        .apply(&[&set("performance", &all)]);
+    let made = AuditFinding { revert: undo, ..made };
     let file = |cpu: u32| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
-    let each = (0..facts.cpus.count).map(|cpu| What::File(file(cpu)));
+    let each = all.iter().map(|cpu| What::File(file(*cpu)));
     Ok(each.fold(made, |made, what| made.set(what, "performance")).into())
 }
 
@@ -186,6 +203,50 @@ fn watchdog(facts: &Facts) -> Seen {
     )
     .gain(FAST, unknown("an interrupt some times a second; tuned turns it off for latency"))
     .risk(Risk::Operational, "a CPU that hangs in the kernel is no longer noticed")
-    .why("The counter that it takes is missing to profiles.");
+    .why("It interrupts each CPU every few seconds, and keeps one of the few counters that profiles need.");
     Ok(with_sysctl(made, "kernel.nmi_watchdog", "0", value).into())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_record::audit::{Audit, Goal};
+
+    fn latency(facts: &Facts) -> Audit {
+        crate::audit::audit(facts, Goal::Latency)
+    }
+
+    /// Planted fault: the governor is not asked for; then a value is advised that nobody reads.
+    #[test]
+    fn polling_of_a_guest_is_advised_only_where_its_governor_asks_for_it() {
+        let of = |governor: &str| {
+            let mut facts = Facts::default();
+            facts.cpus.hypervisor = Some("KVM".into());
+            facts.cpus.idle.haltpoll_ns = Fact::Value(0);
+            facts.cpus.idle.governor = Fact::Value(governor.into());
+            latency(&facts)
+        };
+        assert!(of("haltpoll").findings.iter().any(|one| one.id == "host.idle"));
+        let menu = of("menu");
+        let fine = menu.fine.iter().find(|one| one.id == "host.idle").unwrap();
+        assert!(fine.found.contains("nobody asks for it"), "{}", fine.found);
+    }
+
+    /// Planted fault: CPUs are counted from 0; then one that is offline makes the whole change impossible.
+    #[test]
+    fn only_cpus_that_save_power_are_changed_and_each_goes_back_to_its_own_governor() {
+        let mut facts = Facts::default();
+        facts.cpus.count = 3;
+        let governors = [("performance", "4"), ("powersave", "0"), ("schedutil", "2")];
+        let governors = governors.map(|(name, list)| (name.to_owned(), list.to_owned())).into();
+        facts.cpus.frequency.governors = Fact::Value(governors);
+        facts.reader.network_namespace = Fact::Value("net:[9]".into());
+        let found = latency(&facts).findings;
+        let made = found.iter().find(|one| one.id == "host.freq").unwrap();
+        let files: Vec<String> = made.changes.iter().map(|spec| spec.what.to_string()).collect();
+        let file = |cpu: u32| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+        assert_eq!(files, [file(0), file(2)]);
+        assert!(made.revert[1].contains("for c in 2; do echo schedutil"), "{:?}", made.revert);
+    }
 }

@@ -1,7 +1,7 @@
 //! The host's memory: huge pages, swap, and who tidies up.
 
 use dyno_record::audit::Risk;
-use dyno_record::facts::Facts;
+use dyno_record::facts::{Facts, Swap};
 
 use super::draft::{
     ALL, Check, FAST, LATENCY, Looked, Say, Seen, finding, measured, unknown, with_file, with_sysctl,
@@ -23,11 +23,11 @@ fn huge_pages(facts: &Facts) -> Seen {
     if !value.contains("[never]") {
         return Ok(Looked::fine(value));
     }
-    let made = finding("No program gets huge pages, also those that ask for them", value, "madvise: those that ask")
+    let made = finding("No program gets huge pages, not even one that asks for them", value, "madvise: those that ask")
         .gain(FAST, measured(25.0, 31.0, "of the time of a random load in a table of 1 to 4 GB; not of a request"))
         .choice()
         .risk(Risk::Operational, "programs that ask for them use more memory")
-        .why("A processor keeps the addresses of some thousand pages at hand; huge pages make them reach 512 times as far.");
+        .why("A processor remembers where some thousand pages of memory lie. Huge pages are 512 times as large, so that these cover more.");
     Ok(with_file(made, &format!("{THP}/enabled"), "madvise", value).into())
 }
 
@@ -44,14 +44,19 @@ fn defrag(facts: &Facts) -> Seen {
     )
     .gain(LATENCY, unknown("pauses of milliseconds when memory is fragmented"))
     .risk(Risk::None, "")
-    .why("With 'always' the kernel moves pages about at once to make room for a huge one.");
+    .why("With 'always', a program that needs a huge page waits while the kernel moves other pages aside.");
     Ok(with_file(made, &format!("{THP}/defrag"), "defer+madvise", value).into())
 }
+
+/// As TuneD's profiles for servers have it.
+const SWAPPINESS_WANTED: u64 = 10;
 
 fn swap(facts: &Facts) -> Seen {
     let areas = facts.memory.swaps.known()?;
     let swappiness = facts.sysctl("vm.swappiness")?;
-    let used: u64 = areas.iter().map(|area| area.used_bytes).sum();
+    // What is swapped to a compressed part of memory is on no disk.
+    let on_disk = |area: &&Swap| !area.name.starts_with("/dev/zram");
+    let used: u64 = areas.iter().filter(on_disk).map(|area| area.used_bytes).sum();
     let found = format!(
         "{} MB used of {} MB, vm.swappiness={swappiness}",
         used >> 20,
@@ -60,11 +65,17 @@ fn swap(facts: &Facts) -> Seen {
     if used == 0 {
         return Ok(Looked::Fine(found));
     }
-    let made = finding("Part of the memory lies on a disk", found, "memory enough, or vm.swappiness=10")
+    let is_low = swappiness.trim().parse::<u64>().is_ok_and(|value| value <= SWAPPINESS_WANTED);
+    let better = if is_low { "memory enough" } else { "memory enough, or vm.swappiness=10" };
+    let made = finding("Part of the memory lies on a disk", found, better)
         .gain(LATENCY, unknown("a request that needs that part waits for the disk"))
         .risk(Risk::Operational, "files are forgotten before programs are")
         .why("What was swapped out is read back page by page when it is touched. dyno audit --pid says whether it is the server's.");
-    Ok(with_sysctl(made, "vm.swappiness", "10", swappiness).into())
+    if is_low {
+        let made = made.see(&["cat /proc/swaps", "vmstat 1 5"]).hand("vm.swappiness is low already");
+        return Ok(made.apply(&["more memory, or fewer programs"]).revert(&["nothing to revert"]).into());
+    }
+    Ok(with_sysctl(made, "vm.swappiness", &SWAPPINESS_WANTED.to_string(), swappiness).into())
 }
 
 /// Percent of ten seconds in which some task waited for memory.
@@ -104,7 +115,7 @@ fn numa(facts: &Facts) -> Seen {
     )
     .gain(LATENCY, unknown("no machine with several nodes was at hand; tuned turns it off for latency"))
     .risk(Risk::Operational, "a program that is not bound may stay far from its memory")
-    .why("To see who uses a page it is taken away for a moment, and the next touch is a fault.");
+    .why("To learn which CPU uses a page, the kernel takes it away for a moment; the next access then has to ask the kernel for it.");
     Ok(with_sysctl(made, "kernel.numa_balancing", "0", value).into())
 }
 
@@ -114,7 +125,7 @@ fn merging(facts: &Facts) -> Seen {
         return Ok(Looked::fine(format!("ksm run={value}")));
     }
     let made = finding(
-        "A thread of the kernel compares pages to merge equal ones",
+        "The kernel searches memory for equal pages, to keep each of them once",
         format!("ksm run={value}"),
         "0, where no virtual machines run here",
     )
@@ -122,4 +133,31 @@ fn merging(facts: &Facts) -> Seen {
     .risk(Risk::Operational, "memory that was merged is needed again")
     .why("A merged page is copied when somebody writes to it.");
     Ok(with_file(made, "/sys/kernel/mm/ksm/run", "0", value).into())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_record::audit::{AuditFinding, Goal};
+    use dyno_record::fact::Fact;
+
+    fn swapped(name: &str, swappiness: &str) -> Option<AuditFinding> {
+        let mut facts = Facts::default();
+        let area = Swap { name: name.into(), bytes: 8 << 30, used_bytes: 1 << 30 };
+        facts.memory.swaps = Fact::Value(vec![area]);
+        facts.sysctls.insert("vm.swappiness".into(), Fact::Value(swappiness.into()));
+        facts.reader.network_namespace = Fact::Value("net:[9]".into());
+        let found = crate::audit::audit(&facts, Goal::Latency).findings;
+        found.into_iter().find(|one| one.id == "host.swap")
+    }
+
+    /// Planted fault: a constant; then a host with 1 is advised to swap more.
+    #[test]
+    fn a_swappiness_that_is_low_already_is_not_advised_and_compressed_memory_is_no_disk() {
+        assert_eq!(swapped("/dev/vda2", "60").unwrap().changes[0].wanted, "10");
+        let low = swapped("/dev/vda2", "1").unwrap();
+        assert!(low.changes.is_empty() && low.recommended == "memory enough", "{low:?}");
+        assert_eq!(swapped("/dev/zram0", "60"), None);
+    }
 }

@@ -37,14 +37,14 @@ fn compiled(facts: &Facts) -> Seen {
         return Ok(Looked::Fine(found));
     }
     let made = finding(
-        "Every filter's constants are hidden, also those of root's",
+        "Constants in all filters are disguised, also in those of root",
         found,
         "1: those of users without rights alone",
     )
     .gain(FAST, unknown("some instructions more for each constant of a filter"))
     .choice()
     .risk(Risk::Security, "constants of root's programs can be placed in the kernel's code; Lynis asks for 2")
-    .why("A constant that is hidden is put together at each use.");
+    .why("The kernel splits each constant in two, and puts it together whenever the filter runs.");
     Ok(with_sysctl(made, "net.core.bpf_jit_harden", "1", hardened).into())
 }
 
@@ -65,7 +65,7 @@ fn write_back(facts: &Facts) -> Seen {
     if ratio <= DIRTY_MAX || memory < MEMORY_MIN {
         return Ok(Looked::Fine(found));
     }
-    let made = finding("Much may wait to be written, and then all writers wait for it", found, "10, and 3 in the background")
+    let made = finding("Much data may wait to be written to disk, and then every writer waits for the disk", found, "10, and 3 in the background")
         .gain(LATENCY, unknown("nothing while nobody writes; TuneD sets it for latency, and the opposite (40) for throughput"))
         .risk(Risk::Operational, "disks are written to sooner and more evenly")
         .why("A program that writes when that share of memory is dirty stands still until the disk has caught up: a log line then waits for seconds.");
@@ -88,10 +88,10 @@ fn neighbours(facts: &Facts) -> Seen {
         return Ok(Looked::Fine(found));
     }
     let wanted = (4 * most_known).to_string();
-    let made = finding("The table of neighbours on the wire is full, or nearly", found, format!("{wanted} or more"))
+    let made = finding("The table of machines on the own network (ARP) is full, or nearly", found, format!("{wanted} or more"))
         .gain(ALL, unknown("packets to a neighbour that finds no room are lost"))
         .loses()
         .risk(Risk::Operational, "a little memory for each neighbour")
-        .why("Each machine or container of the own network takes an entry; when there is none left its packets are dropped.");
+        .why("Each machine or container on the own network takes an entry. Packets to one that finds no room are dropped.");
     Ok(with_sysctl(made, "net.ipv4.neigh.default.gc_thresh3", &wanted, &most.to_string()).into())
 }

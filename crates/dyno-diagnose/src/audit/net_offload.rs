@@ -20,6 +20,7 @@ pub(super) const CHECKS: &[Check] = &[
 const TSO: &str = "tx-tcp-segmentation";
 const GSO: &str = "tx-generic-segmentation";
 const GRO: &str = "rx-gro";
+const GATHER: &str = "tx-scatter-gather";
 /// Disciplines that count, delay or sort by rules: what a server sends passes one lock and some arithmetic.
 const SHAPING: [&str; 9] = ["tbf", "htb", "hfsc", "cbq", "netem", "drr", "ets", "prio", "red"];
 /// Those that have a queue for each of the device's.
@@ -59,18 +60,23 @@ fn segmentation(facts: &Facts) -> Seen {
         if off.is_empty() {
             continue;
         }
+        // Without it the kernel takes TSO and GSO back at once (net/core/dev.c, netdev_fix_features).
+        let lacks_gather = !has(on, GATHER) && has(settable, GATHER);
         let name = quoted(&device.name);
         let set = |state: &str| {
             let words = [(TSO, "tso"), (GSO, "gso")];
-            let words: Vec<String> = words
+            let mut words: Vec<String> = words
                 .iter()
                 .filter(|(long, _)| off.contains(long))
                 .map(|(_, short)| format!("{short} {state}"))
                 .collect();
+            if lacks_gather {
+                words.insert(0, format!("sg {state}"));
+            }
             format!("sudo ethtool -K {name} {}", words.join(" "))
         };
         let made = finding(
-            format!("The CPU cuts large replies on {} into packets, early", device.name),
+            format!("Large replies are cut into packets long before they reach {}", device.name),
             format!("off: {}", off.join(", ")),
             "on",
         )
@@ -80,12 +86,13 @@ fn segmentation(facts: &Facts) -> Seen {
             measured(83.0, 85.0, "replies of 64 kB with both off; nothing for replies of one packet"),
         )
         .risk(Risk::None, "")
-        .why("Each packet then passes the whole way through the kernel alone instead of forty at once.")
+        .why("Each packet then runs through all of the network code by itself, instead of forty at once.")
         .see(&[&format!("ethtool -k {name}")])
         .apply(&[&set("on")])
         .revert(&[&set("off")]);
-        found.push(off.iter().fold(made, |made, feature| {
-            made.set(What::Feature { device: named(&device.name), name: (*feature).to_owned() }, "on")
+        let all = lacks_gather.then_some(GATHER).into_iter().chain(off.iter().copied());
+        found.push(all.fold(made, |made, feature| {
+            made.set(What::Feature { device: named(&device.name), name: feature.to_owned() }, "on")
         }));
     }
     let names: Vec<&str> = all.iter().map(|one| one.device.name.as_str()).collect();
@@ -113,13 +120,16 @@ fn qdisc(facts: &Facts) -> Seen {
             format!("{} {}, {} dropped, {} delayed", device.name, root.kind, root.drops, root.overlimits);
         let made = if SHAPING.contains(&root.kind.as_str()) {
             finding(
-                format!("What {} sends is counted and held back by rules", device.name),
+                format!("Rules limit how fast {} may send", device.name),
                 words,
                 "the default, where nothing is to be limited",
             )
             .gain(FAST, measured(5.0, 8.0, "a token bucket that never held anything back, against none"))
             .risk(Risk::Operational, "a limit that somebody set is gone")
-        } else if device.tx_queues > 1 && device.driver.is_some() && !SPREADING.contains(&root.kind.as_str())
+        } else if device.tx_queues > 1
+            && device.driver.is_some()
+            && facts.cpu_count()? > 1
+            && !SPREADING.contains(&root.kind.as_str())
         {
             finding(
                 format!("All queues of {} share one lock", device.name),

@@ -4,6 +4,7 @@ use dyno_record::audit::{AuditFinding, Risk};
 use dyno_record::change::What;
 use dyno_record::facts::Facts;
 
+use super::app::comes_by_no_queue;
 use super::draft::{
     Check, FAST, LATENCY, Looked, Say, Seen, counted, device as named, finding, measured, quoted, unknown,
     with_file, with_sysctl,
@@ -25,6 +26,9 @@ fn busy_poll(facts: &Facts) -> Seen {
     let found = format!("net.core.busy_poll={value}, {} that can be polled", counted(polled, "device"));
     if value != "0" || polled == 0 {
         return Ok(Looked::Fine(found));
+    }
+    if comes_by_no_queue(facts) {
+        return Ok(Looked::Fine(format!("{found}; none of the server's connections comes by one")));
     }
     let made = finding("A waiting server sleeps until an interrupt wakes it", found, "50 µs, where the time of a single answer matters")
         .gain(LATENCY, measured(51.0, 51.0, "the median of one connection [48, 55]; nothing with 64"))

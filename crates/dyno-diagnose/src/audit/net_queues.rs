@@ -14,7 +14,6 @@ pub(super) const CHECKS: &[Check] = &[
     Check { id: "net.rfs", about: "handing packets to the CPU that reads them (RFS)", look: rfs },
     Check { id: "net.xps", about: "CPUs of sending queues (XPS)", look: xps },
     Check { id: "net.rss", about: "queues of the hardware against CPUs (RSS)", look: rss },
-    Check { id: "net.irq", about: "CPUs that take the hardware's interrupts", look: irq },
     Check { id: "net.coal", about: "how often the hardware interrupts", look: coalescing },
     Check { id: "net.rings", about: "room in the hardware's rings", look: rings },
 ];
@@ -32,6 +31,9 @@ fn mask_of(cpu: u32) -> String {
     let zeroes = ",00000000".repeat(cpu as usize / 32);
     format!("{:x}{zeroes}", 1u32 << (cpu % 32))
 }
+
+/// Queues whose commands are shown.
+const QUEUES_SHOWN: usize = 8;
 
 fn set_queues(queues: &[QueueSetting]) -> Vec<&QueueSetting> {
     queues.iter().filter(|queue| is_set(&queue.value)).collect()
@@ -119,7 +121,7 @@ fn rfs(facts: &Facts) -> Seen {
     if (entries == "0") == with_flows.is_empty() {
         return Ok(Looked::Fine(found));
     }
-    let made = finding(
+    let half = finding(
         "Half of RFS is set: packets are not handed to the CPU that reads them",
         found,
         "both tables set, or both 0",
@@ -127,8 +129,25 @@ fn rfs(facts: &Facts) -> Seen {
     .gain(FAST, unknown("half set it does nothing; wholly set with RPS it cost 63 % on two busy CPUs"))
     .risk(Risk::None, "")
     .why("RFS needs a table for the machine and one for each queue; with one of them missing it is off.");
-    let mut made = with_sysctl(made, "net.core.rps_sock_flow_entries", "0", entries);
-    made.see.push("grep . /sys/class/net/*/queues/rx-*/rps_flow_cnt".into());
+    let see = "grep . /sys/class/net/*/queues/rx-*/rps_flow_cnt";
+    if entries != "0" {
+        let mut made = with_sysctl(half, "net.core.rps_sock_flow_entries", "0", entries);
+        made.see.push(see.into());
+        return Ok(made.into());
+    }
+    // The machine's table is empty already: what is set is the queues'.
+    let mut made = half.see(&["sysctl net.core.rps_sock_flow_entries", see]);
+    for device in up(devices) {
+        for queue in device.rfs.known()?.iter().filter(|queue| queue.value != "0") {
+            let file = format!("queues/{}/rps_flow_cnt", queue.queue);
+            let path = quoted(&format!("/sys/class/net/{}/{file}", device.name));
+            if made.apply.len() < QUEUES_SHOWN {
+                made.apply.push(format!("echo 0 | sudo tee {path}"));
+                made.revert.push(format!("echo {} | sudo tee {path}", queue.value));
+            }
+            made = made.set(What::DeviceFile { device: named(&device.name), file }, "0");
+        }
+    }
     Ok(made.into())
 }
 
@@ -139,6 +158,9 @@ fn xps(facts: &Facts) -> Seen {
         up(devices).filter(|device| device.tx_queues > 1 && device.driver.is_some()).collect();
     if several.is_empty() {
         return Ok(Looked::NotHere("a hardware device with several sending queues".into()));
+    }
+    if facts.cpu_count()? < 2 {
+        return Ok(Looked::fine("one CPU: nobody takes turns at a queue"));
     }
     for device in several {
         let queues = device.xps.known()?;
@@ -155,7 +177,7 @@ fn xps(facts: &Facts) -> Seen {
             .about(&device.name)
             .gain(FAST, unknown("part of the published 38 % for locality"))
             .risk(Risk::None, "")
-            .why("Two CPUs that send through one queue take turns at its lock.")
+            .why("Two CPUs that send through one queue wait for each other.")
             .see(&[&format!("grep . /sys/class/net/{name}/queues/tx-*/xps_cpus")])
             .apply(&[&format!("for q in $(seq 0 {}); do printf '%x' $((1 << q)) | sudo tee /sys/class/net/{name}/queues/tx-$q/xps_cpus; done", device.tx_queues.min(facts.cpus.count).saturating_sub(1))])
             .revert(&[&format!("for f in /sys/class/net/{name}/queues/tx-*/xps_cpus; do echo 0 | sudo tee $f; done")]);
@@ -220,32 +242,6 @@ fn rss(facts: &Facts) -> Seen {
     Ok(Looked::found_or(found, || fine.join(", ")))
 }
 
-fn irq(facts: &Facts) -> Seen {
-    let interrupts = facts.cpus.interrupts.known()?;
-    let devices = hardware(facts)?;
-    let own = |device: &&Device| !device.interrupts.is_empty();
-    if !devices.iter().any(own) {
-        return Ok(Looked::NotHere("a network device with interrupts".into()));
-    }
-    let cpus_of = |device: &Device| -> Vec<String> {
-        let own = interrupts.iter().filter(|one| device.interrupts.contains(&one.irq));
-        own.map(|one| format!("{}→{}", one.irq, one.effective)).collect()
-    };
-    let words: Vec<String> =
-        devices.iter().map(|device| format!("{}: {}", device.name, cpus_of(device).join(" "))).collect();
-    let found = words.join("; ");
-    let Some(pid) = facts.cpus.irqbalance.known()? else { return Ok(Looked::Fine(found)) };
-    Ok(finding("A daemon moves the network's interrupts between CPUs", format!("irqbalance ({pid}); {found}"), "fixed CPUs, those of the workers")
-        .gain(FAST, published(38.0, "locality as a whole, of which this is a part"))
-        .choice()
-        .risk(Risk::Operational, "interrupts of other devices are no longer spread")
-        .why("A queue's packets stay with the CPU of its interrupt; when that moves, the worker's data moves after it.")
-        .see(&["cat /proc/interrupts", "grep . /proc/irq/*/effective_affinity_list"])
-        .apply(&["sudo systemctl stop irqbalance", "echo CPU | sudo tee /proc/irq/IRQ/smp_affinity_list"])
-        .revert(&["sudo systemctl start irqbalance"])
-        .into())
-}
-
 /// µs below which a device that does not adapt interrupts for nearly every packet.
 const OFTEN_USECS: u32 = 16;
 
@@ -262,6 +258,11 @@ fn coalescing(facts: &Facts) -> Seen {
         );
         if adaptive || *rx >= OFTEN_USECS {
             fine.push(words);
+            continue;
+        }
+        if device.adaptive_rx.value().is_none() {
+            // A fixed pause is one that each answer waits for: nothing is advised.
+            fine.push(format!("{words}; its driver cannot adapt it to the load"));
             continue;
         }
         let name = quoted(&device.name);

@@ -1,6 +1,8 @@
 //! TCP's own settings: ports, memory, pauses.
 
-use dyno_record::audit::Risk;
+use dyno_record::audit::{AuditFinding, Risk};
+use dyno_record::change::What;
+use dyno_record::fact::Gap;
 use dyno_record::facts::Facts;
 
 use super::draft::{
@@ -13,6 +15,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check { id: "net.memory", about: "memory for all of TCP", look: memory },
     Check { id: "net.buffers", about: "how far a connection's buffers may grow", look: buffers },
     Check { id: "net.idle", about: "sending slowly again after a pause", look: idle },
+    Check { id: "net.tcpopts", about: "what TCP agrees on when a connection begins", look: options },
     Check { id: "net.synqueue", about: "connections that are half open", look: half_open },
 ];
 
@@ -44,7 +47,7 @@ fn time_wait(facts: &Facts) -> Seen {
         return Ok(Looked::Fine(found));
     }
     let made = finding(
-        "Many connections are closed again at once, and wait",
+        "Many connections are closed soon after they were opened, and keep their ports for a minute",
         found,
         "connections that are kept, or a larger table",
     )
@@ -92,6 +95,9 @@ fn buffers(facts: &Facts) -> Seen {
     let found = format!("tcp_rmem={}, tcp_wmem={}", words(rmem), words(wmem));
     let (name, was) =
         if last(wmem) < last(rmem) { ("net.ipv4.tcp_wmem", wmem) } else { ("net.ipv4.tcp_rmem", rmem) };
+    if let Some(why) = unused(facts, name) {
+        return Ok(Looked::Fine(format!("{found}; {why}")));
+    }
     let set = |last: u64| {
         let mut all: Vec<String> = was.split_whitespace().map(str::to_owned).collect();
         all.pop();
@@ -102,7 +108,7 @@ fn buffers(facts: &Facts) -> Seen {
         let made = finding("A connection's buffers may not grow far", found, "4 MB or more")
             .gain(THROUGHPUT, unknown("large bodies over long distances; nothing for small ones"))
             .risk(Risk::Operational, "each connection may take more memory")
-            .why("What is on its way has to fit into the sender's and the receiver's buffer.");
+            .why("Data that was sent and is not yet acknowledged has to fit into the buffers of both ends.");
         return Ok(with_sysctl(made, name, &set(4 << 20), was).into());
     }
     if last(rmem).max(last(wmem)) <= LARGE_BUFFER_BYTES {
@@ -124,6 +130,51 @@ fn buffers(facts: &Facts) -> Seen {
     Ok(with_sysctl(made, name, &wanted, was).into())
 }
 
+/// Why a larger buffer would not be used, where something else keeps it small.
+pub(super) fn unused(facts: &Facts, name: &str) -> Option<String> {
+    let is_off = |other: &str| facts.sysctl(other).is_ok_and(|value| value.trim() == "0");
+    if is_off("net.ipv4.tcp_window_scaling") {
+        return Some("net.ipv4.tcp_window_scaling=0 holds every window below 64 KB, whatever the buffers (net.tcpopts)".into());
+    }
+    let is_receiving = name.ends_with("tcp_rmem");
+    (is_receiving && is_off("net.ipv4.tcp_moderate_rcvbuf")).then(|| {
+        "net.ipv4.tcp_moderate_rcvbuf=0: buffers do not grow, whatever their limit (net.tcpopts)".into()
+    })
+}
+
+/// Settings that guides for hardening turn off, and what is missing then.
+const OPTIONS: [(&str, &str); 4] = [
+    ("net.ipv4.tcp_window_scaling", "no more than 64 kB can be on its way"),
+    ("net.ipv4.tcp_sack", "after a loss, what has arrived is sent again too"),
+    ("net.ipv4.tcp_timestamps", "how long a packet takes is guessed from few of them"),
+    ("net.ipv4.tcp_moderate_rcvbuf", "receive buffers stay as small as they begin"),
+];
+
+/// RFC 7323 (windows, timestamps), RFC 2018 (selective acknowledgements): all are on by default.
+fn options(facts: &Facts) -> Seen {
+    let mut off = Vec::new();
+    for (name, what) in OPTIONS {
+        let value = facts.sysctl(name)?;
+        if value.trim() == "0" {
+            off.push((name, what));
+        }
+    }
+    let Some((_, first)) = off.first() else { return Ok(Looked::fine("all of them are on")) };
+    let names: Vec<String> = off.iter().map(|(name, _)| format!("{name}=0")).collect();
+    let made = finding("Part of TCP that long and lossy ways need is turned off", names.join(", "), "1, as the kernel has it by default")
+        .gain(THROUGHPUT, unknown("large replies over long distances, or where packets are lost; nothing on a quiet local network"))
+        .risk(Risk::Operational, "somebody turned it off for a reason: against attacks of 2019 (SACK), or to hide how long the machine runs (timestamps)")
+        .why(&format!("Both ends agree on it when a connection begins. Without it {first}."))
+        .choice();
+    let set = |value: &str| {
+        off.iter().map(|(name, _)| format!("sudo sysctl -w {name}={value}")).collect::<Vec<_>>()
+    };
+    let see = off.iter().map(|(name, _)| format!("sysctl {name}")).collect();
+    let made = AuditFinding { see, apply: set("1"), revert: set("0"), ..made };
+    let file = |name: &str| What::File(format!("/proc/sys/{}", name.replace('.', "/")));
+    Ok(off.iter().fold(made, |made, (name, _)| made.set(file(name), "1")).into())
+}
+
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -134,15 +185,35 @@ fn idle(facts: &Facts) -> Seen {
     if value == "0" {
         return Ok(Looked::Fine(found));
     }
+    if let Some(why) = nobody_asks(facts) {
+        return Ok(Looked::Fine(format!("{found}; no effect here: {why}")));
+    }
     let made = finding(
         "A kept connection starts slowly again after each pause",
         found,
         "0, where kept connections send large replies",
     )
     .gain(LATENCY, unknown("replies of more than ten packets over long distances; nothing for small ones"))
-    .risk(Risk::Operational, "after a pause a burst may meet a road that has become narrow")
-    .why("After a pause of a round trip TCP forgets how much the way could carry.");
+    .risk(Risk::Operational, "after a pause it may send faster than the network can take by now")
+    .why("After a short pause TCP forgets how fast the network was, and begins slowly again.");
     Ok(with_sysctl(made, "net.ipv4.tcp_slow_start_after_idle", "0", value).into())
+}
+
+/// Whether congestion control has a rate of its own: then the kernel does not slow down after a pause, whatever this says
+/// (net/ipv4/tcp.h, `tcp_slow_start_after_idle_check`: `cong_control`).
+fn nobody_asks(facts: &Facts) -> Option<String> {
+    let has_rate = |name: &str| name.starts_with("bbr");
+    let system = facts.sysctl("net.ipv4.tcp_congestion_control").ok()?;
+    let options = facts.server.as_ref().and_then(|server| server.options.value());
+    let used = options.and_then(|options| options.values.get("TCP_CONGESTION"));
+    // What connections use counts where they were asked: a listener may have another one than the system.
+    match used.filter(|used| !used.is_empty()) {
+        Some(used) if used.keys().all(|name| has_rate(name)) => {
+            Some("the server's connections use bbr, which never asks for it".into())
+        }
+        Some(_) => None,
+        None => has_rate(system).then(|| format!("connections use {system}, which never asks for it")),
+    }
 }
 
 fn half_open(facts: &Facts) -> Seen {
@@ -154,10 +225,157 @@ fn half_open(facts: &Facts) -> Seen {
     if dropped + cookies == 0 {
         return Ok(Looked::Fine(found));
     }
-    let made = finding("Clients that began to connect found no room", found, "65536, and a longer queue of the listener")
+    let made = finding("Clients that began to connect found no room", found, "a longer queue of the listener")
         .gain(CONNECTIONS, unknown("connections are lost, or lose their options"))
         .loses()
         .risk(Risk::None, "")
         .why("A connection is half open until its client has answered. With cookies it is taken without being remembered, and loses what it negotiated.");
-    Ok(with_sysctl(made, "net.ipv4.tcp_max_syn_backlog", "65536", value).into())
+    // With cookies on, the kernel asks for the listener's own queue alone (net/ipv4/tcp_input.c, tcp_conn_request).
+    let made = match (facts.sysctl_number("net.ipv4.tcp_syncookies")?, value.trim().parse::<u64>()) {
+        (0, Ok(most)) if most < HALF_OPEN_WANTED => {
+            let wanted = HALF_OPEN_WANTED.to_string();
+            with_sysctl(made, "net.ipv4.tcp_max_syn_backlog", &wanted, value)
+        }
+        _ => longer_queue(facts, made)?,
+    };
+    Ok(made.into())
+}
+
+/// Half-open connections for which there should be room.
+const HALF_OPEN_WANTED: u64 = 65_536;
+/// A queue of a listener that nobody finds too short.
+pub(super) const QUEUE_WANTED: u64 = 65_535;
+
+/// A longer queue for listeners: by the limit of what a server may ask for, or, where that is high already, by what it asks.
+pub(super) fn longer_queue(facts: &Facts, finding: AuditFinding) -> Result<AuditFinding, Gap> {
+    let most = facts.sysctl("net.core.somaxconn")?;
+    let limit: u64 = most.trim().parse().unwrap_or(0);
+    let listeners = facts.server.as_ref().and_then(|server| server.listeners.value());
+    let asked = listeners.into_iter().flatten().map(|one| u64::from(one.backlog)).max();
+    let is_the_limit = asked.is_none_or(|asked| asked >= limit);
+    if limit < QUEUE_WANTED && is_the_limit {
+        let mut made = with_sysctl(finding, "net.core.somaxconn", &QUEUE_WANTED.to_string(), most);
+        made.apply.push("restart the server: a listener keeps the length that it was made with".into());
+        return Ok(made);
+    }
+    let asks = asked.map_or_else(|| "less".to_owned(), |asked| asked.to_string());
+    Ok(finding
+        .hand(&format!(
+            "net.core.somaxconn={limit} would allow more than the server asks for ({asks}): the length is the argument of its listen()"
+        ))
+        .see(&["ss -ltn  # Send-Q is the length"])
+        .apply(&["the server's own setting: nginx 'listen … backlog=65535', most others have one of that name; then restart it"])
+        .revert(&["the setting as it was; then restart it"]))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_record::audit::Goal;
+    use dyno_record::fact::Fact;
+    use dyno_record::facts::{Server, ServerListener, SocketOptions};
+
+    fn facts(sysctls: &[(&str, &str)]) -> Facts {
+        let mut facts = Facts::default();
+        facts.network.counters = Fact::Value([("TCPReqQFullDoCookies".to_owned(), 9)].into());
+        facts.reader.network_namespace = Fact::Value("net:[9]".into());
+        for (name, value) in sysctls {
+            facts.sysctls.insert(format!("net.{name}"), Fact::Value((*value).to_owned()));
+        }
+        facts
+    }
+
+    fn found(facts: &Facts, id: &str) -> Option<AuditFinding> {
+        let goals = Goal::ALL.into_iter();
+        goals.flat_map(|goal| crate::audit::audit(facts, goal).findings).find(|one| one.id == id)
+    }
+
+    fn fine(facts: &Facts, id: &str) -> String {
+        let all = crate::audit::audit(facts, Goal::Latency).fine;
+        all.into_iter().find(|one| one.id == id).map(|one| one.found).unwrap_or_default()
+    }
+
+    /// Planted fault: cookies are not asked for; then a limit is raised that the kernel does not look at.
+    #[test]
+    fn with_cookies_on_the_listeners_own_queue_is_advised_and_without_them_the_limit() {
+        let of = |cookies, somaxconn, half_open| {
+            let facts = facts(&[
+                ("ipv4.tcp_syncookies", cookies),
+                ("ipv4.tcp_max_syn_backlog", half_open),
+                ("core.somaxconn", somaxconn),
+            ]);
+            found(&facts, "net.synqueue").unwrap()
+        };
+        let changed = |made: AuditFinding| made.changes.first().map(|spec| spec.what.to_string());
+        assert_eq!(changed(of("1", "4096", "512")), Some("/proc/sys/net/core/somaxconn".into()));
+        assert_eq!(changed(of("0", "4096", "512")), Some("/proc/sys/net/ipv4/tcp_max_syn_backlog".into()));
+        assert_eq!(
+            changed(of("0", "4096", "262144")),
+            Some("/proc/sys/net/core/somaxconn".into()),
+            "never lowered"
+        );
+        let by_hand = of("1", "65535", "512");
+        assert!(by_hand.changes.is_empty() && by_hand.by_hand.contains("listen()"), "{by_hand:?}");
+    }
+
+    #[test]
+    fn a_server_that_asks_for_a_short_queue_is_told_to_ask_for_more() {
+        let mut facts = facts(&[
+            ("ipv4.tcp_syncookies", "1"),
+            ("ipv4.tcp_max_syn_backlog", "512"),
+            ("core.somaxconn", "4096"),
+        ]);
+        let listener =
+            ServerListener { local: "0.0.0.0:80".into(), backlog: 128, ..ServerListener::default() };
+        facts.server = Some(Server { listeners: Fact::Value(vec![listener]), ..Server::default() });
+        let made = found(&facts, "net.synqueue").unwrap();
+        assert!(made.changes.is_empty() && made.by_hand.contains("(128)"), "{made:?}");
+    }
+
+    #[test]
+    fn options_that_somebody_turned_off_are_one_finding_and_each_a_change() {
+        let of = |sack, timestamps| {
+            facts(&[
+                ("ipv4.tcp_window_scaling", "1"),
+                ("ipv4.tcp_sack", sack),
+                ("ipv4.tcp_timestamps", timestamps),
+                ("ipv4.tcp_moderate_rcvbuf", "1"),
+            ])
+        };
+        assert_eq!(found(&of("1", "1"), "net.tcpopts"), None);
+        let both = found(&of("0", "0"), "net.tcpopts").unwrap();
+        assert_eq!((both.changes.len(), both.apply.len(), both.revert.len()), (2, 2, 2));
+    }
+
+    /// Planted fault: congestion control is not asked for; then a setting is changed that bbr never reads.
+    #[test]
+    fn slow_start_after_a_pause_is_no_finding_where_nobody_asks_for_it() {
+        let of = |system: &str| {
+            facts(&[("ipv4.tcp_slow_start_after_idle", "1"), ("ipv4.tcp_congestion_control", system)])
+        };
+        assert!(found(&of("cubic"), "net.idle").is_some());
+        assert_eq!(found(&of("bbr"), "net.idle"), None);
+        assert!(fine(&of("bbr"), "net.idle").contains("no effect here: connections use bbr"));
+        let mut server = of("bbr");
+        let used = [("TCP_CONGESTION".to_owned(), [("cubic".to_owned(), 4)].into())].into();
+        let options = SocketOptions { asked: 4, values: used, ..SocketOptions::default() };
+        server.server = Some(Server { options: Fact::Value(options), ..Server::default() });
+        assert!(found(&server, "net.idle").is_some(), "its connections use another one");
+    }
+
+    #[test]
+    fn buffers_that_nothing_would_use_are_not_advised_to_grow() {
+        let of = |scaling, moderate| {
+            facts(&[
+                ("ipv4.tcp_rmem", "4096 131072 524288"),
+                ("ipv4.tcp_wmem", "4096 16384 4194304"),
+                ("ipv4.tcp_window_scaling", scaling),
+                ("ipv4.tcp_moderate_rcvbuf", moderate),
+            ])
+        };
+        assert!(found(&of("1", "1"), "net.buffers").is_some());
+        assert_eq!(found(&of("0", "1"), "net.buffers"), None);
+        assert_eq!(found(&of("1", "0"), "net.buffers"), None);
+    }
 }

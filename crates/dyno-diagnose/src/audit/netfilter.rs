@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use dyno_record::audit::{AuditFinding, Risk};
-use dyno_record::change::{Network, What};
+use dyno_record::change::{FIRST_RULE, Network, What};
+use dyno_record::commands::command;
 use dyno_record::fact::Gap;
 use dyno_record::facts::{Chain, Facts};
 
@@ -58,7 +59,44 @@ fn of_linear(facts: &Facts, chain: &Chain, walk: Walk) -> AuditFinding {
     .gain(FAST, here::of_rules(facts).unwrap_or_else(|| share(walk.rules, cost, "rules of this family, one by one")))
     .risk(Risk::Security, "an order or a set that is written wrongly lets packets in; load a whole file, which is taken or refused as one")
     .why("A packet is compared with one rule after the other; a set is one look-up however many addresses it holds. Rules in a table of the family inet cost several times those in a table of the family ip.");
-    of_nft(chain).give(made)
+    match is_before_tracking(chain) || !has_tracking(facts) {
+        true => with_set(made, chain),
+        false => of_nft(chain).give(made).hand(WRITER),
+    }
+}
+
+/// Why tune leaves the order of somebody's rules alone.
+const WRITER: &str =
+    "the order of the rules is their meaning, and who wrote them has to say that it may change";
+
+/// `NF_IP_PRI_CONNTRACK`: in a chain before it no packet belongs to a connection yet, and a rule by state meets none.
+const TRACKING: i32 = -200;
+
+fn is_before_tracking(chain: &Chain) -> bool {
+    let hook = chain.hook.as_deref().unwrap_or_default();
+    hook == "ingress" || ["prerouting", "output"].contains(&hook) && chain.priority <= TRACKING
+}
+
+fn has_tracking(facts: &Facts) -> bool {
+    !matches!(facts.netfilter.conntrack.known(), Err(Gap::Absent(_)))
+}
+
+/// Where a rule by state would meet nothing: addresses together, which nft finds by itself.
+fn with_set(made: AuditFinding, chain: &Chain) -> AuditFinding {
+    let made = AuditFinding {
+        recommended: "one set in place of many addresses; a rule by state meets nothing in this chain".into(),
+        ..made
+    };
+    made.hand(WRITER)
+        .see(&[
+            &format!("sudo nft -a list chain {}", words(chain)),
+            "sudo nft -s list ruleset > ruleset.before; sudo nft -c -o -f ruleset.before  # shows which rules would be one set",
+        ])
+        .apply(&[
+            "sudo nft -s list ruleset > ruleset.before",
+            "(echo flush ruleset; cat ruleset.before) > ruleset.new; sudo nft -o -f ruleset.new  # loads them with sets",
+        ])
+        .revert(&["(echo flush ruleset; cat ruleset.before) | sudo nft -f -"])
 }
 
 fn legacy(facts: &Facts) -> Seen {
@@ -88,7 +126,27 @@ fn of_legacy(facts: &Facts, chain: &Chain, walk: Walk) -> AuditFinding {
     )
     .risk(Risk::Security, "an order that is written wrongly lets packets in")
     .why("A packet is compared with one rule after the other until one decides.");
-    of_iptables(chain).give(made)
+    match chain.table == "raw" || !has_tracking(facts) {
+        // Before tracking no packet belongs to a connection, and a rule by state meets none.
+        true => of_ipset(made, chain),
+        false => of_iptables(chain).give(made).hand(WHOLE),
+    }
+}
+
+/// Why tune does not change the older tables.
+const WHOLE: &str = "a table there is replaced whole, with everybody's counters and with what others wrote in the same moment";
+
+fn of_ipset(made: AuditFinding, chain: &Chain) -> AuditFinding {
+    let tool = if chain.family == "ip6" { "ip6tables-legacy" } else { "iptables-legacy" };
+    let (table, name) = (quoted(&chain.table), quoted(&chain.name));
+    made.hand(WHOLE)
+        .see(&[&format!("sudo {tool} -t {table} -vnL {name} --line-numbers")])
+        .apply(&[
+            &format!("sudo {tool}-save -t {table} > {tool}.before"),
+            "sudo ipset create dyno hash:net; sudo ipset add dyno ADDRESS  # for each",
+            &format!("sudo {tool} -w -t {table} -I {name} 1 -m set --match-set dyno src -j DROP; and delete the rules for these addresses"),
+        ])
+        .revert(&[&format!("sudo {tool}-restore -w < {tool}.before; sudo ipset destroy dyno")])
 }
 
 fn first(facts: &Facts) -> Seen {
@@ -97,6 +155,10 @@ fn first(facts: &Facts) -> Seen {
         (facts.netfilter.nftables.or_absent(&none)?, facts.netfilter.legacy.or_absent(&none)?);
     let late = |(chain, walk): (&Chain, Walk), kind: Kind| {
         let before = walk.before_established.filter(|before| *before > BEFORE_MAX)?;
+        // A rule by state meets nothing there, the first place would change nothing.
+        if is_before_tracking(chain) {
+            return None;
+        }
         Some(of_first(chain, before, kind))
     };
     let of_new = walked(facts, nftables).into_iter().filter_map(|one| late(one, Kind::Nftables));
@@ -124,15 +186,62 @@ fn of_first(chain: &Chain, before: usize, kind: Kind) -> AuditFinding {
         Kind::Legacy => of_iptables(chain),
     };
     let made = finding(
-        format!("Standing connections are let through only after {}", counted(before, "other rule")),
+        format!("Connections that are open already are let through only after {}", counted(before, "other rule")),
         format!("'established accept' stands behind {} in {place}", counted(before, "rule")),
         "'established accept' as the first rule",
     )
     .about(place)
     .gain(FAST, share(before, cost, "rules before it"))
     .risk(Risk::Security, "addresses that the rules before it drop keep the connections that they have")
-    .why("Nearly all packets of a server belong to connections that stand already; whatever stands before that rule is asked for each of them.");
-    commands.give(made)
+    .why("Nearly all packets of a server belong to connections that are open already, and each of them is held against every rule before that one.");
+    let made = commands.give(made);
+    match kind {
+        Kind::Legacy => made.hand(WHOLE),
+        Kind::Nftables => match others_do(chain) {
+            Some(what) => made.hand(&format!(
+                "a rule before it {what}, which standing connections would no longer meet: who wrote the rules has to say that they need not"
+            )),
+            None => with_first_rule(made, chain),
+        },
+    }
+}
+
+/// What rules before the one for standing connections do besides letting in and refusing. Where there is no such rule in this
+/// very chain, that is what is said.
+fn others_do(chain: &Chain) -> Option<String> {
+    let plain = |test: &String| {
+        let name = test.split(' ').next().unwrap_or_default();
+        ["address", "set", "port", "protocol", "device", "connection", "established"].contains(&name)
+    };
+    for rule in &chain.rules {
+        if rule.action == "accept" && rule.tests == ["established"] {
+            return None;
+        }
+        if rule.besides {
+            return Some("logs, marks or remembers packets".into());
+        }
+        match rule.action.as_str() {
+            "accept" | "drop" => {}
+            "" => return Some("counts packets".into()),
+            other => return Some(format!("does something else ({other})")),
+        }
+        if let Some(test) = rule.tests.iter().find(|test| !plain(test)) {
+            return Some(format!("asks for something else ({test})"));
+        }
+    }
+    Some("is in another chain".into())
+}
+
+/// One rule of ours, known by its comment.
+fn with_first_rule(made: AuditFinding, chain: &Chain) -> AuditFinding {
+    let what = What::FirstRule {
+        network: Network::default(),
+        family: chain.family.clone(),
+        table: chain.table.clone(),
+        chain: chain.name.clone(),
+    };
+    let (apply, revert) = (command(&what, FIRST_RULE), command(&what, ""));
+    made.apply(&[&apply]).revert(&[&revert]).set(what, FIRST_RULE)
 }
 
 /// How a rule for standing connections is put first, and taken away.
@@ -164,14 +273,15 @@ fn of_nft(chain: &Chain) -> Commands {
 fn of_iptables(chain: &Chain) -> Commands {
     let tool = if chain.family == "ip6" { "ip6tables-legacy" } else { "iptables-legacy" };
     let (table, name) = (quoted(&chain.table), quoted(&chain.name));
-    let rule = "-m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT";
+    // By its comment it is told from a rule that was there before.
+    let rule = "-m conntrack --ctstate ESTABLISHED -m comment --comment dyno -j ACCEPT";
     Commands {
         see: format!("sudo {tool} -t {table} -vnL {name} --line-numbers"),
         apply: [
-            format!("sudo {tool}-save > {tool}.before"),
-            format!("sudo {tool} -t {table} -I {name} 1 {rule}"),
+            format!("sudo {tool}-save > {tool}.before  # to compare with afterwards"),
+            format!("sudo {tool} -w -t {table} -I {name} 1 {rule}"),
         ],
-        revert: format!("sudo {tool}-restore < {tool}.before"),
+        revert: format!("sudo {tool} -w -t {table} -D {name} {rule}"),
     }
 }
 
@@ -245,7 +355,17 @@ fn full(facts: &Facts) -> Seen {
     .loses()
     .risk(Risk::None, "")
     .why("When it is full, packets of new connections are dropped without a word to either side.");
-    Ok(with_sysctl(made, "net.netfilter.nf_conntrack_max", &wanted, &table.max.to_string()).into())
+    let made = with_sysctl(made, "net.netfilter.nf_conntrack_max", &wanted, &table.max.to_string());
+    // A longer table with as many buckets as before is one of long lists (networking/nf_conntrack-sysctl).
+    if table.buckets == 0 || table.buckets >= 4 * table.max {
+        return Ok(made.into());
+    }
+    let buckets = "net.netfilter.nf_conntrack_buckets";
+    let mut made = made.set(What::File("/proc/sys/net/netfilter/nf_conntrack_buckets".into()), &wanted);
+    made.see.push(format!("sysctl {buckets}"));
+    made.apply.push(format!("sudo sysctl -w {buckets}={wanted}"));
+    made.revert.push(format!("sudo sysctl -w {buckets}={}", table.buckets));
+    Ok(made.into())
 }
 
 fn nat(facts: &Facts) -> Seen {
@@ -291,7 +411,7 @@ fn unused(facts: &Facts) -> Seen {
         .gain(FAST, share(never, (LEGACY_US.0, INET_US.1), "rules that are asked for nothing"))
         .choice()
         .risk(Risk::Security, "a rule that has met nothing yet may be there for the day when it does")
-        .why("Each is compared with every packet that comes as far.")
+        .why("Every packet that gets as far as such a rule is compared with it.")
         .see(&["sudo iptables-save -c | grep '^.0:0'", "sudo nft list ruleset"])
         .apply(&[
             "sudo iptables-save > iptables.before; sudo nft -s list ruleset > ruleset.before",
@@ -353,4 +473,98 @@ fn summary(chains: &[Chain]) -> String {
         .map(|(family, count)| format!("{family}: {}", counted(*count, "rule")))
         .collect::<Vec<_>>()
         .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_record::audit::Goal;
+    use dyno_record::fact::Fact;
+    use dyno_record::facts::{Conntrack, Rule};
+
+    fn rule(tests: &[&str], action: &str) -> Rule {
+        let tests = tests.iter().map(|test| (*test).to_owned()).collect();
+        Rule { tests, action: action.into(), ..Rule::default() }
+    }
+
+    fn found(chain: Chain, id: &str) -> Option<AuditFinding> {
+        let mut facts = Facts::default();
+        facts.reader.network_namespace = Fact::Value("net:[9]".into());
+        facts.netfilter.legacy = Fact::Absent("the older packet filters".into());
+        facts.netfilter.conntrack = Fact::Value(Conntrack { max: 9, ..Conntrack::default() });
+        facts.netfilter.nftables = Fact::Value(vec![chain]);
+        let all = crate::audit::audit(&facts, Goal::Throughput).findings;
+        all.into_iter().find(|one| one.id == id)
+    }
+
+    fn chain(hook: &str, priority: i32, rules: Vec<Rule>) -> Chain {
+        Chain {
+            family: "inet".into(),
+            table: "filter".into(),
+            name: "c".into(),
+            hook: Some(hook.into()),
+            priority,
+            kind: "filter".into(),
+            rules,
+            ..Chain::default()
+        }
+    }
+
+    fn late(between: Rule) -> Vec<Rule> {
+        let mut rules = vec![rule(&["address"], "drop"); 20];
+        rules.extend([between, rule(&["established"], "accept")]);
+        rules
+    }
+
+    /// Planted fault: what stands before it is not looked at; then packets are no longer marked or limited.
+    #[test]
+    fn a_rule_goes_first_by_itself_only_where_those_before_it_let_in_or_refuse() {
+        let of = |between| found(chain("input", 0, late(between)), "nf.first").unwrap();
+        let plain = of(rule(&["protocol", "port 22"], "accept"));
+        assert_eq!(plain.changes.len(), 1);
+        assert_eq!((plain.risk, plain.changes[0].wanted.as_str()), (Risk::Security, FIRST_RULE));
+        for between in [
+            rule(&["address"], ""),
+            rule(&["limit"], "drop"),
+            rule(&["address"], "jump other"),
+            Rule { besides: true, ..rule(&["address"], "drop") },
+        ] {
+            let by_hand = of(between);
+            assert!(
+                by_hand.changes.is_empty() && by_hand.by_hand.starts_with("a rule before it"),
+                "{by_hand:?}"
+            );
+            assert!(!by_hand.apply.is_empty() && !by_hand.revert.is_empty());
+        }
+    }
+
+    /// Planted fault: the limit alone is raised; then every packet is looked for in lists four times as long.
+    #[test]
+    fn a_table_that_is_full_gets_room_and_buckets_for_it() {
+        let of = |buckets| {
+            let mut facts = Facts::default();
+            facts.reader.network_namespace = Fact::Value("net:[9]".into());
+            let table = Conntrack { count: 900, max: 1_000, buckets, ..Conntrack::default() };
+            facts.netfilter.conntrack = Fact::Value(table);
+            let all = crate::audit::audit(&facts, Goal::Connections).findings;
+            let made = all.into_iter().find(|one| one.id == "nf.ctfull").unwrap();
+            made.changes.iter().map(|spec| spec.wanted.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (of(1_000).len(), of(8_000), of(0)),
+            (2, vec!["4000".to_owned()], vec!["4000".to_owned()])
+        );
+    }
+
+    /// Planted fault: the hook's order is not looked at; then a rule by state is advised where no packet has one.
+    #[test]
+    fn before_connections_are_tracked_no_rule_by_state_is_advised() {
+        let rules = || vec![rule(&["address"], "drop"); 20];
+        let of = |hook, priority| found(chain(hook, priority, rules()), "nf.linear").unwrap();
+        let has_state = |made: &AuditFinding| made.apply.iter().any(|line| line.contains("ct state"));
+        assert!(has_state(&of("input", 0)) && has_state(&of("prerouting", -150)));
+        assert!(!has_state(&of("prerouting", -300)) && !has_state(&of("ingress", 0)));
+        assert_eq!(found(chain("prerouting", -300, late(rule(&["address"], "drop"))), "nf.first"), None);
+    }
 }

@@ -1,6 +1,6 @@
 //! What stands before every system call or return from the kernel: measures against weaknesses of the processor, audit, tracers.
 
-use dyno_record::audit::Risk;
+use dyno_record::audit::{AuditFinding, Risk};
 use dyno_record::fact::{Gap, Unread};
 use dyno_record::facts::Facts;
 
@@ -50,6 +50,9 @@ fn mitigations(facts: &Facts) -> Seen {
     }
     let words =
         line.split_whitespace().filter(|word| word.contains("mitigations=")).collect::<Vec<_>>().join(" ");
+    if words.split(' ').any(|word| word == "mitigations=off") {
+        return Ok(Looked::fine(format!("mitigations=off is set; still in force: {}", on.join(", "))));
+    }
     let said =
         if words.is_empty() { "nothing about them on the kernel's command line".into() } else { words };
     Ok(finding(
@@ -60,7 +63,7 @@ fn mitigations(facts: &Facts) -> Seen {
     .gain(FAST, published(28.0, "all of them off, on a processor of 2018"))
     .choice()
     .risk(Risk::Reboot, "any program on this machine, or in a guest of it, may read the memory of others")
-    .why("Each entry to the kernel and each switch between programs clears or fences what the processor has guessed.")
+    .why("So that no program reads another one's memory, the kernel throws away what the processor has guessed, at each system call and each switch between programs.")
     .see(&["grep . /sys/devices/system/cpu/vulnerabilities/*"])
     .apply(&["add mitigations=off to the kernel's command line in your boot loader, and reboot"])
     .revert(&["remove it again, and reboot"])
@@ -73,18 +76,23 @@ fn audit_on(facts: &Facts) -> Seen {
     if audit.enabled == 0 {
         return Ok(Looked::Fine(found));
     }
-    Ok(finding(
+    let made = finding(
         "Audit is on: each system call is prepared to be written down",
         found,
         "off, where nobody reads it",
     )
     .gain(FAST, measured(0.0, 1.0, "audit on without rules, against off"))
     .risk(Risk::Security, "nothing is written down any more; some rules of an organisation demand it")
-    .why("A task that audit may be asked about takes the longer way into the kernel.")
-    .see(&["sudo auditctl -s"])
-    .apply(&["sudo auditctl -e 0"])
-    .revert(&["sudo auditctl -e 1"])
-    .into())
+    .why("A program that audit watches takes a slower way into the kernel at each system call.")
+    .see(&["sudo auditctl -s"]);
+    if audit.enabled == LOCKED {
+        return Ok(until_boot(made, "delete the line -e 2, and add -e 0").into());
+    }
+    Ok(made
+        .hand(MACHINES)
+        .apply(&["sudo auditctl -e 0  # then restart the server: a task that began before stays marked"])
+        .revert(&["sudo auditctl -e 1"])
+        .into())
 }
 
 fn audit_rules(facts: &Facts) -> Seen {
@@ -95,7 +103,7 @@ fn audit_rules(facts: &Facts) -> Seen {
     if on_exit == 0 || spared || audit.enabled == 0 {
         return Ok(Looked::Fine(found));
     }
-    Ok(finding(
+    let made = finding(
         format!("{} of audit are asked at the end of each system call", counted(on_exit, "rule")),
         found,
         "no rules for system calls, or a rule that spares new tasks: never,task",
@@ -103,13 +111,33 @@ fn audit_rules(facts: &Facts) -> Seen {
     .gain(FAST, measured(3.0, 11.0, "11 rules; 3 % on a small server, 11 % on nginx"))
     .risk(Risk::Security, "what these rules would have written down is not written down")
     .why("Every rule is compared with every system call when it ends, whether it is about that call or not.")
-    .see(&["sudo auditctl -l"])
-    .apply(&[
-        "sudo auditctl -l > /root/audit.before",
-        "sudo auditctl -a never,task  # then restart the server",
-    ])
-    .revert(&["sudo auditctl -d never,task  # then restart the server"])
-    .into())
+    .see(&["sudo auditctl -l"]);
+    if audit.enabled == LOCKED {
+        return Ok(until_boot(made, "add the line -a never,task before the others").into());
+    }
+    Ok(made
+        .hand(MACHINES)
+        .apply(&[
+            "sudo auditctl -a never,task  # spares every task that begins from now on",
+            "sudo systemctl restart SERVER  # a task that began before stays marked until it ends",
+        ])
+        .revert(&[
+            "sudo auditctl -d never,task",
+            "sudo systemctl restart SERVER  # so that it is audited again",
+        ])
+        .into())
+}
+
+/// `auditctl -e 2`: until the next boot nobody may change anything.
+const LOCKED: u32 = 2;
+/// Why tune does not touch audit.
+const MACHINES: &str =
+    "audit is the whole machine's, and what is not written down while it is off is lost for good";
+
+fn until_boot(made: AuditFinding, edit: &str) -> AuditFinding {
+    made.hand("audit is locked (-e 2): until the next boot the kernel takes no change of it")
+        .apply(&[&format!("in /etc/audit/rules.d/*.rules {edit}"), "sudo augenrules --load; sudo reboot"])
+        .revert(&["the files as they were", "sudo augenrules --load; sudo reboot"])
 }
 
 /// Audit that was ever on marks tasks; no interface tells it, only the time of a system call does.
@@ -119,7 +147,7 @@ fn audit_sticky(facts: &Facts) -> Seen {
     if spared {
         return Ok(Looked::fine("a rule never,task spares new tasks"));
     }
-    let why = "the kernel does not say; the time of a system call in a fresh task does";
+    let why = "the kernel does not say it; only the time of a system call in a new process shows it";
     let here = here::measured(facts).and_then(|measured| measured.call_ns.value());
     let (took, needs) = match here {
         Some(call) => {
@@ -184,9 +212,50 @@ fn bpf(facts: &Facts) -> Seen {
     )
     .gain(FAST, unknown("it depends on the programs; their time can be counted"))
     .risk(Risk::Security, "they may be a firewall, a container network, or somebody's eyes on the machine")
-    .why("Each runs whenever what it hooks into happens.")
+    .why("Each of them runs every time the event happens that it is attached to.")
     .see(&["sudo bpftool prog show", "sudo sysctl -w kernel.bpf_stats_enabled=1; sleep 1; sudo bpftool prog show; sudo sysctl -w kernel.bpf_stats_enabled=0"])
     .apply(&["stop the program that loaded them"])
     .revert(&["start it again"])
     .into())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_record::audit::Goal;
+    use dyno_record::fact::Fact;
+    use dyno_record::facts::{Audit, AuditRule};
+
+    fn found(enabled: u32) -> Vec<AuditFinding> {
+        let rule = AuditRule { list: "exit".into(), action: "always".into(), ..AuditRule::default() };
+        let mut facts = Facts::default();
+        facts.security.audit = Fact::Value(Audit { enabled, rules: vec![rule], ..Audit::default() });
+        crate::audit::audit(&facts, Goal::Throughput).findings
+    }
+
+    /// Planted fault: the lock is not looked at; then a command is advised that the kernel refuses.
+    #[test]
+    fn audit_that_is_locked_is_changed_by_a_boot_and_by_nothing_else() {
+        assert!(found(1).iter().all(|one| one.apply.iter().all(|line| !line.contains("reboot"))));
+        let locked = found(2);
+        assert_eq!(locked.len(), 2);
+        for one in locked {
+            assert!(one.by_hand.contains("locked") && one.apply[1].ends_with("reboot"), "{one:?}");
+            assert!(one.apply.iter().all(|line| !line.contains("auditctl")), "{one:?}");
+        }
+    }
+
+    /// Planted fault: the command line is not read; then what stands there already is advised.
+    #[test]
+    fn mitigations_that_are_off_already_are_no_finding() {
+        let of = |line: &str| {
+            let mut facts = Facts::default();
+            let all = [("retbleed".to_owned(), "Mitigation: untrained return thunk".to_owned())];
+            facts.security.vulnerabilities = Fact::Value(all.into());
+            facts.kernel.command_line = Fact::Value(line.into());
+            crate::audit::audit(&facts, Goal::Throughput).findings.len()
+        };
+        assert_eq!([of("quiet"), of("quiet mitigations=off"), of("mitigations=auto,nosmt")], [1, 0, 1]);
+    }
 }

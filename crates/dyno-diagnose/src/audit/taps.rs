@@ -97,6 +97,22 @@ fn us_of(tap: &Tap) -> (f64, f64) {
     }
 }
 
+/// A tap that asked for it keeps it as long as it is open, whatever the device is set to (packet(7), PACKET_MR_PROMISC).
+fn asked_by(facts: &Facts, device: &str) -> (String, String) {
+    let taps = facts.network.taps.value().map(Vec::as_slice).unwrap_or_default();
+    let name = quoted(device);
+    match taps.iter().find(|tap| tap.device == device && tap.pid.is_some()) {
+        Some(tap) => (
+            format!("stop {} ({}), which taps it", quoted(&tap.owner), tap.pid.unwrap_or(0)),
+            "start that program again".to_owned(),
+        ),
+        None => (
+            format!("sudo ip link set dev {name} promisc off"),
+            format!("sudo ip link set dev {name} promisc on"),
+        ),
+    }
+}
+
 fn promiscuous(facts: &Facts) -> Seen {
     let devices = facts.network.devices.known()?;
     let found: Vec<AuditFinding> = devices
@@ -105,6 +121,7 @@ fn promiscuous(facts: &Facts) -> Seen {
         .filter(|device| device.promiscuity > 0 && device.is_up && device.driver.is_some())
         .map(|device| {
             let name = quoted(&device.name);
+            let (apply, revert) = asked_by(facts, &device.name);
             finding(
                 format!("{} takes packets that are not for this machine", device.name),
                 format!("asked for by {}", device.promiscuity),
@@ -113,11 +130,28 @@ fn promiscuous(facts: &Facts) -> Seen {
             .about(&device.name)
             .gain(FAST, unknown("it depends on what else is on the wire"))
             .risk(Risk::Operational, "who asked for it no longer sees the wire")
-            .why("The network card filters by address for nothing; this makes the CPU do it.")
+            .why("The network card could leave out packets for other machines by itself; now the CPU has to.")
             .see(&[&format!("ip -d link show dev {name}")])
-            .apply(&[&format!("sudo ip link set dev {name} promisc off")])
-            .revert(&[&format!("sudo ip link set dev {name} promisc on")])
+            .apply(&[&apply])
+            .revert(&[&revert])
         })
         .collect();
     Ok(Looked::found_or(found, || "no hardware device does".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dyno_record::fact::Fact;
+
+    /// Planted fault: taps are not looked at; then a command is advised that changes nothing.
+    #[test]
+    fn a_device_that_a_tap_made_take_everything_is_let_go_by_its_program() {
+        let mut facts = Facts::default();
+        assert!(asked_by(&facts, "eth0").0.starts_with("sudo ip link"));
+        let tap = Tap { device: "eth0".into(), pid: Some(7), owner: "tcpdump".into(), ..Tap::default() };
+        facts.network.taps = Fact::Value(vec![tap]);
+        assert_eq!(asked_by(&facts, "eth0").0, "stop tcpdump (7), which taps it");
+        assert!(asked_by(&facts, "eth1").0.starts_with("sudo ip link"));
+    }
 }

@@ -159,6 +159,8 @@ fn interrupt(irq: u32) -> Option<Interrupt> {
         allowed: read("smp_affinity_list"),
         effective: read("effective_affinity_list"),
         count: counts.split(',').filter_map(|count| count.parse::<u64>().ok()).sum(),
+        is_fixed: std::fs::metadata(format!("/proc/irq/{irq}/smp_affinity_list"))
+            .is_ok_and(|found| found.permissions().readonly()),
     })
 }
 

@@ -85,6 +85,7 @@ fn rule(rule: filter::Rule) -> Rule {
     Rule {
         tests: rule.tests.into_iter().map(test).collect(),
         action: action(rule.action),
+        besides: rule.besides,
         packets: rule.packets,
         handle: rule.handle,
     }
@@ -155,11 +156,12 @@ mod tests {
         let rule = rule(filter::Rule {
             tests: vec![Test::Established, Test::Port(80), Test::Other("limit".into())],
             action: Action::Jump("mine".into()),
+            besides: true,
             packets: Some(3),
             handle: 9,
         });
         assert_eq!(rule.tests, ["established", "port 80", "limit"]);
-        assert_eq!((rule.action.as_str(), rule.packets), ("jump mine", Some(3)));
+        assert_eq!((rule.action.as_str(), rule.packets, rule.besides), ("jump mine", Some(3), true));
     }
 
     #[test]

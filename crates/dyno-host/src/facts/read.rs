@@ -9,8 +9,13 @@ use dyno_record::fact::{Fact, Unread};
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::proc;
 
-/// What helps where a right is missing.
+/// What helps where a right is missing: to root inside of a container that it is root there says nothing.
 const ROOT: &str = "root: sudo dyno audit";
+const HOST_ROOT: &str = "root on the host itself, outside of the container";
+
+fn root() -> &'static str {
+    if dyno_sys::user::current().0 == 0 { HOST_ROOT } else { ROOT }
+}
 
 /// Error numbers of what is not there, as Linux has them on every machine: no such file, device, folder, protocol, family,
 /// call, operation.
@@ -28,7 +33,7 @@ pub(super) fn fact<T>(what: &str, read: io::Result<T>) -> Fact<T> {
         Err(error) => {
             let errno = error.raw_os_error();
             let is_refused = errno.is_some_and(|errno| REFUSED.contains(&errno));
-            let needs = if is_refused { ROOT } else { "" };
+            let needs = if is_refused { root() } else { "" };
             unread(what, errno, &plain(&error), needs)
         }
     }
@@ -94,7 +99,7 @@ mod tests {
     fn what_is_not_there_is_told_from_what_may_not_be_read() {
         assert_eq!(of(2), Fact::Absent("audit".into()));
         let Fact::Unread(refused) = of(1) else { panic!("a right is missing") };
-        assert_eq!((refused.errno, refused.needs.as_str()), (Some(1), ROOT));
+        assert_eq!((refused.errno, refused.needs.as_str()), (Some(1), root()));
         assert_eq!(refused.why, "operation not permitted");
         let Fact::Unread(broken) = of(5) else { panic!("it is there and does not read") };
         assert!(broken.needs.is_empty(), "root does not mend a device");

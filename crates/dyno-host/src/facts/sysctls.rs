@@ -107,6 +107,12 @@ pub(super) fn sysctls() -> BTreeMap<String, Fact<String>> {
     NAMES.iter().map(|name| ((*name).to_owned(), text(&path(name)))).collect()
 }
 
+/// Those that the kernel lets nobody write, root neither.
+pub(super) fn fixed() -> Vec<String> {
+    let is_fixed = |path: &String| std::fs::metadata(path).is_ok_and(|found| found.permissions().readonly());
+    NAMES.iter().map(|name| path(name)).filter(is_fixed).collect()
+}
+
 /// Dots part folders; none of the names above has one in a folder's name.
 fn path(name: &str) -> String {
     format!("/proc/sys/{}", name.replace('.', "/"))
@@ -122,5 +128,7 @@ mod tests {
         assert_eq!(all.len(), NAMES.len(), "a name stands there twice");
         assert!(all["net.ipv4.tcp_rmem"].value().is_some_and(|text| text.split_whitespace().count() == 3));
         assert_eq!(path("net.core.somaxconn"), "/proc/sys/net/core/somaxconn");
+        let fixed = fixed();
+        assert!(fixed.contains(&path("fs.file-nr")) && !fixed.contains(&path("fs.file-max")), "{fixed:?}");
     }
 }

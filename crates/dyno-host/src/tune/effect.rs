@@ -6,6 +6,7 @@
 
 mod device;
 mod host;
+mod interrupt;
 mod netfilter;
 mod seen;
 mod sockets;
@@ -65,7 +66,9 @@ fn at<T: Send>(what: &What, work: impl FnOnce() -> T + Send) -> Result<T, String
 
 fn network_of(what: &What) -> Option<Network> {
     match what {
-        What::NetworkFile { network, .. } | What::Table { network, .. } => Some(*network),
+        What::NetworkFile { network, .. } | What::Table { network, .. } | What::FirstRule { network, .. } => {
+            Some(*network)
+        }
         what => what.device().map(|device| device.network),
     }
 }
@@ -77,6 +80,8 @@ fn moving(what: &What) -> Moved {
             sysctl::moving(path)
         }
         What::File(path) => host::moving(path, &seen::text),
+        What::FirstRule { family, table, chain, .. } => netfilter::moving(family, table, chain),
+        What::Interrupt { irq, .. } => interrupt::moving(&irq.to_string(), &seen::text),
         What::Affinity(task) | What::Scheduler(task) => task::moving(task),
         what => what.device().map_or_else(Moved::default, device::moving),
     }
@@ -97,6 +102,10 @@ fn judge(asked: &Asked<'_>, sight: &Sight<'_>) -> Effect {
         What::Hardware { device, field } => device::hardware(device, field, wanted, sight),
         What::Qdisc { device } => device::qdisc(device, sight),
         What::Table { family, name, .. } => netfilter::judge(family, name),
+        What::FirstRule { family, table, chain, .. } => netfilter::first(family, table, chain, sight),
+        What::Interrupt { irq, .. } => {
+            interrupt::judge(&irq.to_string(), wanted, sight, interrupt::balancer())
+        }
         What::Affinity(task) => task::affinity(task, wanted, sight),
         What::Scheduler(task) => task::scheduler(task, wanted, sight),
         What::OwnFile { .. } | What::OwnFolder { .. } => {

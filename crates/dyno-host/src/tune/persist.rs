@@ -119,6 +119,11 @@ fn of(what: &What, value: &str, form: Form) -> Result<(String, String), String> 
             here(network)?;
             Ok((TABLES.into(), format!("table {family} {name} {{\n{value}\n}}")))
         }
+        What::FirstRule { .. } => {
+            Err("the chain is somebody's: put the rule first in the file that loads it (/etc/nftables.conf)"
+                .into())
+        }
+        What::Interrupt { name, .. } => Ok((UNIT.into(), interrupt_line(plain(name)?, plain(value)?))),
         What::Affinity(task) => unit_of(task.pid).map(|file| (file, format!("CPUAffinity={value}"))),
         What::Scheduler(task) => unit_of(task.pid).and_then(|file| Ok((file, scheduling(value)?))),
         What::OwnFile { .. } | What::OwnFolder { .. } => Err("it lasts already".into()),
@@ -169,6 +174,13 @@ fn by_path(told: &str) -> Result<String, String> {
 
 fn shell_line(command: &str) -> String {
     format!("ExecStart=/bin/sh -c '{command}'")
+}
+
+/// An interrupt by its name, for its number may be another one after a boot. `$$` is a `$` to systemd.
+fn interrupt_line(name: &str, cpus: &str) -> String {
+    shell_line(&format!(
+        "for d in /sys/kernel/irq/*; do [ \"$$(cat $$d/actions)\" != \"{name}\" ] || echo {cpus} > /proc/irq/$${{d##*/}}/smp_affinity_list; done"
+    ))
 }
 
 /// The drop-in of the service that a process belongs to.
@@ -259,6 +271,7 @@ mod tests {
             (What::Feature { device: device("eth0"), name: "rx-gro".into() }, "on".into()),
             (What::Qdisc { device: device("eth0") }, "default".into()),
             (What::Table { network, family: "ip".into(), name: "dyno_x".into() }, "chain a { }".into()),
+            (What::Interrupt { irq: 41, name: "eth0-rx-0".into() }, "1".into()),
         ]
     }
 
@@ -272,6 +285,7 @@ mod tests {
         has(SYSCTL, "net.ipv4.tcp_rmem = 1 2 3\nvm.swappiness = 10\n");
         has(UNIT, "ExecStart=/bin/sh -c 'echo 0 > /sys/kernel/mm/ksm/run'\n");
         has(WANTS, "Wants=dyno-tune.service");
+        has(UNIT, "!= \"eth0-rx-0\" ] || echo 1 > /proc/irq/$${d##*/}/smp_affinity_list; done'\n");
         has(UDEV, "NAME==\"eth0\", ATTR{queues/rx-0/rps_cpus}=\"0\"\n");
         has(UDEV, "RUN+=\"/usr/sbin/ethtool -K eth0 rx-gro on\"\n");
         has(UDEV, "RUN+=\"/usr/sbin/tc qdisc del dev eth0 root\"\n");

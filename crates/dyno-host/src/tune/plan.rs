@@ -53,7 +53,9 @@ impl Known {
     fn completed(&self, spec: &ChangeSpec) -> ChangeSpec {
         let mut spec = spec.clone();
         let network = match &mut spec.what {
-            What::NetworkFile { network, .. } | What::Table { network, .. } => Some(network),
+            What::NetworkFile { network, .. }
+            | What::Table { network, .. }
+            | What::FirstRule { network, .. } => Some(network),
             What::DeviceFile { device, .. }
             | What::Feature { device, .. }
             | What::Hardware { device, .. }
@@ -70,14 +72,16 @@ impl Known {
 
 fn network_of(what: &What) -> Option<Network> {
     match what {
-        What::NetworkFile { network, .. } | What::Table { network, .. } => Some(*network),
+        What::NetworkFile { network, .. } | What::Table { network, .. } | What::FirstRule { network, .. } => {
+            Some(*network)
+        }
         what => what.device().map(|device| device.network),
     }
 }
 
 fn by_hand(finding: &AuditFinding) -> ByHand {
-    let AuditFinding { id, object, title, apply, .. } = finding.clone();
-    ByHand { id, object, title, apply }
+    let AuditFinding { id, object, title, by_hand, apply, revert, .. } = finding.clone();
+    ByHand { id, object, title, why: by_hand, apply, revert }
 }
 
 fn step(finding: &AuditFinding, known: &Known, host: &dyn Host) -> Step {
@@ -88,6 +92,9 @@ fn step(finding: &AuditFinding, known: &Known, host: &dyn Host) -> Step {
             Ok(planned) => step.changes.extend(planned),
             Err(why) => step.cannot = Some(why),
         }
+    }
+    if !finding.by_hand.is_empty() {
+        step.cannot = Some(finding.by_hand.clone());
     }
     if step.cannot.is_some() {
         // All of a finding or none: half of it is not what was judged.
@@ -113,13 +120,13 @@ fn planned(spec: ChangeSpec, known: &Known, host: &dyn Host) -> Result<Option<Pl
 fn cuts(what: &What) -> Option<&'static str> {
     match what {
         What::Qdisc { .. } => Some("a device whose queue is wrong sends nothing"),
-        What::Table { .. } => Some("a packet filter can refuse the connection you came by"),
+        What::Table { .. } | What::FirstRule { .. } => {
+            Some("a packet filter can refuse the connection you came by")
+        }
         What::Hardware { field, .. } if !field.starts_with("coalesce") => {
             Some("the device is reset, and may not come back")
         }
-        What::File(path) if path.starts_with("/proc/irq/") => {
-            Some("a device whose interrupt reaches no CPU receives nothing")
-        }
+        What::Interrupt { .. } => Some("a device whose interrupt reaches no CPU receives nothing"),
         _ => None,
     }
 }
@@ -168,11 +175,23 @@ mod tests {
         assert!(plan.steps[0].cannot.as_ref().is_some_and(|why| why.contains("/missing")));
     }
 
+    /// Planted fault: the reason is for people alone; then a setting is tried that nobody may write here.
+    #[test]
+    fn what_keeps_a_change_from_being_made_here_is_why_it_cannot_be_done() {
+        let host = InMemory::holding(&[("/a", "0")]);
+        let closed = AuditFinding { by_hand: "/a is read-only here".into(), ..finding("x", &[("/a", "1")]) };
+        let hand = AuditFinding { by_hand: "why".into(), revert: vec!["undo".into()], ..finding("y", &[]) };
+        let plan = plan(&[closed, hand], None, &host);
+        assert_eq!(plan.steps[0].cannot.as_deref(), Some("/a is read-only here"));
+        assert!(plan.steps[0].changes.is_empty());
+        assert_eq!((plan.by_hand[0].why.as_str(), plan.by_hand[0].revert.len()), ("why", 1));
+    }
+
     #[test]
     fn what_can_cut_the_way_in_says_how() {
         let device = dyno_record::change::Device::default();
         assert!(cuts(&What::Qdisc { device: device.clone() }).is_some());
-        assert!(cuts(&What::File("/proc/irq/9/smp_affinity_list".into())).is_some());
+        assert!(cuts(&What::Interrupt { irq: 9, name: "eth0-rx-0".into() }).is_some());
         assert!(cuts(&What::DeviceFile { device, file: "threaded".into() }).is_none());
     }
 }

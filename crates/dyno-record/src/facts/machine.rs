@@ -36,6 +36,12 @@ pub struct Kernel {
     pub security_modules: Fact<String>,
     /// Parts that are there without being asked for, among those that reading facts would load otherwise.
     pub parts: Vec<String>,
+    /// What of `/proc` and `/sys` nobody may write here: mounts that are read-only, and settings that this kernel fixes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub read_only: Vec<String>,
+    /// Mounts inside of these that can be written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub writable: Vec<String>,
     /// The scheduler's own settings.
     pub autogroup: Fact<String>,
 }
@@ -180,6 +186,9 @@ pub struct Interrupt {
     pub effective: String,
     /// How often since boot.
     pub count: u64,
+    /// Its driver has fixed its CPUs: the kernel takes no others.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_fixed: bool,
 }
 
 /// Safety measures.

@@ -233,6 +233,9 @@ pub struct Rule {
     pub tests: Vec<String>,
     /// `accept`, `drop`, `jump NAME`, `return`, `notrack`, `nat`, the kernel's name of it; empty for nothing.
     pub action: String,
+    /// It does something besides: logs, marks, remembers an address.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub besides: bool,
     /// Packets that it decided, where it counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packets: Option<u64>,

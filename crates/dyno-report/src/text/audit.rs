@@ -53,10 +53,11 @@ mod tests {
         assert!(text.contains("sec.audit.on: audit: not permitted; it needs root"), "{text}");
     }
 
+    /// Planted fault: a column as wide as its longest word; then `undo` and the command are one word.
     #[test]
     fn a_full_card_says_how_it_is_undone() {
         let text = audit(&small(), Depth::Full, 100, Color::Plain);
-        assert!(text.contains("undo") && text.contains("echo 2") && text.contains("none known"), "{text}");
+        assert!(text.contains(" undo ") && text.contains("echo 2") && text.contains("none known"), "{text}");
     }
 
     #[test]

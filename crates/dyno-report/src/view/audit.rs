@@ -168,10 +168,13 @@ fn row(finding: &AuditFinding) -> Row {
         count => format!("{count} commands, which --full has"),
     };
     let first = (!commands.is_empty()).then(|| format!("try: {commands}"));
+    // What keeps a change from being made here comes before the commands for it.
+    let by_hand = (!finding.by_hand.is_empty()).then(|| format!("by hand: {}", finding.by_hand));
     let notes = [
         Some(format!("{}.", finding.title)),
         Some(format!("found: {}", finding.found)),
         Some(format!("better: {}", finding.recommended)),
+        by_hand,
         first,
     ];
     Row { cells, sentences: notes.into_iter().flatten().collect(), ..Row::default() }
@@ -217,6 +220,11 @@ fn card(at: usize, finding: &AuditFinding) -> Card {
             Item::new("gain", of_gain(&finding.gain)),
         ],
         prices(finding),
+        Some(&finding.by_hand)
+            .filter(|why| !why.is_empty())
+            .map(|why| Item::new("by hand", why))
+            .into_iter()
+            .collect(),
         command("see", &finding.see),
         command("do", &finding.apply),
         command("undo", &finding.revert),

@@ -21,6 +21,11 @@ pub(super) fn write<'w>(setting: &Setting, out: &'w mut Writer) -> &'w mut Write
         Setting::Scheduler(at) => task(out.number(7), at),
         Setting::OwnFile(path) => name(out.number(8), path),
         Setting::OwnFolder(path) => name(out.number(9), path),
+        Setting::Interrupt { irq, name } => out.number(10).number(u64::from(*irq)).bytes(name.as_bytes()),
+        Setting::FirstRule { network: at, family, table, chain } => network(out.number(11), at)
+            .bytes(family.as_bytes())
+            .bytes(table.as_bytes())
+            .bytes(chain.as_bytes()),
     }
 }
 
@@ -36,6 +41,13 @@ pub(super) fn read(packet: &mut Reader<'_>) -> Option<Setting> {
         7 => Setting::Scheduler(read_task(packet)?),
         8 => Setting::OwnFile(read_path(packet)?),
         9 => Setting::OwnFolder(read_path(packet)?),
+        10 => Setting::Interrupt { irq: u32::try_from(packet.number()?).ok()?, name: text(packet)? },
+        11 => Setting::FirstRule {
+            network: read_network(packet)?,
+            family: text(packet)?,
+            table: text(packet)?,
+            chain: text(packet)?,
+        },
         _ => return None,
     })
 }
@@ -100,6 +112,13 @@ mod tests {
             Setting::Scheduler(task),
             Setting::OwnFile("/etc/x".into()),
             Setting::OwnFolder("/etc/y".into()),
+            Setting::Interrupt { irq: u32::MAX, name: "virtio2-input.0".into() },
+            Setting::FirstRule {
+                network,
+                family: "inet".into(),
+                table: "filter".into(),
+                chain: "input".into(),
+            },
         ] {
             let mut out = Writer::default();
             let packet = &write(&setting, &mut out).0;

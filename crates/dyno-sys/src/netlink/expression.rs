@@ -46,7 +46,11 @@ pub(super) fn rule(expressions: &[u8]) -> Rule {
 
 fn step(rule: &mut Rule, loaded: &mut Loaded, name: &str, data: &[u8]) {
     match name {
-        "ct" | "meta" | "payload" => *loaded = load(name, data),
+        "ct" | "meta" | "payload" => {
+            *loaded = load(name, data);
+            rule.besides |= writes(name, data);
+        }
+        "dynset" | "objref" => rule.besides = true,
         "bitwise" => *loaded = masked(*loaded, data),
         "cmp" => rule.tests.push(compared(*loaded, data)),
         "lookup" => look_up(rule, *loaded, data),
@@ -59,6 +63,7 @@ fn step(rule: &mut Rule, loaded: &mut Loaded, name: &str, data: &[u8]) {
         "nat" | "masq" | "redir" | "tproxy" => rule.action = Action::Nat,
         "log" | "queue" | "dup" | "fwd" | "flow_offload" | "synproxy" => {
             rule.action = Action::Other(name.into());
+            rule.besides = true;
         }
         "range" => rule.tests.push(test(*loaded)),
         "limit" | "connlimit" | "quota" | "fib" | "osf" | "socket" | "numgen" => {
@@ -66,6 +71,17 @@ fn step(rule: &mut Rule, loaded: &mut Loaded, name: &str, data: &[u8]) {
         }
         _ => {}
     }
+}
+
+/// The attribute of a source register: something of the packet or its connection is set.
+fn writes(name: &str, data: &[u8]) -> bool {
+    let source = match name {
+        "meta" => 3,
+        "ct" => 4,
+        _ => 5,
+    };
+    // NFTA_PAYLOAD_SREG is 5, as its destination is 1; what loads has the latter.
+    find(data, source).is_some() && find(data, 1).is_none()
 }
 
 fn load(name: &str, data: &[u8]) -> Loaded {

@@ -1,6 +1,6 @@
-//! The rules of nftables (`nft(8)`): chains in their hooks, their rules in order, and the sets.
+//! The rules of nftables (`nft(8)`): chains in their hooks, their rules in order, and the sets; and rules of ours among them.
 //!
-//! Read by the host's facts, in this thread's network namespace. Asking loads the module `nf_tables` where it is one: callers
+//! Read by the host's facts, in this thread's network namespace; [`crate::setting`] takes rules of ours out. Asking loads the module `nf_tables` where it is one: callers
 //! see first whether it is there.
 
 use super::attribute::{attributes, find, put};
@@ -17,6 +17,11 @@ const GETTABLE: u16 = 1;
 const DORMANT: u64 = 1;
 const GETCHAIN: u16 = 4;
 const GETRULE: u16 = 7;
+const DELRULE: u16 = 8;
+const BATCH_BEGIN: u16 = 16;
+const BATCH_END: u16 = 17;
+/// `NLM_F_ACK`
+const ACK: u16 = 4;
 const GETSET: u16 = 10;
 /// Bytes of `struct nfgenmsg`; all families.
 const HEAD: [u8; 4] = [0; 4];
@@ -71,8 +76,7 @@ pub fn ruleset(rules_max: usize) -> io::Result<Ruleset> {
 
 /// Whether a table sleeps (`flags dormant`): its chains are in no hook then.
 pub fn is_dormant(family: &str, table: &str) -> io::Result<bool> {
-    let number = (0..=10).find(|number| self::family(&[*number]) == family);
-    let mut request = vec![number.ok_or(io::ErrorKind::InvalidInput)?, 0, 0, 0];
+    let mut request = vec![number(family)?, 0, 0, 0];
     put(&mut request, 1, &[table.as_bytes(), b"\0"].concat());
     let mut flags = 0;
     let mut netlink = Netlink::open(Protocol::Netfilter)?;
@@ -81,6 +85,94 @@ pub fn is_dormant(family: &str, table: &str) -> io::Result<bool> {
         flags = found.map_or(0, |flags| flags.be());
     })?;
     Ok(flags & DORMANT != 0)
+}
+
+/// The comment of a rule of ours that stands first in somebody's chain.
+pub const FIRST_MARK: &str = "dyno: standing connections first";
+
+/// Rules of ours in a chain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ours {
+    /// Their numbers.
+    pub handles: Vec<u64>,
+    /// Somebody's rules before the first of them.
+    pub before: usize,
+    /// Packets that they let through.
+    pub packets: u64,
+}
+
+/// The rules of ours in a chain, known by their comment; `ENOENT` where there is no such chain.
+pub fn ours_in(family: &str, table: &str, chain: &str) -> io::Result<Option<Ours>> {
+    let asked = (number(family)?, table, chain);
+    let same = |one: &Chain| one.family == family && one.table == table && one.name == chain;
+    let (chains, _) = dump(GETCHAIN, CHAINS_MAX, parse_chain)?;
+    if !chains.iter().any(same) {
+        return Err(io::Error::from_raw_os_error(libc::ENOENT));
+    }
+    let (mut ours, mut at) = (Ours::default(), 0);
+    let mut netlink = Netlink::open(Protocol::Netfilter)?;
+    let request = of_chain(asked);
+    netlink.ask((SUBSYSTEM | GETRULE, &request), Until::Dumped, CHAIN_RULES_MAX, &mut |message| {
+        let Some(rest) = message.get(HEAD.len()..) else { return };
+        let of = |kind| find(rest, kind).map(|one| one.text()).unwrap_or_default();
+        // Kernels that do not know the filter of a dump send all rules.
+        if self::family(message) != family || of(1) != table || of(2) != chain {
+            return;
+        }
+        let comment = find(rest, 7).map(|data| data.bytes).unwrap_or_default();
+        if comment.windows(FIRST_MARK.len()).any(|part| part == FIRST_MARK.as_bytes()) {
+            let rule = expression::rule(find(rest, 4).map(|list| list.bytes).unwrap_or_default());
+            ours.packets += rule.packets.unwrap_or(0);
+            if ours.handles.is_empty() {
+                ours.before = at;
+            }
+            ours.handles.extend(find(rest, 3).map(|handle| handle.be()));
+        }
+        at += 1;
+    })?;
+    Ok((!ours.handles.is_empty()).then_some(ours))
+}
+
+/// Rules of a chain that are looked through for ours.
+const CHAIN_RULES_MAX: usize = 1_000_000;
+
+/// Deletes rules of a chain by their numbers, all or none.
+pub(crate) fn delete_rules(family: &str, table: &str, chain: &str, handles: &[u64]) -> io::Result<()> {
+    let asked = (number(family)?, table, chain);
+    let bodies: Vec<Vec<u8>> = handles
+        .iter()
+        .map(|handle| {
+            let mut body = of_chain(asked);
+            put(&mut body, 3, &handle.to_be_bytes());
+            body
+        })
+        .collect();
+    // The batch's head names the subsystem, in the network's order.
+    let batch = [0, 0, 0, (SUBSYSTEM >> 8) as u8];
+    let last = bodies.len().saturating_sub(1);
+    let deletes = bodies.iter().enumerate().map(|(at, body)| {
+        let acknowledged = if at == last { ACK } else { 0 };
+        (SUBSYSTEM | DELRULE, acknowledged, body.as_slice())
+    });
+    let all: Vec<_> = [(BATCH_BEGIN, 0, &batch[..])]
+        .into_iter()
+        .chain(deletes)
+        .chain([(BATCH_END, 0, &batch[..])])
+        .collect();
+    Netlink::open(Protocol::Netfilter)?.tell_all(&all)
+}
+
+fn of_chain((number, table, chain): (u8, &str, &str)) -> Vec<u8> {
+    let mut body = vec![number, 0, 0, 0];
+    put(&mut body, 1, &[table.as_bytes(), b"\0"].concat());
+    put(&mut body, 2, &[chain.as_bytes(), b"\0"].concat());
+    body
+}
+
+/// The kernel's number of a family.
+fn number(family: &str) -> io::Result<u8> {
+    let found = (0..=10).find(|number| self::family(&[*number]) == family);
+    Ok(found.ok_or(io::ErrorKind::InvalidInput)?)
 }
 
 fn dump<T>(what: u16, max: usize, parse: impl Fn(&[u8]) -> Option<T>) -> io::Result<(Vec<T>, Read)> {

@@ -1,5 +1,6 @@
 //! What each kind of setting can do, and the one error of its own. The files beside it implement it, [`super::Setting`] calls it.
 
+use crate::knob::KnobError;
 use std::io;
 
 /// Longest value: a table of packet filters, or a file.
@@ -19,6 +20,14 @@ pub(super) trait Kind {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct NotExact(pub(super) String);
+
+/// A file's error as a kind gives it.
+pub(super) fn inner(error: KnobError) -> io::Error {
+    match error {
+        KnobError::Unreadable { source, .. } => source,
+        other => io::Error::other(other),
+    }
+}
 
 pub(super) fn not_exact(why: impl Into<String>) -> io::Error {
     io::Error::other(NotExact(why.into()))

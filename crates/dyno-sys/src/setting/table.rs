@@ -124,7 +124,7 @@ fn mark(rules: &str) -> String {
     format!("{COMMENT}{hash:016x}")
 }
 
-fn nft(script: &str) -> io::Result<()> {
+pub(super) fn nft(script: &str) -> io::Result<()> {
     let tool = TOOLS.iter().find(|path| std::path::Path::new(path).exists());
     let tool = tool
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "nft is not installed (package nftables)"))?;

@@ -1,10 +1,9 @@
-//! Proofs of settings of the machine: interrupts, huge pages, clock, frequency, idling, memory.
+//! Proofs of settings of the machine: huge pages, clock, frequency, idling, memory.
 //!
 //! Where the kernel tells what it does beside what it was told, that is read; where new memory shows it, some is asked for. It
 //! only reads.
 
 use dyno_record::tune::Effect;
-use dyno_sys::affinity::CpuSet;
 use dyno_sys::huge::{self, Asks};
 use dyno_sys::proc;
 
@@ -88,9 +87,6 @@ fn of_vmstat(name: &str, text: Text<'_>) -> Option<u64> {
 }
 
 pub(super) fn judge(path: &str, wanted: &str, sight: &Sight<'_>) -> Effect {
-    if let Some(irq) = path.strip_prefix("/proc/irq/").and_then(|rest| rest.split('/').next()) {
-        return interrupt(irq, path.ends_with("_list"), wanted, sight);
-    }
     if path.ends_with("/cpufreq/scaling_governor") {
         return frequency(path, wanted, sight);
     }
@@ -114,27 +110,6 @@ pub(super) fn judge(path: &str, wanted: &str, sight: &Sight<'_>) -> Effect {
         _ if path == format!("{KSM}run") => merging(wanted, sight),
         _ if path.contains("/clocksource/") => clock(wanted, sight),
         other => Effect::not_shown(format!("no proof of {other} is known"), "the load for which it was set"),
-    }
-}
-
-/// The kernel tells which CPUs an interrupt really goes to.
-fn interrupt(irq: &str, is_list: bool, wanted: &str, sight: &Sight<'_>) -> Effect {
-    let told = (sight.text)(&format!("/proc/irq/{irq}/effective_affinity_list"));
-    let parsed = |text: &str| text.parse::<CpuSet>().ok().filter(|cpus| !cpus.is_empty());
-    let (Some(has), true) = (told.as_deref().and_then(parsed), is_list) else {
-        return Effect::not_shown(
-            format!("the kernel does not tell where interrupt {irq} goes"),
-            "its line in /proc/interrupts under load",
-        );
-    };
-    let told = told.unwrap_or_default();
-    match parsed(wanted) {
-        Some(wanted) if has.iter().all(|cpu| wanted.contains(cpu)) => {
-            Effect::in_force(format!("interrupt {irq} goes to CPU {told}"))
-        }
-        _ => Effect::not_in_force(format!(
-            "interrupt {irq} goes to CPU {told} still: some controllers move it when it next comes"
-        )),
     }
 }
 
@@ -322,20 +297,6 @@ mod tests {
             move |path: &str| files.iter().find(|(name, _)| name == path).map(|(_, text)| text.clone());
         let moved = counts.iter().fold(Moved::default(), |moved, (name, count)| moved.with(name, *count));
         judge(path, wanted, &Sight { text: &text, moved }).force
-    }
-
-    /// Planted fault: smp_affinity_list is read again instead; it always agrees.
-    #[test]
-    fn an_interrupt_that_goes_elsewhere_is_not_in_force() {
-        let of = |has: &str| {
-            let files = [("/proc/irq/9/effective_affinity_list", has)];
-            force("/proc/irq/9/smp_affinity_list", "2-3", &files, &[])
-        };
-        assert_eq!(
-            [of("2"), of("2-3"), of("0"), of("")],
-            [Force::InForce, Force::InForce, Force::NotInForce, Force::NotShown]
-        );
-        assert_eq!(force("/proc/irq/9/smp_affinity_list", "2", &[], &[]), Force::NotShown);
     }
 
     /// Planted fault: the groups above are not looked at; then a quota that holds from there is not told.

@@ -1,10 +1,13 @@
-//! Proof of a table of ours: its chains are in their hooks, its rules are in them, and their counters have moved.
+//! Proof of a table of ours: its chains are in their hooks, its rules are in them, and their counters have moved. Proof of a
+//! rule of ours in somebody's chain: it is the first, and packets came to it.
 //!
 //! A table is known by its comment, which stays when its rules are flushed or the table sleeps. It only reads.
 
 use dyno_record::tune::Effect;
 use dyno_sys::filter::{Chain, Rule};
 use dyno_sys::netlink::nftables;
+
+use super::seen::{Moved, Sight};
 
 /// Rules of a namespace at most, as the facts read them.
 const RULES_MAX: usize = 100_000;
@@ -21,6 +24,44 @@ pub(super) fn judge(family: &str, name: &str) -> Effect {
         Err(error) => {
             Effect::not_shown(format!("the rules cannot be read: {error}"), "sudo nft list ruleset")
         }
+    }
+}
+
+/// Packets that a rule of ours let through.
+const PACKETS: &str = "let through";
+
+pub(super) fn moving(family: &str, table: &str, chain: &str) -> Moved {
+    let ours = nftables::ours_in(family, table, chain).ok().flatten();
+    Moved::default().with(PACKETS, ours.map(|ours| ours.packets))
+}
+
+/// The rule for standing connections, which has to be the first.
+pub(super) fn first(family: &str, table: &str, chain: &str, sight: &Sight<'_>) -> Effect {
+    let sleeps = nftables::is_dormant(family, table);
+    match sleeps.and_then(|sleeps| Ok((sleeps, nftables::ours_in(family, table, chain)?))) {
+        Ok((true, _)) => Effect::not_in_force(format!("table {table} is dormant: its chains are in no hook")),
+        Ok((false, None)) => Effect::in_force(format!("no rule of ours is in chain {chain}")),
+        Ok((false, Some(ours))) => of_first(&ours, chain, sight.moved.of(PACKETS)),
+        Err(error) => {
+            Effect::not_shown(format!("the rules cannot be read: {error}"), "sudo nft list ruleset")
+        }
+    }
+}
+
+fn of_first(ours: &nftables::Ours, chain: &str, lately: u64) -> Effect {
+    let nftables::Ours { before, packets, .. } = *ours;
+    match (before, packets) {
+        (1.., _) => Effect::not_in_force(format!(
+            "it is rule {} of chain {chain}: somebody put others before it since",
+            before + 1
+        )),
+        (0, 0) => Effect::not_shown(
+            format!("it is the first rule of chain {chain}, and no packet of a standing connection came yet"),
+            format!("its counter: sudo nft list chain … {chain}, once a connection stands"),
+        ),
+        (0, packets) => Effect::in_force(format!(
+            "the first rule of chain {chain} has let packets through: {packets}, and {lately} of them meanwhile"
+        )),
     }
 }
 
@@ -66,5 +107,17 @@ mod tests {
         assert_eq!(force(chain(None, &[Some(3)])), Force::NotInForce);
         assert_eq!(force(chain(Some("prerouting"), &[])), Force::NotInForce);
         assert_eq!(of_chains("dyno_x", &[]).force, Force::NotInForce);
+    }
+
+    /// Planted fault: its place is not looked at; then a rule behind three hundred others is in force.
+    #[test]
+    fn a_rule_that_is_no_longer_the_first_is_not_in_force() {
+        let force = |before, packets| {
+            of_first(&nftables::Ours { handles: vec![7], before, packets }, "input", 0).force
+        };
+        assert_eq!(
+            [force(0, 9), force(0, 0), force(300, 9)],
+            [Force::InForce, Force::NotShown, Force::NotInForce]
+        );
     }
 }

@@ -30,6 +30,11 @@ impl Moved {
         self
     }
 
+    /// All of them together.
+    pub(super) fn sum(&self) -> u64 {
+        self.0.values().sum()
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<u64> {
         self.0.get(name).copied()
     }

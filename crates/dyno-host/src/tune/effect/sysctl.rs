@@ -64,6 +64,10 @@ pub(super) fn judge(path: &str, old: &str, wanted: &str, sight: &Sight<'_>) -> E
             old,
             "connections are tracked",
         ),
+        "netfilter/nf_conntrack_buckets" => Effect::in_force(format!(
+            "the kernel tells the length of its table, which is {}",
+            sight.number(path).unwrap_or(0)
+        )),
         "ipv4/neigh/default/gc_thresh3" => exceeded(neighbours(sight), old, "neighbours are known"),
         "ipv4/tcp_mem" => Effect::not_shown(
             "the kernel asks for it when a socket's buffer grows".to_owned(),

@@ -5,7 +5,7 @@ use dyno_host::tune::rollback::{Open, Outcome};
 use dyno_host::tune::session::Made;
 use dyno_record::audit::{Gain, Prices};
 use dyno_record::commands::quoted;
-use dyno_record::tune::{Effect, Plan, Planned, Step};
+use dyno_record::tune::{ByHand, Effect, Plan, Planned, Step};
 use dyno_record::visible::visible;
 
 /// Values are shown in one line up to here.
@@ -20,8 +20,21 @@ pub(super) fn plan(plan: &Plan) -> String {
         text.push_str(&format!("\n{}: nothing to do\n", visible(id)));
     }
     for hand in &plan.by_hand {
-        text.push_str(&format!("\n{}  {}\n  by hand:\n", name(&hand.id, &hand.object), visible(&hand.title)));
-        hand.apply.iter().for_each(|line| text.push_str(&format!("    {}\n", visible(line))));
+        text.push_str(&by_hand(hand));
+    }
+    text
+}
+
+/// What a person has to do, and to undo.
+fn by_hand(hand: &ByHand) -> String {
+    let mut text = format!("\n{}  {}\n", name(&hand.id, &hand.object), visible(&hand.title));
+    text.push_str("  by hand");
+    text.push_str(&if hand.why.is_empty() { ":".to_owned() } else { format!(": {}", visible(&hand.why)) });
+    text.push('\n');
+    for (lead, commands) in [("do:  ", &hand.apply), ("undo:", &hand.revert)] {
+        for line in commands {
+            text.push_str(&format!("    {lead} {}\n", visible(line)));
+        }
     }
     text
 }
@@ -198,6 +211,24 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+    }
+
+    #[test]
+    fn what_takes_a_person_says_why_and_how_it_is_done_and_undone() {
+        let hand = ByHand {
+            id: "nf.legacy".into(),
+            title: "a title".into(),
+            why: "a table is replaced whole\u{1b}".into(),
+            apply: vec!["do this".into()],
+            revert: vec!["undo it".into()],
+            ..ByHand::default()
+        };
+        let text = by_hand(&hand);
+        assert!(
+            text.contains("  by hand: a table is replaced whole") && !text.contains('\u{1b}'),
+            "{text:?}"
+        );
+        assert!(text.contains("    do:   do this\n    undo: undo it\n"), "{text}");
     }
 
     /// Planted fault: a value is printed as it is; then the terminal obeys it.

@@ -31,8 +31,13 @@ const LOOKS_MAX: usize = 8;
 const RESTS: u64 = 2;
 const REST_NS_MAX: u64 = 10_000_000_000;
 
-/// A failed build is tried again after this.
+/// A failed build is tried again after this, and one that has found files that were being written.
 const AGAIN_MS: i32 = 1_000;
+
+/// How often a first image is made anew because files were being written, with a pause before each: one that somebody has
+/// just put there, and left open, is taken at the second.
+const FIRST_LOOKS: usize = 3;
+const FIRST_PAUSE_NS: u64 = 600_000_000;
 
 const STOP: u64 = u64::MAX;
 
@@ -80,9 +85,7 @@ impl Builders {
 
     fn images(&mut self, encode_bytes_max: u64) -> Result<Vec<Built>, ContentError> {
         let first = |watched: &mut Watched| {
-            let built = watched
-                .build(encode_bytes_max)
-                .and_then(|image| image.ok_or_else(|| io::Error::other("a first image has none before it")));
+            let built = watched.first(encode_bytes_max);
             let folder = watched.builder.mount.content.folder.clone();
             built.map_err(|source| ContentError::Folder { folder, source })
         };
@@ -160,13 +163,16 @@ impl Builders {
                         at_most(AGAIN_MS);
                     }
                 }
-            } else if watched.builder.progress() == Progress::More
+            } else if watched.builder.progress() != Progress::Whole
                 && let Ok(Some(image)) = watched.build(STEP_BYTES_MAX)
             {
                 deliver(number, image);
             }
-            if watched.builder.progress() == Progress::More {
-                at_most(0);
+            match watched.builder.progress() {
+                Progress::More => at_most(0),
+                // Without being watched nothing is looked at again.
+                Progress::Unsettled if watched.watches.is_some() => at_most(AGAIN_MS),
+                Progress::Unsettled | Progress::Whole => {}
             }
             if watched.watches.is_some() && !watched.is_watched {
                 at_most(LOOK_MS);
@@ -195,6 +201,20 @@ enum Stop {
 }
 
 impl Watched {
+    fn first(&mut self, encode_bytes_max: u64) -> io::Result<Built> {
+        let mut newest = None;
+        for look in 0..FIRST_LOOKS {
+            if look > 0 {
+                clock::sleep_ns(FIRST_PAUSE_NS);
+            }
+            newest = self.build(encode_bytes_max)?.or(newest);
+            if !self.builder.is_behind() {
+                break;
+            }
+        }
+        newest.ok_or_else(|| io::Error::other("a first image has none before it"))
+    }
+
     fn build(&mut self, encode_bytes_max: u64) -> io::Result<Option<Built>> {
         let scan = self.look()?;
         self.builder.build(&scan, encode_bytes_max)

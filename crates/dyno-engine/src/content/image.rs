@@ -16,6 +16,10 @@ use std::ops::Range;
 const END_BYTES: usize = 24;
 const FORM: [u8; 8] = *b"dyno-c/2";
 
+/// Images of this many bytes and more are filled up to whole huge pages and put into such: less than the half of one would
+/// be mostly filling.
+const HUGE_BYTES_MIN: u64 = 1 << 20;
+
 /// Bytes of a large file that are read at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -129,11 +133,23 @@ impl Writer {
     /// Adds the records and seals it all.
     pub(crate) fn finish(mut self, records: &[Record]) -> io::Result<File> {
         let text = serde_json::to_vec(records)?;
+        let end_bytes = text.len() as u64 + END_BYTES as u64;
+        if self.bytes >= HUGE_BYTES_MIN {
+            let whole = (self.bytes + end_bytes).next_multiple_of(memfd::HUGE_BYTES as u64);
+            let gap = whole - end_bytes - self.bytes;
+            io::copy(&mut io::repeat(0).take(gap), &mut self.file)?;
+            self.bytes += gap;
+        }
         self.file.write_all(&text)?;
         for piece in [self.bytes.to_le_bytes(), (text.len() as u64).to_le_bytes(), FORM] {
             self.file.write_all(&piece)?;
         }
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        if self.bytes >= HUGE_BYTES_MIN {
+            let whole = usize::try_from(self.bytes + end_bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+            // Where there are none it stands in small ones.
+            let _ = memfd::make_huge(&file, whole);
+        }
         memfd::seal(&file)?;
         Ok(file)
     }
@@ -231,6 +247,12 @@ mod tests {
         let mapping = Mapping::of_sealed(writer.finish(&records_of).unwrap()).unwrap();
         assert_eq!(records(mapping.as_ref()).unwrap(), records_of);
         assert_eq!((third.range(), &mapping.as_ref()[third.range()]), (5..10, &b"67890"[..]));
+        let mut writer = Writer::new(4 << 20).unwrap();
+        let large = writer.add_file(&open(), 3 << 20).unwrap().unwrap();
+        let mapping = Mapping::of_sealed(writer.finish(&[record(large)]).unwrap()).unwrap();
+        assert_eq!(mapping.as_ref().len(), 4 << 20, "whole huge pages");
+        assert_eq!(records(mapping.as_ref()).unwrap(), [record(large)]);
+        assert!(mapping.as_ref()[large.range()].iter().all(|byte| *byte == 7));
         std::fs::remove_file(path).unwrap();
     }
 

@@ -30,6 +30,10 @@ use std::sync::{Mutex, PoisonError};
 /// encoder's half a megabyte per second and CPU. What is more is encoded while the files are served as they are.
 pub(crate) const START_BYTES_MAX: u64 = 1 << 20;
 
+/// Bytes of large files that are copied before anything is served, or before a change is: half a second from a slow disk.
+/// The others are sent from where they are until they are copied.
+const START_LARGE_BYTES_MAX: u64 = 64 << 20;
+
 /// Bytes that are encoded before it is looked again whether something has changed: some ten seconds.
 pub(crate) const STEP_BYTES_MAX: u64 = 8 << 20;
 
@@ -104,8 +108,9 @@ struct Made {
 struct Making<'b> {
     scan: &'b Scan,
     writer: Mutex<Writer>,
-    /// Bytes that may still be encoded.
+    /// Bytes that may still be encoded, and copied of large files.
     left: AtomicU64,
+    large_left: AtomicU64,
     /// Forms in the image before, by what they encode.
     forms: HashMap<Sum, &'b Record>,
     /// How often it may still be waited for a file to be left alone.
@@ -175,6 +180,11 @@ impl Builder {
             scan,
             writer: Mutex::new(Writer::new(self.mount.content.memory_bytes_max)?),
             left: AtomicU64::new(encode_bytes_max),
+            large_left: AtomicU64::new(if encode_bytes_max <= START_BYTES_MAX {
+                START_LARGE_BYTES_MAX
+            } else {
+                u64::MAX
+            }),
             forms: forms.collect(),
             waits: AtomicUsize::new(WAITS_MAX),
             is_behind: AtomicBool::new(false),
@@ -269,9 +279,9 @@ impl Builder {
             return Ok(Some(Known { record, ..known.clone() }));
         }
         match self.taken(seen, making) {
-            Ok(Some(plain)) => {
+            Ok(Some((plain, progress))) => {
                 let record = record(seen, media(&seen.path).to_owned(), plain, Vec::new());
-                Ok(Some(Known { facts, sum: None, record, progress: Progress::Whole }))
+                Ok(Some(Known { facts, sum: None, record, progress }))
             }
             Ok(None) => self.as_before(seen, making),
             // It is gone, or not ours to read.
@@ -280,7 +290,7 @@ impl Builder {
     }
 
     /// The content of a file that is at rest; `None` for one that is being written.
-    fn taken(&self, seen: &Seen, making: &Making<'_>) -> io::Result<Option<Plain>> {
+    fn taken(&self, seen: &Seen, making: &Making<'_>) -> io::Result<Option<(Plain, Progress)>> {
         let file = self.root.entry(&seen.path)?.open()?;
         let Some(facts) = making.left_alone(&file)? else { return Ok(None) };
         let is_written = || resident::writers(&file) != Writers::None && !is_settled(&facts, REST_NS);
@@ -289,7 +299,10 @@ impl Builder {
         }
         let mut writer = making.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if !writer.has_room(facts.bytes) {
-            return Ok(Some(Plain::InFile(facts)));
+            return Ok(Some((Plain::InFile(facts), Progress::Whole)));
+        }
+        if !take(&making.large_left, facts.bytes) {
+            return Ok(Some((Plain::InFile(facts), Progress::More)));
         }
         let Some(span) = writer.add_file(&file, facts.bytes)? else { return Ok(None) };
         // Who has written meanwhile has changed its date, unless it is still at its first write.
@@ -297,7 +310,7 @@ impl Builder {
             writer.take_back(span)?;
             return Ok(None);
         }
-        Ok(Some(Plain::Here(Tagged { tag: facts.tag(), span })))
+        Ok(Some((Plain::Here(Tagged { tag: facts.tag(), span }), Progress::Whole)))
     }
 
     /// A file that is being written is served as it was, if it was, and looked at again.
@@ -458,9 +471,13 @@ impl Making<'_> {
     }
 
     fn may_encode(&self, bytes: usize) -> bool {
-        let take = |left: u64| left.checked_sub(bytes as u64);
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+        take(&self.left, bytes as u64)
     }
+}
+
+/// Whether there were so many left, which there are no more.
+fn take(left: &AtomicU64, bytes: u64) -> bool {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
 }
 
 /// Whether nothing of a file has changed for so long.

@@ -153,6 +153,7 @@ impl Builders {
         let mut timeout_ms = None;
         let mut at_most = |ms: i32| timeout_ms = Some(timeout_ms.map_or(ms, |least: i32| least.min(ms)));
         for (number, watched) in self.all.iter_mut().enumerate() {
+            let began_ns = clock::mono_ns();
             let has_changed = std::mem::take(&mut watched.has_changed);
             let is_blind = watched.watches.is_some() && !watched.is_watched;
             if has_changed || is_blind {
@@ -171,7 +172,10 @@ impl Builders {
             match watched.builder.progress() {
                 Progress::More => at_most(0),
                 // Without being watched nothing is looked at again.
-                Progress::Unsettled if watched.watches.is_some() => at_most(AGAIN_MS),
+                Progress::Unsettled if watched.watches.is_some() => {
+                    let took_ms = (clock::mono_ns() - began_ns) * RESTS / 1_000_000;
+                    at_most(AGAIN_MS.max(i32::try_from(took_ms).unwrap_or(i32::MAX)));
+                }
                 Progress::Unsettled | Progress::Whole => {}
             }
             if watched.watches.is_some() && !watched.is_watched {

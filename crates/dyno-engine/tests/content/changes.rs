@@ -188,8 +188,8 @@ impl Rewritten {
     }
 }
 
-/// The writer comes when the download has begun and most of it is still to be sent, or waits in the sockets. With
-/// `Kind::Sealed` for a file that stays where it is, which `sendfile` then sends, every reply of it is torn.
+/// The writer comes when the download has begun and most of it is still to be sent, or waits in the sockets. It is red with
+/// `FilePart::sealed` for a file that stays where it is, which `sendfile` then sends, and where a look at the file is left out.
 #[test]
 fn a_large_file_that_is_written_over_while_it_is_sent_is_never_torn() {
     for place in Place::BOTH {
@@ -212,6 +212,15 @@ fn a_large_file_that_is_written_over_while_it_is_sent_is_never_torn() {
     }
 }
 
+/// Ends the writer, also where an assertion has failed.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 fn get_all(running: &Running, file: &Rewritten) -> Option<u8> {
     let mut client = Client::connect(addr(running));
     client.send(request("GET", "/large.bin", "Connection: close\r\n"));
@@ -228,6 +237,7 @@ fn slow_downloads_of_a_file_that_is_written_over_all_the_time_are_never_torn() {
         let is_over = AtomicBool::new(false);
         let mut whole = std::collections::BTreeSet::new();
         std::thread::scope(|scope| {
+            let over = Over(&is_over);
             let writer = scope.spawn(|| {
                 let mut version = 0_u8;
                 while !is_over.load(Ordering::Relaxed) {
@@ -256,7 +266,7 @@ fn slow_downloads_of_a_file_that_is_written_over_all_the_time_are_never_torn() {
                 }
                 whole.extend(file.version_of(&head, &body));
             }
-            is_over.store(true, Ordering::Relaxed);
+            drop(over);
             writer.join().unwrap();
         });
         assert!(!whole.is_empty() || place == Place::File, "some are whole");

@@ -86,6 +86,10 @@ const TESTS: &[(&str, fn())] = &[
         sandbox::a_worker_that_becomes_another_program_is_ended_and_replaced,
     ),
     (
+        "a_file_that_finds_no_room_in_memory_is_read_from_the_disk_inside_the_sandbox",
+        sandbox::a_file_that_finds_no_room_in_memory_is_read_from_the_disk_inside_the_sandbox,
+    ),
+    (
         "a_folder_is_served_and_changes_inside_the_sandbox_and_nothing_beside_it",
         sandbox::a_folder_is_served_and_changes_inside_the_sandbox_and_nothing_beside_it,
     ),

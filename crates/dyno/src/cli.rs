@@ -259,7 +259,7 @@ pub(crate) struct Floor {
     /// The whole answer, head and body, sent as it is; - is standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) answer: PathBuf,
-    /// Send head and body from a place of their own each, by writev, as a server does
+    /// Send head and body from two places in memory, by one writev
     #[arg(long, conflicts_with = "sendfile")]
     pub(crate) gather: bool,
     /// A file to send behind each answer, by sendfile

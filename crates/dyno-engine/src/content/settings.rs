@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 /// A year: what "for good" means to caches (RFC 9111 §1.2.2 allows more, and nobody keeps anything longer).
 const MAXAGE_MAX_S: u32 = 31_536_000;
 
-/// Bodies above this leave by `sendfile`. A copy needs fresh pages of the kernel's, which are dear when many replies are on
-/// their way: at 64 connections 40 kB took 17 to 23 µs to copy and 9 to lend (docs/manual/content.md); below this a second
-/// call and the lending of pages cost more than a copy that goes well.
-const SENDFILE_BYTES: u64 = 32_000;
+/// Bodies above this leave by `sendfile`. Where lending pages becomes cheaper than copying bytes depends on how many replies
+/// are on their way and on what the host's allocator has at hand: runs of one machine have put it below 40 kB and above
+/// 100 kB (docs/adr/0013-content-is-an-image.md). `cargo xtask bench content` has both ways beside each other.
+const SENDFILE_BYTES: u64 = 100_000;
 
 /// Bytes of all bodies in memory, where that is no more than an eighth of it: while a new image takes an old one's place
 /// there are two. They are shared by all workers.
@@ -181,7 +181,7 @@ impl Content {
         self.forced.is_some().then_some(self)
     }
 
-    /// Bodies above this many bytes leave by `sendfile`; 32,000 unless told otherwise.
+    /// Bodies above this many bytes leave by `sendfile`; 100,000 unless told otherwise.
     ///
     /// ```
     /// # use dyno_engine::*;

@@ -31,7 +31,7 @@ pub(crate) struct ContentFlags {
     #[arg(
         long,
         value_name = "BYTES",
-        default_value = "32000",
+        default_value = "100000",
         value_parser = count,
         help_heading = CONTENT
     )]

@@ -86,7 +86,7 @@ impl Addresses {
     /// A connection of this address was accepted.
     pub(crate) fn connect(&mut self, address: IpAddr, now_ns: u64) -> May {
         let max = self.connections_max;
-        let Some(place) = self.place(address, now_ns) else { return May::Yes };
+        let Some(place) = self.place(address, now_ns) else { return unplaced() };
         if place.connections >= max {
             return May::No;
         }
@@ -110,11 +110,15 @@ impl Addresses {
         if interval_ns == 0 {
             return May::Yes;
         }
-        let Some(place) = self.place(address, now_ns) else { return May::Yes };
+        let Some(place) = self.place(address, now_ns) else { return unplaced() };
         if place.next_ns > now_ns.saturating_add(burst_ns) {
             return May::No;
         }
+        let has_rested = place.next_ns < now_ns;
         place.next_ns = place.next_ns.max(now_ns) + interval_ns;
+        if planted(Fault::NotRefilled) && has_rested {
+            place.next_ns += burst_ns;
+        }
         May::Yes
     }
 
@@ -129,7 +133,7 @@ impl Addresses {
         );
         let own = set.iter().position(|place| place.key == key.0);
         let found = own.or_else(|| {
-            let free = (0..WAYS).filter(|at| set[*at].connections == 0);
+            let free = (0..WAYS).filter(|at| set[*at].connections == 0 || planted(Fault::PlaceTaken));
             let at = free.min_by_key(|at| if set[*at].key == 0 { 0 } else { set[*at].next_ns.max(1) })?;
             set[at] = Place { key: key.0, next_ns: now_ns, connections: 0 };
             Some(at)
@@ -150,6 +154,11 @@ impl Addresses {
         let set = self.hasher.hash_one(key.0) as usize & (sets - 1);
         &mut self.places[set * WAYS..(set + 1) * WAYS]
     }
+}
+
+/// What comes of an address that has found no place.
+fn unplaced() -> May {
+    if planted(Fault::FullTableRefuses) { May::No } else { May::Yes }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::fault::{Fault, planted};
 use crate::later::Waited;
 use crate::log::Kept;
 use crate::mailbox::Address;
-use crate::queue::Queue;
+use crate::queue::{Pages, Queue};
 use crate::response::Source;
 use crate::seam::Watch;
 use crate::timer::{Entries, Link, Tick};
@@ -226,6 +226,11 @@ impl Busy {
             Some(Incoming { into: Into::Upload(uploading), .. }) => Some(uploading),
             _ => None,
         }
+    }
+
+    /// Whether what must leave next is being brought into memory.
+    pub(crate) fn awaits_pages(&self) -> bool {
+        self.queue.pages == Pages::Awaited
     }
 
     /// Whether a source has more to give than the queue holds.

@@ -15,6 +15,7 @@
 mod budgeted;
 mod deadline;
 mod drain;
+mod fetch;
 mod release;
 
 use crate::addresses::May;
@@ -266,6 +267,7 @@ impl<N: Net> Core<N> {
                     self.go_on_with_body(index);
                 }
             }
+            Message::Fetched(token) => self.on_fetched(token),
             Message::Table(site, table) => {
                 let sites = &mut self.http.scratch.sites;
                 let site = if planted(Fault::TableOfAnotherSite) { (site + 1) % sites.len() } else { site };
@@ -420,7 +422,7 @@ impl<N: Net> Core<N> {
         if planted(Fault::ReaderStarved) {
             return;
         }
-        if conn.busy.as_ref().is_some_and(|busy| busy.held_until.is_some()) {
+        if conn.busy.as_ref().is_some_and(|busy| busy.held_until.is_some() || busy.awaits_pages()) {
             return;
         }
         let Some(mut busy) = conn.busy.take() else { return };
@@ -442,8 +444,9 @@ impl<N: Net> Core<N> {
         match sent {
             Flushed::All => self.go_on_with_body(index),
             Flushed::Blocked => self.wait_for_room(index),
+            Flushed::Cold => self.fetch(index),
             // What waits behind a reply that cannot be completed would be taken for the rest of it.
-            Flushed::Shrunk => self.linger(index),
+            Flushed::Changed => self.linger(index),
             Flushed::Broken => self.close(index, BodyError::Cut),
         }
     }
@@ -547,7 +550,9 @@ impl<N: Net> Core<N> {
         let watch = Watch {
             input: conn.reading != Reading::Paused,
             // What waits for the log is sent when it has its lines, whatever room the socket has.
-            output: busy.held_until.is_none() && (!busy.queue.is_empty() || busy.has_source_ready()),
+            output: busy.held_until.is_none()
+                && !busy.awaits_pages()
+                && (!busy.queue.is_empty() || busy.has_source_ready()),
             peer_close: is_paused
                 && busy.owed.is_some()
                 && !busy.peer_has_closed

@@ -58,8 +58,12 @@ pub(crate) enum Fault {
     PeerCloseUnseen,
     /// The kernel is not asked whether the peer of a silent stream is still there.
     NotKeptAlive,
-    /// The rest of a file that has shrunk is taken for sent.
-    ShrunkTakenForSent,
+    /// The rest of a file that is not what it was is taken for sent.
+    ChangedTakenForSent,
+    /// Pages that were fetched are not sent.
+    FetchedForgotten,
+    /// A connection is watched for room while what it must send is fetched.
+    WatchedWhileFetched,
     /// A part of a file is sent though it is of another version than the client has.
     IfRangeIgnored,
     /// A form of a file is sent under the header lines of another one.
@@ -98,6 +102,14 @@ pub(crate) enum Fault {
     RestUnescaped,
     /// New files are put in the place of another host's.
     TableOfAnotherSite,
+    /// Of a host's folders the one with the shortest path is looked into.
+    ShortestPrefix,
+    /// An address that has rested has no burst any more.
+    NotRefilled,
+    /// An address that finds no place in the table is refused.
+    FullTableRefuses,
+    /// An address that finds no place takes that of one with connections.
+    PlaceTaken,
     /// The place of a connection that has ended is not given back to its address.
     PlaceKept,
     /// The place of a connection that had none is given back.
@@ -125,7 +137,7 @@ pub(crate) enum Fault {
 #[cfg(test)]
 impl Fault {
     /// Every fault.
-    pub(crate) const ALL: [Fault; 57] = [
+    pub(crate) const ALL: [Fault; 63] = [
         Fault::DeadlineNotArmed,
         Fault::NearestInThePast,
         Fault::ShortWriteLost,
@@ -152,7 +164,9 @@ impl Fault {
         Fault::UnreadIsIdle,
         Fault::PeerCloseUnseen,
         Fault::NotKeptAlive,
-        Fault::ShrunkTakenForSent,
+        Fault::ChangedTakenForSent,
+        Fault::FetchedForgotten,
+        Fault::WatchedWhileFetched,
         Fault::IfRangeIgnored,
         Fault::FormMistaken,
         Fault::ReplyBeforeItsLine,
@@ -172,6 +186,10 @@ impl Fault {
         Fault::QueryLost,
         Fault::RestUnescaped,
         Fault::TableOfAnotherSite,
+        Fault::ShortestPrefix,
+        Fault::NotRefilled,
+        Fault::FullTableRefuses,
+        Fault::PlaceTaken,
         Fault::PlaceKept,
         Fault::PlaceGivenTwice,
         Fault::WholeAddressCounted,

@@ -1,14 +1,20 @@
-//! A part of a file as a reply's body: sent by `sendfile(2)`, never read into the server's memory.
+//! A part of a file as a reply's body, and what tells whether the file is still what it was.
+//!
+//! What nobody can change leaves by `sendfile(2)`. Any other file is read and then looked at: pages that `sendfile` has
+//! lent to a socket may be written to until the peer has them, and the peer would get what no version of the file ever was.
 
-use std::fs::File;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 /// Bytes of an open file. Copies share the descriptor.
 ///
-/// The length is settled when the part is made, since Content-Length tells it; a file that is shorter by the time it is
-/// sent closes the connection in the middle of the body, for nothing true could be put in the missing bytes' place.
+/// The length is settled when the part is made, since Content-Length tells it. A file that has been written to or cut
+/// since then closes the connection in the middle of the body: what was sent is less than was promised, and nothing that
+/// was sent is of another version. Content changes when the file's length or its time of modification does.
 ///
 /// ```no_run
 /// # use dyno_engine::*;
@@ -20,12 +26,96 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone)]
 pub struct FilePart {
-    pub(crate) file: Arc<File>,
+    opened: Arc<Opened>,
     pub(crate) offset: u64,
     pub(crate) length: u64,
 }
 
+/// What parts of one file share.
+#[derive(Debug)]
+struct Opened {
+    file: Arc<File>,
+    kind: Kind,
+}
+
+/// Whether a file can change.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    /// Never: it is sealed.
+    Sealed,
+    /// It was so, and is sent as long as it is.
+    Open(Facts),
+}
+
+/// What changes when a file does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Facts {
+    pub(crate) bytes: u64,
+    pub(crate) modified_s: i64,
+    pub(crate) modified_ns: i64,
+    changed: (i64, i64),
+    names: u64,
+    identity: (u64, u64),
+}
+
+impl Facts {
+    pub(crate) fn of(file: &Metadata) -> Facts {
+        Facts {
+            bytes: file.len(),
+            modified_s: file.mtime(),
+            modified_ns: file.mtime_nsec(),
+            changed: (file.ctime(), file.ctime_nsec()),
+            names: file.nlink(),
+            identity: (file.dev(), file.ino()),
+        }
+    }
+
+    /// Whether a file that was so has the same content now. One that lost its name to another file, or got a second one,
+    /// has changed without being written to.
+    pub(crate) fn still_hold(&self, now: &Facts) -> bool {
+        let is_same = |facts: &Facts| (facts.identity, facts.bytes, facts.modified_s, facts.modified_ns);
+        is_same(self) == is_same(now) && (self.changed == now.changed || self.names != now.names)
+    }
+
+    /// A tag for the content of a file that was at rest when these were taken: no two states of one name have the same.
+    pub(crate) fn tag(&self) -> String {
+        format!("{:x}.{:x}-{:x}", self.modified_s, self.modified_ns, self.bytes)
+    }
+
+    /// When anything of it last changed, in nanoseconds since 1970.
+    pub(crate) fn changed_ns(&self) -> i128 {
+        i128::from(self.changed.0) * 1_000_000_000 + i128::from(self.changed.1)
+    }
+}
+
 impl FilePart {
+    /// All of a file that nobody can write to any more.
+    pub(crate) fn sealed(file: Arc<File>, length: u64) -> FilePart {
+        FilePart { opened: Arc::new(Opened { file, kind: Kind::Sealed }), offset: 0, length }
+    }
+
+    /// All of a file that was so, and is sent as long as it is.
+    pub(crate) fn open(file: impl Into<Arc<File>>, facts: Facts) -> FilePart {
+        let opened = Opened { file: file.into(), kind: Kind::Open(facts) };
+        FilePart { opened: Arc::new(opened), offset: 0, length: facts.bytes }
+    }
+
+    /// The file itself.
+    pub(crate) fn file(&self) -> &File {
+        &self.opened.file
+    }
+
+    /// Whether it can change.
+    pub(crate) fn kind(&self) -> Kind {
+        self.opened.kind
+    }
+
+    /// Whether what was read of it until now is what it was when the part was made.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        let Kind::Open(facts) = self.kind() else { return true };
+        self.file().metadata().is_ok_and(|now| facts.still_hold(&Facts::of(&now)))
+    }
+
     /// All of a regular file, as long as it is now.
     ///
     /// ```
@@ -43,7 +133,7 @@ impl FilePart {
         if !facts.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
-        Ok(FilePart { file, offset: 0, length: facts.len() })
+        Ok(FilePart::open(file, Facts::of(&facts)))
     }
 
     /// A part of this part; `None` when `range` goes beyond it.
@@ -59,8 +149,8 @@ impl FilePart {
         if range.start > range.end || range.end > self.length {
             return None;
         }
-        let file = Arc::clone(&self.file);
-        Some(FilePart { file, offset: self.offset + range.start, length: range.end - range.start })
+        let opened = Arc::clone(&self.opened);
+        Some(FilePart { opened, offset: self.offset + range.start, length: range.end - range.start })
     }
 
     /// How many bytes there are.

@@ -2,8 +2,8 @@
 //!
 //! It is the yardstick of every climb: what the kernel alone costs for these bytes on this machine. The number of
 //! requests in a read is its bytes divided by the length of the first request that ever came. Level-triggered epoll,
-//! one read into one shared buffer, one send of as many copies of the answer as there were requests. An answer may go on
-//! with a file, which leaves by sendfile. What a socket does not take at once is sent when it takes more.
+//! one read into one shared buffer, one send of as many copies of the answer as there were requests, or one writev of heads
+//! and bodies that stand apart. An answer may go on with a file, which leaves by sendfile. What a socket does not take at once is sent when it takes more.
 
 use crate::config::SECOND_NS;
 use crate::dials::{Dials, Reuseport};
@@ -14,6 +14,7 @@ use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::epoll::{Epoll, Events, Interest, Timeout};
 use dyno_sys::signal::{Signal, SignalFd};
 use dyno_sys::socket::{self, Accepted, Addr, Io};
+use std::io::IoSlice;
 use std::num::NonZeroU32;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -25,6 +26,9 @@ const COPIES_MAX: usize = RECEIVE_BYTES / 16;
 
 /// Bytes of prepared answers; fewer copies are prepared of a long answer.
 const ANSWERS_BYTES_MAX: usize = 4 << 20;
+
+/// Pieces of one gathering write, as the server has.
+const SLICES_MAX: usize = 64;
 
 const EVENTS_MAX: usize = 256;
 const LISTENER: u64 = u64::MAX;
@@ -39,7 +43,8 @@ const WAIT_MS: i32 = (SECOND_NS / 10 / 1_000_000) as i32;
 /// # use dyno_engine::*;
 /// let answer = b"HTTP/1.1 204 No Content\r\n\r\n".to_vec();
 /// let addr = "127.0.0.1:8080".parse()?;
-/// let floor = floor::Floor { addr, answer, file: None, request_bytes: None, cpu: None };
+/// let leaves = floor::Leaves::Joined;
+/// let floor = floor::Floor { addr, answer, leaves, file: None, request_bytes: None, cpu: None };
 /// floor::run(&floor, &mut |addr| println!("listening on {addr}"))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -49,12 +54,28 @@ pub struct Floor {
     pub addr: Addr,
     /// The whole answer, head and body; it is sent as it is.
     pub answer: Vec<u8>,
+    /// How it leaves.
+    pub leaves: Leaves,
     /// What is sent behind the answer, by sendfile.
     pub file: Option<FilePart>,
     /// Bytes of one request; `None` takes the first request's length, up to its empty line.
     pub request_bytes: Option<usize>,
     /// The CPU to run on; `None` leaves it to the scheduler.
     pub cpu: Option<usize>,
+}
+
+/// How an answer leaves that no file follows.
+///
+/// ```
+/// # use dyno_engine::*;
+/// assert_ne!(floor::Leaves::Joined, floor::Leaves::Gathered);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leaves {
+    /// From one place in memory, by send(2): as many answers as there were requests stand behind each other.
+    Joined,
+    /// Head and body from a place of their own each, by writev(2): as a server sends a body that many heads share.
+    Gathered,
 }
 
 /// Answers until SIGTERM or SIGINT; `on_ready` is told the address once it listens.
@@ -65,7 +86,8 @@ pub struct Floor {
 /// # use dyno_engine::*;
 /// let answer = b"HTTP/1.1 204 No Content\r\n\r\n".to_vec();
 /// let addr = "127.0.0.1:8080".parse()?;
-/// let floor = floor::Floor { addr, answer, file: None, request_bytes: None, cpu: None };
+/// let leaves = floor::Leaves::Joined;
+/// let floor = floor::Floor { addr, answer, leaves, file: None, request_bytes: None, cpu: None };
 /// floor::run(&floor, &mut |addr| println!("listening on {addr}"))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -107,10 +129,12 @@ struct Conn {
 
 /// What is answered.
 struct Answers {
-    /// The answer as often as there is room for, one behind the other; once if a file follows.
+    /// The answer as often as there is room for, one behind the other; once if a file follows, or its body stands apart.
     copies: Vec<u8>,
     /// Bytes of one of them.
     head: u64,
+    /// What follows it from a place of its own.
+    body: Vec<u8>,
     file: Option<FilePart>,
 }
 
@@ -217,18 +241,24 @@ impl Ground {
 
 impl Answers {
     fn new(floor: &Floor) -> Answers {
-        let room = (ANSWERS_BYTES_MAX / floor.answer.len().max(1)).clamp(1, COPIES_MAX);
-        let copies = if floor.file.is_some() { 1 } else { room };
+        let head = match floor.leaves {
+            Leaves::Joined => floor.answer.len(),
+            Leaves::Gathered => first_request(&floor.answer),
+        };
+        let (first, body) = floor.answer.split_at(head);
+        let is_once = floor.file.is_some() || floor.leaves == Leaves::Gathered;
+        let room = (ANSWERS_BYTES_MAX / first.len().max(1)).clamp(1, COPIES_MAX);
         Answers {
-            copies: floor.answer.repeat(copies),
-            head: floor.answer.len() as u64,
+            copies: first.repeat(if is_once { 1 } else { room }),
+            head: first.len() as u64,
+            body: body.to_vec(),
             file: floor.file.clone(),
         }
     }
 
     /// Bytes of one answer.
     fn bytes(&self) -> u64 {
-        self.head + self.file.as_ref().map_or(0, FilePart::len)
+        self.head + self.body.len() as u64 + self.file.as_ref().map_or(0, FilePart::len)
     }
 
     /// Sends so many answers, as far as the first call goes; how many bytes are owed after it, none when the connection is
@@ -236,12 +266,31 @@ impl Answers {
     #[inline]
     fn begin(&self, socket: &OwnedFd, requests: usize) -> Option<u64> {
         let bytes = requests as u64 * self.bytes();
-        let first = self.copies.len().min(requests * self.head as usize);
-        match socket::send(socket, &self.copies[..first]) {
+        let sent = if self.body.is_empty() {
+            let first = self.copies.len().min(requests * self.head as usize);
+            socket::send(socket, &self.copies[..first])
+        } else {
+            self.send_gathered(socket, 0, requests)
+        };
+        match sent {
             Io::Done(count) => Some(bytes - count as u64),
             Io::WouldBlock => Some(bytes),
             Io::Closed | Io::Failed(_) => None,
         }
+    }
+
+    /// Sends up to so many answers, the first one from its byte `from` on.
+    #[inline]
+    fn send_gathered(&self, socket: &OwnedFd, from: usize, answers: usize) -> Io {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let answers = answers.min(SLICES_MAX / 2);
+        for pair in slices.as_chunks_mut::<2>().0.iter_mut().take(answers) {
+            *pair = [IoSlice::new(&self.copies), IoSlice::new(&self.body)];
+        }
+        let head = self.copies.len();
+        slices[0] = IoSlice::new(&self.copies[from.min(head)..]);
+        slices[1] = IoSlice::new(&self.body[from.saturating_sub(head)..]);
+        socket::write_vectored(socket, &slices[..answers * 2])
     }
 
     /// Sends what is owed until the socket takes no more; `false` when the connection is over.
@@ -260,23 +309,24 @@ impl Answers {
     }
 
     fn send_from(&self, sent: u64, conn: &Conn) -> Io {
+        let from = || usize::try_from(sent).expect("within one answer, which is in memory");
         match &self.file {
             Some(file) if sent >= self.head => {
                 let (offset, left) = (sent - self.head, self.bytes() - sent);
                 let count = usize::try_from(left).unwrap_or(usize::MAX);
-                socket::send_file(&conn.socket, &*file.file, file.offset + offset, count)
+                socket::send_file(&conn.socket, file.file(), file.offset + offset, count)
             }
+            None if !self.body.is_empty() => self.send_gathered(&conn.socket, from(), 1),
             _ => {
-                let from = usize::try_from(sent).expect("within one answer, which is in memory");
                 let owed = usize::try_from(conn.owed).unwrap_or(usize::MAX);
-                let end = from.saturating_add(owed).min(self.copies.len());
-                socket::send(&conn.socket, &self.copies[from..end])
+                let end = from().saturating_add(owed).min(self.copies.len());
+                socket::send(&conn.socket, &self.copies[from()..end])
             }
         }
     }
 }
 
-/// The length of the first request, up to and with its empty line; all of it when there is none.
+/// The length of the first request's head, or an answer's, up to and with its empty line; all of it when there is none.
 fn first_request(bytes: &[u8]) -> usize {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
     end.map_or(bytes.len(), |at| at + 4)

@@ -490,7 +490,7 @@ impl Http1 {
     fn flush_between<N: Net>(&mut self, turn: &mut Turn<'_, N>, next: Next) -> Next {
         match self.flush(turn) {
             Flushed::Broken => Next::Broken,
-            Flushed::Shrunk => Next::Short,
+            Flushed::Changed => Next::Short,
             Flushed::Blocked if next == Next::Request && turn.conn.busy_mut().is_paused() => Next::Paused,
             _ => next,
         }
@@ -500,8 +500,8 @@ impl Http1 {
     fn flush_last<N: Net>(&mut self, turn: &mut Turn<'_, N>, next: Next) -> End {
         match self.flush(turn) {
             Flushed::Broken => return End::Broken,
-            Flushed::Shrunk => return End::Short,
-            Flushed::All | Flushed::Blocked => {}
+            Flushed::Changed => return End::Short,
+            Flushed::All | Flushed::Blocked | Flushed::Cold => {}
         }
         match next {
             Next::Request | Next::MoreInput => End::More,
@@ -528,7 +528,8 @@ impl Http1 {
             return self.enqueue(turn);
         }
         let flushed = out.flush(turn.net, turn.conn.socket(), &mut self.scratch.tally.counts);
-        if flushed == Flushed::Blocked {
+        if matches!(flushed, Flushed::Blocked | Flushed::Cold) {
+            // What is not in memory is fetched when the socket is told to have room, which it has.
             return self.enqueue(turn);
         }
         flushed

@@ -7,13 +7,16 @@
 //! this pays nothing for it.
 
 use crate::dials::{Calls, Dials, Log, Read, Replies, Send, Trigger};
-use crate::file::FilePart;
+use crate::fetcher::Fetcher;
+use crate::file::{FilePart, Kind};
 use crate::gate::Gate;
 use crate::hosts::Hosts;
+use crate::mailbox::{Mailbox, Message};
 use crate::meter::Meter;
 use crate::outbox::OUTBOX_BYTES_FLUSH;
-use crate::seam::{Net, ReadUntil, Watch};
+use crate::seam::{FileSent, Net, ReadUntil, Watch};
 use dyno_sys::epoll::{Epoll, Interest};
+use dyno_sys::resident::{self, Patience, Resident};
 use dyno_sys::socket::{self, Io};
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
@@ -21,6 +24,10 @@ use std::sync::Arc;
 
 /// A connection on which nothing moves is asked after a minute, and is over when nobody has answered for one more.
 const KEEP_ALIVE: socket::KeepAlive = socket::KeepAlive { idle_s: 60, interval_s: 15, probes: 4 };
+
+/// Bytes of a file that are read before they are sent: little enough to stay in a core's own cache between both, and to
+/// be read again when the socket takes less.
+const READ_BYTES: usize = 128 << 10;
 
 /// How bytes move at a socket.
 pub(crate) trait Way {
@@ -216,15 +223,92 @@ impl Way for ByDials {
     }
 }
 
-/// Sockets and the epoll instance that watches them.
+/// Sockets, the epoll instance that watches them, and how files are read for them.
 pub(crate) struct Kernel<W> {
     pub(crate) epoll: Epoll,
     way: W,
+    files: Files,
+}
+
+/// Reading of files that can change.
+struct Files {
+    /// Where pieces are read into; made when the first one is.
+    buffer: Box<[u8]>,
+    /// Who fetches what is not in memory, once something was not.
+    fetcher: Fetching,
+    mailbox: Arc<Mailbox>,
+}
+
+enum Fetching {
+    NotYet,
+    By(Fetcher),
+    /// No thread could be started: the loop waits for the disk.
+    Never,
 }
 
 impl<W: Way> Kernel<W> {
-    pub(crate) fn new(epoll: Epoll, way: W) -> Kernel<W> {
-        Kernel { epoll, way }
+    pub(crate) fn new(epoll: Epoll, way: W, mailbox: Arc<Mailbox>) -> Kernel<W> {
+        let files = Files { buffer: Box::default(), fetcher: Fetching::NotYet, mailbox };
+        Kernel { epoll, way, files }
+    }
+
+    /// Reads pieces and sends them, each after a look whether the file is what it was: what has left is of one version.
+    #[inline(never)]
+    fn send_read(
+        &mut self,
+        socket: &OwnedFd,
+        file: &FilePart,
+        offset: u64,
+        count: usize,
+        patience: Patience,
+    ) -> FileSent {
+        if self.files.buffer.is_empty() {
+            self.files.buffer = vec![0; READ_BYTES].into_boxed_slice();
+        }
+        let patience = match self.files.fetcher {
+            Fetching::Never => Patience::Waits,
+            _ => patience,
+        };
+        let mut sent = 0;
+        while sent < count {
+            let room = &mut self.files.buffer[..READ_BYTES.min(count - sent)];
+            let read = match resident::read(file.file(), room, offset + sent as u64, patience) {
+                Resident::Done(0) | Resident::Failed(_) => return FileSent::Changed,
+                Resident::Done(read) => read,
+                Resident::Cold if sent > 0 => return FileSent::Done(sent),
+                Resident::Cold => return FileSent::Cold,
+            };
+            if !file.is_unchanged() {
+                return FileSent::Changed;
+            }
+            match self.way.send(socket, &self.files.buffer[..read]) {
+                Io::Done(taken) => {
+                    sent += taken;
+                    if taken < read {
+                        return FileSent::Done(sent);
+                    }
+                }
+                Io::WouldBlock if sent > 0 => return FileSent::Done(sent),
+                Io::WouldBlock => return FileSent::WouldBlock,
+                Io::Closed | Io::Failed(_) => return FileSent::Broken,
+            }
+        }
+        FileSent::Done(sent)
+    }
+
+    fn send_sealed(&mut self, socket: &OwnedFd, file: &FilePart, offset: u64, count: usize) -> FileSent {
+        match socket::send_file(socket, file.file(), offset, count) {
+            // Nobody can have cut it: a mistake of ours must not look like a body.
+            Io::Done(0) => FileSent::Changed,
+            Io::Done(taken) => {
+                if let Some(meter) = self.way.meter() {
+                    meter.figures.sent_bytes += taken as u64;
+                }
+                FileSent::Done(taken)
+            }
+            Io::WouldBlock => FileSent::WouldBlock,
+            Io::Closed | Io::Failed(_) => FileSent::Broken,
+        }
     }
 
     fn interest(&self, watch: Watch) -> Interest {
@@ -265,12 +349,29 @@ impl<W: Way> Net for Kernel<W> {
         self.way.send_before_file(socket, slices)
     }
 
-    fn send_file(&mut self, socket: &OwnedFd, file: &FilePart, offset: u64, count: usize) -> Io {
-        let moved = socket::send_file(socket, &*file.file, offset, count);
-        if let (Some(meter), Io::Done(count)) = (self.way.meter(), moved) {
-            meter.figures.sent_bytes += count as u64;
+    fn send_file(
+        &mut self,
+        socket: &OwnedFd,
+        file: &FilePart,
+        offset: u64,
+        count: usize,
+        patience: Patience,
+    ) -> FileSent {
+        match file.kind() {
+            Kind::Sealed => self.send_sealed(socket, file, offset, count),
+            Kind::Open(_) => self.send_read(socket, file, offset, count, patience),
         }
-        moved
+    }
+
+    fn fetch(&mut self, file: &FilePart, offset: u64, token: u64) {
+        if matches!(self.files.fetcher, Fetching::NotYet) {
+            let started = Fetcher::start(Arc::clone(&self.files.mailbox));
+            self.files.fetcher = started.map_or(Fetching::Never, Fetching::By);
+        }
+        match &self.files.fetcher {
+            Fetching::By(fetcher) => fetcher.fetch(file, offset, token),
+            Fetching::NotYet | Fetching::Never => self.files.mailbox.put(Message::Fetched(token)),
+        }
     }
 
     fn end_output(&mut self, socket: &OwnedFd) -> io::Result<()> {

@@ -35,6 +35,7 @@ mod draining;
 mod error;
 mod error_log;
 mod fault;
+mod fetcher;
 mod field;
 mod file;
 pub mod floor;

@@ -6,9 +6,10 @@
 
 use crate::fault::{Fault, planted};
 use crate::queue::Queue;
-use crate::seam::Net;
+use crate::seam::{FileSent, Net};
 use crate::segment::{FILE_BYTES_STEP, Flushed, Piece, SLICES_MAX, Segment};
 use crate::stats::Counts;
+use dyno_sys::resident::Patience;
 use dyno_sys::socket::Io;
 use std::io::IoSlice;
 
@@ -150,7 +151,7 @@ impl Outbox {
         } else {
             self.flush_parts(net, socket, counts)
         };
-        if flushed != Flushed::Blocked {
+        if !matches!(flushed, Flushed::Blocked | Flushed::Cold) {
             self.clear();
         }
         flushed
@@ -178,22 +179,31 @@ impl Outbox {
     fn flush_parts<N: Net>(&mut self, net: &mut N, socket: &N::Socket, counts: &mut Counts) -> Flushed {
         let mut steps = 0;
         while !self.is_empty() {
-            let (offered, sent) = match self.file_in_front() {
-                Some((file, from)) => {
-                    if steps > 0 {
-                        return Flushed::Blocked;
-                    }
-                    steps += 1;
-                    let count =
-                        usize::try_from(file.length - from).unwrap_or(usize::MAX).min(FILE_BYTES_STEP);
-                    (count, net.send_file(socket, file, file.offset + from, count))
+            if let Some((file, from)) = self.file_in_front() {
+                if steps > 0 {
+                    return Flushed::Blocked;
                 }
-                None => self.send_gathered(net, socket),
-            };
+                steps += 1;
+                counts.sends += 1;
+                let offered = usize::try_from(file.length - from).unwrap_or(usize::MAX).min(FILE_BYTES_STEP);
+                match net.send_file(socket, file, file.offset + from, offered, Patience::None) {
+                    FileSent::Changed if planted(Fault::ChangedTakenForSent) => self.advance(offered),
+                    FileSent::Done(taken) => {
+                        self.advance(taken);
+                        if taken < offered {
+                            return Flushed::Blocked;
+                        }
+                    }
+                    FileSent::WouldBlock => return Flushed::Blocked,
+                    FileSent::Cold => return Flushed::Cold,
+                    FileSent::Changed => return Flushed::Changed,
+                    FileSent::Broken => return Flushed::Broken,
+                }
+                continue;
+            }
+            let (offered, sent) = self.send_gathered(net, socket);
             counts.sends += u64::from(offered > 0);
             match sent {
-                Io::Done(0) if offered > 0 && planted(Fault::ShrunkTakenForSent) => self.advance(offered),
-                Io::Done(0) if offered > 0 => return Flushed::Shrunk,
                 Io::Done(taken) => {
                     self.advance(taken);
                     if taken < offered {

@@ -3,9 +3,11 @@
 //! Shared bodies and files wait by reference; only inline bytes are copied.
 
 use crate::fault::{Fault, planted};
-use crate::seam::Net;
+use crate::file::FilePart;
+use crate::seam::{FileSent, Net};
 use crate::segment::{FILE_BYTES_STEP, Flushed, Piece, SLICES_MAX, Segment};
 use crate::stats::Counts;
+use dyno_sys::resident::Patience;
 use dyno_sys::socket::Io;
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -29,6 +31,19 @@ pub(crate) struct Queue {
     pub(crate) taken: u64,
     /// Whether the next bytes begin a segment of their own, for a seam that splits.
     is_cut: bool,
+    pub(crate) pages: Pages,
+}
+
+/// How it stands with the pages of the file in front.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Pages {
+    #[default]
+    Unasked,
+    /// They are being fetched; nothing is sent until a message tells that they are there.
+    Awaited,
+    /// They were fetched and nothing of them has been sent: should they be gone again they are waited for, so that a
+    /// machine short of memory does not fetch them for ever.
+    Fetched,
 }
 
 impl Queue {
@@ -39,6 +54,14 @@ impl Queue {
             "queue is counted: only an empty one holds nothing"
         );
         self.segments.is_empty()
+    }
+
+    /// The bytes of a file that must leave next: which file, and from where.
+    pub(crate) fn file_in_front(&self) -> Option<(&FilePart, u64)> {
+        match self.segments.front()? {
+            Segment { piece: Piece::File(file), sent } => Some((file, file.offset + sent)),
+            _ => None,
+        }
     }
 
     /// Whether it is time to read no more.
@@ -88,16 +111,27 @@ impl Queue {
         for _ in 0..CALLS_MAX {
             let Some(first) = self.segments.front() else { return Flushed::All };
             counts.sends += 1;
-            let (offered, sent) = match &first.piece {
-                Piece::File(file) => {
-                    let count = usize::try_from(first.left()).unwrap_or(usize::MAX).min(FILE_BYTES_STEP);
-                    (count, net.send_file(socket, file, file.offset + first.sent, count))
+            if let Piece::File(file) = &first.piece {
+                let offered = usize::try_from(first.left()).unwrap_or(usize::MAX).min(FILE_BYTES_STEP);
+                let patience = if self.pages == Pages::Fetched { Patience::Waits } else { Patience::None };
+                match net.send_file(socket, file, file.offset + first.sent, offered, patience) {
+                    FileSent::Changed if planted(Fault::ChangedTakenForSent) => self.advance(offered as u64),
+                    FileSent::Done(taken) => {
+                        self.pages = Pages::Unasked;
+                        self.advance(taken as u64);
+                        if taken < offered {
+                            return Flushed::Blocked;
+                        }
+                    }
+                    FileSent::WouldBlock => return Flushed::Blocked,
+                    FileSent::Cold => return Flushed::Cold,
+                    FileSent::Changed => return Flushed::Changed,
+                    FileSent::Broken => return Flushed::Broken,
                 }
-                _ => self.send_gathered(net, socket),
-            };
+                continue;
+            }
+            let (offered, sent) = self.send_gathered(net, socket);
             match sent {
-                Io::Done(0) if planted(Fault::ShrunkTakenForSent) => self.advance(offered as u64),
-                Io::Done(0) => return Flushed::Shrunk,
                 Io::Done(taken) => {
                     self.advance(taken as u64);
                     if taken < offered {

@@ -150,7 +150,7 @@ impl<'w> Reply<'w> {
         self.with(content_type, Body::Shared(body))
     }
 
-    /// Finishes with a part of a file, which is never read into the server's memory.
+    /// Finishes with a part of a file, which is read piece by piece as the client takes it.
     ///
     /// ```no_run
     /// # use dyno_engine::*;

@@ -70,7 +70,7 @@ pub(crate) enum Body {
     Static(&'static [u8]),
     /// In memory that others use as well; never copied.
     Shared(Shared),
-    /// In the page cache; never copied.
+    /// Of a file.
     File(FilePart),
     /// Of a table, with its header lines.
     Prepared { site: u16, variant: u32, portion: Portion },

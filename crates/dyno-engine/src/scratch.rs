@@ -5,6 +5,7 @@
 
 use crate::asked::Asked;
 use crate::error_log::{Errors, Level};
+use crate::fault::{Fault, planted};
 use crate::heads::Heads;
 use crate::hosts::{Hosts, Own};
 use crate::mailbox::{Address, Mailbox};
@@ -169,7 +170,11 @@ impl Scratch {
             Some(host) => (host.sites.start, &self.sites[host.sites.clone()]),
             None => (0, &self.sites[..]),
         };
-        Some(first + sites.iter().position(|site| site.holds(name))?)
+        let found = match planted(Fault::ShortestPrefix) {
+            true => sites.iter().rposition(|site| site.holds(name)),
+            false => sites.iter().position(|site| site.holds(name)),
+        };
+        Some(first + found?)
     }
 
     /// Forgets the reply in the making.

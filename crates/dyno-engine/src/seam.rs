@@ -7,6 +7,7 @@
 use crate::file::FilePart;
 use crate::gate::Gate;
 use crate::meter::Meter;
+use dyno_sys::resident::Patience;
 use dyno_sys::socket::Io;
 use std::io::{self, IoSlice};
 
@@ -37,6 +38,20 @@ pub(crate) struct Readiness {
     pub(crate) hangup: bool,
 }
 
+/// What came of sending a piece of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileSent {
+    /// So many bytes; fewer than asked for mean that the socket is full, or that what follows is not in memory.
+    Done(usize),
+    WouldBlock,
+    /// The first byte is not in memory; nothing was sent.
+    Cold,
+    /// The file is not what it was: nothing more of it may be sent.
+    Changed,
+    /// The connection is over.
+    Broken,
+}
+
 /// When a connection's turn of reading ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadUntil {
@@ -59,8 +74,17 @@ pub(crate) trait Net {
     fn send_slices(&mut self, socket: &Self::Socket, slices: &[IoSlice<'_>]) -> Io;
     /// The same where a file follows at once: the last of it may wait for the file's first bytes.
     fn send_before_file(&mut self, socket: &Self::Socket, slices: &[IoSlice<'_>]) -> Io;
-    /// Writes at most `count` bytes of the file from `offset` on; `Done(0)` when it ends before.
-    fn send_file(&mut self, socket: &Self::Socket, file: &FilePart, offset: u64, count: usize) -> Io;
+    /// Writes at most `count` bytes of the file from `offset` on, which are there.
+    fn send_file(
+        &mut self,
+        socket: &Self::Socket,
+        file: &FilePart,
+        offset: u64,
+        count: usize,
+        patience: Patience,
+    ) -> FileSent;
+    /// Has these bytes of a file brought into memory; a message tells the connection of that token.
+    fn fetch(&mut self, file: &FilePart, offset: u64, token: u64);
     /// Ends the sending side; the peer reads the end of the stream after what was sent.
     fn end_output(&mut self, socket: &Self::Socket) -> io::Result<()>;
     /// Makes the close that follows a reset: what the peer has not taken is dropped.

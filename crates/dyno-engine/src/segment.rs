@@ -6,7 +6,7 @@ use crate::shared::Shared;
 /// Slices of one gathering write: 32 replies with shared bodies, well below the kernel's 1,024.
 pub(crate) const SLICES_MAX: usize = 64;
 
-/// Bytes of a file that leave in one call, so that one large reply does not keep the other connections waiting: about
+/// Bytes of a file that leave in one turn, so that one large reply does not keep the other connections waiting: about
 /// 40 µs of copying.
 pub(crate) const FILE_BYTES_STEP: usize = 256 << 10;
 
@@ -17,8 +17,10 @@ pub(crate) enum Flushed {
     All,
     /// The socket is full, or has had its share of the turn; the rest is in the outbox.
     Blocked,
-    /// A file has shrunk: the reply cannot be completed, and nothing more can be said.
-    Shrunk,
+    /// The next bytes are a file's and are not in memory; the rest is in the outbox, or the queue.
+    Cold,
+    /// A file is not what it was: the reply cannot be completed, and nothing more can be said.
+    Changed,
     /// The connection is broken.
     Broken,
 }
@@ -32,7 +34,7 @@ pub(crate) enum Piece {
     Static(&'static [u8]),
     /// In memory that others use as well.
     Shared(Shared),
-    /// In the page cache.
+    /// Of a file.
     File(FilePart),
 }
 

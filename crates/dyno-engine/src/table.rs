@@ -4,7 +4,7 @@
 //! `content` fills tables and puts a new one in an old one's place; it and `http1` read them. A table is never changed:
 //! what replies still use of one that was replaced lives as long as they do.
 
-use crate::file::FilePart;
+use crate::file::{FilePart, Kind};
 use crate::shared::Shared;
 use dyno_proto::http1::encode;
 use dyno_proto::semantics::coding::Coding;
@@ -108,9 +108,7 @@ pub(crate) enum Varies {
 impl Table {
     /// How many descriptors its files hold open.
     pub(crate) fn descriptors(&self) -> usize {
-        let own = |variant: &&Variant| {
-            matches!(&variant.body, Stored::File(_)) && variant.coding == Coding::Identity
-        };
+        let own = |variant: &&Variant| matches!(&variant.body, Stored::File(file) if matches!(file.kind(), Kind::Open(_)));
         self.variants.iter().filter(own).count()
     }
 

@@ -192,7 +192,7 @@ impl<W: Way> Loop<W> {
             epoll.poll_devices(dials.busy_poll.us())?;
         }
         let mut worker = Loop {
-            core: Core::new(Kernel::new(epoll, way), http, limits, now_ns),
+            core: Core::new(Kernel::new(epoll, way, Arc::clone(&mailbox)), http, limits, now_ns),
             listeners: Listeners::new(input.listeners, sharing),
             neighbours: input.neighbours,
             mailbox,

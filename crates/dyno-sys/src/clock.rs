@@ -19,6 +19,11 @@ pub fn real_coarse_s() -> u64 {
     read_ns(libc::CLOCK_REALTIME_COARSE) / NS_PER_S
 }
 
+/// Nanoseconds since 1970 (`CLOCK_REALTIME`): what files are dated by. It may be set.
+pub fn real_ns() -> u64 {
+    read_ns(libc::CLOCK_REALTIME)
+}
+
 /// CPU nanoseconds burnt by the calling thread, user and kernel (`CLOCK_THREAD_CPUTIME_ID`; a real system call).
 #[inline]
 pub fn thread_cpu_ns() -> u64 {

@@ -36,6 +36,7 @@ pub mod netlink;
 pub mod perf;
 pub mod priority;
 pub mod proc;
+pub mod resident;
 pub mod seccomp;
 pub mod setting;
 pub mod shm;

@@ -259,6 +259,9 @@ pub(crate) struct Floor {
     /// The whole answer, head and body, sent as it is; - is standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) answer: PathBuf,
+    /// Send head and body from two places in memory, by one writev
+    #[arg(long, conflicts_with = "sendfile")]
+    pub(crate) gather: bool,
     /// A file to send behind each answer, by sendfile
     #[arg(long, value_name = "FILE")]
     pub(crate) sendfile: Option<PathBuf>,

@@ -1,7 +1,8 @@
 //! `cargo xtask bench content`: server CPU per reply with files, beside the floor, nginx and h2o.
 //!
 //! Pre-compressed files of 1, 15 and 100 kB, and one of 10 MB that nobody compresses. All servers send the same bytes,
-//! which is checked. The floor sends from memory what it was given; the large file leaves it by sendfile.
+//! which is checked. The floor sends head and body from memory by one writev; the large file leaves it by sendfile. A second
+//! floor has head and body in one place and sends them by one send: no server does, since a body has many heads.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -72,8 +73,8 @@ pub(crate) fn run(repo: &Repo, options: &Options) -> Result<Outcome, Trouble> {
     arms.extend(peers(repo, options, &stable, &root)?);
     let mut results = Vec::new();
     for (item, sent) in ITEMS.iter().zip(&files) {
-        let floor = item.floor(&stable, &dyno, &arms[0], sent)?;
-        let all: Vec<&Arm> = std::iter::once(&floor).chain(&arms).collect();
+        let floors = item.floors(&stable, &dyno, &arms[0], sent)?;
+        let all: Vec<&Arm> = floors.iter().chain(&arms).collect();
         all.iter().try_for_each(|arm| item.check(arm, sent))?;
         let names: Vec<String> = all.iter().map(|arm| arm.name.clone()).collect();
         let measured = interleaved(&names, options.cycles, options.seed, &mut |at| {
@@ -139,23 +140,34 @@ impl Item {
         format!("GET /{} HTTP/1.1\r\nHost: {addr}\r\n{ACCEPTS}\r\n\r\n", self.name)
     }
 
-    /// The floor that sends what `model` sends, byte for byte.
-    fn floor(&self, stable: &Stable<'_>, dyno: &Path, model: &Arm, sent: &Path) -> Result<Arm, Trouble> {
+    /// The floors that send what `model` sends, byte for byte.
+    fn floors(
+        &self,
+        stable: &Stable<'_>,
+        dyno: &Path,
+        model: &Arm,
+        sent: &Path,
+    ) -> Result<Vec<Arm>, Trouble> {
         let answer = fetch(model.server.addr(), &self.request(model.server.addr()))?;
         let head = answer.windows(4).position(|four| four == b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
         let by_file = self.form == Form::Large;
         let given = if by_file { &answer[..head] } else { &answer[..] };
         let file = stable.file("floor.answer", given)?.to_string_lossy().into_owned();
         let request_bytes = self.request(model.server.addr()).len().to_string();
-        stable.start("floor", |addr| {
-            let mut words = vec![dyno.to_string_lossy().into_owned(), "floor".to_owned()];
-            words.extend(["--listen".to_owned(), addr.to_string(), "--answer".to_owned(), file]);
-            words.extend(["--request-bytes".to_owned(), request_bytes]);
-            if by_file {
-                words.extend(["--sendfile".to_owned(), sent.to_string_lossy().into_owned()]);
-            }
-            words
-        })
+        let start = |name: &str, how: &[String]| {
+            stable.start(name, |addr| {
+                let mut words = vec![dyno.to_string_lossy().into_owned(), "floor".to_owned()];
+                words.extend(["--listen".to_owned(), addr.to_string(), "--answer".to_owned(), file.clone()]);
+                words.extend(["--request-bytes".to_owned(), request_bytes.clone()]);
+                words.extend_from_slice(how);
+                words
+            })
+        };
+        if by_file {
+            let how = ["--sendfile".to_owned(), sent.to_string_lossy().into_owned()];
+            return Ok(vec![start("floor", &how)?]);
+        }
+        Ok(vec![start("floor", &["--gather".to_owned()])?, start("floor-joined", &[])?])
     }
 
     /// Only equal work is compared.

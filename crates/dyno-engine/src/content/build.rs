@@ -8,35 +8,59 @@ use super::cache::{self, Cache, Kept, Sum};
 use super::encode::{self, KEPT, SIBLINGS};
 use super::error::ContentError;
 use super::image::{Coded, Plain, Record, Span, Tagged, Writer};
-use super::scan::{Facts, Scan, Seen, scan};
+use super::scan::{Scan, Seen, scan};
 use super::settings::{Compress, Mount};
+use crate::file::Facts;
 use dyno_proto::file_path;
 use dyno_proto::semantics::coding::Coding;
+use dyno_sys::clock;
 use dyno_sys::folder::Root;
 use dyno_sys::memfd::Mapping;
+use dyno_sys::resident::{self, Writers};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Bytes of files that are encoded before anything is served, or before a change is: a second or two at the slowest
 /// encoder's half a megabyte per second and CPU. What is more is encoded while the files are served as they are.
 pub(crate) const START_BYTES_MAX: u64 = 1 << 20;
 
+/// Bytes of large files that are copied before anything is served, or before a change is: half a second from a slow disk.
+/// The others are sent from where they are until they are copied.
+const START_LARGE_BYTES_MAX: u64 = 64 << 20;
+
 /// Bytes that are encoded before it is looked again whether something has changed: some ten seconds.
 pub(crate) const STEP_BYTES_MAX: u64 = 8 << 20;
 
-/// A file that changes whenever it is read is taken as it was read the last time.
+/// A file that changes whenever it is read is left as it was, and looked at again.
 const READS_MAX: usize = 3;
 
-/// Whether there is more to encode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Longer than a tick of the kernel's clock, by which files are dated before Linux 6.13 (a hundredth of a second at most):
+/// a file that was left alone for so long has another date when it changes again.
+const TICK_NS: u64 = 20_000_000;
+
+/// A large file that somebody has open for writing, or of which that is not known, is taken when it was left alone for so
+/// long. A write is dated when it begins, and one that takes longer than this is not told from none.
+const REST_NS: u64 = 1_000_000_000;
+
+/// How often one build waits for a file to have been left alone: a second in all.
+const WAITS_MAX: usize = 50;
+
+/// Files above this are not read into memory as a whole, nor described by a digest.
+const LARGE_BYTES_MIN: u64 = 1 << 20;
+
+/// What is left to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Progress {
     Whole,
+    /// Files that are being written, or were a moment ago, are to be looked at again.
+    Unsettled,
+    /// There is more to encode.
     More,
 }
 
@@ -59,6 +83,8 @@ pub(crate) struct Builder {
     image: Option<Mapping>,
     seen: Vec<Seen>,
     progress: Progress,
+    /// Whether a file is not as it is in the folder, since it was being written.
+    is_behind: bool,
 }
 
 /// A file as the image before has it.
@@ -71,14 +97,25 @@ struct Known {
     progress: Progress,
 }
 
+/// What a build has made.
+struct Made {
+    known: HashMap<Vec<u8>, Known>,
+    image: File,
+    is_behind: bool,
+}
+
 /// What the threads of one build share.
 struct Making<'b> {
     scan: &'b Scan,
     writer: Mutex<Writer>,
-    /// Bytes that may still be encoded.
+    /// Bytes that may still be encoded, and copied of large files.
     left: AtomicU64,
+    large_left: AtomicU64,
     /// Forms in the image before, by what they encode.
     forms: HashMap<Sum, &'b Record>,
+    /// How often it may still be waited for a file to be left alone.
+    waits: AtomicUsize,
+    is_behind: AtomicBool,
 }
 
 impl Builder {
@@ -93,7 +130,7 @@ impl Builder {
             None => None,
         };
         let (known, image, seen) = (HashMap::new(), None, Vec::new());
-        Ok(Builder { mount, root, cache, known, image, seen, progress: Progress::More })
+        Ok(Builder { mount, root, cache, known, image, seen, progress: Progress::More, is_behind: false })
     }
 
     /// What the folder has now. Its name may have come to mean another one.
@@ -108,9 +145,14 @@ impl Builder {
         Ok(then(&entry.own_path()))
     }
 
-    /// Whether everything is encoded that shall be.
+    /// Whether everything is as it shall be.
     pub(crate) fn progress(&self) -> Progress {
         self.progress
+    }
+
+    /// Whether a file is not as it is in the folder, since it was being written.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.is_behind
     }
 
     /// The image of what was seen, for which so many bytes may be encoded; `None` when it would be the one before.
@@ -118,16 +160,17 @@ impl Builder {
         if self.image.is_some() && self.progress == Progress::Whole && self.seen == scan.files {
             return Ok(None);
         }
-        let (known, image) = self.make(scan, encode_bytes_max)?;
-        let is_whole = known.values().all(|known| known.progress == Progress::Whole);
-        self.progress = if is_whole { Progress::Whole } else { Progress::More };
-        self.image = Some(Mapping::of_sealed(&image)?);
-        (self.known, self.seen) = (known, scan.files.clone());
+        let made = self.make(scan, encode_bytes_max)?;
+        let encoded = made.known.values().map(|known| known.progress).max().unwrap_or(Progress::Whole);
+        let settled = if made.is_behind { Progress::Unsettled } else { Progress::Whole };
+        (self.progress, self.is_behind) = (encoded.max(settled), made.is_behind);
+        self.image = Some(Mapping::of_sealed(&made.image)?);
+        (self.known, self.seen) = (made.known, scan.files.clone());
         let files = self.known.len();
-        Ok(Some(Built { image, files, unread: scan.files.len() - files }))
+        Ok(Some(Built { image: made.image, files, unread: scan.files.len() - files }))
     }
 
-    fn make(&self, scan: &Scan, encode_bytes_max: u64) -> io::Result<(HashMap<Vec<u8>, Known>, File)> {
+    fn make(&self, scan: &Scan, encode_bytes_max: u64) -> io::Result<Made> {
         // What was not tried for its media type would look like what was not worth it.
         let is_whole =
             |known: &&Known| known.progress == Progress::Whole && encode::is_worthwhile(&known.record.media);
@@ -137,13 +180,41 @@ impl Builder {
             scan,
             writer: Mutex::new(Writer::new(self.mount.content.memory_bytes_max)?),
             left: AtomicU64::new(encode_bytes_max),
+            large_left: AtomicU64::new(if encode_bytes_max <= START_BYTES_MAX {
+                START_LARGE_BYTES_MAX
+            } else {
+                u64::MAX
+            }),
             forms: forms.collect(),
+            waits: AtomicUsize::new(WAITS_MAX),
+            is_behind: AtomicBool::new(false),
         };
-        let made = self.in_threads(&making)?;
-        let mut records: Vec<Record> = made.values().map(|known| known.record.clone()).collect();
+        let is_fresh = |seen: &Seen| !is_settled(&seen.facts, TICK_NS);
+        if scan.files.iter().any(is_fresh) {
+            // One wait for all that were just put there.
+            clock::sleep_ns(TICK_NS);
+        }
+        let mut known = self.in_threads(&making)?;
+        for seen in self.large(scan) {
+            known.extend(self.large_file(seen, &making)?.map(|known| (seen.path.clone(), known)));
+        }
+        let mut records: Vec<Record> = known.values().map(|known| known.record.clone()).collect();
         records.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        let is_behind = making.is_behind.into_inner();
         let writer = making.writer.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok((made, writer.finish(&records)?))
+        Ok(Made { known, image: writer.finish(&records)?, is_behind })
+    }
+
+    /// Files that are not read into memory as a whole, the smallest first, so that as many as possible find room.
+    fn large<'s>(&self, scan: &'s Scan) -> Vec<&'s Seen> {
+        let mut large: Vec<&Seen> = scan.files.iter().filter(|seen| self.is_large(seen)).collect();
+        large.sort_by_key(|seen| seen.facts.bytes);
+        large
+    }
+
+    fn is_large(&self, seen: &Seen) -> bool {
+        let is_encoded = encode::is_worthwhile(media(&seen.path)) && seen.facts.bytes <= encode::BYTES_MAX;
+        seen.facts.bytes > LARGE_BYTES_MIN && !is_encoded
     }
 
     /// Every file, on every CPU.
@@ -153,6 +224,9 @@ impl Builder {
         let work = || {
             let mut made = Vec::new();
             while let Some(seen) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if self.is_large(seen) {
+                    continue;
+                }
                 made.extend(self.file(seen, making)?.map(|known| (seen.path.clone(), known)));
             }
             Ok::<_, io::Error>(made)
@@ -179,41 +253,89 @@ impl Builder {
         if let Some(known) = self.known.get(&seen.path)
             && known.facts == facts
             && known.progress == Progress::Whole
+            && let Some(record) = self.copied(&known.record, making)?
         {
-            let record = self.copied(&known.record, making)?;
             return Ok(Some(Known { record, ..known.clone() }));
         }
         let media = media(&seen.path);
-        let content = &self.mount.content;
-        let is_encoded = encode::is_worthwhile(media) && seen.facts.bytes <= encode::BYTES_MAX;
-        if seen.facts.bytes > content.sendfile_bytes && !is_encoded {
-            let record = record(seen, media.to_owned(), Plain::InFile, Vec::new());
-            return Ok(Some(Known { facts, sum: None, record, progress: Progress::Whole }));
-        }
-        let Ok(bytes) = self.read(seen) else { return Ok(None) };
+        let Some((bytes, read)) = self.read(seen, making)? else { return self.as_before(seen, making) };
         let sum = cache::sum(&bytes);
-        let plain = if bytes.len() as u64 > content.sendfile_bytes {
-            Plain::InFile
-        } else {
-            making.add(&bytes, cache::tag(&sum))?.map_or(Plain::InFile, Plain::Here)
-        };
+        let plain = making.add(&bytes, cache::tag(&sum))?.map_or(Plain::InFile(read), Plain::Here);
         let (coded, progress) = self.coded(seen, &bytes, &sum, making)?;
         let record = record(seen, with_charset(media, &bytes), plain, coded);
         Ok(Some(Known { facts, sum: Some(sum), record, progress }))
     }
 
-    /// What the image before has of a file, in this one.
-    fn copied(&self, record: &Record, making: &Making<'_>) -> io::Result<Record> {
+    /// A large file: copied where there is room, so that nobody can change what is being sent; where there is none it stays
+    /// where it is.
+    fn large_file(&self, seen: &Seen, making: &Making<'_>) -> io::Result<Option<Known>> {
+        let facts = making.facts(seen);
+        let before = self.known.get(&seen.path).filter(|known| known.facts == facts);
+        if let Some(known) = before
+            && let Plain::Here(body) = &known.record.plain
+            && let Some(body) = self.copy(body, making)?
+        {
+            let record = Record { plain: Plain::Here(body), ..known.record.clone() };
+            return Ok(Some(Known { record, ..known.clone() }));
+        }
+        match self.taken(seen, making) {
+            Ok(Some((plain, progress))) => {
+                let record = record(seen, media(&seen.path).to_owned(), plain, Vec::new());
+                Ok(Some(Known { facts, sum: None, record, progress }))
+            }
+            Ok(None) => self.as_before(seen, making),
+            // It is gone, or not ours to read.
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// The content of a file that is at rest; `None` for one that is being written.
+    fn taken(&self, seen: &Seen, making: &Making<'_>) -> io::Result<Option<(Plain, Progress)>> {
+        let file = self.root.entry(&seen.path)?.open()?;
+        let Some(facts) = making.left_alone(&file)? else { return Ok(None) };
+        let is_written = || resident::writers(&file) != Writers::None && !is_settled(&facts, REST_NS);
+        if is_written() {
+            return Ok(None);
+        }
+        let mut writer = making.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if !writer.has_room(facts.bytes) {
+            return Ok(Some((Plain::InFile(facts), Progress::Whole)));
+        }
+        if !take(&making.large_left, facts.bytes) {
+            return Ok(Some((Plain::InFile(facts), Progress::More)));
+        }
+        let Some(span) = writer.add_file(&file, facts.bytes)? else { return Ok(None) };
+        // Who has written meanwhile has changed its date, unless it is still at its first write.
+        if is_written() || !facts.still_hold(&Facts::of(&file.metadata()?)) {
+            writer.take_back(span)?;
+            return Ok(None);
+        }
+        Ok(Some((Plain::Here(Tagged { tag: facts.tag(), span }), Progress::Whole)))
+    }
+
+    /// A file that is being written is served as it was, if it was, and looked at again.
+    fn as_before(&self, seen: &Seen, making: &Making<'_>) -> io::Result<Option<Known>> {
+        making.is_behind.store(true, Ordering::Relaxed);
+        let Some(known) = self.known.get(&seen.path) else { return Ok(None) };
+        let Some(record) = self.copied(&known.record, making)? else { return Ok(None) };
+        Ok(Some(Known { facts: Default::default(), record, ..known.clone() }))
+    }
+
+    /// What the image before has of a file, in this one; `None` when there is no room for it any more.
+    fn copied(&self, record: &Record, making: &Making<'_>) -> io::Result<Option<Record>> {
         let plain = match &record.plain {
-            Plain::Here(body) => self.copy(body, making)?.map_or(Plain::InFile, Plain::Here),
-            Plain::InFile => Plain::InFile,
+            Plain::Here(body) => match self.copy(body, making)? {
+                Some(body) => Plain::Here(body),
+                None => return Ok(None),
+            },
+            Plain::InFile(facts) => Plain::InFile(*facts),
         };
         let mut coded = Vec::new();
         for form in &record.coded {
             let body = self.copy(&form.body, making)?;
             coded.extend(body.map(|body| Coded { coding: form.coding.clone(), body }));
         }
-        Ok(Record { plain, coded, ..record.clone() })
+        Ok(Some(Record { plain, coded, ..record.clone() }))
     }
 
     fn copy(&self, body: &Tagged, making: &Making<'_>) -> io::Result<Option<Tagged>> {
@@ -225,19 +347,24 @@ impl Builder {
         &image.as_ref()[span.range()]
     }
 
-    fn read(&self, seen: &Seen) -> io::Result<Vec<u8>> {
-        let most = encode::BYTES_MAX.max(self.mount.content.sendfile_bytes);
+    /// A file's bytes, with what it was when they were read; `None` when it changes all the time, is gone, or is not ours to
+    /// read.
+    fn read(&self, seen: &Seen, making: &Making<'_>) -> io::Result<Option<(Vec<u8>, Facts)>> {
+        let most = encode::BYTES_MAX.max(LARGE_BYTES_MIN);
         let mut bytes = Vec::new();
         for _ in 0..READS_MAX {
             bytes.clear();
-            let file = self.root.entry(&seen.path)?.open()?;
-            let before = Facts::of(&file.metadata()?);
+            let Ok(file) = self.root.entry(&seen.path).and_then(|entry| entry.open()) else {
+                return Ok(None);
+            };
+            let Some(before) = making.left_alone(&file)? else { continue };
             (&file).take(most).read_to_end(&mut bytes)?;
-            if before == Facts::of(&file.metadata()?) && before.bytes == bytes.len() as u64 {
-                break;
+            let is_same = before.still_hold(&Facts::of(&file.metadata()?));
+            if is_same && before.bytes == bytes.len() as u64 {
+                return Ok(Some((bytes, before)));
             }
         }
-        Ok(bytes)
+        Ok(None)
     }
 
     /// The encoded forms of a file, the smallest effort first: a file that holds one, the image before, the cache.
@@ -283,7 +410,7 @@ impl Builder {
         if sibling.facts.bytes >= plain.len() as u64 {
             return None;
         }
-        let form = self.read(sibling).ok()?;
+        let (form, _) = self.read(sibling, making).ok()??;
         encode::encodes(coding, &form, plain).then_some(form)
     }
 
@@ -312,6 +439,22 @@ impl Builder {
 }
 
 impl Making<'_> {
+    /// What a file is that was not written to for a tick, so that it has another date when it changes again; `None` for one
+    /// that was.
+    fn left_alone(&self, file: &File) -> io::Result<Option<Facts>> {
+        let facts = Facts::of(&file.metadata()?);
+        if is_settled(&facts, TICK_NS) {
+            return Ok(Some(facts));
+        }
+        let take = |left: usize| left.checked_sub(1);
+        if self.waits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
+            return Ok(None);
+        }
+        clock::sleep_ns(TICK_NS);
+        let is_same = facts.still_hold(&Facts::of(&file.metadata()?));
+        Ok(is_same.then_some(facts))
+    }
+
     fn seen(&self, path: &[u8]) -> Option<&Seen> {
         let files = &self.scan.files;
         files.binary_search_by(|seen| seen.path.as_slice().cmp(path)).ok().map(|at| &files[at])
@@ -328,9 +471,20 @@ impl Making<'_> {
     }
 
     fn may_encode(&self, bytes: usize) -> bool {
-        let take = |left: u64| left.checked_sub(bytes as u64);
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+        take(&self.left, bytes as u64)
     }
+}
+
+/// Whether there were so many left, which there are no more.
+fn take(left: &AtomicU64, bytes: u64) -> bool {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+}
+
+/// Whether nothing of a file has changed for so long.
+fn is_settled(facts: &Facts, rest_ns: u64) -> bool {
+    let changed_ago_ns = i128::from(clock::real_ns()) - facts.changed_ns();
+    // A date in the future is one of a clock that was set back since.
+    changed_ago_ns >= i128::from(rest_ns) || changed_ago_ns < -i128::from(REST_NS)
 }
 
 fn record(seen: &Seen, media: String, plain: Plain, coded: Vec<Coded>) -> Record {

@@ -4,16 +4,24 @@
 //! `build` writes it, `load` reads it. It comes from a process that handles what others have written, so that a reader
 //! believes none of its numbers: whatever cannot be is an error.
 
+use crate::file::Facts;
 use dyno_proto::semantics::coding::Coding;
 use dyno_sys::memfd;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 
 /// What an image ends with: where its records are, how long they are, and the form's name.
 const END_BYTES: usize = 24;
-const FORM: [u8; 8] = *b"dyno-c/1";
+const FORM: [u8; 8] = *b"dyno-c/2";
+
+/// Images of this many bytes and more are filled up to whole huge pages and put into such: less than the half of one would
+/// be mostly filling.
+const HUGE_BYTES_MIN: u64 = 1 << 20;
+
+/// Bytes of a large file that are read at a time.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// Bytes within an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,8 +45,8 @@ pub(crate) struct Record {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Plain {
     Here(Tagged),
-    /// In its file, which each worker opens for itself.
-    InFile,
+    /// In its file, which each worker opens for itself and sends as long as it is so.
+    InFile(Facts),
 }
 
 /// A file in a coding.
@@ -72,7 +80,7 @@ impl Writer {
     /// Adds a body; `None` when there is no room for it.
     pub(crate) fn add(&mut self, body: &[u8]) -> io::Result<Option<Span>> {
         let bytes = body.len() as u64;
-        if bytes > self.bytes_max.saturating_sub(self.bytes) {
+        if !self.has_room(bytes) {
             return Ok(None);
         }
         let span = Span { at: self.bytes, bytes };
@@ -81,14 +89,67 @@ impl Writer {
         Ok(Some(span))
     }
 
+    /// Whether a body of so many bytes finds room.
+    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+        bytes <= self.bytes_max.saturating_sub(self.bytes)
+    }
+
+    /// Adds the first `bytes` bytes of a file, for which there is room; `None` when it has fewer.
+    pub(crate) fn add_file(&mut self, file: &File, bytes: u64) -> io::Result<Option<Span>> {
+        let span = Span { at: self.bytes, bytes };
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut left = bytes;
+        while left > 0 {
+            let most = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);
+            match (&*file).read(&mut piece[..most]) {
+                Ok(0) => break,
+                Ok(count) => {
+                    self.file.write_all(&piece[..count])?;
+                    left -= count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.take_back(span)?;
+                    return Err(error);
+                }
+            }
+        }
+        self.bytes += bytes;
+        if left > 0 {
+            self.take_back(span)?;
+            return Ok(None);
+        }
+        Ok(Some(span))
+    }
+
+    /// Forgets what was added last.
+    pub(crate) fn take_back(&mut self, span: Span) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(span.at))?;
+        self.file.get_ref().set_len(span.at)?;
+        self.bytes = span.at;
+        Ok(())
+    }
+
     /// Adds the records and seals it all.
     pub(crate) fn finish(mut self, records: &[Record]) -> io::Result<File> {
         let text = serde_json::to_vec(records)?;
+        let end_bytes = text.len() as u64 + END_BYTES as u64;
+        if self.bytes >= HUGE_BYTES_MIN {
+            let whole = (self.bytes + end_bytes).next_multiple_of(memfd::HUGE_BYTES as u64);
+            let gap = whole - end_bytes - self.bytes;
+            io::copy(&mut io::repeat(0).take(gap), &mut self.file)?;
+            self.bytes += gap;
+        }
         self.file.write_all(&text)?;
         for piece in [self.bytes.to_le_bytes(), (text.len() as u64).to_le_bytes(), FORM] {
             self.file.write_all(&piece)?;
         }
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        if self.bytes >= HUGE_BYTES_MIN {
+            let whole = usize::try_from(self.bytes + end_bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+            // Where there are none it stands in small ones.
+            let _ = memfd::make_huge(&file, whole);
+        }
         memfd::seal(&file)?;
         Ok(file)
     }
@@ -115,7 +176,7 @@ impl Record {
     fn spans(&self) -> Vec<Span> {
         let plain = match &self.plain {
             Plain::Here(body) => Some(body.span),
-            Plain::InFile => None,
+            Plain::InFile(_) => None,
         };
         plain.into_iter().chain(self.coded.iter().map(|coded| coded.body.span)).collect()
     }
@@ -169,6 +230,30 @@ mod tests {
         let read = records(mapping.as_ref()).unwrap();
         assert_eq!(read, written);
         assert_eq!((&mapping.as_ref()[other.range()], other.bytes()), (&b"67890"[..], 5));
+    }
+
+    #[test]
+    fn what_was_taken_back_leaves_no_trace() {
+        let path = std::env::temp_dir().join(format!("dyno-image-{}", std::process::id()));
+        std::fs::write(&path, vec![7; 3 << 20]).unwrap();
+        let open = || File::open(&path).unwrap();
+        let mut writer = Writer::new(4 << 20).unwrap();
+        let first = writer.add(b"12345").unwrap().unwrap();
+        let second = writer.add_file(&open(), 3 << 20).unwrap().unwrap();
+        writer.take_back(second).unwrap();
+        assert_eq!(writer.add_file(&open(), (3 << 20) + 1).unwrap(), None, "it has fewer");
+        let third = writer.add(b"67890").unwrap().unwrap();
+        let records_of = [record(first), record(third)];
+        let mapping = Mapping::of_sealed(writer.finish(&records_of).unwrap()).unwrap();
+        assert_eq!(records(mapping.as_ref()).unwrap(), records_of);
+        assert_eq!((third.range(), &mapping.as_ref()[third.range()]), (5..10, &b"67890"[..]));
+        let mut writer = Writer::new(4 << 20).unwrap();
+        let large = writer.add_file(&open(), 3 << 20).unwrap().unwrap();
+        let mapping = Mapping::of_sealed(writer.finish(&[record(large)]).unwrap()).unwrap();
+        assert_eq!(mapping.as_ref().len(), 4 << 20, "whole huge pages");
+        assert_eq!(records(mapping.as_ref()).unwrap(), [record(large)]);
+        assert!(mapping.as_ref()[large.range()].iter().all(|byte| *byte == 7));
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

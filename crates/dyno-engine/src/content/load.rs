@@ -13,7 +13,6 @@ use dyno_proto::semantics::coding::Coding;
 use dyno_sys::folder::Root;
 use dyno_sys::memfd::Mapping;
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 /// The name that stands for its folder.
@@ -28,7 +27,8 @@ struct Source<'m> {
     mount: &'m Mount,
     root: Root,
     memory: Arc<dyn AsRef<[u8]> + Send + Sync>,
-    image: Arc<File>,
+    /// The same as a file, for `sendfile`.
+    image: FilePart,
 }
 
 /// The sites of a worker.
@@ -48,12 +48,13 @@ pub(crate) fn table_of(image: File, mount: &Mount) -> Result<Table, ContentError
     let of_image = |source| ContentError::Image { folder: folder(), source };
     let mapping = Mapping::of_sealed(&image).map_err(of_image)?;
     let records = image::records(mapping.as_ref()).map_err(of_image)?;
-    let source = Source { mount, root, memory: Arc::new(mapping), image: Arc::new(image) };
+    let image = FilePart::sealed(Arc::new(image), mapping.as_ref().len() as u64);
+    let source = Source { mount, root, memory: Arc::new(mapping), image };
     let mut table = Table::default();
     let (descriptors, _) = dyno_sys::proc::nofile();
     let mut files_left = usize::try_from(descriptors).unwrap_or(usize::MAX) / DESCRIPTORS_SHARE;
     for record in &records {
-        if record.plain == Plain::InFile {
+        if matches!(record.plain, Plain::InFile(_)) {
             let Some(left) = files_left.checked_sub(1) else { continue };
             files_left = left;
         }
@@ -63,7 +64,7 @@ pub(crate) fn table_of(image: File, mount: &Mount) -> Result<Table, ContentError
 }
 
 impl Source<'_> {
-    /// Adds a file, unless it is gone meanwhile or its name is none.
+    /// Adds a file, unless it cannot be opened any more or its name is none.
     fn add(&self, record: &Record, table: &mut Table) {
         let mut name = Vec::new();
         if file_path::decode(record.path.as_bytes(), &mut name).is_err() {
@@ -93,19 +94,19 @@ impl Source<'_> {
         }
     }
 
-    /// The file as it is, and when it was modified: of one that stays where it is, what its descriptor says.
+    /// The file as it is, and when it was modified. One that stays where it is has a tag by its time, and is sent as long as
+    /// it is what its builder saw: only who saw it at rest knows that nothing of it was half written.
     fn plain(&self, record: &Record, name: &[u8], varies: Varies) -> Option<(Variant, u64)> {
-        if let Plain::Here(body) = &record.plain {
-            return Some((self.variant(record, Coding::Identity, body, varies), record.modified_s));
-        }
+        let facts = match &record.plain {
+            Plain::Here(body) => {
+                return Some((self.variant(record, Coding::Identity, body, varies), record.modified_s));
+            }
+            Plain::InFile(facts) => *facts,
+        };
         let file = self.root.entry(name).ok()?.open().ok()?;
-        let facts = file.metadata().ok()?;
-        let modified_s = u64::try_from(facts.mtime()).unwrap_or(0);
-        // Two states of a file that are told apart by nothing of this were written within one tick of the kernel's clock.
-        let tag = format!("{:x}.{:x}-{:x}", modified_s, facts.mtime_nsec(), facts.len());
+        let (tag, modified_s) = (facts.tag(), record.modified_s);
         let told = Told { media: &record.media, coding: Coding::Identity, tag: &tag, modified_s, varies };
-        let part = FilePart::whole(file).ok()?;
-        Some((Variant::new(&told, Stored::File(part)), modified_s))
+        Some((Variant::new(&told, Stored::File(FilePart::open(file, facts))), modified_s))
     }
 
     fn variant(&self, record: &Record, coding: Coding, body: &Tagged, varies: Varies) -> Variant {
@@ -118,11 +119,8 @@ impl Source<'_> {
     fn stored(&self, span: Span) -> Stored {
         let range = span.range();
         if span.bytes() > self.mount.content.sendfile_bytes {
-            let whole = FilePart::whole(Arc::clone(&self.image)).ok();
-            let part = whole.and_then(|whole| whole.part(range.start as u64..range.end as u64));
-            if let Some(part) = part {
-                return Stored::File(part);
-            }
+            let part = self.image.part(range.start as u64..range.end as u64);
+            return Stored::File(part.expect("the records of an image lie within it"));
         }
         let whole = Shared::from_arc(Arc::clone(&self.memory));
         Stored::Memory(whole.part(range).expect("the records of an image lie within it"))

@@ -3,9 +3,9 @@
 //!
 //! `build` calls it. Hidden names, what is no regular file, and what leads out of the root are passed over.
 
+use crate::file::Facts;
 use dyno_proto::file_path::is_served;
 use dyno_sys::folder::Root;
-use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
@@ -32,28 +32,6 @@ pub(crate) struct Scan {
 pub(crate) struct Seen {
     pub(crate) path: Vec<u8>,
     pub(crate) facts: Facts,
-}
-
-/// What changes when a file does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Facts {
-    pub(crate) bytes: u64,
-    pub(crate) modified_s: i64,
-    pub(crate) modified_ns: i64,
-    changed: (i64, i64),
-    identity: (u64, u64),
-}
-
-impl Facts {
-    pub(crate) fn of(file: &Metadata) -> Facts {
-        Facts {
-            bytes: file.len(),
-            modified_s: file.mtime(),
-            modified_ns: file.mtime_nsec(),
-            changed: (file.ctime(), file.ctime_nsec()),
-            identity: (file.dev(), file.ino()),
-        }
-    }
 }
 
 /// Looks at everything below the root.

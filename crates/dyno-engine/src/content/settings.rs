@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 /// A year: what "for good" means to caches (RFC 9111 §1.2.2 allows more, and nobody keeps anything longer).
 const MAXAGE_MAX_S: u32 = 31_536_000;
 
-/// Bodies above this leave by `sendfile`, and files above it that are not encoded stay where they are.
+/// Bodies above this leave by `sendfile`. Where lending pages becomes cheaper than copying bytes depends on how many replies
+/// are on their way and on what the host's allocator has at hand: runs of one machine have put it below 40 kB and above
+/// 100 kB (docs/adr/0013-content-is-an-image.md). `cargo xtask bench content` has both ways beside each other.
 const SENDFILE_BYTES: u64 = 100_000;
 
 /// Bytes of all bodies in memory, where that is no more than an eighth of it: while a new image takes an old one's place

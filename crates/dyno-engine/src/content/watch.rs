@@ -31,8 +31,13 @@ const LOOKS_MAX: usize = 8;
 const RESTS: u64 = 2;
 const REST_NS_MAX: u64 = 10_000_000_000;
 
-/// A failed build is tried again after this.
+/// A failed build is tried again after this, and one that has found files that were being written.
 const AGAIN_MS: i32 = 1_000;
+
+/// How often a first image is made anew because files were being written, with a pause before each: one that somebody has
+/// just put there, and left open, is taken at the second.
+const FIRST_LOOKS: usize = 3;
+const FIRST_PAUSE_NS: u64 = 600_000_000;
 
 const STOP: u64 = u64::MAX;
 
@@ -80,9 +85,7 @@ impl Builders {
 
     fn images(&mut self, encode_bytes_max: u64) -> Result<Vec<Built>, ContentError> {
         let first = |watched: &mut Watched| {
-            let built = watched
-                .build(encode_bytes_max)
-                .and_then(|image| image.ok_or_else(|| io::Error::other("a first image has none before it")));
+            let built = watched.first(encode_bytes_max);
             let folder = watched.builder.mount.content.folder.clone();
             built.map_err(|source| ContentError::Folder { folder, source })
         };
@@ -150,6 +153,7 @@ impl Builders {
         let mut timeout_ms = None;
         let mut at_most = |ms: i32| timeout_ms = Some(timeout_ms.map_or(ms, |least: i32| least.min(ms)));
         for (number, watched) in self.all.iter_mut().enumerate() {
+            let began_ns = clock::mono_ns();
             let has_changed = std::mem::take(&mut watched.has_changed);
             let is_blind = watched.watches.is_some() && !watched.is_watched;
             if has_changed || is_blind {
@@ -160,13 +164,19 @@ impl Builders {
                         at_most(AGAIN_MS);
                     }
                 }
-            } else if watched.builder.progress() == Progress::More
+            } else if watched.builder.progress() != Progress::Whole
                 && let Ok(Some(image)) = watched.build(STEP_BYTES_MAX)
             {
                 deliver(number, image);
             }
-            if watched.builder.progress() == Progress::More {
-                at_most(0);
+            match watched.builder.progress() {
+                Progress::More => at_most(0),
+                // Without being watched nothing is looked at again.
+                Progress::Unsettled if watched.watches.is_some() => {
+                    let took_ms = (clock::mono_ns() - began_ns) * RESTS / 1_000_000;
+                    at_most(AGAIN_MS.max(i32::try_from(took_ms).unwrap_or(i32::MAX)));
+                }
+                Progress::Unsettled | Progress::Whole => {}
             }
             if watched.watches.is_some() && !watched.is_watched {
                 at_most(LOOK_MS);
@@ -195,6 +205,20 @@ enum Stop {
 }
 
 impl Watched {
+    fn first(&mut self, encode_bytes_max: u64) -> io::Result<Built> {
+        let mut newest = None;
+        for look in 0..FIRST_LOOKS {
+            if look > 0 {
+                clock::sleep_ns(FIRST_PAUSE_NS);
+            }
+            newest = self.build(encode_bytes_max)?.or(newest);
+            if !self.builder.is_behind() {
+                break;
+            }
+        }
+        newest.ok_or_else(|| io::Error::other("a first image has none before it"))
+    }
+
     fn build(&mut self, encode_bytes_max: u64) -> io::Result<Option<Built>> {
         let scan = self.look()?;
         self.builder.build(&scan, encode_bytes_max)

@@ -59,8 +59,8 @@ impl Http1 {
             }
             match self.flush(turn) {
                 Flushed::All => {}
-                Flushed::Blocked => return Next::Paused,
-                Flushed::Shrunk => return Next::Short,
+                Flushed::Blocked | Flushed::Cold => return Next::Paused,
+                Flushed::Changed => return Next::Short,
                 Flushed::Broken => return Next::Broken,
             }
         }

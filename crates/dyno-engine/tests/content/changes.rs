@@ -1,9 +1,10 @@
 //! Files that change while they are served: nothing is torn, nothing lost, and the new version comes by itself.
 
-use super::common::{Client, addr, wait_for};
+use super::common::{Client, Reply, addr, wait_for};
 use super::folder::{Folder, get, noise, request, serve, text};
-use dyno_engine::{Content, Watch};
+use dyno_engine::{Content, Running, Watch};
 use std::fs;
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
@@ -111,34 +112,212 @@ fn a_file_that_is_replaced_again_and_again_is_never_torn() {
 
 #[test]
 fn a_download_goes_on_with_the_version_that_it_began_with() {
-    let old = noise(3_000_000);
-    let folder = Folder::new("download").with("large.bin", &old);
-    let running = folder.serve();
-    let mut client = Client::connect(addr(&running));
-    client.send(request("GET", "/large.bin", ""));
+    for place in Place::BOTH {
+        let old = noise(3_000_000);
+        let folder = Folder::new("download").with("large.bin", &old);
+        let running = serve(place.content(&folder));
+        let mut client = Client::connect(addr(&running));
+        client.send(request("GET", "/large.bin", ""));
+        let head = client.head_of_reply();
+        assert_eq!(head.header("content-length"), Some("3000000"));
+        folder.put("large.bin", text(2_000_000));
+        wait_for("the new version", || {
+            let reply = get(&running, "/large.bin", "Range: bytes=0-9\r\n");
+            reply.header("content-range") == Some("bytes 0-9/2000000")
+        });
+        client.shutdown_write();
+        assert!(client.rest() == old, "the old version is whole, from {place:?}");
+    }
+}
+
+/// Where a large file is sent from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A sealed copy of it.
+    Memory,
+    /// It stays where it is: there is no room for it.
+    File,
+}
+
+impl Place {
+    const BOTH: [Place; 2] = [Place::Memory, Place::File];
+
+    fn content(self, folder: &Folder) -> Content {
+        let content = Content::new(&folder.path);
+        match self {
+            Place::Memory => content.memory_bytes_max(64 << 20),
+            Place::File => content.memory_bytes_max(10_000),
+        }
+    }
+}
+
+/// A file that is written over and over where it stands, always as long as before.
+struct Rewritten {
+    folder: Folder,
+    bytes: usize,
+}
+
+impl Rewritten {
+    fn new(name: &str, bytes: usize) -> Rewritten {
+        let folder = Folder::new(name).with("large.bin", vec![0; bytes]);
+        Rewritten { folder, bytes }
+    }
+
+    /// Writes a version in pieces, front to back, into the file that is there.
+    fn write(&self, version: u8) {
+        let mut file = fs::OpenOptions::new().write(true).open(self.folder.path.join("large.bin")).unwrap();
+        let piece = vec![version; 64 << 10];
+        let mut left = self.bytes;
+        while left > 0 {
+            let count = left.min(piece.len());
+            file.write_all(&piece[..count]).unwrap();
+            left -= count;
+        }
+    }
+
+    /// What came of a download: a version, or `None` for one that was visibly cut. Anything else fails.
+    fn version_of(&self, head: &Reply, body: &[u8]) -> Option<u8> {
+        assert_eq!(head.status, 200);
+        let length: usize = head.header("content-length").unwrap().parse().unwrap();
+        assert_eq!(length, self.bytes);
+        if body.len() < length {
+            return None;
+        }
+        assert!(body.iter().all(|byte| *byte == body[0]), "a reply is torn");
+        Some(body[0])
+    }
+}
+
+/// The writer comes when the download has begun and most of it is still to be sent, or waits in the sockets. It is red with
+/// `FilePart::sealed` for a file that stays where it is, which `sendfile` then sends, and where a look at the file is left out.
+#[test]
+fn a_large_file_that_is_written_over_while_it_is_sent_is_never_torn() {
+    for place in Place::BOTH {
+        let file = Rewritten::new("in-place", 12_000_000);
+        let running = serve(place.content(&file.folder));
+        let mut cut = 0;
+        for version in 0..6 {
+            wait_for("the version that is there", || get_all(&running, &file) == Some(version));
+            let mut client = Client::connect(addr(&running));
+            client.send(request("GET", "/large.bin", "Connection: close\r\n"));
+            let head = client.head_of_reply();
+            file.write(version + 1);
+            match file.version_of(&head, &client.rest()) {
+                Some(sent) => assert_eq!(sent, version, "a download goes on with what it began with"),
+                None => cut += 1,
+            }
+        }
+        // A copy is sent whole; of a file that stays where it is no version is left that could be sent whole.
+        assert_eq!(cut, if place == Place::Memory { 0 } else { 6 }, "{place:?}");
+    }
+}
+
+/// Ends the writer, also where an assertion has failed.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn get_all(running: &Running, file: &Rewritten) -> Option<u8> {
+    let mut client = Client::connect(addr(running));
+    client.send(request("GET", "/large.bin", "Connection: close\r\n"));
     let head = client.head_of_reply();
-    assert_eq!(head.header("content-length"), Some("3000000"));
-    folder.put("large.bin", text(2_000_000));
-    wait_for("the new version", || {
-        let reply = get(&running, "/large.bin", "Range: bytes=0-9\r\n");
-        reply.header("content-range") == Some("bytes 0-9/2000000")
-    });
-    client.shutdown_write();
-    assert!(client.rest() == old, "the old version is whole");
+    file.version_of(&head, &client.rest())
+}
+
+/// The same without any order between writer and readers, for readers that take a little at a time.
+#[test]
+fn slow_downloads_of_a_file_that_is_written_over_all_the_time_are_never_torn() {
+    for place in Place::BOTH {
+        let file = Rewritten::new("all-the-time", 3_000_000);
+        let running = serve(place.content(&file.folder));
+        let is_over = AtomicBool::new(false);
+        let mut whole = std::collections::BTreeSet::new();
+        std::thread::scope(|scope| {
+            let over = Over(&is_over);
+            let writer = scope.spawn(|| {
+                let mut version = 0_u8;
+                while !is_over.load(Ordering::Relaxed) {
+                    version = version.wrapping_add(1);
+                    file.write(version);
+                    if version.is_multiple_of(8) {
+                        // A rest now and then, so that there is a version to be seen.
+                        wait_for("a download of this version", || {
+                            is_over.load(Ordering::Relaxed) || get_all(&running, &file) == Some(version)
+                        });
+                    }
+                }
+            });
+            for _ in 0..40 {
+                let mut client = Client::connect(addr(&running));
+                client.send(request("GET", "/large.bin", "Connection: close\r\n"));
+                let head = client.head_of_reply();
+                let mut body = client.taken();
+                let mut piece = vec![0; 20_000];
+                loop {
+                    match client.stream.read(&mut piece) {
+                        Ok(0) | Err(_) => break,
+                        Ok(count) => body.extend_from_slice(&piece[..count]),
+                    }
+                    std::thread::yield_now();
+                }
+                whole.extend(file.version_of(&head, &body));
+            }
+            drop(over);
+            writer.join().unwrap();
+        });
+        assert!(!whole.is_empty() || place == Place::File, "some are whole");
+    }
+}
+
+#[test]
+fn a_file_that_shrinks_is_sent_whole_from_its_copy() {
+    let folder = Folder::new("shrinks-copied").with("large.bin", noise(5_000_000));
+    let running = serve(Place::Memory.content(&folder).watch(Watch::No));
+    let file = fs::OpenOptions::new().write(true).open(folder.path.join("large.bin")).unwrap();
+    file.set_len(100_000).unwrap();
+    assert!(get(&running, "/large.bin", "").body == noise(5_000_000));
 }
 
 #[test]
 fn a_file_that_shrinks_closes_the_connection_and_nothing_is_padded() {
     let folder = Folder::new("shrinks").with("large.bin", noise(5_000_000));
-    let running = serve(Content::new(&folder.path).watch(Watch::No));
+    let running = serve(Place::File.content(&folder).watch(Watch::No));
+    let mut before = Client::connect(addr(&running));
+    before.send(request("GET", "/large.bin", ""));
+    assert_eq!(before.head_of_reply().header("content-length"), Some("5000000"));
     let file = fs::OpenOptions::new().write(true).open(folder.path.join("large.bin")).unwrap();
     file.set_len(100_000).unwrap();
-    let mut client = Client::connect(addr(&running));
-    client.send(request("GET", "/large.bin", ""));
-    assert_eq!(client.head_of_reply().header("content-length"), Some("5000000"));
-    assert!(client.rest() == noise(100_000), "what there was, and the end");
-    let mut client = Client::connect(addr(&running));
-    assert_eq!(client.ask(request("GET", "/large.bin", "Range: bytes=0-9\r\n")).body, noise(10));
+    let rest = before.rest();
+    assert!(rest.len() < 5_000_000 && noise(5_000_000).starts_with(&rest), "what there was, and the end");
+    for lines in ["", "Range: bytes=0-9\r\n"] {
+        let mut client = Client::connect(addr(&running));
+        client.send(request("GET", "/large.bin", lines));
+        client.head_of_reply();
+        client.assert_closed();
+    }
+}
+
+/// A file that is being written when the server starts is not served half.
+#[test]
+fn a_file_that_is_still_being_written_is_served_when_it_is_whole() {
+    let folder = Folder::new("growing").with("a.txt", "a");
+    let mut file = fs::File::create(folder.path.join("large.bin")).unwrap();
+    file.write_all(&noise(2_000_000)).unwrap();
+    let running = folder.serve();
+    file.write_all(&noise(1_000_000)).unwrap();
+    drop(file);
+    let whole = [noise(2_000_000), noise(1_000_000)].concat();
+    wait_for("the whole file", || {
+        let reply = get(&running, "/large.bin", "");
+        // What somebody has left alone for a second counts as whole, too.
+        let is_one_of_both = reply.status == 404 || [2_000_000, 3_000_000].contains(&reply.body.len());
+        assert!(is_one_of_both, "{}: {} bytes", reply.status, reply.body.len());
+        reply.body == whole
+    });
 }
 
 #[test]

@@ -86,6 +86,10 @@ const TESTS: &[(&str, fn())] = &[
         sandbox::a_worker_that_becomes_another_program_is_ended_and_replaced,
     ),
     (
+        "a_file_that_finds_no_room_in_memory_is_read_from_the_disk_inside_the_sandbox",
+        sandbox::a_file_that_finds_no_room_in_memory_is_read_from_the_disk_inside_the_sandbox,
+    ),
+    (
         "a_folder_is_served_and_changes_inside_the_sandbox_and_nothing_beside_it",
         sandbox::a_folder_is_served_and_changes_inside_the_sandbox_and_nothing_beside_it,
     ),
@@ -355,9 +359,9 @@ fn at_its_descriptor_limit_a_server_waits_without_spinning() {
 }
 
 /// A floor as a process, and where it listens.
-fn start_floor(file_bytes: usize) -> (Child, SocketAddr) {
+fn start_floor(leaves: &str, bytes: usize) -> (Child, SocketAddr) {
     let mut child =
-        program().args(["floor", &file_bytes.to_string()]).stdout(Stdio::piped()).spawn().unwrap();
+        program().args(["floor", leaves, &bytes.to_string()]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
@@ -365,7 +369,7 @@ fn start_floor(file_bytes: usize) -> (Child, SocketAddr) {
 }
 
 fn the_floor_answers_what_it_was_given() {
-    let (mut child, addr) = start_floor(0);
+    let (mut child, addr) = start_floor("joined", 0);
     let mut client = Client::connect(addr);
     for count in [1, 3, 100] {
         client.send(JSON.repeat(count));
@@ -377,20 +381,23 @@ fn the_floor_answers_what_it_was_given() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Answers that go on with a file, more of them than both sockets hold: they come whole and in order, and the next request
-/// is answered as well.
+/// Answers that go on with a file, or have a body apart, more of them than both sockets hold: they come whole and in order,
+/// and the next request is answered as well.
 fn the_floor_sends_what_a_socket_does_not_take_at_once() {
     let bytes = 5_000_000;
-    let (mut child, addr) = start_floor(bytes);
-    let mut client = Client::connect(addr);
-    for count in [1, 6, 1] {
-        client.send(JSON.repeat(count));
-        for _ in 0..count {
-            assert_eq!(client.reply().body, [b"floor".to_vec(), pattern(bytes)].concat());
+    for leaves in ["file", "gathered"] {
+        let (mut child, addr) = start_floor(leaves, bytes);
+        let mut client = Client::connect(addr);
+        for count in [1, 6, 1] {
+            client.send(JSON.repeat(count));
+            for _ in 0..count {
+                let body = client.reply().body;
+                assert!(body == [b"floor".to_vec(), pattern(bytes)].concat(), "{leaves}: {}", body.len());
+            }
         }
+        signal::kill(child.id().cast_signed(), Signal::Term).unwrap();
+        assert!(child.wait().unwrap().success());
     }
-    signal::kill(child.id().cast_signed(), Signal::Term).unwrap();
-    assert!(child.wait().unwrap().success());
 }
 
 /// Bytes of which no two stretches next to each other are equal.
@@ -398,15 +405,21 @@ fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at ^ at >> 8 ^ at >> 16) as u8).collect()
 }
 
-fn be_floor(file_bytes: usize) -> ExitCode {
-    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\nfloor", 5 + file_bytes).into_bytes();
-    let path = temporary("floor");
-    std::fs::write(&path, pattern(file_bytes)).unwrap();
-    let file = std::fs::File::open(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
-    let file = (file_bytes > 0).then(|| FilePart::whole(file).unwrap());
+fn be_floor(leaves: &str, bytes: usize) -> ExitCode {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\nfloor", 5 + bytes).into_bytes();
     let addr: Addr = "127.0.0.1:0".parse().unwrap();
-    let floor = floor::Floor { addr, answer, file, request_bytes: None, cpu: None };
+    let (request_bytes, cpu) = (None, None);
+    let floor = if leaves == "gathered" {
+        let answer = [head, pattern(bytes)].concat();
+        floor::Floor { addr, answer, leaves: floor::Leaves::Gathered, file: None, request_bytes, cpu }
+    } else {
+        let path = temporary("floor");
+        std::fs::write(&path, pattern(bytes)).unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let file = (bytes > 0).then(|| FilePart::whole(file).unwrap());
+        floor::Floor { addr, answer: head, leaves: floor::Leaves::Joined, file, request_bytes, cpu }
+    };
     floor::run(&floor, &mut |addr| println!("{addr}")).unwrap();
     ExitCode::SUCCESS
 }
@@ -444,7 +457,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some("serve") => return be_server(&arguments[1..]),
-        Some("floor") if arguments.len() == 2 => return be_floor(arguments[1].parse().unwrap()),
+        Some("floor") if arguments.len() == 3 => {
+            return be_floor(&arguments[1], arguments[2].parse().unwrap());
+        }
         _ => {}
     }
     let lists = arguments.iter().any(|argument| argument == "--list");

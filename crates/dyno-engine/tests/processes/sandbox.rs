@@ -80,6 +80,23 @@ pub(crate) fn a_worker_that_becomes_another_program_is_ended_and_replaced() {
     assert!(served.stop().0.success());
 }
 
+/// The worker's threads that fetch it are confined, too. It is red without `preadv2` in the list of who reads.
+pub(crate) fn a_file_that_finds_no_room_in_memory_is_read_from_the_disk_inside_the_sandbox() {
+    let folder = Folder::new("sandbox-cold");
+    let bytes: Vec<u8> = (0..4_000_000_u32).map(|at| b'a' + (at % 23) as u8).collect();
+    folder.put("site/large.bin", &bytes);
+    let path = folder.path("site/large.bin");
+    fs::OpenOptions::new().write(true).open(&path).unwrap().sync_all().unwrap();
+    let served =
+        Served::start(&[("sandbox", "on"), ("content_in_files", folder.path("site").to_str().unwrap())]);
+    for _ in 0..2 {
+        dyno_sys::resident::evict(File::open(&path).unwrap()).unwrap();
+        let request = "GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n";
+        assert!(Client::connect(served.addr()).ask(request).body == bytes);
+    }
+    assert!(served.pids.iter().all(|pid| is_alive(*pid)));
+}
+
 pub(crate) fn a_folder_is_served_and_changes_inside_the_sandbox_and_nothing_beside_it() {
     let folder = Folder::new("sandbox");
     folder.put("site/one.txt", "one");

@@ -4,8 +4,8 @@ use crate::common::DEADLINE;
 use dyno_engine::master::{self, Inheritance, Own, Program, Setup};
 use dyno_engine::supervisor::Event;
 use dyno_engine::{
-    Addr, AddressLimits, Config, Dials, EngineError, ErrorLog, Level, Limits, Method, Mount, Reply, Request,
-    Response, Router, Sandbox, handler,
+    Addr, AddressLimits, Config, Content, Dials, EngineError, ErrorLog, Level, Limits, Method, Mount, Reply,
+    Request, Response, Router, Sandbox, handler,
 };
 use dyno_sys::Pid;
 use dyno_sys::signal::{self, Signal};
@@ -239,6 +239,10 @@ fn setup(settings: &[String]) -> Result<Setup, String> {
             "log_fsync" => config.log_fsync = word.parse().unwrap(),
             "socket_mode" => config.socket_mode = Some(u32::from_str_radix(word, 8).unwrap()),
             "content" => config.content.push(Mount::new("/", word).unwrap()),
+            "content_in_files" => {
+                let content = Content::new(word).memory_bytes_max(1_000);
+                config.content.push(Mount::new("/", content).unwrap());
+            }
             "sandbox" if word == "on" => config.sandbox = Sandbox::On,
             "sandbox" => config.sandbox = Sandbox::Off,
             "workers" => {

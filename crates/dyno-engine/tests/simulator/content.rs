@@ -63,6 +63,13 @@ const FILES: [(&str, &[(&str, usize)]); 7] = [
     ("sub/index.html", INDEX),
 ];
 
+/// A path at which some hosts have another folder, below the first one.
+pub(crate) const MORE: &str = "/c/more";
+
+/// The folder there of a server without hosts. Folders from the least of those on are of this kind.
+pub(crate) const MORE_OF_ALL: Folder = 8;
+const MORE_MIN: Folder = 5;
+
 /// A folder: which one it is. The first is served by a server without hosts, under a path of its own.
 pub(crate) type Folder = u32;
 
@@ -83,6 +90,20 @@ pub(crate) fn entry(path: &[u8], version: u64) -> Option<Entry> {
     }
     let (name, _) = FILES.iter().find(|(other, _)| other.as_bytes() == name)?;
     (*name != "late" || version > 0).then_some(Entry::File(name))
+}
+
+/// What follows a decoded path of `MORE`, without its slash: nothing for the folder without one.
+pub(crate) fn below_more(path: &[u8]) -> Option<Option<&[u8]>> {
+    match path.strip_prefix(&MORE.as_bytes()[1..])? {
+        [] => Some(None),
+        [b'/', below @ ..] => Some(Some(below)),
+        _ => None,
+    }
+}
+
+/// A file by its name in the folder there.
+pub(crate) fn file(name: &[u8], version: u64) -> Option<Entry> {
+    entry(&[&PREFIX.as_bytes()[1..], name].concat(), version)
 }
 
 fn codings(name: &str) -> &'static [(&'static str, usize)] {
@@ -125,7 +146,7 @@ pub(crate) fn plain(folder: Folder, path: &str, version: u64) -> Option<Rc<[u8]>
 }
 
 /// A file of these bytes, of which it is said that it is `length` long; made once for all simulations of a process.
-fn file(folder: Folder, name: &'static str, version: u64, there: usize, length: usize) -> FilePart {
+fn on_disk(folder: Folder, name: &'static str, version: u64, there: usize, length: usize) -> FilePart {
     static OPEN: Mutex<Option<HashMap<String, FilePart>>> = Mutex::new(None);
     let mut files = OPEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let tag = tag(folder, name, "identity", version);
@@ -135,7 +156,7 @@ fn file(folder: Folder, name: &'static str, version: u64, there: usize, length: 
             .expect("a file can be written");
         let file = std::fs::File::open(&path).expect("it was just written");
         std::fs::remove_file(&path).expect("it was just written");
-        FilePart { file: Arc::new(file), offset: 0, length: length as u64 }
+        FilePart::sealed(Arc::new(file), length as u64)
     });
     made.clone()
 }
@@ -153,14 +174,14 @@ pub(crate) fn table(folder: Folder, version: u64) -> Arc<Table> {
 fn make_table(folder: Folder, version: u64) -> Table {
     let mut table = Table::default();
     // The folder of a server without hosts has its path in front of it, those of hosts in it.
-    let (prefix, inside) = if folder == 0 { (&PREFIX[1..], "") } else { ("", &PREFIX[1..]) };
+    let (prefix, inside) = if has_path(folder) { (path(folder), "") } else { ("", &PREFIX[1..]) };
     let modified_s = MODIFIED_S[version as usize];
     for (name, forms) in FILES.iter().filter(|(name, _)| *name != "late" || version > 0) {
         let varies = if forms.len() > 1 { Varies::Yes } else { Varies::No };
         let variant = |(coding, length): &(&str, usize)| {
             let body = match *name {
-                "large" => Stored::File(file(folder, "large", version, *length, *length)),
-                "cut" => Stored::File(file(folder, "cut", version, CUT_BYTES, *length)),
+                "large" => Stored::File(on_disk(folder, "large", version, *length, *length)),
+                "cut" => Stored::File(on_disk(folder, "cut", version, CUT_BYTES, *length)),
                 _ => Stored::Memory(Shared::from(bytes(folder, name, coding, version, *length).to_vec())),
             };
             let tag = tag(folder, name, coding, version);
@@ -175,9 +196,18 @@ fn make_table(folder: Folder, version: u64) -> Table {
     table
 }
 
+/// Whether a folder has its path in front of it.
+fn has_path(folder: Folder) -> bool {
+    folder == 0 || folder >= MORE_MIN
+}
+
+fn path(folder: Folder) -> &'static str {
+    if folder == 0 { &PREFIX[1..] } else { "c/more/" }
+}
+
 /// A folder as it is at first.
 pub(crate) fn site(folder: Folder) -> Site {
-    let prefix = if folder == 0 { &PREFIX[1..] } else { "" };
+    let prefix = if has_path(folder) { path(folder) } else { "" };
     Site { table: table(folder, 0), ..Site::new(prefix.as_bytes(), MAXAGE_MAX_S, None) }
 }
 
@@ -190,9 +220,17 @@ pub(crate) fn request(prng: &mut Prng, salt: u32, may_be_cut: bool) -> Vec<u8> {
         1 => one_of(prng, &["late", "page", "sub", "sub/"]),
         _ => one_of(prng, names),
     };
+    // Now and then in the other folder, where nothing is cut.
+    let (name, between) = match prng.below(5) {
+        0 if name == "none" => ("", "more"),
+        0 => (if name == "cut" { "large" } else { name }, "more/"),
+        _ => (name, ""),
+    };
     let method = one_of(prng, &["GET", "GET", "GET", "HEAD"]);
     let query = one_of(prng, &["", "", "", "?maxage=60", "?v=1&maxage=1000", "?maxage=1001", "?maxage=x"]);
     let asked = hosts::Asked::by_chance(prng, salt);
+    let own =
+        if between.is_empty() { asked.folder } else { hosts::more_of(asked.folder).unwrap_or(asked.folder) };
     let mut lines = asked.lines;
     if prng.coin() {
         let accepted = [
@@ -211,7 +249,7 @@ pub(crate) fn request(prng: &mut Prng, salt: u32, may_be_cut: bool) -> Vec<u8> {
     }
     for field in ["If-Match", "If-None-Match"] {
         if prng.below(5) == 0 {
-            let folder = hosts::some_folder(prng, salt, asked.folder);
+            let folder = hosts::some_folder(prng, salt, own);
             let list: Vec<String> = (0..=prng.below(2)).map(|_| some_tag(prng, folder, name)).collect();
             let value = if prng.below(6) == 0 { "*".to_owned() } else { list.join(", ") };
             lines.push(format!("{field}: {value}"));
@@ -227,12 +265,12 @@ pub(crate) fn request(prng: &mut Prng, salt: u32, may_be_cut: bool) -> Vec<u8> {
         lines.push(format!("Range: bytes={}", list.join(",")));
         if prng.below(3) == 0 {
             let date = DATES[prng.below(5) as usize].1.to_owned();
-            let value = if prng.coin() { date } else { some_tag(prng, asked.folder, name) };
+            let value = if prng.coin() { date } else { some_tag(prng, own, name) };
             lines.push(format!("If-Range: {value}"));
         }
     }
     prng.shuffle(&mut lines);
-    hosts::written(method, &asked.before, &format!("{PREFIX}{name}{query}"), &lines)
+    hosts::written(method, &asked.before, &format!("{PREFIX}{between}{name}{query}"), &lines)
 }
 
 fn some_tag(prng: &mut Prng, folder: Folder, name: &str) -> String {

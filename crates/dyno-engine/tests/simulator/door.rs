@@ -6,6 +6,7 @@
 //! an address never gets more answers than its burst and its rate allow for all of that time, and none is limited that has
 //! not asked as often as its burst.
 
+use crate::addresses::May;
 use crate::clients::{AddressLimits, Clients, ToldBy};
 use crate::gate::Gate;
 use crate::meter::{Meter, Meters};
@@ -32,6 +33,9 @@ const ADDRESSES: [&str; 6] = [
     "::ffff:192.0.2.1",
 ];
 
+/// Places of a table that others fill: its least.
+const PLACES: usize = 8;
+
 /// What is counted as one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key(String);
@@ -46,6 +50,10 @@ pub(crate) struct Door {
     pub(crate) connections_max: Option<u32>,
     /// Requests that one may send at once; one a second afterwards.
     burst: Option<u32>,
+    /// The limits as they are told, where others have taken every place of the table: then nobody is limited.
+    untold: Option<(Option<u32>, Option<u32>)>,
+    /// When requests were let in, and how many.
+    let_in: Vec<(u64, u64)>,
 }
 
 /// Who comes: as the kernel says, and what a proxy says in front.
@@ -82,19 +90,50 @@ impl Door {
         let connections_max = (chance.below(3) > 0).then(|| 1 + chance.below(2) as u32);
         let burst = chance.coin().then(|| 1 + chance.below(8) as u32);
         let usual = any_address(&mut chance);
-        Some(Door { chance, told_by, usual, connections_max, burst })
+        let is_full = chance.below(6) == 0;
+        let untold = is_full.then_some((connections_max, burst));
+        let (connections_max, burst) = if is_full { (None, None) } else { (connections_max, burst) };
+        Some(Door { chance, told_by, usual, connections_max, burst, untold, let_in: Vec::new() })
     }
 
     pub(crate) fn gate(&self) -> Option<Gate> {
         let some = |number: Option<u32>| number.and_then(NonZeroU32::new);
+        let (connections_max, burst) = self.untold.unwrap_or((self.connections_max, self.burst));
         let limits = AddressLimits {
-            connections_max: some(self.connections_max),
-            requests_per_second: some(self.burst.map(|_| 1)),
-            burst: some(self.burst),
-            addresses_max: 64,
+            connections_max: some(connections_max),
+            requests_per_second: some(burst.map(|_| 1)),
+            burst: some(burst),
+            addresses_max: if self.untold.is_some() { PLACES } else { 64 },
         };
         let trusted = vec![TRUSTED.parse().expect("it is a network")];
-        Gate::new(&limits, &Clients { told_by: self.told_by, trusted, trusts_unix: true })
+        let mut gate = Gate::new(&limits, &Clients { told_by: self.told_by, trusted, trusts_unix: true })?;
+        if self.untold.is_some() {
+            // As many others as there are places, who stay.
+            for number in 0..PLACES {
+                let other = format!("198.51.100.{number}").parse().ok();
+                assert_eq!(gate.connect(other), May::Yes, "there is a place for each");
+            }
+        }
+        Some(gate)
+    }
+
+    /// Whether every place is taken of a table in which there would be something to count.
+    pub(crate) fn is_full(&self) -> bool {
+        self.untold.is_some_and(|(connections_max, burst)| connections_max.or(burst).is_some())
+    }
+
+    /// A turn has looked at so many requests, of which so many were too many. Whoever is limited has, since it last had all
+    /// of its burst, asked for all of it and for what was refilled: here of all addresses together, so that it holds for
+    /// whichever it was.
+    pub(crate) fn note_turn(&mut self, now_ns: u64, requests: u64, limited: u64) {
+        self.let_in.push((now_ns, requests - limited));
+        let Some(burst) = self.burst.filter(|_| limited > 0) else { return };
+        let mut asked = 0;
+        let has_asked = self.let_in.iter().rev().any(|(then_ns, count)| {
+            asked += count;
+            asked as f64 - (now_ns - then_ns) as f64 / 1e9 > f64::from(burst) - 1.001
+        });
+        assert!(has_asked, "somebody is limited whose burst of {burst} was refilled");
     }
 
     /// What counts beside it. Rows are mapped for the life of the process, and this one is never written.

@@ -26,6 +26,8 @@ const OTHERS_SHIFT: u32 = 27;
 pub(crate) struct Told {
     names: &'static [&'static str],
     folder: Option<Folder>,
+    /// What stands in the place of a folder in it.
+    more: Option<Folder>,
     redirects: &'static [&'static str],
     lines: &'static [(&'static str, &'static str)],
     security: Security,
@@ -36,6 +38,7 @@ pub(crate) struct Told {
 static CONTENT: Told = Told {
     names: &[],
     folder: Some(1),
+    more: Some(7),
     redirects: &["301 /c/old /c/small", "302 /m/* /c/"],
     lines: &[("X-Own", "any")],
     security: Security::None,
@@ -46,6 +49,7 @@ static CONTENT: Told = Told {
 static ELSEWHERE: Told = Told {
     names: &[],
     folder: None,
+    more: None,
     redirects: &["308 /* https://a.example/*"],
     lines: &[("X-Own", "elsewhere")],
     security: Security::Preset,
@@ -56,6 +60,7 @@ static HOSTS: [Told; 4] = [
     Told {
         names: &["A.example", "*.a.example."],
         folder: Some(2),
+        more: Some(5),
         redirects: &[
             "301 /c/old /c/small",
             "308 /m/* https://b.example/n/*",
@@ -80,6 +85,7 @@ static HOSTS: [Told; 4] = [
     Told {
         names: &["b", "127.0.0.1", "[::1]", "x.a.example"],
         folder: Some(3),
+        more: Some(6),
         redirects: &["308 /c/small /c/text"],
         lines: &[("x-frame-options", ""), ("Referrer-Policy", "no-referrer"), ("X-Own", "b")],
         security: Security::Preset,
@@ -88,6 +94,7 @@ static HOSTS: [Told; 4] = [
     Told {
         names: &["www.a-long-name.example"],
         folder: None,
+        more: None,
         redirects: &["308 /* https://a.example/*"],
         lines: &[("X-Robots-Tag", "noindex")],
         security: Security::None,
@@ -96,6 +103,7 @@ static HOSTS: [Told; 4] = [
     Told {
         names: &["*.deep.a.example"],
         folder: Some(4),
+        more: None,
         redirects: &[],
         lines: &[],
         security: Security::None,
@@ -152,7 +160,7 @@ pub(crate) fn install(scratch: &mut Scratch, salt: u32) -> Rc<[Folder]> {
         scratch.hosts = Some(hosts);
         folders
     } else if salt & HAS_CONTENT != 0 {
-        Rc::from([0])
+        Rc::from([content::MORE_OF_ALL, 0])
     } else {
         Rc::default()
     };
@@ -161,8 +169,8 @@ pub(crate) fn install(scratch: &mut Scratch, salt: u32) -> Rc<[Folder]> {
 }
 
 fn make(nameless: Option<&Told>) -> Installed {
-    let mount = |folder: Folder| Mount::new("/", folder.to_string()).expect("a slash is a path");
-    let whatever = nameless.and_then(|told| told.folder).map(mount).into_iter().collect();
+    let mount = |(path, folder): (&str, Folder)| Mount::new(path, folder.to_string()).expect("it is a path");
+    let whatever = nameless.into_iter().flat_map(folders).map(mount).collect();
     let hosts = nameless.into_iter().chain(&HOSTS).map(made).collect();
     let (mounts, hosts) = prepare(whatever, hosts).expect("the hosts do not contradict each other");
     let folder =
@@ -170,15 +178,27 @@ fn make(nameless: Option<&Told>) -> Installed {
     (mounts.iter().map(folder).collect(), hosts.expect("there are some"))
 }
 
+/// Where its folders are.
+fn folders(told: &Told) -> impl Iterator<Item = (&'static str, Folder)> {
+    let more = told.more.map(|folder| (content::MORE, folder));
+    told.folder.map(|folder| ("/", folder)).into_iter().chain(more)
+}
+
+/// The folder that stands in the place of one in this one.
+pub(crate) fn more_of(folder: Folder) -> Option<Folder> {
+    let all = HOSTS.iter().chain([&CONTENT]);
+    let own = all.filter(|told| told.folder == Some(folder)).find_map(|told| told.more);
+    own.or((folder == 0).then_some(content::MORE_OF_ALL))
+}
+
 fn made(told: &Told) -> Host {
     let host = match told.names {
         [] => Host::any(),
         names => Host::new(names.iter().copied()).expect("they are names"),
     };
-    let folder = told.folder.filter(|_| !told.names.is_empty());
-    let host = folder
-        .into_iter()
-        .fold(host, |host, folder| host.content("/", folder.to_string()).expect("a slash is a path"));
+    let own = folders(told).filter(|_| !told.names.is_empty());
+    let host =
+        own.fold(host, |host, (path, folder)| host.content(path, folder.to_string()).expect("it is a path"));
     let redirects = told.redirects.iter().map(|text| text.parse::<Redirect>().expect("it is one"));
     let host = redirects.fold(host, Host::redirect).security(told.security);
     let lines = told.lines.iter();
@@ -288,7 +308,13 @@ pub(crate) fn meaning(told: Option<&Told>, request: &Request, version: u64) -> M
         return Meaning::Elsewhere(status, place);
     }
     let folder = folder(told);
-    match (folder, content::entry(&path, version), request.method.as_slice()) {
+    let (folder, entry) = match content::below_more(&path).zip(folder.and_then(more_of)) {
+        Some((below, more)) => {
+            (Some(more), below.map_or(Some(Entry::Moved), |name| content::file(name, version)))
+        }
+        None => (folder, content::entry(&path, version)),
+    };
+    match (folder, entry, request.method.as_slice()) {
         (None, _, _) | (_, None, _) => Meaning::Status(404),
         (_, _, b"OPTIONS") => Meaning::Methods(200),
         (Some(folder), Some(Entry::File(name)), b"GET" | b"HEAD") => Meaning::File(folder, name),

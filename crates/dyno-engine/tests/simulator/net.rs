@@ -5,8 +5,9 @@ use crate::file::FilePart;
 use crate::gate::Gate;
 use crate::meter::Meter;
 use crate::outbox::OUTBOX_BYTES_FLUSH;
-use crate::seam::{Net, ReadUntil, Readiness, Watch};
+use crate::seam::{FileSent, Net, ReadUntil, Readiness, Watch};
 use dyno_measure::Prng;
+use dyno_sys::resident::Patience;
 use dyno_sys::socket::Io;
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -62,6 +63,8 @@ pub(crate) struct Link {
     watch: Watch,
     /// Something has changed since readiness was told (for a seam that tells once).
     pub(crate) has_edge: bool,
+    /// What was to be sent was fetched, and nothing of it was sent since.
+    was_fetched: bool,
 }
 
 impl Link {
@@ -95,6 +98,10 @@ pub(crate) struct SimNet {
     pub(crate) chance: Prng,
     /// How much a client's kernel takes while the client does not read.
     room_max: usize,
+    /// Connections for which a disk is read, by their tokens.
+    pub(crate) fetches: Vec<u64>,
+    /// Which pages are in memory: a chance of its own, so that the same seed does all else as it does without files.
+    cold: Prng,
     /// Where clients come through a proxy.
     pub(crate) gate: Option<Gate>,
     pub(crate) meter: Option<Meter>,
@@ -105,12 +112,14 @@ pub(crate) struct SimNet {
 }
 
 impl SimNet {
-    pub(crate) fn new(chance: Prng, manner: Manner, room_max: usize) -> SimNet {
+    pub(crate) fn new(chance: Prng, cold: Prng, manner: Manner, room_max: usize) -> SimNet {
         SimNet {
             links: Vec::new(),
             manner,
             chance,
             room_max,
+            fetches: Vec::new(),
+            cold,
             gate: None,
             meter: None,
             holds: false,
@@ -137,6 +146,7 @@ impl SimNet {
             token: None,
             watch: Watch::INPUT,
             has_edge: true,
+            was_fetched: false,
         });
         Socket { id, is_closed }
     }
@@ -211,10 +221,46 @@ impl Net for SimNet {
         self.send_slices(socket, slices)
     }
 
-    fn send_file(&mut self, socket: &Socket, file: &FilePart, offset: u64, count: usize) -> Io {
+    fn send_file(
+        &mut self,
+        socket: &Socket,
+        file: &FilePart,
+        offset: u64,
+        count: usize,
+        patience: Patience,
+    ) -> FileSent {
+        // What was fetched may be gone again: then it is waited for, and only then.
+        assert!(
+            patience == Patience::None || self.links[socket.id].was_fetched,
+            "nothing is waited for that was not fetched"
+        );
+        if patience == Patience::None && self.cold.below(4) == 0 {
+            return FileSent::Cold;
+        }
         let mut bytes = vec![0; count];
-        let read = file.file.read_at(&mut bytes, offset).expect("the simulator's file can be read");
-        if read == 0 { Io::Done(0) } else { self.accept(socket.id, &[&bytes[..read]]) }
+        let read = file.file().read_at(&mut bytes, offset).expect("the simulator's file can be read");
+        if read == 0 {
+            return FileSent::Changed;
+        }
+        // Now and then only the first of it is in memory.
+        let there = if self.cold.below(8) == 0 { 1 + self.cold.below(read as u64) as usize } else { read };
+        match self.accept(socket.id, &[&bytes[..there]]) {
+            Io::Done(taken) => {
+                self.links[socket.id].was_fetched = false;
+                FileSent::Done(taken)
+            }
+            Io::WouldBlock => FileSent::WouldBlock,
+            Io::Closed | Io::Failed(_) => FileSent::Broken,
+        }
+    }
+
+    fn fetch(&mut self, _file: &FilePart, _offset: u64, token: u64) {
+        assert!(!self.fetches.contains(&token), "a connection awaits pages once");
+        self.fetches.push(token);
+        if let Some(link) = self.links.iter_mut().find(|link| link.token == Some(token) && !link.is_closed())
+        {
+            link.was_fetched = true;
+        }
     }
 
     fn end_output(&mut self, socket: &Socket) -> io::Result<()> {

@@ -4,6 +4,7 @@ use crate::addresses::May;
 use crate::config::{Limits, SECOND_NS};
 use crate::core::Core;
 use crate::draining::{Drained, Leave};
+use crate::gate::Gate;
 use crate::http1::Http1;
 use crate::log::AccessLog;
 use crate::mailbox::{Mailbox, Message};
@@ -127,6 +128,8 @@ pub(crate) struct World {
     began_ns: u64,
     mailbox: Arc<Mailbox>,
     chance: Prng,
+    /// The disk's own.
+    disk: Prng,
     now_ns: u64,
     drain_began_ns: Option<u64>,
     drained: Drained,
@@ -156,7 +159,12 @@ impl World {
         let commit = Commit::by_chance(scenario.seed);
         let log = commit.as_ref().map_or_else(AccessLog::off, Commit::log);
         let http = Http1::new(router, &limits, log, scratch, limits.buffer_bytes_max);
-        let mut net = SimNet::new(Prng::new(chance.next_u64()), scenario.manner, scenario.room_max);
+        let mut net = SimNet::new(
+            Prng::new(chance.next_u64()),
+            Prng::new(scenario.seed ^ 0xc01d),
+            scenario.manner,
+            scenario.room_max,
+        );
         (net.holds, net.tells_hosts_apart) = (commit.is_some(), has_hosts);
         // A moment anywhere in a tick, late in the life of a machine now and then.
         let age = if chance.coin() { 1 << 40 } else { 1 << 56 };
@@ -186,13 +194,13 @@ impl World {
         World {
             clients,
             core: Core::new(net, http, &limits, now_ns),
-            scenario,
             shop,
             commit,
             door,
             refused: 0,
             began_ns: now_ns,
             mailbox,
+            disk: Prng::new(scenario.seed ^ 0x6469_736b),
             chance,
             now_ns,
             drain_began_ns: None,
@@ -202,6 +210,7 @@ impl World {
             changed: 0,
             idle_wakes: 0,
             trace: traced.then(Vec::new),
+            scenario,
         }
     }
 
@@ -234,6 +243,7 @@ impl World {
     /// Everything is sent at once and taken a little at a time, with seconds in between.
     fn act_slowly(&mut self) {
         self.act_writer();
+        self.act_disk();
         for id in 0..self.clients.len() {
             if !self.clients[id].is_connected {
                 self.act_client(id);
@@ -259,6 +269,17 @@ impl World {
         self.now_ns += self.chance.below(6 * SECOND_NS);
     }
 
+    /// A disk has read what was asked for, sooner or later, and not in the order in which it was asked.
+    fn act_disk(&mut self) {
+        let waiting = self.core.net.fetches.len() as u64;
+        if waiting > 0 && self.disk.below(4) == 0 {
+            let at = self.disk.below(waiting) as usize;
+            let token = self.core.net.fetches.swap_remove(at);
+            self.note(|| format!("the disk has read for {token:x}"));
+            self.mailbox.put(Message::Fetched(token));
+        }
+    }
+
     /// The log's writer has its turn: before it, no reply is whole whose line was not written.
     fn act_writer(&mut self) {
         let Some(commit) = &mut self.commit else { return };
@@ -275,6 +296,7 @@ impl World {
 
     fn act(&mut self) {
         self.act_writer();
+        self.act_disk();
         if self.changed < self.folders.len() && self.chance.below(100) == 0 {
             let (site, folder) = (self.changed, self.folders[self.changed]);
             self.note(|| format!("the files of site {site} change"));
@@ -549,8 +571,12 @@ impl World {
     fn is_quiet(&self, is_quiet: impl Fn(&Link) -> bool) -> bool {
         let work = handlers::lock(&self.shop);
         let log_rests = !self.commit.as_ref().is_some_and(Commit::is_awaited);
-        let pool_rests =
-            log_rests && work.wakers.is_empty() && work.later.is_empty() && !self.mailbox.has_mail();
+        let disk_rests = self.core.net.fetches.is_empty();
+        let pool_rests = log_rests
+            && disk_rests
+            && work.wakers.is_empty()
+            && work.later.is_empty()
+            && !self.mailbox.has_mail();
         pool_rests && self.core.net.links.iter().all(is_quiet)
     }
 
@@ -574,6 +600,7 @@ impl World {
             return;
         }
         let before = self.core.http.scratch.tally.counts;
+        let limited = self.limited();
         let arrived: Vec<usize> = self.core.net.links.iter().map(|link| link.arrived.len()).collect();
         self.core.begin_turn(self.now_ns);
         for (token, mut readiness) in ready.iter().copied() {
@@ -599,11 +626,20 @@ impl World {
             self.drained = self.core.drained();
         }
         let counts = self.core.http.scratch.tally.counts;
+        let limited = self.limited() - limited;
+        if let Some(door) = &mut self.door {
+            door.note_turn(self.now_ns, counts.requests - before.requests, limited);
+        }
         let did_something = counts.timeouts != before.timeouts || counts.closes != before.closes;
         // A limit that is looked at and renewed is not for nothing: it is due much later.
         let is_soon = self.core.next_due_ns().is_some_and(|due_ns| due_ns < self.now_ns + SECOND_NS);
         let only_time = ready.is_empty() && !has_mail && !is_told && is_soon;
         self.idle_wakes = if only_time && !did_something { self.idle_wakes + 1 } else { 0 };
+    }
+
+    /// Requests that were too many until now.
+    fn limited(&self) -> u64 {
+        self.core.net.meter.as_ref().map_or(0, |meter| meter.figures.requests_limited)
     }
 
     fn forget_edge(&mut self, token: u64) {
@@ -675,8 +711,12 @@ impl World {
             let is_open = client.is_connected && !self.core.net.links[id].is_closed();
             let work = handlers::lock(&self.shop);
             let waits_for_log = self.commit.as_ref().is_some_and(Commit::is_awaited);
-            let waits_for_us =
-                waits_for_log || !work.wakers.is_empty() || !work.later.is_empty() || self.mailbox.has_mail();
+            let waits_for_disk = !self.core.net.fetches.is_empty();
+            let waits_for_us = waits_for_log
+                || waits_for_disk
+                || !work.wakers.is_empty()
+                || !work.later.is_empty()
+                || self.mailbox.has_mail();
             assert!(
                 !is_open || quiet_s < longest_s || waits_for_us,
                 "client {id} did nothing for {quiet_s} s and is still connected"
@@ -701,6 +741,12 @@ impl World {
             assert_eq!(closed, counts.closes + self.refused, "each connection ends for one reason");
             let replies = seen.replies_2xx + seen.replies_3xx + seen.replies_4xx + seen.replies_5xx;
             assert!(replies <= counts.requests, "no more is answered than is asked");
+        }
+        if self.door.as_ref().is_some_and(Door::is_full) {
+            let comers = self.clients.iter().filter(|client| client.was_admitted);
+            let strangers = comers.filter(|client| door::key(client.comer.peer).is_some()).count() as u64;
+            let uncounted = self.core.net.gate.as_mut().map_or(0, Gate::take_uncounted);
+            assert!(uncounted >= strangers, "{uncounted} of {strangers} are counted as uncounted");
         }
         if self.core.is_draining() {
             self.core.begin_turn(self.now_ns);

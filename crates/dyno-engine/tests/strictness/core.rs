@@ -77,7 +77,7 @@ impl Bench {
         );
         let router = Arc::new(router(routes, &calls));
         let http = Http1::new(router, &limits, AccessLog::off(), scratch, limits.buffer_bytes_max);
-        let net = SimNet::new(Prng::new(1), manner, 1 << 20);
+        let net = SimNet::new(Prng::new(1), Prng::new(2), manner, 1 << 20);
         Bench { core: Core::new(net, http, &limits, NOW_NS), calls, manner, stands_behind: false }
     }
 

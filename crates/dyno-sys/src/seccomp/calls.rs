@@ -115,6 +115,7 @@ const READ: &[libc::c_long] = &[
     libc::SYS_getdents64,
     libc::SYS_lseek,
     libc::SYS_pread64,
+    libc::SYS_preadv2,
     libc::SYS_getcwd,
     libc::SYS_geteuid,
     libc::SYS_getuid,

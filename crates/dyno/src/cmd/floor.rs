@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use dyno_engine::FilePart;
-use dyno_engine::floor::{self, Floor};
+use dyno_engine::floor::{self, Floor, Leaves};
 
 use super::exit;
 use super::serve;
@@ -24,7 +24,8 @@ pub(crate) fn run(args: &cli::Floor) -> Result<ExitCode, Failure> {
     }
     let request_bytes = args.request_bytes.map(std::num::NonZeroUsize::get);
     let file = args.sendfile.as_deref().map(opened).transpose()?;
-    let floor = Floor { addr: args.listen.clone(), answer, file, request_bytes, cpu: None };
+    let leaves = if args.gather { Leaves::Gathered } else { Leaves::Joined };
+    let floor = Floor { addr: args.listen.clone(), answer, leaves, file, request_bytes, cpu: None };
     // Every connection is a descriptor; where it cannot be raised the loop fits itself.
     let _ = dyno_sys::proc::raise_nofile_to_hard();
     floor::run(&floor, &mut |addr| out::say(&format!("listening on {}\n", serve::url(addr))))

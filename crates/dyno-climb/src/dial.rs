@@ -31,6 +31,8 @@ pub enum How {
         /// The part.
         part: Part,
     },
+    /// Words of the steps that build the server; a change builds another and starts that.
+    Build,
     /// Nothing that a climb turns: what a rung that is told and not tried would change.
     Told,
 }
@@ -48,6 +50,7 @@ impl How {
             Self::Lab { part } => {
                 format!("{} is set back in the laboratory, which ends with the climb", part.name())
             }
+            Self::Build => "start the server that was built without it".into(),
             Self::Told => "nothing is changed".into(),
         }
     }
@@ -58,7 +61,7 @@ impl How {
 pub struct Value {
     /// Its name in settings and reports.
     pub name: String,
-    /// Words for the command line (`Arg`, `Live`).
+    /// Words for the command line (`Arg`, `Live`) or the build (`Build`).
     pub words: Vec<String>,
     /// Text for the template, the variable, the control message or the knob.
     pub text: String,
@@ -75,6 +78,7 @@ impl Value {
             How::Template => self.text.clone(),
             How::Knob { path } => format!("{path}: {}", self.text),
             How::Lab { part } => format!("{}: {}", part.name(), self.text),
+            How::Build => words,
             How::Told => String::new(),
         }
     }

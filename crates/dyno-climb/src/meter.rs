@@ -50,6 +50,14 @@ pub enum Trouble {
         /// Why not.
         why: String,
     },
+    /// The server could not be built.
+    #[error("the server cannot be built: {step}: {why}")]
+    Build {
+        /// The command.
+        step: String,
+        /// Why not, with the end of what it printed.
+        why: String,
+    },
     /// The server ended.
     #[error("the server died: {status}{}", last_words(stderr_tail))]
     Died {
@@ -133,6 +141,13 @@ pub enum Opening<'o, A> {
 pub trait Meter: Clock {
     /// A live server with its connections open.
     type Arm: Vitals;
+
+    /// Builds what the server of a setting is started from, where the plan builds it and it is not built yet. Asked before
+    /// any server of a comparison lives: connections that are idle for as long as a compiler runs may be closed.
+    ///
+    /// # Errors
+    /// When a step of the build fails.
+    fn build(&mut self, setting: &Setting) -> Result<(), Trouble>;
 
     /// Starts a server, waits until it is ready, checks its answers, warms it up.
     ///

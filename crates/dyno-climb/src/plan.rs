@@ -3,6 +3,8 @@
 //! A launch, a load, dials and rungs. The built-in plan is made in `rung/`; the user's comes from TOML (`text`). A plan runs
 //! commands: trust it like a Makefile. Everything wrong in it is found before anything is started, and named with its place.
 
+mod build;
+mod step;
 mod syntax;
 mod text;
 
@@ -14,8 +16,10 @@ use serde::Deserialize;
 
 use crate::dial::{Dial, How, Setting, Value};
 use crate::load::LoadSpec;
+use crate::proof::Proof;
 use crate::rung::Rung;
 
+pub use step::BuildStep;
 pub use syntax::Syntax;
 
 /// Most dials and rungs of a plan: far above any ladder that a night of measuring could climb.
@@ -58,6 +62,12 @@ pub struct Launch {
     /// A program run once before the first start (a build), in the plan's folder.
     #[serde(default)]
     pub prepare: Option<Vec<String>>,
+    /// How it is built, once for each place where the build dials stand; `{out}` is the folder of the build.
+    #[serde(default)]
+    pub build: Vec<BuildStep>,
+    /// Longest step of a build, ms.
+    #[serde(default = "build_ms")]
+    pub build_ms: u64,
     /// Load before the first block, ms. A JIT needs seconds, native code 100 ms.
     #[serde(default = "warm_up_ms")]
     pub warm_up_ms: u64,
@@ -75,6 +85,11 @@ fn warm_up_ms() -> u64 {
 
 fn ready_ms() -> u64 {
     10_000
+}
+
+/// As long as a preparation: an optimised build of a large server takes minutes.
+fn build_ms() -> u64 {
+    600_000
 }
 
 /// Why a plan cannot be climbed.
@@ -148,6 +163,7 @@ impl Plan {
             ));
         }
         check_load("load", &self.load)?;
+        self.check_build()?;
         self.rungs.iter().try_for_each(|rung| self.check_rung(rung))?;
         match &self.headline {
             Some(name) => self.rung(name).map(|_| ()),
@@ -169,6 +185,10 @@ impl Plan {
         }
         if let Some(load) = &rung.load {
             check_load(&place, load)?;
+        }
+        let of_build = |proof: &Proof| matches!(proof, Proof::Built { .. });
+        if self.launch.build.is_empty() && rung.proofs.iter().any(of_build) {
+            return Err(sense(place, "a proof \"built\" needs launch.build"));
         }
         let needs = rung.needs.iter().map(|need| (&need.dial, &need.value));
         for (dial, value) in needs.chain([(&rung.dial, &rung.to)]) {
@@ -219,16 +239,20 @@ impl Plan {
     /// A text of the launch with an address that only this machine's loopback has, where no text asks for `{address}`.
     #[must_use]
     pub fn loopback_text(&self) -> Option<&str> {
-        let launch = &self.launch;
-        let values = self.dials.iter().flat_map(|dial| &dial.values);
-        let dials = values.flat_map(|value| value.words.iter().chain([&value.text]));
-        let texts: Vec<&String> =
-            launch.argv.iter().chain(launch.env.values()).chain(launch.files.values()).chain(dials).collect();
+        let texts: Vec<&String> = self.launch_texts().collect();
         if texts.iter().any(|text| text.contains("{address}")) {
             return None;
         }
         let found = texts.into_iter().find(|text| text.contains("127.0.0.1") || text.contains("localhost"));
         found.map(String::as_str)
+    }
+
+    /// Every text that a launch may hand over. Words of a build are in what it made.
+    fn launch_texts(&self) -> impl Iterator<Item = &String> {
+        let launch = &self.launch;
+        let values = self.dials.iter().filter(|dial| dial.how != How::Build).flat_map(|dial| &dial.values);
+        let dials = values.flat_map(|value| value.words.iter().chain([&value.text]));
+        launch.argv.iter().chain(launch.env.values()).chain(launch.files.values()).chain(dials)
     }
 
     /// Where all dials stand at the start.

@@ -39,6 +39,28 @@ pub enum Proof {
     Scheduled {
         /// The kernel's class: `other`, `batch`, `idle`, `fifo`, `rr`.
         class: String,
+        /// How nice every one of them is, −20 to 19, where that matters too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        nice: Option<i32>,
+    },
+    /// How late the kernel may wake each of its tasks, to wake several at once: the timer slack of every task.
+    TimerSlack {
+        /// In ns.
+        ns: u64,
+    },
+    /// Regular files that it has open in a way that makes calls wait.
+    OpenFiles {
+        /// Part of the file's path.
+        contains: String,
+        /// The way.
+        flag: FileFlag,
+        /// The bound on their number.
+        count: Bound,
+    },
+    /// What listens is the program that the plan built for this setting, and its code is another than the other side's.
+    Built {
+        /// The file in the build's folder: the program itself, or a library that it maps.
+        file: String,
     },
     /// Memory of all its processes that stands in huge pages: what is allowed and not used counts nothing.
     HugePages {
@@ -121,6 +143,32 @@ pub enum Bound {
     Rises(f64),
 }
 
+/// How a file was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileFlag {
+    /// A write returns when its data are on the disk; so does it with [`FileFlag::Sync`].
+    #[serde(rename = "O_DSYNC")]
+    Dsync,
+    /// And what else is known of the file.
+    #[serde(rename = "O_SYNC")]
+    Sync,
+    /// Past the page cache.
+    #[serde(rename = "O_DIRECT")]
+    Direct,
+}
+
+impl FileFlag {
+    /// The kernel's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dsync => "O_DSYNC",
+            Self::Sync => "O_SYNC",
+            Self::Direct => "O_DIRECT",
+        }
+    }
+}
+
 /// What was read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reading {
@@ -133,6 +181,15 @@ pub enum Reading {
         /// Whether it is as the proof says.
         holds: bool,
     },
+    /// A program that runs.
+    Program {
+        /// What tells its code from another's.
+        code: String,
+        /// Whether it is the one that was built for the setting.
+        own: bool,
+        /// What was read, in words.
+        text: String,
+    },
     /// It is not known, and why.
     CannotTell(String),
 }
@@ -142,7 +199,7 @@ impl std::fmt::Display for Reading {
         match self {
             Self::Number(n) if n.fract() == 0.0 => write!(f, "{}", *n as i64),
             Self::Number(n) => write!(f, "{n:.2}"),
-            Self::Fact { text, .. } => f.write_str(text),
+            Self::Fact { text, .. } | Self::Program { text, .. } => f.write_str(text),
             Self::CannotTell(why) => write!(f, "cannot tell: {why}"),
         }
     }
@@ -169,7 +226,15 @@ impl std::fmt::Display for Proof {
             Self::Threads { count } => write!(f, "threads: {count}"),
             Self::Filters { count } => write!(f, "filters on system calls, over all threads: {count}"),
             Self::HugePages { mb } => write!(f, "memory in huge pages, MB: {mb}"),
-            Self::Scheduled { class } => write!(f, "class of every thread: {class}"),
+            Self::Scheduled { class, nice: None } => write!(f, "class of every thread: {class}"),
+            Self::Scheduled { class, nice: Some(nice) } => {
+                write!(f, "class of every thread: {class} nice {nice}")
+            }
+            Self::TimerSlack { ns } => write!(f, "timer slack of every thread: {ns} ns"),
+            Self::OpenFiles { contains, flag, count } => {
+                write!(f, "files {contains} open with {}: {count}", flag.name())
+            }
+            Self::Built { file } => write!(f, "the program that was built: {file}, with code of its own"),
             Self::Cpus { pinned } => write!(f, "threads pinned to one CPU: {pinned}"),
             Self::Local { percent } => write!(f, "connections on their worker's CPU, percent: {percent}"),
             Self::Sockopt { option, expect } => write!(f, "{option} of a connection: {expect}"),
@@ -199,6 +264,7 @@ impl Proof {
             | Self::Local { percent: bound }
             | Self::Network { per_request: bound, .. }
             | Self::Polled { percent: bound }
+            | Self::OpenFiles { count: bound, .. }
             | Self::Listeners { count: bound } => Some(*bound),
             _ => None,
         }
@@ -214,8 +280,24 @@ impl Proof {
             (Some(bound), Reading::Number(a), Reading::Number(b)) => {
                 Ok([bound.holds(*a, *a), bound.holds(*a, *b)])
             }
+            (_, a @ Reading::Program { .. }, b @ Reading::Program { .. }) => programs(a, b),
             (_, a, b) => Ok([fact(a), fact(b)]),
         }
+    }
+}
+
+/// Each side must run what was built for it; then the change holds where the code is another than without it. The same code on
+/// both sides is no change, whatever else of the files differs (a time stamp, a path).
+fn programs(without: &Reading, with: &Reading) -> Result<[bool; 2], String> {
+    let (Reading::Program { code: a, own: own_a, text }, Reading::Program { code: b, own: own_b, .. }) =
+        (without, with)
+    else {
+        return Err("only one side has a program".to_owned());
+    };
+    match (own_a, own_b) {
+        (_, false) => Ok([false, false]),
+        (false, true) => Err(format!("without the change: {text}")),
+        (true, true) => Ok([a == b, true]),
     }
 }
 
@@ -263,6 +345,19 @@ mod tests {
         assert_eq!(proof.holds(&unknown, &unknown), Err("gone".into()));
     }
 
+    /// Planted fault: a build command that writes the same program for both sides.
+    #[test]
+    fn a_build_holds_where_each_side_runs_its_own_and_the_code_differs() {
+        let proof = Proof::Built { file: "server".into() };
+        let program =
+            |code: &str, own| Reading::Program { code: code.into(), own, text: format!("runs {code}") };
+        let holds = |a: (&str, bool), b: (&str, bool)| proof.holds(&program(a.0, a.1), &program(b.0, b.1));
+        assert_eq!(holds(("O2", true), ("O3", true)), Ok([false, true]));
+        assert_eq!(holds(("O2", true), ("O2", true)), Ok([true, true]), "the same code twice");
+        assert_eq!(holds(("O2", true), ("O3", false)), Ok([false, false]), "another program runs");
+        assert_eq!(holds(("old", false), ("O3", true)), Err("without the change: runs old".into()));
+    }
+
     #[test]
     fn proofs_are_written_in_plans_as_tables() {
         #[derive(Deserialize)]
@@ -275,5 +370,18 @@ mod tests {
         assert_eq!(plan.proof[1], Proof::Maps { contains: "libjemalloc".into() });
         assert_eq!(plan.proof[0].to_string(), "write per request: at least 0.8 lower than without");
         assert!(toml::from_str::<Plan>(r#"proof = [{ kind = "mapz", contains = "x" }]"#).is_err());
+        let text = r#"proof = [{ kind = "open_files", contains = "log", flag = "O_DSYNC", count = { drops = 1 } },
+                               { kind = "scheduled", class = "other", nice = -5 }, { kind = "timer_slack", ns = 1 }]"#;
+        let told: Vec<String> =
+            toml::from_str::<Plan>(text).expect("proofs").proof.iter().map(Proof::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "files log open with O_DSYNC: at least 1 lower than without",
+                "class of every thread: other nice -5",
+                "timer slack of every thread: 1 ns"
+            ]
+        );
+        assert!(toml::from_str::<Plan>(&text.replace("O_DSYNC", "O_SLOW")).is_err());
     }
 }

@@ -171,6 +171,12 @@ pub fn no_huge_pages() -> io::Result<()> {
     prctl(libc::PR_SET_THP_DISABLE, 1)
 }
 
+/// From now on timers of this thread, and of whatever it starts, may be late by as much (`PR_SET_TIMERSLACK`), so that several
+/// are due at once. 0 is what it had when it began.
+pub fn timer_slack(ns: u64) -> io::Result<()> {
+    prctl(libc::PR_SET_TIMERSLACK, ns as libc::c_ulong)
+}
+
 /// The kernel kills this process when the thread that forked it ends (`PR_SET_PDEATHSIG`). `ESRCH` when that has already
 /// happened: end then. A change of user clears it (`prctl(2)`): call it after.
 pub fn die_with_parent() -> io::Result<()> {

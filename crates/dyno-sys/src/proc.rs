@@ -31,8 +31,8 @@ pub use net::{
 pub use process::{
     Stat, all_sleeping, cpus_allowed, epoll_events, folder, has_ended, has_thread_ended, maps,
     parse_epoll_fdinfo, parse_maps, parse_run_ns, parse_stat, parse_status_field, parse_status_kib,
-    process_of, pss_bytes, rss_bytes, rss_peak_bytes, run_ns, standing_for, stat, state, tree,
-    user_system_ticks,
+    process_of, pss_bytes, rss_bytes, rss_peak_bytes, run_ns, standing_for, stat, state, timer_slack_ns,
+    tree, user_system_ticks,
 };
 pub use traffic::{
     CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, Ticks, all_ticks, cpu_quota, cpu_quota_file,

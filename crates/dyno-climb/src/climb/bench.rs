@@ -165,6 +165,9 @@ impl<M: Meter> Climber<'_, M> {
             return Ok(Bench::InTurn(Turns::new(comparison, proofs)));
         }
         let settings = comparison.arms.settings();
+        for (side, setting) in Side::BOTH.into_iter().zip(settings) {
+            self.meter.build(setting).map_err(|trouble| (side, trouble))?;
+        }
         let proving = Proving::of(proofs);
         if let Some(dial) = comparison.arms.toggles() {
             let arms = self.open_side(comparison.spec(&settings[0])).map_err(|trouble| (Side::A, trouble))?;

@@ -54,6 +54,10 @@ impl Vitals for IdleServer {
 impl Meter for Idle {
     type Arm = IdleServer;
 
+    fn build(&mut self, _setting: &Setting) -> Result<(), Trouble> {
+        Ok(())
+    }
+
     fn open(&mut self, _what: Opening<'_, IdleServer>) -> Result<IdleServer, Trouble> {
         self.alive += 1;
         Ok(IdleServer)

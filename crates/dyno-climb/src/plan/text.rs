@@ -47,6 +47,7 @@ enum HowText {
     Live,
     Knob,
     Lab,
+    Build,
 }
 
 #[derive(Deserialize)]
@@ -116,6 +117,7 @@ fn dial_of(name: String, text: DialText) -> Result<Dial, PlanError> {
         HowText::Env => How::Env { variable: text.variable.ok_or_else(|| missing("variable"))? },
         HowText::Template => How::Template,
         HowText::Live => How::Live,
+        HowText::Build => How::Build,
         HowText::Lab => How::Lab { part: lab_part(&place, &text.part.ok_or_else(|| missing("part"))?)? },
         HowText::Knob => How::Knob { path: knob_path(&place, text.path.ok_or_else(|| missing("path"))?)? },
     };

@@ -81,6 +81,10 @@ impl OnHost {
 impl Meter for OnHost {
     type Arm = Arm;
 
+    fn build(&mut self, setting: &Setting) -> Result<(), Trouble> {
+        self.world.build(setting)
+    }
+
     fn open(&mut self, what: Opening<'_, Arm>) -> Result<Arm, Trouble> {
         match what {
             Opening::Server(spec) => {

@@ -49,6 +49,24 @@ fn a_rung_whose_server_fails_says_how_and_the_climb_goes_on() {
     }
 }
 
+/// Planted fault: servers are opened without asking that they be built.
+#[test]
+fn a_rung_that_cannot_be_built_fails_in_the_compilers_words() {
+    let plan = ladder(&["bad=on", "gain=on"]);
+    let why = "exit status 1: s.c:3: error: expected ';'".to_owned();
+    let broken = Trouble::Build { step: "cc s.c".into(), why };
+    let world = || quiet(1).with("gain=on", Does::Cpu(-6.0));
+    let climbed = whole(&plan, &options(1, 60), world().failing("bad=on", At::Build, broken.clone()));
+    assert_eq!(climbed.verdict("bad=on"), V::Failed);
+    assert_eq!(
+        climbed.why("bad=on"),
+        "the server cannot be built: cc s.c: exit status 1: s.c:3: error: expected ';'"
+    );
+    assert!(climbed.kept("gain=on"), "{}", climbed.why("gain=on"));
+    let start = self::climbed(&plan, &options(1, 60), quiet(1).failing("bad=off", At::Build, broken.clone()));
+    assert_eq!(start.outcome, Err(ClimbError::Start(broken)));
+}
+
 #[test]
 fn a_live_dial_that_kills_its_server_fails_in_its_own_words() {
     let plan = ladder(&["bad=on", "gain=on"]).in_place("bad=on");

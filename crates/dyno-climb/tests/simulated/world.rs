@@ -104,6 +104,7 @@ pub(crate) enum Evidence {
 /// Where a fault strikes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum At {
+    Build,
     Open,
     Prove,
     Turn,
@@ -450,6 +451,11 @@ fn grid() -> &'static [(f64, f64)] {
 
 impl Meter for World {
     type Arm = Arm;
+
+    fn build(&mut self, setting: &Setting) -> Result<(), Trouble> {
+        assert!(self.live.is_empty(), "connections of a live server would be idle while another is built");
+        self.fault(setting, At::Build)
+    }
 
     fn open(&mut self, what: Opening<'_, Arm>) -> Result<Arm, Trouble> {
         self.call()?;

@@ -94,8 +94,7 @@ fn add_thread(threads: &mut Threads, pid: Pid, tid: Pid) {
         threads.apart.push(Scheduled { task, scheduling: scheduling.clone() });
     }
     *threads.scheduling.entry(scheduling).or_default() += 1;
-    let slack = proc::text(&format!("/proc/{tid}/timerslack_ns")).ok().and_then(|text| text.parse().ok());
-    if let Some(slack) = slack {
+    if let Ok(slack) = proc::timer_slack_ns(tid) {
         *threads.timer_slack_ns.entry(slack).or_default() += 1;
     }
 }

@@ -16,7 +16,7 @@ use dyno_sys::{Pid, proc};
 use super::clock::Clock;
 use super::driver::Driver;
 
-/// The end of a server's output that is shown when it died.
+/// The end of an output that is shown when a server died, or a build failed: a screen of a compiler's words.
 const TAIL_BYTES: u64 = 600;
 /// How long a server may take to answer on its control socket.
 const CONTROL_NS_MAX: u64 = 2_000_000_000;

@@ -2,32 +2,53 @@
 
 use dyno_climb::dial::{Dial, How, Setting};
 use dyno_climb::meter::Described;
-use dyno_climb::plan::Plan;
+use dyno_climb::plan::{BuildStep, Plan};
 
 use super::server::Filling;
 
+/// The folder that a build fills, in commands for people.
+const OUT: &str = "./built";
 /// The port that is written into commands for people.
 const PORT: &str = "8080";
 
 /// Command line, environment and shell commands of a setting, without what only the climb needs.
 pub(crate) fn described(plan: &Plan, setting: &Setting) -> Described {
-    let fixed = vec![
+    let mut fixed = vec![
         ("address", "127.0.0.1".to_owned()),
         ("port", PORT.to_owned()),
         ("dir", ".".to_owned()),
         ("plan", ".".to_owned()),
         ("scratch", ".".to_owned()),
     ];
+    if !plan.launch.build.is_empty() {
+        fixed.push(("out", OUT.to_owned()));
+    }
     let filling = Filling::new(plan, setting, fixed);
     let argv = without_control(filling.argv());
     let env: Vec<String> = filling.env().iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let mut apply: Vec<String> =
-        filling.files().iter().map(|(name, text)| write_command(name, text)).collect();
+    let mut apply = build_commands(&plan.build_of(setting), &filling);
+    apply.extend(filling.files().iter().map(|(name, text)| write_command(name, text)));
     apply.extend(knob_commands(plan, setting));
     apply.extend(network_line(plan, setting));
     let words = env.iter().map(|pair| assignment(pair)).chain(argv.iter().map(|word| quoted(word)));
     apply.push(words.collect::<Vec<_>>().join(" "));
     Described { argv, env, apply }
+}
+
+/// The steps of its build. A training is the user's: who applies it has a load that is like the real one.
+fn build_commands(steps: &[BuildStep], filling: &Filling<'_>) -> Vec<String> {
+    let command = |step: &BuildStep| {
+        let env = step.env.iter().map(|(name, text)| assignment(&format!("{name}={}", filling.fill(text))));
+        let words = step.argv().iter().map(|word| quoted(&filling.fill(word)));
+        let line = env.chain(words).collect::<Vec<_>>().join(" ");
+        if step.run.is_empty() {
+            format!("{line}  # load it for a while, then end it with SIGTERM")
+        } else {
+            line
+        }
+    };
+    let folder = (!steps.is_empty()).then(|| format!("mkdir -p {OUT}"));
+    folder.into_iter().chain(steps.iter().map(command)).collect()
 }
 
 /// Drops `--control-fd {control}`: the socket exists only under a climb.
@@ -91,6 +112,38 @@ mod tests {
         assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
         assert_eq!(quoted(""), "''");
         assert_eq!(assignment("LD_PRELOAD=/usr/lib/a b.so"), "LD_PRELOAD='/usr/lib/a b.so'");
+    }
+
+    #[test]
+    fn a_setting_that_is_built_says_how_before_it_says_what_to_start() {
+        let plan = Plan::from_toml(
+            r#"
+name = "built"
+[launch]
+argv = ["{out}/s", "{port}"]
+build = [{ run = ["cc", "{opt}", "-o", "{out}/s", "{plan}/s.c"], env = { LC_ALL = "C" } }, { train = ["{out}/s"] }]
+[dial.opt]
+how = "build"
+start = "O2"
+values = [{ name = "O2", words = ["-O2"] }, { name = "O3", words = ["-O3", "-flto"] }]
+[[rung]]
+id = "O3"
+set = "opt=O3"
+claim = "faster"
+proof = [{ kind = "built", file = "s" }]
+"#,
+        );
+        let plan = plan.expect("the sample");
+        let told = described(&plan, &plan.start().with("opt", "O3"));
+        assert_eq!(
+            told.apply,
+            [
+                "mkdir -p ./built",
+                "LC_ALL=C cc -O3 -flto -o ./built/s ./s.c",
+                "./built/s  # load it for a while, then end it with SIGTERM",
+                "./built/s 8080"
+            ]
+        );
     }
 
     #[test]

@@ -3,6 +3,8 @@
 pub mod alone;
 mod answers;
 mod arm;
+mod builds;
+mod built;
 mod clock;
 pub mod command;
 mod describe;
@@ -25,5 +27,6 @@ pub use exits::Exits;
 pub use ground::Ground;
 pub use interrupt::Interrupt;
 pub(crate) use listeners::foreign_listener;
+pub(crate) use server::Run;
 pub(crate) use server::target as load_target;
 pub use world::World;

@@ -11,6 +11,7 @@ use dyno_climb::load::LoadSpec;
 use dyno_climb::meter::{ArmSpec, Trouble};
 use dyno_climb::plan::Plan;
 use dyno_load::{BlockSpec, Body, Expect, OpenError, SessionPlan, Target};
+use dyno_sys::affinity::CpuSet;
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::keeper::{KeeperError, Launch as KeeperLaunch};
 use dyno_sys::socket;
@@ -81,6 +82,23 @@ impl<'f> Filling<'f> {
     }
 }
 
+/// A text with the names of folders filled in.
+pub(crate) fn filled(text: &str, folders: &[(&'static str, String)]) -> String {
+    folders.iter().fold(text.to_owned(), |text, (name, folder)| text.replace(&format!("{{{name}}}"), folder))
+}
+
+/// What is to be started.
+pub(crate) struct Run<'r> {
+    pub(crate) argv: &'r [String],
+    pub(crate) env: &'r [(String, String)],
+    pub(crate) cwd: &'r Path,
+    /// Where it may run; everywhere this program may when `None`.
+    pub(crate) cpus: Option<CpuSet>,
+}
+
+/// How a command ended that did what it was to do.
+pub(crate) const FINE: &str = "exit status 0";
+
 /// A process under the keeper, with its clock.
 struct Started {
     pid: Pid,
@@ -92,24 +110,49 @@ struct Started {
 
 impl World<'_> {
     pub(crate) fn open_server(&mut self, spec: &ArmSpec) -> Result<Arm, Trouble> {
+        let built = self.built(&spec.setting)?;
+        let plan = self.plan;
+        let arm =
+            self.launch(spec, &spec.setting, built.as_deref(), |filling| (filling.argv(), filling.env()))?;
+        self.warm_up(arm, plan.launch.warm_up_ms)
+    }
+
+    /// Starts a server and waits until it answers. What its texts say where is chosen by `setting`, what is started by `words`.
+    pub(crate) fn launch(
+        &mut self,
+        spec: &ArmSpec,
+        setting: &Setting,
+        built: Option<&Path>,
+        words: impl FnOnce(&Filling<'_>) -> (Vec<String>, Vec<(String, String)>),
+    ) -> Result<Arm, Trouble> {
         let port = free_port(self.address())?;
         let dir = self.next_folder();
-        let fixed = vec![
+        let mut fixed = vec![
             ("address", self.address().to_string()),
             ("port", port.to_string()),
             ("dir", dir.display().to_string()),
-            ("plan", self.ground.plan_dir.display().to_string()),
-            ("scratch", self.build_folder().display().to_string()),
             ("control", CONTROL_FD.to_string()),
         ];
+        fixed.extend(self.folders(built));
         let plan = self.plan;
-        let filling = Filling::new(plan, &spec.setting, fixed);
+        let filling = Filling::new(plan, setting, fixed);
         let files: Vec<_> =
             filling.files().into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
         self.folder_with(&dir, &files)?;
-        let started = self.start(&filling.argv(), &filling.env(), &dir, plan.launch.control)?;
-        let arm = self.ready(started, spec.clone(), port, dir, &expect(&spec.load))?;
-        self.warm_up(arm, plan.launch.warm_up_ms)
+        let (argv, env) = words(&filling);
+        let run = Run { argv: &argv, env: &env, cwd: &dir, cpus: Some(self.ground.server_cpus.clone()) };
+        let started = self.start(&run, plan.launch.control)?;
+        self.ready(started, spec.clone(), port, dir, &expect(&spec.load))
+    }
+
+    /// Folders that texts may name, whatever is started.
+    pub(crate) fn folders(&self, built: Option<&Path>) -> Vec<(&'static str, String)> {
+        let mut folders = vec![
+            ("plan", self.ground.plan_dir.display().to_string()),
+            ("scratch", self.build_folder().display().to_string()),
+        ];
+        folders.extend(built.map(|folder| ("out", folder.display().to_string())));
+        folders
     }
 
     pub(crate) fn open_floor_of(&mut self, like: &Arm, load: &LoadSpec) -> Result<Arm, Trouble> {
@@ -130,42 +173,38 @@ impl World<'_> {
         let program = program.display().to_string();
         let argv =
             [&program, "floor", "--listen", &listen, "--answer", &file, "--request-bytes", &request_bytes];
-        let started = self.start(&argv.map(str::to_owned), &[], &dir, false)?;
+        let argv = argv.map(str::to_owned);
+        let run = Run { argv: &argv, env: &[], cwd: &dir, cpus: Some(self.ground.server_cpus.clone()) };
+        let started = self.start(&run, false)?;
         let spec = ArmSpec { setting: like.spec.setting.clone(), load: load.clone() };
         let arm = self.ready(started, spec, port, dir, &expect(load))?;
         self.warm_up(arm, self.plan.launch.warm_up_ms)
     }
 
-    /// Runs the plan's preparation (a build) to its end.
+    /// Runs the plan's preparation to its end, and builds what the start is.
     ///
     /// # Errors
     /// When it does not end, or ends badly.
     pub fn prepare(&mut self) -> Result<(), Trouble> {
-        let Some(argv) = self.plan.launch.prepare.clone() else { return Ok(()) };
         let build = self.build_folder();
         self.folder_with(&build, &[])?;
-        let scratch = build.display().to_string();
-        let plan_dir = self.ground.plan_dir.display().to_string();
-        let argv: Vec<String> = argv
-            .iter()
-            .map(|word| word.replace("{scratch}", &scratch).replace("{plan}", &plan_dir))
-            .collect();
-        let cwd = self.ground.plan_dir.clone();
-        let output = self.run_to_end(&argv, &cwd, PREPARE_NS_MAX)?;
-        match output {
-            (status, _) if status == "exit status 0" => Ok(()),
-            (status, text) => Err(launch_error(&argv.join(" "), &format!("{status}: {text}"))),
+        if let Some(argv) = self.plan.launch.prepare.clone() {
+            let folders = self.folders(None);
+            let fill = |word: &String| filled(word, &folders);
+            let argv: Vec<String> = argv.iter().map(fill).collect();
+            let cwd = self.ground.plan_dir.clone();
+            let run = Run { argv: &argv, env: &[], cwd: &cwd, cpus: Some(self.ground.server_cpus.clone()) };
+            let (status, text) = self.run_to_end(&run, PREPARE_NS_MAX)?;
+            if status != FINE {
+                return Err(launch_error(&argv.join(" "), &format!("{status}: {text}")));
+            }
         }
+        self.built(&self.plan.start()).map(|_| ())
     }
 
     /// Runs a command under the keeper until it ends; how it ended, and the end of what it printed.
-    pub(crate) fn run_to_end(
-        &mut self,
-        argv: &[String],
-        cwd: &Path,
-        ns_max: u64,
-    ) -> Result<(String, String), Trouble> {
-        let started = self.start(argv, &[], cwd, false)?;
+    pub(crate) fn run_to_end(&mut self, run: &Run<'_>, ns_max: u64) -> Result<(String, String), Trouble> {
+        let started = self.start(run, false)?;
         let deadline = mono_ns() + ns_max;
         loop {
             if let Some(status) = self.exit_of(started.pid) {
@@ -174,35 +213,31 @@ impl World<'_> {
             if mono_ns() > deadline || self.check_interrupt().is_err() {
                 let _ = self.keeper.stop(started.pid, 0);
                 self.check_interrupt()?;
-                return Err(launch_error(&argv.join(" "), "it did not end in time"));
+                let why = format!("it did not end within {} s", ns_max.div_ceil(1_000_000_000));
+                return Err(launch_error(&run.argv.join(" "), &why));
             }
             sleep_ns(RETRY_NS);
         }
     }
 
-    fn start(
-        &mut self,
-        argv: &[String],
-        env: &[(String, String)],
-        cwd: &Path,
-        control: bool,
-    ) -> Result<Started, Trouble> {
-        let failed = |error: KeeperError| launch_trouble(&argv[0], &error);
+    fn start(&mut self, run: &Run<'_>, control: bool) -> Result<Started, Trouble> {
+        let program = &run.argv[0];
+        let failed = |error: KeeperError| launch_trouble(program, &error);
         let output = self.output_file()?;
-        let copy = output.try_clone().map_err(|error| launch_error(&argv[0], &error.to_string()))?;
+        let copy = output.try_clone().map_err(|error| launch_error(program, &error.to_string()))?;
         let (ours, inherit) = match control {
             true => {
                 let (ours, theirs) =
-                    socket::pair().map_err(|error| launch_error(&argv[0], &error.to_string()))?;
+                    socket::pair().map_err(|error| launch_error(program, &error.to_string()))?;
                 (Some(ours), vec![(theirs, CONTROL_FD)])
             }
             false => (None, Vec::new()),
         };
         let launch = KeeperLaunch {
-            argv: argv.iter().map(Into::into).collect(),
-            env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            cwd: Some(cwd.to_owned()),
-            cpus: Some(self.ground.server_cpus.clone()),
+            argv: run.argv.iter().map(Into::into).collect(),
+            env: run.env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            cwd: Some(run.cwd.to_owned()),
+            cpus: run.cpus.clone(),
             output: copy.into(),
             inherit,
             user: self.ground.user,
@@ -210,7 +245,7 @@ impl World<'_> {
         let held = self.keeper.hold(&launch).map_err(failed)?;
         let clock = Clock::open(held.pid());
         let warden = proc::stat(held.pid())
-            .map_err(|error| launch_error(&argv[0], &format!("it is not there: {error}")))?
+            .map_err(|error| launch_error(program, &format!("it is not there: {error}")))?
             .parent;
         self.exits.begin(&self.keeper, held.pid());
         let pid = self.keeper.release(held).map_err(failed)?;
@@ -321,9 +356,14 @@ impl World<'_> {
 
     /// Ends a server and removes its folder: an access log can be large.
     pub(crate) fn stop(&mut self, arm: Arm) {
+        self.stop_within(arm, STOP_GRACE_NS);
+    }
+
+    /// The same, with another time that it may take to end by itself.
+    pub(crate) fn stop_within(&mut self, arm: Arm, grace_ns: u64) {
         // The connections first: a server that drains has nothing to wait for then.
         drop(arm.driver);
-        if self.keeper.stop(arm.pid, STOP_GRACE_NS).is_err() {
+        if self.keeper.stop(arm.pid, grace_ns).is_err() {
             // The keeper is gone or the process will not end; the next call says so, and the keeper's end cleans up.
             return;
         }
@@ -332,7 +372,7 @@ impl World<'_> {
 
     /// A folder of one server with its files. It is given to the server's user last, when nothing more is written in it:
     /// root never works in a folder where somebody else can put a link.
-    fn folder_with(&self, dir: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Trouble> {
+    pub(crate) fn folder_with(&self, dir: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Trouble> {
         let failed = |path: &Path, error: std::io::Error| {
             launch_error(&path.display().to_string(), &error.to_string())
         };
@@ -355,11 +395,11 @@ impl World<'_> {
     }
 
     /// Where the plan's preparation puts what it builds: `{scratch}` in its texts.
-    fn build_folder(&self) -> std::path::PathBuf {
+    pub(crate) fn build_folder(&self) -> std::path::PathBuf {
         self.ground.scratch.join("build")
     }
 
-    fn next_folder(&mut self) -> std::path::PathBuf {
+    pub(crate) fn next_folder(&mut self) -> std::path::PathBuf {
         self.started += 1;
         self.ground.scratch.join(format!("server-{}", self.started))
     }

@@ -20,6 +20,7 @@ use dyno_sys::namespace::OwnNetwork;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 
+use super::builds::Builds;
 use super::exits::Exits;
 use super::ground::Ground;
 use super::interrupt::Interrupt;
@@ -44,6 +45,7 @@ pub struct World<'w> {
     pub(crate) tally: Tally,
     pub(crate) exits: Exits,
     pub(crate) started: u64,
+    pub(crate) builds: Builds,
 }
 
 impl<'w> World<'w> {
@@ -62,6 +64,7 @@ impl<'w> World<'w> {
             tally: Tally::new(),
             exits: Exits::default(),
             started: 0,
+            builds: Builds::default(),
         }
     }
 
@@ -129,7 +132,7 @@ impl<'w> World<'w> {
                     let lab = self.lab.as_mut().ok_or_else(|| Trouble::Knob(NO_LAB.to_owned()))?;
                     lab.stand(*part, wanted).map_err(|error| Trouble::Knob(chain(&error)))?;
                 }
-                How::Arg | How::Env { .. } | How::Template | How::Live | How::Told => {}
+                How::Arg | How::Env { .. } | How::Template | How::Live | How::Build | How::Told => {}
             }
         }
         Ok(())

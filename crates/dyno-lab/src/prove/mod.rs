@@ -1,6 +1,8 @@
 //! Proofs on a live server: what is read to see that a change is in force.
 
+mod code;
 mod network;
+mod program;
 mod seen;
 
 use dyno_climb::load::LoadSpec;
@@ -11,7 +13,7 @@ use dyno_sys::proc;
 use dyno_sys::trace::count_syscalls;
 
 use crate::failure::chain;
-use crate::launch::{Arm, World, load_target as target, within};
+use crate::launch::{Arm, Run, World, load_target as target, within};
 
 /// Requests that a counting proof watches: enough that one odd call does not matter.
 const REQUESTS: u64 = 50;
@@ -32,7 +34,10 @@ impl World<'_> {
         match proof {
             Proof::Threads { .. } => Ok(seen::threads(&pids)),
             Proof::Filters { .. } => Ok(seen::filters(&pids)),
-            Proof::Scheduled { class } => Ok(seen::scheduled(&pids, class)),
+            Proof::Scheduled { class, nice } => Ok(seen::scheduled(&pids, class, *nice)),
+            Proof::TimerSlack { ns } => Ok(seen::timer_slack(&pids, *ns)),
+            Proof::OpenFiles { contains, flag, .. } => Ok(seen::open_files(&pids, contains, *flag)),
+            Proof::Built { file } => Ok(self.runs_its_build(arm, file)),
             Proof::HugePages { .. } => Ok(seen::huge_pages(&pids)),
             Proof::Cpus { .. } => Ok(seen::pinned(&pids)),
             Proof::Maps { contains } => Ok(seen::maps(&pids, contains)),
@@ -94,7 +99,8 @@ impl World<'_> {
             word.replace("{dir}", &arm.dir.display().to_string())
         };
         let argv: Vec<String> = argv.iter().map(fill).collect();
-        match self.run_to_end(&argv, &arm.dir, COMMAND_NS_MAX) {
+        let cpus = Some(self.ground.server_cpus.clone());
+        match self.run_to_end(&Run { argv: &argv, env: &[], cwd: &arm.dir, cpus }, COMMAND_NS_MAX) {
             Ok((_, text)) => Ok(Reading::Fact { holds: text.contains(expect), text: first_line(&text) }),
             Err(trouble) if trouble.ends_the_climb() => Err(trouble),
             Err(trouble) => Ok(Reading::CannotTell(trouble.to_string())),

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use dyno_climb::proof::Reading;
+use dyno_climb::proof::{FileFlag, Reading};
 use dyno_host::counted;
 use dyno_sys::setting::scheduling;
 use dyno_sys::socket::{Addr, SockOpt};
@@ -39,19 +39,52 @@ pub(super) fn huge_pages(pids: &[Pid]) -> Reading {
     }
 }
 
-/// Whether every task of these processes is scheduled in this class.
-pub(super) fn scheduled(pids: &[Pid], class: &str) -> Reading {
+/// Whether every task of these processes is scheduled in this class, and is as nice as that where it matters.
+pub(super) fn scheduled(pids: &[Pid], class: &str, nice: Option<i32>) -> Reading {
+    let wanted = nice.map_or_else(|| class.to_owned(), |nice| format!("{class} nice {nice}"));
+    let place = |tid| match nice {
+        None => scheduling::class_of(tid),
+        Some(_) => scheduling::place_of(tid),
+    };
     let tids = pids.iter().flat_map(|pid| proc::tasks(*pid));
-    let classes: Vec<String> = tids.filter_map(|tid| scheduling::class_of(tid).ok()).collect();
-    let others = classes.iter().filter(|one| *one != class).count();
-    match classes.first() {
-        None => Reading::CannotTell("no thread of the server could be asked".into()),
-        Some(_) if others == 0 => Reading::Fact { text: class.to_owned(), holds: true },
-        Some(_) => {
-            let text = format!("{others} of {} threads are not in class {class}", classes.len());
+    all_stand(tids.filter_map(|tid| place(tid).ok()), &wanted, "in class")
+}
+
+/// Whether the timer slack of every task of these processes is this. Reading that of another process needs CAP_SYS_NICE.
+pub(super) fn timer_slack(pids: &[Pid], ns: u64) -> Reading {
+    let tids = pids.iter().flat_map(|pid| proc::tasks(*pid));
+    match tids.map(proc::timer_slack_ns).collect::<std::io::Result<Vec<u64>>>() {
+        Ok(slacks) => {
+            all_stand(slacks.into_iter().map(|slack| format!("{slack} ns")), &format!("{ns} ns"), "at")
+        }
+        Err(error) => Reading::CannotTell(format!("timer slack of another process cannot be read: {error}")),
+    }
+}
+
+/// One thread that stands elsewhere may be the one that serves.
+fn all_stand(read: impl Iterator<Item = String>, wanted: &str, word: &str) -> Reading {
+    let read: Vec<String> = read.collect();
+    let others: Vec<&String> = read.iter().filter(|one| *one != wanted).collect();
+    match (read.first(), others.first()) {
+        (None, _) => Reading::CannotTell("no thread of the server could be asked".into()),
+        (_, None) => Reading::Fact { text: wanted.to_owned(), holds: true },
+        (_, Some(other)) => {
+            let text = format!("{} of {} threads are not {word} {wanted}: {other}", others.len(), read.len());
             Reading::Fact { text, holds: false }
         }
     }
+}
+
+/// Files that these processes have open whose path contains the text, with this flag.
+pub(super) fn open_files(pids: &[Pid], contains: &str, flag: FileFlag) -> Reading {
+    // O_SYNC is O_DSYNC and a bit more.
+    let asked = |word: &str| word == flag.name() || flag == FileFlag::Dsync && word == "O_SYNC";
+    let files = pids.iter().flat_map(|pid| proc::open_files(*pid));
+    let files: BTreeMap<String, ()> = files
+        .filter(|(path, flags)| path.contains(contains) && flags.split(' ').any(asked))
+        .map(|(path, _)| (path, ()))
+        .collect();
+    Reading::Number(files.len() as f64)
 }
 
 /// Tasks of these processes that may run on one CPU only, counted once per CPU.
@@ -193,12 +226,15 @@ mod tests {
             let _ = ended.recv();
         });
         assert_eq!(told.recv(), Ok(true), "everybody may be in less of a hurry");
-        assert!(matches!(scheduled(&[child::this()], "batch"), Reading::Fact { holds: false, .. }));
+        assert!(matches!(scheduled(&[child::this()], "batch", None), Reading::Fact { holds: false, .. }));
         drop(end);
         thread.join().expect("the thread does not panic");
         let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().expect("a program");
         let pid = sleeper.id().cast_signed();
-        assert!(matches!(scheduled(&[pid], "other"), Reading::Fact { holds: true, .. }));
+        assert!(matches!(scheduled(&[pid], "other", None), Reading::Fact { holds: true, .. }));
+        assert!(matches!(scheduled(&[pid], "other", Some(0)), Reading::Fact { holds: true, .. }));
+        let nicer = scheduled(&[pid], "other", Some(5));
+        assert!(matches!(nicer, Reading::Fact { holds: false, .. }), "{nicer}");
         sleeper.kill().expect("it runs");
         sleeper.wait().expect("it was started here");
     }
@@ -211,6 +247,46 @@ mod tests {
         sleeper.kill().expect("it runs");
         sleeper.wait().expect("it was started here");
         assert!(matches!(huge_pages(&[i32::MAX]), Reading::CannotTell(_)));
+    }
+
+    /// Planted fault: the slack of the first thread stands for all.
+    #[test]
+    fn a_timer_slack_of_one_thread_is_not_in_force_while_others_have_another() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let _ = tell.send(child::timer_slack(1_234).is_ok());
+            let _ = ended.recv();
+        });
+        assert_eq!(told.recv(), Ok(true));
+        let read = timer_slack(&[child::this()], 1_234);
+        let is_read =
+            matches!(&read, Reading::Fact { holds: false, text } if text.contains("are not at 1234 ns"));
+        // A thread may read its own, and others' with CAP_SYS_NICE.
+        assert!(is_read || matches!(read, Reading::CannotTell(_)), "{read}");
+        drop(end);
+        thread.join().expect("the thread does not panic");
+    }
+
+    /// Planted fault: a file counts that is open, however it was opened.
+    #[test]
+    fn a_file_that_is_open_without_the_flag_does_not_count() {
+        use std::os::unix::fs::OpenOptionsExt;
+        let path = std::env::temp_dir().join(format!("dyno-flag-{}", child::this()));
+        // O_DSYNC of x86-64 and arm64 (asm-generic/fcntl.h).
+        let open =
+            |flags| std::fs::OpenOptions::new().append(true).create(true).custom_flags(flags).open(&path);
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        let count = |flag| open_files(&[child::this()], &name, flag);
+        let plain = open(0).expect("a file");
+        assert_eq!(count(FileFlag::Dsync), Reading::Number(0.0));
+        drop(plain);
+        let waits = open(0o10_000).expect("a file");
+        assert_eq!(count(FileFlag::Dsync), Reading::Number(1.0));
+        assert_eq!(count(FileFlag::Sync), Reading::Number(0.0));
+        drop(waits);
+        assert_eq!(count(FileFlag::Dsync), Reading::Number(0.0));
+        std::fs::remove_file(path).expect("its file");
     }
 
     #[test]

@@ -104,6 +104,11 @@ pub fn has_ended(pid: Pid) -> bool {
     has_thread_ended(pid) && tasks(pid).len() <= 1
 }
 
+/// How late timers of a thread may be, ns; 0 for one that is scheduled in real time. Needs CAP_SYS_NICE for another process's.
+pub fn timer_slack_ns(tid: Tid) -> io::Result<u64> {
+    parsed(tid, "timerslack_ns", |text| text.trim().parse().ok())
+}
+
 /// Whether a thread runs no more; others of its process may.
 pub fn has_thread_ended(tid: Tid) -> bool {
     state(tid).map_or(true, |state| matches!(state, 'Z' | 'X'))

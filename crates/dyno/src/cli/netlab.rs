@@ -52,7 +52,7 @@ pub(crate) enum Pages {
 /// `dyno netlab under`.
 #[derive(Debug, Args)]
 #[command(
-    about = "Becomes a program under filters of system calls that allow everything, and cost what filters cost; in a class of the scheduler."
+    about = "Becomes a program under filters of system calls that allow everything, and cost what filters cost; in a class of the scheduler, with a timer slack, with small pages."
 )]
 pub(crate) struct Under {
     /// How many filters, on top of one another
@@ -61,6 +61,9 @@ pub(crate) struct Under {
     /// The scheduler's class: "other nice 0", "batch nice 0", "fifo priority 1" [default: this process's]
     #[arg(long, value_name = "CLASS", hide_default_value = true)]
     pub(crate) class: Option<String>,
+    /// Timers may be late by this many ns; 0 is what this process began with [default: this process's]
+    #[arg(long, value_name = "NS", hide_default_value = true)]
+    pub(crate) timer_slack: Option<u64>,
     /// Pages of memory: system (huge ones where the system gives them), or small
     #[arg(
         long,

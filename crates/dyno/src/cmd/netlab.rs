@@ -69,13 +69,16 @@ fn how_to_enter(lab: &Lab) -> String {
 
 /// Comes back only with the reason why not.
 fn become_it(under: &Under) -> Failure {
-    let Under { filters, class, pages, command } = under;
+    let Under { filters, class, timer_slack, pages, command } = under;
     let name = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     if let Some(Err(error)) = class.as_ref().map(|class| scheduling::set_own(class)) {
         return Failure::error(format!("cannot be in class \"{}\"", class.as_deref().unwrap_or_default()))
             .because(&error)
             .likely("there is no such class, or fifo and rr need root")
             .try_this("--class \"batch nice 0\"");
+    }
+    if let Some(Err(error)) = timer_slack.map(child::timer_slack) {
+        return Failure::error("cannot have another timer slack").because(&error);
     }
     if let Err(error) = small_pages(*pages) {
         return Failure::error("cannot do without huge pages").because(&error);

@@ -22,7 +22,7 @@ pub(super) fn step(_: &NetworkHere) -> Step {
         source: "linux: sched(7), SCHED_BATCH".into(),
         risk: "answers come later where others want the CPU".into(),
         metric: Metric::SecondsPerRequest,
-        ..rung("class-batch", "class", "batch", vec![Proof::Scheduled { class: "batch".into() }])
+        ..rung("class-batch", "class", "batch", vec![Proof::Scheduled { class: "batch".into(), nice: None }])
     };
     Step::first(dial(), rung)
 }

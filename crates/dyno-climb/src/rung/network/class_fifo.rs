@@ -15,7 +15,7 @@ pub(super) fn step(_: &NetworkHere) -> Step {
             .into(),
         elsewhere: "+1 % requests/s [−2, +3] on an idle machine (docs/ladder.md)".into(),
         metric: Metric::SecondsPerRequest,
-        ..rung("class-fifo", "class", "fifo", vec![Proof::Scheduled { class: "fifo".into() }])
+        ..rung("class-fifo", "class", "fifo", vec![Proof::Scheduled { class: "fifo".into(), nice: None }])
     };
     Step::further(rung)
 }

@@ -6,7 +6,8 @@ use crate::rung::shape::{NetworkHere, Rung, Step, told};
 
 pub(super) fn step(_: &NetworkHere) -> Step {
     let why =
-        "dyno serve keeps no table in memory: its workers use a few MB, less than caches hold".to_owned();
+        "dyno serve keeps no table in memory: its workers use a few MB, less than caches hold; a plan can climb a server that does"
+            .to_owned();
     let step = told("pages-huge", "pages", ["small", "huge"], Some(State::NotPresent), why);
     let rung = Rung {
         claim: "a look into a large table finds its page without a walk".into(),

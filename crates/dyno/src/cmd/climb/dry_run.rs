@@ -3,7 +3,7 @@
 //! A plan runs commands as the user: whoever got it from elsewhere reads here what they are, each text as it stands.
 
 use dyno_climb::dial::{Dial, How, Value};
-use dyno_climb::plan::Plan;
+use dyno_climb::plan::{BuildStep, Plan};
 use dyno_climb::proof::Proof;
 use dyno_climb::rung::Rung;
 use dyno_record::commands::quoted;
@@ -50,6 +50,7 @@ fn reaches(dial: &Dial, value: &Value) -> String {
         How::Live => format!("{}, or the message {:?} while it runs", words(value), value.text),
         How::Env { variable } if value.text.is_empty() => format!("variable {variable} as it was found"),
         How::Env { variable } => format!("variable {variable}={:?}", value.text),
+        How::Build => format!("{{{}}} is {:?} where the server is built", dial.name, value.words),
         How::Told => "changes nothing: it is told and not tried".to_owned(),
         How::Template => format!("{{{}}} is {:?}", dial.name, value.text),
         How::Knob { path } if value.text.is_empty() => format!("{path} as it was found"),
@@ -80,6 +81,9 @@ impl Lines {
         if let Some(argv) = &launch.prepare {
             self.line("prepare", &argv.join(" "));
         }
+        for step in &launch.build {
+            self.step(step);
+        }
         self.line("server", &launch.argv.join(" "));
         for (name, value) in &launch.env {
             self.line("", &format!("with {name}={value:?}"));
@@ -87,6 +91,17 @@ impl Lines {
         for (name, text) in &launch.files {
             self.line("file", &format!("{{dir}}/{name}"));
             text.lines().for_each(|line| self.text.push_str(&format!("          | {}\n", shown(line))));
+        }
+    }
+
+    fn step(&mut self, step: &BuildStep) {
+        let label = if step.run.is_empty() { "train" } else { "build" };
+        let when = step.when.as_ref().map(|when| format!(", when {when}")).unwrap_or_default();
+        let time =
+            if step.run.is_empty() { format!(", under load for {} ms", step.for_ms) } else { String::new() };
+        self.line(label, &format!("{}{time}{when}", step.argv().join(" ")));
+        for (name, value) in &step.env {
+            self.line("", &format!("with {name}={value:?}"));
         }
     }
 

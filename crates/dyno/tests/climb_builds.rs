@@ -1,0 +1,201 @@
+//! `dyno climb` with a server that the plan builds, a table in memory, a log on the disk: what is in force is proved, and what is
+//! only written down is not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use dyno_record::climb::{Attempt, Climb, RungVerdict, State};
+
+const DYNO: &str = env!("CARGO_BIN_EXE_dyno");
+
+/// Climbs beside one another would have no time left for their rungs.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
+
+/// An example plan with changes, climbed in a folder of its own.
+fn climbed(name: &str, example: &str, changes: &[(&str, &str)], arguments: &[&str]) -> (Climb, String) {
+    let _machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = std::env::temp_dir().join(format!("dyno-built-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir(&folder).expect("a folder for the test");
+    let mut plan = fs::read_to_string(examples().join(example)).expect("an example");
+    for (from, to) in changes {
+        assert!(plan.contains(from), "{example} has no {from}");
+        plan = plan.replace(from, to);
+    }
+    fs::write(folder.join("plan.toml"), plan).expect("a plan");
+    fs::create_dir(folder.join("c")).expect("a folder for the source");
+    fs::copy(examples().join("c/server.c"), folder.join("c/server.c")).expect("its source");
+    let output = Command::new(DYNO)
+        .args(["climb", "plan.toml", "--time", "20s", "--instances", "2"])
+        .args(arguments)
+        .current_dir(&folder)
+        .env("TMPDIR", &folder)
+        .output()
+        .expect("dyno runs");
+    let talk = String::from_utf8_lossy(&output.stderr).into_owned();
+    let json = fs::read_to_string(folder.join("climb.json")).unwrap_or_else(|_| panic!("no record: {talk}"));
+    let _ = fs::remove_dir_all(&folder);
+    (Climb::from_json(&json).expect("a whole record"), talk)
+}
+
+/// What became of one rung.
+fn attempt(name: &str, example: &str, changes: &[(&str, &str)], rung: &str) -> (Attempt, Option<State>) {
+    let (climb, talk) = climbed(name, example, changes, &["--rung", rung]);
+    let found = climb.rungs.into_iter().find(|done| done.id == rung);
+    let found = found.unwrap_or_else(|| panic!("no rung {rung}: {talk}"));
+    (found.attempt, found.state)
+}
+
+fn assert_not_applied((attempt, state): (Attempt, Option<State>), wanted: &str) {
+    assert_eq!(attempt.verdict, RungVerdict::NotApplied, "{}", attempt.why);
+    assert_eq!(state, Some(State::NotInForce));
+    assert!(attempt.why.contains(wanted), "{}", attempt.why);
+}
+
+#[test]
+fn a_build_is_proved_on_every_server_of_both_sides() {
+    let (attempt, _) = attempt("proved", "build.toml", &[], "optimised");
+    let measured = !matches!(attempt.verdict, RungVerdict::NotApplied | RungVerdict::Failed);
+    assert!(measured, "{}: {}", attempt.verdict.words(), attempt.why);
+    let lines = &attempt.proof;
+    assert!(
+        !lines.is_empty() && lines.iter().all(|line| line.read.starts_with("runs server, ")),
+        "{lines:?}"
+    );
+    assert!(lines.iter().all(|line| line.holds == (line.side == "b")), "{lines:?}");
+}
+
+/// Planted fault: every build writes the same file, so that the last one built serves on both sides.
+#[test]
+fn a_build_that_writes_over_the_other_sides_is_not_applied() {
+    let shared = [("\"{out}/server\"", "\"{scratch}/server\"")];
+    // Nothing that is launched is of the build: that is found before anything is started.
+    let (code, said) = dry_run(&shared);
+    assert!(code == Some(2) && said.contains("names {out}"), "{said}");
+    let named = [shared[0], ("[load]", "[launch.env]\nBUILT = \"{out}\"\n\n[load]")];
+    assert_not_applied(
+        attempt("same-file", "build.toml", &named, "optimised"),
+        "the build left no file server",
+    );
+}
+
+fn dry_run(changes: &[(&str, &str)]) -> (Option<i32>, String) {
+    let text = fs::read_to_string(examples().join("build.toml")).expect("an example");
+    let text = changes.iter().fold(text, |text, (from, to)| text.replace(from, to));
+    let path = std::env::temp_dir().join(format!("dyno-plan-{}.toml", std::process::id()));
+    fs::write(&path, text).expect("a plan");
+    let output = Command::new(DYNO).args(["climb", "--dry-run"]).arg(&path).output().expect("dyno runs");
+    let _ = fs::remove_file(&path);
+    (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+}
+
+#[test]
+fn a_dry_run_shows_every_step_of_a_build() {
+    let (code, said) = dry_run(&[]);
+    assert_eq!(code, Some(0), "{said}");
+    for wanted in [
+        "train     {out}/counting {address}:{port}, under load for 1000 ms, when profile=trained",
+        "build     gcc {opt} {cpu} {link} {profile} {plan}/c/server.c -o {out}/server",
+        r#"{opt} is ["-O2"] where the server is built"#,
+    ] {
+        assert!(said.contains(wanted), "{wanted}: {said}");
+    }
+}
+
+/// Planted fault: the dial's word changes nothing in the code, and the files differ in a time stamp alone.
+#[test]
+fn two_builds_with_the_same_code_are_not_told_apart() {
+    let idle = [
+        ("words = [\"-O2\"]", "words = [\"-O0\", \"-DUNUSED=1\"]"),
+        ("\"{link}\", \"{profile}\", ", "\"{link}\", \"{profile}\", \"-Wl,--build-id=uuid\", "),
+    ];
+    assert_not_applied(attempt("same-code", "build.toml", &idle, "optimised"), "cannot tell the sides apart");
+}
+
+/// Planted fault: the server that was built is there, and another one is started.
+#[test]
+fn a_build_that_is_not_what_runs_is_not_applied() {
+    let other = [(
+        "argv = [\"{out}/server\", ",
+        "prepare = [\"gcc\", \"{plan}/c/server.c\", \"-o\", \"{scratch}/server\"]\nenv = { BUILT = \"{out}\" }\nargv = [\"{scratch}/server\", ",
+    )];
+    assert_not_applied(attempt("other", "build.toml", &other, "optimised"), "not the server that was built");
+}
+
+#[test]
+fn a_build_that_fails_is_a_failed_rung_in_the_compilers_words() {
+    let broken = [("words = [\"-O2\"]", "words = [\"-O2\", \"-DSIDE=*\"]")];
+    let (attempt, _) = attempt("broken", "build.toml", &broken, "optimised");
+    assert_eq!(attempt.verdict, RungVerdict::Failed, "{}", attempt.why);
+    for wanted in ["the server cannot be built: gcc -O2 -DSIDE=*", "exit status 1", "error:"] {
+        assert!(attempt.why.contains(wanted), "{wanted}: {}", attempt.why);
+    }
+}
+
+#[test]
+fn a_build_that_does_not_end_is_ended() {
+    let slow = [
+        ("argv = [\"{out}/server\", ", "build_ms = 1500\nargv = [\"{out}/server\", "),
+        ("[load]", "[[launch.build]]\nwhen = \"opt=O2\"\nrun = [\"sleep\", \"60\"]\n\n[load]"),
+    ];
+    let (attempt, _) = attempt("endless", "build.toml", &slow, "optimised");
+    assert_eq!(attempt.verdict, RungVerdict::Failed, "{}", attempt.why);
+    assert!(attempt.why.contains("did not end within 2 s"), "{}", attempt.why);
+}
+
+#[test]
+fn a_training_guides_the_build_and_one_that_leaves_nothing_fails() {
+    let (trained, _) = attempt("trained", "build.toml", &[], "trained");
+    let measured = !matches!(trained.verdict, RungVerdict::NotApplied | RungVerdict::Failed);
+    assert!(measured, "{}: {}", trained.verdict.words(), trained.why);
+    // Planted fault: a server that counts nothing leaves no profile, and the last step would build without one.
+    let (empty, _) = attempt("untrained", "build.toml", &[("\"-fprofile-generate\", ", "")], "trained");
+    assert_eq!(empty.verdict, RungVerdict::Failed, "{}", empty.why);
+    assert!(empty.why.contains("left no file in {out}"), "{}", empty.why);
+}
+
+/// A smaller table, so that many servers fit.
+const SMALL: [(&str, &str); 2] = [("\"256\"", "\"64\""), ("rises = 200.0", "rises = 50.0")];
+
+fn pages_are_asked_for() -> bool {
+    let mode = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    mode.contains("[madvise]")
+}
+
+#[test]
+fn huge_pages_that_malloc_asks_for_are_proved_where_they_stand() {
+    if !pages_are_asked_for() {
+        eprintln!("skipped: transparent huge pages are not given to who asks for them here");
+        return;
+    }
+    let (attempt, _) = attempt("huge", "table.toml", &SMALL, "huge-pages");
+    let measured = !matches!(attempt.verdict, RungVerdict::NotApplied | RungVerdict::Failed);
+    assert!(measured, "{}: {}", attempt.verdict.words(), attempt.why);
+}
+
+/// Planted faults: the variable is set, and the process may have no huge pages; or the table is not malloc's.
+#[test]
+fn huge_pages_that_are_asked_for_and_not_given_are_not_applied() {
+    let under = format!(
+        "argv = [\"{DYNO}\", \"netlab\", \"under\", \"--pages\", \"small\", \"--\", \"{{out}}/server\""
+    );
+    let small = [SMALL[0], SMALL[1], ("argv = [\"{out}/server\"", under.as_str())];
+    assert_not_applied(attempt("small", "table.toml", &small, "huge-pages"), "not in force");
+    if pages_are_asked_for() {
+        let mapped = [SMALL[0], SMALL[1], ("\"--table\", ", "\"--map\", \"--table\", ")];
+        assert_not_applied(attempt("mapped", "table.toml", &mapped, "huge-pages"), "not in force");
+    }
+}
+
+/// Planted fault: the plan says that the log is written, and its words still have it synced.
+#[test]
+fn a_log_that_is_still_synced_is_not_applied() {
+    let synced = [("{ name = \"written\", words = [", "{ name = \"written\", words = [\"--sync\", ")];
+    assert_not_applied(attempt("synced", "log.toml", &synced, "log-written"), "not in force");
+}

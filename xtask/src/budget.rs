@@ -45,16 +45,33 @@ fn measure(dyno: &Path, folder: &Path) -> Result<Vec<Measured>, Trouble> {
         let name = shape.name;
         let (bytes, more) = (shape.request_bytes(), 2 * REQUESTS);
         eprintln!("budget: {name}, {REQUESTS} and {more} requests of {bytes} bytes under callgrind");
-        let once = callgrind::serve(dyno, folder, &shape, REQUESTS)?;
-        let twice = callgrind::serve(dyno, folder, &shape, 2 * REQUESTS)?;
+        let [once, twice] =
+            both(|folder, requests| callgrind::serve(dyno, folder, &shape, requests), folder)?;
         // A worker's profile that is not there would leave every budget kept.
         if twice.instructions < once.instructions + REQUESTS {
             return Err(Trouble::new(format!("a request of {name} would cost less than one instruction"))
-                .likely("the worker's profile is missing; see target/xtask/budget/said"));
+                .likely("the worker's profile is missing; see target/xtask/budget/*/said"));
         }
         all.extend(per_request(name, &once, &twice));
     }
     Ok(all)
+}
+
+/// The shorter run and the longer one beside each other, each in a folder of its own: one process is busy in each.
+fn both(
+    serve: impl Fn(&Path, u64) -> Result<Counts, Trouble> + Sync,
+    folder: &Path,
+) -> Result<[Counts; 2], Trouble> {
+    let run = |name: &str, requests| {
+        let folder = folder.join(name);
+        std::fs::create_dir_all(&folder).map_err(Trouble::cannot(format!("make {}", folder.display())))?;
+        serve(&folder, requests)
+    };
+    std::thread::scope(|scope| {
+        let once = scope.spawn(|| run("once", REQUESTS));
+        let twice = run("twice", 2 * REQUESTS);
+        Ok([once.join().expect("it panics nowhere")?, twice?])
+    })
 }
 
 fn per_request(shape: &str, once: &Counts, twice: &Counts) -> [Measured; 3] {
@@ -70,6 +87,25 @@ fn per_request(shape: &str, once: &Counts, twice: &Counts) -> [Measured; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Fault: one folder for both, where the profiles of one would be counted for the other.
+    #[test]
+    fn both_runs_have_a_folder_of_their_own_and_a_failure_of_one_is_told() {
+        let folder = std::env::temp_dir().join(format!("dyno-budget-{}", std::process::id()));
+        let counted = |folder: &Path, requests| {
+            let name = folder.file_name().map_or(0, |name| name.len() as u64);
+            Ok(Counts { instructions: requests, system_calls: name, allocations: 0 })
+        };
+        let both_counted =
+            both(counted, &folder).map(|all| all.map(|one| (one.instructions, one.system_calls)));
+        assert_eq!(both_counted, Ok([(REQUESTS, 4), (2 * REQUESTS, 5)]));
+        let failing = |_: &Path, requests| match requests {
+            REQUESTS => Err(Trouble::new("no profile")),
+            _ => Ok(Counts::default()),
+        };
+        assert_eq!(both(failing, &folder), Err(Trouble::new("no profile")));
+        let _ = std::fs::remove_dir_all(folder);
+    }
 
     #[test]
     fn what_both_runs_share_is_no_cost_of_a_request() {

@@ -52,7 +52,11 @@ pub(crate) fn run(command: &mut Command) -> Result<Outcome, Trouble> {
 /// Starts it with our own output, as lowly as programs can be, so that others hardly notice.
 pub(crate) fn run_in_background(of: &mut Command) -> Result<Child, Trouble> {
     eprintln!("$ {} &", shown(of));
-    // The kernel's class for what may wait: it yields at once to whoever wakes up (sched(7)).
+    lowly(of).stdin(Stdio::null()).spawn().map_err(Trouble::cannot(format!("run {}", shown(of))))
+}
+
+/// The same command in the kernel's class for what may wait: it yields at once to whoever wakes up (sched(7)).
+pub(crate) fn lowly(of: &Command) -> Command {
     let words = of.get_args().map(|word| word.to_string_lossy().into_owned());
     let program = of.get_program().to_string_lossy().into_owned();
     let idle = ["chrt", "--idle", "0"].map(str::to_owned).into_iter();
@@ -61,7 +65,7 @@ pub(crate) fn run_in_background(of: &mut Command) -> Result<Child, Trouble> {
     if let Some(folder) = of.get_current_dir() {
         lowly.current_dir(folder);
     }
-    lowly.stdin(Stdio::null()).spawn().map_err(Trouble::cannot(format!("run {}", shown(of))))
+    lowly
 }
 
 /// What it printed; a failure is trouble, with what it said.

@@ -7,7 +7,7 @@
 
 mod told;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -99,10 +99,14 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     Ok(outcome)
 }
 
-/// Some seconds of each of the protocol's targets; the server has the simulator's seeds.
-pub(crate) fn run_in_ci(repo: &Repo) -> Result<Outcome, Trouble> {
+/// What `ci` does: builds the protocol's targets, and then runs each for some seconds (the words of this verb). The server has
+/// the simulator's seeds.
+pub(crate) fn for_ci(repo: &Repo) -> Result<(Command, Vec<String>), Trouble> {
     let targets: Vec<&Target> = TARGETS.iter().filter(|target| target.reach == Reach::Protocol).collect();
-    Fuzzer::build(repo, &targets)?.run_all(&targets, TIME_IN_CI)
+    let names: Vec<&str> = targets.iter().map(|target| target.name).collect();
+    let time = format!("{}s", TIME_IN_CI.as_secs());
+    let words = ["fuzz", &names.join(","), "--time", &time].map(str::to_owned);
+    Ok((build(repo, &targets, &repo.scratch("fuzz")?, &host()?), words.to_vec()))
 }
 
 /// `request,chunked`, or all.
@@ -131,16 +135,7 @@ impl Fuzzer {
     fn build(repo: &Repo, targets: &[&Target]) -> Result<Fuzzer, Trouble> {
         let (sources, work) = (repo.path("fuzz"), repo.scratch("fuzz")?);
         let host = host()?;
-        let manifest = sources.join("Cargo.toml");
-        // With a target of its own, so that build scripts and macros are built without the fuzzer's instructions.
-        let mut build = cargo(["build", "--release", "--locked", "--target", &host]);
-        build.arg("--manifest-path").arg(manifest).arg("--target-dir").arg(work.join("target"));
-        for target in targets {
-            build.args(["--bin", target.name]);
-            build.args(target.reach.feature().map_or(vec![], |feature| vec!["--features", feature]));
-        }
-        build.env("RUSTFLAGS", format!("--cfg fuzzing {}", COVERAGE.join(" ")));
-        match run_command(&mut build)? {
+        match run_command(&mut build(repo, targets, &work, &host))? {
             Outcome::Done => {
                 Ok(Fuzzer { built: work.join("target").join(host).join("release"), sources, work })
             }
@@ -202,6 +197,20 @@ impl Fuzzer {
     }
 }
 
+/// What builds them.
+fn build(repo: &Repo, targets: &[&Target], work: &Path, host: &str) -> Command {
+    // With a target of its own, so that build scripts and macros are built without the fuzzer's instructions.
+    let mut build = cargo(["build", "--release", "--locked", "--target", host]);
+    build.arg("--manifest-path").arg(repo.path("fuzz/Cargo.toml"));
+    build.arg("--target-dir").arg(work.join("target"));
+    for target in targets {
+        build.args(["--bin", target.name]);
+        build.args(target.reach.feature().map_or(vec![], |feature| vec!["--features", feature]));
+    }
+    build.env("RUSTFLAGS", format!("--cfg fuzzing {}", COVERAGE.join(" ")));
+    build
+}
+
 /// The machine's own target, by the compiler's name.
 fn host() -> Result<String, Trouble> {
     let told = output(&mut command(["rustc", "-vV"]))?;
@@ -213,7 +222,6 @@ fn host() -> Result<String, Trouble> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn targets_are_chosen_by_name_and_an_unknown_one_is_told() {

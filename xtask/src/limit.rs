@@ -1,7 +1,8 @@
 //! Runs a program for so long at most: what hangs is killed with everything that it started, and said.
 //!
-//! The tests' binaries are run by it. It makes no process group of its own, so that Ctrl-C at a terminal reaches the
-//! tests as it reaches us; what belongs to a run is known by its parents and by a mark in its environment.
+//! The tests' binaries are run by it, and what is built beside them. It makes no process group of its own, so that Ctrl-C
+//! at a terminal reaches the tests as it reaches us; what belongs to a run is known by its parents and by a mark in its
+//! environment.
 
 use std::collections::BTreeSet;
 use std::process::{Child, Command, ExitStatus};
@@ -21,11 +22,14 @@ const ROUNDS_MAX: usize = 20;
 /// What was killed is gone when it next gets a CPU; what hangs in the kernel longer than this is left to it.
 const GONE_MAX: Duration = Duration::from_secs(5);
 
+/// USER_HZ, in which the kernel tells times: 100 on every machine that we know.
+const TICKS_PER_S: u64 = 100;
+
 /// What a process of a run has in its environment, before the run's own name.
 const MARK: &str = "DYNO_TEST_RUN";
 
 /// How a run ended.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// By itself, with success.
     Well,
@@ -35,25 +39,121 @@ pub(crate) enum Ended {
     TooLate(usize),
 }
 
+/// How long a run took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Took {
+    pub(crate) elapsed: Duration,
+    /// Time on a CPU, of it and of all that was waited for by whoever started it.
+    pub(crate) cpu: Duration,
+}
+
 /// Runs it with our own output.
 ///
 /// # Errors
 /// When it cannot be started or looked at.
 pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Result<Ended, Trouble> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-    let what = shown(command);
-    let begun = Instant::now();
-    let mut child = command.env(MARK, &mark).spawn().map_err(Trouble::cannot(format!("run {what}")))?;
+    run_timed(command, limit).map(|(ended, _)| ended)
+}
+
+/// The same, and how long it took.
+///
+/// # Errors
+/// When it cannot be started or looked at.
+pub(crate) fn run_timed(command: &mut Command, limit: Duration) -> Result<(Ended, Took), Trouble> {
+    let mut run = Run::start(command, limit)?;
     loop {
-        let ended = child.try_wait().map_err(Trouble::cannot(format!("wait for {what}")))?;
-        match ended {
-            Some(status) if status.success() => return Ok(Ended::Well),
-            Some(status) => return Ok(Ended::Badly(status)),
-            None if begun.elapsed() >= limit => return killed(child, &mark).map(Ended::TooLate),
-            None => sleep(LOOK),
+        if let Some(ended) = run.look()? {
+            return Ok((ended, run.took()));
+        }
+        sleep(LOOK);
+    }
+}
+
+/// A program that runs. Dropped before its end, it is killed with all that it started.
+pub(crate) struct Run {
+    what: String,
+    mark: String,
+    /// Until its end.
+    child: Option<Child>,
+    begun: Instant,
+    limit: Duration,
+    took: Took,
+}
+
+impl Run {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(crate) fn start(command: &mut Command, limit: Duration) -> Result<Run, Trouble> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let mark = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let what = shown(command);
+        let begun = Instant::now();
+        let child = command.env(MARK, &mark).spawn().map_err(Trouble::cannot(format!("run {what}")))?;
+        Ok(Run { what, mark, child: Some(child), begun, limit, took: Took::default() })
+    }
+
+    /// How it ended, if it has: told once. Beyond its limit it is killed.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub(crate) fn look(&mut self) -> Result<Option<Ended>, Trouble> {
+        let Some(child) = &mut self.child else { return Ok(None) };
+        // Its times are to be read between its end and our waiting for it.
+        let (may_have_ended, cpu) = ended_with(child.id());
+        let status = match may_have_ended {
+            true => child.try_wait().map_err(Trouble::cannot(format!("wait for {}", self.what)))?,
+            false => None,
+        };
+        self.took = Took { elapsed: self.begun.elapsed(), cpu };
+        if let Some(status) = status {
+            self.child = None;
+            return Ok(Some(if status.success() { Ended::Well } else { Ended::Badly(status) }));
+        }
+        match self.child.take_if(|_| self.took.elapsed >= self.limit) {
+            Some(child) => killed(child, &self.mark).map(|count| Some(Ended::TooLate(count))),
+            None => Ok(None),
         }
     }
+
+    /// So far, or until its end.
+    pub(crate) fn took(&self) -> Took {
+        self.took
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if let Some(child) = self.child.take() {
+            // Nobody is left who could be told.
+            let _ = killed(child, &self.mark);
+        }
+    }
+}
+
+/// Whether a child of ours may have ended, and its time on a CPU until now with that of the children that it waited for.
+fn ended_with(pid: u32) -> (bool, Duration) {
+    let Some(fields) = stat_of(&pid.to_string()) else { return (true, Duration::ZERO) };
+    let ended = fields.first().is_none_or(|state| state == "Z" || state == "X");
+    (ended, ticks(&fields, 11..15))
+}
+
+/// Time on a CPU of all that we have waited for, and of what that has waited for.
+pub(crate) fn children_cpu() -> Duration {
+    stat_of("self").map_or(Duration::ZERO, |fields| ticks(&fields, 13..15))
+}
+
+/// The fields of /proc/PID/stat behind the name, which may hold anything: the third is the first here.
+fn stat_of(pid: &str) -> Option<Vec<String>> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(text.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
+}
+
+/// Of utime, stime, cutime and cstime, which are fields 14 to 17 (proc_pid_stat(5)): 11 to 14 here.
+fn ticks(fields: &[String], which: std::ops::Range<usize>) -> Duration {
+    let ticks = fields.get(which).unwrap_or_default().iter().filter_map(|field| field.parse::<u64>().ok());
+    Duration::from_millis(ticks.sum::<u64>() * 1_000 / TICKS_PER_S)
 }
 
 /// Kills all of a run; how many they were. All are stopped before the first is killed: a child that is born meanwhile is
@@ -120,12 +220,11 @@ fn processes() -> Vec<(u32, u32)> {
     pids.filter_map(|pid| Some((pid, parent_of(pid)?))).collect()
 }
 
-/// From /proc/PID/stat: what follows the name, which may hold anything.
+/// `None` for one that has ended.
 fn parent_of(pid: u32) -> Option<u32> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?;
-    fields.next()?.parse().ok().filter(|_| state != "Z" && state != "X")
+    let fields = stat_of(&pid.to_string())?;
+    let state = fields.first()?;
+    fields.get(1)?.parse().ok().filter(|_| state != "Z" && state != "X")
 }
 
 fn has(pid: u32, line: &str) -> bool {
@@ -201,6 +300,41 @@ mod tests {
             send("KILL", &left.iter().copied().collect());
             assert!(left.is_empty(), "{left:?} live");
         }
+    }
+
+    /// Fault: `Run` without its `drop`; the second process lives then.
+    #[test]
+    fn what_is_dropped_before_its_end_is_killed_with_all_that_it_started() {
+        let word = format!("dyno-dropped-{}", std::process::id());
+        let script = format!("sh -c 'sleep 600; : {word}' & wait");
+        let run = Run::start(&mut command_of(["sh", "-c", &script]), LONG).unwrap();
+        let second = || {
+            let named = |pid: &u32| {
+                let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                let line = String::from_utf8_lossy(&line).into_owned();
+                line.contains(&word) && !line.contains("wait")
+            };
+            processes().into_iter().map(|(pid, _)| pid).find(named)
+        };
+        let begun = Instant::now();
+        while second().is_none() {
+            assert!(begun.elapsed() < LONG, "it has not begun");
+            std::thread::yield_now();
+        }
+        drop(run);
+        assert_eq!(second(), None);
+    }
+
+    /// Fault: utime and stime alone (`11..13`), where the time of what it waited for is lost.
+    #[test]
+    fn the_time_on_a_cpu_of_what_was_started_and_waited_for_is_told() {
+        let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+        let (ended, took) =
+            run_timed(&mut command_of(["sh", "-c", &format!("sh -c '{spin}'; exit 0")]), LONG).unwrap();
+        assert_eq!(ended, Ended::Well);
+        assert!(took.cpu >= Duration::from_millis(20), "{took:?}");
+        // Two clocks: one counts ticks.
+        assert!(took.cpu <= took.elapsed + Duration::from_millis(50), "{took:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! change git's state and write nothing outside the target folder but what they say they write.
 
 mod bench;
+mod beside;
 mod book;
 mod budget;
 mod ci;
@@ -30,6 +31,7 @@ mod soak;
 mod strangers;
 mod test;
 mod tidy;
+mod times;
 mod trouble;
 mod watched;
 
@@ -44,7 +46,8 @@ Everything that is done to this repository by machine.
 
 usage: cargo xtask VERB
 
-  test [--yes]      installs what the tests need, asking first, and runs all of them
+  needs [--yes]     installs what the tests need, asking first
+  test [--yes]      the same, and runs all of them
   ci                fmt, tidy, clippy, scripts, test, the manual, budget: what has to hold before a merge
   tidy              the rules of the project that a compiler does not know
   budget [--write]  instructions, system calls and allocations per request, of five shapes of requests, against
@@ -101,6 +104,7 @@ fn run(mut words: Vec<String>) -> Result<Outcome, Trouble> {
     let repo = Repo::find()?;
     let flags = Flags::new(words);
     match verb.as_str() {
+        "needs" => packages::run(flags),
         "test" => test::run(&repo, flags),
         "ci" => ci::run(&repo, flags),
         "tidy" => tidy::run(&repo, flags),

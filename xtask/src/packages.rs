@@ -1,13 +1,13 @@
 //! The programs and libraries that the tests need beside Rust, and how they come onto a Debian machine.
 //!
-//! `cargo xtask test` calls this. It looks first, asks on a terminal, installs by itself with `--yes` or CI=true, and
+//! `cargo xtask test` calls this, and `needs` does nothing else. It looks first, asks on a terminal, installs by itself with `--yes` or CI=true, and
 //! starts no service.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use crate::command::{command, find_program, run};
-use crate::flags::Given;
+use crate::command::{command, find_program, run as run_command};
+use crate::flags::{Flags, Given};
 use crate::go;
 use crate::repo::is_ci;
 use crate::rights::Rights;
@@ -101,6 +101,13 @@ pub(crate) const PACKAGES: [Package; 20] = [
     Package { name: "procps", seen: Seen::Program("kill"), reason: "interrupts what tests have started" },
 ];
 
+/// Runs the verb.
+pub(crate) fn run(mut flags: Flags) -> Result<Outcome, Trouble> {
+    let yes = flags.switch("--yes");
+    flags.finish()?;
+    provide(yes).map(|()| Outcome::Done)
+}
+
 /// Installs what is missing, and fetches a newer Go where there is an old one.
 ///
 /// # Errors
@@ -110,12 +117,27 @@ pub(crate) fn provide(yes: Given) -> Result<(), Trouble> {
     go::provide()
 }
 
+/// What compilers are made of: linking goes on while all else is installed, and must not meet half of a newer one.
+const COMPILERS: [&str; 3] = ["gcc", "g++", "libc6-dev"];
+
+/// Installs what is missing of the compilers that builds of ours use.
+///
+/// # Errors
+/// As above.
+pub(crate) fn provide_compilers(yes: Given) -> Result<(), Trouble> {
+    provide_all(PACKAGES.iter().filter(|package| COMPILERS.contains(&package.name)), yes)
+}
+
 /// Installs what is missing of `wanted`.
 ///
 /// # Errors
 /// When something is missing and may not or cannot be installed.
 pub(crate) fn provide_these(wanted: &[Package], yes: Given) -> Result<(), Trouble> {
-    let missing: Vec<&Package> = wanted.iter().filter(|package| !is_there(&package.seen)).collect();
+    provide_all(wanted.iter(), yes)
+}
+
+fn provide_all<'p>(wanted: impl Iterator<Item = &'p Package>, yes: Given) -> Result<(), Trouble> {
+    let missing: Vec<&Package> = wanted.filter(|package| !is_there(&package.seen)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -213,7 +235,7 @@ fn apt(words: &[&str]) -> Result<(), Trouble> {
     let timeout = format!("DPkg::Lock::Timeout={LOCK_S_MAX}");
     let mut apt = command(["sh", "-c", WITHOUT_SERVICES, "sh", POLICY, "apt-get", "-o", &timeout]);
     apt.args(words).env("DEBIAN_FRONTEND", "noninteractive");
-    match run(&mut apt)? {
+    match run_command(&mut apt)? {
         Outcome::Done => Ok(()),
         Outcome::No => Err(Trouble::new(format!("apt-get {} failed", words[0]))),
     }
@@ -230,6 +252,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), PACKAGES.len());
         assert!(PACKAGES.iter().all(|package| !package.reason.is_empty()));
+        assert!(COMPILERS.iter().all(|name| names.contains(name)));
     }
 
     #[test]

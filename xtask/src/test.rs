@@ -1,130 +1,152 @@
 //! `cargo xtask test`: provides what the tests need and runs all of them, those of root too where it has the rights.
 //!
-//! `ci` calls it too, with a build to be made beside it. Cargo builds the tests' binaries; they are run from here, one
-//! after another, each with a limit of time. One that fails or hangs does not keep the others from being run. A test file
-//! `tests/root_*.rs` needs root, and every capability that it names (`CAP_…`). Without them it is skipped with a message;
-//! in CI that is a failure, because nobody reads messages there.
+//! `ci` calls it too, with what is to be built beside it. Cargo builds the tests' binaries; they are run from here, each with
+//! a limit of time: first those that measure nothing, some of them together, then those that do, each alone on the machine.
+//! One that fails or hangs does not keep the others from being run. A test file `tests/root_*.rs` needs root, and every
+//! capability that it names (`CAP_…`). Without them it is skipped with a message; in CI that is a failure, because nobody
+//! reads messages there.
 
 mod binaries;
 
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::io::stderr;
+use std::time::Duration;
 
-use crate::command::{run_in_background, shown};
-use crate::flags::{Flags, Given};
-use crate::limit::{Ended, run_within};
+use crate::beside::{Crowd, Done, Group, Task};
+use crate::command::shown;
+use crate::flags::Flags;
+use crate::limit::{Ended, run_timed};
 use crate::packages;
 use crate::repo::{Repo, is_ci};
 use crate::rights::Rights;
 use crate::trouble::{Outcome, Trouble};
-pub(crate) use binaries::{Binary, KEPT_BYTES};
+pub(crate) use binaries::{Binary, KEPT_BYTES, documentation};
+use binaries::{Company, DOCUMENTATION, SIMULATION};
 
 /// So many of the slowest are told at the end.
-const SLOWEST: usize = 8;
+const SLOWEST: usize = 12;
 
-/// What `ci` needs afterwards and can be done meanwhile.
-pub(crate) struct Beside {
-    /// Started when the tests are built, all at once.
-    pub(crate) builds: Vec<Command>,
-}
+/// Room for tests that measure nothing: so many binaries at once. Each has as many threads as there are CPUs, and most of
+/// them wait most of the time.
+const ROOM: usize = 2;
 
 /// Runs the verb.
 pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     let yes = flags.switch("--yes");
     flags.finish()?;
-    run_beside(repo, yes, None)
+    packages::provide(yes)?;
+    let Some(all) = Binary::build(repo)? else { return Ok(Outcome::No) };
+    let documentation = Group::new(1, [documentation(repo)]);
+    let crowd = Crowd::begin(repo.scratch("said")?, vec![documentation])?;
+    let ran = run_beside(repo, &all, vec![], crowd)?;
+    ran.tell();
+    Ok(Outcome::done_if(|| ran.failed.is_empty()))
 }
 
-/// The same, with builds beside those tests that measure nothing; they have ended before the others begin.
-pub(crate) fn run_beside(repo: &Repo, yes: Given, beside: Option<Beside>) -> Result<Outcome, Trouble> {
-    packages::provide(yes)?;
+/// Runs `all`, with `others` behind those that measure nothing, and beside what builds in `crowd`, which has ended before anything is measured.
+pub(crate) fn run_beside(
+    repo: &Repo,
+    all: &[Binary],
+    others: Vec<Task>,
+    crowd: Crowd,
+) -> Result<Ran, Trouble> {
     let (able, skipped) =
         RootTest::all(repo)?.into_iter().partition::<Vec<_>, _>(|test| test.lacks.is_empty());
     for test in &skipped {
         eprintln!("skipped: {} needs {}", test.path, test.lacks.join(", "));
     }
-    let Some(all) = Binary::build(repo)? else { return Ok(Outcome::No) };
-    let failed = run_all(repo, &all, &able, beside)?;
-    failed.iter().for_each(|line| eprintln!("failed: {line}"));
+    let tasks: Vec<(Company, Task)> = all.iter().map(|binary| of_binary(binary, &able)).collect();
+    let mut ran = run_all(tasks, others, crowd)?;
     if is_ci() && !skipped.is_empty() {
-        eprintln!("failed: {} root tests were skipped, and in CI nothing may be", skipped.len());
-        return Ok(Outcome::No);
+        ran.failed.push(format!("{} root tests were skipped, and in CI nothing may be", skipped.len()));
     }
-    Ok(Outcome::done_if(|| failed.is_empty()))
+    Ok(ran)
 }
 
-/// Runs them one after another: first those that measure nothing, then those that do, root's last; a line for each that
-/// failed.
-fn run_all(
-    repo: &Repo,
-    all: &[Binary],
-    able: &[RootTest],
-    beside: Option<Beside>,
-) -> Result<Vec<String>, Trouble> {
-    let of_root = |binary: &&Binary| able.iter().any(|test| test.path == binary.source);
-    let (root, others): (Vec<&Binary>, Vec<&Binary>) = all.iter().partition(of_root);
-    let (measuring, waiting): (Vec<&Binary>, Vec<&Binary>) =
-        others.into_iter().partition(|binary| binary.measures());
-    let mut runs = Runs::default();
-    let builds = beside.map(|beside| beside.builds).unwrap_or_default();
-    let started = builds.into_iter().map(|mut build| run_in_background(&mut build));
-    let mut builds = started.collect::<Result<Vec<_>, Trouble>>()?;
-    for binary in waiting {
-        runs.add(&binary.source, &mut binary.command(), binary.limit())?;
+/// The task of running it, with root's tests where we are able to.
+fn of_binary(binary: &Binary, able: &[RootTest]) -> (Company, Task) {
+    let is_of_root = able.iter().any(|test| test.path == binary.source);
+    let mut command = binary.command();
+    if is_of_root {
+        command.arg("--include-ignored");
     }
-    let (mut documentation, limit) = binaries::documentation(repo);
-    runs.add("the documentation's examples", &mut documentation, limit)?;
-    for build in &mut builds {
-        let ended = build.wait().map_err(Trouble::cannot("wait for a build beside the tests"))?;
-        runs.failed.extend((!ended.success()).then(|| "a build beside the tests".to_owned()));
-    }
-    for binary in measuring {
-        runs.add(&binary.source, &mut binary.command(), binary.limit())?;
-    }
-    for binary in root {
-        runs.add(&binary.source, binary.command().arg("--include-ignored"), binary.limit())?;
-    }
-    runs.tell_slowest();
-    Ok(runs.failed)
+    let company = binary.company();
+    let takes = if company == Company::Builds { ROOM } else { 1 };
+    (company, Task { name: binary.source.clone(), command, limit: binary.limit(), takes })
 }
 
-/// What was run so far.
+/// First those that bear company, with the builds; then each of those that do not, alone: unless a build has failed, for then
+/// it is known that this ends red, and they take longest.
+fn run_all(tasks: Vec<(Company, Task)>, others: Vec<Task>, mut crowd: Crowd) -> Result<Ran, Trouble> {
+    let (alone, together): (Vec<_>, Vec<_>) =
+        tasks.into_iter().partition(|(company, _)| *company == Company::None);
+    let (in_turn, together): (Vec<_>, Vec<_>) =
+        together.into_iter().partition(|(company, _)| *company == Company::Builds);
+    let (long, together): (Vec<_>, Vec<_>) =
+        together.into_iter().partition(|(_, task)| task.name == SIMULATION);
+    // What wants all CPUs comes last: until then builds have what others leave.
+    let tests = together.into_iter().chain(in_turn).chain(long);
+    let in_line = tests.map(|(_, task)| task).chain(others);
+    crowd.join(Group::new(ROOM, in_line));
+    let mut ran = Ran::default();
+    crowd.finish(&mut stderr())?.into_iter().for_each(|done| ran.add(done));
+    if let Some(failed) = ran.done.iter().find(|done| done.ended != Ended::Well && !is_test(&done.name)) {
+        eprintln!("what measures is not run, because {} failed", failed.name);
+        return Ok(ran);
+    }
+    for (_, task) in alone {
+        ran.add(alone_on_the_machine(task)?);
+    }
+    Ok(ran)
+}
+
+/// Tests are named by their sources.
+fn is_test(name: &str) -> bool {
+    name.ends_with(".rs") || name == DOCUMENTATION
+}
+
+/// Runs it with our own output.
+fn alone_on_the_machine(mut task: Task) -> Result<Done, Trouble> {
+    eprintln!("     Running {}: {}", task.name, shown(&task.command));
+    let (ended, took) = run_timed(&mut task.command, task.limit)?;
+    Ok(Done { name: task.name, limit: task.limit, ended, took })
+}
+
+/// What was run.
 #[derive(Default)]
-struct Runs {
+pub(crate) struct Ran {
     /// A line for each that failed.
-    failed: Vec<String>,
-    took: Vec<(Duration, String)>,
+    pub(crate) failed: Vec<String>,
+    done: Vec<Done>,
 }
 
-impl Runs {
-    fn add(&mut self, name: &str, command: &mut Command, limit: Duration) -> Result<(), Trouble> {
-        let begun = Instant::now();
-        self.failed.extend(failure(name, command, limit)?);
-        self.took.push((begun.elapsed(), name.to_owned()));
-        Ok(())
+impl Ran {
+    fn add(&mut self, done: Done) {
+        self.failed.extend(failure(&done));
+        self.done.push(done);
     }
 
-    fn tell_slowest(&mut self) {
-        self.took.sort_by(|a, b| b.cmp(a));
-        let total: Duration = self.took.iter().map(|(time, _)| *time).sum();
-        eprintln!("{} binaries ran for {:.0} s; the slowest:", self.took.len(), total.as_secs_f64());
-        for (time, name) in self.took.iter().take(SLOWEST) {
-            eprintln!("{:>7.1} s  {name}", time.as_secs_f64());
-        }
+    /// What took longest, and what failed.
+    pub(crate) fn tell(&self) {
+        let mut slowest: Vec<&Done> = self.done.iter().collect();
+        slowest.sort_by_key(|done| std::cmp::Reverse(done.took.elapsed));
+        let total: Duration = slowest.iter().map(|done| done.took.elapsed).sum();
+        eprintln!("{} programs ran for {:.0} s in all; the slowest:", slowest.len(), total.as_secs_f64());
+        slowest.iter().take(SLOWEST).for_each(|done| eprintln!("{}", done.line()));
+        self.failed.iter().for_each(|line| eprintln!("failed: {line}"));
     }
 }
 
-/// Runs one; what is to be said if it did not end well.
-fn failure(name: &str, command: &mut Command, limit: Duration) -> Result<Option<String>, Trouble> {
-    eprintln!("     Running {name}: {}", shown(command));
-    Ok(match run_within(command, limit)? {
+/// What is to be said of it if it did not end well.
+fn failure(done: &Done) -> Option<String> {
+    let name = &done.name;
+    match &done.ended {
         Ended::Well => None,
         Ended::Badly(status) => Some(format!("{name}: {status}")),
         Ended::TooLate(processes) => {
-            let seconds = limit.as_secs_f64();
+            let seconds = done.limit.as_secs_f64();
             Some(format!("{name}: hangs: not done after {seconds} s, its {processes} processes were killed"))
         }
-    })
+    }
 }
 
 /// A test file that only root can run.
@@ -160,16 +182,69 @@ mod tests {
         assert!(!is_root_test("crates/dyno-sys/src/root_user.rs"));
     }
 
+    fn planted(name: &str, script: &str, limit: Duration) -> Task {
+        let command = crate::command::command(["sh", "-c", script]);
+        Task { name: name.to_owned(), command, limit, takes: 1 }
+    }
+
     #[test]
     fn a_binary_that_hangs_is_a_failure_that_names_it() {
         let told = |script: &str, limit| {
-            let mut planted = crate::command::command(["sh", "-c", script]);
-            failure("crates/x/tests/hangs.rs", &mut planted, limit).unwrap()
+            failure(&alone_on_the_machine(planted("crates/x/tests/hangs.rs", script, limit)).unwrap())
         };
         let hangs = told("exec sleep 600", Duration::from_millis(100)).unwrap();
         assert!(hangs.starts_with("crates/x/tests/hangs.rs: hangs: not done after 0.1 s"), "{hangs}");
         let fails = told("exit 101", Duration::from_secs(60)).unwrap();
         assert_eq!(fails, "crates/x/tests/hangs.rs: exit status: 101");
         assert_eq!(told("exit 0", Duration::from_secs(60)), None);
+    }
+
+    /// Each leaves a file while it runs, and fails if it sees one of those that it must not meet; beside them a build.
+    fn run_planted(name: &str, build: &str) -> Ran {
+        let folder = std::env::temp_dir().join(format!("dyno-{name}-{}", std::process::id()));
+        let (marks, said) = (folder.join("marks"), folder.join("said"));
+        [&marks, &said].iter().for_each(|folder| std::fs::create_dir_all(folder).unwrap());
+        let long = Duration::from_secs(60);
+        let of = |company, me: &str, not: &str, end: &str| {
+            let script = format!(
+                "cd {}; touch {me}; sleep 0.1; rm {me}; for f in {not}; do [ ! -e $f ] || exit 9; done; {end}",
+                marks.display()
+            );
+            let takes = if company == Company::Builds { ROOM } else { 1 };
+            (company, Task { takes, ..planted(&format!("{me}.rs"), &script, long) })
+        };
+        let tasks = vec![
+            of(Company::None, "measures", "*", ""),
+            of(Company::Builds, "by-itself", "measures t*", ""),
+            of(Company::All, "t1", "measures by-itself", ""),
+            of(Company::All, "t2", "measures by-itself", "exit 7"),
+            of(Company::All, "t3", "measures by-itself", ""),
+            of(Company::None, "measures-too", "*", "exit 101"),
+        ];
+        let script = format!("cd {}; touch building; sleep 0.6; rm building; {build}", marks.display());
+        let build = planted("the release build", &script, long);
+        let crowd = Crowd::begin(said, vec![Group::new(1, [build])]).unwrap();
+        let mut ran = run_all(tasks, vec![], crowd).unwrap();
+        std::fs::remove_dir_all(folder).unwrap();
+        ran.failed.sort_unstable();
+        ran
+    }
+
+    /// Faults: those that measure in the group of the others; a build that is not waited for.
+    #[test]
+    fn nothing_runs_beside_what_measures_and_who_fails_is_named() {
+        let ran = run_planted("company", "");
+        assert_eq!(ran.failed, ["measures-too.rs: exit status: 101", "t2.rs: exit status: 7"]);
+        let names: Vec<&str> = ran.done.iter().map(|done| done.name.as_str()).collect();
+        assert_eq!(names.len(), 7, "{names:?}");
+        assert_eq!(names[5..], ["measures.rs", "measures-too.rs"], "last, in their order");
+    }
+
+    /// Fault: a failure that is looked for among tests only.
+    #[test]
+    fn a_build_that_fails_is_named_and_ends_it_before_what_measures() {
+        let ran = run_planted("red", "exit 3");
+        assert_eq!(ran.failed, ["t2.rs: exit status: 7", "the release build: exit status: 3"]);
+        assert_eq!(ran.done.len(), 5, "all that bear company were run");
     }
 }

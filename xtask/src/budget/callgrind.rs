@@ -86,7 +86,7 @@ fn sum(folder: &Path) -> Result<Counts, Trouble> {
         })?;
     }
     match all.instructions {
-        0 => Err(Trouble::new("callgrind wrote no profile").likely("see target/xtask/budget/said")),
+        0 => Err(Trouble::new("callgrind wrote no profile").likely("see target/xtask/budget/*/said")),
         _ => Ok(all),
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::beside::Task;
 use crate::command::{cargo, command, shown};
 use crate::repo::Repo;
 use crate::trouble::Trouble;
@@ -21,20 +22,47 @@ const LIMITS: [(&str, Duration); 2] = [
     ("crates/dyno/tests/root_diagnose.rs", Duration::from_secs(900)),
 ];
 
-/// Those whose figures a build beside them would spoil, or make last longer.
-const MEASURING: [&str; 6] = [
+/// What may run beside a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Company {
+    /// Other tests, and builds.
+    All,
+    /// Builds, which yield to it, and no other tests.
+    Builds,
+    /// Nothing: it looks at speeds or shares of time. So do most of root's, or at the host's counters and programs in the
+    /// kernel, or at all of its settings: a compiler moves those of large pages.
+    None,
+}
+
+/// Those whose figures others beside them would spoil.
+const MEASURING: [&str; 4] = [
     "crates/dyno/tests/climb.rs",
     "crates/dyno/tests/examples.rs",
-    "crates/dyno/tests/specimens.rs",
-    "crates/dyno-engine/tests/noise.rs",
     "crates/dyno-profile/tests/attach.rs",
     "crates/dyno-profile/tests/sites.rs",
+];
+
+/// Those that measure nothing, but watch what goes on, or want the CPUs: other tests would be in their way.
+const BY_THEMSELVES: [&str; 13] = [
+    "crates/dyno/tests/cli_audit.rs",
+    "crates/dyno/tests/cli_diagnose.rs",
+    "crates/dyno/tests/cli_manager.rs",
+    "crates/dyno/tests/cli_profile.rs",
+    "crates/dyno/tests/root_causal_found.rs",
+    "crates/dyno/tests/root_logs.rs",
+    "crates/dyno/tests/root_netns.rs",
+    "crates/dyno/tests/root_serve.rs",
+    "crates/dyno/tests/specimens.rs",
+    "crates/dyno-engine/tests/noise.rs",
+    "crates/dyno-host/src/lib.rs",
+    "crates/dyno-sys/src/lib.rs",
+    "crates/dyno-sys/tests/root_user.rs",
 ];
 
 /// Memory up to here stays with the process: a simulation takes and gives back megabytes for each of its blocks, and the
 /// kernel cleared them anew each time, which was half of its run.
 pub(crate) const KEPT_BYTES: u64 = 1 << 30;
-const SIMULATION: &str = "crates/dyno-climb/tests/simulated/main.rs";
+pub(super) const SIMULATION: &str = "crates/dyno-climb/tests/simulated/main.rs";
 
 /// One binary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,9 +117,15 @@ impl Binary {
         run
     }
 
-    /// Whether its tests look at speeds or shares of time.
-    pub(super) fn measures(&self) -> bool {
-        MEASURING.contains(&self.source.as_str())
+    /// What may run beside it.
+    pub(super) fn company(&self) -> Company {
+        let source = self.source.as_str();
+        let is_of_root = source.rsplit('/').next().is_some_and(|file| file.starts_with("root_"));
+        match BY_THEMSELVES.contains(&source) {
+            true => Company::Builds,
+            false if is_of_root || MEASURING.contains(&source) => Company::None,
+            false => Company::All,
+        }
     }
 
     /// How long it may take.
@@ -100,11 +134,14 @@ impl Binary {
     }
 }
 
+/// How they are named.
+pub(super) const DOCUMENTATION: &str = "the documentation's examples";
+
 /// The examples in the documentation, which cargo builds and runs itself.
-pub(super) fn documentation(repo: &Repo) -> (Command, Duration) {
-    let mut run = cargo(["test", "--workspace", "--doc"]);
-    run.current_dir(repo.root());
-    (run, LIMIT)
+pub(crate) fn documentation(repo: &Repo) -> Task {
+    let mut command = cargo(["test", "--workspace", "--doc"]);
+    command.current_dir(repo.root());
+    Task { name: DOCUMENTATION.to_owned(), command, limit: LIMIT, takes: 1 }
 }
 
 #[cfg(test)]
@@ -126,6 +163,19 @@ mod tests {
         assert_eq!(command.get_current_dir(), Some(Path::new("/r/crates/dyno-sys")));
     }
 
+    /// Fault: a list that is asked for another one's company, or root's that are taken for any other's.
+    #[test]
+    fn who_measures_is_alone_and_so_is_root() {
+        let of = |source: &str| {
+            let told = TOLD.replace("crates/dyno-sys/tests/fork.rs", source);
+            Binary::told(Path::new("/r"), &told).unwrap().company()
+        };
+        assert_eq!(of("crates/dyno/tests/climb.rs"), Company::None);
+        assert_eq!(of("crates/dyno/tests/root_tune.rs"), Company::None);
+        assert_eq!(of("crates/dyno/tests/root_causal_found.rs"), Company::Builds);
+        assert_eq!(of("crates/dyno-sys/tests/fork.rs"), Company::All);
+    }
+
     #[test]
     fn what_is_no_test_is_passed_over() {
         let program = TOLD.replace(r#""test":true"#, r#""test":false"#);
@@ -139,6 +189,12 @@ mod tests {
     fn every_test_with_a_rule_of_its_own_is_there() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         assert!(LIMITS.iter().all(|(source, limit)| root.join(source).is_file() && *limit > LIMIT));
-        assert!(MEASURING.iter().chain([&SIMULATION]).all(|source| root.join(source).is_file()));
+        assert!(
+            MEASURING
+                .iter()
+                .chain(&BY_THEMSELVES)
+                .chain([&SIMULATION])
+                .all(|source| root.join(source).is_file())
+        );
     }
 }

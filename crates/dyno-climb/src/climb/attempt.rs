@@ -102,7 +102,7 @@ impl<M: Look> Climber<'_, M> {
             false => Sides::apart(settings),
         };
         let schedule = Schedule::LivePairs;
-        Comparison { arms, schedule, rule: step_rule(schedule), load: self.load_of(rung) }
+        Comparison { arms, schedule, rule: self.live_rule(self.gives_up), load: self.load_of(rung) }
     }
 
     fn compared(

@@ -12,7 +12,7 @@ use super::comparison::{Comparison, Sides};
 use super::confirm::PAIRS_WANTED_MIN as CONFIRM_PAIRS;
 use super::options::{ClimbError, Event};
 use super::pairs::{Asked, Outcome, Tried};
-use super::rules::{BURSTY, CONFIRM_Z, NULL_PAIRS, step_rule};
+use super::rules::{BURSTY, CONFIRM_Z, NULL_PAIRS};
 use super::time::Until;
 use crate::meter::{Meter, Trouble};
 
@@ -144,7 +144,7 @@ impl<M: Meter> Climber<'_, M> {
         let others_ns = self.pace.of_pairs(NULL_PAIRS) * (possible as u64).saturating_sub(1);
         let most_ns = left_ns.saturating_sub(others_ns).max(left_ns / possible.max(1) as u64);
         let affordable = self.pace.pairs_in(most_ns.saturating_sub(self.pace.open_ns)) as usize;
-        let rule = step_rule(Schedule::LivePairs);
+        let rule = self.live_rule(self.time_is_short());
         let step = affordable.clamp(LAST_LOOK_MIN, rule.last);
         let comparison = |pairs: usize, z: f64| {
             let starts = self.instances * pairs.div_ceil(self.pace.renewed_after());

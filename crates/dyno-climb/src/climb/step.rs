@@ -23,6 +23,7 @@ impl<M: Look> Climber<'_, M> {
     pub(crate) fn first_pass(&mut self) -> Result<(), ClimbError> {
         let order = self.order();
         assert!(self.record.rungs.is_empty(), "rungs are tried from the first on");
+        self.gives_up = self.time_is_short();
         for (k, index) in order.iter().enumerate() {
             let possible = order[k..].iter().filter(|i| self.possible(&self.plan.rungs[**i]).is_ok()).count();
             let stage = format!("rung {} of {}", k + 1, order.len());

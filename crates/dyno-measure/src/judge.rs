@@ -15,6 +15,7 @@ use crate::estimate::{
     calibrated, deviation, error_over_instances, log_of_sums, mean, over_starts, sums, totals_over_starts,
     widened,
 };
+use crate::normal::normal_below;
 use crate::series::{Metric, Pair, TAIL_GROUPS, Trial};
 use crate::stats;
 use crate::student::{expanded, student};
@@ -26,6 +27,9 @@ pub const LAST_LOOK_MIN: usize = 20;
 pub const INSTANCES_LOOK_MIN: usize = 12;
 /// Standard errors by which trimmed mean and totals must differ to be called bursty.
 const BURST_SIGMAS: f64 = 2.5;
+/// The same from which on nobody gives up before the last look: doubled cost in a tenth of the blocks is two errors apart after
+/// 60 pairs. By chance alone one trial in three waits so.
+const BURST_SUSPECTED_SIGMAS: f64 = 1.0;
 /// A pair this many robust deviations from the centre was no noise: neighbours made single blocks dearer by 50 to 90 %, some
 /// fifteen deviations of quiet pairs.
 const BURST_ROBUST_SIGMAS: f64 = 40.0;
@@ -35,6 +39,8 @@ const OUTLIER_SIGMAS: f64 = 4.0;
 /// then seen in 0.96 of trials on a quiet machine and 0.86 among neighbours; equal sides are called bursty in 0.4 to 1.3 %
 /// (simulated), which costs time and decides nothing.
 const OUTLIER_CHANCE: f64 = 0.005;
+/// The same from which on nobody gives up before the last look.
+const OUTLIER_SUSPECTED_CHANCE: f64 = 0.2;
 /// Most pairs that a rule may ask for: some hundred times what any does.
 const PAIRS_MAX: usize = 1_000_000;
 /// Growth of the pooled p99, and of memory, that vetoes a change.
@@ -71,6 +77,10 @@ pub struct Rule {
     /// What refuses a gain.
     #[serde(default, skip_serializing_if = "Guards::are_of_points")]
     pub guards: Guards,
+    /// Chance of an answer by the last look below which a trial ends without one. None: it goes on to the last look, as in
+    /// older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hopeless: Option<f64>,
 }
 
 /// What refuses a gain all the same.
@@ -119,6 +129,7 @@ impl Rule {
         basis: Basis::Pairs,
         between: None,
         guards: Guards::Margins { memory_max_bytes: None },
+        hopeless: None,
     };
 
     /// One look at `pairs` with this `z`.
@@ -151,6 +162,27 @@ impl Rule {
         Self { guards: Guards::Margins { memory_max_bytes }, ..self }
     }
 
+    /// The same that gives up where the chance of an answer by the last look is below this.
+    #[must_use]
+    pub const fn giving_up_below(self, chance: f64) -> Self {
+        Self { hopeless: Some(chance), ..self }
+    }
+
+    /// A trial of so many pairs with this error is given up where it reads less than this (log), either way.
+    #[must_use]
+    pub fn gives_up_within(&self, pairs: usize, error: f64) -> f64 {
+        let Some(least) = self.hopeless else { return 0.0 };
+        let chance =
+            |log_ratio| chance_of_answer(self, &Estimate { log_ratio, error, half_width: 0.0, n: pairs });
+        let (mut low, mut high) = (0.0, self.z * error);
+        // Sixty halvings are more than a number's bits.
+        for _ in 0..60 {
+            let middle = f64::midpoint(low, high);
+            if chance(middle) < least { low = middle } else { high = middle }
+        }
+        low
+    }
+
     /// Whether the judge can go by it. One that was read from a file may hold anything.
     #[must_use]
     pub fn is_sound(&self) -> bool {
@@ -158,7 +190,8 @@ impl Rule {
         let bounded = self.last <= PAIRS_MAX && self.step <= PAIRS_MAX;
         let finite = self.z.is_finite() && self.worthwhile_percent.is_finite();
         let known = self.between.is_none_or(|between| between.is_sound());
-        looks && bounded && finite && known && self.z > 0.0 && self.worthwhile_percent >= 0.0
+        let chance = self.hopeless.is_none_or(|chance| (0.0..1.0).contains(&chance));
+        looks && bounded && finite && known && chance && self.z > 0.0 && self.worthwhile_percent >= 0.0
     }
 
     /// Pairs of a last look when time is up, at least.
@@ -246,10 +279,21 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// The effect with its interval.
     pub estimate: Estimate,
-    /// Whether a look ended the trial, rather than the end of pairs or time.
-    pub settled: bool,
+    /// What ended the trial.
+    pub end: End,
     /// A guard that refuses the change.
     pub veto: Option<Veto>,
+}
+
+/// What ended a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// An answer: the interval leaves out zero, or every effect worth having.
+    Answered,
+    /// An answer was hardly to be expected any more.
+    Hopeless,
+    /// The end of pairs, or of the time.
+    LastLook,
 }
 
 /// What to do after the pairs so far.
@@ -271,17 +315,14 @@ pub fn next(trial: &Trial, rule: &Rule, seed: u64) -> Next {
     for look in rule.looks(trial.pairs.len()) {
         let estimate = estimate(trial.metric, &trial.pairs[..look], rule, seed);
         latest = Some(estimate);
-        if rule.basis == Basis::Pairs && bursty(trial.metric, &trial.pairs[..look], &estimate, rule, seed) {
+        let pairs = &trial.pairs[..look];
+        if rule.basis == Basis::Pairs && bursty(trial.metric, pairs, &estimate, rule, seed) {
             return Next::Bursty;
         }
-        // What was seen to work in bursts may have had none yet.
-        let waits =
-            rule.basis == Basis::Totals && rule.guards != Guards::Points && look + rule.step <= rule.last;
-        let at_most = estimate.log_ratio.abs() + estimate.half_width;
-        let negligible = !waits && at_most < log_of_percent(rule.worthwhile_percent);
-        if estimate.excludes_zero() || negligible || look + rule.step > rule.last {
-            let settled = estimate.excludes_zero() || negligible;
-            return Next::Done(judgement(trial, rule, estimate, settled));
+        match end(rule, look, &estimate) {
+            Some(End::Hopeless) if may_be_bursty(trial.metric, pairs, &estimate, rule, seed) => {}
+            Some(end) => return Next::Done(judgement(trial, rule, estimate, end)),
+            None => {}
         }
     }
     Next::More(latest)
@@ -314,8 +355,34 @@ pub fn aside(trial: &Trial, metric: Metric, basis: Basis, seed: u64) -> Option<E
     (trial.pairs.len() >= rule.last_look_min()).then(|| estimate(metric, &trial.pairs, &rule, seed))
 }
 
-fn judgement(trial: &Trial, rule: &Rule, estimate: Estimate, settled: bool) -> Judgement {
-    Judgement { verdict: Verdict::of(&estimate), estimate, settled, veto: veto(trial, rule.guards) }
+/// Whether this look ends a trial, and why.
+fn end(rule: &Rule, look: usize, estimate: &Estimate) -> Option<End> {
+    let is_last = look + rule.step > rule.last;
+    // What was seen to work in bursts may have had none yet.
+    let waits = rule.basis == Basis::Totals && rule.guards != Guards::Points && !is_last;
+    let at_most = estimate.log_ratio.abs() + estimate.half_width;
+    let negligible = !waits && at_most < log_of_percent(rule.worthwhile_percent);
+    let hopeless = || rule.hopeless.is_some_and(|least| chance_of_answer(rule, estimate) < least);
+    match () {
+        () if estimate.excludes_zero() || negligible => Some(End::Answered),
+        () if is_last => Some(End::LastLook),
+        () if hopeless() => Some(End::Hopeless),
+        () => None,
+    }
+}
+
+/// How likely the interval leaves out zero at the last look, as far as this look tells: the predictive chance, with nothing
+/// supposed of the effect. The error falls with the root of the pairs; the centre moves by what it falls by.
+fn chance_of_answer(rule: &Rule, estimate: &Estimate) -> f64 {
+    let part = (estimate.n as f64 / rule.last as f64).min(1.0);
+    let (needed, moves) = (rule.z * estimate.error * part.sqrt(), estimate.error * (1.0 - part).sqrt());
+    let (far, near) = (estimate.log_ratio.abs() - needed, -estimate.log_ratio.abs() - needed);
+    // Without a spread nothing moves.
+    if moves > 0.0 { normal_below(far / moves) + normal_below(near / moves) } else { 0.0 }
+}
+
+fn judgement(trial: &Trial, rule: &Rule, estimate: Estimate, end: End) -> Judgement {
+    Judgement { verdict: Verdict::of(&estimate), estimate, end, veto: veto(trial, rule.guards) }
 }
 
 fn estimate(metric: Metric, pairs: &[Pair], rule: &Rule, seed: u64) -> Estimate {
@@ -353,7 +420,20 @@ fn bursty(metric: Metric, pairs: &[Pair], trimmed: &Estimate, rule: &Rule, seed:
         }
     }
     let joint = || ratio_of_totals(metric, pairs, rule.z, seed).error.hypot(trimmed.error);
-    lopsided(metric, pairs, trimmed.log_ratio) || (pairs.len() >= rule.last && apart > BURST_SIGMAS * joint())
+    lopsided(metric, pairs, trimmed.log_ratio, OUTLIER_CHANCE)
+        || (pairs.len() >= rule.last && apart > BURST_SIGMAS * joint())
+}
+
+/// Whether totals and trimmed mean are so far apart that more pairs may show bursts: then it is too early to give up.
+fn may_be_bursty(metric: Metric, pairs: &[Pair], trimmed: &Estimate, rule: &Rule, seed: u64) -> bool {
+    if metric != Metric::CpuPerRequest {
+        return false;
+    }
+    let apart = (log_of_sums(sums(metric, pairs)) - trimmed.log_ratio).abs();
+    let joint = || ratio_of_totals(metric, pairs, rule.z, seed).error.hypot(trimmed.error);
+    apart > log_of_percent(rule.worthwhile_percent)
+        && (lopsided(metric, pairs, trimmed.log_ratio, OUTLIER_SUSPECTED_CHANCE)
+            || apart > BURST_SUSPECTED_SIGMAS * joint())
 }
 
 /// Whether a single pair lies where no noise of a machine was ever seen: a block that cost many times as much. Of those
@@ -366,7 +446,7 @@ fn beyond_noise(metric: Metric, pairs: &[Pair], centre: f64) -> bool {
 }
 
 /// Sign test on outliers: symmetric noise throws as many up as down.
-fn lopsided(metric: Metric, pairs: &[Pair], centre: f64) -> bool {
+fn lopsided(metric: Metric, pairs: &[Pair], centre: f64, chance: f64) -> bool {
     let deviations: Vec<f64> = pairs.iter().map(|pair| pair.log_ratio(metric) - centre).collect();
     let mut sizes: Vec<f64> = deviations.iter().map(|d| d.abs()).collect();
     sizes.sort_unstable_by(f64::total_cmp);
@@ -374,7 +454,7 @@ fn lopsided(metric: Metric, pairs: &[Pair], centre: f64) -> bool {
     let limit = OUTLIER_SIGMAS * 1.4826 * sizes[sizes.len() / 2];
     let up = deviations.iter().filter(|d| **d > limit).count();
     let down = deviations.iter().filter(|d| **d < -limit).count();
-    sign_test(up.max(down), up + down) < OUTLIER_CHANCE
+    sign_test(up.max(down), up + down) < chance
 }
 
 /// Two-sided chance of `most` or more of `all` fair coins on one side.
@@ -516,6 +596,44 @@ mod tests {
             _ => false,
         });
         assert!(inside >= 0.9, "{inside}");
+    }
+
+    fn ends(rule: &Rule, effect: f64, bursts: f64) -> Vec<Next> {
+        let mut rng = Prng::new(11);
+        (0..400).map(|_| next(&trial(&mut rng, rule.last, effect, 0.053, bursts), rule, 1)).collect()
+    }
+
+    /// Planted faults: without `giving_up_below` the first takes 235 pairs; with a centre that never moves (`moves` a hundredth
+    /// of what it is) one in five of the others is given up.
+    #[test]
+    fn what_has_no_effect_is_given_up_early_and_what_has_one_is_not() {
+        let rule = Rule::QUICK.giving_up_below(0.1);
+        let pairs = |next: &Next| if let Next::Done(j) = next { j.estimate.n as f64 } else { 0.0 };
+        let null: Vec<f64> = ends(&rule, 0.0, 0.0).iter().map(pairs).collect();
+        assert!(mean(&null) < 140.0, "{} pairs on average", mean(&null));
+        let found = |rule: &Rule, effect| {
+            let better = |next: &&Next| matches!(next, Next::Done(j) if j.verdict == Verdict::Better);
+            ends(rule, log_of_percent(effect), 0.0).iter().filter(better).count()
+        };
+        for effect in [-1.5, -2.0] {
+            let [gives_up, goes_on] = [&rule, &Rule::QUICK].map(|rule| found(rule, effect));
+            println!("{effect} %: {gives_up} found, {goes_on} where nothing is given up");
+            assert!(gives_up + 12 >= goes_on, "{effect} %: {gives_up} of {goes_on}");
+        }
+        let threshold = rule.gives_up_within(60, 0.007);
+        let at = |log_ratio| {
+            chance_of_answer(&rule, &Estimate { log_ratio, error: 0.007, half_width: 0.0, n: 60 })
+        };
+        assert!((at(threshold) - 0.1).abs() < 1e-6 && Rule::QUICK.gives_up_within(60, 0.007) == 0.0);
+    }
+
+    /// Planted fault: where `may_be_bursty` is not asked, four in ten are given up as "no difference".
+    #[test]
+    fn what_may_yet_show_bursts_is_not_given_up() {
+        let all = ends(&Rule::QUICK.giving_up_below(0.1), 0.0, 0.1);
+        let seen = all.iter().filter(|next| matches!(next, Next::Bursty)).count();
+        println!("bursts seen in {seen} of 400");
+        assert!(seen >= 340, "{seen} of 400");
     }
 
     #[test]
@@ -671,6 +789,8 @@ mod tests {
             Rule { first: PAIRS_MIN - 1, ..sound },
             Rule { last: sound.first - 1, ..sound },
             Rule { z: 0.0, ..sound },
+            sound.giving_up_below(1.0),
+            sound.giving_up_below(f64::NAN),
             Rule { z: f64::NAN, ..sound },
             Rule { worthwhile_percent: f64::INFINITY, ..sound },
         ] {

@@ -3,7 +3,7 @@
 //! The passes (`step`) call it. Whatever goes wrong with the rung's servers is its verdict; only what ends the climb is an
 //! error here.
 
-use dyno_measure::judge::{Judgement, LAST_LOOK_MIN, Verdict, instance_means};
+use dyno_measure::judge::{End, Judgement, LAST_LOOK_MIN, Verdict, instance_means};
 use dyno_measure::series::{Side, Trial};
 use dyno_measure::units::percent_of_log;
 use dyno_record::climb::{Attempt, Figures, RungVerdict};
@@ -17,7 +17,7 @@ use super::off_block::off_block_words;
 use super::options::ClimbError;
 use super::pairs::{Asked, Outcome, Tried};
 use super::rules::step_rule;
-use super::time::Clockwork;
+use super::time::{Clockwork, Until};
 use super::turned::apply;
 use crate::load::LoadSpec;
 use crate::meter::{Look, Trouble};
@@ -57,7 +57,7 @@ impl<M: Look> Climber<'_, M> {
         change: &Change,
         words: &str,
         pass: Pass,
-        deadline_ns: u64,
+        until: Until,
     ) -> Result<Attempt, ClimbError> {
         self.forget_looks(rung);
         let comparison = self.step_of(rung, change);
@@ -67,7 +67,7 @@ impl<M: Look> Climber<'_, M> {
             rung: Some(&rung.id),
             words: [words, &rung.id],
             metric: rung.metric,
-            deadline_ns,
+            until,
         };
         let mut beside = None;
         if !self.burns(comparison.arms.settings()) {
@@ -79,7 +79,7 @@ impl<M: Look> Climber<'_, M> {
         }
         // What is left of a share for short pairs may hold too few of these to judge by.
         let least_ns = self.meter.now_ns() + self.pace.of_turns();
-        let deadline_ns = deadline_ns.max(least_ns).min(self.clockwork.rungs_end_ns());
+        let deadline_ns = until.share_ns.max(least_ns).min(self.clockwork.rungs_end_ns());
         match beside {
             Some(attempt) if deadline_ns < least_ns => {
                 let why = format!("{}, and there was no time: {}", attempt.why, self.time_in_turn());
@@ -87,7 +87,7 @@ impl<M: Look> Climber<'_, M> {
             }
             _ => {
                 let comparison = comparison.by(Schedule::InTurn, step_rule(Schedule::InTurn));
-                self.compared(rung, &comparison, &Asked { deadline_ns, ..asked })
+                self.compared(rung, &comparison, &Asked { until: Until::at(deadline_ns), ..asked })
             }
         }
     }
@@ -102,7 +102,7 @@ impl<M: Look> Climber<'_, M> {
             false => Sides::apart(settings),
         };
         let schedule = Schedule::LivePairs;
-        Comparison { arms, schedule, rule: step_rule(schedule), load: self.load_of(rung) }
+        Comparison { arms, schedule, rule: self.live_rule(self.gives_up), load: self.load_of(rung) }
     }
 
     fn compared(
@@ -325,11 +325,13 @@ fn words(judgement: &Judgement) -> (RungVerdict, String) {
         (Verdict::Better, None) => (RungVerdict::Kept, "better, the interval excludes zero".into()),
         (Verdict::Better, Some(veto)) => (RungVerdict::Reverted, format!("cheaper, but {veto}")),
         (Verdict::Worse, _) => (RungVerdict::Reverted, "worse, the interval excludes zero".into()),
-        (Verdict::NoDifference, _) if judgement.settled => {
-            (RungVerdict::NoDifference, format!("at most {at_most:.1} %"))
-        }
         (Verdict::NoDifference, _) => {
-            (RungVerdict::NoDifference, format!("none seen; at most {at_most:.1} %"))
+            let seen = match judgement.end {
+                End::Answered => "",
+                End::Hopeless => "none seen, and hardly any by more pairs; ",
+                End::LastLook => "none seen; ",
+            };
+            (RungVerdict::NoDifference, format!("{seen}at most {at_most:.1} %"))
         }
     }
 }

@@ -5,11 +5,14 @@
 
 use dyno_measure::Prng;
 use dyno_measure::between::{Between, Spread};
+use dyno_measure::judge::Rule;
 use dyno_measure::series::Metric;
 use dyno_record::climb::{Climb, RungVerdict};
 use dyno_record::machine::Missing;
+use dyno_record::trial::Schedule;
 
 use super::options::{Event, INSTANCES, Options, Order};
+use super::rules::step_rule;
 use super::time::{Clockwork, Pace};
 use super::turned::Kept;
 use crate::dial::Setting;
@@ -45,6 +48,8 @@ pub(crate) struct Climber<'c, M: Meter> {
     pub(crate) before_confirming: Option<Setting>,
     /// Kept rungs in the order of keeping.
     pub(crate) kept: Vec<Kept>,
+    /// Whether rungs without a chance of an answer are given up, because others need their time.
+    pub(crate) gives_up: bool,
     /// Live servers per side.
     pub(crate) instances: usize,
     /// Whether they were seen to fit into the memory.
@@ -76,6 +81,7 @@ impl<'c, M: Meter> Climber<'c, M> {
             spreads: Vec::new(),
             before_confirming: None,
             kept: Vec::new(),
+            gives_up: false,
             instances: options.instances,
             fitted: false,
             burning: Vec::new(),
@@ -179,6 +185,19 @@ impl<M: Meter> Climber<'_, M> {
             Order::Shuffle(seed) => Prng::new(seed).shuffle(&mut order),
         }
         order
+    }
+
+    /// Whether the time of the rungs is too short for all pairs of each that is possible here.
+    pub(crate) fn time_is_short(&self) -> bool {
+        let left_ns = self.clockwork.rungs_end_ns().saturating_sub(self.meter.now_ns());
+        let possible = self.order().iter().filter(|at| self.possible(&self.plan.rungs[**at]).is_ok()).count();
+        left_ns / (possible.max(1) as u64) < self.pace.of_pairs(Rule::QUICK.last)
+    }
+
+    /// The rule of a step side by side. What is given up early may have shown rare bursts later, so nobody does so for time that
+    /// no other rung needs.
+    pub(crate) fn live_rule(&self, gives_up: bool) -> Rule {
+        if gives_up { step_rule(Schedule::LivePairs) } else { Rule::QUICK }
     }
 
     /// A rung's own load, or the plan's.

@@ -16,7 +16,7 @@ use super::off_block::off_block_words;
 use super::options::{ClimbError, Event};
 use super::pairs::{Asked, Outcome, Tried};
 use super::rules::{BURSTY, CONFIRM_Z, IN_TURN, LONG_PAIRS};
-use super::time::Pace;
+use super::time::{Pace, Until};
 use super::turned::{Kept, apply};
 use crate::dial::Setting;
 use crate::meter::{Meter, Trouble};
@@ -218,6 +218,20 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
+    /// What confirming all that was kept so far takes, ns. Where one works in bursts, another may be seen to do so as late as then.
+    pub(super) fn confirming_ns(&self) -> u64 {
+        let any_long = self.record.series.trials.iter().any(|one| one.schedule == Schedule::LongPairs);
+        let each = self.kept.iter().map(|kept| self.waits(kept)).map(|one| match one.schedule {
+            Schedule::LivePairs => {
+                let again_ns = if any_long { self.pace.of_long_pairs(BURSTY.first) } else { 0 };
+                self.pace.of_pairs(one.pairs()) + again_ns
+            }
+            Schedule::LongPairs => self.pace.of_long_pairs(one.pairs()),
+            Schedule::InTurn => self.pace.turn_ns * one.pairs() as u64,
+        });
+        each.sum()
+    }
+
     fn confirm(&mut self, one: Waiting, pairs: usize, words: &str) -> Result<Seen, ClimbError> {
         let Waiting { kept, settings, schedule, .. } = one;
         let least_ns = match schedule {
@@ -238,7 +252,7 @@ impl<M: Meter> Climber<'_, M> {
             words: [words, &rung.id],
             metric: rung.metric,
             // The total may get some less time than planned, for what a rung is worth is quoted before it; not none.
-            deadline_ns: self.clockwork.total_begins_ns(),
+            until: Until::at(self.clockwork.total_begins_ns()),
         };
         let is_there = settings_stand(&rung, &comparison);
         let proofs = if is_there { &rung.proofs[..] } else { &[] };
@@ -293,7 +307,7 @@ impl<M: Meter> Climber<'_, M> {
             rung: Some(&rung.id),
             words: [words, &rung.id],
             metric: Metric::CpuPerRequest,
-            deadline_ns: self.clockwork.total_begins_ns(),
+            until: Until::at(self.clockwork.total_begins_ns()),
         };
         let outcome = match self.confirmed(&comparison, &[], pairs, &asked) {
             Ok(tried) => tried.outcome,

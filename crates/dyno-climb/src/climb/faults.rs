@@ -12,6 +12,7 @@ use super::comparison::{Comparison, Sides};
 use super::options::{Options, Order, Profiles};
 use super::pairs::Asked;
 use super::rules::step_rule;
+use super::time::Until;
 use super::turned::{Kept, Turned};
 use crate::built_in::built_in;
 use crate::dial::Setting;
@@ -121,7 +122,7 @@ const ASKED: Asked<'static> = Asked {
     rung: Some("x"),
     words: ["step", "x"],
     metric: Metric::CpuPerRequest,
-    deadline_ns: u64::MAX,
+    until: Until { share_ns: u64::MAX, most_ns: u64::MAX },
 };
 
 #[test]

@@ -12,7 +12,8 @@ use super::comparison::{Comparison, Sides};
 use super::confirm::PAIRS_WANTED_MIN as CONFIRM_PAIRS;
 use super::options::{ClimbError, Event};
 use super::pairs::{Asked, Outcome, Tried};
-use super::rules::{BURSTY, CONFIRM_Z};
+use super::rules::{BURSTY, CONFIRM_Z, NULL_PAIRS};
+use super::time::Until;
 use crate::meter::{Meter, Trouble};
 
 /// Share of the climbs in which a visible effect is kept and confirmed.
@@ -101,7 +102,7 @@ impl<M: Meter> Climber<'_, M> {
             rung: None,
             words: ["noise", "A against A"],
             metric: Metric::CpuPerRequest,
-            deadline_ns: self.noise_deadline_ns(look_ns),
+            until: Until::at(self.noise_deadline_ns(look_ns)),
         };
         // A start that works in bursts is compared with itself in long blocks, as its rungs will be.
         let bursty =
@@ -136,18 +137,25 @@ impl<M: Meter> Climber<'_, M> {
         }
     }
 
-    /// The effect that is kept and confirmed in 80 of 100 climbs, where each rung gets its share of the time.
+    /// The effect that is kept and confirmed in 80 of 100 climbs, where the other rungs have none.
     fn visible(&self, known: Between, pair_variance: f64) -> f64 {
         let possible = self.order().iter().filter(|at| self.possible(&self.plan.rungs[**at]).is_ok()).count();
-        let share_ns =
-            self.clockwork.rungs_end_ns().saturating_sub(self.meter.now_ns()) / possible.max(1) as u64;
-        let affordable = self.pace.pairs_in(share_ns.saturating_sub(self.pace.open_ns)) as usize;
-        let step = affordable.clamp(LAST_LOOK_MIN, Rule::QUICK.last);
+        let left_ns = self.clockwork.rungs_end_ns().saturating_sub(self.meter.now_ns());
+        let others_ns = self.pace.of_pairs(NULL_PAIRS) * (possible as u64).saturating_sub(1);
+        let most_ns = left_ns.saturating_sub(others_ns).max(left_ns / possible.max(1) as u64);
+        let affordable = self.pace.pairs_in(most_ns.saturating_sub(self.pace.open_ns)) as usize;
+        let rule = self.live_rule(self.time_is_short());
+        let step = affordable.clamp(LAST_LOOK_MIN, rule.last);
         let comparison = |pairs: usize, z: f64| {
             let starts = self.instances * pairs.div_ceil(self.pace.renewed_after());
             planned(known, pair_variance, pairs, starts, z)
         };
-        visible(&[comparison(step, Rule::QUICK.z), comparison(CONFIRM_PAIRS, CONFIRM_Z)], VISIBLE_CHANCE)
+        // It must not be given up before, which is likeliest after a quarter of the pairs.
+        let early = rule.last / 4;
+        let [error, _] = comparison(early, rule.z);
+        let given_up = [error, rule.gives_up_within(early, error)];
+        let looks = [given_up, comparison(step, rule.z), comparison(CONFIRM_PAIRS, CONFIRM_Z)];
+        visible(&looks, VISIBLE_CHANCE)
     }
 
     /// Its share of the time, or one look's where that is longer, but never the time of all rungs.

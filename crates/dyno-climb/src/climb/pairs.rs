@@ -14,6 +14,7 @@ use super::climber::Climber;
 use super::comparison::{Comparison, Sides};
 use super::off_block::{is_off_block_look, off_block_percent};
 use super::options::Event;
+use super::time::Until;
 use crate::meter::{Length, Meter, Trouble, Vitals};
 
 /// Replies below which a block says nothing.
@@ -33,7 +34,7 @@ pub(crate) struct Asked<'a> {
     /// For the progress: the stage, and what is measured.
     pub(crate) words: [&'a str; 2],
     pub(crate) metric: Metric,
-    pub(crate) deadline_ns: u64,
+    pub(crate) until: Until,
 }
 
 /// How a trial ended.
@@ -73,7 +74,11 @@ impl<M: Meter> Climber<'_, M> {
         let tried = self.pairs(bench, comparison, asked);
         match tried.outcome {
             Outcome::Bursty if comparison.schedule == Schedule::LivePairs => {
-                self.pairs(bench, &comparison.by(Schedule::LongPairs, bursty), asked)
+                // Of its share there may be too little left for the first look.
+                let look_ns = self.meter.now_ns() + self.pace.of_long_pairs(bursty.first);
+                let Until { share_ns, most_ns } = asked.until;
+                let asked = Asked { until: Until::at(share_ns.max(look_ns.min(most_ns))), ..*asked };
+                self.pairs(bench, &comparison.by(Schedule::LongPairs, bursty), &asked)
             }
             _ => tried,
         }
@@ -191,6 +196,7 @@ impl<M: Meter> Climber<'_, M> {
     ) -> Outcome {
         let (rule, settings) = (&comparison.rule, comparison.arms.settings());
         let mut latest = None;
+        let deadline_ns = asked.until.most_ns;
         loop {
             let shares = is_off_block_look(trial).then(|| off_block_percent(trial, rule.basis));
             if let Some(outcome) = self.not_comparable(bench, settings, shares) {
@@ -208,14 +214,14 @@ impl<M: Meter> Climber<'_, M> {
             if let Some(why) = too_many_invalid(trial) {
                 return Outcome::Unmeasured(why);
             }
-            if self.meter.now_ns() >= asked.deadline_ns {
+            if self.meter.now_ns() >= deadline_ns {
                 remember(trial, bench);
                 let enough = trial.pairs.len() >= LAST_LOOK_MIN;
                 let shares = enough.then(|| off_block_percent(trial, rule.basis));
                 let late = self.not_comparable(bench, settings, shares);
                 return late.unwrap_or_else(|| self.out_of_time(trial, rule));
             }
-            if self.is_to_renew(bench, trial.pairs.len(), comparison.length(), asked.deadline_ns) {
+            if self.is_to_renew(bench, trial.pairs.len(), comparison.length(), deadline_ns) {
                 match self.renew(bench, trial.pairs.len()) {
                     Ok(None) => {}
                     Ok(Some(why)) => return Outcome::NotApplied(why),

@@ -8,7 +8,8 @@ use dyno_record::climb::{Attempt, Rung as RungRecord, RungVerdict, State};
 use super::attempt::{Pass, blank};
 use super::climber::Climber;
 use super::options::{ClimbError, Event};
-use super::time::share_ns;
+use super::rules::NULL_PAIRS;
+use super::time::{Until, share_ns};
 use super::turned::{Kept, apply};
 use crate::dial::Setting;
 use crate::meter::Look;
@@ -22,15 +23,16 @@ impl<M: Look> Climber<'_, M> {
     pub(crate) fn first_pass(&mut self) -> Result<(), ClimbError> {
         let order = self.order();
         assert!(self.record.rungs.is_empty(), "rungs are tried from the first on");
+        self.gives_up = self.time_is_short();
         for (k, index) in order.iter().enumerate() {
             let possible = order[k..].iter().filter(|i| self.possible(&self.plan.rungs[**i]).is_ok()).count();
             let stage = format!("rung {} of {}", k + 1, order.len());
             let rung = &self.plan.rungs[*index];
-            let share = self.rung_share_ns(rung, possible);
+            let until = self.rung_until(rung, possible, self.clockwork.rungs_end_ns());
             let slot = self.record.rungs.len();
             let blank = unreached(self.plan, rung, &self.standing);
             self.record.rungs.push(blank);
-            self.try_rung(rung, slot, &stage, Pass::First, share)?;
+            self.try_rung(rung, slot, &stage, Pass::First, until)?;
         }
         Ok(())
     }
@@ -49,8 +51,10 @@ impl<M: Look> Climber<'_, M> {
     /// the setting reached, as far as time allows.
     pub(crate) fn second_pass(&mut self) -> Result<(), ClimbError> {
         let first_kept = self.kept.len();
-        let slots: Vec<usize> =
+        let mut slots: Vec<usize> =
             (0..self.record.rungs.len()).filter(|slot| self.deserves_another_try(*slot)).collect();
+        // There is seldom time for all: those first that read most like a gain.
+        slots.sort_by(|one, other| self.reads(*one).total_cmp(&self.reads(*other)));
         let mut untried = Vec::new();
         for (k, slot) in slots.iter().enumerate() {
             let rung = self.rung_of(*slot).clone();
@@ -58,18 +62,31 @@ impl<M: Look> Climber<'_, M> {
             if self.moved_on(*slot, first_kept) || self.change(&rung).is_err() {
                 continue;
             }
-            let share = self.rung_share_ns(&rung, slots.len() - k);
-            if share < SECOND_TRY_NS.max(self.least_ns(&rung, LAST_LOOK_MIN)) {
+            let end_ns = self.second_tries_end_ns();
+            let affordable = end_ns.saturating_sub(self.meter.now_ns()) / self.pace.of_pairs(NULL_PAIRS);
+            let until = self.rung_until(&rung, (slots.len() - k).min(affordable as usize), end_ns);
+            let share_ns = until.share_ns.saturating_sub(self.meter.now_ns());
+            if share_ns < SECOND_TRY_NS.max(self.least_ns(&rung, LAST_LOOK_MIN)) {
                 untried.push(rung.id);
                 continue;
             }
             let stage = format!("second try {} of {}", k + 1, slots.len());
-            self.try_rung(&rung, *slot, &stage, Pass::Second, share)?;
+            self.try_rung(&rung, *slot, &stage, Pass::Second, until)?;
         }
         if !untried.is_empty() {
             self.missing(format!("second try of {}", untried.join(", ")), "no time left for it");
         }
         Ok(())
+    }
+
+    /// What was read of a rung, in half widths of its interval; below all others what was not measured.
+    fn reads(&self, slot: usize) -> f64 {
+        let attempt = &self.record.rungs[slot].attempt;
+        let half = |[low, high]: [f64; 2]| (high - low) / 2.0;
+        match (attempt.effect_percent, attempt.interval_percent.map(half)) {
+            (Some(effect), Some(half)) if half > 0.0 => effect / half,
+            _ => f64::NEG_INFINITY,
+        }
     }
 
     /// Judged, and something was kept after that; or not even measured, which time or fresh instances may cure.
@@ -94,9 +111,20 @@ impl<M: Look> Climber<'_, M> {
             && later.flat_map(|(_, kept)| &kept.turned).any(|turn| turn.dial == *dial)
     }
 
-    fn rung_share_ns(&self, rung: &Rung, parts: usize) -> u64 {
-        let one_look_ns = self.least_ns(rung, Rule::QUICK.first);
-        share_ns(self.meter.now_ns(), self.clockwork.rungs_end_ns(), parts, one_look_ns)
+    /// Until when a rung may be measured, the first of so many: it has an equal share, and while an answer may yet be expected
+    /// all that others will not need, as most of them have no effect.
+    fn rung_until(&self, rung: &Rung, parts: usize, end_ns: u64) -> Until {
+        let now_ns = self.meter.now_ns();
+        let share_ns = share_ns(now_ns, end_ns, parts, self.least_ns(rung, Rule::QUICK.first));
+        let others_ns = self.pace.of_pairs(NULL_PAIRS) * (parts as u64).saturating_sub(1);
+        let share_ns = now_ns + share_ns;
+        Until { share_ns, most_ns: end_ns.saturating_sub(others_ns).max(share_ns) }
+    }
+
+    /// Second tries have the time that confirmations will not need: what is not confirmed is not kept.
+    fn second_tries_end_ns(&self) -> u64 {
+        let confirming_begins_ns = self.clockwork.confirm_end_ns().saturating_sub(self.confirming_ns());
+        self.clockwork.rungs_end_ns().min(confirming_begins_ns)
     }
 
     /// What this many pairs of a rung take, or the fewest that are judged where instances follow each other.
@@ -116,21 +144,21 @@ impl<M: Look> Climber<'_, M> {
         slot: usize,
         stage: &str,
         pass: Pass,
-        share: u64,
+        until: Until,
     ) -> Result<(), ClimbError> {
         assert!(self.record.rungs[slot].id == rung.id, "a rung is tried in its own place of the record");
         assert!(self.kept.iter().all(|kept| kept.rung != slot), "{} was kept already", rung.id);
+        let share_ns = until.share_ns.saturating_sub(self.meter.now_ns());
         let attempt = match self.change(rung) {
             Err(why) => self.without_data(rung, RungVerdict::NotPossible, why),
-            Ok(_) if share < self.least_ns(rung, LAST_LOOK_MIN) => {
+            Ok(_) if share_ns < self.least_ns(rung, LAST_LOOK_MIN) => {
                 let how = if self.is_known_to_burn(rung) { self.time_in_turn() } else { String::new() };
                 let why = ["no time left for it", &how].join(if how.is_empty() { "" } else { ": " });
                 self.without_data(rung, RungVerdict::NotMeasured, why)
             }
             Ok(change) => {
                 self.record.rungs[slot].change = step_words(rung, &self.standing);
-                let deadline_ns = self.meter.now_ns() + share;
-                let attempt = self.attempt(rung, &change, stage, pass, deadline_ns)?;
+                let attempt = self.attempt(rung, &change, stage, pass, until)?;
                 self.record.rungs[slot].bundle.clone_from(&change.bundle);
                 if attempt.verdict == RungVerdict::Kept {
                     self.kept.push(Kept { rung: slot, turned: change.turned });

@@ -3,7 +3,7 @@
 use dyno_measure::judge::Rule;
 
 use super::options::Suffices;
-use super::rules::IN_TURN;
+use super::rules::{IN_TURN, LONG_PAIRS, RENEW_LONG_PAIRS};
 
 /// Share of the time that is kept for leave-one-out and the total: they are the figures that are quoted.
 const CONFIRM_SHARE: f64 = 0.30;
@@ -62,6 +62,12 @@ impl Pace {
     pub(crate) fn of_pairs(&self, pairs: usize) -> u64 {
         let openings = 1 + pairs.saturating_sub(1) / self.renewed_after();
         self.open_ns * openings as u64 + self.pair_ns * pairs as u64
+    }
+
+    /// What this many pairs of long blocks take on servers that are alive, ns.
+    pub(crate) fn of_long_pairs(&self, pairs: usize) -> u64 {
+        let openings = pairs.saturating_sub(1) / RENEW_LONG_PAIRS;
+        self.open_ns * openings as u64 + LONG_PAIRS * self.pair_ns * pairs as u64
     }
 
     /// Pairs that can be had in this time, starting servers anew included.
@@ -178,6 +184,22 @@ impl Clockwork {
 
     pub(crate) fn left_ns(&self, now_ns: u64) -> u64 {
         self.end_ns().saturating_sub(now_ns)
+    }
+}
+
+/// Until when a comparison may be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Until {
+    /// The end of its own share of the time.
+    pub(crate) share_ns: u64,
+    /// Until when pairs go on that may yet have an answer: the time of others that will not need it.
+    pub(crate) most_ns: u64,
+}
+
+impl Until {
+    /// No longer than this, whatever is seen.
+    pub(crate) fn at(deadline_ns: u64) -> Self {
+        Self { share_ns: deadline_ns, most_ns: deadline_ns }
     }
 }
 

@@ -231,6 +231,21 @@ fn where_starts_differ_much_the_record_says_that_two_percent_is_not_visible() {
     assert!(calm < 2.5 && wild > 2.5, "{calm} {wild}");
 }
 
+/// Planted fault: where no step is given up (`Rule::QUICK` in `step_rule`), as it was, 2 % is kept in 8 of these climbs.
+#[test]
+fn a_default_climb_keeps_two_percent_beside_eleven_other_rungs() {
+    let climbs = climbs(12, |seed| World::new(Weather::Quiet, seed));
+    let rates = rates(&climbs);
+    head();
+    print("quiet, by default", &rates);
+    let nulls =
+        || climbs.iter().flat_map(|climbed| &climbed.record.rungs).filter(|rung| truth(&rung.id) == 0.0);
+    let pairs = mean(nulls().map(|rung| rung.attempt.pairs as f64));
+    assert!(rates.two >= 0.83 && rates.five == 1.0 && rates.kept == 0.0, "{rates:?}");
+    assert!(rates.longest_s <= 1.02 * DEFAULT_S as f64 && pairs < 130.0, "{pairs} pairs of a null rung");
+    assert!(nulls().all(|rung| rung.attempt.pairs > 0), "every rung is measured");
+}
+
 #[test]
 #[ignore = "minutes: prints the table of ADR 3"]
 fn table() {

@@ -122,11 +122,11 @@ impl Door {
         self.untold.is_some_and(|(connections_max, burst)| connections_max.or(burst).is_some())
     }
 
-    /// A turn has looked at so many requests, of which so many were too many. Whoever is limited has, since it last had all
+    /// A turn has asked the gate so often, and so many requests were too many. Whoever is limited has, since it last had all
     /// of its burst, asked for all of it and for what was refilled: here of all addresses together, so that it holds for
     /// whichever it was.
-    pub(crate) fn note_turn(&mut self, now_ns: u64, requests: u64, limited: u64) {
-        self.let_in.push((now_ns, requests - limited));
+    pub(crate) fn note_turn(&mut self, now_ns: u64, asked: u64, limited: u64) {
+        self.let_in.push((now_ns, asked - limited));
         let Some(burst) = self.burst.filter(|_| limited > 0) else { return };
         let mut asked = 0;
         let has_asked = self.let_in.iter().rev().any(|(then_ns, count)| {

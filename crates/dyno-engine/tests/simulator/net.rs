@@ -104,6 +104,8 @@ pub(crate) struct SimNet {
     cold: Prng,
     /// Where clients come through a proxy.
     pub(crate) gate: Option<Gate>,
+    /// How often the gate was asked: for each request and, where there are such, for a proxy's header.
+    pub(crate) gate_asked: u64,
     pub(crate) meter: Option<Meter>,
     /// Whether replies wait for the log.
     pub(crate) holds: bool,
@@ -121,6 +123,7 @@ impl SimNet {
             fetches: Vec::new(),
             cold,
             gate: None,
+            gate_asked: 0,
             meter: None,
             holds: false,
             tells_hosts_apart: false,
@@ -298,6 +301,7 @@ impl Net for SimNet {
     }
 
     fn gate(&mut self) -> Option<&mut Gate> {
+        self.gate_asked += 1;
         self.gate.as_mut()
     }
 

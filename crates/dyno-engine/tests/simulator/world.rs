@@ -600,7 +600,7 @@ impl World {
             return;
         }
         let before = self.core.http.scratch.tally.counts;
-        let limited = self.limited();
+        let (limited, asked) = (self.limited(), self.core.net.gate_asked);
         let arrived: Vec<usize> = self.core.net.links.iter().map(|link| link.arrived.len()).collect();
         self.core.begin_turn(self.now_ns);
         for (token, mut readiness) in ready.iter().copied() {
@@ -628,7 +628,8 @@ impl World {
         let counts = self.core.http.scratch.tally.counts;
         let limited = self.limited() - limited;
         if let Some(door) = &mut self.door {
-            door.note_turn(self.now_ns, counts.requests - before.requests, limited);
+            // An upload is asked for when it begins, and counts as a request when it ends.
+            door.note_turn(self.now_ns, self.core.net.gate_asked - asked, limited);
         }
         let did_something = counts.timeouts != before.timeouts || counts.closes != before.closes;
         // A limit that is looked at and renewed is not for nothing: it is due much later.

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Folder, Sleeper, run};
+use common::{Background, Folder, run};
 
 /// What was seen of a server under a quota, as `-o` would write it.
 const THROTTLED: &str = r#"{"schema": "dyno.seen/1", "duration_s": 10.0,
@@ -22,7 +22,7 @@ fn a_process_that_is_not_there_is_an_error_in_three_lines() {
 
 #[test]
 fn a_zombie_is_an_error_that_says_so() {
-    let mut ended = Sleeper::start();
+    let mut ended = Background::sleeper();
     ended.0.kill().unwrap();
     let deadline = std::time::Instant::now() + common::DEADLINE;
     let state = || std::fs::read_to_string(format!("/proc/{}/stat", ended.0.id())).unwrap();
@@ -37,7 +37,7 @@ fn a_zombie_is_an_error_that_says_so() {
 
 #[test]
 fn an_idle_process_gives_nothing_and_says_that_nothing_ran() {
-    let idle = Sleeper::start();
+    let idle = Background::sleeper();
     let said =
         run(["diagnose".to_owned(), "-p".to_owned(), idle.pid(), "--for".to_owned(), "600ms".to_owned()]);
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -56,7 +56,7 @@ fn a_target_that_ends_meanwhile_is_told() {
 
 #[test]
 fn a_place_that_cannot_be_written_is_told_before_anything_is_watched() {
-    let idle = Sleeper::start();
+    let idle = Background::sleeper();
     let said = run(["diagnose", &idle.pid(), "--for", "1h", "-o", "/nowhere/seen.json"]);
     assert_eq!(said.code, Some(2), "{said:?}");
     assert_eq!(said.err.lines().count(), 3, "{}", said.err);
@@ -64,7 +64,7 @@ fn a_place_that_cannot_be_written_is_told_before_anything_is_watched() {
 
 #[test]
 fn a_load_that_nobody_answers_is_an_error() {
-    let idle = Sleeper::start();
+    let idle = Background::sleeper();
     // Port 9 is discard's: nobody listens there on a machine of today.
     let said = run(["diagnose", &idle.pid(), "--for", "500ms", "--load", "http://127.0.0.1:9/ -c 2"]);
     assert_eq!(said.code, Some(2), "{said:?}");

@@ -6,7 +6,7 @@
 mod common;
 
 use common::watching::First;
-use common::{Ended, Folder, dyno, run, wait_for};
+use common::{Background, Ended, Folder, dyno, run, wait_for};
 use dyno_record::causal::Causal;
 use dyno_sys::proc;
 use std::path::PathBuf;
@@ -143,11 +143,8 @@ fn a_unit_of_a_stock_go_program_is_found() {
     let (source, program) = (folder.file("main.go", GO_UNITS), folder.path("units"));
     let built = Command::new("go").args(["build", "-o"]).arg(&program).arg(source).status().unwrap();
     assert!(built.success());
-    let mut units = Command::new(&program).spawn().unwrap();
-    let pid = units.id().to_string();
-    let ended = run(["causal", "--for", "12s", "--levels", "50", "--json", &pid]);
-    units.kill().unwrap();
-    units.wait().unwrap();
+    let units = Background(Command::new(&program).spawn().unwrap());
+    let ended = run(["causal", "--for", "12s", "--levels", "50", "--json", &units.pid()]);
     assert!(ran(&ended), "{}", ended.err);
     let record = Causal::from_json(&ended.out).unwrap();
     assert_eq!(record.progress.name, "main.handleOne", "{:?}", record.progress);
@@ -161,10 +158,9 @@ fn what_a_server_sends_is_found_and_its_functions_are_told() {
     let server = common::Server::serve(&["--naive", "--log-file", "/dev/null"]);
     let worker = *proc::tree(server.pid()).last().unwrap();
     let url = format!("http://{}/json", server.place);
-    let mut load = dyno(["load", "-t1", "-c8", "-d60s", &url]).stdout(Stdio::null()).spawn().unwrap();
+    let load = dyno(["load", "-t1", "-c8", "-d60s", &url]).stdout(Stdio::null()).spawn().unwrap();
+    let _load = Background(load);
     let ended = run(["causal", "--for", "8s", "--levels", "50", "--json", &worker.to_string()]);
-    load.kill().unwrap();
-    load.wait().unwrap();
     assert!(ran(&ended), "{}", ended.err);
     let progress = Causal::from_json(&ended.out).unwrap().progress;
     assert!(progress.name.starts_with("syscall:"), "{progress:?}");
@@ -175,11 +171,8 @@ fn what_a_server_sends_is_found_and_its_functions_are_told() {
 #[ignore = "needs root (CAP_BPF, CAP_PERFMON) and cc"]
 fn a_process_that_does_nothing_offers_nothing_in_three_lines() {
     let _alone = alone();
-    let mut idle = Command::new("sleep").arg("60").spawn().unwrap();
-    let pid = idle.id().to_string();
-    let ended = run(["causal", "--for", "10s", &pid]);
-    idle.kill().unwrap();
-    idle.wait().unwrap();
+    let idle = Background::sleeper();
+    let ended = run(["causal", "--for", "10s", &idle.pid()]);
     assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{}", ended.err);
     // What it does comes first, line by line; the failure is the last three.
     let lines: Vec<&str> = ended.err.lines().rev().take(3).collect();

@@ -4,11 +4,11 @@
 
 mod common;
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use common::{Ended, Folder, Sleeper, dyno, run};
+use common::{Background, Ended, Folder, dyno, run};
 use dyno_record::profile::Profile;
 use dyno_sys::affinity::{self, CpuSet};
 use dyno_sys::bpf;
@@ -33,7 +33,7 @@ const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear
 #[test]
 #[ignore = "needs root: CAP_SETUID"]
 fn anothers_process_is_refused_to_nobody_in_three_lines() {
-    let sleeper = Sleeper::start();
+    let sleeper = Background::sleeper();
     for verb in ["profile", "offcpu"] {
         let said = under(&NOBODY, &[verb, "--for", "1s", "-o", "/dev/null", &sleeper.pid()]);
         let lines = said.failed();
@@ -48,7 +48,7 @@ fn anothers_process_is_refused_to_nobody_in_three_lines() {
 #[test]
 #[ignore = "needs root: CAP_SYS_ADMIN, for a mount namespace"]
 fn without_the_kernels_types_perf_stands_in_and_says_so() {
-    let (folder, sleeper) = (Folder::new("odd-types"), Sleeper::start());
+    let (folder, sleeper) = (Folder::new("odd-types"), Background::sleeper());
     let place = folder.path("off.json");
     // The types are hidden in a mount namespace of its own; nothing of this machine changes.
     let hidden = ["unshare", "-m", "sh", "-c", "mount -t tmpfs none /sys/kernel/btf && exec \"$0\" \"$@\""];
@@ -63,7 +63,7 @@ fn without_the_kernels_types_perf_stands_in_and_says_so() {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
 fn a_watcher_that_is_killed_leaves_nothing_in_the_kernel() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let (folder, sleeper) = (Folder::new("odd-killed"), Sleeper::start());
+    let (folder, sleeper) = (Folder::new("odd-killed"), Background::sleeper());
     let place = folder.path("off.json");
     let before = bpf::ids().unwrap();
     let words = ["offcpu", "--syscalls", "--for", "1h", "-o", place.to_str().unwrap(), &sleeper.pid()];
@@ -98,9 +98,9 @@ fn a_thread_of_the_kernel_has_no_place_in_user_mode() {
 #[ignore = "needs root: CAP_BPF, CAP_PERFMON"]
 fn waits_are_watched_for_as_long_as_a_command_runs() {
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let (folder, sleepers) = (Folder::new("odd-while"), [Sleeper::start(), Sleeper::start()]);
+    let (folder, sleepers) = (Folder::new("odd-while"), [Background::sleeper(), Background::sleeper()]);
     let place = folder.path("off.json");
-    let pids = sleepers.each_ref().map(Sleeper::pid).join(",");
+    let pids = sleepers.each_ref().map(Background::pid).join(",");
     for by in [&[][..], &["--no-bpf"]] {
         let words = ["offcpu", "--for", "20s", "-o", place.to_str().unwrap(), "-p", &pids];
         let said = run(words.iter().chain(by).chain(&["--", "sleep", "0.5"]));
@@ -121,14 +121,11 @@ fn waits_are_watched_for_as_long_as_a_command_runs() {
 fn only_what_runs_on_the_cpus_that_were_asked_for_is_sampled() {
     let (folder, cpus) = (Folder::new("odd-cpus"), affinity::allowed().iter().take(2).collect::<Vec<_>>());
     let place = folder.path("p.json");
-    let mut busy: Vec<Child> = cpus.iter().map(|cpu| busy_on(*cpu)).collect();
+    let busy: Vec<Background> = cpus.iter().map(|cpu| busy_on(*cpu)).collect();
     let asked = cpus[0].to_string();
     let said = run(["profile", "--for", "700ms", "-o", place.to_str().unwrap(), "-a", "-C", &asked]);
-    busy.iter_mut().for_each(|child| child.kill().unwrap());
-    let pids: Vec<u32> = busy.iter().map(Child::id).collect();
-    for mut child in busy {
-        child.wait().unwrap();
-    }
+    let pids: Vec<u32> = busy.iter().map(|one| one.0.id()).collect();
+    drop(busy);
     assert_eq!(said.code, Some(0), "{said:?}");
     let profile = Profile::from_json(&std::fs::read_to_string(&place).unwrap()).unwrap();
     let samples = |pid: u32| {
@@ -141,10 +138,10 @@ fn only_what_runs_on_the_cpus_that_were_asked_for_is_sampled() {
 }
 
 /// A shell that does nothing but count, on one CPU.
-fn busy_on(cpu: usize) -> Child {
+fn busy_on(cpu: usize) -> Background {
     let child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
     affinity::set_process(child.id().cast_signed(), &CpuSet::single(cpu)).unwrap();
-    child
+    Background(child)
 }
 
 /// Its first thread is a zombie for as long as the other lives.
@@ -166,8 +163,8 @@ fn a_process_whose_first_thread_has_ended_is_watched_by_its_others() {
     let (source, program) = (folder.file("leaderless.c", LEADERLESS), folder.path("leaderless"));
     let built = Command::new("cc").args(["-g", "-pthread", "-o"]).arg(&program).arg(source).status().unwrap();
     assert!(built.success());
-    let mut running = Command::new(&program).spawn().unwrap();
-    let pid = running.id().cast_signed();
+    let running = Background(Command::new(&program).spawn().unwrap());
+    let pid = running.0.id().cast_signed();
     common::wait_for("its first thread ends", || dyno_sys::proc::state(pid).is_ok_and(|state| state == 'Z'));
     let (place, pid) = (folder.path("record.json"), pid.to_string());
     let written = ["-o", place.to_str().unwrap(), pid.as_str()];
@@ -178,8 +175,7 @@ fn a_process_whose_first_thread_has_ended_is_watched_by_its_others() {
         run([["causal", "--progress", "finish", "--site", "part", "--for", "1s"].as_slice(), &written]
             .concat()),
     ];
-    running.kill().unwrap();
-    running.wait().unwrap();
+    drop(running);
     for ended in &ended {
         // A diagnosis may find what others on this machine do.
         assert!(matches!(ended.code, Some(0 | 1)) && ended.out.contains("leaderless"), "{ended:?}");

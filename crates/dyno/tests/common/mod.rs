@@ -41,13 +41,14 @@ pub(crate) fn run_with_input<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>
     Ended::of(child)
 }
 
-/// A process that sleeps until it is ended.
-pub(crate) struct Sleeper(pub(crate) Child);
+/// A process beside the test; a test that fails ends it too.
+pub(crate) struct Background(pub(crate) Child);
 
-impl Sleeper {
-    pub(crate) fn start() -> Sleeper {
+impl Background {
+    /// One that sleeps until it is ended.
+    pub(crate) fn sleeper() -> Background {
         let mut command = Command::new("sleep");
-        Sleeper(command.arg("600").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
+        Background(command.arg("600").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap())
     }
 
     pub(crate) fn pid(&self) -> String {
@@ -55,7 +56,7 @@ impl Sleeper {
     }
 }
 
-impl Drop for Sleeper {
+impl Drop for Background {
     fn drop(&mut self) {
         // It may have ended already: then there is nothing to end.
         let _ = self.0.kill();

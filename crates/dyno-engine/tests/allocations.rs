@@ -29,6 +29,15 @@ fn ask(client: &mut Client, answer_bytes: usize, rounds: u32) {
     }
 }
 
+/// Waits until the caller is the only thread of this process that runs. A thread that was started and has not run yet, as
+/// one that gives way may be for long on a busy machine, allocates what it waits with when it does: no request's price.
+fn until_others_wait() {
+    let this = std::process::id().cast_signed();
+    let runs = |tid: &i32| dyno_sys::proc::state(*tid).is_ok_and(|state| state != 'S');
+    let running = || dyno_sys::proc::tasks(this).iter().filter(|tid| runs(tid)).count();
+    wait_for("every other thread to wait", || running() == 1);
+}
+
 /// Limits of one address that are asked for each request and never reached.
 fn limited() -> Limits {
     let many = NonZeroU32::new(1_000_000);
@@ -56,6 +65,7 @@ fn a_warm_server_allocates_nothing_and_the_naive_one_for_every_request() {
             let reply = if number == 4 { client.head_of_reply() } else { client.reply() };
             answer_bytes += reply.head.len() + reply.body.len();
         }
+        until_others_wait();
         ask(&mut client, answer_bytes, 100);
         wait_for("the counters to be published", || running.counts().requests == 101 * REQUESTS);
         let before = running.counts();
@@ -104,6 +114,7 @@ fn logs_allocate_nothing() {
                 client.stream.read_exact(&mut buffer).unwrap();
             }
         };
+        until_others_wait();
         ask(&mut client, 200);
         wait_for("the counters", || running.counts().requests == 201 * LOGGED_REQUESTS);
         let before = running.counts();
@@ -160,6 +171,7 @@ fn answers_without_allocating(running: &Running, input: &[u8], requests: u64) {
             client.stream.read_exact(&mut buffer).unwrap();
         }
     };
+    until_others_wait();
     ask(&mut client, 100);
     wait_for("the counters to be published", || running.counts().requests == 101 * requests);
     let before = running.counts();

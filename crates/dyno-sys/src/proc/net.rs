@@ -17,8 +17,9 @@ const CLOSE_WAIT: u8 = 0x08;
 const LISTEN: u8 = 0x0A;
 /// Connections that cost little to list again and again; of more, some last longer than a look.
 const FEW: usize = 256;
-/// So often a process is asked for its connections: between two of them it may have none.
-const TRIES_MAX: usize = 5;
+/// So often a process is asked whose connections change while it is asked. One that is kept from the CPU while it changes
+/// them, or whose asker is, is asked in vain about every other time: a chance of one in a million.
+const TRIES_MAX: usize = 20;
 /// `__SO_ACCEPTCON` in the flags of /proc/net/unix: it listens.
 const UNIX_ACCEPTS: u32 = 0x1_0000;
 
@@ -126,11 +127,25 @@ impl Connections {
         let own: BTreeSet<u64> = pids.iter().flat_map(|pid| socket_inodes(*pid)).collect();
         let is_connection = |line: &InetLine| matches!(line.state, ESTABLISHED | CLOSE_WAIT);
         let table: Vec<InetLine> = inet_lines(&format!("{}/net", folder(*first))).collect();
-        let listens = table.iter().any(|line| line.state == LISTEN && own.contains(&line.inode));
+        let listening: Vec<SocketAddr> = table
+            .iter()
+            .filter(|line| line.state == LISTEN && own.contains(&line.inode))
+            .map(|line| line.local)
+            .collect();
+        let listens = !listening.is_empty();
+        // Nobody's descriptor yet, but nobody else will get it.
+        let awaits_accept = |line: &InetLine| {
+            let hears = |at: &SocketAddr| {
+                at.port() == line.local.port() && (at.ip() == line.local.ip() || at.ip().is_unspecified())
+            };
+            line.inode == 0 && listening.iter().any(hears)
+        };
         let all: Vec<InetLine> = table.into_iter().filter(is_connection).collect();
         let (held, others): (Vec<InetLine>, Vec<InetLine>) =
             all.into_iter().partition(|line| own.contains(&line.inode));
-        let far: BTreeSet<_> = held.iter().map(|line| (line.remote, line.local)).collect();
+        let to_be_accepted = others.iter().filter(|line| awaits_accept(line));
+        let far: BTreeSet<_> =
+            held.iter().chain(to_be_accepted).map(|line| (line.remote, line.local)).collect();
         let far_ends = others.iter().filter(|line| far.contains(&(line.local, line.remote)));
         let near = |line: &InetLine| line.remote.ip().is_loopback() || line.remote.ip() == line.local.ip();
         Connections {
@@ -147,8 +162,8 @@ impl Connections {
 /// descriptors.
 ///
 /// A client that gives up all of its connections at once, as one does whose server closes each after a thousand requests,
-/// has others when it is asked which ones it holds. So who is not found is asked first, and the connections are listed
-/// right after that.
+/// has others when it is asked which ones it holds. So who is not found is asked first, the connections are listed right
+/// after that, and who holds others by then is asked again.
 pub fn peers(pids: &[Pid]) -> Vec<Pid> {
     let connections = Connections::of(pids);
     let holders = socket_holders(&connections.far_ends);
@@ -158,13 +173,37 @@ pub fn peers(pids: &[Pid]) -> Vec<Pid> {
     if all_known || connections.held > FEW {
         return found.into_iter().collect();
     }
-    let asked = |pid: Pid| {
-        let own: BTreeSet<u64> = socket_inodes(pid).collect();
-        !own.is_empty() && !own.is_disjoint(&Connections::of(pids).far_ends)
-    };
-    let is_peer =
-        |pid: &Pid| found.contains(pid) || !pids.contains(pid) && (0..TRIES_MAX).any(|_| asked(*pid));
-    numbers_in("/proc").into_iter().filter(is_peer).collect()
+    let others = numbers_in("/proc").into_iter().filter(|pid| !pids.contains(pid) && !found.contains(pid));
+    let (mut peers, mut socketless) = (found.clone(), Vec::new());
+    for pid in others {
+        match holds_far_end(pid, pids) {
+            Some(true) => drop(peers.insert(pid)),
+            Some(false) => {}
+            None => socketless.push(pid),
+        }
+    }
+    // It has none, or was between two of them.
+    peers.extend(socketless.into_iter().filter(|pid| holds_far_end(*pid, pids) == Some(true)));
+    peers.into_iter().collect()
+}
+
+/// Whether `pid` holds the far end of a connection of `pids`. `None` when it holds no socket.
+fn holds_far_end(pid: Pid, pids: &[Pid]) -> Option<bool> {
+    let held = || -> BTreeSet<u64> { socket_inodes(pid).collect() };
+    let mut own = held();
+    for _ in 0..TRIES_MAX {
+        if own.is_empty() {
+            return None;
+        }
+        if !own.is_disjoint(&Connections::of(pids).far_ends) {
+            return Some(true);
+        }
+        let before = std::mem::replace(&mut own, held());
+        if before == own {
+            return Some(false);
+        }
+    }
+    Some(false)
 }
 
 fn socket_inodes(pid: Pid) -> impl Iterator<Item = u64> {

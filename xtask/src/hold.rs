@@ -4,11 +4,14 @@
 //! once, so that it has been through the whole of the server, and then rests. While all of them rest, good clients ask, and
 //! at last some of the held ones ask again. Not part of CI: it takes about two minutes, root, and some ten gigabytes, nearly
 //! all of them the kernel's own for both ends of each connection.
+//!
+//! Where a process may not have so many descriptors, as in many containers, the server has as many workers as hold them
+//! together; the clients are always processes of their own, which this program starts of itself.
 
-use std::io::Error;
+use std::io::{BufRead, BufReader, Error, Write, stdin, stdout};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::process::id;
+use std::process::{Child, ChildStdout, Stdio, id};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -21,9 +24,13 @@ use crate::watched::{Good, SMALL, Watched, ask, ask_well};
 
 /// What one process may hold where nobody has raised `fs.nr_open` (1,048,576), less what this one needs itself.
 const CONNECTIONS: usize = 1_007_000;
-/// To one address and port there are some 28,000 ports to come from (`net.ipv4.ip_local_port_range`); looking for a free one
-/// among the last takes long.
-const EACH_ADDRESS: usize = 22_000;
+/// Connections of one process of clients, all to an address of their own. To one address and port there are some 28,000
+/// ports to come from (`net.ipv4.ip_local_port_range`); looking for a free one among the last takes long.
+const EACH_HOLDER: usize = 19_000;
+/// Descriptors that a worker has for other things, and for those that come unevenly.
+const SPARE: usize = 1_200;
+/// Who serves few connections needs no more.
+const WORKERS_MIN: usize = 2;
 /// While all are held, good clients ask for so long.
 const FLOWING: Duration = Duration::from_secs(10);
 const GOOD_CLIENTS: usize = 16;
@@ -38,27 +45,48 @@ const OWN_BYTES_MAX: f64 = 80.0;
 pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     let wanted: usize = flags.parsed("--connections")?.unwrap_or(CONNECTIONS);
     let dyno: Option<PathBuf> = flags.parsed("--dyno")?;
+    // How this program starts itself.
+    let holder_of: Option<SocketAddr> = flags.parsed("--holder-of")?;
     flags.finish()?;
+    if let Some(addr) = holder_of {
+        return be_holder(addr, wanted);
+    }
     let dyno = dyno.map_or_else(|| repo.release_dyno(), Ok)?;
-    raise_descriptors(wanted + 1_000)?;
+    let descriptors = raise_descriptors(wanted + SPARE)?;
+    if descriptors <= SPARE {
+        return Err(Trouble::new(format!(
+            "a process may have {descriptors} descriptors here, which is too few"
+        ))
+        .remedy("raise the hard limit (`ulimit -Hn`)"));
+    }
+    let workers = wanted.div_ceil(descriptors - SPARE).max(WORKERS_MIN);
     let port = free_addr()?.port();
-    let addrs: Vec<SocketAddr> = (0..wanted.div_ceil(EACH_ADDRESS))
+    let counts: Vec<usize> =
+        (0..wanted).step_by(EACH_HOLDER).map(|first| EACH_HOLDER.min(wanted - first)).collect();
+    let addrs: Vec<SocketAddr> = (0..counts.len())
         .map(|number| (Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 0, 0, 2)) + number as u32), port).into())
         .collect();
     let listens = addrs.iter().map(|addr| format!("--listen={addr}"));
-    let more: Vec<String> = ["--idle-timeout=1h".to_owned()].into_iter().chain(listens).collect();
+    let own = ["--idle-timeout=1h".to_owned(), format!("--workers={workers}")];
+    let more: Vec<String> = own.into_iter().chain(listens).collect();
     let more: Vec<&str> = more.iter().map(String::as_str).collect();
     let watched = Watched::start(&dyno, &repo.scratch("hold")?, &more)?;
+    println!(
+        "{workers} workers, each with at most {descriptors} descriptors; {} processes of clients",
+        counts.len()
+    );
 
     let (own, kernel, start) = (watched.memory(), kernel_bytes(), Instant::now());
-    let mut held = open_all(&addrs, wanted)?;
+    let holders = addrs.iter().zip(&counts).map(|(addr, count)| Holder::start(*addr, *count));
+    let mut holders = holders.collect::<Result<Vec<Holder>, Trouble>>()?;
+    let told = holders.iter_mut().map(Holder::told).collect::<Result<Vec<Vec<usize>>, Trouble>>()?;
+    let held: usize = told.iter().flatten().sum();
     let opened = start.elapsed();
     let per_connection = |before: u64, after: u64| after.saturating_sub(before) as f64 / wanted as f64;
     let own = per_connection(own, watched.memory());
     println!(
-        "{} connections held after {:.0} s (the server counts {}): {own:.1} bytes each in all its processes, {:.0} of the \
+        "{held} connections held after {:.0} s (the server counts {}): {own:.1} bytes each in all its processes, {:.0} of the \
          kernel for both ends",
-        held.len(),
         opened.as_secs_f64(),
         watched.open()?,
         per_connection(kernel, kernel_bytes()),
@@ -73,30 +101,91 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
         good.wrong.load(Ordering::Relaxed),
         good.longest_us.load(Ordering::Relaxed) / 1_000,
     );
-    let again = held.iter_mut().step_by(AGAIN);
-    let (asked, answered) = again
-        .fold((0, 0), |(asked, answered), stream| (asked + 1, answered + usize::from(asks_again(stream))));
-    let open = watched.open()?;
+    for holder in &mut holders {
+        holder.ask_again()?;
+    }
+    let told = holders.iter_mut().map(Holder::told).collect::<Result<Vec<Vec<usize>>, Trouble>>()?;
+    let sum = |at: usize| told.iter().filter_map(|told| told.get(at)).sum::<usize>();
+    let (asked, answered, open) = (sum(0), sum(1), watched.open()?);
     println!("of {asked} that asked again, {answered} were answered; {open} are open at the end");
-    let is_held = open as usize >= wanted && answered == asked && good.is_all_served();
+    let is_held = held >= wanted && open as usize >= wanted && answered == asked && good.is_all_served();
     Ok(Outcome::done_if(|| is_held && own <= OWN_BYTES_MAX))
 }
 
-/// For this process and those that it starts.
-fn raise_descriptors(most: usize) -> Result<(), Trouble> {
-    let raised =
-        output(&mut command(["prlimit", "--pid", &id().to_string(), &format!("--nofile={most}:{most}")]));
-    raised.map(drop).map_err(|trouble| trouble.remedy("run it as root, or with fewer --connections"))
+/// For this process and those that it starts, as far as it may: so many each.
+fn raise_descriptors(most: usize) -> Result<usize, Trouble> {
+    let own = id().to_string();
+    let set = |limit: &str| output(&mut command(["prlimit", "--pid", &own, &format!("--nofile={limit}")]));
+    if set(&format!("{most}:{most}")).is_ok() {
+        return Ok(most);
+    }
+    let words = ["prlimit", "--pid", &own, "--nofile", "--noheadings", "--raw", "--output", "HARD"];
+    let hard = output(&mut command(words))?;
+    let hard = hard.trim().parse().map_err(Trouble::cannot("read the limit of descriptors"))?;
+    set(&format!("{hard}:{hard}"))?;
+    Ok(hard)
 }
 
-fn open_all(addrs: &[SocketAddr], wanted: usize) -> Result<Vec<TcpStream>, Trouble> {
-    let mut held = Vec::with_capacity(wanted);
-    for number in 0..wanted {
-        let addr = addrs[number / EACH_ADDRESS];
-        let opened = open(addr).map_err(Trouble::cannot(format!("open connection {}", number + 1)))?;
-        held.push(opened);
+/// A process of clients that hold connections. It says a line when all are held, and one for each line that it reads.
+struct Holder {
+    process: Child,
+    says: BufReader<ChildStdout>,
+}
+
+impl Holder {
+    fn start(addr: SocketAddr, count: usize) -> Result<Holder, Trouble> {
+        let program = std::env::current_exe().map_err(Trouble::cannot("find this program"))?;
+        let (addr, count) = (addr.to_string(), count.to_string());
+        let mut program =
+            command([&*program.to_string_lossy(), "hold", "--holder-of", &addr, "--connections", &count]);
+        let started = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut process = started.map_err(Trouble::cannot("start a process of clients"))?;
+        let says = process.stdout.take().map(BufReader::new);
+        let says = says.ok_or_else(|| Trouble::new("a process of clients has no output"))?;
+        Ok(Holder { process, says })
     }
-    Ok(held)
+
+    /// The numbers of its next line.
+    fn told(&mut self) -> Result<Vec<usize>, Trouble> {
+        let mut line = String::new();
+        self.says.read_line(&mut line).map_err(Trouble::cannot("hear a process of clients"))?;
+        if line.is_empty() {
+            return Err(Trouble::new("a process of clients has ended; it said why"));
+        }
+        let numbers = line.split_whitespace().map(str::parse).collect::<Result<_, _>>();
+        numbers.map_err(Trouble::cannot("understand a process of clients"))
+    }
+
+    fn ask_again(&mut self) -> Result<(), Trouble> {
+        let asked = self.process.stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(b"again\n"));
+        asked.map_err(Trouble::cannot("tell a process of clients to ask again"))
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        // It ends with its input; nobody is left to be told when it does not.
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// The life of such a process, which ends with its input.
+fn be_holder(addr: SocketAddr, wanted: usize) -> Result<Outcome, Trouble> {
+    let mut held = Vec::with_capacity(wanted);
+    for number in 1..=wanted {
+        held.push(open(addr).map_err(Trouble::cannot(format!("open connection {number} to {addr}")))?);
+    }
+    let say = |text: String| writeln!(stdout(), "{text}").map_err(Trouble::cannot("say what was done"));
+    say(held.len().to_string())?;
+    for _ in stdin().lock().lines() {
+        let again = held.iter_mut().step_by(AGAIN);
+        let (asked, answered) = again.fold((0, 0), |(asked, answered), stream| {
+            (asked + 1, answered + usize::from(asks_again(stream)))
+        });
+        say(format!("{asked} {answered}"))?;
+    }
+    Ok(Outcome::Done)
 }
 
 /// A connection that has asked and was answered.

@@ -39,7 +39,8 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Starts it with two workers on a new folder below `scratch`; `more` are further words of its command line.
+    /// Starts it on a new folder below `scratch`; `more` are further words of its command line. It has two workers unless
+    /// they say `--workers=N`.
     pub(crate) fn start(dyno: &Path, scratch: &Path, more: &[&str]) -> Result<Watched, Trouble> {
         let folder = scratch.join("site");
         make_site(&folder).map_err(Trouble::cannot(format!("make {}", folder.display())))?;
@@ -53,13 +54,14 @@ impl Watched {
             &addr.to_string(),
             "--metrics",
             &metrics.to_string(),
-            "--workers",
-            "2",
             "--log",
             "ring",
             "--log-file",
             &log.to_string_lossy(),
         ]);
+        if !more.iter().any(|word| word.starts_with("--workers=")) {
+            program.arg("--workers=2");
+        }
         program.args(more).args([
             "--address-connections-max",
             "1000000",

@@ -139,9 +139,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use dyno_record::finding::Class;
-    use dyno_record::profile::WaitClass;
+    use dyno_record::profile::{Span, ThreadState, WaitClass};
 
-    use crate::scene::Scene;
+    use crate::scene::{S, Scene};
 
     /// Four threads wait at words of their own, three quarters of the time; each is woken by this thread, in this stack.
     fn parked(way: &str, waker: impl Fn(u32) -> u32, by: &str, seconds: f64) -> Scene {
@@ -161,6 +161,32 @@ mod tests {
         let turns = parked(PARK, |tid| tid % 4 + 1, UNPARK, 7.5);
         assert_eq!(turns.first(), Some(Class::LockContention));
         assert_eq!(parked(PARK, |_| 5, UNPARK, 7.5).classes(), []);
+    }
+
+    /// Each of Ruby's threads waits for the interpreter at a word of its own, and is woken by one of the others: of any two
+    /// both often wait at once, because a third has the turn.
+    #[test]
+    fn turns_at_words_of_their_own_are_one_lock() {
+        let spans = (0..40_u64).flat_map(|slot| {
+            (0..4_u32).map(move |thread| {
+                let runs = slot % 4 == u64::from(thread);
+                Span {
+                    thread,
+                    from_ns: slot * S / 4,
+                    to_ns: (slot + 1) * S / 4,
+                    state: if runs { ThreadState::Running } else { ThreadState::Waiting },
+                    class: (!runs).then_some(WaitClass::Lock),
+                }
+            })
+        });
+        let turns = parked(
+            "run;0x20fe00;rb_native_cond_wait;pthread_cond_wait;futex_wait_[k]",
+            |tid| tid % 4 + 1,
+            "run;0x2116e0;rb_native_cond_signal;pthread_cond_signal;futex_wake_[k]",
+            7.5,
+        );
+        let turns = turns.with(|seen| seen.off_cpu.as_mut().unwrap().timeline = spans.collect());
+        assert_eq!(turns.first(), Some(Class::LockContention));
     }
 
     #[test]

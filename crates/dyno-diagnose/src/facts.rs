@@ -251,6 +251,13 @@ impl<'o> OnCpu<'o> {
         sum as f64 / self.total_ns
     }
 
+    /// The same without what going to sleep and waking others take.
+    pub(super) fn share_awake(&self, costs: &[Cost]) -> f64 {
+        let switches =
+            |frame: &&Frame| frame.origin == Origin::Kernel && names::is(&frame.name, names::SWITCH);
+        self.share_where(|frames| costs.contains(&cost(frames)) && !frames.iter().any(switches))
+    }
+
     /// Share of the time with a frame of this table in the stack.
     pub(super) fn share_with(&self, table: &[&str]) -> f64 {
         self.share_where(|frames| frames.iter().any(|frame| names::is(&frame.name, table)))

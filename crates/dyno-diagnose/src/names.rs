@@ -551,6 +551,21 @@ pub(super) const KERNEL_SPIN: &[&str] = &[
 pub(super) const FUTEX: &[&str] =
     &["__x64_sys_futex*", "__arm64_sys_futex*", "do_futex", "futex_wait*", "futex_wake*", "__futex_wait*"];
 
+/// A thread goes to sleep, sets the timer that is to wake it, or wakes another.
+pub(super) const SWITCH: &[&str] = &[
+    "schedule",
+    "__schedule",
+    "schedule_hrtimeout*",
+    "schedule_timeout*",
+    "do_nanosleep",
+    "hrtimer_nanosleep",
+    "try_to_wake_up",
+    "wake_up_q",
+    "__wake_up*",
+    "autoremove_wake_function",
+    "ep_poll_callback",
+];
+
 /// A thread gives its turn away, to look again.
 pub(super) const YIELD: &[&str] =
     &["__x64_sys_sched_yield", "__arm64_sys_sched_yield", "__do_sys_sched_yield", "do_sched_yield"];

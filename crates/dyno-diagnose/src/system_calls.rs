@@ -6,6 +6,8 @@
 
 use dyno_record::finding::{Class, Confidence};
 use dyno_record::observation::{Observation, Transfers};
+use dyno_record::profile::Profile;
+use std::collections::BTreeMap;
 
 use super::draft::{Draft, Outcome, percent};
 use super::facts::{Cost, Facts, OnCpu};
@@ -86,8 +88,12 @@ struct Calls {
     /// Requests that may have been answered, as far as calls and packets tell.
     units: f64,
     per_cpu_s: Option<f64>,
+    /// Of all, the share in which a thread slept or that woke one.
+    waiting: f64,
     /// The most frequent, per request or second.
     top: Vec<(String, f64)>,
+    /// The most frequent of those that came back at once.
+    top_at_once: Option<(String, f64)>,
     unit: &'static str,
 }
 
@@ -115,6 +121,12 @@ impl Calls {
             rates.iter().map(|(name, rate)| ((*name).to_owned(), rate / requests.unwrap_or(1.0))).collect();
         top.sort_by(|a, b| b.1.total_cmp(&a.1));
         top.truncate(5);
+        let waiting = counted.map(waiting_calls).unwrap_or_default();
+        let waits = |name: &str| waiting.get(name).map_or(0.0, |count| *count as f64 / seconds);
+        let at_once = rates.iter().map(|(name, rate)| (*name, (rate - waits(name)).max(0.0)));
+        let at_once: Vec<(&str, f64)> = at_once.collect();
+        let top_at_once = at_once.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        let at_once_per_s = at_once.iter().map(|call| call.1).sum::<f64>();
         let (in_, out) = (sum(names::CALLS_IN), sum(names::CALLS_OUT));
         Calls {
             requests,
@@ -123,7 +135,9 @@ impl Calls {
             out,
             units: in_.min(out).min(packets_per_s(seen)),
             per_cpu_s: fastest.filter(|_| cpus > 0.0).map(|rate| rate / cpus),
+            waiting: all.filter(|all| *all > 0.0).map_or(0.0, |all| 1.0 - at_once_per_s / all),
             top,
+            top_at_once: top_at_once.map(|(name, rate)| ((*name).to_owned(), *rate)),
             unit: if requests.is_some() { "per request" } else { "per second" },
         }
     }
@@ -185,12 +199,13 @@ impl Calls {
         costs.extend((!pays || vfs_calls(seen).is_none()).then_some(Cost::Files));
         costs.extend((locks < LOCKS_MIN).then_some(Cost::Futex));
         let share = match on {
-            Some(on) => on.share(&costs),
+            Some(on) => on.share_awake(&costs),
             // Only the tick knows, and not for what: where nothing goes over the network it is for calls.
             None if !pays && !is_on_the_network(seen) => seen.process.kernel_share?,
             None => return None,
         };
-        let rate = self.per_cpu_s?;
+        // A call in which a thread sleeps, or that wakes one, is how it waits: it carries nothing and is needed.
+        let rate = self.per_cpu_s? * (1.0 - self.waiting);
         // Whoever answers requests with so few calls for each needs them.
         let serves = self.all.is_some_and(|all| all <= CALLS_PER_UNIT_MAX * self.units);
         if serves || share < KERNEL_SHARE_MIN || rate < CALLS_PER_CPU_S_MIN {
@@ -198,7 +213,7 @@ impl Calls {
         }
         let moved =
             smallest(seen).filter(|(_, bytes, calls)| *bytes < PIECE_BYTES_MAX && *calls >= rate / 4.0);
-        let (summary, next) = match (moved, self.top.first()) {
+        let (summary, next) = match (moved, &self.top_at_once) {
             (Some((what, bytes, _)), _) => (
                 format!(
                     "{} of the CPU goes into system calls; those that {what} move {bytes:.1} bytes each",
@@ -250,6 +265,23 @@ fn packets_per_s(seen: &Observation) -> f64 {
     all as f64 / seen.duration_s.max(1e-9)
 }
 
+/// Calls in which a thread slept, and those that woke one, by name: as many as there are waits.
+fn waiting_calls(profile: &Profile) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::<String, u64>::new();
+    for stack in &profile.stacks {
+        if let Some(call) = stack.wait.as_ref().and_then(|wait| wait.system_call.clone()) {
+            *counts.entry(call).or_default() += stack.samples;
+        }
+        let waker = stack.waker.and_then(|at| profile.wakers.get(at as usize));
+        let own = waker.filter(|waker| profile.threads.iter().any(|thread| thread.tid == waker.tid));
+        let mut frames = own.into_iter().flat_map(|waker| &waker.frames);
+        if frames.any(|at| names::is(&profile.frames[*at as usize].name, names::FUTEX)) {
+            *counts.entry("futex".to_owned()).or_default() += stack.samples;
+        }
+    }
+    counts
+}
+
 /// Calls that read and write, per second, as /proc counts them.
 fn vfs_calls(seen: &Observation) -> Option<f64> {
     let calls = |moved: Option<Transfers>| moved.map(|moved| moved.calls as f64 / seen.duration_s.max(1e-9));
@@ -287,7 +319,7 @@ mod tests {
 
     use dyno_record::finding::Class;
     use dyno_record::observation::{Packets, Transfers};
-    use dyno_record::profile::SystemCall;
+    use dyno_record::profile::{SystemCall, WaitClass};
 
     use crate::scene::{S, Scene, busy_load};
 
@@ -385,6 +417,28 @@ mod tests {
             assert_eq!(storm(3_000_000).first(), Some(Class::SyscallHeavy), "{call}");
             assert_eq!(storm(9_000).classes(), [], "{call}: each call is dear, there are few of them");
         }
+    }
+
+    #[test]
+    fn calls_in_which_threads_sleep_or_wake_others_are_how_they_wait() {
+        for way in ["futex_wait_[k];schedule_[k]", "futex_wake_[k];wake_up_q_[k];try_to_wake_up_[k]"] {
+            let stack = format!("main;futex;entry_SYSCALL_64_[k];__x64_sys_futex_[k];{way}");
+            let idle = calling(&[(&stack, 92), ("main;work", 20)], &[("futex", 3_000_000)]);
+            assert_eq!(idle.classes(), [], "{way}");
+        }
+        // What the calls cost besides is told, without those that waited.
+        let storm = "main;futex;entry_SYSCALL_64_[k];__x64_sys_futex_[k];futex_wake_[k]";
+        let wakes = |waits: u64| {
+            calling(&[(storm, 92), ("main;work", 20)], &[("futex", 300_000)])
+                .off(1, WaitClass::Sleep, "main;futex;futex_wait_[k]", 0.5)
+                .with(|seen| {
+                    let stack = seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap();
+                    stack.samples = waits;
+                    stack.wait.as_mut().unwrap().system_call = Some("futex".to_owned());
+                })
+        };
+        assert_eq!(wakes(10).first(), Some(Class::SyscallHeavy));
+        assert_eq!(wakes(2_500_000).classes(), []);
     }
 
     #[test]

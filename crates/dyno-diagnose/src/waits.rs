@@ -45,6 +45,9 @@ pub(super) struct Lock {
     pub(super) functions: BTreeSet<String>,
     pub(super) place: Option<String>,
     pub(super) kind: LockKind,
+    /// Its waiters end each other's waits, at words of their own perhaps: only all of them together tell whether somebody
+    /// holds it, and that was asked.
+    is_turn: bool,
     pub(super) behind_disk: bool,
 }
 
@@ -222,11 +225,16 @@ impl<'o> OffCpu<'o> {
     fn kind(&self, stack: &Stack, frames: &[&Frame]) -> LockKind {
         match lock_kind(frames) {
             LockKind::Unknown if self.is_go => LockKind::Await,
-            LockKind::Await | LockKind::Unknown if self.equals.turn(self.profile, stack).is_some() => {
-                LockKind::Mutex
-            }
+            LockKind::Await | LockKind::Unknown if self.is_turn(stack, frames) => LockKind::Mutex,
             kind => kind,
         }
+    }
+
+    /// Whether it is known from its waiters alone that it is a lock.
+    fn is_turn(&self, stack: &Stack, frames: &[&Frame]) -> bool {
+        matches!(lock_kind(frames), LockKind::Await | LockKind::Unknown)
+            && !self.is_go
+            && self.equals.turn(self.profile, stack).is_some()
     }
 
     /// What a lock is called: by a name that a run-time gives it, its address, or the place in the code.
@@ -239,11 +247,11 @@ impl<'o> OffCpu<'o> {
 
     fn take_lock(&mut self, stack: &Stack, frames: &[&Frame]) {
         let place = own_place(self.profile, frames);
-        let kind = self.kind(stack, frames);
+        let (kind, is_turn) = (self.kind(stack, frames), self.is_turn(stack, frames));
         let named = self.name_of_lock(stack, frames, kind);
         // The same address may be a mutex here and part of a condition there.
         let lock = self.locks.entry(format!("{named} {kind:?}")).or_default();
-        lock.kind = kind;
+        (lock.kind, lock.is_turn) = (kind, is_turn);
         lock.wait_ns += stack.weight_ns;
         lock.waits += stack.samples;
         lock.waiters.insert(self.profile.threads[stack.thread as usize].tid);
@@ -270,7 +278,7 @@ impl<'o> OffCpu<'o> {
             let each_other = lock.waiters.intersection(&lock.wakers).count() >= 2;
             lock.kind = if each_other { LockKind::Mutex } else { LockKind::Await };
         }
-        for lock in self.locks.values_mut().filter(|lock| lock.kind == LockKind::Mutex) {
+        for lock in self.locks.values_mut().filter(|lock| lock.kind == LockKind::Mutex && !lock.is_turn) {
             if idle.wait_for_work(&lock.waiters.union(&lock.wakers).copied().collect()) {
                 lock.kind = LockKind::Await;
             }

@@ -560,7 +560,7 @@ pub enum Role {
 /// One of the live servers of the total.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Arm {
-    /// What it is called: `naive`, `final`, `floor`, or `naive+RUNG`.
+    /// What it is called: `start`, `final`, `floor`, or `start+RUNG`. Earlier records say `naive` for `start`.
     pub name: String,
     /// What it stands for.
     pub role: Role,

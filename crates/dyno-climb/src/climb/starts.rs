@@ -25,7 +25,7 @@ use crate::meter::{ArmSpec, Length, Measured, Meter, Opening, Trouble, Vitals};
 /// Rounds of a start at most; more would not narrow what starts differ by.
 const START_ROUNDS_MAX: usize = 50;
 /// For the progress while the total is measured: the stage, and what is measured.
-const WORDS: [&str; 2] = ["total", "naive, final, floor"];
+const WORDS: [&str; 2] = ["total", "start, final, floor"];
 
 /// An arm of the total. The floor has no setting.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -55,7 +55,7 @@ impl<M: Meter + Describe> Climber<'_, M> {
         let start = self.plan.start();
         let named = |role, name: String, setting| Named { role, name, setting };
         let mut arms = vec![
-            named(Role::Naive, "naive".into(), Some(start.clone())),
+            named(Role::Naive, "start".into(), Some(start.clone())),
             named(Role::Final, "final".into(), Some(self.standing.clone())),
         ];
         // What confirmation took away is worth nothing, or the setting is better with it: the total says which.
@@ -63,7 +63,7 @@ impl<M: Meter + Describe> Climber<'_, M> {
             arms.push(named(Role::Reached, "reached".into(), Some(before)));
         }
         if let Some((rung, setting)) = self.headline(&start) {
-            arms.push(named(Role::NaiveWithHeadline, format!("naive+{rung}"), Some(setting)));
+            arms.push(named(Role::NaiveWithHeadline, format!("start+{rung}"), Some(setting)));
         }
         arms.push(named(Role::Floor, "floor".into(), None));
         assert!(

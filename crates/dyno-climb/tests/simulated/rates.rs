@@ -265,7 +265,7 @@ fn the_total_agrees_with_its_figures_and_holds_the_truth() {
         });
         for total in &totals {
             let cpu = |name: &str| total.arms.iter().find(|arm| arm.name == name).unwrap().figures;
-            let beside = cpu("naive").cpu_us_per_request / cpu("final").cpu_us_per_request;
+            let beside = cpu("start").cpu_us_per_request / cpu("final").cpu_us_per_request;
             assert!((total.gain.ratio / beside - 1.0).abs() < 1e-9, "{:?} beside {beside}", total.gain);
             assert!(total.starts >= 8 && !total.by_totals, "{} starts", total.starts);
         }

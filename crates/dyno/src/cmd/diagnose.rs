@@ -38,7 +38,7 @@ pub(crate) fn run(args: &cli::Diagnose) -> Result<ExitCode, Failure> {
         file::not_over(&[from], html)?;
     }
     let seen = match &args.from {
-        Some(path) => again(path)?,
+        Some(path) => again(path, &mut record)?,
         None => watch(args, &mut record)?,
     };
     if let Some(path) = &args.output {
@@ -100,7 +100,6 @@ fn watch(args: &cli::Diagnose, record: &mut Diagnosis) -> Result<Observation, Fa
     let files = [&args.output, &args.html].into_iter().flatten();
     files.filter(|path| path.as_os_str() != "-").try_for_each(|path| file::can_be_written(path))?;
     stop::listen()?;
-    // When, where and by what: of an observation that comes from a file nobody knows.
     (record.started_unix_s, record.machine) = (dyno_sys::clock::real_coarse_s(), machine());
     record.command = this_run::command_line();
     record.target = diagnosis::target(pid);
@@ -124,8 +123,8 @@ fn watch(args: &cli::Diagnose, record: &mut Diagnosis) -> Result<Observation, Fa
     })
 }
 
-/// An observation that `-o` wrote.
-fn again(path: &Path) -> Result<Observation, Failure> {
+/// An observation that `-o` wrote. Its profiles know of whom it is, when and where.
+fn again(path: &Path, record: &mut Diagnosis) -> Result<Observation, Failure> {
     let text = String::from_utf8_lossy(&file::read(path)?).into_owned();
     let failure = || {
         Failure::error(format!("{} is no observation", path.display()))
@@ -138,6 +137,10 @@ fn again(path: &Path) -> Result<Observation, Failure> {
     }
     for profile in [&seen.on_cpu, &seen.off_cpu].into_iter().flatten() {
         profile.check().map_err(|error| failure().because(&error))?;
+    }
+    if let Some(profile) = seen.on_cpu.as_ref().or(seen.off_cpu.as_ref()) {
+        record.target = profile.target.clone();
+        (record.started_unix_s, record.machine) = (profile.started_unix_s, profile.machine.clone());
     }
     Ok(seen)
 }

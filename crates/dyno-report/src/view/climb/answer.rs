@@ -1,6 +1,6 @@
 //! What was gained, what it is worth against the floor, what it does not mean, and how to have it.
 
-use dyno_record::climb::{Arm, Climb, Ratio, Rung, RungVerdict, Total, is_a_risk};
+use dyno_record::climb::{Arm, Climb, Ratio, Role, Rung, RungVerdict, Total, is_a_risk};
 
 use crate::apply;
 use crate::number;
@@ -95,8 +95,8 @@ fn in_a_line(climb: &Climb, total: &Total) -> String {
 /// The start and the end of the total, where both were measured.
 fn arms(climb: &Climb) -> Option<[&Arm; 2]> {
     let arms = &climb.total.as_ref()?.arms;
-    let named = |name: &str| arms.iter().find(|arm| arm.name == name);
-    Some([named("naive")?, named("final")?])
+    let of = |role| arms.iter().find(|arm| arm.role == role);
+    Some([of(Role::Naive)?, of(Role::Final)?])
 }
 
 /// CPU per request of every arm, split where the kernel's tick saw enough.

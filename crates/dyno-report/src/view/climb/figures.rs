@@ -1,6 +1,6 @@
 //! The figures as tables: every arm of the total, every dial turned back.
 
-use dyno_record::climb::{Arm, Climb, Rung, Total};
+use dyno_record::climb::{Arm, Climb, Role, Rung, Total};
 
 use super::{rungs, series};
 use crate::number;
@@ -19,14 +19,15 @@ fn arms(climb: &Climb, total: &Total) -> Vec<Block> {
     let heads = ["req/s", "CPU µs/req", "user µs/req", "kernel µs/req", "p50 µs", "p99 µs"].map(Column::page);
     let columns: Vec<Column> = std::iter::once(Column::words("arm", 0)).chain(heads).collect();
     let rows = total.arms.iter().map(|arm| arm_cells(arm).into()).collect();
-    let place = |name: &str| total.arms.iter().position(|arm| arm.name == name);
-    let against = |from: &str| {
-        let title = format!("CPU per request in every round: final against {from}");
-        series::rounds(climb, &title, place(from)?, place("final")?)
+    let place = |role| total.arms.iter().position(|arm| arm.role == role);
+    let against = |from| {
+        let (from, to) = (place(from)?, place(Role::Final)?);
+        let name = &total.arms[from].name;
+        series::rounds(climb, &format!("CPU per request in every round: final against {name}"), from, to)
     };
     let note = "User and kernel time are sampled by the kernel's tick; the ± is that sampling's error (one standard error).";
     let table = Table::new("The total's arms, absolute", &columns, rows);
-    let series = ["naive", "floor"].into_iter().filter_map(against);
+    let series = [Role::Naive, Role::Floor].into_iter().filter_map(against);
     [Block::Table(table), paragraph(note)].into_iter().chain(series).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Latency distributions of the total's arms, down to the rare ones.
 
 use dyno_measure::series::Tail;
-use dyno_record::climb::{Arm, Climb};
+use dyno_record::climb::{Arm, Climb, Role};
 
 use crate::number;
 use crate::view::block::{Block, OnPage, Section};
@@ -54,7 +54,7 @@ fn picture(arms: &[&Arm]) -> Figure {
     let up = |ns: f64| (ns.log10() - low) / (high - low);
     let curve = |(arm, read): (&&Arm, &Vec<(f64, f64)>)| {
         let places = read.iter().map(|(x, ns)| (*x, up(*ns))).collect();
-        Curve::new(arm.name.clone(), stroke(&arm.name), places)
+        Curve::new(arm.name.clone(), stroke(arm.role), places)
     };
     let named = NAMED.iter().map(|(q, name)| (-(1.0 - q).log10() / deepest, (*name).to_owned()));
     let chart = Chart::Curves(Curves {
@@ -94,12 +94,12 @@ fn round_latency(ns: f64) -> String {
     format!("{value:.0}\u{a0}{unit}")
 }
 
-fn stroke(arm: &str) -> Stroke {
-    match arm {
-        "final" => Stroke::Strong,
-        "floor" => Stroke::Dotted,
-        "naive" => Stroke::Thin,
-        _ => Stroke::Dashed,
+fn stroke(role: Role) -> Stroke {
+    match role {
+        Role::Final => Stroke::Strong,
+        Role::Floor => Stroke::Dotted,
+        Role::Naive => Stroke::Thin,
+        Role::Reached | Role::NaiveWithHeadline => Stroke::Dashed,
     }
 }
 

@@ -25,19 +25,22 @@ use crate::watched::{Good, SMALL, Watched, ask, ask_well};
 /// What one process may hold where nobody has raised `fs.nr_open` (1,048,576), less what this one needs itself.
 const CONNECTIONS: usize = 1_007_000;
 /// Connections of one process of clients, all to an address of their own. To one address and port there are some 28,000
-/// ports to come from (`net.ipv4.ip_local_port_range`); looking for a free one among the last takes long.
-const EACH_HOLDER: usize = 19_000;
+/// ports to come from (`net.ipv4.ip_local_port_range`), of which the kernel looks through one half first, and through all of
+/// that half for each connection once it is used up.
+const EACH_HOLDER: usize = 13_000;
 /// Descriptors that a worker has for other things, and for those that come unevenly.
 const SPARE: usize = 1_200;
 /// Who serves few connections needs no more.
 const WORKERS_MIN: usize = 2;
+/// More are no help: each of them holds the listeners of all.
+const WORKERS_MAX: usize = 128;
 /// While all are held, good clients ask for so long.
 const FLOWING: Duration = Duration::from_secs(10);
 const GOOD_CLIENTS: usize = 16;
 /// One in so many of the held ones asks again.
 const AGAIN: usize = 100;
 /// More than a server under load takes to answer, and less than anybody waits.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The most of its own memory that an idle connection may take (`dyno-engine`'s tests hold the same at 8,000).
 const OWN_BYTES_MAX: f64 = 80.0;
 
@@ -53,16 +56,17 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
     }
     let dyno = dyno.map_or_else(|| repo.release_dyno(), Ok)?;
     let descriptors = raise_descriptors(wanted + SPARE)?;
-    if descriptors <= SPARE {
-        return Err(Trouble::new(format!(
-            "a process may have {descriptors} descriptors here, which is too few"
-        ))
-        .remedy("raise the hard limit (`ulimit -Hn`)"));
-    }
-    let workers = wanted.div_ceil(descriptors - SPARE).max(WORKERS_MIN);
-    let port = free_addr()?.port();
     let counts: Vec<usize> =
         (0..wanted).step_by(EACH_HOLDER).map(|first| EACH_HOLDER.min(wanted - first)).collect();
+    // Each worker holds the listeners of all, and one more is for the good clients.
+    let listeners = counts.len() + 1;
+    let room = |workers: usize| workers * descriptors.saturating_sub(SPARE + workers * listeners);
+    let workers = (WORKERS_MIN..=WORKERS_MAX).find(|workers| room(*workers) >= wanted);
+    let workers = workers.ok_or_else(|| {
+        Trouble::new(format!("workers with {descriptors} descriptors each cannot hold {wanted} connections"))
+            .remedy("raise the hard limit (`ulimit -Hn`), or ask for fewer --connections")
+    })?;
+    let port = free_addr()?.port();
     let addrs: Vec<SocketAddr> = (0..counts.len())
         .map(|number| (Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 0, 0, 2)) + number as u32), port).into())
         .collect();

@@ -42,6 +42,11 @@ impl Neighbours {
         Neighbours { own, counters, others: others.into_iter().map(neighbour).collect(), signal }
     }
 
+    /// How many listeners of others are held here.
+    pub(crate) fn descriptors(&self) -> usize {
+        self.others.iter().map(|other| other.listeners.len()).sum()
+    }
+
     /// Watches for signals.
     pub(crate) fn watch(&self, epoll: &Epoll, token: u64) -> io::Result<()> {
         epoll.add(&*self.signal, token, Interest::READ.edge())

@@ -19,6 +19,7 @@ mod writing;
 
 use crate::config::{Config, SECOND_NS};
 use crate::control;
+use crate::dials::Reuseport;
 use crate::error::{EngineError, refused};
 use crate::host;
 use crate::hosts::Hosts;
@@ -129,8 +130,12 @@ fn serve(
     child::die_with_parent().map_err(refused("follow the master"))?;
     let mut supervisor = Supervisor::new(given, routes)?;
     supervisor.start_all()?;
-    let asked = supervisor.config.limits.connections_max;
-    let fitting = connections_max(&supervisor.config.limits, &supervisor.config.dials, RunsIn::Process);
+    let config = &supervisor.config;
+    let asked = config.limits.connections_max;
+    // Where each worker has listeners, each holds those of all.
+    let of_each = if config.dials.reuseport == Reuseport::Off { 1 } else { config.dials.workers.get() };
+    let listeners = supervisor.addrs.len() * of_each;
+    let fitting = connections_max(&config.limits, &config.dials, RunsIn::Process, listeners);
     if fitting < asked {
         on_event(Event::Fitted { asked, fitting });
     }

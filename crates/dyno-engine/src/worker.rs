@@ -187,6 +187,7 @@ impl<W: Way> Loop<W> {
         // Listeners that every worker holds wake one of them; a worker alone needs no such care.
         let sharing = if workers == 1 { Reuseport::Hash } else { dials.reuseport };
         let files = http.scratch.sites.iter().map(|site| site.table.descriptors()).sum::<usize>();
+        let held = files + input.listeners.len() + input.neighbours.descriptors();
         let epoll = Epoll::new()?;
         if dials.busy_poll.us() > 0 {
             epoll.poll_devices(dials.busy_poll.us())?;
@@ -203,7 +204,7 @@ impl<W: Way> Loop<W> {
             now_ns,
             worked_ns: 0,
             spin_us: input.counters.spin(),
-            connections_max: connections_max(limits, dials, input.runs_in).saturating_sub(files).max(1),
+            connections_max: connections_max(limits, dials, input.runs_in, held),
             leaving,
         };
         worker.watch()?;
@@ -485,13 +486,14 @@ fn listener_token(listener: usize) -> u64 {
     (LISTENERS + listener as u64) << 32 | SPECIAL
 }
 
-/// What was asked for, or what the descriptor limit leaves: a server fits itself instead of failing.
-pub(crate) fn connections_max(limits: &Limits, dials: &Dials, runs_in: RunsIn) -> usize {
+/// What was asked for, or what the descriptor limit leaves beside those that are held for files and listeners: a server fits
+/// itself instead of failing.
+pub(crate) fn connections_max(limits: &Limits, dials: &Dials, runs_in: RunsIn, held: usize) -> usize {
     let (soft, _) = dyno_sys::proc::nofile();
     let soft = usize::try_from(soft).unwrap_or(usize::MAX);
     // Threads share the descriptors of their process.
     let sharers = if runs_in == RunsIn::Thread { dials.workers.get() } else { 1 };
-    let fitting = (soft / sharers).saturating_sub(DESCRIPTORS_KEPT).max(1);
+    let fitting = (soft / sharers).saturating_sub(DESCRIPTORS_KEPT + held).max(1);
     limits.connections_max.clamp(1, fitting)
 }
 

@@ -56,3 +56,15 @@ pub(crate) fn three_hundred_clients_before_64_descriptors_cost_nothing_and_are_a
     }
     assert!(served.stop().0.success());
 }
+
+/// Each worker holds the listeners of all, so that it can help whoever is full. Red where these are not counted: then workers
+/// say that they can hold twice as many, and find no descriptor long before.
+pub(crate) fn workers_hold_as_many_as_they_say_beside_the_listeners_of_all() {
+    let workers = 24;
+    let mut served = Served::start(&[("nofile", "80"), ("workers", &workers.to_string())]);
+    let most = workers * served.fits.expect("80 descriptors are fewer than may be held");
+    let clients: Vec<Client> = (0..2 * most).map(|_| Client::connect(served.addr())).collect();
+    wait_for("all workers to be full", || accepted(&served) == most);
+    drop(clients);
+    assert!(served.stop().0.success());
+}

@@ -128,6 +128,10 @@ const TESTS: &[(&str, fn())] = &[
         full::three_hundred_clients_before_64_descriptors_cost_nothing_and_are_all_served,
     ),
     (
+        "workers_hold_as_many_as_they_say_beside_the_listeners_of_all",
+        full::workers_hold_as_many_as_they_say_beside_the_listeners_of_all,
+    ),
+    (
         "an_idle_connection_takes_80_bytes_with_content_logs_limits_and_filters",
         idle::an_idle_connection_takes_80_bytes_with_content_logs_limits_and_filters,
     ),

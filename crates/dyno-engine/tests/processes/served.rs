@@ -24,6 +24,8 @@ pub(crate) struct Served {
     lines: BufReader<ChildStdout>,
     addr: Addr,
     pub(crate) pids: Vec<Pid>,
+    /// How many connections a worker can hold, where it said that these are fewer than it may.
+    pub(crate) fits: Option<usize>,
     control: OwnedFd,
     /// Programs that took over, which are nobody's children any more when their predecessors have ended.
     pub(crate) successors: Vec<Pid>,
@@ -56,10 +58,23 @@ impl Served {
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         lines.read_line(&mut line).unwrap();
+        let fits = line.strip_prefix("fits ").map(|most| most.trim().parse().unwrap());
+        if fits.is_some() {
+            line.clear();
+            lines.read_line(&mut line).unwrap();
+        }
         let said: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(said.first(), Some(&"listening"), "{line}");
         let pids = said[2..].iter().map(|pid| pid.parse().unwrap()).collect();
-        Served { child, lines, addr: said[1].parse().unwrap(), pids, control: ours, successors: Vec::new() }
+        Served {
+            child,
+            lines,
+            addr: said[1].parse().unwrap(),
+            pids,
+            fits,
+            control: ours,
+            successors: Vec::new(),
+        }
     }
 
     /// Where it listens, over TCP.
@@ -286,7 +301,7 @@ fn tell(event: Event) {
         Event::Content { .. } => {}
         Event::BuilderDied { exit, .. } => println!("builder died {exit}"),
         Event::ContentStale { why } => println!("stale: {why}"),
-        Event::Fitted { .. } => {}
+        Event::Fitted { fitting, .. } => println!("fits {fitting}"),
         Event::Full { workers } => println!("full {workers}"),
         Event::SignalIgnored { signal } => println!("ignored {signal}"),
         Event::LogTrouble { why } => println!("log trouble: {why:?}"),

@@ -34,8 +34,9 @@ pub(crate) const START_BYTES_MAX: u64 = 1 << 20;
 /// The others are sent from where they are until they are copied.
 const START_LARGE_BYTES_MAX: u64 = 64 << 20;
 
-/// Bytes that are encoded before it is looked again whether something has changed: some ten seconds.
-pub(crate) const STEP_BYTES_MAX: u64 = 8 << 20;
+/// Bytes of files that are encoded before it is looked again whether something has changed: the largest file that is
+/// encoded, so that each step completes one at least. At the slowest encoder's speed that is twenty seconds of one CPU.
+pub(crate) const STEP_BYTES_MAX: u64 = encode::BYTES_MAX;
 
 /// A file that changes whenever it is read is left as it was, and looked at again.
 const READS_MAX: usize = 3;
@@ -102,6 +103,15 @@ struct Made {
     known: HashMap<Vec<u8>, Known>,
     image: File,
     is_behind: bool,
+}
+
+/// What came of taking a large file.
+enum Taken {
+    Content(Plain, Progress),
+    /// It is being written.
+    Moving,
+    /// It is gone, not ours to read, or its disk fails.
+    Unread,
 }
 
 /// What the threads of one build share.
@@ -171,24 +181,7 @@ impl Builder {
     }
 
     fn make(&self, scan: &Scan, encode_bytes_max: u64) -> io::Result<Made> {
-        // What was not tried for its media type would look like what was not worth it.
-        let is_whole =
-            |known: &&Known| known.progress == Progress::Whole && encode::is_worthwhile(&known.record.media);
-        let forms =
-            self.known.values().filter(is_whole).filter_map(|known| Some((known.sum?, &known.record)));
-        let making = Making {
-            scan,
-            writer: Mutex::new(Writer::new(self.mount.content.memory_bytes_max)?),
-            left: AtomicU64::new(encode_bytes_max),
-            large_left: AtomicU64::new(if encode_bytes_max <= START_BYTES_MAX {
-                START_LARGE_BYTES_MAX
-            } else {
-                u64::MAX
-            }),
-            forms: forms.collect(),
-            waits: AtomicUsize::new(WAITS_MAX),
-            is_behind: AtomicBool::new(false),
-        };
+        let making = self.making(scan, encode_bytes_max)?;
         let is_fresh = |seen: &Seen| !is_settled(&seen.facts, TICK_NS);
         if scan.files.iter().any(is_fresh) {
             // One wait for all that were just put there.
@@ -203,6 +196,24 @@ impl Builder {
         let is_behind = making.is_behind.into_inner();
         let writer = making.writer.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(Made { known, image: writer.finish(&records)?, is_behind })
+    }
+
+    fn making<'b>(&'b self, scan: &'b Scan, encode_bytes_max: u64) -> io::Result<Making<'b>> {
+        // What was not tried for its media type would look like what was not worth it.
+        let is_whole =
+            |known: &&Known| known.progress == Progress::Whole && encode::is_worthwhile(&known.record.media);
+        let forms =
+            self.known.values().filter(is_whole).filter_map(|known| Some((known.sum?, &known.record)));
+        let is_first = encode_bytes_max <= START_BYTES_MAX;
+        Ok(Making {
+            scan,
+            writer: Mutex::new(Writer::new(self.mount.content.memory_bytes_max)?),
+            left: AtomicU64::new(encode_bytes_max),
+            large_left: AtomicU64::new(if is_first { START_LARGE_BYTES_MAX } else { u64::MAX }),
+            forms: forms.collect(),
+            waits: AtomicUsize::new(WAITS_MAX),
+            is_behind: AtomicBool::new(false),
+        })
     }
 
     /// Files that are not read into memory as a whole, the smallest first, so that as many as possible find room.
@@ -258,7 +269,13 @@ impl Builder {
             return Ok(Some(Known { record, ..known.clone() }));
         }
         let media = media(&seen.path);
-        let Some((bytes, read)) = self.read(seen, making)? else { return self.as_before(seen, making) };
+        let read = match self.read(seen, making) {
+            Ok(read) => read,
+            Err(error) if is_denied(&error) => return Ok(None),
+            // One file that its disk does not give must not keep all others from being served.
+            Err(_) => None,
+        };
+        let Some((bytes, read)) = read else { return self.as_before(seen, making) };
         let sum = cache::sum(&bytes);
         let plain = making.add(&bytes, cache::tag(&sum))?.map_or(Plain::InFile(read), Plain::Here);
         let (coded, progress) = self.coded(seen, &bytes, &sum, making)?;
@@ -278,39 +295,34 @@ impl Builder {
             let record = Record { plain: Plain::Here(body), ..known.record.clone() };
             return Ok(Some(Known { record, ..known.clone() }));
         }
-        match self.taken(seen, making) {
-            Ok(Some((plain, progress))) => {
+        match self.taken(seen, making)? {
+            Taken::Content(plain, progress) => {
                 let record = record(seen, media(&seen.path).to_owned(), plain, Vec::new());
                 Ok(Some(Known { facts, sum: None, record, progress }))
             }
-            Ok(None) => self.as_before(seen, making),
-            // It is gone, or not ours to read.
-            Err(_) => Ok(None),
+            Taken::Moving => self.as_before(seen, making),
+            Taken::Unread => Ok(None),
         }
     }
 
-    /// The content of a file that is at rest; `None` for one that is being written.
-    fn taken(&self, seen: &Seen, making: &Making<'_>) -> io::Result<Option<(Plain, Progress)>> {
-        let file = self.root.entry(&seen.path)?.open()?;
-        let Some(facts) = making.left_alone(&file)? else { return Ok(None) };
-        let is_written = || resident::writers(&file) != Writers::None && !is_settled(&facts, REST_NS);
-        if is_written() {
-            return Ok(None);
-        }
+    /// The content of a file that is at rest. An error is the image's, not the file's.
+    fn taken(&self, seen: &Seen, making: &Making<'_>) -> io::Result<Taken> {
+        let opened = self.root.entry(&seen.path).and_then(|entry| entry.open());
+        let Ok(file) = opened else { return Ok(Taken::Unread) };
+        let Ok(facts) = making.left_alone(&file) else { return Ok(Taken::Unread) };
+        let Some(facts) = facts.filter(|facts| !is_written(&file, facts)) else { return Ok(Taken::Moving) };
         let mut writer = making.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if !writer.has_room(facts.bytes) {
-            return Ok(Some((Plain::InFile(facts), Progress::Whole)));
+            return Ok(Taken::Content(Plain::InFile(facts), Progress::Whole));
         }
         if !take(&making.large_left, facts.bytes) {
-            return Ok(Some((Plain::InFile(facts), Progress::More)));
+            return Ok(Taken::Content(Plain::InFile(facts), Progress::More));
         }
-        let Some(span) = writer.add_file(&file, facts.bytes)? else { return Ok(None) };
-        // Who has written meanwhile has changed its date, unless it is still at its first write.
-        if is_written() || !facts.still_hold(&Facts::of(&file.metadata()?)) {
-            writer.take_back(span)?;
-            return Ok(None);
+        let taken = take_copy(&mut writer, &file, &facts)?;
+        if !matches!(taken, Taken::Content(..)) {
+            making.large_left.fetch_add(facts.bytes, Ordering::Relaxed);
         }
-        Ok(Some((Plain::Here(Tagged { tag: facts.tag(), span }), Progress::Whole)))
+        Ok(taken)
     }
 
     /// A file that is being written is served as it was, if it was, and looked at again.
@@ -347,16 +359,13 @@ impl Builder {
         &image.as_ref()[span.range()]
     }
 
-    /// A file's bytes, with what it was when they were read; `None` when it changes all the time, is gone, or is not ours to
-    /// read.
+    /// A file's bytes, with what it was when they were read; `None` when it changes all the time.
     fn read(&self, seen: &Seen, making: &Making<'_>) -> io::Result<Option<(Vec<u8>, Facts)>> {
         let most = encode::BYTES_MAX.max(LARGE_BYTES_MIN);
         let mut bytes = Vec::new();
         for _ in 0..READS_MAX {
             bytes.clear();
-            let Ok(file) = self.root.entry(&seen.path).and_then(|entry| entry.open()) else {
-                return Ok(None);
-            };
+            let file = self.root.entry(&seen.path)?.open()?;
             let Some(before) = making.left_alone(&file)? else { continue };
             (&file).take(most).read_to_end(&mut bytes)?;
             let is_same = before.still_hold(&Facts::of(&file.metadata()?));
@@ -376,6 +385,9 @@ impl Builder {
         making: &Making<'_>,
     ) -> io::Result<(Vec<Coded>, Progress)> {
         let (mut coded, mut progress) = (Vec::new(), Progress::Whole);
+        // Asked once: a file of which some codings are made and some are not would be made anew with the next step.
+        let mut may = None;
+        let mut may_encode = || *may.get_or_insert_with(|| making.may_encode(plain.len()));
         for coding in KEPT {
             let form = match self.sibling(seen, coding, plain, making) {
                 Some(form) => Some(form),
@@ -383,7 +395,7 @@ impl Builder {
                 None => match self.kept(coding, sum, making) {
                     Kept::Form(form) => Some(form),
                     Kept::NotWorthwhile => None,
-                    Kept::Nothing if making.may_encode(plain.len()) => self.encoded(coding, plain, sum)?,
+                    Kept::Nothing if may_encode() => self.encoded(coding, plain, sum)?,
                     Kept::Nothing => {
                         progress = Progress::More;
                         None
@@ -480,6 +492,36 @@ fn take(left: &AtomicU64, bytes: u64) -> bool {
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
 }
 
+/// Copies a file that was so when it was opened.
+fn take_copy(writer: &mut Writer, file: &File, facts: &Facts) -> io::Result<Taken> {
+    let span = writer.add_file(file, facts.bytes)?;
+    // Who has written meanwhile has changed its date, unless it is still at its first write.
+    let is_same =
+        !is_written(file, facts) && file.metadata().is_ok_and(|now| facts.still_hold(&Facts::of(&now)));
+    match span {
+        Some(span) if is_same => {
+            Ok(Taken::Content(Plain::Here(Tagged { tag: facts.tag(), span }), Progress::Whole))
+        }
+        Some(span) => {
+            writer.take_back(span)?;
+            Ok(Taken::Moving)
+        }
+        // It is as long as it was, and its bytes do not come.
+        None if is_same => Ok(Taken::Unread),
+        None => Ok(Taken::Moving),
+    }
+}
+
+/// Whether somebody may be writing to a file.
+fn is_written(file: &File, facts: &Facts) -> bool {
+    resident::writers(file) != Writers::None && !is_settled(facts, REST_NS)
+}
+
+/// Whether a file is gone, or not ours to read: another look would see the same.
+fn is_denied(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
+}
+
 /// Whether nothing of a file has changed for so long.
 fn is_settled(facts: &Facts, rest_ns: u64) -> bool {
     let changed_ago_ns = i128::from(clock::real_ns()) - facts.changed_ns();
@@ -506,3 +548,7 @@ fn with_charset(media: &str, bytes: &[u8]) -> String {
     let is_utf8 = media.starts_with("text/") && str::from_utf8(bytes).is_ok();
     if is_utf8 { format!("{media}; charset=utf-8") } else { media.to_owned() }
 }
+
+#[cfg(test)]
+#[path = "build_tests.rs"]
+mod tests;

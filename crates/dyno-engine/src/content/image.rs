@@ -77,6 +77,13 @@ impl Writer {
         Ok(Writer { file: BufWriter::new(memfd::create(c"dyno-content")?), bytes: 0, bytes_max })
     }
 
+    /// One whose memory takes nothing, as when there is none left.
+    #[cfg(test)]
+    pub(crate) fn broken() -> Writer {
+        let file = File::open("/dev/null").expect("there is one everywhere");
+        Writer { file: BufWriter::new(file), bytes: 0, bytes_max: u64::MAX }
+    }
+
     /// Adds a body; `None` when there is no room for it.
     pub(crate) fn add(&mut self, body: &[u8]) -> io::Result<Option<Span>> {
         let bytes = body.len() as u64;
@@ -94,7 +101,10 @@ impl Writer {
         bytes <= self.bytes_max.saturating_sub(self.bytes)
     }
 
-    /// Adds the first `bytes` bytes of a file, for which there is room; `None` when it has fewer.
+    /// Adds the first `bytes` bytes of a file, for which there is room; `None` when it has fewer, or they cannot be read.
+    ///
+    /// # Errors
+    /// Only those of the image itself, to which nothing can be added after one.
     pub(crate) fn add_file(&mut self, file: &File, bytes: u64) -> io::Result<Option<Span>> {
         let span = Span { at: self.bytes, bytes };
         let mut piece = vec![0; PIECE_BYTES];
@@ -108,17 +118,14 @@ impl Writer {
                     left -= count as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.take_back(span)?;
-                    return Err(error);
-                }
+                Err(_) => break,
             }
         }
-        self.bytes += bytes;
         if left > 0 {
             self.take_back(span)?;
             return Ok(None);
         }
+        self.bytes += bytes;
         Ok(Some(span))
     }
 
@@ -253,6 +260,19 @@ mod tests {
         assert_eq!(mapping.as_ref().len(), 4 << 20, "whole huge pages");
         assert_eq!(records(mapping.as_ref()).unwrap(), [record(large)]);
         assert!(mapping.as_ref()[large.range()].iter().all(|byte| *byte == 7));
+        std::fs::remove_file(path).unwrap();
+    }
+
+    /// Red where a file's errors and the image's are one: a file would be left out, and the image go on with a hole.
+    #[test]
+    fn only_what_the_image_does_not_take_is_an_error() {
+        let path = std::env::temp_dir().join(format!("dyno-image-errors-{}", std::process::id()));
+        std::fs::write(&path, vec![7; 3 << 20]).unwrap();
+        let unreadable = File::options().write(true).open(&path).unwrap();
+        let mut writer = Writer::new(4 << 20).unwrap();
+        assert_eq!(writer.add_file(&unreadable, 3 << 20).unwrap(), None, "it cannot be read");
+        assert_eq!(writer.add(b"12345").unwrap().unwrap().range(), 0..5, "and leaves no trace");
+        assert!(Writer::broken().add_file(&File::open(&path).unwrap(), 3 << 20).is_err());
         std::fs::remove_file(path).unwrap();
     }
 

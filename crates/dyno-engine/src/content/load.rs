@@ -95,7 +95,8 @@ impl Source<'_> {
     }
 
     /// The file as it is, and when it was modified. One that stays where it is has a tag by its time, and is sent as long as
-    /// it is what its builder saw: only who saw it at rest knows that nothing of it was half written.
+    /// it is what its builder saw: only who saw it at rest knows that nothing of it was half written. One that is something
+    /// else by now would be promised and not sent.
     fn plain(&self, record: &Record, name: &[u8], varies: Varies) -> Option<(Variant, u64)> {
         let facts = match &record.plain {
             Plain::Here(body) => {
@@ -103,10 +104,13 @@ impl Source<'_> {
             }
             Plain::InFile(facts) => *facts,
         };
-        let file = self.root.entry(name).ok()?.open().ok()?;
+        let file = FilePart::open(self.root.entry(name).ok()?.open().ok()?, facts);
+        if !file.is_unchanged() {
+            return None;
+        }
         let (tag, modified_s) = (facts.tag(), record.modified_s);
         let told = Told { media: &record.media, coding: Coding::Identity, tag: &tag, modified_s, varies };
-        Some((Variant::new(&told, Stored::File(FilePart::open(file, facts))), modified_s))
+        Some((Variant::new(&told, Stored::File(file)), modified_s))
     }
 
     fn variant(&self, record: &Record, coding: Coding, body: &Tagged, varies: Varies) -> Variant {
@@ -124,5 +128,35 @@ impl Source<'_> {
         }
         let whole = Shared::from_arc(Arc::clone(&self.memory));
         Stored::Memory(whole.part(range).expect("the records of an image lie within it"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::content::Content;
+    use crate::content::build::Builder;
+    use std::fs;
+    use std::io::Write;
+
+    /// Red where the file is not looked at: each reply would promise it and be cut off.
+    #[test]
+    fn a_file_that_has_been_written_to_since_it_was_seen_is_not_in_the_table() {
+        let folder = std::env::temp_dir().join(format!("dyno-load-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        for name in ["rests.bin", "written.bin"] {
+            fs::write(folder.join(name), vec![7; 2 << 20]).unwrap();
+        }
+        let content = Content::new(&folder).memory_bytes_max(10);
+        let mount = Mount::new("/", content).unwrap();
+        let mut builder = Builder::open(mount.clone(), dyno_sys::user::current().0).unwrap();
+        let scan = builder.scan().unwrap();
+        let image = builder.build(&scan, 0).unwrap().unwrap().image;
+        let mut written = fs::OpenOptions::new().append(true).open(folder.join("written.bin")).unwrap();
+        written.write_all(b"more").unwrap();
+        let table = table_of(image, &mount).unwrap();
+        assert!(table.find(b"rests.bin").is_some() && table.find(b"written.bin").is_none());
+        fs::remove_dir_all(folder).unwrap();
     }
 }

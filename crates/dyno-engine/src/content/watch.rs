@@ -150,37 +150,19 @@ impl Builders {
 
     /// Builds what is to be built, a step of it at most, and says how long to wait for events.
     fn work(&mut self, deliver: &mut Delivery<'_>) -> Timeout {
-        let mut timeout_ms = None;
-        let mut at_most = |ms: i32| timeout_ms = Some(timeout_ms.map_or(ms, |least: i32| least.min(ms)));
+        let mut timeout_ms: Option<i32> = None;
         for (number, watched) in self.all.iter_mut().enumerate() {
             let began_ns = clock::mono_ns();
-            let has_changed = std::mem::take(&mut watched.has_changed);
-            let is_blind = watched.watches.is_some() && !watched.is_watched;
-            if has_changed || is_blind {
-                match watched.build(START_BYTES_MAX) {
-                    Ok(image) => image.into_iter().for_each(|image| deliver(number, image)),
-                    Err(_) => {
-                        watched.has_changed = true;
-                        at_most(AGAIN_MS);
-                    }
+            let again_ms = match watched.turn() {
+                Ok(image) => {
+                    image.into_iter().for_each(|image| deliver(number, image));
+                    watched.again_ms(clock::mono_ns() - began_ns)
                 }
-            } else if watched.builder.progress() != Progress::Whole
-                && let Ok(Some(image)) = watched.build(STEP_BYTES_MAX)
-            {
-                deliver(number, image);
-            }
-            match watched.builder.progress() {
-                Progress::More => at_most(0),
-                // Without being watched nothing is looked at again.
-                Progress::Unsettled if watched.watches.is_some() => {
-                    let took_ms = (clock::mono_ns() - began_ns) * RESTS / 1_000_000;
-                    at_most(AGAIN_MS.max(i32::try_from(took_ms).unwrap_or(i32::MAX)));
-                }
-                Progress::Unsettled | Progress::Whole => {}
-            }
-            if watched.watches.is_some() && !watched.is_watched {
-                at_most(LOOK_MS);
-            }
+                // Whatever else is to be done: what fails at once would fail all the time.
+                Err(_) => Some(AGAIN_MS),
+            };
+            let look_ms = watched.is_blind().then_some(LOOK_MS);
+            timeout_ms = [timeout_ms, again_ms, look_ms].into_iter().flatten().min();
         }
         timeout_ms.map_or(Timeout::Forever, Timeout::Millis)
     }
@@ -219,6 +201,38 @@ impl Watched {
         newest.ok_or_else(|| io::Error::other("a first image has none before it"))
     }
 
+    /// What has changed, or else a step of what is left to do.
+    fn turn(&mut self) -> io::Result<Option<Built>> {
+        if std::mem::take(&mut self.has_changed) || self.is_blind() {
+            let built = self.build(START_BYTES_MAX);
+            // What could not be looked at is looked at again.
+            self.has_changed |= built.is_err();
+            return built;
+        }
+        match self.builder.progress() {
+            Progress::Whole => Ok(None),
+            Progress::Unsettled | Progress::More => self.build(STEP_BYTES_MAX),
+        }
+    }
+
+    /// When there is more to do after a turn that took so long, if nothing changes.
+    fn again_ms(&self, took_ns: u64) -> Option<i32> {
+        match self.builder.progress() {
+            Progress::More => Some(0),
+            // Without being watched nothing is looked at again.
+            Progress::Unsettled if self.watches.is_some() => {
+                let rest_ms = took_ns * RESTS / 1_000_000;
+                Some(AGAIN_MS.max(i32::try_from(rest_ms).unwrap_or(i32::MAX)))
+            }
+            Progress::Unsettled | Progress::Whole => None,
+        }
+    }
+
+    /// Whether changes that nobody tells of are to be noticed.
+    fn is_blind(&self) -> bool {
+        self.watches.is_some() && !self.is_watched
+    }
+
     fn build(&mut self, encode_bytes_max: u64) -> io::Result<Option<Built>> {
         let scan = self.look()?;
         self.builder.build(&scan, encode_bytes_max)
@@ -250,5 +264,40 @@ impl Watched {
             }
         }
         Ok(scan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::content::Content;
+    use std::fs;
+
+    /// Red where what is left to do is tried again at once: a CPU would be busy for as long as the folder is away.
+    #[test]
+    fn what_fails_is_tried_again_after_a_rest() {
+        let folder = std::env::temp_dir().join(format!("dyno-watch-{}", std::process::id()));
+        let text = "more than is encoded before anything is served\n".repeat(50_000);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("a.txt"), text).unwrap();
+        let content = Content::new(&folder).watch(Watch::No);
+        let mut builders = Builders::open(&[Mount::new("/", content).unwrap()]).unwrap();
+        builders.first().unwrap();
+        assert_eq!(builders.all[0].builder.progress(), Progress::More);
+        let away = folder.with_extension("away");
+        fs::rename(&folder, &away).unwrap();
+        let nobody: &mut Delivery<'_> = &mut |_, _| panic!("there is no image of what is not there");
+        assert_eq!(builders.work(nobody), Timeout::Millis(AGAIN_MS), "a step");
+        builders.all[0].has_changed = true;
+        assert_eq!(builders.work(nobody), Timeout::Millis(AGAIN_MS), "a change");
+        assert!(builders.all[0].has_changed, "which is still to be looked at");
+        fs::rename(&away, &folder).unwrap();
+        let mut delivered = 0;
+        for _ in 0..3 {
+            builders.work(&mut |_, _| delivered += 1);
+        }
+        assert_eq!((builders.all[0].builder.progress(), delivered), (Progress::Whole, 2));
+        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -230,7 +230,7 @@ impl Busy {
 
     /// Whether what must leave next is being brought into memory.
     pub(crate) fn awaits_pages(&self) -> bool {
-        self.queue.pages == Pages::Awaited
+        matches!(self.queue.pages, Pages::Awaited(_))
     }
 
     /// Whether a source has more to give than the queue holds.

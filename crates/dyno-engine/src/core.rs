@@ -267,7 +267,7 @@ impl<N: Net> Core<N> {
                     self.go_on_with_body(index);
                 }
             }
-            Message::Fetched(token) => self.on_fetched(token),
+            Message::Fetched(token, bytes) => self.on_fetched(token, bytes),
             Message::Table(site, table) => {
                 let sites = &mut self.http.scratch.sites;
                 let site = if planted(Fault::TableOfAnotherSite) { (site + 1) % sites.len() } else { site };

@@ -64,6 +64,10 @@ pub(crate) enum Fault {
     FetchedForgotten,
     /// A connection is watched for room while what it must send is fetched.
     WatchedWhileFetched,
+    /// What could not be fetched is read by the loop itself.
+    UnreadSent,
+    /// What was fetched is waited for by the loop at any time after.
+    FetchedForGood,
     /// A part of a file is sent though it is of another version than the client has.
     IfRangeIgnored,
     /// A form of a file is sent under the header lines of another one.
@@ -137,7 +141,7 @@ pub(crate) enum Fault {
 #[cfg(test)]
 impl Fault {
     /// Every fault.
-    pub(crate) const ALL: [Fault; 63] = [
+    pub(crate) const ALL: [Fault; 65] = [
         Fault::DeadlineNotArmed,
         Fault::NearestInThePast,
         Fault::ShortWriteLost,
@@ -167,6 +171,8 @@ impl Fault {
         Fault::ChangedTakenForSent,
         Fault::FetchedForgotten,
         Fault::WatchedWhileFetched,
+        Fault::UnreadSent,
+        Fault::FetchedForGood,
         Fault::IfRangeIgnored,
         Fault::FormMistaken,
         Fault::ReplyBeforeItsLine,

@@ -7,7 +7,7 @@
 //! this pays nothing for it.
 
 use crate::dials::{Calls, Dials, Log, Read, Replies, Send, Trigger};
-use crate::fetcher::Fetcher;
+use crate::fetcher::{FETCH_BYTES, Fetcher};
 use crate::file::{FilePart, Kind};
 use crate::gate::Gate;
 use crate::hosts::Hosts;
@@ -20,7 +20,7 @@ use dyno_sys::resident::{self, Patience, Resident};
 use dyno_sys::socket::{self, Io};
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// A connection on which nothing moves is asked after a minute, and is over when nobody has answered for one more.
 const KEEP_ALIVE: socket::KeepAlive = socket::KeepAlive { idle_s: 60, interval_s: 15, probes: 4 };
@@ -363,14 +363,16 @@ impl<W: Way> Net for Kernel<W> {
         }
     }
 
-    fn fetch(&mut self, file: &FilePart, offset: u64, token: u64) {
+    fn fetch(&mut self, file: &FilePart, offset: u64, token: u64, awaited: Weak<()>) {
         if matches!(self.files.fetcher, Fetching::NotYet) {
             let started = Fetcher::start(Arc::clone(&self.files.mailbox));
             self.files.fetcher = started.map_or(Fetching::Never, Fetching::By);
         }
-        match &self.files.fetcher {
-            Fetching::By(fetcher) => fetcher.fetch(file, offset, token),
-            Fetching::NotYet | Fetching::Never => self.files.mailbox.put(Message::Fetched(token)),
+        match &mut self.files.fetcher {
+            Fetching::By(fetcher) => fetcher.fetch(file, offset, token, awaited),
+            Fetching::NotYet | Fetching::Never => {
+                self.files.mailbox.put(Message::Fetched(token, FETCH_BYTES));
+            }
         }
     }
 

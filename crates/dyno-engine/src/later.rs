@@ -120,7 +120,7 @@ mod tests {
     fn status(mailbox: &Mailbox) -> Option<u16> {
         mailbox.take().map(|message| match message {
             Message::Answer(_, answer) => answer.status,
-            Message::Ready(..) | Message::Fetched(_) | Message::Table(..) => 0,
+            Message::Ready(..) | Message::Fetched(..) | Message::Table(..) => 0,
         })
     }
 

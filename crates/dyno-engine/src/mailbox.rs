@@ -2,8 +2,8 @@
 //!
 //! A [`crate::later::Responder`] puts an answer in, a [`Waker`] says that a body has more or takes more. The queue is
 //! crossbeam's `SegQueue`: lock-free, so that a thread that is stopped in the middle of a push holds up nobody. It has no
-//! bound of its own; the worker bounds how many requests are outstanding, and each has at most two messages in it; a
-//! connection awaits one file's pages at a time. A new table of content comes once per change of files.
+//! bound of its own; the worker bounds how many requests are outstanding, and each has at most two messages in it; what
+//! was fetched is told once to each connection that awaits pages. A new table of content comes once per change of files.
 
 use crate::answer::Answer;
 use crate::table::Table;
@@ -27,8 +27,8 @@ pub(crate) enum Message {
     Answer(Address, Box<Answer>),
     /// A body can go on: a source has more bytes, or an upload takes more.
     Ready(Address, Arc<AtomicBool>),
-    /// What the connection of this token must send next is in memory.
-    Fetched(u64),
+    /// So many bytes of what the connection of this token must send next are in memory; none where they cannot be read.
+    Fetched(u64, u64),
     /// What the folder of this number has now.
     Table(usize, Arc<Table>),
 }

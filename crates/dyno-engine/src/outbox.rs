@@ -184,9 +184,10 @@ impl Outbox {
                     return Flushed::Blocked;
                 }
                 steps += 1;
-                counts.sends += 1;
                 let offered = usize::try_from(file.length - from).unwrap_or(usize::MAX).min(FILE_BYTES_STEP);
-                match net.send_file(socket, file, file.offset + from, offered, Patience::None) {
+                let sent = net.send_file(socket, file, file.offset + from, offered, Patience::None);
+                counts.sends += u64::from(sent.has_asked());
+                match sent {
                     FileSent::Changed if planted(Fault::ChangedTakenForSent) => self.advance(offered),
                     FileSent::Done(taken) => {
                         self.advance(taken);

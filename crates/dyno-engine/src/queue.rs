@@ -11,6 +11,7 @@ use dyno_sys::resident::Patience;
 use dyno_sys::socket::Io;
 use std::collections::VecDeque;
 use std::io::IoSlice;
+use std::sync::Arc;
 
 /// A queue that holds this many bytes of its own, or anything of a file, stops the reading of its connection: what a
 /// client pipelines while it does not read is not understood, let alone answered.
@@ -35,15 +36,43 @@ pub(crate) struct Queue {
 }
 
 /// How it stands with the pages of the file in front.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(crate) enum Pages {
     #[default]
     Unasked,
-    /// They are being fetched; nothing is sent until a message tells that they are there.
-    Awaited,
-    /// They were fetched and nothing of them has been sent: should they be gone again they are waited for, so that a
-    /// machine short of memory does not fetch them for ever.
-    Fetched,
+    /// They are being fetched; nothing is sent until a message tells that they are there. Who fetches them sees by this
+    /// whether they are still awaited.
+    #[allow(dead_code)] // It is held, and not looked at.
+    Awaited(Arc<()>),
+    /// So many bytes were fetched a moment ago and have not been sent: should they be gone again they are waited for, so
+    /// that a machine short of memory does not fetch them for ever.
+    Fetched(u64),
+}
+
+impl Pages {
+    /// Bytes of a file that may be sent at a time, and whether they are waited for.
+    fn allowed(&self) -> (u64, Patience) {
+        match self {
+            Pages::Fetched(bytes) => ((*bytes).min(FILE_BYTES_STEP as u64), Patience::Waits),
+            Pages::Unasked | Pages::Awaited(_) => (FILE_BYTES_STEP as u64, Patience::None),
+        }
+    }
+
+    fn note_sent(&mut self, bytes: u64) {
+        if let Pages::Fetched(left) = self {
+            *left = left.saturating_sub(bytes);
+            if *left == 0 {
+                *self = Pages::Unasked;
+            }
+        }
+    }
+
+    /// The moment in which what was fetched is waited for is over: what was not sent by now may be gone for long when it is.
+    pub(crate) fn end_moment(&mut self) {
+        if matches!(self, Pages::Fetched(_)) && !planted(Fault::FetchedForGood) {
+            *self = Pages::Unasked;
+        }
+    }
 }
 
 impl Queue {
@@ -110,26 +139,13 @@ impl Queue {
         debug_assert!(!self.is_empty(), "a queue is sent when something waits in it");
         for _ in 0..CALLS_MAX {
             let Some(first) = self.segments.front() else { return Flushed::All };
-            counts.sends += 1;
-            if let Piece::File(file) = &first.piece {
-                let offered = usize::try_from(first.left()).unwrap_or(usize::MAX).min(FILE_BYTES_STEP);
-                let patience = if self.pages == Pages::Fetched { Patience::Waits } else { Patience::None };
-                match net.send_file(socket, file, file.offset + first.sent, offered, patience) {
-                    FileSent::Changed if planted(Fault::ChangedTakenForSent) => self.advance(offered as u64),
-                    FileSent::Done(taken) => {
-                        self.pages = Pages::Unasked;
-                        self.advance(taken as u64);
-                        if taken < offered {
-                            return Flushed::Blocked;
-                        }
-                    }
-                    FileSent::WouldBlock => return Flushed::Blocked,
-                    FileSent::Cold => return Flushed::Cold,
-                    FileSent::Changed => return Flushed::Changed,
-                    FileSent::Broken => return Flushed::Broken,
+            if matches!(first.piece, Piece::File(_)) {
+                if let Some(end) = self.send_of_file(net, socket, counts) {
+                    return end;
                 }
                 continue;
             }
+            counts.sends += 1;
             let (offered, sent) = self.send_gathered(net, socket);
             match sent {
                 Io::Done(taken) => {
@@ -143,6 +159,32 @@ impl Queue {
             }
         }
         if self.segments.is_empty() { Flushed::All } else { Flushed::Blocked }
+    }
+
+    /// Sends of the file in front; `None` when the socket takes more.
+    fn send_of_file<N: Net>(
+        &mut self,
+        net: &mut N,
+        socket: &N::Socket,
+        counts: &mut Counts,
+    ) -> Option<Flushed> {
+        let Some(Segment { piece: Piece::File(file), sent }) = self.segments.front() else { return None };
+        let (bytes_max, patience) = self.pages.allowed();
+        let offered =
+            usize::try_from((file.length - sent).min(bytes_max)).expect("a step is counted by usize");
+        let sent = net.send_file(socket, file, file.offset + sent, offered, patience);
+        counts.sends += u64::from(sent.has_asked());
+        let taken = match sent {
+            FileSent::Changed if planted(Fault::ChangedTakenForSent) => offered,
+            FileSent::Done(taken) => taken,
+            FileSent::WouldBlock => return Some(Flushed::Blocked),
+            FileSent::Cold => return Some(Flushed::Cold),
+            FileSent::Changed => return Some(Flushed::Changed),
+            FileSent::Broken => return Some(Flushed::Broken),
+        };
+        self.pages.note_sent(taken as u64);
+        self.advance(taken as u64);
+        (taken < offered).then_some(Flushed::Blocked)
     }
 
     fn send_gathered<N: Net>(&self, net: &mut N, socket: &N::Socket) -> (usize, Io) {

@@ -10,6 +10,7 @@ use crate::meter::Meter;
 use dyno_sys::resident::Patience;
 use dyno_sys::socket::Io;
 use std::io::{self, IoSlice};
+use std::sync::Weak;
 
 /// What a connection is watched for. Errors and hang-ups are always told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,13 @@ pub(crate) enum FileSent {
     Broken,
 }
 
+impl FileSent {
+    /// Whether the socket was asked to take something.
+    pub(crate) fn has_asked(self) -> bool {
+        !matches!(self, FileSent::Cold | FileSent::Changed)
+    }
+}
+
 /// When a connection's turn of reading ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadUntil {
@@ -83,8 +91,9 @@ pub(crate) trait Net {
         count: usize,
         patience: Patience,
     ) -> FileSent;
-    /// Has these bytes of a file brought into memory; a message tells the connection of that token.
-    fn fetch(&mut self, file: &FilePart, offset: u64, token: u64);
+    /// Has these bytes of a file brought into memory; a message tells the connection of that token. Nobody awaits them any
+    /// more when `awaited` is gone.
+    fn fetch(&mut self, file: &FilePart, offset: u64, token: u64, awaited: Weak<()>);
     /// Ends the sending side; the peer reads the end of the stream after what was sent.
     fn end_output(&mut self, socket: &Self::Socket) -> io::Result<()>;
     /// Makes the close that follows a reset: what the peer has not taken is dropped.

@@ -16,7 +16,7 @@ const F_SETSIG: libc::c_int = 10;
 pub enum Resident {
     /// So many bytes; none at the file's end.
     Done(usize),
-    /// The first byte is not in memory.
+    /// The first byte is not in memory, or the file system cannot tell.
     Cold,
     /// The kernel's number of an error.
     Failed(i32),
@@ -31,13 +31,13 @@ pub enum Patience {
     Waits,
 }
 
-/// Reads from `offset` on. Without patience only what is in memory; a file system that cannot tell (preadv2(2),
-/// `EOPNOTSUPP`) is read with patience.
+/// Reads from `offset` on. Without patience only what is in memory; nothing of a file system that cannot tell (preadv2(2),
+/// `EOPNOTSUPP`), as one behind a network, for which it would be waited.
 pub fn read(fd: impl AsFd, into: &mut [u8], offset: u64, patience: Patience) -> Resident {
     let Ok(offset) = libc::off_t::try_from(offset) else { return Resident::Failed(libc::EOVERFLOW) };
     let fd = fd.as_fd().as_raw_fd();
     let piece = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let mut flags = match patience {
+    let flags = match patience {
         Patience::None => libc::RWF_NOWAIT,
         Patience::Waits => 0,
     };
@@ -49,10 +49,17 @@ pub fn read(fd: impl AsFd, into: &mut [u8], offset: u64, patience: Patience) -> 
         }
         match errno::last() {
             libc::EINTR => {}
-            libc::EAGAIN => return Resident::Cold,
-            libc::EOPNOTSUPP if flags != 0 => flags = 0,
-            number => return Resident::Failed(number),
+            number => return refused(number, patience),
         }
+    }
+}
+
+/// What an error of a read means. Who waits is never told that something is not in memory: another one who waits would
+/// fare no better.
+fn refused(number: i32, patience: Patience) -> Resident {
+    match (number, patience) {
+        (libc::EAGAIN | libc::EOPNOTSUPP, Patience::None) => Resident::Cold,
+        _ => Resident::Failed(number),
     }
 }
 
@@ -127,6 +134,22 @@ mod tests {
         }
         assert_eq!(read(&file, &mut into, 0, Patience::None), Resident::Done(100_000));
         fs::remove_file(path).unwrap();
+    }
+
+    /// Red where it is read all the same: whoever must not wait would wait for a file system that answers late.
+    #[test]
+    fn nothing_is_read_without_patience_where_nobody_can_tell_what_is_in_memory() {
+        let file = File::open("/proc/version").unwrap();
+        let mut into = [0; 10];
+        assert_eq!(read(&file, &mut into, 0, Patience::None), Resident::Cold);
+        assert_eq!(read(&file, &mut into, 0, Patience::Waits), Resident::Done(10));
+    }
+
+    #[test]
+    fn what_cannot_be_waited_for_fails() {
+        assert_eq!(refused(libc::EAGAIN, Patience::None), Resident::Cold);
+        assert_eq!(refused(libc::EAGAIN, Patience::Waits), Resident::Failed(libc::EAGAIN));
+        assert_eq!(refused(libc::EIO, Patience::None), Resident::Failed(libc::EIO));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::Core;
 use crate::fault::{Fault, planted};
 use crate::queue::Pages;
 use crate::seam::Net;
+use std::sync::Arc;
 
 impl<N: Net> Core<N> {
     /// Has fetched what must leave next.
@@ -16,15 +17,16 @@ impl<N: Net> Core<N> {
         let Some(busy) = self.conns.get(index).busy.as_deref_mut() else { return };
         debug_assert!(!busy.awaits_pages(), "a connection awaits pages once");
         let Some((file, offset)) = busy.queue.file_in_front() else { return };
-        self.net.fetch(file, offset, token);
+        let awaited = Arc::new(());
+        self.net.fetch(file, offset, token, Arc::downgrade(&awaited));
         if !planted(Fault::WatchedWhileFetched) {
-            busy.queue.pages = Pages::Awaited;
+            busy.queue.pages = Pages::Awaited(awaited);
         }
         self.arrange(index);
     }
 
-    /// What a connection awaits is in memory.
-    pub(super) fn on_fetched(&mut self, token: u64) {
+    /// So many bytes of what a connection awaits are in memory.
+    pub(super) fn on_fetched(&mut self, token: u64, bytes: u64) {
         let Some(index) = self.conns.index_of(token) else { return };
         let Some(busy) = self.conns.get(index).busy.as_deref_mut().filter(|busy| busy.awaits_pages()) else {
             return;
@@ -32,10 +34,20 @@ impl<N: Net> Core<N> {
         if planted(Fault::FetchedForgotten) {
             return;
         }
-        busy.queue.pages = Pages::Fetched;
+        if bytes == 0 && !planted(Fault::UnreadSent) {
+            // Its disk fails, or it is shorter than it was: the loop would find out by waiting for the same disk.
+            return self.linger(index);
+        }
+        busy.queue.pages = Pages::Fetched(bytes.max(1));
         self.on_sent(index);
-        let is_open = self.conns.index_of(token).is_some();
-        if is_open && self.conns.get(index).has_queue() {
+        if self.conns.index_of(token).is_none() {
+            return;
+        }
+        let conn = self.conns.get(index);
+        if let Some(busy) = conn.busy.as_deref_mut() {
+            busy.queue.pages.end_moment();
+        }
+        if conn.has_queue() {
             self.arrange(index);
         }
     }

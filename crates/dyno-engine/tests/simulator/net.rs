@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
+use std::sync::Weak;
 
 /// A server's end of a connection. Dropping it closes the connection, as a descriptor does.
 #[derive(Debug)]
@@ -63,8 +64,8 @@ pub(crate) struct Link {
     watch: Watch,
     /// Something has changed since readiness was told (for a seam that tells once).
     pub(crate) has_edge: bool,
-    /// What was to be sent was fetched, and nothing of it was sent since.
-    was_fetched: bool,
+    /// Bytes that were fetched in this turn and not sent since.
+    pub(crate) fetched: u64,
 }
 
 impl Link {
@@ -91,6 +92,27 @@ impl Link {
     }
 }
 
+/// What a disk is asked for.
+pub(crate) struct Fetch {
+    pub(crate) token: u64,
+    file: FilePart,
+    offset: u64,
+    awaited: Weak<()>,
+}
+
+impl Fetch {
+    /// Whether somebody still awaits it.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.awaited.strong_count() > 0
+    }
+
+    /// Bytes that the file has there: none where it is shorter than is said.
+    pub(crate) fn bytes(&self) -> u64 {
+        let there = self.file.file().metadata().expect("the simulator's file can be asked").len();
+        (self.file.offset + self.file.length).min(there).saturating_sub(self.offset)
+    }
+}
+
 /// All connections of a simulation.
 pub(crate) struct SimNet {
     pub(crate) links: Vec<Link>,
@@ -98,8 +120,10 @@ pub(crate) struct SimNet {
     pub(crate) chance: Prng,
     /// How much a client's kernel takes while the client does not read.
     room_max: usize,
-    /// Connections for which a disk is read, by their tokens.
-    pub(crate) fetches: Vec<u64>,
+    /// What a disk is read for.
+    pub(crate) fetches: Vec<Fetch>,
+    /// How often a socket was asked to take something.
+    pub(crate) sends: u64,
     /// Which pages are in memory: a chance of its own, so that the same seed does all else as it does without files.
     cold: Prng,
     /// Where clients come through a proxy.
@@ -121,6 +145,7 @@ impl SimNet {
             chance,
             room_max,
             fetches: Vec::new(),
+            sends: 0,
             cold,
             gate: None,
             gate_asked: 0,
@@ -149,7 +174,7 @@ impl SimNet {
             token: None,
             watch: Watch::INPUT,
             has_edge: true,
-            was_fetched: false,
+            fetched: 0,
         });
         Socket { id, is_closed }
     }
@@ -165,7 +190,14 @@ impl SimNet {
         count
     }
 
+    /// A disk has read so many bytes for the connection of this token.
+    pub(crate) fn note_fetched(&mut self, token: u64, bytes: u64) {
+        let link = self.links.iter_mut().rfind(|link| link.token == Some(token) && !link.is_closed());
+        link.expect("what is fetched is awaited by a connection that there is").fetched = bytes;
+    }
+
     fn accept(&mut self, id: usize, bytes: &[&[u8]]) -> Io {
+        self.sends += 1;
         let whole: usize = bytes.iter().map(|bytes| bytes.len()).sum();
         let link = &mut self.links[id];
         if link.is_reset || link.output_ended {
@@ -234,8 +266,8 @@ impl Net for SimNet {
     ) -> FileSent {
         // What was fetched may be gone again: then it is waited for, and only then.
         assert!(
-            patience == Patience::None || self.links[socket.id].was_fetched,
-            "nothing is waited for that was not fetched"
+            patience == Patience::None || self.links[socket.id].fetched >= count as u64,
+            "nothing is waited for that was not fetched a moment ago"
         );
         if patience == Patience::None && self.cold.below(4) == 0 {
             return FileSent::Cold;
@@ -249,7 +281,8 @@ impl Net for SimNet {
         let there = if self.cold.below(8) == 0 { 1 + self.cold.below(read as u64) as usize } else { read };
         match self.accept(socket.id, &[&bytes[..there]]) {
             Io::Done(taken) => {
-                self.links[socket.id].was_fetched = false;
+                let fetched = &mut self.links[socket.id].fetched;
+                *fetched = fetched.saturating_sub(taken as u64);
                 FileSent::Done(taken)
             }
             Io::WouldBlock => FileSent::WouldBlock,
@@ -257,13 +290,10 @@ impl Net for SimNet {
         }
     }
 
-    fn fetch(&mut self, _file: &FilePart, _offset: u64, token: u64) {
-        assert!(!self.fetches.contains(&token), "a connection awaits pages once");
-        self.fetches.push(token);
-        if let Some(link) = self.links.iter_mut().find(|link| link.token == Some(token) && !link.is_closed())
-        {
-            link.was_fetched = true;
-        }
+    fn fetch(&mut self, file: &FilePart, offset: u64, token: u64, awaited: Weak<()>) {
+        let is_awaited = self.fetches.iter().any(|fetch| fetch.token == token);
+        assert!(!is_awaited, "a connection awaits pages once");
+        self.fetches.push(Fetch { token, file: file.clone(), offset, awaited });
     }
 
     fn end_output(&mut self, socket: &Socket) -> io::Result<()> {

@@ -16,7 +16,7 @@ use crate::simulator::content;
 use crate::simulator::door::{self, Comer, Door, Key};
 use crate::simulator::handlers::{self, Shop, Work};
 use crate::simulator::hosts;
-use crate::simulator::net::{Link, Manner, SimNet, Socket};
+use crate::simulator::net::{Fetch, Link, Manner, SimNet, Socket};
 use crate::stats::{Counters, RunsIn, Tally};
 use crate::timer::TICK_NS_SHIFT;
 use dyno_measure::Prng;
@@ -274,9 +274,16 @@ impl World {
         let waiting = self.core.net.fetches.len() as u64;
         if waiting > 0 && self.disk.below(4) == 0 {
             let at = self.disk.below(waiting) as usize;
-            let token = self.core.net.fetches.swap_remove(at);
-            self.note(|| format!("the disk has read for {token:x}"));
-            self.mailbox.put(Message::Fetched(token));
+            let fetch = self.core.net.fetches.swap_remove(at);
+            let (token, there) = (fetch.token, fetch.bytes());
+            if !fetch.is_awaited() {
+                return self.note(|| format!("the disk reads nothing for {token:x}, which has gone"));
+            }
+            // Now and then it reads less than there is.
+            let bytes = if self.disk.coin() { there } else { there.min(1 + self.disk.below(10_000)) };
+            self.core.net.note_fetched(token, bytes);
+            self.note(|| format!("the disk has read {bytes} bytes for {token:x}"));
+            self.mailbox.put(Message::Fetched(token, bytes));
         }
     }
 
@@ -614,6 +621,8 @@ impl World {
         }
         if has_mail {
             self.core.on_mail();
+            // What was told is waited for in this very turn.
+            self.core.net.links.iter_mut().for_each(|link| link.fetched = 0);
         }
         self.core.end_turn();
         // What arrived long ago and was read only now counts as done now: limits run from the reading.
@@ -667,6 +676,13 @@ impl World {
             self.idle_wakes
         );
         self.assert_charged();
+        let is_there = |fetch: &Fetch| self.core.conns.index_of(fetch.token).is_some();
+        assert!(
+            self.core.net.fetches.iter().all(|fetch| !fetch.is_awaited() || is_there(fetch)),
+            "nothing is fetched for who has gone"
+        );
+        let sends = self.core.http.scratch.tally.counts.sends;
+        assert_eq!(sends, self.core.net.sends, "sends are counted: what a socket was asked to take");
         if let Some(began_ns) = self.drain_began_ns {
             let waited_s = (self.now_ns - began_ns) / SECOND_NS;
             assert!(waited_s < DRAIN_S || self.drained != Drained::Cut, "a drain ends");

@@ -77,9 +77,12 @@ impl Facts {
         is_same(self) == is_same(now) && (self.changed == now.changed || self.names != now.names)
     }
 
-    /// A tag for the content of a file that was at rest when these were taken: no two states of one name have the same.
+    /// A tag for the content of a file that was at rest when these were taken: no two states of one name have the same. Its
+    /// time of modification may be set to that of another (`cp -p`, `rsync -t`), but not the time of that change.
     pub(crate) fn tag(&self) -> String {
-        format!("{:x}.{:x}-{:x}", self.modified_s, self.modified_ns, self.bytes)
+        let (changed_s, changed_ns) = self.changed;
+        let modified = format!("{:x}.{:x}", self.modified_s, self.modified_ns);
+        format!("{modified}-{changed_s:x}.{changed_ns:x}-{:x}", self.bytes)
     }
 
     /// When anything of it last changed, in nanoseconds since 1970.
@@ -177,5 +180,40 @@ impl FilePart {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::fs;
+
+    /// Red where the tag is of the length and the time of modification only.
+    #[test]
+    fn a_file_in_another_ones_place_has_a_tag_of_its_own_though_it_is_dated_the_same() {
+        let path = std::env::temp_dir().join(format!("dyno-tag-{}", std::process::id()));
+        fs::write(&path, "one").unwrap();
+        let before = fs::metadata(&path).unwrap();
+        let fresh = path.with_extension("fresh");
+        let tag = loop {
+            fs::write(&fresh, "two").unwrap();
+            File::options()
+                .write(true)
+                .open(&fresh)
+                .unwrap()
+                .set_modified(before.modified().unwrap())
+                .unwrap();
+            // Until the kernel's clock, by which files are dated, has gone on.
+            let facts = Facts::of(&fs::metadata(&fresh).unwrap());
+            if facts.changed != Facts::of(&before).changed {
+                break facts.tag();
+            }
+        };
+        fs::rename(&fresh, &path).unwrap();
+        let after = fs::metadata(&path).unwrap();
+        assert_eq!((after.modified().unwrap(), after.len()), (before.modified().unwrap(), before.len()));
+        assert!(tag != Facts::of(&before).tag() && Facts::of(&after).tag() != Facts::of(&before).tag());
+        fs::remove_file(path).unwrap();
     }
 }

@@ -14,8 +14,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of a tag between its quotes: 32 digits of a digest, or two numbers.
-pub(crate) const TAG_BYTES_MAX: usize = 40;
+/// Bytes of a tag between its quotes: 32 digits of a digest, or two times of at most 25 digits and a length of 16.
+pub(crate) const TAG_BYTES_MAX: usize = 68;
 
 /// A folder in the space of paths.
 #[derive(Debug)]

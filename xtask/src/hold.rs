@@ -34,6 +34,8 @@ const SPARE: usize = 1_200;
 const WORKERS_MIN: usize = 2;
 /// More are no help: each of them holds the listeners of all.
 const WORKERS_MAX: usize = 128;
+/// Connections that each worker has had, about, before its memory is looked at first.
+const FIRST: usize = 40;
 /// While all are held, good clients ask for so long.
 const FLOWING: Duration = Duration::from_secs(10);
 const GOOD_CLIENTS: usize = 16;
@@ -80,6 +82,9 @@ pub(crate) fn run(repo: &Repo, mut flags: Flags) -> Result<Outcome, Trouble> {
         counts.len()
     );
 
+    // What a worker takes for its first connections is not theirs.
+    let first = (0..workers * FIRST).map(|number| open(addrs[number % addrs.len()]));
+    drop(first.collect::<Result<Vec<_>, Error>>().map_err(Trouble::cannot("open the first connections"))?);
     let (own, kernel, start) = (watched.memory(), kernel_bytes(), Instant::now());
     let holders = addrs.iter().zip(&counts).map(|(addr, count)| Holder::start(*addr, *count));
     let mut holders = holders.collect::<Result<Vec<Holder>, Trouble>>()?;

@@ -51,7 +51,7 @@ pub enum HostError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Stands {
     At(Vec<u8>),
-    /// A write failed and the value before could not be written again.
+    /// A write failed and the value before could not be written again, or it cannot be read what came of one.
     Unknown,
 }
 
@@ -126,13 +126,18 @@ impl<T> HostChange<T> {
         self.check_ours(host)?;
         self.announce(&value, guard, journal)?;
         self.check_known(&value);
-        match host.write(&self.what, &value) {
-            Ok(()) if host.holds(&self.what, &value)? => {
+        match host.write(&self.what, &value).map(|()| host.holds(&self.what, &value)) {
+            Ok(Ok(true)) => {
                 self.stands = Stands::At(value);
                 self.note_held(host, journal)
             }
             // Between the write and this somebody else has written.
-            Ok(()) => Err(self.foreign(host)),
+            Ok(Ok(false)) => Err(self.foreign(host)),
+            Ok(Err(unreadable)) => {
+                // It was written, and may stand: then it has to go back.
+                self.stands = Stands::Unknown;
+                Err(unreadable.into())
+            }
             Err(error) => {
                 if matches!(error, KnobError::NotRestored { .. }) {
                     self.stands = Stands::Unknown;
@@ -391,6 +396,21 @@ mod tests {
         assert!(!change.is_changed());
         bench.undo(change).unwrap();
         assert_eq!(bench.reads(), "60");
+    }
+
+    /// Planted fault: only a write that failed makes it unknown; then the value stays, and nobody knows what it was.
+    #[test]
+    fn a_value_that_was_written_and_cannot_be_read_back_is_put_back() {
+        let mut bench = bench();
+        bench.host.hide("10");
+        let mut change = bench.prepared("10");
+        assert!(matches!(bench.stand(&mut change, "10"), Err(HostError::Knob(KnobError::Unreadable { .. }))));
+        assert!(change.is_changed());
+        assert_eq!((bench.journal.open_changes().len(), bench.guard.guarded().len()), (1, 1));
+        bench.host.show_all();
+        bench.undo(change).unwrap();
+        assert_eq!(bench.reads(), "60");
+        assert!(bench.journal.open_changes().is_empty() && bench.guard.guarded().is_empty());
     }
 
     #[test]

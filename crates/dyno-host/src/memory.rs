@@ -17,6 +17,7 @@ use crate::host::{Guard, Host};
 pub struct InMemory {
     values: BTreeMap<What, Vec<u8>>,
     refused: Vec<Vec<u8>>,
+    hidden: Vec<Vec<u8>>,
     writes: u64,
 }
 
@@ -39,6 +40,16 @@ impl InMemory {
         self.refused.push(value.as_bytes().to_vec());
     }
 
+    /// This value is taken, and what stands at it cannot be read.
+    pub fn hide(&mut self, value: &str) {
+        self.hidden.push(value.as_bytes().to_vec());
+    }
+
+    /// Everything can be read again.
+    pub fn show_all(&mut self) {
+        self.hidden.clear();
+    }
+
     /// How often a setting was written through [`Host`].
     #[must_use]
     pub fn writes(&self) -> u64 {
@@ -52,9 +63,13 @@ impl InMemory {
 
 impl Host for InMemory {
     fn read(&self, what: &What) -> Result<Vec<u8>, KnobError> {
-        let missing = || io::Error::from(io::ErrorKind::NotFound);
-        let value = self.values.get(what).cloned();
-        value.ok_or_else(|| KnobError::Unreadable { knob: Self::path(what), source: missing() })
+        let unreadable =
+            |kind| KnobError::Unreadable { knob: Self::path(what), source: io::Error::from(kind) };
+        let value = self.values.get(what).ok_or_else(|| unreadable(io::ErrorKind::NotFound))?;
+        match self.hidden.contains(value) {
+            true => Err(unreadable(io::ErrorKind::TimedOut)),
+            false => Ok(value.clone()),
+        }
     }
 
     fn holds(&self, what: &What, value: &[u8]) -> Result<bool, KnobError> {

@@ -124,20 +124,27 @@ impl Setting {
     /// # Errors
     /// When it was not taken; with [`KnobError::NotRestored`] it does not stand where it stood either.
     pub fn write(&self, value: &[u8]) -> Result<(), KnobError> {
-        self.there(|kind| {
-            let old = kind.get().map_err(|error| self.unreadable(error))?;
-            let failure = match kind.put(&text(value)) {
-                Ok(()) if self.reads_as(kind, value)? => return Ok(()),
-                Ok(()) => KnobError::ReadBackDiffers {
-                    knob: self.knob(),
-                    wrote: text(value),
-                    read: kind.get().unwrap_or_default(),
-                },
-                Err(source) => self.refused(value, source),
-            };
-            self.back(kind, &old)?;
-            Err(failure)
-        })
+        self.there(|kind| self.write_to(kind, value))
+    }
+
+    fn write_to(&self, kind: &dyn Kind, value: &[u8]) -> Result<(), KnobError> {
+        let old = kind.get().map_err(|error| self.unreadable(error))?;
+        let failure = match kind.put(&text(value)).map(|()| self.reads_as(kind, value)) {
+            Ok(Ok(true)) => return Ok(()),
+            Ok(Ok(false)) => KnobError::ReadBackDiffers {
+                knob: self.knob(),
+                wrote: text(value),
+                read: kind.get().unwrap_or_default(),
+            },
+            Ok(Err(unreadable)) => {
+                // It is ours, whatever it reads as: it was written a moment ago.
+                self.put_old(kind, &old)?;
+                return Err(unreadable);
+            }
+            Err(source) => self.refused(value, source),
+        };
+        self.back(kind, &old)?;
+        Err(failure)
     }
 
     /// Writes an old value again and sees that it holds; what holds already is not written.
@@ -248,14 +255,20 @@ impl Setting {
 
     fn back(&self, kind: &dyn Kind, old: &str) -> Result<(), KnobError> {
         let failed = |source| KnobError::NotRestored { knob: self.knob(), old: old.to_owned(), source };
-        let is_back = || kind.get().map(|reads| kind.same(&reads, old));
-        if is_back().map_err(failed)? {
-            return Ok(());
-        }
-        kind.put(old).map_err(failed)?;
-        match is_back().map_err(failed)? {
+        let is_back = kind.get().map(|reads| kind.same(&reads, old));
+        match is_back.map_err(failed)? {
             true => Ok(()),
-            false => Err(failed(io::Error::other(format!("it reads {:?}", kind.get().unwrap_or_default())))),
+            false => self.put_old(kind, old),
+        }
+    }
+
+    fn put_old(&self, kind: &dyn Kind, old: &str) -> Result<(), KnobError> {
+        let failed = |source| KnobError::NotRestored { knob: self.knob(), old: old.to_owned(), source };
+        kind.put(old).map_err(failed)?;
+        let reads = kind.get().map_err(failed)?;
+        match kind.same(&reads, old) {
+            true => Ok(()),
+            false => Err(failed(io::Error::other(format!("it reads {reads:?}")))),
         }
     }
 
@@ -412,6 +425,32 @@ mod tests {
             held.wait().unwrap();
         });
         assert_eq!(std::fs::read("/proc/sys/net/core/somaxconn").unwrap(), own);
+    }
+
+    /// Takes every value, and cannot be read while it stands at one of them.
+    struct Veiled(std::cell::RefCell<String>);
+
+    impl Kind for Veiled {
+        fn get(&self) -> io::Result<String> {
+            match self.0.borrow().as_str() {
+                "hidden" => Err(io::Error::from(io::ErrorKind::TimedOut)),
+                seen => Ok(seen.to_owned()),
+            }
+        }
+
+        fn put(&self, value: &str) -> io::Result<()> {
+            *self.0.borrow_mut() = value.to_owned();
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_read_back_does_not_stay() {
+        let setting = Setting::OwnFile("/x".into());
+        let kind = Veiled("old".to_owned().into());
+        let failure = setting.write_to(&kind, b"hidden").unwrap_err();
+        assert!(matches!(failure, KnobError::Unreadable { .. }), "{failure}");
+        assert_eq!(kind.0.into_inner(), "old");
     }
 
     #[test]

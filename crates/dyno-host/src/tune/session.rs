@@ -142,6 +142,21 @@ mod tests {
         assert!(journal.open_changes().is_empty() && guard.guarded().is_empty());
     }
 
+    /// Planted fault: a change that cannot be read back is taken for none; then it stays, and journal and guard let go.
+    #[test]
+    fn a_change_that_cannot_be_read_back_is_undone_with_the_others() {
+        let mut host = InMemory::holding(&[("/a", "0"), ("/b", "0")]);
+        host.hide("2");
+        let (guard, mut journal) = (Watchman::default(), Journal::in_memory());
+        let mut session = Session::new(&guard, &mut journal);
+        assert!(session.carry_out(&plan(&[("/a", "1"), ("/b", "2")]), &mut host, &mut |_| {}).is_err());
+        assert_eq!(session.count(), 2);
+        host.show_all();
+        session.undo(&mut host).unwrap();
+        assert_eq!(host.read(&What::File("/b".into())).unwrap(), b"0");
+        assert!(journal.open_changes().is_empty() && guard.guarded().is_empty());
+    }
+
     #[test]
     fn what_is_kept_is_guarded_no_longer_and_known_to_the_journal() {
         let mut host = InMemory::holding(&[("/a", "0"), ("/b", "0")]);

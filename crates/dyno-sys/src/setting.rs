@@ -240,7 +240,7 @@ impl Setting {
             Setting::FirstRule { family, table, chain, .. } => {
                 Box::new(first_rule::FirstRule { family, table, chain })
             }
-            Setting::Interrupt { irq, .. } => Box::new(interrupt::Interrupt(*irq)),
+            Setting::Interrupt { irq, name } => Box::new(interrupt::Interrupt { irq: *irq, name }),
             Setting::Affinity(task) => Box::new(task::Affinity(task.tid)),
             Setting::Scheduler(task) => Box::new(task::Scheduler(task.tid)),
             Setting::OwnFile(path) => Box::new(own::OwnFile(path)),

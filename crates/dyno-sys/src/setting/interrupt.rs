@@ -9,37 +9,58 @@ use crate::proc;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(super) struct Interrupt(pub(super) u32);
+pub(super) struct Interrupt<'s> {
+    pub(super) irq: u32,
+    pub(super) name: &'s str,
+}
 
 /// The file that sets it.
 pub(super) fn file(irq: u32) -> PathBuf {
     format!("/proc/irq/{irq}/smp_affinity_list").into()
 }
 
+/// Who asked for it; nothing is nobody, as while its device is down.
+fn user_of(irq: u32) -> io::Result<String> {
+    proc::text(&format!("/sys/kernel/irq/{irq}/actions"))
+}
+
 /// Why it is not there any more.
 pub(super) fn missing(irq: u32, name: &str) -> Option<String> {
-    match proc::text(&format!("/sys/kernel/irq/{irq}/actions")) {
-        Ok(now) if now == name => None,
-        Ok(now) if now.is_empty() => {
-            Some(format!("nobody uses interrupt {irq} any more, which was of {name}"))
-        }
+    match user_of(irq) {
+        // It keeps its CPUs while nobody uses it.
+        Ok(now) if now == name || now.is_empty() => None,
         Ok(now) => Some(format!("interrupt {irq} is of {now} by now, and was of {name}")),
+        Err(_) if Path::new(&format!("/proc/irq/{irq}")).exists() => None,
         Err(_) => Some(format!("there is no interrupt {irq} any more")),
     }
 }
 
-impl Kind for Interrupt {
+impl Interrupt<'_> {
+    /// The file, where it is this one's: without a user nobody can tell whose it is, and it is neither read nor written.
+    fn file(&self) -> io::Result<PathBuf> {
+        let Self { irq, name } = self;
+        match user_of(*irq)? {
+            now if now == *name => Ok(file(*irq)),
+            _ => Err(io::Error::other(format!(
+                "nobody uses interrupt {irq} now, which was of {name}: its device may be down"
+            ))),
+        }
+    }
+}
+
+impl Kind for Interrupt<'_> {
     fn get(&self) -> io::Result<String> {
-        let raw = knob::read(file(self.0)).map_err(inner)?;
+        let raw = knob::read(self.file()?).map_err(inner)?;
         Ok(String::from_utf8_lossy(raw.trim_ascii()).into_owned())
     }
 
     fn put(&self, value: &str) -> io::Result<()> {
+        let file = self.file()?;
         // A fixed one says that it may not be written; to root the kernel would say "input/output error".
-        if is_fixed(&file(self.0)) {
+        if is_fixed(&file) {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the driver has fixed its CPUs"));
         }
-        knob::put(&file(self.0), value.as_bytes())
+        knob::put(&file, value.as_bytes())
     }
 
     fn same(&self, reads: &str, wanted: &str) -> bool {
@@ -75,9 +96,21 @@ mod tests {
         assert!(matches!(none.write(b"0"), Err(KnobError::Gone { .. })));
     }
 
+    /// Planted fault: one without a user is gone; then a rollback forgets the CPUs of a device that is down for a moment.
+    #[test]
+    fn an_interrupt_that_nobody_uses_now_is_not_gone() {
+        let all = proc::names("/sys/kernel/irq", 1_000).unwrap_or_default();
+        let mut numbers = all.iter().filter_map(|irq| irq.parse::<u32>().ok());
+        let Some(irq) = numbers.find(|irq| user_of(*irq).is_ok_and(|name| name.is_empty())) else { return };
+        let down = Setting::Interrupt { irq, name: "eth0-rx-0".into() };
+        for told in [down.read().unwrap_err(), down.put_back(b"0").unwrap_err()] {
+            assert!(!matches!(told, KnobError::Gone { .. }), "{told}");
+        }
+    }
+
     #[test]
     fn the_same_cpus_in_other_words_are_the_same() {
-        let irq = Interrupt(9);
+        let irq = Interrupt { irq: 9, name: "eth0" };
         assert!(irq.same("0-1", "0,1") && irq.same("3", "3"));
         assert!(!irq.same("0-1", "0") && !irq.same("", "") && !irq.same("0", "all"));
     }

@@ -96,16 +96,22 @@ pub(crate) fn decided(verdict: i64) -> Option<Action> {
 }
 
 /// What the older tables' extension `conntrack` asks, in the forms with a mask of states (include/uapi/linux/netfilter/
-/// xt_conntrack.h, versions 2 and 3): eight addresses, two times, five numbers of two bytes, then flags and states.
+/// xt_conntrack.h, versions 2 and 3): eight addresses, two times, five numbers of two bytes, then flags, inverted flags and
+/// states. One that asks for an address or a port besides is not about every connection that stands.
 pub(crate) fn conntrack_match(info: &[u8]) -> Test {
     const FLAGS_AT: usize = 146;
+    const INVERTED_AT: usize = 148;
     const STATES_AT: usize = 150;
-    const ABOUT_STATE: u8 = 1;
-    const ESTABLISHED: u8 = 2;
-    let byte = |at: usize| info.get(at).copied().unwrap_or(0);
-    let inverted = byte(FLAGS_AT + 2) & ABOUT_STATE != 0;
-    let stands = byte(FLAGS_AT) & ABOUT_STATE != 0 && byte(STATES_AT) & ESTABLISHED != 0;
-    if stands && !inverted { Test::Established } else { Test::Connection }
+    const ABOUT_STATE: u16 = 1;
+    // Says that it was written as the extension `state`.
+    const AS_STATE: u16 = 1 << 13;
+    const ESTABLISHED: u16 = 2;
+    let number = |at: usize| {
+        info.get(at..at + 2).map_or(0, |bytes| u16::from_le_bytes(bytes.try_into().expect("two bytes")))
+    };
+    let is_plain = number(FLAGS_AT) & !AS_STATE == ABOUT_STATE && number(INVERTED_AT) & ABOUT_STATE == 0;
+    let stands = number(STATES_AT) & ESTABLISHED != 0;
+    if is_plain && stands { Test::Established } else { Test::Connection }
 }
 
 /// What an extension of the older tables asks.
@@ -151,6 +157,12 @@ mod tests {
         assert_eq!(extension("conntrack", &info), Test::Established);
         info[148] = 1;
         assert_eq!(extension("conntrack", &info), Test::Connection, "it asks for the opposite");
+        info[148] = 0;
+        info[147] = 1 << 5;
+        assert_eq!(extension("conntrack", &info), Test::Established, "it was written as 'state'");
+        // XT_CONNTRACK_ORIGSRC.
+        info[146] |= 1 << 3;
+        assert_eq!(extension("conntrack", &info), Test::Connection, "it asks for an address besides");
         assert_eq!(
             (extension("state", &[6]), extension("state", &[8])),
             (Test::Established, Test::Connection)

@@ -57,7 +57,9 @@ impl World<'_> {
 
     fn ask(&self, chain: &Chain, rule: &Rule, depth: usize, walk: &mut Walk) -> Way {
         let meets = |test: &String| self.may_meet(test);
-        if rule.action == "accept" && rule.tests.iter().any(|test| test == "established") {
+        // Of a map of states it is taken that those that stand are accepted: that is what it is for.
+        let lets_in = ["accept", "map"].contains(&rule.action.as_str());
+        if lets_in && rule.tests.iter().any(|test| test == "established") {
             walk.before_established.get_or_insert(walk.rules - 1);
             return Way::Decided;
         }
@@ -122,6 +124,7 @@ mod tests {
         assert_eq!(walked(&[chain("input", rules.clone())], &[]), (301, Some(300)));
         rules.rotate_right(2);
         assert_eq!(walked(&[chain("input", rules)], &[]), (1, Some(0)));
+        assert_eq!(walked(&[chain("input", vec![rule(&["established"], "map")])], &[]), (1, Some(0)));
     }
 
     #[test]

@@ -11,6 +11,9 @@ const CT_ESTABLISHED: u32 = 2;
 const META_DEVICES: [u64; 8] = [4, 5, 6, 7, 8, 9, 10, 11];
 const META_PROTOCOLS: [u64; 3] = [1, 15, 16];
 const CMP_EQUAL: u64 = 0;
+const CMP_NOT_EQUAL: u64 = 1;
+/// The register of verdicts: what a map puts there decides about the packet.
+const VERDICT_REGISTER: u64 = 0;
 /// Where the payload of a test lies.
 const NETWORK: u64 = 1;
 const TRANSPORT: u64 = 2;
@@ -44,16 +47,22 @@ pub(super) fn rule(expressions: &[u8]) -> Rule {
     rule
 }
 
+/// Whether it has a match or a target of the older tables.
+pub(super) fn has_extension(expressions: &[u8]) -> bool {
+    let name = |element: Attribute<'_>| find(element.bytes, 1).map(|name| name.text()).unwrap_or_default();
+    attributes(expressions).any(|element| ["match", "target"].contains(&name(element).as_str()))
+}
+
 fn step(rule: &mut Rule, loaded: &mut Loaded, name: &str, data: &[u8]) {
     match name {
-        "ct" | "meta" | "payload" => {
+        "ct" | "meta" | "payload" | "exthdr" => {
             *loaded = load(name, data);
             rule.besides |= writes(name, data);
         }
         "dynset" | "objref" => rule.besides = true,
         "bitwise" => *loaded = masked(*loaded, data),
         "cmp" => rule.tests.push(compared(*loaded, data)),
-        "lookup" => look_up(rule, *loaded, data),
+        "lookup" => look_up(rule, loaded, data),
         "immediate" => verdict(rule, data),
         "counter" => rule.packets = find(data, 2).map(|packets| packets.be()),
         "match" => rule.tests.push(extension(&text(data, 1), bytes(data, 3))),
@@ -66,6 +75,7 @@ fn step(rule: &mut Rule, loaded: &mut Loaded, name: &str, data: &[u8]) {
             rule.besides = true;
         }
         "range" => rule.tests.push(test(*loaded)),
+        "rt" | "hash" | "byteorder" | "xfrm" | "tunnel" | "inner" => *loaded = Loaded::Other,
         "limit" | "connlimit" | "quota" | "fib" | "osf" | "socket" | "numgen" => {
             rule.tests.push(Test::Other(name.into()));
         }
@@ -73,15 +83,15 @@ fn step(rule: &mut Rule, loaded: &mut Loaded, name: &str, data: &[u8]) {
     }
 }
 
-/// The attribute of a source register: something of the packet or its connection is set.
+/// Something of the packet or its connection is set: there is a source register, and none that is loaded. An option of a head
+/// is taken away with neither.
 fn writes(name: &str, data: &[u8]) -> bool {
     let source = match name {
         "meta" => 3,
         "ct" => 4,
         _ => 5,
     };
-    // NFTA_PAYLOAD_SREG is 5, as its destination is 1; what loads has the latter.
-    find(data, source).is_some() && find(data, 1).is_none()
+    find(data, 1).is_none() && (name == "exthdr" || find(data, source).is_some())
 }
 
 fn load(name: &str, data: &[u8]) -> Loaded {
@@ -113,10 +123,12 @@ fn masked(loaded: Loaded, data: &[u8]) -> Loaded {
 
 fn compared(loaded: Loaded, data: &[u8]) -> Test {
     let value = find(data, 3).and_then(|value| find(value.bytes, 1));
-    let is_equal = number(data, 2) == CMP_EQUAL;
+    let (is_equal, is_other) = (number(data, 2) == CMP_EQUAL, number(data, 2) == CMP_NOT_EQUAL);
     match (loaded, value) {
         // "State and mask is not 0".
-        (Loaded::Masked(mask), _) if mask & CT_ESTABLISHED != 0 && !is_equal => Test::Established,
+        (Loaded::Masked(mask), Some(value)) if mask & CT_ESTABLISHED != 0 && is_other && value.u32() == 0 => {
+            Test::Established
+        }
         (Loaded::State, Some(value)) if is_equal && value.u32() == CT_ESTABLISHED => Test::Established,
         (Loaded::Port, Some(value)) if is_equal && value.bytes.len() == 2 => Test::Port(value.be() as u16),
         (loaded, _) => test(loaded),
@@ -134,17 +146,15 @@ fn test(loaded: Loaded) -> Test {
     }
 }
 
-/// A set, or a map to verdicts. Of a map of states it is taken that those that stand are accepted: that is what it is for.
-fn look_up(rule: &mut Rule, loaded: Loaded, data: &[u8]) {
-    let is_map = find(data, 3).is_some();
-    if loaded == Loaded::State && is_map {
-        rule.tests.push(Test::Established);
-        rule.action = Action::Accept;
-    } else {
-        rule.tests.push(Test::Set);
-        if is_map {
-            rule.action = Action::Other("map".into());
-        }
+/// A set, or a map. What a map of states does with those that stand is not looked up: it may accept them, or send them on.
+fn look_up(rule: &mut Rule, loaded: &mut Loaded, data: &[u8]) {
+    let register = find(data, 3).map(|register| register.be());
+    let is_verdict = register == Some(VERDICT_REGISTER);
+    rule.tests.push(if is_verdict && *loaded == Loaded::State { Test::Established } else { Test::Set });
+    if is_verdict {
+        rule.action = Action::Other("map".into());
+    } else if register.is_some() {
+        *loaded = Loaded::Other;
     }
 }
 
@@ -224,6 +234,36 @@ mod tests {
         assert_eq!(rule(&[load(1, 12, 4), set].concat()).tests, [Test::Set]);
     }
 
+    /// Planted fault: a map of states accepts; then what it sends to another chain goes in before that chain is asked.
+    #[test]
+    fn a_map_of_states_is_no_plain_accept() {
+        let state = || expression("ct", &[(1, be(1).into()), (2, be(0).into())]);
+        let map = |register: u32| expression("lookup", &[(1, b"m\0".to_vec()), (3, be(register).into())]);
+        let verdicts = rule(&[state(), map(0)].concat());
+        assert_eq!((verdicts.tests, verdicts.action), (vec![Test::Established], Action::Other("map".into())));
+        let mark = expression("meta", &[(2, be(3).into()), (3, be(1).into())]);
+        let marks = rule(&[state(), map(1), mark].concat());
+        assert_eq!((marks.tests, marks.action, marks.besides), (vec![Test::Set], Action::Nothing, true));
+    }
+
+    #[test]
+    fn what_is_not_established_is_not_taken_for_it() {
+        let state = expression("ct", &[(1, be(1).into()), (2, be(0).into())]);
+        let mask = expression("bitwise", &[(4, nested(1, &2u32.to_le_bytes()))]);
+        let is_not = expression("cmp", &[(2, be(1).into()), (3, nested(1, &2u32.to_le_bytes()))]);
+        assert_eq!(rule(&[state, mask, is_not].concat()).tests, [Test::Connection]);
+    }
+
+    #[test]
+    fn what_changes_a_packet_besides_is_told() {
+        let size = expression("exthdr", &[(2, vec![2]), (7, be(1).into())]);
+        assert!(rule(&[size, accept()].concat()).besides);
+        for name in ["log", "objref", "dynset", "flow_offload"] {
+            let accepts = rule(&[expression(name, &[]), accept()].concat());
+            assert_eq!((accepts.action, accepts.besides), (Action::Accept, true), "{name}");
+        }
+    }
+
     #[test]
     fn verdicts_counters_and_extensions_of_the_older_tables_are_read() {
         let jump = expression(
@@ -235,5 +275,6 @@ mod tests {
         assert_eq!(rule(&counter).packets, Some(7));
         let target = expression("target", &[(1, b"MASQUERADE\0".to_vec())]);
         assert_eq!((rule(&target).action, rule(&[])), (Action::Nat, Rule::default()));
+        assert!(has_extension(&[counter.clone(), target].concat()) && !has_extension(&counter));
     }
 }

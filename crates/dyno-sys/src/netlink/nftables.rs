@@ -59,7 +59,7 @@ pub fn ruleset(rules_max: usize) -> io::Result<Ruleset> {
     let (rules, two) = dump(GETRULE, rules_max, |message| {
         let rest = message.get(HEAD.len()..)?;
         let key = (family(message).to_owned(), find(rest, 1)?.text(), find(rest, 2)?.text());
-        let mut rule = expression::rule(find(rest, 4).map(|list| list.bytes).unwrap_or_default());
+        let mut rule = expression::rule(expressions(rest));
         rule.handle = find(rest, 3).map_or(0, |handle| handle.be());
         Some((key, rule))
     })?;
@@ -76,8 +76,7 @@ pub fn ruleset(rules_max: usize) -> io::Result<Ruleset> {
 
 /// Whether a table sleeps (`flags dormant`): its chains are in no hook then.
 pub fn is_dormant(family: &str, table: &str) -> io::Result<bool> {
-    let mut request = vec![number(family)?, 0, 0, 0];
-    put(&mut request, 1, &[table.as_bytes(), b"\0"].concat());
+    let request = of_table(number(family)?, table);
     let mut flags = 0;
     let mut netlink = Netlink::open(Protocol::Netfilter)?;
     netlink.ask((SUBSYSTEM | GETTABLE, &request), Until::First, 1, &mut |message| {
@@ -104,37 +103,65 @@ pub struct Ours {
 /// The rules of ours in a chain, known by their comment; `ENOENT` where there is no such chain.
 pub fn ours_in(family: &str, table: &str, chain: &str) -> io::Result<Option<Ours>> {
     let asked = (number(family)?, table, chain);
-    let same = |one: &Chain| one.family == family && one.table == table && one.name == chain;
-    let (chains, _) = dump(GETCHAIN, CHAINS_MAX, parse_chain)?;
-    if !chains.iter().any(same) {
-        return Err(io::Error::from_raw_os_error(libc::ENOENT));
-    }
+    see_chain(asked)?;
     let (mut ours, mut at) = (Ours::default(), 0);
-    let mut netlink = Netlink::open(Protocol::Netfilter)?;
-    let request = of_chain(asked);
-    netlink.ask((SUBSYSTEM | GETRULE, &request), Until::Dumped, CHAIN_RULES_MAX, &mut |message| {
-        let Some(rest) = message.get(HEAD.len()..) else { return };
-        let of = |kind| find(rest, kind).map(|one| one.text()).unwrap_or_default();
-        // Kernels that do not know the filter of a dump send all rules.
-        if self::family(message) != family || of(1) != table || of(2) != chain {
+    rules_of((family, table), &of_chain(asked), &mut |rule| {
+        if find(rule, 2).is_none_or(|name| name.text() != chain) {
             return;
         }
-        let comment = find(rest, 7).map(|data| data.bytes).unwrap_or_default();
+        let comment = find(rule, 7).map(|data| data.bytes).unwrap_or_default();
         if comment.windows(FIRST_MARK.len()).any(|part| part == FIRST_MARK.as_bytes()) {
-            let rule = expression::rule(find(rest, 4).map(|list| list.bytes).unwrap_or_default());
-            ours.packets += rule.packets.unwrap_or(0);
+            ours.packets += expression::rule(expressions(rule)).packets.unwrap_or(0);
             if ours.handles.is_empty() {
                 ours.before = at;
             }
-            ours.handles.extend(find(rest, 3).map(|handle| handle.be()));
+            ours.handles.extend(find(rule, 3).map(|handle| handle.be()));
         }
         at += 1;
     })?;
     Ok((!ours.handles.is_empty()).then_some(ours))
 }
 
-/// Rules of a chain that are looked through for ours.
-const CHAIN_RULES_MAX: usize = 1_000_000;
+/// Whether a rule of the table has an extension of the older tables: then iptables keeps the table, and refuses all of it
+/// once it holds a rule in nft's own form ("table is incompatible, use 'nft' tool").
+pub(crate) fn has_extensions(family: &str, table: &str) -> io::Result<bool> {
+    let request = of_table(number(family)?, table);
+    let mut has = false;
+    rules_of((family, table), &request, &mut |rule| has |= expression::has_extension(expressions(rule)))?;
+    Ok(has)
+}
+
+/// `ENOENT` where there is no such chain. It is asked for alone: of a list that was cut nobody knows what is missing.
+fn see_chain((number, table, chain): (u8, &str, &str)) -> io::Result<()> {
+    let mut request = of_table(number, table);
+    put(&mut request, 3, &[chain.as_bytes(), b"\0"].concat());
+    let mut netlink = Netlink::open(Protocol::Netfilter)?;
+    netlink.ask((SUBSYSTEM | GETCHAIN, &request), Until::First, 1, &mut |_| {}).map(|_| ())
+}
+
+/// Hands the rules over that a request asks for, without their heads, and those of this table alone: kernels that do not know
+/// the filter of a dump send all rules.
+fn rules_of((family, table): (&str, &str), request: &[u8], each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+    let mut netlink = Netlink::open(Protocol::Netfilter)?;
+    let read =
+        netlink.ask((SUBSYSTEM | GETRULE, request), Until::Dumped, RULES_READ_MAX, &mut |message| {
+            let Some(rule) = message.get(HEAD.len()..) else { return };
+            if self::family(message) == family && find(rule, 1).is_some_and(|name| name.text() == table) {
+                each(rule);
+            }
+        })?;
+    match read {
+        Read::Whole => Ok(()),
+        Read::Cut => Err(io::Error::other(format!("there are more than {RULES_READ_MAX} rules"))),
+    }
+}
+
+fn expressions(rule: &[u8]) -> &[u8] {
+    find(rule, 4).map(|list| list.bytes).unwrap_or_default()
+}
+
+/// Rules that are looked through for ours, and for iptables'.
+const RULES_READ_MAX: usize = 1_000_000;
 
 /// Deletes rules of a chain by their numbers, all or none.
 pub(crate) fn delete_rules(family: &str, table: &str, chain: &str, handles: &[u64]) -> io::Result<()> {
@@ -163,9 +190,14 @@ pub(crate) fn delete_rules(family: &str, table: &str, chain: &str, handles: &[u6
 }
 
 fn of_chain((number, table, chain): (u8, &str, &str)) -> Vec<u8> {
+    let mut body = of_table(number, table);
+    put(&mut body, 2, &[chain.as_bytes(), b"\0"].concat());
+    body
+}
+
+fn of_table(number: u8, table: &str) -> Vec<u8> {
     let mut body = vec![number, 0, 0, 0];
     put(&mut body, 1, &[table.as_bytes(), b"\0"].concat());
-    put(&mut body, 2, &[chain.as_bytes(), b"\0"].concat());
     body
 }
 

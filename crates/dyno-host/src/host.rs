@@ -23,6 +23,11 @@ pub trait Host {
     /// When it cannot be read.
     fn holds(&self, what: &What, value: &[u8]) -> Result<bool, KnobError>;
 
+    /// Why a value is better not written now, although it could be.
+    fn advises_against(&self, _what: &What, _value: &[u8]) -> Option<String> {
+        None
+    }
+
     /// Writes a value and sees that it holds. Whatever goes wrong, the value before is written again.
     ///
     /// # Errors
@@ -79,6 +84,13 @@ impl Host for Kernel {
         match what {
             What::File(path) => file::holds(path, value),
             _ => setting::of(what)?.holds(value),
+        }
+    }
+
+    fn advises_against(&self, what: &What, value: &[u8]) -> Option<String> {
+        match what {
+            What::File(_) => None,
+            _ => setting::of(what).ok()?.advises_against(value),
         }
     }
 

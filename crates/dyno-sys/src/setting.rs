@@ -147,6 +147,15 @@ impl Setting {
         Err(failure)
     }
 
+    /// Why a value is better not written now, although it could be. It only reads.
+    #[must_use]
+    pub fn advises_against(&self, value: &[u8]) -> Option<String> {
+        let asked =
+            self.there(|kind| kind.advises_against(&text(value)).map_err(|error| self.unreadable(error)));
+        // What cannot be read is told by whoever reads it next.
+        asked.ok().flatten()
+    }
+
     /// Writes an old value again and sees that it holds; what holds already is not written.
     ///
     /// # Errors

@@ -61,7 +61,7 @@ fn of_linear(facts: &Facts, chain: &Chain, walk: Walk) -> AuditFinding {
     .why("A packet is compared with one rule after the other; a set is one look-up however many addresses it holds. Rules in a table of the family inet cost several times those in a table of the family ip.");
     match is_before_tracking(chain) || !has_tracking(facts) {
         true => with_set(made, chain),
-        false => of_nft(chain).give(made).hand(WRITER),
+        false => of_chain(chain).give(made).hand(WRITER),
     }
 }
 
@@ -129,12 +129,22 @@ fn of_legacy(facts: &Facts, chain: &Chain, walk: Walk) -> AuditFinding {
     match chain.table == "raw" || !has_tracking(facts) {
         // Before tracking no packet belongs to a connection, and a rule by state meets none.
         true => of_ipset(made, chain),
-        false => of_iptables(chain).give(made).hand(WHOLE),
+        false => of_iptables(chain, "legacy").give(made).hand(WHOLE),
     }
 }
 
 /// Why tune does not change the older tables.
 const WHOLE: &str = "a table there is replaced whole, with everybody's counters and with what others wrote in the same moment";
+
+/// Why tune puts no rule of nft's into a table of iptables'.
+const KEPT: &str = "iptables keeps the table, and refuses it whole with a rule of nft's own in it";
+
+/// By the names that `iptables-nft` gives, and takes for its own.
+fn is_of_iptables(chain: &Chain) -> bool {
+    ["ip", "ip6"].contains(&chain.family.as_str())
+        && ["filter", "nat", "mangle", "raw", "security"].contains(&chain.table.as_str())
+        && ["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"].contains(&chain.name.as_str())
+}
 
 fn of_ipset(made: AuditFinding, chain: &Chain) -> AuditFinding {
     let tool = if chain.family == "ip6" { "ip6tables-legacy" } else { "iptables-legacy" };
@@ -182,8 +192,8 @@ fn of_first(chain: &Chain, before: usize, kind: Kind) -> AuditFinding {
         (Kind::Nftables, _) => IP_US,
     };
     let commands = match kind {
-        Kind::Nftables => of_nft(chain),
-        Kind::Legacy => of_iptables(chain),
+        Kind::Nftables => of_chain(chain),
+        Kind::Legacy => of_iptables(chain, "legacy"),
     };
     let made = finding(
         format!("Connections that are open already are let through only after {}", counted(before, "other rule")),
@@ -197,6 +207,7 @@ fn of_first(chain: &Chain, before: usize, kind: Kind) -> AuditFinding {
     let made = commands.give(made);
     match kind {
         Kind::Legacy => made.hand(WHOLE),
+        Kind::Nftables if is_of_iptables(chain) => made.hand(KEPT),
         Kind::Nftables => match others_do(chain) {
             Some(what) => made.hand(&format!(
                 "a rule before it {what}, which standing connections would no longer meet: who wrote the rules has to say that they need not"
@@ -214,7 +225,8 @@ fn others_do(chain: &Chain) -> Option<String> {
         ["address", "set", "port", "protocol", "device", "connection", "established"].contains(&name)
     };
     for rule in &chain.rules {
-        if rule.action == "accept" && rule.tests == ["established"] {
+        let is_of_state = rule.tests == ["established"];
+        if rule.action == "accept" && is_of_state && !rule.besides {
             return None;
         }
         if rule.besides {
@@ -223,6 +235,7 @@ fn others_do(chain: &Chain) -> Option<String> {
         match rule.action.as_str() {
             "accept" | "drop" => {}
             "" => return Some("counts packets".into()),
+            "map" if is_of_state => return Some("asks a map what becomes of each state".into()),
             other => return Some(format!("does something else ({other})")),
         }
         if let Some(test) = rule.tests.iter().find(|test| !plain(test)) {
@@ -270,8 +283,13 @@ fn of_nft(chain: &Chain) -> Commands {
     }
 }
 
-fn of_iptables(chain: &Chain) -> Commands {
-    let tool = if chain.family == "ip6" { "ip6tables-legacy" } else { "iptables-legacy" };
+/// A chain of nftables, which may be iptables'.
+fn of_chain(chain: &Chain) -> Commands {
+    if is_of_iptables(chain) { of_iptables(chain, "nft") } else { of_nft(chain) }
+}
+
+fn of_iptables(chain: &Chain, variant: &str) -> Commands {
+    let tool = format!("{}-{variant}", if chain.family == "ip6" { "ip6tables" } else { "iptables" });
     let (table, name) = (quoted(&chain.table), quoted(&chain.name));
     // By its comment it is told from a rule that was there before.
     let rule = "-m conntrack --ctstate ESTABLISHED -m comment --comment dyno -j ACCEPT";
@@ -529,6 +547,8 @@ mod tests {
             rule(&["limit"], "drop"),
             rule(&["address"], "jump other"),
             Rule { besides: true, ..rule(&["address"], "drop") },
+            Rule { besides: true, ..rule(&["established"], "accept") },
+            rule(&["established"], "map"),
         ] {
             let by_hand = of(between);
             assert!(
@@ -537,6 +557,23 @@ mod tests {
             );
             assert!(!by_hand.apply.is_empty() && !by_hand.revert.is_empty());
         }
+    }
+
+    /// Planted fault: nft's rule goes in; then every later call of iptables says that the table is incompatible.
+    #[test]
+    fn a_table_that_iptables_keeps_is_left_to_a_person_and_iptables() {
+        let rules = late(rule(&["protocol"], "accept"));
+        let kept = Chain {
+            family: "ip".into(),
+            table: "filter".into(),
+            name: "INPUT".into(),
+            ..chain("input", 0, rules)
+        };
+        let made = found(kept.clone(), "nf.first").unwrap();
+        assert!(made.changes.is_empty() && made.by_hand == KEPT, "{made:?}");
+        assert!(made.apply[1].starts_with("sudo iptables-nft -w -t filter -I INPUT 1 "), "{made:?}");
+        let own = found(Chain { name: "input".into(), ..kept }, "nf.first").unwrap();
+        assert_eq!(own.changes.len(), 1);
     }
 
     /// Planted fault: the limit alone is raised; then every packet is looked for in lists four times as long.

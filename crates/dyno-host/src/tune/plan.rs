@@ -106,6 +106,9 @@ fn step(finding: &AuditFinding, known: &Known, host: &dyn Host) -> Step {
 /// The change, or nothing where the setting stands there already.
 fn planned(spec: ChangeSpec, known: &Known, host: &dyn Host) -> Result<Option<Planned>, String> {
     let was = host.read(&spec.what).map_err(|error| chain(&error))?;
+    if let Some(why) = host.advises_against(&spec.what, spec.wanted.as_bytes()) {
+        return Err(why);
+    }
     if host.holds(&spec.what, spec.wanted.as_bytes()).map_err(|error| chain(&error))? {
         return Ok(None);
     }
@@ -146,6 +149,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 mod tests {
     use super::*;
     use crate::memory::InMemory;
+    use dyno_sys::knob::KnobError;
 
     fn finding(id: &str, changes: &[(&str, &str)]) -> AuditFinding {
         let spec = |(path, wanted): &(&str, &str)| ChangeSpec {
@@ -185,6 +189,37 @@ mod tests {
         assert_eq!(plan.steps[0].cannot.as_deref(), Some("/a is read-only here"));
         assert!(plan.steps[0].changes.is_empty());
         assert_eq!((plan.by_hand[0].why.as_str(), plan.by_hand[0].revert.len()), ("why", 1));
+    }
+
+    /// A host where everything stands as it is wanted, and should not be left so.
+    struct Behind;
+
+    impl Host for Behind {
+        fn read(&self, _: &What) -> Result<Vec<u8>, KnobError> {
+            Ok(b"1".to_vec())
+        }
+
+        fn holds(&self, _: &What, _: &[u8]) -> Result<bool, KnobError> {
+            Ok(true)
+        }
+
+        fn advises_against(&self, _: &What, _: &[u8]) -> Option<String> {
+            Some("it is no longer the first".into())
+        }
+
+        fn write(&mut self, what: &What, _: &[u8]) -> Result<(), KnobError> {
+            panic!("{what} is planned and not written")
+        }
+
+        fn put_back(&mut self, what: &What, _: &[u8]) -> Result<(), KnobError> {
+            panic!("{what} is planned and not written")
+        }
+    }
+
+    #[test]
+    fn what_is_there_and_does_not_work_any_more_is_told_and_not_taken_for_done() {
+        let plan = plan(&[finding("x", &[("/a", "1")])], None, &Behind);
+        assert_eq!(plan.steps[0].cannot.as_deref(), Some("it is no longer the first"));
     }
 
     #[test]

@@ -58,6 +58,23 @@ impl Kind for FirstRule<'_> {
             _ => Err(not_exact("only one rule is put first, and this is another one")),
         }
     }
+
+    fn advises_against(&self, value: &str) -> io::Result<Option<String>> {
+        if value.is_empty() {
+            return Ok(None);
+        }
+        Ok(match self.found()? {
+            Some(ours) if ours.before > 0 => Some(format!(
+                "the rule is there already, and {} of somebody's stand before it: roll it back first (dyno tune rollback)",
+                ours.before
+            )),
+            None if nftables::has_extensions(self.family, self.table)? => Some(format!(
+                "iptables keeps table {}, and would refuse it whole with a rule of nft's own in it: put the rule first with iptables",
+                self.table
+            )),
+            _ => None,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -104,6 +121,59 @@ mod tests {
             assert_eq!(run("nft list ruleset").lines().count(), before.lines().count() + 1);
             assert!(!run("nft list ruleset").contains("dyno"));
             first.put_back(b"").unwrap();
+        });
+    }
+
+    /// Planted fault: it stands, wherever that is; then whoever applies it again is told that all is well.
+    #[test]
+    fn a_rule_of_ours_behind_others_is_rolled_back_before_it_is_put_first_again() {
+        in_network(|| {
+            plant();
+            let advice = || first().advises_against(RULE.as_bytes());
+            assert_eq!(advice(), None);
+            first().write(RULE.as_bytes()).unwrap();
+            assert_eq!(advice(), None, "it is the first");
+            run("nft insert rule inet filter input tcp dport 22 accept");
+            assert!(advice().unwrap().contains("1 of somebody's"));
+            assert_eq!(first().advises_against(b""), None);
+        });
+    }
+
+    /// Planted fault: only names are looked at; then the next call of iptables says "table is incompatible".
+    #[test]
+    fn a_table_that_iptables_keeps_is_left_to_iptables() {
+        in_network(|| {
+            let rule = "iptables-nft -A INPUT -m addrtype --src-type LOCAL -j ACCEPT".split(' ');
+            let mut words = rule.map(str::to_owned);
+            let program = words.next().unwrap();
+            let made = std::process::Command::new(program).args(words).output();
+            if !made.is_ok_and(|made| made.status.success()) {
+                return;
+            }
+            let network = network().unwrap();
+            let (family, table, chain) = ("ip".into(), "filter".into(), "INPUT".into());
+            let first = Setting::FirstRule { network, family, table, chain };
+            let advice = first.advises_against(RULE.as_bytes()).unwrap_or_default();
+            assert!(advice.contains("iptables keeps table filter"), "{advice}");
+        });
+    }
+
+    /// Planted fault: the chain is looked for in a list that is cut; then a rollback forgets a rule that stands.
+    #[test]
+    fn a_rule_is_found_behind_more_chains_than_a_list_holds() {
+        in_network(|| {
+            let mut all = String::from("table inet many {\n");
+            (0..10_001).for_each(|number| all += &format!("chain c{number} {{ }}\n"));
+            all += "}\n";
+            let path = std::env::temp_dir().join(format!("dyno-chains-{}", std::process::id()));
+            std::fs::write(&path, all).unwrap();
+            run(&format!("nft -f {}", path.display()));
+            std::fs::remove_file(path).unwrap();
+            plant();
+            first().write(RULE.as_bytes()).unwrap();
+            assert_eq!(first().read().unwrap(), RULE.as_bytes());
+            first().put_back(b"").unwrap();
+            assert_eq!(first().read().unwrap(), b"");
         });
     }
 

@@ -10,6 +10,10 @@ pub const VALUE_BYTES_MAX: usize = 16 * 1_024;
 pub(super) trait Kind {
     fn get(&self) -> io::Result<String>;
     fn put(&self, value: &str) -> io::Result<()>;
+    /// Why this value is better not written now.
+    fn advises_against(&self, _value: &str) -> io::Result<Option<String>> {
+        Ok(None)
+    }
     /// Whether what reads like this is what was wanted.
     fn same(&self, reads: &str, wanted: &str) -> bool {
         reads == wanted

@@ -258,7 +258,8 @@ tune rollback --yes --forget >/dev/null; echo 0-1 > /proc/irq/901/smp_affinity_l
 kept; tune rollback --yes; echo rolled $? $(cpus); tune rollback --yes; echo twice $?
 kept; echo other-rx-0 > /sys/kernel/irq/901/actions; tune rollback --yes; echo namesake $? $(cpus)
 echo vA-rx-1 > /sys/kernel/irq/901/actions; echo 0-1 > /proc/irq/901/smp_affinity_list
-chmod a-w /proc/irq/901/smp_affinity_list; tune apply net.irq --yes --confirm-within 60s; echo fixed $?";
+chmod a-w /proc/irq/901/smp_affinity_list; tune plan net.irq
+chmod a-w /proc/irq/900/smp_affinity_list; tune apply net.irq --yes --confirm-within 60s; echo fixed $?";
     let ended = in_a_lab(&folder, &format!("{CARD}{script}"));
     if ended.out.contains("no card") {
         return;
@@ -282,6 +283,7 @@ chmod a-w /proc/irq/901/smp_affinity_list; tune apply net.irq --yes --confirm-wi
     for part in [
         "change CPUs of interrupt 901 (vA-rx-1)",
         "do:   echo 1 | sudo tee /proc/irq/901/smp_affinity_list",
+        "do:   echo 1 | sudo tee /proc/irq/900/smp_affinity_list",
         "needs --confirm-within 60s: a device whose interrupt reaches no CPU",
         "in force: not shown: interrupt 901 has not come since",
         "in force: interrupt 901 goes to CPU 1",
@@ -319,6 +321,7 @@ tune status
 (: < /dev/tcp/127.0.0.1/9) 2>/dev/null; tune status
 DYNO audit --json | grep -o '\"nf.first\",\"found\"'
 nft insert rule inet filter input tcp dport 22 accept; tune status
+for n in 1 2; do nft insert rule inet filter input tcp dport 22 accept; done; tune plan nf.first
 tune rollback --yes; echo rolled $?; nft list ruleset | grep -v 'dport 22' | cmp - $D/rules; echo theirs $?
 tune rollback --yes; echo twice $?",
     );
@@ -344,6 +347,7 @@ tune rollback --yes; echo twice $?",
         "in force: not shown: it is the first rule of chain input",
         "in force: the first rule of chain input has let packets through: ",
         "written, not in force: it is rule 2 of chain input",
+        "3 of somebody's stand before it: roll it back first",
         "do:   sudo nft 'insert rule inet filter input ct state established counter accept",
         "lowers a defence: addresses that the rules before it drop",
     ] {

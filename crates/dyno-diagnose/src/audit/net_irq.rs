@@ -253,17 +253,21 @@ fn reason(receiving: &[&Interrupt], room: &[u32], is_bound: bool) -> Reason {
     }
 }
 
-/// A CPU for each: those that stand alone on a CPU of the room stay, the others go where fewest are.
+/// A CPU for each: those that are fixed stay, and those that stand alone then on a CPU of the room; the others go where
+/// fewest are.
 fn wanted<'f>(receiving: &[&'f Interrupt], room: &[u32]) -> Vec<(&'f Interrupt, u32)> {
     let mut load: BTreeMap<u32, usize> = room.iter().map(|cpu| (*cpu, 0)).collect();
     let mut placed = Vec::new();
     let mut left = Vec::new();
-    for one in receiving {
+    let (fixed, free): (Vec<&Interrupt>, Vec<&Interrupt>) = receiving.iter().partition(|one| one.is_fixed);
+    for one in fixed.iter().chain(&free) {
         match taken(one).and_then(|cpu| Some((cpu, load.get_mut(&cpu)?))) {
             Some((cpu, count)) if *count == 0 || one.is_fixed => {
                 *count += 1;
                 placed.push((*one, cpu));
             }
+            // It stays outside of the room, and takes nobody's place there.
+            _ if one.is_fixed => {}
             _ => left.push(*one),
         }
     }
@@ -370,6 +374,18 @@ mod tests {
         let threads = Threads { cpus: [("0-3".to_owned(), 2)].into(), ..Threads::default() };
         facts.server.as_mut().unwrap().threads = Fact::Value(threads);
         assert_eq!(found(&facts), None, "it is bound to nothing");
+    }
+
+    /// Planted fault: queues are placed in their order; then one stays beside a fixed one, and a CPU takes none.
+    #[test]
+    fn queues_that_are_fixed_have_their_places_first() {
+        let mut facts = facts(4, &FOUR);
+        let Fact::Value(all) = &mut facts.cpus.interrupts else { panic!() };
+        all.iter_mut().filter(|one| one.irq == 44).for_each(|one| one.is_fixed = true);
+        assert_eq!(moves(&facts), [(41, "2".to_owned()), (42, "3".to_owned())]);
+        let Fact::Value(all) = &mut facts.cpus.interrupts else { panic!() };
+        all.iter_mut().filter(|one| one.irq == 44).for_each(|one| one.effective = "9".into());
+        assert_eq!(moves(&facts), [(42, "2".to_owned())], "41 stands alone on CPU 0 now");
     }
 
     #[test]

@@ -21,6 +21,8 @@ const UNIT: &str = "etc/systemd/system/dyno-tune.service";
 const WANTS: &str = "etc/systemd/system/multi-user.target.d/90-dyno.conf";
 /// Where control groups are.
 const GROUPS: &str = "/sys/fs/cgroup/";
+/// Where interrupts say who asked for them.
+const INTERRUPTS: &str = "/sys/kernel/irq";
 const PROFILE: &str = "etc/tuned/dyno/tuned.conf";
 
 /// How changes are made to last.
@@ -179,7 +181,7 @@ fn shell_line(command: &str) -> String {
 /// An interrupt by its name, for its number may be another one after a boot. `$$` is a `$` to systemd.
 fn interrupt_line(name: &str, cpus: &str) -> String {
     shell_line(&format!(
-        "for d in /sys/kernel/irq/*; do [ \"$$(cat $$d/actions)\" != \"{name}\" ] || echo {cpus} > /proc/irq/$${{d##*/}}/smp_affinity_list; done"
+        "for d in {INTERRUPTS}/*; do [ \"$$(cat $$d/actions)\" != \"{name}\" ] || echo {cpus} > /proc/irq/$${{d##*/}}/smp_affinity_list; done"
     ))
 }
 
@@ -221,8 +223,13 @@ fn contents(file: &str, lines: &BTreeSet<String>) -> String {
         );
     }
     if file == UNIT {
-        let unit = "[Unit]\nDescription=Settings of dyno tune\nAfter=systemd-modules-load.service\n\n[Service]\nType=oneshot\nRemainAfterExit=yes\n";
-        return format!("{head}{unit}{}", joined(&mut lines.iter()));
+        let unit = "[Unit]\nDescription=Settings of dyno tune\nAfter=systemd-modules-load.service\n";
+        // Most drivers ask for a device's interrupts when it goes up; before that nothing has their names.
+        let has_interrupts = lines.iter().any(|line| line.contains(INTERRUPTS));
+        let online = "Wants=network-online.target\nAfter=network-online.target\n";
+        let after = if has_interrupts { online } else { "" };
+        let service = "\n[Service]\nType=oneshot\nRemainAfterExit=yes\n";
+        return format!("{head}{unit}{after}{service}{}", joined(&mut lines.iter()));
     }
     if file.ends_with(".service.d/90-dyno.conf") {
         return format!("{head}[Service]\n{}", joined(&mut lines.iter()));
@@ -300,6 +307,19 @@ mod tests {
         assert!(profile.contains("\n[sysctl]\nnet.ipv4.tcp_rmem=1 2 3\nvm.swappiness=10\n"), "{profile}");
         assert!(profile.contains("\n[sysfs]\n/sys/kernel/mm/ksm/run=0\n"), "{profile}");
         assert!(lasting.files.contains_key(UDEV) && !lasting.files.contains_key(SYSCTL));
+    }
+
+    /// Planted fault: the unit runs as soon as modules are loaded; then no interrupt has the name that is looked for.
+    #[test]
+    fn interrupts_are_placed_when_the_network_is_up_and_nothing_else_waits_for_it() {
+        let unit =
+            |what: What, value: &str| lasting(&[(what, value.to_owned())], Form::Files).files[UNIT].clone();
+        let interrupt = unit(What::Interrupt { irq: 41, name: "eth0-rx-0".into() }, "1");
+        for line in ["Wants=network-online.target", "After=network-online.target"] {
+            let head = interrupt.split("[Service]").next().unwrap();
+            assert!(head.lines().any(|one| one == line), "{interrupt}");
+        }
+        assert!(!unit(What::File("/sys/kernel/mm/ksm/run".into()), "0").contains("network-online"));
     }
 
     #[test]

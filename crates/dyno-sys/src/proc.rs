@@ -29,7 +29,7 @@ pub use net::{
     socket_holders, sockets_accepted, tcp_sockets,
 };
 pub use process::{
-    Stat, all_sleeping, cpus_allowed, epoll_events, folder, has_ended, has_thread_ended, maps,
+    Stat, all_sleeping, cpus_allowed, epoll_events, folder, has_ended, has_thread_ended, is_gone, maps,
     parse_epoll_fdinfo, parse_maps, parse_run_ns, parse_stat, parse_status_field, parse_status_kib,
     process_of, pss_bytes, rss_bytes, rss_peak_bytes, run_ns, standing_for, stat, state, timer_slack_ns,
     tree, user_system_ticks,

@@ -2,6 +2,7 @@
 
 use crate::{Pid, Tid};
 use std::fs;
+use std::io;
 
 /// The threads of `pid`, ascending; empty when it is gone.
 pub fn tasks(pid: Pid) -> Vec<Tid> {
@@ -10,9 +11,13 @@ pub fn tasks(pid: Pid) -> Vec<Tid> {
 
 /// The names in a folder that are numbers, ascending; empty when it cannot be read.
 pub(crate) fn numbers_in(folder: &str) -> Vec<i32> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    read_numbers(folder).unwrap_or_default()
+}
+
+/// The same, with why it cannot be read.
+pub(crate) fn read_numbers(folder: &str) -> io::Result<Vec<i32>> {
+    let names = fs::read_dir(folder)?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let mut numbers: Vec<i32> = names.filter_map(|name| name.parse().ok()).collect();
     numbers.sort_unstable();
-    numbers
+    Ok(numbers)
 }

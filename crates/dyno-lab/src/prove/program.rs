@@ -61,6 +61,8 @@ fn runs(pid: Pid, file: &Path) -> bool {
 }
 
 fn maps(pid: Pid, file: &Path) -> bool {
+    // The kernel names files without links: TMPDIR may lead through one.
+    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     // What was replaced since is mapped as "PATH (deleted)".
     proc::maps(pid).is_ok_and(|mapped| mapped.iter().any(|path| Path::new(path) == file))
 }
@@ -108,6 +110,9 @@ mod tests {
         assert!(program(&me, &folder.join("gone")).to_string().contains("left no file gone"));
         let library = proc::maps(me[0]).unwrap().into_iter().find(|path| path.contains("libc")).unwrap();
         assert!(own(&program(&me, Path::new(&library))), "a library that is mapped");
+        let (library, link) = (Path::new(&library), folder.join("link"));
+        std::os::unix::fs::symlink(library.parent().unwrap(), &link).unwrap();
+        assert!(own(&program(&me, &link.join(library.file_name().unwrap()))), "the same by way of a link");
         fs::remove_dir_all(folder).unwrap();
     }
 }

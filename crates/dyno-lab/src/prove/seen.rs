@@ -2,13 +2,14 @@
 //!
 //! The proofs beside, and the launch of a server, call it; it changes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 use dyno_climb::proof::{FileFlag, Reading};
 use dyno_host::counted;
 use dyno_sys::setting::scheduling;
 use dyno_sys::socket::{Addr, SockOpt};
-use dyno_sys::{Pid, child, proc, socket};
+use dyno_sys::{Pid, Tid, child, proc, socket};
 
 use crate::launch::foreign_listener;
 
@@ -32,7 +33,7 @@ pub(super) fn filters(pids: &[Pid]) -> Reading {
 
 /// Memory of these processes that stands in huge pages, MB.
 pub(super) fn huge_pages(pids: &[Pid]) -> Reading {
-    let read: std::io::Result<Vec<_>> = pids.iter().map(|pid| proc::memory_use(*pid)).collect();
+    let read: io::Result<Vec<_>> = pids.iter().map(|pid| proc::memory_use(*pid)).collect();
     match read {
         Ok(all) => Reading::Number(all.iter().map(|one| one.huge as f64 / 1e6).sum()),
         Err(error) => Reading::CannotTell(format!("its memory cannot be read: {error}")),
@@ -52,13 +53,21 @@ pub(super) fn scheduled(pids: &[Pid], class: &str, nice: Option<i32>) -> Reading
 
 /// Whether the timer slack of every task of these processes is this. Reading that of another process needs CAP_SYS_NICE.
 pub(super) fn timer_slack(pids: &[Pid], ns: u64) -> Reading {
-    let tids = pids.iter().flat_map(|pid| proc::tasks(*pid));
-    match tids.map(proc::timer_slack_ns).collect::<std::io::Result<Vec<u64>>>() {
+    match slacks_of(pids.iter().flat_map(|pid| proc::tasks(*pid))) {
         Ok(slacks) => {
             all_stand(slacks.into_iter().map(|slack| format!("{slack} ns")), &format!("{ns} ns"), "at")
         }
         Err(error) => Reading::CannotTell(format!("timer slack of another process cannot be read: {error}")),
     }
+}
+
+/// Those of threads that live; one may end at any time.
+fn slacks_of(tids: impl Iterator<Item = Tid>) -> io::Result<Vec<u64>> {
+    tids.map(proc::timer_slack_ns).filter(|read| !is_of_ended(read)).collect()
+}
+
+fn is_of_ended<T>(read: &io::Result<T>) -> bool {
+    read.as_ref().is_err_and(proc::is_gone)
 }
 
 /// One thread that stands elsewhere may be the one that serves.
@@ -79,12 +88,18 @@ fn all_stand(read: impl Iterator<Item = String>, wanted: &str, word: &str) -> Re
 pub(super) fn open_files(pids: &[Pid], contains: &str, flag: FileFlag) -> Reading {
     // O_SYNC is O_DSYNC and a bit more.
     let asked = |word: &str| word == flag.name() || flag == FileFlag::Dsync && word == "O_SYNC";
-    let files = pids.iter().flat_map(|pid| proc::open_files(*pid));
-    let files: BTreeMap<String, ()> = files
-        .filter(|(path, flags)| path.contains(contains) && flags.split(' ').any(asked))
-        .map(|(path, _)| (path, ()))
-        .collect();
-    Reading::Number(files.len() as f64)
+    let read = pids.iter().map(|pid| proc::open_files(*pid)).filter(|read| !is_of_ended(read));
+    let all: Vec<BTreeMap<String, String>> = match read.collect::<io::Result<_>>() {
+        Ok(all) => all,
+        Err(error) => return Reading::CannotTell(format!("its open files cannot be read: {error}")),
+    };
+    if all.is_empty() {
+        return Reading::CannotTell("no process of the server could be asked".into());
+    }
+    let files = all.into_iter().flatten();
+    let found = files.filter(|(path, flags)| path.contains(contains) && flags.split(' ').any(asked));
+    let paths: BTreeSet<String> = found.map(|(path, _)| path).collect();
+    Reading::Number(paths.len() as f64)
 }
 
 /// Tasks of these processes that may run on one CPU only, counted once per CPU.
@@ -178,7 +193,7 @@ pub(super) fn sockopt(pids: &[Pid], port: u16, option: &str, expect: &str) -> Re
         Ok(known) => socket::read_option(&copy, known),
         // A name, not a number: it has a call of its own.
         Err(_) if option == "congestion" => socket::congestion(&copy),
-        Err(error) => Err(std::io::Error::other(error)),
+        Err(error) => Err(io::Error::other(error)),
     };
     for pid in pids {
         if let Some(fd) = proc::sockets_accepted(*pid, port).first() {
@@ -284,9 +299,23 @@ mod tests {
         let waits = open(0o10_000).expect("a file");
         assert_eq!(count(FileFlag::Dsync), Reading::Number(1.0));
         assert_eq!(count(FileFlag::Sync), Reading::Number(0.0));
-        drop(waits);
+        let other = open(0).expect("a file");
+        assert_eq!(count(FileFlag::Dsync), Reading::Number(1.0), "it is open with the flag and without");
+        drop((waits, other));
         assert_eq!(count(FileFlag::Dsync), Reading::Number(0.0));
         std::fs::remove_file(path).expect("its file");
+    }
+
+    /// Planted fault: what cannot be read is nothing; then a log that waits is proved to be gone.
+    #[test]
+    fn files_that_cannot_be_read_are_not_none() {
+        let of_none = open_files(&[i32::MAX], "log", FileFlag::Dsync);
+        assert!(matches!(of_none, Reading::CannotTell(_)), "{of_none}");
+    }
+
+    #[test]
+    fn a_thread_that_ended_meanwhile_says_nothing_of_the_others() {
+        assert!(slacks_of([i32::MAX].into_iter()).is_ok_and(|read| read.is_empty()));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What a process and each of its threads used: CPU, switches, faults, bytes, memory, filters. Counters since their start:
 //! callers take differences.
 
-use super::process::{folder, parse_stat, parse_status_field, parse_status_kib};
-use crate::tasks::{numbers_in, tasks};
+use super::process::{folder, is_gone, parse_stat, parse_status_field, parse_status_kib};
+use crate::tasks::{read_numbers, tasks};
 use crate::{Pid, Tid};
 use std::collections::BTreeMap;
 use std::fs;
@@ -142,17 +142,42 @@ pub fn parse_memory_use(text: &str) -> MemoryUse {
 }
 
 /// Regular files that the process has open, by path, with those of their flags that make calls wait: `O_SYNC`, `O_DSYNC`,
-/// `O_DIRECT`; empty flags for plain ones.
-pub fn open_files(pid: Pid) -> BTreeMap<String, String> {
+/// `O_DIRECT`; empty flags for plain ones. A file that is open more than once has the flags of all its descriptors.
+///
+/// # Errors
+/// When they may not be read, or the process has ended ([`super::is_gone`]).
+pub fn open_files(pid: Pid) -> io::Result<BTreeMap<String, String>> {
     let folder = folder(pid);
-    let file = |fd: i32| {
-        let path = fs::read_link(format!("{folder}/fd/{fd}")).ok()?;
-        let path =
-            path.to_str().filter(|path| path.starts_with('/') && !path.starts_with("/dev/"))?.to_owned();
-        let info = fs::read_to_string(format!("{folder}/fdinfo/{fd}")).ok()?;
-        Some((path, sync_flags(&info)))
-    };
-    numbers_in(&format!("{folder}/fd")).into_iter().filter_map(file).collect()
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    for fd in read_numbers(&format!("{folder}/fd"))? {
+        match open_file(&folder, fd) {
+            Ok(Some((path, flags))) => {
+                let known = files.entry(path).or_default();
+                *known = joined(known, &flags);
+            }
+            Ok(None) => {}
+            // It was closed meanwhile.
+            Err(error) if is_gone(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(files)
+}
+
+/// What a descriptor names, where that is a file outside of /dev.
+fn open_file(folder: &str, fd: i32) -> io::Result<Option<(String, String)>> {
+    let path = fs::read_link(format!("{folder}/fd/{fd}"))?;
+    let is_file = |path: &&str| path.starts_with('/') && !path.starts_with("/dev/");
+    let Some(path) = path.to_str().filter(is_file) else { return Ok(None) };
+    let info = fs::read_to_string(format!("{folder}/fdinfo/{fd}"))?;
+    Ok(Some((path.to_owned(), sync_flags(&info))))
+}
+
+/// The words of both, each once.
+fn joined(flags: &str, more: &str) -> String {
+    let mut words: Vec<&str> = flags.split_whitespace().collect();
+    words.extend(more.split_whitespace().filter(|word| !flags.split_whitespace().any(|one| one == *word)));
+    words.join(" ")
 }
 
 /// The flags that make calls wait, in words.
@@ -267,8 +292,21 @@ mod tests {
         let path = std::env::temp_dir().join(format!("dyno-sys-{}-sync", this()));
         let file =
             fs::OpenOptions::new().create(true).append(true).custom_flags(libc::O_SYNC).open(&path).unwrap();
-        assert_eq!(open_files(this()).get(path.to_str().unwrap()).unwrap(), "O_SYNC");
-        drop(file);
+        let flags = || open_files(this()).unwrap().get(path.to_str().unwrap()).unwrap().clone();
+        assert_eq!(flags(), "O_SYNC");
+        // Planted fault: the last descriptor stands for the file; then a log that waits is taken for a plain one.
+        let plain = fs::File::open(&path).unwrap();
+        assert_eq!(flags(), "O_SYNC");
+        drop((file, plain));
         fs::remove_file(path).unwrap();
+        assert_eq!(
+            (joined("O_SYNC", "O_SYNC O_DIRECT"), joined("", "")),
+            ("O_SYNC O_DIRECT".into(), String::new())
+        );
+    }
+
+    #[test]
+    fn files_of_a_process_that_cannot_be_asked_are_not_none() {
+        assert!(is_gone(&open_files(i32::MAX).unwrap_err()));
     }
 }

@@ -104,6 +104,12 @@ pub fn has_ended(pid: Pid) -> bool {
     has_thread_ended(pid) && tasks(pid).len() <= 1
 }
 
+/// Whether an error of this module says that the process or thread has ended: its files are no longer there, or those that
+/// are open have nothing to say (ESRCH).
+pub fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH))
+}
+
 /// How late timers of a thread may be, ns; 0 for one that is scheduled in real time. Needs CAP_SYS_NICE for another process's.
 pub fn timer_slack_ns(tid: Tid) -> io::Result<u64> {
     parsed(tid, "timerslack_ns", |text| text.trim().parse().ok())

@@ -83,10 +83,10 @@ impl Counters {
             threads: self.threads(after),
             process,
             quota: self.quota.zip(after.quota).map(|(before, after)| quota(&before, &after)),
-            files: proc::open_files(pid),
             ..Observation::default()
         };
         seen.memory = memory(pid, &mut seen.not_looked_at);
+        seen.files = files(pid, &mut seen.not_looked_at);
         seen.packets = self.packets(after, pid, &mut seen.not_looked_at);
         if seen.quota.is_none() {
             not_looked(
@@ -316,6 +316,13 @@ fn memory(pid: Pid, missing: &mut Vec<NotLookedAt>) -> Option<Memory> {
         anonymous_bytes: used.anonymous,
         huge_bytes: used.huge,
         huge_pages: chosen,
+    })
+}
+
+fn files(pid: Pid, missing: &mut Vec<NotLookedAt>) -> BTreeMap<String, String> {
+    proc::open_files(pid).unwrap_or_else(|error| {
+        not_looked(missing, "its open files", &error.to_string());
+        BTreeMap::new()
     })
 }
 

@@ -3,8 +3,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use dyno_record::climb::{Attempt, Climb, RungVerdict, State};
 
@@ -17,9 +18,8 @@ fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
 }
 
-/// An example plan with changes, climbed in a folder of its own.
-fn climbed(name: &str, example: &str, changes: &[(&str, &str)], arguments: &[&str]) -> (Climb, String) {
-    let _machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+/// A folder with an example plan, changed, and its source; and the climb there.
+fn prepared(name: &str, example: &str, changes: &[(&str, &str)], arguments: &[&str]) -> (PathBuf, Command) {
     let folder = std::env::temp_dir().join(format!("dyno-built-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir(&folder).expect("a folder for the test");
@@ -31,13 +31,17 @@ fn climbed(name: &str, example: &str, changes: &[(&str, &str)], arguments: &[&st
     fs::write(folder.join("plan.toml"), plan).expect("a plan");
     fs::create_dir(folder.join("c")).expect("a folder for the source");
     fs::copy(examples().join("c/server.c"), folder.join("c/server.c")).expect("its source");
-    let output = Command::new(DYNO)
-        .args(["climb", "plan.toml", "--time", "20s", "--instances", "2"])
-        .args(arguments)
-        .current_dir(&folder)
-        .env("TMPDIR", &folder)
-        .output()
-        .expect("dyno runs");
+    let mut command = Command::new(DYNO);
+    command.args(["climb", "plan.toml", "--time", "20s", "--instances", "2"]).args(arguments);
+    command.current_dir(&folder).env("TMPDIR", &folder);
+    (folder, command)
+}
+
+/// An example plan with changes, climbed in a folder of its own.
+fn climbed(name: &str, example: &str, changes: &[(&str, &str)], arguments: &[&str]) -> (Climb, String) {
+    let _machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (folder, mut command) = prepared(name, example, changes, arguments);
+    let output = command.output().expect("dyno runs");
     let talk = String::from_utf8_lossy(&output.stderr).into_owned();
     let json = fs::read_to_string(folder.join("climb.json")).unwrap_or_else(|_| panic!("no record: {talk}"));
     let _ = fs::remove_dir_all(&folder);
@@ -147,6 +151,55 @@ fn a_build_that_does_not_end_is_ended() {
     let (attempt, _) = attempt("endless", "build.toml", &slow, "optimised");
     assert_eq!(attempt.verdict, RungVerdict::Failed, "{}", attempt.why);
     assert!(attempt.why.contains("did not end within 2 s"), "{}", attempt.why);
+}
+
+/// Planted fault: a step is over when its first process is; then what it started runs beside the servers that are measured.
+#[test]
+fn what_a_step_leaves_in_the_background_has_ended_before_the_next() {
+    let steps = r#"[[launch.build]]
+run = ["sh", "-c", "sleep 600 & echo $! > {out}/left"]
+
+[[launch.build]]
+run = ["sh", "-c", "if kill -0 $(cat {out}/left); then echo it runs on; exit 1; fi"]
+
+[load]"#;
+    let (attempt, _) = attempt("left", "build.toml", &[("[load]", steps)], "optimised");
+    let measured = !matches!(attempt.verdict, RungVerdict::NotApplied | RungVerdict::Failed);
+    assert!(measured, "{}: {}", attempt.verdict.words(), attempt.why);
+}
+
+/// Whether a process runs a file of this name below the folder.
+fn runs(folder: &Path, name: &str) -> bool {
+    let exe = |process: fs::DirEntry| fs::read_link(process.path().join("exe")).ok();
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(exe);
+    all.into_iter().any(|exe| exe.starts_with(folder) && exe.ends_with(name))
+}
+
+/// Waits for what must come within half a minute.
+fn awaited<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(Instant::now() < until, "{what}: it did not come within 30 s");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Planted fault: a training is one block; then Ctrl-C is heard when it is over.
+#[test]
+fn ctrl_c_is_heard_while_a_server_is_trained() {
+    let _machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let long = [("for_ms = 1000", "for_ms = 120000")];
+    let (folder, mut command) = prepared("interrupted", "build.toml", &long, &["--rung", "trained"]);
+    let mut climb = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("dyno runs");
+    awaited("the server that is trained", || runs(&folder, "counting").then_some(()));
+    let sent = Command::new("kill").args(["-INT", &climb.id().to_string()]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "kill -INT");
+    let ended = awaited("its end", || climb.try_wait().expect("it was started here"));
+    assert_eq!(ended.code(), Some(130));
+    fs::remove_dir_all(folder).expect("its folder");
 }
 
 #[test]

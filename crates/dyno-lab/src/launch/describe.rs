@@ -23,11 +23,15 @@ pub(crate) fn described(plan: &Plan, setting: &Setting) -> Described {
     if !plan.launch.build.is_empty() {
         fixed.push(("out", OUT.to_owned()));
     }
+    let start = plan.start();
+    let of_start = Filling::new(plan, &start, fixed.clone());
     let filling = Filling::new(plan, setting, fixed);
     let argv = without_control(filling.argv());
     let env: Vec<String> = filling.env().iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let mut apply = build_commands(&plan.build_of(setting), &filling);
-    apply.extend(filling.files().iter().map(|(name, text)| write_command(name, text)));
+    let mut apply = build_commands(&plan.build_of(setting), &filling, &of_start);
+    let mut files = files_of(&filling);
+    files.retain(|file| !apply.contains(file));
+    apply.extend(files);
     apply.extend(knob_commands(plan, setting));
     apply.extend(network_line(plan, setting));
     let words = env.iter().map(|pair| assignment(pair)).chain(argv.iter().map(|word| quoted(word)));
@@ -35,20 +39,32 @@ pub(crate) fn described(plan: &Plan, setting: &Setting) -> Described {
     Described { argv, env, apply }
 }
 
-/// The steps of its build. A training is the user's: who applies it has a load that is like the real one.
-fn build_commands(steps: &[BuildStep], filling: &Filling<'_>) -> Vec<String> {
-    let command = |step: &BuildStep| {
-        let env = step.env.iter().map(|(name, text)| assignment(&format!("{name}={}", filling.fill(text))));
-        let words = step.argv().iter().map(|word| quoted(&filling.fill(word)));
-        let line = env.chain(words).collect::<Vec<_>>().join(" ");
-        if step.run.is_empty() {
-            format!("{line}  # load it for a while, then end it with SIGTERM")
-        } else {
-            line
-        }
+/// The steps of its build. A training is the user's: who applies it has a load that is like the real one. It is of the server
+/// of the start, with its files and its environment.
+fn build_commands(steps: &[BuildStep], filling: &Filling<'_>, of_start: &Filling<'_>) -> Vec<String> {
+    let is_training = |step: &BuildStep| step.run.is_empty();
+    let files = if steps.iter().any(is_training) { files_of(of_start) } else { Vec::new() };
+    let command = |step: &BuildStep| match is_training(step) {
+        true => format!(
+            "{}  # load it for a while, then end it with SIGTERM",
+            line(step, of_start, &of_start.env())
+        ),
+        false => line(step, filling, &[]),
     };
     let folder = (!steps.is_empty()).then(|| format!("mkdir -p {OUT}"));
-    folder.into_iter().chain(steps.iter().map(command)).collect()
+    folder.into_iter().chain(files).chain(steps.iter().map(command)).collect()
+}
+
+/// A step as a line of a shell. Its own variables count where both name one, as they do when it is run.
+fn line(step: &BuildStep, filling: &Filling<'_>, env: &[(String, String)]) -> String {
+    let own = step.env.iter().map(|(name, text)| (name.clone(), filling.fill(text)));
+    let env = env.iter().cloned().chain(own).map(|(name, text)| assignment(&format!("{name}={text}")));
+    let argv = without_control(step.argv().iter().map(|word| filling.fill(word)).collect());
+    env.chain(argv.iter().map(|word| quoted(word))).collect::<Vec<_>>().join(" ")
+}
+
+fn files_of(filling: &Filling<'_>) -> Vec<String> {
+    filling.files().iter().map(|(name, text)| write_command(name, text)).collect()
 }
 
 /// Drops `--control-fd {control}`: the socket exists only under a climb.
@@ -142,6 +158,49 @@ proof = [{ kind = "built", file = "s" }]
                 "LC_ALL=C cc -O3 -flto -o ./built/s ./s.c",
                 "./built/s  # load it for a while, then end it with SIGTERM",
                 "./built/s 8080"
+            ]
+        );
+    }
+
+    /// Planted fault: files are written behind the build; then the server that is trained does not find its own.
+    #[test]
+    fn a_training_comes_after_the_files_of_the_start_and_has_its_environment() {
+        let plan = Plan::from_toml(
+            r#"
+name = "trained"
+[launch]
+argv = ["{out}/s"]
+env = { MODE = "on" }
+files = { "s.conf" = "port {port}\nlog {log}", "same" = "x" }
+build = [{ train = ["{out}/s", "--control-fd", "{control}"], env = { GCOV = "1" } }, { run = ["cc", "{opt}", "{plan}/s.c"] }]
+[dial.opt]
+how = "build"
+start = "O2"
+values = [{ name = "O2", words = ["-O2"] }, { name = "O3", words = ["-O3"] }]
+[dial.log]
+how = "template"
+start = "on"
+values = [{ name = "on", text = "on" }, { name = "off", text = "off" }]
+[[rung]]
+id = "off"
+set = "log=off"
+claim = "faster"
+proof = [{ kind = "built", file = "s" }]
+"#,
+        );
+        let plan = plan.expect("the sample");
+        let told = described(&plan, &plan.start().with("log", "off"));
+        let of_log = |state: &str| format!("cat > s.conf <<'DYNO_END'\nport 8080\nlog {state}\nDYNO_END");
+        assert_eq!(
+            told.apply,
+            [
+                "mkdir -p ./built",
+                &of_log("on"),
+                "cat > same <<'DYNO_END'\nx\nDYNO_END",
+                "MODE=on GCOV=1 ./built/s  # load it for a while, then end it with SIGTERM",
+                "cc -O2 ./s.c",
+                &of_log("off"),
+                "MODE=on ./built/s",
             ]
         );
     }

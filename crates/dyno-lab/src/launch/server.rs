@@ -202,12 +202,15 @@ impl World<'_> {
         self.built(&self.plan.start()).map(|_| ())
     }
 
-    /// Runs a command under the keeper until it ends; how it ended, and the end of what it printed.
+    /// Runs a command under the keeper until it ends; how it ended, and the end of what it printed. What it leaves running
+    /// ends with it: it would take time from what is measured next.
     pub(crate) fn run_to_end(&mut self, run: &Run<'_>, ns_max: u64) -> Result<(String, String), Trouble> {
         let started = self.start(run, false)?;
         let deadline = mono_ns() + ns_max;
         loop {
             if let Some(status) = self.exit_of(started.pid) {
+                let stopped = self.keeper.stop(started.pid, 0);
+                stopped.map_err(|error| launch_trouble(&run.argv[0], &error))?;
                 return Ok((status, tail(&started.output)));
             }
             if mono_ns() > deadline || self.check_interrupt().is_err() {

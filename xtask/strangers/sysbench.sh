@@ -4,7 +4,7 @@
 . "$(dirname "$0")/common.sh"
 cd "$work" || exit 1
 case $variant in
-    mutex) start sysbench mutex --threads=4 --mutex-num=1 --mutex-locks=1000000000 --mutex-loops=2000 --time=120 run ;;
+    mutex) start sysbench mutex --threads=4 --mutex-num=1 --mutex-locks=1000000000 --mutex-loops=0 --time=120 run ;;
     mutexes) start sysbench mutex --threads=2 --mutex-num=4096 --mutex-locks=1000000000 --mutex-loops=2000 --time=120 run ;;
     fsync-all | fsync-end)
         sysbench fileio --file-num=4 --file-total-size=64M prepare >>"$work/log" 2>&1

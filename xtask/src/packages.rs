@@ -91,6 +91,11 @@ pub(crate) const PACKAGES: [Package; 20] = [
     },
     Package { name: "llvm-14", seen: Seen::Program("llvm-strip-14"), reason: "strips the BPF objects" },
     Package { name: "strace", seen: Seen::Program("strace"), reason: "kills a tuner at each of its calls" },
+    Package {
+        name: "iptables",
+        seen: Seen::Program("iptables-nft"),
+        reason: "tables of packet filters that iptables keeps",
+    },
     Package { name: "nftables", seen: Seen::Program("nft"), reason: "packet filters of the laboratory" },
     Package { name: "iproute2", seen: Seen::Program("tc"), reason: "queueing disciplines of the laboratory" },
     Package {

@@ -156,7 +156,7 @@ fn io_draft(facts: &Facts<'_>, off: &OffCpu<'_>, share: f64, direct: f64) -> Dra
         draft
     };
     let opened =
-        facts.seen.files.iter().find(|(path, flags)| flags.contains("sync") && what.contains(path.as_str()));
+        facts.seen.files.iter().find(|(path, flags)| flags.contains("SYNC") && what.contains(path.as_str()));
     draft
         .sign_if(opened.map(|(path, flags)| format!("{path} was opened with {flags}: every write waits by itself")))
         .next("hand the bytes to a thread beside, or gather several records for one write; say what a crash may lose")

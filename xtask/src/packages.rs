@@ -34,7 +34,7 @@ pub(crate) enum Seen {
 }
 
 /// Everything that is needed. What every Debian has (coreutils, util-linux) is not named.
-pub(crate) const PACKAGES: [Package; 20] = [
+pub(crate) const PACKAGES: [Package; 21] = [
     Package {
         name: "nginx",
         seen: Seen::Program("nginx"),

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
 
 use dyno_engine::supervisor::Event;
 use dyno_lab::Failure;
@@ -18,6 +19,9 @@ const FIRST: i32 = 3;
 
 /// More sockets than this nobody hands over; a wrong number must not be believed.
 const LISTENERS_MAX: i32 = 1_024;
+
+/// How long news wait for room in the queue of a manager that is busy; it has ten places (`net.unix.max_dgram_qlen`).
+const ROOM_MAX: Duration = Duration::from_secs(1);
 
 /// What the manager has said of itself.
 #[derive(Debug, Default)]
@@ -77,13 +81,15 @@ impl Manager {
         wanted.map(|us| (us.saturating_mul(1_000) / 2).max(1_000_000))
     }
 
-    /// Tells it what concerns it. It listens to its main process only, so others need not speak.
+    /// Tells it what concerns it. It listens to its main process only, so others need not speak. News that it does not get it
+    /// would wait for; the next sign of life comes by itself, and has no right to make anybody wait.
     pub(super) fn tell(&self, event: &Event) {
         if let Some((socket, addr)) = &self.notify
             && child::this() == self.pid
             && let Some(text) = self.text(event)
         {
             // A manager that does not listen has nothing to complain of.
+            let _ = socket.set_nonblocking(matches!(event, Event::Alive));
             let _ = socket.send_to_addr(text.as_bytes(), addr);
         }
     }
@@ -121,7 +127,7 @@ fn open(path: &OsStr) -> Option<(UnixDatagram, SocketAddr)> {
         _ => return None,
     };
     let socket = UnixDatagram::unbound().ok()?;
-    socket.set_nonblocking(true).ok()?;
+    socket.set_write_timeout(Some(ROOM_MAX)).ok()?;
     Some((socket, addr))
 }
 
@@ -161,6 +167,32 @@ mod tests {
         };
         assert_eq!((alive("77"), alive("78")), (Some(15_000_000_000), None));
         assert_eq!(manager(&[("WATCHDOG_USEC", "1")]).unwrap().alive_ns(), None, "there is nobody to tell");
+    }
+
+    /// Planted fault: whatever finds the queue full is dropped, as signs of life may be; then a busy manager waits for ever for the
+    /// end of a start or a reload.
+    #[test]
+    fn news_wait_for_a_busy_manager_and_signs_of_life_do_not() {
+        let name = format!("dyno-manager-{}", child::this());
+        let busy = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+        let variable = |wanted: &str| (wanted == "NOTIFY_SOCKET").then(|| OsString::from(format!("@{name}")));
+        let manager = Manager::of(variable, child::this()).unwrap();
+        // More than any queue has places.
+        for _ in 0..10_000 {
+            manager.tell(&Event::Alive);
+        }
+        let heard = std::thread::spawn(move || {
+            let mut bytes = [0; 100];
+            busy.set_read_timeout(Some(10 * ROOM_MAX)).unwrap();
+            loop {
+                let count = busy.recv(&mut bytes).unwrap();
+                if bytes[..count].starts_with(b"STOPPING=1") {
+                    return;
+                }
+            }
+        });
+        manager.tell(&Event::Draining { within_ns: 0 });
+        heard.join().unwrap();
     }
 
     #[test]

@@ -146,11 +146,9 @@ fn check_client(world: &World, id: usize, calls: &mut Vec<Call>, unanswered: &mu
                 }
             },
             Step::Incomplete { kind, head } => {
-                // What no route takes is refused before its body comes, to who asked (RFC 9110 §10.1.1).
-                let refused = head.as_deref().filter(|head| {
-                    let has_content = world.scenario.salt & HAS_CONTENT != 0;
-                    has_content && kind.expect_continue && !is_routed(world, &call_of(head))
-                });
+                // What no route takes, as `OPTIONS *`, is answered before its body comes, to who asked (RFC 9110 §10.1.1).
+                let refused =
+                    head.as_deref().filter(|head| kind.expect_continue && !is_routed(world, &call_of(head)));
                 let is_late = |reply: &Reply| reply.status == 408 && world.scenario.mode == Mode::Slow;
                 match (reply, refused) {
                     (None, _) => {}

@@ -5,7 +5,7 @@
 cd "$work" || exit 1
 case $variant in
     mutex) start sysbench mutex --threads=4 --mutex-num=1 --mutex-locks=1000000000 --mutex-loops=0 --time=120 run ;;
-    mutexes) start sysbench mutex --threads=2 --mutex-num=4096 --mutex-locks=1000000000 --mutex-loops=2000 --time=120 run ;;
+    mutexes) start sysbench mutex --threads=2 --mutex-num=4096 --mutex-locks=1000000000 --mutex-loops=10000 --time=120 run ;;
     fsync-all | fsync-end)
         sysbench fileio --file-num=4 --file-total-size=64M prepare >>"$work/log" 2>&1
         mode=(--file-fsync-all=on)

@@ -155,8 +155,8 @@ fn io_draft(facts: &Facts<'_>, off: &OffCpu<'_>, share: f64, direct: f64) -> Dra
     } else {
         draft
     };
-    let opened =
-        facts.seen.files.iter().find(|(path, flags)| flags.contains("SYNC") && what.contains(path.as_str()));
+    let is_it = |path: &str| what.strip_suffix(path).is_some_and(|call| call.ends_with(" of "));
+    let opened = facts.seen.files.iter().find(|(path, flags)| flags.contains("SYNC") && is_it(path));
     draft
         .sign_if(opened.map(|(path, flags)| format!("{path} was opened with {flags}: every write waits by itself")))
         .next("hand the bytes to a thread beside, or gather several records for one write; say what a crash may lose")
@@ -504,6 +504,24 @@ mod tests {
         let often = often.with(|seen| seen.process.disk_write_bytes = Some(20_000 * 131_072));
         assert_eq!(often.classes(), [Class::SyncIo], "other ways write as well");
         assert_eq!(writes(131_072).diagnosed().notes[0].class, Class::SyncIo);
+    }
+
+    /// Planted faults: `sync`, as the record once had it, in place of the kernel's names; a path that another begins with.
+    #[test]
+    fn a_file_that_syncs_each_write_is_named_and_no_other() {
+        let opened = |path: &str, flags: &str| {
+            let mut scene = Scene::new(&[0.5]).on("main;work", 50).off(1, WaitClass::Disk, "main;write", 9.4);
+            let stack = scene.seen.off_cpu.as_mut().unwrap().stacks.last_mut().unwrap();
+            stack.wait.as_mut().unwrap().object = Some("/var/log.1".to_owned());
+            let mut found =
+                scene.with(|seen| seen.files = [(path.to_owned(), flags.to_owned())].into()).diagnosed();
+            let facts = found.findings.remove(0).evidence;
+            facts.into_iter().find(|fact| fact.text.contains("was opened with")).map(|fact| fact.text)
+        };
+        let told = "/var/log.1 was opened with O_DSYNC: every write waits by itself";
+        assert_eq!(opened("/var/log.1", "O_DSYNC").as_deref(), Some(told));
+        assert_eq!(opened("/var/log.1", "O_DIRECT"), None);
+        assert_eq!(opened("/var/log", "O_SYNC"), None);
     }
 
     #[test]

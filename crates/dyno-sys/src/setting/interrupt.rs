@@ -27,24 +27,29 @@ fn user_of(irq: u32) -> io::Result<String> {
 /// Why it is not there any more.
 pub(super) fn missing(irq: u32, name: &str) -> Option<String> {
     match user_of(irq) {
-        // It keeps its CPUs while nobody uses it.
-        Ok(now) if now == name || now.is_empty() => None,
-        Ok(now) => Some(format!("interrupt {irq} is of {now} by now, and was of {name}")),
+        Ok(now) => is_anothers(irq, name, &now),
         Err(_) if Path::new(&format!("/proc/irq/{irq}")).exists() => None,
         Err(_) => Some(format!("there is no interrupt {irq} any more")),
     }
 }
 
+/// Its user may be `now`. It keeps its CPUs while nobody uses it.
+fn is_anothers(irq: u32, name: &str, now: &str) -> Option<String> {
+    let is_gone = now != name && !now.is_empty();
+    is_gone.then(|| format!("interrupt {irq} is of {now} by now, and was of {name}"))
+}
+
 impl Interrupt<'_> {
     /// The file, where it is this one's: without a user nobody can tell whose it is, and it is neither read nor written.
     fn file(&self) -> io::Result<PathBuf> {
+        self.file_while_of(&user_of(self.irq)?)
+    }
+
+    fn file_while_of(&self, now: &str) -> io::Result<PathBuf> {
         let Self { irq, name } = self;
-        match user_of(*irq)? {
-            now if now == *name => Ok(file(*irq)),
-            _ => Err(io::Error::other(format!(
-                "nobody uses interrupt {irq} now, which was of {name}: its device may be down"
-            ))),
-        }
+        let down =
+            || format!("nobody uses interrupt {irq} now, which was of {name}: its device may be down");
+        (now == *name).then(|| file(*irq)).ok_or_else(|| io::Error::other(down()))
     }
 }
 
@@ -88,7 +93,7 @@ mod tests {
             let name = proc::text(&format!("/sys/kernel/irq/{irq}/actions")).ok()?;
             Some((irq.parse::<u32>().ok()?, name)).filter(|(_, name)| !name.is_empty())
         };
-        let Some((irq, name)) = all.iter().find_map(named) else { return };
+        let (irq, name) = all.iter().find_map(named).expect("a machine has an interrupt that is used");
         let other = Setting::Interrupt { irq, name: format!("{name}x") };
         let Err(KnobError::Gone { why, .. }) = other.read() else { panic!("it is another one") };
         assert!(why.contains(&name), "{why}");
@@ -98,14 +103,14 @@ mod tests {
 
     /// Planted fault: one without a user is gone; then a rollback forgets the CPUs of a device that is down for a moment.
     #[test]
-    fn an_interrupt_that_nobody_uses_now_is_not_gone() {
-        let all = proc::names("/sys/kernel/irq", 1_000).unwrap_or_default();
-        let mut numbers = all.iter().filter_map(|irq| irq.parse::<u32>().ok());
-        let Some(irq) = numbers.find(|irq| user_of(*irq).is_ok_and(|name| name.is_empty())) else { return };
-        let down = Setting::Interrupt { irq, name: "eth0-rx-0".into() };
-        for told in [down.read().unwrap_err(), down.put_back(b"0").unwrap_err()] {
-            assert!(!matches!(told, KnobError::Gone { .. }), "{told}");
-        }
+    fn an_interrupt_that_nobody_uses_now_is_not_gone_and_not_touched() {
+        assert_eq!(is_anothers(9, "eth0-rx-0", ""), None);
+        assert_eq!(is_anothers(9, "eth0-rx-0", "eth0-rx-0"), None);
+        assert!(is_anothers(9, "eth0-rx-0", "nvme0q1").is_some());
+        let irq = Interrupt { irq: 9, name: "eth0-rx-0" };
+        assert_eq!(irq.file_while_of("eth0-rx-0").unwrap(), file(9));
+        let told = irq.file_while_of("").unwrap_err().to_string();
+        assert!(told.contains("nobody uses interrupt 9 now"), "{told}");
     }
 
     #[test]

@@ -12,6 +12,8 @@ const META_DEVICES: [u64; 8] = [4, 5, 6, 7, 8, 9, 10, 11];
 const META_PROTOCOLS: [u64; 3] = [1, 15, 16];
 const CMP_EQUAL: u64 = 0;
 const CMP_NOT_EQUAL: u64 = 1;
+/// `NFT_LOOKUP_F_INV`: what is not in the set meets it.
+const LOOKUP_INVERTED: u64 = 1;
 /// The register of verdicts: what a map puts there decides about the packet.
 const VERDICT_REGISTER: u64 = 0;
 /// Where the payload of a test lies.
@@ -35,14 +37,17 @@ enum Loaded {
     Other,
 }
 
-/// A rule of its list of expressions.
-pub(super) fn rule(expressions: &[u8]) -> Rule {
+/// Tells of a set by its name whether it holds the state of standing connections; `None` where it cannot be read.
+pub(super) type Holds<'s> = &'s dyn Fn(&str) -> Option<bool>;
+
+/// A rule of its list of expressions. A set of states is asked what it holds.
+pub(super) fn rule(expressions: &[u8], holds: Holds<'_>) -> Rule {
     let mut rule = Rule::default();
     let mut loaded = Loaded::Nothing;
     for element in attributes(expressions) {
         let name = find(element.bytes, 1).map(|name| name.text()).unwrap_or_default();
         let data = find(element.bytes, 2).map(|data| data.bytes).unwrap_or_default();
-        step(&mut rule, &mut loaded, &name, data);
+        step(&mut rule, &mut loaded, (&name, data), holds);
     }
     rule
 }
@@ -53,7 +58,15 @@ pub(super) fn has_extension(expressions: &[u8]) -> bool {
     attributes(expressions).any(|element| ["match", "target"].contains(&name(element).as_str()))
 }
 
-fn step(rule: &mut Rule, loaded: &mut Loaded, name: &str, data: &[u8]) {
+/// Whether the elements of a set of states, as a message has them, hold the state of standing connections.
+pub(super) fn has_established(elements: &[u8]) -> bool {
+    attributes(elements).any(|element| {
+        let value = find(element.bytes, 1).and_then(|key| find(key.bytes, 1));
+        value.is_some_and(|value| value.u32() == CT_ESTABLISHED)
+    })
+}
+
+fn step(rule: &mut Rule, loaded: &mut Loaded, (name, data): (&str, &[u8]), holds: Holds<'_>) {
     match name {
         "ct" | "meta" | "payload" | "exthdr" => {
             *loaded = load(name, data);
@@ -62,7 +75,7 @@ fn step(rule: &mut Rule, loaded: &mut Loaded, name: &str, data: &[u8]) {
         "dynset" | "objref" => rule.besides = true,
         "bitwise" => *loaded = masked(*loaded, data),
         "cmp" => rule.tests.push(compared(*loaded, data)),
-        "lookup" => look_up(rule, loaded, data),
+        "lookup" => look_up(rule, loaded, data, holds),
         "immediate" => verdict(rule, data),
         "counter" => rule.packets = find(data, 2).map(|packets| packets.be()),
         "match" => rule.tests.push(extension(&text(data, 1), bytes(data, 3))),
@@ -147,14 +160,27 @@ fn test(loaded: Loaded) -> Test {
 }
 
 /// A set, or a map. What a map of states does with those that stand is not looked up: it may accept them, or send them on.
-fn look_up(rule: &mut Rule, loaded: &mut Loaded, data: &[u8]) {
+fn look_up(rule: &mut Rule, loaded: &mut Loaded, data: &[u8], holds: Holds<'_>) {
     let register = find(data, 3).map(|register| register.be());
     let is_verdict = register == Some(VERDICT_REGISTER);
-    rule.tests.push(if is_verdict && *loaded == Loaded::State { Test::Established } else { Test::Set });
+    rule.tests.push(match (*loaded, register) {
+        (Loaded::State, Some(VERDICT_REGISTER)) => Test::Established,
+        (Loaded::State, None) => of_states(data, holds),
+        _ => Test::Set,
+    });
     if is_verdict {
         rule.action = Action::Other("map".into());
     } else if register.is_some() {
         *loaded = Loaded::Other;
+    }
+}
+
+/// `ct state { established, related }`, or `!=` with other states.
+fn of_states(data: &[u8], holds: Holds<'_>) -> Test {
+    let is_inverted = number(data, 5) & LOOKUP_INVERTED != 0;
+    match holds(&text(data, 1)) {
+        Some(holds) if holds != is_inverted => Test::Established,
+        _ => Test::Connection,
     }
 }
 
@@ -185,6 +211,11 @@ fn bytes(data: &[u8], kind: u16) -> &[u8] {
 mod tests {
     use super::*;
     use crate::netlink::attribute::put;
+
+    /// A rule none of whose sets can be read.
+    fn rule(expressions: &[u8]) -> Rule {
+        super::rule(expressions, &|_| None)
+    }
 
     fn be(value: u32) -> [u8; 4] {
         value.to_be_bytes()
@@ -244,6 +275,33 @@ mod tests {
         let mark = expression("meta", &[(2, be(3).into()), (3, be(1).into())]);
         let marks = rule(&[state(), map(1), mark].concat());
         assert_eq!((marks.tests, marks.action, marks.besides), (vec![Test::Set], Action::Nothing, true));
+    }
+
+    /// Planted fault: a set is not asked what it holds; then the form that firewalld writes lets nobody through.
+    #[test]
+    fn a_set_of_states_lets_standing_connections_through_where_it_holds_theirs() {
+        let state = || expression("ct", &[(1, be(1).into()), (2, be(0).into())]);
+        let of = |flags: u32, holds: Option<bool>| {
+            let set = expression("lookup", &[(1, b"__set0\0".to_vec()), (5, be(flags).into())]);
+            let seen = |name: &str| holds.filter(|_| name == "__set0");
+            super::rule(&[state(), set, accept()].concat(), &seen)
+        };
+        let whole = of(0, Some(true));
+        assert_eq!((whole.tests, whole.action), (vec![Test::Established], Action::Accept));
+        assert_eq!(of(1, Some(false)).tests, [Test::Established], "all but the states of the set");
+        for (flags, holds) in [(0, Some(false)), (1, Some(true)), (0, None), (1, None)] {
+            assert_eq!(of(flags, holds).tests, [Test::Connection], "{flags} {holds:?}");
+        }
+    }
+
+    #[test]
+    fn the_elements_of_a_set_are_read_each() {
+        let set = |states: &[u32]| -> Vec<u8> {
+            let element = |state: &u32| nested(1, &nested(1, &nested(1, &state.to_le_bytes())));
+            states.iter().flat_map(element).collect()
+        };
+        assert!(has_established(&set(&[4, 2])) && !has_established(&set(&[8, 1])));
+        assert!(!has_established(&[]) && !has_established(&set(&[2])[..8]));
     }
 
     #[test]

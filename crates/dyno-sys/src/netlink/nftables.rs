@@ -23,10 +23,13 @@ const BATCH_END: u16 = 17;
 /// `NLM_F_ACK`
 const ACK: u16 = 4;
 const GETSET: u16 = 10;
+const GETSETELEM: u16 = 13;
 /// Bytes of `struct nfgenmsg`; all families.
 const HEAD: [u8; 4] = [0; 4];
 /// Chains and sets at most: larger rule sets are told as cut.
 const CHAINS_MAX: usize = 10_000;
+/// Messages of elements of a set of states: connections have five states, and one message holds them all.
+const ELEMENTS_MAX: usize = 16;
 
 /// A set or a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +62,8 @@ pub fn ruleset(rules_max: usize) -> io::Result<Ruleset> {
     let (rules, two) = dump(GETRULE, rules_max, |message| {
         let rest = message.get(HEAD.len()..)?;
         let key = (family(message).to_owned(), find(rest, 1)?.text(), find(rest, 2)?.text());
-        let mut rule = expression::rule(expressions(rest));
+        let holds = |set: &str| holds_established(*message.first()?, &key.1, set).ok();
+        let mut rule = expression::rule(expressions(rest), &holds);
         rule.handle = find(rest, 3).map_or(0, |handle| handle.be());
         Some((key, rule))
     })?;
@@ -72,6 +76,20 @@ pub fn ruleset(rules_max: usize) -> io::Result<Ruleset> {
     let read = if [one, two, three].contains(&Read::Cut) { Read::Cut } else { Read::Whole };
     let chains = order.iter().filter_map(|key| chains.remove(key)).collect();
     Ok(Ruleset { chains, sets, read })
+}
+
+/// Whether a set of states holds that of standing connections.
+fn holds_established(family: u8, table: &str, set: &str) -> io::Result<bool> {
+    let mut request = of_table(family, table);
+    put(&mut request, 2, &[set.as_bytes(), b"\0"].concat());
+    let mut holds = false;
+    let mut netlink = Netlink::open(Protocol::Netfilter)?;
+    let each = &mut |message: &[u8]| {
+        let elements = find(message.get(HEAD.len()..).unwrap_or_default(), 3);
+        holds |= elements.is_some_and(|elements| expression::has_established(elements.bytes));
+    };
+    netlink.ask((SUBSYSTEM | GETSETELEM, &request), Until::Dumped, ELEMENTS_MAX, each)?;
+    Ok(holds)
 }
 
 /// Whether a table sleeps (`flags dormant`): its chains are in no hook then.
@@ -111,7 +129,7 @@ pub fn ours_in(family: &str, table: &str, chain: &str) -> io::Result<Option<Ours
         }
         let comment = find(rule, 7).map(|data| data.bytes).unwrap_or_default();
         if comment.windows(FIRST_MARK.len()).any(|part| part == FIRST_MARK.as_bytes()) {
-            ours.packets += expression::rule(expressions(rule)).packets.unwrap_or(0);
+            ours.packets += expression::rule(expressions(rule), &|_| None).packets.unwrap_or(0);
             if ours.handles.is_empty() {
                 ours.before = at;
             }
@@ -269,6 +287,28 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::netlink::attribute::put;
+
+    /// What nft makes of a text, in a namespace that is made for it; `None` where that may not be done, or without nft.
+    fn compiled(text: &str) -> Option<Ruleset> {
+        let made = crate::namespace::in_new_network(|| {
+            let nft = std::process::Command::new("nft").arg(text).status().ok()?;
+            nft.success().then(|| ruleset(1_000).unwrap())
+        });
+        made.ok().flatten()
+    }
+
+    /// Planted fault: sets are not asked for their elements; then what firewalld writes lets nobody through.
+    #[test]
+    fn states_in_braces_are_a_set_and_read_like_those_with_commas() {
+        use crate::filter::Test;
+        let rules = "ct state established,related accept; ct state { established, related } accept; \
+                     ct state != { new, invalid } accept; ct state { new, related } accept; \
+                     ct state != { established } accept;";
+        let Some(seen) = compiled(&format!("table inet t {{ chain c {{ {rules} }} }}")) else { return };
+        let tests: Vec<_> = seen.chains[0].rules.iter().map(|rule| rule.tests[0].clone()).collect();
+        let standing = || Test::Established;
+        assert_eq!(tests, [standing(), standing(), standing(), Test::Connection, Test::Connection]);
+    }
 
     #[test]
     fn a_chain_is_read_with_its_hook_and_policy() {

@@ -5,27 +5,28 @@ use std::path::Path;
 /// Where tools lie. The caller's PATH may lack the folders of an administrator's.
 const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// A tool's package on Debian, Fedora, Arch and Alpine.
-const PACKAGES: [(&str, [&str; 4]); 11] = [
-    ("ip", ["iproute2", "iproute", "iproute2", "iproute2"]),
-    ("tc", ["iproute2", "iproute-tc", "iproute2", "iproute2-tc"]),
-    ("ss", ["iproute2", "iproute", "iproute2", "iproute2-ss"]),
-    ("nft", ["nftables", "nftables", "nftables", "nftables"]),
-    ("ethtool", ["ethtool", "ethtool", "ethtool", "ethtool"]),
-    ("sysctl", ["procps", "procps-ng", "procps-ng", "procps-ng"]),
-    ("auditctl", ["auditd", "audit", "audit", "audit"]),
-    ("cc", ["gcc", "gcc", "gcc", "gcc musl-dev"]),
-    ("c++", ["g++", "gcc-c++", "gcc", "g++"]),
-    ("rustc", ["rustc", "rust", "rust", "rust"]),
-    ("go", ["golang", "golang", "go", "go"]),
+/// A tool's package on Debian, Fedora, Arch, Alpine and SUSE.
+const PACKAGES: [(&str, [&str; 5]); 11] = [
+    ("ip", ["iproute2", "iproute", "iproute2", "iproute2", "iproute2"]),
+    ("tc", ["iproute2", "iproute-tc", "iproute2", "iproute2-tc", "iproute2"]),
+    ("ss", ["iproute2", "iproute", "iproute2", "iproute2-ss", "iproute2"]),
+    ("nft", ["nftables", "nftables", "nftables", "nftables", "nftables"]),
+    ("ethtool", ["ethtool", "ethtool", "ethtool", "ethtool", "ethtool"]),
+    ("sysctl", ["procps", "procps-ng", "procps-ng", "procps-ng", "procps"]),
+    ("auditctl", ["auditd", "audit", "audit", "audit", "audit"]),
+    ("cc", ["gcc", "gcc", "gcc", "gcc musl-dev", "gcc"]),
+    ("c++", ["g++", "gcc-c++", "gcc", "g++", "gcc-c++"]),
+    ("rustc", ["rustc", "rust", "rust", "rust", "rust"]),
+    ("go", ["golang", "golang", "go", "go", "go"]),
 ];
 
 /// Words of os-release that name a family, and its installer.
-const FAMILIES: [(&[&str], &str); 4] = [
+const FAMILIES: [(&[&str], &str); 5] = [
     (&["debian", "ubuntu"], "sudo apt-get install"),
-    (&["fedora", "rhel", "centos", "amzn", "suse"], "sudo dnf install"),
+    (&["fedora", "rhel", "centos", "amzn"], "sudo dnf install"),
     (&["arch"], "sudo pacman -S"),
     (&["alpine"], "sudo apk add"),
+    (&["suse", "sles"], "sudo zypper install"),
 ];
 
 /// Whether a tool is there, in the caller's PATH or in the usual folders.
@@ -59,6 +60,9 @@ mod tests {
             installs("ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n", "tc"),
             "sudo dnf install iproute-tc"
         );
+        // Planted fault: SUSE takes Fedora's command and names.
+        let suse = "ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"\n";
+        assert_eq!(installs(suse, "tc"), "sudo zypper install iproute2");
         assert_eq!(installs("ID=alpine\n", "c++"), "sudo apk add g++");
         assert_eq!(installs("", "go"), "your distribution's package with go");
     }

@@ -15,6 +15,7 @@ mod host_cpus;
 mod host_kept;
 mod host_memory;
 mod host_others;
+mod moved;
 mod net_drops;
 mod net_irq;
 mod net_offload;

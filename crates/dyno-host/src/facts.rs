@@ -9,6 +9,7 @@ mod devices;
 mod kernel;
 mod limits;
 mod memory;
+mod moving;
 mod neighbours;
 mod netfilter;
 pub(crate) mod network;
@@ -37,6 +38,7 @@ pub struct Wanted {
 pub fn read(wanted: &Wanted) -> Facts {
     let begun = Instant::now();
     let before = neighbours::Look::take(wanted.server);
+    let network_before = moving::Moving::take(wanted.server);
     let mut facts = Facts {
         schema: FACTS_SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -54,15 +56,14 @@ pub fn read(wanted: &Wanted) -> Facts {
     std::thread::sleep(wanted.watch.saturating_sub(begun.elapsed()));
     let after = neighbours::Look::take(wanted.server);
     neighbours::compare(&before, &after, &mut facts);
+    moving::compare(network_before, moving::Moving::take(wanted.server), &mut facts);
     facts.took_s = begun.elapsed().as_secs_f64();
     facts
 }
 
 /// The network that the server sees, or this process where none is named.
 fn read_network(server: Option<Pid>, facts: &mut Facts) {
-    let namespace = |pid: Pid| proc::link_name(&format!("/proc/{pid}/ns/net")).ok();
-    let own = facts.reader.network_namespace.value().cloned();
-    let Some(pid) = server.filter(|pid| namespace(*pid) != own) else { return enter_network(facts) };
+    let Some(pid) = server.filter(|pid| kernel::is_elsewhere(*pid)) else { return enter_network(facts) };
     let (parts, interrupts) = (facts.kernel.parts.clone(), facts.cpus.interrupts.clone());
     let inside = namespace::in_network_of(pid, || {
         let mut facts = Facts::default();
@@ -75,7 +76,7 @@ fn read_network(server: Option<Pid>, facts: &mut Facts) {
         Fact::Value(seen) => {
             (facts.network, facts.netfilter, facts.sysctls) = (seen.network, seen.netfilter, seen.sysctls);
             facts.cut.extend(seen.cut);
-            facts.reader.looked_into = namespace(pid);
+            facts.reader.looked_into = proc::link_name(&format!("/proc/{pid}/ns/net")).ok();
         }
         Fact::Absent(what) => facts.network.devices = Fact::Absent(what),
         Fact::Unread(why) => hide_network(facts, &why),

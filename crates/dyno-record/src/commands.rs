@@ -91,6 +91,10 @@ fn scheduler(tid: i32, value: &str) -> String {
         ["other", "nice", nice, ..] => {
             format!("sudo chrt -o -p 0 {tid} && sudo renice -n {} -p {tid}", quoted(nice))
         }
+        [class, "nice", nice, ..] => {
+            let class = quoted(class);
+            format!("sudo chrt --{class} -p 0 {tid} && sudo renice -n {} -p {tid}", quoted(nice))
+        }
         [class, "priority", priority, ..] => {
             format!("sudo chrt --{} -p {} {tid}", quoted(class), quoted(priority))
         }

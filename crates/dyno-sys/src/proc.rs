@@ -26,7 +26,7 @@ pub use maps::{
 };
 pub use net::{
     Connections, Holders, InetLine, UnixLine, listeners, listens_on, parse_inet, parse_unix, peers,
-    socket_holders, sockets_accepted, tcp_sockets,
+    socket_holders, sockets_accepted, tcp_sockets, tcp_sockets_of,
 };
 pub use process::{
     Stat, all_sleeping, cpus_allowed, epoll_events, folder, has_ended, has_thread_ended, is_gone, maps,
@@ -35,7 +35,7 @@ pub use process::{
     tree, user_system_ticks,
 };
 pub use traffic::{
-    CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, Ticks, all_ticks, cpu_quota, cpu_quota_file,
-    memory_limit_bytes, net_count, net_cpus, packet_taps, parse_cpu_max, parse_cpu_stat_file, parse_dev,
-    parse_net_cpus, parse_packet,
+    CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, QuotaGroup, Ticks, all_ticks, binding_quota, cpu_quota,
+    cpu_quotas, memory_limit_bytes, most_held, net_count, net_cpus, packet_taps, parse_cpu_max,
+    parse_cpu_stat_file, parse_dev, parse_net_cpus, parse_packet,
 };

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use dyno_record::audit::{AuditFinding, Risk};
 use dyno_record::fact::Gap;
-use dyno_record::facts::{Facts, Locality, Threads};
+use dyno_record::facts::{Device, Facts, Locality, Threads};
 
 use super::cpu_list::cpus;
 use super::draft::{
     ALL, CONNECTIONS, Check, FAST, LATENCY, Looked, Say, Seen, THROUGHPUT, counted, finding, measured,
-    published, server, unknown,
+    present, published, server, unknown,
 };
 use super::here;
+use super::moved::{Moved, OF_CONNECTIONS, counted as counted_tcp, moved, only_told};
 use super::net_tcp::longer_queue;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -207,15 +208,13 @@ fn busy_poll(facts: &Facts) -> Seen {
         .collect();
     if set.is_empty() {
         let found = format!("off in {}", counted(epolls.len(), "epoll instance"));
-        let queued =
-            facts.network.devices.value().is_some_and(|all| all.iter().any(|one| !one.napi_ids.is_empty()));
-        if !queued {
-            return Ok(Looked::fine(format!("{found}; no device here can be polled")));
-        }
         if comes_by_no_queue(facts) {
             return Ok(Looked::fine(format!(
                 "{found}; none of its connections comes from a device that can be polled"
             )));
+        }
+        if can_be_polled(facts)?.is_empty() {
+            return Ok(Looked::fine(format!("{found}; no device here can be polled")));
         }
         return Ok(finding("The server sleeps until an interrupt wakes it", found, "200 µs, where one connection's latency matters")
             .gain(LATENCY, measured(40.0, 70.0, "one connection at a time; with 64 no difference"))
@@ -246,6 +245,16 @@ fn busy_poll(facts: &Facts) -> Seen {
     .into())
 }
 
+/// Devices that are up and have queues that can be polled.
+pub(super) fn can_be_polled(facts: &Facts) -> Result<Vec<&Device>, Gap> {
+    let mut all = Vec::new();
+    for device in facts.network.devices.known()?.iter().filter(|device| device.is_up) {
+        let has_queues = present(&device.napi_ids)?.is_some_and(|ids| !ids.is_empty());
+        all.extend(has_queues.then_some(device));
+    }
+    Ok(all)
+}
+
 /// Whether the server's connections were asked, and none came by a queue that can be polled.
 pub(super) fn comes_by_no_queue(facts: &Facts) -> bool {
     let options = facts.server.as_ref().and_then(|server| server.options.value());
@@ -256,24 +265,45 @@ pub(super) fn comes_by_no_queue(facts: &Facts) -> bool {
 fn backlog(facts: &Facts) -> Seen {
     let server = server(facts)?;
     let listeners = server.listeners.known()?;
-    let counters = facts.network.counters.known()?;
-    let overflows = counters.get("ListenOverflows").copied().unwrap_or(0);
+    let (lately, overflows) = counted_tcp(facts, &["ListenOverflows"])?;
+    let connections = counted_tcp(facts, &["PassiveOpens"])?.1;
     let Some(fullest) = listeners.iter().max_by_key(|one| one.waiting) else {
         return Ok(Looked::NotHere("a TCP listener of the server".into()));
     };
     let found = format!(
-        "{} of {} wait on {}; {overflows} overflows in this namespace since it was made",
+        "{} of {} wait on {}; {overflows} overflows in this namespace since it was made, {lately} of them while the facts were read",
         fullest.waiting, fullest.backlog, fullest.local
     );
-    if overflows == 0 && 2 * fullest.waiting <= fullest.backlog.max(1) {
+    let is_filling = 2 * fullest.waiting > fullest.backlog.max(1);
+    // The counter is of all listeners of the namespace: alone there, it is the server's.
+    let is_now = is_filling || lately > 0 && is_alone(facts);
+    if !is_now && moved((lately, overflows), connections, OF_CONNECTIONS) == Moved::No {
         return Ok(Looked::Fine(found));
     }
     let made = finding("Connections were refused because the queue of a listener was full", found, "a longer queue, and a server that accepts sooner")
         .gain(ALL, unknown("connections are lost, not slowed"))
-        .loses()
         .risk(Risk::None, "")
         .why("A connection that finds the queue full is dropped; its client tries again after a second. net.core.somaxconn limits what a server may ask for.");
-    Ok(longer_queue(facts, made)?.into())
+    let made = longer_queue(facts, made)?;
+    Ok(match (is_now, lately) {
+        (true, _) => made.loses(),
+        (false, 0) => only_told(made),
+        (false, _) => of_somebody(made),
+    }
+    .into())
+}
+
+/// Whether every listener of the namespace is the server's.
+fn is_alone(facts: &Facts) -> bool {
+    let own = facts.server.as_ref().and_then(|server| server.listeners.value());
+    let is_own = |local: &String| own.into_iter().flatten().any(|one| one.local == *local);
+    let all = facts.network.listeners.value();
+    all.is_some_and(|all| all.iter().all(|one| is_own(&one.local)))
+}
+
+fn of_somebody(mut made: AuditFinding) -> AuditFinding {
+    made.changes.clear();
+    made.hand("the counter is of all listeners here, and the server's has room: ss -ltn shows whose queue (Recv-Q) fills")
 }
 
 /// What is given where the kernel lets it: its own first `fs.nr_open`.
@@ -296,16 +326,89 @@ fn files(facts: &Facts) -> Seen {
     if wanted <= max && !is_near {
         return Ok(Looked::Fine(format!("{found}; fs.nr_open={wanted} allows no more")));
     }
-    let (wanted, first) = match wanted <= max {
-        true => (4 * max, format!("sudo sysctl -w fs.nr_open={} && ", 4 * max)),
-        false => (wanted, String::new()),
+    // Of limits of which only one is named, prlimit sets both.
+    let limit = |number: u64| if number == u64::MAX { "unlimited".to_owned() } else { number.to_string() };
+    let hard = server.files_hard.unwrap_or(max);
+    let (wanted, first, last) = match wanted <= max {
+        true => {
+            let set = |most: u64| format!("sudo sysctl -w fs.nr_open={most}");
+            let more = max.saturating_mul(4);
+            (more, format!("{} && ", set(more)), format!(" && {}", set(wanted)))
+        }
+        false => (wanted, String::new(), String::new()),
     };
     let made = finding("The server may not open many descriptors", found, format!("{FILES_WANTED} or more"))
         .gain(CONNECTIONS, unknown("each connection takes one; beyond it none is accepted"))
         .risk(Risk::None, "")
         .why("A server at its limit accepts nothing more until a connection is closed.")
         .see(&[&format!("grep 'open files' /proc/{pid}/limits")])
-        .apply(&[&format!("{first}sudo prlimit --pid {pid} --nofile={wanted}:{wanted}")])
-        .revert(&[&format!("sudo prlimit --pid {pid} --nofile={max}")]);
+        .apply(&[&format!("{first}sudo prlimit --pid {pid} --nofile={wanted}:{}", limit(hard.max(wanted)))])
+        .revert(&[&format!("sudo prlimit --pid {pid} --nofile={}:{}{last}", limit(max), limit(hard))]);
     Ok(if is_near { made.loses() } else { made }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_record::audit::{Goal, Level};
+    use dyno_record::fact::Fact;
+    use dyno_record::facts::{EpollPolling, Listener, Server, ServerListener};
+
+    fn found(facts: &Facts, id: &str) -> Option<AuditFinding> {
+        let all = crate::audit::audit(facts, Goal::Connections).findings;
+        all.into_iter().find(|one| one.id == id)
+    }
+
+    fn serving(change: impl FnOnce(&mut Server)) -> Facts {
+        let mut server = Server { pid: 7, ..Server::default() };
+        change(&mut server);
+        let mut facts = Facts { server: Some(server), ..Facts::default() };
+        facts.reader.network_namespace = Fact::Value("net:[9]".into());
+        facts
+    }
+
+    /// Planted fault: one number is written; then prlimit lowers how far the server may go as well, and nothing raises it again.
+    #[test]
+    fn a_limit_goes_back_with_how_far_it_may_be_raised() {
+        let facts = serving(|server| {
+            server.files = Fact::Value((10, 1_024));
+            server.files_hard = Some(524_288);
+        });
+        let made = found(&facts, "app.files").unwrap();
+        assert_eq!(made.apply, ["sudo prlimit --pid 7 --nofile=1048576:1048576"]);
+        assert_eq!(made.revert, ["sudo prlimit --pid 7 --nofile=1024:524288"]);
+    }
+
+    /// Planted fault: the counter since boot, which is of all listeners, is taken for the server's now.
+    #[test]
+    fn an_overflow_of_another_listener_or_of_long_ago_is_no_loss_of_the_server() {
+        let own = ServerListener { local: "0.0.0.0:80".into(), backlog: 511, ..ServerListener::default() };
+        let mut facts = serving(|server| server.listeners = Fact::Value(vec![own]));
+        facts.sysctls.insert("net.core.somaxconn".into(), Fact::Value("511".into()));
+        let counters = |overflows: u64| {
+            let all = [("ListenOverflows", overflows), ("PassiveOpens", 5_000)];
+            Fact::Value(all.map(|(name, count)| (name.to_owned(), count)).into())
+        };
+        let listener = |local: &str| Listener { local: local.into(), ..Listener::default() };
+        let mut of = |since, lately, all: &[&str]| {
+            facts.network.counters = counters(since);
+            facts.network.lately = counters(lately);
+            facts.network.listeners = Fact::Value(all.iter().map(|local| listener(local)).collect());
+            found(&facts, "app.backlog").map(|made| (made.level, made.changes.len()))
+        };
+        assert_eq!(of(3, 0, &["0.0.0.0:80"]), None, "long ago, and few");
+        assert_eq!(of(50, 0, &["0.0.0.0:80"]), Some((Level::Low, 0)), "long ago");
+        assert_eq!(of(3, 3, &["0.0.0.0:80", "0.0.0.0:9"]), Some((Level::Low, 0)), "somebody's");
+        assert_eq!(of(3, 3, &["0.0.0.0:80"]), Some((Level::High, 1)));
+    }
+
+    /// Planted fault: no answer reads as no queue; then polling is told as impossible on a kernel that does not tell.
+    #[test]
+    fn whether_a_device_can_be_polled_is_not_known_where_the_kernel_does_not_tell() {
+        let mut facts = serving(|server| server.epolls = Fact::Value(vec![EpollPolling::default()]));
+        facts.network.devices = Fact::Value(vec![Device { is_up: true, ..Device::default() }]);
+        let judged = crate::audit::audit(&facts, Goal::Latency);
+        assert!(judged.not_looked_at.iter().any(|one| one.id == "app.busypoll"), "{:?}", judged.fine);
+    }
 }

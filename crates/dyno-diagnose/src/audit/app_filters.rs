@@ -1,8 +1,9 @@
 //! The named server: what stands before its system calls, how it is scheduled, what its control group allows.
 
-use dyno_record::audit::Risk;
+use dyno_record::audit::{AuditFinding, Risk};
 use dyno_record::change::What;
-use dyno_record::facts::Facts;
+use dyno_record::commands::command;
+use dyno_record::facts::{Facts, Scheduled};
 
 use super::draft::{
     ALL, Check, FAST, Looked, Say, Seen, counted, finding, measured, quoted, server, unknown,
@@ -84,7 +85,17 @@ fn scheduling(facts: &Facts) -> Seen {
     if !threads.scheduling.keys().any(|how| is_behind(how)) {
         return Ok(Looked::Fine(words.join(", ")));
     }
-    let pid = server.pid;
+    let behind: Vec<&Scheduled> = threads.apart.iter().filter(|one| is_behind(&one.scheduling)).collect();
+    let commands = |value: fn(&Scheduled) -> String| -> Vec<String> {
+        let shown = behind.iter().take(COMMANDS_MAX);
+        let mut all: Vec<String> =
+            shown.map(|one| command(&What::Scheduler(one.task), &value(one))).collect();
+        let more = behind.len().saturating_sub(COMMANDS_MAX);
+        all.extend(
+            (more > 0).then(|| format!("# and {more} more: dyno tune apply app.sched does all of them")),
+        );
+        all
+    };
     let made =
         finding("Other programs run before the server when CPUs are short", words.join(", "), "nice 0")
             .gain(
@@ -98,11 +109,29 @@ fn scheduling(facts: &Facts) -> Seen {
             .choice()
             .risk(Risk::Operational, "what was to come first comes second")
             .why("A positive nice value, or the class batch or idle, gives way to everybody else.")
-            .see(&[&format!("ps -L -o tid,cls,ni,comm {pid}")])
-            .apply(&[&format!("sudo renice -n 0 -p {pid}")])
-            .revert(&["renice to the value above"]);
-    let behind = threads.apart.iter().filter(|one| is_behind(&one.scheduling));
-    Ok(behind.fold(made, |made, one| made.set(What::Scheduler(one.task), "other nice 0")).into())
+            .see(&[&format!("ps -L -o pid,tid,cls,ni,comm -p {}", listed(&server.pids))]);
+    let made = match behind.is_empty() {
+        false => AuditFinding { apply: commands(|_| USUAL.to_owned()), revert: commands(as_set), ..made },
+        true => made
+            .apply(&["sudo renice -n 0 -p TID  # for each thread of the list"])
+            .revert(&["the same with the value of the list"]),
+    };
+    Ok(behind.iter().fold(made, |made, one| made.set(What::Scheduler(one.task), USUAL)).into())
+}
+
+fn listed(pids: &[i32]) -> String {
+    pids.iter().map(i32::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// How a thread is scheduled that nobody asked for anything else, as a change says it.
+const USUAL: &str = "other nice 0";
+/// Threads whose commands are shown.
+const COMMANDS_MAX: usize = 16;
+
+/// `other 7` as a change says it: `other nice 7`.
+fn as_set(one: &Scheduled) -> String {
+    let (class, nice) = one.scheduling.split_once(' ').unwrap_or((&one.scheduling, "0"));
+    one.nice.map_or_else(|| format!("{class} nice {nice}"), |nice| format!("{class} nice {nice}"))
 }
 
 /// Percent of periods in which a group was held, from which it is worth a sentence.
@@ -125,7 +154,7 @@ fn quota(facts: &Facts) -> Seen {
     };
     let (none, all_of_it) = if path.ends_with("/cpu.max") { ("max", "max 100000") } else { ("-1", "-1") };
     let file = quoted(&path);
-    let made = finding("The server's control group holds it back", found, "a larger quota, or none")
+    let made = finding("The server's control group, or one above it, holds it back", format!("{found}; {path}"), "a larger quota, or none")
         .gain(ALL, unknown("as much as the quota withholds"))
         .loses()
         .risk(Risk::Operational, "others of this machine get less")

@@ -2,7 +2,7 @@
 
 use dyno_record::audit::{AuditFinding, Gain, Goal, Level, Prices, Risk, Source};
 use dyno_record::change::{self, ChangeSpec, What};
-use dyno_record::fact::{Gap, Unread};
+use dyno_record::fact::{Fact, Gap, Unread};
 use dyno_record::facts::{Facts, Server};
 
 /// A check.
@@ -226,6 +226,15 @@ pub(super) fn quoted(word: &str) -> String {
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// The value, or nothing where there is no such thing. What could not be read is no nothing: it ends the check.
+pub(super) fn present<T>(fact: &Fact<T>) -> Result<Option<&T>, Gap> {
+    match fact.known() {
+        Ok(value) => Ok(Some(value)),
+        Err(Gap::Absent(_)) => Ok(None),
+        Err(gap) => Err(gap),
     }
 }
 

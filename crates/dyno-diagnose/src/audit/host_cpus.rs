@@ -1,8 +1,10 @@
 //! The processors: clock, sleep, speed, and who else wants them.
 
-use dyno_record::audit::{AuditFinding, Risk};
+use std::collections::BTreeSet;
+
+use dyno_record::audit::{AuditFinding, Gain, Risk};
 use dyno_record::change::What;
-use dyno_record::fact::Fact;
+use dyno_record::fact::{Fact, Gap};
 use dyno_record::facts::Facts;
 
 use super::cpu_list::{cpus, shell};
@@ -165,9 +167,13 @@ const NEIGHBOUR_MIN: f64 = 2.0;
 
 fn neighbours(facts: &Facts) -> Seen {
     let all = facts.neighbours.known()?;
-    let loud: Vec<_> = all.iter().filter(|one| one.cpu_percent >= NEIGHBOUR_MIN).collect();
+    let own = own_cpus(facts)?;
+    let is_near = |cpu: u32| own.as_ref().is_none_or(|own| own.contains(&cpu));
+    let loud: Vec<_> =
+        all.iter().filter(|one| one.cpu_percent >= NEIGHBOUR_MIN && is_near(one.cpu)).collect();
     if loud.is_empty() {
-        return Ok(Looked::fine("nobody used 2 % of a CPU while the facts were read"));
+        let place = if own.is_some() { "the server's CPUs" } else { "a CPU" };
+        return Ok(Looked::fine(format!("nobody used 2 % of {place} while the facts were read")));
     }
     let words: Vec<String> = loud
         .iter()
@@ -182,12 +188,40 @@ fn neighbours(facts: &Facts) -> Seen {
         words.join(", "),
         format!("none on the server's CPUs; {} here", counted(facts.cpus.count as usize, "CPU")),
     )
-    .gain(FAST, measured(11.0, 17.0, "a program that wanted all of the server's CPU, whatever its nice value; p99 six times as long"))
+    .gain(FAST, taken(total, own.as_deref()))
     .risk(Risk::Operational, "these programs run slower, or elsewhere")
     .why("nice does not help against a program in a session of its own: the scheduler shares between sessions first.")
     .see(&["top -b -n 1"])
     .revert(&["taskset with all CPUs"]);
     Ok(AuditFinding { apply: stops, ..made }.into())
+}
+
+/// CPUs that the server may use, where one is named.
+fn own_cpus(facts: &Facts) -> Result<Option<Vec<u32>>, Gap> {
+    let Some(server) = &facts.server else { return Ok(None) };
+    let lists = server.threads.known()?.cpus.keys();
+    let own: BTreeSet<u32> = lists.flat_map(|list| cpus(list)).collect();
+    Ok(Some(if own.is_empty() { (0..facts.cpu_count()?).collect() } else { own.into_iter().collect() }))
+}
+
+/// Percent that a program took which wanted all of the server's CPU, the least and the most.
+const TAKEN: (f64, f64) = (11.0, 17.0);
+
+/// The same of the share that neighbours really used of the server's CPUs.
+fn taken(percent: f64, own: Option<&[u32]>) -> Gain {
+    let Some(own) = own else {
+        return unknown("without --pid nobody knows whether a server runs on the same CPUs");
+    };
+    let share = (percent / 100.0 / own.len().max(1) as f64).min(1.0);
+    let tenths = |percent: f64| (10.0 * percent * share).round() / 10.0;
+    measured(
+        tenths(TAKEN.0),
+        tenths(TAKEN.1),
+        &format!(
+            "a program that wanted all of the server's CPU, whatever its nice value, took 11 to 17 %, p99 six times as long; these used {:.0} % of its CPUs",
+            100.0 * share
+        ),
+    )
 }
 
 fn watchdog(facts: &Facts) -> Seen {
@@ -211,7 +245,8 @@ fn watchdog(facts: &Facts) -> Seen {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use dyno_record::audit::{Audit, Goal};
+    use dyno_record::audit::{Audit, Goal, Level};
+    use dyno_record::facts::{Neighbour, Server, Threads};
 
     fn latency(facts: &Facts) -> Audit {
         crate::audit::audit(facts, Goal::Latency)
@@ -231,6 +266,28 @@ mod tests {
         let menu = of("menu");
         let fine = menu.fine.iter().find(|one| one.id == "host.idle").unwrap();
         assert!(fine.found.contains("nobody asks for it"), "{}", fine.found);
+    }
+
+    /// Planted fault: the figure of a whole CPU stands for any neighbour; then 2 % of one CPU of many are a High.
+    #[test]
+    fn a_neighbour_costs_its_share_of_the_servers_cpus() {
+        let of = |percent: f64, cpu: u32, server: Option<&str>| {
+            let mut facts = Facts::default();
+            facts.cpus.count = 8;
+            let one =
+                Neighbour { pid: 9, name: "hog".into(), cpu_percent: percent, cpu, ..Neighbour::default() };
+            facts.neighbours = Fact::Value(vec![one]);
+            facts.server = server.map(|list| {
+                let threads = Threads { cpus: [(list.to_owned(), 1)].into(), ..Threads::default() };
+                Server { threads: Fact::Value(threads), ..Server::default() }
+            });
+            let found = latency(&facts).findings;
+            found.into_iter().find(|one| one.id == "host.neigh").map(|one| (one.level, one.gain.percent))
+        };
+        assert_eq!(of(100.0, 3, Some("3")), Some((Level::High, Some([11.0, 17.0]))));
+        assert_eq!(of(2.0, 3, Some("0-7")), Some((Level::Low, Some([0.0, 0.0]))));
+        assert_eq!(of(100.0, 3, Some("0-1")), None, "the server may not run there");
+        assert_eq!(of(100.0, 3, None), Some((Level::Low, None)), "nobody knows");
     }
 
     /// Planted fault: CPUs are counted from 0; then one that is offline makes the whole change impossible.

@@ -1,7 +1,7 @@
 //! The host's memory: huge pages, swap, and who tidies up.
 
 use dyno_record::audit::Risk;
-use dyno_record::facts::{Facts, Swap};
+use dyno_record::facts::Facts;
 
 use super::draft::{
     ALL, Check, FAST, LATENCY, Looked, Say, Seen, finding, measured, unknown, with_file, with_sysctl,
@@ -54,9 +54,7 @@ const SWAPPINESS_WANTED: u64 = 10;
 fn swap(facts: &Facts) -> Seen {
     let areas = facts.memory.swaps.known()?;
     let swappiness = facts.sysctl("vm.swappiness")?;
-    // What is swapped to a compressed part of memory is on no disk.
-    let on_disk = |area: &&Swap| !area.name.starts_with("/dev/zram");
-    let used: u64 = areas.iter().filter(on_disk).map(|area| area.used_bytes).sum();
+    let used: u64 = areas.iter().filter(|area| area.is_on_disk()).map(|area| area.used_bytes).sum();
     let found = format!(
         "{} MB used of {} MB, vm.swappiness={swappiness}",
         used >> 20,
@@ -101,11 +99,16 @@ fn pressure(facts: &Facts) -> Seen {
         .into())
 }
 
+/// `NUMA_BALANCING_NORMAL`; the other bit is `NUMA_BALANCING_MEMORY_TIERING` (Linux 5.18, admin-guide/sysctl/kernel).
+const NUMA_BY_USE: u32 = 1;
+
 fn numa(facts: &Facts) -> Seen {
     let nodes = facts.cpus.nodes.known()?.len();
     let value = facts.sysctl("kernel.numa_balancing")?;
     let found = format!("kernel.numa_balancing={value}, {nodes} memory nodes");
-    if value == "0" || nodes < 2 {
+    // 1 is by use; 2 moves what is used little to slower memory, and is no hunt for the nearest node.
+    let by_use = value.trim().parse::<u32>().is_ok_and(|bits| bits & NUMA_BY_USE != 0);
+    if !by_use || nodes < 2 {
         return Ok(Looked::Fine(found));
     }
     let made = finding(
@@ -116,7 +119,8 @@ fn numa(facts: &Facts) -> Seen {
     .gain(LATENCY, unknown("no machine with several nodes was at hand; tuned turns it off for latency"))
     .risk(Risk::Operational, "a program that is not bound may stay far from its memory")
     .why("To learn which CPU uses a page, the kernel takes it away for a moment; the next access then has to ask the kernel for it.");
-    Ok(with_sysctl(made, "kernel.numa_balancing", "0", value).into())
+    let rest = value.trim().parse::<u32>().map_or(0, |bits| bits & !NUMA_BY_USE).to_string();
+    Ok(with_sysctl(made, "kernel.numa_balancing", &rest, value).into())
 }
 
 fn merging(facts: &Facts) -> Seen {
@@ -141,6 +145,21 @@ mod tests {
     use super::*;
     use dyno_record::audit::{AuditFinding, Goal};
     use dyno_record::fact::Fact;
+    use dyno_record::facts::{Node, Swap};
+
+    /// Planted fault: anything but 0 counts; then tiers of memory are turned off.
+    #[test]
+    fn tiers_of_memory_stay_when_moving_by_use_is_turned_off() {
+        let of = |value: &str| {
+            let mut facts = Facts::default();
+            facts.cpus.nodes = Fact::Value(vec![Node::default(); 2]);
+            facts.sysctls.insert("kernel.numa_balancing".into(), Fact::Value(value.into()));
+            facts.reader.network_namespace = Fact::Value("net:[9]".into());
+            let found = crate::audit::audit(&facts, Goal::Latency).findings;
+            found.into_iter().find(|one| one.id == "host.numa").map(|one| one.changes[0].wanted.clone())
+        };
+        assert_eq!([of("0"), of("1"), of("2"), of("3")], [None, Some("0".into()), None, Some("2".into())]);
+    }
 
     fn swapped(name: &str, swappiness: &str) -> Option<AuditFinding> {
         let mut facts = Facts::default();

@@ -1,9 +1,12 @@
 //! What other tools look at and what bears on a server's speed: compiled filters, pages that wait to be written, neighbours.
 
 use dyno_record::audit::Risk;
+use dyno_record::change::What;
+use dyno_record::fact::Gap;
 use dyno_record::facts::Facts;
 
 use super::draft::{ALL, Check, FAST, LATENCY, Looked, Say, Seen, finding, unknown, with_sysctl};
+use super::moved::counted;
 
 pub(super) const CHECKS: &[Check] = &[
     Check { id: "host.jit", about: "whether filters are compiled, and how", look: compiled },
@@ -14,8 +17,10 @@ pub(super) const CHECKS: &[Check] = &[
 /// Compiling is off on old kernels, and hardened on kernels that somebody made safer: constants are blinded for everybody with 2.
 fn compiled(facts: &Facts) -> Seen {
     let enabled = facts.sysctl("net.core.bpf_jit_enable")?;
-    let hardened = facts.sysctl("net.core.bpf_jit_harden").unwrap_or("0");
-    let found = format!("net.core.bpf_jit_enable={enabled}, net.core.bpf_jit_harden={hardened}");
+    // Root alone may read it: where it was not read, nothing is known of it.
+    let hardened = facts.sysctl("net.core.bpf_jit_harden");
+    let told = hardened.as_ref().map_or_else(|_| "not read", |hardened| *hardened);
+    let found = format!("net.core.bpf_jit_enable={enabled}, net.core.bpf_jit_harden={told}");
     if enabled == "0" {
         let made = finding(
             "Filters of packets and system calls are interpreted, one instruction after the other",
@@ -33,6 +38,10 @@ fn compiled(facts: &Facts) -> Seen {
         .why("Seccomp, taps, XDP and traffic control run programs for each call or packet.");
         return Ok(with_sysctl(made, "net.core.bpf_jit_enable", "1", enabled).into());
     }
+    let hardened = match hardened {
+        Err(Gap::Absent(_)) => "0",
+        hardened => hardened?,
+    };
     if hardened != "2" {
         return Ok(Looked::Fine(found));
     }
@@ -50,6 +59,8 @@ fn compiled(facts: &Facts) -> Seen {
 
 /// Percent of memory from which a writer may stand still for long: TuneD's profiles for latency have 10.
 const DIRTY_MAX: i64 = 10;
+/// And of what is dirty from which it is written in the background.
+const BEHIND_MAX: i64 = 3;
 /// On smaller machines a fifth of memory is written in a second or two.
 const MEMORY_MIN: u64 = 16 << 30;
 
@@ -65,11 +76,28 @@ fn write_back(facts: &Facts) -> Seen {
     if ratio <= DIRTY_MAX || memory < MEMORY_MIN {
         return Ok(Looked::Fine(found));
     }
-    let made = finding("Much data may wait to be written to disk, and then every writer waits for the disk", found, "10, and 3 in the background")
+    // 0: a number of bytes stands in its place.
+    let is_late = behind > BEHIND_MAX;
+    let wanted = match is_late {
+        true => format!("vm.dirty_ratio={DIRTY_MAX}, vm.dirty_background_ratio={BEHIND_MAX}"),
+        false => format!("vm.dirty_ratio={DIRTY_MAX}"),
+    };
+    let made = finding("Much data may wait to be written to disk, and then every writer waits for the disk", found, wanted)
         .gain(LATENCY, unknown("nothing while nobody writes; TuneD sets it for latency, and the opposite (40) for throughput"))
         .risk(Risk::Operational, "disks are written to sooner and more evenly")
         .why("A program that writes when that share of memory is dirty stands still until the disk has caught up: a log line then waits for seconds.");
-    Ok(with_sysctl(made, "vm.dirty_ratio", "10", &ratio.to_string()).into())
+    let made = with_sysctl(made, "vm.dirty_ratio", &DIRTY_MAX.to_string(), &ratio.to_string());
+    if !is_late {
+        return Ok(made.into());
+    }
+    let name = "vm.dirty_background_ratio";
+    let set = |value: i64| format!("sudo sysctl -w {name}={value}");
+    let mut made =
+        made.set(What::File("/proc/sys/vm/dirty_background_ratio".into()), &BEHIND_MAX.to_string());
+    made.see.push(format!("sysctl {name}"));
+    made.apply.push(set(BEHIND_MAX));
+    made.revert.push(set(behind));
+    Ok(made.into())
 }
 
 /// Percent of the table from which it is worth a sentence.
@@ -81,10 +109,10 @@ fn neighbours(facts: &Facts) -> Seen {
     let Some(entries) = counters.get("NeighbourEntries").copied() else {
         return Ok(Looked::NotHere("a table of neighbours".into()));
     };
-    let fulls = counters.get("NeighbourTableFull").copied().unwrap_or(0);
-    let found = format!("{entries} of {most}; the table was full {fulls} times");
+    let (lately, fulls) = counted(facts, &["NeighbourTableFull"])?;
+    let found = format!("{entries} of {most}; the table was full {fulls} times (now {lately})");
     let most_known = u64::try_from(most).unwrap_or(0).max(1);
-    if fulls == 0 && 100 * entries < NEIGHBOURS_MAX * most_known {
+    if lately == 0 && 100 * entries < NEIGHBOURS_MAX * most_known {
         return Ok(Looked::Fine(found));
     }
     let wanted = (4 * most_known).to_string();
@@ -94,4 +122,50 @@ fn neighbours(facts: &Facts) -> Seen {
         .risk(Risk::Operational, "a little memory for each neighbour")
         .why("Each machine or container on the own network takes an entry. Packets to one that finds no room are dropped.");
     Ok(with_sysctl(made, "net.ipv4.neigh.default.gc_thresh3", &wanted, &most.to_string()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_record::audit::{Audit, Goal};
+    use dyno_record::fact::{Fact, Unread};
+
+    fn judged(sysctls: &[(&str, &str)], unread: &[&str]) -> Audit {
+        let mut facts = Facts::default();
+        facts.memory.total_bytes = 64 << 30;
+        facts.reader.network_namespace = Fact::Value("net:[9]".into());
+        let known =
+            sysctls.iter().map(|(name, value)| ((*name).to_owned(), Fact::Value((*value).to_owned())));
+        let hidden = unread.iter().map(|name| ((*name).to_owned(), Fact::Unread(Unread::default())));
+        facts.sysctls = known.chain(hidden).collect();
+        crate::audit::audit(&facts, Goal::Latency)
+    }
+
+    /// Planted fault: what was not read counts as 0; then without root it is told as fine.
+    #[test]
+    fn hardening_that_only_root_may_read_is_not_fine_without_root() {
+        let without = judged(&[("net.core.bpf_jit_enable", "1")], &["net.core.bpf_jit_harden"]);
+        assert!(without.fine.iter().all(|one| one.id != "host.jit"));
+        assert!(without.not_looked_at.iter().any(|one| one.id == "host.jit"));
+        let off = judged(&[("net.core.bpf_jit_enable", "0")], &["net.core.bpf_jit_harden"]);
+        let made = off.findings.iter().find(|one| one.id == "host.jit").unwrap();
+        assert!(made.found.ends_with("not read"), "{}", made.found);
+    }
+
+    /// Planted fault: one of the two is set; then the other is only promised.
+    #[test]
+    fn both_shares_of_dirty_memory_are_set_and_set_back() {
+        let of = |behind: &str| {
+            let all = judged(&[("vm.dirty_ratio", "20"), ("vm.dirty_background_ratio", behind)], &[]);
+            all.findings.into_iter().find(|one| one.id == "host.writeback").unwrap()
+        };
+        let made = of("10");
+        let wanted: Vec<&str> = made.changes.iter().map(|spec| spec.wanted.as_str()).collect();
+        assert_eq!(
+            (wanted, made.revert[1].as_str()),
+            (vec!["10", "3"], "sudo sysctl -w vm.dirty_background_ratio=10")
+        );
+        assert_eq!((of("3").changes.len(), of("0").changes.len()), (1, 1), "low already, or in bytes");
+    }
 }

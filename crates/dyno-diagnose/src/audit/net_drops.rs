@@ -1,9 +1,11 @@
 //! Packets that are lost inside this machine.
 
-use dyno_record::audit::Risk;
+use dyno_record::audit::{AuditFinding, Risk};
+use dyno_record::fact::Gap;
 use dyno_record::facts::Facts;
 
 use super::draft::{ALL, Check, FAST, Looked, Say, Seen, finding, unknown, with_sysctl};
+use super::moved::{Moved, OF_PACKETS, counted, moved, only_told};
 use super::net_tcp::unused;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -18,15 +20,16 @@ fn softnet(facts: &Facts) -> Seen {
         "dropped {} (now {dropped}), squeezed {} (now {squeezed}), handed over {}, of {} packets",
         softnet.dropped, softnet.squeezed, softnet.handed_over, softnet.packets
     );
-    // Since boot a few are history; a drop in a million is no trouble of today.
-    let is_history = dropped == 0 && softnet.dropped.saturating_mul(1_000_000) <= softnet.packets;
-    if is_history && squeezed == 0 {
-        return Ok(Looked::Fine(found));
+    let mut all = Vec::new();
+    match moved((dropped, softnet.dropped), softnet.packets, OF_PACKETS) {
+        Moved::Now => all.push(overflowing(facts, &found)?.loses()),
+        Moved::Before => all.push(only_told(overflowing(facts, &found)?)),
+        Moved::No => {}
     }
-    match dropped > 0 || !is_history {
-        true => overflowing(facts, found),
-        false => squeezed_turns(facts, found),
+    if squeezed > 0 && dropped == 0 {
+        all.push(squeezed_turns(facts, &found)?);
     }
+    Ok(Looked::found_or(all, || found))
 }
 
 /// Twice what it is, and at least what helps elsewhere: a host that was tuned is never advised to go back.
@@ -35,7 +38,7 @@ fn at_least(was: &str, least: u64) -> String {
     was.saturating_mul(2).max(least).to_string()
 }
 
-fn overflowing(facts: &Facts, found: String) -> Seen {
+fn overflowing(facts: &Facts, found: &str) -> Result<AuditFinding, Gap> {
     let name = "net.core.netdev_max_backlog";
     let was = facts.sysctl(name)?;
     let wanted = at_least(was, 10_000);
@@ -45,15 +48,14 @@ fn overflowing(facts: &Facts, found: String) -> Seen {
         format!("{name}={wanted}"),
     )
     .gain(FAST, unknown("dropped packets are sent again, after a pause"))
-    .loses()
     .risk(Risk::None, "")
     .why("Packets wait for their CPU in a queue of fixed length; one that finds it full is dropped.");
-    Ok(with_sysctl(made, name, &wanted, was).into())
+    Ok(with_sysctl(made, name, &wanted, was))
 }
 
 /// A turn ends after so many packets, or after so many µs, whichever is first (net/core/dev.c, net_rx_action): both are raised,
 /// for the count does not tell which it was.
-fn squeezed_turns(facts: &Facts, found: String) -> Seen {
+fn squeezed_turns(facts: &Facts, found: &str) -> Result<AuditFinding, Gap> {
     let (packets, time) = ("net.core.netdev_budget", "net.core.netdev_budget_usecs");
     let (was, was_us) = (facts.sysctl(packets)?, facts.sysctl(time)?);
     let (wanted, wanted_us) = (at_least(was, 600), at_least(was_us, 4_000));
@@ -73,7 +75,7 @@ fn squeezed_turns(facts: &Facts, found: String) -> Seen {
     made.see.splice(0..0, see);
     made.apply.splice(0..0, apply);
     made.revert.splice(0..0, revert);
-    Ok(made.into())
+    Ok(made)
 }
 
 /// The same least and usual size, and twice the largest: 16 MiB at least, and never less than it was.
@@ -83,43 +85,65 @@ fn larger(was: &str) -> String {
     format!("{least} {usual} {}", most.saturating_mul(2).clamp(16 << 20, 1 << 30).max(most))
 }
 
+/// Counters of data that found a full receive buffer.
+const FULL: [&str; 3] = ["PruneCalled", "TCPRcvQDrop", "TCPBacklogDrop"];
+/// Of all of TCP being short of memory.
+const SHORT: [&str; 2] = ["TCPMemoryPressures", "TCPAbortOnMemory"];
+/// And of those the ones that lose something.
+const LOST: [&str; 3] = ["TCPRcvQDrop", "TCPBacklogDrop", "TCPAbortOnMemory"];
+
 fn prune(facts: &Facts) -> Seen {
-    let counters = facts.network.counters.known()?;
-    let count = |name: &str| counters.get(name).copied().unwrap_or(0);
-    let names = ["PruneCalled", "TCPRcvQDrop", "TCPBacklogDrop", "TCPMemoryPressures", "TCPAbortOnMemory"];
-    let found = names.map(|name| format!("{name} {}", count(name))).join(", ");
-    if names.iter().all(|name| count(name) == 0) {
+    let mut words = Vec::new();
+    for name in FULL.into_iter().chain(SHORT) {
+        let (lately, since) = counted(facts, &[name])?;
+        words.push(format!("{name} {since} (now {lately})"));
+    }
+    let found = words.join(", ");
+    let (full, short) = (counted(facts, &FULL)?, counted(facts, &SHORT)?);
+    let packets = facts.network.softnet.value().map_or(0, |softnet| softnet.packets);
+    let moved = moved((full.0 + short.0, full.1 + short.1), packets, OF_PACKETS);
+    if moved == Moved::No {
         return Ok(Looked::Fine(found));
     }
     if let Some(why) = unused(facts, "net.ipv4.tcp_rmem") {
         return Ok(Looked::Fine(format!("{found}; {why}")));
     }
-    let was = facts.sysctl("net.ipv4.tcp_rmem")?.to_owned();
-    let full = ["PruneCalled", "TCPRcvQDrop", "TCPBacklogDrop"].iter().map(|name| count(name)).sum::<u64>();
-    let lost = count("TCPRcvQDrop") + count("TCPBacklogDrop") + count("TCPAbortOnMemory") > 0;
-    let made = finding("Receive buffers were full, and data was squeezed or thrown away", found, "larger buffers, or a server that reads sooner")
-        .gain(ALL, unknown("what is thrown away is sent again, after a pause"))
-        .risk(Risk::Operational, "each connection may take more memory")
-        .why("Counted since this namespace was made. The kernel tidies a full buffer up, and drops what still does not fit.");
-    // Where all of TCP was short of memory, a larger buffer for each connection makes it shorter.
-    let made = match full {
-        0 => {
-            let all = facts.sysctl("net.ipv4.tcp_mem")?;
-            let double: Vec<String> = all
-                .split_whitespace()
-                .filter_map(|pages| Some((pages.parse::<u64>().ok()?.saturating_mul(2)).to_string()))
-                .collect();
-            with_sysctl(made, "net.ipv4.tcp_mem", &double.join(" "), all)
-        }
-        _ => with_sysctl(made, "net.ipv4.tcp_rmem", &larger(&was), &was),
-    };
-    Ok(if lost { made.loses() } else { made }.into())
+    let made = finding(
+        "Receive buffers were full, and data was squeezed or thrown away",
+        found,
+        "larger buffers, or a server that reads sooner",
+    )
+    .gain(ALL, unknown("what is thrown away is sent again, after a pause"))
+    .risk(Risk::Operational, "each connection may take more memory")
+    .why("The kernel tidies a full buffer up, and drops what still does not fit.");
+    let is_full = if moved == Moved::Now { full.0 > 0 } else { full.1 > 0 };
+    let made = if is_full { with_larger_buffers(facts, made)? } else { with_more_memory(facts, made)? };
+    let loses_now = counted(facts, &LOST)?.0 > 0;
+    Ok(match moved {
+        Moved::Now if loses_now => made.loses(),
+        Moved::Now => made,
+        _ => only_told(made),
+    }
+    .into())
+}
+
+fn with_larger_buffers(facts: &Facts, made: AuditFinding) -> Result<AuditFinding, Gap> {
+    let was = facts.sysctl("net.ipv4.tcp_rmem")?;
+    Ok(with_sysctl(made, "net.ipv4.tcp_rmem", &larger(was), was))
+}
+
+/// Where all of TCP was short of memory, a larger buffer for each connection makes it shorter.
+fn with_more_memory(facts: &Facts, made: AuditFinding) -> Result<AuditFinding, Gap> {
+    let all = facts.sysctl("net.ipv4.tcp_mem")?;
+    let double = |pages: &str| Some(pages.parse::<u64>().ok()?.saturating_mul(2).to_string());
+    let wanted: Vec<String> = all.split_whitespace().filter_map(double).collect();
+    Ok(with_sysctl(made, "net.ipv4.tcp_mem", &wanted.join(" "), all))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dyno_record::audit::{AuditFinding, Goal};
+    use dyno_record::audit::{Goal, Level};
     use dyno_record::fact::Fact;
     use dyno_record::facts::Softnet;
 
@@ -150,6 +174,23 @@ mod tests {
         assert_eq!((of("1000"), of("30000")), ("10000".to_owned(), "60000".to_owned()));
     }
 
+    /// Planted fault: what was dropped since boot is raised for; then each run of tune doubles the queue, and nothing ever drops.
+    #[test]
+    fn drops_that_are_over_are_told_and_nothing_is_set_for_them() {
+        let limits = [("net.core.netdev_max_backlog", "1000"), ("net.ipv4.tcp_rmem", "4096 131072 6291456")];
+        let over = Softnet { packets: 1_000_000, dropped: 50, ..Softnet::default() };
+        let mut facts = facts(over, &limits);
+        facts.network.counters = Fact::Value([("PruneCalled".to_owned(), 9)].into());
+        facts.network.lately = Fact::Value([].into());
+        for id in ["net.softnet", "net.prune"] {
+            let made = found(&facts, id);
+            assert_eq!((made.changes.len(), made.level), (0, Level::Low), "{made:?}");
+            assert!(made.by_hand.contains("while the facts were read") && !made.apply.is_empty());
+        }
+        facts.network.softnet = Fact::Value(Softnet { packets: 10_000_000_000, dropped: 50, ..over });
+        assert_eq!((found(&facts, "net.softnet"), found(&facts, "net.prune")), Default::default());
+    }
+
     /// Planted fault: packets alone are raised; then a turn that ends by its time ends as before.
     #[test]
     fn turns_that_end_early_get_more_packets_and_more_time() {
@@ -168,6 +209,7 @@ mod tests {
                 &[("net.ipv4.tcp_rmem", "4096 131072 6291456"), ("net.ipv4.tcp_mem", "10 20 30")],
             );
             facts.network.counters = Fact::Value([(counter.to_owned(), 3)].into());
+            facts.network.lately = facts.network.counters.clone();
             found(&facts, "net.prune").changes[0].clone()
         };
         assert_eq!(of("TCPMemoryPressures").wanted, "20 40 60");

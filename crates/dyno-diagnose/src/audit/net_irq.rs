@@ -8,7 +8,7 @@ use dyno_record::fact::Gap;
 use dyno_record::facts::{Device, Facts, Interrupt};
 
 use super::cpu_list::cpus;
-use super::draft::{Check, FAST, Looked, Say, Seen, finding, published};
+use super::draft::{Check, FAST, Looked, Say, Seen, counted, finding, published, quoted};
 
 pub(super) const CHECKS: &[Check] =
     &[Check { id: "net.irq", about: "CPUs that take the hardware's interrupts", look: irq }];
@@ -36,7 +36,7 @@ fn irq(facts: &Facts) -> Seen {
     let placed: Vec<Placed<'_>> =
         devices.iter().map(|device| Placed::of(device, interrupts, facts)).collect::<Result<_, Gap>>()?;
     let mut found: Vec<AuditFinding> =
-        placed.iter().filter(|one| !one.moves.is_empty()).map(|one| one.finding(balancer)).collect();
+        placed.iter().filter(|one| one.reason != Reason::None).map(|one| one.finding(balancer)).collect();
     let told: Vec<String> = placed.iter().map(Placed::words).collect();
     if let (Some(pid), true) = (balancer, found.is_empty()) {
         found.push(of_balancer(pid, told.join("; "), &placed));
@@ -51,6 +51,8 @@ struct Placed<'f> {
     /// Interrupts with the CPU that each should go to.
     moves: Vec<(&'f Interrupt, u32)>,
     reason: Reason,
+    /// CPUs that they may go to.
+    room: usize,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -59,6 +61,8 @@ enum Reason {
     Uneven,
     /// The server is bound to other CPUs.
     Elsewhere,
+    /// It is, and to fewer of them than there are queues.
+    Crowded,
     /// All is well, or they are fixed.
     None,
 }
@@ -78,7 +82,7 @@ impl<'f> Placed<'f> {
         };
         let reason = reason(&receiving, &room, bound.is_some());
         let mut moves = Vec::new();
-        if reason != Reason::None {
+        if [Reason::Uneven, Reason::Elsewhere].contains(&reason) {
             let movable = |one: &Interrupt, cpu| !one.is_fixed && taken(one) != Some(cpu);
             let senders = senders(&own, &receiving);
             for (one, cpu) in wanted(&receiving, &room).into_iter().filter(|(one, cpu)| movable(one, *cpu)) {
@@ -90,8 +94,9 @@ impl<'f> Placed<'f> {
                 );
             }
         }
-        let reason = if moves.is_empty() { Reason::None } else { reason };
-        Ok(Placed { device, receiving, moves, reason })
+        let is_done = moves.is_empty() && reason != Reason::Crowded;
+        let reason = if is_done { Reason::None } else { reason };
+        Ok(Placed { device, receiving, moves, reason, room: room.len() })
     }
 
     /// `eth0: 4 receive queues, interrupts 41→0 42→1`.
@@ -112,7 +117,39 @@ impl<'f> Placed<'f> {
         }
     }
 
+    /// All queues on the CPUs of the server would leave it no time: there have to be fewer of them first.
+    fn crowded(&self) -> AuditFinding {
+        let (device, queues) = (&self.device.name, self.receiving.len());
+        let (name, room) = (quoted(device), counted(self.room, "CPU"));
+        let kind = if self.device.channel_kind == "rx" { "rx" } else { "combined" };
+        let set = |queues: usize| format!("sudo ethtool -L {name} {kind} {queues}");
+        let steer = "# or rules that send the server's port to few queues: ethtool -N … flow-type tcp4 dst-port PORT action QUEUE; then audit again";
+        let has_channels = self.device.channels.value().is_some();
+        let apply = has_channels.then(|| set(self.room)).into_iter().chain([steer.to_owned()]).collect();
+        let revert =
+            if has_channels { set(queues) } else { "# delete these rules: ethtool -N … delete".into() };
+        let made = finding(
+            format!("Packets of {device} arrive on CPUs that the server may not use"),
+            self.words(),
+            format!("no more queues than the server has CPUs ({}), or steering", self.room),
+        )
+        .about(device)
+        .gain(FAST, published(38.0, "locality as a whole, of which this is a part"))
+        .choice()
+        .risk(Risk::Operational, "what else this machine does has fewer queues; the device is reset, and connections stall for a moment")
+        .why(WHY)
+        .hand(&format!(
+            "{device} has {} and the server {room}: moved there, all of them would take the time that it answers in",
+            counted(queues, "queue")
+        ))
+        .see(&["cat /proc/interrupts", &format!("ethtool -l {name}")]);
+        AuditFinding { apply, revert: vec![revert], ..made }
+    }
+
     fn finding(&self, balancer: Option<u32>) -> AuditFinding {
+        if self.reason == Reason::Crowded {
+            return self.crowded();
+        }
         let name = &self.device.name;
         let title = match self.reason {
             Reason::Elsewhere => {
@@ -127,7 +164,7 @@ impl<'f> Placed<'f> {
             .about(name)
             .gain(FAST, published(38.0, "locality as a whole, of which this is a part"))
             .risk(Risk::Operational, "the CPUs that get them have less time for programs")
-            .why("A CPU that a packet interrupts also does the kernel's work on it, and hands the data to the server: on the same CPU it is still in the cache.");
+            .why(WHY);
         let made = self.with_commands(made, balancer);
         match balancer {
             Some(pid) => by_hand(made, pid, &self.receiving),
@@ -155,6 +192,7 @@ impl<'f> Placed<'f> {
     }
 }
 
+const WHY: &str = "A CPU that a packet interrupts also does the kernel's work on it, and hands the data to the server: on the same CPU it is still in the cache.";
 const STOP: &str = "sudo systemctl stop irqbalance";
 const START: &str = "sudo systemctl start irqbalance";
 
@@ -198,9 +236,9 @@ fn number(name: &str) -> Option<u32> {
     let digits = |c: char| c.is_ascii_digit();
     // `mlx5_comp3@pci:0000:01:00.0` names its bus behind.
     let name = name.split('@').next().unwrap_or(name);
-    let end = name.rfind(digits)? + 1;
-    let start = name[..end].rfind(|c: char| !digits(c)).map_or(0, |at| at + 1);
-    name[start..end].parse().ok()
+    let ended = name.trim_end_matches(|c: char| !digits(c));
+    let before = ended.trim_end_matches(digits);
+    ended[before.len()..].parse().ok()
 }
 
 /// The CPU that takes it, where that is one.
@@ -209,7 +247,8 @@ fn taken(one: &Interrupt) -> Option<u32> {
     if is.len() == 1 { is.first().copied() } else { None }
 }
 
-/// CPUs that the server is bound to, where it is to fewer than all.
+/// CPUs that the server is bound to, where it is to fewer than all. Those that are kept free of everything are none of them:
+/// whoever isolated them wants no interrupts there.
 fn bound(facts: &Facts) -> Result<Option<Vec<u32>>, Gap> {
     let Some(threads) = facts.server.as_ref().and_then(|server| server.threads.value()) else {
         return Ok(None);
@@ -217,7 +256,10 @@ fn bound(facts: &Facts) -> Result<Option<Vec<u32>>, Gap> {
     let online = online(facts)?;
     let used: BTreeSet<u32> = threads.cpus.keys().flat_map(|list| cpus(list)).collect();
     let used: Vec<u32> = used.into_iter().filter(|cpu| online.contains(cpu)).collect();
-    Ok((!used.is_empty() && used.len() < online.len()).then_some(used))
+    let is_bound = used.len() < online.len();
+    let isolated = isolated(facts);
+    let free: Vec<u32> = used.into_iter().filter(|cpu| !isolated.contains(cpu)).collect();
+    Ok((is_bound && !free.is_empty()).then_some(free))
 }
 
 fn online(facts: &Facts) -> Result<Vec<u32>, Gap> {
@@ -225,9 +267,13 @@ fn online(facts: &Facts) -> Result<Vec<u32>, Gap> {
     Ok(if named.is_empty() { (0..facts.cpu_count()?).collect() } else { named })
 }
 
+fn isolated(facts: &Facts) -> Vec<u32> {
+    facts.cpus.isolated.value().map(|list| cpus(list)).unwrap_or_default()
+}
+
 /// CPUs at the device's memory, and not those that are kept free of everything.
 fn near(device: &Device, facts: &Facts) -> Result<Vec<u32>, Gap> {
-    let isolated = facts.cpus.isolated.value().map(|list| cpus(list)).unwrap_or_default();
+    let isolated = isolated(facts);
     let mut room = online(facts)?;
     if room.iter().any(|cpu| !isolated.contains(cpu)) {
         room.retain(|cpu| !isolated.contains(cpu));
@@ -244,7 +290,12 @@ fn reason(receiving: &[&Interrupt], room: &[u32], is_bound: bool) -> Reason {
     // Where the kernel does not tell one CPU for each, nothing is compared.
     let Some(is) = is else { return Reason::None };
     if is_bound && is.iter().any(|cpu| !room.contains(cpu)) {
-        return Reason::Elsewhere;
+        let is_fixed = receiving.iter().all(|one| one.is_fixed);
+        return match receiving.len() > room.len() {
+            true if is_fixed => Reason::None,
+            true => Reason::Crowded,
+            false => Reason::Elsewhere,
+        };
     }
     let different: BTreeSet<u32> = is.iter().copied().collect();
     match different.len() < receiving.len().min(room.len()) {
@@ -296,9 +347,9 @@ fn senders<'f>(own: &[&'f Interrupt], receiving: &[&Interrupt]) -> BTreeMap<u32,
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use dyno_record::audit::Goal;
+    use dyno_record::audit::{Goal, Level};
     use dyno_record::fact::Fact;
-    use dyno_record::facts::{Node, Server, Threads};
+    use dyno_record::facts::{Node, Server, Threads, Within};
 
     /// A card whose queues have these interrupts, with the CPU of each; and a machine of that many CPUs.
     fn facts(count: u32, interrupts: &[(u32, &str, &str)]) -> Facts {
@@ -376,6 +427,43 @@ mod tests {
         assert_eq!(found(&facts), None, "it is bound to nothing");
     }
 
+    fn bound_to(cpus: &str) -> Option<Server> {
+        let threads = Threads { cpus: [(cpus.to_owned(), 2)].into(), ..Threads::default() };
+        Some(Server { pid: 7, threads: Fact::Value(threads), ..Server::default() })
+    }
+
+    /// Planted fault: all queues go where the server is; then one CPU of 256 takes 64 interrupts and answers nobody.
+    #[test]
+    fn more_queues_than_the_server_has_cpus_are_not_piled_on_them() {
+        let names: Vec<String> = (0..64).map(|queue| format!("eth0-TxRx-{queue}")).collect();
+        let cpus: Vec<String> = (0..64).map(|queue| queue.to_string()).collect();
+        let all: Vec<(u32, &str, &str)> =
+            (0..64).map(|at| (100 + at as u32, names[at].as_str(), cpus[at].as_str())).collect();
+        let mut facts = facts(256, &all);
+        facts.server = bound_to("5");
+        let Fact::Value(devices) = &mut facts.network.devices else { panic!() };
+        devices[0].channels = Fact::Value(Within { is: 64, max: 64 });
+        let made = found(&facts).unwrap();
+        assert!(
+            made.changes.is_empty() && made.by_hand.contains("64 queues and the server 1 CPU"),
+            "{made:?}"
+        );
+        assert_eq!((made.apply[0].as_str(), made.level), ("sudo ethtool -L eth0 combined 1", Level::Low));
+        facts.server = bound_to("64-191");
+        assert_eq!(moves(&facts).len(), 64, "a CPU for each of them");
+    }
+
+    /// Planted fault: the CPUs of a server are taken as they are; then interrupts come to those that were isolated from them.
+    #[test]
+    fn a_server_on_isolated_cpus_keeps_them_free_of_interrupts() {
+        let mut facts = facts(4, &FOUR[..2]);
+        facts.cpus.isolated = Fact::Value("2-3".into());
+        facts.server = bound_to("2-3");
+        assert_eq!(found(&facts), None);
+        facts.server = bound_to("1-2");
+        assert_eq!(moves(&facts), [(41, "1".to_owned())]);
+    }
+
     /// Planted fault: queues are placed in their order; then one stays beside a fixed one, and a CPU takes none.
     #[test]
     fn queues_that_are_fixed_have_their_places_first() {
@@ -423,5 +511,6 @@ mod tests {
         let all =
             ["eth0-TxRx-12", "virtio3-input.7", "mlx5_comp3@pci:0000:01:00.0", "eth", "i40e-eth1-TxRx-0"];
         assert_eq!(all.map(number), [Some(12), Some(7), Some(3), None, Some(0)]);
+        assert_eq!(["é7", "7é", "é", ""].map(number), [Some(7), Some(7), None, None]);
     }
 }

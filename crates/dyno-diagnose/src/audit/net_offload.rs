@@ -31,6 +31,19 @@ struct Offloads<'f> {
     device: &'f Device,
     on: &'f [String],
     settable: &'f [String],
+    wanted: &'f [String],
+}
+
+impl Offloads<'_> {
+    fn is_on(&self, name: &str) -> bool {
+        has(self.on, name)
+    }
+
+    /// It is off because nobody asks for it. One that is asked for and off is one that the device cannot do now, as a tun device
+    /// whose program takes no large packets: asking again changes nothing.
+    fn is_left_out(&self, name: &str) -> bool {
+        !self.is_on(name) && has(self.settable, name) && !has(self.wanted, name)
+    }
 }
 
 /// Of devices that have none, nothing is said.
@@ -39,7 +52,7 @@ fn offloads(facts: &Facts) -> Result<Vec<Offloads<'_>>, Gap> {
     for device in facts.network.devices.known()?.iter().filter(|device| device.is_up) {
         let settable = device.settable_features.value().map_or(&[][..], Vec::as_slice);
         match device.features.known() {
-            Ok(on) => all.push(Offloads { device, on, settable }),
+            Ok(on) => all.push(Offloads { device, on, settable, wanted: device.wanted_features.known()? }),
             Err(Gap::Absent(_)) => {}
             Err(gap) => return Err(gap),
         }
@@ -54,14 +67,24 @@ fn has(features: &[String], name: &str) -> bool {
 fn segmentation(facts: &Facts) -> Seen {
     let all = offloads(facts)?;
     let mut found: Vec<AuditFinding> = Vec::new();
-    for Offloads { device, on, settable } in &all {
+    for one in &all {
+        let device = one.device;
+        // Without it the kernel takes TSO and GSO back at once (net/core/dev.c, netdev_fix_features).
+        let lacks_gather = one.is_left_out(GATHER);
+        let is_held = |name: &str| lacks_gather && has(one.settable, name) && !one.is_on(name);
         let off: Vec<&str> =
-            [TSO, GSO].into_iter().filter(|name| !has(on, name) && has(settable, name)).collect();
+            [TSO, GSO].into_iter().filter(|name| one.is_left_out(name) || is_held(name)).collect();
         if off.is_empty() {
             continue;
         }
-        // Without it the kernel takes TSO and GSO back at once (net/core/dev.c, netdev_fix_features).
-        let lacks_gather = !has(on, GATHER) && has(settable, GATHER);
+        let gain = match one.is_on(TSO) || one.is_on(GSO) {
+            false => {
+                measured(83.0, 85.0, "replies of 64 kB with both off; nothing for replies of one packet")
+            }
+            true => {
+                unknown("with one of the two the kernel still works on large packets; 83 % was with both off")
+            }
+        };
         let name = quoted(&device.name);
         let set = |state: &str| {
             let words = [(TSO, "tso"), (GSO, "gso")];
@@ -81,11 +104,8 @@ fn segmentation(facts: &Facts) -> Seen {
             "on",
         )
         .about(&device.name)
-        .gain(
-            THROUGHPUT,
-            measured(83.0, 85.0, "replies of 64 kB with both off; nothing for replies of one packet"),
-        )
-        .risk(Risk::None, "")
+        .gain(THROUGHPUT, gain)
+        .risk(Risk::Operational, "somebody may have turned it off because of a fault of the card's")
         .why("Each packet then runs through all of the network code by itself, instead of forty at once.")
         .see(&[&format!("ethtool -k {name}")])
         .apply(&[&set("on")])
@@ -181,4 +201,62 @@ fn congestion(facts: &Facts) -> Seen {
         .apply(&["restart the server"])
         .revert(&["nothing to revert"])
         .into())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_record::audit::{Goal, Level};
+    use dyno_record::fact::Fact;
+
+    fn found(on: &[&str], wanted: &[&str]) -> Option<AuditFinding> {
+        let names = |all: &[&str]| Fact::Value(all.iter().map(|name| (*name).to_owned()).collect());
+        let mut facts = Facts::default();
+        facts.reader.network_namespace = Fact::Value("net:[9]".into());
+        facts.network.devices = Fact::Value(vec![Device {
+            name: "tun0".into(),
+            is_up: true,
+            features: names(on),
+            settable_features: names(&[TSO, GSO, GATHER]),
+            wanted_features: names(wanted),
+            ..Device::default()
+        }]);
+        let all = crate::audit::audit(&facts, Goal::Throughput).findings;
+        all.into_iter().find(|one| one.id == "net.tso")
+    }
+
+    /// Planted fault: what is asked for is not looked at; then every tun device is a High that nobody can mend.
+    #[test]
+    fn an_offload_that_is_asked_for_and_not_to_be_had_is_no_finding() {
+        assert_eq!(found(&[GSO, GATHER], &[TSO, GSO, GATHER]), None);
+        let off = found(&[GATHER], &[GATHER]).unwrap();
+        assert_eq!((off.level, off.risk, off.changes.len()), (Level::High, Risk::Operational, 2));
+    }
+
+    /// Planted fault: the figure of both stands for one of them.
+    #[test]
+    fn the_figure_is_of_both_turned_off() {
+        let one = found(&[GSO, GATHER], &[GSO, GATHER]).unwrap();
+        assert_eq!((one.gain.percent, one.level), (None, Level::Low));
+    }
+
+    #[test]
+    fn what_gathering_holds_back_comes_back_with_it() {
+        let made = found(&[], &[TSO, GSO]).unwrap();
+        assert_eq!(made.apply, ["sudo ethtool -K tun0 sg on tso on gso on"]);
+    }
+
+    /// Planted fault: a kernel that does not tell offloads has none; then it is told as fine.
+    #[test]
+    fn what_an_older_kernel_does_not_tell_is_not_fine() {
+        let mut facts = Facts::default();
+        facts.network.devices =
+            Fact::Value(vec![Device { is_up: true, driver: Some("x".into()), ..Device::default() }]);
+        let judged = crate::audit::audit(&facts, Goal::Throughput);
+        for id in ["net.tso", "net.gro", "net.rss", "net.coal", "net.rings", "net.busypoll"] {
+            assert!(judged.fine.iter().all(|one| one.id != id), "{id}");
+            assert!(judged.not_here.iter().all(|one| one.id != id), "{id}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use dyno_record::audit::{AuditFinding, Risk};
 use dyno_record::change::What;
 use dyno_record::facts::Facts;
 
-use super::app::comes_by_no_queue;
+use super::app::{can_be_polled, comes_by_no_queue};
 use super::draft::{
     Check, FAST, LATENCY, Looked, Say, Seen, counted, device as named, finding, measured, quoted, unknown,
     with_file, with_sysctl,
@@ -21,8 +21,7 @@ const FEW_CPUS: u32 = 4;
 
 fn busy_poll(facts: &Facts) -> Seen {
     let value = facts.sysctl("net.core.busy_poll")?;
-    let devices = facts.network.devices.known()?;
-    let polled = devices.iter().filter(|device| device.is_up && !device.napi_ids.is_empty()).count();
+    let polled = can_be_polled(facts)?.len();
     let found = format!("net.core.busy_poll={value}, {} that can be polled", counted(polled, "device"));
     if value != "0" || polled == 0 {
         return Ok(Looked::Fine(found));
@@ -45,9 +44,7 @@ fn defer(facts: &Facts) -> Seen {
         return Ok(Looked::fine("nobody polls"));
     }
     let mut found: Vec<AuditFinding> = Vec::new();
-    for device in
-        facts.network.devices.known()?.iter().filter(|device| device.is_up && !device.napi_ids.is_empty())
-    {
+    for device in can_be_polled(facts)? {
         let (deferred, flush) = (*device.defer_hard_irqs.known()?, *device.gro_flush_ns.known()?);
         if deferred > 0 && flush > 0 {
             continue;

@@ -5,9 +5,10 @@ use dyno_record::change::What;
 use dyno_record::facts::{Device, Facts, QueueSetting};
 
 use super::draft::{
-    Check, FAST, Looked, Say, Seen, THROUGHPUT, counted, device as named, finding, measured, published,
-    quoted, unknown, with_sysctl,
+    Check, FAST, Looked, Say, Seen, THROUGHPUT, counted, device as named, finding, measured, present,
+    published, quoted, unknown, with_sysctl,
 };
+use super::moved::{Moved, OF_PACKETS, moved, only_told};
 
 pub(super) const CHECKS: &[Check] = &[
     Check { id: "net.rps", about: "packets that one CPU hands to another (RPS)", look: rps },
@@ -168,20 +169,30 @@ fn xps(facts: &Facts) -> Seen {
             continue;
         }
         let name = quoted(&device.name);
-        let made =
-            finding(
-                format!("Sending queues of {} are chosen by hash, not by CPU", device.name),
-                format!("{}, no CPUs set for any", counted(device.tx_queues as usize, "sending queue")),
-                "a queue for each CPU",
-            )
-            .about(&device.name)
-            .gain(FAST, unknown("part of the published 38 % for locality"))
-            .risk(Risk::None, "")
-            .why("Two CPUs that send through one queue wait for each other.")
-            .see(&[&format!("grep . /sys/class/net/{name}/queues/tx-*/xps_cpus")])
-            .apply(&[&format!("for q in $(seq 0 {}); do printf '%x' $((1 << q)) | sudo tee /sys/class/net/{name}/queues/tx-$q/xps_cpus; done", device.tx_queues.min(facts.cpus.count).saturating_sub(1))])
-            .revert(&[&format!("for f in /sys/class/net/{name}/queues/tx-*/xps_cpus; do echo 0 | sudo tee $f; done")]);
-        found.push((0..device.tx_queues.min(facts.cpus.count)).fold(made, |made, queue| {
+        let made = finding(
+            format!("Sending queues of {} are chosen by hash, not by CPU", device.name),
+            format!("{}, no CPUs set for any", counted(device.tx_queues as usize, "sending queue")),
+            "a queue for each CPU",
+        )
+        .about(&device.name)
+        .gain(FAST, unknown("part of the published 38 % for locality"))
+        .risk(Risk::None, "")
+        .why("Two CPUs that send through one queue wait for each other.")
+        .see(&[&format!("grep . /sys/class/net/{name}/queues/tx-*/xps_cpus")]);
+        let each = || 0..device.tx_queues.min(facts.cpus.count);
+        let mut made = made.revert(&[&format!(
+            "for f in /sys/class/net/{name}/queues/tx-*/xps_cpus; do echo 0 | sudo tee $f; done"
+        )]);
+        // A shell counts no further than 63 in powers of two, and the kernel wants words of 32 bits.
+        let set = |queue: u32| {
+            format!("echo {} | sudo tee /sys/class/net/{name}/queues/tx-{queue}/xps_cpus", mask_of(queue))
+        };
+        made.apply = each().take(QUEUES_SHOWN).map(set).collect();
+        let more = each().count().saturating_sub(QUEUES_SHOWN);
+        made.apply.extend(
+            (more > 0).then(|| format!("# and {more} more: dyno tune apply net.xps does all of them")),
+        );
+        found.push(each().fold(made, |made, queue| {
             let file = format!("queues/tx-{queue}/xps_cpus");
             made.set(What::DeviceFile { device: named(&device.name), file }, &mask_of(queue))
         }));
@@ -201,7 +212,7 @@ fn rss(facts: &Facts) -> Seen {
     let mut found = Vec::new();
     let mut fine = Vec::new();
     for device in hardware(facts)? {
-        let Some(channels) = device.channels.value() else {
+        let Some(channels) = present(&device.channels)? else {
             fine.push(format!(
                 "{}: {}, none can be added",
                 device.name,
@@ -215,6 +226,7 @@ fn rss(facts: &Facts) -> Seen {
             continue;
         }
         let name = quoted(&device.name);
+        let kind = if device.channel_kind.is_empty() { "combined" } else { &device.channel_kind };
         found.push(
             finding(
                 format!("{} spreads packets over fewer CPUs than there are", device.name),
@@ -231,9 +243,9 @@ fn rss(facts: &Facts) -> Seen {
             .risk(Risk::Operational, "the device is reset: connections stall for a moment")
             .why("Packets of a queue are worked on by the CPU that takes its interrupt.")
             .see(&[&format!("ethtool -l {name}")])
-            .apply(&[&format!("sudo ethtool -L {name} combined {wanted}")])
-            .revert(&[&format!("sudo ethtool -L {name} combined {}", channels.is)])
-            .set(hardware_of(device, "channels combined"), &wanted.to_string()),
+            .apply(&[&format!("sudo ethtool -L {name} {kind} {wanted}")])
+            .revert(&[&format!("sudo ethtool -L {name} {kind} {}", channels.is)])
+            .set(hardware_of(device, &format!("channels {kind}")), &wanted.to_string()),
         );
     }
     if fine.is_empty() {
@@ -249,7 +261,7 @@ fn coalescing(facts: &Facts) -> Seen {
     let mut found = Vec::new();
     let mut fine = Vec::new();
     for device in hardware(facts)? {
-        let (Some(rx), Some(tx)) = (device.rx_usecs.value(), device.tx_usecs.value()) else { continue };
+        let (Some(rx), Some(tx)) = (present(&device.rx_usecs)?, present(&device.tx_usecs)?) else { continue };
         let adaptive = device.adaptive_rx.value().copied().unwrap_or(false);
         let words = format!(
             "{}: adaptive {}, rx {rx} µs, tx {tx} µs",
@@ -289,31 +301,101 @@ fn rings(facts: &Facts) -> Seen {
     let mut found = Vec::new();
     let mut fine = Vec::new();
     for device in hardware(facts)? {
-        let Some(ring) = device.rx_ring.value() else { continue };
+        let Some(ring) = present(&device.rx_ring)? else { continue };
         let words = format!(
-            "{}: {} of {} descriptors, {} packets lost for want of room",
-            device.name, ring.is, ring.max, device.rx_missed
+            "{}: {} of {} descriptors, {} packets lost for want of room (now {}), of {}",
+            device.name, ring.is, ring.max, device.rx_missed, device.rx_missed_lately, device.packets
         );
-        if device.rx_missed == 0 || ring.is >= ring.max {
+        let moved = moved((device.rx_missed_lately, device.rx_missed), device.packets, OF_PACKETS);
+        if moved == Moved::No || ring.is >= ring.max {
             fine.push(words);
             continue;
         }
         let name = quoted(&device.name);
-        found.push(
-            finding(format!("{} lost packets because its ring was full", device.name), words, format!("{} descriptors", ring.max))
-                .about(&device.name)
-                .gain(FAST, unknown("lost packets are sent again, after a pause"))
-                .loses()
-                .risk(Risk::Operational, "the device is reset: connections stall for a moment")
-                .why("Packets that arrive while the CPU is elsewhere wait in the ring; when it is full they are lost.")
-                .see(&[&format!("ethtool -g {name}"), &format!("ip -s -s link show dev {name}")])
-                .apply(&[&format!("sudo ethtool -G {name} rx {}", ring.max)])
-                .revert(&[&format!("sudo ethtool -G {name} rx {}", ring.is)])
-                .set(hardware_of(device, "ring rx"), &ring.max.to_string()),
-        );
+        let made = finding(
+            format!("{} lost packets because its ring was full", device.name),
+            words,
+            format!("{} descriptors", ring.max),
+        )
+        .about(&device.name)
+        .gain(FAST, unknown("lost packets are sent again, after a pause"))
+        .risk(Risk::Operational, "the device is reset: connections stall for a moment")
+        .why(
+            "Packets that arrive while the CPU is elsewhere wait in the ring; when it is full they are lost.",
+        )
+        .see(&[&format!("ethtool -g {name}"), &format!("ip -s -s link show dev {name}")])
+        .apply(&[&format!("sudo ethtool -G {name} rx {}", ring.max)])
+        .revert(&[&format!("sudo ethtool -G {name} rx {}", ring.is)])
+        .set(hardware_of(device, "ring rx"), &ring.max.to_string());
+        found.push(if moved == Moved::Now { made.loses() } else { only_told(made) });
     }
     if found.is_empty() && fine.is_empty() {
         return Ok(Looked::NotHere("a device whose rings can be set".into()));
     }
     Ok(Looked::found_or(found, || fine.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use dyno_record::audit::{Goal, Level};
+    use dyno_record::fact::Fact;
+    use dyno_record::facts::Within;
+
+    fn found(device: Device, cpus: u32, id: &str) -> Option<AuditFinding> {
+        let mut facts = Facts::default();
+        facts.cpus.count = cpus;
+        facts.reader.network_namespace = Fact::Value("net:[9]".into());
+        facts.network.devices = Fact::Value(vec![Device {
+            name: "eth0".into(),
+            driver: Some("x".into()),
+            is_up: true,
+            ..device
+        }]);
+        let all = crate::audit::audit(&facts, Goal::Throughput).findings;
+        all.into_iter().find(|one| one.id == id)
+    }
+
+    /// Planted fault: packets since boot are judged; then one that was lost in months is a High for ever.
+    #[test]
+    fn a_ring_is_too_short_where_packets_are_lost_now() {
+        let of = |missed, lately| {
+            let ring = Fact::Value(Within { is: 256, max: 4_096 });
+            let device = Device {
+                packets: 10_000_000_000,
+                rx_missed: missed,
+                rx_missed_lately: lately,
+                rx_ring: ring,
+                ..Device::default()
+            };
+            found(device, 4, "net.rings").map(|made| (made.level, made.changes.len()))
+        };
+        assert_eq!(of(1, 0), None);
+        assert_eq!(of(50_000, 0), Some((Level::Low, 0)));
+        assert_eq!(of(50_000, 3), Some((Level::High, 1)));
+    }
+
+    /// Planted fault: the word is always `combined`.
+    #[test]
+    fn queues_are_set_by_the_name_that_the_card_has_for_them() {
+        let of = |kind: &str| {
+            let channels = Fact::Value(Within { is: 2, max: 16 });
+            let device = Device { channels, channel_kind: kind.into(), ..Device::default() };
+            found(device, 8, "net.rss").unwrap()
+        };
+        assert_eq!(of("rx").apply, ["sudo ethtool -L eth0 rx 8"]);
+        assert!(of("rx").changes[0].what.to_string().contains("channels rx"), "{:?}", of("rx").changes);
+        assert_eq!(of("combined").revert, ["sudo ethtool -L eth0 combined 2"]);
+    }
+
+    /// Planted fault: a shell shifts; then the mask of the 33rd queue is refused.
+    #[test]
+    fn masks_beyond_32_cpus_are_words_with_commas() {
+        let xps = Fact::Value(vec![QueueSetting { queue: "tx-0".into(), value: "0".into() }]);
+        let made = found(Device { tx_queues: 40, xps, ..Device::default() }, 64, "net.xps").unwrap();
+        assert_eq!(made.changes[33].wanted, "2,00000000");
+        assert_eq!(made.apply[1], "echo 2 | sudo tee /sys/class/net/eth0/queues/tx-1/xps_cpus");
+        assert!(made.apply.len() == QUEUES_SHOWN + 1 && made.apply[QUEUES_SHOWN].contains("32 more"));
+    }
 }

@@ -8,6 +8,7 @@ use dyno_record::facts::Facts;
 use super::draft::{
     CONNECTIONS, Check, LATENCY, Looked, MEMORY, Say, Seen, THROUGHPUT, finding, unknown, with_sysctl,
 };
+use super::moved::{Moved, OF_CONNECTIONS, counted, moved, only_told};
 
 pub(super) const CHECKS: &[Check] = &[
     Check { id: "net.ports", about: "ports for connections that this machine opens", look: ports },
@@ -38,12 +39,11 @@ fn ports(facts: &Facts) -> Seen {
 }
 
 fn time_wait(facts: &Facts) -> Seen {
-    let counters = facts.network.counters.known()?;
-    let overflows = counters.get("TCPTimeWaitOverflow").copied().unwrap_or(0);
+    let (lately, overflows) = counted(facts, &["TCPTimeWaitOverflow"])?;
     let waiting = facts.network.sockets.known()?.get("TCP tw").copied().unwrap_or(0);
     let max = facts.sysctl_number("net.ipv4.tcp_max_tw_buckets")?;
-    let found = format!("{waiting} of {max} wait, {overflows} overflows");
-    if overflows == 0 && 2 * i128::from(waiting) < i128::from(max) {
+    let found = format!("{waiting} of {max} wait, {overflows} overflows (now {lately})");
+    if lately == 0 && 2 * i128::from(waiting) < i128::from(max) {
         return Ok(Looked::Fine(found));
     }
     let made = finding(
@@ -85,8 +85,9 @@ fn memory(facts: &Facts) -> Seen {
 
 /// What 100 Mbit/s over 80 ms need; the kernel's defaults are 4 and 6 MB.
 const BUFFER_BYTES: u64 = 1 << 20;
-/// Beyond this, buffers are memory that nothing of a local network needs.
-const LARGE_BUFFER_BYTES: u64 = 16 << 20;
+/// Beyond this, somebody has let buffers grow further than any kernel does by itself: 32 MB since Linux 6.18, 6 MB before
+/// (net/ipv4/tcp.c, tcp_init).
+const LARGE_BUFFER_BYTES: u64 = 32 << 20;
 
 fn buffers(facts: &Facts) -> Seen {
     let (rmem, wmem) = (facts.sysctl("net.ipv4.tcp_rmem")?, facts.sysctl("net.ipv4.tcp_wmem")?);
@@ -217,17 +218,20 @@ fn nobody_asks(facts: &Facts) -> Option<String> {
 }
 
 fn half_open(facts: &Facts) -> Seen {
-    let counters = facts.network.counters.known()?;
-    let count = |name: &str| counters.get(name).copied().unwrap_or(0);
-    let (dropped, cookies) = (count("TCPReqQFullDrop"), count("TCPReqQFullDoCookies"));
+    let dropped = counted(facts, &["TCPReqQFullDrop"])?;
+    let cookies = counted(facts, &["TCPReqQFullDoCookies"])?;
     let value = facts.sysctl("net.ipv4.tcp_max_syn_backlog")?;
-    let found = format!("tcp_max_syn_backlog={value}, {dropped} dropped, {cookies} answered with cookies");
-    if dropped + cookies == 0 {
+    let found = format!(
+        "tcp_max_syn_backlog={value}, {} dropped (now {}), {} answered with cookies (now {})",
+        dropped.1, dropped.0, cookies.1, cookies.0
+    );
+    let connections = counted(facts, &["PassiveOpens"])?.1;
+    let moved = moved((dropped.0 + cookies.0, dropped.1 + cookies.1), connections, OF_CONNECTIONS);
+    if moved == Moved::No {
         return Ok(Looked::Fine(found));
     }
     let made = finding("Clients that began to connect found no room", found, "a longer queue of the listener")
         .gain(CONNECTIONS, unknown("connections are lost, or lose their options"))
-        .loses()
         .risk(Risk::None, "")
         .why("A connection is half open until its client has answered. With cookies it is taken without being remembered, and loses what it negotiated.");
     // With cookies on, the kernel asks for the listener's own queue alone (net/ipv4/tcp_input.c, tcp_conn_request).
@@ -238,7 +242,7 @@ fn half_open(facts: &Facts) -> Seen {
         }
         _ => longer_queue(facts, made)?,
     };
-    Ok(made.into())
+    Ok(if moved == Moved::Now { made.loses() } else { only_told(made) }.into())
 }
 
 /// Half-open connections for which there should be room.
@@ -272,13 +276,14 @@ pub(super) fn longer_queue(facts: &Facts, finding: AuditFinding) -> Result<Audit
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use dyno_record::audit::Goal;
+    use dyno_record::audit::{Goal, Level};
     use dyno_record::fact::Fact;
     use dyno_record::facts::{Server, ServerListener, SocketOptions};
 
     fn facts(sysctls: &[(&str, &str)]) -> Facts {
         let mut facts = Facts::default();
         facts.network.counters = Fact::Value([("TCPReqQFullDoCookies".to_owned(), 9)].into());
+        facts.network.lately = facts.network.counters.clone();
         facts.reader.network_namespace = Fact::Value("net:[9]".into());
         for (name, value) in sysctls {
             facts.sysctls.insert(format!("net.{name}"), Fact::Value((*value).to_owned()));
@@ -317,6 +322,25 @@ mod tests {
         );
         let by_hand = of("1", "65535", "512");
         assert!(by_hand.changes.is_empty() && by_hand.by_hand.contains("listen()"), "{by_hand:?}");
+    }
+
+    /// Planted fault: the counter since boot is judged; then one cookie is a High for ever.
+    #[test]
+    fn cookies_that_were_sent_once_change_nothing() {
+        let mut facts = facts(&[
+            ("ipv4.tcp_syncookies", "1"),
+            ("ipv4.tcp_max_syn_backlog", "512"),
+            ("core.somaxconn", "4096"),
+        ]);
+        facts.network.lately = Fact::Value([].into());
+        let of = |facts: &mut Facts, opened| {
+            let counters = [("TCPReqQFullDoCookies", 9), ("PassiveOpens", opened)];
+            facts.network.counters = Fact::Value(counters.map(|(name, n)| (name.to_owned(), n)).into());
+            found(facts, "net.synqueue")
+        };
+        assert_eq!(of(&mut facts, 1_000_000), None);
+        let told = of(&mut facts, 100).unwrap();
+        assert_eq!((told.changes.len(), told.level), (0, Level::Low), "{told:?}");
     }
 
     #[test]
@@ -362,6 +386,17 @@ mod tests {
         let options = SocketOptions { asked: 4, values: used, ..SocketOptions::default() };
         server.server = Some(Server { options: Fact::Value(options), ..Server::default() });
         assert!(found(&server, "net.idle").is_some(), "its connections use another one");
+    }
+
+    /// Planted fault: 16 MB; then what a new kernel has by itself is told as somebody's choice.
+    #[test]
+    fn what_a_kernel_has_by_default_is_not_too_much() {
+        let of = |most: &str| {
+            let rmem = format!("4096 131072 {most}");
+            found(&facts(&[("ipv4.tcp_rmem", &rmem), ("ipv4.tcp_wmem", "4096 16384 4194304")]), "net.buffers")
+        };
+        assert_eq!(of("33554432"), None);
+        assert!(of("67108864").is_some());
     }
 
     #[test]

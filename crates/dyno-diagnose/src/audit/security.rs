@@ -97,9 +97,17 @@ fn audit_on(facts: &Facts) -> Seen {
 
 fn audit_rules(facts: &Facts) -> Seen {
     let audit = facts.security.audit.known()?;
-    let on_exit = audit.rules.iter().filter(|rule| rule.list == "exit" && rule.action == "always").count();
+    let always: Vec<_> =
+        audit.rules.iter().filter(|rule| rule.list == "exit" && rule.action == "always").collect();
+    // Those about one file wait by its number, and are asked only for calls that touched it.
+    let of_files = always.iter().filter(|rule| rule.of_file).count();
+    let on_exit = always.len() - of_files;
     let spared = audit.rules.iter().any(|rule| rule.list == "task" && rule.action == "never");
-    let found = format!("{} for system calls, {} in all", counted(on_exit, "rule"), audit.rules.len());
+    let found = format!(
+        "{} for system calls, {of_files} for single files, {} in all",
+        counted(on_exit, "rule"),
+        audit.rules.len()
+    );
     if on_exit == 0 || spared || audit.enabled == 0 {
         return Ok(Looked::Fine(found));
     }
@@ -244,6 +252,32 @@ mod tests {
             assert!(one.by_hand.contains("locked") && one.apply[1].ends_with("reboot"), "{one:?}");
             assert!(one.apply.iter().all(|line| !line.contains("auditctl")), "{one:?}");
         }
+    }
+
+    /// Planted fault: watches of files count; then a host of fifty of them is told to pay at each system call.
+    #[test]
+    fn rules_about_single_files_are_not_asked_for_each_call() {
+        let of = |of_file: &[bool]| {
+            let rule = |of_file: &bool| AuditRule {
+                list: "exit".into(),
+                action: "always".into(),
+                of_file: *of_file,
+                ..AuditRule::default()
+            };
+            let mut facts = Facts::default();
+            let rules = of_file.iter().map(rule).collect();
+            facts.security.audit = Fact::Value(Audit { enabled: 1, rules, ..Audit::default() });
+            crate::audit::audit(&facts, Goal::Throughput)
+        };
+        let watched = of(&[true; 50]);
+        let fine = watched.fine.iter().find(|one| one.id == "sec.audit.rules").unwrap();
+        assert!(fine.found.starts_with("0 rules for system calls, 50 for single files"), "{}", fine.found);
+        let both = of(&[true, false, true]);
+        assert!(
+            both.findings.iter().any(|one| one.title.starts_with("1 rule of audit")),
+            "{:?}",
+            both.findings
+        );
     }
 
     /// Planted fault: the command line is not read; then what stands there already is advised.

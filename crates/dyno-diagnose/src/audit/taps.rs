@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use dyno_record::audit::{AuditFinding, Risk};
-use dyno_record::facts::{Facts, Packets, Tap};
+use dyno_record::facts::{Device, Facts, Packets, Tap};
 
 use super::draft::{Check, FAST, Looked, Say, Seen, counted, finding, measured, quoted, unknown};
 use super::here;
@@ -97,32 +97,43 @@ fn us_of(tap: &Tap) -> (f64, f64) {
     }
 }
 
-/// A tap that asked for it keeps it as long as it is open, whatever the device is set to (packet(7), PACKET_MR_PROMISC).
-fn asked_by(facts: &Facts, device: &str) -> (String, String) {
+/// How a device lets go of packets for others: by its name where somebody set it by name, else by the program that asked for it,
+/// which keeps it as long as its socket is open, whatever the device is set to (packet(7), PACKET_MR_PROMISC).
+fn ways(facts: &Facts, device: &Device) -> (Vec<String>, Vec<String>) {
     let taps = facts.network.taps.value().map(Vec::as_slice).unwrap_or_default();
-    let name = quoted(device);
-    match taps.iter().find(|tap| tap.device == device && tap.pid.is_some()) {
-        Some(tap) => (
-            format!("stop {} ({}), which taps it", quoted(&tap.owner), tap.pid.unwrap_or(0)),
-            "start that program again".to_owned(),
-        ),
-        None => (
-            format!("sudo ip link set dev {name} promisc off"),
-            format!("sudo ip link set dev {name} promisc on"),
-        ),
+    let asks = |tap: &&Tap| tap.promiscuous.contains(&device.name);
+    let owner = |tap: &Tap| match tap.pid {
+        Some(pid) => format!("stop {} ({pid}), which asked for it", quoted(&tap.owner)),
+        None => "stop the program that asked for it, which is not seen from here".to_owned(),
+    };
+    let mut apply: Vec<String> = taps.iter().filter(asks).map(owner).collect();
+    let mut revert: Vec<String> = apply.iter().map(|_| "start that program again".to_owned()).collect();
+    apply.dedup();
+    revert.dedup();
+    if device.is_promiscuous {
+        let set = |state: &str| format!("sudo ip link set dev {} promisc {state}", quoted(&device.name));
+        apply.insert(0, set("off"));
+        revert.insert(0, set("on"));
     }
+    if apply.is_empty() {
+        apply.push(
+            "stop what asked for it: the kernel does not say who, a virtual machine's device perhaps".into(),
+        );
+        revert.push("start it again".into());
+    }
+    (apply, revert)
 }
 
 fn promiscuous(facts: &Facts) -> Seen {
     let devices = facts.network.devices.known()?;
     let found: Vec<AuditFinding> = devices
         .iter()
-        // A bridge's ports have to.
+        // What is a part of a bridge, a bond or a switch has to: it would pass on nothing without.
         .filter(|device| device.promiscuity > 0 && device.is_up && device.driver.is_some())
+        .filter(|device| device.master.is_none())
         .map(|device| {
-            let name = quoted(&device.name);
-            let (apply, revert) = asked_by(facts, &device.name);
-            finding(
+            let (apply, revert) = ways(facts, device);
+            let made = finding(
                 format!("{} takes packets that are not for this machine", device.name),
                 format!("asked for by {}", device.promiscuity),
                 "0, where no bridge or virtual machine needs it",
@@ -131,27 +142,62 @@ fn promiscuous(facts: &Facts) -> Seen {
             .gain(FAST, unknown("it depends on what else is on the wire"))
             .risk(Risk::Operational, "who asked for it no longer sees the wire")
             .why("The network card could leave out packets for other machines by itself; now the CPU has to.")
-            .see(&[&format!("ip -d link show dev {name}")])
-            .apply(&[&apply])
-            .revert(&[&revert])
+            .see(&[&format!("ip -d link show dev {}", quoted(&device.name))]);
+            AuditFinding { apply, revert, ..made }
         })
         .collect();
-    Ok(Looked::found_or(found, || "no hardware device does".to_owned()))
+    Ok(Looked::found_or(found, || "no hardware device does that is no part of a bridge".to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_record::audit::Goal;
     use dyno_record::fact::Fact;
 
-    /// Planted fault: taps are not looked at; then a command is advised that changes nothing.
-    #[test]
-    fn a_device_that_a_tap_made_take_everything_is_let_go_by_its_program() {
+    fn found(device: Device, taps: Vec<Tap>) -> Option<AuditFinding> {
         let mut facts = Facts::default();
-        assert!(asked_by(&facts, "eth0").0.starts_with("sudo ip link"));
-        let tap = Tap { device: "eth0".into(), pid: Some(7), owner: "tcpdump".into(), ..Tap::default() };
-        facts.network.taps = Fact::Value(vec![tap]);
-        assert_eq!(asked_by(&facts, "eth0").0, "stop tcpdump (7), which taps it");
-        assert!(asked_by(&facts, "eth1").0.starts_with("sudo ip link"));
+        facts.network.taps = Fact::Value(taps);
+        facts.network.devices = Fact::Value(vec![Device {
+            name: "eth0".into(),
+            driver: Some("x".into()),
+            is_up: true,
+            promiscuity: 1,
+            ..device
+        }]);
+        let all = crate::audit::audit(&facts, Goal::Throughput).findings;
+        all.into_iter().find(|one| one.id == "tap.promisc")
+    }
+
+    fn tap(owner: &str, promiscuous: &[&str]) -> Tap {
+        let promiscuous = promiscuous.iter().map(|name| (*name).to_owned()).collect();
+        Tap { device: "eth0".into(), pid: Some(7), owner: owner.into(), promiscuous, ..Tap::default() }
+    }
+
+    /// Planted fault: the master is not looked at; then a bridge is taken off the network.
+    #[test]
+    fn a_part_of_a_bridge_takes_every_packet_by_its_nature() {
+        assert_eq!(found(Device { master: Some(3), ..Device::default() }, Vec::new()), None);
+        assert!(found(Device::default(), Vec::new()).is_some());
+    }
+
+    /// Planted fault: any tap on the device is named; then a DHCP client is stopped for what a capture asked for.
+    #[test]
+    fn who_asked_for_it_is_named_and_not_whoever_taps() {
+        let asked = |taps| found(Device::default(), taps).map(|one| one.apply).unwrap_or_default();
+        let both = vec![tap("dhclient", &[]), tap("tcpdump", &["eth0"])];
+        assert_eq!(asked(both), ["stop tcpdump (7), which asked for it"]);
+        assert!(asked(vec![tap("dhclient", &[])])[0].contains("the kernel does not say who"));
+    }
+
+    /// Planted fault: the command is offered wherever the count is above zero; then it changes nothing, and its undo asks for more.
+    #[test]
+    fn the_command_by_name_is_for_what_was_set_by_name() {
+        let is_promiscuous = true;
+        let made = found(Device { is_promiscuous, ..Device::default() }, Vec::new()).unwrap_or_default();
+        assert_eq!(made.apply, ["sudo ip link set dev eth0 promisc off"]);
+        assert_eq!(made.revert, ["sudo ip link set dev eth0 promisc on"]);
+        let made = found(Device::default(), Vec::new()).unwrap_or_default();
+        assert!(made.apply.iter().chain(&made.revert).all(|line| !line.contains("ip link set")), "{made:?}");
     }
 }

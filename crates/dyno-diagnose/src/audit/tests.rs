@@ -30,6 +30,8 @@ fn quiet_device(name: &str) -> Device {
         filters: Fact::Value(Vec::new()),
         features: Fact::Value(vec!["tx-tcp-segmentation".into(), "tx-generic-segmentation".into()]),
         settable_features: Fact::Value(vec!["tx-tcp-segmentation".into(), "tx-generic-segmentation".into()]),
+        wanted_features: Fact::Value(vec!["tx-tcp-segmentation".into(), "tx-generic-segmentation".into()]),
+        napi_ids: Fact::Value(Vec::new()),
         rps: queue("0"),
         rfs: queue("0"),
         xps: Fact::Absent("xps_cpus".into()),
@@ -58,6 +60,7 @@ fn quiet() -> Facts {
             taps: Fact::Value(Vec::new()),
             listeners: Fact::Value(Vec::<Listener>::new()),
             counters: Fact::Value([("ListenOverflows".to_owned(), 0)].into()),
+            lately: Fact::Value([("ListenOverflows".to_owned(), 0)].into()),
             softnet: Fact::Value(Softnet::default()),
             ..Network::default()
         },
@@ -132,7 +135,10 @@ const PLANTS: [Plant; 8] = [
             Fact::Value(vec![Qdisc { kind: "tbf".into(), is_root: true, ..Qdisc::default() }]);
     }),
     ("net.rps", |facts| device(facts).rps = queue("2")),
-    ("net.tso", |facts| device(facts).features = Fact::Value(Vec::new())),
+    ("net.tso", |facts| {
+        device(facts).features = Fact::Value(Vec::new());
+        device(facts).wanted_features = Fact::Value(Vec::new());
+    }),
     ("tap.packet", |facts| {
         let tap =
             Tap { protocol: 3, device: "vS".into(), pid: Some(9), owner: "tap".into(), ..Tap::default() };
@@ -173,6 +179,7 @@ fn threads_behind_others_and_a_quota_that_holds_are_changes_of_that_server_alone
     let thread = |tid: i32, scheduling: &str| Scheduled {
         task: change::Task { pid: 42, tid, started: 7 },
         scheduling: scheduling.into(),
+        nice: (scheduling == "batch").then_some(3),
     };
     let Fact::Value(threads) = &mut server.threads else { panic!("they are planted") };
     threads.apart =
@@ -196,6 +203,15 @@ fn threads_behind_others_and_a_quota_that_holds_are_changes_of_that_server_alone
         })
         .collect();
     assert_eq!(tids, [42, 44]);
+    // Planted fault: the process alone is told; then its other threads and its class stay as they are.
+    let sched = found.iter().find(|finding| finding.id == "app.sched").unwrap();
+    let usual = |tid: i32| format!("sudo chrt -o -p 0 {tid} && sudo renice -n 0 -p {tid}");
+    assert_eq!(sched.apply, [usual(42), usual(44)]);
+    let undo = [
+        "sudo chrt -o -p 0 42 && sudo renice -n 7 -p 42",
+        "sudo chrt --batch -p 0 44 && sudo renice -n 3 -p 44",
+    ];
+    assert_eq!(sched.revert, undo);
     let quota = changes("app.cgroup");
     assert_eq!(quota[0].what, change::What::File("/sys/fs/cgroup/web/cpu.max".into()));
     assert_eq!(quota[0].wanted, "max 100000");

@@ -12,17 +12,20 @@ use dyno_sys::netlink::socket::Read;
 use dyno_sys::proc;
 
 use super::limits::{DEVICES_MAX, QUEUES_MAX, RULES_MAX};
-use super::read::{fact, number, unread};
+use super::read::{fact, newer, number, unread};
 
 /// Parents of filters: on the way in and out of a device with `clsact`, and of any root.
 const IN: u32 = 0xffff_fff2;
 const OUT: u32 = 0xffff_fff3;
 
+/// The driver of virtio's network devices.
+const VIRTIO: &str = "virtio_net";
+
 /// All that is read for every device at once.
 struct Tables {
     qdiscs: Fact<Vec<route::Qdisc>>,
     settings: Fact<BTreeMap<u32, Settings>>,
-    napis: Vec<Napi>,
+    napis: Fact<Vec<Napi>>,
 }
 
 /// The devices of this namespace.
@@ -30,8 +33,8 @@ pub(super) fn devices(cut: &mut Vec<String>) -> Fact<Vec<Device>> {
     let links = fact("devices", route::links(DEVICES_MAX));
     let tables = Tables {
         qdiscs: fact("queueing disciplines", route::qdiscs(QUEUES_MAX)).map(|(all, _)| all),
-        settings: fact("the ethtool family of netlink", ethtool::settings(DEVICES_MAX)),
-        napis: ethtool::napis(QUEUES_MAX).unwrap_or_default(),
+        settings: newer("ethtool's family of netlink", ethtool::settings(DEVICES_MAX), "Linux 5.7"),
+        napis: newer("queues that can be polled", ethtool::napis(QUEUES_MAX), "Linux 6.8"),
     };
     links.map(|(links, read)| {
         if read == Read::Cut {
@@ -49,15 +52,28 @@ pub(super) fn match_interrupts(devices: &mut [Device], interrupts: &[Interrupt])
 }
 
 fn match_one(device: &mut Device, interrupts: &[Interrupt], of_napis: &[(u32, u32)]) {
-    // Virtio's interrupts belong to the bus's device above it.
-    let folders = ["device/msi_irqs", "device/../msi_irqs"]
-        .map(|folder| format!("/sys/class/net/{}/{folder}", device.name));
+    let folders = interrupt_folders(device);
     let listed = folders.iter().flat_map(|folder| proc::names(folder, QUEUES_MAX).unwrap_or_default());
     let own = listed.filter_map(|name| name.parse::<u32>().ok());
     let of_napi = of_napis.iter().filter(|(index, _)| *index == device.index).map(|(_, irq)| *irq);
-    let named = interrupts.iter().filter(|one| one.name.starts_with(&device.name)).map(|one| one.irq);
+    let named = interrupts.iter().filter(|one| carries(&one.name, &device.name)).map(|one| one.irq);
     let all: BTreeSet<u32> = own.chain(of_napi).chain(named).collect();
     device.interrupts = all.into_iter().collect();
+}
+
+/// Virtio's interrupts belong to the bus's device above it. Above any other device is the port that it is plugged into, whose
+/// interrupts are of power and errors.
+fn interrupt_folders(device: &Device) -> Vec<String> {
+    let own = format!("/sys/class/net/{}/device", device.name);
+    match device.driver.as_deref() {
+        Some(VIRTIO) => vec![format!("{own}/msi_irqs"), format!("{own}/../msi_irqs")],
+        _ => vec![format!("{own}/msi_irqs")],
+    }
+}
+
+/// Whether an interrupt's name begins with a device's: `eth10-TxRx-0` is none of `eth1`.
+fn carries(interrupt: &str, device: &str) -> bool {
+    interrupt.strip_prefix(device).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
 }
 
 fn device(link: Link, tables: &Tables) -> Device {
@@ -69,6 +85,8 @@ fn device(link: Link, tables: &Tables) -> Device {
         kind: link.kind,
         driver,
         is_up: link.is_up,
+        master: link.master,
+        is_promiscuous: link.is_promiscuous,
         mtu: link.mtu,
         promiscuity: link.promiscuity,
         rx_queues: link.queues.0,
@@ -80,7 +98,7 @@ fn device(link: Link, tables: &Tables) -> Device {
         tx_dropped: link.tx_dropped,
         qdiscs: of_device(&tables.qdiscs, link.index),
         filters: filters(link.index, &tables.qdiscs),
-        napi_ids: tables.napis.iter().filter(|napi| napi.device == link.index).map(|napi| napi.id).collect(),
+        napi_ids: napi_ids(&tables.napis, link.index),
         rss_queues: if is_hardware { rss(link.index) } else { Fact::Absent("RSS".into()) },
         name: link.name,
         ..Device::default()
@@ -88,6 +106,11 @@ fn device(link: Link, tables: &Tables) -> Device {
     set_from_ethtool(&mut device, &tables.settings);
     set_from_sysfs(&mut device, &folder);
     device
+}
+
+fn napi_ids(all: &Fact<Vec<Napi>>, index: u32) -> Fact<Vec<u32>> {
+    let own = |all: Vec<Napi>| all.iter().filter(|napi| napi.device == index).map(|napi| napi.id).collect();
+    all.clone().map(own)
 }
 
 fn of_device(all: &Fact<Vec<route::Qdisc>>, index: u32) -> Fact<Vec<Qdisc>> {
@@ -131,11 +154,14 @@ fn set_from_ethtool(device: &mut Device, settings: &Fact<BTreeMap<u32, Settings>
     let within = |get: fn(&Settings) -> Option<ethtool::Within>, what: &str| -> Fact<Within> {
         told(&settings, what, |one| get(one).map(|within| Within { is: within.is, max: within.max }))
     };
-    device.channels = within(|one| one.channels, "queues that can be set");
+    device.channels = within(|one| Some(one.channels?.within), "queues that can be set");
+    let channels = settings.value().and_then(|one| one.channels);
+    device.channel_kind = channels.map_or_else(String::new, |one| one.kind.to_owned());
     device.rx_ring = within(|one| one.rx_ring, "a receiving ring that can be set");
     device.tx_ring = within(|one| one.tx_ring, "a sending ring that can be set");
     device.features = told(&settings, "offloads", |one| one.features.clone());
     device.settable_features = told(&settings, "offloads", |one| one.settable.clone());
+    device.wanted_features = told(&settings, "offloads", |one| one.wanted.clone());
     if has_no_moderation(device) {
         let absent = || "moderation of a virtual card's interrupts".to_owned();
         (device.rx_usecs, device.tx_usecs) = (Fact::Absent(absent()), Fact::Absent(absent()));
@@ -152,7 +178,7 @@ const VIRTIO_MODERATION: usize = 53;
 
 fn has_no_moderation(device: &Device) -> bool {
     let path = format!("/sys/class/net/{}/device/features", device.name);
-    let bits = proc::text(&path).ok().filter(|_| device.driver.as_deref() == Some("virtio_net"));
+    let bits = proc::text(&path).ok().filter(|_| device.driver.as_deref() == Some(VIRTIO));
     bits.is_some_and(|bits| bits.as_bytes().get(VIRTIO_MODERATION) != Some(&b'1'))
 }
 
@@ -183,6 +209,8 @@ fn set_from_sysfs(device: &mut Device, folder: &str) {
         return;
     }
     let queues = proc::names(&format!("{folder}/queues"), 2 * QUEUES_MAX).unwrap_or_default();
+    device.rx_queues = in_use(&queues, "rx-").unwrap_or(device.rx_queues);
+    device.tx_queues = in_use(&queues, "tx-").unwrap_or(device.tx_queues);
     device.rps = per_queue(folder, &queues, "rx-", "rps_cpus");
     device.rfs = per_queue(folder, &queues, "rx-", "rps_flow_cnt");
     device.xps = per_queue(folder, &queues, "tx-", "xps_cpus");
@@ -190,6 +218,13 @@ fn set_from_sysfs(device: &mut Device, folder: &str) {
     device.gro_flush_ns = number(&format!("{folder}/gro_flush_timeout"));
     device.defer_hard_irqs = number(&format!("{folder}/napi_defer_hard_irqs"));
     device.node = number(&format!("{folder}/device/numa_node"));
+}
+
+/// How many queues of a kind there are folders for: those in use, of the many that a driver has made room for
+/// (net/core/net-sysfs.c, net_rx_queue_update_kobjects).
+fn in_use(queues: &[String], kind: &str) -> Option<u32> {
+    let count = queues.iter().filter(|queue| queue.starts_with(kind)).count();
+    u32::try_from(count).ok().filter(|count| *count > 0)
 }
 
 /// A setting of each queue; where a device has one sending queue the kernel has no file for its CPUs.
@@ -217,6 +252,39 @@ mod tests {
         let lo = all.value().unwrap().iter().find(|one| one.name == "lo").unwrap();
         assert!(lo.driver.is_none() && lo.index > 0 && cut.is_empty());
         assert_eq!(lo.filters, Fact::Value(Vec::new()));
+    }
+
+    /// Planted fault: the folder above is read for every device; then the errors of a port count as a card's queues.
+    #[test]
+    fn only_virtios_interrupts_are_looked_for_above_the_device() {
+        let of = |driver: &str| {
+            let device = Device { name: "eth0".into(), driver: Some(driver.into()), ..Device::default() };
+            interrupt_folders(&device)
+        };
+        assert_eq!(of("r8169"), ["/sys/class/net/eth0/device/msi_irqs"]);
+        assert_eq!(of("virtio_net")[1], "/sys/class/net/eth0/device/../msi_irqs");
+    }
+
+    /// Planted fault: any beginning counts; then the interrupts of the tenth card are moved for the first one.
+    #[test]
+    fn a_name_that_goes_on_is_another_devices() {
+        assert!(carries("eth1", "eth1") && carries("eth1-TxRx-0", "eth1") && carries("eth1:rx", "eth1"));
+        assert!(
+            !carries("eth10-TxRx-0", "eth1") && !carries("eth1a", "eth1") && !carries("i40e-eth1", "eth1")
+        );
+    }
+
+    /// Planted fault: the room that a driver made is taken for what is in use.
+    #[test]
+    fn queues_in_use_are_those_with_a_folder() {
+        let queues = ["rx-0", "rx-1", "tx-0"].map(str::to_owned);
+        assert_eq!(
+            (in_use(&queues, "rx-"), in_use(&queues, "tx-"), in_use(&[], "rx-")),
+            (Some(2), Some(1), None)
+        );
+        let all = devices(&mut Vec::new());
+        let lo = all.value().unwrap().iter().find(|one| one.name == "lo").unwrap();
+        assert_eq!((lo.rx_queues, lo.tx_queues), (1, 1));
     }
 
     #[test]

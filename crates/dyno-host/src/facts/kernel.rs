@@ -1,7 +1,7 @@
 //! Who reads, and the kernel.
 
 use dyno_record::facts::{Kernel, Reader};
-use dyno_sys::{proc, user};
+use dyno_sys::{Pid, proc, user};
 
 use super::read::{fact, parsed, text};
 
@@ -25,6 +25,12 @@ pub(super) fn reader() -> Reader {
         network_namespace: fact("/proc/self/ns/net", proc::link_name("/proc/self/ns/net")),
         looked_into: None,
     }
+}
+
+/// Whether a process has another network than this one, or one that cannot be told.
+pub(super) fn is_elsewhere(pid: Pid) -> bool {
+    let network = |process: &str| proc::link_name(&format!("/proc/{process}/ns/net")).ok();
+    network(&pid.to_string()) != network("self")
 }
 
 /// The kernel.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use dyno_record::fact::Fact;
-use dyno_record::facts::{Facts, Neighbour, Softnet};
+use dyno_record::facts::{Cgroup, Facts, Neighbour, Softnet};
 use dyno_sys::Pid;
-use dyno_sys::proc::{self, CpuQuota, CpuStat, Ticks};
+use dyno_sys::proc::{self, CpuStat, QuotaGroup, Ticks};
 
 use super::cpus;
 use super::limits::NEIGHBOURS_MAX;
@@ -25,7 +25,7 @@ pub(super) struct Look {
     ticks: BTreeMap<Pid, Ticks>,
     cpus: Vec<CpuStat>,
     softnet: Fact<Softnet>,
-    quota: Option<CpuQuota>,
+    quotas: Vec<QuotaGroup>,
 }
 
 impl Look {
@@ -36,7 +36,7 @@ impl Look {
             ticks: proc::all_ticks(),
             cpus: proc::cpu_stat(),
             softnet: network::softnet(),
-            quota: proc::cpu_quota(server.unwrap_or_else(dyno_sys::child::this)),
+            quotas: proc::cpu_quotas(server.unwrap_or_else(dyno_sys::child::this)),
         }
     }
 }
@@ -58,9 +58,21 @@ pub(super) fn compare(before: &Look, after: &Look, facts: &mut Facts) {
         );
     }
     let group = facts.server.as_mut().map(|server| &mut server.cgroup);
-    if let (Some(Fact::Value(group)), Some(was), Some(is)) = (group, before.quota, after.quota) {
-        group.throttled_lately = is.throttled.saturating_sub(was.throttled);
+    if let Some(Fact::Value(group)) = group {
+        enter_holding(group, &before.quotas, &after.quotas);
     }
+}
+
+/// The group that held the server most meanwhile is the one whose quota counts, be it its own or one above it.
+fn enter_holding(group: &mut Cgroup, before: &[QuotaGroup], after: &[QuotaGroup]) {
+    let lately = |one: &&QuotaGroup| {
+        let was = before.iter().find(|was| was.file == one.file).map_or(0, |was| was.quota.throttled);
+        one.quota.throttled.saturating_sub(was)
+    };
+    let Some(most) = after.iter().max_by_key(lately).filter(|one| lately(one) > 0) else { return };
+    group.throttled_lately = lately(&most);
+    group.quota_file.clone_from(&most.file);
+    (group.periods, group.throttled) = (most.quota.periods, most.quota.throttled);
 }
 
 /// This process and the server: none of them is a neighbour.
@@ -115,7 +127,26 @@ mod tests {
             (*pid, Ticks { name: "hog".into(), ticks: *ticks, is_kernel: false, cpu: 0 })
         };
         let ticks = ticks.iter().map(tick).collect();
-        Look { at, ticks, cpus: Vec::new(), softnet: Fact::default(), quota: None }
+        Look { at, ticks, cpus: Vec::new(), softnet: Fact::default(), quotas: Vec::new() }
+    }
+
+    /// Planted fault: the server's own group alone is looked at; then a slice that holds it is never named.
+    #[test]
+    fn the_group_that_holds_the_server_is_named_wherever_it_stands() {
+        let group = |file: &str, throttled| QuotaGroup {
+            file: file.into(),
+            quota: proc::CpuQuota { cpus: Some(1.0), periods: 50, throttled, throttled_ns: 0 },
+        };
+        let before = [group("/web/cpu.max", 40), group("/slice/cpu.max", 3)];
+        let after = [group("/web/cpu.max", 40), group("/slice/cpu.max", 9)];
+        let mut told = Cgroup { quota_file: "/web/cpu.max".into(), ..Cgroup::default() };
+        enter_holding(&mut told, &before, &before);
+        assert_eq!((told.quota_file.as_str(), told.throttled_lately), ("/web/cpu.max", 0));
+        enter_holding(&mut told, &before, &after);
+        assert_eq!(
+            (told.quota_file.as_str(), told.throttled_lately, told.throttled),
+            ("/slice/cpu.max", 6, 9)
+        );
     }
 
     #[test]

@@ -120,14 +120,24 @@ fn action(action: Action) -> String {
 fn conntrack() -> Fact<Conntrack> {
     const FOLDER: &str = "/proc/sys/net/netfilter";
     let read = |name: &str| number::<u64>(&format!("{FOLDER}/{name}")).value().copied().unwrap_or(0);
-    let stats = proc::text("/proc/thread-self/net/stat/nf_conntrack").unwrap_or_default();
+    let stats = stats();
     number::<u64>(&format!("{FOLDER}/nf_conntrack_count")).map(|count| Conntrack {
         count,
         max: read("nf_conntrack_max"),
         buckets: read("nf_conntrack_buckets"),
         insert_failed: column(&stats, "insert_failed"),
         dropped: column(&stats, "drop") + column(&stats, "early_drop"),
+        early_drops_lately: 0,
     })
+}
+
+fn stats() -> String {
+    proc::text("/proc/thread-self/net/stat/nf_conntrack").unwrap_or_default()
+}
+
+/// Connections that were thrown out because the table was full, since this namespace was made.
+pub(super) fn early_drops() -> u64 {
+    column(&stats(), "early_drop")
 }
 
 /// A line of names, then a line of hexadecimal numbers for each CPU.

@@ -13,7 +13,8 @@ use super::limits::SOCKETS_MAX;
 use super::read::{fact, parsed, unread};
 
 /// Counters that some check reads; the kernel has 150 more.
-const COUNTERS: [&str; 14] = [
+const COUNTERS: [&str; 15] = [
+    "PassiveOpens",
     "ListenOverflows",
     "ListenDrops",
     "TCPBacklogDrop",
@@ -39,6 +40,8 @@ pub(super) fn network(parts: &[String], cut: &mut Vec<String>) -> Network {
         taps,
         listeners,
         counters: counters(),
+        // Entered at the end, from two looks.
+        lately: Fact::default(),
         softnet: softnet(),
         sockets: parsed("/proc/thread-self/net/sockstat", |text| Some(parse_sockstat(text))),
     }
@@ -96,10 +99,9 @@ fn plain_taps() -> Fact<Vec<sock_diag::Tap>> {
 
 fn tap(tap: &sock_diag::Tap, holders: &Holders, names: &BTreeMap<u32, &str>) -> Tap {
     let holder = holders.of.get(&u64::from(tap.inode)).and_then(|all| all.first());
-    let device = match tap.device {
-        0 => String::new(),
-        index => names.get(&index).map_or_else(|| format!("device {index}"), |name| (*name).to_owned()),
-    };
+    let named =
+        |index: u32| names.get(&index).map_or_else(|| format!("device {index}"), |name| (*name).to_owned());
+    let device = if tap.device == 0 { String::new() } else { named(tap.device) };
     Tap {
         protocol: u32::from(tap.protocol),
         device,
@@ -108,6 +110,7 @@ fn tap(tap: &sock_diag::Tap, holders: &Holders, names: &BTreeMap<u32, &str>) -> 
         owner: holder.and_then(|(pid, _)| proc::name(*pid).ok()).unwrap_or_default(),
         ring_bytes: tap.ring_bytes,
         filter: tap.filter,
+        promiscuous: tap.promiscuous.iter().copied().map(named).collect(),
     }
 }
 
@@ -125,11 +128,12 @@ fn listener(one: &sock_diag::Listener, holders: &Holders) -> Listener {
 }
 
 /// Those of TCP, and those of the table of neighbours where there is one.
-fn counters() -> Fact<BTreeMap<String, u64>> {
+pub(super) fn counters() -> Fact<BTreeMap<String, u64>> {
     let of_tcp = parsed("/proc/thread-self/net/netstat", |text| Some(parse_counters(text)));
+    let opened = parsed("/proc/thread-self/net/snmp", |text| Some(parse_counters(text)));
     let neighbours = parsed("/proc/thread-self/net/stat/arp_cache", |text| Some(parse_neighbours(text)));
     of_tcp.map(|mut all| {
-        all.extend(neighbours.value().cloned().unwrap_or_default());
+        all.extend([opened, neighbours].iter().filter_map(Fact::value).cloned().flatten());
         all
     })
 }

@@ -39,6 +39,17 @@ pub(super) fn fact<T>(what: &str, read: io::Result<T>) -> Fact<T> {
     }
 }
 
+/// The same to a question that older kernels do not know: that they do not answer says nothing of what was asked.
+pub(super) fn newer<T>(what: &str, read: io::Result<T>, since: &str) -> Fact<T> {
+    let errno = read.as_ref().err().and_then(io::Error::raw_os_error);
+    match fact(what, read) {
+        Fact::Absent(_) => {
+            unread(what, errno, &format!("this kernel does not tell it, as {since} does"), since)
+        }
+        asked => asked,
+    }
+}
+
 /// Something that was not asked, and why.
 pub(super) fn unread<T>(what: &str, errno: Option<i32>, why: &str, needs: &str) -> Fact<T> {
     Fact::Unread(Unread { what: what.to_owned(), errno, why: why.to_owned(), needs: needs.to_owned() })
@@ -103,6 +114,17 @@ mod tests {
         assert_eq!(refused.why, "operation not permitted");
         let Fact::Unread(broken) = of(5) else { panic!("it is there and does not read") };
         assert!(broken.needs.is_empty(), "root does not mend a device");
+    }
+
+    /// Planted fault: such a kernel has none of it; then what nobody could see is told as fine.
+    #[test]
+    fn what_an_older_kernel_does_not_tell_is_not_absent() {
+        let of = |errno| newer::<u32>("rings", Err(io::Error::from_raw_os_error(errno)), "Linux 5.7");
+        for errno in [2, 95] {
+            let Fact::Unread(why) = of(errno) else { panic!("nobody could look") };
+            assert_eq!((why.errno, why.needs.as_str()), (Some(errno), "Linux 5.7"));
+        }
+        assert_eq!(newer("rings", Ok(1), "Linux 5.7"), Fact::Value(1));
     }
 
     #[test]

@@ -53,6 +53,7 @@ pub(super) fn server(pid: Pid, listeners: &Fact<Vec<Listener>>) -> Server {
         swapped_bytes: fact("VmSwap", status(pid))
             .map(|text| proc::parse_status_kib(&text, "VmSwap").unwrap_or(0)),
         files: files(pid),
+        files_hard: files_hard(pid),
         cgroup: cgroup(pid),
         pids,
     }
@@ -91,7 +92,7 @@ fn add_thread(threads: &mut Threads, pid: Pid, tid: Pid) {
     let stat = proc::text(&format!("{folder}/stat")).unwrap_or_default();
     let scheduling = scheduling(&stat);
     if let (true, Ok(task)) = (scheduling != USUAL, place::task(pid, tid)) {
-        threads.apart.push(Scheduled { task, scheduling: scheduling.clone() });
+        threads.apart.push(Scheduled { task, scheduling: scheduling.clone(), nice: nice(&stat) });
     }
     *threads.scheduling.entry(scheduling).or_default() += 1;
     if let Ok(slack) = proc::timer_slack_ns(tid) {
@@ -99,18 +100,25 @@ fn add_thread(threads: &mut Threads, pid: Pid, tid: Pid) {
     }
 }
 
-/// Policy and nice value, fields 41 and 19 of a thread's stat, counted from the last bracket.
+/// A field of a thread's stat, counted from the last bracket: a name may hold some.
+fn field(stat: &str, number: usize) -> &str {
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    rest.split_whitespace().nth(number - 3).unwrap_or_default()
+}
+
+fn nice(stat: &str) -> Option<i32> {
+    field(stat, 19).parse().ok()
+}
+
+/// Policy and nice value, fields 41 and 19.
 fn scheduling(stat: &str) -> String {
-    let fields: Vec<&str> =
-        stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
-    let field = |number: usize| fields.get(number - 3).copied().unwrap_or_default();
-    match field(41) {
+    match field(stat, 41) {
         "1" => "fifo".into(),
         "2" => "round robin".into(),
         "3" => "batch".into(),
         "5" => "idle".into(),
         "6" => "deadline".into(),
-        _ => format!("other {}", field(19)),
+        _ => format!("other {}", field(stat, 19)),
     }
 }
 
@@ -143,11 +151,10 @@ fn of_server(all: &[Listener], pids: &[Pid]) -> Vec<ServerListener> {
 fn options(pids: &[Pid]) -> Fact<SocketOptions> {
     let mut options = SocketOptions::default();
     let mut refused = None;
-    for pid in pids {
-        let sockets = proc::tcp_sockets(*pid);
+    for (pid, sockets) in proc::tcp_sockets_of(pids) {
         options.connections += sockets.len() as u32;
-        let handle = child::pidfd_open(*pid);
-        let home = proc::cpus_allowed(*pid).ok().filter(|cpus| cpus.len() == 1);
+        let handle = child::pidfd_open(pid);
+        let home = proc::cpus_allowed(pid).ok().filter(|cpus| cpus.len() == 1);
         let home = home.and_then(|cpus| cpus.iter().next());
         for fd in sockets.into_iter().take(CONNECTIONS_MAX) {
             let copy =
@@ -245,7 +252,7 @@ fn files(pid: Pid) -> Fact<(u64, u64)> {
     let open = fact("descriptors", proc::names(&format!("/proc/{pid}/fd"), usize::MAX));
     match (open, limits) {
         (Fact::Value(open), Fact::Value(limits)) => match parse_files_max(&limits) {
-            Some(max) => Fact::Value((open.len() as u64, max)),
+            Some((max, _)) => Fact::Value((open.len() as u64, max)),
             None => unread("limits", None, "there is no line of open files", ""),
         },
         (Fact::Absent(what), _) | (_, Fact::Absent(what)) => Fact::Absent(what),
@@ -253,16 +260,25 @@ fn files(pid: Pid) -> Fact<(u64, u64)> {
     }
 }
 
-/// The soft limit in the line `Max open files  1024  1048576  files`.
-fn parse_files_max(limits: &str) -> Option<u64> {
+fn files_hard(pid: Pid) -> Option<u64> {
+    parse_files_max(&proc::text(&format!("/proc/{pid}/limits")).ok()?).map(|(_, hard)| hard)
+}
+
+/// The limit in the line `Max open files  1024  1048576  files`, and how far it may be raised.
+fn parse_files_max(limits: &str) -> Option<(u64, u64)> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-    let word = line.split_whitespace().next()?;
-    word.parse().ok().or((word == "unlimited").then_some(u64::MAX))
+    let mut words = line.split_whitespace();
+    let mut limit = || {
+        let word = words.next()?;
+        word.parse().ok().or((word == "unlimited").then_some(u64::MAX))
+    };
+    Some((limit()?, limit()?))
 }
 
 fn cgroup(pid: Pid) -> Fact<Cgroup> {
     let path = format!("/proc/{pid}/cgroup");
-    let quota = proc::cpu_quota(pid);
+    let quotas = proc::cpu_quotas(pid);
+    let (quota, held) = (proc::binding_quota(&quotas), proc::most_held(&quotas));
     fact(&path, proc::text(&path)).map(|groups| {
         let unified = groups.lines().find_map(|line| line.strip_prefix("0::"));
         let group = unified.unwrap_or("/").to_owned();
@@ -270,7 +286,7 @@ fn cgroup(pid: Pid) -> Fact<Cgroup> {
         Cgroup {
             path: group,
             cpus: quota.and_then(|quota| quota.cpus),
-            quota_file: proc::cpu_quota_file(pid).unwrap_or_default(),
+            quota_file: held.map(|group| group.file.clone()).unwrap_or_default(),
             periods: quota.map_or(0, |quota| quota.periods),
             throttled: quota.map_or(0, |quota| quota.throttled),
             throttled_lately: 0,
@@ -305,9 +321,12 @@ mod tests {
     fn limits_and_policies_are_read() {
         assert_eq!(
             parse_files_max("Limit Soft\nMax open files            1024      4096     files"),
-            Some(1_024)
+            Some((1_024, 4_096))
         );
-        assert_eq!(parse_files_max("Max open files            unlimited unlimited files"), Some(u64::MAX));
+        assert_eq!(
+            parse_files_max("Max open files            unlimited unlimited files"),
+            Some((u64::MAX, u64::MAX))
+        );
         let fields: Vec<String> =
             (3..=41).map(|at| if at == 19 { "-5".into() } else { "0".to_string() }).collect();
         assert_eq!(scheduling(&format!("1 (a) b) {}", fields.join(" "))), "other -5");

@@ -86,6 +86,7 @@ fn rule(rule: audit::Rule) -> AuditRule {
         action: rule.action.into(),
         system_calls: rule.system_calls,
         fields: rule.fields,
+        of_file: rule.of_file,
     }
 }
 

@@ -227,6 +227,9 @@ pub struct AuditRule {
     pub system_calls: u32,
     /// Conditions.
     pub fields: u32,
+    /// It is about one file, and asked only where that file is touched.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub of_file: bool,
 }
 
 /// Who watches.
@@ -301,6 +304,14 @@ pub struct Swap {
     pub bytes: u64,
     /// What is used of it.
     pub used_bytes: u64,
+}
+
+impl Swap {
+    /// What is swapped to a compressed part of memory is on no disk.
+    #[must_use]
+    pub fn is_on_disk(&self) -> bool {
+        !self.name.starts_with("/dev/zram")
+    }
 }
 
 /// A process that used CPU while the facts were read.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::fact::Fact;
 
@@ -18,6 +18,8 @@ pub struct Network {
     pub listeners: Fact<Vec<Listener>>,
     /// Counters since the namespace was made: `ListenOverflows`, `TCPTimeouts` … those that an audit reads.
     pub counters: Fact<BTreeMap<String, u64>>,
+    /// What the same counters counted while the facts were read.
+    pub lately: Fact<BTreeMap<String, u64>>,
     /// The backlogs before the protocols, over all CPUs.
     pub softnet: Fact<Softnet>,
     /// TCP sockets in use, closed ones that wait, and pages of their buffers.
@@ -38,11 +40,17 @@ pub struct Device {
     pub driver: Option<String>,
     /// Whether it is set up.
     pub is_up: bool,
+    /// The number of the bridge, bond or switch that it is a part of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub master: Option<u32>,
+    /// Somebody set it by name to take every packet of the wire (`ip link set promisc on`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_promiscuous: bool,
     /// Largest packet.
     pub mtu: u32,
     /// How many asked it for every packet of the wire.
     pub promiscuity: u32,
-    /// Receiving and sending queues.
+    /// Receiving and sending queues that are in use.
     pub rx_queues: u32,
     /// See `rx_queues`.
     pub tx_queues: u32,
@@ -54,6 +62,9 @@ pub struct Device {
     pub rx_dropped: u64,
     /// See `packets`.
     pub rx_missed: u64,
+    /// Packets lost for want of room while the facts were read.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub rx_missed_lately: u64,
     /// See `packets`.
     pub tx_dropped: u64,
     /// Its queueing disciplines, the root first.
@@ -64,8 +75,13 @@ pub struct Device {
     pub features: Fact<Vec<String>>,
     /// Names of those that can be switched.
     pub settable_features: Fact<Vec<String>>,
+    /// Names of those that were asked for: what is among them and not on, the device cannot do now.
+    pub wanted_features: Fact<Vec<String>>,
     /// Queues of the hardware.
     pub channels: Fact<Within>,
+    /// Which queues those are, as ethtool says it: `combined`, or `rx` where those that send are counted apart.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub channel_kind: String,
     /// Descriptors of a receiving queue.
     pub rx_ring: Fact<Within>,
     /// Descriptors of a sending queue.
@@ -93,9 +109,24 @@ pub struct Device {
     /// Interrupts that are its own.
     pub interrupts: Vec<u32>,
     /// NAPI instances.
-    pub napi_ids: Vec<u32>,
+    #[serde(deserialize_with = "told_or_listed")]
+    pub napi_ids: Fact<Vec<u32>>,
     /// The memory node of its hardware; -1 is none.
     pub node: Fact<i64>,
+}
+
+/// A list as a fact; a plain one is how it was written before.
+fn told_or_listed<'de, D: Deserializer<'de>>(from: D) -> Result<Fact<Vec<u32>>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Listed(Vec<u32>),
+        Told(Fact<Vec<u32>>),
+    }
+    Ok(match Written::deserialize(from)? {
+        Written::Listed(ids) => Fact::Value(ids),
+        Written::Told(fact) => fact,
+    })
 }
 
 /// A setting of a queue.
@@ -152,6 +183,9 @@ pub struct Tap {
     pub ring_bytes: Option<u64>,
     /// Instructions of its filter, where one is seen.
     pub filter: Option<u32>,
+    /// Devices that it asked for every packet of the wire.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub promiscuous: Vec<String>,
 }
 
 /// A TCP listener.
@@ -257,4 +291,11 @@ pub struct Conntrack {
     pub insert_failed: u64,
     /// See `insert_failed`.
     pub dropped: u64,
+    /// Connections thrown out early, for want of room, while the facts were read.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub early_drops_lately: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

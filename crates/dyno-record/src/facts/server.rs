@@ -35,6 +35,9 @@ pub struct Server {
     pub swapped_bytes: Fact<u64>,
     /// Descriptors open, and how many may be.
     pub files: Fact<(u64, u64)>,
+    /// How far it may raise that limit by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files_hard: Option<u64>,
     /// Its control group.
     pub cgroup: Fact<Cgroup>,
 }
@@ -47,6 +50,9 @@ pub struct Scheduled {
     pub task: Task,
     /// Policy and nice value.
     pub scheduling: String,
+    /// The nice value, which `batch` and `idle` have too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nice: Option<i32>,
 }
 
 /// What the threads have in common, and where they differ: how many threads by value.

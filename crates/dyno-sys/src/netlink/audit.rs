@@ -13,6 +13,11 @@ const RULE_BYTES: usize = 4 * (3 + 4 * 64) + 4;
 /// The words of the mask of system calls.
 const MASK_WORDS: usize = 64;
 const MASK_AT: usize = 12;
+/// The numbers of the conditions.
+const FIELDS_AT: usize = MASK_AT + 4 * MASK_WORDS;
+/// `AUDIT_INODE` and `AUDIT_WATCH`: a rule with one of them is kept by the file's number, and asked only for a system call that
+/// touched it (kernel/auditfilter.c, audit_add_rule). One about a folder (`AUDIT_DIR`) stays among those for every call.
+const FILE_FIELDS: [u32; 2] = [102, 105];
 /// A rule's flags without "insert at the front".
 const LIST_MASK: u32 = 0x0f;
 
@@ -42,6 +47,8 @@ pub struct Rule {
     pub system_calls: u32,
     /// Conditions.
     pub fields: u32,
+    /// It is about one file, and asked only where that file is touched.
+    pub of_file: bool,
 }
 
 /// Asks whether it is on.
@@ -87,7 +94,10 @@ pub fn parse_rule(message: &[u8]) -> Option<Rule> {
         _ => "always",
     };
     let mask = (0..MASK_WORDS).map(|word| u32_at(message, MASK_AT + 4 * word).count_ones());
-    Some(Rule { list, action, system_calls: mask.sum(), fields: u32_at(message, 8) })
+    let fields = u32_at(message, 8);
+    let mut kinds = (0..MASK_WORDS.min(fields as usize)).map(|at| u32_at(message, FIELDS_AT + 4 * at));
+    let of_file = kinds.any(|kind| FILE_FIELDS.contains(&kind));
+    Some(Rule { list, action, system_calls: mask.sum(), fields, of_file })
 }
 
 #[cfg(test)]
@@ -103,8 +113,23 @@ mod tests {
         message[8] = 3;
         message[MASK_AT..MASK_AT + 2].copy_from_slice(&[0b101, 1]);
         let rule = parse_rule(&message).unwrap();
-        assert_eq!(rule, Rule { list: "exit", action: "always", system_calls: 3, fields: 3 });
+        assert_eq!(rule, Rule { list: "exit", action: "always", system_calls: 3, fields: 3, of_file: false });
         assert_eq!(parse_rule(&message[..RULE_BYTES - 1]), None);
+    }
+
+    /// Planted fault: a folder's number counts too; the kernel asks such a rule at the end of every call that it is about.
+    #[test]
+    fn a_rule_about_one_file_is_told_from_one_about_calls_or_a_folder() {
+        let of = |kinds: [u32; 2], fields: u8| {
+            let mut message = vec![0; RULE_BYTES];
+            (message[0], message[4], message[8]) = (4, 2, fields);
+            let bytes: Vec<u8> = kinds.iter().flat_map(|kind| kind.to_le_bytes()).collect();
+            message[FIELDS_AT..FIELDS_AT + 8].copy_from_slice(&bytes);
+            parse_rule(&message).unwrap().of_file
+        };
+        assert!(of([105, 106], 2) && of([9, 102], 2));
+        assert!(!of([107, 106], 2) && !of([9, 105], 1), "a folder, and what is behind the last condition");
+        assert!(!of([0, 0], 255));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Read by the host's facts. Devices without such settings are not in the answers.
 
 use super::attribute::{Attribute, attributes, find, put};
-use super::socket::{Netlink, Protocol, Until};
+use super::socket::{Netlink, Protocol, Read, Until};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -27,6 +27,15 @@ pub struct Within {
     pub max: u32,
 }
 
+/// Queues that can be set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Channels {
+    /// How many.
+    pub within: Within,
+    /// Which, as ethtool says it: `combined`, or `rx` where those that send are counted apart.
+    pub kind: &'static str,
+}
+
 /// When the device interrupts; `None` is not settable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coalescing {
@@ -47,12 +56,14 @@ pub struct Settings {
     pub features: Option<Vec<String>>,
     /// Names of those that can be switched.
     pub settable: Option<Vec<String>>,
+    /// Names of those that were asked for: one that is not on the device cannot do now.
+    pub wanted: Option<Vec<String>>,
     /// Descriptors of a receiving queue.
     pub rx_ring: Option<Within>,
     /// Descriptors of a sending queue.
     pub tx_ring: Option<Within>,
     /// Queues.
-    pub channels: Option<Within>,
+    pub channels: Option<Channels>,
     /// When it interrupts.
     pub coalescing: Option<Coalescing>,
 }
@@ -87,7 +98,10 @@ pub fn settings(max: usize) -> io::Result<BTreeMap<u32, Settings>> {
             }
         };
         // A device that does not answer one question may answer the next.
-        netlink.ask((family, &[command, 1, 0, 0]), Until::Dumped, max, &mut each)?;
+        if netlink.ask((family, &[command, 1, 0, 0]), Until::Dumped, max, &mut each)? == Read::Cut {
+            // While a dump is not read to its end the kernel begins no other on the socket (EBUSY).
+            netlink = Netlink::open(Protocol::Generic)?;
+        }
     }
     Ok(all)
 }
@@ -166,15 +180,13 @@ fn apply(settings: &mut Settings, command: u8, message: &[u8]) {
         FEATURES_GET => {
             settings.features = find(message, 4).map(|active| parse_bitset(&active));
             settings.settable = find(message, 2).map(|settable| parse_bitset(&settable));
+            settings.wanted = find(message, 3).map(|wanted| parse_bitset(&wanted));
         }
         RINGS_GET => {
             settings.rx_ring = within(message, 6, 2);
             settings.tx_ring = within(message, 9, 5);
         }
-        CHANNELS_GET => {
-            // Devices whose queues only come in pairs count them apart from the others.
-            settings.channels = within(message, 9, 5).or_else(|| within(message, 6, 2));
-        }
+        CHANNELS_GET => settings.channels = parse_channels(message),
         _ => settings.coalescing = Some(parse_coalescing(message)),
     }
 }
@@ -184,10 +196,23 @@ fn within(message: &[u8], is: u16, max: u16) -> Option<Within> {
     Some(Within { is: number(is)?, max: number(max)? }).filter(|within| within.max > 0)
 }
 
-/// The names in a set that lists what is on.
+/// Devices whose queues come in pairs count them apart from the others; where a device can have both kinds, those that it has.
+fn parse_channels(message: &[u8]) -> Option<Channels> {
+    let combined = within(message, 9, 5).map(|within| Channels { within, kind: "combined" });
+    let receiving = within(message, 6, 2).map(|within| Channels { within, kind: "rx" });
+    match (combined, receiving) {
+        (Some(combined), Some(receiving)) if combined.within.is == 0 => Some(receiving),
+        (combined, receiving) => combined.or(receiving),
+    }
+}
+
+/// The names of what is in a set. One with a mask lists all that the mask has, and marks those that are in it
+/// (`ETHTOOL_A_BITSET_BIT_VALUE`); one without (`ETHTOOL_A_BITSET_NOMASK`) lists only what is in it.
 pub(crate) fn parse_bitset(set: &Attribute<'_>) -> Vec<String> {
     let bits = find(set.bytes, 3).map(|bits| bits.bytes).unwrap_or_default();
-    attributes(bits).filter_map(|bit| find(bit.bytes, 2).map(|name| name.text())).collect()
+    let has_mask = find(set.bytes, 1).is_none();
+    let is_in = |bit: &Attribute<'_>| !has_mask || find(bit.bytes, 3).is_some();
+    attributes(bits).filter(is_in).filter_map(|bit| find(bit.bytes, 2).map(|name| name.text())).collect()
 }
 
 fn parse_coalescing(message: &[u8]) -> Coalescing {
@@ -228,25 +253,63 @@ mod tests {
         apply(&mut settings, CHANNELS_GET, &words(&[(5, 8), (9, 2)]));
         apply(&mut settings, COALESCE_GET, &words(&[(2, 3), (11, 0)]));
         assert_eq!(settings.rx_ring, Some(Within { is: 256, max: 4_096 }));
-        assert_eq!(settings.channels, Some(Within { is: 2, max: 8 }));
+        let channels = settings.channels.unwrap();
+        assert_eq!((channels.within, channels.kind), (Within { is: 2, max: 8 }, "combined"));
         let coalescing = settings.coalescing.unwrap();
         assert_eq!((coalescing.rx_usecs, coalescing.adaptive_rx), (Some(3), Some(false)));
         assert_eq!(coalescing.tx_usecs, None);
         assert_eq!(within(&words(&[(5, 0), (9, 0)]), 9, 5), None, "a maximum of 0 is no setting");
     }
 
+    /// Planted fault: the word is always `combined`; then the command for a card with `rx` and `tx` alone is refused.
     #[test]
-    fn offloads_that_are_on_are_named() {
-        let mut names = Vec::new();
-        for name in ["tx-tcp-segmentation\0", "rx-gro\0"] {
-            let mut bit = Vec::new();
-            put(&mut bit, 2, name.as_bytes());
-            put(&mut names, 1, &bit);
+    fn queues_that_receive_alone_are_called_by_their_name() {
+        let kind = |message: &[(u16, u32)]| parse_channels(&words(message)).map(|one| one.kind);
+        assert_eq!(kind(&[(2, 16), (3, 16), (6, 4), (7, 4)]), Some("rx"));
+        assert_eq!(
+            kind(&[(2, 16), (5, 16), (6, 4), (9, 0)]),
+            Some("rx"),
+            "it could have pairs, and has none"
+        );
+        assert_eq!(kind(&[(2, 16), (5, 16), (6, 0), (9, 4)]), Some("combined"));
+        assert_eq!(kind(&[(2, 0), (5, 0)]), None);
+    }
+
+    /// Planted fault: the mark of each name is not looked at; then a device can switch whatever has a name.
+    #[test]
+    fn offloads_are_named_that_are_in_the_set_and_not_those_of_its_mask() {
+        let of = |has_mask: bool| {
+            let (mut names, mut set) = (Vec::new(), Vec::new());
+            for (name, is_in) in [("tx-tcp-segmentation\0", true), ("rx-gro\0", false)] {
+                let mut bit = Vec::new();
+                put(&mut bit, 2, name.as_bytes());
+                if is_in && has_mask {
+                    put(&mut bit, 3, &[]);
+                }
+                put(&mut names, 1, &bit);
+            }
+            if !has_mask {
+                put(&mut set, 1, &[]);
+            }
+            put(&mut set, 3, &names);
+            parse_bitset(&Attribute { kind: 4, bytes: &set })
+        };
+        assert_eq!(of(false), ["tx-tcp-segmentation", "rx-gro"]);
+        assert_eq!(of(true), ["tx-tcp-segmentation"]);
+    }
+
+    /// Planted fault: the socket is kept; then the second question is refused while the first is not read to its end.
+    #[test]
+    fn more_devices_than_are_asked_for_end_no_question() {
+        let asked = crate::namespace::in_new_network(|| {
+            let pair = ["link", "add", "vA", "type", "veth", "peer", "name", "vB"];
+            let made = std::process::Command::new("ip").args(pair).status();
+            made.is_ok_and(|status| status.success()).then(|| settings(1))
+        });
+        // Where no namespace may be made, or nothing makes devices in it, nothing is shown.
+        if let Ok(Some(Err(error))) = asked {
+            assert_eq!(error.raw_os_error(), Some(libc::ENOENT), "{error}");
         }
-        let mut set = Vec::new();
-        put(&mut set, 3, &names);
-        let set = Attribute { kind: 4, bytes: &set };
-        assert_eq!(parse_bitset(&set), ["tx-tcp-segmentation", "rx-gro"]);
     }
 
     #[test]

@@ -15,6 +15,9 @@ const TC_HEAD_BYTES: usize = 20;
 /// The parent of a root (`TC_H_ROOT`).
 const ROOT: u32 = 0xffff_ffff;
 const IFF_UP: u32 = 1;
+/// Set where somebody asked for it by the device's name: what sockets and bridges ask for is in the count alone
+/// (net/core/dev.c, dev_get_flags).
+const IFF_PROMISC: u32 = 0x100;
 
 /// A device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,11 +30,15 @@ pub struct Link {
     pub kind: String,
     /// Whether it is set up.
     pub is_up: bool,
+    /// The number of the bridge, bond or switch that it is a part of.
+    pub master: Option<u32>,
+    /// Somebody set it by name to take every packet of the wire.
+    pub is_promiscuous: bool,
     /// Largest packet, in bytes.
     pub mtu: u32,
     /// How many asked it to take every packet of the wire.
     pub promiscuity: u32,
-    /// Its queues, receiving and sending.
+    /// Queues that there is room for, receiving and sending: fewer may be in use.
     pub queues: (u32, u32),
     /// Its queueing discipline, by name.
     pub qdisc: String,
@@ -109,12 +116,14 @@ fn dump<T>(
 pub fn parse_link(message: &[u8]) -> Option<Link> {
     let rest = message.get(LINK_HEAD_BYTES..)?;
     let (index, flags) = (u32_at(message, 4), u32_at(message, 8));
-    let mut link = Link { index, is_up: flags & IFF_UP != 0, ..Link::default() };
+    let (is_up, is_promiscuous) = (flags & IFF_UP != 0, flags & IFF_PROMISC != 0);
+    let mut link = Link { index, is_up, is_promiscuous, ..Link::default() };
     for attribute in attributes(rest) {
         match attribute.kind {
             3 => link.name = attribute.text(),
             4 => link.mtu = attribute.u32(),
             6 => link.qdisc = attribute.text(),
+            10 => link.master = Some(attribute.u32()),
             18 => link.kind = find(attribute.bytes, 1).map(|kind| kind.text()).unwrap_or_default(),
             23 => count(&mut link, attribute.bytes),
             30 => link.promiscuity = attribute.u32(),
@@ -177,11 +186,15 @@ mod tests {
         message[8] = 1;
         put(&mut message, 3, b"vS\0");
         put(&mut message, 6, b"tbf\0");
+        put(&mut message, 10, &9u32.to_le_bytes());
         put(&mut message, 32, &4u32.to_le_bytes());
         let stats: Vec<u8> = (0..24u64).flat_map(|at| (at * 100).to_le_bytes()).collect();
         put(&mut message, 23, &stats);
         let link = parse_link(&message).unwrap();
         assert_eq!((link.index, link.is_up, link.queues, link.qdisc.as_str()), (7, true, (4, 0), "tbf"));
+        assert_eq!((link.master, link.is_promiscuous), (Some(9), false));
+        message[9] = 1;
+        assert!(parse_link(&message).unwrap().is_promiscuous);
         assert_eq!((link.rx_dropped, link.tx_dropped, link.rx_missed), (600, 700, 1_500));
         assert!((0..LINK_HEAD_BYTES).all(|end| parse_link(&message[..end]).is_none()));
     }

@@ -14,8 +14,13 @@ const INET_REQUEST_BYTES: usize = 56;
 const INET_HEAD_BYTES: usize = 72;
 const PACKET_HEAD_BYTES: usize = 16;
 const LISTEN: u32 = 10;
-/// What is asked of a tap: its device, its ring, its fanout group, its filter (`linux/packet_diag.h`).
-const PACKET_SHOW: u32 = 1 | 4 | 8 | 32;
+/// What is asked of a tap: its device, what it joined, its ring, its fanout group, its filter (`linux/packet_diag.h`).
+const PACKET_SHOW: u32 = 1 | 2 | 4 | 8 | 32;
+/// Bytes of `struct packet_diag_mclist`, and where the kind stands in it.
+const JOINED_BYTES: usize = 44;
+const JOINED_KIND_AT: usize = 8;
+/// `PACKET_MR_PROMISC` (packet(7)): it asked for every packet of the wire.
+const PROMISCUOUS: u32 = 1;
 /// Bytes of an instruction of a filter (`struct sock_filter`).
 const INSTRUCTION_BYTES: usize = 8;
 
@@ -35,7 +40,7 @@ pub struct Listener {
 }
 
 /// A socket of the family `AF_PACKET`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tap {
     /// What it asked for, by number; 3 is every packet, 0 is none yet.
     pub protocol: u16,
@@ -49,6 +54,8 @@ pub struct Tap {
     pub filter: Option<u32>,
     /// Whether it shares the packets with others of a group.
     pub has_fanout: bool,
+    /// Devices that it asked for every packet of the wire.
+    pub promiscuous: Vec<u32>,
 }
 
 /// The TCP listeners, `max` of each family at most.
@@ -107,6 +114,7 @@ pub fn parse_tap(message: &[u8]) -> Option<Tap> {
     for attribute in attributes(rest) {
         match attribute.kind {
             0 => tap.device = u32_at(attribute.bytes, 0),
+            1 => tap.promiscuous = promiscuous(attribute.bytes),
             2 => {
                 let (size, blocks) = (u32_at(attribute.bytes, 0), u32_at(attribute.bytes, 4));
                 tap.ring_bytes = Some(u64::from(size) * u64::from(blocks));
@@ -118,6 +126,13 @@ pub fn parse_tap(message: &[u8]) -> Option<Tap> {
     }
     tap.filter = tap.filter.filter(|count| *count > 0);
     Some(tap)
+}
+
+/// The devices of those memberships that are for every packet.
+fn promiscuous(joined: &[u8]) -> Vec<u32> {
+    let all = joined.chunks_exact(JOINED_BYTES);
+    let asks = all.filter(|one| u32_at(one, JOINED_KIND_AT) & 0xffff == PROMISCUOUS);
+    asks.map(|one| u32_at(one, 0)).collect()
 }
 
 #[cfg(test)]
@@ -143,9 +158,14 @@ mod tests {
         put(&mut message, 0, &[7, 0, 0, 0, 0, 0, 0, 0]);
         put(&mut message, 2, &[4_096u32, 16].iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>());
         put(&mut message, 7, &[0; 24]);
+        let mut joined = [0; 2 * JOINED_BYTES];
+        (joined[0], joined[JOINED_KIND_AT]) = (7, 1);
+        (joined[JOINED_BYTES], joined[JOINED_BYTES + JOINED_KIND_AT]) = (8, 2);
+        put(&mut message, 1, &joined);
         let tap = parse_tap(&message).unwrap();
         assert_eq!((tap.protocol, tap.inode, tap.device), (3, 42, 7));
         assert_eq!((tap.ring_bytes, tap.filter, tap.has_fanout), (Some(65_536), Some(3), false));
+        assert_eq!(tap.promiscuous, [7], "the other one is for all multicast alone");
         assert!((0..PACKET_HEAD_BYTES).all(|end| parse_tap(&message[..end]).is_none()));
         assert!(parse_listener(&[0; INET_HEAD_BYTES - 1]).is_none());
     }

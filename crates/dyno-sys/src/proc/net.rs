@@ -98,10 +98,43 @@ pub fn sockets_accepted(pid: Pid, port: u16) -> Vec<i32> {
 
 /// The descriptors of `pid` that are listeners of TCP or open connections, ascending.
 pub fn tcp_sockets(pid: Pid) -> Vec<i32> {
-    let folder = folder(pid);
-    let lines = inet_lines(&format!("{folder}/net"));
+    held(pid, &open_inodes(pid))
+}
+
+/// The same of several processes. The tables of a network namespace are as long as it has connections, and read once.
+pub fn tcp_sockets_of(pids: &[Pid]) -> Vec<(Pid, Vec<i32>)> {
+    let network = |pid: Pid| fs::read_link(format!("{}/ns/net", folder(pid))).ok();
+    joined(pids, network, open_inodes)
+}
+
+/// Who holds what of which table. A process whose namespace is not told has a table of its own, and an empty table may be that
+/// of a process that has just ended.
+fn joined<K: Ord>(
+    pids: &[Pid],
+    network: impl Fn(Pid) -> Option<K>,
+    mut read: impl FnMut(Pid) -> BTreeSet<u64>,
+) -> Vec<(Pid, Vec<i32>)> {
+    let mut tables: BTreeMap<K, BTreeSet<u64>> = BTreeMap::new();
+    let mut of = |pid: Pid| {
+        let Some(network) = network(pid) else { return held(pid, &read(pid)) };
+        let table = tables.entry(network).or_default();
+        if table.is_empty() {
+            *table = read(pid);
+        }
+        held(pid, table)
+    };
+    pids.iter().map(|pid| (*pid, of(*pid))).collect()
+}
+
+/// Listeners and open connections of the network that `pid` sees.
+fn open_inodes(pid: Pid) -> BTreeSet<u64> {
     let is_open = |line: &InetLine| matches!(line.state, ESTABLISHED | LISTEN);
-    let inodes: BTreeSet<u64> = lines.filter(is_open).map(|line| line.inode).collect();
+    inet_lines(&format!("{}/net", folder(pid))).filter(is_open).map(|line| line.inode).collect()
+}
+
+/// The descriptors of `pid` that are among these sockets, ascending.
+fn held(pid: Pid, inodes: &BTreeSet<u64>) -> Vec<i32> {
+    let folder = folder(pid);
     let is_one = |fd: &i32| socket_inode(&folder, *fd).is_some_and(|inode| inodes.contains(&inode));
     numbers_in(&format!("{folder}/fd")).into_iter().filter(is_one).collect()
 }
@@ -313,6 +346,31 @@ mod tests {
     use super::*;
     use crate::child::this;
     use std::net::{TcpListener, TcpStream};
+
+    /// Planted fault: the table is read for each process; then workers times connections are read.
+    #[test]
+    fn a_table_is_read_once_for_all_processes_of_its_network() {
+        let reads = |network: fn(Pid) -> Option<i32>, table: &BTreeSet<u64>| {
+            let mut reads = 0;
+            joined(&[1, 2, 3, 4], network, |_| {
+                reads += 1;
+                table.clone()
+            });
+            reads
+        };
+        let some = BTreeSet::from([u64::MAX]);
+        assert_eq!((reads(|_| Some(7), &some), reads(|pid| Some(pid % 2), &some)), (1, 2));
+        assert_eq!(reads(|_| None, &some), 4, "nobody knows whose network it is");
+        assert_eq!(reads(|_| Some(7), &BTreeSet::new()), 4, "the first ones may have ended");
+    }
+
+    #[test]
+    fn sockets_of_several_processes_are_those_of_each() {
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        use std::os::fd::AsRawFd;
+        let all = tcp_sockets_of(&[this(), i32::MAX]);
+        assert!(all[0].1.contains(&socket.as_raw_fd()) && all[1].1.is_empty(), "{all:?}");
+    }
 
     #[test]
     fn table_lines_become_addresses() {

@@ -161,38 +161,66 @@ fn parse_softnet(text: &str) -> BTreeMap<usize, u64> {
     text.lines().enumerate().filter_map(row).collect()
 }
 
-/// The quota of the cgroup of `pid`, v2 or v1; `None` where nothing counts it (no controller, or the root group).
+/// A control group with the quota that it has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QuotaGroup {
+    /// The file that sets it: `cpu.max`, or `cpu.cfs_quota_us` of v1.
+    pub file: String,
+    /// Its quota, and how often it was held.
+    pub quota: CpuQuota,
+}
+
+/// The quotas of the cgroup of `pid`, v2 or v1, and of those above it, its own first: each of them holds it. Groups in which
+/// nothing counts them (no controller, or the root) are left out.
+pub fn cpu_quotas(pid: Pid) -> Vec<QuotaGroup> {
+    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let of_line = |line: &str| -> Vec<QuotaGroup> {
+        quota_folders(line).iter().filter_map(|folder| quota_in(folder)).collect()
+    };
+    groups.lines().map(of_line).find(|all| !all.is_empty()).unwrap_or_default()
+}
+
+/// The quota that binds the cgroup of `pid`; `None` where nothing counts one.
 pub fn cpu_quota(pid: Pid) -> Option<CpuQuota> {
-    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-    groups.lines().filter_map(quota_folder).find_map(|folder| quota_in(&folder))
+    binding_quota(&cpu_quotas(pid))
 }
 
-/// The file that the CPU quota of the cgroup of `pid` is set by: `cpu.max`, or `cpu.cfs_quota_us` of v1.
-pub fn cpu_quota_file(pid: Pid) -> Option<String> {
-    let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-    let files = |folder: String| ["cpu.max", "cpu.cfs_quota_us"].map(|file| format!("{folder}/{file}"));
-    groups.lines().filter_map(quota_folder).flat_map(files).find(|file| Path::new(file).exists())
+/// Of groups one above the other: the CPUs of the least quota, and what the group counted that was held most.
+pub fn binding_quota(groups: &[QuotaGroup]) -> Option<CpuQuota> {
+    let held = most_held(groups)?.quota;
+    let least = groups.iter().filter_map(|group| group.quota.cpus).min_by(f64::total_cmp);
+    Some(CpuQuota { cpus: least, ..held })
 }
 
-/// The folder of a line of /proc/PID/cgroup, where the usual mounts have it.
-fn quota_folder(line: &str) -> Option<String> {
-    let mut parts = line.splitn(3, ':');
-    let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-    let path = path.trim_end_matches('/');
-    match controllers {
-        "" => Some(format!("/sys/fs/cgroup{path}")),
-        names if names.split(',').any(|name| name == "cpu") => Some(format!("/sys/fs/cgroup/cpu{path}")),
-        _ => None,
-    }
+/// The group that was held longest; where none was, that of the least quota, and the process's own where none has one.
+pub fn most_held(groups: &[QuotaGroup]) -> Option<&QuotaGroup> {
+    let cpus = |group: &QuotaGroup| group.quota.cpus.unwrap_or(f64::INFINITY);
+    let (held, least) = (|group: &QuotaGroup| group.quota.throttled_ns, |group: &QuotaGroup| cpus(group));
+    groups.iter().min_by(|a, b| held(b).cmp(&held(a)).then(least(a).total_cmp(&least(b))))
 }
 
-fn quota_in(folder: &str) -> Option<CpuQuota> {
+/// The folders of a line of /proc/PID/cgroup, where the usual mounts have them: the group's own, then those above it.
+fn quota_folders(line: &str) -> Vec<String> {
+    let parts: Vec<&str> = line.splitn(3, ':').collect();
+    let [_, controllers, path] = parts[..] else { return Vec::new() };
+    let root = match controllers {
+        "" => "/sys/fs/cgroup",
+        names if names.split(',').any(|name| name == "cpu") => "/sys/fs/cgroup/cpu",
+        _ => return Vec::new(),
+    };
+    let folder = |group: &Path| format!("{root}{}", group.display()).trim_end_matches('/').to_owned();
+    Path::new(path).ancestors().map(folder).collect()
+}
+
+fn quota_in(folder: &str) -> Option<QuotaGroup> {
     let read = |file: &str| fs::read_to_string(format!("{folder}/{file}")).unwrap_or_default();
     let mut quota = parse_cpu_stat_file(&read("cpu.stat"))?;
     quota.cpus = parse_cpu_max(&read("cpu.max")).or_else(|| {
         parse_cpu_max(&format!("{} {}", read("cpu.cfs_quota_us").trim(), read("cpu.cfs_period_us").trim()))
     });
-    Some(quota)
+    let files = ["cpu.max", "cpu.cfs_quota_us"].map(|file| format!("{folder}/{file}"));
+    let file = files.into_iter().find(|file| Path::new(file).exists()).unwrap_or_default();
+    Some(QuotaGroup { file, quota })
 }
 
 /// Periods and throttling in a cgroup's cpu.stat; `None` without them. v2 counts microseconds, v1 nanoseconds.
@@ -316,8 +344,28 @@ mod tests {
             (parse_cpu_max("50000 100000"), parse_cpu_max("max 100000"), parse_cpu_max("-1 100000")),
             (Some(0.5), None, None)
         );
-        assert_eq!(quota_folder("3:cpu,cpuacct:/a").unwrap(), "/sys/fs/cgroup/cpu/a");
-        assert_eq!(quota_folder("0::/").unwrap(), "/sys/fs/cgroup");
+    }
+
+    /// Planted fault: the process's own group alone is looked at; then the quota of the slice above it is missed.
+    #[test]
+    fn groups_above_hold_a_process_too() {
+        assert_eq!(
+            quota_folders("3:cpu,cpuacct:/a/b"),
+            ["/sys/fs/cgroup/cpu/a/b", "/sys/fs/cgroup/cpu/a", "/sys/fs/cgroup/cpu"]
+        );
+        assert_eq!(quota_folders("0::/"), ["/sys/fs/cgroup"]);
+        assert!(quota_folders("2:memory:/a").is_empty() && quota_folders("nonsense").is_empty());
+        let group = |file: &str, cpus, throttled| QuotaGroup {
+            file: file.into(),
+            quota: CpuQuota { cpus, periods: 9, throttled, throttled_ns: throttled },
+        };
+        let all = [group("leaf", None, 0), group("slice", Some(0.5), 0), group("top", Some(4.0), 7)];
+        let bound = binding_quota(&all).unwrap();
+        assert_eq!((bound.cpus, bound.throttled), (Some(0.5), 7));
+        assert_eq!(most_held(&all).unwrap().file, "top");
+        assert_eq!(most_held(&all[..2]).unwrap().file, "slice");
+        assert_eq!(most_held(&all[..1]).unwrap().file, "leaf");
+        assert_eq!((most_held(&[]), binding_quota(&[])), (None, None));
     }
 
     #[test]

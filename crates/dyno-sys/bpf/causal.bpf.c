@@ -298,6 +298,7 @@ INLINE struct thread *sampled(struct control *all, struct task_struct *task, u64
         count(&all->expired);
         return 0;
     }
+    count(&all->ticks);
     if (!tid) {
         count(&all->idle);
         return 0;
@@ -309,9 +310,11 @@ INLINE struct thread *sampled(struct control *all, struct task_struct *task, u64
             count(&all->foreign);
         return 0;
     }
+    /* One that ends pauses no more: what it has paid is given to who waits for its end, and no more than that. */
+    if (task->flags & EXITING)
+        return 0;
     struct thread *thread = known(all, tid);
-    /* A thread's end takes a while after its row was taken out. */
-    if (!thread && !(task->flags & EXITING))
+    if (!thread)
         thread = born(all, tid, role, all->inserted_ns);
     if (!thread)
         return 0;
@@ -435,9 +438,17 @@ INLINE u64 credit(struct control *all, struct thread *thread, u64 giver_ns, u64 
     return given;
 }
 
-/* Whether a hard interrupt wakes: then the current thread has nothing to do with it. Soft interrupts count for the
- * current thread: on the loopback device it is the sender. The counter lies as far from each CPU's run queue as from
- * any other's. */
+/* Within a system call the register of its answer says "no such call" (-ENOSYS) until there is one. */
+INLINE int is_in_call(struct pt_regs *regs) {
+    return (s64)regs->ax == -38;
+}
+
+/* Bits of a CPU's count of reasons not to be preempted (linux/preempt.h): it serves a soft interrupt, a hard one. */
+enum { SERVES_SOFT = 0x100, IN_HARD = 0xff0000 };
+
+/* Whether an interrupt wakes: then the current thread has nothing to do with it. A soft interrupt counts for the current
+ * thread where that is in a system call: on the loopback device it is the sender. Else it was interrupted in user mode, by
+ * a card's packet or a timer. The counter lies as far from each CPU's run queue as from any other's. */
 INLINE int in_interrupt(struct control *all, struct task_struct *task) {
     u32 preempt_count = 0;
     u64 run_queue = 0;
@@ -445,7 +456,9 @@ INLINE int in_interrupt(struct control *all, struct task_struct *task) {
     /* Copied, so that it is a number: the verifier lets nobody walk from one variable to another. */
     read_kernel(&run_queue, sizeof(run_queue), &queue->rq);
     read_kernel(&preempt_count, sizeof(preempt_count), (void *)(run_queue + all->preempt_count_at));
-    return (preempt_count & 0xff0000) != 0;
+    if (preempt_count & IN_HARD)
+        return 1;
+    return preempt_count & SERVES_SOFT && !is_in_call(user_registers(task));
 }
 
 /* A wait of the chosen kind ended: its thread is that much ahead, so that all others pay for it. Delays that the thread
@@ -528,12 +541,20 @@ INLINE u32 for_descriptor(struct control *all, struct task_struct *task, u64 des
     return FOR_ANYTHING | FOR_DISK;
 }
 
-/* What a thread that is about to leave its core waits for. Within a system call the register of its answer says
- * "no such call" (-ENOSYS) until there is one; a thread that blocks outside of any waits for a page. */
+/* A bit of a structure: read by the bytes that hold it, then shifted out of them. */
+INLINE int waits_for_device(struct task_struct *task) {
+    u64 bits = 0;
+    read_kernel(&bits, PLACE_OF(task->in_iowait, FIELD_BYTES), (void *)task + PLACE_OF(task->in_iowait, FIELD_AT));
+    bits <<= PLACE_OF(task->in_iowait, FIELD_LEFT);
+    return bits >> PLACE_OF(task->in_iowait, FIELD_RIGHT) != 0;
+}
+
+/* What a thread that is about to leave its core waits for. One that blocks outside of any system call waits for a page:
+ * for its disk, or only for the lock of the address space that another one holds. */
 INLINE u32 waits_for(struct control *all, struct task_struct *task) {
     struct pt_regs *regs = user_registers(task);
-    if ((s64)regs->ax != -38)
-        return FOR_ANYTHING | FOR_DISK;
+    if (!is_in_call(regs))
+        return waits_for_device(task) ? FOR_ANYTHING | FOR_DISK : FOR_ANYTHING;
     u64 number = regs->orig_ax;
     u32 row = number < SYSTEM_CALLS ? (u32)number : SYSTEM_CALLS - 1;
     u32 *kind = lookup(&kinds, &row);
@@ -546,11 +567,14 @@ INLINE u32 waits_for(struct control *all, struct task_struct *task) {
     return found | (*kind & ~(u32)BY_DESCRIPTOR);
 }
 
-INLINE int is_blocked(struct task_struct *task) {
+/* TASK_DEAD of linux/sched.h: it leaves its core for the last time. */
+enum { DEAD = 0x80 };
+
+INLINE u32 state_of(struct task_struct *task) {
     if (HAS(task->__state))
-        return task->__state != 0;
+        return task->__state;
     struct task_struct___before_5_14 *old = (void *)task;
-    return old->state != 0;
+    return old->state;
 }
 
 /* The thread waited for its core behind a stranger, which cannot preempt a pause on most kernels and so takes all of its
@@ -594,7 +618,7 @@ int on_switch(u64 *context) {
         leaves->off_ns = now;
         leaves->on_core = 0;
         leaves->waits = 0;
-        if (leaves->role & TARGET && !preempted && is_blocked(previous))
+        if (leaves->role & TARGET && !preempted && state_of(previous))
             leaves->waits = waits_for(all, previous);
     }
     if (enters) {
@@ -610,6 +634,9 @@ int on_switch(u64 *context) {
                 share(all, enters, now);
         }
     }
+    u32 ended = previous->pid;
+    if (leaves && state_of(previous) & DEAD)
+        delete(&threads, &ended);
     return 0;
 }
 
@@ -625,7 +652,10 @@ int on_fork(u64 *context) {
     if (from != to && update(&processes, &to, &role, ANY))
         count(&all->lost);
     struct thread *elder = known(all, parent->pid);
-    born(all, child->pid, role, elder ? elder->position_ns : all->inserted_ns);
+    u32 tid = child->pid;
+    /* Numbers are given again: the last one that had this may have ended while no switches were seen. */
+    delete(&threads, &tid);
+    born(all, tid, role, elder ? elder->position_ns : all->inserted_ns);
     return 0;
 }
 
@@ -654,8 +684,12 @@ int on_exec(u64 *context) {
 SEC("tp_btf/sched_process_exit")
 int on_exit(u64 *context) {
     struct task_struct *task = (void *)context[0];
+    struct control *all = control();
     u32 tid = task->pid, tgid = task->tgid;
-    delete(&threads, &tid);
+    /* Who waits for the end of a thread or a process is woken later than this, by the thread that ends (exit_mm and
+     * exit_notify of kernel/exit.c): its row is needed until it leaves its core for ever, where that is seen. */
+    if (all && !all->period_ns)
+        delete(&threads, &tid);
     /* Numbers are given again: a later process of this one has no role. */
     if (role_of(tgid) && task->signal->live.counter == 0)
         delete(&processes, &tgid);

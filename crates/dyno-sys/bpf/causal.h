@@ -34,7 +34,7 @@ struct control {
     u64 spin_ns;           /* at each entry, where a site is slowed down */
     u64 watch;             /* number of this time of watching: one more whenever switches are seen again */
     u64 subject;           /* the process that the experiment is about: begins it another program, all is over */
-    u64 period_ns;         /* between samples of one CPU */
+    u64 period_ns;         /* between samples of one CPU; 0: neither samples nor switches are seen */
     u64 interrupt_ns;      /* what the interrupt of a sample takes from whom it hits; 0: unknown */
     u64 room[4];
 
@@ -62,6 +62,7 @@ struct control {
     u64 expired;           /* the deadline was met */
     u64 replaced;          /* the target runs another program */
     u64 lost;              /* threads and processes beyond the tables */
+    u64 ticks;             /* samples of any kind */
     s64 in_flight;         /* begun and not ended, since the probes are in place */
     s64 in_flight_min;
 };
@@ -110,7 +111,7 @@ struct ranges {
     u64 to[RANGES];
 };
 
-_Static_assert(sizeof(struct control) == 440, "control");
+_Static_assert(sizeof(struct control) == 448, "control");
 _Static_assert(sizeof(struct thread) == 72, "thread");
 _Static_assert(sizeof(struct point) == 56, "point");
 _Static_assert(sizeof(struct ranges) == 8 + 16 * RANGES, "ranges");

@@ -30,7 +30,9 @@ enum { ANY = 0, NEW_ONLY = 1 };
 enum { MAPPED = 1 << 10 };                 /* BPF_F_MMAPABLE */
 enum { USER_STACK = 1 << 8 };              /* BPF_F_USER_STACK */
 enum { QUIETLY = 1 };                      /* BPF_RB_NO_WAKEUP */
-enum { FIELD_EXISTS = 2 };                 /* BPF_CORE_FIELD_EXISTS */
+/* What the loader can say of a member (enum bpf_core_relo_kind): where its bytes begin, how many they are, whether there
+ * is one, and how far a bit of them is shifted, to the left and then to the right, to stand alone. */
+enum { FIELD_AT = 0, FIELD_BYTES = 1, FIELD_EXISTS = 2, FIELD_LEFT = 4, FIELD_RIGHT = 5 };
 enum { EXITING = 0x4, OF_KERNEL = 0x200000 }; /* PF_EXITING and PF_KTHREAD of linux/sched.h */
 
 static void *(*lookup)(const void *map, const void *key) = (void *)1;
@@ -92,6 +94,7 @@ struct signal_struct {
 struct task_struct {
     unsigned int __state;                  /* `state` before Linux 5.14 */
     unsigned int flags;
+    unsigned int in_iowait : 1;
     int exit_state;
     int pid;
     int tgid;
@@ -122,6 +125,7 @@ struct pt_regs___arm64 {
     u64 pc;
 } MOVED;
 
-#define HAS(field) __builtin_preserve_field_info(field, FIELD_EXISTS)
+#define PLACE_OF(field, what) __builtin_preserve_field_info(field, what)
+#define HAS(field) PLACE_OF(field, FIELD_EXISTS)
 
 #endif

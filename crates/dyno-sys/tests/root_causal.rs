@@ -35,6 +35,10 @@ const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #define OWN(name) __attribute__((section("own_" #name), noinline)) void name
@@ -56,6 +60,18 @@ static long varied(void) { static unsigned seed = 1; seed = seed * 1103515245 + 
 static int ping[2], pong[2];
 static void *ponger(void *x) { char c; for (;;) { if (read(ping[0], &c, 1) != 1) break; f30(20000); if (write(pong[1], &c, 1) != 1) break; } return x; }
 static void *pinger(void *x) { char c = 'x'; for (;;) { f60(10000); if (write(ping[1], &c, 1) != 1) break; if (read(pong[0], &c, 1) != 1) break; progress(); } return x; }
+static void *in_f60_once(void *n) { f60((long)n); return 0; }
+/* A socket of the loopback device, and where its datagrams come from and go to: itself, or nobody. */
+static struct sockaddr_in here = { AF_INET };
+static int datagrams(void) {
+    int s = socket(AF_INET, SOCK_DGRAM, 0); socklen_t size = sizeof here; here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (bind(s, (void *)&here, size) || getsockname(s, (void *)&here, &size)) _exit(1);
+    return s;
+}
+static int to;
+static void *receiver(void *x) { char c; for (;;) if (recv(to, &c, 1, 0) == 1) { f30(10000); progress(); } return x; }
+/* A timeout of this kind is a soft interrupt's; on one CPU it comes upon the thread that runs there. */
+static void *times_out(void *x) { char c; for (;;) { recv(to, &c, 1, 0); progress(); } return x; }
 static void start(void *(*life)(void *)) { pthread_t t; pthread_create(&t, 0, life, 0); }
 int main(int count, char **words) {
     BORDERS(f60); BORDERS(f30); BORDERS(f10); BORDERS(progress); BORDERS(caller);
@@ -66,6 +82,14 @@ int main(int count, char **words) {
     if (!strcmp(words[1], "periodic")) { start(in_f60); start(periodic); }
     if (!strcmp(words[1], "pingpong")) { if (pipe(ping) || pipe(pong)) return 1; start(ponger); start(pinger); }
     if (!strcmp(words[1], "napper")) for (;;) { nap(2000); f30(10000); progress(); }
+    if (!strcmp(words[1], "joins")) for (;;) { pthread_t t; pthread_create(&t, 0, in_f60_once, (void *)(10 * varied())); pthread_join(t, 0); f30(20000); progress(); }
+    if (!strcmp(words[1], "forks")) for (;;) { long n = 10 * varied(); if (!fork()) { f60(n); _exit(0); } wait(0); f30(20000); progress(); }
+    if (!strcmp(words[1], "datagrams")) { to = datagrams(); start(receiver); for (;;) { f60(10000); sendto(to, "x", 1, 0, (void *)&here, sizeof here); } }
+    if (!strcmp(words[1], "times_out")) {
+        cpu_set_t one; CPU_ZERO(&one); CPU_SET(0, &one); sched_setaffinity(0, sizeof one, &one);
+        struct timeval after = { 0, 8000 }; to = datagrams(); setsockopt(to, SOL_SOCKET, SO_RCVTIMEO, &after, sizeof after);
+        start(times_out); in_f60(0);
+    }
     if (!strcmp(words[1], "spawns")) for (int i = 0;; i++) { pthread_t t; pthread_create(&t, 0, (void *(*)(void *))f10, (void *)1000); pthread_join(t, 0); progress(); }
     pause();
     return count;
@@ -112,9 +136,13 @@ impl Running {
     }
 
     fn tried(&self, pausing: Pausing) -> Probe {
+        self.tried_with(pausing, Children::Strangers)
+    }
+
+    fn tried_with(&self, pausing: Pausing, children: Children) -> Probe {
         let mut probe = Probe::load(Some(pausing)).unwrap();
         let tasks = proc::tasks(self.pid);
-        probe.take_in(self.pid, Role::Target, Children::Strangers, &tasks).unwrap();
+        probe.take_in(self.pid, Role::Target, children, &tasks).unwrap();
         probe.attach(PERIOD_NS).unwrap();
         probe
     }
@@ -303,6 +331,45 @@ fn a_thread_that_its_sibling_wakes_is_credited() {
     // Whoever waits for the other's f60 would have waited less: it owes nothing.
     let paid = share(tally.counts.paid_ns, tally.inserted_ns);
     assert!(paid < 0.4, "paid {paid} {:?}", tally.counts);
+}
+
+/// Planted fault: the row of a thread is deleted when it begins to end (`on_exit`): each wake-up is then one from outside, and
+/// who waited pays all of it.
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn who_waits_for_the_end_of_a_thread_or_a_child_is_credited() {
+    let _alone = alone();
+    for kind in ["joins", "forks"] {
+        let running = Running::start(kind);
+        let mut probe = running.tried_with(Pausing::TaskWork, Children::Followed);
+        let ranges = [running.place("f60")];
+        let tried = Tried::Code { ranges: &ranges, reach: Reach::Own, delay_ns: HALF_NS };
+        let tally = experiment(&mut probe, &tried, 1_000);
+        assert!(tally.counts.hits > 300, "{kind}: {:?}", tally.counts);
+        assert!(tally.counts.inner_wakes > 10 * (tally.counts.outer_wakes + 1), "{kind}: {:?}", tally.counts);
+        // Nobody but it runs meanwhile: it would have waited less.
+        let paid = share(tally.counts.paid_ns, tally.inserted_ns);
+        assert!(paid < 0.1, "{kind}: paid {paid} {:?}", tally.counts);
+    }
+}
+
+/// Planted faults: soft interrupts that count for the thread that they interrupt, as it was (the timer's wake-ups are then inner
+/// ones); soft interrupts that count for nobody (the datagrams' are outer ones).
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_datagram_over_loopback_is_its_senders_and_a_timeout_is_nobodys() {
+    let _alone = alone();
+    for (kind, is_inner) in [("datagrams", true), ("times_out", false)] {
+        let running = Running::start(kind);
+        let mut probe = running.tried(Pausing::TaskWork);
+        let counts = experiment(&mut probe, &Tried::Nothing, 1_000).counts;
+        let (wanted, other) = if is_inner {
+            (counts.inner_wakes, counts.outer_wakes)
+        } else {
+            (counts.outer_wakes, counts.inner_wakes)
+        };
+        assert!(wanted > 50 && wanted > 10 * other, "{kind}: {counts:?}");
+    }
 }
 
 #[test]

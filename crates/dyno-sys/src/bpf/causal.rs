@@ -193,6 +193,7 @@ impl Probe {
 
     /// Takes them out again; probes on instructions and what counts progress stay.
     pub fn detach(&mut self) {
+        self.set(word::PERIOD_NS, 0);
         self.attached.clear();
     }
 

@@ -91,6 +91,8 @@ counts! {
     replaced
     /// Threads and processes that the tables had no room for.
     lost
+    /// Samples of any kind, the kernel's own threads and ending ones among them.
+    ticks
 }
 
 const _: () = assert!(size_of::<Counts>() == 8 * (word::IN_FLIGHT - word::COUNTERS), "all counters are read");
@@ -150,7 +152,7 @@ mod tests {
             number += 1;
             number
         });
-        assert_eq!((before.samples, before.lost), (1, 21));
+        assert_eq!((before.samples, before.ticks), (1, 22));
         let after = Counts { hits: before.hits + 7, ..before };
         assert_eq!(after.since(&before), Counts { hits: 7, ..Counts::default() });
     }

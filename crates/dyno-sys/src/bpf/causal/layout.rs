@@ -49,7 +49,7 @@ pub(super) struct RawRanges {
 const _: () = assert!(size_of::<RawThread>() == 72, "struct thread of causal.h");
 const _: () = assert!(size_of::<RawPoint>() == 56, "struct point of causal.h");
 const _: () = assert!(size_of::<RawRanges>() == 8 + 16 * RANGES_MAX, "struct ranges of causal.h");
-const _: () = assert!(word::COUNT * 8 == 440, "struct control of causal.h");
+const _: () = assert!(word::COUNT * 8 == 448, "struct control of causal.h");
 
 // SAFETY: numbers only, no padding (the sizes are asserted above): every pattern of bytes is a value.
 unsafe impl Pod for RawThread {}

@@ -24,6 +24,6 @@ pub(super) const INTERRUPT_NS: usize = 19;
 pub(super) const INSERTED_NS: usize = 24;
 /// The first of the counters; seven words lie between.
 pub(super) const COUNTERS: usize = 32;
-pub(super) const IN_FLIGHT: usize = 53;
-pub(super) const IN_FLIGHT_MIN: usize = 54;
-pub(super) const COUNT: usize = 55;
+pub(super) const IN_FLIGHT: usize = 54;
+pub(super) const IN_FLIGHT_MIN: usize = 55;
+pub(super) const COUNT: usize = 56;

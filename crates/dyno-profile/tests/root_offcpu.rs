@@ -7,7 +7,7 @@ use common::Running;
 use dyno_profile::Target;
 use dyno_profile::locks::locks;
 use dyno_profile::offcpu::{By, Calls, Error, Options, Timeline, record};
-use dyno_record::profile::{Profile, Stack, WaitClass};
+use dyno_record::profile::{Profile, Stack, Thread, WaitClass};
 use std::process::{Child, Command};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -22,7 +22,7 @@ impl Waiting {
         // Without frame pointers: the stacks must come from the unwind tables.
         let flags = ["-O2", "-g", "-fomit-frame-pointer", "-pthread"];
         let running = Running::start("cc", &flags, "waits.c", &[kind, "file"]).unwrap();
-        if !matches!(kind, "flush" | "nap") {
+        if !matches!(kind, "flush" | "nap" | "churn" | "exec") {
             named(&running);
         }
         Waiting(running)
@@ -192,6 +192,41 @@ fn two_spinners_on_one_cpu_wait_for_it_half_the_time() {
     // Others may take the CPU from both, so that there is no upper bound but nearly all.
     assert!(times.iter().all(|share| (0.4..0.97).contains(share)), "{times:?}");
     assert!(share(&profile, "spinner", WaitClass::RunQueue) > 0.8);
+}
+
+/// How long each thread was watched, of those that `is` says.
+fn watched_s(profile: &Profile, is: impl Fn(&Thread) -> bool) -> Vec<f64> {
+    let times = profile.thread_times.iter().filter(|times| is(&profile.threads[times.thread as usize]));
+    times.map(|times| (times.running_ns + times.runnable_ns + times.waiting_ns) as f64 / SECOND).collect()
+}
+
+/// Fault: `enter` and `on_waking` of the probe that see a thread which is exiting; its row was taken out, and the new one is
+/// dated from the start.
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
+fn threads_that_come_and_go_have_the_time_that_they_lived() {
+    let profile = Waiting::start("churn").watch();
+    let lived = watched_s(&profile, |thread| thread.tid != thread.pid);
+    assert!(lived.len() > 100, "{} threads", lived.len());
+    // Thirty-two at a time, each of which works for some milliseconds.
+    let too_long = lived.iter().filter(|s| **s > profile.duration_s / 2.0).count();
+    assert_eq!(too_long, 0, "of {} threads of a moment in {} s", lived.len(), profile.duration_s);
+    assert!(profile.warnings.iter().all(|warning| !warning.contains("no room")), "{:?}", profile.warnings);
+}
+
+/// Fault: `on_exec` of the probe without `renumber`; the new number's row is dated from the start, the old one goes on.
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE"]
+fn a_thread_that_takes_its_leaders_number_has_its_time_once() {
+    // It does so a while after its start, when the watch has begun on all but the busiest machines.
+    let profile = watched("exec", |profile| profile.threads.len() == 3);
+    let before = watched_s(&profile, |thread| thread.tid != thread.pid);
+    let by_leader = watched_s(&profile, |thread| thread.tid == thread.pid);
+    assert_eq!((before.len(), by_leader.len()), (1, 2), "{:?} {:?}", profile.threads, profile.thread_times);
+    // One had the number until the other took it.
+    let all: f64 = by_leader.iter().sum();
+    assert!((all / profile.duration_s - 1.0).abs() < 0.05, "{by_leader:?} of {} s", profile.duration_s);
+    assert!(before[0] < 1.4, "it slept for a second and a third under its own number: {before:?}");
 }
 
 /// Only with `DYNO_CROWD=1`: a thousand threads that want two CPUs make everything else on the machine slow for most of a

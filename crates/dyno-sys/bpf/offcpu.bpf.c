@@ -451,7 +451,7 @@ INLINE s32 kernel_stack(void *context, struct control *all, u64 key, u32 exactly
     return id;
 }
 
-INLINE struct thread *thread_of(u32 tid, u32 tgid, u32 state, u64 since_ns) {
+INLINE struct thread *thread_of(struct control *all, u32 tid, u32 tgid, u32 state, u64 since_ns) {
     struct thread *known = lookup(&threads, &tid);
     if (known)
         return known;
@@ -462,7 +462,10 @@ INLINE struct thread *thread_of(u32 tid, u32 tgid, u32 state, u64 since_ns) {
     fresh.system_call = -1;
     fresh.state = state;
     update(&threads, &tid, &fresh, NEW_ONLY);
-    return lookup(&threads, &tid);
+    known = lookup(&threads, &tid);
+    if (!known)
+        count(&all->lost_threads);
+    return known;
 }
 
 INLINE void span(struct control *all, struct thread *thread, u32 tid, u32 state, u64 from_ns, u64 to_ns) {
@@ -578,7 +581,7 @@ INLINE void leave(void *context, struct control *all, struct task_struct *task, 
     u32 tid = task->pid, tgid = task->tgid;
     if (task->flags & EXITING)
         return;
-    struct thread *thread = thread_of(tid, tgid, RUNNING, all->start_ns);
+    struct thread *thread = thread_of(all, tid, tgid, RUNNING, all->start_ns);
     if (!thread)
         return;
     count(&all->switches);
@@ -599,7 +602,10 @@ INLINE void leave(void *context, struct control *all, struct task_struct *task, 
 
 INLINE void enter(struct control *all, struct task_struct *task, u64 now) {
     u32 tid = task->pid, tgid = task->tgid;
-    struct thread *thread = thread_of(tid, tgid, RUNNABLE, all->start_ns);
+    /* A thread's end takes a while after its row was taken out; a new one would be dated from the start. */
+    if (task->flags & EXITING)
+        return;
+    struct thread *thread = thread_of(all, tid, tgid, RUNNABLE, all->start_ns);
     if (!thread || thread->state == RUNNING)
         return;
     u64 since = thread->since_ns;
@@ -679,10 +685,10 @@ SEC("tp_btf/sched_waking")
 int on_waking(u64 *context) {
     struct task_struct *task = (void *)context[0];
     struct control *all = active();
-    if (!all || !is_watched(all, task->tgid))
+    if (!all || !is_watched(all, task->tgid) || task->flags & EXITING)
         return 0;
     u32 tid = task->pid;
-    struct thread *thread = thread_of(tid, task->tgid, BLOCKED, all->start_ns);
+    struct thread *thread = thread_of(all, tid, task->tgid, BLOCKED, all->start_ns);
     if (!thread || thread->state != BLOCKED)
         return 0;
     u64 now = now_ns();
@@ -693,30 +699,44 @@ int on_waking(u64 *context) {
     return 0;
 }
 
-INLINE void tell_life(struct control *all, u32 kind, struct task_struct *task, u32 parent, struct thread *thread) {
+/* Whether it was told: the ring may be full. `tid`: the thread's number, which an exec may have changed. */
+INLINE int tell_life(u32 kind, struct task_struct *task, u32 tid, u32 parent, struct thread *thread) {
     struct life_record *record = ring_reserve(&ring, sizeof(*record), 0);
-    if (!record) {
-        count(&all->lost_stacks);
-        return;
-    }
+    if (!record)
+        return 0;
     struct thread none = {};
     record->kind = kind;
-    record->tid = task->pid;
+    record->tid = tid;
     record->tgid = task->tgid;
     record->parent = parent;
     record->thread = thread ? *thread : none;
     read_kernel(record->comm, sizeof(record->comm), task->comm);
     ring_submit(record, 0);
+    return 1;
+}
+
+/* Takes a thread's row out and tells its sums. Where the ring is full the row stays, and is found at the end. */
+INLINE void end_thread(struct task_struct *task, u32 tid, struct thread *thread) {
+    if (tell_life(EXIT, task, tid, 0, thread))
+        delete(&threads, &tid);
+    else
+        thread->state = ENDED;
 }
 
 SEC("tp_btf/sched_process_fork")
 int on_fork(u64 *context) {
     struct task_struct *parent = (void *)context[0], *child = (void *)context[1];
     struct control *all = active();
-    u32 from = parent->tgid, to = child->tgid, one = 1;
+    u32 from = parent->tgid, to = child->tgid, tid = child->pid, one = 1;
     if (!all || !is_watched(all, from))
         return 0;
-    thread_of(child->pid, to, RUNNABLE, now_ns());
+    struct thread *before = lookup(&threads, &tid);
+    if (before) {
+        /* One that ended untold had this number. */
+        count(&all->lost_threads);
+        delete(&threads, &tid);
+    }
+    thread_of(all, tid, to, RUNNABLE, now_ns());
     if (from == to)
         return 0;
     if (update(&processes, &to, &one, ANY))
@@ -725,16 +745,39 @@ int on_fork(u64 *context) {
     struct code *code = lookup(&codes, &from);
     if (code)
         update(&codes, &to, code, ANY);
-    tell_life(all, FORK, child, from, 0);
+    if (!tell_life(FORK, child, tid, from, 0))
+        count(&all->lost_stacks);
     return 0;
+}
+
+/*
+ * A thread that is not the leader takes the leader's number when it runs another program. Under its old number it ends
+ * where that last had a CPU; the rest is the new number's. A switch in between made a row there that is dated from the
+ * start, with all the time since as running.
+ */
+INLINE void renumber(struct control *all, struct task_struct *task, u32 before) {
+    u32 tid = task->pid;
+    struct thread *old = tid == before ? 0 : lookup(&threads, &before);
+    if (!old)
+        return;
+    u64 since = old->since_ns;
+    struct thread *fresh = lookup(&threads, &tid);
+    if (fresh)
+        fresh->running_ns -= since - all->start_ns;
+    else
+        thread_of(all, tid, task->tgid, RUNNING, since);
+    end_thread(task, before, old);
 }
 
 SEC("tp_btf/sched_process_exec")
 int on_exec(u64 *context) {
     struct task_struct *task = (void *)context[0];
     struct control *all = active();
-    if (all && is_watched(all, task->tgid))
-        tell_life(all, EXEC, task, 0, 0);
+    if (!all || !is_watched(all, task->tgid))
+        return 0;
+    renumber(all, task, (u32)context[1]);
+    if (!tell_life(EXEC, task, task->pid, 0, 0))
+        count(&all->lost_stacks);
     return 0;
 }
 
@@ -745,16 +788,14 @@ int on_exit(u64 *context) {
     u32 tid = task->pid, tgid = task->tgid;
     if (!all || !is_watched(all, tgid))
         return 0;
-    struct thread *thread = thread_of(tid, tgid, RUNNING, all->start_ns);
-    if (!thread)
-        return 0;
+    struct thread *thread = thread_of(all, tid, tgid, RUNNING, all->start_ns);
     u64 now = now_ns();
-    if (thread->state == RUNNING) {
+    if (thread && thread->state == RUNNING) {
         thread->running_ns += now - thread->since_ns;
         span(all, thread, tid, RUNNING, thread->since_ns, now);
     }
-    tell_life(all, EXIT, task, 0, thread);
-    delete(&threads, &tid);
+    if (thread)
+        end_thread(task, tid, thread);
     /* Numbers are given again: a later process of this one is a stranger, and the tables have room for others. */
     if (task->signal->live.counter == 0) {
         delete(&processes, &tgid);
@@ -769,7 +810,7 @@ int on_call(u64 *context) {
     struct control *all = active();
     if (!all || !is_watched(all, task->tgid))
         return 0;
-    struct thread *thread = thread_of(task->pid, task->tgid, RUNNING, all->start_ns);
+    struct thread *thread = thread_of(all, task->pid, task->tgid, RUNNING, all->start_ns);
     if (!thread)
         return 0;
     thread->system_call = (s32)context[1];

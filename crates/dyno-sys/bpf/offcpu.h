@@ -46,10 +46,11 @@ struct control {
     u64 waker_rows;
     u64 shape_rows;
     u64 coarse;            /* waits that were put together with others for want of rows: without waker, object or stack */
+    u64 lost_threads;      /* times that a thread found no row, or that an untold end was overwritten */
     u64 mark[MARKS];       /* a bit that is not set: nobody by such a number is watched */
 };
 
-enum { RUNNING = 1, RUNNABLE = 2, BLOCKED = 3, WOKEN = 4 };
+enum { RUNNING = 1, RUNNABLE = 2, BLOCKED = 3, WOKEN = 4, ENDED = 5 };
 
 struct thread {
     u64 since_ns;          /* in this state */
@@ -157,7 +158,7 @@ struct object_record {     /* a wait for something that none waited for in that 
 };
 
 _Static_assert(sizeof(struct object_record) == 24, "object_record");
-_Static_assert(sizeof(struct control) == 120 + 8 * MARKS, "control");
+_Static_assert(sizeof(struct control) == 128 + 8 * MARKS, "control");
 _Static_assert(sizeof(struct thread) == 96, "thread");
 _Static_assert(sizeof(struct wait_key) == 48, "wait_key");
 _Static_assert(sizeof(struct wait_sum) == 32, "wait_sum");

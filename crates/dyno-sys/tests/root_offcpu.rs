@@ -7,7 +7,11 @@ use dyno_sys::bpf::offcpu::{Calls, Event, Part, Probe, Says, Settings, Spans};
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::signal::{Signal, kill};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+use std::thread::{JoinHandle, spawn};
 
 /// `read` on x86-64; elsewhere this file is not built.
 const READ: u32 = 0;
@@ -104,6 +108,43 @@ fn without_a_hook_at_system_calls_the_one_that_a_thread_waits_in_is_known() {
     assert!(probe.calls().unwrap().is_empty(), "none was counted");
     kill(pid, Signal::Kill).unwrap();
     child.wait().unwrap();
+}
+
+/// Two threads that hand something to and fro until they are told to stop.
+fn pair(stop: &Arc<AtomicBool>) -> [JoinHandle<()>; 2] {
+    let ((to, from), (back, returned)) = (sync_channel::<()>(0), sync_channel::<()>(0));
+    let stop = Arc::clone(stop);
+    let asks = move || while !stop.load(Relaxed) && to.send(()).is_ok() && returned.recv().is_ok() {};
+    let answers = move || while from.recv().is_ok() && back.send(()).is_ok() {};
+    [spawn(asks), spawn(answers)]
+}
+
+/// Fault: `end_thread` of the probe that takes the row out whether the end was told or not.
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn a_thread_that_ends_while_the_ring_is_full_keeps_its_row() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut probe = probe_with(std::process::id().cast_signed(), Calls::Passed);
+    let stop = Arc::new(AtomicBool::new(false));
+    let pairs = [pair(&stop), pair(&stop)];
+    let deadline = mono_ns() + 60 * SECOND;
+    // Nobody reads the ring meanwhile.
+    while probe.counts().lost_spans == 0 {
+        assert!(mono_ns() < deadline, "the ring is not full: {:?}", probe.counts());
+        sleep_ns(1_000_000);
+    }
+    let ended = spawn(|| std::fs::read_link("/proc/thread-self").unwrap()).join().unwrap();
+    let tid: i32 = ended.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    let deadline = mono_ns() + 5 * SECOND;
+    // It is waited for a little before the kernel is through with it.
+    let is_kept = |thread: &bpf::offcpu::Thread| thread.tid == tid && thread.open.is_empty();
+    while !probe.threads().unwrap().iter().any(|thread| is_kept(thread) && thread.running_ns > 0) {
+        assert!(mono_ns() < deadline, "no row of {tid} that has ended");
+        sleep_ns(1_000_000);
+    }
+    stop.store(true, Relaxed);
+    pairs.into_iter().flatten().for_each(|thread| thread.join().unwrap());
+    probe.stop();
 }
 
 #[test]

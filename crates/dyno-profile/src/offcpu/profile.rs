@@ -141,7 +141,7 @@ impl<'s> Fold<'s> {
 
     fn add_waits(&mut self) {
         for wait in &self.seen.waits {
-            // A thread without an entry ended while the ring was full; its time is counted as lost.
+            // A thread without an entry found no room in the probe's table; a warning says so.
             if let Some(&thread) = self.numbers.get(&(wait.pid, wait.tid)) {
                 self.add_wait(wait, thread as u32);
             }
@@ -229,7 +229,7 @@ fn sampling(counts: Counts, cuts: &BTreeMap<Cut, u64>) -> Sampling {
         frequency_hz: None,
         call_graph: "auto".to_owned(),
         samples: counts.switches,
-        lost: counts.lost_waits + counts.lost_stacks,
+        lost: counts.lost_waits + counts.lost_stacks + counts.lost_threads,
         coarse: counts.coarse,
         truncated: cuts.values().sum(),
         truncated_by: by_words(cuts),
@@ -271,7 +271,7 @@ fn target(about: About) -> Target {
 }
 
 fn warnings(seen: &Seen, has_kernel_names: bool, notes: &[String]) -> Vec<String> {
-    let Counts { lost_waits, lost_stacks, lost_spans, lost_processes, .. } = seen.counts;
+    let Counts { lost_waits, lost_stacks, lost_spans, lost_processes, lost_threads, .. } = seen.counts;
     let mut warnings = notes.to_vec();
     if !has_kernel_names {
         let why = "the kernel hides its addresses (kernel.kptr_restrict): kernel functions have no names, and waits are \
@@ -289,6 +289,11 @@ fn warnings(seen: &Seen, has_kernel_names: bool, notes: &[String]) -> Vec<String
     if lost_processes > 0 {
         warnings.push(format!(
             "{lost_processes} processes were more than the table holds: they were not watched"
+        ));
+    }
+    if lost_threads > 0 {
+        warnings.push(format!(
+            "{lost_threads} times a thread found no room in the table: what it did then is not counted"
         ));
     }
     if seen.spans_cut || lost_spans > 0 {

@@ -55,8 +55,17 @@ fn stack_line(line: &str) -> Option<String> {
 }
 
 pub(super) fn state(pid: Pid, tid: Tid) -> Option<char> {
+    stat(pid, tid).map(|stat| stat.state)
+}
+
+/// Whether a thread is gone, or about to end: the probe has seen its end then.
+pub(super) fn is_ending(pid: Pid, tid: Tid) -> bool {
+    stat(pid, tid).is_none_or(|stat| stat.is_ending)
+}
+
+fn stat(pid: Pid, tid: Tid) -> Option<proc::Stat> {
     let text = fs::read(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
-    proc::parse_stat(&String::from_utf8_lossy(&text)).map(|stat| stat.state)
+    proc::parse_stat(&String::from_utf8_lossy(&text))
 }
 
 pub(super) fn name(pid: Pid, tid: Tid) -> String {

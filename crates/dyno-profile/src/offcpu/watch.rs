@@ -20,7 +20,7 @@ use super::objects::{Mappings, Objects, named_calls};
 use super::options::{Calls, Error, Options, SPANS_MAX, Timeline, refused};
 use super::seen::Seen;
 use super::user_stacks::UserStacks;
-use super::waiting::{Place, kernel_functions, name, stack_memory, state};
+use super::waiting::{Place, is_ending, kernel_functions, name, stack_memory, state};
 use crate::stack::raw::Raw;
 
 /// Between looks at the ring and at `stop`: spans do not wake the reader, and the ring has room for some hundred thousand.
@@ -54,6 +54,8 @@ pub(super) struct Watch {
     stacks: UserStacks,
     /// Kernel functions of threads that waited before the start, by the shape they were given.
     seeded: HashMap<u64, Vec<Raw>>,
+    /// Threads that did not wait when the watch began: those without an event since had a CPU all the time.
+    unseeded: Vec<(Pid, Tid)>,
     spans: Vec<Span>,
     spans_cut: bool,
     ended: Vec<(Thread, String)>,
@@ -92,6 +94,7 @@ impl Watch {
             code: Code::default(),
             stacks: UserStacks::default(),
             seeded: HashMap::new(),
+            unseeded: Vec::new(),
             spans: Vec::new(),
             spans_cut: false,
             ended: Vec::new(),
@@ -130,12 +133,17 @@ impl Watch {
             self.processes.iter().flat_map(|&pid| proc::tasks(pid).into_iter().map(move |tid| (pid, tid)));
         for (pid, tid) in threads.collect::<Vec<_>>() {
             if !matches!(state(pid, tid), Some('S' | 'D')) {
+                self.unseeded.push((pid, tid));
                 continue;
             }
             let place = Place::of(pid, tid);
             let shape = SEEDED | u64::from(tid.cast_unsigned());
             let call = place.as_ref().and_then(|place| place.system_call);
             self.probe.seed(tid, pid, shape, call).map_err(refused)?;
+            if is_ending(pid, tid) {
+                // Its end was before, and nobody would take the row out.
+                self.probe.unseed(tid).map_err(refused)?;
+            }
             let known = self.seeded.insert(shape, kernel_functions(pid, tid));
             debug_assert!(known.is_none(), "each thread has a shape of its own");
             // A thread of the kernel has no place in user mode.
@@ -281,14 +289,14 @@ impl Watch {
     fn threads(&mut self, end_ns: u64, waits: &mut Vec<Wait>) -> Result<Vec<(Thread, String)>, Error> {
         let mut threads = std::mem::take(&mut self.ended);
         for thread in self.probe.threads().map_err(refused)? {
-            let name = name(thread.pid, thread.tid);
+            let name = name_or_of_process(thread.pid, thread.tid);
             threads.push((closed(thread, end_ns, waits), name));
         }
-        threads.extend(always_running(&self.processes, &threads, (self.start_ns, end_ns)));
+        threads.extend(always_running(&self.unseeded, &threads, (self.start_ns, end_ns)));
         if self.held == Held::Yes {
             forget_holding(&self.seeded, &mut threads, waits);
         }
-        assert!(threads.iter().all(|(thread, _)| thread.open.is_none()), "no stretch is left uncounted");
+        assert!(threads.iter().all(|(thread, _)| thread.open.is_empty()), "no stretch is left uncounted");
         Ok(threads)
     }
 
@@ -323,35 +331,43 @@ fn forget_holding(seeded: &HashMap<u64, Vec<Raw>>, threads: &mut [(Thread, Strin
     debug_assert!(!waits.iter_mut().any(of_holding), "no wait of the holding is left");
 }
 
-/// A thread with the stretch that it was in the middle of; a wait among them gets its row.
+/// A thread with the stretches that it was in the middle of; waits among them get their rows.
 fn closed(mut thread: Thread, end_ns: u64, waits: &mut Vec<Wait>) -> Thread {
-    let Some(Open { state, since_ns, wait }) = thread.open.take() else { return thread };
-    let ns = end_ns.saturating_sub(since_ns);
-    match state {
-        State::Running => thread.running_ns += ns,
-        State::Runnable => thread.runnable_ns += ns,
-        State::Blocked => thread.waiting_ns += ns,
-    }
-    if state != State::Running && ns > 0 {
-        waits.push(Wait { ns, max_ns: ns, ..wait });
+    for Open { state, since_ns, until_ns, wait } in std::mem::take(&mut thread.open) {
+        let ns = until_ns.unwrap_or(end_ns).saturating_sub(since_ns);
+        match state {
+            State::Running => thread.running_ns += ns,
+            State::Runnable => thread.runnable_ns += ns,
+            State::Blocked => thread.waiting_ns += ns,
+        }
+        if state != State::Running && ns > 0 {
+            waits.push(Wait { ns, max_ns: ns, ..wait });
+        }
     }
     thread
 }
 
-/// Threads without an event of the scheduler: they had a CPU all the time.
+/// One that ended untold has no name any more: it is called as its process is.
+fn name_or_of_process(pid: Pid, tid: Tid) -> String {
+    let own = name(pid, tid);
+    if own.is_empty() { name(pid, pid) } else { own }
+}
+
+/// Threads without an event of the scheduler, of those that were there when the watch began: they had a CPU all the time.
+/// One that came since has a row, or came after the end.
 fn always_running(
-    processes: &BTreeSet<Pid>,
+    unseeded: &[(Pid, Tid)],
     known: &[(Thread, String)],
     (start_ns, end_ns): (u64, u64),
 ) -> Vec<(Thread, String)> {
     let known: BTreeSet<Tid> = known.iter().map(|(thread, _)| thread.tid).collect();
-    let every = processes.iter().flat_map(|&pid| proc::tasks(pid).into_iter().map(move |tid| (pid, tid)));
-    let unknown = every.filter(|(pid, tid)| !known.contains(tid) && state(*pid, *tid) == Some('R'));
+    let unknown =
+        unseeded.iter().copied().filter(|(pid, tid)| !known.contains(tid) && state(*pid, *tid) == Some('R'));
     assert!(start_ns <= end_ns, "the clock is monotonic");
     let running_ns = end_ns - start_ns;
     unknown
         .map(|(pid, tid)| {
-            (Thread { tid, pid, running_ns, runnable_ns: 0, waiting_ns: 0, open: None }, name(pid, tid))
+            (Thread { tid, pid, running_ns, runnable_ns: 0, waiting_ns: 0, open: Vec::new() }, name(pid, tid))
         })
         .collect()
 }
@@ -361,12 +377,11 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    #[test]
-    fn a_wait_that_outlasts_the_recording_counts_up_to_its_end() {
-        let wait = Wait {
+    fn wait(part: Part) -> Wait {
+        Wait {
             tid: 1,
             pid: 1,
-            part: Part::Wait,
+            part,
             shape: None,
             kernel_stack: None,
             system_call: None,
@@ -376,11 +391,34 @@ mod tests {
             ns: 0,
             count: 1,
             max_ns: 0,
-        };
-        let open = Some(Open { state: State::Blocked, since_ns: 70, wait });
-        let thread = Thread { tid: 1, pid: 1, running_ns: 5, runnable_ns: 0, waiting_ns: 10, open };
+        }
+    }
+
+    fn of(open: Vec<Open>) -> Thread {
+        Thread { tid: 1, pid: 1, running_ns: 5, runnable_ns: 0, waiting_ns: 10, open }
+    }
+
+    #[test]
+    fn a_wait_that_outlasts_the_recording_counts_up_to_its_end() {
+        let wait = wait(Part::Wait);
+        let open = vec![Open { state: State::Blocked, since_ns: 70, until_ns: None, wait }];
         let mut waits = Vec::new();
-        let thread = closed(thread, 100, &mut waits);
+        let thread = closed(of(open), 100, &mut waits);
         assert_eq!((thread.waiting_ns, waits[0].ns, waits[0].count), (40, 30, 1));
+    }
+
+    /// Fault: `closed` that takes the last stretch alone.
+    #[test]
+    fn a_thread_that_was_woken_and_has_no_cpu_yet_has_both_rows() {
+        let (waited, queued) = (wait(Part::Wait), wait(Part::Queue));
+        let open = vec![
+            Open { state: State::Blocked, since_ns: 20, until_ns: Some(90), wait: waited },
+            Open { state: State::Runnable, since_ns: 90, until_ns: None, wait: queued },
+        ];
+        let mut waits = Vec::new();
+        let thread = closed(of(open), 100, &mut waits);
+        assert_eq!((thread.waiting_ns, thread.runnable_ns), (80, 10));
+        let rows: Vec<(Part, u64)> = waits.iter().map(|wait| (wait.part, wait.ns)).collect();
+        assert_eq!(rows, [(Part::Wait, 70), (Part::Queue, 10)]);
     }
 }

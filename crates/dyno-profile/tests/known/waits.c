@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -90,6 +91,31 @@ static void start(void *(*life)(void *)) {
     pthread_create(&thread, 0, life, 0);
 }
 
+/* Lives for a moment in which it maps and unmaps: the ends of the others wait for the lock of the address space. */
+static void *moment(void *unused) {
+    for (int turn = 0; turn < 20; turn++) {
+        long bytes = 1 << 18;
+        void *memory = mmap(0, bytes, PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+        munmap(memory, bytes);
+    }
+    return unused;
+}
+
+static void churn(void) {
+    pthread_t many[32];
+    for (int at = 0; at < 32; at++)
+        pthread_create(&many[at], 0, moment, 0);
+    for (int at = 0; at < 32; at++)
+        pthread_join(many[at], 0);
+}
+
+/* A thread that is not the leader and runs this program anew, after a while: it takes the leader's number. */
+static void *successor(void *unused) {
+    usleep(1300000);
+    execl("/proc/self/exe", "program", "nap", (char *)0);
+    return unused;
+}
+
 static void stay_on_one_cpu(void) {
     cpu_set_t one;
     CPU_ZERO(&one);
@@ -130,6 +156,11 @@ int main(int count, char **words) {
     }
     if (!strcmp(kind, "flush"))
         return flush_on(words[2]);
+    if (!strcmp(kind, "churn"))
+        for (;;)
+            churn();
+    if (!strcmp(kind, "exec"))
+        start(successor);
     if (!strcmp(kind, "nap"))
         for (;;)
             nap(5000);

@@ -75,6 +75,8 @@ pub struct Counts {
     pub faults: u64,
     /// Waits that were put together with others for want of rows: without who ended them, what for, or their stack.
     pub coarse: u64,
+    /// Times that a thread found no room in the table: what it did is not counted.
+    pub lost_threads: u64,
 }
 
 /// How to watch.
@@ -199,6 +201,15 @@ impl Probe {
         }
     }
 
+    /// Takes a thread out again that ended before it was put in.
+    pub fn unseed(&mut self, tid: Tid) -> Result<(), BpfError> {
+        let mut threads = self.object.hash_mut::<u32, RawThread>("threads")?;
+        match threads.remove(&tid.cast_unsigned()) {
+            Err(source) if !is_absent(&source) => Err(BpfError::Map { map: "threads", source }),
+            _ => Ok(()),
+        }
+    }
+
     /// Stops counting at once; sums stay readable. The time of the stop.
     pub fn stop(&mut self) -> u64 {
         assert!(self.start_ns() > 0, "what never began is stopped");
@@ -240,6 +251,7 @@ impl Probe {
             lost_processes: word(word::LOST_PROCESSES),
             faults: word(word::FAULTS),
             coarse: word(word::COARSE),
+            lost_threads: word(word::LOST_THREADS),
         }
     }
 
@@ -248,7 +260,7 @@ impl Probe {
         self.object.ran(|_any| true)
     }
 
-    /// Threads that live, or lived last when it was stopped.
+    /// Threads that live, or lived last when it was stopped; and those whose ends found no room in the ring.
     pub fn threads(&self) -> Result<Vec<Thread>, BpfError> {
         let threads = self.object.hash::<u32, RawThread>("threads")?;
         let rows = threads.iter().map(|row| row.map(|(tid, raw)| thread(tid.cast_signed(), &raw)));
@@ -275,10 +287,7 @@ impl Probe {
         let stacks = self.object.stacks("kernel_stacks")?;
         match stacks.get(&id.cast_unsigned(), 0) {
             Ok(stack) => Ok(stack.frames().iter().map(|frame| frame.ip).collect()),
-            Err(MapError::KeyNotFound) => Ok(Vec::new()),
-            Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::ENOENT) => {
-                Ok(Vec::new())
-            }
+            Err(error) if is_absent(&error) => Ok(Vec::new()),
             Err(source) => Err(BpfError::Map { map: "kernel_stacks", source }),
         }
     }
@@ -292,6 +301,15 @@ impl Probe {
             all.extend(call(number, rows.iter()));
         }
         Ok(all)
+    }
+}
+
+/// Whether a map has no such row.
+fn is_absent(error: &MapError) -> bool {
+    match error {
+        MapError::KeyNotFound => true,
+        MapError::SyscallError(error) => error.io_error.raw_os_error() == Some(libc::ENOENT),
+        _ => false,
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Stat {
     pub state: char,
     /// Its parent's number.
     pub parent: Pid,
+    /// Whether it is about to end: it runs no more of its program.
+    pub is_ending: bool,
     /// User time in clock ticks, ended threads included.
     pub user_ticks: u64,
     /// Kernel time in clock ticks, ended threads included.
@@ -74,6 +76,9 @@ pub fn stat(pid: Pid) -> io::Result<Stat> {
     parsed(pid, "stat", parse_stat)
 }
 
+/// Of linux/sched.h: set at the beginning of a task's end.
+const PF_EXITING: u32 = 4;
+
 /// Reads /proc/PID/stat. The name in it may hold blanks and brackets, so fields are counted from its last bracket.
 pub fn parse_stat(text: &str) -> Option<Stat> {
     let (head, tail) = text.rsplit_once(')')?;
@@ -81,10 +86,12 @@ pub fn parse_stat(text: &str) -> Option<Stat> {
     let fields: Vec<&str> = tail.split_whitespace().collect();
     // Numbered from 1 in proc_pid_stat(5); the state is field 3.
     let field = |number: usize| fields.get(number - 3).copied();
+    let flags: u32 = field(9)?.parse().ok()?;
     Some(Stat {
         pid,
         state: field(3)?.chars().next()?,
         parent: field(4)?.parse().ok()?,
+        is_ending: flags & PF_EXITING != 0,
         user_ticks: field(14)?.parse().ok()?,
         system_ticks: field(15)?.parse().ok()?,
         children_ticks: (field(16)?.parse().ok()?, field(17)?.parse().ok()?),
@@ -273,6 +280,7 @@ mod tests {
             pid: 4242,
             state: 'S',
             parent: 17,
+            is_ending: false,
             user_ticks: 7,
             system_ticks: 11,
             children_ticks: (13, 19),
@@ -280,6 +288,8 @@ mod tests {
             cpu: 5,
         };
         assert_eq!(parse_stat(STAT), Some(expected));
+        let ending = STAT.replace("4194304", "4194308");
+        assert!(parse_stat(&ending).unwrap().is_ending);
     }
 
     #[test]

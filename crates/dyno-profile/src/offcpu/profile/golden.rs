@@ -49,7 +49,7 @@ fn spaces() -> AddressSpaces {
 }
 
 fn thread(pid: Pid, tid: Tid, ns: u64) -> Thread {
-    Thread { tid, pid, running_ns: ns, runnable_ns: ns / 2, waiting_ns: ns / 4, open: None }
+    Thread { tid, pid, running_ns: ns, runnable_ns: ns / 2, waiting_ns: ns / 4, open: Vec::new() }
 }
 
 fn wait(tid: Tid, kernel: i32, shape: u64, call: &str, ns: u64) -> Wait {

@@ -23,6 +23,8 @@ pub(super) const RUNNING: u32 = 1;
 pub(super) const RUNNABLE: u32 = 2;
 pub(super) const BLOCKED: u32 = 3;
 pub(super) const WOKEN: u32 = 4;
+/// Ended while the ring was full: its row has its sums, and no time is added any more.
+pub(super) const ENDED: u32 = 5;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -102,7 +104,7 @@ const _: () = assert!(size_of::<RawSum>() == 32, "struct wait_sum of offcpu.h");
 const _: () = assert!(size_of::<RawWaker>() == 40, "struct waker of offcpu.h");
 const _: () = assert!(size_of::<RawCall>() == 352, "struct call_sum of offcpu.h");
 const _: () = assert!(size_of::<RawCode>() == 416, "struct code of offcpu.h");
-const _: () = assert!(word::COUNT * 8 == 120 + 8 * MARK_WORDS, "struct control of offcpu.h");
+const _: () = assert!(word::COUNT * 8 == 128 + 8 * MARK_WORDS, "struct control of offcpu.h");
 
 // SAFETY: numbers only, no padding (the sizes are asserted above): every pattern of bytes is a value.
 unsafe impl Pod for RawThread {}

@@ -153,7 +153,7 @@ fn life(kind: u32, mut fields: Fields<'_>) -> Option<Event<'static>> {
     let [_, _, _, running_ns, runnable_ns, waiting_ns] = sums;
     match kind {
         3 => {
-            let thread = Thread { tid, pid, running_ns, runnable_ns, waiting_ns, open: None };
+            let thread = Thread { tid, pid, running_ns, runnable_ns, waiting_ns, open: Vec::new() };
             Some(Event::Exit { thread, name: name(comm) })
         }
         4 => Some(Event::Exec { pid }),

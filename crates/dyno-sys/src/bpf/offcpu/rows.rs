@@ -2,7 +2,9 @@
 //!
 //! The probe reads the tables and calls it; records of the ring carry threads too. It classifies nothing.
 
-use super::layout::{LOG2_ROWS, RUNNABLE, RUNNING, RawCall, RawSum, RawThread, RawWait, RawWaker, WOKEN};
+use super::layout::{
+    ENDED, LOG2_ROWS, RUNNABLE, RUNNING, RawCall, RawSum, RawThread, RawWait, RawWaker, WOKEN,
+};
 use crate::{Pid, Tid};
 
 /// What a thread did in a stretch of time.
@@ -40,17 +42,19 @@ pub struct Thread {
     pub runnable_ns: u64,
     /// Time it waited.
     pub waiting_ns: u64,
-    /// What it is in the middle of: a wait or run that goes on, to be added as it stands.
-    pub open: Option<Open>,
+    /// What it is in the middle of, to be added as it stands: one stretch, or two where it was woken and has no CPU yet.
+    pub open: Vec<Open>,
 }
 
-/// A stretch that has not ended.
+/// A stretch that was not added yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Open {
     /// What the thread does.
     pub state: State,
     /// Since when.
     pub since_ns: u64,
+    /// Until when; none for one that goes on.
+    pub until_ns: Option<u64>,
     /// The row that its time belongs to.
     pub wait: Wait,
 }
@@ -119,21 +123,40 @@ pub struct Call {
 }
 
 pub(super) fn thread(tid: Tid, raw: &RawThread) -> Thread {
-    let (state, part) = match raw.state {
-        RUNNING => (State::Running, Part::Wait),
-        RUNNABLE => (State::Runnable, Part::Preemption),
-        WOKEN => (State::Runnable, Part::Queue),
-        _ => (State::Blocked, Part::Wait),
+    let open = |state, part, since_ns, until_ns| {
+        let wait = open_wait(tid, raw, part);
+        Open { state, since_ns, until_ns, wait }
     };
-    let pid = raw.tgid.cast_signed();
-    let kernel_stack = some_stack(raw.kernel_stack);
-    let of_wait = part == Part::Wait;
-    let wait = Wait {
+    let (since, woken) = (raw.since_ns, raw.woken_ns);
+    let open = match raw.state {
+        ENDED => vec![],
+        RUNNING => vec![open(State::Running, Part::Wait, since, None)],
+        RUNNABLE => vec![open(State::Runnable, Part::Preemption, since, None)],
+        WOKEN => vec![
+            open(State::Blocked, Part::Wait, since, Some(woken)),
+            open(State::Runnable, Part::Queue, woken, None),
+        ],
+        _ => vec![open(State::Blocked, Part::Wait, since, None)],
+    };
+    Thread {
         tid,
-        pid,
+        pid: raw.tgid.cast_signed(),
+        running_ns: raw.running_ns,
+        runnable_ns: raw.runnable_ns,
+        waiting_ns: raw.waiting_ns,
+        open,
+    }
+}
+
+/// The row of a stretch that was not added yet.
+fn open_wait(tid: Tid, raw: &RawThread, part: Part) -> Wait {
+    let of_wait = part == Part::Wait;
+    Wait {
+        tid,
+        pid: raw.tgid.cast_signed(),
         part,
         shape: some(raw.shape),
-        kernel_stack,
+        kernel_stack: some_stack(raw.kernel_stack),
         system_call: some_call(raw.system_call),
         object: some(raw.object).filter(|_| of_wait),
         waker: some(raw.waker).filter(|_| of_wait),
@@ -141,17 +164,6 @@ pub(super) fn thread(tid: Tid, raw: &RawThread) -> Thread {
         ns: 0,
         count: 1,
         max_ns: 0,
-    };
-    // What was waited before the wake-up has not been added yet either.
-    let waited = if raw.state == WOKEN { raw.woken_ns.saturating_sub(raw.since_ns) } else { 0 };
-    let since_ns = if raw.state == WOKEN { raw.woken_ns } else { raw.since_ns };
-    Thread {
-        tid,
-        pid,
-        running_ns: raw.running_ns,
-        runnable_ns: raw.runnable_ns,
-        waiting_ns: raw.waiting_ns + waited,
-        open: Some(Open { state, since_ns, wait }),
     }
 }
 
@@ -224,8 +236,9 @@ mod tests {
     use super::*;
     use crate::bpf::offcpu::layout::BLOCKED;
 
+    /// Fault: `thread` that gives a woken thread its second stretch alone.
     #[test]
-    fn a_wait_that_goes_on_is_open() {
+    fn a_wait_that_goes_on_is_open_and_one_that_was_woken_has_both_its_parts() {
         let raw = RawThread {
             since_ns: 100,
             woken_ns: 150,
@@ -242,12 +255,16 @@ mod tests {
             system_call: -1,
             state: WOKEN,
         };
-        let woken = thread(2, &raw);
-        let open = woken.open.unwrap();
-        assert_eq!((woken.waiting_ns, open.since_ns, open.state), (57, 150, State::Runnable));
-        assert_eq!((open.wait.part, open.wait.object), (Part::Queue, None));
-        let blocked = thread(2, &RawThread { state: BLOCKED, ..raw });
-        assert_eq!(blocked.open.unwrap().wait.object, Some(9));
+        let stretches = |raw: &RawThread| {
+            let thread = thread(2, raw);
+            assert_eq!(thread.waiting_ns, 7, "what is open is not added yet");
+            let stretch = |open: Open| (open.wait.part, open.since_ns, open.until_ns, open.wait.object);
+            thread.open.into_iter().map(stretch).collect::<Vec<_>>()
+        };
+        let woken = [(Part::Wait, 100, Some(150), Some(9)), (Part::Queue, 150, None, None)];
+        assert_eq!(stretches(&raw), woken);
+        assert_eq!(stretches(&RawThread { state: BLOCKED, ..raw }), [(Part::Wait, 100, None, Some(9))]);
+        assert_eq!(stretches(&RawThread { state: ENDED, ..raw }), [], "its end was not told, and is not now");
     }
 
     #[test]

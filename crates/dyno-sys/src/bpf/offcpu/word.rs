@@ -16,6 +16,7 @@ pub(super) const FAULTS: usize = 9;
 pub(super) const CALLS: usize = 10;
 // 11 to 13: rows in use, which the programs count for themselves.
 pub(super) const COARSE: usize = 14;
+pub(super) const LOST_THREADS: usize = 15;
 /// A bit for each process number, the rest of it by 65,536.
-pub(super) const MARKS: usize = 15;
+pub(super) const MARKS: usize = 16;
 pub(super) const COUNT: usize = MARKS + MARK_WORDS;

@@ -11,6 +11,7 @@ use dyno_sys::bpf::causal::{
 };
 use dyno_sys::clock::{mono_ns, sleep_ns};
 use dyno_sys::proc::FileId;
+use dyno_sys::signal::{self, Signal};
 use dyno_sys::{Pid, proc};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -395,6 +396,30 @@ fn waits_of_the_chosen_kind_are_made_shorter_and_others_are_not() {
     let elapsed = mono_ns() - begun;
     let saved = share(naps.inserted_ns, elapsed);
     assert!((0.3..=0.51).contains(&saved), "{saved} {:?}", naps.counts);
+}
+
+/// One that is stopped blocks outside of any system call and without a disk, as one does that waits for the lock of its address
+/// space. Planted fault: whoever blocks there waits for a disk.
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn who_blocks_outside_of_a_call_waits_for_a_disk_only_if_the_kernel_says_so() {
+    let _alone = alone();
+    let running = Running::start("three");
+    let mut probe = running.tried(Pausing::TaskWork);
+    let hits = |probe: &mut Probe, kind| {
+        let before = probe.counts();
+        probe.begin(&Tried::Waits { kind, percent: 50 }, mono_ns() + 20_000 * MS).unwrap();
+        for _ in 0..10 {
+            for signal in [Signal::Stop, Signal::Cont] {
+                signal::kill(running.pid, signal).unwrap();
+                sleep_ns(10 * MS);
+            }
+        }
+        probe.end();
+        probe.counts().since(&before).hits
+    };
+    assert!(hits(&mut probe, Waits::Any) > 0, "{:?}", probe.counts());
+    assert_eq!(hits(&mut probe, Waits::Disk), 0, "{:?}", probe.counts());
 }
 
 #[test]

@@ -302,9 +302,11 @@ mod tests {
     #[test]
     fn more_devices_than_are_asked_for_end_no_question() {
         let asked = crate::namespace::in_new_network(|| {
-            let pair = ["link", "add", "vA", "type", "veth", "peer", "name", "vB"];
-            let made = std::process::Command::new("ip").args(pair).status();
-            made.is_ok_and(|status| status.success()).then(|| settings(1))
+            // What forty devices tell of their offloads fills more than one piece of an answer.
+            let pairs =
+                "for n in $(seq 20); do echo link add a$n type veth peer name b$n; done | ip -batch -";
+            let made = std::process::Command::new("sh").args(["-c", pairs]).output();
+            made.is_ok_and(|ended| ended.status.success()).then(|| settings(1))
         });
         // Where no namespace may be made, or nothing makes devices in it, nothing is shown.
         if let Ok(Some(Err(error))) = asked {

@@ -291,8 +291,13 @@ mod tests {
     /// What nft makes of a text, in a namespace that is made for it; `None` where that may not be done, or without nft.
     fn compiled(text: &str) -> Option<Ruleset> {
         let made = crate::namespace::in_new_network(|| {
-            let nft = std::process::Command::new("nft").arg(text).status().ok()?;
-            nft.success().then(|| ruleset(1_000).unwrap())
+            let nft = |word: &str| std::process::Command::new("nft").arg(word).output();
+            let has_nftables = nft("list ruleset").ok()?.status.success();
+            has_nftables.then(|| {
+                let ended = nft(text).unwrap();
+                assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+                ruleset(1_000).unwrap()
+            })
         });
         made.ok().flatten()
     }
@@ -304,7 +309,7 @@ mod tests {
         let rules = "ct state established,related accept; ct state { established, related } accept; \
                      ct state != { new, invalid } accept; ct state { new, related } accept; \
                      ct state != { established } accept;";
-        let Some(seen) = compiled(&format!("table inet t {{ chain c {{ {rules} }} }}")) else { return };
+        let Some(seen) = compiled(&format!("table inet t {{ chain c {{ {rules} }}; }}")) else { return };
         let tests: Vec<_> = seen.chains[0].rules.iter().map(|rule| rule.tests[0].clone()).collect();
         let standing = || Test::Established;
         assert_eq!(tests, [standing(), standing(), standing(), Test::Connection, Test::Connection]);

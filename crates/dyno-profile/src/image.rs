@@ -7,7 +7,7 @@
 pub(crate) mod elf;
 pub(crate) mod spaces;
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -19,6 +19,10 @@ use elf::{Elf, Source};
 
 /// Mappings through which a file is looked for; the last ones, since their processes live most likely.
 const PLACES_MAX: usize = 4;
+
+/// How often a file is looked for that was nowhere: each time a process maps it that was not asked yet. Where the first
+/// ones could not be read (containers that are gone, no right to look) the next ones mostly cannot either.
+const TRIES_MAX: u32 = 16;
 
 /// Bytes of a vDSO; it has a few pages.
 const VDSO_BYTES_MAX: u64 = 1 << 20;
@@ -65,8 +69,12 @@ pub struct Image {
     inode: u64,
     kind: Kind,
     places: Vec<Place>,
-    elf: OnceCell<Option<Rc<Elf>>>,
+    /// The file, once it was found.
+    elf: OnceCell<Rc<Elf>>,
     unwound_by: OnceCell<UnwoundBy>,
+    /// Whether there is a place that was not tried, and how many tries are left.
+    untried: Cell<bool>,
+    tries_left: Cell<u32>,
     /// Where its functions begin, in order.
     functions: OnceCell<Vec<u64>>,
 }
@@ -88,9 +96,10 @@ impl Images {
             Kind::Jit(_) => (0, "[jit]".to_owned()),
         };
         let id = self.of(kind, inode, path);
-        let places = &mut self.images[id.0 as usize].places;
-        places.insert(0, Place { pid, start: mapping.start, end: mapping.end });
-        places.truncate(PLACES_MAX);
+        let image = &mut self.images[id.0 as usize];
+        image.places.insert(0, Place { pid, start: mapping.start, end: mapping.end });
+        image.places.truncate(PLACES_MAX);
+        image.untried.set(true);
         id
     }
 
@@ -98,8 +107,17 @@ impl Images {
         let next = ImageId(self.images.len() as u32);
         let id = *self.known.entry((kind.clone(), inode, path.clone())).or_insert(next);
         if id == next {
-            let (elf, unwound_by, functions) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-            self.images.push(Image { path, inode, kind, places: Vec::new(), elf, unwound_by, functions });
+            self.images.push(Image {
+                path,
+                inode,
+                kind,
+                places: Vec::new(),
+                elf: OnceCell::new(),
+                unwound_by: OnceCell::new(),
+                untried: Cell::new(true),
+                tries_left: Cell::new(TRIES_MAX),
+                functions: OnceCell::new(),
+            });
         }
         id
     }
@@ -129,17 +147,17 @@ impl Image {
     /// How stacks are unwound through it: by tables where there are any; Go keeps frame pointers, and so must code
     /// without tables if it is to be unwound at all.
     pub fn unwound_by(&self) -> UnwoundBy {
-        let tables = |elf: &Rc<Elf>| !elf.is_go() && elf.header(".eh_frame").is_some();
-        let chosen =
-            || if self.elf().is_some_and(tables) { UnwoundBy::Dwarf } else { UnwoundBy::FramePointers };
+        let Some(elf) = self.elf() else { return UnwoundBy::FramePointers };
+        let tables = || !elf.is_go() && elf.header(".eh_frame").is_some();
+        let chosen = || if tables() { UnwoundBy::Dwarf } else { UnwoundBy::FramePointers };
         *self.unwound_by.get_or_init(chosen)
     }
 
     /// Where the function that holds an address begins, by its unwind tables; the address where they do not say.
     pub(crate) fn function(&self, address: u64) -> u64 {
+        let Some(elf) = self.elf() else { return address };
         let read = || {
-            let index = self.elf().and_then(|elf| elf.unwind_tables().eh_frame_hdr.as_ref());
-            let mut functions = index.map_or_else(Vec::new, elf::starts);
+            let mut functions = elf.unwind_tables().eh_frame_hdr.as_ref().map_or_else(Vec::new, elf::starts);
             functions.sort_unstable();
             functions
         };
@@ -155,9 +173,20 @@ impl Image {
         sections.into_iter().filter_map(addresses).any(|section| section.contains(&address))
     }
 
-    /// Its file; `None` when it is none, or nowhere to be found any more.
+    /// Its file; `None` when it is none, or nowhere to be found by now: a process that maps it later may lead to it.
     pub(crate) fn elf(&self) -> Option<&Rc<Elf>> {
-        self.elf.get_or_init(|| self.open().map(Rc::new)).as_ref()
+        if self.elf.get().is_none() && self.untried.replace(false) {
+            let left = self.tries_left.get().checked_sub(1)?;
+            self.tries_left.set(left);
+            let elf = Rc::new(self.open()?);
+            return Some(self.elf.get_or_init(|| elf));
+        }
+        self.elf.get()
+    }
+
+    /// The address of a byte of the file, where that can be read by now.
+    pub(crate) fn placed(&self, offset: u64) -> Option<u64> {
+        self.elf()?.bias(offset, offset).map(|bias| offset.wrapping_sub(bias))
     }
 
     fn open(&self) -> Option<Elf> {
@@ -226,6 +255,56 @@ mod tests {
         let libc = ids.iter().map(|id| images.get(*id)).find(|image| image.path().contains("libc")).unwrap();
         assert_eq!(libc.unwound_by(), UnwoundBy::Dwarf);
         assert_eq!(libc.build_id().unwrap().len(), 40);
+    }
+
+    /// Fault: an image that keeps that its file was nowhere.
+    #[test]
+    fn a_file_that_was_nowhere_is_found_through_a_process_that_maps_it_later() {
+        let folder = std::env::temp_dir().join(format!("dyno-image-{}", child::this()));
+        fs::create_dir_all(&folder).unwrap();
+        let (hidden, path) = (folder.join("hidden"), folder.join("library"));
+        fs::copy("/bin/true", &hidden).unwrap();
+        let (mut images, inode) = (Images::default(), fs::metadata(&hidden).unwrap().ino());
+        let path_text = path.to_str().unwrap().to_owned();
+        let mapping = proc::Mapping {
+            start: 0x1000,
+            end: 0x2000,
+            executable: true,
+            shared: false,
+            offset: 0,
+            inode,
+            path: path_text,
+        };
+        let gone = Pid::MAX - 1;
+        let id = images.intern(gone, &mapping);
+        assert!(images.get(id).elf().is_none());
+        fs::rename(&hidden, &path).unwrap();
+        assert!(images.get(id).elf().is_none(), "nobody maps it that was not asked");
+        images.intern(gone - 1, &mapping);
+        assert!(images.get(id).elf().is_some() && images.get(id).build_id().is_some());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_nobody_leads_to_is_not_looked_for_for_ever() {
+        let mut images = Images::default();
+        let mapping = proc::Mapping {
+            start: 0x1000,
+            end: 0x2000,
+            executable: true,
+            shared: false,
+            offset: 0,
+            inode: 1,
+            path: "/no/such/library.so".to_owned(),
+        };
+        let tried = |images: &mut Images, pid| {
+            let id = images.intern(pid, &mapping);
+            let before = images.get(id).tries_left.get();
+            assert!(images.get(id).elf().is_none());
+            before != images.get(id).tries_left.get()
+        };
+        let tries = (0..100).filter(|pid| tried(&mut images, Pid::MAX - pid)).count();
+        assert_eq!(tries, TRIES_MAX as usize);
     }
 
     #[test]

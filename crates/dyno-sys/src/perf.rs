@@ -18,7 +18,8 @@ pub use entries::{PassCounter, busiest, urgently};
 pub use hot::{HotSample, HotSampler};
 pub use interrupt::interrupt_ns;
 pub use record::{
-    Comm, Counted, Layout, Lost, Mmap, Mode, Record, Sample, Switch, Task, UserRegs, Way, Words, records,
+    Comm, Counted, Layout, Lost, Mmap, Mode, Record, Regs, Sample, Switch, Task, UserRegs, Way, Words,
+    records,
 };
 pub use ring::{Ring, page_bytes, wait};
 pub use sampling::{Clock, Inherit, Kernel, STACK_BYTES_MAX, Sampling, SamplingEvent, Stacks, Start, Whom};

@@ -132,6 +132,14 @@ impl AddressSpaces {
         below.is_some_and(|(_, mapped)| address < mapped.end)
     }
 
+    /// The place in a file that is mapped at an address and could not be read.
+    pub(crate) fn unread(&mut self, pid: Pid, address: u64) -> Option<Place> {
+        self.read(pid);
+        let (start, mapped) = self.spaces.get(&pid)?.mapped.range(..=address).next_back()?;
+        let place = Place { image: mapped.image, address: (address - start).wrapping_add(mapped.offset) };
+        (address < mapped.end).then_some(place)
+    }
+
     /// Takes in what a process has mapped and no record said. What is known stays: records that are still to come may be
     /// of a time when it was there.
     pub(crate) fn read_more(&mut self, pid: Pid) {
@@ -196,8 +204,7 @@ impl AddressSpaces {
 impl Space {
     /// Forgets what lay in a range; a mapping that reaches beyond it keeps the rest.
     fn clear(&mut self, start: u64, end: u64) {
-        let inside = |from: &u64, mapped: &Mapped| mapped.end > start && *from < end;
-        let under = self.mapped.range(..end).filter(|(from, mapped)| inside(from, mapped));
+        let under = self.mapped.range(..end).rev().take_while(|(_, mapped)| mapped.end > start);
         let under: Vec<(u64, Mapped)> = under.map(|(from, mapped)| (*from, *mapped)).collect();
         for (from, mapped) in under {
             self.mapped.remove(&from);

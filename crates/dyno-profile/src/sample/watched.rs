@@ -5,7 +5,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use dyno_sys::perf::{Inherit, Record, Sample};
+use dyno_sys::perf::{Inherit, Record, Regs, Sample};
 use dyno_sys::{Pid, Tid, proc};
 
 use crate::image::spaces::AddressSpaces;
@@ -13,7 +13,7 @@ use crate::sample::session::Session;
 use crate::sample::short::Short;
 use crate::sample::switches::Away;
 use crate::stack::fold::{Folder, Taken};
-use crate::unwind::{Unwinder, Walked};
+use crate::unwind::{Cut, Ended, Unwinder, Walked};
 
 /// What is known of the target while it is watched. What always holds:
 ///
@@ -198,11 +198,14 @@ impl Watched {
     /// The user's side of a sample; none in a thread of the kernel.
     fn walk(&mut self, sample: &Sample<'_>) -> Option<Walked> {
         match &sample.regs {
-            Some(regs) => {
+            Regs::Wide(regs) => {
                 Some(self.unwinder.unwind(&mut self.spaces, sample.pid, regs, sample.stack, &self.user))
             }
-            None if self.user.is_empty() => None,
-            None => Some(self.unwinder.chained(&mut self.spaces, sample.pid, &self.user)),
+            _ if !self.user.is_empty() => {
+                Some(self.unwinder.chained(&mut self.spaces, sample.pid, &self.user))
+            }
+            Regs::Narrow { ip } => Some(Walked { addresses: vec![*ip], ended: Ended::Cut(Cut::Narrow) }),
+            Regs::None => None,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use dyno_record::profile::{Frame, Module, Origin};
 
 use super::raw::Raw;
+use crate::image::spaces::Place;
 use crate::image::{ImageId, Images, UnwoundBy};
 use crate::symbol::{Function, Symbols};
 
@@ -105,9 +106,15 @@ impl Names {
                 let functions = vec![named(OUTSIDE.to_owned())];
                 Named { functions, module: None, address: 0, origin: Origin::Mark }
             }
-            Raw::Nowhere(address) => {
-                let functions = vec![named(format!("{address:#x}"))];
-                Named { functions, module: None, address: *address, origin: Origin::User }
+            Raw::Unread(place) => {
+                // Another process may have led to the file since.
+                let found = images.get(place.image).placed(place.address);
+                let functions = match found {
+                    Some(address) => self.symbols.functions(images, Place { address, ..*place }),
+                    None => vec![named(format!("{:#x}", place.address))],
+                };
+                let (module, address) = (Some(ModuleKey::File(place.image)), found.unwrap_or(place.address));
+                Named { functions, module, address, origin: Origin::User }
             }
         }
     }

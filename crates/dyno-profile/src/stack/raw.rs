@@ -16,8 +16,8 @@ pub(crate) enum Raw {
     KernelNamed(String),
     /// Code of a file, or code that a process made itself.
     User(Place),
-    /// Code of a file that cannot be found any more.
-    Nowhere(u64),
+    /// Code of a file that could not be read: the address is the place in the file.
+    Unread(Place),
     /// No code at all: a thread that jumped into nothing, or code that was gone when it was looked for.
     Outside,
 }
@@ -27,8 +27,7 @@ impl Raw {
     pub(crate) fn place(spaces: &mut AddressSpaces, pid: Pid, address: u64) -> Raw {
         match spaces.locate(pid, address) {
             Some(place) => Raw::User(place),
-            None if spaces.is_code(pid, address) => Raw::Nowhere(address),
-            None => Raw::Outside,
+            None => spaces.unread(pid, address).map_or(Raw::Outside, Raw::Unread),
         }
     }
 }

@@ -38,6 +38,8 @@ pub enum Cut {
     NoRule,
     /// Deeper than any stack that is shown.
     TooDeep,
+    /// The registers are those of a program of 32 bits.
+    Narrow,
 }
 
 impl Cut {
@@ -52,6 +54,7 @@ impl Cut {
             Cut::Changed => "what lay beyond the copied piece had changed when it was read",
             Cut::NoRule => "neither unwind tables nor frame pointers lead on",
             Cut::TooDeep => "more than 1,024 frames",
+            Cut::Narrow => "copied stacks of programs of 32 bits are not walked (--call-graph fp)",
         }
     }
 }

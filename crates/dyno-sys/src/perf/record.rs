@@ -96,10 +96,24 @@ pub struct Sample<'r> {
     /// Clock events since the sample before: nanoseconds of the CPU clock, or cycles.
     pub period: u64,
     chain: Words<'r>,
-    /// The program's registers, also when the CPU was in the kernel; none for kernel threads.
-    pub regs: Option<UserRegs>,
+    /// The program's registers, also when the CPU was in the kernel.
+    pub regs: Regs,
     /// The stack from the stack pointer upwards, as far as it was copied.
     pub stack: &'r [u8],
+}
+
+/// Registers of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Regs {
+    /// There are none: a thread of the kernel, or nobody asked for them.
+    None,
+    /// Of a program of 32 bits, whose stacks are not walked here.
+    Narrow {
+        /// Its instruction pointer.
+        ip: u64,
+    },
+    /// Of 64 bits.
+    Wide(UserRegs),
 }
 
 /// The registers that unwinding starts from.
@@ -362,7 +376,8 @@ fn sample(misc: u16, mut cursor: Cursor<'_>, layout: Layout) -> Option<Sample<'_
     let (cpu, _reserved, period) = (cursor.u32()?, cursor.u32()?, cursor.u64()?);
     let length = usize::try_from(cursor.u64()?).ok()?;
     let chain = Words(cursor.bytes(length.checked_mul(size_of::<u64>())?)?);
-    let regs = if layout.sample_type & asked::SAMPLE_REGS_USER != 0 { registers(&mut cursor)? } else { None };
+    let regs =
+        if layout.sample_type & asked::SAMPLE_REGS_USER != 0 { registers(&mut cursor)? } else { Regs::None };
     let copied = layout.sample_type & asked::SAMPLE_STACK_USER != 0;
     let stack = if copied { stack(&mut cursor)? } else { &[] };
     let mode = match misc & CPU_MODE {
@@ -373,17 +388,16 @@ fn sample(misc: u16, mut cursor: Cursor<'_>, layout: Layout) -> Option<Sample<'_
     Some(Sample { id, mode, ip, pid, tid, time_ns, cpu, period, chain, regs, stack })
 }
 
-/// The outer option: whether the record is whole; the inner: whether there were registers of 64 bits.
-fn registers(cursor: &mut Cursor<'_>) -> Option<Option<UserRegs>> {
+fn registers(cursor: &mut Cursor<'_>) -> Option<Regs> {
     /// `PERF_SAMPLE_REGS_ABI_NONE` and `_64`.
     const NONE: u64 = 0;
     const ABI_64: u64 = 2;
     let abi = cursor.u64()?;
     if abi == NONE {
-        return Some(None);
+        return Some(Regs::None);
     }
     let regs = pointers(cursor)?;
-    Some((abi == ABI_64).then_some(regs))
+    Some(if abi == ABI_64 { Regs::Wide(regs) } else { Regs::Narrow { ip: regs.ip } })
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -503,7 +517,7 @@ mod tests {
         assert_eq!((sample.cpu, sample.period, sample.mode), (1, 1_001_001, Mode::Kernel));
         assert_eq!(sample.kernel_chain().collect::<Vec<_>>(), [0xffff_ffff_8100_0000]);
         assert_eq!(sample.user_chain().collect::<Vec<_>>(), [0x40_1000, 0x40_2000]);
-        assert_eq!(sample.regs, Some(UserRegs { ip: 0x10, sp: 0x50, fp: 0xb0, lr: 0 }));
+        assert_eq!(sample.regs, Regs::Wide(UserRegs { ip: 0x10, sp: 0x50, fp: 0xb0, lr: 0 }));
         assert_eq!(sample.stack, 0x1111_u64.to_ne_bytes(), "eight of sixteen bytes were copied");
     }
 

@@ -9,6 +9,10 @@ use super::*;
 use crate::golden::{FOLDER, KALLSYMS, assert_golden, lines};
 
 /// No process of Linux has these numbers: nothing is read of them.
+/// `PERF_SAMPLE_REGS_ABI_32` and `_64`.
+const ABI_32: u64 = 1;
+const ABI_64: u64 = 2;
+
 const PID: Pid = Pid::MAX - 10;
 const CHILD: Pid = Pid::MAX - 20;
 
@@ -59,7 +63,7 @@ impl Bytes {
         let mut words = vec![42, user.ip, pair(pid, tid), time_ns, 0, period, chain.len() as u64];
         words.extend(chain);
         match user.regs {
-            Some([fp, sp]) => words.extend([2, fp, sp, user.ip]),
+            Some([fp, sp]) => words.extend([user.abi, fp, sp, user.ip]),
             None => words.push(0),
         }
         words.push(user.stack.len() as u64);
@@ -75,12 +79,19 @@ fn pair(low: i32, high: i32) -> u64 {
 }
 
 /// The user's side of a sample.
-#[derive(Default)]
 struct User {
     ip: u64,
+    /// Of the registers: 64 bits, or 32.
+    abi: u64,
     regs: Option<[u64; 2]>,
     chain: Vec<u64>,
     stack: Vec<u8>,
+}
+
+impl Default for User {
+    fn default() -> User {
+        User { ip: 0, abi: ABI_64, regs: None, chain: Vec::new(), stack: Vec::new() }
+    }
 }
 
 /// What `samples.txt` holds: where the program was mapped, and its samples.
@@ -98,6 +109,7 @@ fn recorded() -> (u64, Vec<User>) {
             regs: Some([hex(fp), hex(sp)]),
             chain: chain.split(',').map(hex).collect(),
             stack: (0..stack.len()).step_by(2).map(byte).collect(),
+            ..User::default()
         }
     };
     (start, lines.map(user).collect())
@@ -170,7 +182,8 @@ fn recorded_samples_fold_as_they_ever_did() {
     let short = User { stack: users[0].stack[..8].to_vec(), chain: users[0].chain.clone(), ..users[0] };
     bytes.sample((PID, PID), 2_000, 500, &[], &short);
     for ip in [0x7000_0010, 0x7100_0020, 0x7100_0020, 0x9_0000] {
-        let user = User { ip, regs: Some([0, 0x100]), chain: vec![ip, start + 0xd8], stack: Vec::new() };
+        let chain = vec![ip, start + 0xd8];
+        let user = User { ip, regs: Some([0, 0x100]), chain, ..User::default() };
         bytes.sample((PID, PID), 2_001, 700, &[], &user);
     }
     // A thread of the kernel, and a chain alone.
@@ -188,6 +201,25 @@ fn recorded_samples_fold_as_they_ever_did() {
     // A record of a kind that nobody knows.
     bytes.record(250, 0, (PID, PID), 3_007, &[1, 2]);
     assert_golden("record.txt", &lines("samples", &replayed(Clock::CpuClock, bytes, 4_000)));
+}
+
+/// Fault: `Watched::walk` that takes such a sample for one of a thread of the kernel, whose stack is whole and empty.
+#[test]
+fn a_copied_stack_of_a_program_of_32_bits_is_its_leaf_and_counts_as_cut() {
+    let (start, users) = recorded();
+    let mut bytes = Bytes(Vec::new());
+    begun(&mut bytes, start);
+    let narrow = User { ip: start + 0x24, abi: ABI_32, regs: users[0].regs, ..User::default() };
+    bytes.sample((PID, PID), 2_000, 500, &[], &narrow);
+    let profile = replayed(Clock::CpuClock, bytes, 4_000);
+    assert_eq!((profile.sampling.samples, profile.sampling.truncated), (1, 1));
+    let frames = &profile.stacks[0].frames;
+    assert!(frames.len() > 1, "the mark of a cut, and where it was: {frames:?}");
+    assert!(
+        profile.sampling.truncated_by.keys().all(|why| why.contains("32 bits")),
+        "{:?}",
+        profile.sampling
+    );
 }
 
 #[test]

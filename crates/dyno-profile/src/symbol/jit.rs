@@ -1,6 +1,7 @@
 //! Names of code that a program made while it ran, as it wrote them down itself: `/tmp/perf-PID.map`, one line per
 //! function (`START SIZE name`, hexadecimal).
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -15,7 +16,9 @@ const MAP_BYTES_MAX: u64 = 512 << 20;
 /// Functions by address.
 #[derive(Debug, Default)]
 pub(crate) struct JitSymbols {
-    functions: Vec<(u64, u64, String)>,
+    names: Vec<String>,
+    /// Pieces of code by their starts: where each ends, and whose it is. They never overlap.
+    pieces: BTreeMap<u64, (u64, usize)>,
 }
 
 impl JitSymbols {
@@ -32,22 +35,40 @@ impl JitSymbols {
     }
 
     fn parse(text: &str) -> JitSymbols {
-        let mut functions: Vec<_> = text.lines().filter_map(function).collect();
-        // A function that was compiled again stands further down; the sort is stable, so the later one is found.
-        functions.sort_by_key(|function| function.0);
-        JitSymbols { functions }
+        let mut symbols = JitSymbols::default();
+        text.lines().filter_map(function).for_each(|(start, size, name)| symbols.add(start, size, name));
+        symbols
+    }
+
+    /// A function that was written down later lies where others lay before: they keep what it leaves of them.
+    fn add(&mut self, start: u64, size: u64, name: String) {
+        let end = start.saturating_add(size);
+        let under = self.pieces.range(..end).rev().take_while(|(_, (until, _))| *until > start);
+        let under: Vec<(u64, (u64, usize))> = under.map(|(from, piece)| (*from, *piece)).collect();
+        for (from, (until, whose)) in under {
+            self.pieces.remove(&from);
+            if from < start {
+                self.pieces.insert(from, (start, whose));
+            }
+            if until > end {
+                self.pieces.insert(end, (until, whose));
+            }
+        }
+        if start < end {
+            self.pieces.insert(start, (end, self.names.len()));
+            self.names.push(name);
+        }
     }
 
     /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.functions.is_empty()
+        self.pieces.is_empty()
     }
 
     /// The function at an address.
     pub(crate) fn find(&self, address: u64) -> Option<&str> {
-        let after = self.functions.partition_point(|function| function.0 <= address);
-        let (start, size, name) = self.functions.get(after.checked_sub(1)?)?;
-        (address - start < *size).then_some(name)
+        let (_, (end, whose)) = self.pieces.range(..=address).next_back()?;
+        (address < *end).then(|| self.names[*whose].as_str())
     }
 }
 
@@ -83,5 +104,15 @@ mod tests {
         assert_eq!(map.find(0x7f2f), Some("LazyCompile:~f a.js:1"));
         assert_eq!([map.find(0x7f30), map.find(0x8010), map.find(1)], [None; 3]);
         assert_eq!(map.find(0x8000), Some("g"));
+    }
+
+    /// Fault: entries in the order of their addresses, whichever was written first.
+    #[test]
+    fn newer_code_has_its_name_where_older_code_lay() {
+        let map = JitSymbols::parse("1000 100 old\n1080 8 stub\n1040 60 new\n2000 0 nothing\n");
+        let names =
+            [0x1000, 0x103f, 0x1040, 0x1084, 0x109f, 0x10a0, 0x10ff, 0x1100, 0x2000].map(|at| map.find(at));
+        let (old, new) = (Some("old"), Some("new"));
+        assert_eq!(names, [old, old, new, new, new, old, old, None, None]);
     }
 }

@@ -80,8 +80,18 @@ pub fn is_library(profile: &Profile, frame: &Frame) -> bool {
 /// `<T as Trait>::call` is `T::call`, `Vec<u8>::push` is `Vec::push`, `__GI___libc_write` is `write`. What it cannot make
 /// sense of stays as it is: the whole name is always one look away.
 pub fn plain(name: &str) -> String {
+    within(name, SUBJECTS_MAX)
+}
+
+/// Types within types at the beginning of a name, `<<<T as A>::B as C>::D`: compilers write a few. A name of a stranger that
+/// has more stays as it is from there on.
+const SUBJECTS_MAX: u32 = 32;
+
+/// As [`plain`], with so many subjects at most.
+fn within(name: &str, subjects_left: u32) -> String {
+    let Some(inner_left) = subjects_left.checked_sub(1) else { return name.to_owned() };
     let name = libc_call(name);
-    let (opened, rest) = subject(name);
+    let (opened, rest) = subject(name, inner_left);
     let mut said = opened;
     let mut depth = 0_u32;
     let bytes = rest.as_bytes();
@@ -112,7 +122,7 @@ fn libc_call(name: &str) -> &str {
 }
 
 /// Whose function it is, where the name begins with `<T>` or `<T as Trait>`, and what follows.
-fn subject(name: &str) -> (String, &str) {
+fn subject(name: &str, subjects_left: u32) -> (String, &str) {
     let whole = (String::new(), name);
     let Some(inside) = name.strip_prefix('<') else { return whole };
     let mut depth = 1_u32;
@@ -129,7 +139,7 @@ fn subject(name: &str) -> (String, &str) {
                 .trim_start_matches(['&', '*'])
                 .trim_start_matches("mut ")
                 .trim_start_matches("dyn ");
-            return (plain(subject), &inside[at + 1..]);
+            return (within(subject, subjects_left), &inside[at + 1..]);
         }
     }
     whole
@@ -236,6 +246,14 @@ mod tests {
         ] {
             assert_eq!(plain(whole), wanted, "{whole}");
         }
+    }
+
+    /// Fault: `subject` without a limit, which ends the process.
+    #[test]
+    fn a_name_of_a_hundred_thousand_brackets_ends_nothing() {
+        let nested = |levels: usize| format!("{}a::T{}::f", "<".repeat(levels), " as b::C>".repeat(levels));
+        assert_eq!(plain(&nested(8)), "a::T::f");
+        assert!(plain(&nested(100_000)).len() > 100_000, "it stays as it is");
     }
 
     #[test]

@@ -93,8 +93,8 @@ fn message(profile: &Profile) -> Vec<u8> {
     for stack in &profile.stacks {
         out.bytes(2, &sample(profile, stack, &mut strings).0);
     }
-    for (at, module) in profile.modules.iter().enumerate() {
-        out.bytes(3, &mapping(profile, at, module, &mut strings).0);
+    for (at, (module, inside)) in profile.modules.iter().zip(inside(profile)).enumerate() {
+        out.bytes(3, &mapping(at, module, inside, &mut strings).0);
     }
     for (at, frame) in profile.frames.iter().enumerate() {
         out.bytes(4, &location(at, frame).0);
@@ -149,21 +149,44 @@ fn label(key: &str, text: &str, strings: &mut Strings) -> Message {
     Message::default().number(1, strings.at(key)).number(2, strings.at(text))
 }
 
+/// What is known of a file's frames.
+#[derive(Debug, Clone, Copy, Default)]
+struct Inside {
+    last: u64,
+    lines: bool,
+    inlined: bool,
+}
+
+/// Of each module what its frames have.
+fn inside(profile: &Profile) -> Vec<Inside> {
+    let mut all = vec![Inside::default(); profile.modules.len()];
+    for frame in &profile.frames {
+        if let Some(inside) = frame.module.and_then(|module| all.get_mut(module as usize)) {
+            inside.last = inside.last.max(frame.address);
+            inside.lines |= frame.line.is_some();
+            inside.inlined |= frame.inlined;
+        }
+    }
+    all
+}
+
 /// A file; its addresses are those within it, so it is mapped from zero.
-fn mapping(profile: &Profile, at: usize, module: &Module, strings: &mut Strings) -> Message {
-    let inside = profile.frames.iter().filter(|frame| frame.module == Some(at as u32));
-    let limit = inside.clone().map(|frame| frame.address).max().unwrap_or(0).saturating_add(1);
-    let lines = inside.clone().any(|frame| frame.line.is_some());
+fn mapping(
+    at: usize,
+    module: &Module,
+    Inside { last, lines, inlined }: Inside,
+    strings: &mut Strings,
+) -> Message {
     let id = module.build_id.as_deref().unwrap_or_default();
     Message::default()
         .number(1, at as u64 + 1)
-        .number(3, limit)
+        .number(3, last.saturating_add(1))
         .number(5, strings.at(&module.path))
         .number(6, strings.at(id))
         .number(7, 1)
         .number(8, u64::from(lines))
         .number(9, u64::from(lines))
-        .number(10, u64::from(inside.clone().any(|frame| frame.inlined)))
+        .number(10, u64::from(inlined))
 }
 
 fn location(at: usize, frame: &Frame) -> Message {

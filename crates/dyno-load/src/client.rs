@@ -12,6 +12,7 @@ use dyno_sys::socket::Addr;
 use crate::answer::{After, Answer, AtEnd, Broken, Progress, Reader};
 use crate::check::{Rules, Verdict, WrongAnswer, shown};
 use crate::report::{Errors, OpenError};
+use crate::requests::Batches;
 
 /// A cache line: with hundreds of connections the next one's is rarely near, and every line more is a miss per request.
 #[derive(Debug, Default)]
@@ -70,6 +71,8 @@ pub(crate) struct Tally {
     pub(crate) waits: u64,
     pub(crate) reconnects: u64,
     pub(crate) errors: Errors,
+    pub(crate) unanswered: u64,
+    pub(crate) timed_out: u64,
     pub(crate) first_wrong: Option<WrongAnswer>,
     pub(crate) first_error: Option<OpenError>,
 }
@@ -77,7 +80,13 @@ pub(crate) struct Tally {
 impl Client {
     /// Takes the answers in `input`, which is not empty.
     #[inline]
-    pub(crate) fn take(&mut self, mut input: &[u8], rules: &mut Rules, tally: &mut Tally) -> Taken {
+    pub(crate) fn take(
+        &mut self,
+        mut input: &[u8],
+        batches: &Batches,
+        rules: &mut Rules,
+        tally: &mut Tally,
+    ) -> Taken {
         debug_assert!(!input.is_empty(), "the end of a stream is no input: take_end takes it");
         let mut right = 0;
         loop {
@@ -91,11 +100,16 @@ impl Client {
                     debug_assert!(answer.used > 0, "an answer takes a byte, or this loop would not end");
                     input = &input[answer.used..];
                     right += self.count(&answer, rules, tally);
-                    if let Some(fate) = self.fate_after(&answer, input) {
+                    if let Some(fate) = self.fate_after(&answer, input, batches) {
+                        if fate == Fate::Over {
+                            tally.owed(self.in_flight);
+                        }
                         return Taken { right, fate };
                     }
                 }
                 Err(broken) => {
+                    // An answer came, if not one that can be read.
+                    self.in_flight -= 1;
                     tally.broken(&broken, self.reader.got());
                     return Taken { right, fate: Fate::Over };
                 }
@@ -106,7 +120,11 @@ impl Client {
     /// Takes the end of the stream.
     pub(crate) fn take_end(&mut self, rules: &mut Rules, tally: &mut Tally) -> Taken {
         let right = match self.reader.at_end(rules) {
-            AtEnd::Whole(answer) => self.count(&answer, rules, tally),
+            AtEnd::Whole(answer) => {
+                let right = self.count(&answer, rules, tally);
+                tally.owed(self.in_flight);
+                right
+            }
             // A server may close an idle connection whenever it likes (RFC 9112 §9.5).
             AtEnd::Between if self.in_flight == 0 => 0,
             AtEnd::Between => {
@@ -157,15 +175,19 @@ impl Client {
 
     /// `None` while more of the input has to be looked at.
     #[inline]
-    fn fate_after(&self, answer: &Answer, rest: &[u8]) -> Option<Fate> {
-        // An answer to a request that was not even sent whole: the rest of it would be taken for the next request.
-        if answer.after == After::Close || self.unsent > 0 {
+    fn fate_after(&self, answer: &Answer, rest: &[u8], batches: &Batches) -> Option<Fate> {
+        if answer.after == After::Close || (self.unsent > 0 && self.answered_early(batches)) {
             return Some(Fate::Over);
         }
         if !rest.is_empty() {
             return None;
         }
         Some(if self.in_flight == 0 { Fate::Ready } else { Fate::Waiting })
+    }
+
+    /// Whether the request that was just answered is not even sent whole: the rest of it would be taken for the next one.
+    fn answered_early(&self, batches: &Batches) -> bool {
+        batches.end_of(self.batch_end, self.in_flight) > self.batch_end - self.unsent
     }
 }
 
@@ -180,6 +202,8 @@ impl Tally {
             waits: 0,
             reconnects: 0,
             errors: Errors::default(),
+            unanswered: 0,
+            timed_out: 0,
             first_wrong: None,
             first_error: None,
         }
@@ -212,6 +236,14 @@ impl Tally {
     pub(crate) fn note(&mut self, error: impl FnOnce(Addr) -> OpenError) {
         if self.first_error.is_none() {
             self.first_error = Some(error(self.addr.clone()));
+        }
+    }
+
+    /// A connection ends behind a whole answer; so many requests of its batch have none.
+    fn owed(&mut self, requests: usize) {
+        if requests > 0 {
+            self.errors.read += 1;
+            self.note(|addr| OpenError::Owed { addr, requests });
         }
     }
 

@@ -210,8 +210,7 @@ impl Connections {
             let aged = now_ns.saturating_sub(client.since_ns) >= self.timeout_ns;
             match client.link {
                 Link::Up(_) if aged && client.in_flight > 0 => {
-                    self.tally.errors.timeout += 1;
-                    self.note_timeout();
+                    self.timed_out(index);
                     self.replace(epoll, index, now_ns);
                 }
                 Link::Connecting(_) if aged => {
@@ -239,8 +238,7 @@ impl Connections {
     pub(crate) fn give_up_unanswered(&mut self) {
         for index in 0..self.clients.len() {
             if self.clients[index].in_flight > 0 {
-                self.tally.errors.timeout += 1;
-                self.note_timeout();
+                self.timed_out(index);
                 self.close(index);
             }
         }
@@ -409,7 +407,7 @@ impl Connections {
             Io::Done(count) => {
                 let input = &self.buffer[..count];
                 keep(&mut self.received, self.received_bytes_max, input);
-                client.take(input, &mut self.rules, &mut self.tally)
+                client.take(input, &self.batches, &mut self.rules, &mut self.tally)
             }
             Io::WouldBlock => return None,
             Io::Closed => client.take_end(&mut self.rules, &mut self.tally),
@@ -428,7 +426,8 @@ impl Connections {
         (0..taken.right).for_each(|_| dyno_sys::mark::reply());
         self.tally.latencies.record_n(now_ns.saturating_sub(client.since_ns), taken.right);
         if taken.fate != Fate::Waiting {
-            client.in_flight = 0;
+            self.tally.unanswered += client.in_flight as u64;
+            (client.in_flight, client.unsent) = (0, 0);
             self.busy -= usize::from(owed > 0);
         }
         match taken.fate {
@@ -457,12 +456,20 @@ impl Connections {
         let client = &mut self.clients[index];
         client.check();
         self.busy -= usize::from(client.in_flight > 0);
+        self.tally.unanswered += client.in_flight as u64;
         self.connecting -= usize::from(matches!(client.link, Link::Connecting(_)));
         self.queueing -= usize::from(matches!(client.link, Link::Queueing));
         client.link = Link::Down;
         client.in_flight = 0;
         client.unsent = 0;
         client.reader.reset();
+    }
+
+    /// Counts what the connection owes; the caller closes it.
+    fn timed_out(&mut self, index: usize) {
+        self.tally.errors.timeout += 1;
+        self.tally.timed_out += self.clients[index].in_flight as u64;
+        self.note_timeout();
     }
 
     fn note_timeout(&mut self) {

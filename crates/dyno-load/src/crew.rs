@@ -284,6 +284,8 @@ fn merged(parts: Vec<Part>) -> BlockReport {
         all.wrong += report.wrong;
         all.bytes += report.bytes;
         all.errors.add(&report.errors);
+        all.unanswered += report.unanswered;
+        all.timed_out += report.timed_out;
         all.latencies.merge(&report.latencies);
         all.events += report.events;
         all.waits += report.waits;

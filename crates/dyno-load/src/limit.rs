@@ -51,15 +51,17 @@ pub enum Limited {
 }
 
 impl Signs {
-    /// The signs that a block itself holds; nothing is known of the server.
+    /// The signs that a block itself holds, of the part that its rate is of: while the last answers are awaited no
+    /// generator is busy. Nothing is known of the server.
     #[must_use]
     pub fn of(report: &BlockReport, connections: usize) -> Self {
+        let loaded = &report.loaded;
         Self {
             connections,
-            events: report.events,
-            waits: report.waits,
-            cpu_ns: report.cpu_ns,
-            wall_ns: report.wall_ns,
+            events: loaded.events,
+            waits: loaded.waits,
+            cpu_ns: loaded.cpu_ns,
+            wall_ns: loaded.wall_ns,
             threads: report.threads,
             server_busy: None,
             of_floor: None,
@@ -126,6 +128,7 @@ impl Limited {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Loaded;
 
     fn signs(events_per_wait: u64, busy_percent: u64) -> Signs {
         Signs {
@@ -144,6 +147,22 @@ mod tests {
     fn a_generator_with_time_left_is_no_limit_however_many_events_a_wait_brings() {
         assert_eq!(signs(1, 60).limited(), Limited::No);
         assert_eq!(signs(31, 92).limited(), Limited::No);
+    }
+
+    /// Planted fault: signs of the time in which nothing was sent any more, beside a rate of the time before it.
+    #[test]
+    fn waiting_for_a_straggler_makes_no_generator_idle() {
+        let loaded = Loaded { wall_ns: 5_000, cpu_ns: 4_900, events: 310, waits: 10, ..Loaded::default() };
+        let report = BlockReport {
+            loaded,
+            wall_ns: 6_800,
+            cpu_ns: 4_905,
+            events: 311,
+            waits: 100,
+            threads: 1,
+            ..BlockReport::default()
+        };
+        assert_eq!(Signs::of(&report, 64).limited(), Limited::Yes);
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl Errors {
 }
 
 /// What one block came to.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct BlockReport {
     /// Right answers received from [`Edge::SettleEnd`] to [`Edge::End`], those drained after the last send included.
     pub replies: u64,
@@ -116,6 +116,11 @@ pub struct BlockReport {
     pub bytes: u64,
     /// Errors of the whole block: a wrong answer is one in the settling part too.
     pub errors: Errors,
+    /// Requests of the whole block that were sent, wholly or in part, and never answered: what was in flight on the
+    /// connections that were lost.
+    pub unanswered: u64,
+    /// Those of them that were given up for their age, or with the drain.
+    pub timed_out: u64,
     /// From [`Edge::SettleEnd`] to [`Edge::End`].
     pub wall_ns: u64,
     /// The part up to the moment from which nothing more was sent. Rates are of this part: what one slow answer takes
@@ -155,6 +160,12 @@ pub struct Loaded {
     pub bytes: u64,
     /// How long it was.
     pub wall_ns: u64,
+    /// CPU time of the generator's threads in it.
+    pub cpu_ns: u64,
+    /// Events that epoll delivered in it, and …
+    pub events: u64,
+    /// … the calls that it took.
+    pub waits: u64,
 }
 
 impl Loaded {
@@ -164,6 +175,9 @@ impl Loaded {
             replies: self.replies + other.replies,
             bytes: self.bytes + other.bytes,
             wall_ns: self.wall_ns.max(other.wall_ns),
+            cpu_ns: self.cpu_ns + other.cpu_ns,
+            events: self.events + other.events,
+            waits: self.waits + other.waits,
         }
     }
 }
@@ -183,6 +197,21 @@ impl BlockReport {
     /// When there was not one right answer: the target died, fell silent, or answered wrongly throughout.
     pub fn answered(&self) -> Result<(), Unanswered> {
         if self.replies > 0 { Ok(()) } else { Err(Unanswered { why: self.first_error.clone() }) }
+    }
+
+    /// The latency in nanoseconds that the share `q` of all requests do not exceed, where those that timed out are slower
+    /// than any answer: none where they reach it, or where nothing was answered.
+    #[must_use]
+    pub fn latency_at(&self, q: f64) -> Option<u64> {
+        let answered = self.latencies.len() as f64;
+        let wanted = q * (answered + self.timed_out as f64);
+        (answered > 0.0 && wanted <= answered).then(|| self.latencies.quantile(wanted / answered))
+    }
+
+    /// Requests that had no answer, or a wrong one.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.errors.wrong() + self.unanswered
     }
 }
 
@@ -249,6 +278,14 @@ pub enum OpenError {
         /// The first 200 bytes received, escaped.
         got: String,
     },
+    /// The connection ended behind a whole answer, and more were owed: requests of a batch, sent at once.
+    #[error("the connection to {addr} ended before its batch was answered whole; {requests} missing")]
+    Owed {
+        /// Where to.
+        addr: Addr,
+        /// How many.
+        requests: usize,
+    },
     /// What came is not an HTTP/1.1 answer.
     #[error("{addr} does not answer in HTTP/1.1: {why}; it sent {got}")]
     NotHttp {
@@ -298,5 +335,24 @@ impl OpenError {
             Some(source) => format!("{self}: {source}"),
             None => self.to_string(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Planted fault: percentiles of the answers alone, which those that never came make no slower.
+    #[test]
+    fn what_timed_out_is_slower_than_any_answer() {
+        let mut latencies = Histogram::new();
+        (1..=98).for_each(|ms| latencies.record(ms * 1_000_000));
+        let ms = |timed_out, q| {
+            let block = BlockReport { latencies: latencies.clone(), timed_out, ..BlockReport::default() };
+            block.latency_at(q).map(|ns| (ns as f64 / 1e6).round())
+        };
+        assert_eq!((ms(0, 0.5), ms(0, 0.99)), (Some(49.0), Some(98.0)));
+        assert_eq!((ms(2, 0.5), ms(2, 0.98), ms(2, 0.99)), (Some(50.0), Some(98.0), None));
+        assert_eq!(BlockReport { timed_out: 1, ..BlockReport::default() }.latency_at(0.5), None);
     }
 }

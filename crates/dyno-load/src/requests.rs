@@ -54,6 +54,11 @@ impl Requests {
         Ok(Self { bytes, ends, asked })
     }
 
+    /// The bytes of all.
+    pub(crate) fn all(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// The bytes of the first one.
     pub(crate) fn first(&self) -> &[u8] {
         &self.bytes[..self.ends[0]]
@@ -66,6 +71,12 @@ impl Requests {
 
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    /// The bytes of so many of them, sent in turn.
+    pub(crate) fn bytes_of(&self, requests: u64) -> u64 {
+        let all = u128::from(requests) * self.bytes.len() as u128 / self.len() as u128;
+        u64::try_from(all).unwrap_or(u64::MAX)
     }
 
     /// How often the list has to stand in a row, that a batch may begin with any request of it.
@@ -122,6 +133,8 @@ fn asked(head: &Head<'_>) -> Result<Asked, &'static str> {
 #[derive(Debug)]
 pub(crate) struct Batches {
     bytes: Vec<u8>,
+    /// Where each request of the list ends.
+    ends: Vec<usize>,
     /// For each request of the list, the batch that begins with it.
     batches: Vec<Range<usize>>,
     /// How many requests a batch is.
@@ -137,6 +150,7 @@ impl Batches {
         let batch = |number: usize| start(number)..requests.end_of(number + pipeline - 1);
         Self {
             bytes: requests.bytes.repeat(requests.copies(pipeline)),
+            ends: requests.ends.clone(),
             batches: (0..requests.len()).map(batch).collect(),
             pipeline,
             next: 0,
@@ -160,6 +174,16 @@ impl Batches {
     #[inline]
     pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
         &self.bytes[range]
+    }
+
+    /// Where the request ends that has so many behind it in a batch that ends at `batch_end`.
+    #[cold]
+    pub(crate) fn end_of(&self, batch_end: usize, behind: usize) -> usize {
+        let (list, list_bytes) = (self.ends.len(), self.ends[self.ends.len() - 1]);
+        let (lists, rest) = ((batch_end - 1) / list_bytes, (batch_end - 1) % list_bytes + 1);
+        let last = self.ends.binary_search(&rest).expect("a batch ends where a request does");
+        let number = lists * list + last - behind;
+        number / list * list_bytes + self.ends[number % list]
     }
 }
 
@@ -200,6 +224,34 @@ mod tests {
             let wanted: String = (0..6 * pipeline).map(|number| THREE[number % 3]).collect();
             assert_eq!(String::from_utf8(sent).unwrap(), wanted, "batches of {pipeline}");
             assert_eq!(batches.bytes.len(), three().batch_bytes(pipeline));
+        }
+    }
+
+    /// Planted fault: all of them are as long as the first.
+    #[test]
+    fn the_bytes_of_many_requests_are_those_of_all_of_the_list() {
+        let round: u64 = THREE.iter().map(|request| request.len() as u64).sum();
+        assert_eq!((three().bytes_of(3_000), three().bytes_of(0)), (1_000 * round, 0));
+    }
+
+    /// Planted fault: the ends of another batch, or of another request of it.
+    #[test]
+    fn each_request_of_a_batch_ends_where_the_next_begins() {
+        for pipeline in 1..=8 {
+            let mut batches = Batches::new(&three(), pipeline);
+            for turn in 0..3 {
+                let batch = batches.take();
+                let mut end = batch.start;
+                for place in 0..pipeline {
+                    end += THREE[(turn * pipeline + place) % 3].len();
+                    let behind = pipeline - 1 - place;
+                    assert_eq!(
+                        batches.end_of(batch.end, behind),
+                        end,
+                        "{place} of {pipeline} in turn {turn}"
+                    );
+                }
+            }
         }
     }
 

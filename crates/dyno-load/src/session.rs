@@ -269,6 +269,8 @@ impl Session {
             waits,
             reconnects,
             errors,
+            unanswered,
+            timed_out,
             first_wrong,
             first_error,
             ..
@@ -278,6 +280,8 @@ impl Session {
             wrong: errors.wrong(),
             bytes,
             errors,
+            unanswered,
+            timed_out,
             wall_ns: part.ended_ns.saturating_sub(part.began_ns),
             loaded: part.loaded,
             latencies,
@@ -335,8 +339,10 @@ impl Session {
             return Phase::Measure { end_ns, latest_ns };
         }
         self.connections.sending = Sending::Nothing;
-        let Tally { replies, bytes, .. } = self.connections.tally;
-        part.loaded = Loaded { replies, bytes, wall_ns: self.now_ns.saturating_sub(part.began_ns) };
+        let Tally { replies, bytes, events, waits, .. } = self.connections.tally;
+        let wall_ns = self.now_ns.saturating_sub(part.began_ns);
+        let cpu_ns = thread_cpu_ns().saturating_sub(part.cpu_ns);
+        part.loaded = Loaded { replies, bytes, wall_ns, cpu_ns, events, waits };
         Phase::Drain { until_ns: self.now_ns.saturating_add(block.spec.drain_ns_max) }
     }
 

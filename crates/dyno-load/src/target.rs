@@ -114,6 +114,18 @@ impl Target {
         self.requests.first()
     }
 
+    /// The bytes of all requests, one behind the other; the same as [`Target::request`] where there is one.
+    #[must_use]
+    pub fn all_requests(&self) -> &[u8] {
+        self.requests.all()
+    }
+
+    /// The bytes of so many requests, each of several taken as often as the others.
+    #[must_use]
+    pub fn bytes_of(&self, requests: u64) -> u64 {
+        self.requests.bytes_of(requests)
+    }
+
     /// All requests, which are sent in turn.
     pub(crate) fn requests(&self) -> &Requests {
         &self.requests
@@ -179,7 +191,7 @@ impl TargetBuilder {
         for (name, value) in &self.headers {
             check_header(name, value)?;
         }
-        let host = self.host_value(url.authority)?;
+        let host = self.host_value(&without_zone(url.authority))?;
         let requests = match &self.given {
             Some(bytes) => Requests::read(bytes)?,
             None => Requests::one(self.request_bytes(&url.target, &host), asked),
@@ -286,12 +298,23 @@ fn split_port(authority: &str) -> Result<(&str, u16), &'static str> {
 
 const BAD_PORT: &str = "the port is not a number from 1 to 65535";
 
+/// A zone says by which of this machine's interfaces an address is reached, and means nothing to the server (RFC 6874 §4).
+fn without_zone(authority: &str) -> String {
+    let zone = authority.strip_prefix('[').and_then(|rest| rest.split_once(']')).and_then(|(host, after)| {
+        let (address, _zone) = host.split_once('%')?;
+        Some(format!("[{address}]{after}"))
+    });
+    zone.unwrap_or_else(|| authority.to_owned())
+}
+
 /// The first IPv4 address, else the first of any: `localhost` often means ::1 first, while servers listen on
 /// 127.0.0.1. Who wants the other writes the address.
 fn resolve(host: &str, port: u16) -> Result<SocketAddr, TargetError> {
     let unresolved = |source| TargetError::Unresolved { host: host.to_owned(), source };
+    // A zone's mark is percent-encoded in a URL (RFC 6874 §2); bare, as the resolver wants it, it is understood too.
+    let name = if host.contains(':') { host.replacen("%25", "%", 1) } else { host.to_owned() };
     let all: Vec<SocketAddr> =
-        (host, port).to_socket_addrs().map_err(|error| unresolved(Some(error)))?.collect();
+        (name.as_str(), port).to_socket_addrs().map_err(|error| unresolved(Some(error)))?.collect();
     let v4 = all.iter().find(|addr| addr.is_ipv4());
     v4.or(all.first()).copied().ok_or_else(|| unresolved(None))
 }
@@ -370,6 +393,19 @@ mod tests {
         assert_eq!(addr("http://127.0.0.1:81/"), "127.0.0.1:81");
         assert_eq!(addr("http://[::1]:81/"), "[::1]:81");
         assert_eq!(addr("http://localhost:81/"), "127.0.0.1:81");
+    }
+
+    /// Planted fault: the zone is asked for percent-encoded, or sent to the server.
+    #[test]
+    fn a_zone_says_where_to_and_stays_at_home() {
+        for url in ["http://[fe80::1%25lo]:81/", "http://[fe80::1%lo]:81/"] {
+            let target = Target::get(url).unwrap();
+            let Addr::Tcp(SocketAddr::V6(addr)) = target.addr() else { panic!("{url} is IPv6") };
+            assert!(addr.ip().to_string() == "fe80::1" && addr.scope_id() > 0, "{addr}");
+            assert_eq!(target.host(), "[fe80::1]:81", "{url}");
+        }
+        assert_eq!(without_zone("[fe80::1%25eth0]"), "[fe80::1]");
+        assert_eq!(without_zone("a%25b:80"), "a%25b:80");
     }
 
     #[test]

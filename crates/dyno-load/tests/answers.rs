@@ -117,6 +117,33 @@ fn an_announced_close_is_followed_by_a_new_connection_and_is_no_error() {
     assert!(report.reconnects.abs_diff(answers) <= 4, "{} for {answers}", report.reconnects);
 }
 
+/// Of each batch of four, the third answer says that it is the last. Planted fault: what is owed behind it is forgotten.
+#[test]
+fn what_an_announced_close_leaves_of_a_batch_is_counted() {
+    const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello";
+    let server = Server::start(|peer| {
+        // A connection asks once before its first batch, unless it takes the place of another.
+        let answers =
+            if peer.counts.connections.load(std::sync::atomic::Ordering::SeqCst) == 1 { 3 } else { 2 };
+        for _ in 0..answers {
+            if !peer.request() || !peer.answer(HELLO) {
+                return;
+            }
+        }
+        if peer.request() {
+            peer.answer(LAST);
+            peer.wait_for_close();
+        }
+    });
+    let (report, answers) = one_block(&server, SessionPlan { pipeline: 4, ..server.plan(1) });
+    let batches = report.errors.read;
+    assert_eq!(report.errors, Errors { read: batches, ..Errors::default() });
+    assert_eq!((report.replies, report.unanswered, report.timed_out), (answers, batches, 0));
+    assert_eq!(answers, 3 * batches);
+    let error = report.first_error.unwrap();
+    assert!(error.ends_with("ended before its batch was answered whole; 1 missing"), "{error}");
+}
+
 #[test]
 fn an_answer_that_ends_with_its_connection_is_right() {
     let server = Server::start(|peer| {
@@ -236,6 +263,54 @@ fn a_unix_socket_is_loaded_like_any_other() {
     std::fs::remove_file(&path).unwrap();
     assert!(report.replies >= 200);
     assert_eq!(report.errors, Errors::default());
+}
+
+/// Reads a request with a body of so many bytes, and answers it, until the client is gone.
+fn answer_bodies(mut stream: std::os::unix::net::UnixStream, body: usize) {
+    use std::io::{Read, Write};
+    let (mut held, mut piece) = (Vec::new(), [0; 4_096]);
+    loop {
+        let end = held.windows(4).position(|bytes| bytes == b"\r\n\r\n").map(|head| head + 4 + body);
+        match end.filter(|end| *end <= held.len()) {
+            Some(end) => {
+                held.drain(..end);
+                if stream.write_all(HELLO).is_err() {
+                    return;
+                }
+            }
+            None => match stream.read(&mut piece) {
+                Ok(count) if count > 0 => held.extend_from_slice(&piece[..count]),
+                _ => return,
+            },
+        }
+    }
+}
+
+/// A socket takes some 200 kB at once, a batch here is 512 kB: the first requests are answered while the last are unsent.
+/// Planted fault: an answer in the midst of a batch that is still being sent ends its connection.
+#[test]
+fn a_batch_larger_than_the_sockets_buffer_is_answered_whole() {
+    const BODY: usize = 8_192;
+    let path = std::env::temp_dir().join(format!("dyno-load-batch-{}.sock", std::process::id()));
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map(Result::unwrap) {
+            std::thread::spawn(move || answer_bodies(stream, BODY));
+        }
+    });
+    let over = dyno_sys::socket::Addr::Unix(path.clone());
+    let target = Target::builder("http://localhost/").method("POST").body(vec![b'x'; BODY]).over(over);
+    let plan = SessionPlan {
+        target: target.build().unwrap(),
+        expect: Expect::body("hello"),
+        connections: 2,
+        pipeline: 64,
+        timeout_ns: 10_000_000_000,
+    };
+    let report = within_deadline(move || Session::open(&plan).unwrap().block(&short(), &mut |_| {}));
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!((report.errors, report.unanswered, report.reconnects), (Errors::default(), 0, 0));
+    assert!(report.replies >= 200 && report.replies % 64 == 0, "{} right answers", report.replies);
 }
 
 /// Four are accepted, greeted, and ended after their second answer; then nobody is accepted any more.

@@ -98,7 +98,22 @@ fn a_server_that_falls_silent_costs_a_timeout_for_each_request_and_not_the_block
     wait_until("every request is seen", || server.marks() == report.errors.timeout);
     assert_eq!(report.errors, only(|errors| errors.timeout = server.marks()));
     assert!(report.errors.timeout > 3, "timed out connections were not replaced");
+    assert_eq!((report.unanswered, report.timed_out), (report.errors.timeout, report.errors.timeout));
     assert!(report.first_error.unwrap().contains("did not answer within 40 ms"));
+}
+
+/// Planted fault: a connection that is lost is one request, whatever it carried.
+#[test]
+fn each_request_of_a_batch_that_times_out_is_one_that_was_not_answered() {
+    let server = turning(1, |peer| {
+        peer.answer(HELLO);
+        peer.wait_for_close();
+    });
+    let plan = SessionPlan { pipeline: 8, timeout_ns: 40 * MS, ..server.plan(1) };
+    let report = block_of(plan, BlockSpec { measure_ns: 150 * MS, ..brief() });
+    let lost = report.errors.timeout;
+    assert!(lost > 1 && report.errors == only(|errors| errors.timeout = lost), "{:?}", report.errors);
+    assert_eq!((report.unanswered, report.timed_out), (7 * lost, 7 * lost));
 }
 
 #[test]

@@ -43,7 +43,14 @@ pub struct LoadRun {
     pub bytes_read: u64,
     /// What went wrong, by kind.
     pub errors: Errors,
-    /// Latency of the right answers, µs.
+    /// Requests that were sent and never answered, on the connections that were lost: some carry several. Older records
+    /// do not say it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unanswered: u64,
+    /// Those of them that timed out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub timed_out: u64,
+    /// Latency of the right answers, µs; in its percentiles what timed out is slower than any of them.
     pub latency_us: Latency,
     /// The generator itself.
     pub generator: Generator,
@@ -54,16 +61,36 @@ pub struct LoadRun {
     pub interrupted: bool,
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl LoadRun {
+    /// Requests that timed out, at least.
+    #[must_use]
+    pub fn timed_out(&self) -> u64 {
+        self.timed_out.max(self.errors.timeout)
+    }
+
+    /// Requests that had no answer, or a wrong one, at least.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        let Errors { connect: _, read, write, timeout, status, protocol, mismatch } = self.errors;
+        let lost = [read, write, timeout].into_iter().fold(0, u64::saturating_add);
+        [status, protocol, mismatch].into_iter().fold(self.unanswered.max(lost), u64::saturating_add)
+    }
+}
+
 /// Errors by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Errors {
     /// Connections that could not be made.
     pub connect: u64,
-    /// Connections that broke while an answer was read.
+    /// Connections that ended while answers were owed.
     pub read: u64,
-    /// Connections that broke while a request was written.
+    /// Connections that took no request.
     pub write: u64,
-    /// Requests that were not answered in time.
+    /// Connections that were given up because a request was not answered in time.
     pub timeout: u64,
     /// Answers with a wrong status.
     pub status: u64,
@@ -96,7 +123,7 @@ impl Errors {
     }
 }
 
-/// A distribution of latencies, µs.
+/// A distribution of latencies, µs. A percentile is none where what timed out reaches it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// The shortest.
@@ -106,17 +133,17 @@ pub struct Latency {
     /// Standard deviation.
     pub stdev: f64,
     /// Median.
-    pub p50: f64,
+    pub p50: Option<f64>,
     /// 75 %.
-    pub p75: f64,
+    pub p75: Option<f64>,
     /// 90 %.
-    pub p90: f64,
+    pub p90: Option<f64>,
     /// 99 %.
-    pub p99: f64,
+    pub p99: Option<f64>,
     /// 99.9 %.
-    pub p99_9: f64,
+    pub p99_9: Option<f64>,
     /// 99.99 %.
-    pub p99_99: f64,
+    pub p99_99: Option<f64>,
     /// The longest.
     pub max: f64,
 }

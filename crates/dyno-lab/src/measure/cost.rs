@@ -65,7 +65,8 @@ impl ServerClock {
         }
     }
 
-    /// What lies between the readings; `None` when the server was gone at the end.
+    /// What lies between the readings; `None` when the server was gone at the end. `wall_ns` is the time in which requests
+    /// were sent: in the wait for the last answers, which the readings hold too, a server has next to nothing to do.
     pub fn cost(self, wall_ns: u64, replies: u64) -> Option<ServerCost> {
         (!self.after.is_empty()).then(|| cost(&self.before, &self.after, wall_ns, replies))
     }
@@ -89,7 +90,7 @@ fn cost(before: &Readings, after: &Readings, wall_ns: u64, replies: u64) -> Serv
         system += now.ticks.1.saturating_sub(then.ticks.1);
         if ran_ns > most.0 {
             let alone = now.tasks.len() == 1 && wall_ns > 0;
-            most = (ran_ns, alone.then(|| ran_ns as f64 / wall_ns as f64));
+            most = (ran_ns, alone.then(|| (ran_ns as f64 / wall_ns as f64).min(1.0)));
         }
     }
     ServerCost {

@@ -5,7 +5,7 @@ use dyno_measure::dependence::series_level;
 use dyno_measure::judge::PAIRS_MIN;
 
 use crate::figure::{Better, Condition, Figure, Forbids, Sheet, Starts, Unit, of_machine};
-use crate::load::LoadRun;
+use crate::load::{Errors, LoadRun};
 
 /// Rates that are all alike have no spread to read an interval from: what is smaller is rounding.
 const HALF_MIN: f64 = 1e-9;
@@ -85,20 +85,28 @@ fn rates(run: &LoadRun) -> Vec<Figure> {
 
 fn latencies(run: &LoadRun) -> Vec<Figure> {
     let l = &run.latency_us;
+    // Each with the share of requests that it does not exceed. Of a mean, all of them have to be known.
     let all = [
-        ("p50", "median latency", l.p50),
-        ("p75", "75 % latency", l.p75),
-        ("p90", "90 % latency", l.p90),
-        ("p99", "99 % latency", l.p99),
-        ("p99_9", "99.9 % latency", l.p99_9),
-        ("p99_99", "99.99 % latency", l.p99_99),
-        ("max", "longest latency", l.max),
-        ("mean", "mean latency", l.mean),
+        ("p50", "median latency", l.p50, 0.5),
+        ("p75", "75 % latency", l.p75, 0.75),
+        ("p90", "90 % latency", l.p90, 0.9),
+        ("p99", "99 % latency", l.p99, 0.99),
+        ("p99_9", "99.9 % latency", l.p99_9, 0.999),
+        ("p99_99", "99.99 % latency", l.p99_99, 0.9999),
+        ("max", "longest latency", Some(l.max), 1.0),
+        ("mean", "mean latency", Some(l.mean), 1.0),
     ];
-    // Of no answer there is no latency.
-    let some = run.requests > 0;
-    let figure = |(name, what, value): (&str, &str, f64)| {
-        Figure::new(name, what, (Unit::Us, Better::Lower), some.then_some(value))
+    let (answered, late) = (run.requests as f64, run.timed_out());
+    // Of no answer there is no latency, and of what timed out none but "longer".
+    let is_known = |share: f64| answered > 0.0 && answered >= share * (answered + late as f64);
+    let figure = |(name, what, value, share): (&str, &str, Option<f64>, f64)| {
+        let value = value.filter(|_| is_known(share));
+        let basis = match (value, late) {
+            (Some(_), _) | (None, 0) => String::new(),
+            (None, 1) => "1 request timed out".to_owned(),
+            (None, late) => format!("{late} requests timed out"),
+        };
+        Figure::new(name, what, (Unit::Us, Better::Lower), value).basis(basis)
     };
     all.map(figure).into()
 }
@@ -123,19 +131,28 @@ fn cpu(run: &LoadRun) -> Option<Figure> {
 fn warnings(run: &LoadRun) -> Vec<String> {
     let limited =
         run.generator.limited.then(|| format!("the generator was the limit: {}", run.generator.limit_reason));
-    let errors = run.errors.total();
-    let wrong = (errors > 0).then(|| {
-        format!("{errors} of {} requests were not answered rightly", run.requests.saturating_add(errors))
+    let failed = run.failed();
+    let wrong = (failed > 0).then(|| {
+        format!("{failed} of {} requests were not answered rightly", run.requests.saturating_add(failed))
+    });
+    let Errors { connect, read, write, timeout, .. } = run.errors;
+    let lost = [connect, read, write, timeout].into_iter().fold(0, u64::saturating_add);
+    let lost = (lost > 0).then(|| format!("{lost} connections were lost or refused"));
+    let late = run.timed_out();
+    let late = (late > 0).then(|| {
+        format!(
+            "{late} requests timed out: latencies that they reach, as the longest and the mean, have no value"
+        )
     });
     let server = run.server.as_ref().and_then(|server| server.warning.clone());
-    limited.into_iter().chain(wrong).chain(server).collect()
+    limited.into_iter().chain(wrong).chain(lost).chain(late).chain(server).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::difference::{Difference, Named, Verdict};
-    use crate::load::Errors;
+    use crate::load::Latency;
 
     fn verdict(a: &LoadRun, b: &LoadRun) -> (Verdict, String) {
         let (a, b) = (of_load(a), of_load(b));
@@ -184,6 +201,33 @@ mod tests {
             rps(&LoadRun { rates: vec![100.0; 9], ..run }),
             None,
             "numbers without spread say nothing"
+        );
+    }
+
+    /// Planted fault: of what timed out there is no latency, so that the percentiles are those of the fast ones.
+    #[test]
+    fn a_percentile_that_requests_which_timed_out_reach_has_no_value() {
+        let latency_us = Latency { p90: Some(2e3), p99: Some(4e3), p99_9: Some(5e3), ..Latency::default() };
+        let run = LoadRun { requests: 980, timed_out: 20, latency_us, ..LoadRun::default() };
+        let sheet = of_load(&run);
+        let value = |name: &str| sheet.figure(name).map(|figure| (figure.value, figure.basis.as_str()));
+        assert_eq!(value("p90"), Some((Some(2e3), "")));
+        for name in ["p99", "p99_9", "max", "mean"] {
+            assert_eq!(value(name), Some((None, "20 requests timed out")), "{name}");
+        }
+        let errors = Errors { timeout: 20, ..Errors::default() };
+        let older = LoadRun { timed_out: 0, errors, ..run.clone() };
+        assert_eq!(latencies(&older), latencies(&run), "older records count connections");
+    }
+
+    /// Planted fault: each attempt to connect is told as a request.
+    #[test]
+    fn connections_are_not_told_as_requests() {
+        let errors = Errors { connect: 25_000, read: 3, status: 1, ..Errors::default() };
+        let run = LoadRun { requests: 1_000, errors, unanswered: 24, ..LoadRun::default() };
+        assert_eq!(
+            warnings(&run),
+            ["25 of 1025 requests were not answered rightly", "25003 connections were lost or refused"]
         );
     }
 }

@@ -214,7 +214,10 @@ fn of_load(run: &LoadRun, failed: Option<&str>) -> Checks {
     let rate = number::count(run.requests_per_second);
     Checks {
         name: "dyno load".to_owned(),
-        headline: format!("{rate} requests per second, p99 {}", number::latency(run.latency_us.p99)),
+        headline: format!(
+            "{rate} requests per second, p99 {}",
+            number::latency(run.latency_us.p99.unwrap_or(f64::NAN))
+        ),
         seconds: run.duration_s,
         cases: vec![case("answers", run.request.clone(), outcome)],
         warnings: dyno_record::sheet::of_load(run).warnings,

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use dyno_load::limit::Signs;
 use dyno_load::run::{Ended, LoadPlan, LoadReport, PROGRESS_EVERY, load};
-use dyno_load::{Edge, OpenError, Placement, Progress, SessionPlan};
+use dyno_load::{Edge, Loaded, OpenError, Placement, Progress, SessionPlan};
 use dyno_sys::affinity::CpuSet;
 use dyno_sys::proc;
 use dyno_sys::socket::Addr;
@@ -191,39 +191,39 @@ fn measure(args: &cli::Load, plan: &LoadPlan, mut clock: Option<ServerClock>) ->
         out::say(text::CLEAR);
     }
     let report = report.map_err(|error| not_opened(&error, args))?;
-    let cost = clock.and_then(|clock| clock.cost(report.block.wall_ns, report.block.replies));
-    let rates = rates.ended(report.block.wall_ns, report.block.replies);
-    Ok((report, cost, rates))
+    let loaded = report.block.loaded;
+    let cost = clock.and_then(|clock| clock.cost(loaded.wall_ns, report.block.replies));
+    Ok((report, cost, rates.ended(loaded)))
 }
 
 /// Requests per second of a thread, sampled: the mean over all threads, once per progress.
 struct Rates {
     threads: f64,
-    last: (u64, u64),
-    samples: Vec<f64>,
+    /// Nanoseconds since the beginning, and right answers so far.
+    points: Vec<(u64, u64)>,
 }
 
 impl Rates {
     fn new(threads: usize) -> Rates {
-        Rates { threads: threads as f64, last: (0, 0), samples: Vec::new() }
+        Rates { threads: threads as f64, points: Vec::new() }
     }
 
     fn add(&mut self, elapsed_ns: u64, replies: u64) {
-        let (ns, count) = (elapsed_ns.saturating_sub(self.last.0), replies.saturating_sub(self.last.1));
-        if ns > 0 {
-            self.samples.push(count as f64 / (ns as f64 / 1e9) / self.threads);
-            self.last = (elapsed_ns, replies);
-        }
+        self.points.push((elapsed_ns, replies));
     }
 
-    /// The rest of the run is a sample of its own when it is long enough to be one.
-    fn ended(mut self, wall_ns: u64, replies: u64) -> Vec<f64> {
-        if self.samples.is_empty()
-            || u128::from(wall_ns.saturating_sub(self.last.0)) >= PROGRESS_EVERY.as_nanos() / 2
-        {
-            self.add(wall_ns, replies);
+    /// The samples up to the end of sending: what comes later is the wait for the last answers. The rest of the run is a
+    /// sample of its own when it is long enough to be one.
+    fn ended(mut self, loaded: Loaded) -> Vec<f64> {
+        self.points.retain(|(elapsed_ns, _)| *elapsed_ns < loaded.wall_ns);
+        let rest_ns = loaded.wall_ns - self.points.last().map_or(0, |(elapsed_ns, _)| *elapsed_ns);
+        if self.points.is_empty() || u128::from(rest_ns) >= PROGRESS_EVERY.as_nanos() / 2 {
+            self.add(loaded.wall_ns, loaded.replies);
         }
-        self.samples
+        let from = std::iter::once((0, 0)).chain(self.points.iter().copied());
+        let pieces = from.zip(&self.points).map(|(from, to)| (to.0 - from.0, to.1.saturating_sub(from.1)));
+        let pieces = pieces.filter(|(ns, _)| *ns > 0);
+        pieces.map(|(ns, count)| count as f64 / (ns as f64 / 1e9) / self.threads).collect()
     }
 }
 
@@ -257,9 +257,10 @@ pub(super) fn not_opened(error: &OpenError, args: &cli::Load) -> Failure {
         OpenError::WrongAnswer { .. } => {
             ("the URL or what is expected of it is not right".to_owned(), curl(args))
         }
-        OpenError::NotHttp { .. } | OpenError::Closed { .. } | OpenError::Broken { .. } => {
-            ("it speaks TLS, HTTP/2, or something else".to_owned(), curl(args))
-        }
+        OpenError::NotHttp { .. }
+        | OpenError::Closed { .. }
+        | OpenError::Owed { .. }
+        | OpenError::Broken { .. } => ("it speaks TLS, HTTP/2, or something else".to_owned(), curl(args)),
         OpenError::Connect { addr: Addr::Unix(path), source } => not_connected(path, source),
         OpenError::Connect { .. } => (
             "too many connections for one address and port, or no way there".to_owned(),
@@ -319,6 +320,10 @@ mod tests {
         args
     }
 
+    fn loaded(wall_ns: u64, replies: u64) -> Loaded {
+        Loaded { wall_ns, replies, ..Loaded::default() }
+    }
+
     #[test]
     fn threads_are_two_or_one_for_each_pinned_cpu() {
         assert_eq!(threads(&load_args(&[])).unwrap(), 2);
@@ -353,9 +358,21 @@ mod tests {
         let mut rates = Rates::new(2);
         rates.add(second, 2_000);
         rates.add(2 * second, 6_000);
-        assert_eq!(rates.ended(2 * second + second / 10, 6_100), [1_000.0, 2_000.0]);
-        assert_eq!(Rates::new(1).ended(second / 2, 100), [200.0]);
-        assert!(Rates::new(1).ended(0, 0).is_empty());
+        assert_eq!(rates.ended(loaded(2 * second + second / 10, 6_100)), [1_000.0, 2_000.0]);
+        assert_eq!(Rates::new(1).ended(loaded(second / 2, 100)), [200.0]);
+        assert!(Rates::new(1).ended(loaded(0, 0)).is_empty());
+    }
+
+    /// Planted fault: seconds in which the last answers are awaited are seconds of the run, in which nobody answers.
+    #[test]
+    fn waiting_for_a_straggler_is_no_part_of_the_rates() {
+        let second = 1_000_000_000;
+        let mut rates = Rates::new(1);
+        for (tenths, replies) in [(10, 100), (20, 200), (30, 301), (40, 301)] {
+            rates.add(tenths * second / 10 + 200_000, replies);
+        }
+        let told = rates.ended(loaded(3 * second, 300));
+        assert_eq!(told.iter().map(|rate| rate.round()).collect::<Vec<_>>(), [100.0; 3]);
     }
 
     #[test]

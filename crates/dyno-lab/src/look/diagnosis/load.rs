@@ -21,12 +21,11 @@ pub(super) fn in_figures(
     let signs = Signs { server_busy: server_busy(seen), ..Signs::of(block, connections) };
     let limited = signs.limited();
     let errors = &block.errors;
-    let request_bytes = plan.session.target.request().len() as u64;
     Load {
         connections: connections as u32,
         replies: block.replies,
         replies_per_s: rate.unwrap_or_else(|| report.replies_per_s()),
-        wire_bytes: block.bytes + request_bytes * block.replies,
+        wire_bytes: block.bytes + plan.session.target.bytes_of(block.replies),
         p50_ns: block.latencies.quantile(0.5),
         p99_ns: block.latencies.quantile(0.99),
         lost: errors.connect + errors.read + errors.write + errors.timeout,

@@ -50,17 +50,29 @@ fn level(plan: &LoadPlan, connections: usize) -> Result<Vec<Point>, String> {
 /// A level that was not answered at all has no throughput: the target died, or fell silent.
 fn point(connections: usize, block: &BlockReport) -> Result<Point, Unanswered> {
     block.answered()?;
-    let seconds = block.wall_ns.max(1) as f64 / 1e9;
-    Ok(Point { n: connections as f64, throughput: block.replies as f64 / seconds })
+    // Of the time in which requests were sent: one straggler would make a level of it that is slow.
+    let seconds = block.loaded.wall_ns.max(1) as f64 / 1e9;
+    Ok(Point { n: connections as f64, throughput: block.loaded.replies as f64 / seconds })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dyno_load::Loaded;
 
     #[test]
     fn levels_double_beyond_the_loads_own() {
         assert_eq!(levels(4), [1, 2, 4, 8, 16, 32, 64]);
         assert_eq!(levels(100).last(), Some(&128));
+    }
+
+    /// Planted fault: the wait for one answer that takes a second is time in which the level answered nothing.
+    #[test]
+    fn a_straggler_makes_no_level_slow() {
+        let loaded = Loaded { replies: 3_000, wall_ns: 300_000_000, ..Loaded::default() };
+        let whole = BlockReport { replies: 3_000, wall_ns: 300_000_000, loaded, ..BlockReport::default() };
+        let late = BlockReport { replies: 3_001, wall_ns: 1_300_000_000, ..whole.clone() };
+        assert_eq!(point(8, &late).ok(), point(8, &whole).ok());
+        assert_eq!(point(8, &whole).ok().map(|point| point.throughput), Some(10_000.0));
     }
 }

@@ -30,7 +30,9 @@ pub(super) fn record(outcome: &Outcome<'_>) -> LoadRun {
         duration_s,
         bytes_read: block.loaded.bytes,
         errors: errors(&block.errors),
-        latency_us: latency(&block.latencies),
+        unanswered: block.unanswered,
+        timed_out: block.timed_out,
+        latency_us: latency(block),
         generator: generator(outcome),
         server: outcome.server.as_ref().map(server),
         interrupted: outcome.report.ended == Ended::Stopped,
@@ -55,9 +57,9 @@ fn generator(outcome: &Outcome<'_>) -> Generator {
     }
 }
 
-fn latency(latencies: &dyno_measure::Histogram) -> Latency {
-    let us = |ns: f64| ns / 1e3;
-    let at = |q| us(latencies.quantile(q) as f64);
+fn latency(block: &dyno_load::BlockReport) -> Latency {
+    let (latencies, us) = (&block.latencies, |ns: f64| ns / 1e3);
+    let at = |q| block.latency_at(q).map(|ns| us(ns as f64));
     Latency {
         min: us(latencies.min() as f64),
         mean: us(latencies.mean()),

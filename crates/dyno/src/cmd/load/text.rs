@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use dyno_load::Progress;
 use dyno_load::limit::Limited;
 use dyno_load::run::LoadReport;
+use dyno_load::{BlockReport, Progress};
 use dyno_measure::Histogram;
 use dyno_measure::stats::{deviation, mean};
 
@@ -43,7 +43,7 @@ pub(super) fn body(outcome: &Outcome<'_>) -> String {
     push_latency(&mut out, &block.latencies);
     push_rates(&mut out, &outcome.rates);
     if outcome.args.latency {
-        push_distribution(&mut out, &block.latencies);
+        push_distribution(&mut out, block);
     }
     let loaded = block.loaded;
     let (time, read) = (micros(loaded.wall_ns as f64 / 1e3), binary(loaded.bytes as f64));
@@ -80,10 +80,13 @@ fn push_stats(out: &mut String, name: &str, columns: &[String; 3], within: f64) 
     out.push_str(&format!("    {name:<10}{columns}{:>8.2}%\n", 100.0 * within));
 }
 
-fn push_distribution(out: &mut String, latencies: &Histogram) {
+fn push_distribution(out: &mut String, block: &BlockReport) {
     out.push_str("  Latency Distribution\n");
     for percent in [50.0, 75.0, 90.0, 99.0] {
-        let value = micros(latencies.quantile(percent / 100.0) as f64 / 1e3);
+        let value = match block.latency_at(percent / 100.0) {
+            None if block.timed_out > 0 => "timed out".to_owned(),
+            ns => micros(ns.unwrap_or(0) as f64 / 1e3),
+        };
         out.push_str(&format!("{percent:>7.0}%{}\n", column(&value, 10)));
     }
 }
@@ -105,6 +108,17 @@ fn push_errors(out: &mut String, outcome: &Outcome<'_>) {
     if errors.protocol + errors.mismatch > 0 {
         let (protocol, body) = (errors.protocol, errors.mismatch);
         out.push_str(&format!("  Wrong answers: not HTTP/1.1 {protocol}, wrong body {body}\n"));
+    }
+    if block.timed_out > 0 {
+        let timed_out = block.timed_out;
+        out.push_str(&format!("  Timed out: {timed_out} requests; the Latency line is of the others\n"));
+    }
+    // A connection of batches carries several.
+    if block.unanswered > read + write + timeout {
+        out.push_str(&format!(
+            "  Unanswered: {} requests, on connections that were lost\n",
+            block.unanswered
+        ));
     }
     push_first(out, outcome.report);
     if !block.drained {
@@ -200,7 +214,7 @@ pub(super) mod tests {
     use crate::cli;
     use dyno_load::limit::Signs;
     use dyno_load::run::Ended;
-    use dyno_load::{BlockReport, Errors, Loaded, WrongAnswer};
+    use dyno_load::{Errors, Loaded, WrongAnswer};
 
     /// A run that never was, with everything in it.
     pub(in crate::cmd::load) struct Sample {
@@ -241,22 +255,23 @@ pub(super) mod tests {
         latencies.record_n(12_900_000, 2);
         let block = BlockReport {
             replies: 1_140_000,
-            wrong: 0,
             bytes: 141_360_000,
-            errors: Errors::default(),
             wall_ns: 10_001_000_000,
-            loaded: Loaded { replies: 1_140_000, bytes: 141_360_000, wall_ns: 10_001_000_000 },
+            loaded: Loaded {
+                replies: 1_140_000,
+                bytes: 141_360_000,
+                wall_ns: 10_001_000_000,
+                cpu_ns: 19_800_000_000,
+                events: 1_200_000,
+                waits: 100_000,
+            },
             latencies,
             events: 1_200_000,
             waits: 100_000,
             cpu_ns: 19_800_000_000,
             threads: 2,
-            unpinned: 0,
-            reconnects: 0,
-            first_wrong: None,
-            first_error: None,
             drained: true,
-            sample_answer: Vec::new(),
+            ..BlockReport::default()
         };
         LoadReport { block, limited: Limited::Yes, ended: Ended::Whole }
     }
@@ -296,6 +311,23 @@ pub(super) mod tests {
             "  Non-2xx or 3xx responses: 5\n",
             "  Wrong answers: not HTTP/1.1 0, wrong body 2\n",
             "  First wrong answer: expected a body; got \"x\"\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+    }
+
+    /// Planted fault: percentiles of the fast ones, with not a word of those that were given up.
+    #[test]
+    fn requests_that_timed_out_are_told_and_stand_in_the_distribution() {
+        let mut sample = Sample::new();
+        let block = &mut sample.report.block;
+        (block.timed_out, block.unanswered, block.errors.timeout) = (2, 16, 2);
+        let text = body(&sample.outcome());
+        for line in [
+            "     90%    0.90ms\n",
+            "     99% timed out\n",
+            "  Timed out: 2 requests; the Latency line is of the others\n",
+            "  Unanswered: 16 requests, on connections that were lost\n",
         ] {
             assert!(text.contains(line), "{text}");
         }

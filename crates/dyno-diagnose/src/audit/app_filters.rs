@@ -145,7 +145,9 @@ fn quota(facts: &Facts) -> Seen {
         "{cpus}; held in {} of {} periods ({held:.1} %), {} of them while the facts were read",
         group.throttled, group.periods, group.throttled_lately
     );
-    if group.throttled_lately == 0 && held < HELD_MIN {
+    let is_now = group.throttled_lately > 0;
+    // Where there is no quota any more, what was held once is over.
+    if !is_now && (held < HELD_MIN || group.cpus.is_none()) {
         return Ok(Looked::Fine(found));
     }
     let path = match group.quota_file.as_str() {
@@ -156,12 +158,12 @@ fn quota(facts: &Facts) -> Seen {
     let file = quoted(&path);
     let made = finding("The server's control group, or one above it, holds it back", format!("{found}; {path}"), "a larger quota, or none")
         .gain(ALL, unknown("as much as the quota withholds"))
-        .loses()
         .risk(Risk::Operational, "others of this machine get less")
         .why("When a group has used its CPU time of a period, all its threads stand still until the next: a request that meets this waits up to 100 ms.")
         .see(&[&format!("cat {file}")])
         .apply(&[&format!("echo {none} | sudo tee {file}")])
         .revert(&["write back what it read"]);
+    let made = if is_now { made.loses() } else { made };
     Ok(match group.cpus {
         // The file has a period too, which is the kernel's own where nothing is held to it.
         Some(_) if !group.quota_file.is_empty() => made.set(What::File(path), all_of_it).into(),

@@ -191,6 +191,7 @@ fn threads_behind_others_and_a_quota_that_holds_are_changes_of_that_server_alone
         quota_file: "/sys/fs/cgroup/web/cpu.max".into(),
         periods: 100,
         throttled: 50,
+        throttled_lately: 5,
         ..Cgroup::default()
     });
     let found = audit(&facts, Goal::Throughput).findings;
@@ -215,6 +216,23 @@ fn threads_behind_others_and_a_quota_that_holds_are_changes_of_that_server_alone
     let quota = changes("app.cgroup");
     assert_eq!(quota[0].what, change::What::File("/sys/fs/cgroup/web/cpu.max".into()));
     assert_eq!(quota[0].wanted, "max 100000");
+}
+
+/// Planted fault: periods since the group was made are judged as now; then a quota that was taken away is a High for ever.
+#[test]
+fn a_quota_that_held_once_is_no_loss_of_now() {
+    let of = |cpus, lately| {
+        let mut facts = quiet();
+        let group =
+            Cgroup { cpus, periods: 100, throttled: 50, throttled_lately: lately, ..Cgroup::default() };
+        facts.server.as_mut().unwrap().cgroup = Fact::Value(group);
+        let found = audit(&facts, Goal::Throughput).findings;
+        found.into_iter().find(|one| one.id == "app.cgroup").map(|one| one.level)
+    };
+    assert_eq!(
+        (of(None, 0), of(Some(0.5), 0), of(Some(0.5), 9)),
+        (None, Some(Level::Low), Some(Level::High))
+    );
 }
 
 #[test]

@@ -111,21 +111,16 @@ impl Reader<'_> {
     }
 
     fn go(&self, text: &str) -> Result<Vec<f64>, Failure> {
-        let results: Vec<(usize, &str, &str)> = text
-            .lines()
-            .enumerate()
-            .filter(|(_, line)| is_go_result(line))
-            .filter_map(|(at, line)| go_result(line).map(|(name, value)| (at + 1, name, value)))
-            .collect();
+        let results = go_results(text);
         let mut names: Vec<String> = Vec::new();
-        for (_, name, _) in &results {
-            if names.iter().all(|known| known != name) {
-                names.push((*name).to_owned());
+        for result in &results {
+            if names.iter().all(|known| *known != result.name) {
+                names.push(result.name.clone());
             }
         }
         let chosen = &names[self.chosen(&names)?];
-        let mine = results.iter().filter(|(_, name, _)| name == chosen);
-        mine.map(|(at, _, value)| self.number(value, &format!("{}:{at}", self.name))).collect()
+        let mine = results.iter().filter(|result| result.name == *chosen);
+        mine.map(|result| self.number(result.value, &format!("{}:{}", self.name, result.line))).collect()
     }
 
     /// The benchmark that is meant: by its name, or because it is the only one.
@@ -200,21 +195,48 @@ fn is_go_result(line: &str) -> bool {
     go_result(line).is_some()
 }
 
+/// A line of results.
+struct GoResult<'t> {
+    /// From 1.
+    line: usize,
+    /// What tells it from other benchmarks of the file.
+    name: String,
+    value: &'t str,
+}
+
+/// All results of the text. Two packages may have a benchmark of one name each: then the package is part of it.
+fn go_results(text: &str) -> Vec<GoResult<'_>> {
+    let (mut package, mut found) = ("", Vec::new());
+    for (at, line) in text.lines().enumerate() {
+        package = line.strip_prefix("pkg:").map_or(package, str::trim);
+        found.extend(go_result(line).map(|(name, value)| (at + 1, package, name, value)));
+    }
+    let is_one_package = found.iter().all(|(_, package, ..)| *package == found[0].1);
+    let end = cpus_of_all(found.iter().map(|(_, _, name, _)| *name)).map_or(0, |cpus| cpus.len() + 1);
+    let results = found.iter().map(|&(line, package, name, value)| {
+        let bare = &name[..name.len() - end];
+        let name = if is_one_package { bare.to_owned() } else { format!("{package}.{bare}") };
+        GoResult { line, name, value }
+    });
+    results.collect()
+}
+
 /// The name and the time of `BenchmarkServe-8   1000   1234 ns/op   512 B/op`.
 fn go_result(line: &str) -> Option<(&str, &str)> {
     let mut words = line.split_whitespace();
     let name = words.next().filter(|name| name.starts_with("Benchmark"))?;
     let words: Vec<&str> = words.collect();
     let unit = words.iter().position(|word| *word == "ns/op")?;
-    Some((without_cpus(name), words.get(unit.checked_sub(1)?)?))
+    Some((name, words.get(unit.checked_sub(1)?)?))
 }
 
-/// Go adds `-8` for GOMAXPROCS 8; the same benchmark on another machine has another one.
-fn without_cpus(name: &str) -> &str {
-    match name.rsplit_once('-') {
-        Some((bare, cpus)) if !cpus.is_empty() && cpus.bytes().all(|byte| byte.is_ascii_digit()) => bare,
-        _ => name,
-    }
+/// Go adds `-8` for GOMAXPROCS 8, and nothing for 1; the same benchmark on another machine has another one. What not every
+/// name ends in is told apart by it: `-cpu 1,4`, or a case of its own as `/size-10`.
+fn cpus_of_all<'t>(mut names: impl Iterator<Item = &'t str>) -> Option<&'t str> {
+    let cpus = |name: &'t str| name.rsplit_once('-').map(|(_, cpus)| cpus);
+    let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let first = names.next().and_then(cpus).filter(is_number)?;
+    names.all(|name| cpus(name) == Some(first)).then_some(first)
 }
 
 #[cfg(test)]
@@ -288,12 +310,35 @@ mod tests {
         assert!(read("1\n2\n", Some("a")).is_err());
     }
 
+    fn go_names(text: &str) -> Vec<String> {
+        go_results(text).into_iter().map(|result| result.name).collect()
+    }
+
     #[test]
     fn gos_suffix_for_cpus_is_not_part_of_the_name() {
-        assert_eq!(go_result("BenchmarkX/size-10-8 5 1.0 ns/op"), Some(("BenchmarkX/size-10", "1.0")));
+        assert_eq!(
+            go_names("BenchmarkX/size-10-8 5 1.0 ns/op\nBenchmarkY-8 1 2 ns/op"),
+            ["BenchmarkX/size-10", "BenchmarkY"]
+        );
         assert_eq!(go_result("BenchmarkX"), None);
         assert_eq!(go_result("ok  x 1.2s"), None);
         assert_eq!(go_result("BenchmarkX ns/op"), None);
+    }
+
+    /// Planted fault: whatever ends in a number is cut off there, and different benchmarks are one list.
+    #[test]
+    fn benchmarks_that_differ_in_a_number_or_in_their_package_are_not_pooled() {
+        let cpus = "BenchmarkX 5 4.0 ns/op\nBenchmarkX-4 5 1.0 ns/op\n";
+        assert_eq!(go_names(cpus), ["BenchmarkX", "BenchmarkX-4"]);
+        let sizes = "BenchmarkX/size-10 5 1.0 ns/op\nBenchmarkX/size-1000 5 99.0 ns/op\n";
+        assert_eq!(go_names(sizes), ["BenchmarkX/size-10", "BenchmarkX/size-1000"]);
+        let packages = "pkg: a/x\nBenchmarkX-8 5 1.0 ns/op\nPASS\npkg: a/y\nBenchmarkX-8 5 7.0 ns/op\n";
+        assert_eq!(go_names(packages), ["a/x.BenchmarkX", "a/y.BenchmarkX"]);
+        assert_eq!(read(packages, Some("a/y.BenchmarkX")).unwrap(), [7.0]);
+        for text in [cpus, sizes, packages] {
+            assert!(error(text).contains("has 2 benchmarks"), "{text}");
+        }
+        assert_eq!(go_names(&packages.replace("a/y", "a/x")), ["BenchmarkX", "BenchmarkX"]);
     }
 
     #[test]

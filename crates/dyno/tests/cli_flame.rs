@@ -108,7 +108,15 @@ fn several_files_never_become_one_and_none_is_written_over() {
     assert!(run(["flame", &one, &two]).failed()[0].contains("two of the files would become"));
     assert!(!folder.path("cpu.html").exists(), "refused before anything is written");
     let refused = run(["flame", "--format", "folded", &two, &one]);
-    assert!(refused.failed()[0].contains("written over its input"), "{}", refused.err);
+    assert!(refused.failed()[0].contains("would be written over"), "{}", refused.err);
+    // Planted fault: the same file under another name is another file.
+    std::fs::create_dir(folder.path("sub")).unwrap();
+    let again = folder.path("sub/../cpu.folded");
+    std::fs::hard_link(&one, folder.path("hard.folded")).unwrap();
+    for over in [again, folder.path("hard.folded")] {
+        let refused = run(["flame", &one, "--format", "folded", "-o", over.to_str().unwrap()]);
+        assert!(refused.failed()[0].contains("would be written over"), "{}", refused.err);
+    }
     assert_eq!(std::fs::read_to_string(&one).unwrap(), BEFORE);
     let refused = run(["flame", &one, "--requests", "10,20"]);
     assert!(refused.failed()[0].contains("two numbers"), "{}", refused.err);
@@ -135,7 +143,7 @@ fn what_is_no_profile_is_refused_by_name() {
 fn nothing_is_written_over_what_it_was_made_from() {
     let folder = Folder::new("flame-over");
     let file = folder.file("stacks.folded", BEFORE);
-    assert!(run(["flame", &file, "--format", "folded"]).failed()[0].contains("over its input"));
+    assert!(run(["flame", &file, "--format", "folded"]).failed()[0].contains("would be written over"));
     assert!(
         run(["flame", &file, &file, "-o", "one.html"]).failed()[0]
             .contains("2 files cannot all become one.html")

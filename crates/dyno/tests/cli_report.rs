@@ -51,6 +51,28 @@ fn the_page_goes_where_it_is_told() {
     assert_eq!(run_with_input(["report", "-"], &json).done(), written);
 }
 
+/// Planted fault: the same file under another name is another file.
+#[test]
+fn a_record_is_not_written_over_whatever_it_is_called() {
+    let folder = Folder::new("report-over");
+    let file = recorded(&folder);
+    let record = std::fs::read(&file).unwrap();
+    std::fs::hard_link(&file, folder.path("hard.html")).unwrap();
+    symlink(&file, folder.path("soft.html")).unwrap();
+    std::fs::create_dir(folder.path("sub")).unwrap();
+    let roundabout = word(&folder.path("sub/../climb.json"));
+    for (over, read) in [
+        (roundabout, &file),
+        (word(&folder.path("hard.html")), &file),
+        (file.clone(), &word(&folder.path("soft.html"))),
+    ] {
+        let lines = run(["report", read, "-o", &over]).failed().join("\n");
+        assert!(lines.contains("would be written over") && lines.contains("-o PAGE.html"), "{lines}");
+    }
+    assert!(run(["report", &word(&folder.path("soft.html"))]).failed()[0].contains("would be written over"));
+    assert_eq!(std::fs::read(&file).unwrap(), record);
+}
+
 #[test]
 fn a_link_is_never_written_through_and_a_record_never_over() {
     let folder = Folder::new("report-link");
@@ -59,7 +81,7 @@ fn a_link_is_never_written_through_and_a_record_never_over() {
     symlink(&victim, folder.path("climb.html")).unwrap();
     assert!(run(["report", &file]).failed()[0].ends_with("it is a symbolic link"));
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
-    assert!(run(["report", &file, "-o", &file]).failed()[0].contains("over its record"));
+    assert!(run(["report", &file, "-o", &file]).failed()[0].contains("would be written over"));
     assert!(run(["report", &file, "-o", "/dev/full"]).failed()[1].contains("the disk is full"));
 }
 

@@ -176,11 +176,11 @@ fn place(args: &Flame, input: &Path, ending: &str, inputs: &[PathBuf]) -> Result
         None if input.as_os_str() == "-" => return Ok(None),
         None => beside(input, ending),
     };
-    if inputs.contains(&path) {
-        let what = format!("the output would be written over its input {}", path.display());
-        let failure = Failure::usage(what).likely("the input has that ending already, or -o names it");
-        return Err(failure.try_this("dyno flame FILE -o OTHER"));
-    }
+    let inputs: Vec<&Path> = inputs.iter().map(PathBuf::as_path).collect();
+    file::not_over(&inputs, &path).map_err(|failure| {
+        let failure = failure.likely("the input has that ending already, or -o names it");
+        failure.try_this("dyno flame FILE -o OTHER")
+    })?;
     file::can_be_written(&path)?;
     Ok(Some(path))
 }

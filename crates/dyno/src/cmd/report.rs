@@ -83,10 +83,9 @@ fn place(args: &cli::Report) -> Result<Option<PathBuf>, Failure> {
         None if args.record.as_os_str() == "-" => return Ok(None),
         None => args.record.with_extension("html"),
     };
-    if path == args.record {
-        let what = format!("the page would be written over its record {}", path.display());
-        let failure = Failure::usage(what).likely("the record ends in .html, or -o names it");
-        return Err(failure.try_this("dyno report RECORD -o PAGE.html"));
-    }
+    file::not_over(&[&args.record], &path).map_err(|failure| {
+        let failure = failure.likely("the record ends in .html, or -o names it");
+        failure.try_this("dyno report RECORD -o PAGE.html")
+    })?;
     Ok(Some(path))
 }

@@ -32,11 +32,23 @@ fn whole(number: &str) -> Option<u64> {
     number.parse().ok().or_else(|| as_float().map(|number| number.round() as u64))
 }
 
+/// Whether every line ends in two whole numbers, as in [`crate::export::folded::diff_bytes`]. A last frame that ends in a
+/// number stands in some lines of a profile, and hardly in all of them.
+fn is_comparison(text: &str) -> bool {
+    let stack = |line| parsed(line).map(|(stack, _)| stack);
+    let number = |stack: &str| stack.rsplit_once([' ', '\t']).and_then(|(_, last)| last.parse::<u64>().ok());
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines.all(|line| stack(line).and_then(number).is_some())
+}
+
 /// Reads the text.
 ///
 /// # Errors
-/// When a line is none of a stack.
+/// When a line is none of a stack, or the text holds a comparison.
 pub fn read(text: &str) -> Result<Profile, ImportError> {
+    if !text.trim().is_empty() && is_comparison(text) {
+        return Err(ImportError::Comparison);
+    }
     let mut gather = Gather::new();
     let thread = gather.thread(0, 0, "all threads");
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
@@ -113,6 +125,21 @@ mod tests {
         let read = read("a b::c(int, long);d e 1.6\r\n").unwrap();
         let names: Vec<&str> = read.frames.iter().map(|frame| frame.name.as_str()).collect();
         assert_eq!((names, read.total_ns()), (vec!["a b::c(int, long)", "d e"], 2));
+    }
+
+    /// Planted fault: the number before is the end of the last function's name.
+    #[test]
+    fn a_comparison_is_not_read_as_a_profile() {
+        let mut before = small();
+        before.duration_s = 1.0;
+        let mut after = before.clone();
+        after.stacks[0].weight_ns *= 2;
+        let diff = crate::diff::diff(&before, &after, crate::tree::Threads::Merged).unwrap();
+        let written = String::from_utf8(crate::export::folded::diff_bytes(&diff)).unwrap();
+        let error = read(&written).unwrap_err().to_string();
+        assert!(error.starts_with("it is a comparison"), "{error}: {written}");
+        let names = read("a;worker 1 30\na;b 20\n").unwrap().frames;
+        assert_eq!(names.iter().map(|frame| frame.name.as_str()).collect::<Vec<_>>(), ["a", "worker 1", "b"]);
     }
 
     #[test]

@@ -85,10 +85,11 @@ impl Reading {
             self.end_sample();
             return Ok(());
         }
-        if let Some(frame) = frame_line(line) {
+        // First: a thread's name may be made of the letters of an address, and a frame has no time.
+        let Some(head) = head(line) else {
+            let frame = frame_line(line).ok_or("it is neither a sample's first line nor a frame")?;
             return self.frame(&frame);
-        }
-        let head = head(line).ok_or("it is neither a sample's first line nor a frame")?;
+        };
         self.end_sample();
         self.begin_sample(&head);
         // Without call chains the one frame stands on the same line.
@@ -271,6 +272,18 @@ w 24868 13363.161185:    2004008 cpu-clock:
         let names: Vec<&str> = profile.frames.iter().map(|frame| frame.name.as_str()).collect();
         assert_eq!((names, profile.stacks.len()), (vec!["hot", "do_syscall_64"], 2));
         assert!(profile.warnings[0].contains("2 samples have no call chain"), "{:?}", profile.warnings);
+    }
+
+    /// perf sets names to the right. Planted fault: `ab` is taken for an address, its line for a frame.
+    #[test]
+    fn a_thread_whose_name_reads_as_an_address_is_a_thread() {
+        let text = "  ab 11/12 [000] 13362.661185:     250000 cpu-clock:u:      55d1145 hot+0xc (/srv/w)\n\
+                    \x20 ed    13 [000] 13362.661435:     250000 cpu-clock:u:      55d1145 hot+0xc (/srv/w)\n";
+        let profile = read(text).unwrap();
+        assert_eq!((profile.frames.len(), profile.frames[0].name.as_str()), (1, "hot"));
+        let threads: Vec<_> =
+            profile.threads.iter().map(|thread| (thread.tid, thread.name.as_str())).collect();
+        assert_eq!((threads, profile.stacks.len()), (vec![(12, "ab"), (13, "ed")], 2));
     }
 
     fn names(profile: &Profile, stack: usize) -> Vec<(&str, Origin)> {

@@ -156,6 +156,9 @@ fn unread(name: &str, error: &ImportError) -> Failure {
         ImportError::Unsupported { instead, .. } => {
             failure.likely("perf itself reads such a file").try_this(*instead)
         }
+        ImportError::Comparison => failure
+            .likely("dyno flame --diff wrote it, for scripts that draw such a text")
+            .try_this("dyno flame --diff BEFORE AFTER"),
         ImportError::Damaged { .. } => failure
             .likely("the recording was cut off, or the file was copied in part")
             .try_this("perf record -g -o perf.data -- COMMAND"),

@@ -30,6 +30,11 @@ pub enum ImportError {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// Folded stacks of two profiles.
+    #[error(
+        "it is a comparison of two profiles and not one: each line ends in two numbers, before and after"
+    )]
+    Comparison,
     /// A perf.data that ends too early or contradicts itself.
     #[error("perf.data is damaged: {what} at byte {at}")]
     Damaged {

@@ -48,6 +48,11 @@ impl Event {
         (self.flags & Event::FREQUENCY != 0).then_some(self.period as f64)
     }
 
+    /// The period of each of its samples, where it is fixed (`perf record -c`): samples need not say it then.
+    pub(super) fn fixed_period(self) -> Option<u64> {
+        (self.flags & Event::FREQUENCY == 0).then_some(self.period)
+    }
+
     pub(super) fn name(self) -> String {
         match (self.kind, self.config) {
             (Event::SOFTWARE, 0) => "cpu-clock".to_owned(),

@@ -196,7 +196,8 @@ fn sample(body: Cursor<'_>, misc: u16, head: &Head) -> Option<Sample> {
     let event = head.event_of(identifier(body, head))?;
     let has = |bit| event.sample_type & bit != 0;
     let mut c = body;
-    let mut sample = Sample { in_kernel: misc & CPU_MODE == KERNEL, ..Sample::default() };
+    let (in_kernel, period) = (misc & CPU_MODE == KERNEL, event.fixed_period());
+    let mut sample = Sample { in_kernel, period, ..Sample::default() };
     sample.has_user_stack = has(holds::STACK_USER);
     c.skip(if has(holds::IDENTIFIER) { 8 } else { 0 })?;
     if has(holds::IP) {

@@ -42,7 +42,11 @@ fn sample(time: u64, chain: &[u64]) -> Vec<u8> {
 }
 
 fn event(kind: u32, flags: u64) -> Vec<u8> {
-    let mut event = [u32s(&[kind, 64]), u64s(&[0, 499, IP_TID_TIME_CHAIN_PERIOD, 0, flags])].concat();
+    event_of(kind, 499, IP_TID_TIME_CHAIN_PERIOD, flags)
+}
+
+fn event_of(kind: u32, period: u64, sample_type: u64, flags: u64) -> Vec<u8> {
+    let mut event = [u32s(&[kind, 64]), u64s(&[0, period, sample_type, 0, flags])].concat();
     event.resize(64, 0);
     event
 }
@@ -52,8 +56,12 @@ fn file(records: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn file_of(kind: u32, records: &[Vec<u8>]) -> Vec<u8> {
+    file_with(event(kind, FREQUENCY_AND_SAMPLE_ID_ALL), records)
+}
+
+fn file_with(event: Vec<u8>, records: &[Vec<u8>]) -> Vec<u8> {
     const HEAD: u64 = 104;
-    let (event, data) = (event(kind, FREQUENCY_AND_SAMPLE_ID_ALL), records.concat());
+    let data = records.concat();
     let event_bytes = event.len() as u64 + 16;
     let data_at = HEAD + event_bytes;
     let kernel = [u32s(&[8]), text("6.18.0")].concat();
@@ -159,6 +167,19 @@ fn another_event_than_a_clock_counts_samples() {
         (profile.unit, profile.total_ns(), profile.sampling.event.as_str()),
         (Unit::Samples, 3, "cycles")
     );
+}
+
+/// As `perf record -e cpu-clock -c 1000000 -g` writes it. Planted fault: a sample that says no period weighs a nanosecond.
+#[test]
+fn samples_of_a_fixed_period_weigh_it_without_saying_so() {
+    const SAMPLE_ID_ALL: u64 = 1 << 18;
+    let user = (-512_i64) as u64;
+    let body = |time: u64| [u64s(&[0x40_0010]), u32s(&[7, 8]), u64s(&[time, 2, user, 0x40_0010])].concat();
+    let event = event_of(1, 1_000_000, IP_TID_TIME_CHAIN_PERIOD & !256, SAMPLE_ID_ALL);
+    let records = [map(2, 0x40_0000, "/srv/w"), record(9, 2, &[body(3)]), record(9, 2, &[body(4)])];
+    let profile = read(&file_with(event, &records)).unwrap();
+    assert_eq!((profile.unit, profile.total_ns()), (Unit::Nanoseconds, 2_000_000));
+    assert_eq!(profile.sampling.frequency_hz, None);
 }
 
 #[test]

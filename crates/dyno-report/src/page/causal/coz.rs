@@ -11,7 +11,7 @@ use dyno_record::causal::{Causal, Site, Treatment, Window};
 
 /// The whole file.
 pub fn text(record: &Causal) -> String {
-    let start_ns = record.started_unix_s * 1_000_000_000;
+    let start_ns = record.started_unix_s.saturating_mul(1_000_000_000);
     let mut out = format!("startup\ttime={start_ns}\n");
     for site in &record.sites {
         let name = selected(site);

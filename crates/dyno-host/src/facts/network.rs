@@ -133,7 +133,9 @@ pub(super) fn counters() -> Fact<BTreeMap<String, u64>> {
     let opened = parsed("/proc/thread-self/net/snmp", |text| Some(parse_counters(text)));
     let neighbours = parsed("/proc/thread-self/net/stat/arp_cache", |text| Some(parse_neighbours(text)));
     of_tcp.map(|mut all| {
-        all.extend([opened, neighbours].iter().filter_map(Fact::value).cloned().flatten());
+        for more in [opened, neighbours] {
+            all.extend(more.value().cloned().unwrap_or_default());
+        }
         all
     })
 }

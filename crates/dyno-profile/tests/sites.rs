@@ -31,8 +31,12 @@ fn is_libc(map: &dyno_sys::proc::Mapping) -> bool {
 
 /// Builds `folded.c` and starts it; `None` when there is no compiler.
 fn started(flags: &[&str]) -> Option<Known> {
+    started_of("folded.c", flags)
+}
+
+fn started_of(source: &str, flags: &[&str]) -> Option<Known> {
     let flags = [&["-O2", "-fno-unroll-loops"], flags].concat();
-    let running = Running::start("gcc", &flags, "folded.c", &[])?;
+    let running = Running::start("gcc", &flags, source, &[])?;
     // A program that has only just become one has neither its libraries nor their names.
     let loaded = || dyno_sys::proc::mappings(running.pid()).is_ok_and(|maps| maps.iter().any(is_libc));
     wait_for("its libraries are there", loaded);
@@ -91,6 +95,13 @@ fn a_probe_stands_on_an_instruction_that_the_kernel_emulates() {
     assert_eq!(same[probe.entries[0].offset as usize..][..16], code, "the very file that runs");
     let beyond = running.sites().probe("progress+1").unwrap();
     assert!(beyond.entries[0].offset > 0 && !beyond.emulated && beyond.name == "progress+0x1");
+    assert!(matches!(running.sites().probe("progress+0x9999"), Err(SiteError::Beyond { .. })));
+    // Some of its first bytes lie within an instruction: a probe there would crash it.
+    let refused = |offset| {
+        matches!(running.sites().probe(&format!("second+{offset}")), Err(SiteError::NoInstruction { around, .. })
+            if around[0] < offset && offset < around[1])
+    };
+    assert!((1..16).any(refused), "all instructions have one byte");
     assert!(matches!(running.sites().probe("folded"), Err(SiteError::Folded { .. })));
 }
 
@@ -106,7 +117,18 @@ fn a_line_is_its_code_wherever_it_was_folded() {
         "{:x?}",
         ranges(&line)
     );
-    assert!(sites.probe("known/folded.c:10").is_ok());
+    // Once in each of the two that it was folded into.
+    let probe = sites.probe("known/folded.c:10").unwrap();
+    let callers = ["first", "second"].map(|name| sites.named(name, Reach::Own).unwrap());
+    let whole = |caller: &Tried| {
+        let entry = sites.probe(&caller.site.name).unwrap().entries[0].offset;
+        entry..entry + 200
+    };
+    assert_eq!(probe.entries.len(), 2, "{:x?}", probe.entries);
+    for caller in callers.iter().map(whole) {
+        let within = probe.entries.iter().filter(|entry| caller.contains(&entry.offset));
+        assert!(within.count() >= 1, "{:x?} of {caller:x?}", probe.entries);
+    }
     match sites.named("folded.c:2", Reach::Own) {
         Err(SiteError::NoLine { nearest, .. }) => assert!(!nearest.is_empty()),
         other => panic!("{other:?}"),
@@ -199,4 +221,18 @@ fn functions_are_chosen_by_their_samples_and_small_ones_are_not() {
     let few = Choice { sites_max: 1, ..Choice::new(Reach::Own) };
     let (one, missing) = running.sites().chosen(&profile, &few);
     assert_eq!((one.len(), missing[0].what.as_str()), (1, "second, waits"));
+}
+
+/// Planted fault: all functions of the name are one site.
+#[test]
+fn of_two_functions_of_one_name_the_one_that_was_sampled_is_tried() {
+    let Some(running) = started_of("twins.c", &["-g"]) else { return };
+    let sites = running.sites();
+    assert!(matches!(sites.probe("work"), Err(SiteError::Ambiguous { .. })));
+    let [met, other] = ["work.0", "work.1"].map(|name| sites.named(name, Reach::Own).unwrap());
+    let mut profile = profile(&running, &[("work.0", 100)]);
+    profile.frames[0].name = "work".to_owned();
+    let (chosen, missing) = sites.chosen(&profile, &Choice::new(Reach::Own));
+    assert!(chosen[0].site.name == "work" && missing.is_empty(), "{missing:?}");
+    assert!(hold(&chosen[0], &ranges(&met)[0]) && !hold(&chosen[0], &ranges(&other)[0]));
 }

@@ -53,7 +53,10 @@ pub(super) fn no_site(error: &SiteError) -> Failure {
         SiteError::Offset { .. } => {
             failure.likely("an offset is for --progress").try_this("the function, or FILE:LINE")
         }
-        SiteError::NotInFile { .. } => {
+        SiteError::NoInstruction { .. } => failure
+            .likely("the binary was built anew since the offset was read")
+            .try_this("objdump -d PROGRAM --disassemble=NAME, or a FILE:LINE within it"),
+        SiteError::Beyond { .. } | SiteError::NotInFile { .. } => {
             failure.likely("the offset leads out of the function").try_this("a smaller offset")
         }
     }
@@ -176,6 +179,8 @@ mod tests {
             SiteError::NoDebug { name: name(), path: name() },
             SiteError::Offset { name: name() },
             SiteError::NotInFile { name: name() },
+            SiteError::NoInstruction { name: name(), around: [0, 4] },
+            SiteError::Beyond { name: name(), bytes: 9 },
         ];
         for error in errors {
             assert_eq!(no_site(&error).lines().lines().count(), 3, "{error}");

@@ -1,5 +1,6 @@
 //! Sites from a profile: the functions with most samples, then lines, and for every site its share and hottest lines.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -11,7 +12,7 @@ use dyno_record::shares::shares;
 use super::debug::Function;
 use super::entry;
 use super::name::user_name;
-use super::resolver::{Mapped, Resolver, is_name};
+use super::resolver::{Mapped, Resolver, are_one, is_name};
 use crate::causal::rig::site::{Place, Reach, Tried};
 
 /// Lines that are shown of a site.
@@ -221,8 +222,14 @@ impl Resolver {
     fn in_profile(&self, profile: &Profile, module: u32, name: &str, reach: Reach) -> Option<Tried> {
         let image = self.image_of(profile, module)?;
         let of_name = image.debug().functions.iter().filter(|function| is_name(function, name));
-        let found: Vec<_> = of_name.collect();
-        if !found.is_empty() {
+        let mut found: Vec<_> = of_name.collect();
+        let met = met_at(profile, (module, name), reach);
+        let samples = |function: &Function| -> u64 {
+            met.iter().filter(|(at, _)| holds(&function.ranges, *at)).map(|(_, samples)| samples).sum()
+        };
+        // Files have functions of one name that have nothing to do with each other.
+        if let Some(meant) = found.iter().copied().min_by_key(|function| Reverse(samples(function))) {
+            found.retain(|function| are_one(function, meant));
             return Some(image.of_functions(&found, reach));
         }
         let is_it = |frame: &&Frame| frame.module == Some(module) && frame.name == name;
@@ -286,6 +293,13 @@ impl Resolver {
             .take(room)
             .collect()
     }
+}
+
+/// Where samples met a function of this name, as its file counts addresses, and how many each.
+fn met_at(profile: &Profile, (module, name): Name<'_>, reach: Reach) -> Vec<(u64, u64)> {
+    let is_it = |frame: &&Frame| frame.module == Some(module) && frame.name == name;
+    let of = |stack| reached(profile, stack, reach).find(is_it).map(|frame| (frame.address, stack.samples));
+    profile.stacks.iter().filter_map(of).collect()
 }
 
 /// Functions by their share of the samples, percent, the greatest first.

@@ -47,6 +47,13 @@ struct Row {
     is_statement: bool,
 }
 
+/// A piece of one copy of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Piece {
+    copy: u32,
+    range: Range<u64>,
+}
+
 /// What a source line came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Line {
@@ -54,8 +61,8 @@ pub(super) struct Line {
     pub(super) file: String,
     /// Its code.
     pub(super) ranges: Vec<Range<u64>>,
-    /// The first address at which a debugger would stop for it.
-    pub(super) start: u64,
+    /// In each copy of the code around it the first address at which a debugger would stop for it.
+    pub(super) starts: Vec<u64>,
 }
 
 /// Why a line has no code.
@@ -75,6 +82,9 @@ pub(super) struct Debug {
     pub(super) functions: Vec<Function>,
     files: Vec<String>,
     rows: Vec<Row>,
+    /// Pieces of code of each copy of a function, called or folded into another: what was folded in stands behind what
+    /// holds it.
+    pieces: Vec<Piece>,
     /// Whether there are lines at all.
     pub(super) has_lines: bool,
 }
@@ -103,13 +113,19 @@ impl Debug {
                 units.push(unit);
             }
         }
-        let mut reading = Reading { dwarf, units: &units, known: HashMap::new(), functions: Vec::new() };
+        let mut reading = Reading {
+            dwarf,
+            units: &units,
+            known: HashMap::new(),
+            functions: Vec::new(),
+            pieces: Vec::new(),
+        };
         for (at, unit) in units.iter().enumerate() {
             // What of a unit cannot be read is left out; that of others stays.
             let _ = reading.unit(at);
             let _ = self.read_lines(dwarf, unit);
         }
-        self.functions = reading.functions;
+        (self.functions, self.pieces) = (reading.functions, reading.pieces);
         self.has_lines = !self.rows.is_empty();
     }
 
@@ -177,11 +193,9 @@ impl Debug {
             ([], _) => Err(NoLine::File),
             (_, [path]) => {
                 let rows: Vec<&Row> = self.rows_of(path).filter(|row| row.line == line).collect();
-                let stops = rows.iter().filter(|row| row.is_statement);
-                let start = stops.chain(&rows).map(|row| row.range.start).min().unwrap_or(0);
                 let mut ranges = rows.iter().map(|row| row.range.clone()).collect();
                 merge(&mut ranges);
-                Ok(Line { file: (*path).to_owned(), ranges, start })
+                Ok(Line { file: (*path).to_owned(), ranges, starts: self.starts(rows) })
             }
             (_, []) => {
                 let all = meant.iter().flat_map(|path| self.rows_of(path)).map(|row| row.line);
@@ -189,6 +203,29 @@ impl Debug {
             }
             (_, several) => Err(NoLine::Ambiguous(several.iter().map(|path| (*path).to_owned()).collect())),
         }
+    }
+
+    /// Where a thread comes to a line in each copy of the code around it: at the first statement there, if it has any. One
+    /// copy may hold the line in many stretches, the head of a loop among them; it is passed once at the first.
+    fn starts(&self, mut rows: Vec<&Row>) -> Vec<u64> {
+        rows.sort_by_key(|row| row.range.start);
+        let mut copies: Vec<Option<u32>> = vec![None; rows.len()];
+        for piece in &self.pieces {
+            let [from, to] = [piece.range.start, piece.range.end]
+                .map(|at| rows.partition_point(|row| row.range.start < at));
+            // What was folded in comes later, and takes its rows from what holds it.
+            copies[from..to].fill(Some(piece.copy));
+        }
+        let mut firsts: HashMap<Option<u32>, &Row> = HashMap::new();
+        for (row, copy) in rows.iter().zip(copies) {
+            let first = firsts.entry(copy).or_insert(row);
+            if row.is_statement && !first.is_statement {
+                *first = row;
+            }
+        }
+        let mut starts: Vec<u64> = firsts.values().map(|row| row.range.start).collect();
+        starts.sort_unstable();
+        starts
     }
 
     fn rows_of<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a Row> {
@@ -246,6 +283,7 @@ struct Reading<'a> {
     /// Rows of `functions` by where their origin stands.
     known: HashMap<DebugInfoOffset, usize>,
     functions: Vec<Function>,
+    pieces: Vec<Piece>,
 }
 
 /// What a function is called, along its references.
@@ -261,6 +299,8 @@ impl Reading<'_> {
     fn unit(&mut self, at: usize) -> gimli::Result<()> {
         let unit = &self.units[at];
         let mut entries = unit.entries();
+        // Copies of this unit follow those of the units before it.
+        let mut copy = self.pieces.last().map_or(0, |last| last.copy + 1);
         while let Some(entry) = entries.next_dfs()? {
             let inlined = match entry.tag() {
                 dw::DW_TAG_subprogram => false,
@@ -277,6 +317,8 @@ impl Reading<'_> {
             if ranges.is_empty() {
                 continue;
             }
+            self.pieces.extend(ranges.iter().map(|range| Piece { copy, range: range.clone() }));
+            copy += 1;
             // Hot and cold parts of one copy: it is called where it says, or where its first part begins.
             let start = entry.attr_value(dw::DW_AT_low_pc).or_else(|| entry.attr_value(dw::DW_AT_entry_pc));
             let start = start.and_then(|value| self.dwarf.attr_address(unit, value).ok().flatten());

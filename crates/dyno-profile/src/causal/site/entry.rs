@@ -11,6 +11,8 @@ use iced_x86::{
 
 /// Bytes of a function that are looked at for jumps back to its beginning: longer ones are cut off.
 pub(super) const CODE_BYTES_MAX: u64 = 64 << 10;
+/// No instruction of x86-64 is longer.
+pub(super) const INSTRUCTION_BYTES_MAX: u64 = 15;
 /// Instructions of a loop that only waits: an atomic, a compare, a pause and a jump, with some room.
 const WAITING_MAX: usize = 14;
 
@@ -48,6 +50,24 @@ pub(super) fn cheapest(code: &[u8]) -> Place {
         }
     }
     Place { offset: first.unwrap_or(0), emulated: false }
+}
+
+/// The place so many bytes behind a function's first, or the two instructions between whose first bytes it would lie: a
+/// breakpoint within an instruction changes what that does. `code` begins with the function and reaches beyond the place.
+pub(super) fn at(code: &[u8], offset: u64) -> Result<Place, [u64; 2]> {
+    if !cfg!(target_arch = "x86_64") {
+        // Instructions of four bytes each.
+        let before = offset & !3;
+        let place = Place { offset, emulated: false };
+        return if before == offset { Ok(place) } else { Err([before, before + 4]) };
+    }
+    let all = decoded(code, 0);
+    let around = all.iter().take_while(|one| one.ip() <= offset).last();
+    match around {
+        Some(one) if one.ip() == offset => Ok(Place { offset, emulated: is_emulated(one) }),
+        Some(one) => Err([one.ip(), one.next_ip()]),
+        None => Err([0, 0]),
+    }
 }
 
 /// `push` of a register, a no-operation, or a near jump: what `arch/x86/kernel/uprobes.c` emulates.
@@ -142,6 +162,15 @@ mod tests {
         assert_eq!(cheapest(&[0xf0, 0xff, 0x07, 0x8b, 0x07, 0xc3]), Place { offset: 3, emulated: false });
         // nopl 0(%rax,%rax); ret
         assert_eq!(cheapest(&[0x0f, 0x1f, 0x44, 0, 0, 0xc3]), Place { offset: 0, emulated: true });
+    }
+
+    #[test]
+    fn a_place_within_an_instruction_is_none() {
+        // endbr64; push %rbp; lea 1(%rdi),%eax; ret
+        let code = [0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x8d, 0x47, 0x01, 0xc3];
+        assert_eq!(at(&code, 4), Ok(Place { offset: 4, emulated: true }));
+        assert_eq!(at(&code, 5), Ok(Place { offset: 5, emulated: false }));
+        assert_eq!([1, 3, 6, 7].map(|offset| at(&code, offset)), [[0, 4], [0, 4], [5, 8], [5, 8]].map(Err));
     }
 
     #[test]

@@ -88,6 +88,22 @@ pub enum SiteError {
         /// What was asked for.
         name: String,
     },
+    /// An offset that leads into an instruction.
+    #[error("\"{name}\" lies within an instruction: one begins at +{:#x}, the next at +{:#x}", .around[0], .around[1])]
+    NoInstruction {
+        /// What was asked for.
+        name: String,
+        /// Where the instruction around it begins, and the next one, from the function's beginning.
+        around: [u64; 2],
+    },
+    /// An offset that leads out of the function.
+    #[error("\"{name}\" lies behind the function's end: it has {bytes:#x} bytes")]
+    Beyond {
+        /// What was asked for.
+        name: String,
+        /// How long the function is.
+        bytes: u64,
+    },
     /// The place lies outside of what the file holds.
     #[error("\"{name}\" lies outside of its file")]
     NotInFile {

@@ -108,16 +108,13 @@ impl Resolver {
             Asked::Line(file, line) => {
                 let (image, found) = self.find_line(file, line)?;
                 let name = format!("{}:{line}", short(&found.file));
-                self.images[image].probe_at(name, found.start)
+                self.images[image].probe_at(name, &found.starts)
             }
             Asked::Symbol { file, symbol, offset } => {
                 let (image, functions) = self.find(file, symbol)?;
                 let name = functions[0].name.clone();
                 if offset > 0 {
-                    // An offset means an instruction of one copy: another's may lie elsewhere.
-                    let start = functions.iter().flat_map(|function| &function.starts).min().copied();
-                    let start = start.ok_or_else(|| SiteError::Folded { name: name.clone() })?;
-                    return self.images[image].probe_at(format!("{name}+{offset:#x}"), start + offset);
+                    return self.images[image].probe_behind(&name, &functions, offset);
                 }
                 self.images[image].probe(name, &functions)
             }
@@ -273,8 +270,7 @@ impl Mapped {
     fn cheapest(&self, name: &str, functions: &[&Function]) -> Vec<Result<(Entry, bool), SiteError>> {
         let starts: BTreeSet<u64> = functions.iter().flat_map(|function| &function.starts).copied().collect();
         let at = |start: u64| {
-            let mut all = functions.iter().flat_map(|function| &function.ranges);
-            let end = all.find(|range| range.contains(&start)).map_or(start + 1, |range| range.end);
+            let end = end_of(functions, start);
             let code = self.elf.bytes_at(start, (end - start).min(entry::CODE_BYTES_MAX)).unwrap_or_default();
             let place = entry::cheapest(&code);
             Ok((self.entry(name, start + place.offset)?, place.emulated))
@@ -282,9 +278,37 @@ impl Mapped {
         starts.into_iter().map(at).collect()
     }
 
-    /// A probe exactly there.
-    fn probe_at(&self, name: String, address: u64) -> Result<Probe, SiteError> {
-        Ok(Probe { entries: vec![self.entry(&name, address)?], name, emulated: false })
+    /// Probes exactly there, where instructions begin.
+    fn probe_at(&self, name: String, addresses: &[u64]) -> Result<Probe, SiteError> {
+        let is_emulated = |address: &u64| {
+            let code = self.elf.bytes_at(*address, entry::INSTRUCTION_BYTES_MAX).unwrap_or_default();
+            entry::at(&code, 0).is_ok_and(|place| place.emulated)
+        };
+        let emulated = addresses.iter().all(is_emulated);
+        let entries =
+            addresses.iter().map(|address| self.entry(&name, *address)).collect::<Result<_, _>>()?;
+        Ok(Probe { entries, name, emulated })
+    }
+
+    /// A probe so many bytes behind a function's beginning. That means an instruction of one copy: another's may lie
+    /// elsewhere.
+    fn probe_behind(&self, name: &str, functions: &[&Function], offset: u64) -> Result<Probe, SiteError> {
+        let start = functions.iter().flat_map(|function| &function.starts).min().copied();
+        let start = start.ok_or_else(|| SiteError::Folded { name: name.to_owned() })?;
+        let (name, bytes) = (format!("{name}+{offset:#x}"), end_of(functions, start) - start);
+        if offset >= bytes {
+            return Err(SiteError::Beyond { name, bytes });
+        }
+        let read = bytes.min(offset + entry::INSTRUCTION_BYTES_MAX);
+        let code = self.elf.bytes_at(start, read).unwrap_or_default();
+        match entry::at(&code, offset) {
+            Ok(place) => Ok(Probe {
+                entries: vec![self.entry(&name, start + offset)?],
+                name,
+                emulated: place.emulated,
+            }),
+            Err(around) => Err(SiteError::NoInstruction { name, around }),
+        }
     }
 
     fn entry(&self, name: &str, address: u64) -> Result<Entry, SiteError> {
@@ -292,6 +316,12 @@ impl Mapped {
         let offset = self.elf.file_offset(address).ok_or_else(outside)?;
         Ok(Entry { image: self.open_as.clone(), offset })
     }
+}
+
+/// Where the stretch of code ends that begins there.
+fn end_of(functions: &[&Function], start: u64) -> u64 {
+    let mut all = functions.iter().flat_map(|function| &function.ranges);
+    all.find(|range| range.contains(&start)).map_or(start + 1, |range| range.end)
 }
 
 /// A name, taken apart.
@@ -367,17 +397,16 @@ fn is_in(function: &Function, file: &str) -> bool {
     function.file.as_ref().is_some_and(|path| path == file || path.ends_with(&format!("/{file}")))
 }
 
+/// Whether two are instances of one function. Parts and copies that only the symbol table knows have no file: their name
+/// decides.
+pub(super) fn are_one(a: &Function, b: &Function) -> bool {
+    let has_no_file = a.file.is_none() || b.file.is_none();
+    plain(&a.name) == plain(&b.name) && (has_no_file || (&a.file, a.line) == (&b.file, b.line))
+}
+
 /// All instances of one function, or that they are not one.
 pub(super) fn only_one<'f>(wanted: &str, found: Vec<&'f Function>) -> Result<Vec<&'f Function>, SiteError> {
-    let written =
-        |function: &Function| (plain(&function.name).to_owned(), function.file.clone(), function.line);
-    let first = written(found[0]);
-    // Parts and copies that only the symbol table knows have no file: their name decides.
-    let same = |function: &&Function| {
-        let (name, file, line) = written(function);
-        name == first.0 && (file.is_none() || first.1.is_none() || (file, line) == (first.1.clone(), first.2))
-    };
-    if found.iter().all(same) {
+    if found.iter().all(|function| are_one(function, found[0])) {
         return Ok(found);
     }
     let mut places: Vec<String> = found.iter().map(|function| in_words(function)).collect();

@@ -133,27 +133,42 @@ impl FileSymbols {
     }
 
     fn functions(&self, address: u64) -> Vec<Function> {
-        let name = || self.table.find(address).map(|name| demangled(&name));
-        let mut found = self.lines.as_ref().map(|lines| lines.find(address)).unwrap_or_default();
-        match found.last_mut() {
-            None => found.push(name().map_or_else(|| unnamed(address), |name| named(&name))),
-            // A line without a function: assembly, or code of a unit that has lines only.
-            Some(outermost) if outermost.name.is_empty() => {
-                outermost.name = name().unwrap_or_else(|| unnamed(address).name);
-            }
-            Some(_) => {}
-        }
-        found
+        let symbol =
+            || self.table.find(address).map_or_else(|| unnamed(address).name, |name| demangled(&name));
+        let found = self.lines.as_ref().map(|lines| lines.find(address)).unwrap_or_default();
+        with_names(found, symbol)
     }
+}
+
+/// Functions that all have names. `symbol` is what the symbol table calls the outermost.
+fn with_names(mut found: Vec<Function>, symbol: impl FnOnce() -> String) -> Vec<Function> {
+    // Names may stand in a file that several share (`.gnu_debugaltlink`, as dwz writes it), which is not read: what was
+    // folded in is then told by whom it was folded into.
+    found.retain(|function| !function.inlined || !function.name.is_empty());
+    match found.last_mut() {
+        None => found.push(named(&symbol())),
+        // A line without a function: assembly, or code of a unit that has lines only.
+        Some(outermost) if outermost.name.is_empty() => outermost.name = symbol(),
+        Some(_) => {}
+    }
+    found
 }
 
 /// The file with the symbols that were taken out of `elf`: by its build-id, or by the name that it gives.
 pub(crate) fn debug_file(elf: &Elf, path: &Path) -> Option<Elf> {
     by_build_id(elf).into_iter().chain(by_link(elf, path)).find_map(|path| {
         let found = Elf::open(Source::open(&path)?)?;
-        // Another build's symbols would be wrong without a word.
-        (found.build_id() == elf.build_id()).then_some(found)
+        belongs(&found, elf).then_some(found)
     })
+}
+
+/// Whether symbols are those of this build: another's would be wrong without a word. Builds without an id know their
+/// symbols by a checksum.
+fn belongs(symbols: &Elf, elf: &Elf) -> bool {
+    match (elf.build_id(), symbols.build_id()) {
+        (None, None) => elf.debug_link().is_some_and(|(_, sum)| symbols.checksum() == Some(sum)),
+        (own, of_symbols) => own == of_symbols,
+    }
 }
 
 fn by_build_id(elf: &Elf) -> Option<PathBuf> {
@@ -163,9 +178,11 @@ fn by_build_id(elf: &Elf) -> Option<PathBuf> {
 }
 
 fn by_link(elf: &Elf, path: &Path) -> Vec<PathBuf> {
-    let (Some(name), Some(folder)) = (elf.debug_link(), path.parent()) else { return Vec::new() };
+    let (Some((name, _)), Some(folder)) = (elf.debug_link(), path.parent()) else { return Vec::new() };
     let under_root = Path::new(DEBUG_ROOT).join(folder.strip_prefix("/").unwrap_or(folder));
-    vec![folder.join(".debug").join(&name), under_root.join(&name)]
+    // Where the symbols were not taken out, a file may name itself.
+    let beside = Some(folder.join(&name)).filter(|beside| beside != path);
+    beside.into_iter().chain([folder.join(".debug").join(&name), under_root.join(&name)]).collect()
 }
 
 fn named(name: &str) -> Function {
@@ -205,6 +222,48 @@ mod tests {
             symbols.symbolize(&mut spaces, child::this(), address).into_iter().map(|function| function.name)
         });
         assert!(names.collect::<Vec<_>>().iter().any(|name| name.contains("clock_gettime")));
+    }
+
+    /// Planted fault: two files without an id are taken to be of one build (`None == None`).
+    #[test]
+    fn of_builds_without_an_id_only_the_symbols_whose_checksum_is_named_are_taken() {
+        let folder = std::env::temp_dir().join(format!("dyno-link-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let script = "cd \"$0\" && for n in 1 2; do
+            echo \"int f$n; int main(void) { return f$n; }\" > p.c && cc -g -Wl,--build-id=none -o p p.c &&
+            objcopy --only-keep-debug p p.debug.$n || exit 1
+        done && cp p.debug.2 p.debug && objcopy --strip-all --add-gnu-debuglink=p.debug p && rm p.debug && mkdir .debug";
+        let made = std::process::Command::new("sh").args(["-c", script]).arg(&folder).status();
+        // Without a compiler there is nothing to look at.
+        if made.is_ok_and(|made| made.success()) {
+            let path = folder.join("p");
+            let elf = Elf::open(Source::open(&path).unwrap()).unwrap();
+            let found = |debug: &str, place: &str| {
+                std::fs::copy(folder.join(debug), folder.join(place)).unwrap();
+                let found = debug_file(&elf, &path).is_some();
+                std::fs::remove_file(folder.join(place)).unwrap();
+                found
+            };
+            for place in ["p.debug", ".debug/p.debug"] {
+                assert_eq!([found("p.debug.2", place), found("p.debug.1", place)], [true, false], "{place}");
+            }
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Fault: `with_names` that lets functions without a name pass.
+    #[test]
+    fn what_was_folded_in_and_has_no_name_is_told_by_what_it_was_folded_into() {
+        let of = |name: &str, line, inlined| Function {
+            name: name.to_owned(),
+            line: Some(line),
+            inlined,
+            ..Function::default()
+        };
+        let symbol = || "outer".to_owned();
+        let found = vec![of("", 3, true), of("middle", 9, true), of("", 27, false)];
+        assert_eq!(with_names(found, symbol), [of("middle", 9, true), of("outer", 27, false)]);
+        assert_eq!(with_names(Vec::new(), symbol), [named("outer")]);
     }
 
     #[test]

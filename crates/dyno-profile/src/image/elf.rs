@@ -4,6 +4,7 @@
 //! and a profiler reads them as root: what a header claims is compared with a limit, and with what the file has, before
 //! room is made for it. Bytes in, places out: what symbols and lines mean is known in `symbol`.
 
+mod checksum;
 mod index;
 mod inflate;
 mod section;
@@ -19,6 +20,7 @@ use object::elf::{self, CompressionHeader64, FileHeader64, ProgramHeader64, Sect
 use object::read::elf::{FileHeader as _, NoteIterator, SectionHeader as _};
 use object::read::{ReadCache, ReadRef, StringTable};
 
+use checksum::checked;
 pub(crate) use index::starts;
 use inflate::{Format, inflated};
 pub(crate) use section::{Bytes, Section};
@@ -45,6 +47,9 @@ const FILE_INFLATION_MAX: u64 = 16;
 /// And however large the file is: what debug information may have (1 GiB, see `symbol`), and as much again for symbols and
 /// unwind tables. While a section is copied it takes twice its size for that moment.
 const FILE_BYTES_MAX: u64 = 2 << 30;
+
+/// Bytes that are read at once for a checksum.
+const CHECKED_AT_ONCE: usize = 1 << 20;
 
 /// The page that addresses and offsets of segments are rounded to. Larger ones (aarch64) are multiples.
 const PAGE: u64 = 0xfff;
@@ -224,20 +229,32 @@ impl Elf {
         let read = || {
             let header = self.header(".note.gnu.build-id")?;
             let notes = self.contents(header, NOTES_BYTES_MAX).ok()?;
-            let notes = NoteIterator::<Head>::new(ENDIAN, header.0.sh_addralign(ENDIAN), &notes).ok()?;
-            let mut ids = notes.flatten().filter(|note| note.n_type(ENDIAN) == elf::NT_GNU_BUILD_ID);
-            let id = ids.find(|note| note.name() == elf::ELF_NOTE_GNU)?.desc();
-            (1..=BUILD_ID_BYTES_MAX).contains(&id.len()).then(|| id.to_vec())
+            build_id_in(&notes, header.0.sh_addralign(ENDIAN))
         };
         self.build_id.get_or_init(read).as_deref()
     }
 
-    /// The name of the file with its debug information, when that stands in a file of its own.
-    pub(crate) fn debug_link(&self) -> Option<String> {
+    /// The name of the file with its debug information, when that stands in a file of its own, and that file's checksum.
+    pub(crate) fn debug_link(&self) -> Option<(String, u32)> {
         let link = self.contents(self.header(".gnu_debuglink")?, NOTES_BYTES_MAX).ok()?;
-        let name = String::from_utf8_lossy(strings(&link).get(0).ok()?).into_owned();
+        let name = strings(&link).get(0).ok()?;
+        // Behind the name and its end, where the next word of four bytes begins.
+        let sum = link.get((name.len() + 1).next_multiple_of(4)..)?.first_chunk()?;
+        let name = String::from_utf8_lossy(name).into_owned();
         // It names a file beside this one. A path is refused: it could lead to any file of the machine.
-        (!name.is_empty() && !name.contains('/') && name != "..").then_some(name)
+        let is_name = !name.is_empty() && !name.contains('/') && name != "..";
+        is_name.then(|| (name, u32::from_le_bytes(*sum)))
+    }
+
+    /// The checksum of the whole file, as a debug link names it.
+    pub(crate) fn checksum(&self) -> Option<u32> {
+        let length = self.source.len().ok().filter(|length| *length <= FILE_BYTES_MAX)?;
+        let mut sum = 0;
+        for start in (0..length).step_by(CHECKED_AT_ONCE) {
+            let bytes = self.source.read_at(start..length.min(start + CHECKED_AT_ONCE as u64))?;
+            sum = checked(sum, &bytes);
+        }
+        Some(sum)
     }
 }
 
@@ -260,6 +277,14 @@ impl Header {
     fn is_compressed(&self) -> bool {
         self.0.sh_flags(ENDIAN).contains(elf::SHF_COMPRESSED)
     }
+}
+
+/// The build-id among notes.
+pub(crate) fn build_id_in(notes: &[u8], align: u64) -> Option<Vec<u8>> {
+    let notes = NoteIterator::<Head>::new(ENDIAN, align, notes).ok()?;
+    let mut ids = notes.flatten().filter(|note| note.n_type(ENDIAN) == elf::NT_GNU_BUILD_ID);
+    let id = ids.find(|note| note.name() == elf::ELF_NOTE_GNU)?.desc();
+    (1..=BUILD_ID_BYTES_MAX).contains(&id.len()).then(|| id.to_vec())
 }
 
 /// Reads what the file's header points at, and no more than a limited number of headers.

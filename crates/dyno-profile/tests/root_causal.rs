@@ -18,6 +18,7 @@ use dyno_sys::{Pid, bpf, proc};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -413,6 +414,47 @@ fn a_child_belongs_to_the_target_only_when_children_are_followed() {
     assert_eq!((alone.hits, alone.visits), (0, 0), "{alone:?}");
     let followed = window(Children::Followed);
     assert!(followed.hits > 10 && followed.visits > 10, "{followed:?}");
+}
+
+/// The first byte of an instruction, as a process has it now: a probe puts its own there.
+fn first_byte(pid: Pid, address: u64) -> u8 {
+    let mut byte = [0];
+    std::fs::File::open(format!("/proc/{pid}/mem")).unwrap().read_exact_at(&mut byte, address).unwrap();
+    byte[0]
+}
+
+/// Planted faults: a probe in all processes that run the file (the stranger meets it too); one in those only that are there at
+/// the beginning (the later child is not counted).
+#[test]
+#[ignore = "needs root: CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN"]
+fn strangers_who_run_the_same_file_meet_no_probe_and_later_children_do() {
+    let _alone = alone();
+    let family = Target::start("late");
+    let own = |pid: Pid| -> (u64, u64) {
+        let mappings = proc::mappings(pid).unwrap();
+        let code = mappings.iter().find(|mapping| mapping.executable).unwrap();
+        (code.start, code.offset)
+    };
+    let mut stranger = Command::new(family.file("program"));
+    let mut stranger = stranger.arg("three").arg(family.file("other")).stdout(Stdio::null()).spawn().unwrap();
+    let stranger_pid = stranger.id().cast_signed();
+    let entry = family.entry("progress");
+    let there = std::fs::metadata(family.file("program")).unwrap().ino();
+    let runs = |mapping: &proc::Mapping| mapping.executable && mapping.inode == there;
+    common::wait_for("the stranger begins", || {
+        proc::mappings(stranger_pid).is_ok_and(|all| all.iter().any(runs))
+    });
+    let address = |pid| entry.offset - own(pid).1 + own(pid).0;
+    let whole = first_byte(stranger_pid, address(stranger_pid));
+    let subject = Subject { children: Children::Followed, ..Subject::new(family.pid) };
+    let mut live = Live::open(&subject, &family.progress(), &[family.site("f60")], &STOP).unwrap();
+    assert_ne!(first_byte(family.pid, address(family.pid)), whole, "the target has a probe");
+    common::wait_for("the child begins", || proc::tree(family.pid).len() > 1);
+    let window = live.window(&Treatment::SlowDown { site: 0, ns: 10_000 }, SPAN).unwrap();
+    assert!(window.visits > 10 && window.hits > 10, "{window:?}");
+    assert_eq!(first_byte(stranger_pid, address(stranger_pid)), whole, "a stranger has none");
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
 }
 
 #[test]

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use common::watching::First;
 use common::{Running, wait_for};
-use dyno_profile::causal::{Asked, Live, Progress, Reach, Resolver, Subject, run};
+use dyno_measure::stats::Sorted;
+use dyno_profile::causal::{Asked, Live, Progress, Reach, Resolver, Rig, Span, Subject, run};
 use dyno_record::causal::{Causal, Metric, Verdict};
 use dyno_sys::clock::mono_ns;
 
@@ -124,4 +125,31 @@ fn a_thread_beside_the_progress_has_no_effect() {
     // As above: 2.2 standard errors and four points.
     assert!(low - 4.0 <= 0.0 && 0.0 <= high + 4.0, "{}: {low} to {high}", apart.reason);
     assert_near(&record, "f60", 50, 30.0);
+}
+
+/// Visits per second of a program that is let alone.
+fn rate(words: &[&str]) -> f64 {
+    let running = started(words);
+    let probe = Resolver::open(running.pid()).unwrap().probe("progress").unwrap();
+    let progress = Progress::At { entries: probe.entries, whom: Vec::new() };
+    let mut live = Live::open(&Subject::new(running.pid()), &progress, &[], &STOP).unwrap();
+    let span = Span { settle: Duration::from_millis(50), length: Duration::from_millis(500) };
+    let window = live.detached(span).unwrap();
+    window.visits as f64 / window.length_ns as f64
+}
+
+/// Planted fault: who waits for a thread's end gets no credit from it (the row is deleted when the thread begins to end): the
+/// answer was contention, or that pauses cost more than they last.
+#[test]
+#[ignore = "needs CAP_BPF and CAP_PERFMON, and half a minute"]
+fn work_of_a_thread_that_is_joined_is_worth_what_making_it_shorter_brings() {
+    let _alone = alone();
+    let saved = (0..7).map(|_| {
+        let whole = rate(&["joins", "0"]);
+        100.0 * (1.0 - whole / rate(&["joins", "50"]))
+    });
+    let truth = Sorted::of(saved).quantile(0.5).unwrap();
+    println!("made shorter by half it saves {truth:.1} %");
+    let running = started(&["joins", "0"]);
+    assert_near(&profiled(&running, &["f60"], 20), "f60", 50, truth);
 }

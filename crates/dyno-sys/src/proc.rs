@@ -22,7 +22,8 @@ pub use machine::{
     parse_cpu_model, parse_cpu_stat, parse_load_average, parse_memory_bytes, raise_nofile_to_hard, uptime_ns,
 };
 pub use maps::{
-    FileId, Mapping, command_line, file_id, innermost_pid, mappings, name, parse_mappings, parse_mount_device,
+    FileId, Mapping, command_line, file_id, innermost_pid, is_run_by_others, mappings, name, parse_mappings,
+    parse_mount_device,
 };
 pub use net::{
     Connections, Holders, InetLine, UnixLine, listeners, listens_on, parse_inet, parse_unix, peers,
@@ -35,7 +36,7 @@ pub use process::{
     tree, user_system_ticks,
 };
 pub use traffic::{
-    CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, QuotaGroup, Ticks, all_ticks, binding_quota, cpu_quota,
-    cpu_quotas, memory_limit_bytes, most_held, net_count, net_cpus, packet_taps, parse_cpu_max,
+    CpuQuota, NetCount, NetCpu, PacketLine, PacketTap, QuotaGroup, Ticks, all_ticks, binding_quota,
+    cpu_quota, cpu_quotas, memory_limit_bytes, most_held, net_count, net_cpus, packet_taps, parse_cpu_max,
     parse_cpu_stat_file, parse_dev, parse_net_cpus, parse_packet,
 };

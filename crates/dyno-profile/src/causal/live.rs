@@ -11,7 +11,10 @@ mod subject;
 mod waits;
 mod window;
 
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -26,6 +29,7 @@ use super::rig::site::{Entry, Place, Reach, Site};
 use super::rig::window::Window;
 use super::rig::{Hooks, Pause, Rig, Span, Treatment};
 use crate::error::Error;
+use crate::sample::recorder::frequency_max;
 pub use candidates::{Candidate, candidates, passed_per_second, ranked, rates};
 use entries::entered_per_second;
 use refusal::{no_probe, no_tracepoint, refused};
@@ -50,6 +54,8 @@ const WATCHDOG_NS: u64 = 60 * MS;
 const LOOK_NS: u64 = 15 * MS;
 /// How long this thread is looked at to know what the interrupt of a sample takes: some sixty of them.
 const CALIBRATION: Duration = Duration::from_millis(60);
+/// The kernel counts samples by its ticks and drops the last that it takes of each: half as many as it takes leave room.
+const ROOM: u64 = 2;
 /// How often a window is tried that the watchdog ends, because this process gets no CPU for so long.
 const TRIES: u32 = 4;
 
@@ -81,9 +87,17 @@ pub struct Live<'s> {
     participants_ended: Vec<(Pid, OwnedFd)>,
     /// Descendants that run another program: they take part, and their code is not the code that is tried.
     strange_children: Vec<Pid>,
+    /// Where the target's first code lies.
+    code: Option<(u64, u64)>,
     chance: Prng,
     /// Held for their whole life.
     progress: Vec<Attached>,
+    /// Probes in files that strangers run too: they are put into each process of the target by itself.
+    in_each: Vec<(Mark, Entry)>,
+    /// Those processes, as long as they live.
+    held_in: BTreeMap<Pid, Vec<Attached>>,
+    /// Files, and whether strangers run them too.
+    run_by_others: BTreeMap<PathBuf, bool>,
     is_pair: bool,
     is_attached: bool,
     window: u64,
@@ -129,8 +143,12 @@ impl<'s> Live<'s> {
             ended,
             participants_ended: Vec::new(),
             strange_children: Vec::new(),
+            code: first_code(pid),
             chance: Prng::new(subject.seed),
             progress: Vec::new(),
+            in_each: Vec::new(),
+            held_in: BTreeMap::new(),
+            run_by_others: BTreeMap::new(),
             is_pair: matches!(progress, Progress::Between { .. }),
             is_attached: false,
             window: 0,
@@ -144,7 +162,7 @@ impl<'s> Live<'s> {
         live.take_in()?;
         live.count(progress)?;
         assert_eq!(live.waits.len(), live.sites.len(), "each site is code or a kind of wait");
-        assert!(!live.progress.is_empty(), "progress is counted");
+        assert!(!live.progress.is_empty() || !live.in_each.is_empty(), "progress is counted");
         Ok(live)
     }
 
@@ -159,9 +177,8 @@ impl<'s> Live<'s> {
         let children = if followed { bpf::Children::Followed } else { bpf::Children::Strangers };
         assert!(self.window == 0 && self.progress.is_empty(), "nothing is counted before all take part");
         self.probe.set_subject(self.subject.pid);
-        let code = first_code(self.subject.pid);
         for pid in self.target() {
-            let alike = first_code(pid) == code;
+            let alike = first_code(pid) == self.code;
             let role = if alike { Role::Target } else { Role::Participant };
             self.probe.take_in(pid, role, children, &proc::tasks(pid)).map_err(refused)?;
             if !alike {
@@ -192,17 +209,34 @@ impl<'s> Live<'s> {
         }
     }
 
-    /// Address spaces that a probe in the target's code is put into; none: all, those of later children among them.
-    fn whose(&self) -> Option<Pid> {
-        (self.subject.children == Children::Strangers).then_some(self.subject.pid)
+    /// Address spaces that a probe in the target's code is put into; none: all that run the file, those of later children
+    /// among them. Where strangers run it too, as a library, they would meet the probe for nothing.
+    fn whose(&mut self, entry: &Entry) -> Vec<Option<Pid>> {
+        if self.subject.children == Children::Followed && !self.is_run_by_others(entry) {
+            return vec![None];
+        }
+        self.target().into_iter().map(Some).collect()
+    }
+
+    fn is_run_by_others(&mut self, entry: &Entry) -> bool {
+        let own = self.target();
+        let look = || {
+            let inode = std::fs::metadata(&entry.image).map_or(0, |file| file.ino());
+            proc::is_run_by_others(inode, &own)
+        };
+        *self.run_by_others.entry(entry.image.clone()).or_insert_with(look)
     }
 
     fn count(&mut self, progress: &Progress) -> Result<(), Error> {
         match progress {
-            Progress::At { entries, whom } => self.mark(Mark::Visit, entries, whom),
+            Progress::At { entries, whom } => {
+                self.mark(Mark::Visit, entries, whom)?;
+                self.follow()
+            }
             Progress::Between { begin, end } => {
                 self.mark(Mark::End, end, &[])?;
-                self.mark(Mark::Begin, begin, &[])
+                self.mark(Mark::Begin, begin, &[])?;
+                self.follow()
             }
             Progress::Tracepoint(name) => {
                 let held = self.probe.count_tracepoint(name).map_err(|error| no_tracepoint(name, error))?;
@@ -218,13 +252,17 @@ impl<'s> Live<'s> {
         }
     }
 
-    /// Probes that stay; in the target's address space where no other process is named.
+    /// Probes that stay; in the target's address spaces where no other process is named.
     fn mark(&mut self, mark: Mark, entries: &[Entry], whom: &[Pid]) -> Result<(), Error> {
-        let whose =
-            if whom.is_empty() { vec![self.whose()] } else { whom.iter().copied().map(Some).collect() };
+        let is_followed = whom.is_empty() && self.subject.children == Children::Followed;
         for entry in entries {
-            for pid in &whose {
-                let held = self.hold(mark, entry, *pid)?;
+            if is_followed && self.is_run_by_others(entry) {
+                self.in_each.push((mark, entry.clone()));
+                continue;
+            }
+            let named = whom.iter().copied().map(Some).collect();
+            for pid in if whom.is_empty() { self.whose(entry) } else { named } {
+                let held = self.hold(mark, entry, pid)?;
                 self.progress.push(held);
             }
         }
@@ -235,14 +273,44 @@ impl<'s> Live<'s> {
         Ok(())
     }
 
+    /// Children that began since get the probes that each process has of its own; those of ended ones go.
+    fn follow(&mut self) -> Result<(), Error> {
+        if self.in_each.is_empty() {
+            return Ok(());
+        }
+        let now = self.target();
+        self.held_in.retain(|pid, _| now.contains(pid));
+        for pid in now {
+            if self.held_in.contains_key(&pid) || first_code(pid) != self.code {
+                continue;
+            }
+            let places = self.in_each.clone();
+            let held = places.iter().map(|(mark, entry)| self.hold(*mark, entry, Some(pid)));
+            match held.collect::<Result<Vec<_>, _>>() {
+                Ok(held) => drop(self.held_in.insert(pid, held)),
+                // Since it was listed, or before (a zombie).
+                Err(_) if proc::has_ended(pid) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     /// A probe on an instruction; that it is refused may be the target's end.
     fn hold(&mut self, mark: Mark, entry: &Entry, pid: Option<Pid>) -> Result<Attached, Error> {
         let held = self.probe.probe(mark, &entry.image, entry.offset, pid);
         held.map_err(|error| no_probe(entry, error)).or_else(|error| self.check_target().and(Err(error)))
     }
 
-    /// Samples, wake-ups and switches are looked at from here on, if they were not before.
+    /// Samples, wake-ups and switches are looked at from here on, if they were not before. What the kernel takes of samples
+    /// it may lower at any time: more seldom ones are longer pauses, and those that it drops would be none.
     fn attach(&mut self) -> Result<(), Error> {
+        let least = Duration::from_nanos(ROOM * 1_000_000_000 / frequency_max());
+        if self.subject.period < least {
+            self.subject.period = least;
+            self.probe.detach();
+            self.is_attached = false;
+        }
         if !self.is_attached {
             self.probe.attach(self.period_ns()).map_err(refused)?;
             self.is_attached = true;
@@ -309,6 +377,7 @@ impl<'s> Live<'s> {
 
     fn try_once(&mut self, tried: &Tried<'_>, span: Span) -> Result<Window, Error> {
         self.check_target()?;
+        self.follow()?;
         let [settle_ns, length_ns] =
             [span.settle, span.length].map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         assert!(self.is_attached || matches!(tried, Tried::Nothing), "without samples nobody would pause");
@@ -330,7 +399,8 @@ impl<'s> Live<'s> {
     fn count_window(&mut self, start_ns: u64, open_ns: u64, length_ns: u64) -> Result<Window, Error> {
         self.wait_until(open_ns)?;
         let (number, before) = self.opened();
-        let counting = Counting { number, start_ns, is_pair: self.is_pair };
+        let period_ns = if self.is_attached { self.period_ns() } else { 0 };
+        let counting = Counting { number, start_ns, is_pair: self.is_pair, period_ns };
         self.wait_until(before.at_ns.saturating_add(length_ns))?;
         self.probe.close_window();
         let after = self.sums();
@@ -384,7 +454,13 @@ impl<'s> Live<'s> {
         assert!(ns > 0 && !entries.is_empty(), "what has no entry is not slowed down");
         let mut held = Vec::new();
         for entry in &entries {
-            held.push(self.hold(Mark::Slow, entry, self.whose())?);
+            for pid in self.whose(entry) {
+                match self.hold(Mark::Slow, entry, pid) {
+                    Ok(attached) => held.push(attached),
+                    Err(_) if pid.is_some_and(proc::has_ended) => {}
+                    Err(error) => return Err(error),
+                }
+            }
         }
         let mut window = self.experiment(&Tried::Slower { ns }, span)?;
         window.delay_ns = ns.min(SLOWER_NS_MAX);

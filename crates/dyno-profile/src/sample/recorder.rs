@@ -327,7 +327,7 @@ fn is_there(pid: Pid) -> Result<(), Error> {
 }
 
 /// The most samples per second that the kernel takes; it lowers this itself when sampling costs too much.
-fn frequency_max() -> u64 {
+pub(crate) fn frequency_max() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").unwrap_or_default();
     text.trim().parse().unwrap_or(u64::MAX).max(1)
 }

@@ -66,7 +66,8 @@ pub(crate) fn tried(sites: usize) -> Vec<Tried> {
         Tried {
             site: Site { name: format!("f{at}"), place, reach: Reach::Own },
             source: Source::default(),
-            share_percent: Some(50.0),
+            // What no profile weighed.
+            share_percent: None,
             is_spinning: false,
         }
     };

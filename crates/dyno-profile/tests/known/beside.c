@@ -1,5 +1,8 @@
-/* 60, 30 and 10 % of one thread, counted work; and a thread beside it that changes nothing where a word is given. */
+/* 60, 30 and 10 % of one thread, counted work. `beside`: and a thread beside it that changes nothing. `joins PERCENT`: the
+ * 60 % are done by a thread of their own for each unit, made so much shorter. */
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define ALONE __attribute__((noinline))
@@ -40,9 +43,26 @@ static void *beside(void *unused) {
     return unused;
 }
 
-int main(int count, char **words) {
-    (void)words;
+static void *in_f60(void *n) {
+    f60((long)n);
+    return 0;
+}
+
+static void joins(long percent) {
     pthread_t thread;
+    while (getppid() != 1) {
+        pthread_create(&thread, 0, in_f60, (void *)(50000 * (100 - percent) / 100));
+        pthread_join(thread, 0);
+        f30(50000);
+        f10(50000);
+        progress();
+    }
+}
+
+int main(int count, char **words) {
+    pthread_t thread;
+    if (count > 2 && !strcmp(words[1], "joins"))
+        joins(atol(words[2]));
     if (count > 1)
         pthread_create(&thread, 0, beside, 0);
     while (getppid() != 1) {

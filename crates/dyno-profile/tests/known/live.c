@@ -223,6 +223,11 @@ int main(int count, char **words) {
     }
     if (!strcmp(kind, "family") && !fork())
         units();
+    if (!strcmp(kind, "late")) {
+        nap(700000);
+        if (!fork())
+            units();
+    }
     if (!strcmp(kind, "spawns"))
         for (int i = 0;; i++) {
             if (i % 20 == 0 && !fork()) {

@@ -1,6 +1,7 @@
 //! What lies where in a process's address space (/proc/PID/maps), and what it calls itself.
 
 use super::folder;
+use crate::tasks::numbers_in;
 use crate::{Pid, Tid};
 use std::fs;
 use std::io;
@@ -24,6 +25,15 @@ pub struct Mapping {
     pub inode: u64,
     /// The file as the process sees it, ` (deleted)` at its end when it is gone; `[vdso]` and such; or nothing.
     pub path: String,
+}
+
+/// Whether a process that is none of these runs code of a file. What may not be looked into counts as if it did not.
+pub fn is_run_by_others(inode: u64, own: &[Pid]) -> bool {
+    let runs = |pid: Pid| {
+        let all = mappings(pid).unwrap_or_default();
+        all.iter().any(|mapping| mapping.executable && mapping.inode == inode)
+    };
+    numbers_in("/proc").into_iter().any(|pid| !own.contains(&pid) && runs(pid))
 }
 
 /// The address space of `pid` as it is now. Needs the right to trace the process (`EACCES`).

@@ -68,6 +68,8 @@ pub fn experiment(
     record.duration_s = (mono_ns() - begun_ns) as f64 / 1e9;
     record.options.budget_s = asked.budget.as_secs_f64();
     record.not_measured.extend(missing);
+    record.warnings.extend(found.warning());
+    record.warnings.extend(profile.warnings.iter().map(|warning| format!("in the profile: {warning}")));
     Ok(record)
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dyno_measure::units::thousands;
 use dyno_profile::causal::{
-    Candidate, Children, Entry, Live, Named, Progress, Resolver, Rig, Span, Subject, candidates,
+    Candidate, Children, Entry, Live, Named, Probe, Progress, Resolver, Rig, Span, Subject, candidates,
     passed_per_second, ranked, rates,
 };
 use dyno_profile::{Options, Recorder, Target};
@@ -36,9 +36,13 @@ const CANDIDATES_MAX: usize = 8;
 /// in four seconds are the fewest that are measured.
 const RATED: Duration = Duration::from_millis(500);
 const MET_WITHIN: u32 = 6;
-/// Visits per second from which on a probe would take a quarter of the time of one core, a microsecond each; and where
-/// the instruction under it is single-stepped.
+/// Visits per second from which on a probe would take a quarter of the time of one core: a microsecond each, or fifteen
+/// where the instruction under it is single-stepped. Under such a probe no thread can pass more than some 66,000 times: what
+/// is passed all the time is beyond the limit too.
 const VISITS_MAX: f64 = 250_000.0;
+const VISITS_STEPPED_MAX: f64 = 16_000.0;
+/// Share of a core, percent, that the probe may take before a warning says so.
+const PROBE_PERCENT_TOLD: f64 = 2.0;
 
 /// What is counted, and how it came to be.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,11 +57,26 @@ pub(super) struct Found {
     pub(super) others: Vec<Candidate>,
     /// How often it comes, where that was seen.
     pub(super) per_second: Option<f64>,
+    /// Where probes are put into the target's code.
+    places: Vec<Probe>,
 }
 
 impl Found {
-    fn named(progress: Progress, name: &str) -> Found {
-        Found { progress, name: name.to_owned(), chosen: None, others: Vec::new(), per_second: None }
+    fn named((progress, places): (Progress, Vec<Probe>), name: &str) -> Found {
+        let name = name.to_owned();
+        Found { progress, name, chosen: None, others: Vec::new(), per_second: None, places }
+    }
+
+    /// What counting takes of the target, which stands in no comparison with and without the rest: all windows have it.
+    pub(super) fn warning(&self) -> Option<String> {
+        // At a quarter of a core of each visit's limit.
+        let of_place = |place: &Probe| 25.0 * self.per_second.unwrap_or(0.0) / most_per_second(place);
+        let percent: f64 = self.places.iter().map(of_place).sum();
+        (percent >= PROBE_PERCENT_TOLD).then(|| {
+            format!(
+                "counting progress takes about {percent:.0} % of one core from the target by itself, in all windows alike: --progress at a place that is passed less often takes less"
+            )
+        })
     }
 
     /// The other candidates as records hold them.
@@ -87,7 +106,7 @@ pub(super) fn resolved(
     stop: &AtomicBool,
 ) -> Result<Found, Failure> {
     match &asked.point {
-        Point::Replies(load) => Ok(Found::named(replies(*load)?, "right answers of dyno load")),
+        Point::Replies(load) => Ok(Found::named((replies(*load)?, Vec::new()), "right answers of dyno load")),
         Point::Named(name) => Ok(Found::named(named(name, resolver)?, name)),
         Point::None => {
             on_event(Event::Stage("nothing is named that counts as progress: looking for what could"));
@@ -103,10 +122,21 @@ pub(super) fn resolved(
     }
 }
 
-fn named(text: &str, resolver: &Resolver) -> Result<Progress, Failure> {
-    let mut find =
-        |place: &str| resolver.probe(place).map(|probe| probe.entries).map_err(|error| no_site(&error));
-    text.parse::<Named>().map_err(|error| not_counted(&error))?.resolved(&mut find)
+/// What is counted, and the places where that takes a probe.
+fn named(text: &str, resolver: &Resolver) -> Result<(Progress, Vec<Probe>), Failure> {
+    let mut places = Vec::new();
+    let mut find = |place: &str| -> Result<Vec<Entry>, Failure> {
+        let probe = resolver.probe(place).map_err(|error| no_site(&error))?;
+        places.push(probe.clone());
+        Ok(probe.entries)
+    };
+    let progress = text.parse::<Named>().map_err(|error| not_counted(&error))?.resolved(&mut find)?;
+    Ok((progress, places))
+}
+
+/// Visits per second from which on a probe there would stall the target.
+fn most_per_second(place: &Probe) -> f64 {
+    if place.emulated { VISITS_MAX } else { VISITS_STEPPED_MAX }
 }
 
 /// Where the answers of our own load are counted: the probe is put into its process alone.
@@ -125,12 +155,9 @@ pub(super) fn rated(asked: &Asked, found: Found, stop: &AtomicBool) -> Result<Fo
     if found.per_second.is_some() {
         return Ok(found);
     }
-    if let (Progress::At { entries, whom }, Point::Named(_)) = (&found.progress, &asked.point) {
-        let pids = if whom.is_empty() { processes(asked) } else { whom.clone() };
-        let rate = passed_per_second(&pids, entries, RATED / 2).map_err(|error| not_run(&error))?;
-        if let Some(per_second) = rate.filter(|per_second| *per_second > VISITS_MAX) {
-            return Err(too_often(&found.name, per_second));
-        }
+    for place in &found.places {
+        let rate = passed_per_second(&processes(asked), &place.entries, RATED / 2);
+        bearable(place, rate.map_err(|error| not_run(&error))?.unwrap_or(0.0))?;
     }
     let subject = Subject {
         children: asked.children,
@@ -147,6 +174,8 @@ pub(super) fn rated(asked: &Asked, found: Found, stop: &AtomicBool) -> Result<Fo
         }
         if window.visits > 0 {
             let per_second = window.visits as f64 * 1e9 / window.length_ns.max(1) as f64;
+            // A phase may have begun since.
+            found.places.iter().try_for_each(|place| bearable(place, per_second))?;
             return Ok(Found { per_second: Some(per_second), ..found });
         }
     }
@@ -160,9 +189,16 @@ fn processes(asked: &Asked) -> Vec<Pid> {
     }
 }
 
-fn too_often(name: &str, per_second: f64) -> Failure {
+/// That a probe there does not stall the target.
+fn bearable(place: &Probe, per_second: f64) -> Result<(), Failure> {
+    if per_second > most_per_second(place) { Err(too_often(place, per_second)) } else { Ok(()) }
+}
+
+fn too_often(place: &Probe, per_second: f64) -> Failure {
+    let stepped = if place.emulated { "" } else { ", on an instruction that the kernel single-steps," };
     Failure::usage(format!(
-        "{name} is passed {} times a second: a probe there would stall it",
+        "{} is passed {} times a second: a probe there{stepped} would stall it",
+        place.name,
         thousands(per_second)
     ))
     .likely("it is a small part of a unit of work")
@@ -210,8 +246,8 @@ fn taken(asked: &Asked, resolver: &Resolver, found: &[Candidate]) -> Result<Foun
     let Some((best, others)) = found.split_first() else { return Err(nothing(asked)) };
     let others = others.iter().take(CANDIDATES_MAX).cloned().collect();
     let chosen = Some(why(best));
-    let progress = named(&best.progress, resolver)?;
-    Ok(Found { progress, name: best.progress.clone(), chosen, others, per_second: Some(best.per_second) })
+    let found = Found::named(named(&best.progress, resolver)?, &best.progress);
+    Ok(Found { chosen, others, per_second: Some(best.per_second), ..found })
 }
 
 fn why(best: &Candidate) -> String {
@@ -273,9 +309,28 @@ mod tests {
         assert_eq!(found.others[0].progress, "serve");
     }
 
+    fn place(name: &str, emulated: bool) -> Probe {
+        Probe { name: name.to_owned(), entries: Vec::new(), emulated }
+    }
+
+    /// Planted fault: one limit for all, which a single-stepped probe cannot be passed often enough to meet.
+    #[test]
+    fn a_place_that_is_single_stepped_stalls_the_target_sooner_and_its_cost_is_told() {
+        let bears = |emulated, per_second| bearable(&place("step", emulated), per_second).is_ok();
+        assert!(bears(true, 200_000.0) && !bears(true, 260_000.0));
+        assert!(bears(false, 15_000.0) && !bears(false, 17_000.0) && !bears(false, 60_000.0));
+        let found = |places, per_second| Found {
+            per_second: Some(per_second),
+            ..Found::named((Progress::Tracepoint(String::new()), places), "step")
+        };
+        assert_eq!(found(vec![place("step", true)], 15_000.0).warning(), None);
+        let both = found(vec![place("begin", true), place("end", false)], 3_000.0).warning();
+        assert!(both.is_some_and(|said| said.contains("about 5 % of one core")));
+    }
+
     #[test]
     fn what_never_comes_and_what_comes_too_often_fail_in_three_lines() {
-        let failures = [never_met(&asked(), "syscall:sendto"), too_often("step", 1_234_567.0)];
+        let failures = [never_met(&asked(), "syscall:sendto"), too_often(&place("step", true), 1_234_567.0)];
         for (failure, word) in failures.into_iter().zip(["not met once in 3 s", "1,234,567 times"]) {
             let lines = failure.lines();
             assert!(lines.lines().count() == 3 && lines.contains(word), "{lines}");

@@ -5,7 +5,7 @@
 use dyno_sys::bpf::BpfError;
 use dyno_sys::bpf::causal::{Counted, Counts, Probe, Visit, Visits};
 use dyno_sys::clock::{mono_ns, process_cpu_ns};
-use dyno_sys::{Pid, proc};
+use dyno_sys::{Pid, affinity, proc};
 
 use crate::causal::rig::window::{Moment, Window};
 
@@ -37,6 +37,8 @@ pub(super) struct Counting {
     pub(super) start_ns: u64,
     /// Whether progress is a pair.
     pub(super) is_pair: bool,
+    /// Between samples of one CPU; 0: none are taken.
+    pub(super) period_ns: u64,
 }
 
 impl Counting {
@@ -46,8 +48,13 @@ impl Counting {
         let owed = probe.owed()?;
         assert!(self.number > 0 && after.at_ns >= before.at_ns, "a window that was opened, and closed after");
         let counts = after.counts.since(&before.counts);
+        let (length_ns, steal_ns) =
+            (after.at_ns - before.at_ns, after.steal_ns.saturating_sub(before.steal_ns));
+        let ran_ns = length_ns.saturating_sub(steal_ns) * affinity::online().len() as u64;
         Ok(Window {
-            length_ns: after.at_ns - before.at_ns,
+            length_ns,
+            ticks: counts.ticks,
+            ticks_due: ran_ns.checked_div(self.period_ns).unwrap_or(0),
             visits: visits.count,
             first: moment(visits.first),
             last: moment(visits.last),
@@ -69,7 +76,7 @@ impl Counting {
             runnable_waits: counts.runnable_waits,
             queued_ns: counts.queued_ns,
             lost: counts.lost,
-            steal_ns: after.steal_ns.saturating_sub(before.steal_ns),
+            steal_ns,
             target_cpu_ns: after.cpu_ns.saturating_sub(before.cpu_ns),
             ..Window::default()
         })

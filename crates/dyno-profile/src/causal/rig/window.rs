@@ -25,6 +25,10 @@ pub struct Window {
     pub last: Moment,
     /// Mean number of requests begun and not ended, where progress is a pair.
     pub in_flight: Option<f64>,
+    /// Samples of any kind.
+    pub ticks: u64,
+    /// How many there would have been if the kernel had dropped none; zero where that is not known.
+    pub ticks_due: u64,
     /// Samples of the target.
     pub samples: u64,
     /// Samples of participants, and of threads that pause.

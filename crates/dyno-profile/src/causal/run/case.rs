@@ -59,8 +59,12 @@ pub(super) struct Case<'a> {
     pub(super) runs_in_phases: bool,
     /// What it calls has so many of the samples, percent, and was not made faster with it.
     pub(super) callees_percent: Option<f64>,
-    /// Of an inclusive site the share of the samples that the kernel's walk found it in, percent.
-    pub(super) walked_percent: Option<f64>,
+    /// Share of the samples that met the site, percent.
+    pub(super) met_percent: f64,
+    /// Callers count: they are found by walking the stack.
+    pub(super) is_inclusive: bool,
+    /// Samples that came, of those that were due, percent.
+    pub(super) sampled_percent: Option<f64>,
     pub(super) length: Duration,
 }
 

@@ -10,7 +10,7 @@ use dyno_measure::stats;
 use dyno_measure::student::chance;
 use dyno_record::causal::{self as record, Metric};
 
-use super::mean::Mean;
+use super::mean::{Mean, VALUES_MIN};
 use super::measured::{Effective, excluded};
 use crate::causal::rig::window::Window;
 use crate::causal::rig::{Rig, Span, Treatment};
@@ -25,8 +25,10 @@ const OPEN: f64 = 0.3;
 /// Pairs before the first site, and those that are enough.
 const PAIRS_FIRST: usize = 6;
 const PAIRS_MAX: usize = 24;
-/// Share of the budget that goes into it: of the first pairs, and of all.
+/// Share of the budget that goes into it: of the first pairs, of the fewest that say anything where windows are long, and
+/// of all.
 const FIRST_SHARE: f64 = 0.12;
+const LEAST_SHARE: f64 = 1.0 / 3.0;
 const BUDGET_SHARE: f64 = 0.05;
 /// Least share of the time that must have been inserted: of less nothing can be told.
 const INSERTED_MIN: f64 = 0.02;
@@ -74,10 +76,21 @@ impl Control {
             return false;
         }
         let share = |ns: u64, of: u64| ns as f64 / of.max(1) as f64;
+        // Where visits are rare windows are long: then so few pairs are worth what they take, or none.
+        if let Some(missing) = VALUES_MIN.checked_sub(self.artefacts.len()).filter(|missing| *missing > 0) {
+            // One of them may be lost.
+            let least = share(pair_ns * (VALUES_MIN + 1) as u64, budget_ns).min(LEAST_SHARE);
+            return share(self.spent_ns + pair_ns * missing as u64, budget_ns) <= least.max(FIRST_SHARE);
+        }
         if self.artefacts.len() < PAIRS_FIRST {
             return share(self.spent_ns + pair_ns, budget_ns) <= FIRST_SHARE;
         }
         share(self.spent_ns, spent_ns) <= BUDGET_SHARE
+    }
+
+    /// Whether it was wanted and there was no time for it.
+    pub(super) fn is_missing(&self) -> bool {
+        !self.is_unable && self.found().is_none()
     }
 
     /// Whether that was the time before the first site.
@@ -240,6 +253,21 @@ mod tests {
         }
         control.look_closer();
         assert!(control.found().is_some_and(|found| found.is_paced()));
+    }
+
+    /// Planted fault: the share of the six first pairs, in which three of long windows have no room, and then there is none.
+    #[test]
+    fn where_windows_are_long_three_pairs_are_run_if_a_third_of_the_time_is_enough_for_them() {
+        let pairs = |pair_ns: u64| {
+            let mut control = Control::default();
+            while control.wants_more(pair_ns, control.spent_ns, 1_000) {
+                control.add(&window(1_000_000, 0), &window(1_333_000, 25 * 1_333_000), Metric::Throughput);
+                control.spend(pair_ns);
+            }
+            (control.artefacts.len(), control.is_missing())
+        };
+        assert_eq!([20, 50, 110].map(pairs), [(6, false), (3, false), (3, false)]);
+        assert_eq!(pairs(112), (0, true), "nothing is begun that says nothing");
     }
 
     #[test]

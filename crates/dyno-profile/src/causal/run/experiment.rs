@@ -158,7 +158,7 @@ impl<'a> Experiment<'a> {
             hidden_percent: self.hidden_percent().unwrap_or(0.0),
             spinning_percent: self.rig.spinning_percent(),
             asked: self.asked,
-            sampling: Sampling::of(self.rig),
+            sampling: Sampling::of(self.rig, self.asked.cpus),
             length: self.length.0,
             settle: self.settle,
             sites: self.sites,
@@ -472,7 +472,7 @@ impl<'a> Experiment<'a> {
     }
 
     fn sampling(&self) -> Sampling {
-        Sampling::of(self.rig)
+        Sampling::of(self.rig, self.asked.cpus)
     }
 
     fn span(&self) -> Span {

@@ -4,7 +4,7 @@ use dyno_measure::stats::{self, Z_95};
 use dyno_measure::student::{chance, student};
 
 /// Fewest values with a spread.
-const VALUES_MIN: usize = 3;
+pub(super) const VALUES_MIN: usize = 3;
 
 /// A mean of some values.
 #[derive(Debug, Clone, Copy, PartialEq)]

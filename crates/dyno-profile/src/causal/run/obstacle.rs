@@ -8,8 +8,12 @@ use super::schedule::ROUNDS_MIN;
 const UNPAID_PERCENT_MAX: f64 = 10.0;
 /// Time that windows may cut off at their ends, percent.
 pub(super) const HIDDEN_PERCENT_MAX: f64 = 3.0;
-/// Part of its share of a profile that an inclusive site must be met in.
-const WALKED_PART_MIN: f64 = 0.6;
+/// Part of its share of a profile that a site must be met in, and the share of it from which on chance says no less: of two
+/// percent of three seconds, sixty samples, it would be three deviations.
+const MET_PART_MIN: f64 = 0.6;
+const MET_SHARE_MIN: f64 = 2.0;
+/// Samples that must come, of those that are due, percent.
+const SAMPLED_PERCENT_MIN: f64 = 90.0;
 /// How often a quota may be used up in a whole run.
 const THROTTLED_MAX: u64 = 5;
 
@@ -95,15 +99,26 @@ fn not_tried(case: &Case<'_>) -> Option<String> {
             case.credibility.windows
         ));
     }
-    let walked = case.walked_percent.zip(case.share_percent);
-    if let Some((found, share)) = walked.filter(|(found, share)| *found < WALKED_PART_MIN * share) {
-        return Some(format!(
-            "its callers are found by frame pointers, and so it was met in {found:.0} % of the samples where a profile finds it in {share:.0} %: build with -fno-omit-frame-pointer, or name what it calls"
-        ));
+    let is_missed = |share: &f64| *share >= MET_SHARE_MIN && case.met_percent < MET_PART_MIN * share;
+    if let Some(share) = case.share_percent.filter(is_missed) {
+        return Some(missed(case, share));
     }
     (case.is_crowded && case.credibility.pause == "spin_in_sample").then(|| {
         "more threads want to run than there are cores, and this kernel's pauses hold a whole core".to_owned()
     })
+}
+
+/// The site was met in much fewer samples than a profile finds it in.
+fn missed(case: &Case<'_>, share: f64) -> String {
+    let found = case.met_percent;
+    if case.is_inclusive {
+        return format!(
+            "its callers are found by frame pointers, and so it was met in {found:.0} % of the samples where a profile finds it in {share:.0} %: build with -fno-omit-frame-pointer, or name what it calls"
+        );
+    }
+    format!(
+        "it was met in {found:.0} % of the samples where a profile finds it in {share:.0} %: it lies at another address in some of the processes, as a library that each of them loads by itself, or it ran less often than before"
+    )
 }
 
 /// Every figure is biased.
@@ -111,9 +126,14 @@ fn biased(case: &Case<'_>) -> Option<String> {
     let credibility = case.credibility;
     if credibility.load_bound == Some(false) {
         return Some(
-            "not load-bound: the target waits for its clients at most requests, so they are the limit"
+            "not load-bound: at most requests the target waits for a client, or another process that it waits for, and leaves CPUs free: they are the limit"
                 .to_owned(),
         );
+    }
+    if let Some(percent) = case.sampled_percent.filter(|percent| *percent < SAMPLED_PERCENT_MIN) {
+        return Some(format!(
+            "only {percent:.0} % of the samples came that were due, and so too few pauses: kernel.perf_event_max_sample_rate is low, or somebody keeps the CPUs"
+        ));
     }
     if credibility.unpaid_percent > UNPAID_PERCENT_MAX {
         return Some(format!(

@@ -93,6 +93,12 @@ fn warnings(outcome: &Outcome<'_>) -> Vec<String> {
     if outcome.watching.is_unknown() && !outcome.too_few_visits {
         warnings.push("there was no time to measure what watching costs".to_owned());
     }
+    if outcome.control.is_missing() && !outcome.too_few_visits {
+        warnings.push(format!(
+            "there is no control, since three pairs of windows of {:.1} s had no time or were lost: whether pauses alone look like an effect is not known; give it some minutes",
+            outcome.length.as_secs_f64()
+        ));
+    }
     let lost: u64 = measured(outcome).map(|one| one.window.lost).sum();
     if lost > 0 {
         warnings
@@ -216,14 +222,23 @@ fn answer(
         dropped: whole::dropped(&site.measured),
         behind: whole::behind(&site.measured, nulls(outcome)),
         callees_percent: site.tried.source.callees_percent,
-        walked_percent: (site.tried.site.reach == Reach::Inclusive).then(|| walked_percent(site)),
+        met_percent: met_percent(site),
+        is_inclusive: site.tried.site.reach == Reach::Inclusive,
+        sampled_percent: sampled_percent(site.windows()),
         runs_in_phases: whole::runs_in_phases(&site.measured),
         length: outcome.length,
     })
 }
 
+/// Samples that came, of those that were due, percent; `None` where that is not known.
+fn sampled_percent<'w>(windows: impl Iterator<Item = &'w Window>) -> Option<f64> {
+    let (came, due) =
+        windows.fold((0, 0), |(came, due), window| (came + window.ticks, due + window.ticks_due));
+    (due > 0).then(|| 100.0 * came as f64 / due as f64)
+}
+
 /// Share of the samples that met the site while it was made faster, percent.
-fn walked_percent(site: &SiteRun<'_>) -> f64 {
+fn met_percent(site: &SiteRun<'_>) -> f64 {
     let tried = site.measured.iter().filter(|one| matches!(one.treatment, Treatment::SpeedUp(_)));
     let (hits, samples) =
         tried.fold((0, 0), |(hits, samples), one| (hits + one.window.hits, samples + one.window.samples));

@@ -9,6 +9,10 @@ use crate::causal::rig::{Pause, Rig};
 
 /// Requests that found the target asleep, of all visits, from which on its clients are the limit.
 const ASLEEP_PER_VISIT: f64 = 0.3;
+/// Share of the cores that a target could use, below which it leaves some of them free, and of the ticks that then are idle.
+/// One that is woken for each request and uses all of them is the limit: a thread for each connection sleeps between two.
+const FREE_CPU_SHARE: f64 = 0.8;
+const FREE_IDLE_SHARE: f64 = 0.05;
 /// Switches from one thread of the target to another on a core, per second, from which on there are more runnable threads than cores.
 const CROWDED_PER_SECOND: f64 = 50.0;
 /// Share of all cores that the target then uses.
@@ -28,11 +32,13 @@ pub(super) struct Sampling {
     pub(super) pause: Pause,
     pub(super) period_ns: u64,
     pub(super) interrupt_ns: Option<u64>,
+    /// CPUs that the target may run on.
+    pub(super) cpus: usize,
 }
 
 impl Sampling {
-    pub(super) fn of(rig: &dyn Rig) -> Sampling {
-        Sampling { pause: rig.pause(), period_ns: rig.period_ns(), interrupt_ns: rig.interrupt_ns() }
+    pub(super) fn of(rig: &dyn Rig, cpus: usize) -> Sampling {
+        Sampling { pause: rig.pause(), period_ns: rig.period_ns(), interrupt_ns: rig.interrupt_ns(), cpus }
     }
 }
 
@@ -46,6 +52,10 @@ pub(super) fn credibility<'w>(windows: impl Iterator<Item = &'w Window>, samplin
     let inner = sum(|window| window.inner_wakes);
     // Threads that run beside each other share the wake-ups.
     let running = (cpu_ns / length_ns).max(1.0);
+    let threads = sum(|window| window.threads) / windows.len().max(1) as f64;
+    let could_run = threads.min(sampling.cpus as f64).max(1.0);
+    let leaves_free = cpu_ns / length_ns < FREE_CPU_SHARE * could_run
+        && sum(|window| window.idle) >= FREE_IDLE_SHARE * sum(ticks);
     Credibility {
         windows: windows.len(),
         foreign_percent: 100.0 * sum(|window| window.foreign) / sum(ticks).max(1.0),
@@ -58,8 +68,11 @@ pub(super) fn credibility<'w>(windows: impl Iterator<Item = &'w Window>, samplin
         outer_wakes: sum(|window| window.outer_wakes) * NS_PER_S / length_ns,
         run_between_wakes_us: (inner > 0.0).then_some(cpu_ns / inner / running / 1e3),
         target_cpu_percent: 100.0 * cpu_ns / length_ns,
-        threads: sum(|window| window.threads) / windows.len().max(1) as f64,
-        load_bound: load_bound(sum(|window| window.remote_wakes), sum(|window| window.visits)),
+        threads,
+        load_bound: load_bound(
+            sum(|window| window.remote_wakes) / sum(|window| window.visits).max(1.0),
+            leaves_free,
+        ),
         pause: match sampling.pause {
             Pause::TaskWork => "task_work".to_owned(),
             Pause::SpinInSample => "spin_in_sample".to_owned(),
@@ -79,14 +92,11 @@ fn unpaid_percent(windows: &[&Window]) -> f64 {
     if inserted > 0.0 { 100.0 * owed / inserted } else { 0.0 }
 }
 
-/// Whether the target is the limit: a server that is woken from outside as often as [`ASLEEP_PER_VISIT`] waits for its
-/// clients, one that is woken less often is the limit. None where no wake-up was counted.
-fn load_bound(remote_wakes: f64, visits: f64) -> Option<bool> {
-    match remote_wakes / visits.max(1.0) {
-        per_visit if per_visit >= ASLEEP_PER_VISIT => Some(false),
-        per_visit if per_visit > 0.0 => Some(true),
-        _ => None,
-    }
+/// Whether the target is the limit: a server that is woken from outside as often as [`ASLEEP_PER_VISIT`] for each visit and
+/// leaves CPUs free waits for others, one that is woken less often or uses them all is the limit. None where no wake-up was
+/// counted.
+fn load_bound(remote_wakes_per_visit: f64, leaves_free: bool) -> Option<bool> {
+    (remote_wakes_per_visit > 0.0).then_some(remote_wakes_per_visit < ASLEEP_PER_VISIT || !leaves_free)
 }
 
 /// Whether more threads want to run than there are cores.
@@ -126,10 +136,28 @@ pub(super) fn latency_us<'w>(windows: impl Iterator<Item = &'w Window>) -> Optio
 mod tests {
     use super::*;
 
+    /// Planted fault: whoever is woken for each visit is taken to be idle, a thread for each connection that uses all CPUs too.
     #[test]
-    fn who_is_found_asleep_is_not_the_limit_and_of_nothing_counted_nothing_is_known() {
-        assert_eq!([40.0, 10.0, 0.0].map(|wakes| load_bound(wakes, 100.0)), [Some(false), Some(true), None]);
-        assert_eq!(load_bound(0.0, 0.0), None);
+    fn who_is_found_asleep_and_leaves_cpus_free_is_not_the_limit_and_of_nothing_counted_nothing_is_known() {
+        let sampling = Sampling { pause: Pause::TaskWork, period_ns: 1_000_000, interrupt_ns: None, cpus: 2 };
+        let bound = |remote_wakes, target_cpu_ns, idle| {
+            let (visits, threads, length_ns, samples) = (100, 8, 100_000_000, 200 - idle);
+            let window = Window {
+                remote_wakes,
+                target_cpu_ns,
+                idle,
+                visits,
+                threads,
+                length_ns,
+                samples,
+                ..Window::default()
+            };
+            credibility([&window].into_iter(), sampling).load_bound
+        };
+        assert_eq!([40, 10, 0].map(|wakes| bound(wakes, 60_000_000, 140)), [Some(false), Some(true), None]);
+        assert_eq!(bound(100, 195_000_000, 5), Some(true), "it uses all that there is");
+        assert_eq!(bound(100, 60_000_000, 0), Some(true), "somebody else leaves it no more");
+        assert_eq!(credibility([].into_iter(), sampling).load_bound, None);
         assert!(is_crowded(50.0, 180.0, 2) && !is_crowded(49.0, 180.0, 2) && !is_crowded(50.0, 170.0, 2));
     }
 

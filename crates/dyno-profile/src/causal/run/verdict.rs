@@ -148,8 +148,7 @@ fn unproved(case: &Case<'_>, point: &Point) -> Option<String> {
             )
         });
     }
-    let waits = case.credibility.outer_wakes / case.per_second.max(1e-9);
-    let is_open = case.slow_down.is_none() && waits >= OUTER_WAKES_PER_VISIT;
+    let is_open = case.slow_down.is_none() && outer_wakes_per_visit(case) >= OUTER_WAKES_PER_VISIT;
     is_open.then(|| {
         "the target waits for something outside between visits, and whether that paces it could not be tried: it may be paced from outside"
             .to_owned()
@@ -172,12 +171,32 @@ fn hurts(case: &Case<'_>, point: &Point) -> (Verdict, String) {
         &Point { effect_percent: -point.effect_percent, interval_percent: flipped(point), ..*point },
         "costs",
     );
+    if let Some(why) = unchecked(case) {
+        return (Verdict::NotMeasurable, format!("the virtual speed-up {said}, but {why}"));
+    }
     let why = if case.is_spinning {
         "it is a loop that waits: while it runs, others are held up"
     } else {
         "those who get there sooner are in each other's way"
     };
     (Verdict::Hurts, format!("{said}: {why}"))
+}
+
+/// Pauses may cost a target more than they last: a control would tell, and there was none.
+fn unchecked(case: &Case<'_>) -> Option<String> {
+    let seen = case.credibility;
+    let waits = outer_wakes_per_visit(case) >= OUTER_WAKES_PER_VISIT;
+    (case.control.is_none() && (seen.capped > 0 || waits)).then(|| {
+        let what =
+            if waits { "it waits for something outside between visits" } else { "pauses were cut short" };
+        format!(
+            "{what}, and no control says whether pauses alone cost it as much: give it some minutes"
+        )
+    })
+}
+
+fn outer_wakes_per_visit(case: &Case<'_>) -> f64 {
+    case.credibility.outer_wakes / case.per_second.max(1e-9)
 }
 
 fn flipped(point: &Point) -> [f64; 2] {
@@ -363,7 +382,9 @@ mod tests {
             behind: None,
             runs_in_phases: false,
             callees_percent: None,
-            walked_percent: None,
+            met_percent: 100.0,
+            is_inclusive: false,
+            sampled_percent: None,
             length: Duration::from_millis(250),
         }
     }
@@ -421,9 +442,30 @@ mod tests {
                 "still shows in the next after 1 s",
             ),
             (Case { spinning_elsewhere_percent: 30.0, ..case(&good) }, "loops that wait"),
+            (
+                Case { share_percent: Some(40.0), met_percent: 20.0, ..case(&good) },
+                "met in 20 % of the samples where a profile finds it in 40 %: it lies at another address",
+            ),
+            (
+                Case { share_percent: Some(40.0), met_percent: 20.0, is_inclusive: true, ..case(&good) },
+                "frame pointers",
+            ),
+            (Case { sampled_percent: Some(60.0), ..case(&good) }, "only 60 % of the samples came"),
         ] {
             let (answer, why) = verdict(&case);
             assert!(answer == Verdict::NotMeasurable && why.contains(words), "{why}");
+        }
+    }
+
+    /// Planted fault: a loss is told that nothing was held against.
+    #[test]
+    fn contention_that_pauses_alone_might_explain_is_none() {
+        let loss = estimates(-6.0, 0.8, 1e-9);
+        let capped = Credibility { capped: 3, ..Credibility::default() };
+        let woken = Credibility { outer_wakes: 200.0, ..Credibility::default() };
+        for (credibility, word) in [(&capped, "cut short"), (&woken, "waits for something outside")] {
+            let (answer, why) = verdict(&Case { credibility, ..case(&loss) });
+            assert!(answer == Verdict::NotMeasurable && why.contains(word), "{why}");
         }
     }
 

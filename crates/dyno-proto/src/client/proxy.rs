@@ -112,8 +112,9 @@ fn block(input: &[u8]) -> Result<Parsed, ProxyError> {
         return Err(ProxyError::Block);
     }
     let Some(&family) = family else { return Ok(Parsed::NeedMore) };
-    // Of the families, those of streams, and the unknown one.
+    // Of the families, those of streams, and the unknown one. A proxy that speaks for itself may name any (§2.2).
     let least = match family {
+        _ if command == 0x20 => 0,
         0x00 => 0,
         0x11 => 12,
         0x21 => 36,
@@ -122,7 +123,6 @@ fn block(input: &[u8]) -> Result<Parsed, ProxyError> {
     };
     let Some(length) = length else { return Ok(Parsed::NeedMore) };
     let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
-    let least = if command == 0x20 { 0 } else { least };
     if length < least || 16 + length > BLOCK_BYTES_MAX {
         return Err(ProxyError::Block);
     }
@@ -217,6 +217,8 @@ mod tests {
             (v2(0x21, 0x00, &[9; 5]), None),
             (v2(0x20, 0x00, &[]), None),
             (v2(0x20, 0x11, &[1, 2, 3]), None),
+            (v2(0x20, 0x12, &four), None),
+            (v2(0x20, 0xff, &[]), None),
         ] {
             let source = source.map(|text: &str| text.parse().unwrap());
             assert_eq!(whole(&block), source, "{block:?}");

@@ -37,8 +37,11 @@ impl Neighbours {
     ) -> Neighbours {
         let neighbour = |(number, listeners)| Neighbour { number, listeners, is_helped: false };
         assert!(others.iter().all(|(number, _)| *number != own), "a worker is not its own neighbour");
-        // A predecessor has left.
-        counters.set_accepting(own, Accepting::Open);
+        if counters.accepting(own) != Accepting::Open {
+            // A predecessor has left, and others accept in its place.
+            counters.set_accepting(own, Accepting::Open);
+            signal.signal();
+        }
         Neighbours { own, counters, others: others.into_iter().map(neighbour).collect(), signal }
     }
 
@@ -99,8 +102,9 @@ impl Neighbours {
         self.tell(Accepting::Leaving);
     }
 
-    /// Lets go of them all.
-    pub(crate) fn close(&mut self) {
+    /// Lets go of them all. Closing alone would leave them watched: other processes have them open too (epoll(7), question 6).
+    pub(crate) fn close(&mut self, epoll: &Epoll) {
+        self.look(epoll, false, |_| 0);
         self.others.clear();
     }
 }
@@ -121,6 +125,7 @@ mod tests {
         neighbours.watch(&epoll, 7).unwrap();
         let mut is_signalled = || !epoll.wait(&mut events, Timeout::Poll).unwrap().is_empty();
         assert_eq!(counters.accepting(0), Accepting::Open, "a successor opens again");
+        assert!(is_signalled(), "and those who helped hear of it");
         for (told, now, is_news) in [
             (Accepting::Open, Accepting::Open, false),
             (Accepting::Full, Accepting::Full, true),
@@ -133,5 +138,25 @@ mod tests {
             neighbours.tell(told);
             assert_eq!((counters.accepting(0), is_signalled()), (now, is_news), "told {told:?}");
         }
+    }
+
+    /// Planted fault: listeners are closed without being taken out of the epoll instance. Then whoever drains turns round and round
+    /// for a connection that is another's to accept.
+    #[test]
+    fn who_has_helped_and_leaves_hears_no_more_of_anothers_connections() {
+        let counters = Counters::new(2, 0).unwrap();
+        let theirs = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let copy = OwnedFd::from(theirs.try_clone().unwrap());
+        let signal = Arc::new(EventFd::new().unwrap());
+        let mut neighbours = Neighbours::new(0, counters, vec![(1, vec![copy])], signal);
+        let (epoll, mut events) = (Epoll::new().unwrap(), Events::with_capacity(2));
+        counters.set_accepting(1, Accepting::Full);
+        neighbours.look(&epoll, true, |_| 7);
+        let _client = std::net::TcpStream::connect(theirs.local_addr().unwrap()).unwrap();
+        let heard = |events: &mut Events| epoll.wait(events, Timeout::Millis(1_000)).unwrap().len();
+        assert_eq!(heard(&mut events), 1, "it helps");
+        neighbours.leave();
+        neighbours.close(&epoll);
+        assert_eq!(epoll.wait(&mut events, Timeout::Poll).unwrap().len(), 0);
     }
 }

@@ -72,11 +72,11 @@ counts! {
     allocations,
     /// Connections closed, for whatever reason.
     closes,
-    /// Requests refused by the parser, for their framing or their size.
+    /// Requests refused for their framing or their size.
     rejects,
     /// Connections that ran out of time, the idle ones included.
     timeouts,
-    /// Handlers that panicked; each was answered with 500.
+    /// Handlers and uploads that panicked; each was answered with 500.
     panics,
     /// Times that a worker stopped accepting because it could hold no more.
     accept_pauses,
@@ -235,7 +235,9 @@ impl Tally {
     pub(crate) fn new(counters: Counters, row: usize, runs_in: RunsIn) -> Tally {
         let counts_allocations = runs_in == RunsIn::Process || row == 0;
         let row = counters.row(row);
-        let counts = Counts::fill(|at| row[at].load(Ordering::Relaxed));
+        let mut counts = Counts::fill(|at| row[at].load(Ordering::Relaxed));
+        // Connections end with the worker that had accepted them, though it may not have lived to count it.
+        counts.closes = counts.accepts;
         Tally { counts, row, counts_allocations, allocations_seen: dyno_sys::alloc::allocations() }
     }
 
@@ -269,6 +271,7 @@ mod tests {
         let counters = Counters::new(2, 7).unwrap();
         let mut first = Tally::new(counters, 0, RunsIn::Process);
         first.counts.requests = 10;
+        (first.counts.accepts, first.counts.closes) = (3, 1);
         first.publish();
         let mut other = Tally::new(counters, 1, RunsIn::Process);
         other.counts.requests = 5;
@@ -278,6 +281,7 @@ mod tests {
         second.counts.requests += 1;
         second.publish();
         assert_eq!(counters.total().requests, 16);
+        assert_eq!((counters.of(0).accepts, counters.of(0).closes), (3, 3), "what it had open is closed");
         assert_eq!(counters.spin().load(Ordering::Relaxed), 7);
     }
 

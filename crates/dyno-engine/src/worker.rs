@@ -474,7 +474,7 @@ impl<W: Way> Loop<W> {
         self.listeners.pause(&self.core.net.epoll, self.now_ns);
         self.neighbours.leave();
         self.listeners.close();
-        self.neighbours.close();
+        self.neighbours.close(&self.core.net.epoll);
     }
 }
 

@@ -9,6 +9,7 @@
 
 use crate::asked::Asked;
 use crate::fault::{Fault, planted};
+use crate::foreign::Foreign;
 use crate::later::Waited;
 use crate::log::Kept;
 use crate::mailbox::Address;
@@ -161,7 +162,7 @@ pub(crate) enum OwedWhat {
     /// All of it.
     Answer { waited: Arc<Waited> },
     /// The rest of its body.
-    Stream { source: Box<dyn Source>, framing: StreamFraming, is_waiting: bool },
+    Stream { source: Foreign<Box<dyn Source>>, framing: StreamFraming, is_waiting: bool },
 }
 
 /// How the end of a streamed body is told.

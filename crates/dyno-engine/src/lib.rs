@@ -39,6 +39,7 @@ mod fetcher;
 mod field;
 mod file;
 pub mod floor;
+mod foreign;
 mod gate;
 pub mod handler;
 mod heads;

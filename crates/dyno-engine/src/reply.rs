@@ -2,6 +2,7 @@
 
 use crate::field::{OWN_BYTES_MAX, is_settable, is_value};
 use crate::file::FilePart;
+use crate::foreign::Foreign;
 use crate::later::Responder;
 use crate::mailbox::Waker;
 use crate::response::{Body, Media, Promised, Response, Source, Streamed};
@@ -224,7 +225,8 @@ impl<'w> Reply<'w> {
     ) -> Response {
         let Some(address) = self.scratch.owing.reserve() else { return self.overloaded() };
         let waker = Waker::new(Arc::clone(&self.scratch.owing.mailbox), address);
-        let streamed = Streamed { source: Box::new(make(waker)), serial: address.serial, length };
+        let streamed =
+            Streamed { source: Foreign::new(Box::new(make(waker))), serial: address.serial, length };
         self.with(content_type, Body::Stream(Box::new(streamed)))
     }
 

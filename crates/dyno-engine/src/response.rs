@@ -2,6 +2,7 @@
 //! of it, the same for every protocol.
 
 use crate::file::FilePart;
+use crate::foreign::Foreign;
 use crate::later::Waited;
 use crate::shared::Shared;
 use dyno_proto::semantics::range::Part;
@@ -95,7 +96,7 @@ pub(crate) enum Portion {
 
 /// A body that is made piece by piece.
 pub(crate) struct Streamed {
-    pub(crate) source: Box<dyn Source>,
+    pub(crate) source: Foreign<Box<dyn Source>>,
     pub(crate) serial: u32,
     /// Its length, when it is known before.
     pub(crate) length: Option<u64>,

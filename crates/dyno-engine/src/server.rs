@@ -21,7 +21,7 @@ use crate::reply::Reply;
 use crate::request::Request;
 use crate::response::Response;
 use crate::route::Router;
-use crate::stats::{Counters, Counts, RunsIn};
+use crate::stats::{Accepting, Counters, Counts, RunsIn};
 use crate::supervisor::Drained;
 use crate::table::{Site, Table};
 use crate::upload::Upload;
@@ -371,7 +371,8 @@ impl Server {
             let worker = Worker::new(input, &dials, &limits, Leaving::soon(drain_ns))
                 .map_err(refused("start a worker"))?;
             folders.mailboxes.push(worker.mailbox());
-            running.workers.push(spawn_worker(number, &dials, worker)?);
+            let ends = Ends { number, counters, full: Arc::clone(&full) };
+            running.workers.push(spawn_worker(ends, &dials, worker)?);
             running.orders.push(order);
         }
         running.writer = logs.spawn_writer(running.counters.lost())?;
@@ -480,8 +481,9 @@ impl Running {
     }
 
     fn join(&mut self) -> Drained {
-        self.builder = None;
         let left: Vec<_> = self.workers.drain(..).map(JoinHandle::join).collect();
+        // Not before: folders are followed for as long as anybody serves them.
+        self.builder = None;
         if let Some((stop, writer)) = self.writer.take() {
             drop(stop);
             // A writer that panicked has nothing more to say.
@@ -496,7 +498,24 @@ impl Running {
     }
 }
 
-fn spawn_worker(number: usize, dials: &Dials, worker: Worker) -> Result<JoinHandle<Left>, EngineError> {
+/// How a worker's thread ends: of one that panics nobody else would know that it accepts no more.
+struct Ends {
+    number: usize,
+    counters: Counters,
+    full: Arc<EventFd>,
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.counters.set_accepting(self.number, Accepting::Leaving);
+            self.full.signal();
+        }
+    }
+}
+
+fn spawn_worker(ends: Ends, dials: &Dials, worker: Worker) -> Result<JoinHandle<Left>, EngineError> {
+    let number = ends.number;
     let cpus: Vec<usize> = affinity::allowed().iter().collect();
     let cpu = (dials.pin == Pin::Cpu && !cpus.is_empty()).then(|| cpus[number % cpus.len()]);
     let life = move || {
@@ -504,6 +523,7 @@ fn spawn_worker(number: usize, dials: &Dials, worker: Worker) -> Result<JoinHand
             // A CPU taken away meanwhile is no reason not to serve.
             let _ = affinity::set_current(&CpuSet::single(cpu));
         }
+        let _ends = ends;
         worker.run()
     };
     let thread = thread::Builder::new().name(format!("dyno-{number}"));
@@ -603,5 +623,28 @@ impl Logs {
         };
         let thread = thread::Builder::new().name("dyno-log".to_owned());
         Ok(Some((stop, thread.spawn(life).map_err(refused("start the log's writer"))?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_worker_whose_thread_panics_is_known_to_accept_no_more() {
+        let counters = Counters::new(2, 0).unwrap();
+        let full = Arc::new(EventFd::new().unwrap());
+        let end = |number: usize, panics: bool| {
+            let ends = Ends { number, counters, full: Arc::clone(&full) };
+            let ended = thread::spawn(move || {
+                let _ends = ends;
+                assert!(!panics, "it was asked to");
+            });
+            assert_eq!(ended.join().is_err(), panics);
+            counters.accepting(number)
+        };
+        assert_eq!((end(0, false), end(1, true)), (Accepting::Open, Accepting::Leaving));
+        assert_eq!(socket::wait_readable(&*full, 0).unwrap(), socket::Ready::Yes, "the others hear of it");
     }
 }

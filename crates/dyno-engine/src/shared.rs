@@ -2,6 +2,7 @@
 //!
 //! Handlers hand them to `Reply::shared`; the send queue holds them until the peer has them.
 
+use crate::foreign::Foreign;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone)]
 pub struct Shared {
-    owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    owner: Foreign<Arc<dyn AsRef<[u8]> + Send + Sync>>,
     start: usize,
     end: usize,
 }
@@ -44,7 +45,7 @@ impl Shared {
     #[must_use]
     pub fn from_arc(owner: Arc<dyn AsRef<[u8]> + Send + Sync>) -> Shared {
         let end = (*owner).as_ref().len();
-        Shared { owner, start: 0, end }
+        Shared { owner: Foreign::new(owner), start: 0, end }
     }
 
     /// A part of these bytes; `None` when `range` goes beyond them.
@@ -61,8 +62,11 @@ impl Shared {
         if range.start > range.end || range.end > length {
             return None;
         }
-        let owner = Arc::clone(&self.owner);
-        Some(Shared { owner, start: self.start + range.start, end: self.start + range.end })
+        Some(Shared {
+            owner: self.owner.clone(),
+            start: self.start + range.start,
+            end: self.start + range.end,
+        })
     }
 
     /// How many bytes there are.
@@ -95,7 +99,7 @@ impl Shared {
     /// ```
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &(*self.owner).as_ref()[self.start..self.end]
+        &(**self.owner).as_ref()[self.start..self.end]
     }
 }
 

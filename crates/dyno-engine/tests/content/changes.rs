@@ -1,8 +1,8 @@
 //! Files that change while they are served: nothing is torn, nothing lost, and the new version comes by itself.
 
-use super::common::{Client, Reply, addr, wait_for};
+use super::common::{Client, Reply, addr, one_worker, patient, wait_for};
 use super::folder::{Folder, get, noise, request, serve, text};
-use dyno_engine::{Content, Running, Watch};
+use dyno_engine::{Content, Running, Server, Watch};
 use std::fs;
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +26,24 @@ fn a_change_is_served_without_a_restart() {
     wait_for("the new version's codings", || {
         get(&running, "/a.css", "Accept-Encoding: br\r\n").header("content-encoding") == Some("br")
     });
+}
+
+/// Planted fault: the thread that makes images is ended before the workers are waited for, which `run` does at once.
+#[test]
+fn a_server_that_runs_for_good_follows_its_folders() {
+    let folder = Folder::new("run").with("a.txt", "one");
+    // A port that was free a moment ago: who runs a server is not told which was chosen.
+    let addr = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let server = Server::new().listen(&addr.to_string()).dials(one_worker()).limits(patient());
+    let server = server.content("/", Content::new(&folder.path));
+    std::thread::spawn(move || server.run());
+    let is = |text: &str| {
+        std::net::TcpStream::connect(addr)
+            .is_ok_and(|stream| Client::over(stream).ask(request("GET", "/a.txt", "")).text() == text)
+    };
+    wait_for("the server", || is("one"));
+    folder.put("a.txt", "two");
+    wait_for("the change", || is("two"));
 }
 
 #[test]
